@@ -1,0 +1,263 @@
+# tamis: the front door. "make help" lists what it does.
+#
+# Sources are found by their place: a new .c file in a folder below needs no line here. All that is
+# built goes to build/VARIANT (mk/variants.mk); "make V=1" shows the commands.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+include mk/variants.mk
+B := build/$(VARIANT)
+
+# The version stands in the public header, and nowhere else: #define TAMIS_VERSION "0.1.0"
+VERSION := $(firstword $(shell sed -nE 's/^\#define TAMIS_VERSION[A-Z_]* +"([0-9.]+)".*/\1/p' \
+                   include/tamis.h 2>/dev/null))
+ifeq ($(VERSION),)
+VERSION := 0.0.0
+$(if $(wildcard include/tamis.h),$(warning include/tamis.h does not define TAMIS_VERSION))
+endif
+
+shared_real   := libtamis.so.$(VERSION)
+shared_soname := libtamis.so.$(firstword $(subst ., ,$(VERSION)))
+
+# ---- sources ------------------------------------------------------------------------------------
+
+lib_src      := $(wildcard src/*.c)
+cli_src      := $(wildcard cli/main.c)
+parts_src    := $(filter-out cli/main.c,$(wildcard cli/*.c)) $(wildcard stream/*.c)
+module_src   := $(if $(wildcard redis/module.c),$(wildcard redis/*.c))
+test_src     := $(wildcard tests/*/test_*.c)
+support_src  := $(wildcard tests/support/*.c)
+fuzz_src     := $(wildcard tests/fuzz/fuzz_*.c)
+bench_src    := $(wildcard bench/bench_*.c)
+bench_common := $(filter-out $(bench_src),$(wildcard bench/*.c))
+lab_common   := $(wildcard lab/common*.c)
+lab_src      := $(filter-out $(lab_common),$(wildcard lab/*.c))
+example_src  := $(wildcard examples/*.c)
+
+# ---- what is made -------------------------------------------------------------------------------
+
+static   := $(B)/libtamis.a
+shared   := $(B)/$(shared_real)
+parts    := $(B)/libparts.a
+cli      := $(B)/tamis
+module   := $(B)/tamis.so
+tests    := $(test_src:%.c=$(B)/%)
+fuzzers  := $(fuzz_src:%.c=$(B)/%)
+benches  := $(bench_src:%.c=$(B)/%)
+labs     := $(lab_src:%.c=$(B)/%)
+examples := $(example_src:%.c=$(B)/%)
+examples_cxx := $(example_src:examples/%.c=$(B)/examples-c++/%)
+
+obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
+
+# ---- flags --------------------------------------------------------------------------------------
+
+WARNINGS := -Wall -Wextra -Wshadow -Wpointer-arith -Wvla
+WARNINGS_C := $(WARNINGS) -Wstrict-prototypes -Wmissing-prototypes
+ifeq ($(WERROR),1)
+WARNINGS += -Werror
+WARNINGS_C += -Werror
+endif
+
+# Objects serve the static library, the shared one and the module alike, so all are made for
+# sharing; only what the public header marks is visible outside.
+CODEGEN := -fPIC -fvisibility=hidden -fno-semantic-interposition
+
+# Optional parts of the command line, taken as the machine has them.
+found = $(shell pkg-config --exists $(1) 2>/dev/null && echo yes)
+ifeq ($(call found,zlib),yes)
+CLI_FLAGS += -DTAMIS_HAVE_ZLIB
+CLI_LIBS  += -lz
+endif
+ifeq ($(call found,libzstd),yes)
+CLI_FLAGS += -DTAMIS_HAVE_ZSTD
+CLI_LIBS  += -lzstd
+endif
+ifeq ($(call found,hiredis),yes)
+CLI_FLAGS += -DTAMIS_HAVE_HIREDIS
+CLI_LIBS  += -lhiredis
+else
+parts_src := $(filter-out stream/%,$(parts_src))
+endif
+
+LIBS := -lsodium -lm -lpthread
+ifeq ($(and $(call found,libsodium),$(call found,libxxhash)),)
+ifneq ($(filter-out help clean deps demo check check-long,$(or $(MAKECMDGOALS),all)),)
+$(warning libsodium or libxxhash is missing: "make deps" installs what tamis needs)
+endif
+endif
+
+# By the folder a source is in. Examples are built as a user would: the public header alone, ISO C.
+FLAGS_src      := -std=gnu11 -Iinclude -Isrc
+FLAGS_cli      := -std=gnu11 -Iinclude -Isrc -Icli -Istream $(CLI_FLAGS)
+FLAGS_stream   := $(FLAGS_cli)
+FLAGS_redis    := -std=gnu11 -Iinclude -Isrc -Iredis
+FLAGS_tests    := -std=gnu11 -Iinclude -Isrc -Itests -Itests/support -Icli -Istream -Iredis
+FLAGS_bench    := -std=gnu11 -Iinclude -Isrc -Ibench
+FLAGS_lab      := -std=gnu11 -Iinclude -Isrc -Ilab
+FLAGS_examples := -std=c11 -pedantic -Iinclude
+folder_flags    = $(FLAGS_$(firstword $(subst /, ,$<)))
+
+# A program that needs a library more names it in LIBS_ and its path without .c, here.
+
+COMPILE = $(CC) $(folder_flags) $(WARNINGS_C) $(CODEGEN) $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT))
+LINK    = $(CC) $(CFLAGS) $(MODE_$(VARIANT)) $(LDFLAGS)
+
+# "make V=1" shows commands, "make -s" shows nothing.
+Q := $(if $(V),,@)
+quiet := $(V)$(findstring s,$(firstword -$(MAKEFLAGS)))
+say = @$(if $(quiet),:,printf '%-5s %s\n' $(1) $@)
+
+# ---- targets ------------------------------------------------------------------------------------
+
+products := $(if $(lib_src),library) $(if $(cli_src),$(cli)) $(if $(module_src),$(module))
+
+all: $(products) ## library, command line, Redis module (default)
+library: $(static) $(shared) ## static and shared library
+tests: $(tests) ## the unit test programs
+tests-threads: $(foreach t,$(tests),$(if $(findstring /test_threads,$(t)),$(t)))
+examples: $(examples) $(examples_cxx) ## the examples, as C and as C++
+fuzzers: $(fuzzers)
+everything: all tests examples $(benches) $(labs) $(call obj,$(fuzz_src)) ## all there is
+
+demo: ## see it work, in a minute
+	@tools/deps.sh build
+	@$(MAKE) --no-print-directory -s all examples
+	@if [ -x examples/demo.sh ]; then TAMIS=$(CURDIR)/$(cli) examples/demo.sh; \
+	elif [ -x $(B)/examples/first ]; then $(B)/examples/first; \
+	else echo "demo: no example has been written yet"; exit 1; fi
+
+# The runner builds the variants it needs; see tests/run --help.
+check: ## every test; ends with "N passed, N failed"
+	@tools/deps.sh build check bench || { echo "0 passed, 1 failed"; exit 1; }
+	@tests/run $(ONLY) $(MAKEOVERRIDES)
+
+check-long: ## the same with longer runs and a new random seed
+	@tools/deps.sh build check bench || { echo "0 passed, 1 failed"; exit 1; }
+	@tests/run --long $(ONLY) $(MAKEOVERRIDES)
+
+lint: ## format, cppcheck, and the rules of tools/lint.py
+	@tools/deps.sh build check
+	@/usr/bin/python3 tools/lint.py
+
+format: ## apply .clang-format
+	@clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
+
+bench: ## measure, with peers from Debian in the same run
+	@tools/deps.sh build bench
+	@$(MAKE) --no-print-directory run-bench
+run-bench: all $(benches)
+	@if [ -x bench/run ]; then exec bench/run; fi; \
+	for p in $(benches); do echo "== $$p"; $$p || exit 1; done
+
+lab: ## repeat the experiments of the papers
+	@tools/deps.sh build lab
+	@$(MAKE) --no-print-directory run-lab
+run-lab: all $(labs)
+	@if [ -x lab/run ]; then exec lab/run; fi; \
+	for p in $(labs); do echo "== $$p"; $$p || exit 1; done
+
+FUZZ_TIME ?= 60
+fuzz: ## fuzz every target FUZZ_TIME seconds (60)
+	@tools/deps.sh build check
+	@$(MAKE) --no-print-directory VARIANT=fuzz run-fuzz
+run-fuzz: fuzzers
+	@for p in $(fuzzers); do n=$${p##*/}; echo "== $$n"; \
+	    mkdir -p $(B)/corpus/$$n $(B)/found; seeds=tests/fuzz/corpus/$$n; \
+	    $$p -max_total_time=$(FUZZ_TIME) -artifact_prefix=$(B)/found/$$n- -print_final_stats=1 \
+	        $(B)/corpus/$$n $$([ -d $$seeds ] && echo $$seeds) || exit 1; done
+
+deps: ## install the missing Debian packages
+	@tools/deps.sh all
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## this list
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1 \2/p' $(MAKEFILE_LIST) | \
+	    awk '{ t = $$2; $$1 = $$2 = ""; printf "  make %-12s %s\n", t, substr($$0, 3) }'
+	@echo "Variants: make VARIANT=$(subst $() ,|,$(VARIANTS)) TARGET"
+
+.PHONY: all library tests tests-threads examples fuzzers everything demo check check-long lint \
+        format bench run-bench lab run-lab fuzz run-fuzz deps clean help FORCE
+
+# ---- rules --------------------------------------------------------------------------------------
+
+# Two files that change only when their text does: with other flags all is compiled again, with
+# another set of sources all is linked again.
+flags_text   := $(CC) $(CXX) $(foreach f,src cli redis tests bench lab examples,$(FLAGS_$f)) \
+                $(WARNINGS_C) $(CODEGEN) $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT)) $(LDFLAGS)
+sources_text := $(VERSION) $(lib_src) $(parts_src) $(module_src) $(support_src) $(bench_common) \
+                $(lab_common)
+
+ifneq ($(strip $(flags_text)),$(strip $(file <$(B)/flags)))
+$(B)/flags: FORCE
+endif
+ifneq ($(strip $(sources_text)),$(strip $(file <$(B)/sources)))
+$(B)/sources: FORCE
+endif
+$(B)/flags:
+	$(shell mkdir -p $(@D))$(file >$@,$(flags_text))
+$(B)/sources:
+	$(shell mkdir -p $(@D))$(file >$@,$(sources_text))
+
+$(B)/obj/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
+
+$(static): $(call obj,$(lib_src)) $(B)/sources
+	$(call say,AR)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+
+# clang leaves the symbols of its sanitizers for the program to define.
+defs := $(if $(filter fuzz,$(VARIANT)),,-Wl,-z,defs)
+$(shared): $(call obj,$(lib_src)) $(B)/sources
+	$(call say,LINK)
+	$(Q)$(LINK) -shared -Wl,-soname,$(shared_soname) $(defs) -o $@ $(filter %.o,$^) $(LIBS)
+	@ln -sf $(shared_real) $(B)/$(shared_soname); ln -sf $(shared_real) $(B)/libtamis.so
+
+# All of the command line but main(), for it and for the tests to link with.
+$(parts): $(call obj,$(parts_src)) $(B)/sources
+	$(call say,AR)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+
+$(cli): $(call obj,$(cli_src)) $(parts) $(static) $(B)/sources
+	$(call say,LINK)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(static) $(CLI_LIBS) $(LIBS)
+
+# The library inside the module stays inside: two modules in one server must not share symbols.
+$(module): $(call obj,$(module_src)) $(static) $(B)/sources
+	$(call say,LINK)
+	$(Q)$(LINK) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+$(tests): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(parts) $(static) $(B)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(static) $(LIBS_$*) $(CLI_LIBS) $(LIBS)
+
+$(fuzzers): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(static) $(B)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(static) $(LIBS)
+
+$(benches): $(call obj,$(bench_common))
+$(labs): $(call obj,$(lab_common))
+$(benches) $(labs) $(examples): $(B)/%: $(B)/obj/%.o $(static) $(B)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(static) $(LIBS_$*) $(LIBS)
+
+# The header must serve C++ too, so each example is one program more.
+$(B)/examples-c++/%: examples/%.c $(static) $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,C++)
+	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT)) -MMD -MP \
+	    -MF $@.d -MT $@ -o $@ -x c++ $< -x none $(static) $(LDFLAGS) $(LIBS)
+
+.SECONDARY:
+include mk/install.mk
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

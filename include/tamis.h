@@ -1,0 +1,606 @@
+/*
+ * tamis: "could this be here?"
+ *
+ * A filter is a set of keys that answers "no" for sure or "maybe" with a stated rate of error, in a
+ * few bits a key. This header is meant to be read from top to bottom: rules, errors, keys, filters,
+ * removal, set algebra, bytes and files, numbers. The program examples/first.c uses most of it.
+ *
+ * Rules
+ *
+ * 1. "No" is a proof. No growth, merge, fold, legal removal, save or load turns a member into "no".
+ * 2. The stated rate (fpp) is the total for keys that were never added: over all vectors of a
+ *    filter, up to its capacity (fixed, dynamic), at every size (scalable, flexible), over all live
+ *    vectors (window).
+ * 3. Failure changes nothing: a function that returns an error has left its arguments as they were.
+ *    The library never prints, exits or aborts.
+ * 4. Threads. Any number of threads may ask (tamis_filter_has*) while one thread adds, growth
+ *    included, without locks. Every other change (remove, merge, fold, expire, clear, restore) needs
+ *    the filter to itself, and so does an add to a window filter that lets old vectors go. With the
+ *    option `shared_adds`, plain fixed filters take adds from any number of threads. Two filters
+ *    never share mutable state.
+ * 5. Everything is deterministic given the family key and, for flexible and window filters, the
+ *    clock.
+ */
+#ifndef TAMIS_H
+#define TAMIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TAMIS_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define TAMIS_API __attribute__((visibility("default")))
+#else
+#define TAMIS_API
+#endif
+
+/* ---- Errors ---------------------------------------------------------------------------------- */
+
+/* One list: name and what it means. tamis_error_text() returns the text. */
+#define TAMIS_ERRORS(X)                                                                        \
+    X(OK, "done")                                                                              \
+    X(ENOMEM, "out of memory")                                                                 \
+    X(EARG, "an argument is out of range")                                                     \
+    X(EFULL, "the filter is full: its capacity is reached and the stated rate would not hold") \
+    X(EFAMILY, "the structures belong to different families (key or hash)")                    \
+    X(ESHAPE, "the structures have different shapes")                                          \
+    X(ERATE, "the result would break the stated rate")                                         \
+    X(EKIND, "this kind of structure does not do that")                                        \
+    X(EREADONLY, "the structure is read-only")                                                 \
+    X(ELIMIT, "larger than this version can handle")                                           \
+    X(EFORMAT, "not a tamis structure, or damaged")                                            \
+    X(EVERSION, "written by a newer version of tamis")                                         \
+    X(ECHECKSUM, "damaged: a checksum does not match")                                         \
+    X(EBASE, "the patch was made for another version of this structure")                       \
+    X(EKEY, "the family key is not stored in this structure and was not given")                \
+    X(EIO, "input or output failed")                                                           \
+    X(EBUSY, "another process is writing to this file")
+
+typedef enum tamis_error {
+#define X(name, text) TAMIS_##name,
+    TAMIS_ERRORS(X)
+#undef X
+        TAMIS_ERROR_COUNT
+} tamis_error;
+
+TAMIS_API const char *tamis_error_text(tamis_error error);
+TAMIS_API const char *tamis_error_name(tamis_error error);
+
+/* What went wrong, where: filled by functions that take one, when they fail. May be NULL. */
+typedef struct tamis_reason {
+    uint64_t offset;  /* byte offset in what was read, 0 if it has none */
+    int system_error; /* errno, or 0 */
+    char text[200];
+} tamis_reason;
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+/*
+ * Where a filter takes its memory from. `alloc` returns memory aligned as malloc's, or NULL; it is
+ * not zeroed. `free` gets the size that was asked for. Without an allocator, libc and (for large
+ * vectors) huge pages of the system.
+ */
+typedef struct tamis_allocator {
+    void *(*alloc)(void *context, size_t size);
+    void (*free)(void *context, void *memory, size_t size);
+    void *context;
+} tamis_allocator;
+
+/* ---- Keys ------------------------------------------------------------------------------------ */
+
+/* A key is bytes of any length. It is hashed once, to 128 bits; all below works on digests. */
+typedef struct tamis_digest {
+    uint64_t a; /* picks the block or the first probe */
+    uint64_t b; /* picks the bits in the block or the steps between probes */
+} tamis_digest;
+
+typedef struct tamis_key {
+    const void *data;
+    size_t len;
+} tamis_key;
+
+#define TAMIS_KEY_LEN 16 /* a family key: secret, random unless given */
+
+typedef enum tamis_hash {
+    TAMIS_HASH_DEFAULT = 0, /* xxh3 */
+    TAMIS_XXH3 = 1,         /* XXH3-128 under a secret made from the family key; fastest */
+    TAMIS_SIP = 2,          /* SipHash-2-4-128; where strangers choose the keys */
+    TAMIS_H3 = 3            /* Carter-Wegman H3 matrices over a 64-bit fingerprint; spread only */
+} tamis_hash;
+
+/* ---- Filters --------------------------------------------------------------------------------- */
+
+typedef struct tamis_filter tamis_filter;
+
+typedef enum tamis_growth {
+    TAMIS_GROWTH_DEFAULT = 0, /* scalable */
+    TAMIS_FIXED = 1,          /* one vector; full at its capacity */
+    TAMIS_DYNAMIC = 2,        /* equal vectors up to a bound on the set (Guo et al.) */
+    TAMIS_SCALABLE = 3,       /* vectors that grow geometrically, without bound */
+    TAMIS_FLEXIBLE = 4,       /* vectors sized by the predicted arrival rate (Xie et al.) */
+    TAMIS_WINDOW = 5          /* keys of the last so many seconds */
+} tamis_growth;
+
+typedef enum tamis_layout {
+    TAMIS_LAYOUT_DEFAULT = 0, /* blocked; spread for dynamic filters and for h3 */
+    TAMIS_SPREAD = 1,         /* k positions anywhere: the fewest bits */
+    TAMIS_BLOCKED = 2         /* k positions in one cache line: one miss a lookup */
+} tamis_layout;
+
+/* Nanoseconds on any steady scale; used by flexible and window filters only. */
+typedef uint64_t (*tamis_clock)(void *context);
+
+#define TAMIS_LAMBDAS_MAX 64
+
+/* Zero means default in every field: tamis_options o = {0}; is a fine start. */
+typedef struct tamis_options {
+    double fpp;        /* total false positive rate; 0.01 */
+    uint64_t capacity; /* fixed: keys it holds. dynamic: upper bound on the set. scalable, flexible:
+                          keys of the first vector. window: keys expected in a window. 1024 */
+    tamis_growth growth;
+    tamis_layout layout;
+    tamis_hash hash;
+    const uint8_t *key; /* TAMIS_KEY_LEN bytes of the family to join; random */
+    bool deletable;     /* counters beside the bits; a multiset. Not for window */
+    bool unique;        /* deletable: the caller never adds a key that is a member */
+    bool overfill;      /* fixed, dynamic, window: past capacity go on, with a rising rate */
+    bool shared_adds;   /* plain fixed: several threads may add at once (slower adds) */
+    bool add_always;    /* growing plain: do not ask before adding; a repeated key counts again */
+    double expansion;   /* scalable: factor from vector to vector; 0: the default schedule */
+    double tolerate;    /* dynamic: capacity is that of one vector, which meets fpp; vectors are
+                             added until the rate reaches this bound (the pair beta < gamma) */
+    uint32_t vectors;   /* dynamic: number of vectors for the capacity; 0: the planner's choice.
+                             window: most live vectors; 8 */
+    uint64_t bits;      /* as published: bits and hashes of one vector (of the first one),     */
+    uint32_t hashes;    /* holding `capacity` keys; every vector alike, the total not bounded   */
+    const uint8_t *lambdas; /* flexible: expansion speeds to use in turn, the last one repeats; */
+    size_t n_lambdas;       /* without them the predicted arrival rate decides */
+    uint64_t window;        /* window: nanoseconds a key is remembered; 24 hours */
+    uint64_t memory_limit;  /* bytes the filter may grow to; past it EFULL. No limit */
+    tamis_clock clock;      /* the system's monotonic clock */
+    void *clock_context;
+    const tamis_allocator *allocator; /* copied */
+} tamis_options;
+
+TAMIS_API tamis_error tamis_filter_new(tamis_filter **out, const tamis_options *options,
+                                       tamis_reason *reason);
+TAMIS_API void tamis_filter_free(tamis_filter *filter);
+TAMIS_API tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *filter);
+
+/* One key at a time. `fresh` (may be NULL): false if the key seemed to be a member already. */
+TAMIS_API tamis_error tamis_filter_add(tamis_filter *filter, const void *key, size_t len,
+                                       bool *fresh);
+TAMIS_API bool tamis_filter_has(const tamis_filter *filter, const void *key, size_t len);
+
+/*
+ * Many at a time: several times faster. Digest the keys with the filter's family, then add or ask.
+ * tamis_filter_add_many stops at the first key that cannot be added; `done` (may be NULL) says how
+ * many were. `fresh` (may be NULL) and `found` are arrays of n bytes, 1 or 0.
+ */
+TAMIS_API tamis_digest tamis_filter_digest(const tamis_filter *filter, const void *key, size_t len);
+TAMIS_API void tamis_filter_digest_many(const tamis_filter *filter, const tamis_key *keys, size_t n,
+                                        tamis_digest *out);
+TAMIS_API void tamis_filter_digest_fixed(const tamis_filter *filter, const void *keys, size_t width,
+                                         size_t n, tamis_digest *out); /* n keys of width bytes */
+TAMIS_API tamis_error tamis_filter_add_many(tamis_filter *filter, const tamis_digest *digests,
+                                            size_t n, uint8_t *fresh, size_t *done);
+TAMIS_API void tamis_filter_has_many(const tamis_filter *filter, const tamis_digest *digests,
+                                     size_t n, uint8_t *found);
+/* Adds with several threads; plain fixed filters only, others EKIND. threads 0: all cores. */
+TAMIS_API tamis_error tamis_filter_build(tamis_filter *filter, const tamis_digest *digests,
+                                         size_t n, unsigned threads);
+
+/* Window filters: lets go of what is older than the window (adds do so too). */
+TAMIS_API tamis_error tamis_filter_expire(tamis_filter *filter);
+/* Back to empty and to one vector; family, growth and rate stay. */
+TAMIS_API tamis_error tamis_filter_clear(tamis_filter *filter);
+
+typedef struct tamis_info {
+    tamis_growth growth;
+    tamis_layout layout;
+    tamis_hash hash;
+    bool deletable, unique, read_only, has_key;
+    uint64_t items;    /* deletable: adds less removals. plain: adds that were fresh */
+    double distinct;   /* distinct keys as the fill of the vectors tells */
+    uint64_t capacity; /* keys the present vectors hold together at the stated rate */
+    uint64_t bits;     /* of all vectors, without counters */
+    uint64_t bytes;    /* all memory of the filter (of the file, when mapped) */
+    uint32_t vectors;
+    uint32_t hashes;  /* of the vector with the most */
+    uint64_t pending; /* removals remembered, not yet settled */
+    double fpp;       /* stated; 0 when made as published, without a bound on the total */
+    double fpp_now;   /* estimated from the real fill */
+    double fill;      /* share of bits set */
+} tamis_info;
+
+TAMIS_API void tamis_filter_info(const tamis_filter *filter, tamis_info *info);
+
+typedef struct tamis_vector_info {
+    uint64_t bits, capacity, items, ones;
+    uint32_t hashes;
+    double fpp;
+} tamis_vector_info;
+
+/* The i-th vector, oldest first; false if there is none. */
+TAMIS_API bool tamis_filter_vector(const tamis_filter *filter, uint32_t i, tamis_vector_info *info);
+
+/* ---- Removal --------------------------------------------------------------------------------- */
+
+/*
+ * Only members may be removed: removing a key that was never added, or more often than it was
+ * added, can make other keys "no" (at about the false positive rate); what the counters can refute
+ * is refused as ABSENT. A removal that could belong to several vectors is remembered exactly and
+ * settled as soon as it is certain (PENDING): until then the key answers "maybe", or "no" at once
+ * in a `unique` filter. Nothing is left behind once all keys are removed.
+ */
+typedef enum tamis_removed {
+    TAMIS_REMOVED = 0,
+    TAMIS_ABSENT = 1, /* not a member, for sure; nothing changed */
+    TAMIS_PENDING = 2
+} tamis_removed;
+
+TAMIS_API tamis_error tamis_filter_remove(tamis_filter *filter, const void *key, size_t len,
+                                          tamis_removed *outcome);
+/* outcomes (may be NULL): n bytes, each a tamis_removed. */
+TAMIS_API tamis_error tamis_filter_remove_many(tamis_filter *filter, const tamis_digest *digests,
+                                               size_t n, uint8_t *outcomes, size_t *done);
+
+/* ---- Set algebra ----------------------------------------------------------------------------- */
+
+typedef enum tamis_merge_flags {
+    TAMIS_MERGE_RESTATE = 1, /* if the stated rate cannot be kept, state the new one */
+    TAMIS_MERGE_CONCAT = 2,  /* keep the vectors apart even where they could be united */
+    TAMIS_MERGE_DISJOINT = 4 /* the caller states that the sets are disjoint (keeps `unique`) */
+} tamis_merge_flags;
+
+/*
+ * filter := filter united with other. Same family, both plain or both deletable, same growth and
+ * layout. Vectors of one shape whose keys fit into one are united bit by bit, the others are
+ * appended. ERATE when the total would pass the stated rate (unless RESTATE).
+ */
+TAMIS_API tamis_error tamis_filter_merge(tamis_filter *filter, const tamis_filter *other,
+                                         unsigned flags);
+/* A new plain fixed filter with the bits both have. Single vectors of one shape and family. */
+TAMIS_API tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a,
+                                             const tamis_filter *b);
+/* Every vector to half its bits. ERATE if more than half full (unless RESTATE). */
+TAMIS_API tamis_error tamis_filter_fold(tamis_filter *filter, unsigned flags);
+/* Same family, shape, bits, counters and pending removals. */
+TAMIS_API bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b);
+TAMIS_API bool tamis_filter_same_family(const tamis_filter *a, const tamis_filter *b);
+/* The family key; false if the filter does not carry it. */
+TAMIS_API bool tamis_filter_key(const tamis_filter *filter, uint8_t key[TAMIS_KEY_LEN]);
+
+/* ---- Bytes and files ------------------------------------------------------------------------- */
+
+/*
+ * One encoding (docs/format.md) for files, messages and values in other stores, and one validator
+ * for all of them. The family key is stored too, unless left out on purpose.
+ */
+typedef enum tamis_save_flags {
+    TAMIS_SAVE_NO_KEY = 1,   /* then the key must be given to ask */
+    TAMIS_SAVE_BITS_ONLY = 2 /* no counters, no pending removals: the result is read-only */
+} tamis_save_flags;
+
+/* Takes the next bytes; 0, or any other number to stop (the call then returns EIO). */
+typedef int (*tamis_write)(void *context, const void *data, size_t len);
+
+typedef struct tamis_open_options {
+    const uint8_t *key; /* for structures saved without theirs */
+    bool verify;        /* check every checksum even where a mapped file is large */
+    bool wait;          /* tamis_file_lock: wait for the other process */
+    tamis_clock clock;
+    void *clock_context;
+    const tamis_allocator *allocator;
+} tamis_open_options;
+
+TAMIS_API uint64_t tamis_filter_encoded_size(const tamis_filter *filter, unsigned save_flags);
+TAMIS_API tamis_error tamis_filter_encode(const tamis_filter *filter, unsigned save_flags,
+                                          tamis_write write, void *context);
+/* A filter of its own from bytes, every byte checked. options may be NULL. */
+TAMIS_API tamis_error tamis_filter_decode(tamis_filter **out, const void *data, size_t len,
+                                          const tamis_open_options *options, tamis_reason *reason);
+
+/* Written beside, synced, renamed: whatever happens, the old file or the new one is whole. */
+TAMIS_API tamis_error tamis_filter_save(const tamis_filter *filter, const char *path,
+                                        unsigned save_flags, tamis_reason *reason);
+/* Maps the file, read-only: ready at once whatever its size. Header and sizes are always checked,
+   the rest up to 64 MiB (`verify`: always). */
+TAMIS_API tamis_error tamis_filter_open(tamis_filter **out, const char *path,
+                                        const tamis_open_options *options, tamis_reason *reason);
+/* Reads the file into memory, every byte checked; may be changed and saved again. */
+TAMIS_API tamis_error tamis_filter_load(tamis_filter **out, const char *path,
+                                        const tamis_open_options *options, tamis_reason *reason);
+/* Checks every byte of a file. */
+TAMIS_API tamis_error tamis_file_verify(const char *path, tamis_reason *reason);
+
+/* One writer at a time, across processes: lock, load, change, save, unlock. */
+typedef struct tamis_lock tamis_lock;
+TAMIS_API tamis_error tamis_file_lock(tamis_lock **out, const char *path,
+                                      const tamis_open_options *options, tamis_reason *reason);
+TAMIS_API void tamis_file_unlock(tamis_lock *lock);
+
+/*
+ * The change from one version of a filter to a later one, coded close to its entropy. A patch
+ * applies to the version it was made from and to no other (EBASE). With TAMIS_SAVE_BITS_ONLY it
+ * carries bits alone, and the patched filter is read-only.
+ */
+TAMIS_API tamis_error tamis_filter_diff(const tamis_filter *older, const tamis_filter *newer,
+                                        unsigned save_flags, tamis_write write, void *context,
+                                        tamis_reason *reason);
+TAMIS_API tamis_error tamis_filter_apply(tamis_filter *filter, const void *patch, size_t len,
+                                         tamis_reason *reason);
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+/*
+ * The formulas behind every filter: sizes, rates, capacities, thresholds, as published and corrected.
+ * The library and `tamis plan` ask here and nowhere else. All are pure and never allocate; an
+ * argument outside a formula's domain gives NaN (or 0 for whole numbers). Rates are probabilities,
+ * sizes are bits unless a unit is named. "exp form" is (1-e^{-kn/m})^k; "exact" is the occupancy law
+ * of k n independent throws into m cells. `layout` is a tamis_layout: a unit of TAMIS_SPREAD is one
+ * bit, of TAMIS_BLOCKED a block of 512; 0 means blocked. DBF, SFBF, PBF name the papers on dynamic,
+ * flexible and parallel filters.
+ */
+
+/* ---- one vector: what the library sizes itself with ---- */
+
+typedef struct tamis_plan_size {
+    uint64_t units; /* bits (spread) or blocks (blocked) */
+    uint64_t bits;  /* 0: cannot be had */
+    unsigned k;
+    double rate; /* after n keys; NaN if it cannot be had */
+} tamis_plan_size;
+
+/* Smallest vector, its units a multiple of 8, whose rate after n distinct keys is at most p; k in
+ * 1..64 for the fewest bits, the smallest k among those within 0.5 %. bits is 0 if p is not in
+ * (0,1) or the vector would pass 2^40 bits; n = 0 is planned as 1. */
+TAMIS_API tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p);
+
+/* False positive rate of a vector after n distinct keys. k in 1..64, else NaN. */
+TAMIS_API double tamis_plan_rate(int layout, uint64_t units, unsigned k, double n);
+
+/* Largest whole n whose rate is at most p; 0 if there is none. */
+TAMIS_API uint64_t tamis_plan_capacity(int layout, uint64_t units, unsigned k, double p);
+
+/* How many distinct keys give this many ones, -(m/k) ln(1-ones/m) with the exact chance that one
+ * key leaves a bit alone in place of e^{-k/m}. A full vector only says "at least": it is read as
+ * half a bit short of full. */
+TAMIS_API double tamis_plan_items(int layout, uint64_t units, unsigned k, uint64_t ones);
+
+/* Rate of a vector in which the share `fill` of the bits is set: fill^k (spread), or the rate at
+ * the number of keys that gives this fill (blocked). */
+TAMIS_API double tamis_plan_fill_rate(int layout, uint64_t units, unsigned k, double fill);
+
+/* ---- one vector: the published forms, spread layout ---- */
+
+TAMIS_API double tamis_plan_rate_exp(double m, double k, double n);      /* (1-e^{-kn/m})^k */
+TAMIS_API double tamis_plan_rate_discrete(double m, double k, double n); /* (1-(1-1/m)^{kn})^k */
+/* Exact occupancy, k in 1..64, any m; and what tamis_plan_rate uses: exact under 2^16 bits, then
+ * the exp form with its first correction in 1/m. */
+TAMIS_API double tamis_plan_rate_exact(uint64_t m, unsigned k, double n);
+TAMIS_API double tamis_plan_rate_spread(uint64_t m, unsigned k, double n);
+/* The blocked layout's own forms, behind tamis_plan_rate and tamis_plan_items. */
+TAMIS_API double tamis_plan_rate_blocked(uint64_t units, unsigned k, double n);
+TAMIS_API double tamis_plan_items_blocked(uint64_t units, unsigned k, double ones);
+TAMIS_API double tamis_plan_capacity_real(double m, double k,
+                                          double p); /* SFBF (2): -(m/k)ln(1-p^{1/k}) */
+TAMIS_API uint64_t tamis_plan_capacity_whole(double m, double k, double p); /* its floor */
+TAMIS_API double tamis_plan_capacity_best(double m,
+                                          double p);       /* DBF sec. 4, k = (m/n)ln2, unrounded */
+TAMIS_API double tamis_plan_bits_best(double n, double p); /* n ln p / ln .6185, unrounded */
+/* Smallest m, to the bit, with exp form <= p for some integer k. */
+TAMIS_API tamis_plan_size tamis_plan_bits_whole(uint64_t n, double p);
+
+/* DBF Thm 3: chance that BF(A) AND BF(B) = BF(A and B). a = #(A-B), b = #(B-A), c = #(A and B).
+ * The published value is a lower bound. The exact one takes k*a, k*b <= 2^16, m <= 2^20 and at
+ * most some thousand bits in common; NaN beyond. */
+TAMIS_API double tamis_plan_and_bound(double m, double k, double a, double b);
+TAMIS_API double tamis_plan_and_exact(uint64_t m, unsigned k, uint64_t a, uint64_t b, uint64_t c);
+
+/* ---- dynamic (DBF): rows of m bits, k probes, c items each; exp form throughout ---- */
+
+TAMIS_API uint64_t tamis_plan_dynamic_rows(uint64_t c, uint64_t n); /* s = ceil(n/c) */
+TAMIS_API double tamis_plan_dynamic_rate(double m, double k, uint64_t c, uint64_t n); /* (3) */
+/* (4): both sets' rows side by side, unmerged */
+TAMIS_API double tamis_plan_dynamic_union(double m, double k, uint64_t c, uint64_t na, uint64_t nb);
+/* (6): rate of the OR of two single filters minus that of the two-row union; 0 for k = 1 */
+TAMIS_API double tamis_plan_dynamic_union_gain(double m, double k, double na, double nb);
+TAMIS_API double tamis_plan_dynamic_f1(double m, double k, uint64_t c,
+                                       uint64_t n); /* (9), 0 for one row */
+TAMIS_API double tamis_plan_dynamic_f2(double m, double k, uint64_t c, uint64_t n); /* (10) */
+/* Items that match several rows: expected number c(s-1)f1 + n_l f2, and the bound n f2. */
+TAMIS_API double tamis_plan_dynamic_multi(double m, double k, uint64_t c, uint64_t n);
+TAMIS_API double tamis_plan_dynamic_multi_bound(double m, double k, uint64_t c, uint64_t n);
+/* Items that already tested positive when they were inserted: sum of (3) over 0..n-1. */
+TAMIS_API double tamis_plan_dynamic_present(double m, double k, uint64_t c, uint64_t n);
+TAMIS_API double tamis_plan_dynamic_insert_ratio(double f,
+                                                 double s); /* sec. 3.5.1: s(1-(1-f)^{s-1}) */
+TAMIS_API double tamis_plan_dynamic_bound(double m, double k, uint64_t c, uint64_t n); /* (12) */
+/* (13): bits of one filter of equal rate over those of the s rows, with the rows' k, and with the
+ * k that suits the one filter. */
+TAMIS_API double tamis_plan_dynamic_size_ratio(double m, double k, double c, double s);
+TAMIS_API double tamis_plan_dynamic_size_ratio_best(double m, double k, double c, double s);
+TAMIS_API double tamis_plan_dynamic_one_rate(double m, double k, uint64_t c, uint64_t n); /* (14) */
+
+/* Sec. 4.2. Probabilities of the set sizes 1..N, filled into p[0..N-1], summing to 1. Return 0, or
+ * -1 on bad arguments. zipf: the commonest size is the smallest (min), the largest (max), or the
+ * ranks are shuffled by `seed` (random). */
+TAMIS_API int tamis_plan_sizes_uniform(double *p, size_t N);
+TAMIS_API int tamis_plan_sizes_normal(double *p, size_t N, double mean, double sd);
+TAMIS_API int tamis_plan_sizes_zipf_min(double *p, size_t N, double theta);
+TAMIS_API int tamis_plan_sizes_zipf_max(double *p, size_t N, double theta);
+TAMIS_API int tamis_plan_sizes_zipf_random(double *p, size_t N, double theta, uint64_t seed);
+/* Turns weights (any non-negative histogram) into cumulative probabilities, in place. */
+TAMIS_API int tamis_plan_sizes_cumulate(double *p, size_t N);
+
+typedef struct tamis_plan_rows {
+    uint64_t s;       /* number of vectors with the fewest expected bits; 0: bad arguments */
+    uint64_t c;       /* capacity of each, ceil(N/s) */
+    double delta;     /* rate allowed to each, 1-(1-alpha)^{1/s} */
+    uint64_t m;       /* bits of each by the formula, ceil(c ln delta / ln .6185) */
+    uint64_t m_whole; /* bits of each that really keep delta with an integer k... */
+    unsigned k;       /* ...which is this one */
+    double used;      /* expected number of vectors in use, sum of r_i */
+    double bits;      /* expected bits, m * used */
+    double one;       /* bits of one filter for N */
+    double ratio;     /* bits / one */
+} tamis_plan_rows;
+
+/* Best s in 1..min(N, 1000) for the *cumulative* distribution cum[0..N-1]. */
+TAMIS_API tamis_plan_rows tamis_plan_dynamic_best(const double *cum, size_t N, double alpha);
+/* The same figures for a given s. */
+TAMIS_API tamis_plan_rows tamis_plan_dynamic_at(const double *cum, size_t N, double alpha,
+                                                uint64_t s);
+
+typedef struct tamis_plan_limits {
+    double one;         /* items one filter takes from rate beta to rate gamma, real */
+    uint64_t one_whole; /* floor */
+    double rows;        /* full rows a dynamic filter takes, floor(ln(1-gamma)/ln(1-beta)) */
+    double partial;     /* items of the partial row that follows, real */
+    double dynamic;     /* n0 rows + partial */
+    uint64_t dynamic_whole;
+} tamis_plan_limits;
+
+/* Sec. 4.3: how far filters sized for n0 items at rate beta go before the rate passes gamma. */
+TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, double beta,
+                                                      double gamma);
+
+/* ---- growing stacks: scalable and flexible ---- */
+
+/* Share of the total rate p that vector `slot` of a growing stack gets. The sum over all slots is
+ * at most p. */
+TAMIS_API double tamis_plan_share(unsigned slot, double p);
+
+/* Capacity of the next vector, given those of the first and the largest so far and their total.
+ * expansion 0: x32, x32, then the total doubles; >= 1: ceil(largest * expansion); anything else
+ * counts as 1. At most 2^40. */
+TAMIS_API uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
+                                            double expansion);
+
+typedef struct tamis_plan_layer {
+    uint64_t capacity, load, bits;
+    unsigned k;
+    double share; /* rate it is sized for */
+    double rate;  /* rate at its load */
+} tamis_plan_layer;
+
+typedef struct tamis_plan_stack {
+    size_t layers; /* 0: bad arguments, or more layers than room */
+    double bits, items;
+    double rate;     /* of the whole stack */
+    double per_item; /* bits / items */
+} tamis_plan_stack;
+
+/* Our stack for n keys: capacity of the first vector, expansion as above, total rate p. Writes
+ * the layers to out[0..room-1]. */
+TAMIS_API tamis_plan_stack tamis_plan_grow(int layout, uint64_t first, double expansion, double p,
+                                           uint64_t n, tamis_plan_layer *out, size_t room);
+
+/* The course report's stack: layer i has 2^i m bits, the same k and the same p. `round` says what
+ * a layer holds of N_i = -(2^i m/k) ln(1-p^{1/k}): +1 ceil (its code), -1 floor (keeps p). */
+TAMIS_API double tamis_plan_report_capacity(double m, double k, double p, unsigned i);
+TAMIS_API tamis_plan_stack tamis_plan_report(double m, unsigned k, double p, uint64_t n, int round,
+                                             tamis_plan_layer *out, size_t room);
+/* Its closed forms, with real capacities: expansions i = ceil(log2(n/n0+1))-1. */
+TAMIS_API double tamis_plan_report_expansions(double m, double k, double p, double n);
+
+typedef struct tamis_plan_flex {
+    size_t vectors;              /* 0: bad arguments */
+    double bits;                 /* (5), the baseline included */
+    double rate;                 /* (3),(4): product over the vectors */
+    double load;                 /* "load factor": bits per item */
+    double load_min, load_max;   /* (6) */
+    double load_tight;           /* m0/n0 + m_i/n, the tighter upper bound */
+    double last_bits, last_load; /* the active vector */
+} tamis_plan_flex;
+
+/* SFBF of n items: vectors of 2^(lambda-1) m0 bits and 2^(lambda-1) n0 items. lambda[0] is the
+ * baseline; past the end the last lambda repeats. */
+TAMIS_API tamis_plan_flex tamis_plan_flexible(double m0, uint64_t n0, double k, uint64_t n,
+                                              const unsigned *lambda, size_t n_lambda);
+/* clamp(ceil(log2(predicted/base))+1, 1, max) */
+TAMIS_API unsigned tamis_plan_lambda(double predicted, double base, unsigned max);
+
+/* Holt's linear forecaster on the logarithm of an arrival rate. Start with all zero. */
+typedef struct tamis_plan_holt {
+    double level, trend;
+    uint32_t n;
+} tamis_plan_holt;
+
+TAMIS_API void tamis_plan_holt_add(tamis_plan_holt *h,
+                                   double rate);                 /* ignores rates not in (0, inf) */
+TAMIS_API double tamis_plan_holt_next(const tamis_plan_holt *h); /* NaN before the first rate */
+
+/* ---- index (PBF): p attributes, q arrays of m cells each, n records ---- */
+
+typedef struct tamis_plan_verify {      /* chance that a value not stored meets a stored one */
+    double basic, basic_mean;           /* Thm 5.3: bound, mean over random records */
+    double attenuated, attenuated_mean; /* Thm 5.4 */
+    double mixed;                       /* ours: 64 mixed bits */
+} tamis_plan_verify;
+
+typedef struct tamis_plan_index_rates { /* for one class of queries */
+    double pbf;                         /* Thm 5.2 */
+    double ht_basic, ht_basic_mean;     /* Thm 5.5 */
+    double ht_attenuated, ht_attenuated_mean;
+    double ht_mixed;
+    double bf, bf_mean, bf_mixed; /* Thm 5.6, values attenuated (bound, mean) or mixed */
+} tamis_plan_index_rates;
+
+typedef struct tamis_plan_index {
+    double attribute; /* rate of one attribute for a value not stored, Thm 5.1 */
+    double stored;    /* rho: chance that a value drawn from the range is stored */
+    tamis_plan_verify verify;
+    tamis_plan_index_rates fresh;      /* no value of the query is stored */
+    tamis_plan_index_rates in_range;   /* values drawn from the same range as the records */
+    tamis_plan_index_rates recombined; /* every value stored, never in one record */
+} tamis_plan_index;
+
+TAMIS_API tamis_plan_verify tamis_plan_verify_rates(unsigned p, unsigned q, double m, double n);
+/* range: number of possible values of an attribute, 0 if unbounded (then rho = 0, and the n
+ * values of an attribute are all distinct). */
+TAMIS_API tamis_plan_index tamis_plan_index_of(unsigned p, unsigned q, double m, double n,
+                                               double range);
+
+/* ---- replicas: the origin has n items; since the copy was made, the share delta1 of its bits
+ * became one and delta0 zero ---- */
+
+typedef struct tamis_plan_replica {
+    double items;         /* (6): items in the copy */
+    double own;           /* P1(n)^k, the origin's own rate */
+    double disagree;      /* (10): B says yes and the copy no, for a random object */
+    double positive;      /* (12): false positives of the copy */
+    double overall;       /* (13) */
+    double host_positive; /* (14), (15), (16): a host that holds `hosts`-1 such copies */
+    double host_disagree;
+    double host;
+    double host_exclusive; /* (16) with the two events of one copy exclusive, as they are */
+    double weighted;       /* (17) */
+    double added;          /* members added since the copy was made, from delta1 */
+    double member_miss;    /* share of true members that the copy denies */
+} tamis_plan_replica;
+
+/* NaN in every field if the shares cannot be: delta1 <= P1(n), delta0 <= P0(n), give or take the
+ * six deviations by which a real vector may differ. */
+TAMIS_API tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double delta1,
+                                                   double delta0, double hosts, double w_pos,
+                                                   double w_neg);
+/* (a/n)(1-rate), with the number of members added known exactly */
+TAMIS_API double tamis_plan_member_miss(double added, double n, double copy_rate);
+
+/* Entropy of a change, in bits: `changed` of m bits (spread); or `changed` bits over `touched` of
+ * `blocks` blocks of 512 bits. */
+TAMIS_API double tamis_plan_entropy(double m, double changed);
+TAMIS_API double tamis_plan_entropy_blocks(double blocks, double touched, double changed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

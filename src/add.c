@@ -1,0 +1,232 @@
+/* Adding keys: plain filters in batches, deletable ones key by key. */
+#include "filter.h"
+
+/* ---- adding: plain --------------------------------------------------------------------------- */
+
+static void vector_add(tamis_filter *f, struct vector *v, const tamis_digest *digests, size_t n,
+                       uint8_t *fresh)
+{
+    uint64_t added = 0;
+    if (v->stride == 1) {
+        v->bits.kernel->prefetch(&v->bits, digests, n);
+        v->bits.kernel->add(&v->bits, digests, n, fresh);
+    } else {
+        uint64_t positions[K_MAX];
+        for (size_t i = 0; i < n; i++) {
+            vector_positions(v, digests[i], positions);
+            fresh[i] = false;
+            for (unsigned j = 0; j < v->bits.k; j++) {
+                fresh[i] |= !vector_bit(v, positions[j]);
+                vector_bit_set(v, positions[j]);
+            }
+        }
+    }
+    for (size_t i = 0; i < n; i++)
+        added += fresh[i];
+    v->load += added;
+    v->count += added;
+    f->stored += added;
+}
+
+/* Beside other threads: the room is claimed first and what was not needed given back, so that the
+   capacity holds however they interleave. False if others took the room. */
+static bool vector_add_shared(tamis_filter *f, struct vector *v, const tamis_digest *digests,
+                              size_t n, uint8_t *fresh)
+{
+    uint64_t repeated = 0;
+    uint64_t before = __atomic_fetch_add(&v->load, n, __ATOMIC_RELAXED);
+    if (before + n > v->capacity && !f->set.overfill) {
+        __atomic_fetch_sub(&v->load, n, __ATOMIC_RELAXED);
+        return false;
+    }
+    v->bits.kernel->prefetch(&v->bits, digests, n);
+    v->bits.kernel->add_shared(&v->bits, digests, n, fresh);
+    for (size_t i = 0; i < n; i++)
+        repeated += !fresh[i];
+    __atomic_fetch_sub(&v->load, repeated, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&v->count, n - repeated, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&f->stored, n - repeated, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* How many keys may be added to the vector without looking at each whether it is still room. */
+static uint64_t room_in(const tamis_filter *f, const struct vector *v)
+{
+    uint64_t load = __atomic_load_n(&v->load, __ATOMIC_RELAXED);
+    uint64_t room = v->capacity > load ? v->capacity - load : 0;
+    if (f->set.items_max == 0 || f->set.growth == TAMIS_FIXED)
+        return room;
+    uint64_t stored = f->stored;
+    return min_u64(room, f->set.items_max > stored ? f->set.items_max - stored : 0);
+}
+
+/* Adds digests that are in no vector (or whose presence does not matter), growing as needed. The
+   same key twice is noticed by the vector it went into. */
+static tamis_error add_missing(tamis_filter *f, const tamis_digest *digests, size_t n,
+                               uint8_t *fresh, size_t *done, uint64_t now)
+{
+    for (*done = 0; *done < n;) {
+        struct vector *v;
+        tamis_error e = growth_active(f, &v);
+        size_t some = n - *done;
+        if (e == TAMIS_EFULL) { /* a repeat of a key added just now is no reason to fail */
+            filter_bits_have(f, digests + *done, 1, fresh + *done);
+            if (!fresh[*done])
+                return e;
+            fresh[(*done)++] = 0;
+            continue;
+        }
+        if (e != TAMIS_OK)
+            return e;
+        uint64_t room = max_u64(1, room_in(f, v));
+        some = some < room ? some : (size_t)room;
+        if (!f->set.shared_adds)
+            vector_add(f, v, digests + *done, some, fresh + *done);
+        else if (!vector_add_shared(f, v, digests + *done, some, fresh + *done))
+            continue;
+        if (f->set.growth == TAMIS_WINDOW)
+            v->last = now;
+        if (f->set.add_always) /* as published: every add counts, whether it set a bit or not */
+            for (size_t i = 0; i < some; i++)
+                v->load += !fresh[*done + i], v->count += !fresh[*done + i],
+                    f->stored += !fresh[*done + i];
+        *done += some;
+    }
+    return TAMIS_OK;
+}
+
+/* Which digests need no adding: all their bits are set in one vector (window: in the newest). */
+static void find_present(tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *present,
+                         uint64_t now)
+{
+    const struct stack *stack = filter_stack(f);
+    if (f->set.add_always || f->set.growth == TAMIS_FIXED) {
+        memset(present, 0, n);
+    } else if (f->set.growth == TAMIS_WINDOW) {
+        struct vector *newest = stack->v[stack_count(stack) - 1];
+        memset(present, 0, n);
+        newest->bits.kernel->prefetch(&newest->bits, digests, n);
+        newest->bits.kernel->has(&newest->bits, digests, n, present);
+        for (size_t i = 0; i < n; i++)
+            if (present[i])
+                newest->last = now;
+    } else {
+        filter_bits_have(f, digests, n, present);
+    }
+}
+
+static tamis_error add_batch_plain(tamis_filter *f, const tamis_digest *digests, size_t n,
+                                   uint8_t *fresh, size_t *done)
+{
+    tamis_digest missing[BATCH];
+    uint8_t set[BATCH], who[BATCH] = {0};
+    size_t m = 0, added;
+    uint64_t now = filter_now(f);
+    *done = 0;
+    if (f->set.growth == TAMIS_WINDOW) {
+        tamis_error e = growth_turn(f, now);
+        if (e != TAMIS_OK)
+            return e;
+    }
+    find_present(f, digests, n, fresh, now);
+    for (size_t i = 0; i < n; i++) {
+        if (fresh[i])
+            continue;
+        missing[m] = digests[i];
+        who[m++] = (uint8_t)i;
+    }
+    tamis_error e = add_missing(f, missing, m, set, &added, now);
+    memset(fresh, 0, n);
+    for (size_t i = 0; i < added; i++)
+        fresh[who[i]] = set[i];
+    *done = e == TAMIS_OK ? n : who[added];
+    return e;
+}
+
+/* ---- adding: deletable ----------------------------------------------------------------------- */
+
+/* The vector that already has all bits of the digest, or NULL. */
+static struct vector *matching(const tamis_filter *f, tamis_digest digest)
+{
+    const struct stack *stack = filter_stack(f);
+    uint8_t found = 0;
+    const struct matrix *matrix = atomic_load(&f->matrix);
+    if (matrix) {
+        matrix_has(matrix, &digest, 1, &found);
+        if (!found)
+            return NULL;
+    }
+    for (uint32_t i = stack_count(stack); i-- > 0;)
+        if (vector_has(stack->v[i], digest))
+            return stack->v[i];
+    return NULL;
+}
+
+static tamis_error add_deletable(tamis_filter *f, tamis_digest digest, uint8_t *fresh)
+{
+    *fresh = 0;
+    if (removals_cancel(&f->removals, digest))
+        return TAMIS_OK;
+    struct vector *v = matching(f, digest);
+    bool member = v != NULL;
+    tamis_error e = member ? TAMIS_OK : growth_active(f, &v);
+    if (e != TAMIS_OK)
+        return e;
+    if (!vector_reserve(v, &f->allocator))
+        return TAMIS_ENOMEM;
+    vector_insert(v, digest);
+    f->stored++;
+    v->last = filter_now(f);
+    *fresh = !member;
+    return TAMIS_OK;
+}
+
+static tamis_error add_batch_deletable(tamis_filter *f, const tamis_digest *digests, size_t n,
+                                       uint8_t *fresh, size_t *done)
+{
+    const struct stack *stack = filter_stack(f);
+    for (uint32_t j = stack_count(stack); j-- > 0 && stack->v[j]->stride == 1;)
+        stack->v[j]->bits.kernel->prefetch(&stack->v[j]->bits, digests, n);
+    for (*done = 0; *done < n; (*done)++) {
+        tamis_error e = add_deletable(f, digests[*done], &fresh[*done]);
+        if (e != TAMIS_OK)
+            return e;
+    }
+    return TAMIS_OK;
+}
+
+tamis_error tamis_filter_add_many(tamis_filter *f, const tamis_digest *digests, size_t n,
+                                  uint8_t *fresh, size_t *done)
+{
+    uint8_t unused[BATCH] = {0};
+    size_t all = 0;
+    tamis_error e = filter_writable(f);
+    while (e == TAMIS_OK && all < n) {
+        size_t some = n - all < BATCH ? n - all : BATCH, added;
+        uint8_t *to = fresh ? fresh + all : unused;
+        e = f->set.deletable ? add_batch_deletable(f, digests + all, some, to, &added)
+                             : add_batch_plain(f, digests + all, some, to, &added);
+        all += e == TAMIS_OK ? some : added;
+    }
+    if (done)
+        *done = all;
+    return e;
+}
+
+tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool *fresh)
+{
+    tamis_digest digest = family_digest(&f->family, key, len);
+    uint8_t new_here = 0;
+    tamis_error e = tamis_filter_add_many(f, &digest, 1, &new_here, NULL);
+    if (fresh)
+        *fresh = new_here;
+    return e;
+}
+
+tamis_error tamis_filter_expire(tamis_filter *f)
+{
+    if (f->set.growth != TAMIS_WINDOW)
+        return TAMIS_EKIND;
+    tamis_error e = filter_writable(f);
+    return e == TAMIS_OK ? growth_turn(f, filter_now(f)) : e;
+}

@@ -1,0 +1,548 @@
+/* Whole filters: copies, unions, intersections, folds, comparison. */
+#include "filter.h"
+
+#include "err.h"
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static tamis_error clone_vectors(tamis_filter *to, const tamis_filter *from)
+{
+    const struct stack *stack = filter_stack(from);
+    const tamis_allocator *a = &to->allocator;
+    uint32_t n = stack_count(stack);
+    struct stack *copy = stack_new(a, stack->room);
+    if (!copy)
+        return TAMIS_ENOMEM;
+    atomic_store(&to->stack, copy);
+    for (uint32_t i = 0; i < n; i++) {
+        copy->v[i] = vector_clone(stack->v[i], &to->family, a);
+        if (!copy->v[i])
+            return TAMIS_ENOMEM;
+        atomic_store(&copy->n, i + 1);
+    }
+    const struct matrix *matrix = atomic_load(&from->matrix);
+    if (matrix) {
+        struct matrix *same = matrix_resize(matrix, a, matrix->width);
+        if (!same)
+            return TAMIS_ENOMEM;
+        same->bits.family = &to->family;
+        atomic_store(&to->matrix, same);
+        filter_place_columns(to);
+    }
+    return TAMIS_OK;
+}
+
+static tamis_error clone_removals(tamis_filter *to, const tamis_filter *from)
+{
+    for (uint32_t i = 0; i < from->removals.room; i++) {
+        const struct pending *p = removals_entry(&from->removals, i);
+        uint64_t copies = p ? atomic_load(&p->copies) : 0;
+        if (copies == 0)
+            continue;
+        tamis_error e = removals_remember(to, p->digest, copies, p->candidates, p->n, p->hides);
+        if (e != TAMIS_OK)
+            return e;
+    }
+    return TAMIS_OK;
+}
+
+tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *from)
+{
+    tamis_filter *f = mem_new0(&from->allocator, 1, sizeof *f);
+    if (!f)
+        return TAMIS_ENOMEM;
+    f->allocator = from->allocator;
+    f->set = from->set;
+    f->next_id = from->next_id;
+    f->holt = from->holt;
+    f->base_rate = from->base_rate;
+    f->grown = from->grown;
+    f->clock = from->clock;
+    f->clock_context = from->clock_context;
+    f->stored = from->stored;
+    removals_init(&f->removals);
+    tamis_error e = family_copy(&f->family, &from->family, &f->allocator);
+    if (e == TAMIS_OK && from->guard) {
+        f->guard = mem_new0(&f->allocator, 1, sizeof *f->guard);
+        e = f->guard ? TAMIS_OK : TAMIS_ENOMEM;
+    }
+    if (e == TAMIS_OK)
+        e = clone_vectors(f, from);
+    if (e == TAMIS_OK)
+        e = clone_removals(f, from);
+    if (e != TAMIS_OK) {
+        tamis_filter_free(f);
+        return e;
+    }
+    *out = f;
+    return TAMIS_OK;
+}
+
+/* The filter becomes what `made` is, and `made` is gone. Vectors point at their family. */
+static void become(tamis_filter *f, tamis_filter *made)
+{
+    filter_dispose(f);
+    *f = *made;
+    const struct stack *stack = filter_stack(f);
+    for (uint32_t i = 0; i < stack_count(stack); i++)
+        stack->v[i]->bits.family = &f->family;
+    struct matrix *matrix = atomic_load(&f->matrix);
+    if (matrix)
+        matrix->bits.family = &f->family;
+    mem_free(&f->allocator, made, 1, sizeof *made);
+}
+
+/* ---- union ----------------------------------------------------------------------------------- */
+
+static uint64_t effective_load(const struct vector *v)
+{
+    return v->deletable ? min_u64(v->load, v->count) : v->load;
+}
+
+tamis_error filter_merge_pairs(tamis_filter *f, bool all, bool *merged)
+{
+    struct stack *stack = filter_stack(f);
+    *merged = false;
+    for (uint32_t i = 0; i < stack_count(stack); i++)
+        for (uint32_t j = i + 1; j < stack_count(stack); j++) {
+            struct vector *to = stack->v[i], *from = stack->v[j];
+            if (!shape_equal(to, from) || effective_load(to) + effective_load(from) > to->capacity)
+                continue;
+            if (!vector_unite_reserve(to, from, &f->allocator))
+                return TAMIS_ENOMEM;
+            vector_unite(to, from);
+            from->count = 0; /* they are in `to` now, and the sum of all stays */
+            uint32_t gone = from->id, kept = to->id;
+            filter_drop(f, j);
+            removals_rename(f, gone, kept);
+            *merged = true;
+            if (!all)
+                return TAMIS_OK;
+            j--;
+        }
+    return TAMIS_OK;
+}
+
+/* The vector of `f` that can take `v` in, or NULL. Fixed filters have one, and must. */
+static struct vector *home_for(const tamis_filter *f, const struct vector *v, unsigned flags)
+{
+    const struct stack *stack = filter_stack(f);
+    bool fixed = f->set.growth == TAMIS_FIXED;
+    for (uint32_t i = 0; i < stack_count(stack) && (fixed || !(flags & TAMIS_MERGE_CONCAT)); i++) {
+        struct vector *to = stack->v[i];
+        if (!shape_equal(to, v) || to->capacity != v->capacity)
+            continue;
+        if (fixed || effective_load(to) + effective_load(v) <= to->capacity)
+            return to;
+    }
+    return NULL;
+}
+
+/* Appends a copy of v. Its share must come out of the budget, or be restated. */
+static tamis_error append_copy(tamis_filter *f, const struct vector *v, unsigned flags,
+                               uint32_t *id)
+{
+    bool stack_budget = f->set.growth == TAMIS_SCALABLE || f->set.growth == TAMIS_FLEXIBLE;
+    uint32_t slot = v->slot;
+    if (stack_budget && !f->set.published) {
+        slot = v->slot == SLOT_NONE ? SLOT_NONE : growth_slot(f, 0, v->fpp);
+        if (slot == SLOT_NONE) {
+            if (!(flags & TAMIS_MERGE_RESTATE))
+                return TAMIS_ERATE;
+            f->set.fpp += v->fpp;
+        }
+    }
+    struct vector *copy;
+    if (!v->sliced) {
+        copy = vector_clone(v, &f->family, &f->allocator);
+    } else {
+        copy = vector_new(&f->allocator, &f->family, vector_shape(v), f->set.deletable, false);
+        if (copy)
+            vector_set_limits(copy, v->capacity, v->fpp);
+    }
+    if (!copy)
+        return TAMIS_ENOMEM;
+    copy->slot = slot;
+    tamis_error e = filter_append(f, copy);
+    if (e != TAMIS_OK)
+        return e;
+    *id = copy->id;
+    if (v->sliced) {
+        if (!vector_unite_reserve(copy, v, &f->allocator))
+            return TAMIS_ENOMEM;
+        vector_unite(copy, v);
+    }
+    return TAMIS_OK;
+}
+
+struct renaming {
+    uint32_t from, to;
+};
+
+/* Pending removals of both sides, by the ids they have now. A key pending on one side may be a
+   member of the other: then every vector that matches is a candidate, and it is not hidden. */
+static tamis_error merge_removals(tamis_filter *f, const tamis_filter *other,
+                                  const struct renaming *renamed, uint32_t n)
+{
+    const struct stack *stack = filter_stack(f);
+    uint32_t room = stack_count(stack);
+    uint32_t *ids = mem_new(&f->allocator, room, sizeof *ids);
+    tamis_error e = ids ? TAMIS_OK : TAMIS_ENOMEM;
+    for (uint32_t i = 0; e == TAMIS_OK && i < other->removals.room; i++) {
+        const struct pending *p = removals_entry(&other->removals, i);
+        uint64_t copies = p ? atomic_load(&p->copies) : 0;
+        uint32_t found = 0, known = 0;
+        if (copies == 0)
+            continue;
+        for (uint32_t j = 0; j < room; j++)
+            if (vector_has(stack->v[j], p->digest))
+                ids[found++] = stack->v[j]->id;
+        for (uint32_t j = 0; j < p->n; j++)
+            for (uint32_t x = 0; x < n; x++)
+                known += renamed[x].from == p->candidates[j];
+        e = removals_remember(f, p->digest, copies, ids, found,
+                              p->hides && f->set.unique && found <= known);
+    }
+    mem_free(&f->allocator, ids, room, sizeof *ids);
+    return e;
+}
+
+/* Widens the candidates of what is pending here by the vectors that came in, by remembering anew. */
+static tamis_error widen_removals(tamis_filter *f, const tamis_filter *before)
+{
+    removals_clear(&f->removals);
+    struct renaming *same = NULL;
+    uint32_t n = stack_count(filter_stack(before));
+    if (before->removals.used == 0)
+        return TAMIS_OK;
+    same = mem_new(&f->allocator, n, sizeof *same);
+    if (!same)
+        return TAMIS_ENOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        same[i].from = same[i].to = filter_stack(before)->v[i]->id;
+    tamis_error e = merge_removals(f, before, same, n);
+    mem_free(&f->allocator, same, n, sizeof *same);
+    return e;
+}
+
+static tamis_error unite_vectors(tamis_filter *f, const tamis_filter *other, unsigned flags,
+                                 struct renaming *renamed)
+{
+    const struct stack *theirs = filter_stack(other);
+    for (uint32_t i = 0; i < stack_count(theirs); i++) {
+        const struct vector *v = theirs->v[i];
+        struct vector *home = home_for(f, v, flags);
+        tamis_error e = TAMIS_OK;
+        uint32_t id = home ? home->id : 0;
+        if (!home) {
+            if (f->set.growth == TAMIS_FIXED)
+                return TAMIS_ESHAPE;
+            if (effective_load(v) == 0 && v->count == 0) {
+                renamed[i] = (struct renaming){v->id, filter_stack(f)->v[0]->id};
+                continue; /* nothing in it */
+            }
+            e = append_copy(f, v, flags, &id);
+        } else if (!vector_unite_reserve(home, v, &f->allocator)) {
+            e = TAMIS_ENOMEM;
+        } else {
+            vector_unite(home, v);
+        }
+        if (e != TAMIS_OK)
+            return e;
+        renamed[i] = (struct renaming){v->id, id};
+    }
+    return TAMIS_OK;
+}
+
+static void count_stored(tamis_filter *f)
+{
+    const struct stack *stack = filter_stack(f);
+    f->stored = 0;
+    for (uint32_t i = 0; i < stack_count(stack); i++)
+        f->stored += stack->v[i]->count;
+}
+
+/* Does the union keep the stated rate? Restates it if asked to. */
+static tamis_error check_rate(tamis_filter *f, unsigned flags)
+{
+    const struct stack *stack = filter_stack(f);
+    uint32_t n = stack_count(stack);
+    uint64_t load = 0;
+    double pass = 1;
+    bool over = false;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct vector *v = stack->v[i];
+        uint64_t here = effective_load(v);
+        load += here;
+        over |= here > v->capacity;
+        pass *= 1 - tamis_plan_rate((int)f->set.layout, v->bits.units, v->bits.k,
+                                    (double)max_u64(here, v->capacity));
+    }
+    over |= f->set.vectors_max && n > f->set.vectors_max;
+    over |= f->set.items_max && load > f->set.items_max;
+    if (!over || f->set.published)
+        return TAMIS_OK;
+    if (!(flags & TAMIS_MERGE_RESTATE))
+        return TAMIS_ERATE;
+    f->set.fpp = 1 - pass;
+    if (f->set.items_max)
+        f->set.items_max = max_u64(f->set.items_max, load);
+    if (f->set.vectors_max)
+        f->set.vectors_max = (uint32_t)max_u64(f->set.vectors_max, n);
+    if (f->set.growth == TAMIS_FIXED)
+        f->set.capacity = stack->v[0]->capacity = max_u64(load, stack->v[0]->capacity);
+    return TAMIS_OK;
+}
+
+/* Windows: the oldest first, by the time of the last add. */
+static void sort_by_age(tamis_filter *f)
+{
+    struct stack *stack = filter_stack(f);
+    for (uint32_t i = 1; i < stack_count(stack); i++)
+        for (uint32_t j = i; j && stack->v[j]->born < stack->v[j - 1]->born; j--) {
+            struct vector *v = stack->v[j];
+            stack->v[j] = stack->v[j - 1];
+            stack->v[j - 1] = v;
+        }
+}
+
+static tamis_error may_merge(const tamis_filter *f, const tamis_filter *other)
+{
+    if (!family_equal(&f->family, &other->family))
+        return TAMIS_EFAMILY;
+    if (f->set.growth != other->set.growth || f->set.deletable != other->set.deletable ||
+        f->set.published != other->set.published)
+        return TAMIS_EKIND;
+    bool shapes = f->set.layout == other->set.layout && f->set.window == other->set.window;
+    if (f->set.growth == TAMIS_DYNAMIC)
+        shapes &= f->set.shape.units == other->set.shape.units &&
+                  f->set.shape.k == other->set.shape.k && f->set.capacity == other->set.capacity;
+    return shapes ? TAMIS_OK : TAMIS_ESHAPE;
+}
+
+static tamis_error merge_into(tamis_filter *f, const tamis_filter *before,
+                              const tamis_filter *other, unsigned flags)
+{
+    uint32_t n = stack_count(filter_stack(other));
+    struct renaming *renamed = mem_new(&f->allocator, n, sizeof *renamed);
+    bool merged = true;
+    tamis_error e = renamed ? unite_vectors(f, other, flags, renamed) : TAMIS_ENOMEM;
+    if (e == TAMIS_OK)
+        count_stored(f);
+    f->set.unique = f->set.unique && other->set.unique && (flags & TAMIS_MERGE_DISJOINT);
+    if (e == TAMIS_OK)
+        e = widen_removals(f, before);
+    if (e == TAMIS_OK)
+        e = merge_removals(f, other, renamed, n);
+    while (e == TAMIS_OK && merged && f->set.growth == TAMIS_DYNAMIC &&
+           !(flags & TAMIS_MERGE_CONCAT))
+        e = filter_merge_pairs(f, true, &merged);
+    if (e == TAMIS_OK)
+        e = removals_rebuild(f);
+    if (e == TAMIS_OK)
+        e = check_rate(f, flags);
+    if (f->set.growth == TAMIS_WINDOW)
+        sort_by_age(f);
+    mem_free(&f->allocator, renamed, n, sizeof *renamed);
+    return e;
+}
+
+tamis_error tamis_filter_merge(tamis_filter *f, const tamis_filter *other, unsigned flags)
+{
+    tamis_error e = filter_writable(f);
+    if (e == TAMIS_OK)
+        e = may_merge(f, other);
+    tamis_filter *made;
+    if (e == TAMIS_OK)
+        e = tamis_filter_clone(&made, f);
+    if (e != TAMIS_OK)
+        return e;
+    e = merge_into(made, f, other, flags);
+    if (e == TAMIS_OK)
+        become(f, made);
+    else
+        tamis_filter_free(made);
+    return e;
+}
+
+/* ---- intersection ---------------------------------------------------------------------------- */
+
+tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, const tamis_filter *b)
+{
+    const struct stack *mine = filter_stack(a), *theirs = filter_stack(b);
+    if (!family_equal(&a->family, &b->family))
+        return TAMIS_EFAMILY;
+    if (stack_count(mine) != 1 || stack_count(theirs) != 1)
+        return TAMIS_EKIND;
+    const struct vector *x = mine->v[0], *y = theirs->v[0];
+    if (!shape_equal(x, y))
+        return TAMIS_ESHAPE;
+    tamis_options o = {.fpp = 0.5,
+                       .capacity = x->capacity,
+                       .growth = TAMIS_FIXED,
+                       .layout = x->bits.kernel->layout,
+                       .hash = a->family.hash,
+                       .key = a->family.key,
+                       .bits = vector_positions_total(x),
+                       .hashes = x->bits.k,
+                       .allocator = &a->allocator};
+    tamis_filter *f;
+    tamis_error e = tamis_filter_new(&f, &o, NULL);
+    if (e != TAMIS_OK)
+        return e;
+    struct vector *v = filter_stack(f)->v[0];
+    for (uint64_t i = 0; i < vector_positions_total(v); i++)
+        if (vector_bit(x, i) && vector_bit(y, i))
+            vector_bit_set(v, i);
+    double items =
+        tamis_plan_items((int)f->set.layout, v->bits.units, v->bits.k, vector_count_ones(v));
+    v->load = v->count = f->stored = (uint64_t)(items + 0.5);
+    f->set.fpp = f->set.budget = v->fpp = x->fpp > y->fpp ? x->fpp : y->fpp;
+    *out = f;
+    return TAMIS_OK;
+}
+
+/* ---- fold ------------------------------------------------------------------------------------ */
+
+/* The limits of a folded vector: what half the bits hold at the same rate, or what is in it. */
+static tamis_error fold_limits(struct vector *half, unsigned flags)
+{
+    uint64_t capacity = tamis_plan_capacity((int)half->bits.kernel->layout, half->bits.units,
+                                            half->bits.k, half->fpp);
+    uint64_t load = effective_load(half);
+    if (capacity >= load && capacity > 0) {
+        vector_set_limits(half, capacity, half->fpp);
+        return TAMIS_OK;
+    }
+    if (!(flags & TAMIS_MERGE_RESTATE))
+        return TAMIS_ERATE;
+    double rate = tamis_plan_rate((int)half->bits.kernel->layout, half->bits.units, half->bits.k,
+                                  (double)load);
+    vector_set_limits(half, load, rate);
+    return TAMIS_OK;
+}
+
+static tamis_error fold_columns(tamis_filter *f)
+{
+    struct matrix *matrix = atomic_load(&f->matrix);
+    struct bits shape = matrix->bits;
+    shape.units /= 2;
+    struct matrix *half = matrix_new(&f->allocator, &shape, matrix->width);
+    if (!half)
+        return TAMIS_ENOMEM;
+    matrix_free(matrix, &f->allocator);
+    atomic_store(&f->matrix, half);
+    return TAMIS_OK;
+}
+
+static tamis_error fold_into(tamis_filter *f, unsigned flags)
+{
+    struct stack *stack = filter_stack(f);
+    uint32_t n = stack_count(stack);
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct vector *v = stack->v[i];
+        if (v->bits.units % (2 * UNIT_STEP))
+            return TAMIS_ESHAPE;
+        struct vector *half = vector_fold(v, &f->allocator);
+        if (!half)
+            return TAMIS_ENOMEM;
+        half->column = v->column;
+        vector_free(v, &f->allocator);
+        stack->v[i] = half;
+        tamis_error e = fold_limits(half, flags);
+        if (e != TAMIS_OK)
+            return e;
+        sum += half->fpp;
+    }
+    if (atomic_load(&f->matrix)) { /* the folded vectors have bits of their own: slice them again */
+        tamis_error e = fold_columns(f);
+        if (e != TAMIS_OK)
+            return e;
+        struct matrix *matrix = atomic_load(&f->matrix);
+        for (uint32_t i = 0; i < n; i++) {
+            struct vector *v = stack->v[i], column = *v;
+            column.bits.words = matrix->bits.words;
+            column.stride = matrix->width;
+            for (uint64_t at = 0; at < matrix->bits.units; at++)
+                if (vector_bit(v, at))
+                    vector_bit_set(&column, at);
+            block_free(&f->allocator, &v->memory);
+            v->bits.words = column.bits.words;
+            v->stride = column.stride;
+        }
+        f->set.shape.units /= 2;
+    }
+    if (f->set.growth == TAMIS_FIXED || f->set.growth == TAMIS_DYNAMIC) {
+        f->set.capacity = stack->v[0]->capacity;
+        for (uint32_t i = 0; i < n; i++)
+            f->set.capacity = min_u64(f->set.capacity, stack->v[i]->capacity);
+        if (f->set.items_max)
+            f->set.items_max = f->set.capacity * (f->set.vectors_max ? f->set.vectors_max : 1);
+    }
+    if (sum > f->set.fpp && f->set.fpp > 0)
+        f->set.fpp = sum; /* restated */
+    return removals_rebuild(f);
+}
+
+tamis_error tamis_filter_fold(tamis_filter *f, unsigned flags)
+{
+    tamis_error e = filter_writable(f);
+    tamis_filter *made;
+    if (e == TAMIS_OK)
+        e = tamis_filter_clone(&made, f);
+    if (e != TAMIS_OK)
+        return e;
+    e = fold_into(made, flags);
+    if (e == TAMIS_OK)
+        become(f, made);
+    else
+        tamis_filter_free(made);
+    return e;
+}
+
+/* ---- comparison ------------------------------------------------------------------------------ */
+
+static bool removals_equal(const struct removals *x, const struct removals *y)
+{
+    if (atomic_load(&x->total) != atomic_load(&y->total))
+        return false;
+    for (uint32_t i = 0; i < x->room; i++) {
+        const struct pending *p = removals_entry(x, i);
+        uint64_t copies = p ? atomic_load(&p->copies) : 0;
+        bool found = copies == 0;
+        for (uint32_t j = 0; j < y->room && !found; j++) {
+            const struct pending *q = removals_entry(y, j);
+            found = q && q->digest.a == p->digest.a && q->digest.b == p->digest.b &&
+                    atomic_load(&q->copies) == copies;
+        }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b)
+{
+    const struct stack *mine = filter_stack(a), *theirs = filter_stack(b);
+    uint32_t n = stack_count(mine);
+    if (!family_equal(&a->family, &b->family) || a->set.growth != b->set.growth ||
+        a->set.deletable != b->set.deletable || n != stack_count(theirs))
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!vector_equal(mine->v[i], theirs->v[i]))
+            return false;
+    return removals_equal(&a->removals, &b->removals);
+}
+
+bool tamis_filter_same_family(const tamis_filter *a, const tamis_filter *b)
+{
+    return family_equal(&a->family, &b->family);
+}
+
+bool tamis_filter_key(const tamis_filter *f, uint8_t key[TAMIS_KEY_LEN])
+{
+    if (f->family.has_key)
+        memcpy(key, f->family.key, TAMIS_KEY_LEN);
+    return f->family.has_key;
+}

@@ -1,0 +1,67 @@
+/* What every file of the library may use: small arithmetic, no state. */
+#ifndef TAMIS_BASE_H
+#define TAMIS_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tamis.h"
+
+#define BITS_MAX   (UINT64_C(1) << 40) /* largest vector */
+#define K_MAX      64                  /* most probes of a vector */
+#define UNIT_STEP  8                   /* sizes are multiples of so many address units */
+#define BLOCK_BITS 512                 /* a block is one cache line: 8 lanes of 64 bits */
+
+#define LIKELY(x)     __builtin_expect(!!(x), 1)
+#define UNLIKELY(x)   __builtin_expect(!!(x), 0)
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+ALWAYS_INLINE uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+ALWAYS_INLINE uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The high word of the product: maps x, a fraction of 2^64, to 0..n-1. A prefix of x decides, so
+   the address for n/2 is half the address for n. */
+ALWAYS_INLINE uint64_t mul_high(uint64_t x, uint64_t n)
+{
+    return (uint64_t)(((unsigned __int128)x * n) >> 64);
+}
+
+/* Both words of the product folded together: a cheap mix in which every bit counts. */
+ALWAYS_INLINE uint64_t mul_fold(uint64_t x, uint64_t y)
+{
+    unsigned __int128 p = (unsigned __int128)x * y;
+    return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+/* false if a * b does not fit. */
+ALWAYS_INLINE bool mul_size(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+ALWAYS_INLINE uint64_t round_up(uint64_t x, uint64_t step)
+{
+    return (x + step - 1) / step * step;
+}
+
+/* Words that a writer changes beside readers: plain moves on every machine we know, but said so. */
+ALWAYS_INLINE uint64_t word_load(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+ALWAYS_INLINE void word_store(uint64_t *word, uint64_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,163 @@
+/* See counters.h. */
+#include "counters.h"
+
+static uint8_t nibble_get(const struct counters *counters, uint64_t position)
+{
+    const uint8_t *nibbles = counters->nibbles.data;
+    return (nibbles[position >> 1] >> (4 * (position & 1))) & 15;
+}
+
+static void nibble_set(struct counters *counters, uint64_t position, uint8_t value)
+{
+    uint8_t *byte = (uint8_t *)counters->nibbles.data + (position >> 1);
+    unsigned shift = 4 * (position & 1);
+    *byte = (uint8_t)((*byte & ~(15u << shift)) | (unsigned)value << shift);
+}
+
+/* ---- the side table -------------------------------------------------------------------------- */
+
+static size_t escape_home(const struct counters *counters, uint64_t position)
+{
+    return mul_fold(position + 1, UINT64_C(0x9E3779B97F4A7C15)) & (counters->room - 1);
+}
+
+static struct escape *escape_find(const struct counters *counters, uint64_t position)
+{
+    size_t i = escape_home(counters, position);
+    while (counters->escapes[i].position != position + 1)
+        i = (i + 1) & (counters->room - 1);
+    return &counters->escapes[i];
+}
+
+static void escape_insert(struct counters *counters, uint64_t position, uint64_t value)
+{
+    size_t i = escape_home(counters, position);
+    while (counters->escapes[i].position != 0)
+        i = (i + 1) & (counters->room - 1);
+    counters->escapes[i] = (struct escape){position + 1, value};
+    counters->used++;
+}
+
+/* Closes the gap by moving back what would no longer be found. */
+static void escape_delete(struct counters *counters, struct escape *gone)
+{
+    size_t mask = counters->room - 1, hole = (size_t)(gone - counters->escapes);
+    for (size_t i = (hole + 1) & mask; counters->escapes[i].position; i = (i + 1) & mask) {
+        size_t home = escape_home(counters, counters->escapes[i].position - 1);
+        if (((i - home) & mask) >= ((i - hole) & mask)) {
+            counters->escapes[hole] = counters->escapes[i];
+            hole = i;
+        }
+    }
+    counters->escapes[hole].position = 0;
+    counters->used--;
+}
+
+/* ---- counters -------------------------------------------------------------------------------- */
+
+bool counters_new(struct counters *counters, const tamis_allocator *a, uint64_t n)
+{
+    *counters = (struct counters){.n = n};
+    return block_new(a, (size_t)(n + 1) / 2, &counters->nibbles);
+}
+
+void counters_free(struct counters *counters, const tamis_allocator *a)
+{
+    block_free(a, &counters->nibbles);
+    mem_free(a, counters->escapes, counters->room, sizeof *counters->escapes);
+    *counters = (struct counters){0};
+}
+
+bool counters_reserve(struct counters *counters, const tamis_allocator *a, size_t more)
+{
+    size_t need = 2 * (counters->used + more);
+    if (LIKELY(need <= counters->room))
+        return true;
+    struct counters grown = *counters;
+    grown.room = counters->room ? counters->room : 64;
+    while (grown.room < need)
+        grown.room *= 2;
+    grown.escapes = mem_new0(a, grown.room, sizeof *grown.escapes);
+    if (!grown.escapes)
+        return false;
+    grown.used = 0;
+    for (size_t i = 0; i < counters->room; i++)
+        if (counters->escapes[i].position)
+            escape_insert(&grown, counters->escapes[i].position - 1, counters->escapes[i].value);
+    mem_free(a, counters->escapes, counters->room, sizeof *counters->escapes);
+    *counters = grown;
+    return true;
+}
+
+bool counters_copy(struct counters *to, const struct counters *from, const tamis_allocator *a)
+{
+    if (!counters_new(to, a, from->n))
+        return false;
+    if (!counters_reserve(to, a, from->used)) {
+        counters_free(to, a);
+        return false;
+    }
+    memcpy(to->nibbles.data, from->nibbles.data, (size_t)(from->n + 1) / 2);
+    for (size_t i = 0; i < from->room; i++)
+        if (from->escapes[i].position)
+            escape_insert(to, from->escapes[i].position - 1, from->escapes[i].value);
+    return true;
+}
+
+uint64_t counters_get(const struct counters *counters, uint64_t position)
+{
+    uint8_t value = nibble_get(counters, position);
+    return value < COUNTER_ESCAPE ? value : escape_find(counters, position)->value;
+}
+
+uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by)
+{
+    uint8_t value = nibble_get(counters, position);
+    if (UNLIKELY(value == COUNTER_ESCAPE)) {
+        struct escape *escape = escape_find(counters, position);
+        escape->value += by;
+        return escape->value - by;
+    }
+    if (LIKELY(value + by < COUNTER_ESCAPE)) {
+        nibble_set(counters, position, (uint8_t)(value + by));
+    } else {
+        nibble_set(counters, position, COUNTER_ESCAPE);
+        escape_insert(counters, position, value + by);
+    }
+    return value;
+}
+
+uint64_t counters_sub(struct counters *counters, uint64_t position, uint64_t by)
+{
+    uint8_t value = nibble_get(counters, position);
+    if (UNLIKELY(value == COUNTER_ESCAPE)) {
+        struct escape *escape = escape_find(counters, position);
+        escape->value -= min_u64(by, escape->value);
+        uint64_t left = escape->value;
+        if (left < COUNTER_ESCAPE) {
+            escape_delete(counters, escape);
+            nibble_set(counters, position, (uint8_t)left);
+        }
+        return left;
+    }
+    uint8_t left = by < value ? (uint8_t)(value - by) : 0;
+    nibble_set(counters, position, left);
+    return left;
+}
+
+size_t counters_bytes(const struct counters *counters)
+{
+    return counters->nibbles.size + counters->room * sizeof *counters->escapes;
+}
+
+bool counters_equal(const struct counters *x, const struct counters *y)
+{
+    if (x->n != y->n || x->used != y->used ||
+        memcmp(x->nibbles.data, y->nibbles.data, (size_t)(x->n + 1) / 2) != 0)
+        return false;
+    for (size_t i = 0; i < x->room; i++)
+        if (x->escapes[i].position &&
+            escape_find(y, x->escapes[i].position - 1)->value != x->escapes[i].value)
+            return false;
+    return true;
+}

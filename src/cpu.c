@@ -1,0 +1,49 @@
+/* Which kernels this machine runs. Decided once. */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "kernel.h"
+
+static enum isa detect(void)
+{
+    enum isa isa = ISA_SCALAR;
+#if defined(__x86_64__) && !defined(TAMIS_SCALAR_ONLY) && !defined(__SANITIZE_THREAD__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2"))
+        isa = ISA_AVX2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+        isa = ISA_AVX512;
+#endif
+    const char *limit = getenv("TAMIS_ISA");
+    if (limit && strcmp(limit, "scalar") == 0)
+        isa = ISA_SCALAR;
+    else if (limit && strcmp(limit, "avx2") == 0 && isa > ISA_AVX2)
+        isa = ISA_AVX2;
+    return isa;
+}
+
+enum isa cpu_isa(void)
+{
+    static atomic_int known; /* isa + 1 */
+    int isa = atomic_load_explicit(&known, memory_order_relaxed);
+    if (isa == 0) {
+        isa = (int)detect() + 1;
+        atomic_store_explicit(&known, isa, memory_order_relaxed);
+    }
+    return (enum isa)(isa - 1);
+}
+
+const struct kernel *kernel_choose(tamis_layout layout, const struct family *family)
+{
+    if (layout == TAMIS_SPREAD)
+        return family->probe == probe_double ? &kernel_spread : &kernel_spread_probe;
+    enum isa isa = cpu_isa();
+    const struct kernel *best = isa == ISA_SCALAR ? NULL : kernel_x86_blocked(isa == ISA_AVX512);
+    return best ? best : &kernel_blocked;
+}
+
+rows_fn kernel_rows(void)
+{
+    rows_fn best = cpu_isa() == ISA_AVX512 ? rows_x86() : NULL;
+    return best ? best : rows_scalar;
+}

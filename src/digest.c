@@ -1,0 +1,195 @@
+/* See digest.h. */
+#include "digest.h"
+
+#include <sodium.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static void put_le64(uint8_t *to, uint64_t value)
+{
+    for (int i = 0; i < 8; i++)
+        to[i] = (uint8_t)(value >> (8 * i));
+}
+
+static uint64_t get_le64(const uint8_t *from)
+{
+    uint64_t value = 0;
+    for (int i = 7; i >= 0; i--)
+        value = value << 8 | from[i];
+    return value;
+}
+
+/* Block `counter` of the stream that everything secret is drawn from: SipHash-2-4-128, under the
+   family key, of the purpose and the counter. Frozen: files depend on it. */
+static void key_stream(const uint8_t key[TAMIS_KEY_LEN], uint64_t purpose, uint64_t counter,
+                       uint8_t out[16])
+{
+    uint8_t message[16];
+    put_le64(message, purpose);
+    put_le64(message + 8, counter);
+    crypto_shorthash_siphashx24(out, message, sizeof message, key);
+}
+
+static void probe_h3(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
+                     uint64_t *positions);
+
+enum { PURPOSE_SECRET = 1, PURPOSE_H3 = 2 };
+
+tamis_error family_init(struct family *family, const tamis_allocator *a, tamis_hash hash,
+                        const uint8_t *key)
+{
+    struct family f = {.hash = hash, .has_key = true, .probe = probe_double};
+    if (sodium_init() < 0)
+        return TAMIS_ENOMEM;
+    if (key)
+        memcpy(f.key, key, TAMIS_KEY_LEN);
+    else
+        randombytes_buf(f.key, TAMIS_KEY_LEN);
+    for (unsigned i = 0; i < SECRET_LEN / 16; i++)
+        key_stream(f.key, PURPOSE_SECRET, i, f.secret + 16 * (size_t)i);
+    if (hash == TAMIS_H3) {
+        f.h3 = mem_new(a, K_MAX, sizeof *f.h3);
+        if (!f.h3)
+            return TAMIS_ENOMEM;
+        h3_draw(f.h3, K_MAX, 64, f.key);
+        f.probe = probe_h3;
+    }
+    *family = f;
+    return TAMIS_OK;
+}
+
+void family_free(struct family *family, const tamis_allocator *a)
+{
+    if (family->h3)
+        mem_free(a, family->h3, K_MAX, sizeof *family->h3);
+    family->h3 = NULL;
+}
+
+tamis_error family_copy(struct family *to, const struct family *from, const tamis_allocator *a)
+{
+    struct family f = *from;
+    if (f.h3) {
+        f.h3 = mem_new(a, K_MAX, sizeof *f.h3);
+        if (!f.h3)
+            return TAMIS_ENOMEM;
+        memcpy(f.h3, from->h3, K_MAX * sizeof *f.h3);
+    }
+    *to = f;
+    return TAMIS_OK;
+}
+
+bool family_equal(const struct family *x, const struct family *y)
+{
+    return x->hash == y->hash && x->probe == y->probe && x->probe_context == y->probe_context &&
+           sodium_memcmp(x->key, y->key, TAMIS_KEY_LEN) == 0;
+}
+
+ALWAYS_INLINE tamis_digest digest_xxh3(const struct family *family, const void *key, size_t len)
+{
+    XXH128_hash_t h = XXH3_128bits_withSecret(key, len, family->secret, SECRET_LEN);
+    return (tamis_digest){h.low64, h.high64};
+}
+
+tamis_digest family_digest(const struct family *family, const void *key, size_t len)
+{
+    if (family->hash != TAMIS_SIP)
+        return digest_xxh3(family, key, len);
+    uint8_t out[16];
+    crypto_shorthash_siphashx24(out, key, len, family->key);
+    return (tamis_digest){get_le64(out), get_le64(out + 8)};
+}
+
+void family_digest_fixed(const struct family *family, const uint8_t *keys, size_t width, size_t n,
+                         tamis_digest *out)
+{
+    if (family->hash != TAMIS_SIP && width == 8) { /* the length known: the hash is inlined */
+        for (size_t i = 0; i < n; i++)
+            out[i] = digest_xxh3(family, keys + 8 * i, 8);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        out[i] = family_digest(family, keys + width * i, width);
+}
+
+void probe_double(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
+                  uint64_t *positions)
+{
+    (void)family;
+    struct probe p = probe_first(digest);
+    for (unsigned j = 0; j < k; j++, probe_next(&p))
+        positions[j] = mul_high(p.x, units);
+}
+
+/* ---- H3 -------------------------------------------------------------------------------------- */
+
+uint32_t h3_address(const struct h3_matrix *matrix, uint64_t fingerprint)
+{
+    uint32_t address = matrix->constant;
+    for (unsigned t = 0; t < 8; t++)
+        address ^= matrix->table[t][(fingerprint >> (8 * t)) & 255];
+    return address;
+}
+
+static void probe_h3(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
+                     uint64_t *positions)
+{
+    for (unsigned j = 0; j < k; j++)
+        positions[j] = ((uint64_t)h3_address(&family->h3[j], digest.a) * units) >> 32;
+}
+
+void h3_from_rows(struct h3_matrix *matrix, const uint64_t *rows, unsigned n_rows,
+                  uint32_t constant)
+{
+    uint32_t columns[64] = {0};
+    for (unsigned c = 0; c < 64; c++)
+        for (unsigned i = 0; i < n_rows; i++)
+            columns[c] |= (uint32_t)((rows[i] >> c) & 1) << (31 - i);
+    matrix->constant = constant;
+    for (unsigned t = 0; t < 8; t++) {
+        matrix->table[t][0] = 0;
+        for (unsigned v = 1; v < 256; v++) {
+            unsigned lowest = (unsigned)__builtin_ctz(v);
+            matrix->table[t][v] = matrix->table[t][v & (v - 1)] ^ columns[8 * t + lowest];
+        }
+    }
+}
+
+/* Adds the row to a basis in echelon form; false if it depends on the rows before. */
+static bool basis_add(uint64_t basis[64], uint64_t row)
+{
+    for (int bit = 63; bit >= 0 && row; bit--) {
+        if (!(row >> bit & 1))
+            continue;
+        if (!basis[bit]) {
+            basis[bit] = row;
+            return true;
+        }
+        row ^= basis[bit];
+    }
+    return false;
+}
+
+void h3_draw(struct h3_matrix *matrices, unsigned n, unsigned width,
+             const uint8_t key[TAMIS_KEY_LEN])
+{
+    uint64_t mask = width == 64 ? ~UINT64_C(0) : (UINT64_C(1) << width) - 1;
+    uint64_t rows[K_MAX][H3_ROWS];
+    uint64_t counter = 0;
+    uint8_t drawn[16];
+    for (unsigned j = 0; j < n; j++) {
+        uint64_t basis[64] = {0};
+        for (unsigned i = 0; i < H3_ROWS;) {
+            key_stream(key, PURPOSE_H3, counter++, drawn);
+            uint64_t row = get_le64(drawn) & mask;
+            bool taken = false; /* by the same row of an earlier matrix: Theorem 3's condition */
+            for (unsigned e = 0; e < j; e++)
+                taken |= rows[e][i] == row;
+            if (taken || !basis_add(basis, row))
+                continue;
+            rows[j][i++] = row;
+        }
+        key_stream(key, PURPOSE_H3, counter++, drawn);
+        h3_from_rows(&matrices[j], rows[j], H3_ROWS, (uint32_t)get_le64(drawn));
+    }
+}

@@ -1,0 +1,86 @@
+/*
+ * A family: a secret key and a hash. Keys of one family get the same digests, so their structures
+ * can be compared and merged. Below the digest only positions matter, and a family also says how a
+ * digest becomes the k probes of a spread vector:
+ *
+ *   xxh3, sip   enhanced double hashing on the digest's two words: the fraction x moves by y, and y
+ *               by a growing multiple of an odd constant. Plain double hashing (y fixed) misses the
+ *               rate by 4 % to several times in small vectors or with many probes.
+ *   h3          k matrices over GF(2) of 32 rows by 64 (or 32) columns; the product is an address of
+ *               32 bits, of which a vector of 2^l bits takes the first l rows (Xie et al., section
+ *               6, Algorithm 2), and a vector of any size the prefix that mul_high takes.
+ */
+#ifndef TAMIS_DIGEST_H
+#define TAMIS_DIGEST_H
+
+#include "base.h"
+#include "mem.h"
+
+#define SECRET_LEN 192
+#define H3_ROWS    32
+
+struct family;
+
+/* The k positions (0..units-1) of a digest in a spread vector. The lab brings its own. */
+typedef void (*probe_fn)(const struct family *family, tamis_digest digest, uint64_t units,
+                         unsigned k, uint64_t *positions);
+
+/* One matrix as tables: table[t][v] is the xor of the columns that byte t of value v picks. */
+struct h3_matrix {
+    uint32_t table[8][256];
+    uint32_t constant; /* xored in, so that fingerprint 0 is no special case */
+};
+
+struct family {
+    uint8_t key[TAMIS_KEY_LEN];
+    tamis_hash hash;
+    bool has_key;
+    uint8_t secret[SECRET_LEN]; /* xxh3's, made from the key */
+    struct h3_matrix *h3;       /* K_MAX of them, or NULL */
+    probe_fn probe;
+    void *probe_context;
+};
+
+/* Fills the family from the key (NULL: a random one). ENOMEM only for h3. */
+tamis_error family_init(struct family *family, const tamis_allocator *a, tamis_hash hash,
+                        const uint8_t *key);
+void family_free(struct family *family, const tamis_allocator *a);
+tamis_error family_copy(struct family *to, const struct family *from, const tamis_allocator *a);
+bool family_equal(const struct family *x, const struct family *y);
+
+tamis_digest family_digest(const struct family *family, const void *key, size_t len);
+void family_digest_fixed(const struct family *family, const uint8_t *keys, size_t width, size_t n,
+                         tamis_digest *out);
+
+/* Enhanced double hashing: the default probe function, and its body for the kernels. */
+#define PROBE_STEP UINT64_C(0x9E3779B97F4A7C15)
+
+struct probe {
+    uint64_t x, y, step;
+};
+
+ALWAYS_INLINE struct probe probe_first(tamis_digest d)
+{
+    return (struct probe){d.a, d.b, PROBE_STEP};
+}
+
+ALWAYS_INLINE void probe_next(struct probe *p)
+{
+    p->x += p->y;
+    p->y += p->step;
+    p->step += PROBE_STEP;
+}
+
+void probe_double(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
+                  uint64_t *positions);
+
+/* H3 with rows given as published: bit w-1 of a row is its first column, row 0 gives the address's
+   first (highest) bit. */
+void h3_from_rows(struct h3_matrix *matrix, const uint64_t *rows, unsigned n_rows,
+                  uint32_t constant);
+uint32_t h3_address(const struct h3_matrix *matrix, uint64_t fingerprint);
+/* Draws matrices 0..n-1 of full row rank over `width` columns, rows distinct across matrices. */
+void h3_draw(struct h3_matrix *matrices, unsigned n, unsigned width,
+             const uint8_t key[TAMIS_KEY_LEN]);
+
+#endif

@@ -1,0 +1,13 @@
+/* Filling a caller's reason. */
+#ifndef TAMIS_ERR_H
+#define TAMIS_ERR_H
+
+#include "base.h"
+
+/* Sets the reason (if there is one) and returns the error, so that `return fail(...)` reads well. */
+tamis_error fail(tamis_reason *reason, tamis_error error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+tamis_error fail_at(tamis_reason *reason, tamis_error error, uint64_t offset, const char *format,
+                    ...) __attribute__((format(printf, 4, 5)));
+
+#endif

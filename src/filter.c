@@ -1,0 +1,410 @@
+/* Filters: making, asking, adding. See filter.h. */
+#include "filter.h"
+
+#include <time.h>
+
+#include "err.h"
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static uint64_t system_clock(void *context)
+{
+    (void)context;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t filter_now(const tamis_filter *f)
+{
+    bool timed = f->set.growth == TAMIS_FLEXIBLE || f->set.growth == TAMIS_WINDOW;
+    return timed ? f->clock(f->clock_context) : 0;
+}
+
+tamis_error filter_writable(const tamis_filter *f)
+{
+    return f->read_only ? TAMIS_EREADONLY : TAMIS_OK;
+}
+
+/* At the bound of the whole filter? */
+bool filter_is_full(const tamis_filter *f)
+{
+    if (f->set.items_max == 0)
+        return false;
+    const struct stack *stack = filter_stack(f);
+    uint64_t load = 0;
+    for (uint32_t i = 0; i < stack_count(stack); i++) {
+        const struct vector *v = stack->v[i];
+        uint64_t now = __atomic_load_n(&v->load, __ATOMIC_RELAXED);
+        load += v->deletable ? min_u64(now, v->count) : now;
+    }
+    return load >= f->set.items_max;
+}
+
+struct vector *filter_vector_by_id(const tamis_filter *f, uint32_t id)
+{
+    const struct stack *stack = filter_stack(f);
+    for (uint32_t i = 0; i < stack_count(stack); i++)
+        if (stack->v[i]->id == id)
+            return stack->v[i];
+    return NULL;
+}
+
+static size_t stack_size(uint32_t room)
+{
+    return sizeof(struct stack) + room * sizeof(struct vector *);
+}
+
+struct stack *stack_new(const tamis_allocator *a, uint32_t room)
+{
+    struct stack *stack = mem_new0(a, 1, stack_size(room));
+    if (stack)
+        stack->room = room;
+    return stack;
+}
+
+static void stack_free(struct stack *stack, const tamis_allocator *a)
+{
+    while (stack) {
+        struct stack *older = stack->retired;
+        mem_free(a, stack, 1, stack_size(stack->room));
+        stack = older;
+    }
+}
+
+/* Publishes a stack with other vectors; the present one is retired. */
+static void stack_replace(tamis_filter *f, struct stack *stack)
+{
+    stack->retired = filter_stack(f);
+    atomic_store(&f->stack, stack);
+}
+
+void filter_reclaim(tamis_filter *f, bool alone)
+{
+    if (!alone && !(f->guard && guard_idle(f->guard)))
+        return;
+    struct stack *stack = filter_stack(f);
+    struct matrix *matrix = atomic_load(&f->matrix);
+    stack_free(stack->retired, &f->allocator);
+    stack->retired = NULL;
+    if (matrix) {
+        matrix_free(matrix->retired, &f->allocator);
+        matrix->retired = NULL;
+    }
+    while (f->gone) {
+        struct vector *next = f->gone->next_gone;
+        vector_free(f->gone, &f->allocator);
+        f->gone = next;
+    }
+}
+
+void filter_place_columns(tamis_filter *f)
+{
+    struct matrix *matrix = atomic_load(&f->matrix);
+    const struct stack *stack = filter_stack(f);
+    for (uint32_t i = 0; i < stack_count(stack); i++) {
+        stack->v[i]->bits.words = matrix->bits.words;
+        stack->v[i]->stride = matrix->width;
+    }
+}
+
+/* A column for vector number n of a dynamic filter, in a wider matrix if need be. */
+static tamis_error place_column(tamis_filter *f, struct vector *v, uint32_t n)
+{
+    struct matrix *matrix = atomic_load(&f->matrix);
+    if (!matrix || matrix->width <= n) {
+        uint64_t width = matrix_width_for(n + 1);
+        struct matrix *wider = matrix ? matrix_resize(matrix, &f->allocator, width)
+                                      : matrix_new(&f->allocator, &v->bits, width);
+        if (!wider)
+            return TAMIS_ENOMEM;
+        wider->retired = matrix;
+        atomic_store(&f->matrix, wider);
+        matrix = wider;
+        if (n)
+            filter_place_columns(f);
+    }
+    v->bits.words = matrix->bits.words;
+    v->stride = matrix->width;
+    v->column = n;
+    return TAMIS_OK;
+}
+
+tamis_error filter_append(tamis_filter *f, struct vector *v)
+{
+    struct stack *stack = filter_stack(f);
+    uint32_t n = stack_count(stack);
+    struct stack *larger = NULL;
+    if (n == stack->room) {
+        larger = stack_new(&f->allocator, 2 * n);
+        if (!larger) {
+            vector_free(v, &f->allocator);
+            return TAMIS_ENOMEM;
+        }
+        memcpy(larger->v, stack->v, n * sizeof *stack->v);
+        atomic_store_explicit(&larger->n, n, memory_order_relaxed);
+    }
+    if (f->set.growth == TAMIS_DYNAMIC && place_column(f, v, n) != TAMIS_OK) {
+        stack_free(larger, &f->allocator);
+        vector_free(v, &f->allocator);
+        return TAMIS_ENOMEM;
+    }
+    v->id = f->next_id++;
+    f->grown++;
+    if (larger) {
+        stack_replace(f, larger);
+        stack = larger;
+    }
+    stack->v[n] = v;
+    atomic_store_explicit(&stack->n, n + 1, memory_order_release);
+    filter_reclaim(f, false);
+    return TAMIS_OK;
+}
+
+bool filter_let_go(tamis_filter *f)
+{
+    struct stack *stack = filter_stack(f);
+    uint32_t n = stack_count(stack);
+    struct stack *shorter = stack_new(&f->allocator, stack->room);
+    if (!shorter)
+        return false;
+    memcpy(shorter->v, stack->v + 1, (n - 1) * sizeof *stack->v);
+    atomic_store_explicit(&shorter->n, n - 1, memory_order_relaxed);
+    struct vector *oldest = stack->v[0];
+    stack_replace(f, shorter);
+    f->stored -= oldest->count;
+    oldest->next_gone = f->gone;
+    f->gone = oldest;
+    filter_reclaim(f, false);
+    return true;
+}
+
+void filter_drop(tamis_filter *f, uint32_t i)
+{
+    struct stack *stack = filter_stack(f);
+    struct vector *v = stack->v[i];
+    uint32_t last = stack_count(stack) - 1;
+    struct matrix *matrix = atomic_load(&f->matrix);
+    f->stored -= v->count;
+    memmove(&stack->v[i], &stack->v[i + 1], (last - i) * sizeof *stack->v);
+    atomic_store(&stack->n, last);
+    if (matrix) { /* the last column takes its place, so columns stay 0..n-1 in some order */
+        for (uint32_t j = 0; j < last && v->column != last; j++)
+            if (stack->v[j]->column == last) {
+                matrix_column_move(matrix, v->column, last);
+                stack->v[j]->column = v->column;
+                v->column = last;
+            }
+        vector_clear(v);
+        uint64_t width = matrix_width_for(last ? last : 1);
+        struct matrix *narrow =
+            3 * width <= matrix->width ? matrix_resize(matrix, &f->allocator, width) : NULL;
+        if (narrow) { /* without memory for it the wide one serves on */
+            matrix_free(matrix, &f->allocator);
+            atomic_store(&f->matrix, narrow);
+            filter_place_columns(f);
+        }
+    }
+    vector_free(v, &f->allocator);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+tamis_error tamis_filter_new(tamis_filter **out, const tamis_options *options, tamis_reason *reason)
+{
+    static const tamis_options defaults;
+    const tamis_options *o = options ? options : &defaults;
+    struct settings set;
+    tamis_error e = settings_from(&set, o, reason);
+    if (e != TAMIS_OK)
+        return e;
+    const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
+    tamis_filter *f = mem_new0(a, 1, sizeof *f);
+    if (!f)
+        return fail(reason, TAMIS_ENOMEM, "no memory for a filter");
+    f->allocator = *a;
+    f->set = set;
+    f->clock = o->clock ? o->clock : system_clock;
+    f->clock_context = o->clock_context;
+    removals_init(&f->removals);
+    tamis_hash hash = o->hash ? o->hash : TAMIS_XXH3;
+    e = family_init(&f->family, &f->allocator, hash, o->key);
+    struct stack *stack = stack_new(&f->allocator, 4);
+    atomic_store(&f->stack, stack);
+    if (set.growth == TAMIS_DYNAMIC || set.growth == TAMIS_WINDOW)
+        f->guard = mem_new0(&f->allocator, 1, sizeof *f->guard);
+    bool guarded = f->guard || (set.growth != TAMIS_DYNAMIC && set.growth != TAMIS_WINDOW);
+    if (e == TAMIS_OK && (!stack || !guarded))
+        e = TAMIS_ENOMEM;
+    struct vector *first;
+    if (e == TAMIS_OK)
+        e = growth_next(f, &first);
+    if (e == TAMIS_OK)
+        e = filter_append(f, first);
+    if (e != TAMIS_OK) {
+        tamis_filter_free(f);
+        return fail(reason, e, "the first vector cannot be made: %s", tamis_error_text(e));
+    }
+    *out = f;
+    return TAMIS_OK;
+}
+
+void filter_dispose(tamis_filter *f)
+{
+    struct stack *stack = filter_stack(f);
+    if (stack) {
+        for (uint32_t i = 0; i < stack_count(stack); i++)
+            vector_free(stack->v[i], &f->allocator);
+        filter_reclaim(f, true);
+        stack_free(stack, &f->allocator);
+    }
+    matrix_free(atomic_load(&f->matrix), &f->allocator);
+    mem_free(&f->allocator, f->guard, 1, sizeof *f->guard);
+    removals_free(&f->removals, &f->allocator);
+    family_free(&f->family, &f->allocator);
+}
+
+void tamis_filter_free(tamis_filter *f)
+{
+    if (!f)
+        return;
+    tamis_allocator a = f->allocator;
+    filter_dispose(f);
+    mem_free(&a, f, 1, sizeof *f);
+}
+
+/* In place, where no memory is needed: the oldest vector stays. */
+static void clear_in_place(tamis_filter *f)
+{
+    struct stack *stack = filter_stack(f);
+    for (uint32_t i = stack_count(stack); i-- > 1;)
+        filter_drop(f, i);
+    vector_clear(stack->v[0]);
+    stack->v[0]->born = stack->v[0]->last = filter_now(f);
+    f->stored = 0;
+    f->grown = 1;
+    f->holt = (tamis_plan_holt){0};
+    removals_clear(&f->removals);
+}
+
+/* Makes the first vector anew, as on the first day. */
+static tamis_error clear_anew(tamis_filter *f)
+{
+    struct stack *stack = filter_stack(f);
+    struct matrix *matrix = atomic_load(&f->matrix);
+    tamis_plan_holt holt = f->holt;
+    uint32_t n = stack_count(stack), grown = f->grown;
+    struct vector *first;
+    atomic_store(&stack->n, 0);
+    f->grown = 0;
+    f->holt = (tamis_plan_holt){0};
+    tamis_error e = growth_next(f, &first);
+    if (e != TAMIS_OK) {
+        atomic_store(&stack->n, n);
+        f->grown = grown;
+        f->holt = holt;
+        return e;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        vector_free(stack->v[i], &f->allocator);
+    if (matrix) {
+        struct matrix *narrow = matrix_new(&f->allocator, &matrix->bits, 1);
+        memset(matrix->memory.data, 0, (size_t)(matrix->width * matrix->bits.units / 8));
+        if (narrow) {
+            matrix_free(matrix, &f->allocator);
+            atomic_store(&f->matrix, narrow);
+        }
+    }
+    f->stored = 0;
+    removals_clear(&f->removals);
+    return filter_append(f, first); /* there is room and a column: it cannot fail */
+}
+
+tamis_error tamis_filter_clear(tamis_filter *f)
+{
+    tamis_error e = filter_writable(f);
+    if (e != TAMIS_OK)
+        return e;
+    filter_empty(f);
+    return TAMIS_OK;
+}
+
+void filter_empty(tamis_filter *f)
+{
+    struct stack *stack = filter_stack(f);
+    filter_reclaim(f, true);
+    const struct vector *v = stack->v[0];
+    bool first_day = stack_count(stack) == 1 && v->slot == 0 && v->capacity == f->set.capacity;
+    if (first_day || clear_anew(f) != TAMIS_OK)
+        clear_in_place(f);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+tamis_digest tamis_filter_digest(const tamis_filter *f, const void *key, size_t len)
+{
+    return family_digest(&f->family, key, len);
+}
+
+void tamis_filter_digest_many(const tamis_filter *f, const tamis_key *keys, size_t n,
+                              tamis_digest *out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = family_digest(&f->family, keys[i].data, keys[i].len);
+}
+
+void tamis_filter_digest_fixed(const tamis_filter *f, const void *keys, size_t width, size_t n,
+                               tamis_digest *out)
+{
+    family_digest_fixed(&f->family, keys, width, n, out);
+}
+
+/* All vectors' lines are on their way before the first is looked at; newest first. */
+static void stack_has(const struct stack *stack, const tamis_digest *digests, size_t n,
+                      uint8_t *found)
+{
+    uint32_t vectors = stack_count(stack);
+    size_t group = vectors > 4 ? BATCH / 2 : BATCH;
+    for (size_t i = 0; i < n; i += group) {
+        size_t some = n - i < group ? n - i : group;
+        for (uint32_t j = vectors; j-- > 0;)
+            stack->v[j]->bits.kernel->prefetch(&stack->v[j]->bits, digests + i, some);
+        for (uint32_t j = vectors; j-- > 0;)
+            stack->v[j]->bits.kernel->has(&stack->v[j]->bits, digests + i, some, found + i);
+    }
+}
+
+void filter_bits_have(const tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *found)
+{
+    memset(found, 0, n);
+    if (!f->guard) {
+        stack_has(filter_stack(f), digests, n, found);
+        return;
+    }
+    unsigned stripe = guard_enter(f->guard);
+    const struct matrix *matrix = atomic_load(&f->matrix);
+    if (matrix)
+        matrix_has(matrix, digests, n, found);
+    else
+        stack_has(atomic_load(&f->stack), digests, n, found);
+    guard_leave(f->guard, stripe);
+}
+
+void tamis_filter_has_many(const tamis_filter *f, const tamis_digest *digests, size_t n,
+                           uint8_t *found)
+{
+    filter_bits_have(f, digests, n, found);
+    if (!f->set.unique)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (found[i] && removals_hide(&f->removals, digests[i]))
+            found[i] = 0;
+}
+
+bool tamis_filter_has(const tamis_filter *f, const void *key, size_t len)
+{
+    tamis_digest digest = family_digest(&f->family, key, len);
+    uint8_t found;
+    tamis_filter_has_many(f, &digest, 1, &found);
+    return found;
+}

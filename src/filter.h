@@ -1,0 +1,115 @@
+/*
+ * A filter inside: its settings, its vectors, and for dynamic filters the matrix that holds their
+ * bits. growth.c decides the next vector, removal.c remembers what cannot be settled yet, algebra.c
+ * works on whole filters.
+ */
+#ifndef TAMIS_FILTER_H
+#define TAMIS_FILTER_H
+
+#include <stdatomic.h>
+
+#include "base.h"
+#include "digest.h"
+#include "matrix.h"
+#include "mem.h"
+#include "removal.h"
+#include "vector.h"
+
+#define WINDOW_VECTORS   8
+#define WINDOW_DEFAULT   (UINT64_C(86400) * 1000000000)
+#define CAPACITY_DEFAULT 1024
+#define SLOT_NONE        UINT32_MAX /* a vector outside the budget: the stated rate was restated */
+
+/* The options as settled when the filter was made; plain data, saved with it. */
+struct settings {
+    tamis_growth growth;
+    tamis_layout layout;
+    double fpp;    /* stated for the whole; 0: as published, no bound on the total */
+    double budget; /* what shares are taken from; fpp unless it was restated */
+    uint64_t capacity;
+    bool deletable, unique, overfill, shared_adds, add_always;
+    double expansion, tolerate;
+    uint32_t vectors_max; /* dynamic, window; 0: any number */
+    uint64_t items_max;   /* fixed, dynamic: full at so many; 0: no bound */
+    struct shape shape;   /* dynamic: of every vector. As published: of the first */
+    bool published;
+    uint8_t lambdas[TAMIS_LAMBDAS_MAX];
+    uint32_t n_lambdas;
+    uint64_t window, memory_limit;
+};
+
+/* The vectors, oldest first. Readers load the pointer, then n, then the vectors: a writer fills
+   v[n] before it raises n, and replaces the stack when there is no room. */
+struct stack {
+    struct stack *retired; /* older ones, kept until no reader can be inside */
+    uint32_t room;
+    _Atomic uint32_t n;
+    struct vector *v[];
+};
+
+struct tamis_filter {
+    tamis_allocator allocator;
+    struct family family;
+    struct settings set;
+    struct stack *_Atomic stack;
+    struct matrix *_Atomic matrix; /* dynamic only */
+    struct guard *guard;           /* where a writer may let go of what readers see */
+    struct vector *gone;           /* window: vectors let go, while readers may be inside */
+    struct removals removals;
+    uint64_t stored; /* sum of the vectors' counts */
+    uint32_t next_id;
+    tamis_plan_holt holt; /* flexible: forecast of the arrival rate */
+    double base_rate;
+    uint32_t grown; /* vectors made so far, the first included */
+    tamis_clock clock;
+    void *clock_context;
+    bool read_only;
+};
+
+/* ---- filter.c ---- */
+ALWAYS_INLINE struct stack *filter_stack(const tamis_filter *f)
+{
+    return atomic_load_explicit(&f->stack, memory_order_acquire);
+}
+
+ALWAYS_INLINE uint32_t stack_count(const struct stack *stack)
+{
+    return atomic_load_explicit(&stack->n, memory_order_acquire);
+}
+
+uint64_t filter_now(const tamis_filter *f);
+tamis_error filter_writable(const tamis_filter *f);
+bool filter_is_full(const tamis_filter *f);
+/* found[i] = all bits of digest i are set in some vector, whatever is pending. */
+void filter_bits_have(const tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *found);
+struct vector *filter_vector_by_id(const tamis_filter *f, uint32_t id);
+struct stack *stack_new(const tamis_allocator *a, uint32_t room);
+/* Appends a vector (whose column, if there is a matrix, is still to be placed). */
+tamis_error filter_append(tamis_filter *f, struct vector *v);
+/* Takes vector i out and frees it; needs the filter to itself. */
+void filter_drop(tamis_filter *f, uint32_t i);
+/* Takes the oldest vector out beside readers; false without memory. */
+bool filter_let_go(tamis_filter *f);
+/* Frees what readers may have held: all of it when the caller is alone, else when none is inside. */
+void filter_reclaim(tamis_filter *f, bool alone);
+/* Points every column at the matrix. */
+void filter_place_columns(tamis_filter *f);
+void filter_empty(tamis_filter *f);   /* to the first day; cannot fail */
+void filter_dispose(tamis_filter *f); /* frees what the filter holds, not the filter */
+
+/* ---- growth.c ---- */
+tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_reason *reason);
+/* The next vector, sized and given its share; NULL with the error. */
+tamis_error growth_next(tamis_filter *f, struct vector **out);
+/* A vector with room for a new key, made if need be. */
+tamis_error growth_active(tamis_filter *f, struct vector **out);
+/* Window filters: lets old vectors go, starts a new one when its time has come. */
+tamis_error growth_turn(tamis_filter *f, uint64_t now);
+uint32_t growth_slot(const tamis_filter *f, uint32_t from, double fpp);
+void vector_set_limits(struct vector *v, uint64_t capacity, double fpp);
+
+/* ---- algebra.c ---- */
+/* Dynamic: unites pairs of vectors that fit into one. With `all`, until none is left. */
+tamis_error filter_merge_pairs(tamis_filter *f, bool all, bool *merged);
+
+#endif

@@ -1,0 +1,429 @@
+/*
+ * What the next vector of a filter is: the growth policies. Each vector has a share of the total
+ * rate (a slot); shares in use never sum to more than the stated rate.
+ */
+#include "filter.h"
+
+#include "err.h"
+
+#define LAMBDA_MAX 40
+
+static bool is_rate(double p)
+{
+    return p > 0 && p < 1; /* false for NaN */
+}
+
+/* The shape that holds n keys at rate p. */
+static tamis_error plan_shape(tamis_layout layout, uint64_t n, double p, struct shape *out)
+{
+    tamis_plan_size size = tamis_plan_vector((int)layout, n, p);
+    if (size.bits == 0)
+        return TAMIS_ELIMIT;
+    *out = (struct shape){layout, size.units, size.k};
+    return TAMIS_OK;
+}
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+/* Dynamic, bound N known (Guo et al., section 4.2): equal vectors, each with an equal part of the
+   keys and of the rate. Their number, unless given, is the best for sizes uniform in 1..N, found on
+   a scale of 1024 steps since only proportions matter. */
+static tamis_error dynamic_settings(struct settings *set, uint32_t vectors, tamis_reason *reason)
+{
+    double cumulative[1024];
+    size_t steps = (size_t)min_u64(1024, set->capacity);
+    if (set->tolerate != 0) { /* section 4.3: one vector meets fpp; add until the bound */
+        if (!(set->tolerate > set->fpp && set->tolerate < 1))
+            return fail(reason, TAMIS_EARG, "the tolerated rate must lie between the rate and 1");
+        tamis_error e = plan_shape(set->layout, set->capacity, set->fpp, &set->shape);
+        if (e != TAMIS_OK)
+            return fail(reason, e, "a vector for this capacity and rate is too large");
+        tamis_plan_limits limits =
+            tamis_plan_dynamic_limits(set->shape.k, (double)set->capacity, set->fpp, set->tolerate);
+        set->items_max = max_u64(limits.dynamic_whole, set->capacity);
+        set->vectors_max = (uint32_t)min_u64(MATRIX_COLUMNS_MAX,
+                                             (set->items_max + set->capacity - 1) / set->capacity);
+        return TAMIS_OK;
+    }
+    if (vectors == 0) {
+        tamis_plan_sizes_uniform(cumulative, steps);
+        tamis_plan_sizes_cumulate(cumulative, steps);
+        vectors = (uint32_t)tamis_plan_dynamic_best(cumulative, steps, set->fpp).s;
+    }
+    if (vectors == 0 || vectors > MATRIX_COLUMNS_MAX || vectors > set->capacity)
+        return fail(reason, TAMIS_EARG,
+                    "a dynamic filter has 1 to %u vectors, each for a key or more",
+                    MATRIX_COLUMNS_MAX);
+    set->items_max = set->capacity;
+    set->vectors_max = vectors;
+    set->capacity = (set->capacity + vectors - 1) / vectors;
+    if (plan_shape(set->layout, set->capacity, set->fpp / vectors, &set->shape) != TAMIS_OK)
+        return fail(reason, TAMIS_ELIMIT, "a vector for this capacity and rate is too large");
+    return TAMIS_OK;
+}
+
+static tamis_error published_settings(struct settings *set, const tamis_options *o,
+                                      tamis_reason *reason)
+{
+    if (o->bits == 0 || o->hashes == 0)
+        return fail(reason, TAMIS_EARG, "bits and hashes go together");
+    uint64_t unit = set->layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
+    set->published = true;
+    set->shape = (struct shape){set->layout, round_up(o->bits, UNIT_STEP * unit) / unit, o->hashes};
+    if (o->capacity == 0)
+        set->capacity = max_u64(
+            1, tamis_plan_capacity((int)set->layout, set->shape.units, set->shape.k, set->fpp));
+    set->fpp = set->growth == TAMIS_FIXED ? tamis_plan_rate((int)set->layout, set->shape.units,
+                                                            set->shape.k, (double)set->capacity)
+                                          : 0;
+    set->items_max = set->growth == TAMIS_FIXED ? set->capacity : 0;
+    set->vectors_max = set->growth == TAMIS_DYNAMIC ? MATRIX_COLUMNS_MAX : 0;
+    return TAMIS_OK;
+}
+
+static tamis_error check_options(const tamis_options *o, const struct settings *set,
+                                 tamis_reason *reason)
+{
+    if (!is_rate(set->fpp))
+        return fail(reason, TAMIS_EARG, "the rate must lie between 0 and 1");
+    if (set->capacity > BITS_MAX)
+        return fail(reason, TAMIS_EARG, "the capacity must be at most 2^40");
+    if ((unsigned)o->growth > TAMIS_WINDOW || (unsigned)o->layout > TAMIS_BLOCKED ||
+        (unsigned)o->hash > TAMIS_H3)
+        return fail(reason, TAMIS_EARG, "an unknown growth, layout or hash");
+    if (o->hash == TAMIS_H3 && set->layout != TAMIS_SPREAD)
+        return fail(reason, TAMIS_EARG,
+                    "h3 gives an address for each probe: use the spread layout");
+    if (set->growth == TAMIS_DYNAMIC && set->layout != TAMIS_SPREAD)
+        return fail(reason, TAMIS_EARG, "dynamic filters are bit-sliced: use the spread layout");
+    if (set->growth == TAMIS_WINDOW && set->deletable)
+        return fail(reason, TAMIS_EARG, "window filters forget by age; they are not deletable");
+    if (set->unique && !set->deletable)
+        return fail(reason, TAMIS_EARG, "unique is a promise about removals: add deletable");
+    if (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED))
+        return fail(reason, TAMIS_EARG, "only plain fixed filters take adds from several threads");
+    if (!(set->expansion == 0 || (set->expansion >= 1 && set->expansion <= 65536)))
+        return fail(reason, TAMIS_EARG, "the expansion must lie between 1 and 65536");
+    if (o->n_lambdas > TAMIS_LAMBDAS_MAX || (o->n_lambdas && !o->lambdas))
+        return fail(reason, TAMIS_EARG, "at most %d lambdas", TAMIS_LAMBDAS_MAX);
+    for (size_t i = 0; i < o->n_lambdas; i++)
+        if (o->lambdas[i] < 1 || o->lambdas[i] > LAMBDA_MAX)
+            return fail(reason, TAMIS_EARG, "a lambda lies between 1 and %d", LAMBDA_MAX);
+    return TAMIS_OK;
+}
+
+/* Below this rate the uneven load of blocks costs more than a third in bits: spread is the default. */
+#define BLOCKED_RATE_MIN 1e-5
+
+static tamis_layout default_layout(const struct settings *set, const tamis_options *o)
+{
+    if (o->layout != TAMIS_LAYOUT_DEFAULT)
+        return o->layout;
+    bool spread =
+        set->growth == TAMIS_DYNAMIC || o->hash == TAMIS_H3 || set->fpp < BLOCKED_RATE_MIN;
+    return spread ? TAMIS_SPREAD : TAMIS_BLOCKED;
+}
+
+tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_reason *reason)
+{
+    *set = (struct settings){
+        .growth = o->growth ? o->growth : TAMIS_SCALABLE,
+        .fpp = o->fpp != 0 ? o->fpp : 0.01,
+        .capacity = o->capacity ? o->capacity : CAPACITY_DEFAULT,
+        .deletable = o->deletable,
+        .unique = o->unique,
+        .overfill = o->overfill,
+        .shared_adds = o->shared_adds,
+        .add_always = o->add_always,
+        .expansion = o->expansion,
+        .tolerate = o->tolerate,
+        .n_lambdas = (uint32_t)o->n_lambdas,
+        .window = o->window ? o->window : WINDOW_DEFAULT,
+        .memory_limit = o->memory_limit,
+    };
+    set->layout = default_layout(set, o);
+    tamis_error e = check_options(o, set, reason);
+    if (e != TAMIS_OK)
+        return e;
+    if (o->n_lambdas)
+        memcpy(set->lambdas, o->lambdas, o->n_lambdas);
+    set->budget = set->fpp;
+    if (o->bits || o->hashes)
+        return published_settings(set, o, reason);
+    if (set->growth == TAMIS_DYNAMIC)
+        return dynamic_settings(set, o->vectors, reason);
+    if (set->growth == TAMIS_FIXED)
+        set->items_max = set->capacity;
+    if (set->growth == TAMIS_WINDOW) {
+        set->vectors_max = o->vectors ? o->vectors : WINDOW_VECTORS;
+        if (set->vectors_max < 2 || set->vectors_max > 1024)
+            return fail(reason, TAMIS_EARG, "a window has 2 to 1024 vectors");
+        set->capacity = max_u64(1, set->capacity / (set->vectors_max - 1));
+    }
+    return TAMIS_OK;
+}
+
+/* ---- the next vector ------------------------------------------------------------------------- */
+
+/* The first free slot from `from` on whose share is at least fpp. */
+uint32_t growth_slot(const tamis_filter *f, uint32_t from, double fpp)
+{
+    const struct stack *stack = filter_stack(f);
+    uint32_t n = stack_count(stack);
+    for (uint32_t slot = from; slot <= from + n + 16; slot++) {
+        bool taken = false;
+        for (uint32_t i = 0; i < n; i++)
+            taken |= stack->v[i]->slot == slot;
+        if (!taken && tamis_plan_share(slot, f->set.budget) >= fpp)
+            return slot;
+    }
+    return SLOT_NONE;
+}
+
+struct next {
+    struct shape shape;
+    uint64_t capacity;
+    double fpp;
+    uint32_t slot;
+};
+
+/* A growing stack: a capacity, then the first free share that suits it. The two small first vectors
+   of the default schedule have small shares: their extra bits cost little. */
+static tamis_error next_in_stack(tamis_filter *f, uint64_t capacity, uint32_t from,
+                                 struct next *out)
+{
+    out->capacity = capacity;
+    out->slot = growth_slot(f, from, 0);
+    out->fpp = tamis_plan_share(out->slot, f->set.budget);
+    return plan_shape(f->set.layout, capacity, out->fpp, &out->shape);
+}
+
+static tamis_error next_scalable(tamis_filter *f, struct next *out)
+{
+    const struct stack *stack = filter_stack(f);
+    uint64_t largest = 0, total = 0;
+    for (uint32_t i = 0; i < stack_count(stack); i++) {
+        largest = max_u64(largest, stack->v[i]->capacity);
+        total += stack->v[i]->capacity;
+    }
+    uint64_t first = f->set.capacity;
+    uint64_t capacity = tamis_plan_next_capacity(first, largest, total, f->set.expansion);
+    return next_in_stack(f, capacity, capacity <= first ? 0 : capacity < 1024 * first ? 1 : 2, out);
+}
+
+/* Xie et al., section 4.3: the rate at which the last vector filled goes into the forecast, and the
+   next one gets 2^(lambda-1) times the base, lambda = ceil(log2(predicted / first rate)) + 1. */
+static unsigned next_lambda(tamis_filter *f)
+{
+    const struct settings *set = &f->set;
+    if (f->grown == 0 && set->n_lambdas == 0)
+        return 1;
+    if (set->n_lambdas)
+        return set->lambdas[min_u64(f->grown, set->n_lambdas - 1)];
+    const struct stack *stack = filter_stack(f);
+    const struct vector *last = stack->v[stack_count(stack) - 1];
+    uint64_t now = filter_now(f), elapsed = now > last->born ? now - last->born : 1;
+    double rate = (double)last->capacity / (double)elapsed;
+    if (f->holt.n == 0)
+        f->base_rate = rate;
+    tamis_plan_holt_add(&f->holt, rate);
+    return tamis_plan_lambda(tamis_plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
+}
+
+static tamis_error next_flexible(tamis_filter *f, struct next *out)
+{
+    tamis_plan_holt holt = f->holt;
+    double base_rate = f->base_rate;
+    unsigned lambda = next_lambda(f);
+    tamis_error e;
+    do { /* the largest that a vector can be */
+        uint64_t capacity = f->set.capacity << (lambda - 1);
+        bool fits = capacity >> (lambda - 1) == f->set.capacity && capacity <= BITS_MAX;
+        e = fits ? next_in_stack(f, capacity, f->grown == 0 ? 0 : 2, out) : TAMIS_ELIMIT;
+    } while (e == TAMIS_ELIMIT && --lambda);
+    if (e != TAMIS_OK) {
+        f->holt = holt;
+        f->base_rate = base_rate;
+    }
+    return e;
+}
+
+/* As large as the base; twice the last when that filled before its time. */
+static tamis_error next_window(tamis_filter *f, struct next *out)
+{
+    const struct stack *stack = filter_stack(f);
+    uint32_t n = stack_count(stack);
+    uint64_t capacity = f->set.capacity;
+    if (n) {
+        const struct vector *last = stack->v[n - 1];
+        capacity = max_u64(capacity, last->load + last->load / 4);
+        if (vector_full(last))
+            capacity = max_u64(capacity, 2 * last->capacity);
+    }
+    out->capacity = min_u64(capacity, BITS_MAX);
+    out->fpp = f->set.budget / f->set.vectors_max;
+    out->slot = f->grown;
+    return plan_shape(f->set.layout, out->capacity, out->fpp, &out->shape);
+}
+
+/* As published: every vector with the ratio of bits to keys, and the k, of the first. */
+static tamis_error next_published(tamis_filter *f, struct next *out)
+{
+    unsigned shift = 0;
+    if (f->set.growth == TAMIS_FLEXIBLE)
+        shift = next_lambda(f) - 1;
+    else if (f->set.growth == TAMIS_SCALABLE)
+        shift = f->grown;
+    if (shift >= 40)
+        return TAMIS_ELIMIT;
+    out->shape = f->set.shape;
+    out->shape.units <<= shift;
+    out->capacity = f->set.capacity << shift;
+    out->fpp =
+        tamis_plan_rate((int)f->set.layout, out->shape.units, out->shape.k, (double)out->capacity);
+    out->slot = f->grown;
+    return shape_valid(&out->shape, &f->family) ? TAMIS_OK : TAMIS_ELIMIT;
+}
+
+static tamis_error next_of(tamis_filter *f, struct next *out)
+{
+    if (f->set.published)
+        return next_published(f, out);
+    switch (f->set.growth) {
+    case TAMIS_SCALABLE:
+        return next_scalable(f, out);
+    case TAMIS_FLEXIBLE:
+        return next_flexible(f, out);
+    case TAMIS_WINDOW:
+        return next_window(f, out);
+    case TAMIS_DYNAMIC:
+        *out = (struct next){f->set.shape, f->set.capacity, 0, f->grown};
+        out->fpp = f->set.tolerate != 0 ? f->set.fpp : f->set.budget / f->set.vectors_max;
+        return TAMIS_OK;
+    default:
+        *out = (struct next){.capacity = f->set.capacity, .fpp = f->set.budget};
+        return plan_shape(f->set.layout, out->capacity, out->fpp, &out->shape);
+    }
+}
+
+/* Deletable vectors also count as full when their bits say so: at the ones expected at capacity and
+   six standard deviations (at most sqrt(m)/2 each). */
+void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
+{
+    v->capacity = capacity;
+    v->fpp = fpp;
+    v->ones_max = UINT64_MAX;
+    if (!v->deletable)
+        return;
+    uint64_t m = vector_positions_total(v), root = 1;
+    while (root * root < m)
+        root++;
+    uint64_t low = 0, high = m; /* the ones at which the estimate of keys reaches the capacity */
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (tamis_plan_items((int)v->bits.kernel->layout, v->bits.units, v->bits.k, middle) <
+            (double)capacity)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    v->ones_max = low + 3 * root;
+}
+
+tamis_error growth_next(tamis_filter *f, struct vector **out)
+{
+    struct next next = {0};
+    tamis_error e = next_of(f, &next);
+    if (e != TAMIS_OK)
+        return e;
+    if (!shape_valid(&next.shape, &f->family))
+        return TAMIS_ELIMIT;
+    if (f->set.memory_limit) {
+        uint64_t unit = next.shape.layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
+        uint64_t bytes = next.shape.units * unit / 8 * (f->set.deletable ? 5 : 1);
+        tamis_info info;
+        tamis_filter_info(f, &info);
+        if (info.bytes + bytes > f->set.memory_limit)
+            return TAMIS_EFULL;
+    }
+    struct vector *v = vector_new(&f->allocator, &f->family, next.shape, f->set.deletable,
+                                  f->set.growth != TAMIS_DYNAMIC);
+    if (!v)
+        return TAMIS_ENOMEM;
+    vector_set_limits(v, next.capacity, next.fpp);
+    v->slot = next.slot;
+    v->born = v->last = filter_now(f);
+    *out = v;
+    return TAMIS_OK;
+}
+
+tamis_error growth_active(tamis_filter *f, struct vector **out)
+{
+    const struct stack *stack = filter_stack(f);
+    uint32_t n = stack_count(stack);
+    struct vector *newest = stack->v[n - 1];
+    bool at_bound = filter_is_full(f);
+    if (!at_bound && f->set.growth == TAMIS_WINDOW && !vector_full(newest)) {
+        *out = newest;
+        return TAMIS_OK;
+    }
+    for (uint32_t i = 0; i < n && !at_bound && f->set.growth != TAMIS_WINDOW; i++)
+        if (!vector_full(stack->v[i])) {
+            *out = stack->v[i];
+            return TAMIS_OK;
+        }
+    bool may_grow = f->set.growth != TAMIS_FIXED && !at_bound &&
+                    !(f->set.vectors_max && n >= f->set.vectors_max);
+    if (!may_grow) {
+        if (!f->set.overfill)
+            return TAMIS_EFULL;
+        *out = newest;
+        return TAMIS_OK;
+    }
+    struct vector *made;
+    tamis_error e = growth_next(f, &made);
+    if (e == TAMIS_OK)
+        e = filter_append(f, made);
+    if (e == TAMIS_OK)
+        *out = made;
+    return e;
+}
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* Lets go of vectors whose last add is older than the window. Without memory for the shorter list
+   they stay, which is safe, and go another time. */
+static void drop_old(tamis_filter *f, uint64_t now)
+{
+    if (now < f->set.window)
+        return;
+    struct stack *stack = filter_stack(f);
+    while (stack_count(stack) > 1 && stack->v[0]->last < now - f->set.window) {
+        if (!filter_let_go(f))
+            return;
+        stack = filter_stack(f);
+    }
+}
+
+tamis_error growth_turn(tamis_filter *f, uint64_t now)
+{
+    drop_old(f, now);
+    struct stack *stack = filter_stack(f);
+    struct vector *newest = stack->v[stack_count(stack) - 1];
+    uint64_t span = f->set.window / (f->set.vectors_max - 1);
+    if (now < newest->born || now - newest->born < span)
+        return TAMIS_OK;
+    if (newest->load == 0) {
+        newest->born = now;
+        return TAMIS_OK;
+    }
+    if (stack_count(stack) >= f->set.vectors_max)
+        return TAMIS_OK; /* filled early, and the oldest is still due: go on with the newest */
+    struct vector *made;
+    tamis_error e = growth_next(f, &made);
+    if (e == TAMIS_OK)
+        e = filter_append(f, made);
+    if (e == TAMIS_OK)
+        drop_old(f, now);
+    return e;
+}

@@ -1,0 +1,83 @@
+/*
+ * The kernels: what differs between layouts and instruction sets, as one const table of functions a
+ * kind, chosen when a vector is made. Nothing outside these files names a kind.
+ *
+ * Spread: probe j of a digest is bit mul_high(x_j, units), x_j from the family's probe function.
+ *
+ * Blocked: a unit is a block of 512 bits, 8 lanes of 64. Word a of the digest picks the block. Word
+ * b picks the bits: field l (6 bits from bit 6 l) is the bit in lane l, the top 3 bits a rotation s.
+ * A vector with k probes takes rounds of 8, one bit in each lane; the last round, of r probes, takes
+ * the r lanes that start at lane s. Round t uses w_t: w_0 = b, w_(t+1) = mul_fold(w_t, BLOCK_MIX).
+ * So a lookup is one cache line, and with 512-bit registers one rotate, one load and one test. An
+ * unrestricted choice of k of the 512 bits would save under 1 % of space and needs a gather.
+ */
+#ifndef TAMIS_KERNEL_H
+#define TAMIS_KERNEL_H
+
+#include "base.h"
+#include "digest.h"
+
+#define BLOCK_MIX UINT64_C(0xD6E8FEB86659FD93)
+#define BATCH     64 /* digests in flight: their lines fit the first-level cache with room left */
+
+struct kernel;
+
+/* The bits of one vector as the kernels see them. */
+struct bits {
+    uint64_t *words;
+    uint64_t units;
+    uint32_t k;
+    const struct family *family;
+    const struct kernel *kernel;
+};
+
+struct kernel {
+    const char *name;
+    tamis_layout layout;
+    uint32_t unit_bits;
+    /* Brings the lines that has or add will touch first; at most BATCH digests. */
+    void (*prefetch)(const struct bits *bits, const tamis_digest *digests, size_t n);
+    /* found[i] |= all bits of digest i are set; at most BATCH digests. */
+    void (*has)(const struct bits *bits, const tamis_digest *digests, size_t n, uint8_t *found);
+    /* Sets the bits; fresh[i] = whether one was not set before. */
+    void (*add)(const struct bits *bits, const tamis_digest *digests, size_t n, uint8_t *fresh);
+    /* The same beside other threads that add. */
+    void (*add_shared)(const struct bits *bits, const tamis_digest *digests, size_t n,
+                       uint8_t *fresh);
+    /* The k bit positions, with repeats. */
+    void (*positions)(const struct bits *bits, tamis_digest digest, uint64_t *positions);
+    /* Where a position goes when the vector is folded to half. */
+    uint64_t (*fold)(uint64_t position);
+    /* The chance that a random key not in the vector finds all its bits, from the bits as they are
+       (of up to `sample` places, evenly taken). */
+    double (*rate)(const struct bits *bits, uint64_t sample);
+};
+
+/* The best row for this machine; TAMIS_ISA=scalar|avx2|avx512 in the environment limits it. */
+const struct kernel *kernel_choose(tamis_layout layout, const struct family *family);
+
+/* The rows, by file. The x86 ones are NULL where the compiler or the build has none. */
+extern const struct kernel kernel_spread, kernel_spread_probe, kernel_blocked;
+const struct kernel *kernel_x86_blocked(bool avx512);
+
+/* and of rows: acc[i] &= words of each of the k rows; returns whether any bit is left. */
+typedef bool (*rows_fn)(const uint64_t *words, uint64_t row_words, const uint64_t *rows, unsigned k,
+                        uint64_t *acc);
+rows_fn kernel_rows(void);
+bool rows_scalar(const uint64_t *words, uint64_t row_words, const uint64_t *rows, unsigned k,
+                 uint64_t *acc);
+rows_fn rows_x86(void);
+
+/* What the processor has, limited by TAMIS_ISA. */
+enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512 };
+enum isa cpu_isa(void);
+
+/* What all blocked rows share. */
+void blocked_prefetch(const struct bits *bits, const tamis_digest *digests, size_t n);
+void blocked_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
+                        uint8_t *fresh);
+void blocked_positions(const struct bits *bits, tamis_digest digest, uint64_t *positions);
+uint64_t blocked_fold(uint64_t position);
+double blocked_rate(const struct bits *bits, uint64_t sample);
+
+#endif

@@ -1,0 +1,349 @@
+/* Kernels in plain C: the spread layout (bound by memory, not by arithmetic) on every machine, and
+   the blocked layout where there is nothing wider. They are also the reference for the others. */
+#include "kernel.h"
+
+/* ---- spread ---------------------------------------------------------------------------------- */
+
+/* A key that is not a member is refuted after two probes on average, so only EARLY probes are
+   fetched ahead; the few that pass them fetch the rest together. */
+#define EARLY 3
+
+ALWAYS_INLINE bool bit_is_set(const uint64_t *words, uint64_t position)
+{
+    return word_load(&words[position >> 6]) >> (position & 63) & 1;
+}
+
+ALWAYS_INLINE unsigned early(const struct bits *bits)
+{
+    return bits->k < EARLY ? bits->k : EARLY;
+}
+
+static void spread_prefetch(const struct bits *bits, const tamis_digest *digests, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct probe p = probe_first(digests[i]);
+        for (unsigned j = 0; j < early(bits); j++, probe_next(&p))
+            __builtin_prefetch(&bits->words[mul_high(p.x, bits->units) >> 6]);
+    }
+}
+
+static void spread_has(const struct bits *bits, const tamis_digest *digests, size_t n,
+                       uint8_t *found)
+{
+    struct probe rest[BATCH];
+    uint8_t who[BATCH];
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct probe p = probe_first(digests[i]);
+        bool all = true;
+        for (unsigned j = 0; j < early(bits) && all; j++, probe_next(&p))
+            all = bit_is_set(bits->words, mul_high(p.x, bits->units));
+        if (!all)
+            continue;
+        struct probe ahead = p;
+        for (unsigned j = early(bits); j < bits->k; j++, probe_next(&ahead))
+            __builtin_prefetch(&bits->words[mul_high(ahead.x, bits->units) >> 6]);
+        rest[left] = p;
+        who[left++] = (uint8_t)i;
+    }
+    for (size_t i = 0; i < left; i++) {
+        struct probe p = rest[i];
+        bool all = true;
+        for (unsigned j = early(bits); j < bits->k && all; j++, probe_next(&p))
+            all = bit_is_set(bits->words, mul_high(p.x, bits->units));
+        found[who[i]] |= all;
+    }
+}
+
+ALWAYS_INLINE bool bit_set(uint64_t *words, uint64_t position, int shared)
+{
+    uint64_t *word = &words[position >> 6], bit = UINT64_C(1) << (position & 63);
+    uint64_t old = word_load(word);
+    if (old & bit)
+        return false;
+    if (shared)
+        return !(__atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit);
+    word_store(word, old | bit);
+    return true;
+}
+
+ALWAYS_INLINE void spread_add_body(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                   uint8_t *fresh, int shared)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct probe p = probe_first(digests[i]);
+        bool changed = false;
+        for (unsigned j = 0; j < bits->k; j++, probe_next(&p))
+            changed |= bit_set(bits->words, mul_high(p.x, bits->units), shared);
+        fresh[i] = changed;
+    }
+}
+
+static void spread_add(const struct bits *bits, const tamis_digest *digests, size_t n,
+                       uint8_t *fresh)
+{
+    /* All lines of some keys ahead: adding touches every probe. */
+    enum { AHEAD = 8 };
+    for (size_t i = 0; i < n; i += AHEAD) {
+        size_t some = n - i < AHEAD ? n - i : AHEAD;
+        for (size_t j = 0; j < some; j++) {
+            struct probe p = probe_first(digests[i + j]);
+            for (unsigned probe = 0; probe < bits->k; probe++, probe_next(&p))
+                __builtin_prefetch(&bits->words[mul_high(p.x, bits->units) >> 6], 1);
+        }
+        spread_add_body(bits, digests + i, some, fresh + i, 0);
+    }
+}
+
+static void spread_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
+                              uint8_t *fresh)
+{
+    spread_add_body(bits, digests, n, fresh, 1);
+}
+
+static void spread_positions(const struct bits *bits, tamis_digest digest, uint64_t *positions)
+{
+    bits->family->probe(bits->family, digest, bits->units, bits->k, positions);
+}
+
+static uint64_t spread_fold(uint64_t position)
+{
+    return position >> 1;
+}
+
+static double power(double x, unsigned n)
+{
+    double result = 1;
+    for (; n; n >>= 1, x *= x)
+        if (n & 1)
+            result *= x;
+    return result;
+}
+
+static double spread_rate(const struct bits *bits, uint64_t sample)
+{
+    uint64_t n = (bits->units + 63) / 64, step = n > sample ? n / sample : 1;
+    uint64_t ones = 0, seen = 0;
+    for (uint64_t i = 0; i < n; i += step) {
+        ones += (uint64_t)__builtin_popcountll(word_load(&bits->words[i]));
+        seen += min_u64(64, bits->units - 64 * i);
+    }
+    return power((double)ones / (double)seen, bits->k);
+}
+
+const struct kernel kernel_spread = {
+    .name = "spread",
+    .layout = TAMIS_SPREAD,
+    .unit_bits = 1,
+    .prefetch = spread_prefetch,
+    .has = spread_has,
+    .add = spread_add,
+    .add_shared = spread_add_shared,
+    .positions = spread_positions,
+    .fold = spread_fold,
+    .rate = spread_rate,
+};
+
+/* ---- spread, with a probe function of the family's own --------------------------------------- */
+
+static void probe_prefetch(const struct bits *bits, const tamis_digest *digests, size_t n)
+{
+    (void)bits, (void)digests, (void)n; /* the addresses cost as much as the lines */
+}
+
+static void probe_has(const struct bits *bits, const tamis_digest *digests, size_t n,
+                      uint8_t *found)
+{
+    uint64_t positions[K_MAX];
+    for (size_t i = 0; i < n; i++) {
+        spread_positions(bits, digests[i], positions);
+        bool all = true;
+        for (unsigned j = 0; j < bits->k && all; j++)
+            all = bit_is_set(bits->words, positions[j]);
+        found[i] |= all;
+    }
+}
+
+ALWAYS_INLINE void probe_add_body(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                  uint8_t *fresh, int shared)
+{
+    uint64_t positions[K_MAX];
+    for (size_t i = 0; i < n; i++) {
+        spread_positions(bits, digests[i], positions);
+        bool changed = false;
+        for (unsigned j = 0; j < bits->k; j++)
+            changed |= bit_set(bits->words, positions[j], shared);
+        fresh[i] = changed;
+    }
+}
+
+static void probe_add(const struct bits *bits, const tamis_digest *digests, size_t n,
+                      uint8_t *fresh)
+{
+    probe_add_body(bits, digests, n, fresh, 0);
+}
+
+static void probe_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
+                             uint8_t *fresh)
+{
+    probe_add_body(bits, digests, n, fresh, 1);
+}
+
+const struct kernel kernel_spread_probe = {
+    .name = "spread, own probes",
+    .layout = TAMIS_SPREAD,
+    .unit_bits = 1,
+    .prefetch = probe_prefetch,
+    .has = probe_has,
+    .add = probe_add,
+    .add_shared = probe_add_shared,
+    .positions = spread_positions,
+    .fold = spread_fold,
+    .rate = spread_rate,
+};
+
+/* ---- blocked --------------------------------------------------------------------------------- */
+
+void blocked_prefetch(const struct bits *bits, const tamis_digest *digests, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(&bits->words[8 * mul_high(digests[i].a, bits->units)]);
+}
+
+/* The k bits of word b as one word a lane. */
+ALWAYS_INLINE void block_masks(uint64_t b, unsigned k, uint64_t masks[8])
+{
+    unsigned rotation = (unsigned)(b >> 61);
+    memset(masks, 0, 8 * sizeof *masks);
+    for (; k; b = mul_fold(b, BLOCK_MIX)) {
+        unsigned r = k < 8 ? k : 8;
+        for (unsigned j = 0; j < r; j++) {
+            unsigned lane = (rotation + j) & 7;
+            masks[lane] |= UINT64_C(1) << ((b >> (6 * lane)) & 63);
+        }
+        k -= r;
+    }
+}
+
+static void blocked_has(const struct bits *bits, const tamis_digest *digests, size_t n,
+                        uint8_t *found)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t *block = &bits->words[8 * mul_high(digests[i].a, bits->units)];
+        uint64_t b = digests[i].b, miss = 0;
+        unsigned rotation = (unsigned)(b >> 61);
+        for (unsigned k = bits->k; k && !miss; b = mul_fold(b, BLOCK_MIX)) {
+            unsigned r = k < 8 ? k : 8;
+            for (unsigned j = 0; j < r; j++) {
+                unsigned lane = (rotation + j) & 7;
+                miss |= ~(word_load(&block[lane]) >> ((b >> (6 * lane)) & 63)) & 1;
+            }
+            k -= r;
+        }
+        found[i] |= !miss;
+    }
+}
+
+ALWAYS_INLINE void blocked_add_body(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                    uint8_t *fresh, int shared)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t *block = &bits->words[8 * mul_high(digests[i].a, bits->units)];
+        uint64_t masks[8], changed = 0;
+        block_masks(digests[i].b, bits->k, masks);
+        for (unsigned lane = 0; lane < 8; lane++) {
+            uint64_t old = word_load(&block[lane]), missing = masks[lane] & ~old;
+            if (!missing)
+                continue;
+            if (shared)
+                missing &= ~__atomic_fetch_or(&block[lane], missing, __ATOMIC_RELAXED);
+            else
+                word_store(&block[lane], old | missing);
+            changed |= missing;
+        }
+        fresh[i] = changed != 0;
+    }
+}
+
+static void blocked_add(const struct bits *bits, const tamis_digest *digests, size_t n,
+                        uint8_t *fresh)
+{
+    blocked_add_body(bits, digests, n, fresh, 0);
+}
+
+void blocked_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
+                        uint8_t *fresh)
+{
+    blocked_add_body(bits, digests, n, fresh, 1);
+}
+
+void blocked_positions(const struct bits *bits, tamis_digest digest, uint64_t *positions)
+{
+    uint64_t base = BLOCK_BITS * mul_high(digest.a, bits->units), b = digest.b;
+    unsigned rotation = (unsigned)(b >> 61);
+    for (unsigned k = bits->k; k; b = mul_fold(b, BLOCK_MIX)) {
+        unsigned r = k < 8 ? k : 8;
+        for (unsigned j = 0; j < r; j++) {
+            unsigned lane = (rotation + j) & 7;
+            *positions++ = base + 64 * lane + ((b >> (6 * lane)) & 63);
+        }
+        k -= r;
+    }
+}
+
+uint64_t blocked_fold(uint64_t position)
+{
+    return (position / (2 * BLOCK_BITS)) * BLOCK_BITS + position % BLOCK_BITS;
+}
+
+/* The mean over blocks and rotations of the product over the lanes of fill^(probes in the lane). */
+double blocked_rate(const struct bits *bits, uint64_t sample)
+{
+    uint64_t step = bits->units > sample ? bits->units / sample : 1, seen = 0;
+    unsigned q = bits->k / 8, r = bits->k % 8;
+    double sum = 0;
+    for (uint64_t i = 0; i < bits->units; i += step, seen++) {
+        double fill[8], all = 1, part = 0;
+        for (unsigned lane = 0; lane < 8; lane++) {
+            uint64_t word = word_load(&bits->words[8 * i + lane]);
+            fill[lane] = (double)__builtin_popcountll(word) / 64;
+            all *= power(fill[lane], q);
+        }
+        for (unsigned rotation = 0; rotation < 8; rotation++) {
+            double product = 1;
+            for (unsigned j = 0; j < r; j++)
+                product *= fill[(rotation + j) & 7];
+            part += product / 8;
+        }
+        sum += all * part;
+    }
+    return sum / (double)seen;
+}
+
+const struct kernel kernel_blocked = {
+    .name = "blocked",
+    .layout = TAMIS_BLOCKED,
+    .unit_bits = BLOCK_BITS,
+    .prefetch = blocked_prefetch,
+    .has = blocked_has,
+    .add = blocked_add,
+    .add_shared = blocked_add_shared,
+    .positions = blocked_positions,
+    .fold = blocked_fold,
+    .rate = blocked_rate,
+};
+
+/* ---- rows of a matrix ------------------------------------------------------------------------ */
+
+bool rows_scalar(const uint64_t *words, uint64_t row_words, const uint64_t *rows, unsigned k,
+                 uint64_t *acc)
+{
+    uint64_t any = 1;
+    for (unsigned j = 0; j < k && any; j++) {
+        const uint64_t *row = words + rows[j] * row_words;
+        any = 0;
+        for (uint64_t i = 0; i < row_words; i++)
+            any |= acc[i] &= word_load(&row[i]);
+    }
+    return any != 0;
+}

@@ -1,0 +1,212 @@
+/* Blocked kernels for AVX2 and AVX-512, compiled whatever the build's own target and chosen at run
+   time. Blocks are 64-byte lines; see kernel.h for the bits. */
+#include "kernel.h"
+
+#if defined(__x86_64__) && !defined(TAMIS_SCALAR_ONLY)
+
+#include <immintrin.h>
+
+#define AVX512 __attribute__((target("avx512f,avx512vl,avx2,bmi2")))
+#define AVX2   __attribute__((target("avx2,bmi2")))
+
+ALWAYS_INLINE uint64_t block_index(const struct bits *bits, tamis_digest d)
+{
+    return 8 * mul_high(d.a, bits->units);
+}
+
+/* ---- AVX-512 --------------------------------------------------------------------------------- */
+
+ALWAYS_INLINE AVX512 __mmask8 lanes_rotated(unsigned r, uint64_t b)
+{
+    unsigned ones = (1u << r) - 1, s = (unsigned)(b >> 61);
+    return (__mmask8)((ones << s) | (ones >> (8 - s)));
+}
+
+/* One bit in each lane of `lanes`, at the lane's field of w. The rotate takes the field modulo 64. */
+ALWAYS_INLINE AVX512 __m512i round_bits(uint64_t w, __mmask8 lanes)
+{
+    const __m512i fields = _mm512_set_epi64(42, 36, 30, 24, 18, 12, 6, 0);
+    __m512i shifts = _mm512_srlv_epi64(_mm512_set1_epi64((long long)w), fields);
+    return _mm512_maskz_rolv_epi64(lanes, _mm512_set1_epi64(1), shifts);
+}
+
+/* All k bits. `rounds` is the number of rounds when known, or 0. */
+ALWAYS_INLINE AVX512 __m512i key_bits(uint64_t b, unsigned k, int rounds)
+{
+    if (rounds == 1)
+        return round_bits(b, lanes_rotated(k, b));
+    __m512i bits = round_bits(b, 0xff);
+    uint64_t w = mul_fold(b, BLOCK_MIX);
+    if (rounds == 2)
+        return _mm512_or_si512(bits, round_bits(w, lanes_rotated(k - 8, b)));
+    for (k -= 8; k; w = mul_fold(w, BLOCK_MIX)) {
+        unsigned r = k < 8 ? k : 8;
+        bits = _mm512_or_si512(bits, round_bits(w, lanes_rotated(r, b)));
+        k -= r;
+    }
+    return bits;
+}
+
+ALWAYS_INLINE AVX512 void has_512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                  uint8_t *found, int rounds)
+{
+    for (size_t i = 0; i < n; i++) {
+        __m512i want = key_bits(digests[i].b, bits->k, rounds);
+        __m512i have = _mm512_load_si512(bits->words + block_index(bits, digests[i]));
+        __m512i miss = _mm512_andnot_si512(have, want);
+        found[i] |= _mm512_test_epi64_mask(miss, miss) == 0;
+    }
+}
+
+ALWAYS_INLINE AVX512 void add_512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                  uint8_t *fresh, int rounds)
+{
+    for (size_t i = 0; i < n; i++) {
+        __m512i want = key_bits(digests[i].b, bits->k, rounds);
+        uint64_t *block = bits->words + block_index(bits, digests[i]);
+        __m512i have = _mm512_load_si512(block);
+        __m512i miss = _mm512_andnot_si512(have, want);
+        fresh[i] = _mm512_test_epi64_mask(miss, miss) != 0;
+        _mm512_store_si512(block, _mm512_or_si512(have, want));
+    }
+}
+
+static AVX512 void has_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                              uint8_t *found)
+{
+    if (bits->k <= 8)
+        has_512(bits, digests, n, found, 1);
+    else if (bits->k <= 16)
+        has_512(bits, digests, n, found, 2);
+    else
+        has_512(bits, digests, n, found, 0);
+}
+
+static AVX512 void add_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                              uint8_t *fresh)
+{
+    if (bits->k <= 8)
+        add_512(bits, digests, n, fresh, 1);
+    else if (bits->k <= 16)
+        add_512(bits, digests, n, fresh, 2);
+    else
+        add_512(bits, digests, n, fresh, 0);
+}
+
+static AVX512 bool rows_avx512(const uint64_t *words, uint64_t row_words, const uint64_t *rows,
+                               unsigned k, uint64_t *acc)
+{
+    bool any = false;
+    for (uint64_t i = 0; i < row_words; i += 8) {
+        __mmask8 in = row_words - i >= 8 ? 0xff : (__mmask8)((1u << (row_words - i)) - 1);
+        __m512i left = _mm512_maskz_loadu_epi64(in, acc + i);
+        for (unsigned j = 0; j < k && _mm512_test_epi64_mask(left, left); j++)
+            left = _mm512_and_si512(left,
+                                    _mm512_maskz_loadu_epi64(in, words + rows[j] * row_words + i));
+        _mm512_mask_storeu_epi64(acc + i, in, left);
+        any |= _mm512_test_epi64_mask(left, left) != 0;
+    }
+    return any;
+}
+
+/* ---- AVX2 ------------------------------------------------------------------------------------ */
+
+/* Row r, read from word 8 - s: all ones for the lanes of a round of r probes with rotation s. */
+#define ON ~UINT64_C(0)
+#define ROW(a, b, c, d, e, f, g, h)                    \
+    {                                                  \
+        a, b, c, d, e, f, g, h, a, b, c, d, e, f, g, h \
+    }
+static const uint64_t lanes_table[9][16] = {
+    ROW(0, 0, 0, 0, 0, 0, 0, 0),        ROW(ON, 0, 0, 0, 0, 0, 0, 0),
+    ROW(ON, ON, 0, 0, 0, 0, 0, 0),      ROW(ON, ON, ON, 0, 0, 0, 0, 0),
+    ROW(ON, ON, ON, ON, 0, 0, 0, 0),    ROW(ON, ON, ON, ON, ON, 0, 0, 0),
+    ROW(ON, ON, ON, ON, ON, ON, 0, 0),  ROW(ON, ON, ON, ON, ON, ON, ON, 0),
+    ROW(ON, ON, ON, ON, ON, ON, ON, ON)};
+
+struct half_pair {
+    __m256i low, high;
+};
+
+ALWAYS_INLINE AVX2 __m256i half_bits(uint64_t w, __m256i fields, const uint64_t *lanes)
+{
+    __m256i shifts = _mm256_srlv_epi64(_mm256_set1_epi64x((long long)w), fields);
+    shifts = _mm256_and_si256(shifts, _mm256_set1_epi64x(63));
+    __m256i ones = _mm256_sllv_epi64(_mm256_set1_epi64x(1), shifts);
+    return _mm256_and_si256(ones, _mm256_loadu_si256((const __m256i *)(const void *)lanes));
+}
+
+ALWAYS_INLINE AVX2 struct half_pair key_halves(uint64_t b, unsigned k)
+{
+    struct half_pair bits = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    unsigned s = (unsigned)(b >> 61);
+    for (uint64_t w = b; k; w = mul_fold(w, BLOCK_MIX)) {
+        unsigned r = k < 8 ? k : 8;
+        const uint64_t *lanes = &lanes_table[r][8 - s];
+        bits.low = _mm256_or_si256(bits.low, half_bits(w, _mm256_set_epi64x(18, 12, 6, 0), lanes));
+        bits.high =
+            _mm256_or_si256(bits.high, half_bits(w, _mm256_set_epi64x(42, 36, 30, 24), lanes + 4));
+        k -= r;
+    }
+    return bits;
+}
+
+static AVX2 void has_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
+                          uint8_t *found)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct half_pair want = key_halves(digests[i].b, bits->k);
+        const __m256i *block =
+            (const __m256i *)(const void *)(bits->words + block_index(bits, digests[i]));
+        found[i] |= _mm256_testc_si256(_mm256_load_si256(block), want.low) &
+                    _mm256_testc_si256(_mm256_load_si256(block + 1), want.high);
+    }
+}
+
+static AVX2 void add_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
+                          uint8_t *fresh)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct half_pair want = key_halves(digests[i].b, bits->k);
+        __m256i *block = (__m256i *)(void *)(bits->words + block_index(bits, digests[i]));
+        __m256i low = _mm256_load_si256(block), high = _mm256_load_si256(block + 1);
+        fresh[i] = !(_mm256_testc_si256(low, want.low) & _mm256_testc_si256(high, want.high));
+        _mm256_store_si256(block, _mm256_or_si256(low, want.low));
+        _mm256_store_si256(block + 1, _mm256_or_si256(high, want.high));
+    }
+}
+
+/* What is not hot is the scalar row's. */
+#define ROW_OF(isa)                                                                             \
+    {                                                                                           \
+        .name = "blocked, " #isa, .layout = TAMIS_BLOCKED, .unit_bits = BLOCK_BITS,             \
+        .prefetch = blocked_prefetch, .has = has_##isa, .add = add_##isa,                       \
+        .add_shared = blocked_add_shared, .positions = blocked_positions, .fold = blocked_fold, \
+        .rate = blocked_rate,                                                                   \
+    }
+static const struct kernel kernel_avx2 = ROW_OF(avx2), kernel_avx512 = ROW_OF(avx512);
+
+const struct kernel *kernel_x86_blocked(bool avx512)
+{
+    return avx512 ? &kernel_avx512 : &kernel_avx2;
+}
+
+rows_fn rows_x86(void)
+{
+    return rows_avx512;
+}
+
+#else
+
+const struct kernel *kernel_x86_blocked(bool avx512)
+{
+    (void)avx512;
+    return NULL;
+}
+
+rows_fn rows_x86(void)
+{
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* See matrix.h. */
+#include "matrix.h"
+
+#define GROUP 16 /* queries whose rows are fetched together */
+
+uint64_t matrix_width_for(uint64_t columns)
+{
+    static const uint16_t ladder[] = {1,  2,  3,  4,   6,   8,   12,  16, 24,
+                                      32, 48, 64, 128, 192, 256, 384, 512};
+    for (size_t i = 0; i < sizeof ladder / sizeof *ladder; i++)
+        if (columns <= ladder[i])
+            return ladder[i];
+    uint64_t width = 512;
+    while (width < columns)
+        width = round_up(width + width / 4, 512);
+    return width;
+}
+
+struct matrix *matrix_new(const tamis_allocator *a, const struct bits *shape, uint64_t width)
+{
+    struct matrix *matrix = mem_new0(a, 1, sizeof *matrix);
+    size_t bits;
+    if (!matrix)
+        return NULL;
+    matrix->bits = *shape;
+    matrix->width = width;
+    if (!mul_size((size_t)shape->units, (size_t)width, &bits) ||
+        !block_new(a, bits / 8 + 16, &matrix->memory)) {
+        mem_free(a, matrix, 1, sizeof *matrix);
+        return NULL;
+    }
+    matrix->bits.words = matrix->memory.data;
+    return matrix;
+}
+
+void matrix_free(struct matrix *matrix, const tamis_allocator *a)
+{
+    while (matrix) {
+        struct matrix *older = matrix->retired;
+        block_free(a, &matrix->memory);
+        mem_free(a, matrix, 1, sizeof *matrix);
+        matrix = older;
+    }
+}
+
+/* `n` (1..64) bits from bit `at`. */
+static uint64_t bits_read(const uint64_t *words, uint64_t at, unsigned n)
+{
+    unsigned shift = at & 63;
+    uint64_t value = word_load(&words[at >> 6]) >> shift;
+    if (shift + n > 64)
+        value |= word_load(&words[(at >> 6) + 1]) << (64 - shift);
+    return n == 64 ? value : value & ((UINT64_C(1) << n) - 1);
+}
+
+/* Ors them in, in a matrix that no reader has seen yet. */
+static void bits_or(uint64_t *words, uint64_t at, unsigned n, uint64_t value)
+{
+    unsigned shift = at & 63;
+    words[at >> 6] |= value << shift;
+    if (shift + n > 64)
+        words[(at >> 6) + 1] |= value >> (64 - shift);
+}
+
+struct matrix *matrix_resize(const struct matrix *matrix, const tamis_allocator *a, uint64_t width)
+{
+    struct matrix *other = matrix_new(a, &matrix->bits, width);
+    if (!other)
+        return NULL;
+    uint64_t both = min_u64(width, matrix->width);
+    for (uint64_t row = 0; row < matrix->bits.units; row++)
+        for (uint64_t i = 0; i < both; i += 64) {
+            unsigned n = (unsigned)min_u64(64, both - i);
+            bits_or(other->bits.words, row * width + i, n,
+                    bits_read(matrix->bits.words, row * matrix->width + i, n));
+        }
+    return other;
+}
+
+uint64_t matrix_words(const struct matrix *matrix)
+{
+    return (matrix->width + 63) / 64;
+}
+
+static bool narrow_and(const struct matrix *matrix, const uint64_t *rows, uint64_t *left)
+{
+    uint64_t all = *left;
+    for (unsigned j = 0; j < matrix->bits.k && all; j++)
+        all &= bits_read(matrix->bits.words, rows[j] * matrix->width, (unsigned)matrix->width);
+    *left = all;
+    return all != 0;
+}
+
+static bool rows_and(const struct matrix *matrix, const uint64_t *rows, uint64_t *left,
+                     rows_fn wide)
+{
+    memset(left, 0xff, (size_t)matrix_words(matrix) * sizeof *left);
+    if (matrix->width < 64)
+        return narrow_and(matrix, rows, left);
+    return wide(matrix->bits.words, matrix->width / 64, rows, matrix->bits.k, left);
+}
+
+bool matrix_match(const struct matrix *matrix, tamis_digest digest, uint64_t *columns)
+{
+    uint64_t rows[K_MAX];
+    matrix->bits.kernel->positions(&matrix->bits, digest, rows);
+    return rows_and(matrix, rows, columns, kernel_rows());
+}
+
+/* How many rows a query reads before a non-member is refuted: each row leaves half the columns. */
+static unsigned rows_expected(const struct matrix *matrix)
+{
+    unsigned n = 3;
+    for (uint64_t width = matrix->width; width > 1; width >>= 1)
+        n++;
+    return n < matrix->bits.k ? n : matrix->bits.k;
+}
+
+/* Any column? In chunks of columns, so that the columns left fit on the stack. */
+static bool any_column(const struct matrix *matrix, const uint64_t *rows, rows_fn wide)
+{
+    enum { CHUNK = 64 };
+    uint64_t left[CHUNK], words = matrix_words(matrix);
+    if (words <= CHUNK)
+        return rows_and(matrix, rows, left, wide);
+    for (uint64_t i = 0; i < words; i++) {
+        uint64_t all = ~UINT64_C(0);
+        for (unsigned j = 0; j < matrix->bits.k && all; j++)
+            all &= word_load(&matrix->bits.words[rows[j] * words + i]);
+        if (all)
+            return true;
+    }
+    return false;
+}
+
+void matrix_has(const struct matrix *matrix, const tamis_digest *digests, size_t n, uint8_t *found)
+{
+    uint64_t rows[GROUP][K_MAX];
+    unsigned expected = rows_expected(matrix);
+    rows_fn wide = kernel_rows();
+    for (size_t i = 0; i < n; i += GROUP) {
+        size_t group = n - i < GROUP ? n - i : GROUP;
+        for (size_t g = 0; g < group; g++) {
+            matrix->bits.kernel->positions(&matrix->bits, digests[i + g], rows[g]);
+            for (unsigned j = 0; j < expected; j++)
+                __builtin_prefetch(&matrix->bits.words[rows[g][j] * matrix->width >> 6]);
+        }
+        for (size_t g = 0; g < group; g++)
+            found[i + g] |= any_column(matrix, rows[g], wide);
+    }
+}
+
+void matrix_column_move(struct matrix *matrix, uint64_t to, uint64_t from)
+{
+    for (uint64_t row = 0; row < matrix->bits.units; row++) {
+        uint64_t source = row * matrix->width + from, target = row * matrix->width + to;
+        uint64_t bit = word_load(&matrix->bits.words[source >> 6]) >> (source & 63) & 1;
+        uint64_t *word = &matrix->bits.words[target >> 6];
+        word_store(word,
+                   (word_load(word) & ~(UINT64_C(1) << (target & 63))) | bit << (target & 63));
+    }
+}

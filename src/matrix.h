@@ -1,0 +1,41 @@
+/*
+ * Vectors of one shape stored bit-sliced: row p holds bit p of every vector, one column each. A query
+ * reads the k rows of its positions and ands them, whether there are 2 columns or 500; what is left
+ * are the columns that match (Guo et al., section 3.5.3).
+ *
+ * Rows are `width` bits apart. A matrix widens by a factor (columns 1, 2, 3, 4, 6, 8, 12 ... 512,
+ * then by a quarter), so a new column costs amortised O(rows). Widening makes a new matrix: readers
+ * may still be in the old one.
+ */
+#ifndef TAMIS_MATRIX_H
+#define TAMIS_MATRIX_H
+
+#include "base.h"
+#include "kernel.h"
+#include "mem.h"
+
+#define MATRIX_COLUMNS_MAX (UINT32_C(1) << 20)
+
+struct matrix {
+    struct bits bits; /* shape of a column, and the words of the whole */
+    uint64_t width;   /* bits from row to row */
+    struct block memory;
+    struct matrix *retired; /* the one that this one replaced, while readers may be inside */
+};
+
+/* Smallest width on the ladder for so many columns. */
+uint64_t matrix_width_for(uint64_t columns);
+struct matrix *matrix_new(const tamis_allocator *a, const struct bits *shape, uint64_t width);
+void matrix_free(struct matrix *matrix, const tamis_allocator *a);
+/* A copy of another width; columns past it are left out and must be empty. */
+struct matrix *matrix_resize(const struct matrix *matrix, const tamis_allocator *a, uint64_t width);
+
+/* found[i] |= some column has digest i. */
+void matrix_has(const struct matrix *matrix, const tamis_digest *digests, size_t n, uint8_t *found);
+/* The columns that match, as (width + 63) / 64 words. */
+uint64_t matrix_words(const struct matrix *matrix);
+bool matrix_match(const struct matrix *matrix, tamis_digest digest, uint64_t *columns);
+/* Copies a column bit by bit: from a column of the same shape to another. */
+void matrix_column_move(struct matrix *matrix, uint64_t to, uint64_t from);
+
+#endif

@@ -1,0 +1,131 @@
+/* See mem.h. Blocks of at least LARGE bytes come straight from the system: zeroed without being
+   touched, and on huge pages, which save most of the TLB misses of random access. */
+#include "mem.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define LARGE ((size_t)1 << 21)
+#define LINE  ((size_t)64)
+
+static void *system_alloc(void *context, size_t size)
+{
+    (void)context;
+    return malloc(size);
+}
+
+static void system_free(void *context, void *memory, size_t size)
+{
+    (void)context;
+    (void)size;
+    free(memory);
+}
+
+const tamis_allocator mem_system = {system_alloc, system_free, NULL};
+
+void *mem_new(const tamis_allocator *a, size_t n, size_t size)
+{
+    size_t bytes;
+    if (!mul_size(n, size, &bytes))
+        return NULL;
+    return a->alloc(a->context, bytes ? bytes : 1);
+}
+
+void *mem_new0(const tamis_allocator *a, size_t n, size_t size)
+{
+    void *memory = mem_new(a, n, size);
+    if (memory)
+        memset(memory, 0, n * size);
+    return memory;
+}
+
+void mem_free(const tamis_allocator *a, void *memory, size_t n, size_t size)
+{
+    if (memory)
+        a->free(a->context, memory, n && size ? n * size : 1);
+}
+
+void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size)
+{
+    void *grown = mem_new(a, n, size);
+    if (!grown)
+        return NULL;
+    if (memory)
+        memcpy(grown, memory, (old < n ? old : n) * size);
+    mem_free(a, memory, old, size);
+    return grown;
+}
+
+static void *pages_new(size_t bytes)
+{
+    /* Over-reserve to start on a huge page, then give the edges back. */
+    size_t span = bytes + LARGE;
+    char *raw = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (raw == MAP_FAILED)
+        return NULL;
+    size_t head = (LARGE - ((uintptr_t)raw & (LARGE - 1))) & (LARGE - 1);
+    char *start = raw + head;
+    if (span - head > bytes)
+        munmap(start + bytes, span - head - bytes);
+    if (head)
+        munmap(raw, head);
+    madvise(start, bytes, MADV_HUGEPAGE);
+    return start;
+}
+
+bool block_new(const tamis_allocator *a, size_t bytes, struct block *out)
+{
+    if (bytes > SIZE_MAX / 2)
+        return false;
+    bytes = round_up(bytes ? bytes : 1, LINE);
+    if (a->alloc == system_alloc && bytes >= LARGE) {
+        bytes = round_up(bytes, 4096);
+        out->base = out->data = pages_new(bytes);
+        out->size = bytes;
+        out->mapped = true;
+        return out->base != NULL;
+    }
+    out->mapped = false;
+    out->size = bytes + LINE;
+    out->base = a->alloc(a->context, out->size);
+    if (!out->base)
+        return false;
+    out->data = (void *)round_up((uintptr_t)out->base, LINE);
+    memset(out->data, 0, bytes);
+    return true;
+}
+
+void block_free(const tamis_allocator *a, struct block *block)
+{
+    if (!block->base)
+        return;
+    if (block->mapped)
+        munmap(block->base, block->size);
+    else
+        a->free(a->context, block->base, block->size);
+    *block = (struct block){0};
+}
+
+static atomic_uint next_stripe;
+static _Thread_local unsigned my_stripe = UINT32_MAX;
+
+unsigned guard_enter(struct guard *guard)
+{
+    if (UNLIKELY(my_stripe == UINT32_MAX))
+        my_stripe = atomic_fetch_add(&next_stripe, 1) % GUARD_STRIPES;
+    atomic_fetch_add(&guard->stripe[my_stripe].inside, 1);
+    return my_stripe;
+}
+
+void guard_leave(struct guard *guard, unsigned stripe)
+{
+    atomic_fetch_sub_explicit(&guard->stripe[stripe].inside, 1, memory_order_release);
+}
+
+bool guard_idle(struct guard *guard)
+{
+    for (unsigned i = 0; i < GUARD_STRIPES; i++)
+        if (atomic_load(&guard->stripe[i].inside) != 0)
+            return false;
+    return true;
+}

@@ -1,0 +1,49 @@
+/*
+ * Memory: the allocator of an object, zeroed and aligned blocks for vectors, and the guard that says
+ * when no reader is inside.
+ */
+#ifndef TAMIS_MEM_H
+#define TAMIS_MEM_H
+
+#include <stdatomic.h>
+
+#include "base.h"
+
+extern const tamis_allocator mem_system; /* libc; large blocks as zeroed pages of the system */
+
+/* n * size bytes, not zeroed; NULL when there is no memory or the product does not fit. */
+void *mem_new(const tamis_allocator *a, size_t n, size_t size);
+void *mem_new0(const tamis_allocator *a, size_t n, size_t size);
+void mem_free(const tamis_allocator *a, void *memory, size_t n, size_t size);
+/* A copy with room for `n` instead of `old`; the old one stays on failure. */
+void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size);
+
+/* Zeroed bytes on a 64-byte line. `base` and `size` are what the allocator gave. */
+struct block {
+    void *data;
+    void *base;
+    size_t size;
+    bool mapped; /* pages of the system, not of the allocator */
+};
+
+bool block_new(const tamis_allocator *a, size_t bytes, struct block *out);
+void block_free(const tamis_allocator *a, struct block *block);
+
+/*
+ * A guard counts readers, in stripes so that threads do not share a line. Readers enter before they
+ * load a pointer and leave after they used what it led to. A writer that replaced the pointer may
+ * free the old object once guard_idle() was true after the replacement.
+ */
+#define GUARD_STRIPES 16
+
+struct guard {
+    struct {
+        _Alignas(64) atomic_uint_fast32_t inside;
+    } stripe[GUARD_STRIPES];
+};
+
+unsigned guard_enter(struct guard *guard); /* the stripe, for guard_leave */
+void guard_leave(struct guard *guard, unsigned stripe);
+bool guard_idle(struct guard *guard);
+
+#endif

@@ -1,0 +1,246 @@
+/* One vector: which layout's rate to ask, and the search for sizes and capacities.
+ *
+ * Searches take the rate as a black box that falls with the size and rises with the keys. They run
+ * whenever a filter is made or grows, so they are kept to some twenty evaluations: a guess, secant
+ * steps on logarithms (rates are nearly powers of the size), and a bracket that always closes.
+ */
+#include "tamis.h"
+
+#include <math.h>
+
+#define K_MAX    64
+#define STEP     8u /* sizes are multiples of this many units */
+#define BITS_MAX ((uint64_t)1 << 40)
+#define KEYS_MAX ((uint64_t)1 << 50)
+#define NEAR_TIE 1.005
+
+enum { SPREAD = 1, BLOCKED = 2 };
+
+static int layout_of(int layout)
+{
+    return layout == 0 ? BLOCKED : layout;
+}
+
+static uint64_t unit_bits(int layout)
+{
+    return layout == BLOCKED ? 512 : 1;
+}
+
+double tamis_plan_rate(int layout, uint64_t units, unsigned k, double n)
+{
+    switch (layout_of(layout)) {
+    case SPREAD:
+        return tamis_plan_rate_spread(units, k, n);
+    case BLOCKED:
+        return tamis_plan_rate_blocked(units, k, n);
+    default:
+        return NAN;
+    }
+}
+
+static double items_spread(uint64_t m, unsigned k, double ones)
+{
+    double bits = (double)m;
+    if (m == 0 || k == 0 || k > K_MAX || !(ones >= 0 && ones <= bits))
+        return NAN;
+    if (m == 1)
+        return ones > 0 ? 1 : 0;
+    if (ones > bits - 0.5)
+        ones = bits - 0.5;
+    return log1p(-ones / bits) / (k * log1p(-1 / bits));
+}
+
+static double items_of(int layout, uint64_t units, unsigned k, double ones)
+{
+    switch (layout_of(layout)) {
+    case SPREAD:
+        return items_spread(units, k, ones);
+    case BLOCKED:
+        return tamis_plan_items_blocked(units, k, ones);
+    default:
+        return NAN;
+    }
+}
+
+double tamis_plan_items(int layout, uint64_t units, unsigned k, uint64_t ones)
+{
+    return items_of(layout, units, k, (double)ones);
+}
+
+double tamis_plan_fill_rate(int layout, uint64_t units, unsigned k, double fill)
+{
+    if (units == 0 || k == 0 || k > K_MAX || !(fill >= 0 && fill <= 1))
+        return NAN;
+    if (layout_of(layout) == SPREAD)
+        return pow(fill, k);
+    double bits = (double)units * (double)unit_bits(layout_of(layout));
+    double n = items_of(layout, units, k, fill * bits);
+    return fill < 1 ? tamis_plan_rate(layout, units, k, n) : 1;
+}
+
+/* ---- searches ---- */
+
+/* A question about whole numbers x >= 1 that is false up to some x and true from there on. value()
+ * is <= 0 exactly where it is true, and nearly linear in ln x with the given slope. */
+struct search {
+    int layout;
+    unsigned k;
+    double n, p;
+    uint64_t units;
+    double slope; /* steepness guessed for the first steps, > 0 */
+    double (*value)(const struct search *s, uint64_t x);
+};
+
+/* First true x in 1..limit near `guess`; limit+1 if none. */
+static uint64_t search_first(const struct search *s, uint64_t guess, uint64_t limit)
+{
+    uint64_t no = 0, yes = limit + 1, x = guess < 1 ? 1 : guess > limit ? limit : guess;
+    double last_ln = 0, last = 0;
+    for (int i = 0; yes - no > 1 && i < 400; i++) {
+        double v = s->value(s, x), at = log((double)x), next;
+        if (v <= 0)
+            yes = x;
+        else
+            no = x;
+        double slope = i > 0 && at != last_ln ? (last - v) / (at - last_ln) : s->slope;
+        slope = isfinite(slope) && slope > 0.05 ? slope : s->slope;
+        last_ln = at;
+        last = v;
+        double move = v / slope;
+        next = ceil(exp(at + (move > 5 ? 5 : move < -5 ? -5 : move)));
+        if (i % 4 == 3) /* the bracket closes whatever the shape */
+            next = sqrt((double)(no ? no : 1) * (double)yes);
+        if (!(next > (double)no))
+            x = no + 1;
+        else if (!(next < (double)yes))
+            x = yes - 1;
+        else
+            x = (uint64_t)next;
+    }
+    return yes;
+}
+
+static double log_excess(double rate, double p)
+{
+    return rate > 0 ? log(rate / p) : -700;
+}
+
+static double value_size(const struct search *s, uint64_t x)
+{
+    return log_excess(tamis_plan_rate(s->layout, x * STEP, s->k, s->n), s->p);
+}
+
+static double value_keys(const struct search *s, uint64_t x)
+{
+    double rate = tamis_plan_rate(s->layout, s->units, s->k, (double)x);
+    double v = -log_excess(rate, s->p);
+    if (rate > s->p)
+        return v < 0 ? v : -1e-300;
+    return v > 0 ? v : 1e-300; /* a rate of just p still fits */
+}
+
+uint64_t tamis_plan_capacity(int layout, uint64_t units, unsigned k, double p)
+{
+    struct search s = {.layout = layout_of(layout),
+                       .k = k,
+                       .p = p,
+                       .units = units,
+                       .slope = 0.7 * k + 0.5,
+                       .value = value_keys};
+    if (units == 0 || k == 0 || k > K_MAX || !(p > 0 && p < 1) ||
+        (s.layout != SPREAD && s.layout != BLOCKED))
+        return 0;
+    double guess = tamis_plan_capacity_real((double)units * (double)unit_bits(s.layout), k, p);
+    guess = guess < 1 ? 1 : guess > 1e15 ? 1e15 : guess;
+    return search_first(&s, (uint64_t)guess, KEYS_MAX) - 1;
+}
+
+/* ---- sizing ---- */
+
+/* Fewest units, a multiple of STEP, for this k; beyond the limit if it takes more. */
+static uint64_t fit(struct search *s, unsigned k, uint64_t guess)
+{
+    uint64_t limit = BITS_MAX / unit_bits(s->layout) / STEP;
+    s->k = k;
+    s->slope = 0.7 * k + 0.5;
+    return search_first(s, guess / STEP, limit) * STEP;
+}
+
+static int fits(struct search *s, unsigned k, uint64_t units)
+{
+    return units > 0 && tamis_plan_rate(s->layout, units, k, s->n) <= s->p;
+}
+
+/* Probes to start from: log2(1/p), which halves the zeros of a spread vector. Blocks want fewer the
+ * lower the rate, since their fullest ones decide; the denominator is fitted to the optima. */
+static unsigned first_k(const struct search *s)
+{
+    double bits = -log2(s->p);
+    if (s->layout == BLOCKED)
+        bits /= 1 + bits / 70;
+    return bits < 1 ? 1 : bits > K_MAX ? K_MAX : (unsigned)(bits + 0.5);
+}
+
+/* Units to start from: the exp form, and for blocks what their unevenness adds at usual rates. */
+static uint64_t first_guess(const struct search *s, unsigned k)
+{
+    double m = -(double)k * s->n / log1p(-pow(s->p, 1.0 / k));
+    if (s->layout == BLOCKED)
+        m *= 1 + 0.006 * k;
+    m /= (double)unit_bits(s->layout);
+    return m < 1e15 ? (uint64_t)m + 1 : (uint64_t)1e15;
+}
+
+/* Walks from k to a k that no neighbour beats by a step. Sizes fall, then rise with k; looking
+ * further bridges what rounding to whole steps hides, and the ripple of blocks at multiples of 8.
+ * One evaluation tells whether a neighbour does better, a search only follows when it does. */
+static unsigned best_k(struct search *s, unsigned k, uint64_t *units)
+{
+    static const int look[] = {1, -1, 2, -2, 3, -3, 5, -5, 8, -8};
+    for (unsigned i = 0; i < sizeof look / sizeof *look;) {
+        int next = (int)k + look[i++];
+        if (next < 1 || next > K_MAX || !fits(s, (unsigned)next, *units - STEP))
+            continue;
+        k = (unsigned)next;
+        *units = fit(s, k, *units - STEP);
+        i = 0;
+    }
+    return k;
+}
+
+/* Smallest k that still fits into `units`, given that `k` does. */
+static unsigned least_k(struct search *s, unsigned k, uint64_t units)
+{
+    unsigned no = 0, yes = k, stride = 1;
+    while (yes - no > 1) { /* near ties are near k: strides of 1, 2, 4..., then halving */
+        unsigned mid = no == 0 && stride < yes ? yes - stride : (no + yes) / 2;
+        stride *= 2;
+        if (fits(s, mid, units))
+            yes = mid;
+        else
+            no = mid;
+    }
+    return yes;
+}
+
+tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p)
+{
+    tamis_plan_size none = {0, 0, 0, NAN}, v;
+    struct search s = {
+        .layout = layout_of(layout), .n = n ? (double)n : 1, .p = p, .value = value_size};
+    if ((s.layout != SPREAD && s.layout != BLOCKED) || !(p > 0 && p < 1))
+        return none;
+    uint64_t limit = BITS_MAX / unit_bits(s.layout);
+    unsigned k = first_k(&s);
+    uint64_t units = fit(&s, k, first_guess(&s, k));
+    k = best_k(&s, k, &units);
+    if (units > limit)
+        return none;
+    uint64_t tie = (uint64_t)((double)units * NEAR_TIE) / STEP * STEP;
+    tie = tie > limit ? limit : tie;
+    v.k = least_k(&s, k, tie);
+    v.units = v.k == k ? units : fit(&s, v.k, tie);
+    v.bits = v.units * unit_bits(s.layout);
+    v.rate = tamis_plan_rate(s.layout, v.units, v.k, s.n);
+    return v;
+}

@@ -1,0 +1,234 @@
+/* Stacks of vectors that grow: our schedule and budget, the course report's doubling stack, SFBF's
+ * flexible one, and the forecaster that feeds it.
+ */
+#include "tamis.h"
+
+#include <math.h>
+
+#define CAPACITY_MAX ((uint64_t)1 << 40)
+#define LAMBDA_MAX   41 /* 2^40 times the base */
+
+/* ---- our schedule ---- */
+
+/* Slots 0 and 1 get p/64: with the default schedule they are 1/1024 and 1/32 of slot 2, so being
+ * strict there costs nothing. Slots 2..10 get p/10, nine doublings of the total at even terms. From
+ * there .04179 p/i^2, so that the sum converges while a layer's probes grow only as 2 log2 i:
+ *
+ *     2/64 + 9/10 + .04179 * pi^2/6 = .99999 < 1.
+ */
+double tamis_plan_share(unsigned slot, double p)
+{
+    if (!(p > 0 && p < 1))
+        return NAN;
+    if (slot < 2)
+        return p / 64;
+    if (slot <= 10)
+        return p / 10;
+    double i = (double)slot - 10;
+    return 0.04179 * p / (i * i);
+}
+
+uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
+                                  double expansion)
+{
+    double next = (double)largest;
+    first = first ? first : 1;
+    if (largest == 0)
+        next = (double)first;
+    else if (expansion != 0)
+        next = ceil(next * (expansion >= 1 ? expansion : 1));
+    else if (next < 1024 * (double)first)
+        next *= 32;
+    else if (total > largest)
+        next = (double)total;
+    return next < (double)CAPACITY_MAX ? (uint64_t)next : CAPACITY_MAX;
+}
+
+static tamis_plan_stack stack_none(void)
+{
+    tamis_plan_stack v = {0, NAN, NAN, NAN, NAN};
+    return v;
+}
+
+/* Adds a layer; `clear` is ln of the chance that no layer answers yes. */
+static void stack_add(tamis_plan_stack *v, const tamis_plan_layer *l, double *clear)
+{
+    v->layers++;
+    v->bits += (double)l->bits;
+    v->items += (double)l->load;
+    *clear += log1p(-l->rate);
+}
+
+static void stack_finish(tamis_plan_stack *v, double clear)
+{
+    v->rate = -expm1(clear);
+    v->per_item = v->items > 0 ? v->bits / v->items : NAN;
+}
+
+tamis_plan_stack tamis_plan_grow(int layout, uint64_t first, double expansion, double p, uint64_t n,
+                                 tamis_plan_layer *out, size_t room)
+{
+    tamis_plan_stack v = {0, 0, 0, 0, 0};
+    uint64_t largest = 0, total = 0;
+    double clear = 0;
+    if (!(p > 0 && p < 1) || out == NULL)
+        return stack_none();
+    do {
+        if (v.layers == room)
+            return stack_none();
+        tamis_plan_layer *l = &out[v.layers];
+        l->capacity = tamis_plan_next_capacity(first, largest, total, expansion);
+        l->load = n - total < l->capacity ? n - total : l->capacity;
+        l->share = tamis_plan_share((unsigned)v.layers, p);
+        tamis_plan_size size = tamis_plan_vector(layout, l->capacity, l->share);
+        if (size.bits == 0)
+            return stack_none();
+        l->bits = size.bits;
+        l->k = size.k;
+        l->rate = tamis_plan_rate(layout, size.units, size.k, (double)l->load);
+        stack_add(&v, l, &clear);
+        largest = l->capacity > largest ? l->capacity : largest;
+        total += l->capacity;
+    } while (total < n);
+    stack_finish(&v, clear);
+    return v;
+}
+
+/* ---- the course report ---- */
+
+/* Formula 3, with the layer's own 2^i m bits (the report prints m for every layer). */
+double tamis_plan_report_capacity(double m, double k, double p, unsigned i)
+{
+    return i < 64 ? tamis_plan_capacity_real(ldexp(m, (int)i), k, p) : NAN;
+}
+
+/* (2^i-1) n0 < n <= (2^{i+1}-1) n0, so i = ceil(log2(n/n0+1))-1, and the L = i+1 layers take
+ * (2^L-1)m bits; the report's own formulas are off by one against this inequality. */
+double tamis_plan_report_expansions(double m, double k, double p, double n)
+{
+    double n0 = tamis_plan_report_capacity(m, k, p, 0);
+    if (!(n0 > 0 && n >= 0))
+        return NAN;
+    return fmax(0, ceil(log2(n / n0 + 1)) - 1);
+}
+
+tamis_plan_stack tamis_plan_report(double m, unsigned k, double p, uint64_t n, int round,
+                                   tamis_plan_layer *out, size_t room)
+{
+    tamis_plan_stack v = {0, 0, 0, 0, 0};
+    uint64_t left = n;
+    double clear = 0;
+    if (!(m >= 1) || k == 0 || !(p > 0 && p < 1) || out == NULL)
+        return stack_none();
+    do {
+        double real = tamis_plan_report_capacity(m, k, p, (unsigned)v.layers);
+        double holds = round < 0 ? floor(real) : ceil(real);
+        double bits = ldexp(m, (int)v.layers);
+        if (v.layers == room || !(bits < 9e18) || !(holds < 9e18))
+            return stack_none();
+        tamis_plan_layer *l = &out[v.layers];
+        l->capacity = (uint64_t)holds;
+        l->load = left < l->capacity ? left : l->capacity;
+        l->bits = (uint64_t)bits;
+        l->k = k;
+        l->share = p;
+        l->rate = tamis_plan_rate_exp(bits, k, (double)l->load);
+        stack_add(&v, l, &clear);
+        left -= l->load;
+    } while (left > 0);
+    stack_finish(&v, clear);
+    return v;
+}
+
+/* ---- SFBF ---- */
+
+unsigned tamis_plan_lambda(double predicted, double base, unsigned max)
+{
+    max = max < 1 ? 1 : max > LAMBDA_MAX ? LAMBDA_MAX : max;
+    double step = ceil(log2(predicted / base)) + 1;
+    if (!(predicted > 0 && base > 0) || !(step > 1))
+        return 1;
+    return step < max ? (unsigned)step : max;
+}
+
+static double flex_factor(unsigned lambda)
+{
+    return ldexp(1, (int)(lambda < 1 ? 1 : lambda > LAMBDA_MAX ? LAMBDA_MAX : lambda) - 1);
+}
+
+/* Every full vector has the base's m/n and so its rate f0: (3) needs only their number. */
+tamis_plan_flex tamis_plan_flexible(double m0, uint64_t n0, double k, uint64_t n,
+                                    const unsigned *lambda, size_t n_lambda)
+{
+    tamis_plan_flex v = {0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    double left = (double)n, items = (double)n0, full = 0, bits = 0, factor = 1;
+    if (!(m0 > 0 && k > 0) || n0 == 0 || (n_lambda > 0 && lambda == NULL))
+        return v;
+    for (size_t i = 0; i < n_lambda; i++) {
+        factor = flex_factor(lambda[i]);
+        if (left <= factor * items)
+            break;
+        left -= factor * items;
+        bits += factor * m0;
+        full++;
+    }
+    if (left > factor * items) { /* the sequence is spent: its last step repeats */
+        double more = ceil(left / (factor * items)) - 1;
+        left -= more * factor * items;
+        bits += more * factor * m0;
+        full += more;
+    }
+    v.last_bits = factor * m0;
+    v.last_load = left;
+    v.bits = bits + v.last_bits;
+    v.vectors = full < 9e18 ? (size_t)full + 1 : SIZE_MAX;
+    double f0 = tamis_plan_rate_exp(m0, k, items);
+    double last = tamis_plan_rate_exp(v.last_bits, k, left);
+    v.rate = -expm1((full > 0 ? full * log1p(-f0) : 0) + log1p(-last));
+    if (n > 0) {
+        v.load = v.bits / (double)n;
+        v.load_min = m0 / items;
+        v.load_max = m0 / items + v.last_bits / left;
+        v.load_tight = m0 / items + v.last_bits / (double)n;
+    }
+    return v;
+}
+
+/* ---- Holt ---- */
+
+#define HOLT_LEVEL 0.5 /* weight of the newest rate: vectors are few, each tells much */
+#define HOLT_TREND 0.3
+#define HOLT_STEEP 2.8 /* at most x16 from one vector to the next */
+#define HOLT_LOG   690.0
+
+static double within(double x, double limit)
+{
+    return x > limit ? limit : x < -limit ? -limit : x;
+}
+
+/* On logarithms, since lambda only asks for the power of two: a steady factor is a steady trend and
+ * is forecast exactly. */
+void tamis_plan_holt_add(tamis_plan_holt *h, double rate)
+{
+    if (h == NULL || !(rate > 0) || isinf(rate))
+        return;
+    double x = within(log(rate), HOLT_LOG);
+    if (h->n == 0) {
+        h->level = x;
+        h->trend = 0;
+    } else if (h->n == 1) {
+        h->trend = within(x - h->level, HOLT_STEEP);
+        h->level = x;
+    } else {
+        double old = h->level;
+        h->level = HOLT_LEVEL * x + (1 - HOLT_LEVEL) * (old + h->trend);
+        h->trend = within(HOLT_TREND * (h->level - old) + (1 - HOLT_TREND) * h->trend, HOLT_STEEP);
+    }
+    if (h->n < UINT32_MAX)
+        h->n++;
+}
+
+double tamis_plan_holt_next(const tamis_plan_holt *h)
+{
+    return h == NULL || h->n == 0 ? NAN : exp(within(h->level + h->trend, HOLT_LOG));
+}

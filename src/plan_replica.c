@@ -1,0 +1,114 @@
+/* Stale copies. B has n items now, its copy B^ is older; the share delta1 of the bits has become
+ * one since, delta0 zero. Equation numbers are those of Zhu and Jiang, "False Rate Analysis of
+ * Bloom Filter Replicas in Distributed Systems".
+ */
+#include "tamis.h"
+
+#include <math.h>
+
+#define LN2   0.6931471805599453
+#define BLOCK 512.0
+
+static tamis_plan_replica replica_none(void)
+{
+    tamis_plan_replica v = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    return v;
+}
+
+double tamis_plan_member_miss(double added, double n, double copy_rate)
+{
+    if (!(added >= 0 && n >= 0 && copy_rate >= 0 && copy_rate <= 1))
+        return NAN;
+    if (n == 0)
+        return 0;
+    return (added < n ? added / n : 1) * (1 - copy_rate);
+}
+
+/* (14), (15): a host asks its own filter and hosts-1 copies. (16) combines them as if independent;
+ * the two errors of one copy exclude each other, which gives up to 0.6 points more. */
+static void replica_host(tamis_plan_replica *v, double hosts)
+{
+    double copies = hosts - 1;
+    v->host_positive = 1 - (1 - v->own) * pow(1 - v->positive, copies);
+    v->host_disagree = 1 - pow(1 - v->disagree, copies);
+    v->host = v->host_positive + v->host_disagree - v->host_positive * v->host_disagree;
+    double right = 1 - v->positive - v->disagree;
+    v->host_exclusive = 1 - (1 - v->own) * pow(right > 0 ? right : 0, copies);
+}
+
+tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double delta1, double delta0,
+                                         double hosts, double w_pos, double w_neg)
+{
+    tamis_plan_replica v = replica_none();
+    if (!(m > 0 && k > 0 && n >= 0 && delta1 >= 0 && delta0 >= 0 && hosts >= 1) || isinf(n))
+        return v;
+    double p0 = exp(-k * n / m), p1 = -expm1(-k * n / m);
+    /* The shares are counted, P1 is a model: a real fill is within 6 deviations of it, 6/(2 sqrt m)
+     * at most, and so far out a share is read as all there is. */
+    double slack = 3 / sqrt(m);
+    if (delta1 > p1 + slack || delta0 > p0 + slack)
+        return v;
+    double kept = fmax(p1 - delta1, 0);                       /* ones in both */
+    double copy1 = fmin(kept + delta0, 1), copy0 = 1 - copy1; /* (9) */
+    v.items = copy0 > 0 ? -m / k * log1p(-copy1) : INFINITY;
+    v.own = pow(p1, k);
+    v.disagree = v.own - pow(kept, k);
+    v.positive = pow(copy1, k);
+    v.overall = v.positive + v.disagree;
+    v.weighted = w_pos * v.positive + w_neg * v.disagree;
+    replica_host(&v, hosts);
+    /* The a members added since set a zero of the copy with chance 1-e^{-ka/m}: delta1 = P0(n^)
+     * (1-e^{-ka/m}). What a user feels is the share of members that the copy denies. */
+    double lost = copy0 > 0 ? delta1 / copy0 : 0;
+    v.added = lost < 1 ? -m / k * log1p(-lost) : n;
+    v.added = v.added < n ? v.added : n;
+    v.member_miss = tamis_plan_member_miss(v.added, n, v.positive);
+    return v;
+}
+
+/* ---- size of a change ---- */
+
+/* Bits of entropy of one bit that is one with chance d. */
+static double entropy(double d)
+{
+    if (!(d > 0 && d < 1))
+        return 0;
+    return -(d * log(d) + (1 - d) * log1p(-d)) / LN2;
+}
+
+double tamis_plan_entropy(double m, double changed)
+{
+    if (!(m > 0 && changed >= 0 && changed <= m))
+        return NAN;
+    return m * entropy(changed / m);
+}
+
+/* log2 C(n,k) by Stirling's series: n H(k/n) - log2(2 pi k (n-k)/n)/2 and small terms. */
+static double log2_choose(double n, double k)
+{
+    int sign;
+    if (k <= 0 || k >= n)
+        return 0;
+    if (n < 1e6)
+        return (lgamma_r(n + 1, &sign) - lgamma_r(k + 1, &sign) - lgamma_r(n - k + 1, &sign)) / LN2;
+    double small = k < n - k ? k : n - k, sum = 0;
+    if (small < 64) {
+        for (double i = 0; i < small; i++)
+            sum += log2((n - i) / (i + 1));
+        return sum;
+    }
+    double root = 0.5 * log(6.283185307179586 * k * ((n - k) / n));
+    return n * entropy(k / n) - (root + (1 / k + 1 / (n - k) - 1 / n) / 12) / LN2;
+}
+
+/* Which blocks were touched, then the bits within them at their mean density. */
+double tamis_plan_entropy_blocks(double blocks, double touched, double changed)
+{
+    if (!(blocks > 0 && touched >= 0 && touched <= blocks && changed >= 0 &&
+          changed <= touched * BLOCK))
+        return NAN;
+    if (touched == 0)
+        return 0;
+    double cells = touched * BLOCK;
+    return log2_choose(blocks, touched) + cells * entropy(changed / cells);
+}

@@ -1,0 +1,338 @@
+/* See vector.h. */
+#include "vector.h"
+
+#define RATE_SAMPLE 65536 /* places looked at to estimate a rate */
+
+bool shape_valid(const struct shape *shape, const struct family *family)
+{
+    if (shape->layout != TAMIS_SPREAD && shape->layout != TAMIS_BLOCKED)
+        return false;
+    uint64_t unit_bits = shape->layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
+    if (shape->units == 0 || shape->units % UNIT_STEP || shape->units > BITS_MAX / unit_bits)
+        return false;
+    if (family->hash == TAMIS_H3 &&
+        (shape->layout != TAMIS_SPREAD || shape->units > UINT64_C(1) << H3_ROWS))
+        return false;
+    return shape->k >= 1 && shape->k <= K_MAX;
+}
+
+struct shape vector_shape(const struct vector *v)
+{
+    return (struct shape){v->bits.kernel->layout, v->bits.units, v->bits.k};
+}
+
+bool shape_equal(const struct vector *x, const struct vector *y)
+{
+    return x->bits.kernel->layout == y->bits.kernel->layout && x->bits.units == y->bits.units &&
+           x->bits.k == y->bits.k;
+}
+
+uint64_t vector_positions_total(const struct vector *v)
+{
+    return v->bits.units * v->bits.kernel->unit_bits;
+}
+
+struct vector *vector_new(const tamis_allocator *a, const struct family *family, struct shape shape,
+                          bool deletable, bool own_bits)
+{
+    struct vector *v = mem_new0(a, 1, sizeof *v);
+    if (!v)
+        return NULL;
+    v->bits.units = shape.units;
+    v->bits.k = shape.k;
+    v->bits.family = family;
+    v->bits.kernel = kernel_choose(shape.layout, family);
+    v->stride = 1;
+    v->sliced = !own_bits;
+    v->deletable = deletable;
+    v->ones_max = UINT64_MAX;
+    uint64_t m = vector_positions_total(v);
+    if ((own_bits && !block_new(a, (size_t)(m + 7) / 8, &v->memory)) ||
+        (deletable && !counters_new(&v->counters, a, m))) {
+        vector_free(v, a);
+        return NULL;
+    }
+    v->bits.words = v->memory.data;
+    return v;
+}
+
+void vector_free(struct vector *v, const tamis_allocator *a)
+{
+    if (!v)
+        return;
+    block_free(a, &v->memory);
+    counters_free(&v->counters, a);
+    mem_free(a, v, 1, sizeof *v);
+}
+
+struct vector *vector_clone(const struct vector *v, const struct family *family,
+                            const tamis_allocator *a)
+{
+    bool own = !v->sliced;
+    struct vector *copy = vector_new(a, family, vector_shape(v), false, own);
+    if (!copy)
+        return NULL;
+    struct vector made = *copy;
+    if (v->deletable && !counters_copy(&made.counters, &v->counters, a)) {
+        vector_free(copy, a);
+        return NULL;
+    }
+    *copy = *v;
+    copy->bits.family = family;
+    copy->bits.words = made.bits.words;
+    copy->memory = made.memory;
+    copy->counters = made.counters;
+    if (own)
+        memcpy(copy->bits.words, v->bits.words, (size_t)(vector_positions_total(v) + 7) / 8);
+    return copy;
+}
+
+void vector_positions(const struct vector *v, tamis_digest digest, uint64_t *positions)
+{
+    v->bits.kernel->positions(&v->bits, digest, positions);
+}
+
+bool vector_bit(const struct vector *v, uint64_t position)
+{
+    uint64_t at = position * v->stride + v->column;
+    return word_load(&v->bits.words[at >> 6]) >> (at & 63) & 1;
+}
+
+void vector_bit_set(struct vector *v, uint64_t position)
+{
+    uint64_t at = position * v->stride + v->column, *word = &v->bits.words[at >> 6];
+    word_store(word, word_load(word) | UINT64_C(1) << (at & 63));
+}
+
+void vector_bit_clear(struct vector *v, uint64_t position)
+{
+    uint64_t at = position * v->stride + v->column, *word = &v->bits.words[at >> 6];
+    word_store(word, word_load(word) & ~(UINT64_C(1) << (at & 63)));
+}
+
+bool vector_has(const struct vector *v, tamis_digest digest)
+{
+    if (v->stride == 1) {
+        uint8_t found = 0;
+        v->bits.kernel->has(&v->bits, &digest, 1, &found);
+        return found;
+    }
+    uint64_t positions[K_MAX];
+    vector_positions(v, digest, positions);
+    for (unsigned j = 0; j < v->bits.k; j++)
+        if (!vector_bit(v, positions[j]))
+            return false;
+    return true;
+}
+
+void vector_clear(struct vector *v)
+{
+    uint64_t m = vector_positions_total(v);
+    if (v->stride == 1)
+        memset(v->bits.words, 0, (size_t)(m + 7) / 8);
+    else
+        for (uint64_t i = 0; i < m; i++)
+            vector_bit_clear(v, i);
+    if (v->deletable) {
+        memset(v->counters.nibbles.data, 0, (size_t)(m + 1) / 2);
+        if (v->counters.room)
+            memset(v->counters.escapes, 0, v->counters.room * sizeof *v->counters.escapes);
+        v->counters.used = 0;
+    }
+    v->load = v->count = v->ones = 0;
+}
+
+uint64_t vector_count_ones(const struct vector *v)
+{
+    uint64_t m = vector_positions_total(v), ones = 0;
+    if (v->deletable)
+        return v->ones;
+    if (v->stride == 1)
+        for (uint64_t i = 0; i < (m + 63) / 64; i++)
+            ones += (uint64_t)__builtin_popcountll(word_load(&v->bits.words[i]));
+    else
+        for (uint64_t i = 0; i < m; i++)
+            ones += vector_bit(v, i);
+    return ones;
+}
+
+double vector_rate_now(const struct vector *v)
+{
+    if (v->stride == 1)
+        return v->bits.kernel->rate(&v->bits, RATE_SAMPLE);
+    double fill = (double)vector_count_ones(v) / (double)vector_positions_total(v), rate = 1;
+    for (unsigned j = 0; j < v->bits.k; j++)
+        rate *= fill;
+    return rate;
+}
+
+size_t vector_bytes(const struct vector *v)
+{
+    return sizeof *v + v->memory.size + counters_bytes(&v->counters);
+}
+
+/*
+ * `load` drifts a little when keys cover one another (an add that set no bit may be removed by
+ * clearing one), so two limits that are functions of the state bound it: never more than the copies
+ * stored, and never room where the bits say that there is none.
+ */
+bool vector_full(const struct vector *v)
+{
+    uint64_t load = __atomic_load_n(&v->load, __ATOMIC_RELAXED); /* others may add at once */
+    return (v->deletable ? min_u64(load, v->count) : load) >= v->capacity || v->ones > v->ones_max;
+}
+
+/* ---- deletable ------------------------------------------------------------------------------- */
+
+bool vector_reserve(struct vector *v, const tamis_allocator *a)
+{
+    return counters_reserve(&v->counters, a, v->bits.k);
+}
+
+bool vector_insert(struct vector *v, tamis_digest digest)
+{
+    uint64_t positions[K_MAX];
+    bool fresh = false;
+    vector_positions(v, digest, positions);
+    for (unsigned j = 0; j < v->bits.k; j++) {
+        if (counters_add(&v->counters, positions[j], 1) != 0)
+            continue;
+        vector_bit_set(v, positions[j]);
+        v->ones++;
+        fresh = true;
+    }
+    v->count++;
+    v->load += fresh;
+    return fresh;
+}
+
+static uint64_t repeats(const uint64_t *positions, unsigned k, unsigned j)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i < k; i++)
+        n += positions[i] == positions[j];
+    return n;
+}
+
+uint64_t vector_copies(const struct vector *v, tamis_digest digest)
+{
+    uint64_t positions[K_MAX], least = UINT64_MAX;
+    vector_positions(v, digest, positions);
+    for (unsigned j = 0; j < v->bits.k && least; j++) {
+        uint64_t n = counters_get(&v->counters, positions[j]);
+        least = min_u64(least, n / repeats(positions, v->bits.k, j));
+    }
+    return least;
+}
+
+void vector_erase(struct vector *v, tamis_digest digest, uint64_t copies)
+{
+    uint64_t positions[K_MAX];
+    bool cleared = false;
+    vector_positions(v, digest, positions);
+    for (unsigned j = 0; j < v->bits.k; j++) {
+        if (!vector_bit(v, positions[j]) || counters_sub(&v->counters, positions[j], copies) != 0)
+            continue;
+        vector_bit_clear(v, positions[j]);
+        v->ones--;
+        cleared = true;
+    }
+    v->count -= min_u64(copies, v->count);
+    v->load -= cleared && v->load;
+}
+
+/* ---- whole vectors --------------------------------------------------------------------------- */
+
+bool vector_unite_reserve(struct vector *to, const struct vector *from, const tamis_allocator *a)
+{
+    if (!to->deletable)
+        return true;
+    size_t escapes = 0;
+    for (uint64_t i = 0; i < from->counters.n; i++)
+        escapes +=
+            counters_get(&from->counters, i) + counters_get(&to->counters, i) >= COUNTER_ESCAPE;
+    return counters_reserve(&to->counters, a, escapes);
+}
+
+/* How many keys two plain vectors hold together: they may share some, so the bits have a say. */
+static uint64_t united_load(const struct vector *to, const struct vector *from, uint64_t before,
+                            uint64_t other, uint64_t after)
+{
+    if (after == before || after == other)
+        return after == before ? to->load : from->load;
+    double items =
+        tamis_plan_items((int)to->bits.kernel->layout, to->bits.units, to->bits.k, after);
+    uint64_t most = max_u64(to->load, from->load), sum = to->load + from->load;
+    return min_u64(sum, max_u64(most, (uint64_t)items + 1));
+}
+
+void vector_unite(struct vector *to, const struct vector *from)
+{
+    uint64_t m = vector_positions_total(to);
+    if (to->deletable) {
+        for (uint64_t i = 0; i < m; i++) {
+            if (!vector_bit(from, i))
+                continue;
+            to->ones += !vector_bit(to, i);
+            vector_bit_set(to, i);
+            counters_add(&to->counters, i, counters_get(&from->counters, i));
+        }
+        to->load += from->load;
+        to->count += from->count;
+    } else {
+        uint64_t before = vector_count_ones(to), other = vector_count_ones(from);
+        if (to->stride == 1 && from->stride == 1)
+            for (uint64_t i = 0; i < (m + 63) / 64; i++)
+                to->bits.words[i] |= from->bits.words[i];
+        else
+            for (uint64_t i = 0; i < m; i++)
+                if (vector_bit(from, i))
+                    vector_bit_set(to, i);
+        to->load = to->count = united_load(to, from, before, other, vector_count_ones(to));
+    }
+    to->born = min_u64(to->born, from->born);
+    to->last = max_u64(to->last, from->last);
+}
+
+struct vector *vector_fold(const struct vector *v, const tamis_allocator *a)
+{
+    struct shape shape = vector_shape(v);
+    shape.units /= 2;
+    struct vector *half = vector_new(a, v->bits.family, shape, v->deletable, true);
+    if (!half)
+        return NULL;
+    half->id = v->id, half->slot = v->slot, half->fpp = v->fpp, half->capacity = v->capacity;
+    half->load = v->load, half->count = v->count, half->born = v->born, half->last = v->last;
+    uint64_t m = vector_positions_total(v);
+    for (uint64_t i = 0; i < m; i++) {
+        if (!vector_bit(v, i))
+            continue;
+        uint64_t at = v->bits.kernel->fold(i);
+        if (v->deletable) {
+            half->ones += !vector_bit(half, at);
+            if (!counters_reserve(&half->counters, a, 1)) {
+                vector_free(half, a);
+                return NULL;
+            }
+            counters_add(&half->counters, at, counters_get(&v->counters, i));
+        }
+        vector_bit_set(half, at);
+    }
+    return half;
+}
+
+bool vector_equal(const struct vector *x, const struct vector *y)
+{
+    if (!shape_equal(x, y) || x->deletable != y->deletable || x->count != y->count)
+        return false;
+    uint64_t m = vector_positions_total(x);
+    if (x->stride == 1 && y->stride == 1) {
+        if (memcmp(x->bits.words, y->bits.words, (size_t)(m + 7) / 8) != 0)
+            return false;
+    } else {
+        for (uint64_t i = 0; i < m; i++)
+            if (vector_bit(x, i) != vector_bit(y, i))
+                return false;
+    }
+    return !x->deletable || counters_equal(&x->counters, &y->counters);
+}

@@ -1,0 +1,78 @@
+/*
+ * One vector of a filter: m bits and k probes, with its share of the keys and of the error rate, and
+ * counters if it is deletable. Its bits are memory of its own, a view into a mapped file, or one
+ * column of a matrix: then they lie `stride` bits apart, and the hot paths go through the matrix.
+ */
+#ifndef TAMIS_VECTOR_H
+#define TAMIS_VECTOR_H
+
+#include "base.h"
+#include "counters.h"
+#include "kernel.h"
+#include "mem.h"
+
+/* All that makes two vectors of one family alike: equal shapes alone may merge. */
+struct shape {
+    tamis_layout layout;
+    uint64_t units;
+    uint32_t k;
+};
+
+struct vector {
+    struct bits bits;
+    uint64_t stride, column; /* position p is bit p * stride + column of the words */
+    bool sliced;             /* a column of a matrix */
+    struct block memory;     /* none for a column or a view */
+    bool deletable;
+    struct counters counters;
+    uint32_t id;       /* never used again in the same filter */
+    uint32_t slot;     /* which share of the budget it has */
+    uint64_t capacity; /* keys it holds at its rate */
+    uint64_t load;     /* adds that set a bit, less removals that cleared one */
+    uint64_t count;    /* copies stored: adds less settled removals */
+    uint64_t ones;     /* bits set; kept up to date in deletable vectors only */
+    uint64_t ones_max; /* deletable: bits set at which it counts as full whatever load says */
+    double fpp;
+    uint64_t born, last;      /* clock at its making and at its last add */
+    struct vector *next_gone; /* in a list of vectors to free */
+};
+
+bool shape_valid(const struct shape *shape, const struct family *family);
+bool shape_equal(const struct vector *x, const struct vector *y);
+struct shape vector_shape(const struct vector *v);
+uint64_t vector_positions_total(const struct vector *v); /* m */
+
+/* Own bits, all zero. NULL: no memory. `counted` without `bits` is for columns. */
+struct vector *vector_new(const tamis_allocator *a, const struct family *family, struct shape shape,
+                          bool deletable, bool own_bits);
+void vector_free(struct vector *v, const tamis_allocator *a);
+struct vector *vector_clone(const struct vector *v, const struct family *family,
+                            const tamis_allocator *a);
+void vector_clear(struct vector *v);
+
+/* Any layout and stride. */
+void vector_positions(const struct vector *v, tamis_digest digest, uint64_t *positions);
+bool vector_bit(const struct vector *v, uint64_t position);
+void vector_bit_set(struct vector *v, uint64_t position);
+void vector_bit_clear(struct vector *v, uint64_t position);
+bool vector_has(const struct vector *v, tamis_digest digest);
+uint64_t vector_count_ones(const struct vector *v);
+double vector_rate_now(const struct vector *v);
+size_t vector_bytes(const struct vector *v);
+bool vector_full(const struct vector *v);
+
+/* Deletable vectors. Insert may need memory for escapes: reserve first, then it cannot fail. */
+bool vector_reserve(struct vector *v, const tamis_allocator *a);
+bool vector_insert(struct vector *v, tamis_digest digest); /* true if a bit was set */
+/* Most copies of the digest that the counters allow. */
+uint64_t vector_copies(const struct vector *v, tamis_digest digest);
+void vector_erase(struct vector *v, tamis_digest digest, uint64_t copies);
+
+/* to |= from, same shape; counters and counts added. Room for the escapes must be reserved. */
+bool vector_unite_reserve(struct vector *to, const struct vector *from, const tamis_allocator *a);
+void vector_unite(struct vector *to, const struct vector *from);
+/* A new vector of half the units; NULL: no memory. The caller sees to rate and capacity. */
+struct vector *vector_fold(const struct vector *v, const tamis_allocator *a);
+bool vector_equal(const struct vector *x, const struct vector *y);
+
+#endif

@@ -1,0 +1,76 @@
+#!/bin/bash
+# What "make install" puts in place is enough to build a program with, shows only what it should,
+# and goes away again.
+stage=$PWD/stage
+make_in_root() { env -u MAKEFLAGS make -s -C "$TAMIS_ROOT" --no-print-directory "$@"; }
+failed=0
+
+check() { # check NAME COMMAND...
+    local name=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        echo "ok $name"
+    else
+        echo "not ok $name: ${output:-failed}"
+        failed=1
+    fi
+}
+
+cat > user.c <<'EOF'
+#include <tamis.h>
+int main(void)
+{
+    return 0;
+}
+EOF
+
+# As a distribution would: staged, in /usr, with a library folder of its own.
+install_staged() {
+    make_in_root install DESTDIR="$stage" PREFIX=/usr LIBDIR=/usr/lib/there
+}
+
+files_in_place() {
+    local lib=$stage/usr/lib/there
+    [ -f "$stage/usr/include/tamis.h" ] && [ -f "$lib/libtamis.a" ] && [ -L "$lib/libtamis.so" ] &&
+        [ -L "$lib/libtamis.so.0" ] && [ -f "$lib/libtamis.so.$(version)" ] &&
+        readelf -d "$lib/libtamis.so" | grep -q 'SONAME.*\[libtamis\.so\.0\]'
+}
+
+export PKG_CONFIG_PATH=$stage/usr/lib/there/pkgconfig
+flags() { PKG_CONFIG_SYSROOT_DIR=$stage pkg-config "$@" tamis; }
+version() { pkg-config --modversion tamis; }
+
+version_is_the_headers() { grep -qF "\"$(version)\"" "$stage/usr/include/tamis.h"; }
+
+links_shared() {
+    cc user.c -o user $(flags --cflags --libs) && LD_LIBRARY_PATH=$stage/usr/lib/there ./user
+}
+
+links_static() {
+    cc -static user.c -o user-static $(flags --static --cflags --libs) && ./user-static
+}
+
+only_tamis_symbols() {
+    local names others
+    names=$(nm -D --defined-only "$stage/usr/lib/there/libtamis.so" | awk '{ print $3 }')
+    [ -n "$names" ] || { echo "exports nothing"; return 1; }
+    others=$(grep -v '^tamis_' <<< "$names")
+    [ -z "$others" ] || { echo "exports $others"; return 1; }
+}
+
+leaves_nothing() {
+    make_in_root uninstall DESTDIR="$stage" PREFIX=/usr LIBDIR=/usr/lib/there || return 1
+    local left
+    left=$(find "$stage" ! -type d)
+    [ -z "$left" ] || { echo "left $left"; return 1; }
+}
+
+check installs install_staged
+[ $failed = 0 ] || exit 1
+check installed-files-in-place files_in_place
+check installed-version-is-the-headers version_is_the_headers
+check installed-links-shared links_shared
+check installed-links-static links_static
+check installed-exports-only-tamis only_tamis_symbols
+check uninstall-leaves-nothing leaves_nothing
+exit $failed

@@ -1,0 +1,275 @@
+#!/usr/bin/python3
+"""Checks the rules that hold for the sources of tamis.
+
+    tools/lint.py [RULE...]
+
+Each rule is one test: it prints "ok lint-RULE" or "not ok lint-RULE: why", the findings before it.
+There is no comment that turns a rule off; a rule that is wrong is changed here.
+"""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# Includes point one way: a file of src/ includes headers of its own layer or of a lower one.
+# A name stands for NAME.c, NAME.h and NAME_anything.
+LAYERS = [
+    ["tamis"],                          # the public header
+    ["base"],
+    ["err", "mem", "bytes"],
+    ["digest", "plan"],
+    ["cpu", "kernel"],
+    ["counters"],
+    ["vector", "matrix"],
+    ["filter", "add", "growth", "removal", "algebra", "info", "build", "delta"],
+    ["index", "directory"],
+    ["catalog"],
+    ["replica"],
+    ["format"],                         # reads all of the above
+    ["file"],
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+PRODUCT = ("src/", "include/", "cli/", "redis/", "stream/")
+
+# What a library may not do to the program it is in.
+FORBIDDEN_CALLS = re.compile(
+    r"\b(v?f?printf|f?puts|f?putc|putchar|perror|exit|_exit|_Exit|quick_exit|abort|assert)\s*\(")
+
+POSIX_HEADERS = re.compile(r"<(unistd|fcntl|dirent|poll|glob|fnmatch|pwd|grp|sys/[a-z_]+)\.h>")
+POSIX_FILES = re.compile(r"src/(file[a-z0-9_]*|mem)\.c$")
+MATH_HEADERS = re.compile(r"<(math|tgmath|complex|fenv)\.h>")
+MATH_FILES = re.compile(r"src/plan[a-z0-9_]*\.c$")
+
+FILE_WARN, FILE_MAX, FUNCTION_MAX = 600, 700, 60
+
+# Written apart so that this file passes its own rules.
+LEFTOVERS = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX"]) + r")\b")
+REGISTRIES = re.compile(
+    r"\bregistry\.(?:[a-z0-9-]+\.)*(?:com|org|net|io|dev)\b|\b(" + "|".join(
+        name.replace("|", r"\.") for name in [
+            "pypi|org", "pythonhosted|org", "npmjs|org", "npmjs|com", "yarnpkg|com", "crates|io",
+            "rubygems|org", "docker|io", "docker|com", "ghcr|io", "quay|io", "gcr|io",
+            "mcr|microsoft", "proxy|golang", "conda|io", "anaconda|org", "maven|org",
+            "deb|debian|org", "ftp|debian|org", "archive|ubuntu"]) + r")\b", re.I)
+
+CPPCHECK = ["cppcheck", "-q", "--std=c11", "--language=c", "--library=posix,gnu",
+            "--enable=warning,performance,portability", "--error-exitcode=1",
+            "--suppress=missingIncludeSystem", "--suppress=unknownMacro",
+            "--suppress=normalCheckLevelMaxBranches", "--suppress=unmatchedSuppression",
+            "--template={file}:{line}: {id}: {message}", "-Iinclude", "-Isrc", "-Icli", "-Istream",
+            "-Iredis", "-j2", "-D__GNUC__=12", "-D__x86_64__=1", "-DTAMIS_HAVE_ZLIB",
+            "-DTAMIS_HAVE_ZSTD", "-DTAMIS_HAVE_HIREDIS"]
+
+
+class Tree:
+    """The files of the project, read once."""
+
+    def __init__(self):
+        try:
+            listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT,
+                                    capture_output=True, text=True, check=True).stdout.split("\n")
+        except (OSError, subprocess.CalledProcessError):
+            listed = [os.path.relpath(os.path.join(folder, name), ROOT)
+                      for folder, _, names in os.walk(ROOT) for name in names]
+        self.paths = sorted(p for p in listed if p and os.path.isfile(os.path.join(ROOT, p))
+                            and not p.startswith(("build/", ".git/")))
+        self.texts = {}
+
+    def text(self, path):
+        """The text of a file, or None if it is not text."""
+        if path not in self.texts:
+            with open(os.path.join(ROOT, path), "rb") as f:
+                raw = f.read()
+            try:
+                self.texts[path] = None if b"\0" in raw else raw.decode()
+            except UnicodeDecodeError:
+                self.texts[path] = None
+        return self.texts[path]
+
+    def c_files(self, folders=("",)):
+        return [p for p in self.paths if p.endswith((".c", ".h")) and p.startswith(tuple(folders))]
+
+    def code(self, path):
+        """C text with comments and the contents of literals blanked; lines stay where they are."""
+        def blank(match):
+            found = match.group(0)
+            if found[0] == "/":
+                return re.sub(r"[^\n]", " ", found)
+            return found[0] + " " * (len(found) - 2) + found[-1]
+        return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', blank,
+                      self.text(path), flags=re.S)
+
+
+def each_line(tree, paths, pattern, code=True):
+    """Every match of pattern, as (path, line number, match)."""
+    for path in paths:
+        text = tree.code(path) if code else tree.text(path)
+        for number, line in enumerate((text or "").split("\n"), 1):
+            for match in pattern.finditer(line):
+                yield path, number, match
+
+
+def run(command):
+    """Runs a checker; its output is the findings when it fails."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, errors="replace")
+    except FileNotFoundError:
+        return ["%s is not installed: make deps" % command[0]]
+    return (done.stdout.splitlines() or ["%s failed" % command[0]]) if done.returncode else []
+
+
+def rule_format(tree):
+    """C files are as clang-format would write them"""
+    files = tree.c_files()
+    found = run(["clang-format", "--dry-run", "-Werror"] + files) if files else []
+    places = [line.split(":")[0] for line in found if "error:" in line]
+    return ["%s: %d places; make format" % (path, places.count(path))
+            for path in sorted(set(places))] or found
+
+
+def rule_cppcheck(tree):
+    """cppcheck finds nothing"""
+    files = [p for p in tree.c_files(("src/", "cli/", "redis/", "stream/")) if p.endswith(".c")]
+    if not files:
+        return []
+    cache = os.path.join(ROOT, "build", "cppcheck")
+    os.makedirs(cache, exist_ok=True)
+    return run(CPPCHECK + ["--cppcheck-build-dir=" + cache] + files)
+
+
+def level_of(path):
+    stem = os.path.splitext(os.path.basename(path))[0]
+    while stem:
+        if stem in LEVEL:
+            return LEVEL[stem]
+        stem = stem.rpartition("_")[0]
+    return None
+
+
+def rule_layers(tree):
+    """includes in src/ point to the same layer or a lower one"""
+    include = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+    found = []
+    for path in tree.c_files(("src/",)):
+        if level_of(path) is None:
+            found.append("%s: not in the table of layers in tools/lint.py" % path)
+    for path, number, match in each_line(tree, tree.c_files(("src/",)), include, code=False):
+        here, there = level_of(path), level_of(match.group(1))
+        known = ("src/" + match.group(1) in tree.paths) or match.group(1) == "tamis.h"
+        if not known:
+            found.append('%s:%d: "%s" is not a header of src/' % (path, number, match.group(1)))
+        elif here is not None and there is not None and there > here:
+            found.append('%s:%d: "%s" is of a higher layer' % (path, number, match.group(1)))
+    return found
+
+
+def rule_calls(tree):
+    """the library neither prints nor ends the program"""
+    return ["%s:%d: %s()" % (path, number, match.group(1)) for path, number, match in
+            each_line(tree, tree.c_files(("src/", "include/")), FORBIDDEN_CALLS)]
+
+
+def only_in(tree, folders, headers, allowed):
+    include = re.compile(r"^\s*#\s*include\s*" + headers.pattern)
+    return ["%s:%d: %s" % (path, number, match.group(0).strip()) for path, number, match in
+            each_line(tree, tree.c_files(folders), include) if not allowed.match(path)]
+
+
+def rule_math(tree):
+    """<math.h> is included by src/plan*.c only"""
+    return only_in(tree, PRODUCT, MATH_HEADERS, MATH_FILES)
+
+
+def rule_posix(tree):
+    """in the library, POSIX headers are included by src/file*.c and src/mem.c only"""
+    return only_in(tree, ("src/", "include/"), POSIX_HEADERS, POSIX_FILES)
+
+
+def rule_file_length(tree):
+    """files have at most 700 lines (a warning from 600)"""
+    found = []
+    for path in tree.c_files(("src/", "cli/", "redis/", "stream/")):
+        length = tree.text(path).count("\n")
+        if length > FILE_MAX:
+            found.append("%s: %d lines" % (path, length))
+        elif length > FILE_WARN:
+            print("warning: %s: %d lines, more than %d" % (path, length, FILE_WARN))
+    return found
+
+
+def functions(code):
+    """(name, first line, lines between the braces) of each function, by counting braces."""
+    # Preprocessor lines would count both branches' braces, and macro bodies are no functions.
+    code = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m.group(0)),
+                  code, flags=re.M)
+    depth, head, name, start, line = 0, "", None, 0, 1
+    for token in re.finditer(r"[{};\n]|[^{};\n]+", code):
+        text = token.group(0)
+        if text == "\n":
+            line += 1
+            head += " "
+        elif text == "{":
+            if depth == 0:
+                is_function = re.search(r"(\w+)\s*\(.*\)[^=]*$", head) and "=" not in head
+                name = re.search(r"(\w+)\s*\(", head).group(1) if is_function else None
+                start = line
+            depth += 1
+        elif text == "}":
+            depth = max(depth - 1, 0)
+            if depth == 0:
+                if name:
+                    yield name, start, max(line - start - 1, 0)
+                head, name = "", None
+        elif depth == 0:
+            head = "" if text == ";" else head + text
+
+
+def rule_function_length(tree):
+    """functions have at most 60 lines"""
+    return ["%s:%d: %s has %d lines" % (path, start, name, length)
+            for path in tree.c_files(("src/", "cli/", "redis/", "stream/"))
+            for name, start, length in functions(tree.code(path)) if length > FUNCTION_MAX]
+
+
+def rule_leftovers(tree):
+    """no notes of unfinished work"""
+    return ["%s:%d: %s" % (path, number, match.group(0)) for path, number, match in
+            each_line(tree, tree.paths, LEFTOVERS, code=False)]
+
+
+def rule_registries(tree):
+    """no names of package registries: packages come from the system"""
+    return ["%s:%d: %s" % (path, number, match.group(0)) for path, number, match in
+            each_line(tree, tree.paths, REGISTRIES, code=False)]
+
+
+RULES = [rule_format, rule_cppcheck, rule_layers, rule_calls, rule_math, rule_posix,
+         rule_file_length, rule_function_length, rule_leftovers, rule_registries]
+SHOWN = 40
+
+
+def main(wanted):
+    tree = Tree()
+    failed = 0
+    for rule in RULES:
+        name = rule.__name__[len("rule_"):].replace("_", "-")
+        if wanted and name not in wanted:
+            continue
+        findings = rule(tree)
+        for line in findings[:SHOWN]:
+            print(line)
+        if findings:
+            failed += 1
+            print("not ok lint-%s: rule broken %d times: %s" % (name, len(findings), rule.__doc__))
+        else:
+            print("ok lint-%s" % name)
+        sys.stdout.flush()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
