@@ -33,6 +33,7 @@ support_src  := $(wildcard tests/support/*.c)
 fuzz_src     := $(wildcard tests/fuzz/fuzz_*.c)
 bench_src    := $(wildcard bench/bench_*.c)
 bench_common := $(filter-out $(bench_src),$(wildcard bench/*.c))
+bench_cxx    := $(wildcard bench/*.cc)
 lab_common   := $(wildcard lab/common*.c)
 lab_src      := $(filter-out $(lab_common),$(wildcard lab/*.c))
 example_src  := $(wildcard examples/*.c)
@@ -102,6 +103,7 @@ FLAGS_examples := -std=c11 -pedantic -Iinclude
 folder_flags    = $(FLAGS_$(firstword $(subst /, ,$<)))
 
 # A program that needs a library more names it in LIBS_ and its path without .c, here.
+LIBS_bench := -lbloom -lrocksdb -lstdc++
 
 COMPILE = $(CC) $(folder_flags) $(WARNINGS_C) $(CODEGEN) $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT))
 LINK    = $(CC) $(CFLAGS) $(MODE_$(VARIANT)) $(LDFLAGS)
@@ -190,7 +192,7 @@ help: ## this list
 # another set of sources all is linked again.
 flags_text   := $(CC) $(CXX) $(foreach f,src cli redis tests bench lab examples,$(FLAGS_$f)) \
                 $(WARNINGS_C) $(CODEGEN) $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT)) $(LDFLAGS)
-sources_text := $(VERSION) $(lib_src) $(parts_src) $(module_src) $(support_src) $(bench_common) \
+sources_text := $(VERSION) $(lib_src) $(parts_src) $(module_src) $(support_src) $(bench_common) $(bench_cxx) \
                 $(lab_common)
 
 ifneq ($(strip $(flags_text)),$(strip $(file <$(B)/flags)))
@@ -244,9 +246,21 @@ $(fuzzers): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(static) $(B)/sourc
 	$(call say,LINK)
 	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(static) $(LIBS)
 
-$(benches): $(call obj,$(bench_common))
+$(B)/obj/%.o: %.cc $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,C++)
+	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude -Isrc -Ibench $(CPPFLAGS) $(CFLAGS) \
+	    $(MODE_$(VARIANT)) -MMD -MP -c -o $@ $<
+
+# The peers come from Debian's libraries.
+$(benches): $(B)/%: $(B)/obj/%.o $(call obj,$(bench_common)) $(bench_cxx:%.cc=$(B)/obj/%.o) \
+            $(static) $(B)/sources
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(static) $(LIBS_bench) $(LIBS)
+
 $(labs): $(call obj,$(lab_common))
-$(benches) $(labs) $(examples): $(B)/%: $(B)/obj/%.o $(static) $(B)/sources
+$(labs) $(examples): $(B)/%: $(B)/obj/%.o $(static) $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(static) $(LIBS_$*) $(LIBS)

@@ -133,7 +133,8 @@ typedef enum tamis_layout {
     TAMIS_BLOCKED = 2         /* k positions in one cache line: one miss a lookup */
 } tamis_layout;
 
-/* Nanoseconds on any steady scale; used by flexible and window filters only. */
+/* Nanoseconds since any fixed moment; used by flexible and window filters only. A filter that is
+   saved and loaded needs the same moment again; a clock that goes back counts as standing still. */
 typedef uint64_t (*tamis_clock)(void *context);
 
 #define TAMIS_LAMBDAS_MAX 64
@@ -163,7 +164,7 @@ typedef struct tamis_options {
     size_t n_lambdas;       /* without them the predicted arrival rate decides */
     uint64_t window;        /* window: nanoseconds a key is remembered; 24 hours */
     uint64_t memory_limit;  /* bytes the filter may grow to; past it EFULL. No limit */
-    tamis_clock clock;      /* the system's monotonic clock */
+    tamis_clock clock;      /* the system's real-time clock */
     void *clock_context;
     const tamis_allocator *allocator; /* copied */
 } tamis_options;
@@ -206,6 +207,7 @@ typedef struct tamis_info {
     tamis_layout layout;
     tamis_hash hash;
     bool deletable, unique, read_only, has_key;
+    bool bits_only;    /* saved or patched without counters: read-only for good */
     uint64_t items;    /* deletable: adds less removals. plain: adds that were fresh */
     double distinct;   /* distinct keys as the fill of the vectors tells */
     uint64_t capacity; /* keys the present vectors hold together at the stated rate */
@@ -359,7 +361,8 @@ typedef struct tamis_plan_size {
 } tamis_plan_size;
 
 /* Smallest vector, its units a multiple of 8, whose rate after n distinct keys is at most p; k in
- * 1..64 for the fewest bits, the smallest k among those within 0.5 %. bits is 0 if p is not in
+ * 1..64 for the fewest bits, the smallest k among those within 0.5 % (1 % for blocked vectors of more
+ * than 8 probes). bits is 0 if p is not in
  * (0,1) or the vector would pass 2^40 bits; n = 0 is planned as 1. */
 TAMIS_API tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p);
 

@@ -8,7 +8,6 @@ static void vector_add(tamis_filter *f, struct vector *v, const tamis_digest *di
 {
     uint64_t added = 0;
     if (v->stride == 1) {
-        v->bits.kernel->prefetch(&v->bits, digests, n);
         v->bits.kernel->add(&v->bits, digests, n, fresh);
     } else {
         uint64_t positions[K_MAX];
@@ -60,39 +59,10 @@ static uint64_t room_in(const tamis_filter *f, const struct vector *v)
     return min_u64(room, f->set.items_max > stored ? f->set.items_max - stored : 0);
 }
 
-/* Adds digests that are in no vector (or whose presence does not matter), growing as needed. The
-   same key twice is noticed by the vector it went into. */
-static tamis_error add_missing(tamis_filter *f, const tamis_digest *digests, size_t n,
-                               uint8_t *fresh, size_t *done, uint64_t now)
+static struct vector *filter_newest(const tamis_filter *f)
 {
-    for (*done = 0; *done < n;) {
-        struct vector *v;
-        tamis_error e = growth_active(f, &v);
-        size_t some = n - *done;
-        if (e == TAMIS_EFULL) { /* a repeat of a key added just now is no reason to fail */
-            filter_bits_have(f, digests + *done, 1, fresh + *done);
-            if (!fresh[*done])
-                return e;
-            fresh[(*done)++] = 0;
-            continue;
-        }
-        if (e != TAMIS_OK)
-            return e;
-        uint64_t room = max_u64(1, room_in(f, v));
-        some = some < room ? some : (size_t)room;
-        if (!f->set.shared_adds)
-            vector_add(f, v, digests + *done, some, fresh + *done);
-        else if (!vector_add_shared(f, v, digests + *done, some, fresh + *done))
-            continue;
-        if (f->set.growth == TAMIS_WINDOW)
-            v->last = now;
-        if (f->set.add_always) /* as published: every add counts, whether it set a bit or not */
-            for (size_t i = 0; i < some; i++)
-                v->load += !fresh[*done + i], v->count += !fresh[*done + i],
-                    f->stored += !fresh[*done + i];
-        *done += some;
-    }
-    return TAMIS_OK;
+    const struct stack *stack = filter_stack(f);
+    return stack->v[stack_count(stack) - 1];
 }
 
 /* Which digests need no adding: all their bits are set in one vector (window: in the newest). */
@@ -115,19 +85,50 @@ static void find_present(tamis_filter *f, const tamis_digest *digests, size_t n,
     }
 }
 
-static tamis_error add_batch_plain(tamis_filter *f, const tamis_digest *digests, size_t n,
-                                   uint8_t *fresh, size_t *done)
+/* Adds digests that are in no vector to one with room, as many as it takes. The same key twice is
+   noticed by the vector it goes into. */
+static tamis_error add_missing(tamis_filter *f, const tamis_digest *digests, size_t n,
+                               uint8_t *fresh, size_t *done, uint64_t now)
+{
+    const struct vector *newest = filter_newest(f);
+    struct vector *v;
+    tamis_error e = growth_active(f, &v);
+    *done = 0;
+    if (e == TAMIS_EFULL && f->set.growth != TAMIS_WINDOW) { /* no reason to refuse a member */
+        filter_bits_have(f, digests, 1, fresh);
+        *done = fresh[0];
+        fresh[0] = 0;
+        return *done ? TAMIS_OK : e;
+    }
+    if (e != TAMIS_OK)
+        return e;
+    size_t some = (size_t)min_u64(n, max_u64(1, room_in(f, v)));
+    if (f->set.growth == TAMIS_WINDOW && v != newest)
+        some = 1; /* presence was asked of another vector */
+    if (!f->set.shared_adds)
+        vector_add(f, v, digests, some, fresh);
+    else if (!vector_add_shared(f, v, digests, some, fresh))
+        return TAMIS_OK;
+    if (f->set.growth == TAMIS_WINDOW)
+        v->last = now;
+    if (f->set.add_always) /* as published: every add counts, whether it set a bit or not */
+        for (size_t i = 0; i < some; i++)
+            v->load += !fresh[i], v->count += !fresh[i], f->stored += !fresh[i];
+    *done = some;
+    return TAMIS_OK;
+}
+
+/* Up to where a vector is full: what comes after must be asked for again, since it may be in there
+   now. So a batch ends as its keys one by one would. */
+static tamis_error add_some_plain(tamis_filter *f, const tamis_digest *digests, size_t n,
+                                  uint8_t *fresh, size_t *done, uint64_t now)
 {
     tamis_digest missing[BATCH];
-    uint8_t set[BATCH], who[BATCH] = {0};
-    size_t m = 0, added;
-    uint64_t now = filter_now(f);
-    *done = 0;
-    if (f->set.growth == TAMIS_WINDOW) {
-        tamis_error e = growth_turn(f, now);
-        if (e != TAMIS_OK)
-            return e;
-    }
+    uint8_t set[BATCH], who[BATCH];
+    size_t m = 0, added = 0;
+    bool window = f->set.growth == TAMIS_WINDOW;
+    const struct vector *newest = filter_newest(f);
+    tamis_error e = TAMIS_OK;
     find_present(f, digests, n, fresh, now);
     for (size_t i = 0; i < n; i++) {
         if (fresh[i])
@@ -135,11 +136,33 @@ static tamis_error add_batch_plain(tamis_filter *f, const tamis_digest *digests,
         missing[m] = digests[i];
         who[m++] = (uint8_t)i;
     }
-    tamis_error e = add_missing(f, missing, m, set, &added, now);
+    if (m)
+        e = add_missing(f, missing, m, set, &added, now);
     memset(fresh, 0, n);
     for (size_t i = 0; i < added; i++)
         fresh[who[i]] = set[i];
-    *done = e == TAMIS_OK ? n : who[added];
+    *done = added == m ? n : who[added];
+    if (window && added && filter_newest(f) != newest)
+        *done = who[added - 1] + 1u; /* what comes after was asked of another vector */
+    return e;
+}
+
+static tamis_error add_batch_plain(tamis_filter *f, const tamis_digest *digests, size_t n,
+                                   uint8_t *fresh, size_t *done)
+{
+    uint64_t now = filter_now(f);
+    bool window = f->set.growth == TAMIS_WINDOW;
+    uint8_t had[BATCH]; /* windows: a key in an older vector is added again, but is not fresh */
+    tamis_error e = window ? growth_turn(f, now) : TAMIS_OK;
+    if (window && e == TAMIS_OK)
+        filter_bits_have(f, digests, n, had);
+    for (*done = 0; e == TAMIS_OK && *done < n;) {
+        size_t some;
+        e = add_some_plain(f, digests + *done, n - *done, fresh + *done, &some, now);
+        *done += some;
+    }
+    for (size_t i = 0; window && i < *done; i++)
+        fresh[i] = fresh[i] && !had[i];
     return e;
 }
 
@@ -164,7 +187,7 @@ static struct vector *matching(const tamis_filter *f, tamis_digest digest)
 
 static tamis_error add_deletable(tamis_filter *f, tamis_digest digest, uint8_t *fresh)
 {
-    *fresh = 0;
+    *fresh = f->set.unique && removals_hide(&f->removals, digest);
     if (removals_cancel(&f->removals, digest))
         return TAMIS_OK;
     struct vector *v = matching(f, digest);
@@ -195,12 +218,29 @@ static tamis_error add_batch_deletable(tamis_filter *f, const tamis_digest *dige
     return TAMIS_OK;
 }
 
+/* Plain fixed filters with room: straight into the vector, as far as it certainly fits. */
+static size_t add_run(tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *fresh)
+{
+    enum { RUN = 1024 };
+    uint8_t unused[RUN];
+    struct vector *v = filter_stack(f)->v[0];
+    size_t done = 0;
+    while (done < n && f->set.growth == TAMIS_FIXED && !f->set.deletable && !f->set.shared_adds) {
+        size_t some = n - done < RUN ? n - done : RUN;
+        if (v->load + some > v->capacity)
+            break;
+        vector_add(f, v, digests + done, some, fresh ? fresh + done : unused);
+        done += some;
+    }
+    return done;
+}
+
 tamis_error tamis_filter_add_many(tamis_filter *f, const tamis_digest *digests, size_t n,
                                   uint8_t *fresh, size_t *done)
 {
     uint8_t unused[BATCH] = {0};
-    size_t all = 0;
     tamis_error e = filter_writable(f);
+    size_t all = e == TAMIS_OK ? add_run(f, digests, n, fresh) : 0;
     while (e == TAMIS_OK && all < n) {
         size_t some = n - all < BATCH ? n - all : BATCH, added;
         uint8_t *to = fresh ? fresh + all : unused;
@@ -217,7 +257,13 @@ tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool 
 {
     tamis_digest digest = family_digest(&f->family, key, len);
     uint8_t new_here = 0;
-    tamis_error e = tamis_filter_add_many(f, &digest, 1, &new_here, NULL);
+    tamis_error e = TAMIS_OK;
+    struct vector *v = filter_stack(f)->v[0];
+    bool simple = f->set.growth == TAMIS_FIXED && !f->set.deletable && !f->set.shared_adds;
+    if (simple && !f->read_only && !vector_full(v)) /* the common case, on the shortest path */
+        vector_add(f, v, &digest, 1, &new_here);
+    else
+        e = tamis_filter_add_many(f, &digest, 1, &new_here, NULL);
     if (fresh)
         *fresh = new_here;
     return e;

@@ -60,6 +60,8 @@ tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *from)
     f->clock = from->clock;
     f->clock_context = from->clock_context;
     f->stored = from->stored;
+    f->bits_only = from->bits_only || !filter_counted(from);
+    f->read_only = from->read_only && (f->bits_only || !from->mapping.data);
     removals_init(&f->removals);
     tamis_error e = family_copy(&f->family, &from->family, &f->allocator);
     if (e == TAMIS_OK && from->guard) {
@@ -74,12 +76,13 @@ tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *from)
         tamis_filter_free(f);
         return e;
     }
+    filter_set_only(f);
     *out = f;
     return TAMIS_OK;
 }
 
-/* The filter becomes what `made` is, and `made` is gone. Vectors point at their family. */
-static void become(tamis_filter *f, tamis_filter *made)
+/* Vectors point at their family, which moves. */
+void filter_become(tamis_filter *f, tamis_filter *made)
 {
     filter_dispose(f);
     *f = *made;
@@ -89,6 +92,7 @@ static void become(tamis_filter *f, tamis_filter *made)
     struct matrix *matrix = atomic_load(&f->matrix);
     if (matrix)
         matrix->bits.family = &f->family;
+    filter_set_only(f);
     mem_free(&f->allocator, made, 1, sizeof *made);
 }
 
@@ -130,7 +134,7 @@ static struct vector *home_for(const tamis_filter *f, const struct vector *v, un
     bool fixed = f->set.growth == TAMIS_FIXED;
     for (uint32_t i = 0; i < stack_count(stack) && (fixed || !(flags & TAMIS_MERGE_CONCAT)); i++) {
         struct vector *to = stack->v[i];
-        if (!shape_equal(to, v) || to->capacity != v->capacity)
+        if (!shape_equal(to, v) || (to->capacity != v->capacity && !fixed))
             continue;
         if (fixed || effective_load(to) + effective_load(v) <= to->capacity)
             return to;
@@ -138,9 +142,13 @@ static struct vector *home_for(const tamis_filter *f, const struct vector *v, un
     return NULL;
 }
 
+static void restate(tamis_filter *f, double more)
+{
+    f->set.fpp = f->set.fpp + more < 1 ? f->set.fpp + more : 1;
+}
+
 /* Appends a copy of v. Its share must come out of the budget, or be restated. */
-static tamis_error append_copy(tamis_filter *f, const struct vector *v, unsigned flags,
-                               uint32_t *id)
+static tamis_error append_copy(tamis_filter *f, const struct vector *v, unsigned flags)
 {
     bool stack_budget = f->set.growth == TAMIS_SCALABLE || f->set.growth == TAMIS_FLEXIBLE;
     uint32_t slot = v->slot;
@@ -149,7 +157,7 @@ static tamis_error append_copy(tamis_filter *f, const struct vector *v, unsigned
         if (slot == SLOT_NONE) {
             if (!(flags & TAMIS_MERGE_RESTATE))
                 return TAMIS_ERATE;
-            f->set.fpp += v->fpp;
+            restate(f, v->fpp);
         }
     }
     struct vector *copy;
@@ -166,7 +174,6 @@ static tamis_error append_copy(tamis_filter *f, const struct vector *v, unsigned
     tamis_error e = filter_append(f, copy);
     if (e != TAMIS_OK)
         return e;
-    *id = copy->id;
     if (v->sliced) {
         if (!vector_unite_reserve(copy, v, &f->allocator))
             return TAMIS_ENOMEM;
@@ -175,73 +182,46 @@ static tamis_error append_copy(tamis_filter *f, const struct vector *v, unsigned
     return TAMIS_OK;
 }
 
-struct renaming {
-    uint32_t from, to;
-};
-
-/* Pending removals of both sides, by the ids they have now. A key pending on one side may be a
-   member of the other: then every vector that matches is a candidate, and it is not hidden. */
-static tamis_error merge_removals(tamis_filter *f, const tamis_filter *other,
-                                  const struct renaming *renamed, uint32_t n)
+/* The pending removals of one side, with every vector that matches as a candidate. A key pending here
+   may be a member of the other side, and then must not be hidden. */
+static tamis_error merge_removals(tamis_filter *f, const tamis_filter *side,
+                                  const tamis_filter *opposite)
 {
     const struct stack *stack = filter_stack(f);
     uint32_t room = stack_count(stack);
     uint32_t *ids = mem_new(&f->allocator, room, sizeof *ids);
     tamis_error e = ids ? TAMIS_OK : TAMIS_ENOMEM;
-    for (uint32_t i = 0; e == TAMIS_OK && i < other->removals.room; i++) {
-        const struct pending *p = removals_entry(&other->removals, i);
+    for (uint32_t i = 0; e == TAMIS_OK && i < side->removals.room; i++) {
+        const struct pending *p = removals_entry(&side->removals, i);
         uint64_t copies = p ? atomic_load(&p->copies) : 0;
-        uint32_t found = 0, known = 0;
+        uint32_t found = 0;
+        uint8_t there;
         if (copies == 0)
             continue;
         for (uint32_t j = 0; j < room; j++)
             if (vector_has(stack->v[j], p->digest))
                 ids[found++] = stack->v[j]->id;
-        for (uint32_t j = 0; j < p->n; j++)
-            for (uint32_t x = 0; x < n; x++)
-                known += renamed[x].from == p->candidates[j];
+        filter_bits_have(opposite, &p->digest, 1, &there);
         e = removals_remember(f, p->digest, copies, ids, found,
-                              p->hides && f->set.unique && found <= known);
+                              p->hides && f->set.unique && !there);
     }
     mem_free(&f->allocator, ids, room, sizeof *ids);
     return e;
 }
 
-/* Widens the candidates of what is pending here by the vectors that came in, by remembering anew. */
-static tamis_error widen_removals(tamis_filter *f, const tamis_filter *before)
-{
-    removals_clear(&f->removals);
-    struct renaming *same = NULL;
-    uint32_t n = stack_count(filter_stack(before));
-    if (before->removals.used == 0)
-        return TAMIS_OK;
-    same = mem_new(&f->allocator, n, sizeof *same);
-    if (!same)
-        return TAMIS_ENOMEM;
-    for (uint32_t i = 0; i < n; i++)
-        same[i].from = same[i].to = filter_stack(before)->v[i]->id;
-    tamis_error e = merge_removals(f, before, same, n);
-    mem_free(&f->allocator, same, n, sizeof *same);
-    return e;
-}
-
-static tamis_error unite_vectors(tamis_filter *f, const tamis_filter *other, unsigned flags,
-                                 struct renaming *renamed)
+static tamis_error unite_vectors(tamis_filter *f, const tamis_filter *other, unsigned flags)
 {
     const struct stack *theirs = filter_stack(other);
     for (uint32_t i = 0; i < stack_count(theirs); i++) {
         const struct vector *v = theirs->v[i];
         struct vector *home = home_for(f, v, flags);
         tamis_error e = TAMIS_OK;
-        uint32_t id = home ? home->id : 0;
         if (!home) {
             if (f->set.growth == TAMIS_FIXED)
                 return TAMIS_ESHAPE;
-            if (effective_load(v) == 0 && v->count == 0) {
-                renamed[i] = (struct renaming){v->id, filter_stack(f)->v[0]->id};
+            if (effective_load(v) == 0 && v->count == 0)
                 continue; /* nothing in it */
-            }
-            e = append_copy(f, v, flags, &id);
+            e = append_copy(f, v, flags);
         } else if (!vector_unite_reserve(home, v, &f->allocator)) {
             e = TAMIS_ENOMEM;
         } else {
@@ -249,7 +229,6 @@ static tamis_error unite_vectors(tamis_filter *f, const tamis_filter *other, uns
         }
         if (e != TAMIS_OK)
             return e;
-        renamed[i] = (struct renaming){v->id, id};
     }
     return TAMIS_OK;
 }
@@ -310,6 +289,8 @@ static tamis_error may_merge(const tamis_filter *f, const tamis_filter *other)
 {
     if (!family_equal(&f->family, &other->family))
         return TAMIS_EFAMILY;
+    if (!filter_counted(other))
+        return TAMIS_EREADONLY; /* its counters are not here to be added */
     if (f->set.growth != other->set.growth || f->set.deletable != other->set.deletable ||
         f->set.published != other->set.published)
         return TAMIS_EKIND;
@@ -323,27 +304,26 @@ static tamis_error may_merge(const tamis_filter *f, const tamis_filter *other)
 static tamis_error merge_into(tamis_filter *f, const tamis_filter *before,
                               const tamis_filter *other, unsigned flags)
 {
-    uint32_t n = stack_count(filter_stack(other));
-    struct renaming *renamed = mem_new(&f->allocator, n, sizeof *renamed);
     bool merged = true;
-    tamis_error e = renamed ? unite_vectors(f, other, flags, renamed) : TAMIS_ENOMEM;
+    tamis_error e = unite_vectors(f, other, flags);
     if (e == TAMIS_OK)
         count_stored(f);
     f->set.unique = f->set.unique && other->set.unique && (flags & TAMIS_MERGE_DISJOINT);
+    removals_clear(&f->removals); /* what is pending is remembered anew, candidates and all */
     if (e == TAMIS_OK)
-        e = widen_removals(f, before);
+        e = merge_removals(f, before, other);
     if (e == TAMIS_OK)
-        e = merge_removals(f, other, renamed, n);
+        e = merge_removals(f, other, before);
     while (e == TAMIS_OK && merged && f->set.growth == TAMIS_DYNAMIC &&
            !(flags & TAMIS_MERGE_CONCAT))
         e = filter_merge_pairs(f, true, &merged);
+    count_stored(f); /* plain vectors that were united share keys */
     if (e == TAMIS_OK)
         e = removals_rebuild(f);
     if (e == TAMIS_OK)
         e = check_rate(f, flags);
     if (f->set.growth == TAMIS_WINDOW)
         sort_by_age(f);
-    mem_free(&f->allocator, renamed, n, sizeof *renamed);
     return e;
 }
 
@@ -359,7 +339,7 @@ tamis_error tamis_filter_merge(tamis_filter *f, const tamis_filter *other, unsig
         return e;
     e = merge_into(made, f, other, flags);
     if (e == TAMIS_OK)
-        become(f, made);
+        filter_become(f, made);
     else
         tamis_filter_free(made);
     return e;
@@ -397,6 +377,7 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
     double items =
         tamis_plan_items((int)f->set.layout, v->bits.units, v->bits.k, vector_count_ones(v));
     v->load = v->count = f->stored = (uint64_t)(items + 0.5);
+    f->family.has_key = a->family.has_key && b->family.has_key;
     f->set.fpp = f->set.budget = v->fpp = x->fpp > y->fpp ? x->fpp : y->fpp;
     *out = f;
     return TAMIS_OK;
@@ -416,15 +397,18 @@ static tamis_error fold_limits(struct vector *half, unsigned flags)
     }
     if (!(flags & TAMIS_MERGE_RESTATE))
         return TAMIS_ERATE;
+    load = max_u64(1, load); /* a capacity of 0 would mean no bound */
     double rate = tamis_plan_rate((int)half->bits.kernel->layout, half->bits.units, half->bits.k,
                                   (double)load);
     vector_set_limits(half, load, rate);
     return TAMIS_OK;
 }
 
+/* The folded vectors have bits of their own: slices them again. */
 static tamis_error fold_columns(tamis_filter *f)
 {
     struct matrix *matrix = atomic_load(&f->matrix);
+    const struct stack *stack = filter_stack(f);
     struct bits shape = matrix->bits;
     shape.units /= 2;
     struct matrix *half = matrix_new(&f->allocator, &shape, matrix->width);
@@ -432,6 +416,19 @@ static tamis_error fold_columns(tamis_filter *f)
         return TAMIS_ENOMEM;
     matrix_free(matrix, &f->allocator);
     atomic_store(&f->matrix, half);
+    for (uint32_t i = 0; i < stack_count(stack); i++) {
+        struct vector *v = stack->v[i], own = *v;
+        v->sliced = true;
+        v->bits.words = half->bits.words;
+        v->stride = half->width;
+        v->column = i;
+        v->memory = (struct block){0};
+        for (uint64_t at = 0; at < half->bits.units; at++)
+            if (vector_bit(&own, at))
+                vector_bit_set(v, at);
+        block_free(&f->allocator, &own.memory);
+    }
+    f->set.shape.units /= 2;
     return TAMIS_OK;
 }
 
@@ -439,7 +436,7 @@ static tamis_error fold_into(tamis_filter *f, unsigned flags)
 {
     struct stack *stack = filter_stack(f);
     uint32_t n = stack_count(stack);
-    double sum = 0;
+    double excess = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct vector *v = stack->v[i];
         if (v->bits.units % (2 * UNIT_STEP))
@@ -447,32 +444,17 @@ static tamis_error fold_into(tamis_filter *f, unsigned flags)
         struct vector *half = vector_fold(v, &f->allocator);
         if (!half)
             return TAMIS_ENOMEM;
-        half->column = v->column;
+        double share = v->fpp;
         vector_free(v, &f->allocator);
         stack->v[i] = half;
         tamis_error e = fold_limits(half, flags);
         if (e != TAMIS_OK)
             return e;
-        sum += half->fpp;
+        excess += half->fpp - share;
     }
-    if (atomic_load(&f->matrix)) { /* the folded vectors have bits of their own: slice them again */
-        tamis_error e = fold_columns(f);
-        if (e != TAMIS_OK)
-            return e;
-        struct matrix *matrix = atomic_load(&f->matrix);
-        for (uint32_t i = 0; i < n; i++) {
-            struct vector *v = stack->v[i], column = *v;
-            column.bits.words = matrix->bits.words;
-            column.stride = matrix->width;
-            for (uint64_t at = 0; at < matrix->bits.units; at++)
-                if (vector_bit(v, at))
-                    vector_bit_set(&column, at);
-            block_free(&f->allocator, &v->memory);
-            v->bits.words = column.bits.words;
-            v->stride = column.stride;
-        }
-        f->set.shape.units /= 2;
-    }
+    tamis_error e = atomic_load(&f->matrix) ? fold_columns(f) : TAMIS_OK;
+    if (e != TAMIS_OK)
+        return e;
     if (f->set.growth == TAMIS_FIXED || f->set.growth == TAMIS_DYNAMIC) {
         f->set.capacity = stack->v[0]->capacity;
         for (uint32_t i = 0; i < n; i++)
@@ -480,8 +462,8 @@ static tamis_error fold_into(tamis_filter *f, unsigned flags)
         if (f->set.items_max)
             f->set.items_max = f->set.capacity * (f->set.vectors_max ? f->set.vectors_max : 1);
     }
-    if (sum > f->set.fpp && f->set.fpp > 0)
-        f->set.fpp = sum; /* restated */
+    if (f->set.fpp > 0)
+        restate(f, excess); /* vectors to come have their share */
     return removals_rebuild(f);
 }
 
@@ -495,32 +477,13 @@ tamis_error tamis_filter_fold(tamis_filter *f, unsigned flags)
         return e;
     e = fold_into(made, flags);
     if (e == TAMIS_OK)
-        become(f, made);
+        filter_become(f, made);
     else
         tamis_filter_free(made);
     return e;
 }
 
 /* ---- comparison ------------------------------------------------------------------------------ */
-
-static bool removals_equal(const struct removals *x, const struct removals *y)
-{
-    if (atomic_load(&x->total) != atomic_load(&y->total))
-        return false;
-    for (uint32_t i = 0; i < x->room; i++) {
-        const struct pending *p = removals_entry(x, i);
-        uint64_t copies = p ? atomic_load(&p->copies) : 0;
-        bool found = copies == 0;
-        for (uint32_t j = 0; j < y->room && !found; j++) {
-            const struct pending *q = removals_entry(y, j);
-            found = q && q->digest.a == p->digest.a && q->digest.b == p->digest.b &&
-                    atomic_load(&q->copies) == copies;
-        }
-        if (!found)
-            return false;
-    }
-    return true;
-}
 
 bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b)
 {
@@ -532,7 +495,7 @@ bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b)
     for (uint32_t i = 0; i < n; i++)
         if (!vector_equal(mine->v[i], theirs->v[i]))
             return false;
-    return removals_equal(&a->removals, &b->removals);
+    return pending_equal(&a->removals, &b->removals);
 }
 
 bool tamis_filter_same_family(const tamis_filter *a, const tamis_filter *b)

@@ -145,6 +145,56 @@ uint64_t counters_sub(struct counters *counters, uint64_t position, uint64_t by)
     return left;
 }
 
+void counters_escape(struct counters *counters, uint64_t position, uint64_t value)
+{
+    escape_insert(counters, position, value);
+}
+
+#define LOW_BITS UINT64_C(0x1111111111111111)
+
+/* Bit i of the result: bit 4 i of x. */
+static uint64_t every_fourth(uint64_t x)
+{
+    x = (x | x >> 3) & UINT64_C(0x0303030303030303);
+    x = (x | x >> 6) & UINT64_C(0x000f000f000f000f);
+    x = (x | x >> 12) & UINT64_C(0x000000ff000000ff);
+    return (x | x >> 24) & 0xffff;
+}
+
+void counters_masks(const uint8_t *nibbles, size_t len, uint64_t *set, uint64_t *large)
+{
+    uint64_t words[4] = {0};
+    memcpy(words, nibbles, len);
+    *set = *large = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t x = words[i];
+        *set |= every_fourth((x | x >> 1 | x >> 2 | x >> 3) & LOW_BITS) << (16 * i);
+        *large |= every_fourth(x & x >> 1 & x >> 2 & x >> 3 & LOW_BITS) << (16 * i);
+    }
+}
+
+uint64_t counters_changed(const struct counters *x, const struct counters *y, uint64_t i)
+{
+    size_t len = (size_t)min_u64(32, (x->n - 64 * i) / 2);
+    const uint8_t *mine = (const uint8_t *)x->nibbles.data + 32 * i;
+    uint64_t changed, set, large, unused;
+    counters_masks(mine, len, &set, &large);
+    if (!y)
+        return set;
+    uint64_t a[4] = {0}, b[4] = {0};
+    memcpy(a, mine, len);
+    memcpy(b, (const uint8_t *)y->nibbles.data + 32 * i, len);
+    for (unsigned j = 0; j < 4; j++)
+        a[j] ^= b[j];
+    counters_masks((const uint8_t *)a, sizeof a, &changed, &unused);
+    for (uint64_t both = large & ~changed; both; both &= both - 1) {
+        uint64_t at = 64 * i + (uint64_t)__builtin_ctzll(both);
+        if (counters_get(x, at) != counters_get(y, at))
+            changed |= both & -both;
+    }
+    return changed;
+}
+
 size_t counters_bytes(const struct counters *counters)
 {
     return counters->nibbles.size + counters->room * sizeof *counters->escapes;

@@ -33,6 +33,12 @@ uint64_t counters_get(const struct counters *counters, uint64_t position);
 uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by);
 /* Returns the number after; never below 0. */
 uint64_t counters_sub(struct counters *counters, uint64_t position, uint64_t by);
+/* Of up to 64 counters (2 a byte): bit i says that number i is not 0, and that it is 15. */
+void counters_masks(const uint8_t *nibbles, size_t len, uint64_t *set, uint64_t *large);
+/* Of counters 64 i .. 64 i + 63, those that differ; y may be NULL: all zero. */
+uint64_t counters_changed(const struct counters *x, const struct counters *y, uint64_t i);
+/* Says what a counter of 15 stands for, after the nibbles were filled in; reserve first. */
+void counters_escape(struct counters *counters, uint64_t position, uint64_t value);
 size_t counters_bytes(const struct counters *counters);
 bool counters_equal(const struct counters *x, const struct counters *y);
 

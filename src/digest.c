@@ -3,9 +3,6 @@
 
 #include <sodium.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 static void put_le64(uint8_t *to, uint64_t value)
 {
     for (int i = 0; i < 8; i++)
@@ -34,7 +31,7 @@ static void key_stream(const uint8_t key[TAMIS_KEY_LEN], uint64_t purpose, uint6
 static void probe_h3(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
                      uint64_t *positions);
 
-enum { PURPOSE_SECRET = 1, PURPOSE_H3 = 2 };
+enum { PURPOSE_SECRET = 1, PURPOSE_H3 = 2, PURPOSE_CHECK = 3 };
 
 tamis_error family_init(struct family *family, const tamis_allocator *a, tamis_hash hash,
                         const uint8_t *key)
@@ -79,22 +76,26 @@ tamis_error family_copy(struct family *to, const struct family *from, const tami
     return TAMIS_OK;
 }
 
+void family_check(const struct family *family, uint8_t out[TAMIS_KEY_LEN])
+{
+    key_stream(family->key, PURPOSE_CHECK, (uint64_t)family->hash, out);
+}
+
+bool family_standard(const struct family *family)
+{
+    return family->probe == (family->hash == TAMIS_H3 ? probe_h3 : probe_double);
+}
+
 bool family_equal(const struct family *x, const struct family *y)
 {
     return x->hash == y->hash && x->probe == y->probe && x->probe_context == y->probe_context &&
            sodium_memcmp(x->key, y->key, TAMIS_KEY_LEN) == 0;
 }
 
-ALWAYS_INLINE tamis_digest digest_xxh3(const struct family *family, const void *key, size_t len)
-{
-    XXH128_hash_t h = XXH3_128bits_withSecret(key, len, family->secret, SECRET_LEN);
-    return (tamis_digest){h.low64, h.high64};
-}
-
 tamis_digest family_digest(const struct family *family, const void *key, size_t len)
 {
-    if (family->hash != TAMIS_SIP)
-        return digest_xxh3(family, key, len);
+    if (LIKELY(family->hash != TAMIS_SIP)) /* 8 bytes are common, and short when known */
+        return len == 8 ? digest_xxh3(family, key, 8) : digest_xxh3(family, key, len);
     uint8_t out[16];
     crypto_shorthash_siphashx24(out, key, len, family->key);
     return (tamis_digest){get_le64(out), get_le64(out + 8)};

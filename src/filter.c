@@ -10,15 +10,32 @@
 static uint64_t system_clock(void *context)
 {
     (void)context;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    struct timespec now; /* of the day, not monotonic: filters outlive processes and boots */
+    clock_gettime(CLOCK_REALTIME, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void filter_set_only(tamis_filter *f)
+{
+    const struct stack *stack = filter_stack(f);
+    bool one = stack && stack_count(stack) == 1 && !f->guard && !f->set.unique;
+    atomic_store_explicit(&f->only, one ? &stack->v[0]->bits : NULL, memory_order_release);
 }
 
 uint64_t filter_now(const tamis_filter *f)
 {
-    bool timed = f->set.growth == TAMIS_FLEXIBLE || f->set.growth == TAMIS_WINDOW;
-    return timed ? f->clock(f->clock_context) : 0;
+    if (f->set.growth != TAMIS_FLEXIBLE && f->set.growth != TAMIS_WINDOW)
+        return 0;
+    uint64_t now = f->clock(f->clock_context);
+    const struct stack *stack = filter_stack(f);
+    uint32_t n = stack_count(stack);
+    const struct vector *newest = n ? stack->v[n - 1] : NULL;
+    return newest ? max_u64(now, max_u64(newest->born, newest->last)) : now;
+}
+
+bool filter_counted(const tamis_filter *f)
+{
+    return !f->set.deletable || filter_stack(f)->v[0]->deletable;
 }
 
 tamis_error filter_writable(const tamis_filter *f)
@@ -157,6 +174,7 @@ tamis_error filter_append(tamis_filter *f, struct vector *v)
     }
     stack->v[n] = v;
     atomic_store_explicit(&stack->n, n + 1, memory_order_release);
+    filter_set_only(f);
     filter_reclaim(f, false);
     return TAMIS_OK;
 }
@@ -206,9 +224,45 @@ void filter_drop(tamis_filter *f, uint32_t i)
         }
     }
     vector_free(v, &f->allocator);
+    filter_set_only(f);
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
+
+tamis_error filter_make(tamis_filter **out, const tamis_allocator *a, const struct settings *set,
+                        tamis_hash hash, const uint8_t *key, uint32_t room)
+{
+    tamis_filter *f = mem_new0(a, 1, sizeof *f);
+    if (!f)
+        return TAMIS_ENOMEM;
+    f->allocator = *a;
+    f->set = *set;
+    f->clock = system_clock;
+    removals_init(&f->removals);
+    tamis_error e = family_init(&f->family, &f->allocator, hash, key);
+    struct stack *stack = stack_new(&f->allocator, room);
+    atomic_store(&f->stack, stack);
+    bool guarded = set->growth == TAMIS_DYNAMIC || set->growth == TAMIS_WINDOW;
+    if (guarded)
+        f->guard = mem_new0(&f->allocator, 1, sizeof *f->guard);
+    if (e == TAMIS_OK && (!stack || (guarded && !f->guard)))
+        e = TAMIS_ENOMEM;
+    if (e == TAMIS_OK)
+        *out = f;
+    else
+        tamis_filter_free(f);
+    return e;
+}
+
+void filter_put_back(tamis_filter *f, struct vector *v)
+{
+    struct stack *stack = filter_stack(f);
+    uint32_t n = stack_count(stack);
+    stack->v[n] = v;
+    atomic_store(&stack->n, n + 1);
+    f->stored += v->count;
+    filter_set_only(f);
+}
 
 tamis_error tamis_filter_new(tamis_filter **out, const tamis_options *options, tamis_reason *reason)
 {
@@ -219,26 +273,16 @@ tamis_error tamis_filter_new(tamis_filter **out, const tamis_options *options, t
     if (e != TAMIS_OK)
         return e;
     const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
-    tamis_filter *f = mem_new0(a, 1, sizeof *f);
-    if (!f)
-        return fail(reason, TAMIS_ENOMEM, "no memory for a filter");
-    f->allocator = *a;
-    f->set = set;
-    f->clock = o->clock ? o->clock : system_clock;
-    f->clock_context = o->clock_context;
-    removals_init(&f->removals);
-    tamis_hash hash = o->hash ? o->hash : TAMIS_XXH3;
-    e = family_init(&f->family, &f->allocator, hash, o->key);
-    struct stack *stack = stack_new(&f->allocator, 4);
-    atomic_store(&f->stack, stack);
-    if (set.growth == TAMIS_DYNAMIC || set.growth == TAMIS_WINDOW)
-        f->guard = mem_new0(&f->allocator, 1, sizeof *f->guard);
-    bool guarded = f->guard || (set.growth != TAMIS_DYNAMIC && set.growth != TAMIS_WINDOW);
-    if (e == TAMIS_OK && (!stack || !guarded))
-        e = TAMIS_ENOMEM;
+    tamis_filter *f;
+    e = filter_make(&f, a, &set, o->hash ? o->hash : TAMIS_XXH3, o->key, 4);
+    if (e != TAMIS_OK)
+        return fail(reason, e, "no memory for a filter");
+    if (o->clock) {
+        f->clock = o->clock;
+        f->clock_context = o->clock_context;
+    }
     struct vector *first;
-    if (e == TAMIS_OK)
-        e = growth_next(f, &first);
+    e = growth_next(f, &first);
     if (e == TAMIS_OK)
         e = filter_append(f, first);
     if (e != TAMIS_OK) {
@@ -261,6 +305,7 @@ void filter_dispose(tamis_filter *f)
     matrix_free(atomic_load(&f->matrix), &f->allocator);
     mem_free(&f->allocator, f->guard, 1, sizeof *f->guard);
     removals_free(&f->removals, &f->allocator);
+    mapping_free(&f->mapping);
     family_free(&f->family, &f->allocator);
 }
 
@@ -359,34 +404,41 @@ void tamis_filter_digest_fixed(const tamis_filter *f, const void *keys, size_t w
     family_digest_fixed(&f->family, keys, width, n, out);
 }
 
-/* All vectors' lines are on their way before the first is looked at; newest first. */
 static void stack_has(const struct stack *stack, const tamis_digest *digests, size_t n,
                       uint8_t *found)
 {
-    uint32_t vectors = stack_count(stack);
-    size_t group = vectors > 4 ? BATCH / 2 : BATCH;
-    for (size_t i = 0; i < n; i += group) {
-        size_t some = n - i < group ? n - i : group;
-        for (uint32_t j = vectors; j-- > 0;)
-            stack->v[j]->bits.kernel->prefetch(&stack->v[j]->bits, digests + i, some);
-        for (uint32_t j = vectors; j-- > 0;)
-            stack->v[j]->bits.kernel->has(&stack->v[j]->bits, digests + i, some, found + i);
-    }
+    enum { MOST = 256 };
+    const struct bits *bits[MOST] = {&stack->v[0]->bits};
+    uint32_t vectors = stack_count(stack), first = vectors < MOST ? vectors : MOST;
+    const struct kernel *kernel =
+        stack->v[0]->bits.kernel;        /* all vectors have the filter's layout */
+    for (uint32_t j = 0; j < first; j++) /* newest first */
+        bits[j] = &stack->v[vectors - 1 - j]->bits;
+    if (vectors == 1)
+        kernel->has_stream(bits[0], digests, n, found);
+    else
+        kernel->has_stack(bits, first, digests, n, found);
+    for (uint32_t j = first; j < vectors; j++) /* a stack this high is rare: in turn */
+        for (size_t i = 0; i < n; i += BATCH) {
+            size_t some = n - i < BATCH ? n - i : BATCH;
+            kernel->has(&stack->v[vectors - 1 - j]->bits, digests + i, some, found + i);
+        }
 }
 
 void filter_bits_have(const tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *found)
 {
-    memset(found, 0, n);
     if (!f->guard) {
         stack_has(filter_stack(f), digests, n, found);
         return;
     }
     unsigned stripe = guard_enter(f->guard);
     const struct matrix *matrix = atomic_load(&f->matrix);
-    if (matrix)
+    if (matrix) {
+        memset(found, 0, n);
         matrix_has(matrix, digests, n, found);
-    else
+    } else {
         stack_has(atomic_load(&f->stack), digests, n, found);
+    }
     guard_leave(f->guard, stripe);
 }
 
@@ -401,10 +453,27 @@ void tamis_filter_has_many(const tamis_filter *f, const tamis_digest *digests, s
             found[i] = 0;
 }
 
+static bool has_in_stack(const tamis_filter *f, tamis_digest digest)
+{
+    const struct stack *stack = filter_stack(f);
+    if (f->guard || f->set.unique) {
+        uint8_t found;
+        tamis_filter_has_many(f, &digest, 1, &found);
+        return found;
+    }
+    uint32_t n = stack_count(stack);
+    for (uint32_t i = 0; i < n; i++)
+        stack->v[i]->bits.kernel->prefetch(&stack->v[i]->bits, &digest, 1);
+    for (uint32_t i = n; i-- > 0;)
+        if (stack->v[i]->bits.kernel->has_one(&stack->v[i]->bits, digest))
+            return true;
+    return false;
+}
+
 bool tamis_filter_has(const tamis_filter *f, const void *key, size_t len)
 {
-    tamis_digest digest = family_digest(&f->family, key, len);
-    uint8_t found;
-    tamis_filter_has_many(f, &digest, 1, &found);
-    return found;
+    const struct bits *only = atomic_load_explicit(&f->only, memory_order_acquire);
+    if (LIKELY(only != NULL))
+        return only->kernel->has_key(only, key, len);
+    return has_in_stack(f, family_digest(&f->family, key, len));
 }

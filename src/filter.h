@@ -52,9 +52,10 @@ struct tamis_filter {
     struct family family;
     struct settings set;
     struct stack *_Atomic stack;
-    struct matrix *_Atomic matrix; /* dynamic only */
-    struct guard *guard;           /* where a writer may let go of what readers see */
-    struct vector *gone;           /* window: vectors let go, while readers may be inside */
+    const struct bits *_Atomic only; /* of the one vector, where asking it is asking the filter */
+    struct matrix *_Atomic matrix;   /* dynamic only */
+    struct guard *guard;             /* where a writer may let go of what readers see */
+    struct vector *gone;             /* window: vectors let go, while readers may be inside */
     struct removals removals;
     uint64_t stored; /* sum of the vectors' counts */
     uint32_t next_id;
@@ -63,7 +64,9 @@ struct tamis_filter {
     uint32_t grown; /* vectors made so far, the first included */
     tamis_clock clock;
     void *clock_context;
+    struct mapping mapping; /* the file that the vectors are views of, or none */
     bool read_only;
+    bool bits_only; /* came without counters and pending removals; for good */
 };
 
 /* ---- filter.c ---- */
@@ -77,12 +80,26 @@ ALWAYS_INLINE uint32_t stack_count(const struct stack *stack)
     return atomic_load_explicit(&stack->n, memory_order_acquire);
 }
 
+/* Sets `only` after the vectors changed. */
+void filter_set_only(tamis_filter *f);
+/* The clock of flexible and window filters, 0 for others. Never behind the newest vector: with a
+   clock that was set back, keys added now must not count as older than those before. */
 uint64_t filter_now(const tamis_filter *f);
 tamis_error filter_writable(const tamis_filter *f);
 bool filter_is_full(const tamis_filter *f);
 /* found[i] = all bits of digest i are set in some vector, whatever is pending. */
 void filter_bits_have(const tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *found);
 struct vector *filter_vector_by_id(const tamis_filter *f, uint32_t id);
+/* Are there counters where the filter is deletable? Not in mapped files and copies of bits. */
+bool filter_counted(const tamis_filter *f);
+/* A filter without a vector, with a stack for `room` of them. */
+tamis_error filter_make(tamis_filter **out, const tamis_allocator *a, const struct settings *set,
+                        tamis_hash hash, const uint8_t *key, uint32_t room);
+/* Puts back a vector that was saved, with its id; the stack has room. Columns are still to be
+   placed. */
+void filter_put_back(tamis_filter *f, struct vector *v);
+/* The filter becomes what `made` is, and `made` is gone. */
+void filter_become(tamis_filter *f, tamis_filter *made);
 struct stack *stack_new(const tamis_allocator *a, uint32_t room);
 /* Appends a vector (whose column, if there is a matrix, is still to be placed). */
 tamis_error filter_append(tamis_filter *f, struct vector *v);
@@ -99,6 +116,8 @@ void filter_dispose(tamis_filter *f); /* frees what the filter holds, not the fi
 
 /* ---- growth.c ---- */
 tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_reason *reason);
+/* For settings from elsewhere: NULL, or which of them no filter can have. */
+const char *settings_wrong(const struct settings *set, const struct family *family);
 /* The next vector, sized and given its share; NULL with the error. */
 tamis_error growth_next(tamis_filter *f, struct vector **out);
 /* A vector with room for a new key, made if need be. */

@@ -62,11 +62,21 @@ static tamis_error dynamic_settings(struct settings *set, uint32_t vectors, tami
     return TAMIS_OK;
 }
 
+static tamis_error window_settings(struct settings *set, uint32_t vectors, tamis_reason *reason)
+{
+    set->vectors_max = vectors ? vectors : WINDOW_VECTORS;
+    if (set->vectors_max < 2 || set->vectors_max > 1024)
+        return fail(reason, TAMIS_EARG, "a window has 2 to 1024 vectors");
+    return TAMIS_OK;
+}
+
 static tamis_error published_settings(struct settings *set, const tamis_options *o,
                                       tamis_reason *reason)
 {
     if (o->bits == 0 || o->hashes == 0)
         return fail(reason, TAMIS_EARG, "bits and hashes go together");
+    if (o->bits > BITS_MAX || o->hashes > K_MAX)
+        return fail(reason, TAMIS_ELIMIT, "a vector has at most 2^40 bits and %d hashes", K_MAX);
     uint64_t unit = set->layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
     set->published = true;
     set->shape = (struct shape){set->layout, round_up(o->bits, UNIT_STEP * unit) / unit, o->hashes};
@@ -78,6 +88,8 @@ static tamis_error published_settings(struct settings *set, const tamis_options 
                                           : 0;
     set->items_max = set->growth == TAMIS_FIXED ? set->capacity : 0;
     set->vectors_max = set->growth == TAMIS_DYNAMIC ? MATRIX_COLUMNS_MAX : 0;
+    if (set->growth == TAMIS_WINDOW)
+        return window_settings(set, o->vectors, reason);
     return TAMIS_OK;
 }
 
@@ -104,6 +116,10 @@ static tamis_error check_options(const tamis_options *o, const struct settings *
         return fail(reason, TAMIS_EARG, "only plain fixed filters take adds from several threads");
     if (!(set->expansion == 0 || (set->expansion >= 1 && set->expansion <= 65536)))
         return fail(reason, TAMIS_EARG, "the expansion must lie between 1 and 65536");
+    if (!(set->tolerate >= 0 && set->tolerate < 1))
+        return fail(reason, TAMIS_EARG, "the tolerated rate must lie between the rate and 1");
+    if (set->tolerate != 0 && set->growth != TAMIS_DYNAMIC)
+        return fail(reason, TAMIS_EARG, "only dynamic filters tolerate a higher rate");
     if (o->n_lambdas > TAMIS_LAMBDAS_MAX || (o->n_lambdas && !o->lambdas))
         return fail(reason, TAMIS_EARG, "at most %d lambdas", TAMIS_LAMBDAS_MAX);
     for (size_t i = 0; i < o->n_lambdas; i++)
@@ -134,7 +150,7 @@ tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_re
         .unique = o->unique,
         .overfill = o->overfill,
         .shared_adds = o->shared_adds,
-        .add_always = o->add_always,
+        .add_always = o->add_always && o->growth != TAMIS_FIXED && !o->deletable,
         .expansion = o->expansion,
         .tolerate = o->tolerate,
         .n_lambdas = (uint32_t)o->n_lambdas,
@@ -155,12 +171,56 @@ tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_re
     if (set->growth == TAMIS_FIXED)
         set->items_max = set->capacity;
     if (set->growth == TAMIS_WINDOW) {
-        set->vectors_max = o->vectors ? o->vectors : WINDOW_VECTORS;
-        if (set->vectors_max < 2 || set->vectors_max > 1024)
-            return fail(reason, TAMIS_EARG, "a window has 2 to 1024 vectors");
-        set->capacity = max_u64(1, set->capacity / (set->vectors_max - 1));
+        e = window_settings(set, o->vectors, reason);
+        if (e != TAMIS_OK)
+            return e;
+        uint64_t spans = set->vectors_max - 1;
+        set->capacity = (set->capacity + set->capacity / 4 + spans - 1) / spans;
     }
     return TAMIS_OK;
+}
+
+static const char *numbers_wrong(const struct settings *set)
+{
+    if (!(set->fpp >= 0 && set->budget >= 0 && set->tolerate >= 0 && set->tolerate < 1))
+        return "a rate";
+    if (!(set->expansion == 0 || (set->expansion >= 1 && set->expansion <= 65536)))
+        return "the expansion";
+    if (set->capacity > INT64_MAX || set->items_max > INT64_MAX)
+        return "a capacity";
+    if (set->n_lambdas > TAMIS_LAMBDAS_MAX)
+        return "the number of lambdas";
+    for (uint32_t i = 0; i < TAMIS_LAMBDAS_MAX; i++)
+        if (i < set->n_lambdas ? set->lambdas[i] < 1 || set->lambdas[i] > LAMBDA_MAX
+                               : set->lambdas[i] != 0)
+            return "a lambda";
+    return NULL;
+}
+
+const char *settings_wrong(const struct settings *set, const struct family *family)
+{
+    bool dynamic = set->growth == TAMIS_DYNAMIC, window = set->growth == TAMIS_WINDOW;
+    if (set->growth < TAMIS_FIXED || set->growth > TAMIS_WINDOW)
+        return "the growth";
+    if (set->layout < TAMIS_SPREAD || set->layout > TAMIS_BLOCKED)
+        return "the layout";
+    if (set->layout != TAMIS_SPREAD && (dynamic || family->hash == TAMIS_H3))
+        return "the layout";
+    if ((set->deletable && window) || (set->unique && !set->deletable) ||
+        (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED)))
+        return "what does not go together";
+    if (set->vectors_max > MATRIX_COLUMNS_MAX ||
+        (dynamic || window ? set->vectors_max < 1u + window : set->vectors_max != 0))
+        return "the most vectors";
+    if (window && set->window == 0)
+        return "the window";
+    if (dynamic || set->published) {
+        if (set->shape.layout != set->layout || !shape_valid(&set->shape, family))
+            return "the shape";
+    } else if (set->shape.layout || set->shape.units || set->shape.k) {
+        return "the shape";
+    }
+    return numbers_wrong(set);
 }
 
 /* ---- the next vector ------------------------------------------------------------------------- */
@@ -222,18 +282,18 @@ static unsigned next_lambda(tamis_filter *f)
         return set->lambdas[min_u64(f->grown, set->n_lambdas - 1)];
     const struct stack *stack = filter_stack(f);
     const struct vector *last = stack->v[stack_count(stack) - 1];
-    uint64_t now = filter_now(f), elapsed = now > last->born ? now - last->born : 1;
-    double rate = (double)last->capacity / (double)elapsed;
-    if (f->holt.n == 0)
-        f->base_rate = rate;
-    tamis_plan_holt_add(&f->holt, rate);
+    uint64_t now = filter_now(f);
+    if (now > last->born) { /* a clock that stood still tells nothing */
+        double rate = (double)last->capacity / (double)(now - last->born);
+        if (f->holt.n == 0)
+            f->base_rate = rate;
+        tamis_plan_holt_add(&f->holt, rate);
+    }
     return tamis_plan_lambda(tamis_plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
 }
 
 static tamis_error next_flexible(tamis_filter *f, struct next *out)
 {
-    tamis_plan_holt holt = f->holt;
-    double base_rate = f->base_rate;
     unsigned lambda = next_lambda(f);
     tamis_error e;
     do { /* the largest that a vector can be */
@@ -241,29 +301,47 @@ static tamis_error next_flexible(tamis_filter *f, struct next *out)
         bool fits = capacity >> (lambda - 1) == f->set.capacity && capacity <= BITS_MAX;
         e = fits ? next_in_stack(f, capacity, f->grown == 0 ? 0 : 2, out) : TAMIS_ELIMIT;
     } while (e == TAMIS_ELIMIT && --lambda);
-    if (e != TAMIS_OK) {
-        f->holt = holt;
-        f->base_rate = base_rate;
-    }
     return e;
 }
 
-/* As large as the base; twice the last when that filled before its time. */
+/* What will come, and a quarter more, at the rate at which the last vector filled: in a span, or, when
+   this one takes the last place, until the oldest is due. Twice the last at least when that is full,
+   8 times at most: a burst tells little. */
+static uint64_t window_need(const tamis_filter *f, const struct stack *stack, uint32_t n)
+{
+    const struct vector *last = stack->v[n - 1];
+    uint64_t now = filter_now(f), span = f->set.window / (f->set.vectors_max - 1);
+    uint64_t due = stack->v[0]->last + f->set.window;
+    uint64_t ahead = n + 1 == f->set.vectors_max && due > now ? max_u64(span, due - now) : span;
+    double elapsed = now > last->born ? (double)(now - last->born) : 1;
+    double need = 1.25 * (double)last->load * (double)ahead / elapsed;
+    uint64_t most = 8 * last->capacity, least = vector_full(last) ? 2 * last->capacity : 0;
+    return need < (double)most ? max_u64(least, (uint64_t)need) : most;
+}
+
 static tamis_error next_window(tamis_filter *f, struct next *out)
 {
     const struct stack *stack = filter_stack(f);
     uint32_t n = stack_count(stack);
-    uint64_t capacity = f->set.capacity;
-    if (n) {
-        const struct vector *last = stack->v[n - 1];
-        capacity = max_u64(capacity, last->load + last->load / 4);
-        if (vector_full(last))
-            capacity = max_u64(capacity, 2 * last->capacity);
-    }
+    uint64_t capacity = max_u64(f->set.capacity, n ? window_need(f, stack, n) : 0);
     out->capacity = min_u64(capacity, BITS_MAX);
     out->fpp = f->set.budget / f->set.vectors_max;
     out->slot = f->grown;
     return plan_shape(f->set.layout, out->capacity, out->fpp, &out->shape);
+}
+
+/* The first double of the base above all vectors there are: those that removals emptied, or that a
+   union brought, do not count. */
+static unsigned next_doubling(const tamis_filter *f)
+{
+    const struct stack *stack = filter_stack(f);
+    uint64_t largest = 0;
+    unsigned shift = 0;
+    for (uint32_t i = 0; i < stack_count(stack); i++)
+        largest = max_u64(largest, stack->v[i]->bits.units);
+    while (largest >> shift >= f->set.shape.units)
+        shift++;
+    return shift;
 }
 
 /* As published: every vector with the ratio of bits to keys, and the k, of the first. */
@@ -273,8 +351,8 @@ static tamis_error next_published(tamis_filter *f, struct next *out)
     if (f->set.growth == TAMIS_FLEXIBLE)
         shift = next_lambda(f) - 1;
     else if (f->set.growth == TAMIS_SCALABLE)
-        shift = f->grown;
-    if (shift >= 40)
+        shift = next_doubling(f);
+    if (shift >= 40 || f->set.shape.units > BITS_MAX >> shift)
         return TAMIS_ELIMIT;
     out->shape = f->set.shape;
     out->shape.units <<= shift;
@@ -330,6 +408,28 @@ void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
     v->ones_max = low + 3 * root;
 }
 
+/* What a block takes, edges included. */
+static uint64_t block_bytes(uint64_t bytes)
+{
+    return bytes < UINT64_C(1) << 21 ? round_up(bytes, 64) + 64 : round_up(bytes, 4096);
+}
+
+/* What the filter grows by with one more vector: its bits, or those of a wider matrix, and counters
+   with their first escapes. */
+static uint64_t bytes_for(const tamis_filter *f, const struct shape *shape)
+{
+    uint64_t m = shape->units * (shape->layout == TAMIS_BLOCKED ? BLOCK_BITS : 1);
+    uint64_t bytes = sizeof(struct vector), n = stack_count(filter_stack(f));
+    const struct matrix *matrix = atomic_load(&f->matrix);
+    if (f->set.deletable)
+        bytes += block_bytes(m / 2) + 64 * sizeof(struct escape);
+    if (f->set.growth != TAMIS_DYNAMIC)
+        return bytes + block_bytes(m / 8);
+    uint64_t width = matrix && matrix->width > n ? matrix->width : matrix_width_for(n + 1);
+    uint64_t whole = sizeof *matrix + block_bytes(m * width / 8 + 16);
+    return bytes + whole - (matrix ? sizeof *matrix + matrix->memory.size : 0);
+}
+
 tamis_error growth_next(tamis_filter *f, struct vector **out)
 {
     struct next next = {0};
@@ -339,17 +439,17 @@ tamis_error growth_next(tamis_filter *f, struct vector **out)
     if (!shape_valid(&next.shape, &f->family))
         return TAMIS_ELIMIT;
     if (f->set.memory_limit) {
-        uint64_t unit = next.shape.layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
-        uint64_t bytes = next.shape.units * unit / 8 * (f->set.deletable ? 5 : 1);
         tamis_info info;
         tamis_filter_info(f, &info);
-        if (info.bytes + bytes > f->set.memory_limit)
+        if (info.bytes + bytes_for(f, &next.shape) > f->set.memory_limit)
             return TAMIS_EFULL;
     }
     struct vector *v = vector_new(&f->allocator, &f->family, next.shape, f->set.deletable,
                                   f->set.growth != TAMIS_DYNAMIC);
-    if (!v)
+    if (!v || (f->set.deletable && !vector_reserve(v, &f->allocator))) { /* for its first key */
+        vector_free(v, &f->allocator);
         return TAMIS_ENOMEM;
+    }
     vector_set_limits(v, next.capacity, next.fpp);
     v->slot = next.slot;
     v->born = v->last = filter_now(f);
@@ -380,12 +480,18 @@ tamis_error growth_active(tamis_filter *f, struct vector **out)
         *out = newest;
         return TAMIS_OK;
     }
+    tamis_plan_holt holt = f->holt;
+    double base_rate = f->base_rate;
     struct vector *made;
     tamis_error e = growth_next(f, &made);
     if (e == TAMIS_OK)
         e = filter_append(f, made);
-    if (e == TAMIS_OK)
+    if (e == TAMIS_OK) {
         *out = made;
+    } else { /* the forecast is as it was */
+        f->holt = holt;
+        f->base_rate = base_rate;
+    }
     return e;
 }
 
@@ -405,25 +511,42 @@ static void drop_old(tamis_filter *f, uint64_t now)
     }
 }
 
+static uint32_t count_old(const tamis_filter *f, uint64_t now)
+{
+    const struct stack *stack = filter_stack(f);
+    uint32_t n = 0;
+    while (now >= f->set.window && n + 1 < stack_count(stack) &&
+           stack->v[n]->last < now - f->set.window)
+        n++;
+    return n;
+}
+
 tamis_error growth_turn(tamis_filter *f, uint64_t now)
 {
-    drop_old(f, now);
-    struct stack *stack = filter_stack(f);
-    struct vector *newest = stack->v[stack_count(stack) - 1];
+    const struct stack *stack = filter_stack(f);
+    uint32_t n = stack_count(stack), old = count_old(f, now);
+    struct vector *newest = stack->v[n - 1], *made = NULL;
     uint64_t span = f->set.window / (f->set.vectors_max - 1);
-    if (now < newest->born || now - newest->born < span)
-        return TAMIS_OK;
-    if (newest->load == 0) {
-        newest->born = now;
-        return TAMIS_OK;
+    bool due = now >= newest->born && now - newest->born >= span;
+    tamis_error e = TAMIS_OK;
+    if (due && newest->load && n - old < f->set.vectors_max) {
+        e = growth_next(f, &made); /* what can fail comes first */
+        if (e == TAMIS_EFULL && old) {
+            drop_old(f, now); /* at the limit of memory: the old make room */
+            e = growth_next(f, &made);
+        }
+        if (e != TAMIS_OK)
+            return e;
     }
-    if (stack_count(stack) >= f->set.vectors_max)
-        return TAMIS_OK; /* filled early, and the oldest is still due: go on with the newest */
-    struct vector *made;
-    tamis_error e = growth_next(f, &made);
-    if (e == TAMIS_OK)
-        e = filter_append(f, made);
-    if (e == TAMIS_OK)
-        drop_old(f, now);
+    drop_old(f, now);
+    if (due && newest->load == 0)
+        newest->born = now;
+    if (made && stack_count(filter_stack(f)) < f->set.vectors_max) {
+        e = filter_append(f, made); /* if old ones went there is room: then it does not fail */
+        if (e == TAMIS_OK)
+            drop_old(f, now);
+    } else if (made) { /* no memory to let old ones go: another time */
+        vector_free(made, &f->allocator);
+    }
     return e;
 }

@@ -1,16 +1,6 @@
 /* What a filter says of itself. */
 #include "filter.h"
 
-static size_t removals_bytes(const struct removals *r)
-{
-    size_t bytes = r->room * (sizeof *r->entries + sizeof *r->queue) +
-                   r->index_room * sizeof *r->index + r->watches_room * sizeof *r->watches +
-                   r->heads_room * sizeof *r->heads;
-    for (uint32_t i = 0; i < r->room; i++)
-        bytes += r->entries[i].room * sizeof(uint32_t);
-    return bytes;
-}
-
 static uint64_t filter_bytes(const tamis_filter *f)
 {
     const struct stack *stack = filter_stack(f);
@@ -39,11 +29,12 @@ void tamis_filter_info(const tamis_filter *f, tamis_info *info)
         .deletable = f->set.deletable,
         .unique = f->set.unique,
         .read_only = f->read_only,
+        .bits_only = f->bits_only,
         .has_key = f->family.has_key,
         .vectors = stack_count(stack),
         .pending = atomic_load(&f->removals.total),
         .fpp = f->set.tolerate != 0 && f->set.fpp > 0 ? f->set.tolerate : f->set.fpp,
-        .bytes = filter_bytes(f),
+        .bytes = f->mapping.data ? f->mapping.len : filter_bytes(f),
     };
     info->items = f->stored - info->pending;
     for (uint32_t i = 0; i < info->vectors; i++) {

@@ -19,6 +19,7 @@
 
 #define BLOCK_MIX UINT64_C(0xD6E8FEB86659FD93)
 #define BATCH     64 /* digests in flight: their lines fit the first-level cache with room left */
+#define AHEAD     40 /* keys that a stream fetches ahead: more than the misses a core can have open */
 
 struct kernel;
 
@@ -35,11 +36,21 @@ struct kernel {
     const char *name;
     tamis_layout layout;
     uint32_t unit_bits;
-    /* Brings the lines that has or add will touch first; at most BATCH digests. */
+    bool local; /* all bits of a key lie in one unit, mul_high(digest.a, units) */
+    bool (*has_one)(const struct bits *bits, tamis_digest digest);
+    /* From the key, in one function: short enough for several calls to overlap their misses. */
+    bool (*has_key)(const struct bits *bits, const void *key, size_t len);
+    /* Brings what a lookup touches first; at most BATCH digests. */
     void (*prefetch)(const struct bits *bits, const tamis_digest *digests, size_t n);
     /* found[i] |= all bits of digest i are set; at most BATCH digests. */
     void (*has)(const struct bits *bits, const tamis_digest *digests, size_t n, uint8_t *found);
-    /* Sets the bits; fresh[i] = whether one was not set before. */
+    /* Several vectors of this kernel, any number of digests: found[i] = one of them has all bits. */
+    void (*has_stack)(const struct bits *const *stack, size_t vectors, const tamis_digest *digests,
+                      size_t n, uint8_t *found);
+    /* One vector, any number of digests, lines fetched some keys ahead: found[i] = ... */
+    void (*has_stream)(const struct bits *bits, const tamis_digest *digests, size_t n,
+                       uint8_t *found);
+    /* Sets the bits, likewise; fresh[i] = whether one was not set before. */
     void (*add)(const struct bits *bits, const tamis_digest *digests, size_t n, uint8_t *fresh);
     /* The same beside other threads that add. */
     void (*add_shared)(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -56,6 +67,17 @@ struct kernel {
 /* The best row for this machine; TAMIS_ISA=scalar|avx2|avx512 in the environment limits it. */
 const struct kernel *kernel_choose(tamis_layout layout, const struct family *family);
 
+/* has_stack by way of prefetch and has: the lines of the next keys are on their way in one vector
+   while these are looked at, vector by vector. */
+void stack_by_groups(const struct bits *const *stack, size_t vectors, const tamis_digest *digests,
+                     size_t n, uint8_t *found);
+#define STACK_SMALL (UINT64_C(1) << 17) /* bytes of a vector that stays in cache unasked */
+
+ALWAYS_INLINE bool bits_small(const struct bits *bits)
+{
+    return bits->units * bits->kernel->unit_bits / 8 <= STACK_SMALL;
+}
+
 /* The rows, by file. The x86 ones are NULL where the compiler or the build has none. */
 extern const struct kernel kernel_spread, kernel_spread_probe, kernel_blocked;
 const struct kernel *kernel_x86_blocked(bool avx512);
@@ -71,6 +93,15 @@ rows_fn rows_x86(void);
 /* What the processor has, limited by TAMIS_ISA. */
 enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512 };
 enum isa cpu_isa(void);
+
+/* The body of has_key. */
+ALWAYS_INLINE bool bits_have_key(const struct bits *bits, const void *key, size_t len,
+                                 bool (*has_one)(const struct bits *bits, tamis_digest digest))
+{
+    if (LIKELY(len == 8 && bits->family->hash != TAMIS_SIP))
+        return has_one(bits, digest_xxh3(bits->family, key, 8));
+    return has_one(bits, family_digest(bits->family, key, len));
+}
 
 /* What all blocked rows share. */
 void blocked_prefetch(const struct bits *bits, const tamis_digest *digests, size_t n);

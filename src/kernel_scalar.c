@@ -2,6 +2,26 @@
    the blocked layout where there is nothing wider. They are also the reference for the others. */
 #include "kernel.h"
 
+/* ---- several vectors ------------------------------------------------------------------------- */
+
+void stack_by_groups(const struct bits *const *stack, size_t vectors, const tamis_digest *digests,
+                     size_t n, uint8_t *found)
+{
+    enum { GROUP = BATCH / 4 };
+    memset(found, 0, n);
+    for (size_t j = 0; j < vectors; j++)
+        stack[j]->kernel->prefetch(stack[j], digests, n < GROUP ? n : GROUP);
+    for (size_t i = 0; i < n; i += GROUP) {
+        size_t some = n - i < GROUP ? n - i : GROUP, next = n - i - some;
+        next = next < GROUP ? next : GROUP;
+        for (size_t j = 0; j < vectors; j++) {
+            if (next && !bits_small(stack[j]))
+                stack[j]->kernel->prefetch(stack[j], digests + i + some, next);
+            stack[j]->kernel->has(stack[j], digests + i, some, found + i);
+        }
+    }
+}
+
 /* ---- spread ---------------------------------------------------------------------------------- */
 
 /* A key that is not a member is refuted after two probes on average, so only EARLY probes are
@@ -25,6 +45,20 @@ static void spread_prefetch(const struct bits *bits, const tamis_digest *digests
         for (unsigned j = 0; j < early(bits); j++, probe_next(&p))
             __builtin_prefetch(&bits->words[mul_high(p.x, bits->units) >> 6]);
     }
+}
+
+static bool spread_has_one(const struct bits *bits, tamis_digest digest)
+{
+    struct probe p = probe_first(digest);
+    for (unsigned j = 0; j < bits->k; j++, probe_next(&p))
+        if (!bit_is_set(bits->words, mul_high(p.x, bits->units)))
+            return false;
+    return true;
+}
+
+static bool spread_has_key(const struct bits *bits, const void *key, size_t len)
+{
+    return bits_have_key(bits, key, len, spread_has_one);
 }
 
 static void spread_has(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -55,6 +89,17 @@ static void spread_has(const struct bits *bits, const tamis_digest *digests, siz
     }
 }
 
+static void spread_has_stream(const struct bits *bits, const tamis_digest *digests, size_t n,
+                              uint8_t *found)
+{
+    memset(found, 0, n);
+    for (size_t i = 0; i < n; i += BATCH) {
+        size_t some = n - i < BATCH ? n - i : BATCH;
+        spread_prefetch(bits, digests + i, some);
+        spread_has(bits, digests + i, some, found + i);
+    }
+}
+
 ALWAYS_INLINE bool bit_set(uint64_t *words, uint64_t position, int shared)
 {
     uint64_t *word = &words[position >> 6], bit = UINT64_C(1) << (position & 63);
@@ -82,10 +127,9 @@ ALWAYS_INLINE void spread_add_body(const struct bits *bits, const tamis_digest *
 static void spread_add(const struct bits *bits, const tamis_digest *digests, size_t n,
                        uint8_t *fresh)
 {
-    /* All lines of some keys ahead: adding touches every probe. */
-    enum { AHEAD = 8 };
-    for (size_t i = 0; i < n; i += AHEAD) {
-        size_t some = n - i < AHEAD ? n - i : AHEAD;
+    enum { SOME = 8 }; /* all lines of some keys ahead: adding touches every probe */
+    for (size_t i = 0; i < n; i += SOME) {
+        size_t some = n - i < SOME ? n - i : SOME;
         for (size_t j = 0; j < some; j++) {
             struct probe p = probe_first(digests[i + j]);
             for (unsigned probe = 0; probe < bits->k; probe++, probe_next(&p))
@@ -136,7 +180,11 @@ const struct kernel kernel_spread = {
     .layout = TAMIS_SPREAD,
     .unit_bits = 1,
     .prefetch = spread_prefetch,
+    .has_one = spread_has_one,
+    .has_key = spread_has_key,
     .has = spread_has,
+    .has_stack = stack_by_groups,
+    .has_stream = spread_has_stream,
     .add = spread_add,
     .add_shared = spread_add_shared,
     .positions = spread_positions,
@@ -151,17 +199,33 @@ static void probe_prefetch(const struct bits *bits, const tamis_digest *digests,
     (void)bits, (void)digests, (void)n; /* the addresses cost as much as the lines */
 }
 
+static bool probe_has_one(const struct bits *bits, tamis_digest digest)
+{
+    uint64_t positions[K_MAX];
+    spread_positions(bits, digest, positions);
+    for (unsigned j = 0; j < bits->k; j++)
+        if (!bit_is_set(bits->words, positions[j]))
+            return false;
+    return true;
+}
+
+static bool probe_has_key(const struct bits *bits, const void *key, size_t len)
+{
+    return bits_have_key(bits, key, len, probe_has_one);
+}
+
 static void probe_has(const struct bits *bits, const tamis_digest *digests, size_t n,
                       uint8_t *found)
 {
-    uint64_t positions[K_MAX];
-    for (size_t i = 0; i < n; i++) {
-        spread_positions(bits, digests[i], positions);
-        bool all = true;
-        for (unsigned j = 0; j < bits->k && all; j++)
-            all = bit_is_set(bits->words, positions[j]);
-        found[i] |= all;
-    }
+    for (size_t i = 0; i < n; i++)
+        found[i] |= probe_has_one(bits, digests[i]);
+}
+
+static void probe_has_stream(const struct bits *bits, const tamis_digest *digests, size_t n,
+                             uint8_t *found)
+{
+    for (size_t i = 0; i < n; i++)
+        found[i] = probe_has_one(bits, digests[i]);
 }
 
 ALWAYS_INLINE void probe_add_body(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -194,7 +258,11 @@ const struct kernel kernel_spread_probe = {
     .layout = TAMIS_SPREAD,
     .unit_bits = 1,
     .prefetch = probe_prefetch,
+    .has_one = probe_has_one,
+    .has_key = probe_has_key,
     .has = probe_has,
+    .has_stack = stack_by_groups,
+    .has_stream = probe_has_stream,
     .add = probe_add,
     .add_shared = probe_add_shared,
     .positions = spread_positions,
@@ -225,22 +293,42 @@ ALWAYS_INLINE void block_masks(uint64_t b, unsigned k, uint64_t masks[8])
     }
 }
 
+static bool blocked_has_one(const struct bits *bits, tamis_digest digest)
+{
+    const uint64_t *block = &bits->words[8 * mul_high(digest.a, bits->units)];
+    uint64_t b = digest.b, miss = 0;
+    unsigned rotation = (unsigned)(b >> 61);
+    for (unsigned k = bits->k; k && !miss; b = mul_fold(b, BLOCK_MIX)) {
+        unsigned r = k < 8 ? k : 8;
+        for (unsigned j = 0; j < r; j++) {
+            unsigned lane = (rotation + j) & 7;
+            miss |= ~(word_load(&block[lane]) >> ((b >> (6 * lane)) & 63)) & 1;
+        }
+        k -= r;
+    }
+    return !miss;
+}
+
+static bool blocked_has_key(const struct bits *bits, const void *key, size_t len)
+{
+    return bits_have_key(bits, key, len, blocked_has_one);
+}
+
 static void blocked_has(const struct bits *bits, const tamis_digest *digests, size_t n,
                         uint8_t *found)
 {
+    for (size_t i = 0; i < n; i++)
+        found[i] |= blocked_has_one(bits, digests[i]);
+}
+
+static void blocked_has_stream(const struct bits *bits, const tamis_digest *digests, size_t n,
+                               uint8_t *found)
+{
+    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
     for (size_t i = 0; i < n; i++) {
-        const uint64_t *block = &bits->words[8 * mul_high(digests[i].a, bits->units)];
-        uint64_t b = digests[i].b, miss = 0;
-        unsigned rotation = (unsigned)(b >> 61);
-        for (unsigned k = bits->k; k && !miss; b = mul_fold(b, BLOCK_MIX)) {
-            unsigned r = k < 8 ? k : 8;
-            for (unsigned j = 0; j < r; j++) {
-                unsigned lane = (rotation + j) & 7;
-                miss |= ~(word_load(&block[lane]) >> ((b >> (6 * lane)) & 63)) & 1;
-            }
-            k -= r;
-        }
-        found[i] |= !miss;
+        if (i + AHEAD < n)
+            blocked_prefetch(bits, &digests[i + AHEAD], 1);
+        found[i] = blocked_has_one(bits, digests[i]);
     }
 }
 
@@ -268,7 +356,11 @@ ALWAYS_INLINE void blocked_add_body(const struct bits *bits, const tamis_digest 
 static void blocked_add(const struct bits *bits, const tamis_digest *digests, size_t n,
                         uint8_t *fresh)
 {
-    blocked_add_body(bits, digests, n, fresh, 0);
+    for (size_t i = 0; i < n; i += BATCH) {
+        size_t some = n - i < BATCH ? n - i : BATCH;
+        blocked_prefetch(bits, digests + i, some);
+        blocked_add_body(bits, digests + i, some, fresh + i, 0);
+    }
 }
 
 void blocked_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -324,8 +416,13 @@ const struct kernel kernel_blocked = {
     .name = "blocked",
     .layout = TAMIS_BLOCKED,
     .unit_bits = BLOCK_BITS,
+    .local = true,
     .prefetch = blocked_prefetch,
+    .has_one = blocked_has_one,
+    .has_key = blocked_has_key,
     .has = blocked_has,
+    .has_stack = stack_by_groups,
+    .has_stream = blocked_has_stream,
     .add = blocked_add,
     .add_shared = blocked_add_shared,
     .positions = blocked_positions,

@@ -47,21 +47,63 @@ ALWAYS_INLINE AVX512 __m512i key_bits(uint64_t b, unsigned k, int rounds)
     return bits;
 }
 
+ALWAYS_INLINE AVX512 bool has_key_512(const struct bits *bits, tamis_digest d, int rounds)
+{
+    __m512i want = key_bits(d.b, bits->k, rounds);
+    __m512i have = _mm512_load_si512(bits->words + block_index(bits, d));
+    __m512i miss = _mm512_andnot_si512(have, want);
+    return _mm512_test_epi64_mask(miss, miss) == 0;
+}
+
+ALWAYS_INLINE void line_ahead(const struct bits *bits, const tamis_digest *digests, size_t i,
+                              size_t n)
+{
+    if (LIKELY(i + AHEAD < n))
+        __builtin_prefetch(bits->words + block_index(bits, digests[i + AHEAD]));
+}
+
 ALWAYS_INLINE AVX512 void has_512(const struct bits *bits, const tamis_digest *digests, size_t n,
                                   uint8_t *found, int rounds)
 {
+    for (size_t i = 0; i < n; i++)
+        found[i] |= has_key_512(bits, digests[i], rounds);
+}
+
+ALWAYS_INLINE AVX512 void stream_512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                     uint8_t *found, int rounds)
+{
+    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
     for (size_t i = 0; i < n; i++) {
-        __m512i want = key_bits(digests[i].b, bits->k, rounds);
-        __m512i have = _mm512_load_si512(bits->words + block_index(bits, digests[i]));
-        __m512i miss = _mm512_andnot_si512(have, want);
-        found[i] |= _mm512_test_epi64_mask(miss, miss) == 0;
+        line_ahead(bits, digests, i, n);
+        found[i] = has_key_512(bits, digests[i], rounds);
     }
+}
+
+static AVX512 bool has_one_avx512(const struct bits *bits, tamis_digest digest)
+{
+    return bits->k <= 8 ? has_key_512(bits, digest, 1) : has_key_512(bits, digest, 0);
+}
+
+/* Out of line, so that the short path needs no stack. */
+static __attribute__((noinline)) bool has_other_key(const struct bits *bits, const void *key,
+                                                    size_t len)
+{
+    return bits->kernel->has_one(bits, family_digest(bits->family, key, len));
+}
+
+static AVX512 bool has_key_avx512(const struct bits *bits, const void *key, size_t len)
+{
+    if (UNLIKELY(len != 8 || bits->k > 8 || bits->family->hash == TAMIS_SIP))
+        return has_other_key(bits, key, len);
+    return has_key_512(bits, digest_xxh3(bits->family, key, 8), 1);
 }
 
 ALWAYS_INLINE AVX512 void add_512(const struct bits *bits, const tamis_digest *digests, size_t n,
                                   uint8_t *fresh, int rounds)
 {
+    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
     for (size_t i = 0; i < n; i++) {
+        line_ahead(bits, digests, i, n);
         __m512i want = key_bits(digests[i].b, bits->k, rounds);
         uint64_t *block = bits->words + block_index(bits, digests[i]);
         __m512i have = _mm512_load_si512(block);
@@ -82,6 +124,17 @@ static AVX512 void has_avx512(const struct bits *bits, const tamis_digest *diges
         has_512(bits, digests, n, found, 0);
 }
 
+static AVX512 void has_stream_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                     uint8_t *found)
+{
+    if (bits->k <= 8)
+        stream_512(bits, digests, n, found, 1);
+    else if (bits->k <= 16)
+        stream_512(bits, digests, n, found, 2);
+    else
+        stream_512(bits, digests, n, found, 0);
+}
+
 static AVX512 void add_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
                               uint8_t *fresh)
 {
@@ -91,6 +144,46 @@ static AVX512 void add_avx512(const struct bits *bits, const tamis_digest *diges
         add_512(bits, digests, n, fresh, 2);
     else
         add_512(bits, digests, n, fresh, 0);
+}
+
+/* The bits of a key depend on k alone, not on the size: vectors of one k share them, and each costs
+   one address, one load, one test. Lines are fetched STACK_AHEAD keys ahead in every large vector. */
+#define STACK_AHEAD 12
+
+ALWAYS_INLINE AVX512 void stack_fetch(const struct bits *const *stack, size_t vectors,
+                                      tamis_digest d)
+{
+    for (size_t j = 0; j < vectors; j++)
+        __builtin_prefetch(stack[j]->words + block_index(stack[j], d));
+}
+
+static AVX512 void has_stack_avx512(const struct bits *const *stack, size_t vectors,
+                                    const tamis_digest *digests, size_t n, uint8_t *found)
+{
+    const struct bits *large[64];
+    size_t n_large = 0;
+    for (size_t j = 0; j < vectors && n_large < 64; j++)
+        if (!bits_small(stack[j]))
+            large[n_large++] = stack[j];
+    for (size_t i = 0; i < n && i < STACK_AHEAD; i++)
+        stack_fetch(large, n_large, digests[i]);
+    for (size_t i = 0; i < n; i++) {
+        tamis_digest d = digests[i];
+        __m512i want = _mm512_setzero_si512();
+        unsigned k = 0, hit = 0;
+        if (i + STACK_AHEAD < n)
+            stack_fetch(large, n_large, digests[i + STACK_AHEAD]);
+        for (size_t j = 0; j < vectors; j++) {
+            if (stack[j]->k != k) {
+                k = stack[j]->k;
+                want = k <= 8 ? key_bits(d.b, k, 1) : key_bits(d.b, k, 0);
+            }
+            __m512i have = _mm512_load_si512(stack[j]->words + block_index(stack[j], d));
+            __m512i miss = _mm512_andnot_si512(have, want);
+            hit |= _mm512_test_epi64_mask(miss, miss) == 0;
+        }
+        found[i] = (uint8_t)hit;
+    }
 }
 
 static AVX512 bool rows_avx512(const uint64_t *words, uint64_t row_words, const uint64_t *rows,
@@ -136,38 +229,86 @@ ALWAYS_INLINE AVX2 __m256i half_bits(uint64_t w, __m256i fields, const uint64_t 
     return _mm256_and_si256(ones, _mm256_loadu_si256((const __m256i *)(const void *)lanes));
 }
 
-ALWAYS_INLINE AVX2 struct half_pair key_halves(uint64_t b, unsigned k)
+ALWAYS_INLINE AVX2 struct half_pair round_halves(uint64_t w, const uint64_t *lanes)
 {
-    struct half_pair bits = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    const __m256i low = _mm256_set_epi64x(18, 12, 6, 0), high = _mm256_set_epi64x(42, 36, 30, 24);
+    return (struct half_pair){half_bits(w, low, lanes), half_bits(w, high, lanes + 4)};
+}
+
+/* `rounds` is 1 when k <= 8 is known, or 0. */
+ALWAYS_INLINE AVX2 struct half_pair key_halves(uint64_t b, unsigned k, int rounds)
+{
     unsigned s = (unsigned)(b >> 61);
-    for (uint64_t w = b; k; w = mul_fold(w, BLOCK_MIX)) {
-        unsigned r = k < 8 ? k : 8;
-        const uint64_t *lanes = &lanes_table[r][8 - s];
-        bits.low = _mm256_or_si256(bits.low, half_bits(w, _mm256_set_epi64x(18, 12, 6, 0), lanes));
-        bits.high =
-            _mm256_or_si256(bits.high, half_bits(w, _mm256_set_epi64x(42, 36, 30, 24), lanes + 4));
-        k -= r;
+    if (rounds == 1)
+        return round_halves(b, &lanes_table[k][8 - s]);
+    struct half_pair bits = round_halves(b, &lanes_table[k < 8 ? k : 8][8 - s]);
+    for (uint64_t w = b; k > 8;) {
+        k -= 8;
+        w = mul_fold(w, BLOCK_MIX);
+        struct half_pair more = round_halves(w, &lanes_table[k < 8 ? k : 8][8 - s]);
+        bits.low = _mm256_or_si256(bits.low, more.low);
+        bits.high = _mm256_or_si256(bits.high, more.high);
     }
     return bits;
+}
+
+ALWAYS_INLINE AVX2 bool has_256(const struct bits *bits, tamis_digest d, int rounds)
+{
+    struct half_pair want = key_halves(d.b, bits->k, rounds);
+    const __m256i *block = (const __m256i *)(const void *)(bits->words + block_index(bits, d));
+    return _mm256_testc_si256(_mm256_load_si256(block), want.low) &
+           _mm256_testc_si256(_mm256_load_si256(block + 1), want.high);
+}
+
+static AVX2 bool has_one_avx2(const struct bits *bits, tamis_digest digest)
+{
+    return bits->k <= 8 ? has_256(bits, digest, 1) : has_256(bits, digest, 0);
+}
+
+static AVX2 bool has_key_avx2(const struct bits *bits, const void *key, size_t len)
+{
+    if (UNLIKELY(len != 8 || bits->k > 8 || bits->family->hash == TAMIS_SIP))
+        return has_other_key(bits, key, len);
+    return has_256(bits, digest_xxh3(bits->family, key, 8), 1);
 }
 
 static AVX2 void has_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
                           uint8_t *found)
 {
+    if (bits->k <= 8)
+        for (size_t i = 0; i < n; i++)
+            found[i] |= has_256(bits, digests[i], 1);
+    else
+        for (size_t i = 0; i < n; i++)
+            found[i] |= has_256(bits, digests[i], 0);
+}
+
+ALWAYS_INLINE AVX2 void stream_256(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                   uint8_t *found, int rounds)
+{
+    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
     for (size_t i = 0; i < n; i++) {
-        struct half_pair want = key_halves(digests[i].b, bits->k);
-        const __m256i *block =
-            (const __m256i *)(const void *)(bits->words + block_index(bits, digests[i]));
-        found[i] |= _mm256_testc_si256(_mm256_load_si256(block), want.low) &
-                    _mm256_testc_si256(_mm256_load_si256(block + 1), want.high);
+        line_ahead(bits, digests, i, n);
+        found[i] = has_256(bits, digests[i], rounds);
     }
 }
 
-static AVX2 void add_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
-                          uint8_t *fresh)
+static AVX2 void has_stream_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                 uint8_t *found)
 {
+    if (bits->k <= 8)
+        stream_256(bits, digests, n, found, 1);
+    else
+        stream_256(bits, digests, n, found, 0);
+}
+
+ALWAYS_INLINE AVX2 void add_256(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                uint8_t *fresh, int rounds)
+{
+    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
     for (size_t i = 0; i < n; i++) {
-        struct half_pair want = key_halves(digests[i].b, bits->k);
+        line_ahead(bits, digests, i, n);
+        struct half_pair want = key_halves(digests[i].b, bits->k, rounds);
         __m256i *block = (__m256i *)(void *)(bits->words + block_index(bits, digests[i]));
         __m256i low = _mm256_load_si256(block), high = _mm256_load_si256(block + 1);
         fresh[i] = !(_mm256_testc_si256(low, want.low) & _mm256_testc_si256(high, want.high));
@@ -176,13 +317,25 @@ static AVX2 void add_avx2(const struct bits *bits, const tamis_digest *digests, 
     }
 }
 
+static AVX2 void add_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
+                          uint8_t *fresh)
+{
+    if (bits->k <= 8)
+        add_256(bits, digests, n, fresh, 1);
+    else
+        add_256(bits, digests, n, fresh, 0);
+}
+
+#define has_stack_avx2 stack_by_groups
+
 /* What is not hot is the scalar row's. */
-#define ROW_OF(isa)                                                                             \
-    {                                                                                           \
-        .name = "blocked, " #isa, .layout = TAMIS_BLOCKED, .unit_bits = BLOCK_BITS,             \
-        .prefetch = blocked_prefetch, .has = has_##isa, .add = add_##isa,                       \
-        .add_shared = blocked_add_shared, .positions = blocked_positions, .fold = blocked_fold, \
-        .rate = blocked_rate,                                                                   \
+#define ROW_OF(isa)                                                                                \
+    {                                                                                              \
+        .name = "blocked, " #isa, .layout = TAMIS_BLOCKED, .unit_bits = BLOCK_BITS, .local = true, \
+        .has_one = has_one_##isa, .has_key = has_key_##isa, .prefetch = blocked_prefetch,          \
+        .has = has_##isa, .has_stack = has_stack_##isa, .has_stream = has_stream_##isa,            \
+        .add = add_##isa, .add_shared = blocked_add_shared, .positions = blocked_positions,        \
+        .fold = blocked_fold, .rate = blocked_rate,                                                \
     }
 static const struct kernel kernel_avx2 = ROW_OF(avx2), kernel_avx512 = ROW_OF(avx512);
 

@@ -33,6 +33,18 @@ struct matrix *matrix_new(const tamis_allocator *a, const struct bits *shape, ui
     return matrix;
 }
 
+struct matrix *matrix_view(const tamis_allocator *a, const struct bits *shape, uint64_t width,
+                           const uint64_t *words)
+{
+    struct matrix *matrix = mem_new0(a, 1, sizeof *matrix);
+    if (!matrix)
+        return NULL;
+    matrix->bits = *shape;
+    matrix->bits.words = (uint64_t *)(uintptr_t)words;
+    matrix->width = width;
+    return matrix;
+}
+
 void matrix_free(struct matrix *matrix, const tamis_allocator *a)
 {
     while (matrix) {
@@ -60,6 +72,25 @@ static void bits_or(uint64_t *words, uint64_t at, unsigned n, uint64_t value)
     words[at >> 6] |= value << shift;
     if (shift + n > 64)
         words[(at >> 6) + 1] |= value >> (64 - shift);
+}
+
+void matrix_rows(const struct matrix *matrix, const struct arrangement *order, uint64_t first,
+                 uint64_t n, uint64_t width, uint64_t *out)
+{
+    const uint64_t *words = matrix->bits.words;
+    uint64_t both = min_u64(width, matrix->width);
+    for (uint64_t row = 0; row < n; row++) {
+        uint64_t from = (first + row) * matrix->width, to = row * width;
+        for (uint64_t i = 0; i < both; i += 64) {
+            unsigned some = (unsigned)min_u64(64, both - i);
+            bits_or(out, to + i, some, bits_read(words, from + i, some));
+        }
+        for (uint32_t i = 0; i < order->n_moved; i++) {
+            uint64_t at = to + order->moved[i];
+            out[at >> 6] &= ~(UINT64_C(1) << (at & 63));
+            bits_or(out, at, 1, bits_read(words, from + order->columns[order->moved[i]], 1));
+        }
+    }
 }
 
 struct matrix *matrix_resize(const struct matrix *matrix, const tamis_allocator *a, uint64_t width)
@@ -148,6 +179,46 @@ void matrix_has(const struct matrix *matrix, const tamis_digest *digests, size_t
         for (size_t g = 0; g < group; g++)
             found[i + g] |= any_column(matrix, rows[g], wide);
     }
+}
+
+/*
+ * Rows repeat every `period` words. The words of one residue are added up bit by bit in planes: bit b
+ * of plane j is bit j of the count at b. 255 words fill the planes; then they are emptied.
+ */
+enum { PLANES = 8, PLANES_FULL = 255 };
+
+static void planes_empty(const uint64_t planes[PLANES], uint64_t first, uint64_t width,
+                         uint64_t *counts)
+{
+    for (unsigned b = 0; b < 64; b++) {
+        uint64_t count = 0;
+        for (unsigned j = 0; j < PLANES; j++)
+            count |= (planes[j] >> b & 1) << j;
+        counts[(first + b) % width] += count;
+    }
+}
+
+void matrix_count_ones(const void *words, uint64_t rows, uint64_t width, uint64_t *counts)
+{
+    const uint8_t *bytes = words;
+    uint64_t len = rows * width / 8; /* rows are a multiple of 8 */
+    uint64_t period = width >= 64 ? width / 64 : 64 % width == 0 ? 1 : 3;
+    uint64_t n = (len + 7) / 8;
+    for (uint64_t start = 0; start < n; start += PLANES_FULL * period)
+        for (uint64_t residue = 0; residue < period; residue++) {
+            uint64_t planes[PLANES] = {0};
+            uint64_t end = min_u64(n, start + PLANES_FULL * period);
+            for (uint64_t i = start + residue; i < end; i += period) {
+                uint64_t carry = 0;
+                memcpy(&carry, bytes + 8 * i, (size_t)min_u64(8, len - 8 * i));
+                for (unsigned j = 0; carry && j < PLANES; j++) {
+                    uint64_t both = planes[j] & carry;
+                    planes[j] ^= carry;
+                    carry = both;
+                }
+            }
+            planes_empty(planes, 64 * residue, width, counts);
+        }
 }
 
 void matrix_column_move(struct matrix *matrix, uint64_t to, uint64_t from)

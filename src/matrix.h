@@ -26,6 +26,9 @@ struct matrix {
 /* Smallest width on the ladder for so many columns. */
 uint64_t matrix_width_for(uint64_t columns);
 struct matrix *matrix_new(const tamis_allocator *a, const struct bits *shape, uint64_t width);
+/* Bits that lie elsewhere, to be read only. */
+struct matrix *matrix_view(const tamis_allocator *a, const struct bits *shape, uint64_t width,
+                           const uint64_t *words);
 void matrix_free(struct matrix *matrix, const tamis_allocator *a);
 /* A copy of another width; columns past it are left out and must be empty. */
 struct matrix *matrix_resize(const struct matrix *matrix, const tamis_allocator *a, uint64_t width);
@@ -35,6 +38,16 @@ void matrix_has(const struct matrix *matrix, const tamis_digest *digests, size_t
 /* The columns that match, as (width + 63) / 64 words. */
 uint64_t matrix_words(const struct matrix *matrix);
 bool matrix_match(const struct matrix *matrix, tamis_digest digest, uint64_t *columns);
+/* Adds the ones of every column to counts[0..width-1]. `words` need not be aligned. */
+void matrix_count_ones(const void *words, uint64_t rows, uint64_t width, uint64_t *counts);
+/* Columns in another order: place i gets column columns[i]. `moved` lists the i where that is not i. */
+struct arrangement {
+    const uint32_t *columns, *moved;
+    uint32_t n_moved;
+};
+/* Rows first .. first + n - 1 so arranged, `width` bits apart, into zeroed words. */
+void matrix_rows(const struct matrix *matrix, const struct arrangement *order, uint64_t first,
+                 uint64_t n, uint64_t width, uint64_t *out);
 /* Copies a column bit by bit: from a column of the same shape to another. */
 void matrix_column_move(struct matrix *matrix, uint64_t to, uint64_t from);
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define LARGE ((size_t)1 << 21)
 #define LINE  ((size_t)64)
@@ -104,6 +105,19 @@ void block_free(const tamis_allocator *a, struct block *block)
     else
         a->free(a->context, block->base, block->size);
     *block = (struct block){0};
+}
+
+void mapping_free(struct mapping *mapping)
+{
+    if (mapping->data)
+        munmap((void *)(uintptr_t)mapping->data, mapping->len);
+    *mapping = (struct mapping){0};
+}
+
+unsigned mem_cores(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (unsigned)n : 1;
 }
 
 static atomic_uint next_stripe;

@@ -29,6 +29,16 @@ struct block {
 bool block_new(const tamis_allocator *a, size_t bytes, struct block *out);
 void block_free(const tamis_allocator *a, struct block *block);
 
+/* Bytes of a file, mapped read-only by file.c. */
+struct mapping {
+    const uint8_t *data;
+    size_t len;
+};
+
+void mapping_free(struct mapping *mapping);
+
+unsigned mem_cores(void); /* processors to run on, at least 1 */
+
 /*
  * A guard counts readers, in stripes so that threads do not share a line. Readers enter before they
  * load a pointer and leave after they used what it led to. A writer that replaced the pointer may
@@ -37,8 +47,9 @@ void block_free(const tamis_allocator *a, struct block *block);
 #define GUARD_STRIPES 16
 
 struct guard {
-    struct {
-        _Alignas(64) atomic_uint_fast32_t inside;
+    union { /* a line apart; not aligned to lines, since allocators need not be */
+        atomic_uint_fast32_t inside;
+        char line[64];
     } stripe[GUARD_STRIPES];
 };
 

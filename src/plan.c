@@ -8,11 +8,12 @@
 
 #include <math.h>
 
-#define K_MAX    64
-#define STEP     8u /* sizes are multiples of this many units */
-#define BITS_MAX ((uint64_t)1 << 40)
-#define KEYS_MAX ((uint64_t)1 << 50)
-#define NEAR_TIE 1.005
+#define K_MAX     64
+#define STEP      8u /* sizes are multiples of this many units */
+#define BITS_MAX  ((uint64_t)1 << 40)
+#define KEYS_MAX  ((uint64_t)1 << 50)
+#define NEAR_TIE  1.005
+#define ROUND_TIE 1.01 /* blocked past 8 probes: a round less is worth more */
 
 enum { SPREAD = 1, BLOCKED = 2 };
 
@@ -236,7 +237,8 @@ tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p)
     k = best_k(&s, k, &units);
     if (units > limit)
         return none;
-    uint64_t tie = (uint64_t)((double)units * NEAR_TIE) / STEP * STEP;
+    double slack = s.layout == BLOCKED && k > 8 ? ROUND_TIE : NEAR_TIE;
+    uint64_t tie = (uint64_t)((double)units * slack) / STEP * STEP;
     tie = tie > limit ? limit : tie;
     v.k = least_k(&s, k, tie);
     v.units = v.k == k ? units : fit(&s, v.k, tie);

@@ -145,7 +145,7 @@ tamis_plan_stack tamis_plan_report(double m, unsigned k, double p, uint64_t n, i
 unsigned tamis_plan_lambda(double predicted, double base, unsigned max)
 {
     max = max < 1 ? 1 : max > LAMBDA_MAX ? LAMBDA_MAX : max;
-    double step = ceil(log2(predicted / base)) + 1;
+    double step = ceil(log2(predicted / base) - 1e-9) + 1; /* a steady rate is not a rising one */
     if (!(predicted > 0 && base > 0) || !(step > 1))
         return 1;
     return step < max ? (unsigned)step : max;

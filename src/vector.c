@@ -1,6 +1,8 @@
 /* See vector.h. */
 #include "vector.h"
 
+#include "bytes.h"
+
 #define RATE_SAMPLE 65536 /* places looked at to estimate a rate */
 
 bool shape_valid(const struct shape *shape, const struct family *family)
@@ -56,6 +58,18 @@ struct vector *vector_new(const tamis_allocator *a, const struct family *family,
     return v;
 }
 
+struct vector *vector_view(const tamis_allocator *a, const struct family *family,
+                           struct shape shape, const uint64_t *words)
+{
+    struct vector *v = vector_new(a, family, shape, false, false);
+    if (!v)
+        return NULL;
+    v->sliced = false;
+    v->view = true;
+    v->bits.words = (uint64_t *)(uintptr_t)words;
+    return v;
+}
+
 void vector_free(struct vector *v, const tamis_allocator *a)
 {
     if (!v)
@@ -82,6 +96,7 @@ struct vector *vector_clone(const struct vector *v, const struct family *family,
     copy->bits.words = made.bits.words;
     copy->memory = made.memory;
     copy->counters = made.counters;
+    copy->view = false;
     if (own)
         memcpy(copy->bits.words, v->bits.words, (size_t)(vector_positions_total(v) + 7) / 8);
     return copy;
@@ -96,6 +111,18 @@ bool vector_bit(const struct vector *v, uint64_t position)
 {
     uint64_t at = position * v->stride + v->column;
     return word_load(&v->bits.words[at >> 6]) >> (at & 63) & 1;
+}
+
+uint64_t vector_word(const struct vector *v, uint64_t i)
+{
+    uint64_t m = vector_positions_total(v), n = min_u64(64, m - 64 * i), word = 0;
+    if (v->stride == 1) {
+        word = word_load(&v->bits.words[i]);
+        return n == 64 ? word : word & ((UINT64_C(1) << n) - 1);
+    }
+    for (uint64_t j = 0; j < n; j++)
+        word |= (uint64_t)vector_bit(v, 64 * i + j) << j;
+    return word;
 }
 
 void vector_bit_set(struct vector *v, uint64_t position)
@@ -145,11 +172,10 @@ void vector_clear(struct vector *v)
 uint64_t vector_count_ones(const struct vector *v)
 {
     uint64_t m = vector_positions_total(v), ones = 0;
-    if (v->deletable)
+    if (v->deletable || v->view)
         return v->ones;
     if (v->stride == 1)
-        for (uint64_t i = 0; i < (m + 63) / 64; i++)
-            ones += (uint64_t)__builtin_popcountll(word_load(&v->bits.words[i]));
+        ones = bytes_ones(v->bits.words, (size_t)(m + 7) / 8);
     else
         for (uint64_t i = 0; i < m; i++)
             ones += vector_bit(v, i);
@@ -323,8 +349,10 @@ struct vector *vector_fold(const struct vector *v, const tamis_allocator *a)
 
 bool vector_equal(const struct vector *x, const struct vector *y)
 {
-    if (!shape_equal(x, y) || x->deletable != y->deletable || x->count != y->count)
+    if (!shape_equal(x, y) || x->deletable != y->deletable)
         return false;
+    if (x->deletable && x->count != y->count)
+        return false; /* plain vectors count what seemed fresh, which depends on the order */
     uint64_t m = vector_positions_total(x);
     if (x->stride == 1 && y->stride == 1) {
         if (memcmp(x->bits.words, y->bits.words, (size_t)(m + 7) / 8) != 0)

@@ -22,6 +22,7 @@ struct vector {
     struct bits bits;
     uint64_t stride, column; /* position p is bit p * stride + column of the words */
     bool sliced;             /* a column of a matrix */
+    bool view;               /* of a mapped file: nothing changes, `ones` is as saved */
     struct block memory;     /* none for a column or a view */
     bool deletable;
     struct counters counters;
@@ -30,7 +31,7 @@ struct vector {
     uint64_t capacity; /* keys it holds at its rate */
     uint64_t load;     /* adds that set a bit, less removals that cleared one */
     uint64_t count;    /* copies stored: adds less settled removals */
-    uint64_t ones;     /* bits set; kept up to date in deletable vectors only */
+    uint64_t ones;     /* bits set; kept up to date in deletable vectors and views only */
     uint64_t ones_max; /* deletable: bits set at which it counts as full whatever load says */
     double fpp;
     uint64_t born, last;      /* clock at its making and at its last add */
@@ -45,6 +46,9 @@ uint64_t vector_positions_total(const struct vector *v); /* m */
 /* Own bits, all zero. NULL: no memory. `counted` without `bits` is for columns. */
 struct vector *vector_new(const tamis_allocator *a, const struct family *family, struct shape shape,
                           bool deletable, bool own_bits);
+/* Bits that lie elsewhere, to be read only; no counters. */
+struct vector *vector_view(const tamis_allocator *a, const struct family *family,
+                           struct shape shape, const uint64_t *words);
 void vector_free(struct vector *v, const tamis_allocator *a);
 struct vector *vector_clone(const struct vector *v, const struct family *family,
                             const tamis_allocator *a);
@@ -53,6 +57,8 @@ void vector_clear(struct vector *v);
 /* Any layout and stride. */
 void vector_positions(const struct vector *v, tamis_digest digest, uint64_t *positions);
 bool vector_bit(const struct vector *v, uint64_t position);
+/* Bits 64 i .. 64 i + 63, zeros past the end. */
+uint64_t vector_word(const struct vector *v, uint64_t i);
 void vector_bit_set(struct vector *v, uint64_t position);
 void vector_bit_clear(struct vector *v, uint64_t position);
 bool vector_has(const struct vector *v, tamis_digest digest);

@@ -1,0 +1,42 @@
+/* What the benchmarks share: a clock, medians, keys, the floor, and the peers behind one interface. */
+#ifndef TAMIS_BENCH_H
+#define TAMIS_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BENCH_RUNS 5 /* medians of so many */
+
+double bench_now(void); /* seconds */
+void bench_pin(void);   /* to one core, so that the caches are ours */
+uint64_t bench_mix(uint64_t x);
+void bench_keys(uint64_t *keys, size_t n, uint64_t seed);
+
+/* Median of BENCH_RUNS runs of body(context), in nanoseconds for each of n. */
+double bench_median(void (*body)(void *context), void *context, size_t n);
+
+/* Random lines, fetched ahead in batches, over `bytes` of memory allocated as a filter's is:
+   what any structure with one cache miss a lookup pays. */
+double bench_floor(size_t bytes, const uint64_t *queries, size_t n);
+
+/* A filter of another library. */
+struct peer {
+    const char *name;
+    void *(*make)(size_t n, double fpp, const uint64_t *keys); /* built from the keys */
+    size_t (*bytes)(void *filter);
+    bool (*has)(void *filter, uint64_t key);
+    void (*has_many)(void *filter, const uint64_t *keys, size_t n, uint8_t *found); /* or NULL */
+    void (*free)(void *filter);
+};
+
+extern const struct peer peer_libbloom, peer_rocksdb;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

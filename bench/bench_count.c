@@ -1,0 +1,71 @@
+/* One operation, n times, for counting instructions: bench/counts.py runs it under callgrind. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "tamis.h"
+
+#define KEYS  4096
+#define CHUNK 1024
+
+static uint64_t keys[KEYS];
+static tamis_digest digests[CHUNK];
+static uint8_t found[CHUNK];
+
+static tamis_filter *make(const char *what)
+{
+    static const uint8_t key[TAMIS_KEY_LEN] = "tamis benchmark";
+    tamis_options o = {.growth = TAMIS_FIXED, .capacity = 1 << 20, .key = key};
+    if (strstr(what, "spread"))
+        o.layout = TAMIS_SPREAD;
+    if (strstr(what, "scalable"))
+        o.growth = TAMIS_SCALABLE, o.capacity = 16;
+    if (strstr(what, "dynamic"))
+        o.growth = TAMIS_DYNAMIC, o.capacity = 8192, o.vectors = 64;
+    if (strstr(what, "deletable"))
+        o.deletable = true;
+    tamis_filter *f;
+    if (tamis_filter_new(&f, &o, NULL) != TAMIS_OK)
+        exit(2);
+    return f;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) {
+        printf("has has_many has_many_spread has_many_scalable has_many_dynamic add add_many "
+               "add_many_spread add_many_scalable add_deletable\n");
+        return 0;
+    }
+    const char *what = argv[1];
+    size_t n = (size_t)atol(argv[2]);
+    tamis_filter *f = make(what);
+    bench_keys(keys, KEYS, 1);
+    for (size_t i = 0; i < KEYS; i++)
+        tamis_filter_add(f, &keys[i], 8, NULL);
+    uint64_t sum = 0, next[CHUNK];
+    bool many = strstr(what, "many") != NULL, add = strncmp(what, "add", 3) == 0;
+    for (size_t i = 0; i < n; i += CHUNK) {
+        bench_keys(next, CHUNK, 2 + i);
+        if (many) {
+            tamis_filter_digest_fixed(f, next, 8, CHUNK, digests);
+            if (add)
+                tamis_filter_add_many(f, digests, CHUNK, found, NULL);
+            else
+                tamis_filter_has_many(f, digests, CHUNK, found);
+            sum += found[0];
+        } else {
+            for (size_t j = 0; j < CHUNK; j++) {
+                bool fresh = true;
+                if (add)
+                    tamis_filter_add(f, &next[j], 8, &fresh);
+                else
+                    fresh = tamis_filter_has(f, &next[j], 8);
+                sum += fresh;
+            }
+        }
+    }
+    tamis_filter_free(f);
+    return sum == n + 1;
+}

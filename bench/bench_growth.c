@@ -1,0 +1,206 @@
+/*
+ * What growth, deletion and threads cost: a scalable filter grown from 1,000 keys beside one sized in
+ * advance, allocated bits a key along the way, a dynamic filter of 500 vectors beside one spread
+ * vector with the same keys and probes, deletable beside plain, two threads beside one.
+ * BENCH_FULL=1 grows to 10^8 keys instead of 10^7.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench.h"
+#include "tamis.h"
+
+#define QUERIES ((size_t)1 << 21)
+#define CHUNK   1024
+
+struct run {
+    tamis_filter *filter;
+    const uint64_t *keys;
+    size_t n;
+    uint64_t found;
+};
+
+static void lookup_body(void *context)
+{
+    struct run *run = context;
+    tamis_digest digests[CHUNK];
+    uint8_t found[CHUNK];
+    for (size_t i = 0; i < run->n; i += CHUNK) {
+        tamis_filter_digest_fixed(run->filter, run->keys + i, 8, CHUNK, digests);
+        tamis_filter_has_many(run->filter, digests, CHUNK, found);
+        for (size_t j = 0; j < CHUNK; j++)
+            run->found += found[j];
+    }
+}
+
+static double lookup(tamis_filter *f, const uint64_t *queries, double *rate)
+{
+    struct run run = {f, queries, QUERIES, 0};
+    double ns = bench_median(lookup_body, &run, QUERIES);
+    *rate = (double)run.found / (BENCH_RUNS + 1) / (double)QUERIES;
+    return ns;
+}
+
+static tamis_filter *make(tamis_options o)
+{
+    tamis_filter *f;
+    tamis_reason reason;
+    if (tamis_filter_new(&f, &o, &reason) != TAMIS_OK) {
+        fprintf(stderr, "bench: %s\n", reason.text);
+        exit(2);
+    }
+    return f;
+}
+
+/* Keys 1..n of stream `seed`, added in chunks; nanoseconds a key. */
+static double fill(tamis_filter *f, uint64_t seed, size_t from, size_t to)
+{
+    uint64_t keys[CHUNK];
+    tamis_digest digests[CHUNK];
+    double spent = 0;
+    for (size_t i = from; i < to; i += CHUNK) {
+        size_t some = to - i < CHUNK ? to - i : CHUNK;
+        bench_keys(keys, some, seed + i * UINT64_C(0x9E3779B97F4A7C15));
+        double start = bench_now();
+        tamis_filter_digest_fixed(f, keys, 8, some, digests);
+        if (tamis_filter_add_many(f, digests, some, NULL, NULL) != TAMIS_OK)
+            exit(2);
+        spent += bench_now() - start;
+    }
+    return spent * 1e9 / (double)(to - from);
+}
+
+static void grown(size_t n, const uint64_t *queries)
+{
+    double rate_grown, rate_sized, sum = 0, worst = 0, sum_late = 0;
+    size_t points = 0, late = 0, at = 0;
+    tamis_filter *f = make((tamis_options){.capacity = 1000});
+    tamis_info info;
+    double insert_grown = 0;
+    for (double next = 1000; at < n; next *= 1.02) { /* n uniform on a log scale */
+        size_t to = next < (double)n ? (size_t)next : n;
+        if (to <= at)
+            continue;
+        insert_grown += fill(f, 1, at, to) * (double)(to - at);
+        at = to;
+        uint64_t bits = 0;
+        tamis_vector_info v;
+        if (at > 200000 && points % 16) /* counting ones is slow: bits from the vectors below */
+            bits = 0;
+        for (uint32_t i = 0; i < 64; i++) {
+            if (at > 50000000 || !tamis_filter_vector(f, i, &v))
+                break;
+            bits += v.bits;
+        }
+        if (bits == 0)
+            continue;
+        double a_key = (double)bits / (double)at;
+        sum += a_key, points++;
+        if (at >= 1000000) {
+            sum_late += a_key, late++;
+            worst = a_key > worst ? a_key : worst;
+        }
+        if (points % 40 == 1)
+            printf("    n %9zu: %7.2f bits a key\n", at, a_key);
+    }
+    insert_grown /= (double)n;
+    tamis_filter *sized = make((tamis_options){.growth = TAMIS_FIXED, .capacity = n});
+    double insert_sized = fill(sized, 1, 0, n);
+    double look_sized = lookup(sized, queries, &rate_sized);
+    double look_grown = lookup(f, queries, &rate_grown);
+    tamis_filter_info(f, &info);
+    printf("grown from 1,000 to %zu keys at 1 %%: %u vectors, rate %.5f (sized: %.5f)\n", n,
+           info.vectors, rate_grown, rate_sized);
+    printf("  lookup %.2f ns, %.2f times sized in advance (%.2f ns)\n", look_grown,
+           look_grown / look_sized, look_sized);
+    printf("  insert %.2f ns, %.2f times (%.2f ns)\n", insert_grown, insert_grown / insert_sized,
+           insert_sized);
+    printf("  bits a key: average %.2f over all, %.2f past 10^6; worst past 10^6 %.2f\n",
+           sum / (double)points, sum_late / (double)(late ? late : 1), worst);
+    tamis_filter_free(f);
+    tamis_filter_free(sized);
+}
+
+static void dynamic(const uint64_t *queries)
+{
+    size_t n = 5000000;
+    tamis_filter *f = make((tamis_options){.growth = TAMIS_DYNAMIC, .capacity = n, .vectors = 500});
+    fill(f, 1, 0, n - n / 100);
+    tamis_info info;
+    tamis_filter_info(f, &info);
+    tamis_filter *one = make((tamis_options){.growth = TAMIS_FIXED,
+                                             .layout = TAMIS_SPREAD,
+                                             .capacity = n,
+                                             .bits = info.bits,
+                                             .hashes = info.hashes});
+    fill(one, 1, 0, n - n / 100);
+    double rate, rate_one, many = lookup(f, queries, &rate),
+                           single = lookup(one, queries, &rate_one);
+    printf(
+        "dynamic, %u vectors, %u probes: lookup %.2f ns, %.2f times one spread vector (%.2f ns); "
+        "rate %.5f\n",
+        info.vectors, info.hashes, many, many / single, single, rate);
+    tamis_filter_free(f);
+    tamis_filter_free(one);
+}
+
+static void deletable(const uint64_t *queries)
+{
+    size_t n = 4000000;
+    double rate, ns[2];
+    for (int i = 0; i < 2; i++) {
+        tamis_filter *f =
+            make((tamis_options){.growth = TAMIS_FIXED, .capacity = n, .deletable = i});
+        double add = fill(f, 1, 0, n);
+        ns[i] = lookup(f, queries, &rate);
+        printf("%s: lookup %.2f ns, insert %.2f ns\n", i ? "deletable" : "plain", ns[i], add);
+        tamis_filter_free(f);
+    }
+    printf("deletable lookups take %.3f times plain ones\n", ns[1] / ns[0]);
+}
+
+static void *reader(void *context)
+{
+    for (int i = 0; i < 4; i++)
+        lookup_body(context);
+    return NULL;
+}
+
+static void threads(const uint64_t *queries)
+{
+    size_t n = 10000000;
+    tamis_filter *f = make((tamis_options){.growth = TAMIS_FIXED, .capacity = n});
+    fill(f, 1, 0, n);
+    double best[3] = {0};
+    for (int round = 0; round < BENCH_RUNS; round++)
+        for (int t = 1; t <= 2; t++) {
+            pthread_t id[2];
+            struct run run[2] = {{f, queries, QUERIES, 0}, {f, queries, QUERIES, 0}};
+            double start = bench_now();
+            for (int i = 0; i < t; i++)
+                pthread_create(&id[i], NULL, reader, &run[i]);
+            for (int i = 0; i < t; i++)
+                pthread_join(id[i], NULL);
+            double rate = t * 4.0 * (double)QUERIES / (bench_now() - start);
+            best[t] = rate > best[t] ? rate : best[t];
+        }
+    printf("two threads look up %.2f times as fast as one\n", best[2] / best[1]);
+    tamis_filter_free(f);
+}
+
+int main(void)
+{
+    uint64_t *queries = malloc(QUERIES * 8);
+    if (!queries)
+        return 2;
+    bench_keys(queries, QUERIES, 2);
+    threads(queries);
+    bench_pin();
+    deletable(queries);
+    dynamic(queries);
+    grown(getenv("BENCH_FULL") ? 100000000 : 10000000, queries);
+    free(queries);
+    return 0;
+}

@@ -1,0 +1,94 @@
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "mem.h"
+
+double bench_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void bench_pin(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+uint64_t bench_mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return x ^ (x >> 31);
+}
+
+void bench_keys(uint64_t *keys, size_t n, uint64_t seed)
+{
+    for (size_t i = 0; i < n; i++)
+        keys[i] = bench_mix(seed + (i + 1) * UINT64_C(0x9E3779B97F4A7C15));
+}
+
+static int by_value(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+double bench_median(void (*body)(void *context), void *context, size_t n)
+{
+    double runs[BENCH_RUNS];
+    body(context); /* warm */
+    for (int i = 0; i < BENCH_RUNS; i++) {
+        double start = bench_now();
+        body(context);
+        runs[i] = (bench_now() - start) * 1e9 / (double)n;
+    }
+    qsort(runs, BENCH_RUNS, sizeof *runs, by_value);
+    return runs[BENCH_RUNS / 2];
+}
+
+struct floor_run {
+    const uint64_t *lines;
+    uint64_t n_lines;
+    const uint64_t *queries;
+    size_t n;
+    uint64_t sum;
+};
+
+static void floor_body(void *context)
+{
+    struct floor_run *run = context;
+    uint64_t at[64], sum = 0;
+    for (size_t i = 0; i + 64 <= run->n; i += 64) {
+        for (size_t j = 0; j < 64; j++) {
+            at[j] = 8 * mul_high(run->queries[i + j], run->n_lines);
+            __builtin_prefetch(&run->lines[at[j]]);
+        }
+        for (size_t j = 0; j < 64; j++)
+            sum += run->lines[at[j]];
+    }
+    run->sum += sum;
+}
+
+double bench_floor(size_t bytes, const uint64_t *queries, size_t n)
+{
+    struct block block;
+    if (!block_new(&mem_system, bytes, &block))
+        return 0;
+    uint64_t *lines = block.data;
+    for (size_t i = 0; i < bytes / 8; i++)
+        lines[i] = i;
+    struct floor_run run = {lines, bytes / 64, queries, n, 0};
+    double ns = bench_median(floor_body, &run, n);
+    volatile uint64_t sink = run.sum;
+    (void)sink;
+    block_free(&mem_system, &block);
+    return ns;
+}

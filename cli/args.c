@@ -1,0 +1,284 @@
+/* Options and numbers. See args.h. */
+#include "args.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    double factor;
+} suffixes[] = {
+    {"k", 1e3},     {"K", 1e3},     {"M", 1e6},     {"G", 1e9},     {"T", 1e12},
+    {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40},
+};
+
+/* The number at the start of a text, digits first (or a point): no sign, no "inf", no "0x". */
+static bool number(const char *text, double *out, const char **rest)
+{
+    char *end;
+    if (!((text[0] >= '0' && text[0] <= '9') || text[0] == '.') || text[1] == 'x' || text[1] == 'X')
+        return false;
+    *out = strtod(text, &end);
+    *rest = end;
+    return end != text && *out < 1e300;
+}
+
+bool parse_real(const char *text, double *out)
+{
+    const char *rest;
+    if (!number(text, out, &rest))
+        return false;
+    if (*rest == 0)
+        return true;
+    for (size_t i = 0; i < COUNT(suffixes); i++)
+        if (strcmp(rest, suffixes[i].name) == 0) {
+            *out *= suffixes[i].factor;
+            return true;
+        }
+    return false;
+}
+
+bool parse_count(const char *text, uint64_t *out)
+{
+    double value;
+    if (text[0] && text[strspn(text, "0123456789")] == 0) { /* to the last digit */
+        errno = 0;
+        *out = strtoull(text, NULL, 10);
+        return errno == 0;
+    }
+    if (!parse_real(text, &value) || value >= 0x1p64)
+        return false;
+    *out = (uint64_t)value;
+    return (double)*out == value;
+}
+
+bool parse_rate(const char *text, double *out)
+{
+    const char *rest;
+    if (!number(text, out, &rest))
+        return false;
+    if (strcmp(rest, "%") == 0)
+        *out /= 100;
+    else if (*rest)
+        return false;
+    return *out > 0 && *out < 1;
+}
+
+bool parse_time(const char *text, uint64_t *nanoseconds)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } units[] = {{"ms", 1e6},   {"s", 1e9},     {"m", 60e9},
+                 {"h", 3600e9}, {"d", 86400e9}, {"w", 7 * 86400e9}};
+    const char *rest;
+    double value;
+    if (!number(text, &value, &rest))
+        return false;
+    for (size_t i = 0; i < COUNT(units); i++)
+        if (strcmp(rest, units[i].name) == 0) {
+            value *= units[i].factor;
+            if (!(value >= 1 && value < 0x1p63))
+                return false;
+            *nanoseconds = (uint64_t)value;
+            return true;
+        }
+    return false;
+}
+
+size_t parse_list(const char *text, double *out, size_t room)
+{
+    char part[64];
+    for (size_t n = 0; n < room;) {
+        size_t len = strcspn(text, ",");
+        if (len >= sizeof part)
+            return 0;
+        memcpy(part, text, len);
+        part[len] = 0;
+        if (!parse_real(part, &out[n++]))
+            return 0;
+        if (text[len] == 0)
+            return n;
+        text += len + 1;
+    }
+    return 0;
+}
+
+static bool parse_byte(const char *text, char *out)
+{
+    static const char names[] = "tn0\\", bytes[] = "\t\n\0\\";
+    *out = text[0];
+    if (text[0] == '\\' && text[1] && !text[2]) {
+        const char *at = strchr(names, text[1]);
+        if (!at)
+            return false;
+        *out = bytes[at - names];
+        return true;
+    }
+    return text[0] && !text[1];
+}
+
+/* Place of the value among "a|b|c", from 1; 0: not there. */
+static unsigned parse_choice(const char *text, const char *choices)
+{
+    size_t len = strlen(text);
+    for (unsigned i = 1; *choices; i++) {
+        size_t here = strcspn(choices, "|");
+        if (here == len && memcmp(choices, text, len) == 0)
+            return i;
+        choices += here + (choices[here] == '|');
+    }
+    return 0;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+struct reading {
+    int argc;
+    char **argv;
+    int at; /* the next argument */
+    const struct arg *args;
+    size_t n;
+    uint64_t seen; /* a bit for each option given */
+};
+
+static const char *expected(const struct arg *arg)
+{
+    switch (arg->kind) {
+    case ARG_COUNT:
+        return "a whole number such as 1000, 10k, 10M or 64Mi";
+    case ARG_REAL:
+        return "a number, 0 or more";
+    case ARG_RATE:
+        return "a rate between 0 and 1, such as 0.01, 1e-9 or 1%";
+    case ARG_BYTE:
+        return "one byte, or \\t";
+    default:
+        return arg->choices;
+    }
+}
+
+/* How the option was written: "--fpp" or "-j". */
+static const char *as_written(const struct arg *arg, bool by_letter, char room[48])
+{
+    if (by_letter) {
+        room[0] = '-';
+        room[1] = arg->letter;
+        room[2] = 0;
+    } else {
+        room[0] = room[1] = '-';
+        strncpy(room + 2, arg->name, 45);
+        room[47] = 0;
+    }
+    return room;
+}
+
+static bool take_value(const struct arg *arg, const char *text, const char *written)
+{
+    bool good = true;
+    switch (arg->kind) {
+    case ARG_FLAG:
+        *(bool *)arg->to = true;
+        return true;
+    case ARG_TEXT:
+        *(const char **)arg->to = text;
+        return true;
+    case ARG_COUNT:
+        good = parse_count(text, arg->to);
+        break;
+    case ARG_REAL:
+        good = parse_real(text, arg->to);
+        break;
+    case ARG_RATE:
+        good = parse_rate(text, arg->to);
+        break;
+    case ARG_BYTE:
+        good = parse_byte(text, arg->to);
+        break;
+    case ARG_CHOICE:
+        *(unsigned *)arg->to = parse_choice(text, arg->choices);
+        good = *(unsigned *)arg->to != 0;
+        break;
+    }
+    if (!good)
+        complain("wrong value '%s': %s: give %s", text, written, expected(arg));
+    return good;
+}
+
+/* `value`: what follows "=" or the letter, NULL if nothing does. */
+static bool take_option(struct reading *r, size_t i, const char *value, bool by_letter)
+{
+    const struct arg *arg = &r->args[i];
+    char room[48];
+    const char *written = as_written(arg, by_letter, room);
+    bool repeated = r->seen >> i & 1;
+    r->seen |= UINT64_C(1) << i;
+    if (arg->given)
+        *arg->given = true;
+    if (arg->kind == ARG_FLAG && value)
+        return complain("unexpected value '%s': %s: it takes none", value, written), false;
+    if (arg->kind != ARG_FLAG && repeated)
+        return complain("option given twice: %s: give it once", written), false;
+    if (arg->kind != ARG_FLAG && !value && r->at < r->argc)
+        value = r->argv[r->at++];
+    if (arg->kind != ARG_FLAG && !value)
+        return complain("missing value: %s: see tamis help %s", written, verb_name), false;
+    return take_value(arg, value, written);
+}
+
+static bool take_long(struct reading *r, const char *text)
+{
+    size_t len = strcspn(text, "=");
+    for (size_t i = 0; i < r->n; i++) {
+        const char *name = r->args[i].name;
+        if (name && strlen(name) == len && memcmp(name, text, len) == 0)
+            return take_option(r, i, text[len] ? text + len + 1 : NULL, false);
+    }
+    complain("unknown option: --%.*s: see tamis help %s", (int)len, text, verb_name);
+    return false;
+}
+
+static bool take_letters(struct reading *r, const char *text)
+{
+    for (; *text; text++) {
+        size_t i = 0;
+        while (i < r->n && r->args[i].letter != *text)
+            i++;
+        if (i == r->n) {
+            complain("unknown option: -%c: see tamis help %s", *text, verb_name);
+            return false;
+        }
+        bool flag = r->args[i].kind == ARG_FLAG;
+        if (!take_option(r, i, flag || !text[1] ? NULL : text + 1, true))
+            return false;
+        if (!flag)
+            break;
+    }
+    return true;
+}
+
+enum args_outcome args_read(int argc, char **argv, const struct arg *args, size_t n,
+                            struct words *words)
+{
+    struct reading r = {argc, argv, 1, args, n, 0};
+    bool only_words = false;
+    *words = (struct words){argv + 1, 0};
+    while (r.at < argc) {
+        char *text = argv[r.at++];
+        if (only_words || text[0] != '-' || text[1] == 0) {
+            words->word[words->n++] = text;
+        } else if (strcmp(text, "--") == 0) {
+            only_words = true;
+        } else if (strcmp(text, "--help") == 0) {
+            help_print(verb_name);
+            return ARGS_HELPED;
+        } else if (!(text[1] == '-' ? take_long(&r, text + 2) : take_letters(&r, text + 1))) {
+            return ARGS_WRONG;
+        }
+    }
+    words->word[words->n] = NULL;
+    return ARGS_READ;
+}

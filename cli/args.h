@@ -1,0 +1,63 @@
+/*
+ * Options: a table of names, kinds and places. Long ones with their value apart or after "=", short
+ * ones alone or together (-vc, -j4), options and words in any order, "--" before words that begin
+ * with a dash. Every verb has --help.
+ */
+#ifndef TAMIS_ARGS_H
+#define TAMIS_ARGS_H
+
+#include "cli.h"
+
+enum arg_kind {
+    ARG_FLAG,   /* bool: no value */
+    ARG_TEXT,   /* const char *: as given */
+    ARG_COUNT,  /* uint64_t: 10000, 10k, 10M, 10G, 64Ki, 64Mi, 64Gi, 1e6 */
+    ARG_REAL,   /* double: a number >= 0, suffixes likewise */
+    ARG_RATE,   /* double in (0, 1): 0.01, 1e-9, 1% */
+    ARG_CHOICE, /* unsigned: place of the value in `choices`, from 1 */
+    ARG_BYTE    /* char: one byte, or \t \n \0 \\ */
+};
+
+struct arg {
+    const char *name; /* without dashes; NULL: only a letter */
+    char letter;      /* 0: only a name */
+    enum arg_kind kind;
+    void *to;
+    bool *given;         /* set if it was; may be NULL */
+    const char *choices; /* "spread|blocked" */
+};
+
+#define ARG(name, letter, kind, to)        \
+    {                                      \
+        name, letter, kind, to, NULL, NULL \
+    }
+#define ARG_GIVEN(name, kind, to, given) \
+    {                                    \
+        name, 0, kind, to, given, NULL   \
+    }
+#define ARG_ONE_OF(name, to, choices)          \
+    {                                          \
+        name, 0, ARG_CHOICE, to, NULL, choices \
+    }
+
+/* What is no option, in order; n words followed by NULL. */
+struct words {
+    char **word;
+    size_t n;
+};
+
+enum args_outcome { ARGS_READ, ARGS_HELPED, ARGS_WRONG };
+
+/* Reads argv[1..]; moves the words to the front of argv+1. Complains about what is wrong. */
+enum args_outcome args_read(int argc, char **argv, const struct arg *args, size_t n,
+                            struct words *words);
+
+/* The values by themselves; false if the text is not one. */
+bool parse_count(const char *text, uint64_t *out);
+bool parse_real(const char *text, double *out);
+bool parse_rate(const char *text, double *out);
+bool parse_time(const char *text, uint64_t *nanoseconds); /* 90s, 30m, 24h, 7d, 250ms */
+/* "a,b,c" to at most `room` values; their number, 0 if wrong or too many. */
+size_t parse_list(const char *text, double *out, size_t room);
+
+#endif

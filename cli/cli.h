@@ -1,0 +1,49 @@
+/*
+ * What the verbs of the command line share. A verb is one function: it reads its own options
+ * (args.h), works, and returns the exit status, as grep does. Results go to standard output through
+ * out.h; whatever goes wrong is one line on standard error: complain().
+ */
+#ifndef TAMIS_CLI_H
+#define TAMIS_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tamis.h"
+
+enum status { FOUND = 0, NONE = 1, TROUBLE = 2 };
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* One line "tamis VERB: what: where: what to do"; returns TROUBLE. */
+int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same for an error of the library about a file (or NULL), with advice that suits the error. */
+int complain_of(tamis_error error, const tamis_reason *reason, const char *path);
+/* A line that is no error: what was skipped, what is expected to be lost. */
+void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The verb that runs, for complaints. */
+extern const char *verb_name;
+
+/* argv[0] is the verb. */
+int verb_create(int argc, char **argv);
+int verb_add(int argc, char **argv);
+int verb_remove(int argc, char **argv);
+int verb_check(int argc, char **argv);
+int verb_dedup(int argc, char **argv);
+int verb_info(int argc, char **argv);
+int verb_verify(int argc, char **argv);
+int verb_fold(int argc, char **argv);
+int verb_clear(int argc, char **argv);
+int verb_merge(int argc, char **argv);
+int verb_intersect(int argc, char **argv);
+int verb_diff(int argc, char **argv);
+int verb_apply(int argc, char **argv);
+int verb_plan(int argc, char **argv);
+
+/* help.c: the text of a verb on standard output; NULL: the list of verbs. False: no such verb. */
+bool help_print(const char *verb);
+extern const char help_plan[];
+
+#endif

@@ -1,0 +1,122 @@
+/* What is said on standard error: one line, "tamis VERB: what: where: what to do". */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "progress.h"
+
+const char *verb_name;
+
+static void say(const char *format, va_list args)
+{
+    char text[8192];
+    int len = verb_name ? snprintf(text, sizeof text, "tamis %s: ", verb_name)
+                        : snprintf(text, sizeof text, "tamis: ");
+    vsnprintf(text + len, sizeof text - (size_t)len - 1, format, args);
+    for (char *at = text; *at; at++) /* one line, whatever is in a file name */
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
+    strcat(text, "\n");
+    progress_hide();
+    for (const char *at = text; *at;) {
+        ssize_t n = write(STDERR_FILENO, at, strlen(at));
+        if (n < 0 && errno != EINTR)
+            break;
+        at += n > 0 ? n : 0;
+    }
+}
+
+int complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    return TROUBLE;
+}
+
+void remark(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
+/* What to do about a file that the system would not open, read or write. */
+static const char *system_advice(int error)
+{
+    switch (error) {
+    case ENOENT:
+        if (strcmp(verb_name, "create") == 0)
+            return "check the name of its folder";
+        return "check the name, or make it with tamis create";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return "check the permissions of the file and its folder";
+    case ENOSPC:
+    case EDQUOT:
+        return "make room and run again; nothing was changed";
+    case EISDIR:
+    case ENOTDIR:
+        return "give the name of a file";
+    default:
+        return "nothing was changed";
+    }
+}
+
+static const char *advice(tamis_error error)
+{
+    switch (error) {
+    case TAMIS_ENOMEM:
+        return "free some memory and run again";
+    case TAMIS_EFULL:
+        return "make a larger one (--capacity), one that grows (--growth), or allow --overfill";
+    case TAMIS_EFAMILY:
+        return "make filters that belong together with create --like or --key-file";
+    case TAMIS_ESHAPE:
+        return "make them alike with create --like";
+    case TAMIS_ERATE:
+        return "allow a new rate with --restate";
+    case TAMIS_EREADONLY:
+        return "it holds bits only; change the filter it was made from";
+    case TAMIS_EFORMAT:
+        return "give a file written by tamis, or restore it from a copy";
+    case TAMIS_EVERSION:
+        return "get a newer tamis";
+    case TAMIS_ECHECKSUM:
+        return "restore it from a copy";
+    case TAMIS_EBASE:
+        return "apply patches in order, each to the version it was made from";
+    case TAMIS_EKEY:
+        return "give --key-file";
+    case TAMIS_EBUSY:
+        return "run again later, or without --no-wait";
+    default:
+        return "see tamis help";
+    }
+}
+
+int complain_of(tamis_error error, const tamis_reason *reason, const char *path)
+{
+    const char *text = reason && reason->text[0] ? reason->text : tamis_error_text(error);
+    const char *where = path ? path : "library";
+    size_t len = strlen(where); /* the library may have named the file already */
+    if (strncmp(text, where, len) == 0 && strncmp(text + len, ": ", 2) == 0)
+        text += len + 2;
+    bool system = reason && reason->system_error;
+    if (error == TAMIS_EBUSY && reason)
+        return complain("%s", text); /* it says all: who, where, what to do */
+    if (system)
+        return complain("%s: %s: %s", strerror(reason->system_error), where,
+                        system_advice(reason->system_error));
+    if (reason && reason->offset)
+        return complain("%s: %s, byte %llu: %s", text, where, (unsigned long long)reason->offset,
+                        advice(error));
+    return complain("%s: %s: %s", text, where, advice(error));
+}

@@ -1,0 +1,55 @@
+/* tamis create. */
+#include <string.h>
+
+#include "args.h"
+#include "cli.h"
+#include "make.h"
+#include "store.h"
+
+int verb_create(int argc, char **argv)
+{
+    struct make make = {0};
+    struct store_options files = {0};
+    bool force = false, no_key = false, json = false;
+    const struct arg args[] = {
+        MAKE_ARGS(make),
+        STORE_KEY_ARG(files),
+        STORE_WRITE_ARG(files),
+        ARG("force", 'f', ARG_FLAG, &force),
+        ARG("no-key", 0, ARG_FLAG, &no_key),
+        ARG("json", 0, ARG_FLAG, &json),
+    };
+    struct words words;
+    switch (args_read(argc, argv, args, COUNT(args), &words)) {
+    case ARGS_HELPED:
+        return FOUND;
+    case ARGS_WRONG:
+        return TROUBLE;
+    case ARGS_READ:
+        break;
+    }
+    if (words.n != 1)
+        return complain("%s: FILE: give the name of one file to make",
+                        words.n ? "too many names" : "no name");
+    const char *path = words.word[0];
+    struct store store = {.path = path};
+    tamis_filter *filter = make_filter(&make, &files, path);
+    if (!filter)
+        return TROUBLE;
+    if (no_key && !files.key_file && !make.like)
+        remark("the key is random and not stored: %s: nobody can ask it; give --key-file", path);
+    if (!store_lock(&store, path, &files)) {
+        tamis_filter_free(filter);
+        return TROUBLE;
+    }
+    store.filter = filter;
+    int status = FOUND;
+    if (!force && store_exists(path))
+        status = complain("the file exists: %s: give another name, or --force", path);
+    else if (!store_save(&store, no_key ? TAMIS_SAVE_NO_KEY : 0))
+        status = TROUBLE;
+    else if (json)
+        store_report(filter, true, false);
+    store_end(&store);
+    return status;
+}

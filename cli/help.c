@@ -1,0 +1,236 @@
+/* tamis help. The examples below are run by the tests, which compare what they print. */
+#include <string.h>
+
+#include "cli.h"
+#include "out.h"
+
+#define KEY_OPTIONS                                                               \
+    "  -0, --null           keys end with NUL instead of newline, in and out\n"   \
+    "      --field N        the key is column N; the whole line passes through\n" \
+    "      --delimiter C    what parts columns (default: tab)\n"                  \
+    "      --strict         a line without that column is an error\n"             \
+    "  -j, --threads N      hash with N threads (0: all); the order stays\n"
+
+#define SHAPE_OPTIONS                                                                           \
+    "      --capacity N     fixed: keys it holds; dynamic: most keys; else keys of the first\n" \
+    "                       vector; window: keys expected in a window (1024)\n"                 \
+    "      --fpp P          false positive rate of the whole (0.01)\n"                          \
+    "      --growth G       fixed, dynamic, scalable (default), flexible, window:24h\n"         \
+    "      --deletable      keys can be removed; --unique: none is added twice\n"               \
+    "      --layout L       spread (fewest bits) or blocked (one cache miss)\n"                 \
+    "      --hash H         xxh3 (fastest), sip (strangers choose the keys), h3\n"              \
+    "      --expansion X    scalable: factor from vector to vector\n"                           \
+    "      --tolerate G     dynamic: vectors meet --fpp, the whole may go to G\n"               \
+    "      --vectors S      dynamic: vectors for the capacity; window: most live ones\n"        \
+    "      --lambda L,L,…   flexible: expansion speeds instead of the forecast\n"             \
+    "      --overfill       go on past the capacity, with a rising rate\n"                      \
+    "      --bits M --hashes K   vectors as published, the total not bounded\n"                 \
+    "      --like FILE      join the family of FILE; without options above, alike in all\n"     \
+    "      --key-file F     the family's key: 16 bytes or 32 hexadecimal digits\n"
+
+#define OPEN_OPTIONS "      --key-file F     the key, for files saved without it\n"
+#define WAIT_OPTION  "      --no-wait        fail if another process is writing to the file\n"
+
+static const struct {
+    const char *verb, *text;
+} texts[] = {
+    {"create", "tamis create FILE [OPTION]...\n"
+               "Makes an empty filter.\n\n" SHAPE_OPTIONS
+               "      --no-key         do not store the key: --key-file is needed to ask\n"
+               "  -f, --force          replace FILE if it exists\n"
+               "      --json           print its figures as info does\n\n"
+               "Examples:\n"
+               "  $ tamis create users.tamis --capacity 1M --fpp 0.001\n"
+               "  $ tamis create seen.tamis --growth window:24h\n"
+               "  $ tamis create cart.tamis --deletable --capacity 10k\n"},
+    {"add", "tamis add FILE [KEY]... [OPTION]...\n"
+            "Adds keys: the arguments, else the lines of standard input. FILE is locked, loaded,\n"
+            "and saved once at the end; if anything fails it stays as it was.\n\n" KEY_OPTIONS
+            "  -v, --verbose        say on standard error how many were new\n"
+            "      --json           print how many\n" OPEN_OPTIONS WAIT_OPTION "\n"
+            "Examples:\n"
+            "  $ tamis create users.tamis\n"
+            "  $ tamis add users.tamis ann bob\n"
+            "  $ printf 'cho\\nann\\n' | tamis add users.tamis --json\n"
+            "  {\"keys\": 2, \"added\": 1, \"already\": 1}\n"},
+    {"remove",
+     "tamis remove FILE [KEY]... [OPTION]...\n"
+     "Removes keys from a deletable filter. Only members may be removed: removing a key\n"
+     "that was never added can, at the false positive rate, make other keys \"no\". What\n"
+     "could belong to several vectors is remembered and settled later (pending).\n"
+     "Status: 0 if something was removed, 1 if all keys were absent.\n\n" KEY_OPTIONS
+     "  -v, --verbose        say on standard error what became of them\n"
+     "      --json           print it\n" OPEN_OPTIONS WAIT_OPTION "\n"
+     "Examples:\n"
+     "  $ tamis create cart.tamis --deletable --fpp 1e-6\n"
+     "  $ tamis add cart.tamis apple pear\n"
+     "  $ tamis remove cart.tamis apple --json\n"
+     "  {\"keys\": 1, \"removed\": 1, \"pending\": 0, \"absent\": 0}\n"
+     "  $ tamis check cart.tamis apple pear\n"
+     "  pear\n"},
+    {"check", "tamis check FILE [KEY]... [OPTION]...\n"
+              "Prints the keys that may be members, as grep does with lines. A key that is not\n"
+              "printed was never added; one that is printed was not with the rate of the filter.\n"
+              "Status: 0 if one was printed, 1 if none.\n\n"
+              "  -v, --invert-match   print the others\n"
+              "  -c, --count          print how many\n"
+              "  -q, --quiet          print nothing, stop at the first\n" KEY_OPTIONS
+              "      --verify         check every byte of a large file first\n"
+              "      --json           print how many were found and missing\n" OPEN_OPTIONS "\n"
+              "Examples:\n"
+              "  $ tamis create users.tamis --fpp 1e-6\n"
+              "  $ tamis add users.tamis ann bob\n"
+              "  $ printf 'ann\\nzoe\\n' | tamis check users.tamis\n"
+              "  ann\n"
+              "  $ printf 'ann\\nzoe\\n' | tamis check -v users.tamis\n"
+              "  zoe\n"
+              "  $ printf '1,ann\\n2,zoe\\n' | tamis check users.tamis --field 2 --delimiter ,\n"
+              "  1,ann\n"},
+    {"dedup",
+     "tamis dedup [FILE] [OPTION]...\n"
+     "Prints the lines of standard input that were not seen before. A new line is lost with\n"
+     "the rate --fpp (1e-9); how many are to be expected is said at the end. With FILE,\n"
+     "what earlier runs saw counts too: it is made if missing and saved at the end.\n\n" KEY_OPTIONS
+         SHAPE_OPTIONS WAIT_OPTION "      --json           the report on standard error as JSON\n\n"
+     "Examples:\n"
+     "  $ printf 'a\\nb\\na\\nc\\n' | tamis dedup 2> report\n"
+     "  a\n"
+     "  b\n"
+     "  c\n"
+     "  $ cat report\n"
+     "  tamis dedup: 4 lines, 3 new: expected to be lost: 0\n"
+     "  $ printf 'a\\nb\\n' | tamis dedup seen.tamis 2> report\n"
+     "  a\n"
+     "  b\n"
+     "  $ printf 'b\\nc\\n' | tamis dedup seen.tamis 2> report\n"
+     "  c\n"},
+    {"info", "tamis info FILE [OPTION]...\n"
+             "Prints what the filter is and how full.\n\n"
+             "  -v, --verbose        also a table of its vectors\n"
+             "      --verify         check every byte of a large file first\n"
+             "      --json           as JSON\n" OPEN_OPTIONS "\n"
+             "Examples:\n"
+             "  $ tamis create users.tamis --growth fixed --capacity 1000\n"
+             "  $ tamis info users.tamis | head -3\n"
+             "  kind                  filter\n"
+             "  growth                fixed\n"
+             "  layout                blocked\n"},
+    {"verify", "tamis verify FILE... [OPTION]...\n"
+               "Checks every byte. What is wrong is named with its place; the status is then 2.\n\n"
+               "      --json           a line of JSON for each file\n\n"
+               "Examples:\n"
+               "  $ tamis create users.tamis --growth fixed --capacity 1000 --key-file k\n"
+               "  $ tamis verify users.tamis\n"
+               "  users.tamis: OK, 1728 bytes\n"},
+    {"fold", "tamis fold FILE [OPTION]...\n"
+             "Halves every vector, without the keys. A filter that is at most half full keeps its\n"
+             "rate; another needs --restate, and then states the new one.\n\n"
+             "      --restate        allow a higher rate\n"
+             "      --json           print its figures as info does\n" OPEN_OPTIONS WAIT_OPTION "\n"
+             "Examples:\n"
+             "  $ tamis create big.tamis --growth fixed --bits 1Mi --hashes 6 --capacity 100k\n"
+             "  $ seq 1000 | tamis add big.tamis\n"
+             "  $ tamis fold big.tamis\n"
+             "  $ seq 1000 | tamis check -c big.tamis\n"
+             "  1000\n"},
+    {"clear",
+     "tamis clear FILE [OPTION]...\n"
+     "Takes all keys out. Family, growth and rate stay.\n\n"
+     "      --json           print its figures as info does\n" OPEN_OPTIONS WAIT_OPTION "\n"
+     "Examples:\n"
+     "  $ tamis create users.tamis\n"
+     "  $ tamis add users.tamis ann\n"
+     "  $ tamis clear users.tamis\n"
+     "  $ tamis check -c users.tamis ann\n"
+     "  0\n"},
+    {"merge",
+     "tamis merge -o OUT A B... [OPTION]...\n"
+     "The union of filters of one family, growth and layout. OUT may be one of them.\n\n"
+     "      --restate        if the rate cannot be kept, state the new one\n"
+     "      --concat         keep the vectors apart even where they could be united\n"
+     "      --disjoint       no key is in two of them (keeps the promise of --unique)\n"
+     "      --no-key         do not store the key\n"
+     "  -f, --force          replace OUT if it exists\n"
+     "      --json           print its figures as info does\n" OPEN_OPTIONS WAIT_OPTION "\n"
+     "Examples:\n"
+     "  $ tamis create mon.tamis\n"
+     "  $ tamis create tue.tamis --like mon.tamis\n"
+     "  $ tamis add mon.tamis ann\n"
+     "  $ tamis add tue.tamis bob\n"
+     "  $ tamis merge -o week.tamis mon.tamis tue.tamis\n"
+     "  $ tamis check week.tamis ann bob\n"
+     "  ann\n"
+     "  bob\n"},
+    {"intersect", "tamis intersect -o OUT A B... [OPTION]...\n"
+                  "The bits that all have: what is in every set, and false positives. For fixed\n"
+                  "filters of one family and shape; the result is plain.\n\n"
+                  "      --no-key         do not store the key\n"
+                  "  -f, --force          replace OUT if it exists\n"
+                  "      --json           print its figures as info does\n" OPEN_OPTIONS WAIT_OPTION
+                  "\nExamples:\n"
+                  "  $ tamis create mon.tamis --growth fixed --capacity 100 --fpp 1e-6\n"
+                  "  $ tamis create tue.tamis --like mon.tamis\n"
+                  "  $ tamis add mon.tamis ann bob\n"
+                  "  $ tamis add tue.tamis bob cho\n"
+                  "  $ tamis intersect -o both.tamis mon.tamis tue.tamis\n"
+                  "  $ tamis check both.tamis ann bob cho\n"
+                  "  bob\n"},
+    {"diff",
+     "tamis diff OLD NEW [OPTION]... > PATCH\n"
+     "The change from one version of a filter to a later one, coded close to its entropy.\n\n"
+     "      --bits-only      without counters; what it is applied to becomes read-only\n" OPEN_OPTIONS
+     "\n"
+     "Examples:\n"
+     "  $ tamis create old.tamis\n"
+     "  $ cp old.tamis new.tamis\n"
+     "  $ tamis add new.tamis ann\n"
+     "  $ tamis diff old.tamis new.tamis > patch\n"
+     "  $ tamis apply old.tamis < patch\n"
+     "  $ tamis check old.tamis ann\n"
+     "  ann\n"},
+    {"apply",
+     "tamis apply FILE [OPTION]... < PATCH\n"
+     "Brings a filter to the version that tamis diff was given. A patch applies to the\n"
+     "version it was made from and to no other.\n\n"
+     "  -p, --patch FILE     read the patch from FILE\n"
+     "      --json           print its figures as info does\n" OPEN_OPTIONS WAIT_OPTION "\n"
+     "Examples: see tamis help diff\n"},
+};
+
+static const char overview[] =
+    "tamis: could this be here? Filters that answer \"no\" for sure or \"maybe\" at a stated rate.\n\n"
+    "  tamis create FILE            make a filter\n"
+    "  tamis add FILE [KEY]...      put keys in; without KEY, the lines of standard input\n"
+    "  tamis remove FILE [KEY]...   take keys out (create --deletable)\n"
+    "  tamis check FILE [KEY]...    print the keys that may be members, like grep; -v the others\n"
+    "  tamis dedup [FILE]           print the lines not seen before\n"
+    "  tamis info FILE              what it is and how full\n"
+    "  tamis verify FILE...         check every byte\n"
+    "  tamis fold FILE              halve it\n"
+    "  tamis clear FILE             empty it\n"
+    "  tamis merge -o OUT A B...    union\n"
+    "  tamis intersect -o OUT A B...\n"
+    "  tamis diff OLD NEW > PATCH   what changed\n"
+    "  tamis apply FILE < PATCH     the same change again\n"
+    "  tamis plan FORM              sizes, rates, thresholds\n"
+    "  tamis help [VERB]            more on one of them\n"
+    "  tamis version\n\n"
+    "Status: 0 found or done, 1 none found, 2 error. --json prints reports for programs.\n";
+
+bool help_print(const char *verb)
+{
+    if (!verb) {
+        put_text(overview);
+        return true;
+    }
+    if (strcmp(verb, "plan") == 0) {
+        put_text(help_plan);
+        return true;
+    }
+    for (size_t i = 0; i < COUNT(texts); i++)
+        if (strcmp(verb, texts[i].verb) == 0) {
+            put_text(texts[i].text);
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,54 @@
+/* tamis: the command line. A table of verbs; each is a function in a file of its own group. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "out.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} verbs[] = {
+    {"create", verb_create},       {"add", verb_add},
+    {"remove", verb_remove},       {"check", verb_check},
+    {"dedup", verb_dedup},         {"info", verb_info},
+    {"verify", verb_verify},       {"fold", verb_fold},
+    {"clear", verb_clear},         {"merge", verb_merge},
+    {"intersect", verb_intersect}, {"diff", verb_diff},
+    {"apply", verb_apply},         {"plan", verb_plan},
+};
+
+static int run_help(const char *verb)
+{
+    if (help_print(verb))
+        return FOUND;
+    return complain("unknown command: %s: see tamis help", verb);
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        complain("no command: tamis VERB: see tamis help");
+        return TROUBLE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return run_help(argc > 2 ? argv[2] : NULL);
+    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+        put_text("tamis " TAMIS_VERSION "\n");
+        return FOUND;
+    }
+    for (size_t i = 0; i < COUNT(verbs); i++)
+        if (strcmp(name, verbs[i].name) == 0) {
+            verb_name = verbs[i].name;
+            return verbs[i].run(argc - 1, argv + 1);
+        }
+    return complain("unknown command: %s: see tamis help", name);
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as an error of the write */
+    return put_end(run(argc, argv));
+}

@@ -1,0 +1,36 @@
+/* A new filter as options describe it: for create and dedup. */
+#ifndef TAMIS_MAKE_H
+#define TAMIS_MAKE_H
+
+#include "cli.h"
+#include "store.h"
+
+struct make {
+    tamis_options options;
+    const char *growth, *like, *lambda;
+    unsigned layout, hash; /* as tamis_layout and tamis_hash number them */
+    uint64_t vectors, hashes;
+    bool shaped; /* an option that says how it is built was given */
+};
+
+/* Those that shape the filter, then those that place it in a family. */
+#define MAKE_SHAPE(name, kind, to, m) ARG_GIVEN(name, kind, &(m).to, &(m).shaped)
+#define MAKE_ARGS(m)                                                                            \
+    MAKE_SHAPE("capacity", ARG_COUNT, options.capacity, m),                                     \
+        MAKE_SHAPE("fpp", ARG_RATE, options.fpp, m), MAKE_SHAPE("growth", ARG_TEXT, growth, m), \
+        MAKE_SHAPE("deletable", ARG_FLAG, options.deletable, m),                                \
+        MAKE_SHAPE("unique", ARG_FLAG, options.unique, m),                                      \
+        MAKE_SHAPE("overfill", ARG_FLAG, options.overfill, m),                                  \
+        MAKE_SHAPE("expansion", ARG_REAL, options.expansion, m),                                \
+        MAKE_SHAPE("tolerate", ARG_RATE, options.tolerate, m),                                  \
+        MAKE_SHAPE("vectors", ARG_COUNT, vectors, m),                                           \
+        MAKE_SHAPE("bits", ARG_COUNT, options.bits, m),                                         \
+        MAKE_SHAPE("hashes", ARG_COUNT, hashes, m), MAKE_SHAPE("lambda", ARG_TEXT, lambda, m),  \
+        {"layout", 0, ARG_CHOICE, &(m).layout, &(m).shaped, "spread|blocked"},                  \
+        {"hash", 0, ARG_CHOICE, &(m).hash, &(m).shaped, "xxh3|sip|h3"},                         \
+        ARG("like", 0, ARG_TEXT, &(m).like)
+
+/* NULL after complaining; `path` is named in complaints. */
+tamis_filter *make_filter(struct make *make, const struct store_options *files, const char *path);
+
+#endif

@@ -1,0 +1,227 @@
+/* Reports. See report.h. */
+#include "report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "out.h"
+
+#define LINES 64 /* values of one group */
+#define ROWS  128
+
+static struct {
+    bool json;
+    bool started; /* something was printed: a blank line parts what follows */
+    const char *title;
+    size_t n;
+    const char *label[LINES];
+    char value[LINES][256];
+    const struct report_column *columns;
+    size_t n_columns, n_rows;
+    bool headed; /* the table's head is printed */
+    double rows[ROWS][REPORT_COLUMNS];
+} report;
+
+/* Prints the group's lines, their values in one column. */
+static void flush(void)
+{
+    size_t width = 0;
+    if (report.n && report.title) {
+        put_format("%s%s\n", report.started ? "\n" : "", report.title);
+        report.started = true;
+    }
+    for (size_t i = 0; i < report.n; i++)
+        width = strlen(report.label[i]) > width ? strlen(report.label[i]) : width;
+    for (size_t i = 0; i < report.n; i++) {
+        put_format("%s%-*s  ", report.title ? "  " : "", (int)width, report.label[i]);
+        put_text(report.value[i]);
+        put_text("\n");
+        report.started = true;
+    }
+    report.n = 0;
+    report.title = NULL;
+}
+
+/* A place for the text of one more value. */
+static char *line(const char *label)
+{
+    if (report.n == LINES)
+        flush();
+    report.label[report.n] = label;
+    return report.value[report.n++];
+}
+
+void report_open(bool json)
+{
+    memset(&report, 0, sizeof report);
+    report.json = json;
+    if (json)
+        json_open(NULL, '{');
+}
+
+void report_close(void)
+{
+    if (report.json)
+        json_close('}');
+    else
+        flush();
+}
+
+void report_text(const char *key, const char *label, const char *text)
+{
+    if (report.json)
+        json_text(key, text);
+    else
+        snprintf(line(label), sizeof report.value[0], "%s", text);
+}
+
+void report_count(const char *key, const char *label, uint64_t value)
+{
+    if (report.json)
+        json_count(key, value);
+    else
+        snprintf(line(label), sizeof report.value[0], "%llu", (unsigned long long)value);
+}
+
+/* NaN: outside the formula's domain. */
+static void real_text(char *to, size_t room, double value)
+{
+    if (value != value)
+        snprintf(to, room, "-");
+    else if (value < 1e15 && value > -1e15 && (double)(int64_t)value == value)
+        snprintf(to, room, "%lld", (long long)value);
+    else
+        snprintf(to, room, value >= 1e6 && value < 1e15 ? "%.1f" : "%.6g", value);
+}
+
+void report_real(const char *key, const char *label, double value)
+{
+    if (report.json)
+        json_real(key, value);
+    else
+        real_text(line(label), sizeof report.value[0], value);
+}
+
+void report_rate(const char *key, const char *label, double value)
+{
+    if (report.json)
+        json_real(key, value);
+    else if (value != value)
+        snprintf(line(label), sizeof report.value[0], "-");
+    else
+        snprintf(line(label), sizeof report.value[0], "%.6g", value);
+}
+
+void report_flag(const char *key, const char *label, bool value)
+{
+    if (report.json)
+        json_flag(key, value);
+    else
+        snprintf(line(label), sizeof report.value[0], "%s", value ? "yes" : "no");
+}
+
+void report_size(const char *key, const char *label, uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double size = (double)bytes / 1024;
+    size_t i = 0;
+    if (report.json || bytes < 10000) {
+        report_count(key, label, bytes);
+        return;
+    }
+    for (; size >= 1000 && i + 1 < COUNT(units); i++)
+        size /= 1024;
+    snprintf(line(label), sizeof report.value[0], "%llu (%.1f %s)", (unsigned long long)bytes, size,
+             units[i]);
+}
+
+void report_group(const char *key, const char *title)
+{
+    if (report.json) {
+        json_open(key, '{');
+        return;
+    }
+    flush();
+    report.title = title;
+}
+
+void report_group_end(void)
+{
+    if (report.json)
+        json_close('}');
+    else
+        flush();
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+void report_table(const char *key, const char *title, const struct report_column *columns, size_t n)
+{
+    report.columns = columns;
+    report.n_columns = n;
+    report.n_rows = 0;
+    report.headed = false;
+    if (report.json) {
+        json_open(key, '[');
+        return;
+    }
+    flush();
+    put_format("%s%s\n", report.started ? "\n" : "", title);
+    report.started = true;
+}
+
+static void json_number(const char *key, double value)
+{
+    if (value >= 0 && value < 0x1p53 && (double)(uint64_t)value == value)
+        json_count(key, (uint64_t)value);
+    else
+        json_real(key, value);
+}
+
+/* Prints the rows collected, each column as wide as its widest cell. */
+static void flush_rows(void)
+{
+    char cell[64];
+    size_t width[REPORT_COLUMNS];
+    for (size_t j = 0; j < report.n_columns; j++) {
+        width[j] = strlen(report.columns[j].label);
+        for (size_t i = 0; i < report.n_rows; i++) {
+            real_text(cell, sizeof cell, report.rows[i][j]);
+            width[j] = strlen(cell) > width[j] ? strlen(cell) : width[j];
+        }
+    }
+    for (size_t j = 0; !report.headed && j < report.n_columns; j++)
+        put_format("  %*s", (int)width[j], report.columns[j].label);
+    put_text(report.headed ? "" : "\n");
+    report.headed = true;
+    for (size_t i = 0; i < report.n_rows; i++) {
+        for (size_t j = 0; j < report.n_columns; j++) {
+            real_text(cell, sizeof cell, report.rows[i][j]);
+            put_format("  %*s", (int)width[j], cell);
+        }
+        put_text("\n");
+    }
+    report.n_rows = 0;
+}
+
+void report_row(const double *values)
+{
+    if (report.json) {
+        json_open(NULL, '{');
+        for (size_t j = 0; j < report.n_columns; j++)
+            json_number(report.columns[j].key, values[j]);
+        json_close('}');
+        return;
+    }
+    if (report.n_rows == ROWS)
+        flush_rows();
+    memcpy(report.rows[report.n_rows++], values, report.n_columns * sizeof *values);
+}
+
+void report_table_end(void)
+{
+    if (report.json)
+        json_close(']');
+    else
+        flush_rows();
+}

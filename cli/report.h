@@ -1,0 +1,34 @@
+/*
+ * A report, once for people and once for programs: every value has a key for JSON and a label for
+ * the aligned text. Groups become objects, tables become arrays of objects.
+ */
+#ifndef TAMIS_REPORT_H
+#define TAMIS_REPORT_H
+
+#include "cli.h"
+
+void report_open(bool json);
+void report_close(void);
+
+void report_text(const char *key, const char *label, const char *text);
+void report_count(const char *key, const char *label, uint64_t value);
+void report_real(const char *key, const char *label, double value);
+void report_rate(const char *key, const char *label, double value); /* text: six digits */
+void report_flag(const char *key, const char *label, bool value);
+void report_size(const char *key, const char *label, uint64_t bytes); /* text: 1.2 MiB too */
+
+/* What follows until report_group_end() belongs together under a title. */
+void report_group(const char *key, const char *title);
+void report_group_end(void);
+
+/* Rows of numbers, at most REPORT_COLUMNS wide. A whole number is shown as one. */
+#define REPORT_COLUMNS 10
+struct report_column {
+    const char *key, *label;
+};
+void report_table(const char *key, const char *title, const struct report_column *columns,
+                  size_t n);
+void report_row(const double *values);
+void report_table_end(void);
+
+#endif

@@ -1,0 +1,20 @@
+/* The bytes of standard input in pieces that end with a whole line, and the threads that work on
+   them. Used by keys.c alone. */
+#ifndef TAMIS_SLABS_H
+#define TAMIS_SLABS_H
+
+#include "keys.h"
+
+#define THREADS_MAX 256
+
+int slabs_run(struct keys *keys, const struct work *work);
+
+/* keys.c: cuts the next lines from [from, to), which ends with an end; where the next batch starts. */
+const char *batch_cut(struct batch *batch, const struct keys *keys, const char *from,
+                      const char *to);
+/* keys.c: finds the fields, hashes and asks. */
+void batch_ask(struct batch *batch, const struct keys *keys, const struct work *work);
+/* keys.c: counts the lines without the field; false if there may be none. */
+bool batch_judge(const struct batch *batch, struct keys *keys);
+
+#endif

@@ -1,0 +1,147 @@
+/* Files: the only place that knows POSIX, but for the pages of mem.c. */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "format.h"
+
+#define RANDOM_FROM \
+    ((size_t)64 << 20) /* a mapped file of this size is read where it is asked only */
+#define LINKS_MAX 40
+
+/* ---- errors and names ------------------------------------------------------------------------ */
+
+/* A reason has room for 200 letters: of a long path its end is shown. */
+static const char *shown(const char *path)
+{
+    size_t len = strlen(path);
+    return len > 110 ? path + len - 110 : path;
+}
+
+tamis_error file_fail(tamis_reason *reason, int error, const char *path, const char *doing)
+{
+    tamis_error e = error == ENOMEM ? TAMIS_ENOMEM : TAMIS_EIO;
+    char text[80];
+    const char *why = strerror_r(error, text, sizeof text) == 0 ? text : "unknown error";
+    fail(reason, e, "%s%s%s: %s", doing, *doing ? " " : "", shown(path), why);
+    if (reason)
+        reason->system_error = error;
+    return e;
+}
+
+/* Puts the path in front of what was found wrong in the file. */
+static tamis_error in_file(tamis_reason *reason, tamis_error e, const char *path)
+{
+    if (reason && e != TAMIS_OK) {
+        char text[sizeof reason->text];
+        memcpy(text, reason->text, sizeof text);
+        uint64_t offset = reason->offset;
+        fail_at(reason, e, offset, "%s: %s", shown(path), text);
+    }
+    return e;
+}
+
+bool file_resolve(char out[PATH_MAX], const char *path)
+{
+    size_t len = strlen(path);
+    if (len == 0 || len >= PATH_MAX) {
+        errno = len ? ENAMETOOLONG : ENOENT;
+        return false;
+    }
+    memcpy(out, path, len + 1);
+    for (int i = 0; i < LINKS_MAX; i++) {
+        char target[PATH_MAX];
+        ssize_t n = readlink(out, target, sizeof target - 1);
+        if (n < 0)
+            return errno == EINVAL || errno == ENOENT; /* no link, or nothing yet: the end */
+        target[n] = 0;
+        char *slash = strrchr(out, '/');
+        size_t folder = target[0] == '/' || !slash ? 0 : (size_t)(slash - out) + 1;
+        if (folder + (size_t)n >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        memcpy(out + folder, target, (size_t)n + 1);
+    }
+    errno = ELOOP;
+    return false;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static tamis_error map_fd(struct mapping *out, int fd, const char *path, tamis_reason *reason)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return file_fail(reason, errno, path, "");
+    if (S_ISDIR(st.st_mode))
+        return file_fail(reason, EISDIR, path, "");
+    if (!S_ISREG(st.st_mode))
+        return fail(reason, TAMIS_EIO, "%s: not a regular file", path);
+    if (st.st_size == 0)
+        return fail(reason, TAMIS_EFORMAT, "%s: the file is empty", path);
+    if ((uint64_t)st.st_size > SIZE_MAX / 2)
+        return fail(reason, TAMIS_ELIMIT, "%s: too large to map", path);
+    void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED)
+        return file_fail(reason, errno, path, "mapping");
+    *out = (struct mapping){data, (size_t)st.st_size};
+    return TAMIS_OK;
+}
+
+static tamis_error map_file(struct mapping *out, const char *path, tamis_reason *reason)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return file_fail(reason, errno, path, "");
+    tamis_error e = map_fd(out, fd, path, reason);
+    close(fd);
+    return e;
+}
+
+tamis_error tamis_filter_open(tamis_filter **out, const char *path,
+                              const tamis_open_options *options, tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = map_file(&mapping, path, reason);
+    if (e != TAMIS_OK)
+        return e;
+    e = filter_from_mapping(out, mapping, options, reason);
+    if (e != TAMIS_OK)
+        mapping_free(&mapping);
+    else if (mapping.len >= RANDOM_FROM)
+        madvise((void *)(uintptr_t)mapping.data, mapping.len, MADV_RANDOM);
+    return in_file(reason, e, path);
+}
+
+tamis_error tamis_filter_load(tamis_filter **out, const char *path,
+                              const tamis_open_options *options, tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = map_file(&mapping, path, reason);
+    if (e != TAMIS_OK)
+        return e;
+    madvise((void *)(uintptr_t)mapping.data, mapping.len, MADV_SEQUENTIAL);
+    e = tamis_filter_decode(out, mapping.data, mapping.len, options, reason);
+    mapping_free(&mapping);
+    return in_file(reason, e, path);
+}
+
+tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = map_file(&mapping, path, reason);
+    if (e != TAMIS_OK)
+        return e;
+    madvise((void *)(uintptr_t)mapping.data, mapping.len, MADV_SEQUENTIAL);
+    e = patch_is(mapping.data, mapping.len) ? patch_verify(mapping.data, mapping.len, reason)
+                                            : filter_verify(mapping.data, mapping.len, reason);
+    mapping_free(&mapping);
+    return in_file(reason, e, path);
+}

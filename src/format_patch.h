@@ -1,0 +1,35 @@
+/* What making and applying patches share; told in format_patch.c. */
+#ifndef TAMIS_FORMAT_PATCH_H
+#define TAMIS_FORMAT_PATCH_H
+
+#include "delta.h"
+#include "format.h"
+
+#define PATCH_FRONT 56
+#define PATCH_SUM   8
+#define PATCH_BITS  1u /* flag: bits only */
+
+struct patch_front {
+    uint32_t version, kind, flags, family;
+    uint8_t older[16], newer[16];
+};
+
+/* What adapts over the whole of a patch. */
+struct patch_models {
+    struct byte_models head, record;
+    struct model in_turn, kept;
+    struct number_models base, numbers;
+    struct vector_models vectors;
+};
+
+void patch_models_reset(struct patch_models *m);
+/* Reads and checks all but the coded stream. */
+tamis_error patch_open(struct patch_front *front, const uint8_t *data, size_t len,
+                       tamis_reason *reason);
+/* The body of a version with what follows from the rest left out. */
+tamis_error patch_body(const tamis_filter *f, bool bits_only, uint8_t **body, uint64_t *len);
+/* Record i - 1 of a body; zeros for i = 0. */
+const uint8_t *patch_record(const uint8_t *body, uint32_t i);
+uint32_t patch_family(const struct family *family);
+
+#endif

@@ -1,0 +1,581 @@
+/* See pending.h. */
+#include "pending.h"
+
+#include "kernel.h"
+
+/* ---- the table of pending removals ----------------------------------------------------------- */
+
+void removals_init(struct removals *r)
+{
+    *r = (struct removals){.width = 1, .first_free = NONE, .first_watch = NONE};
+}
+
+static size_t keys_room(const struct removals *r)
+{
+    return r->width > 1 ? (size_t)r->room * r->width : 0;
+}
+
+void removals_free(struct removals *r, const tamis_allocator *a)
+{
+    uint32_t width = r->width;
+    for (uint32_t i = 0; i < r->room; i++)
+        mem_free(a, r->entries[i].candidates, r->entries[i].room, sizeof(uint32_t));
+    mem_free(a, r->entries, r->room, sizeof *r->entries);
+    mem_free(a, r->keys, keys_room(r), sizeof *r->keys);
+    mem_free(a, r->queue, r->room, sizeof *r->queue);
+    mem_free(a, r->index, r->index_room, sizeof *r->index);
+    mem_free(a, r->watches, r->watches_room, sizeof *r->watches);
+    mem_free(a, r->heads, r->heads_room, sizeof *r->heads);
+    removals_init(r);
+    r->width = width;
+}
+
+static void watches_clear(struct removals *r)
+{
+    r->watches_used = 0;
+    r->first_watch = NONE;
+    for (uint32_t i = 0; i < r->heads_room; i++)
+        r->heads[i] = NONE;
+}
+
+void removals_clear(struct removals *r)
+{
+    r->first_free = NONE;
+    for (uint32_t i = r->room; i-- > 0;) {
+        r->entries[i].used = r->entries[i].queued = false;
+        r->entries[i].next_free = r->first_free;
+        r->first_free = i;
+    }
+    if (r->index)
+        memset(r->index, 0, r->index_room * sizeof *r->index);
+    r->used = r->queued = r->cancelled = 0;
+    atomic_store(&r->total, 0);
+    watches_clear(r);
+}
+
+size_t removals_bytes(const struct removals *r)
+{
+    size_t bytes = r->room * (sizeof *r->entries + sizeof *r->queue) +
+                   keys_room(r) * sizeof *r->keys + r->index_room * sizeof *r->index +
+                   r->watches_room * sizeof *r->watches + r->heads_room * sizeof *r->heads;
+    for (uint32_t i = 0; i < r->room; i++)
+        bytes += r->entries[i].room * sizeof(uint32_t);
+    return bytes;
+}
+
+const struct pending *removals_entry(const struct removals *r, uint32_t i)
+{
+    return r->entries[i].used ? &r->entries[i] : NULL;
+}
+
+const tamis_digest *removals_key(const struct removals *r, uint32_t i)
+{
+    return r->width > 1 ? r->keys + (size_t)i * r->width : &r->entries[i].digest;
+}
+
+/* One digest for the whole key. */
+static tamis_digest name_of(const struct removals *r, const tamis_digest *key)
+{
+    tamis_digest name = key[0];
+    for (uint32_t i = 1; i < r->width; i++) {
+        name.a = mul_fold(name.a ^ key[i].a, PROBE_STEP ^ key[i].b);
+        name.b = (name.b << 7 | name.b >> 57) + key[i].b;
+    }
+    return name;
+}
+
+static uint32_t index_home(const struct removals *r, tamis_digest d)
+{
+    return (uint32_t)(mul_fold(d.a ^ (d.b >> 7), PROBE_STEP) & (r->index_room - 1));
+}
+
+static bool same_digest(tamis_digest x, tamis_digest y)
+{
+    return x.a == y.a && x.b == y.b;
+}
+
+static bool same_key(const struct removals *r, uint32_t entry, const tamis_digest *key)
+{
+    const tamis_digest *mine = removals_key(r, entry);
+    for (uint32_t i = 0; i < r->width; i++)
+        if (!same_digest(mine[i], key[i]))
+            return false;
+    return true;
+}
+
+uint32_t pending_find(const struct removals *r, const tamis_digest *key)
+{
+    if (r->used == 0)
+        return NONE;
+    tamis_digest name = name_of(r, key);
+    for (uint32_t i = index_home(r, name); r->index[i]; i = (i + 1) & (r->index_room - 1)) {
+        uint32_t entry = r->index[i] - 1;
+        if (same_digest(r->entries[entry].digest, name) && same_key(r, entry, key))
+            return entry;
+    }
+    return NONE;
+}
+
+static void index_put(struct removals *r, uint32_t entry)
+{
+    uint32_t i = index_home(r, r->entries[entry].digest);
+    while (r->index[i])
+        i = (i + 1) & (r->index_room - 1);
+    r->index[i] = entry + 1;
+}
+
+static void index_take(struct removals *r, uint32_t entry)
+{
+    uint32_t mask = r->index_room - 1, hole = index_home(r, r->entries[entry].digest);
+    while (r->index[hole] != entry + 1)
+        hole = (hole + 1) & mask;
+    for (uint32_t i = (hole + 1) & mask; r->index[i]; i = (i + 1) & mask) {
+        uint32_t home = index_home(r, r->entries[r->index[i] - 1].digest);
+        if (((i - home) & mask) >= ((i - hole) & mask)) {
+            r->index[hole] = r->index[i];
+            hole = i;
+        }
+    }
+    r->index[hole] = 0;
+}
+
+/* Room for one more entry, with its key, its place in the index and in the queue. */
+static bool reserve_entry(struct removals *r, const tamis_allocator *a)
+{
+    if (r->first_free != NONE)
+        return true;
+    struct removals grown = *r;
+    uint32_t room = r->room ? 2 * r->room : 16;
+    grown.room = room, grown.index_room = 2 * room;
+    grown.entries = mem_new0(a, room, sizeof *grown.entries);
+    grown.keys = r->width > 1 ? mem_new(a, keys_room(&grown), sizeof *grown.keys) : NULL;
+    grown.queue = mem_new(a, room, sizeof *grown.queue);
+    grown.index = mem_new0(a, grown.index_room, sizeof *grown.index);
+    bool made = grown.entries && grown.queue && grown.index && (grown.keys || r->width == 1);
+    struct removals *old = made ? r : &grown; /* what goes */
+    if (made && r->room) {
+        memcpy(grown.entries, r->entries, r->room * sizeof *grown.entries);
+        memcpy(grown.queue, r->queue, r->queued * sizeof *grown.queue);
+        if (grown.keys)
+            memcpy(grown.keys, r->keys, keys_room(r) * sizeof *grown.keys);
+    }
+    mem_free(a, old->entries, old->room, sizeof *old->entries);
+    mem_free(a, old->keys, keys_room(old), sizeof *old->keys);
+    mem_free(a, old->queue, old->room, sizeof *old->queue);
+    mem_free(a, old->index, old->index_room, sizeof *old->index);
+    if (!made)
+        return false;
+    uint32_t before = r->room;
+    *r = grown;
+    for (uint32_t i = 0; i < before; i++)
+        if (r->entries[i].used)
+            index_put(r, i);
+    for (uint32_t i = room; i-- > before;) {
+        r->entries[i].next_free = r->first_free;
+        r->first_free = i;
+    }
+    return true;
+}
+
+/* ---- watches --------------------------------------------------------------------------------- */
+
+/* Chains by a hash of place, spot and position, 32 bits of it: a false alarm only costs a look. */
+static uint32_t watch_hash(uint32_t id, uint32_t spot, uint64_t position)
+{
+    uint64_t where = ((uint64_t)id + 1) * SPOTS_MAX + spot;
+    return (uint32_t)mul_fold(position + PROBE_STEP * where, BLOCK_MIX);
+}
+
+static uint32_t *watch_head(const struct removals *r, uint32_t hash)
+{
+    return &r->heads[hash & (r->heads_room - 1)];
+}
+
+static bool reserve_watches(struct removals *r, const tamis_allocator *a, size_t more)
+{
+    size_t need = (size_t)r->watches_used + more;
+    if (need <= r->watches_room)
+        return true;
+    size_t room = r->watches_room ? r->watches_room : 256;
+    while (room < need)
+        room *= 2;
+    if (room > NONE / 2)
+        return false;
+    struct removals old = *r;
+    struct watch *watches = mem_new(a, room, sizeof *watches);
+    uint32_t *heads = mem_new(a, room, sizeof *heads);
+    if (!watches || !heads) {
+        mem_free(a, watches, room, sizeof *watches);
+        mem_free(a, heads, room, sizeof *heads);
+        return false;
+    }
+    if (old.watches_room)
+        memcpy(watches, old.watches, old.watches_room * sizeof *watches);
+    for (size_t i = 0; i < room; i++)
+        heads[i] = NONE;
+    r->watches = watches, r->heads = heads;
+    r->watches_room = r->heads_room = (uint32_t)room;
+    for (uint32_t i = 0; i < old.heads_room; i++)
+        for (uint32_t at = old.heads[i], next; at != NONE; at = next) {
+            uint32_t *head = watch_head(r, watches[at].hash);
+            next = watches[at].next;
+            watches[at].next = *head;
+            *head = at;
+        }
+    mem_free(a, old.watches, old.watches_room, sizeof *watches);
+    mem_free(a, old.heads, old.heads_room, sizeof *heads);
+    return true;
+}
+
+static void watch_add(struct removals *r, uint32_t hash, uint32_t entry)
+{
+    uint32_t at = r->first_watch, *head = watch_head(r, hash);
+    if (at == NONE)
+        at = r->watches_used;
+    else
+        r->first_watch = r->watches[at].next;
+    r->watches_used++;
+    r->watches[at] = (struct watch){*head, entry, hash};
+    *head = at;
+}
+
+static void watch_remove(struct removals *r, uint32_t hash, uint32_t entry)
+{
+    for (uint32_t *link = watch_head(r, hash); *link != NONE; link = &r->watches[*link].next)
+        if (r->watches[*link].entry == entry && r->watches[*link].hash == hash) {
+            uint32_t at = *link;
+            *link = r->watches[at].next;
+            r->watches[at].next = r->first_watch;
+            r->first_watch = at;
+            r->watches_used--;
+            return;
+        }
+}
+
+static unsigned spot_probes(const struct spot *spot)
+{
+    return spot->vector ? spot->vector->bits.k : 1;
+}
+
+static void spot_positions(const struct spot *spot, uint64_t *positions)
+{
+    if (spot->vector)
+        vector_positions(spot->vector, spot->digest, positions);
+    else
+        positions[0] = spot->digest.a;
+}
+
+uint64_t spot_copies(const struct spot *spot)
+{
+    return spot->vector ? vector_copies(spot->vector, spot->digest)
+                        : table_get(spot->table, spot->digest.a);
+}
+
+/* Watches (or stops watching) every position of the entry in one place. */
+static void watch_place(const struct removing *w, uint32_t entry, uint32_t id, bool on)
+{
+    struct removals *r = w->removals;
+    struct spot spots[SPOTS_MAX];
+    uint64_t positions[K_MAX];
+    uint32_t n = w->places->spots(w->owner, id, removals_key(r, entry), spots);
+    for (uint32_t s = 0; s < n; s++) {
+        spot_positions(&spots[s], positions);
+        for (unsigned j = 0; j < spot_probes(&spots[s]); j++) {
+            uint32_t hash = watch_hash(id, s, positions[j]);
+            if (on)
+                watch_add(r, hash, entry);
+            else
+                watch_remove(r, hash, entry);
+        }
+    }
+}
+
+static void watch_entry(const struct removing *w, uint32_t entry, bool on)
+{
+    const struct pending *p = &w->removals->entries[entry];
+    for (uint32_t i = 0; i < p->n; i++)
+        watch_place(w, entry, p->candidates[i], on);
+}
+
+static void queue_entry(struct removals *r, uint32_t entry)
+{
+    struct pending *p = &r->entries[entry];
+    if (p->queued || !p->used)
+        return;
+    p->queued = true;
+    r->queue[r->queued++] = entry;
+}
+
+/* A candidate may be gone: it was dropped when the last copy left. */
+static size_t probes_of(const struct removing *w, uint32_t id, const tamis_digest *key)
+{
+    struct spot spots[SPOTS_MAX];
+    size_t probes = 0;
+    uint32_t n = w->places->spots(w->owner, id, key, spots);
+    for (uint32_t s = 0; s < n; s++)
+        probes += spot_probes(&spots[s]);
+    return probes;
+}
+
+static size_t watches_needed(const struct removing *w)
+{
+    const struct removals *r = w->removals;
+    size_t need = 0;
+    for (uint32_t i = 0; i < r->room; i++) {
+        const struct pending *p = removals_entry(r, i);
+        for (uint32_t j = 0; p && j < p->n; j++)
+            need += probes_of(w, p->candidates[j], removals_key(r, i));
+    }
+    return need;
+}
+
+static void watch_all(const struct removing *w)
+{
+    struct removals *r = w->removals;
+    watches_clear(r);
+    for (uint32_t i = 0; i < r->room; i++)
+        if (r->entries[i].used)
+            watch_entry(w, i, true);
+}
+
+/* ---- settling -------------------------------------------------------------------------------- */
+
+static uint64_t copies_in(const struct removing *w, uint32_t id, const tamis_digest *key)
+{
+    struct spot spots[SPOTS_MAX];
+    uint32_t n = w->places->spots(w->owner, id, key, spots);
+    uint64_t copies = n ? UINT64_MAX : 0;
+    for (uint32_t s = 0; s < n && copies; s++)
+        copies = min_u64(copies, spot_copies(&spots[s]));
+    return copies;
+}
+
+void pending_erase(const struct removing *w, uint32_t id, const tamis_digest *key, uint64_t copies)
+{
+    struct removals *r = w->removals;
+    w->places->erase(w->owner, id, key, copies);
+    if (r->used == 0)
+        return;
+    struct spot spots[SPOTS_MAX];
+    uint64_t positions[K_MAX];
+    uint32_t n = w->places->spots(w->owner, id, key, spots);
+    for (uint32_t s = 0; s < n; s++) {
+        spot_positions(&spots[s], positions);
+        for (unsigned j = 0; j < spot_probes(&spots[s]); j++) {
+            uint32_t hash = watch_hash(id, s, positions[j]);
+            for (uint32_t at = *watch_head(r, hash); at != NONE; at = r->watches[at].next)
+                if (r->watches[at].hash == hash)
+                    queue_entry(r, r->watches[at].entry);
+        }
+    }
+}
+
+/* Out of the table; its watches are off. */
+static void forget(struct removals *r, uint32_t entry)
+{
+    struct pending *p = &r->entries[entry];
+    uint64_t copies = atomic_load(&p->copies);
+    if (copies == 0)
+        r->cancelled--;
+    atomic_store(&r->total, atomic_load(&r->total) - copies);
+    index_take(r, entry);
+    p->used = false;
+    p->next_free = r->first_free;
+    r->first_free = entry;
+    r->used--;
+}
+
+/* Drops the candidates that lost a bit of the key. Returns what the counters allow in the rest. */
+static uint64_t refresh(const struct removing *w, uint32_t entry)
+{
+    struct pending *p = &w->removals->entries[entry];
+    uint64_t allowed = 0;
+    for (uint32_t i = 0; i < p->n;) {
+        uint64_t copies = copies_in(w, p->candidates[i], removals_key(w->removals, entry));
+        if (copies == 0) {
+            watch_place(w, entry, p->candidates[i], false);
+            p->candidates[i] = p->candidates[--p->n];
+            continue;
+        }
+        allowed += copies;
+        i++;
+    }
+    return allowed;
+}
+
+static void settle_entry(const struct removing *w, uint32_t entry)
+{
+    struct pending *p = &w->removals->entries[entry];
+    uint64_t copies = atomic_load(&p->copies), allowed = refresh(w, entry);
+    if (p->n > 1 && copies < allowed)
+        return;
+    watch_entry(w, entry, false);
+    forget(w->removals, entry); /* key and candidates stay until the entry is used again */
+    const tamis_digest *key = removals_key(w->removals, entry);
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint64_t here = copies_in(w, p->candidates[i], key);
+        if (here)
+            pending_erase(w, p->candidates[i], key, min_u64(here, copies));
+    }
+}
+
+void pending_settle(const struct removing *w)
+{
+    struct removals *r = w->removals;
+    while (r->queued) {
+        uint32_t entry = r->queue[--r->queued];
+        r->entries[entry].queued = false;
+        if (r->entries[entry].used)
+            settle_entry(w, entry);
+    }
+}
+
+void pending_purge(const struct removing *w)
+{
+    struct removals *r = w->removals;
+    for (uint32_t i = 0; i < r->room && r->cancelled; i++)
+        if (r->entries[i].used && atomic_load(&r->entries[i].copies) == 0) {
+            watch_entry(w, i, false);
+            forget(r, i);
+        }
+}
+
+void pending_rename(const struct removing *w, uint32_t from, uint32_t to)
+{
+    struct removals *r = w->removals;
+    for (uint32_t i = 0; i < r->room; i++) {
+        struct pending *p = &r->entries[i];
+        for (uint32_t j = 0; p->used && j < p->n; j++) {
+            if (p->candidates[j] != from)
+                continue;
+            p->candidates[j] = to;
+            for (uint32_t other = 0; other < p->n; other++)
+                if (other != j && p->candidates[other] == to) {
+                    p->candidates[j] = p->candidates[--p->n];
+                    break;
+                }
+            queue_entry(r, i);
+            break;
+        }
+    }
+    if (r->used)
+        watch_all(w);
+}
+
+/* ---- remembering ----------------------------------------------------------------------------- */
+
+bool pending_cancel(struct removals *r, const tamis_digest *key)
+{
+    if (LIKELY(atomic_load_explicit(&r->total, memory_order_relaxed) == 0))
+        return false;
+    uint32_t entry = pending_find(r, key);
+    struct pending *p = entry != NONE ? &r->entries[entry] : NULL;
+    uint64_t copies = p ? atomic_load(&p->copies) : 0;
+    if (copies == 0)
+        return false;
+    atomic_store(&p->copies, copies - 1);
+    r->cancelled += copies == 1;
+    atomic_store(&r->total, atomic_load(&r->total) - 1);
+    return true;
+}
+
+/* Makes room for an entry with these candidates; after it nothing can fail. */
+static tamis_error reserve(const struct removing *w, uint32_t n, size_t probes)
+{
+    struct removals *r = w->removals;
+    const tamis_allocator *a = w->allocator;
+    if (!reserve_entry(r, a))
+        return TAMIS_ENOMEM;
+    struct pending *p = &r->entries[r->first_free];
+    if (p->room < n) {
+        uint32_t *candidates = mem_new(a, n, sizeof *candidates);
+        if (!candidates)
+            return TAMIS_ENOMEM;
+        mem_free(a, p->candidates, p->room, sizeof *candidates);
+        p->candidates = candidates;
+        p->room = n;
+    }
+    return reserve_watches(r, a, probes) ? TAMIS_OK : TAMIS_ENOMEM;
+}
+
+tamis_error pending_remember(const struct removing *w, const tamis_digest *key, uint64_t copies,
+                             const uint32_t *candidates, uint32_t n, bool hides)
+{
+    struct removals *r = w->removals;
+    uint32_t entry = pending_find(r, key);
+    if (entry != NONE) {
+        struct pending *p = &r->entries[entry];
+        r->cancelled -= atomic_load(&p->copies) == 0;
+        atomic_store(&p->copies, atomic_load(&p->copies) + copies);
+        p->hides &= hides;
+        atomic_store(&r->total, atomic_load(&r->total) + copies);
+        return TAMIS_OK;
+    }
+    size_t probes = 0;
+    for (uint32_t i = 0; i < n; i++)
+        probes += probes_of(w, candidates[i], key);
+    tamis_error e = reserve(w, n, probes);
+    if (e != TAMIS_OK)
+        return e;
+    entry = r->first_free;
+    struct pending *p = &r->entries[entry];
+    r->first_free = p->next_free;
+    p->digest = name_of(r, key);
+    if (r->width > 1)
+        memcpy(r->keys + (size_t)entry * r->width, key, r->width * sizeof *key);
+    atomic_store(&p->copies, copies);
+    p->n = n;
+    memcpy(p->candidates, candidates, n * sizeof *candidates);
+    p->used = true;
+    p->hides = hides;
+    p->queued = false;
+    r->used++;
+    index_put(r, entry);
+    atomic_store(&r->total, atomic_load(&r->total) + copies);
+    watch_entry(w, entry, true);
+    return TAMIS_OK;
+}
+
+bool pending_again(const struct removing *w, uint32_t entry)
+{
+    struct removals *r = w->removals;
+    struct pending *p = &r->entries[entry];
+    uint64_t copies = atomic_load(&p->copies);
+    if (p->hides || copies + 1 > refresh(w, entry))
+        return false;
+    atomic_store(&p->copies, copies + 1);
+    atomic_store(&r->total, atomic_load(&r->total) + 1);
+    queue_entry(r, entry);
+    return true;
+}
+
+tamis_error pending_rebuild(const struct removing *w)
+{
+    struct removals *r = w->removals;
+    if (r->used == 0)
+        return TAMIS_OK;
+    watches_clear(r);
+    if (!reserve_watches(r, w->allocator, watches_needed(w)))
+        return TAMIS_ENOMEM;
+    watch_all(w);
+    for (uint32_t i = 0; i < r->room; i++)
+        queue_entry(r, i);
+    pending_settle(w);
+    return TAMIS_OK;
+}
+
+/* ---- comparison ------------------------------------------------------------------------------ */
+
+bool pending_equal(const struct removals *x, const struct removals *y)
+{
+    if (x->width != y->width || atomic_load(&x->total) != atomic_load(&y->total))
+        return false;
+    for (uint32_t i = 0; i < x->room; i++) {
+        const struct pending *p = removals_entry(x, i);
+        uint64_t copies = p ? atomic_load(&p->copies) : 0;
+        uint32_t other = copies ? pending_find(y, removals_key(x, i)) : NONE;
+        if (copies && (other == NONE || atomic_load(&y->entries[other].copies) != copies))
+            return false;
+    }
+    return true;
+}

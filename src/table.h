@@ -1,0 +1,51 @@
+/*
+ * A multiset of 64-bit values: each with the number of its copies, in open addressing. Verifiers that
+ * must not err keep their values here (PBF-HT); two records may share a value, so it is counted.
+ *
+ * Readers may ask beside one writer that adds: a slot gets its value before its count, and a larger
+ * table takes the place of the old one, which stays until table_reclaim.
+ */
+#ifndef TAMIS_TABLE_H
+#define TAMIS_TABLE_H
+
+#include <stdatomic.h>
+
+#include "base.h"
+#include "mem.h"
+
+struct table_slot {
+    _Atomic uint64_t value;
+    _Atomic uint64_t count; /* 0: free */
+};
+
+struct table_slots {
+    struct table_slots *retired;
+    struct block memory;
+    size_t room; /* a power of two */
+    struct table_slot *slot;
+};
+
+struct table {
+    struct table_slots *_Atomic slots; /* NULL before the first value */
+    size_t used;                       /* distinct values */
+};
+
+void table_free(struct table *table, const tamis_allocator *a);
+void table_clear(struct table *table);
+/* Frees what readers may have held; the caller knows that none is inside. */
+void table_reclaim(struct table *table, const tamis_allocator *a);
+/* Room for so many values more, so that as many table_add cannot fail. */
+bool table_reserve(struct table *table, const tamis_allocator *a, size_t more);
+uint64_t table_get(const struct table *table, uint64_t value);
+void table_prefetch(const struct table *table, uint64_t value);
+/* Returns the copies before. */
+uint64_t table_add(struct table *table, uint64_t value, uint64_t copies);
+/* Returns the copies left; never below 0. Needs the table to itself. */
+uint64_t table_sub(struct table *table, uint64_t value, uint64_t copies);
+
+/* to += from; false without memory, and nothing changed. */
+bool table_unite(struct table *to, const struct table *from, const tamis_allocator *a);
+bool table_equal(const struct table *x, const struct table *y);
+size_t table_bytes(const struct table *table);
+
+#endif

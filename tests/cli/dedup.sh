@@ -1,0 +1,52 @@
+#!/bin/bash
+# tamis dedup: new lines once, in order, in memory and with a file.
+. "$(dirname "$0")/common.sh"
+
+report='tamis dedup: 5 lines, 3 new: expected to be lost: 0'
+is memory 0 $'b\na\nc' "$report" 'printf "b\na\nb\nc\na\n" | tamis dedup'
+is no-final-newline 0 $'b\na' "*" 'printf "b\na\nb" | tamis dedup'
+is empty 0 "" "tamis dedup: 0 lines, 0 new: expected to be lost: 0" 'tamis dedup </dev/null'
+is field 0 $'1,x\n3,y' "*" 'printf "1,x\n2,x\n3,y\n" | tamis dedup --field 2 --delimiter ,'
+is field-missing-passes 0 $'1,x\nz\nz' "*" 'printf "1,x\nz\n2,x\nz\n" | tamis dedup --field 2 --delimiter ,'
+is nul 0 $'a\nb' "*" 'printf "a\0b\0a\0" | tamis dedup -0 | tr "\0" "\n"'
+json json 'printf "a\nb\na\n" | tamis dedup --json 2>&1 >/dev/null' \
+    'd["lines"] == 3 and d["new"] == 2 and d["expected_lost"] < 1e-9'
+
+# Against awk, by file and by pipe, with and without threads. The numbers pass through more than one
+# level of the sieve.
+awk 'BEGIN { srand(1); for (i = 0; i < 1500000; i++) print int(rand() * 900000) }' >lines
+awk '!seen[$0]++' lines >want
+is from-a-file 0 "" "*" 'tamis dedup <lines | cmp - want'
+is from-a-pipe 0 "" "*" 'cat lines | tamis dedup | cmp - want'
+is with-threads 0 "" "*" 'tamis dedup -j 3 <lines | cmp - want'
+is with-capacity 0 "" "*" 'tamis dedup --capacity 100k <lines | cmp - want'
+is at-a-lower-rate 0 "" "*" 'tamis dedup --fpp 1e-12 <lines | cmp - want'
+is as-a-filter 0 "" "*" 'tamis dedup --layout blocked <lines | cmp - want'
+is repeats-never-pass 0 "" "*" 'tamis dedup --fpp 0.1 <lines | sort | uniq -d'
+holds rate-is-kept 'lost=$(($(wc -l <want) - $(tamis dedup --fpp 0.01 2>report <lines | wc -l)))
+    [ $lost -gt 0 ] && [ $lost -lt 9000 ]'
+holds loss-is-as-expected 'said=$(sed "s/.*lost: //" report)
+    awk -v lost=$lost -v said=$said "BEGIN { exit !(lost < said + 6 * sqrt(said) && lost > said - 6 * sqrt(said)) }"'
+
+# With a file.
+is file-made 0 $'a\nb' "*" 'printf "a\nb\na\n" | tamis dedup seen.tamis'
+is file-remembers 0 c "*" 'printf "a\nb\nc\n" | tamis dedup seen.tamis'
+json file-is-a-filter 'tamis info seen.tamis --json' 'd["items"] == 3 and d["fpp"] == 1e-9'
+is file-keyed 0 $'a\nb\nc' "" 'tamis check seen.tamis a b c d'
+cp seen.tamis before
+trouble file-keeps-its-shape 'the file exists: seen.tamis: options for a new filter do not apply to it$' \
+    'echo x | tamis dedup seen.tamis --fpp 0.1'
+is lost-output-is-not-seen 2 "" "tamis dedup: No space left on device: standard output: results are missing; make room and run again" \
+    'seq 10 | tamis dedup seen.tamis >/dev/full'
+holds file-unchanged-then 'cmp seen.tamis before'
+is file-with-options 0 "" "*" 'tamis dedup other.tamis --fpp 1e-6 --capacity 2M <lines | cmp - want'
+
+# A window forgets.
+is window 0 $'a\nb\na' "*" \
+    '(echo a; echo b; echo a; sleep 1.5; echo a) | tamis dedup --growth window:1s'
+trouble full 'the filter is full: f.tamis: nothing was saved; ' \
+    'seq 1000 | tamis dedup f.tamis --growth fixed --capacity 10 >/dev/null'
+holds full-makes-nothing '[ ! -e f.tamis ]'
+trouble two-files 'too many files: tamis dedup \[FILE\]: ' 'tamis dedup a b'
+trouble bad-file '.*no tamis structure.*: lines: ' 'echo x | tamis dedup lines'
+finish

@@ -1,0 +1,37 @@
+#!/bin/bash
+# The bar: on a terminal and for long work only, on standard error only.
+. "$(dirname "$0")/common.sh"
+
+tamis create a.tamis
+slow() { for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.25; done; }
+is none-in-a-pipe 0 "" "" 'slow | tamis add a.tamis'
+
+# terminal COMMAND: runs it with standard error on a terminal, prints what appears there.
+cat >terminal.py <<'END'
+import os, pty, subprocess, sys
+parent, child = pty.openpty()
+run = subprocess.Popen(["bash", "-c", sys.argv[1]], stderr=child, stdout=open("shown.out", "wb"))
+os.close(child)
+seen = b""
+while True:
+    try:
+        piece = os.read(parent, 4096)
+    except OSError:
+        break
+    if not piece:
+        break
+    seen += piece
+run.wait()
+sys.stdout.buffer.write(seen)
+END
+terminal() { /usr/bin/python3 terminal.py "$1"; }
+export -f slow
+terminal 'slow | tamis add a.tamis' >shown
+holds shown-on-a-terminal 'grep -qE "[0-9]+ B  .*B/s" shown'
+holds taken-off-at-the-end '[ "$(tail -c 4 shown | od -An -c | tr -d " \n")" = "\\r033[K" ]'
+terminal 'seq 1000 | tamis add a.tamis' >shown
+holds not-for-short-work '[ ! -s shown ]'
+seq 8 >eight
+terminal 'slow | tamis check a.tamis' >shown
+holds results-are-clean 'cmp shown.out eight'
+finish

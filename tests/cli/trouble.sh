@@ -1,0 +1,83 @@
+#!/bin/bash
+# Files that cannot be: each one clear line, status 2, nothing changed.
+. "$(dirname "$0")/common.sh"
+
+tamis create a.tamis --fpp 1e-6
+tamis add a.tamis x
+cp a.tamis before
+mkdir folder
+
+for verb in add remove check info verify fold clear; do
+    trouble "$verb-missing" 'No such file or directory: nosuch.tamis: ' "tamis $verb nosuch.tamis </dev/null"
+    trouble "$verb-folder" 'Is a directory: folder: give the name of a file$' "tamis $verb folder </dev/null"
+    echo "hello, I am no filter, and longer than any header would need to be" >text
+    trouble "$verb-text" '.*no tamis structure.*: text: ' "tamis $verb text </dev/null"
+    : >empty
+    trouble "$verb-empty" '.*: empty' "tamis $verb empty </dev/null"
+done
+trouble create-in-missing-folder 'No such file or directory: no/a.tamis: check the name of its folder$' \
+    'tamis create no/a.tamis'
+trouble create-over-folder 'the file exists: folder: ' 'tamis create folder'
+trouble create-over-folder-by-force 'Is a directory: folder: ' 'tamis create -f folder'
+trouble a-file-for-a-folder 'Not a directory: text/a.tamis: ' 'tamis create text/a.tamis'
+trouble long-name 'File name too long: ' "tamis create $(printf '%0300d' 0)"
+trouble check-a-patch '.*: patch' 'cp a.tamis b.tamis; tamis add b.tamis y; tamis diff a.tamis b.tamis >patch; tamis check patch x'
+holds folder-left-alone '[ -d folder ] && [ -z "$(ls -A folder)" ]'
+
+# A newer format: the version stands after the magic, and the header is under a checksum, so any
+# change is noticed; that it is named as a version is what docs/format.md says of the field.
+/usr/bin/python3 - <<'END'
+data = bytearray(open("a.tamis", "rb").read())
+version = data[8:12]
+for i in range(4, 16):
+    if data[i] == 1 and bytes(data[i + 1:i + 4]) == b"\0\0\0":
+        data[i] = 99
+        break
+open("future.tamis", "wb").write(data)
+END
+trouble future-version '.*newer version of tamis.*: future.tamis.*: get a newer tamis$' 'tamis check future.tamis x'
+trouble verify-future-version '.*: future.tamis.*: get a newer tamis$' 'tamis verify future.tamis'
+
+# A folder where nothing may be written, as a user that may not write everywhere.
+as_user() { if [ "$(id -u)" = 0 ]; then setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; else "$@"; fi; }
+if as_user "$(command -v tamis)" version >/dev/null 2>&1; then
+    mkdir closed
+    cp a.tamis closed/
+    chmod 755 . closed 2>/dev/null
+    chmod 644 closed/a.tamis
+    [ "$(id -u)" = 0 ] || chmod 555 closed
+    trouble read-only-add 'Permission denied: closed/a.tamis: check the permissions' \
+        'as_user tamis add closed/a.tamis y'
+    trouble read-only-create 'Permission denied: closed/b.tamis: check the permissions' \
+        'as_user tamis create closed/b.tamis'
+    trouble read-only-clear 'Permission denied: closed/a.tamis: ' 'as_user tamis clear closed/a.tamis'
+    is read-only-check 0 x "" 'as_user tamis check closed/a.tamis x'
+    holds read-only-unchanged 'cmp closed/a.tamis before && [ "$(ls -A closed)" = a.tamis ]'
+    chmod 000 closed/a.tamis
+    trouble unreadable 'Permission denied: closed/a.tamis: ' 'as_user tamis check closed/a.tamis x'
+    chmod 755 closed
+else
+    echo "skip read-only folder: no other user may run the program"
+fi
+
+# A full disk.
+mkdir small
+if mount -t tmpfs -o size=64k tmpfs small 2>/dev/null; then
+    tamis create small/a.tamis
+    tamis add small/a.tamis x
+    cp small/a.tamis before-small
+    trouble full-disk-create 'No space left on device: small/b.tamis: make room' \
+        'tamis create small/b.tamis --growth fixed --capacity 1M'
+    trouble full-disk-add 'No space left on device: small/a.tamis: make room and run again; nothing was changed$' \
+        'seq 300000 | tamis add small/a.tamis'
+    trouble full-disk-merge 'No space left on device: small/b.tamis: ' \
+        'tamis create big.tamis --like small/a.tamis; seq 300000 | tamis add big.tamis;
+         tamis merge -o small/b.tamis small/a.tamis big.tamis'
+    holds full-disk-unchanged 'cmp small/a.tamis before-small && [ "$(ls -A small)" = a.tamis ]'
+    is full-disk-still-answers 0 x "" 'tamis check small/a.tamis x'
+    umount small
+else
+    echo "skip full disk: mounting is not allowed here"
+fi
+holds nothing-changed 'cmp a.tamis before'
+finish

@@ -1,0 +1,64 @@
+#!/bin/bash
+# Several processes and one file: no key is lost, the second waits or says so, a killed one harms
+# nothing.
+. "$(dirname "$0")/common.sh"
+
+tamis create a.tamis
+for i in 1 2 3 4 5 6; do
+    seq -f "$i-%.0f" 3000 | tamis add a.tamis &
+done
+wait
+lost=0
+for i in 1 2 3 4 5 6; do
+    [ "$(seq -f "$i-%.0f" 3000 | tamis check -c a.tamis)" = 3000 ] || lost=1
+done
+holds six-writers-lose-nothing "[ $lost = 0 ]"
+holds no-lock-is-left '[ ! -e a.tamis.lock ]'
+
+# One that holds the lock: its input does not end.
+mkfifo pipe
+tamis add a.tamis <pipe &
+writer=$!
+exec 3>pipe
+echo slow >&3
+for _ in $(seq 100); do
+    [ -e a.tamis.lock ] && break
+    sleep 0.05
+done
+trouble no-wait-says-who "process $writer is writing to a.tamis: wait for it, or try again later\$" \
+    'tamis add --no-wait a.tamis x'
+trouble no-wait-merge 'process [0-9]+ is writing to a.tamis: ' 'tamis merge --no-wait -o a.tamis a.tamis a.tamis'
+is readers-do-not-wait 0 1-1 "" 'tamis check a.tamis 1-1'
+tamis add a.tamis patient &
+second=$!
+exec 3>&-
+wait $writer
+wait $second
+is the-second-waited 0 $'slow\npatient' "" 'tamis check a.tamis slow patient'
+
+# Killed at any moment, the file is whole and has every key of the runs that ended well.
+runs=15
+[ -n "${TAMIS_LONG:-}" ] && runs=200
+tamis create k.tamis --deletable
+good=0
+for i in $(seq $runs); do
+    before=$(md5sum <k.tamis)
+    seq -f "$i-%.0f" 20000 | tamis add k.tamis &
+    writer=$!
+    sleep 0.0$((RANDOM % 8))$((RANDOM % 10))
+    kill -9 $writer 2>/dev/null
+    if wait $writer 2>/dev/null; then
+        done_runs="${done_runs:-} $i"
+    elif [ "$(md5sum <k.tamis)" != "$before" ]; then # renamed, then killed: all of it is there
+        done_runs="${done_runs:-} $i"
+    fi
+    tamis verify k.tamis >/dev/null 2>.err && good=$((good + 1))
+done
+holds killed-leaves-it-whole "[ $good = $runs ]"
+missing=0
+for i in ${done_runs:-}; do
+    [ "$(seq -f "$i-%.0f" 20000 | tamis check -c k.tamis)" = 20000 ] || missing=$((missing + 1))
+done
+holds killed-loses-no-saved-key "[ $missing = 0 ]"
+is lock-of-the-dead-is-taken-over 0 "" "" 'tamis add --no-wait k.tamis x'
+finish

@@ -1,0 +1,585 @@
+/* Bytes: every state that can be reached is kept by save and load, and whatever is not such a state,
+ * or is damaged, is refused with a place and a reason.
+ */
+#include "harness.h"
+#include "histories.h"
+
+#include "bytes.h"
+#include "fault.h"
+#include "filter.h"
+#include "format.h"
+
+static tamis_open_options opening(struct history *h)
+{
+    return (tamis_open_options){.key = h->key, .clock = history_clock, .clock_context = h};
+}
+
+static tamis_filter *decoded(const struct bytes *bytes, struct history *h)
+{
+    tamis_open_options o = opening(h);
+    tamis_reason reason = {0};
+    tamis_filter *f = NULL;
+    tamis_error e = tamis_filter_decode(&f, bytes->data, bytes->len, &o, &reason);
+    CHECK_MSG(e == TAMIS_OK, "%s: %s at %" PRIu64, tamis_error_name(e), reason.text, reason.offset);
+    return f;
+}
+
+static void check_infos(const tamis_filter *x, const tamis_filter *y)
+{
+    tamis_info a, b;
+    tamis_filter_info(x, &a);
+    tamis_filter_info(y, &b);
+    CHECK(a.growth == b.growth && a.layout == b.layout && a.hash == b.hash);
+    CHECK(a.deletable == b.deletable && a.unique == b.unique && a.has_key == b.has_key);
+    CHECK(a.items == b.items && a.capacity == b.capacity && a.bits == b.bits);
+    CHECK(a.vectors == b.vectors && a.hashes == b.hashes && a.pending == b.pending);
+    CHECK_MSG(a.fpp == b.fpp && a.distinct == b.distinct && a.fill == b.fill, "%g %g, %g %g, %g %g",
+              a.fpp, b.fpp, a.distinct, b.distinct, a.fill, b.fill);
+    double off = a.fpp_now - b.fpp_now; /* a matrix of another width adds up in another order */
+    CHECK_MSG(off * off <= 1e-18, "%.17g %.17g", a.fpp_now, b.fpp_now);
+}
+
+/* ---- identity -------------------------------------------------------------------------------- */
+
+/* Bytes of the original, of what was loaded from them, and of a clone are the same. */
+static void check_identity(struct history *h, const tamis_filter *f)
+{
+    struct bytes bytes = bytes_of(f, 0);
+    if (!CHECK(bytes.len > 0))
+        return;
+    CHECK(bytes.len == tamis_filter_encoded_size(f, 0));
+    tamis_filter *loaded = decoded(&bytes, h), *clone;
+    if (CHECK(loaded != NULL)) {
+        struct bytes again = bytes_of(loaded, 0);
+        CHECK(bytes_equal(&bytes, &again));
+        CHECK(tamis_filter_equal(f, loaded));
+        CHECK(history_compare(f, loaded) == 0);
+        check_infos(f, loaded);
+        bytes_free(&again);
+    }
+    if (CHECK(tamis_filter_clone(&clone, f) == TAMIS_OK)) {
+        struct bytes again = bytes_of(clone, 0);
+        CHECK(bytes_equal(&bytes, &again));
+        bytes_free(&again);
+        tamis_filter_free(clone);
+    }
+    tamis_filter_free(loaded);
+    bytes_free(&bytes);
+}
+
+TEST(every_state_is_kept)
+{
+    uint64_t seed = harness_seed();
+    for (unsigned round = 0; round < (harness_long() ? 200u : 12u); round++)
+        for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+            struct history h;
+            tamis_filter *f = history_new(&h, kind, seed + round);
+            if (!CHECK(f != NULL))
+                continue;
+            for (unsigned part = 0; part < 4; part++) {
+                unsigned long before = atomic_load(&harness.failed_checks);
+                check_identity(&h, f);
+                CHECK(history_denied(&h, f) == 0);
+                if (atomic_load(&harness.failed_checks) != before) {
+                    printf("%s, round %u, part %u\n", history_kind(kind), round, part);
+                    break;
+                }
+                history_steps(&h, f, 12);
+            }
+            tamis_filter_free(f);
+        }
+}
+
+/* What was loaded goes on as if nothing had happened. */
+TEST(life_goes_on_after_loading)
+{
+    uint64_t seed = harness_seed() + 1000;
+    for (unsigned round = 0; round < (harness_long() ? 100u : 8u); round++)
+        for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+            struct history h, other;
+            tamis_filter *f = history_new(&h, kind, seed + round);
+            history_steps(&h, f, 30);
+            struct bytes bytes = bytes_of(f, 0);
+            history_copy(&other, &h);
+            tamis_filter *loaded = decoded(&bytes, &other);
+            bytes_free(&bytes);
+            if (!CHECK(loaded != NULL))
+                continue;
+            history_steps(&h, f, 15);
+            history_steps(&other, loaded, 15);
+            CHECK(memcmp(h.copies, other.copies, sizeof h.copies) == 0);
+            CHECK_MSG(history_compare(f, loaded) == 0, "%s, round %u", history_kind(kind), round);
+            CHECK(history_denied(&other, loaded) == 0);
+            struct bytes x = bytes_of(f, 0), y = bytes_of(loaded, 0);
+            CHECK_MSG(bytes_equal(&x, &y), "%s, round %u", history_kind(kind), round);
+            bytes_free(&x);
+            bytes_free(&y);
+            tamis_filter_free(f);
+            tamis_filter_free(loaded);
+        }
+}
+
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+TEST(without_the_key_it_must_be_given)
+{
+    uint64_t seed = harness_seed() + 5;
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        tamis_filter *f = history_new(&h, kind, seed), *loaded = NULL;
+        history_steps(&h, f, 20);
+        struct bytes bytes = bytes_of(f, TAMIS_SAVE_NO_KEY);
+        tamis_open_options o = opening(&h);
+        uint8_t wrong[TAMIS_KEY_LEN] = {1}, got[TAMIS_KEY_LEN];
+        tamis_reason reason = {0};
+        for (size_t i = 0; i + TAMIS_KEY_LEN <= bytes.len; i++)
+            if (memcmp(bytes.data + i, h.key, TAMIS_KEY_LEN) == 0)
+                CHECK_MSG(false, "the key is in the bytes, at %zu", i);
+        CHECK(tamis_filter_decode(&loaded, bytes.data, bytes.len, NULL, &reason) == TAMIS_EKEY);
+        CHECK(strstr(reason.text, "without its family key") != NULL);
+        o.key = wrong;
+        CHECK(tamis_filter_decode(&loaded, bytes.data, bytes.len, &o, &reason) == TAMIS_EKEY);
+        CHECK(strstr(reason.text, "not the one") != NULL);
+        o.key = h.key;
+        if (CHECK(tamis_filter_decode(&loaded, bytes.data, bytes.len, &o, NULL) == TAMIS_OK)) {
+            struct bytes again = bytes_of(loaded, 0); /* and stays without */
+            CHECK(bytes_equal(&bytes, &again));
+            CHECK(history_compare(f, loaded) == 0);
+            CHECK(tamis_filter_same_family(f, loaded));
+            CHECK(tamis_filter_key(f, got) && !tamis_filter_key(loaded, got));
+            bytes_free(&again);
+        }
+        tamis_filter_free(loaded);
+        bytes_free(&bytes);
+        bytes = bytes_of(f, 0);
+        o.key = wrong;
+        CHECK(tamis_filter_decode(&loaded, bytes.data, bytes.len, &o, NULL) == TAMIS_EKEY);
+        bytes_free(&bytes);
+        tamis_filter_free(f);
+    }
+}
+
+/* Copies of bits: read-only, and never deny what the original does not. */
+TEST(bits_only_is_read_only)
+{
+    uint64_t seed = harness_seed() + 6;
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        tamis_filter *f = history_new(&h, kind, seed), *clone = NULL;
+        history_steps(&h, f, 40);
+        struct bytes bytes = bytes_of(f, TAMIS_SAVE_BITS_ONLY);
+        CHECK(bytes.len == tamis_filter_encoded_size(f, TAMIS_SAVE_BITS_ONLY));
+        tamis_filter *loaded = decoded(&bytes, &h);
+        tamis_info info, original;
+        tamis_filter_info(loaded, &info);
+        tamis_filter_info(f, &original);
+        CHECK(info.read_only && info.pending == 0 && info.deletable == original.deletable);
+        CHECK(info.fill == original.fill);
+        CHECK(tamis_filter_add(loaded, "x", 1, NULL) == TAMIS_EREADONLY);
+        CHECK(tamis_filter_clear(loaded) == TAMIS_EREADONLY);
+        CHECK(tamis_filter_fold(loaded, TAMIS_MERGE_RESTATE) == TAMIS_EREADONLY);
+        CHECK(tamis_filter_merge(loaded, f, 0) == TAMIS_EREADONLY);
+        if (info.deletable) {
+            CHECK(tamis_filter_remove(loaded, "x", 1, NULL) == TAMIS_EREADONLY);
+            CHECK(tamis_filter_merge(f, loaded, 0) == TAMIS_EREADONLY);
+        }
+        for (unsigned i = 0; i < 2 * HISTORY_KEYS; i++) {
+            char key[24];
+            size_t len = history_key(i, key);
+            if (tamis_filter_has(f, key, len))
+                CHECK(tamis_filter_has(loaded, key, len));
+        }
+        CHECK(tamis_filter_clone(&clone, loaded) == TAMIS_OK);
+        CHECK(tamis_filter_add(clone, "x", 1, NULL) == TAMIS_EREADONLY);
+        struct bytes again = bytes_of(clone, 0);
+        CHECK(bytes_equal(&bytes, &again));
+        bytes_free(&again);
+        bytes_free(&bytes);
+        tamis_filter_free(clone);
+        tamis_filter_free(loaded);
+        tamis_filter_free(f);
+    }
+}
+
+/* A window forgets by age, whoever holds it: an hour in a file is an hour. */
+TEST(a_window_forgets_while_it_is_saved)
+{
+    struct history h = {.now = UINT64_C(1700000000) * 1000000000};
+    const uint64_t hour = UINT64_C(3600) * 1000000000;
+    tamis_options o = {.growth = TAMIS_WINDOW,
+                       .window = hour,
+                       .capacity = 1000,
+                       .fpp = 1e-6,
+                       .clock = history_clock,
+                       .clock_context = &h};
+    tamis_filter *f;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_add(f, "old", 3, NULL) == TAMIS_OK);
+    h.now += hour / 2;
+    CHECK(tamis_filter_add(f, "young", 5, NULL) == TAMIS_OK);
+    struct bytes bytes = bytes_of(f, 0);
+    tamis_filter_free(f);
+    tamis_open_options opening = {.clock = history_clock, .clock_context = &h};
+    h.now += hour * 7 / 10;
+    CHECK(tamis_filter_decode(&f, bytes.data, bytes.len, &opening, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_expire(f) == TAMIS_OK);
+    CHECK(!tamis_filter_has(f, "old", 3) && tamis_filter_has(f, "young", 5));
+    h.now -= hour * 6 / 10; /* a clock set back: what is added now is not older than before */
+    CHECK(tamis_filter_add(f, "late", 4, NULL) == TAMIS_OK);
+    h.now += hour;
+    CHECK(tamis_filter_expire(f) == TAMIS_OK);
+    CHECK(tamis_filter_has(f, "late", 4));
+    tamis_filter_free(f);
+    bytes_free(&bytes);
+}
+
+/* ---- damage ---------------------------------------------------------------------------------- */
+
+/* An allocator that refuses to go past a bound. */
+struct capped {
+    tamis_allocator allocator;
+    size_t live, cap, refused;
+};
+
+static void *capped_alloc(void *context, size_t size)
+{
+    struct capped *c = context;
+    if (size > c->cap || c->live > c->cap - size) {
+        c->refused++;
+        return NULL;
+    }
+    void *memory = malloc(size);
+    c->live += memory ? size : 0;
+    return memory;
+}
+
+static void capped_free(void *context, void *memory, size_t size)
+{
+    ((struct capped *)context)->live -= size;
+    free(memory);
+}
+
+static void capped_init(struct capped *c, size_t cap)
+{
+    *c = (struct capped){{capped_alloc, capped_free, c}, 0, cap, 0};
+}
+
+/* What decoding may take: some times the bytes, the tables of h3, and change. */
+static size_t bound_for(size_t len)
+{
+    return 16 * len + (UINT64_C(1) << 20);
+}
+
+static tamis_error try_decode(const uint8_t *data, size_t len, struct history *h,
+                              tamis_filter **out, tamis_reason *reason)
+{
+    static struct capped capped;
+    capped_init(&capped, bound_for(len));
+    tamis_open_options o = opening(h);
+    o.allocator = &capped.allocator;
+    *reason = (tamis_reason){.offset = UINT64_MAX};
+    *out = NULL;
+    uint8_t *copy = malloc(len + 1); /* of this very size: a read too far is seen by sanitizers */
+    memcpy(copy, data, len);
+    tamis_error e = tamis_filter_decode(out, copy, len, &o, reason);
+    free(copy);
+    CHECK_MSG(capped.refused == 0, "asked for more than %zu bytes", capped.cap);
+    if (e != TAMIS_OK)
+        CHECK(capped.live == 0 && *out == NULL);
+    return e;
+}
+
+static tamis_filter *small_filter(struct history *h, unsigned kind)
+{
+    tamis_filter *f = history_new(h, kind, 3);
+    history_steps(h, f, 25);
+    return f;
+}
+
+TEST(every_truncation_is_refused)
+{
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        tamis_filter *f = small_filter(&h, kind), *out;
+        struct bytes bytes = bytes_of(f, 0);
+        tamis_reason reason;
+        for (size_t len = 0; len < bytes.len; len += len < 1024 || harness_long() ? 1 : 37) {
+            tamis_error e = try_decode(bytes.data, len, &h, &out, &reason);
+            CHECK_MSG(e == TAMIS_EFORMAT, "%zu of %zu: %s", len, bytes.len, tamis_error_name(e));
+            CHECK(reason.text[0] && reason.offset <= bytes.len);
+        }
+        CHECK(bytes_write(&bytes, "", 1) == 0); /* and one byte too many */
+        CHECK(try_decode(bytes.data, bytes.len, &h, &out, &reason) == TAMIS_EFORMAT);
+        bytes_free(&bytes);
+        tamis_filter_free(f);
+    }
+}
+
+TEST(every_flipped_bit_is_found)
+{
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        tamis_filter *f = small_filter(&h, kind), *out;
+        struct bytes bytes = bytes_of(f, 0);
+        tamis_reason reason;
+        size_t step = harness_long() ? 1 : 1 + bytes.len * 8 / 12000;
+        for (size_t bit = 0; bit < 8 * bytes.len; bit += bit < 4096 ? 1 : step) {
+            bytes.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            tamis_error e = try_decode(bytes.data, bytes.len, &h, &out, &reason);
+            CHECK_MSG(e == TAMIS_EFORMAT || e == TAMIS_ECHECKSUM || e == TAMIS_EVERSION,
+                      "bit %zu: %s", bit, tamis_error_name(e));
+            CHECK_MSG(reason.text[0] && reason.offset <= bytes.len, "bit %zu: %s", bit,
+                      reason.text);
+            bytes.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+        CHECK(try_decode(bytes.data, bytes.len, &h, &out, &reason) == TAMIS_OK);
+        tamis_filter_free(out);
+        bytes_free(&bytes);
+        tamis_filter_free(f);
+    }
+}
+
+/* Makes all checksums right again. */
+static void repair(struct bytes *bytes)
+{
+    uint8_t *d = bytes->data;
+    uint64_t header = get_u64(d + 24), body = get_u64(d + 32);
+    uint64_t sums = BODY_AT + body + 24 * (uint64_t)get_u32(d + 40);
+    for (uint64_t at = header; at < bytes->len; at += CHUNK, sums += 8)
+        put_u64(d + sums, hash_of(d + at, bytes->len - at < CHUNK ? bytes->len - at : CHUNK));
+    put_u64(d + header - 8, hash_of(d, header - 8));
+}
+
+/* Bytes that someone made on purpose, checksums and all: refused, or a filter that is saved as
+   exactly these bytes. */
+static void check_forged(struct bytes *bytes, struct history *h, const char *what)
+{
+    tamis_filter *out;
+    tamis_reason reason;
+    tamis_error e = try_decode(bytes->data, bytes->len, h, &out, &reason);
+    if (e != TAMIS_OK) {
+        CHECK_MSG(e >= TAMIS_EFORMAT || e == TAMIS_EKIND, "%s: %s: %s", what, tamis_error_name(e),
+                  reason.text);
+        CHECK(reason.offset <= bytes->len);
+        return;
+    }
+    struct bytes again = bytes_of(out, 0);
+    size_t at = 0;
+    while (at < again.len && at < bytes->len && bytes->data[at] == again.data[at])
+        at++;
+    CHECK_MSG(bytes_equal(bytes, &again), "%s: saved otherwise from byte %zu on", what, at);
+    bytes_free(&again);
+    uint8_t found = (uint8_t)tamis_filter_has(out, "key", 3); /* it can be asked and changed */
+    CHECK(found <= 1);
+    tamis_filter_add(out, "key", 3, NULL);
+    tamis_filter_free(out);
+}
+
+TEST(forged_bytes_are_refused_or_kept)
+{
+    uint64_t rng = harness_seed();
+    unsigned rounds = harness_long() ? 20000 : 1200;
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        tamis_filter *f = small_filter(&h, kind);
+        struct bytes bytes = bytes_of(f, 0), forged = {0};
+        uint64_t header = get_u64(bytes.data + 24);
+        for (unsigned i = 0; i < rounds; i++) {
+            forged.len = 0;
+            bytes_write(&forged, bytes.data, bytes.len);
+            uint64_t within = rng_next(&rng) % 3 ? header - 12 : bytes.len - 12;
+            uint64_t at = 12 + rng_next(&rng) % within;
+            uint8_t value[] = {
+                0, 1, 0xff, (uint8_t)rng_next(&rng), 0x7f, (uint8_t)(forged.data[at] + 1)};
+            forged.data[at] = value[rng_next(&rng) % sizeof value];
+            if (rng_next(&rng) % 8 == 0)
+                forged.data[12 + rng_next(&rng) % within] ^= 1;
+            if (memcmp(forged.data + 16, bytes.data + 16, 32) == 0)
+                repair(&forged);
+            else /* other lengths: the header alone is made right */
+                put_u64(forged.data + header - 8, hash_of(forged.data, header - 8));
+            check_forged(&forged, &h, history_kind(kind));
+        }
+        bytes_free(&forged);
+        bytes_free(&bytes);
+        tamis_filter_free(f);
+    }
+}
+
+static void expect(const struct bytes *bytes, tamis_error want, uint64_t offset, const char *text)
+{
+    struct history h = {0};
+    tamis_filter *out;
+    tamis_reason reason;
+    static struct capped capped;
+    capped_init(&capped, bound_for(bytes->len));
+    tamis_open_options o = {.allocator = &capped.allocator};
+    (void)h;
+    tamis_error e = tamis_filter_decode(&out, bytes->data, bytes->len, &o, &reason);
+    CHECK_MSG(e == want && reason.offset == offset && strstr(reason.text, text),
+              "%s at %" PRIu64 ": %s", tamis_error_name(e), reason.offset, reason.text);
+}
+
+TEST(reasons_are_clear)
+{
+    struct history h;
+    tamis_filter *f = history_new(&h, 15, 1);
+    history_steps(&h, f, 20);
+    struct bytes good = bytes_of(f, 0), bad = {0}, patch = {0};
+#define BAD(offset, value)                                                                     \
+    (bad.len = 0, bytes_write(&bad, good.data, good.len), bad.data[offset] = (uint8_t)(value), \
+     repair(&bad))
+    expect(&(struct bytes){(uint8_t *)"", 0, 0}, TAMIS_EFORMAT, 0, "nothing");
+    expect(&(struct bytes){(uint8_t *)"hello, world", 12, 0}, TAMIS_EFORMAT, 0,
+           "no tamis structure");
+    expect(&(struct bytes){good.data, 100, 0}, TAMIS_EFORMAT, 100, "cut short after 100 bytes");
+    expect(&(struct bytes){good.data, good.len - 64, 0}, TAMIS_EFORMAT, 16, "cut short");
+    BAD(8, 2);
+    expect(&bad, TAMIS_EVERSION, 8, "format version 2");
+    BAD(8, 0);
+    expect(&bad, TAMIS_EFORMAT, 8, "version 0");
+    BAD(12, KIND_INDEX);
+    expect(&bad, TAMIS_EKIND, 12, "this is an index, not a filter");
+    BAD(12, 99);
+    expect(&bad, TAMIS_EFORMAT, 12, "unknown kind");
+    BAD(44, 8);
+    expect(&bad, TAMIS_EFORMAT, 44, "unknown flags");
+    BAD(50, 1);
+    expect(&bad, TAMIS_EFORMAT, 48, "reserved");
+    BAD(64, 9);
+    expect(&bad, TAMIS_EFORMAT, 64, "hash");
+    BAD(73, 0x55);
+    expect(&bad, TAMIS_EFORMAT, 88, "key");
+    BAD(128, 9);
+    expect(&bad, TAMIS_EFORMAT, 128, "growth");
+    BAD(144 + 7, 0xff);
+    bad.data[144 + 6] = 0xf8;
+    repair(&bad);
+    expect(&bad, TAMIS_EFORMAT, 144, "rate");
+    BAD(384 + 16, 65);
+    expect(&bad, TAMIS_EFORMAT, 384, "shape");
+    BAD(384 + 40, good.data[384 + 40] + 1);
+    expect(&bad, TAMIS_EFORMAT, 296, "add up");
+    BAD(384 + 48, good.data[384 + 48] + 1);
+    expect(&bad, TAMIS_EFORMAT, get_u64(good.data + 24), "bits set");
+    bad.len = 0;
+    bytes_write(&bad, good.data, good.len);
+    bad.data[good.len - 1] ^= 1;
+    expect(&bad, TAMIS_ECHECKSUM, get_u64(good.data + 24), "checksum of bytes");
+    CHECK(tamis_filter_diff(f, f, 0, bytes_write, &patch, NULL) == TAMIS_OK);
+    expect(&patch, TAMIS_EKIND, 0, "patch");
+    CHECK(tamis_filter_encode(f, 64, bytes_write, &patch) == TAMIS_EARG);
+    bytes_free(&good);
+    bytes_free(&bad);
+    bytes_free(&patch);
+    tamis_filter_free(f);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+struct failing {
+    unsigned calls, fail_at;
+};
+
+static int failing_write(void *context, const void *data, size_t len)
+{
+    struct failing *w = context;
+    (void)data, (void)len;
+    return ++w->calls == w->fail_at ? 7 : 0;
+}
+
+TEST(a_write_that_fails_is_told)
+{
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        tamis_filter *f = small_filter(&h, kind);
+        struct failing all = {0};
+        CHECK(tamis_filter_encode(f, 0, failing_write, &all) == TAMIS_OK);
+        for (unsigned i = 1; i <= all.calls; i++) {
+            struct failing w = {0, i};
+            CHECK(tamis_filter_encode(f, 0, failing_write, &w) == TAMIS_EIO);
+            CHECK(w.calls == i); /* and none follows */
+        }
+        tamis_filter_free(f);
+    }
+}
+
+/* Every allocation of encoding and of decoding made to fail once. */
+TEST(without_memory_nothing_changes)
+{
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        struct fault fault;
+        tamis_filter *original = small_filter(&h, kind), *f = NULL, *loaded;
+        struct bytes bytes = bytes_of(original, 0);
+        fault_init(&fault);
+        tamis_open_options o = opening(&h);
+        o.allocator = &fault.allocator;
+        tamis_error e = TAMIS_ENOMEM;
+        for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 5000; n++) {
+            fault_arm(&fault, n, false);
+            e = tamis_filter_decode(&f, bytes.data, bytes.len, &o, NULL);
+            if (e != TAMIS_OK)
+                CHECK(e == TAMIS_ENOMEM && fault_clean(&fault));
+        }
+        CHECK(e == TAMIS_OK);
+        fault_arm(&fault, 0, false);
+        for (uint64_t n = 1; n < 100; n++) {
+            struct bytes again = {0};
+            uint64_t failed = fault.failed;
+            fault_arm(&fault, n, true);
+            e = tamis_filter_encode(f, 0, bytes_write, &again);
+            bool reached = fault.failed != failed;
+            CHECK(reached ? e == TAMIS_ENOMEM : bytes_equal(&bytes, &again));
+            bytes_free(&again);
+            if (!reached)
+                break;
+        }
+        fault_arm(&fault, 0, false);
+        loaded = f;
+        tamis_filter_free(loaded);
+        CHECK(fault_clean(&fault));
+        bytes_free(&bytes);
+        tamis_filter_free(original);
+    }
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+TEST(ones_are_counted)
+{
+    uint64_t rng = harness_seed();
+    uint8_t bytes[300];
+    for (unsigned round = 0; round < 2000; round++) {
+        size_t from = rng_next(&rng) % 9, len = rng_next(&rng) % (sizeof bytes - from);
+        uint64_t want = 0;
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = (uint8_t)rng_next(&rng);
+        for (size_t i = 0; i < len; i++)
+            want += (uint64_t)__builtin_popcount(bytes[from + i]);
+        CHECK(bytes_ones(bytes + from, len) == want);
+    }
+}
+
+/* Of every width on the ladder, and past it. */
+TEST(ones_of_columns_are_counted)
+{
+    uint64_t rng = harness_seed();
+    for (uint64_t n = 1; n < 900; n = n < 66 ? n + 1 : n + 97) {
+        uint64_t width = matrix_width_for(n), rows = 8 * (1 + rng_next(&rng) % 300);
+        size_t len = (size_t)(rows * width / 8);
+        uint8_t *bits = malloc(len + 1);
+        uint64_t *want = calloc(width, sizeof *want), *got = calloc(width, sizeof *got);
+        for (size_t i = 0; i < len; i++)
+            bits[i + 1] = (uint8_t)(rng_next(&rng) | rng_next(&rng));
+        for (uint64_t at = 0; at < rows * width; at++)
+            want[at % width] += bits[1 + at / 8] >> at % 8 & 1;
+        matrix_count_ones(bits + 1, rows, width, got);
+        CHECK_MSG(memcmp(want, got, width * sizeof *want) == 0, "width %" PRIu64, width);
+        free(bits);
+        free(want);
+        free(got);
+    }
+}
+
+HARNESS_MAIN

@@ -1,0 +1,488 @@
+/* Patches: from any version to any later one, close to the entropy of the change, and to nothing
+ * else.
+ */
+#include "harness.h"
+#include "histories.h"
+
+#include "bytes.h"
+#include "fault.h"
+#include "filter.h"
+
+static struct bytes patch_of(const tamis_filter *older, const tamis_filter *newer, unsigned flags)
+{
+    struct bytes patch = {0};
+    tamis_reason reason = {0};
+    tamis_error e = tamis_filter_diff(older, newer, flags, bytes_write, &patch, &reason);
+    if (!CHECK_MSG(e == TAMIS_OK, "%s: %s", tamis_error_name(e), reason.text))
+        bytes_free(&patch);
+    return patch;
+}
+
+static bool apply(tamis_filter *f, const struct bytes *patch)
+{
+    tamis_reason reason = {0};
+    tamis_error e = tamis_filter_apply(f, patch->data, patch->len, &reason);
+    return CHECK_MSG(e == TAMIS_OK, "%s: %s", tamis_error_name(e), reason.text);
+}
+
+static bool same_bytes(const tamis_filter *x, const tamis_filter *y, unsigned flags)
+{
+    struct bytes a = bytes_of(x, flags), b = bytes_of(y, flags);
+    bool same = bytes_equal(&a, &b);
+    bytes_free(&a);
+    bytes_free(&b);
+    return same;
+}
+
+/* ---- histories ------------------------------------------------------------------------------- */
+
+/* older + patch = newer, to the byte; and what was patched can go on. */
+static void check_patch(struct history *h, const tamis_filter *older, const tamis_filter *newer)
+{
+    struct bytes patch = patch_of(older, newer, 0), again = {0};
+    tamis_filter *copy = NULL, *bits = NULL;
+    if (patch.len == 0 || !CHECK(tamis_filter_clone(&copy, older) == TAMIS_OK))
+        return;
+    if (apply(copy, &patch)) {
+        tamis_info info;
+        CHECK(same_bytes(copy, newer, 0));
+        CHECK(history_compare(copy, newer) == 0);
+        CHECK(history_denied(h, copy) == 0);
+        tamis_filter_info(copy, &info);
+        CHECK(!info.read_only);
+    }
+    again = patch_of(older, newer, TAMIS_SAVE_BITS_ONLY);
+    if (CHECK(tamis_filter_clone(&bits, older) == TAMIS_OK) && apply(bits, &again)) {
+        tamis_info info;
+        tamis_filter_info(bits, &info);
+        CHECK(info.read_only);
+        CHECK(same_bytes(bits, newer, TAMIS_SAVE_BITS_ONLY));
+        CHECK(tamis_filter_add(bits, "x", 1, NULL) == TAMIS_EREADONLY);
+        CHECK(history_denied(h, bits) == 0);
+    }
+    bytes_free(&patch);
+    bytes_free(&again);
+    tamis_filter_free(copy);
+    tamis_filter_free(bits);
+}
+
+TEST(a_patch_leads_from_any_version_to_any_later_one)
+{
+    uint64_t seed = harness_seed();
+    for (unsigned round = 0; round < (harness_long() ? 150u : 10u); round++)
+        for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+            struct history h;
+            tamis_filter *f = history_new(&h, kind, seed + round), *older;
+            history_steps(&h, f, round % 3 * 15);
+            for (unsigned part = 0; part < 3; part++) {
+                unsigned long before = atomic_load(&harness.failed_checks);
+                if (!CHECK(tamis_filter_clone(&older, f) == TAMIS_OK))
+                    break;
+                history_steps(&h, f, part * 8);
+                check_patch(&h, older, f);
+                tamis_filter_free(older);
+                if (atomic_load(&harness.failed_checks) != before)
+                    printf("%s, round %u, part %u\n", history_kind(kind), round, part);
+            }
+            tamis_filter_free(f);
+        }
+}
+
+/* A follower that has bits only, fed with one patch after the other. */
+TEST(a_copy_of_bits_follows)
+{
+    uint64_t seed = harness_seed() + 77;
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        tamis_filter *f = history_new(&h, kind, seed), *copy = NULL, *older;
+        struct bytes bytes = bytes_of(f, TAMIS_SAVE_BITS_ONLY);
+        tamis_open_options o = {.clock = history_clock, .clock_context = &h};
+        CHECK(tamis_filter_decode(&copy, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
+        bytes_free(&bytes);
+        for (unsigned i = 0; i < 10; i++) {
+            CHECK(tamis_filter_clone(&older, f) == TAMIS_OK);
+            history_steps(&h, f, 5);
+            struct bytes patch = patch_of(older, f, TAMIS_SAVE_BITS_ONLY);
+            apply(copy, &patch);
+            CHECK(history_denied(&h, copy) == 0);
+            CHECK(same_bytes(copy, f, TAMIS_SAVE_BITS_ONLY));
+            bytes_free(&patch);
+            tamis_filter_free(older);
+        }
+        tamis_filter_free(copy);
+        tamis_filter_free(f);
+    }
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+static uint64_t changed_bits(const struct vector *x, const struct vector *y, uint64_t *touched)
+{
+    uint64_t m = vector_positions_total(x), changed = 0, here = 0;
+    *touched = 0;
+    for (uint64_t i = 0; i < (m + 63) / 64; i++) {
+        uint64_t word = vector_word(x, i) ^ vector_word(y, i);
+        changed += (uint64_t)__builtin_popcountll(word);
+        here |= word;
+        if (i % 8 == 7) {
+            *touched += here != 0;
+            here = 0;
+        }
+    }
+    return changed;
+}
+
+static void add_fresh(tamis_filter *f, uint64_t *next, uint64_t n)
+{
+    tamis_digest digests[64];
+    uint64_t keys[64];
+    for (uint64_t i = 0; i < n; i += 64) {
+        size_t some = n - i < 64 ? (size_t)(n - i) : 64;
+        for (size_t j = 0; j < some; j++)
+            keys[j] = (*next)++;
+        tamis_filter_digest_fixed(f, keys, sizeof *keys, some, digests);
+        CHECK(tamis_filter_add_many(f, digests, some, NULL, NULL) == TAMIS_OK);
+    }
+}
+
+/* Keys added to a filter of m bits until about the share `density` of the bits changed. */
+static void measure(tamis_layout layout, double density, uint64_t m, bool from_empty)
+{
+    static const uint8_t key[TAMIS_KEY_LEN] = "entropy entropy";
+    tamis_options o = {.growth = TAMIS_FIXED,
+                       .layout = layout,
+                       .bits = m,
+                       .hashes = 7,
+                       .capacity = m,
+                       .key = key,
+                       .overfill = true};
+    tamis_filter *f, *older;
+    uint64_t next = harness_seed(), touched;
+    if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
+        return;
+    if (!from_empty)
+        add_fresh(f, &next, m / 40);
+    CHECK(tamis_filter_clone(&older, f) == TAMIS_OK);
+    const struct vector *x = filter_stack(older)->v[0], *y = filter_stack(f)->v[0];
+    uint64_t want = (uint64_t)((double)m * density), step = want / 70 + 1;
+    while (changed_bits(x, y, &touched) < want)
+        add_fresh(f, &next, step);
+    uint64_t changed = changed_bits(x, y, &touched);
+    struct bytes patch = patch_of(older, f, 0);
+    double entropy =
+        layout == TAMIS_SPREAD
+            ? tamis_plan_entropy((double)m, (double)changed)
+            : tamis_plan_entropy_blocks((double)m / 512, (double)touched, (double)changed);
+    double ratio = 8 * (double)patch.len / entropy;
+    printf("%-7s %s density %-8.2g changed %9" PRIu64
+           "  coded %9zu bytes  entropy %11.1f  ratio %.4f\n",
+           layout == TAMIS_SPREAD ? "spread" : "blocked", from_empty ? "empty" : "used ",
+           (double)changed / (double)m, changed, patch.len, entropy / 8, ratio);
+    CHECK_MSG(ratio <= 1.05, "%.4f", ratio);
+    CHECK(apply(older, &patch) && same_bytes(older, f, 0));
+    bytes_free(&patch);
+    tamis_filter_free(older);
+    tamis_filter_free(f);
+}
+
+TEST(coded_close_to_the_entropy)
+{
+    static const double densities[] = {1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.1, 0.2, 0.3};
+    for (unsigned layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
+        for (unsigned i = 0; i < sizeof densities / sizeof *densities; i++) {
+            uint64_t m = densities[i] < 1e-4   ? UINT64_C(1) << 29
+                         : densities[i] < 1e-2 ? UINT64_C(1) << 26
+                                               : UINT64_C(1) << 23;
+            measure((tamis_layout)layout, densities[i], m, true);
+            measure((tamis_layout)layout, densities[i], m, false);
+        }
+}
+
+/* A vector half full, as a filter at its capacity is: no patch is much longer than the bits. */
+TEST(a_new_half_full_vector_costs_its_bits)
+{
+    for (unsigned layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++) {
+        tamis_options o = {.growth = TAMIS_FIXED,
+                           .layout = (tamis_layout)layout,
+                           .capacity = 800000,
+                           .overfill = true};
+        tamis_filter *f, *older;
+        uint64_t next = 0;
+        tamis_info info;
+        CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_clone(&older, f) == TAMIS_OK);
+        for (int part = 0; part < 4; part++) { /* fills from a quarter to nine tenths */
+            add_fresh(f, &next, part < 2 ? 400000 : 600000);
+            struct bytes patch = patch_of(older, f, 0);
+            tamis_filter_info(f, &info);
+            double raw = (double)info.bits / 8;
+            printf("fill %.3f: coded %zu bytes, raw %.0f, ratio %.4f\n", info.fill, patch.len, raw,
+                   (double)patch.len / raw);
+            CHECK((double)patch.len <= 1.001 * raw + 100);
+            bytes_free(&patch);
+        }
+        tamis_filter_free(older);
+        tamis_filter_free(f);
+    }
+}
+
+/* What a deletable filter's patch costs beside its bits; printed, and bounded loosely. */
+TEST(counters_cost_a_few_bits_a_change)
+{
+    tamis_options o = {.growth = TAMIS_FIXED, .capacity = 200000, .deletable = true, .overfill = 1};
+    tamis_filter *f, *older;
+    uint64_t next = 0, gone = 0;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    add_fresh(f, &next, 150000);
+    CHECK(tamis_filter_clone(&older, f) == TAMIS_OK);
+    add_fresh(f, &next, 20000);
+    for (; gone < 20000; gone++) {
+        tamis_digest digest;
+        tamis_filter_digest_fixed(f, &gone, sizeof gone, 1, &digest);
+        CHECK(tamis_filter_remove_many(f, &digest, 1, NULL, NULL) == TAMIS_OK);
+    }
+    struct bytes all = patch_of(older, f, 0), bits = patch_of(older, f, TAMIS_SAVE_BITS_ONLY);
+    printf("40000 keys changed: %zu bytes with counters, %zu bits only\n", all.len, bits.len);
+    CHECK(all.len < 3 * bits.len);
+    CHECK(apply(older, &all) && same_bytes(older, f, 0));
+    bytes_free(&all);
+    bytes_free(&bits);
+    tamis_filter_free(older);
+    tamis_filter_free(f);
+}
+
+TEST(nothing_changed_costs_almost_nothing)
+{
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        tamis_filter *f = history_new(&h, kind, harness_seed() + 2);
+        tamis_info info;
+        history_steps(&h, f, 30);
+        struct bytes patch = patch_of(f, f, 0);
+        tamis_filter_info(f, &info);
+        CHECK_MSG(patch.len <= 70 + info.vectors, "%s: %zu bytes", history_kind(kind), patch.len);
+        CHECK(apply(f, &patch));
+        bytes_free(&patch);
+        tamis_filter_free(f);
+    }
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+static tamis_error try_apply(tamis_filter *f, const struct bytes *patch, tamis_reason *reason)
+{
+    *reason = (tamis_reason){0};
+    uint8_t *copy = malloc(patch->len + 1); /* of this very size */
+    memcpy(copy, patch->data, patch->len);
+    tamis_error e = tamis_filter_apply(f, copy, patch->len, reason);
+    free(copy);
+    if (e != TAMIS_OK)
+        CHECK(reason->text[0] != 0);
+    return e;
+}
+
+TEST(a_patch_fits_one_version_only)
+{
+    struct history h, other;
+    tamis_filter *f = history_new(&h, 17, 1), *older, *plain = history_new(&other, 14, 1), *copy;
+    tamis_reason reason;
+    history_steps(&h, f, 30);
+    CHECK(tamis_filter_clone(&older, f) == TAMIS_OK);
+    history_steps(&h, f, 10);
+    struct bytes patch = patch_of(older, f, 0), bits = patch_of(older, f, TAMIS_SAVE_BITS_ONLY);
+    struct bytes before = bytes_of(f, 0);
+    CHECK(try_apply(f, &patch, &reason) == TAMIS_EBASE);
+    CHECK(try_apply(f, &bits, &reason) == TAMIS_EBASE);
+    struct bytes after = bytes_of(f, 0);
+    CHECK(bytes_equal(&before, &after));
+    CHECK(try_apply(plain, &patch, &reason) == TAMIS_EFAMILY);
+    struct bytes unused = {0};
+    CHECK(tamis_filter_diff(plain, f, 0, bytes_write, &unused, &reason) == TAMIS_EFAMILY);
+    tamis_options o = h.options;
+    o.growth = TAMIS_FIXED;
+    CHECK(tamis_filter_new(&copy, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_diff(copy, f, 0, bytes_write, &unused, &reason) == TAMIS_EKIND);
+    CHECK(tamis_filter_diff(older, f, 32, bytes_write, &unused, &reason) == TAMIS_EARG);
+    CHECK(try_apply(copy, &patch, &reason) == TAMIS_EBASE);
+    tamis_filter_free(copy);
+    /* a full patch needs counters */
+    CHECK(tamis_filter_clone(&copy, older) == TAMIS_OK);
+    CHECK(apply(copy, &bits));
+    CHECK(try_apply(copy, &patch, &reason) == TAMIS_EREADONLY);
+    /* and a filter is no patch */
+    CHECK(try_apply(older, &before, &reason) == TAMIS_EKIND);
+    CHECK(try_apply(older, &(struct bytes){(uint8_t *)"x", 1, 0}, &reason) == TAMIS_EFORMAT);
+    patch.data[8] = 2;
+    CHECK(try_apply(older, &patch, &reason) == TAMIS_EVERSION && reason.offset == 8);
+    bytes_free(&patch), bytes_free(&bits), bytes_free(&before), bytes_free(&after);
+    bytes_free(&unused);
+    tamis_filter_free(copy), tamis_filter_free(older), tamis_filter_free(f);
+    tamis_filter_free(plain);
+}
+
+/* A small change of each kind. */
+static struct bytes small_patch(struct history *h, unsigned kind, tamis_filter **older)
+{
+    tamis_filter *f = history_new(h, kind, 3);
+    history_steps(h, f, 25);
+    CHECK(tamis_filter_clone(older, f) == TAMIS_OK);
+    history_steps(h, f, 4);
+    struct bytes patch = patch_of(*older, f, 0);
+    tamis_filter_free(f);
+    return patch;
+}
+
+TEST(damaged_patches_are_refused)
+{
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        tamis_filter *older;
+        tamis_reason reason;
+        struct bytes patch = small_patch(&h, kind, &older), before = bytes_of(older, 0);
+        size_t step = harness_long() ? 1 : 1 + patch.len * 8 / 4000;
+        for (size_t bit = 0; bit < 8 * patch.len; bit += bit < 1024 ? 1 : step) {
+            patch.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            tamis_error e = try_apply(older, &patch, &reason);
+            CHECK_MSG(e == TAMIS_EFORMAT || e == TAMIS_ECHECKSUM || e == TAMIS_EVERSION ||
+                          e == TAMIS_EKIND,
+                      "bit %zu: %s", bit, tamis_error_name(e));
+            patch.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+        for (size_t len = 0; len < patch.len; len++) {
+            tamis_error e = try_apply(older, &(struct bytes){patch.data, len, 0}, &reason);
+            CHECK(e == TAMIS_EFORMAT || e == TAMIS_ECHECKSUM);
+        }
+        struct bytes after = bytes_of(older, 0);
+        CHECK(bytes_equal(&before, &after));
+        bytes_free(&before), bytes_free(&after), bytes_free(&patch);
+        tamis_filter_free(older);
+    }
+}
+
+/* An allocator with a bound, for patches that ask for too much. */
+struct bounded {
+    tamis_allocator allocator;
+    size_t live;
+};
+
+static void *bounded_alloc(void *context, size_t size)
+{
+    struct bounded *b = context;
+    if (b->live + size > (size_t)64 << 20)
+        return NULL;
+    b->live += size;
+    return malloc(size);
+}
+
+static void bounded_free(void *context, void *memory, size_t size)
+{
+    ((struct bounded *)context)->live -= size;
+    free(memory);
+}
+
+/* Made on purpose, checksum and all: it is refused, or leads to the very version it names; nothing
+   leaks. */
+TEST(forged_patches_do_no_harm)
+{
+    uint64_t rng = harness_seed();
+    unsigned rounds = harness_long() ? 20000 : 700;
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        struct bounded bounded = {{bounded_alloc, bounded_free, &bounded}, 0};
+        tamis_filter *older, *newer, *f = NULL;
+        struct bytes patch = small_patch(&h, kind, &older), bytes = bytes_of(older, 0),
+                     forged = {0};
+        tamis_open_options o = {
+            .allocator = &bounded.allocator, .clock = history_clock, .clock_context = &h};
+        CHECK(tamis_filter_decode(&f, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
+        size_t live = bounded.live;
+        CHECK(tamis_filter_clone(&newer, older) == TAMIS_OK && apply(newer, &patch));
+        for (unsigned i = 0; i < rounds && patch.len > 66; i++) {
+            tamis_reason reason;
+            size_t at = 56 + rng_next(&rng) % (patch.len - 64);
+            forged.len = 0;
+            bytes_write(&forged, patch.data, patch.len);
+            if (rng_next(&rng) % 2)
+                forged.data[at] ^= (uint8_t)(1u << rng_next(&rng) % 8);
+            else
+                for (size_t j = at; j < patch.len - 8; j++)
+                    forged.data[j] = (uint8_t)rng_next(&rng);
+            if (rng_next(&rng) % 8 == 0) {
+                memmove(forged.data + at, forged.data + patch.len - 8, 8);
+                forged.len = at + 8;
+            }
+            put_u64(forged.data + forged.len - 8, hash_of(forged.data, forged.len - 8));
+            tamis_error e = try_apply(f, &forged, &reason);
+            if (e == TAMIS_OK) { /* another number in the last range: the same stream */
+                CHECK(same_bytes(f, newer, 0));
+                tamis_filter_free(f);
+                CHECK(tamis_filter_decode(&f, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
+            } else {
+                CHECK_MSG(e == TAMIS_EFORMAT || e == TAMIS_ECHECKSUM || e == TAMIS_ENOMEM ||
+                              e == TAMIS_ELIMIT,
+                          "%s: %s", history_kind(kind), tamis_error_name(e));
+            }
+            CHECK(bounded.live == live);
+        }
+        bytes_free(&forged), bytes_free(&bytes), bytes_free(&patch);
+        tamis_filter_free(older), tamis_filter_free(newer), tamis_filter_free(f);
+        CHECK(bounded.live == 0);
+    }
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+struct failing {
+    unsigned calls, fail_at;
+};
+
+static int failing_write(void *context, const void *data, size_t len)
+{
+    struct failing *w = context;
+    (void)data, (void)len;
+    return ++w->calls == w->fail_at;
+}
+
+TEST(without_memory_or_writes_nothing_changes)
+{
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        struct fault fault;
+        tamis_filter *original, *older = NULL, *newer = NULL;
+        struct bytes patch = small_patch(&h, kind, &original), bytes = bytes_of(original, 0);
+        fault_init(&fault);
+        tamis_open_options o = {
+            .allocator = &fault.allocator, .clock = history_clock, .clock_context = &h};
+        CHECK(tamis_filter_decode(&older, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_clone(&newer, older) == TAMIS_OK);
+        size_t blocks = fault.blocks;
+        tamis_error e = TAMIS_ENOMEM;
+        for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 5000; n++) {
+            fault_arm(&fault, n, n % 2);
+            e = tamis_filter_apply(newer, patch.data, patch.len, NULL);
+            if (e != TAMIS_OK)
+                CHECK(e == TAMIS_ENOMEM && fault.blocks == blocks);
+        }
+        CHECK(e == TAMIS_OK);
+        e = TAMIS_ENOMEM;
+        blocks = fault.blocks;
+        for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 200; n++) {
+            struct bytes again = {0};
+            fault_arm(&fault, n, n % 2);
+            e = tamis_filter_diff(older, newer, 0, bytes_write, &again, NULL);
+            CHECK(fault.blocks == blocks);
+            CHECK(e == TAMIS_ENOMEM || bytes_equal(&patch, &again));
+            bytes_free(&again);
+        }
+        fault_arm(&fault, 0, false);
+        for (unsigned i = 1; i <= 2; i++) {
+            struct failing w = {0, i};
+            CHECK(tamis_filter_diff(older, newer, 0, failing_write, &w, NULL) == TAMIS_EIO);
+        }
+        bytes_free(&patch), bytes_free(&bytes);
+        tamis_filter_free(original), tamis_filter_free(older), tamis_filter_free(newer);
+        CHECK(fault_clean(&fault));
+    }
+}
+
+HARNESS_MAIN

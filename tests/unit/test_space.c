@@ -1,0 +1,179 @@
+/*
+ * Space: what a filter takes beside n log2(1/p) / ln 2, the fewest bits of any Bloom filter, and what
+ * it costs not to know the size in advance.
+ */
+#include "harness.h"
+#include "tamis.h"
+
+#include <math.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SLOW 1
+#else
+#define SLOW 0
+#endif
+
+static tamis_filter *filter_for(tamis_growth growth, tamis_layout layout, uint64_t n, double p)
+{
+    static const uint8_t key[TAMIS_KEY_LEN] = "space";
+    tamis_options o = {.fpp = p, .capacity = n, .growth = growth, .layout = layout, .key = key};
+    tamis_filter *f = NULL;
+    tamis_reason reason = {.text = ""};
+    CHECK_MSG(tamis_filter_new(&f, &o, &reason) == TAMIS_OK, "%s", reason.text);
+    return f;
+}
+
+static double bits_of(tamis_growth growth, tamis_layout layout, uint64_t n, double p)
+{
+    tamis_filter *f = filter_for(growth, layout, n, p);
+    tamis_info info = {.bits = 0};
+    if (f)
+        tamis_filter_info(f, &info);
+    tamis_filter_free(f);
+    return (double)info.bits;
+}
+
+static double fewest(uint64_t n, double p)
+{
+    return (double)n * log2(1 / p) / log(2);
+}
+
+/* Bits of a fixed filter over the fewest, for n from first to last: all within the limit. */
+static void within(tamis_layout layout, uint64_t first, double p, double limit)
+{
+    static const uint64_t steps[] = {10, 13, 17, 25, 50, 77};
+    for (uint64_t decade = first; decade <= 10000000; decade *= 10)
+        for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+            uint64_t n = decade / 10 * steps[i];
+            double ratio = bits_of(TAMIS_FIXED, layout, n, p) / fewest(n, p);
+            CHECK_MSG(ratio <= limit, "%" PRIu64 " keys at %g: %.2f %% over", n, p,
+                      100 * (ratio - 1));
+        }
+}
+
+TEST(spread_within_3_percent_from_1000_keys)
+{
+    static const double rates[] = {0.1, 0.05, 0.02, 0.01, 0.003, 0.001, 1e-4, 1e-6, 1e-9};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        within(TAMIS_SPREAD, 1000, rates[i], 1.03);
+}
+
+TEST(blocked_within_5_percent_at_1_percent_from_100000_keys)
+{
+    within(TAMIS_BLOCKED, 100000, 0.01, 1.05);
+}
+
+TEST(blocked_within_10_percent_at_0_1_percent_from_100000_keys)
+{
+    within(TAMIS_BLOCKED, 100000, 0.001, 1.10);
+}
+
+/* The memory is what the bits need, and little more; counters add half a byte a bit. */
+TEST(bytes_are_bits_over_8)
+{
+    for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
+        for (int deletable = 0; deletable <= 1; deletable++) {
+            tamis_options o = {.capacity = 1000000,
+                               .growth = TAMIS_FIXED,
+                               .layout = (tamis_layout)layout,
+                               .deletable = deletable};
+            tamis_filter *f;
+            tamis_info info;
+            if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
+                return;
+            tamis_filter_info(f, &info);
+            double bytes = (double)info.bits / 8 * (deletable ? 5 : 1);
+            CHECK_MSG((double)info.bytes <= bytes + 16384, "%" PRIu64 " bytes, %.0f needed",
+                      info.bytes, bytes);
+            CHECK((double)info.bytes >= bytes);
+            tamis_filter_free(f);
+        }
+}
+
+/* ---- grown a thousandfold ---- */
+
+static void add_range(tamis_filter *f, uint64_t first, uint64_t n)
+{
+    tamis_digest digests[1024];
+    uint64_t keys[1024];
+    for (uint64_t i = 0; i < n; i += 1024) {
+        size_t some = n - i < 1024 ? (size_t)(n - i) : 1024;
+        for (size_t j = 0; j < some; j++)
+            keys[j] = first + i + j;
+        tamis_filter_digest_fixed(f, keys, sizeof *keys, some, digests);
+        CHECK(tamis_filter_add_many(f, digests, some, NULL, NULL) == TAMIS_OK);
+    }
+}
+
+static uint64_t count_range(const tamis_filter *f, uint64_t first, uint64_t n)
+{
+    tamis_digest digests[1024];
+    uint64_t keys[1024], found = 0;
+    uint8_t yes[1024];
+    for (uint64_t i = 0; i < n; i += 1024) {
+        size_t some = n - i < 1024 ? (size_t)(n - i) : 1024;
+        for (size_t j = 0; j < some; j++)
+            keys[j] = first + i + j;
+        tamis_filter_digest_fixed(f, keys, sizeof *keys, some, digests);
+        tamis_filter_has_many(f, digests, some, yes);
+        for (size_t j = 0; j < some; j++)
+            found += yes[j];
+    }
+    return found;
+}
+
+static void thousandfold(tamis_layout layout, double p)
+{
+    const uint64_t first = SLOW ? 50 : 1000, n = 1000 * first;
+    const uint64_t asked = (uint64_t)((SLOW ? 100 : 1000) / p);
+    tamis_filter *f = filter_for(TAMIS_SCALABLE, layout, first, p);
+    tamis_info info;
+    if (!f)
+        return;
+    add_range(f, 0, n);
+    tamis_filter_info(f, &info);
+    CHECK(count_range(f, 0, n) == n);
+    double rate = (double)count_range(f, UINT64_C(1) << 40, asked) / (double)asked;
+    double sigma = sqrt(p * (1 - p) / (double)asked);
+    CHECK_MSG(rate <= p + 6 * sigma, "measured %g, stated %g", rate, p);
+    CHECK_MSG(info.hashes <= log2(1 / p) + 8, "%u probes at %g", info.hashes, p);
+    printf("  scalable, %-7s %6g: %6.2f bits a key after growing from %" PRIu64 " to %" PRIu64
+           ", %5.2f sized in advance; rate %.2g, %u vectors, %u probes at most\n",
+           layout == TAMIS_SPREAD ? "spread" : "blocked", p, (double)info.bits / (double)n, first,
+           n, bits_of(TAMIS_FIXED, layout, n, p) / (double)n, rate, info.vectors, info.hashes);
+    tamis_filter_free(f);
+}
+
+TEST(scalable_grown_a_thousandfold)
+{
+    static const double rates[] = {0.1, 0.01, 0.001, 0.0001};
+    for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
+        for (size_t i = 0; i < 4; i++)
+            thousandfold((tamis_layout)layout, rates[i]);
+}
+
+/* At any size past the first two vectors, not only where it is best: the newest vector at least
+   doubles the whole, so at worst it is nearly empty. */
+TEST(scalable_bits_a_key_on_the_way)
+{
+    tamis_filter *f = filter_for(TAMIS_SCALABLE, TAMIS_SPREAD, 100, 0.01);
+    double worst = 0, best = INFINITY;
+    uint64_t n = 0, most = SLOW ? 200000 : 1000000;
+    while (f && n < most) {
+        uint64_t some = n < 20000 ? 20000 : n / 20;
+        tamis_info info;
+        add_range(f, n, some);
+        n += some;
+        tamis_filter_info(f, &info);
+        double per_key = (double)info.bits / (double)n;
+        worst = n > 60000 && per_key > worst ? per_key : worst;
+        best = per_key < best ? per_key : best;
+    }
+    printf("  scalable, spread, 0.01: %.1f to %.1f bits a key on the way to %" PRIu64 "\n", best,
+           worst, n);
+    CHECK_MSG(best < 18, "%g", best);
+    CHECK_MSG(worst < 3.2 * fewest(1, 0.01), "%g", worst);
+    tamis_filter_free(f);
+}
+
+HARNESS_MAIN
