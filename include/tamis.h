@@ -279,6 +279,194 @@ TAMIS_API bool tamis_filter_same_family(const tamis_filter *a, const tamis_filte
 /* The family key; false if the filter does not carry it. */
 TAMIS_API bool tamis_filter_key(const tamis_filter *filter, uint8_t key[TAMIS_KEY_LEN]);
 
+/* ---- Records --------------------------------------------------------------------------------- */
+
+/*
+ * An index is a set of records with 1 to 64 named attributes, to be asked about whole records or any
+ * of the attributes: "could a record with ip=10.1.2.3 and user=ann be here?" That both values occur
+ * does not say that they occur together: this takes a verifier, and there is one for the whole
+ * record and for each declared combination of attributes. The stated rate is the total for single
+ * attributes, for declared combinations and for whole records, even of values that are all stored.
+ * Other subsets are answered by what is there, and the answer says that it is not verified.
+ *
+ * Growth, removal, threads and failure are as for filters; an index grows by layers, each with all
+ * attributes and verifiers, and a record is in one of them.
+ */
+typedef struct tamis_index tamis_index;
+
+#define TAMIS_ATTRIBUTES_MAX 64
+#define TAMIS_COMBOS_MAX     63
+
+/* How a value is written before it is compared or hashed; see tamis_value_normal. */
+typedef enum tamis_type {
+    TAMIS_BYTES = 0,
+    TAMIS_INT = 1,
+    TAMIS_DEC = 2,
+    TAMIS_TIME = 3
+} tamis_type;
+
+typedef struct tamis_attribute {
+    const char *name; /* 1 to 255 bytes */
+    tamis_type type;
+    uint64_t distinct; /* values expected, the missing one counted; 0: as many as records. Where
+                          there are more, the index grows sooner; a fixed one is full */
+} tamis_attribute;
+
+typedef enum tamis_verifier {
+    TAMIS_VERIFIER_DEFAULT = 0, /* filter */
+    TAMIS_VERIFIER_NONE = 1,    /* PBF: any combination of stored values is "maybe" */
+    TAMIS_VERIFIER_TABLE = 2,   /* PBF-HT: exact values, 21 to 43 bytes a record each */
+    TAMIS_VERIFIER_FILTER = 3   /* PBF-BF: one more vector each */
+} tamis_verifier;
+
+/* What a verifier keeps of a record. The published sums collide: tamis_plan_verify_rates says how
+   often, and the stated rate does not cover it. */
+typedef enum tamis_verify {
+    TAMIS_VERIFY_DEFAULT = 0,   /* mixed */
+    TAMIS_VERIFY_MIXED = 1,     /* 64 bits mixed from the digests of the attributes */
+    TAMIS_VERIFY_BASIC = 2,     /* sum of all addresses */
+    TAMIS_VERIFY_ATTENUATED = 3 /* sum in which the j-th address weighs 2^-j */
+} tamis_verify;
+
+/* Zero means default; fields not explained are those of tamis_options. */
+typedef struct tamis_index_options {
+    const tamis_attribute *attributes;
+    size_t n_attributes;
+    const uint64_t *combos; /* sets of attributes to verify, bit i for attribute i. If none is */
+    size_t n_combos;        /* given: all pairs when there are up to three attributes, */
+    bool no_combos;         /* or with this nothing but whole records */
+    tamis_verifier verifier;
+    tamis_verify value;
+    double fpp;
+    uint64_t capacity;   /* records */
+    tamis_growth growth; /* not window. Dynamic: equal layers, not sliced */
+    tamis_layout layout;
+    tamis_hash hash;
+    const uint8_t *key;
+    bool deletable, overfill;
+    double expansion;
+    uint32_t layers; /* dynamic: number of layers */
+    const uint8_t *lambdas;
+    size_t n_lambdas;
+    uint64_t memory_limit;
+    tamis_clock clock;
+    void *clock_context;
+    const tamis_allocator *allocator;
+} tamis_index_options;
+
+TAMIS_API tamis_error tamis_index_new(tamis_index **out, const tamis_index_options *options,
+                                      tamis_reason *reason);
+TAMIS_API void tamis_index_free(tamis_index *index);
+TAMIS_API tamis_error tamis_index_clone(tamis_index **out, const tamis_index *index);
+TAMIS_API tamis_error tamis_index_clear(tamis_index *index);
+/* The same attributes, combinations, verifier, growth and family; otherwise as filters. */
+TAMIS_API tamis_error tamis_index_merge(tamis_index *index, const tamis_index *other,
+                                        unsigned flags);
+TAMIS_API bool tamis_index_equal(const tamis_index *a, const tamis_index *b);
+
+/* The number of the attribute of this name; if there is none, the reason lists those there are. */
+TAMIS_API tamis_error tamis_index_attribute(const tamis_index *index, const char *name,
+                                            uint32_t *number, tamis_reason *reason);
+
+/*
+ * A record is a value for each attribute, in order. A value without data is missing, which is a
+ * value of its own: missing, empty and the text "null" are three. In a question `mask` says which of
+ * the attributes count (bit i for attribute i; 0: all), the others are not looked at.
+ */
+typedef struct tamis_answer {
+    bool maybe;    /* false: no such record, for sure */
+    bool verified; /* something covers just these attributes: one alone, a declared combination or
+                      the whole record; else the values may stem from several records */
+} tamis_answer;
+
+TAMIS_API tamis_error tamis_index_add(tamis_index *index, const tamis_key *record, bool *fresh);
+TAMIS_API tamis_answer tamis_index_has(const tamis_index *index, const tamis_key *record,
+                                       uint64_t mask);
+TAMIS_API tamis_error tamis_index_remove(tamis_index *index, const tamis_key *record,
+                                         tamis_removed *outcome);
+
+/* Many at a time. A record is as many digests as there are attributes; `records` are n of them, one
+   after the other. Digests of one attribute are not those of another. */
+TAMIS_API tamis_digest tamis_index_digest(const tamis_index *index, uint32_t attribute,
+                                          tamis_key value);
+TAMIS_API void tamis_index_digest_many(const tamis_index *index, const tamis_key *records, size_t n,
+                                       tamis_digest *out);
+TAMIS_API tamis_error tamis_index_add_many(tamis_index *index, const tamis_digest *records,
+                                           size_t n, uint8_t *fresh, size_t *done);
+TAMIS_API void tamis_index_has_many(const tamis_index *index, uint64_t mask,
+                                    const tamis_digest *records, size_t n, uint8_t *found);
+TAMIS_API tamis_error tamis_index_remove_many(tamis_index *index, const tamis_digest *records,
+                                              size_t n, uint8_t *outcomes, size_t *done);
+/* Is there a verifier for just these attributes, or only one of them? */
+TAMIS_API bool tamis_index_verifies(const tamis_index *index, uint64_t mask);
+
+/* Several values for an attribute mean any of them: "maybe" if some choice of one each matches. A
+   layer is asked for at most 65,536 partial choices and 4,096 values; past that it answers by its
+   attributes alone, not verified. EARG if an attribute comes twice or is not there. */
+typedef struct tamis_choice {
+    uint32_t attribute;
+    const tamis_digest *values;
+    size_t n;
+} tamis_choice;
+
+TAMIS_API tamis_error tamis_index_ask(const tamis_index *index, const tamis_choice *choices,
+                                      size_t n, tamis_answer *answer);
+
+typedef struct tamis_records_info {
+    uint32_t attributes, combos; /* the whole record not counted */
+    tamis_verifier verifier;
+    tamis_verify value;
+    tamis_growth growth;
+    tamis_layout layout;
+    tamis_hash hash;
+    bool deletable, read_only, has_key;
+    uint64_t records;  /* deletable: adds less removals. plain: adds that were fresh */
+    uint64_t capacity; /* records that the present layers hold */
+    uint64_t bits;     /* of all vectors, without counters */
+    uint64_t bytes;    /* all memory */
+    uint32_t layers;
+    uint64_t pending;
+    double fpp;           /* stated */
+    double fpp_attribute; /* now, for values not stored: the highest of the single attributes, */
+    double fpp_fresh;     /* and whole records of such values */
+    double fpp_record;    /* whole records of values that are all stored, but not together */
+} tamis_records_info;
+
+TAMIS_API void tamis_index_info(const tamis_index *index, tamis_records_info *info);
+
+typedef struct tamis_attribute_info {
+    const char *name; /* as long as the index lives */
+    tamis_type type;
+    uint64_t bits;
+    double
+        distinct; /* values as the fill tells, added over layers: one in two layers counts twice */
+    double fpp;   /* now, for a value not stored */
+} tamis_attribute_info;
+
+/* Attribute i; false if there is none. */
+TAMIS_API bool tamis_index_attribute_info(const tamis_index *index, uint32_t i,
+                                          tamis_attribute_info *info);
+/* The rate now of questions with this mask about values that are not stored (fresh) or all stored,
+   but not together. 1 where nothing verifies the latter. */
+TAMIS_API double tamis_index_rate(const tamis_index *index, uint64_t mask, bool fresh);
+/* Combination i, as a mask; 0 if there is none. */
+TAMIS_API uint64_t tamis_index_combo(const tamis_index *index, uint32_t i);
+
+/*
+ * The normal form of a value, so that different ways to write one value meet. Returns its length, or
+ * 0 if the bytes are no value of the type (or there is no room: len + 32 bytes always do); then they
+ * stand for themselves, as text does that is no number. Spaces around it and one pair of double
+ * quotes do not count. Over 4,096 bytes nothing but bytes is recognised.
+ *
+ *   int    sign and digits: 7, 07, +7 -> 7; -0 -> 0
+ *   dec    with point and exponent, exact: 1.50, 1.5, 15e-1 -> 15e-1; 100 -> 1e2
+ *   time   2024-01-31T23:59:59.50+01:00, 20240131T225959.5Z, 2024-01-31 22:59:59,5,
+ *          1706741999.5 (seconds since 1970) -> 2024-01-31T22:59:59.5Z. Without an offset it is
+ *          UTC; a date is its first moment; second 60 is the next minute; years 0000 to 9999
+ */
+TAMIS_API size_t tamis_value_normal(tamis_type type, const void *value, size_t len, void *out,
+                                    size_t room);
+
 /* ---- Bytes and files ------------------------------------------------------------------------- */
 
 /*
@@ -482,7 +670,7 @@ TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, doubl
 TAMIS_API double tamis_plan_share(unsigned slot, double p);
 
 /* Capacity of the next vector, given those of the first and the largest so far and their total.
- * expansion 0: x32, x32, then the total doubles; >= 1: ceil(largest * expansion); anything else
+ * expansion 0: x4 up to 1024 times the first, then the total doubles; >= 1: ceil(largest * expansion); anything else
  * counts as 1. At most 2^40. */
 TAMIS_API uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
                                             double expansion);

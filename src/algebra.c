@@ -103,14 +103,58 @@ static uint64_t effective_load(const struct vector *v)
     return v->deletable ? min_u64(v->load, v->count) : v->load;
 }
 
+/* Do the keys of two vectors fit into one? There are no more keys than copies. Else both the load,
+   which drifts where keys cover one another, and the bits, which could all differ, must allow it. */
+static bool fit_in_one(uint64_t counts, uint64_t loads, uint64_t ones, const struct vector *to)
+{
+    if (!to->deletable)
+        return loads <= to->capacity;
+    return counts <= to->capacity || (loads <= to->capacity && ones <= to->ones_max);
+}
+
+static bool fit_together(const struct vector *to, const struct vector *from)
+{
+    return fit_in_one(to->count + from->count, effective_load(to) + effective_load(from),
+                      to->ones + from->ones, to);
+}
+
+static void keep_least(uint64_t least[2], uint64_t value)
+{
+    if (value < least[1])
+        least[1] = value;
+    if (least[1] < least[0]) {
+        least[1] = least[0];
+        least[0] = value;
+    }
+}
+
+/* Is it worth looking for a pair? Removals ask each time, so this looks at every vector once. */
+static bool may_have_pair(const struct stack *stack)
+{
+    enum { HALF = INT64_MAX };
+    uint64_t counts[2] = {HALF, HALF}, loads[2] = {HALF, HALF}, ones[2] = {HALF, HALF};
+    bool may = false;
+    for (uint32_t i = 0; i < stack_count(stack); i++) {
+        keep_least(counts, stack->v[i]->count);
+        keep_least(loads, effective_load(stack->v[i]));
+        keep_least(ones, stack->v[i]->ones);
+    }
+    for (uint32_t i = 0; i < stack_count(stack) && !may; i++)
+        may =
+            fit_in_one(counts[0] + counts[1], loads[0] + loads[1], ones[0] + ones[1], stack->v[i]);
+    return may;
+}
+
 tamis_error filter_merge_pairs(tamis_filter *f, bool all, bool *merged)
 {
     struct stack *stack = filter_stack(f);
     *merged = false;
+    if (!may_have_pair(stack))
+        return TAMIS_OK;
     for (uint32_t i = 0; i < stack_count(stack); i++)
         for (uint32_t j = i + 1; j < stack_count(stack); j++) {
             struct vector *to = stack->v[i], *from = stack->v[j];
-            if (!shape_equal(to, from) || effective_load(to) + effective_load(from) > to->capacity)
+            if (!shape_equal(to, from) || !fit_together(to, from))
                 continue;
             if (!vector_unite_reserve(to, from, &f->allocator))
                 return TAMIS_ENOMEM;
@@ -136,7 +180,7 @@ static struct vector *home_for(const tamis_filter *f, const struct vector *v, un
         struct vector *to = stack->v[i];
         if (!shape_equal(to, v) || (to->capacity != v->capacity && !fixed))
             continue;
-        if (fixed || effective_load(to) + effective_load(v) <= to->capacity)
+        if (fixed || fit_together(to, v))
             return to;
     }
     return NULL;
@@ -166,7 +210,7 @@ static tamis_error append_copy(tamis_filter *f, const struct vector *v, unsigned
     } else {
         copy = vector_new(&f->allocator, &f->family, vector_shape(v), f->set.deletable, false);
         if (copy)
-            vector_set_limits(copy, v->capacity, v->fpp);
+            vector_set_limits(copy, &f->set, v->capacity, v->fpp);
     }
     if (!copy)
         return TAMIS_ENOMEM;
@@ -386,13 +430,13 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
 /* ---- fold ------------------------------------------------------------------------------------ */
 
 /* The limits of a folded vector: what half the bits hold at the same rate, or what is in it. */
-static tamis_error fold_limits(struct vector *half, unsigned flags)
+static tamis_error fold_limits(struct vector *half, const struct settings *set, unsigned flags)
 {
     uint64_t capacity = tamis_plan_capacity((int)half->bits.kernel->layout, half->bits.units,
                                             half->bits.k, half->fpp);
     uint64_t load = effective_load(half);
     if (capacity >= load && capacity > 0) {
-        vector_set_limits(half, capacity, half->fpp);
+        vector_set_limits(half, set, capacity, half->fpp);
         return TAMIS_OK;
     }
     if (!(flags & TAMIS_MERGE_RESTATE))
@@ -400,7 +444,7 @@ static tamis_error fold_limits(struct vector *half, unsigned flags)
     load = max_u64(1, load); /* a capacity of 0 would mean no bound */
     double rate = tamis_plan_rate((int)half->bits.kernel->layout, half->bits.units, half->bits.k,
                                   (double)load);
-    vector_set_limits(half, load, rate);
+    vector_set_limits(half, set, load, rate);
     return TAMIS_OK;
 }
 
@@ -447,7 +491,7 @@ static tamis_error fold_into(tamis_filter *f, unsigned flags)
         double share = v->fpp;
         vector_free(v, &f->allocator);
         stack->v[i] = half;
-        tamis_error e = fold_limits(half, flags);
+        tamis_error e = fold_limits(half, &f->set, flags);
         if (e != TAMIS_OK)
             return e;
         excess += half->fpp - share;

@@ -49,13 +49,22 @@ bool filter_is_full(const tamis_filter *f)
     if (f->set.items_max == 0)
         return false;
     const struct stack *stack = filter_stack(f);
-    uint64_t load = 0;
+    uint64_t load = 0, ones = 0, most = 0, m = 0, root = 1;
     for (uint32_t i = 0; i < stack_count(stack); i++) {
         const struct vector *v = stack->v[i];
         uint64_t now = __atomic_load_n(&v->load, __ATOMIC_RELAXED);
         load += v->deletable ? min_u64(now, v->count) : now;
+        ones += v->ones;
+        most += v->ones_max;
+        m += vector_positions_total(v);
     }
-    return load >= f->set.items_max;
+    if (load >= f->set.items_max)
+        return true;
+    if (!f->set.deletable || stack_count(stack) < f->set.vectors_max || ones <= most)
+        return false;
+    while (root * root < m)
+        root++;
+    return ones > most + 2 * root; /* load has drifted, but the bits tell: see vector_set_limits */
 }
 
 struct vector *filter_vector_by_id(const tamis_filter *f, uint32_t id)
@@ -329,7 +338,7 @@ static void clear_in_place(tamis_filter *f)
     f->stored = 0;
     f->grown = 1;
     f->holt = (tamis_plan_holt){0};
-    removals_clear(&f->removals);
+    removals_free(&f->removals, &f->allocator); /* what it took while it was large goes too */
 }
 
 /* Makes the first vector anew, as on the first day. */
@@ -361,8 +370,8 @@ static tamis_error clear_anew(tamis_filter *f)
         }
     }
     f->stored = 0;
-    removals_clear(&f->removals);
-    return filter_append(f, first); /* there is room and a column: it cannot fail */
+    removals_free(&f->removals, &f->allocator); /* what it took while it was large goes too */
+    return filter_append(f, first);             /* there is room and a column: it cannot fail */
 }
 
 tamis_error tamis_filter_clear(tamis_filter *f)

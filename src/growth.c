@@ -247,7 +247,7 @@ struct next {
     uint32_t slot;
 };
 
-/* A growing stack: a capacity, then the first free share that suits it. The two small first vectors
+/* A growing stack: a capacity, then the first free share that suits it. The small first vectors
    of the default schedule have small shares: their extra bits cost little. */
 static tamis_error next_in_stack(tamis_filter *f, uint64_t capacity, uint32_t from,
                                  struct next *out)
@@ -268,7 +268,7 @@ static tamis_error next_scalable(tamis_filter *f, struct next *out)
     }
     uint64_t first = f->set.capacity;
     uint64_t capacity = tamis_plan_next_capacity(first, largest, total, f->set.expansion);
-    return next_in_stack(f, capacity, capacity <= first ? 0 : capacity < 1024 * first ? 1 : 2, out);
+    return next_in_stack(f, capacity, capacity < 1024 * first ? 0 : 5, out);
 }
 
 /* Xie et al., section 4.3: the rate at which the last vector filled goes into the forecast, and the
@@ -299,7 +299,7 @@ static tamis_error next_flexible(tamis_filter *f, struct next *out)
     do { /* the largest that a vector can be */
         uint64_t capacity = f->set.capacity << (lambda - 1);
         bool fits = capacity >> (lambda - 1) == f->set.capacity && capacity <= BITS_MAX;
-        e = fits ? next_in_stack(f, capacity, f->grown == 0 ? 0 : 2, out) : TAMIS_ELIMIT;
+        e = fits ? next_in_stack(f, capacity, f->grown == 0 ? 0 : 5, out) : TAMIS_ELIMIT;
     } while (e == TAMIS_ELIMIT && --lambda);
     return e;
 }
@@ -384,9 +384,14 @@ static tamis_error next_of(tamis_filter *f, struct next *out)
     }
 }
 
-/* Deletable vectors also count as full when their bits say so: at the ones expected at capacity and
-   six standard deviations (at most sqrt(m)/2 each). */
-void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
+/*
+ * Deletable vectors also count as full when their bits say so: at the ones expected at capacity. In
+ * the long run that is where each of several vectors ends: a key that some other vector covers goes
+ * there without being counted, and its removal may lower the load, so load drifts down. One vector
+ * alone, and those made as published, hold their capacity: they get six standard deviations more (at
+ * most sqrt(m)/2 each).
+ */
+void vector_set_limits(struct vector *v, const struct settings *set, uint64_t capacity, double fpp)
 {
     v->capacity = capacity;
     v->fpp = fpp;
@@ -405,7 +410,8 @@ void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
         else
             high = middle;
     }
-    v->ones_max = low + 3 * root;
+    bool exact = set->growth == TAMIS_FIXED || set->published;
+    v->ones_max = exact ? low + 3 * root : low;
 }
 
 /* What a block takes, edges included. */
@@ -450,11 +456,21 @@ tamis_error growth_next(tamis_filter *f, struct vector **out)
         vector_free(v, &f->allocator);
         return TAMIS_ENOMEM;
     }
-    vector_set_limits(v, next.capacity, next.fpp);
+    vector_set_limits(v, &f->set, next.capacity, next.fpp);
     v->slot = next.slot;
     v->born = v->last = filter_now(f);
     *out = v;
     return TAMIS_OK;
+}
+
+/* Dynamic: all vectors are full by their bits, though the keys that were promised are not all in. */
+static struct vector *fewest_ones(const struct stack *stack)
+{
+    struct vector *best = stack->v[0];
+    for (uint32_t i = 1; i < stack_count(stack); i++)
+        if (stack->v[i]->ones < best->ones)
+            best = stack->v[i];
+    return best;
 }
 
 tamis_error growth_active(tamis_filter *f, struct vector **out)
@@ -475,6 +491,9 @@ tamis_error growth_active(tamis_filter *f, struct vector **out)
     bool may_grow = f->set.growth != TAMIS_FIXED && !at_bound &&
                     !(f->set.vectors_max && n >= f->set.vectors_max);
     if (!may_grow) {
+        *out = at_bound || !f->set.deletable ? NULL : fewest_ones(stack);
+        if (*out)
+            return TAMIS_OK;
         if (!f->set.overfill)
             return TAMIS_EFULL;
         *out = newest;

@@ -10,22 +10,27 @@
 
 /* ---- our schedule ---- */
 
-/* Slots 0 and 1 get p/64: with the default schedule they are 1/1024 and 1/32 of slot 2, so being
- * strict there costs nothing. Slots 2..10 get p/10, nine doublings of the total at even terms. From
- * there .04179 p/i^2, so that the sum converges while a layer's probes grow only as 2 log2 i:
+/*
+ * Shares of the total rate. The first SMALL slots are for the small vectors of the start: a hundredth
+ * each, since their bits cost little. The large ones, of which a lookup misses the cache, get a tenth
+ * each for as long as the sum allows, and past that a tail that falls as 1/i^2:
  *
- *     2/64 + 9/10 + .04179 * pi^2/6 = .99999 < 1.
+ *     5/100 + 9/10 + .0303 * pi^2/6 = .99984 < 1.
  */
+#define SMALL   5
+#define LARGE   9
+#define GROW_UP 1024 /* times the first: from here on the total doubles */
+
 double tamis_plan_share(unsigned slot, double p)
 {
     if (!(p > 0 && p < 1))
         return NAN;
-    if (slot < 2)
-        return p / 64;
-    if (slot <= 10)
+    if (slot < SMALL)
+        return p / 100;
+    if (slot < SMALL + LARGE)
         return p / 10;
-    double i = (double)slot - 10;
-    return 0.04179 * p / (i * i);
+    double i = (double)slot - (SMALL + LARGE - 1);
+    return 0.0303 * p / (i * i);
 }
 
 uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
@@ -37,8 +42,8 @@ uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t tot
         next = (double)first;
     else if (expansion != 0)
         next = ceil(next * (expansion >= 1 ? expansion : 1));
-    else if (next < 1024 * (double)first)
-        next *= 32;
+    else if (next < GROW_UP * (double)first)
+        next *= 4;
     else if (total > largest)
         next = (double)total;
     return next < (double)CAPACITY_MAX ? (uint64_t)next : CAPACITY_MAX;

@@ -614,9 +614,9 @@ TEST(growing_stack_keeps_its_rate)
     for (unsigned i = 0; i < 2000000; i++)
         sum += tamis_plan_share(i, .01);
     CHECK(sum <= .01 && sum > .00999);
-    CHECK(tamis_plan_share(0, .64) == .01 && tamis_plan_share(1, .64) == .01);
-    CHECK(tamis_plan_share(2, .1) == .01 && tamis_plan_share(10, .1) == .01);
-    CHECK(tamis_plan_share(11, .1) < .01 && isnan(tamis_plan_share(0, 1)));
+    CHECK(tamis_plan_share(0, .5) == .005 && tamis_plan_share(4, .5) == .005);
+    CHECK(tamis_plan_share(5, .1) == .01 && tamis_plan_share(13, .1) == .01);
+    CHECK(tamis_plan_share(14, .1) < .01 && isnan(tamis_plan_share(0, 1)));
     for (int layout = SPREAD; layout <= BLOCKED; layout++)
         for (uint64_t n = 1; n < 20000000000; n *= 5) {
             tamis_plan_stack v = tamis_plan_grow(layout, 1000, 0, .01, n, out, 64);
@@ -630,7 +630,8 @@ TEST(growing_stack_keeps_its_rate)
 
 TEST(next_capacity)
 {
-    uint64_t first = 100, total = 0, largest = 0, want[] = {100, 3200, 102400, 105700, 211400};
+    uint64_t first = 100, total = 0, largest = 0,
+             want[] = {100, 400, 1600, 6400, 25600, 102400, 136500, 273000};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         largest = tamis_plan_next_capacity(first, largest, total, 0);
         CHECK(largest == want[i]);
