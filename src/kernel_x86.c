@@ -148,41 +148,61 @@ static AVX512 void add_avx512(const struct bits *bits, const tamis_digest *diges
 
 /* The bits of a key depend on k alone, not on the size: vectors of one k share them, and each costs
    one address, one load, one test. Lines are fetched STACK_AHEAD keys ahead in every large vector. */
-#define STACK_AHEAD 12
+#define STACK_AHEAD 8
+#define STACK_MOST  64
 
-ALWAYS_INLINE AVX512 void stack_fetch(const struct bits *const *stack, size_t vectors,
-                                      tamis_digest d)
+struct level {
+    const uint64_t *words;
+    uint64_t units;
+    unsigned k;
+};
+
+ALWAYS_INLINE const uint64_t *level_block(const struct level *level, uint64_t a)
 {
-    for (size_t j = 0; j < vectors; j++)
-        __builtin_prefetch(stack[j]->words + block_index(stack[j], d));
+    return level->words + 8 * mul_high(a, level->units);
+}
+
+ALWAYS_INLINE AVX512 bool levels_have(const struct level *levels, size_t n, tamis_digest d)
+{
+    __m512i want = _mm512_setzero_si512();
+    unsigned k = 0, hit = 0;
+    for (size_t j = 0; j < n; j++) {
+        if (levels[j].k != k) {
+            k = levels[j].k;
+            want = k <= 8    ? key_bits(d.b, k, 1)
+                   : k <= 16 ? key_bits(d.b, k, 2)
+                             : key_bits(d.b, k, 0);
+        }
+        __m512i miss = _mm512_andnot_si512(_mm512_load_si512(level_block(&levels[j], d.a)), want);
+        hit |= _mm512_test_epi64_mask(miss, miss) == 0;
+    }
+    return hit;
 }
 
 static AVX512 void has_stack_avx512(const struct bits *const *stack, size_t vectors,
                                     const tamis_digest *digests, size_t n, uint8_t *found)
 {
-    const struct bits *large[64];
+    struct level levels[STACK_MOST], large[STACK_MOST];
     size_t n_large = 0;
-    for (size_t j = 0; j < vectors && n_large < 64; j++)
+    if (vectors > STACK_MOST) {
+        stack_by_groups(stack, vectors, digests, n, found);
+        return;
+    }
+    for (size_t j = 0; j < vectors; j++) {
+        levels[j] = (struct level){stack[j]->words, stack[j]->units, stack[j]->k};
         if (!bits_small(stack[j]))
-            large[n_large++] = stack[j];
+            large[n_large++] = levels[j];
+    }
     for (size_t i = 0; i < n && i < STACK_AHEAD; i++)
-        stack_fetch(large, n_large, digests[i]);
+        for (size_t j = 0; j < n_large; j++)
+            __builtin_prefetch(level_block(&large[j], digests[i].a));
     for (size_t i = 0; i < n; i++) {
-        tamis_digest d = digests[i];
-        __m512i want = _mm512_setzero_si512();
-        unsigned k = 0, hit = 0;
-        if (i + STACK_AHEAD < n)
-            stack_fetch(large, n_large, digests[i + STACK_AHEAD]);
-        for (size_t j = 0; j < vectors; j++) {
-            if (stack[j]->k != k) {
-                k = stack[j]->k;
-                want = k <= 8 ? key_bits(d.b, k, 1) : key_bits(d.b, k, 0);
-            }
-            __m512i have = _mm512_load_si512(stack[j]->words + block_index(stack[j], d));
-            __m512i miss = _mm512_andnot_si512(have, want);
-            hit |= _mm512_test_epi64_mask(miss, miss) == 0;
+        if (LIKELY(i + STACK_AHEAD < n)) {
+            uint64_t ahead = digests[i + STACK_AHEAD].a;
+            for (size_t j = 0; j < n_large; j++)
+                __builtin_prefetch(level_block(&large[j], ahead));
         }
-        found[i] = (uint8_t)hit;
+        found[i] = levels_have(levels, vectors, digests[i]);
     }
 }
 
