@@ -97,7 +97,7 @@ FLAGS_cli      := -std=gnu11 -Iinclude -Isrc -Icli -Istream $(CLI_FLAGS)
 FLAGS_stream   := $(FLAGS_cli)
 FLAGS_redis    := -std=gnu11 -Iinclude -Isrc -Iredis
 FLAGS_tests    := -std=gnu11 -Iinclude -Isrc -Itests -Itests/support -Icli -Istream -Iredis
-FLAGS_bench    := -std=gnu11 -Iinclude -Isrc -Ibench
+FLAGS_bench    := -std=gnu11 -Iinclude -Isrc -Icli -Ibench
 FLAGS_lab      := -std=gnu11 -Iinclude -Isrc -Ilab
 FLAGS_examples := -std=c11 -pedantic -Iinclude
 folder_flags    = $(FLAGS_$(firstword $(subst /, ,$<)))
@@ -254,10 +254,10 @@ $(B)/obj/%.o: %.cc $(B)/flags
 
 # The peers come from Debian's libraries.
 $(benches): $(B)/%: $(B)/obj/%.o $(call obj,$(bench_common)) $(bench_cxx:%.cc=$(B)/obj/%.o) \
-            $(static) $(B)/sources
+            $(parts) $(static) $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(static) $(LIBS_bench) $(LIBS)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(static) $(LIBS_bench) $(CLI_LIBS) $(LIBS)
 
 $(labs): $(call obj,$(lab_common))
 $(labs) $(examples): $(B)/%: $(B)/obj/%.o $(static) $(B)/sources

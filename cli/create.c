@@ -32,12 +32,12 @@ int verb_create(int argc, char **argv)
         return complain("%s: FILE: give the name of one file to make",
                         words.n ? "too many names" : "no name");
     const char *path = words.word[0];
+    if (no_key && !files.key_file && !make.like)
+        return complain("a random key that nobody has: --no-key: give the key with --key-file");
     struct store store = {.path = path};
     tamis_filter *filter = make_filter(&make, &files, path);
     if (!filter)
         return TROUBLE;
-    if (no_key && !files.key_file && !make.like)
-        remark("the key is random and not stored: %s: nobody can ask it; give --key-file", path);
     if (!store_lock(&store, path, &files)) {
         tamis_filter_free(filter);
         return TROUBLE;

@@ -119,9 +119,9 @@ static const struct {
                "Checks every byte. What is wrong is named with its place; the status is then 2.\n\n"
                "      --json           a line of JSON for each file\n\n"
                "Examples:\n"
-               "  $ tamis create users.tamis --growth fixed --capacity 1000 --key-file k\n"
+               "  $ tamis create users.tamis --growth fixed --bits 8Ki --hashes 6 --capacity 800\n"
                "  $ tamis verify users.tamis\n"
-               "  users.tamis: OK, 1728 bytes\n"},
+               "  users.tamis: OK, 1600 bytes\n"},
     {"fold", "tamis fold FILE [OPTION]...\n"
              "Halves every vector, without the keys. A filter that is at most half full keeps its\n"
              "rate; another needs --restate, and then states the new one.\n\n"

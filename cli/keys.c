@@ -9,7 +9,15 @@
 
 /* ---- cutting --------------------------------------------------------------------------------- */
 
-/* Column `field` of a line; data NULL if there are not so many. */
+/* Hashed like any other, so it points at something. */
+const tamis_key key_none = {"", 0};
+
+static bool is_none(const struct batch *b, size_t i)
+{
+    return b->n_none && b->key[i].data == key_none.data;
+}
+
+/* Column `field` of a line; key_none if there are not so many. */
 static tamis_key column(tamis_key line, uint64_t field, char delimiter)
 {
     const char *at = line.data, *end = at + line.len;
@@ -18,7 +26,7 @@ static tamis_key column(tamis_key line, uint64_t field, char delimiter)
         if (field == 1)
             return (tamis_key){at, (size_t)((next ? next : end) - at)};
         if (!next)
-            return (tamis_key){NULL, 0};
+            return key_none;
         at = next + 1;
         field--;
     }
@@ -29,7 +37,7 @@ static void cut_columns(struct batch *b, const struct keys *keys)
     b->n_none = 0;
     for (size_t i = 0; i < b->n; i++) {
         b->key[i] = column(b->line[i], keys->field, keys->delimiter);
-        b->n_none += b->key[i].data == NULL;
+        b->n_none += b->key[i].data == key_none.data;
     }
 }
 
@@ -64,7 +72,7 @@ size_t batch_pack(struct batch *b, uint16_t *who)
 {
     size_t n = 0;
     for (size_t i = 0; i < b->n; i++) {
-        if (b->n_none && b->key[i].data == NULL)
+        if (is_none(b, i))
             continue;
         b->digest[n] = b->digest[i];
         who[n++] = (uint16_t)i;
@@ -116,7 +124,7 @@ bool batch_judge(const struct batch *b, struct keys *keys)
     if (b->n_none == 0)
         return true;
     size_t i = 0;
-    while (b->key[i].data)
+    while (!is_none(b, i))
         i++;
     if (keys->none == 0)
         keys->first_none = b->number + i;

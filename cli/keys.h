@@ -20,11 +20,12 @@ struct batch {
     size_t n_none;              /* lines without the wanted field */
     uint64_t number;            /* of the first line, from 1 */
     tamis_key line[KEYS_BATCH]; /* without their ends */
-    tamis_key
-        key[KEYS_BATCH]; /* the part that counts; data NULL where the line has no such field */
+    tamis_key key[KEYS_BATCH];  /* with --field: the part that counts, or key_none */
     tamis_digest digest[KEYS_BATCH];
     uint8_t mark[KEYS_BATCH]; /* for the verb */
 };
+
+extern const tamis_key key_none; /* of a line without the field */
 
 struct keys {
     char **word; /* keys given as arguments; none: standard input */

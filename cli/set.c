@@ -175,7 +175,7 @@ static void check_ask(void *context, struct batch *b)
     const struct check *c = context;
     tamis_filter_has_many(c->job.filter, b->digest, b->n, b->mark);
     for (size_t i = 0; b->n_none && i < b->n; i++)
-        if (b->key[i].data == NULL)
+        if (b->key[i].data == key_none.data)
             b->mark[i] = 0;
 }
 

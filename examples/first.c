@@ -7,7 +7,7 @@
 static const char *const fruits[] = {"apple", "banana", "cherry", "date", "elderberry"};
 enum { FRUITS = 5 };
 
-/* Adds all fruits; says how the first failure is called, if there is one. */
+/* Adds all fruits. An add that fails changes nothing. */
 static tamis_error add_fruits(tamis_filter *filter)
 {
     for (int i = 0; i < FRUITS; i++) {
@@ -40,8 +40,9 @@ static tamis_error shortest(void)
 /* A deletable filter counts: what was added may be removed. */
 static tamis_error forgetting(void)
 {
-    tamis_options options = {0}; /* zero means the default in every field */
-    options.fpp = 1e-6;          /* one wrong "maybe" in a million, over all of the filter */
+    tamis_options options;
+    memset(&options, 0, sizeof options); /* zero means the default in every field */
+    options.fpp = 1e-6;                  /* one wrong "maybe" in a million, for the whole filter */
     options.deletable = true;
     tamis_filter *stock;
     tamis_removed outcome = TAMIS_ABSENT;
@@ -66,9 +67,10 @@ static tamis_error forgetting(void)
 static tamis_error uniting(void)
 {
     uint8_t key[TAMIS_KEY_LEN];
-    tamis_options options = {0};
+    tamis_options options;
     tamis_filter *here, *there;
     tamis_info info;
+    memset(&options, 0, sizeof options);
     tamis_error e = tamis_filter_new(&here, &options, NULL);
     if (e != TAMIS_OK)
         return e;

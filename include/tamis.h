@@ -3,7 +3,8 @@
  *
  * A filter is a set of keys that answers "no" for sure or "maybe" with a stated rate of error, in a
  * few bits a key. This header is meant to be read from top to bottom: rules, errors, keys, filters,
- * removal, set algebra, bytes and files, numbers. The program examples/first.c uses most of it.
+ * removal, set algebra, records, bytes and files, numbers. The program examples/first.c uses most of
+ * it.
  *
  * Rules
  *

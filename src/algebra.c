@@ -210,7 +210,7 @@ static tamis_error append_copy(tamis_filter *f, const struct vector *v, unsigned
     } else {
         copy = vector_new(&f->allocator, &f->family, vector_shape(v), f->set.deletable, false);
         if (copy)
-            vector_set_limits(copy, &f->set, v->capacity, v->fpp);
+            filter_set_limits(&f->set, copy, v->capacity, v->fpp);
     }
     if (!copy)
         return TAMIS_ENOMEM;
@@ -323,8 +323,11 @@ static void sort_by_age(tamis_filter *f)
     struct stack *stack = filter_stack(f);
     for (uint32_t i = 1; i < stack_count(stack); i++)
         for (uint32_t j = i; j && stack->v[j]->born < stack->v[j - 1]->born; j--) {
-            struct vector *v = stack->v[j];
-            stack->v[j] = stack->v[j - 1];
+            struct vector *v = stack->v[j], *before = stack->v[j - 1];
+            uint32_t id = v->id; /* ids rise with the place; in a window nothing refers to them */
+            v->id = before->id;
+            before->id = id;
+            stack->v[j] = before;
             stack->v[j - 1] = v;
         }
 }
@@ -436,7 +439,7 @@ static tamis_error fold_limits(struct vector *half, const struct settings *set, 
                                             half->bits.k, half->fpp);
     uint64_t load = effective_load(half);
     if (capacity >= load && capacity > 0) {
-        vector_set_limits(half, set, capacity, half->fpp);
+        filter_set_limits(set, half, capacity, half->fpp);
         return TAMIS_OK;
     }
     if (!(flags & TAMIS_MERGE_RESTATE))
@@ -444,7 +447,7 @@ static tamis_error fold_limits(struct vector *half, const struct settings *set, 
     load = max_u64(1, load); /* a capacity of 0 would mean no bound */
     double rate = tamis_plan_rate((int)half->bits.kernel->layout, half->bits.units, half->bits.k,
                                   (double)load);
-    vector_set_limits(half, set, load, rate);
+    filter_set_limits(set, half, load, rate);
     return TAMIS_OK;
 }
 

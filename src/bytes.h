@@ -9,7 +9,7 @@
 
 #include "base.h"
 
-#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "tamis writes vectors as they lie in memory and needs a little-endian machine"
 #endif
 

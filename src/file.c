@@ -88,10 +88,10 @@ static tamis_error map_fd(struct mapping *out, int fd, const char *path, tamis_r
         return fail(reason, TAMIS_EFORMAT, "%s: the file is empty", path);
     if ((uint64_t)st.st_size > SIZE_MAX / 2)
         return fail(reason, TAMIS_ELIMIT, "%s: too large to map", path);
-    void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-    if (data == MAP_FAILED)
+    out->len = (size_t)st.st_size;
+    out->data = mmap(NULL, out->len, PROT_READ, MAP_SHARED, fd, 0);
+    if ((const void *)out->data == MAP_FAILED)
         return file_fail(reason, errno, path, "mapping");
-    *out = (struct mapping){data, (size_t)st.st_size};
     return TAMIS_OK;
 }
 

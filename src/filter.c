@@ -64,7 +64,7 @@ bool filter_is_full(const tamis_filter *f)
         return false;
     while (root * root < m)
         root++;
-    return ones > most + 2 * root; /* load has drifted, but the bits tell: see vector_set_limits */
+    return ones > most + 2 * root; /* load has drifted, but the bits tell: see filter_set_limits */
 }
 
 struct vector *filter_vector_by_id(const tamis_filter *f, uint32_t id)

@@ -125,7 +125,8 @@ tamis_error growth_active(tamis_filter *f, struct vector **out);
 /* Window filters: lets old vectors go, starts a new one when its time has come. */
 tamis_error growth_turn(tamis_filter *f, uint64_t now);
 uint32_t growth_slot(const tamis_filter *f, uint32_t from, double fpp);
-void vector_set_limits(struct vector *v, const struct settings *set, uint64_t capacity, double fpp);
+void vector_set_limits(struct vector *v, uint64_t capacity, double fpp);
+void filter_set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp);
 
 /* ---- algebra.c ---- */
 /* Dynamic: unites pairs of vectors that fit into one. With `all`, until none is left. */

@@ -304,6 +304,17 @@ static tamis_error next_flexible(tamis_filter *f, struct next *out)
     return e;
 }
 
+/* Vectors of a window that are due to go. */
+static uint32_t count_old(const tamis_filter *f, uint64_t now)
+{
+    const struct stack *stack = filter_stack(f);
+    uint32_t n = 0;
+    while (now >= f->set.window && n + 1 < stack_count(stack) &&
+           stack->v[n]->last < now - f->set.window)
+        n++;
+    return n;
+}
+
 /* What will come, and a quarter more, at the rate at which the last vector filled: in a span, or, when
    this one takes the last place, until the oldest is due. Twice the last at least when that is full,
    8 times at most: a burst tells little. */
@@ -311,8 +322,10 @@ static uint64_t window_need(const tamis_filter *f, const struct stack *stack, ui
 {
     const struct vector *last = stack->v[n - 1];
     uint64_t now = filter_now(f), span = f->set.window / (f->set.vectors_max - 1);
-    uint64_t due = stack->v[0]->last + f->set.window;
-    uint64_t ahead = n + 1 == f->set.vectors_max && due > now ? max_u64(span, due - now) : span;
+    uint32_t old = count_old(f, now);
+    uint64_t due = stack->v[old]->last + f->set.window;
+    bool last_place = n - old + 1 >= f->set.vectors_max;
+    uint64_t ahead = last_place && due > now ? max_u64(span, due - now) : span;
     double elapsed = now > last->born ? (double)(now - last->born) : 1;
     double need = 1.25 * (double)last->load * (double)ahead / elapsed;
     uint64_t most = 8 * last->capacity, least = vector_full(last) ? 2 * last->capacity : 0;
@@ -384,14 +397,24 @@ static tamis_error next_of(tamis_filter *f, struct next *out)
     }
 }
 
-/*
- * Deletable vectors also count as full when their bits say so: at the ones expected at capacity. In
- * the long run that is where each of several vectors ends: a key that some other vector covers goes
- * there without being counted, and its removal may lower the load, so load drifts down. One vector
- * alone, and those made as published, hold their capacity: they get six standard deviations more (at
- * most sqrt(m)/2 each).
- */
-void vector_set_limits(struct vector *v, const struct settings *set, uint64_t capacity, double fpp)
+/* The ones at which the estimate of keys reaches the capacity. */
+static uint64_t ones_at(const struct vector *v, uint64_t capacity)
+{
+    uint64_t low = 0, high = vector_positions_total(v);
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (tamis_plan_items((int)v->bits.kernel->layout, v->bits.units, v->bits.k, middle) <
+            (double)capacity)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Deletable vectors also count as full when their bits say so: at the ones expected at capacity and
+   six standard deviations (at most sqrt(m)/2 each). */
+void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
 {
     v->capacity = capacity;
     v->fpp = fpp;
@@ -401,17 +424,20 @@ void vector_set_limits(struct vector *v, const struct settings *set, uint64_t ca
     uint64_t m = vector_positions_total(v), root = 1;
     while (root * root < m)
         root++;
-    uint64_t low = 0, high = m; /* the ones at which the estimate of keys reaches the capacity */
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (tamis_plan_items((int)v->bits.kernel->layout, v->bits.units, v->bits.k, middle) <
-            (double)capacity)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool exact = set->growth == TAMIS_FIXED || set->published;
-    v->ones_max = exact ? low + 3 * root : low;
+    v->ones_max = ones_at(v, capacity) + 3 * root;
+}
+
+/*
+ * Of several vectors none gets the six deviations: in the long run each would end there. A key that
+ * another vector covers goes into that one without being counted, and its removal may lower the load
+ * of it, so load drifts down and the bits alone say what is full. Vectors made as published hold
+ * their capacity.
+ */
+void filter_set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp)
+{
+    vector_set_limits(v, capacity, fpp);
+    if (v->deletable && set->growth != TAMIS_FIXED && !set->published)
+        v->ones_max = ones_at(v, capacity);
 }
 
 /* What a block takes, edges included. */
@@ -456,7 +482,7 @@ tamis_error growth_next(tamis_filter *f, struct vector **out)
         vector_free(v, &f->allocator);
         return TAMIS_ENOMEM;
     }
-    vector_set_limits(v, &f->set, next.capacity, next.fpp);
+    filter_set_limits(&f->set, v, next.capacity, next.fpp);
     v->slot = next.slot;
     v->born = v->last = filter_now(f);
     *out = v;
@@ -528,16 +554,6 @@ static void drop_old(tamis_filter *f, uint64_t now)
             return;
         stack = filter_stack(f);
     }
-}
-
-static uint32_t count_old(const tamis_filter *f, uint64_t now)
-{
-    const struct stack *stack = filter_stack(f);
-    uint32_t n = 0;
-    while (now >= f->set.window && n + 1 < stack_count(stack) &&
-           stack->v[n]->last < now - f->set.window)
-        n++;
-    return n;
 }
 
 tamis_error growth_turn(tamis_filter *f, uint64_t now)

@@ -45,7 +45,7 @@ struct watch {
 struct removals {
     uint32_t width; /* digests of a key */
     struct pending *entries;
-    tamis_digest *keys; /* width of them an entry, where that is more than 1 */
+    tamis_digest *keys;              /* width of them an entry, where that is more than 1 */
     uint32_t room, used, first_free; /* used counts entries in use */
     uint32_t *index;                 /* open addressing over entries, entry + 1; 2 * room or more */
     uint32_t index_room;

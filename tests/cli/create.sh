@@ -70,6 +70,8 @@ trouble short-key 'not a key: short: a key is 16 bytes or 32 hexadecimal digits$
     'tamis create z.tamis --key-file short'
 trouble missing-key 'No such file or directory: nosuch: ' 'tamis create z.tamis --key-file nosuch'
 
+trouble no-key-alone 'a random key that nobody has: --no-key: ' 'tamis create z --no-key'
+
 # What makes no filter.
 trouble no-name 'no name: FILE: ' 'tamis create'
 trouble two-names 'too many names: FILE: ' 'tamis create z y'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # tamis plan: every form, the figures that the papers and their corrections give, plots, mistakes.
 . "$(dirname "$0")/common.sh"
-near() { echo "abs($1 - $2) <= ${3:-5e-5} * abs($2)"; }
+near() { echo "abs($1 - ($2)) <= ${3:-5e-5} * abs($2)"; }
 
 # fixed
 json fixed-sizes 'tamis plan fixed --items 1M --fpp 0.01 --json' \

@@ -34,4 +34,8 @@ holds not-for-short-work '[ ! -s shown ]'
 seq 8 >eight
 terminal 'slow | tamis check a.tamis' >shown
 holds results-are-clean 'cmp shown.out eight'
+# A plain file tells its size: share and time left.
+yes 7 | head -c 2000000 >sevens
+terminal 'tamis check a.tamis <sevens | (for i in 1 2 3 4 5 6 7; do sleep 0.3; head -c 200000 >/dev/null; done; cat >/dev/null)' >shown
+holds size-known 'grep -qE "\[#* *\] +[0-9]+%  .* of 1.9 MiB  .*/s  [0-9]+s left" shown'
 finish

@@ -26,10 +26,10 @@ for _ in $(seq 100); do
     sleep 0.05
 done
 trouble no-wait-says-who "process $writer is writing to a.tamis: wait for it, or try again later\$" \
-    'tamis add --no-wait a.tamis x'
+    'tamis add --no-wait a.tamis x 3>&-'
 trouble no-wait-merge 'process [0-9]+ is writing to a.tamis: ' 'tamis merge --no-wait -o a.tamis a.tamis a.tamis'
 is readers-do-not-wait 0 1-1 "" 'tamis check a.tamis 1-1'
-tamis add a.tamis patient &
+tamis add a.tamis patient 3>&- &
 second=$!
 exec 3>&-
 wait $writer

@@ -233,6 +233,32 @@ TEST(a_window_forgets_while_it_is_saved)
     bytes_free(&bytes);
 }
 
+/* Windows made at different times, merged: the vectors are in order of age, and can be saved. */
+TEST(merged_windows_are_kept)
+{
+    struct history h = {.now = 1000000};
+    tamis_options o = {.growth = TAMIS_WINDOW,
+                       .window = 100000,
+                       .capacity = 100,
+                       .key = h.key,
+                       .clock = history_clock,
+                       .clock_context = &h};
+    tamis_filter *old, *young;
+    CHECK(tamis_filter_new(&old, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_add(old, "old", 3, NULL) == TAMIS_OK);
+    h.now += 50000;
+    CHECK(tamis_filter_new(&young, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_add(young, "young", 5, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_merge(young, old, TAMIS_MERGE_CONCAT) == TAMIS_OK);
+    check_identity(&h, young);
+    h.now += 60000;
+    CHECK(tamis_filter_expire(young) == TAMIS_OK);
+    CHECK(!tamis_filter_has(young, "old", 3) && tamis_filter_has(young, "young", 5));
+    check_identity(&h, young);
+    tamis_filter_free(old);
+    tamis_filter_free(young);
+}
+
 /* ---- damage ---------------------------------------------------------------------------------- */
 
 /* An allocator that refuses to go past a bound. */

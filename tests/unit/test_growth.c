@@ -262,7 +262,7 @@ TEST(scalable_follows_the_plan)
     static const struct {
         double expansion;
         uint64_t first, n;
-    } runs[] = {{0, 2, 60000},   {0, 100, 150000}, {1, 50, 3000},
+    } runs[] = {{0, 2, 60000},   {0, 100, 150000}, {1, 20, 3000},
                 {1.5, 10, 5000}, {2, 16, 60000},   {4, 3, 60000}};
     for (size_t i = 0; i < 6; i++)
         for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++) {
@@ -273,9 +273,9 @@ TEST(scalable_follows_the_plan)
                                                    .expansion = runs[i].expansion});
             for (uint64_t n = 0; n < runs[i].n; n++)
                 CHECK(add(f, n) == TAMIS_OK);
-            tamis_plan_layer layers[100];
+            tamis_plan_layer layers[200];
             tamis_plan_stack plan = tamis_plan_grow(layout, runs[i].first, runs[i].expansion, 0.001,
-                                                    info_of(f).items, layers, 100);
+                                                    info_of(f).items, layers, 200);
             double sum = 0;
             uint64_t largest = 0, total = 0;
             CHECK_MSG(info_of(f).vectors == plan.layers, "%u vectors, planned %zu",

@@ -164,9 +164,8 @@ static void measure(tamis_layout layout, double density, uint64_t m, bool from_e
         add_fresh(f, &next, m / 40);
     CHECK(tamis_filter_clone(&older, f) == TAMIS_OK);
     const struct vector *x = filter_stack(older)->v[0], *y = filter_stack(f)->v[0];
-    uint64_t want = (uint64_t)((double)m * density), step = want / 70 + 1;
-    while (changed_bits(x, y, &touched) < want)
-        add_fresh(f, &next, step);
+    double here = from_empty ? 0 : 0.16; /* fill before: some bits of a new key are set already */
+    add_fresh(f, &next, (uint64_t)((double)m * density * (1 + density) / (1 - here) / 7) + 1);
     uint64_t changed = changed_bits(x, y, &touched);
     struct bytes patch = patch_of(older, f, 0);
     double entropy =

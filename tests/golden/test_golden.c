@@ -1,0 +1,389 @@
+/* Golden files: what was written once is read for ever. In good/, NAME.tamis with NAME.txt ("maybe
+ * KEY" or "no KEY", as asked when it was made), NAME.old.tamis and NAME.patch that lead to it, and
+ * NAME.key where the family key was left out. In bad/, NAME.ERROR.tamis and the error to expect.
+ *
+ * With TAMIS_GOLDEN_WRITE=FOLDER it writes files that are not there yet, and changes none that are.
+ */
+#include "harness.h"
+#include "histories.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "bytes.h"
+#include "format.h"
+
+#define PATH 1024
+
+static struct bytes read_bytes(const char *path)
+{
+    struct bytes bytes = {0};
+    char buffer[65536];
+    FILE *file = fopen(path, "rb");
+    size_t n;
+    while (file && (n = fread(buffer, 1, sizeof buffer, file)) > 0)
+        bytes_write(&bytes, buffer, n);
+    if (file)
+        fclose(file);
+    return bytes;
+}
+
+/* Calls run with "FOLDER/NAME" for every NAME of the kind wanted; how many there were. */
+static unsigned for_each(const char *folder, const char *ending, void (*run)(const char *stem))
+{
+    char path[PATH];
+    unsigned n = 0;
+    snprintf(path, sizeof path, "%s/tests/golden/%s", harness_root(), folder);
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        size_t len = strlen(entry->d_name), end = strlen(ending);
+        if (len <= end || strcmp(entry->d_name + len - end, ending) != 0)
+            continue;
+        char stem[PATH + 300];
+        snprintf(stem, sizeof stem, "%s/%.*s", path, (int)(len - end), entry->d_name);
+        run(stem);
+        n++;
+    }
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static struct bytes key_of(const char *stem)
+{
+    char path[PATH + 400];
+    snprintf(path, sizeof path, "%s.key", stem);
+    return read_bytes(path);
+}
+
+static void check_answers(const char *stem, const tamis_filter *f)
+{
+    char path[PATH + 400], line[200];
+    unsigned n = 0;
+    snprintf(path, sizeof path, "%s.txt", stem);
+    FILE *file = fopen(path, "r");
+    if (!CHECK_MSG(file != NULL, "%s", path))
+        return;
+    for (; fgets(line, sizeof line, file); n++) {
+        line[strcspn(line, "\n")] = 0;
+        bool want = strncmp(line, "maybe ", 6) == 0;
+        const char *key = line + (want ? 6 : 3);
+        CHECK_MSG(tamis_filter_has(f, key, strlen(key)) == want, "%s: %s", stem, line);
+    }
+    CHECK(n >= 40);
+    fclose(file);
+}
+
+static void check_patch(const char *stem, const struct bytes *newer)
+{
+    char path[PATH + 400];
+    snprintf(path, sizeof path, "%s.old.tamis", stem);
+    struct bytes older = read_bytes(path), patch;
+    snprintf(path, sizeof path, "%s.patch", stem);
+    patch = read_bytes(path);
+    if (patch.len == 0)
+        return;
+    tamis_filter *f = NULL;
+    tamis_reason reason = {0};
+    CHECK(tamis_filter_decode(&f, older.data, older.len, NULL, &reason) == TAMIS_OK);
+    CHECK_MSG(tamis_filter_apply(f, patch.data, patch.len, &reason) == TAMIS_OK, "%s: %s", stem,
+              reason.text);
+    struct bytes result = bytes_of(f, 0);
+    CHECK_MSG(bytes_equal(&result, newer), "%s", stem);
+    bytes_free(&result), bytes_free(&older), bytes_free(&patch);
+    tamis_filter_free(f);
+}
+
+static void check_good(const char *stem)
+{
+    char path[PATH + 400];
+    tamis_filter *f = NULL;
+    tamis_reason reason = {0};
+    size_t len = strlen(stem);
+    if (len > 4 && strcmp(stem + len - 4, ".old") == 0)
+        return;
+    snprintf(path, sizeof path, "%s.tamis", stem);
+    struct bytes bytes = read_bytes(path), key = key_of(stem);
+    tamis_open_options o = {.key = key.len == TAMIS_KEY_LEN ? key.data : NULL};
+    CHECK_MSG(tamis_file_verify(path, &reason) == TAMIS_OK, "%s", reason.text);
+    if (CHECK_MSG(tamis_filter_decode(&f, bytes.data, bytes.len, &o, &reason) == TAMIS_OK, "%s: %s",
+                  stem, reason.text)) {
+        struct bytes again = bytes_of(f, 0);
+        CHECK_MSG(bytes_equal(&bytes, &again), "%s", stem);
+        check_answers(stem, f);
+        bytes_free(&again);
+        tamis_filter_free(f);
+    }
+    if (CHECK_MSG(tamis_filter_open(&f, path, &o, &reason) == TAMIS_OK, "%s", reason.text)) {
+        check_answers(stem, f);
+        tamis_filter_free(f);
+    }
+    check_patch(stem, &bytes);
+    bytes_free(&bytes), bytes_free(&key);
+}
+
+TEST(good_files_are_read)
+{
+    CHECK(for_each("good", ".tamis", check_good) >= 40);
+}
+
+static void check_bad(const char *stem)
+{
+    char path[PATH + 400], want[80];
+    tamis_filter *f = NULL;
+    tamis_reason reason = {0};
+    snprintf(path, sizeof path, "%s.tamis", stem);
+    snprintf(want, sizeof want, "TAMIS_%s", strrchr(stem, '.') + 1);
+    struct bytes bytes = read_bytes(path);
+    tamis_error e = tamis_filter_decode(&f, bytes.data, bytes.len, NULL, &reason);
+    CHECK_MSG(strcmp(tamis_error_name(e), want) == 0, "%s: %s: %s", path, tamis_error_name(e),
+              reason.text);
+    e = tamis_filter_open(&f, path, NULL, &reason);
+    CHECK_MSG(strcmp(tamis_error_name(e), want) == 0, "%s: %s: %s", path, tamis_error_name(e),
+              reason.text);
+    CHECK(reason.offset <= bytes.len && strstr(reason.text, ": "));
+    bytes_free(&bytes);
+}
+
+TEST(bad_files_are_refused)
+{
+    CHECK(for_each("bad", ".tamis", check_bad) >= 20);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static const char *folder; /* where to, or NULL */
+
+static void write_new(const char *name, const char *ending, const void *data, size_t len)
+{
+    char path[PATH];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
+    if (stat(path, &st) == 0)
+        return; /* golden files never change */
+    FILE *file = fopen(path, "wb");
+    if (CHECK_MSG(file != NULL, "%s", path)) {
+        CHECK(fwrite(data, 1, len, file) == len);
+        fclose(file);
+    }
+}
+
+static void write_answer(struct bytes *text, const tamis_filter *f, unsigned i, bool hidden)
+{
+    char key[24], line[64];
+    size_t len = history_key(i, key);
+    tamis_digest digest = tamis_filter_digest(f, key, len);
+    uint8_t bits;
+    bool has = tamis_filter_has(f, key, len);
+    filter_bits_have(f, &digest, 1, &bits);
+    if (hidden && !(bits && !has))
+        return;
+    int n = snprintf(line, sizeof line, "%s %.*s\n", has ? "maybe" : "no", (int)len, key);
+    bytes_write(text, line, (size_t)n);
+}
+
+/* Some keys, some strangers, and all that the bits have and a pending removal hides. */
+static void write_answers(const char *name, const tamis_filter *f)
+{
+    struct bytes text = {0};
+    for (unsigned i = 0; i < 60; i++)
+        write_answer(&text, f, i < 40 ? i * 17 % HISTORY_KEYS : HISTORY_KEYS + i, false);
+    for (unsigned i = 0; i < HISTORY_KEYS; i++)
+        write_answer(&text, f, i, true);
+    write_new(name, ".txt", text.data, text.len);
+    bytes_free(&text);
+}
+
+static void write_filter(const char *name, const tamis_filter *f, unsigned flags)
+{
+    struct bytes bytes = bytes_of(f, flags);
+    write_new(name, ".tamis", bytes.data, bytes.len);
+    bytes_free(&bytes);
+}
+
+/* A history worth keeping: small, neither empty nor full, and with removals pending if it can. */
+static uint64_t find_seed(unsigned kind)
+{
+    uint64_t best = 1;
+    double score = -1;
+    for (uint64_t seed = 1; seed < 300; seed++) {
+        struct history h;
+        tamis_info info;
+        tamis_filter *f = history_new(&h, kind, seed);
+        history_steps(&h, f, 38);
+        tamis_filter_info(f, &info);
+        uint64_t size = tamis_filter_encoded_size(f, 0);
+        double here = info.fill > 0.2 && info.fill < 0.8 ? 1 : 0;
+        here += (info.pending > 4 ? 4 : (double)info.pending) + (info.vectors > 1 ? 1 : 0);
+        if (size < 9000 && info.items > 20 && here > score) {
+            score = here;
+            best = seed;
+        }
+        tamis_filter_free(f);
+    }
+    return best;
+}
+
+static void write_kind(unsigned kind)
+{
+    struct history h;
+    char name[64], part[80];
+    snprintf(name, sizeof name, "good/%s", history_kind(kind));
+    for (char *p = name; *p; p++)
+        *p = *p == ' ' ? '-' : *p;
+    tamis_filter *f = history_new(&h, kind, find_seed(kind)), *older;
+    history_steps(&h, f, 32);
+    CHECK(tamis_filter_clone(&older, f) == TAMIS_OK);
+    history_steps(&h, f, 6);
+    write_filter(name, f, 0);
+    write_answers(name, f);
+    if (kind % 2) {
+        struct bytes patch = {0};
+        CHECK(tamis_filter_diff(older, f, 0, bytes_write, &patch, NULL) == TAMIS_OK);
+        snprintf(part, sizeof part, "%s.old", name);
+        write_filter(part, older, 0);
+        write_new(name, ".patch", patch.data, patch.len);
+        bytes_free(&patch);
+    }
+    if (kind % 9 == 1) {
+        snprintf(part, sizeof part, "%s-no-key", name);
+        write_filter(part, f, TAMIS_SAVE_NO_KEY);
+        write_answers(part, f);
+        write_new(part, ".key", h.key, TAMIS_KEY_LEN);
+    }
+    if (kind % 6 == 5) {
+        tamis_filter *copy;
+        struct bytes bytes = bytes_of(f, TAMIS_SAVE_BITS_ONLY);
+        snprintf(part, sizeof part, "%s-bits-only", name);
+        write_filter(part, f, TAMIS_SAVE_BITS_ONLY);
+        CHECK(tamis_filter_decode(&copy, bytes.data, bytes.len, NULL, NULL) == TAMIS_OK);
+        write_answers(part, copy);
+        tamis_filter_free(copy);
+        bytes_free(&bytes);
+    }
+    tamis_filter_free(older);
+    tamis_filter_free(f);
+}
+
+static void repair(struct bytes *bytes)
+{
+    uint8_t *d = bytes->data;
+    uint64_t header = get_u64(d + 24), body = get_u64(d + 32);
+    uint64_t sums = BODY_AT + body + 24 * (uint64_t)get_u32(d + 40);
+    for (uint64_t at = header; at < bytes->len; at += CHUNK, sums += 8)
+        put_u64(d + sums, hash_of(d + at, bytes->len - at < CHUNK ? bytes->len - at : CHUNK));
+    put_u64(d + header - 8, hash_of(d, header - 8));
+}
+
+/* A unique filter with pending removals and large counters, if one is found. */
+static struct bytes rich_filter(void)
+{
+    for (uint64_t seed = 1;; seed++) {
+        struct history h;
+        tamis_filter *f = history_new(&h, 17, seed);
+        history_steps(&h, f, 40);
+        struct bytes bytes = bytes_of(f, 0);
+        tamis_filter_free(f);
+        if (get_u64(bytes.data + 352) >= 2 && get_u64(bytes.data + 384 + 88) >= 2)
+            return bytes;
+        bytes_free(&bytes);
+    }
+}
+
+static uint64_t section_at(const struct bytes *bytes, uint32_t type)
+{
+    uint64_t table = BODY_AT + get_u64(bytes->data + 32);
+    for (uint32_t i = 0; i < get_u32(bytes->data + 40); i++)
+        if (get_u32(bytes->data + table + 24 * i) == type)
+            return get_u64(bytes->data + table + 24 * i + 8);
+    return 0;
+}
+
+/* bytes + 1 at one place, made right again or not. */
+static void write_bad(const struct bytes *good, const char *name, uint64_t at, uint8_t by, bool fix)
+{
+    struct bytes bad = {0};
+    char path[128];
+    bytes_write(&bad, good->data, good->len);
+    bad.data[at] = (uint8_t)(bad.data[at] + by);
+    if (fix)
+        repair(&bad);
+    snprintf(path, sizeof path, "bad/%s", name);
+    write_new(path, ".tamis", bad.data, bad.len);
+    bytes_free(&bad);
+}
+
+static void write_all_bad(void)
+{
+    struct bytes good = rich_filter();
+    uint64_t header = get_u64(good.data + 24), table = BODY_AT + get_u64(good.data + 32);
+    write_new("bad/empty.EFORMAT", ".tamis", "", 0);
+    write_new("bad/text.EFORMAT", ".tamis", "no filter\n", 10);
+    write_new("bad/cut-in-magic.EFORMAT", ".tamis", good.data, 6);
+    write_new("bad/cut-in-header.EFORMAT", ".tamis", good.data, 300);
+    write_new("bad/cut-in-payload.EFORMAT", ".tamis", good.data, good.len - 64);
+    write_bad(&good, "flipped-header.ECHECKSUM", 200, 1, false);
+    write_bad(&good, "flipped-payload.ECHECKSUM", header + 1, 1, false);
+    write_bad(&good, "flipped-checksum.ECHECKSUM", header - 1, 1, false);
+    write_bad(&good, "version-2.EVERSION", 8, 1, true);
+    write_bad(&good, "version-0.EFORMAT", 8, 255, true);
+    write_bad(&good, "index.EKIND", 12, 1, true);
+    write_bad(&good, "unknown-kind.EFORMAT", 12, 90, true);
+    write_bad(&good, "flags.EFORMAT", 44, 2, true);
+    write_bad(&good, "reserved.EFORMAT", 55, 1, true);
+    write_bad(&good, "hash.EFORMAT", 64, 7, true);
+    write_bad(&good, "other-key.EFORMAT", 75, 1, true);
+    write_bad(&good, "growth.EFORMAT", 128, 9, true);
+    write_bad(&good, "deletable-window.EFORMAT", 128, 2, true);
+    write_bad(&good, "stored.EFORMAT", 296, 1, true);
+    write_bad(&good, "huge-vectors.EFORMAT", 334, 8, true);
+    write_bad(&good, "many-pending.EFORMAT", 352 + 3, 8, true);
+    write_bad(&good, "huge-units.EFORMAT", 384 + 8 + 4, 100, true);
+    write_bad(&good, "probes.EFORMAT", 384 + 16, 100, true);
+    write_bad(&good, "ones.EFORMAT", 384 + 48, 1, true);
+    write_bad(&good, "ids.EFORMAT", 384 + 3, 1, true);
+    write_bad(&good, "section-offset.EFORMAT", table + 8, 64, true);
+    write_bad(&good, "section-length.EFORMAT", table + 16, 1, true);
+    write_bad(&good, "counters.EFORMAT", section_at(&good, SECTION_COUNTERS), 16, true);
+    write_bad(&good, "large-counters.EFORMAT", section_at(&good, SECTION_ESCAPES), 1, true);
+    uint64_t first = section_at(&good, SECTION_PENDING) + 7; /* the top byte of its digest */
+    write_bad(&good, "removals-order.EFORMAT", first, (uint8_t)(255 - good.data[first]), true);
+    write_bad(&good, "removals-hide.EFORMAT", section_at(&good, SECTION_PENDING) + 24, 1, true);
+    write_bad(&good, "candidates.EFORMAT", section_at(&good, SECTION_CANDIDATES) + 1, 1, true);
+    write_bad(&good, "gap.EFORMAT", good.len - 1, 1, true);
+    uint8_t nan[8] = {0, 0, 0, 0, 0, 0, 0xf8, 0x7f};
+    struct bytes bad = {0};
+    bytes_write(&bad, good.data, good.len);
+    memcpy(bad.data + 144, nan, sizeof nan);
+    repair(&bad);
+    write_new("bad/nan.EFORMAT", ".tamis", bad.data, bad.len);
+    bytes_free(&bad), bytes_free(&good);
+}
+
+static void write_more_bad(void)
+{
+    struct history h;
+    tamis_filter *f = history_new(&h, 1, 7);
+    history_steps(&h, f, 10);
+    write_filter("bad/no-key.EKEY", f, TAMIS_SAVE_NO_KEY);
+    struct bytes patch = {0};
+    CHECK(tamis_filter_diff(f, f, 0, bytes_write, &patch, NULL) == TAMIS_OK);
+    write_new("bad/patch.EKIND", ".tamis", patch.data, patch.len);
+    bytes_free(&patch);
+    tamis_filter_free(f);
+}
+
+TEST(new_files_are_written_when_asked_for)
+{
+    folder = getenv("TAMIS_GOLDEN_WRITE");
+    if (!folder || !*folder)
+        return;
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++)
+        write_kind(kind);
+    write_all_bad();
+    write_more_bad();
+}
+
+HARNESS_MAIN

@@ -1,0 +1,235 @@
+"""tools/decode.py, written from docs/format.md alone, and the library agree on every golden file,
+on patches, and on larger filters made here."""
+import ctypes
+import glob
+import importlib.util
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("TAMIS_BUILD", os.path.join(ROOT, "build/release"))
+DECODE = os.path.join(ROOT, "tools/decode.py")
+GOOD = sorted(p for p in glob.glob(os.path.join(ROOT, "tests/golden/good/*.tamis")))
+BAD = sorted(glob.glob(os.path.join(ROOT, "tests/golden/bad/*.tamis")))
+NAMES = [os.path.basename(p) for p in GOOD]
+
+spec = importlib.util.spec_from_file_location("decode", DECODE)
+decode = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(decode)
+
+
+# ---- the library ---------------------------------------------------------------------------------
+
+class Options(ctypes.Structure):
+    _fields_ = [("fpp", ctypes.c_double), ("capacity", ctypes.c_uint64), ("growth", ctypes.c_int),
+                ("layout", ctypes.c_int), ("hash", ctypes.c_int), ("key", ctypes.c_char_p),
+                ("deletable", ctypes.c_bool), ("unique", ctypes.c_bool), ("rest", ctypes.c_char * 512)]
+
+
+class OpenOptions(ctypes.Structure):
+    _fields_ = [("key", ctypes.c_char_p), ("rest", ctypes.c_char * 128)]
+
+
+WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+class Library:
+    def __init__(self):
+        self.c = ctypes.CDLL(os.path.join(BUILD, "libtamis.so"))
+        self.c.tamis_filter_has.restype = ctypes.c_bool
+        self.c.tamis_filter_has.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+        self.c.tamis_filter_add.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t,
+                                            ctypes.c_void_p]
+        self.c.tamis_filter_remove.argtypes = self.c.tamis_filter_add.argtypes
+        self.c.tamis_filter_free.argtypes = [ctypes.c_void_p]
+        self.c.tamis_filter_clone.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        self.c.tamis_filter_diff.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, WRITE,
+                                             ctypes.c_void_p, ctypes.c_void_p]
+        self.c.tamis_filter_encode.argtypes = [ctypes.c_void_p, ctypes.c_uint, WRITE,
+                                               ctypes.c_void_p]
+
+    def make(self, **options):
+        out = ctypes.c_void_p()
+        assert self.c.tamis_filter_new(ctypes.byref(out), ctypes.byref(Options(**options)),
+                                       None) == 0
+        return out
+
+    def open(self, path, key=None):
+        out = ctypes.c_void_p()
+        options = OpenOptions(key=key)
+        assert self.c.tamis_filter_open(ctypes.byref(out), path.encode(), ctypes.byref(options),
+                                        None) == 0
+        return out
+
+    def clone(self, f):
+        out = ctypes.c_void_p()
+        assert self.c.tamis_filter_clone(ctypes.byref(out), f) == 0
+        return out
+
+    def written(self, call, *arguments):
+        parts = []
+
+        def take(_context, data, length):
+            parts.append(ctypes.string_at(data, length))
+            return 0
+        assert call(*arguments[:-1], WRITE(take), None, *arguments[-1]) == 0
+        return b"".join(parts)
+
+    def encode(self, f, flags=0):
+        return self.written(self.c.tamis_filter_encode, f, flags, ())
+
+    def diff(self, older, newer, flags=0):
+        return self.written(self.c.tamis_filter_diff, older, newer, flags, (None,))
+
+
+@pytest.fixture(scope="module")
+def library():
+    return Library()
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def opened(path):
+    return decode.Filter(decode.Container(read(path)))
+
+
+def key_of(path):
+    key = path[:-len(".tamis")] + ".key"
+    return read(key) if os.path.exists(key) else None
+
+
+# ---- golden files --------------------------------------------------------------------------------
+
+def test_there_are_golden_files():
+    assert len(GOOD) >= 40 and len(BAD) >= 20
+
+
+@pytest.mark.parametrize("path", GOOD, ids=NAMES)
+def test_good_files_answer_alike(library, path):
+    f, key = opened(path), key_of(path)
+    family = f.family(key)
+    answers = path[:-len(".tamis")] + ".txt"
+    for line in read(answers).splitlines() if os.path.exists(answers) else []:
+        word, one = line.split(b" ", 1)
+        assert f.has(family, one) == (word == b"maybe"), line
+    mapped = library.open(path, key)
+    rng = random.Random(7)
+    for _ in range(400):
+        one = b"key-%d" % (rng.randrange(1400) * 2654435761 % 2**32)
+        one = one if rng.random() < 0.8 else rng.randbytes(rng.randrange(40))
+        assert bool(f.has(family, one)) == library.c.tamis_filter_has(mapped, one, len(one)), one
+    assert library.encode(mapped) == read(path)
+    library.c.tamis_filter_free(mapped)
+
+
+@pytest.mark.parametrize("path", GOOD, ids=NAMES)
+def test_good_files_are_written_alike(path):
+    f = opened(path)
+    key = f.container.key if f.container.has_key else None
+    assert f.encode(key, f.bits_only) == read(path)
+
+
+@pytest.mark.parametrize("path", [p for p in GOOD if os.path.exists(p[:-5] + "patch")],
+                         ids=lambda p: os.path.basename(p))
+def test_patches_lead_to_the_same_file(path):
+    f = opened(path[:-5] + "old.tamis")
+    decode.Patch(read(path[:-5] + "patch")).apply(f)
+    assert f.encode(f.container.key, False) == read(path)
+    with pytest.raises(decode.Bad):
+        decode.Patch(read(path[:-5] + "patch")).apply(opened(path))
+
+
+@pytest.mark.parametrize("path", BAD, ids=[os.path.basename(p) for p in BAD])
+def test_bad_files_are_refused(path):
+    with pytest.raises(decode.Bad):
+        opened(path).family()
+
+
+@pytest.mark.parametrize("path", GOOD[::6], ids=NAMES[::6])
+def test_damage_is_found(path):
+    data = read(path)
+    rng = random.Random(11)
+    for _ in range(150):
+        bit = rng.randrange(8 * len(data))
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(decode.Bad):
+            decode.Filter(decode.Container(bytes(damaged)))
+        with pytest.raises(decode.Bad):
+            decode.Filter(decode.Container(data[:rng.randrange(len(data))]))
+
+
+# ---- made here -----------------------------------------------------------------------------------
+
+MADE = [dict(growth=1, layout=1, capacity=150000), dict(growth=1, layout=2, capacity=40000),
+        dict(growth=2, capacity=30000), dict(growth=3, layout=2, capacity=500),
+        dict(growth=3, layout=1, capacity=300, deletable=True, unique=True, fpp=0.2),
+        dict(growth=2, capacity=6000, deletable=True, unique=True, fpp=0.2),
+        dict(growth=5, capacity=2000), dict(growth=1, hash=3, capacity=5000),
+        dict(growth=3, hash=2, layout=2, capacity=700, deletable=True)]
+
+
+@pytest.mark.parametrize("options", MADE, ids=str)
+def test_made_here_answers_and_patches_alike(library, options):
+    f = library.make(**dict({"fpp": 0.02, "key": b"sixteen bytes ok"}, **options))
+    n = min(options["capacity"] * (1 if options["growth"] in (1, 2, 5) else 5), 20000) - 1000
+    add = lambda one: library.c.tamis_filter_add(f, one, len(one), None)
+    for i in range(n):
+        assert add(b"%d" % i) == 0
+    older = library.clone(f)
+    before = library.encode(older)
+    if options.get("deletable"):
+        for i in range(0, n, 3):
+            assert library.c.tamis_filter_remove(f, b"%d" % i, len(b"%d" % i), None) == 0
+    for i in range(n, n + 500):
+        assert add(b"%d" % i) == 0
+    data = library.encode(f)
+    mine = decode.Filter(decode.Container(data))
+    family = mine.family()
+    for i in range(0, 2 * n, max(1, n // 1500)):
+        one = b"%d" % i
+        assert bool(mine.has(family, one)) == library.c.tamis_filter_has(f, one, len(one)), i
+    old = decode.Filter(decode.Container(before))
+    patch = decode.Patch(library.diff(older, f))
+    patch.apply(old)
+    assert old.encode(b"sixteen bytes ok", False) == data
+    bits = decode.Filter(decode.Container(before))
+    decode.Patch(library.diff(older, f, 2)).apply(bits)
+    assert bits.encode(b"sixteen bytes ok", True) == library.encode(f, 2)
+    library.c.tamis_filter_free(older)
+    library.c.tamis_filter_free(f)
+
+
+# ---- the program ---------------------------------------------------------------------------------
+
+def run(*arguments, stdin=b""):
+    done = subprocess.run([sys.executable, DECODE, *arguments], input=stdin, capture_output=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_program(tmp_path):
+    path = [p for p in GOOD if p.endswith("/fixed-blocked.tamis")][0]
+    stem = path[:-6]
+    answers = read(stem + ".txt")
+    keys = b"".join(line.split(b" ", 1)[1] + b"\n" for line in answers.splitlines())
+    assert run("check", path, stdin=keys) == (0, answers, b"")
+    assert run("check", path, "surely not a member")[:2] == (1, b"no surely not a member\n")
+    status, out, _ = run("info", path)
+    assert status == 0 and b'"growth": "fixed"' in out
+    assert run("info", stem + ".patch")[0] == 0
+    assert run("apply", stem + ".old.tamis", stem + ".patch", str(tmp_path / "new"))[0] == 0
+    assert read(tmp_path / "new") == read(path)
+    no_key = stem + "-no-key.tamis"
+    assert run("check", no_key, "x")[0] == 2
+    assert run("check", "--key-file", stem + "-no-key.key", no_key, stdin=keys)[:2] == (0, answers)
+    status, _, err = run("info", BAD[0])
+    assert status == 2 and err.startswith(b"decode.py: ")
+    assert run("info", "/no/such/file")[0] == 2
+    assert run()[0] == 2

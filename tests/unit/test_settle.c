@@ -1,0 +1,167 @@
+/*
+ * Pending removals, looked at from inside after every step: none may wait that could be settled, none
+ * may be settled that could not, and what counters can refute is refused. Vectors are so small that
+ * their keys cover one another all the time.
+ */
+#include "harness.h"
+#include "tamis.h"
+
+#include "filter.h"
+
+enum { KEYS = 120 };
+
+static tamis_filter *make_tiny(tamis_growth growth, tamis_layout layout, bool unique, uint64_t seed)
+{
+    uint64_t words[2] = {seed, ~seed};
+    uint8_t key[TAMIS_KEY_LEN];
+    memcpy(key, words, sizeof key);
+    tamis_options o = {.growth = growth,
+                       .layout = layout,
+                       .bits = layout == TAMIS_SPREAD ? 48 : 4096,
+                       .hashes = 3,
+                       .capacity = layout == TAMIS_SPREAD ? 10 : 700,
+                       .deletable = true,
+                       .unique = unique,
+                       .key = key};
+    tamis_filter *f = NULL;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    return f;
+}
+
+/* Every pending removal has two candidates or more, each of which may hold the key, and fewer copies
+   than they allow together. Their sum is what the filter says. */
+static bool all_must_wait(const tamis_filter *f)
+{
+    const struct removals *r = &f->removals;
+    uint64_t total = 0;
+    bool good = true;
+    for (uint32_t i = 0; i < r->room; i++) {
+        const struct pending *p = removals_entry(r, i);
+        uint64_t copies = p ? atomic_load(&p->copies) : 0, allowed = 0;
+        if (copies == 0)
+            continue;
+        for (uint32_t j = 0; j < p->n; j++) {
+            const struct vector *v = filter_vector_by_id(f, p->candidates[j]);
+            uint64_t here = v ? vector_copies(v, p->digest) : 0;
+            good = CHECK_MSG(here > 0, "a candidate that cannot hold the key") && good;
+            allowed += here;
+        }
+        good = CHECK_MSG(p->n > 1 && copies < allowed,
+                         "%u candidates, %" PRIu64 " copies of %" PRIu64, p->n, copies, allowed) &&
+               good;
+        total += copies;
+    }
+    return CHECK(total == atomic_load(&r->total)) && good;
+}
+
+/* Random adds and legal removals, with phases in which one or the other prevails. */
+static void history(tamis_growth growth, tamis_layout layout, bool unique, uint64_t *rng)
+{
+    tamis_filter *f = make_tiny(growth, layout, unique, rng_next(rng));
+    unsigned copies[KEYS] = {0}, pending = 0;
+    if (!f)
+        return;
+    for (unsigned step = 0; step < 1200; step++) {
+        uint64_t key = rng_next(rng) % KEYS;
+        bool adds = rng_next(rng) % 8 < (step / 200 % 2 ? 2 : 6);
+        if (adds && !(unique && copies[key])) {
+            CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+            copies[key]++;
+        } else if (!adds && copies[key]) {
+            tamis_removed outcome = TAMIS_ABSENT;
+            CHECK(tamis_filter_remove(f, &key, sizeof key, &outcome) == TAMIS_OK);
+            CHECK(outcome != TAMIS_ABSENT);
+            copies[key]--;
+            pending += outcome == TAMIS_PENDING;
+        }
+        if (!all_must_wait(f))
+            break;
+        for (uint64_t i = 0; i < KEYS; i++)
+            CHECK(!copies[i] || tamis_filter_has(f, &i, sizeof i));
+    }
+    if (layout == TAMIS_SPREAD)
+        CHECK_MSG(pending > 0, "nothing was ever pending");
+    tamis_filter_free(f);
+}
+
+TEST(nothing_waits_that_could_be_settled)
+{
+    uint64_t rng = harness_seed();
+    for (unsigned round = 0; round < (harness_long() ? 100 : 6); round++)
+        for (int unique = 0; unique <= 1; unique++) {
+            history(TAMIS_DYNAMIC, TAMIS_SPREAD, unique, &rng);
+            history(TAMIS_SCALABLE, TAMIS_SPREAD, unique, &rng);
+            history(TAMIS_SCALABLE, TAMIS_BLOCKED, unique, &rng);
+        }
+}
+
+/* A key that hits one address twice needs two there. With others' keys on all its addresses, but only
+   once each, it is "maybe"; its removal would take what is not its own, and is refused. */
+TEST(repeated_addresses_refute)
+{
+    tamis_filter *f = make_tiny(TAMIS_FIXED, TAMIS_SPREAD, false, 5);
+    unsigned refused = 0;
+    if (!f)
+        return;
+    struct vector *v = filter_stack(f)->v[0];
+    for (uint64_t key = 0; key < 3; key++)
+        CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+    for (uint64_t key = 1000; key < 200000 && refused < 5; key++) {
+        uint64_t at[K_MAX];
+        vector_positions(v, tamis_filter_digest(f, &key, sizeof key), at);
+        bool twice = at[0] == at[1] || at[1] == at[2] || at[0] == at[2], lacks = false;
+        for (unsigned j = 0; j < 3; j++) {
+            unsigned repeats = (at[j] == at[0]) + (at[j] == at[1]) + (at[j] == at[2]);
+            lacks |= counters_get(&v->counters, at[j]) < repeats;
+        }
+        if (!twice || !lacks || !tamis_filter_has(f, &key, sizeof key))
+            continue;
+        tamis_removed outcome = TAMIS_REMOVED;
+        CHECK(tamis_filter_remove(f, &key, sizeof key, &outcome) == TAMIS_OK);
+        CHECK(outcome == TAMIS_ABSENT);
+        refused++;
+    }
+    CHECK_MSG(refused == 5, "%u keys of this kind", refused);
+    for (uint64_t key = 0; key < 3; key++)
+        CHECK(tamis_filter_has(f, &key, sizeof key));
+    tamis_filter_free(f);
+}
+
+/* Counters far past 15 and back, twice, while another key keeps the vector from being emptied. */
+TEST(counters_escape_and_come_back)
+{
+    for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++) {
+        tamis_options o = {.growth = TAMIS_FIXED,
+                           .layout = (tamis_layout)layout,
+                           .capacity = 200,
+                           .fpp = 1e-9,
+                           .deletable = true};
+        uint64_t resident = 77777;
+        tamis_filter *f;
+        if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
+            return;
+        CHECK(tamis_filter_add(f, &resident, sizeof resident, NULL) == TAMIS_OK);
+        uint64_t ones = filter_stack(f)->v[0]->ones;
+        for (unsigned round = 0; round < 2; round++) {
+            for (unsigned copy = 0; copy < 30; copy++)
+                for (uint64_t key = 0; key < 150; key++)
+                    CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+            CHECK(filter_stack(f)->v[0]->counters.used >= 1000);
+            for (unsigned copy = 0; copy < 30; copy++)
+                for (uint64_t key = 150; key-- > 0;) {
+                    tamis_removed outcome = TAMIS_ABSENT;
+                    CHECK(tamis_filter_has(f, &key, sizeof key));
+                    CHECK(tamis_filter_remove(f, &key, sizeof key, &outcome) == TAMIS_OK);
+                    CHECK(outcome == TAMIS_REMOVED);
+                }
+            CHECK(filter_stack(f)->v[0]->ones == ones);
+            CHECK(filter_stack(f)->v[0]->counters.used == 0);
+            for (uint64_t key = 0; key < 150; key++)
+                CHECK(!tamis_filter_has(f, &key, sizeof key));
+            CHECK(tamis_filter_has(f, &resident, sizeof resident));
+        }
+        tamis_filter_free(f);
+    }
+}
+
+HARNESS_MAIN

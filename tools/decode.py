@@ -1,0 +1,795 @@
+#!/usr/bin/python3
+"""A second reader of tamis's bytes, written from docs/format.md alone.
+
+    tools/decode.py info FILE                  checks every byte, then tells what is in it (JSON)
+    tools/decode.py check FILE [KEY...]        "maybe KEY" or "no KEY"; keys from stdin, one a line
+    tools/decode.py apply OLD PATCH NEW        writes what the patch makes of the old file
+
+    --key-file KEY      the family key (16 bytes), for files saved without it
+
+Exit status: 0 done, or a key may be a member; 1 none may; 2 an error. It is slow and simple, needs
+nothing but Python, libxxhash and libsodium, and shares no code with the library.
+"""
+import ctypes
+import json
+import os
+import struct
+import sys
+
+MASK = (1 << 64) - 1
+NONE = MASK
+GOLDEN = 0x9E3779B97F4A7C15
+BLOCK_MIX = 0xD6E8FEB86659FD93
+CHUNK = 1 << 20
+LADDER = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 192, 256, 384, 512]
+
+
+class Bad(Exception):
+    """What is wrong, and where."""
+
+    def __init__(self, offset, text):
+        super().__init__("%s (at byte %d)" % (text, offset))
+        self.offset = offset
+
+
+def need(condition, offset, text):
+    if not condition:
+        raise Bad(offset, text)
+
+
+# ---- hashes --------------------------------------------------------------------------------------
+
+class Hash128(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+XXH = ctypes.CDLL("libxxhash.so.0")
+SODIUM = ctypes.CDLL("libsodium.so.23")
+XXH.XXH3_64bits.restype = ctypes.c_uint64
+XXH.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+XXH.XXH3_128bits.restype = Hash128
+XXH.XXH3_128bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+XXH.XXH3_128bits_withSecret.restype = Hash128
+XXH.XXH3_128bits_withSecret.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p,
+                                        ctypes.c_size_t]
+SODIUM.crypto_shorthash_siphashx24.argtypes = [ctypes.c_char_p, ctypes.c_char_p,
+                                               ctypes.c_ulonglong, ctypes.c_char_p]
+
+
+def xxh3(data):
+    return XXH.XXH3_64bits(bytes(data), len(data))
+
+
+def xxh3_128(data):
+    value = XXH.XXH3_128bits(bytes(data), len(data))
+    return struct.pack("<QQ", value.low, value.high)
+
+
+def sip(key, data):
+    out = ctypes.create_string_buffer(16)
+    SODIUM.crypto_shorthash_siphashx24(out, data, len(data), key)
+    return out.raw
+
+
+def drawn(key, purpose, counter):
+    return sip(key, struct.pack("<QQ", purpose, counter))
+
+
+def hi(x, n):
+    return x * n >> 64
+
+
+# ---- families ------------------------------------------------------------------------------------
+
+class Family:
+    def __init__(self, kind, key):
+        self.kind, self.key = kind, key
+        self.secret = b"".join(drawn(key, 1, i) for i in range(12))
+        self.matrices = self.draw_matrices() if kind == 3 else None
+
+    def draw_matrices(self):
+        matrices, counter = [], 0
+
+        def following():
+            nonlocal counter
+            counter += 1
+            return struct.unpack("<Q", drawn(self.key, 2, counter - 1)[:8])[0]
+
+        for _ in range(64):
+            rows, basis = [], {}
+            while len(rows) < 32:
+                row = following()
+                if any(rows_before[len(rows)] == row for rows_before, _ in matrices):
+                    continue
+                left = row
+                while left and left.bit_length() in basis:
+                    left ^= basis[left.bit_length()]
+                if left:
+                    basis[left.bit_length()] = left
+                    rows.append(row)
+            matrices.append((rows, following() & 0xFFFFFFFF))
+        return matrices
+
+    def digest(self, data):
+        if self.kind == 2:
+            return struct.unpack("<QQ", sip(self.key, data))
+        value = XXH.XXH3_128bits_withSecret(data, len(data), self.secret, 192)
+        return value.low, value.high
+
+    def positions(self, digest, layout, units, k):
+        a, b = digest
+        if layout == 2:
+            return self.in_block(a, b, units, k)
+        if self.kind == 3:
+            return [self.address(j, a) * units >> 32 for j in range(k)]
+        x, y, step, found = a, b, GOLDEN, []
+        for _ in range(k):
+            found.append(hi(x, units))
+            x, y = x + y & MASK, (y << 21 | y >> 43) & MASK
+            y, step = y + step & MASK, step + GOLDEN & MASK
+        return found
+
+    def address(self, j, fingerprint):
+        rows, constant = self.matrices[j]
+        address = 0
+        for i, row in enumerate(rows):
+            address |= ((row & fingerprint).bit_count() & 1) << (31 - i)
+        return address ^ constant
+
+    @staticmethod
+    def in_block(a, b, units, k):
+        base, turn, w, found = 512 * hi(a, units), b >> 61, b, []
+        while k:
+            taken = min(k, 8)
+            for j in range(taken):
+                lane = (turn + j) % 8
+                found.append(base + 64 * lane + (w >> 6 * lane & 63))
+            product = w * BLOCK_MIX
+            w = (product >> 64) ^ (product & MASK)
+            k -= taken
+        return found
+
+
+# ---- the container -------------------------------------------------------------------------------
+
+def round_up(x, step):
+    return (x + step - 1) // step * step
+
+
+def header_length(body, sections, payload):
+    chunks = (payload + CHUNK - 1) // CHUNK
+    return round_up(128 + body + 24 * sections + 8 * chunks + 8, 64)
+
+
+class Container:
+    MAGIC = b"TAMIS\0\r\n"
+
+    def __init__(self, data):
+        self.data = data
+        need(data[:8] == self.MAGIC, 0, "no tamis structure")
+        need(len(data) >= 136, len(data), "cut short")
+        version, self.kind = struct.unpack_from("<II", data, 8)
+        need(version == 1, 8, "format version %d" % version)
+        total, self.header, self.body_len, n, self.flags = struct.unpack_from("<QQQII", data, 16)
+        need(total == len(data) and total % 64 == 0, 16, "the length is not %d" % total)
+        need(self.header <= total and self.body_len <= total, 24, "lengths")
+        need(self.header == header_length(self.body_len, n, total - self.header), 24, "lengths")
+        need(struct.unpack_from("<Q", data, self.header - 8)[0] == xxh3(data[:self.header - 8]),
+             self.header - 8, "the checksum of the header")
+        need(1 <= self.kind <= 5, 12, "kind %d" % self.kind)
+        need(self.flags <= 1, 44, "flags")
+        need(not any(data[48:64]) and not any(data[104:128]), 48, "reserved fields")
+        self.hash, self.has_key = struct.unpack_from("<II", data, 64)
+        need(1 <= self.hash <= 3, 64, "hash %d" % self.hash)
+        self.key, self.check = data[72:88], data[88:104]
+        need(self.has_key <= 1 and (self.has_key or not any(self.key)), 68, "the key")
+        need(not self.has_key or self.key_fits(self.key), 88, "the check of the key")
+        at = 128 + self.body_len
+        self.sections = [struct.unpack_from("<IIQQ", data, at + 24 * i) for i in range(n)]
+        self.sums_at = at + 24 * n
+        used = self.sums_at + 8 * ((total - self.header + CHUNK - 1) // CHUNK)
+        need(not any(data[used:self.header - 8]), used, "the end of the header")
+
+    def key_fits(self, key):
+        return drawn(key, 3, self.hash) == self.check
+
+    def check_payload(self):
+        for i, start in enumerate(range(self.header, len(self.data), CHUNK)):
+            want = struct.unpack_from("<Q", self.data, self.sums_at + 8 * i)[0]
+            need(xxh3(self.data[start:start + CHUNK]) == want, start, "the checksum of a chunk")
+        end = self.header
+        for _, _, offset, length in self.sections:
+            need(offset == round_up(end, 64), offset, "sections do not follow one another")
+            need(not any(self.data[end:offset]), end, "what fills up a section")
+            end = offset + length
+        need(round_up(end, 64) == len(self.data), 40, "sections do not fill the payload")
+        need(not any(self.data[end:]), end, "what fills up a section")
+
+
+def container_bytes(kind, flags, hash_id, key, check, body, sections):
+    """The whole structure; sections are (type, owner, bytes)."""
+    payload = sum(round_up(len(data), 64) for _, _, data in sections)
+    header = header_length(len(body), len(sections), payload)
+    out = bytearray(Container.MAGIC)
+    out += struct.pack("<IIQQQII16x", 1, kind, header + payload, header, len(body), len(sections),
+                       flags)
+    out += struct.pack("<II16s16s24x", hash_id, 1 if key else 0, key or bytes(16), check) + body
+    at, parts = header, []
+    for type_, owner, data in sections:
+        out += struct.pack("<IIQQ", type_, owner, at, len(data))
+        parts.append(bytes(data) + bytes(-len(data) % 64))
+        at += len(parts[-1])
+    rest = b"".join(parts)
+    for start in range(0, len(rest), CHUNK):
+        out += struct.pack("<Q", xxh3(rest[start:start + CHUNK]))
+    out += bytes(header - 8 - len(out))
+    return bytes(out + struct.pack("<Q", xxh3(out)) + rest)
+
+
+# ---- filters -------------------------------------------------------------------------------------
+
+HEAD = [("growth", "I"), ("layout", "I"), ("flags", "I"), ("vectors_max", "I"), ("fpp", "d"),
+        ("budget", "d"), ("capacity", "Q"), ("items_max", "Q"), ("expansion", "d"),
+        ("tolerate", "d"), ("shape_layout", "I"), ("shape_k", "I"), ("shape_units", "Q"),
+        ("window", "Q"), ("memory_limit", "Q"), ("n_lambdas", "I"), ("zero1", "I"),
+        ("lambdas", "64s"), ("stored", "Q"), ("next_id", "I"), ("grown", "I"), ("level", "d"),
+        ("trend", "d"), ("rates", "I"), ("n", "I"), ("base_rate", "d"), ("width", "Q"),
+        ("pending", "Q"), ("candidates", "Q"), ("copies", "Q"), ("zero2", "Q")]
+RECORD = [("id", "I"), ("slot", "I"), ("units", "Q"), ("k", "I"), ("zero", "I"), ("capacity", "Q"),
+          ("load", "Q"), ("count", "Q"), ("ones", "Q"), ("ones_max", "Q"), ("fpp", "d"),
+          ("born", "Q"), ("last", "Q"), ("large", "Q")]
+GROWTHS = ["", "fixed", "dynamic", "scalable", "flexible", "window"]
+DELETABLE, UNIQUE, SHARED_ADDS, PUBLISHED = 1, 2, 8, 32
+
+
+def unpack(fields, data, offset, where):
+    form = "<" + "".join(kind for _, kind in fields)
+    found = dict(zip((name for name, _ in fields), struct.unpack_from(form, data, offset)))
+    for name, kind in fields:
+        if kind == "d":
+            need(abs(found[name]) <= sys.float_info.max, where, name + " is no number")
+        if name.startswith("zero"):
+            need(found[name] == 0, where, "a reserved field")
+    return found
+
+
+def pack(fields, values):
+    return struct.pack("<" + "".join(kind for _, kind in fields),
+                       *(values[name] for name, _ in fields))
+
+
+def width_for(n):
+    for width in LADDER:
+        if n <= width:
+            return width
+    width = 512
+    while width < n:
+        width = round_up(width + width // 4, 512)
+    return width
+
+
+def bit(data, i):
+    return data[i >> 3] >> (i & 7) & 1
+
+
+def shape_fits(layout, units, k, hash_id):
+    most = (1 << 40) // (512 if layout == 2 else 1)
+    if hash_id == 3:
+        most = 1 << 32
+        if layout == 2:
+            return False
+    return layout in (1, 2) and 0 < units <= most and units % 8 == 0 and 1 <= k <= 64
+
+
+def check_head(h, hash_id, at):
+    flags = h["flags"]
+    dynamic, window = h["growth"] == 2, h["growth"] == 5
+    need(1 <= h["growth"] <= 5 and 1 <= h["layout"] <= 2 and flags < 64, at, "growth or layout")
+    need(h["layout"] == 1 or not (dynamic or hash_id == 3), at, "the layout")
+    need(not (flags & DELETABLE and window), at, "a deletable window")
+    need(not flags & UNIQUE or flags & DELETABLE, at, "unique without deletable")
+    need(not flags & SHARED_ADDS or (h["growth"] == 1 and not flags & DELETABLE), at, "shared adds")
+    need((1 + window <= h["vectors_max"] <= 1 << 20) if dynamic or window
+         else h["vectors_max"] == 0, at, "most vectors")
+    need(not window or h["window"], at, "the window")
+    if dynamic or flags & PUBLISHED:
+        need(h["shape_layout"] == h["layout"] and
+             shape_fits(h["layout"], h["shape_units"], h["shape_k"], hash_id), at, "the shape")
+    else:
+        need(not (h["shape_layout"] or h["shape_units"] or h["shape_k"]), at, "the shape")
+    need(h["fpp"] >= 0 and h["budget"] >= 0 and 0 <= h["tolerate"] < 1 and h["base_rate"] >= 0, at,
+         "a rate")
+    need(h["expansion"] == 0 or 1 <= h["expansion"] <= 65536, at, "the expansion")
+    need(h["capacity"] < 1 << 63 and h["items_max"] < 1 << 63, at, "a capacity")
+    lambdas = h["lambdas"]
+    need(h["n_lambdas"] <= 64 and all(1 <= x <= 40 for x in lambdas[:h["n_lambdas"]]) and
+         not any(lambdas[h["n_lambdas"]:]), at, "the lambdas")
+    need(1 <= h["n"] <= 1 << 20 and (h["growth"] != 1 or h["n"] == 1), at, "the number of vectors")
+    need(h["width"] == (width_for(h["n"]) if dynamic else 0), at, "the width of the matrix")
+
+
+class Vector:
+    """The record, the bits (an int, bit p is position p), and counters where there are any."""
+
+    def __init__(self, record, m):
+        self.record, self.m = record, m
+        self.bits = 0
+        self.counters = None            # bytearray, one value a byte, 15 for all from 15 on
+        self.large = {}
+
+    def counter(self, at):
+        return self.large[at] if self.counters[at] == 15 else self.counters[at]
+
+
+class Filter:
+    def __init__(self, container):
+        c = self.container = container
+        need(c.kind == 1, 12, "not a filter")
+        self.hash, self.bits_only = c.hash, bool(c.flags & 1)
+        self.head = unpack(HEAD, c.data, 128, 128) if c.body_len >= 256 else {}
+        need(c.body_len == 256 + 96 * self.head.get("n", 0), 32, "the length of the body")
+        check_head(self.head, c.hash, 128)
+        self.counted = bool(self.head["flags"] & DELETABLE) and not self.bits_only
+        self.vectors = [self.read_record(i) for i in range(self.head["n"])]
+        need(sum(v.record["count"] for v in self.vectors) == self.head["stored"], 296, "stored")
+        c.check_payload()
+        want = list(self.section_lengths())
+        have = [(type_, owner, length) for type_, owner, _, length in c.sections]
+        need(want == have, 128 + c.body_len, "the sections are not what the vectors ask for")
+        self.parts = {(type_, owner): c.data[offset:offset + length]
+                      for type_, owner, offset, length in c.sections}
+        self.read_bits()
+        if self.counted:
+            for i, v in enumerate(self.vectors):
+                self.read_counters(i, v)
+        self.read_pending()
+
+    def read_record(self, i):
+        at, head = 384 + 96 * i, self.head
+        r = unpack(RECORD, self.container.data, at, at)
+        need(shape_fits(head["layout"], r["units"], r["k"], self.hash), at, "the shape")
+        need(head["growth"] != 2 or (r["units"], r["k"]) == (head["shape_units"], head["shape_k"]),
+             at, "the shape of a dynamic filter")
+        m = r["units"] * (512 if head["layout"] == 2 else 1)
+        need(r["ones_max"] == NONE or (self.counted and r["ones_max"] <= 4 * m), at, "full at")
+        need(r["ones"] <= m and r["large"] <= (r["ones"] if self.counted else 0), at, "ones")
+        need(r["fpp"] >= 0 and r["id"] < head["next_id"], at, "rate or id")
+        if i:
+            before = struct.unpack_from("<I", self.container.data, at - 96)[0]
+            need(before < r["id"], at, "ids do not rise")
+        return Vector(r, m)
+
+    def section_lengths(self):
+        head = self.head
+        if head["width"]:
+            yield 2, 0, head["shape_units"] * head["width"] // 8
+        else:
+            for i, v in enumerate(self.vectors):
+                yield 1, i, v.m // 8
+        if self.counted:
+            for i, v in enumerate(self.vectors):
+                yield 3, i, v.m // 2
+            for i, v in enumerate(self.vectors):
+                if v.record["large"]:
+                    yield 4, i, 16 * v.record["large"]
+        if head["pending"]:
+            yield 5, 0, 32 * head["pending"]
+            yield 6, 0, 4 * head["candidates"]
+
+    def read_bits(self):
+        width = self.head["width"]
+        if width:
+            rows = int.from_bytes(self.parts[2, 0], "little")
+            bits = bin(rows)[:1:-1].ljust(self.head["shape_units"] * width, "0")
+            for i in range(width):
+                column = int(bits[i::width][::-1], 2)
+                if i < len(self.vectors):
+                    self.vectors[i].bits = column
+                else:
+                    need(column == 0, self.container.header, "a column without a vector")
+        for i, v in enumerate(self.vectors):
+            if not width:
+                v.bits = int.from_bytes(self.parts[1, i], "little")
+            need(v.bits.bit_count() == v.record["ones"], 384 + 96 * i + 48, "ones of vector %d" % i)
+
+    def read_counters(self, i, v):
+        v.counters = bytearray(v.m)
+        nibbles = self.parts[3, i]
+        v.counters[0::2] = bytes(x & 15 for x in nibbles)
+        v.counters[1::2] = bytes(x >> 4 for x in nibbles)
+        entries = list(struct.iter_unpack("<QQ", self.parts.get((4, i), b"")))
+        at = 384 + 96 * i
+        need([p for p, _ in entries] == [p for p, x in enumerate(v.counters) if x == 15], at,
+             "large counters of vector %d" % i)
+        need(all(value >= 15 for _, value in entries), at, "a large counter that is small")
+        v.large = dict(entries)
+        packed = int("".join("1" if x else "0" for x in reversed(v.counters)), 2)
+        need(packed == v.bits, at, "bits and counters of vector %d" % i)
+
+    def read_pending(self):
+        head, self.pending, used, before = self.head, {}, 0, (-1, -1)
+        candidates = [x for x, in struct.iter_unpack("<I", self.parts.get((6, 0), b""))]
+        ids = {v.record["id"] for v in self.vectors}
+        need(self.counted or not head["pending"], 352, "removals without counters")
+        for a, b, copies, hides, n in struct.iter_unpack("<QQQII", self.parts.get((5, 0), b"")):
+            mine = candidates[used:used + n]
+            need((a, b) > before and copies and n and len(mine) == n, 352, "a pending removal")
+            need(mine == sorted(set(mine)) and ids.issuperset(mine), 352, "its candidates")
+            need(hides <= (1 if head["flags"] & UNIQUE else 0), 352, "hides")
+            self.pending[a, b] = (copies, hides, tuple(mine))
+            used, before = used + n, (a, b)
+        need(len(self.pending) == head["pending"] and used == len(candidates) == head["candidates"]
+             and sum(p[0] for p in self.pending.values()) == head["copies"], 352, "pending removals")
+
+    # -- asking --
+
+    def family(self, key=None):
+        c = self.container
+        if key is None:
+            need(c.has_key, 68, "the family key was left out: give it with --key-file")
+            key = c.key
+        need(c.key_fits(key), 88, "this is not the family key")
+        return Family(self.hash, key)
+
+    def has(self, family, data):
+        digest = family.digest(data)
+        found = self.in_matrix(family, digest) if self.head["width"] else any(
+            all(bit(self.parts[1, i], p) for p in family.positions(
+                digest, self.head["layout"], v.record["units"], v.record["k"]))
+            for i, v in enumerate(self.vectors))
+        hidden = self.head["flags"] & UNIQUE and self.pending.get(digest, (0, 0))[1]
+        return found and not hidden
+
+    def in_matrix(self, family, digest):
+        width, head, matrix = self.head["width"], self.head, self.parts[2, 0]
+        left = (1 << width) - 1
+        for row in family.positions(digest, 1, head["shape_units"], head["shape_k"]):
+            start = row * width
+            near = matrix[start // 8:(start + width + 7) // 8]
+            left &= int.from_bytes(near, "little") >> start % 8
+        return left != 0
+
+    # -- writing --
+
+    def encode(self, key, bits_only):
+        counted = self.counted and not bits_only
+        head, records, pending = dict(self.head), [], sorted(self.pending.items())
+        if not counted:
+            pending = []
+        for v in self.vectors:
+            records.append(dict(v.record, ones=v.bits.bit_count(),
+                                large=len(v.large) if counted else 0,
+                                ones_max=v.record["ones_max"] if counted else NONE))
+        head.update(pending=len(pending), copies=sum(p[0] for _, p in pending),
+                    candidates=sum(len(p[2]) for _, p in pending))
+        body = pack(HEAD, head) + b"".join(pack(RECORD, r) for r in records)
+        return container_bytes(1, 1 if bits_only or self.bits_only else 0, self.hash, key,
+                               self.container.check, body,
+                               list(self.written_sections(head, counted, pending)))
+
+    def written_sections(self, head, counted, pending):
+        if head["width"]:
+            width, units = head["width"], head["shape_units"]
+            rows = ["0" * units] * width
+            for i, v in enumerate(self.vectors):
+                rows[i] = bin(v.bits)[:1:-1].ljust(units, "0")
+            bits = "".join("".join(row) for row in zip(*rows))
+            yield 2, 0, int(bits[::-1], 2).to_bytes(units * width // 8, "little")
+        else:
+            for i, v in enumerate(self.vectors):
+                yield 1, i, v.bits.to_bytes(v.m // 8, "little")
+        if counted:
+            for i, v in enumerate(self.vectors):
+                yield 3, i, bytes(v.counters[p] | v.counters[p + 1] << 4 for p in range(0, v.m, 2))
+            for i, v in enumerate(self.vectors):
+                if v.large:
+                    yield 4, i, b"".join(struct.pack("<QQ", *x) for x in sorted(v.large.items()))
+        if pending:
+            yield 5, 0, b"".join(struct.pack("<QQQII", a, b, copies, hides, len(ids))
+                                 for (a, b), (copies, hides, ids) in pending)
+            yield 6, 0, b"".join(struct.pack("<I", x) for _, p in pending for x in p[2])
+
+
+# ---- patches -------------------------------------------------------------------------------------
+
+class Model:
+    __slots__ = ("chance", "seen")
+
+    def __init__(self):
+        self.chance, self.seen = 32768, 0
+
+    def learn(self, bit_):
+        rate = 131072 // (2 * self.seen + 3)
+        if bit_:
+            self.chance += (65536 - self.chance) * rate >> 16
+        else:
+            self.chance -= self.chance * rate >> 16
+        self.seen = min(self.seen + 1, 255)
+
+
+def models(n):
+    return [Model() for _ in range(n)]
+
+
+class Stream:
+    def __init__(self, data):
+        self.data, self.at, self.range, self.code = data, 0, 1 << 56, 0
+        for _ in range(7):
+            self.code = self.code << 8 | self.following()
+
+    def following(self):
+        self.at += 1
+        need(self.at <= len(self.data) + 16, 56 + len(self.data), "the stream is too short")
+        return self.data[self.at - 1] if self.at <= len(self.data) else 0
+
+    def refill(self):
+        while self.range < 1 << 48:
+            self.range <<= 8
+            self.code = self.code << 8 | self.following()
+
+    def bit(self, model):
+        bound = (self.range >> 16) * model.chance
+        found = self.code < bound
+        if found:
+            self.range = bound
+        else:
+            self.code -= bound
+            self.range -= bound
+        model.learn(found)
+        self.refill()
+        return int(found)
+
+    def direct(self, bits):
+        value = 0
+        while bits:
+            some = (bits - 1) % 16 + 1
+            bits -= some
+            self.range >>= some
+            piece = self.code // self.range
+            need(piece < 1 << some, 56 + self.at, "no coder wrote this")
+            self.code -= piece * self.range
+            value = value << some | piece
+            self.refill()
+        return value
+
+    def number(self, of):
+        length = 0
+        while length < 64 and self.bit(of[length]):
+            length += 1
+        return length if length < 2 else 1 << length - 1 | self.direct(length - 1)
+
+    def image(self, of, old):
+        new, before = bytearray(old), 0
+        for i in range(0, len(old), 8):
+            before = self.bit(of[before])
+            for j in range(i, i + 8 if before else i):
+                if self.bit(of[2]):
+                    new[j] = self.direct(8)
+        return bytes(new)
+
+
+class Gaps:
+    def __init__(self, stream, cells, n):
+        self.stream, self.low = stream, 0
+        while self.low < 40 and n << self.low + 1 <= cells - n:
+            self.low += 1
+        self.runs, self.levels = models(16), models(8)
+
+    def gap(self, most):
+        run, low = 0, 0
+        while self.stream.bit(self.runs[min(run, 15)]):
+            run += 1
+            need(run << self.low <= most, 56 + self.stream.at, "a gap too far")
+        direct = max(self.low - 8, 0)
+        for level in range(self.low - direct):
+            low = low << 1 | self.stream.bit(self.levels[level])
+        gap = run << self.low | low << direct | self.stream.direct(direct)
+        need(gap <= most, 56 + self.stream.at, "a gap too far")
+        return gap
+
+
+class Patch:
+    def __init__(self, data):
+        self.data = data
+        need(data[:8] == b"TAMISPAT", 0, "no patch")
+        need(len(data) >= 64, len(data), "cut short")
+        version, kind, self.flags = struct.unpack_from("<III", data, 8)
+        need(version == 1, 8, "format version %d" % version)
+        need(struct.unpack("<Q", data[-8:])[0] == xxh3(data[:-8]), len(data) - 8, "the checksum")
+        need(kind == 1 and self.flags <= 1, 12, "kind or flags")
+        self.family, self.older, self.newer = data[20:24], data[24:40], data[40:56]
+        self.bits_only = bool(self.flags)
+
+    def apply(self, old):
+        """Turns the filter into the newer version."""
+        need(old.container.check[:4] == self.family, 20, "a patch for another family")
+        need(self.bits_only or not old.bits_only, 16, "a full patch for a filter of bits only")
+        need(xxh3_128(old.encode(None, self.bits_only)) == self.older, 24,
+             "a patch for another version")
+        self.old, self.stream = old, Stream(self.data[56:-8])
+        self.counted = bool(old.head["flags"] & DELETABLE) and not self.bits_only
+        head = dict(old.head, pending=0, candidates=0, copies=0)
+        image = self.stream.image(models(3), pack(HEAD, head))
+        head = unpack(HEAD, image, 0, 56)
+        check_head(head, old.hash, 56)
+        vectors = self.read_vectors(head)
+        for base, v in vectors:
+            self.read_changes(head, base, v)
+        pending = self.read_pending(vectors) if self.counted else {}
+        need(self.stream.at >= len(self.stream.data), 56 + self.stream.at, "bytes are left over")
+        old.head, old.vectors, old.pending = head, [v for _, v in vectors], pending
+        old.counted, old.bits_only = self.counted, self.bits_only
+        need(xxh3_128(old.encode(None, self.bits_only)) == self.newer, 40,
+             "the result is not the newer version")
+
+    def read_vectors(self, head):
+        turn, base_models, record_models = Model(), models(65), models(3)
+        expected, found = 1, []
+        for _ in range(head["n"]):
+            which = expected if self.stream.bit(turn) else self.stream.number(base_models)
+            need(which <= len(self.old.vectors), 56 + self.stream.at, "no such old vector")
+            base = self.old.vectors[which - 1] if which else None
+            expected = which + 1 if which else expected
+            before = bytes(96)
+            if base:
+                ones_max = base.record["ones_max"] if self.counted else NONE
+                before = pack(RECORD, dict(base.record, ones=0, large=0, ones_max=ones_max))
+            record = unpack(RECORD, self.stream.image(record_models, before), 0, 56)
+            need(shape_fits(head["layout"], record["units"], record["k"], self.old.hash), 56,
+                 "the shape")
+            v = Vector(record, record["units"] * (512 if head["layout"] == 2 else 1))
+            need(base is None or base.m == v.m, 56, "an old vector of another shape")
+            v.bits = base.bits if base else 0
+            if self.counted:
+                v.counters = bytearray(base.counters if base else v.m)
+                v.large = dict(base.large) if base else {}
+            found.append((base, v))
+        self.mode, self.count, self.large = models(65), models(65), models(65)
+        self.trees = [models(16) for _ in range(16)]
+        return found
+
+    def read_changes(self, head, _base, v):
+        mode = self.stream.number(self.mode)
+        need(mode <= 2 and not (mode == 2 and self.counted), 56 + self.stream.at, "mode")
+        if mode == 2:
+            for at in range(0, v.m, 64):
+                v.bits ^= self.stream.direct(min(64, v.m - at)) << at
+        if mode != 1:
+            return
+        changed = self.stream.number(self.count) + 1
+        blocked = head["layout"] == 2
+        touched = self.stream.number(self.count) + 1 if blocked else 0
+        positions = self.in_blocks(v, changed, touched) if blocked else self.spread(v, changed)
+        for at in positions:
+            if self.counted:
+                self.read_value(v, at)
+            else:
+                v.bits ^= 1 << at
+
+    def spread(self, v, changed):
+        gaps, at = Gaps(self.stream, v.m, changed), -1
+        for _ in range(changed):
+            need(at + 1 < v.m, 56 + self.stream.at, "too many changes")
+            at += 1 + gaps.gap(v.m - at - 2)
+            yield at
+
+    def in_blocks(self, v, changed, touched):
+        need(touched <= v.m // 512 and changed <= 512 * touched, 56 + self.stream.at, "counts")
+        cells = Gaps(self.stream, 512 * touched, changed)
+        blocks = Gaps(self.stream, v.m // 512, touched)
+        cell, block, number = -1, -1, -1
+        for _ in range(changed):
+            cell += 1 + cells.gap(512 * (number + 2) - 2 - cell)
+            if cell // 512 > number:
+                number += 1
+                need(block + 1 < v.m // 512, 56 + self.stream.at, "too many blocks")
+                block += 1 + blocks.gap(v.m // 512 - block - 2)
+            yield 512 * block + cell % 512
+
+    def read_value(self, v, at):
+        tree, node = self.trees[v.counters[at]], 1
+        for _ in range(4):
+            node = 2 * node + self.stream.bit(tree[node])
+        value = node - 16
+        v.large.pop(at, None)
+        if value == 15:
+            v.large[at] = 15 + self.stream.number(self.large)
+        v.counters[at] = value
+        v.bits = v.bits | 1 << at if value else v.bits & ~(1 << at)
+
+    def read_pending(self, vectors):
+        kept, numbers, found = Model(), models(65), {}
+        ids = [v.record["id"] for _, v in vectors]
+        for digest, (copies, hides, candidates) in sorted(self.old.pending.items()):
+            if self.stream.bit(kept):
+                found[digest] = (copies, hides, tuple(x for x in candidates if x in ids))
+        for _ in range(self.stream.number(numbers)):
+            digest = self.stream.direct(64), self.stream.direct(64)
+            copies = self.stream.number(numbers) + 1
+            hides = self.stream.direct(1)
+            mine, at = [], -1
+            for _ in range(self.stream.number(numbers) + 1):
+                at += 1 + self.stream.number(numbers)
+                need(at < len(ids), 56 + self.stream.at, "no such candidate")
+                mine.append(ids[at])
+            found[digest] = (copies, hides, tuple(mine))
+        return found
+
+
+# ---- the program ---------------------------------------------------------------------------------
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def open_filter(path):
+    return Filter(Container(read(path)))
+
+
+def describe(path):
+    data = read(path)
+    if data[:8] == b"TAMISPAT":
+        patch = Patch(data)
+        return {"kind": "patch", "bytes": len(data), "bits_only": patch.bits_only,
+                "older": patch.older.hex(), "newer": patch.newer.hex()}
+    f = Filter(Container(data))
+    flags = f.head["flags"]
+    copies = sum(p[0] for p in f.pending.values())
+    return {
+        "kind": "filter", "growth": GROWTHS[f.head["growth"]],
+        "layout": ["", "spread", "blocked"][f.head["layout"]],
+        "hash": ["", "xxh3", "sip", "h3"][f.hash], "bytes": len(data),
+        "has_key": bool(f.container.has_key), "bits_only": f.bits_only,
+        "deletable": bool(flags & DELETABLE), "unique": bool(flags & UNIQUE),
+        "items": f.head["stored"] - copies, "pending": copies, "fpp": f.head["fpp"],
+        "vectors": [{"id": v.record["id"], "bits": v.m, "hashes": v.record["k"],
+                     "items": v.record["count"], "ones": v.record["ones"],
+                     "capacity": v.record["capacity"]} for v in f.vectors]}
+
+
+def check(path, keys, key):
+    f = open_filter(path)
+    family = f.family(key)
+    if not keys:
+        keys = sys.stdin.buffer.read().split(b"\n")
+        keys = keys[:-1] if keys[-1] == b"" else keys
+    found = False
+    for one in keys:
+        here = f.has(family, one)
+        found |= here
+        sys.stdout.buffer.write((b"maybe " if here else b"no ") + one + b"\n")
+    return 0 if found else 1
+
+
+def main(arguments):
+    key, words = None, []
+    while arguments:
+        word = arguments.pop(0)
+        if word == "--key-file" and arguments:
+            key = read(arguments.pop(0))
+            need(len(key) == 16, 0, "a family key has 16 bytes")
+        else:
+            words.append(word)
+    if len(words) == 2 and words[0] == "info":
+        print(json.dumps(describe(words[1]), indent=1))
+        return 0
+    if len(words) >= 2 and words[0] == "check":
+        return check(words[1], [os.fsencode(word) for word in words[2:]], key)
+    if len(words) == 4 and words[0] == "apply":
+        f, patch = open_filter(words[1]), Patch(read(words[2]))
+        patch.apply(f)
+        kept = f.container.key if f.container.has_key else None
+        with open(words[3], "wb") as file:
+            file.write(f.encode(kept, patch.bits_only))
+        return 0
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except (Bad, OSError) as error:
+        print("decode.py: %s" % error, file=sys.stderr)
+        sys.exit(2)
