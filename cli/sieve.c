@@ -41,18 +41,17 @@ static double root(double p)
 }
 
 /* The part of the rate that the next level gets. One that was sized for all that is to come gets
-   nine tenths, what follows it the rest by halves; without foresight, as a scalable filter's. The
-   small first level gets little, which costs little. */
+   nine tenths, what follows it the rest by halves. Without foresight six levels, which reach a
+   hundred million keys, get a seventh each. The small first one gets little, which costs little. */
 static double level_rate(const struct sieve *s)
 {
-    unsigned large = s->told ? 0 : 1; /* the one sized by foresight */
-    double part = 0.9;
-    if (s->n < large)
+    bool sized = s->told || s->foreseen;
+    unsigned first = s->told ? 0 : 1, even = sized ? 1 : 6;
+    double part = sized ? 0.9 : 1.0 / 7;
+    if (s->n < first)
         return s->fpp / 64;
-    if (!s->told && !s->foreseen)
-        return tamis_plan_share(s->n + 1, s->fpp);
-    for (unsigned i = large; i < s->n; i++)
-        part = i == large ? 0.04 : part / 2;
+    for (unsigned i = first + even; i <= s->n; i++)
+        part = i == first + even ? (sized ? 0.04 : 0.06) : part / 2;
     return s->fpp * part;
 }
 
@@ -82,7 +81,7 @@ static tamis_error level_add(struct sieve *s, uint64_t capacity)
 }
 
 /* Keys of the next level: what is still to come if the share of new keys stays as it was lately,
-   else x16, x4, then the total doubles. A prophecy is believed up to a point. */
+   else x32, x4, then half the total. A prophecy is believed up to a point. */
 static uint64_t next_capacity(const struct sieve *s)
 {
     uint64_t keys = 0, fresh = 0, most = 16 * s->total;
@@ -96,7 +95,7 @@ static uint64_t next_capacity(const struct sieve *s)
         most = most < 256 * FIRST ? 256 * FIRST : most;
         return next > most ? most : next < FIRST ? FIRST : next;
     }
-    return s->n == 1 ? 16 * FIRST : s->n == 2 ? 64 * FIRST : s->total;
+    return s->n == 1 ? 32 * FIRST : s->n == 2 ? 128 * FIRST : s->total / 2;
 }
 
 struct sieve *sieve_new(double fpp, uint64_t capacity)

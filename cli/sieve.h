@@ -7,7 +7,7 @@
  *
  * A sieve has levels, each a pair of fixed filters. The first is small enough for the cache. The
  * next is sized for what is still to come where that can be foreseen, so that most inputs end with
- * two; else the levels grow as a scalable filter's do.
+ * two; else the levels grow, quickly at first, then by half of all there is.
  */
 #ifndef TAMIS_SIEVE_H
 #define TAMIS_SIEVE_H

@@ -364,6 +364,7 @@ TAMIS_API tamis_error tamis_index_clear(tamis_index *index);
 TAMIS_API tamis_error tamis_index_merge(tamis_index *index, const tamis_index *other,
                                         unsigned flags);
 TAMIS_API bool tamis_index_equal(const tamis_index *a, const tamis_index *b);
+TAMIS_API bool tamis_index_key(const tamis_index *index, uint8_t key[TAMIS_KEY_LEN]);
 
 /* The number of the attribute of this name; if there is none, the reason lists those there are. */
 TAMIS_API tamis_error tamis_index_attribute(const tamis_index *index, const char *name,
@@ -502,7 +503,8 @@ TAMIS_API tamis_error tamis_filter_decode(tamis_filter **out, const void *data, 
 TAMIS_API tamis_error tamis_filter_save(const tamis_filter *filter, const char *path,
                                         unsigned save_flags, tamis_reason *reason);
 /* Maps the file, read-only: ready at once whatever its size. Header and sizes are always checked,
-   the rest up to 64 MiB (`verify`: always). */
+   the rest up to 64 MiB (`verify`: always). Counters stay in the file: a deletable filter that was
+   opened can be asked and saved again, but not merged into another, and a clone of it has bits only. */
 TAMIS_API tamis_error tamis_filter_open(tamis_filter **out, const char *path,
                                         const tamis_open_options *options, tamis_reason *reason);
 /* Reads the file into memory, every byte checked; may be changed and saved again. */

@@ -124,7 +124,7 @@ static tamis_error add_some_plain(tamis_filter *f, const tamis_digest *digests, 
                                   uint8_t *fresh, size_t *done, uint64_t now)
 {
     tamis_digest missing[BATCH];
-    uint8_t set[BATCH], who[BATCH];
+    uint8_t set[BATCH], who[BATCH] = {0};
     size_t m = 0, added = 0;
     bool window = f->set.growth == TAMIS_WINDOW;
     const struct vector *newest = filter_newest(f);
@@ -152,7 +152,8 @@ static tamis_error add_batch_plain(tamis_filter *f, const tamis_digest *digests,
 {
     uint64_t now = filter_now(f);
     bool window = f->set.growth == TAMIS_WINDOW;
-    uint8_t had[BATCH]; /* windows: a key in an older vector is added again, but is not fresh */
+    uint8_t had[BATCH] = {
+        0}; /* windows: a key in an older vector is added again, but is not fresh */
     tamis_error e = window ? growth_turn(f, now) : TAMIS_OK;
     if (window && e == TAMIS_OK)
         filter_bits_have(f, digests, n, had);
@@ -222,7 +223,7 @@ static tamis_error add_batch_deletable(tamis_filter *f, const tamis_digest *dige
 static size_t add_run(tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     enum { RUN = 1024 };
-    uint8_t unused[RUN];
+    uint8_t unused[RUN] = {0};
     struct vector *v = filter_stack(f)->v[0];
     size_t done = 0;
     while (done < n && f->set.growth == TAMIS_FIXED && !f->set.deletable && !f->set.shared_adds) {

@@ -323,11 +323,8 @@ static void sort_by_age(tamis_filter *f)
     struct stack *stack = filter_stack(f);
     for (uint32_t i = 1; i < stack_count(stack); i++)
         for (uint32_t j = i; j && stack->v[j]->born < stack->v[j - 1]->born; j--) {
-            struct vector *v = stack->v[j], *before = stack->v[j - 1];
-            uint32_t id = v->id; /* ids rise with the place; in a window nothing refers to them */
-            v->id = before->id;
-            before->id = id;
-            stack->v[j] = before;
+            struct vector *v = stack->v[j];
+            stack->v[j] = stack->v[j - 1];
             stack->v[j - 1] = v;
         }
 }

@@ -101,14 +101,14 @@ tamis_error tamis_filter_build(tamis_filter *f, const tamis_digest *digests, siz
     bool local = v->bits.kernel->local;
     for (unsigned i = 0; i < threads; i++) {
         size_t from = n / threads * i, to = i + 1 == threads ? n : n / threads * (i + 1);
-        parts[i] = (struct part){&v->bits,
-                                 local ? digests : digests + from,
-                                 local ? n : to - from,
-                                 v->bits.units / threads * i,
-                                 v->bits.units / threads * (i + 1),
-                                 0};
+        parts[i] =
+            (struct part){&v->bits,
+                          local ? digests : digests + from,
+                          local ? n : to - from,
+                          v->bits.units / threads * i,
+                          i + 1 == threads ? v->bits.units : v->bits.units / threads * (i + 1),
+                          0};
     }
-    parts[threads - 1].end_unit = v->bits.units;
     run_parts(parts, threads, local ? local_part : shared_part);
     for (unsigned i = 0; i < threads; i++) {
         v->load += parts[i].added;

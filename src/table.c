@@ -65,7 +65,7 @@ static void slots_free(struct table_slots *slots, const tamis_allocator *a)
 void table_free(struct table *table, const tamis_allocator *a)
 {
     slots_free(slots_of(table), a);
-    *table = (struct table){0};
+    *table = (struct table){.slots = NULL};
 }
 
 void table_clear(struct table *table)

@@ -354,7 +354,7 @@ class Filter:
         need(r["ones_max"] == NONE or (self.counted and r["ones_max"] <= 4 * m), at, "full at")
         need(r["ones"] <= m and r["large"] <= (r["ones"] if self.counted else 0), at, "ones")
         need(r["fpp"] >= 0 and r["id"] < head["next_id"], at, "rate or id")
-        if i:
+        if i and head["growth"] != 5:
             before = struct.unpack_from("<I", self.container.data, at - 96)[0]
             need(before < r["id"], at, "ids do not rise")
         return Vector(r, m)

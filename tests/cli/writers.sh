@@ -36,29 +36,43 @@ wait $writer
 wait $second
 is the-second-waited 0 $'slow\npatient' "" 'tamis check a.tamis slow patient'
 
-# Killed at any moment, the file is whole and has every key of the runs that ended well.
-runs=15
-[ -n "${TAMIS_LONG:-}" ] && runs=200
-tamis create k.tamis --deletable
-good=0
-for i in $(seq $runs); do
+# Killed at any moment of an add or a merge, the file is whole and has every key of the runs that ended
+# well.
+runs=15 rounds=1 good=0 missing=0 saved=0
+[ -n "${TAMIS_LONG:-}" ] && rounds=14
+
+killed_run() { # killed_run NUMBER
+    local before writer
     before=$(md5sum <k.tamis)
-    seq -f "$i-%.0f" 20000 | tamis add k.tamis &
-    writer=$!
-    sleep 0.0$((RANDOM % 8))$((RANDOM % 10))
-    kill -9 $writer 2>/dev/null
-    if wait $writer 2>/dev/null; then
-        done_runs="${done_runs:-} $i"
-    elif [ "$(md5sum <k.tamis)" != "$before" ]; then # renamed, then killed: all of it is there
-        done_runs="${done_runs:-} $i"
+    if [ $(($1 % 3)) = 0 ]; then
+        tamis clear side.tamis
+        seq -f "$1-%.0f" 20000 | tamis add side.tamis
+        tamis merge -o k.tamis k.tamis side.tamis 2>.err &
+    else
+        seq -f "$1-%.0f" 20000 | tamis add k.tamis &
     fi
-    tamis verify k.tamis >/dev/null 2>.err && good=$((good + 1))
+    writer=$!
+    sleep 0.$((RANDOM % 2))$((RANDOM % 10))$((RANDOM % 10))
+    kill -9 $writer 2>/dev/null
+    # It ended well, or was killed after the rename.
+    wait $writer 2>/dev/null || [ "$(md5sum <k.tamis)" != "$before" ]
+}
+
+for _ in $(seq $rounds); do
+    tamis create -f k.tamis --deletable
+    tamis create -f side.tamis --like k.tamis
+    done_runs=
+    for i in $(seq $runs); do
+        killed_run "$i" && done_runs+=" $i"
+        tamis verify k.tamis >/dev/null 2>.err && good=$((good + 1))
+    done
+    for i in $done_runs; do
+        saved=$((saved + 1))
+        [ "$(seq -f "$i-%.0f" 20000 | tamis check -c k.tamis)" = 20000 ] || missing=$((missing + 1))
+    done
 done
-holds killed-leaves-it-whole "[ $good = $runs ]"
-missing=0
-for i in ${done_runs:-}; do
-    [ "$(seq -f "$i-%.0f" 20000 | tamis check -c k.tamis)" = 20000 ] || missing=$((missing + 1))
-done
+[ -z "${TEST_VERBOSE:-}" ] || echo "$saved of $((rounds * runs)) were saved"
+holds killed-leaves-it-whole "[ $good = $((rounds * runs)) ]"
 holds killed-loses-no-saved-key "[ $missing = 0 ]"
 is lock-of-the-dead-is-taken-over 0 "" "" 'tamis add --no-wait k.tamis x'
 finish

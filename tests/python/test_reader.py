@@ -1,5 +1,5 @@
-"""The reader against Python's csv and json: the same records and values, however the file is cut and
-packed. The records come from tests/unit/test_reader --dump."""
+"""The reader against Python's csv and json: the same records and values, however the file is cut
+and packed. The records come from tests/unit/test_reader --dump."""
 import csv
 import gzip
 import io

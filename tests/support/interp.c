@@ -506,7 +506,7 @@ static bool one_step(struct machine *m, uint32_t what, struct slot *s)
         key = take_key(m);
         return churn(m, s, take(m), key);
     case 23:
-        return step_clone(m, s, s);
+        return step_clone(m, s, s) && machine_reload(m, s);
     case 24:
         return step_clone(m, s, &m->slot[take(m) % SLOTS]);
     case 25:
@@ -584,14 +584,16 @@ bool interp_run(const uint8_t *program, size_t len, enum interp_plant plant,
 
 size_t interp_random(uint64_t *rng, uint8_t *program, size_t room)
 {
-    size_t len = 8 + rng_next(rng) % (rng_next(rng) % 4 ? 80 : room - 8);
+    bool short_one = rng_next(rng) % 4 > 0; /* a draw a statement: the same in every build */
+    size_t len = 8 + rng_next(rng) % (short_one ? 80 : room - 8);
     for (size_t i = 0; i < len; i++)
         program[i] = (uint8_t)rng_next(rng);
     if (rng_next(rng) % 4) /* mostly deletable, and half of them as published: tiny and crowded */
         program[1] |= FLAG_DELETABLE;
     if (rng_next(rng) % 2) {
         program[1] |= FLAG_PUBLISHED;
-        program[6] = (uint8_t)(rng_next(rng) % 6 + 9 * (rng_next(rng) % 5));
+        program[6] = (uint8_t)(rng_next(rng) % 6);
+        program[6] += (uint8_t)(9 * (rng_next(rng) % 5));
     }
     return len;
 }

@@ -51,6 +51,8 @@ bool machine_note_merge(struct machine *m, struct slot *s, const struct slot *ot
 bool machine_sync(struct machine *m, struct slot *s); /* pending removals and vectors that went */
 bool machine_note_full(struct machine *m, struct slot *s);
 
+/* Saves, loads, and goes on with what was loaded. */
+bool machine_reload(struct machine *m, struct slot *s);
 /* Everything: answers, counts, cells. */
 bool interp_check(struct machine *m, struct slot *s);
 

@@ -336,7 +336,8 @@ TEST(h3_shifts_with_the_size)
     struct family family = family_of(TAMIS_H3);
     uint64_t rng = harness_seed(), positions[8], larger[8];
     for (int i = 0; i < 500; i++) {
-        tamis_digest d = {rng_next(&rng), rng_next(&rng)};
+        tamis_digest d = {.a = rng_next(&rng)};
+        d.b = rng_next(&rng);
         for (unsigned l = 3; l < 32; l++) {
             family.probe(&family, d, UINT64_C(1) << l, 8, positions);
             family.probe(&family, d, UINT64_C(2) << l, 8, larger);

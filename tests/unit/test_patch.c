@@ -195,6 +195,9 @@ TEST(coded_close_to_the_entropy)
             measure((tamis_layout)layout, densities[i], m, true);
             measure((tamis_layout)layout, densities[i], m, false);
         }
+    for (unsigned layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
+        for (int used = 0; used < 2; used++) /* some 1300 bits changed, the front and all */
+            measure((tamis_layout)layout, 1e-5, UINT64_C(1) << 27, !used);
 }
 
 /* A vector half full, as a filter at its capacity is: no patch is much longer than the bits. */

@@ -177,7 +177,7 @@ TEST(readers_beside_dynamic_growth)
 
 TEST(readers_beside_flexible_growth)
 {
-    read_beside_adds((tamis_options){.growth = TAMIS_FLEXIBLE, .capacity = 8}, times(3000), 20);
+    read_beside_adds((tamis_options){.growth = TAMIS_FLEXIBLE, .capacity = 20}, times(2000), 10);
     read_beside_adds((tamis_options){.growth = TAMIS_FLEXIBLE, .capacity = 20, .deletable = true},
                      times(3000), 20);
 }

@@ -534,12 +534,14 @@ TEST(matrix_is_its_columns)
                                       64,  65,  100, 127, 128, 129, 192, 193, 256, 300,
                                       383, 384, 385, 511, 512, 513, 640, 641, 1300};
     uint64_t rng = harness_seed();
-    for (unsigned i = 0; i < sizeof widths / sizeof *widths; i++)
-        try_matrix(widths[i], 8 * (1 + rng_next(&rng) % 40), 1 + (uint32_t)(rng_next(&rng) % 12),
-                   &rng);
-    for (int i = 0; i < (harness_long() ? 300 : 30); i++)
-        try_matrix(1 + rng_next(&rng) % 200, 8 * (1 + rng_next(&rng) % 20),
-                   1 + (uint32_t)(rng_next(&rng) % 20), &rng);
+    for (unsigned i = 0; i < sizeof widths / sizeof *widths; i++) {
+        uint64_t units = 8 * (1 + rng_next(&rng) % 40);
+        try_matrix(widths[i], units, 1 + (uint32_t)(rng_next(&rng) % 12), &rng);
+    }
+    for (int i = 0; i < (harness_long() ? 300 : 30); i++) {
+        uint64_t n = 1 + rng_next(&rng) % 200, units = 8 * (1 + rng_next(&rng) % 20);
+        try_matrix(n, units, 1 + (uint32_t)(rng_next(&rng) % 20), &rng);
+    }
 }
 
 TEST(rows_of_a_matrix_are_anded_alike)

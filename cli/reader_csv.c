@@ -1,0 +1,243 @@
+/*
+ * CSV and TSV: one body, with quotes or without. A field is looked for where it starts; a quote
+ * counts only there, so that 5" is text. Behind the last wanted column only the end of the record
+ * is sought.
+ */
+#include "reader_parse.h"
+
+#include "reader_scan.h"
+
+/* ---- one field ------------------------------------------------------------------------------- */
+
+/* The field at `start`. Text of quoted ones is [text, quote) with every quote in it doubled if
+   `doubled`, then [quote + 1, stop). */
+struct field {
+    const uint8_t *text, *quote; /* quote NULL: the field is [text, stop) as it stands */
+    const uint8_t *stop;         /* the delimiter, the line end (\r\n: its \r) or the end */
+    const uint8_t *next;         /* the same, past a \r */
+    bool doubled;
+};
+
+/* The quote that closes, NULL if none does before `limit`. */
+ALWAYS_INLINE const uint8_t *closing_quote(const uint8_t *p, const uint8_t *end,
+                                           const uint8_t *limit, bool *doubled, scan_how vector)
+{
+    *doubled = false;
+    for (;;) {
+        p = scan_for(p, limit, '"', '"', '"', vector);
+        if (UNLIKELY(p >= limit))
+            return NULL;
+        if (LIKELY(p + 1 == end || p[1] != '"'))
+            return p;
+        *doubled = true;
+        p += 2;
+    }
+}
+
+/* The field at p, which may be `end`; false: its quote is not closed before `limit`. */
+ALWAYS_INLINE bool take_field(struct field *field, const uint8_t *p, const uint8_t *end,
+                              const uint8_t *limit, uint8_t delimiter, bool quotes, scan_how vector)
+{
+    field->text = p;
+    field->quote = NULL;
+    if (quotes && p < end && *p == '"') {
+        field->text = p + 1;
+        field->quote = closing_quote(p + 1, end, limit, &field->doubled, vector);
+        if (UNLIKELY(!field->quote))
+            return false;
+        p = field->quote + 1;
+    }
+    const uint8_t *least = p;
+    p = scan_for(p, end, delimiter, '\n', '\n', vector);
+    bool line_end = p == end || *p == '\n';
+    field->stop = p - (line_end && p > least && p[-1] == '\r');
+    field->next = p;
+    return true;
+}
+
+/* A field that is not one piece of the text. */
+static size_t join_field(const struct field *field, uint8_t *out)
+{
+    uint8_t *const start = out;
+    for (const uint8_t *p = field->text; p < field->quote;) {
+        const uint8_t *quote =
+            field->doubled ? memchr(p, '"', (size_t)(field->quote - p)) : field->quote;
+        size_t len = quote ? (size_t)(quote - p) : (size_t)(field->quote - p);
+        memcpy(out, p, len);
+        out += len;
+        p += len;
+        if (p < field->quote) {
+            *out++ = '"';
+            p += 2;
+        }
+    }
+    size_t rest = (size_t)(field->stop - (field->quote + 1));
+    memcpy(out, field->quote + 1, rest);
+    return (size_t)(out + rest - start);
+}
+
+/* The value of a field goes to `value`; false: no memory. */
+ALWAYS_INLINE bool take_value(struct parser *ps, const struct field *field, struct value *value)
+{
+    if (LIKELY(!field->quote)) {
+        value_set(value, field->text, (size_t)(field->stop - field->text));
+        return true;
+    }
+    if (LIKELY(!field->doubled && field->stop == field->quote + 1)) {
+        value_set(value, field->text, (size_t)(field->quote - field->text));
+        return true;
+    }
+    if (!parser_room(ps, (size_t)(field->stop - field->text)))
+        return false;
+    uint8_t *out = ps->scratch + ps->scratch_len;
+    size_t len = join_field(field, out);
+    ps->scratch_len += len;
+    value_set(value, out, len);
+    return true;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* From the delimiter at p to the end of the record; NULL with *open: a quote that is not closed. */
+ALWAYS_INLINE const uint8_t *record_end(const uint8_t *p, const uint8_t *end, const uint8_t *limit,
+                                        uint8_t delimiter, bool quotes, const uint8_t **open,
+                                        scan_how vector)
+{
+    if (!quotes)
+        return scan_for(p, end, '\n', '\n', '\n', vector);
+    for (;;) {
+        bool doubled;
+        p = scan_for(p, end, '"', '\n', '\n', vector);
+        if (LIKELY(p == end || *p == '\n'))
+            return p;
+        if (p[-1] == delimiter) {
+            *open = p;
+            p = closing_quote(p + 1, end, limit, &doubled, vector);
+            if (UNLIKELY(!p))
+                return NULL;
+        }
+        p++;
+    }
+}
+
+/* Fills the record up to the line end (or the end of the text) at p. */
+ALWAYS_INLINE void end_record(struct parser *ps, const uint8_t *p, struct record *record)
+{
+    const uint8_t *start = ps->record;
+    bool newline = p < ps->end;
+    size_t cr = p > start && p[-1] == '\r';
+    ps->at = p + newline;
+    record->data = start;
+    record->len = (size_t)(p - start) - cr;
+    record->end_len = cr + newline;
+    record->values = ps->value;
+}
+
+/* A record whose quote at `open` is not closed: it is the text up to the next line end. */
+static enum parsed bad_record(struct parser *ps, const uint8_t *open, struct record *record)
+{
+    const uint8_t *p = memchr(open, '\n', (size_t)(ps->end - open));
+    end_record(ps, p ? p : ps->end, record);
+    record->complaint = "a quote is not closed";
+    record->bad_at = open;
+    return PARSED_BAD;
+}
+
+static void copy_shared(struct parser *ps)
+{
+    const uint32_t *copy = ps->selection->copy;
+    for (size_t i = 0; i < ps->selection->n; i++)
+        ps->value[i] = ps->value[copy[i]];
+}
+
+/* Past empty lines; NULL: the text ends. */
+ALWAYS_INLINE const uint8_t *record_start(struct parser *ps)
+{
+    const uint8_t *p = ps->at, *end = ps->end;
+    while (p < end && (*p == '\n' || (*p == '\r' && (p + 1 == end || p[1] == '\n'))))
+        p++;
+    ps->at = p;
+    return p < end ? p : NULL;
+}
+
+ALWAYS_INLINE enum parsed csv_next(struct parser *ps, struct record *record, uint8_t delimiter,
+                                   bool quotes, scan_how vector)
+{
+    const struct selection *s = ps->selection;
+    const uint8_t *p = record_start(ps), *end = ps->end, *limit = end, *open = p;
+    if (!p)
+        return PARSED_END;
+    ps->record = p;
+    ps->scratch_len = 0;
+    if ((size_t)(end - p) > s->dialect.record_max)
+        limit = p + s->dialect.record_max;
+    memset(ps->value, 0, s->n_slots * sizeof *ps->value);
+    for (size_t column = 0; column < s->n_columns; column++) {
+        struct field field;
+        uint32_t slot = s->slot[column];
+        open = p;
+        if (UNLIKELY(!take_field(&field, p, end, limit, delimiter, quotes, vector)))
+            return bad_record(ps, open, record);
+        if (slot != NO_SLOT && UNLIKELY(!take_value(ps, &field, &ps->value[slot])))
+            return PARSED_NOMEM;
+        p = field.next;
+        if (p == end || *p == '\n')
+            goto done;
+        p++;
+    }
+    p = record_end(p - 1, end, limit, delimiter, quotes, &open, vector);
+    if (UNLIKELY(!p))
+        return bad_record(ps, open, record);
+done:
+    if (s->copies)
+        copy_shared(ps);
+    end_record(ps, p, record);
+    return PARSED_RECORD;
+}
+
+/* ---- instances ------------------------------------------------------------------------------- */
+
+static enum parsed csv_vector(struct parser *ps, struct record *record)
+{
+    return csv_next(ps, record, ps->selection->dialect.delimiter, true, SCAN_HAS_VECTOR);
+}
+
+static enum parsed csv_scalar(struct parser *ps, struct record *record)
+{
+    return csv_next(ps, record, ps->selection->dialect.delimiter, true, false);
+}
+
+static enum parsed tsv_vector(struct parser *ps, struct record *record)
+{
+    return csv_next(ps, record, ps->selection->dialect.delimiter, false, SCAN_HAS_VECTOR);
+}
+
+static enum parsed tsv_scalar(struct parser *ps, struct record *record)
+{
+    return csv_next(ps, record, ps->selection->dialect.delimiter, false, false);
+}
+
+parser_fn csv_parser(const struct dialect *dialect, bool vector)
+{
+    if (dialect->format == READ_TSV)
+        return vector ? tsv_vector : tsv_scalar;
+    return vector ? csv_vector : csv_scalar;
+}
+
+size_t csv_header_field(const struct dialect *dialect, const uint8_t **at, const uint8_t *end,
+                        uint8_t *out)
+{
+    struct field field;
+    bool quotes = dialect->format == READ_CSV;
+    const uint8_t *p = *at;
+    *at = NULL;
+    if (!take_field(&field, p, end, end, dialect->delimiter, quotes, false))
+        take_field(&field, p, end, end, dialect->delimiter, false, false);
+    if (field.next < end && *field.next == dialect->delimiter)
+        *at = field.next + 1;
+    if (field.quote)
+        return join_field(&field, out);
+    size_t len = (size_t)(field.stop - field.text);
+    memcpy(out, field.text, len);
+    return len;
+}

@@ -1,0 +1,212 @@
+/* Where records end, and counting lines. See reader_cut.h. */
+#define _GNU_SOURCE
+#include "reader_cut.h"
+
+#include "reader_scan.h"
+
+/* The record ends in [cut->at, to), outside quotes: whether one is at or after `target`. */
+static bool pass_lines(struct cut *cut, const uint8_t *data, size_t to, size_t target)
+{
+    size_t from = cut->at;
+    if (to >= target && to > from) {
+        size_t start = target > from + 1 ? target - 1 : from;
+        const uint8_t *line = memchr(data + start, '\n', to - start);
+        if (line) {
+            cut->at = cut->record = cut->last = (size_t)(line - data) + 1;
+            return true;
+        }
+    }
+    const uint8_t *line = to > from ? memrchr(data + from, '\n', to - from) : NULL;
+    if (line)
+        cut->record = cut->last = (size_t)(line - data) + 1;
+    cut->at = to;
+    return false;
+}
+
+/* Inside quotes: to behind the closing one. False: the text has none (yet). */
+static bool pass_quotes(struct cut *cut, const uint8_t *data, size_t len, bool final)
+{
+    while (cut->at < len) {
+        const uint8_t *quote = memchr(data + cut->at, '"', len - cut->at);
+        size_t at = quote ? (size_t)(quote - data) : len;
+        cut->at = at;
+        if (at - cut->record >= cut->dialect->record_max)
+            return false;
+        if (!quote || (at + 1 == len && !final))
+            return false;
+        if (at + 1 == len || data[at + 1] != '"') {
+            cut->at = at + 1;
+            cut->quoted = false;
+            return true;
+        }
+        cut->at = at + 2;
+    }
+    return false;
+}
+
+/* The quote is never closed, or too late: its record ends with the line where it opens. False: that
+   line has not come yet. */
+static bool give_up_quote(struct cut *cut, const uint8_t *data, size_t len, bool final)
+{
+    bool too_late = cut->at - cut->record >= cut->dialect->record_max;
+    const uint8_t *line = NULL;
+    if (final || too_late)
+        line = memchr(data + cut->quote, '\n', len - cut->quote);
+    if (!line && !final)
+        return false;
+    cut->quoted = false;
+    cut->at = line ? (size_t)(line - data) : len;
+    return true;
+}
+
+#if SCAN_HAS_VECTOR
+
+ALWAYS_INLINE uint64_t mask_of(const uint8_t *p, uint8_t byte)
+{
+    uint64_t mask = 0;
+    for (int i = 0; i < 4; i++)
+        mask |= (uint64_t)scan_mask(p + 16 * i, byte, byte, byte) << (16 * i);
+    return mask;
+}
+
+/* Bit i: the parity of the bits up to i. */
+ALWAYS_INLINE uint64_t parity_of(uint64_t x)
+{
+    for (int i = 1; i < 64; i *= 2)
+        x ^= x << i;
+    return x;
+}
+
+/* The record ends of the 64 bytes at cut->at are `lines`: whether one is at or after `target`. */
+ALWAYS_INLINE bool pass_ends(struct cut *cut, uint64_t lines, size_t target)
+{
+    size_t at = cut->at, before = target > at ? target - at - 1 : 0;
+    uint64_t ends = before < 64 ? lines & ~UINT64_C(0) << before : 0;
+    cut->at = at + 64;
+    if (ends)
+        cut->at = cut->record = cut->last = at + (size_t)__builtin_ctzll(ends) + 1;
+    else if (lines)
+        cut->record = cut->last = at + 64 - (size_t)__builtin_clzll(lines);
+    return ends != 0;
+}
+
+/*
+ * 64 bytes at once, as long as they are plain: then a byte is inside quotes if the number of quotes
+ * up to it is odd. That is so if every quote that opens stands behind a delimiter, a line end, or
+ * the quote that closed just before it (a doubled one). False: they are not plain, or less than 64,
+ * or near the limit of a record; nothing is done. *found: at a record end, as cut_search() wants
+ * it.
+ */
+static bool pass_block(struct cut *cut, const uint8_t *data, size_t len, size_t target, bool *found)
+{
+    const uint8_t *p = data + cut->at, delimiter = cut->dialect->delimiter;
+    if (len - cut->at < 64 || p[63] == '"' ||
+        cut->at + 64 - cut->record >= cut->dialect->record_max)
+        return false;
+    uint64_t quotes = mask_of(p, '"'), inside = 0;
+    uint64_t lines = mask_of(p, '\n');
+    if (quotes || cut->quoted) {
+        bool start = cut->at == cut->record || p[-1] == delimiter;
+        uint64_t field = (lines | mask_of(p, delimiter)) << 1 | start;
+        inside = parity_of(quotes) ^ (cut->quoted ? ~UINT64_C(0) : 0);
+        uint64_t opening = quotes & inside, closing = quotes & ~inside;
+        if (opening & ~(field | closing << 1))
+            return false;
+        if (opening & field)
+            cut->quote = cut->at + 63 - (size_t)__builtin_clzll(opening & field);
+        cut->quoted = inside >> 63;
+    }
+    *found = pass_ends(cut, lines & ~inside, target);
+    if (*found)
+        cut->quoted = false;
+    return true;
+}
+
+#else
+
+static bool pass_block(struct cut *cut, const uint8_t *data, size_t len, size_t target, bool *found)
+{
+    (void)cut, (void)data, (void)len, (void)target, (void)found;
+    return false;
+}
+
+#endif
+
+static size_t cut_quoted(struct cut *cut, const uint8_t *data, size_t len, size_t target,
+                         bool final)
+{
+    scan_how vector = scan_choose();
+    while (cut->at < len || (cut->quoted && final)) {
+        bool found = false;
+        while (vector && !found && pass_block(cut, data, len, target, &found))
+            ;
+        if (found)
+            return cut->at;
+        if (cut->quoted && !pass_quotes(cut, data, len, final) &&
+            !give_up_quote(cut, data, len, final))
+            return 0;
+        const uint8_t *quote = memchr(data + cut->at, '"', len - cut->at);
+        size_t at = quote ? (size_t)(quote - data) : len;
+        if (pass_lines(cut, data, at, target))
+            return cut->at;
+        if (!quote)
+            return 0;
+        cut->quoted = at == cut->record || data[at - 1] == cut->dialect->delimiter;
+        cut->quote = at;
+        cut->at = at + 1;
+    }
+    return 0;
+}
+
+size_t cut_search(struct cut *cut, const uint8_t *data, size_t len, size_t target, bool final)
+{
+    size_t end = cut->last >= target ? cut->last : 0; /* the target may have come after it */
+    if (end)
+        return end;
+    if (cut->dialect->format == READ_CSV)
+        end = cut_quoted(cut, data, len, target, final);
+    else if (pass_lines(cut, data, len, target))
+        end = cut->at;
+    return end ? end : final ? len : 0;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+#if SCAN_HAS_VECTOR
+/* Matches are -1 in their byte: summed in bytes for up to 255 steps, then across. */
+static uint64_t count_vector(const uint8_t *p, size_t blocks)
+{
+    const __m128i line = _mm_set1_epi8('\n'), zero = _mm_setzero_si128();
+    __m128i total = zero;
+    while (blocks) {
+        size_t some = blocks < 63 ? blocks : 63;
+        __m128i a = zero, b = zero;
+        blocks -= some;
+        for (; some; some--, p += 64) {
+            const __m128i *x = (const __m128i *)p;
+            a = _mm_sub_epi8(a, _mm_cmpeq_epi8(_mm_loadu_si128(x), line));
+            b = _mm_sub_epi8(b, _mm_cmpeq_epi8(_mm_loadu_si128(x + 1), line));
+            a = _mm_sub_epi8(a, _mm_cmpeq_epi8(_mm_loadu_si128(x + 2), line));
+            b = _mm_sub_epi8(b, _mm_cmpeq_epi8(_mm_loadu_si128(x + 3), line));
+        }
+        total = _mm_add_epi64(total, _mm_add_epi64(_mm_sad_epu8(a, zero), _mm_sad_epu8(b, zero)));
+    }
+    return (uint64_t)_mm_cvtsi128_si64(total) +
+           (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(total, total));
+}
+#endif
+
+uint64_t count_lines(const uint8_t *data, size_t len)
+{
+    uint64_t n = 0;
+    size_t i = 0;
+#if SCAN_HAS_VECTOR
+    if (scan_choose()) {
+        i = len & ~(size_t)63;
+        n = count_vector(data, len / 64);
+    }
+#endif
+    for (; i < len; i++)
+        n += data[i] == '\n';
+    return n;
+}

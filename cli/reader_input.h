@@ -1,0 +1,40 @@
+/* What the files of the input share. */
+#ifndef TAMIS_READER_INPUT_H
+#define TAMIS_READER_INPUT_H
+
+#include <pthread.h>
+
+#include "reader_source.h"
+
+#define SEGMENT_DEFAULT ((size_t)8 << 20)
+
+/* Text that was taken from the source and is still to be given out: [at, len). */
+struct pushback {
+    uint8_t *data;
+    size_t at, len, room;
+};
+
+struct input_private {
+    char *path;
+    int fd;
+    uint64_t id; /* never the same in a process */
+    size_t segment;
+    pthread_mutex_t lock; /* for all below */
+    struct source *source;
+    struct pushback back;
+    struct restart restart; /* for the segment to come */
+    uint64_t offset, line;  /* likewise */
+    uint8_t *header;
+};
+
+/* A source of the input's file that starts at `from`, or at its start. */
+tamis_error input_source(const struct input *input, const struct restart *from, struct source **out,
+                         tamis_reason *reason);
+/* Text up to `room` bytes, from the pushback first. */
+size_t input_take(struct input_private *own, uint8_t *out, size_t room);
+/* The last `len` bytes taken, again to be taken; `data` are they. */
+bool input_give_back(struct input_private *own, const uint8_t *data, size_t len);
+/* Text until `skip` bytes are dropped; false: it ends before. */
+bool source_drop(struct source *source, uint64_t skip);
+
+#endif

@@ -1,0 +1,354 @@
+/*
+ * Adding records. Plain: a record that some layer has already in all its parts is skipped; the
+ * others go, many at a time, into the first layer that takes them. Deletable: every record counts,
+ * and one that a layer seems to have goes there.
+ *
+ * A batch ends as its records one by one would: it is cut where a layer or a part could get full
+ * and where a layer must be made, and what comes after is asked for again.
+ */
+#include "index.h"
+
+#define COUNTED_AHEAD 3 /* records with counters: each touches some five lines a part */
+
+static bool part_full(const struct part *part)
+{
+    return part->vector && vector_full(part->vector);
+}
+
+static uint64_t vector_room(const struct vector *v)
+{
+    return v->capacity > v->load ? v->capacity - v->load : 0;
+}
+
+/* ---- which layer ----------------------------------------------------------------------------- */
+
+/* Records that may still be added before the whole index is at its bound. */
+static uint64_t index_room(const tamis_index *x)
+{
+    const struct layers *layers = index_layers(x);
+    uint64_t load = 0, most = x->set.grow.items_max;
+    if (most == 0)
+        return UINT64_MAX;
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        load += layer_load(layers->l[i], x->set.grow.deletable);
+    return most > load ? most - load : 0;
+}
+
+static uint64_t layer_room(const tamis_index *x, const struct layer *layer)
+{
+    uint64_t load = layer_load(layer, x->set.grow.deletable);
+    return layer->capacity > load ? layer->capacity - load : 0;
+}
+
+/* A group of records that no layer has, and the number of the layer that each goes to. */
+struct group {
+    const tamis_digest *records;
+    uint8_t who[BATCH];
+    uint32_t to[BATCH];
+    size_t n;
+};
+
+static void group_column(const tamis_index *x, const struct group *g, const struct layer *layer,
+                         uint32_t part, const uint8_t *who, size_t n, tamis_digest *column)
+{
+    for (size_t i = 0; i < n; i++)
+        column[i] = index_part_digest(x, layer, part,
+                                      g->records + (size_t)g->who[who[i]] * x->set.attributes);
+}
+
+/* Gives the layer what it takes of the records that have none: those without a bit to set in parts
+   that are full. Returns how many it can take without one more part getting full. */
+static uint64_t layer_claim(const tamis_index *x, struct group *g, uint32_t number)
+{
+    const struct layer *layer = index_layers(x)->l[number];
+    uint64_t room = layer_room(x, layer);
+    tamis_digest column[BATCH];
+    uint8_t who[BATCH] = {0}, has[BATCH];
+    size_t n = 0;
+    for (size_t i = 0; i < g->n; i++)
+        if (g->to[i] == NONE)
+            who[n++] = (uint8_t)i;
+    for (uint32_t j = 0; j < layer->parts && n; j++) {
+        const struct part *part = &layer->part[j];
+        if (!part_full(part)) {
+            room = min_u64(room, part->vector ? vector_room(part->vector) : UINT64_MAX);
+            continue;
+        }
+        group_column(x, g, layer, j, who, n, column);
+        part_has(part, column, n, has);
+        size_t kept = 0;
+        for (size_t i = 0; i < n; i++) {
+            who[kept] = who[i];
+            kept += has[i];
+        }
+        n = kept;
+    }
+    for (size_t i = 0; i < n; i++)
+        g->to[who[i]] = number;
+    return room;
+}
+
+/* Finds a layer for the first records of the group; returns how many go to the same one, to[0].
+   Those that come after may be present in that layer once these are added. */
+static size_t group_place(const tamis_index *x, struct group *g)
+{
+    const struct layers *layers = index_layers(x);
+    uint64_t room = index_room(x);
+    size_t placed = 0;
+    for (size_t i = 0; i < g->n; i++)
+        g->to[i] = NONE;
+    for (uint32_t i = 0; i < layers_count(layers) && room; i++)
+        if (layer_room(x, layers->l[i]))
+            room = min_u64(room, layer_claim(x, g, i));
+    while (placed < g->n && placed < room && g->to[placed] != NONE && g->to[placed] == g->to[0])
+        placed++;
+    return placed;
+}
+
+/* A new layer; or, at the bound, leave to go on over it with the newest. */
+static tamis_error make_room(tamis_index *x, bool *over)
+{
+    const struct settings *set = &x->set.grow;
+    uint32_t n = layers_count(index_layers(x));
+    bool bound = set->growth == TAMIS_FIXED || (set->vectors_max && n >= set->vectors_max) ||
+                 index_room(x) == 0;
+    *over = bound && set->overfill;
+    if (bound)
+        return *over ? TAMIS_OK : TAMIS_EFULL;
+    return index_grow(x);
+}
+
+/* ---- plain ----------------------------------------------------------------------------------- */
+
+/* Room in the tables of a layer for n values more. */
+static bool layer_reserve(tamis_index *x, struct layer *layer, size_t n)
+{
+    for (uint32_t j = x->set.attributes; j < layer->parts; j++)
+        if (!layer->part[j].vector && !table_reserve(&layer->part[j].table, &x->allocator, n))
+            return false;
+    return true;
+}
+
+static void part_add(struct part *part, const tamis_digest *column, size_t n, uint8_t *fresh)
+{
+    if (!part->vector) {
+        for (size_t i = 0; i < n; i++)
+            fresh[i] = table_get(&part->table, column[i].a) == 0 &&
+                       table_add(&part->table, column[i].a, 1) == 0;
+        return;
+    }
+    struct vector *v = part->vector;
+    v->bits.kernel->add(&v->bits, column, n, fresh);
+    for (size_t i = 0; i < n; i++) {
+        v->load += fresh[i];
+        v->count += fresh[i];
+    }
+}
+
+/* Adds the first n of the group; set[i] = one of its bits was not. */
+static void layer_add(tamis_index *x, struct layer *layer, const struct group *g, size_t n,
+                      uint8_t *set)
+{
+    tamis_digest column[BATCH];
+    uint8_t who[BATCH], fresh[BATCH];
+    for (size_t i = 0; i < n; i++)
+        who[i] = (uint8_t)i;
+    memset(set, 0, n);
+    for (uint32_t j = 0; j < layer->parts; j++) {
+        group_column(x, g, layer, j, who, n, column);
+        part_add(&layer->part[j], column, n, fresh);
+        for (size_t i = 0; i < n; i++)
+            set[i] |= fresh[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        layer->load += set[i];
+        layer->count += set[i];
+        x->stored += set[i];
+    }
+}
+
+/* Adds as many of the group as go to one layer; none when that layer had to be made first. */
+static tamis_error add_group(tamis_index *x, struct group *g, uint8_t *set, size_t *done)
+{
+    *done = 0;
+    size_t n = group_place(x, g);
+    if (n == 0) {
+        bool over;
+        tamis_error e = make_room(x, &over);
+        if (e != TAMIS_OK || !over)
+            return e;
+        g->to[0] = layers_count(index_layers(x)) - 1;
+        n = 1;
+    }
+    struct layer *layer = index_layers(x)->l[g->to[0]];
+    if (!layer_reserve(x, layer, n))
+        return TAMIS_ENOMEM;
+    layer_add(x, layer, g, n, set);
+    *done = n;
+    return TAMIS_OK;
+}
+
+/* At most BATCH records. Where they go to different layers in turn, few are looked at a time. */
+static tamis_error add_plain(tamis_index *x, const tamis_digest *records, size_t n, uint8_t *fresh,
+                             size_t *done)
+{
+    uint32_t p = x->set.attributes;
+    size_t window = BATCH;
+    tamis_error e = TAMIS_OK;
+    for (*done = 0; e == TAMIS_OK && *done < n;) {
+        struct group g = {.records = records + *done * p};
+        uint8_t present[BATCH], set[BATCH] = {0}, *to = fresh + *done;
+        size_t some = n - *done < window ? n - *done : window, added = 0;
+        index_bits_have(x, index_mask_all(x), g.records, some, present);
+        for (size_t i = 0; i < some; i++)
+            if (!present[i])
+                g.who[g.n++] = (uint8_t)i;
+        memset(to, 0, some);
+        if (g.n)
+            e = add_group(x, &g, set, &added);
+        for (size_t i = 0; i < added; i++)
+            to[g.who[i]] = set[i];
+        *done += added == g.n ? some : g.who[added];
+        window = (size_t)min_u64(BATCH, added == g.n ? 2 * window : 2 * added + 2);
+    }
+    return e;
+}
+
+/* ---- deletable ------------------------------------------------------------------------------- */
+
+static bool layer_has(const struct spot *spots, uint32_t n)
+{
+    for (uint32_t i = n; i-- > 0;) /* verifiers first */
+        if (!spot_has(&spots[i]))
+            return false;
+    return true;
+}
+
+static bool layer_takes(const tamis_index *x, const struct layer *layer, const struct spot *spots)
+{
+    if (layer_room(x, layer) == 0)
+        return false;
+    for (uint32_t i = 0; i < layer->parts; i++)
+        if (part_full(&layer->part[i]) && !spot_has(&spots[i]))
+            return false;
+    return true;
+}
+
+/* The newest layer that has the record, else the oldest that takes it, else NULL; and its spots. */
+static struct layer *layer_for(const tamis_index *x, const tamis_digest *record, struct spot *spots,
+                               bool *member)
+{
+    const struct layers *layers = index_layers(x);
+    uint32_t n = layers_count(layers);
+    *member = true;
+    for (uint32_t i = n; i-- > 0;)
+        if (layer_has(spots, index_layer_spots(x, layers->l[i], record, spots)))
+            return layers->l[i];
+    *member = false;
+    for (uint32_t i = 0; i < n && index_room(x); i++) {
+        index_layer_spots(x, layers->l[i], record, spots);
+        if (layer_takes(x, layers->l[i], spots))
+            return layers->l[i];
+    }
+    return NULL;
+}
+
+static bool spots_reserve(const struct spot *spots, uint32_t n, const tamis_allocator *a)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!(spots[i].vector ? vector_reserve(spots[i].vector, a)
+                              : table_reserve(spots[i].table, a, 1)))
+            return false;
+    return true;
+}
+
+static tamis_error add_deletable(tamis_index *x, const tamis_digest *record, uint8_t *fresh)
+{
+    struct spot spots[SPOTS_MAX];
+    bool member, set = false;
+    *fresh = 0;
+    if (pending_cancel(&x->removals, record))
+        return TAMIS_OK;
+    struct layer *layer = layer_for(x, record, spots, &member);
+    if (!layer) {
+        bool over;
+        tamis_error e = make_room(x, &over);
+        if (e != TAMIS_OK)
+            return e;
+        const struct layers *layers = index_layers(x);
+        layer = layers->l[layers_count(layers) - 1];
+        index_layer_spots(x, layer, record, spots);
+    }
+    if (!spots_reserve(spots, layer->parts, &x->allocator))
+        return TAMIS_ENOMEM;
+    for (uint32_t i = 0; i < layer->parts; i++)
+        set |= spots[i].vector ? vector_insert(spots[i].vector, spots[i].digest)
+                               : table_add(spots[i].table, spots[i].digest.a, 1) == 0;
+    layer->load += set;
+    layer->count++;
+    x->stored++;
+    *fresh = !member;
+    return TAMIS_OK;
+}
+
+/* Brings bits and counters of a record in the layer where it most likely goes. */
+static void fetch_counted(const tamis_index *x, const tamis_digest *record)
+{
+    const struct layers *layers = index_layers(x);
+    struct spot spots[SPOTS_MAX];
+    uint32_t i = 0;
+    while (i + 1 < layers_count(layers) && layer_room(x, layers->l[i]) == 0)
+        i++;
+    spots_prefetch(spots, index_layer_spots(x, layers->l[i], record, spots));
+}
+
+/* At most BATCH records. */
+static tamis_error add_counted(tamis_index *x, const tamis_digest *records, size_t n,
+                               uint8_t *fresh, size_t *done)
+{
+    tamis_error e = TAMIS_OK;
+    for (size_t i = 0; i < n && i < COUNTED_AHEAD; i++)
+        fetch_counted(x, records + i * x->set.attributes);
+    for (*done = 0; *done < n; (*done)++) {
+        if (*done + COUNTED_AHEAD < n)
+            fetch_counted(x, records + (*done + COUNTED_AHEAD) * x->set.attributes);
+        e = add_deletable(x, records + *done * x->set.attributes, fresh + *done);
+        if (e != TAMIS_OK)
+            break;
+    }
+    return e;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+tamis_error tamis_index_add_many(tamis_index *x, const tamis_digest *records, size_t n,
+                                 uint8_t *fresh, size_t *done)
+{
+    uint8_t unused[BATCH] = {0};
+    tamis_error e = index_writable(x);
+    size_t all = 0;
+    while (e == TAMIS_OK && all < n) {
+        size_t some = n - all < BATCH ? n - all : BATCH, added;
+        const tamis_digest *from = records + all * x->set.attributes;
+        uint8_t *to = fresh ? fresh + all : unused;
+        e = x->set.grow.deletable ? add_counted(x, from, some, to, &added)
+                                  : add_plain(x, from, some, to, &added);
+        all += added;
+    }
+    if (x->guard)
+        index_reclaim(x, false);
+    if (done)
+        *done = all;
+    return e;
+}
+
+tamis_error tamis_index_add(tamis_index *x, const tamis_key *record, bool *fresh)
+{
+    tamis_digest digests[TAMIS_ATTRIBUTES_MAX];
+    uint8_t new_here = 0;
+    tamis_index_digest_many(x, record, 1, digests);
+    tamis_error e = tamis_index_add_many(x, digests, 1, &new_here, NULL);
+    if (fresh)
+        *fresh = new_here;
+    return e;
+}

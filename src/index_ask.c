@@ -1,0 +1,328 @@
+/*
+ * Asking an index. The parts that a question needs are asked in turn, the verifier of just its
+ * attributes first: it denies nearly all that is not there, recombined values too, so that a "no"
+ * takes one cache miss a layer. What is left of a batch goes on to the next part; each step fetches
+ * the lines of the whole batch before it looks.
+ */
+#include "index.h"
+
+#define VALUES_MAX 4096  /* of all attributes that are left after a layer's attributes were asked */
+#define FEW        4     /* records */
+#define STEPS_MAX  65536 /* partial choices tried in a layer */
+
+/* ---- many records ---------------------------------------------------------------------------- */
+
+/* The parts that a question needs, in the order to ask them. */
+struct question {
+    uint32_t n;
+    uint8_t part[PARTS_MAX];
+};
+
+static void question_of(const tamis_index *x, uint64_t mask, struct question *q)
+{
+    uint32_t p = x->set.attributes;
+    q->n = 0;
+    for (int exact = 1; exact >= 0; exact--)
+        for (uint32_t i = 0; i < x->set.verifiers; i++)
+            if ((x->set.masks[i] & ~mask) == 0 && (x->set.masks[i] == mask) == exact)
+                q->part[q->n++] = (uint8_t)(p + i);
+    for (; mask; mask &= mask - 1)
+        q->part[q->n++] = (uint8_t)__builtin_ctzll(mask);
+}
+
+void part_prefetch(const struct part *part, const tamis_digest *column, size_t n)
+{
+    if (part->vector && !bits_small(&part->vector->bits))
+        part->vector->bits.kernel->prefetch(&part->vector->bits, column, n);
+    for (size_t i = 0; !part->vector && i < n; i++)
+        table_prefetch(&part->table, column[i].a);
+}
+
+void part_has(const struct part *part, const tamis_digest *column, size_t n, uint8_t *found)
+{
+    memset(found, 0, n);
+    if (part->vector)
+        part->vector->bits.kernel->has(&part->vector->bits, column, n, found);
+    for (size_t i = 0; !part->vector && i < n; i++)
+        found[i] = table_get(&part->table, column[i].a) != 0;
+}
+
+/* One batch of records, and those of them that no layer has so far. */
+struct batch {
+    const tamis_index *x;
+    const struct question *q;
+    const tamis_digest *records;
+    uint8_t who[BATCH];
+    size_t n;
+};
+
+/* What a part has of n records, at least one. */
+static void batch_column(const struct batch *b, const struct layer *layer, uint32_t part,
+                         const uint8_t *who, size_t n, tamis_digest *column)
+{
+    uint32_t p = b->x->set.attributes;
+    size_t i = 0;
+    do
+        column[i] = index_part_digest(b->x, layer, part, b->records + (size_t)who[i] * p);
+    while (++i < n);
+}
+
+/* The first part's lines in every layer at once. Published values differ from layer to layer. */
+static void batch_prefetch(const struct batch *b, const struct layers *layers, uint32_t n)
+{
+    tamis_digest column[BATCH];
+    uint32_t first = b->q->part[0];
+    if (first >= b->x->set.attributes && b->x->set.value != TAMIS_VERIFY_MIXED)
+        return;
+    batch_column(b, layers->l[0], first, b->who, b->n, column);
+    for (uint32_t j = n; j-- > 0;)
+        part_prefetch(&layers->l[j]->part[first], column, b->n);
+}
+
+/* Asks one part for the records in who[0..n-1] and keeps those it has; returns how many. */
+static size_t batch_part(const struct batch *b, const struct layer *layer, uint32_t part,
+                         bool fetch, uint8_t *who, size_t n)
+{
+    tamis_digest column[BATCH];
+    uint8_t has[BATCH];
+    size_t kept = 0;
+    batch_column(b, layer, part, who, n, column);
+    if (fetch)
+        part_prefetch(&layer->part[part], column, n);
+    part_has(&layer->part[part], column, n, has);
+    for (size_t i = 0; i < n; i++) {
+        who[kept] = who[i];
+        kept += has[i];
+    }
+    return kept;
+}
+
+/* Sets found for the records that the layer has, and takes them out of the batch. When few passed the
+   first part there is little to overlap in the others, so their lines are fetched all at once. */
+static void batch_layer(struct batch *b, const struct layer *layer, uint8_t *found)
+{
+    tamis_digest column[BATCH];
+    uint8_t left[BATCH];
+    size_t n = b->n, kept = 0;
+    memcpy(left, b->who, n);
+    n = batch_part(b, layer, b->q->part[0], false, left, n);
+    bool few = n <= FEW;
+    for (uint32_t j = 1; j < b->q->n && n && few; j++) {
+        batch_column(b, layer, b->q->part[j], left, n, column);
+        part_prefetch(&layer->part[b->q->part[j]], column, n);
+    }
+    for (uint32_t j = 1; j < b->q->n && n; j++)
+        n = batch_part(b, layer, b->q->part[j], !few, left, n);
+    for (size_t i = 0; i < n; i++)
+        found[left[i]] = 1;
+    for (size_t i = 0; i < b->n && n; i++) {
+        b->who[kept] = b->who[i];
+        kept += !found[b->who[i]];
+    }
+    b->n = n ? kept : b->n;
+}
+
+void index_bits_have(const tamis_index *x, uint64_t mask, const tamis_digest *records, size_t n,
+                     uint8_t *found)
+{
+    struct question q;
+    uint32_t p = x->set.attributes;
+    question_of(x, mask, &q);
+    memset(found, 0, n);
+    const struct layers *layers = index_layers(x);
+    uint32_t count = layers_count(layers);
+    for (size_t done = 0; done < n; done += BATCH) {
+        struct batch b = {.x = x, .q = &q, .records = records + done * p};
+        b.n = n - done < BATCH ? n - done : BATCH;
+        for (size_t i = 0; i < b.n; i++)
+            b.who[i] = (uint8_t)i;
+        batch_prefetch(&b, layers, count);
+        for (uint32_t j = count; j-- > 0 && b.n;)
+            batch_layer(&b, layers->l[j], found + done);
+    }
+}
+
+static uint64_t mask_of(const tamis_index *x, uint64_t mask)
+{
+    uint64_t all = index_mask_all(x);
+    return (mask & all) ? mask & all : all;
+}
+
+void tamis_index_has_many(const tamis_index *x, uint64_t mask, const tamis_digest *records,
+                          size_t n, uint8_t *found)
+{
+    unsigned stripe = x->guard ? guard_enter(x->guard) : 0;
+    index_bits_have(x, mask_of(x, mask), records, n, found);
+    if (x->guard)
+        guard_leave(x->guard, stripe);
+}
+
+bool tamis_index_verifies(const tamis_index *x, uint64_t mask)
+{
+    mask = mask_of(x, mask);
+    if ((mask & (mask - 1)) == 0)
+        return true;
+    for (uint32_t i = 0; i < x->set.verifiers; i++)
+        if (x->set.masks[i] == mask)
+            return true;
+    return false;
+}
+
+tamis_answer tamis_index_has(const tamis_index *x, const tamis_key *record, uint64_t mask)
+{
+    tamis_digest digests[TAMIS_ATTRIBUTES_MAX] = {{0, 0}};
+    uint8_t found;
+    mask = mask_of(x, mask);
+    for (uint64_t left = mask; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
+        digests[i] = tamis_index_digest(x, i, record[i]);
+    }
+    tamis_index_has_many(x, mask, digests, 1, &found);
+    return (tamis_answer){found, tamis_index_verifies(x, mask)};
+}
+
+/* ---- any of several values ------------------------------------------------------------------- */
+
+/* The search for a choice of values that one layer has: depth first over the attributes, and a
+   verifier is asked as soon as all its attributes are chosen. */
+struct search {
+    const tamis_index *x;
+    const struct layer *layer;
+    const tamis_choice *choice[TAMIS_ATTRIBUTES_MAX]; /* those that some verifier is about */
+    uint32_t n;
+    uint32_t values[VALUES_MAX];           /* that the layer has, choice by choice */
+    size_t from[TAMIS_ATTRIBUTES_MAX + 1]; /* where those of each begin */
+    uint64_t due[TAMIS_ATTRIBUTES_MAX];    /* verifiers to ask after each, as bits */
+    tamis_digest record[TAMIS_ATTRIBUTES_MAX];
+    uint32_t steps;
+};
+
+static bool search_due(const struct search *s, uint32_t level)
+{
+    for (uint64_t due = s->due[level]; due; due &= due - 1) {
+        uint32_t part = s->x->set.attributes + (uint32_t)__builtin_ctzll(due);
+        tamis_digest digest = index_part_digest(s->x, s->layer, part, s->record);
+        uint8_t found;
+        part_has(&s->layer->part[part], &digest, 1, &found);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* True if a choice was found, or if there are too many to try. */
+static bool search_from(struct search *s, uint32_t level)
+{
+    if (level == s->n)
+        return true;
+    for (size_t i = s->from[level]; i < s->from[level + 1]; i++) {
+        if (++s->steps > STEPS_MAX)
+            return true;
+        s->record[s->choice[level]->attribute] = s->choice[level]->values[s->values[i]];
+        if (search_due(s, level) && search_from(s, level + 1))
+            return true;
+    }
+    return false;
+}
+
+/* Asks the attribute for all values of a choice; keeps those it has, while there is room. */
+static bool layer_values(struct search *s, const tamis_choice *choice, bool keep, bool *full)
+{
+    const struct part *part = &s->layer->part[choice->attribute];
+    size_t at = s->from[s->n];
+    uint8_t found[BATCH];
+    bool any = false;
+    for (size_t done = 0; done < choice->n && !(any && !keep); done += BATCH) {
+        size_t some = choice->n - done < BATCH ? choice->n - done : BATCH;
+        part_prefetch(part, choice->values + done, some);
+        part_has(part, choice->values + done, some, found);
+        for (size_t i = 0; i < some; i++) {
+            any |= found[i];
+            if (!found[i] || !keep)
+                continue;
+            if (at == VALUES_MAX)
+                *full = true;
+            else
+                s->values[at++] = (uint32_t)(done + i);
+        }
+    }
+    if (keep) {
+        s->choice[s->n++] = choice;
+        s->from[s->n] = at;
+    }
+    return any;
+}
+
+enum found { FOUND_NONE, FOUND_PARTS, FOUND_CHOICE };
+
+/* `about`: attributes of the verifiers that the question contains, whose bits are in `verifiers`. */
+static enum found layer_ask(struct search *s, const tamis_choice *choices, size_t n, uint64_t about,
+                            uint64_t verifiers)
+{
+    bool full = false;
+    s->n = 0;
+    s->steps = 0;
+    s->from[0] = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool keep = about >> choices[i].attribute & 1;
+        if (!layer_values(s, &choices[i], keep, &full))
+            return FOUND_NONE;
+    }
+    if (full)
+        return FOUND_PARTS;
+    uint64_t chosen = 0;
+    for (uint32_t level = 0; level < s->n; level++) {
+        chosen |= UINT64_C(1) << s->choice[level]->attribute;
+        s->due[level] = 0;
+        for (uint64_t v = verifiers; v; v &= v - 1) {
+            uint64_t mask = s->x->set.masks[__builtin_ctzll(v)];
+            if ((mask & ~chosen) == 0 && mask >> s->choice[level]->attribute & 1)
+                s->due[level] |= v & -v;
+        }
+    }
+    if (!search_from(s, 0))
+        return FOUND_NONE;
+    return s->steps > STEPS_MAX ? FOUND_PARTS : FOUND_CHOICE;
+}
+
+static tamis_error choices_mask(const tamis_index *x, const tamis_choice *choices, size_t n,
+                                uint64_t *mask)
+{
+    *mask = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bit =
+            choices[i].attribute < x->set.attributes ? UINT64_C(1) << choices[i].attribute : 0;
+        if (bit == 0 || *mask & bit || choices[i].n > UINT32_MAX)
+            return TAMIS_EARG;
+        *mask |= bit;
+    }
+    return n ? TAMIS_OK : TAMIS_EARG;
+}
+
+tamis_error tamis_index_ask(const tamis_index *x, const tamis_choice *choices, size_t n,
+                            tamis_answer *answer)
+{
+    uint64_t mask, about = 0, verifiers = 0;
+    tamis_error e = choices_mask(x, choices, n, &mask);
+    if (e != TAMIS_OK)
+        return e;
+    for (uint32_t i = 0; i < x->set.verifiers; i++)
+        if ((x->set.masks[i] & ~mask) == 0) {
+            verifiers |= UINT64_C(1) << i;
+            about |= x->set.masks[i];
+        }
+    unsigned stripe = x->guard ? guard_enter(x->guard) : 0;
+    const struct layers *layers = index_layers(x);
+    enum found best = FOUND_NONE;
+    struct search s = {.x = x};
+    for (uint32_t i = layers_count(layers); i-- > 0 && best != FOUND_CHOICE;) {
+        s.layer = layers->l[i];
+        enum found found = layer_ask(&s, choices, n, about, verifiers);
+        best = found > best ? found : best;
+    }
+    if (x->guard)
+        guard_leave(x->guard, stripe);
+    answer->maybe = best != FOUND_NONE;
+    answer->verified = best != FOUND_PARTS && tamis_index_verifies(x, mask);
+    return TAMIS_OK;
+}

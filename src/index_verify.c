@@ -1,0 +1,140 @@
+/*
+ * What a layer keeps of a record: the digests of its attributes, and for each verifier one value of
+ * 64 bits made from those of its attributes.
+ *
+ *   mixed        a chain of multiplications over the digests. Any two records meet with 2^-64.
+ *   basic        V = sum of H_ij, the j-th address of attribute i, 1..m (Xiao and Hua, section 3.2)
+ *   attenuated   W = sum of H_ij 2^(q-j), the published sum of H_ij / 2^j in steps of 2^-q, q the
+ *                most probes of an attribute in the layer
+ *
+ * The sums are taken modulo 2^64. Addresses are those of a spread vector with the attribute's bits
+ * and probes whatever the layout: the k bits of a block say too little. They depend on the sizes, so
+ * the value of a record differs from layer to layer.
+ */
+#include "index.h"
+
+#define VALUE_MIX UINT64_C(0xA0761D6478BD642F)
+#define VALUE_A   UINT64_C(0xE7037ED1A0B428DB)
+#define VALUE_B   UINT64_C(0x8EBC6AF09C88C6E3)
+
+static uint64_t value_mixed(uint64_t mask, const tamis_digest *record)
+{
+    uint64_t value = mask * PROBE_STEP;
+    for (; mask; mask &= mask - 1) {
+        tamis_digest d = record[__builtin_ctzll(mask)];
+        value = mul_fold(value ^ d.a, VALUE_MIX ^ d.b);
+    }
+    return value;
+}
+
+static uint64_t value_summed(const tamis_index *x, const struct layer *layer, uint64_t mask,
+                             const tamis_digest *record, bool attenuated)
+{
+    uint64_t positions[K_MAX], sum = 0;
+    unsigned q = 0;
+    for (uint32_t i = 0; i < x->set.attributes && attenuated; i++)
+        q = layer->part[i].vector->bits.k > q ? layer->part[i].vector->bits.k : q;
+    for (; mask; mask &= mask - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(mask);
+        const struct vector *v = layer->part[i].vector;
+        x->family.probe(&x->family, record[i], vector_positions_total(v), v->bits.k, positions);
+        for (unsigned j = 0; j < v->bits.k; j++)
+            sum += (positions[j] + 1) << (attenuated ? q - 1 - j : 0);
+    }
+    return sum;
+}
+
+/* A one-to-one mix of 64 bits (the finalizer of splitmix64). */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+tamis_digest index_part_digest(const tamis_index *x, const struct layer *layer, uint32_t part,
+                               const tamis_digest *record)
+{
+    if (part < x->set.attributes)
+        return record[part];
+    uint64_t mask = x->set.masks[part - x->set.attributes];
+    uint64_t value =
+        x->set.value == TAMIS_VERIFY_MIXED
+            ? value_mixed(mask, record)
+            : value_summed(x, layer, mask, record, x->set.value == TAMIS_VERIFY_ATTENUATED);
+    if (x->set.verifier == TAMIS_VERIFIER_TABLE)
+        return (tamis_digest){value, 0};
+    return (tamis_digest){mix(value + VALUE_A), mix(value ^ VALUE_B)};
+}
+
+uint32_t index_layer_spots(const tamis_index *x, struct layer *layer, const tamis_digest *record,
+                           struct spot *out)
+{
+    for (uint32_t i = 0; i < layer->parts; i++) {
+        struct part *part = &layer->part[i];
+        out[i].vector = part->vector;
+        out[i].table = part->vector ? NULL : &part->table;
+        out[i].digest = index_part_digest(x, layer, i, record);
+    }
+    return layer->parts;
+}
+
+bool spot_has(const struct spot *spot)
+{
+    return spot->vector ? spot->vector->bits.kernel->has_one(&spot->vector->bits, spot->digest)
+                        : table_get(spot->table, spot->digest.a) != 0;
+}
+
+void spots_prefetch(const struct spot *spots, uint32_t n)
+{
+    uint64_t positions[K_MAX];
+    for (uint32_t i = 0; i < n; i++) {
+        const struct vector *v = spots[i].vector;
+        if (!v) {
+            table_prefetch(spots[i].table, spots[i].digest.a);
+            continue;
+        }
+        vector_positions(v, spots[i].digest, positions);
+        for (unsigned j = 0; j < v->bits.k; j++) {
+            __builtin_prefetch(&v->bits.words[positions[j] >> 6]);
+            __builtin_prefetch((const uint8_t *)v->counters.nibbles.data + (positions[j] >> 1));
+        }
+    }
+}
+
+/* ---- digests of values ----------------------------------------------------------------------- */
+
+/* The number of the attribute parts equal values, one-to-one in each word, so that nothing meets that
+   did not meet before. Added or xored alone it would not do: values near one another in one
+   attribute would be near in the other, and be mistaken for one another in both at once. */
+static tamis_digest digest_in(tamis_digest d, uint64_t attribute)
+{
+    return (tamis_digest){mix(d.a + (attribute + 1) * VALUE_A),
+                          mix(d.b + (attribute + 1) * VALUE_B)};
+}
+
+#define NORMAL_ROOM (4096 + 32)
+
+tamis_digest tamis_index_digest(const tamis_index *x, uint32_t attribute, tamis_key value)
+{
+    char normal[NORMAL_ROOM];
+    tamis_type type = attribute < x->set.attributes ? x->set.types[attribute] : TAMIS_BYTES;
+    if (!value.data) /* the empty value of an attribute that nobody has */
+        return digest_in(family_digest(&x->family, "", 0),
+                         (uint64_t)attribute + TAMIS_ATTRIBUTES_MAX);
+    if (type != TAMIS_BYTES) {
+        size_t len = tamis_value_normal(type, value.data, value.len, normal, sizeof normal);
+        if (len)
+            value = (tamis_key){normal, len};
+    }
+    return digest_in(family_digest(&x->family, value.data, value.len), attribute);
+}
+
+void tamis_index_digest_many(const tamis_index *x, const tamis_key *records, size_t n,
+                             tamis_digest *out)
+{
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < x->set.attributes; j++)
+            out[i * x->set.attributes + j] =
+                tamis_index_digest(x, j, records[i * x->set.attributes + j]);
+}

@@ -1,0 +1,840 @@
+/*
+ * Indexes beside a model: an exact multiset of records, and where each copy was put. Random adds,
+ * legal removals, removals of what is not there, questions of every kind, copies, unions, clearing;
+ * tiny sizes and high rates, so that layers cover one another and removals stay pending. No member
+ * may be denied, and every counter, bit and table entry must be what the copies explain.
+ */
+#include "fault.h"
+#include "harness.h"
+#include "index.h"
+
+#define RECORDS 96  /* in the universe, at most */
+#define LAYERS  128 /* that the model looks after */
+
+struct world {
+    tamis_index_options options;
+    tamis_attribute attributes[TAMIS_ATTRIBUTES_MAX];
+    char names[TAMIS_ATTRIBUTES_MAX][16];
+    uint8_t key[TAMIS_KEY_LEN];
+    uint64_t combos[8];
+    uint32_t p, n; /* attributes, records in the universe */
+    uint32_t value[RECORDS][TAMIS_ATTRIBUTES_MAX];
+    tamis_digest *digests; /* n times p */
+};
+
+struct model_layer {
+    uint32_t id;
+    uint32_t copies[RECORDS];
+};
+
+struct model {
+    uint32_t copies[RECORDS]; /* of members; 0 or 1 in plain indexes */
+    uint32_t layers;
+    struct model_layer layer[LAYERS];
+};
+
+/* What the runs came across, to see that they came across it. */
+static struct {
+    uint64_t pending, settled, cancelled, layers, denied, escaped;
+} seen;
+
+/* ---- the world ------------------------------------------------------------------------------- */
+
+/* Values: 0 is missing, 1 empty, the others short texts; equal in different attributes. */
+static tamis_key value_key(uint32_t value, char text[16])
+{
+    if (value == 0)
+        return (tamis_key){NULL, 0};
+    if (value == 1)
+        return (tamis_key){"", 0};
+    return (tamis_key){text, (size_t)snprintf(text, 16, "v%u", value)};
+}
+
+static void record_keys(const struct world *w, uint32_t record, tamis_key *keys, char text[][16])
+{
+    for (uint32_t i = 0; i < w->p; i++)
+        keys[i] = value_key(w->value[record][i], text[i]);
+}
+
+static const tamis_digest *record_digests(const struct world *w, uint32_t record)
+{
+    return w->digests + (size_t)record * w->p;
+}
+
+static bool same_record(const struct world *w, uint32_t a, uint32_t b)
+{
+    return memcmp(w->value[a], w->value[b], w->p * sizeof w->value[0][0]) == 0;
+}
+
+static void draw_records(struct world *w, uint64_t *rng)
+{
+    uint32_t values = 2 + (uint32_t)(rng_next(rng) % 6), wanted = w->n;
+    w->n = 0;
+    for (uint32_t tries = 0; tries < 8 * wanted && w->n < wanted; tries++) {
+        uint32_t *value = w->value[w->n];
+        bool known = false;
+        for (uint32_t i = 0; i < w->p; i++)
+            value[i] = (uint32_t)(rng_next(rng) % (i == 0 ? 4 * values : values));
+        for (uint32_t i = 0; i < w->n; i++)
+            known |= same_record(w, i, w->n);
+        w->n += !known;
+    }
+}
+
+static void draw_attributes(struct world *w, uint64_t *rng)
+{
+    static const uint32_t few[] = {1, 2, 2, 3, 3, 4, 5, 20, 64};
+    w->p = few[rng_next(rng) % (sizeof few / sizeof *few)];
+    for (uint32_t i = 0; i < w->p; i++) {
+        snprintf(w->names[i], sizeof w->names[i], "a%u", i);
+        w->attributes[i].name = w->names[i];
+        w->attributes[i].distinct = rng_next(rng) % 3 ? 0 : 1 + rng_next(rng) % 6;
+    }
+    w->options.attributes = w->attributes;
+    w->options.n_attributes = w->p;
+    uint32_t n = (uint32_t)(rng_next(rng) % 4);
+    for (uint32_t i = 0; i < n && w->p > 2; i++) {
+        uint64_t mask = 0;
+        while ((mask & (mask - 1)) == 0)
+            mask |= UINT64_C(1) << rng_next(rng) % w->p;
+        w->combos[w->options.n_combos++] = mask;
+    }
+    w->options.combos = w->combos;
+}
+
+static void draw_world(struct world *w, uint64_t *rng, bool deletable)
+{
+    static const double rates[] = {0.9, 0.7, 0.3, 0.02};
+    static const double factors[] = {0, 1, 1, 1.5, 2};
+    *w = (struct world){0};
+    draw_attributes(w, rng);
+    tamis_index_options *o = &w->options;
+    o->fpp = rates[rng_next(rng) % 4];
+    uint64_t most = rng_next(rng) % 2 ? 4 : 40;
+    o->capacity = 1 + rng_next(rng) % most;
+    o->layout = 1 + rng_next(rng) % 2;
+    o->verifier = 1 + rng_next(rng) % 3;
+    o->value = 1 + rng_next(rng) % 3;
+    o->deletable = deletable;
+    o->expansion = factors[rng_next(rng) % 5];
+    static const uint8_t lambdas[] = {1, 1, 2, 1};
+    switch (rng_next(rng) % 8) {
+    case 0:
+        o->growth = TAMIS_FIXED;
+        o->capacity = 8 + rng_next(rng) % 64;
+        o->overfill = rng_next(rng) % 2;
+        break;
+    case 1:
+    case 2:
+    case 3: /* equal shares: here layers cover one another most */
+        o->growth = TAMIS_DYNAMIC;
+        o->layers = 2 + (uint32_t)(rng_next(rng) % 3);
+        o->capacity = o->layers * (1 + rng_next(rng) % 10);
+        o->layout = TAMIS_SPREAD;
+        o->overfill = rng_next(rng) % 2;
+        break;
+    case 4:
+        o->growth = TAMIS_FLEXIBLE;
+        o->lambdas = lambdas;
+        o->n_lambdas = sizeof lambdas;
+        break;
+    default:
+        o->growth = TAMIS_SCALABLE;
+    }
+    if (o->layout == TAMIS_SPREAD && rng_next(rng) % 6 == 0)
+        o->hash = TAMIS_H3;
+    if (o->verifier == TAMIS_VERIFIER_NONE)
+        o->n_combos = 0;
+    for (unsigned i = 0; i < TAMIS_KEY_LEN; i++)
+        w->key[i] = (uint8_t)rng_next(rng);
+    o->key = w->key;
+    w->n = 4 + (uint32_t)(rng_next(rng) % (w->p > 5 ? 24 : RECORDS - 4));
+    draw_records(w, rng);
+}
+
+static bool world_start(struct world *w, tamis_index **x)
+{
+    tamis_reason reason = {0};
+    tamis_error e = tamis_index_new(x, &w->options, &reason);
+    if (!CHECK_MSG(e == TAMIS_OK, "%s: %s", tamis_error_name(e), reason.text))
+        return false;
+    w->digests = calloc((size_t)w->n * w->p, sizeof *w->digests);
+    for (uint32_t r = 0; r < w->n; r++) {
+        tamis_key keys[TAMIS_ATTRIBUTES_MAX];
+        char text[TAMIS_ATTRIBUTES_MAX][16];
+        record_keys(w, r, keys, text);
+        tamis_index_digest_many(*x, keys, 1, w->digests + (size_t)r * w->p);
+    }
+    return true;
+}
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+static struct model_layer *model_layer(struct model *m, uint32_t id)
+{
+    for (uint32_t i = 0; i < m->layers; i++)
+        if (m->layer[i].id == id)
+            return &m->layer[i];
+    if (m->layers == LAYERS) { /* one that is gone */
+        for (uint32_t i = 0; i < m->layers; i++) {
+            uint32_t any = 0;
+            for (uint32_t r = 0; r < RECORDS; r++)
+                any |= m->layer[i].copies[r];
+            if (any == 0) {
+                m->layer[i] = (struct model_layer){.id = id};
+                return &m->layer[i];
+            }
+        }
+        return NULL;
+    }
+    m->layer[m->layers] = (struct model_layer){.id = id};
+    return &m->layer[m->layers++];
+}
+
+static uint32_t model_total(const struct model *m)
+{
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < RECORDS; i++)
+        total += m->copies[i];
+    return total;
+}
+
+static uint32_t pending_copies(const tamis_index *x, const tamis_digest *record)
+{
+    uint32_t entry = pending_find(&x->removals, record);
+    return entry == NONE ? 0 : (uint32_t)atomic_load(&x->removals.entries[entry].copies);
+}
+
+/* `left` copies of the record stay in all layers together: only one layer may have held it, or none
+   keeps it, else nobody could know where to take it from. */
+static bool model_settle(struct model *m, uint32_t record, uint32_t left)
+{
+    uint32_t stored = 0, holders = 0;
+    struct model_layer *last = NULL;
+    for (uint32_t i = 0; i < m->layers; i++) {
+        stored += m->layer[i].copies[record];
+        if (m->layer[i].copies[record]) {
+            holders++;
+            last = &m->layer[i];
+        }
+        if (left == 0)
+            m->layer[i].copies[record] = 0;
+    }
+    if (stored == left || (left == 0 && ++seen.settled))
+        return true;
+    if (stored < left || holders != 1)
+        return false;
+    last->copies[record] = left;
+    return true;
+}
+
+/* Settles in the model what the index has settled. */
+static bool model_sync(struct world *w, struct model *m, const tamis_index *x)
+{
+    for (uint32_t r = 0; r < w->n; r++)
+        if (!CHECK_MSG(model_settle(m, r, m->copies[r] + pending_copies(x, record_digests(w, r))),
+                       "record %u: settled without proof", r))
+            return false;
+    return true;
+}
+
+/* Which layer grew, by comparing counts before and after an add. */
+struct counts {
+    uint32_t n;
+    uint32_t id[LAYERS];
+    uint64_t count[LAYERS];
+};
+
+static void counts_take(const tamis_index *x, struct counts *c)
+{
+    const struct layers *layers = index_layers(x);
+    c->n = 0;
+    for (uint32_t i = 0; i < layers_count(layers) && i < LAYERS; i++) {
+        c->id[c->n] = layers->l[i]->id;
+        c->count[c->n++] = layers->l[i]->count;
+    }
+}
+
+static bool model_put(struct model *m, const tamis_index *x, const struct counts *before,
+                      uint32_t record)
+{
+    const struct layers *layers = index_layers(x);
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        uint64_t old = 0;
+        for (uint32_t j = 0; j < before->n; j++)
+            old = before->id[j] == layers->l[i]->id ? before->count[j] : old;
+        if (layers->l[i]->count == old)
+            continue;
+        struct model_layer *mine = model_layer(m, layers->l[i]->id);
+        if (!CHECK(mine && layers->l[i]->count == old + 1))
+            return false;
+        mine->copies[record]++;
+        return true;
+    }
+    return CHECK_MSG(false, "record %u went nowhere", record);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+/* Asked part by part, layer by layer. */
+static bool has_plainly(const tamis_index *x, uint64_t mask, const tamis_digest *record)
+{
+    const struct layers *layers = index_layers(x);
+    struct spot spots[SPOTS_MAX];
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        index_layer_spots(x, layers->l[i], record, spots);
+        bool has = true;
+        for (uint32_t j = 0; j < layers->l[i]->parts; j++) {
+            uint64_t about =
+                j < x->set.attributes ? UINT64_C(1) << j : x->set.masks[j - x->set.attributes];
+            if ((about & ~mask) == 0)
+                has &= spot_has(&spots[j]);
+        }
+        if (has)
+            return true;
+    }
+    return false;
+}
+
+static bool check_part(const struct part *part, uint64_t count)
+{
+    const struct vector *v = part->vector;
+    if (!v || !v->deletable)
+        return true;
+    uint64_t sum = 0, ones = 0;
+    for (uint64_t i = 0; i < vector_positions_total(v); i++) {
+        uint64_t counter = counters_get(&v->counters, i);
+        sum += counter;
+        ones += counter > 0;
+        seen.escaped += counter >= COUNTER_ESCAPE;
+        if (!CHECK(vector_bit(v, i) == (counter > 0)))
+            return false;
+    }
+    return CHECK(ones == v->ones) && CHECK(sum == v->bits.k * count) && CHECK(v->count == count);
+}
+
+/* Every counter of the layer is what its copies explain. */
+static bool check_layer(const struct world *w, const struct model_layer *mine, const tamis_index *x,
+                        struct layer *layer)
+{
+    uint64_t positions[K_MAX], total = 0;
+    for (uint32_t j = 0; j < layer->parts; j++) {
+        struct part *part = &layer->part[j];
+        struct vector *v = part->vector;
+        uint32_t *cells = v ? calloc(vector_positions_total(v), sizeof *cells) : NULL;
+        struct table table = {.slots = NULL};
+        bool same = true;
+        total = 0;
+        for (uint32_t r = 0; r < w->n; r++) {
+            uint32_t copies = mine ? mine->copies[r] : 0;
+            tamis_digest d = index_part_digest(x, layer, j, record_digests(w, r));
+            total += copies;
+            if (v && copies) {
+                vector_positions(v, d, positions);
+                for (unsigned k = 0; k < v->bits.k; k++)
+                    cells[positions[k]] += copies;
+            } else if (copies) {
+                same &= table_reserve(&table, &mem_system, 1);
+                table_add(&table, d.a, copies);
+            }
+        }
+        for (uint64_t i = 0; v && i < vector_positions_total(v); i++)
+            same &= v->deletable ? counters_get(&v->counters, i) == cells[i]
+                                 : vector_bit(v, i) == (cells[i] > 0);
+        same &= v != NULL || (x->set.grow.deletable ? table_equal(&part->table, &table)
+                                                    : part->table.used == table.used);
+        table_free(&table, &mem_system);
+        free(cells);
+        if (!CHECK_MSG(same, "layer %u, part %u: not what its records explain", layer->id, j) ||
+            !check_part(part, total))
+            return false;
+    }
+    return CHECK(layer->count == total);
+}
+
+static bool check_all(struct world *w, struct model *m, const tamis_index *x)
+{
+    const struct layers *layers = index_layers(x);
+    uint64_t stored = 0;
+    seen.layers = layers_count(layers) > seen.layers ? layers_count(layers) : seen.layers;
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        stored += layers->l[i]->count;
+        if (!CHECK_MSG(layers->l[i]->count || layers_count(layers) == 1, "an empty layer"))
+            return false;
+        if (!check_layer(w, model_layer(m, layers->l[i]->id), x, layers->l[i]))
+            return false;
+    }
+    tamis_records_info info;
+    tamis_index_info(x, &info);
+    bool empty = model_total(m) == 0 && info.pending == 0;
+    return CHECK(stored == x->stored) && CHECK(info.records == model_total(m)) &&
+           CHECK(!(w->options.deletable && empty) || (info.layers == 1 && x->stored == 0));
+}
+
+/* Members are found by any question; the library's way of asking is the plain one. */
+static bool check_answers(struct world *w, struct model *m, const tamis_index *x, uint64_t *rng)
+{
+    uint8_t found[RECORDS];
+    uint64_t all = index_mask_all(x), mask = rng_next(rng) % 3 ? rng_next(rng) & all : all;
+    mask = mask ? mask : all;
+    memset(found, 2, sizeof found);
+    tamis_index_has_many(x, mask, w->digests, w->n, found);
+    for (uint32_t r = 0; r < w->n; r++) {
+        if (!CHECK_MSG(!m->copies[r] || found[r] == 1, "member %u denied, mask %llx", r,
+                       (unsigned long long)mask))
+            return false;
+        seen.denied += found[r] == 0;
+        if (!CHECK(found[r] == has_plainly(x, mask, record_digests(w, r))))
+            return false;
+    }
+    tamis_key keys[TAMIS_ATTRIBUTES_MAX];
+    char text[TAMIS_ATTRIBUTES_MAX][16];
+    uint32_t one = (uint32_t)(rng_next(rng) % w->n);
+    record_keys(w, one, keys, text);
+    tamis_answer answer = tamis_index_has(x, keys, mask);
+    return CHECK(answer.maybe == found[one]) &&
+           CHECK(answer.verified == tamis_index_verifies(x, mask));
+}
+
+#define VALUES 3 /* in a question, for one attribute */
+
+/* All choices one by one. */
+static bool any_choice(const tamis_index *x, const tamis_choice *choices, size_t n, uint64_t mask)
+{
+    tamis_digest record[TAMIS_ATTRIBUTES_MAX] = {{0, 0}};
+    size_t at[TAMIS_ATTRIBUTES_MAX] = {0}, i;
+    do {
+        uint8_t found;
+        for (i = 0; i < n; i++)
+            record[choices[i].attribute] = choices[i].values[at[i]];
+        tamis_index_has_many(x, mask, record, 1, &found);
+        if (found)
+            return true;
+        for (i = 0; i < n && ++at[i] == choices[i].n; i++)
+            at[i] = 0;
+    } while (i < n);
+    return false;
+}
+
+static bool check_choices(struct world *w, struct model *m, const tamis_index *x, uint64_t *rng)
+{
+    tamis_choice choices[TAMIS_ATTRIBUTES_MAX];
+    tamis_digest values[TAMIS_ATTRIBUTES_MAX][VALUES];
+    uint32_t number[TAMIS_ATTRIBUTES_MAX][VALUES];
+    uint64_t mask = 0;
+    size_t n = 0;
+    uint32_t start = (uint32_t)(rng_next(rng) % w->p), most = 1 + (uint32_t)(rng_next(rng) % 5);
+    for (uint32_t i = start; i < w->p && n < most; i += 1 + (uint32_t)(rng_next(rng) % 2)) {
+        tamis_choice *c = &choices[n];
+        *c = (tamis_choice){i, values[n], 1 + (size_t)(rng_next(rng) % VALUES)};
+        for (size_t j = 0; j < c->n; j++) {
+            number[n][j] = w->value[rng_next(rng) % w->n][i];
+            char text[16];
+            values[n][j] = tamis_index_digest(x, i, value_key(number[n][j], text));
+        }
+        mask |= UINT64_C(1) << i;
+        n++;
+    }
+    tamis_answer answer = {false, false};
+    bool member = false;
+    for (uint32_t r = 0; r < w->n; r++) {
+        bool fits = m->copies[r] > 0;
+        for (size_t i = 0; i < n && fits; i++) {
+            bool any = false;
+            for (size_t j = 0; j < choices[i].n; j++)
+                any |= number[i][j] == w->value[r][choices[i].attribute];
+            fits &= any;
+        }
+        member |= fits;
+    }
+    return CHECK(tamis_index_ask(x, choices, n, &answer) == TAMIS_OK) &&
+           CHECK(answer.maybe || !member) &&
+           CHECK(answer.maybe == any_choice(x, choices, n, mask)) &&
+           CHECK(answer.verified == tamis_index_verifies(x, mask));
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static bool step_add(struct world *w, struct model *m, tamis_index *x, uint32_t record)
+{
+    struct counts before;
+    counts_take(x, &before);
+    bool fresh, member = m->copies[record] > 0;
+    uint64_t stored = x->stored;
+    bool cancels = pending_copies(x, record_digests(w, record)) > 0;
+    tamis_key keys[TAMIS_ATTRIBUTES_MAX];
+    char text[TAMIS_ATTRIBUTES_MAX][16];
+    record_keys(w, record, keys, text);
+    tamis_error e = tamis_index_add(x, keys, &fresh);
+    if (e == TAMIS_EFULL && !w->options.overfill)
+        return CHECK(w->options.growth == TAMIS_FIXED || w->options.growth == TAMIS_DYNAMIC) &&
+               CHECK(!member) && CHECK(x->stored == stored);
+    if (!CHECK(e == TAMIS_OK) || !CHECK(!(member && fresh)))
+        return false;
+    seen.cancelled += cancels;
+    if (!w->options.deletable) {
+        m->copies[record] |= fresh;
+        return CHECK(x->stored == stored + fresh) && (!fresh || model_put(m, x, &before, record));
+    }
+    m->copies[record]++;
+    return CHECK(x->stored == stored + !cancels) && (cancels || model_put(m, x, &before, record));
+}
+
+/* Plain indexes deny nothing that they called present; the model holds what was fresh. */
+static bool step_remove(struct world *w, struct model *m, tamis_index *x, uint32_t record)
+{
+    tamis_removed outcome;
+    tamis_key keys[TAMIS_ATTRIBUTES_MAX];
+    char text[TAMIS_ATTRIBUTES_MAX][16];
+    record_keys(w, record, keys, text);
+    if (m->copies[record] == 0) {
+        uint8_t found;
+        tamis_index_has_many(x, 0, record_digests(w, record), 1, &found);
+        if (found && !pending_copies(x, record_digests(w, record)))
+            return true; /* not to be told from a member: an illegal removal */
+        if (found)
+            return true;
+        return CHECK(tamis_index_remove(x, keys, &outcome) == TAMIS_OK) &&
+               CHECK(outcome == TAMIS_ABSENT);
+    }
+    m->copies[record]--;
+    if (!CHECK(tamis_index_remove(x, keys, &outcome) == TAMIS_OK))
+        return false;
+    seen.pending += outcome == TAMIS_PENDING;
+    bool waits = pending_copies(x, record_digests(w, record)) > 0;
+    return CHECK(outcome != TAMIS_ABSENT) && CHECK(waits == (outcome == TAMIS_PENDING)) &&
+           model_sync(w, m, x);
+}
+
+static bool step_clone(tamis_index **x)
+{
+    tamis_index *copy;
+    if (!CHECK(tamis_index_clone(&copy, *x) == TAMIS_OK) || !CHECK(tamis_index_equal(*x, copy)))
+        return false;
+    tamis_index_free(*x);
+    *x = copy;
+    return true;
+}
+
+static bool step(struct world *w, struct model *m, tamis_index **x, uint64_t *rng, bool grows)
+{
+    uint32_t record = (uint32_t)(rng_next(rng) % w->n);
+    uint64_t what = rng_next(rng) % 64;
+    if (what == 0)
+        return step_clone(x);
+    if (what < 3)
+        return check_choices(w, m, *x, rng);
+    if (what < 5)
+        return check_answers(w, m, *x, rng);
+    if (what == 5 && rng_next(rng) % 16 == 0) {
+        memset(m->copies, 0, sizeof m->copies);
+        m->layers = 0;
+        return CHECK(tamis_index_clear(*x) == TAMIS_OK) && check_all(w, m, *x);
+    }
+    bool adds = !w->options.deletable || (grows ? what % 4 != 0 : what % 4 == 0);
+    return adds ? step_add(w, m, *x, record) : step_remove(w, m, *x, record);
+}
+
+/* Removes all that is left, in random order. */
+static bool remove_all(struct world *w, struct model *m, tamis_index *x, uint64_t *rng)
+{
+    while (model_total(m)) {
+        uint32_t record = (uint32_t)(rng_next(rng) % w->n);
+        if (m->copies[record] && !step_remove(w, m, x, record))
+            return false;
+    }
+    const struct layers *layers = index_layers(x);
+    bool clean = layers_count(layers) == 1 && x->stored == 0 && x->removals.total == 0;
+    for (uint32_t j = 0; j < layers->l[0]->parts && clean; j++) {
+        const struct part *part = &layers->l[0]->part[j];
+        clean = part->vector ? part->vector->ones == 0 && part->vector->counters.used == 0
+                             : part->table.used == 0;
+        for (uint64_t i = 0; part->vector && i < vector_positions_total(part->vector); i++)
+            clean &= !vector_bit(part->vector, i);
+    }
+    return CHECK(clean) && check_all(w, m, x);
+}
+
+static bool run_world(uint64_t seed, bool deletable)
+{
+    static struct world w;
+    static struct model m;
+    uint64_t rng = seed;
+    tamis_index *x;
+    draw_world(&w, &rng, deletable);
+    memset(&m, 0, sizeof m);
+    if (!world_start(&w, &x))
+        return false;
+    uint32_t steps = 100 + (uint32_t)(rng_next(&rng) % 200);
+    bool good = true, grows = true;
+    for (uint32_t i = 0; i < steps && good; i++) {
+        if (i % 50 == 49)
+            grows = !grows;
+        good = step(&w, &m, &x, &rng, grows);
+        if (good && i % 40 == 0)
+            good = check_all(&w, &m, x) && check_answers(&w, &m, x, &rng);
+    }
+    good = good && check_all(&w, &m, x) && check_answers(&w, &m, x, &rng) &&
+           (!deletable || remove_all(&w, &m, x, &rng));
+    tamis_index_free(x);
+    free(w.digests);
+    return CHECK_MSG(good, "world %llx", (unsigned long long)seed);
+}
+
+TEST(deletable_indexes_do_as_the_model)
+{
+    uint64_t rng = harness_seed();
+    int runs = harness_long() ? 20000 : 250;
+    memset(&seen, 0, sizeof seen);
+    for (int i = 0; i < runs; i++)
+        if (!run_world(rng_next(&rng), true))
+            return;
+    if (getenv("TEST_VERBOSE"))
+        printf(
+            "pending %llu, settled %llu, cancelled %llu, layers %llu, denied %llu, escaped %llu\n",
+            (unsigned long long)seen.pending, (unsigned long long)seen.settled,
+            (unsigned long long)seen.cancelled, (unsigned long long)seen.layers,
+            (unsigned long long)seen.denied, (unsigned long long)seen.escaped);
+    CHECK_MSG(seen.pending && seen.settled && seen.cancelled && seen.layers > 4 && seen.denied &&
+                  seen.escaped,
+              "pending %llu, settled %llu, cancelled %llu, layers %llu, denied %llu, escaped %llu",
+              (unsigned long long)seen.pending, (unsigned long long)seen.settled,
+              (unsigned long long)seen.cancelled, (unsigned long long)seen.layers,
+              (unsigned long long)seen.denied, (unsigned long long)seen.escaped);
+}
+
+TEST(plain_indexes_do_as_the_model)
+{
+    uint64_t rng = harness_seed() + 1;
+    int runs = harness_long() ? 20000 : 150;
+    for (int i = 0; i < runs; i++)
+        if (!run_world(rng_next(&rng), false))
+            return;
+}
+
+/* ---- pairs that must agree ------------------------------------------------------------------- */
+
+/* Also in what only the next add would show. */
+static bool same_loads(const tamis_index *x, const tamis_index *y)
+{
+    const struct layers *a = index_layers(x), *b = index_layers(y);
+    bool same = layers_count(a) == layers_count(b) && x->stored == y->stored;
+    for (uint32_t i = 0; same && i < layers_count(a); i++) {
+        const struct layer *l = a->l[i], *k = b->l[i];
+        same = l->load == k->load && l->count == k->count && l->capacity == k->capacity &&
+               l->slot == k->slot && l->id == k->id;
+        for (uint32_t j = 0; j < l->parts && same; j++)
+            same = !l->part[j].vector || l->part[j].vector->load == k->part[j].vector->load;
+    }
+    return same && tamis_index_equal(x, y);
+}
+
+#define ADDS 400
+
+static bool batches(uint64_t seed, bool deletable)
+{
+    static struct world w;
+    uint64_t rng = seed;
+    tamis_index *one, *many;
+    uint8_t fresh_one[ADDS], fresh_many[ADDS];
+    size_t added = 0, done = 0;
+    draw_world(&w, &rng, deletable);
+    if (!world_start(&w, &one) || !CHECK(tamis_index_clone(&many, one) == TAMIS_OK))
+        return false;
+    tamis_digest *records = calloc((size_t)ADDS * w.p, sizeof *records);
+    for (uint32_t i = 0; i < ADDS; i++)
+        memcpy(records + (size_t)i * w.p, record_digests(&w, (uint32_t)(rng_next(&rng) % w.n)),
+               w.p * sizeof *records);
+    tamis_error e = TAMIS_OK, last = TAMIS_OK;
+    while (added < ADDS && e == TAMIS_OK) {
+        e = tamis_index_add_many(one, records + added * w.p, 1, fresh_one + added, NULL);
+        added += e == TAMIS_OK;
+    }
+    while (done < added && last == TAMIS_OK) {
+        size_t some = 1 + (size_t)(rng_next(&rng) % 150), here;
+        some = some < ADDS - done ? some : ADDS - done;
+        last = tamis_index_add_many(many, records + done * w.p, some, fresh_many + done, &here);
+        done += here;
+    }
+    bool good = CHECK(done == added) && CHECK(e == last || added == ADDS || done == added) &&
+                CHECK(memcmp(fresh_one, fresh_many, added) == 0) && CHECK(same_loads(one, many));
+    tamis_index_free(one);
+    tamis_index_free(many);
+    free(records);
+    free(w.digests);
+    return CHECK_MSG(good, "world %llx", (unsigned long long)seed);
+}
+
+TEST(batches_end_as_one_by_one)
+{
+    uint64_t rng = harness_seed() + 2;
+    for (int i = 0; i < (harness_long() ? 5000 : 150); i++)
+        if (!batches(rng_next(&rng), i % 2))
+            return;
+}
+
+/* Two indexes of one family, filled at random; the union has what either has. */
+static bool unions(uint64_t seed, bool deletable)
+{
+    static struct world w;
+    static struct model m;
+    uint64_t rng = seed;
+    tamis_index *x, *y, *before;
+    draw_world(&w, &rng, deletable);
+    memset(&m, 0, sizeof m);
+    if (!world_start(&w, &x) || !CHECK(tamis_index_clone(&y, x) == TAMIS_OK))
+        return false;
+    uint32_t adds = (uint32_t)(rng_next(&rng) % 160), in_x[RECORDS] = {0}, in_y[RECORDS] = {0};
+    for (uint32_t i = 0; i < adds; i++) {
+        uint32_t r = (uint32_t)(rng_next(&rng) % w.n), *mine = i % 2 ? in_x : in_y;
+        tamis_index *to = i % 2 ? x : y;
+        if (deletable && mine[r] && rng_next(&rng) % 4) {
+            m.copies[r]--, mine[r]--;
+            CHECK(tamis_index_remove_many(to, record_digests(&w, r), 1, NULL, NULL) == TAMIS_OK);
+        } else if (tamis_index_add_many(to, record_digests(&w, r), 1, NULL, NULL) == TAMIS_OK) {
+            m.copies[r]++, mine[r]++;
+        }
+    }
+    seen.pending += (y->removals.total > 0) + (x->removals.total > 0);
+    CHECK(tamis_index_clone(&before, x) == TAMIS_OK);
+    unsigned flags = rng_next(&rng) % 2 ? TAMIS_MERGE_RESTATE : 0;
+    flags |= rng_next(&rng) % 4 == 0 ? TAMIS_MERGE_CONCAT : 0;
+    tamis_error e = tamis_index_merge(x, y, flags);
+    bool good = true;
+    if (e != TAMIS_OK) {
+        good = CHECK(e == TAMIS_ERATE && !(flags & TAMIS_MERGE_RESTATE)) &&
+               CHECK(same_loads(x, before));
+    } else {
+        tamis_records_info info;
+        tamis_index_info(x, &info);
+        good =
+            check_answers(&w, &m, x, &rng) && CHECK(!deletable || info.records == model_total(&m));
+        for (uint32_t r = 0; deletable && r < w.n; r++)
+            while (good && m.copies[r]) {
+                tamis_removed outcome;
+                uint8_t result;
+                m.copies[r]--;
+                good = CHECK(tamis_index_remove_many(x, record_digests(&w, r), 1, &result, NULL) ==
+                             TAMIS_OK);
+                outcome = (tamis_removed)result;
+                good = good && CHECK(outcome != TAMIS_ABSENT) && check_answers(&w, &m, x, &rng);
+            }
+        good = good && (!deletable || remove_all(&w, &m, x, &rng));
+    }
+    tamis_index_free(x);
+    tamis_index_free(y);
+    tamis_index_free(before);
+    free(w.digests);
+    return CHECK_MSG(good, "world %llx", (unsigned long long)seed);
+}
+
+TEST(unions_have_what_either_has)
+{
+    uint64_t rng = harness_seed() + 3;
+    seen.pending = 0;
+    for (int i = 0; i < (harness_long() ? 5000 : 300); i++)
+        if (!unions(rng_next(&rng), i % 4))
+            return;
+    CHECK_MSG(seen.pending > 4, "pending before unions: %llu", (unsigned long long)seen.pending);
+}
+
+/* ---- out of memory --------------------------------------------------------------------------- */
+
+enum op { OP_ADD, OP_REMOVE, OP_CLONE, OP_MERGE, OPS };
+
+static tamis_error run_op(struct world *w, tamis_index *x, const tamis_index *other, enum op op,
+                          uint32_t record)
+{
+    tamis_index *copy;
+    tamis_error e = TAMIS_OK;
+    switch (op) {
+    case OP_ADD:
+        return tamis_index_add_many(x, record_digests(w, record), 1, NULL, NULL);
+    case OP_REMOVE:
+        return tamis_index_remove_many(x, record_digests(w, record), 1, NULL, NULL);
+    case OP_MERGE:
+        return tamis_index_merge(x, other, TAMIS_MERGE_RESTATE);
+    default:
+        e = tamis_index_clone(&copy, x);
+        if (e == TAMIS_OK)
+            tamis_index_free(copy);
+        return e;
+    }
+}
+
+/* The op fails at its first allocation, then at its second... until it succeeds; each time the index
+   is as before. */
+static bool until_it_works(struct world *w, struct fault *fault, tamis_index *x,
+                           const tamis_index *other, enum op op, uint32_t record)
+{
+    tamis_index *before;
+    tamis_error e = TAMIS_ENOMEM;
+    if (!CHECK(tamis_index_clone(&before, x) == TAMIS_OK))
+        return false;
+    for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 20000; n += 1 + n / 8) {
+        fault_arm(fault, n, n % 2);
+        e = run_op(w, x, other, op, record);
+        fault_arm(fault, 0, false);
+        if (e == TAMIS_ENOMEM && !CHECK(same_loads(x, before)))
+            break;
+    }
+    tamis_index_free(before);
+    return CHECK(e != TAMIS_ENOMEM);
+}
+
+static bool faults(uint64_t seed, bool deletable)
+{
+    static struct world w;
+    struct fault fault;
+    uint64_t rng = seed;
+    tamis_index *x = NULL, *other = NULL;
+    tamis_error e = TAMIS_ENOMEM;
+    fault_init(&fault);
+    draw_world(&w, &rng, deletable);
+    w.options.allocator = &fault.allocator;
+    for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 20000; n += 1 + n / 8) {
+        fault_arm(&fault, n, n % 2);
+        e = tamis_index_new(&x, &w.options, NULL);
+        fault_arm(&fault, 0, false);
+        if (e != TAMIS_OK && !CHECK(e == TAMIS_ENOMEM && fault_clean(&fault)))
+            return false;
+    }
+    tamis_index_free(x);
+    if (!CHECK(e == TAMIS_OK) || !world_start(&w, &x) ||
+        !CHECK(tamis_index_clone(&other, x) == TAMIS_OK))
+        return false;
+    uint32_t copies[RECORDS] = {0};
+    bool good = true;
+    for (uint32_t i = 0; i < 12; i++)
+        tamis_index_add_many(other, record_digests(&w, (uint32_t)(rng_next(&rng) % w.n)), 1, NULL,
+                             NULL);
+    for (uint32_t i = 0; i < 40 && good; i++) {
+        uint32_t r = (uint32_t)(rng_next(&rng) % w.n);
+        bool removes = copies[r] && deletable && rng_next(&rng) % 2;
+        uint64_t stored = x->stored;
+        good = until_it_works(&w, &fault, x, other, removes ? OP_REMOVE : OP_ADD, r);
+        if (removes)
+            copies[r]--;
+        else
+            copies[r] += !deletable || x->stored > stored;
+    }
+    good = good && until_it_works(&w, &fault, x, other, OP_CLONE, 0) &&
+           until_it_works(&w, &fault, x, other, OP_MERGE, 0);
+    fault_arm(&fault, 1, true); /* clearing cannot fail */
+    good = good && CHECK(tamis_index_clear(x) == TAMIS_OK) && CHECK(x->stored == 0);
+    fault_arm(&fault, 0, false);
+    tamis_index_free(x);
+    tamis_index_free(other);
+    free(w.digests);
+    return CHECK(fault_clean(&fault)) && CHECK_MSG(good, "world %llx", (unsigned long long)seed);
+}
+
+TEST(out_of_memory_changes_nothing)
+{
+    uint64_t rng = harness_seed() + 4;
+    for (int i = 0; i < (harness_long() ? 1000 : 30); i++)
+        if (!faults(rng_next(&rng), i % 2))
+            return;
+}
+
+HARNESS_MAIN
