@@ -11,6 +11,7 @@ table, and JSON to build/bench/cli.json (or to BENCH_JSON).
 import binascii
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,7 +45,11 @@ def measure(command, stdin=None, times=TIMES):
             start = time.monotonic()
             process = subprocess.Popen(command, stdin=source, stdout=sink, stderr=subprocess.DEVNULL,
                                        env=dict(os.environ, LC_ALL="C"))
-            _, status, usage = os.wait4(process.pid, 0)
+            try:
+                _, status, usage = os.wait4(process.pid, 0)
+            except BaseException:
+                process.kill()
+                raise
             seconds = time.monotonic() - start
         if status != 0:
             sys.exit("bench/cli.py: failed: %s" % " ".join(command))
@@ -60,6 +65,7 @@ def warm(path):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     rows = []
     report = {"list_lines": LIST, "stream_lines": STREAM, "rows": rows}
