@@ -144,17 +144,17 @@ static void gz_after(struct source *s, z_stream *z, int result, bool blocks)
 static size_t gz_step(struct source *s, uint8_t *out, size_t room)
 {
     z_stream *z = s->state;
-    if (s->in_at == s->in_len && !source_fill(s) && !(s->between && !s->trailer)) {
-        source_damaged(s, TAMIS_EFORMAT, "the file is cut off");
-        return 0;
-    }
-    if (s->trailer) {
+    bool more = s->in_at < s->in_len || source_fill(s);
+    if (s->trailer && more) {
         s->trailer--;
         s->in_at++;
         return 0;
     }
     if (s->between) {
-        gz_between(s, z);
+        if (s->trailer)
+            source_damaged(s, TAMIS_EFORMAT, "the file is cut off");
+        else
+            gz_between(s, z);
         return 0;
     }
     bool blocks = s->out >= s->want;
@@ -170,6 +170,11 @@ static size_t gz_step(struct source *s, uint8_t *out, size_t room)
     s->in_at = s->in_len - z->avail_in;
     s->out += made;
     gz_after(s, z, result, blocks);
+    if (!more && made == 0 && !s->between) { /* zlib, which may have had some text left, has none */
+        if (!blocks)
+            source_damaged(s, TAMIS_EFORMAT, "the file is cut off");
+        s->want = NEVER;
+    }
     return made;
 }
 

@@ -773,6 +773,37 @@ TEST(limits_of_memory_and_capacity)
     tamis_index_free(x);
 }
 
+static uint64_t read_clock(void *context)
+{
+    return *(const uint64_t *)context;
+}
+
+/* Flexible: layers as the arrival rate asks. */
+TEST(flexible_layers_follow_the_arrivals)
+{
+    uint64_t clock = 1000;
+    tamis_index *x = make((tamis_index_options){.growth = TAMIS_FLEXIBLE,
+                                                .capacity = 100,
+                                                .clock = read_clock,
+                                                .clock_context = &clock},
+                          2, NULL);
+    tamis_digest record[2];
+    for (uint64_t r = 0; r < 20000; r++) {
+        record_of(x, 2, r, NULL, record);
+        clock += r < 300 ? 1000000 : 10000; /* a hundred times faster */
+        CHECK(tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
+    }
+    const struct layers *layers = index_layers(x);
+    uint32_t n = layers_count(layers);
+    CHECK(layers->l[1]->capacity == 100 && layers->l[2]->capacity <= 200);
+    CHECK_MSG(n > 3 && layers->l[n - 1]->capacity >= 6400, "%u layers, the last for %llu", n,
+              (unsigned long long)layers->l[n - 1]->capacity);
+    tamis_records_info info;
+    tamis_index_info(x, &info);
+    CHECK(info.fpp_attribute <= 0.01 && info.fpp_record <= 0.01);
+    tamis_index_free(x);
+}
+
 /* ---- normal forms ---------------------------------------------------------------------------- */
 
 struct form {

@@ -584,7 +584,7 @@ static bool run_world(uint64_t seed, bool deletable)
 TEST(deletable_indexes_do_as_the_model)
 {
     uint64_t rng = harness_seed();
-    int runs = harness_long() ? 20000 : 250;
+    int runs = harness_long() ? 20000 : 500;
     memset(&seen, 0, sizeof seen);
     for (int i = 0; i < runs; i++)
         if (!run_world(rng_next(&rng), true))
@@ -606,7 +606,7 @@ TEST(deletable_indexes_do_as_the_model)
 TEST(plain_indexes_do_as_the_model)
 {
     uint64_t rng = harness_seed() + 1;
-    int runs = harness_long() ? 20000 : 150;
+    int runs = harness_long() ? 20000 : 300;
     for (int i = 0; i < runs; i++)
         if (!run_world(rng_next(&rng), false))
             return;

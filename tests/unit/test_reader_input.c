@@ -426,6 +426,25 @@ TEST(restart_points_make_packed_files_seekable)
 
 /* ---- damage ---------------------------------------------------------------------------------- */
 
+/* The segments that come of a damaged file can be read again. */
+static void read_again(const char *path, const struct input_options *options)
+{
+    struct input *input;
+    if (input_open(&input, path, options, NULL) != TAMIS_OK)
+        return;
+    struct kept *k = keep(path, options);
+    struct input_text text = {0};
+    for (size_t i = 0; i < k->n; i++)
+        check_read(input, k, i, &text);
+    input_text_free(&text);
+    for (size_t i = k->n; i-- > 0;) {
+        check_read(input, k, i, &text);
+        input_text_free(&text);
+    }
+    input_close(input);
+    kept_free(k);
+}
+
 /* Reads what can be read of a damaged file: all whole records that come are a start of `expected`.
    */
 static void survive(const char *path, enum read_format format, const struct buf *expected, bool cut)
@@ -437,6 +456,7 @@ static void survive(const char *path, enum read_format format, const struct buf 
     tamis_error error =
         show_input(&got, NULL, path, &options, "1 2", SHOW_RAW | SHOW_PLACE, NULL, &reason);
     CHECK_MSG(error == TAMIS_OK || strstr(reason.text, path), "%s", reason.text);
+    read_again(path, &options);
     if (cut) {
         CHECK(error != TAMIS_OK || got.len <= expected->len);
         CHECK_MSG(got.len <= expected->len && memcmp(got.data, expected->data, got.len) == 0,
