@@ -497,6 +497,27 @@ TEST(damaged_files_are_errors_with_what_is_whole_before)
     buf_free(&expected);
 }
 
+/* A few bytes that stand for much text: the decoder has some when the file has no more. */
+TEST(truncation_of_text_that_packs_well)
+{
+    struct buf text = {0};
+    buf_say(&text, "a,b\n");
+    for (int i = 0; i < 3000; i++)
+        buf_say(&text, "%d,some text\n", i / 1000);
+    struct input_options options = {.dialect.format = READ_CSV, .segment = 300};
+    for (size_t i = 0; i < N_PACKINGS; i++) {
+        struct buf packed = {0};
+        pack(&packed, &packings[i], &text);
+        size_t step = packed.len > 1000 ? packed.len / 100 : 1;
+        for (size_t len = 8; len < packed.len; len += step) {
+            write_file("damaged", packed.data, len);
+            read_again("damaged", &options);
+        }
+        buf_free(&packed);
+    }
+    buf_free(&text);
+}
+
 TEST(truncation_is_told_with_its_place)
 {
     struct buf text = {0}, packed = {0}, got = {0};
