@@ -103,8 +103,8 @@ def main():
             r["name"], r["lines"], r["seconds"], r["bytes"] / 1e6, r["peer"], r["peer_seconds"],
             r["peer_bytes"] / 1e6, r["speed"], r["memory"]))
     if FULL:
-        print("wanted: add and check 5x, dedup < file 10x, memory 0.1x: %s" % (
-            "met" if all(r["met"] for r in rows[:3]) else "not met"))
+        print("wanted: add and check 5x, dedup 10x, memory 0.1x: %s" % (
+            "met" if all(r["met"] for r in rows) else "not met"))
     target = os.environ.get("BENCH_JSON", "build/bench/cli.json")
     os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
     with open(target, "w") as f:
