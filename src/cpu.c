@@ -44,6 +44,7 @@ const struct kernel *kernel_choose(tamis_layout layout, const struct family *fam
 
 rows_fn kernel_rows(void)
 {
-    rows_fn best = cpu_isa() == ISA_AVX512 ? rows_x86() : NULL;
+    enum isa isa = cpu_isa();
+    rows_fn best = isa == ISA_SCALAR ? NULL : rows_x86(isa == ISA_AVX512);
     return best ? best : rows_scalar;
 }

@@ -82,13 +82,14 @@ ALWAYS_INLINE bool bits_small(const struct bits *bits)
 extern const struct kernel kernel_spread, kernel_spread_probe, kernel_blocked;
 const struct kernel *kernel_x86_blocked(bool avx512);
 
-/* and of rows: acc[i] &= words of each of the k rows; returns whether any bit is left. */
-typedef bool (*rows_fn)(const uint64_t *words, uint64_t row_words, const uint64_t *rows, unsigned k,
-                        uint64_t *acc);
+/* and of rows: acc[i] &= word i of each of the k rows, i below n; returns whether any bit is left.
+   Rows are `stride` words apart. */
+typedef bool (*rows_fn)(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
+                        unsigned k, uint64_t *acc);
 rows_fn kernel_rows(void);
-bool rows_scalar(const uint64_t *words, uint64_t row_words, const uint64_t *rows, unsigned k,
-                 uint64_t *acc);
-rows_fn rows_x86(void);
+bool rows_scalar(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
+                 unsigned k, uint64_t *acc);
+rows_fn rows_x86(bool avx512);
 
 /* What the processor has, limited by TAMIS_ISA. */
 enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512 };

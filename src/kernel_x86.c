@@ -206,16 +206,16 @@ static AVX512 void has_stack_avx512(const struct bits *const *stack, size_t vect
     }
 }
 
-static AVX512 bool rows_avx512(const uint64_t *words, uint64_t row_words, const uint64_t *rows,
-                               unsigned k, uint64_t *acc)
+static AVX512 bool rows_avx512(const uint64_t *words, uint64_t stride, uint64_t n,
+                               const uint64_t *rows, unsigned k, uint64_t *acc)
 {
     bool any = false;
-    for (uint64_t i = 0; i < row_words; i += 8) {
-        __mmask8 in = row_words - i >= 8 ? 0xff : (__mmask8)((1u << (row_words - i)) - 1);
+    for (uint64_t i = 0; i < n; i += 8) {
+        __mmask8 in = n - i >= 8 ? 0xff : (__mmask8)((1u << (n - i)) - 1);
         __m512i left = _mm512_maskz_loadu_epi64(in, acc + i);
         for (unsigned j = 0; j < k && _mm512_test_epi64_mask(left, left); j++)
-            left = _mm512_and_si512(left,
-                                    _mm512_maskz_loadu_epi64(in, words + rows[j] * row_words + i));
+            left =
+                _mm512_and_si512(left, _mm512_maskz_loadu_epi64(in, words + rows[j] * stride + i));
         _mm512_mask_storeu_epi64(acc + i, in, left);
         any |= _mm512_test_epi64_mask(left, left) != 0;
     }
@@ -348,6 +348,24 @@ static AVX2 void add_avx2(const struct bits *bits, const tamis_digest *digests, 
 
 #define has_stack_avx2 stack_by_groups
 
+static AVX2 bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
+                           unsigned k, uint64_t *acc)
+{
+    bool any = false;
+    uint64_t whole = n & ~UINT64_C(3);
+    for (uint64_t i = 0; i < whole; i += 4) {
+        __m256i left = _mm256_loadu_si256((const __m256i *)(const void *)(acc + i));
+        for (unsigned j = 0; j < k && !_mm256_testz_si256(left, left); j++) {
+            const uint64_t *row = words + rows[j] * stride + i;
+            left = _mm256_and_si256(left, _mm256_loadu_si256((const __m256i *)(const void *)row));
+        }
+        _mm256_storeu_si256((__m256i *)(void *)(acc + i), left);
+        any |= !_mm256_testz_si256(left, left);
+    }
+    return (whole < n && rows_scalar(words + whole, stride, n - whole, rows, k, acc + whole)) ||
+           any;
+}
+
 /* What is not hot is the scalar row's. */
 #define ROW_OF(isa)                                                                                \
     {                                                                                              \
@@ -364,9 +382,9 @@ const struct kernel *kernel_x86_blocked(bool avx512)
     return avx512 ? &kernel_avx512 : &kernel_avx2;
 }
 
-rows_fn rows_x86(void)
+rows_fn rows_x86(bool avx512)
 {
-    return rows_avx512;
+    return avx512 ? rows_avx512 : rows_avx2;
 }
 
 #else
@@ -377,8 +395,9 @@ const struct kernel *kernel_x86_blocked(bool avx512)
     return NULL;
 }
 
-rows_fn rows_x86(void)
+rows_fn rows_x86(bool avx512)
 {
+    (void)avx512;
     return NULL;
 }
 

@@ -128,7 +128,8 @@ static bool rows_and(const struct matrix *matrix, const uint64_t *rows, uint64_t
     memset(left, 0xff, (size_t)matrix_words(matrix) * sizeof *left);
     if (matrix->width < 64)
         return narrow_and(matrix, rows, left);
-    return wide(matrix->bits.words, matrix->width / 64, rows, matrix->bits.k, left);
+    return wide(matrix->bits.words, matrix->width / 64, matrix->width / 64, rows, matrix->bits.k,
+                left);
 }
 
 bool matrix_match(const struct matrix *matrix, tamis_digest digest, uint64_t *columns)

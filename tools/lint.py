@@ -22,7 +22,7 @@ LAYERS = [
     ["digest", "plan"],
     ["cpu", "kernel"],
     ["counters", "table"],
-    ["vector", "matrix"],
+    ["vector", "matrix", "columns"],
     ["pending"],
     ["filter", "add", "growth", "removal", "algebra", "info", "build", "delta"],
     ["index", "directory"],

@@ -544,33 +544,40 @@ TEST(matrix_is_its_columns)
     }
 }
 
+static void compare_rows(rows_fn wide, uint64_t *rng)
+{
+    enum { WORDS = 40, N = 30 };
+    struct block block;
+    uint64_t stride = 1 + rng_next(rng) % WORDS, n = 1 + rng_next(rng) % stride, rows[K_MAX];
+    unsigned k = 1 + (unsigned)(rng_next(rng) % K_MAX);
+    uint64_t first[WORDS], second[WORDS];
+    CHECK(block_new(&mem_system, N * WORDS * 8, &block));
+    uint64_t *words = block.data;
+    for (uint64_t i = 0; i < N * stride; i++)
+        words[i] = rng_next(rng) | rng_next(rng) | rng_next(rng) | rng_next(rng);
+    for (unsigned j = 0; j < k; j++)
+        rows[j] = rng_next(rng) % N;
+    memset(first, 0xff, sizeof first);
+    memset(second, 0xff, sizeof second);
+    bool x = rows_scalar(words, stride, n, rows, k, first);
+    bool y = wide(words, stride, n, rows, k, second);
+    CHECK_MSG(x == y && (!x || memcmp(first, second, n * 8) == 0),
+              "%" PRIu64 " of %" PRIu64 " words, k %u", n, stride, k);
+    block_free(&mem_system, &block);
+}
+
 TEST(rows_of_a_matrix_are_anded_alike)
 {
     uint64_t rng = harness_seed();
-    rows_fn wide = kernel_rows();
-#if defined(__x86_64__)
-    if (rows_x86() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
-        wide = rows_x86();
-#endif
     for (int run = 0; run < 4000; run++) {
-        enum { WORDS = 40, N = 30 };
-        struct block block;
-        uint64_t row_words = 1 + rng_next(&rng) % WORDS, rows[K_MAX];
-        unsigned k = 1 + (unsigned)(rng_next(&rng) % K_MAX);
-        uint64_t first[WORDS], second[WORDS];
-        CHECK(block_new(&mem_system, N * WORDS * 8, &block));
-        uint64_t *words = block.data;
-        for (uint64_t i = 0; i < N * row_words; i++)
-            words[i] = rng_next(&rng) | rng_next(&rng) | rng_next(&rng) | rng_next(&rng);
-        for (unsigned j = 0; j < k; j++)
-            rows[j] = rng_next(&rng) % N;
-        memset(first, 0xff, sizeof first);
-        memset(second, 0xff, sizeof second);
-        bool x = rows_scalar(words, row_words, rows, k, first);
-        bool y = wide(words, row_words, rows, k, second);
-        CHECK_MSG(x == y && (!x || memcmp(first, second, row_words * 8) == 0),
-                  "%" PRIu64 " words, k %u", row_words, k);
-        block_free(&mem_system, &block);
+        compare_rows(kernel_rows(), &rng);
+#if defined(__x86_64__)
+        if (rows_x86(true) && __builtin_cpu_supports("avx512f") &&
+            __builtin_cpu_supports("avx512vl"))
+            compare_rows(rows_x86(true), &rng);
+        if (rows_x86(false) && __builtin_cpu_supports("avx2"))
+            compare_rows(rows_x86(false), &rng);
+#endif
     }
 }
 

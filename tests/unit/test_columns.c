@@ -1,0 +1,199 @@
+/* Columns against plain vectors: whatever was put, replaced and dropped, an owner is named exactly if
+ * one of its vectors, asked alone, has the key.
+ */
+#include "columns.h"
+#include "fault.h"
+#include "harness.h"
+#include "vector.h"
+
+enum { SHAPES = 4, VECTORS = 3, DIGESTS = 300 };
+
+static const struct shape shapes[SHAPES] = {
+    {TAMIS_SPREAD, 64, 3}, {TAMIS_SPREAD, 200, 7}, {TAMIS_SPREAD, 64, 4}, {TAMIS_BLOCKED, 8, 6}};
+
+/* What owners have, side by side. */
+struct plain {
+    struct family family;
+    uint32_t owners;
+    struct vector *(*v)[VECTORS];
+};
+
+static void plain_init(struct plain *p, uint32_t owners)
+{
+    CHECK(family_init(&p->family, &mem_system, TAMIS_XXH3, (const uint8_t *)"0123456789abcdef") ==
+          TAMIS_OK);
+    p->owners = owners;
+    p->v = calloc(owners, sizeof *p->v);
+}
+
+static void plain_drop(struct plain *p, uint32_t owner)
+{
+    for (unsigned i = 0; i < VECTORS; i++) {
+        if (p->v[owner][i])
+            vector_free(p->v[owner][i], &mem_system);
+        p->v[owner][i] = NULL;
+    }
+}
+
+static void plain_free(struct plain *p)
+{
+    for (uint32_t i = 0; i < p->owners; i++)
+        plain_drop(p, i);
+    free(p->v);
+}
+
+/* Some vectors with some keys, as both have them. */
+static unsigned plain_put(struct plain *p, uint32_t owner, uint64_t *rng, struct bits *out)
+{
+    unsigned n = 1 + (unsigned)(rng_next(rng) % VECTORS);
+    plain_drop(p, owner);
+    for (unsigned i = 0; i < n; i++) {
+        struct vector *v =
+            vector_new(&mem_system, &p->family, shapes[rng_next(rng) % SHAPES], false, true);
+        uint64_t keys = rng_next(rng) % 30;
+        for (uint64_t j = 0; j < keys; j++) {
+            uint64_t key = rng_next(rng) % DIGESTS;
+            tamis_digest d = family_digest(&p->family, &key, sizeof key);
+            uint8_t fresh;
+            v->bits.kernel->add(&v->bits, &d, 1, &fresh);
+        }
+        p->v[owner][i] = v;
+        out[i] = v->bits;
+    }
+    return n;
+}
+
+static bool plain_has(const struct plain *p, uint32_t owner, tamis_digest d)
+{
+    bool has = false;
+    for (unsigned i = 0; i < VECTORS; i++)
+        has |= p->v[owner][i] && vector_has(p->v[owner][i], d);
+    return has;
+}
+
+static void compare(const struct plain *p, struct columns *c, uint64_t keys)
+{
+    size_t words = (p->owners + 63) / 64;
+    uint64_t *owners = calloc(words, sizeof *owners);
+    for (uint64_t key = 0; key < keys; key++) {
+        tamis_digest d = family_digest(&p->family, &key, sizeof key);
+        uint64_t wrong = 0;
+        columns_locate(c, d, owners, words);
+        for (uint32_t i = 0; i < p->owners; i++)
+            wrong += (owners[i / 64] >> (i % 64) & 1) != plain_has(p, i, d);
+        CHECK_MSG(wrong == 0, "key %" PRIu64 ": %" PRIu64 " owners", key, wrong);
+    }
+    free(owners);
+}
+
+static void play(uint32_t owners, unsigned steps, uint64_t *rng)
+{
+    struct plain p;
+    struct columns c;
+    struct fault fault;
+    struct bits vectors[VECTORS];
+    fault_init(&fault);
+    plain_init(&p, owners);
+    CHECK(columns_init(&c, &fault.allocator) == TAMIS_OK);
+    for (unsigned i = 0; i < steps; i++) {
+        uint32_t owner = (uint32_t)(rng_next(rng) % owners);
+        if (rng_next(rng) % 4 == 0) {
+            plain_drop(&p, owner);
+            CHECK(columns_drop(&c, owner) == TAMIS_OK);
+        } else {
+            unsigned n = plain_put(&p, owner, rng, vectors);
+            CHECK(columns_put(&c, owner, vectors, n) == TAMIS_OK);
+        }
+        if (i % (steps / 5) == 0)
+            compare(&p, &c, 50);
+    }
+    compare(&p, &c, DIGESTS + 20);
+    for (uint32_t i = 0; i < owners; i++)
+        CHECK(columns_drop(&c, i) == TAMIS_OK);
+    CHECK(columns_now(&c)->n == 0);
+    columns_free(&c);
+    CHECK(fault_clean(&fault));
+    plain_free(&p);
+}
+
+TEST(owners_are_those_whose_vectors_have_the_key)
+{
+    uint64_t rng = harness_seed();
+    play(3, 60, &rng);
+    play(70, 500, &rng);
+    play(300, 1500, &rng);
+}
+
+TEST(thousands_of_owners)
+{
+    uint64_t rng = harness_seed();
+    struct plain p;
+    struct columns c;
+    struct bits vectors[VECTORS];
+    enum { OWNERS = 6000 };
+    plain_init(&p, OWNERS);
+    CHECK(columns_init(&c, &mem_system) == TAMIS_OK);
+    for (uint32_t i = 0; i < OWNERS; i++) {
+        unsigned n = plain_put(&p, i, &rng, vectors);
+        CHECK(columns_put(&c, i, vectors, n) == TAMIS_OK);
+    }
+    compare(&p, &c, 40);
+    const struct columns_state *s = columns_now(&c);
+    for (uint32_t i = 0; i < s->n; i++) { /* a column reads back as the vector that was put */
+        const struct columns_group *g = s->group[i];
+        for (uint64_t j = 0; j < g->width; j += 97) {
+            unsigned matches = 0;
+            for (unsigned v = 0; g->owner[j] < COLUMN_GONE && v < VECTORS; v++) {
+                const struct vector *vector = p.v[g->owner[j]][v];
+                if (!vector || vector->bits.units != g->bits.units || vector->bits.k != g->bits.k)
+                    continue;
+                unsigned same = 1;
+                for (uint64_t w = 0; w < (g->rows + 63) / 64; w++)
+                    same &= columns_word(g, j, w) == vector_word(vector, w);
+                matches += same;
+            }
+            CHECK(g->owner[j] >= COLUMN_GONE || matches > 0);
+        }
+    }
+    columns_free(&c);
+    plain_free(&p);
+}
+
+TEST(without_memory_nothing_changes)
+{
+    uint64_t rng = harness_seed();
+    struct plain p, before;
+    struct columns c;
+    struct fault fault;
+    struct bits vectors[VECTORS];
+    fault_init(&fault);
+    plain_init(&p, 200);
+    plain_init(&before, 1);
+    CHECK(columns_init(&c, &fault.allocator) == TAMIS_OK);
+    for (uint32_t i = 0; i < 200; i++) {
+        unsigned n = plain_put(&p, i, &rng, vectors), failures = 0;
+        uint64_t at = 1;
+        tamis_error e;
+        do {
+            fault_arm(&fault, at++, false);
+            e = columns_put(&c, i, vectors, n);
+            CHECK(e == TAMIS_OK || e == TAMIS_ENOMEM);
+            failures += e != TAMIS_OK;
+            if (e != TAMIS_OK && i % 50 == 0) { /* as if it had not been tried */
+                uint64_t owners[4];
+                tamis_digest d = {rng_next(&rng), rng_next(&rng)};
+                columns_locate(&c, d, owners, 4);
+                CHECK((owners[i / 64] >> (i % 64) & 1) == 0);
+            }
+        } while (e != TAMIS_OK && at < 50);
+        CHECK(e == TAMIS_OK && failures > 0);
+        fault_arm(&fault, 0, false);
+    }
+    compare(&p, &c, DIGESTS);
+    columns_free(&c);
+    CHECK(fault_clean(&fault));
+    plain_free(&p);
+    plain_free(&before);
+}
+
+HARNESS_MAIN
