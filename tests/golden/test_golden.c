@@ -15,19 +15,6 @@
 
 #define PATH 1024
 
-static struct bytes read_bytes(const char *path)
-{
-    struct bytes bytes = {0};
-    char buffer[65536];
-    FILE *file = fopen(path, "rb");
-    size_t n;
-    while (file && (n = fread(buffer, 1, sizeof buffer, file)) > 0)
-        bytes_write(&bytes, buffer, n);
-    if (file)
-        fclose(file);
-    return bytes;
-}
-
 /* Calls run with "FOLDER/NAME" for every NAME of the kind wanted; how many there were. */
 static unsigned for_each(const char *folder, const char *ending, void (*run)(const char *stem))
 {
@@ -55,7 +42,7 @@ static struct bytes key_of(const char *stem)
 {
     char path[PATH + 400];
     snprintf(path, sizeof path, "%s.key", stem);
-    return read_bytes(path);
+    return file_bytes(path);
 }
 
 static void check_answers(const char *stem, const tamis_filter *f)
@@ -80,9 +67,9 @@ static void check_patch(const char *stem, const struct bytes *newer)
 {
     char path[PATH + 400];
     snprintf(path, sizeof path, "%s.old.tamis", stem);
-    struct bytes older = read_bytes(path), patch;
+    struct bytes older = file_bytes(path), patch;
     snprintf(path, sizeof path, "%s.patch", stem);
-    patch = read_bytes(path);
+    patch = file_bytes(path);
     if (patch.len == 0)
         return;
     tamis_filter *f = NULL;
@@ -105,7 +92,7 @@ static void check_good(const char *stem)
     if (len > 4 && strcmp(stem + len - 4, ".old") == 0)
         return;
     snprintf(path, sizeof path, "%s.tamis", stem);
-    struct bytes bytes = read_bytes(path), key = key_of(stem);
+    struct bytes bytes = file_bytes(path), key = key_of(stem);
     tamis_open_options o = {.key = key.len == TAMIS_KEY_LEN ? key.data : NULL};
     CHECK_MSG(tamis_file_verify(path, &reason) == TAMIS_OK, "%s", reason.text);
     if (CHECK_MSG(tamis_filter_decode(&f, bytes.data, bytes.len, &o, &reason) == TAMIS_OK, "%s: %s",
@@ -136,7 +123,7 @@ static void check_bad(const char *stem)
     tamis_reason reason = {0};
     snprintf(path, sizeof path, "%s.tamis", stem);
     snprintf(want, sizeof want, "TAMIS_%s", strrchr(stem, '.') + 1);
-    struct bytes bytes = read_bytes(path);
+    struct bytes bytes = file_bytes(path);
     tamis_error e = tamis_filter_decode(&f, bytes.data, bytes.len, NULL, &reason);
     CHECK_MSG(strcmp(tamis_error_name(e), want) == 0, "%s: %s: %s", path, tamis_error_name(e),
               reason.text);
@@ -267,16 +254,6 @@ static void write_kind(unsigned kind)
     tamis_filter_free(f);
 }
 
-static void repair(struct bytes *bytes)
-{
-    uint8_t *d = bytes->data;
-    uint64_t header = get_u64(d + 24), body = get_u64(d + 32);
-    uint64_t sums = BODY_AT + body + 24 * (uint64_t)get_u32(d + 40);
-    for (uint64_t at = header; at < bytes->len; at += CHUNK, sums += 8)
-        put_u64(d + sums, hash_of(d + at, bytes->len - at < CHUNK ? bytes->len - at : CHUNK));
-    put_u64(d + header - 8, hash_of(d, header - 8));
-}
-
 /* A unique filter with pending removals and large counters, if one is found. */
 static struct bytes rich_filter(void)
 {
@@ -309,7 +286,7 @@ static void write_bad(const struct bytes *good, const char *name, uint64_t at, u
     bytes_write(&bad, good->data, good->len);
     bad.data[at] = (uint8_t)(bad.data[at] + by);
     if (fix)
-        repair(&bad);
+        bytes_repair(&bad);
     snprintf(path, sizeof path, "bad/%s", name);
     write_new(path, ".tamis", bad.data, bad.len);
     bytes_free(&bad);
@@ -357,7 +334,7 @@ static void write_all_bad(void)
     struct bytes bad = {0};
     bytes_write(&bad, good.data, good.len);
     memcpy(bad.data + 144, nan, sizeof nan);
-    repair(&bad);
+    bytes_repair(&bad);
     write_new("bad/nan.EFORMAT", ".tamis", bad.data, bad.len);
     bytes_free(&bad), bytes_free(&good);
 }

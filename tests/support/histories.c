@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
+#include "format.h"
+
 static uint64_t draw(struct history *h, uint64_t n)
 {
     uint64_t z = h->rng += UINT64_C(0x9e3779b97f4a7c15);
@@ -15,7 +18,7 @@ static uint64_t draw(struct history *h, uint64_t n)
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-static const struct kind {
+static const struct history_kind {
     const char *name;
     tamis_growth growth;
     tamis_layout layout;
@@ -67,7 +70,7 @@ size_t history_key(unsigned i, char out[24])
     return (size_t)snprintf(out, 24, "key-%u", i * 2654435761u);
 }
 
-static void choose(struct history *h, const struct kind *kind)
+static void choose(struct history *h, const struct history_kind *kind)
 {
     static const double rates[] = {0.3, 0.05, 0.01, 0.001};
     tamis_options *o = &h->options;
@@ -266,4 +269,27 @@ struct bytes bytes_of(const tamis_filter *f, unsigned flags)
 bool bytes_equal(const struct bytes *x, const struct bytes *y)
 {
     return x->len == y->len && x->len && memcmp(x->data, y->data, x->len) == 0;
+}
+
+struct bytes file_bytes(const char *path)
+{
+    struct bytes bytes = {0};
+    char buffer[65536];
+    FILE *file = fopen(path, "rb");
+    size_t n;
+    while (file && (n = fread(buffer, 1, sizeof buffer, file)) > 0)
+        bytes_write(&bytes, buffer, n);
+    if (file)
+        fclose(file);
+    return bytes;
+}
+
+void bytes_repair(struct bytes *bytes)
+{
+    uint8_t *d = bytes->data;
+    uint64_t header = get_u64(d + 24), body = get_u64(d + 32);
+    uint64_t sums = BODY_AT + body + 24 * (uint64_t)get_u32(d + 40);
+    for (uint64_t at = header; at < bytes->len; at += CHUNK, sums += 8)
+        put_u64(d + sums, hash_of(d + at, bytes->len - at < CHUNK ? bytes->len - at : CHUNK));
+    put_u64(d + header - 8, hash_of(d, header - 8));
 }

@@ -17,19 +17,6 @@ static tamis_open_options opening(struct history *h)
     return (tamis_open_options){.clock = history_clock, .clock_context = h};
 }
 
-static struct bytes file_bytes(const char *path)
-{
-    struct bytes bytes = {0};
-    char buffer[65536];
-    FILE *file = fopen(path, "rb");
-    size_t n;
-    while (file && (n = fread(buffer, 1, sizeof buffer, file)) > 0)
-        bytes_write(&bytes, buffer, n);
-    if (file)
-        fclose(file);
-    return bytes;
-}
-
 static void write_file(const char *path, const void *data, size_t len)
 {
     FILE *file = fopen(path, "wb");

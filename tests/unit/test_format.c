@@ -365,17 +365,6 @@ TEST(every_flipped_bit_is_found)
     }
 }
 
-/* Makes all checksums right again. */
-static void repair(struct bytes *bytes)
-{
-    uint8_t *d = bytes->data;
-    uint64_t header = get_u64(d + 24), body = get_u64(d + 32);
-    uint64_t sums = BODY_AT + body + 24 * (uint64_t)get_u32(d + 40);
-    for (uint64_t at = header; at < bytes->len; at += CHUNK, sums += 8)
-        put_u64(d + sums, hash_of(d + at, bytes->len - at < CHUNK ? bytes->len - at : CHUNK));
-    put_u64(d + header - 8, hash_of(d, header - 8));
-}
-
 /* Bytes that someone made on purpose, checksums and all: refused, or a filter that is saved as
    exactly these bytes. */
 static void check_forged(struct bytes *bytes, struct history *h, const char *what)
@@ -421,7 +410,7 @@ TEST(forged_bytes_are_refused_or_kept)
             if (rng_next(&rng) % 8 == 0)
                 forged.data[12 + rng_next(&rng) % within] ^= 1;
             if (memcmp(forged.data + 16, bytes.data + 16, 32) == 0)
-                repair(&forged);
+                bytes_repair(&forged);
             else /* other lengths: the header alone is made right */
                 put_u64(forged.data + header - 8, hash_of(forged.data, header - 8));
             check_forged(&forged, &h, history_kind(kind));
@@ -454,7 +443,7 @@ TEST(reasons_are_clear)
     struct bytes good = bytes_of(f, 0), bad = {0}, patch = {0};
 #define BAD(offset, value)                                                                     \
     (bad.len = 0, bytes_write(&bad, good.data, good.len), bad.data[offset] = (uint8_t)(value), \
-     repair(&bad))
+     bytes_repair(&bad))
     expect(&(struct bytes){(uint8_t *)"", 0, 0}, TAMIS_EFORMAT, 0, "nothing");
     expect(&(struct bytes){(uint8_t *)"hello, world", 12, 0}, TAMIS_EFORMAT, 0,
            "no tamis structure");
@@ -480,7 +469,7 @@ TEST(reasons_are_clear)
     expect(&bad, TAMIS_EFORMAT, 128, "growth");
     BAD(144 + 7, 0xff);
     bad.data[144 + 6] = 0xf8;
-    repair(&bad);
+    bytes_repair(&bad);
     expect(&bad, TAMIS_EFORMAT, 144, "rate");
     BAD(384 + 16, 65);
     expect(&bad, TAMIS_EFORMAT, 384, "shape");
