@@ -422,10 +422,11 @@ typedef struct tamis_records_info {
     tamis_layout layout;
     tamis_hash hash;
     bool deletable, read_only, has_key;
+    bool bits_only;    /* saved without counters: read-only for good */
     uint64_t records;  /* deletable: adds less removals. plain: adds that were fresh */
     uint64_t capacity; /* records that the present layers hold */
     uint64_t bits;     /* of all vectors, without counters */
-    uint64_t bytes;    /* all memory */
+    uint64_t bytes;    /* all memory (of the file, when mapped) */
     uint32_t layers;
     uint64_t pending;
     double fpp;           /* stated */
@@ -510,7 +511,34 @@ TAMIS_API tamis_error tamis_filter_open(tamis_filter **out, const char *path,
 /* Reads the file into memory, every byte checked; may be changed and saved again. */
 TAMIS_API tamis_error tamis_filter_load(tamis_filter **out, const char *path,
                                         const tamis_open_options *options, tamis_reason *reason);
-/* Checks every byte of a file. */
+
+/* The same for indexes; verifiers that are tables are asked where they lie in the file. */
+TAMIS_API uint64_t tamis_index_encoded_size(const tamis_index *index, unsigned save_flags);
+TAMIS_API tamis_error tamis_index_encode(const tamis_index *index, unsigned save_flags,
+                                         tamis_write write, void *context);
+TAMIS_API tamis_error tamis_index_decode(tamis_index **out, const void *data, size_t len,
+                                         const tamis_open_options *options, tamis_reason *reason);
+TAMIS_API tamis_error tamis_index_save(const tamis_index *index, const char *path,
+                                       unsigned save_flags, tamis_reason *reason);
+TAMIS_API tamis_error tamis_index_open(tamis_index **out, const char *path,
+                                       const tamis_open_options *options, tamis_reason *reason);
+TAMIS_API tamis_error tamis_index_load(tamis_index **out, const char *path,
+                                       const tamis_open_options *options, tamis_reason *reason);
+
+/* What bytes or a file are, as their beginning says. */
+typedef enum tamis_kind {
+    TAMIS_KIND_NONE = 0,
+    TAMIS_KIND_FILTER = 1,
+    TAMIS_KIND_INDEX = 2,
+    TAMIS_KIND_DIRECTORY = 3,
+    TAMIS_KIND_CATALOG = 4,
+    TAMIS_KIND_MESSAGE = 5,
+    TAMIS_KIND_PATCH = 6
+} tamis_kind;
+
+TAMIS_API tamis_kind tamis_kind_of(const void *data, size_t len);
+TAMIS_API tamis_error tamis_file_kind(const char *path, tamis_kind *kind, tamis_reason *reason);
+/* Checks every byte of a file, whatever it is. */
 TAMIS_API tamis_error tamis_file_verify(const char *path, tamis_reason *reason);
 
 /* One writer at a time, across processes: lock, load, change, save, unlock. */

@@ -105,43 +105,95 @@ static tamis_error map_file(struct mapping *out, const char *path, tamis_reason 
     return e;
 }
 
+/* What is left to do once something was, or was not, made of a mapped file that it keeps. */
+static tamis_error mapped(struct mapping *mapping, tamis_error e, const char *path,
+                          tamis_reason *reason)
+{
+    if (e != TAMIS_OK)
+        mapping_free(mapping);
+    else if (mapping->len >= RANDOM_FROM)
+        madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_RANDOM);
+    return in_file(reason, e, path);
+}
+
+/* To be read from end to end, and let go. */
+static tamis_error map_to_read(struct mapping *mapping, const char *path, tamis_reason *reason)
+{
+    tamis_error e = map_file(mapping, path, reason);
+    if (e == TAMIS_OK)
+        madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_SEQUENTIAL);
+    return e;
+}
+
+static tamis_error was_read(struct mapping *mapping, tamis_error e, const char *path,
+                            tamis_reason *reason)
+{
+    mapping_free(mapping);
+    return in_file(reason, e, path);
+}
+
 tamis_error tamis_filter_open(tamis_filter **out, const char *path,
                               const tamis_open_options *options, tamis_reason *reason)
 {
     struct mapping mapping;
     tamis_error e = map_file(&mapping, path, reason);
-    if (e != TAMIS_OK)
-        return e;
-    e = filter_from_mapping(out, mapping, options, reason);
-    if (e != TAMIS_OK)
-        mapping_free(&mapping);
-    else if (mapping.len >= RANDOM_FROM)
-        madvise((void *)(uintptr_t)mapping.data, mapping.len, MADV_RANDOM);
-    return in_file(reason, e, path);
+    return e == TAMIS_OK
+               ? mapped(&mapping, filter_from_mapping(out, mapping, options, reason), path, reason)
+               : e;
 }
 
 tamis_error tamis_filter_load(tamis_filter **out, const char *path,
                               const tamis_open_options *options, tamis_reason *reason)
 {
     struct mapping mapping;
-    tamis_error e = map_file(&mapping, path, reason);
+    tamis_error e = map_to_read(&mapping, path, reason);
     if (e != TAMIS_OK)
         return e;
-    madvise((void *)(uintptr_t)mapping.data, mapping.len, MADV_SEQUENTIAL);
     e = tamis_filter_decode(out, mapping.data, mapping.len, options, reason);
-    mapping_free(&mapping);
-    return in_file(reason, e, path);
+    return was_read(&mapping, e, path, reason);
 }
 
-tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
+tamis_error tamis_index_open(tamis_index **out, const char *path, const tamis_open_options *options,
+                             tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = map_file(&mapping, path, reason);
+    return e == TAMIS_OK
+               ? mapped(&mapping, index_from_mapping(out, mapping, options, reason), path, reason)
+               : e;
+}
+
+tamis_error tamis_index_load(tamis_index **out, const char *path, const tamis_open_options *options,
+                             tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = map_to_read(&mapping, path, reason);
+    if (e != TAMIS_OK)
+        return e;
+    e = tamis_index_decode(out, mapping.data, mapping.len, options, reason);
+    return was_read(&mapping, e, path, reason);
+}
+
+tamis_error tamis_file_kind(const char *path, tamis_kind *kind, tamis_reason *reason)
 {
     struct mapping mapping;
     tamis_error e = map_file(&mapping, path, reason);
     if (e != TAMIS_OK)
         return e;
-    madvise((void *)(uintptr_t)mapping.data, mapping.len, MADV_SEQUENTIAL);
-    e = patch_is(mapping.data, mapping.len) ? patch_verify(mapping.data, mapping.len, reason)
-                                            : filter_verify(mapping.data, mapping.len, reason);
+    *kind = tamis_kind_of(mapping.data, mapping.len);
     mapping_free(&mapping);
-    return in_file(reason, e, path);
+    return TAMIS_OK;
+}
+
+tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = map_to_read(&mapping, path, reason);
+    if (e != TAMIS_OK)
+        return e;
+    tamis_kind kind = tamis_kind_of(mapping.data, mapping.len);
+    e = kind == TAMIS_KIND_PATCH   ? patch_verify(mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_INDEX ? index_verify(mapping.data, mapping.len, reason)
+                                   : filter_verify(mapping.data, mapping.len, reason);
+    return was_read(&mapping, e, path, reason);
 }

@@ -12,4 +12,15 @@ tamis_error file_fail(tamis_reason *reason, int error, const char *path, const c
    with errno. */
 bool file_resolve(char out[PATH_MAX], const char *path);
 
+/* Something to be saved. */
+struct saved {
+    const void *of;
+    tamis_error (*encode)(const void *of, unsigned flags, tamis_write write, void *context);
+    uint64_t size;   /* that it will have; 0: not known */
+    bool key_inside; /* for its owner's eyes only */
+    unsigned flags;
+};
+
+tamis_error file_save(const struct saved *what, const char *path, tamis_reason *reason);
+
 #endif

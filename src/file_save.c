@@ -160,14 +160,14 @@ static tamis_error check_target(const struct save *s, const char *path, tamis_re
     return TAMIS_OK;
 }
 
-static tamis_error fill(struct save *s, const tamis_filter *f, const char *path, unsigned flags,
+static tamis_error fill(struct save *s, const struct saved *what, const char *path,
                         tamis_reason *reason)
 {
-    uint64_t size = tamis_filter_encoded_size(f, flags);
+    uint64_t size = what->size;
     /* A full disk is noticed now, not after minutes. Where this cannot be told, we try. */
     if (size > BUFFER && fallocate(s->fd, 0, 0, (off_t)size) != 0 && errno == ENOSPC)
         return file_fail(reason, ENOSPC, path, "writing");
-    tamis_error e = tamis_filter_encode(f, flags, save_write, s);
+    tamis_error e = what->encode(what->of, what->flags, save_write, s);
     if (e == TAMIS_OK && (flush(s) != 0))
         e = TAMIS_EIO;
     if (e == TAMIS_EIO)
@@ -189,10 +189,8 @@ static tamis_error replace(struct save *s, const char *path, tamis_reason *reaso
     return sync_folder(s) ? TAMIS_OK : file_fail(reason, errno, s->folder, "syncing");
 }
 
-tamis_error tamis_filter_save(const tamis_filter *f, const char *path, unsigned flags,
-                              tamis_reason *reason)
+tamis_error file_save(const struct saved *what, const char *path, tamis_reason *reason)
 {
-    bool key_inside = f->family.has_key && !(flags & TAMIS_SAVE_NO_KEY);
     struct save *s = mem_new0(&mem_system, 1, sizeof *s);
     if (!s)
         return fail(reason, TAMIS_ENOMEM, "no memory to write %s", path);
@@ -202,10 +200,10 @@ tamis_error tamis_filter_save(const tamis_filter *f, const char *path, unsigned 
         e = file_fail(reason, errno, path, "");
     if (e == TAMIS_OK)
         e = check_target(s, path, reason);
-    if (e == TAMIS_OK && !open_new(s, key_inside ? 0600 : 0644))
+    if (e == TAMIS_OK && !open_new(s, what->key_inside ? 0600 : 0644))
         e = file_fail(reason, errno, path, "writing");
     if (e == TAMIS_OK)
-        e = fill(s, f, path, flags, reason);
+        e = fill(s, what, path, reason);
     if (e == TAMIS_OK)
         e = replace(s, path, reason);
     if (s->named)
@@ -214,4 +212,36 @@ tamis_error tamis_filter_save(const tamis_filter *f, const char *path, unsigned 
         close(s->fd);
     mem_free(&mem_system, s, 1, sizeof *s);
     return e;
+}
+
+static tamis_error encode_filter(const void *of, unsigned flags, tamis_write write, void *context)
+{
+    return tamis_filter_encode(of, flags, write, context);
+}
+
+tamis_error tamis_filter_save(const tamis_filter *f, const char *path, unsigned flags,
+                              tamis_reason *reason)
+{
+    struct saved what = {.of = f,
+                         .encode = encode_filter,
+                         .size = tamis_filter_encoded_size(f, flags),
+                         .key_inside = f->family.has_key && !(flags & TAMIS_SAVE_NO_KEY),
+                         .flags = flags};
+    return file_save(&what, path, reason);
+}
+
+static tamis_error encode_index(const void *of, unsigned flags, tamis_write write, void *context)
+{
+    return tamis_index_encode(of, flags, write, context);
+}
+
+tamis_error tamis_index_save(const tamis_index *x, const char *path, unsigned flags,
+                             tamis_reason *reason)
+{
+    struct saved what = {.of = x,
+                         .encode = encode_index,
+                         .size = tamis_index_encoded_size(x, flags),
+                         .key_inside = x->family.has_key && !(flags & TAMIS_SAVE_NO_KEY),
+                         .flags = flags};
+    return file_save(&what, path, reason);
 }

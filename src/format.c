@@ -153,6 +153,15 @@ tamis_error container_open(struct container *c, const void *data, size_t len, en
     return check_family(c, reason);
 }
 
+tamis_kind tamis_kind_of(const void *data, size_t len)
+{
+    if (patch_is(data, len))
+        return TAMIS_KIND_PATCH;
+    bool ours = len >= sizeof magic + 8 && memcmp(data, magic, sizeof magic) == 0;
+    uint32_t kind = ours ? get_u32((const uint8_t *)data + 12) : 0;
+    return kind < KIND_END ? (tamis_kind)kind : TAMIS_KIND_NONE;
+}
+
 struct section container_section(const struct container *c, uint32_t i)
 {
     struct section s = {0};
@@ -160,6 +169,61 @@ struct section container_section(const struct container *c, uint32_t i)
     struct cursor at = cursor_read(c->data + from, SECTION_LEN);
     section_fields(&at, &s);
     return s;
+}
+
+const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t owner,
+                              uint64_t *len)
+{
+    uint32_t low = 0, high = c->sections; /* sections are in order of type and owner */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct section s = container_section(c, middle);
+        if (s.type == type && s.owner == owner) {
+            *len = s.len;
+            return c->data + s.offset;
+        }
+        if (s.type < type || (s.type == type && s.owner < owner))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *len = 0;
+    return NULL;
+}
+
+bool section_next(struct section_walk *w, struct section *out)
+{
+    for (w->type = w->type ? w->type : 1; w->type < SECTION_END; w->type++, w->owner = 0)
+        while (w->owner < w->owners) {
+            uint32_t owner = w->owner++;
+            uint64_t len;
+            if (!w->length(w->of, w->type, owner, &len))
+                continue;
+            *out = (struct section){w->type, owner, w->offset, len};
+            w->offset += round_up(len, SECTION_ALIGN);
+            return true;
+        }
+    return false;
+}
+
+/* Lengths stay below 2^61: 2^20 vectors of 2^40 bits with counters and escapes do not. So the sum
+   is watched, and no section may leave the bytes. */
+tamis_error container_check_sections(const struct container *c, struct section_walk walk,
+                                     tamis_reason *reason)
+{
+    struct section want;
+    uint32_t i = 0;
+    walk.offset = c->payload;
+    for (; section_next(&walk, &want); i++) {
+        struct section have = i < c->sections ? container_section(c, i) : (struct section){0};
+        if (have.type != want.type || have.owner != want.owner || have.offset != want.offset ||
+            have.len != want.len || want.len > c->len || walk.offset > c->len)
+            return fail_at(reason, TAMIS_EFORMAT, BODY_AT + c->body_len + SECTION_LEN * (uint64_t)i,
+                           "section %u is not what the vectors ask for", i);
+    }
+    if (i != c->sections || walk.offset != c->len)
+        return fail_at(reason, TAMIS_EFORMAT, 40, "the sections are not what the vectors ask for");
+    return TAMIS_OK;
 }
 
 tamis_error container_verify(const struct container *c, uint64_t from, uint64_t to,
@@ -216,9 +280,29 @@ tamis_error container_key(const struct container *c, const uint8_t *given,
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+void put(struct writer *w, const void *data, uint64_t len)
+{
+    if (!w->failed && len)
+        w->failed = w->write(w->context, data, len) != 0;
+}
+
+void put_zeros(struct writer *w, uint64_t len)
+{
+    static const uint8_t zeros[SECTION_ALIGN];
+    put(w, zeros, len);
+}
+
 uint64_t outline_header_len(const struct outline *o)
 {
     return header_len(o->body_len, o->sections, o->payload_len);
+}
+
+void outline_count(struct outline *o, struct section_walk walk)
+{
+    struct section s;
+    for (o->sections = 0; section_next(&walk, &s);)
+        o->sections++;
+    o->payload_len = walk.offset;
 }
 
 /* A tamis_write that fills the table of checksums. */
@@ -269,7 +353,7 @@ static void write_front(const struct outline *o, uint8_t *header, uint64_t len)
     memcpy(header + BODY_AT, o->body, o->body_len);
 }
 
-static tamis_error write_header(const struct outline *o, section_fn next, void *walk,
+static tamis_error write_header(const struct outline *o, struct section_walk walk,
                                 payload_fn payload, void *what, uint8_t *header, uint64_t len)
 {
     struct chunk_sums sums = {.room = CHUNK};
@@ -277,7 +361,7 @@ static tamis_error write_header(const struct outline *o, section_fn next, void *
     write_front(o, header, len);
     struct cursor at = cursor_write(header, len);
     at.at = BODY_AT + o->body_len;
-    while (next(walk, &s)) {
+    while (section_next(&walk, &s)) {
         s.offset += len;
         section_fields(&at, &s);
     }
@@ -290,14 +374,14 @@ static tamis_error write_header(const struct outline *o, section_fn next, void *
     return e;
 }
 
-tamis_error outline_write(const struct outline *o, section_fn next, void *walk, payload_fn payload,
+tamis_error outline_write(const struct outline *o, struct section_walk walk, payload_fn payload,
                           void *what, const tamis_allocator *a, tamis_write write, void *context)
 {
     uint64_t len = outline_header_len(o);
     uint8_t *header = mem_new0(a, 1, len);
     if (!header)
         return TAMIS_ENOMEM;
-    tamis_error e = write_header(o, next, walk, payload, what, header, len);
+    tamis_error e = write_header(o, walk, payload, what, header, len);
     if (e == TAMIS_OK && write(context, header, len) != 0)
         e = TAMIS_EIO;
     mem_free(a, header, 1, len);

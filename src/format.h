@@ -18,6 +18,7 @@
 #include "bytes.h"
 #include "digest.h"
 #include "filter.h"
+#include "index.h"
 #include "mem.h"
 
 #define FORMAT_VERSION 1
@@ -25,6 +26,7 @@
 #define CHUNK          ((uint64_t)1 << 20) /* bytes of payload under one checksum */
 #define BODY_AT        128                 /* where the body begins */
 
+/* The numbers of tamis_kind. */
 enum kind { KIND_FILTER = 1, KIND_INDEX, KIND_DIRECTORY, KIND_CATALOG, KIND_MESSAGE, KIND_END };
 
 enum section_type {
@@ -34,12 +36,27 @@ enum section_type {
     SECTION_ESCAPES,    /* of vector `owner`: position and value of its counters from 15 on */
     SECTION_PENDING,    /* removals */
     SECTION_CANDIDATES, /* ids of vectors, for all pending removals in turn */
+    SECTION_TABLE,      /* values and copies of part `owner` of an index */
+    SECTION_END
 };
 
 struct section {
     uint32_t type, owner;
     uint64_t offset, len; /* from the start of the bytes; without the zeros up to the next line */
 };
+
+/* The sections that a structure must have, in order of type, then owner: all bits are together in
+   front, where a mapped file is asked. */
+struct section_walk {
+    /* Its length; false if there is none. */
+    bool (*length)(const void *of, uint32_t type, uint32_t owner, uint64_t *len);
+    const void *of;
+    uint32_t owners;
+    uint32_t type, owner; /* where it is; start with zeros */
+    uint64_t offset;
+};
+
+bool section_next(struct section_walk *walk, struct section *out);
 
 /* ---- reading: format.c ---- */
 
@@ -59,6 +76,12 @@ struct container {
 tamis_error container_open(struct container *c, const void *data, size_t len, enum kind want,
                            tamis_reason *reason);
 struct section container_section(const struct container *c, uint32_t i);
+/* Where the section of a type and owner begins; NULL and length 0 if there is none. */
+const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t owner,
+                              uint64_t *len);
+/* Compares the sections with what they must be. */
+tamis_error container_check_sections(const struct container *c, struct section_walk walk,
+                                     tamis_reason *reason);
 /* Checks the chunks of the payload that have a byte in from..to-1. */
 tamis_error container_verify(const struct container *c, uint64_t from, uint64_t to,
                              tamis_reason *reason);
@@ -84,32 +107,44 @@ struct outline {
     uint64_t payload_len; /* each section rounded up to whole lines */
 };
 
-/* Gives the next section (offsets from 0); false after the last. */
-typedef bool (*section_fn)(void *walk, struct section *out);
 /* Writes the payload. Called twice, for the checksums and for good. */
 typedef tamis_error (*payload_fn)(void *what, tamis_write write, void *context);
 
 uint64_t outline_header_len(const struct outline *o);
-tamis_error outline_write(const struct outline *o, section_fn next, void *walk, payload_fn payload,
+/* Counts the sections and their bytes. */
+void outline_count(struct outline *o, struct section_walk walk);
+tamis_error outline_write(const struct outline *o, struct section_walk walk, payload_fn payload,
                           void *what, const tamis_allocator *a, tamis_write write, void *context);
+
+/* Writes until a write fails. */
+struct writer {
+    tamis_write write;
+    void *context;
+    bool failed;
+};
+
+void put(struct writer *w, const void *data, uint64_t len);
+void put_zeros(struct writer *w, uint64_t len); /* less than SECTION_ALIGN */
 
 /* The same bytes again, without the key if that is wanted. */
 tamis_error container_write(const struct container *c, bool no_key, const tamis_allocator *a,
                             tamis_write write, void *context);
 
-/* ---- filters: format_filter.c ---- */
+/* ---- heads and records: format_filter.c ---- */
 
-/* The body of a filter, but for the records of its vectors. */
-struct filter_head {
+/* What the bodies of filters and indexes begin with. */
+struct head {
     struct settings set;
     uint64_t stored;
-    uint32_t next_id, grown, n; /* n vectors */
+    uint32_t next_id, grown, n; /* n vectors, or layers */
     tamis_plan_holt holt;
     double base_rate;
     uint64_t width;                       /* of the matrix, 0 if there is none */
     uint64_t pending, candidates, copies; /* removals: entries, all their candidates and copies */
     bool counted;                         /* there are counters */
-    const uint8_t *records;
+    uint32_t digests;                     /* of a pending key */
+    const uint8_t *records;               /* of the vectors, or layers; each begins with its id */
+    uint32_t record_len;
 };
 
 struct record {
@@ -122,40 +157,80 @@ struct record {
 #define HEAD_LEN   256
 #define RECORD_LEN 96
 
-void head_fields(struct cursor *c, struct filter_head *head);
+void head_fields(struct cursor *c, struct head *head);
 void record_fields(struct cursor *c, struct record *record);
-/* Reads a body and checks all that can be checked without the payload. */
-tamis_error head_parse(struct filter_head *head, const uint8_t *body, uint64_t len, bool bits_only,
-                       tamis_hash hash, tamis_reason *reason);
-struct record head_record(const struct filter_head *head, uint32_t i);
+/* The counts of pending removals: NULL, or what is wrong. */
+const char *head_pending_wrong(const struct head *head);
+/* What no vector of this layout can have, or NULL. */
+const char *record_wrong(const struct record *record, const struct head *head,
+                         const struct family *family);
 /* Bits of a vector. */
-uint64_t record_positions(const struct filter_head *head, const struct record *record);
-/* Index of the vector with this id, or n. */
-uint32_t head_find(const struct filter_head *head, uint32_t id);
+uint64_t record_positions(const struct head *head, const struct record *record);
+/* All but the ones. */
+struct record record_of(const struct vector *v, bool counted);
+/* Sets a vector from its record. */
+void vector_from_record(struct vector *v, const struct record *record);
+/* Index of the vector or layer with this id, or n. */
+uint32_t head_find(const struct head *head, uint32_t id);
 
-/* The sections that a filter must have, one after the other. */
-struct section_walk {
-    const struct filter_head *head;
-    uint32_t stage, i;
-    uint64_t offset;
-};
+/* ---- filters: format_filter.c ---- */
 
-bool filter_section_next(void *walk, struct section *out);
+/* Reads a body and checks all that can be checked without the payload. */
+tamis_error head_parse(struct head *head, const uint8_t *body, uint64_t len, bool bits_only,
+                       tamis_hash hash, tamis_reason *reason);
+struct record head_record(const struct head *head, uint32_t i);
+
+struct section_walk filter_sections(const struct head *head);
 /* Opens a container of kind filter and compares its sections with what they must be. */
-tamis_error filter_open(struct container *c, struct filter_head *head, const void *data, size_t len,
+tamis_error filter_open(struct container *c, struct head *head, const void *data, size_t len,
                         tamis_reason *reason);
 
-/* ---- filters: format_check.c ---- */
+/* ---- vectors and checks: format_check.c ---- */
 
+/* The bits of vector `owner`, which are a section, against its record and its counters. */
+tamis_error vector_check(const struct container *c, const struct head *head,
+                         const struct record *record, uint32_t owner, tamis_reason *reason);
+/* A vector with bits of its own, or a view of them; NULL without memory. */
+struct vector *vector_load(const struct container *c, const struct head *head,
+                           const struct record *record, uint32_t owner, bool view,
+                           const struct family *family, const tamis_allocator *a);
+/* Counters from their sections; false without memory. */
+bool counters_load(const struct container *c, struct vector *v, uint32_t owner,
+                   const tamis_allocator *a);
+void counters_put_escapes(const struct counters *counters, struct writer *w);
 /* Every byte of the payload: checksums, and all that must agree in it. */
-tamis_error filter_check(const struct container *c, const struct filter_head *head,
+tamis_error filter_check(const struct container *c, const struct head *head,
                          const tamis_allocator *a, tamis_reason *reason);
-/* The pending removals alone. */
-tamis_error filter_check_pending(const struct container *c, const struct filter_head *head,
+/* A mapped file up to this payload is checked at once; of a larger one only what is read now. */
+#define VERIFY_MAX ((uint64_t)64 << 20)
+
+/* ---- pending removals: format_pending.c ---- */
+
+/* Those that have copies and candidates left, in the order of their keys. */
+struct pending_list {
+    const struct removals *removals;
+    const struct pending **list;
+    uint64_t n;
+    /* Is it still a place? */
+    bool (*alive)(const void *owner, uint32_t id);
+    const void *owner;
+};
+
+/* The length of their sections, owner 0; false if there is none. */
+bool pending_section(const struct head *head, uint32_t type, uint64_t *len);
+tamis_error pending_list_make(struct pending_list *out, const tamis_allocator *a);
+void pending_list_free(struct pending_list *list, const tamis_allocator *a);
+void pending_list_count(const struct pending_list *list, struct head *head);
+bool pending_has(const struct pending *p, uint32_t id);
+/* Sections 5 and 6. */
+void pending_put(const struct pending_list *list, struct writer *w);
+void pending_put_candidates(const struct pending_list *list, struct writer *w);
+tamis_error pending_check(const struct container *c, const struct head *head, tamis_reason *reason);
+/* The same where a mapped file is not checked otherwise. */
+tamis_error pending_check_mapped(const struct container *c, const struct head *head,
                                  tamis_reason *reason);
-/* Where the first section of a type begins; NULL if there is none. */
-const uint8_t *filter_section(const struct container *c, uint32_t type, uint32_t owner,
-                              uint64_t *len);
+tamis_error pending_load(const struct container *c, const struct head *head,
+                         const struct removing *w);
 
 /* ---- filters: format_encode.c, format_load.c ---- */
 
@@ -165,17 +240,51 @@ tamis_error filter_body(const tamis_filter *f, bool bits_only, bool exact, uint8
                         uint64_t *len);
 /* XXH3-128 of the bytes that tamis_filter_encode would write without the key. */
 tamis_error filter_fingerprint(const tamis_filter *f, bool bits_only, uint8_t out[16]);
-/* The pending removals that have copies and candidates left, in the order of their digests. */
 tamis_error filter_pending(const tamis_filter *f, const struct pending ***out, uint64_t *n);
 void filter_pending_free(const tamis_filter *f, const struct pending **list);
-bool pending_has(const struct pending *p, uint32_t id);
 
 /* A filter from a mapped file: views of it, read-only. On success the mapping belongs to it. */
 tamis_error filter_from_mapping(tamis_filter **out, struct mapping mapping,
                                 const tamis_open_options *options, tamis_reason *reason);
 /* Everything but memory is checked. */
 tamis_error filter_verify(const void *data, size_t len, tamis_reason *reason);
-/* Sets a vector from its record. */
-void vector_from_record(struct vector *v, const struct record *record);
+
+/* ---- indexes: format_index.c, format_index_encode.c, format_index_load.c ---- */
+
+#define INDEX_HEAD_LEN 32 /* after the head */
+#define LAYER_LEN      64
+
+struct index_head {
+    struct head head;
+    struct index_settings set;
+    const char *names;
+    uint64_t names_len;
+    uint32_t parts;         /* of a layer */
+    const uint8_t *records; /* of the parts, layer by layer; owner is their number */
+};
+
+struct layer_record {
+    uint32_t id, slot;
+    uint64_t capacity, load, count;
+    double fpp;
+    uint64_t born;
+};
+
+uint64_t index_body_len(const struct index_head *head);
+/* All but the layers. Reading, it leaves the names where they are. */
+void index_head_fields(struct cursor *c, struct index_head *head);
+void layer_fields(struct cursor *c, struct layer_record *layer);
+tamis_error index_head_parse(struct index_head *head, const uint8_t *body, uint64_t len,
+                             bool bits_only, tamis_hash hash, tamis_reason *reason);
+struct layer_record index_layer_record(const struct index_head *head, uint32_t layer);
+/* Of part `owner`; a table has no units. */
+struct record index_record(const struct index_head *head, uint32_t owner);
+
+struct section_walk index_sections(const struct index_head *head);
+tamis_error index_open(struct container *c, struct index_head *head, const void *data, size_t len,
+                       tamis_reason *reason);
+tamis_error index_from_mapping(tamis_index **out, struct mapping mapping,
+                               const tamis_open_options *options, tamis_reason *reason);
+tamis_error index_verify(const void *data, size_t len, tamis_reason *reason);
 
 #endif

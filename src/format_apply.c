@@ -15,7 +15,7 @@ struct apply {
     uint64_t old_len, len;
     uint32_t *bases; /* of each vector, the old one plus 1, or 0 */
     size_t patch_len;
-    struct filter_head head;
+    struct head head;
     struct patch_models models;
     struct delta_in in;
 };

@@ -1,27 +1,10 @@
-/* Every byte of a filter's payload: what must agree there. Nothing here trusts alignment. */
+/* Every byte of a payload of vectors: what must agree there. Nothing here trusts alignment. And how
+   vectors come out of it. */
 #include "format.h"
 
 #include "err.h"
 
-const uint8_t *filter_section(const struct container *c, uint32_t type, uint32_t owner,
-                              uint64_t *len)
-{
-    uint32_t low = 0, high = c->sections; /* sections are in order of type and owner */
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        struct section s = container_section(c, middle);
-        if (s.type == type && s.owner == owner) {
-            *len = s.len;
-            return c->data + s.offset;
-        }
-        if (s.type < type || (s.type == type && s.owner < owner))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *len = 0;
-    return NULL;
-}
+#define ESCAPES 4096 /* words written at a time */
 
 /* ---- one vector ------------------------------------------------------------------------------ */
 
@@ -50,8 +33,8 @@ static tamis_error check_counters(const struct container *c, const struct bit_so
                                   uint32_t i, tamis_reason *reason)
 {
     uint64_t len, escapes_len, used = 0;
-    const uint8_t *nibbles = filter_section(c, SECTION_COUNTERS, i, &len);
-    const uint8_t *escapes = filter_section(c, SECTION_ESCAPES, i, &escapes_len);
+    const uint8_t *nibbles = container_find(c, SECTION_COUNTERS, i, &len);
+    const uint8_t *escapes = container_find(c, SECTION_ESCAPES, i, &escapes_len);
     for (uint64_t w = 0; 64 * w < bits->positions; w++) {
         uint64_t set, large, n = min_u64(64, bits->positions - 64 * w);
         counters_masks(nibbles + 32 * w, (size_t)n / 2, &set, &large);
@@ -73,79 +56,118 @@ static tamis_error check_counters(const struct container *c, const struct bit_so
     return TAMIS_OK;
 }
 
-static tamis_error check_vector(const struct container *c, const struct filter_head *head,
-                                uint32_t i, const uint64_t *column_ones, tamis_reason *reason)
+static tamis_error check_bits(const struct container *c, const struct head *head,
+                              const struct bit_source *bits, uint64_t ones, const struct record *r,
+                              uint32_t i, tamis_reason *reason)
+{
+    if (ones != r->ones)
+        return fail_at(reason, TAMIS_EFORMAT, (uint64_t)(bits->bytes - c->data),
+                       "vector %u has %llu bits set, not %llu", i, (unsigned long long)ones,
+                       (unsigned long long)r->ones);
+    return head->counted ? check_counters(c, bits, i, reason) : TAMIS_OK;
+}
+
+tamis_error vector_check(const struct container *c, const struct head *head,
+                         const struct record *r, uint32_t owner, tamis_reason *reason)
+{
+    uint64_t len;
+    struct bit_source bits = {
+        .bytes = container_find(c, SECTION_BITS, owner, &len),
+        .positions = record_positions(head, r),
+        .stride = 1,
+    };
+    return check_bits(c, head, &bits, bytes_ones(bits.bytes, len), r, owner, reason);
+}
+
+static tamis_error check_column(const struct container *c, const struct head *head, uint32_t i,
+                                const uint64_t *ones, tamis_reason *reason)
 {
     struct record r = head_record(head, i);
-    uint64_t len, ones;
-    bool sliced = head->width != 0;
+    uint64_t len;
     struct bit_source bits = {
-        .bytes = filter_section(c, sliced ? SECTION_MATRIX : SECTION_BITS, sliced ? 0 : i, &len),
+        .bytes = container_find(c, SECTION_MATRIX, 0, &len),
         .positions = record_positions(head, &r),
-        .stride = sliced ? head->width : 1,
-        .column = sliced ? i : 0,
+        .stride = head->width,
+        .column = i,
     };
-    ones = sliced ? column_ones[i] : bytes_ones(bits.bytes, len);
-    if (ones != r.ones)
-        return fail_at(reason, TAMIS_EFORMAT, (uint64_t)(bits.bytes - c->data),
-                       "vector %u has %llu bits set, not %llu", i, (unsigned long long)ones,
-                       (unsigned long long)r.ones);
-    return head->counted ? check_counters(c, &bits, i, reason) : TAMIS_OK;
+    return check_bits(c, head, &bits, ones[i], &r, i, reason);
+}
+
+/* ---- reading vectors ------------------------------------------------------------------------- */
+
+bool counters_load(const struct container *c, struct vector *v, uint32_t owner,
+                   const tamis_allocator *a)
+{
+    uint64_t len, escapes_len;
+    const uint8_t *nibbles = container_find(c, SECTION_COUNTERS, owner, &len);
+    const uint8_t *escapes = container_find(c, SECTION_ESCAPES, owner, &escapes_len);
+    if (!counters_reserve(&v->counters, a, (size_t)(escapes_len / 16)))
+        return false;
+    memcpy(v->counters.nibbles.data, nibbles, len);
+    for (uint64_t at = 0; at < escapes_len; at += 16)
+        counters_escape(&v->counters, get_u64(escapes + at), get_u64(escapes + at + 8));
+    return true;
+}
+
+struct vector *vector_load(const struct container *c, const struct head *head,
+                           const struct record *r, uint32_t owner, bool view,
+                           const struct family *family, const tamis_allocator *a)
+{
+    struct shape shape = {head->set.layout, r->units, r->k};
+    bool sliced = head->width != 0, counted = head->counted && !view;
+    uint64_t len;
+    const uint8_t *bits = container_find(c, SECTION_BITS, owner, &len);
+    struct vector *v = view && !sliced ? vector_view(a, family, shape, (const void *)bits)
+                                       : vector_new(a, family, shape, counted, !sliced);
+    if (!v)
+        return NULL;
+    if (counted && !counters_load(c, v, owner, a)) {
+        vector_free(v, a);
+        return NULL;
+    }
+    if (!sliced && !view)
+        memcpy(v->bits.words, bits, len);
+    v->view = view;
+    vector_from_record(v, r);
+    v->column = sliced ? owner : 0;
+    return v;
+}
+
+/* ---- writing vectors ------------------------------------------------------------------------- */
+
+/* In order of position, found by looking for counters of 15: no memory, no sorting. */
+void counters_put_escapes(const struct counters *counters, struct writer *w)
+{
+    uint64_t buffer[ESCAPES];
+    size_t n = 0;
+    const uint8_t *nibbles = counters->nibbles.data;
+    for (uint64_t i = 0; i < counters->n; i += 2) {
+        uint8_t both = nibbles[i / 2];
+        if ((both & 15) != COUNTER_ESCAPE && both >> 4 != COUNTER_ESCAPE)
+            continue;
+        for (uint64_t at = i; at < i + 2; at++) {
+            if ((both >> (4 * (at - i)) & 15) != COUNTER_ESCAPE)
+                continue;
+            buffer[n++] = at;
+            buffer[n++] = counters_get(counters, at);
+        }
+        if (n + 4 > ESCAPES) {
+            put(w, buffer, n * sizeof *buffer);
+            n = 0;
+        }
+    }
+    put(w, buffer, n * sizeof *buffer);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static const char *entry_wrong(const struct filter_head *head, const uint8_t *entry,
-                               const uint8_t *candidates, uint32_t n)
-{
-    if (get_u64(entry + 16) == 0 || n == 0 || n > head->n)
-        return "nothing to remove";
-    if (get_u32(entry + 24) > (head->set.unique ? 1u : 0u))
-        return "only unique filters hide keys";
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t id = get_u32(candidates + 4 * (size_t)i);
-        if (head_find(head, id) == head->n || (i && id <= get_u32(candidates + 4 * (size_t)i - 4)))
-            return "its candidates are not vectors in order";
-    }
-    return NULL;
-}
-
-tamis_error filter_check_pending(const struct container *c, const struct filter_head *head,
-                                 tamis_reason *reason)
-{
-    uint64_t len, candidates_len, used = 0, copies = 0, a = 0, b = 0;
-    const uint8_t *entries = filter_section(c, SECTION_PENDING, 0, &len);
-    const uint8_t *candidates = filter_section(c, SECTION_CANDIDATES, 0, &candidates_len);
-    for (uint64_t i = 0; i < head->pending; i++) {
-        const uint8_t *entry = entries + 32 * i;
-        uint64_t x = get_u64(entry), y = get_u64(entry + 8);
-        uint32_t n = get_u32(entry + 28);
-        const char *wrong = n > (candidates_len - used) / 4
-                                ? "more candidates than there are"
-                                : entry_wrong(head, entry, candidates + used, n);
-        if (!wrong && i && (x < a || (x == a && y <= b)))
-            wrong = "not in order";
-        if (!wrong && __builtin_add_overflow(copies, get_u64(entry + 16), &copies))
-            wrong = "too many copies";
-        if (wrong)
-            return fail_at(reason, TAMIS_EFORMAT, (uint64_t)(entry - c->data),
-                           "pending removal %llu: %s", (unsigned long long)i, wrong);
-        used += 4 * (uint64_t)n;
-        a = x, b = y;
-    }
-    if (used != candidates_len || copies != head->copies)
-        return fail_at(reason, TAMIS_EFORMAT, BODY_AT + 224,
-                       "the pending removals do not add up to their number");
-    return TAMIS_OK;
-}
-
-static tamis_error check_vectors(const struct container *c, const struct filter_head *head,
+static tamis_error check_vectors(const struct container *c, const struct head *head,
                                  const tamis_allocator *a, tamis_reason *reason)
 {
     uint64_t *ones = NULL, len;
     tamis_error e = TAMIS_OK;
     if (head->width) {
-        const uint8_t *matrix = filter_section(c, SECTION_MATRIX, 0, &len);
+        const uint8_t *matrix = container_find(c, SECTION_MATRIX, 0, &len);
         ones = mem_new0(a, head->width, sizeof *ones);
         if (!ones)
             return fail(reason, TAMIS_ENOMEM, "no memory to check the matrix");
@@ -155,13 +177,15 @@ static tamis_error check_vectors(const struct container *c, const struct filter_
                 e = fail_at(reason, TAMIS_EFORMAT, (uint64_t)(matrix - c->data),
                             "bits are set in a column without a vector");
     }
-    for (uint32_t i = 0; i < head->n && e == TAMIS_OK; i++)
-        e = check_vector(c, head, i, ones, reason);
+    for (uint32_t i = 0; i < head->n && e == TAMIS_OK; i++) {
+        struct record r = head_record(head, i);
+        e = ones ? check_column(c, head, i, ones, reason) : vector_check(c, head, &r, i, reason);
+    }
     mem_free(a, ones, head->width, sizeof *ones);
     return e;
 }
 
-tamis_error filter_check(const struct container *c, const struct filter_head *head,
+tamis_error filter_check(const struct container *c, const struct head *head,
                          const tamis_allocator *a, tamis_reason *reason)
 {
     tamis_error e = container_verify(c, c->payload, c->len, reason);
@@ -169,13 +193,13 @@ tamis_error filter_check(const struct container *c, const struct filter_head *he
         e = container_check_gaps(c, reason);
     if (e == TAMIS_OK)
         e = check_vectors(c, head, a, reason);
-    return e == TAMIS_OK ? filter_check_pending(c, head, reason) : e;
+    return e == TAMIS_OK ? pending_check(c, head, reason) : e;
 }
 
 tamis_error filter_verify(const void *data, size_t len, tamis_reason *reason)
 {
     struct container c;
-    struct filter_head head;
+    struct head head;
     uint8_t key[TAMIS_KEY_LEN];
     tamis_error e = filter_open(&c, &head, data, len, reason);
     if (e == TAMIS_OK && c.has_key)

@@ -2,56 +2,27 @@
    of columns in a matrix came to be does not show. */
 #include "format.h"
 
-#include <stdlib.h>
-
-#define PIECE 32768 /* bytes made at a time where memory is not written as it is */
+#define PIECE 32768 /* bytes of the matrix made at a time, where it is not written as it lies */
 
 /* ---- pending removals ------------------------------------------------------------------------ */
 
-static int pending_order(const void *left, const void *right)
+static bool alive(const void *owner, uint32_t id)
 {
-    const struct pending *x = *(const struct pending *const *)left;
-    const struct pending *y = *(const struct pending *const *)right;
-    if (x->digest.a != y->digest.a)
-        return x->digest.a < y->digest.a ? -1 : 1;
-    return x->digest.b < y->digest.b ? -1 : x->digest.b > y->digest.b;
+    return filter_vector_by_id(owner, id) != NULL;
 }
 
-bool pending_has(const struct pending *p, uint32_t id)
+static struct pending_list pending_of(const tamis_filter *f)
 {
-    for (uint32_t i = 0; i < p->n; i++)
-        if (p->candidates[i] == id)
-            return true;
-    return false;
-}
-
-/* Candidates that are still vectors. */
-static uint32_t pending_candidates(const tamis_filter *f, const struct pending *p)
-{
-    const struct stack *stack = filter_stack(f);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        n += pending_has(p, stack->v[i]->id);
-    return n;
+    return (struct pending_list){.removals = &f->removals, .alive = alive, .owner = f};
 }
 
 tamis_error filter_pending(const tamis_filter *f, const struct pending ***out, uint64_t *n)
 {
-    *n = 0;
-    *out = NULL;
-    if (f->removals.used == 0)
-        return TAMIS_OK;
-    const struct pending **list = mem_new(&f->allocator, f->removals.used, sizeof *list);
-    if (!list)
-        return TAMIS_ENOMEM;
-    for (uint32_t i = 0; i < f->removals.room; i++) {
-        const struct pending *p = removals_entry(&f->removals, i);
-        if (p && atomic_load(&p->copies) && pending_candidates(f, p))
-            list[(*n)++] = p;
-    }
-    qsort(list, *n, sizeof *list, pending_order);
-    *out = list;
-    return TAMIS_OK;
+    struct pending_list list = pending_of(f);
+    tamis_error e = pending_list_make(&list, &f->allocator);
+    *out = list.list;
+    *n = list.n;
+    return e;
 }
 
 void filter_pending_free(const tamis_filter *f, const struct pending **list)
@@ -61,28 +32,10 @@ void filter_pending_free(const tamis_filter *f, const struct pending **list)
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
-static struct record record_of(const struct vector *v, bool counted)
-{
-    return (struct record){
-        .id = v->id,
-        .slot = v->slot,
-        .k = v->bits.k,
-        .units = v->bits.units,
-        .capacity = v->capacity,
-        .load = v->load,
-        .count = v->count,
-        .ones_max = counted ? v->ones_max : UINT64_MAX,
-        .fpp = v->fpp,
-        .born = v->born,
-        .last = v->last,
-        .escapes = counted ? v->counters.used : 0,
-    };
-}
-
-static struct filter_head head_of(const tamis_filter *f, bool counted)
+static struct head head_of(const tamis_filter *f, bool counted)
 {
     const struct stack *stack = filter_stack(f);
-    struct filter_head head = {
+    struct head head = {
         .set = f->set,
         .next_id = f->next_id,
         .grown = f->grown,
@@ -108,7 +61,7 @@ static uint64_t *column_ones(const tamis_filter *f)
     return ones;
 }
 
-static tamis_error body_fill(const tamis_filter *f, struct filter_head *head, bool exact,
+static tamis_error body_fill(const tamis_filter *f, struct head *head, bool exact,
                              uint8_t *body, uint64_t len)
 {
     const struct stack *stack = filter_stack(f);
@@ -135,19 +88,15 @@ static tamis_error body_fill(const tamis_filter *f, struct filter_head *head, bo
 tamis_error filter_body(const tamis_filter *f, bool bits_only, bool exact, uint8_t **body,
                         uint64_t *len)
 {
-    const struct pending **list;
-    struct filter_head head = head_of(f, f->set.deletable && !bits_only);
-    uint64_t n;
+    struct pending_list list = pending_of(f);
+    struct head head = head_of(f, f->set.deletable && !bits_only);
     *body = NULL;
-    tamis_error e = filter_pending(f, &list, &n);
+    tamis_error e = pending_list_make(&list, &f->allocator);
     if (e != TAMIS_OK)
         return e;
-    for (uint64_t i = 0; i < n && head.counted; i++) {
-        head.pending++;
-        head.copies += atomic_load(&list[i]->copies);
-        head.candidates += pending_candidates(f, list[i]);
-    }
-    filter_pending_free(f, list);
+    if (head.counted)
+        pending_list_count(&list, &head);
+    pending_list_free(&list, &f->allocator);
     *len = HEAD_LEN + RECORD_LEN * (uint64_t)head.n;
     *body = mem_new0(&f->allocator, 1, *len);
     if (!*body)
@@ -162,149 +111,85 @@ tamis_error filter_body(const tamis_filter *f, bool bits_only, bool exact, uint8
 
 /* ---- the payload ----------------------------------------------------------------------------- */
 
-struct writer {
+struct payload {
     const tamis_filter *f;
-    const struct filter_head *head;
-    const struct pending **pending;
-    uint64_t n_pending;
+    const struct head *head;
+    struct pending_list pending;
     uint32_t *columns, *moved; /* where the columns are, and which are not at home */
     uint32_t n_moved;
     uint64_t *buffer; /* for rows of the matrix */
     size_t buffer_len;
-    tamis_write write;
-    void *context;
-    bool failed;
 };
 
-static void put(struct writer *w, const void *data, uint64_t len)
+static void put_matrix(const struct payload *p, struct writer *w)
 {
-    if (!w->failed && len)
-        w->failed = w->write(w->context, data, len) != 0;
-}
-
-static void put_matrix(struct writer *w)
-{
-    const struct matrix *matrix = atomic_load(&w->f->matrix);
-    uint64_t width = w->head->width, rows = matrix->bits.units;
-    if (w->n_moved == 0 && matrix->width == width) {
+    const struct matrix *matrix = atomic_load(&p->f->matrix);
+    uint64_t width = p->head->width, rows = matrix->bits.units;
+    if (p->n_moved == 0 && matrix->width == width) {
         put(w, matrix->bits.words, rows * width / 8);
         return;
     }
-    uint64_t step = 8 * w->buffer_len / width;
-    struct arrangement order = {w->columns, w->moved, w->n_moved};
+    uint64_t step = 8 * p->buffer_len / width;
+    struct arrangement order = {p->columns, p->moved, p->n_moved};
     if (width < 64)
         step = step / 64 * 64; /* rows that fill whole words */
     for (uint64_t row = 0; row < rows; row += step) {
         uint64_t n = min_u64(step, rows - row);
-        memset(w->buffer, 0, w->buffer_len);
-        matrix_rows(matrix, &order, row, n, width, w->buffer);
-        put(w, w->buffer, n * width / 8);
+        memset(p->buffer, 0, p->buffer_len);
+        matrix_rows(matrix, &order, row, n, width, p->buffer);
+        put(w, p->buffer, n * width / 8);
     }
-}
-
-/* In order of position, found by looking for counters of 15: no memory, no sorting. */
-static void put_escapes(struct writer *w, const struct counters *counters)
-{
-    uint64_t buffer[PIECE / 8];
-    size_t n = 0;
-    const uint8_t *nibbles = counters->nibbles.data;
-    for (uint64_t i = 0; i < counters->n; i += 2) {
-        uint8_t both = nibbles[i / 2];
-        if ((both & 15) != COUNTER_ESCAPE && both >> 4 != COUNTER_ESCAPE)
-            continue;
-        for (uint64_t at = i; at < i + 2; at++) {
-            if ((both >> (4 * (at - i)) & 15) != COUNTER_ESCAPE)
-                continue;
-            buffer[n++] = at;
-            buffer[n++] = counters_get(counters, at);
-        }
-        if (n + 4 > PIECE / 8) {
-            put(w, buffer, n * sizeof *buffer);
-            n = 0;
-        }
-    }
-    put(w, buffer, n * sizeof *buffer);
-}
-
-static void put_pending(struct writer *w)
-{
-    for (uint64_t i = 0; i < w->n_pending; i++) {
-        const struct pending *p = w->pending[i];
-        uint8_t entry[32];
-        put_u64(entry, p->digest.a);
-        put_u64(entry + 8, p->digest.b);
-        put_u64(entry + 16, atomic_load(&p->copies));
-        put_u32(entry + 24, p->hides);
-        put_u32(entry + 28, pending_candidates(w->f, p));
-        put(w, entry, sizeof entry);
-    }
-}
-
-static void put_candidates(struct writer *w)
-{
-    const struct stack *stack = filter_stack(w->f);
-    for (uint64_t i = 0; i < w->n_pending; i++)
-        for (uint32_t j = 0; j < w->head->n; j++)
-            if (pending_has(w->pending[i], stack->v[j]->id)) {
-                uint8_t id[4];
-                put_u32(id, stack->v[j]->id);
-                put(w, id, sizeof id);
-            }
 }
 
 static tamis_error put_payload(void *what, tamis_write write, void *context)
 {
-    static const uint8_t zeros[SECTION_ALIGN];
-    struct writer *w = what;
-    struct section_walk walk = {.head = w->head};
+    const struct payload *p = what;
+    struct section_walk walk = filter_sections(p->head);
+    struct writer w = {.write = write, .context = context};
     struct section s;
-    w->write = write;
-    w->context = context;
-    while (filter_section_next(&walk, &s)) {
-        const struct vector *v = filter_stack(w->f)->v[s.owner];
+    while (section_next(&walk, &s)) {
+        const struct vector *v = filter_stack(p->f)->v[s.owner];
         if (s.type == SECTION_BITS)
-            put(w, v->bits.words, s.len);
+            put(&w, v->bits.words, s.len);
         else if (s.type == SECTION_MATRIX)
-            put_matrix(w);
+            put_matrix(p, &w);
         else if (s.type == SECTION_COUNTERS)
-            put(w, v->counters.nibbles.data, s.len);
+            put(&w, v->counters.nibbles.data, s.len);
         else if (s.type == SECTION_ESCAPES)
-            put_escapes(w, &v->counters);
+            counters_put_escapes(&v->counters, &w);
         else if (s.type == SECTION_PENDING)
-            put_pending(w);
+            pending_put(&p->pending, &w);
         else
-            put_candidates(w);
-        put(w, zeros, round_up(s.len, SECTION_ALIGN) - s.len);
+            pending_put_candidates(&p->pending, &w);
+        put_zeros(&w, round_up(s.len, SECTION_ALIGN) - s.len);
     }
-    return w->failed ? TAMIS_EIO : TAMIS_OK;
+    return w.failed ? TAMIS_EIO : TAMIS_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static tamis_error find_columns(struct writer *w)
+static tamis_error find_columns(struct payload *p)
 {
-    const struct stack *stack = filter_stack(w->f);
-    if (!atomic_load(&w->f->matrix))
+    const struct stack *stack = filter_stack(p->f);
+    if (!atomic_load(&p->f->matrix))
         return TAMIS_OK;
-    w->columns = mem_new(&w->f->allocator, w->head->n, sizeof *w->columns);
-    w->moved = mem_new(&w->f->allocator, w->head->n, sizeof *w->moved);
-    w->buffer_len = (size_t)max_u64(PIECE, w->head->width / 8);
-    w->buffer = mem_new(&w->f->allocator, 1, w->buffer_len);
-    if (!w->columns || !w->moved || !w->buffer)
+    p->columns = mem_new(&p->f->allocator, p->head->n, sizeof *p->columns);
+    p->moved = mem_new(&p->f->allocator, p->head->n, sizeof *p->moved);
+    p->buffer_len = (size_t)max_u64(PIECE, p->head->width / 8);
+    p->buffer = mem_new(&p->f->allocator, 1, p->buffer_len);
+    if (!p->columns || !p->moved || !p->buffer)
         return TAMIS_ENOMEM;
-    for (uint32_t i = 0; i < w->head->n; i++) {
-        w->columns[i] = (uint32_t)stack->v[i]->column;
-        if (w->columns[i] != i)
-            w->moved[w->n_moved++] = i;
+    for (uint32_t i = 0; i < p->head->n; i++) {
+        p->columns[i] = (uint32_t)stack->v[i]->column;
+        if (p->columns[i] != i)
+            p->moved[p->n_moved++] = i;
     }
     return TAMIS_OK;
 }
 
-static struct outline outline_of(const tamis_filter *f, const struct filter_head *head,
+static struct outline outline_of(const tamis_filter *f, const struct head *head,
                                  unsigned flags)
 {
-    struct section_walk walk = {.head = head};
-    struct section s;
     struct outline o = {
         .kind = KIND_FILTER,
         .bits_only = (flags & TAMIS_SAVE_BITS_ONLY) || f->bits_only,
@@ -313,9 +198,7 @@ static struct outline outline_of(const tamis_filter *f, const struct filter_head
         .body = head->records - HEAD_LEN,
         .body_len = HEAD_LEN + RECORD_LEN * (uint64_t)head->n,
     };
-    while (filter_section_next(&walk, &s))
-        o.sections++;
-    o.payload_len = walk.offset;
+    outline_count(&o, filter_sections(head));
     return o;
 }
 
@@ -323,23 +206,22 @@ static tamis_error encode_body(const tamis_filter *f, unsigned flags, const uint
                                uint64_t len, tamis_write write, void *context)
 {
     bool bits_only = (flags & TAMIS_SAVE_BITS_ONLY) || f->bits_only;
-    struct filter_head head;
+    struct head head;
     tamis_error e = head_parse(&head, body, len, bits_only, f->family.hash, NULL);
     if (e != TAMIS_OK)
         return TAMIS_EARG; /* never write what would not be read */
-    struct writer w = {.f = f, .head = &head};
-    struct section_walk walk = {.head = &head};
+    struct payload p = {.f = f, .head = &head, .pending = pending_of(f)};
     struct outline o = outline_of(f, &head, flags);
-    e = find_columns(&w);
+    e = find_columns(&p);
     if (e == TAMIS_OK && head.pending)
-        e = filter_pending(f, &w.pending, &w.n_pending);
+        e = pending_list_make(&p.pending, &f->allocator);
     if (e == TAMIS_OK)
-        e = outline_write(&o, filter_section_next, &walk, put_payload, &w, &f->allocator, write,
+        e = outline_write(&o, filter_sections(&head), put_payload, &p, &f->allocator, write,
                           context);
-    filter_pending_free(f, w.pending);
-    mem_free(&f->allocator, w.columns, head.n, sizeof *w.columns);
-    mem_free(&f->allocator, w.moved, head.n, sizeof *w.moved);
-    mem_free(&f->allocator, w.buffer, 1, w.buffer_len);
+    pending_list_free(&p.pending, &f->allocator);
+    mem_free(&f->allocator, p.columns, head.n, sizeof *p.columns);
+    mem_free(&f->allocator, p.moved, head.n, sizeof *p.moved);
+    mem_free(&f->allocator, p.buffer, 1, p.buffer_len);
     return e;
 }
 
@@ -382,7 +264,7 @@ tamis_error tamis_filter_encode(const tamis_filter *f, unsigned flags, tamis_wri
 uint64_t tamis_filter_encoded_size(const tamis_filter *f, unsigned flags)
 {
     bool bits_only = (flags & TAMIS_SAVE_BITS_ONLY) || f->bits_only;
-    struct filter_head head;
+    struct head head;
     uint8_t *body;
     uint64_t len, size = 0;
     if (only_mapped(f, flags))

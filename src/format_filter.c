@@ -1,4 +1,5 @@
-/* The body of a filter: settings, counts, and a record for every vector. */
+/* The body of a filter: settings, counts, and a record for every vector. That of an index begins with
+   the same head, and its parts have the same records. */
 #include "format.h"
 
 #include "err.h"
@@ -65,7 +66,7 @@ static void settings_fields(struct cursor *c, struct settings *set)
     set_flags(set, flags);
 }
 
-void head_fields(struct cursor *c, struct filter_head *head)
+void head_fields(struct cursor *c, struct head *head)
 {
     settings_fields(c, &head->set);
     field_u64(c, &head->stored);
@@ -101,7 +102,7 @@ void record_fields(struct cursor *c, struct record *r)
     field_u64(c, &r->escapes);
 }
 
-struct record head_record(const struct filter_head *head, uint32_t i)
+struct record head_record(const struct head *head, uint32_t i)
 {
     struct record r;
     struct cursor c = cursor_read(head->records + RECORD_LEN * (size_t)i, RECORD_LEN);
@@ -109,17 +110,49 @@ struct record head_record(const struct filter_head *head, uint32_t i)
     return r;
 }
 
-uint64_t record_positions(const struct filter_head *head, const struct record *record)
+uint64_t record_positions(const struct head *head, const struct record *record)
 {
     return record->units * (head->set.layout == TAMIS_BLOCKED ? BLOCK_BITS : 1);
 }
 
-uint32_t head_find(const struct filter_head *head, uint32_t id)
+struct record record_of(const struct vector *v, bool counted)
+{
+    return (struct record){
+        .id = v->id,
+        .slot = v->slot,
+        .k = v->bits.k,
+        .units = v->bits.units,
+        .capacity = v->capacity,
+        .load = v->load,
+        .count = v->count,
+        .ones_max = counted ? v->ones_max : UINT64_MAX,
+        .fpp = v->fpp,
+        .born = v->born,
+        .last = v->last,
+        .escapes = counted ? v->counters.used : 0,
+    };
+}
+
+void vector_from_record(struct vector *v, const struct record *r)
+{
+    v->id = r->id;
+    v->slot = r->slot;
+    v->capacity = r->capacity;
+    v->load = r->load;
+    v->count = r->count;
+    v->ones = r->ones;
+    v->ones_max = r->ones_max;
+    v->fpp = r->fpp;
+    v->born = r->born;
+    v->last = r->last;
+}
+
+uint32_t head_find(const struct head *head, uint32_t id)
 {
     uint32_t low = 0, high = head->n; /* ids rise, but in windows, where nobody asks */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        uint32_t here = get_u32(head->records + RECORD_LEN * (size_t)middle);
+        uint32_t here = get_u32(head->records + head->record_len * (size_t)middle);
         if (here == id)
             return middle;
         if (here < id)
@@ -132,15 +165,12 @@ uint32_t head_find(const struct filter_head *head, uint32_t id)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static const char *record_wrong(const struct filter_head *head, const struct record *r,
-                                const struct family *family)
+const char *record_wrong(const struct record *r, const struct head *head,
+                         const struct family *family)
 {
     struct shape shape = {head->set.layout, r->units, r->k};
     if (!shape_valid(&shape, family))
         return "no vector has this shape";
-    if (head->set.growth == TAMIS_DYNAMIC &&
-        (r->units != head->set.shape.units || r->k != head->set.shape.k))
-        return "vectors of a dynamic filter have one shape";
     uint64_t m = record_positions(head, r);
     if (r->ones > m)
         return "more bits set than there are";
@@ -153,7 +183,13 @@ static const char *record_wrong(const struct filter_head *head, const struct rec
     return NULL;
 }
 
-static tamis_error check_records(const struct filter_head *head, tamis_hash hash,
+static bool record_of_dynamic(const struct record *r, const struct head *head)
+{
+    return head->set.growth != TAMIS_DYNAMIC ||
+           (r->units == head->set.shape.units && r->k == head->set.shape.k);
+}
+
+static tamis_error check_records(const struct head *head, tamis_hash hash,
                                  tamis_reason *reason)
 {
     struct family family = {.hash = hash};
@@ -164,7 +200,9 @@ static tamis_error check_records(const struct filter_head *head, tamis_hash hash
         struct record r;
         struct cursor c = cursor_read(head->records + RECORD_LEN * (size_t)i, RECORD_LEN);
         record_fields(&c, &r);
-        const char *wrong = c.wrong ? c.wrong : record_wrong(head, &r, &family);
+        const char *wrong = c.wrong ? c.wrong : record_wrong(&r, head, &family);
+        if (!wrong && !record_of_dynamic(&r, head))
+            wrong = "vectors of a dynamic filter have one shape";
         if (!wrong && (r.id < next_id || r.id >= head->next_id))
             wrong = "its id";
         if (!wrong && __builtin_add_overflow(stored, r.count, &stored))
@@ -181,7 +219,16 @@ static tamis_error check_records(const struct filter_head *head, tamis_hash hash
     return TAMIS_OK;
 }
 
-static const char *head_wrong(const struct filter_head *head, uint64_t len, tamis_hash hash)
+const char *head_pending_wrong(const struct head *head)
+{
+    if ((!head->counted && head->pending) || (head->pending == 0) != (head->copies == 0) ||
+        head->pending > UINT32_MAX / 4 || head->candidates < head->pending ||
+        head->candidates > head->pending * head->n || head->copies < head->pending)
+        return "the pending removals";
+    return head->base_rate >= 0 ? NULL : "the base rate";
+}
+
+static const char *head_wrong(const struct head *head, uint64_t len, tamis_hash hash)
 {
     struct family family = {.hash = hash};
     const char *wrong = settings_wrong(&head->set, &family);
@@ -193,24 +240,20 @@ static const char *head_wrong(const struct filter_head *head, uint64_t len, tami
         return "the number of vectors";
     if (head->width != (head->set.growth == TAMIS_DYNAMIC ? matrix_width_for(head->n) : 0))
         return "the width of the matrix";
-    if ((!head->counted && head->pending) || (head->pending == 0) != (head->copies == 0) ||
-        head->pending > UINT32_MAX / 4 || head->candidates < head->pending ||
-        head->candidates > head->pending * head->n || head->copies < head->pending)
-        return "the pending removals";
-    if (!(head->base_rate >= 0))
-        return "the base rate";
-    return NULL;
+    return head_pending_wrong(head);
 }
 
-tamis_error head_parse(struct filter_head *head, const uint8_t *body, uint64_t len, bool bits_only,
+tamis_error head_parse(struct head *head, const uint8_t *body, uint64_t len, bool bits_only,
                        tamis_hash hash, tamis_reason *reason)
 {
-    *head = (struct filter_head){0};
+    *head = (struct head){0};
     struct cursor c = cursor_read(body, len);
     head_fields(&c, head);
     if (c.wrong)
         return fail_at(reason, TAMIS_EFORMAT, BODY_AT + c.wrong_at, "%s", c.wrong);
     head->records = body + HEAD_LEN;
+    head->record_len = RECORD_LEN;
+    head->digests = 1;
     head->counted = head->set.deletable && !bits_only;
     const char *wrong = head_wrong(head, len, hash);
     if (wrong)
@@ -220,11 +263,11 @@ tamis_error head_parse(struct filter_head *head, const uint8_t *body, uint64_t l
 
 /* ---- sections -------------------------------------------------------------------------------- */
 
-/* The length of vector i's section in a stage; false if it has none there. */
-static bool section_of(const struct filter_head *head, uint32_t stage, uint32_t i, uint64_t *len)
+static bool section_length(const void *of, uint32_t type, uint32_t i, uint64_t *len)
 {
+    const struct head *head = of;
     struct record r;
-    switch (stage) {
+    switch (type) {
     case SECTION_BITS:
         r = head_record(head, i);
         *len = record_positions(head, &r) / 8;
@@ -240,59 +283,21 @@ static bool section_of(const struct filter_head *head, uint32_t stage, uint32_t 
         r = head_record(head, i);
         *len = 16 * r.escapes;
         return r.escapes != 0;
-    case SECTION_PENDING:
-        *len = 32 * head->pending;
-        return i == 0 && head->pending;
     default:
-        *len = 4 * head->candidates;
-        return i == 0 && head->pending;
+        return i == 0 && pending_section(head, type, len);
     }
 }
 
-/* By type, then by vector: all bits are together in front, where a mapped file is asked. */
-bool filter_section_next(void *walk, struct section *out)
+struct section_walk filter_sections(const struct head *head)
 {
-    struct section_walk *w = walk;
-    if (w->stage == 0)
-        w->stage = SECTION_BITS;
-    for (; w->stage <= SECTION_CANDIDATES; w->stage++, w->i = 0)
-        while (w->i < w->head->n) {
-            uint32_t owner = w->i++;
-            uint64_t len;
-            if (!section_of(w->head, w->stage, owner, &len))
-                continue;
-            *out = (struct section){w->stage, owner, w->offset, len};
-            w->offset += round_up(len, SECTION_ALIGN);
-            return true;
-        }
-    return false;
+    return (struct section_walk){.length = section_length, .of = head, .owners = head->n};
 }
 
-/* Lengths stay below 2^61: 2^20 vectors of 2^40 bits with counters and escapes do not. So the sum
-   is watched, and no section may leave the bytes. */
-static tamis_error check_sections(const struct container *c, const struct filter_head *head,
-                                  tamis_reason *reason)
-{
-    struct section_walk walk = {.head = head, .offset = c->payload};
-    struct section want;
-    uint32_t i = 0;
-    for (; filter_section_next(&walk, &want); i++) {
-        struct section have = i < c->sections ? container_section(c, i) : (struct section){0};
-        if (have.type != want.type || have.owner != want.owner || have.offset != want.offset ||
-            have.len != want.len || want.len > c->len || walk.offset > c->len)
-            return fail_at(reason, TAMIS_EFORMAT, BODY_AT + c->body_len + 24 * (uint64_t)i,
-                           "section %u is not what the vectors ask for", i);
-    }
-    if (i != c->sections || walk.offset != c->len)
-        return fail_at(reason, TAMIS_EFORMAT, 40, "the sections are not what the vectors ask for");
-    return TAMIS_OK;
-}
-
-tamis_error filter_open(struct container *c, struct filter_head *head, const void *data, size_t len,
+tamis_error filter_open(struct container *c, struct head *head, const void *data, size_t len,
                         tamis_reason *reason)
 {
     tamis_error e = container_open(c, data, len, KIND_FILTER, reason);
     if (e == TAMIS_OK)
         e = head_parse(head, c->data + BODY_AT, c->body_len, c->bits_only, c->hash, reason);
-    return e == TAMIS_OK ? check_sections(c, head, reason) : e;
+    return e == TAMIS_OK ? container_check_sections(c, filter_sections(head), reason) : e;
 }

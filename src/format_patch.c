@@ -50,7 +50,7 @@ tamis_error patch_body(const tamis_filter *f, bool bits_only, uint8_t **body, ui
     tamis_error e = filter_body(f, bits_only, false, body, len);
     if (e != TAMIS_OK)
         return e;
-    struct filter_head head = {0};
+    struct head head = {0};
     struct cursor c = cursor_read(*body, HEAD_LEN);
     head_fields(&c, &head);
     head.pending = head.candidates = head.copies = 0;

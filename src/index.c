@@ -18,6 +18,12 @@ tamis_error index_writable(const tamis_index *x)
     return x->read_only ? TAMIS_EREADONLY : TAMIS_OK;
 }
 
+bool index_counted(const tamis_index *x)
+{
+    const struct layers *layers = index_layers(x);
+    return !x->set.grow.deletable || layers->l[0]->part[0].vector->deletable;
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 const char *index_name(const tamis_index *x, uint32_t attribute)
@@ -127,6 +133,15 @@ tamis_error index_append(tamis_index *x, struct layer *layer)
     return TAMIS_OK;
 }
 
+void index_put_back(tamis_index *x, struct layer *layer)
+{
+    struct layers *layers = index_layers(x);
+    uint32_t n = layers_count(layers);
+    layers->l[n] = layer;
+    x->stored += layer->count;
+    atomic_store_explicit(&layers->n, n + 1, memory_order_release);
+}
+
 void index_drop(tamis_index *x, uint32_t i)
 {
     struct layers *layers = index_layers(x);
@@ -222,6 +237,7 @@ void index_dispose(tamis_index *x)
     mem_free(&x->allocator, x->guard, 1, sizeof *x->guard);
     removals_free(&x->removals, &x->allocator);
     family_free(&x->family, &x->allocator);
+    mapping_free(&x->mapping);
 }
 
 void tamis_index_free(tamis_index *x)

@@ -78,7 +78,9 @@ struct tamis_index {
     uint32_t grown; /* layers made so far, the first included */
     tamis_clock clock;
     void *clock_context;
+    struct mapping mapping; /* the file that vectors and tables are views of, or none */
     bool read_only;
+    bool bits_only; /* came without counters and pending removals; for good */
 };
 
 /* ---- index.c ---- */
@@ -99,6 +101,8 @@ ALWAYS_INLINE uint64_t index_mask_all(const tamis_index *x)
 
 const char *index_name(const tamis_index *x, uint32_t attribute);
 tamis_error index_writable(const tamis_index *x);
+/* Are there counters where the index is deletable? Not in mapped files and copies of bits. */
+bool index_counted(const tamis_index *x);
 struct layer *index_layer_by_id(const tamis_index *x, uint32_t id);
 /* An index without layers, with a list for `room` of them. The names are copied. */
 tamis_error index_make(tamis_index **out, const tamis_allocator *a,
@@ -106,6 +110,8 @@ tamis_error index_make(tamis_index **out, const tamis_allocator *a,
                        uint32_t room);
 void index_dispose(tamis_index *x); /* frees what the index holds, not the index */
 struct layers *layers_new(const tamis_allocator *a, uint32_t room);
+/* Puts back a layer that was saved, with its id; the list has room. */
+void index_put_back(tamis_index *x, struct layer *layer);
 /* Appends a layer; without memory it is freed. */
 tamis_error index_append(tamis_index *x, struct layer *layer);
 /* Takes layer i out and frees it; needs the index to itself. */

@@ -63,7 +63,8 @@ tamis_error tamis_index_clone(tamis_index **out, const tamis_index *from)
     x->grown = from->grown;
     x->clock = from->clock;
     x->clock_context = from->clock_context;
-    x->read_only = from->read_only;
+    x->bits_only = from->bits_only || !index_counted(from);
+    x->read_only = from->read_only && (x->bits_only || !from->mapping.data);
     e = family_copy(&x->family, &from->family, &x->allocator);
     if (e == TAMIS_OK)
         e = clone_parts(x, from);
@@ -301,6 +302,8 @@ tamis_error tamis_index_merge(tamis_index *x, const tamis_index *other, unsigned
     tamis_error e = index_writable(x);
     if (e == TAMIS_OK)
         e = may_merge(x, other);
+    if (e == TAMIS_OK && !index_counted(other))
+        e = TAMIS_EREADONLY; /* its counters are not here to be added */
     tamis_index *made;
     if (e == TAMIS_OK)
         e = tamis_index_clone(&made, x);

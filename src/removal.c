@@ -25,7 +25,7 @@ static void filter_erase(void *owner, uint32_t id, const tamis_digest *key, uint
 
 static const struct places filter_places = {filter_spots, filter_erase};
 
-static struct removing removing_from(tamis_filter *f)
+struct removing filter_removing(tamis_filter *f)
 {
     return (struct removing){&f->removals, &f->allocator, &filter_places, f};
 }
@@ -44,19 +44,19 @@ bool removals_cancel(struct removals *r, tamis_digest digest)
 tamis_error removals_remember(tamis_filter *f, tamis_digest digest, uint64_t copies,
                               const uint32_t *candidates, uint32_t n, bool hides)
 {
-    struct removing w = removing_from(f);
+    struct removing w = filter_removing(f);
     return pending_remember(&w, &digest, copies, candidates, n, hides);
 }
 
 void removals_rename(tamis_filter *f, uint32_t from, uint32_t to)
 {
-    struct removing w = removing_from(f);
+    struct removing w = filter_removing(f);
     pending_rename(&w, from, to);
 }
 
 tamis_error removals_rebuild(tamis_filter *f)
 {
-    struct removing w = removing_from(f);
+    struct removing w = filter_removing(f);
     return pending_rebuild(&w);
 }
 
@@ -66,7 +66,7 @@ tamis_error removals_rebuild(tamis_filter *f)
    dynamic filter that fit into one are united. */
 static void tidy(tamis_filter *f)
 {
-    struct removing w = removing_from(f);
+    struct removing w = filter_removing(f);
     bool changed = true;
     while (changed) {
         pending_settle(&w);
@@ -108,7 +108,7 @@ static void remove_again(tamis_filter *f, const struct removing *w, uint32_t ent
 
 tamis_error filter_remove_one(tamis_filter *f, tamis_digest digest, tamis_removed *outcome)
 {
-    struct removing w = removing_from(f);
+    struct removing w = filter_removing(f);
     uint32_t few[64], *ids = few, room = stack_count(filter_stack(f));
     tamis_error e = TAMIS_OK;
     pending_purge(&w);

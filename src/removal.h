@@ -9,6 +9,8 @@ bool removals_hide(const struct removals *r, tamis_digest digest);
 /* An add takes back a pending removal of the same key. */
 bool removals_cancel(struct removals *r, tamis_digest digest);
 
+/* The removals of a filter, to be worked on. */
+struct removing filter_removing(tamis_filter *f);
 /* The operations on a filter. */
 tamis_error filter_remove_one(tamis_filter *f, tamis_digest digest, tamis_removed *outcome);
 /* Watches anew after positions changed (fold), then settles what can be. Needs no new memory when

@@ -1,6 +1,8 @@
 /* See table.h. */
 #include "table.h"
 
+#include "bytes.h"
+
 #define TABLE_MIX UINT64_C(0x9E3779B97F4A7C15)
 
 static struct table_slots *slots_of(const struct table *table)
@@ -24,9 +26,14 @@ static void slot_set(struct table_slot *slot, uint64_t value, uint64_t count)
     atomic_store_explicit(&slot->count, count, memory_order_release);
 }
 
+uint64_t table_hash(uint64_t value)
+{
+    return mul_fold(value ^ TABLE_MIX, TABLE_MIX);
+}
+
 static size_t home_of(const struct table_slots *slots, uint64_t value)
 {
-    return mul_fold(value ^ TABLE_MIX, TABLE_MIX) & (slots->room - 1);
+    return (size_t)(table_hash(value) >> slots->shift);
 }
 
 /* The slot of the value, or the free one where it would go. */
@@ -45,6 +52,7 @@ static struct table_slots *slots_new(const tamis_allocator *a, size_t room)
     if (slots && mul_size(room, sizeof *slots->slot, &bytes) &&
         block_new(a, bytes, &slots->memory)) {
         slots->room = room;
+        slots->shift = (unsigned)__builtin_clzll(room) + 1;
         slots->slot = slots->memory.data;
         return slots;
     }
@@ -109,10 +117,44 @@ bool table_reserve(struct table *table, const tamis_allocator *a, size_t more)
     return true;
 }
 
+/* ---- a mapped file --------------------------------------------------------------------------- */
+
+/* Where a hash lies among n, if they are spread evenly from `low` to `high`. */
+static size_t guess(size_t n, uint64_t low, uint64_t high, uint64_t hash)
+{
+    unsigned __int128 part = (unsigned __int128)(n - 1) * (hash - low);
+    return high > low ? (size_t)(part / (high - low)) : n / 2;
+}
+
+/* Hashes are even, so a guess is off by the root of what is left: some four looks for millions of
+   values. Every fourth look halves what is left, whatever the bytes are. */
+static uint64_t view_get(const struct table *table, uint64_t value)
+{
+    uint64_t hash = table_hash(value), from = 0, to = UINT64_MAX;
+    size_t low = 0, high = table->used;
+    for (unsigned look = 0; low < high; look++) {
+        size_t n = high - low, at = low + (look % 4 == 3 ? n / 2 : guess(n, from, to, hash));
+        const uint8_t *pair = table->view + TABLE_PAIR * at;
+        uint64_t there = get_u64(pair), its = table_hash(there);
+        if (there == value)
+            return get_u64(pair + 8);
+        if (its < hash || (its == hash && there < value)) {
+            low = at + 1;
+            from = its;
+        } else {
+            high = at;
+            to = its;
+        }
+    }
+    return 0;
+}
+
 uint64_t table_get(const struct table *table, uint64_t value)
 {
     const struct table_slots *slots = slots_of(table);
-    return slots ? slot_count(seek(slots, value)) : 0;
+    if (slots)
+        return slot_count(seek(slots, value));
+    return table->view ? view_get(table, value) : 0;
 }
 
 void table_prefetch(const struct table *table, uint64_t value)
@@ -120,6 +162,9 @@ void table_prefetch(const struct table *table, uint64_t value)
     const struct table_slots *slots = slots_of(table);
     if (slots)
         __builtin_prefetch(&slots->slot[home_of(slots, value)]);
+    else if (table->used)
+        __builtin_prefetch(table->view + TABLE_PAIR * guess(table->used, 0, UINT64_MAX,
+                                                            table_hash(value)));
 }
 
 uint64_t table_add(struct table *table, uint64_t value, uint64_t copies)
@@ -162,29 +207,86 @@ uint64_t table_sub(struct table *table, uint64_t value, uint64_t copies)
     return 0;
 }
 
+/* ---- all values ------------------------------------------------------------------------------ */
+
+/* The next run of used slots. The first is that of slot 0, of which some may have come round from the
+   end: they belong to the last run, which goes on past the end. False after it. */
+static bool next_run(const struct table_slots *slots, struct table_walk *w)
+{
+    size_t room = slots->room;
+    bool first = w->high == 0;
+    if (!first && w->to >= room)
+        return false;
+    w->from = w->to;
+    while (!first && w->from < room && slot_count(&slots->slot[w->from]) == 0)
+        w->from++;
+    w->to = w->from;
+    while (w->to < room && slot_count(&slots->slot[w->to]))
+        w->to++;
+    w->low = w->from;
+    w->high = first ? w->to + 1 : room;
+    for (size_t i = 0; !first && w->to == room + i && slot_count(&slots->slot[i]); i++)
+        w->to++;
+    return w->from < w->to || first;
+}
+
+/* The smallest of the run after what came last: runs are short, so looking again is cheap. */
+static bool next_in_run(const struct table_slots *slots, struct table_walk *w)
+{
+    struct table_walk best = *w;
+    bool found = false;
+    for (size_t i = w->from; i < w->to; i++) {
+        const struct table_slot *slot = &slots->slot[i & (slots->room - 1)];
+        uint64_t value = slot_value(slot), hash = table_hash(value);
+        size_t home = (size_t)(hash >> slots->shift);
+        bool after = w->passed == 0 || hash > w->hash || (hash == w->hash && value > w->value);
+        if (home < w->low || home >= w->high || !after)
+            continue;
+        if (found && (hash > best.hash || (hash == best.hash && value > best.value)))
+            continue;
+        best.hash = hash, best.value = value, best.count = slot_count(slot);
+        found = true;
+    }
+    *w = best;
+    w->passed += found;
+    return found;
+}
+
+bool table_next(struct table_walk *w)
+{
+    const struct table_slots *slots = slots_of(w->table);
+    if (w->passed == w->table->used)
+        return false;
+    if (!slots) {
+        const uint8_t *pair = w->table->view + TABLE_PAIR * w->passed++;
+        w->value = get_u64(pair);
+        w->count = get_u64(pair + 8);
+        return true;
+    }
+    while (!next_in_run(slots, w))
+        if (!next_run(slots, w))
+            return false;
+    return true;
+}
+
 bool table_unite(struct table *to, const struct table *from, const tamis_allocator *a)
 {
-    const struct table_slots *slots = slots_of(from);
-    if (from->used == 0)
-        return true;
-    if (!table_reserve(to, a, from->used))
+    struct table_walk walk = {.table = from};
+    if (from->used && !table_reserve(to, a, from->used))
         return false;
-    for (size_t i = 0; i < slots->room; i++)
-        if (slot_count(&slots->slot[i]))
-            table_add(to, slot_value(&slots->slot[i]), slot_count(&slots->slot[i]));
+    while (table_next(&walk))
+        table_add(to, walk.value, walk.count);
     return true;
 }
 
 bool table_equal(const struct table *x, const struct table *y)
 {
-    const struct table_slots *slots = slots_of(x);
+    struct table_walk walk = {.table = x};
     if (x->used != y->used)
         return false;
-    for (size_t i = 0; slots && i < slots->room; i++) {
-        uint64_t count = slot_count(&slots->slot[i]);
-        if (count && table_get(y, slot_value(&slots->slot[i])) != count)
+    while (table_next(&walk))
+        if (table_get(y, walk.value) != walk.count)
             return false;
-    }
     return true;
 }
 

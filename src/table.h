@@ -4,6 +4,9 @@
  *
  * Readers may ask beside one writer that adds: a slot gets its value before its count, and a larger
  * table takes the place of the old one, which stays until table_reclaim.
+ *
+ * A value's home is where its hash lies among all hashes, so a table is nearly in order of hashes; in
+ * that order its values are saved, merged and loaded, and a file of them is searched where it lies.
  */
 #ifndef TAMIS_TABLE_H
 #define TAMIS_TABLE_H
@@ -21,14 +24,21 @@ struct table_slot {
 struct table_slots {
     struct table_slots *retired;
     struct block memory;
-    size_t room; /* a power of two */
+    size_t room;    /* a power of two, */
+    unsigned shift; /* 2^(64 - shift) */
     struct table_slot *slot;
 };
 
+#define TABLE_PAIR 16 /* bytes of a value and its copies in a file */
+
 struct table {
     struct table_slots *_Atomic slots; /* NULL before the first value */
+    const uint8_t *view;               /* or pairs of a mapped file, read-only, in order */
     size_t used;                       /* distinct values */
 };
+
+/* What values are ordered by, then by themselves. */
+uint64_t table_hash(uint64_t value);
 
 void table_free(struct table *table, const tamis_allocator *a);
 void table_clear(struct table *table);
@@ -42,6 +52,17 @@ void table_prefetch(const struct table *table, uint64_t value);
 uint64_t table_add(struct table *table, uint64_t value, uint64_t copies);
 /* Returns the copies left; never below 0. Needs the table to itself. */
 uint64_t table_sub(struct table *table, uint64_t value, uint64_t copies);
+
+/* All values in order: start with the table and zeros. */
+struct table_walk {
+    const struct table *table;
+    size_t from, to;  /* the run of used slots it is in, numbered on past the last slot */
+    size_t low, high; /* what has its home there is taken */
+    size_t passed;    /* pairs so far */
+    uint64_t hash, value, count;
+};
+
+bool table_next(struct table_walk *walk);
 
 /* to += from; false without memory, and nothing changed. */
 bool table_unite(struct table *to, const struct table *from, const tamis_allocator *a);

@@ -293,3 +293,10 @@ void bytes_repair(struct bytes *bytes)
         put_u64(d + sums, hash_of(d + at, bytes->len - at < CHUNK ? bytes->len - at : CHUNK));
     put_u64(d + header - 8, hash_of(d, header - 8));
 }
+
+bool bytes_to_file(const struct bytes *bytes, const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    bool written = file && fwrite(bytes->data, 1, bytes->len, file) == bytes->len;
+    return (!file || fclose(file) == 0) && written;
+}

@@ -42,6 +42,7 @@ struct bytes {
 int bytes_write(void *bytes, const void *data, size_t len);
 void bytes_free(struct bytes *bytes);
 struct bytes bytes_of(const tamis_filter *f, unsigned flags); /* len 0: it failed */
+bool bytes_to_file(const struct bytes *bytes, const char *path);
 bool bytes_equal(const struct bytes *x, const struct bytes *y);
 /* All of a file; nothing if there is none. */
 struct bytes file_bytes(const char *path);

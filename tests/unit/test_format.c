@@ -7,6 +7,7 @@
 #include "bytes.h"
 #include "fault.h"
 #include "filter.h"
+#include "forge.h"
 #include "format.h"
 
 static tamis_open_options opening(struct history *h)
@@ -261,46 +262,11 @@ TEST(merged_windows_are_kept)
 
 /* ---- damage ---------------------------------------------------------------------------------- */
 
-/* An allocator that refuses to go past a bound. */
-struct capped {
-    tamis_allocator allocator;
-    size_t live, cap, refused;
-};
-
-static void *capped_alloc(void *context, size_t size)
-{
-    struct capped *c = context;
-    if (size > c->cap || c->live > c->cap - size) {
-        c->refused++;
-        return NULL;
-    }
-    void *memory = malloc(size);
-    c->live += memory ? size : 0;
-    return memory;
-}
-
-static void capped_free(void *context, void *memory, size_t size)
-{
-    ((struct capped *)context)->live -= size;
-    free(memory);
-}
-
-static void capped_init(struct capped *c, size_t cap)
-{
-    *c = (struct capped){{capped_alloc, capped_free, c}, 0, cap, 0};
-}
-
-/* What decoding may take: some times the bytes, the tables of h3, and change. */
-static size_t bound_for(size_t len)
-{
-    return 16 * len + (UINT64_C(1) << 20);
-}
-
 static tamis_error try_decode(const uint8_t *data, size_t len, struct history *h,
                               tamis_filter **out, tamis_reason *reason)
 {
     static struct capped capped;
-    capped_init(&capped, bound_for(len));
+    capped_init(&capped, len);
     tamis_open_options o = opening(h);
     o.allocator = &capped.allocator;
     *reason = (tamis_reason){.offset = UINT64_MAX};
@@ -398,21 +364,8 @@ TEST(forged_bytes_are_refused_or_kept)
         struct history h;
         tamis_filter *f = small_filter(&h, kind);
         struct bytes bytes = bytes_of(f, 0), forged = {0};
-        uint64_t header = get_u64(bytes.data + 24);
         for (unsigned i = 0; i < rounds; i++) {
-            forged.len = 0;
-            bytes_write(&forged, bytes.data, bytes.len);
-            uint64_t within = rng_next(&rng) % 3 ? header - 12 : bytes.len - 12;
-            uint64_t at = 12 + rng_next(&rng) % within;
-            uint8_t value[] = {
-                0, 1, 0xff, (uint8_t)rng_next(&rng), 0x7f, (uint8_t)(forged.data[at] + 1)};
-            forged.data[at] = value[rng_next(&rng) % sizeof value];
-            if (rng_next(&rng) % 8 == 0)
-                forged.data[12 + rng_next(&rng) % within] ^= 1;
-            if (memcmp(forged.data + 16, bytes.data + 16, 32) == 0)
-                bytes_repair(&forged);
-            else /* other lengths: the header alone is made right */
-                put_u64(forged.data + header - 8, hash_of(forged.data, header - 8));
+            bytes_forge(&forged, &bytes, &rng);
             check_forged(&forged, &h, history_kind(kind));
         }
         bytes_free(&forged);
@@ -427,7 +380,7 @@ static void expect(const struct bytes *bytes, tamis_error want, uint64_t offset,
     tamis_filter *out;
     tamis_reason reason;
     static struct capped capped;
-    capped_init(&capped, bound_for(bytes->len));
+    capped_init(&capped, bytes->len);
     tamis_open_options o = {.allocator = &capped.allocator};
     (void)h;
     tamis_error e = tamis_filter_decode(&out, bytes->data, bytes->len, &o, &reason);
@@ -491,17 +444,6 @@ TEST(reasons_are_clear)
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
-
-struct failing {
-    unsigned calls, fail_at;
-};
-
-static int failing_write(void *context, const void *data, size_t len)
-{
-    struct failing *w = context;
-    (void)data, (void)len;
-    return ++w->calls == w->fail_at ? 7 : 0;
-}
 
 TEST(a_write_that_fails_is_told)
 {

@@ -6,21 +6,11 @@
  */
 #include "fault.h"
 #include "harness.h"
+#include "histories.h"
 #include "index.h"
+#include "worlds.h"
 
-#define RECORDS 96  /* in the universe, at most */
-#define LAYERS  128 /* that the model looks after */
-
-struct world {
-    tamis_index_options options;
-    tamis_attribute attributes[TAMIS_ATTRIBUTES_MAX];
-    char names[TAMIS_ATTRIBUTES_MAX][16];
-    uint8_t key[TAMIS_KEY_LEN];
-    uint64_t combos[8];
-    uint32_t p, n; /* attributes, records in the universe */
-    uint32_t value[RECORDS][TAMIS_ATTRIBUTES_MAX];
-    tamis_digest *digests; /* n times p */
-};
+#define LAYERS 128 /* that the model looks after */
 
 struct model_layer {
     uint32_t id;
@@ -37,136 +27,6 @@ struct model {
 static struct {
     uint64_t pending, settled, cancelled, layers, denied, escaped;
 } seen;
-
-/* ---- the world ------------------------------------------------------------------------------- */
-
-/* Values: 0 is missing, 1 empty, the others short texts; equal in different attributes. */
-static tamis_key value_key(uint32_t value, char text[16])
-{
-    if (value == 0)
-        return (tamis_key){NULL, 0};
-    if (value == 1)
-        return (tamis_key){"", 0};
-    return (tamis_key){text, (size_t)snprintf(text, 16, "v%u", value)};
-}
-
-static void record_keys(const struct world *w, uint32_t record, tamis_key *keys, char text[][16])
-{
-    for (uint32_t i = 0; i < w->p; i++)
-        keys[i] = value_key(w->value[record][i], text[i]);
-}
-
-static const tamis_digest *record_digests(const struct world *w, uint32_t record)
-{
-    return w->digests + (size_t)record * w->p;
-}
-
-static bool same_record(const struct world *w, uint32_t a, uint32_t b)
-{
-    return memcmp(w->value[a], w->value[b], w->p * sizeof w->value[0][0]) == 0;
-}
-
-static void draw_records(struct world *w, uint64_t *rng)
-{
-    uint32_t values = 2 + (uint32_t)(rng_next(rng) % 6), wanted = w->n;
-    w->n = 0;
-    for (uint32_t tries = 0; tries < 8 * wanted && w->n < wanted; tries++) {
-        uint32_t *value = w->value[w->n];
-        bool known = false;
-        for (uint32_t i = 0; i < w->p; i++)
-            value[i] = (uint32_t)(rng_next(rng) % (i == 0 ? 4 * values : values));
-        for (uint32_t i = 0; i < w->n; i++)
-            known |= same_record(w, i, w->n);
-        w->n += !known;
-    }
-}
-
-static void draw_attributes(struct world *w, uint64_t *rng)
-{
-    static const uint32_t few[] = {1, 2, 2, 3, 3, 4, 5, 20, 64};
-    w->p = few[rng_next(rng) % (sizeof few / sizeof *few)];
-    for (uint32_t i = 0; i < w->p; i++) {
-        snprintf(w->names[i], sizeof w->names[i], "a%u", i);
-        w->attributes[i].name = w->names[i];
-        w->attributes[i].distinct = rng_next(rng) % 3 ? 0 : 1 + rng_next(rng) % 6;
-    }
-    w->options.attributes = w->attributes;
-    w->options.n_attributes = w->p;
-    uint32_t n = (uint32_t)(rng_next(rng) % 4);
-    for (uint32_t i = 0; i < n && w->p > 2; i++) {
-        uint64_t mask = 0;
-        while ((mask & (mask - 1)) == 0)
-            mask |= UINT64_C(1) << rng_next(rng) % w->p;
-        w->combos[w->options.n_combos++] = mask;
-    }
-    w->options.combos = w->combos;
-}
-
-static void draw_world(struct world *w, uint64_t *rng, bool deletable)
-{
-    static const double rates[] = {0.9, 0.7, 0.3, 0.02};
-    static const double factors[] = {0, 1, 1, 1.5, 2};
-    *w = (struct world){0};
-    draw_attributes(w, rng);
-    tamis_index_options *o = &w->options;
-    o->fpp = rates[rng_next(rng) % 4];
-    uint64_t most = rng_next(rng) % 2 ? 4 : 40;
-    o->capacity = 1 + rng_next(rng) % most;
-    o->layout = 1 + rng_next(rng) % 2;
-    o->verifier = 1 + rng_next(rng) % 3;
-    o->value = 1 + rng_next(rng) % 3;
-    o->deletable = deletable;
-    o->expansion = factors[rng_next(rng) % 5];
-    static const uint8_t lambdas[] = {1, 1, 2, 1};
-    switch (rng_next(rng) % 8) {
-    case 0:
-        o->growth = TAMIS_FIXED;
-        o->capacity = 8 + rng_next(rng) % 64;
-        o->overfill = rng_next(rng) % 2;
-        break;
-    case 1:
-    case 2:
-    case 3: /* equal shares: here layers cover one another most */
-        o->growth = TAMIS_DYNAMIC;
-        o->layers = 2 + (uint32_t)(rng_next(rng) % 3);
-        o->capacity = o->layers * (1 + rng_next(rng) % 10);
-        o->layout = TAMIS_SPREAD;
-        o->overfill = rng_next(rng) % 2;
-        break;
-    case 4:
-        o->growth = TAMIS_FLEXIBLE;
-        o->lambdas = lambdas;
-        o->n_lambdas = sizeof lambdas;
-        break;
-    default:
-        o->growth = TAMIS_SCALABLE;
-    }
-    if (o->layout == TAMIS_SPREAD && rng_next(rng) % 6 == 0)
-        o->hash = TAMIS_H3;
-    if (o->verifier == TAMIS_VERIFIER_NONE)
-        o->n_combos = 0;
-    for (unsigned i = 0; i < TAMIS_KEY_LEN; i++)
-        w->key[i] = (uint8_t)rng_next(rng);
-    o->key = w->key;
-    w->n = 4 + (uint32_t)(rng_next(rng) % (w->p > 5 ? 24 : RECORDS - 4));
-    draw_records(w, rng);
-}
-
-static bool world_start(struct world *w, tamis_index **x)
-{
-    tamis_reason reason = {0};
-    tamis_error e = tamis_index_new(x, &w->options, &reason);
-    if (!CHECK_MSG(e == TAMIS_OK, "%s: %s", tamis_error_name(e), reason.text))
-        return false;
-    w->digests = calloc((size_t)w->n * w->p, sizeof *w->digests);
-    for (uint32_t r = 0; r < w->n; r++) {
-        tamis_key keys[TAMIS_ATTRIBUTES_MAX];
-        char text[TAMIS_ATTRIBUTES_MAX][16];
-        record_keys(w, r, keys, text);
-        tamis_index_digest_many(*x, keys, 1, w->digests + (size_t)r * w->p);
-    }
-    return true;
-}
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
@@ -232,7 +92,7 @@ static bool model_settle(struct model *m, uint32_t record, uint32_t left)
 static bool model_sync(struct world *w, struct model *m, const tamis_index *x)
 {
     for (uint32_t r = 0; r < w->n; r++)
-        if (!CHECK_MSG(model_settle(m, r, m->copies[r] + pending_copies(x, record_digests(w, r))),
+        if (!CHECK_MSG(model_settle(m, r, m->copies[r] + pending_copies(x, world_digests(w, r))),
                        "record %u: settled without proof", r))
             return false;
     return true;
@@ -327,7 +187,7 @@ static bool check_layer(const struct world *w, const struct model_layer *mine, c
         total = 0;
         for (uint32_t r = 0; r < w->n; r++) {
             uint32_t copies = mine ? mine->copies[r] : 0;
-            tamis_digest d = index_part_digest(x, layer, j, record_digests(w, r));
+            tamis_digest d = index_part_digest(x, layer, j, world_digests(w, r));
             total += copies;
             if (v && copies) {
                 vector_positions(v, d, positions);
@@ -384,13 +244,13 @@ static bool check_answers(struct world *w, struct model *m, const tamis_index *x
                        (unsigned long long)mask))
             return false;
         seen.denied += found[r] == 0;
-        if (!CHECK(found[r] == has_plainly(x, mask, record_digests(w, r))))
+        if (!CHECK(found[r] == has_plainly(x, mask, world_digests(w, r))))
             return false;
     }
     tamis_key keys[TAMIS_ATTRIBUTES_MAX];
     char text[TAMIS_ATTRIBUTES_MAX][16];
     uint32_t one = (uint32_t)(rng_next(rng) % w->n);
-    record_keys(w, one, keys, text);
+    world_keys(w, one, keys, text);
     tamis_answer answer = tamis_index_has(x, keys, mask);
     return CHECK(answer.maybe == found[one]) &&
            CHECK(answer.verified == tamis_index_verifies(x, mask));
@@ -430,7 +290,7 @@ static bool check_choices(struct world *w, struct model *m, const tamis_index *x
         for (size_t j = 0; j < c->n; j++) {
             number[n][j] = w->value[rng_next(rng) % w->n][i];
             char text[16];
-            values[n][j] = tamis_index_digest(x, i, value_key(number[n][j], text));
+            values[n][j] = tamis_index_digest(x, i, world_value(number[n][j], text));
         }
         mask |= UINT64_C(1) << i;
         n++;
@@ -461,10 +321,10 @@ static bool step_add(struct world *w, struct model *m, tamis_index *x, uint32_t 
     counts_take(x, &before);
     bool fresh, member = m->copies[record] > 0;
     uint64_t stored = x->stored;
-    bool cancels = pending_copies(x, record_digests(w, record)) > 0;
+    bool cancels = pending_copies(x, world_digests(w, record)) > 0;
     tamis_key keys[TAMIS_ATTRIBUTES_MAX];
     char text[TAMIS_ATTRIBUTES_MAX][16];
-    record_keys(w, record, keys, text);
+    world_keys(w, record, keys, text);
     tamis_error e = tamis_index_add(x, keys, &fresh);
     if (e == TAMIS_EFULL && !w->options.overfill)
         return CHECK(w->options.growth == TAMIS_FIXED || w->options.growth == TAMIS_DYNAMIC) &&
@@ -486,11 +346,11 @@ static bool step_remove(struct world *w, struct model *m, tamis_index *x, uint32
     tamis_removed outcome;
     tamis_key keys[TAMIS_ATTRIBUTES_MAX];
     char text[TAMIS_ATTRIBUTES_MAX][16];
-    record_keys(w, record, keys, text);
+    world_keys(w, record, keys, text);
     if (m->copies[record] == 0) {
         uint8_t found;
-        tamis_index_has_many(x, 0, record_digests(w, record), 1, &found);
-        if (found && !pending_copies(x, record_digests(w, record)))
+        tamis_index_has_many(x, 0, world_digests(w, record), 1, &found);
+        if (found && !pending_copies(x, world_digests(w, record)))
             return true; /* not to be told from a member: an illegal removal */
         if (found)
             return true;
@@ -501,7 +361,7 @@ static bool step_remove(struct world *w, struct model *m, tamis_index *x, uint32
     if (!CHECK(tamis_index_remove(x, keys, &outcome) == TAMIS_OK))
         return false;
     seen.pending += outcome == TAMIS_PENDING;
-    bool waits = pending_copies(x, record_digests(w, record)) > 0;
+    bool waits = pending_copies(x, world_digests(w, record)) > 0;
     return CHECK(outcome != TAMIS_ABSENT) && CHECK(waits == (outcome == TAMIS_PENDING)) &&
            model_sync(w, m, x);
 }
@@ -516,12 +376,38 @@ static bool step_clone(tamis_index **x)
     return true;
 }
 
+/* What was saved is loaded, or mapped: the same in all that shows, now and later. */
+static bool step_save(struct world *w, tamis_index **x)
+{
+    tamis_index *loaded = NULL, *mapped = NULL;
+    tamis_reason reason = {0};
+    struct bytes bytes = bytes_of_index(*x, 0);
+    bool good =
+        CHECK(bytes.len && bytes.len == tamis_index_encoded_size(*x, 0)) &&
+        CHECK_MSG(tamis_index_decode(&loaded, bytes.data, bytes.len, NULL, &reason) == TAMIS_OK,
+                  "%s", reason.text) &&
+        CHECK(bytes_to_file(&bytes, "model.tamis")) &&
+        CHECK_MSG(tamis_index_open(&mapped, "model.tamis", NULL, &reason) == TAMIS_OK, "%s",
+                  reason.text);
+    if (good) {
+        struct bytes again = bytes_of_index(loaded, 0), last = bytes_of_index(mapped, 0);
+        good = CHECK(bytes_equal(&bytes, &again)) && CHECK(bytes_equal(&bytes, &last)) &&
+               CHECK(tamis_index_equal(*x, loaded)) && CHECK(world_compare(w, *x, mapped) == 0);
+        bytes_free(&again), bytes_free(&last);
+        tamis_index_free(*x);
+        *x = loaded;
+    }
+    tamis_index_free(mapped);
+    bytes_free(&bytes);
+    return good;
+}
+
 static bool step(struct world *w, struct model *m, tamis_index **x, uint64_t *rng, bool grows)
 {
     uint32_t record = (uint32_t)(rng_next(rng) % w->n);
     uint64_t what = rng_next(rng) % 64;
     if (what == 0)
-        return step_clone(x);
+        return rng_next(rng) % 2 ? step_clone(x) : step_save(w, x);
     if (what < 3)
         return check_choices(w, m, *x, rng);
     if (what < 5)
@@ -561,9 +447,9 @@ static bool run_world(uint64_t seed, bool deletable)
     static struct model m;
     uint64_t rng = seed;
     tamis_index *x;
-    draw_world(&w, &rng, deletable);
+    world_draw(&w, &rng, deletable);
     memset(&m, 0, sizeof m);
-    if (!world_start(&w, &x))
+    if (!CHECK((x = world_start(&w)) != NULL))
         return false;
     uint32_t steps = 100 + (uint32_t)(rng_next(&rng) % 200);
     bool good = true, grows = true;
@@ -577,7 +463,7 @@ static bool run_world(uint64_t seed, bool deletable)
     good = good && check_all(&w, &m, x) && check_answers(&w, &m, x, &rng) &&
            (!deletable || remove_all(&w, &m, x, &rng));
     tamis_index_free(x);
-    free(w.digests);
+    world_free(&w);
     return CHECK_MSG(good, "world %llx", (unsigned long long)seed);
 }
 
@@ -638,12 +524,12 @@ static bool batches(uint64_t seed, bool deletable)
     tamis_index *one, *many;
     uint8_t fresh_one[ADDS], fresh_many[ADDS];
     size_t added = 0, done = 0;
-    draw_world(&w, &rng, deletable);
-    if (!world_start(&w, &one) || !CHECK(tamis_index_clone(&many, one) == TAMIS_OK))
+    world_draw(&w, &rng, deletable);
+    if (!CHECK((one = world_start(&w)) != NULL) || !CHECK(tamis_index_clone(&many, one) == TAMIS_OK))
         return false;
     tamis_digest *records = calloc((size_t)ADDS * w.p, sizeof *records);
     for (uint32_t i = 0; i < ADDS; i++)
-        memcpy(records + (size_t)i * w.p, record_digests(&w, (uint32_t)(rng_next(&rng) % w.n)),
+        memcpy(records + (size_t)i * w.p, world_digests(&w, (uint32_t)(rng_next(&rng) % w.n)),
                w.p * sizeof *records);
     tamis_error e = TAMIS_OK, last = TAMIS_OK;
     while (added < ADDS && e == TAMIS_OK) {
@@ -661,7 +547,7 @@ static bool batches(uint64_t seed, bool deletable)
     tamis_index_free(one);
     tamis_index_free(many);
     free(records);
-    free(w.digests);
+    world_free(&w);
     return CHECK_MSG(good, "world %llx", (unsigned long long)seed);
 }
 
@@ -680,9 +566,9 @@ static bool unions(uint64_t seed, bool deletable)
     static struct model m;
     uint64_t rng = seed;
     tamis_index *x, *y, *before;
-    draw_world(&w, &rng, deletable);
+    world_draw(&w, &rng, deletable);
     memset(&m, 0, sizeof m);
-    if (!world_start(&w, &x) || !CHECK(tamis_index_clone(&y, x) == TAMIS_OK))
+    if (!CHECK((x = world_start(&w)) != NULL) || !CHECK(tamis_index_clone(&y, x) == TAMIS_OK))
         return false;
     uint32_t adds = (uint32_t)(rng_next(&rng) % 160), in_x[RECORDS] = {0}, in_y[RECORDS] = {0};
     for (uint32_t i = 0; i < adds; i++) {
@@ -690,8 +576,8 @@ static bool unions(uint64_t seed, bool deletable)
         tamis_index *to = i % 2 ? x : y;
         if (deletable && mine[r] && rng_next(&rng) % 4) {
             m.copies[r]--, mine[r]--;
-            CHECK(tamis_index_remove_many(to, record_digests(&w, r), 1, NULL, NULL) == TAMIS_OK);
-        } else if (tamis_index_add_many(to, record_digests(&w, r), 1, NULL, NULL) == TAMIS_OK) {
+            CHECK(tamis_index_remove_many(to, world_digests(&w, r), 1, NULL, NULL) == TAMIS_OK);
+        } else if (tamis_index_add_many(to, world_digests(&w, r), 1, NULL, NULL) == TAMIS_OK) {
             m.copies[r]++, mine[r]++;
         }
     }
@@ -714,7 +600,7 @@ static bool unions(uint64_t seed, bool deletable)
                 tamis_removed outcome;
                 uint8_t result;
                 m.copies[r]--;
-                good = CHECK(tamis_index_remove_many(x, record_digests(&w, r), 1, &result, NULL) ==
+                good = CHECK(tamis_index_remove_many(x, world_digests(&w, r), 1, &result, NULL) ==
                              TAMIS_OK);
                 outcome = (tamis_removed)result;
                 good = good && CHECK(outcome != TAMIS_ABSENT) && check_answers(&w, &m, x, &rng);
@@ -724,7 +610,7 @@ static bool unions(uint64_t seed, bool deletable)
     tamis_index_free(x);
     tamis_index_free(y);
     tamis_index_free(before);
-    free(w.digests);
+    world_free(&w);
     return CHECK_MSG(good, "world %llx", (unsigned long long)seed);
 }
 
@@ -749,9 +635,9 @@ static tamis_error run_op(struct world *w, tamis_index *x, const tamis_index *ot
     tamis_error e = TAMIS_OK;
     switch (op) {
     case OP_ADD:
-        return tamis_index_add_many(x, record_digests(w, record), 1, NULL, NULL);
+        return tamis_index_add_many(x, world_digests(w, record), 1, NULL, NULL);
     case OP_REMOVE:
-        return tamis_index_remove_many(x, record_digests(w, record), 1, NULL, NULL);
+        return tamis_index_remove_many(x, world_digests(w, record), 1, NULL, NULL);
     case OP_MERGE:
         return tamis_index_merge(x, other, TAMIS_MERGE_RESTATE);
     default:
@@ -790,7 +676,7 @@ static bool faults(uint64_t seed, bool deletable)
     tamis_index *x = NULL, *other = NULL;
     tamis_error e = TAMIS_ENOMEM;
     fault_init(&fault);
-    draw_world(&w, &rng, deletable);
+    world_draw(&w, &rng, deletable);
     w.options.allocator = &fault.allocator;
     for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 20000; n += 1 + n / 8) {
         fault_arm(&fault, n, n % 2);
@@ -800,13 +686,13 @@ static bool faults(uint64_t seed, bool deletable)
             return false;
     }
     tamis_index_free(x);
-    if (!CHECK(e == TAMIS_OK) || !world_start(&w, &x) ||
+    if (!CHECK(e == TAMIS_OK) || !CHECK((x = world_start(&w)) != NULL) ||
         !CHECK(tamis_index_clone(&other, x) == TAMIS_OK))
         return false;
     uint32_t copies[RECORDS] = {0};
     bool good = true;
     for (uint32_t i = 0; i < 12; i++)
-        tamis_index_add_many(other, record_digests(&w, (uint32_t)(rng_next(&rng) % w.n)), 1, NULL,
+        tamis_index_add_many(other, world_digests(&w, (uint32_t)(rng_next(&rng) % w.n)), 1, NULL,
                              NULL);
     for (uint32_t i = 0; i < 40 && good; i++) {
         uint32_t r = (uint32_t)(rng_next(&rng) % w.n);
@@ -825,7 +711,7 @@ static bool faults(uint64_t seed, bool deletable)
     fault_arm(&fault, 0, false);
     tamis_index_free(x);
     tamis_index_free(other);
-    free(w.digests);
+    world_free(&w);
     return CHECK(fault_clean(&fault)) && CHECK_MSG(good, "world %llx", (unsigned long long)seed);
 }
 

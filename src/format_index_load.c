@@ -1,0 +1,176 @@
+/* Indexes from bytes: what must agree in the payload, and then memory of their own or views of a mapped
+   file. Once it is checked, only memory can be missing. */
+#include "format.h"
+
+#include "err.h"
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+/* Values in order, each once, with copies; in a deletable index as many as the layer has records. */
+static tamis_error check_table(const struct container *c, const struct index_head *head,
+                               uint32_t owner, tamis_reason *reason)
+{
+    uint64_t len, hash = 0, value = 0, copies = 0;
+    const uint8_t *pairs = container_find(c, SECTION_TABLE, owner, &len);
+    const char *wrong = NULL;
+    for (uint64_t at = 0; at < len && !wrong; at += TABLE_PAIR) {
+        uint64_t next = get_u64(pairs + at), next_hash = table_hash(next);
+        uint64_t here = get_u64(pairs + at + 8);
+        if (at && (next_hash < hash || (next_hash == hash && next <= value)))
+            wrong = "its values are not in order";
+        if (here == 0 || __builtin_add_overflow(copies, here, &copies))
+            wrong = "copies of a value";
+        hash = next_hash, value = next;
+    }
+    if (!wrong && head->head.counted &&
+        copies != index_layer_record(head, owner / head->parts).count)
+        wrong = "its copies are not the records of the layer";
+    if (wrong)
+        return fail_at(reason, TAMIS_EFORMAT, pairs ? (uint64_t)(pairs - c->data) : c->payload,
+                       "the table of part %u: %s", owner, wrong);
+    return TAMIS_OK;
+}
+
+static tamis_error index_check(const struct container *c, const struct index_head *head,
+                               tamis_reason *reason)
+{
+    tamis_error e = container_verify(c, c->payload, c->len, reason);
+    if (e == TAMIS_OK)
+        e = container_check_gaps(c, reason);
+    for (uint32_t i = 0; i < head->head.n * head->parts && e == TAMIS_OK; i++) {
+        struct record r = index_record(head, i);
+        e = r.units ? vector_check(c, &head->head, &r, i, reason) : check_table(c, head, i, reason);
+    }
+    return e == TAMIS_OK ? pending_check(c, &head->head, reason) : e;
+}
+
+tamis_error index_verify(const void *data, size_t len, tamis_reason *reason)
+{
+    struct container c;
+    struct index_head head;
+    uint8_t key[TAMIS_KEY_LEN];
+    tamis_error e = index_open(&c, &head, data, len, reason);
+    if (e == TAMIS_OK && c.has_key)
+        e = container_key(&c, NULL, key, reason);
+    return e == TAMIS_OK ? index_check(&c, &head, reason) : e;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+struct source {
+    const struct container *c;
+    const struct index_head *head;
+    bool view;
+};
+
+static bool load_table(const struct source *s, struct table *table, uint32_t owner,
+                       const tamis_allocator *a)
+{
+    uint64_t len;
+    struct table pairs = {.view = container_find(s->c, SECTION_TABLE, owner, &len)};
+    pairs.used = (size_t)(len / TABLE_PAIR);
+    if (!s->view)
+        return table_unite(table, &pairs, a);
+    *table = pairs;
+    return true;
+}
+
+static bool load_layer(tamis_index *x, const struct source *s, uint32_t number)
+{
+    const tamis_allocator *a = &x->allocator;
+    struct layer_record r = index_layer_record(s->head, number);
+    struct layer *layer = layer_new(a, s->head->parts);
+    bool made = layer != NULL;
+    for (uint32_t i = 0; made && i < s->head->parts; i++) {
+        uint32_t owner = number * s->head->parts + i;
+        struct record record = index_record(s->head, owner);
+        struct part *part = &layer->part[i];
+        if (record.units)
+            part->vector =
+                vector_load(s->c, &s->head->head, &record, owner, s->view, &x->family, a);
+        made = record.units ? part->vector != NULL : load_table(s, &part->table, owner, a);
+    }
+    if (!made) {
+        layer_free(layer, a);
+        return false;
+    }
+    layer->id = r.id, layer->slot = r.slot, layer->capacity = r.capacity;
+    layer->load = r.load, layer->count = r.count, layer->fpp = r.fpp, layer->born = r.born;
+    index_put_back(x, layer);
+    return true;
+}
+
+static tamis_error load_parts(tamis_index *x, const struct source *s)
+{
+    const struct head *head = &s->head->head;
+    x->next_id = head->next_id;
+    x->grown = head->grown;
+    x->holt = head->holt;
+    x->base_rate = head->base_rate;
+    x->family.has_key = s->c->has_key;
+    x->bits_only = s->c->bits_only;
+    x->read_only = s->c->bits_only || s->view;
+    for (uint32_t i = 0; i < head->n; i++)
+        if (!load_layer(x, s, i))
+            return TAMIS_ENOMEM;
+    struct removing w = index_removing(x);
+    return head->pending ? pending_load(s->c, head, &w) : TAMIS_OK;
+}
+
+static tamis_error load(tamis_index **out, const struct source *s,
+                        const tamis_open_options *options, tamis_reason *reason)
+{
+    const tamis_allocator *a = options && options->allocator ? options->allocator : &mem_system;
+    const struct index_head *head = s->head;
+    uint8_t key[TAMIS_KEY_LEN];
+    tamis_index *x;
+    tamis_error e = container_key(s->c, options ? options->key : NULL, key, reason);
+    if (e != TAMIS_OK)
+        return e;
+    e = index_make(&x, a, &head->set, head->names, (size_t)head->names_len,
+                   (uint32_t)max_u64(4, head->head.n));
+    if (e != TAMIS_OK)
+        return fail(reason, e, "no memory for an index");
+    if (options && options->clock) {
+        x->clock = options->clock;
+        x->clock_context = options->clock_context;
+    }
+    e = family_init(&x->family, a, s->c->hash, key);
+    if (e == TAMIS_OK)
+        e = load_parts(x, s);
+    if (e != TAMIS_OK) {
+        tamis_index_free(x);
+        return fail(reason, e, "no memory for the layers");
+    }
+    *out = x;
+    return TAMIS_OK;
+}
+
+tamis_error tamis_index_decode(tamis_index **out, const void *data, size_t len,
+                               const tamis_open_options *options, tamis_reason *reason)
+{
+    struct container c;
+    struct index_head head;
+    tamis_error e = index_open(&c, &head, data, len, reason);
+    if (e == TAMIS_OK)
+        e = index_check(&c, &head, reason);
+    struct source source = {&c, &head, false};
+    return e == TAMIS_OK ? load(out, &source, options, reason) : e;
+}
+
+tamis_error index_from_mapping(tamis_index **out, struct mapping mapping,
+                               const tamis_open_options *options, tamis_reason *reason)
+{
+    struct container c;
+    struct index_head head;
+    tamis_error e = index_open(&c, &head, mapping.data, mapping.len, reason);
+    bool all = (options && options->verify) || (e == TAMIS_OK && c.len - c.payload <= VERIFY_MAX);
+    if (e == TAMIS_OK)
+        e = all ? index_check(&c, &head, reason) : pending_check_mapped(&c, &head.head, reason);
+    struct source source = {&c, &head, true};
+    if (e == TAMIS_OK)
+        e = load(out, &source, options, reason);
+    if (e == TAMIS_OK)
+        (*out)->mapping = mapping;
+    return e;
+}

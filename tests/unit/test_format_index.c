@@ -1,0 +1,484 @@
+/* Bytes of indexes: every state that can be reached is kept by save, load and map, and whatever is not
+ * such a state, or is damaged, is refused with a place and a reason.
+ */
+#include "harness.h"
+#include "worlds.h"
+
+#include "bytes.h"
+#include "fault.h"
+#include "forge.h"
+#include "format.h"
+
+#define WORLDS 40 /* of tests that go over all kinds */
+
+/* A world after some steps; the index may be read but not changed by what comes after. */
+struct subject {
+    struct world world;
+    tamis_index *x;
+    uint32_t copies[RECORDS];
+    struct bytes bytes;
+};
+
+static struct subject *subject_new(uint64_t seed, bool deletable, unsigned steps)
+{
+    struct subject *s = calloc(1, sizeof *s);
+    uint64_t rng = seed;
+    world_draw(&s->world, &rng, deletable);
+    s->x = world_start(&s->world);
+    world_steps(&s->world, s->x, &rng, s->copies, steps);
+    s->bytes = bytes_of_index(s->x, 0);
+    CHECK_MSG(s->bytes.len > 0, "world %" PRIx64, seed);
+    return s;
+}
+
+static void subject_free(struct subject *s)
+{
+    tamis_index_free(s->x);
+    world_free(&s->world);
+    bytes_free(&s->bytes);
+    free(s);
+}
+
+/* The seeds of small worlds: at most some KiB of bytes. */
+static struct subject *subject_small(uint64_t *rng, bool deletable)
+{
+    for (;;) {
+        struct subject *s = subject_new(rng_next(rng), deletable, 60);
+        if (s->bytes.len < 12000)
+            return s;
+        subject_free(s);
+    }
+}
+
+static tamis_index *decoded(const struct bytes *bytes, unsigned *failed)
+{
+    tamis_reason reason = {0};
+    tamis_index *x = NULL;
+    tamis_open_options o = {.clock = world_clock};
+    tamis_error e = tamis_index_decode(&x, bytes->data, bytes->len, &o, &reason);
+    *failed += !CHECK_MSG(e == TAMIS_OK, "%s: %s at %" PRIu64, tamis_error_name(e), reason.text,
+                          reason.offset);
+    return x;
+}
+
+/* ---- identity -------------------------------------------------------------------------------- */
+
+static void check_infos(const tamis_index *x, const tamis_index *y)
+{
+    tamis_records_info a, b;
+    tamis_index_info(x, &a);
+    tamis_index_info(y, &b);
+    CHECK(a.attributes == b.attributes && a.combos == b.combos && a.verifier == b.verifier);
+    CHECK(a.value == b.value && a.growth == b.growth && a.layout == b.layout && a.hash == b.hash);
+    CHECK(a.deletable == b.deletable && a.has_key == b.has_key && a.bits_only == b.bits_only);
+    CHECK(a.records == b.records && a.capacity == b.capacity && a.bits == b.bits);
+    CHECK(a.layers == b.layers && a.pending == b.pending && a.fpp == b.fpp);
+    CHECK(a.fpp_attribute == b.fpp_attribute && a.fpp_fresh == b.fpp_fresh &&
+          a.fpp_record == b.fpp_record);
+    for (uint32_t i = 0; i <= a.attributes; i++) {
+        tamis_attribute_info mine, theirs;
+        bool there = tamis_index_attribute_info(x, i, &mine);
+        CHECK(there == tamis_index_attribute_info(y, i, &theirs) && there == (i < a.attributes));
+        CHECK(!there || (strcmp(mine.name, theirs.name) == 0 && mine.type == theirs.type &&
+                         mine.bits == theirs.bits && mine.distinct == theirs.distinct));
+    }
+    for (uint32_t i = 0; i <= a.combos; i++)
+        CHECK(tamis_index_combo(x, i) == tamis_index_combo(y, i));
+}
+
+/* Loaded, loaded and cloned, mapped: the same bytes, figures and answers. */
+static void check_identity(const struct subject *s)
+{
+    unsigned failed = 0;
+    tamis_index *loaded = decoded(&s->bytes, &failed), *clone = NULL, *mapped = NULL;
+    tamis_reason reason = {0};
+    CHECK(s->bytes.len == tamis_index_encoded_size(s->x, 0));
+    CHECK(bytes_to_file(&s->bytes, "x.tamis"));
+    if (failed || !CHECK(tamis_index_clone(&clone, loaded) == TAMIS_OK) ||
+        !CHECK_MSG(tamis_index_open(&mapped, "x.tamis", NULL, &reason) == TAMIS_OK, "%s",
+                   reason.text))
+        return;
+    CHECK(tamis_file_verify("x.tamis", &reason) == TAMIS_OK);
+    const tamis_index *all[] = {loaded, clone, mapped};
+    for (unsigned i = 0; i < 3; i++) {
+        struct bytes again = bytes_of_index(all[i], 0);
+        CHECK_MSG(bytes_equal(&s->bytes, &again), "%u", i);
+        CHECK(world_compare(&s->world, s->x, all[i]) == 0);
+        check_infos(s->x, all[i]);
+        bytes_free(&again);
+    }
+    CHECK(tamis_index_equal(s->x, loaded) && tamis_index_equal(s->x, clone));
+    tamis_index_free(loaded);
+    tamis_index_free(clone);
+    tamis_index_free(mapped);
+}
+
+TEST(every_state_is_kept)
+{
+    uint64_t rng = harness_seed();
+    for (unsigned i = 0; i < (harness_long() ? 5000u : 300u); i++) {
+        uint64_t seed = rng_next(&rng);
+        unsigned long before = atomic_load(&harness.failed_checks);
+        struct subject *s = subject_new(seed, i % 3, (unsigned)(rng_next(&rng) % 200));
+        check_identity(s);
+        subject_free(s);
+        if (atomic_load(&harness.failed_checks) != before) {
+            printf("world %" PRIx64 "\n", seed);
+            return;
+        }
+    }
+}
+
+/* What was loaded goes on as if nothing had happened. */
+TEST(life_goes_on_after_loading)
+{
+    uint64_t rng = harness_seed() + 1;
+    for (unsigned i = 0; i < (harness_long() ? 3000u : 200u); i++) {
+        struct subject *s = subject_new(rng_next(&rng), i % 3, 80);
+        uint32_t copies[RECORDS];
+        unsigned failed = 0;
+        tamis_index *loaded = decoded(&s->bytes, &failed);
+        memcpy(copies, s->copies, sizeof copies);
+        uint64_t one = rng_next(&rng), same = one;
+        world_steps(&s->world, s->x, &one, s->copies, 120);
+        world_steps(&s->world, loaded, &same, copies, 120);
+        struct bytes x = bytes_of_index(s->x, 0), y = bytes_of_index(loaded, 0);
+        CHECK(memcmp(s->copies, copies, sizeof copies) == 0);
+        CHECK(bytes_equal(&x, &y));
+        bytes_free(&x), bytes_free(&y);
+        tamis_index_free(loaded);
+        subject_free(s);
+    }
+}
+
+/* Tables of all sizes, in order in memory or not, asked where they lie. */
+TEST(tables_are_asked_where_they_lie)
+{
+    uint64_t rng = harness_seed() + 2;
+    for (size_t n = 0; n < 40000; n = n < 40 ? n + 1 : n * 3 / 2) {
+        struct table table = {.slots = NULL}, view = {0};
+        uint64_t *values = calloc(n + 1, sizeof *values);
+        for (size_t i = 0; i < n; i++) {
+            values[i] = rng_next(&rng) >> (rng_next(&rng) % 3 ? 0 : 44);
+            CHECK(table_reserve(&table, &mem_system, 1));
+            table_add(&table, values[i], 1 + i % 3);
+        }
+        for (size_t i = 0; i < n / 3; i++)
+            table_sub(&table, values[rng_next(&rng) % n], UINT64_MAX);
+        struct table_walk walk = {.table = &table};
+        struct bytes pairs = {0};
+        uint64_t hash = 0, value = 0;
+        size_t seen = 0;
+        for (; table_next(&walk); seen++) {
+            uint64_t pair[2] = {walk.value, walk.count}, next = table_hash(walk.value);
+            CHECK(seen == 0 || next > hash || (next == hash && walk.value > value));
+            hash = next, value = walk.value;
+            bytes_write(&pairs, pair, sizeof pair);
+        }
+        CHECK_MSG(seen == table.used, "%zu of %zu, %zu", seen, table.used, n);
+        view.view = pairs.data, view.used = seen;
+        for (size_t i = 0; i < n; i++) {
+            CHECK(table_get(&view, values[i]) == table_get(&table, values[i]));
+            uint64_t stranger = rng_next(&rng);
+            CHECK(table_get(&view, stranger) == table_get(&table, stranger));
+        }
+        CHECK(table_equal(&table, &view) && table_equal(&view, &table));
+        bytes_free(&pairs);
+        table_free(&table, &mem_system);
+        free(values);
+    }
+}
+
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+TEST(without_the_key_it_must_be_given)
+{
+    uint64_t rng = harness_seed() + 3;
+    for (unsigned i = 0; i < WORLDS; i++) {
+        struct subject *s = subject_new(rng_next(&rng), i % 2, 60);
+        struct bytes bytes = bytes_of_index(s->x, TAMIS_SAVE_NO_KEY);
+        tamis_index *loaded = NULL;
+        tamis_reason reason = {0};
+        uint8_t got[TAMIS_KEY_LEN], wrong[TAMIS_KEY_LEN] = {1};
+        tamis_open_options o = {.key = wrong};
+        for (size_t at = 0; at + TAMIS_KEY_LEN <= bytes.len; at++)
+            if (memcmp(bytes.data + at, s->world.key, TAMIS_KEY_LEN) == 0)
+                CHECK_MSG(false, "the key is in the bytes, at %zu", at);
+        CHECK(tamis_index_decode(&loaded, bytes.data, bytes.len, NULL, &reason) == TAMIS_EKEY);
+        CHECK(strstr(reason.text, "without its family key") != NULL);
+        CHECK(tamis_index_decode(&loaded, bytes.data, bytes.len, &o, &reason) == TAMIS_EKEY);
+        o.key = s->world.key;
+        if (CHECK(tamis_index_decode(&loaded, bytes.data, bytes.len, &o, NULL) == TAMIS_OK)) {
+            struct bytes again = bytes_of_index(loaded, 0); /* and stays without */
+            CHECK(bytes_equal(&bytes, &again));
+            CHECK(world_compare(&s->world, s->x, loaded) == 0);
+            CHECK(tamis_index_key(s->x, got) && !tamis_index_key(loaded, got));
+            bytes_free(&again);
+        }
+        tamis_index_free(loaded);
+        bytes_free(&bytes);
+        subject_free(s);
+    }
+}
+
+/* What cannot change a read-only index, and a mapped one cannot be merged into another. */
+static void check_read_only(const struct subject *s, tamis_index *x)
+{
+    tamis_key keys[TAMIS_ATTRIBUTES_MAX] = {{NULL, 0}};
+    CHECK(tamis_index_add(x, keys, NULL) == TAMIS_EREADONLY);
+    CHECK(tamis_index_clear(x) == TAMIS_EREADONLY);
+    CHECK(tamis_index_merge(x, s->x, 0) == TAMIS_EREADONLY);
+    if (s->world.options.deletable) {
+        CHECK(tamis_index_remove(x, keys, NULL) == TAMIS_EREADONLY);
+        CHECK(tamis_index_merge(s->x, x, TAMIS_MERGE_RESTATE) == TAMIS_EREADONLY);
+    }
+}
+
+TEST(bits_only_is_read_only)
+{
+    uint64_t rng = harness_seed() + 4;
+    for (unsigned i = 0; i < WORLDS; i++) {
+        struct subject *s = subject_new(rng_next(&rng), i % 2, 100);
+        struct bytes bytes = bytes_of_index(s->x, TAMIS_SAVE_BITS_ONLY);
+        unsigned failed = 0;
+        tamis_index *loaded = decoded(&bytes, &failed), *clone = NULL;
+        tamis_records_info info;
+        CHECK(bytes.len == tamis_index_encoded_size(s->x, TAMIS_SAVE_BITS_ONLY));
+        tamis_index_info(loaded, &info);
+        CHECK(info.bits_only && info.read_only && info.pending == 0);
+        CHECK(world_compare(&s->world, s->x, loaded) == 0);
+        check_read_only(s, loaded);
+        CHECK(tamis_index_clone(&clone, loaded) == TAMIS_OK);
+        check_read_only(s, clone);
+        struct bytes again = bytes_of_index(clone, 0);
+        CHECK(bytes_equal(&bytes, &again));
+        bytes_free(&again), bytes_free(&bytes);
+        tamis_index_free(clone);
+        tamis_index_free(loaded);
+        subject_free(s);
+    }
+}
+
+/* A mapped index is read-only; a clone is not if nothing stayed in the file, and a plain one can be
+   merged into another. */
+TEST(mapped_indexes_stay_as_they_are)
+{
+    uint64_t rng = harness_seed() + 5;
+    for (unsigned i = 0; i < WORLDS; i++) {
+        bool deletable = i % 2;
+        struct subject *s = subject_new(rng_next(&rng), deletable, 100);
+        tamis_index *mapped = NULL, *clone = NULL;
+        tamis_reason reason = {0};
+        tamis_records_info info;
+        CHECK_MSG(tamis_index_save(s->x, "m.tamis", 0, &reason) == TAMIS_OK, "%s", reason.text);
+        CHECK_MSG(tamis_index_open(&mapped, "m.tamis", NULL, &reason) == TAMIS_OK, "%s",
+                  reason.text);
+        tamis_index_info(mapped, &info);
+        CHECK(info.read_only && !info.bits_only && info.bytes == s->bytes.len);
+        check_read_only(s, mapped);
+        CHECK(tamis_index_clone(&clone, mapped) == TAMIS_OK);
+        tamis_index_info(clone, &info);
+        CHECK(info.read_only == deletable && info.bits_only == deletable);
+        CHECK(world_compare(&s->world, clone, s->x) == 0);
+        if (!deletable) {
+            tamis_error e = tamis_index_merge(clone, mapped, TAMIS_MERGE_RESTATE);
+            CHECK_MSG(e == TAMIS_OK, "%s", tamis_error_name(e));
+            CHECK(world_compare(&s->world, clone, s->x) == 0);
+        }
+        tamis_index_free(mapped);
+        CHECK(tamis_index_load(&mapped, "m.tamis", NULL, &reason) == TAMIS_OK);
+        CHECK(tamis_index_equal(mapped, s->x));
+        tamis_index_free(mapped);
+        tamis_index_free(clone);
+        subject_free(s);
+    }
+}
+
+TEST(kinds_are_told_apart)
+{
+    struct subject *s = subject_new(3, true, 20);
+    tamis_filter *f = NULL;
+    tamis_index *x = NULL;
+    tamis_kind kind = TAMIS_KIND_NONE;
+    tamis_reason reason = {0};
+    CHECK(tamis_filter_new(&f, NULL, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_save(f, "f.tamis", 0, NULL) == TAMIS_OK);
+    CHECK(tamis_index_save(s->x, "i.tamis", 0, NULL) == TAMIS_OK);
+    CHECK(tamis_file_kind("f.tamis", &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_FILTER);
+    CHECK(tamis_file_kind("i.tamis", &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_INDEX);
+    CHECK(tamis_file_kind("none", &kind, &reason) == TAMIS_EIO && reason.system_error);
+    CHECK(tamis_kind_of("TAMISPAT", 8) == TAMIS_KIND_PATCH && tamis_kind_of("", 0) == 0);
+    CHECK(tamis_index_load(&x, "f.tamis", NULL, &reason) == TAMIS_EKIND);
+    CHECK(strstr(reason.text, "this is a filter, not an index") != NULL);
+    tamis_filter *other = NULL;
+    CHECK(tamis_filter_open(&other, "i.tamis", NULL, &reason) == TAMIS_EKIND);
+    CHECK(strstr(reason.text, "this is an index, not a filter") != NULL);
+    tamis_filter_free(f);
+    subject_free(s);
+}
+
+/* ---- damage ---------------------------------------------------------------------------------- */
+
+static tamis_error try_decode(const uint8_t *data, size_t len, struct capped *capped,
+                              tamis_index **out, tamis_reason *reason)
+{
+    capped_init(capped, len);
+    tamis_open_options o = {.allocator = &capped->allocator};
+    *reason = (tamis_reason){.offset = UINT64_MAX};
+    *out = NULL;
+    uint8_t *copy = malloc(len + 1); /* of this very size: a read too far is seen by sanitizers */
+    memcpy(copy, data, len);
+    tamis_error e = tamis_index_decode(out, copy, len, &o, reason);
+    free(copy);
+    CHECK_MSG(capped->refused == 0, "asked for more than %zu bytes", capped->cap);
+    if (e != TAMIS_OK)
+        CHECK(capped->live == 0 && *out == NULL);
+    return e;
+}
+
+TEST(every_truncation_is_refused)
+{
+    uint64_t rng = harness_seed() + 6;
+    for (unsigned i = 0; i < WORLDS; i++) {
+        struct subject *s = subject_small(&rng, i % 2);
+        struct capped capped;
+        tamis_index *out;
+        tamis_reason reason;
+        for (size_t len = 0; len < s->bytes.len; len += len < 1024 || harness_long() ? 1 : 37) {
+            tamis_error e = try_decode(s->bytes.data, len, &capped, &out, &reason);
+            CHECK_MSG(e == TAMIS_EFORMAT, "%zu of %zu: %s", len, s->bytes.len, tamis_error_name(e));
+            CHECK(reason.text[0] && reason.offset <= s->bytes.len);
+        }
+        subject_free(s);
+    }
+}
+
+TEST(every_flipped_bit_is_found)
+{
+    uint64_t rng = harness_seed() + 7;
+    for (unsigned i = 0; i < WORLDS; i++) {
+        struct subject *s = subject_small(&rng, i % 2);
+        struct bytes *b = &s->bytes;
+        struct capped capped;
+        tamis_index *out;
+        tamis_reason reason;
+        size_t step = harness_long() ? 1 : 1 + b->len * 8 / 12000;
+        for (size_t bit = 0; bit < 8 * b->len; bit += bit < 4096 ? 1 : step) {
+            b->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            tamis_error e = try_decode(b->data, b->len, &capped, &out, &reason);
+            CHECK_MSG(e == TAMIS_EFORMAT || e == TAMIS_ECHECKSUM || e == TAMIS_EVERSION,
+                      "bit %zu: %s", bit, tamis_error_name(e));
+            CHECK(reason.text[0] && reason.offset <= b->len);
+            b->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+        CHECK(try_decode(b->data, b->len, &capped, &out, &reason) == TAMIS_OK);
+        tamis_index_free(out);
+        subject_free(s);
+    }
+}
+
+/* Bytes that someone made on purpose, checksums and all: refused, or an index that is saved as
+   exactly these bytes and can be asked and changed. */
+static unsigned check_forged(const struct subject *s, struct bytes *forged, uint64_t *rng)
+{
+    struct capped capped;
+    tamis_index *out;
+    tamis_reason reason;
+    tamis_error e = try_decode(forged->data, forged->len, &capped, &out, &reason);
+    if (e != TAMIS_OK) {
+        CHECK_MSG(e >= TAMIS_EFORMAT || e == TAMIS_EKIND, "%s: %s", tamis_error_name(e),
+                  reason.text);
+        CHECK(reason.offset <= forged->len);
+        return 0;
+    }
+    struct bytes again = bytes_of_index(out, 0);
+    size_t at = 0;
+    while (at < again.len && at < forged->len && forged->data[at] == again.data[at])
+        at++;
+    CHECK_MSG(bytes_equal(forged, &again), "saved otherwise from byte %zu on", at);
+    bytes_free(&again);
+    tamis_records_info info;
+    tamis_index_info(out, &info);
+    if (info.attributes == s->world.p) {
+        uint32_t copies[RECORDS];
+        memcpy(copies, s->copies, sizeof copies);
+        world_steps(&s->world, out, rng, copies, 20);
+        CHECK(world_compare(&s->world, out, out) == 0);
+    }
+    tamis_index_free(out);
+    return 1;
+}
+
+TEST(forged_bytes_are_refused_or_kept)
+{
+    uint64_t rng = harness_seed() + 8;
+    unsigned kept = 0;
+    for (unsigned i = 0; i < WORLDS; i++) {
+        struct subject *s = subject_small(&rng, i % 4);
+        struct bytes forged = {0};
+        for (unsigned j = 0; j < (harness_long() ? 20000u : 1000u); j++) {
+            bytes_forge(&forged, &s->bytes, &rng);
+            kept += check_forged(s, &forged, &rng);
+        }
+        bytes_free(&forged);
+        subject_free(s);
+    }
+    CHECK_MSG(kept > 100, "%u", kept);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+TEST(a_write_that_fails_is_told)
+{
+    uint64_t rng = harness_seed() + 9;
+    for (unsigned i = 0; i < WORLDS; i++) {
+        struct subject *s = subject_small(&rng, i % 2);
+        struct failing all = {0};
+        CHECK(tamis_index_encode(s->x, 0, failing_write, &all) == TAMIS_OK);
+        for (unsigned n = 1; n <= all.calls; n++) {
+            struct failing w = {0, n};
+            CHECK(tamis_index_encode(s->x, 0, failing_write, &w) == TAMIS_EIO);
+            CHECK(w.calls == n); /* and none follows */
+        }
+        CHECK(tamis_index_encode(s->x, 64, failing_write, &all) == TAMIS_EARG);
+        subject_free(s);
+    }
+}
+
+/* Every allocation of encoding and of decoding made to fail once. */
+TEST(without_memory_nothing_changes)
+{
+    uint64_t rng = harness_seed() + 10;
+    for (unsigned i = 0; i < WORLDS; i++) {
+        struct subject *s = subject_small(&rng, i % 4);
+        struct fault fault;
+        tamis_index *x = NULL;
+        tamis_error e = TAMIS_ENOMEM;
+        fault_init(&fault);
+        tamis_open_options o = {.allocator = &fault.allocator};
+        for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 5000; n++) {
+            fault_arm(&fault, n, false);
+            e = tamis_index_decode(&x, s->bytes.data, s->bytes.len, &o, NULL);
+            if (e != TAMIS_OK)
+                CHECK(e == TAMIS_ENOMEM && fault_clean(&fault));
+        }
+        CHECK(e == TAMIS_OK);
+        for (uint64_t n = 1, failed = 0; n < 100; n++) {
+            struct bytes again = {0};
+            failed = fault.failed;
+            fault_arm(&fault, n, true);
+            e = tamis_index_encode(x, 0, bytes_write, &again);
+            bool reached = fault.failed != failed;
+            CHECK(reached ? e == TAMIS_ENOMEM : bytes_equal(&s->bytes, &again));
+            bytes_free(&again);
+            if (!reached)
+                break;
+        }
+        fault_arm(&fault, 0, false);
+        tamis_index_free(x);
+        CHECK(fault_clean(&fault));
+        subject_free(s);
+    }
+}
+
+HARNESS_MAIN
