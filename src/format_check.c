@@ -67,8 +67,8 @@ static tamis_error check_bits(const struct container *c, const struct head *head
     return head->counted ? check_counters(c, bits, i, reason) : TAMIS_OK;
 }
 
-tamis_error vector_check(const struct container *c, const struct head *head,
-                         const struct record *r, uint32_t owner, tamis_reason *reason)
+tamis_error vector_check(const struct container *c, const struct head *head, const struct record *r,
+                         uint32_t owner, tamis_reason *reason)
 {
     uint64_t len;
     struct bit_source bits = {

@@ -61,8 +61,8 @@ static uint64_t *column_ones(const tamis_filter *f)
     return ones;
 }
 
-static tamis_error body_fill(const tamis_filter *f, struct head *head, bool exact,
-                             uint8_t *body, uint64_t len)
+static tamis_error body_fill(const tamis_filter *f, struct head *head, bool exact, uint8_t *body,
+                             uint64_t len)
 {
     const struct stack *stack = filter_stack(f);
     const struct matrix *matrix = atomic_load(&f->matrix);
@@ -187,8 +187,7 @@ static tamis_error find_columns(struct payload *p)
     return TAMIS_OK;
 }
 
-static struct outline outline_of(const tamis_filter *f, const struct head *head,
-                                 unsigned flags)
+static struct outline outline_of(const tamis_filter *f, const struct head *head, unsigned flags)
 {
     struct outline o = {
         .kind = KIND_FILTER,

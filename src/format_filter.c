@@ -189,8 +189,7 @@ static bool record_of_dynamic(const struct record *r, const struct head *head)
            (r->units == head->set.shape.units && r->k == head->set.shape.k);
 }
 
-static tamis_error check_records(const struct head *head, tamis_hash hash,
-                                 tamis_reason *reason)
+static tamis_error check_records(const struct head *head, tamis_hash hash, tamis_reason *reason)
 {
     struct family family = {.hash = hash};
     uint64_t stored = 0;

@@ -18,8 +18,7 @@ static uint64_t settings_len(const struct index_head *head)
 
 uint64_t index_body_len(const struct index_head *head)
 {
-    return settings_len(head) +
-           head->head.n * (LAYER_LEN + RECORD_LEN * (uint64_t)(head->parts));
+    return settings_len(head) + head->head.n * (LAYER_LEN + RECORD_LEN * (uint64_t)(head->parts));
 }
 
 static void lists_fields(struct cursor *c, struct index_settings *set)
@@ -130,15 +129,15 @@ static tamis_error check_parts(const struct index_head *head, const uint8_t *bod
         struct record r;
         struct cursor c = cursor_read(head->records + RECORD_LEN * (size_t)i, RECORD_LEN);
         record_fields(&c, &r);
-        bool table = i % head->parts >= head->set.attributes &&
-                     head->set.verifier == TAMIS_VERIFIER_TABLE;
+        bool table =
+            i % head->parts >= head->set.attributes && head->set.verifier == TAMIS_VERIFIER_TABLE;
         const char *wrong = c.wrong ? c.wrong
                             : table ? table_wrong(&r)
                                     : record_wrong(&r, &head->head, &family);
         if (wrong)
             return fail_at(reason, TAMIS_EFORMAT,
-                           BODY_AT + (uint64_t)(head->records - body) +
-                               RECORD_LEN * (uint64_t)i + c.wrong_at,
+                           BODY_AT + (uint64_t)(head->records - body) + RECORD_LEN * (uint64_t)i +
+                               c.wrong_at,
                            "part %u of layer %u: %s", i % head->parts, i / head->parts, wrong);
     }
     return TAMIS_OK;

@@ -95,8 +95,8 @@ tamis_error tamis_filter_decode(tamis_filter **out, const void *data, size_t len
 }
 
 /* A large file is trusted but for its header and for what is read now. */
-static tamis_error check_mapping(const struct container *c, const struct head *head,
-                                 bool verify, tamis_reason *reason)
+static tamis_error check_mapping(const struct container *c, const struct head *head, bool verify,
+                                 tamis_reason *reason)
 {
     if (verify || c->len - c->payload <= VERIFY_MAX)
         return filter_check(c, head, &mem_system, reason);

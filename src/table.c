@@ -163,8 +163,8 @@ void table_prefetch(const struct table *table, uint64_t value)
     if (slots)
         __builtin_prefetch(&slots->slot[home_of(slots, value)]);
     else if (table->used)
-        __builtin_prefetch(table->view + TABLE_PAIR * guess(table->used, 0, UINT64_MAX,
-                                                            table_hash(value)));
+        __builtin_prefetch(table->view +
+                           TABLE_PAIR * guess(table->used, 0, UINT64_MAX, table_hash(value)));
 }
 
 uint64_t table_add(struct table *table, uint64_t value, uint64_t copies)

@@ -52,4 +52,3 @@ int failing_write(void *context, const void *data, size_t len)
     (void)data, (void)len;
     return ++w->calls == w->fail_at ? 7 : 0;
 }
-

@@ -525,7 +525,8 @@ static bool batches(uint64_t seed, bool deletable)
     uint8_t fresh_one[ADDS], fresh_many[ADDS];
     size_t added = 0, done = 0;
     world_draw(&w, &rng, deletable);
-    if (!CHECK((one = world_start(&w)) != NULL) || !CHECK(tamis_index_clone(&many, one) == TAMIS_OK))
+    if (!CHECK((one = world_start(&w)) != NULL) ||
+        !CHECK(tamis_index_clone(&many, one) == TAMIS_OK))
         return false;
     tamis_digest *records = calloc((size_t)ADDS * w.p, sizeof *records);
     for (uint32_t i = 0; i < ADDS; i++)
