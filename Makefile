@@ -123,6 +123,7 @@ tests: $(tests) ## the unit test programs
 tests-threads: $(foreach t,$(tests),$(if $(findstring /test_threads,$(t)),$(t)))
 examples: $(examples) $(examples_cxx) ## the examples, as C and as C++
 fuzzers: $(fuzzers)
+labs: $(labs)
 everything: all tests examples $(benches) $(labs) $(call obj,$(fuzz_src)) ## all there is
 
 demo: ## see it work, in a minute
@@ -135,10 +136,12 @@ demo: ## see it work, in a minute
 # The runner builds the variants it needs; see tests/run --help.
 check: ## every test; ends with "N passed, N failed"
 	@tools/deps.sh build check bench || { echo "0 passed, 1 failed"; exit 1; }
+	@tools/deps.sh browser || echo "make: without chromium the lab's page is not tested"
 	@tests/run $(ONLY) $(MAKEOVERRIDES)
 
 check-long: ## the same with longer runs and a new random seed
 	@tools/deps.sh build check bench || { echo "0 passed, 1 failed"; exit 1; }
+	@tools/deps.sh browser || echo "make: without chromium the lab's page is not tested"
 	@tests/run --long $(ONLY) $(MAKEOVERRIDES)
 
 lint: ## format, cppcheck, and the rules of tools/lint.py
@@ -155,12 +158,11 @@ run-bench: all $(benches)
 	@if [ -x bench/run ]; then exec bench/run; fi; \
 	for p in $(benches); do echo "== $$p"; $$p || exit 1; done
 
-lab: ## repeat the experiments of the papers
+lab: ## repeat the experiments of the papers; LAB=full in their own sizes
 	@tools/deps.sh build lab
 	@$(MAKE) --no-print-directory run-lab
-run-lab: all $(labs)
-	@if [ -x lab/run ]; then exec lab/run; fi; \
-	for p in $(labs); do echo "== $$p"; $$p || exit 1; done
+run-lab: all labs
+	@LAB=$(LAB) lab/run $(ONLY)
 
 FUZZ_TIME ?= 60
 fuzz: ## fuzz every target FUZZ_TIME seconds (60)
@@ -183,7 +185,7 @@ help: ## this list
 	    awk '{ t = $$2; $$1 = $$2 = ""; printf "  make %-12s %s\n", t, substr($$0, 3) }'
 	@echo "Variants: make VARIANT=$(subst $() ,|,$(VARIANTS)) TARGET"
 
-.PHONY: all library tests tests-threads examples fuzzers everything demo check check-long lint \
+.PHONY: all library tests tests-threads examples fuzzers labs everything demo check check-long lint \
         format bench run-bench lab run-lab fuzz run-fuzz deps clean help FORCE
 
 # ---- rules --------------------------------------------------------------------------------------

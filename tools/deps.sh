@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs the Debian packages that tamis needs and that are missing; says which.
 #
-#   tools/deps.sh [-n] GROUP...     groups: build check bench lab all; -n only tells
+#   tools/deps.sh [-n] GROUP...     groups: build check bench lab browser all; -n only tells
 #
 # When nothing is missing it returns at once (one dpkg-query, no network, no root).
 set -u
@@ -10,7 +10,8 @@ build="gcc g++ make pkg-config libxxhash-dev libsodium-dev zlib1g-dev libzstd-de
 check="clang clang-format libclang-rt-dev cppcheck valgrind python3 python3-pytest python3-redis
        python3-hypothesis redis-server gnuplot-nox"
 bench="libbloom-dev librocksdb-dev"
-lab="python3 gnuplot-nox"
+lab="python3"
+browser="chromium fonts-dejavu-core"
 
 say() { echo "deps: $*" >&2; }
 
@@ -24,12 +25,12 @@ wanted=
 for arg; do
     case $arg in
     -n) dry_run=1 ;;
-    build | check | bench | lab) wanted+=" ${!arg}" ;;
-    all) wanted+=" $build $check $bench $lab" ;;
-    *) die "unknown group '$arg'; groups: build check bench lab all" ;;
+    build | check | bench | lab | browser) wanted+=" ${!arg}" ;;
+    all) wanted+=" $build $check $bench $lab $browser" ;;
+    *) die "unknown group '$arg'; groups: build check bench lab browser all" ;;
     esac
 done
-[ -n "$wanted" ] || die "name a group: build check bench lab all"
+[ -n "$wanted" ] || die "name a group: build check bench lab browser all"
 wanted=$(printf '%s\n' $wanted | sort -u)
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

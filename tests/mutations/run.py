@@ -10,9 +10,9 @@ tests/mutations/list.txt says what to plant. A mutation is
     - old line
     + new line
 
-TEST is a program of tests/unit, which must fail once the old lines, found exactly once in the file,
-are the new ones; ARGUMENTs choose among its tests. PART chooses mutations whose name or file
-contains it. Each is planted in a copy of the tree under build/mutations, where what it touches is
+TEST is a program of tests/unit, or lab/NAME for an experiment checked by lab/check.py. It must fail
+once the old lines, found exactly once in the file, are the new ones; ARGUMENTs choose among its tests.
+PART chooses mutations whose name or file contains it. Each is planted in a copy of the tree under build/mutations, where what it touches is
 compiled anew in release mode. Prints "ok NAME" for a fault that was noticed, "not ok NAME: why" for
 one that was not, or that no longer fits the source. A test that fails without a fault is named first.
 Names that begin with avx512 are left out where the machine has none.
@@ -29,7 +29,7 @@ import threading
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIST = os.path.join(ROOT, "tests/mutations/list.txt")
 WORK = os.path.join(ROOT, "build/mutations")
-FOLDERS = ["src", "include", "tests", "cli", "stream", "redis", "mk", "examples"]
+FOLDERS = ["src", "include", "tests", "cli", "stream", "redis", "mk", "examples", "lab"]
 RUN_SECONDS, BUILD_SECONDS = 120, 600
 MEMORY = 8 << 30
 
@@ -91,20 +91,24 @@ class Tree:
 
     def build(self, program):
         """None, or the end of what the compiler said."""
-        done = subprocess.run(["make", "-s", "VARIANT=release",
-                               "build/release/tests/unit/" + program], cwd=self.path,
+        target = program if program.startswith("lab/") else "tests/unit/" + program
+        done = subprocess.run(["make", "-s", "VARIANT=release", "build/release/" + target],
+                              cwd=self.path,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=BUILD_SECONDS)
         return None if done.returncode == 0 else done.stdout[-600:]
 
     def passes(self, command):
-        program = os.path.join(self.path, "build/release/tests/unit", command[0])
+        program = [os.path.join(self.path, "build/release/tests/unit", command[0])]
+        if command[0].startswith("lab/"):
+            program = [sys.executable, os.path.join(self.path, "lab/check.py"), command[0][4:]]
         folder = os.path.join(self.path, "run")
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
-        env = dict(os.environ, TAMIS_ROOT=self.path, TAMIS_SEED="1")
+        env = dict(os.environ, TAMIS_ROOT=self.path, TAMIS_SEED="1",
+                   TAMIS_BUILD=os.path.join(self.path, "build/release"))
         try:
-            done = subprocess.run([program] + command[1:], cwd=folder, env=env,
+            done = subprocess.run(program + command[1:], cwd=folder, env=env,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   stdin=subprocess.DEVNULL, timeout=RUN_SECONDS,
                                   preexec_fn=limit_memory)

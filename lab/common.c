@@ -1,0 +1,224 @@
+/* See common.h. */
+#include "common.h"
+
+#include <math.h>
+#include <time.h>
+
+#include "filter.h"
+
+#define CHUNK 4096
+
+bool lab_is(const char *size)
+{
+    const char *set = getenv("LAB");
+    return set && strcmp(set, size) == 0;
+}
+
+uint64_t lab_size(uint64_t small, uint64_t normal, uint64_t full)
+{
+    return lab_is("small") ? small : lab_is("full") ? full : normal;
+}
+
+void lab_must(tamis_error error, const char *call, const char *file, int line)
+{
+    if (error == TAMIS_OK)
+        return;
+    fprintf(stderr, "%s:%d: %s: %s\n", file, line, call, tamis_error_text(error));
+    exit(1);
+}
+
+void *lab_alloc(size_t n, size_t size)
+{
+    void *memory = calloc(n ? n : 1, size);
+    if (!memory)
+        lab_must(TAMIS_ENOMEM, "calloc", __FILE__, __LINE__);
+    return memory;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+uint64_t lab_seed(void)
+{
+    const char *set = getenv("LAB_SEED");
+    return set ? strtoull(set, NULL, 10) : 1;
+}
+
+/* SplitMix64: a bijection of a counter, so distinct states give distinct numbers. */
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+uint64_t rng_next(uint64_t *state)
+{
+    return mix(*state += UINT64_C(0x9E3779B97F4A7C15));
+}
+
+uint64_t rng_below(uint64_t *state, uint64_t n)
+{
+    return (uint64_t)(((unsigned __int128)rng_next(state) * n) >> 64);
+}
+
+void rng_shuffle(uint64_t *state, uint64_t *values, size_t n)
+{
+    for (size_t i = n; i > 1; i--) {
+        size_t j = (size_t)rng_below(state, i);
+        uint64_t swap = values[i - 1];
+        values[i - 1] = values[j];
+        values[j] = swap;
+    }
+}
+
+/* Streams are 2^32 counters apart, and none asks for so many keys. */
+void lab_keys(uint64_t stream, uint64_t *keys, size_t n)
+{
+    uint64_t base = mix(lab_seed()) + (stream << 32);
+    for (size_t i = 0; i < n; i++)
+        keys[i] = mix(base + i);
+}
+
+void lab_family(uint64_t stream, uint8_t key[TAMIS_KEY_LEN])
+{
+    uint64_t words[2], state = mix(lab_seed() * 3 + 1) ^ stream;
+    words[0] = rng_next(&state);
+    words[1] = rng_next(&state);
+    memcpy(key, words, TAMIS_KEY_LEN);
+}
+
+double lab_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void stat_add(struct stat *s, double value)
+{
+    s->n++;
+    s->sum += value;
+    s->squares += value * value;
+}
+
+double stat_mean(const struct stat *s)
+{
+    return s->n ? s->sum / (double)s->n : NAN;
+}
+
+double stat_error(const struct stat *s)
+{
+    if (s->n < 2)
+        return 0;
+    double mean = stat_mean(s), n = (double)s->n;
+    return sqrt(fmax(0, s->squares / n - mean * mean) / (n - 1));
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+void lab_head(void)
+{
+    puts("figure,series,kind,x,y,low,high");
+}
+
+void lab_formula(const char *figure, const char *series, double x, double y)
+{
+    printf("%s,%s,formula,%.12g,%.9g,,\n", figure, series, x, y);
+}
+
+void lab_exact(const char *figure, const char *series, double x, double y)
+{
+    printf("%s,%s,measured,%.12g,%.9g,%.9g,%.9g\n", figure, series, x, y, y, y);
+}
+
+void lab_value(const char *figure, const char *series, double x, double y, double error)
+{
+    printf("%s,%s,measured,%.12g,%.9g,%.9g,%.9g\n", figure, series, x, y, y - 1.96 * error,
+           y + 1.96 * error);
+}
+
+void lab_measured(const char *figure, const char *series, double x, const struct stat *s,
+                  double floor)
+{
+    lab_value(figure, series, x, stat_mean(s), fmax(floor, stat_error(s)));
+}
+
+/* Where nothing was found the share is taken as that of one hit: an interval of no width would be
+   a lie. */
+void lab_rate(const char *figure, const char *series, double x, const struct stat *s,
+              uint64_t asked)
+{
+    double all = (double)asked * (double)s->n, y = stat_mean(s);
+    double p = fmin(fmax(y, 1 / all), 1 - 1 / all);
+    lab_measured(figure, series, x, s, sqrt(p * (1 - p) / all));
+}
+
+/* ---- filters --------------------------------------------------------------------------------- */
+
+tamis_filter *lab_filter(const tamis_options *options)
+{
+    tamis_filter *f;
+    tamis_reason reason = {0};
+    tamis_error e = tamis_filter_new(&f, options, &reason);
+    if (e != TAMIS_OK)
+        fprintf(stderr, "%s\n", reason.text);
+    MUST(e);
+    return f;
+}
+
+tamis_filter *lab_filter_own(const tamis_options *options, probe_fn probe, void *context)
+{
+    tamis_filter *f = lab_filter(options);
+    struct stack *stack = filter_stack(f);
+    f->family.probe = probe;
+    f->family.probe_context = context;
+    for (uint32_t i = 0; i < stack_count(stack); i++)
+        stack->v[i]->bits.kernel = kernel_choose(f->set.layout, &f->family);
+    filter_set_only(f);
+    return f;
+}
+
+void lab_add(tamis_filter *filter, const uint64_t *keys, size_t n)
+{
+    tamis_digest digests[CHUNK];
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t some = n - i < CHUNK ? n - i : CHUNK;
+        tamis_filter_digest_fixed(filter, keys + i, 8, some, digests);
+        MUST(tamis_filter_add_many(filter, digests, some, NULL, NULL));
+    }
+}
+
+size_t lab_count(const tamis_filter *filter, const uint64_t *keys, size_t n)
+{
+    tamis_digest digests[CHUNK];
+    uint8_t found[CHUNK];
+    size_t hits = 0;
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t some = n - i < CHUNK ? n - i : CHUNK;
+        tamis_filter_digest_fixed(filter, keys + i, 8, some, digests);
+        tamis_filter_has_many(filter, digests, some, found);
+        for (size_t j = 0; j < some; j++)
+            hits += found[j];
+    }
+    return hits;
+}
+
+double lab_false_rate(const tamis_filter *filter, uint64_t stream, uint64_t asked)
+{
+    uint64_t keys[CHUNK], hits = 0;
+    uint64_t base = mix(lab_seed()) + ((stream + (UINT64_C(1) << 30)) << 32);
+    for (uint64_t i = 0; i < asked; i += CHUNK) {
+        size_t some = asked - i < CHUNK ? (size_t)(asked - i) : CHUNK;
+        for (size_t j = 0; j < some; j++)
+            keys[j] = mix(base + i + j);
+        hits += lab_count(filter, keys, some);
+    }
+    return (double)hits / (double)asked;
+}
+
+uint64_t lab_bits(const tamis_filter *filter)
+{
+    tamis_info info;
+    tamis_filter_info(filter, &info);
+    return info.bits;
+}

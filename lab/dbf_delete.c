@@ -1,0 +1,324 @@
+/*
+ * Dynamic filters, deletion: figures 5 to 7 and table 1 of the paper. Its Algorithm 3 deletes an item
+ * only if exactly one row matches; what matches several is left behind for good. Here that algorithm
+ * runs over rows that are deletable fixed filters of this library, with the paper's addresses (11)
+ * and with ours, beside the library's own removal, which remembers such items and settles them.
+ */
+#include "common.h"
+
+#define K    7
+#define C    133
+#define M    1280
+#define ROWS 16
+
+/* ---- the paper's rows ------------------------------------------------------------------------ */
+
+static void probe_11(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
+                     uint64_t *positions)
+{
+    uint64_t g1 = 1 + mul_high(digest.a, units), g2 = 1 + mul_high(digest.b, units);
+    (void)family;
+    for (unsigned i = 0; i < k; i++)
+        positions[i] = (g1 + i * g2) % units;
+}
+
+struct rows {
+    tamis_filter *row[ROWS];
+    uint64_t n[ROWS]; /* n_r */
+    unsigned s;
+    bool as_published; /* addresses by (11) */
+    uint64_t stream;
+};
+
+static tamis_filter *row_new(const struct rows *r)
+{
+    uint8_t family[TAMIS_KEY_LEN];
+    lab_family(r->stream, family);
+    tamis_options o = {.growth = TAMIS_FIXED,
+                       .layout = TAMIS_SPREAD,
+                       .bits = M,
+                       .hashes = K,
+                       .capacity = C,
+                       .key = family,
+                       .deletable = true,
+                       .overfill = true};
+    return r->as_published ? lab_filter_own(&o, probe_11, NULL) : lab_filter(&o);
+}
+
+static void rows_add(struct rows *r, uint64_t key)
+{
+    unsigned i = 0;
+    while (i < r->s && r->n[i] >= C)
+        i++;
+    if (i == r->s) {
+        r->n[r->s] = 0;
+        r->row[r->s++] = row_new(r);
+    }
+    MUST(tamis_filter_add(r->row[i], &key, 8, NULL));
+    r->n[i]++;
+}
+
+/* How many rows match, and the last that does. */
+static unsigned rows_match(const struct rows *r, uint64_t key, unsigned *which)
+{
+    unsigned matches = 0;
+    for (unsigned i = 0; i < r->s; i++)
+        if (tamis_filter_has(r->row[i], &key, 8)) {
+            matches++;
+            *which = i;
+        }
+    return matches;
+}
+
+/* Merge(), corrected: a pair whose items fit into one row becomes one; the sum of n_r is kept. */
+static void rows_merge(struct rows *r)
+{
+    for (unsigned i = 0; i < r->s; i++)
+        for (unsigned j = i + 1; j < r->s; j++) {
+            if (r->n[i] + r->n[j] > C)
+                continue;
+            MUST(tamis_filter_merge(r->row[i], r->row[j], TAMIS_MERGE_RESTATE));
+            r->n[i] += r->n[j];
+            tamis_filter_free(r->row[j]);
+            r->s--;
+            r->row[j] = r->row[r->s];
+            r->n[j] = r->n[r->s];
+            return;
+        }
+}
+
+/* Algorithm 3; false: left behind. */
+static bool rows_remove(struct rows *r, uint64_t key)
+{
+    unsigned which = 0;
+    tamis_removed outcome;
+    if (rows_match(r, key, &which) != 1)
+        return false;
+    MUST(tamis_filter_remove(r->row[which], &key, 8, &outcome));
+    r->n[which]--;
+    rows_merge(r);
+    return true;
+}
+
+/* Removes keys in their order; what could not be removed is left in keys[0..] */
+static size_t rows_remove_all(struct rows *r, uint64_t *keys, size_t n)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!rows_remove(r, keys[i]))
+            keys[left++] = keys[i];
+    return left;
+}
+
+static double rows_false_rate(const struct rows *r, uint64_t stream, uint64_t asked)
+{
+    uint64_t *keys = lab_alloc(asked, sizeof *keys), hits = 0;
+    unsigned which;
+    lab_keys(stream + (UINT64_C(1) << 30), keys, asked);
+    for (uint64_t i = 0; i < asked; i++)
+        hits += rows_match(r, keys[i], &which) > 0;
+    free(keys);
+    return (double)hits / (double)asked;
+}
+
+static void rows_free(struct rows *r)
+{
+    for (unsigned i = 0; i < r->s; i++)
+        tamis_filter_free(r->row[i]);
+    r->s = 0;
+}
+
+/* ---- table 1, figure 5 ----------------------------------------------------------------------- */
+
+struct counts {
+    struct stat multi, random, inserted, second, rate;
+};
+
+static void one_round(struct counts *t, uint64_t s, bool as_published, uint64_t round)
+{
+    size_t n = s * C, asked = 2000;
+    uint64_t *keys = lab_alloc(n, sizeof *keys), state = round + 1;
+    for (unsigned order = 0; order < 2; order++) {
+        struct rows r = {.as_published = as_published, .stream = round};
+        unsigned multi = 0, which;
+        lab_keys(round, keys, n);
+        for (size_t i = 0; i < n; i++)
+            rows_add(&r, keys[i]);
+        for (size_t i = 0; i < n && order == 0; i++)
+            multi += rows_match(&r, keys[i], &which) > 1;
+        if (order == 0) {
+            stat_add(&t->multi, multi);
+            stat_add(&t->rate, rows_false_rate(&r, round, asked));
+            rng_shuffle(&state, keys, n);
+        }
+        size_t left = rows_remove_all(&r, keys, n);
+        stat_add(order ? &t->inserted : &t->random, (double)left);
+        stat_add(&t->second, (double)rows_remove_all(&r, keys, left));
+        rows_free(&r);
+    }
+    free(keys);
+}
+
+/* The library's removal over the same items: what is left of the set, of bits and of memory. */
+static double ours_left(uint64_t s, uint64_t round)
+{
+    uint8_t family[TAMIS_KEY_LEN];
+    size_t n = s * C;
+    uint64_t *keys = lab_alloc(n, sizeof *keys), state = round + 1, ones = 0;
+    lab_family(round, family);
+    tamis_options o = {.growth = TAMIS_DYNAMIC,
+                       .bits = M,
+                       .hashes = K,
+                       .capacity = C,
+                       .key = family,
+                       .deletable = true};
+    tamis_filter *f = lab_filter(&o);
+    tamis_info info;
+    tamis_vector_info v;
+    tamis_removed outcome;
+    lab_keys(round, keys, n);
+    lab_add(f, keys, n);
+    rng_shuffle(&state, keys, n);
+    for (size_t i = 0; i < n; i++)
+        MUST(tamis_filter_remove(f, &keys[i], 8, &outcome));
+    tamis_filter_info(f, &info);
+    for (uint32_t i = 0; tamis_filter_vector(f, i, &v); i++)
+        ones += v.ones;
+    tamis_filter_free(f);
+    free(keys);
+    return (double)(info.items + info.pending + ones);
+}
+
+static void table_1(uint64_t s, bool as_published)
+{
+    struct counts t = {0};
+    struct stat ours = {0};
+    double x = (double)s, n = (double)(s * C), asked = 2000;
+    for (uint64_t i = 0; i < lab_size(12, 100, 1000); i++) {
+        one_round(&t, s, as_published, i);
+        if (!as_published)
+            stat_add(&ours, ours_left(s, i));
+    }
+    if (as_published) {
+        lab_measured("t1", "multi (11)", x, &t.multi, 0.3);
+        lab_measured("t1", "left (11)", x, &t.random, 0.3);
+        lab_measured("t1", "left in order (11)", x, &t.inserted, 0.3);
+        return;
+    }
+    lab_measured("t1", "multi", x, &t.multi, 0.3);
+    lab_measured("t1", "left", x, &t.random, 0.3);
+    lab_measured("t1", "left in order", x, &t.inserted, 0.3);
+    lab_measured("t1", "left after a second pass", x, &t.second, 0);
+    lab_measured("t1", "left by ours", x, &ours, 0);
+    lab_formula("t1", "expected", x, tamis_plan_dynamic_multi(M, K, C, s * C));
+    lab_formula("t1", "n f2", x, tamis_plan_dynamic_multi_bound(M, K, C, s * C));
+    lab_rate("f5", "DBF rate", x, &t.rate, (uint64_t)asked);
+    lab_formula("f5", "DBF rate formula", x, tamis_plan_dynamic_rate(M, K, C, s * C));
+    lab_value("f5", "several addresses", x, stat_mean(&t.multi) / n, stat_error(&t.multi) / n);
+    lab_value("f5", "left behind", x, stat_mean(&t.random) / n, stat_error(&t.random) / n);
+    lab_formula("f5", "f2", x, tamis_plan_dynamic_f2(M, K, C, s * C));
+}
+
+/* ---- figure 6: adding again after everything was deleted ------------------------------------- */
+
+#define PLACES 10
+
+static void again_round(struct stat *rate, uint64_t s, bool ours, uint64_t round)
+{
+    size_t n = s * C, most = PLACES * C, asked = 2000;
+    uint64_t *keys = lab_alloc(n + most, sizeof *keys), state = round + 3;
+    uint8_t family[TAMIS_KEY_LEN];
+    lab_family(round, family);
+    tamis_options o = {.growth = TAMIS_DYNAMIC,
+                       .bits = M,
+                       .hashes = K,
+                       .capacity = C,
+                       .key = family,
+                       .deletable = true};
+    tamis_filter *f = lab_filter(&o);
+    struct rows r = {.stream = round};
+    tamis_removed outcome;
+    lab_keys(round, keys, n + most);
+    for (size_t i = 0; i < n && !ours; i++)
+        rows_add(&r, keys[i]);
+    if (ours)
+        lab_add(f, keys, n);
+    rng_shuffle(&state, keys, n);
+    for (size_t i = 0; i < n && ours; i++)
+        MUST(tamis_filter_remove(f, &keys[i], 8, &outcome));
+    if (!ours)
+        rows_remove_all(&r, keys, n);
+    for (unsigned p = 0; p < PLACES; p++) {
+        for (size_t i = p * C; i < (p + 1) * C && !ours; i++)
+            rows_add(&r, keys[n + i]);
+        if (ours)
+            lab_add(f, keys + n + p * C, C);
+        uint64_t stream = round * PLACES + p;
+        stat_add(&rate[p],
+                 ours ? lab_false_rate(f, stream, asked) : rows_false_rate(&r, stream, asked));
+    }
+    rows_free(&r);
+    tamis_filter_free(f);
+    free(keys);
+}
+
+static void figure_6(uint64_t s, const char *series, bool ours)
+{
+    struct stat rate[PLACES] = {0};
+    for (uint64_t i = 0; i < lab_size(8, 60, 500); i++)
+        again_round(rate, s, ours, i);
+    for (unsigned p = 0; p < PLACES; p++) {
+        double n = (double)((p + 1) * C);
+        lab_rate("f6", series, n, &rate[p], 2000);
+        if (ours)
+            lab_formula("f6", "formula", n, tamis_plan_dynamic_rate(M, K, C, (p + 1) * C));
+    }
+}
+
+/* ---- figure 7: when to ask before inserting -------------------------------------------------- */
+
+static void figure_7(void)
+{
+    struct stat present[13] = {0};
+    for (uint64_t round = 0; round < lab_size(20, 100, 1000); round++) {
+        uint64_t *keys = lab_alloc(12 * C, sizeof *keys), already = 0;
+        struct rows r = {.stream = round};
+        unsigned which;
+        lab_keys(round, keys, 12 * C);
+        for (size_t i = 0; i < 12 * C; i++) {
+            already += rows_match(&r, keys[i], &which) > 0;
+            rows_add(&r, keys[i]);
+            if ((i + 1) % C == 0)
+                stat_add(&present[(i + 1) / C], (double)already / C);
+        }
+        rows_free(&r);
+        free(keys);
+    }
+    for (unsigned s = 1; s <= 12; s++) {
+        lab_measured("f7", "already positive", s, &present[s], 0.002);
+        lab_formula("f7", "already positive formula", s,
+                    tamis_plan_dynamic_present(M, K, C, s * C) / C);
+    }
+    static const double rates[] = {0.01, 0.005, 0.001};
+    static const char *const names[] = {"f=0.01", "f=0.005", "f=0.001"};
+    for (unsigned j = 0; j < 3; j++)
+        for (unsigned s = 1; s <= 40; s++)
+            lab_formula("f7", names[j], s, tamis_plan_dynamic_insert_ratio(rates[j], s));
+}
+
+int main(void)
+{
+    lab_head();
+    for (uint64_t s = 2; s <= 10; s += lab_size(4, 1, 1)) {
+        table_1(s, false);
+        table_1(s, true);
+    }
+    for (uint64_t s = 5; s <= 10; s += s == 5 ? 3 : 2) {
+        char series[32];
+        snprintf(series, sizeof series, "n/c=%" PRIu64, s);
+        figure_6(s, series, false);
+    }
+    figure_6(10, "ours", true);
+    figure_7();
+    return 0;
+}

@@ -1,0 +1,171 @@
+/*
+ * Dynamic filters, memory: figures 10 to 16 of the paper (section 4.2). The set has n items, n drawn
+ * from a distribution over 1..N, and the rate must not pass alpha. One filter is made for N; a dynamic
+ * one has s equal vectors, and uses as many as n needs. The formulas give the expected bits and the
+ * best s; the measurement builds filters for sets of such sizes and counts their bits.
+ */
+#include "common.h"
+
+#define ZIPF  0.4
+#define ALPHA 0.0098
+
+enum kind { UNIFORM, NORMAL, ZIPF_MIN, ZIPF_MAX, ZIPF_RANDOM, KINDS };
+static const char *const names[KINDS] = {"uniform", "normal", "Zipf minimum", "Zipf maximum",
+                                         "Zipf random"};
+
+/* Cumulative probabilities of the sizes 1..N. */
+static double *sizes_of(enum kind kind, size_t N, double theta, double sd)
+{
+    double *p = lab_alloc(N, sizeof *p);
+    int e = kind == UNIFORM    ? tamis_plan_sizes_uniform(p, N)
+            : kind == NORMAL   ? tamis_plan_sizes_normal(p, N, (double)((N + 1) / 2), sd)
+            : kind == ZIPF_MIN ? tamis_plan_sizes_zipf_min(p, N, theta)
+            : kind == ZIPF_MAX ? tamis_plan_sizes_zipf_max(p, N, theta)
+                               : tamis_plan_sizes_zipf_random(p, N, theta, lab_seed());
+    MUST(e || tamis_plan_sizes_cumulate(p, N) ? TAMIS_EARG : TAMIS_OK);
+    return p;
+}
+
+#define SD 4.47213595499958 /* sigma^2 = 20 */
+
+/* The size below which the share u of all sets lies. */
+static size_t size_at(const double *cum, size_t N, double u)
+{
+    size_t low = 0, high = N - 1;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (cum[middle] > u)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low + 1;
+}
+
+/* Bits that the library's filters really use, over sets whose sizes are evenly spaced quantiles of
+   the distribution: that errs by at most one vector in one of the sets. */
+static void measure(const char *figure, const char *series, double x, const double *cum, size_t N,
+                    uint64_t s, double over)
+{
+    struct stat bits = {0};
+    uint64_t rounds = lab_size(40, 200, 2000), *keys = lab_alloc(N, sizeof *keys);
+    double one = 0;
+    for (uint64_t i = 0; i < rounds; i++) {
+        tamis_options o = {.growth = TAMIS_DYNAMIC,
+                           .fpp = ALPHA,
+                           .capacity = N,
+                           .vectors = (uint32_t)s,
+                           .add_always = true};
+        tamis_filter *f = lab_filter(&o);
+        size_t n = size_at(cum, N, ((double)i + 0.5) / (double)rounds);
+        tamis_vector_info v;
+        tamis_filter_vector(f, 0, &v);
+        one = (double)v.bits / over;
+        lab_keys(i, keys, n);
+        lab_add(f, keys, n);
+        stat_add(&bits, (double)lab_bits(f) / over);
+        tamis_filter_free(f);
+    }
+    free(keys);
+    lab_value(figure, series, x, stat_mean(&bits), one / (double)rounds);
+}
+
+/* Figure 10: over the number of vectors. */
+static void figure_10(void)
+{
+    const size_t N = 1330;
+    for (enum kind kind = 0; kind < KINDS; kind++) {
+        double *cum = sizes_of(kind, N, ZIPF, SD);
+        char name[48];
+        snprintf(name, sizeof name, "%s measured", names[kind]);
+        for (uint64_t s = 1; s <= 30; s++) {
+            tamis_plan_rows rows = tamis_plan_dynamic_at(cum, N, ALPHA, s);
+            lab_formula("f10", names[kind], (double)s, rows.bits);
+            lab_formula("f10", "one filter", (double)s, rows.one);
+            if (s == 1 || s % 5 == 0)
+                measure("f10", name, (double)s, cum, N, s, 1);
+        }
+        free(cum);
+    }
+}
+
+/* Figures 11 and 12: over the bound N. */
+static void figures_11_12(void)
+{
+    for (enum kind kind = 0; kind < KINDS; kind++) {
+        char name[48];
+        snprintf(name, sizeof name, "%s measured", names[kind]);
+        for (size_t N = 1330; N <= 13300; N += 1330) {
+            double *cum = sizes_of(kind, N, ZIPF, SD);
+            tamis_plan_rows best = tamis_plan_dynamic_best(cum, N, ALPHA);
+            lab_formula("f11", names[kind], (double)N, best.bits);
+            lab_formula("f11", "one filter", (double)N, best.one);
+            lab_formula("f12", names[kind], (double)N, best.ratio);
+            if (N % 3990 == 1330 || lab_is("full")) {
+                tamis_plan_size one = tamis_plan_vector(TAMIS_SPREAD, N, ALPHA);
+                measure("f12", name, (double)N, cum, N, best.s, (double)one.bits);
+            }
+            free(cum);
+        }
+    }
+}
+
+/* Figures 13 and 14: over the rate. */
+static void figures_13_14(void)
+{
+    const size_t N = 13300;
+    static const double rates[] = {0.0001, 0.0005, 0.001, 0.005, 0.01, 0.02,
+                                   0.03,   0.04,   0.05,  0.06,  0.08, 0.1};
+    for (enum kind kind = 0; kind < KINDS; kind++) {
+        double *cum = sizes_of(kind, N, ZIPF, SD);
+        for (unsigned i = 0; i < sizeof rates / sizeof *rates; i++) {
+            tamis_plan_rows best = tamis_plan_dynamic_best(cum, N, rates[i]);
+            lab_formula("f13", names[kind], rates[i], best.bits);
+            lab_formula("f13", "one filter", rates[i], best.one);
+            lab_formula("f14", names[kind], rates[i], best.ratio);
+        }
+        free(cum);
+    }
+}
+
+/* Figures 15 and 16: over the parameter of the Zipf distribution, and over sigma. */
+static void figures_15_16(void)
+{
+    const size_t N = 1330;
+    for (enum kind kind = ZIPF_MIN; kind < KINDS; kind++)
+        for (double theta = 0.1; theta < 1.25; theta += 0.1) {
+            double *cum = sizes_of(kind, N, theta, SD);
+            tamis_plan_rows best = tamis_plan_dynamic_best(cum, N, ALPHA);
+            char several[48], name[48];
+            snprintf(several, sizeof several, "%s several", names[kind]);
+            snprintf(name, sizeof name, "%s measured", names[kind]);
+            double least = 0;
+            for (uint64_t s = 2; s <= 40; s++) {
+                double bits = tamis_plan_dynamic_at(cum, N, ALPHA, s).bits;
+                least = s == 2 || bits < least ? bits : least;
+            }
+            lab_formula("f15", names[kind], theta, best.bits);
+            lab_formula("f15", several, theta, least);
+            lab_formula("f15", "one filter", theta, best.one);
+            measure("f15", name, theta, cum, N, best.s, 1);
+            free(cum);
+        }
+    for (double sd = 5; sd <= 400; sd *= 1.5) {
+        double *cum = sizes_of(NORMAL, N, 0, sd);
+        tamis_plan_rows best = tamis_plan_dynamic_best(cum, N, ALPHA);
+        lab_formula("f16", "normal", sd, best.bits);
+        lab_formula("f16", "one filter", sd, best.one);
+        measure("f16", "normal measured", sd, cum, N, best.s, 1);
+        free(cum);
+    }
+}
+
+int main(void)
+{
+    lab_head();
+    figure_10();
+    figures_11_12();
+    figures_13_14();
+    figures_15_16();
+    return 0;
+}
