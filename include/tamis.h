@@ -220,9 +220,15 @@ typedef struct tamis_info {
     double fpp;       /* stated; 0 when made as published, without a bound on the total */
     double fpp_now;   /* estimated from the real fill */
     double fill;      /* share of bits set */
+    double expansion; /* as in the options, like the next two */
+    uint64_t window, memory_limit;
 } tamis_info;
 
 TAMIS_API void tamis_filter_info(const tamis_filter *filter, tamis_info *info);
+/* The same without distinct, fpp_now and fill, which read every bit of a plain filter. */
+TAMIS_API void tamis_filter_brief(const tamis_filter *filter, tamis_info *info);
+/* Another limit on memory, for growth to come; 0: none. What there is stays. */
+TAMIS_API tamis_error tamis_filter_limit(tamis_filter *filter, uint64_t memory_limit);
 
 typedef struct tamis_vector_info {
     uint64_t bits, capacity, items, ones;

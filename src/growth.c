@@ -472,7 +472,7 @@ tamis_error growth_next(tamis_filter *f, struct vector **out)
         return TAMIS_ELIMIT;
     if (f->set.memory_limit) {
         tamis_info info;
-        tamis_filter_info(f, &info);
+        tamis_filter_brief(f, &info);
         if (info.bytes + bytes_for(f, &next.shape) > f->set.memory_limit)
             return TAMIS_EFULL;
     }

@@ -268,6 +268,34 @@ TEST(families)
     tamis_filter_free(NULL);
 }
 
+/* ---- limits and what is told ---- */
+
+TEST(a_limit_on_memory_can_be_changed)
+{
+    tamis_options o = {
+        .capacity = 100, .expansion = 2, .memory_limit = 4000, .growth = TAMIS_SCALABLE};
+    tamis_filter *f;
+    tamis_info info, brief;
+    char key[32];
+    if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
+        return;
+    int n = 0;
+    tamis_error e = TAMIS_OK;
+    for (; e == TAMIS_OK && n < 100000; n++)
+        e = tamis_filter_add(f, key, (size_t)snprintf(key, sizeof key, "%d", n), NULL);
+    CHECK(e == TAMIS_EFULL);
+    CHECK(tamis_filter_limit(f, 0) == TAMIS_OK);
+    CHECK(tamis_filter_add(f, "one more", 8, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_limit(f, 9000) == TAMIS_OK);
+    tamis_filter_info(f, &info);
+    tamis_filter_brief(f, &brief);
+    CHECK(info.memory_limit == 9000 && info.expansion == 2 && info.window == 0);
+    CHECK(brief.items == info.items && brief.bytes == info.bytes && brief.bits == info.bits);
+    CHECK(brief.capacity == info.capacity && brief.vectors == info.vectors && brief.fill == 0);
+    CHECK(brief.memory_limit == 9000 && info.fill > 0 && info.fpp_now > 0);
+    tamis_filter_free(f);
+}
+
 /* ---- errors ---- */
 
 TEST(errors_have_names_and_texts)

@@ -1,0 +1,224 @@
+/* Commands on whole filters: CLEAR, FORGET, MERGE, INTERSECT, FOLD. A change that can fail is made
+   on a copy, which takes the place of the value when all is well. */
+#include "module.h"
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* [AT nanoseconds] at the end of a command; false when it has replied. */
+static bool read_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    long long at = 0;
+    if (argc != 2 && argc != 4) {
+        rm.WrongArity(ctx);
+        return false;
+    }
+    if (argc == 4 &&
+        (!is_word(argv[2], "AT") || rm.StringToLongLong(argv[3], &at) != RM_OK || at < 1)) {
+        rm.ReplyWithError(ctx, "ERR after the key comes nothing, or AT and nanoseconds since 1970");
+        return false;
+    }
+    time_of_command((uint64_t)at);
+    return true;
+}
+
+/* Runs `change` on the filter and replicates it with its time. */
+static int change_at(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, const char *command,
+                     const char *event, tamis_error (*change)(tamis_filter *))
+{
+    const char *error;
+    if (!read_time(ctx, argv, argc))
+        return RM_OK;
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    struct value *v = find_value(key, KIND_FILTER, &error);
+    tamis_error e = v ? change(v->filter) : TAMIS_OK;
+    if (!v) {
+        rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
+    } else if (e != TAMIS_OK) {
+        reply_failure(ctx, v->filter, e, NULL);
+    } else {
+        rm.Replicate(ctx, command, "scl", argv[1], "AT", (long long)value_clock(NULL));
+        notify(ctx, event, argv[1]);
+        rm.ReplyWithSimpleString(ctx, "OK");
+    }
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+COMMAND(command_clear)
+{
+    return change_at(ctx, argv, argc, "TAMIS.CLEAR", "tamis.clear", tamis_filter_clear);
+}
+
+COMMAND(command_forget)
+{
+    return change_at(ctx, argv, argc, "TAMIS.FORGET", "tamis.forget", tamis_filter_expire);
+}
+
+/* ---- merging --------------------------------------------------------------------------------- */
+
+#define ELSEWHERE "Do it outside: TAMIS.DUMP, the tamis command, TAMIS.LOAD."
+
+static bool read_merge_flags(RedisModuleString **argv, int argc, int i, unsigned *flags)
+{
+    for (*flags = 0; i < argc; i++) {
+        if (is_word(argv[i], "RESTATE"))
+            *flags |= TAMIS_MERGE_RESTATE;
+        else if (is_word(argv[i], "CONCAT"))
+            *flags |= TAMIS_MERGE_CONCAT;
+        else if (is_word(argv[i], "DISJOINT"))
+            *flags |= TAMIS_MERGE_DISJOINT;
+        else
+            return false;
+    }
+    return true;
+}
+
+struct merging {
+    struct value *result; /* a copy of the destination, or of the first source */
+    uint64_t work;
+    unsigned flags;
+};
+
+/* Unites one source with the result; false when it has replied. */
+static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString *name)
+{
+    RedisModuleKey *key;
+    bool replied;
+    const struct value *from = find_filter(ctx, name, &key, &replied);
+    tamis_error e = TAMIS_OK;
+    if (!from && !replied) {
+        rm.ReplyWithError(ctx, NOT_FOUND);
+    } else if (from) {
+        m->work += value_bytes(from);
+        replied = too_much(ctx, m->work, ELSEWHERE);
+    }
+    bool ok = from && !replied;
+    if (ok && !m->result) {
+        m->result = value_copy(from);
+        e = m->result ? TAMIS_OK : TAMIS_ENOMEM;
+    } else if (ok) {
+        e = tamis_filter_merge(m->result->filter, from->filter, m->flags);
+    }
+    if (e != TAMIS_OK)
+        reply_failure(ctx, from->filter, e, NULL);
+    rm.CloseKey(key);
+    return ok && e == TAMIS_OK;
+}
+
+static bool within_limit(RedisModuleCtx *ctx, const struct value *v)
+{
+    uint64_t limit = v->limit ? v->limit : (uint64_t)server.value_limit;
+    if (value_bytes(v) <= limit || follows(ctx))
+        return true;
+    reply_printf(ctx, "ERR the result would take %llu bytes, more than its limit of %llu",
+                 (unsigned long long)value_bytes(v), (unsigned long long)limit);
+    return false;
+}
+
+/* MERGE destination numkeys source [source ...] [RESTATE] [CONCAT] [DISJOINT] */
+COMMAND(command_merge)
+{
+    long long n;
+    const char *error;
+    struct merging m = {0};
+    if (argc < 4)
+        return rm.WrongArity(ctx);
+    if (rm.StringToLongLong(argv[2], &n) != RM_OK || n < 1 || n > argc - 3)
+        return rm.ReplyWithError(ctx, "ERR numkeys is the number of sources that follow it");
+    if (!read_merge_flags(argv, argc, (int)n + 3, &m.flags))
+        return rm.ReplyWithError(ctx,
+                                 "ERR after the sources come RESTATE, CONCAT, DISJOINT or nothing");
+    time_of_command(0);
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    const struct value *v = find_value(key, KIND_FILTER, &error);
+    bool ok = !error;
+    if (error)
+        rm.ReplyWithError(ctx, error);
+    if (ok && v) {
+        m.work = value_bytes(v);
+        ok = !too_much(ctx, m.work, ELSEWHERE);
+        m.result = ok ? value_copy(v) : NULL;
+        if (ok && !m.result)
+            ok = reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL) != RM_OK; /* false: it has replied */
+    }
+    for (long long i = 0; ok && i < n; i++)
+        ok = merge_one(ctx, &m, argv[3 + i]);
+    ok = ok && within_limit(ctx, m.result);
+    if (ok) {
+        put_value(key, m.result);
+        rm.Replicate(ctx, "TAMIS.MERGE", "v", argv + 1, (size_t)argc - 1);
+        notify(ctx, "tamis.merge", argv[1]);
+        rm.ReplyWithSimpleString(ctx, "OK");
+    } else {
+        value_free(m.result);
+    }
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+/* INTERSECT destination a b */
+COMMAND(command_intersect)
+{
+    const char *errors[3] = {0};
+    RedisModuleKey *keys[3];
+    const struct value *v[3];
+    tamis_filter *both = NULL;
+    struct value *made = NULL;
+    if (argc != 4)
+        return rm.WrongArity(ctx);
+    time_of_command(0);
+    for (int i = 2; i >= 0; i--) {
+        keys[i] = rm.OpenKey(ctx, argv[i + 1], i ? RM_READ : RM_READ | RM_WRITE);
+        v[i] = find_value(keys[i], KIND_FILTER, &errors[i]);
+        if (i && !v[i] && !errors[i])
+            errors[i] = NOT_FOUND;
+    }
+    if (v[0])
+        errors[0] = EXISTS;
+    const char *error = errors[0] ? errors[0] : errors[1] ? errors[1] : errors[2];
+    if (error) {
+        rm.ReplyWithError(ctx, error);
+    } else if (!too_much(ctx, value_bytes(v[1]) + value_bytes(v[2]), ELSEWHERE)) {
+        tamis_error e = tamis_filter_intersect(&both, v[1]->filter, v[2]->filter);
+        made = e == TAMIS_OK ? value_new(KIND_FILTER, both) : NULL;
+        if (!made)
+            reply_failure(ctx, v[1]->filter, e == TAMIS_OK ? TAMIS_ENOMEM : e, NULL);
+    }
+    if (made) {
+        put_value(keys[0], made);
+        rm.Replicate(ctx, "TAMIS.INTERSECT", "v", argv + 1, (size_t)3);
+        notify(ctx, "tamis.intersect", argv[1]);
+        rm.ReplyWithSimpleString(ctx, "OK");
+    }
+    for (int i = 0; i < 3; i++)
+        rm.CloseKey(keys[i]);
+    return RM_OK;
+}
+
+/* FOLD key [RESTATE] */
+COMMAND(command_fold)
+{
+    const char *error;
+    if (argc != 2 && argc != 3)
+        return rm.WrongArity(ctx);
+    bool restate = argc == 3 && is_word(argv[2], "RESTATE");
+    if (argc == 3 && !restate)
+        return rm.ReplyWithError(ctx, "ERR after the key comes RESTATE or nothing");
+    time_of_command(0);
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    struct value *v = find_value(key, KIND_FILTER, &error);
+    if (!v) {
+        rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
+    } else if (!too_much(ctx, value_bytes(v), ELSEWHERE)) {
+        tamis_error e = tamis_filter_fold(v->filter, restate ? TAMIS_MERGE_RESTATE : 0);
+        if (e != TAMIS_OK) {
+            reply_failure(ctx, v->filter, e, NULL);
+        } else {
+            rm.Replicate(ctx, "TAMIS.FOLD", "v", argv + 1, (size_t)argc - 1);
+            notify(ctx, "tamis.fold", argv[1]);
+            rm.ReplyWithSimpleString(ctx, "OK");
+        }
+    }
+    rm.CloseKey(key);
+    return RM_OK;
+}

@@ -1,0 +1,461 @@
+/* RESERVE, and the options of RESERVE and INSERT. */
+#include "module.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BF_CAPACITY_MAX  (1LL << 30)
+#define CAPACITY_MAX     (1LL << 40)
+#define BF_EXPANSION_MAX 32768
+
+static const char *const growths[] = {"", "fixed", "dynamic", "scalable", "flexible", "window"};
+static const char *const layouts[] = {"", "spread", "blocked"};
+static const char *const hashes[] = {"", "xxh3", "sip", "h3"};
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool key_from_hex(const RedisModuleString *s, uint8_t key[TAMIS_KEY_LEN])
+{
+    size_t len;
+    const char *text = rm.StringPtrLen(s, &len);
+    if (len != 2 * TAMIS_KEY_LEN)
+        return false;
+    for (size_t i = 0; i < TAMIS_KEY_LEN; i++) {
+        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        key[i] = (uint8_t)(high * 16 + low);
+    }
+    return true;
+}
+
+void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[2 * TAMIS_KEY_LEN + 1])
+{
+    for (size_t i = 0; i < TAMIS_KEY_LEN; i++)
+        snprintf(hex + 2 * i, 3, "%02x", key[i]);
+}
+
+/* ---- options: each takes a value and returns NULL or what is wrong ---------------------------- */
+
+typedef const char *(*take_option)(struct creation *c, const RedisModuleString *value);
+
+const char *creation_rate(struct creation *c, const RedisModuleString *s)
+{
+    if (rm.StringToDouble(s, &c->o.fpp) != RM_OK)
+        return "ERR bad error rate";
+    return c->o.fpp > 0 && c->o.fpp < 1
+               ? NULL
+               : "ERR error rate must be in the range (0.000000, 1.000000)";
+}
+
+const char *creation_capacity(struct creation *c, const RedisModuleString *s)
+{
+    long long n;
+    if (rm.StringToLongLong(s, &n) != RM_OK)
+        return "ERR bad capacity";
+    c->o.capacity = (uint64_t)n;
+    if (n < 1 || n > (c->bf ? BF_CAPACITY_MAX : CAPACITY_MAX))
+        return c->bf ? "ERR capacity must be in the range [1, 1073741824]"
+                     : "ERR capacity must be in the range [1, 1099511627776]";
+    return NULL;
+}
+
+static const char *take_expansion(struct creation *c, const RedisModuleString *s)
+{
+    long long n;
+    if (rm.StringToLongLong(s, &n) != RM_OK)
+        return "ERR bad expansion";
+    if (n < 0 || n > BF_EXPANSION_MAX)
+        return "ERR expansion must be in the range [0, 32768]";
+    c->o.expansion = (double)n;
+    c->expands = n > 0;
+    c->nonscaling |= n == 0;
+    return NULL;
+}
+
+static const char *take_nonscaling(struct creation *c, const RedisModuleString *s)
+{
+    (void)s;
+    c->nonscaling = true;
+    return NULL;
+}
+
+static const char *take_nocreate(struct creation *c, const RedisModuleString *s)
+{
+    (void)s;
+    c->nocreate = true;
+    return NULL;
+}
+
+static int word_of(const RedisModuleString *s, const char *const *words, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (is_word(s, words[i]))
+            return i;
+    return 0;
+}
+
+static const char *take_growth(struct creation *c, const RedisModuleString *s)
+{
+    c->o.growth = (tamis_growth)word_of(s, growths, 6);
+    return c->o.growth ? NULL : "ERR GROWTH is fixed, dynamic, scalable, flexible or window";
+}
+
+static const char *take_layout(struct creation *c, const RedisModuleString *s)
+{
+    c->o.layout = (tamis_layout)word_of(s, layouts, 3);
+    return c->o.layout ? NULL : "ERR LAYOUT is spread or blocked";
+}
+
+static const char *take_hash(struct creation *c, const RedisModuleString *s)
+{
+    c->o.hash = (tamis_hash)word_of(s, hashes, 4);
+    return c->o.hash ? NULL : "ERR HASH is sip, xxh3 or h3";
+}
+
+static const char *take_key(struct creation *c, const RedisModuleString *s)
+{
+    c->o.key = c->key;
+    return key_from_hex(s, c->key) ? NULL : "ERR KEY is 32 hexadecimal digits";
+}
+
+static const char *take_window(struct creation *c, const RedisModuleString *s)
+{
+    double seconds;
+    if (rm.StringToDouble(s, &seconds) != RM_OK || !(seconds >= 0.001 && seconds <= 1e9))
+        return "ERR WINDOW is a number of seconds, from 0.001 to 1e9";
+    c->o.window = (uint64_t)(seconds * 1e3 + 0.5) * 1000000; /* whole milliseconds travel exactly */
+    return NULL;
+}
+
+static const char *take_maxmem(struct creation *c, const RedisModuleString *s)
+{
+    long long n;
+    if (rm.StringToLongLong(s, &n) != RM_OK || n < 1)
+        return "ERR MAXMEM is a number of bytes";
+    c->o.memory_limit = (uint64_t)n;
+    return NULL;
+}
+
+static const char *take_deletable(struct creation *c, const RedisModuleString *s)
+{
+    (void)s;
+    c->o.deletable = true;
+    return NULL;
+}
+
+static const char *take_unique(struct creation *c, const RedisModuleString *s)
+{
+    (void)s;
+    c->o.unique = true;
+    return NULL;
+}
+
+static const char *take_like(struct creation *c, const RedisModuleString *s)
+{
+    c->like = (RedisModuleString *)s;
+    return NULL;
+}
+
+static const char *take_at(struct creation *c, const RedisModuleString *s)
+{
+    long long n;
+    if (rm.StringToLongLong(s, &n) != RM_OK || n < 1)
+        return "ERR AT is a time in nanoseconds since 1970";
+    c->at = (uint64_t)n;
+    return NULL;
+}
+
+enum { WITH_RESERVE = 1, WITH_INSERT = 2, WITH_BF = 4, WITH_VALUE = 8 };
+
+static const struct option {
+    const char *name;
+    int with;
+    take_option take;
+    const char *bf_error; /* BF.INSERT has its own words */
+} options[] = {
+    {"CAPACITY", WITH_INSERT | WITH_BF | WITH_VALUE, creation_capacity, "Bad capacity"},
+    {"ERROR", WITH_INSERT | WITH_BF | WITH_VALUE, creation_rate, "Bad error rate"},
+    {"EXPANSION", WITH_RESERVE | WITH_INSERT | WITH_BF | WITH_VALUE, take_expansion,
+     "Bad expansion"},
+    {"NONSCALING", WITH_RESERVE | WITH_INSERT | WITH_BF, take_nonscaling, NULL},
+    {"NOCREATE", WITH_INSERT | WITH_BF, take_nocreate, NULL},
+    {"GROWTH", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_growth, NULL},
+    {"WINDOW", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_window, NULL},
+    {"DELETABLE", WITH_RESERVE | WITH_INSERT, take_deletable, NULL},
+    {"UNIQUE", WITH_RESERVE | WITH_INSERT, take_unique, NULL},
+    {"LAYOUT", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_layout, NULL},
+    {"HASH", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_hash, NULL},
+    {"MAXMEM", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_maxmem, NULL},
+    {"KEY", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_key, NULL},
+    {"LIKE", WITH_RESERVE | WITH_VALUE, take_like, NULL},
+    {"AT", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_at, NULL},
+};
+
+static const struct option *option_of(const RedisModuleString *s, int with)
+{
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if ((options[i].with & with) == with && is_word(s, options[i].name))
+            return &options[i];
+    return NULL;
+}
+
+/* What goes together, once all is read. */
+static const char *creation_settle(struct creation *c, bool reserve)
+{
+    tamis_growth growth = c->o.growth ? c->o.growth : TAMIS_SCALABLE;
+    if (reserve && c->nonscaling && c->expands)
+        return "Nonscaling filters cannot expand";
+    if (c->nonscaling && c->o.growth > TAMIS_FIXED)
+        return "ERR NONSCALING and EXPANSION 0 mean GROWTH fixed";
+    if (c->expands && !c->nonscaling && growth != TAMIS_SCALABLE)
+        return "ERR EXPANSION goes with GROWTH scalable";
+    if (c->o.window && growth != TAMIS_WINDOW)
+        return "ERR WINDOW goes with GROWTH window";
+    if (c->nonscaling)
+        c->o.growth = TAMIS_FIXED;
+    c->o.growth = c->o.growth ? c->o.growth : TAMIS_SCALABLE;
+    if (c->o.growth != TAMIS_SCALABLE)
+        c->o.expansion = 0;
+    else if (!c->expands) /* a replicated command says all there is to say */
+        c->o.expansion = c->at ? 0 : (double)server.expansion;
+    return NULL;
+}
+
+void creation_init(struct creation *c, bool bf)
+{
+    *c = (struct creation){.bf = bf};
+    c->o.fpp = server.error_rate;
+    c->o.capacity = (uint64_t)server.capacity;
+    c->o.hash = TAMIS_SIP;
+    c->o.key = server.key;
+    c->o.clock = value_clock;
+    c->o.allocator = &value_allocator;
+}
+
+const char *creation_options(struct creation *c, RedisModuleString **argv, int argc, int i)
+{
+    bool reserve = c->items < 0; /* RESERVE has no items */
+    int with = (reserve ? WITH_RESERVE : WITH_INSERT) | (c->bf ? WITH_BF : 0);
+    while (i < argc) {
+        if (!reserve && is_word(argv[i], "ITEMS")) {
+            c->items = i + 1;
+            break;
+        }
+        const struct option *option = option_of(argv[i], with);
+        if (!option) {
+            size_t len;
+            const char *word = rm.StringPtrLen(argv[i], &len);
+            if (c->bf && !reserve)
+                return "Unknown argument received";
+            snprintf(c->error, sizeof c->error, "ERR unknown option '%.*s'",
+                     len < 60 ? (int)len : 60, word);
+            return c->error;
+        }
+        bool value = option->with & WITH_VALUE;
+        if (value && i + 1 == argc) {
+            snprintf(c->error, sizeof c->error,
+                     strcmp(option->name, "EXPANSION") ? "ERR %s needs a value"
+                                                       : "ERR no expansion",
+                     option->name);
+            return c->error;
+        }
+        const char *error = option->take(c, value ? argv[i + 1] : NULL);
+        if (error)
+            return c->bf && !reserve && option->bf_error ? option->bf_error : error;
+        i += 1 + value;
+    }
+    return creation_settle(c, reserve);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+/* The family of another value; its hash too. */
+static const char *join_family(RedisModuleCtx *ctx, struct creation *c)
+{
+    const char *error;
+    RedisModuleKey *key = rm.OpenKey(ctx, c->like, RM_READ);
+    struct value *model = find_value(key, KIND_FILTER, &error);
+    if (!model && !error)
+        error = "ERR LIKE: there is no such key";
+    if (model) {
+        tamis_info info;
+        tamis_filter_brief(model->filter, &info);
+        c->o.hash = info.hash;
+        c->o.key = c->key;
+        tamis_filter_key(model->filter, c->key);
+    }
+    rm.CloseKey(key);
+    return error;
+}
+
+/* TAMIS.RESERVE with every parameter, so that whoever runs it makes the same value. */
+static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
+                               RedisModuleString *name)
+{
+    RedisModuleString *words[24];
+    char hex[2 * TAMIS_KEY_LEN + 1];
+    size_t n = 0;
+    const tamis_options *o = &c->o;
+    key_to_hex(o->key, hex);
+#define SAY(...) words[n++] = rm.CreateStringPrintf(ctx, __VA_ARGS__)
+    SAY("%.17g", o->fpp);
+    SAY("%llu", (unsigned long long)o->capacity);
+    SAY("GROWTH");
+    SAY("%s", growths[o->growth]);
+    SAY("HASH");
+    SAY("%s", hashes[o->hash]);
+    SAY("KEY");
+    SAY("%s", hex);
+    SAY("MAXMEM");
+    SAY("%llu", (unsigned long long)o->memory_limit);
+    SAY("AT");
+    SAY("%llu", (unsigned long long)value_clock(NULL));
+    if (o->expansion > 0) {
+        SAY("EXPANSION");
+        SAY("%lld", (long long)o->expansion);
+    }
+    if (o->layout) {
+        SAY("LAYOUT");
+        SAY("%s", layouts[o->layout]);
+    }
+    if (o->window) {
+        SAY("WINDOW");
+        SAY("%.17g", (double)(o->window / 1000000) / 1e3);
+    }
+    if (o->deletable)
+        SAY("DELETABLE");
+    if (o->unique)
+        SAY("UNIQUE");
+#undef SAY
+    rm.Replicate(ctx, "TAMIS.RESERVE", "sv", name, words, n);
+    for (size_t i = 0; i < n; i++)
+        rm.FreeString(ctx, words[i]);
+}
+
+static int reply_not_made(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
+                          const tamis_reason *reason)
+{
+    if (e == TAMIS_EFULL)
+        return reply_printf(ctx,
+                            "ERR could not create filter: it would take more than %llu bytes, the "
+                            "limit of a value (MAXMEM, tamis.value-limit): what RESTORE and "
+                            "MIGRATE can carry. Spread the keys over several filters",
+                            (unsigned long long)c->o.memory_limit);
+    if (e == TAMIS_ENOMEM)
+        return reply_failure(ctx, NULL, e, NULL);
+    return reply_printf(ctx, "ERR could not create filter: %s", reason->text);
+}
+
+struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
+                            RedisModuleString *name)
+{
+    tamis_filter *filter = NULL;
+    tamis_reason reason = {0};
+    bool following = follows(ctx);
+    if (c->o.memory_limit > (uint64_t)server.value_limit && !following) {
+        reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %lld bytes", server.value_limit);
+        return NULL;
+    }
+    if (!c->o.memory_limit)
+        c->o.memory_limit = (uint64_t)server.value_limit;
+    tamis_error e = tamis_filter_new(&filter, &c->o, &reason);
+    struct value *v = e == TAMIS_OK ? value_new(KIND_FILTER, filter) : NULL;
+    if (!v) {
+        reply_not_made(ctx, c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
+        return NULL;
+    }
+    rm.ModuleTypeSetValue(key, type, v);
+    replicate_creation(ctx, c, name);
+    if (following)
+        settings_adopt(filter);
+    notify(ctx, "tamis.reserve", name);
+    return v;
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+/* RESERVE key LIKE model: alike in all, and empty. */
+static int reserve_alike(RedisModuleCtx *ctx, const struct creation *c, RedisModuleString *name)
+{
+    const char *error, *model_error;
+    RedisModuleKey *from = rm.OpenKey(ctx, c->like, RM_READ);
+    RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ | RM_WRITE);
+    struct value *there = find_value(key, KIND_FILTER, &error), *v = NULL;
+    struct value *model = find_value(from, KIND_FILTER, &model_error);
+    if (there || error) {
+        rm.ReplyWithError(ctx, there ? EXISTS : error);
+    } else if (!model) {
+        rm.ReplyWithError(ctx, model_error ? model_error : "ERR LIKE: there is no such key");
+    } else if (!too_much(ctx, value_bytes(model), "State rate and capacity before LIKE.")) {
+        v = value_copy(model);
+        if (!v || tamis_filter_clear(v->filter) != TAMIS_OK) {
+            value_free(v);
+            v = NULL;
+            reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
+        }
+    }
+    if (v) {
+        rm.ModuleTypeSetValue(key, type, v);
+        rm.Replicate(ctx, "TAMIS.RESERVE", "scscl", name, "LIKE", c->like, "AT",
+                     (long long)value_clock(NULL));
+        notify(ctx, "tamis.reserve", name);
+        rm.ReplyWithSimpleString(ctx, "OK");
+    }
+    rm.CloseKey(key);
+    rm.CloseKey(from);
+    return RM_OK;
+}
+
+static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool bf)
+{
+    struct creation c;
+    const char *error = NULL;
+    creation_init(&c, bf);
+    c.items = -1;
+    bool alike = !bf && is_word(argv[2], "LIKE");
+    if (!alike)
+        error = creation_rate(&c, argv[2]);
+    if (!alike && !error)
+        error = creation_capacity(&c, argv[3]);
+    if (!error)
+        error = creation_options(&c, argv, argc, alike ? 2 : 4);
+    if (error)
+        return rm.ReplyWithError(ctx, error);
+    time_of_command(c.at);
+    if (alike && argc != 4 + (c.at ? 2 : 0))
+        return rm.ReplyWithError(ctx, "ERR LIKE without rate and capacity stands alone");
+    if (alike)
+        return reserve_alike(ctx, &c, argv[1]);
+    if (c.like)
+        error = join_family(ctx, &c);
+    if (error)
+        return rm.ReplyWithError(ctx, error);
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    struct value *there = find_value(key, KIND_FILTER, &error);
+    if (there || error)
+        rm.ReplyWithError(ctx, there ? EXISTS : error);
+    else if (creation_make(ctx, &c, key, argv[1]))
+        rm.ReplyWithSimpleString(ctx, "OK");
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+COMMAND(command_reserve)
+{
+    return argc < 4 ? rm.WrongArity(ctx) : reserve(ctx, argv, argc, false);
+}
+
+COMMAND(command_bf_reserve)
+{
+    return argc < 4 || argc > 7 ? rm.WrongArity(ctx) : reserve(ctx, argv, argc, true);
+}

@@ -1,0 +1,130 @@
+/* What commands share: the value under a key, and how trouble is told. */
+#include "module.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+struct value *find_value(RedisModuleKey *key, enum kind kind, const char **error)
+{
+    *error = NULL;
+    int there = rm.KeyType(key);
+    if (there == RM_KEY_EMPTY)
+        return NULL;
+    *error = WRONG_TYPE;
+    if (there != RM_KEY_MODULE || rm.ModuleTypeGetType(key) != type)
+        return NULL;
+    struct value *v = rm.ModuleTypeGetValue(key);
+    if (v->kind == KIND_PARTIAL && kind != KIND_PARTIAL)
+        *error = "ERR this value is still being loaded: go on with TAMIS.LOAD, or DEL it";
+    else if (v->kind == kind)
+        *error = NULL;
+    return *error ? NULL : v;
+}
+
+struct value *find_filter(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
+                          bool *replied)
+{
+    const char *error;
+    *key = rm.OpenKey(ctx, name, RM_READ);
+    struct value *v = find_value(*key, KIND_FILTER, &error);
+    *replied = error != NULL;
+    if (error)
+        rm.ReplyWithError(ctx, error);
+    return v;
+}
+
+bool follows(RedisModuleCtx *ctx)
+{
+    return rm.GetContextFlags(ctx) & (RM_FLAG_REPLICATED | RM_FLAG_LOADING);
+}
+
+int reply_printf(RedisModuleCtx *ctx, const char *format, ...)
+{
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    for (char *p = text; *p; p++)
+        if (*p == '\r' || *p == '\n')
+            *p = ' ';
+    return rm.ReplyWithError(ctx, text);
+}
+
+static int reply_full(RedisModuleCtx *ctx, const tamis_filter *filter)
+{
+    tamis_info info = {0};
+    if (filter)
+        tamis_filter_brief(filter, &info);
+    if (info.growth == TAMIS_FIXED)
+        return rm.ReplyWithError(ctx, "ERR non scaling filter is full");
+    if (info.growth == TAMIS_DYNAMIC)
+        return reply_printf(ctx,
+                            "ERR the filter is full: it holds the %llu keys it was made for; make "
+                            "a larger one",
+                            (unsigned long long)info.capacity);
+    return reply_printf(
+        ctx,
+        "ERR the filter may not grow past its limit of %llu bytes: spread the keys over several "
+        "filters, or make one with a larger MAXMEM (tamis.value-limit bounds it, so that RESTORE "
+        "and MIGRATE can carry the value)",
+        (unsigned long long)info.memory_limit);
+}
+
+int reply_failure(RedisModuleCtx *ctx, const tamis_filter *filter, tamis_error e,
+                  const tamis_reason *reason)
+{
+    switch (e) {
+    case TAMIS_EFULL:
+        return reply_full(ctx, filter);
+    case TAMIS_ENOMEM:
+        return rm.ReplyWithError(ctx, "OOM the server has no memory for this value");
+    case TAMIS_EFAMILY:
+        return rm.ReplyWithError(ctx, "ERR the values belong to different families: make one LIKE "
+                                      "the other, or share tamis.family-key");
+    case TAMIS_ERATE:
+        return rm.ReplyWithError(
+            ctx, "ERR the result would break the stated rate: add RESTATE to state the new one");
+    case TAMIS_EREADONLY:
+        return rm.ReplyWithError(ctx, "ERR the value is read-only: it was saved as bits only");
+    default:
+        break;
+    }
+    const char *text = reason && reason->text[0] ? reason->text : tamis_error_text(e);
+    return reply_printf(ctx, "ERR %s", text);
+}
+
+bool is_word(const RedisModuleString *s, const char *word)
+{
+    size_t len;
+    const char *text = rm.StringPtrLen(s, &len);
+    return len == strlen(word) && strncasecmp(text, word, len) == 0;
+}
+
+bool too_much(RedisModuleCtx *ctx, uint64_t bytes, const char *advice)
+{
+    if (bytes <= (uint64_t)server.work_limit || follows(ctx))
+        return false;
+    reply_printf(ctx,
+                 "ERR %llu bytes at once would block the server; tamis.work-limit allows %lld. %s",
+                 (unsigned long long)bytes, server.work_limit, advice);
+    return true;
+}
+
+void notify(RedisModuleCtx *ctx, const char *event, RedisModuleString *key)
+{
+    rm.NotifyKeyspaceEvent(ctx, RM_NOTIFY_MODULE, event, key);
+}
+
+void put_value(RedisModuleKey *key, struct value *v)
+{
+    void *old = NULL;
+    if (rm.KeyType(key) == RM_KEY_EMPTY) {
+        rm.ModuleTypeSetValue(key, type, v);
+    } else {
+        rm.ModuleTypeReplaceValue(key, type, v, &old);
+        value_free(old);
+    }
+}

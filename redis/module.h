@@ -1,0 +1,145 @@
+/*
+ * The module inside: values, the settings of the server, and helpers of the commands.
+ *
+ * Replicas and append-only files must end with the same bytes as the master. So whatever is random
+ * or read from a clock is decided where the command first runs and travels in what is replicated: a
+ * creation as TAMIS.RESERVE with every parameter and the family key, an add to a filter with a clock
+ * as TAMIS.INSERT ... AT nanoseconds. The clock of all values is the time of the present command.
+ */
+#ifndef TAMIS_REDIS_MODULE_H
+#define TAMIS_REDIS_MODULE_H
+
+#include "api.h"
+#include "tamis.h"
+
+#define WRONG_TYPE "WRONGTYPE Operation against a key holding the wrong kind of value"
+#define NOT_FOUND  "ERR not found"
+#define EXISTS     "ERR item exists"
+
+/* Bytes that grow as they come; nothing is taken on the word of a length field. */
+struct buffer {
+    char *data;
+    size_t len, room;
+};
+
+bool buffer_add(struct buffer *b, const void *data, size_t len);
+void buffer_free(struct buffer *b);
+
+/* A key of the server holds a filter, or the first bytes of one that is being loaded. */
+enum kind { KIND_FILTER = 1, KIND_PARTIAL = 3 };
+
+struct value {
+    enum kind kind;
+    tamis_filter *filter;
+    tamis_growth growth; /* of the filter, like the next two */
+    bool deletable;
+    uint64_t limit;      /* its memory_limit, put aside while a master is followed */
+    struct buffer bytes; /* partial: what has come, */
+    uint64_t total;      /* of so many bytes */
+};
+
+struct settings_of_server {
+    double error_rate;
+    long long capacity, expansion, value_limit, work_limit;
+    uint8_t key[TAMIS_KEY_LEN]; /* the family that values made here belong to */
+    bool key_given;             /* by configuration, not by chance */
+    bool key_adopted;           /* from values that were loaded or replicated */
+    bool bf;                    /* BF.* are registered */
+};
+
+extern struct settings_of_server server;
+
+/* ---- value.c ---- */
+extern const tamis_allocator value_allocator;
+struct value *value_new(enum kind kind,
+                        tamis_filter *filter); /* takes the filter; NULL: no memory */
+struct value *value_copy(const struct value *v);
+void value_free(struct value *v);
+size_t value_bytes(const struct value *v);
+unsigned long long value_count(void);
+/* A filter from bytes that may be anything; the reason says what is wrong with them. */
+tamis_error value_decode(struct value **out, const void *data, size_t len, tamis_reason *reason);
+void time_of_command(uint64_t at); /* nanoseconds since 1970; 0: now */
+uint64_t value_clock(void *unused);
+
+/* ---- type.c ---- */
+extern RedisModuleType *type;
+bool type_register(RedisModuleCtx *ctx);
+
+/* ---- find.c: keys and errors ---- */
+
+/* The value under an open key. NULL with *error NULL: there is none; else what to reply. */
+struct value *find_value(RedisModuleKey *key, enum kind kind, const char **error);
+/* The filter for a question. NULL: replied if `*replied`, else there is none. */
+struct value *find_filter(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
+                          bool *replied);
+bool follows(RedisModuleCtx *ctx); /* a master's stream or an append-only file is replayed */
+int reply_failure(RedisModuleCtx *ctx, const tamis_filter *filter, tamis_error e,
+                  const tamis_reason *reason);
+int reply_printf(RedisModuleCtx *ctx, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+bool is_word(const RedisModuleString *s, const char *word);             /* whatever the case */
+bool too_much(RedisModuleCtx *ctx, uint64_t bytes, const char *advice); /* then it has replied */
+void notify(RedisModuleCtx *ctx, const char *event, RedisModuleString *key);
+
+/* Puts the value under the key, in the place of what was there; the time to live stays. */
+void put_value(RedisModuleKey *key, struct value *v);
+
+/* ---- create.c ---- */
+struct creation {
+    tamis_options o;
+    uint8_t key[TAMIS_KEY_LEN];
+    RedisModuleString *like; /* a key to be like */
+    uint64_t at;
+    bool bf, nocreate, nonscaling, expands;
+    int items; /* place of the first item in argv, 0 if there is none */
+    char error[200];
+};
+
+void creation_init(struct creation *c, bool bf);
+/* Reads options from argv[i] on, up to ITEMS; NULL or what to reply. */
+const char *creation_options(struct creation *c, RedisModuleString **argv, int argc, int i);
+const char *creation_rate(struct creation *c, const RedisModuleString *s);
+const char *creation_capacity(struct creation *c, const RedisModuleString *s);
+/* Makes the value, sets the key and replicates it; NULL when it has replied with an error. */
+struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
+                            RedisModuleString *name);
+bool key_from_hex(const RedisModuleString *s, uint8_t key[TAMIS_KEY_LEN]);
+void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[2 * TAMIS_KEY_LEN + 1]);
+
+/* ---- settings.c ---- */
+bool settings_register(RedisModuleCtx *ctx);
+void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
+void settings_adopt(const tamis_filter *filter); /* its family becomes the server's */
+
+/* ---- table.c ---- */
+bool table_register(RedisModuleCtx *ctx, bool bf);
+bool table_bf_free(RedisModuleCtx *ctx); /* nobody has commands called BF.* */
+
+/* ---- commands ---- */
+#define COMMAND(name) int name(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+COMMAND(command_reserve);
+COMMAND(command_bf_reserve);
+COMMAND(command_add);
+COMMAND(command_madd);
+COMMAND(command_insert);
+COMMAND(command_bf_insert);
+COMMAND(command_exists);
+COMMAND(command_mexists);
+COMMAND(command_del);
+COMMAND(command_mdel);
+COMMAND(command_remove);
+COMMAND(command_card);
+COMMAND(command_info);
+COMMAND(command_bf_info);
+COMMAND(command_clear);
+COMMAND(command_forget);
+COMMAND(command_merge);
+COMMAND(command_intersect);
+COMMAND(command_fold);
+COMMAND(command_dump);
+COMMAND(command_load);
+COMMAND(command_scandump);
+COMMAND(command_loadchunk);
+
+#endif

@@ -1,0 +1,147 @@
+/* CARD and INFO. */
+#include "module.h"
+
+COMMAND(command_card)
+{
+    RedisModuleKey *key;
+    bool replied;
+    if (argc != 2)
+        return rm.WrongArity(ctx);
+    const struct value *v = find_filter(ctx, argv[1], &key, &replied);
+    tamis_info info = {0};
+    if (v)
+        tamis_filter_brief(v->filter, &info);
+    if (!replied)
+        rm.ReplyWithLongLong(ctx, (long long)info.items);
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+/* ---- BF.INFO: five figures by their names ---------------------------------------------------- */
+
+enum { FIGURES = 5 };
+
+static const char *const figure_names[FIGURES] = {"Capacity", "Size", "Number of filters",
+                                                  "Number of items inserted", "Expansion rate"};
+static const char *const figure_words[FIGURES] = {"CAPACITY", "SIZE", "FILTERS", "ITEMS",
+                                                  "EXPANSION"};
+
+static void reply_figure(RedisModuleCtx *ctx, const struct value *v, const tamis_info *info, int i)
+{
+    long long figures[FIGURES] = {(long long)info->capacity, (long long)value_bytes(v),
+                                  info->vectors, (long long)info->items,
+                                  info->expansion > 0 ? (long long)info->expansion : 2};
+    if (i == FIGURES - 1 && info->growth == TAMIS_FIXED)
+        rm.ReplyWithNull(ctx);
+    else
+        rm.ReplyWithLongLong(ctx, figures[i]);
+}
+
+COMMAND(command_bf_info)
+{
+    RedisModuleKey *key;
+    bool replied;
+    int which = 0;
+    if (argc != 2 && argc != 3)
+        return rm.WrongArity(ctx);
+    const struct value *v = find_filter(ctx, argv[1], &key, &replied);
+    tamis_info info = {0};
+    if (v)
+        tamis_filter_brief(v->filter, &info);
+    while (argc == 3 && which < FIGURES && !is_word(argv[2], figure_words[which]))
+        which++;
+    if (!v && !replied) {
+        rm.ReplyWithError(ctx, NOT_FOUND);
+    } else if (v && which == FIGURES) {
+        rm.ReplyWithError(ctx, "Invalid information value");
+    } else if (v && argc == 3) {
+        rm.ReplyWithArray(ctx, 1);
+        reply_figure(ctx, v, &info, which);
+    } else if (v) {
+        rm.ReplyWithMap(ctx, FIGURES);
+        for (int i = 0; i < FIGURES; i++) {
+            rm.ReplyWithSimpleString(ctx, figure_names[i]);
+            reply_figure(ctx, v, &info, i);
+        }
+    }
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+/* ---- TAMIS.INFO: the names that `tamis info --json` uses -------------------------------------- */
+
+static void say_text(RedisModuleCtx *ctx, const char *name, const char *text)
+{
+    rm.ReplyWithSimpleString(ctx, name);
+    rm.ReplyWithSimpleString(ctx, text);
+}
+
+static void say_count(RedisModuleCtx *ctx, const char *name, uint64_t n)
+{
+    rm.ReplyWithSimpleString(ctx, name);
+    rm.ReplyWithLongLong(ctx, (long long)n);
+}
+
+static void say_flag(RedisModuleCtx *ctx, const char *name, bool flag)
+{
+    rm.ReplyWithSimpleString(ctx, name);
+    rm.ReplyWithBool(ctx, flag);
+}
+
+static void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x)
+{
+    rm.ReplyWithSimpleString(ctx, name);
+    if (known)
+        rm.ReplyWithDouble(ctx, x);
+    else
+        rm.ReplyWithNull(ctx);
+}
+
+static void reply_info(RedisModuleCtx *ctx, const struct value *v)
+{
+    static const char *const growths[] = {"", "fixed", "dynamic", "scalable", "flexible", "window"};
+    static const char *const layouts[] = {"", "spread", "blocked"};
+    static const char *const hashes[] = {"", "xxh3", "sip", "h3"};
+    tamis_info i;
+    tamis_filter_brief(v->filter, &i);
+    /* The last three read every bit of a plain filter: 10 GB a second at best. */
+    bool read = i.deletable || i.bytes <= 4 * (uint64_t)server.work_limit;
+    if (read)
+        tamis_filter_info(v->filter, &i);
+    rm.ReplyWithMap(ctx, 20);
+    say_text(ctx, "kind", "filter");
+    say_text(ctx, "growth", growths[i.growth]);
+    say_text(ctx, "layout", layouts[i.layout]);
+    say_text(ctx, "hash", hashes[i.hash]);
+    say_flag(ctx, "deletable", i.deletable);
+    say_flag(ctx, "unique", i.unique);
+    say_flag(ctx, "read_only", i.read_only);
+    say_count(ctx, "items", i.items);
+    say_count(ctx, "capacity", i.capacity);
+    say_count(ctx, "bytes", value_bytes(v));
+    say_count(ctx, "memory_limit", i.memory_limit);
+    say_count(ctx, "bits", i.bits);
+    say_count(ctx, "vectors", i.vectors);
+    say_count(ctx, "hashes", i.hashes);
+    say_count(ctx, "pending", i.pending);
+    say_real(ctx, "window", i.window > 0, (double)i.window / 1e9);
+    say_real(ctx, "fpp", i.fpp > 0, i.fpp);
+    say_real(ctx, "distinct", read, i.distinct);
+    say_real(ctx, "fpp_now", read, i.fpp_now);
+    say_real(ctx, "fill", read, i.fill);
+}
+
+COMMAND(command_info)
+{
+    RedisModuleKey *key;
+    bool replied;
+    if (argc != 2)
+        return rm.WrongArity(ctx);
+    const struct value *v = find_filter(ctx, argv[1], &key, &replied);
+    if (v)
+        reply_info(ctx, v);
+    else if (!replied)
+        rm.ReplyWithError(ctx, NOT_FOUND);
+    rm.CloseKey(key);
+    return RM_OK;
+}

@@ -1,0 +1,149 @@
+/* The configuration of the server: tamis.NAME in redis.conf and CONFIG, and the section of INFO. */
+#include "module.h"
+
+#include <string.h>
+
+struct settings_of_server server = {.error_rate = 0.01};
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static long long get_number(const char *name, void *place)
+{
+    (void)name;
+    return *(long long *)place;
+}
+
+static int set_number(const char *name, long long n, void *place, RedisModuleString **error)
+{
+    (void)name;
+    (void)error;
+    *(long long *)place = n;
+    return RM_OK;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* The server frees what set_text gave it, but keeps what get_text gave until the next call. */
+static RedisModuleString *shown;
+
+static RedisModuleString *show(RedisModuleString *text)
+{
+    if (shown)
+        rm.FreeString(NULL, shown);
+    return shown = text;
+}
+
+static RedisModuleString *get_rate(const char *name, void *unused)
+{
+    (void)name;
+    (void)unused;
+    return show(rm.CreateStringPrintf(NULL, "%.10g", server.error_rate));
+}
+
+static int set_rate(const char *name, RedisModuleString *text, void *unused,
+                    RedisModuleString **error)
+{
+    struct creation c;
+    (void)name;
+    (void)unused;
+    const char *wrong = creation_rate(&c, text);
+    if (wrong) {
+        *error = rm.CreateString(NULL, wrong + 4, strlen(wrong) - 4);
+        return RM_ERR;
+    }
+    server.error_rate = c.o.fpp;
+    return RM_OK;
+}
+
+static RedisModuleString *get_key(const char *name, void *unused)
+{
+    char hex[2 * TAMIS_KEY_LEN + 1];
+    (void)name;
+    (void)unused;
+    key_to_hex(server.key, hex);
+    return show(rm.CreateStringPrintf(NULL, "%s", hex));
+}
+
+/* "random" leaves the key as it is: made at the start, or taken from the values that were loaded. */
+static int set_key(const char *name, RedisModuleString *text, void *unused,
+                   RedisModuleString **error)
+{
+    uint8_t key[TAMIS_KEY_LEN];
+    (void)name;
+    (void)unused;
+    if (is_word(text, "random"))
+        return RM_OK;
+    if (!key_from_hex(text, key)) {
+        *error = rm.CreateStringPrintf(NULL, "a family key is 32 hexadecimal digits");
+        return RM_ERR;
+    }
+    memcpy(server.key, key, sizeof key);
+    server.key_given = true;
+    return RM_OK;
+}
+
+/* ---- the family ------------------------------------------------------------------------------ */
+
+/* The library makes keys from the system's randomness: the smallest filter brings one. */
+static bool random_key(uint8_t key[TAMIS_KEY_LEN])
+{
+    tamis_options smallest = {.capacity = 1, .growth = TAMIS_FIXED, .allocator = &value_allocator};
+    tamis_filter *filter;
+    if (tamis_filter_new(&filter, &smallest, NULL) != TAMIS_OK)
+        return false;
+    bool ok = tamis_filter_key(filter, key);
+    tamis_filter_free(filter);
+    return ok;
+}
+
+/* After a restart, and on a replica that becomes a master, new values go on belonging to the family
+   of those there are. The first one that comes decides. */
+void settings_adopt(const tamis_filter *filter)
+{
+    if (server.key_given || server.key_adopted)
+        return;
+    server.key_adopted = tamis_filter_key(filter, server.key);
+}
+
+/* ---- registration ---------------------------------------------------------------------------- */
+
+bool settings_register(RedisModuleCtx *ctx)
+{
+    static const struct {
+        const char *name;
+        long long *place, preset, least, most;
+        unsigned flags;
+    } numbers[] = {
+        {"capacity", &server.capacity, 100, 1, 1LL << 30, 0},
+        {"expansion", &server.expansion, 0, 0, 32768, 0},
+        {"value-limit", &server.value_limit, 500LL << 20, 1 << 16, 1LL << 42, RM_CONFIG_MEMORY},
+        {"work-limit", &server.work_limit, 32LL << 20, 1 << 16, 1LL << 42, RM_CONFIG_MEMORY},
+    };
+    if (!random_key(server.key))
+        return false;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (rm.RegisterNumericConfig(ctx, numbers[i].name, numbers[i].preset, numbers[i].flags,
+                                     numbers[i].least, numbers[i].most, get_number, set_number,
+                                     NULL, numbers[i].place) != RM_OK)
+            return false;
+    return rm.RegisterStringConfig(ctx, "error-rate", "0.01", 0, get_rate, set_rate, NULL, NULL) ==
+               RM_OK &&
+           rm.RegisterStringConfig(ctx, "family-key", "random", RM_CONFIG_SENSITIVE, get_key,
+                                   set_key, NULL, NULL) == RM_OK &&
+           rm.LoadConfigs(ctx) == RM_OK;
+}
+
+void settings_info(RedisModuleInfoCtx *info, int for_crash_report)
+{
+    (void)for_crash_report;
+    rm.InfoAddSection(info, "values");
+    rm.InfoAddFieldCString(info, "version", TAMIS_VERSION);
+    rm.InfoAddFieldULongLong(info, "values", value_count());
+    rm.InfoAddFieldCString(info, "bf_aliases", server.bf ? "yes" : "no");
+    rm.InfoAddFieldCString(info, "family",
+                           server.key_given     ? "given"
+                           : server.key_adopted ? "adopted"
+                                                : "random");
+    rm.InfoAddFieldULongLong(info, "value_limit", (unsigned long long)server.value_limit);
+    rm.InfoAddFieldULongLong(info, "work_limit", (unsigned long long)server.work_limit);
+}

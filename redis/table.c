@@ -1,0 +1,297 @@
+/* The commands: names, flags, keys and what COMMAND DOCS says of them. */
+#include "module.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SINCE "0.1.0"
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+typedef RedisModuleCommandArg arg;
+
+#define ARG(what, text)                                           \
+    {                                                             \
+        .name = text, .type = RM_ARG_##what, .key_spec_index = -1 \
+    }
+#define ARG_OF_KEY(text, spec)                                   \
+    {                                                            \
+        .name = text, .type = RM_ARG_KEY, .key_spec_index = spec \
+    }
+#define ARG_SET(what, text, word)                                                 \
+    {                                                                             \
+        .name = text, .type = RM_ARG_##what, .key_spec_index = -1, .token = word, \
+        .flags = RM_ARG_OPTIONAL                                                  \
+    }
+#define ARG_MANY(what, text)                                                                \
+    {                                                                                       \
+        .name = text, .type = RM_ARG_##what, .key_spec_index = -1, .flags = RM_ARG_MULTIPLE \
+    }
+
+static arg args_key[] = {ARG_OF_KEY("key", 0), {0}};
+static arg args_item[] = {ARG_OF_KEY("key", 0), ARG(STRING, "item"), {0}};
+static arg args_items[] = {ARG_OF_KEY("key", 0), ARG_MANY(STRING, "item"), {0}};
+static arg args_clock[] = {ARG_OF_KEY("key", 0), ARG_SET(INTEGER, "nanoseconds", "AT"), {0}};
+static arg args_cursor[] = {ARG_OF_KEY("key", 0), ARG(INTEGER, "cursor"), {0}};
+static arg args_chunk[] = {ARG_OF_KEY("key", 0), ARG(INTEGER, "cursor"), ARG(STRING, "data"), {0}};
+static arg args_load[] = {ARG_OF_KEY("key", 0),
+                          ARG(INTEGER, "offset"),
+                          ARG(STRING, "data"),
+                          ARG_SET(INTEGER, "bytes", "MAXMEM"),
+                          {0}};
+
+static arg words_of_growth[] = {
+    {.name = "fixed", .type = RM_ARG_TOKEN, .token = "fixed", .key_spec_index = -1},
+    {.name = "dynamic", .type = RM_ARG_TOKEN, .token = "dynamic", .key_spec_index = -1},
+    {.name = "scalable", .type = RM_ARG_TOKEN, .token = "scalable", .key_spec_index = -1},
+    {.name = "flexible", .type = RM_ARG_TOKEN, .token = "flexible", .key_spec_index = -1},
+    {.name = "window", .type = RM_ARG_TOKEN, .token = "window", .key_spec_index = -1},
+    {0}};
+
+#define ARGS_OF_CREATION                                                                    \
+    ARG_SET(INTEGER, "expansion", "EXPANSION"), ARG_SET(TOKEN, "nonscaling", "NONSCALING"), \
+        {.name = "growth",                                                                  \
+         .type = RM_ARG_ONEOF,                                                              \
+         .key_spec_index = -1,                                                              \
+         .token = "GROWTH",                                                                 \
+         .flags = RM_ARG_OPTIONAL,                                                          \
+         .subargs = words_of_growth},                                                       \
+        ARG_SET(DOUBLE, "seconds", "WINDOW"), ARG_SET(TOKEN, "deletable", "DELETABLE"),     \
+        ARG_SET(TOKEN, "unique", "UNIQUE"), ARG_SET(STRING, "layout", "LAYOUT"),            \
+        ARG_SET(STRING, "hash", "HASH"), ARG_SET(INTEGER, "bytes", "MAXMEM"),               \
+        ARG_SET(STRING, "hex", "KEY"), ARG_SET(INTEGER, "nanoseconds", "AT")
+
+static arg args_reserve[] = {ARG_OF_KEY("key", 0),
+                             ARG(DOUBLE, "error_rate"),
+                             ARG(INTEGER, "capacity"),
+                             ARGS_OF_CREATION,
+                             {.name = "model",
+                              .type = RM_ARG_KEY,
+                              .key_spec_index = 1,
+                              .token = "LIKE",
+                              .flags = RM_ARG_OPTIONAL},
+                             {0}};
+static arg args_insert[] = {ARG_OF_KEY("key", 0),
+                            ARG_SET(INTEGER, "capacity", "CAPACITY"),
+                            ARG_SET(DOUBLE, "error_rate", "ERROR"),
+                            ARG_SET(TOKEN, "nocreate", "NOCREATE"),
+                            ARGS_OF_CREATION,
+                            {.name = "item",
+                             .type = RM_ARG_STRING,
+                             .key_spec_index = -1,
+                             .token = "ITEMS",
+                             .flags = RM_ARG_MULTIPLE},
+                            {0}};
+static arg args_remove[] = {ARG_OF_KEY("key", 0),
+                            ARG_SET(INTEGER, "nanoseconds", "AT"),
+                            {.name = "item",
+                             .type = RM_ARG_STRING,
+                             .key_spec_index = -1,
+                             .token = "ITEMS",
+                             .flags = RM_ARG_MULTIPLE},
+                            {0}};
+static arg args_bf_reserve[] = {ARG_OF_KEY("key", 0),
+                                ARG(DOUBLE, "error_rate"),
+                                ARG(INTEGER, "capacity"),
+                                ARG_SET(INTEGER, "expansion", "EXPANSION"),
+                                ARG_SET(TOKEN, "nonscaling", "NONSCALING"),
+                                {0}};
+static arg args_bf_insert[] = {ARG_OF_KEY("key", 0),
+                               ARG_SET(INTEGER, "capacity", "CAPACITY"),
+                               ARG_SET(DOUBLE, "error_rate", "ERROR"),
+                               ARG_SET(INTEGER, "expansion", "EXPANSION"),
+                               ARG_SET(TOKEN, "nocreate", "NOCREATE"),
+                               ARG_SET(TOKEN, "nonscaling", "NONSCALING"),
+                               {.name = "item",
+                                .type = RM_ARG_STRING,
+                                .key_spec_index = -1,
+                                .token = "ITEMS",
+                                .flags = RM_ARG_MULTIPLE},
+                               {0}};
+static arg args_bf_info[] = {
+    ARG_OF_KEY("key", 0),
+    {.name = "field", .type = RM_ARG_STRING, .key_spec_index = -1, .flags = RM_ARG_OPTIONAL},
+    {0}};
+static arg args_fold[] = {ARG_OF_KEY("key", 0), ARG_SET(TOKEN, "restate", "RESTATE"), {0}};
+static arg args_merge[] = {
+    ARG_OF_KEY("destination", 0),
+    ARG(INTEGER, "numkeys"),
+    {.name = "source", .type = RM_ARG_KEY, .key_spec_index = 1, .flags = RM_ARG_MULTIPLE},
+    ARG_SET(TOKEN, "restate", "RESTATE"),
+    ARG_SET(TOKEN, "concat", "CONCAT"),
+    ARG_SET(TOKEN, "disjoint", "DISJOINT"),
+    {0}};
+static arg args_intersect[] = {
+    ARG_OF_KEY("destination", 0), ARG_OF_KEY("a", 1), ARG_OF_KEY("b", 1), {0}};
+
+/* ---- keys: which arguments are keys, and what is done with them -------------------------------- */
+
+typedef RedisModuleCommandKeySpec spec;
+
+#define FIRST_KEY(how)                                                                             \
+    {                                                                                              \
+        .flags = (how), .begin_type = RM_BEGIN_INDEX, .bs.index = {1}, .find_type = RM_FIND_RANGE, \
+        .fk.range = {                                                                              \
+            0,                                                                                     \
+            1,                                                                                     \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
+static spec keys_read[] = {FIRST_KEY(RM_KEYS_RO | RM_KEYS_ACCESS), {0}};
+static spec keys_write[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_INSERT), {0}};
+static spec keys_add[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_ACCESS | RM_KEYS_INSERT), {0}};
+static spec keys_remove[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_ACCESS | RM_KEYS_DELETE), {0}};
+static spec keys_clear[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_DELETE), {0}};
+static spec keys_update[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_UPDATE), {0}};
+static spec keys_reserve[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_INSERT),
+                              {.flags = RM_KEYS_RO | RM_KEYS_ACCESS,
+                               .begin_type = RM_BEGIN_KEYWORD,
+                               .bs.keyword = {"LIKE", 2},
+                               .find_type = RM_FIND_RANGE,
+                               .fk.range = {0, 1, 0}},
+                              {0}};
+static spec keys_merge[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_ACCESS | RM_KEYS_UPDATE),
+                            {.flags = RM_KEYS_RO | RM_KEYS_ACCESS,
+                             .begin_type = RM_BEGIN_INDEX,
+                             .bs.index = {2},
+                             .find_type = RM_FIND_KEYNUM,
+                             .fk.keynum = {0, 1, 1}},
+                            {0}};
+static spec keys_intersect[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_INSERT),
+                                {.flags = RM_KEYS_RO | RM_KEYS_ACCESS,
+                                 .begin_type = RM_BEGIN_INDEX,
+                                 .bs.index = {2},
+                                 .find_type = RM_FIND_RANGE,
+                                 .fk.range = {1, 1, 0}},
+                                {0}};
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+#define READS   "readonly fast"
+#define SCANS   "readonly"
+#define ADDS    "write deny-oom"
+#define REMOVES "write"
+
+static const struct command {
+    const char *name;
+    RedisModuleCmdFunc run;
+    const char *flags;
+    int arity;
+    spec *keys;
+    arg *args;
+    const char *summary, *complexity;
+    RedisModuleCmdFunc bf; /* also as BF.name, run by this */
+    arg *bf_args;
+} commands[] = {
+    {"RESERVE", command_reserve, ADDS, -4, keys_reserve, args_reserve,
+     "Makes an empty filter with a total error rate and a capacity", "O(1)", command_bf_reserve,
+     args_bf_reserve},
+    {"ADD", command_add, ADDS " fast", 3, keys_add, args_item,
+     "Adds an item, to a new filter if there is none; false if it seemed to be there",
+     "O(k) for k hashes", command_add, args_item},
+    {"MADD", command_madd, ADDS, -3, keys_add, args_items,
+     "Adds items, to a new filter if there is none", "O(k n) for n items", command_madd,
+     args_items},
+    {"INSERT", command_insert, ADDS, -4, keys_add, args_insert,
+     "Adds items, with the parameters of the filter if there is none", "O(k n) for n items",
+     command_bf_insert, args_bf_insert},
+    {"EXISTS", command_exists, READS, 3, keys_read, args_item,
+     "Says whether an item may be there: no is for sure", "O(k) for k hashes", command_exists,
+     args_item},
+    {"MEXISTS", command_mexists, SCANS, -3, keys_read, args_items,
+     "Says of items whether they may be there", "O(k n) for n items", command_mexists, args_items},
+    {"DEL", command_del, REMOVES " fast", 3, keys_remove, args_item,
+     "Removes an item that was added: 1 removed, 0 not there, 2 remembered and settled later",
+     "O(k) for k hashes", NULL, NULL},
+    {"MDEL", command_mdel, REMOVES, -3, keys_remove, args_items, "Removes items that were added",
+     "O(k n) for n items", NULL, NULL},
+    {"REMOVE", command_remove, REMOVES, -4, keys_remove, args_remove,
+     "Removes items that were added, at a time", "O(k n) for n items", NULL, NULL},
+    {"CARD", command_card, READS, 2, keys_read, args_key,
+     "The number of items added and not removed", "O(1)", command_card, args_key},
+    {"INFO", command_info, SCANS, -2, keys_read, args_key,
+     "Parameters, size, fill and the error rate estimated now", "O(bytes), less for large filters",
+     command_bf_info, args_bf_info},
+    {"CLEAR", command_clear, REMOVES, -2, keys_clear, args_clock,
+     "Empties a filter and keeps its parameters", "O(1)", NULL, NULL},
+    {"FORGET", command_forget, REMOVES, -2, keys_clear, args_clock,
+     "Lets go of what is older than the window; adds do so too", "O(1)", NULL, NULL},
+    {"MERGE", command_merge, ADDS, -4, keys_merge, args_merge,
+     "Unites filters into a destination, made if there is none", "O(bytes)", NULL, NULL},
+    {"INTERSECT", command_intersect, ADDS, 4, keys_intersect, args_intersect,
+     "Makes a filter of the bits that two have", "O(bytes)", NULL, NULL},
+    {"FOLD", command_fold, REMOVES, -2, keys_update, args_fold,
+     "Halves a filter that is half empty", "O(bytes)", NULL, NULL},
+    {"DUMP", command_dump, SCANS, 3, keys_read, args_cursor,
+     "The bytes of a .tamis file, in pieces, as of one moment", "O(bytes)", NULL, NULL},
+    {"LOAD", command_load, ADDS, -4, keys_write, args_load,
+     "Makes a value from the bytes of a .tamis file, in pieces", "O(bytes)", NULL, NULL},
+    {"SCANDUMP", command_scandump, SCANS, 3, keys_read, args_cursor,
+     "Pieces of a filter for LOADCHUNK", "O(bytes)", command_scandump, args_cursor},
+    {"LOADCHUNK", command_loadchunk, ADDS, 4, keys_write, args_chunk,
+     "Makes a filter from the pieces of SCANDUMP", "O(bytes)", command_loadchunk, args_chunk},
+};
+
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static bool add_command(RedisModuleCtx *ctx, const char *prefix, const struct command *c,
+                        RedisModuleCmdFunc run, arg *args)
+{
+    static const RedisModuleCommandInfoVersion version = {1, sizeof(RedisModuleCommandHistoryEntry),
+                                                          sizeof(RedisModuleCommandKeySpec),
+                                                          sizeof(RedisModuleCommandArg)};
+    char name[40];
+    snprintf(name, sizeof name, "%s.%s", prefix, c->name);
+    spec *keys = strcmp(prefix, "BF") == 0 && c->keys == keys_reserve ? keys_write : c->keys;
+    RedisModuleCommandInfo info = {.version = &version,
+                                   .summary = c->summary,
+                                   .complexity = c->complexity,
+                                   .since = SINCE,
+                                   .arity = c->arity,
+                                   .key_specs = keys,
+                                   .args = args};
+    if (rm.CreateCommand(ctx, name, run, c->flags, 1, 1, 1) != RM_OK)
+        return false;
+    RedisModuleCommand *command = rm.GetCommand(ctx, name);
+    if (!command || rm.SetCommandInfo(command, &info) != RM_OK)
+        return false;
+    bool writes = strncmp(c->flags, "write", 5) == 0, fast = strstr(c->flags, "fast") != NULL;
+    if (rm.SetCommandACLCategories) /* best effort: the server may lack the category of ours */
+        rm.SetCommandACLCategories(command, writes ? fast ? "write fast" : "write slow"
+                                            : fast ? "read fast"
+                                                   : "read slow");
+    return true;
+}
+
+bool table_bf_free(RedisModuleCtx *ctx)
+{
+    if (rm.IsModuleNameBusy("bf"))
+        return false;
+    for (int i = 0; i < COMMANDS; i++) {
+        char name[40];
+        if (!commands[i].bf)
+            continue;
+        snprintf(name, sizeof name, "BF.%s", commands[i].name);
+        RedisModuleCallReply *reply = rm.Call(ctx, "COMMAND", "cc", "INFO", name);
+        bool known = reply && rm.CallReplyType(reply) == RM_REPLY_ARRAY &&
+                     rm.CallReplyType(rm.CallReplyArrayElement(reply, 0)) == RM_REPLY_ARRAY;
+        if (reply)
+            rm.FreeCallReply(reply);
+        if (known)
+            return false;
+    }
+    return true;
+}
+
+bool table_register(RedisModuleCtx *ctx, bool bf)
+{
+    for (int i = 0; i < COMMANDS; i++) {
+        const struct command *c = &commands[i];
+        if (!add_command(ctx, "TAMIS", c, c->run, c->args))
+            return false;
+        if (bf && c->bf && !add_command(ctx, "BF", c, c->bf, c->bf_args))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,249 @@
+/*
+ * The data type "tamis-set". What the server saves of a value:
+ *
+ *   unsigned   kind: 1 filter, 3 the first bytes of a value that is being loaded
+ *   unsigned   how many bytes it has (when complete)
+ *   strings    the bytes, as docs/format.md describes them, in pieces; the last one is empty
+ *
+ * A value is saved in pieces so that saving takes no memory. Loading takes as much as comes, never
+ * what a length promises, and every byte passes the validator of the library.
+ */
+#include "module.h"
+
+#define PIECE ((size_t)1 << 20)
+
+RedisModuleType *type;
+
+/* ---- saving ---------------------------------------------------------------------------------- */
+
+struct saving {
+    RedisModuleIO *io;
+    struct buffer piece;
+    bool failed;
+};
+
+static void save_piece(struct saving *s)
+{
+    if (s->piece.len)
+        rm.SaveStringBuffer(s->io, s->piece.data, s->piece.len);
+    s->piece.len = 0;
+}
+
+static int save_bytes(void *context, const void *data, size_t len)
+{
+    struct saving *s = context;
+    const char *from = data;
+    while (len) {
+        size_t room = PIECE - s->piece.len, some = len < room ? len : room;
+        if (s->piece.len == 0 && some == PIECE) {
+            rm.SaveStringBuffer(s->io, from, some);
+        } else {
+            if (!buffer_add(&s->piece, from, some))
+                return 1;
+            if (s->piece.len == PIECE)
+                save_piece(s);
+        }
+        from += some;
+        len -= some;
+    }
+    return 0;
+}
+
+static void rdb_save(RedisModuleIO *io, void *value)
+{
+    const struct value *v = value;
+    struct saving s = {.io = io};
+    rm.SaveUnsigned(io, (uint64_t)v->kind);
+    rm.SaveUnsigned(io,
+                    v->kind == KIND_PARTIAL ? v->total : tamis_filter_encoded_size(v->filter, 0));
+    if (v->kind == KIND_PARTIAL)
+        s.failed = save_bytes(&s, v->bytes.data, v->bytes.len) != 0;
+    else
+        s.failed = tamis_filter_encode(v->filter, 0, save_bytes, &s) != TAMIS_OK;
+    save_piece(&s);
+    if (s.failed) /* what follows is a value that no one can load: say why */
+        rm.LogIOError(io, "warning", "tamis: out of memory while saving a value");
+    rm.SaveStringBuffer(io, "", 0);
+    buffer_free(&s.piece);
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static bool load_bytes(RedisModuleIO *io, uint64_t total, struct buffer *to)
+{
+    for (;;) {
+        size_t len = 0;
+        char *piece = rm.LoadStringBuffer(io, &len);
+        if (rm.IsIOError(io) || !piece) {
+            rm.Free(piece);
+            return false;
+        }
+        bool fits = len <= total - to->len && buffer_add(to, piece, len);
+        rm.Free(piece);
+        if (len == 0 || !fits)
+            return fits;
+    }
+}
+
+static struct value *load_partial(uint64_t total, struct buffer *bytes)
+{
+    struct value *v = value_new(KIND_PARTIAL, NULL);
+    if (v) {
+        v->total = total;
+        v->bytes = *bytes;
+        *bytes = (struct buffer){0};
+    }
+    return v;
+}
+
+static void *rdb_load(RedisModuleIO *io, int version)
+{
+    struct buffer bytes = {0};
+    struct value *v = NULL;
+    tamis_reason reason = {.text = "cut short"};
+    if (version != 0) {
+        rm.LogIOError(io, "warning", "tamis: a value of a newer version");
+        return NULL;
+    }
+    uint64_t kind = rm.LoadUnsigned(io);
+    if (rm.IsIOError(io))
+        return NULL;
+    uint64_t total = rm.LoadUnsigned(io);
+    if (rm.IsIOError(io))
+        return NULL;
+    if (load_bytes(io, total, &bytes)) {
+        if (kind == KIND_PARTIAL && bytes.len < total)
+            v = load_partial(total, &bytes);
+        else if (kind == KIND_FILTER)
+            value_decode(&v, bytes.data, bytes.len, &reason);
+    }
+    buffer_free(&bytes);
+    if (!v) {
+        rm.LogIOError(io, "warning", "tamis: a value cannot be loaded: %s", reason.text);
+        return NULL;
+    }
+    int flags = rm.GetContextFlags(rm.GetContextFromIO(io));
+    if (v->filter && flags & (RM_FLAG_LOADING | RM_FLAG_ASYNC_LOADING | RM_FLAG_SLAVE))
+        settings_adopt(v->filter);
+    return v;
+}
+
+/* ---- append-only files ----------------------------------------------------------------------- */
+
+struct emitting {
+    RedisModuleIO *io;
+    RedisModuleString *key;
+    uint64_t offset;
+    struct buffer piece;
+};
+
+static void emit_piece(struct emitting *e)
+{
+    if (e->piece.len)
+        rm.EmitAOF(e->io, "TAMIS.LOAD", "slb", e->key, (long long)e->offset, e->piece.data,
+                   e->piece.len);
+    e->offset += e->piece.len;
+    e->piece.len = 0;
+}
+
+static int emit_bytes(void *context, const void *data, size_t len)
+{
+    struct emitting *e = context;
+    const char *from = data;
+    while (len) {
+        size_t room = PIECE - e->piece.len, some = len < room ? len : room;
+        if (!buffer_add(&e->piece, from, some))
+            return 1;
+        if (e->piece.len == PIECE)
+            emit_piece(e);
+        from += some;
+        len -= some;
+    }
+    return 0;
+}
+
+static void aof_rewrite(RedisModuleIO *io, RedisModuleString *key, void *value)
+{
+    const struct value *v = value;
+    struct emitting e = {.io = io, .key = key};
+    bool failed = v->kind == KIND_PARTIAL
+                      ? emit_bytes(&e, v->bytes.data, v->bytes.len) != 0
+                      : tamis_filter_encode(v->filter, 0, emit_bytes, &e) != TAMIS_OK;
+    emit_piece(&e);
+    if (failed)
+        rm.LogIOError(io, "warning", "tamis: out of memory while rewriting a value");
+    buffer_free(&e.piece);
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+static int digest_bytes(void *context, const void *data, size_t len)
+{
+    rm.DigestAddStringBuffer(context, data, len);
+    return 0;
+}
+
+static void digest(RedisModuleDigest *d, void *value)
+{
+    const struct value *v = value;
+    if (v->kind == KIND_PARTIAL)
+        digest_bytes(d, v->bytes.data, v->bytes.len);
+    else
+        tamis_filter_encode(v->filter, 0, digest_bytes, d);
+    rm.DigestEndSequence(d);
+}
+
+static size_t mem_usage(const void *value)
+{
+    return value_bytes(value);
+}
+
+/* Past 64 the server frees in the background: from 4 MB on, where unmapping is what takes time. */
+static size_t free_effort(RedisModuleString *key, const void *value)
+{
+    (void)key;
+    return 1 + value_bytes(value) / 65536;
+}
+
+static void *copy(RedisModuleString *from, RedisModuleString *to, const void *value)
+{
+    (void)from;
+    (void)to;
+    return value_copy(value);
+}
+
+static void release(void *value)
+{
+    value_free(value);
+}
+
+/* What the value points to is large: whole pages, which do not share their neighbourhood. */
+static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **value)
+{
+    (void)key;
+    struct value *v = *value, *moved = rm.DefragAlloc(ctx, v);
+    if (moved)
+        *value = v = moved;
+    char *bytes = v->bytes.data ? rm.DefragAlloc(ctx, v->bytes.data) : NULL;
+    if (bytes)
+        v->bytes.data = bytes;
+    return 0;
+}
+
+bool type_register(RedisModuleCtx *ctx)
+{
+    RedisModuleTypeMethods methods = {
+        .version = RM_TYPE_METHODS_VERSION,
+        .rdb_load = rdb_load,
+        .rdb_save = rdb_save,
+        .aof_rewrite = aof_rewrite,
+        .mem_usage = mem_usage,
+        .digest = digest,
+        .free = release,
+        .free_effort = free_effort,
+        .copy = copy,
+        .defrag = defrag,
+    };
+    type = rm.CreateDataType(ctx, "tamis-set", 0, &methods);
+    return type != NULL;
+}

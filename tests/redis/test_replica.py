@@ -1,0 +1,172 @@
+"""Replicas end with the bytes of their master: adds, growth, windows, removals, resyncs."""
+import signal
+import threading
+import time
+
+import pytest
+import redis
+
+from conftest import ASAN, free_port, wait
+from sets import Load, answers, names
+
+
+def synced(master, replica):
+    def done():
+        m, s = master.r.info("replication"), replica.r.info("replication")
+        return s.get("master_link_status") == "up" and \
+            s["slave_repl_offset"] == m["master_repl_offset"]
+    wait(done, 30, "the replica did not catch up:\n" + replica.log_tail())
+
+
+def pair(servers, **options):
+    master = servers(port=free_port(), **options)
+    replica = servers(port=free_port(), replicaof="127.0.0.1 %d" % master.port, **options)
+    wait(lambda: replica.r.info("replication")["master_link_status"] == "up", 30)
+    return master, replica
+
+
+def same(master, replica, keys):
+    synced(master, replica)
+    assert master.digest(*keys) == replica.digest(*keys)
+    assert b"CRITICAL" not in replica.log_tail().encode()
+
+
+def test_a_stream_of_changes(servers):
+    master, replica = pair(servers)
+    load = Load(master.r)
+    load.create()
+    load.run(500)
+    time.sleep(0.6)  # the windows move on
+    load.run(300)
+    same(master, replica, names())
+    load.check(replica.r)
+    many = 100000 if ASAN else 1000000
+    assert answers(replica.r, "{v}scalable", many, prefix="scalable") == \
+        answers(master.r, "{v}scalable", many, prefix="scalable")
+
+
+def test_every_command(servers):
+    """What each writing command replicates makes the same value."""
+    master, replica = pair(servers)
+    do = master.r.execute_command
+    do("BF.ADD", "a", "x")
+    do("BF.MADD", "b", "x", "y")
+    do("BF.INSERT", "c", "CAPACITY", 7, "NONSCALING", "ITEMS", *range(20))
+    do("BF.RESERVE", "d", 0.001, 10, "EXPANSION", 4)
+    do("TAMIS.RESERVE", "e", "LIKE", "d")
+    do("TAMIS.INSERT", "f", "GROWTH", "flexible", "CAPACITY", 5, "ITEMS", *range(50))
+    do("TAMIS.INSERT", "w", "GROWTH", "window", "WINDOW", 0.01, "ITEMS", *range(50))
+    do("TAMIS.RESERVE", "del", 0.01, 20, "GROWTH", "flexible", "DELETABLE")
+    do("TAMIS.MADD", "del", *range(100))
+    do("TAMIS.MDEL", "del", *range(50, 150))
+    do("TAMIS.MDEL", "del", *range(50))
+    do("TAMIS.RESERVE", "big", 0.01, 100, "MAXMEM", 3000)
+    do("TAMIS.MADD", "big", *range(1000))
+    do("TAMIS.MERGE", "m", 3, "a", "b", "d", "RESTATE")
+    do("TAMIS.RESERVE", "i1", 0.01, 100, "NONSCALING")
+    do("TAMIS.RESERVE", "i2", 0.01, 100, "NONSCALING")
+    do("TAMIS.MADD", "i1", *range(50))
+    do("TAMIS.MADD", "i2", *range(25, 75))
+    do("TAMIS.INTERSECT", "i", "i1", "i2")
+    do("TAMIS.RESERVE", "fold", 0.01, 10000)
+    do("TAMIS.MADD", "fold", *range(50))
+    do("TAMIS.FOLD", "fold")
+    time.sleep(0.02)
+    do("TAMIS.FORGET", "w")
+    do("TAMIS.CLEAR", "f")
+    cursor, data = do("TAMIS.DUMP", "a", 0)
+    assert cursor == 0
+    do("TAMIS.LOAD", "l", 0, data)
+    do("TAMIS.LOAD", "half", 0, data[:200])
+    with pytest.raises(redis.ResponseError):
+        do("TAMIS.LOAD", "bad", 0, data[:200] + b"x" * (len(data) - 200))
+    do("TAMIS.LOAD", "bad", 0, data[:200])
+    with pytest.raises(redis.ResponseError):
+        do("TAMIS.LOAD", "bad", 200, b"x" * (len(data) - 200))
+    keys = [key.decode() for key in master.r.keys()]
+    assert "bad" not in keys
+    same(master, replica, keys)
+    assert sorted(replica.r.keys()) == sorted(master.r.keys())
+    for server in (master, replica):
+        assert server.r.execute_command("TAMIS.CARD", "i") > 0
+
+
+def test_what_changes_nothing_is_not_replicated(servers):
+    master, replica = pair(servers)
+    do = master.r.execute_command
+    do("TAMIS.MADD", "f", 1, 2, 3)
+    synced(master, replica)
+    before = master.r.info("replication")["master_repl_offset"]
+    for _ in range(100):
+        do("BF.MADD", "f", 1, 2, 3)
+        do("TAMIS.MEXISTS", "f", 1, 2)
+    assert master.r.info("replication")["master_repl_offset"] - before < 200
+
+
+def test_a_replica_killed_and_resynced(servers):
+    master, replica = pair(servers)
+    load = Load(master.r)
+    load.create()
+    load.run(200)
+    stop = threading.Event()
+    writer_load = Load(master.client(), seed=2, prefix="{w}")
+    writer_load.create()
+
+    def write():
+        while not stop.is_set():
+            writer_load.run(5)
+    writer = threading.Thread(target=write)
+    writer.start()
+    for how in (signal.SIGKILL, signal.SIGTERM) if not ASAN else (signal.SIGTERM,):
+        time.sleep(0.1)
+        replica.stop(how)
+        load.run(100)
+        replica.start()
+        wait(lambda: replica.r.info("replication")["master_link_status"] == "up", 30)
+    replica.r.execute_command("REPLICAOF", "NO", "ONE")  # a full resync without a restart
+    replica.r.execute_command("TAMIS.ADD", "stray", "x")
+    replica.r.execute_command("REPLICAOF", "127.0.0.1", master.port)
+    time.sleep(0.2)
+    stop.set()
+    writer.join()
+    same(master, replica, names() + names("{w}"))
+    load.check(replica.r)
+    writer_load.check(replica.r)
+    assert replica.r.exists("stray") == 0
+
+
+def test_a_replica_becomes_master(servers):
+    """It goes on with the family of its master, so that values can be united."""
+    master, replica = pair(servers)
+    master.r.execute_command("TAMIS.ADD", "old", "x")
+    synced(master, replica)
+    with pytest.raises(redis.ReadOnlyError):
+        replica.r.execute_command("TAMIS.ADD", "old", "y")
+    master.stop()
+    replica.r.execute_command("REPLICAOF", "NO", "ONE")
+    replica.r.execute_command("TAMIS.ADD", "new", "y")
+    assert replica.r.execute_command("TAMIS.MERGE", "all", 2, "old", "new") == b"OK"
+    assert replica.r.execute_command("TAMIS.MEXISTS", "all", "x", "y", "z") == [1, 1, 0]
+
+
+def test_limits_and_defaults_of_the_replica_do_not_matter(servers):
+    master = servers(port=free_port())
+    replica = servers(port=free_port(), replicaof="127.0.0.1 %d" % master.port,
+                      **{"tamis.value-limit": "100kb", "tamis.work-limit": "100kb",
+                         "tamis.capacity": 7, "tamis.error-rate": "0.5", "tamis.expansion": 3,
+                         "tamis.family-key": "00" * 16})
+    wait(lambda: replica.r.info("replication")["master_link_status"] == "up", 30)
+    do = master.r.execute_command
+    do("TAMIS.RESERVE", "f", 0.01, 100000)
+    for i in range(0, 300000, 5000):
+        do("TAMIS.MADD", "f", *range(i, i + 5000))
+    do("TAMIS.ADD", "auto", "x")
+    do("TAMIS.MERGE", "g", 1, "f")
+    data, cursor = b"", 0
+    while True:
+        cursor, piece = do("TAMIS.DUMP", "f", cursor)
+        data += piece
+        if cursor == 0:
+            break
+    do("TAMIS.LOAD", "l", 0, data)
+    same(master, replica, ["f", "auto", "g", "l"])
