@@ -232,7 +232,7 @@ static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **valu
 
 bool type_register(RedisModuleCtx *ctx)
 {
-    RedisModuleTypeMethods methods = {
+    static RedisModuleTypeMethods methods = {
         .version = RM_TYPE_METHODS_VERSION,
         .rdb_load = rdb_load,
         .rdb_save = rdb_save,
