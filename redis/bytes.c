@@ -27,10 +27,12 @@ static struct dump {
     uint32_t number; /* 0: free */
     int db;
     time_t used;
+    uint64_t turn; /* the order of calls */
     struct buffer name, bytes;
 } dumps[DUMPS];
 
 static uint32_t last_number;
+static uint64_t last_turn;
 static bool timer_runs;
 
 static time_t seconds(void)
@@ -72,10 +74,12 @@ static struct dump *dump_begin(RedisModuleCtx *ctx, RedisModuleString *name, con
     size_t len;
     const char *text = rm.StringPtrLen(name, &len);
     for (struct dump *other = dumps; other < dumps + DUMPS; other++)
-        if (!other->number || (d->number && other->used < d->used))
+        if (!other->number || (d->number && other->turn < d->turn))
             d = other;
     dump_end(d);
-    if (!buffer_add(&d->name, text, len) ||
+    d->bytes.room = (size_t)tamis_filter_encoded_size(v->filter, 0);
+    d->bytes.data = rm.TryAlloc(d->bytes.room);
+    if (!d->bytes.data || !buffer_add(&d->name, text, len) ||
         tamis_filter_encode(v->filter, 0, dump_write, &d->bytes) != TAMIS_OK) {
         dump_end(d);
         return NULL;
@@ -120,8 +124,10 @@ static struct dump *dump_at(RedisModuleCtx *ctx, RedisModuleString *name, long l
         if (!d)
             reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     }
-    if (d)
+    if (d) {
         d->used = seconds();
+        d->turn = ++last_turn;
+    }
     rm.CloseKey(key);
     return d;
 }

@@ -43,7 +43,8 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (bf == BF_AUTO && !server.bf)
         rm.Log(ctx, "notice", "another module has the BF commands: only TAMIS commands are added");
     rm.SetModuleOptions(ctx, RM_HANDLE_IO_ERRORS | RM_HANDLE_REPL_ASYNC_LOAD);
-    if (!settings_register(ctx) || !type_register(ctx) || !table_register(ctx, server.bf)) {
+    /* The type comes last: the server cannot take it back. */
+    if (!settings_register(ctx) || !table_register(ctx, server.bf) || !type_register(ctx)) {
         rm.Log(ctx, "warning", "a name that tamis needs is taken%s",
                bf == BF_YES ? ": bf=yes insists on the BF commands" : "");
         return RM_ERR;

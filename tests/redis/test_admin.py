@@ -1,0 +1,195 @@
+"""What an operator sees: users, documentation, configuration, INFO, events, other modules."""
+import os
+import subprocess
+import time
+
+import pytest
+import redis
+
+from conftest import MODULE, free_port
+from test_keys import info, refused, reserve
+
+READS = ["EXISTS", "MEXISTS", "CARD", "INFO", "DUMP", "SCANDUMP"]
+WRITES = ["RESERVE", "ADD", "MADD", "INSERT", "DEL", "MDEL", "REMOVE", "CLEAR", "FORGET", "MERGE",
+          "INTERSECT", "FOLD", "LOAD", "LOADCHUNK"]
+ALIASES = ["RESERVE", "ADD", "MADD", "INSERT", "EXISTS", "MEXISTS", "CARD", "INFO", "SCANDUMP",
+           "LOADCHUNK"]
+
+
+def test_users(server, r):
+    """A reader with %R may read and no more; keys outside the pattern are out of reach."""
+    r.execute_command("TAMIS.RESERVE", "app:f", 0.01, 100, "DELETABLE")
+    r.execute_command("TAMIS.MADD", "app:f", "x", "y")
+    reads = ["+tamis." + c.lower() for c in READS] + ["+bf.exists", "+bf.info"]
+    r.execute_command("ACL", "SETUSER", "reader", "reset", "on", ">pw", "%R~app:*", *reads)
+    r.execute_command("ACL", "SETUSER", "writer", "reset", "on", ">pw", "~app:*", "+@all")
+    r.execute_command("ACL", "SETUSER", "eyes", "reset", "on", ">pw", "%R~app:*", "+@all")
+    reader, writer, eyes = (server.client(username=u, password="pw")
+                            for u in ("reader", "writer", "eyes"))
+    assert reader.execute_command("TAMIS.EXISTS", "app:f", "x") == 1
+    assert reader.execute_command("TAMIS.MEXISTS", "app:f", "x", "z") == [1, 0]
+    assert reader.execute_command("TAMIS.CARD", "app:f") == 2
+    assert reader.execute_command("BF.EXISTS", "app:f", "x") == 1
+    assert info(reader, "app:f")["items"] == 2
+    assert reader.execute_command("TAMIS.DUMP", "app:f", 0)[0] == 0
+    denied = redis.exceptions.NoPermissionError
+    for client, words in ((reader, ["TAMIS.ADD", "app:f", "z"]), (reader, ["TAMIS.DEL", "app:f", "x"]),
+                          (eyes, ["TAMIS.ADD", "app:f", "z"]), (eyes, ["BF.ADD", "app:f", "z"]),
+                          (eyes, ["TAMIS.CLEAR", "app:f"]), (eyes, ["TAMIS.MERGE", "app:g", 1, "app:f"]),
+                          (eyes, ["TAMIS.LOAD", "app:g", 0, "x"]), (eyes, ["TAMIS.FOLD", "app:f"]),
+                          (writer, ["TAMIS.EXISTS", "f", "x"]), (writer, ["TAMIS.ADD", "f", "x"]),
+                          (writer, ["TAMIS.MERGE", "app:g", 2, "app:f", "other"]),
+                          (writer, ["TAMIS.INTERSECT", "app:g", "app:f", "other"]),
+                          (writer, ["TAMIS.RESERVE", "app:g", "LIKE", "other"]),
+                          (writer, ["TAMIS.RESERVE", "app:g", 0.1, 5, "LIKE", "other"])):
+        with pytest.raises(denied):
+            client.execute_command(*words)
+    assert eyes.execute_command("TAMIS.EXISTS", "app:f", "x") == 1
+    assert writer.execute_command("TAMIS.ADD", "app:f", "z") == 1
+    r.execute_command("ACL", "DELUSER", "reader", "writer", "eyes")
+
+
+def test_documentation(r):
+    docs = r.execute_command("COMMAND DOCS", *["TAMIS." + c for c in READS + WRITES])
+    assert len(docs) == 2 * len(READS + WRITES)
+    for entry in docs[1::2]:
+        fields = dict(zip(entry[::2], entry[1::2]))
+        assert len(fields[b"summary"]) > 10 and fields[b"since"] == b"0.1.0"
+        assert fields[b"complexity"].startswith(b"O(") and fields[b"arguments"]
+    described = r.execute_command("COMMAND INFO", *["TAMIS." + c for c in READS + WRITES])
+    for name, entry in zip(READS + WRITES, described):
+        assert (b"readonly" in entry[2]) == (name in READS), name
+        assert (b"write" in entry[2]) == (name in WRITES), name
+        assert (b"denyoom" in entry[2]) == (name in "RESERVE ADD MADD INSERT MERGE INTERSECT LOAD "
+                                            "LOADCHUNK".split()), name
+    assert None not in r.execute_command("COMMAND INFO", *["BF." + c for c in ALIASES])
+    keys = {"TAMIS.MERGE to 2 a b RESTATE": "to a b", "TAMIS.INTERSECT to a b": "to a b",
+            "TAMIS.RESERVE k LIKE model": "k model", "TAMIS.RESERVE k 0.1 10 LIKE model": "k model",
+            "TAMIS.RESERVE LIKE 0.1 10": "LIKE", "TAMIS.MADD k a b": "k",
+            "TAMIS.INSERT k ITEMS LIKE b": "k", "BF.RESERVE k 0.1 10": "k"}
+    for command, names in keys.items():
+        said = r.execute_command("COMMAND GETKEYS", *command.split())
+        assert said == names.split(), command
+
+
+def test_configuration(servers):
+    server = servers(**{"tamis.capacity": 500, "tamis.error-rate": "0.001", "tamis.expansion": 3})
+    r = server.r
+    r.execute_command("BF.ADD", "f", "x")
+    i = info(r, "f")
+    assert i["capacity"] == 500 and float(i["fpp"]) == 0.001
+    assert r.execute_command("BF.INFO", "f", "EXPANSION") == [3]
+    r.config_set("tamis.capacity", 50)
+    r.config_set("tamis.error-rate", 0.02)
+    r.config_set("tamis.expansion", 0)
+    r.config_set("tamis.value-limit", "1mb")
+    r.execute_command("BF.ADD", "g", "x")
+    i = info(r, "g")
+    assert (i["capacity"], float(i["fpp"]), i["memory_limit"]) == (50, 0.02, 1 << 20)
+    for name, value in (("capacity", 0), ("error-rate", 1), ("error-rate", "x"),
+                        ("expansion", 40000), ("value-limit", 0), ("family-key", "12"),
+                        ("work-limit", "1")):
+        with pytest.raises(redis.ResponseError):
+            r.config_set("tamis." + name, value)
+    assert r.config_get("tamis.error-rate") == {"tamis.error-rate": "0.02"}
+    # The family is written down by CONFIG REWRITE, and two servers may share one.
+    r.config_rewrite()
+    key = r.config_get("tamis.family-key")["tamis.family-key"]
+    other = servers(**{"tamis.family-key": key})
+    assert other.r.info("tamis")["tamis_family"] == "given"
+    other.r.execute_command("BF.ADD", "h", "y")
+    r.restore("h", 0, other.r.dump("h"))
+    r.execute_command("TAMIS.MERGE", "all", 2, "g", "h", "RESTATE")
+    assert r.execute_command("TAMIS.MEXISTS", "all", "x", "y") == [1, 1]
+    with open(os.path.join(server.folder, "conf")) as conf:
+        assert key in conf.read()
+
+
+def test_info_section(r):
+    before = int(r.info("tamis")["tamis_values"])
+    r.execute_command("TAMIS.ADD", "f", "x")
+    section = r.info("tamis")
+    assert int(section["tamis_values"]) == before + 1
+    assert section["tamis_version"] == "0.1.0"
+    assert section["tamis_bf_aliases"] == "yes" and section["tamis_value_limit"] == 524288000
+
+
+def test_events(server, r):
+    r.config_set("notify-keyspace-events", "KEd")
+    watch = server.client().pubsub()
+    watch.psubscribe("__keyspace@0__:*")
+    assert watch.get_message(timeout=2)["type"] == "psubscribe"
+    reserve(r, "f", 0.01, 100, "DELETABLE")
+    for words in (["ADD", "f", "x"], ["EXISTS", "f", "x"], ["DEL", "f", "x"], ["DEL", "f", "x"],
+                  ["MERGE", "f", 1, "f"], ["CLEAR", "f"]):
+        r.execute_command("TAMIS." + words[0], *words[1:])
+    seen = []
+    while True:
+        message = watch.get_message(timeout=0.3)
+        if message is None:
+            break
+        seen.append((message["channel"].decode().split(":")[1], message["data"].decode()))
+    assert seen == [("f", "tamis." + e) for e in ("reserve", "add", "del", "merge", "clear")]
+    r.config_set("notify-keyspace-events", "")
+
+
+@pytest.fixture(scope="module")
+def bf_module(tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("bf") / "bf.so")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bf_module.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, source], check=True)
+    return path
+
+
+def test_beside_a_module_called_bf(servers, bf_module):
+    """The other was first: its commands stay, ours are there, the server runs."""
+    server = servers(load=False, loadmodule=[bf_module, MODULE])
+    assert server.r.execute_command("BF.ADD", "f", "x") == b"theirs"
+    assert server.r.execute_command("TAMIS.ADD", "f", "x") == 1
+    assert refused(server.r, "BF.EXISTS", "f", "x").startswith("unknown command")
+    assert server.r.info("tamis")["tamis_bf_aliases"] == "no"
+    late = servers(load=False)
+    assert late.r.execute_command("MODULE", "LOAD", bf_module) == b"OK"
+    assert late.r.execute_command("MODULE", "LOAD", MODULE, "bf=auto") == b"OK"
+    assert late.r.execute_command("BF.ADD", "f", "x") == b"theirs"
+    insists = servers(load=False, loadmodule=[bf_module])
+    with pytest.raises(redis.ResponseError, match="Error loading the extension"):
+        insists.r.execute_command("MODULE", "LOAD", MODULE, "bf=yes")
+    assert insists.r.ping() and insists.r.set("still", "there")
+    with pytest.raises(redis.ResponseError, match="Error loading the extension"):
+        insists.r.execute_command("MODULE", "LOAD", MODULE, "what=ever")
+    assert insists.r.ping()
+
+
+def test_aliases_replicate_the_canonical_command(servers, bf_module):
+    """So a replica that has no aliases, or others, follows all the same."""
+    master = servers(port=free_port())
+    replica = servers("bf=no", port=free_port(), replicaof="127.0.0.1 %d" % master.port)
+    limit = time.monotonic() + 20
+    while replica.r.info("replication")["master_link_status"] != "up":
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    master.r.execute_command("BF.RESERVE", "f", 0.01, 10)
+    master.r.execute_command("BF.MADD", "f", *range(100))
+    master.r.execute_command("BF.INSERT", "g", "ITEMS", "x")
+    assert master.r.execute_command("WAIT", 1, 5000) == 1
+    assert replica.digest("f", "g") == master.digest("f", "g")
+
+
+def test_symbols_stay_inside():
+    """Nothing but the entrance is visible, so other modules cannot meddle."""
+    out = subprocess.run(["nm", "-D", "--defined-only", MODULE], capture_output=True, text=True,
+                         check=True).stdout.split("\n")
+    names = [line.split()[-1] for line in out if line]
+    assert [n for n in names if not n.startswith(("__asan", "__ubsan", "__odr"))] == \
+        ["RedisModule_OnLoad"]
+
+
+def test_a_server_without_the_module_loads_files_without_its_values(servers):
+    server = servers()
+    server.r.set("plain", "x")
+    server.r.save()
+    server.stop()
+    server.load = False
+    server.start()
+    assert server.r.get("plain") == b"x"

@@ -1,0 +1,267 @@
+"""DUMP and LOAD: files of the command line become keys and back; whole filters; limits."""
+import random
+import subprocess
+import time
+
+import pytest
+
+from conftest import TAMIS, wait
+from sets import DELETABLE, KINDS, Load
+from test_keys import info, refused, reserve
+
+
+def pull(r, key, command="TAMIS.DUMP"):
+    cursor, pieces = 0, []
+    while True:
+        cursor, data = r.execute_command(command, key, cursor)
+        pieces.append(data)
+        if cursor == 0:
+            return b"".join(pieces)
+
+
+def tamis(*words, text=""):
+    done = subprocess.run([TAMIS] + [str(w) for w in words], input=text, capture_output=True,
+                          text=True)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+def test_a_key_becomes_a_file(server, r, tmp_path):
+    load = Load(r)
+    load.create()
+    load.run(400)
+    for name in KINDS:
+        path = tmp_path / (name + ".tamis")
+        path.write_bytes(pull(r, "{v}" + name))
+        tamis("verify", path)
+        keys = load.there[name][-2000:] + ["none%d" % i for i in range(2000)]
+        said = set(tamis("check", path, text="\n".join(keys) + "\n").split())
+        there = r.execute_command("TAMIS.MEXISTS", "{v}" + name, *keys)
+        assert said == {k for k, yes in zip(keys, there) if yes}, name
+        if name in DELETABLE:
+            assert set(load.there[name]) & set(keys) <= said
+
+
+def test_a_file_becomes_a_key(server, r, tmp_path):
+    path = tmp_path / "f.tamis"
+    tamis("create", path, "--capacity", 5000, "--fpp", 0.001, "--deletable")
+    tamis("add", path, text="".join("line %d\n" % i for i in range(20000)))
+    data = path.read_bytes()
+    assert r.execute_command("TAMIS.LOAD", "whole", 0, data) == 0
+    for i in range(0, len(data), 30000):
+        left = r.execute_command("TAMIS.LOAD", "pieces", i, data[i:i + 30000])
+        assert left == max(0, len(data) - i - 30000)
+    assert server.digest("whole") == server.digest("pieces")
+    assert all(r.execute_command("TAMIS.MEXISTS", "whole", *["line %d" % i for i in range(20000)]))
+    assert 0 not in r.execute_command("TAMIS.MDEL", "whole", *["line %d" % i for i in range(20000)])
+    assert r.execute_command("TAMIS.CARD", "whole") == 0
+    assert info(r, "whole")["memory_limit"] == 524288000  # it may not outgrow RESTORE
+    assert r.execute_command("TAMIS.LOAD", "small", 0, data, "MAXMEM", 400000) == 0
+    assert info(r, "small")["memory_limit"] == 400000
+
+
+def test_a_file_without_its_key(servers, r, tmp_path):
+    path, key = tmp_path / "f.tamis", tmp_path / "key"
+    key.write_bytes(bytes(range(16)))
+    tamis("create", path, "--key-file", key, "--hash", "sip", "--no-key")
+    tamis("add", path, "--key-file", key, "a", "b")
+    data = path.read_bytes()
+    assert "key" in refused(r, "TAMIS.LOAD", "f", 0, data)
+    ours = servers(**{"tamis.family-key": bytes(range(16)).hex()}).r
+    assert ours.execute_command("TAMIS.LOAD", "f", 0, data) == 0
+    assert ours.execute_command("TAMIS.MEXISTS", "f", "a", "b", "c") == [1, 1, 0]
+
+
+def test_loading_refuses(r):
+    reserve(r, "f", 0.01, 50000)
+    r.execute_command("TAMIS.MADD", "f", *range(1000))
+    data = pull(r, "f")
+    assert refused(r, "TAMIS.LOAD", "f", 0, data) == "item exists"
+    assert refused(r, "TAMIS.LOAD", "g", 64, data[64:]) == "not found"
+    assert refused(r, "TAMIS.LOAD", "g", 0, data[:63]) == "received bad data"
+    assert refused(r, "TAMIS.LOAD", "g", 0, data + b"x") == "received bad data"
+    assert refused(r, "TAMIS.LOAD", "g", 0, b"x" * 1000) == "received bad data"
+    assert refused(r, "TAMIS.LOAD", "g", -1, data).startswith("the offset is")
+    assert refused(r, "TAMIS.LOAD", "g", 0, data, "MAXMEM", 0).startswith("after the data")
+    assert refused(r, "TAMIS.LOAD", "g", 0, data, "MAXMEM", 1 << 50).startswith("MAXMEM is above")
+    huge = bytearray(data[:64])
+    huge[16:24] = (1 << 40).to_bytes(8, "little")
+    assert "more than tamis.value-limit" in refused(r, "TAMIS.LOAD", "g", 0, bytes(huge))
+    huge[16:24] = (100 << 20).to_bytes(8, "little")
+    assert "would block the server" in refused(r, "TAMIS.LOAD", "g", 0, bytes(huge))
+    assert r.exists("g") == 0
+    r.execute_command("TAMIS.LOAD", "g", 0, data[:1000])
+    assert refused(r, "TAMIS.LOAD", "g", 500, data[500:]) == "received bad data: the next byte is 1000"
+    assert refused(r, "TAMIS.LOAD", "g", 1000, data[1000:] + b"x") == "received bad data"
+    assert refused(r, "TAMIS.LOAD", "g", 1000, b"") == "received bad data"
+    assert r.execute_command("TAMIS.LOAD", "g", 0, data[:2000]) == len(data) - 2000  # from the start
+    spoiled = bytearray(data)
+    spoiled[40000] ^= 1
+    assert refused(r, "TAMIS.LOAD", "g", 2000, bytes(spoiled[2000:])).startswith("received bad data:")
+    assert r.exists("g") == 0  # all or nothing
+    assert refused(r, "TAMIS.LOAD", "g", 0, bytes(spoiled)).startswith("received bad data:")
+    assert r.exists("g") == 0
+
+
+def test_a_dump_is_of_one_moment(server, r):
+    """Pieces fetched while the filter changes make a value that can be loaded, of the beginning."""
+    reserve(r, "f", 0.0001, 3000000)
+    r.execute_command("TAMIS.MADD", "f", *range(1000))
+    before = server.digest("f")
+    for dump, load in (("TAMIS.DUMP", None), ("TAMIS.SCANDUMP", "TAMIS.LOADCHUNK")):
+        cursor, pieces, n = 0, [], 0
+        while True:
+            cursor, data = r.execute_command(dump, "f", cursor)
+            pieces.append((cursor, data))
+            r.execute_command("TAMIS.ADD", "f", "during%d%s" % (n, dump))
+            n += 1
+            if cursor == 0:
+                break
+        assert n > 2
+        offset = 0
+        for cursor, data in pieces:
+            if load and cursor:
+                r.execute_command(load, "g", cursor, data)
+            elif not load:
+                r.execute_command("TAMIS.LOAD", "g", offset, data)
+            offset += len(data)
+        assert server.digest("g") == before
+        assert server.digest("f") != before
+        r.delete("g")
+        before = server.digest("f")
+
+
+def test_cursors(server, r):
+    reserve(r, "f", 0.0001, 3000000)
+    reserve(r, "other", 0.0001, 3000000)
+    first, _ = r.execute_command("TAMIS.DUMP", "f", 0)
+    over = "this dump is over: start again with cursor 0"
+    assert refused(r, "TAMIS.DUMP", "other", first) == over  # of another key
+    r2 = server.client(db=2)
+    r2.execute_command("TAMIS.ADD", "f", "x")
+    assert refused(r2, "TAMIS.DUMP", "f", first) == over  # of another database
+    second, _ = r.execute_command("TAMIS.DUMP", "f", 0)
+    assert second != first
+    r.execute_command("TAMIS.DUMP", "f", first)  # both go on
+    for _ in range(4):
+        r.execute_command("TAMIS.DUMP", "other", 0)
+    assert refused(r, "TAMIS.DUMP", "f", first) == over  # four at a time
+    assert refused(r, "TAMIS.DUMP", "f", 12345) == over
+    for wrong in ("x", -1):
+        assert refused(r, "TAMIS.DUMP", "f", wrong).startswith("the cursor is 0")
+    used = r.info("memory")["used_memory"]
+    assert used < 100 << 20
+
+
+# ---- whole filters -------------------------------------------------------------------------------
+
+def test_merge(server, r):
+    rng = random.Random(3)
+    for options in ([], ["DELETABLE"], ["GROWTH", "fixed"], ["GROWTH", "dynamic"]):
+        r.flushall()
+        keys = {name: ["%s%d" % (name, i) for i in range(rng.randrange(100, 400))]
+                for name in "abc"}
+        for name in "abc":
+            reserve(r, name, 0.01, 2000, *options)
+            r.execute_command("TAMIS.MADD", name, *keys[name])
+        before = server.digest("a", "b", "c")
+        assert r.execute_command("TAMIS.MERGE", "to", 3, "a", "b", "c") == b"OK"
+        assert server.digest("a", "b", "c") == before
+        everything = sum(keys.values(), [])
+        assert all(r.execute_command("TAMIS.MEXISTS", "to", *everything))
+        assert abs(r.execute_command("TAMIS.CARD", "to") - len(everything)) <= 20
+        assert r.execute_command("TAMIS.MERGE", "a", 1, "b") == b"OK"
+        assert all(r.execute_command("TAMIS.MEXISTS", "a", *(keys["a"] + keys["b"])))
+        if options == ["DELETABLE"]:
+            assert 0 not in r.execute_command("TAMIS.MDEL", "to", *everything)
+            assert r.execute_command("TAMIS.CARD", "to") == 0
+
+
+def test_merge_refuses(server, r):
+    for name, options in {"p": [], "d": ["DELETABLE"], "x": ["HASH", "xxh3"],
+                          "s": ["LAYOUT", "spread"]}.items():
+        reserve(r, name, 0.01, 100, *options)
+        r.execute_command("TAMIS.MADD", name, *range(100))
+    before = server.digest("p", "d", "x", "s")
+    numkeys = "numkeys is the number of sources that follow it"
+    for words, text in ((["p", 1, "x"], "different families"), (["p", 1, "d"], ""),
+                        (["p", 1, "s"], ""), (["p", 2, "p", "x"], "different families"),
+                        (["p", 0, "s"], numkeys), (["p", 2, "s"], numkeys), (["p", "x", "s"], numkeys),
+                        (["p", 1, "s", "WHAT"], "after the sources come RESTATE"),
+                        (["to", 2, "p", "none"], "not found")):
+        assert text in refused(r, "TAMIS.MERGE", *words), words
+    assert server.digest("p", "d", "x", "s") == before and r.exists("to") == 0
+    reserve(r, "f1", 0.01, 100, "NONSCALING")
+    reserve(r, "f2", 0.01, 100, "NONSCALING")
+    r.execute_command("TAMIS.MADD", "f1", *range(90))
+    r.execute_command("TAMIS.MADD", "f2", *range(500, 590))
+    assert "would break the stated rate" in refused(r, "TAMIS.MERGE", "f1", 1, "f2")
+    assert r.execute_command("TAMIS.MERGE", "f1", 1, "f2", "RESTATE") == b"OK"
+    assert float(info(r, "f1")["fpp"]) != 0.01
+
+
+def test_intersect_and_fold(server, r):
+    for name, keys in {"a": range(0, 600), "b": range(400, 1000)}.items():
+        reserve(r, name, 0.001, 1000, "GROWTH", "fixed")
+        r.execute_command("TAMIS.MADD", name, *keys)
+    assert r.execute_command("TAMIS.INTERSECT", "both", "a", "b") == b"OK"
+    assert all(r.execute_command("TAMIS.MEXISTS", "both", *range(400, 600)))
+    assert sum(r.execute_command("TAMIS.MEXISTS", "both", *range(0, 400))) < 40
+    assert refused(r, "TAMIS.INTERSECT", "both", "a", "b") == "item exists"
+    reserve(r, "c", 0.001, 5000, "GROWTH", "fixed")
+    assert "shapes" in refused(r, "TAMIS.INTERSECT", "new", "a", "c")
+    assert r.exists("new") == 0
+    r.execute_command("TAMIS.MADD", "c", *range(1000))
+    bits = info(r, "c")["bits"]
+    assert r.execute_command("TAMIS.FOLD", "c") == b"OK"
+    assert info(r, "c")["bits"] == bits // 2
+    assert all(r.execute_command("TAMIS.MEXISTS", "c", *range(1000)))
+    r.execute_command("TAMIS.MADD", "c", *range(2000))
+    assert "would break the stated rate" in refused(r, "TAMIS.FOLD", "c")
+    assert r.execute_command("TAMIS.FOLD", "c", "RESTATE") == b"OK"
+    assert refused(r, "TAMIS.FOLD", "c", "WHAT") == "after the key comes RESTATE or nothing"
+
+
+def test_large_values_do_not_block(servers):
+    """What would take long on a large value is refused, with advice; everything else is quick."""
+    server = servers()
+    r = server.r
+    reserve(r, "a", 0.01, 150000000)
+    reserve(r, "b", 0.01, 150000000)
+    r.execute_command("TAMIS.MADD", "a", *range(1000))
+    for command in (["MERGE", "a", 1, "b"], ["MERGE", "to", 1, "a"], ["INTERSECT", "to", "a", "b"],
+                    ["FOLD", "a"], ["DUMP", "a", 0], ["SCANDUMP", "a", 0],
+                    ["RESERVE", "to", "LIKE", "a"]):
+        start = time.monotonic()
+        assert "would block the server" in refused(r, "TAMIS." + command[0], *command[1:]), command
+        assert time.monotonic() - start < 0.05
+    i = info(r, "a")
+    assert i["bytes"] > 150 << 20 and i["fpp_now"] is None and i["items"] == 1000
+    start = time.monotonic()
+    r.execute_command("UNLINK", "a", "b")
+    assert time.monotonic() - start < 0.05
+    wait(lambda: r.info("memory")["used_memory"] < 50 << 20)
+    r.config_set("tamis.work-limit", 1 << 30)
+    reserve(r, "c", 0.01, 40000000)
+    assert r.execute_command("TAMIS.MERGE", "to", 1, "c") == b"OK"
+
+
+def test_values_that_restore_could_not_carry(servers):
+    """Past the limit of a value the server refuses; below it a payload fits into one bulk."""
+    server = servers(proto_max_bulk_len="8mb", **{"tamis.value-limit": "7mb"})
+    r = server.r
+    assert "what RESTORE and MIGRATE can carry" in refused(r, "TAMIS.RESERVE", "f", 0.01, 10000000)
+    reserve(r, "f", 0.01, 1000000)
+    said, i = [], 0
+    while not any(isinstance(s, Exception) for s in said):
+        said = r.execute_command("TAMIS.MADD", "f", *range(i, i + 20000))
+        i += 20000
+    assert "RESTORE and MIGRATE" in str(said[-1])
+    payload = r.dump("f")
+    assert len(payload) < 8 << 20
+    assert r.restore("g", 0, payload)
+    assert server.digest("f") == server.digest("g")
+    reserve(r, "h", 0.01, 1000000)
+    r.execute_command("TAMIS.MADD", "h", *range(100))
+    assert "more than its limit" in refused(r, "TAMIS.MERGE", "f", 4, *"gggh", "CONCAT",
+                                           "RESTATE")

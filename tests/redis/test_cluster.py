@@ -1,0 +1,86 @@
+"""Three nodes, with slots moved under load: nothing is lost, nothing is denied."""
+import logging
+import subprocess
+import threading
+
+from redis.cluster import RedisCluster
+
+from conftest import ASAN, LONG, free_port, wait
+
+logging.disable(logging.CRITICAL)  # the client logs every redirection
+
+FILTERS = 150
+
+
+def cluster(servers):
+    nodes = [servers(port=free_port(cluster=True), cluster_enabled="yes",
+                     cluster_config_file="nodes.conf", cluster_node_timeout="5000",
+                     **{"tamis.family-key": "0123456789abcdef" * 2}) for _ in range(3)]
+    cli(["create"] + ["127.0.0.1:%d" % n.port for n in nodes] + ["--cluster-yes"])
+    for n in nodes:
+        wait(lambda: b"cluster_state:ok" in n.r.execute_command("CLUSTER", "INFO"), 30)
+    return nodes
+
+
+def cli(words):
+    done = subprocess.run(["redis-cli", "--cluster"] + words, capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def write(port, number, stop, added, errors):
+    r, i = RedisCluster("127.0.0.1", port), 0
+    try:
+        while not stop.is_set():
+            key, item = "f%d" % (i % FILTERS), "w%d-%d" % (number, i)
+            if i % 3:
+                r.execute_command("BF.ADD", key, item)
+            else:
+                r.execute_command("TAMIS.MADD", key, item, item + "b")
+                added.append((key, item + "b"))
+            added.append((key, item))
+            i += 1
+    except Exception as error:  # whatever it is, the test tells
+        errors.append(repr(error))
+    finally:
+        r.close()
+
+
+def test_slots_move_under_load(servers):
+    nodes = cluster(servers)
+    port = nodes[0].port
+    r = RedisCluster("127.0.0.1", port)
+    for i in range(FILTERS):
+        options = [[], ["DELETABLE"], ["GROWTH", "window", "WINDOW", 100]][i % 3]
+        assert r.execute_command("TAMIS.RESERVE", "f%d" % i, 0.0001, 500, *options)
+    stop, errors, added = threading.Event(), [], [[], []]
+    writers = [threading.Thread(target=write, args=(port, i, stop, added[i], errors))
+               for i in range(2)]
+    for w in writers:
+        w.start()
+    ids = [n.r.execute_command("CLUSTER", "MYID").decode() for n in nodes]
+    slots = 1000 if ASAN else 4000 if LONG else 1500
+    for source, target in ((0, 1), (1, 2), (2, 0)):
+        cli(["reshard", "127.0.0.1:%d" % port, "--cluster-from", ids[source], "--cluster-to",
+             ids[target], "--cluster-slots", str(slots), "--cluster-yes"])
+    stop.set()
+    for w in writers:
+        w.join()
+    assert not errors, errors
+    members = added[0] + added[1]
+    assert len(members) > 500
+    by_key = {}
+    for key, item in members:
+        by_key.setdefault(key, []).append(item)
+    for key, items in by_key.items():
+        assert all(r.execute_command("TAMIS.MEXISTS", key, *items)), key
+        wrong = sum(r.execute_command("TAMIS.MEXISTS", key, *["no%d" % i for i in range(1000)]))
+        assert wrong <= 4
+    migrated = sum(n.r.info("commandstats").get("cmdstat_migrate", {}).get("calls", 0)
+                   for n in nodes)
+    assert migrated > 0
+    r.execute_command("TAMIS.ADD", "{tag}a", "x")  # values of one slot, and of one family
+    r.execute_command("TAMIS.ADD", "{tag}b", "y")
+    assert r.execute_command("TAMIS.MERGE", "{tag}c", 2, "{tag}a", "{tag}b")
+    assert r.execute_command("TAMIS.MEXISTS", "{tag}c", "x", "y") == [1, 1]
+    r.close()

@@ -1,0 +1,204 @@
+"""Bytes and commands by someone who means harm: the server never dies, hangs or grows without bound.
+
+A payload of RESTORE ends with a version and a checksum of all before; both are made right here, so
+that the mutations reach the module.
+"""
+import os
+import random
+import struct
+
+import redis
+
+from conftest import ASAN, LONG
+from sets import KINDS, Load
+
+SEED = int(os.environ.get("TAMIS_SEED", "1"))
+PAYLOADS = 100000 if LONG else 3000 if ASAN else 6000
+COMMANDS = 100000 if LONG else 3000 if ASAN else 6000
+
+
+def crc64_table():
+    table = []
+    for i in range(256):
+        crc = i
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x95ac9329ac4bc9b5 if crc & 1 else 0)
+        table.append(crc)
+    return table
+
+
+TABLE = crc64_table()
+
+
+def crc64(data):
+    """CRC-64 of Jones, as the server computes it."""
+    crc = 0
+    for byte in data:
+        crc = TABLE[(crc ^ byte) & 255] ^ crc >> 8
+    return crc
+
+
+def sealed(body, version):
+    """The body of a payload, with its version and the right checksum."""
+    whole = body + version
+    return whole + struct.pack("<Q", crc64(whole))
+
+
+def test_the_checksum_is_the_servers(r):
+    r.execute_command("TAMIS.ADD", "f", "x")
+    payload = r.dump("f")
+    assert sealed(payload[:-10], payload[-10:-8]) == payload
+
+
+def mutate(rng, data, others):
+    data = bytearray(data)
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        kind, at = rng.randrange(7), rng.randrange(len(data)) if data else 0
+        if not data:
+            break
+        if kind == 0:
+            data[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            data[at] = rng.choice([0, 1, 127, 128, 255])
+        elif kind == 2:
+            del data[at:at + rng.randrange(1, 40)]
+        elif kind == 3:
+            data[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 20)))
+        elif kind == 4:
+            del data[at:]
+        elif kind == 5:
+            other = rng.choice(others)
+            start = rng.randrange(len(other))
+            data[at:at + 30] = other[start:start + 30]
+        else:  # a field of 8 bytes, as the lengths are
+            value = rng.choice([0, 1, 2**31, 2**32, 2**40, 2**63, 2**64 - 1, len(data)])
+            data[at:at + 8] = struct.pack("<Q", value)
+    return bytes(data)
+
+
+def small_values(r):
+    """Values of every sort, small, so that a payload is quick to spoil."""
+    for name, options in KINDS.items():
+        few = [options[0], "40"] + options[2:]
+        r.execute_command("TAMIS.RESERVE", "{v}" + name, *few)
+        r.execute_command("TAMIS.MADD", "{v}" + name, *range(30))
+        if "DELETABLE" in options:
+            r.execute_command("TAMIS.MDEL", "{v}" + name, *range(10))
+    dump = r.execute_command("TAMIS.DUMP", "{v}fixed", 0)[1]
+    r.execute_command("TAMIS.LOAD", "{v}partial", 0, dump[:300])
+
+
+def used(r):
+    return r.info("memory")["used_memory"]
+
+
+def use(r, key):
+    """A value that was let in must work and must be saved and loaded."""
+    for words in (["INFO", key], ["MEXISTS", key, "a", "b"], ["ADD", key, "new"],
+                  ["MDEL", key, 1, 2], ["FOLD", key, "RESTATE"], ["MERGE", key, 1, key, "RESTATE"],
+                  ["FORGET", key], ["MADD", key] + list(range(50)), ["CLEAR", key]):
+        try:
+            r.execute_command("TAMIS." + words[0], *words[1:])
+        except redis.ResponseError:
+            pass
+    r.restore("again", 0, r.dump(key), replace=True)
+
+
+def test_mutated_payloads_of_restore(server, r):
+    r.config_set("rdbcompression", "no")
+    small_values(r)
+    payloads = [r.dump(key) for key in r.keys("{v}*")]
+    bodies = [p[:-10] for p in payloads]
+    version, rng = payloads[0][-10:-8], random.Random(SEED)
+    base, let_in = used(r), 0
+    for i in range(PAYLOADS):
+        body = mutate(rng, rng.choice(bodies), bodies)
+        try:
+            r.restore("x", 0, sealed(body, version), replace=True)
+            let_in += 1
+            use(r, "x")
+        except redis.ResponseError as error:
+            assert "Bad data format" in str(error) or "Target key name" in str(error)
+        if i % 500 == 0:
+            assert used(r) < base + (40 << 20)
+    r.config_set("rdbcompression", "yes")
+    assert r.ping() and let_in < PAYLOADS
+
+
+def test_mutated_bytes_of_load(server, r):
+    small_values(r)
+    dumps = [r.execute_command("TAMIS.DUMP", key, 0)[1] for key in r.keys("{v}*")
+             if key != b"{v}partial"]
+    rng = random.Random(SEED + 1)
+    base = used(r)
+    for i in range(PAYLOADS):
+        data = mutate(rng, rng.choice(dumps), dumps)
+        r.delete("x")
+        try:
+            if i % 3 == 0:
+                r.execute_command("TAMIS.LOAD", "x", 0, data)
+            else:
+                at, chunk = 0, rng.choice([64, 100, 1000])
+                while at < len(data):
+                    piece = data[at:at + chunk]
+                    if i % 3 == 1:
+                        r.execute_command("TAMIS.LOAD", "x", at, piece)
+                    else:
+                        r.execute_command("BF.LOADCHUNK", "x", at + len(piece) + 1 if at else 1, piece)
+                    at += chunk
+            if r.execute_command("TAMIS.INFO", "x"):
+                use(r, "x")
+        except redis.ResponseError:
+            pass
+        if i % 500 == 0:
+            assert used(r) < base + (40 << 20)
+    assert r.ping()
+
+
+WORDS = ["RESERVE", "ADD", "MADD", "INSERT", "EXISTS", "MEXISTS", "DEL", "MDEL", "REMOVE", "CARD",
+         "INFO", "CLEAR", "FORGET", "MERGE", "INTERSECT", "FOLD", "DUMP", "LOAD", "SCANDUMP",
+         "LOADCHUNK"]
+ARGUMENTS = ["k1", "k2", "k3", "k4", "str", "0.01", "0.5", "1", "0", "-1", "100", "4096", "1e9", "nan",
+             "inf", "9223372036854775807", "99999999999999999999", "", "ITEMS", "NOCREATE", "CAPACITY",
+             "ERROR", "EXPANSION", "NONSCALING", "GROWTH", "fixed", "dynamic", "scalable", "flexible",
+             "window", "WINDOW", "DELETABLE", "UNIQUE", "LAYOUT", "spread", "blocked", "HASH", "sip",
+             "xxh3", "h3", "MAXMEM", "KEY", "00112233445566778899aabbccddeeff", "LIKE", "AT",
+             "1700000000000000000", "RESTATE", "CONCAT", "DISJOINT", "\0\xff", "x" * 300]
+
+
+def test_random_commands(server, r):
+    """Words in any order. Whatever comes of it can be saved and loaded, and ends with the same bytes."""
+    r.set("str", "text")
+    rng = random.Random(SEED + 2)
+    sensible = {"RESERVE": [["k1", "0.01", "100"], ["k2", "0.5", "4096", "DELETABLE"],
+                            ["k3", "0.01", "100", "GROWTH", "window"],
+                            ["k4", "0.01", "1000", "GROWTH", "dynamic", "DELETABLE"]]}
+    base = used(r)
+    for i in range(COMMANDS):
+        word = rng.choice(WORDS)
+        words = rng.choice(sensible.get(word, [[rng.choice(ARGUMENTS[:5])]]))
+        words = words + [rng.choice(ARGUMENTS) for _ in range(rng.randrange(5))]
+        try:
+            r.execute_command(rng.choice(["TAMIS.", "BF."]) + word, *words)
+        except redis.ResponseError:
+            pass
+        if i % 50 == 0:
+            r.delete(rng.choice(ARGUMENTS[:4]))
+        if i % 500 == 0:
+            assert used(r) < base + (600 << 20)
+            before = r.execute_command("DEBUG", "DIGEST")
+            assert r.execute_command("DEBUG", "RELOAD") == b"OK"
+            assert r.execute_command("DEBUG", "DIGEST") == before
+    assert r.ping()
+
+
+def test_a_load_that_was_given_up(server, r):
+    """Pieces under a key are a value like any other: they count, expire and go."""
+    load = Load(r)
+    load.create()
+    data = r.execute_command("TAMIS.DUMP", "{v}fixed", 0)[1]
+    r.execute_command("TAMIS.LOAD", "p", 0, data[:5000])
+    assert 5000 < r.memory_usage("p") < 8000
+    assert r.type("p") == b"tamis-set"
+    r.delete("p")
+    assert r.execute_command("TAMIS.ADD", "p", "x") == 1
