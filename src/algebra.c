@@ -76,7 +76,7 @@ tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *from)
         tamis_filter_free(f);
         return e;
     }
-    filter_set_only(f);
+    filter_set_quick(f);
     *out = f;
     return TAMIS_OK;
 }
@@ -92,7 +92,7 @@ void filter_become(tamis_filter *f, tamis_filter *made)
     struct matrix *matrix = atomic_load(&f->matrix);
     if (matrix)
         matrix->bits.family = &f->family;
-    filter_set_only(f);
+    filter_set_quick(f);
     mem_free(&f->allocator, made, 1, sizeof *made);
 }
 

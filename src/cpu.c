@@ -11,7 +11,8 @@ static enum isa detect(void)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2"))
         isa = ISA_AVX2;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq"))
         isa = ISA_AVX512;
 #endif
     const char *limit = getenv("TAMIS_ISA");

@@ -15,13 +15,6 @@ static uint64_t system_clock(void *context)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-void filter_set_only(tamis_filter *f)
-{
-    const struct stack *stack = filter_stack(f);
-    bool one = stack && stack_count(stack) == 1 && !f->guard && !f->set.unique;
-    atomic_store_explicit(&f->only, one ? &stack->v[0]->bits : NULL, memory_order_release);
-}
-
 uint64_t filter_now(const tamis_filter *f)
 {
     if (f->set.growth != TAMIS_FLEXIBLE && f->set.growth != TAMIS_WINDOW)
@@ -183,7 +176,7 @@ tamis_error filter_append(tamis_filter *f, struct vector *v)
     }
     stack->v[n] = v;
     atomic_store_explicit(&stack->n, n + 1, memory_order_release);
-    filter_set_only(f);
+    filter_set_quick(f);
     filter_reclaim(f, false);
     return TAMIS_OK;
 }
@@ -233,7 +226,7 @@ void filter_drop(tamis_filter *f, uint32_t i)
         }
     }
     vector_free(v, &f->allocator);
-    filter_set_only(f);
+    filter_set_quick(f);
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -270,7 +263,7 @@ void filter_put_back(tamis_filter *f, struct vector *v)
     stack->v[n] = v;
     atomic_store(&stack->n, n + 1);
     f->stored += v->count;
-    filter_set_only(f);
+    filter_set_quick(f);
 }
 
 tamis_error tamis_filter_new(tamis_filter **out, const tamis_options *options, tamis_reason *reason)
@@ -462,14 +455,17 @@ void tamis_filter_has_many(const tamis_filter *f, const tamis_digest *digests, s
             found[i] = 0;
 }
 
-static bool has_in_stack(const tamis_filter *f, tamis_digest digest)
+/* The way when there are several vectors, or one is not all there is to ask. */
+static bool has_in_stack(const struct quick *quick, const void *key, size_t len)
 {
-    const struct stack *stack = filter_stack(f);
+    const tamis_filter *f = (const tamis_filter *)quick;
+    tamis_digest digest = family_digest(&f->family, key, len);
     if (f->guard || f->set.unique) {
         uint8_t found;
         tamis_filter_has_many(f, &digest, 1, &found);
         return found;
     }
+    const struct stack *stack = filter_stack(f);
     uint32_t n = stack_count(stack);
     for (uint32_t i = 0; i < n; i++)
         stack->v[i]->bits.kernel->prefetch(&stack->v[i]->bits, &digest, 1);
@@ -479,10 +475,18 @@ static bool has_in_stack(const tamis_filter *f, tamis_digest digest)
     return false;
 }
 
+/* Beside readers one vector may become several, never the other way: who still asks the first alone
+   sees the filter as it was. */
+void filter_set_quick(tamis_filter *f)
+{
+    const struct stack *stack = filter_stack(f);
+    quick_fn has = has_in_stack;
+    if (stack && stack_count(stack) == 1 && !f->guard && !f->set.unique)
+        has = quick_set(&f->quick, &stack->v[0]->bits);
+    __atomic_store_n(&f->quick.has, has, __ATOMIC_RELEASE);
+}
+
 bool tamis_filter_has(const tamis_filter *f, const void *key, size_t len)
 {
-    const struct bits *only = atomic_load_explicit(&f->only, memory_order_acquire);
-    if (LIKELY(only != NULL))
-        return only->kernel->has_key(only, key, len);
-    return has_in_stack(f, family_digest(&f->family, key, len));
+    return __atomic_load_n(&f->quick.has, __ATOMIC_ACQUIRE)(&f->quick, key, len);
 }

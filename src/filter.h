@@ -48,14 +48,14 @@ struct stack {
 };
 
 struct tamis_filter {
+    struct quick quick; /* how tamis_filter_has asks; first, so that it is one jump away */
     tamis_allocator allocator;
     struct family family;
     struct settings set;
     struct stack *_Atomic stack;
-    const struct bits *_Atomic only; /* of the one vector, where asking it is asking the filter */
-    struct matrix *_Atomic matrix;   /* dynamic only */
-    struct guard *guard;             /* where a writer may let go of what readers see */
-    struct vector *gone;             /* window: vectors let go, while readers may be inside */
+    struct matrix *_Atomic matrix; /* dynamic only */
+    struct guard *guard;           /* where a writer may let go of what readers see */
+    struct vector *gone;           /* window: vectors let go, while readers may be inside */
     struct removals removals;
     uint64_t stored; /* sum of the vectors' counts */
     uint32_t next_id;
@@ -80,8 +80,8 @@ ALWAYS_INLINE uint32_t stack_count(const struct stack *stack)
     return atomic_load_explicit(&stack->n, memory_order_acquire);
 }
 
-/* Sets `only` after the vectors changed. */
-void filter_set_only(tamis_filter *f);
+/* Sets `quick` after the vectors changed. */
+void filter_set_quick(tamis_filter *f);
 /* The clock of flexible and window filters, 0 for others. Never behind the newest vector: with a
    clock that was set back, keys added now must not count as older than those before. */
 uint64_t filter_now(const tamis_filter *f);

@@ -2,6 +2,28 @@
    the blocked layout where there is nothing wider. They are also the reference for the others. */
 #include "kernel.h"
 
+/* ---- one key ------------------------------------------------------------------------------------ */
+
+bool quick_other(const struct quick *quick, const void *key, size_t len)
+{
+    const struct bits *bits = quick->bits;
+    return bits->kernel->has_one(bits, family_digest(bits->family, key, len));
+}
+
+quick_fn quick_set(struct quick *quick, const struct bits *bits)
+{
+    unsigned last = bits->k % 8 ? bits->k % 8 : 8;
+    quick->words = bits->words;
+    quick->units = bits->units;
+    quick->flip = digest_flip(bits->family);
+    quick->least = (uint64_t)(8 - last) << 61;
+    quick->mix = EIGHT_B;
+    quick->one = 1;
+    quick->bits = bits;
+    quick_fn has = bits->k > 16 ? NULL : bits->kernel->has_key[bits->k > 8];
+    return has && bits->family->hash == TAMIS_XXH3 ? has : quick_other;
+}
+
 /* ---- several vectors ------------------------------------------------------------------------- */
 
 void stack_by_groups(const struct bits *const *stack, size_t vectors, const tamis_digest *digests,
@@ -54,11 +76,6 @@ static bool spread_has_one(const struct bits *bits, tamis_digest digest)
         if (!bit_is_set(bits->words, mul_high(p.x, bits->units)))
             return false;
     return true;
-}
-
-static bool spread_has_key(const struct bits *bits, const void *key, size_t len)
-{
-    return bits_have_key(bits, key, len, spread_has_one);
 }
 
 static void spread_has(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -181,7 +198,6 @@ const struct kernel kernel_spread = {
     .unit_bits = 1,
     .prefetch = spread_prefetch,
     .has_one = spread_has_one,
-    .has_key = spread_has_key,
     .has = spread_has,
     .has_stack = stack_by_groups,
     .has_stream = spread_has_stream,
@@ -207,11 +223,6 @@ static bool probe_has_one(const struct bits *bits, tamis_digest digest)
         if (!bit_is_set(bits->words, positions[j]))
             return false;
     return true;
-}
-
-static bool probe_has_key(const struct bits *bits, const void *key, size_t len)
-{
-    return bits_have_key(bits, key, len, probe_has_one);
 }
 
 static void probe_has(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -259,7 +270,6 @@ const struct kernel kernel_spread_probe = {
     .unit_bits = 1,
     .prefetch = probe_prefetch,
     .has_one = probe_has_one,
-    .has_key = probe_has_key,
     .has = probe_has,
     .has_stack = stack_by_groups,
     .has_stream = probe_has_stream,
@@ -307,11 +317,6 @@ static bool blocked_has_one(const struct bits *bits, tamis_digest digest)
         k -= r;
     }
     return !miss;
-}
-
-static bool blocked_has_key(const struct bits *bits, const void *key, size_t len)
-{
-    return bits_have_key(bits, key, len, blocked_has_one);
 }
 
 static void blocked_has(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -419,7 +424,6 @@ const struct kernel kernel_blocked = {
     .local = true,
     .prefetch = blocked_prefetch,
     .has_one = blocked_has_one,
-    .has_key = blocked_has_key,
     .has = blocked_has,
     .has_stack = stack_by_groups,
     .has_stream = blocked_has_stream,

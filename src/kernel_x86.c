@@ -6,7 +6,7 @@
 
 #include <immintrin.h>
 
-#define AVX512 __attribute__((target("avx512f,avx512vl,avx2,bmi2")))
+#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx2,bmi2")))
 #define AVX2   __attribute__((target("avx2,bmi2")))
 
 ALWAYS_INLINE uint64_t block_index(const struct bits *bits, tamis_digest d)
@@ -22,12 +22,16 @@ ALWAYS_INLINE AVX512 __mmask8 lanes_rotated(unsigned r, uint64_t b)
     return (__mmask8)((ones << s) | (ones >> (8 - s)));
 }
 
-/* One bit in each lane of `lanes`, at the lane's field of w. The rotate takes the field modulo 64. */
-ALWAYS_INLINE AVX512 __m512i round_bits(uint64_t w, __mmask8 lanes)
+/* One bit in each lane, at the lane's field of w. The rotate takes the field modulo 64. */
+ALWAYS_INLINE AVX512 __m512i lane_bits(__m512i w, uint64_t one)
 {
     const __m512i fields = _mm512_set_epi64(42, 36, 30, 24, 18, 12, 6, 0);
-    __m512i shifts = _mm512_srlv_epi64(_mm512_set1_epi64((long long)w), fields);
-    return _mm512_maskz_rolv_epi64(lanes, _mm512_set1_epi64(1), shifts);
+    return _mm512_rolv_epi64(_mm512_set1_epi64((long long)one), _mm512_srlv_epi64(w, fields));
+}
+
+ALWAYS_INLINE AVX512 __m512i round_bits(uint64_t w, __mmask8 lanes)
+{
+    return _mm512_maskz_mov_epi64(lanes, lane_bits(_mm512_set1_epi64((long long)w), 1));
 }
 
 /* All k bits. `rounds` is the number of rounds when known, or 0. */
@@ -84,18 +88,39 @@ static AVX512 bool has_one_avx512(const struct bits *bits, tamis_digest digest)
     return bits->k <= 8 ? has_key_512(bits, digest, 1) : has_key_512(bits, digest, 0);
 }
 
-/* Out of line, so that the short path needs no stack. */
-static __attribute__((noinline)) bool has_other_key(const struct bits *bits, const void *key,
-                                                    size_t len)
+/*
+ * One key from its bytes; see struct quick. Word b is mixed in all lanes at once, where registers are
+ * free, and stays there. Lane l is asked in the last round if (l - rotation) mod 8 is less than the
+ * probes of the round: that is, if the top 3 bits of b less l + 1 are at least 8 less the probes.
+ */
+ALWAYS_INLINE AVX512 bool quick_512(const struct quick *quick, const void *key, int rounds)
 {
-    return bits->kernel->has_one(bits, family_digest(bits->family, key, len));
+    const __m512i next = _mm512_slli_epi64(_mm512_set_epi64(8, 7, 6, 5, 4, 3, 2, 1), 61);
+    tamis_digest d = digest_eight(quick->flip, key);
+    const __m512i *line =
+        (const void *)((const char *)quick->words + 64 * mul_high(d.a, quick->units));
+    __m512i b = _mm512_set1_epi64((long long)d.b);
+    b = _mm512_xor_si512(b, _mm512_srli_epi64(b, 37));
+    b = _mm512_mullo_epi64(b, _mm512_set1_epi64((long long)quick->mix));
+    b = _mm512_xor_si512(b, _mm512_srli_epi64(b, 32));
+    __mmask8 lanes = _mm512_cmpge_epu64_mask(_mm512_sub_epi64(b, next),
+                                             _mm512_set1_epi64((long long)quick->least));
+    if (rounds == 1)
+        return _mm512_mask_testn_epi64_mask(lanes, lane_bits(b, quick->one), *line) == 0;
+    uint64_t w = mul_fold((uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(b)), BLOCK_MIX);
+    return (_mm512_testn_epi64_mask(lane_bits(b, quick->one), *line) |
+            _mm512_mask_testn_epi64_mask(
+                lanes, lane_bits(_mm512_set1_epi64((long long)w), quick->one), *line)) == 0;
 }
 
-static AVX512 bool has_key_avx512(const struct bits *bits, const void *key, size_t len)
+static AVX512 bool has_key_8_avx512(const struct quick *quick, const void *key, size_t len)
 {
-    if (UNLIKELY(len != 8 || bits->k > 8 || bits->family->hash == TAMIS_SIP))
-        return has_other_key(bits, key, len);
-    return has_key_512(bits, digest_xxh3(bits->family, key, 8), 1);
+    return LIKELY(len == 8) ? quick_512(quick, key, 1) : quick_other(quick, key, len);
+}
+
+static AVX512 bool has_key_16_avx512(const struct quick *quick, const void *key, size_t len)
+{
+    return LIKELY(len == 8) ? quick_512(quick, key, 2) : quick_other(quick, key, len);
 }
 
 ALWAYS_INLINE AVX512 void add_512(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -285,12 +310,17 @@ static AVX2 bool has_one_avx2(const struct bits *bits, tamis_digest digest)
     return bits->k <= 8 ? has_256(bits, digest, 1) : has_256(bits, digest, 0);
 }
 
-static AVX2 bool has_key_avx2(const struct bits *bits, const void *key, size_t len)
+static AVX2 bool has_key_8_avx2(const struct quick *quick, const void *key, size_t len)
 {
-    if (UNLIKELY(len != 8 || bits->k > 8 || bits->family->hash == TAMIS_SIP))
-        return has_other_key(bits, key, len);
-    return has_256(bits, digest_xxh3(bits->family, key, 8), 1);
+    if (UNLIKELY(len != 8))
+        return quick_other(quick, key, len);
+    tamis_digest d = digest_eight(quick->flip, key);
+    d.b = (d.b ^ d.b >> 37) * EIGHT_B;
+    d.b ^= d.b >> 32;
+    return has_256(quick->bits, d, 1);
 }
+
+#define has_key_16_avx2 NULL
 
 static AVX2 void has_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
                           uint8_t *found)
@@ -370,10 +400,10 @@ static AVX2 bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, c
 #define ROW_OF(isa)                                                                                \
     {                                                                                              \
         .name = "blocked, " #isa, .layout = TAMIS_BLOCKED, .unit_bits = BLOCK_BITS, .local = true, \
-        .has_one = has_one_##isa, .has_key = has_key_##isa, .prefetch = blocked_prefetch,          \
-        .has = has_##isa, .has_stack = has_stack_##isa, .has_stream = has_stream_##isa,            \
-        .add = add_##isa, .add_shared = blocked_add_shared, .positions = blocked_positions,        \
-        .fold = blocked_fold, .rate = blocked_rate,                                                \
+        .has_one = has_one_##isa, .has_key = {has_key_8_##isa, has_key_16_##isa},                  \
+        .prefetch = blocked_prefetch, .has = has_##isa, .has_stack = has_stack_##isa,              \
+        .has_stream = has_stream_##isa, .add = add_##isa, .add_shared = blocked_add_shared,        \
+        .positions = blocked_positions, .fold = blocked_fold, .rate = blocked_rate,                \
     }
 static const struct kernel kernel_avx2 = ROW_OF(avx2), kernel_avx512 = ROW_OF(avx512);
 
