@@ -174,7 +174,7 @@ tamis_filter *lab_filter_own(const tamis_options *options, probe_fn probe, void 
     f->family.probe_context = context;
     for (uint32_t i = 0; i < stack_count(stack); i++)
         stack->v[i]->bits.kernel = kernel_choose(f->set.layout, &f->family);
-    filter_set_only(f);
+    filter_set_quick(f);
     return f;
 }
 
