@@ -3,23 +3,44 @@
 
 /* ---- adding: plain --------------------------------------------------------------------------- */
 
+static void prefetch_changes(const struct vector *v, const tamis_digest *digests, size_t n)
+{
+    struct bits dirty = v->bits;
+    dirty.words = v->changes->dirty.data;
+    v->bits.kernel->prefetch(&v->bits, digests, n);
+    v->bits.kernel->prefetch(&dirty, digests, n);
+}
+
+/* Bit by bit: columns, and vectors whose changes are watched. */
+static void vector_add_bits(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh)
+{
+    uint64_t positions[K_MAX];
+    for (size_t i = 0; i < n; i++) {
+        if (i % BATCH == 0 && v->stride == 1)
+            prefetch_changes(v, digests + i, n - i < BATCH ? n - i : BATCH);
+        vector_positions(v, digests[i], positions);
+        fresh[i] = false;
+        for (unsigned j = 0; j < v->bits.k; j++) {
+            if (vector_bit(v, positions[j]))
+                continue;
+            vector_bit_set(v, positions[j]);
+            if (v->changes)
+                changes_turn(v->changes, positions[j], true);
+            fresh[i] = true;
+        }
+        if (v->changes && fresh[i])
+            v->changes->missed += changes_deny(v->changes, v, positions);
+    }
+}
+
 static void vector_add(tamis_filter *f, struct vector *v, const tamis_digest *digests, size_t n,
                        uint8_t *fresh)
 {
     uint64_t added = 0;
-    if (v->stride == 1) {
+    if (v->stride == 1 && !v->changes)
         v->bits.kernel->add(&v->bits, digests, n, fresh);
-    } else {
-        uint64_t positions[K_MAX];
-        for (size_t i = 0; i < n; i++) {
-            vector_positions(v, digests[i], positions);
-            fresh[i] = false;
-            for (unsigned j = 0; j < v->bits.k; j++) {
-                fresh[i] |= !vector_bit(v, positions[j]);
-                vector_bit_set(v, positions[j]);
-            }
-        }
-    }
+    else
+        vector_add_bits(v, digests, n, fresh);
     for (size_t i = 0; i < n; i++)
         added += fresh[i];
     v->load += added;

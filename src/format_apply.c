@@ -270,7 +270,8 @@ static tamis_error run(struct apply *p, const struct patch_front *front, const u
     return TAMIS_OK;
 }
 
-tamis_error tamis_filter_apply(tamis_filter *f, const void *patch, size_t len, tamis_reason *reason)
+tamis_error patch_apply(const tamis_filter *f, const void *patch, size_t len, tamis_filter **out,
+                        tamis_reason *reason)
 {
     struct patch_front front;
     tamis_error e = patch_open(&front, patch, len, reason);
@@ -286,17 +287,24 @@ tamis_error tamis_filter_apply(tamis_filter *f, const void *patch, size_t len, t
         return fail(reason, TAMIS_ENOMEM, "no memory to apply a patch");
     p->f = f;
     p->patch_len = len - PATCH_FRONT - PATCH_SUM;
-    uint32_t room = 0;
     e = run(p, &front, (const uint8_t *)patch + PATCH_FRONT, reason);
-    room = p->bases ? (uint32_t)((p->len - HEAD_LEN) / RECORD_LEN) : 0;
+    uint32_t room = p->bases ? (uint32_t)((p->len - HEAD_LEN) / RECORD_LEN) : 0;
     mem_free(&f->allocator, p->bases, room, sizeof *p->bases);
     mem_free(&f->allocator, p->body, 1, p->len);
     mem_free(&f->allocator, p->old_body, 1, p->old_len);
     if (e == TAMIS_OK)
-        filter_become(f, p->made);
+        *out = p->made;
     else
         tamis_filter_free(p->made);
-    tamis_allocator a = f->allocator;
-    mem_free(&a, p, 1, sizeof *p);
+    mem_free(&f->allocator, p, 1, sizeof *p);
+    return e;
+}
+
+tamis_error tamis_filter_apply(tamis_filter *f, const void *patch, size_t len, tamis_reason *reason)
+{
+    tamis_filter *made;
+    tamis_error e = patch_apply(f, patch, len, &made, reason);
+    if (e == TAMIS_OK)
+        filter_become(f, made);
     return e;
 }

@@ -125,7 +125,8 @@ tamis_error patch_verify(const void *data, size_t len, tamis_reason *reason)
 /* ---- diff ------------------------------------------------------------------------------------ */
 
 struct diff {
-    const tamis_filter *older, *newer;
+    const tamis_filter *older, *newer; /* older: NULL where the vectors' changes tell */
+    const void *owner;                 /* of those */
     uint8_t *old_body, *new_body;
     uint64_t old_len, new_len;
     uint32_t n;      /* vectors of newer */
@@ -135,10 +136,25 @@ struct diff {
     struct delta_out out;
 };
 
+/* The same where the changes since are watched. */
+static uint32_t watched_base(const struct diff *d, const struct vector *v)
+{
+    const struct changes *c = v->changes;
+    uint64_t n = (d->old_len - HEAD_LEN) / RECORD_LEN;
+    if (!c || c->lost || c->owner != d->owner || c->set + c->cleared > c->positions / 2)
+        return 0;
+    for (uint32_t i = 1; i <= n; i++)
+        if (get_u32(patch_record(d->old_body, i)) == v->id)
+            return i;
+    return 0;
+}
+
 /* The old vector, plus 1, that vector v is coded against: the one with its id, if that is closer
    than none at all. */
 static uint32_t base_of(const struct diff *d, const struct vector *v)
 {
+    if (!d->older)
+        return watched_base(d, v);
     const struct stack *stack = filter_stack(d->older);
     for (uint32_t i = 0; i < stack_count(stack); i++) {
         const struct vector *old = stack->v[i];
@@ -149,9 +165,23 @@ static uint32_t base_of(const struct diff *d, const struct vector *v)
     return 0;
 }
 
+static void out_changes(struct diff *d, uint32_t i)
+{
+    const struct vector *v = filter_stack(d->newer)->v[i], *base = NULL;
+    struct vector dirty = {.stride = 1};
+    if (d->bases[i] && d->older) {
+        base = filter_stack(d->older)->v[d->bases[i] - 1];
+    } else if (d->bases[i]) { /* the difference, as if against nothing */
+        dirty.bits = v->bits;
+        dirty.bits.words = v->changes->dirty.data;
+        v = &dirty;
+    }
+    out_vector(&d->out, &d->models.vectors, base, v, d->counted);
+}
+
 static void out_vectors(struct diff *d)
 {
-    const struct stack *newer = filter_stack(d->newer), *older = filter_stack(d->older);
+    const struct stack *newer = filter_stack(d->newer);
     uint32_t expected = 1;
     for (uint32_t i = 0; i < d->n; i++) {
         uint32_t base = d->bases[i] = base_of(d, newer->v[i]);
@@ -163,8 +193,7 @@ static void out_vectors(struct diff *d)
                   patch_record(d->new_body, i + 1), RECORD_LEN);
     }
     for (uint32_t i = 0; i < d->n; i++)
-        out_vector(&d->out, &d->models.vectors, d->bases[i] ? older->v[d->bases[i] - 1] : NULL,
-                   newer->v[i], d->counted);
+        out_changes(d, i);
 }
 
 static bool same_candidates(const struct diff *d, const struct pending *x, const struct pending *y)
@@ -281,25 +310,51 @@ static tamis_error may_diff(const tamis_filter *older, const tamis_filter *newer
     return TAMIS_OK;
 }
 
-static tamis_error diff(struct diff *d, bool bits_only, tamis_write write, void *context)
+static tamis_error write_diff(struct diff *d, struct patch_front *front, tamis_write write,
+                              void *context)
 {
-    struct patch_front front = {.version = FORMAT_VERSION,
-                                .kind = KIND_FILTER,
-                                .flags = bits_only ? PATCH_BITS : 0,
-                                .family = patch_family(&d->newer->family)};
+    front->version = FORMAT_VERSION;
+    front->kind = KIND_FILTER;
+    front->family = patch_family(&d->newer->family);
     d->n = stack_count(filter_stack(d->newer));
-    d->counted = d->newer->set.deletable && !bits_only;
     d->bases = mem_new(&d->newer->allocator, d->n, sizeof *d->bases);
     tamis_error e = d->bases ? TAMIS_OK : TAMIS_ENOMEM;
     if (e == TAMIS_OK)
-        e = filter_fingerprint(d->older, bits_only, front.older);
+        e = patch_body(d->newer, front->flags & PATCH_BITS, &d->new_body, &d->new_len);
+    if (e == TAMIS_OK)
+        e = write_patch(d, front, write, context);
+    mem_free(&d->newer->allocator, d->new_body, 1, d->new_len);
+    mem_free(&d->newer->allocator, d->bases, d->n, sizeof *d->bases);
+    return e;
+}
+
+static tamis_error diff(struct diff *d, bool bits_only, tamis_write write, void *context)
+{
+    struct patch_front front = {.flags = bits_only ? PATCH_BITS : 0};
+    d->counted = d->newer->set.deletable && !bits_only;
+    tamis_error e = filter_fingerprint(d->older, bits_only, front.older);
     if (e == TAMIS_OK)
         e = filter_fingerprint(d->newer, bits_only, front.newer);
     if (e == TAMIS_OK)
         e = patch_body(d->older, bits_only, &d->old_body, &d->old_len);
-    if (e == TAMIS_OK)
-        e = patch_body(d->newer, bits_only, &d->new_body, &d->new_len);
-    return e == TAMIS_OK ? write_patch(d, &front, write, context) : e;
+    return e == TAMIS_OK ? write_diff(d, &front, write, context) : e;
+}
+
+tamis_error patch_changes(const tamis_filter *f, const struct patch_base *base,
+                          const uint8_t print[16], tamis_write write, void *context)
+{
+    struct patch_front front = {.flags = PATCH_BITS};
+    struct diff *d = mem_new0(&f->allocator, 1, sizeof *d);
+    if (!d)
+        return TAMIS_ENOMEM;
+    d->newer = f;
+    d->owner = base->owner;
+    d->old_body = base->body, d->old_len = base->len;
+    memcpy(front.older, base->print, sizeof front.older);
+    memcpy(front.newer, print, sizeof front.newer);
+    tamis_error e = write_diff(d, &front, write, context);
+    mem_free(&f->allocator, d, 1, sizeof *d);
+    return e;
 }
 
 tamis_error tamis_filter_diff(const tamis_filter *older, const tamis_filter *newer, unsigned flags,
@@ -317,8 +372,6 @@ tamis_error tamis_filter_diff(const tamis_filter *older, const tamis_filter *new
     d->older = older, d->newer = newer;
     e = diff(d, bits_only, write, context);
     mem_free(&older->allocator, d->old_body, 1, d->old_len);
-    mem_free(&newer->allocator, d->new_body, 1, d->new_len);
-    mem_free(&newer->allocator, d->bases, d->n, sizeof *d->bases);
     mem_free(&newer->allocator, d, 1, sizeof *d);
     return e == TAMIS_OK ? e : fail(reason, e, "no patch was made: %s", tamis_error_text(e));
 }

@@ -23,6 +23,21 @@ struct patch_models {
 };
 
 void patch_models_reset(struct patch_models *m);
+/* An older version that is not there any more: what is known of it, and in the vectors of the newer
+   one their changes since. */
+struct patch_base {
+    uint8_t *body; /* patch_body, bits only */
+    uint64_t len;
+    uint8_t print[16];
+    const void *owner; /* of the changes */
+};
+
+/* A patch, bits only, from `base` to the filter as it is; `print` is its fingerprint. */
+tamis_error patch_changes(const tamis_filter *f, const struct patch_base *base,
+                          const uint8_t print[16], tamis_write write, void *context);
+/* The filter that the patch makes of f, which stays as it is. */
+tamis_error patch_apply(const tamis_filter *f, const void *patch, size_t len, tamis_filter **out,
+                        tamis_reason *reason);
 /* Reads and checks all but the coded stream. */
 tamis_error patch_open(struct patch_front *front, const uint8_t *data, size_t len,
                        tamis_reason *reason);

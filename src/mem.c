@@ -143,3 +143,11 @@ bool guard_idle(struct guard *guard)
             return false;
     return true;
 }
+
+uint32_t guard_empty(struct guard *guard)
+{
+    uint32_t empty = 0;
+    for (unsigned i = 0; i < GUARD_STRIPES; i++)
+        empty |= (uint32_t)(atomic_load(&guard->stripe[i].inside) == 0) << i;
+    return empty;
+}

@@ -56,5 +56,9 @@ struct guard {
 unsigned guard_enter(struct guard *guard); /* the stripe, for guard_leave */
 void guard_leave(struct guard *guard, unsigned stripe);
 bool guard_idle(struct guard *guard);
+/* The stripes that are empty now, as bits. An object may also be freed once every stripe was seen
+   empty at some time after it was replaced: under steady readers they are hardly empty all at once. */
+uint32_t guard_empty(struct guard *guard);
+#define GUARD_ALL ((UINT32_C(1) << GUARD_STRIPES) - 1)
 
 #endif

@@ -66,6 +66,40 @@ tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double de
     return v;
 }
 
+/* A stranger is denied by all vectors of the origin, of the copy, or of both; the vectors share his
+ * digest and are taken as independent, as everywhere. Denied by one vector of both: the chances of
+ * "maybe" of either, less that of both at once, which is that of the ones they share. */
+tamis_plan_replica tamis_plan_replica_stack(const tamis_plan_copy *vectors, size_t n, double hosts,
+                                            double w_pos, double w_neg)
+{
+    tamis_plan_replica v = replica_none();
+    double no = 1, copy_no = 1, both_no = 1;
+    if (!(hosts >= 1))
+        return v;
+    for (size_t i = 0; i < n; i++) {
+        const tamis_plan_copy *c = &vectors[i];
+        double m = (double)c->units * (c->layout == TAMIS_SPREAD ? 1 : BLOCK);
+        double own = tamis_plan_fill_rate(c->layout, c->units, c->k, (double)c->ones / m);
+        double copy = own, both = own;
+        if (c->copy_ones != c->ones || c->both != c->ones) {
+            copy = tamis_plan_fill_rate(c->layout, c->units, c->k, (double)c->copy_ones / m);
+            both = c->both == c->copy_ones
+                       ? copy
+                       : tamis_plan_fill_rate(c->layout, c->units, c->k, (double)c->both / m);
+        }
+        no *= 1 - own;
+        copy_no *= 1 - copy;
+        both_no *= 1 - fmin(own + copy - both, 1);
+    }
+    v.own = 1 - no;
+    v.positive = 1 - copy_no;
+    v.disagree = fmax(copy_no - both_no, 0);
+    v.overall = v.positive + v.disagree;
+    v.weighted = w_pos * v.positive + w_neg * v.disagree;
+    replica_host(&v, hosts);
+    return v;
+}
+
 /* ---- size of a change ---- */
 
 /* Bits of entropy of one bit that is one with chance d. */

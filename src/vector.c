@@ -76,6 +76,7 @@ void vector_free(struct vector *v, const tamis_allocator *a)
         return;
     block_free(a, &v->memory);
     counters_free(&v->counters, a);
+    changes_free(v->changes, a);
     mem_free(a, v, 1, sizeof *v);
 }
 
@@ -97,6 +98,7 @@ struct vector *vector_clone(const struct vector *v, const struct family *family,
     copy->memory = made.memory;
     copy->counters = made.counters;
     copy->view = false;
+    copy->changes = NULL;
     if (own)
         memcpy(copy->bits.words, v->bits.words, (size_t)(vector_positions_total(v) + 7) / 8);
     return copy;
@@ -167,6 +169,8 @@ void vector_clear(struct vector *v)
         v->counters.used = 0;
     }
     v->load = v->count = v->ones = 0;
+    if (v->changes)
+        v->changes->lost = true;
 }
 
 uint64_t vector_count_ones(const struct vector *v)
@@ -224,11 +228,15 @@ bool vector_insert(struct vector *v, tamis_digest digest)
         if (counters_add(&v->counters, positions[j], 1) != 0)
             continue;
         vector_bit_set(v, positions[j]);
+        if (v->changes)
+            changes_turn(v->changes, positions[j], true);
         v->ones++;
         fresh = true;
     }
     v->count++;
     v->load += fresh;
+    if (v->changes && fresh)
+        v->changes->missed += changes_deny(v->changes, v, positions);
     return fresh;
 }
 
@@ -260,9 +268,13 @@ void vector_erase(struct vector *v, tamis_digest digest, uint64_t copies)
         if (!vector_bit(v, positions[j]) || counters_sub(&v->counters, positions[j], copies) != 0)
             continue;
         vector_bit_clear(v, positions[j]);
+        if (v->changes)
+            changes_turn(v->changes, positions[j], false);
         v->ones--;
         cleared = true;
     }
+    if (v->changes && cleared && v->changes->missed)
+        v->changes->missed -= changes_deny(v->changes, v, positions);
     v->count -= min_u64(copies, v->count);
     v->load -= cleared && v->load;
 }
@@ -299,12 +311,18 @@ void vector_unite(struct vector *to, const struct vector *from)
         for (uint64_t i = 0; i < m; i++) {
             if (!vector_bit(from, i))
                 continue;
-            to->ones += !vector_bit(to, i);
-            vector_bit_set(to, i);
+            if (!vector_bit(to, i)) {
+                vector_bit_set(to, i);
+                to->ones++;
+                if (to->changes)
+                    changes_turn(to->changes, i, true);
+            }
             counters_add(&to->counters, i, counters_get(&from->counters, i));
         }
         to->load += from->load;
         to->count += from->count;
+        if (to->changes)
+            to->changes->missed += from->changes ? from->changes->missed : from->load;
     } else {
         uint64_t before = vector_count_ones(to), other = vector_count_ones(from);
         if (to->stride == 1 && from->stride == 1)
@@ -315,6 +333,8 @@ void vector_unite(struct vector *to, const struct vector *from)
                 if (vector_bit(from, i))
                     vector_bit_set(to, i);
         to->load = to->count = united_load(to, from, before, other, vector_count_ones(to));
+        if (to->changes)
+            to->changes->lost = true;
     }
     to->born = min_u64(to->born, from->born);
     to->last = max_u64(to->last, from->last);

@@ -7,6 +7,7 @@
 #define TAMIS_VECTOR_H
 
 #include "base.h"
+#include "changes.h"
 #include "counters.h"
 #include "kernel.h"
 #include "mem.h"
@@ -35,6 +36,7 @@ struct vector {
     uint64_t ones_max; /* deletable: bits set at which it counts as full whatever load says */
     double fpp;
     uint64_t born, last;      /* clock at its making and at its last add */
+    struct changes *changes;  /* since its bits were published, if anyone wants to know */
     struct vector *next_gone; /* in a list of vectors to free */
 };
 

@@ -22,13 +22,13 @@ LAYERS = [
     ["digest", "plan"],
     ["cpu", "kernel"],
     ["counters", "table"],
-    ["vector", "matrix", "columns"],
+    ["vector", "changes", "matrix", "columns"],
     ["pending"],
     ["filter", "add", "growth", "removal", "algebra", "info", "build", "delta"],
     ["index", "directory"],
     ["catalog"],
-    ["replica"],
     ["format"],                         # reads all of the above
+    ["replica"],                        # messages are bytes
     ["file"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,769 @@
+/* Replicas: whatever happens to the filter, the messages, the origin and the follower, a copy is a
+ * version of the origin to the bit, and what is no next version is refused by name.
+ */
+#include "harness.h"
+#include "histories.h"
+
+#include "fault.h"
+#include "filter.h"
+
+/* ---- a channel that keeps, loses, repeats, swaps and damages --------------------------------- */
+
+enum { QUEUE = 4096, VERSIONS = 4096 };
+
+struct version {
+    uint64_t epoch, number;
+    struct bytes bits; /* the origin's filter when it was published, bits only */
+};
+
+struct world {
+    uint64_t rng, now, epochs;
+    struct history history;
+    tamis_filter *filter;
+    tamis_origin *origin;
+    tamis_follower *follower;
+    struct bytes queue[QUEUE];
+    size_t queued;
+    uint64_t message_bytes;
+    struct version versions[VERSIONS];
+    size_t n_versions;
+    size_t largest;
+};
+
+static uint64_t world_clock(void *context)
+{
+    return ((struct world *)context)->now;
+}
+
+static int enqueue(void *context, const void *data, size_t len)
+{
+    struct world *w = context;
+    if (w->queued == QUEUE)
+        return -1;
+    w->queue[w->queued] = (struct bytes){0};
+    w->largest = len > w->largest ? len : w->largest;
+    return bytes_write(&w->queue[w->queued++], data, len);
+}
+
+static int refuse(void *context, const void *data, size_t len)
+{
+    (void)data, (void)len;
+    unsigned *left = context;
+    return (*left)-- == 0 ? -1 : 0;
+}
+
+static bool start_origin(struct world *w)
+{
+    tamis_reason reason = {0};
+    tamis_origin_options o = {.owner = "store-7",
+                              .epoch = ++w->epochs,
+                              .message_bytes = w->message_bytes,
+                              .clock = world_clock,
+                              .clock_context = w};
+    tamis_error e = tamis_origin_new(&w->origin, w->filter, &o, &reason);
+    return CHECK_MSG(e == TAMIS_OK, "%s", reason.text);
+}
+
+static bool start_follower(struct world *w)
+{
+    tamis_follower_options o = {.clock = world_clock, .clock_context = w};
+    return CHECK(tamis_follower_new(&w->follower, &o) == TAMIS_OK);
+}
+
+/* False for filters that cannot be origins. */
+static bool world_begin(struct world *w, unsigned kind, uint64_t seed, uint64_t message_bytes)
+{
+    memset(w, 0, sizeof *w);
+    w->rng = seed;
+    w->now = 1000;
+    w->message_bytes = message_bytes;
+    w->filter = history_new(&w->history, kind, seed);
+    if (w->history.options.shared_adds) {
+        tamis_filter_free(w->filter);
+        return false;
+    }
+    return start_origin(w) && start_follower(w);
+}
+
+static void world_end(struct world *w)
+{
+    tamis_origin_free(w->origin);
+    tamis_filter_free(w->filter);
+    tamis_follower_free(w->follower);
+    for (size_t i = 0; i < w->queued; i++)
+        bytes_free(&w->queue[i]);
+    for (size_t i = 0; i < w->n_versions; i++)
+        bytes_free(&w->versions[i].bits);
+}
+
+/* What was published, to compare with. */
+static void remember(struct world *w)
+{
+    tamis_origin_facts facts;
+    tamis_origin_info(w->origin, &facts);
+    for (size_t i = 0; i < w->n_versions; i++)
+        if (w->versions[i].epoch == facts.epoch && w->versions[i].number == facts.version)
+            return;
+    if (w->n_versions < VERSIONS)
+        w->versions[w->n_versions++] =
+            (struct version){facts.epoch, facts.version, bytes_of(w->filter, TAMIS_SAVE_BITS_ONLY)};
+}
+
+static void publish(struct world *w, bool snapshot)
+{
+    tamis_reason reason = {0};
+    tamis_estimate now;
+    tamis_error e = snapshot ? tamis_origin_snapshot(w->origin, enqueue, w, &reason)
+                             : tamis_origin_publish(w->origin, enqueue, w, &reason);
+    CHECK_MSG(e == TAMIS_OK, "%s", reason.text);
+    remember(w);
+    CHECK(tamis_origin_due(w->origin) == TAMIS_DUE_NOT);
+    tamis_origin_estimate(w->origin, &now);
+    CHECK(now.set == 0 && now.cleared == 0 && now.missed == 0 && now.disagree == 0);
+    CHECK(now.positive == now.own);
+}
+
+/* The copy is one of the versions, to the bit. */
+static void check_copy(struct world *w)
+{
+    tamis_follower_facts facts;
+    tamis_filter *copy;
+    tamis_follower_info(w->follower, &facts);
+    if (facts.version == 0)
+        return;
+    if (!CHECK(tamis_follower_filter(w->follower, &copy) == TAMIS_OK))
+        return;
+    struct bytes bits = bytes_of(copy, TAMIS_SAVE_BITS_ONLY);
+    bool found = false;
+    for (size_t i = 0; i < w->n_versions && !found; i++)
+        if (w->versions[i].epoch == facts.epoch && w->versions[i].number == facts.version) {
+            CHECK_MSG(bytes_equal(&bits, &w->versions[i].bits), "version %" PRIu64, facts.version);
+            found = true;
+        }
+    CHECK(found);
+    bytes_free(&bits);
+    tamis_filter_free(copy);
+}
+
+/* Takes message i out of the queue and gives it to the follower. */
+static tamis_error deliver(struct world *w, size_t i, bool keep, bool damage)
+{
+    struct bytes message = w->queue[i];
+    tamis_taken taken;
+    tamis_reason reason = {0};
+    tamis_follower_facts before, after;
+    tamis_follower_info(w->follower, &before);
+    size_t at = rng_next(&w->rng) % message.len;
+    uint8_t bit = (uint8_t)(1u << rng_next(&w->rng) % 8);
+    if (damage)
+        message.data[at] ^= bit;
+    tamis_error e = tamis_follower_take(w->follower, message.data, message.len, 0, &taken, &reason);
+    tamis_follower_info(w->follower, &after);
+    CHECK((e == TAMIS_OK) == (taken != TAMIS_REFUSED));
+    CHECK((e == TAMIS_OK) == (reason.text[0] == 0));
+    CHECK((taken == TAMIS_APPLIED) ==
+          (after.version != before.version || after.epoch != before.epoch));
+    if (damage) {
+        CHECK_MSG(e != TAMIS_OK, "byte %zu of %zu", at, message.len);
+        message.data[at] ^= bit;
+    } else if (e != TAMIS_OK) {
+        CHECK_MSG(e == TAMIS_EBASE, "%s: %s", tamis_error_name(e), reason.text);
+    }
+    if (!keep) {
+        bytes_free(&message);
+        memmove(&w->queue[i], &w->queue[i + 1], (--w->queued - i) * sizeof *w->queue);
+    }
+    check_copy(w);
+    return e;
+}
+
+static void restart_follower(struct world *w)
+{
+    struct bytes file = {0};
+    tamis_taken taken;
+    tamis_follower_facts before, after;
+    tamis_follower_info(w->follower, &before);
+    tamis_error e = tamis_follower_encode(w->follower, bytes_write, &file);
+    CHECK(e == (before.version ? TAMIS_OK : TAMIS_EKIND));
+    tamis_follower_free(w->follower);
+    start_follower(w);
+    if (e != TAMIS_OK)
+        return;
+    e = tamis_follower_take(w->follower, file.data, file.len, UINT64_MAX, &taken, NULL);
+    CHECK(e == TAMIS_OK && taken == TAMIS_APPLIED);
+    tamis_follower_info(w->follower, &after);
+    CHECK(after.version == before.version && after.epoch == before.epoch);
+    CHECK(strcmp(after.owner, before.owner) == 0 && after.freshness == TAMIS_STALE);
+    CHECK(memcmp(&after.targets, &before.targets, sizeof after.targets) == 0);
+    check_copy(w);
+    bytes_free(&file);
+}
+
+/* The origin's process ends; what it had is loaded again, and goes on as a new epoch. */
+static void restart_origin(struct world *w)
+{
+    struct bytes file = bytes_of(w->filter, 0);
+    tamis_open_options options = {.clock = history_clock, .clock_context = &w->history};
+    tamis_reason reason = {0};
+    tamis_origin_free(w->origin);
+    tamis_filter_free(w->filter);
+    tamis_error e = tamis_filter_decode(&w->filter, file.data, file.len, &options, &reason);
+    CHECK_MSG(e == TAMIS_OK, "%s", reason.text);
+    bytes_free(&file);
+    start_origin(w);
+}
+
+/* Everything is delivered in the end, and a snapshot if one is needed. */
+static void converge(struct world *w)
+{
+    tamis_follower_facts facts;
+    tamis_origin_facts origin;
+    publish(w, false);
+    while (w->queued)
+        deliver(w, 0, false, false);
+    tamis_follower_info(w->follower, &facts);
+    tamis_origin_info(w->origin, &origin);
+    if (facts.needs_snapshot || facts.version != origin.version || facts.epoch != origin.epoch) {
+        publish(w, true);
+        while (w->queued)
+            deliver(w, 0, false, false);
+    }
+    CHECK(tamis_origin_beat(w->origin, enqueue, w) == TAMIS_OK);
+    CHECK(deliver(w, 0, false, false) == TAMIS_OK);
+    tamis_follower_info(w->follower, &facts);
+    tamis_origin_info(w->origin, &origin);
+    CHECK(facts.version == origin.version && facts.epoch == origin.epoch);
+    CHECK(facts.freshness == TAMIS_CURRENT && !facts.needs_snapshot);
+    CHECK(history_compare(w->filter, w->filter) == 0);
+    for (unsigned i = 0; i < HISTORY_KEYS; i++) {
+        char key[24];
+        size_t len = history_key(i, key);
+        if (tamis_filter_has(w->filter, key, len))
+            CHECK(tamis_follower_has(w->follower, key, len));
+    }
+}
+
+static void random_step(struct world *w, bool trouble)
+{
+    unsigned pick = (unsigned)(rng_next(&w->rng) % 16);
+    size_t any = w->queued ? rng_next(&w->rng) % w->queued : 0;
+    w->now += rng_next(&w->rng) % 1000;
+    if (pick < 5)
+        history_steps(&w->history, w->filter, 1 + (unsigned)(rng_next(&w->rng) % 8));
+    else if (pick < 8)
+        publish(w, false);
+    else if (pick == 8)
+        CHECK(tamis_origin_beat(w->origin, enqueue, w) == TAMIS_OK ||
+              tamis_origin_due(w->origin) == TAMIS_DUE_FIRST);
+    else if (pick < 11 && w->queued)
+        deliver(w, 0, false, false);
+    else if (pick == 11)
+        restart_follower(w);
+    else if (!trouble || !w->queued)
+        return;
+    else if (pick == 12)
+        deliver(w, any, false, false); /* out of turn */
+    else if (pick == 13)
+        deliver(w, any, true, rng_next(&w->rng) % 2); /* twice, or damaged */
+    else if (pick == 14) {                            /* lost */
+        bytes_free(&w->queue[any]);
+        memmove(&w->queue[any], &w->queue[any + 1], (--w->queued - any) * sizeof *w->queue);
+    } else if (rng_next(&w->rng) % 4 == 0)
+        restart_origin(w);
+    else
+        publish(w, true);
+}
+
+static void run_world(unsigned kind, uint64_t seed, uint64_t message_bytes, bool trouble)
+{
+    static struct world w;
+    unsigned long before = atomic_load(&harness.failed_checks);
+    if (!world_begin(&w, kind, seed, message_bytes))
+        return;
+    for (unsigned part = 0; part < 3; part++) {
+        for (unsigned i = 0; i < 40; i++)
+            random_step(&w, trouble);
+        converge(&w);
+    }
+    CHECK(!message_bytes || w.largest <= message_bytes);
+    if (atomic_load(&harness.failed_checks) != before)
+        printf("kind %u (%s), seed %" PRIu64 "\n", kind, history_kind(kind), seed);
+    world_end(&w);
+}
+
+TEST(copies_are_versions_to_the_bit)
+{
+    uint64_t seed = harness_seed();
+    for (unsigned round = 0; round < (harness_long() ? 60u : 4u); round++)
+        for (unsigned kind = 0; kind < HISTORY_KINDS; kind++)
+            run_world(kind, seed + 1000 * round + kind, round % 2 ? 1024 : 0, false);
+}
+
+TEST(lost_repeated_swapped_and_damaged_messages)
+{
+    uint64_t seed = harness_seed() ^ 77;
+    for (unsigned round = 0; round < (harness_long() ? 60u : 5u); round++)
+        for (unsigned kind = 0; kind < HISTORY_KINDS; kind++)
+            run_world(kind, seed + 1000 * round + kind, round % 2 ? 1024 : 0, true);
+}
+
+/* ---- what changed ---------------------------------------------------------------------------- */
+
+static const struct vector *with_id(const tamis_filter *f, uint32_t id)
+{
+    return filter_vector_by_id(f, id);
+}
+
+/* Ones and zeros by which the filter differs from what it was, looked at bit by bit. */
+static void count_changes(const tamis_filter *now, const tamis_filter *then, uint64_t *set,
+                          uint64_t *cleared)
+{
+    const struct stack *a = filter_stack(now), *b = filter_stack(then);
+    *set = *cleared = 0;
+    for (uint32_t i = 0; i < stack_count(a); i++) {
+        const struct vector *v = a->v[i], *old = with_id(then, v->id);
+        for (uint64_t p = 0; p < vector_positions_total(v); p++) {
+            bool is = vector_bit(v, p), was = old && vector_bit(old, p);
+            *set += is && !was;
+            *cleared += was && !is;
+        }
+    }
+    for (uint32_t i = 0; i < stack_count(b); i++)
+        if (!with_id(now, b->v[i]->id))
+            for (uint64_t p = 0; p < vector_positions_total(b->v[i]); p++)
+                *cleared += vector_bit(b->v[i], p);
+}
+
+TEST(changed_bits_are_counted_as_they_change)
+{
+    static struct world w;
+    uint64_t seed = harness_seed() ^ 4711;
+    unsigned compared = 0, whole = 0;
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        if (!world_begin(&w, kind, seed + kind, 0))
+            continue;
+        for (unsigned i = 0; i < 40; i++) {
+            tamis_filter *then;
+            tamis_estimate now;
+            publish(&w, false);
+            if (!CHECK(tamis_filter_clone(&then, w.filter) == TAMIS_OK))
+                break;
+            history_steps(&w.history, w.filter, 1 + i % 7);
+            tamis_origin_estimate(w.origin, &now);
+            if (tamis_origin_due(w.origin) == TAMIS_DUE_WHOLE) {
+                whole++;
+            } else {
+                uint64_t set, cleared;
+                count_changes(w.filter, then, &set, &cleared);
+                CHECK_MSG(now.set == set && now.cleared == cleared,
+                          "kind %u: %" PRIu64 " %" PRIu64 " for %" PRIu64 " %" PRIu64, kind,
+                          now.set, now.cleared, set, cleared);
+                compared++;
+            }
+            tamis_filter_free(then);
+        }
+        world_end(&w);
+    }
+    CHECK_MSG(compared > 500 && whole > 20, "%u compared, %u whole", compared, whole);
+}
+
+/* Members that the published version denies, counted by asking it. */
+TEST(missed_members_are_counted)
+{
+    for (unsigned kind = 0; kind < 8; kind++) {
+        tamis_options options = {.capacity = 4000,
+                                 .growth = kind % 4 + TAMIS_FIXED,
+                                 .layout = kind % 4 == 1 ? TAMIS_SPREAD : TAMIS_LAYOUT_DEFAULT,
+                                 .deletable = kind >= 4,
+                                 .overfill = true};
+        tamis_origin_options o = {.owner = "x"};
+        static struct world w;
+        tamis_filter *f, *then;
+        tamis_origin *origin;
+        tamis_estimate now;
+        uint64_t denied = 0, n = 3000, gone = options.deletable ? 400 : 0;
+        memset(&w, 0, sizeof w);
+        if (!CHECK(tamis_filter_new(&f, &options, NULL) == TAMIS_OK) ||
+            !CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK))
+            return;
+        for (uint64_t i = 0; i < 2000; i++)
+            CHECK(tamis_filter_add(f, &i, sizeof i, NULL) == TAMIS_OK);
+        CHECK(tamis_origin_publish(origin, enqueue, &w, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_clone(&then, f) == TAMIS_OK);
+        for (uint64_t i = 2000; i < n; i++)
+            CHECK(tamis_filter_add(f, &i, sizeof i, NULL) == TAMIS_OK);
+        for (uint64_t i = 1800; i < 1800 + gone; i++)
+            CHECK(tamis_filter_remove(f, &i, sizeof i, NULL) == TAMIS_OK);
+        for (uint64_t i = 0; i < n; i++)
+            if (i < 1800 || i >= 1800 + gone)
+                denied += !tamis_filter_has(then, &i, sizeof i);
+        tamis_origin_estimate(origin, &now);
+        double off = ((double)now.missed - (double)denied) / (double)denied;
+        CHECK_MSG(off > -0.02 && off < 0.02, "kind %u: %" PRIu64 " for %" PRIu64, kind, now.missed,
+                  denied);
+        double miss = (double)denied / (double)(n - gone);
+        CHECK_MSG(now.member_miss > 0.95 * miss && now.member_miss < 1.05 * miss, "%g for %g",
+                  now.member_miss, miss);
+        tamis_origin_free(origin);
+        tamis_filter_free(f);
+        tamis_filter_free(then);
+        for (size_t i = 0; i < w.queued; i++)
+            bytes_free(&w.queue[i]);
+    }
+}
+
+/* ---- targets, time, refusals ----------------------------------------------------------------- */
+
+static void add_keys(tamis_filter *f, uint64_t from, uint64_t to)
+{
+    for (uint64_t i = from; i < to; i++)
+        CHECK(tamis_filter_add(f, &i, sizeof i, NULL) == TAMIS_OK);
+}
+
+static void remove_keys(tamis_filter *f, uint64_t from, uint64_t to)
+{
+    for (uint64_t i = from; i < to; i++)
+        CHECK(tamis_filter_remove(f, &i, sizeof i, NULL) == TAMIS_OK);
+}
+
+TEST(each_target_asks_for_itself)
+{
+    static struct world w;
+    const tamis_targets targets[] = {{.member_miss = 0.05},
+                                     {.member_miss = -1, .false_rate = 0.03, .w_disagree = 10},
+                                     {.member_miss = -1, .dirty = 0.02},
+                                     {.member_miss = -1, .max_age = 5000}};
+    const tamis_due due[] = {TAMIS_DUE_MEMBER_MISS, TAMIS_DUE_FALSE_RATE, TAMIS_DUE_DIRTY,
+                             TAMIS_DUE_AGE};
+    for (unsigned i = 0; i < 4; i++) {
+        tamis_options options = {.capacity = 20000, .growth = TAMIS_FIXED, .deletable = true};
+        memset(&w, 0, sizeof w);
+        tamis_origin_options o = {
+            .owner = "x", .targets = targets[i], .clock = world_clock, .clock_context = &w};
+        tamis_filter *f;
+        tamis_origin *origin;
+        uint64_t n = 10000;
+        CHECK(tamis_filter_new(&f, &options, NULL) == TAMIS_OK);
+        CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
+        w.now = 1;
+        add_keys(f, 0, n);
+        CHECK(tamis_origin_due(origin) == TAMIS_DUE_FIRST);
+        CHECK(tamis_origin_publish(origin, enqueue, &w, NULL) == TAMIS_OK);
+        while (tamis_origin_due(origin) == TAMIS_DUE_NOT && n < 20000) {
+            add_keys(f, n, n + 10);
+            n += 10;
+            w.now += 10;
+        }
+        tamis_estimate now;
+        tamis_origin_estimate(origin, &now);
+        CHECK_MSG(tamis_origin_due(origin) == due[i], "%d at %" PRIu64,
+                  (int)tamis_origin_due(origin), n);
+        CHECK_MSG(i != 0 || (now.member_miss > 0.05 && now.member_miss < 0.0512), "%g",
+                  now.member_miss);
+        CHECK_MSG(i != 1 || (now.weighted > 0.03 && now.weighted < 0.032), "%g", now.weighted);
+        CHECK_MSG(i != 2 || (now.dirty > 0.02 && now.dirty < 0.0205), "%g", now.dirty);
+        tamis_origin_free(origin);
+        tamis_filter_free(f);
+        for (size_t j = 0; j < w.queued; j++)
+            bytes_free(&w.queue[j]);
+    }
+}
+
+/* Removals alone: the copies say "maybe" too often, and never "no" wrongly. */
+TEST(removals_raise_the_false_positives_of_copies)
+{
+    tamis_options options = {.capacity = 10000, .growth = TAMIS_FIXED, .deletable = true};
+    tamis_origin_options o = {.owner = "x", .targets = {.member_miss = -1, .false_rate = 0.002}};
+    static struct world w;
+    tamis_filter *f;
+    tamis_origin *origin;
+    tamis_estimate now;
+    memset(&w, 0, sizeof w);
+    CHECK(tamis_filter_new(&f, &options, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
+    add_keys(f, 0, 10000);
+    CHECK(tamis_origin_publish(origin, enqueue, &w, NULL) == TAMIS_OK);
+    tamis_origin_estimate(origin, &now);
+    CHECK(now.unreachable); /* full, the filter itself has 1 % */
+    CHECK(tamis_origin_due(origin) == TAMIS_DUE_NOT);
+    remove_keys(f, 0, 9000);
+    tamis_origin_estimate(origin, &now);
+    CHECK(!now.unreachable && now.missed == 0 && now.set == 0 && now.cleared > 30000);
+    CHECK(now.positive > 0.009 && now.own < 1e-4 && now.disagree == 0);
+    CHECK(tamis_origin_due(origin) == TAMIS_DUE_FALSE_RATE);
+    tamis_origin_free(origin);
+    tamis_filter_free(f);
+    bytes_free(&w.queue[0]);
+}
+
+TEST(a_lease_runs_out_and_is_renewed)
+{
+    static struct world w;
+    if (!CHECK(world_begin(&w, 15, 1, 0)))
+        return;
+    tamis_origin_free(w.origin);
+    tamis_origin_options o = {
+        .owner = "store-7", .beat = 100, .clock = world_clock, .clock_context = &w};
+    CHECK(tamis_origin_new(&w.origin, w.filter, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_UNKNOWN);
+    CHECK(tamis_follower_has(w.follower, "anything", 8));
+    publish(&w, false);
+    deliver(&w, 0, false, false);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    CHECK(!tamis_follower_has(w.follower, "anything", 8));
+    w.now += 299;
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    w.now += 1;
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_STALE);
+    CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+    tamis_follower_facts facts;
+    CHECK(tamis_follower_take(w.follower, w.queue[0].data, w.queue[0].len, 250, NULL, NULL) ==
+          TAMIS_OK); /* it was on its way for 250 */
+    tamis_follower_info(w.follower, &facts);
+    CHECK(facts.freshness == TAMIS_CURRENT && facts.age == 250 && facts.lease == 300);
+    w.now += 50;
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_STALE);
+    CHECK(tamis_follower_take(w.follower, w.queue[0].data, w.queue[0].len, 1000, NULL, NULL) ==
+          TAMIS_OK);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_STALE);
+    deliver(&w, 0, false, false);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    CHECK(tamis_origin_farewell(w.origin, enqueue, &w) == TAMIS_OK);
+    deliver(&w, 0, false, false);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_GONE);
+    world_end(&w);
+}
+
+/* The clock of an origin was set back, and it lives on with a lower epoch. */
+TEST(a_stale_copy_takes_an_earlier_epoch)
+{
+    static struct world w;
+    if (!CHECK(world_begin(&w, 15, 1, 0)))
+        return;
+    w.epochs = 9;
+    restart_origin(&w);
+    publish(&w, false);
+    deliver(&w, 0, false, false);
+    w.epochs = 4;
+    restart_origin(&w);
+    publish(&w, false);
+    CHECK(deliver(&w, 0, true, false) == TAMIS_EBASE);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    w.now += UINT64_C(1) << 40;
+    CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    world_end(&w);
+}
+
+TEST(what_does_not_belong_is_named)
+{
+    static struct world w, other;
+    tamis_reason reason = {0};
+    tamis_taken taken;
+    if (!CHECK(world_begin(&w, 15, 1, 0)))
+        return;
+    if (!CHECK(world_begin(&other, 15, 2, 0)))
+        return;
+    publish(&w, false);
+    publish(&other, false);
+    deliver(&w, 0, false, false);
+    tamis_origin_free(other.origin);
+    tamis_origin_options o = {.owner = "store-8", .epoch = 1};
+    CHECK(tamis_origin_new(&other.origin, other.filter, &o, NULL) == TAMIS_OK);
+    publish(&other, false);
+    CHECK(tamis_follower_take(w.follower, other.queue[1].data, other.queue[1].len, 0, &taken,
+                              &reason) == TAMIS_EFAMILY);
+    CHECK_MSG(strstr(reason.text, "store-8") && strstr(reason.text, "store-7"), "%s", reason.text);
+    add_keys(other.filter, 0, 10);
+    tamis_origin_free(other.origin); /* the right name and epoch, another family */
+    o.owner = "store-7";
+    CHECK(tamis_origin_new(&other.origin, other.filter, &o, NULL) == TAMIS_OK);
+    publish(&other, false);
+    add_keys(other.filter, 10, 20);
+    publish(&other, false);
+    CHECK(tamis_follower_take(w.follower, other.queue[3].data, other.queue[3].len, 0, &taken,
+                              &reason) == TAMIS_EFAMILY);
+    CHECK_MSG(strstr(reason.text, "another family"), "%s", reason.text);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    /* two deltas, the second first */
+    add_keys(w.filter, 0, 5);
+    publish(&w, false);
+    add_keys(w.filter, 5, 9);
+    publish(&w, false);
+    CHECK(tamis_follower_take(w.follower, w.queue[1].data, w.queue[1].len, 0, &taken, &reason) ==
+          TAMIS_EBASE);
+    CHECK_MSG(strstr(reason.text, "version 2") && strstr(reason.text, "version 1") &&
+                  strstr(reason.text, "snapshot"),
+              "%s", reason.text);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_BEHIND);
+    deliver(&w, 0, false, false);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_BEHIND);
+    deliver(&w, 0, false, false);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    /* no message at all */
+    struct bytes filter = bytes_of(w.filter, 0);
+    CHECK(tamis_follower_take(w.follower, filter.data, filter.len, 0, &taken, &reason) ==
+          TAMIS_EKIND);
+    CHECK(tamis_follower_take(w.follower, "nothing", 7, 0, &taken, &reason) == TAMIS_EFORMAT);
+    bytes_free(&filter);
+    world_end(&w);
+    world_end(&other);
+}
+
+TEST(every_damaged_byte_is_noticed)
+{
+    static struct world w;
+    if (!CHECK(world_begin(&w, 17, 5, 0)))
+        return;
+    publish(&w, false);
+    history_steps(&w.history, w.filter, 20);
+    publish(&w, false);
+    CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+    for (size_t i = 0; i < w.queued; i++) {
+        struct bytes *m = &w.queue[i];
+        tamis_message read;
+        unsigned seen = 0;
+        CHECK(tamis_message_read(&read, m->data, m->len, NULL) == TAMIS_OK);
+        CHECK(strcmp(read.owner, "store-7") == 0);
+        for (size_t at = 0; at < m->len; at++) {
+            m->data[at] ^= (uint8_t)(1u << at % 8);
+            seen += tamis_message_read(&read, m->data, m->len, NULL) == TAMIS_OK;
+            m->data[at] ^= (uint8_t)(1u << at % 8);
+        }
+        for (size_t len = 0; len < m->len; len += 1 + len / 8)
+            seen += tamis_message_read(&read, m->data, len, NULL) == TAMIS_OK;
+        CHECK(seen == 0);
+    }
+    world_end(&w);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+TEST(a_failed_write_burns_the_version)
+{
+    static struct world w;
+    if (!CHECK(world_begin(&w, 15, 11, 1024)))
+        return;
+    publish(&w, false);
+    while (w.queued)
+        deliver(&w, 0, false, false);
+    add_keys(w.filter, 0, 500);
+    tamis_origin_facts facts;
+    unsigned left = 1;
+    CHECK(tamis_origin_publish(w.origin, refuse, &left, NULL) == TAMIS_EIO);
+    tamis_origin_info(w.origin, &facts);
+    CHECK(facts.version == 1);
+    CHECK(tamis_origin_due(w.origin) == TAMIS_DUE_FIRST);
+    add_keys(w.filter, 500, 600);
+    publish(&w, false);
+    tamis_message m;
+    CHECK(tamis_message_read(&m, w.queue[0].data, w.queue[0].len, NULL) == TAMIS_OK);
+    CHECK(m.type == TAMIS_SNAPSHOT && m.version == 3 && m.parts > 1);
+    converge(&w);
+    world_end(&w);
+}
+
+TEST(without_memory_nothing_changes)
+{
+    static struct world w;
+    for (unsigned kind = 0; kind < 3; kind++) {
+        struct fault fault;
+        fault_init(&fault);
+        memset(&w, 0, sizeof w);
+        tamis_options options = {.capacity = 1000,
+                                 .growth = kind == 2 ? TAMIS_DYNAMIC : TAMIS_SCALABLE,
+                                 .deletable = kind == 1,
+                                 .allocator = &fault.allocator};
+        tamis_origin_options o = {.owner = "x", .message_bytes = 1024};
+        tamis_follower_options fo = {.allocator = &fault.allocator};
+        CHECK(tamis_filter_new(&w.filter, &options, NULL) == TAMIS_OK);
+        CHECK(tamis_origin_new(&w.origin, w.filter, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_follower_new(&w.follower, &fo) == TAMIS_OK);
+        for (unsigned round = 0; round < 3; round++) {
+            add_keys(w.filter, 200 * round, 200 * (round + 1));
+            tamis_error e = TAMIS_ENOMEM;
+            for (uint64_t n = 1; e != TAMIS_OK && n < 1000; n++) {
+                size_t before = w.queued;
+                fault_arm(&fault, n, false);
+                e = tamis_origin_publish(w.origin, enqueue, &w, NULL);
+                fault_arm(&fault, 0, false);
+                CHECK(e == TAMIS_OK || e == TAMIS_ENOMEM);
+                if (e == TAMIS_OK)
+                    break;
+                while (w.queued > before) /* a torn version: those parts are lost */
+                    bytes_free(&w.queue[--w.queued]);
+            }
+            remember(&w);
+            e = TAMIS_ENOMEM;
+            for (uint64_t n = 1; e != TAMIS_OK && n < 1000; n++) { /* all parts, again and again */
+                fault_arm(&fault, n, false);
+                e = TAMIS_OK;
+                for (size_t i = 0; i < w.queued && e == TAMIS_OK; i++)
+                    e = tamis_follower_take(w.follower, w.queue[i].data, w.queue[i].len, 0, NULL,
+                                            NULL);
+                fault_arm(&fault, 0, false);
+                CHECK(e == TAMIS_OK || e == TAMIS_ENOMEM);
+                check_copy(&w);
+            }
+            CHECK(e == TAMIS_OK);
+            for (size_t i = 0; i < w.queued; i++)
+                bytes_free(&w.queue[i]);
+            w.queued = 0;
+            tamis_follower_facts facts;
+            tamis_follower_info(w.follower, &facts);
+            CHECK_MSG(facts.version != 0, "kind %u round %u", kind, round);
+        }
+        world_end(&w);
+        CHECK(fault_clean(&fault));
+    }
+}
+
+TEST(options_are_checked)
+{
+    tamis_filter *f, *shared;
+    tamis_origin *origin = NULL, *second = NULL;
+    tamis_reason reason = {0};
+    tamis_options plain = {.growth = TAMIS_FIXED},
+                  many = {.growth = TAMIS_FIXED, .shared_adds = true};
+    char name[300];
+    static struct world w;
+    memset(&w, 0, sizeof w);
+    memset(name, 'x', sizeof name);
+    name[256] = 0;
+    CHECK(tamis_filter_new(&f, &plain, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_new(&shared, &many, NULL) == TAMIS_OK);
+    const tamis_origin_options bad[] = {{0},
+                                        {.owner = ""},
+                                        {.owner = name},
+                                        {.owner = "x", .message_bytes = 1000},
+                                        {.owner = "x", .beat = UINT64_MAX},
+                                        {.owner = "x", .targets = {.w_positive = -1}},
+                                        {.owner = "x", .targets = {.member_miss = 0.0 / 0.0}}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        reason.text[0] = 0;
+        CHECK_MSG(tamis_origin_new(&origin, f, &bad[i], &reason) == TAMIS_EARG, "%zu", i);
+        CHECK(reason.text[0] != 0);
+    }
+    tamis_origin_options good = {.owner = "x"};
+    CHECK(tamis_origin_new(&origin, shared, &good, &reason) == TAMIS_EKIND);
+    CHECK(tamis_origin_new(&origin, f, &good, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_beat(origin, enqueue, &w) == TAMIS_EKIND); /* nothing to speak of yet */
+    CHECK(tamis_origin_new(&second, f, &good, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_publish(origin, enqueue, &w, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_publish(second, enqueue, &w, &reason) == TAMIS_EARG);
+    CHECK_MSG(strstr(reason.text, "another origin"), "%s", reason.text);
+    tamis_origin_free(second);
+    add_keys(f, 0, 100);
+    CHECK(tamis_origin_due(origin) == TAMIS_DUE_MEMBER_MISS);
+    CHECK(tamis_origin_publish(origin, enqueue, &w, NULL) == TAMIS_OK);
+    CHECK(w.queued == 2);
+    CHECK(tamis_origin_publish(origin, enqueue, &w, NULL) == TAMIS_OK); /* nothing changed */
+    CHECK(w.queued == 2);
+    tamis_origin_free(origin);
+    tamis_filter_free(f);
+    tamis_filter_free(shared);
+    for (size_t i = 0; i < w.queued; i++)
+        bytes_free(&w.queue[i]);
+}
+
+HARNESS_MAIN
