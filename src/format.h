@@ -37,6 +37,7 @@ enum section_type {
     SECTION_PENDING,    /* removals */
     SECTION_CANDIDATES, /* ids of vectors, for all pending removals in turn */
     SECTION_TABLE,      /* values and copies of part `owner` of an index */
+    SECTION_PART,       /* what a message carries, or a part of it */
     SECTION_END
 };
 

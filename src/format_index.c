@@ -233,9 +233,11 @@ static bool section_length(const void *of, uint32_t type, uint32_t owner, uint64
     case SECTION_ESCAPES:
         *len = 16 * r.escapes;
         return r.escapes != 0;
-    default: /* a table */
+    case SECTION_TABLE:
         *len = TABLE_PAIR * r.load;
         return m == 0 && r.load;
+    default:
+        return false;
     }
 }
 

@@ -8,8 +8,7 @@
 
 #include "err.h"
 
-#define BODY_LEN     208
-#define SECTION_PART 40
+#define BODY_LEN 208
 
 uint64_t replica_clock(void *context)
 {
@@ -141,6 +140,14 @@ static tamis_error read_owner(struct envelope *e, const struct container *c, uin
     return TAMIS_OK;
 }
 
+static bool part_length(const void *of, uint32_t type, uint32_t owner, uint64_t *len)
+{
+    const struct envelope *e = of;
+    (void)owner;
+    *len = e->part_len;
+    return type == SECTION_PART && e->part_len;
+}
+
 static tamis_error read_part(struct envelope *e, const struct container *c, tamis_reason *reason)
 {
     e->part = NULL;
@@ -150,13 +157,13 @@ static tamis_error read_part(struct envelope *e, const struct container *c, tami
     if (c->sections == 0)
         return TAMIS_OK;
     struct section s = container_section(c, 0);
-    if (s.type != SECTION_PART || s.owner != 0 || s.offset != c->payload || s.len == 0 ||
-        s.len > c->len || round_up(s.len, SECTION_ALIGN) != c->len - c->payload)
-        return fail_at(reason, TAMIS_EFORMAT, BODY_AT + c->body_len,
-                       "the section of the message is not what it must be");
+    struct section_walk walk = {.length = part_length, .of = e, .owners = 1};
+    e->part_len = s.len; /* what it must be, the versions and the whole will tell */
+    tamis_error error = container_check_sections(c, walk, reason);
+    if (error != TAMIS_OK)
+        return error;
     e->part = c->data + s.offset;
-    e->part_len = s.len;
-    tamis_error error = container_verify(c, c->payload, c->len, reason);
+    error = container_verify(c, c->payload, c->len, reason);
     return error == TAMIS_OK ? container_check_gaps(c, reason) : error;
 }
 
@@ -197,29 +204,13 @@ tamis_error tamis_message_read(tamis_message *out, const void *data, size_t len,
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-struct carried {
-    const uint8_t *data;
-    uint64_t len;
-    bool told; /* the section was listed */
-};
-
-static bool carried_section(void *walk, struct section *out)
+static tamis_error part_write(void *what, tamis_write write, void *context)
 {
-    struct carried *p = walk;
-    *out = (struct section){SECTION_PART, 0, 0, p->len};
-    bool first = !p->told && p->len;
-    p->told = true;
-    return first;
-}
-
-static tamis_error carried_write(void *what, tamis_write write, void *context)
-{
-    static const uint8_t zeros[SECTION_ALIGN];
-    const struct carried *p = what;
-    size_t fill = (size_t)(round_up(p->len, SECTION_ALIGN) - p->len);
-    bool failed = (p->len && write(context, p->data, (size_t)p->len) != 0) ||
-                  (fill && write(context, zeros, fill) != 0);
-    return failed ? TAMIS_EIO : TAMIS_OK;
+    const struct envelope *e = what;
+    struct writer w = {write, context, false};
+    put(&w, e->part, e->part_len);
+    put_zeros(&w, round_up(e->part_len, SECTION_ALIGN) - e->part_len);
+    return w.failed ? TAMIS_EIO : TAMIS_OK;
 }
 
 /* One message into the sink, and from there in one piece. */
@@ -229,20 +220,18 @@ static tamis_error send_part(struct envelope *e, const struct family *family, st
     uint8_t body[BODY_LEN + TAMIS_OWNER_MAX + 1] = {0};
     uint32_t owner_len = (uint32_t)strlen(e->m.owner);
     struct cursor at = cursor_write(body, BODY_LEN);
-    struct carried carried = {e->part, e->part_len, false};
+    struct section_walk walk = {.length = part_length, .of = e, .owners = 1};
     struct outline o = {.kind = KIND_MESSAGE,
                         .bits_only = true,
                         .no_key = true,
                         .family = family,
                         .body = body,
-                        .body_len = BODY_LEN + round_up(owner_len, 8),
-                        .sections = e->part_len != 0,
-                        .payload_len = round_up(e->part_len, SECTION_ALIGN)};
+                        .body_len = BODY_LEN + round_up(owner_len, 8)};
+    outline_count(&o, walk);
     body_fields(&at, e, &owner_len);
     memcpy(body + BODY_LEN, e->m.owner, owner_len);
     sink->len = 0;
-    tamis_error error = outline_write(&o, carried_section, &carried, carried_write, &carried,
-                                      sink->a, sink_write, sink);
+    tamis_error error = outline_write(&o, walk, part_write, e, sink->a, sink_write, sink);
     if (error == TAMIS_EIO || error == TAMIS_ENOMEM)
         return TAMIS_ENOMEM; /* the sink fails for want of memory alone */
     return error == TAMIS_OK && write(context, sink->data, sink->len) != 0 ? TAMIS_EIO : error;
