@@ -156,7 +156,7 @@ TEST(tables_are_asked_where_they_lie)
 {
     uint64_t rng = harness_seed() + 2;
     for (size_t n = 0; n < 40000; n = n < 40 ? n + 1 : n * 3 / 2) {
-        struct table table = {.slots = NULL}, view = {0};
+        struct table table = {.slots = NULL}, view = {.slots = NULL};
         uint64_t *values = calloc(n + 1, sizeof *values);
         for (size_t i = 0; i < n; i++) {
             values[i] = rng_next(&rng) >> (rng_next(&rng) % 3 ? 0 : 44);
