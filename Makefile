@@ -243,10 +243,10 @@ $(tests): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(parts) $(static) $(B
 	$(call say,LINK)
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(static) $(LIBS_$*) $(CLI_LIBS) $(LIBS)
 
-$(fuzzers): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(static) $(B)/sources
+$(fuzzers): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(parts) $(static) $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(static) $(LIBS)
+	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(parts) $(static) $(CLI_LIBS) $(LIBS)
 
 $(B)/obj/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)

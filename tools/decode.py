@@ -2,7 +2,9 @@
 """A second reader of tamis's bytes, written from docs/format.md alone.
 
     tools/decode.py info FILE                  checks every byte, then tells what is in it (JSON)
-    tools/decode.py check FILE [KEY...]        "maybe KEY" or "no KEY"; keys from stdin, one a line
+    tools/decode.py check FILE [KEY...]        "maybe KEY" or "no KEY"; keys from stdin, one a line.
+                                               For an index a key is a question: NAME=VALUE or NAME!
+                                               (missing), several with tabs between them
     tools/decode.py apply OLD PATCH NEW        writes what the patch makes of the old file
 
     --key-file KEY      the family key (16 bytes), for files saved without it
@@ -11,8 +13,10 @@ Exit status: 0 done, or a key may be a member; 1 none may; 2 an error. It is slo
 nothing but Python, libxxhash and libsodium, and shares no code with the library.
 """
 import ctypes
+import datetime
 import json
 import os
+import re
 import struct
 import sys
 
@@ -305,7 +309,6 @@ def check_head(h, hash_id, at):
     need(h["n_lambdas"] <= 64 and all(1 <= x <= 40 for x in lambdas[:h["n_lambdas"]]) and
          not any(lambdas[h["n_lambdas"]:]), at, "the lambdas")
     need(1 <= h["n"] <= 1 << 20 and (h["growth"] != 1 or h["n"] == 1), at, "the number of vectors")
-    need(h["width"] == (width_for(h["n"]) if dynamic else 0), at, "the width of the matrix")
 
 
 class Vector:
@@ -321,39 +324,95 @@ class Vector:
         return self.large[at] if self.counters[at] == 15 else self.counters[at]
 
 
-class Filter:
-    def __init__(self, container):
+def check_record(r, layout, hash_id, counted, at):
+    """What every vector must be; returns its bits."""
+    need(shape_fits(layout, r["units"], r["k"], hash_id), at, "the shape")
+    m = r["units"] * (512 if layout == 2 else 1)
+    need(r["ones_max"] == NONE or (counted and r["ones_max"] <= 4 * m), at, "full at")
+    need(r["ones"] <= m and r["large"] <= (r["ones"] if counted else 0), at, "ones")
+    need(r["fpp"] >= 0, at, "rate")
+    return m
+
+
+class Structure:
+    """What filters and indexes share: sections, counters, pending removals, families."""
+
+    def __init__(self, container, kind, name):
         c = self.container = container
-        need(c.kind == 1, 12, "not a filter")
+        need(c.kind == kind, 12, "not " + name)
         self.hash, self.bits_only = c.hash, bool(c.flags & 1)
-        self.head = unpack(HEAD, c.data, 128, 128) if c.body_len >= 256 else {}
-        need(c.body_len == 256 + 96 * self.head.get("n", 0), 32, "the length of the body")
-        check_head(self.head, c.hash, 128)
+        need(c.body_len >= 256, 32, "the length of the body")
+        self.head = unpack(HEAD, c.data, 128, 128)
         self.counted = bool(self.head["flags"] & DELETABLE) and not self.bits_only
-        self.vectors = [self.read_record(i) for i in range(self.head["n"])]
-        need(sum(v.record["count"] for v in self.vectors) == self.head["stored"], 296, "stored")
+
+    def read_sections(self, want):
+        c = self.container
         c.check_payload()
-        want = list(self.section_lengths())
         have = [(type_, owner, length) for type_, owner, _, length in c.sections]
-        need(want == have, 128 + c.body_len, "the sections are not what the vectors ask for")
+        need(list(want) == have, 128 + c.body_len, "the sections are not what the vectors ask for")
         self.parts = {(type_, owner): c.data[offset:offset + length]
                       for type_, owner, offset, length in c.sections}
+
+    def read_counters(self, i, v, at):
+        v.counters = bytearray(v.m)
+        nibbles = self.parts[3, i]
+        v.counters[0::2] = bytes(x & 15 for x in nibbles)
+        v.counters[1::2] = bytes(x >> 4 for x in nibbles)
+        entries = list(struct.iter_unpack("<QQ", self.parts.get((4, i), b"")))
+        need([p for p, _ in entries] == [p for p, x in enumerate(v.counters) if x == 15], at,
+             "large counters of vector %d" % i)
+        need(all(value >= 15 for _, value in entries), at, "a large counter that is small")
+        v.large = dict(entries)
+        packed = int("".join("1" if x else "0" for x in reversed(v.counters)), 2)
+        need(packed == v.bits, at, "bits and counters of vector %d" % i)
+
+    def read_pending(self, ids, digests):
+        head, self.pending, used, before = self.head, {}, 0, ()
+        candidates = [x for x, in struct.iter_unpack("<I", self.parts.get((6, 0), b""))]
+        need(self.counted or not head["pending"], 352, "removals without counters")
+        for entry in struct.iter_unpack("<%dQQII" % (2 * digests), self.parts.get((5, 0), b"")):
+            key, (copies, hides, n) = entry[:-3], entry[-3:]
+            mine = candidates[used:used + n]
+            need(key > before and copies and n and len(mine) == n, 352, "a pending removal")
+            need(mine == sorted(set(mine)) and ids.issuperset(mine), 352, "its candidates")
+            need(hides <= (1 if head["flags"] & UNIQUE else 0), 352, "hides")
+            self.pending[key] = (copies, hides, tuple(mine))
+            used, before = used + n, key
+        need(len(self.pending) == head["pending"] and used == len(candidates) == head["candidates"]
+             and sum(p[0] for p in self.pending.values()) == head["copies"], 352, "pending removals")
+
+    def family(self, key=None):
+        c = self.container
+        if key is None:
+            need(c.has_key, 68, "the family key was left out: give it with --key-file")
+            key = c.key
+        need(c.key_fits(key), 88, "this is not the family key")
+        return Family(self.hash, key)
+
+
+class Filter(Structure):
+    def __init__(self, container):
+        super().__init__(container, 1, "a filter")
+        need(container.body_len == 256 + 96 * self.head["n"], 32, "the length of the body")
+        check_head(self.head, container.hash, 128)
+        need(self.head["width"] == (width_for(self.head["n"]) if self.head["growth"] == 2 else 0),
+             128, "the width of the matrix")
+        self.vectors = [self.read_record(i) for i in range(self.head["n"])]
+        need(sum(v.record["count"] for v in self.vectors) == self.head["stored"], 296, "stored")
+        self.read_sections(self.section_lengths())
         self.read_bits()
         if self.counted:
             for i, v in enumerate(self.vectors):
-                self.read_counters(i, v)
-        self.read_pending()
+                self.read_counters(i, v, 384 + 96 * i)
+        self.read_pending({v.record["id"] for v in self.vectors}, 1)
 
     def read_record(self, i):
         at, head = 384 + 96 * i, self.head
         r = unpack(RECORD, self.container.data, at, at)
-        need(shape_fits(head["layout"], r["units"], r["k"], self.hash), at, "the shape")
+        m = check_record(r, head["layout"], self.hash, self.counted, at)
         need(head["growth"] != 2 or (r["units"], r["k"]) == (head["shape_units"], head["shape_k"]),
              at, "the shape of a dynamic filter")
-        m = r["units"] * (512 if head["layout"] == 2 else 1)
-        need(r["ones_max"] == NONE or (self.counted and r["ones_max"] <= 4 * m), at, "full at")
-        need(r["ones"] <= m and r["large"] <= (r["ones"] if self.counted else 0), at, "ones")
-        need(r["fpp"] >= 0 and r["id"] < head["next_id"], at, "rate or id")
+        need(r["id"] < head["next_id"], at, "id")
         if i and head["growth"] != 5:
             before = struct.unpack_from("<I", self.container.data, at - 96)[0]
             need(before < r["id"], at, "ids do not rise")
@@ -392,44 +451,7 @@ class Filter:
                 v.bits = int.from_bytes(self.parts[1, i], "little")
             need(v.bits.bit_count() == v.record["ones"], 384 + 96 * i + 48, "ones of vector %d" % i)
 
-    def read_counters(self, i, v):
-        v.counters = bytearray(v.m)
-        nibbles = self.parts[3, i]
-        v.counters[0::2] = bytes(x & 15 for x in nibbles)
-        v.counters[1::2] = bytes(x >> 4 for x in nibbles)
-        entries = list(struct.iter_unpack("<QQ", self.parts.get((4, i), b"")))
-        at = 384 + 96 * i
-        need([p for p, _ in entries] == [p for p, x in enumerate(v.counters) if x == 15], at,
-             "large counters of vector %d" % i)
-        need(all(value >= 15 for _, value in entries), at, "a large counter that is small")
-        v.large = dict(entries)
-        packed = int("".join("1" if x else "0" for x in reversed(v.counters)), 2)
-        need(packed == v.bits, at, "bits and counters of vector %d" % i)
-
-    def read_pending(self):
-        head, self.pending, used, before = self.head, {}, 0, (-1, -1)
-        candidates = [x for x, in struct.iter_unpack("<I", self.parts.get((6, 0), b""))]
-        ids = {v.record["id"] for v in self.vectors}
-        need(self.counted or not head["pending"], 352, "removals without counters")
-        for a, b, copies, hides, n in struct.iter_unpack("<QQQII", self.parts.get((5, 0), b"")):
-            mine = candidates[used:used + n]
-            need((a, b) > before and copies and n and len(mine) == n, 352, "a pending removal")
-            need(mine == sorted(set(mine)) and ids.issuperset(mine), 352, "its candidates")
-            need(hides <= (1 if head["flags"] & UNIQUE else 0), 352, "hides")
-            self.pending[a, b] = (copies, hides, tuple(mine))
-            used, before = used + n, (a, b)
-        need(len(self.pending) == head["pending"] and used == len(candidates) == head["candidates"]
-             and sum(p[0] for p in self.pending.values()) == head["copies"], 352, "pending removals")
-
     # -- asking --
-
-    def family(self, key=None):
-        c = self.container
-        if key is None:
-            need(c.has_key, 68, "the family key was left out: give it with --key-file")
-            key = c.key
-        need(c.key_fits(key), 88, "this is not the family key")
-        return Family(self.hash, key)
 
     def has(self, family, data):
         digest = family.digest(data)
@@ -488,6 +510,276 @@ class Filter:
             yield 5, 0, b"".join(struct.pack("<QQQII", a, b, copies, hides, len(ids))
                                  for (a, b), (copies, hides, ids) in pending)
             yield 6, 0, b"".join(struct.pack("<I", x) for _, p in pending for x in p[2])
+
+
+# ---- values of records ---------------------------------------------------------------------------
+
+SPACE = b" \t\n\v\f\r"
+
+
+def normal_int(text):
+    found = re.fullmatch(rb"([+-]?)0*([0-9]+)", text)
+    if not found:
+        return None
+    sign, digits = found.groups()
+    return b"-" + digits if sign == b"-" and digits != b"0" else digits
+
+
+def normal_dec(text):
+    found = re.fullmatch(rb"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?", text)
+    if not found or not found[2] + (found[3] or b""):
+        return None
+    digits, power = found[2] + (found[3] or b""), int(found[4] or 0) - len(found[3] or b"")
+    if not digits.strip(b"0"):
+        return b"0"
+    if abs(int(found[4] or 0)) > 10**15:
+        return None
+    kept = digits.rstrip(b"0")
+    power += len(digits) - len(kept)
+    sign = b"-" if found[1] == b"-" else b""
+    return sign + kept.lstrip(b"0") + (b"e%d" % power if power else b"")
+
+
+def days_of(year, month, day):
+    """Days since 1970-01-01; the calendar repeats every 400 years."""
+    date = datetime.date(2000 + year % 400, month, day)
+    return (date - datetime.date(1970, 1, 1)).days + (year // 400 - 5) * 146097
+
+
+def date_time(text):
+    """Seconds since 1970 and the digits of a fraction, or None."""
+    zone = rb"(?: ?(?:([Zz])|([+-])([0-9]{2})(?::?([0-9]{2}))?))?"
+    second = rb"([0-9]{2})(?:[.,]([0-9]+))?"
+    found = re.fullmatch(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[Tt ]([0-9]{2}):([0-9]{2})(?::" +
+                         second + rb")?" + zone + rb")?", text)
+    found = found or re.fullmatch(rb"([0-9]{4})([0-9]{2})([0-9]{2})[Tt]([0-9]{2})([0-9]{2})(?:" +
+                                  second + rb")?" + zone, text)
+    if not found:
+        return None
+    year, month, day, hour, minute, sec, fraction, _, sign, ahead, apart = found.groups()
+    hour, minute, sec = int(hour or 0), int(minute or 0), int(sec or 0)
+    ahead, apart = int(ahead or 0), int(apart or 0)
+    if hour > 23 or minute > 59 or sec > 60 or ahead > 23 or apart > 59:
+        return None
+    try:
+        days = days_of(int(year), int(month), int(day))
+    except ValueError:
+        return None
+    offset = 60 * (60 * ahead + apart) * (-1 if sign == b"-" else 1)
+    return 86400 * days + 3600 * hour + 60 * minute + sec - offset, (fraction or b"").rstrip(b"0")
+
+
+def epoch(text):
+    found = re.fullmatch(rb"([+-]?)0*([0-9]{0,12})(?:\.([0-9]+))?", text)
+    if not found or not re.match(rb"[+-]?[0-9]", text):
+        return None
+    seconds, fraction = int(found[2] or 0), (found[3] or b"").rstrip(b"0")
+    if found[1] == b"-":
+        seconds = -seconds - (1 if fraction else 0)
+        if fraction:
+            fraction = b"%0*d" % (len(fraction), 10**len(fraction) - int(fraction))
+    return seconds, fraction
+
+
+def normal_time(text):
+    moment = date_time(text) or epoch(text)
+    if not moment or not -62167219200 <= moment[0] <= 253402300799:
+        return None
+    seconds, fraction = moment
+    days, rest = divmod(seconds, 86400)
+    cycle, days = divmod(days - days_of(0, 1, 1), 146097)
+    date = datetime.date(2000, 1, 1) + datetime.timedelta(days)
+    return b"%04d-%02d-%02dT%02d:%02d:%02d%sZ" % (
+        date.year - 2000 + 400 * cycle, date.month, date.day, rest // 3600, rest // 60 % 60,
+        rest % 60, b"." + fraction if fraction else b"")
+
+
+def normal(type_, value):
+    """What is hashed of a value; one that is none of its type stands for itself."""
+    text = value.strip(SPACE)
+    if len(text) >= 2 and text[:1] == text[-1:] == b'"':
+        text = text[1:-1].strip(SPACE)
+    form = (None, normal_int, normal_dec, normal_time)[type_]
+    found = form(text) if form and len(value) <= 4096 else None
+    return value if found is None else found
+
+
+# ---- indexes -------------------------------------------------------------------------------------
+
+LAYER = [("id", "I"), ("slot", "I"), ("capacity", "Q"), ("load", "Q"), ("count", "Q"),
+         ("fpp", "d"), ("born", "Q"), ("zero1", "Q"), ("zero2", "Q")]
+VALUE_A, VALUE_B, VALUE_MIX = 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0xA0761D6478BD642F
+VERIFIERS, TYPES = ["", "none", "table", "filter"], ["bytes", "int", "dec", "time"]
+TABLE = 2
+
+
+def fold(x, y):
+    product = x * y
+    return (product >> 64) ^ (product & MASK)
+
+
+def mix(x):
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & MASK
+    return x ^ x >> 31
+
+
+def table_hash(value):
+    return fold(value ^ GOLDEN, GOLDEN)
+
+
+class Index(Structure):
+    def __init__(self, container):
+        super().__init__(container, 2, "an index")
+        check_head(self.head, container.hash, 128)
+        need(self.head["growth"] != 5 and self.head["width"] == 0 and
+             not self.head["flags"] & (UNIQUE | PUBLISHED), 128, "no index has this")
+        at = self.read_settings(container.data)
+        n, parts = self.head["n"], len(self.names) + len(self.masks)
+        need(container.body_len == at - 128 + n * (64 + 96 * parts), 32, "the length of the body")
+        self.layers = [unpack(LAYER, container.data, at + 64 * i, at) for i in range(n)]
+        self.records_at = at + 64 * n
+        ids = [layer["id"] for layer in self.layers]
+        need(ids == sorted(set(ids)) and ids[-1] < self.head["next_id"], at, "ids")
+        need(all(layer["fpp"] >= 0 for layer in self.layers), at, "a rate")
+        need(sum(layer["count"] for layer in self.layers) == self.head["stored"], 296, "stored")
+        self.sizes = {}
+        self.vectors = [self.read_record(i, i % parts) for i in range(n * parts)]
+        self.read_sections(self.section_lengths())
+        self.tables = {}
+        for i, v in enumerate(self.vectors):
+            if v is None:
+                self.read_table(i, self.layers[i // parts]["count"])
+                continue
+            at = self.records_at + 96 * i
+            v.bits = int.from_bytes(self.parts[1, i], "little")
+            need(v.bits.bit_count() == v.record["ones"], at, "ones of part %d" % i)
+            if self.counted:
+                self.read_counters(i, v, at)
+        self.read_pending(set(ids), len(self.names))
+
+    def read_settings(self, data):
+        need(self.container.body_len >= 288, 32, "the length of the body")
+        p, v, self.verifier, self.value, names_len, zero = struct.unpack_from("<IIIIQQ", data, 384)
+        need(1 <= p <= 64 and v <= 64 and 1 <= self.verifier <= 3 and 1 <= self.value <= 3 and
+             names_len <= 64 * 256 and zero == 0, 384, "attributes and verifiers")
+        end = 416 + 8 * v + 16 * p + round_up(names_len, 8)
+        need(end <= 128 + self.container.body_len, 384, "names")
+        self.masks = list(struct.unpack_from("<%dQ" % v, data, 416))
+        at = 416 + 8 * v
+        attributes = list(struct.iter_unpack("<QII", data[at:at + 16 * p]))
+        need(all(distinct <= 1 << 40 and type_ <= 3 and not zero
+                 for distinct, type_, zero in attributes), at, "an attribute")
+        self.types = [type_ for _, type_, _ in attributes]
+        at += 16 * p
+        self.names = data[at:at + names_len].split(b"\0")
+        need(self.names.pop() == b"" and len(self.names) == p == len(set(self.names)) and
+             all(1 <= len(name) <= 255 for name in self.names), at, "the names")
+        need(not any(data[at + names_len:end]), at, "what fills up the names")
+        every = (1 << p) - 1
+        whole = self.verifier != 1 and (p > 1 or self.verifier == TABLE)
+        need(self.masks[:1] == [every] if whole else not self.masks, 416, "the verifiers")
+        need(len(set(self.masks)) == v and all(
+            0 < m <= every and (m & m - 1) for m in self.masks[1:]), 416, "a combination")
+        return end
+
+    def read_record(self, i, part):
+        at = self.records_at + 96 * i
+        r = unpack(RECORD, self.container.data, at, at)
+        if part >= len(self.names) and self.verifier == TABLE:
+            need(not any(value for name, value in r.items() if name != "load"), at, "a table")
+            self.sizes[i] = r["load"]
+            return None
+        return Vector(r, check_record(r, self.head["layout"], self.hash, self.counted, at))
+
+    def section_lengths(self):
+        bits = [(i, v) for i, v in enumerate(self.vectors) if v is not None]
+        yield from ((1, i, v.m // 8) for i, v in bits)
+        if self.counted:
+            yield from ((3, i, v.m // 2) for i, v in bits)
+            yield from ((4, i, 16 * v.record["large"]) for i, v in bits if v.record["large"])
+        if self.head["pending"]:
+            yield 5, 0, (16 * len(self.names) + 16) * self.head["pending"]
+            yield 6, 0, 4 * self.head["candidates"]
+        for i, v in enumerate(self.vectors):
+            if v is None and self.sizes[i]:
+                yield 7, i, 16 * self.sizes[i]
+
+    def read_table(self, i, count):
+        pairs = list(struct.iter_unpack("<QQ", self.parts.get((7, i), b"")))
+        order = [(table_hash(value), value) for value, _ in pairs]
+        need(order == sorted(set(order)) and all(copies for _, copies in pairs), self.records_at,
+             "table %d" % i)
+        need(not self.counted or sum(copies for _, copies in pairs) == count, self.records_at,
+             "copies in table %d" % i)
+        self.tables[i] = dict(pairs)
+
+    # -- asking --
+
+    def digest(self, family, attribute, value):
+        number = attribute + 64 if value is None else attribute
+        a, b = family.digest(b"" if value is None else normal(self.types[attribute], value))
+        return mix(a + (number + 1) * VALUE_A & MASK), mix(b + (number + 1) * VALUE_B & MASK)
+
+    def verification(self, family, layer, mask, record):
+        """The value that layer `layer` keeps of a record for the attributes in the mask."""
+        p = len(self.names)
+        parts = p + len(self.masks)
+        if self.value == 1:
+            value = mask * GOLDEN & MASK
+            for i in range(p):
+                if mask >> i & 1:
+                    value = fold(value ^ record[i][0], VALUE_MIX ^ record[i][1])
+            return value
+        vectors = self.vectors[layer * parts:layer * parts + p]
+        most, total = max(v.record["k"] for v in vectors), 0
+        for i, v in enumerate(vectors):
+            if mask >> i & 1:
+                places = family.positions(record[i], 1, v.m, v.record["k"])
+                total += sum((at + 1) << (most - 1 - j if self.value == 3 else 0)
+                             for j, at in enumerate(places))
+        return total & MASK
+
+    def in_layer(self, family, layer, mask, record):
+        p = len(self.names)
+        first = layer * (p + len(self.masks))
+        for part in range(p + len(self.masks)):
+            about = 1 << part if part < p else self.masks[part - p]
+            if about & ~mask:
+                continue
+            digest = record[part] if part < p else None
+            if digest is None:
+                value = self.verification(family, layer, about, record)
+                if self.verifier == TABLE:
+                    if value not in self.tables[first + part]:
+                        return False
+                    continue
+                digest = mix(value + VALUE_A & MASK), mix(value ^ VALUE_B)
+            v = self.vectors[first + part]
+            if not all(v.bits >> at & 1 for at in family.positions(
+                    digest, self.head["layout"], v.record["units"], v.record["k"])):
+                return False
+        return True
+
+    def has(self, family, question):
+        """Could a record with these values be here? {name: value}, None for a missing one."""
+        record, mask = [None] * len(self.names), 0
+        for name, value in question.items():
+            need(name in self.names, 0, "no attribute %r" % name)
+            i = self.names.index(name)
+            record[i] = self.digest(family, i, value)
+            mask |= 1 << i
+        return any(self.in_layer(family, layer, mask, record) for layer in range(self.head["n"]))
+
+
+def question_of(text):
+    """NAME=VALUE or NAME!, with tabs between them."""
+    found = {}
+    for pair in text.split(b"\t"):
+        name, equals, value = pair.partition(b"=")
+        need(equals or name.endswith(b"!"), 0, "NAME=VALUE or NAME! is asked for")
+        found[name if equals else name[:-1]] = value if equals else None
+    return found
 
 
 # ---- patches -------------------------------------------------------------------------------------
@@ -727,13 +1019,37 @@ def open_filter(path):
     return Filter(Container(read(path)))
 
 
+def open_structure(path):
+    container = Container(read(path))
+    return Index(container) if container.kind == 2 else Filter(container)
+
+
+def describe_index(x, length):
+    copies = sum(p[0] for p in x.pending.values())
+    return {
+        "kind": "index", "growth": GROWTHS[x.head["growth"]],
+        "layout": ["", "spread", "blocked"][x.head["layout"]],
+        "hash": ["", "xxh3", "sip", "h3"][x.hash], "bytes": length,
+        "has_key": bool(x.container.has_key), "bits_only": x.bits_only,
+        "deletable": bool(x.head["flags"] & DELETABLE), "verifier": VERIFIERS[x.verifier],
+        "attributes": [{"name": name.decode(errors="replace"), "type": TYPES[type_]}
+                       for name, type_ in zip(x.names, x.types)],
+        "combos": ["+".join(name.decode(errors="replace") for i, name in enumerate(x.names)
+                            if mask >> i & 1) for mask in x.masks[1:]],
+        "records": x.head["stored"] - copies, "pending": copies, "fpp": x.head["fpp"],
+        "layers": [{"id": layer["id"], "records": layer["count"], "capacity": layer["capacity"]}
+                   for layer in x.layers]}
+
+
 def describe(path):
     data = read(path)
     if data[:8] == b"TAMISPAT":
         patch = Patch(data)
         return {"kind": "patch", "bytes": len(data), "bits_only": patch.bits_only,
                 "older": patch.older.hex(), "newer": patch.newer.hex()}
-    f = Filter(Container(data))
+    f = open_structure(path)
+    if isinstance(f, Index):
+        return describe_index(f, len(data))
     flags = f.head["flags"]
     copies = sum(p[0] for p in f.pending.values())
     return {
@@ -749,14 +1065,14 @@ def describe(path):
 
 
 def check(path, keys, key):
-    f = open_filter(path)
+    f = open_structure(path)
     family = f.family(key)
     if not keys:
         keys = sys.stdin.buffer.read().split(b"\n")
         keys = keys[:-1] if keys[-1] == b"" else keys
     found = False
     for one in keys:
-        here = f.has(family, one)
+        here = f.has(family, question_of(one) if isinstance(f, Index) else one)
         found |= here
         sys.stdout.buffer.write((b"maybe " if here else b"no ") + one + b"\n")
     return 0 if found else 1

@@ -1,33 +1,14 @@
-/* Bytes from anywhere, their checksums made right: refused, or a filter that is saved as exactly
-   these bytes. Never more memory than some times their length. */
+/* Bytes from anywhere, their checksums made right: refused, or a filter or an index that is saved as
+   exactly these bytes. Never more memory than some times their length. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "bytes.h"
+#include "forge.h"
 #include "format.h"
-#include "histories.h"
+#include "worlds.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-struct capped {
-    tamis_allocator allocator;
-    size_t live, cap;
-};
-
-static void *capped_alloc(void *context, size_t size)
-{
-    struct capped *c = context;
-    if (size > c->cap || c->live > c->cap - size)
-        abort();
-    c->live += size;
-    return malloc(size);
-}
-
-static void capped_free(void *context, void *memory, size_t size)
-{
-    ((struct capped *)context)->live -= size;
-    free(memory);
-}
 
 /* Where lengths allow it. */
 static void repair(uint8_t *d, size_t len)
@@ -44,27 +25,64 @@ static void repair(uint8_t *d, size_t len)
     put_u64(d + header - 8, hash_of(d, header - 8));
 }
 
+static void need(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void same(struct bytes *again, const uint8_t *data, size_t len)
+{
+    need(again->len == len && memcmp(again->data, data, len) == 0);
+    bytes_free(again);
+}
+
+static tamis_error try_filter(const uint8_t *data, size_t len, const tamis_open_options *o,
+                              tamis_reason *reason)
+{
+    tamis_filter *f;
+    tamis_error e = tamis_filter_decode(&f, data, len, o, reason);
+    if (e != TAMIS_OK)
+        return e;
+    struct bytes again = bytes_of(f, 0);
+    same(&again, data, len);
+    tamis_filter_has(f, data, len);
+    tamis_filter_free(f);
+    return e;
+}
+
+static tamis_error try_index(const uint8_t *data, size_t len, const tamis_open_options *o,
+                             tamis_reason *reason)
+{
+    tamis_key record[TAMIS_ATTRIBUTES_MAX];
+    tamis_index *x;
+    tamis_error e = tamis_index_decode(&x, data, len, o, reason);
+    if (e != TAMIS_OK)
+        return e;
+    struct bytes again = bytes_of_index(x, 0);
+    same(&again, data, len);
+    for (unsigned i = 0; i < TAMIS_ATTRIBUTES_MAX; i++)
+        record[i] = (tamis_key){data, i};
+    tamis_index_has(x, record, 0);
+    tamis_index_has(x, record, get_u64(data));
+    tamis_index_free(x);
+    return e;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     uint8_t *copy = malloc(len + 1);
+    struct capped capped;
+    tamis_reason reason = {0};
     memcpy(copy, data, len);
     repair(copy, len);
-    struct capped capped = {{capped_alloc, capped_free, &capped}, 0, 16 * len + (1 << 20)};
+    capped_init(&capped, len);
     tamis_open_options o = {.allocator = &capped.allocator};
-    tamis_reason reason = {0};
-    tamis_filter *f;
-    if (tamis_filter_decode(&f, copy, len, &o, &reason) == TAMIS_OK) {
-        struct bytes again = bytes_of(f, 0);
-        if (again.len != len || memcmp(again.data, copy, len) != 0)
-            abort();
-        tamis_filter_has(f, data, len);
-        bytes_free(&again);
-        tamis_filter_free(f);
-    } else if (reason.text[0] == 0 || reason.offset > len) {
-        abort();
-    }
-    if (capped.live)
-        abort();
+    tamis_error e = tamis_kind_of(copy, len) == TAMIS_KIND_INDEX
+                        ? try_index(copy, len, &o, &reason)
+                        : try_filter(copy, len, &o, &reason);
+    need(e == TAMIS_OK || (reason.text[0] && reason.offset <= len));
+    need(capped.live == 0 && capped.refused == 0);
     free(copy);
     return 0;
 }

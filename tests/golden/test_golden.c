@@ -7,47 +7,22 @@
 #include "harness.h"
 #include "histories.h"
 
-#include <dirent.h>
-#include <sys/stat.h>
-
 #include "bytes.h"
 #include "format.h"
-
-#define PATH 1024
-
-/* Calls run with "FOLDER/NAME" for every NAME of the kind wanted; how many there were. */
-static unsigned for_each(const char *folder, const char *ending, void (*run)(const char *stem))
-{
-    char path[PATH];
-    unsigned n = 0;
-    snprintf(path, sizeof path, "%s/tests/golden/%s", harness_root(), folder);
-    DIR *dir = opendir(path);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        size_t len = strlen(entry->d_name), end = strlen(ending);
-        if (len <= end || strcmp(entry->d_name + len - end, ending) != 0)
-            continue;
-        char stem[PATH + 300];
-        snprintf(stem, sizeof stem, "%s/%.*s", path, (int)(len - end), entry->d_name);
-        run(stem);
-        n++;
-    }
-    if (dir)
-        closedir(dir);
-    return n;
-}
+#include "golden.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static struct bytes key_of(const char *stem)
 {
-    char path[PATH + 400];
+    char path[GOLDEN_PATH];
     snprintf(path, sizeof path, "%s.key", stem);
     return file_bytes(path);
 }
 
 static void check_answers(const char *stem, const tamis_filter *f)
 {
-    char path[PATH + 400], line[200];
+    char path[GOLDEN_PATH], line[200];
     unsigned n = 0;
     snprintf(path, sizeof path, "%s.txt", stem);
     FILE *file = fopen(path, "r");
@@ -65,7 +40,7 @@ static void check_answers(const char *stem, const tamis_filter *f)
 
 static void check_patch(const char *stem, const struct bytes *newer)
 {
-    char path[PATH + 400];
+    char path[GOLDEN_PATH];
     snprintf(path, sizeof path, "%s.old.tamis", stem);
     struct bytes older = file_bytes(path), patch;
     snprintf(path, sizeof path, "%s.patch", stem);
@@ -85,7 +60,7 @@ static void check_patch(const char *stem, const struct bytes *newer)
 
 static void check_good(const char *stem)
 {
-    char path[PATH + 400];
+    char path[GOLDEN_PATH];
     tamis_filter *f = NULL;
     tamis_reason reason = {0};
     size_t len = strlen(stem);
@@ -113,12 +88,12 @@ static void check_good(const char *stem)
 
 TEST(good_files_are_read)
 {
-    CHECK(for_each("good", ".tamis", check_good) >= 40);
+    CHECK(golden_each("good", check_good) >= 40);
 }
 
 static void check_bad(const char *stem)
 {
-    char path[PATH + 400], want[80];
+    char path[GOLDEN_PATH], want[80];
     tamis_filter *f = NULL;
     tamis_reason reason = {0};
     snprintf(path, sizeof path, "%s.tamis", stem);
@@ -136,26 +111,10 @@ static void check_bad(const char *stem)
 
 TEST(bad_files_are_refused)
 {
-    CHECK(for_each("bad", ".tamis", check_bad) >= 20);
+    CHECK(golden_each("bad", check_bad) >= 20);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
-
-static const char *folder; /* where to, or NULL */
-
-static void write_new(const char *name, const char *ending, const void *data, size_t len)
-{
-    char path[PATH];
-    struct stat st;
-    snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
-    if (stat(path, &st) == 0)
-        return; /* golden files never change */
-    FILE *file = fopen(path, "wb");
-    if (CHECK_MSG(file != NULL, "%s", path)) {
-        CHECK(fwrite(data, 1, len, file) == len);
-        fclose(file);
-    }
-}
 
 static void write_answer(struct bytes *text, const tamis_filter *f, unsigned i, bool hidden)
 {
@@ -179,14 +138,14 @@ static void write_answers(const char *name, const tamis_filter *f)
         write_answer(&text, f, i < 40 ? i * 17 % HISTORY_KEYS : HISTORY_KEYS + i, false);
     for (unsigned i = 0; i < HISTORY_KEYS; i++)
         write_answer(&text, f, i, true);
-    write_new(name, ".txt", text.data, text.len);
+    golden_write(name, ".txt", text.data, text.len);
     bytes_free(&text);
 }
 
 static void write_filter(const char *name, const tamis_filter *f, unsigned flags)
 {
     struct bytes bytes = bytes_of(f, flags);
-    write_new(name, ".tamis", bytes.data, bytes.len);
+    golden_write(name, ".tamis", bytes.data, bytes.len);
     bytes_free(&bytes);
 }
 
@@ -231,14 +190,14 @@ static void write_kind(unsigned kind)
         CHECK(tamis_filter_diff(older, f, 0, bytes_write, &patch, NULL) == TAMIS_OK);
         snprintf(part, sizeof part, "%s.old", name);
         write_filter(part, older, 0);
-        write_new(name, ".patch", patch.data, patch.len);
+        golden_write(name, ".patch", patch.data, patch.len);
         bytes_free(&patch);
     }
     if (kind % 9 == 1) {
         snprintf(part, sizeof part, "%s-no-key", name);
         write_filter(part, f, TAMIS_SAVE_NO_KEY);
         write_answers(part, f);
-        write_new(part, ".key", h.key, TAMIS_KEY_LEN);
+        golden_write(part, ".key", h.key, TAMIS_KEY_LEN);
     }
     if (kind % 6 == 5) {
         tamis_filter *copy;
@@ -269,73 +228,55 @@ static struct bytes rich_filter(void)
     }
 }
 
-static uint64_t section_at(const struct bytes *bytes, uint32_t type)
-{
-    uint64_t table = BODY_AT + get_u64(bytes->data + 32);
-    for (uint32_t i = 0; i < get_u32(bytes->data + 40); i++)
-        if (get_u32(bytes->data + table + 24 * i) == type)
-            return get_u64(bytes->data + table + 24 * i + 8);
-    return 0;
-}
-
-/* bytes + 1 at one place, made right again or not. */
-static void write_bad(const struct bytes *good, const char *name, uint64_t at, uint8_t by, bool fix)
-{
-    struct bytes bad = {0};
-    char path[128];
-    bytes_write(&bad, good->data, good->len);
-    bad.data[at] = (uint8_t)(bad.data[at] + by);
-    if (fix)
-        bytes_repair(&bad);
-    snprintf(path, sizeof path, "bad/%s", name);
-    write_new(path, ".tamis", bad.data, bad.len);
-    bytes_free(&bad);
-}
-
 static void write_all_bad(void)
 {
     struct bytes good = rich_filter();
     uint64_t header = get_u64(good.data + 24), table = BODY_AT + get_u64(good.data + 32);
-    write_new("bad/empty.EFORMAT", ".tamis", "", 0);
-    write_new("bad/text.EFORMAT", ".tamis", "no filter\n", 10);
-    write_new("bad/cut-in-magic.EFORMAT", ".tamis", good.data, 6);
-    write_new("bad/cut-in-header.EFORMAT", ".tamis", good.data, 300);
-    write_new("bad/cut-in-payload.EFORMAT", ".tamis", good.data, good.len - 64);
-    write_bad(&good, "flipped-header.ECHECKSUM", 200, 1, false);
-    write_bad(&good, "flipped-payload.ECHECKSUM", header + 1, 1, false);
-    write_bad(&good, "flipped-checksum.ECHECKSUM", header - 1, 1, false);
-    write_bad(&good, "version-2.EVERSION", 8, 1, true);
-    write_bad(&good, "version-0.EFORMAT", 8, 255, true);
-    write_bad(&good, "index.EKIND", 12, 1, true);
-    write_bad(&good, "unknown-kind.EFORMAT", 12, 90, true);
-    write_bad(&good, "flags.EFORMAT", 44, 2, true);
-    write_bad(&good, "reserved.EFORMAT", 55, 1, true);
-    write_bad(&good, "hash.EFORMAT", 64, 7, true);
-    write_bad(&good, "other-key.EFORMAT", 75, 1, true);
-    write_bad(&good, "growth.EFORMAT", 128, 9, true);
-    write_bad(&good, "deletable-window.EFORMAT", 128, 2, true);
-    write_bad(&good, "stored.EFORMAT", 296, 1, true);
-    write_bad(&good, "huge-vectors.EFORMAT", 334, 8, true);
-    write_bad(&good, "many-pending.EFORMAT", 352 + 3, 8, true);
-    write_bad(&good, "huge-units.EFORMAT", 384 + 8 + 4, 100, true);
-    write_bad(&good, "probes.EFORMAT", 384 + 16, 100, true);
-    write_bad(&good, "ones.EFORMAT", 384 + 48, 1, true);
-    write_bad(&good, "ids.EFORMAT", 384 + 3, 1, true);
-    write_bad(&good, "section-offset.EFORMAT", table + 8, 64, true);
-    write_bad(&good, "section-length.EFORMAT", table + 16, 1, true);
-    write_bad(&good, "counters.EFORMAT", section_at(&good, SECTION_COUNTERS), 16, true);
-    write_bad(&good, "large-counters.EFORMAT", section_at(&good, SECTION_ESCAPES), 1, true);
-    uint64_t first = section_at(&good, SECTION_PENDING) + 7; /* the top byte of its digest */
-    write_bad(&good, "removals-order.EFORMAT", first, (uint8_t)(255 - good.data[first]), true);
-    write_bad(&good, "removals-hide.EFORMAT", section_at(&good, SECTION_PENDING) + 24, 1, true);
-    write_bad(&good, "candidates.EFORMAT", section_at(&good, SECTION_CANDIDATES) + 1, 1, true);
-    write_bad(&good, "gap.EFORMAT", good.len - 1, 1, true);
+    golden_write("bad/empty.EFORMAT", ".tamis", "", 0);
+    golden_write("bad/text.EFORMAT", ".tamis", "no filter\n", 10);
+    golden_write("bad/cut-in-magic.EFORMAT", ".tamis", good.data, 6);
+    golden_write("bad/cut-in-header.EFORMAT", ".tamis", good.data, 300);
+    golden_write("bad/cut-in-payload.EFORMAT", ".tamis", good.data, good.len - 64);
+    golden_write_bad(&good, "bad", "flipped-header.ECHECKSUM", 200, 1, false);
+    golden_write_bad(&good, "bad", "flipped-payload.ECHECKSUM", header + 1, 1, false);
+    golden_write_bad(&good, "bad", "flipped-checksum.ECHECKSUM", header - 1, 1, false);
+    golden_write_bad(&good, "bad", "version-2.EVERSION", 8, 1, true);
+    golden_write_bad(&good, "bad", "version-0.EFORMAT", 8, 255, true);
+    golden_write_bad(&good, "bad", "index.EKIND", 12, 1, true);
+    golden_write_bad(&good, "bad", "unknown-kind.EFORMAT", 12, 90, true);
+    golden_write_bad(&good, "bad", "flags.EFORMAT", 44, 2, true);
+    golden_write_bad(&good, "bad", "reserved.EFORMAT", 55, 1, true);
+    golden_write_bad(&good, "bad", "hash.EFORMAT", 64, 7, true);
+    golden_write_bad(&good, "bad", "other-key.EFORMAT", 75, 1, true);
+    golden_write_bad(&good, "bad", "growth.EFORMAT", 128, 9, true);
+    golden_write_bad(&good, "bad", "deletable-window.EFORMAT", 128, 2, true);
+    golden_write_bad(&good, "bad", "stored.EFORMAT", 296, 1, true);
+    golden_write_bad(&good, "bad", "huge-vectors.EFORMAT", 334, 8, true);
+    golden_write_bad(&good, "bad", "many-pending.EFORMAT", 352 + 3, 8, true);
+    golden_write_bad(&good, "bad", "huge-units.EFORMAT", 384 + 8 + 4, 100, true);
+    golden_write_bad(&good, "bad", "probes.EFORMAT", 384 + 16, 100, true);
+    golden_write_bad(&good, "bad", "ones.EFORMAT", 384 + 48, 1, true);
+    golden_write_bad(&good, "bad", "ids.EFORMAT", 384 + 3, 1, true);
+    golden_write_bad(&good, "bad", "section-offset.EFORMAT", table + 8, 64, true);
+    golden_write_bad(&good, "bad", "section-length.EFORMAT", table + 16, 1, true);
+    golden_write_bad(&good, "bad", "counters.EFORMAT", golden_section(&good, SECTION_COUNTERS), 16,
+                     true);
+    golden_write_bad(&good, "bad", "large-counters.EFORMAT", golden_section(&good, SECTION_ESCAPES),
+                     1, true);
+    uint64_t first = golden_section(&good, SECTION_PENDING) + 7; /* the top byte of its digest */
+    golden_write_bad(&good, "bad", "removals-order.EFORMAT", first,
+                     (uint8_t)(255 - good.data[first]), true);
+    golden_write_bad(&good, "bad", "removals-hide.EFORMAT",
+                     golden_section(&good, SECTION_PENDING) + 24, 1, true);
+    golden_write_bad(&good, "bad", "candidates.EFORMAT",
+                     golden_section(&good, SECTION_CANDIDATES) + 1, 1, true);
+    golden_write_bad(&good, "bad", "gap.EFORMAT", good.len - 1, 1, true);
     uint8_t nan[8] = {0, 0, 0, 0, 0, 0, 0xf8, 0x7f};
     struct bytes bad = {0};
     bytes_write(&bad, good.data, good.len);
     memcpy(bad.data + 144, nan, sizeof nan);
     bytes_repair(&bad);
-    write_new("bad/nan.EFORMAT", ".tamis", bad.data, bad.len);
+    golden_write("bad/nan.EFORMAT", ".tamis", bad.data, bad.len);
     bytes_free(&bad), bytes_free(&good);
 }
 
@@ -347,15 +288,14 @@ static void write_more_bad(void)
     write_filter("bad/no-key.EKEY", f, TAMIS_SAVE_NO_KEY);
     struct bytes patch = {0};
     CHECK(tamis_filter_diff(f, f, 0, bytes_write, &patch, NULL) == TAMIS_OK);
-    write_new("bad/patch.EKIND", ".tamis", patch.data, patch.len);
+    golden_write("bad/patch.EKIND", ".tamis", patch.data, patch.len);
     bytes_free(&patch);
     tamis_filter_free(f);
 }
 
 TEST(new_files_are_written_when_asked_for)
 {
-    folder = getenv("TAMIS_GOLDEN_WRITE");
-    if (!folder || !*folder)
+    if (!golden_folder())
         return;
     for (unsigned kind = 0; kind < HISTORY_KINDS; kind++)
         write_kind(kind);
