@@ -54,11 +54,15 @@ static uint64_t chunks_of(uint64_t payload_len)
     return (payload_len + CHUNK - 1) / CHUNK;
 }
 
-static uint64_t header_len(uint64_t body_len, uint64_t sections, uint64_t payload_len)
+/* A catalog is written before its length is known, so its checksums come last; and it is read by
+   pages. */
+static uint64_t header_len(uint32_t kind, uint64_t body_len, uint64_t sections,
+                           uint64_t payload_len)
 {
-    return round_up(BODY_AT + body_len + SECTION_LEN * sections +
-                        sizeof(uint64_t) * chunks_of(payload_len) + CHECKSUM_LEN,
-                    SECTION_ALIGN);
+    uint64_t sums = kind == KIND_CATALOG ? 0 : chunks_of(payload_len);
+    return round_up(BODY_AT + body_len + SECTION_LEN * sections + sizeof(uint64_t) * sums +
+                        CHECKSUM_LEN,
+                    kind == KIND_CATALOG ? CATALOG_PAGE : SECTION_ALIGN);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -95,7 +99,8 @@ static tamis_error check_lengths(const struct prefix *p, uint64_t len, tamis_rea
                        (unsigned long long)len);
     if (p->header > len || p->body > len || p->sections > len / SECTION_LEN)
         return fail_at(reason, TAMIS_EFORMAT, 24, "the header is longer than the whole");
-    if (p->header != header_len(p->body, p->sections, len - p->header) || len % SECTION_ALIGN)
+    if (p->header != header_len(p->kind, p->body, p->sections, len - p->header) ||
+        len % SECTION_ALIGN)
         return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
     return TAMIS_OK;
 }
@@ -146,8 +151,9 @@ tamis_error container_open(struct container *c, const void *data, size_t len, en
                        kind_names[want]);
     if (p.flags & ~FLAG_BITS)
         return fail_at(reason, TAMIS_EFORMAT, 44, "unknown flags, %#x", p.flags);
-    uint64_t used = BODY_AT + p.body + SECTION_LEN * (uint64_t)p.sections +
-                    sizeof(uint64_t) * chunks_of(c->len - p.header);
+    uint64_t used = BODY_AT + p.body + SECTION_LEN * (uint64_t)p.sections;
+    if (p.kind != KIND_CATALOG)
+        used += sizeof(uint64_t) * chunks_of(c->len - p.header);
     if (!bytes_are_zero(c->data + used, p.header - CHECKSUM_LEN - used))
         return fail_at(reason, TAMIS_EFORMAT, used, "the end of the header is not zero");
     return check_family(c, reason);
@@ -294,7 +300,7 @@ void put_zeros(struct writer *w, uint64_t len)
 
 uint64_t outline_header_len(const struct outline *o)
 {
-    return header_len(o->body_len, o->sections, o->payload_len);
+    return header_len(o->kind, o->body_len, o->sections, o->payload_len);
 }
 
 void outline_count(struct outline *o, struct section_walk walk)
@@ -351,6 +357,19 @@ static void write_front(const struct outline *o, uint8_t *header, uint64_t len)
     prefix_fields(&at, &p);
     family_fields(&at, &hash, &has_key, key, check);
     memcpy(header + BODY_AT, o->body, o->body_len);
+}
+
+void outline_header(const struct outline *o, const struct section *sections, uint8_t *header)
+{
+    uint64_t len = outline_header_len(o);
+    write_front(o, header, len);
+    struct cursor at = cursor_write(header, len);
+    at.at = BODY_AT + o->body_len;
+    for (uint32_t i = 0; i < o->sections; i++) {
+        struct section s = sections[i];
+        section_fields(&at, &s);
+    }
+    put_u64(header + len - CHECKSUM_LEN, hash_of(header, len - CHECKSUM_LEN));
 }
 
 static tamis_error write_header(const struct outline *o, struct section_walk walk,

@@ -16,6 +16,7 @@
 
 #include "base.h"
 #include "bytes.h"
+#include "catalog.h"
 #include "digest.h"
 #include "filter.h"
 #include "index.h"
@@ -112,6 +113,9 @@ struct outline {
 typedef tamis_error (*payload_fn)(void *what, tamis_write write, void *context);
 
 uint64_t outline_header_len(const struct outline *o);
+/* The header of a catalog, whose checksums are in its payload; into zeroed bytes. Sections from the
+   start of the whole. */
+void outline_header(const struct outline *o, const struct section *sections, uint8_t *header);
 /* Counts the sections and their bytes. */
 void outline_count(struct outline *o, struct section_walk walk);
 tamis_error outline_write(const struct outline *o, struct section_walk walk, payload_fn payload,
@@ -287,5 +291,44 @@ tamis_error index_open(struct container *c, struct index_head *head, const void 
 tamis_error index_from_mapping(tamis_index **out, struct mapping mapping,
                                const tamis_open_options *options, tamis_reason *reason);
 tamis_error index_verify(const void *data, size_t len, tamis_reason *reason);
+
+/* ---- catalogs: format_catalog.c ---- */
+
+enum { CATALOG_STRIPS, CATALOG_TABLE, CATALOG_TAGS, CATALOG_NOTE, CATALOG_SUMS, CATALOG_TOPS };
+#define CATALOG_SECTIONS 6
+
+/* The body, but for the schema. */
+struct catalog_head {
+    uint64_t segments, shapes, strips, columns;
+    uint64_t strips_len, tags_len, note_len;
+    uint64_t tops_sum; /* checksum of the last section */
+};
+
+uint64_t catalog_body_len(const tamis_schema *schema);
+void catalog_body(const tamis_schema *schema, const struct catalog_head *head, uint8_t *body);
+/* Where the sections are, `at` being the end of the header; returns the end. */
+uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head *head, uint64_t at,
+                          struct section out[CATALOG_SECTIONS]);
+
+/* The table: shapes, strips, segments of columns, then of every segment its records, the end of its
+   tag and its distinct values. */
+struct catalog_table {
+    uint8_t *shapes, *strips, *columns, *records, *tag_ends, *distinct;
+    uint64_t len;
+};
+
+struct catalog_table catalog_table_at(const tamis_schema *schema, const struct catalog_head *head,
+                                      uint8_t *start);
+void catalog_table_shape(const struct catalog_table *t, uint64_t i,
+                         const struct catalog_shape *shape);
+void catalog_table_strip(const struct catalog_table *t, uint64_t i,
+                         const struct catalog_strip *strip);
+
+/* A catalog from bytes that stay where they are: header and table checked. */
+tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
+                               const tamis_open_options *options, tamis_reason *reason);
+/* Every byte. */
+tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason);
+tamis_error catalog_verify(const void *data, size_t len, tamis_reason *reason);
 
 #endif

@@ -127,6 +127,11 @@ tamis_digest index_part_digest(const tamis_index *x, const struct layer *layer, 
 /* All parts of a layer with what they have of a record. */
 uint32_t index_layer_spots(const tamis_index *x, struct layer *layer, const tamis_digest *record,
                            struct spot *out);
+/* Those of a catalog too: a value of an attribute, brought to the normal form of its type, and what a
+   filter keeps of the attributes in the mask, `mixed`. */
+tamis_digest value_digest(const struct family *family, tamis_type type, uint32_t attribute,
+                          tamis_key value);
+tamis_digest mixed_digest(uint64_t mask, const tamis_digest *record);
 bool spot_has(const struct spot *spot);
 /* Brings the bits and counters of deletable parts. */
 void spots_prefetch(const struct spot *spots, uint32_t n);

@@ -52,6 +52,16 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
+static tamis_digest digest_of(uint64_t value)
+{
+    return (tamis_digest){mix(value + VALUE_A), mix(value ^ VALUE_B)};
+}
+
+tamis_digest mixed_digest(uint64_t mask, const tamis_digest *record)
+{
+    return digest_of(value_mixed(mask, record));
+}
+
 tamis_digest index_part_digest(const tamis_index *x, const struct layer *layer, uint32_t part,
                                const tamis_digest *record)
 {
@@ -64,7 +74,7 @@ tamis_digest index_part_digest(const tamis_index *x, const struct layer *layer, 
             : value_summed(x, layer, mask, record, x->set.value == TAMIS_VERIFY_ATTENUATED);
     if (x->set.verifier == TAMIS_VERIFIER_TABLE)
         return (tamis_digest){value, 0};
-    return (tamis_digest){mix(value + VALUE_A), mix(value ^ VALUE_B)};
+    return digest_of(value);
 }
 
 uint32_t index_layer_spots(const tamis_index *x, struct layer *layer, const tamis_digest *record,
@@ -115,19 +125,24 @@ static tamis_digest digest_in(tamis_digest d, uint64_t attribute)
 
 #define NORMAL_ROOM (4096 + 32)
 
-tamis_digest tamis_index_digest(const tamis_index *x, uint32_t attribute, tamis_key value)
+tamis_digest value_digest(const struct family *family, tamis_type type, uint32_t attribute,
+                          tamis_key value)
 {
     char normal[NORMAL_ROOM];
-    tamis_type type = attribute < x->set.attributes ? x->set.types[attribute] : TAMIS_BYTES;
     if (!value.data) /* the empty value of an attribute that nobody has */
-        return digest_in(family_digest(&x->family, "", 0),
-                         (uint64_t)attribute + TAMIS_ATTRIBUTES_MAX);
+        return digest_in(family_digest(family, "", 0), (uint64_t)attribute + TAMIS_ATTRIBUTES_MAX);
     if (type != TAMIS_BYTES) {
         size_t len = tamis_value_normal(type, value.data, value.len, normal, sizeof normal);
         if (len)
             value = (tamis_key){normal, len};
     }
-    return digest_in(family_digest(&x->family, value.data, value.len), attribute);
+    return digest_in(family_digest(family, value.data, value.len), attribute);
+}
+
+tamis_digest tamis_index_digest(const tamis_index *x, uint32_t attribute, tamis_key value)
+{
+    tamis_type type = attribute < x->set.attributes ? x->set.types[attribute] : TAMIS_BYTES;
+    return value_digest(&x->family, type, attribute, value);
 }
 
 void tamis_index_digest_many(const tamis_index *x, const tamis_key *records, size_t n,

@@ -1,0 +1,133 @@
+/* See columns_plan.h. */
+#include "columns_plan.h"
+
+#include <stdlib.h>
+
+#define STEPS      64    /* that sizes are told apart by within a shape */
+#define RATE_SLACK 1.001 /* a sum of rates is above their union by less */
+#define PADDING    4     /* columns that a matrix has on top, on average */
+
+uint32_t column_plan_columns(const struct column_plan *plan, uint64_t n)
+{
+    uint64_t columns = (n + plan->capacity - 1) / plan->capacity;
+    return columns <= plan->most ? (uint32_t)columns : 0;
+}
+
+static bool plan_settle(struct column_plan *plan)
+{
+    tamis_plan_size size = tamis_plan_vector(TAMIS_SPREAD, plan->capacity, plan->rate);
+    plan->units = size.units;
+    plan->k = size.k;
+    return size.bits != 0;
+}
+
+/* n with all but its first `bits` + 1 bits rounded up. */
+static uint64_t ladder(uint64_t n, int bits)
+{
+    int shift = 63 - __builtin_clzll(n | 1) - bits;
+    return shift > 0 ? round_up(n, UINT64_C(1) << shift) : n;
+}
+
+bool column_plan_one(struct column_plan *out, uint64_t n, double rate)
+{
+    if (n > BITS_MAX)
+        return false;
+    *out = (struct column_plan){.most = 1, .capacity = ladder(n ? n : 1, 4), .rate = rate};
+    return plan_settle(out);
+}
+
+uint64_t column_plan_cost(const struct column_plan *plan, uint64_t n, double rate, double waste)
+{
+    uint32_t columns = column_plan_columns(plan, n);
+    double least = tamis_plan_bits_best((double)n, rate);
+    double bits = (double)columns * (double)plan->units;
+    if (columns == 0 || columns * plan->rate > rate * RATE_SLACK || bits > waste * least + 64)
+        return 0;
+    return columns * plan->units;
+}
+
+/* ---- several shapes -------------------------------------------------------------------------- */
+
+/* Sets of nearly one size. */
+struct group {
+    uint64_t size, count; /* of the largest; how many */
+};
+
+static int compare_sizes(const void *x, const void *y)
+{
+    uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+    return (a > b) - (a < b);
+}
+
+/* At most PLANS_MAX groups, told apart as finely as that allows. */
+static size_t group_sizes(struct group *groups, const uint64_t *sizes, size_t n)
+{
+    for (int bits = 5;; bits--) {
+        size_t found = 0;
+        for (size_t i = 0; i < n && found <= PLANS_MAX; i++) {
+            bool same = found && (bits < 0 ||
+                                  ladder(groups[found - 1].size, bits) == ladder(sizes[i], bits));
+            if (!same && found == PLANS_MAX) {
+                found++;
+                break;
+            }
+            if (!same)
+                groups[found++] = (struct group){0};
+            groups[found - 1].size = sizes[i];
+            groups[found - 1].count++;
+        }
+        if (found <= PLANS_MAX)
+            return found;
+    }
+}
+
+/* The plan for groups first .. last together, and the bits of all their columns by the formula. */
+static double cluster(const struct group *groups, size_t first, size_t last, double rate,
+                      struct column_plan *plan)
+{
+    double cum[STEPS] = {0}, n = 0;
+    uint64_t largest = groups[last].size, step = (largest + STEPS - 1) / STEPS;
+    size_t steps = (size_t)((largest + step - 1) / step);
+    for (size_t i = first; i <= last; i++) {
+        cum[(groups[i].size - 1) / step] += (double)groups[i].count;
+        n += (double)groups[i].count;
+    }
+    if (tamis_plan_sizes_cumulate(cum, steps) != 0)
+        return 0;
+    tamis_plan_rows rows = tamis_plan_dynamic_best(cum, steps, rate);
+    *plan = (struct column_plan){
+        .most = (uint32_t)rows.s, .capacity = min_u64(largest, rows.c * step), .rate = rows.delta};
+    double column = tamis_plan_bits_best((double)plan->capacity, rows.delta);
+    return column * (n * rows.used + (n > PADDING ? PADDING : 0));
+}
+
+size_t column_plans(struct column_plan *out, uint64_t *sizes, size_t n, double rate, bool spare)
+{
+    struct group groups[PLANS_MAX];
+    double best[PLANS_MAX + 1] = {0};
+    size_t from[PLANS_MAX + 1] = {0}, found = 0;
+    struct column_plan plans[PLANS_MAX + 1], plan;
+    qsort(sizes, n, sizeof *sizes, compare_sizes);
+    if (n == 0 || sizes[0] == 0 || sizes[n - 1] > BITS_MAX)
+        return 0;
+    size_t n_groups = group_sizes(groups, sizes, n);
+    /* another matrix is another k rows to read: it must save some space */
+    double worth = 0.02 * cluster(groups, 0, n_groups - 1, rate, &plan);
+    for (size_t end = 1; end <= n_groups; end++)
+        for (size_t start = end; start-- > 0;) {
+            double bits = best[start] + worth + cluster(groups, start, end - 1, rate, &plan);
+            if (start + 1 == end || bits < best[end]) {
+                best[end] = bits;
+                from[end] = start;
+                plans[end] = plan;
+            }
+        }
+    for (size_t end = n_groups; end > 0; end = from[end]) {
+        out[found] = plans[end];
+        if (spare)
+            out[found].capacity += out[found].capacity / 32;
+        if (!plan_settle(&out[found++]))
+            return 0;
+    }
+    return found;
+}
