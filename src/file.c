@@ -174,6 +174,19 @@ tamis_error tamis_index_load(tamis_index **out, const char *path, const tamis_op
     return was_read(&mapping, e, path, reason);
 }
 
+tamis_error tamis_catalog_open(tamis_catalog **out, const char *path,
+                               const tamis_open_options *options, tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = map_file(&mapping, path, reason);
+    if (e != TAMIS_OK)
+        return e;
+    e = catalog_from_bytes(out, mapping.data, mapping.len, options, reason);
+    if (e == TAMIS_OK)
+        (*out)->mapping = mapping;
+    return mapped(&mapping, e, path, reason);
+}
+
 tamis_error tamis_file_kind(const char *path, tamis_kind *kind, tamis_reason *reason)
 {
     struct mapping mapping;
@@ -192,8 +205,9 @@ tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
     if (e != TAMIS_OK)
         return e;
     tamis_kind kind = tamis_kind_of(mapping.data, mapping.len);
-    e = kind == TAMIS_KIND_PATCH   ? patch_verify(mapping.data, mapping.len, reason)
-        : kind == TAMIS_KIND_INDEX ? index_verify(mapping.data, mapping.len, reason)
-                                   : filter_verify(mapping.data, mapping.len, reason);
+    e = kind == TAMIS_KIND_PATCH     ? patch_verify(mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_INDEX   ? index_verify(mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_CATALOG ? catalog_verify(mapping.data, mapping.len, reason)
+                                     : filter_verify(mapping.data, mapping.len, reason);
     return was_read(&mapping, e, path, reason);
 }

@@ -5,12 +5,43 @@
 #include <limits.h>
 
 #include "base.h"
+#include "mem.h"
 
 /* "DOING PATH: the system's text", with errno. ENOMEM for that, else EIO. */
 tamis_error file_fail(tamis_reason *reason, int error, const char *path, const char *doing);
 /* Follows links, so that the file they lead to is replaced, not the link. It need not exist. False
    with errno. */
 bool file_resolve(char out[PATH_MAX], const char *path);
+
+/* ---- file_beside.c ---- */
+
+/* A new file that is to take the place of another. */
+struct beside {
+    char target[PATH_MAX], folder[PATH_MAX], temp[PATH_MAX];
+    bool named; /* temp is there and must go if we fail */
+    int fd;
+};
+
+tamis_error beside_open(struct beside *s, const char *path, bool key_inside, tamis_reason *reason);
+/* Syncs it and gives it its place. */
+tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *reason);
+void beside_close(struct beside *s);
+/* All of it, at an offset or (-1) at the end of what was written; 0 or errno. */
+int file_write(int fd, const void *data, size_t len, int64_t offset);
+
+/* Bytes that need not stay in memory, in a file without a name in the same folder. */
+struct spill {
+    int fd;
+    struct mapping mapping;
+};
+
+int spill_open(struct spill *spill, const struct beside *beside); /* 0 or errno */
+/* Makes the first `len` bytes readable through the mapping; 0 or errno. */
+int spill_map(struct spill *spill, uint64_t len);
+void spill_forget(struct spill *spill, uint64_t from, uint64_t len);
+void spill_close(struct spill *spill);
+
+/* ---- file_save.c ---- */
 
 /* Something to be saved. */
 struct saved {

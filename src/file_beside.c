@@ -1,0 +1,213 @@
+/*
+ * A new file beside the old one, synced, renamed over it, and the folder synced. Until the rename the
+ * new file has no name where the system can do that (O_TMPFILE), so that a process killed half-way
+ * leaves nothing behind; elsewhere it is called .tamis-RANDOM and stays.
+ */
+#define _GNU_SOURCE /* O_TMPFILE, fallocate */
+
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "err.h"
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool find_names(struct beside *s, const char *path)
+{
+    if (!file_resolve(s->target, path))
+        return false;
+    const char *slash = strrchr(s->target, '/');
+    size_t len = slash ? (size_t)(slash - s->target) : 0;
+    memcpy(s->folder, slash && len == 0 ? "/" : ".", 2);
+    if (len) {
+        memcpy(s->folder, s->target, len);
+        s->folder[len] = 0;
+    }
+    return true;
+}
+
+/* A name in the folder that nobody else has. */
+static bool draw_name(struct beside *s)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
+    uint8_t drawn[12];
+    size_t len = strlen(s->folder);
+    if (len + 2 + 7 + sizeof drawn + 1 > PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    if (getentropy(drawn, sizeof drawn) != 0)
+        return false;
+    memcpy(s->temp, s->folder, len);
+    memcpy(s->temp + len, "/.tamis-", 8);
+    for (size_t i = 0; i < sizeof drawn; i++)
+        s->temp[len + 8 + i] = letters[drawn[i] & 31];
+    s->temp[len + 8 + sizeof drawn] = 0;
+    return true;
+}
+
+/* ---- the new file ---------------------------------------------------------------------------- */
+
+static bool open_new(struct beside *s, mode_t mode)
+{
+#ifdef O_TMPFILE
+    if (access("/proc/self/fd", X_OK) == 0) {
+        s->fd = open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+        if (s->fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+            return s->fd >= 0;
+    }
+#endif
+    do {
+        if (!draw_name(s))
+            return false;
+        s->fd = open(s->temp, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, mode);
+    } while (s->fd < 0 && errno == EEXIST);
+    s->named = s->fd >= 0;
+    return s->named;
+}
+
+static bool give_name(struct beside *s)
+{
+    char self[40];
+    int done;
+    if (s->named)
+        return true;
+    snprintf(self, sizeof self, "/proc/self/fd/%d", s->fd);
+    do {
+        if (!draw_name(s))
+            return false;
+        done = linkat(AT_FDCWD, self, AT_FDCWD, s->temp, AT_SYMLINK_FOLLOW);
+    } while (done != 0 && errno == EEXIST);
+    s->named = done == 0;
+    return s->named;
+}
+
+static bool sync_folder(const struct beside *s)
+{
+    int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EACCES; /* a folder we may write to and not read: nothing more to do */
+    bool synced = fsync(fd) == 0 || errno == EINVAL || errno == EROFS;
+    int error = errno;
+    close(fd);
+    errno = error;
+    return synced;
+}
+
+static tamis_error check_target(const struct beside *s, const char *path, tamis_reason *reason)
+{
+    struct stat st;
+    if (stat(s->target, &st) != 0)
+        return errno == ENOENT ? TAMIS_OK : file_fail(reason, errno, path, "");
+    if (S_ISDIR(st.st_mode))
+        return file_fail(reason, EISDIR, path, "");
+    if (!S_ISREG(st.st_mode))
+        return fail(reason, TAMIS_EIO, "%s: not a regular file", path);
+    return TAMIS_OK;
+}
+
+tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *reason)
+{
+    if (fsync(s->fd) != 0)
+        return file_fail(reason, errno, path, "writing");
+    if (!give_name(s))
+        return file_fail(reason, errno, path, "writing");
+    if (rename(s->temp, s->target) != 0)
+        return file_fail(reason, errno, path, "replacing");
+    s->named = false;
+    return sync_folder(s) ? TAMIS_OK : file_fail(reason, errno, s->folder, "syncing");
+}
+
+tamis_error beside_open(struct beside *s, const char *path, bool key_inside, tamis_reason *reason)
+{
+    s->fd = -1;
+    s->named = false;
+    if (!find_names(s, path))
+        return file_fail(reason, errno, path, "");
+    tamis_error e = check_target(s, path, reason);
+    if (e == TAMIS_OK && !open_new(s, key_inside ? 0600 : 0644))
+        e = file_fail(reason, errno, path, "writing");
+    return e;
+}
+
+void beside_close(struct beside *s)
+{
+    if (s->named)
+        unlink(s->temp);
+    if (s->fd >= 0)
+        close(s->fd);
+    s->named = false;
+    s->fd = -1;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+int file_write(int fd, const void *data, size_t len, int64_t offset)
+{
+    const uint8_t *from = data;
+    while (len) {
+        ssize_t n = offset < 0 ? write(fd, from, len) : pwrite(fd, from, len, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : EIO;
+        from += n;
+        len -= (size_t)n;
+        offset += offset < 0 ? 0 : n;
+    }
+    return 0;
+}
+
+/* ---- a file for a while ---------------------------------------------------------------------- */
+
+int spill_open(struct spill *spill, const struct beside *beside)
+{
+    struct beside other = {.fd = -1};
+    memcpy(other.folder, beside->folder, sizeof other.folder);
+    *spill = (struct spill){.fd = -1};
+    if (!open_new(&other, 0600))
+        return errno;
+    if (other.named)
+        unlink(other.temp);
+    spill->fd = other.fd;
+    return 0;
+}
+
+int spill_map(struct spill *spill, uint64_t len)
+{
+    if (len <= spill->mapping.len)
+        return 0;
+    len = round_up(len, (uint64_t)64 << 20); /* past its end nobody looks */
+    mapping_free(&spill->mapping);
+    void *data = mmap(NULL, (size_t)len, PROT_READ, MAP_SHARED, spill->fd, 0);
+    if (data == MAP_FAILED)
+        return errno;
+    spill->mapping = (struct mapping){data, (size_t)len};
+    return 0;
+}
+
+void spill_forget(struct spill *spill, uint64_t from, uint64_t len)
+{
+#ifdef FALLOC_FL_PUNCH_HOLE
+    int error = errno; /* what cannot be given back is kept until the end */
+    if (fallocate(spill->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)len) !=
+        0)
+        errno = error;
+#else
+    (void)spill, (void)from, (void)len;
+#endif
+}
+
+void spill_close(struct spill *spill)
+{
+    mapping_free(&spill->mapping);
+    if (spill->fd >= 0)
+        close(spill->fd);
+    spill->fd = -1;
+}

@@ -1,0 +1,277 @@
+/* Catalogs against a plain model: exact records of every segment. A segment that has a matching record
+ * is always named, whatever was put, dropped and put again; others are named at the stated rates.
+ */
+#include "catalog.h"
+#include "harness.h"
+#include "tamis.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define KEY ((const uint8_t *)"0123456789abcdef")
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+enum { P_MAX = 4 };
+
+/* A record is a number for each attribute; 0 is missing. */
+struct plain_segment {
+    uint32_t id, n;
+    uint32_t (*records)[P_MAX];
+};
+
+struct plain {
+    uint32_t p, n;
+    struct plain_segment *segments;
+    uint32_t next_id;
+};
+
+static tamis_key value_of(uint32_t number, char *text)
+{
+    int len = snprintf(text, 16, "v%u", number);
+    return number ? (tamis_key){text, (size_t)len} : (tamis_key){NULL, 0};
+}
+
+static void plain_free(struct plain *m)
+{
+    for (uint32_t i = 0; i < m->n; i++)
+        free(m->segments[i].records);
+    free(m->segments);
+}
+
+static struct plain_segment *plain_add(struct plain *m, uint32_t n)
+{
+    m->segments = realloc(m->segments, (m->n + 1) * sizeof *m->segments);
+    struct plain_segment *s = &m->segments[m->n++];
+    *s = (struct plain_segment){.id = m->next_id++, .n = n};
+    s->records = calloc(n + 1, sizeof *s->records);
+    return s;
+}
+
+static void plain_drop(struct plain *m, uint32_t i)
+{
+    free(m->segments[i].records);
+    memmove(&m->segments[i], &m->segments[i + 1], (m->n - i - 1) * sizeof *m->segments);
+    m->n--;
+}
+
+/* Does the segment have a record with one of `sets` values for each attribute of the mask? */
+static bool plain_has(const struct plain_segment *s, uint64_t mask, const uint32_t (*values)[P_MAX],
+                      uint32_t choices)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        bool all = true;
+        for (uint32_t at = 0; at < P_MAX && all; at++) {
+            bool some = !(mask >> at & 1);
+            for (uint32_t c = 0; c < choices; c++)
+                some |= s->records[i][at] == values[c][at];
+            all = some;
+        }
+        if (all)
+            return true;
+    }
+    return false;
+}
+
+static void put_segment(tamis_catalog_writer *w, tamis_gather *g, const struct plain *m,
+                        const struct plain_segment *s)
+{
+    char text[P_MAX][16], tag[32];
+    tamis_key record[P_MAX];
+    tamis_reason reason = {0};
+    for (uint32_t i = 0; i < s->n; i++) {
+        for (uint32_t at = 0; at < m->p; at++)
+            record[at] = value_of(s->records[i][at], text[at]);
+        CHECK(tamis_gather_add(g, record) == TAMIS_OK);
+    }
+    CHECK(tamis_gather_records(g) == s->n);
+    int len = snprintf(tag, sizeof tag, "segment %u", s->id);
+    CHECK_MSG(tamis_catalog_put(w, g, tag, (size_t)len, &reason) == TAMIS_OK, "%s", reason.text);
+    CHECK(tamis_gather_records(g) == 0);
+}
+
+static tamis_error ask(const tamis_catalog *c, uint64_t mask, const uint32_t (*values)[P_MAX],
+                       uint32_t choices, uint64_t *found, tamis_catalog_answer *answer)
+{
+    const tamis_schema *s = tamis_catalog_schema(c);
+    tamis_choice choice[P_MAX];
+    tamis_digest digests[P_MAX][8];
+    char text[16];
+    size_t n = 0;
+    tamis_reason reason = {0};
+    for (uint32_t at = 0; at < P_MAX; at++) {
+        if (!(mask >> at & 1))
+            continue;
+        for (uint32_t i = 0; i < choices; i++)
+            digests[at][i] = tamis_schema_digest(s, at, value_of(values[i][at], text));
+        choice[n++] = (tamis_choice){at, digests[at], choices};
+    }
+    tamis_error e = tamis_catalog_ask(c, choice, n, found, answer, &reason);
+    CHECK_MSG(e == TAMIS_OK, "%s", reason.text);
+    return e;
+}
+
+/* Tags, numbers and answers agree with the model; returns how many segments were named in vain. */
+static uint64_t compare(const struct plain *m, const tamis_catalog *c, uint32_t questions,
+                        uint32_t range, uint64_t *rng)
+{
+    uint64_t vain = 0, *found = calloc(m->n / 64 + 1, sizeof *found);
+    CHECK(tamis_catalog_segments(c) == m->n);
+    for (uint32_t i = 0; i < m->n; i++) {
+        char want[32];
+        size_t len;
+        const void *tag = tamis_catalog_tag(c, i, &len);
+        CHECK((size_t)snprintf(want, sizeof want, "segment %u", m->segments[i].id) == len);
+        CHECK(memcmp(tag, want, len) == 0);
+        CHECK(tamis_catalog_records(c, i) == m->segments[i].n);
+    }
+    for (uint32_t q = 0; q < questions; q++) {
+        uint32_t values[4][P_MAX], choices = 1 + (uint32_t)(rng_next(rng) % 3);
+        uint64_t mask = 1 + rng_next(rng) % ((UINT64_C(1) << m->p) - 1), named = 0, missed = 0;
+        tamis_catalog_answer answer;
+        for (uint32_t i = 0; i < choices; i++)
+            for (uint32_t at = 0; at < P_MAX; at++)
+                values[i][at] = (uint32_t)(rng_next(rng) % range);
+        uint32_t from = m->n ? (uint32_t)(rng_next(rng) % m->n) : 0;
+        if (m->n && m->segments[from].n && q % 2) /* a record that is there */
+            memcpy(values[0], m->segments[from].records[rng_next(rng) % m->segments[from].n],
+                   sizeof values[0]);
+        if (ask(c, mask, (const uint32_t(*)[P_MAX])values, choices, found, &answer) != TAMIS_OK)
+            break;
+        for (uint32_t i = 0; i < m->n; i++) {
+            bool is = found[i / 64] >> (i % 64) & 1;
+            bool has = plain_has(&m->segments[i], mask, (const uint32_t(*)[P_MAX])values, choices);
+            missed += has && !is;
+            vain += is && !has;
+            named += is;
+        }
+        CHECK_MSG(missed == 0, "%" PRIu64 " segments missed, mask %" PRIx64, missed, mask);
+        CHECK(answer.candidates == named && answer.segments == m->n);
+        CHECK(answer.by_attributes + answer.by_verifier + answer.candidates == m->n);
+    }
+    free(found);
+    return vain;
+}
+
+static const tamis_attribute attributes[P_MAX] = {
+    {.name = "ip"}, {.name = "user"}, {.name = "path"}, {.name = "status"}};
+
+static tamis_catalog_options options_for(uint32_t p)
+{
+    return (tamis_catalog_options){.attributes = attributes, .n_attributes = p, .key = KEY};
+}
+
+static void fill_random(struct plain *m, struct plain_segment *s, uint32_t range, uint64_t *rng)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        for (uint32_t at = 0; at < m->p; at++)
+            s->records[i][at] = (uint32_t)(rng_next(rng) % range);
+}
+
+/* ---- nothing is missed ----------------------------------------------------------------------- */
+
+static void play(uint32_t p, const tamis_catalog_options *o, uint32_t rounds, uint32_t most,
+                 uint64_t seed)
+{
+    uint64_t rng = seed;
+    struct plain m = {.p = p};
+    tamis_reason reason = {0};
+    for (uint32_t round = 0; round < rounds; round++) {
+        tamis_catalog_writer *w = NULL;
+        tamis_gather *g = NULL;
+        tamis_error e = round ? tamis_catalog_update(&w, "c.tamis", NULL, &reason)
+                              : tamis_catalog_create(&w, "c.tamis", o, &reason);
+        if (!CHECK_MSG(e == TAMIS_OK, "%s", reason.text))
+            break;
+        CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
+        for (uint32_t i = m.n; i-- > 0;)
+            if (rng_next(&rng) % 4 == 0) {
+                CHECK(tamis_catalog_drop(w, i) == TAMIS_OK);
+                CHECK(tamis_catalog_drop(w, i) == TAMIS_EARG);
+                plain_drop(&m, i);
+            }
+        uint32_t more = (uint32_t)(rng_next(&rng) % most);
+        for (uint32_t i = 0; i < more; i++) {
+            uint32_t n = rng_next(&rng) % 8 ? 20 + (uint32_t)(rng_next(&rng) % 30)
+                                            : (uint32_t)(rng_next(&rng) % 400);
+            struct plain_segment *s = plain_add(&m, n);
+            fill_random(&m, s, 300, &rng);
+            put_segment(w, g, &m, s);
+        }
+        tamis_gather_free(g);
+        CHECK_MSG(tamis_catalog_commit(w, "note", 4, &reason) == TAMIS_OK, "%s", reason.text);
+        tamis_catalog_abandon(w);
+        CHECK_MSG(tamis_file_verify("c.tamis", &reason) == TAMIS_OK, "%s", reason.text);
+        tamis_catalog *c = NULL;
+        if (!CHECK_MSG(tamis_catalog_open(&c, "c.tamis", NULL, &reason) == TAMIS_OK, "%s",
+                       reason.text))
+            break;
+        size_t len;
+        CHECK(memcmp(tamis_catalog_note(c, &len), "note", 4) == 0 && len == 4);
+        compare(&m, c, 60, 320, &rng);
+        tamis_catalog_close(c);
+    }
+    plain_free(&m);
+}
+
+TEST(a_segment_that_matches_is_named)
+{
+    uint64_t seed = harness_seed();
+    for (uint32_t p = 1; p <= 4; p++) {
+        tamis_catalog_options o = options_for(p);
+        play(p, &o, 6, 40, seed + p);
+    }
+    uint64_t combos[2] = {3, 13};
+    tamis_catalog_options o = options_for(4);
+    o.combos = combos;
+    o.n_combos = 2;
+    o.segments = 10; /* fewer than there will be */
+    play(4, &o, 6, 60, seed);
+    o.verifier = TAMIS_VERIFIER_NONE;
+    play(4, &o, 3, 60, seed);
+    o = options_for(3);
+    o.hash = TAMIS_SIP;
+    o.memory = 65536; /* planned early */
+    play(3, &o, 5, 200, seed);
+    o.hash = TAMIS_H3;
+    play(3, &o, 3, 60, seed);
+}
+
+TEST(many_segments_make_several_strips)
+{
+    uint64_t rng = harness_seed();
+    tamis_catalog_options o = options_for(2);
+    o.segments = 1500;
+    o.memory = 1 << 20;
+    play(2, &o, 1, 1, rng);
+    struct plain m = {.p = 2};
+    tamis_catalog_writer *w = NULL;
+    tamis_gather *g = NULL;
+    tamis_reason reason = {0};
+    CHECK(tamis_catalog_create(&w, "c.tamis", &o, &reason) == TAMIS_OK);
+    CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
+    for (uint32_t i = 0; i < 1500; i++) {
+        struct plain_segment *s = plain_add(&m, 30 + (uint32_t)(rng_next(&rng) % 4));
+        fill_random(&m, s, 5000, &rng);
+        put_segment(w, g, &m, s);
+    }
+    tamis_gather_free(g);
+    CHECK_MSG(tamis_catalog_commit(w, NULL, 0, &reason) == TAMIS_OK, "%s", reason.text);
+    CHECK(tamis_catalog_commit(w, NULL, 0, &reason) == TAMIS_EARG);
+    tamis_catalog_abandon(w);
+    tamis_catalog *c = NULL;
+    CHECK(tamis_file_verify("c.tamis", &reason) == TAMIS_OK);
+    if (CHECK(tamis_catalog_open(&c, "c.tamis", NULL, &reason) == TAMIS_OK)) {
+        tamis_relation_facts facts;
+        compare(&m, c, 300, 5000, &rng);
+        CHECK(tamis_catalog_relation(c, 0, &facts) && facts.strips >= 3 && facts.columns >= 1500);
+        CHECK(tamis_catalog_relation(c, 2, &facts) && facts.mask == 3 && facts.fpp_now <= 0.0101);
+        CHECK(!tamis_catalog_relation(c, 3, &facts));
+        tamis_catalog_close(c);
+    }
+    plain_free(&m);
+}
+
+HARNESS_MAIN
