@@ -185,10 +185,12 @@ int spill_map(struct spill *spill, uint64_t len)
         return 0;
     len = round_up(len, (uint64_t)64 << 20); /* past its end nobody looks */
     mapping_free(&spill->mapping);
-    void *data = mmap(NULL, (size_t)len, PROT_READ, MAP_SHARED, spill->fd, 0);
-    if (data == MAP_FAILED)
+    spill->mapping.data = mmap(NULL, (size_t)len, PROT_READ, MAP_SHARED, spill->fd, 0);
+    if ((const void *)spill->mapping.data == MAP_FAILED) {
+        spill->mapping.data = NULL;
         return errno;
-    spill->mapping = (struct mapping){data, (size_t)len};
+    }
+    spill->mapping.len = (size_t)len;
     return 0;
 }
 
