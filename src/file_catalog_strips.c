@@ -171,7 +171,7 @@ tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool
                          tamis_reason *reason)
 {
     tamis_error e = TAMIS_OK;
-    if (shape->n >= STRIP_COLUMNS || all)
+    if (shape->n && (shape->n >= STRIP_COLUMNS || all))
         qsort(shape->columns, shape->n, sizeof *shape->columns, compare_sources);
     while (e == TAMIS_OK && (shape->n >= STRIP_COLUMNS || (all && shape->n))) {
         size_t n = shape->n < STRIP_COLUMNS ? shape->n : STRIP_COLUMNS;
