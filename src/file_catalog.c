@@ -428,7 +428,7 @@ static tamis_error writer_files(tamis_catalog_writer *w, tamis_reason *reason)
     int error = e == TAMIS_OK ? spill_open(&w->spill, &w->file) : 0;
     if (error)
         e = file_fail(reason, error, w->path, "writing beside");
-    return e == TAMIS_OK ? sink_init(w, reason) : e;
+    return e == TAMIS_OK ? new_file_init(w, reason) : e;
 }
 
 tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
@@ -576,7 +576,7 @@ void tamis_catalog_abandon(tamis_catalog_writer *w)
         next = w->held->next;
         mem_free(&a, w->held, 1, held_size(w->held->n));
     }
-    sink_free(w);
+    new_file_free(w);
     tamis_catalog_close(w->old);
     beside_close(&w->file);
     spill_close(&w->spill);

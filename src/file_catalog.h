@@ -95,12 +95,13 @@ bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, s
     array_room(&(w)->allocator, &(w)->array, (w)->n, &(w)->room, sizeof *(w)->array)
 
 /* ---- file_catalog_strips.c ---- */
-tamis_error sink_init(tamis_catalog_writer *w, tamis_reason *reason);
-void sink_free(tamis_catalog_writer *w);
-tamis_error sink_put(tamis_catalog_writer *w, const void *data, uint64_t len, tamis_reason *reason);
-tamis_error sink_align(tamis_catalog_writer *w, tamis_reason *reason);
+tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason);
+void new_file_free(tamis_catalog_writer *w);
+tamis_error new_file_put(tamis_catalog_writer *w, const void *data, uint64_t len,
+                         tamis_reason *reason);
+tamis_error new_file_align(tamis_catalog_writer *w, tamis_reason *reason);
 /* All that was put is on its way, all pages have their checksums. */
-tamis_error sink_end(tamis_catalog_writer *w, tamis_reason *reason);
+tamis_error new_file_end(tamis_catalog_writer *w, tamis_reason *reason);
 /* Strips of the columns of a shape: while there are 512, or all. */
 tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool all,
                          tamis_reason *reason);

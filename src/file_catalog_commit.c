@@ -62,12 +62,12 @@ static tamis_error put_table(tamis_catalog_writer *w, const struct catalog_head 
     uint64_t len = catalog_table_at(&w->schema, head, NULL).len;
     uint8_t *bytes = mem_new0(&w->allocator, 1, len);
     uint32_t *numbers = number_segments(w);
-    tamis_error e = bytes && numbers ? sink_align(w, reason)
+    tamis_error e = bytes && numbers ? new_file_align(w, reason)
                                      : fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
     if (e == TAMIS_OK) {
         struct catalog_table t = catalog_table_at(&w->schema, head, bytes);
         fill_table(w, &t, numbers);
-        e = sink_put(w, bytes, len, reason);
+        e = new_file_put(w, bytes, len, reason);
     }
     mem_free(&w->allocator, bytes, 1, len);
     mem_free(&w->allocator, numbers, w->n_segments, sizeof *numbers);
@@ -77,15 +77,15 @@ static tamis_error put_table(tamis_catalog_writer *w, const struct catalog_head 
 static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t len,
                             tamis_reason *reason)
 {
-    tamis_error e = sink_align(w, reason);
+    tamis_error e = new_file_align(w, reason);
     for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
         if (!w->segments[i].dropped)
-            e = sink_put(w, w->segments[i].tag, w->segments[i].tag_len, reason);
+            e = new_file_put(w, w->segments[i].tag, w->segments[i].tag_len, reason);
     if (e == TAMIS_OK)
-        e = sink_align(w, reason);
+        e = new_file_align(w, reason);
     if (e == TAMIS_OK)
-        e = sink_put(w, note, len, reason);
-    return e == TAMIS_OK ? sink_align(w, reason) : e;
+        e = new_file_put(w, note, len, reason);
+    return e == TAMIS_OK ? new_file_align(w, reason) : e;
 }
 
 /* Both sections of checksums, with the zeros that fill them up; from `at`. */
@@ -150,7 +150,7 @@ tamis_error commit_write(tamis_catalog_writer *w, const void *note, size_t len,
     if (e == TAMIS_OK)
         e = put_tags(w, note, len, reason);
     if (e == TAMIS_OK)
-        e = sink_end(w, reason);
+        e = new_file_end(w, reason);
     if (e == TAMIS_OK)
         e = put_sums(w, sections, &head, end, reason);
     if (e == TAMIS_OK)

@@ -7,7 +7,7 @@
 
 /* ---- the new file ---------------------------------------------------------------------------- */
 
-tamis_error sink_init(tamis_catalog_writer *w, tamis_reason *reason)
+tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason)
 {
     struct outline o = {.kind = KIND_CATALOG,
                         .body_len = catalog_body_len(&w->schema),
@@ -17,14 +17,14 @@ tamis_error sink_init(tamis_catalog_writer *w, tamis_reason *reason)
     return w->sink.buffer ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
 }
 
-void sink_free(tamis_catalog_writer *w)
+void new_file_free(tamis_catalog_writer *w)
 {
     mem_free(&w->allocator, w->sink.buffer, 1, SINK_BUFFER);
     mem_free(&w->allocator, w->sink.sums, w->sink.room, sizeof *w->sink.sums);
 }
 
 /* The buffer is a whole number of pages, but for the last. */
-static tamis_error sink_flush(tamis_catalog_writer *w, tamis_reason *reason)
+static tamis_error new_file_flush(tamis_catalog_writer *w, tamis_reason *reason)
 {
     struct sink *o = &w->sink;
     for (size_t from = 0; from < o->used; from += CATALOG_PAGE) {
@@ -41,7 +41,8 @@ static tamis_error sink_flush(tamis_catalog_writer *w, tamis_reason *reason)
     return TAMIS_OK;
 }
 
-tamis_error sink_put(tamis_catalog_writer *w, const void *data, uint64_t len, tamis_reason *reason)
+tamis_error new_file_put(tamis_catalog_writer *w, const void *data, uint64_t len,
+                         tamis_reason *reason)
 {
     const uint8_t *from = data;
     while (len) {
@@ -52,23 +53,23 @@ tamis_error sink_put(tamis_catalog_writer *w, const void *data, uint64_t len, ta
         len -= some;
         if (w->sink.used < SINK_BUFFER)
             break;
-        tamis_error e = sink_flush(w, reason);
+        tamis_error e = new_file_flush(w, reason);
         if (e != TAMIS_OK)
             return e;
     }
     return TAMIS_OK;
 }
 
-tamis_error sink_align(tamis_catalog_writer *w, tamis_reason *reason)
+tamis_error new_file_align(tamis_catalog_writer *w, tamis_reason *reason)
 {
     static const uint8_t zeros[SECTION_ALIGN];
     uint64_t at = w->sink.at + w->sink.used;
-    return sink_put(w, zeros, round_up(at, SECTION_ALIGN) - at, reason);
+    return new_file_put(w, zeros, round_up(at, SECTION_ALIGN) - at, reason);
 }
 
-tamis_error sink_end(tamis_catalog_writer *w, tamis_reason *reason)
+tamis_error new_file_end(tamis_catalog_writer *w, tamis_reason *reason)
 {
-    return w->sink.used ? sink_flush(w, reason) : TAMIS_OK;
+    return w->sink.used ? new_file_flush(w, reason) : TAMIS_OK;
 }
 
 /* ---- a strip --------------------------------------------------------------------------------- */
@@ -125,12 +126,12 @@ static tamis_error strip_bytes(tamis_catalog_writer *w, const struct shape_work 
     uint64_t rows = shape->shape.plan.units, words = (rows + 63) / 64;
     uint32_t width = strip_width(n);
     const uint64_t *columns[STRIP_COLUMNS];
-    tamis_error e = sink_align(w, reason);
+    tamis_error e = new_file_align(w, reason);
     for (uint64_t first = 0; first < words && e == TAMIS_OK; first += BLOCK_WORDS) {
         block_columns(w, sources, n, first, rows, room, columns);
         strip_rows(columns, n, min_u64(BLOCK_WORDS, words - first), width, room->rows);
         uint64_t here = min_u64(64 * BLOCK_WORDS, rows - 64 * first);
-        e = sink_put(w, room->rows, strip_len(here, width), reason);
+        e = new_file_put(w, room->rows, strip_len(here, width), reason);
     }
     return e;
 }
@@ -198,9 +199,9 @@ static tamis_error strip_copy(tamis_catalog_writer *w, const struct catalog_stri
                               tamis_reason *reason)
 {
     uint64_t len = strip_len(w->old->shapes[strip->shape].plan.units, strip->width);
-    tamis_error e = sink_align(w, reason);
+    tamis_error e = new_file_align(w, reason);
     if (e == TAMIS_OK)
-        e = sink_put(w, w->old->data + strip->offset, len, reason);
+        e = new_file_put(w, w->old->data + strip->offset, len, reason);
     if (e == TAMIS_OK)
         e = strip_record(w, strip->shape, strip->n, reason);
     for (uint32_t i = 0; i < strip->n && e == TAMIS_OK; i++) {
