@@ -439,9 +439,15 @@ typedef struct tamis_records_info {
     double fpp_attribute; /* now, for values not stored: the highest of the single attributes, */
     double fpp_fresh;     /* and whole records of such values */
     double fpp_record;    /* whole records of values that are all stored, but not together */
+    double expansion;     /* as in the options, like the next one */
+    uint64_t memory_limit;
 } tamis_records_info;
 
 TAMIS_API void tamis_index_info(const tamis_index *index, tamis_records_info *info);
+/* The same without the rates now, which read every bit. */
+TAMIS_API void tamis_index_brief(const tamis_index *index, tamis_records_info *info);
+TAMIS_API tamis_error tamis_index_limit(tamis_index *index,
+                                        uint64_t memory_limit); /* see filters */
 
 typedef struct tamis_attribute_info {
     const char *name; /* as long as the index lives */
@@ -452,6 +458,8 @@ typedef struct tamis_attribute_info {
     double fpp;   /* now, for a value not stored */
 } tamis_attribute_info;
 
+/* The name of attribute i, as long as the index lives; NULL if there is none. */
+TAMIS_API const char *tamis_index_name(const tamis_index *index, uint32_t i);
 /* Attribute i; false if there is none. */
 TAMIS_API bool tamis_index_attribute_info(const tamis_index *index, uint32_t i,
                                           tamis_attribute_info *info);

@@ -34,7 +34,7 @@ static int change_at(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, co
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     } else if (e != TAMIS_OK) {
-        reply_failure(ctx, v->filter, e, NULL);
+        reply_failure(ctx, v, e, NULL);
     } else {
         rm.Replicate(ctx, command, "scl", argv[1], "AT", (long long)value_clock(NULL));
         notify(ctx, event, argv[1]);
@@ -84,7 +84,7 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
 {
     RedisModuleKey *key;
     bool replied;
-    const struct value *from = find_filter(ctx, name, &key, &replied);
+    const struct value *from = find_kind(ctx, name, KIND_FILTER, &key, &replied);
     tamis_error e = TAMIS_OK;
     if (!from && !replied) {
         rm.ReplyWithError(ctx, NOT_FOUND);
@@ -100,7 +100,7 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
         e = tamis_filter_merge(m->result->filter, from->filter, m->flags);
     }
     if (e != TAMIS_OK)
-        reply_failure(ctx, from->filter, e, NULL);
+        reply_failure(ctx, from, e, NULL);
     rm.CloseKey(key);
     return ok && e == TAMIS_OK;
 }
@@ -180,9 +180,9 @@ COMMAND(command_intersect)
         rm.ReplyWithError(ctx, error);
     } else if (!too_much(ctx, value_bytes(v[1]) + value_bytes(v[2]), ELSEWHERE)) {
         tamis_error e = tamis_filter_intersect(&both, v[1]->filter, v[2]->filter);
-        made = e == TAMIS_OK ? value_new(KIND_FILTER, both) : NULL;
+        made = e == TAMIS_OK ? value_of_filter(both) : NULL;
         if (!made)
-            reply_failure(ctx, v[1]->filter, e == TAMIS_OK ? TAMIS_ENOMEM : e, NULL);
+            reply_failure(ctx, v[1], e == TAMIS_OK ? TAMIS_ENOMEM : e, NULL);
     }
     if (made) {
         put_value(keys[0], made);
@@ -212,7 +212,7 @@ COMMAND(command_fold)
     } else if (!too_much(ctx, value_bytes(v), ELSEWHERE)) {
         tamis_error e = tamis_filter_fold(v->filter, restate ? TAMIS_MERGE_RESTATE : 0);
         if (e != TAMIS_OK) {
-            reply_failure(ctx, v->filter, e, NULL);
+            reply_failure(ctx, v, e, NULL);
         } else {
             rm.Replicate(ctx, "TAMIS.FOLD", "v", argv + 1, (size_t)argc - 1);
             notify(ctx, "tamis.fold", argv[1]);

@@ -77,10 +77,10 @@ static struct dump *dump_begin(RedisModuleCtx *ctx, RedisModuleString *name, con
         if (!other->number || (d->number && other->turn < d->turn))
             d = other;
     dump_end(d);
-    d->bytes.room = (size_t)tamis_filter_encoded_size(v->filter, 0);
+    d->bytes.room = (size_t)value_encoded_size(v);
     d->bytes.data = rm.TryAlloc(d->bytes.room);
     if (!d->bytes.data || !buffer_add(&d->name, text, len) ||
-        tamis_filter_encode(v->filter, 0, dump_write, &d->bytes) != TAMIS_OK) {
+        value_encode(v, dump_write, &d->bytes) != TAMIS_OK) {
         dump_end(d);
         return NULL;
     }
@@ -110,7 +110,7 @@ static struct dump *dump_at(RedisModuleCtx *ctx, RedisModuleString *name, long l
     RedisModuleKey *key;
     bool replied;
     struct dump *d = NULL;
-    const struct value *v = find_filter(ctx, name, &key, &replied);
+    const struct value *v = find_kind(ctx, name, KIND_ANY, &key, &replied);
     if (!v && !replied) {
         rm.ReplyWithError(ctx, NOT_FOUND);
     } else if (v && cursor != 0) {
@@ -239,10 +239,8 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
     }
     if (too_much(ctx, total, "RESTORE has no such limit."))
         return NULL;
-    struct value *v = value_new(KIND_PARTIAL, NULL);
-    if (v)
-        v->total = total;
-    else
+    struct value *v = value_partial(total);
+    if (!v)
         reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     return v;
 }
@@ -263,10 +261,12 @@ static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, const struct
     bool following = follows(ctx);
     if (!p->limit && !following)
         p->limit = v->limit && v->limit < most ? v->limit : most;
-    if (p->limit && tamis_filter_limit(v->filter, p->limit) == TAMIS_OK)
+    if (p->limit) {
+        value_set_limit(v, p->limit);
         v->limit = p->limit;
+    }
     if (following)
-        settings_adopt(v->filter);
+        settings_adopt(v);
     return v;
 }
 

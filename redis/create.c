@@ -8,9 +8,9 @@
 #define CAPACITY_MAX     (1LL << 40)
 #define BF_EXPANSION_MAX 32768
 
-static const char *const growths[] = {"", "fixed", "dynamic", "scalable", "flexible", "window"};
-static const char *const layouts[] = {"", "spread", "blocked"};
-static const char *const hashes[] = {"", "xxh3", "sip", "h3"};
+const char *const growth_words[6] = {"", "fixed", "dynamic", "scalable", "flexible", "window"};
+const char *const layout_words[3] = {"", "spread", "blocked"};
+const char *const hash_words[4] = {"", "xxh3", "sip", "h3"};
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -96,7 +96,7 @@ static const char *take_nocreate(struct creation *c, const RedisModuleString *s)
     return NULL;
 }
 
-static int word_of(const RedisModuleString *s, const char *const *words, int n)
+int word_of(const RedisModuleString *s, const char *const *words, int n)
 {
     for (int i = 1; i < n; i++)
         if (is_word(s, words[i]))
@@ -106,19 +106,19 @@ static int word_of(const RedisModuleString *s, const char *const *words, int n)
 
 static const char *take_growth(struct creation *c, const RedisModuleString *s)
 {
-    c->o.growth = (tamis_growth)word_of(s, growths, 6);
+    c->o.growth = (tamis_growth)word_of(s, growth_words, 6);
     return c->o.growth ? NULL : "ERR GROWTH is fixed, dynamic, scalable, flexible or window";
 }
 
 static const char *take_layout(struct creation *c, const RedisModuleString *s)
 {
-    c->o.layout = (tamis_layout)word_of(s, layouts, 3);
+    c->o.layout = (tamis_layout)word_of(s, layout_words, 3);
     return c->o.layout ? NULL : "ERR LAYOUT is spread or blocked";
 }
 
 static const char *take_hash(struct creation *c, const RedisModuleString *s)
 {
-    c->o.hash = (tamis_hash)word_of(s, hashes, 4);
+    c->o.hash = (tamis_hash)word_of(s, hash_words, 4);
     return c->o.hash ? NULL : "ERR HASH is sip, xxh3 or h3";
 }
 
@@ -175,7 +175,7 @@ static const char *take_at(struct creation *c, const RedisModuleString *s)
     return NULL;
 }
 
-enum { WITH_RESERVE = 1, WITH_INSERT = 2, WITH_BF = 4, WITH_VALUE = 8 };
+#define WITH_ALL (WITH_RESERVE | WITH_INSERT | WITH_RECORDS)
 
 static const struct option {
     const char *name;
@@ -185,20 +185,19 @@ static const struct option {
 } options[] = {
     {"CAPACITY", WITH_INSERT | WITH_BF | WITH_VALUE, creation_capacity, "Bad capacity"},
     {"ERROR", WITH_INSERT | WITH_BF | WITH_VALUE, creation_rate, "Bad error rate"},
-    {"EXPANSION", WITH_RESERVE | WITH_INSERT | WITH_BF | WITH_VALUE, take_expansion,
-     "Bad expansion"},
-    {"NONSCALING", WITH_RESERVE | WITH_INSERT | WITH_BF, take_nonscaling, NULL},
+    {"EXPANSION", WITH_ALL | WITH_BF | WITH_VALUE, take_expansion, "Bad expansion"},
+    {"NONSCALING", WITH_ALL | WITH_BF, take_nonscaling, NULL},
     {"NOCREATE", WITH_INSERT | WITH_BF, take_nocreate, NULL},
-    {"GROWTH", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_growth, NULL},
+    {"GROWTH", WITH_ALL | WITH_VALUE, take_growth, NULL},
     {"WINDOW", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_window, NULL},
-    {"DELETABLE", WITH_RESERVE | WITH_INSERT, take_deletable, NULL},
+    {"DELETABLE", WITH_ALL, take_deletable, NULL},
     {"UNIQUE", WITH_RESERVE | WITH_INSERT, take_unique, NULL},
-    {"LAYOUT", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_layout, NULL},
-    {"HASH", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_hash, NULL},
-    {"MAXMEM", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_maxmem, NULL},
-    {"KEY", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_key, NULL},
+    {"LAYOUT", WITH_ALL | WITH_VALUE, take_layout, NULL},
+    {"HASH", WITH_ALL | WITH_VALUE, take_hash, NULL},
+    {"MAXMEM", WITH_ALL | WITH_VALUE, take_maxmem, NULL},
+    {"KEY", WITH_ALL | WITH_VALUE, take_key, NULL},
     {"LIKE", WITH_RESERVE | WITH_VALUE, take_like, NULL},
-    {"AT", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_at, NULL},
+    {"AT", WITH_ALL | WITH_VALUE, take_at, NULL},
 };
 
 static const struct option *option_of(const RedisModuleString *s, int with)
@@ -209,11 +208,10 @@ static const struct option *option_of(const RedisModuleString *s, int with)
     return NULL;
 }
 
-/* What goes together, once all is read. */
-static const char *creation_settle(struct creation *c, bool reserve)
+const char *creation_settle(struct creation *c)
 {
     tamis_growth growth = c->o.growth ? c->o.growth : TAMIS_SCALABLE;
-    if (reserve && c->nonscaling && c->expands)
+    if (!(c->with & WITH_INSERT) && c->nonscaling && c->expands)
         return "Nonscaling filters cannot expand";
     if (c->nonscaling && c->o.growth > TAMIS_FIXED)
         return "ERR NONSCALING and EXPANSION 0 mean GROWTH fixed";
@@ -221,9 +219,7 @@ static const char *creation_settle(struct creation *c, bool reserve)
         return "ERR EXPANSION goes with GROWTH scalable";
     if (c->o.window && growth != TAMIS_WINDOW)
         return "ERR WINDOW goes with GROWTH window";
-    if (c->nonscaling)
-        c->o.growth = TAMIS_FIXED;
-    c->o.growth = c->o.growth ? c->o.growth : TAMIS_SCALABLE;
+    c->o.growth = c->nonscaling ? TAMIS_FIXED : growth;
     if (c->o.growth != TAMIS_SCALABLE)
         c->o.expansion = 0;
     else if (!c->expands) /* a replicated command says all there is to say */
@@ -231,9 +227,9 @@ static const char *creation_settle(struct creation *c, bool reserve)
     return NULL;
 }
 
-void creation_init(struct creation *c, bool bf)
+void creation_init(struct creation *c, int with)
 {
-    *c = (struct creation){.bf = bf};
+    *c = (struct creation){.with = with, .bf = with & WITH_BF};
     c->o.fpp = server.error_rate;
     c->o.capacity = (uint64_t)server.capacity;
     c->o.hash = TAMIS_SIP;
@@ -242,39 +238,45 @@ void creation_init(struct creation *c, bool bf)
     c->o.allocator = &value_allocator;
 }
 
+const char *creation_one(struct creation *c, RedisModuleString **argv, int argc, int *i)
+{
+    bool insert = c->with & WITH_INSERT;
+    const struct option *option = option_of(argv[*i], c->with);
+    if (!option) {
+        size_t len;
+        const char *word = rm.StringPtrLen(argv[*i], &len);
+        if (c->bf && insert)
+            return "Unknown argument received";
+        snprintf(c->error, sizeof c->error, "ERR unknown option '%.*s'", len < 60 ? (int)len : 60,
+                 word);
+        return c->error;
+    }
+    bool value = option->with & WITH_VALUE;
+    if (value && *i + 1 == argc) {
+        if (option->take == take_expansion)
+            return "ERR no expansion";
+        snprintf(c->error, sizeof c->error, "ERR %s needs a value", option->name);
+        return c->error;
+    }
+    const char *error = option->take(c, value ? argv[*i + 1] : NULL);
+    if (error)
+        return c->bf && insert && option->bf_error ? option->bf_error : error;
+    *i += 1 + value;
+    return NULL;
+}
+
 const char *creation_options(struct creation *c, RedisModuleString **argv, int argc, int i)
 {
-    bool reserve = c->items < 0; /* RESERVE has no items */
-    int with = (reserve ? WITH_RESERVE : WITH_INSERT) | (c->bf ? WITH_BF : 0);
     while (i < argc) {
-        if (!reserve && is_word(argv[i], "ITEMS")) {
+        if (c->with & WITH_INSERT && is_word(argv[i], "ITEMS")) {
             c->items = i + 1;
             break;
         }
-        const struct option *option = option_of(argv[i], with);
-        if (!option) {
-            size_t len;
-            const char *word = rm.StringPtrLen(argv[i], &len);
-            if (c->bf && !reserve)
-                return "Unknown argument received";
-            snprintf(c->error, sizeof c->error, "ERR unknown option '%.*s'",
-                     len < 60 ? (int)len : 60, word);
-            return c->error;
-        }
-        bool value = option->with & WITH_VALUE;
-        if (value && i + 1 == argc) {
-            snprintf(c->error, sizeof c->error,
-                     strcmp(option->name, "EXPANSION") ? "ERR %s needs a value"
-                                                       : "ERR no expansion",
-                     option->name);
-            return c->error;
-        }
-        const char *error = option->take(c, value ? argv[i + 1] : NULL);
+        const char *error = creation_one(c, argv, argc, &i);
         if (error)
-            return c->bf && !reserve && option->bf_error ? option->bf_error : error;
-        i += 1 + value;
+            return error;
     }
-    return creation_settle(c, reserve);
+    return creation_settle(c);
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -311,9 +313,9 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
     SAY("%.17g", o->fpp);
     SAY("%llu", (unsigned long long)o->capacity);
     SAY("GROWTH");
-    SAY("%s", growths[o->growth]);
+    SAY("%s", growth_words[o->growth]);
     SAY("HASH");
-    SAY("%s", hashes[o->hash]);
+    SAY("%s", hash_words[o->hash]);
     SAY("KEY");
     SAY("%s", hex);
     SAY("MAXMEM");
@@ -326,7 +328,7 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
     }
     if (o->layout) {
         SAY("LAYOUT");
-        SAY("%s", layouts[o->layout]);
+        SAY("%s", layout_words[o->layout]);
     }
     if (o->window) {
         SAY("WINDOW");
@@ -342,8 +344,8 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
         rm.FreeString(ctx, words[i]);
 }
 
-static int reply_not_made(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
-                          const tamis_reason *reason)
+int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
+                    const tamis_reason *reason)
 {
     if (e == TAMIS_EFULL)
         return reply_printf(ctx,
@@ -356,28 +358,34 @@ static int reply_not_made(RedisModuleCtx *ctx, const struct creation *c, tamis_e
     return reply_printf(ctx, "ERR could not create filter: %s", reason->text);
 }
 
+bool creation_limit(RedisModuleCtx *ctx, struct creation *c)
+{
+    if (c->o.memory_limit > (uint64_t)server.value_limit && !follows(ctx)) {
+        reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %lld bytes", server.value_limit);
+        return false;
+    }
+    if (!c->o.memory_limit)
+        c->o.memory_limit = (uint64_t)server.value_limit;
+    return true;
+}
+
 struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
                             RedisModuleString *name)
 {
     tamis_filter *filter = NULL;
     tamis_reason reason = {0};
-    bool following = follows(ctx);
-    if (c->o.memory_limit > (uint64_t)server.value_limit && !following) {
-        reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %lld bytes", server.value_limit);
+    if (!creation_limit(ctx, c))
         return NULL;
-    }
-    if (!c->o.memory_limit)
-        c->o.memory_limit = (uint64_t)server.value_limit;
     tamis_error e = tamis_filter_new(&filter, &c->o, &reason);
-    struct value *v = e == TAMIS_OK ? value_new(KIND_FILTER, filter) : NULL;
+    struct value *v = e == TAMIS_OK ? value_of_filter(filter) : NULL;
     if (!v) {
-        reply_not_made(ctx, c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
+        creation_failed(ctx, c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
         return NULL;
     }
     rm.ModuleTypeSetValue(key, type, v);
     replicate_creation(ctx, c, name);
-    if (following)
-        settings_adopt(filter);
+    if (follows(ctx))
+        settings_adopt(v);
     notify(ctx, "tamis.reserve", name);
     return v;
 }
@@ -420,8 +428,7 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool
 {
     struct creation c;
     const char *error = NULL;
-    creation_init(&c, bf);
-    c.items = -1;
+    creation_init(&c, WITH_RESERVE | (bf ? WITH_BF : 0));
     bool alike = !bf && is_word(argv[2], "LIKE");
     if (!alike)
         error = creation_rate(&c, argv[2]);

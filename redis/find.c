@@ -18,17 +18,17 @@ struct value *find_value(RedisModuleKey *key, enum kind kind, const char **error
     struct value *v = rm.ModuleTypeGetValue(key);
     if (v->kind == KIND_PARTIAL && kind != KIND_PARTIAL)
         *error = "ERR this value is still being loaded: go on with TAMIS.LOAD, or DEL it";
-    else if (v->kind == kind)
+    else if (v->kind == kind || kind == KIND_ANY)
         *error = NULL;
     return *error ? NULL : v;
 }
 
-struct value *find_filter(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                          bool *replied)
+struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum kind kind,
+                        RedisModuleKey **key, bool *replied)
 {
     const char *error;
     *key = rm.OpenKey(ctx, name, RM_READ);
-    struct value *v = find_value(*key, KIND_FILTER, &error);
+    struct value *v = find_value(*key, kind, &error);
     *replied = error != NULL;
     if (error)
         rm.ReplyWithError(ctx, error);
@@ -53,32 +53,32 @@ int reply_printf(RedisModuleCtx *ctx, const char *format, ...)
     return rm.ReplyWithError(ctx, text);
 }
 
-static int reply_full(RedisModuleCtx *ctx, const tamis_filter *filter)
+static int reply_full(RedisModuleCtx *ctx, const struct value *v)
 {
-    tamis_info info = {0};
-    if (filter)
-        tamis_filter_brief(filter, &info);
-    if (info.growth == TAMIS_FIXED)
+    if (v && v->growth == TAMIS_FIXED)
         return rm.ReplyWithError(ctx, "ERR non scaling filter is full");
-    if (info.growth == TAMIS_DYNAMIC)
+    if (v && v->growth == TAMIS_DYNAMIC && v->filter) {
+        tamis_info info;
+        tamis_filter_brief(v->filter, &info);
         return reply_printf(ctx,
                             "ERR the filter is full: it holds the %llu keys it was made for; make "
                             "a larger one",
                             (unsigned long long)info.capacity);
+    }
     return reply_printf(
         ctx,
-        "ERR the filter may not grow past its limit of %llu bytes: spread the keys over several "
-        "filters, or make one with a larger MAXMEM (tamis.value-limit bounds it, so that RESTORE "
-        "and MIGRATE can carry the value)",
-        (unsigned long long)info.memory_limit);
+        "ERR the value may not grow past its limit of %llu bytes: spread the keys over several, or "
+        "make one with a larger MAXMEM (tamis.value-limit bounds it, so that RESTORE and MIGRATE "
+        "can carry the value)",
+        (unsigned long long)(v ? v->limit : 0));
 }
 
-int reply_failure(RedisModuleCtx *ctx, const tamis_filter *filter, tamis_error e,
+int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,
                   const tamis_reason *reason)
 {
     switch (e) {
     case TAMIS_EFULL:
-        return reply_full(ctx, filter);
+        return reply_full(ctx, v);
     case TAMIS_ENOMEM:
         return rm.ReplyWithError(ctx, "OOM the server has no memory for this value");
     case TAMIS_EFAMILY:

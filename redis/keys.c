@@ -25,8 +25,10 @@ struct adding {
     bool changed;
 };
 
-static long add_all(RedisModuleCtx *ctx, struct adding *a, tamis_filter *filter, bool always)
+static long add_all(RedisModuleCtx *ctx, struct adding *a, struct value *v)
 {
+    bool always = v->deletable || v->growth == TAMIS_WINDOW;
+    tamis_filter *filter = v->filter;
     tamis_digest digests[BATCH];
     uint8_t fresh[BATCH];
     tamis_error e = TAMIS_OK;
@@ -41,7 +43,7 @@ static long add_all(RedisModuleCtx *ctx, struct adding *a, tamis_filter *filter,
         a->added += done;
     }
     if (e != TAMIS_OK)
-        reply_failure(ctx, filter, e, NULL);
+        reply_failure(ctx, v, e, NULL);
     return (long)a->added + (e != TAMIS_OK);
 }
 
@@ -74,14 +76,14 @@ static int add(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
     if (v) {
         bool free_hand = v->limit && follows(ctx); /* what fitted the master fits here */
         if (free_hand)
-            tamis_filter_limit(v->filter, 0);
+            value_set_limit(v, 0);
         if (a->many)
             rm.ReplyWithArray(ctx, RM_POSTPONED);
-        long replies = add_all(ctx, a, v->filter, v->deletable || v->growth == TAMIS_WINDOW);
+        long replies = add_all(ctx, a, v);
         if (a->many)
             rm.ReplySetArrayLength(ctx, replies);
         if (free_hand)
-            tamis_filter_limit(v->filter, v->limit);
+            value_set_limit(v, v->limit);
         replicate_add(ctx, a, v->growth);
         if (a->changed)
             notify(ctx, "tamis.add", a->name);
@@ -95,8 +97,8 @@ COMMAND(command_add)
     struct creation c;
     if (argc != 3)
         return rm.WrongArity(ctx);
-    creation_init(&c, false);
-    creation_options(&c, argv, 0, 0);
+    creation_init(&c, WITH_INSERT);
+    creation_settle(&c);
     return add(ctx, &(struct adding){.name = argv[1], .items = argv + 2, .n = 1}, &c);
 }
 
@@ -105,18 +107,18 @@ COMMAND(command_madd)
     struct creation c;
     if (argc < 3)
         return rm.WrongArity(ctx);
-    creation_init(&c, false);
-    creation_options(&c, argv, 0, 0);
+    creation_init(&c, WITH_INSERT);
+    creation_settle(&c);
     struct adding a = {.name = argv[1], .items = argv + 2, .n = (size_t)argc - 2, .many = true};
     return add(ctx, &a, &c);
 }
 
-static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool bf)
+static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int with)
 {
     struct creation c;
     if (argc < 4)
         return rm.WrongArity(ctx);
-    creation_init(&c, bf);
+    creation_init(&c, with);
     const char *error = creation_options(&c, argv, argc, 2);
     if (error)
         return rm.ReplyWithError(ctx, error);
@@ -129,12 +131,12 @@ static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool 
 
 COMMAND(command_insert)
 {
-    return insert(ctx, argv, argc, false);
+    return insert(ctx, argv, argc, WITH_INSERT);
 }
 
 COMMAND(command_bf_insert)
 {
-    return insert(ctx, argv, argc, true);
+    return insert(ctx, argv, argc, WITH_INSERT | WITH_BF);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -145,7 +147,7 @@ COMMAND(command_exists)
     bool replied;
     if (argc != 3)
         return rm.WrongArity(ctx);
-    const struct value *v = find_filter(ctx, argv[1], &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
     if (!replied) {
         size_t len;
         const char *item = rm.StringPtrLen(argv[2], &len);
@@ -161,7 +163,7 @@ COMMAND(command_mexists)
     bool replied;
     if (argc < 3)
         return rm.WrongArity(ctx);
-    const struct value *v = find_filter(ctx, argv[1], &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
     size_t n = replied ? 0 : (size_t)argc - 2;
     if (!replied)
         rm.ReplyWithArray(ctx, (long)n);
@@ -187,16 +189,16 @@ static const long long removal_reply[] = {
     [TAMIS_REMOVED] = 1, [TAMIS_ABSENT] = 0, [TAMIS_PENDING] = 2};
 
 /* Removes what it can; `changed` gets the items that changed something. Returns their number. */
-static size_t remove_all(RedisModuleCtx *ctx, tamis_filter *filter, RedisModuleString **items,
-                         size_t n, RedisModuleString **changed, long *replies)
+static size_t remove_all(RedisModuleCtx *ctx, struct value *v, RedisModuleString **items, size_t n,
+                         RedisModuleString **changed, long *replies)
 {
     tamis_digest digests[BATCH];
     uint8_t outcomes[BATCH];
     size_t all = 0, m = 0;
     tamis_error e = TAMIS_OK;
     while (e == TAMIS_OK && all < n) {
-        size_t done, some = digest_batch(filter, items + all, n - all, digests);
-        e = tamis_filter_remove_many(filter, digests, some, outcomes, &done);
+        size_t done, some = digest_batch(v->filter, items + all, n - all, digests);
+        e = tamis_filter_remove_many(v->filter, digests, some, outcomes, &done);
         for (size_t i = 0; i < done; i++) {
             rm.ReplyWithLongLong(ctx, removal_reply[outcomes[i]]);
             if (outcomes[i] != TAMIS_ABSENT)
@@ -205,7 +207,7 @@ static size_t remove_all(RedisModuleCtx *ctx, tamis_filter *filter, RedisModuleS
         all += done;
     }
     if (e != TAMIS_OK)
-        reply_failure(ctx, filter, e, NULL);
+        reply_failure(ctx, v, e, NULL);
     *replies = (long)all + (e != TAMIS_OK);
     return m;
 }
@@ -237,7 +239,7 @@ static int delete_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModul
         if (many)
             rm.ReplyWithArray(ctx, RM_POSTPONED);
         if (v)
-            m = remove_all(ctx, v->filter, items, n, changed, &replies);
+            m = remove_all(ctx, v, items, n, changed, &replies);
         for (size_t i = 0; !v && i < n; i++)
             rm.ReplyWithLongLong(ctx, 0);
         if (many)

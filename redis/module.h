@@ -25,13 +25,14 @@ struct buffer {
 bool buffer_add(struct buffer *b, const void *data, size_t len);
 void buffer_free(struct buffer *b);
 
-/* A key of the server holds a filter, or the first bytes of one that is being loaded. */
-enum kind { KIND_FILTER = 1, KIND_PARTIAL = 3 };
+/* A key of the server holds a filter, an index, or the first bytes of one that is being loaded. */
+enum kind { KIND_ANY = 0, KIND_FILTER = 1, KIND_INDEX = 2, KIND_PARTIAL = 3 };
 
 struct value {
     enum kind kind;
     tamis_filter *filter;
-    tamis_growth growth; /* of the filter, like the next two */
+    tamis_index *index;
+    tamis_growth growth; /* of the filter or index, like the next two */
     bool deletable;
     uint64_t limit;      /* its memory_limit, put aside while a master is followed */
     struct buffer bytes; /* partial: what has come, */
@@ -51,13 +52,18 @@ extern struct settings_of_server server;
 
 /* ---- value.c ---- */
 extern const tamis_allocator value_allocator;
-struct value *value_new(enum kind kind,
-                        tamis_filter *filter); /* takes the filter; NULL: no memory */
+/* These take what they are given, even where they fail for lack of memory (NULL). */
+struct value *value_of_filter(tamis_filter *filter);
+struct value *value_of_index(tamis_index *index);
+struct value *value_partial(uint64_t total);
 struct value *value_copy(const struct value *v);
 void value_free(struct value *v);
 size_t value_bytes(const struct value *v);
+uint64_t value_encoded_size(const struct value *v);
+tamis_error value_encode(const struct value *v, tamis_write write, void *context);
+void value_set_limit(struct value *v, uint64_t limit);
 unsigned long long value_count(void);
-/* A filter from bytes that may be anything; the reason says what is wrong with them. */
+/* A filter or index from bytes that may be anything; the reason says what is wrong with them. */
 tamis_error value_decode(struct value **out, const void *data, size_t len, tamis_reason *reason);
 void time_of_command(uint64_t at); /* nanoseconds since 1970; 0: now */
 uint64_t value_clock(void *unused);
@@ -68,13 +74,14 @@ bool type_register(RedisModuleCtx *ctx);
 
 /* ---- find.c: keys and errors ---- */
 
-/* The value under an open key. NULL with *error NULL: there is none; else what to reply. */
+/* The value under an open key. NULL with *error NULL: there is none; else what to reply. Any kind is
+   any but a partial one. */
 struct value *find_value(RedisModuleKey *key, enum kind kind, const char **error);
-/* The filter for a question. NULL: replied if `*replied`, else there is none. */
-struct value *find_filter(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleKey **key,
-                          bool *replied);
+/* The value for a question. NULL: replied if `*replied`, else there is none. */
+struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum kind kind,
+                        RedisModuleKey **key, bool *replied);
 bool follows(RedisModuleCtx *ctx); /* a master's stream or an append-only file is replayed */
-int reply_failure(RedisModuleCtx *ctx, const tamis_filter *filter, tamis_error e,
+int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,
                   const tamis_reason *reason);
 int reply_printf(RedisModuleCtx *ctx, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -92,13 +99,23 @@ struct creation {
     RedisModuleString *like; /* a key to be like */
     uint64_t at;
     bool bf, nocreate, nonscaling, expands;
+    int with;  /* whose options, WITH_ */
     int items; /* place of the first item in argv, 0 if there is none */
     char error[200];
 };
 
-void creation_init(struct creation *c, bool bf);
+enum { WITH_RESERVE = 1, WITH_INSERT = 2, WITH_RECORDS = 4, WITH_BF = 8, WITH_VALUE = 16 };
+
+void creation_init(struct creation *c, int with);
 /* Reads options from argv[i] on, up to ITEMS; NULL or what to reply. */
 const char *creation_options(struct creation *c, RedisModuleString **argv, int argc, int i);
+const char *creation_one(struct creation *c, RedisModuleString **argv, int argc, int *i);
+const char *creation_settle(struct creation *c); /* once all is read: what goes together */
+bool creation_limit(RedisModuleCtx *ctx, struct creation *c); /* false when it has replied */
+int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
+                    const tamis_reason *reason);
+extern const char *const growth_words[6], *const layout_words[3], *const hash_words[4];
+int word_of(const RedisModuleString *s, const char *const *words, int n); /* 0: none of them */
 const char *creation_rate(struct creation *c, const RedisModuleString *s);
 const char *creation_capacity(struct creation *c, const RedisModuleString *s);
 /* Makes the value, sets the key and replicates it; NULL when it has replied with an error. */
@@ -110,7 +127,7 @@ void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[2 * TAMIS_KEY_LEN + 1
 /* ---- settings.c ---- */
 bool settings_register(RedisModuleCtx *ctx);
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
-void settings_adopt(const tamis_filter *filter); /* its family becomes the server's */
+void settings_adopt(const struct value *v); /* its family becomes the server's */
 
 /* ---- table.c ---- */
 bool table_register(RedisModuleCtx *ctx, bool bf);
@@ -137,6 +154,11 @@ COMMAND(command_forget);
 COMMAND(command_merge);
 COMMAND(command_intersect);
 COMMAND(command_fold);
+COMMAND(command_xreserve);
+COMMAND(command_xadd);
+COMMAND(command_xdel);
+COMMAND(command_xquery);
+COMMAND(command_xinfo);
 COMMAND(command_dump);
 COMMAND(command_load);
 COMMAND(command_scandump);

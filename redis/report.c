@@ -7,7 +7,7 @@ COMMAND(command_card)
     bool replied;
     if (argc != 2)
         return rm.WrongArity(ctx);
-    const struct value *v = find_filter(ctx, argv[1], &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
     tamis_info info = {0};
     if (v)
         tamis_filter_brief(v->filter, &info);
@@ -44,7 +44,7 @@ COMMAND(command_bf_info)
     int which = 0;
     if (argc != 2 && argc != 3)
         return rm.WrongArity(ctx);
-    const struct value *v = find_filter(ctx, argv[1], &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
     tamis_info info = {0};
     if (v)
         tamis_filter_brief(v->filter, &info);
@@ -99,9 +99,6 @@ static void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x
 
 static void reply_info(RedisModuleCtx *ctx, const struct value *v)
 {
-    static const char *const growths[] = {"", "fixed", "dynamic", "scalable", "flexible", "window"};
-    static const char *const layouts[] = {"", "spread", "blocked"};
-    static const char *const hashes[] = {"", "xxh3", "sip", "h3"};
     tamis_info i;
     tamis_filter_brief(v->filter, &i);
     /* The last three read every bit of a plain filter: 10 GB a second at best. */
@@ -110,9 +107,9 @@ static void reply_info(RedisModuleCtx *ctx, const struct value *v)
         tamis_filter_info(v->filter, &i);
     rm.ReplyWithMap(ctx, 20);
     say_text(ctx, "kind", "filter");
-    say_text(ctx, "growth", growths[i.growth]);
-    say_text(ctx, "layout", layouts[i.layout]);
-    say_text(ctx, "hash", hashes[i.hash]);
+    say_text(ctx, "growth", growth_words[i.growth]);
+    say_text(ctx, "layout", layout_words[i.layout]);
+    say_text(ctx, "hash", hash_words[i.hash]);
     say_flag(ctx, "deletable", i.deletable);
     say_flag(ctx, "unique", i.unique);
     say_flag(ctx, "read_only", i.read_only);
@@ -137,7 +134,7 @@ COMMAND(command_info)
     bool replied;
     if (argc != 2)
         return rm.WrongArity(ctx);
-    const struct value *v = find_filter(ctx, argv[1], &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
     if (v)
         reply_info(ctx, v);
     else if (!replied)

@@ -98,11 +98,13 @@ static bool random_key(uint8_t key[TAMIS_KEY_LEN])
 
 /* After a restart, and on a replica that becomes a master, new values go on belonging to the family
    of those there are. The first one that comes decides. */
-void settings_adopt(const tamis_filter *filter)
+void settings_adopt(const struct value *v)
 {
     if (server.key_given || server.key_adopted)
         return;
-    server.key_adopted = tamis_filter_key(filter, server.key);
+    server.key_adopted = v->filter  ? tamis_filter_key(v->filter, server.key)
+                         : v->index ? tamis_index_key(v->index, server.key)
+                                    : false;
 }
 
 /* ---- registration ---------------------------------------------------------------------------- */

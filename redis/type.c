@@ -1,7 +1,7 @@
 /*
  * The data type "tamis-set". What the server saves of a value:
  *
- *   unsigned   kind: 1 filter, 3 the first bytes of a value that is being loaded
+ *   unsigned   kind: 1 filter, 2 index, 3 the first bytes of a value that is being loaded
  *   unsigned   how many bytes it has (when complete)
  *   strings    the bytes, as docs/format.md describes them, in pieces; the last one is empty
  *
@@ -54,12 +54,8 @@ static void rdb_save(RedisModuleIO *io, void *value)
     const struct value *v = value;
     struct saving s = {.io = io};
     rm.SaveUnsigned(io, (uint64_t)v->kind);
-    rm.SaveUnsigned(io,
-                    v->kind == KIND_PARTIAL ? v->total : tamis_filter_encoded_size(v->filter, 0));
-    if (v->kind == KIND_PARTIAL)
-        s.failed = save_bytes(&s, v->bytes.data, v->bytes.len) != 0;
-    else
-        s.failed = tamis_filter_encode(v->filter, 0, save_bytes, &s) != TAMIS_OK;
+    rm.SaveUnsigned(io, value_encoded_size(v));
+    s.failed = value_encode(v, save_bytes, &s) != TAMIS_OK;
     save_piece(&s);
     if (s.failed) /* what follows is a value that no one can load: say why */
         rm.LogIOError(io, "warning", "tamis: out of memory while saving a value");
@@ -87,9 +83,8 @@ static bool load_bytes(RedisModuleIO *io, uint64_t total, struct buffer *to)
 
 static struct value *load_partial(uint64_t total, struct buffer *bytes)
 {
-    struct value *v = value_new(KIND_PARTIAL, NULL);
+    struct value *v = value_partial(total);
     if (v) {
-        v->total = total;
         v->bytes = *bytes;
         *bytes = (struct buffer){0};
     }
@@ -114,7 +109,7 @@ static void *rdb_load(RedisModuleIO *io, int version)
     if (load_bytes(io, total, &bytes)) {
         if (kind == KIND_PARTIAL && bytes.len < total)
             v = load_partial(total, &bytes);
-        else if (kind == KIND_FILTER)
+        else if (kind == KIND_FILTER || kind == KIND_INDEX)
             value_decode(&v, bytes.data, bytes.len, &reason);
     }
     buffer_free(&bytes);
@@ -123,8 +118,8 @@ static void *rdb_load(RedisModuleIO *io, int version)
         return NULL;
     }
     int flags = rm.GetContextFlags(rm.GetContextFromIO(io));
-    if (v->filter && flags & (RM_FLAG_LOADING | RM_FLAG_ASYNC_LOADING | RM_FLAG_SLAVE))
-        settings_adopt(v->filter);
+    if (flags & (RM_FLAG_LOADING | RM_FLAG_ASYNC_LOADING | RM_FLAG_SLAVE))
+        settings_adopt(v);
     return v;
 }
 
@@ -164,11 +159,8 @@ static int emit_bytes(void *context, const void *data, size_t len)
 
 static void aof_rewrite(RedisModuleIO *io, RedisModuleString *key, void *value)
 {
-    const struct value *v = value;
     struct emitting e = {.io = io, .key = key};
-    bool failed = v->kind == KIND_PARTIAL
-                      ? emit_bytes(&e, v->bytes.data, v->bytes.len) != 0
-                      : tamis_filter_encode(v->filter, 0, emit_bytes, &e) != TAMIS_OK;
+    bool failed = value_encode(value, emit_bytes, &e) != TAMIS_OK;
     emit_piece(&e);
     if (failed)
         rm.LogIOError(io, "warning", "tamis: out of memory while rewriting a value");
@@ -185,11 +177,7 @@ static int digest_bytes(void *context, const void *data, size_t len)
 
 static void digest(RedisModuleDigest *d, void *value)
 {
-    const struct value *v = value;
-    if (v->kind == KIND_PARTIAL)
-        digest_bytes(d, v->bytes.data, v->bytes.len);
-    else
-        tamis_filter_encode(v->filter, 0, digest_bytes, d);
+    value_encode(value, digest_bytes, d);
     rm.DigestEndSequence(d);
 }
 

@@ -77,23 +77,44 @@ unsigned long long value_count(void)
     return values;
 }
 
-struct value *value_new(enum kind kind, tamis_filter *filter)
+static struct value *value_new(struct value like)
 {
     struct value *v = rm.TryAlloc(sizeof *v);
     if (!v) {
-        tamis_filter_free(filter);
+        tamis_filter_free(like.filter);
+        tamis_index_free(like.index);
         return NULL;
     }
-    *v = (struct value){.kind = kind, .filter = filter};
-    if (filter) {
-        tamis_info info;
-        tamis_filter_brief(filter, &info);
-        v->growth = info.growth;
-        v->deletable = info.deletable;
-        v->limit = info.memory_limit;
-    }
+    *v = like;
     values++;
     return v;
+}
+
+struct value *value_of_filter(tamis_filter *filter)
+{
+    tamis_info info;
+    tamis_filter_brief(filter, &info);
+    return value_new((struct value){.kind = KIND_FILTER,
+                                    .filter = filter,
+                                    .growth = info.growth,
+                                    .deletable = info.deletable,
+                                    .limit = info.memory_limit});
+}
+
+struct value *value_of_index(tamis_index *index)
+{
+    tamis_records_info info;
+    tamis_index_brief(index, &info);
+    return value_new((struct value){.kind = KIND_INDEX,
+                                    .index = index,
+                                    .growth = info.growth,
+                                    .deletable = info.deletable,
+                                    .limit = info.memory_limit});
+}
+
+struct value *value_partial(uint64_t total)
+{
+    return value_new((struct value){.kind = KIND_PARTIAL, .total = total});
 }
 
 void value_free(struct value *v)
@@ -101,6 +122,7 @@ void value_free(struct value *v)
     if (!v)
         return;
     tamis_filter_free(v->filter);
+    tamis_index_free(v->index);
     buffer_free(&v->bytes);
     rm.Free(v);
     values--;
@@ -108,16 +130,16 @@ void value_free(struct value *v)
 
 struct value *value_copy(const struct value *v)
 {
-    tamis_filter *filter = NULL;
-    if (v->filter && tamis_filter_clone(&filter, v->filter) != TAMIS_OK)
+    tamis_filter *filter;
+    tamis_index *index;
+    if (v->filter)
+        return tamis_filter_clone(&filter, v->filter) == TAMIS_OK ? value_of_filter(filter) : NULL;
+    if (v->index)
+        return tamis_index_clone(&index, v->index) == TAMIS_OK ? value_of_index(index) : NULL;
+    struct value *copy = value_partial(v->total);
+    if (copy && !buffer_add(&copy->bytes, v->bytes.data, v->bytes.len)) {
+        value_free(copy);
         return NULL;
-    struct value *copy = value_new(v->kind, filter);
-    if (copy && v->kind == KIND_PARTIAL) {
-        copy->total = v->total;
-        if (!buffer_add(&copy->bytes, v->bytes.data, v->bytes.len)) {
-            value_free(copy);
-            return NULL;
-        }
     }
     return copy;
 }
@@ -130,21 +152,62 @@ size_t value_bytes(const struct value *v)
         tamis_filter_brief(v->filter, &info);
         bytes += (size_t)info.bytes;
     }
+    if (v->index) {
+        tamis_records_info info;
+        tamis_index_brief(v->index, &info);
+        bytes += (size_t)info.bytes;
+    }
     return bytes;
+}
+
+void value_set_limit(struct value *v, uint64_t limit)
+{
+    if (v->filter)
+        tamis_filter_limit(v->filter, limit);
+    if (v->index)
+        tamis_index_limit(v->index, limit);
+}
+
+uint64_t value_encoded_size(const struct value *v)
+{
+    return v->filter  ? tamis_filter_encoded_size(v->filter, 0)
+           : v->index ? tamis_index_encoded_size(v->index, 0)
+                      : v->total;
+}
+
+tamis_error value_encode(const struct value *v, tamis_write write, void *context)
+{
+    if (v->filter)
+        return tamis_filter_encode(v->filter, 0, write, context);
+    if (v->index)
+        return tamis_index_encode(v->index, 0, write, context);
+    return write(context, v->bytes.data, v->bytes.len) == 0 ? TAMIS_OK : TAMIS_EIO;
+}
+
+static tamis_error decode_with(struct value **out, const void *data, size_t len,
+                               const tamis_open_options *options, tamis_reason *reason)
+{
+    tamis_filter *filter;
+    tamis_index *index;
+    tamis_error e;
+    if (tamis_kind_of(data, len) == TAMIS_KIND_INDEX) {
+        e = tamis_index_decode(&index, data, len, options, reason);
+        *out = e == TAMIS_OK ? value_of_index(index) : NULL;
+    } else {
+        e = tamis_filter_decode(&filter, data, len, options, reason);
+        *out = e == TAMIS_OK ? value_of_filter(filter) : NULL;
+    }
+    return e == TAMIS_OK && !*out ? TAMIS_ENOMEM : e;
 }
 
 /* The one entrance for bytes. A structure saved without its key may belong to this server's family. */
 tamis_error value_decode(struct value **out, const void *data, size_t len, tamis_reason *reason)
 {
     tamis_open_options options = {.clock = value_clock, .allocator = &value_allocator};
-    tamis_filter *filter = NULL;
-    tamis_error e = tamis_filter_decode(&filter, data, len, &options, reason);
+    tamis_error e = decode_with(out, data, len, &options, reason);
     if (e == TAMIS_EKEY) {
         options.key = server.key;
-        e = tamis_filter_decode(&filter, data, len, &options, reason);
+        e = decode_with(out, data, len, &options, reason);
     }
-    if (e != TAMIS_OK)
-        return e;
-    *out = value_new(KIND_FILTER, filter);
-    return *out ? TAMIS_OK : TAMIS_ENOMEM;
+    return e;
 }

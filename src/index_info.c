@@ -71,7 +71,7 @@ double tamis_index_rate(const tamis_index *x, uint64_t mask, bool fresh)
     return 1 - pass;
 }
 
-void tamis_index_info(const tamis_index *x, tamis_records_info *info)
+void tamis_index_brief(const tamis_index *x, tamis_records_info *info)
 {
     const struct layers *layers = index_layers(x);
     const struct settings *set = &x->set.grow;
@@ -91,6 +91,8 @@ void tamis_index_info(const tamis_index *x, tamis_records_info *info)
         .layers = layers_count(layers),
         .pending = atomic_load(&x->removals.total),
         .fpp = set->fpp,
+        .expansion = set->expansion,
+        .memory_limit = set->memory_limit,
     };
     info->records = x->stored - info->pending;
     for (uint32_t i = 0; i < info->layers; i++) {
@@ -102,12 +104,30 @@ void tamis_index_info(const tamis_index *x, tamis_records_info *info)
     }
     if (set->items_max && set->items_max < info->capacity)
         info->capacity = set->items_max;
+}
+
+void tamis_index_info(const tamis_index *x, tamis_records_info *info)
+{
+    tamis_index_brief(x, info);
     for (uint32_t i = 0; i < info->attributes; i++) {
         double rate = tamis_index_rate(x, UINT64_C(1) << i, true);
         info->fpp_attribute = rate > info->fpp_attribute ? rate : info->fpp_attribute;
     }
     info->fpp_fresh = tamis_index_rate(x, 0, true);
     info->fpp_record = tamis_index_rate(x, 0, false);
+}
+
+tamis_error tamis_index_limit(tamis_index *x, uint64_t memory_limit)
+{
+    if (x->read_only)
+        return TAMIS_EREADONLY;
+    x->set.grow.memory_limit = memory_limit;
+    return TAMIS_OK;
+}
+
+const char *tamis_index_name(const tamis_index *x, uint32_t i)
+{
+    return i < x->set.attributes ? index_name(x, i) : NULL;
 }
 
 bool tamis_index_attribute_info(const tamis_index *x, uint32_t i, tamis_attribute_info *info)

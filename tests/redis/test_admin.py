@@ -9,9 +9,9 @@ import redis
 from conftest import MODULE, free_port
 from test_keys import info, refused, reserve
 
-READS = ["EXISTS", "MEXISTS", "CARD", "INFO", "DUMP", "SCANDUMP"]
+READS = ["EXISTS", "MEXISTS", "CARD", "INFO", "XQUERY", "XINFO", "DUMP", "SCANDUMP"]
 WRITES = ["RESERVE", "ADD", "MADD", "INSERT", "DEL", "MDEL", "REMOVE", "CLEAR", "FORGET", "MERGE",
-          "INTERSECT", "FOLD", "LOAD", "LOADCHUNK"]
+          "INTERSECT", "FOLD", "XRESERVE", "XADD", "XDEL", "LOAD", "LOADCHUNK"]
 ALIASES = ["RESERVE", "ADD", "MADD", "INSERT", "EXISTS", "MEXISTS", "CARD", "INFO", "SCANDUMP",
            "LOADCHUNK"]
 
@@ -60,7 +60,7 @@ def test_documentation(r):
     for name, entry in zip(READS + WRITES, described):
         assert (b"readonly" in entry[2]) == (name in READS), name
         assert (b"write" in entry[2]) == (name in WRITES), name
-        assert (b"denyoom" in entry[2]) == (name in "RESERVE ADD MADD INSERT MERGE INTERSECT LOAD "
+        assert (b"denyoom" in entry[2]) == (name in "RESERVE ADD MADD INSERT MERGE INTERSECT XRESERVE XADD LOAD "
                                             "LOADCHUNK".split()), name
     assert None not in r.execute_command("COMMAND INFO", *["BF." + c for c in ALIASES])
     keys = {"TAMIS.MERGE to 2 a b RESTATE": "to a b", "TAMIS.INTERSECT to a b": "to a b",

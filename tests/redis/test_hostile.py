@@ -84,6 +84,11 @@ def small_values(r):
         r.execute_command("TAMIS.MADD", "{v}" + name, *range(30))
         if "DELETABLE" in options:
             r.execute_command("TAMIS.MDEL", "{v}" + name, *range(10))
+    for name, options in {"records": [], "table": ["VERIFIER", "table", "DELETABLE"]}.items():
+        r.execute_command("TAMIS.XRESERVE", "{v}" + name, 0.01, 20, "ATTRIBUTES", 2, "a", "b:int",
+                          *options)
+        for i in range(40):
+            r.execute_command("TAMIS.XADD", "{v}" + name, "a=%d" % i, "b=%d" % (i % 7))
     dump = r.execute_command("TAMIS.DUMP", "{v}fixed", 0)[1]
     r.execute_command("TAMIS.LOAD", "{v}partial", 0, dump[:300])
 
@@ -96,7 +101,8 @@ def use(r, key):
     """A value that was let in must work and must be saved and loaded."""
     for words in (["INFO", key], ["MEXISTS", key, "a", "b"], ["ADD", key, "new"],
                   ["MDEL", key, 1, 2], ["FOLD", key, "RESTATE"], ["MERGE", key, 1, key, "RESTATE"],
-                  ["FORGET", key], ["MADD", key] + list(range(50)), ["CLEAR", key]):
+                  ["XINFO", key], ["XADD", key, "a=1", "b=77"], ["XQUERY", key, "a=1", "a=2", "b=3"],
+                  ["XDEL", key, "a=1", "b=1"], ["FORGET", key], ["MADD", key] + list(range(50)), ["CLEAR", key]):
         try:
             r.execute_command("TAMIS." + words[0], *words[1:])
         except redis.ResponseError:
@@ -146,8 +152,7 @@ def test_mutated_bytes_of_load(server, r):
                     else:
                         r.execute_command("BF.LOADCHUNK", "x", at + len(piece) + 1 if at else 1, piece)
                     at += chunk
-            if r.execute_command("TAMIS.INFO", "x"):
-                use(r, "x")
+            use(r, "x")
         except redis.ResponseError:
             pass
         if i % 500 == 0:
@@ -157,20 +162,24 @@ def test_mutated_bytes_of_load(server, r):
 
 WORDS = ["RESERVE", "ADD", "MADD", "INSERT", "EXISTS", "MEXISTS", "DEL", "MDEL", "REMOVE", "CARD",
          "INFO", "CLEAR", "FORGET", "MERGE", "INTERSECT", "FOLD", "DUMP", "LOAD", "SCANDUMP",
-         "LOADCHUNK"]
+         "LOADCHUNK", "XRESERVE", "XADD", "XDEL", "XQUERY", "XINFO"]
 ARGUMENTS = ["k1", "k2", "k3", "k4", "str", "0.01", "0.5", "1", "0", "-1", "100", "4096", "1e9", "nan",
              "inf", "9223372036854775807", "99999999999999999999", "", "ITEMS", "NOCREATE", "CAPACITY",
              "ERROR", "EXPANSION", "NONSCALING", "GROWTH", "fixed", "dynamic", "scalable", "flexible",
              "window", "WINDOW", "DELETABLE", "UNIQUE", "LAYOUT", "spread", "blocked", "HASH", "sip",
              "xxh3", "h3", "MAXMEM", "KEY", "00112233445566778899aabbccddeeff", "LIKE", "AT",
-             "1700000000000000000", "RESTATE", "CONCAT", "DISJOINT", "\0\xff", "x" * 300]
+             "1700000000000000000", "RESTATE", "CONCAT", "DISJOINT", "a", "b", "a=1", "b=2", "a!", "ATTRIBUTES",
+             "COMBO", "a+b", "VERIFIER", "table", "\0\xff", "x" * 300]
 
 
 def test_random_commands(server, r):
     """Words in any order. Whatever comes of it can be saved and loaded, and ends with the same bytes."""
     r.set("str", "text")
     rng = random.Random(SEED + 2)
-    sensible = {"RESERVE": [["k1", "0.01", "100"], ["k2", "0.5", "4096", "DELETABLE"],
+    sensible = {"XRESERVE": [["k1", "0.01", "100", "ATTRIBUTES", "2", "a", "b"],
+                             ["k2", "0.01", "100", "ATTRIBUTES", "2", "a", "b:int", "DELETABLE"]],
+                "XADD": [["k1", "a=1"], ["k2", "a=1", "b=2"]], "XQUERY": [["k2", "a=1", "b=2"]],
+                "RESERVE": [["k1", "0.01", "100"], ["k2", "0.5", "4096", "DELETABLE"],
                             ["k3", "0.01", "100", "GROWTH", "window"],
                             ["k4", "0.01", "1000", "GROWTH", "dynamic", "DELETABLE"]]}
     base = used(r)

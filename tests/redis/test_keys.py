@@ -198,7 +198,7 @@ def test_memory_limits(r):
     assert "may not grow past its limit of 20000 bytes" in str(error)
     assert r.memory_usage("f") < 21000
     held = r.execute_command("TAMIS.CARD", "f")
-    assert refused(r, "TAMIS.ADD", "f", "one more").startswith("the filter may not grow")
+    assert refused(r, "TAMIS.ADD", "f", "one more").startswith("the value may not grow")
     assert r.execute_command("TAMIS.CARD", "f") == held
 
 

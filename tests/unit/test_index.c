@@ -168,6 +168,31 @@ TEST(unknown_names_list_the_known)
     tamis_index_free(x);
 }
 
+TEST(a_limit_on_memory_can_be_changed)
+{
+    tamis_index *x = make((tamis_index_options){.capacity = 100, .memory_limit = 20000}, 2, NULL);
+    tamis_digest record[2];
+    tamis_error e = TAMIS_OK;
+    tamis_records_info info, brief;
+    if (!x)
+        return;
+    for (uint64_t r = 0; e == TAMIS_OK && r < 100000; r++) {
+        record_of(x, 2, r, NULL, record);
+        e = tamis_index_add_many(x, record, 1, NULL, NULL);
+    }
+    CHECK(e == TAMIS_EFULL);
+    CHECK(tamis_index_limit(x, 0) == TAMIS_OK);
+    CHECK(tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
+    CHECK(tamis_index_limit(x, 50000) == TAMIS_OK);
+    tamis_index_info(x, &info);
+    tamis_index_brief(x, &brief);
+    CHECK(brief.memory_limit == 50000 && brief.records == info.records && brief.fpp == info.fpp);
+    CHECK(brief.bytes == info.bytes && brief.bits == info.bits && brief.layers == info.layers);
+    CHECK(info.fpp_fresh > 0 && brief.fpp_fresh == 0);
+    CHECK(strcmp(tamis_index_name(x, 1), "b") == 0 && tamis_index_name(x, 2) == NULL);
+    tamis_index_free(x);
+}
+
 TEST(kinds_and_families_are_kept_apart)
 {
     uint8_t key[TAMIS_KEY_LEN] = {1};

@@ -1,0 +1,493 @@
+/*
+ * Records: XRESERVE, XADD, XDEL, XQUERY, XINFO. A record is given as attribute=value pairs, in any
+ * order; an attribute that is not given is missing, which is a value of its own (attribute! says so
+ * in a question). Only growths without a clock are offered, so that a record travels as it was given.
+ */
+#include "module.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+struct plan {
+    struct creation c;
+    tamis_attribute attributes[TAMIS_ATTRIBUTES_MAX];
+    char names[TAMIS_ATTRIBUTES_MAX][256];
+    size_t n;
+    uint64_t combos[TAMIS_COMBOS_MAX];
+    size_t n_combos;
+    bool no_combos;
+    tamis_verifier verifier;
+};
+
+static const char *const verifier_words[4] = {"", "none", "table", "filter"};
+static const char *const type_words[4] = {"bytes", "int", "dec", "time"};
+
+/* What follows a colon: a type, or the number of distinct values expected. */
+static bool read_suffix(tamis_attribute *a, const char *text, size_t len)
+{
+    for (int i = 0; i < 4; i++)
+        if (strlen(type_words[i]) == len && strncasecmp(text, type_words[i], len) == 0) {
+            a->type = (tamis_type)i;
+            return true;
+        }
+    uint64_t n = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9' || n > UINT64_MAX / 16)
+            return false;
+        n = 10 * n + (uint64_t)(text[i] - '0');
+    }
+    a->distinct = n;
+    return len > 0 && n > 0;
+}
+
+/* name[:type][:distinct] */
+static const char *read_attribute(struct plan *p, const RedisModuleString *s)
+{
+    size_t len;
+    const char *text = rm.StringPtrLen(s, &len), *end = text + len;
+    const char *colon = memchr(text, ':', len);
+    size_t name = colon ? (size_t)(colon - text) : len;
+    tamis_attribute *a = &p->attributes[p->n];
+    if (name == 0 || name > 255 || memchr(text, 0, name) || memchr(text, '=', name) ||
+        memchr(text, '+', name) || memchr(text, '!', name))
+        return "ERR an attribute has a name of 1 to 255 bytes without = + ! and NUL";
+    memcpy(p->names[p->n], text, name);
+    p->names[p->n][name] = 0;
+    *a = (tamis_attribute){.name = p->names[p->n]};
+    while (colon) {
+        const char *from = colon + 1;
+        colon = memchr(from, ':', (size_t)(end - from));
+        if (!read_suffix(a, from, (size_t)((colon ? colon : end) - from)))
+            return "ERR after the name of an attribute come :int, :dec or :time, and :distinct "
+                   "values";
+    }
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->names[i], p->names[p->n]) == 0)
+            return "ERR two attributes have one name";
+    p->n++;
+    return NULL;
+}
+
+/* a+b: a set of attributes */
+static const char *read_combo(struct plan *p, const RedisModuleString *s)
+{
+    size_t len;
+    const char *text = rm.StringPtrLen(s, &len), *end = text + len;
+    uint64_t mask = 0;
+    if (p->n_combos == TAMIS_COMBOS_MAX)
+        return "ERR at most 63 combinations";
+    for (const char *from = text; from <= end;) {
+        const char *plus = memchr(from, '+', (size_t)(end - from));
+        size_t part = (size_t)((plus ? plus : end) - from), i = 0;
+        while (i < p->n && (strlen(p->names[i]) != part || memcmp(p->names[i], from, part) != 0))
+            i++;
+        if (i == p->n)
+            return "ERR COMBO is names of attributes with + between them";
+        mask |= UINT64_C(1) << i;
+        from += part + 1;
+    }
+    p->combos[p->n_combos++] = mask;
+    return NULL;
+}
+
+static const char *read_plan(struct plan *p, RedisModuleString **argv, int argc)
+{
+    long long n;
+    const char *error = creation_rate(&p->c, argv[2]);
+    if (!error)
+        error = creation_capacity(&p->c, argv[3]);
+    if (error)
+        return error;
+    if (!is_word(argv[4], "ATTRIBUTES") || rm.StringToLongLong(argv[5], &n) != RM_OK || n < 1 ||
+        n > TAMIS_ATTRIBUTES_MAX || n > argc - 6)
+        return "ERR after the capacity come ATTRIBUTES, their number (1 to 64) and their names";
+    for (int i = 0; i < n && !error; i++)
+        error = read_attribute(p, argv[6 + i]);
+    for (int i = (int)n + 6; i < argc && !error;) {
+        bool last = i + 1 == argc;
+        if (is_word(argv[i], "COMBO") && !last) {
+            error = read_combo(p, argv[i + 1]);
+            i += 2;
+        } else if (is_word(argv[i], "NOCOMBOS")) {
+            p->no_combos = true;
+            i++;
+        } else if (is_word(argv[i], "VERIFIER") && !last) {
+            p->verifier = (tamis_verifier)word_of(argv[i + 1], verifier_words, 4);
+            if (!p->verifier)
+                error = "ERR VERIFIER is none, table or filter";
+            i += 2;
+        } else {
+            error = creation_one(&p->c, argv, argc, &i);
+        }
+    }
+    if (!error)
+        error = creation_settle(&p->c);
+    if (!error && p->c.o.growth > TAMIS_SCALABLE)
+        error = "ERR records grow fixed, dynamic or scalable";
+    return error;
+}
+
+/* As it was given, with what the server added: rate and capacity are there in any case. */
+static void replicate_plan(RedisModuleCtx *ctx, const struct plan *p, RedisModuleString **argv,
+                           int argc)
+{
+    char key[2 * TAMIS_KEY_LEN + 1];
+    const tamis_options *o = &p->c.o;
+    key_to_hex(o->key, key);
+    if (follows(ctx)) /* it says all already */
+        rm.Replicate(ctx, "TAMIS.XRESERVE", "v", argv + 1, (size_t)argc - 1);
+    else if (o->expansion > 0)
+        rm.Replicate(ctx, "TAMIS.XRESERVE", "vccclclcl", argv + 1, (size_t)argc - 1, "KEY", key,
+                     "MAXMEM", (long long)o->memory_limit, "EXPANSION", (long long)o->expansion,
+                     "AT", (long long)value_clock(NULL));
+    else
+        rm.Replicate(ctx, "TAMIS.XRESERVE", "vccclcl", argv + 1, (size_t)argc - 1, "KEY", key,
+                     "MAXMEM", (long long)o->memory_limit, "AT", (long long)value_clock(NULL));
+}
+
+static struct value *make_index(RedisModuleCtx *ctx, struct plan *p)
+{
+    const tamis_options *o = &p->c.o;
+    tamis_index_options x = {
+        .attributes = p->attributes,
+        .n_attributes = p->n,
+        .combos = p->combos,
+        .n_combos = p->n_combos,
+        .no_combos = p->no_combos,
+        .verifier = p->verifier,
+        .fpp = o->fpp,
+        .capacity = o->capacity,
+        .growth = o->growth,
+        .layout = o->layout,
+        .hash = o->hash,
+        .key = o->key,
+        .deletable = o->deletable,
+        .expansion = o->expansion,
+        .memory_limit = o->memory_limit,
+        .clock = value_clock,
+        .allocator = &value_allocator,
+    };
+    tamis_index *index = NULL;
+    tamis_reason reason = {0};
+    tamis_error e = tamis_index_new(&index, &x, &reason);
+    struct value *v = e == TAMIS_OK ? value_of_index(index) : NULL;
+    if (!v)
+        creation_failed(ctx, &p->c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
+    return v;
+}
+
+COMMAND(command_xreserve)
+{
+    const char *error;
+    if (argc < 7)
+        return rm.WrongArity(ctx);
+    struct plan *p = rm.TryAlloc(sizeof *p); /* 18 KB of names */
+    if (!p)
+        return reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
+    memset(p, 0, sizeof *p);
+    creation_init(&p->c, WITH_RECORDS);
+    error = read_plan(p, argv, argc);
+    if (error) {
+        rm.ReplyWithError(ctx, error);
+        rm.Free(p);
+        return RM_OK;
+    }
+    time_of_command(p->c.at);
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    struct value *there = find_value(key, KIND_ANY, &error), *v = NULL;
+    if (there || error)
+        rm.ReplyWithError(ctx, there ? EXISTS : error);
+    else if (creation_limit(ctx, &p->c))
+        v = make_index(ctx, p);
+    if (v) {
+        put_value(key, v);
+        replicate_plan(ctx, p, argv, argc);
+        if (follows(ctx))
+            settings_adopt(v);
+        notify(ctx, "tamis.reserve", argv[1]);
+        rm.ReplyWithSimpleString(ctx, "OK");
+    }
+    rm.CloseKey(key);
+    rm.Free(p);
+    return RM_OK;
+}
+
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
+/* attribute=value or attribute! ; false when it has replied. */
+static bool read_pair(RedisModuleCtx *ctx, const tamis_index *index, const RedisModuleString *s,
+                      uint32_t *attribute, tamis_key *value)
+{
+    char name[256];
+    tamis_reason reason = {0};
+    size_t len;
+    const char *text = rm.StringPtrLen(s, &len), *sign = memchr(text, '=', len);
+    size_t n = sign ? (size_t)(sign - text) : len - 1;
+    if (len == 0 || (!sign && text[len - 1] != '!') || n > 255) {
+        rm.ReplyWithError(ctx, "ERR a pair is attribute=value, or attribute! where it is missing");
+        return false;
+    }
+    memcpy(name, text, n);
+    name[n] = 0;
+    if (strlen(name) != n || tamis_index_attribute(index, name, attribute, &reason) != TAMIS_OK) {
+        reply_printf(ctx, "ERR %s", reason.text[0] ? reason.text : "no such attribute");
+        return false;
+    }
+    *value = sign ? (tamis_key){sign + 1, len - n - 1} : (tamis_key){NULL, 0};
+    return true;
+}
+
+/* One value an attribute; false when it has replied. */
+static bool read_record(RedisModuleCtx *ctx, const tamis_index *index, RedisModuleString **pairs,
+                        int n, tamis_key record[TAMIS_ATTRIBUTES_MAX])
+{
+    uint64_t seen = 0;
+    memset(record, 0, TAMIS_ATTRIBUTES_MAX * sizeof *record);
+    for (int i = 0; i < n; i++) {
+        uint32_t a;
+        tamis_key value;
+        if (!read_pair(ctx, index, pairs[i], &a, &value))
+            return false;
+        if (seen >> a & 1) {
+            rm.ReplyWithError(ctx, "ERR a record has one value for an attribute");
+            return false;
+        }
+        seen |= UINT64_C(1) << a;
+        record[a] = value;
+    }
+    return true;
+}
+
+/* ---- adding and removing --------------------------------------------------------------------- */
+
+/* The index to change, and the record; NULL when it has replied. */
+static struct value *open_record(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                                 RedisModuleKey **key, tamis_key record[TAMIS_ATTRIBUTES_MAX])
+{
+    const char *error;
+    time_of_command(0);
+    *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    struct value *v = find_value(*key, KIND_INDEX, &error);
+    if (!v)
+        rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
+    return v && read_record(ctx, v->index, argv + 2, argc - 2, record) ? v : NULL;
+}
+
+COMMAND(command_xadd)
+{
+    RedisModuleKey *key = NULL;
+    tamis_key record[TAMIS_ATTRIBUTES_MAX];
+    if (argc < 3)
+        return rm.WrongArity(ctx);
+    struct value *v = open_record(ctx, argv, argc, &key, record);
+    if (v) {
+        bool fresh = false, free_hand = v->limit && follows(ctx);
+        if (free_hand)
+            value_set_limit(v, 0);
+        tamis_error e = tamis_index_add(v->index, record, &fresh);
+        if (free_hand)
+            value_set_limit(v, v->limit);
+        if (e != TAMIS_OK)
+            reply_failure(ctx, v, e, NULL);
+        else
+            rm.ReplyWithBool(ctx, fresh);
+        if (e == TAMIS_OK && (fresh || v->deletable)) {
+            rm.Replicate(ctx, "TAMIS.XADD", "v", argv + 1, (size_t)argc - 1);
+            notify(ctx, "tamis.add", argv[1]);
+        }
+    }
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+COMMAND(command_xdel)
+{
+    static const long long replies[] = {
+        [TAMIS_REMOVED] = 1, [TAMIS_ABSENT] = 0, [TAMIS_PENDING] = 2};
+    RedisModuleKey *key = NULL;
+    tamis_key record[TAMIS_ATTRIBUTES_MAX];
+    tamis_removed outcome = TAMIS_ABSENT;
+    if (argc < 3)
+        return rm.WrongArity(ctx);
+    struct value *v = open_record(ctx, argv, argc, &key, record);
+    if (v && !v->deletable) {
+        rm.ReplyWithError(ctx, "ERR the index is not deletable: make it with DELETABLE");
+    } else if (v) {
+        tamis_error e = tamis_index_remove(v->index, record, &outcome);
+        if (e != TAMIS_OK)
+            reply_failure(ctx, v, e, NULL);
+        else
+            rm.ReplyWithLongLong(ctx, replies[outcome]);
+        if (e == TAMIS_OK && outcome != TAMIS_ABSENT) {
+            rm.Replicate(ctx, "TAMIS.XDEL", "v", argv + 1, (size_t)argc - 1);
+            notify(ctx, "tamis.del", argv[1]);
+        }
+    }
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+struct question {
+    uint32_t attribute[TAMIS_ATTRIBUTES_MAX]; /* of each choice */
+    tamis_choice choices[TAMIS_ATTRIBUTES_MAX];
+    size_t n;
+    struct pair {
+        uint32_t attribute;
+        tamis_digest digest;
+    } * pairs;
+    tamis_digest *values; /* the digests, those of a choice together */
+};
+
+static bool read_question(RedisModuleCtx *ctx, const tamis_index *index, RedisModuleString **pairs,
+                          size_t n, struct question *q)
+{
+    size_t counts[TAMIS_ATTRIBUTES_MAX] = {0}, at = 0;
+    for (size_t i = 0; i < n; i++) {
+        tamis_key value;
+        if (!read_pair(ctx, index, pairs[i], &q->pairs[i].attribute, &value))
+            return false;
+        q->pairs[i].digest = tamis_index_digest(index, q->pairs[i].attribute, value);
+        counts[q->pairs[i].attribute]++;
+    }
+    for (uint32_t a = 0; a < TAMIS_ATTRIBUTES_MAX; a++) {
+        if (!counts[a])
+            continue;
+        q->choices[q->n++] = (tamis_choice){a, q->values + at, counts[a]};
+        for (size_t i = 0; i < n; i++)
+            if (q->pairs[i].attribute == a)
+                q->values[at++] = q->pairs[i].digest;
+    }
+    return true;
+}
+
+COMMAND(command_xquery)
+{
+    RedisModuleKey *key;
+    bool replied;
+    tamis_answer answer = {.verified = true};
+    tamis_error e = TAMIS_OK;
+    struct question q = {0};
+    if (argc < 3)
+        return rm.WrongArity(ctx);
+    size_t n = (size_t)argc - 2;
+    const struct value *v = find_kind(ctx, argv[1], KIND_INDEX, &key, &replied);
+    if (v) {
+        q.pairs = rm.TryAlloc(n * sizeof *q.pairs);
+        q.values = rm.TryAlloc(n * sizeof *q.values);
+        if (!q.pairs || !q.values)
+            e = TAMIS_ENOMEM;
+        else if (read_question(ctx, v->index, argv + 2, n, &q))
+            e = tamis_index_ask(v->index, q.choices, q.n, &answer);
+        else
+            replied = true;
+    }
+    if (e != TAMIS_OK) {
+        reply_failure(ctx, v, e, NULL);
+    } else if (!replied) {
+        rm.ReplyWithArray(ctx, 2);
+        rm.ReplyWithBool(ctx, answer.maybe);
+        rm.ReplyWithBool(ctx, answer.verified);
+    }
+    rm.Free(q.pairs);
+    rm.Free(q.values);
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+/* ---- XINFO ----------------------------------------------------------------------------------- */
+
+static void say_name(RedisModuleCtx *ctx, const char *name)
+{
+    rm.ReplyWithSimpleString(ctx, name);
+}
+
+static void say_count(RedisModuleCtx *ctx, const char *name, uint64_t n)
+{
+    say_name(ctx, name);
+    rm.ReplyWithLongLong(ctx, (long long)n);
+}
+
+static void say_rate(RedisModuleCtx *ctx, const char *name, bool known, double rate)
+{
+    say_name(ctx, name);
+    if (known)
+        rm.ReplyWithDouble(ctx, rate);
+    else
+        rm.ReplyWithNull(ctx);
+}
+
+static void reply_name(RedisModuleCtx *ctx, const tamis_index *index, uint32_t i)
+{
+    const char *name = tamis_index_name(index, i);
+    rm.ReplyWithStringBuffer(ctx, name, strlen(name));
+}
+
+static void say_attributes(RedisModuleCtx *ctx, const tamis_index *index, bool read)
+{
+    tamis_attribute_info a;
+    tamis_records_info info;
+    tamis_index_brief(index, &info);
+    say_name(ctx, "attributes");
+    rm.ReplyWithArray(ctx, (long)info.attributes);
+    for (uint32_t i = 0; i < info.attributes; i++) {
+        bool known = read && tamis_index_attribute_info(index, i, &a);
+        rm.ReplyWithArray(ctx, known ? 3 : 1);
+        reply_name(ctx, index, i);
+        if (known) {
+            rm.ReplyWithSimpleString(ctx, type_words[a.type]);
+            rm.ReplyWithDouble(ctx, a.fpp);
+        }
+    }
+    say_name(ctx, "combos");
+    rm.ReplyWithArray(ctx, (long)info.combos);
+    for (uint32_t i = 0; i < info.combos; i++) {
+        uint64_t mask = tamis_index_combo(index, i);
+        rm.ReplyWithArray(ctx, __builtin_popcountll(mask));
+        for (uint32_t j = 0; j < info.attributes; j++)
+            if (mask >> j & 1)
+                reply_name(ctx, index, j);
+    }
+}
+
+COMMAND(command_xinfo)
+{
+    RedisModuleKey *key;
+    bool replied;
+    if (argc != 2)
+        return rm.WrongArity(ctx);
+    const struct value *v = find_kind(ctx, argv[1], KIND_INDEX, &key, &replied);
+    if (v) {
+        tamis_records_info i;
+        tamis_index_brief(v->index, &i);
+        bool read = i.bytes <= (uint64_t)server.work_limit;
+        if (read)
+            tamis_index_info(v->index, &i);
+        rm.ReplyWithMap(ctx, 18);
+        say_name(ctx, "kind"), rm.ReplyWithSimpleString(ctx, "index");
+        say_name(ctx, "growth"), rm.ReplyWithSimpleString(ctx, growth_words[i.growth]);
+        say_name(ctx, "layout"), rm.ReplyWithSimpleString(ctx, layout_words[i.layout]);
+        say_name(ctx, "hash"), rm.ReplyWithSimpleString(ctx, hash_words[i.hash]);
+        say_name(ctx, "verifier"), rm.ReplyWithSimpleString(ctx, verifier_words[i.verifier]);
+        say_name(ctx, "deletable"), rm.ReplyWithBool(ctx, i.deletable);
+        say_count(ctx, "records", i.records);
+        say_count(ctx, "capacity", i.capacity);
+        say_count(ctx, "bytes", value_bytes(v));
+        say_count(ctx, "memory_limit", i.memory_limit);
+        say_count(ctx, "layers", i.layers);
+        say_count(ctx, "pending", i.pending);
+        say_rate(ctx, "fpp", i.fpp > 0, i.fpp);
+        say_rate(ctx, "fpp_attribute", read, i.fpp_attribute);
+        say_rate(ctx, "fpp_fresh", read, i.fpp_fresh);
+        say_rate(ctx, "fpp_record", read, i.fpp_record);
+        say_attributes(ctx, v->index, read);
+    } else if (!replied) {
+        rm.ReplyWithError(ctx, NOT_FOUND);
+    }
+    rm.CloseKey(key);
+    return RM_OK;
+}
