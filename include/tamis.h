@@ -955,6 +955,41 @@ TAMIS_API tamis_error tamis_follower_filter(const tamis_follower *follower, tami
 TAMIS_API tamis_error tamis_follower_encode(const tamis_follower *follower, tamis_write write,
                                             void *context);
 
+/*
+ * Copies of many origins side by side: "who may have this key?" Owners whose copy is not current (no
+ * copy yet, stale, being rebuilt) are in doubt: they count as possible, and are told apart. Copies of
+ * one family and shape are bit-sliced into one matrix, so that a question reads a few rows whatever
+ * the number of owners. One thread takes messages, expects and forgets; any number of others locate.
+ * Memory is that of the copies twice, as filters and as columns.
+ */
+typedef struct tamis_replicas tamis_replicas;
+
+TAMIS_API tamis_error tamis_replicas_new(tamis_replicas **out,
+                                         const tamis_follower_options *options);
+TAMIS_API void tamis_replicas_free(tamis_replicas *replicas);
+/* An origin that there is, whose messages are to come. */
+TAMIS_API tamis_error tamis_replicas_expect(tamis_replicas *replicas, const char *owner);
+/* EARG if there is no such owner. */
+TAMIS_API tamis_error tamis_replicas_forget(tamis_replicas *replicas, const char *owner);
+/* A message of any owner; otherwise as tamis_follower_take. */
+TAMIS_API tamis_error tamis_replicas_take(tamis_replicas *replicas, const void *message, size_t len,
+                                          uint64_t age, tamis_taken *taken, tamis_reason *reason);
+/* Owners have numbers below tamis_replicas_owners; one that was forgotten has no name until the
+   number is another's. */
+TAMIS_API uint32_t tamis_replicas_owners(const tamis_replicas *replicas);
+TAMIS_API const char *tamis_replicas_name(const tamis_replicas *replicas, uint32_t number);
+TAMIS_API const tamis_follower *tamis_replicas_follower(const tamis_replicas *replicas,
+                                                        uint32_t number);
+
+typedef struct tamis_place {
+    uint32_t owner;
+    bool doubt; /* not known; else its copy, which is current, has the key */
+} tamis_place;
+
+/* Rising numbers of owners; returns how many there are, of which at most `room` were written. */
+TAMIS_API size_t tamis_replicas_locate(const tamis_replicas *replicas, const void *key, size_t len,
+                                       tamis_place *places, size_t room);
+
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
 /*

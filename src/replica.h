@@ -41,7 +41,12 @@ tamis_error envelope_send(const struct envelope *e, const struct family *family,
                           size_t len, uint64_t most, const tamis_allocator *a, tamis_write write,
                           void *context);
 
-uint64_t replica_clock(void *context); /* real time: origins */
+uint64_t replica_clock(void *context);   /* real time: origins */
+uint64_t monotonic_clock(void *context); /* followers */
+
+/* What a follower holds, and until when it may be trusted (clock); for the thread that takes. */
+const tamis_filter *follower_copy(const tamis_follower *f);
+uint64_t follower_expires(const tamis_follower *f); /* 0: not at all */
 bool targets_wrong(const tamis_targets *targets);
 
 #endif

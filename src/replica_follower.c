@@ -40,7 +40,7 @@ struct tamis_follower {
     uint64_t applied, refused, repeated, bytes;
 };
 
-static uint64_t monotonic_clock(void *context)
+uint64_t monotonic_clock(void *context)
 {
     (void)context;
     struct timespec now;
@@ -136,6 +136,16 @@ void tamis_follower_has_many(const tamis_follower *f, const tamis_key *keys, siz
         tamis_filter_has_many(copy, digests, some, found + i);
     }
     guard_leave(guard, stripe);
+}
+
+const tamis_filter *follower_copy(const tamis_follower *f)
+{
+    return atomic_load(&f->copy);
+}
+
+uint64_t follower_expires(const tamis_follower *f)
+{
+    return atomic_load(&f->condition) == TAMIS_CURRENT ? atomic_load(&f->expires) : 0;
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */

@@ -1,0 +1,93 @@
+/* Readers beside the thread that takes messages: what every version has is always found, while
+ * versions come, go and are freed.
+ */
+#include "harness.h"
+
+#include <pthread.h>
+
+#include "tamis.h"
+
+enum { READERS = 3, ALWAYS = 200, BATCH_KEYS = 64 };
+
+struct shared {
+    tamis_follower *follower;
+    tamis_replicas *replicas;
+    atomic_bool stop;
+    atomic_ulong asked, missing, unlocated;
+};
+
+static int deliver(void *context, const void *data, size_t len)
+{
+    struct shared *s = context;
+    return tamis_follower_take(s->follower, data, len, 0, NULL, NULL) != TAMIS_OK ||
+           tamis_replicas_take(s->replicas, data, len, 0, NULL, NULL) != TAMIS_OK;
+}
+
+static void *read_all(void *context)
+{
+    struct shared *s = context;
+    uint64_t rng = 1;
+    while (!atomic_load(&s->stop)) {
+        uint64_t key = rng_next(&rng) % ALWAYS;
+        tamis_key keys[2] = {{&key, sizeof key}, {&key, sizeof key}};
+        uint8_t found[2];
+        tamis_place place;
+        atomic_fetch_add(&s->missing, !tamis_follower_has(s->follower, &key, sizeof key));
+        tamis_follower_has_many(s->follower, keys, 2, found);
+        atomic_fetch_add(&s->missing, !found[0] || !found[1]);
+        size_t n = tamis_replicas_locate(s->replicas, &key, sizeof key, &place, 1);
+        atomic_fetch_add(&s->unlocated, n != 1 || place.doubt);
+        atomic_fetch_add(&s->asked, 1);
+    }
+    return NULL;
+}
+
+static void run(const tamis_options *options, unsigned versions)
+{
+    struct shared s = {0};
+    tamis_filter *f;
+    tamis_origin *origin;
+    tamis_origin_options o = {.owner = "x", .targets = {.member_miss = 0.001}};
+    pthread_t threads[READERS];
+    CHECK(tamis_follower_new(&s.follower, NULL) == TAMIS_OK);
+    CHECK(tamis_replicas_new(&s.replicas, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_new(&f, options, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
+    for (uint64_t i = 0; i < ALWAYS; i++)
+        CHECK(tamis_filter_add(f, &i, sizeof i, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_publish(origin, deliver, &s, NULL) == TAMIS_OK);
+    for (unsigned i = 0; i < READERS; i++)
+        CHECK(pthread_create(&threads[i], NULL, read_all, &s) == 0);
+    for (unsigned v = 0; v < versions; v++) {
+        for (uint64_t i = 0; i < BATCH_KEYS; i++) {
+            uint64_t key = 1000 + (v & ~1u) * BATCH_KEYS + i;
+            if (v % 2 == 0 || !options->deletable)
+                CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+            else
+                CHECK(tamis_filter_remove(f, &key, sizeof key, NULL) == TAMIS_OK);
+        }
+        CHECK(tamis_origin_publish(origin, deliver, &s, NULL) == TAMIS_OK);
+    }
+    while (atomic_load(&s.asked) < 1000)
+        ;
+    atomic_store(&s.stop, true);
+    for (unsigned i = 0; i < READERS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_MSG(atomic_load(&s.missing) == 0, "%lu of %lu", atomic_load(&s.missing),
+              atomic_load(&s.asked));
+    CHECK_MSG(atomic_load(&s.unlocated) == 0, "%lu", atomic_load(&s.unlocated));
+    tamis_origin_free(origin);
+    tamis_filter_free(f);
+    tamis_follower_free(s.follower);
+    tamis_replicas_free(s.replicas);
+}
+
+TEST(readers_see_whole_versions)
+{
+    unsigned versions = harness_long() ? 2000 : 60;
+    run(&(tamis_options){.growth = TAMIS_SCALABLE, .capacity = 100}, versions);
+    run(&(tamis_options){.growth = TAMIS_SCALABLE, .capacity = 100, .deletable = true}, versions);
+    run(&(tamis_options){.growth = TAMIS_DYNAMIC, .capacity = 20000, .deletable = true}, versions);
+}
+
+HARNESS_MAIN
