@@ -63,6 +63,8 @@ struct dialect {
 /* "csv", "tsv", "jsonl", "auto" */
 const char *read_format_name(enum read_format format);
 bool read_format_of(const char *name, enum read_format *out);
+/* Whether the name of a file says its format: how input_open() knows it. */
+bool read_format_named(const char *path);
 
 /* ---- records --------------------------------------------------------------------------------- */
 

@@ -104,6 +104,11 @@ static enum read_format format_by_name(const char *path)
     return READ_AUTO;
 }
 
+bool read_format_named(const char *path)
+{
+    return format_by_name(path) != READ_AUTO;
+}
+
 static enum read_format format_by_content(const uint8_t *data, size_t len)
 {
     size_t i = 0;

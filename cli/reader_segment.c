@@ -249,12 +249,12 @@ static tamis_error stand_at(struct input *input, const struct input_segment *seg
             return error;
         text->source_of = input->own->id;
         source = text->source;
-        /* libzstd decodes a frame in one go, a third faster, if it sees all of it. */
         uint64_t most = min_u64(min_u64(segment->at_len, IN_MOST), input->size);
         if (input->kind == PACK_ZSTD && most > source->in_room)
             source->in_room = (size_t)most;
     }
     *skip = segment->offset - source->out;
+    source->at_once = !goes_on && *skip <= SKIP_KEPT;
     if (*skip > SKIP_KEPT) {
         source_drop(source, *skip);
         *skip = 0;

@@ -44,6 +44,7 @@ struct source {
 
     void *state;  /* the decoder's */
     bool between; /* gz: before a member; zst: before a frame */
+    bool at_once; /* zst: what is asked for holds the text of whole frames that `in` has */
     bool raw;     /* gz: started inside a member, whose checksum cannot be known */
     uint8_t trailer;
 };
