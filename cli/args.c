@@ -186,6 +186,13 @@ static bool take_value(const struct arg *arg, const char *text, const char *writ
     case ARG_TEXT:
         *(const char **)arg->to = text;
         return true;
+    case ARG_TEXTS: {
+        struct texts *texts = arg->to;
+        if (texts->n == TEXTS_MAX)
+            return complain("too many: %s: give at most %d", written, TEXTS_MAX), false;
+        texts->text[texts->n++] = text;
+        return true;
+    }
     case ARG_COUNT:
         good = parse_count(text, arg->to);
         break;
@@ -220,7 +227,7 @@ static bool take_option(struct reading *r, size_t i, const char *value, bool by_
         *arg->given = true;
     if (arg->kind == ARG_FLAG && value)
         return complain("unexpected value '%s': %s: it takes none", value, written), false;
-    if (arg->kind != ARG_FLAG && repeated)
+    if (arg->kind != ARG_FLAG && arg->kind != ARG_TEXTS && repeated)
         return complain("option given twice: %s: give it once", written), false;
     if (arg->kind != ARG_FLAG && !value && r->at < r->argc)
         value = r->argv[r->at++];

@@ -15,7 +15,14 @@ enum arg_kind {
     ARG_REAL,   /* double: a number >= 0, suffixes likewise */
     ARG_RATE,   /* double in (0, 1): 0.01, 1e-9, 1% */
     ARG_CHOICE, /* unsigned: place of the value in `choices`, from 1 */
-    ARG_BYTE    /* char: one byte, or \t \n \0 \\ */
+    ARG_BYTE,   /* char: one byte, or \t \n \0 \\ */
+    ARG_TEXTS   /* struct texts: may be given again */
+};
+
+#define TEXTS_MAX 64
+struct texts {
+    const char *text[TEXTS_MAX];
+    size_t n;
 };
 
 struct arg {

@@ -51,6 +51,8 @@ bool put_flush(void)
 
 void put_bytes(const void *data, size_t len)
 {
+    if (len == 0)
+        return;
     if (len > ROOM - out.n || len >= DIRECT)
         put_flush();
     if (len >= DIRECT) {
@@ -97,26 +99,27 @@ static struct {
     bool later; /* a value was written at this depth: a comma comes first */
 } json;
 
-/* Bytes of the UTF-8 character at s, 0 if it is none. */
-static int utf8_len(const unsigned char *s)
+size_t utf8_char(const uint8_t *s, size_t len)
 {
     static const struct {
-        unsigned char mask, lead;
-        int more;
+        uint8_t mask, lead;
+        size_t len;
         uint32_t least;
     } forms[] = {
-        {0x80, 0, 0, 0}, {0xE0, 0xC0, 1, 0x80}, {0xF0, 0xE0, 2, 0x800}, {0xF8, 0xF0, 3, 0x10000}};
+        {0x80, 0, 1, 0}, {0xE0, 0xC0, 2, 0x80}, {0xF0, 0xE0, 3, 0x800}, {0xF8, 0xF0, 4, 0x10000}};
     for (size_t i = 0; i < COUNT(forms); i++) {
         if ((s[0] & forms[i].mask) != forms[i].lead)
             continue;
-        uint32_t c = s[0] & (unsigned char)~forms[i].mask;
-        for (int j = 1; j <= forms[i].more; j++) {
+        uint32_t c = s[0] & (uint8_t)~forms[i].mask;
+        if (forms[i].len > len)
+            return 0;
+        for (size_t j = 1; j < forms[i].len; j++) {
             if ((s[j] & 0xC0) != 0x80)
                 return 0;
             c = c << 6 | (s[j] & 0x3F);
         }
         bool fits = c >= forms[i].least && c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF);
-        return fits ? forms[i].more + 1 : 0;
+        return fits ? forms[i].len : 0;
     }
     return 0;
 }
@@ -124,8 +127,9 @@ static int utf8_len(const unsigned char *s)
 static void json_string(const char *text)
 {
     put_text("\"");
-    for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        int len = utf8_len(s);
+    const uint8_t *s = (const uint8_t *)text;
+    for (size_t left = strlen(text); left;) {
+        size_t len = utf8_char(s, left);
         if (len == 0)
             put_text("\\ufffd");
         else if (*s == '"' || *s == '\\')
@@ -133,8 +137,10 @@ static void json_string(const char *text)
         else if (*s < 0x20 || *s == 0x7F)
             put_format("\\u%04x", *s);
         else
-            put_bytes(s, (size_t)len);
-        s += len ? len : 1;
+            put_bytes(s, len);
+        len = len ? len : 1;
+        s += len;
+        left -= len;
     }
     put_text("\"");
 }

@@ -25,4 +25,7 @@ void json_count(const char *key, uint64_t value);
 void json_real(const char *key, double value); /* all its digits */
 void json_flag(const char *key, bool value);
 
+/* Bytes of the UTF-8 character that starts here, of `len` at most; 0 if it is none. */
+size_t utf8_char(const uint8_t *s, size_t len);
+
 #endif

@@ -1,0 +1,105 @@
+/* Attributes and combinations. See attrs.h. */
+#include "attrs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The type that follows the last colon. */
+static bool take_type(char *name, tamis_type *type)
+{
+    static const char *const names[] = {"bytes", "int", "dec", "time"};
+    char *colon = strrchr(name, ':');
+    *type = TAMIS_BYTES;
+    if (!colon)
+        return true;
+    for (unsigned i = 0; i < COUNT(names); i++)
+        if (strcmp(colon + 1, names[i]) == 0) {
+            *type = (tamis_type)i;
+            *colon = 0;
+            return true;
+        }
+    complain("unknown type '%s': --attrs: give int, dec, time or bytes (which a name with a colon "
+             "needs too)",
+             colon + 1);
+    return false;
+}
+
+static size_t number_of(const struct attrs *a, const char *name, size_t len)
+{
+    size_t i = 0;
+    while (i < a->n && (strlen(a->names[i]) != len || memcmp(a->names[i], name, len) != 0))
+        i++;
+    return i;
+}
+
+static bool read_list(struct attrs *a, const char *list)
+{
+    a->text = strdup(list);
+    if (!a->text)
+        return complain("out of memory: --attrs: free some memory and run again"), false;
+    for (char *at = a->text, *next; at; at = next) {
+        next = strchr(at, ',');
+        if (next)
+            *next++ = 0;
+        if (a->n == TAMIS_ATTRIBUTES_MAX)
+            return complain("too many: --attrs: give at most %d attributes", TAMIS_ATTRIBUTES_MAX),
+                   false;
+        tamis_attribute *one = &a->list[a->n];
+        if (!take_type(at, &one->type))
+            return false;
+        if (!*at || strlen(at) > 255)
+            return complain("no name: --attrs '%s': give names of 1 to 255 bytes, with commas "
+                            "between them",
+                            list),
+                   false;
+        if (number_of(a, at, strlen(at)) < a->n)
+            return complain("given twice: --attrs, '%s': name each attribute once", at), false;
+        one->name = a->names[a->n] = at;
+        a->n++;
+    }
+    return true;
+}
+
+static bool read_combo(struct attrs *a, const char *text)
+{
+    uint64_t mask = 0;
+    for (const char *at = text; at;) {
+        size_t len = strcspn(at, "+"), i = number_of(a, at, len);
+        if (i == a->n)
+            return complain("unknown attribute '%.*s': --combo %s: name attributes of --attrs, "
+                            "with + between them",
+                            (int)len, at, text),
+                   false;
+        mask |= UINT64_C(1) << i;
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    if ((mask & (mask - 1)) == 0)
+        return complain("no combination: --combo %s: name two attributes or more", text), false;
+    if (a->n_combos == TAMIS_COMBOS_MAX)
+        return complain("too many: --combo: give at most %d", TAMIS_COMBOS_MAX), false;
+    for (size_t i = 0; i < a->n_combos; i++)
+        if (a->combos[i] == mask)
+            return true;
+    a->combos[a->n_combos++] = mask;
+    return true;
+}
+
+bool attrs_read(struct attrs *a, const char *list, const struct texts *combos)
+{
+    *a = (struct attrs){0};
+    bool good = read_list(a, list);
+    if (good && combos->n == 1 && strcmp(combos->text[0], "none") == 0)
+        a->no_combos = true;
+    else
+        for (size_t i = 0; good && i < combos->n; i++)
+            good = read_combo(a, combos->text[i]);
+    if (!good)
+        attrs_free(a);
+    return good;
+}
+
+void attrs_free(struct attrs *a)
+{
+    free(a->text);
+    *a = (struct attrs){0};
+}
