@@ -20,6 +20,9 @@ enum status { FOUND = 0, NONE = 1, TROUBLE = 2 };
 int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for an error of the library about a file (or NULL), with advice that suits the error. */
 int complain_of(tamis_error error, const tamis_reason *reason, const char *path);
+/* The same about an input: what was done about it instead of advice. */
+int complain_input(tamis_error error, const tamis_reason *reason, const char *path,
+                   const char *done);
 /* A line that is no error: what was skipped, what is expected to be lost. */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -41,9 +44,11 @@ int verb_intersect(int argc, char **argv);
 int verb_diff(int argc, char **argv);
 int verb_apply(int argc, char **argv);
 int verb_plan(int argc, char **argv);
+int verb_index(int argc, char **argv);
+int verb_find(int argc, char **argv);
 
 /* help.c: the text of a verb on standard output; NULL: the list of verbs. False: no such verb. */
 bool help_print(const char *verb);
-extern const char help_plan[];
+extern const char help_plan[], help_index[], help_find[];
 
 #endif

@@ -54,6 +54,8 @@ static const char *system_advice(int error)
     case ENOENT:
         if (strcmp(verb_name, "create") == 0)
             return "check the name of its folder";
+        if (strcmp(verb_name, "find") == 0 || strcmp(verb_name, "index") == 0)
+            return "check the name, or make it with tamis index -o";
         return "check the name, or make it with tamis create";
     case EACCES:
     case EPERM:
@@ -102,13 +104,27 @@ static const char *advice(tamis_error error)
     }
 }
 
-int complain_of(tamis_error error, const tamis_reason *reason, const char *path)
+/* What the reason says, without the file it may name first. */
+static const char *text_of(tamis_error error, const tamis_reason *reason, const char *where)
 {
     const char *text = reason && reason->text[0] ? reason->text : tamis_error_text(error);
+    size_t len = strlen(where);
+    bool named = strncmp(text, where, len) == 0 && strncmp(text + len, ": ", 2) == 0;
+    return named ? text + len + 2 : text;
+}
+
+int complain_input(tamis_error error, const tamis_reason *reason, const char *path,
+                   const char *done)
+{
+    const char *text = reason && reason->system_error ? strerror(reason->system_error)
+                                                      : text_of(error, reason, path);
+    return complain("%s: %s: %s", text, path, done);
+}
+
+int complain_of(tamis_error error, const tamis_reason *reason, const char *path)
+{
     const char *where = path ? path : "library";
-    size_t len = strlen(where); /* the library may have named the file already */
-    if (strncmp(text, where, len) == 0 && strncmp(text + len, ": ", 2) == 0)
-        text += len + 2;
+    const char *text = text_of(error, reason, where);
     bool system = reason && reason->system_error;
     if (error == TAMIS_EBUSY && reason)
         return complain("%s", text); /* it says all: who, where, what to do */

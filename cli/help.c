@@ -199,6 +199,8 @@ static const struct {
 
 static const char overview[] =
     "tamis: could this be here? Filters that answer \"no\" for sure or \"maybe\" at a stated rate.\n\n"
+    "  tamis index -o CATALOG --attrs a,b INPUT...   a catalog of files of records\n"
+    "  tamis find CATALOG a=VALUE...   the records that match, reading only what may have one\n"
     "  tamis create FILE            make a filter\n"
     "  tamis add FILE [KEY]...      put keys in; without KEY, the lines of standard input\n"
     "  tamis remove FILE [KEY]...   take keys out (create --deletable)\n"
@@ -223,10 +225,14 @@ bool help_print(const char *verb)
         put_text(overview);
         return true;
     }
-    if (strcmp(verb, "plan") == 0) {
-        put_text(help_plan);
-        return true;
-    }
+    static const struct {
+        const char *verb, *text;
+    } long_ones[] = {{"plan", help_plan}, {"index", help_index}, {"find", help_find}};
+    for (size_t i = 0; i < COUNT(long_ones); i++)
+        if (strcmp(verb, long_ones[i].verb) == 0) {
+            put_text(long_ones[i].text);
+            return true;
+        }
     for (size_t i = 0; i < COUNT(texts); i++)
         if (strcmp(verb, texts[i].verb) == 0) {
             put_text(texts[i].text);

@@ -10,6 +10,7 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } verbs[] = {
+    {"index", verb_index},         {"find", verb_find},
     {"create", verb_create},       {"add", verb_add},
     {"remove", verb_remove},       {"check", verb_check},
     {"dedup", verb_dedup},         {"info", verb_info},

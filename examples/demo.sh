@@ -1,5 +1,5 @@
 #!/bin/bash
-# A minute with tamis, on this machine's own files. `make demo` runs it; each step shows its command.
+# A minute with tamis: records of this machine's own files, indexed and found. `make demo` runs it.
 set -eu
 tamis=${TAMIS:-tamis}
 work=$(mktemp -d)
@@ -8,33 +8,60 @@ cd "$work"
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 run() {
-    printf '  $ %s\n' "$(echo "$*" | sed "s|$tamis|tamis|g")"
-    bash -c "$*" | sed 's/^/    /'
+    printf '  $ %s\n' "${*//$tamis/tamis}"
+    bash -c "$*" 2>&1 | sed 's/^/    /'
 }
 
-say "Every file under /usr: a set of paths"
-find /usr -xdev -type f 2>/dev/null >paths || true
-printf '    %s paths, %s bytes as text\n' "$(wc -l <paths)" "$(stat -c %s paths)"
+# One line of JSON for each file; names with quotes, backslashes or control characters are left out.
+records() {
+    find "$@" -xdev -type f ! -name '*[\"\\[:cntrl:]]*' -printf \
+        '{"name":"%f","owner":"%u","size":%s,"day":"%TY-%Tm-%Td","device":%D,"folder":"%h"}\n' 2>/dev/null |
+        awk -F'"size":' '{
+            split($2, rest, ","); size = rest[1] + 0
+            class = size < 1024 ? "tiny" : size < 65536 ? "small" : size < 1048576 ? "medium" : "large"
+            sub(/"size":[0-9]+/, "\"size\":" size ",\"class\":\"" class "\""); print
+        }' | grep -v '"folder":"[^"]*\\' | head -200000 || true
+}
 
-say "1. Into a filter, which grows as it must and is wrong for 1 key in 100"
-run "$tamis create paths.tamis && $tamis add paths.tamis <paths"
-run "$tamis info paths.tamis"
+say "The files of this machine: name, owner, size class, day, device; as compressed JSONL"
+mkdir files
+records /usr /etc /var/lib /opt >all
+split -l 2000 --additional-suffix=.jsonl all files/part-
+if command -v zstd >/dev/null; then zstd -q --rm files/*.jsonl; else gzip files/*.jsonl; fi
+printf '    %s records in %s files, %s compressed\n' "$(wc -l <all)" "$(ls files | wc -l)" "$(du -sh files | cut -f 1)"
+head -1 all | sed 's/^/    /'
 
-say "2. Is it here? No is a proof, yes is right 99 times in 100"
-run "$tamis check paths.tamis /usr/bin/env /usr/bin/no-such-program || true"
-seq -f '/usr/lib/made-up-%.0f' 100000 >madeup
-printf '    of 100000 made-up paths it takes %s for real\n' "$($tamis check -c paths.tamis <madeup || true)"
+say "1. Index them: what may be asked for, and which attributes together"
+run "$tamis index -v -o files.tamis --attrs name,owner,class,day,device --combo name+day --segment 200Ki files"
 
-say "3. Lines not seen before, in a pipe: the words of all copyright notices"
-cat /usr/share/doc/*/copyright 2>/dev/null | tr -s '[:space:]' '\n' >words || true
-printf '    %s words, distinct by sort -u: %s\n' "$(wc -l <words)" "$(sort -u words | wc -l)"
-run "$tamis dedup <words | wc -l"
+# For the questions: a name and a day that are in many segments, but never together.
+read -r name day < <(awk -F'"' '
+    { n[$4]++; d[$0 ~ /"day"/ ? substr($0, index($0, "\"day\":") + 7, 10) : ""]++ }
+    { pair[$4 " " substr($0, index($0, "\"day\":") + 7, 10)] = 1 }
+    END {
+        best = 0
+        for (x in n) if (n[x] > 20 && x !~ / /) for (y in d) if (d[y] > 200 && !((x " " y) in pair)) {
+            low = n[x] < d[y] ? n[x] : d[y]
+            if (low > best) { best = low; name = x; day = y }
+        }
+        print name, day
+    }' all)
+other=$(grep -F "\"name\":\"$name\"" all | head -1 | sed -E 's/.*"day":"([^"]*)".*/\1/')
 
-say "4. Sets that shrink: a deletable filter forgets what is removed"
-run "$tamis create --deletable --capacity 1000 cache.tamis && seq 1000 | $tamis add cache.tamis"
-run "seq 990 | $tamis remove cache.tamis && seq 1000 | $tamis check cache.tamis | tail -3"
+say "2. A value that is in many segments: these are read, the others are not"
+run "$tamis find files.tamis 'name=$name' --explain"
 
-say "5. Before deciding: what would a million keys take?"
-run "$tamis plan fixed --items 1M --fpp 0.001"
+say "3. Together with a day: only segments that have both in one record"
+run "$tamis find files.tamis 'name=$name' day=$other --limit 2"
+run "$tamis find files.tamis 'name=$name' day=$other --explain"
 
-say "Next: tamis help; tamis help add; man docs/man/tamis.1; make check; README.md"
+say "4. A day that is in many segments too, but never with this name: no is a proof"
+run "$tamis find files.tamis 'name=$name' day=$day --explain"
+
+say "Next"
+cat <<'END'
+    tamis index -o logs.tamis --attrs ip,user --combo ip+user YOUR-LOGS/   CSV, TSV, JSONL; .gz, .zst
+    tamis find logs.tamis ip=10.1.2.3 user=ann                             --count, --json, --explain
+    tamis index --update logs.tamis                                        new, grown, changed, removed
+    tamis help; man docs/man/tamis-index.1; docs/guide.md                  filters, dedup, plan: README.md
+END

@@ -1,0 +1,286 @@
+/* tamis find: the records of a catalog's inputs that match. */
+#include "find.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "args.h"
+#include "out.h"
+#include "report.h"
+#include "store.h"
+
+struct find {
+    bool count, segments, explain, json, trust;
+    bool limited;
+    uint64_t limit, threads;
+    struct store_options files;
+
+    tamis_catalog *catalog;
+    char *base;
+    struct inputs inputs;
+    struct when when;
+    struct looked looked;
+    struct places places;
+    uint64_t *bits; /* candidates, */
+    uint64_t *hit;  /* and those in which something matched */
+    tamis_catalog_answer answer;
+    double start;
+};
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static uint64_t words_of(const struct find *f)
+{
+    return (tamis_catalog_segments(f->catalog) + 63) / 64;
+}
+
+static uint64_t ones(const uint64_t *bits, uint64_t words)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < words; i++)
+        n += (uint64_t)__builtin_popcountll(bits[i]);
+    return n;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static bool open_catalog(struct find *f, const char *path)
+{
+    tamis_reason reason = {0};
+    size_t len;
+    uint8_t key[TAMIS_KEY_LEN];
+    tamis_open_options o = {.verify = f->files.verify};
+    if (f->files.key_file) {
+        if (!store_read_key(f->files.key_file, key))
+            return false;
+        o.key = key;
+    }
+    tamis_error error = tamis_catalog_open(&f->catalog, path, &o, &reason);
+    const void *note = error == TAMIS_OK ? tamis_catalog_note(f->catalog, &len) : NULL;
+    if (error == TAMIS_OK)
+        error = inputs_decode(&f->inputs, note, len, &reason);
+    if (error != TAMIS_OK)
+        return complain_of(error, &reason, path), false;
+    f->looked.state = calloc(f->inputs.n + 1, sizeof *f->looked.state);
+    f->bits = calloc(words_of(f) + 1, sizeof *f->bits);
+    f->hit = calloc(words_of(f) + 1, sizeof *f->hit);
+    if (f->looked.state && f->bits && f->hit && base_of(path, &f->base))
+        return true;
+    return complain("out of memory: %s: free some memory and run again", path), false;
+}
+
+/* The attributes asked for, as --combo would name them. */
+static void name_combo(const struct find *f)
+{
+    char text[1024];
+    size_t len = 0;
+    for (size_t i = 0; i < f->when.n && len + 260 < sizeof text; i++)
+        len +=
+            (size_t)snprintf(text + len, sizeof text - len, "%s%s", i ? "+" : "", f->when.name[i]);
+    remark("not verified as a combination; add --combo %s", text);
+}
+
+static bool ask(struct find *f, const char *path)
+{
+    tamis_reason reason = {0};
+    tamis_choice *choices = calloc(f->when.n, sizeof *choices);
+    if (!choices)
+        return complain("out of memory: conditions: free some memory and run again"), false;
+    for (size_t i = 0; i < f->when.n; i++) {
+        const struct clause *c = &f->when.clause[i];
+        choices[i] = (tamis_choice){c->attribute, c->digest, c->n};
+    }
+    tamis_error error =
+        tamis_catalog_ask(f->catalog, choices, f->when.n, f->bits, &f->answer, &reason);
+    free(choices);
+    if (error != TAMIS_OK)
+        return complain_of(error, &reason, path), false;
+    if (!f->answer.verified)
+        name_combo(f);
+    return true;
+}
+
+static bool look(struct find *f)
+{
+    if (!f->trust)
+        return look_all(&f->looked, &f->inputs, f->base);
+    for (size_t i = 0; i < f->inputs.n; i++) {
+        f->looked.bytes += f->inputs.entry[i].size;
+        if (f->inputs.entry[i].unread) {
+            f->looked.state[i] = LOOK_CHANGED;
+            f->looked.changed++;
+        }
+    }
+    return true;
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static int list_places(const struct find *f)
+{
+    for (size_t i = 0; i < f->places.n; i++) {
+        const struct place *p = &f->places.place[i];
+        char *path = base_join(f->base, f->inputs.entry[p->entry].path);
+        if (!path)
+            return complain("out of memory: inputs: free some memory and run again");
+        if (f->json) {
+            json_open(NULL, '{');
+            json_text("file", path);
+            json_count("offset", p->where.offset);
+            if (p->kind == PLACE_PART) {
+                json_count("length", p->where.len);
+                json_count("line", p->where.line);
+                json_count("segment", p->segment);
+            } else {
+                json_flag("to_the_end", true);
+            }
+            json_close('}');
+        } else {
+            put_text(path);
+            put_format("\t%llu\t", (unsigned long long)p->where.offset);
+            if (p->kind == PLACE_PART)
+                put_format("%llu\n", (unsigned long long)p->where.len);
+            else
+                put_text("-\n");
+        }
+        free(path);
+    }
+    return f->places.n ? FOUND : NONE;
+}
+
+/* People are spared what did not happen. */
+static void report_event(const struct find *f, const char *key, const char *label, uint64_t n)
+{
+    if (f->json || n)
+        report_count(key, label, n);
+}
+
+static void explain(const struct find *f, const struct scan *s)
+{
+    uint64_t text = 0, records = 0;
+    uint64_t candidates = ones(f->bits, words_of(f)), hits = ones(f->hit, words_of(f));
+    for (size_t i = 0; i < f->inputs.n; i++) {
+        text += f->inputs.entry[i].text;
+        records += f->inputs.entry[i].records;
+    }
+    report_open(f->json);
+    report_count("inputs", "inputs", f->inputs.n);
+    report_count("records", "records", records);
+    report_count("segments", "segments", f->answer.segments);
+    report_count("rejected_by_attributes", "  rejected by attributes", f->answer.by_attributes);
+    report_count("rejected_by_combinations", "  rejected by combinations", f->answer.by_verifier);
+    report_count("candidates", "  candidates", candidates);
+    report_count("read_in_vain", "  read in vain", candidates - hits);
+    if (f->json || f->when.n > 1)
+        report_flag("verified", "verified as a combination", f->answer.verified);
+    report_event(f, "grown", "inputs that grew (tail read)", f->looked.grown);
+    report_event(f, "changed", "inputs that changed (read whole)", f->looked.changed);
+    report_event(f, "removed", "inputs removed", f->looked.gone);
+    report_event(f, "new", "new files (not read)", f->looked.fresh);
+    report_count("matches", "matching records", s->matches);
+    report_size("bytes_read", "bytes of files read", s->bytes_read);
+    report_size("bytes_total", "  of", f->looked.bytes);
+    report_size("text_read", "bytes of text read", s->text_read);
+    report_size("text_total", "  of", text);
+    report_real("seconds", "seconds", seconds() - f->start);
+    report_close();
+}
+
+static int read_places(struct find *f)
+{
+    struct scan s = {.inputs = &f->inputs,
+                     .base = f->base,
+                     .when = &f->when,
+                     .places = &f->places,
+                     .threads = (unsigned)f->threads,
+                     .quiet = f->count || f->explain,
+                     .json = f->json,
+                     .limit = f->limited ? f->limit : UINT64_MAX,
+                     .hit = f->hit};
+    if (!scan_run(&s))
+        return TROUBLE;
+    if (f->explain) {
+        explain(f, &s);
+    } else if (f->count && f->json) {
+        json_open(NULL, '{');
+        json_count("matches", s.matches);
+        json_close('}');
+    } else if (f->count) {
+        put_format("%llu\n", (unsigned long long)s.matches);
+    }
+    return s.failed ? TROUBLE : s.matches ? FOUND : NONE;
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static bool options_fit(struct find *f, const struct words *words)
+{
+    if (words->n == 0)
+        return complain("no catalog: CATALOG: give one made by tamis index"), false;
+    if (words->n == 1)
+        return complain("no condition: %s: give attr=value, attr= (empty) or attr! (missing)",
+                        words->word[0]),
+               false;
+    if (f->count + f->segments + f->explain > 1)
+        return complain("two kinds of answer: --count, --segments, --explain: give one of them"),
+               false;
+    if (f->limited && f->limit == 0)
+        return complain("wrong value '0': --limit: give 1 or more"), false;
+    if (f->threads > 256)
+        return complain("too many threads: --threads: give at most 256"), false;
+    if (f->threads == 0) {
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+        f->threads = cores < 1 ? 1 : cores > 256 ? 256 : (uint64_t)cores;
+    }
+    return true;
+}
+
+static void find_free(struct find *f)
+{
+    when_free(&f->when);
+    inputs_free(&f->inputs);
+    tamis_catalog_close(f->catalog);
+    free(f->looked.state);
+    free(f->places.place);
+    free(f->bits);
+    free(f->hit);
+    free(f->base);
+}
+
+int verb_find(int argc, char **argv)
+{
+    struct find f = {.start = seconds()};
+    const struct arg args[] = {
+        ARG("count", 'c', ARG_FLAG, &f.count),
+        ARG("segments", 0, ARG_FLAG, &f.segments),
+        ARG("explain", 0, ARG_FLAG, &f.explain),
+        ARG("json", 0, ARG_FLAG, &f.json),
+        ARG_GIVEN("limit", ARG_COUNT, &f.limit, &f.limited),
+        ARG("trust", 0, ARG_FLAG, &f.trust),
+        ARG("threads", 'j', ARG_COUNT, &f.threads),
+        STORE_KEY_ARG(f.files),
+        STORE_READ_ARG(f.files),
+    };
+    struct words words;
+    enum args_outcome outcome = args_read(argc, argv, args, COUNT(args), &words);
+    if (outcome != ARGS_READ)
+        return outcome == ARGS_HELPED ? FOUND : TROUBLE;
+    int status = TROUBLE;
+    const char *path = words.word[0];
+    if (options_fit(&f, &words) && open_catalog(&f, path) &&
+        when_read(&f.when, words.word + 1, words.n - 1, tamis_catalog_schema(f.catalog)) &&
+        ask(&f, path) && look(&f) &&
+        places_find(&f.places, &f.inputs, &f.looked, f.catalog, f.bits))
+        status = f.segments ? list_places(&f) : read_places(&f);
+    find_free(&f);
+    return status;
+}

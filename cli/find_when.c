@@ -1,0 +1,157 @@
+/* Conditions. See find.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "find.h"
+
+#define NORMAL_MAX 4096 /* longer values stand for themselves */
+
+void when_free(struct when *when)
+{
+    for (size_t i = 0; i < when->n; i++) {
+        free(when->clause[i].value);
+        free(when->clause[i].digest);
+    }
+    free(when->clause);
+    free(when->name);
+    free(when->memory);
+    *when = (struct when){0};
+}
+
+static bool no_memory(void)
+{
+    complain("out of memory: conditions: free some memory and run again");
+    return false;
+}
+
+/* ---- reading them ---------------------------------------------------------------------------- */
+
+/* A word cut in two. */
+struct word {
+    uint32_t attribute;
+    const char *value; /* NULL: missing */
+};
+
+/* The attribute is what stands before the first "=" with which it is one; the reason is that of the
+   shortest. */
+static bool cut_word(struct word *w, char *text, const tamis_schema *schema)
+{
+    tamis_reason reason = {0}, first = {0};
+    tamis_error error = TAMIS_EARG;
+    size_t len = strlen(text);
+    bool missing = len > 1 && text[len - 1] == '!' && !strchr(text, '=');
+    if (missing) {
+        text[len - 1] = 0;
+        error = tamis_schema_attribute(schema, text, &w->attribute, &first);
+        w->value = NULL;
+    }
+    for (char *at = strchr(text, '='); at && error != TAMIS_OK; at = strchr(at + 1, '=')) {
+        *at = 0;
+        error =
+            tamis_schema_attribute(schema, text, &w->attribute, first.text[0] ? &reason : &first);
+        *at = '=';
+        w->value = at + 1;
+    }
+    if (error == TAMIS_OK)
+        return true;
+    if (first.text[0])
+        complain("%s: %s: see tamis help find", first.text, text);
+    else
+        complain("no condition: %s: give attr=value, attr= (empty) or attr! (missing)", text);
+    return false;
+}
+
+static struct clause *clause_of(struct when *when, uint32_t attribute, const tamis_schema *schema)
+{
+    struct clause *c = when->clause;
+    for (size_t i = 0; i < when->n; i++, c++)
+        if (c->attribute == attribute)
+            return c;
+    *c = (struct clause){.attribute = attribute, .type = tamis_schema_type(schema, attribute)};
+    when->name[when->n++] = tamis_schema_name(schema, attribute);
+    return c;
+}
+
+/* The normal form, at *memory, or the value itself where it has none. */
+static void set_value(struct wanted *v, tamis_type type, const char *text, uint8_t **memory)
+{
+    size_t len = text ? strlen(text) : 0;
+    *v = (struct wanted){(const uint8_t *)text, len, text == NULL};
+    if (!text || type == TAMIS_BYTES)
+        return;
+    size_t normal = tamis_value_normal(type, text, len, *memory, len + 32);
+    if (normal == 0)
+        return;
+    v->data = *memory;
+    v->len = normal;
+    *memory += normal;
+}
+
+static bool add_value(struct clause *c, const char *text, const tamis_schema *schema,
+                      uint8_t **memory)
+{
+    const tamis_key key = {text, text ? strlen(text) : 0};
+    struct wanted *values = realloc(c->value, (c->n + 1) * sizeof *values);
+    if (values)
+        c->value = values;
+    tamis_digest *digests = values ? realloc(c->digest, (c->n + 1) * sizeof *digests) : NULL;
+    if (!digests)
+        return no_memory();
+    c->digest = digests;
+    set_value(&values[c->n], c->type, text, memory);
+    digests[c->n++] = tamis_schema_digest(schema, c->attribute, key);
+    return true;
+}
+
+bool when_read(struct when *when, char **words, size_t n, const tamis_schema *schema)
+{
+    size_t room = 1;
+    for (size_t i = 0; i < n; i++)
+        room += strlen(words[i]) + 32;
+    *when = (struct when){0};
+    when->clause = calloc(n, sizeof *when->clause);
+    when->name = calloc(n, sizeof *when->name);
+    when->memory = malloc(room);
+    bool good = (when->clause && when->name && when->memory) || no_memory();
+    uint8_t *memory = when->memory;
+    for (size_t i = 0; good && i < n; i++) {
+        struct word w;
+        good = cut_word(&w, words[i], schema) &&
+               add_value(clause_of(when, w.attribute, schema), w.value, schema, &memory);
+    }
+    if (!good)
+        when_free(when);
+    return good;
+}
+
+/* ---- asking a record ------------------------------------------------------------------------- */
+
+static bool clause_holds(const struct clause *c, const struct value *value)
+{
+    uint8_t normal[NORMAL_MAX + 32];
+    const uint8_t *data = value->data;
+    size_t len = value->len;
+    bool missing = value->state == VALUE_MISSING;
+    if (c->type != TAMIS_BYTES && !missing && len <= NORMAL_MAX) {
+        size_t n = tamis_value_normal(c->type, data, len, normal, sizeof normal);
+        if (n) {
+            data = normal;
+            len = n;
+        }
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        const struct wanted *v = &c->value[i];
+        if (v->missing == missing &&
+            (missing || (v->len == len && (len == 0 || memcmp(v->data, data, len) == 0))))
+            return true;
+    }
+    return false;
+}
+
+bool when_holds(const struct when *when, const struct value *values)
+{
+    for (size_t i = 0; i < when->n; i++)
+        if (!clause_holds(&when->clause[i], &values[i]))
+            return false;
+    return true;
+}

@@ -1,0 +1,66 @@
+/*
+ * tamis index: reading the inputs and filling a catalog.
+ *
+ * The inputs to read are cut into jobs. Small files are packed: a job of several is one segment, or
+ * as few as fit. A file of more than half a segment is a job of its own, whose segments any thread
+ * may take: a thread opens a file of its own as long as there is one, so that decompression runs in
+ * all threads, and then helps with the files that others have open.
+ */
+#ifndef TAMIS_INDEX_VERB_H
+#define TAMIS_INDEX_VERB_H
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "inputs.h"
+
+/* A file to read, or the end of one. */
+struct task {
+    size_t entry;
+    bool tail; /* from `from` on */
+    struct input_segment from;
+    uint64_t bytes; /* of the file, to be read */
+};
+
+/* What came of it. */
+struct tally {
+    uint64_t inputs, records, bad, bytes, segments; /* read in this run */
+    uint64_t failed;                                /* inputs that could not be read to the end */
+    uint64_t present;                               /* attributes that some record had */
+};
+
+struct index_run {
+    struct inputs *inputs;
+    const char *base;
+    tamis_catalog_writer *writer;
+    const tamis_schema *schema;
+    unsigned threads;
+    bool strict;
+    struct task *task;
+    size_t n_tasks;
+    struct tally tally;
+};
+
+/* Bytes of text that a file is expected to have. */
+uint64_t text_expected(const char *path, uint64_t bytes);
+/* Reads all tasks. False: it has complained, or was interrupted, and nothing must be committed. */
+bool index_work(struct index_run *run);
+
+/* Set by SIGINT and SIGTERM. */
+extern volatile sig_atomic_t index_interrupted;
+
+/* index_update.c: what there is to do for a catalog that exists. */
+struct update {
+    size_t fresh, changed, grown, gone, same;
+    bool any; /* something is to be done */
+};
+/* Takes the entries of `old` over into run->inputs, finds the tasks, drops segments and parts that
+   are no more. Complains. */
+bool update_plan(struct index_run *run, const struct inputs *old, const tamis_catalog *catalog,
+                 struct update *update);
+/* An entry for a new file, and a task to read it. Complains. */
+bool plan_new(struct index_run *run, uint32_t root, const char *path);
+/* A task: `bytes` of the file are to be read. */
+bool plan_task(struct index_run *run, size_t entry, uint64_t bytes);
+
+#endif

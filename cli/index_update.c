@@ -1,0 +1,309 @@
+/* What an update has to do: which files to read, which segments and parts to let go. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "index.h"
+
+/* An old entry, and what becomes of it. */
+struct fate {
+    const struct entry *old;
+    enum look look;
+    size_t fresh;  /* its place among the new entries */
+    uint64_t size; /* of the file, today */
+    uint64_t keep; /* parts from this byte of the text on are read again */
+};
+
+/* A part of a file that has grown. */
+struct piece {
+    size_t fate;
+    struct part part;
+};
+
+struct planning {
+    struct index_run *run;
+    const struct inputs *old;
+    const tamis_catalog *catalog;
+    struct update *update;
+    struct fate *fate; /* as the old entries */
+    size_t *by_id;     /* old entries by their ids */
+    struct piece *piece;
+    size_t n_pieces, pieces_room;
+};
+
+static bool no_memory(void)
+{
+    complain("out of memory: inputs: free some memory and run again");
+    return false;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+/* An old file that is still there. */
+static bool meet(struct planning *p, struct fate *f)
+{
+    struct index_run *run = p->run;
+    struct update *u = p->update;
+    struct entry *e;
+    f->look = look_at(run->base, f->old, true, &f->size);
+    f->keep = UINT64_MAX;
+    if (f->look == LOOK_GONE) {
+        u->gone++;
+        return true;
+    }
+    if (f->look == LOOK_CHANGED) {
+        u->changed++;
+        return plan_new(run, f->old->root, f->old->path);
+    }
+    e = inputs_add(run->inputs);
+    if (!e)
+        return no_memory();
+    *e = *f->old;
+    f->fresh = run->inputs->n - 1;
+    u->same += f->look == LOOK_SAME;
+    u->grown += f->look == LOOK_GROWN;
+    return true;
+}
+
+/* Old entries and names of today are in one order. */
+static bool merge(struct planning *p, const struct names *names)
+{
+    const struct inputs *old = p->old;
+    size_t i = 0;
+    for (size_t j = 0; j < names->n; j++) {
+        const struct name *name = &names->name[j];
+        int order = 1;
+        for (; i < old->n; i++) {
+            const struct entry *e = &old->entry[i];
+            order = e->root == name->root ? strcmp(e->path, name->path)
+                                          : (e->root > name->root) - (e->root < name->root);
+            if (order >= 0)
+                break;
+            p->fate[i].look = LOOK_GONE;
+            p->update->gone++;
+        }
+        if (i < old->n && order == 0) {
+            if (!meet(p, &p->fate[i++]))
+                return false;
+        } else {
+            p->update->fresh++;
+            if (!plan_new(p->run, name->root, name->path))
+                return false;
+        }
+    }
+    for (; i < old->n; i++) {
+        p->fate[i].look = LOOK_GONE;
+        p->update->gone++;
+    }
+    return true;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static const struct planning *sorting;
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint64_t x = sorting->old->entry[*(const size_t *)a].id;
+    uint64_t y = sorting->old->entry[*(const size_t *)b].id;
+    return (x > y) - (x < y);
+}
+
+/* The fate of the entry with this id; NULL if there is none. */
+static struct fate *fate_of(const struct planning *p, uint64_t id)
+{
+    size_t low = 0, high = p->old->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        uint64_t here = p->old->entry[p->by_id[middle]].id;
+        if (here == id)
+            return &p->fate[p->by_id[middle]];
+        if (here < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/* Calls `each` for the parts of all segments; false: it complained, or there is a bad tag. */
+typedef bool part_fn(struct planning *p, struct fate *fate, struct part *part, bool *keep);
+
+static bool scan_tag(struct planning *p, uint64_t segment, part_fn *each, struct bytes *tag,
+                     bool *differs)
+{
+    size_t len, at = 0;
+    const void *old = tamis_catalog_tag(p->catalog, segment, &len);
+    struct part part;
+    bool bad = false, keep, good = true;
+    tag_start(tag);
+    *differs = false;
+    while (good && tag_next(old, len, &at, &part, &bad)) {
+        struct fate *fate = fate_of(p, part.id);
+        uint64_t before = part.where.len;
+        keep = fate && fate->look != LOOK_GONE && fate->look != LOOK_CHANGED;
+        if (keep)
+            good = each(p, fate, &part, &keep);
+        *differs |= !keep || part.where.len != before;
+        if (good && keep)
+            good = tag_add(tag, &part) || no_memory();
+    }
+    if (bad)
+        complain("a segment has no valid tag: catalog: make a new one with -o");
+    return good && !bad;
+}
+
+static bool scan_tags(struct planning *p, part_fn *each, bool apply)
+{
+    struct bytes tag = {0};
+    uint64_t n = tamis_catalog_segments(p->catalog);
+    bool good = true, differs;
+    for (uint64_t i = 0; good && i < n; i++) {
+        good = scan_tag(p, i, each, &tag, &differs);
+        if (!good || !apply || !differs)
+            continue;
+        tamis_error error = tag.len ? tamis_catalog_retag(p->run->writer, i, tag.data, tag.len)
+                                    : tamis_catalog_drop(p->run->writer, i);
+        if (error != TAMIS_OK) {
+            complain_of(error, NULL, "catalog");
+            good = false;
+        }
+    }
+    free(tag.data);
+    return good;
+}
+
+static bool collect(struct planning *p, struct fate *fate, struct part *part, bool *keep)
+{
+    (void)keep;
+    if (fate->look != LOOK_GROWN)
+        return true;
+    if (p->n_pieces == p->pieces_room) {
+        size_t room = p->pieces_room ? 2 * p->pieces_room : 64;
+        struct piece *fresh = realloc(p->piece, room * sizeof *fresh);
+        if (!fresh)
+            return no_memory();
+        p->piece = fresh;
+        p->pieces_room = room;
+    }
+    p->piece[p->n_pieces++] = (struct piece){(size_t)(fate - p->fate), *part};
+    return true;
+}
+
+/* Parts of a grown file that are read again go; one that ends with an open record is clipped. */
+static bool settle(struct planning *p, struct fate *fate, struct part *part, bool *keep)
+{
+    struct input_segment *where = &part->where;
+    (void)p;
+    if (fate->look != LOOK_GROWN)
+        return true;
+    if (where->offset >= fate->keep) {
+        *keep = false;
+    } else if (where->offset + where->len > fate->keep) {
+        uint64_t cut = where->offset + where->len - fate->keep;
+        where->len -= cut;
+        if (where->at == where->offset && where->at_len == where->len + cut && !where->skip)
+            where->at_len -= cut;
+        part->records = less(part->records, fate->old->open_records);
+        part->bad = less(part->bad, fate->old->open_bad);
+    }
+    return true;
+}
+
+/* ---- growth ---------------------------------------------------------------------------------- */
+
+/* Furthest parts first. */
+static int compare_pieces(const void *a, const void *b)
+{
+    const struct piece *x = a, *y = b;
+    if (x->fate != y->fate)
+        return x->fate < y->fate ? -1 : 1;
+    return (x->part.where.offset < y->part.where.offset) -
+           (x->part.where.offset > y->part.where.offset);
+}
+
+/*
+ * The tail of a file that grew becomes a segment, and a file that grows by a line a minute would
+ * have half a million of them in a year. So the last parts are read again with the tail as long as
+ * each is no longer than what follows it, and together they fit in a segment: as in a binary
+ * counter, a byte is read log2 times at most, and a segment's worth of text has log2 parts.
+ */
+static bool plan_tail(struct planning *p, size_t number, const struct piece *piece, size_t n)
+{
+    struct fate *f = &p->fate[number];
+    struct entry *e = &p->run->inputs->entry[f->fresh];
+    uint64_t size = f->size, segment = p->run->inputs->segment;
+    uint64_t tail = text_expected(e->path, size > e->size ? size - e->size : 0);
+    struct input_segment from = e->resume;
+    e->records = less(e->records, e->open_records);
+    e->bad = less(e->bad, e->open_bad);
+    for (size_t i = 0; i < n; i++) {
+        const struct part *part = &piece[i].part;
+        uint64_t len = part->where.len;
+        if (part->where.offset + len < from.offset || len > tail || tail + len > segment)
+            break;
+        e->records = less(e->records, less(part->records, i == 0 ? e->open_records : 0));
+        e->bad = less(e->bad, less(part->bad, i == 0 ? e->open_bad : 0));
+        from = part->where;
+        tail += len;
+    }
+    f->keep = from.offset;
+    e->resumable = false; /* settled when it is read */
+    if (!plan_task(p->run, f->fresh, size > from.at ? size - from.at : 0))
+        return false;
+    struct task *t = &p->run->task[p->run->n_tasks - 1];
+    t->tail = true;
+    t->from = from;
+    return true;
+}
+
+static bool plan_tails(struct planning *p)
+{
+    size_t at = 0;
+    if (p->n_pieces)
+        qsort(p->piece, p->n_pieces, sizeof *p->piece, compare_pieces);
+    for (size_t i = 0; i < p->old->n; i++) {
+        size_t n = 0;
+        if (p->fate[i].look != LOOK_GROWN)
+            continue;
+        while (at < p->n_pieces && p->piece[at].fate < i)
+            at++;
+        while (at + n < p->n_pieces && p->piece[at + n].fate == i)
+            n++;
+        if (!plan_tail(p, i, p->piece + at, n))
+            return false;
+    }
+    return true;
+}
+
+bool update_plan(struct index_run *run, const struct inputs *old, const tamis_catalog *catalog,
+                 struct update *update)
+{
+    struct planning p = {run, old, catalog, update, NULL, NULL, NULL, 0, 0};
+    struct names names = {0};
+    p.fate = calloc(old->n + 1, sizeof *p.fate);
+    p.by_id = calloc(old->n + 1, sizeof *p.by_id);
+    bool good = (p.fate && p.by_id) || no_memory();
+    for (size_t i = 0; good && i < old->n; i++) {
+        p.by_id[i] = i;
+        p.fate[i].old = &old->entry[i];
+    }
+    sorting = &p;
+    if (good && old->n)
+        qsort(p.by_id, old->n, sizeof *p.by_id, compare_ids);
+    good = good && names_walk(&names, run->inputs, run->base) && merge(&p, &names);
+    update->any = update->fresh || update->changed || update->grown || update->gone;
+    if (good && update->any) {
+        good = !update->grown || (scan_tags(&p, collect, false) && plan_tails(&p));
+        good = good && scan_tags(&p, settle, true);
+    }
+    names_free(&names);
+    free(p.fate);
+    free(p.by_id);
+    free(p.piece);
+    return good;
+}

@@ -1,0 +1,125 @@
+#!/bin/bash
+# tamis find: conditions, forms of the answer, what changed since the catalog was made.
+. "$(dirname "$0")/common.sh"
+
+mkdir d
+printf 'ip,user,n\n1,ann,1\n1,bob,2\n2,ann,3\n2,,4\n' >d/a.csv
+printf '{"ip": 1, "user": "cho"}\n{"user": "ann", "x=y": "z"}\n' >d/b.jsonl
+tamis index --fpp 1e-9 -o c.tamis --attrs ip,user,n:int,x=y --combo ip+user d
+
+is one 0 $'1,ann,1\n1,bob,2\n{"ip": 1, "user": "cho"}' "" 'tamis find c.tamis ip=1'
+is pair 0 1,ann,1 "" 'tamis find c.tamis ip=1 user=ann'
+is any-order 0 1,ann,1 "" 'tamis find user=ann c.tamis ip=1 2>/dev/null || tamis find c.tamis user=ann ip=1'
+is recombined 1 "" "" 'tamis find c.tamis ip=2 user=bob'
+is any-of 0 $'1,ann,1\n1,bob,2\n2,ann,3' "" 'tamis find c.tamis user=bob user=ann ip=2 ip=1'
+is empty 0 2,,4 "" 'tamis find c.tamis user='
+is missing 0 '{"user": "ann", "x=y": "z"}' "" 'tamis find c.tamis ip!'
+is missing-or 0 $'2,ann,3\n2,,4\n{"user": "ann", "x=y": "z"}' "" 'tamis find c.tamis ip! ip=2'
+is equals-in-a-name 0 '{"user": "ann", "x=y": "z"}' "" 'tamis find c.tamis x=y=z'
+is typed 0 1,bob,2 "" 'tamis find c.tamis n=+02'
+is none 1 "" "" 'tamis find c.tamis user=zoe'
+is not-verified 0 1,ann,1 'tamis find: not verified as a combination; add --combo user+n' 'tamis find c.tamis user=ann n=1'
+is count 0 3 "" 'tamis find c.tamis ip=1 --count'
+is count-none 1 0 "" 'tamis find -c c.tamis ip=7'
+is count-json 0 '{"matches": 3}' "" 'tamis find c.tamis ip=1 -c --json'
+is limit 0 $'1,ann,1\n1,bob,2' "" 'tamis find c.tamis ip=1 --limit 2'
+is limit-count 0 2 "" 'tamis find c.tamis ip=1 --limit 2 -c'
+is segments 0 $'d/a.csv\t10\t29\nd/b.jsonl\t0\t53' "" 'tamis find c.tamis ip=1 user=ann --segments'
+is segments-none 1 "" "" 'tamis find c.tamis ip=7 --segments'
+is segments-json 0 $'{"file": "d/a.csv", "offset": 10, "length": 29, "line": 2, "segment": 0}\n{"file": "d/b.jsonl", "offset": 0, "length": 53, "line": 1, "segment": 0}' "" \
+    'tamis find c.tamis ip=1 --segments --json'
+is records-json 0 $'{"file": "d/a.csv", "offset": 10, "line": 2, "record": "1,ann,1"}\n{"file": "d/a.csv", "offset": 18, "line": 3, "record": "1,bob,2"}\n{"file": "d/b.jsonl", "offset": 0, "line": 1, "record": {"ip": 1, "user": "cho"}}' "" \
+    'tamis find c.tamis ip=1 --json'
+json explain 'tamis find c.tamis ip=1 user=ann --explain --json' \
+    'd["segments"] == 1 and d["candidates"] == 1 and d["read_in_vain"] == 0 and d["matches"] == 1 and d["bytes_read"] == 82 and d["bytes_total"] == 92 and d["verified"] and d["records"] == 6 and d["seconds"] < 10'
+holds explain-text 'tamis find c.tamis ip=1 --explain | grep -qE "^  read in vain +0$"'
+is explain-none 1 0 "" '(tamis find c.tamis ip=7 --explain >f; s=$?; grep "^matching records" f | tr -dc 0-9; echo; exit $s)'
+
+# What cannot be asked.
+trouble unknown-attribute ".*.usr..*ip, user, n, x=y.*: usr=ann: " 'tamis find c.tamis usr=ann'
+trouble unknown-missing ".*.usr..*: " 'tamis find c.tamis usr!'
+trouble no-condition 'no condition: c.tamis: ' 'tamis find c.tamis'
+trouble no-equals 'no condition: ann: give attr=value' 'tamis find c.tamis ann'
+trouble no-catalog 'no catalog: CATALOG: ' 'tamis find'
+trouble missing-catalog 'No such file or directory: nosuch: check the name, or make it with tamis index -o$' 'tamis find nosuch ip=1'
+trouble text-catalog '.*: d/a.csv' 'tamis find d/a.csv ip=1'
+trouble filter-catalog '.*: f.tamis' 'tamis create f.tamis; tamis find f.tamis ip=1'
+trouble two-answers 'two kinds of answer: ' 'tamis find c.tamis ip=1 --count --segments'
+trouble limit-zero "wrong value '0': --limit: " 'tamis find c.tamis ip=1 --limit 0'
+trouble full-output 'No space left on device: standard output: ' 'tamis find c.tamis ip=1 >/dev/full'
+
+# An input that only grew: its tail is read too, an open last record anew.
+cp -a d e
+tamis index --fpp 1e-9 -o e.tamis --attrs ip,user e
+printf '1,dan,5' >>e/a.csv
+is grown 0 $'1,ann,1\n1,bob,2\n1,dan,5\n{"ip": 1, "user": "cho"}' "" 'tamis find e.tamis ip=1'
+is grown-absent-before 0 1,dan,5 "" 'tamis find e.tamis ip=1 user=dan'
+is grown-segments 0 $'e/a.csv\t39\t-' "" 'tamis find e.tamis user=dan --segments'
+json grown-explained 'tamis find e.tamis user=dan --explain --json' 'd["grown"] == 1 and d["candidates"] == 0 and d["bytes_read"] == 7'
+is trusted 1 "" "" 'tamis find e.tamis user=dan --trust'
+tamis index --update e.tamis
+printf '67\n2,dan,8\n' >>e/a.csv
+is open-record-grew 0 $'1,dan,567\n2,dan,8' "" 'tamis find e.tamis user=dan'
+# Any other change: it is read whole.
+sed -i 's/bob/bea/' e/a.csv
+is changed 0 1,bea,2 "" 'tamis find e.tamis user=bea'
+is changed-away 1 "" "" 'tamis find e.tamis user=bob'
+json changed-explained 'tamis find e.tamis user=bea --explain --json' 'd["changed"] == 1'
+printf 'ip,user,n\n9,eve,1\n' >e/a.csv
+is shorter 0 9,eve,1 "" 'tamis find e.tamis user=eve'
+# Removed and new ones are named.
+mv e/b.jsonl b.saved
+printf 'ip,user\n9,eve\n' >e/z.csv
+is removed-and-new 0 9,eve,1 $'tamis find: removed since it was indexed: e/b.jsonl: run tamis index --update\ntamis find: new file, not searched: e/z.csv: run tamis index --update' \
+    'tamis find e.tamis user=eve'
+is removed-trusted 2 "" "*" 'tamis find e.tamis user=cho --trust'
+for i in $(seq 8); do cp e/z.csv e/z$i.csv; done
+is many-new 0 7 "" 'tamis find e.tamis user=eve 2>&1 >/dev/null | wc -l'
+# A grown .gz and .zst: members and frames behind the old end.
+mkdir g
+printf '{"n": 1}\n{"n": 2}\n' | tee >(gzip >g/a.jsonl.gz) | zstd -q >g/b.jsonl.zst
+sleep 0.2
+tamis index --fpp 1e-9 -o g.tamis --attrs n g
+printf '{"n": 3}\n{"n": 1, "new": true}\n' | tee >(gzip >>g/a.jsonl.gz) | zstd -q >>g/b.jsonl.zst
+sleep 0.2
+is grown-packed 0 $'{"n": 1}\n{"n": 1, "new": true}\n{"n": 1}\n{"n": 1, "new": true}' "" 'tamis find g.tamis n=1'
+json grown-packed-explained 'tamis find g.tamis n=3 --explain --json' 'd["grown"] == 2 and d["matches"] == 2 and d["text_read"] == 62 and d["bytes_read"] < d["bytes_total"]'
+
+# An input that cannot be read.
+if [ "$(id -u)" != 0 ]; then
+    chmod 000 g/a.jsonl.gz
+    is unreadable 2 "*" "*" 'tamis find g.tamis n=1'
+fi
+head -c 30 g/a.jsonl.gz >half && cp half g/a.jsonl.gz
+is damaged-goes-on 2 $'{"n": 1}\n{"n": 1, "new": true}' "" '(tamis find g.tamis n=1 >f 2>told; s=$?; tail -2 f; exit $s)'
+holds damaged-is-told 'grep -q "a.jsonl.gz: some of it was not searched$" told'
+
+# A damaged catalog is never believed.
+/usr/bin/python3 - <<'END'
+import random
+random.seed(3)
+data = open("c.tamis", "rb").read()
+for i in range(60):
+    bad = bytearray(data)
+    bad[random.randrange(len(bad))] ^= 1 << random.randrange(8)
+    open("bad%d.tamis" % i, "wb").write(bad)
+for i in range(20):
+    open("bad%d.tamis" % (60 + i), "wb").write(data[:random.randrange(len(data))])
+END
+wrong=0
+for i in $(seq 0 79); do
+    tamis find "bad$i.tamis" ip=1 user=ann >.out 2>.err
+    status=$?
+    { [ $status = 0 ] && [ "$(cat .out)" = 1,ann,1 ]; } || { [ $status = 2 ] && [ "$(wc -l <.err)" = 1 ]; } || wrong=1
+done
+holds damaged-catalog "[ $wrong = 0 ]"
+
+# Many matches, many threads, a window that is full: the order stays.
+seq 300000 | awk 'BEGIN {print "k,v"} {print $1 % 3 "," $1 "," "padding-padding-padding"}' >big.csv
+tamis index --fpp 1e-9 -o big.tamis --attrs k,v --segment 100k big.csv
+for threads in 1 2 7; do
+    is "order-$threads" 0 "" "" "tamis find big.tamis k=1 k=2 -j $threads | cmp - <(grep '^[12],' big.csv)"
+done
+is limit-stops 0 2000 "" 'tamis find big.tamis k=1 k=2 --limit 2000 -j 3 | cmp - <(grep "^[12]," big.csv | head -2000) && echo 2000'
+is closed-pipe 0 1,1,padding-padding-padding "" 'tamis find big.tamis k=1 | head -1'
+finish

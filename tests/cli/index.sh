@@ -1,0 +1,159 @@
+#!/bin/bash
+# tamis index: what counts as an input, what is a record, what is said about bad ones.
+. "$(dirname "$0")/common.sh"
+
+# Files and folders, plain and packed, in one order.
+mkdir -p logs/sub logs/.hidden
+printf 'ip,user\n1,ann\n2,bob\n' >logs/b.csv
+printf '{"ip": "1", "user": "bob"}\n' | gzip >logs/a.jsonl.gz
+printf 'user\tip\nann\t3\n' | zstd -q >logs/sub/c.tsv.zst
+printf '{"ip": "1", "user": "hid"}\n' | tee logs/.hidden/x.jsonl logs/.y.jsonl >logs/notes.txt
+ln -s b.csv logs/link.csv
+all=$'{"ip": "1", "user": "bob"}\n1,ann\n2,bob\nann\t3'
+is folder 0 "" "" 'tamis index -o c.tamis --attrs ip,user logs'
+is folder-records 0 "$all" "" 'tamis find c.tamis ip=1 ip=2 ip=3'
+is files 0 "" "" 'tamis index -o f.tamis --attrs ip,user logs/notes.txt logs/b.csv logs/b.csv'
+is files-records 0 $'{"ip": "1", "user": "hid"}\n1,ann' "" 'tamis find f.tamis ip=1'
+is slash-and-twice 0 "" "" 'tamis index -o s.tamis --attrs ip,user logs/ logs/b.csv'
+is slash-records 0 "$all" "" 'tamis find s.tamis ip=1 ip=2 ip=3'
+is link-given 0 "" "" 'tamis index -o l.tamis --attrs ip,user logs/link.csv && tamis find l.tamis ip=2 >found'
+json report 'tamis index -o c.tamis --attrs ip,user logs --json' \
+    'd["inputs"] == d["read"] == 3 and d["records_read"] == 4 and d["segments_added"] == 1 and d["bad_records"] == 0'
+holds verbose 'tamis index -v -o c.tamis --attrs ip,user logs 2>&1 | grep -q "4 records in 1 segments read from 3 inputs, 0 bad"'
+trouble no-recognised-file 'no inputs: empty: no file in it is called .csv' 'mkdir -p empty; tamis index -o e.tamis --attrs ip empty'
+holds nothing-written '[ ! -e e.tamis ]'
+
+# Paths: as given, relative ones relative to the catalog.
+mkdir -p there/deep
+is elsewhere 0 "" "" 'tamis index -o there/deep/c.tamis --attrs ip logs/b.csv'
+is elsewhere-found 0 '{"file": "there/deep/../../logs/b.csv", "offset": 8, "line": 2, "record": "1,ann"}' "" \
+    'tamis find there/deep/c.tamis ip=1 --json'
+is from-another-folder 0 "1,ann" "" '(cd there && tamis find deep/c.tamis ip=1)'
+is moved-together 0 "1,ann" "" 'mkdir m m/x m/x/y; cp -r logs m; cp -a there/deep/c.tamis m/x/y; mv m n; tamis find n/x/y/c.tamis ip=1 --trust'
+is absolute 0 "{\"file\": \"$PWD/logs/b.csv\", \"offset\": 8, \"line\": 2, \"record\": \"1,ann\"}" "" \
+    'tamis index -o there/a.tamis --attrs ip "$PWD/logs/b.csv"; tamis find there/a.tamis ip=1 --json'
+is by-a-link 0 "1,ann" "" 'ln -s ../c.tamis there/link.tamis; tamis find there/link.tamis user=ann ip=1'
+
+# Odd inputs: a byte order mark, CRLF, quotes, newlines in quotes, empty lines, short rows, no final
+# newline, no record at all, escapes, nested objects, keys given twice, null, bytes that are no UTF-8.
+mkdir odd
+: >odd/empty.csv
+printf 'ip,user' >odd/header.csv
+printf '\357\273\277ip,user\r\n"4","a\nb"\r\n"4","say ""hi"""\r\n\r\n4' >odd/quoted.csv
+printf 'ip\tuser\n4\t"x"\n4\n' >odd/plain.tsv
+printf '\357\273\277{"ip": "4", "user": "\\u0061\\u006en"}\n\n{"a": {"ip": "4"}, "ip": 4}' >odd/esc.jsonl
+printf '{"ip": "5", "ip": "4"}\n{"ip": "4", "user": "caf\351"}\n{"ip": "4", "user": null}\n' >odd/twice.jsonl
+is odd 0 "" "" 'tamis index -o odd.tamis --attrs ip,user,a.ip odd'
+is odd-all 0 10 "" 'tamis find odd.tamis ip=4 -c'
+is nested 0 '{"a": {"ip": "4"}, "ip": 4}' "" 'tamis find odd.tamis a.ip=4'
+is escapes 0 '{"ip": "4", "user": "\u0061\u006en"}' "" 'tamis find odd.tamis user=ann'
+is quoted-newline 0 $'"4","a\nb"\r' "" 'tamis find odd.tamis user=$'"'a\nb'"
+is quoted-quotes 0 $'"4","say ""hi"""\r' "" "tamis find odd.tamis 'user=say \"hi\"'"
+is quotes-in-tsv 0 $'4\t"x"' "" "tamis find odd.tamis 'user=\"x\"'"
+is short-rows-and-null-are-missing 0 $'{"a": {"ip": "4"}, "ip": 4}\n4\n4\n{"ip": "5", "ip": "4"}\n{"ip": "4", "user": null}' "" \
+    'tamis find odd.tamis user! ip=4'
+is last-key-counts 1 "" "" 'tamis find odd.tamis ip=5'
+is any-bytes 0 '{"ip": "4", "user": "caf?"}' "" "tamis find odd.tamis user=\$'caf\351' | LC_ALL=C tr '\351' '?'"
+json any-bytes-json "tamis find odd.tamis --json user=\$'caf\351'" 'd["record"] == "{\"ip\": \"4\", \"user\": \"caf\ufffd\"}"'
+json record-is-json "tamis find odd.tamis --json a.ip=4" 'd["record"]["a"]["ip"] == "4" and d["line"] == 3 and d["offset"] == 41'
+is lines-with-byte-order-mark 0 '{"file": "odd/quoted.csv", "offset": 12, "line": 2, "record": "\"4\",\"a\nb\""}' "" \
+    'tamis find odd.tamis user=$'"'a\nb'"' --json | sed "s/\\\\u000a/\\\\n/"'
+
+# Types, other delimiters, no header.
+printf '1;07;1.50;2024-01-31T23:59:59+01:00\n2;+7;15e-1;1706741999\n3;x7;1.5x;\n' >t.csv
+is no-header 0 "" "" 'tamis index -o t.tamis --attrs 1,2:int,3:dec,4:time --no-header --delimiter ";" t.csv'
+is int 0 2 "" 'tamis find t.tamis 2=7 -c'
+is int-as-text 0 '3;x7;1.5x;' "" 'tamis find t.tamis 2=x7'
+is dec 0 2 "" 'tamis find t.tamis 3=1.5 -c'
+is time 0 2 "" 'tamis find t.tamis 4=2024-01-31T22:59:59Z -c'
+is empty-typed 0 '3;x7;1.5x;' "" 'tamis find t.tamis 4='
+is format-given 0 "{1" "" 'printf "a\tb\n{1\t2\n" >odd.txt; tamis index -o o.tamis --attrs a --format tsv odd.txt; tamis find o.tamis a={1 | cut -f 1'
+
+# Bad records are counted, named and skipped; --strict stops.
+printf '{"ip": "1"}\n{"ip": \n{"ip": "2"}\n[nothing\n' >bad.jsonl
+holds bad 'tamis index -o bad.tamis --attrs ip bad.jsonl 2>.bad; [ $? = 0 ] &&
+    grep -qE "^tamis index: bad record: bad.jsonl, line 2: .+: 2 skipped$" .bad && [ "$(wc -l <.bad)" = 1 ]'
+is bad-skipped 0 $'{"ip": "1"}\n{"ip": "2"}' "" 'tamis find bad.tamis ip=1 ip=2'
+cp bad.tamis before
+trouble strict 'bad record: bad.jsonl, line 2: .*: nothing was changed; leave out --strict to skip such records$' \
+    'tamis index -o bad.tamis --attrs ip --strict bad.jsonl'
+holds strict-changes-nothing 'cmp bad.tamis before'
+printf 'ip,user\n1,"ann\n2,bob\n3,cho\n' >open.csv
+is open-quote 0 $'2,bob\n3,cho' "*" 'tamis index -o open.tamis --attrs ip open.csv; tamis find open.tamis ip=1 ip=2 ip=3'
+seq 9000 | sed 's/.*/{"ip": "&"}/' | gzip >cut.jsonl.gz
+head -c $(($(stat -c %s cut.jsonl.gz) / 2)) cut.jsonl.gz >half.jsonl.gz
+trouble damaged '.*: half.jsonl.gz: the rest of it was skipped$' 'tamis index -o half.tamis --attrs ip half.jsonl.gz'
+is damaged-start 0 '{"ip": "7"}' "" 'tamis find half.tamis ip=7'
+trouble damaged-strict '.*: half.jsonl.gz: nothing was changed$' 'tamis index -o new.tamis --attrs ip --strict half.jsonl.gz'
+trouble other-compression 'xz is not read; gzip and zstd are: x.csv.xz: it was skipped$' \
+    'printf "\3757zXZ\0aaaaaaaa" >x.csv.xz; tamis index -o xz.tamis --attrs ip x.csv.xz'
+is absent-attribute 0 "" "tamis index: no record has the attribute: usr: check the names in --attrs" \
+    'tamis index -o c.tamis --attrs ip,usr logs'
+
+# Long lines.
+size=$((100 * 1024 * 1024))
+[ "${TAMIS_VARIANT:-}" = asan ] && size=$((10 * 1024 * 1024))
+long() { head -c "$size" /dev/zero | tr '\0' x; }
+(echo '{"ip": "1"}'; printf '{"ip": "2", "user": "'; long; echo '"}'; echo '{"ip": "3"}') >long.jsonl
+is long-line 0 "$((size + 24))" "" 'tamis index -o long.tamis --attrs ip,user long.jsonl; tamis find long.tamis ip=2 | wc -c'
+is after-long-line 0 '{"ip": "3"}' "" 'tamis find long.tamis ip=3'
+rm -f long.jsonl
+
+# Large files are split, compressed ones too; threads change nothing but the time.
+seq 200000 | awk '{print $1 "," ($1 % 7) "," ($1 * 7919 % 10007)}' | (echo n,seven,x; cat) >big.csv
+gzip -k big.csv
+zstd -q big.csv
+for file in big.csv big.csv.gz big.csv.zst; do
+    json "split-$file" "tamis index --fpp 1e-6 -o $file.tamis --attrs n,seven,x --segment 200k --json $file -j 3" \
+        'd["records_read"] == 200000 and d["bytes_read"] > 2e6 and (d["segments_added"] >= 6)'
+    is "found-$file" 0 "123456,4,4192" "" "tamis find $file.tamis n=123456"
+    is "pair-$file" 0 "" "" "tamis find $file.tamis seven=3 x=5000 | cmp - <(awk -F, '\$2 == 3 && \$3 == 5000' big.csv)"
+done
+json few-bytes-read 'tamis find big.csv.tamis n=123456 --explain --json' \
+    'd["segments"] >= 8 and d["candidates"] <= 3 and d["bytes_read"] < 0.4 * d["bytes_total"] and d["matches"] == 1'
+mkdir many
+for i in $(seq 300); do printf 'n,x\n%d,%d\n' "$i" $((i % 10)) >"many/$i.csv"; done
+json small-files-are-packed 'tamis index -o many.tamis --attrs n,x many --json' \
+    'd["read"] == 300 and d["segments_added"] == 1'
+is small-files-in-order 0 "" "" 'tamis find many.tamis x=3 | sort | cmp - <(seq 3 10 300 | sed "s/$/,3/" | sort)'
+
+# What cannot be.
+trouble no-catalog 'no catalog: -o: say where to write it$' 'tamis index --attrs ip logs'
+trouble no-attrs 'no attributes: --attrs: ' 'tamis index -o x.tamis logs'
+trouble no-input 'no inputs: INPUT: ' 'tamis index -o x.tamis --attrs ip'
+trouble missing-input 'No such file or directory: nosuch: ' 'tamis index -o x.tamis --attrs ip logs nosuch'
+trouble pipe-input 'not a file: -: ' 'echo | tamis index -o x.tamis --attrs ip -'
+trouble attribute-twice "given twice: --attrs, 'ip': " 'tamis index -o x.tamis --attrs ip,ip logs'
+trouble no-name "no name: --attrs 'ip,': " 'tamis index -o x.tamis --attrs ip, logs'
+trouble unknown-type "unknown type 'integer': --attrs: " 'tamis index -o x.tamis --attrs ip:integer logs'
+trouble unknown-in-combo "unknown attribute 'usr': --combo ip\+usr: " 'tamis index -o x.tamis --attrs ip,user --combo ip+usr logs'
+trouble combo-of-one 'no combination: --combo ip: ' 'tamis index -o x.tamis --attrs ip,user --combo ip logs'
+trouble segment-size "wrong value '7': --segment: " 'tamis index -o x.tamis --attrs ip --segment 7 logs'
+trouble many-threads 'too many threads: ' 'tamis index -o x.tamis --attrs ip -j 1000 logs'
+trouble not-over-data 'the file exists and is no catalog: logs/b.csv: ' 'tamis index -o logs/b.csv --attrs ip logs'
+trouble not-over-a-filter 'the file exists and is no catalog: f: ' 'tamis create f; tamis index -o f --attrs ip logs'
+trouble no-folder 'No such file or directory: no/x.tamis: check the name of its folder$' 'tamis index -o no/x.tamis --attrs ip logs'
+trouble both 'two catalogs: ' 'tamis index -o x.tamis --update c.tamis'
+holds no-leftovers '[ ! -e x.tamis ] && ! ls -A | grep -q "lock\|\.tamis-"'
+
+# Killed or interrupted while it works: the old catalog is whole, nothing is left behind.
+tamis index -o k.tamis --attrs n,seven,x big.csv
+cp k.tamis before
+for signal in KILL INT TERM; do
+    for delay in 0.002 0.01 0.03 0.06; do
+        tamis index -o k.tamis --attrs n,x --segment 100k big.csv big.csv.gz big.csv.zst 2>/dev/null &
+        sleep $delay
+        kill -$signal $! 2>/dev/null
+        wait $! 2>/dev/null
+    done
+    holds "killed-$signal" 'tamis find k.tamis n=77 --count | grep -qx "[13]"'
+done
+rm -f k.tamis.lock
+# Told to stop, it stops, and the shell sees how.
+for delay in 0 0.005 0.01 0.02 0.03 0.05 0.1 0.2; do
+    bash -c "tamis index -o k.tamis --attrs n,x big.csv.gz big.csv & sleep $delay; kill -INT \$!; wait \$!" 2>/dev/null
+    stopped=$?
+    [ $stopped = 130 ] && [ $delay != 0 ] && break
+done
+holds interrupted-status "[ $stopped = 130 ]"
+finish

@@ -1,0 +1,93 @@
+#!/bin/bash
+# tamis index --update: what is read again, what goes, what stays.
+. "$(dirname "$0")/common.sh"
+
+facts() { # facts NAME EXPRESSION: of one update
+    json "$1" 'tamis index --update c.tamis --json' "$2"
+}
+mkdir d
+for i in 1 2 3; do printf 'ip,user\n%d,ann\n%d,bob\n' $i $i >d/$i.csv; done
+tamis index -o c.tamis --attrs ip,user d
+cp c.tamis before
+facts nothing-to-do 'd["read"] == 0 and d["new"] == d["changed"] == d["grown"] == d["removed"] == 0'
+holds nothing-written 'cmp c.tamis before'
+
+printf '4,cho\n' >>d/1.csv
+facts grown 'd["grown"] == 1 and d["read"] == 1 and d["bytes_read"] == 6 and d["records_read"] == 1'
+is grown-found 0 4,cho "" 'tamis find c.tamis user=cho'
+printf 'ip,user\n5,dan\n' >d/0.csv
+facts new 'd["new"] == 1 and d["records_read"] == 1'
+is new-found 0 5,dan "" 'tamis find c.tamis user=dan'
+printf 'ip,user\n2,eve\n2,bob\n' >d/2.csv
+facts changed 'd["changed"] == 1 and d["records_read"] == 2'
+is changed-found 0 2,eve "" 'tamis find c.tamis user=eve ip=2'
+is changed-gone 1 "" "" 'tamis find c.tamis ip=2 user=ann'
+rm d/3.csv
+facts removed 'd["removed"] == 1 and d["read"] == 0'
+is removed-gone 1 "" "" 'tamis find c.tamis ip=3'
+is the-rest-stays 0 $'5,dan\n1,ann\n1,bob\n4,cho\n2,eve\n2,bob' "" 'tamis find c.tamis ip=1 ip=2 ip=4 ip=5'
+touch -d '2001-01-01' d/1.csv
+facts another-time-is-a-change 'd["changed"] == 1'
+# The same size and time, but other bytes at an end: noticed by the update.
+touch -r d/2.csv when
+sed -i 's/eve/amy/' d/2.csv
+touch -r when d/2.csv
+facts same-size-and-time 'd["changed"] == 1'
+is same-size-and-time-found 0 2,amy "" 'tamis find c.tamis user=amy'
+mkdir d/sub more
+printf '{"ip": "6", "user": "fay"}\n' | gzip >d/sub/x.jsonl.gz
+printf 'ip,user\n7,gus\n' >more/y.csv
+json another-root 'tamis index --update c.tamis more --json' 'd["new"] == 2 and d["inputs"] == 5'
+is another-root-found 0 7,gus "" 'tamis find c.tamis user=gus'
+printf 'ip,user\n8,hal\n' >more/z.csv
+is another-root-is-watched 1 "" "tamis find: new file, not searched: more/z.csv: run tamis index --update" 'tamis find c.tamis user=hal'
+facts another-root-stays 'd["new"] == 1 and d["inputs"] == 6'
+
+# A line a minute does not make a segment a minute.
+printf 'n\n' >log.csv
+echo 0 >>log.csv
+tamis index -o l.tamis --attrs n log.csv
+for i in $(seq 60); do
+    echo $i >>log.csv
+    tamis index --update l.tamis || echo failed
+done >.out 2>&1
+json few-segments 'tamis find l.tamis n=30 --explain --json' 'd["segments"] <= 8 and d["matches"] == 1 and d["records"] == 61'
+is all-found 0 "" "" 'for i in $(seq 0 60); do tamis find l.tamis n=$i; done | cmp - <(seq 0 60)'
+# An open record, half written, then whole; a packed file cut short, then whole.
+printf 'n\n1\n2' >open.csv
+seq 5000 | sed 's/.*/{"n": &}/' | gzip >whole.gz
+head -c 5000 whole.gz >p.jsonl.gz
+tamis index -o o.tamis --attrs n open.csv p.jsonl.gz 2>told
+holds half-is-told 'grep -q "p.jsonl.gz: the rest of it was skipped" told'
+printf '34\n5\n' >>open.csv
+tail -c +5001 whole.gz >>p.jsonl.gz
+json both-grew 'tamis index --update o.tamis --json' 'd["grown"] == 2 and d["failed"] == 0'
+is open-record 0 234 "" 'tamis find o.tamis n=234 | head -1'
+is open-record-gone 0 '{"n": 2}' "" 'tamis find o.tamis n=2'
+is packed-end 0 '{"n": 5000}' "" 'tamis find o.tamis n=5000'
+json records-counted 'tamis find o.tamis n=1 --explain --json' 'd["records"] == 5003'
+
+trouble missing 'No such file or directory: nosuch: ' 'tamis index --update nosuch'
+trouble no-new-shape 'options for a new catalog: --update c.tamis: ' 'tamis index --update c.tamis --attrs ip'
+trouble strict 'bad record: d/bad.jsonl, line 1: ' 'echo "{oops" >d/bad.jsonl; cp c.tamis before; tamis index --update c.tamis --strict'
+holds strict-changes-nothing 'cmp c.tamis before'
+rm d/bad.jsonl
+
+# Two at once: the second waits, or says so. Killed: the old catalog is whole and can be updated.
+seq 400000 | awk 'BEGIN {print "ip,user"} {print $1 ",u" $1 % 1000}' | gzip >d/big.csv.gz
+tamis index --update c.tamis &
+tamis index --update c.tamis
+wait
+is both-ended 0 400000,u0 "" 'tamis find c.tamis ip=400000'
+cp c.tamis before
+for delay in 0.002 0.01 0.02 0.04 0.08; do
+    touch -d "2002-01-01 $(date +%T)" d/big.csv.gz
+    tamis index --update c.tamis &
+    sleep $delay
+    kill -KILL $! 2>/dev/null
+    wait $! 2>/dev/null
+    is "killed-$delay" 0 $'5,dan\n5,u5' "" 'tamis find c.tamis ip=5'
+done
+is updated-after-all 0 $'5,dan\n5,u5' "" 'tamis index --update c.tamis; tamis find c.tamis ip=5'
+holds nothing-left '! ls -A | grep -q "lock\|\.tamis-"'
+finish

@@ -1,0 +1,355 @@
+"""tamis find = a plain scan, with Python's csv and json: random files, conditions and updates."""
+import csv
+import datetime
+import decimal
+import gzip
+import io
+import json
+import os
+import random
+import re
+import subprocess
+
+import pytest
+
+ROOT = os.environ.get("TAMIS_ROOT", os.path.join(os.path.dirname(__file__), "../.."))
+TAMIS = os.path.join(ROOT, os.environ.get("TAMIS", "build/release/tamis"))
+SEED = int(os.environ.get("TAMIS_SEED", "7"), 0)
+LONG = os.environ.get("TAMIS_LONG") == "1"
+ROUNDS = 600 if LONG else 40
+MISSING = None
+TYPES = {"ip": "", "user": "", "n": "int", "d": "dec", "t": "time", "a.b": ""}
+
+
+# ---- the scan -----------------------------------------------------------------------------------
+
+def normal(value, kind):
+    """A value that is equal for equal values of a type; text that is none stands for itself."""
+    if value is MISSING or not kind:
+        return value
+    text = value.decode("latin-1").strip(" \t\n\v\f\r")
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1].strip(" \t\n\v\f\r")
+    if kind == "int" and re.fullmatch(r"[+-]?[0-9]+", text):
+        return int(text)
+    if kind == "dec" and re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
+        return decimal.Decimal(text) + 0
+    if kind == "time":
+        if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) and len(text) > 8:
+            return decimal.Decimal(text)
+        match = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)?)?", text)
+        if match:
+            zone = match[4] if match[4] and match[4] != "Z" else "+00:00"
+            moment = datetime.datetime.fromisoformat(
+                "%sT%s%s" % (match[1], match[2] or "00:00:00", zone))
+            return decimal.Decimal(int(moment.timestamp())) + decimal.Decimal(match[3] or 0)
+    return value
+
+
+def csv_records(text):
+    """(raw, values by name) of a CSV text; its lines are those that csv asked for."""
+    lines = text.decode("utf-8", "surrogateescape").splitlines(keepends=True)
+    assert "".join(lines).count("\n") == len([line for line in lines if line.endswith("\n")])
+    taken = []
+
+    def feed():
+        for line in re.findall(r"[^\n]*\n|[^\n]+$", text.decode("utf-8", "surrogateescape")):
+            taken.append(line)
+            yield line
+
+    header = None
+    for row in csv.reader(feed()):
+        raw = "".join(taken).encode("utf-8", "surrogateescape")
+        taken.clear()
+        if not row:
+            continue
+        row = [cell.encode("utf-8", "surrogateescape") for cell in row]
+        if header is None:
+            header = [name.decode() for name in row]
+        else:
+            yield raw, dict(zip(header, row))
+
+
+def tsv_records(text):
+    header = None
+    for line in text.split(b"\n"):
+        cells = line.removesuffix(b"\r")
+        if not cells:
+            continue
+        if header is None:
+            header = [name.decode() for name in cells.split(b"\t")]
+        else:
+            yield line, dict(zip(header, cells.split(b"\t")))
+
+
+def json_value(value, raw):
+    if value is None:
+        return MISSING
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    return raw
+
+
+class Number(float):
+    """A number that keeps its text."""
+
+
+def json_records(text):
+    def number(digits):
+        one = Number(digits)
+        one.text = digits
+        return one
+
+    for line in text.split(b"\n"):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line.decode(), parse_int=number, parse_float=number)
+        except ValueError:
+            continue
+        values = {}
+        for name in TYPES:
+            value = record.get(name) if isinstance(record, dict) else None
+            if value is None and name == "a.b" and isinstance(record.get("a"), dict):
+                value = record["a"].get("b")
+            if isinstance(value, Number):
+                values[name] = value.text.encode()
+            elif isinstance(value, bool):
+                values[name] = str(value).lower().encode()
+            elif value is not None:
+                values[name] = value.encode("utf-8", "surrogatepass")
+        yield line, values
+
+
+READERS = {"csv": csv_records, "tsv": tsv_records, "jsonl": json_records}
+
+
+def whole(raw):
+    return raw if raw.endswith(b"\n") else raw + b"\n"
+
+
+def scan(files, order, condition, names):
+    """The matching records of the files, in order: (file, raw line)."""
+    found = []
+    for name in order:
+        for raw, values in READERS[name.split(".")[1]](files[name]):
+            if all(normal(values.get(attribute), TYPES[attribute]) in
+                   [normal(w, TYPES[attribute]) for w in wanted]
+                   for attribute, wanted in condition.items()):
+                found.append((name, whole(raw)))
+    return found
+
+
+# ---- the data -----------------------------------------------------------------------------------
+
+POOL = {
+    "ip": ["10.0.0.%d" % i for i in range(12)] + [""],
+    "user": ["ann", "bob", "cho", "d,e", 'f"g', "h\ni", "é€", "", "with space", "x" * 300],
+    "n": ["7", "07", "+7", "8", "-0", "0", "seven", "", "123456789012345678901234567890"],
+    "d": ["1.5", "1.50", "15e-1", "100", "1e2", "x", ".5"],
+    "t": ["2024-01-31T22:59:59Z", "2024-01-31 22:59:59", "2024-01-31T23:59:59+01:00", "2024-02-01",
+          "1706741999", "never"],
+    "a.b": ["p", "q", "r"],
+}
+
+
+def record(rng, form, names):
+    row = {name: rng.choice(POOL[name]) for name in names}
+    if form == "csv":
+        out = io.StringIO()
+        csv.writer(out, lineterminator=rng.choice(["\n", "\n", "\r\n"]),
+                   quoting=rng.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])).writerow(
+            list(row.values())[:rng.choice([len(row), len(row), rng.randrange(1, len(row) + 1)])])
+        return out.getvalue().encode()
+    if form == "tsv":
+        cells = [re.sub("[\t\n]", "_", value) for value in row.values()]
+        line = "\t".join(cells) + rng.choice(["\n", "\n", "\r\n"])
+        return line.encode()
+    value = {}
+    for name, text in row.items():
+        one = rng.choice([text, text, text, None, True, 7, 1.5])
+        if rng.random() < 0.1:
+            continue
+        if name == "a.b" and rng.random() < 0.7:
+            value["a"] = {"x": [1, {}], "b": one}
+        else:
+            value[name] = one
+    return (json.dumps(value, ensure_ascii=rng.random() < 0.5) + "\n").encode()
+
+
+def records(rng, form, names, most):
+    lines = [record(rng, form, names) for _ in range(rng.randrange(most))]
+    if form == "jsonl" and lines and rng.random() < 0.2:
+        lines.insert(rng.randrange(len(lines) + 1), rng.choice([b"{oops\n", b"\n", b'{"ip": 1,}\n']))
+    return b"".join(lines)
+
+
+class World:
+    """A folder of files, as Python knows them, and a catalog of it."""
+
+    def __init__(self, rng, tmp):
+        self.rng, self.tmp = rng, tmp
+        self.folder = tmp / "data"
+        self.folder.mkdir()
+        self.files, self.known, self.clock, self.made = {}, [], 10 ** 9, 0
+        self.names = rng.sample(list(TYPES), rng.randrange(1, 5))
+        for _ in range(rng.randrange(1, 6)):
+            self.create()
+
+    def path(self, name):
+        return self.folder / name
+
+    def stamp(self, name):
+        """Times that differ whatever the clock's grain."""
+        self.clock += 1
+        os.utime(self.path(name), (self.clock, self.clock))
+
+    def pack(self, name, data):
+        if name.endswith(".gz"):
+            return gzip.compress(data, mtime=0)
+        if name.endswith(".zst"):
+            return subprocess.run(["zstd", "-qc"], input=data, capture_output=True, check=True).stdout
+        return data
+
+    def create(self, name=None):
+        rng = self.rng
+        if name is None:
+            form = rng.choice(list(READERS))
+            name = "%s%d.%s%s" % (rng.choice("abc"), self.made, form, rng.choice(["", "", ".gz", ".zst"]))
+            self.made += 1
+        form = name.split(".")[1]
+        columns = self.names + [n for n in TYPES if n not in self.names and rng.random() < 0.3]
+        rng.shuffle(columns)
+        head = {"csv": ",".join(columns) + "\n", "tsv": "\t".join(columns) + "\n", "jsonl": ""}[form]
+        data = head.encode() + records(rng, form, columns, rng.choice([0, 1, 3, 40, 200]) + 1)
+        if rng.random() < 0.3:
+            data = data.removesuffix(b"\n")
+        cut = rng.randrange(len(data) + 1)
+        parts = [data[:cut], data[cut:]] if rng.random() < 0.3 and "." in name else [data]
+        self.path(name).write_bytes(b"".join(self.pack(name, part) for part in parts))
+        self.files[name] = data
+        self.stamp(name)
+        return name
+
+    def grow(self):
+        if not self.files:
+            return
+        name = self.rng.choice(list(self.files))
+        form = name.split(".")[1]
+        old = self.files[name]
+        if not old:
+            return
+        names = (old.split(b"\n")[0].rstrip(b"\r").decode().split("\t" if form == "tsv" else ",")
+                 if form != "jsonl" else self.names)
+        names = [n for n in names if n in TYPES] or self.names
+        more = records(self.rng, form, names, 20)
+        if not old.endswith(b"\n") and (
+                b"\n" not in old or old.endswith(b"\r") or self.rng.random() < 0.7):
+            more = b"\n" + more
+        if form == "jsonl" and self.rng.random() < 0.3:
+            more = more[:-self.rng.randrange(1, 6)]
+        if not more:
+            return
+        with open(self.path(name), "ab") as out:
+            out.write(self.pack(name, more))
+        self.files[name] = old + more
+        self.stamp(name)
+
+    def change(self):
+        step = self.rng.randrange(6)
+        if step < 3 or not self.files:
+            self.grow()
+        elif step == 3:
+            self.create(self.rng.choice(list(self.files)))
+        elif step == 4:
+            name = self.rng.choice(list(self.files))
+            self.path(name).unlink()
+            del self.files[name]
+        else:
+            self.create()
+
+    def tamis(self, *words, status=(0,)):
+        done = subprocess.run([TAMIS] + list(words), cwd=self.tmp, capture_output=True)
+        assert done.returncode in status, (words, done.returncode, done.stderr)
+        return done
+
+    def index(self):
+        rng = self.rng
+        words = ["--attrs", ",".join(n + (":" + TYPES[n] if TYPES[n] else "") for n in self.names),
+                 "--segment", str(rng.choice([64, 300, 2000, 100000])), "-j", str(rng.randrange(1, 4)),
+                 "--fpp", rng.choice(["0.3", "0.01"])]
+        if len(self.names) > 1 and rng.random() < 0.5:
+            words += ["--combo", "+".join(rng.sample(self.names, 2))]
+        if rng.random() < 0.2:
+            words += ["--verifier", "none"]
+        if rng.random() < 0.2:
+            words += ["--combo", "none"] if "--combo" not in words else []
+        self.tamis("index", "-o", "c.tamis", *words, "data")
+        self.known = sorted(self.files)
+
+    def condition(self):
+        rng, condition = self.rng, {}
+        for name in rng.sample(self.names, rng.randrange(1, len(self.names) + 1)):
+            pool = [text.encode() for text in POOL[name]] + [MISSING, b"nowhere", b"7", b"true"]
+            condition[name] = rng.sample(pool, rng.choice([1, 1, 1, 2, 3]))
+        return condition
+
+    def check(self):
+        """The known files, as they are now."""
+        rng, condition = self.rng, self.condition()
+        order = [name for name in self.known if name in self.files]
+        found = scan(self.files, order, condition, self.names)
+        words = [b"%s!" % n.encode() if w is MISSING else b"%s=%s" % (n.encode(), w)
+                 for n, wanted in condition.items() for w in wanted]
+        rng.shuffle(words)
+        status = (0,) if found else (1,)
+        words = ["c.tamis"] + words + ["-j", str(rng.randrange(1, 4))]
+        done = self.tamis("find", *words, status=status)
+        assert done.stdout == b"".join(raw for _, raw in found), (condition, self.known)
+        gone = [name for name in self.known if name not in self.files]
+        fresh = [name for name in self.files if name not in self.known]
+        told = done.stderr.decode()
+        for name in gone[:5] if len(gone) < 6 else []:
+            assert "removed since it was indexed: data/%s" % name in told
+        for name in fresh if len(fresh) < 6 else []:
+            assert "new file, not searched: data/%s" % name in told
+        self.check_forms(words, found, status)
+
+    def check_forms(self, words, found, status):
+        assert self.tamis("find", "--count", *words, status=status).stdout == b"%d\n" % len(found)
+        most = self.rng.randrange(1, 9)
+        done = self.tamis("find", "--limit", str(most), *words, status=status)
+        assert done.stdout == b"".join(raw for _, raw in found[:most])
+        lines = self.tamis("find", "--json", *words, status=status).stdout.splitlines()
+        assert len(lines) == len(found)
+        for line, (name, raw) in zip(lines, found):
+            place = json.loads(line)
+            assert place["file"] == "data/" + name
+            text = self.files[name]
+            assert whole(text[place["offset"]:][:len(raw)].removesuffix(b"\n")) == raw
+            assert text[:place["offset"]].count(b"\n") + 1 == place["line"]
+        facts = json.loads(self.tamis("find", "--explain", "--json", *words, status=status).stdout)
+        assert facts["matches"] == len(found)
+        assert facts["read_in_vain"] <= facts["candidates"] <= facts["segments"]
+        assert facts["rejected_by_attributes"] + facts["rejected_by_combinations"] + \
+            facts["candidates"] == facts["segments"]
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_find_is_a_scan(number, tmp_path):
+    rng = random.Random(SEED * 1000003 + number)
+    world = World(rng, tmp_path)
+    world.index()
+    for _ in range(rng.randrange(1, 5)):
+        world.check()
+        for _ in range(rng.randrange(4)):
+            world.change()
+        world.check()
+        world.tamis("index", "--update", "c.tamis", "-j", str(rng.randrange(1, 4)))
+        world.known = sorted(world.files)
+        records_now = sum(1 for name in world.known for _ in READERS[name.split(".")[1]](world.files[name]))
+        words = ["c.tamis", world.names[0] + "=7", "--explain", "--json"]
+        facts = json.loads(world.tamis("find", *words, status=(0, 1)).stdout)
+        assert facts["records"] == records_now
+        assert facts["changed"] == facts["grown"] == facts["removed"] == facts["new"] == 0
+    world.check()
