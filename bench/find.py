@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+"""tamis index and tamis find on records of a web server (bench/bench_records.c).
+
+    bench/find.py           10 million records; BENCH_FULL=1: 50 million in 1,000 files, 10 GB of CSV
+
+Records: users and addresses by Zipf's law from 100,000 each, about 115 bytes as JSONL. Prints
+
+    index    MB of raw text a second, CSV and JSONL, plain and zstd, with two threads
+    size     of the catalog, as a share of the raw text
+    find     milliseconds of a whole process on the .zst files, the median of 41 runs
+    pairs    segments named in vain, with the combination and with --verifier none, for 200 pairs of
+             values that are in most segments each
+    growth   find with ten times the data, the candidates being the same number
+
+and JSON to build/bench/find.json. The data goes to a temporary folder (BENCH_DATA: keep it there).
+"""
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TAMIS = os.path.join(ROOT, os.environ.get("TAMIS", "build/release/tamis"))
+RECORDS = os.path.join(ROOT, "build/release/bench/bench_records")
+FULL = os.environ.get("BENCH_FULL") == "1"
+FILES = 1000 if FULL else 200
+EACH = 50_000
+RUNS = 41
+figures = {}
+
+
+def figure(name, value, unit, target=""):
+    figures[name] = value
+    print("  %-46s %10.4g %-6s %s" % (name, value, unit, target), flush=True)
+
+
+def address(rank):
+    return "10.%d.%d.%d" % (rank // 250 // 250, rank // 250 % 250, rank % 250)
+
+
+def make(folder, files, records, form):
+    """The data set, unless it is there from before."""
+    if not os.path.isdir(folder):
+        os.makedirs(folder + ".new")
+        subprocess.run([RECORDS, folder + ".new", str(files), str(records), form], check=True)
+        os.rename(folder + ".new", folder)
+    return folder
+
+
+def index(out, folder, *options):
+    done = subprocess.run([TAMIS, "index", "-o", out, "--json", *options, folder], check=True,
+                          capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def find(catalog, *words):
+    done = subprocess.run([TAMIS, "find", catalog, "--explain", "--json", *words],
+                          capture_output=True, text=True)
+    assert done.returncode < 2, done.stderr
+    return json.loads(done.stdout)
+
+
+def milliseconds(*command):
+    times = []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        times.append(1e3 * (time.perf_counter() - start))
+        assert done.returncode < 2
+    return statistics.median(times)
+
+
+def spawn():
+    """What starting any process costs here."""
+    return milliseconds("/bin/true")
+
+
+def choose(catalog, rng, wanted):
+    """A pair that is in just so many segments."""
+    for _ in range(2000):
+        words = ["ip=" + address(rng.randrange(300, 3000)), "user=u%05d" % rng.randrange(300, 3000)]
+        facts = find(catalog, *words)
+        if facts["candidates"] == wanted and facts["read_in_vain"] == 0:
+            return words
+    raise SystemExit("no pair is in %d segments" % wanted)
+
+
+def speeds(data):
+    print("index: raw text, MB/s")
+    for form, target in (("csv", "target 300"), ("jsonl", "target 200")):
+        folder = make(os.path.join(data, form), 8, 500_000, form)
+        best = 0
+        for _ in range(3):
+            facts = index(os.path.join(data, form + ".tamis"), folder, "--attrs", "ip,user,path",
+                          "--combo", "ip+user", "-j", "2")
+            best = max(best, facts["bytes_read"] / facts["seconds"] / 1e6)
+        figure("index %s, 3 attributes, 1 combination" % form, best, "MB/s", target)
+
+
+def latencies(data):
+    folder = make(os.path.join(data, "zst"), FILES, EACH, "jsonl.zst")
+    catalog = os.path.join(data, "zst.tamis")
+    options = ["--attrs", "ip,user,path"]
+    print("catalog: %d files, %d records" % (FILES, FILES * EACH))
+    facts = index(catalog, folder, *options, "--combo", "ip+user")
+    figure("index of .zst, decompression included", facts["bytes_read"] / facts["seconds"] / 1e6, "MB/s")
+    figure("catalog, 3 attributes and 1 combination",
+           100 * facts["catalog_bytes"] / facts["bytes_read"], "%", "target 6")
+    more = index(os.path.join(data, "more.tamis"), folder, *options, "--combo", "ip+user", "--combo",
+                 "user+path")
+    figure("one more combination", 100 * (more["catalog_bytes"] - facts["catalog_bytes"]) /
+           facts["bytes_read"], "%", "target about 2")
+    rng = random.Random(7)
+    print("find: milliseconds, process start included")
+    figure("(a process that does nothing)", spawn(), "ms")
+    for wanted, target in ((0, "target 3"), (1, "target 20"), (2, "target 20")):
+        words = choose(catalog, rng, wanted)
+        figure("a pair in %d segments" % wanted, milliseconds(TAMIS, "find", catalog, *words), "ms", target)
+        if wanted == 0:
+            figure("a pair in 0 segments, --trust", milliseconds(TAMIS, "find", catalog, "--trust", *words), "ms")
+    return folder, catalog
+
+
+def pairs(data, folder, catalog):
+    print("pairs of values that are in most segments each")
+    bare = os.path.join(data, "none.tamis")
+    index(bare, folder, "--attrs", "ip,user,path", "--verifier", "none")
+    rng = random.Random(11)
+    wrong, wrong_bare, n = 0, 0, 20 if not FULL else 50
+    for _ in range(200):
+        words = ["ip=" + address(rng.randrange(500, 3000)), "user=u%05d" % rng.randrange(500, 3000), "--trust"]
+        facts = find(catalog, *words)
+        wrong += facts["read_in_vain"]
+        if n:
+            n -= 1
+            wrong_bare += find(bare, *words)["read_in_vain"] * (200 / (20 if not FULL else 50))
+    figure("segments read in vain, a question, none", wrong_bare / 200, "")
+    figure("segments read in vain, a question, verifier", wrong / 200, "")
+    figure("times fewer (at least)", wrong_bare / max(wrong, 1), "", "target 20")
+
+
+def growth(data):
+    print("growth: find with one candidate as the data grows")
+    for files in (8, 80) if not FULL else (80, 800):
+        folder = make(os.path.join(data, "csv%d" % files), files, 200_000, "csv")
+        catalog = os.path.join(data, "csv%d.tamis" % files)
+        facts = index(catalog, folder, "--attrs", "ip,user")
+        words = choose(catalog, random.Random(3), 1)
+        figure("%.2f GB of CSV" % (facts["bytes_read"] / 1e9), milliseconds(TAMIS, "find", catalog, *words), "ms")
+
+
+def main():
+    kept = os.environ.get("BENCH_DATA")
+    data = kept or tempfile.mkdtemp(prefix="tamis-bench-")
+    os.makedirs(data, exist_ok=True)
+    try:
+        speeds(data)
+        pairs(data, *latencies(data))
+        growth(data)
+    finally:
+        if not kept:
+            shutil.rmtree(data)
+    out = os.environ.get("BENCH_JSON", os.path.join(ROOT, "build/bench/find.json"))
+    os.makedirs(os.path.dirname(out), exist_ok=True)
+    with open(out, "w") as f:
+        json.dump(figures, f, indent=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
