@@ -94,23 +94,23 @@ double lab_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void stat_add(struct stat *s, double value)
+void mean_add(struct mean *s, double value)
 {
     s->n++;
     s->sum += value;
     s->squares += value * value;
 }
 
-double stat_mean(const struct stat *s)
+double mean_of(const struct mean *s)
 {
     return s->n ? s->sum / (double)s->n : NAN;
 }
 
-double stat_error(const struct stat *s)
+double mean_error(const struct mean *s)
 {
     if (s->n < 2)
         return 0;
-    double mean = stat_mean(s), n = (double)s->n;
+    double mean = mean_of(s), n = (double)s->n;
     return sqrt(fmax(0, s->squares / n - mean * mean) / (n - 1));
 }
 
@@ -137,18 +137,18 @@ void lab_value(const char *figure, const char *series, double x, double y, doubl
            y + 1.96 * error);
 }
 
-void lab_measured(const char *figure, const char *series, double x, const struct stat *s,
+void lab_measured(const char *figure, const char *series, double x, const struct mean *s,
                   double floor)
 {
-    lab_value(figure, series, x, stat_mean(s), fmax(floor, stat_error(s)));
+    lab_value(figure, series, x, mean_of(s), fmax(floor, mean_error(s)));
 }
 
 /* Where nothing was found the share is taken as that of one hit: an interval of no width would be
    a lie. */
-void lab_rate(const char *figure, const char *series, double x, const struct stat *s,
+void lab_rate(const char *figure, const char *series, double x, const struct mean *s,
               uint64_t asked)
 {
-    double all = (double)asked * (double)s->n, y = stat_mean(s);
+    double all = (double)asked * (double)s->n, y = mean_of(s);
     double p = fmin(fmax(y, 1 / all), 1 - 1 / all);
     lab_measured(figure, series, x, s, sqrt(p * (1 - p) / all));
 }
@@ -166,15 +166,20 @@ tamis_filter *lab_filter(const tamis_options *options)
     return f;
 }
 
-tamis_filter *lab_filter_own(const tamis_options *options, probe_fn probe, void *context)
+void lab_own_probes(tamis_filter *f, probe_fn probe, void *context)
 {
-    tamis_filter *f = lab_filter(options);
     struct stack *stack = filter_stack(f);
     f->family.probe = probe;
     f->family.probe_context = context;
     for (uint32_t i = 0; i < stack_count(stack); i++)
         stack->v[i]->bits.kernel = kernel_choose(f->set.layout, &f->family);
     filter_set_quick(f);
+}
+
+tamis_filter *lab_filter_own(const tamis_options *options, probe_fn probe, void *context)
+{
+    tamis_filter *f = lab_filter(options);
+    lab_own_probes(f, probe, context);
     return f;
 }
 

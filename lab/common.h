@@ -45,14 +45,14 @@ void lab_family(uint64_t stream, uint8_t key[TAMIS_KEY_LEN]);
 double lab_seconds(void);
 
 /* Mean and spread of what the repetitions gave. */
-struct stat {
+struct mean {
     uint64_t n;
     double sum, squares;
 };
 
-void stat_add(struct stat *s, double value);
-double stat_mean(const struct stat *s);
-double stat_error(const struct stat *s); /* standard error of the mean */
+void mean_add(struct mean *s, double value);
+double mean_of(const struct mean *s);
+double mean_error(const struct mean *s); /* standard error of the mean */
 
 /* ---- lines ---- */
 
@@ -61,12 +61,12 @@ void lab_formula(const char *figure, const char *series, double x, double y);
 void lab_exact(const char *figure, const char *series, double x, double y);
 /* The 95 % interval from the spread of the repetitions. `floor` is the least standard error that is
    believed: of a share, that of all answers together; 0 if there is none. */
-void lab_measured(const char *figure, const char *series, double x, const struct stat *s,
+void lab_measured(const char *figure, const char *series, double x, const struct mean *s,
                   double floor);
 /* Computed from measurements, with the standard error that follows from theirs. */
 void lab_value(const char *figure, const char *series, double x, double y, double error);
 /* Mean rate of s->n repetitions with `asked` questions each. */
-void lab_rate(const char *figure, const char *series, double x, const struct stat *s,
+void lab_rate(const char *figure, const char *series, double x, const struct mean *s,
               uint64_t asked);
 
 /* ---- filters ---- */
@@ -77,6 +77,8 @@ void lab_add(tamis_filter *filter, const uint64_t *keys, size_t n);
 size_t lab_count(const tamis_filter *filter, const uint64_t *keys, size_t n);
 /* A filter whose probes are the positions that `probe` gives for digest words a (the key) and b. */
 tamis_filter *lab_filter_own(const tamis_options *options, probe_fn probe, void *context);
+/* The same for a filter that is still empty. */
+void lab_own_probes(tamis_filter *filter, probe_fn probe, void *context);
 tamis_filter *lab_filter(const tamis_options *options);
 uint64_t lab_bits(const tamis_filter *filter);
 

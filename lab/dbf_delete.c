@@ -131,7 +131,7 @@ static void rows_free(struct rows *r)
 /* ---- table 1, figure 5 ----------------------------------------------------------------------- */
 
 struct counts {
-    struct stat multi, random, inserted, second, rate;
+    struct mean multi, random, inserted, second, rate;
 };
 
 static void one_round(struct counts *t, uint64_t s, bool as_published, uint64_t round)
@@ -147,13 +147,13 @@ static void one_round(struct counts *t, uint64_t s, bool as_published, uint64_t 
         for (size_t i = 0; i < n && order == 0; i++)
             multi += rows_match(&r, keys[i], &which) > 1;
         if (order == 0) {
-            stat_add(&t->multi, multi);
-            stat_add(&t->rate, rows_false_rate(&r, round, asked));
+            mean_add(&t->multi, multi);
+            mean_add(&t->rate, rows_false_rate(&r, round, asked));
             rng_shuffle(&state, keys, n);
         }
         size_t left = rows_remove_all(&r, keys, n);
-        stat_add(order ? &t->inserted : &t->random, (double)left);
-        stat_add(&t->second, (double)rows_remove_all(&r, keys, left));
+        mean_add(order ? &t->inserted : &t->random, (double)left);
+        mean_add(&t->second, (double)rows_remove_all(&r, keys, left));
         rows_free(&r);
     }
     free(keys);
@@ -192,12 +192,12 @@ static double ours_left(uint64_t s, uint64_t round)
 static void table_1(uint64_t s, bool as_published)
 {
     struct counts t = {0};
-    struct stat ours = {0};
+    struct mean ours = {0};
     double x = (double)s, n = (double)(s * C), asked = 2000;
     for (uint64_t i = 0; i < lab_size(12, 100, 1000); i++) {
         one_round(&t, s, as_published, i);
         if (!as_published)
-            stat_add(&ours, ours_left(s, i));
+            mean_add(&ours, ours_left(s, i));
     }
     if (as_published) {
         lab_measured("t1", "multi (11)", x, &t.multi, 0.3);
@@ -214,8 +214,8 @@ static void table_1(uint64_t s, bool as_published)
     lab_formula("t1", "n f2", x, tamis_plan_dynamic_multi_bound(M, K, C, s * C));
     lab_rate("f5", "DBF rate", x, &t.rate, (uint64_t)asked);
     lab_formula("f5", "DBF rate formula", x, tamis_plan_dynamic_rate(M, K, C, s * C));
-    lab_value("f5", "several addresses", x, stat_mean(&t.multi) / n, stat_error(&t.multi) / n);
-    lab_value("f5", "left behind", x, stat_mean(&t.random) / n, stat_error(&t.random) / n);
+    lab_value("f5", "several addresses", x, mean_of(&t.multi) / n, mean_error(&t.multi) / n);
+    lab_value("f5", "left behind", x, mean_of(&t.random) / n, mean_error(&t.random) / n);
     lab_formula("f5", "f2", x, tamis_plan_dynamic_f2(M, K, C, s * C));
 }
 
@@ -223,7 +223,7 @@ static void table_1(uint64_t s, bool as_published)
 
 #define PLACES 10
 
-static void again_round(struct stat *rate, uint64_t s, bool ours, uint64_t round)
+static void again_round(struct mean *rate, uint64_t s, bool ours, uint64_t round)
 {
     size_t n = s * C, most = PLACES * C, asked = 2000;
     uint64_t *keys = lab_alloc(n + most, sizeof *keys), state = round + 3;
@@ -254,7 +254,7 @@ static void again_round(struct stat *rate, uint64_t s, bool ours, uint64_t round
         if (ours)
             lab_add(f, keys + n + p * C, C);
         uint64_t stream = round * PLACES + p;
-        stat_add(&rate[p],
+        mean_add(&rate[p],
                  ours ? lab_false_rate(f, stream, asked) : rows_false_rate(&r, stream, asked));
     }
     rows_free(&r);
@@ -264,7 +264,7 @@ static void again_round(struct stat *rate, uint64_t s, bool ours, uint64_t round
 
 static void figure_6(uint64_t s, const char *series, bool ours)
 {
-    struct stat rate[PLACES] = {0};
+    struct mean rate[PLACES] = {0};
     for (uint64_t i = 0; i < lab_size(8, 60, 500); i++)
         again_round(rate, s, ours, i);
     for (unsigned p = 0; p < PLACES; p++) {
@@ -279,7 +279,7 @@ static void figure_6(uint64_t s, const char *series, bool ours)
 
 static void figure_7(void)
 {
-    struct stat present[13] = {0};
+    struct mean present[13] = {0};
     for (uint64_t round = 0; round < lab_size(20, 100, 1000); round++) {
         uint64_t *keys = lab_alloc(12 * C, sizeof *keys), already = 0;
         struct rows r = {.stream = round};
@@ -289,7 +289,7 @@ static void figure_7(void)
             already += rows_match(&r, keys[i], &which) > 0;
             rows_add(&r, keys[i]);
             if ((i + 1) % C == 0)
-                stat_add(&present[(i + 1) / C], (double)already / C);
+                mean_add(&present[(i + 1) / C], (double)already / C);
         }
         rows_free(&r);
         free(keys);

@@ -47,7 +47,7 @@ static size_t size_at(const double *cum, size_t N, double u)
 static void measure(const char *figure, const char *series, double x, const double *cum, size_t N,
                     uint64_t s, double over)
 {
-    struct stat bits = {0};
+    struct mean bits = {0};
     uint64_t rounds = lab_size(40, 200, 2000), *keys = lab_alloc(N, sizeof *keys);
     double one = 0;
     for (uint64_t i = 0; i < rounds; i++) {
@@ -63,11 +63,11 @@ static void measure(const char *figure, const char *series, double x, const doub
         one = (double)v.bits / over;
         lab_keys(i, keys, n);
         lab_add(f, keys, n);
-        stat_add(&bits, (double)lab_bits(f) / over);
+        mean_add(&bits, (double)lab_bits(f) / over);
         tamis_filter_free(f);
     }
     free(keys);
-    lab_value(figure, series, x, stat_mean(&bits), one / (double)rounds);
+    lab_value(figure, series, x, mean_of(&bits), one / (double)rounds);
 }
 
 /* Figure 10: over the number of vectors. */

@@ -38,7 +38,7 @@ static tamis_filter *new_filter(tamis_growth growth, uint64_t m, uint64_t c, uin
 #define STEPS 30 /* places a capacity apart by thirds */
 
 struct rates {
-    struct stat sbf[STEPS], dbf[STEPS], grown[STEPS];
+    struct mean sbf[STEPS], dbf[STEPS], grown[STEPS];
 };
 
 static uint64_t place(uint64_t c, unsigned i)
@@ -57,13 +57,13 @@ static void one_round(struct rates *r, uint64_t m, uint64_t round, uint64_t aske
         lab_add(sbf, keys + at, n - at);
         lab_add(dbf, keys + at, n - at);
         at = n;
-        stat_add(&r->sbf[i], lab_false_rate(sbf, stream, asked));
-        stat_add(&r->dbf[i], lab_false_rate(dbf, stream, asked));
+        mean_add(&r->sbf[i], lab_false_rate(sbf, stream, asked));
+        mean_add(&r->dbf[i], lab_false_rate(dbf, stream, asked));
         if (m != M)
             continue;
         tamis_filter *grown = new_filter(TAMIS_FIXED, m * ((n + c - 1) / c), n, round);
         lab_add(grown, keys, n);
-        stat_add(&r->grown[i], lab_false_rate(grown, stream, asked));
+        mean_add(&r->grown[i], lab_false_rate(grown, stream, asked));
         tamis_filter_free(grown);
     }
     tamis_filter_free(sbf);
@@ -82,9 +82,9 @@ static void print_rates(const struct rates *r, uint64_t m, uint64_t asked)
         snprintf(name, sizeof name, "ratio m=%" PRIu64, m);
         lab_formula("f2", name, x, one / rows);
         snprintf(name, sizeof name, "ratio m=%" PRIu64 " measured", m);
-        double ratio = stat_mean(&r->sbf[i]) / stat_mean(&r->dbf[i]),
-               relative = stat_error(&r->dbf[i]) / stat_mean(&r->dbf[i]) +
-                          stat_error(&r->sbf[i]) / stat_mean(&r->sbf[i]);
+        double ratio = mean_of(&r->sbf[i]) / mean_of(&r->dbf[i]),
+               relative = mean_error(&r->dbf[i]) / mean_of(&r->dbf[i]) +
+                          mean_error(&r->sbf[i]) / mean_of(&r->sbf[i]);
         if (i >= 2) /* below, too few wrong answers to divide by */
             lab_value("f2", name, x, ratio, relative * ratio);
         snprintf(name, sizeof name, "m=%" PRIu64, m);
@@ -104,9 +104,8 @@ static void print_rates(const struct rates *r, uint64_t m, uint64_t asked)
                     tamis_plan_dynamic_one_rate((double)m, K, c, (uint64_t)n));
     }
     if (m == M) { /* section 3.2: "about one hundred times", "about ten times" at n = 10 c */
-        double base = stat_mean(&r->sbf[2]), share = stat_error(&r->sbf[2]) / base;
-        double sbf = stat_mean(&r->sbf[STEPS - 1]) / base,
-               dbf = stat_mean(&r->dbf[STEPS - 1]) / base;
+        double base = mean_of(&r->sbf[2]), share = mean_error(&r->sbf[2]) / base;
+        double sbf = mean_of(&r->sbf[STEPS - 1]) / base, dbf = mean_of(&r->dbf[STEPS - 1]) / base;
         lab_value("f1", "SBF growth", S, sbf, sbf * share);
         lab_value("f1", "DBF growth", S, dbf, dbf * share);
     }
@@ -127,7 +126,7 @@ static void rates_over_size(void)
 
 static void union_at(uint64_t na, uint64_t nb, const char *series, const char *formula)
 {
-    struct stat gap = {0};
+    struct mean gap = {0};
     uint64_t asked = 10000, rounds = lab_size(8, 40, 400), *keys = lab_alloc(na + nb, sizeof *keys);
     for (uint64_t i = 0; i < rounds; i++) {
         tamis_filter *f[4];
@@ -138,7 +137,7 @@ static void union_at(uint64_t na, uint64_t nb, const char *series, const char *f
         }
         MUST(tamis_filter_merge(f[0], f[1], TAMIS_MERGE_RESTATE));
         MUST(tamis_filter_merge(f[2], f[3], TAMIS_MERGE_CONCAT));
-        stat_add(&gap, lab_false_rate(f[0], i, asked) - lab_false_rate(f[2], i, asked));
+        mean_add(&gap, lab_false_rate(f[0], i, asked) - lab_false_rate(f[2], i, asked));
         for (unsigned j = 0; j < 4; j++)
             tamis_filter_free(f[j]);
     }
@@ -165,7 +164,7 @@ static void unions(void)
 
 static void equal_rate(uint64_t s)
 {
-    struct stat rate = {0}, rows = {0};
+    struct mean rate = {0}, rows = {0};
     double ratio = tamis_plan_dynamic_size_ratio(M, K, C, (double)s);
     uint64_t n = s * C, asked = 20000, *keys = lab_alloc(n, sizeof *keys);
     for (uint64_t i = 0; i < lab_size(10, 60, 300); i++) {
@@ -174,8 +173,8 @@ static void equal_rate(uint64_t s)
         lab_keys(i + 9000, keys, n);
         lab_add(one, keys, n);
         lab_add(dbf, keys, n);
-        stat_add(&rate, lab_false_rate(one, i, asked));
-        stat_add(&rows, lab_false_rate(dbf, i, asked));
+        mean_add(&rate, lab_false_rate(one, i, asked));
+        mean_add(&rows, lab_false_rate(dbf, i, asked));
         tamis_filter_free(one);
         tamis_filter_free(dbf);
     }
@@ -201,7 +200,7 @@ static void probe_11(const struct family *family, tamis_digest digest, uint64_t 
 
 static void double_hashing(uint64_t m)
 {
-    struct stat published = {0}, ours = {0};
+    struct mean published = {0}, ours = {0};
     uint64_t n = tamis_plan_capacity_whole((double)m, K, 0.01), asked = 20000;
     uint64_t rounds = lab_size(40, 200, 2000), *keys = lab_alloc(n, sizeof *keys);
     for (uint64_t i = 0; i < rounds; i++) {
@@ -217,7 +216,7 @@ static void double_hashing(uint64_t m)
         lab_keys(i, keys, n);
         for (unsigned j = 0; j < 2; j++) {
             lab_add(f[j], keys, n);
-            stat_add(j ? &ours : &published, lab_false_rate(f[j], i, asked));
+            mean_add(j ? &ours : &published, lab_false_rate(f[j], i, asked));
             tamis_filter_free(f[j]);
         }
     }
@@ -226,8 +225,8 @@ static void double_hashing(uint64_t m)
     lab_rate("e11", "ours", (double)m, &ours, asked);
     lab_formula("e11", "exact", (double)m, tamis_plan_rate_exact(m, K, (double)n));
     double exact = tamis_plan_rate_exact(m, K, (double)n);
-    lab_value("e11", "excess", (double)m, stat_mean(&published) / exact - 1,
-              stat_error(&published) / exact);
+    lab_value("e11", "excess", (double)m, mean_of(&published) / exact - 1,
+              mean_error(&published) / exact);
 }
 
 int main(void)

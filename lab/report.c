@@ -169,7 +169,7 @@ static void as_reported(const char *table, uint64_t m, double limit, const uint3
 /* ---- the same with our hashes, and with our growth ------------------------------------------- */
 
 struct rates {
-    struct stat plain, stack, ours, bits;
+    struct mean plain, stack, ours, bits;
 };
 
 static void one_round(struct rates *r, uint64_t m, double limit, uint64_t round,
@@ -185,7 +185,7 @@ static void one_round(struct rates *r, uint64_t m, double limit, uint64_t round,
                        .overfill = true};
     tamis_filter *f = lab_filter(&o);
     lab_add(f, keys, N);
-    stat_add(&r->plain, lab_false_rate(f, round, T));
+    mean_add(&r->plain, lab_false_rate(f, round, T));
     tamis_filter_free(f);
 
     o.growth = TAMIS_SCALABLE;
@@ -194,7 +194,7 @@ static void one_round(struct rates *r, uint64_t m, double limit, uint64_t round,
     o.capacity = (uint64_t)ceil(tamis_plan_report_capacity((double)m, HASHES, limit, 0));
     f = lab_filter(&o);
     lab_add(f, keys, N);
-    stat_add(&r->stack, lab_false_rate(f, round, T));
+    mean_add(&r->stack, lab_false_rate(f, round, T));
     tamis_filter_free(f);
 
     tamis_options ours = {.fpp = limit,
@@ -204,8 +204,8 @@ static void one_round(struct rates *r, uint64_t m, double limit, uint64_t round,
                           .layout = TAMIS_SPREAD};
     f = lab_filter(&ours);
     lab_add(f, keys, N);
-    stat_add(&r->ours, lab_false_rate(f, round, T));
-    stat_add(&r->bits, (double)lab_bits(f));
+    mean_add(&r->ours, lab_false_rate(f, round, T));
+    mean_add(&r->bits, (double)lab_bits(f));
     tamis_filter_free(f);
 }
 

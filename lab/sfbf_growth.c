@@ -1,0 +1,116 @@
+/*
+ * Flexible filters, growth: figures 7, 8 and 11 on synthetic keys. Items arrive one after the other;
+ * at ten places the extension rounds, the bits and the rate are taken. Twice: every item is inserted,
+ * as Algorithm 1 says, and an item that already tests positive is left out, which the published
+ * numbers need.
+ */
+#include <math.h>
+
+#include "common_flexible.h"
+
+#define PLACES 10
+
+struct series {
+    struct mean rate, formula, rounds, bits;
+};
+
+static void run(struct series *s, enum speed speed, tamis_hash hash, bool ask_first, uint64_t n,
+                uint64_t asked, uint64_t stream)
+{
+    struct flexible x;
+    uint64_t *keys = lab_alloc(n, sizeof *keys);
+    lab_keys(stream, keys, n);
+    flexible_new(&x, speed, hash, ask_first, stream);
+    for (unsigned p = 0; p < PLACES; p++) {
+        flexible_add(&x, keys + p * (n / PLACES), n / PLACES);
+        mean_add(&s[p].rate, lab_false_rate(x.filter, stream, asked));
+        mean_add(&s[p].formula, flexible_rate(&x));
+        mean_add(&s[p].rounds, flexible_rounds(&x));
+        mean_add(&s[p].bits, flexible_bits(&x));
+    }
+    tamis_filter_free(x.filter);
+    free(keys);
+}
+
+static void print(const struct series *s, enum speed speed, bool ask_first, uint64_t n,
+                  uint64_t asked)
+{
+    const char *f7 = ask_first ? "f7q" : "f7", *f8 = ask_first ? "f8q" : "f8",
+               *f11 = ask_first ? "f11q" : "f11", *name = speed_names[speed];
+    char formula[32], closed[32];
+    snprintf(closed, sizeof closed, "%s closed form", name);
+    snprintf(formula, sizeof formula, "%s formula", name);
+    for (unsigned p = 0; p < PLACES; p++) {
+        double x = (double)((p + 1) * (n / PLACES));
+        tamis_plan_flex plan = flexible_plan(speed, (uint64_t)x);
+        lab_measured(f7, name, x, &s[p].rounds, 0);
+        lab_measured(f11, name, x, &s[p].bits, 0);
+        lab_rate(f8, name, x, &s[p].rate, asked);
+        lab_formula(f8, formula, x, mean_of(&s[p].formula));
+        if (ask_first || plan.vectors == 0)
+            continue;
+        lab_formula(f7, formula, x, (double)plan.vectors - 1);
+        lab_formula(f11, formula, x, plan.bits);
+        lab_formula(f8, closed, x, plan.rate);
+    }
+}
+
+static void figures(bool ask_first, uint64_t n)
+{
+    uint64_t asked = lab_size(5000, 20000, 500000), rounds = lab_size(4, 5, 10);
+    for (enum speed speed = 0; speed < SPEEDS; speed++) {
+        struct series s[PLACES] = {0};
+        for (uint64_t i = 0; i < rounds; i++)
+            run(s, speed, TAMIS_XXH3, ask_first, n, asked, i);
+        print(s, speed, ask_first, n, asked);
+    }
+}
+
+/* The basic filter of figure 8: one vector of 1024 bits. */
+static void basic(uint64_t n)
+{
+    for (unsigned p = 0; p < PLACES; p++) {
+        double x = (double)((p + 1) * (n / PLACES));
+        lab_formula("f8", "basic formula", x, tamis_plan_rate_exp(FLEX_BITS, FLEX_K, x));
+    }
+}
+
+/* The same through the published H3 matrices, up to what a test has time for. */
+static void with_h3(void)
+{
+    uint64_t n = lab_size(20000, 100000, 1000000), asked = lab_size(5000, 50000, 500000);
+    for (enum speed speed = LAMBDA1; speed <= LAMBDA3; speed++) {
+        struct series s[PLACES] = {0};
+        for (uint64_t i = 0; i < lab_size(4, 10, 20); i++)
+            run(s, speed, TAMIS_H3, false, n, asked, 100 + i);
+        lab_rate("h3", "H3", speed + 1, &s[PLACES - 1].rate, asked);
+        lab_formula("h3", "formula", speed + 1, mean_of(&s[PLACES - 1].formula));
+    }
+}
+
+/* Section 8.2.2: the rate of DBF after 10^6 items, asked first and not. */
+static void dbf_at_a_million(void)
+{
+    struct series s[PLACES] = {0};
+    struct mean inserted = {0};
+    uint64_t asked = 20000;
+    for (uint64_t i = 0; i < lab_size(1, 5, 20); i++)
+        run(s, DBF, TAMIS_XXH3, true, 1000000, asked, 200 + i);
+    lab_rate("million", "DBF", 1e6, &s[PLACES - 1].rate, asked);
+    lab_formula("million", "DBF formula", 1e6, mean_of(&s[PLACES - 1].formula));
+    lab_measured("million", "DBF rounds", 1e6, &s[PLACES - 1].rounds, 0);
+    mean_add(&inserted, flexible_plan(DBF, 1000000).rate);
+    lab_formula("million", "DBF all inserted", 1e6, mean_of(&inserted));
+}
+
+int main(void)
+{
+    uint64_t n = lab_size(20000, 200000, 1000000);
+    lab_head();
+    figures(false, n);
+    figures(true, n);
+    basic(n);
+    with_h3();
+    dbf_at_a_million();
+    return 0;
+}
