@@ -49,20 +49,24 @@ def curves_of(figure, data, expected):
     return curves + rings
 
 
-def figure_html(figure, data, expected):
+def figure_id(paper, figure):
+    return "fig-%s-%s" % (paper, "".join(c if c.isalnum() else "-" for c in figure["id"]))
+
+
+def figure_html(paper, figure, data, expected):
     curves = curves_of(figure, data, expected)
     if not curves:
         return ""
     return """
 <h3>%s</h3>
 <p class="as">%s</p>
-<figure id="fig-%s" data-figure="%s">
+<figure id="%s" data-figure="%s">
 %s
 %s
 %s
 <div class="readout" aria-live="polite"></div>
 <figcaption>%s</figcaption>
-</figure>""" % (esc(figure["title"]), esc(figure["published_as"]), esc(figure["id"]), esc(figure["id"]),
+</figure>""" % (esc(figure["title"]), esc(figure["published_as"]), figure_id(paper, figure), esc(figure["id"]),
                 plot.draw(figure, curves, False), plot.draw(figure, curves, True),
                 plot.legend(curves), esc(figure["reading"]))
 
@@ -139,9 +143,9 @@ def section_html(paper, expected, data, found):
     out.append("<p>%s</p>" % esc(expected["about"]))
     tables = expected.get("tables", [])
     for figure in expected["figures"]:
-        out.append(figure_html(figure, data, expected) if "curves" in figure else
-                   '<h3>%s</h3><p class="as">%s</p><p id="fig-%s">%s</p>' % (
-                       esc(figure["title"]), esc(figure["published_as"]), esc(figure["id"]),
+        out.append(figure_html(paper, figure, data, expected) if "curves" in figure else
+                   '<h3>%s</h3><p class="as">%s</p><p id="%s">%s</p>' % (
+                       esc(figure["title"]), esc(figure["published_as"]), figure_id(paper, figure),
                        esc(figure["reading"])))
         out += [data_table(t, data) for t in tables if t["figure"] == figure["id"]]
     if expected.get("notes"):

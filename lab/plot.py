@@ -35,7 +35,8 @@ def raised(power):
 def tick_text(value, log):
     if log:
         power = round(math.log10(value))
-        return "10" + raised(power) if abs(value / 10 ** power - 1) < 1e-6 else number(value)
+        if abs(value / 10 ** power - 1) < 1e-6:
+            return "10" + raised(power)
     if abs(value) >= 1e6:
         return "%g M" % (value / 1e6)
     if abs(value) >= 1e4:

@@ -76,7 +76,7 @@ def test_every_figure_is_there(chromium, small):
             chromium.show(path, width, 900, False)
             for paper in labdata.PAPERS:
                 for figure in labdata.read_expected(paper)["figures"]:
-                    where = "#fig-" + figure["id"]
+                    where = "#" + page.figure_id(paper, figure)
                     assert chromium.ask("!!document.querySelector('#%s %s')" % (paper, where)), where
                     if "curves" not in figure:
                         continue

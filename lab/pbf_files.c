@@ -1,0 +1,185 @@
+/*
+ * Parallel filters on file metadata: figures 20 and 21. The paper takes a trace of a file server; here
+ * it is the files of this machine under /usr, with the same three attributes: name, device, time of
+ * last change. Structures are the library's own, for a stated rate of 5 %: one filter on the
+ * concatenated record (SBF), an index without verifier (PBF), with a table (PBF-HT), with a filter
+ * (PBF-BF). Asked: files that are not there at all, and recombinations of name and time that are.
+ */
+#include <math.h>
+
+#include "common_trace.h"
+
+#define FPP 0.05
+
+enum structure { SBF, PBF, HT, BF, STRUCTURES };
+static const char *const names[STRUCTURES] = {"SBF", "PBF", "PBF-HT", "PBF-BF"};
+
+struct structures {
+    tamis_filter *sbf;
+    tamis_index *index[STRUCTURES];
+};
+
+/* The record as three keys; `name` of one file and `changed` of another. */
+static void record_of(const struct lab_file *name, const struct lab_file *changed, tamis_key *out)
+{
+    out[0] = (tamis_key){name->name, strlen(name->name)};
+    out[1] = (tamis_key){&name->device, sizeof name->device};
+    out[2] = (tamis_key){&changed->changed, sizeof changed->changed};
+}
+
+static size_t concatenate(const tamis_key *record, char *out)
+{
+    size_t len = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        memcpy(out + len, record[i].data, record[i].len);
+        len += record[i].len;
+        out[len++] = 0;
+    }
+    return len;
+}
+
+static void build(struct structures *s, const struct lab_file *files, size_t n)
+{
+    const tamis_attribute attributes[] = {
+        {.name = "name"}, {.name = "device", .distinct = 8}, {.name = "changed"}};
+    uint8_t family[TAMIS_KEY_LEN];
+    lab_family(1000, family);
+    tamis_options o = {.growth = TAMIS_FIXED, .fpp = FPP, .capacity = n, .key = family};
+    s->sbf = lab_filter(&o);
+    for (enum structure i = PBF; i < STRUCTURES; i++) {
+        tamis_index_options x = {.attributes = attributes,
+                                 .n_attributes = 3,
+                                 .no_combos = true,
+                                 .verifier = (tamis_verifier)(TAMIS_VERIFIER_NONE + i - PBF),
+                                 .fpp = FPP,
+                                 .capacity = n,
+                                 .growth = TAMIS_FIXED,
+                                 .key = family};
+        MUST(tamis_index_new(&s->index[i], &x, NULL));
+    }
+    for (size_t i = 0; i < n; i++) {
+        tamis_key record[3];
+        char text[600];
+        record_of(&files[i], &files[i], record);
+        MUST(tamis_filter_add(s->sbf, text, concatenate(record, text), NULL));
+        for (enum structure j = PBF; j < STRUCTURES; j++)
+            MUST(tamis_index_add(s->index[j], record, NULL));
+    }
+}
+
+static bool has(const struct structures *s, enum structure which, const tamis_key *record)
+{
+    char text[600];
+    if (which == SBF)
+        return tamis_filter_has(s->sbf, text, concatenate(record, text));
+    return tamis_index_has(s->index[which], record, 0).maybe;
+}
+
+/* Question i: 0 a stored file, 1 a file that is not there, 2 a name and a time that are, of two files
+   whose times differ. */
+static void question(const struct lab_file *files, size_t n, unsigned class, uint64_t *state,
+                     struct lab_file *made, tamis_key *record)
+{
+    const struct lab_file *a = &files[rng_below(state, n)], *b = a;
+    if (class == 1) {
+        snprintf(made->name, sizeof made->name, "no-such-file-%" PRIx64, rng_next(state));
+        made->device = a->device;
+        made->changed = rng_next(state);
+        a = b = made;
+    }
+    while (class == 2 && b->changed == a->changed)
+        b = &files[rng_below(state, n)];
+    record_of(a, b, record);
+}
+
+/* A name may be there several times, with several times: then the pair may be real. */
+static bool is_stored(const struct lab_file *files, size_t n, const tamis_key *record)
+{
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(&files[i].changed, record[2].data, 8) == 0 &&
+            strlen(files[i].name) == record[0].len &&
+            memcmp(files[i].name, record[0].data, record[0].len) == 0)
+            return true;
+    return false;
+}
+
+static void rates(const struct lab_file *files, size_t n)
+{
+    struct structures s;
+    uint64_t state = 77, asked = lab_size(2000, 10000, 50000);
+    double x = (double)n;
+    build(&s, files, n);
+    for (unsigned class = 0; class < 3; class ++) {
+        uint64_t hits[STRUCTURES] = {0}, real = 0;
+        for (uint64_t i = 0; i < asked; i++) {
+            struct lab_file made;
+            tamis_key record[3];
+            bool found[STRUCTURES], yes = false;
+            question(files, n, class, &state, &made, record);
+            for (enum structure j = SBF; j < STRUCTURES; j++)
+                yes |= found[j] = has(&s, j, record);
+            if (class == 2 && yes && is_stored(files, n, record)) {
+                real++;
+                continue;
+            }
+            for (enum structure j = SBF; j < STRUCTURES; j++)
+                hits[j] += found[j];
+        }
+        static const char *const figures[] = {"members", "f20", "f20 recombined"};
+        for (enum structure j = SBF; j < STRUCTURES; j++) {
+            struct mean share = {0};
+            mean_add(&share, (double)hits[j] / (double)(asked - real));
+            lab_rate(figures[class], names[j], x, &share, asked - real);
+        }
+    }
+    for (enum structure j = PBF; j < STRUCTURES; j++) {
+        tamis_records_info info;
+        tamis_index_info(s.index[j], &info);
+        lab_exact("f20 bytes", names[j], x, (double)info.bytes / x);
+        tamis_index_free(s.index[j]);
+    }
+    tamis_info info;
+    tamis_filter_info(s.sbf, &info);
+    lab_exact("f20 bytes", "SBF", x, (double)info.bytes / x);
+    tamis_filter_free(s.sbf);
+}
+
+/* Figure 21: nanoseconds of a question, a third of each class; the least of three runs. */
+static void latency(const struct lab_file *files, size_t n)
+{
+    struct structures s;
+    size_t asked = lab_size(3000, 30000, 100000);
+    build(&s, files, n);
+    for (enum structure j = SBF; j < STRUCTURES; j++) {
+        double least = INFINITY;
+        for (unsigned run = 0; run < 3; run++) {
+            uint64_t state = 78, hits = 0;
+            double spent = 0;
+            for (size_t i = 0; i < asked; i++) {
+                struct lab_file made;
+                tamis_key record[3];
+                question(files, n, (unsigned)(i % 3), &state, &made, record);
+                double start = lab_seconds();
+                hits += has(&s, j, record);
+                spent += lab_seconds() - start;
+            }
+            least = hits ? fmin(least, spent * 1e9 / (double)asked) : least;
+        }
+        lab_exact("f21", "nanoseconds", j + 1, least);
+    }
+    for (enum structure j = PBF; j < STRUCTURES; j++)
+        tamis_index_free(s.index[j]);
+    tamis_filter_free(s.sbf);
+}
+
+int main(void)
+{
+    size_t n;
+    struct lab_file *files = lab_files(lab_size(4000, 40000, 400000), &n);
+    lab_head();
+    for (unsigned i = 1; i <= 4; i++)
+        rates(files, n * i / 4);
+    latency(files, n);
+    free(files);
+    return 0;
+}
