@@ -1,0 +1,199 @@
+/*
+ * Replicas, rates: figure 4, table 1, table 2 and figure 5. Filters have m = 1200 bits and k = 6 or 8
+ * hashes. The printed shares of changed bits tell what was done: table 1 deletes 25 objects and adds
+ * 50, 100 and 150; table 2 adds 100 and deletes 10 to 100 of all. The printed values are single runs,
+ * so the interval beside them is that of 95 % of all runs, not of their mean.
+ */
+#include <math.h>
+
+#include "common_replica.h"
+
+#define M 1200
+
+static const unsigned hashes[] = {6, 8};
+static const size_t starts[] = {25, 75, 150, 300};
+
+/* Deviation of one run from another. */
+static double one_run(const struct mean *s)
+{
+    return mean_error(s) * sqrt((double)s->n);
+}
+
+/* ---- figure 4: only additions ---------------------------------------------------------------- */
+
+struct point {
+    struct mean delta1, estimated, measured, missed, miss_estimated;
+};
+
+static void add_step(struct point *p, struct host *h, uint64_t stream, uint64_t asked)
+{
+    double delta1, delta0;
+    host_changed(h, &delta1, &delta0);
+    tamis_plan_replica v = tamis_plan_replica_of(M, h->k, (double)h->n, delta1, delta0, 2, 1, 1);
+    mean_add(&p->delta1, delta1);
+    mean_add(&p->estimated, v.disagree);
+    mean_add(&p->measured, host_ask(h, stream, asked).disagree);
+    mean_add(&p->missed, host_missed(h));
+    mean_add(&p->miss_estimated, v.member_miss);
+}
+
+static void figure_4(unsigned k, size_t start)
+{
+    enum { STEPS = 8 };
+    struct point points[STEPS] = {0};
+    uint64_t asked = lab_size(10000, 50000, 100000), rounds = lab_size(10, 30, 100);
+    for (uint64_t i = 0; i < rounds; i++) {
+        struct host h;
+        host_new(&h, M, k, start, i * 16 + k);
+        for (unsigned s = 0; s < STEPS; s++) {
+            host_add(&h, 20);
+            add_step(&points[s], &h, i * STEPS + s, asked);
+        }
+        host_free(&h);
+    }
+    char figure[16], members[24], name[48];
+    snprintf(figure, sizeof figure, "f4 k=%u", k);
+    snprintf(members, sizeof members, "members k=%u", k);
+    for (unsigned s = 0; s < STEPS; s++) {
+        double x = mean_of(&points[s].delta1), added = 20.0 * (s + 1);
+        snprintf(name, sizeof name, "n=%zu", start);
+        lab_rate(figure, name, x, &points[s].measured, asked);
+        snprintf(name, sizeof name, "n=%zu formula", start);
+        lab_formula(figure, name, x, mean_of(&points[s].estimated));
+        snprintf(name, sizeof name, "n=%zu", start);
+        lab_measured(members, name, x, &points[s].missed, 0);
+        snprintf(name, sizeof name, "n=%zu formula", start);
+        lab_formula(members, name, x,
+                    tamis_plan_member_miss(added, added + (double)start,
+                                           tamis_plan_rate_exp(M, k, (double)start)));
+        snprintf(name, sizeof name, "n=%zu estimated", start);
+        lab_measured(members, name, x, &points[s].miss_estimated, 0);
+    }
+}
+
+/* ---- table 1 --------------------------------------------------------------------------------- */
+
+static void table_1(unsigned k, size_t start, unsigned added, double row)
+{
+    struct mean delta0 = {0}, delta1 = {0}, estimated = {0}, measured = {0};
+    uint64_t asked = lab_size(10000, 100000, 100000), rounds = lab_size(20, 40, 200);
+    for (uint64_t i = 0; i < rounds; i++) {
+        struct host h;
+        double d1, d0;
+        host_new(&h, M, k, start, i * 64 + k + 5000);
+        host_delete_old(&h, 25);
+        host_add(&h, added);
+        host_changed(&h, &d1, &d0);
+        tamis_plan_replica v = tamis_plan_replica_of(M, k, (double)h.n, d1, d0, 2, 1, 1);
+        mean_add(&delta0, d0);
+        mean_add(&delta1, d1);
+        mean_add(&estimated, 100 * v.positive);
+        mean_add(&measured, 100 * host_ask(&h, i, asked).positive);
+        host_free(&h);
+    }
+    lab_value("t1", "δ0", row, mean_of(&delta0), one_run(&delta0));
+    lab_value("t1", "δ1", row, mean_of(&delta1), one_run(&delta1));
+    lab_value("t1", "estimated", row, mean_of(&estimated), one_run(&estimated));
+    lab_value("t1", "measured", row, mean_of(&measured), one_run(&measured));
+    lab_value("t1", "mean", row, mean_of(&measured),
+              fmax(mean_error(&measured), 100 / ((double)(asked * rounds))));
+    lab_formula("t1", "P1(n̂)^k", row, 100 * tamis_plan_rate_exp(M, k, (double)start));
+}
+
+/* ---- table 2 and figure 5: five hosts -------------------------------------------------------- */
+
+#define HOSTS 5
+
+struct system {
+    struct mean delta0, delta1, estimated, exclusive, measured;
+};
+
+/* A lookup on host 0 fails if its own filter is wrong, or a copy of another is, either way. */
+static double lookups_fail(const struct host *h, uint64_t stream, uint64_t asked)
+{
+    uint64_t keys[512], failed = 0;
+    for (uint64_t i = 0; i < asked; i += 512) {
+        lab_keys((UINT64_C(1) << 28) + stream * 512 + i / 512, keys, 512);
+        for (unsigned j = 0; j < 512; j++) {
+            bool wrong = tamis_filter_has(h[0].filter, &keys[j], 8);
+            for (unsigned other = 1; other < HOSTS && !wrong; other++)
+                wrong = tamis_filter_has(h[other].copy, &keys[j], 8) ||
+                        tamis_filter_has(h[other].filter, &keys[j], 8);
+            failed += wrong;
+        }
+    }
+    return (double)failed / (double)asked;
+}
+
+static void system_round(struct system *s, unsigned k, size_t start, size_t add, size_t drop,
+                         uint64_t round, uint64_t asked)
+{
+    struct host h[HOSTS];
+    double d1 = 0, d0 = 0;
+    for (unsigned i = 0; i < HOSTS; i++) {
+        double one, zero;
+        host_new(&h[i], M, k, start, round * HOSTS + i + 9000);
+        host_add(&h[i], add);
+        host_delete(&h[i], drop);
+        host_changed(&h[i], &one, &zero);
+        d1 += one / HOSTS;
+        d0 += zero / HOSTS;
+    }
+    tamis_plan_replica v = tamis_plan_replica_of(M, k, (double)h[0].n, d1, d0, HOSTS, 1, 1);
+    mean_add(&s->delta1, d1);
+    mean_add(&s->delta0, d0);
+    mean_add(&s->estimated, 100 * v.host);
+    mean_add(&s->exclusive, 100 * v.host_exclusive);
+    mean_add(&s->measured, 100 * lookups_fail(h, round, asked));
+    for (unsigned i = 0; i < HOSTS; i++)
+        host_free(&h[i]);
+}
+
+static void table_2(unsigned k, size_t start, size_t drop, double row)
+{
+    struct system s = {0};
+    uint64_t asked = 5120;
+    for (uint64_t i = 0; i < lab_size(10, 40, 200); i++)
+        system_round(&s, k, start, 100, drop, i, asked);
+    lab_value("t2", "δ0", row, mean_of(&s.delta0), one_run(&s.delta0));
+    lab_value("t2", "δ1", row, mean_of(&s.delta1), one_run(&s.delta1));
+    lab_value("t2", "estimated", row, mean_of(&s.estimated), one_run(&s.estimated));
+    lab_value("t2", "measured", row, mean_of(&s.measured), one_run(&s.measured));
+    lab_measured("t2", "mean", row, &s.measured, 0);
+    lab_formula("t2", "exclusive", row, mean_of(&s.exclusive));
+}
+
+static void figure_5(unsigned k, size_t start)
+{
+    char figure[16], name[32];
+    uint64_t asked = lab_size(2048, 10240, 51200);
+    snprintf(figure, sizeof figure, "f5 k=%u", k);
+    for (size_t add = 50; add <= 300; add += 50) {
+        struct system s = {0};
+        for (uint64_t i = 0; i < lab_size(8, 20, 100); i++)
+            system_round(&s, k, start, add, 0, i, asked);
+        snprintf(name, sizeof name, "n=%zu", start);
+        lab_measured(figure, name, (double)add, &s.measured, 0.2);
+        snprintf(name, sizeof name, "n=%zu formula", start);
+        lab_formula(figure, name, (double)add, mean_of(&s.estimated));
+        snprintf(name, sizeof name, "n=%zu exclusive", start);
+        lab_formula(figure, name, (double)add, mean_of(&s.exclusive));
+    }
+}
+
+int main(void)
+{
+    double row = 1;
+    lab_head();
+    for (unsigned i = 0; i < 2; i++)
+        for (unsigned j = 0; j < 4; j++) {
+            figure_4(hashes[i], starts[j]);
+            figure_5(hashes[i], starts[j]);
+            for (unsigned added = 50; added <= 150; added += 50)
+                table_1(hashes[i], starts[j], added, row++);
+        }
+    for (unsigned i = 0; i < 2; i++)
+        for (size_t drop = 10; drop <= 100; drop += 10)
+            table_2(hashes[i], i ? 100 : 150, drop, (double)(i * 10 + drop / 10));
+    return 0;
+}
