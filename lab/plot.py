@@ -77,13 +77,14 @@ class Axis:
         first = math.ceil(self.low / step)
         return [round(i * step, 12) for i in range(first, int(self.high / step + 1e-9) + 1)]
 
-    def at(self, value):
+    def at(self, value, clip=False):
+        """Where a value goes; None if that is outside (with clip, the edge it is beyond)."""
         if self.log:
-            if value <= 0:
-                return None
-            value = math.log10(value)
+            value = math.log10(value) if value > 0 else -math.inf
         share = (value - self.low) / (self.high - self.low)
-        return self.start + min(max(share, -0.02), 1.02) * (self.end - self.start)
+        if not clip and not -0.02 <= share <= 1.02:
+            return None
+        return self.start + min(max(share, 0), 1) * (self.end - self.start)
 
 
 def thin(points):
@@ -121,8 +122,8 @@ def draw_curve(curve, index, xs, ys, small):
     for x, y, row in placed:
         data = ' data-x="%s" data-y="%s"' % (number(row.x), number(row.y))
         if curve.kind == "measured":
-            low, high = ys.at(row.low or 0), ys.at(row.high or 0)
-            if low is not None and high is not None and low - high > 2:
+            low, high = ys.at(row.low, True), ys.at(row.high, True)
+            if low - high > 2:
                 parts.append('<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (x, x, low, high))
             shape = SHAPES[curve.color % len(SHAPES)]
             parts.append('<g class="p"%s>%s</g>' % (data, marker(shape, x, y, radius)))
@@ -143,9 +144,10 @@ def draw_axes(xs, ys, spec, width, height, left, bottom, top):
     for tick in xs.ticks:
         x = xs.at(tick)
         parts.append('<line class="grid" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>'
-                     '<text class="t" text-anchor="middle" x="%.1f" y="%d">%s</text>' % (
-                         x, x, top, height - bottom, x, height - bottom + 16,
-                         tick_text(tick, xs.log)))
+                     '<text class="t" text-anchor="%s" x="%.1f" y="%d">%s</text>' % (
+                         x, x, top, height - bottom, "end" if x > width - 24 else "middle",
+                         width - 2 if x > width - 24 else x,
+                         height - bottom + 16, tick_text(tick, xs.log)))
     parts.append('<text class="l" text-anchor="middle" x="%d" y="%d">%s</text>' % (
         (left + width - 8) / 2, height - 6, html.escape(spec["x"]["label"])))
     parts.append('<text class="l" x="4" y="13">%s</text>' % html.escape(spec["y"]["label"]))
