@@ -1,4 +1,4 @@
-/* tamis info, verify, fold, clear, merge, intersect: whole filters. */
+/* tamis info, verify, fold, clear, merge, intersect: whole filters and indexes. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -38,11 +38,11 @@ int verb_info(int argc, char **argv)
     int status;
     if (!words_are(argc, argv, args, COUNT(args), 1, 1, "FILE", &words, &status))
         return status;
-    tamis_filter *filter = store_open(words.word[0], &files);
-    if (!filter)
+    struct store store;
+    if (!store_ask(&store, words.word[0], &files))
         return TROUBLE;
-    store_report(filter, json, verbose);
-    tamis_filter_free(filter);
+    store_report(&store, json, verbose);
+    store_end(&store);
     return FOUND;
 }
 
@@ -86,20 +86,8 @@ int verb_verify(int argc, char **argv)
 
 /* ---- in place -------------------------------------------------------------------------------- */
 
-static tamis_error fold(tamis_filter *filter, unsigned flags)
-{
-    return tamis_filter_fold(filter, flags);
-}
-
-static tamis_error clear(tamis_filter *filter, unsigned flags)
-{
-    (void)flags;
-    return tamis_filter_clear(filter);
-}
-
 /* Locks, loads, changes, saves. */
-static int change(int argc, char **argv, tamis_error (*how)(tamis_filter *, unsigned),
-                  bool may_fold)
+static int change(int argc, char **argv, bool fold)
 {
     struct store_options files = {0};
     bool json = false, restate = false;
@@ -112,11 +100,15 @@ static int change(int argc, char **argv, tamis_error (*how)(tamis_filter *, unsi
     struct words words;
     struct store store;
     int status;
-    if (!words_are(argc, argv, args, COUNT(args) - !may_fold, 1, 1, "FILE", &words, &status))
+    if (!words_are(argc, argv, args, COUNT(args) - !fold, 1, 1, "FILE", &words, &status))
         return status;
-    if (!store_begin(&store, words.word[0], &files))
+    bool begun = fold ? store_begin(&store, words.word[0], &files)
+                      : store_change(&store, words.word[0], &files);
+    if (!begun)
         return TROUBLE;
-    tamis_error e = how(store.filter, restate ? TAMIS_MERGE_RESTATE : 0);
+    tamis_error e = fold ? tamis_filter_fold(store.filter, restate ? TAMIS_MERGE_RESTATE : 0)
+                    : store.index ? tamis_index_clear(store.index)
+                                  : tamis_filter_clear(store.filter);
     status = FOUND;
     if (e == TAMIS_ERATE)
         status = complain("more than half full: %s: allow a new rate with --restate", store.path);
@@ -128,19 +120,19 @@ static int change(int argc, char **argv, tamis_error (*how)(tamis_filter *, unsi
     else if (!store_save(&store, 0))
         status = TROUBLE;
     else if (json)
-        store_report(store.filter, true, false);
+        store_report(&store, true, false);
     store_end(&store);
     return status;
 }
 
 int verb_fold(int argc, char **argv)
 {
-    return change(argc, argv, fold, true);
+    return change(argc, argv, true);
 }
 
 int verb_clear(int argc, char **argv)
 {
-    return change(argc, argv, clear, false);
+    return change(argc, argv, false);
 }
 
 /* ---- several files to one -------------------------------------------------------------------- */
@@ -158,13 +150,31 @@ static unsigned merge_flags(const struct combine *c)
            (c->disjoint ? TAMIS_MERGE_DISJOINT : 0);
 }
 
-/* all := all with the file at path. */
-static bool merge_one(const struct combine *c, tamis_filter **all, const char *path)
+static bool merge_index(const struct combine *c, tamis_index *all, const char *path)
 {
+    tamis_index *other = store_whole_index(path, &c->files);
+    if (!other)
+        return false;
+    tamis_error e = tamis_index_merge(all, other, merge_flags(c));
+    tamis_index_free(other);
+    if (e == TAMIS_EKIND || e == TAMIS_ESHAPE)
+        complain("another kind of index: %s: merge what has the same attributes, combinations, "
+                 "verifier, growth and layout, all deletable or none",
+                 path);
+    else if (e != TAMIS_OK)
+        complain_of(e, NULL, path);
+    return e == TAMIS_OK;
+}
+
+/* all := all with the file at path. */
+static bool merge_one(const struct combine *c, struct store *all, const char *path)
+{
+    if (all->index)
+        return merge_index(c, all->index, path);
     tamis_filter *other = store_whole(path, &c->files);
     if (!other)
         return false;
-    tamis_error e = tamis_filter_merge(*all, other, merge_flags(c));
+    tamis_error e = tamis_filter_merge(all->filter, other, merge_flags(c));
     tamis_filter_free(other);
     if (e == TAMIS_EKIND)
         complain(
@@ -176,16 +186,18 @@ static bool merge_one(const struct combine *c, tamis_filter **all, const char *p
     return e == TAMIS_OK;
 }
 
-static bool intersect_one(const struct combine *c, tamis_filter **all, const char *path)
+static bool intersect_one(const struct combine *c, struct store *all, const char *path)
 {
+    if (all->index)
+        return complain("this is an index: %s: only filters are intersected", all->path), false;
     tamis_filter *other = store_open(path, &c->files), *both;
     if (!other)
         return false;
-    tamis_error e = tamis_filter_intersect(&both, *all, other);
+    tamis_error e = tamis_filter_intersect(&both, all->filter, other);
     tamis_filter_free(other);
     if (e == TAMIS_OK) {
-        tamis_filter_free(*all);
-        *all = both;
+        tamis_filter_free(all->filter);
+        all->filter = both;
     } else if (e == TAMIS_EKIND || e == TAMIS_ESHAPE) {
         complain("not one vector of the same shape: %s: intersect fixed filters made with create "
                  "--like",
@@ -198,7 +210,7 @@ static bool intersect_one(const struct combine *c, tamis_filter **all, const cha
 
 /* Combines the files into c->output, which may be one of them. */
 static int combine(struct combine *c, const struct words *words,
-                   bool (*one)(const struct combine *, tamis_filter **, const char *))
+                   bool (*one)(const struct combine *, struct store *, const char *))
 {
     struct store store;
     bool is_input = false, good = true;
@@ -210,13 +222,12 @@ static int combine(struct combine *c, const struct words *words,
         complain("the file exists: %s: give another name, or --force", c->output);
         good = false;
     }
-    if (good)
-        good = (store.filter = store_load(words->word[0], &c->files)) != NULL;
+    good = good && store_get(&store, words->word[0], &c->files, false);
     for (size_t i = 1; good && i < words->n; i++)
-        good = one(c, &store.filter, words->word[i]);
+        good = one(c, &store, words->word[i]);
     good = good && store_save(&store, c->no_key ? TAMIS_SAVE_NO_KEY : 0);
     if (good && c->json)
-        store_report(store.filter, true, false);
+        store_report(&store, true, false);
     store_end(&store);
     return good ? FOUND : TROUBLE;
 }

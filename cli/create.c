@@ -13,6 +13,7 @@ int verb_create(int argc, char **argv)
     bool force = false, no_key = false, json = false;
     const struct arg args[] = {
         MAKE_ARGS(make),
+        MAKE_INDEX_ARGS(make),
         STORE_KEY_ARG(files),
         STORE_WRITE_ARG(files),
         ARG("force", 'f', ARG_FLAG, &force),
@@ -34,22 +35,19 @@ int verb_create(int argc, char **argv)
     const char *path = words.word[0];
     if (no_key && !files.key_file && !make.like)
         return complain("a random key that nobody has: --no-key: give the key with --key-file");
-    struct store store = {.path = path};
-    tamis_filter *filter = make_filter(&make, &files, path);
-    if (!filter)
-        return TROUBLE;
-    if (!store_lock(&store, path, &files)) {
-        tamis_filter_free(filter);
+    struct store made = {.path = path}, store;
+    if (!make_any(&make, &files, &made) || !store_lock(&store, path, &files)) {
+        store_end(&made);
         return TROUBLE;
     }
-    store.filter = filter;
+    store.filter = made.filter, store.index = made.index;
     int status = FOUND;
     if (!force && store_exists(path))
         status = complain("the file exists: %s: give another name, or --force", path);
     else if (!store_save(&store, no_key ? TAMIS_SAVE_NO_KEY : 0))
         status = TROUBLE;
     else if (json)
-        store_report(filter, true, false);
+        store_report(&store, true, false);
     store_end(&store);
     return status;
 }

@@ -28,6 +28,14 @@
     "      --like FILE      join the family of FILE; without options above, alike in all\n"     \
     "      --key-file F     the family's key: 16 bytes or 32 hexadecimal digits\n"
 
+#define RECORD_OPTIONS                                                                      \
+    "For an index (create --attrs), arguments are one record: attr=value, attr= (empty),\n" \
+    "attr! (missing); standard input is CSV, TSV or JSONL:\n"                               \
+    "      --format F       csv, tsv, jsonl, or auto: by content (default)\n"               \
+    "      --delimiter C    what parts columns of CSV\n"                                    \
+    "      --no-header      no header: attributes are named by the numbers of columns\n"    \
+    "      --strict         a bad record is an error; else it is told of and skipped\n"
+
 #define OPEN_OPTIONS "      --key-file F     the key, for files saved without it\n"
 #define WAIT_OPTION  "      --no-wait        fail if another process is writing to the file\n"
 
@@ -35,24 +43,33 @@ static const struct {
     const char *verb, *text;
 } texts[] = {
     {"create", "tamis create FILE [OPTION]...\n"
-               "Makes an empty filter.\n\n" SHAPE_OPTIONS
+               "Makes an empty filter or, with --attrs, an index of records.\n\n" SHAPE_OPTIONS
+               "      --attrs a,b,c    attributes of records; a:int, a:dec, a:time: 7 is 07\n"
+               "      --combo a+b      verify these together (again for more; none: only whole\n"
+               "                       records; default for three attributes: every pair)\n"
+               "      --verifier V     filter (default), table (exact), none\n"
+               "      --distinct a=N   attribute a has only N values or so\n"
                "      --no-key         do not store the key: --key-file is needed to ask\n"
                "  -f, --force          replace FILE if it exists\n"
                "      --json           print its figures as info does\n\n"
                "Examples:\n"
                "  $ tamis create users.tamis --capacity 1M --fpp 0.001\n"
                "  $ tamis create seen.tamis --growth window:24h\n"
-               "  $ tamis create cart.tamis --deletable --capacity 10k\n"},
+               "  $ tamis create cart.tamis --deletable --capacity 10k\n"
+               "  $ tamis create log.tamis --attrs ip,user,status:int --distinct status=60\n"},
     {"add", "tamis add FILE [KEY]... [OPTION]...\n"
             "Adds keys: the arguments, else the lines of standard input. FILE is locked, loaded,\n"
             "and saved once at the end; if anything fails it stays as it was.\n\n" KEY_OPTIONS
             "  -v, --verbose        say on standard error how many were new\n"
-            "      --json           print how many\n" OPEN_OPTIONS WAIT_OPTION "\n"
+            "      --json           print how many\n" OPEN_OPTIONS WAIT_OPTION RECORD_OPTIONS "\n"
             "Examples:\n"
             "  $ tamis create users.tamis\n"
             "  $ tamis add users.tamis ann bob\n"
             "  $ printf 'cho\\nann\\n' | tamis add users.tamis --json\n"
-            "  {\"keys\": 2, \"added\": 1, \"already\": 1}\n"},
+            "  {\"keys\": 2, \"added\": 1, \"already\": 1}\n"
+            "  $ tamis create log.tamis --attrs ip,user\n"
+            "  $ tamis add log.tamis ip=10.1.2.3 user=ann\n"
+            "  $ printf 'ip,user\\n10.1.2.4,bob\\n' | tamis add log.tamis\n"},
     {"remove",
      "tamis remove FILE [KEY]... [OPTION]...\n"
      "Removes keys from a deletable filter. Only members may be removed: removing a key\n"
@@ -60,7 +77,7 @@ static const struct {
      "could belong to several vectors is remembered and settled later (pending).\n"
      "Status: 0 if something was removed, 1 if all keys were absent.\n\n" KEY_OPTIONS
      "  -v, --verbose        say on standard error what became of them\n"
-     "      --json           print it\n" OPEN_OPTIONS WAIT_OPTION "\n"
+     "      --json           print it\n" OPEN_OPTIONS WAIT_OPTION RECORD_OPTIONS "\n"
      "Examples:\n"
      "  $ tamis create cart.tamis --deletable --fpp 1e-6\n"
      "  $ tamis add cart.tamis apple pear\n"
@@ -68,24 +85,33 @@ static const struct {
      "  {\"keys\": 1, \"removed\": 1, \"pending\": 0, \"absent\": 0}\n"
      "  $ tamis check cart.tamis apple pear\n"
      "  pear\n"},
-    {"check", "tamis check FILE [KEY]... [OPTION]...\n"
-              "Prints the keys that may be members, as grep does with lines. A key that is not\n"
-              "printed was never added; one that is printed was not with the rate of the filter.\n"
-              "Status: 0 if one was printed, 1 if none.\n\n"
-              "  -v, --invert-match   print the others\n"
-              "  -c, --count          print how many\n"
-              "  -q, --quiet          print nothing, stop at the first\n" KEY_OPTIONS
-              "      --verify         check every byte of a large file first\n"
-              "      --json           print how many were found and missing\n" OPEN_OPTIONS "\n"
-              "Examples:\n"
-              "  $ tamis create users.tamis --fpp 1e-6\n"
-              "  $ tamis add users.tamis ann bob\n"
-              "  $ printf 'ann\\nzoe\\n' | tamis check users.tamis\n"
-              "  ann\n"
-              "  $ printf 'ann\\nzoe\\n' | tamis check -v users.tamis\n"
-              "  zoe\n"
-              "  $ printf '1,ann\\n2,zoe\\n' | tamis check users.tamis --field 2 --delimiter ,\n"
-              "  1,ann\n"},
+    {"check",
+     "tamis check FILE [KEY]... [OPTION]...\n"
+     "Prints the keys that may be members, as grep does with lines. A key that is not\n"
+     "printed was never added; one that is printed was not with the rate of the filter.\n"
+     "Status: 0 if one was printed, 1 if none.\n\n"
+     "  -v, --invert-match   print the others\n"
+     "  -c, --count          print how many\n"
+     "  -q, --quiet          print nothing, stop at the first\n" KEY_OPTIONS
+     "      --verify         check every byte of a large file first\n"
+     "      --json           print how many were found and missing\n" OPEN_OPTIONS RECORD_OPTIONS
+     "      --attrs a,b      of standard input only these count (default: all there are)\n"
+     "An attribute given again as an argument means any of the values.\n\n"
+     "Examples:\n"
+     "  $ tamis create users.tamis --fpp 1e-6\n"
+     "  $ tamis add users.tamis ann bob\n"
+     "  $ printf 'ann\\nzoe\\n' | tamis check users.tamis\n"
+     "  ann\n"
+     "  $ printf 'ann\\nzoe\\n' | tamis check -v users.tamis\n"
+     "  zoe\n"
+     "  $ printf '1,ann\\n2,zoe\\n' | tamis check users.tamis --field 2 --delimiter ,\n"
+     "  1,ann\n"
+     "  $ tamis create log.tamis --attrs ip,user --fpp 1e-6\n"
+     "  $ printf 'ip,user\\n1,ann\\n2,bob\\n' | tamis add log.tamis\n"
+     "  $ tamis check log.tamis ip=1 user=ann user=cho\n"
+     "  ip=1 user=ann user=cho\n"
+     "  $ printf '{\"ip\": 1, \"user\": \"bob\"}\\n' | tamis check -c log.tamis\n"
+     "  0\n"},
     {"dedup",
      "tamis dedup [FILE] [OPTION]...\n"
      "Prints the lines of standard input that were not seen before. A new line is lost with\n"
@@ -105,7 +131,7 @@ static const struct {
      "  $ printf 'b\\nc\\n' | tamis dedup seen.tamis 2> report\n"
      "  c\n"},
     {"info", "tamis info FILE [OPTION]...\n"
-             "Prints what the filter is and how full.\n\n"
+             "Prints what the filter or index is and how full.\n\n"
              "  -v, --verbose        also a table of its vectors\n"
              "      --verify         check every byte of a large file first\n"
              "      --json           as JSON\n" OPEN_OPTIONS "\n"
@@ -135,7 +161,7 @@ static const struct {
              "  1000\n"},
     {"clear",
      "tamis clear FILE [OPTION]...\n"
-     "Takes all keys out. Family, growth and rate stay.\n\n"
+     "Takes all keys or records out. Family, growth and rate stay.\n\n"
      "      --json           print its figures as info does\n" OPEN_OPTIONS WAIT_OPTION "\n"
      "Examples:\n"
      "  $ tamis create users.tamis\n"
@@ -145,7 +171,8 @@ static const struct {
      "  0\n"},
     {"merge",
      "tamis merge -o OUT A B... [OPTION]...\n"
-     "The union of filters of one family, growth and layout. OUT may be one of them.\n\n"
+     "The union of filters, or of indexes, of one family, growth and layout. OUT may be one\n"
+     "of them.\n\n"
      "      --restate        if the rate cannot be kept, state the new one\n"
      "      --concat         keep the vectors apart even where they could be united\n"
      "      --disjoint       no key is in two of them (keeps the promise of --unique)\n"
@@ -201,7 +228,7 @@ static const char overview[] =
     "tamis: could this be here? Filters that answer \"no\" for sure or \"maybe\" at a stated rate.\n\n"
     "  tamis index -o CATALOG --attrs a,b INPUT...   a catalog of files of records\n"
     "  tamis find CATALOG a=VALUE...   the records that match, reading only what may have one\n"
-    "  tamis create FILE            make a filter\n"
+    "  tamis create FILE            make a filter; with --attrs, an index of records\n"
     "  tamis add FILE [KEY]...      put keys in; without KEY, the lines of standard input\n"
     "  tamis remove FILE [KEY]...   take keys out (create --deletable)\n"
     "  tamis check FILE [KEY]...    print the keys that may be members, like grep; -v the others\n"

@@ -70,25 +70,36 @@ static bool check_growth(const struct make *make)
     return true;
 }
 
+static tamis_hash hash_of(const struct store *store)
+{
+    tamis_info filter = {0};
+    tamis_records_info index = {0};
+    if (store->filter)
+        tamis_filter_info(store->filter, &filter);
+    else
+        tamis_index_info(store->index, &index);
+    return store->filter ? filter.hash : index.hash;
+}
+
 /* The key of the family to join, from --key-file or from the file to be like. */
 static bool family_of(struct make *make, const struct store_options *files, uint8_t *key)
 {
     if (files->key_file && !store_read_key(files->key_file, key))
         return false;
     if (make->like) {
-        tamis_filter *model = store_open(make->like, files);
-        if (!model)
+        struct store model;
+        if (!store_ask(&model, make->like, files))
             return false;
-        tamis_info info;
-        tamis_filter_info(model, &info);
-        bool told = files->key_file || tamis_filter_key(model, key);
-        tamis_filter_free(model);
+        tamis_hash hash = hash_of(&model);
+        bool told = files->key_file || (model.index ? tamis_index_key(model.index, key)
+                                                    : tamis_filter_key(model.filter, key));
+        store_end(&model);
         if (!told)
             return complain_of(TAMIS_EKEY, NULL, make->like), false;
-        if (make->hash && make->hash != (unsigned)info.hash)
+        if (make->hash && make->hash != (unsigned)hash)
             return complain("another hash: --hash: %s has its own; leave it out", make->like),
                    false;
-        make->options.hash = info.hash;
+        make->options.hash = hash;
     }
     if (files->key_file || make->like)
         make->options.key = key;
@@ -96,35 +107,65 @@ static bool family_of(struct make *make, const struct store_options *files, uint
 }
 
 /* Alike in all: the model, emptied. */
-static tamis_filter *make_alike(const struct make *make, const struct store_options *files)
+static bool make_alike(const struct make *make, const struct store_options *files,
+                       struct store *store)
 {
-    tamis_filter *filter = store_load(make->like, files);
-    tamis_error e = filter ? tamis_filter_clear(filter) : TAMIS_OK;
-    if (e == TAMIS_OK)
-        return filter;
-    complain_of(e, NULL, make->like);
-    tamis_filter_free(filter);
-    return NULL;
+    if (!store_get(store, make->like, files, false))
+        return false;
+    tamis_error e =
+        store->index ? tamis_index_clear(store->index) : tamis_filter_clear(store->filter);
+    if (e != TAMIS_OK)
+        complain_of(e, NULL, make->like);
+    return e == TAMIS_OK;
+}
+
+bool make_settle(struct make *make, const struct store_options *files, struct made *made)
+{
+    make->options.layout = (tamis_layout)make->layout;
+    make->options.hash = (tamis_hash)make->hash;
+    if (!read_growth(make) || !read_lambdas(make, made->lambdas) || !check_growth(make) ||
+        !family_of(make, files, made->key))
+        return false;
+    if (make->vectors > UINT32_MAX || make->hashes > 64)
+        return complain("too many: %s: give fewer", make->hashes > 64 ? "--hashes" : "--vectors"),
+               false;
+    make->options.vectors = (uint32_t)make->vectors;
+    make->options.hashes = (uint32_t)make->hashes;
+    make->options.clock = store_clock;
+    return true;
+}
+
+bool make_any(struct make *make, const struct store_options *files, struct store *store)
+{
+    const char *wrong = make->combos.n     ? "--combo"
+                        : make->distinct.n ? "--distinct"
+                        : make->verifier   ? "--verifier"
+                                           : NULL;
+    if (make->attrs)
+        return (store->index = make_index(make, files, store->path)) != NULL;
+    if (wrong)
+        return complain("for records alone: %s: give --attrs too", wrong), false;
+    if (make->like && !make->shaped)
+        return make_alike(make, files, store);
+    return (store->filter = make_filter(make, files, store->path)) != NULL;
 }
 
 tamis_filter *make_filter(struct make *make, const struct store_options *files, const char *path)
 {
-    uint8_t key[TAMIS_KEY_LEN], lambdas[TAMIS_LAMBDAS_MAX];
+    struct made made;
+    struct store store = {.path = path};
     tamis_reason reason = {0};
     tamis_filter *filter;
-    if (make->like && !make->shaped)
-        return make_alike(make, files);
-    make->options.layout = (tamis_layout)make->layout;
-    make->options.hash = (tamis_hash)make->hash;
-    if (!read_growth(make) || !read_lambdas(make, lambdas) || !check_growth(make) ||
-        !family_of(make, files, key))
+    if (make->like && !make->shaped) {
+        if (make_alike(make, files, &store) && !store.index)
+            return store.filter;
+        if (store.index)
+            complain("this is an index, not a filter: %s: give a filter", make->like);
+        store_end(&store);
         return NULL;
-    if (make->vectors > UINT32_MAX || make->hashes > 64)
-        return complain("too many: %s: give fewer", make->hashes > 64 ? "--hashes" : "--vectors"),
-               NULL;
-    make->options.vectors = (uint32_t)make->vectors;
-    make->options.hashes = (uint32_t)make->hashes;
-    make->options.clock = store_clock;
+    }
+    if (!make_settle(make, files, &made))
+        return NULL;
     tamis_error e = tamis_filter_new(&filter, &make->options, &reason);
     if (e == TAMIS_OK)
         return filter;

@@ -1,8 +1,8 @@
-/* A new filter as options describe it: for create and dedup. */
+/* A new filter or index as options describe it: for create and dedup. */
 #ifndef TAMIS_MAKE_H
 #define TAMIS_MAKE_H
 
-#include "cli.h"
+#include "args.h"
 #include "store.h"
 
 struct make {
@@ -10,7 +10,10 @@ struct make {
     const char *growth, *like, *lambda;
     unsigned layout, hash; /* as tamis_layout and tamis_hash number them */
     uint64_t vectors, hashes;
-    bool shaped; /* an option that says how it is built was given */
+    bool shaped;       /* an option that says how it is built was given */
+    const char *attrs; /* of an index: what it is about */
+    struct texts combos, distinct;
+    unsigned verifier;
 };
 
 /* Those that shape the filter, then those that place it in a family. */
@@ -30,7 +33,24 @@ struct make {
         {"hash", 0, ARG_CHOICE, &(m).hash, &(m).shaped, "xxh3|sip|h3"},                         \
         ARG("like", 0, ARG_TEXT, &(m).like)
 
+#define MAKE_INDEX_ARGS(m)                                                          \
+    ARG("attrs", 0, ARG_TEXT, &(m).attrs), ARG("combo", 0, ARG_TEXTS, &(m).combos), \
+        ARG("distinct", 0, ARG_TEXTS, &(m).distinct),                               \
+        ARG_ONE_OF("verifier", &(m).verifier, "none|table|filter")
+
 /* NULL after complaining; `path` is named in complaints. */
 tamis_filter *make_filter(struct make *make, const struct store_options *files, const char *path);
+/* What the options say: an index if there are attributes, or if it is to be like one. */
+bool make_any(struct make *make, const struct store_options *files, struct store *store);
+
+/* ---- make.c for make_index.c ---- */
+
+struct made {
+    uint8_t key[TAMIS_KEY_LEN], lambdas[TAMIS_LAMBDAS_MAX];
+};
+
+/* Completes make->options; complains. */
+bool make_settle(struct make *make, const struct store_options *files, struct made *made);
+tamis_index *make_index(struct make *make, const struct store_options *files, const char *path);
 
 #endif

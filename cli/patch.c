@@ -126,7 +126,7 @@ int verb_apply(int argc, char **argv)
         else if (store_save(&store, 0))
             status = FOUND;
         if (status == FOUND && json)
-            store_report(store.filter, true, false);
+            store_report(&store, true, false);
         store_end(&store);
     }
     free(patch);

@@ -1,4 +1,4 @@
-/* Filters in files. See store.h. */
+/* Filters and indexes in files. See store.h. */
 #include "store.h"
 
 #include <errno.h>
@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "report.h"
 
 uint64_t store_clock(void *context)
 {
@@ -64,36 +62,93 @@ bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN])
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-typedef tamis_error open_fn(tamis_filter **, const char *, const tamis_open_options *,
-                            tamis_reason *);
-
-static tamis_filter *open_with(open_fn *open_file, const char *path,
-                               const struct store_options *options)
-{
+/* How files are opened; complains. */
+struct opening {
+    tamis_open_options options;
     uint8_t key[TAMIS_KEY_LEN];
-    tamis_open_options o = {.verify = options->verify, .clock = store_clock};
-    tamis_reason reason = {0};
-    tamis_filter *filter;
+    tamis_reason reason;
+};
+
+static bool opening_make(struct opening *o, const struct store_options *options)
+{
+    *o = (struct opening){.options = {.verify = options->verify, .clock = store_clock}};
     if (options->key_file) {
-        if (!store_read_key(options->key_file, key))
-            return NULL;
-        o.key = key;
+        if (!store_read_key(options->key_file, o->key))
+            return false;
+        o->options.key = o->key;
     }
-    tamis_error e = open_file(&filter, path, &o, &reason);
+    return true;
+}
+
+static tamis_filter *get_filter(const char *path, const struct store_options *options, bool mapped)
+{
+    struct opening o;
+    tamis_filter *filter;
+    if (!opening_make(&o, options))
+        return NULL;
+    tamis_error e = mapped ? tamis_filter_open(&filter, path, &o.options, &o.reason)
+                           : tamis_filter_load(&filter, path, &o.options, &o.reason);
     if (e == TAMIS_OK)
         return filter;
-    complain_of(e, &reason, path);
+    complain_of(e, &o.reason, path);
+    return NULL;
+}
+
+static tamis_index *get_index(const char *path, const struct store_options *options, bool mapped)
+{
+    struct opening o;
+    tamis_index *index;
+    if (!opening_make(&o, options))
+        return NULL;
+    tamis_error e = mapped ? tamis_index_open(&index, path, &o.options, &o.reason)
+                           : tamis_index_load(&index, path, &o.options, &o.reason);
+    if (e == TAMIS_OK)
+        return index;
+    complain_of(e, &o.reason, path);
     return NULL;
 }
 
 tamis_filter *store_open(const char *path, const struct store_options *options)
 {
-    return open_with(tamis_filter_open, path, options);
+    return get_filter(path, options, true);
 }
 
 tamis_filter *store_load(const char *path, const struct store_options *options)
 {
-    return open_with(tamis_filter_load, path, options);
+    return get_filter(path, options, false);
+}
+
+bool store_get(struct store *store, const char *path, const struct store_options *options,
+               bool mapped)
+{
+    tamis_kind kind = TAMIS_KIND_NONE;
+    tamis_reason reason = {0};
+    tamis_error e = tamis_file_kind(path, &kind, &reason);
+    if (e != TAMIS_OK)
+        return complain_of(e, &reason, path), false;
+    if (kind == TAMIS_KIND_INDEX)
+        store->index = get_index(path, options, mapped);
+    else
+        store->filter = get_filter(path, options, mapped);
+    return store->index || store->filter;
+}
+
+bool store_ask(struct store *store, const char *path, const struct store_options *options)
+{
+    *store = (struct store){.path = path};
+    return store_get(store, path, options, true);
+}
+
+tamis_index *store_whole_index(const char *path, const struct store_options *options)
+{
+    tamis_index *index = get_index(path, options, true);
+    tamis_records_info info = {0};
+    if (index)
+        tamis_index_info(index, &info);
+    if (!info.deletable || info.bits_only)
+        return index;
+    tamis_index_free(index);
+    return get_index(path, options, false);
 }
 
 tamis_filter *store_whole(const char *path, const struct store_options *options)
@@ -131,10 +186,20 @@ bool store_begin(struct store *store, const char *path, const struct store_optio
     return store->filter != NULL;
 }
 
+bool store_change(struct store *store, const char *path, const struct store_options *options)
+{
+    bool good = store_lock(store, path, options) && store_get(store, path, options, false);
+    if (!good)
+        store_end(store);
+    return good;
+}
+
 bool store_save(const struct store *store, unsigned save_flags)
 {
     tamis_reason reason = {0};
-    tamis_error e = tamis_filter_save(store->filter, store->path, save_flags, &reason);
+    tamis_error e = store->index
+                        ? tamis_index_save(store->index, store->path, save_flags, &reason)
+                        : tamis_filter_save(store->filter, store->path, save_flags, &reason);
     if (e != TAMIS_OK)
         complain_of(e, &reason, store->path);
     return e == TAMIS_OK;
@@ -143,58 +208,8 @@ bool store_save(const struct store *store, unsigned save_flags)
 void store_end(struct store *store)
 {
     tamis_filter_free(store->filter);
+    tamis_index_free(store->index);
     if (store->lock)
         tamis_file_unlock(store->lock);
     *store = (struct store){0};
-}
-
-/* ---- telling --------------------------------------------------------------------------------- */
-
-static void report_vectors(const tamis_filter *filter)
-{
-    static const struct report_column columns[] = {
-        {"bits", "bits"},   {"hashes", "hashes"}, {"capacity", "capacity"},
-        {"items", "items"}, {"ones", "ones"},     {"fpp", "fpp"},
-    };
-    tamis_vector_info v;
-    report_table("vector_list", "vectors, oldest first", columns, COUNT(columns));
-    for (uint32_t i = 0; tamis_filter_vector(filter, i, &v); i++) {
-        const double row[] = {(double)v.bits,  (double)v.hashes, (double)v.capacity,
-                              (double)v.items, (double)v.ones,   v.fpp};
-        report_row(row);
-    }
-    report_table_end();
-}
-
-void store_report(const tamis_filter *filter, bool json, bool all)
-{
-    static const char *const growths[] = {"", "fixed", "dynamic", "scalable", "flexible", "window"};
-    static const char *const layouts[] = {"", "spread", "blocked"};
-    static const char *const hashes[] = {"", "xxh3", "sip", "h3"};
-    tamis_info i;
-    tamis_filter_info(filter, &i);
-    report_open(json);
-    report_text("kind", "kind", "filter");
-    report_text("growth", "growth", growths[i.growth]);
-    report_text("layout", "layout", layouts[i.layout]);
-    report_text("hash", "hash", hashes[i.hash]);
-    report_flag("deletable", "deletable", i.deletable);
-    report_flag("unique", "unique", i.unique);
-    report_flag("bits_only", "bits only", i.bits_only);
-    report_flag("has_key", "key stored", i.has_key);
-    report_count("items", "items", i.items);
-    report_real("distinct", "distinct (estimated)",
-                json ? i.distinct : (double)(uint64_t)(i.distinct + 0.5));
-    report_count("capacity", "capacity", i.capacity);
-    report_size("bytes", "bytes", i.bytes);
-    report_count("bits", "bits", i.bits);
-    report_count("vectors", "vectors", i.vectors);
-    report_count("hashes", "hashes (most)", i.hashes);
-    report_count("pending", "pending removals", i.pending);
-    report_rate("fpp", "fpp (stated)", i.fpp);
-    report_rate("fpp_now", "fpp now (estimated)", i.fpp_now);
-    report_rate("fill", "fill", i.fill);
-    if (all)
-        report_vectors(filter);
-    report_close();
 }

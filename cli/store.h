@@ -1,4 +1,5 @@
-/* Filters in files: opened to ask, or locked, loaded, changed and saved. All of these complain. */
+/* Filters and indexes in files: opened to ask, or locked, loaded, changed and saved. All of these
+   complain. */
 #ifndef TAMIS_STORE_H
 #define TAMIS_STORE_H
 
@@ -21,13 +22,24 @@ tamis_filter *store_whole(const char *path, const struct store_options *options)
 /* In memory, every byte checked. */
 tamis_filter *store_load(const char *path, const struct store_options *options);
 
-/* A file that this process alone changes. */
+/* A file, or one that this process alone changes: then it is locked. */
 struct store {
     const char *path;
     tamis_lock *lock;
-    tamis_filter *filter;
+    tamis_filter *filter; /* or */
+    tamis_index *index;
 };
+/* Filters alone. */
 bool store_begin(struct store *store, const char *path, const struct store_options *options);
+/* Whatever the file is; not locked, or locked. */
+bool store_ask(struct store *store, const char *path, const struct store_options *options);
+bool store_change(struct store *store, const char *path, const struct store_options *options);
+/* Loads whatever it is into a store that may be locked; `mapped`: read-only, in place; else in
+   memory. */
+bool store_get(struct store *store, const char *path, const struct store_options *options,
+               bool mapped);
+/* An index with its counters, in place if it has none. */
+tamis_index *store_whole_index(const char *path, const struct store_options *options);
 /* Locks a file that is to be written, whether it exists or not; loads nothing. */
 bool store_lock(struct store *store, const char *path, const struct store_options *options);
 bool store_save(const struct store *store, unsigned save_flags);
@@ -39,7 +51,7 @@ bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN]);
 uint64_t store_clock(void *context);
 bool store_exists(const char *path);
 
-/* The filter's figures as `info` prints them; `all`: a table of its vectors too. */
-void store_report(const tamis_filter *filter, bool json, bool all);
+/* The figures as `info` prints them; `all`: a table of the vectors of a filter too. */
+void store_report(const struct store *store, bool json, bool all);
 
 #endif

@@ -101,6 +101,5 @@ trouble expansion-alone 'only scalable filters have one: --expansion: ' \
 trouble tolerate-alone 'only dynamic filters have one: --tolerate: ' 'tamis create z --tolerate 0.1'
 trouble vectors-alone 'only dynamic and window filters have it: --vectors: ' 'tamis create z --vectors 3'
 trouble too-large '.*: z: ' 'tamis create z --growth fixed --capacity 1T --fpp 1e-9'
-trouble attrs-come-later 'unknown option: --attrs: see tamis help create$' 'tamis create z --attrs a,b'
 holds nothing-was-made '[ ! -e z ]'
 finish
