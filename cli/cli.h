@@ -46,6 +46,7 @@ int verb_apply(int argc, char **argv);
 int verb_plan(int argc, char **argv);
 int verb_index(int argc, char **argv);
 int verb_find(int argc, char **argv);
+int verb_bench(int argc, char **argv);
 
 /* help.c: the text of a verb on standard output; NULL: the list of verbs. False: no such verb. */
 bool help_print(const char *verb);

@@ -222,6 +222,21 @@ static const struct {
      "  -p, --patch FILE     read the patch from FILE\n"
      "      --json           print its figures as info does\n" OPEN_OPTIONS WAIT_OPTION "\n"
      "Examples: see tamis help diff\n"},
+    {"bench",
+     "tamis bench [OPTION]...\n"
+     "Measures on this machine, in a few seconds: lookups of absent keys and inserts, in batches and\n"
+     "one by one, for a filter sized in advance, one grown from 1,000 keys and a deletable one; beside\n"
+     "the floor, the time to fetch one random cache line of as much memory. Keys are 8 bytes, hashing\n"
+     "is included; medians of five. Quiet machines measure best.\n\n"
+     "      --items N        keys in each filter (10M)\n"
+     "      --fpp P          false positive rate (0.01)\n"
+     "      --json           print [version items fpp], and in [fixed], [scalable], [deletable]:\n"
+     "                       [lookup_many_ns lookup_ns add_many_ns add_ns rate bits_per_item vectors],\n"
+     "                       times the floor [lookup_many_floors] and the fixed filter\n"
+     "                       [lookup_many_fixed]; fixed also [floor_ns hash_ns threads\n"
+     "                       threads_speedup]\n\n"
+     "Examples:\n"
+     "  $ tamis bench --items 10k --json >bench.json\n"},
 };
 
 static const char overview[] =
@@ -242,6 +257,7 @@ static const char overview[] =
     "  tamis diff OLD NEW > PATCH   what changed\n"
     "  tamis apply FILE < PATCH     the same change again\n"
     "  tamis plan FORM              sizes, rates, thresholds\n"
+    "  tamis bench                  how fast filters are on this machine\n"
     "  tamis help [VERB]            more on one of them\n"
     "  tamis version\n\n"
     "Status: 0 found or done, 1 none found, 2 error. --json prints reports for programs.\n";

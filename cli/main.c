@@ -18,6 +18,7 @@ static const struct {
     {"clear", verb_clear},         {"merge", verb_merge},
     {"intersect", verb_intersect}, {"diff", verb_diff},
     {"apply", verb_apply},         {"plan", verb_plan},
+    {"bench", verb_bench},
 };
 
 static int run_help(const char *verb)

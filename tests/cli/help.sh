@@ -7,7 +7,7 @@ is version 0 "tamis $version" "" 'tamis version'
 is version-option 0 "tamis $version" "" 'tamis --version'
 holds help-lists-verbs 'tamis help | grep -q "tamis check FILE"'
 holds help-option 'cmp <(tamis --help) <(tamis help)'
-for verb in index find create add remove check dedup info verify fold clear merge intersect diff apply plan; do
+for verb in index find create add remove check dedup info verify fold clear merge intersect diff apply plan bench; do
     holds "help-$verb" "tamis help $verb | head -1 | grep -q '^tamis $verb '"
     holds "option-help-$verb" "cmp <(tamis $verb --help) <(tamis help $verb)"
     holds "listed-$verb" "tamis help | grep -q '  tamis $verb '"
