@@ -111,7 +111,7 @@ static void run(const struct policy *p, const uint64_t *keys, const uint64_t *si
 
 int main(void)
 {
-    uint64_t sizes[PLACES], most = lab_size(100000, 1000000, 5000000);
+    uint64_t sizes[PLACES], most = lab_size(100000, 1000000, 1000000);
     uint64_t asked = lab_size(5000, 20000, 100000), rounds = lab_size(6, 10, 20);
     unsigned n = places(most, sizes);
     uint64_t *keys = lab_alloc(most, sizeof *keys);

@@ -55,6 +55,11 @@ def paper_of(program):
     return program.split("_")[0]
 
 
+def source_of(figure):
+    """The name under which the experiments print what a figure shows."""
+    return figure.get("data", figure["id"])
+
+
 def read_expected(paper):
     with open(os.path.join(HERE, "expected", paper + ".json")) as f:
         return json.load(f)

@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import labdata  # noqa: E402
 import plot     # noqa: E402
 
+COLORS = 9                              # of page.css
 VERDICTS = ["agrees", "explained", "differs"]
 
 
@@ -33,17 +34,17 @@ def esc(text):
 
 def curves_of(figure, data, expected):
     """The curves to draw, published points last in the colour of what they belong to."""
-    curves, rings = [], []
+    curves, rings, source = [], [], labdata.source_of(figure)
     for color, wanted in enumerate(figure["curves"]):
-        rows = data.get((figure["id"], wanted["series"]))
+        rows = data.get((source, wanted["series"]))
         if not rows:
             continue
         rows = list(rows.values())
-        color = wanted.get("color", color) % 8
+        color = wanted.get("color", color) % COLORS
         curves.append(plot.Curve(wanted["label"], rows[0].kind, rows, color))
         points = [labdata.Row("published", float(x), y, None, None)
                   for group in expected.get("values", []) for x, y in group["points"]
-                  if (group["figure"], group["series"]) == (figure["id"], wanted["series"])]
+                  if (group["figure"], group["series"]) == (source, wanted["series"])]
         if points:
             rings.append(plot.Curve("published: " + wanted["label"], "published", points, color))
     return curves + rings

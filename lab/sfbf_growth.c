@@ -103,10 +103,29 @@ static void dbf_at_a_million(void)
     lab_formula("million", "DBF all inserted", 1e6, mean_of(&inserted));
 }
 
+/* The worked examples of sections 4.2, 6.1 and 7.2: 8 bits, 2 hashes and a rate of .155 hold two
+   items; thirteen items take vectors of 8, 16 and 32 bits; index 69 under matrices (13) and (15). */
+static void examples(void)
+{
+    static const uint64_t rows[] = {0x6D, 0xC4, 0x1E}; /* 01101101, 11000100, 00011110 */
+    static const unsigned lambda[] = {1, 2, 3};
+    struct h3_matrix two, three;
+    h3_from_rows(&two, rows, 2, 0);
+    h3_from_rows(&three, rows, 3, 0);
+    lab_exact("examples", "capacity", 8, (double)tamis_plan_capacity_whole(8, 2, 0.155));
+    lab_exact("examples", "vectors", 13,
+              (double)tamis_plan_flexible(8, 2, 2, 13, lambda, 3).vectors);
+    lab_exact("examples", "bits", 13, tamis_plan_flexible(8, 2, 2, 13, lambda, 3).bits);
+    lab_exact("examples", "h1(69)", 69, h3_address(&two, 69) >> 30);
+    lab_exact("examples", "h2(69)", 69, h3_address(&three, 69) >> 29);
+    lab_exact("examples", "h2(69) shifted", 69, (h3_address(&three, 69) >> 29) >> 1);
+}
+
 int main(void)
 {
     uint64_t n = lab_size(20000, 200000, 1000000);
     lab_head();
+    examples();
     figures(false, n);
     figures(true, n);
     basic(n);
