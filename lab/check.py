@@ -25,15 +25,23 @@ def programs():
             if not os.path.basename(path).startswith("common")]
 
 
-def run(program, size, seed=None):
+def path_of(program):
+    build = os.environ.get("TAMIS_BUILD", os.path.join(ROOT, "build/release"))
+    return os.path.join(build, "lab", program)
+
+
+def run(program, size, seed=None, save=None):
+    """What the program prints, as labdata.read_csv has it; `save` names a file for the text."""
     env = dict(os.environ, LAB=size)
     if seed is not None:
         env["LAB_SEED"] = str(seed)
-    build = os.environ.get("TAMIS_BUILD", os.path.join(ROOT, "build/release"))
-    done = subprocess.run([os.path.join(build, "lab", program)], env=env, capture_output=True,
-                          text=True, timeout=SECONDS)
+    done = subprocess.run([path_of(program)], env=env, capture_output=True, text=True,
+                          timeout=SECONDS)
     if done.returncode:
         raise RuntimeError("status %d: %s" % (done.returncode, done.stderr.strip()))
+    if save:
+        with open(save, "w") as f:
+            f.write(done.stdout)
     return labdata.read_csv(done.stdout)
 
 

@@ -13,12 +13,14 @@ import page     # noqa: E402
 
 SIZE = "normal" if os.environ.get("TAMIS_LONG") else "small"
 SEED = os.environ.get("TAMIS_SEED") or 1
+SAVED = os.path.join(ROOT, "build/lab/tested")
 PAPERS = {}
 
 
 @pytest.mark.parametrize("program", check.programs())
 def test_small(program):
-    data = check.run(program, SIZE, int(SEED) % (1 << 32))
+    os.makedirs(SAVED, exist_ok=True)       # for the test of the page
+    data = check.run(program, SIZE, int(SEED) % (1 << 32), os.path.join(SAVED, program + ".csv"))
     paper = labdata.paper_of(program)
     looked, wrong = labdata.broken(data, labdata.read_expected(paper))
     assert looked > 0, "nothing that %s prints is checked" % program
