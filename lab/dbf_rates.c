@@ -113,7 +113,7 @@ static void print_rates(const struct rates *r, uint64_t m, uint64_t asked)
 
 static void rates_over_size(void)
 {
-    uint64_t asked = 10000, rounds = lab_size(12, 100, 1000);
+    uint64_t asked = 10000, rounds = lab_size(12, 100, 400);
     for (unsigned j = 0; j < sizeof sizes / sizeof *sizes; j++) {
         struct rates r = {0};
         for (uint64_t i = 0; i < rounds; i++)
@@ -202,7 +202,7 @@ static void double_hashing(uint64_t m)
 {
     struct mean published = {0}, ours = {0};
     uint64_t n = tamis_plan_capacity_whole((double)m, K, 0.01), asked = 20000;
-    uint64_t rounds = lab_size(40, 200, 2000), *keys = lab_alloc(n, sizeof *keys);
+    uint64_t rounds = lab_size(40, 200, 1000), *keys = lab_alloc(n, sizeof *keys);
     for (uint64_t i = 0; i < rounds; i++) {
         uint8_t family[TAMIS_KEY_LEN];
         lab_family(i, family);

@@ -57,7 +57,7 @@ static void print(const struct series *s, enum speed speed, bool ask_first, uint
 
 static void figures(bool ask_first, uint64_t n)
 {
-    uint64_t asked = lab_size(5000, 20000, 500000), rounds = lab_size(4, 5, 10);
+    uint64_t asked = lab_size(5000, 20000, 500000), rounds = lab_size(4, 5, 4);
     for (enum speed speed = 0; speed < SPEEDS; speed++) {
         struct series s[PLACES] = {0};
         for (uint64_t i = 0; i < rounds; i++)
@@ -81,7 +81,7 @@ static void with_h3(void)
     uint64_t n = lab_size(20000, 100000, 1000000), asked = lab_size(5000, 50000, 500000);
     for (enum speed speed = LAMBDA1; speed <= LAMBDA3; speed++) {
         struct series s[PLACES] = {0};
-        for (uint64_t i = 0; i < lab_size(4, 10, 20); i++)
+        for (uint64_t i = 0; i < lab_size(4, 10, 4); i++)
             run(s, speed, TAMIS_H3, false, n, asked, 100 + i);
         lab_rate("h3", "H3", speed + 1, &s[PLACES - 1].rate, asked);
         lab_formula("h3", "formula", speed + 1, mean_of(&s[PLACES - 1].formula));
@@ -94,7 +94,7 @@ static void dbf_at_a_million(void)
     struct series s[PLACES] = {0};
     struct mean inserted = {0};
     uint64_t asked = 20000;
-    for (uint64_t i = 0; i < lab_size(1, 5, 20); i++)
+    for (uint64_t i = 0; i < lab_size(1, 5, 10); i++)
         run(s, DBF, TAMIS_XXH3, true, 1000000, asked, 200 + i);
     lab_rate("million", "DBF", 1e6, &s[PLACES - 1].rate, asked);
     lab_formula("million", "DBF formula", 1e6, mean_of(&s[PLACES - 1].formula));
