@@ -41,6 +41,7 @@ example_src  := $(wildcard examples/*.c)
 # ---- what is made -------------------------------------------------------------------------------
 
 static   := $(B)/libtamis.a
+inside   := $(B)/libinside.a
 shared   := $(B)/$(shared_real)
 parts    := $(B)/libparts.a
 cli      := $(B)/tamis
@@ -213,9 +214,16 @@ $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
-$(static): $(call obj,$(lib_src)) $(B)/sources
+# The library with its internals in reach, for what is built here.
+$(inside): $(call obj,$(lib_src)) $(B)/sources
 	$(call say,AR)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+
+# For users: one object whose hidden names are its own, so that none can clash with a program's.
+$(static): $(call obj,$(lib_src)) $(B)/sources
+	$(call say,AR)
+	$(Q)rm -f $@ && ld -r -o $(B)/obj/libtamis.o $(filter %.o,$^) && \
+	    objcopy --localize-hidden $(B)/obj/libtamis.o && $(AR) rcs $@ $(B)/obj/libtamis.o
 
 # clang leaves the symbols of its sanitizers for the program to define.
 defs := $(if $(filter fuzz,$(VARIANT)),,-Wl,-z,defs)
@@ -229,24 +237,24 @@ $(parts): $(call obj,$(parts_src)) $(B)/sources
 	$(call say,AR)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
-$(cli): $(call obj,$(cli_src)) $(parts) $(static) $(B)/sources
+$(cli): $(call obj,$(cli_src)) $(parts) $(inside) $(B)/sources
 	$(call say,LINK)
-	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(static) $(CLI_LIBS) $(LIBS)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(inside) $(CLI_LIBS) $(LIBS)
 
 # The library inside the module stays inside: two modules in one server must not share symbols.
-$(module): $(call obj,$(module_src)) $(static) $(B)/sources
+$(module): $(call obj,$(module_src)) $(inside) $(B)/sources
 	$(call say,LINK)
 	$(Q)$(LINK) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o %.a,$^) $(LIBS)
 
-$(tests): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(parts) $(static) $(B)/sources
+$(tests): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(parts) $(inside) $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(static) $(LIBS_$*) $(CLI_LIBS) $(LIBS)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(inside) $(LIBS_$*) $(CLI_LIBS) $(LIBS)
 
-$(fuzzers): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(parts) $(static) $(B)/sources
+$(fuzzers): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(parts) $(inside) $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(parts) $(static) $(CLI_LIBS) $(LIBS)
+	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(parts) $(inside) $(CLI_LIBS) $(LIBS)
 
 $(B)/obj/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)
@@ -256,16 +264,18 @@ $(B)/obj/%.o: %.cc $(B)/flags
 
 # The peers come from Debian's libraries.
 $(benches): $(B)/%: $(B)/obj/%.o $(call obj,$(bench_common)) $(bench_cxx:%.cc=$(B)/obj/%.o) \
-            $(parts) $(static) $(B)/sources
+            $(parts) $(inside) $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(static) $(LIBS_bench) $(CLI_LIBS) $(LIBS)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(inside) $(LIBS_bench) $(CLI_LIBS) $(LIBS)
 
 $(labs): $(call obj,$(lab_common))
-$(labs) $(examples): $(B)/%: $(B)/obj/%.o $(static) $(B)/sources
+$(labs): $(inside)
+$(examples): $(static)
+$(labs) $(examples): $(B)/%: $(B)/obj/%.o $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(static) $(LIBS_$*) $(LIBS)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_$*) $(LIBS)
 
 # The header must serve C++ too, so each example is one program more.
 $(B)/examples-c++/%: examples/%.c $(static) $(B)/flags

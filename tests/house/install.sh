@@ -58,6 +58,30 @@ only_tamis_symbols() {
     [ -z "$others" ] || { echo "exports $others"; return 1; }
 }
 
+# A program that links statically may use the names that the library has inside.
+static_names_are_its_own() {
+    local others
+    others=$(nm -g --defined-only "$stage/usr/lib/there/libtamis.a" | awk 'NF == 3 { print $3 }' |
+        grep -v '^tamis_')
+    [ -z "$others" ] || { echo "defines $others"; return 1; }
+    cat > clash.c <<'END'
+#include <tamis.h>
+int filter_append(void), vector_new(void), mem_new(void);
+int filter_append(void) { return 1; }
+int vector_new(void) { return 2; }
+int mem_new(void) { return 3; }
+int main(void)
+{
+    tamis_filter *filter;
+    if (tamis_filter_new(&filter, 0, 0) != TAMIS_OK)
+        return 1;
+    tamis_filter_free(filter);
+    return filter_append() + vector_new() + mem_new() != 6;
+}
+END
+    cc -static clash.c -o clash $(flags --static --cflags --libs) && ./clash
+}
+
 leaves_nothing() {
     make_in_root uninstall DESTDIR="$stage" PREFIX=/usr LIBDIR=/usr/lib/there || return 1
     local left
@@ -72,5 +96,6 @@ check installed-version-is-the-headers version_is_the_headers
 check installed-links-shared links_shared
 check installed-links-static links_static
 check installed-exports-only-tamis only_tamis_symbols
+check static-names-are-its-own static_names_are_its_own
 check uninstall-leaves-nothing leaves_nothing
 exit $failed
