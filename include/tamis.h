@@ -589,7 +589,7 @@ typedef struct tamis_directory_options {
     const tamis_allocator *allocator;
 } tamis_directory_options;
 
-#define TAMIS_OWNERS_MAX 1048576
+#define TAMIS_OWNERS_MAX 262144 /* names that a directory ever had */
 
 TAMIS_API tamis_error tamis_directory_new(tamis_directory **out,
                                           const tamis_directory_options *options,
@@ -602,8 +602,8 @@ TAMIS_API tamis_error tamis_directory_put(tamis_directory *directory, const char
                                           const tamis_digest *digests, size_t n);
 /* EARG if there is no such owner. */
 TAMIS_API tamis_error tamis_directory_drop(tamis_directory *directory, const char *owner);
-/* Owners have numbers below tamis_directory_owners; a dropped one's name is NULL until it is taken
-   by another. */
+/* Owners have numbers below tamis_directory_owners, for life: a dropped one keeps its number should it
+   come again, and has no name until then. Saving closes the gaps. Names stay where they are. */
 TAMIS_API uint32_t tamis_directory_owners(const tamis_directory *directory);
 TAMIS_API const char *tamis_directory_name(const tamis_directory *directory, uint32_t number);
 TAMIS_API uint64_t tamis_directory_items(const tamis_directory *directory, uint32_t number);
@@ -623,6 +623,21 @@ typedef struct tamis_directory_facts {
 } tamis_directory_facts;
 
 TAMIS_API void tamis_directory_info(const tamis_directory *directory, tamis_directory_facts *facts);
+
+/* As for filters. tamis_directory_open maps the file, read-only; tamis_directory_load reads it. */
+TAMIS_API uint64_t tamis_directory_encoded_size(const tamis_directory *directory,
+                                                unsigned save_flags);
+TAMIS_API tamis_error tamis_directory_encode(const tamis_directory *directory, unsigned save_flags,
+                                             tamis_write write, void *context);
+TAMIS_API tamis_error tamis_directory_decode(tamis_directory **out, const void *data, size_t len,
+                                             const tamis_open_options *options,
+                                             tamis_reason *reason);
+TAMIS_API tamis_error tamis_directory_save(const tamis_directory *directory, const char *path,
+                                           unsigned save_flags, tamis_reason *reason);
+TAMIS_API tamis_error tamis_directory_open(tamis_directory **out, const char *path,
+                                           const tamis_open_options *options, tamis_reason *reason);
+TAMIS_API tamis_error tamis_directory_load(tamis_directory **out, const char *path,
+                                           const tamis_open_options *options, tamis_reason *reason);
 
 /*
  * A catalog is a file about the segments of a data set (pieces of log files, tables, whatever can be

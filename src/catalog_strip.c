@@ -101,13 +101,10 @@ void strip_columns(const uint8_t *rows, uint64_t n_rows, uint32_t width, uint64_
 void strip_build(const struct bits *shape, const tamis_digest *digests, uint64_t n,
                  uint32_t columns, uint64_t column_words, uint64_t *words)
 {
-    enum { SOME = 256 };
-    uint8_t fresh[SOME];
     for (uint32_t i = 0; i < columns; i++) {
         struct bits bits = *shape;
         uint64_t from = n * i / columns, to = n * (i + 1) / columns;
         bits.words = words + i * column_words;
-        for (; from < to; from += SOME)
-            bits.kernel->add(&bits, digests + from, (size_t)min_u64(SOME, to - from), fresh);
+        bits.kernel->fill(&bits, digests + from, (size_t)(to - from));
     }
 }

@@ -27,8 +27,8 @@ struct columns_group *columns_group_new(const tamis_allocator *a, const struct b
     g->rows = shape->units * shape->kernel->unit_bits;
     g->bits.words = NULL;
     memset(g->owner, 0xff, (size_t)width * sizeof *g->owner);
-    if (memory && (!mul_size((size_t)g->rows, (size_t)width / 8, &bytes) ||
-                   !block_new(a, bytes, &g->memory))) {
+    if (memory && (!mul_size((size_t)g->rows, (size_t)width, &bytes) ||
+                   !block_new(a, bytes / 8 + 8, &g->memory))) {
         mem_free(a, g, 1, group_size(width));
         return NULL;
     }
@@ -47,6 +47,21 @@ static uint64_t wider(uint64_t width)
     return width < 512 ? 2 * width : round_up(width + width / 4, 512);
 }
 
+uint64_t columns_width(uint64_t columns)
+{
+    uint64_t width = 1;
+    while (width < columns && width < 64)
+        width *= 2;
+    return width < columns ? round_up(columns, 64) : width;
+}
+
+/* A row of less than a word; words hold whole rows. */
+ALWAYS_INLINE uint64_t narrow_row(const uint64_t *words, uint64_t row, uint64_t width)
+{
+    uint64_t at = row * width;
+    return word_load(&words[at >> 6]) >> (at & 63) & ((UINT64_C(1) << width) - 1);
+}
+
 /* A copy to be changed: with the same words, or, if a wider one is wanted, with words of its own. */
 static struct columns_group *group_copy(const struct columns_group *g, const tamis_allocator *a,
                                         uint64_t width)
@@ -61,17 +76,21 @@ static struct columns_group *group_copy(const struct columns_group *g, const tam
         copy->bits.words = g->bits.words;
         return copy;
     }
-    for (uint64_t row = 0; row < g->rows; row++)
-        memcpy(copy->bits.words + row * (width / 64), g->bits.words + row * (g->width / 64),
-               (size_t)g->width / 8);
+    for (uint64_t row = 0; row < g->rows; row++) {
+        uint64_t *to = copy->bits.words + (row * width >> 6);
+        if (g->width < 64)
+            *to |= narrow_row(g->bits.words, row, g->width) << (row * width & 63);
+        else
+            memcpy(to, g->bits.words + row * (g->width / 64), (size_t)g->width / 8);
+    }
     return copy;
 }
 
 static void column_write(struct columns_group *g, uint64_t column, const uint64_t *words)
 {
-    uint64_t stride = g->width / 64, bit = UINT64_C(1) << (column & 63);
-    uint64_t *to = g->bits.words + (column >> 6);
-    for (uint64_t row = 0; row < g->rows; row++, to += stride) {
+    uint64_t at = column;
+    for (uint64_t row = 0; row < g->rows; row++, at += g->width) {
+        uint64_t *to = &g->bits.words[at >> 6], bit = UINT64_C(1) << (at & 63);
         uint64_t old = word_load(to), on = words[row >> 6] >> (row & 63) & 1;
         uint64_t now = on ? old | bit : old & ~bit;
         if (now != old)
@@ -81,10 +100,9 @@ static void column_write(struct columns_group *g, uint64_t column, const uint64_
 
 uint64_t columns_word(const struct columns_group *g, uint64_t column, uint64_t i)
 {
-    uint64_t stride = g->width / 64, value = 0, last = min_u64(64, g->rows - 64 * i);
-    const uint64_t *from = g->bits.words + 64 * i * stride + (column >> 6);
-    for (uint64_t j = 0; j < last; j++, from += stride)
-        value |= (word_load(from) >> (column & 63) & 1) << j;
+    uint64_t value = 0, last = min_u64(64, g->rows - 64 * i), at = 64 * i * g->width + column;
+    for (uint64_t j = 0; j < last; j++, at += g->width)
+        value |= (word_load(&g->bits.words[at >> 6]) >> (at & 63) & 1) << j;
     return value;
 }
 
@@ -209,7 +227,7 @@ static struct columns_group *change_find(struct change *x, const struct bits *ve
         if (alike(&g->bits, vector))
             return change_group(x, *at, g->width);
     }
-    x->groups[*at] = columns_group_new(&x->c->allocator, vector, 64, true);
+    x->groups[*at] = columns_group_new(&x->c->allocator, vector, 1, true);
     x->n += x->groups[*at] != NULL;
     return x->groups[*at];
 }
@@ -373,9 +391,15 @@ static void mark_owners(const struct columns_group *g, uint64_t first, const uin
 static void group_locate(const struct columns_group *g, const uint64_t *rows, rows_fn and_rows,
                          uint64_t *owners, size_t n)
 {
-    uint64_t stride = g->width / 64;
+    uint64_t left[CHUNK_WORDS], stride = g->width / 64;
+    if (stride == 0) {
+        left[0] = UINT64_MAX;
+        for (unsigned j = 0; j < g->bits.k && left[0]; j++)
+            left[0] &= narrow_row(g->bits.words, rows[j], g->width);
+        mark_owners(g, 0, left, 1, owners, n);
+    }
     for (uint64_t first = 0; first < stride; first += CHUNK_WORDS) {
-        uint64_t left[CHUNK_WORDS], some = min_u64(CHUNK_WORDS, stride - first);
+        uint64_t some = min_u64(CHUNK_WORDS, stride - first);
         memset(left, 0xff, (size_t)some * sizeof *left);
         if (and_rows(g->bits.words + first, stride, some, rows, g->bits.k, left))
             mark_owners(g, first, left, some, owners, n);
@@ -391,11 +415,11 @@ void columns_locate(struct columns *c, tamis_digest digest, uint64_t *owners, si
     const struct columns_state *s = atomic_load(&c->state);
     for (uint32_t i = 0; i < s->n; i++) {
         const struct columns_group *g = s->group[i];
-        uint64_t stride = g->width / 64, lines = min_u64(LINES_AHEAD, (stride + 7) / 8);
+        uint64_t lines = min_u64(LINES_AHEAD, (g->width + BLOCK_BITS - 1) / BLOCK_BITS);
         g->bits.kernel->positions(&g->bits, digest, rows);
         for (unsigned j = 0; j < g->bits.k; j++)
             for (uint64_t line = 0; line < lines; line++)
-                __builtin_prefetch(g->bits.words + rows[j] * stride + 8 * line);
+                __builtin_prefetch(g->bits.words + (rows[j] * g->width >> 6) + 8 * line);
         group_locate(g, rows, and_rows, owners, n);
     }
     guard_leave(&c->guard, stripe);

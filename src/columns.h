@@ -28,7 +28,7 @@
 struct columns_group {
     struct bits bits; /* shape of a column, and the words of the whole */
     uint64_t rows;
-    uint64_t width; /* columns, a multiple of 64: bits from row to row */
+    uint64_t width; /* columns: bits from row to row, a power of two below 64 or a multiple of it */
     uint32_t used;  /* columns with an owner */
     struct block memory;
     struct columns_group *retired;
@@ -66,6 +66,8 @@ struct columns_state *columns_now(const struct columns *c);
 uint64_t columns_bytes(const struct columns *c);
 /* Bits 64 i .. 64 i + 63 of a column. */
 uint64_t columns_word(const struct columns_group *g, uint64_t column, uint64_t i);
+/* The least width for so many. */
+uint64_t columns_width(uint64_t columns);
 /* A matrix made elsewhere: all its owners must be new. It belongs to the columns then, on success. */
 struct columns_group *columns_group_new(const tamis_allocator *a, const struct bits *shape,
                                         uint64_t width, bool memory);

@@ -18,6 +18,7 @@
 #include "bytes.h"
 #include "catalog.h"
 #include "digest.h"
+#include "directory.h"
 #include "filter.h"
 #include "index.h"
 #include "mem.h"
@@ -39,6 +40,9 @@ enum section_type {
     SECTION_CANDIDATES, /* ids of vectors, for all pending removals in turn */
     SECTION_TABLE,      /* values and copies of part `owner` of an index */
     SECTION_PART,       /* what a message carries, or a part of it */
+    SECTION_NAMES,      /* of the owners of a directory */
+    SECTION_OWNERS,     /* what each of them has */
+    SECTION_COLUMNS,    /* whose each column is */
     SECTION_END
 };
 
@@ -291,6 +295,12 @@ tamis_error index_open(struct container *c, struct index_head *head, const void 
 tamis_error index_from_mapping(tamis_index **out, struct mapping mapping,
                                const tamis_open_options *options, tamis_reason *reason);
 tamis_error index_verify(const void *data, size_t len, tamis_reason *reason);
+
+/* ---- directories: format_directory.c ---- */
+
+tamis_error directory_from_mapping(tamis_directory **out, struct mapping mapping,
+                                   const tamis_open_options *options, tamis_reason *reason);
+tamis_error directory_verify(const void *data, size_t len, tamis_reason *reason);
 
 /* ---- catalogs: format_catalog.c ---- */
 

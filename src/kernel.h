@@ -75,6 +75,8 @@ struct kernel {
     /* The same beside other threads that add. */
     void (*add_shared)(const struct bits *bits, const tamis_digest *digests, size_t n,
                        uint8_t *fresh);
+    /* Sets the bits of any number of digests in a vector that is in cache and nobody else sees. */
+    void (*fill)(const struct bits *bits, const tamis_digest *digests, size_t n);
     /* The k bit positions, with repeats. */
     void (*positions)(const struct bits *bits, tamis_digest digest, uint64_t *positions);
     /* Where a position goes when the vector is folded to half. */
@@ -122,6 +124,7 @@ bool quick_other(const struct quick *quick, const void *key, size_t len);
 void blocked_prefetch(const struct bits *bits, const tamis_digest *digests, size_t n);
 void blocked_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
                         uint8_t *fresh);
+void blocked_fill(const struct bits *bits, const tamis_digest *digests, size_t n);
 void blocked_positions(const struct bits *bits, tamis_digest digest, uint64_t *positions);
 uint64_t blocked_fold(uint64_t position);
 double blocked_rate(const struct bits *bits, uint64_t sample);

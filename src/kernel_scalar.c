@@ -162,6 +162,28 @@ static void spread_add_shared(const struct bits *bits, const tamis_digest *diges
     spread_add_body(bits, digests, n, fresh, 1);
 }
 
+static void spread_fill(const struct bits *bits, const tamis_digest *digests, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct probe p = probe_first(digests[i]);
+        for (unsigned j = 0; j < bits->k; j++, probe_next(&p)) {
+            uint64_t at = mul_high(p.x, bits->units);
+            bits->words[at >> 6] |= UINT64_C(1) << (at & 63);
+        }
+    }
+}
+
+/* By the positions, whatever they are. */
+static void fill_positions(const struct bits *bits, const tamis_digest *digests, size_t n)
+{
+    uint64_t positions[K_MAX];
+    for (size_t i = 0; i < n; i++) {
+        bits->kernel->positions(bits, digests[i], positions);
+        for (unsigned j = 0; j < bits->k; j++)
+            bits->words[positions[j] >> 6] |= UINT64_C(1) << (positions[j] & 63);
+    }
+}
+
 static void spread_positions(const struct bits *bits, tamis_digest digest, uint64_t *positions)
 {
     bits->family->probe(bits->family, digest, bits->units, bits->k, positions);
@@ -203,6 +225,7 @@ const struct kernel kernel_spread = {
     .has_stream = spread_has_stream,
     .add = spread_add,
     .add_shared = spread_add_shared,
+    .fill = spread_fill,
     .positions = spread_positions,
     .fold = spread_fold,
     .rate = spread_rate,
@@ -275,6 +298,7 @@ const struct kernel kernel_spread_probe = {
     .has_stream = probe_has_stream,
     .add = probe_add,
     .add_shared = probe_add_shared,
+    .fill = fill_positions,
     .positions = spread_positions,
     .fold = spread_fold,
     .rate = spread_rate,
@@ -374,6 +398,11 @@ void blocked_add_shared(const struct bits *bits, const tamis_digest *digests, si
     blocked_add_body(bits, digests, n, fresh, 1);
 }
 
+void blocked_fill(const struct bits *bits, const tamis_digest *digests, size_t n)
+{
+    fill_positions(bits, digests, n);
+}
+
 void blocked_positions(const struct bits *bits, tamis_digest digest, uint64_t *positions)
 {
     uint64_t base = BLOCK_BITS * mul_high(digest.a, bits->units), b = digest.b;
@@ -429,6 +458,7 @@ const struct kernel kernel_blocked = {
     .has_stream = blocked_has_stream,
     .add = blocked_add,
     .add_shared = blocked_add_shared,
+    .fill = blocked_fill,
     .positions = blocked_positions,
     .fold = blocked_fold,
     .rate = blocked_rate,

@@ -290,6 +290,11 @@ TEST(positions_are_the_bits_that_add_sets)
                 vector_positions(v, digest, positions);
                 model_positions(&model, digest, modelled);
                 CHECK(fresh && vector_has(v, digest));
+                struct vector *filled = vector_new(&mem_system, &family, shape, false, true);
+                filled->bits.kernel->fill(&filled->bits, &digest, 1);
+                for (uint64_t w = 0; w < (vector_positions_total(v) + 63) / 64; w++)
+                    CHECK(vector_word(v, w) == vector_word(filled, w));
+                vector_free(filled, &mem_system);
                 CHECK(hashes[h] == TAMIS_H3 ||
                       memcmp(positions, modelled, k * sizeof *positions) == 0);
                 for (uint32_t j = 0; j < k; j++)
