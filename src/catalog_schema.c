@@ -179,14 +179,14 @@ uint64_t schema_mask(const tamis_schema *s, uint32_t relation)
     return relation < s->attributes ? UINT64_C(1) << relation : s->masks[relation - s->attributes];
 }
 
-/* Those expected have three quarters of the rate among them. Each of the others has a share of what
+/* Those expected have seven eighths of the rate among them. Each of the others has a share of what
    is left that falls with their number, so that some is always left: with L segments, of which S were
    expected, a column has about (L/S)^-1.5 of what the first ones have, 0.7 bits a value for each
    doubling. */
 double catalog_share(const tamis_schema *s, uint64_t live, double used)
 {
-    double planned = 0.75 * s->fpp / (double)s->segments, left = s->fpp - used;
-    if (live < s->segments && left - planned >= 0.2 * s->fpp)
+    double planned = 0.875 * s->fpp / (double)s->segments, left = s->fpp - used;
+    if (live < s->segments && left - planned >= 0.12 * s->fpp)
         return planned;
     double share = left / (2 * (double)max_u64(s->segments, live)), step = planned;
     while (step > share && step > 1e-300)

@@ -125,7 +125,7 @@ size_t column_plans(struct column_plan *out, uint64_t *sizes, size_t n, double r
     for (size_t end = n_groups; end > 0; end = from[end]) {
         out[found] = plans[end];
         if (spare)
-            out[found].capacity += out[found].capacity / 32;
+            out[found].capacity += out[found].capacity / 64;
         if (!plan_settle(&out[found++]))
             return 0;
     }

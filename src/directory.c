@@ -8,9 +8,9 @@
 
 /* ---- owners ---------------------------------------------------------------------------------- */
 
-struct owner *directory_owner(const tamis_directory *d, uint32_t number)
+struct named *directory_owner(const tamis_directory *d, uint32_t number)
 {
-    struct owner *piece =
+    struct named *piece =
         atomic_load_explicit(&d->piece[number / OWNER_PIECE], memory_order_acquire);
     return &piece[number % OWNER_PIECE];
 }
@@ -46,7 +46,7 @@ static bool piece_room(tamis_directory *d, uint32_t number)
     uint32_t at = number / OWNER_PIECE;
     if (atomic_load(&d->piece[at]))
         return true;
-    struct owner *piece = mem_new0(&d->allocator, OWNER_PIECE, sizeof *piece);
+    struct named *piece = mem_new0(&d->allocator, OWNER_PIECE, sizeof *piece);
     atomic_store(&d->piece[at], piece);
     return piece != NULL;
 }
@@ -82,7 +82,7 @@ const char *tamis_directory_name(const tamis_directory *d, uint32_t number)
 {
     if (number >= tamis_directory_owners(d))
         return NULL;
-    const struct owner *owner = directory_owner(d, number);
+    const struct named *owner = directory_owner(d, number);
     return atomic_load(&owner->live) ? owner->name : NULL;
 }
 
@@ -142,7 +142,7 @@ void tamis_directory_free(tamis_directory *d)
         mem_free(&a, name, strlen(name) + 1, 1);
     }
     for (uint32_t i = 0; i < OWNER_PIECES; i++)
-        mem_free(&a, atomic_load(&d->piece[i]), OWNER_PIECE, sizeof(struct owner));
+        mem_free(&a, atomic_load(&d->piece[i]), OWNER_PIECE, sizeof(struct named));
     mem_free(&a, d->table, d->table_size, sizeof *d->table);
     mem_free(&a, d->plans, d->plans_room, sizeof *d->plans);
     columns_free(&d->columns);
@@ -266,7 +266,7 @@ tamis_error tamis_directory_put(tamis_directory *d, const char *name, const tami
         e = tamis_directory_owners(d) == TAMIS_OWNERS_MAX ? TAMIS_ELIMIT : TAMIS_ENOMEM;
     if (e != TAMIS_OK)
         return e;
-    struct owner *owner = directory_owner(d, number);
+    struct named *owner = directory_owner(d, number);
     bool before = atomic_load(&owner->live);
     uint32_t columns = n ? column_plan_columns(&d->plans[plan], n) : 0;
     atomic_store(&owner->live, true); /* before a reader may find it */
@@ -326,7 +326,7 @@ void tamis_directory_info(const tamis_directory *d, tamis_directory_facts *facts
         facts->bits += s->group[i]->used * s->group[i]->rows;
     }
     for (uint32_t i = 0; i < tamis_directory_owners(d); i++) {
-        const struct owner *owner = directory_owner(d, i);
+        const struct named *owner = directory_owner(d, i);
         uint64_t items = tamis_directory_items(d, i);
         facts->owners += atomic_load(&owner->live);
         facts->items += items;

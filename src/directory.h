@@ -17,7 +17,7 @@
 #define OWNER_NAME    65535 /* longest name, in bytes */
 #define DIRECTORY_MAX (UINT64_C(1) << 32)
 
-struct owner {
+struct named {
     char *name;
     _Atomic bool live;
     _Atomic uint64_t items;
@@ -33,7 +33,7 @@ struct tamis_directory {
     struct columns columns;
     struct column_plan *plans;
     size_t n_plans, plans_room;
-    struct owner *_Atomic piece[OWNER_PIECES];
+    struct named *_Atomic piece[OWNER_PIECES];
     _Atomic uint32_t n;
     uint32_t *table; /* names: number + 1 of an owner, open addressing */
     size_t table_size;
@@ -41,7 +41,7 @@ struct tamis_directory {
 
 /* Without owners; the family is to be filled in. */
 tamis_error directory_make(tamis_directory **out, const tamis_allocator *a, double fpp);
-struct owner *directory_owner(const tamis_directory *d, uint32_t number);
+struct named *directory_owner(const tamis_directory *d, uint32_t number);
 /* The owner of this name, made if there is none; its number, or TAMIS_OWNERS_MAX without memory. */
 uint32_t directory_number(tamis_directory *d, const char *name, bool make);
 bool directory_plan_add(tamis_directory *d, const struct column_plan *plan);

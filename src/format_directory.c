@@ -218,7 +218,7 @@ static void put_matrix(const struct columns_group *g, struct writer *w)
 static void put_owners(const struct image *m, bool names, struct writer *w)
 {
     for (uint32_t i = 0; i < tamis_directory_owners(m->d) && !w->failed; i++) {
-        const struct owner *owner = directory_owner(m->d, i);
+        const struct named *owner = directory_owner(m->d, i);
         uint8_t record[16] = {0};
         if (m->numbers[i] == UINT32_MAX)
             continue;
@@ -349,7 +349,7 @@ static tamis_error load_owners(tamis_directory *d, const struct container *c,
             return fail(reason, TAMIS_ENOMEM, "no memory for a directory");
         if (number != i)
             return wrong_at(reason, at, "two owners of one name");
-        struct owner *owner = directory_owner(d, i);
+        struct named *owner = directory_owner(d, i);
         const uint8_t *record = records + 16 * (size_t)i;
         owner->plan = get_u32(record + 8);
         owner->columns = get_u32(record + 12);

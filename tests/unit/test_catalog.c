@@ -1,14 +1,11 @@
 /* Catalogs against a plain model: exact records of every segment. A segment that has a matching record
  * is always named, whatever was put, dropped and put again; others are named at the stated rates.
  */
-#include "catalog.h"
 #include "harness.h"
 #include "tamis.h"
 
-#include <fcntl.h>
-#include <sys/resource.h>
+#include <math.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #define KEY ((const uint8_t *)"0123456789abcdef")
 
@@ -272,6 +269,276 @@ TEST(many_segments_make_several_strips)
         tamis_catalog_close(c);
     }
     plain_free(&m);
+}
+
+/* ---- rates by class of question -------------------------------------------------------------- */
+
+struct world {
+    struct plain m;
+    tamis_catalog *c;
+};
+
+/* `n` segments of `records` records with values below `range`, in two goes if `twice`. */
+static bool world_make(struct world *x, const tamis_catalog_options *o, uint32_t n,
+                       uint32_t records, uint32_t range, bool twice, uint64_t *rng)
+{
+    tamis_catalog_writer *w = NULL;
+    tamis_gather *g = NULL;
+    tamis_reason reason = {0};
+    *x = (struct world){.m.p = (uint32_t)o->n_attributes};
+    for (int go = 0; go <= twice; go++) {
+        tamis_error e = go ? tamis_catalog_update(&w, "w.tamis", NULL, &reason)
+                           : tamis_catalog_create(&w, "w.tamis", o, &reason);
+        if (!CHECK_MSG(e == TAMIS_OK, "%s", reason.text))
+            return false;
+        for (uint32_t i = 0; go && i < n / 4; i++) { /* the first quarter goes, others come */
+            CHECK(tamis_catalog_drop(w, i) == TAMIS_OK);
+            plain_drop(&x->m, 0);
+        }
+        CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
+        for (uint32_t i = 0; i < (go ? n / 2 : n); i++) {
+            struct plain_segment *s = plain_add(&x->m, records);
+            for (uint32_t j = 0; j < s->n; j++)
+                for (uint32_t at = 0; at < x->m.p; at++)
+                    s->records[j][at] = 1 + (uint32_t)(rng_next(rng) % range);
+            put_segment(w, g, &x->m, s);
+        }
+        tamis_gather_free(g);
+        CHECK_MSG(tamis_catalog_commit(w, NULL, 0, &reason) == TAMIS_OK, "%s", reason.text);
+        tamis_catalog_abandon(w);
+    }
+    return CHECK(tamis_catalog_open(&x->c, "w.tamis", NULL, &reason) == TAMIS_OK);
+}
+
+static void world_free(struct world *x)
+{
+    tamis_catalog_close(x->c);
+    plain_free(&x->m);
+}
+
+/* Segments named in vain over all questions; `tries` counts segments that had no match. */
+static uint64_t vain_of(const struct world *x, uint64_t mask, uint32_t questions, uint32_t low,
+                        uint32_t range, uint64_t *tries, uint64_t *rng)
+{
+    uint64_t found[64], vain = 0;
+    for (uint32_t q = 0; q < questions; q++) {
+        uint32_t values[1][P_MAX];
+        tamis_catalog_answer answer;
+        for (uint32_t at = 0; at < P_MAX; at++)
+            values[0][at] = low + (uint32_t)(rng_next(rng) % range);
+        if (ask(x->c, mask, (const uint32_t(*)[P_MAX])values, 1, found, &answer) != TAMIS_OK)
+            break;
+        CHECK(answer.verified);
+        for (uint32_t i = 0; i < x->m.n; i++) {
+            bool is = found[i / 64] >> (i % 64) & 1;
+            bool has = plain_has(&x->m.segments[i], mask, (const uint32_t(*)[P_MAX])values, 1);
+            CHECK(is || !has);
+            vain += is && !has;
+            *tries += !has;
+        }
+    }
+    return vain;
+}
+
+/* Up to six deviations over what is expected; segments are some hundred independent vectors. */
+static bool at_most(uint64_t seen, double expected)
+{
+    return (double)seen <= expected + 6 * sqrt(expected + 1) + 0.1 * expected;
+}
+
+static void rates(const tamis_catalog_options *o, uint32_t n, bool twice, uint64_t seed)
+{
+    uint64_t rng = seed, tries = 0;
+    struct world x;
+    uint32_t questions = harness_long() ? 20000 : 2500;
+    if (!world_make(&x, o, n, 300, 5000, twice, &rng))
+        return;
+    uint64_t fresh = vain_of(&x, 1, questions / 4, 1u << 20, 1u << 20, &tries, &rng);
+    CHECK_MSG(at_most(fresh, o->fpp * (double)tries), "fresh values: %" PRIu64 " of %" PRIu64,
+              fresh, tries);
+    tries = 0;
+    uint64_t elsewhere = vain_of(&x, 2, questions / 4, 1, 5000, &tries, &rng);
+    CHECK_MSG(at_most(elsewhere, o->fpp * (double)tries), "stored elsewhere: %" PRIu64, elsewhere);
+    world_free(&x);
+    /* every value is in nearly every segment, a pair in one of thirty */
+    if (!world_make(&x, o, n, 400, 100, twice, &rng))
+        return;
+    uint64_t together = vain_of(&x, 3, questions, 1, 100, &tries, &rng);
+    CHECK_MSG(at_most(together, o->fpp * questions), "recombined: %" PRIu64 " for %u questions",
+              together, questions);
+    tamis_relation_facts facts;
+    CHECK(tamis_catalog_relation(x.c, 2, &facts) && facts.fpp_now <= o->fpp);
+    CHECK(tamis_catalog_relation(x.c, 0, &facts) && facts.fpp_now <= o->fpp * 1.01);
+    world_free(&x);
+}
+
+TEST(rates_hold_for_every_class_of_question)
+{
+    tamis_catalog_options o = options_for(2);
+    o.fpp = 0.05;
+    o.segments = 200;
+    rates(&o, 200, false, harness_seed());
+    o.memory = 1 << 20;
+    rates(&o, 200, true, harness_seed());
+    o.segments = 10; /* twenty times as many come */
+    rates(&o, 200, true, harness_seed());
+}
+
+TEST(pairs_without_a_verifier_are_named_everywhere)
+{
+    uint64_t rng = harness_seed(), found[4];
+    tamis_catalog_options o = options_for(2);
+    struct world with, without;
+    double named[2] = {0};
+    o.segments = 200;
+    bool made = world_make(&with, &o, 200, 400, 100, false, &rng);
+    o.verifier = TAMIS_VERIFIER_NONE;
+    if (!made || !world_make(&without, &o, 200, 400, 100, false, &rng))
+        return;
+    for (int i = 0; i < 300; i++) {
+        uint32_t values[1][P_MAX] = {
+            {1 + (uint32_t)(rng_next(&rng) % 100), 1 + (uint32_t)(rng_next(&rng) % 100), 0, 0}};
+        tamis_catalog_answer answer;
+        ask(with.c, 3, (const uint32_t(*)[P_MAX])values, 1, found, &answer);
+        CHECK(answer.verified);
+        for (uint32_t j = 0; j < with.m.n; j++)
+            named[0] +=
+                (double)((found[j / 64] >> (j % 64) & 1) &&
+                         !plain_has(&with.m.segments[j], 3, (const uint32_t(*)[P_MAX])values, 1));
+        ask(without.c, 3, (const uint32_t(*)[P_MAX])values, 1, found, &answer);
+        CHECK(!answer.verified && answer.by_verifier == 0);
+        for (uint32_t j = 0; j < without.m.n; j++)
+            named[1] += (double)((found[j / 64] >> (j % 64) & 1) &&
+                                 !plain_has(&without.m.segments[j], 3,
+                                            (const uint32_t(*)[P_MAX])values, 1));
+    }
+    CHECK_MSG(named[1] >= 20 * (named[0] + 1), "%g and %g", named[0], named[1]);
+    world_free(&with), world_free(&without);
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* Share of records of 120 bytes, every value new, the worst there is. */
+static double size_of(uint32_t segments, uint32_t combos)
+{
+    enum { RECORDS = 2000, RAW = 120 };
+    static const uint64_t masks[] = {3, 5, 6, 7};
+    tamis_catalog_options o = options_for(3);
+    tamis_catalog_writer *w = NULL;
+    tamis_gather *g = NULL;
+    struct stat st = {0};
+    uint64_t next = 0;
+    o.combos = masks;
+    o.n_combos = combos;
+    o.segments = segments;
+    CHECK(tamis_catalog_create(&w, "s.tamis", &o, NULL) == TAMIS_OK);
+    CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
+    for (uint32_t i = 0; i < segments; i++) {
+        for (uint32_t j = 0; j < RECORDS; j++, next++) {
+            tamis_key record[3] = {{&next, 8}, {&next, 8}, {&next, 8}};
+            CHECK(tamis_gather_add(g, record) == TAMIS_OK);
+        }
+        CHECK(tamis_catalog_put(w, g, "tag", 3, NULL) == TAMIS_OK);
+    }
+    tamis_gather_free(g);
+    CHECK(tamis_catalog_commit(w, NULL, 0, NULL) == TAMIS_OK);
+    tamis_catalog_abandon(w);
+    CHECK(stat("s.tamis", &st) == 0);
+    return (double)st.st_size / ((double)segments * RECORDS * RAW);
+}
+
+TEST(a_catalog_is_small)
+{
+    static const uint32_t segments[] = {200, 1250};
+    for (int i = 0; i < 2; i++) {
+        double one = size_of(segments[i], 1), two = size_of(segments[i], 2);
+        printf("%u segments: %.2f %% of the records with one combination, %.2f %% more with two\n",
+               segments[i], 100 * one, 100 * (two - one));
+        CHECK_MSG(one <= 0.06, "%g", one);
+        CHECK_MSG(two - one <= 0.027, "%g", two - one);
+    }
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+TEST(values_are_brought_to_their_normal_form)
+{
+    static const tamis_attribute typed[2] = {{.name = "n", .type = TAMIS_INT}, {.name = "text"}};
+    tamis_catalog_options o = {.attributes = typed, .n_attributes = 2, .key = KEY};
+    tamis_catalog_writer *w = NULL;
+    tamis_gather *g = NULL;
+    tamis_catalog *c = NULL;
+    tamis_reason reason = {0};
+    CHECK(tamis_catalog_create(&w, "v.tamis", &o, &reason) == TAMIS_OK);
+    const tamis_schema *s = tamis_catalog_writer_schema(w);
+    CHECK(tamis_gather_new(&g, s) == TAMIS_OK);
+    CHECK(tamis_gather_add(g, (tamis_key[]){{"007", 3}, {"", 0}}) == TAMIS_OK);
+    CHECK(tamis_catalog_put(w, g, NULL, 0, &reason) == TAMIS_OK);
+    CHECK(tamis_catalog_put(w, g, "none", 4, &reason) == TAMIS_OK); /* a segment of no records */
+    CHECK(tamis_gather_add(g, (tamis_key[]){{"8", 1}, {NULL, 0}}) == TAMIS_OK);
+    tamis_gather_clear(g);
+    CHECK(tamis_gather_records(g) == 0);
+    uint32_t number;
+    CHECK(tamis_schema_attribute(s, "text", &number, &reason) == TAMIS_OK && number == 1);
+    CHECK(tamis_schema_attribute(s, "x", &number, &reason) == TAMIS_EARG);
+    CHECK(strstr(reason.text, "n, text") != NULL);
+    tamis_gather_free(g);
+    CHECK(tamis_catalog_commit(w, NULL, 0, &reason) == TAMIS_OK);
+    tamis_catalog_abandon(w);
+    if (!CHECK(tamis_catalog_open(&c, "v.tamis", NULL, &reason) == TAMIS_OK))
+        return;
+    s = tamis_catalog_schema(c);
+    tamis_digest seven = tamis_schema_digest(s, 0, (tamis_key){"+7", 2}),
+                 eight = tamis_schema_digest(s, 0, (tamis_key){"8", 1}),
+                 empty = tamis_schema_digest(s, 1, (tamis_key){"", 0}),
+                 missing = tamis_schema_digest(s, 1, (tamis_key){NULL, 0});
+    tamis_catalog_answer answer;
+    uint64_t found;
+    CHECK(tamis_catalog_ask(c, &(tamis_choice){0, &seven, 1}, 1, &found, &answer, &reason) ==
+              TAMIS_OK &&
+          found == 1 && answer.candidates == 1 && answer.by_attributes == 1);
+    CHECK(tamis_catalog_ask(c, &(tamis_choice){0, &eight, 1}, 1, &found, &answer, &reason) ==
+              TAMIS_OK &&
+          found == 0);
+    CHECK(tamis_catalog_ask(c, &(tamis_choice){1, &empty, 1}, 1, &found, NULL, NULL) == TAMIS_OK &&
+          found == 1);
+    CHECK(tamis_catalog_ask(c, &(tamis_choice){1, &missing, 1}, 1, &found, NULL, NULL) ==
+              TAMIS_OK &&
+          found == 0);
+    CHECK(tamis_catalog_ask(c, &(tamis_choice){1, NULL, 0}, 1, &found, NULL, NULL) == TAMIS_OK &&
+          found == 0);
+    tamis_choice twice[2] = {{1, &empty, 1}, {1, &missing, 1}}, none = {7, &empty, 1};
+    CHECK(tamis_catalog_ask(c, twice, 2, &found, NULL, &reason) == TAMIS_EARG);
+    CHECK(tamis_catalog_ask(c, &none, 1, &found, NULL, &reason) == TAMIS_EARG);
+    CHECK(tamis_catalog_ask(c, twice, 0, &found, NULL, &reason) == TAMIS_EARG);
+    tamis_catalog_close(c);
+}
+
+TEST(options_are_checked)
+{
+    tamis_catalog_writer *w = NULL;
+    tamis_reason reason = {0};
+    uint64_t one = 1, far = 8;
+    tamis_catalog_options o = options_for(2), bad;
+    CHECK(tamis_catalog_create(&w, "o.tamis", NULL, &reason) == TAMIS_EARG);
+    bad = o, bad.fpp = 1.5;
+    CHECK(tamis_catalog_create(&w, "o.tamis", &bad, &reason) == TAMIS_EARG && reason.text[0]);
+    bad = o, bad.verifier = TAMIS_VERIFIER_TABLE;
+    CHECK(tamis_catalog_create(&w, "o.tamis", &bad, &reason) == TAMIS_EARG);
+    bad = o, bad.combos = &one, bad.n_combos = 1;
+    CHECK(tamis_catalog_create(&w, "o.tamis", &bad, &reason) == TAMIS_EARG);
+    bad = o, bad.combos = &far, bad.n_combos = 1;
+    CHECK(tamis_catalog_create(&w, "o.tamis", &bad, &reason) == TAMIS_EARG);
+    bad = o, bad.n_attributes = 65;
+    CHECK(tamis_catalog_create(&w, "o.tamis", &bad, &reason) == TAMIS_EARG);
+    CHECK(tamis_catalog_create(&w, "no/such/folder", &o, &reason) == TAMIS_EIO);
+    CHECK(tamis_catalog_update(&w, "o.tamis", NULL, &reason) == TAMIS_EIO);
+    tamis_catalog *c = NULL;
+    tamis_filter *f = NULL;
+    CHECK(tamis_filter_new(&f, NULL, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_save(f, "f.tamis", 0, NULL) == TAMIS_OK);
+    CHECK(tamis_catalog_open(&c, "f.tamis", NULL, &reason) == TAMIS_EKIND);
+    tamis_filter_free(f);
 }
 
 HARNESS_MAIN
