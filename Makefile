@@ -134,6 +134,11 @@ demo: ## see it work, in a minute
 	elif [ -x $(B)/examples/first ]; then $(B)/examples/first; \
 	else echo "demo: no example has been written yet"; exit 1; fi
 
+demo-redis: ## the module at work in a private server
+	@tools/deps.sh build check
+	@$(MAKE) --no-print-directory -s all
+	@TAMIS_BUILD=$(CURDIR)/$(B) examples/redis.sh
+
 # The runner builds the variants it needs; see tests/run --help.
 check: ## every test; ends with "N passed, N failed"
 	@tools/deps.sh build check bench || { echo "0 passed, 1 failed"; exit 1; }
@@ -186,7 +191,7 @@ help: ## this list
 	    awk '{ t = $$2; $$1 = $$2 = ""; printf "  make %-12s %s\n", t, substr($$0, 3) }'
 	@echo "Variants: make VARIANT=$(subst $() ,|,$(VARIANTS)) TARGET"
 
-.PHONY: all library tests tests-threads examples fuzzers labs everything demo check check-long lint \
+.PHONY: all library tests tests-threads examples fuzzers labs everything demo demo-redis check check-long lint \
         format bench run-bench lab run-lab fuzz run-fuzz deps clean help FORCE
 
 # ---- rules --------------------------------------------------------------------------------------

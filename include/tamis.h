@@ -84,13 +84,15 @@ typedef struct tamis_reason {
 
 /*
  * Where a filter takes its memory from. `alloc` returns memory aligned as malloc's, or NULL; it is
- * not zeroed. `free` gets the size that was asked for. Without an allocator, libc and (for large
- * vectors) huge pages of the system.
+ * not zeroed. `free` gets the size that was asked for. `zeroed` (may be NULL) is alloc for those who
+ * have memory that is zero without being touched: vectors come from it. Without an allocator, libc and
+ * (for large vectors) huge pages of the system.
  */
 typedef struct tamis_allocator {
     void *(*alloc)(void *context, size_t size);
     void (*free)(void *context, void *memory, size_t size);
     void *context;
+    void *(*zeroed)(void *context, size_t size);
 } tamis_allocator;
 
 /* ---- Keys ------------------------------------------------------------------------------------ */

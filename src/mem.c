@@ -22,7 +22,7 @@ static void system_free(void *context, void *memory, size_t size)
     free(memory);
 }
 
-const tamis_allocator mem_system = {system_alloc, system_free, NULL};
+const tamis_allocator mem_system = {system_alloc, system_free, NULL, NULL};
 
 void *mem_new(const tamis_allocator *a, size_t n, size_t size)
 {
@@ -88,11 +88,12 @@ bool block_new(const tamis_allocator *a, size_t bytes, struct block *out)
     }
     out->mapped = false;
     out->size = bytes + LINE;
-    out->base = a->alloc(a->context, out->size);
+    out->base = a->zeroed ? a->zeroed(a->context, out->size) : a->alloc(a->context, out->size);
     if (!out->base)
         return false;
     out->data = (void *)round_up((uintptr_t)out->base, LINE);
-    memset(out->data, 0, bytes);
+    if (!a->zeroed)
+        memset(out->data, 0, bytes);
     return true;
 }
 

@@ -296,6 +296,53 @@ TEST(a_limit_on_memory_can_be_changed)
     tamis_filter_free(f);
 }
 
+static size_t zeroed_bytes;
+
+static void *plain_alloc(void *context, size_t size)
+{
+    void *memory = malloc(size);
+    (void)context;
+    if (memory)
+        memset(memory, 0xa5, size);
+    return memory;
+}
+
+static void *plain_zeroed(void *context, size_t size)
+{
+    (void)context;
+    zeroed_bytes += size;
+    return calloc(1, size);
+}
+
+static void plain_free(void *context, void *memory, size_t size)
+{
+    (void)context;
+    (void)size;
+    free(memory);
+}
+
+TEST(vectors_come_from_zeroed_memory)
+{
+    tamis_allocator own = {plain_alloc, plain_free, NULL, plain_zeroed};
+    for (int deletable = 0; deletable < 2; deletable++)
+        for (int growth = TAMIS_FIXED; growth <= TAMIS_FLEXIBLE; growth++) {
+            tamis_options o = {.growth = (tamis_growth)growth,
+                               .capacity = 100000,
+                               .deletable = deletable,
+                               .allocator = &own};
+            tamis_filter *f;
+            tamis_info info;
+            zeroed_bytes = 0;
+            if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
+                continue;
+            tamis_filter_info(f, &info);
+            CHECK(zeroed_bytes >= info.bits / 8 && info.fill == 0);
+            CHECK(!tamis_filter_has(f, "key", 3));
+            CHECK(tamis_filter_add(f, "key", 3, NULL) == TAMIS_OK && tamis_filter_has(f, "key", 3));
+            tamis_filter_free(f);
+        }
+}
+
 /* ---- errors ---- */
 
 TEST(errors_have_names_and_texts)
