@@ -31,7 +31,7 @@ static void head_fields_of(struct cursor *c, tamis_schema *s, struct catalog_hea
     field_u64(c, &h->tags_len);
     field_u64(c, &h->note_len);
     field_u64(c, &h->tops_sum);
-    field_zero(c, 24);
+    field_zero(c, 32);
     s->verifier = (tamis_verifier)verifier;
 }
 

@@ -3,7 +3,8 @@
 
     tools/decode.py info FILE                  checks every byte, then tells what is in it (JSON)
     tools/decode.py check FILE [KEY...]        "maybe KEY" or "no KEY"; keys from stdin, one a line.
-                                               For an index a key is a question: NAME=VALUE or NAME!
+                                               For an index or a catalog a key is a question:
+                                               NAME=VALUE or NAME!
                                                (missing), several with tabs between them
     tools/decode.py apply OLD PATCH NEW        writes what the patch makes of the old file
 
@@ -160,7 +161,9 @@ def round_up(x, step):
     return (x + step - 1) // step * step
 
 
-def header_length(body, sections, payload):
+def header_length(body, sections, payload, kind=1):
+    if kind == 4:
+        return round_up(128 + body + 24 * sections + 8, 4096)
     chunks = (payload + CHUNK - 1) // CHUNK
     return round_up(128 + body + 24 * sections + 8 * chunks + 8, 64)
 
@@ -177,7 +180,8 @@ class Container:
         total, self.header, self.body_len, n, self.flags = struct.unpack_from("<QQQII", data, 16)
         need(total == len(data) and total % 64 == 0, 16, "the length is not %d" % total)
         need(self.header <= total and self.body_len <= total, 24, "lengths")
-        need(self.header == header_length(self.body_len, n, total - self.header), 24, "lengths")
+        want = header_length(self.body_len, n, total - self.header, self.kind)
+        need(self.header == want, 24, "lengths")
         need(struct.unpack_from("<Q", data, self.header - 8)[0] == xxh3(data[:self.header - 8]),
              self.header - 8, "the checksum of the header")
         need(1 <= self.kind <= 5, 12, "kind %d" % self.kind)
@@ -191,7 +195,9 @@ class Container:
         at = 128 + self.body_len
         self.sections = [struct.unpack_from("<IIQQ", data, at + 24 * i) for i in range(n)]
         self.sums_at = at + 24 * n
-        used = self.sums_at + 8 * ((total - self.header + CHUNK - 1) // CHUNK)
+        used = self.sums_at
+        if self.kind != 4:
+            used += 8 * ((total - self.header + CHUNK - 1) // CHUNK)
         need(not any(data[used:self.header - 8]), used, "the end of the header")
 
     def key_fits(self, key):
@@ -782,6 +788,233 @@ def question_of(text):
     return found
 
 
+# ---- directories and catalogs --------------------------------------------------------------------
+
+PAGE = 4096
+DROPPED = 0xFFFFFFFF
+
+
+class Family16:
+    """What both have in common: the family, for which the key may have to be given."""
+
+    def family(self, key=None):
+        c = self.container
+        key = key or (c.key if c.has_key else None)
+        need(key is not None, 68, "saved without its family key")
+        need(c.key_fits(key), 88, "another family key")
+        return Family(c.hash, key)
+
+
+def shape_of(k, units, hash_id, at):
+    need(shape_fits(1, units, k, hash_id), at, "the shape of a column")
+
+
+def matching(data, width, columns, places):
+    """The columns that have all bits set, of rows that are `width` bits apart."""
+    left = (1 << columns) - 1
+    for row in places:
+        first = row * width
+        bits = int.from_bytes(data[first >> 3:(first + width + 7) >> 3], "little") >> (first & 7)
+        left &= bits
+    return [i for i in range(columns) if left >> i & 1]
+
+
+def check_unused(data, rows, width, columns, at):
+    for row in range(rows if width > columns else 0):
+        first = row * width
+        bits = int.from_bytes(data[first >> 3:(first + width + 7) >> 3], "little") >> (first & 7)
+        need(not (bits & ((1 << width) - 1)) >> columns, at, "a bit of no column")
+
+
+class Directory(Family16):
+    def __init__(self, container):
+        c = self.container = container
+        need(c.kind == 3 and c.flags == 0, 12, "not a directory")
+        need(c.body_len >= 64, 32, "the length of the body")
+        self.fpp, n, g, names_len, columns = struct.unpack_from("<dIIQQ", c.data, 128)
+        need(0 < self.fpp < 1 and n <= 262144 and c.body_len == 64 + 48 * g, 128, "the head")
+        need(not any(c.data[160:192]), 160, "reserved fields")
+        self.shapes = [struct.unpack_from("<IIQQdQQ", c.data, 192 + 48 * i) for i in range(g)]
+        for k, most, units, capacity, rate, count, zero in self.shapes:
+            shape_of(k, units, c.hash, 192)
+            need(most and capacity and count and 0 < rate < 1 and not zero, 192, "a shape")
+        need(sum(shape[5] for shape in self.shapes) == columns, 152, "columns")
+        c.check_payload()
+        want = [(2, i, shape[2] * self.width(shape[5]) // 8) for i, shape in enumerate(self.shapes)]
+        want += [(9, 0, names_len), (10, 0, 16 * n), (11, 0, 4 * columns)]
+        need([(t, o, length) for t, o, _, length in c.sections] == want, 128 + c.body_len,
+             "the sections are not what the shapes ask for")
+        parts = {(t, o): c.data[at:at + length] for t, o, at, length in c.sections}
+        self.names = parts[9, 0].split(b"\0")
+        need(self.names.pop() == b"" and len(self.names) == n == len(set(self.names)) and
+             all(1 <= len(name) <= 65535 for name in self.names), 144, "the names")
+        self.owners = list(struct.iter_unpack("<QII", parts[10, 0]))
+        self.columns = [x for x, in struct.iter_unpack("<I", parts[11, 0])]
+        self.matrices = [parts[2, i] for i in range(g)]
+        self.check_columns()
+
+    @staticmethod
+    def width(columns):
+        width = 1
+        while width < min(columns, 64):
+            width *= 2
+        return round_up(columns, 64) if width < columns else width
+
+    def check_columns(self):
+        counts, first = [0] * len(self.owners), 0
+        for i, (_, _, units, _, _, count, _) in enumerate(self.shapes):
+            check_unused(self.matrices[i], units, self.width(count), count, 192)
+            for owner in self.columns[first:first + count]:
+                need(owner < len(counts) and self.owners[owner][1] == i, 192, "a column of nobody")
+                counts[owner] += 1
+            first += count
+        for (items, shape, columns), count in zip(self.owners, counts):
+            need(columns == count and (columns == 0) == (items == 0) and (columns or not shape), 192,
+                 "the columns of an owner")
+
+    def locate(self, family, key):
+        """The names of the owners that may have the key."""
+        digest, found, first = family.digest(key), set(), 0
+        for data, (k, _, units, _, _, count, _) in zip(self.matrices, self.shapes):
+            places = family.positions(digest, 1, units, k)
+            for i in matching(data, self.width(count), count, places):
+                found.add(self.columns[first + i])
+            first += count
+        return [self.names[i] for i in sorted(found)]
+
+
+class Catalog(Family16):
+    def __init__(self, container):
+        c = self.container = container
+        need(c.kind == 4 and c.flags == 0, 12, "not a catalog")
+        need(c.body_len >= 128, 32, "the length of the body")
+        self.read_body(c.data)
+        self.read_pages(c)
+        parts = [c.data[at:at + length] for _, _, at, length in c.sections]
+        self.strips_data, table, self.tags_data, self.note = parts[:4]
+        self.read_table(table)
+
+    def read_body(self, data):
+        p, v, self.verifier, names_len, self.fpp, self.expected = struct.unpack_from("<IIIIdQ", data,
+                                                                                     128)
+        (self.n, self.n_shapes, self.n_strips, self.n_columns, self.strips_len, self.tags_len,
+         self.note_len, self.tops_sum) = struct.unpack_from("<8Q", data, 160)
+        need(1 <= p <= 64 and v <= 63 and self.verifier in (1, 3) and 0 < self.fpp < 1 and
+             1 <= self.expected <= 1 << 31 and self.n <= 1 << 31, 128, "the head")
+        need(self.verifier == 3 or v == 0, 132, "combinations without a verifier")
+        need(not any(data[224:256]), 224, "reserved fields")
+        at = 256
+        self.masks = list(struct.unpack_from("<%dQ" % v, data, at))
+        at += 8 * v
+        self.types = list(struct.unpack_from("<%dI" % p, data, at))
+        at += round_up(4 * p, 8)
+        names = data[at:at + names_len]
+        need(128 + self.container.body_len == at + round_up(names_len, 8), 32, "the body")
+        self.names = names.split(b"\0")
+        need(self.names.pop() == b"" and len(self.names) == p == len(set(self.names)) and
+             all(1 <= len(name) <= 255 for name in self.names), at, "the names")
+        need(all(type_ <= 3 for type_ in self.types), at, "a type")
+        need(len(set(self.masks)) == v and all(0 < m < 1 << p and m & m - 1 for m in self.masks),
+             256, "a combination")
+
+    def read_pages(self, c):
+        relations = len(self.names) + len(self.masks)
+        table = (40 * self.n_shapes + 16 * self.n_strips + round_up(4 * self.n_columns, 8) +
+                 16 * self.n + round_up(4 * self.n * relations, 8))
+        lengths, at, want = [self.strips_len, table, self.tags_len, self.note_len], c.header, []
+        for i in range(6):
+            if i >= 4:
+                of = at - c.header if i == 4 else want[4][3]
+                lengths.append(8 * ((of + PAGE - 1) // PAGE))
+            want.append((16 + i, 0, at, lengths[i]))
+            at = round_up(at + lengths[i], 64)
+        need(c.sections == want and at == len(c.data), 128 + c.body_len, "the sections")
+        sums, tops = want[4], want[5]
+        need(xxh3(c.data[tops[2]:tops[2] + tops[3]]) == self.tops_sum, 216, "the last checksum")
+        for (first, end), (_, _, where, _) in (((c.header, sums[2]), sums),
+                                               ((sums[2], sums[2] + sums[3]), tops)):
+            for i, start in enumerate(range(first, end, PAGE)):
+                need(xxh3(c.data[start:min(start + PAGE, end)]) ==
+                     struct.unpack_from("<Q", c.data, where + 8 * i)[0], start,
+                     "the checksum of a page")
+        for _, _, offset, length in want:
+            end = offset + length
+            need(not any(c.data[end:round_up(end, 64)]), end, "what fills up a section")
+
+    def read_table(self, table):
+        relations, at = len(self.names) + len(self.masks), 0
+        self.shapes = [struct.unpack_from("<IIQQdII", table, 40 * i) for i in range(self.n_shapes)]
+        for relation, k, units, capacity, rate, most, zero in self.shapes:
+            shape_of(k, units, self.container.hash, 0)
+            need(relation < relations and capacity and most and 0 < rate < 1 and not zero, 0,
+                 "a shape")
+        at += 40 * self.n_shapes
+        strips = [struct.unpack_from("<IIII", table, at + 16 * i) for i in range(self.n_strips)]
+        at += 16 * self.n_strips
+        self.columns = list(struct.unpack_from("<%dI" % self.n_columns, table, at))
+        need(all(s < self.n or s == DROPPED for s in self.columns), 0, "a column of no segment")
+        at += round_up(4 * self.n_columns, 8)
+        self.records = list(struct.unpack_from("<%dQ" % self.n, table, at))
+        ends = list(struct.unpack_from("<%dQ" % self.n, table, at + 8 * self.n))
+        need(ends == sorted(ends) and (ends[-1] if ends else 0) == self.tags_len, 0, "the tags")
+        self.tags = [self.tags_data[a:b] for a, b in zip([0] + ends, ends)]
+        self.distinct = list(struct.unpack_from("<%dI" % (self.n * relations), table,
+                                                at + 16 * self.n))
+        self.place_strips(strips)
+
+    def place_strips(self, strips):
+        end, column, self.strips = 0, 0, []
+        for shape, width, count, zero in strips:
+            need(shape < self.n_shapes and 1 <= count <= 512 and not zero and
+                 width == (count if count <= 2 else 4 if count <= 4 else round_up(count, 8)), 0,
+                 "a strip")
+            units = self.shapes[shape][2]
+            start = round_up(end, 64)
+            need(not any(self.strips_data[end:start]), start, "what fills up a strip")
+            end = start + units * width // 8
+            data = self.strips_data[start:end]
+            need(len(data) == units * width // 8, start, "a strip that is not there")
+            check_unused(data, units, width, count, start)
+            self.strips.append((self.shapes[shape], width, self.columns[column:column + count], data))
+            column += count
+        need(end == self.strips_len and column == self.n_columns, 0, "the strips")
+
+    # -- asking --
+
+    def digest(self, family, attribute, value):
+        number = attribute + 64 if value is None else attribute
+        a, b = family.digest(b"" if value is None else normal(self.types[attribute], value))
+        return mix(a + (number + 1) * VALUE_A & MASK), mix(b + (number + 1) * VALUE_B & MASK)
+
+    def relation(self, family, number, digest):
+        found = set()
+        for (relation, k, units, *_), width, segments, data in self.strips:
+            if relation == number:
+                places = family.positions(digest, 1, units, k)
+                found |= {segments[i] for i in matching(data, width, len(segments), places)}
+        return found - {DROPPED}
+
+    def locate(self, family, question):
+        """The segments that may have a record with these values, by name of the attribute."""
+        record, mask, found = {}, 0, set(range(self.n))
+        for name, value in question.items():
+            need(name in self.names, 0, "no attribute %r" % name)
+            at = self.names.index(name)
+            record[at] = self.digest(family, at, value)
+            mask |= 1 << at
+            found &= self.relation(family, at, record[at])
+        for i, combo in enumerate(self.masks):
+            if combo & ~mask:
+                continue
+            value = combo * GOLDEN & MASK
+            for at in range(len(self.names)):
+                if combo >> at & 1:
+                    value = fold(value ^ record[at][0], VALUE_MIX ^ record[at][1])
+            digest = mix(value + VALUE_A & MASK), mix(value ^ VALUE_B)
+            found &= self.relation(family, len(self.names) + i, digest)
+        return sorted(found)
+
+
 # ---- patches -------------------------------------------------------------------------------------
 
 class Model:
@@ -1019,9 +1252,32 @@ def open_filter(path):
     return Filter(Container(read(path)))
 
 
+def structure_of(data):
+    container = Container(data)
+    return {2: Index, 3: Directory, 4: Catalog}.get(container.kind, Filter)(container)
+
+
 def open_structure(path):
-    container = Container(read(path))
-    return Index(container) if container.kind == 2 else Filter(container)
+    return structure_of(read(path))
+
+
+def describe_catalog(x, length):
+    return {
+        "kind": "catalog", "hash": ["", "xxh3", "sip", "h3"][x.container.hash], "bytes": length,
+        "has_key": bool(x.container.has_key), "verifier": VERIFIERS[x.verifier], "fpp": x.fpp,
+        "attributes": [{"name": name.decode(errors="replace"), "type": TYPES[type_]}
+                       for name, type_ in zip(x.names, x.types)],
+        "combos": ["+".join(name.decode(errors="replace") for i, name in enumerate(x.names)
+                            if mask >> i & 1) for mask in x.masks],
+        "segments": x.n, "records": sum(x.records), "strips": len(x.strips)}
+
+
+def describe_directory(x, length):
+    return {
+        "kind": "directory", "hash": ["", "xxh3", "sip", "h3"][x.container.hash], "bytes": length,
+        "has_key": bool(x.container.has_key), "fpp": x.fpp, "shapes": len(x.shapes),
+        "owners": [{"name": name.decode(errors="replace"), "items": items}
+                   for name, (items, _, _) in zip(x.names, x.owners)]}
 
 
 def describe_index(x, length):
@@ -1048,8 +1304,10 @@ def describe(path):
         return {"kind": "patch", "bytes": len(data), "bits_only": patch.bits_only,
                 "older": patch.older.hex(), "newer": patch.newer.hex()}
     f = open_structure(path)
-    if isinstance(f, Index):
-        return describe_index(f, len(data))
+    for kind, describe_it in ((Index, describe_index), (Catalog, describe_catalog),
+                              (Directory, describe_directory)):
+        if isinstance(f, kind):
+            return describe_it(f, len(data))
     flags = f.head["flags"]
     copies = sum(p[0] for p in f.pending.values())
     return {
@@ -1072,7 +1330,8 @@ def check(path, keys, key):
         keys = keys[:-1] if keys[-1] == b"" else keys
     found = False
     for one in keys:
-        here = f.has(family, question_of(one) if isinstance(f, Index) else one)
+        asked = question_of(one) if isinstance(f, (Index, Catalog)) else one
+        here = bool(f.locate(family, asked)) if hasattr(f, "locate") else f.has(family, asked)
         found |= here
         sys.stdout.buffer.write((b"maybe " if here else b"no ") + one + b"\n")
     return 0 if found else 1
