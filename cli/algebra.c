@@ -39,6 +39,9 @@ int verb_info(int argc, char **argv)
     if (!words_are(argc, argv, args, COUNT(args), 1, 1, "FILE", &words, &status))
         return status;
     struct store store;
+    tamis_kind kind;
+    if (tamis_file_kind(words.word[0], &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_CATALOG)
+        return catalog_report(words.word[0], &files, json);
     if (!store_ask(&store, words.word[0], &files))
         return TROUBLE;
     store_report(&store, json, verbose);

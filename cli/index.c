@@ -214,7 +214,7 @@ static bool create(struct index *x, struct index_run *run)
         .no_combos = x->attrs.no_combos,
         .verifier = x->verifier == 1 ? TAMIS_VERIFIER_NONE : TAMIS_VERIFIER_FILTER,
         .fpp = x->fpp,
-        .segments = text / x->segment + 1 < 1000 ? 0 : text / x->segment + 1,
+        .segments = 2 * (text / x->segment) + 50, /* room for updates */
     };
     tamis_error error = tamis_catalog_create(&run->writer, x->out, &options, &reason);
     if (error != TAMIS_OK)

@@ -53,5 +53,7 @@ bool store_exists(const char *path);
 
 /* The figures as `info` prints them; `all`: a table of the vectors of a filter too. */
 void store_report(const struct store *store, bool json, bool all);
+/* Those of a catalog; the exit status. */
+int catalog_report(const char *path, const struct store_options *options, bool json);
 
 #endif

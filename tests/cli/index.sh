@@ -117,6 +117,11 @@ json small-files-are-packed 'tamis index -o many.tamis --attrs n,x many --json' 
     'd["read"] == 300 and d["segments_added"] == 1'
 is small-files-in-order 0 "" "" 'tamis find many.tamis x=3 | sort | cmp - <(seq 3 10 300 | sed "s/$/,3/" | sort)'
 
+json info 'tamis info --json many.tamis' \
+    'd["kind"] == "catalog" and d["segments"] == 1 and d["records"] == 300 and d["inputs"] == 300 and [r["name"] for r in d["relations"]] == ["n", "x", "n+x"] and d["relations"][1]["distinct"] == 10'
+holds info-text 'tamis info many.tamis | grep -qE "^  combination +n\+x: 300 values"'
+holds verify 'tamis verify many.tamis | grep -q "^many.tamis: OK, "'
+
 # What cannot be.
 trouble no-catalog 'no catalog: -o: say where to write it$' 'tamis index --attrs ip logs'
 trouble no-attrs 'no attributes: --attrs: ' 'tamis index -o x.tamis logs'

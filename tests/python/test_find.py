@@ -353,3 +353,66 @@ def test_find_is_a_scan(number, tmp_path):
         assert facts["records"] == records_now
         assert facts["changed"] == facts["grown"] == facts["removed"] == facts["new"] == 0
     world.check()
+
+
+# ---- gigabytes ----------------------------------------------------------------------------------
+
+def big_rows(rng, n):
+    """Rows of a web server: common values and rare ones."""
+    for i in range(n):
+        yield ("10.%d.%d.%d" % (rng.random() ** 3 * 8, rng.random() ** 3 * 200, rng.random() * 250),
+               "u%05d" % (rng.random() ** 4 * 100000), "/item/%d?q=\"%d\"" % (i % 5000, i % 7),
+               rng.choice(("200", "404", "500")))
+
+
+@pytest.mark.skipif(not LONG, reason="only in a long run")
+def test_gigabytes(tmp_path):
+    rng = random.Random(SEED)
+    names = ["ip", "user", "path", "status"]
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for number in range(6):
+        rows = big_rows(rng, 2_500_000)
+        if number % 2:
+            with open(folder / ("%d.jsonl" % number), "w") as out:
+                out.writelines(json.dumps(dict(zip(names, row))) + "\n" for row in rows)
+        else:
+            with open(folder / ("%d.csv" % number), "w", newline="") as out:
+                csv.writer(out, lineterminator="\n").writerow(names)
+                csv.writer(out, lineterminator="\n").writerows(rows)
+    subprocess.run(["zstd", "-q", "--rm", str(folder / "3.jsonl")], check=True)
+    size = sum(p.stat().st_size for p in folder.iterdir())
+    assert size > 10 ** 9
+    subprocess.run([TAMIS, "index", "-o", "c.tamis", "--attrs", ",".join(names), "--combo", "ip+user",
+                    "data"], cwd=tmp_path, check=True)
+    asked = [{"ip": row[0], "user": row[1]} if i % 2 else {"ip": row[0]}
+             for i, row in enumerate(big_rows(rng, 30))]
+    asked += [{"user": row[1], "path": row[2]} for row in big_rows(rng, 10)]
+    expected = [[] for _ in asked]
+    by_value = {}
+    for i, condition in enumerate(asked):
+        name = next(iter(condition))
+        by_value.setdefault((name, condition[name]), []).append(i)
+    for path in sorted(folder.iterdir()):
+        text = (subprocess.Popen(["zstdcat", str(path)], stdout=subprocess.PIPE).stdout
+                if path.suffix == ".zst" else open(path, "rb"))
+        with text:
+            header = None
+            for line in text:
+                if ".csv" in path.name:
+                    row = next(csv.reader([line.decode()]))
+                    if header is None:
+                        header = row
+                        continue
+                    record = dict(zip(header, row))
+                else:
+                    record = json.loads(line)
+                for name in ("ip", "user"):
+                    for i in by_value.get((name, record[name]), ()):
+                        if all(record[n] == v for n, v in asked[i].items()):
+                            expected[i].append(line)
+    for condition, lines in zip(asked, expected):
+        words = ["%s=%s" % item for item in condition.items()]
+        done = subprocess.run([TAMIS, "find", "c.tamis"] + words, cwd=tmp_path, capture_output=True)
+        assert done.returncode == (0 if lines else 1)
+        assert done.stdout == b"".join(lines), condition
