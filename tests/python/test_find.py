@@ -372,7 +372,7 @@ def test_gigabytes(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     for number in range(6):
-        rows = big_rows(rng, 2_500_000)
+        rows = big_rows(rng, 4_000_000)
         if number % 2:
             with open(folder / ("%d.jsonl" % number), "w") as out:
                 out.writelines(json.dumps(dict(zip(names, row))) + "\n" for row in rows)
