@@ -483,7 +483,7 @@ static tamis_error fold_into(tamis_filter *f, unsigned flags)
     double excess = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct vector *v = stack->v[i];
-        if (v->bits.units % (2 * UNIT_STEP))
+        if (v->bits.units % (2 * shape_step(v->bits.kernel->layout)))
             return TAMIS_ESHAPE;
         struct vector *half = vector_fold(v, &f->allocator);
         if (!half)

@@ -11,7 +11,7 @@
 
 #define BITS_MAX   (UINT64_C(1) << 40) /* largest vector */
 #define K_MAX      64                  /* most probes of a vector */
-#define UNIT_STEP  8                   /* sizes are multiples of so many address units */
+#define UNIT_STEP  8                   /* address units that sizes are planned in */
 #define BLOCK_BITS 512                 /* a block is one cache line: 8 lanes of 64 bits */
 
 #define LIKELY(x)     __builtin_expect(!!(x), 1)

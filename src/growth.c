@@ -78,8 +78,11 @@ static tamis_error published_settings(struct settings *set, const tamis_options 
     if (o->bits > BITS_MAX || o->hashes > K_MAX)
         return fail(reason, TAMIS_ELIMIT, "a vector has at most 2^40 bits and %d hashes", K_MAX);
     uint64_t unit = set->layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
-    set->published = true;
-    set->shape = (struct shape){set->layout, round_up(o->bits, UNIT_STEP * unit) / unit, o->hashes};
+    uint64_t step = unit * shape_step(set->layout);
+    set->published = true; /* a size that can be had is kept: it may be that of a folded vector */
+    set->shape = (struct shape){
+        set->layout, o->bits % step ? round_up(o->bits, UNIT_STEP * unit) / unit : o->bits / unit,
+        o->hashes};
     if (o->capacity == 0)
         set->capacity = max_u64(
             1, tamis_plan_capacity((int)set->layout, set->shape.units, set->shape.k, set->fpp));

@@ -5,12 +5,18 @@
 
 #define RATE_SAMPLE 65536 /* places looked at to estimate a rate */
 
+uint64_t shape_step(tamis_layout layout)
+{
+    return layout == TAMIS_BLOCKED ? 1 : UNIT_STEP;
+}
+
 bool shape_valid(const struct shape *shape, const struct family *family)
 {
     if (shape->layout != TAMIS_SPREAD && shape->layout != TAMIS_BLOCKED)
         return false;
     uint64_t unit_bits = shape->layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
-    if (shape->units == 0 || shape->units % UNIT_STEP || shape->units > BITS_MAX / unit_bits)
+    if (shape->units == 0 || shape->units > BITS_MAX / unit_bits ||
+        shape->units % shape_step(shape->layout))
         return false;
     if (family->hash == TAMIS_H3 &&
         (shape->layout != TAMIS_SPREAD || shape->units > UINT64_C(1) << H3_ROWS))

@@ -41,6 +41,9 @@ struct vector {
 };
 
 bool shape_valid(const struct shape *shape, const struct family *family);
+/* Units come in so many: whole bytes, or whole blocks. Planned sizes are multiples of UNIT_STEP, so
+   that they can be halved; what was folded need not be. */
+uint64_t shape_step(tamis_layout layout);
 bool shape_equal(const struct vector *x, const struct vector *y);
 struct shape vector_shape(const struct vector *v);
 uint64_t vector_positions_total(const struct vector *v); /* m */

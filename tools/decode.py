@@ -288,7 +288,7 @@ def shape_fits(layout, units, k, hash_id):
         most = 1 << 32
         if layout == 2:
             return False
-    return layout in (1, 2) and 0 < units <= most and units % 8 == 0 and 1 <= k <= 64
+    return layout in (1, 2) and 0 < units <= most and (layout == 2 or units % 8 == 0) and 1 <= k <= 64
 
 
 def check_head(h, hash_id, at):

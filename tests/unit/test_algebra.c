@@ -632,6 +632,30 @@ TEST(odd_sizes_do_not_fold)
     tamis_filter_free(was);
 }
 
+/* Planned sizes are multiples of 8 blocks: blocked vectors fold three times and more, until their
+   blocks are odd, and what is left works on, is saved and loaded. */
+TEST(blocks_fold_until_they_are_odd)
+{
+    tamis_options o = {.growth = TAMIS_FIXED, .bits = 512 * 8 * 3, .hashes = 5, .capacity = 100};
+    for (int deletable = 0; deletable < 2; deletable++) {
+        o.deletable = deletable;
+        tamis_filter *f = filled(o, 0, 100), *loaded;
+        for (int i = 0; i < 3; i++)
+            CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE) == TAMIS_OK && all_found(f, 0, 100));
+        CHECK(info_of(f).bits == 512 * 3);
+        tamis_filter *was = copy_of(f);
+        CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE) == TAMIS_ESHAPE);
+        CHECK(tamis_filter_equal(f, was));
+        tamis_reason reason;
+        CHECK(tamis_filter_save(f, "odd.tamis", 0, &reason) == TAMIS_OK);
+        CHECK(tamis_filter_load(&loaded, "odd.tamis", NULL, &reason) == TAMIS_OK);
+        CHECK(tamis_filter_equal(f, loaded) && all_found(loaded, 0, 100));
+        tamis_filter_free(f);
+        tamis_filter_free(was);
+        tamis_filter_free(loaded);
+    }
+}
+
 /* ---- copies and comparison ------------------------------------------------------------------- */
 
 TEST(clones_are_equal_and_apart)
