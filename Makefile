@@ -82,7 +82,7 @@ ifeq ($(call found,hiredis),yes)
 CLI_FLAGS += -DTAMIS_HAVE_HIREDIS
 CLI_LIBS  += -lhiredis
 else
-parts_src := $(filter-out stream/%,$(parts_src))
+parts_src := $(filter-out stream/carrier_redis.c,$(parts_src))
 endif
 
 LIBS := -lsodium -lm -lpthread

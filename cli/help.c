@@ -237,6 +237,9 @@ static const struct {
      "                       threads_speedup]\n\n"
      "Examples:\n"
      "  $ tamis bench --items 10k --json >bench.json\n"},
+    {"publish", help_publish},
+    {"follow", help_follow},
+    {"locate", help_locate},
 };
 
 static const char overview[] =
@@ -256,6 +259,9 @@ static const char overview[] =
     "  tamis intersect -o OUT A B...\n"
     "  tamis diff OLD NEW > PATCH   what changed\n"
     "  tamis apply FILE < PATCH     the same change again\n"
+    "  tamis publish FILE --to ADDRESS --as OWNER   to followers, as it changes\n"
+    "  tamis follow ADDRESS -o DIRECTORY   copies of what is published\n"
+    "  tamis locate DIRECTORY [KEY]...     which of them may have it\n"
     "  tamis plan FORM              sizes, rates, thresholds\n"
     "  tamis bench                  how fast filters are on this machine\n"
     "  tamis help [VERB]            more on one of them\n"

@@ -18,7 +18,8 @@ static const struct {
     {"clear", verb_clear},         {"merge", verb_merge},
     {"intersect", verb_intersect}, {"diff", verb_diff},
     {"apply", verb_apply},         {"plan", verb_plan},
-    {"bench", verb_bench},
+    {"bench", verb_bench},         {"publish", verb_publish},
+    {"follow", verb_follow},       {"locate", verb_locate},
 };
 
 static int run_help(const char *verb)

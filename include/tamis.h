@@ -941,7 +941,7 @@ typedef enum tamis_freshness {
     TAMIS_UNKNOWN = 1, /* no snapshot yet */
     TAMIS_BEHIND = 2,  /* a version is missing: being rebuilt */
     TAMIS_STALE = 3,   /* nothing was heard for so long that the lease ran out */
-    TAMIS_GONE = 4     /* the origin said farewell */
+    TAMIS_GONE = 4     /* the origin said farewell: nothing more is to be expected of it */
 } tamis_freshness;
 TAMIS_API tamis_freshness tamis_follower_freshness(const tamis_follower *follower);
 
@@ -971,6 +971,12 @@ TAMIS_API tamis_error tamis_follower_filter(const tamis_follower *follower, tami
    then goes on where this one stopped. It is stale until it hears from its origin. */
 TAMIS_API tamis_error tamis_follower_encode(const tamis_follower *follower, tamis_write write,
                                             void *context);
+TAMIS_API tamis_error tamis_follower_save(const tamis_follower *follower, const char *path,
+                                          tamis_reason *reason);
+/* As tamis_follower_take of what was saved. With an age past the lease (UINT64_MAX) the copy is stale
+   until something is heard of its origin. */
+TAMIS_API tamis_error tamis_follower_load(tamis_follower *follower, const char *path, uint64_t age,
+                                          tamis_reason *reason);
 
 /*
  * Copies of many origins side by side: "who may have this key?" Owners whose copy is not current (no

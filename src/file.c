@@ -35,8 +35,7 @@ tamis_error file_fail(tamis_reason *reason, int error, const char *path, const c
     return e;
 }
 
-/* Puts the path in front of what was found wrong in the file. */
-static tamis_error in_file(tamis_reason *reason, tamis_error e, const char *path)
+tamis_error file_named(tamis_reason *reason, tamis_error e, const char *path)
 {
     if (reason && e != TAMIS_OK) {
         char text[sizeof reason->text];
@@ -95,7 +94,7 @@ static tamis_error map_fd(struct mapping *out, int fd, const char *path, tamis_r
     return TAMIS_OK;
 }
 
-static tamis_error map_file(struct mapping *out, const char *path, tamis_reason *reason)
+tamis_error file_map(struct mapping *out, const char *path, tamis_reason *reason)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -113,13 +112,13 @@ static tamis_error mapped(struct mapping *mapping, tamis_error e, const char *pa
         mapping_free(mapping);
     else if (mapping->len >= RANDOM_FROM)
         madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_RANDOM);
-    return in_file(reason, e, path);
+    return file_named(reason, e, path);
 }
 
 /* To be read from end to end, and let go. */
 static tamis_error map_to_read(struct mapping *mapping, const char *path, tamis_reason *reason)
 {
-    tamis_error e = map_file(mapping, path, reason);
+    tamis_error e = file_map(mapping, path, reason);
     if (e == TAMIS_OK)
         madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_SEQUENTIAL);
     return e;
@@ -129,14 +128,14 @@ static tamis_error was_read(struct mapping *mapping, tamis_error e, const char *
                             tamis_reason *reason)
 {
     mapping_free(mapping);
-    return in_file(reason, e, path);
+    return file_named(reason, e, path);
 }
 
 tamis_error tamis_filter_open(tamis_filter **out, const char *path,
                               const tamis_open_options *options, tamis_reason *reason)
 {
     struct mapping mapping;
-    tamis_error e = map_file(&mapping, path, reason);
+    tamis_error e = file_map(&mapping, path, reason);
     return e == TAMIS_OK
                ? mapped(&mapping, filter_from_mapping(out, mapping, options, reason), path, reason)
                : e;
@@ -157,7 +156,7 @@ tamis_error tamis_index_open(tamis_index **out, const char *path, const tamis_op
                              tamis_reason *reason)
 {
     struct mapping mapping;
-    tamis_error e = map_file(&mapping, path, reason);
+    tamis_error e = file_map(&mapping, path, reason);
     return e == TAMIS_OK
                ? mapped(&mapping, index_from_mapping(out, mapping, options, reason), path, reason)
                : e;
@@ -178,7 +177,7 @@ tamis_error tamis_directory_open(tamis_directory **out, const char *path,
                                  const tamis_open_options *options, tamis_reason *reason)
 {
     struct mapping mapping;
-    tamis_error e = map_file(&mapping, path, reason);
+    tamis_error e = file_map(&mapping, path, reason);
     return e == TAMIS_OK ? mapped(&mapping, directory_from_mapping(out, mapping, options, reason),
                                   path, reason)
                          : e;
@@ -199,7 +198,7 @@ tamis_error tamis_catalog_open(tamis_catalog **out, const char *path,
                                const tamis_open_options *options, tamis_reason *reason)
 {
     struct mapping mapping;
-    tamis_error e = map_file(&mapping, path, reason);
+    tamis_error e = file_map(&mapping, path, reason);
     if (e != TAMIS_OK)
         return e;
     e = catalog_from_bytes(out, mapping.data, mapping.len, options, reason);
@@ -211,7 +210,7 @@ tamis_error tamis_catalog_open(tamis_catalog **out, const char *path,
 tamis_error tamis_file_kind(const char *path, tamis_kind *kind, tamis_reason *reason)
 {
     struct mapping mapping;
-    tamis_error e = map_file(&mapping, path, reason);
+    tamis_error e = file_map(&mapping, path, reason);
     if (e != TAMIS_OK)
         return e;
     *kind = tamis_kind_of(mapping.data, mapping.len);

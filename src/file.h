@@ -13,6 +13,11 @@ tamis_error file_fail(tamis_reason *reason, int error, const char *path, const c
    with errno. */
 bool file_resolve(char out[PATH_MAX], const char *path);
 
+/* The whole file, read-only. */
+tamis_error file_map(struct mapping *out, const char *path, tamis_reason *reason);
+/* Puts the path in front of what was found wrong in the file. */
+tamis_error file_named(tamis_reason *reason, tamis_error e, const char *path);
+
 /* ---- file_beside.c ---- */
 
 /* A new file that is to take the place of another. */

@@ -156,29 +156,37 @@ static uint64_t lease_of(const tamis_follower *f, uint64_t beat)
     return __builtin_mul_overflow(beat, f->lease, &lease) ? UINT64_MAX : lease;
 }
 
-/* A message of the origin came that is not older than what is known: the lease begins anew. */
+/* A message of the origin came that is not older than what is known: the lease begins anew, unless
+   another was sent later (a snapshot fetched after a heartbeat). */
 static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
 {
     uint64_t now = f->clock(f->clock_context), lease = lease_of(f, e->m.beat), expires = 0;
+    uint64_t heard = now > age ? now - age : 0;
+    bool other = e->m.epoch != f->newest_epoch;
     if (age < lease)
         expires = now > UINT64_MAX - (lease - age) ? UINT64_MAX : now + (lease - age);
-    f->heard = now > age ? now - age : 0;
-    f->last = *e;
-    f->last.part = NULL;
-    if (e->m.epoch != f->newest_epoch || e->m.version > f->newest) {
+    if (other || e->m.version > f->newest) {
         f->newest_epoch = e->m.epoch;
         f->newest = e->m.version;
     }
+    if (!other && heard < f->heard)
+        return;
+    f->heard = heard;
+    f->last = *e;
+    f->last.part = NULL;
     atomic_store(&f->expires, expires);
 }
 
 static void settle(tamis_follower *f)
 {
     bool newest = f->epoch == f->newest_epoch && f->version >= f->newest;
-    int condition = !atomic_load(&f->copy)             ? TAMIS_UNKNOWN
-                    : !newest                          ? TAMIS_BEHIND
-                    : f->last.m.type == TAMIS_FAREWELL ? TAMIS_GONE
-                                                       : TAMIS_CURRENT;
+    int condition = TAMIS_CURRENT;
+    if (f->last.m.type == TAMIS_FAREWELL)
+        condition = TAMIS_GONE;
+    else if (!atomic_load(&f->copy))
+        condition = TAMIS_UNKNOWN;
+    else if (!newest)
+        condition = TAMIS_BEHIND;
     if (condition == TAMIS_CURRENT || condition == TAMIS_GONE)
         f->needs_snapshot = false;
     atomic_store(&f->condition, condition);
@@ -346,7 +354,8 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
         *taken = TAMIS_REPEATED;
         return TAMIS_OK;
     }
-    if (!here || (m->type == TAMIS_DELTA ? m->from : m->version) != f->version)
+    if (m->type != TAMIS_FAREWELL &&
+        (!here || (m->type == TAMIS_DELTA ? m->from : m->version) != f->version))
         return gap(f, e, age, reason);
     if (m->type == TAMIS_DELTA)
         return take_carried(f, e, age, taken, reason);

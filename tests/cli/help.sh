@@ -7,7 +7,7 @@ is version 0 "tamis $version" "" 'tamis version'
 is version-option 0 "tamis $version" "" 'tamis --version'
 holds help-lists-verbs 'tamis help | grep -q "tamis check FILE"'
 holds help-option 'cmp <(tamis --help) <(tamis help)'
-for verb in index find create add remove check dedup info verify fold clear merge intersect diff apply plan bench; do
+for verb in index find create add remove check dedup info verify fold clear merge intersect diff apply plan bench publish follow locate; do
     holds "help-$verb" "tamis help $verb | head -1 | grep -q '^tamis $verb '"
     holds "option-help-$verb" "cmp <(tamis $verb --help) <(tamis help $verb)"
     holds "listed-$verb" "tamis help | grep -q '  tamis $verb '"
@@ -17,7 +17,4 @@ trouble unknown-help 'unknown command: frob: see tamis help$' 'tamis help frob'
 trouble unknown-verb 'unknown command: frob: see tamis help$' 'tamis frob'
 trouble no-verb 'no command: tamis VERB: see tamis help$' 'tamis'
 trouble option-for-verb 'unknown command: --frob: see tamis help$' 'tamis --frob'
-for verb in publish follow locate; do # they come in later versions
-    tamis help | grep -q "  tamis $verb " || trouble "later-$verb" "unknown command: $verb: " "tamis $verb x"
-done
 finish

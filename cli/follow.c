@@ -1,0 +1,351 @@
+/*
+ * tamis follow: copies of all origins of a stream, kept in a folder. Each second what changed is
+ * saved, and then the status that says up to when each copy may be trusted.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "args.h"
+#include "replicas.h"
+#include "report.h"
+#include "store.h"
+
+#define WAIT_MS   200  /* for messages, so that nothing else waits longer */
+#define OWNERS_MS 5000 /* between looks for owners that were never heard of */
+#define PAUSE_MIN 200  /* between fetches of one snapshot that did not help */
+#define PAUSE_MAX 10000
+
+struct following {
+    struct replicas replicas;
+    struct carrier *carrier;
+    uint8_t key[TAMIS_KEY_LEN];
+    bool has_key, verbose, live, cut_off, out_of_memory;
+    uint64_t messages, bytes, applied, refused, snapshots;
+    uint64_t next_owners, next_save, every_ms;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+/* ---- owners ---------------------------------------------------------------------------------- */
+
+static struct replica *owner_of(struct following *f, const char *name)
+{
+    struct replica *r = replicas_get(&f->replicas, name);
+    if (r && !r->follower) {
+        tamis_follower_options o = {.key = f->has_key ? f->key : NULL};
+        if (tamis_follower_new(&r->follower, &o) != TAMIS_OK) {
+            f->out_of_memory = true;
+            return NULL;
+        }
+    }
+    f->out_of_memory |= !r;
+    return r;
+}
+
+static void take(void *context, const char *owner, const void *data, size_t len, uint64_t age)
+{
+    struct following *f = context;
+    struct replica *r = owner[0] && strlen(owner) <= TAMIS_OWNER_MAX ? owner_of(f, owner) : NULL;
+    tamis_reason reason = {0};
+    tamis_taken taken;
+    f->messages++;
+    f->bytes += len;
+    if (!r)
+        return;
+    tamis_error e = tamis_follower_take(r->follower, data, len, age, &taken, &reason);
+    f->applied += taken == TAMIS_APPLIED;
+    f->refused += e != TAMIS_OK;
+    if (e != TAMIS_OK && (f->verbose || (e != TAMIS_EBASE && !r->told))) {
+        remark("refused: %s: %s", reason.text, owner);
+        r->told = true;
+    }
+}
+
+static void expect(void *context, const char *owner)
+{
+    if (owner[0] && strlen(owner) <= TAMIS_OWNER_MAX)
+        owner_of(context, owner);
+}
+
+static bool needs_snapshot(const struct replica *r)
+{
+    tamis_follower_facts facts;
+    if (!r->follower)
+        return false;
+    tamis_follower_info(r->follower, &facts);
+    return facts.needs_snapshot;
+}
+
+/* One that did not help (an origin that died half-way) is not fetched again and again. */
+static void fetch_snapshots(struct following *f)
+{
+    for (size_t i = 0; i < f->replicas.n; i++) {
+        char name[TAMIS_OWNER_MAX + 1];
+        struct replica *r = &f->replicas.replica[i];
+        if (!needs_snapshot(r)) {
+            r->pause = 0;
+            continue;
+        }
+        if (carrier_now() < r->next_fetch)
+            continue;
+        r->pause = r->pause ? (2 * r->pause < PAUSE_MAX ? 2 * r->pause : PAUSE_MAX) : PAUSE_MIN;
+        r->next_fetch = carrier_now() + r->pause;
+        memcpy(name, r->name, sizeof name);
+        int there = carrier_fetch(f->carrier, name, f->replicas.position, take, f);
+        f->snapshots += there > 0;
+        if (there < 0)
+            return;
+    }
+}
+
+/* Origins that said farewell. */
+static void drop_gone(struct following *f)
+{
+    for (size_t i = f->replicas.n; i-- > 0;)
+        if (f->replicas.replica[i].follower &&
+            tamis_follower_freshness(f->replicas.replica[i].follower) == TAMIS_GONE)
+            replicas_drop(&f->replicas, i);
+}
+
+/* ---- saving ---------------------------------------------------------------------------------- */
+
+static bool save_replica(struct following *f, struct replica *r)
+{
+    char path[PATH_MAX];
+    tamis_follower_facts facts;
+    tamis_reason reason = {0};
+    tamis_follower_info(r->follower, &facts);
+    if (facts.version && (facts.epoch != r->epoch || facts.version != r->version)) {
+        replicas_path(&f->replicas, r->name, path);
+        tamis_error e = tamis_follower_save(r->follower, path, &reason);
+        if (e != TAMIS_OK)
+            return complain_of(e, &reason, path), false;
+        r->epoch = facts.epoch;
+        r->version = facts.version;
+    }
+    uint64_t now = store_clock(NULL);
+    r->heard = now > facts.age ? now - facts.age : 0;
+    r->lease = facts.freshness == TAMIS_CURRENT ? facts.lease : 0;
+    return true;
+}
+
+static bool save(struct following *f)
+{
+    drop_gone(f);
+    for (size_t i = 0; i < f->replicas.n; i++)
+        if (f->replicas.replica[i].follower && !save_replica(f, &f->replicas.replica[i]))
+            return false;
+    if (replicas_write(&f->replicas))
+        return true;
+    complain("%s: %s/status: make room, or check the permissions", strerror(errno),
+             f->replicas.folder);
+    return false;
+}
+
+/* What an earlier run left; a copy that cannot be read is fetched anew. */
+static bool resume(struct following *f)
+{
+    if (mkdir(f->replicas.folder, 0700) != 0 && errno != EEXIST)
+        return complain("%s: %s: give a folder that can be made", strerror(errno),
+                        f->replicas.folder),
+               false;
+    if (!replicas_read(&f->replicas))
+        return false;
+    for (size_t i = 0; i < f->replicas.n; i++) {
+        struct replica *r = owner_of(f, f->replicas.replica[i].name);
+        char path[PATH_MAX];
+        tamis_reason reason = {0};
+        if (!r)
+            return complain("out of memory: %s: free some and run again", f->replicas.folder),
+                   false;
+        replicas_path(&f->replicas, r->name, path);
+        uint64_t now = store_clock(NULL);
+        uint64_t age = r->lease && now > r->heard ? now - r->heard : UINT64_MAX;
+        if (r->version && tamis_follower_load(r->follower, path, age, &reason) != TAMIS_OK) {
+            remark("%s: fetching it again", reason.text);
+            r->epoch = r->version = 0;
+        }
+    }
+    return true;
+}
+
+/* ---- what is shown --------------------------------------------------------------------------- */
+
+static size_t count_current(const struct following *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->replicas.n; i++)
+        n += f->replicas.replica[i].follower &&
+             tamis_follower_freshness(f->replicas.replica[i].follower) == TAMIS_CURRENT;
+    return n;
+}
+
+/* One line, renewed in place: origins, the first few versions, the oldest age, the loosest bound. */
+static void show(const struct following *f)
+{
+    char versions[80] = "";
+    double oldest = 0, miss = 0;
+    for (size_t i = 0; i < f->replicas.n; i++) {
+        tamis_follower_facts facts;
+        if (!f->replicas.replica[i].follower)
+            continue;
+        tamis_follower_info(f->replicas.replica[i].follower, &facts);
+        size_t len = strlen(versions);
+        if (len < 50)
+            snprintf(versions + len, sizeof versions - len, " %.12s@%llu",
+                     f->replicas.replica[i].name, (unsigned long long)facts.version);
+        double age = (double)facts.age / 1e9;
+        oldest = facts.version && age > oldest ? age : oldest;
+        miss = facts.targets.member_miss > miss ? facts.targets.member_miss : miss;
+    }
+    fprintf(
+        stderr,
+        "\r%zu origins, %zu current:%s; age %.0f s, miss <= %g %%; %llu messages, %.1f MB\033[K",
+        f->replicas.n, count_current(f), versions, oldest, 100 * miss,
+        (unsigned long long)f->messages, (double)f->bytes / 1e6);
+}
+
+static void report_owner(const struct replica *r)
+{
+    static const char *const names[] = {"current", "unknown", "behind", "stale", "gone"};
+    tamis_follower_facts facts;
+    if (!r->follower)
+        return;
+    tamis_follower_info(r->follower, &facts);
+    report_group(r->name, r->name);
+    report_text("state", "state", names[facts.freshness]);
+    report_count("version", "version", facts.version);
+    report_real("age", "seconds since it was heard", (double)facts.age / 1e9);
+    report_rate("member_miss", "members missed at most", facts.targets.member_miss);
+    report_rate("member_miss_now", "as of the last message", facts.estimate.member_miss);
+    report_rate("positive", "false positives", facts.estimate.positive);
+    report_count("items", "keys", facts.items);
+    report_group_end();
+}
+
+static void report(const struct following *f, bool json)
+{
+    report_open(json);
+    report_count("origins", "origins", f->replicas.n);
+    report_count("current", "current", count_current(f));
+    report_count("messages", "messages", f->messages);
+    report_size("bytes", "bytes", f->bytes);
+    report_count("applied", "versions taken", f->applied);
+    report_count("refused", "messages refused", f->refused);
+    report_count("snapshots", "snapshots fetched", f->snapshots);
+    report_group("owners", "owners");
+    for (size_t i = 0; i < f->replicas.n; i++)
+        report_owner(&f->replicas.replica[i]);
+    report_group_end();
+    report_close();
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static void say_connection(struct following *f, bool good)
+{
+    if (!good && !f->cut_off)
+        remark("%s: trying again", f->carrier->error);
+    if (good && f->cut_off)
+        remark("there again: %zu origins", f->replicas.n);
+    f->cut_off = !good;
+}
+
+/* One round: new owners, missing snapshots, messages, what is to be saved. */
+static bool step(struct following *f)
+{
+    uint64_t now = carrier_now();
+    if (!f->cut_off && now >= f->next_owners && carrier_owners(f->carrier, expect, f))
+        f->next_owners = now + OWNERS_MS;
+    if (!f->cut_off)
+        fetch_snapshots(f);
+    int n = carrier_receive(f->carrier, f->replicas.position, WAIT_MS, take, f);
+    if (f->cut_off && n >= 0)
+        f->next_owners = 0;
+    say_connection(f, n >= 0);
+    if (f->out_of_memory)
+        return complain("out of memory: %s: free some and run again", f->replicas.folder), false;
+    now = carrier_now();
+    if (now < f->next_save)
+        return true;
+    f->next_save = now + f->every_ms;
+    if (f->live)
+        show(f);
+    return save(f);
+}
+
+static int follow(struct following *f, bool once, uint64_t limit_ms)
+{
+    uint64_t until = carrier_now() + limit_ms;
+    bool good = resume(f), all = false;
+    while (good && !stopped && !f->carrier->hopeless && carrier_now() < until) {
+        good = step(f);
+        all = f->replicas.n && count_current(f) == f->replicas.n;
+        if (once && all && !f->cut_off)
+            break;
+    }
+    if (f->live)
+        fputs("\n", stderr);
+    if (good && f->carrier->hopeless)
+        return complain("%s: check the address", f->carrier->error);
+    if (good && !save(f))
+        good = false;
+    return !good ? TROUBLE : once && !all ? NONE : FOUND;
+}
+
+int verb_follow(int argc, char **argv)
+{
+    struct following f = {.every_ms = 1000};
+    const char *folder = NULL, *limit = NULL, *every = NULL, *key_file = NULL;
+    bool once = false, json = false;
+    uint64_t limit_ns = UINT64_MAX / 2, every_ns = UINT64_C(1000000000);
+    const struct arg args[] = {
+        ARG("output", 'o', ARG_TEXT, &folder),   ARG("once", 0, ARG_FLAG, &once),
+        ARG("for", 0, ARG_TEXT, &limit),         ARG("every", 0, ARG_TEXT, &every),
+        ARG("key-file", 0, ARG_TEXT, &key_file), ARG("verbose", 'v', ARG_FLAG, &f.verbose),
+        ARG("json", 0, ARG_FLAG, &json),
+    };
+    struct words words;
+    enum args_outcome outcome = args_read(argc, argv, args, COUNT(args), &words);
+    if (outcome != ARGS_READ)
+        return outcome == ARGS_HELPED ? FOUND : TROUBLE;
+    if (words.n != 1 || !folder)
+        return complain("an address and -o are needed: tamis follow redis://HOST:PORT/NAME -o "
+                        "DIRECTORY: see tamis help follow");
+    if (limit && !parse_time(limit, &limit_ns))
+        return complain("wrong value '%s': --for: give a time such as 30s or 5m", limit);
+    if (every && !parse_time(every, &every_ns))
+        return complain("wrong value '%s': --every: give a time such as 1s or 200ms", every);
+    f.has_key = key_file != NULL;
+    if (key_file && !store_read_key(key_file, f.key))
+        return TROUBLE;
+    char error[256];
+    struct sigaction action = {.sa_handler = on_signal};
+    f.every_ms = every_ns / 1000000;
+    f.replicas.folder = folder;
+    f.live = isatty(STDERR_FILENO);
+    f.carrier = carrier_open(words.word[0], error);
+    if (!f.carrier)
+        return complain("%s", error);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    int status = follow(&f, once, limit_ns / 1000000);
+    if (json)
+        report(&f, true);
+    replicas_free(&f.replicas);
+    carrier_close(f.carrier);
+    return status;
+}

@@ -1,0 +1,140 @@
+/* See replicas.h. */
+#include "replicas.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store.h"
+
+static const char title[] = "tamis replicas 1\n";
+
+struct replica *replicas_get(struct replicas *r, const char *name)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (strcmp(r->replica[i].name, name) == 0)
+            return &r->replica[i];
+    if (r->n == r->room) {
+        size_t room = r->room ? 2 * r->room : 16;
+        struct replica *grown = realloc(r->replica, room * sizeof *grown);
+        if (!grown) {
+            complain("out of memory: %s: free some and run again", name);
+            return NULL;
+        }
+        r->replica = grown;
+        r->room = room;
+    }
+    struct replica *made = &r->replica[r->n++];
+    *made = (struct replica){0};
+    snprintf(made->name, sizeof made->name, "%s", name);
+    return made;
+}
+
+void replicas_path(const struct replicas *r, const char *name, char *out)
+{
+    char quoted[3 * TAMIS_OWNER_MAX + 8];
+    carrier_quote(name, quoted, sizeof quoted);
+    snprintf(out, PATH_MAX, "%s/%s.replica", r->folder, quoted);
+}
+
+static bool read_line(struct replicas *r, const char *line)
+{
+    char quoted[3 * TAMIS_OWNER_MAX + 8], name[TAMIS_OWNER_MAX + 1], position[CARRIER_POSITION];
+    unsigned long long epoch, version, heard, lease;
+    if (sscanf(line, "position %63s", position) == 1) {
+        memcpy(r->position, position, sizeof position);
+        return true;
+    }
+    if (sscanf(line, "owner %772s %llu %llu %llu %llu", quoted, &epoch, &version, &heard, &lease) !=
+            5 ||
+        !carrier_unquote(quoted, strlen(quoted), name, sizeof name))
+        return false;
+    struct replica *replica = replicas_get(r, name);
+    if (replica) {
+        replica->epoch = epoch;
+        replica->version = version;
+        replica->heard = heard;
+        replica->lease = lease;
+    }
+    return replica;
+}
+
+bool replicas_read(struct replicas *r)
+{
+    char path[PATH_MAX], line[2048];
+    snprintf(path, sizeof path, "%s/status", r->folder);
+    FILE *file = fopen(path, "r");
+    if (!file && errno == ENOENT)
+        return true;
+    if (!file)
+        return complain("%s: %s: check the permissions of the folder", strerror(errno), path),
+               false;
+    bool good = fgets(line, sizeof line, file) && strcmp(line, title) == 0;
+    while (good && fgets(line, sizeof line, file))
+        good = read_line(r, line);
+    good = good && !ferror(file);
+    fclose(file);
+    if (!good)
+        complain("not written by tamis follow, or damaged: %s: remove it and follow again", path);
+    return good;
+}
+
+bool replicas_write(const struct replicas *r)
+{
+    char path[PATH_MAX], aside[PATH_MAX], quoted[3 * TAMIS_OWNER_MAX + 8];
+    snprintf(path, sizeof path, "%s/status", r->folder);
+    snprintf(aside, sizeof aside, "%s/.status.new", r->folder);
+    FILE *file = fopen(aside, "w");
+    if (!file)
+        return false;
+    fputs(title, file);
+    if (r->position[0])
+        fprintf(file, "position %s\n", r->position);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct replica *replica = &r->replica[i];
+        carrier_quote(replica->name, quoted, sizeof quoted);
+        fprintf(file, "owner %s %llu %llu %llu %llu\n", quoted, (unsigned long long)replica->epoch,
+                (unsigned long long)replica->version, (unsigned long long)replica->heard,
+                (unsigned long long)replica->lease);
+    }
+    bool good = !ferror(file);
+    return fclose(file) == 0 && good && rename(aside, path) == 0;
+}
+
+void replicas_drop(struct replicas *r, size_t i)
+{
+    char path[PATH_MAX];
+    replicas_path(r, r->replica[i].name, path);
+    unlink(path);
+    tamis_follower_free(r->replica[i].follower);
+    memmove(&r->replica[i], &r->replica[i + 1], (--r->n - i) * sizeof *r->replica);
+}
+
+bool replica_trusted(const struct replica *r)
+{
+    uint64_t now = store_clock(NULL);
+    return r->version && (now < r->heard || now - r->heard < r->lease);
+}
+
+static int by_name(const void *x, const void *y)
+{
+    return strcmp(((const struct replica *)x)->name, ((const struct replica *)y)->name);
+}
+
+void replicas_sort(struct replicas *r)
+{
+    if (r->n)
+        qsort(r->replica, r->n, sizeof *r->replica, by_name);
+}
+
+void replicas_free(struct replicas *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        tamis_follower_free(r->replica[i].follower);
+    free(r->replica);
+    *r = (struct replicas){0};
+}

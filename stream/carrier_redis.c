@@ -1,0 +1,515 @@
+/*
+ * Redis Streams, with plain Redis 7 or Valkey. For the name N (in braces, so that a cluster keeps all
+ * of it in one place):
+ *
+ *     N                        stream: an entry a message, fields "o" owner and "m" message
+ *     {N}:owners               hash: owner -> position up to which its snapshot makes the stream
+ *                              unnecessary
+ *     {N}:snapshot:OWNER       list: "EPOCH", then the messages of the snapshot
+ *
+ * A snapshot is written aside and renamed, together with its position, in one transaction. The stream
+ * is then cut before the earliest position of all owners: what a snapshot needs is never removed.
+ * Followers keep their own position, so the server keeps nothing for them.
+ *
+ * A lost connection is made again when the next call comes, after a pause that doubles up to 5 s.
+ */
+#include "carrier.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CONNECT_MS 2000
+#define CALL_MS    5000
+#define PAUSE_MIN  100
+#define PAUSE_MAX  5000
+#define READ_MOST  "64" /* messages in one reply */
+#define FETCH_MOST 8    /* parts of a snapshot in one reply */
+
+struct redis {
+    struct carrier carrier;
+    char *user, *password, *host, *path, *name; /* path: of a socket */
+    int port, db;
+    char *owners, *prefix; /* names of keys */
+    redisContext *context;
+    uint64_t next_try, pause;
+};
+
+/* ---- the address ----------------------------------------------------------------------------- */
+
+static char *copy_text(const char *text, size_t len)
+{
+    char *copy = malloc(len + 1);
+    if (copy) {
+        memcpy(copy, text, len);
+        copy[len] = 0;
+    }
+    return copy;
+}
+
+/* Percent signs in user, password and name stand for bytes, as in any address. */
+static char *unquoted(const char *text, size_t len)
+{
+    char *out = malloc(len + 2);
+    if (out && !carrier_unquote(text, len, out, len + 2)) {
+        free(out);
+        out = NULL;
+    }
+    return out;
+}
+
+static bool read_login(struct redis *r, const char *text, size_t len)
+{
+    const char *colon = memchr(text, ':', len);
+    size_t user = colon ? (size_t)(colon - text) : len;
+    if (user && !(r->user = unquoted(text, user)))
+        return false;
+    return !colon || (r->password = unquoted(colon + 1, len - user - 1));
+}
+
+static bool read_number(const char *text, size_t len, int most, int *out)
+{
+    char digits[8] = {0};
+    if (len == 0 || len >= sizeof digits || strspn(text, "0123456789") < len)
+        return false;
+    memcpy(digits, text, len);
+    *out = atoi(digits);
+    return *out <= most;
+}
+
+/* [USER[:PASSWORD]@]HOST[:PORT]/NAME[?db=N], or /PATH?name=NAME[&db=N] for a socket. */
+static bool read_query(struct redis *r, const char *query)
+{
+    while (*query) {
+        size_t len = strcspn(query, "&");
+        if (len > 3 && strncmp(query, "db=", 3) == 0) {
+            if (!read_number(query + 3, len - 3, 999999, &r->db))
+                return false;
+        } else if (len > 5 && strncmp(query, "name=", 5) == 0 && !r->name) {
+            if (!(r->name = unquoted(query + 5, len - 5)))
+                return false;
+        } else {
+            return false;
+        }
+        query += len + (query[len] == '&');
+    }
+    return true;
+}
+
+static bool read_host(struct redis *r, const char *text, size_t len)
+{
+    const char *at = memchr(text, '@', len);
+    if (at && !read_login(r, text, (size_t)(at - text)))
+        return false;
+    if (at)
+        len -= (size_t)(at - text) + 1, text = at + 1;
+    size_t host = len;
+    if (len && text[0] == '[') { /* an IPv6 address */
+        const char *close = memchr(text, ']', len);
+        if (!close)
+            return false;
+        r->host = copy_text(text + 1, (size_t)(close - text) - 1);
+        host = (size_t)(close - text) + 1;
+    } else {
+        const char *colon = memchr(text, ':', len);
+        host = colon ? (size_t)(colon - text) : len;
+        r->host = host ? copy_text(text, host) : copy_text("127.0.0.1", 9);
+    }
+    if (host == len)
+        return r->host;
+    return r->host && text[host] == ':' &&
+           read_number(text + host + 1, len - host - 1, 65535, &r->port);
+}
+
+static bool read_url(struct redis *r, const char *url)
+{
+    size_t len;
+    r->port = 6379;
+    if (strncmp(url, "redis+unix://", 13) == 0) {
+        len = strcspn(url += 13, "?");
+        r->path = copy_text(url, len);
+        return len && r->path && url[len] && read_query(r, url + len + 1) && r->name;
+    }
+    len = strcspn(url += 8, "/");
+    if (!read_host(r, url, len) || url[len] != '/')
+        return false;
+    url += len + 1;
+    len = strcspn(url, "?");
+    r->name = len ? unquoted(url, len) : NULL;
+    return r->name && (!url[len] || read_query(r, url + len + 1));
+}
+
+static void redis_close(struct carrier *c)
+{
+    struct redis *r = (struct redis *)c;
+    char *const texts[] = {r->user, r->password, r->host, r->path, r->name, r->owners, r->prefix};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        free(texts[i]);
+    if (r->context)
+        redisFree(r->context);
+    free(r);
+}
+
+/* ---- the connection -------------------------------------------------------------------------- */
+
+static void disconnect(struct redis *r)
+{
+    if (r->context)
+        redisFree(r->context);
+    r->context = NULL;
+    r->pause = r->pause ? (2 * r->pause < PAUSE_MAX ? 2 * r->pause : PAUSE_MAX) : PAUSE_MIN;
+    r->next_try = carrier_now() + r->pause;
+}
+
+static const char *where(const struct redis *r, char room[128])
+{
+    if (r->path)
+        snprintf(room, 128, "%.100s", r->path);
+    else
+        snprintf(room, 128, "%.100s:%d", r->host, r->port);
+    return room;
+}
+
+/* NULL: the text says why. An error of the server is a failure too. */
+static redisReply *checked(struct redis *r, redisReply *reply)
+{
+    char room[128];
+    if (!reply) {
+        carrier_fail(&r->carrier, "%s: %s", where(r, room),
+                     r->context->errstr[0] ? r->context->errstr : "the connection was lost");
+        disconnect(r);
+        return NULL;
+    }
+    if (reply->type != REDIS_REPLY_ERROR)
+        return reply;
+    static const char *const for_ever[] = {"NOAUTH",
+                                           "WRONGPASS",
+                                           "WRONGTYPE",
+                                           "NOPERM",
+                                           "ERR DB index",
+                                           "ERR invalid DB",
+                                           "ERR AUTH",
+                                           "ERR Client sent AUTH",
+                                           "ERR unknown command"};
+    for (size_t i = 0; i < sizeof for_ever / sizeof *for_ever; i++)
+        r->carrier.hopeless |= strncmp(reply->str, for_ever[i], strlen(for_ever[i])) == 0;
+    carrier_fail(&r->carrier, "%s: %.180s", where(r, room), reply->str);
+    freeReplyObject(reply);
+    disconnect(r); /* loading, a replica, out of memory: later again */
+    return NULL;
+}
+
+static bool done(redisReply *reply)
+{
+    if (reply)
+        freeReplyObject(reply);
+    return reply != NULL;
+}
+
+#define COMMAND(r, ...) checked(r, redisCommand((r)->context, __VA_ARGS__))
+
+static bool sign_in(struct redis *r)
+{
+    if (r->user && r->password && !done(COMMAND(r, "AUTH %s %s", r->user, r->password)))
+        return false;
+    if (!r->user && r->password && !done(COMMAND(r, "AUTH %s", r->password)))
+        return false;
+    return !r->db || done(COMMAND(r, "SELECT %d", r->db));
+}
+
+static struct timeval time_of(int milliseconds)
+{
+    return (struct timeval){milliseconds / 1000, milliseconds % 1000 * 1000};
+}
+
+static bool connected(struct redis *r)
+{
+    char room[128];
+    if (r->context && !r->context->err)
+        return true;
+    if (carrier_now() < r->next_try)
+        return false; /* the last text stands */
+    if (r->context)
+        redisFree(r->context);
+    r->context = r->path ? redisConnectUnixWithTimeout(r->path, time_of(CONNECT_MS))
+                         : redisConnectWithTimeout(r->host, r->port, time_of(CONNECT_MS));
+    if (!r->context || r->context->err) {
+        carrier_fail(&r->carrier, "%s: %s", where(r, room),
+                     r->context ? r->context->errstr : "out of memory");
+        disconnect(r);
+        return false;
+    }
+    if (!r->path)
+        redisEnableKeepAlive(r->context);
+    redisSetTimeout(r->context, time_of(CALL_MS));
+    if (!sign_in(r))
+        return false;
+    r->pause = 0;
+    return true;
+}
+
+/* ---- origins --------------------------------------------------------------------------------- */
+
+static bool redis_send(struct carrier *c, const char *owner, const void *data, size_t len)
+{
+    struct redis *r = (struct redis *)c;
+    return connected(r) && done(COMMAND(r, "XADD %s * o %s m %b", r->name, owner, data, len));
+}
+
+/* The last entry of the stream, "0-0" if there is none. */
+static bool last_position(struct redis *r, char position[CARRIER_POSITION])
+{
+    redisReply *reply = COMMAND(r, "XREVRANGE %s + - COUNT 1", r->name);
+    if (!reply)
+        return false;
+    snprintf(position, CARRIER_POSITION, "0-0");
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 &&
+        reply->element[0]->elements == 2)
+        snprintf(position, CARRIER_POSITION, "%s", reply->element[0]->element[0]->str);
+    freeReplyObject(reply);
+    return true;
+}
+
+static void parse_position(const char *text, uint64_t out[2])
+{
+    char *end;
+    out[0] = strtoull(text, &end, 10);
+    out[1] = *end == '-' ? strtoull(end + 1, NULL, 10) : 0;
+}
+
+static bool before(const char *x, const char *y)
+{
+    uint64_t a[2], b[2];
+    parse_position(x, a);
+    parse_position(y, b);
+    return a[0] != b[0] ? a[0] < b[0] : a[1] < b[1];
+}
+
+static bool trim(struct redis *r)
+{
+    redisReply *reply = COMMAND(r, "HVALS %s", r->owners);
+    char least[CARRIER_POSITION] = "";
+    if (!reply)
+        return false;
+    for (size_t i = 0; i < reply->elements; i++)
+        if (reply->element[i]->str && (!least[0] || before(reply->element[i]->str, least)))
+            snprintf(least, sizeof least, "%s", reply->element[i]->str);
+    freeReplyObject(reply);
+    return !least[0] || done(COMMAND(r, "XTRIM %s MINID %s", r->name, least));
+}
+
+static bool exchange(struct redis *r, const char *owner, const char *position)
+{
+    redisReply *reply;
+    if (!done(COMMAND(r, "MULTI")) ||
+        !done(COMMAND(r, "RENAME %s%s:new %s%s", r->prefix, owner, r->prefix, owner)) ||
+        !done(COMMAND(r, "HSET %s %s %s", r->owners, owner, position)) ||
+        !(reply = COMMAND(r, "EXEC")))
+        return false;
+    bool good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+                reply->element[0]->type != REDIS_REPLY_ERROR;
+    if (!good)
+        carrier_fail(&r->carrier, "the snapshot of %.100s was not exchanged", owner);
+    freeReplyObject(reply);
+    return good;
+}
+
+static bool redis_replace(struct carrier *c, const char *owner, uint64_t epoch,
+                          const struct carrier_part *parts, size_t n)
+{
+    struct redis *r = (struct redis *)c;
+    char position[CARRIER_POSITION];
+    if (!connected(r) || !last_position(r, position) ||
+        !done(COMMAND(r, "DEL %s%s:new", r->prefix, owner)) ||
+        !done(COMMAND(r, "RPUSH %s%s:new %llu", r->prefix, owner, (unsigned long long)epoch)))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!done(COMMAND(r, "RPUSH %s%s:new %b", r->prefix, owner, parts[i].data, parts[i].len)))
+            return false;
+    return exchange(r, owner, position) && trim(r);
+}
+
+static int redis_last_epoch(struct carrier *c, const char *owner, uint64_t *epoch)
+{
+    struct redis *r = (struct redis *)c;
+    redisReply *reply = connected(r) ? COMMAND(r, "LINDEX %s%s 0", r->prefix, owner) : NULL;
+    if (!reply)
+        return -1;
+    bool there = reply->type == REDIS_REPLY_STRING;
+    if (there)
+        *epoch = strtoull(reply->str, NULL, 10);
+    freeReplyObject(reply);
+    return there;
+}
+
+static bool redis_retire(struct carrier *c, const char *owner)
+{
+    struct redis *r = (struct redis *)c;
+    return connected(r) && done(COMMAND(r, "HDEL %s %s", r->owners, owner)) &&
+           done(COMMAND(r, "DEL %s%s", r->prefix, owner));
+}
+
+/* ---- followers ------------------------------------------------------------------------------- */
+
+static bool server_time(struct redis *r, uint64_t *milliseconds)
+{
+    redisReply *reply = COMMAND(r, "TIME");
+    if (!reply)
+        return false;
+    *milliseconds = reply->elements == 2 ? strtoull(reply->element[0]->str, NULL, 10) * 1000 +
+                                               strtoull(reply->element[1]->str, NULL, 10) / 1000
+                                         : 0;
+    freeReplyObject(reply);
+    return true;
+}
+
+/* An entry: its id, and fields with values. The id begins with the time it was added, by the
+   server's clock. */
+static bool take_entry(const redisReply *entry, uint64_t now, carrier_take take, void *context)
+{
+    const redisReply *fields = entry->elements == 2 ? entry->element[1] : NULL;
+    const redisReply *owner = NULL, *message = NULL;
+    for (size_t i = 0; fields && i + 1 < fields->elements; i += 2) {
+        const char *name = fields->element[i]->str;
+        if (name && strcmp(name, "o") == 0)
+            owner = fields->element[i + 1];
+        else if (name && strcmp(name, "m") == 0)
+            message = fields->element[i + 1];
+    }
+    if (!owner || !owner->str || !message || !message->str)
+        return false; /* somebody else's: passed over */
+    uint64_t sent = strtoull(entry->element[0]->str, NULL, 10);
+    take(context, owner->str, message->str, message->len, now > sent ? (now - sent) * 1000000 : 0);
+    return true;
+}
+
+static int take_entries(struct redis *r, const redisReply *reply, char position[CARRIER_POSITION],
+                        carrier_take take, void *context)
+{
+    int n = 0;
+    uint64_t now;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 1 ||
+        reply->element[0]->elements != 2)
+        return 0;
+    if (!server_time(r, &now))
+        return -1;
+    const redisReply *entries = reply->element[0]->element[1];
+    for (size_t i = 0; i < entries->elements; i++) {
+        n += take_entry(entries->element[i], now, take, context);
+        snprintf(position, CARRIER_POSITION, "%s", entries->element[i]->element[0]->str);
+    }
+    return n;
+}
+
+/* A stream that ends before our position is another one: the server lost its data. */
+static bool check_position(struct redis *r, char position[CARRIER_POSITION])
+{
+    char last[CARRIER_POSITION];
+    if (!position[0])
+        snprintf(position, CARRIER_POSITION, "0-0");
+    if (!last_position(r, last))
+        return false;
+    if (before(last, position))
+        snprintf(position, CARRIER_POSITION, "0-0");
+    return true;
+}
+
+static int redis_receive(struct carrier *c, char position[CARRIER_POSITION], int milliseconds,
+                         carrier_take take, void *context)
+{
+    struct redis *r = (struct redis *)c;
+    bool fresh = !r->context || !position[0];
+    if (!connected(r)) {
+        uint64_t now = carrier_now(), wait = r->next_try > now ? r->next_try - now : 0;
+        carrier_sleep(wait < (uint64_t)milliseconds ? wait : (uint64_t)milliseconds);
+        return -1;
+    }
+    if (fresh && !check_position(r, position))
+        return -1;
+    redisSetTimeout(r->context, time_of(CALL_MS + milliseconds));
+    redisReply *reply = COMMAND(r, "XREAD COUNT " READ_MOST " BLOCK %d STREAMS %s %s",
+                                milliseconds > 0 ? milliseconds : 1, r->name, position);
+    if (!reply)
+        return -1;
+    redisSetTimeout(r->context, time_of(CALL_MS));
+    int n = take_entries(r, reply, position, take, context);
+    freeReplyObject(reply);
+    return n;
+}
+
+static bool go_back(struct redis *r, const char *owner, char position[CARRIER_POSITION])
+{
+    redisReply *reply = COMMAND(r, "HGET %s %s", r->owners, owner);
+    if (reply && reply->type == REDIS_REPLY_STRING && before(reply->str, position))
+        snprintf(position, CARRIER_POSITION, "%s", reply->str);
+    return done(reply);
+}
+
+/* How old it is, only later messages tell. In pieces; if the snapshot is exchanged meanwhile, its parts do not fit together, the follower
+   says so, and the next fetch is whole. */
+static int redis_fetch(struct carrier *c, const char *owner, char position[CARRIER_POSITION],
+                       carrier_take take, void *context)
+{
+    struct redis *r = (struct redis *)c;
+    if (!connected(r) || !go_back(r, owner, position))
+        return -1;
+    for (int from = 1;; from += FETCH_MOST) {
+        redisReply *reply = connected(r) ? COMMAND(r, "LRANGE %s%s %d %d", r->prefix, owner, from,
+                                                   from + FETCH_MOST - 1)
+                                         : NULL;
+        if (!reply)
+            return -1;
+        size_t n = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+        for (size_t i = 0; i < n; i++)
+            take(context, owner, reply->element[i]->str, reply->element[i]->len, UINT64_MAX);
+        freeReplyObject(reply);
+        if (n < FETCH_MOST)
+            return from > 1 || n > 0;
+    }
+}
+
+static bool redis_owners(struct carrier *c, void (*each)(void *context, const char *owner),
+                         void *context)
+{
+    struct redis *r = (struct redis *)c;
+    redisReply *reply = connected(r) ? COMMAND(r, "HKEYS %s", r->owners) : NULL;
+    for (size_t i = 0; reply && i < reply->elements; i++)
+        if (reply->element[i]->str)
+            each(context, reply->element[i]->str);
+    return done(reply);
+}
+
+static const struct carrier_kind redis_kind = {redis_send,       redis_replace, redis_fetch,
+                                               redis_last_epoch, redis_receive, redis_owners,
+                                               redis_retire,     redis_close};
+
+struct carrier *carrier_redis_open(const char *url, char error[256])
+{
+    struct redis *r = calloc(1, sizeof *r);
+    if (!r) {
+        snprintf(error, 256, "out of memory");
+        return NULL;
+    }
+    r->carrier.kind = &redis_kind;
+    if (!read_url(r, url)) {
+        snprintf(error, 256,
+                 "not an address of Redis: give redis://[USER:PASSWORD@]HOST[:PORT]/NAME[?db=N] or "
+                 "redis+unix:///SOCKET?name=NAME");
+        redis_close(&r->carrier);
+        return NULL;
+    }
+    size_t len = strlen(r->name) + 32;
+    bool tagged = strchr(r->name, '{') != NULL;
+    r->owners = malloc(len);
+    r->prefix = malloc(len);
+    if (!r->owners || !r->prefix) {
+        snprintf(error, 256, "out of memory");
+        redis_close(&r->carrier);
+        return NULL;
+    }
+    snprintf(r->owners, len, tagged ? "%s:owners" : "{%s}:owners", r->name);
+    snprintf(r->prefix, len, tagged ? "%s:snapshot:" : "{%s}:snapshot:", r->name);
+    return &r->carrier;
+}

@@ -1,0 +1,69 @@
+#!/bin/bash
+# Publish, follow and locate over a shared folder. With a server: tests/replica.
+. "$TAMIS_ROOT/tests/cli/common.sh"
+
+tamis create a.tamis --deletable --fpp 1e-6
+tamis create b.tamis --like a.tamis
+is publish 0 "" "" 'printf "+ann\n+bob\n" | tamis publish a.tamis --to file:x --as alpha'
+is publish-another 0 "" "" 'printf "+bob\n+cho\n" | tamis publish b.tamis --to file:x --as "beta/2"'
+is follow 0 "" "" 'tamis follow file:x -o d --once --for 20s'
+is located 0 $'ann\talpha\nbob\talpha beta/2\ncho\tbeta/2' "" 'tamis locate d ann bob cho zoe'
+is from-lines 0 $'cho\tbeta/2' "" 'printf "zoe\ncho\n" | tamis locate d'
+is nobody 1 "" "" 'tamis locate d zoe'
+json json 'tamis locate d ann --json' 'd == {"key": "ann", "owners": ["alpha"], "maybe": []}'
+is removed 0 "" "" 'printf -- "-ann\n" | tamis publish a.tamis --to file:x --as alpha'
+is follow-again 0 "" "" 'tamis follow file:x -o d --once --for 20s'
+is gone 1 "" "" 'tamis locate d ann'
+is kept 0 $'bob\talpha beta/2' "" 'tamis locate d bob'
+is file-was-saved 0 "bob" "" 'tamis check a.tamis ann bob'
+
+is short-lease 0 "" "" 'echo +dan | tamis publish a.tamis --to file:x --as alpha --beat 100ms &&
+    tamis follow file:x -o d --for 500ms'
+sleep 0.5
+is stale 0 $'bob\t?alpha beta/2' "" 'tamis locate d bob'
+is stale-only 1 $'zoe\t?alpha' "" 'tamis locate d zoe'
+is stale-maybe 0 $'zoe\t?alpha' "" 'tamis locate d zoe --maybe'
+is owners 0 $'?alpha\nbeta/2' "" 'tamis locate d --owners | cut -f 1'
+is no-beat 0 "" "" 'echo +dan | tamis publish a.tamis --to file:x --as alpha --beat none &&
+    tamis follow file:x -o d --once --for 20s'
+is never-stale 0 $'dan\talpha' "" 'tamis locate d dan'
+
+json report 'seq 1000 | sed s/^/+/ | tamis publish a.tamis --to file:x --as alpha --json' \
+    'd["added"] == 1000 and d["snapshots"] >= 1 and d["deltas"] > 5 and d["version"] > 5'
+json follow-report 'tamis follow file:x -o d --once --for 20s --json' \
+    'd["origins"] == 2 and d["current"] == 2 and d["owners"]["alpha"]["items"] == 1003'
+is thousand 0 1000 "" 'seq 1000 | tamis locate d | grep -c alpha'
+is split 0 "" "" 'seq 2000 | sed s/^/+/ | tamis publish b.tamis --to file:x --as "beta/2" --message 1Ki &&
+    tamis follow file:x -o d --once --for 20s'
+is split-located 0 2000 "" 'seq 2000 | tamis locate d | grep -c beta/2'
+is targets 0 "" "" 'echo +x | tamis publish a.tamis --to file:x --as alpha --false-rate 5% --weights 1,10 \
+    --member-miss off --dirty 10% --max-age 1s'
+is null 0 "" "" 'printf "+a\nb\0" | tamis publish a.tamis --to file:x --as alpha -0 && tamis check -0 -q a.tamis "a
+b"'
+
+is no-key 0 "" "" 'head -c 16 /dev/zero >key; tamis create k.tamis --key-file key &&
+    echo +ann | tamis publish k.tamis --to file:y --as k --no-key'
+is no-key-follow 1 "" "tamis follow: refused: saved without its family key: the key is needed to ask: k" 'tamis follow file:y -o e --once --for 500ms'
+is no-key-given 0 "" "" 'tamis follow file:y -o e --once --for 20s --key-file key'
+is no-key-located 0 $'ann\tk' "" 'tamis locate e ann --key-file key'
+
+is retire 0 "" "" 'tamis publish a.tamis --to file:x --as alpha --retire </dev/null &&
+    tamis follow file:x -o d --for 300ms'
+is retired 1 "" "" 'tamis locate d ann'
+
+trouble bad-line '1 lines do not begin with \+ or -: standard input, the first is line 2: they were skipped' \
+    'printf "+a\nb\n" | tamis publish b.tamis --to file:x --as b; (exit 2)'
+trouble strict '.*line 1: nothing after it was read' 'printf "b\n" | tamis publish b.tamis --to file:x --as b --strict'
+trouble no-address 'a file, --to and --as are needed: ' 'tamis publish b.tamis --as b'
+trouble bad-address 'not an address: give redis://HOST:PORT/NAME or file:FOLDER: --to' \
+    'tamis publish b.tamis --to http://x --as b'
+trouble bad-redis 'not an address of Redis: ' 'tamis publish b.tamis --to redis://host:99999/n --as b'
+trouble no-server '.*: nothing was published: ' \
+    'tamis publish b.tamis --to redis+unix:///nonexistent/sock?name=n --as b --linger 300ms </dev/null 2>&1 | tail -1 >&2; (exit 2)'
+trouble bad-time "wrong value 'soon': --max-age: " 'tamis publish b.tamis --to file:x --as b --max-age soon'
+trouble bad-weights "wrong value '1': --weights: " 'tamis publish b.tamis --to file:x --as b --weights 1'
+trouble no-folder 'No such file or directory: nosuch: make it with tamis follow' 'tamis locate nosuch x'
+trouble damaged-status 'not written by tamis follow, or damaged: d/status: ' \
+    'echo hello >d/status; tamis locate d x'
+trouble long-name 'not a name of 1 to 255 bytes: --as: ' 'tamis publish b.tamis --to file:x --as $(printf %0300d 1) </dev/null'
+finish
