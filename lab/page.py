@@ -208,16 +208,20 @@ measured.</p>
 def foot(folder):
     try:
         with open(os.path.join(folder, "run.json")) as f:
-            run = json.load(f)
+            runs = json.load(f).values()
     except OSError:
         return ""
+
+    def all_of(name):
+        return esc(", ".join(sorted({run[name] for run in runs})))
+    seconds = sum(run["seconds"] for run in runs)
     return """
 <footer><p>Run on %s at commit <code>%s</code>, size “%s”, seed %s, in %d seconds on %s. Repeat it with
 <code>make lab</code>%s. Dots are measured, with bars for the 95 %% interval where it is wider than the
 dot; dashed lines are formulas; rings are published values. “Explained” means that the difference has a
 known reason, given beside the number.</p></footer>""" % (
-        esc(run["date"]), esc(run["commit"]), esc(run["size"]), esc(run["seed"]), run["seconds"],
-        esc(run["machine"]), "" if run["size"] == "full" else
+        all_of("date"), all_of("commit"), all_of("size"), all_of("seed"), seconds,
+        all_of("machine"), "" if all_of("size") == "full" else
         " (<code>make lab LAB=full</code> for the papers' own sizes)")
 
 

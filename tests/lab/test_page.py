@@ -39,8 +39,8 @@ def small(tmp_path_factory):
         else:
             check.run(program, "small", save=folder / (program + ".csv"))
     with open(folder / "run.json", "w") as f:
-        json.dump({"date": "2000-01-01", "commit": "0123456789ab", "size": "small", "seed": "1",
-                   "seconds": 1, "machine": "a machine"}, f)
+        json.dump({"report": {"date": "2000-01-01", "commit": "0123456789ab", "size": "small",
+                              "seed": "1", "seconds": 1, "machine": "a machine"}}, f)
     path = folder / "report.html"
     path.write_text(page.build(str(folder)))
     return str(path)
