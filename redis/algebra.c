@@ -38,6 +38,7 @@ static int change_at(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, co
     } else {
         rm.Replicate(ctx, command, "scl", argv[1], "AT", (long long)value_clock(NULL));
         notify(ctx, event, argv[1]);
+        publish_changes(ctx, v, argv[1]);
         rm.ReplyWithSimpleString(ctx, "OK");
     }
     rm.CloseKey(key);
@@ -148,6 +149,7 @@ COMMAND(command_merge)
         put_value(key, m.result);
         rm.Replicate(ctx, "TAMIS.MERGE", "v", argv + 1, (size_t)argc - 1);
         notify(ctx, "tamis.merge", argv[1]);
+        publish_changes(ctx, m.result, argv[1]);
         rm.ReplyWithSimpleString(ctx, "OK");
     } else {
         value_free(m.result);
@@ -216,6 +218,7 @@ COMMAND(command_fold)
         } else {
             rm.Replicate(ctx, "TAMIS.FOLD", "v", argv + 1, (size_t)argc - 1);
             notify(ctx, "tamis.fold", argv[1]);
+            publish_changes(ctx, v, argv[1]);
             rm.ReplyWithSimpleString(ctx, "OK");
         }
     }

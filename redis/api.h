@@ -229,6 +229,11 @@ typedef void (*RedisModuleInfoFunc)(RedisModuleInfoCtx *, int for_crash_report);
     X(RedisModuleCallReply *, CallReplyArrayElement, (RedisModuleCallReply *, size_t))           \
     X(int, Replicate, (RedisModuleCtx *, const char *command, const char *format, ...))          \
     X(int, NotifyKeyspaceEvent, (RedisModuleCtx *, int, const char *event, RedisModuleString *)) \
+    X(int, SelectDb, (RedisModuleCtx *, int db))                                                 \
+    X(const RedisModuleString *, GetKeyNameFromIO, (RedisModuleIO *))                            \
+    X(int, GetDbIdFromIO, (RedisModuleIO *))                                                     \
+    X(const char *, CallReplyStringPtr, (RedisModuleCallReply *, size_t *))                      \
+    X(size_t, CallReplyLength, (RedisModuleCallReply *))                                         \
     X(int, GetSelectedDb, (RedisModuleCtx *))                                                    \
     X(uint64_t, CreateTimer,                                                                     \
       (RedisModuleCtx *, long long milliseconds, RedisModuleTimerFunc, void *))                  \

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #define HEAD          64 /* magic, kind and length: what a load starts with */
-#define PIECE         ((uint64_t)4 << 20)
+#define PIECE         ((uint64_t)1 << 20)
 #define POSITION_BITS 40
 #define DUMPS         4
 #define IDLE          60
@@ -246,11 +246,11 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
 }
 
 /* The last piece has come. NULL: replied; the partial value is of no use any more. */
-static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, const struct value *partial)
+static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, const char *data, size_t len)
 {
     struct value *v = NULL;
     tamis_reason reason = {0};
-    tamis_error e = value_decode(&v, partial->bytes.data, partial->bytes.len, &reason);
+    tamis_error e = value_decode(&v, data, len, &reason);
     if (e == TAMIS_ENOMEM)
         reply_failure(ctx, NULL, e, NULL);
     else if (e != TAMIS_OK)
@@ -284,6 +284,38 @@ static void load_done(RedisModuleCtx *ctx, const struct piece *p, uint64_t missi
         rm.ReplyWithLongLong(ctx, (long long)missing);
 }
 
+/* One piece more, perhaps the last. */
+static void load_piece(RedisModuleCtx *ctx, struct piece *p, RedisModuleKey *key, struct value *v,
+                       bool first)
+{
+    struct value *whole = NULL;
+    bool all_at_once = p->len == v->total; /* then there is nothing to put together */
+    bool last = v->bytes.len + p->len == v->total;
+    if (!all_at_once && !buffer_add(&v->bytes, p->data, p->len)) {
+        reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
+        if (first)
+            value_free(v);
+        return;
+    }
+    if (!last) {
+        if (first)
+            put_value(key, v);
+        load_done(ctx, p, v->total - v->bytes.len);
+        return;
+    }
+    whole = all_at_once ? load_end(ctx, p, p->data, p->len)
+                        : load_end(ctx, p, v->bytes.data, v->bytes.len);
+    if (first)
+        value_free(v);
+    if (whole) {
+        put_value(key, whole);
+        load_done(ctx, p, 0);
+    } else if (!first) { /* nothing is left of it, here and elsewhere */
+        rm.DeleteKey(key);
+        rm.Replicate(ctx, "DEL", "s", p->name);
+    }
+}
+
 static int load(RedisModuleCtx *ctx, struct piece *p)
 {
     const char *error;
@@ -296,26 +328,8 @@ static int load(RedisModuleCtx *ctx, struct piece *p)
     } else {
         v = load_start(ctx, p, there);
     }
-    if (v && !buffer_add(&v->bytes, p->data, p->len)) {
-        reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
-        if (v != there)
-            value_free(v);
-    } else if (v && v->bytes.len < v->total) {
-        if (v != there)
-            put_value(key, v);
-        load_done(ctx, p, v->total - v->bytes.len);
-    } else if (v) {
-        struct value *whole = load_end(ctx, p, v);
-        if (v != there)
-            value_free(v);
-        if (whole) {
-            put_value(key, whole);
-            load_done(ctx, p, 0);
-        } else if (v == there) { /* nothing is left of it, here and elsewhere */
-            rm.DeleteKey(key);
-            rm.Replicate(ctx, "DEL", "s", p->name);
-        }
-    }
+    if (v)
+        load_piece(ctx, p, key, v, v != there);
     rm.CloseKey(key);
     return RM_OK;
 }

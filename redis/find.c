@@ -125,6 +125,13 @@ void put_value(RedisModuleKey *key, struct value *v)
         rm.ModuleTypeSetValue(key, type, v);
     } else {
         rm.ModuleTypeReplaceValue(key, type, v, &old);
-        value_free(old);
+        struct value *was = old;
+        if (was->publication && v->filter) { /* goes on, with a snapshot of the new filter */
+            tamis_origin_free(was->publication->origin);
+            was->publication->origin = NULL;
+            v->publication = was->publication;
+            was->publication = NULL;
+        }
+        value_free(was);
     }
 }

@@ -85,8 +85,10 @@ static int add(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
         if (free_hand)
             value_set_limit(v, v->limit);
         replicate_add(ctx, a, v->growth);
-        if (a->changed)
+        if (a->changed) {
             notify(ctx, "tamis.add", a->name);
+            publish_changes(ctx, v, a->name);
+        }
     }
     rm.CloseKey(key);
     return RM_OK;
@@ -248,6 +250,7 @@ static int delete_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModul
     if (m) {
         replicate_removal(ctx, v, name, changed, m);
         notify(ctx, "tamis.del", name);
+        publish_changes(ctx, v, name);
     }
     rm.Free(changed);
     rm.CloseKey(key);

@@ -28,6 +28,18 @@ void buffer_free(struct buffer *b);
 /* A key of the server holds a filter, an index, or the first bytes of one that is being loaded. */
 enum kind { KIND_ANY = 0, KIND_FILTER = 1, KIND_INDEX = 2, KIND_PARTIAL = 3 };
 
+/* Where copies of a filter go, and how wrong they may be. */
+struct publication {
+    struct buffer stream;
+    char owner[TAMIS_OWNER_MAX + 1];
+    tamis_targets targets;
+    uint64_t beat;
+    /* of the master, not saved: */
+    tamis_origin *origin;
+    uint64_t last, since; /* bytes of the last snapshot, and of messages since */
+    uint64_t next_beat, retry;
+};
+
 struct value {
     enum kind kind;
     tamis_filter *filter;
@@ -37,6 +49,7 @@ struct value {
     uint64_t limit;      /* its memory_limit, put aside while a master is followed */
     struct buffer bytes; /* partial: what has come, */
     uint64_t total;      /* of so many bytes */
+    struct publication *publication;
 };
 
 struct settings_of_server {
@@ -129,6 +142,17 @@ bool settings_register(RedisModuleCtx *ctx);
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
 void settings_adopt(const struct value *v); /* its family becomes the server's */
 
+/* ---- publish.c ---- */
+struct publication *publication_new(const char *stream, size_t stream_len, const char *owner,
+                                    size_t owner_len); /* NULL: bad names, or no memory */
+void publication_free(struct publication *p);
+void publication_save(RedisModuleIO *io, const struct publication *p);
+struct publication *publication_load(RedisModuleIO *io); /* NULL: cannot be */
+void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct publication *p);
+void publish_register(int db, const RedisModuleString *name); /* has a look now and then */
+void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
+void publish_start(RedisModuleCtx *ctx);
+
 /* ---- table.c ---- */
 bool table_register(RedisModuleCtx *ctx, bool bf);
 bool table_bf_free(RedisModuleCtx *ctx); /* nobody has commands called BF.* */
@@ -159,6 +183,8 @@ COMMAND(command_xadd);
 COMMAND(command_xdel);
 COMMAND(command_xquery);
 COMMAND(command_xinfo);
+COMMAND(command_publish);
+COMMAND(command_unpublish);
 COMMAND(command_dump);
 COMMAND(command_load);
 COMMAND(command_scandump);

@@ -97,6 +97,24 @@ static void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x
         rm.ReplyWithNull(ctx);
 }
 
+/* The stream, or nothing; and the version last published by this server, or nothing. */
+static void say_publication(RedisModuleCtx *ctx, const struct publication *p)
+{
+    tamis_origin_facts facts = {0};
+    if (p && p->origin)
+        tamis_origin_info(p->origin, &facts);
+    rm.ReplyWithSimpleString(ctx, "published");
+    if (p)
+        rm.ReplyWithStringBuffer(ctx, p->stream.data, p->stream.len);
+    else
+        rm.ReplyWithNull(ctx);
+    rm.ReplyWithSimpleString(ctx, "version");
+    if (p && p->origin)
+        rm.ReplyWithLongLong(ctx, (long long)facts.version);
+    else
+        rm.ReplyWithNull(ctx);
+}
+
 static void reply_info(RedisModuleCtx *ctx, const struct value *v)
 {
     tamis_info i;
@@ -105,7 +123,7 @@ static void reply_info(RedisModuleCtx *ctx, const struct value *v)
     bool read = i.deletable || i.bytes <= 4 * (uint64_t)server.work_limit;
     if (read)
         tamis_filter_info(v->filter, &i);
-    rm.ReplyWithMap(ctx, 20);
+    rm.ReplyWithMap(ctx, 22);
     say_text(ctx, "kind", "filter");
     say_text(ctx, "growth", growth_words[i.growth]);
     say_text(ctx, "layout", layout_words[i.layout]);
@@ -126,6 +144,7 @@ static void reply_info(RedisModuleCtx *ctx, const struct value *v)
     say_real(ctx, "distinct", read, i.distinct);
     say_real(ctx, "fpp_now", read, i.fpp_now);
     say_real(ctx, "fill", read, i.fill);
+    say_publication(ctx, v->publication);
 }
 
 COMMAND(command_info)

@@ -119,7 +119,7 @@ bool settings_register(RedisModuleCtx *ctx)
         {"capacity", &server.capacity, 100, 1, 1LL << 30, 0},
         {"expansion", &server.expansion, 0, 0, 32768, 0},
         {"value-limit", &server.value_limit, 500LL << 20, 1 << 16, 1LL << 42, RM_CONFIG_MEMORY},
-        {"work-limit", &server.work_limit, 32LL << 20, 1 << 16, 1LL << 42, RM_CONFIG_MEMORY},
+        {"work-limit", &server.work_limit, 8LL << 20, 1 << 16, 1LL << 42, RM_CONFIG_MEMORY},
     };
     if (!random_key(server.key))
         return false;

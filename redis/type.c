@@ -2,6 +2,7 @@
  * The data type "tamis-set". What the server saves of a value:
  *
  *   unsigned   kind: 1 filter, 2 index, 3 the first bytes of a value that is being loaded
+ *              16 more if it is published: then stream, owner, and seven numbers follow
  *   unsigned   how many bytes it has (when complete)
  *   strings    the bytes, as docs/format.md describes them, in pieces; the last one is empty
  *
@@ -10,7 +11,8 @@
  */
 #include "module.h"
 
-#define PIECE ((size_t)1 << 20)
+#define PIECE     ((size_t)1 << 20)
+#define PUBLISHED 16
 
 RedisModuleType *type;
 
@@ -53,7 +55,9 @@ static void rdb_save(RedisModuleIO *io, void *value)
 {
     const struct value *v = value;
     struct saving s = {.io = io};
-    rm.SaveUnsigned(io, (uint64_t)v->kind);
+    rm.SaveUnsigned(io, (uint64_t)v->kind + (v->publication ? PUBLISHED : 0));
+    if (v->publication)
+        publication_save(io, v->publication);
     rm.SaveUnsigned(io, value_encoded_size(v));
     s.failed = value_encode(v, save_bytes, &s) != TAMIS_OK;
     save_piece(&s);
@@ -91,28 +95,38 @@ static struct value *load_partial(uint64_t total, struct buffer *bytes)
     return v;
 }
 
-static void *rdb_load(RedisModuleIO *io, int version)
+static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
 {
     struct buffer bytes = {0};
     struct value *v = NULL;
+    uint64_t kind = rm.LoadUnsigned(io);
+    bool published = !rm.IsIOError(io) && kind == KIND_FILTER + PUBLISHED;
+    struct publication *publication = published ? publication_load(io) : NULL;
+    if (rm.IsIOError(io) || (published && !publication))
+        return NULL;
+    uint64_t total = rm.LoadUnsigned(io);
+    if (!rm.IsIOError(io) && load_bytes(io, total, &bytes)) {
+        if (kind == KIND_PARTIAL && bytes.len < total)
+            v = load_partial(total, &bytes);
+        else if (kind == KIND_FILTER || kind == KIND_INDEX || published)
+            value_decode(&v, bytes.data, bytes.len, reason);
+    }
+    buffer_free(&bytes);
+    if (v && v->filter)
+        v->publication = publication;
+    else
+        publication_free(publication);
+    return v;
+}
+
+static void *rdb_load(RedisModuleIO *io, int version)
+{
     tamis_reason reason = {.text = "cut short"};
     if (version != 0) {
         rm.LogIOError(io, "warning", "tamis: a value of a newer version");
         return NULL;
     }
-    uint64_t kind = rm.LoadUnsigned(io);
-    if (rm.IsIOError(io))
-        return NULL;
-    uint64_t total = rm.LoadUnsigned(io);
-    if (rm.IsIOError(io))
-        return NULL;
-    if (load_bytes(io, total, &bytes)) {
-        if (kind == KIND_PARTIAL && bytes.len < total)
-            v = load_partial(total, &bytes);
-        else if (kind == KIND_FILTER || kind == KIND_INDEX)
-            value_decode(&v, bytes.data, bytes.len, &reason);
-    }
-    buffer_free(&bytes);
+    struct value *v = load_value(io, &reason);
     if (!v) {
         rm.LogIOError(io, "warning", "tamis: a value cannot be loaded: %s", reason.text);
         return NULL;
@@ -120,6 +134,9 @@ static void *rdb_load(RedisModuleIO *io, int version)
     int flags = rm.GetContextFlags(rm.GetContextFromIO(io));
     if (flags & (RM_FLAG_LOADING | RM_FLAG_ASYNC_LOADING | RM_FLAG_SLAVE))
         settings_adopt(v);
+    const RedisModuleString *name = rm.GetKeyNameFromIO(io);
+    if (v->publication && name)
+        publish_register(rm.GetDbIdFromIO(io), name);
     return v;
 }
 
@@ -164,6 +181,8 @@ static void aof_rewrite(RedisModuleIO *io, RedisModuleString *key, void *value)
     emit_piece(&e);
     if (failed)
         rm.LogIOError(io, "warning", "tamis: out of memory while rewriting a value");
+    if (((struct value *)value)->publication)
+        publication_emit(io, key, ((struct value *)value)->publication);
     buffer_free(&e.piece);
 }
 

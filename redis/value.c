@@ -146,6 +146,7 @@ void value_free(struct value *v)
 {
     if (!v)
         return;
+    publication_free(v->publication); /* it looks at the filter */
     tamis_filter_free(v->filter);
     tamis_index_free(v->index);
     buffer_free(&v->bytes);
@@ -172,6 +173,8 @@ struct value *value_copy(const struct value *v)
 size_t value_bytes(const struct value *v)
 {
     size_t bytes = sizeof *v + v->bytes.room;
+    if (v->publication)
+        bytes += sizeof *v->publication + v->publication->stream.room;
     if (v->filter) {
         tamis_info info;
         tamis_filter_brief(v->filter, &info);

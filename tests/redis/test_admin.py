@@ -11,7 +11,8 @@ from test_keys import info, refused, reserve
 
 READS = ["EXISTS", "MEXISTS", "CARD", "INFO", "XQUERY", "XINFO", "DUMP", "SCANDUMP"]
 WRITES = ["RESERVE", "ADD", "MADD", "INSERT", "DEL", "MDEL", "REMOVE", "CLEAR", "FORGET", "MERGE",
-          "INTERSECT", "FOLD", "XRESERVE", "XADD", "XDEL", "LOAD", "LOADCHUNK"]
+          "INTERSECT", "FOLD", "XRESERVE", "XADD", "XDEL", "PUBLISH",
+          "UNPUBLISH", "LOAD", "LOADCHUNK"]
 ALIASES = ["RESERVE", "ADD", "MADD", "INSERT", "EXISTS", "MEXISTS", "CARD", "INFO", "SCANDUMP",
            "LOADCHUNK"]
 
@@ -60,13 +61,13 @@ def test_documentation(r):
     for name, entry in zip(READS + WRITES, described):
         assert (b"readonly" in entry[2]) == (name in READS), name
         assert (b"write" in entry[2]) == (name in WRITES), name
-        assert (b"denyoom" in entry[2]) == (name in "RESERVE ADD MADD INSERT MERGE INTERSECT XRESERVE XADD LOAD "
+        assert (b"denyoom" in entry[2]) == (name in "RESERVE ADD MADD INSERT MERGE INTERSECT XRESERVE XADD PUBLISH LOAD "
                                             "LOADCHUNK".split()), name
     assert None not in r.execute_command("COMMAND INFO", *["BF." + c for c in ALIASES])
     keys = {"TAMIS.MERGE to 2 a b RESTATE": "to a b", "TAMIS.INTERSECT to a b": "to a b",
             "TAMIS.RESERVE k LIKE model": "k model", "TAMIS.RESERVE k 0.1 10 LIKE model": "k model",
             "TAMIS.RESERVE LIKE 0.1 10": "LIKE", "TAMIS.MADD k a b": "k",
-            "TAMIS.INSERT k ITEMS LIKE b": "k", "BF.RESERVE k 0.1 10": "k"}
+            "TAMIS.INSERT k ITEMS LIKE b": "k", "TAMIS.PUBLISH k stream owner MISS 1": "k stream", "BF.RESERVE k 0.1 10": "k"}
     for command, names in keys.items():
         said = r.execute_command("COMMAND GETKEYS", *command.split())
         assert said == names.split(), command

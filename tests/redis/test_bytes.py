@@ -105,7 +105,7 @@ def test_loading_refuses(r):
 
 def test_a_dump_is_of_one_moment(server, r):
     """Pieces fetched while the filter changes make a value that can be loaded, of the beginning."""
-    reserve(r, "f", 0.0001, 3000000)
+    reserve(r, "f", 0.0001, 1000000)
     r.execute_command("TAMIS.MADD", "f", *range(1000))
     before = server.digest("f")
     for dump, load in (("TAMIS.DUMP", None), ("TAMIS.SCANDUMP", "TAMIS.LOADCHUNK")):
@@ -132,8 +132,8 @@ def test_a_dump_is_of_one_moment(server, r):
 
 
 def test_cursors(server, r):
-    reserve(r, "f", 0.0001, 3000000)
-    reserve(r, "other", 0.0001, 3000000)
+    reserve(r, "f", 0.0001, 1000000)
+    reserve(r, "other", 0.0001, 1000000)
     first, _ = r.execute_command("TAMIS.DUMP", "f", 0)
     over = "this dump is over: start again with cursor 0"
     assert refused(r, "TAMIS.DUMP", "other", first) == over  # of another key
@@ -248,7 +248,7 @@ def test_large_values_do_not_block(servers):
 
 def test_values_that_restore_could_not_carry(servers):
     """Past the limit of a value the server refuses; below it a payload fits into one bulk."""
-    server = servers(proto_max_bulk_len="8mb", **{"tamis.value-limit": "7mb"})
+    server = servers(proto_max_bulk_len="8mb", **{"tamis.value-limit": "7mb", "tamis.work-limit": "100mb"})
     r = server.r
     assert "what RESTORE and MIGRATE can carry" in refused(r, "TAMIS.RESERVE", "f", 0.01, 10000000)
     reserve(r, "f", 0.01, 1000000)

@@ -1,0 +1,485 @@
+/*
+ * PUBLISH: copies of a filter elsewhere, kept within a stated error. The messages go to a stream of
+ * this server, in the keys and fields that `tamis follow` reads:
+ *
+ *   NAME                     stream: fields "o" owner, "m" message
+ *   {NAME}:owners            hash: owner -> position up to which its snapshot makes the stream
+ *                            unnecessary
+ *   {NAME}:snapshot:OWNER    list: epoch, then the messages of the snapshot
+ *
+ * (without braces where NAME has some). What to publish is a part of the value: it is saved, replicated
+ * and migrated with it. Publishing itself is done by the master alone, after a change and twice a
+ * second; what it writes is replicated as any XADD. A new master, or a server that was started again,
+ * begins a new epoch with a snapshot.
+ */
+#include "module.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SECOND       UINT64_C(1000000000)
+#define SNAPSHOT_MIN ((uint64_t)4 << 20) /* bytes of messages before a new snapshot lets them go */
+#define RETRY        (10 * SECOND)
+#define BEAT         (10 * SECOND)
+#define TICK         500 /* milliseconds */
+
+/* ---- which keys are published ------------------------------------------------------------------ */
+
+struct place {
+    int db;
+    struct buffer name;
+};
+
+static struct place *places;
+static size_t n_places, room_places;
+
+void publish_register(int db, const RedisModuleString *name)
+{
+    size_t len;
+    const char *text = rm.StringPtrLen(name, &len);
+    for (size_t i = 0; i < n_places; i++)
+        if (places[i].db == db && places[i].name.len == len &&
+            memcmp(places[i].name.data, text, len) == 0)
+            return;
+    if (n_places == room_places) {
+        size_t room = room_places ? 2 * room_places : 8;
+        struct place *grown = rm.TryAlloc(room * sizeof *grown);
+        if (!grown)
+            return; /* the next change of the value comes here again */
+        if (n_places)
+            memcpy(grown, places, n_places * sizeof *grown);
+        rm.Free(places);
+        places = grown;
+        room_places = room;
+    }
+    struct place *p = &places[n_places];
+    *p = (struct place){.db = db};
+    if (buffer_add(&p->name, text, len))
+        n_places++;
+}
+
+static void place_forget(size_t i)
+{
+    buffer_free(&places[i].name);
+    places[i] = places[--n_places];
+}
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+void publication_free(struct publication *p)
+{
+    if (!p)
+        return;
+    tamis_origin_free(p->origin);
+    buffer_free(&p->stream);
+    rm.Free(p);
+}
+
+struct publication *publication_new(const char *stream, size_t stream_len, const char *owner,
+                                    size_t owner_len)
+{
+    if (stream_len == 0 || owner_len == 0 || owner_len > TAMIS_OWNER_MAX ||
+        memchr(owner, 0, owner_len))
+        return NULL;
+    struct publication *p = rm.TryAlloc(sizeof *p);
+    if (!p)
+        return NULL;
+    *p = (struct publication){.beat = BEAT};
+    memcpy(p->owner, owner, owner_len);
+    if (!buffer_add(&p->stream, stream, stream_len)) {
+        publication_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+static uint64_t bits_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static double double_of(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+void publication_save(RedisModuleIO *io, const struct publication *p)
+{
+    const tamis_targets *t = &p->targets;
+    rm.SaveStringBuffer(io, p->stream.data, p->stream.len);
+    rm.SaveStringBuffer(io, p->owner, strlen(p->owner));
+    const double rates[] = {t->member_miss, t->false_rate, t->w_positive, t->w_disagree, t->dirty};
+    for (int i = 0; i < 5; i++)
+        rm.SaveUnsigned(io, bits_of(rates[i]));
+    rm.SaveUnsigned(io, t->max_age);
+    rm.SaveUnsigned(io, p->beat);
+}
+
+struct publication *publication_load(RedisModuleIO *io)
+{
+    size_t stream_len = 0, owner_len = 0;
+    uint64_t numbers[7] = {0};
+    char *owner = NULL, *stream = rm.LoadStringBuffer(io, &stream_len);
+    if (!rm.IsIOError(io))
+        owner = rm.LoadStringBuffer(io, &owner_len);
+    for (int i = 0; i < 7 && !rm.IsIOError(io); i++)
+        numbers[i] = rm.LoadUnsigned(io);
+    struct publication *p = NULL;
+    if (!rm.IsIOError(io) && owner)
+        p = publication_new(stream, stream_len, owner, owner_len);
+    if (p) {
+        p->targets =
+            (tamis_targets){double_of(numbers[0]), double_of(numbers[1]), double_of(numbers[2]),
+                            double_of(numbers[3]), double_of(numbers[4]), numbers[5]};
+        p->beat = numbers[6];
+    }
+    rm.Free(stream);
+    rm.Free(owner);
+    return p;
+}
+
+/* The words after the key of TAMIS.PUBLISH; returns how many. */
+static size_t publication_words(const struct publication *p, RedisModuleString *words[16])
+{
+    const tamis_targets *t = &p->targets;
+    size_t n = 0;
+    words[n++] = rm.CreateString(NULL, p->stream.data, p->stream.len);
+    words[n++] = rm.CreateString(NULL, p->owner, strlen(p->owner));
+#define SAY(...) words[n++] = rm.CreateStringPrintf(NULL, __VA_ARGS__)
+    SAY("MISS"), SAY("%.17g", t->member_miss);
+    SAY("FALSERATE"), SAY("%.17g", t->false_rate);
+    SAY("WEIGHTS"), SAY("%.17g", t->w_positive), SAY("%.17g", t->w_disagree);
+    SAY("DIRTY"), SAY("%.17g", t->dirty);
+    SAY("MAXAGE"), SAY("%.17g", (double)(t->max_age / 1000000) / 1e3);
+    SAY("BEAT"), SAY("%.17g", (double)(p->beat / 1000000) / 1e3);
+#undef SAY
+    return n;
+}
+
+void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct publication *p)
+{
+    RedisModuleString *words[16];
+    size_t n = publication_words(p, words);
+    rm.EmitAOF(io, "TAMIS.PUBLISH", "sv", key, words, n);
+    for (size_t i = 0; i < n; i++)
+        rm.FreeString(NULL, words[i]);
+}
+
+/* ---- writing to the stream ------------------------------------------------------------------- */
+
+struct sending {
+    RedisModuleCtx *ctx;
+    struct publication *p;
+    RedisModuleString *stream, *owners, *snapshot;
+    uint64_t snapshot_bytes; /* of the snapshot that is being written */
+};
+
+static bool good(RedisModuleCallReply *reply)
+{
+    bool ok = reply && rm.CallReplyType(reply) != RM_REPLY_ERROR;
+    if (reply)
+        rm.FreeCallReply(reply);
+    return ok;
+}
+
+static void sending_begin(struct sending *s, RedisModuleCtx *ctx, struct publication *p)
+{
+    bool tagged = memchr(p->stream.data, '{', p->stream.len) != NULL;
+    const char *open = tagged ? "" : "{", *close = tagged ? "" : "}";
+    int len = (int)p->stream.len;
+    *s = (struct sending){.ctx = ctx, .p = p};
+    s->stream = rm.CreateString(NULL, p->stream.data, p->stream.len);
+    s->owners = rm.CreateStringPrintf(NULL, "%s%.*s%s:owners", open, len, p->stream.data, close);
+    s->snapshot = rm.CreateStringPrintf(NULL, "%s%.*s%s:snapshot:%s", open, len, p->stream.data,
+                                        close, p->owner);
+}
+
+static void sending_end(struct sending *s)
+{
+    rm.FreeString(NULL, s->stream);
+    rm.FreeString(NULL, s->owners);
+    rm.FreeString(NULL, s->snapshot);
+}
+
+/* A message of the origin: snapshots are kept aside, the others follow one another in the stream. */
+static int send_message(void *context, const void *data, size_t len)
+{
+    struct sending *s = context;
+    tamis_message m;
+    if (tamis_message_read(&m, data, len, NULL) != TAMIS_OK)
+        return 1;
+    if (m.type != TAMIS_SNAPSHOT) {
+        s->p->since += len;
+        return !good(rm.Call(s->ctx, "XADD", "!sccccb", s->stream, "*", "o", s->p->owner, "m",
+                             (const char *)data, len));
+    }
+    if (m.part == 0) {
+        s->snapshot_bytes = 0;
+        if (!good(rm.Call(s->ctx, "DEL", "!s", s->snapshot)) ||
+            !good(rm.Call(s->ctx, "RPUSH", "!sl", s->snapshot, (long long)m.epoch)))
+            return 1;
+    }
+    s->snapshot_bytes += len;
+    return !good(rm.Call(s->ctx, "RPUSH", "!sb", s->snapshot, (const char *)data, len));
+}
+
+static bool before(const char *x, const char *y)
+{
+    unsigned long long a[2] = {0}, b[2] = {0};
+    sscanf(x, "%llu-%llu", &a[0], &a[1]);
+    sscanf(y, "%llu-%llu", &b[0], &b[1]);
+    return a[0] != b[0] ? a[0] < b[0] : a[1] < b[1];
+}
+
+static void copy_text(RedisModuleCallReply *reply, char *out, size_t room)
+{
+    size_t len = 0;
+    const char *text = reply ? rm.CallReplyStringPtr(reply, &len) : NULL;
+    snprintf(out, room, "%.*s", (int)(text ? len : 0), text ? text : "");
+}
+
+/* The snapshot is as of the last entry; then the stream is cut before what some snapshot needs. */
+static bool snapshot_done(struct sending *s)
+{
+    char position[64] = "0-0", least[64] = "", each[64];
+    RedisModuleCallReply *last =
+        rm.Call(s->ctx, "XREVRANGE", "scccl", s->stream, "+", "-", "COUNT", 1LL);
+    if (last && rm.CallReplyType(last) == RM_REPLY_ARRAY && rm.CallReplyLength(last) == 1)
+        copy_text(rm.CallReplyArrayElement(rm.CallReplyArrayElement(last, 0), 0), position,
+                  sizeof position);
+    if (!good(last) || !good(rm.Call(s->ctx, "HSET", "!scc", s->owners, s->p->owner, position)))
+        return false;
+    RedisModuleCallReply *all = rm.Call(s->ctx, "HVALS", "s", s->owners);
+    for (size_t i = 0; all && i < rm.CallReplyLength(all); i++) {
+        copy_text(rm.CallReplyArrayElement(all, i), each, sizeof each);
+        if (!least[0] || before(each, least))
+            snprintf(least, sizeof least, "%s", each);
+    }
+    bool ok = good(all);
+    s->p->last = s->snapshot_bytes;
+    s->p->since = 0;
+    return ok && (!least[0] || good(rm.Call(s->ctx, "XTRIM", "!scc", s->stream, "MINID", least)));
+}
+
+/* ---- publishing ------------------------------------------------------------------------------ */
+
+static bool origin_ready(RedisModuleCtx *ctx, struct value *v)
+{
+    struct publication *p = v->publication;
+    tamis_reason reason = {0};
+    tamis_origin_options o = {
+        .owner = p->owner, .targets = p->targets, .beat = p->beat, .clock = value_clock};
+    if (p->origin)
+        return true;
+    if (tamis_origin_new(&p->origin, v->filter, &o, &reason) == TAMIS_OK)
+        return true;
+    rm.Log(ctx, "warning", "tamis: %s cannot be published: %s", p->owner, reason.text);
+    publication_free(p);
+    v->publication = NULL;
+    return false;
+}
+
+/* Writes the change if a target is passed, a snapshot where one is due, and a heartbeat. */
+static bool publish_now(struct sending *s, bool beat)
+{
+    struct publication *p = s->p;
+    tamis_error e = TAMIS_OK;
+    uint64_t most = p->last > SNAPSHOT_MIN ? p->last : SNAPSHOT_MIN;
+    bool renew = p->last && p->since > most;
+    if (tamis_origin_due(p->origin) != TAMIS_DUE_NOT || renew)
+        e = tamis_origin_publish(p->origin, send_message, s, NULL);
+    if (e == TAMIS_OK && renew && !s->snapshot_bytes)
+        e = tamis_origin_snapshot(p->origin, send_message, s, NULL);
+    if (e == TAMIS_OK && s->snapshot_bytes && !snapshot_done(s))
+        e = TAMIS_EIO;
+    if (e == TAMIS_OK && (beat || s->snapshot_bytes)) {
+        e = tamis_origin_beat(p->origin, send_message, s);
+        p->next_beat = value_clock(NULL) + p->beat;
+    }
+    return e == TAMIS_OK;
+}
+
+static bool leads(RedisModuleCtx *ctx)
+{
+    int flags = rm.GetContextFlags(ctx);
+    return flags & RM_FLAG_MASTER && !(flags & (RM_FLAG_REPLICATED | RM_FLAG_LOADING));
+}
+
+void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name)
+{
+    struct publication *p = v->publication;
+    uint64_t now = value_clock(NULL);
+    if (!p || !leads(ctx) || now < p->retry || !origin_ready(ctx, v))
+        return;
+    publish_register(rm.GetSelectedDb(ctx), name);
+    bool beat = now >= p->next_beat;
+    if (!beat && tamis_origin_due(p->origin) == TAMIS_DUE_NOT)
+        return;
+    struct sending s;
+    sending_begin(&s, ctx, p);
+    if (!publish_now(&s, beat)) {
+        p->retry = now + RETRY;
+        rm.Log(ctx, "warning", "tamis: %s could not be published; trying again", p->owner);
+    }
+    sending_end(&s);
+}
+
+static void tick(RedisModuleCtx *ctx, void *unused)
+{
+    (void)unused;
+    rm.CreateTimer(ctx, TICK, tick, NULL);
+    if (!n_places || !leads(ctx))
+        return;
+    int db = rm.GetSelectedDb(ctx);
+    time_of_command(0);
+    for (size_t i = n_places; i-- > 0;) {
+        const char *error;
+        rm.SelectDb(ctx, places[i].db);
+        RedisModuleString *name = rm.CreateString(NULL, places[i].name.data, places[i].name.len);
+        RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ);
+        struct value *v = find_value(key, KIND_FILTER, &error);
+        if (v && v->publication)
+            publish_changes(ctx, v, name);
+        else
+            place_forget(i);
+        rm.CloseKey(key);
+        rm.FreeString(NULL, name);
+    }
+    rm.SelectDb(ctx, db);
+}
+
+void publish_start(RedisModuleCtx *ctx)
+{
+    rm.CreateTimer(ctx, TICK, tick, NULL);
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+static const char *read_number(RedisModuleString **argv, int argc, int i, double least, double most,
+                               double *out)
+{
+    if (i >= argc || rm.StringToDouble(argv[i], out) != RM_OK || !(*out >= least && *out <= most))
+        return "ERR a target is missing or out of range";
+    return NULL;
+}
+
+static const char *read_targets(struct publication *p, RedisModuleString **argv, int argc)
+{
+    tamis_targets *t = &p->targets;
+    const char *error = NULL;
+    double seconds;
+    for (int i = 4; i < argc && !error; i += 2) {
+        if (is_word(argv[i], "MISS")) {
+            error = read_number(argv, argc, i + 1, -1, 1, &t->member_miss);
+        } else if (is_word(argv[i], "FALSERATE")) {
+            error = read_number(argv, argc, i + 1, -1, 1, &t->false_rate);
+        } else if (is_word(argv[i], "DIRTY")) {
+            error = read_number(argv, argc, i + 1, -1, 1, &t->dirty);
+        } else if (is_word(argv[i], "WEIGHTS")) {
+            error = read_number(argv, argc, i + 1, 0, 1e6, &t->w_positive);
+            if (!error)
+                error = read_number(argv, argc, i + 2, 0, 1e6, &t->w_disagree);
+            i++;
+        } else if (is_word(argv[i], "MAXAGE")) {
+            error = read_number(argv, argc, i + 1, 0, 1e9, &seconds);
+            t->max_age = error ? 0 : (uint64_t)(seconds * 1e3 + 0.5) * 1000000;
+        } else if (is_word(argv[i], "BEAT")) {
+            error = read_number(argv, argc, i + 1, 1, 86400, &seconds);
+            p->beat = error ? 0 : (uint64_t)(seconds * 1e3 + 0.5) * 1000000;
+        } else {
+            error = "ERR the targets are MISS, FALSERATE, WEIGHTS, DIRTY, MAXAGE and BEAT";
+        }
+    }
+    return error;
+}
+
+static void replicate_publish(RedisModuleCtx *ctx, RedisModuleString *name,
+                              const struct publication *p)
+{
+    RedisModuleString *words[16];
+    size_t n = publication_words(p, words);
+    rm.Replicate(ctx, "TAMIS.PUBLISH", "sv", name, words, n);
+    for (size_t i = 0; i < n; i++)
+        rm.FreeString(NULL, words[i]);
+}
+
+/* PUBLISH key stream owner [MISS r] [FALSERATE r] [WEIGHTS w w] [DIRTY r] [MAXAGE s] [BEAT s] */
+COMMAND(command_publish)
+{
+    const char *error;
+    size_t stream_len, owner_len;
+    if (argc < 4)
+        return rm.WrongArity(ctx);
+    const char *stream = rm.StringPtrLen(argv[2], &stream_len);
+    const char *owner = rm.StringPtrLen(argv[3], &owner_len);
+    struct publication *p = publication_new(stream, stream_len, owner, owner_len);
+    if (!p)
+        return rm.ReplyWithError(ctx, "ERR a stream has a name, an owner one of 1 to 255 bytes");
+    time_of_command(0);
+    error = read_targets(p, argv, argc);
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    struct value *v = error ? NULL : find_value(key, KIND_FILTER, &error);
+    if (!v) {
+        rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
+        publication_free(p);
+    } else if (too_much(ctx, value_bytes(v), "Publish it with the command line.")) {
+        publication_free(p);
+    } else {
+        publication_free(v->publication);
+        v->publication = p;
+        publish_register(rm.GetSelectedDb(ctx), argv[1]);
+        if (!leads(ctx) || origin_ready(ctx, v)) {
+            replicate_publish(ctx, argv[1], p);
+            publish_changes(ctx, v, argv[1]);
+            notify(ctx, "tamis.publish", argv[1]);
+            rm.ReplyWithSimpleString(ctx, "OK");
+        } else {
+            rm.ReplyWithError(ctx, "ERR this value cannot be published with these targets");
+        }
+    }
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+/* The owner says farewell, and nothing is kept for it. */
+static void say_farewell(RedisModuleCtx *ctx, struct value *v)
+{
+    struct sending s;
+    struct publication *p = v->publication;
+    if (!leads(ctx) || !origin_ready(ctx, v))
+        return;
+    sending_begin(&s, ctx, p);
+    tamis_origin_farewell(p->origin, send_message, &s);
+    good(rm.Call(ctx, "HDEL", "!sc", s.owners, p->owner));
+    good(rm.Call(ctx, "DEL", "!s", s.snapshot));
+    sending_end(&s);
+}
+
+COMMAND(command_unpublish)
+{
+    const char *error;
+    if (argc != 2)
+        return rm.WrongArity(ctx);
+    time_of_command(0);
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    struct value *v = find_value(key, KIND_FILTER, &error);
+    if (error) {
+        rm.ReplyWithError(ctx, error);
+    } else {
+        bool was = v && v->publication;
+        if (was) {
+            say_farewell(ctx, v);
+            publication_free(v->publication);
+            v->publication = NULL;
+            rm.Replicate(ctx, "TAMIS.UNPUBLISH", "s", argv[1]);
+            notify(ctx, "tamis.unpublish", argv[1]);
+        }
+        rm.ReplyWithBool(ctx, was);
+    }
+    rm.CloseKey(key);
+    return RM_OK;
+}
