@@ -106,6 +106,15 @@ def test_configuration(servers):
         assert key in conf.read()
 
 
+def test_loaded_with_a_configuration(servers):
+    server = servers(load=False)
+    assert server.r.execute_command("MODULE", "LOADEX", MODULE, "CONFIG", "tamis.capacity", 7,
+                                    "ARGS", "bf=no") == b"OK"
+    server.r.execute_command("TAMIS.ADD", "f", "x")
+    assert info(server.r, "f")["capacity"] == 7
+    assert refused(server.r, "BF.ADD", "f", "x").startswith("unknown command")
+
+
 def test_info_section(r):
     before = int(r.info("tamis")["tamis_values"])
     r.execute_command("TAMIS.ADD", "f", "x")

@@ -103,8 +103,9 @@ def test_what_changes_nothing_is_not_replicated(servers):
     assert master.r.info("replication")["master_repl_offset"] - before < 200
 
 
-def test_a_replica_killed_and_resynced(servers):
-    master, replica = pair(servers)
+@pytest.mark.parametrize("diskless", ["disabled", "swapdb"])
+def test_a_replica_killed_and_resynced(servers, diskless):
+    master, replica = pair(servers, repl_diskless_load=diskless)
     load = Load(master.r)
     load.create()
     load.run(200)
