@@ -59,26 +59,24 @@ static int compare_sizes(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* At most PLANS_MAX groups, told apart as finely as that allows. */
+/* At most PLANS_MAX groups, each with about as many keys as any other: what most bits are for is told
+   apart most finely. */
 static size_t group_sizes(struct group *groups, const uint64_t *sizes, size_t n)
 {
-    for (int bits = 5;; bits--) {
-        size_t found = 0;
-        for (size_t i = 0; i < n && found <= PLANS_MAX; i++) {
-            bool same = found && (bits < 0 ||
-                                  ladder(groups[found - 1].size, bits) == ladder(sizes[i], bits));
-            if (!same && found == PLANS_MAX) {
-                found++;
-                break;
-            }
-            if (!same)
-                groups[found++] = (struct group){0};
-            groups[found - 1].size = sizes[i];
-            groups[found - 1].count++;
-        }
-        if (found <= PLANS_MAX)
-            return found;
+    double all = 0, so_far = 0;
+    size_t found = 0, number = 0;
+    for (size_t i = 0; i < n; i++)
+        all += (double)sizes[i];
+    for (size_t i = 0; i < n; i++) {
+        size_t here = (size_t)(so_far / all * PLANS_MAX);
+        so_far += (double)sizes[i];
+        if (found == 0 || (here != number && sizes[i] != groups[found - 1].size))
+            groups[found++] = (struct group){0};
+        number = here;
+        groups[found - 1].size = sizes[i];
+        groups[found - 1].count++;
     }
+    return found;
 }
 
 /* The plan for groups first .. last together, and the bits of all their columns by the formula. */
@@ -112,7 +110,7 @@ size_t column_plans(struct column_plan *out, uint64_t *sizes, size_t n, double r
         return 0;
     size_t n_groups = group_sizes(groups, sizes, n);
     /* another matrix is another k rows to read: it must save some space */
-    double worth = 0.02 * cluster(groups, 0, n_groups - 1, rate, &plan);
+    double worth = 0.005 * cluster(groups, 0, n_groups - 1, rate, &plan);
     for (size_t end = 1; end <= n_groups; end++)
         for (size_t start = end; start-- > 0;) {
             double bits = best[start] + worth + cluster(groups, start, end - 1, rate, &plan);

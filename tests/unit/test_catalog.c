@@ -459,6 +459,60 @@ TEST(a_catalog_is_small)
     }
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+struct peak {
+    tamis_allocator allocator;
+    size_t now, most;
+};
+
+static void *peak_alloc(void *context, size_t size)
+{
+    struct peak *p = context;
+    p->now += size;
+    p->most = p->now > p->most ? p->now : p->most;
+    return malloc(size);
+}
+
+static void peak_free(void *context, void *memory, size_t size)
+{
+    ((struct peak *)context)->now -= size;
+    free(memory);
+}
+
+/* The most that a writer of so many segments had at once, what was gathered included. */
+static size_t peak_of(uint32_t segments, uint64_t memory)
+{
+    struct peak p = {.allocator = {.alloc = peak_alloc, .free = peak_free, .context = &p}};
+    tamis_catalog_options o = options_for(2);
+    tamis_catalog_writer *w = NULL;
+    tamis_gather *g = NULL;
+    uint64_t next = 0;
+    o.memory = memory;
+    o.segments = segments;
+    o.allocator = &p.allocator;
+    CHECK(tamis_catalog_create(&w, "p.tamis", &o, NULL) == TAMIS_OK);
+    CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
+    for (uint32_t i = 0; i < segments; i++) {
+        for (uint32_t j = 0; j < 1000; j++, next++)
+            CHECK(tamis_gather_add(g, (tamis_key[]){{&next, 8}, {&next, 8}}) == TAMIS_OK);
+        CHECK(tamis_catalog_put(w, g, "tag", 3, NULL) == TAMIS_OK);
+    }
+    tamis_gather_free(g);
+    CHECK(tamis_catalog_commit(w, NULL, 0, NULL) == TAMIS_OK);
+    tamis_catalog_abandon(w);
+    CHECK(p.now == 0);
+    return p.most;
+}
+
+TEST(memory_is_bounded_whatever_there_is_to_write)
+{
+    enum { MEMORY = 4 << 20, TABLES = 300 }; /* a segment's tag, numbers and checksums, doubled */
+    size_t few = peak_of(300, MEMORY), many = peak_of(2000, MEMORY);
+    CHECK_MSG(few <= MEMORY && many <= MEMORY, "%zu and %zu", few, many);
+    CHECK_MSG(many <= few + 1700 * TABLES, "%zu and %zu", few, many);
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 TEST(values_are_brought_to_their_normal_form)
