@@ -3,9 +3,10 @@
 
 #include <stdlib.h>
 
-#define STEPS      64    /* that sizes are told apart by within a shape */
-#define RATE_SLACK 1.001 /* a sum of rates is above their union by less */
-#define PADDING    4     /* columns that a matrix has on top, on average */
+#define STEPS    64       /* that sizes are told apart by within a shape */
+#define ROUNDING 1.000001 /* of a rate that was taken apart and put together */
+#define SHARES   20       /* of all keys, that are told apart */
+#define PADDING  4        /* columns that a matrix has on top, on average */
 
 uint32_t column_plan_columns(const struct column_plan *plan, uint64_t n)
 {
@@ -40,8 +41,10 @@ uint64_t column_plan_cost(const struct column_plan *plan, uint64_t n, double rat
 {
     uint32_t columns = column_plan_columns(plan, n);
     double least = tamis_plan_bits_best((double)n, rate);
-    double bits = (double)columns * (double)plan->units;
-    if (columns == 0 || columns * plan->rate > rate * RATE_SLACK || bits > waste * least + 64)
+    double bits = (double)columns * (double)plan->units, any = 0;
+    for (uint32_t i = 0; i < columns; i++)
+        any += plan->rate * (1 - any);
+    if (columns == 0 || any > rate * ROUNDING || bits > waste * least + 64)
         return 0;
     return columns * plan->units;
 }
@@ -59,19 +62,23 @@ static int compare_sizes(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* At most PLANS_MAX groups, each with about as many keys as any other: what most bits are for is told
-   apart most finely. */
+/* Groups of sizes within an octave, and with few keys of all: what most bits are for is told apart most
+   finely. At most PLANS_MAX, since no size is over BITS_MAX. */
 static size_t group_sizes(struct group *groups, const uint64_t *sizes, size_t n)
 {
     double all = 0, so_far = 0;
     size_t found = 0, number = 0;
+    uint64_t first = 0;
     for (size_t i = 0; i < n; i++)
         all += (double)sizes[i];
     for (size_t i = 0; i < n; i++) {
-        size_t here = (size_t)(so_far / all * PLANS_MAX);
+        size_t here = (size_t)(so_far / all * SHARES);
         so_far += (double)sizes[i];
-        if (found == 0 || (here != number && sizes[i] != groups[found - 1].size))
+        bool same = found && sizes[i] == groups[found - 1].size;
+        if (!same && (found == 0 || here != number || sizes[i] >= 2 * first)) {
             groups[found++] = (struct group){0};
+            first = sizes[i];
+        }
         number = here;
         groups[found - 1].size = sizes[i];
         groups[found - 1].count++;

@@ -10,7 +10,7 @@
 
 #include "base.h"
 
-#define PLANS_MAX 24
+#define PLANS_MAX 64
 
 struct column_plan {
     uint64_t units; /* bits of a column, spread */

@@ -205,9 +205,7 @@ static tamis_error strip_copy(tamis_catalog_writer *w, const struct catalog_stri
     if (e == TAMIS_OK)
         e = strip_record(w, strip->shape, strip->n, reason);
     for (uint32_t i = 0; i < strip->n && e == TAMIS_OK; i++) {
-        uint32_t segment = catalog_column_segment(w->old, strip->column + i);
-        bool gone = segment == STRIP_NONE || w->segments[segment].dropped;
-        e = column_record(w, gone ? STRIP_NONE : segment, reason);
+        e = column_record(w, catalog_column_segment(w->old, strip->column + i), reason);
     }
     return e;
 }

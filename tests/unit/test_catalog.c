@@ -268,6 +268,22 @@ TEST(many_segments_make_several_strips)
         CHECK(!tamis_catalog_relation(c, 3, &facts));
         tamis_catalog_close(c);
     }
+    /* full strips are kept with their gaps, then lose them */
+    for (uint32_t often = 20; often > 1; often /= 3) {
+        CHECK(tamis_catalog_update(&w, "c.tamis", NULL, &reason) == TAMIS_OK);
+        for (uint32_t i = m.n; i-- > 0;)
+            if (rng_next(&rng) % often == 0) {
+                CHECK(tamis_catalog_drop(w, i) == TAMIS_OK);
+                plain_drop(&m, i);
+            }
+        CHECK_MSG(tamis_catalog_commit(w, NULL, 0, &reason) == TAMIS_OK, "%s", reason.text);
+        tamis_catalog_abandon(w);
+        CHECK_MSG(tamis_file_verify("c.tamis", &reason) == TAMIS_OK, "%s", reason.text);
+        if (CHECK(tamis_catalog_open(&c, "c.tamis", NULL, &reason) == TAMIS_OK)) {
+            compare(&m, c, 150, 5000, &rng);
+            tamis_catalog_close(c);
+        }
+    }
     plain_free(&m);
 }
 

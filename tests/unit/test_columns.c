@@ -2,6 +2,7 @@
  * one of its vectors, asked alone, has the key.
  */
 #include "columns.h"
+#include "columns_plan.h"
 #include "fault.h"
 #include "harness.h"
 #include "vector.h"
@@ -194,6 +195,64 @@ TEST(without_memory_nothing_changes)
     CHECK(fault_clean(&fault));
     plain_free(&p);
     plain_free(&before);
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+/* Every size fits some plan at the rate, in columns that have it together; and the bits are
+   near the least, the less the sizes differ the nearer. */
+static bool try_plans(uint64_t *sizes, size_t n, double rate, double most)
+{
+    struct column_plan plans[PLANS_MAX];
+    double bits = 0, least = 0;
+    bool several = false;
+    size_t made = column_plans(plans, sizes, n, rate, false);
+    CHECK(made > 0 && made <= PLANS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t best = 0;
+        for (size_t j = 0; j < made; j++) {
+            uint32_t columns = column_plan_columns(&plans[j], sizes[i]);
+            if (columns == 0)
+                continue;
+            double each = (double)((sizes[i] + columns - 1) / columns), none = 1;
+            for (uint32_t c = 0; c < columns; c++)
+                none *= 1 - tamis_plan_rate(TAMIS_SPREAD, plans[j].units, plans[j].k, each);
+            CHECK_MSG(1 - none <= rate * 1.001, "%g in %u columns", 1 - none, columns);
+            several |= columns > 1;
+            uint64_t here = columns * plans[j].units;
+            best = best == 0 || here < best ? here : best;
+        }
+        CHECK_MSG(best > 0, "%" PRIu64 " keys fit no plan", sizes[i]);
+        bits += (double)best;
+        least += tamis_plan_bits_best((double)sizes[i], rate);
+    }
+    CHECK_MSG(bits <= most * least, "%g of the least", bits / least);
+    return several;
+}
+
+TEST(plans_suit_the_sizes)
+{
+    enum { N = 300 };
+    static const double rates[] = {0.1, 0.01, 8e-6};
+    uint64_t rng = harness_seed(), sizes[N];
+    bool several = false;
+    for (int r = 0; r < 3; r++)
+        for (int round = 0; round < 6; round++) {
+            for (size_t i = 0; i < N; i++)
+                sizes[i] = 60000 + rng_next(&rng) % 3000;
+            several |= try_plans(sizes, N, rates[r], 1.06);
+            for (size_t i = 0; i < N; i++)
+                sizes[i] = 1 + rng_next(&rng) % 70000;
+            several |= try_plans(sizes, N, rates[r], 1.25);
+            for (size_t i = 0; i < N; i++)
+                sizes[i] = 1 + (rng_next(&rng) % 70000 >> rng_next(&rng) % 17);
+            several |= try_plans(sizes, N, rates[r], 1.4);
+            several |= try_plans(sizes, 1 + round, rates[r], 2.5);
+        }
+    for (size_t i = 0; i < N; i++)
+        sizes[i] = i % 10 ? 1 : 2; /* some take two columns of one key */
+    several |= try_plans(sizes, N, 0.01, 3);
+    CHECK(several);
 }
 
 HARNESS_MAIN
