@@ -42,7 +42,7 @@ bool filter_is_full(const tamis_filter *f)
     if (f->set.items_max == 0)
         return false;
     const struct stack *stack = filter_stack(f);
-    uint64_t load = 0, ones = 0, most = 0, m = 0, root = 1;
+    uint64_t load = 0, ones = 0, most = 0, m = 0;
     for (uint32_t i = 0; i < stack_count(stack); i++) {
         const struct vector *v = stack->v[i];
         uint64_t now = __atomic_load_n(&v->load, __ATOMIC_RELAXED);
@@ -55,9 +55,8 @@ bool filter_is_full(const tamis_filter *f)
         return true;
     if (!f->set.deletable || stack_count(stack) < f->set.vectors_max || ones <= most)
         return false;
-    while (root * root < m)
-        root++;
-    return ones > most + 2 * root; /* load has drifted, but the bits tell: see filter_set_limits */
+    /* load has drifted, but the bits tell: see filter_set_limits */
+    return ones > most + 2 * growth_root(m);
 }
 
 struct vector *filter_vector_by_id(const tamis_filter *f, uint32_t id)

@@ -415,19 +415,24 @@ static uint64_t ones_at(const struct vector *v, uint64_t capacity)
     return low;
 }
 
+uint64_t growth_root(uint64_t m)
+{
+    uint64_t root = 1;
+    while (root * root < m)
+        root++;
+    return root;
+}
+
 /* Deletable vectors also count as full when their bits say so: at the ones expected at capacity and
    six standard deviations (at most sqrt(m)/2 each). */
-void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
+static void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
 {
     v->capacity = capacity;
     v->fpp = fpp;
     v->ones_max = UINT64_MAX;
     if (!v->deletable)
         return;
-    uint64_t m = vector_positions_total(v), root = 1;
-    while (root * root < m)
-        root++;
-    v->ones_max = ones_at(v, capacity) + 3 * root;
+    v->ones_max = ones_at(v, capacity) + 3 * growth_root(vector_positions_total(v));
 }
 
 /*

@@ -253,6 +253,60 @@ static struct layer *layer_for(const tamis_index *x, const tamis_digest *record,
     return NULL;
 }
 
+/* Are all vectors of a part together past the ones that they are to have? */
+static bool part_over(const struct layers *layers, uint32_t part)
+{
+    uint64_t ones = 0, most = 0, m = 0;
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        const struct vector *v = layers->l[i]->part[part].vector;
+        if (!v)
+            return false;
+        ones += v->ones;
+        most += v->ones_max;
+        m += vector_positions_total(v);
+    }
+    return ones > most && ones > most + 2 * growth_root(m);
+}
+
+/* The values that it was made for are in it, whatever its bits say. */
+static bool part_loaded(const struct part *part)
+{
+    const struct vector *v = part->vector;
+    return v && min_u64(v->load, v->count) >= v->capacity;
+}
+
+static uint64_t layer_ones(const struct layer *layer)
+{
+    uint64_t ones = 0;
+    for (uint32_t i = 0; i < layer->parts; i++)
+        ones += layer->part[i].vector ? layer->part[i].vector->ones : 0;
+    return ones;
+}
+
+/* Dynamic: all layers are full by their bits, though the records that were promised are not all in.
+   The layer with the fewest ones that has room, unless the bits of all together say full. */
+static struct layer *layer_spare(const tamis_index *x, const tamis_digest *record,
+                                 struct spot *spots)
+{
+    const struct layers *layers = index_layers(x);
+    struct layer *best = NULL;
+    if (x->set.grow.growth != TAMIS_DYNAMIC || index_room(x) == 0)
+        return NULL;
+    for (uint32_t j = 0; j < layers->l[0]->parts; j++)
+        if (part_over(layers, j))
+            return NULL;
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        struct layer *layer = layers->l[i];
+        bool takes = layer_room(x, layer) != 0;
+        index_layer_spots(x, layer, record, spots);
+        for (uint32_t j = 0; j < layer->parts && takes; j++)
+            takes = !part_loaded(&layer->part[j]) || spot_has(&spots[j]);
+        if (takes && (!best || layer_ones(layer) < layer_ones(best)))
+            best = layer;
+    }
+    return best;
+}
+
 static bool spots_reserve(const struct spot *spots, uint32_t n, const tamis_allocator *a)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -273,10 +327,12 @@ static tamis_error add_deletable(tamis_index *x, const tamis_digest *record, uin
     if (!layer) {
         bool over;
         tamis_error e = make_room(x, &over);
-        if (e != TAMIS_OK)
+        if (e == TAMIS_EFULL || over)
+            layer = layer_spare(x, record, spots);
+        if (e != TAMIS_OK && !layer)
             return e;
         const struct layers *layers = index_layers(x);
-        layer = layers->l[layers_count(layers) - 1];
+        layer = layer ? layer : layers->l[layers_count(layers) - 1];
         index_layer_spots(x, layer, record, spots);
     }
     if (!spots_reserve(spots, layer->parts, &x->allocator))

@@ -157,8 +157,9 @@ uint32_t index_slot(const tamis_index *x, uint32_t from, double fpp)
     return SLOT_NONE;
 }
 
-/* As the vectors of a scalable filter; but where records would still fit and some attribute has no
-   room for their values, a layer like the largest. */
+/* As the vectors of a scalable filter; but where many records would still fit and some attribute has
+   no room for their values, a layer like the largest. Of the last quarter the bits of a deletable
+   layer may say that it is full, a little before its time. */
 static void next_scalable(const tamis_index *x, struct plan *plan)
 {
     const struct settings *set = &x->set.grow;
@@ -169,7 +170,8 @@ static void next_scalable(const tamis_index *x, struct plan *plan)
         const struct layer *layer = layers->l[i];
         largest = max_u64(largest, layer->capacity);
         total += layer->capacity;
-        room |= layer_load(layer, set->deletable) < layer->capacity;
+        uint64_t most = layer->capacity - (set->deletable ? layer->capacity / 4 : 0);
+        room |= layer_load(layer, set->deletable) < most;
     }
     plan->capacity =
         room ? largest : tamis_plan_next_capacity(first, largest, total, set->expansion);
@@ -339,7 +341,7 @@ static bool part_make(tamis_index *x, const struct plan *plan, uint32_t i, struc
     part->vector = vector_new(a, &x->family, plan->shape[i], deletable, true);
     if (!part->vector)
         return false;
-    vector_set_limits(part->vector, plan->room[i], plan->fpp);
+    filter_set_limits(&x->set.grow, part->vector, plan->room[i], plan->fpp);
     return !deletable || vector_reserve(part->vector, a);
 }
 
