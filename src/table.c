@@ -223,7 +223,6 @@ static bool next_run(const struct table_slots *slots, struct table_walk *w)
     w->to = w->from;
     while (w->to < room && slot_count(&slots->slot[w->to]))
         w->to++;
-    w->low = w->from;
     w->high = first ? w->to + 1 : room;
     for (size_t i = 0; !first && w->to == room + i && slot_count(&slots->slot[i]); i++)
         w->to++;
@@ -240,7 +239,7 @@ static bool next_in_run(const struct table_slots *slots, struct table_walk *w)
         uint64_t value = slot_value(slot), hash = table_hash(value);
         size_t home = (size_t)(hash >> slots->shift);
         bool after = w->passed == 0 || hash > w->hash || (hash == w->hash && value > w->value);
-        if (home < w->low || home >= w->high || !after)
+        if (home >= w->high || !after)
             continue;
         if (found && (hash > best.hash || (hash == best.hash && value > best.value)))
             continue;

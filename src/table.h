@@ -56,9 +56,9 @@ uint64_t table_sub(struct table *table, uint64_t value, uint64_t copies);
 /* All values in order: start with the table and zeros. */
 struct table_walk {
     const struct table *table;
-    size_t from, to;  /* the run of used slots it is in, numbered on past the last slot */
-    size_t low, high; /* what has its home there is taken */
-    size_t passed;    /* pairs so far */
+    size_t from, to; /* the run of used slots it is in, numbered on past the last slot */
+    size_t high;     /* what has its home before this slot is taken */
+    size_t passed;   /* pairs so far */
     uint64_t hash, value, count;
 };
 
