@@ -127,7 +127,8 @@ tamis_error growth_turn(tamis_filter *f, uint64_t now);
 uint32_t growth_slot(const tamis_filter *f, uint32_t from, double fpp);
 /* The smallest whole number whose square is m or more: two deviations of the ones of m bits. */
 uint64_t growth_root(uint64_t m);
-/* Capacity and rate of a vector, and the ones at which it counts as full. */
+/* Capacity and rate of a vector, and the ones at which it counts as full: alone, in a filter. */
+void vector_set_limits(struct vector *v, uint64_t capacity, double fpp);
 void filter_set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp);
 
 /* ---- algebra.c ---- */

@@ -425,7 +425,7 @@ uint64_t growth_root(uint64_t m)
 
 /* Deletable vectors also count as full when their bits say so: at the ones expected at capacity and
    six standard deviations (at most sqrt(m)/2 each). */
-static void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
+void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
 {
     v->capacity = capacity;
     v->fpp = fpp;
