@@ -167,8 +167,8 @@ def picture():
     cells = "".join('<rect class="cell%s" x="%d" y="92" width="22" height="22"/>' % (
         " on" if i in PICTURE else "", 20 + 26 * i) for i in range(23))
     asked = [("“apple”, stored", "maybe", "hit", 110, (1, 6, 13)),
-             ("“pear”, never stored", "no, for sure", "miss", 320, (9, 11, 18)),
-             ("“plum”, never stored", "maybe (wrong)", "hit", 530, (4, 15, 20))]
+             ("“pear”, not stored", "no, for sure", "miss", 320, (9, 11, 18)),
+             ("“plum”, not stored", "maybe (wrong)", "hit", 530, (4, 15, 20))]
     out = []
     for text, answer, kind, x, bits in asked:
         out.append('<text text-anchor="middle" x="%d" y="20">%s</text>' % (x, text))
@@ -184,8 +184,8 @@ def first_screen(papers):
     figures = sum(len(expected["figures"]) for _, expected, _, _ in papers)
     tiles = [("", figures, "figures and tables, run again"),
              ("agrees", total["agrees"], "published numbers come out"),
-             ("explained", total["explained"], "cannot be had; the reason is given"),
-             ("differs", total["differs"], "differ, unexplained")]
+             ("explained", total["explained"], "differ for a reason that is given"),
+             ("differs", total["differs"], "differ without one")]
     links = "".join('<a href="#%s">%s</a>' % (paper, esc(expected["title"]))
                     for paper, expected, _, _ in papers)
     return """

@@ -8,7 +8,7 @@ import html
 import math
 
 SHAPES = ["circle", "square", "diamond", "triangle"]
-POINTS_MAX = 90                         # of one line
+POINTS_MAX = 60                         # of one line
 
 
 def number(value):
@@ -94,14 +94,16 @@ def thin(points):
     return [points[round(i * step)] for i in range(POINTS_MAX)]
 
 
-def marker(shape, x, y, r):
+def marker(shape, x, y, r, more=""):
     if shape == "circle":
-        return '<circle cx="%.1f" cy="%.1f" r="%.1f"/>' % (x, y, r)
+        return '<circle%s cx="%.1f" cy="%.1f" r="%.1f"/>' % (more, x, y, r)
     if shape == "square":
-        return '<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>' % (x - r, y - r, 2 * r, 2 * r)
+        return '<rect%s x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>' % (
+            more, x - r, y - r, 2 * r, 2 * r)
     corners = [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)] if shape == "diamond" else \
         [(0, -1.3), (1.2, 0.9), (-1.2, 0.9)]
-    return '<path d="M%sZ"/>' % "L".join("%.1f %.1f" % (x + r * a, y + r * b) for a, b in corners)
+    return '<path%s d="M%sZ"/>' % (more, "L".join(
+        "%.1f %.1f" % (x + r * a, y + r * b) for a, b in corners))
 
 
 class Curve:
@@ -120,17 +122,17 @@ def draw_curve(curve, index, xs, ys, small):
         parts.append('<polyline points="%s"/>' % " ".join("%.1f,%.1f" % p[:2] for p in placed))
     radius = 2.6 if small else 3.2
     for x, y, row in placed:
-        data = ' data-x="%s" data-y="%s"' % (number(row.x), number(row.y))
+        data = ' class="p" data-x="%s" data-y="%s"' % (number(row.x), number(row.y))
         if curve.kind == "measured":
             low, high = ys.at(row.low, True), ys.at(row.high, True)
             if low - high > 2:
                 parts.append('<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (x, x, low, high))
             shape = SHAPES[curve.color % len(SHAPES)]
-            parts.append('<g class="p"%s>%s</g>' % (data, marker(shape, x, y, radius)))
+            parts.append(marker(shape, x, y, radius, data))
         elif curve.kind == "published":
-            parts.append('<g class="p"%s>%s</g>' % (data, marker("circle", x, y, radius + 2.2)))
+            parts.append(marker("circle", x, y, radius + 2.2, data))
         else:
-            parts.append('<g class="p f"%s>%s</g>' % (data, marker("circle", x, y, 1)))
+            parts.append(marker("circle", x, y, 1, data))
     return "".join(parts) + "</g>"
 
 
