@@ -12,7 +12,8 @@ extern "C" {
 
 #define BENCH_RUNS 5 /* medians of so many */
 
-double bench_now(void); /* seconds */
+double bench_now(void);  /* seconds by the clock */
+double bench_used(void); /* seconds of processor time of this thread: others do not count in */
 void bench_pin(void);   /* to one core, so that the caches are ours */
 uint64_t bench_mix(uint64_t x);
 void bench_keys(uint64_t *keys, size_t n, uint64_t seed);
@@ -23,6 +24,14 @@ double bench_median(void (*body)(void *context), void *context, size_t n);
 /* Random lines, fetched ahead in batches, over `bytes` of memory allocated as a filter's is:
    what any structure with one cache miss a lookup pays. */
 double bench_floor(size_t bytes, const uint64_t *queries, size_t n);
+
+/* One figure for programs: appended as a line of JSON to the file that BENCH_ROWS names, if it does.
+   0 or less: not known. */
+struct bench_row {
+    const char *filter, *what;
+    double n, fpp, ns, floor_ns, bits, rate, times;
+};
+void bench_record(struct bench_row row);
 
 /* A filter of another library. */
 struct peer {

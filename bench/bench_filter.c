@@ -49,8 +49,10 @@ static void batch_body(void *context)
 static void single_body(void *context)
 {
     struct run *run = context;
+    uint64_t found = 0;
     for (size_t i = 0; i < run->n; i++)
-        run->found += tamis_filter_has(run->filter, &run->keys[i], 8);
+        found += tamis_filter_has(run->filter, &run->keys[i], 8);
+    run->found += found;
 }
 
 static void peer_batch_body(void *context)
@@ -67,16 +69,39 @@ static void peer_batch_body(void *context)
 static void peer_single_body(void *context)
 {
     struct run *run = context;
+    uint64_t found = 0;
     for (size_t i = 0; i < run->n; i++)
-        run->found += run->peer->has(run->peer_filter, run->keys[i]);
+        found += run->peer->has(run->peer_filter, run->keys[i]);
+    run->found += found;
 }
 
-static void row(const char *name, const char *what, double ns, double floor_ns, double bits)
+/* What is measured: set by measure(), so that rows need not repeat it. */
+static struct {
+    size_t n;
+    double fpp, floor_ns;
+} now;
+
+static void row(const char *name, const char *what, double ns, double bits)
 {
-    printf("  %-22s %-16s %8.2f ns  %6.2f x floor", name, what, ns, ns / floor_ns);
+    printf("  %-22s %-16s %8.2f ns  %6.2f x floor", name, what, ns, ns / now.floor_ns);
     if (bits > 0)
         printf("  %6.2f bits a key", bits);
     printf("\n");
+    bench_record((struct bench_row){.filter = name,
+                                    .what = what,
+                                    .n = (double)now.n,
+                                    .fpp = now.fpp,
+                                    .ns = ns,
+                                    .floor_ns = now.floor_ns,
+                                    .bits = bits});
+}
+
+static void rate_row(const char *name, uint64_t found)
+{
+    double rate = (double)found / (BENCH_RUNS + 1) / (double)QUERIES;
+    printf("  %-22s %-16s %8.5f\n", name, "measured rate", rate);
+    bench_record((struct bench_row){
+        .filter = name, .what = "rate", .n = (double)now.n, .fpp = now.fpp, .rate = rate});
 }
 
 /* Adds all keys in batches of `batch`; nanoseconds a key. */
@@ -84,13 +109,13 @@ static double insert(tamis_filter *f, const uint64_t *keys, size_t n, size_t bat
 {
     tamis_digest *digests = malloc(batch * sizeof *digests);
     tamis_filter_clear(f);
-    double start = bench_now();
+    double start = bench_used();
     for (size_t i = 0; i < n; i += batch) {
         size_t some = n - i < batch ? n - i : batch;
         tamis_filter_digest_fixed(f, keys + i, 8, some, digests);
         tamis_filter_add_many(f, digests, some, NULL, NULL);
     }
-    double ns = (bench_now() - start) * 1e9 / (double)n;
+    double ns = (bench_used() - start) * 1e9 / (double)n;
     free(digests);
     return ns;
 }
@@ -98,67 +123,71 @@ static double insert(tamis_filter *f, const uint64_t *keys, size_t n, size_t bat
 static double insert_single(tamis_filter *f, const uint64_t *keys, size_t n)
 {
     tamis_filter_clear(f);
-    double start = bench_now();
+    double start = bench_used();
     for (size_t i = 0; i < n; i++)
         tamis_filter_add(f, &keys[i], 8, NULL);
-    return (bench_now() - start) * 1e9 / (double)n;
+    return (bench_used() - start) * 1e9 / (double)n;
 }
 
-static void peer_rows(const struct peer *peer, const uint64_t *keys, size_t n, double fpp,
-                      const uint64_t *queries, double floor_ns)
+static void peer_rows(const struct peer *peer, const uint64_t *keys, const uint64_t *queries)
 {
-    double start = bench_now();
+    double start = bench_used();
     struct run run = {.peer = peer, .keys = queries, .n = QUERIES};
-    run.peer_filter = peer->make(n, fpp, keys);
+    run.peer_filter = peer->make(now.n, now.fpp, keys);
     if (!run.peer_filter)
         return;
-    double build = (bench_now() - start) * 1e9 / (double)n;
-    double bits = (double)peer->bytes(run.peer_filter) * 8 / (double)n;
-    row(peer->name, "insert", build, floor_ns, bits);
+    double build = (bench_used() - start) * 1e9 / (double)now.n;
+    double bits = (double)peer->bytes(run.peer_filter) * 8 / (double)now.n;
     if (peer->has_many)
-        row(peer->name, "lookup, batch", bench_median(peer_batch_body, &run, QUERIES), floor_ns, 0);
+        row(peer->name, "lookup, batch", bench_median(peer_batch_body, &run, QUERIES), bits);
     run.found = 0;
-    double single = bench_median(peer_single_body, &run, QUERIES);
-    row(peer->name, "lookup, one", single, floor_ns, 0);
-    printf("  %-22s %-16s %8.5f\n", peer->name, "measured rate",
-           (double)run.found / (BENCH_RUNS + 1) / (double)QUERIES);
+    row(peer->name, "lookup, one", bench_median(peer_single_body, &run, QUERIES), bits);
+    rate_row(peer->name, run.found);
+    row(peer->name, "insert, one", build, bits);
     peer->free(run.peer_filter);
+}
+
+static void tamis_rows(tamis_layout layout, const uint64_t *keys, const uint64_t *queries)
+{
+    const char *name = layout == TAMIS_SPREAD ? "tamis spread" : "tamis blocked";
+    tamis_options o = {.growth = TAMIS_FIXED, .layout = layout, .fpp = now.fpp, .capacity = now.n};
+    tamis_filter *f;
+    if (tamis_filter_new(&f, &o, NULL) != TAMIS_OK)
+        exit(2);
+    insert(f, keys, now.n, 1 << 16);
+    double one = insert_single(f, keys, now.n);
+    double small = insert(f, keys, now.n, CHUNK), large = insert(f, keys, now.n, 1 << 20);
+    tamis_info info;
+    tamis_filter_info(f, &info);
+    struct run run = {.filter = f, .keys = queries, .n = QUERIES};
+    now.floor_ns = bench_floor(info.bits / 8, queries, QUERIES);
+    printf("n = %zu, rate %g: floor %.2f ns, hash %.2f ns\n", now.n, now.fpp, now.floor_ns,
+           bench_median(hash_body, &run, QUERIES));
+    double bits = (double)info.bits / (double)now.n;
+    if (layout == TAMIS_BLOCKED)
+        row("floor", "lookup, batch", now.floor_ns, 0);
+    run.found = 0;
+    row(name, "lookup, batch", bench_median(batch_body, &run, QUERIES), bits);
+    rate_row(name, run.found);
+    row(name, "lookup, one", bench_median(single_body, &run, QUERIES), bits);
+    row(name, "insert, one", one, bits);
+    row(name, "insert, by 1024", small, bits);
+    row(name, "insert, by 2^20", large, bits);
+    tamis_filter_free(f);
 }
 
 static void measure(size_t n, double fpp, tamis_layout layout, bool peers)
 {
     uint64_t *keys = malloc(n * 8), *queries = malloc(QUERIES * 8);
-    tamis_options o = {.growth = TAMIS_FIXED, .layout = layout, .fpp = fpp, .capacity = n};
-    tamis_filter *f;
-    if (!keys || !queries || tamis_filter_new(&f, &o, NULL) != TAMIS_OK)
+    if (!keys || !queries)
         exit(2);
+    now.n = n, now.fpp = fpp;
     bench_keys(keys, n, 1);
     bench_keys(queries, QUERIES, 2);
-    tamis_info info;
-    insert(f, keys, n, 1 << 16);
-    double single_add = insert_single(f, keys, n);
-    double small = insert(f, keys, n, CHUNK), large = insert(f, keys, n, 1 << 20);
-    tamis_filter_info(f, &info);
-    struct run run = {.filter = f, .keys = queries, .n = QUERIES};
-    double floor_ns = bench_floor(info.bits / 8, queries, QUERIES);
-    double hash = bench_median(hash_body, &run, QUERIES);
-    run.found = 0;
-    double batch = bench_median(batch_body, &run, QUERIES);
-    double rate = (double)run.found / (BENCH_RUNS + 1) / (double)QUERIES;
-    double single = bench_median(single_body, &run, QUERIES);
-    const char *name = layout == TAMIS_SPREAD ? "tamis spread" : "tamis blocked";
-    double bits = (double)info.bits / (double)n;
-    printf("n = %zu, rate %g: floor %.2f ns, hash %.2f ns\n", n, fpp, floor_ns, hash);
-    row(name, "lookup, batch", batch, floor_ns, bits);
-    row(name, "lookup, one", single, floor_ns, 0);
-    row(name, "insert, one", single_add, floor_ns, 0);
-    row(name, "insert, by 1024", small, floor_ns, 0);
-    row(name, "insert, by 2^20", large, floor_ns, 0);
-    printf("  %-22s %-16s %8.5f\n", name, "measured rate", rate);
-    tamis_filter_free(f);
+    tamis_rows(layout, keys, queries);
     if (peers && !getenv("NOPEERS")) {
-        peer_rows(&peer_rocksdb, keys, n, fpp, queries, floor_ns);
-        peer_rows(&peer_libbloom, keys, n, fpp, queries, floor_ns);
+        peer_rows(&peer_rocksdb, keys, queries);
+        peer_rows(&peer_libbloom, keys, queries);
     }
     free(keys);
     free(queries);

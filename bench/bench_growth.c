@@ -2,7 +2,7 @@
  * What growth, deletion and threads cost: a scalable filter grown from 1,000 keys beside one sized in
  * advance, allocated bits a key along the way, a dynamic filter of 500 vectors beside one spread
  * vector with the same keys and probes, deletable beside plain, two threads beside one.
- * BENCH_FULL=1 grows to 10^8 keys instead of 10^7.
+ * BENCH_FULL=1 grows to 10^8 keys too.
  */
 #include <math.h>
 #include <pthread.h>
@@ -10,10 +10,11 @@
 #include <stdlib.h>
 
 #include "bench.h"
-#include "tamis.h"
+#include "filter.h"
 
 #define QUERIES ((size_t)1 << 21)
 #define CHUNK   1024
+#define FIRST   1000 /* keys a growing filter starts with */
 
 struct run {
     tamis_filter *filter;
@@ -63,62 +64,85 @@ static double fill(tamis_filter *f, uint64_t seed, size_t from, size_t to)
     for (size_t i = from; i < to; i += CHUNK) {
         size_t some = to - i < CHUNK ? to - i : CHUNK;
         bench_keys(keys, some, seed + i * UINT64_C(0x9E3779B97F4A7C15));
-        double start = bench_now();
+        double start = bench_used();
         tamis_filter_digest_fixed(f, keys, 8, some, digests);
         if (tamis_filter_add_many(f, digests, some, NULL, NULL) != TAMIS_OK)
             exit(2);
-        spent += bench_now() - start;
+        spent += bench_used() - start;
     }
     return spent * 1e9 / (double)(to - from);
 }
 
-static void grown(size_t n, const uint64_t *queries)
+static double bits_of(const tamis_filter *f)
 {
-    double rate_grown, rate_sized, sum = 0, worst = 0, sum_late = 0;
-    size_t points = 0, late = 0, at = 0;
-    tamis_filter *f = make((tamis_options){.capacity = 1000});
-    tamis_info info;
-    double insert_grown = 0;
-    for (double next = 1000; at < n; next *= 1.02) { /* n uniform on a log scale */
+    const struct stack *stack = filter_stack(f);
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < stack_count(stack); i++)
+        bits += vector_positions_total(stack->v[i]);
+    return (double)bits;
+}
+
+struct curve {
+    double sum, late, worst;
+    size_t points, late_points;
+    double insert; /* nanoseconds in all */
+};
+
+/* Grows the filter to n keys and looks at its size on the way, n uniform on a log scale. */
+static struct curve grow(tamis_filter *f, size_t n)
+{
+    struct curve c = {0};
+    size_t at = 0;
+    for (double next = FIRST; at < n; next *= 1.02) {
         size_t to = next < (double)n ? (size_t)next : n;
         if (to <= at)
             continue;
-        insert_grown += fill(f, 1, at, to) * (double)(to - at);
+        c.insert += fill(f, 1, at, to) * (double)(to - at);
         at = to;
-        uint64_t bits = 0;
-        tamis_vector_info v;
-        if (at > 200000 && points % 16) /* counting ones is slow: bits from the vectors below */
-            bits = 0;
-        for (uint32_t i = 0; i < 64; i++) {
-            if (at > 50000000 || !tamis_filter_vector(f, i, &v))
-                break;
-            bits += v.bits;
-        }
-        if (bits == 0)
-            continue;
-        double a_key = (double)bits / (double)at;
-        sum += a_key, points++;
+        double a_key = bits_of(f) / (double)at;
+        c.sum += a_key, c.points++;
         if (at >= 1000000) {
-            sum_late += a_key, late++;
-            worst = a_key > worst ? a_key : worst;
+            c.late += a_key, c.late_points++;
+            c.worst = a_key > c.worst ? a_key : c.worst;
         }
-        if (points % 40 == 1)
+        bench_record((struct bench_row){.filter = "tamis scalable",
+                                        .what = "curve",
+                                        .n = (double)at,
+                                        .fpp = 0.01,
+                                        .bits = a_key});
+        if (c.points % 40 == 1)
             printf("    n %9zu: %7.2f bits a key\n", at, a_key);
     }
-    insert_grown /= (double)n;
+    return c;
+}
+
+static void grown_row(const char *what, size_t n, double ns, double sized, double bits)
+{
+    printf("  %s %.2f ns, %.2f times sized in advance (%.2f ns)\n", what, ns, ns / sized, sized);
+    bench_record((struct bench_row){.filter = "tamis scalable",
+                                    .what = what,
+                                    .n = (double)n,
+                                    .fpp = 0.01,
+                                    .ns = ns,
+                                    .bits = bits,
+                                    .times = ns / sized});
+}
+
+static void grown(size_t n, const uint64_t *queries)
+{
+    double rate_grown, rate_sized;
+    tamis_filter *f = make((tamis_options){.capacity = FIRST});
+    struct curve c = grow(f, n);
     tamis_filter *sized = make((tamis_options){.growth = TAMIS_FIXED, .capacity = n});
-    double insert_sized = fill(sized, 1, 0, n);
+    double insert_sized = fill(sized, 1, 0, n), bits = bits_of(f) / (double)n;
     double look_sized = lookup(sized, queries, &rate_sized);
     double look_grown = lookup(f, queries, &rate_grown);
-    tamis_filter_info(f, &info);
     printf("grown from 1,000 to %zu keys at 1 %%: %u vectors, rate %.5f (sized: %.5f)\n", n,
-           info.vectors, rate_grown, rate_sized);
-    printf("  lookup %.2f ns, %.2f times sized in advance (%.2f ns)\n", look_grown,
-           look_grown / look_sized, look_sized);
-    printf("  insert %.2f ns, %.2f times (%.2f ns)\n", insert_grown, insert_grown / insert_sized,
-           insert_sized);
+           stack_count(filter_stack(f)), rate_grown, rate_sized);
+    grown_row("lookup, batch", n, look_grown, look_sized, bits);
+    grown_row("insert, by 1024", n, c.insert / (double)n, insert_sized, bits);
     printf("  bits a key: average %.2f over all, %.2f past 10^6; worst past 10^6 %.2f\n",
-           sum / (double)points, sum_late / (double)(late ? late : 1), worst);
+           c.sum / (double)c.points, c.late / (double)(c.late_points ? c.late_points : 1), c.worst);
     tamis_filter_free(f);
     tamis_filter_free(sized);
 }
@@ -142,6 +166,12 @@ static void dynamic(const uint64_t *queries)
         "dynamic, %u vectors, %u probes: lookup %.2f ns, %.2f times one spread vector (%.2f ns); "
         "rate %.5f\n",
         info.vectors, info.hashes, many, many / single, single, rate);
+    bench_record((struct bench_row){.filter = "tamis dynamic",
+                                    .what = "lookup, batch",
+                                    .n = (double)n,
+                                    .fpp = 0.01,
+                                    .ns = many,
+                                    .times = many / single});
     tamis_filter_free(f);
     tamis_filter_free(one);
 }
@@ -159,6 +189,12 @@ static void deletable(const uint64_t *queries)
         tamis_filter_free(f);
     }
     printf("deletable lookups take %.3f times plain ones\n", ns[1] / ns[0]);
+    bench_record((struct bench_row){.filter = "tamis deletable",
+                                    .what = "lookup, batch",
+                                    .n = (double)n,
+                                    .fpp = 0.01,
+                                    .ns = ns[1],
+                                    .times = ns[1] / ns[0]});
 }
 
 static void *reader(void *context)
@@ -187,6 +223,12 @@ static void threads(const uint64_t *queries)
             best[t] = rate > best[t] ? rate : best[t];
         }
     printf("two threads look up %.2f times as fast as one\n", best[2] / best[1]);
+    bench_record((struct bench_row){.filter = "tamis blocked",
+                                    .what = "two threads",
+                                    .n = (double)n,
+                                    .fpp = 0.01,
+                                    .ns = 1e9 / best[2],
+                                    .times = best[2] / best[1]});
     tamis_filter_free(f);
 }
 
@@ -200,7 +242,9 @@ int main(void)
     bench_pin();
     deletable(queries);
     dynamic(queries);
-    grown(getenv("BENCH_FULL") ? 100000000 : 10000000, queries);
+    grown(10000000, queries);
+    if (getenv("BENCH_FULL"))
+        grown(100000000, queries);
     free(queries);
     return 0;
 }

@@ -2,16 +2,27 @@
 #include "bench.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "mem.h"
 
-double bench_now(void)
+static double seconds(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double bench_now(void)
+{
+    return seconds(CLOCK_MONOTONIC);
+}
+
+double bench_used(void)
+{
+    return seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void bench_pin(void)
@@ -35,6 +46,30 @@ void bench_keys(uint64_t *keys, size_t n, uint64_t seed)
         keys[i] = bench_mix(seed + (i + 1) * UINT64_C(0x9E3779B97F4A7C15));
 }
 
+static void record_number(FILE *out, const char *key, double value)
+{
+    if (value > 0)
+        fprintf(out, ", \"%s\": %.7g", key, value);
+}
+
+void bench_record(struct bench_row row)
+{
+    const char *path = getenv("BENCH_ROWS");
+    FILE *out = path ? fopen(path, "a") : NULL;
+    if (!out)
+        return;
+    fprintf(out, "{\"filter\": \"%s\", \"what\": \"%s\"", row.filter, row.what);
+    record_number(out, "n", row.n);
+    record_number(out, "fpp", row.fpp);
+    record_number(out, "ns", row.ns);
+    record_number(out, "floor_ns", row.floor_ns);
+    record_number(out, "bits", row.bits);
+    record_number(out, "rate", row.rate);
+    record_number(out, "times", row.times);
+    fprintf(out, "}\n");
+    fclose(out);
+}
+
 static int by_value(const void *x, const void *y)
 {
     double a = *(const double *)x, b = *(const double *)y;
@@ -46,9 +81,9 @@ double bench_median(void (*body)(void *context), void *context, size_t n)
     double runs[BENCH_RUNS];
     body(context); /* warm */
     for (int i = 0; i < BENCH_RUNS; i++) {
-        double start = bench_now();
+        double start = bench_used();
         body(context);
-        runs[i] = (bench_now() - start) * 1e9 / (double)n;
+        runs[i] = (bench_used() - start) * 1e9 / (double)n;
     }
     qsort(runs, BENCH_RUNS, sizeof *runs, by_value);
     return runs[BENCH_RUNS / 2];
