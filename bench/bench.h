@@ -14,7 +14,7 @@ extern "C" {
 
 double bench_now(void);  /* seconds by the clock */
 double bench_used(void); /* seconds of processor time of this thread: others do not count in */
-void bench_pin(void);   /* to one core, so that the caches are ours */
+void bench_pin(void);    /* to one core, so that the caches are ours */
 uint64_t bench_mix(uint64_t x);
 void bench_keys(uint64_t *keys, size_t n, uint64_t seed);
 
