@@ -1252,6 +1252,86 @@ def open_filter(path):
     return Filter(Container(read(path)))
 
 
+# ---- inputs of a catalog -------------------------------------------------------------------------
+
+class Cursor:
+    """The numbers, strings and places of a note or a tag."""
+
+    def __init__(self, data):
+        self.data, self.at = bytes(data), 0
+
+    def raw(self, length):
+        need(length <= len(self.data) - self.at, self.at, "the table of inputs ends early")
+        self.at += length
+        return self.data[self.at - length:self.at]
+
+    def byte(self):
+        return self.raw(1)[0]
+
+    def number(self):
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self.byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                need(value < 1 << 64, self.at, "a number")
+                return value
+        raise Bad(self.at, "a number")
+
+    def string(self):
+        text = self.raw(self.number())
+        need(self.byte() == 0 and 0 not in text, self.at, "a string")
+        return text
+
+    def place(self):
+        place = {"offset": self.number(), "length": self.number(), "line": self.number(), "skip": 0,
+                 "restart": b""}
+        how = self.byte()
+        need(how < 4, self.at, "a place")
+        place["at"], place["at_len"] = place["offset"], place["length"]
+        if how & 1:
+            place["at"], place["at_len"], place["skip"] = self.number(), self.number(), self.number()
+        if how & 2:
+            place["restart"] = self.raw(self.number())
+        need(place["skip"] <= place["offset"], self.at, "a place")
+        return place
+
+
+def inputs_of(catalog):
+    """(head, roots, entries by id, parts of each segment) of a catalog made by tamis index."""
+    c = Cursor(catalog.note)
+    need(c.byte() == 1, 0, "the version of the table of inputs")
+    head = {"format": c.byte(), "delimiter": c.byte(), "headless": c.byte(), "segment": c.number(),
+            "next_id": c.number()}
+    roots = []
+    for _ in range(c.number()):
+        folder = c.byte()
+        roots.append((c.string(), folder == 1))
+    entries = {}
+    for _ in range(c.number()):
+        e = {"id": c.number(), "root": c.number(), "path": c.string()}
+        flags = c.byte()
+        e.update(damaged=bool(flags & 2), unread=bool(flags & 4), size=c.number(),
+                 mtime=struct.unpack("<q", c.raw(8))[0], mark=struct.unpack("<Q", c.raw(8))[0],
+                 text=c.number(), records=c.number(), bad=c.number())
+        if flags & 1:
+            e["resume"] = c.place()
+            e["open"] = (c.number(), c.number())
+        need(e["root"] < len(roots) and e["id"] < head["next_id"] and e["id"] not in entries, c.at,
+             "an entry")
+        entries[e["id"]] = e
+    need(c.at == len(c.data), c.at, "the end of the table of inputs")
+    segments = []
+    for tag in catalog.tags:
+        c, parts = Cursor(tag), []
+        while c.at < len(c.data):
+            part = {"id": c.number(), "records": c.number(), "bad": c.number()}
+            part.update(c.place())
+            parts.append(part)
+        segments.append(parts)
+    return head, roots, entries, segments
+
+
 def structure_of(data):
     container = Container(data)
     return {2: Index, 3: Directory, 4: Catalog}.get(container.kind, Filter)(container)

@@ -3,6 +3,7 @@ import csv
 import datetime
 import decimal
 import gzip
+import importlib.util
 import io
 import json
 import os
@@ -18,6 +19,9 @@ SEED = int(os.environ.get("TAMIS_SEED", "7"), 0)
 LONG = os.environ.get("TAMIS_LONG") == "1"
 ROUNDS = 600 if LONG else 40
 MISSING = None
+spec = importlib.util.spec_from_file_location("decode", os.path.join(ROOT, "tools/decode.py"))
+decode = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(decode)
 TYPES = {"ip": "", "user": "", "n": "int", "d": "dec", "t": "time", "a.b": ""}
 
 
@@ -315,6 +319,37 @@ class World:
             assert "new file, not searched: data/%s" % name in told
         self.check_forms(words, found, status)
 
+    def check_table(self):
+        """The table of inputs, as docs/format.md has it: parts hold every record once."""
+        catalog = decode.structure_of((self.tmp / "c.tamis").read_bytes())
+        _, roots, entries, segments = decode.inputs_of(catalog)
+        assert roots == [(b"data", True)]
+        assert [e["path"] for e in entries.values()] == [("data/" + name).encode() for name in self.known]
+        parts = {}
+        for number, segment in enumerate(segments):
+            assert sum(part["records"] for part in segment) <= catalog.records[number]
+            for part in segment:
+                parts.setdefault(part["id"], []).append(part)
+        for e in entries.values():
+            name = e["path"].decode().removeprefix("data/")
+            packed, text = self.path(name).read_bytes(), self.files[name]
+            assert e["size"] == len(packed) and e["mark"] == decode.xxh3(packed[:4096] + packed[-4096:])
+            assert e["mtime"] == self.path(name).stat().st_mtime_ns and not e["damaged"] and not e["unread"]
+            mine = sorted(parts.get(e["id"], []), key=lambda part: part["offset"])
+            for part, after in zip(mine, mine[1:]):
+                assert part["offset"] + part["length"] <= after["offset"]
+            total = 0
+            reader = READERS[name.split(".")[1]]
+            head = b"" if name.split(".")[1] == "jsonl" else text[:text.find(b"\n") + 1]
+            for part in mine:
+                piece = text[part["offset"]:part["offset"] + part["length"]]
+                assert part["line"] == text[:part["offset"]].count(b"\n") + 1
+                assert part["records"] == sum(1 for _ in reader(head + piece))
+                if not name.endswith((".gz", ".zst")):
+                    assert packed[part["at"]:part["at"] + part["at_len"]] == piece
+                total += part["records"]
+            assert e["records"] == total == sum(1 for _ in reader(text))
+
     def check_forms(self, words, found, status):
         assert self.tamis("find", "--count", *words, status=status).stdout == b"%d\n" % len(found)
         most = self.rng.randrange(1, 9)
@@ -352,6 +387,7 @@ def test_find_is_a_scan(number, tmp_path):
         facts = json.loads(world.tamis("find", *words, status=(0, 1)).stdout)
         assert facts["records"] == records_now
         assert facts["changed"] == facts["grown"] == facts["removed"] == facts["new"] == 0
+        world.check_table()
     world.check()
 
 
