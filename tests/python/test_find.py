@@ -196,6 +196,7 @@ class World:
         self.folder = tmp / "data"
         self.folder.mkdir()
         self.files, self.known, self.clock, self.made = {}, [], 10 ** 9, 0
+        self.rest = {}  # of files whose last record is half written
         self.names = rng.sample(list(TYPES), rng.randrange(1, 5))
         for _ in range(rng.randrange(1, 6)):
             self.create()
@@ -222,6 +223,7 @@ class World:
             name = "%s%d.%s%s" % (rng.choice("abc"), self.made, form, rng.choice(["", "", ".gz", ".zst"]))
             self.made += 1
         form = name.split(".")[1]
+        self.rest.pop(name, None)
         columns = self.names + [n for n in TYPES if n not in self.names and rng.random() < 0.3]
         rng.shuffle(columns)
         head = {"csv": ",".join(columns) + "\n", "tsv": "\t".join(columns) + "\n", "jsonl": ""}[form]
@@ -250,8 +252,13 @@ class World:
         if not old.endswith(b"\n") and (
                 b"\n" not in old or old.endswith(b"\r") or self.rng.random() < 0.7):
             more = b"\n" + more
-        if form == "jsonl" and self.rng.random() < 0.3:
-            more = more[:-self.rng.randrange(1, 6)]
+        if name in self.rest:
+            more = self.rest.pop(name)
+        elif len(more) > 1 and self.rng.random() < 0.5:
+            cut = max(1, len(more) - self.rng.randrange(1, 40))
+            if form != "csv" or more[:cut].count(b'"') % 2 == 0:
+                self.rest[name] = more[cut:]
+                more = more[:cut]
         if not more:
             return
         with open(self.path(name), "ab") as out:
@@ -259,15 +266,28 @@ class World:
         self.files[name] = old + more
         self.stamp(name)
 
+    def edit(self):
+        """Other bytes, the same size."""
+        name = self.rng.choice(list(self.files))
+        digit = str(self.rng.randrange(9)).encode()
+        data = self.files[name].replace(b"10.0.0." + digit, b"10.0.0.9").replace(b"ann", b"bob")
+        if not name.endswith((".gz", ".zst")) and data != self.files[name]:
+            self.path(name).write_bytes(data)
+            self.files[name] = data
+            self.stamp(name)
+
     def change(self):
-        step = self.rng.randrange(6)
-        if step < 3 or not self.files:
+        step = self.rng.randrange(8)
+        if step < 4 or not self.files:
             self.grow()
-        elif step == 3:
-            self.create(self.rng.choice(list(self.files)))
+        elif step == 6:
+            self.edit()
         elif step == 4:
+            self.create(self.rng.choice(list(self.files)))
+        elif step == 5:
             name = self.rng.choice(list(self.files))
             self.path(name).unlink()
+            self.rest.pop(name, None)
             del self.files[name]
         else:
             self.create()
@@ -296,6 +316,12 @@ class World:
         for name in rng.sample(self.names, rng.randrange(1, len(self.names) + 1)):
             pool = [text.encode() for text in POOL[name]] + [MISSING, b"nowhere", b"7", b"true"]
             condition[name] = rng.sample(pool, rng.choice([1, 1, 1, 2, 3]))
+        if self.files and rng.random() < 0.6:  # what a record has, often a last one
+            name = rng.choice(list(self.files))
+            rows = list(READERS[name.split(".")[1]](self.files[name]))
+            if rows:
+                values = (rows[-1] if rng.random() < 0.6 else rng.choice(rows))[1]
+                condition = {name: [values.get(name)] for name in condition}
         return condition
 
     def check(self):
