@@ -105,6 +105,12 @@ static bool names_add(struct names *names, uint32_t root, char *path)
     return true;
 }
 
+/* By bytes; alphasort() asks the locale. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
 static int visible(const struct dirent *d)
 {
     return d->d_name[0] != '.';
@@ -147,7 +153,7 @@ static bool walk_folder(struct names *names, uint32_t root, const char *base, co
 {
     struct dirent **list;
     char *opened = base_join(base, path);
-    int n = opened ? scandir(opened, &list, visible, alphasort) : -1;
+    int n = opened ? scandir(opened, &list, visible, by_name) : -1;
     bool good = opened != NULL;
     if (opened && n < 0)
         remark("%s: %s: its files are not found", strerror(errno), opened);
