@@ -1,5 +1,6 @@
-/* Zstandard. A frame can be entered at its start only; frames to be skipped are frames without
-   text. */
+/* Zstandard. A frame can be entered at its start only: what a block needs of those before it (tables
+   of codes, offsets that repeat) the library does not give away. Frames to be skipped are frames
+   without text. */
 #include "reader_source.h"
 
 #include "err.h"
@@ -7,6 +8,7 @@
 #ifdef TAMIS_HAVE_ZSTD
 
 #include <zstd.h>
+#include <zstd_errors.h>
 
 static tamis_error zst_start(struct source *s, const struct restart *from, tamis_reason *reason)
 {
@@ -57,12 +59,14 @@ static size_t zst_step(struct source *s, uint8_t *out, size_t room)
     size_t result = ZSTD_decompressStream(s->state, &to, &in);
     s->in_at = in.pos;
     s->out += to.pos;
-    if (ZSTD_isError(result))
-        source_damaged(s, TAMIS_EFORMAT, ZSTD_getErrorName(result));
-    else if (result == 0)
+    if (ZSTD_isError(result)) {
+        bool memory = ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation;
+        source_damaged(s, memory ? TAMIS_ENOMEM : TAMIS_EFORMAT, ZSTD_getErrorName(result));
+    } else if (result == 0) {
         s->between = true;
-    else if (!more && to.pos == 0)
+    } else if (!more && to.pos == 0) {
         source_damaged(s, TAMIS_EFORMAT, "the file is cut off");
+    }
     return to.pos;
 }
 

@@ -46,7 +46,8 @@ static void fault_free(void *context, void *memory, size_t size)
 
 void fault_init(struct fault *fault)
 {
-    *fault = (struct fault){.allocator = {fault_alloc, fault_free, fault}};
+    *fault =
+        (struct fault){.allocator = {.alloc = fault_alloc, .free = fault_free, .context = fault}};
 }
 
 void fault_arm(struct fault *fault, uint64_t n, bool and_after)

@@ -43,7 +43,8 @@ static void capped_free(void *context, void *memory, size_t size)
 void capped_init(struct capped *c, size_t len)
 {
     size_t cap = 16 * len + (UINT64_C(1) << 20);
-    *c = (struct capped){{capped_alloc, capped_free, c}, 0, cap, 0};
+    *c = (struct capped){.allocator = {.alloc = capped_alloc, .free = capped_free, .context = c},
+                         .cap = cap};
 }
 
 int failing_write(void *context, const void *data, size_t len)
