@@ -7,6 +7,7 @@
                                                NAME=VALUE or NAME!
                                                (missing), several with tabs between them
     tools/decode.py apply OLD PATCH NEW        writes what the patch makes of the old file
+    tools/decode.py follow NEW MESSAGE...      writes the copy that messages make, one after the other
 
     --key-file KEY      the family key (16 bytes), for files saved without it
 
@@ -1243,6 +1244,83 @@ class Patch:
 
 # ---- the program ---------------------------------------------------------------------------------
 
+# ---- messages ------------------------------------------------------------------------------------
+
+MESSAGE = [("type", "I"), ("name_len", "I"), ("part", "I"), ("parts", "I"), ("epoch", "Q"),
+           ("older", "Q"), ("version", "Q"), ("time", "Q"), ("beat", "Q"), ("whole_len", "Q"),
+           ("whole_sum", "Q"), ("target_miss", "d"), ("target_rate", "d"), ("w_positive", "d"),
+           ("w_disagree", "d"), ("target_dirty", "d"), ("target_age", "Q"), ("own", "d"),
+           ("positive", "d"), ("disagree", "d"), ("weighted", "d"), ("host", "d"),
+           ("member_miss", "d"), ("dirty", "d"), ("set", "Q"), ("cleared", "Q"), ("missed", "Q"),
+           ("unreachable", "I"), ("zero", "I")]
+SNAPSHOT, DELTA, HEARTBEAT, FAREWELL = 1, 2, 3, 4
+
+
+class Message:
+    def __init__(self, data):
+        self.container = c = Container(data)
+        need(c.kind == 5, 12, "kind %d is no message" % c.kind)
+        need(c.flags == 1 and not c.has_key, 44, "flags of a message")
+        c.check_payload()
+        need(c.body_len >= 208, 32, "the length of the body")
+        self.body = b = unpack(MESSAGE, data, 128, 128)
+        need(1 <= b["name_len"] <= 255 and c.body_len == 208 + round_up(b["name_len"], 8), 132,
+             "the length of the name")
+        self.owner = data[336:336 + b["name_len"]]
+        need(0 not in self.owner and not any(data[336 + b["name_len"]:128 + c.body_len]), 336,
+             "the name")
+        carries = b["type"] in (SNAPSHOT, DELTA)
+        need(1 <= b["type"] <= 4, 128, "type %d" % b["type"])
+        need(b["epoch"] > 0 and b["version"] > 0 and b["beat"] <= 1 << 60, 144, "versions")
+        need(0 < b["older"] < b["version"] if b["type"] == DELTA else b["older"] == 0, 152,
+             "the version to start from")
+        need(b["part"] < b["parts"] and (carries or b["parts"] == 1), 136, "parts")
+        need(b["unreachable"] <= 1, 328, "a flag")
+        for name in ("own", "positive", "disagree", "host", "member_miss", "dirty"):
+            need(0 <= b[name] <= 1, 248, name)
+        need(b["weighted"] >= 0 and b["w_positive"] >= 0 and b["w_disagree"] >= 0, 216, "weights")
+        need([s[:2] for s in c.sections] == ([(8, 0)] if carries else []), 40, "sections")
+        self.part = b""
+        if carries:
+            _, _, at, length = c.sections[0]
+            self.part = data[at:at + length]
+        need((b["parts"] == 1) == (len(self.part) == b["whole_len"]) and
+             len(self.part) <= b["whole_len"], 184, "the length of the whole")
+        need(carries or b["whole_sum"] == 0, 192, "the sum of nothing")
+
+
+class Follower:
+    """The copy that messages make, taken in order."""
+
+    def __init__(self):
+        self.copy, self.epoch, self.version, self.parts = None, 0, 0, []
+
+    def take(self, message):
+        b = message.body
+        if b["type"] not in (SNAPSHOT, DELTA) or (b["epoch"], b["version"]) <= (self.epoch,
+                                                                               self.version):
+            return
+        if b["type"] == DELTA:
+            need((b["epoch"], b["older"]) == (self.epoch, self.version), 152, "something is missing")
+        need(b["part"] == len(self.parts), 136, "a part is missing")
+        self.parts.append(message.part)
+        if len(self.parts) < b["parts"]:
+            return
+        whole, self.parts = b"".join(self.parts), []
+        need(len(whole) == b["whole_len"] and xxh3(whole) == b["whole_sum"], 192, "the whole")
+        if b["type"] == SNAPSHOT:
+            self.copy = Filter(Container(whole))
+            need(self.copy.bits_only, 0, "a snapshot has bits only")
+        else:
+            Patch(whole).apply(self.copy)
+        need(self.copy.container.check == message.container.check, 88, "another family")
+        self.epoch, self.version = b["epoch"], b["version"]
+
+    def encode(self):
+        c = self.copy.container
+        return self.copy.encode(c.key if c.has_key else None, True)
+
+
 def read(path):
     with open(path, "rb") as file:
         return file.read()
@@ -1383,6 +1461,10 @@ def describe(path):
         patch = Patch(data)
         return {"kind": "patch", "bytes": len(data), "bits_only": patch.bits_only,
                 "older": patch.older.hex(), "newer": patch.newer.hex()}
+    if data[:8] == Container.MAGIC and struct.unpack_from("<I", data, 12)[0] == 5:
+        message = Message(data)
+        return dict(message.body, kind="message", bytes=len(data),
+                    owner=message.owner.decode(errors="replace"))
     f = open_structure(path)
     for kind, describe_it in ((Index, describe_index), (Catalog, describe_catalog),
                               (Directory, describe_directory)):
@@ -1437,6 +1519,14 @@ def main(arguments):
         kept = f.container.key if f.container.has_key else None
         with open(words[3], "wb") as file:
             file.write(f.encode(kept, patch.bits_only))
+        return 0
+    if len(words) >= 3 and words[0] == "follow":
+        follower = Follower()
+        for path in words[2:]:
+            follower.take(Message(read(path)))
+        need(follower.copy, 0, "there was no snapshot")
+        with open(words[1], "wb") as file:
+            file.write(follower.encode())
         return 0
     print(__doc__, file=sys.stderr)
     return 2

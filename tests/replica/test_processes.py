@@ -18,8 +18,8 @@ TAMIS = os.environ.get("TAMIS", "tamis")
 LONG = os.environ.get("TAMIS_LONG") == "1"
 KEYS = 10_000_000 if LONG else 30_000
 PARTITION = 20 if LONG else 3
-BEAT, LEASE = 0.4, 1.2
-WAIT = 300 if LONG else 30
+BEAT, LEASE = (2, 6) if LONG else (0.4, 1.2)
+WAIT = 600 if LONG else 60
 
 pytestmark = pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server")
 
@@ -131,7 +131,7 @@ def all_located(world, folder, origins):
 
 
 def follow(world, folder):
-    return world.start(TAMIS, "follow", world.url, "-o", folder, "--every", "100ms",
+    return world.start(TAMIS, "follow", world.url, "-o", folder, "--every", "1s" if LONG else "100ms",
                        stderr=subprocess.DEVNULL)
 
 
