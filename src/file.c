@@ -10,6 +10,7 @@
 
 #include "err.h"
 #include "format.h"
+#include "replica.h"
 
 #define RANDOM_FROM \
     ((size_t)64 << 20) /* a mapped file of this size is read where it is asked only */
@@ -229,6 +230,7 @@ tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
         : kind == TAMIS_KIND_INDEX     ? index_verify(mapping.data, mapping.len, reason)
         : kind == TAMIS_KIND_DIRECTORY ? directory_verify(mapping.data, mapping.len, reason)
         : kind == TAMIS_KIND_CATALOG   ? catalog_verify(mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_MESSAGE   ? message_verify(mapping.data, mapping.len, reason)
                                        : filter_verify(mapping.data, mapping.len, reason);
     return was_read(&mapping, e, path, reason);
 }

@@ -35,6 +35,8 @@ struct envelope {
 };
 
 tamis_error envelope_open(struct envelope *e, const void *data, size_t len, tamis_reason *reason);
+/* Every byte, and of what it carries too if that is all there. */
+tamis_error message_verify(const void *data, size_t len, tamis_reason *reason);
 /* Writes the parts that it takes, in one call each; `most` bytes each, 0: one part whatever its
    size. Owner, versions, time, targets and estimate are the envelope's. */
 tamis_error envelope_send(const struct envelope *e, const struct family *family, const void *whole,

@@ -192,6 +192,19 @@ tamis_error envelope_open(struct envelope *e, const void *data, size_t len, tami
     return wrong ? fail_at(reason, TAMIS_EFORMAT, BODY_AT, "%s", wrong) : TAMIS_OK;
 }
 
+tamis_error message_verify(const void *data, size_t len, tamis_reason *reason)
+{
+    struct envelope e;
+    tamis_error error = envelope_open(&e, data, len, reason);
+    if (error != TAMIS_OK || e.m.parts != 1 || e.part_len == 0)
+        return error;
+    if (hash_of(e.part, (size_t)e.part_len) != e.whole_sum)
+        return fail_at(reason, TAMIS_ECHECKSUM, BODY_AT + 64,
+                       "the sum of the whole does not match");
+    return e.m.type == TAMIS_SNAPSHOT ? filter_verify(e.part, (size_t)e.part_len, reason)
+                                      : patch_verify(e.part, (size_t)e.part_len, reason);
+}
+
 tamis_error tamis_message_read(tamis_message *out, const void *data, size_t len,
                                tamis_reason *reason)
 {
