@@ -8,6 +8,8 @@
  *
  *     bench_catalog [SEGMENTS [RECORDS [COMBINATIONS]]]      1000 50000 1
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +219,20 @@ static void ask_one(const char *path, const uint32_t *pair, const uint64_t *trut
     tamis_catalog_close(c);
 }
 
+/* The same with nothing of the file in memory, where the system lets go of it. */
+static void ask_cold(const struct load *load, const char *path, const uint64_t *truth, size_t words)
+{
+    static struct tally t;
+    for (unsigned i = 0; i < QUESTIONS; i++) {
+        int fd = open(path, O_RDONLY);
+        if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0)
+            exit(1);
+        close(fd);
+        ask_one(path, load->asked[i], truth + i * words, words, &t);
+    }
+    printf("from disk: open %.0f us, first question %.0f us\n", median(t.opening), median(t.first));
+}
+
 int main(int argc, char **argv)
 {
     struct load *load = calloc(1, sizeof *load);
@@ -239,6 +255,7 @@ int main(int argc, char **argv)
     count_truth(load, truth, words);
     for (unsigned i = 0; i < QUESTIONS; i++)
         ask_one(path, load->asked[i], truth + i * words, words, &t);
+    ask_cold(load, path, truth, words);
     unlink(path);
     printf("medians: open %.0f us, first question %.0f us, again %.1f us\n", median(t.opening),
            median(t.first), median(t.again));

@@ -9,6 +9,8 @@
 #include "err.h"
 
 #define CHOICES_MAX UINT64_C(65536) /* of values that a combination is asked for */
+#define ROWS_AHEAD  12 /* half the columns go with every row: few are left after these */
+#define FETCH_FROM  ((size_t)64 << 20) /* a smaller file is read ahead by the system */
 
 /* ---- checksums ------------------------------------------------------------------------------- */
 
@@ -89,6 +91,37 @@ uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t rel
     return get_u32(c->distinct + at * sizeof(uint32_t));
 }
 
+/* Pages that are read from a disk one after the other take their time: where the first one is not in
+   memory, all that a question is about to touch are asked for at once, those of checksums too. False
+   if there is nothing to ask for. */
+static bool strip_fetch(const tamis_catalog *c, const struct catalog_strip *strip,
+                        tamis_digest digest, bool ask)
+{
+    struct bits bits = shape_bits(&c->shapes[strip->shape], &c->family);
+    uint64_t rows[K_MAX];
+    bits.kernel->positions(&bits, digest, rows);
+    for (unsigned j = 0; j < bits.k && j < ROWS_AHEAD; j++) {
+        uint64_t at = strip->offset + rows[j] * strip->width / 8;
+        uint64_t page = (at - c->payload) / CATALOG_PAGE;
+        if (ask && (is_checked(c->checked, page) || mapping_resident(c->data + at)))
+            return false;
+        ask = false;
+        mapping_will_need(c->data + at);
+        mapping_will_need(c->data + c->sums_at + page * sizeof(uint64_t));
+    }
+    return true;
+}
+
+static void relation_fetch(const tamis_catalog *c, uint32_t relation, tamis_digest digest)
+{
+    bool ask = true;
+    if (c->mapping.len < FETCH_FROM)
+        return;
+    for (uint32_t i = c->first[relation]; i != STRIP_NONE; i = c->strips[i].next, ask = false)
+        if (!strip_fetch(c, &c->strips[i], digest, ask))
+            return;
+}
+
 /* One question: a digest in a relation. */
 struct probe_rows {
     const tamis_catalog *c;
@@ -144,6 +177,7 @@ static tamis_error relation_ask(const tamis_catalog *c, uint32_t relation, tamis
                                 uint64_t *segments, tamis_reason *reason)
 {
     tamis_error e = TAMIS_OK;
+    relation_fetch(c, relation, digest);
     for (uint32_t i = c->first[relation]; i != STRIP_NONE && e == TAMIS_OK; i = c->strips[i].next)
         e = strip_ask(c, &c->strips[i], digest, segments, reason);
     return e;

@@ -144,7 +144,8 @@ static tamis_error place_choose(tamis_catalog_writer *w, uint32_t relation, uint
     if (!best) {
         struct column_plan plan;
         if (!column_plan_one(&plan, n, rate))
-            return fail(reason, TAMIS_ELIMIT, "a segment with too many values");
+            return fail(reason, TAMIS_ELIMIT, "no column holds %llu values at the rate %g",
+                        (unsigned long long)n, rate);
         tamis_error e = shape_add(w, relation, &plan, reason);
         if (e != TAMIS_OK)
             return e;

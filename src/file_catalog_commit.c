@@ -28,29 +28,29 @@ static uint64_t number_shapes(tamis_catalog_writer *w)
 }
 
 static void fill_table(const tamis_catalog_writer *w, const struct catalog_table *t,
-                       const uint32_t *numbers)
+                       const uint32_t *numbers, uint8_t *to)
 {
     uint32_t relations = schema_relations(&w->schema);
     uint64_t end = 0, n = 0;
     for (size_t i = 0; i < w->n_shapes; i++)
         if (w->shapes[i].number != STRIP_NONE)
-            catalog_table_shape(t, w->shapes[i].number, &w->shapes[i].shape);
+            catalog_shape_put(to, &w->shapes[i].shape, w->shapes[i].number);
     for (size_t i = 0; i < w->n_strips; i++) {
         struct catalog_strip strip = w->strips[i];
         strip.shape = w->shapes[strip.shape].number;
-        catalog_table_strip(t, i, &strip);
+        catalog_strip_put(to + t->strips, &strip, i);
     }
     for (size_t i = 0; i < w->n_columns; i++) {
         uint32_t segment = w->columns[i];
-        put_u32(t->columns + 4 * i, segment == STRIP_NONE ? STRIP_NONE : numbers[segment]);
+        put_u32(to + t->columns + 4 * i, segment == STRIP_NONE ? STRIP_NONE : numbers[segment]);
     }
     for (size_t i = 0; i < w->n_segments; i++) {
         if (w->segments[i].dropped)
             continue;
         end += w->segments[i].tag_len;
-        put_u64(t->records + 8 * n, w->segments[i].records);
-        put_u64(t->tag_ends + 8 * n, end);
-        memcpy(t->distinct + 4 * n * relations, w->distinct + i * relations,
+        put_u64(to + t->records + 8 * n, w->segments[i].records);
+        put_u64(to + t->tag_ends + 8 * n, end);
+        memcpy(to + t->distinct + 4 * n * relations, w->distinct + i * relations,
                relations * sizeof *w->distinct);
         n++;
     }
@@ -59,17 +59,16 @@ static void fill_table(const tamis_catalog_writer *w, const struct catalog_table
 static tamis_error put_table(tamis_catalog_writer *w, const struct catalog_head *head,
                              tamis_reason *reason)
 {
-    uint64_t len = catalog_table_at(&w->schema, head, NULL).len;
-    uint8_t *bytes = mem_new0(&w->allocator, 1, len);
+    struct catalog_table t = catalog_table_of(&w->schema, head);
+    uint8_t *bytes = mem_new0(&w->allocator, 1, t.len);
     uint32_t *numbers = number_segments(w);
     tamis_error e = bytes && numbers ? new_file_align(w, reason)
                                      : fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
     if (e == TAMIS_OK) {
-        struct catalog_table t = catalog_table_at(&w->schema, head, bytes);
-        fill_table(w, &t, numbers);
-        e = new_file_put(w, bytes, len, reason);
+        fill_table(w, &t, numbers, bytes);
+        e = new_file_put(w, bytes, t.len, reason);
     }
-    mem_free(&w->allocator, bytes, 1, len);
+    mem_free(&w->allocator, bytes, 1, t.len);
     mem_free(&w->allocator, numbers, w->n_segments, sizeof *numbers);
     return e;
 }

@@ -322,17 +322,13 @@ uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head 
 
 /* The table: shapes, strips, segments of columns, then of every segment its records, the end of its
    tag and its distinct values. */
-struct catalog_table {
-    uint8_t *shapes, *strips, *columns, *records, *tag_ends, *distinct;
-    uint64_t len;
+struct catalog_table { /* where each begins, from the beginning of the table; shapes at 0 */
+    uint64_t strips, columns, records, tag_ends, distinct, len;
 };
 
-struct catalog_table catalog_table_at(const tamis_schema *schema, const struct catalog_head *head,
-                                      uint8_t *start);
-void catalog_table_shape(const struct catalog_table *t, uint64_t i,
-                         const struct catalog_shape *shape);
-void catalog_table_strip(const struct catalog_table *t, uint64_t i,
-                         const struct catalog_strip *strip);
+struct catalog_table catalog_table_of(const tamis_schema *schema, const struct catalog_head *head);
+void catalog_shape_put(uint8_t *to, const struct catalog_shape *shape, uint64_t i);
+void catalog_strip_put(uint8_t *to, const struct catalog_strip *strip, uint64_t i);
 
 /* A catalog from bytes that stay where they are: header and table checked. */
 tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,

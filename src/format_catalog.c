@@ -86,32 +86,28 @@ void catalog_body(const tamis_schema *schema, const struct catalog_head *head, u
 
 /* ---- where things are ------------------------------------------------------------------------ */
 
-struct catalog_table catalog_table_at(const tamis_schema *s, const struct catalog_head *h,
-                                      uint8_t *start)
+struct catalog_table catalog_table_of(const tamis_schema *s, const struct catalog_head *h)
 {
-    struct catalog_table t = {.shapes = start};
-    t.strips = t.shapes + SHAPE_LEN * h->shapes;
+    struct catalog_table t = {.strips = SHAPE_LEN * h->shapes};
     t.columns = t.strips + STRIP_LEN * h->strips;
     t.records = t.columns + round_up(4 * h->columns, 8);
     t.tag_ends = t.records + 8 * h->segments;
     t.distinct = t.tag_ends + 8 * h->segments;
-    t.len = (uint64_t)(t.distinct - start) + round_up(4 * h->segments * schema_relations(s), 8);
+    t.len = t.distinct + round_up(4 * h->segments * schema_relations(s), 8);
     return t;
 }
 
-void catalog_table_shape(const struct catalog_table *t, uint64_t i,
-                         const struct catalog_shape *shape)
+void catalog_shape_put(uint8_t *to, const struct catalog_shape *shape, uint64_t i)
 {
     struct catalog_shape s = *shape;
-    struct cursor c = cursor_write(t->shapes + SHAPE_LEN * i, SHAPE_LEN);
+    struct cursor c = cursor_write(to + SHAPE_LEN * i, SHAPE_LEN);
     shape_fields(&c, &s);
 }
 
-void catalog_table_strip(const struct catalog_table *t, uint64_t i,
-                         const struct catalog_strip *strip)
+void catalog_strip_put(uint8_t *to, const struct catalog_strip *strip, uint64_t i)
 {
     struct catalog_strip s = *strip;
-    struct cursor c = cursor_write(t->strips + STRIP_LEN * i, STRIP_LEN);
+    struct cursor c = cursor_write(to + STRIP_LEN * i, STRIP_LEN);
     strip_fields(&c, &s);
 }
 
@@ -119,12 +115,8 @@ uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head 
                           struct section out[CATALOG_SECTIONS])
 {
     uint64_t payload = at;
-    uint64_t lens[CATALOG_SECTIONS] = {head->strips_len,
-                                       catalog_table_at(schema, head, NULL).len,
-                                       head->tags_len,
-                                       head->note_len,
-                                       0,
-                                       0};
+    uint64_t lens[CATALOG_SECTIONS] = {
+        head->strips_len, catalog_table_of(schema, head).len, head->tags_len, head->note_len, 0, 0};
     for (uint32_t i = 0; i < CATALOG_SECTIONS; i++) {
         if (i >= CATALOG_SUMS) { /* 8 bytes for each page of what is before */
             uint64_t of = i == CATALOG_SUMS ? at - payload : out[CATALOG_SUMS].len;
@@ -285,17 +277,17 @@ static tamis_error parse_table(tamis_catalog *c, const struct catalog_head *head
                                const struct section *sections, tamis_reason *reason)
 {
     uint64_t from = sections[CATALOG_TABLE].offset;
-    struct catalog_table t =
-        catalog_table_at(&c->schema, head, (uint8_t *)(uintptr_t)c->data + from);
+    const uint8_t *start = c->data + from;
+    struct catalog_table t = catalog_table_of(&c->schema, head);
     tamis_error e = catalog_check(c, from, c->sums_at - from, reason); /* tags and note too */
-    c->column_segments = t.columns;
-    c->records = t.records;
-    c->tag_ends = t.tag_ends;
-    c->distinct = t.distinct;
+    c->column_segments = start + t.columns;
+    c->records = start + t.records;
+    c->tag_ends = start + t.tag_ends;
+    c->distinct = start + t.distinct;
     if (e == TAMIS_OK)
-        e = parse_shapes(c, t.shapes, reason);
+        e = parse_shapes(c, start, reason);
     if (e == TAMIS_OK)
-        e = parse_strips(c, t.strips, reason);
+        e = parse_strips(c, start + t.strips, reason);
     if (e == TAMIS_OK)
         e = check_segments(c, reason);
     return e;

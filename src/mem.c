@@ -115,6 +115,22 @@ void mapping_free(struct mapping *mapping)
     *mapping = (struct mapping){0};
 }
 
+static void *page_of(const void *at)
+{
+    return (void *)((uintptr_t)at & ~(uintptr_t)4095);
+}
+
+bool mapping_resident(const void *at)
+{
+    unsigned char in = 1;
+    return mincore(page_of(at), 1, &in) != 0 || (in & 1);
+}
+
+void mapping_will_need(const void *at)
+{
+    madvise(page_of(at), 1, MADV_WILLNEED);
+}
+
 unsigned mem_cores(void)
 {
     long n = sysconf(_SC_NPROCESSORS_ONLN);

@@ -36,6 +36,9 @@ struct mapping {
 };
 
 void mapping_free(struct mapping *mapping);
+/* Is the page in memory? And has the system begin to read it if it is not. */
+bool mapping_resident(const void *at);
+void mapping_will_need(const void *at);
 
 unsigned mem_cores(void); /* processors to run on, at least 1 */
 
