@@ -124,6 +124,15 @@ tamis_error growth_next(tamis_filter *f, struct vector **out);
 tamis_error growth_active(tamis_filter *f, struct vector **out);
 /* Window filters: lets old vectors go, starts a new one when its time has come. */
 tamis_error growth_turn(tamis_filter *f, uint64_t now);
+/* Who has slots: n vectors or layers. */
+struct slot_owner {
+    uint32_t (*slot)(const void *of, uint32_t i);
+    const void *of;
+    uint32_t n;
+    double budget;
+};
+/* The first free slot from `from` on whose share is at least fpp; or SLOT_NONE. */
+uint32_t slot_search(const struct slot_owner *owner, uint32_t from, double fpp);
 uint32_t growth_slot(const tamis_filter *f, uint32_t from, double fpp);
 /* The smallest whole number whose square is m or more: two deviations of the ones of m bits. */
 uint64_t growth_root(uint64_t m);

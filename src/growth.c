@@ -228,19 +228,27 @@ const char *settings_wrong(const struct settings *set, const struct family *fami
 
 /* ---- the next vector ------------------------------------------------------------------------- */
 
-/* The first free slot from `from` on whose share is at least fpp. */
-uint32_t growth_slot(const tamis_filter *f, uint32_t from, double fpp)
+uint32_t slot_search(const struct slot_owner *owner, uint32_t from, double fpp)
 {
-    const struct stack *stack = filter_stack(f);
-    uint32_t n = stack_count(stack);
-    for (uint32_t slot = from; slot <= from + n + 16; slot++) {
+    for (uint32_t slot = from; slot <= from + owner->n + 16; slot++) {
         bool taken = false;
-        for (uint32_t i = 0; i < n; i++)
-            taken |= stack->v[i]->slot == slot;
-        if (!taken && tamis_plan_share(slot, f->set.budget) >= fpp)
+        for (uint32_t i = 0; i < owner->n && !taken; i++)
+            taken = owner->slot(owner->of, i) == slot;
+        if (!taken && tamis_plan_share(slot, owner->budget) >= fpp)
             return slot;
     }
     return SLOT_NONE;
+}
+
+static uint32_t slot_of(const void *of, uint32_t i)
+{
+    return filter_stack(of)->v[i]->slot;
+}
+
+uint32_t growth_slot(const tamis_filter *f, uint32_t from, double fpp)
+{
+    struct slot_owner owner = {slot_of, f, stack_count(filter_stack(f)), f->set.budget};
+    return slot_search(&owner, from, fpp);
 }
 
 struct next {

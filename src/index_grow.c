@@ -143,18 +143,15 @@ uint64_t layer_load(const struct layer *layer, bool deletable)
     return deletable ? min_u64(layer->load, layer->count) : layer->load;
 }
 
+static uint32_t slot_of(const void *of, uint32_t i)
+{
+    return index_layers(of)->l[i]->slot;
+}
+
 uint32_t index_slot(const tamis_index *x, uint32_t from, double fpp)
 {
-    const struct layers *layers = index_layers(x);
-    uint32_t n = layers_count(layers);
-    for (uint32_t slot = from; slot <= from + n + 16; slot++) {
-        bool taken = false;
-        for (uint32_t i = 0; i < n; i++)
-            taken |= layers->l[i]->slot == slot;
-        if (!taken && tamis_plan_share(slot, x->set.grow.budget) >= fpp)
-            return slot;
-    }
-    return SLOT_NONE;
+    struct slot_owner owner = {slot_of, x, layers_count(index_layers(x)), x->set.grow.budget};
+    return slot_search(&owner, from, fpp);
 }
 
 /* As the vectors of a scalable filter; but where many records would still fit and some attribute has
