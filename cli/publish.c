@@ -94,6 +94,8 @@ static int box_add(void *context, const void *data, size_t len)
 
 static void box_drop(struct outbox *box, size_t n)
 {
+    if (n == 0)
+        return;
     for (size_t i = 0; i < n; i++)
         free(box->message[i].data);
     memmove(box->message, box->message + n, (box->n - n) * sizeof *box->message);
