@@ -390,7 +390,8 @@ TEST(forged_patches_do_no_harm)
     unsigned rounds = harness_long() ? 20000 : 700;
     for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
         struct history h;
-        struct bounded bounded = {{bounded_alloc, bounded_free, &bounded}, 0};
+        struct bounded bounded = {
+            .allocator = {.alloc = bounded_alloc, .free = bounded_free, .context = &bounded}};
         tamis_filter *older, *newer, *f = NULL;
         struct bytes patch = small_patch(&h, kind, &older), bytes = bytes_of(older, 0),
                      forged = {0};
