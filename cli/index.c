@@ -162,6 +162,9 @@ static int finish(const struct index *x, struct index_run *run, const struct upd
 {
     struct bytes note = {0};
     tamis_reason reason = {0};
+    const struct sigaction action = {.sa_handler = interrupt};
+    sigaction(SIGINT, &action, NULL); /* not before: one who waits for the lock just ends */
+    sigaction(SIGTERM, &action, NULL);
     bool good = index_work(run);
     if (good && !inputs_encode(run->inputs, &note))
         good = !complain("out of memory: %s: free some memory and run again", path);
@@ -390,9 +393,6 @@ int verb_index(int argc, char **argv)
     if (!options_fit(&x, &words) ||
         (x.attrs_text && !attrs_read(&x.attrs, x.attrs_text, &x.combos)))
         return TROUBLE;
-    const struct sigaction action = {.sa_handler = interrupt};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
     int status = x.update ? index_update(&x, &words) : index_new(&x, &words);
     attrs_free(&x.attrs);
     inputs_free(&x.inputs);

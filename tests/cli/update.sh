@@ -79,6 +79,18 @@ tamis index --update c.tamis &
 tamis index --update c.tamis
 wait
 is both-ended 0 400000,u0 "" 'tamis find c.tamis ip=400000'
+flock -F c.tamis.lock sleep 20 &
+holder=$!
+sleep 0.2
+trouble no-wait '.*is writing to c.tamis: ' 'tamis index --update c.tamis --no-wait'
+tamis index --update c.tamis &
+sleep 0.2
+kill -TERM $!
+wait $! 2>/dev/null
+holds a-waiting-one-ends "[ $? = 143 ]"
+kill $holder
+wait $holder 2>/dev/null
+rm -f c.tamis.lock
 cp c.tamis before
 for delay in 0.002 0.01 0.02 0.04 0.08; do
     touch -d "2002-01-01 $(date +%T)" d/big.csv.gz
