@@ -106,9 +106,15 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
     return ok && e == TAMIS_OK;
 }
 
-static bool within_limit(RedisModuleCtx *ctx, const struct value *v)
+/* A result must fit, and it must be possible to save it: values of others may have odd figures, which
+   each are legal and which no sum of is. False when it has replied. */
+static bool fits(RedisModuleCtx *ctx, const struct value *v)
 {
     uint64_t limit = v->limit ? v->limit : (uint64_t)server.value_limit;
+    if (value_encoded_size(v) == 0) {
+        rm.ReplyWithError(ctx, "ERR the result cannot be saved: a figure is out of range");
+        return false;
+    }
     if (value_bytes(v) <= limit || follows(ctx))
         return true;
     reply_printf(ctx, "ERR the result would take %llu bytes, more than its limit of %llu",
@@ -144,7 +150,7 @@ COMMAND(command_merge)
     }
     for (long long i = 0; ok && i < n; i++)
         ok = merge_one(ctx, &m, argv[3 + i]);
-    ok = ok && within_limit(ctx, m.result);
+    ok = ok && fits(ctx, m.result);
     if (ok) {
         put_value(key, m.result);
         rm.Replicate(ctx, "TAMIS.MERGE", "v", argv + 1, (size_t)argc - 1);
@@ -186,6 +192,10 @@ COMMAND(command_intersect)
         if (!made)
             reply_failure(ctx, v[1], e == TAMIS_OK ? TAMIS_ENOMEM : e, NULL);
     }
+    if (made && !fits(ctx, made)) {
+        value_free(made);
+        made = NULL;
+    }
     if (made) {
         put_value(keys[0], made);
         rm.Replicate(ctx, "TAMIS.INTERSECT", "v", argv + 1, (size_t)3);
@@ -212,13 +222,18 @@ COMMAND(command_fold)
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     } else if (!too_much(ctx, value_bytes(v), ELSEWHERE)) {
-        tamis_error e = tamis_filter_fold(v->filter, restate ? TAMIS_MERGE_RESTATE : 0);
-        if (e != TAMIS_OK) {
+        struct value *half = value_copy(v);
+        tamis_error e = half ? tamis_filter_fold(half->filter, restate ? TAMIS_MERGE_RESTATE : 0)
+                             : TAMIS_ENOMEM;
+        if (e != TAMIS_OK)
             reply_failure(ctx, v, e, NULL);
+        if (e != TAMIS_OK || !fits(ctx, half)) {
+            value_free(half);
         } else {
+            put_value(key, half);
             rm.Replicate(ctx, "TAMIS.FOLD", "v", argv + 1, (size_t)argc - 1);
             notify(ctx, "tamis.fold", argv[1]);
-            publish_changes(ctx, v, argv[1]);
+            publish_changes(ctx, half, argv[1]);
             rm.ReplyWithSimpleString(ctx, "OK");
         }
     }

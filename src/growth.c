@@ -481,6 +481,8 @@ static uint64_t bytes_for(const tamis_filter *f, const struct shape *shape)
 tamis_error growth_next(tamis_filter *f, struct vector **out)
 {
     struct next next = {0};
+    if (f->next_id == UINT32_MAX || f->grown == UINT32_MAX) /* bytes from elsewhere may say so */
+        return TAMIS_ELIMIT;
     tamis_error e = next_of(f, &next);
     if (e != TAMIS_OK)
         return e;
