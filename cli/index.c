@@ -185,17 +185,17 @@ static int finish(const struct index *x, struct index_run *run, const struct upd
 
 /* ---- a new catalog --------------------------------------------------------------------------- */
 
-/* A file that is there must be a catalog: -o before the name of an input is easily forgotten. */
+/* A file that is there must be a catalog, be it damaged: -o before the name of an input is easily
+   forgotten. */
 static bool may_replace(const char *path)
 {
-    tamis_catalog *old = NULL;
+    tamis_kind kind = TAMIS_KIND_NONE;
     tamis_reason reason = {0};
     struct stat st;
     if (stat(path, &st) != 0 || st.st_size == 0)
         return true;
-    tamis_error error = tamis_catalog_open(&old, path, NULL, &reason);
-    tamis_catalog_close(old);
-    if (error == TAMIS_OK || error == TAMIS_EKEY || error == TAMIS_ECHECKSUM)
+    tamis_error error = tamis_file_kind(path, &kind, &reason);
+    if (error == TAMIS_OK && kind == TAMIS_KIND_CATALOG)
         return true;
     if (error == TAMIS_EIO)
         return complain_of(error, &reason, path), false;
