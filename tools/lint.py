@@ -48,6 +48,7 @@ FILE_WARN, FILE_MAX, FUNCTION_MAX = 600, 700, 60
 
 # Written apart so that this file passes its own rules.
 LEFTOVERS = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX"]) + r")\b")
+CONFLICTS = re.compile("^(" + "<" * 7 + "|" + ">" * 7 + ")( |$)")
 REGISTRIES = re.compile(
     r"\bregistry\.(?:[a-z0-9-]+\.)*(?:com|org|net|io|dev)\b|\b(" + "|".join(
         name.replace("|", r"\.") for name in [
@@ -237,9 +238,23 @@ def rule_function_length(tree):
 
 
 def rule_leftovers(tree):
-    """no notes of unfinished work"""
-    return ["%s:%d: %s" % (path, number, match.group(0)) for path, number, match in
-            each_line(tree, tree.paths, LEFTOVERS, code=False)]
+    """no notes of unfinished work, no merge left half-way"""
+    return ["%s:%d: %s" % (path, number, match.group(0)) for pattern in (LEFTOVERS, CONFLICTS)
+            for path, number, match in each_line(tree, tree.paths, pattern, code=False)]
+
+
+def rule_mutations(_tree):
+    """every fault to be planted finds its lines, once"""
+    sys.path.insert(0, os.path.join(ROOT, "tests/mutations"))
+    import run as mutations
+    wrong = []
+    for m in mutations.read_list():
+        with open(os.path.join(ROOT, m.path)) as f:
+            n = f.read().count(m.old)
+        if n != 1:
+            wrong.append("tests/mutations/list.txt: %s: its lines are %d times in %s" %
+                         (m.name, n, m.path))
+    return wrong
 
 
 def rule_registries(tree):
@@ -249,7 +264,8 @@ def rule_registries(tree):
 
 
 RULES = [rule_format, rule_cppcheck, rule_layers, rule_calls, rule_math, rule_posix,
-         rule_file_length, rule_function_length, rule_leftovers, rule_registries]
+         rule_file_length, rule_function_length, rule_leftovers, rule_mutations,
+         rule_registries]
 SHOWN = 40
 
 
