@@ -3,7 +3,9 @@ import logging
 import subprocess
 import threading
 
+import pytest
 from redis.cluster import RedisCluster
+from redis.exceptions import ResponseError
 
 from conftest import ASAN, LONG, free_port, wait
 
@@ -84,3 +86,39 @@ def test_slots_move_under_load(servers):
     assert r.execute_command("TAMIS.MERGE", "{tag}c", 2, "{tag}a", "{tag}b")
     assert r.execute_command("TAMIS.MEXISTS", "{tag}c", "x", "y") == [1, 1]
     r.close()
+
+
+def test_publishing_stays_in_the_slot(servers):
+    nodes = cluster(servers)
+    r = RedisCluster("127.0.0.1", nodes[0].port)
+    r.execute_command("TAMIS.MADD", "{p}f", *range(500))
+    with pytest.raises(ResponseError, match="slot"):
+        at = r.get_node_from_key("{p}f")
+        r.execute_command("TAMIS.PUBLISH", "{p}f", "{q}s", "host", target_nodes=at)
+    for stream in ("{p}s", "p"):
+        assert r.execute_command("TAMIS.PUBLISH", "{p}f", stream, "host")
+        home = r.get_node_from_key("{p}f").name
+        beside = list(r.scan_iter(match="*host*")) + list(r.scan_iter(match="*owners*"))
+        assert len(beside) == 2         # the snapshot and the positions
+        assert all(r.keyslot(key) == r.keyslot("{p}f") for key in beside)
+        assert r.get_node_from_key(stream).name == home
+        before = r.xlen(stream)
+        assert before
+        r.execute_command("TAMIS.MADD", "{p}f", *["%s-%d" % (stream, i) for i in range(500)])
+        assert r.xlen(stream) > before
+        assert r.execute_command("TAMIS.UNPUBLISH", "{p}f") == 1
+    # Moved to another node, it goes on there.
+    r.execute_command("TAMIS.PUBLISH", "{p}f", "{p}s", "host", "BEAT", 1)
+    ids = {n.port: n.r.execute_command("CLUSTER", "MYID").decode() for n in nodes}
+    source = r.get_node_from_key("{p}f").port
+    target = next(port for port in ids if port != source)
+    cli(["reshard", "127.0.0.1:%d" % source, "--cluster-from", ids[source], "--cluster-to",
+         ids[target], "--cluster-slots", "5461", "--cluster-yes"])
+    moved = RedisCluster("127.0.0.1", target)
+    assert moved.get_node_from_key("{p}f").port == target
+    before = moved.xlen("{p}s")
+    moved.execute_command("TAMIS.MADD", "{p}f", *["moved-%d" % i for i in range(500)])
+    wait(lambda: moved.xlen("{p}s") > before, 20)
+    assert moved.execute_command("TAMIS.UNPUBLISH", "{p}f") == 1
+    r.close()
+    moved.close()
