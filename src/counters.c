@@ -127,6 +127,50 @@ uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by)
     return value;
 }
 
+/* Sixteen counters; `at` is a multiple of 16. */
+static uint64_t sixteen(const struct counters *counters, uint64_t at)
+{
+    uint64_t word;
+    memcpy(&word, (const uint8_t *)counters->nibbles.data + at / 2, sizeof word);
+    return word;
+}
+
+/* Does a sum of two counters need an escape? Nibbles are added in bytes, so that none carries. */
+static bool sixteen_escape(uint64_t x, uint64_t y)
+{
+    const uint64_t low = UINT64_C(0x0F0F0F0F0F0F0F0F), one = UINT64_C(0x0101010101010101);
+    uint64_t even = (x & low) + (y & low) + one;
+    uint64_t odd = (x >> 4 & low) + (y >> 4 & low) + one;
+    return ((even | odd) & one << 4) != 0;
+}
+
+size_t counters_sum_escapes(const struct counters *to, const struct counters *from)
+{
+    size_t escapes = 0;
+    for (uint64_t at = 0; at < to->n; at += 16) {
+        uint64_t n = min_u64(16, to->n - at);
+        if (n == 16 && !sixteen_escape(sixteen(to, at), sixteen(from, at)))
+            continue;
+        for (uint64_t i = at; i < at + n; i++)
+            escapes += counters_get(to, i) + counters_get(from, i) >= COUNTER_ESCAPE;
+    }
+    return escapes;
+}
+
+void counters_sum(struct counters *to, const struct counters *from)
+{
+    for (uint64_t at = 0; at < to->n; at += 16) {
+        uint64_t n = min_u64(16, to->n - at);
+        if (n == 16 && !sixteen_escape(sixteen(to, at), sixteen(from, at))) {
+            uint64_t sum = sixteen(to, at) + sixteen(from, at);
+            memcpy((uint8_t *)to->nibbles.data + at / 2, &sum, sizeof sum);
+            continue;
+        }
+        for (uint64_t i = at; i < at + n; i++)
+            counters_add(to, i, counters_get(from, i));
+    }
+}
+
 uint64_t counters_sub(struct counters *counters, uint64_t position, uint64_t by)
 {
     uint8_t value = nibble_get(counters, position);

@@ -29,6 +29,9 @@ bool counters_copy(struct counters *to, const struct counters *from, const tamis
 /* Room for so many more escapes, so that as many counters_add cannot fail. */
 bool counters_reserve(struct counters *counters, const tamis_allocator *a, size_t more);
 uint64_t counters_get(const struct counters *counters, uint64_t position);
+/* Adds the other counters, of the same positions. So many escapes are to be reserved first. */
+size_t counters_sum_escapes(const struct counters *to, const struct counters *from);
+void counters_sum(struct counters *to, const struct counters *from);
 /* Returns the number before. */
 uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by);
 /* Returns the number after; never below 0. */

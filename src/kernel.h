@@ -81,6 +81,8 @@ struct kernel {
     void (*positions)(const struct bits *bits, tamis_digest digest, uint64_t *positions);
     /* Where a position goes when the vector is folded to half. */
     uint64_t (*fold)(uint64_t position);
+    /* All bits so, to a vector of this many units. */
+    void (*fold_bits)(const uint64_t *words, uint64_t units, uint64_t *out);
     /* The chance that a random key not in the vector finds all its bits, from the bits as they are
        (of up to `sample` places, evenly taken). */
     double (*rate)(const struct bits *bits, uint64_t sample);
@@ -127,6 +129,7 @@ void blocked_add_shared(const struct bits *bits, const tamis_digest *digests, si
 void blocked_fill(const struct bits *bits, const tamis_digest *digests, size_t n);
 void blocked_positions(const struct bits *bits, tamis_digest digest, uint64_t *positions);
 uint64_t blocked_fold(uint64_t position);
+void blocked_fold_bits(const uint64_t *words, uint64_t units, uint64_t *out);
 double blocked_rate(const struct bits *bits, uint64_t sample);
 
 #endif

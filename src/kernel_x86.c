@@ -404,7 +404,7 @@ static AVX2 bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, c
         .prefetch = blocked_prefetch, .has = has_##isa, .has_stack = has_stack_##isa,              \
         .has_stream = has_stream_##isa, .add = add_##isa, .add_shared = blocked_add_shared,        \
         .fill = blocked_fill, .positions = blocked_positions, .fold = blocked_fold,                \
-        .rate = blocked_rate,                                                                      \
+        .fold_bits = blocked_fold_bits, .rate = blocked_rate,                                      \
     }
 static const struct kernel kernel_avx2 = ROW_OF(avx2), kernel_avx512 = ROW_OF(avx512);
 

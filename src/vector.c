@@ -291,11 +291,7 @@ bool vector_unite_reserve(struct vector *to, const struct vector *from, const ta
 {
     if (!to->deletable)
         return true;
-    size_t escapes = 0;
-    for (uint64_t i = 0; i < from->counters.n; i++)
-        escapes +=
-            counters_get(&from->counters, i) + counters_get(&to->counters, i) >= COUNTER_ESCAPE;
-    return counters_reserve(&to->counters, a, escapes);
+    return counters_reserve(&to->counters, a, counters_sum_escapes(&to->counters, &from->counters));
 }
 
 /* How many keys two plain vectors hold together: they may share some, so the bits have a say. */
@@ -313,17 +309,21 @@ static uint64_t united_load(const struct vector *to, const struct vector *from, 
 void vector_unite(struct vector *to, const struct vector *from)
 {
     uint64_t m = vector_positions_total(to);
+    bool words = to->stride == 1 && from->stride == 1;
     if (to->deletable) {
-        for (uint64_t i = 0; i < m; i++) {
-            if (!vector_bit(from, i))
+        counters_sum(&to->counters, &from->counters);
+        for (uint64_t i = 0; words && !to->changes && i < (m + 63) / 64; i++) {
+            uint64_t fresh = from->bits.words[i] & ~to->bits.words[i];
+            to->bits.words[i] |= fresh;
+            to->ones += (uint64_t)__builtin_popcountll(fresh);
+        }
+        for (uint64_t i = 0; (!words || to->changes) && i < m; i++) {
+            if (!vector_bit(from, i) || vector_bit(to, i))
                 continue;
-            if (!vector_bit(to, i)) {
-                vector_bit_set(to, i);
-                to->ones++;
-                if (to->changes)
-                    changes_turn(to->changes, i, true);
-            }
-            counters_add(&to->counters, i, counters_get(&from->counters, i));
+            vector_bit_set(to, i);
+            to->ones++;
+            if (to->changes)
+                changes_turn(to->changes, i, true);
         }
         to->load += from->load;
         to->count += from->count;
@@ -331,7 +331,7 @@ void vector_unite(struct vector *to, const struct vector *from)
             to->changes->missed += from->changes ? from->changes->missed : from->load;
     } else {
         uint64_t before = vector_count_ones(to), other = vector_count_ones(from);
-        if (to->stride == 1 && from->stride == 1)
+        if (words)
             for (uint64_t i = 0; i < (m + 63) / 64; i++)
                 to->bits.words[i] |= from->bits.words[i];
         else
@@ -356,6 +356,10 @@ struct vector *vector_fold(const struct vector *v, const tamis_allocator *a)
     half->id = v->id, half->slot = v->slot, half->fpp = v->fpp, half->capacity = v->capacity;
     half->load = v->load, half->count = v->count, half->born = v->born, half->last = v->last;
     uint64_t m = vector_positions_total(v);
+    if (!v->deletable && v->stride == 1) {
+        v->bits.kernel->fold_bits(v->bits.words, shape.units, half->bits.words);
+        return half;
+    }
     for (uint64_t i = 0; i < m; i++) {
         if (!vector_bit(v, i))
             continue;
