@@ -207,6 +207,14 @@ COMMAND(command_intersect)
     return RM_OK;
 }
 
+/* Counters and slices are folded one by one, which is sixteen times as slow as by words. */
+static uint64_t fold_work(const struct value *v)
+{
+    tamis_info info;
+    tamis_filter_brief(v->filter, &info);
+    return value_bytes(v) * (info.deletable || info.growth == TAMIS_DYNAMIC ? 16 : 1);
+}
+
 /* FOLD key [RESTATE] */
 COMMAND(command_fold)
 {
@@ -221,7 +229,7 @@ COMMAND(command_fold)
     struct value *v = find_value(key, KIND_FILTER, &error);
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
-    } else if (!too_much(ctx, value_bytes(v), ELSEWHERE)) {
+    } else if (!too_much(ctx, fold_work(v), ELSEWHERE)) {
         struct value *half = value_copy(v);
         tamis_error e = half ? tamis_filter_fold(half->filter, restate ? TAMIS_MERGE_RESTATE : 0)
                              : TAMIS_ENOMEM;
