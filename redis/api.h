@@ -235,6 +235,7 @@ typedef void (*RedisModuleInfoFunc)(RedisModuleInfoCtx *, int for_crash_report);
     X(const char *, CallReplyStringPtr, (RedisModuleCallReply *, size_t *))                      \
     X(size_t, CallReplyLength, (RedisModuleCallReply *))                                         \
     X(int, GetSelectedDb, (RedisModuleCtx *))                                                    \
+    X(int, AvoidReplicaTraffic, (void))                                                          \
     X(uint64_t, CreateTimer,                                                                     \
       (RedisModuleCtx *, long long milliseconds, RedisModuleTimerFunc, void *))                  \
     X(int, RegisterInfoFunc, (RedisModuleCtx *, RedisModuleInfoFunc))                            \

@@ -332,7 +332,9 @@ static void tick(RedisModuleCtx *ctx, void *unused)
 {
     (void)unused;
     rm.CreateTimer(ctx, TICK, tick, NULL);
-    if (!n_places || !leads(ctx))
+    /* While writes are paused (CLIENT PAUSE, a failover, a shutdown that waits for replicas) the
+       server dies of a change that is to be replicated. */
+    if (!n_places || !leads(ctx) || rm.AvoidReplicaTraffic())
         return;
     int db = rm.GetSelectedDb(ctx);
     time_of_command(0);

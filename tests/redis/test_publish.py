@@ -98,6 +98,21 @@ def test_heartbeats(server, r):
     assert len(entries(r, "copies")) == n  # there is no one to speak
 
 
+def test_no_word_while_writes_are_paused(servers):
+    """As in a failover, or a shutdown that waits for its replicas."""
+    master = servers(port=free_port())
+    replica = servers(port=free_port(), replicaof="127.0.0.1 %d" % master.port)
+    wait(lambda: replica.r.info("replication")["master_link_status"] == "up", 30)
+    r = master.r
+    reserve(r, "f", 0.01, 1000)
+    r.execute_command("TAMIS.PUBLISH", "f", "copies", "host1", "BEAT", 1)
+    r.execute_command("CLIENT", "PAUSE", 3500, "WRITE")
+    n = len(entries(r, "copies"))
+    time.sleep(3)
+    assert len(entries(r, "copies")) == n
+    wait(lambda: len(entries(r, "copies")) > n, 15)
+
+
 def test_refusals(server, r):
     reserve(r, "f", 0.01, 100)
     r.set("s", "x")
