@@ -112,7 +112,7 @@ struct record head_record(const struct head *head, uint32_t i)
 
 uint64_t record_positions(const struct head *head, const struct record *record)
 {
-    return record->units * (head->set.layout == TAMIS_BLOCKED ? BLOCK_BITS : 1);
+    return record->units * layout_unit_bits(head->set.layout);
 }
 
 struct record record_of(const struct vector *v, bool counted)

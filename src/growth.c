@@ -77,7 +77,7 @@ static tamis_error published_settings(struct settings *set, const tamis_options 
         return fail(reason, TAMIS_EARG, "bits and hashes go together");
     if (o->bits > BITS_MAX || o->hashes > K_MAX)
         return fail(reason, TAMIS_ELIMIT, "a vector has at most 2^40 bits and %d hashes", K_MAX);
-    uint64_t unit = set->layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
+    uint64_t unit = layout_unit_bits(set->layout);
     uint64_t step = unit * shape_step(set->layout);
     set->published = true; /* a size that can be had is kept: it may be that of a folded vector */
     set->shape = (struct shape){
@@ -466,7 +466,7 @@ static uint64_t block_bytes(uint64_t bytes)
    with their first escapes. */
 static uint64_t bytes_for(const tamis_filter *f, const struct shape *shape)
 {
-    uint64_t m = shape->units * (shape->layout == TAMIS_BLOCKED ? BLOCK_BITS : 1);
+    uint64_t m = shape->units * layout_unit_bits(shape->layout);
     uint64_t bytes = sizeof(struct vector), n = stack_count(filter_stack(f));
     const struct matrix *matrix = atomic_load(&f->matrix);
     if (f->set.deletable)

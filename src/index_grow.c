@@ -298,7 +298,7 @@ static tamis_error within_limit(const tamis_index *x, const struct plan *plan)
         return TAMIS_OK;
     uint64_t bytes = index_bytes(x);
     for (uint32_t i = 0; i < parts; i++) {
-        uint64_t unit = plan->shape[i].layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
+        uint64_t unit = layout_unit_bits(plan->shape[i].layout);
         bytes += plan->shape[i].units * unit / 8 * (x->set.grow.deletable ? 5 : 1);
     }
     return bytes <= x->set.grow.memory_limit ? TAMIS_OK : TAMIS_EFULL;

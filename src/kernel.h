@@ -90,6 +90,11 @@ struct kernel {
 
 /* The best row for this machine; TAMIS_ISA=scalar|avx2|avx512 in the environment limits it. */
 const struct kernel *kernel_choose(tamis_layout layout, const struct family *family);
+/* Bits of a unit, where there is no kernel yet. */
+ALWAYS_INLINE uint64_t layout_unit_bits(tamis_layout layout)
+{
+    return layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
+}
 
 /* has_stack by way of prefetch and has: the lines of the next keys are on their way in one vector
    while these are looked at, vector by vector. */

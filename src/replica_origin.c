@@ -4,6 +4,8 @@
  */
 #include "replica.h"
 
+#include <time.h>
+
 #include "err.h"
 #include "format_patch.h"
 
@@ -11,6 +13,14 @@
 #define MESSAGE_DEFAULT ((uint64_t)1 << 20)
 #define MISS_DEFAULT    0.01
 #define SLACK           1.1 /* where the false rate cannot be had: times that of a fresh copy */
+
+uint64_t replica_clock(void *context)
+{
+    (void)context;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 /* A vector as it was published. */
 struct published {
@@ -233,7 +243,7 @@ static void estimate(const tamis_origin *o, bool fresh, tamis_estimate *out)
                             .host = r.host};
     for (uint32_t i = 0; i < n; i++) {
         const tamis_plan_copy *c = &copies[i];
-        bits += c->units * (c->layout == TAMIS_BLOCKED ? BLOCK_BITS : 1);
+        bits += c->units * layout_unit_bits(c->layout);
         out->set += c->ones - c->both;
         out->cleared += c->copy_ones - c->both;
     }

@@ -14,7 +14,7 @@ bool shape_valid(const struct shape *shape, const struct family *family)
 {
     if (shape->layout != TAMIS_SPREAD && shape->layout != TAMIS_BLOCKED)
         return false;
-    uint64_t unit_bits = shape->layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
+    uint64_t unit_bits = layout_unit_bits(shape->layout);
     if (shape->units == 0 || shape->units > BITS_MAX / unit_bits ||
         shape->units % shape_step(shape->layout))
         return false;

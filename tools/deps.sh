@@ -8,8 +8,8 @@ set -u
 
 build="gcc g++ make pkg-config libxxhash-dev libsodium-dev zlib1g-dev libzstd-dev libhiredis-dev"
 check="clang clang-format libclang-rt-dev cppcheck valgrind python3 python3-pytest python3-redis
-       python3-hypothesis redis-server gnuplot-nox"
-bench="libbloom-dev librocksdb-dev"
+       python3-hypothesis redis-server gnuplot-nox zstd"
+bench="libbloom-dev librocksdb-dev redis-server zstd"
 lab="python3"
 browser="chromium fonts-dejavu-core"
 

@@ -2,21 +2,11 @@
  * The bytes of messages (docs/format.md). The body is 208 bytes and the name of the owner, filled up
  * to a multiple of 8; one section holds the part that is carried, none if nothing is.
  */
-#include "replica.h"
-
-#include <time.h>
+#include "format_message.h"
 
 #include "err.h"
 
 #define BODY_LEN 208
-
-uint64_t replica_clock(void *context)
-{
-    (void)context;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* ---- bytes in memory ------------------------------------------------------------------------- */
 
