@@ -48,8 +48,8 @@ static void ask_many(struct scene *s, uint32_t from, uint64_t added)
     enum { MANY = 70 };
     tamis_digest digests[MANY];
     uint8_t found[MANY];
-    uint32_t n =
-        atomic_load(&s->published) - from < MANY ? atomic_load(&s->published) - from : MANY;
+    uint32_t members = atomic_load(&s->published) - from; /* once: it rises meanwhile */
+    uint32_t n = members < MANY ? members : MANY;
     tamis_filter_digest_fixed(s->f, s->order + from, sizeof *s->order, n, digests);
     tamis_filter_has_many(s->f, digests, n, found);
     bool due = still_due(s, added); /* of the first, so of all */
