@@ -5,7 +5,8 @@
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-static tamis_error clone_vectors(tamis_filter *to, const tamis_filter *from)
+/* The vectors as they are, or folded to half. */
+static tamis_error clone_vectors(tamis_filter *to, const tamis_filter *from, bool half)
 {
     const struct stack *stack = filter_stack(from);
     const tamis_allocator *a = &to->allocator;
@@ -15,14 +16,16 @@ static tamis_error clone_vectors(tamis_filter *to, const tamis_filter *from)
         return TAMIS_ENOMEM;
     atomic_store(&to->stack, copy);
     for (uint32_t i = 0; i < n; i++) {
-        copy->v[i] = vector_clone(stack->v[i], &to->family, a);
+        copy->v[i] = half ? vector_fold(stack->v[i], &to->family, a)
+                          : vector_clone(stack->v[i], &to->family, a);
         if (!copy->v[i])
             return TAMIS_ENOMEM;
         atomic_store(&copy->n, i + 1);
     }
     const struct matrix *matrix = atomic_load(&from->matrix);
     if (matrix) {
-        struct matrix *same = matrix_resize(matrix, a, matrix->width);
+        struct matrix *same =
+            half ? matrix_fold(matrix, a) : matrix_resize(matrix, a, matrix->width);
         if (!same)
             return TAMIS_ENOMEM;
         same->bits.family = &to->family;
@@ -46,7 +49,7 @@ static tamis_error clone_removals(tamis_filter *to, const tamis_filter *from)
     return TAMIS_OK;
 }
 
-tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *from)
+static tamis_error clone(tamis_filter **out, const tamis_filter *from, bool half)
 {
     tamis_filter *f = mem_new0(&from->allocator, 1, sizeof *f);
     if (!f)
@@ -69,7 +72,7 @@ tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *from)
         e = f->guard ? TAMIS_OK : TAMIS_ENOMEM;
     }
     if (e == TAMIS_OK)
-        e = clone_vectors(f, from);
+        e = clone_vectors(f, from, half);
     if (e == TAMIS_OK)
         e = clone_removals(f, from);
     if (e != TAMIS_OK) {
@@ -79,6 +82,11 @@ tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *from)
     filter_set_quick(f);
     *out = f;
     return TAMIS_OK;
+}
+
+tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *from)
+{
+    return clone(out, from, false);
 }
 
 /* Vectors point at their family, which moves. */
@@ -191,7 +199,8 @@ static void restate(tamis_filter *f, double more)
     f->set.fpp = f->set.fpp + more < 1 ? f->set.fpp + more : 1;
 }
 
-/* Appends a copy of v. Its share must come out of the budget, or be restated. */
+/* Appends a copy of v, with an empty column if v is one. Its share must come out of the budget, or be
+   restated. */
 static tamis_error append_copy(tamis_filter *f, const struct vector *v, unsigned flags)
 {
     bool stack_budget = f->set.growth == TAMIS_SCALABLE || f->set.growth == TAMIS_FLEXIBLE;
@@ -204,26 +213,13 @@ static tamis_error append_copy(tamis_filter *f, const struct vector *v, unsigned
             restate(f, v->fpp);
         }
     }
-    struct vector *copy;
-    if (!v->sliced) {
-        copy = vector_clone(v, &f->family, &f->allocator);
-    } else {
-        copy = vector_new(&f->allocator, &f->family, vector_shape(v), f->set.deletable, false);
-        if (copy)
-            filter_set_limits(&f->set, copy, v->capacity, v->fpp);
-    }
+    struct vector *copy = vector_clone(v, &f->family, &f->allocator);
     if (!copy)
         return TAMIS_ENOMEM;
+    if (v->sliced)
+        filter_set_limits(&f->set, copy, v->capacity, v->fpp);
     copy->slot = slot;
-    tamis_error e = filter_append(f, copy);
-    if (e != TAMIS_OK)
-        return e;
-    if (v->sliced) {
-        if (!vector_unite_reserve(copy, v, &f->allocator))
-            return TAMIS_ENOMEM;
-        vector_unite(copy, v);
-    }
-    return TAMIS_OK;
+    return filter_append(f, copy);
 }
 
 /* The pending removals of one side, with every vector that matches as a candidate. A key pending here
@@ -253,27 +249,58 @@ static tamis_error merge_removals(tamis_filter *f, const tamis_filter *side,
     return e;
 }
 
+/* Columns of another filter that were appended to this one: their bits come over together. */
+struct appended {
+    uint32_t to, from, n; /* the first of n in either stack */
+};
+
+static void fill_columns(tamis_filter *f, const tamis_filter *other, struct appended *some)
+{
+    struct vector **mine = filter_stack(f)->v + some->to;
+    struct vector **theirs = filter_stack(other)->v + some->from;
+    for (uint32_t i = 0, n = 0; i < some->n; i += n) {
+        for (n = 1; i + n < some->n && theirs[i + n]->column == theirs[i]->column + n;)
+            n++;
+        vector_fill_columns(mine[i], theirs[i], n);
+    }
+    some->n = 0;
+}
+
 static tamis_error unite_vectors(tamis_filter *f, const tamis_filter *other, unsigned flags)
 {
     const struct stack *theirs = filter_stack(other);
-    for (uint32_t i = 0; i < stack_count(theirs); i++) {
+    struct matrix *matrix = atomic_load(&f->matrix);
+    uint64_t width = matrix ? matrix->width : 0;
+    struct appended some = {0};
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; e == TAMIS_OK && i < stack_count(theirs); i++) {
         const struct vector *v = theirs->v[i];
         struct vector *home = home_for(f, v, flags);
-        tamis_error e = TAMIS_OK;
-        if (!home) {
-            if (f->set.growth == TAMIS_FIXED)
-                return TAMIS_ESHAPE;
-            if (effective_load(v) == 0 && v->count == 0)
-                continue; /* nothing in it */
-            e = append_copy(f, v, flags);
-        } else if (!vector_unite_reserve(home, v, &f->allocator)) {
-            e = TAMIS_ENOMEM;
-        } else {
+        bool empty = effective_load(v) == 0 && v->count == 0;
+        if (!home && f->set.growth == TAMIS_FIXED)
+            return TAMIS_ESHAPE;
+        if (home || empty)
+            fill_columns(f, other, &some);
+        if (home) {
+            if (!vector_unite_reserve(home, v, &f->allocator))
+                return TAMIS_ENOMEM;
             vector_unite(home, v);
+        } else if (!empty) {
+            uint32_t n = stack_count(filter_stack(f)), more = stack_count(theirs) - i;
+            if (v->sliced && !filter_reserve_columns(f, n + more, &v->bits))
+                return TAMIS_ENOMEM;
+            if (some.n == 0)
+                some.to = n, some.from = i;
+            some.n += v->sliced;
+            e = append_copy(f, v, flags);
         }
-        if (e != TAMIS_OK)
-            return e;
     }
+    if (e != TAMIS_OK)
+        return e;
+    fill_columns(f, other, &some);
+    matrix = atomic_load(&f->matrix);
+    if (matrix && matrix->width > width)
+        filter_narrow(f); /* some found a home after all */
     return TAMIS_OK;
 }
 
@@ -415,9 +442,10 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
     if (e != TAMIS_OK)
         return e;
     struct vector *v = filter_stack(f)->v[0];
-    for (uint64_t i = 0; i < vector_positions_total(v); i++)
-        if (vector_bit(x, i) && vector_bit(y, i))
-            vector_bit_set(v, i);
+    if (!vector_intersect(v, x, y, &f->allocator)) {
+        tamis_filter_free(f);
+        return TAMIS_ENOMEM;
+    }
     double items =
         tamis_plan_items((int)f->set.layout, v->bits.units, v->bits.k, vector_count_ones(v));
     v->load = v->count = f->stored = (uint64_t)(items + 0.5);
@@ -448,57 +476,36 @@ static tamis_error fold_limits(struct vector *half, const struct settings *set, 
     return TAMIS_OK;
 }
 
-/* The folded vectors have bits of their own: slices them again. */
-static tamis_error fold_columns(tamis_filter *f)
+/* The ones of columns that were folded. */
+static tamis_error count_columns(tamis_filter *f, const struct matrix *matrix)
 {
-    struct matrix *matrix = atomic_load(&f->matrix);
     const struct stack *stack = filter_stack(f);
-    struct bits shape = matrix->bits;
-    shape.units /= 2;
-    struct matrix *half = matrix_new(&f->allocator, &shape, matrix->width);
-    if (!half)
+    uint64_t *ones = mem_new0(&f->allocator, matrix->width, sizeof *ones);
+    if (!ones)
         return TAMIS_ENOMEM;
-    matrix_free(matrix, &f->allocator);
-    atomic_store(&f->matrix, half);
-    for (uint32_t i = 0; i < stack_count(stack); i++) {
-        struct vector *v = stack->v[i], own = *v;
-        v->sliced = true;
-        v->bits.words = half->bits.words;
-        v->stride = half->width;
-        v->column = i;
-        v->memory = (struct block){0};
-        for (uint64_t at = 0; at < half->bits.units; at++)
-            if (vector_bit(&own, at))
-                vector_bit_set(v, at);
-        block_free(&f->allocator, &own.memory);
-    }
-    f->set.shape.units /= 2;
+    matrix_count_ones(matrix->bits.words, matrix->bits.units, matrix->width, ones);
+    for (uint32_t i = 0; i < stack_count(stack); i++)
+        stack->v[i]->ones = ones[stack->v[i]->column];
+    mem_free(&f->allocator, ones, matrix->width, sizeof *ones);
     return TAMIS_OK;
 }
 
-static tamis_error fold_into(tamis_filter *f, unsigned flags)
+/* Rates, limits and what is pending after all vectors were folded. */
+static tamis_error fold_settle(tamis_filter *f, const tamis_filter *from, unsigned flags)
 {
+    const struct matrix *matrix = atomic_load(&f->matrix);
     struct stack *stack = filter_stack(f);
     uint32_t n = stack_count(stack);
     double excess = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        struct vector *v = stack->v[i];
-        if (v->bits.units % (2 * shape_step(v->bits.kernel->layout)))
-            return TAMIS_ESHAPE;
-        struct vector *half = vector_fold(v, &f->allocator);
-        if (!half)
-            return TAMIS_ENOMEM;
-        double share = v->fpp;
-        vector_free(v, &f->allocator);
-        stack->v[i] = half;
-        tamis_error e = fold_limits(half, &f->set, flags);
-        if (e != TAMIS_OK)
-            return e;
-        excess += half->fpp - share;
+    tamis_error e = matrix && f->set.deletable ? count_columns(f, matrix) : TAMIS_OK;
+    for (uint32_t i = 0; e == TAMIS_OK && i < n; i++) {
+        e = fold_limits(stack->v[i], &f->set, flags);
+        excess += stack->v[i]->fpp - filter_stack(from)->v[i]->fpp;
     }
-    tamis_error e = atomic_load(&f->matrix) ? fold_columns(f) : TAMIS_OK;
     if (e != TAMIS_OK)
         return e;
+    if (matrix)
+        f->set.shape.units /= 2;
     if (f->set.growth == TAMIS_FIXED || f->set.growth == TAMIS_DYNAMIC) {
         f->set.capacity = stack->v[0]->capacity;
         for (uint32_t i = 0; i < n; i++)
@@ -513,13 +520,17 @@ static tamis_error fold_into(tamis_filter *f, unsigned flags)
 
 tamis_error tamis_filter_fold(tamis_filter *f, unsigned flags)
 {
+    const struct stack *stack = filter_stack(f);
     tamis_error e = filter_writable(f);
+    for (uint32_t i = 0; e == TAMIS_OK && i < stack_count(stack); i++)
+        if (stack->v[i]->bits.units % (2 * shape_step(stack->v[i]->bits.kernel->layout)))
+            e = TAMIS_ESHAPE;
     tamis_filter *made;
     if (e == TAMIS_OK)
-        e = tamis_filter_clone(&made, f);
+        e = clone(&made, f, true);
     if (e != TAMIS_OK)
         return e;
-    e = fold_into(made, flags);
+    e = fold_settle(made, f, flags);
     if (e == TAMIS_OK)
         filter_become(f, made);
     else

@@ -135,13 +135,15 @@ static uint64_t sixteen(const struct counters *counters, uint64_t at)
     return word;
 }
 
+#define LOW_NIBBLES UINT64_C(0x0F0F0F0F0F0F0F0F)
+#define ONES        UINT64_C(0x0101010101010101)
+
 /* Does a sum of two counters need an escape? Nibbles are added in bytes, so that none carries. */
 static bool sixteen_escape(uint64_t x, uint64_t y)
 {
-    const uint64_t low = UINT64_C(0x0F0F0F0F0F0F0F0F), one = UINT64_C(0x0101010101010101);
-    uint64_t even = (x & low) + (y & low) + one;
-    uint64_t odd = (x >> 4 & low) + (y >> 4 & low) + one;
-    return ((even | odd) & one << 4) != 0;
+    uint64_t even = (x & LOW_NIBBLES) + (y & LOW_NIBBLES) + ONES;
+    uint64_t odd = (x >> 4 & LOW_NIBBLES) + (y >> 4 & LOW_NIBBLES) + ONES;
+    return ((even | odd) & ONES << 4) != 0;
 }
 
 size_t counters_sum_escapes(const struct counters *to, const struct counters *from)
@@ -169,6 +171,50 @@ void counters_sum(struct counters *to, const struct counters *from)
         for (uint64_t i = at; i < at + n; i++)
             counters_add(to, i, counters_get(from, i));
     }
+}
+
+/* The low nibbles of eight bytes side by side. */
+static uint64_t nibbles_join(uint64_t x)
+{
+    x = (x | x >> 4) & UINT64_C(0x00FF00FF00FF00FF);
+    x = (x | x >> 8) & UINT64_C(0x0000FFFF0000FFFF);
+    return (x | x >> 16) & UINT32_MAX;
+}
+
+/* Sixteen sums of pairs from `at` on; false if one needs an escape. Runs of one are the two halves of
+   a byte. */
+static bool sixteen_fold(const struct counters *from, uint64_t at, uint64_t run, uint64_t *sum)
+{
+    if (run > 1) {
+        uint64_t first = at / run * 2 * run + at % run;
+        uint64_t x = sixteen(from, first), y = sixteen(from, first + run);
+        *sum = x + y;
+        return !sixteen_escape(x, y);
+    }
+    uint64_t x = sixteen(from, 2 * at), y = sixteen(from, 2 * at + 16);
+    x = (x & LOW_NIBBLES) + (x >> 4 & LOW_NIBBLES);
+    y = (y & LOW_NIBBLES) + (y >> 4 & LOW_NIBBLES);
+    *sum = nibbles_join(x) | nibbles_join(y) << 32;
+    return (((x + ONES) | (y + ONES)) & ONES << 4) == 0;
+}
+
+bool counters_fold(struct counters *half, const struct counters *from, uint64_t run,
+                   const tamis_allocator *a)
+{
+    for (uint64_t at = 0; at < half->n; at += 16) {
+        uint64_t n = min_u64(16, half->n - at), sum;
+        if (n == 16 && sixteen_fold(from, at, run, &sum)) {
+            memcpy((uint8_t *)half->nibbles.data + at / 2, &sum, sizeof sum);
+            continue;
+        }
+        for (uint64_t i = at; i < at + n; i++) {
+            uint64_t first = i / run * 2 * run + i % run;
+            if (!counters_reserve(half, a, 1))
+                return false;
+            counters_add(half, i, counters_get(from, first) + counters_get(from, first + run));
+        }
+    }
+    return true;
 }
 
 uint64_t counters_sub(struct counters *counters, uint64_t position, uint64_t by)

@@ -32,6 +32,10 @@ uint64_t counters_get(const struct counters *counters, uint64_t position);
 /* Adds the other counters, of the same positions. So many escapes are to be reserved first. */
 size_t counters_sum_escapes(const struct counters *to, const struct counters *from);
 void counters_sum(struct counters *to, const struct counters *from);
+/* Each of these, all zero as yet, becomes the sum of two: a run of so many (1, or a multiple of 16)
+   and the run after it go into one. False without memory. */
+bool counters_fold(struct counters *half, const struct counters *from, uint64_t run,
+                   const tamis_allocator *a);
 /* Returns the number before. */
 uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by);
 /* Returns the number after; never below 0. */

@@ -126,22 +126,28 @@ void filter_place_columns(tamis_filter *f)
     }
 }
 
+bool filter_reserve_columns(tamis_filter *f, uint32_t n, const struct bits *shape)
+{
+    struct matrix *matrix = atomic_load(&f->matrix);
+    if (matrix && matrix->width >= n)
+        return true;
+    uint64_t width = matrix_width_for(n);
+    struct matrix *wider = matrix ? matrix_resize(matrix, &f->allocator, width)
+                                  : matrix_new(&f->allocator, shape, width);
+    if (!wider)
+        return false;
+    wider->retired = matrix;
+    atomic_store(&f->matrix, wider);
+    filter_place_columns(f);
+    return true;
+}
+
 /* A column for vector number n of a dynamic filter, in a wider matrix if need be. */
 static tamis_error place_column(tamis_filter *f, struct vector *v, uint32_t n)
 {
-    struct matrix *matrix = atomic_load(&f->matrix);
-    if (!matrix || matrix->width <= n) {
-        uint64_t width = matrix_width_for(n + 1);
-        struct matrix *wider = matrix ? matrix_resize(matrix, &f->allocator, width)
-                                      : matrix_new(&f->allocator, &v->bits, width);
-        if (!wider)
-            return TAMIS_ENOMEM;
-        wider->retired = matrix;
-        atomic_store(&f->matrix, wider);
-        matrix = wider;
-        if (n)
-            filter_place_columns(f);
-    }
+    if (!filter_reserve_columns(f, n + 1, &v->bits))
+        return TAMIS_ENOMEM;
+    const struct matrix *matrix = atomic_load(&f->matrix);
     v->bits.words = matrix->bits.words;
     v->stride = matrix->width;
     v->column = n;
@@ -198,6 +204,19 @@ bool filter_let_go(tamis_filter *f)
     return true;
 }
 
+void filter_narrow(tamis_filter *f)
+{
+    struct matrix *matrix = atomic_load(&f->matrix);
+    uint64_t width = matrix_width_for(max_u64(1, stack_count(filter_stack(f))));
+    struct matrix *narrow =
+        width < matrix->width ? matrix_resize(matrix, &f->allocator, width) : NULL;
+    if (!narrow)
+        return;
+    matrix_free(matrix, &f->allocator);
+    atomic_store(&f->matrix, narrow);
+    filter_place_columns(f);
+}
+
 void filter_drop(tamis_filter *f, uint32_t i)
 {
     struct stack *stack = filter_stack(f);
@@ -215,14 +234,8 @@ void filter_drop(tamis_filter *f, uint32_t i)
                 v->column = last;
             }
         vector_clear(v);
-        uint64_t width = matrix_width_for(last ? last : 1);
-        struct matrix *narrow =
-            3 * width <= matrix->width ? matrix_resize(matrix, &f->allocator, width) : NULL;
-        if (narrow) { /* without memory for it the wide one serves on */
-            matrix_free(matrix, &f->allocator);
-            atomic_store(&f->matrix, narrow);
-            filter_place_columns(f);
-        }
+        if (3 * matrix_width_for(last ? last : 1) <= matrix->width)
+            filter_narrow(f);
     }
     vector_free(v, &f->allocator);
     filter_set_quick(f);

@@ -109,6 +109,11 @@ void filter_drop(tamis_filter *f, uint32_t i);
 bool filter_let_go(tamis_filter *f);
 /* Frees what readers may have held: all of it when the caller is alone, else when none is inside. */
 void filter_reclaim(tamis_filter *f, bool alone);
+/* Columns for n vectors; the first time of this shape. */
+bool filter_reserve_columns(tamis_filter *f, uint32_t n, const struct bits *shape);
+/* No more columns than there are vectors, as far as widths go; without memory the wide one serves on.
+   Needs the filter to itself. */
+void filter_narrow(tamis_filter *f);
 /* Points every column at the matrix. */
 void filter_place_columns(tamis_filter *f);
 void filter_empty(tamis_filter *f);   /* to the first day; cannot fail */

@@ -79,10 +79,6 @@ struct kernel {
     void (*fill)(const struct bits *bits, const tamis_digest *digests, size_t n);
     /* The k bit positions, with repeats. */
     void (*positions)(const struct bits *bits, tamis_digest digest, uint64_t *positions);
-    /* Where a position goes when the vector is folded to half. */
-    uint64_t (*fold)(uint64_t position);
-    /* All bits so, to a vector of this many units. */
-    void (*fold_bits)(const uint64_t *words, uint64_t units, uint64_t *out);
     /* The chance that a random key not in the vector finds all its bits, from the bits as they are
        (of up to `sample` places, evenly taken). */
     double (*rate)(const struct bits *bits, uint64_t sample);
@@ -133,8 +129,6 @@ void blocked_add_shared(const struct bits *bits, const tamis_digest *digests, si
                         uint8_t *fresh);
 void blocked_fill(const struct bits *bits, const tamis_digest *digests, size_t n);
 void blocked_positions(const struct bits *bits, tamis_digest digest, uint64_t *positions);
-uint64_t blocked_fold(uint64_t position);
-void blocked_fold_bits(const uint64_t *words, uint64_t units, uint64_t *out);
 double blocked_rate(const struct bits *bits, uint64_t sample);
 
 #endif

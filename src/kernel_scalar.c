@@ -189,31 +189,6 @@ static void spread_positions(const struct bits *bits, tamis_digest digest, uint6
     bits->family->probe(bits->family, digest, bits->units, bits->k, positions);
 }
 
-static uint64_t spread_fold(uint64_t position)
-{
-    return position >> 1;
-}
-
-/* Bits 0, 2, 4 ... of a word side by side. */
-static uint64_t even_bits(uint64_t w)
-{
-    w &= UINT64_C(0x5555555555555555);
-    w = (w | w >> 1) & UINT64_C(0x3333333333333333);
-    w = (w | w >> 2) & UINT64_C(0x0F0F0F0F0F0F0F0F);
-    w = (w | w >> 4) & UINT64_C(0x00FF00FF00FF00FF);
-    w = (w | w >> 8) & UINT64_C(0x0000FFFF0000FFFF);
-    return (w | w >> 16) & UINT32_MAX;
-}
-
-static void spread_fold_bits(const uint64_t *words, uint64_t units, uint64_t *out)
-{
-    uint64_t n = (2 * units + 63) / 64;
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t half = even_bits(words[i] | words[i] >> 1);
-        out[i / 2] = i % 2 ? out[i / 2] | half << 32 : half;
-    }
-}
-
 static double power(double x, unsigned n)
 {
     double result = 1;
@@ -247,8 +222,6 @@ const struct kernel kernel_spread = {
     .add_shared = spread_add_shared,
     .fill = spread_fill,
     .positions = spread_positions,
-    .fold = spread_fold,
-    .fold_bits = spread_fold_bits,
     .rate = spread_rate,
 };
 
@@ -321,8 +294,6 @@ const struct kernel kernel_spread_probe = {
     .add_shared = probe_add_shared,
     .fill = fill_positions,
     .positions = spread_positions,
-    .fold = spread_fold,
-    .fold_bits = spread_fold_bits,
     .rate = spread_rate,
 };
 
@@ -439,19 +410,6 @@ void blocked_positions(const struct bits *bits, tamis_digest digest, uint64_t *p
     }
 }
 
-uint64_t blocked_fold(uint64_t position)
-{
-    return (position / (2 * BLOCK_BITS)) * BLOCK_BITS + position % BLOCK_BITS;
-}
-
-void blocked_fold_bits(const uint64_t *words, uint64_t units, uint64_t *out)
-{
-    const uint64_t n = BLOCK_BITS / 64;
-    for (uint64_t i = 0; i < units; i++)
-        for (uint64_t j = 0; j < n; j++)
-            out[i * n + j] = words[2 * i * n + j] | words[(2 * i + 1) * n + j];
-}
-
 /* The mean over blocks and rotations of the product over the lanes of fill^(probes in the lane). */
 double blocked_rate(const struct bits *bits, uint64_t sample)
 {
@@ -490,8 +448,6 @@ const struct kernel kernel_blocked = {
     .add_shared = blocked_add_shared,
     .fill = blocked_fill,
     .positions = blocked_positions,
-    .fold = blocked_fold,
-    .fold_bits = blocked_fold_bits,
     .rate = blocked_rate,
 };
 

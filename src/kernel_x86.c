@@ -403,8 +403,7 @@ static AVX2 bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, c
         .has_one = has_one_##isa, .has_key = {has_key_8_##isa, has_key_16_##isa},                  \
         .prefetch = blocked_prefetch, .has = has_##isa, .has_stack = has_stack_##isa,              \
         .has_stream = has_stream_##isa, .add = add_##isa, .add_shared = blocked_add_shared,        \
-        .fill = blocked_fill, .positions = blocked_positions, .fold = blocked_fold,                \
-        .fold_bits = blocked_fold_bits, .rate = blocked_rate,                                      \
+        .fill = blocked_fill, .positions = blocked_positions, .rate = blocked_rate,                \
     }
 static const struct kernel kernel_avx2 = ROW_OF(avx2), kernel_avx512 = ROW_OF(avx512);
 

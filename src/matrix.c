@@ -1,6 +1,8 @@
 /* See matrix.h. */
 #include "matrix.h"
 
+#include "rows.h"
+
 #define GROUP 16 /* queries whose rows are fetched together */
 
 uint64_t matrix_width_for(uint64_t columns)
@@ -55,36 +57,15 @@ void matrix_free(struct matrix *matrix, const tamis_allocator *a)
     }
 }
 
-/* `n` (1..64) bits from bit `at`. */
-static uint64_t bits_read(const uint64_t *words, uint64_t at, unsigned n)
-{
-    unsigned shift = at & 63;
-    uint64_t value = word_load(&words[at >> 6]) >> shift;
-    if (shift + n > 64)
-        value |= word_load(&words[(at >> 6) + 1]) << (64 - shift);
-    return n == 64 ? value : value & ((UINT64_C(1) << n) - 1);
-}
-
-/* Ors them in, in a matrix that no reader has seen yet. */
-static void bits_or(uint64_t *words, uint64_t at, unsigned n, uint64_t value)
-{
-    unsigned shift = at & 63;
-    words[at >> 6] |= value << shift;
-    if (shift + n > 64)
-        words[(at >> 6) + 1] |= value >> (64 - shift);
-}
-
 void matrix_rows(const struct matrix *matrix, const struct arrangement *order, uint64_t first,
                  uint64_t n, uint64_t width, uint64_t *out)
 {
     const uint64_t *words = matrix->bits.words;
-    uint64_t both = min_u64(width, matrix->width);
-    for (uint64_t row = 0; row < n; row++) {
+    rows_or(&(struct rows){out, width, 0},
+            &(struct rows){matrix->bits.words, matrix->width, first * matrix->width}, n,
+            min_u64(width, matrix->width));
+    for (uint64_t row = 0; row < n && order->n_moved; row++) {
         uint64_t from = (first + row) * matrix->width, to = row * width;
-        for (uint64_t i = 0; i < both; i += 64) {
-            unsigned some = (unsigned)min_u64(64, both - i);
-            bits_or(out, to + i, some, bits_read(words, from + i, some));
-        }
         for (uint32_t i = 0; i < order->n_moved; i++) {
             uint64_t at = to + order->moved[i];
             out[at >> 6] &= ~(UINT64_C(1) << (at & 63));
@@ -98,14 +79,20 @@ struct matrix *matrix_resize(const struct matrix *matrix, const tamis_allocator 
     struct matrix *other = matrix_new(a, &matrix->bits, width);
     if (!other)
         return NULL;
-    uint64_t both = min_u64(width, matrix->width);
-    for (uint64_t row = 0; row < matrix->bits.units; row++)
-        for (uint64_t i = 0; i < both; i += 64) {
-            unsigned n = (unsigned)min_u64(64, both - i);
-            bits_or(other->bits.words, row * width + i, n,
-                    bits_read(matrix->bits.words, row * matrix->width + i, n));
-        }
+    rows_or(&(struct rows){other->bits.words, width, 0},
+            &(struct rows){matrix->bits.words, matrix->width, 0}, matrix->bits.units,
+            min_u64(width, matrix->width));
     return other;
+}
+
+struct matrix *matrix_fold(const struct matrix *matrix, const tamis_allocator *a)
+{
+    struct bits shape = matrix->bits;
+    shape.units /= 2;
+    struct matrix *half = matrix_new(a, &shape, matrix->width);
+    if (half)
+        rows_fold(half->bits.words, matrix->bits.words, shape.units, matrix->width);
+    return half;
 }
 
 uint64_t matrix_words(const struct matrix *matrix)
@@ -224,11 +211,8 @@ void matrix_count_ones(const void *words, uint64_t rows, uint64_t width, uint64_
 
 void matrix_column_move(struct matrix *matrix, uint64_t to, uint64_t from)
 {
-    for (uint64_t row = 0; row < matrix->bits.units; row++) {
-        uint64_t source = row * matrix->width + from, target = row * matrix->width + to;
-        uint64_t bit = word_load(&matrix->bits.words[source >> 6]) >> (source & 63) & 1;
-        uint64_t *word = &matrix->bits.words[target >> 6];
-        word_store(word,
-                   (word_load(word) & ~(UINT64_C(1) << (target & 63))) | bit << (target & 63));
-    }
+    struct rows target = {matrix->bits.words, matrix->width, to};
+    struct rows source = {matrix->bits.words, matrix->width, from};
+    rows_clear(&target, matrix->bits.units);
+    rows_or(&target, &source, matrix->bits.units, 1);
 }

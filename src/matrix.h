@@ -33,6 +33,9 @@ void matrix_free(struct matrix *matrix, const tamis_allocator *a);
 /* A copy of another width; columns past it are left out and must be empty. */
 struct matrix *matrix_resize(const struct matrix *matrix, const tamis_allocator *a, uint64_t width);
 
+/* Each two rows united, as the columns are when their vectors are folded to half. */
+struct matrix *matrix_fold(const struct matrix *matrix, const tamis_allocator *a);
+
 /* found[i] |= some column has digest i. */
 void matrix_has(const struct matrix *matrix, const tamis_digest *digests, size_t n, uint8_t *found);
 /* The columns that match, as (width + 63) / 64 words. */
@@ -48,7 +51,7 @@ struct arrangement {
 /* Rows first .. first + n - 1 so arranged, `width` bits apart, into zeroed words. */
 void matrix_rows(const struct matrix *matrix, const struct arrangement *order, uint64_t first,
                  uint64_t n, uint64_t width, uint64_t *out);
-/* Copies a column bit by bit: from a column of the same shape to another. */
+/* Column `to` becomes what `from`, another, is. Needs the matrix to itself. */
 void matrix_column_move(struct matrix *matrix, uint64_t to, uint64_t from);
 
 #endif

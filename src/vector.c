@@ -2,6 +2,7 @@
 #include "vector.h"
 
 #include "bytes.h"
+#include "rows.h"
 
 #define RATE_SAMPLE 65536 /* places looked at to estimate a rate */
 
@@ -115,6 +116,11 @@ void vector_positions(const struct vector *v, tamis_digest digest, uint64_t *pos
     v->bits.kernel->positions(&v->bits, digest, positions);
 }
 
+static struct rows vector_rows(const struct vector *v)
+{
+    return (struct rows){v->bits.words, v->stride, v->column};
+}
+
 bool vector_bit(const struct vector *v, uint64_t position)
 {
     uint64_t at = position * v->stride + v->column;
@@ -163,11 +169,11 @@ bool vector_has(const struct vector *v, tamis_digest digest)
 void vector_clear(struct vector *v)
 {
     uint64_t m = vector_positions_total(v);
+    struct rows rows = vector_rows(v);
     if (v->stride == 1)
         memset(v->bits.words, 0, (size_t)(m + 7) / 8);
     else
-        for (uint64_t i = 0; i < m; i++)
-            vector_bit_clear(v, i);
+        rows_clear(&rows, m);
     if (v->deletable) {
         memset(v->counters.nibbles.data, 0, (size_t)(m + 1) / 2);
         if (v->counters.room)
@@ -179,17 +185,16 @@ void vector_clear(struct vector *v)
         v->changes->lost = true;
 }
 
+static uint64_t ones_of(const struct vector *v)
+{
+    uint64_t m = vector_positions_total(v);
+    struct rows rows = vector_rows(v);
+    return v->stride == 1 ? bytes_ones(v->bits.words, (size_t)(m + 7) / 8) : rows_ones(&rows, m);
+}
+
 uint64_t vector_count_ones(const struct vector *v)
 {
-    uint64_t m = vector_positions_total(v), ones = 0;
-    if (v->deletable || v->view)
-        return v->ones;
-    if (v->stride == 1)
-        ones = bytes_ones(v->bits.words, (size_t)(m + 7) / 8);
-    else
-        for (uint64_t i = 0; i < m; i++)
-            ones += vector_bit(v, i);
-    return ones;
+    return v->deletable || v->view ? v->ones : ones_of(v);
 }
 
 double vector_rate_now(const struct vector *v)
@@ -306,39 +311,40 @@ static uint64_t united_load(const struct vector *to, const struct vector *from, 
     return min_u64(sum, max_u64(most, (uint64_t)items + 1));
 }
 
+void vector_fill_columns(struct vector *to, const struct vector *from, uint64_t n)
+{
+    struct rows mine = vector_rows(to), theirs = vector_rows(from);
+    rows_or(&mine, &theirs, vector_positions_total(to), n);
+}
+
+/* Bit by bit, since somebody wants to know of each. */
+static void unite_noting(struct vector *to, const struct vector *from)
+{
+    for (uint64_t i = 0; i < vector_positions_total(to); i++)
+        if (vector_bit(from, i) && !vector_bit(to, i)) {
+            vector_bit_set(to, i);
+            changes_turn(to->changes, i, true);
+        }
+    to->changes->missed += from->changes ? from->changes->missed : from->load;
+}
+
 void vector_unite(struct vector *to, const struct vector *from)
 {
+    struct rows mine = vector_rows(to), theirs = vector_rows(from);
     uint64_t m = vector_positions_total(to);
-    bool words = to->stride == 1 && from->stride == 1;
+    uint64_t before = vector_count_ones(to), other = vector_count_ones(from);
+    if (to->deletable && to->changes)
+        unite_noting(to, from);
+    else
+        rows_or(&mine, &theirs, m, 1);
+    uint64_t after = ones_of(to);
     if (to->deletable) {
         counters_sum(&to->counters, &from->counters);
-        for (uint64_t i = 0; words && !to->changes && i < (m + 63) / 64; i++) {
-            uint64_t fresh = from->bits.words[i] & ~to->bits.words[i];
-            to->bits.words[i] |= fresh;
-            to->ones += (uint64_t)__builtin_popcountll(fresh);
-        }
-        for (uint64_t i = 0; (!words || to->changes) && i < m; i++) {
-            if (!vector_bit(from, i) || vector_bit(to, i))
-                continue;
-            vector_bit_set(to, i);
-            to->ones++;
-            if (to->changes)
-                changes_turn(to->changes, i, true);
-        }
+        to->ones = after;
         to->load += from->load;
         to->count += from->count;
-        if (to->changes)
-            to->changes->missed += from->changes ? from->changes->missed : from->load;
     } else {
-        uint64_t before = vector_count_ones(to), other = vector_count_ones(from);
-        if (words)
-            for (uint64_t i = 0; i < (m + 63) / 64; i++)
-                to->bits.words[i] |= from->bits.words[i];
-        else
-            for (uint64_t i = 0; i < m; i++)
-                if (vector_bit(from, i))
-                    vector_bit_set(to, i);
-        to->load = to->count = united_load(to, from, before, other, vector_count_ones(to));
+        to->load = to->count = united_load(to, from, before, other, after);
         if (to->changes)
             to->changes->lost = true;
     }
@@ -346,33 +352,42 @@ void vector_unite(struct vector *to, const struct vector *from)
     to->last = max_u64(to->last, from->last);
 }
 
-struct vector *vector_fold(const struct vector *v, const tamis_allocator *a)
+bool vector_intersect(struct vector *v, const struct vector *x, const struct vector *y,
+                      const tamis_allocator *a)
+{
+    uint64_t m = vector_positions_total(v);
+    struct vector *other = vector_new(a, v->bits.family, vector_shape(v), false, true);
+    struct rows first = vector_rows(x), second = vector_rows(y), out = vector_rows(v);
+    if (!other)
+        return false;
+    struct rows also = vector_rows(other);
+    rows_or(&out, &first, m, 1);
+    rows_or(&also, &second, m, 1);
+    for (uint64_t i = 0; i < (m + 63) / 64; i++)
+        v->bits.words[i] &= other->bits.words[i];
+    vector_free(other, a);
+    return true;
+}
+
+struct vector *vector_fold(const struct vector *v, const struct family *family,
+                           const tamis_allocator *a)
 {
     struct shape shape = vector_shape(v);
+    uint32_t unit_bits = v->bits.kernel->unit_bits;
     shape.units /= 2;
-    struct vector *half = vector_new(a, v->bits.family, shape, v->deletable, true);
+    struct vector *half = vector_new(a, family, shape, v->deletable, !v->sliced);
     if (!half)
         return NULL;
     half->id = v->id, half->slot = v->slot, half->fpp = v->fpp, half->capacity = v->capacity;
     half->load = v->load, half->count = v->count, half->born = v->born, half->last = v->last;
-    uint64_t m = vector_positions_total(v);
-    if (!v->deletable && v->stride == 1) {
-        v->bits.kernel->fold_bits(v->bits.words, shape.units, half->bits.words);
-        return half;
+    half->column = v->column;
+    if (!v->sliced) {
+        rows_fold(half->bits.words, v->bits.words, shape.units, unit_bits);
+        half->ones = v->deletable ? ones_of(half) : 0;
     }
-    for (uint64_t i = 0; i < m; i++) {
-        if (!vector_bit(v, i))
-            continue;
-        uint64_t at = v->bits.kernel->fold(i);
-        if (v->deletable) {
-            half->ones += !vector_bit(half, at);
-            if (!counters_reserve(&half->counters, a, 1)) {
-                vector_free(half, a);
-                return NULL;
-            }
-            counters_add(&half->counters, at, counters_get(&v->counters, i));
-        }
-        vector_bit_set(half, at);
+    if (v->deletable && !counters_fold(&half->counters, &v->counters, unit_bits, a)) {
+        vector_free(half, a);
+        return NULL;
     }
     return half;
 }

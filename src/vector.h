@@ -79,11 +79,18 @@ bool vector_insert(struct vector *v, tamis_digest digest); /* true if a bit was 
 uint64_t vector_copies(const struct vector *v, tamis_digest digest);
 void vector_erase(struct vector *v, tamis_digest digest, uint64_t copies);
 
+/* The bits of n columns, side by side from these on, are those of n others; all of `to` are empty. */
+void vector_fill_columns(struct vector *to, const struct vector *from, uint64_t n);
 /* to |= from, same shape; counters and counts added. Room for the escapes must be reserved. */
 bool vector_unite_reserve(struct vector *to, const struct vector *from, const tamis_allocator *a);
 void vector_unite(struct vector *to, const struct vector *from);
-/* A new vector of half the units; NULL: no memory. The caller sees to rate and capacity. */
-struct vector *vector_fold(const struct vector *v, const tamis_allocator *a);
+/* v, a plain one with bits of its own, all zero, becomes x & y; false without memory. */
+bool vector_intersect(struct vector *v, const struct vector *x, const struct vector *y,
+                      const tamis_allocator *a);
+/* A new vector of half the units; NULL: no memory. The caller sees to rate and capacity, and to the
+   bits and their number where they are a column. */
+struct vector *vector_fold(const struct vector *v, const struct family *family,
+                           const tamis_allocator *a);
 bool vector_equal(const struct vector *x, const struct vector *y);
 
 #endif

@@ -19,7 +19,7 @@ LAYERS = [
     ["tamis"],                          # the public header
     ["base"],
     ["err", "mem", "bytes"],
-    ["digest", "plan"],
+    ["digest", "plan", "rows"],
     ["cpu", "kernel"],
     ["counters", "table"],
     ["vector", "changes", "matrix", "columns"],

@@ -50,7 +50,7 @@ static const struct kind kinds[] = {
       .deletable = true,
       .unique = true},
      70},
-    {"dynamic planned", {.growth = TAMIS_DYNAMIC, .capacity = 400, .vectors = 16}, 100},
+    {"dynamic planned", {.growth = TAMIS_DYNAMIC, .capacity = 480, .vectors = 16}, 100},
     {"scalable", {.capacity = 8, .expansion = 2}, 120},
     {"scalable deletable", {.capacity = 8, .expansion = 1, .deletable = true}, 128},
     {"scalable published deletable",
@@ -384,7 +384,7 @@ TEST(algebra_without_memory)
         CHECK(try_each("merge", &kinds[k], prepare, op_merge) > 0);
         CHECK(try_each("concat", &kinds[k], prepare, op_concat) > 0);
         CHECK(try_each("clone", &kinds[k], prepare, op_clone) > 0);
-        CHECK(try_each("fold", &kinds[k], prepare, op_fold) > 0);
+        CHECK_MSG(try_each("fold", &kinds[k], prepare, op_fold) > 0, "%s", kinds[k].name);
         try_each("clear", &kinds[k], prepare, op_clear);
         if (kinds[k].options.growth == TAMIS_FIXED)
             CHECK(try_each("intersect", &kinds[k], prepare, op_intersect) > 0);

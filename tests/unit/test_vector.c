@@ -324,8 +324,9 @@ TEST(addresses_are_prefixes)
         bits.units /= 2;
         bits.kernel->positions(&bits, digest, half);
         bool prefix = true;
+        uint64_t unit = layout == TAMIS_BLOCKED ? 512 : 1;
         for (uint32_t j = 0; j < bits.k; j++)
-            prefix &= bits.kernel->fold(whole[j]) == half[j];
+            prefix &= whole[j] / (2 * unit) * unit + whole[j] % unit == half[j];
         CHECK_MSG(prefix, "layout %d, %" PRIu64 " units, k %u", (int)layout, bits.units, bits.k);
         family_free(&family, &mem_system);
     }
