@@ -248,6 +248,7 @@ static int index_new(struct index *x, const struct words *words)
                          words->word[0]);
     for (size_t i = 0; good && i < names.n; i++)
         good = plan_new(&run, names.name[i].root, names.name[i].path);
+    names_free(&names);
     int status = TROUBLE;
     if (good && store_lock(&store, x->out, &x->files)) {
         if (may_replace(x->out) && create(x, &run))
@@ -255,7 +256,6 @@ static int index_new(struct index *x, const struct words *words)
         tamis_catalog_abandon(run.writer);
         store_end(&store);
     }
-    names_free(&names);
     free(run.task);
     return status;
 }

@@ -166,10 +166,12 @@ static bool scan_tags(struct planning *p, part_fn *each, bool apply)
         good = scan_tag(p, i, each, &tag, &differs);
         if (!good || !apply || !differs)
             continue;
-        tamis_error error = tag.len ? tamis_catalog_retag(p->run->writer, i, tag.data, tag.len)
-                                    : tamis_catalog_drop(p->run->writer, i);
+        tamis_reason reason = {0};
+        tamis_error error = tag.len
+                                ? tamis_catalog_retag(p->run->writer, i, tag.data, tag.len, &reason)
+                                : tamis_catalog_drop(p->run->writer, i);
         if (error != TAMIS_OK) {
-            complain_of(error, NULL, "catalog");
+            complain_of(error, &reason, "catalog");
             good = false;
         }
     }

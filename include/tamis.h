@@ -696,7 +696,8 @@ typedef struct tamis_catalog_options {
     double fpp;              /* 0.01 */
     uint64_t segments;       /* expected in all; 1000. With more the rate still holds, but those
                                 past it take more bits for their combinations */
-    uint64_t memory;         /* bytes the writer may hold, whatever the size of the data; 256 MiB */
+    uint64_t memory; /* bytes the writer may hold, whatever the size of the data, beside some
+                                200 a segment; 96 MiB */
     tamis_hash hash;
     const uint8_t *key;
     const tamis_allocator *allocator;
@@ -718,7 +719,7 @@ TAMIS_API const tamis_schema *tamis_catalog_writer_schema(const tamis_catalog_wr
 /* A segment of the old file, by its number there. EARG if there is none or it was dropped. */
 TAMIS_API tamis_error tamis_catalog_drop(tamis_catalog_writer *writer, uint64_t segment);
 TAMIS_API tamis_error tamis_catalog_retag(tamis_catalog_writer *writer, uint64_t segment,
-                                          const void *tag, size_t len);
+                                          const void *tag, size_t len, tamis_reason *reason);
 /* One segment more: all that was gathered (which is empty afterwards), and bytes of the caller's
    about it. Threads may call it together. After an error there is nothing to do but to abandon. */
 TAMIS_API tamis_error tamis_catalog_put(tamis_catalog_writer *writer, tamis_gather *gather,

@@ -27,7 +27,7 @@
 #define STRIP_NONE     UINT32_MAX /* the segment of a column that was dropped */
 #define CATALOG_PAGE   ((uint64_t)4096)
 #define SEGMENTS_MAX   (UINT64_C(1) << 31)
-#define CATALOG_MEMORY ((uint64_t)256 << 20)
+#define CATALOG_MEMORY ((uint64_t)96 << 20)
 
 struct tamis_schema {
     const struct family *family;

@@ -34,15 +34,17 @@ void beside_close(struct beside *s);
 /* All of it, at an offset or (-1) at the end of what was written; 0 or errno. */
 int file_write(int fd, const void *data, size_t len, int64_t offset);
 
-/* Bytes that need not stay in memory, in a file without a name in the same folder. */
+/* Bytes that need not stay in memory, in a file without a name in the same folder. It is never
+   mapped, so that no more of it is in memory than what is being read. What may fail returns 0 or errno. */
 struct spill {
     int fd;
-    struct mapping mapping;
+    uint64_t end; /* room was given out up to here */
 };
 
-int spill_open(struct spill *spill, const struct beside *beside); /* 0 or errno */
-/* Makes the first `len` bytes readable through the mapping; 0 or errno. */
-int spill_map(struct spill *spill, uint64_t len);
+int spill_open(struct spill *spill, const struct beside *beside);
+uint64_t spill_room(struct spill *spill, uint64_t len); /* its offset */
+int spill_write(const struct spill *spill, const void *data, size_t len, uint64_t at);
+int spill_read(const struct spill *spill, void *data, size_t len, uint64_t at);
 void spill_forget(struct spill *spill, uint64_t from, uint64_t len);
 void spill_close(struct spill *spill);
 

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -179,18 +178,31 @@ int spill_open(struct spill *spill, const struct beside *beside)
     return 0;
 }
 
-int spill_map(struct spill *spill, uint64_t len)
+uint64_t spill_room(struct spill *spill, uint64_t len)
 {
-    if (len <= spill->mapping.len)
-        return 0;
-    len = round_up(len, (uint64_t)64 << 20); /* past its end nobody looks */
-    mapping_free(&spill->mapping);
-    spill->mapping.data = mmap(NULL, (size_t)len, PROT_READ, MAP_SHARED, spill->fd, 0);
-    if ((const void *)spill->mapping.data == MAP_FAILED) {
-        spill->mapping.data = NULL;
-        return errno;
+    uint64_t at = spill->end;
+    spill->end += len;
+    return at;
+}
+
+int spill_write(const struct spill *spill, const void *data, size_t len, uint64_t at)
+{
+    return file_write(spill->fd, data, len, (int64_t)at);
+}
+
+int spill_read(const struct spill *spill, void *data, size_t len, uint64_t at)
+{
+    uint8_t *to = data;
+    while (len) {
+        ssize_t n = pread(spill->fd, to, len, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : EIO; /* what was written is there */
+        to += n;
+        at += (uint64_t)n;
+        len -= (size_t)n;
     }
-    spill->mapping.len = (size_t)len;
     return 0;
 }
 
@@ -208,7 +220,6 @@ void spill_forget(struct spill *spill, uint64_t from, uint64_t len)
 
 void spill_close(struct spill *spill)
 {
-    mapping_free(&spill->mapping);
     if (spill->fd >= 0)
         close(spill->fd);
     spill->fd = -1;

@@ -3,7 +3,7 @@
 
 #include "err.h"
 
-#define HELD_SHARE 4 /* of the memory: digests that wait for the plan */
+#define HELD_SHARE(memory) ((memory) / 3 * 2) /* digests that wait for the plan */
 
 static tamis_error no_memory(tamis_reason *reason)
 {
@@ -52,30 +52,27 @@ static bool segments_room(tamis_catalog_writer *w)
     return true;
 }
 
-static bool segment_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag,
-                        size_t len)
+static tamis_error segment_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag,
+                               size_t len, tamis_reason *reason)
 {
-    uint8_t *copy = mem_new(&w->allocator, len, 1);
-    if (!copy)
-        return false;
-    if (len)
-        memcpy(copy, tag, len);
-    mem_free(&w->allocator, s->tag, s->tag_len, 1);
-    s->tag = copy;
+    uint64_t at = spill_room(&w->spill, len);
+    int error = spill_write(&w->spill, tag, len, at);
+    if (error)
+        return file_fail(reason, error, w->path, "writing beside");
+    s->tag_at = at;
     s->tag_len = len;
-    return true;
+    return TAMIS_OK;
 }
 
 /* The next segment, its distinct values to be filled in. */
-static tamis_error segment_add(tamis_catalog_writer *w, uint64_t records, const void *tag,
-                               size_t len, tamis_reason *reason)
+static tamis_error segment_add(tamis_catalog_writer *w, const struct segment_work *s,
+                               tamis_reason *reason)
 {
-    struct segment_work s = {.records = records};
     if (w->n_segments >= SEGMENTS_MAX)
         return fail(reason, TAMIS_ELIMIT, "a catalog has at most 2^31 segments");
-    if (!segments_room(w) || !segment_tag(w, &s, tag, len))
+    if (!segments_room(w))
         return no_memory(reason);
-    w->segments[w->n_segments++] = s;
+    w->segments[w->n_segments++] = *s;
     w->live++;
     return TAMIS_OK;
 }
@@ -153,8 +150,7 @@ static tamis_error place_choose(tamis_catalog_writer *w, uint32_t relation, uint
     }
     const struct column_plan *plan = &w->shapes[out->shape].shape.plan;
     out->columns = column_plan_columns(plan, n);
-    out->at = w->spill_end;
-    w->spill_end += out->columns * 8 * strip_column_words(plan->units);
+    out->at = spill_room(&w->spill, out->columns * 8 * strip_column_words(plan->units));
     w->used[relation] += out->columns * plan->rate;
     return TAMIS_OK;
 }
@@ -184,8 +180,7 @@ static tamis_error place_build(tamis_catalog_writer *w, const struct catalog_sha
     if (!words)
         return no_memory(reason);
     strip_build(&bits, digests, n, place->columns, column_words, words);
-    int error =
-        file_write(w->spill.fd, words, 8 * column_words * place->columns, (int64_t)place->at);
+    int error = spill_write(&w->spill, words, 8 * column_words * place->columns, place->at);
     return error ? file_fail(reason, error, w->path, "writing beside") : TAMIS_OK;
 }
 
@@ -317,9 +312,12 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
                              size_t len, struct place *places, struct catalog_shape *shapes,
                              tamis_reason *reason)
 {
+    struct segment_work s = {.records = g->records};
     tamis_error e = stopped(w, reason);
     if (e == TAMIS_OK)
-        e = segment_add(w, g->records, tag, len, reason);
+        e = segment_tag(w, &s, tag, len, reason);
+    if (e == TAMIS_OK)
+        e = segment_add(w, &s, reason);
     if (e != TAMIS_OK)
         return e;
     uint32_t segment = (uint32_t)w->n_segments - 1;
@@ -331,7 +329,7 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
     }
     if (!w->planned) {
         e = hold(w, g, segment, reason);
-        if (e == TAMIS_OK && w->held_bytes >= w->memory / HELD_SHARE)
+        if (e == TAMIS_OK && w->held_bytes >= HELD_SHARE(w->memory))
             e = plan_and_build(w, false, reason);
         return e;
     }
@@ -465,14 +463,17 @@ static tamis_error take_old(tamis_catalog_writer *w, tamis_reason *reason)
     tamis_error e = TAMIS_OK;
     for (uint64_t i = 0; i < old->segments && e == TAMIS_OK; i++) {
         size_t len;
-        const void *tag = tamis_catalog_tag(old, i, &len);
-        e = segment_add(w, tamis_catalog_records(old, i), tag, len, reason);
+        tamis_catalog_tag(old, i, &len);
+        const struct segment_work s = {
+            .records = tamis_catalog_records(old, i), .tag_at = TAG_OLD, .tag_len = len};
+        e = segment_add(w, &s, reason);
         for (uint32_t r = 0; r < relations && e == TAMIS_OK; r++)
             w->distinct[i * relations + r] = catalog_distinct(old, i, r);
     }
     for (uint32_t i = 0; i < old->n_shapes && e == TAMIS_OK; i++)
         e = shape_add(w, old->shapes[i].relation, &old->shapes[i].plan, reason);
     w->planned = old->n_shapes > 0;
+    mapping_rest(&old->mapping);
     return e;
 }
 
@@ -527,12 +528,12 @@ tamis_error tamis_catalog_drop(tamis_catalog_writer *w, uint64_t segment)
 }
 
 tamis_error tamis_catalog_retag(tamis_catalog_writer *w, uint64_t segment, const void *tag,
-                                size_t len)
+                                size_t len, tamis_reason *reason)
 {
     pthread_mutex_lock(&w->lock);
     tamis_error e = old_segment(w, segment);
-    if (e == TAMIS_OK && !segment_tag(w, &w->segments[segment], tag, len))
-        e = TAMIS_ENOMEM;
+    if (e == TAMIS_OK)
+        e = segment_tag(w, &w->segments[segment], tag, len, reason);
     pthread_mutex_unlock(&w->lock);
     return e;
 }
@@ -569,8 +570,6 @@ void tamis_catalog_abandon(tamis_catalog_writer *w)
     mem_free(&a, w->shapes, w->shapes_room, sizeof *w->shapes);
     mem_free(&a, w->strips, w->strips_room, sizeof *w->strips);
     mem_free(&a, w->columns, w->columns_room, sizeof *w->columns);
-    for (size_t i = 0; i < w->n_segments; i++)
-        mem_free(&a, w->segments[i].tag, w->segments[i].tag_len, 1);
     mem_free(&a, w->segments, w->segments_room, sizeof *w->segments);
     mem_free(&a, w->distinct, w->segments_room * relations, sizeof *w->distinct);
     for (struct held *next; w->held; w->held = next) {

@@ -1,13 +1,17 @@
 /*
  * Writing a catalog. Segments come from several threads; each builds its columns in memory of its own
  * and writes them to a spill file, so that memory is bounded whatever there is to write. As soon as a
- * shape has 512 columns they become a strip, transposed block by block into the new file.
+ * shape has 512 columns they become a strip, transposed window by window into the new file.
  *
  *     gather --> columns --> spill --(512 of a shape)--> strip --> new file --(commit)--> the file
  *
  * The first segments are held as digests until there are enough of them to plan shapes from their
  * sizes. Of an old version, strips that are full are copied; the columns of others go into new strips
  * with those that came.
+ *
+ * In memory stay: the digests held; a window of the columns of a strip, 4 MiB, and as much of the old
+ * version; for each segment some 40 bytes and 8 for each relation. Tags and checksums of pages wait in
+ * the spill.
  */
 #ifndef TAMIS_FILE_CATALOG_H
 #define TAMIS_FILE_CATALOG_H
@@ -17,8 +21,12 @@
 #include "file.h"
 #include "format.h"
 
-#define BLOCK_WORDS UINT64_C(64) /* of a column, that are transposed together */
-#define SINK_BUFFER ((size_t)256 << 10)
+#define BLOCK_WORDS  UINT64_C(64)        /* of a column, that are transposed together */
+#define WINDOW_WORDS (16 * BLOCK_WORDS)  /* that are read together, at most */
+#define WINDOW_SHARE 8                   /* of the memory: a window of all columns of a strip */
+#define OLD_WINDOW   ((uint64_t)4 << 20) /* of the old version in memory at a time */
+#define SINK_BUFFER  ((size_t)256 << 10)
+#define SINK_SUMS    (CATALOG_PAGE / sizeof(uint64_t)) /* in a page of checksums */
 
 /* A column that is to be part of a strip: in the spill, or in a strip of the old version. */
 struct source {
@@ -34,10 +42,13 @@ struct shape_work {
     uint32_t number; /* in the new file, or STRIP_NONE */
 };
 
+#define TAG_OLD UINT64_MAX
+
 struct segment_work {
     uint64_t records;
-    uint8_t *tag;
-    size_t tag_len;
+    uint64_t tag_at; /* in the spill, or TAG_OLD: as in the old version */
+    uint64_t tag_len;
+    uint32_t number; /* in the new file, once that is known */
     bool dropped;
 };
 
@@ -49,12 +60,19 @@ struct held {
     tamis_digest digests[];
 };
 
+/* A page of checksums, in the spill, and its own. */
+struct sums_page {
+    uint64_t at, sum;
+};
+
 /* The new file, written from front to back. */
 struct sink {
     uint64_t start, at; /* of the payload; of the buffer */
     size_t used;
     uint8_t *buffer;
-    uint64_t *sums; /* of pages */
+    uint64_t sums[SINK_SUMS]; /* of pages; each full page of them goes to the spill */
+    size_t n_sums;
+    struct sums_page *pages;
     size_t n, room;
 };
 
@@ -67,7 +85,6 @@ struct tamis_catalog_writer {
     pthread_mutex_t lock;
     struct beside file;
     struct spill spill;
-    uint64_t spill_end;
     struct sink sink;
     tamis_catalog *old;
     struct shape_work *shapes;
@@ -99,8 +116,10 @@ tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason);
 void new_file_free(tamis_catalog_writer *w);
 tamis_error new_file_put(tamis_catalog_writer *w, const void *data, uint64_t len,
                          tamis_reason *reason);
+/* Zeros up to an offset less than SECTION_ALIGN away; up to the next multiple of that. */
+tamis_error new_file_fill(tamis_catalog_writer *w, uint64_t to, tamis_reason *reason);
 tamis_error new_file_align(tamis_catalog_writer *w, tamis_reason *reason);
-/* All that was put is on its way, all pages have their checksums. */
+/* All that was put is on its way, all pages have their checksums, those are in the spill. */
 tamis_error new_file_end(tamis_catalog_writer *w, tamis_reason *reason);
 /* Strips of the columns of a shape: while there are 512, or all. */
 tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool all,

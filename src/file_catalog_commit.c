@@ -6,12 +6,11 @@
 #include "err.h"
 
 /* Numbers in the new file: of segments that stay, of shapes that a strip has. */
-static uint32_t *number_segments(const tamis_catalog_writer *w)
+static void number_segments(tamis_catalog_writer *w)
 {
-    uint32_t *numbers = mem_new(&w->allocator, w->n_segments, sizeof *numbers), next = 0;
-    for (size_t i = 0; numbers && i < w->n_segments; i++)
-        numbers[i] = w->segments[i].dropped ? STRIP_NONE : next++;
-    return numbers;
+    uint32_t next = 0;
+    for (size_t i = 0; i < w->n_segments; i++)
+        w->segments[i].number = w->segments[i].dropped ? STRIP_NONE : next++;
 }
 
 static uint64_t number_shapes(tamis_catalog_writer *w)
@@ -27,49 +26,92 @@ static uint64_t number_shapes(tamis_catalog_writer *w)
     return next;
 }
 
-static void fill_table(const tamis_catalog_writer *w, const struct catalog_table *t,
-                       const uint32_t *numbers, uint8_t *to)
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static tamis_error put_shapes(tamis_catalog_writer *w, tamis_reason *reason)
 {
-    uint32_t relations = schema_relations(&w->schema);
-    uint64_t end = 0, n = 0;
-    for (size_t i = 0; i < w->n_shapes; i++)
-        if (w->shapes[i].number != STRIP_NONE)
-            catalog_shape_put(to, &w->shapes[i].shape, w->shapes[i].number);
-    for (size_t i = 0; i < w->n_strips; i++) {
+    uint8_t bytes[SHAPE_LEN > STRIP_LEN ? SHAPE_LEN : STRIP_LEN];
+    tamis_error e = TAMIS_OK;
+    for (size_t i = 0; i < w->n_shapes && e == TAMIS_OK; i++)
+        if (w->shapes[i].number != STRIP_NONE) {
+            catalog_shape_put(bytes, &w->shapes[i].shape);
+            e = new_file_put(w, bytes, SHAPE_LEN, reason);
+        }
+    for (size_t i = 0; i < w->n_strips && e == TAMIS_OK; i++) {
         struct catalog_strip strip = w->strips[i];
         strip.shape = w->shapes[strip.shape].number;
-        catalog_strip_put(to + t->strips, &strip, i);
+        catalog_strip_put(bytes, &strip);
+        e = new_file_put(w, bytes, STRIP_LEN, reason);
     }
-    for (size_t i = 0; i < w->n_columns; i++) {
-        uint32_t segment = w->columns[i];
-        put_u32(to + t->columns + 4 * i, segment == STRIP_NONE ? STRIP_NONE : numbers[segment]);
-    }
-    for (size_t i = 0; i < w->n_segments; i++) {
-        if (w->segments[i].dropped)
-            continue;
-        end += w->segments[i].tag_len;
-        put_u64(to + t->records + 8 * n, w->segments[i].records);
-        put_u64(to + t->tag_ends + 8 * n, end);
-        memcpy(to + t->distinct + 4 * n * relations, w->distinct + i * relations,
-               relations * sizeof *w->distinct);
-        n++;
-    }
+    return e;
 }
 
-static tamis_error put_table(tamis_catalog_writer *w, const struct catalog_head *head,
+static tamis_error put_columns(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    uint8_t bytes[4];
+    tamis_error e = TAMIS_OK;
+    for (size_t i = 0; i < w->n_columns && e == TAMIS_OK; i++) {
+        uint32_t segment = w->columns[i];
+        put_u32(bytes, segment == STRIP_NONE ? STRIP_NONE : w->segments[segment].number);
+        e = new_file_put(w, bytes, sizeof bytes, reason);
+    }
+    return e;
+}
+
+static tamis_error put_segments(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    uint32_t relations = schema_relations(&w->schema);
+    uint8_t bytes[8];
+    uint64_t end = 0;
+    tamis_error e = TAMIS_OK;
+    for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
+        if (!w->segments[i].dropped) {
+            put_u64(bytes, w->segments[i].records);
+            e = new_file_put(w, bytes, sizeof bytes, reason);
+        }
+    for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
+        if (!w->segments[i].dropped) {
+            put_u64(bytes, end += w->segments[i].tag_len);
+            e = new_file_put(w, bytes, sizeof bytes, reason);
+        }
+    for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
+        if (!w->segments[i].dropped)
+            e = new_file_put(w, w->distinct + i * relations, relations * sizeof *w->distinct,
+                             reason);
+    return e;
+}
+
+/* At `at`. */
+static tamis_error put_table(tamis_catalog_writer *w, const struct catalog_head *head, uint64_t at,
                              tamis_reason *reason)
 {
     struct catalog_table t = catalog_table_of(&w->schema, head);
-    uint8_t *bytes = mem_new0(&w->allocator, 1, t.len);
-    uint32_t *numbers = number_segments(w);
-    tamis_error e = bytes && numbers ? new_file_align(w, reason)
-                                     : fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
-    if (e == TAMIS_OK) {
-        fill_table(w, &t, numbers, bytes);
-        e = new_file_put(w, bytes, t.len, reason);
+    tamis_error e = new_file_fill(w, at, reason);
+    if (e == TAMIS_OK)
+        e = put_shapes(w, reason);
+    if (e == TAMIS_OK)
+        e = put_columns(w, reason);
+    if (e == TAMIS_OK)
+        e = new_file_fill(w, at + t.records, reason);
+    if (e == TAMIS_OK)
+        e = put_segments(w, reason);
+    return e == TAMIS_OK ? new_file_fill(w, at + t.len, reason) : e;
+}
+
+/* ---- tags, the note, checksums --------------------------------------------------------------- */
+
+/* From the spill into the new file. */
+static tamis_error put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len,
+                               tamis_reason *reason)
+{
+    uint8_t bytes[4096];
+    tamis_error e = TAMIS_OK;
+    for (uint64_t some; len && e == TAMIS_OK; at += some, len -= some) {
+        some = min_u64(len, sizeof bytes);
+        int error = spill_read(&w->spill, bytes, (size_t)some, at);
+        e = error ? file_fail(reason, error, w->path, "reading what is beside")
+                  : new_file_put(w, bytes, some, reason);
     }
-    mem_free(&w->allocator, bytes, 1, t.len);
-    mem_free(&w->allocator, numbers, w->n_segments, sizeof *numbers);
     return e;
 }
 
@@ -77,9 +119,24 @@ static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t le
                             tamis_reason *reason)
 {
     tamis_error e = new_file_align(w, reason);
-    for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
-        if (!w->segments[i].dropped)
-            e = new_file_put(w, w->segments[i].tag, w->segments[i].tag_len, reason);
+    uint64_t seen = 0; /* of the old version, since it was let go */
+    for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++) {
+        const struct segment_work *s = &w->segments[i];
+        size_t old_len;
+        if (s->dropped)
+            continue;
+        if (s->tag_at != TAG_OLD) {
+            e = put_spilled(w, s->tag_at, s->tag_len, reason);
+            continue;
+        }
+        const void *old = tamis_catalog_tag(w->old, i, &old_len);
+        e = new_file_put(w, old, old_len, reason);
+        seen += old_len;
+        if (seen > OLD_WINDOW) {
+            mapping_rest(&w->old->mapping);
+            seen = 0;
+        }
+    }
     if (e == TAMIS_OK)
         e = new_file_align(w, reason);
     if (e == TAMIS_OK)
@@ -87,21 +144,27 @@ static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t le
     return e == TAMIS_OK ? new_file_align(w, reason) : e;
 }
 
-/* Both sections of checksums, with the zeros that fill them up; from `at`. */
+/* Both sections of checksums, with the zeros that fill them up. */
 static tamis_error put_sums(tamis_catalog_writer *w, const struct section *sections,
                             struct catalog_head *head, uint64_t end, tamis_reason *reason)
 {
-    uint64_t from = sections[CATALOG_SUMS].offset, len = end - from;
-    uint64_t n = sections[CATALOG_SUMS].len, tops = sections[CATALOG_TOPS].offset - from;
-    uint8_t *bytes = mem_new0(&w->allocator, 1, len);
+    const struct section *sums = &sections[CATALOG_SUMS], *tops = &sections[CATALOG_TOPS];
+    uint64_t page[SINK_SUMS];
+    uint8_t *bytes = mem_new0(&w->allocator, 1, end - tops->offset);
+    int error = 0;
     if (!bytes)
         return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
-    memcpy(bytes, w->sink.sums, n);
-    for (uint64_t at = 0, i = 0; at < n; at += CATALOG_PAGE, i++)
-        put_u64(bytes + tops + 8 * i, hash_of(bytes + at, min_u64(CATALOG_PAGE, n - at)));
-    head->tops_sum = hash_of(bytes + tops, sections[CATALOG_TOPS].len);
-    int error = file_write(w->file.fd, bytes, len, (int64_t)from);
-    mem_free(&w->allocator, bytes, 1, len);
+    for (uint64_t i = 0, at = 0; at < sums->len && !error; i++, at += sizeof page) {
+        size_t len = (size_t)min_u64(sizeof page, sums->len - at);
+        error = spill_read(&w->spill, page, len, w->sink.pages[i].at);
+        if (!error)
+            error = file_write(w->file.fd, page, len, (int64_t)(sums->offset + at));
+        put_u64(bytes + 8 * i, w->sink.pages[i].sum);
+    }
+    head->tops_sum = hash_of(bytes, tops->len);
+    if (!error)
+        error = file_write(w->file.fd, bytes, end - tops->offset, (int64_t)tops->offset);
+    mem_free(&w->allocator, bytes, 1, end - tops->offset);
     return error ? file_fail(reason, error, w->path, "writing") : TAMIS_OK;
 }
 
@@ -145,7 +208,8 @@ tamis_error commit_write(tamis_catalog_writer *w, const void *note, size_t len,
     for (size_t i = 0; i < w->n_segments; i++)
         head.tags_len += w->segments[i].dropped ? 0 : w->segments[i].tag_len;
     uint64_t end = catalog_sections(&w->schema, &head, w->sink.start, sections);
-    tamis_error e = put_table(w, &head, reason);
+    number_segments(w);
+    tamis_error e = put_table(w, &head, sections[CATALOG_TABLE].offset, reason);
     if (e == TAMIS_OK)
         e = put_tags(w, note, len, reason);
     if (e == TAMIS_OK)

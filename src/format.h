@@ -327,8 +327,10 @@ struct catalog_table { /* where each begins, from the beginning of the table; sh
 };
 
 struct catalog_table catalog_table_of(const tamis_schema *schema, const struct catalog_head *head);
-void catalog_shape_put(uint8_t *to, const struct catalog_shape *shape, uint64_t i);
-void catalog_strip_put(uint8_t *to, const struct catalog_strip *strip, uint64_t i);
+#define SHAPE_LEN 40
+#define STRIP_LEN 16
+void catalog_shape_put(uint8_t to[SHAPE_LEN], const struct catalog_shape *shape);
+void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip);
 
 /* A catalog from bytes that stay where they are: header and table checked. */
 tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,

@@ -8,8 +8,6 @@
 #include "err.h"
 
 #define CATALOG_HEAD_LEN 128
-#define SHAPE_LEN        40
-#define STRIP_LEN        16
 #define SECTION_FIRST    16 /* type of the strips; the others follow */
 
 /* ---- fields ---------------------------------------------------------------------------------- */
@@ -97,17 +95,17 @@ struct catalog_table catalog_table_of(const tamis_schema *s, const struct catalo
     return t;
 }
 
-void catalog_shape_put(uint8_t *to, const struct catalog_shape *shape, uint64_t i)
+void catalog_shape_put(uint8_t to[SHAPE_LEN], const struct catalog_shape *shape)
 {
     struct catalog_shape s = *shape;
-    struct cursor c = cursor_write(to + SHAPE_LEN * i, SHAPE_LEN);
+    struct cursor c = cursor_write(to, SHAPE_LEN);
     shape_fields(&c, &s);
 }
 
-void catalog_strip_put(uint8_t *to, const struct catalog_strip *strip, uint64_t i)
+void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip)
 {
     struct catalog_strip s = *strip;
-    struct cursor c = cursor_write(to + STRIP_LEN * i, STRIP_LEN);
+    struct cursor c = cursor_write(to, STRIP_LEN);
     strip_fields(&c, &s);
 }
 

@@ -115,6 +115,12 @@ void mapping_free(struct mapping *mapping)
     *mapping = (struct mapping){0};
 }
 
+void mapping_rest(const struct mapping *mapping)
+{
+    if (mapping->data)
+        madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_DONTNEED);
+}
+
 static void *page_of(const void *at)
 {
     return (void *)((uintptr_t)at & ~(uintptr_t)4095);

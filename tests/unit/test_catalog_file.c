@@ -65,7 +65,7 @@ static tamis_error update(const char *path, uint32_t version, const tamis_alloca
         return e;
     for (uint64_t i = 0; tamis_catalog_drop(w, i) == TAMIS_OK; i += 3)
         ;
-    e = tamis_catalog_retag(w, 1, "retagged", 8);
+    e = tamis_catalog_retag(w, 1, "retagged", 8, reason);
     if (e == TAMIS_OK)
         e = put_some(w, 0, 10, version, reason);
     if (e == TAMIS_OK)

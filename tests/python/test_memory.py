@@ -1,0 +1,115 @@
+"""The memory of tamis index is bounded: more data, no more memory. The bound is that of the manual
+(docs/man/tamis-index.1, MEMORY), and peaks are of all pages in memory, those of mapped files too."""
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = os.environ.get("TAMIS_ROOT", os.path.join(os.path.dirname(__file__), "../.."))
+TAMIS = os.path.join(ROOT, os.environ.get("TAMIS", "build/release/tamis"))
+LONG = os.environ.get("TAMIS_LONG") == "1"
+MIB = 1 << 20
+THREADS = 2
+SEGMENT = 8 * MIB if LONG else MIB // 2
+POOL = 64 * MIB if LONG else 24 * MIB   # past what the writer holds to plan from
+ROUNDS = 80 if LONG else 13
+RELATIONS = 3
+SLACK = 12 * MIB                        # the program, and what the allocator keeps
+
+# A process counts the pages of the one it was forked from: so from a small one.
+SMALL = ("import os, sys\n"
+         "child = os.fork()\n"
+         "if child == 0: os.execv(sys.argv[1], sys.argv[1:])\n"
+         "_, status, usage = os.wait4(child, 0)\n"
+         "print(usage.ru_maxrss)\n"
+         "sys.exit(os.waitstatus_to_exitcode(status))\n")
+
+
+def peak(cwd, *words):
+    """Bytes in memory, at most, and what the program said with --json."""
+    ran = subprocess.run([sys.executable, "-IS", "-c", SMALL, TAMIS, *words, "--json"], cwd=cwd,
+                         stdout=subprocess.PIPE, check=True, text=True)
+    said, _, kib = ran.stdout.rstrip("\n").rpartition("\n")
+    return int(kib) * 1024, json.loads(said)
+
+
+def manual():
+    """The bytes that the manual states, in its order."""
+    with open(os.path.join(ROOT, "docs/man/tamis-index.1"), encoding="utf-8") as page:
+        section = page.read().split(".SH MEMORY", 1)[1].split(".SH", 1)[0]
+    units = {"bytes": 1, "KiB": 1 << 10, "MiB": MIB}
+    return [int(n) * units[unit] for n, unit in re.findall(r"(\d+) (bytes|KiB|MiB)", section)]
+
+
+def bound(values, relations, segments, inputs, path, catalog, update=False):
+    """As the manual has it; `values` new in a segment, in all."""
+    new, old, value, _, entry, segment, relation, page = manual()[:8]
+    thread = 2.5 * SEGMENT + value * values
+    return ((old if update else new) + THREADS * thread + inputs * (entry + 2 * path) +
+            segments * (segment + relation * relations) + catalog / MIB * page + SLACK)
+
+
+def lines_of(size):
+    """Records of two columns, nearly all values new."""
+    rng = random.Random(21)
+    lines, total = [], 0
+    while total < size:
+        line = b"%x,%x\n" % (rng.randrange(1 << 20), rng.randrange(1 << 24))
+        lines.append(line)
+        total += len(line)
+    return lines
+
+
+def fill(path, lines, rounds, seed):
+    """The lines so many times, each time from another one on."""
+    rng = random.Random(seed)
+    with open(path, "wb") as out:
+        out.write(b"a,b\n")
+        for _ in range(rounds):
+            cut = rng.randrange(len(lines))
+            out.write(b"".join(lines[cut:]))
+            out.write(b"".join(lines[:cut]))
+
+
+def index(folder, name, inputs):
+    return peak(folder, "index", "-o", name, "--attrs", "a,b", "--fpp", "0.0001", "-j",
+                str(THREADS), "--segment", str(SEGMENT), inputs)
+
+
+def test_more_data_takes_no_more_memory(tmp_path):
+    if shutil.disk_usage(tmp_path).free < 1.6 * POOL * ROUNDS:
+        pytest.skip("not enough room on the disk")
+    lines = lines_of(POOL)
+    for name, rounds in (("few", 1), ("many", ROUNDS)):
+        os.mkdir(tmp_path / name)
+        fill(tmp_path / name / "1.csv", lines, rounds, 1)
+    few, _ = index(tmp_path, "few.tamis", "few")
+    many, said = index(tmp_path, "many.tamis", "many")
+    catalog, segments = said["catalog_bytes"], said["segments_added"]
+    values = RELATIONS * 1.1 * said["records_read"] / segments
+    most = bound(values, RELATIONS, segments, 1, 16, catalog)
+    print("%d MB: %d MB, %d MB: %d MB of %d; catalog %d MB" % (
+        POOL / 1e6, few / 1e6, POOL * ROUNDS / 1e6, many / 1e6, most / 1e6, catalog / 1e6))
+    assert many <= most
+    assert many <= few + SLACK + 400 * segments
+    assert catalog > 1.5 * most         # else nothing would be seen
+
+    # The old catalog passes through memory; its last strips are made anew with the new columns.
+    fill(tmp_path / "many" / "2.csv", lines[:100000], 1, 2)
+    before = said
+    update, said = peak(tmp_path, "index", "--update", "many.tamis", "-j", str(THREADS))
+    print("update: %d MB" % (update / 1e6))
+    assert said["new"] == 1 and said["catalog_bytes"] > before["catalog_bytes"]
+    assert update <= bound(values, RELATIONS, segments, 2, 16, catalog, True) < 0.5 * catalog
+    subprocess.run([TAMIS, "verify", "many.tamis"], cwd=tmp_path, check=True,
+                   stdout=subprocess.DEVNULL)
+    for line in lines[::len(lines) // 20] + lines[:100000:5000]:
+        a, b = line.decode().rstrip("\n").split(",")
+        count = subprocess.run([TAMIS, "find", "many.tamis", "a=" + a, "b=" + b, "--count"],
+                               cwd=tmp_path, stdout=subprocess.PIPE, check=True, text=True)
+        assert int(count.stdout) >= ROUNDS
