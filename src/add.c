@@ -6,9 +6,20 @@
 static void prefetch_changes(const struct vector *v, const tamis_digest *digests, size_t n)
 {
     struct bits dirty = v->bits;
-    dirty.words = v->changes->dirty.data;
     v->bits.kernel->prefetch(&v->bits, digests, n);
+    if (!v->changes)
+        return;
+    dirty.words = v->changes->dirty.data;
     v->bits.kernel->prefetch(&dirty, digests, n);
+}
+
+static void vector_turn(struct vector *v, uint64_t position)
+{
+    uint64_t *turned = v->turned.data;
+    if (v->changes)
+        changes_turn(v->changes, position, true);
+    if (turned)
+        turned[position >> 6] |= UINT64_C(1) << (position & 63);
 }
 
 /* Bit by bit: columns, and vectors whose changes are watched. */
@@ -24,8 +35,7 @@ static void vector_add_bits(struct vector *v, const tamis_digest *digests, size_
             if (vector_bit(v, positions[j]))
                 continue;
             vector_bit_set(v, positions[j]);
-            if (v->changes)
-                changes_turn(v->changes, positions[j], true);
+            vector_turn(v, positions[j]);
             fresh[i] = true;
         }
         if (v->changes && fresh[i])
@@ -37,7 +47,7 @@ static void vector_add(tamis_filter *f, struct vector *v, const tamis_digest *di
                        uint8_t *fresh)
 {
     uint64_t added = 0;
-    if (v->stride == 1 && !v->changes)
+    if (v->stride == 1 && !v->changes && !v->turned.data)
         v->bits.kernel->add(&v->bits, digests, n, fresh);
     else
         vector_add_bits(v, digests, n, fresh);

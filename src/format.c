@@ -186,7 +186,7 @@ const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t
         struct section s = container_section(c, middle);
         if (s.type == type && s.owner == owner) {
             *len = s.len;
-            return c->data + s.offset;
+            return c->late ? c->late + (s.offset - c->late_at) : c->data + s.offset;
         }
         if (s.type < type || (s.type == type && s.owner < owner))
             low = middle + 1;
@@ -195,6 +195,11 @@ const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t
     }
     *len = 0;
     return NULL;
+}
+
+uint64_t container_offset(const struct container *c, const uint8_t *at)
+{
+    return c->late ? c->late_at + (uint64_t)(at - c->late) : (uint64_t)(at - c->data);
 }
 
 bool section_next(struct section_walk *w, struct section *out)
@@ -232,20 +237,30 @@ tamis_error container_check_sections(const struct container *c, struct section_w
     return TAMIS_OK;
 }
 
+tamis_error container_check_sum(const struct container *c, uint64_t i, uint64_t sum,
+                                tamis_reason *reason)
+{
+    const uint8_t *sums = c->data + BODY_AT + c->body_len + SECTION_LEN * (uint64_t)c->sections;
+    uint64_t start = c->payload + i * CHUNK, n = min_u64(CHUNK, c->len - start);
+    if (sum == get_u64(sums + sizeof(uint64_t) * i))
+        return TAMIS_OK;
+    return fail_at(reason, TAMIS_ECHECKSUM, start,
+                   "the checksum of bytes %llu to %llu does not match", (unsigned long long)start,
+                   (unsigned long long)(start + n - 1));
+}
+
 tamis_error container_verify(const struct container *c, uint64_t from, uint64_t to,
                              tamis_reason *reason)
 {
-    const uint8_t *sums = c->data + BODY_AT + c->body_len + SECTION_LEN * (uint64_t)c->sections;
+    tamis_error e = TAMIS_OK;
     if (from >= to)
-        return TAMIS_OK;
-    for (uint64_t i = (from - c->payload) / CHUNK; i <= (to - 1 - c->payload) / CHUNK; i++) {
+        return e;
+    uint64_t last = (to - 1 - c->payload) / CHUNK;
+    for (uint64_t i = (from - c->payload) / CHUNK; e == TAMIS_OK && i <= last; i++) {
         uint64_t start = c->payload + i * CHUNK, n = min_u64(CHUNK, c->len - start);
-        if (hash_of(c->data + start, n) != get_u64(sums + sizeof(uint64_t) * i))
-            return fail_at(reason, TAMIS_ECHECKSUM, start,
-                           "the checksum of bytes %llu to %llu does not match",
-                           (unsigned long long)start, (unsigned long long)(start + n - 1));
+        e = container_check_sum(c, i, hash_of(c->data + start, n), reason);
     }
-    return TAMIS_OK;
+    return e;
 }
 
 tamis_error container_check_gaps(const struct container *c, tamis_reason *reason)
@@ -311,12 +326,12 @@ void outline_count(struct outline *o, struct section_walk walk)
     o->payload_len = walk.offset;
 }
 
-/* A tamis_write that fills the table of checksums. */
-struct chunk_sums {
-    struct hash_stream hash;
-    uint64_t room; /* of the chunk */
-    uint8_t *next;
-};
+void sums_begin(struct chunk_sums *sums, uint8_t *next)
+{
+    sums->room = CHUNK;
+    sums->next = next;
+    hash_begin(&sums->hash);
+}
 
 static void sums_close(struct chunk_sums *sums)
 {
@@ -326,7 +341,7 @@ static void sums_close(struct chunk_sums *sums)
     hash_begin(&sums->hash);
 }
 
-static int sums_write(void *context, const void *data, size_t len)
+int sums_write(void *context, const void *data, size_t len)
 {
     struct chunk_sums *sums = context;
     const uint8_t *bytes = data;
@@ -369,13 +384,18 @@ void outline_header(const struct outline *o, const struct section *sections, uin
         struct section s = sections[i];
         section_fields(&at, &s);
     }
-    put_u64(header + len - CHECKSUM_LEN, hash_of(header, len - CHECKSUM_LEN));
+    header_seal(header, len);
 }
 
-static tamis_error write_header(const struct outline *o, struct section_walk walk,
-                                payload_fn payload, void *what, uint8_t *header, uint64_t len)
+void sums_end(struct chunk_sums *sums)
 {
-    struct chunk_sums sums = {.room = CHUNK};
+    if (sums->room != CHUNK)
+        sums_close(sums);
+}
+
+uint8_t *outline_front(const struct outline *o, struct section_walk walk, uint8_t *header)
+{
+    uint64_t len = outline_header_len(o);
     struct section s;
     write_front(o, header, len);
     struct cursor at = cursor_write(header, len);
@@ -384,12 +404,22 @@ static tamis_error write_header(const struct outline *o, struct section_walk wal
         s.offset += len;
         section_fields(&at, &s);
     }
-    sums.next = header + at.at;
-    hash_begin(&sums.hash);
-    tamis_error e = payload(what, sums_write, &sums);
-    if (sums.room != CHUNK)
-        sums_close(&sums);
+    return header + at.at;
+}
+
+void header_seal(uint8_t *header, uint64_t len)
+{
     put_u64(header + len - CHECKSUM_LEN, hash_of(header, len - CHECKSUM_LEN));
+}
+
+static tamis_error write_header(const struct outline *o, struct section_walk walk,
+                                payload_fn payload, void *what, uint8_t *header, uint64_t len)
+{
+    struct chunk_sums sums;
+    sums_begin(&sums, outline_front(o, walk, header));
+    tamis_error e = payload(what, sums_write, &sums);
+    sums_end(&sums);
+    header_seal(header, len);
     return e;
 }
 

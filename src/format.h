@@ -77,20 +77,27 @@ struct container {
     tamis_hash hash;
     bool has_key;
     uint8_t key[TAMIS_KEY_LEN], check[TAMIS_KEY_LEN];
+    const uint8_t *late; /* where only the header is in `data`: the payload from `late_at` on */
+    uint64_t late_at;
 };
 
+/* Looks at nothing but the header. */
 tamis_error container_open(struct container *c, const void *data, size_t len, enum kind want,
                            tamis_reason *reason);
 struct section container_section(const struct container *c, uint32_t i);
 /* Where the section of a type and owner begins; NULL and length 0 if there is none. */
 const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t owner,
                               uint64_t *len);
+uint64_t container_offset(const struct container *c, const uint8_t *at); /* of what it found */
 /* Compares the sections with what they must be. */
 tamis_error container_check_sections(const struct container *c, struct section_walk walk,
                                      tamis_reason *reason);
 /* Checks the chunks of the payload that have a byte in from..to-1. */
 tamis_error container_verify(const struct container *c, uint64_t from, uint64_t to,
                              tamis_reason *reason);
+/* Compares the checksum of chunk i. */
+tamis_error container_check_sum(const struct container *c, uint64_t i, uint64_t sum,
+                                tamis_reason *reason);
 /* Checks that what lies between the sections is zero. */
 tamis_error container_check_gaps(const struct container *c, tamis_reason *reason);
 /* The family key: the stored one, or the given one (may be NULL) if it is the right one. */
@@ -120,6 +127,23 @@ uint64_t outline_header_len(const struct outline *o);
 /* The header of a catalog, whose checksums are in its payload; into zeroed bytes. Sections from the
    start of the whole. */
 void outline_header(const struct outline *o, const struct section *sections, uint8_t *header);
+/* The header of others, into zeroed bytes, but for the checksums of the payload, whose place it
+   returns; header_seal is the last step. */
+uint8_t *outline_front(const struct outline *o, struct section_walk walk, uint8_t *header);
+void header_seal(uint8_t *header, uint64_t len);
+
+/* Fills the table of checksums, given the payload in pieces of any size; sums_write is a
+   tamis_write. */
+struct chunk_sums {
+    struct hash_stream hash;
+    uint64_t room; /* of the chunk */
+    uint8_t *next;
+};
+
+void sums_begin(struct chunk_sums *sums, uint8_t *next);
+int sums_write(void *sums, const void *data, size_t len);
+void sums_end(struct chunk_sums *sums);
+
 /* Counts the sections and their bytes. */
 void outline_count(struct outline *o, struct section_walk walk);
 tamis_error outline_write(const struct outline *o, struct section_walk walk, payload_fn payload,
@@ -251,7 +275,13 @@ tamis_error filter_body(const tamis_filter *f, bool bits_only, bool exact, uint8
 tamis_error filter_fingerprint(const tamis_filter *f, bool bits_only, uint8_t out[16]);
 tamis_error filter_pending(const tamis_filter *f, const struct pending ***out, uint64_t *n);
 void filter_pending_free(const tamis_filter *f, const struct pending **list);
+struct pending_list filter_pending_list(const tamis_filter *f); /* to be made */
+/* `head` is of a body, whose bytes lie before its records. */
+struct outline filter_outline(const tamis_filter *f, const struct head *head, unsigned flags);
 
+/* All but the vectors and removals; the settings are there. */
+void filter_from_head(tamis_filter *f, const struct container *c, const struct head *head,
+                      bool view);
 /* A filter from a mapped file: views of it, read-only. On success the mapping belongs to it. */
 tamis_error filter_from_mapping(tamis_filter **out, struct mapping mapping,
                                 const tamis_open_options *options, tamis_reason *reason);

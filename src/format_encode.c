@@ -11,14 +11,14 @@ static bool alive(const void *owner, uint32_t id)
     return filter_vector_by_id(owner, id) != NULL;
 }
 
-static struct pending_list pending_of(const tamis_filter *f)
+struct pending_list filter_pending_list(const tamis_filter *f)
 {
     return (struct pending_list){.removals = &f->removals, .alive = alive, .owner = f};
 }
 
 tamis_error filter_pending(const tamis_filter *f, const struct pending ***out, uint64_t *n)
 {
-    struct pending_list list = pending_of(f);
+    struct pending_list list = filter_pending_list(f);
     tamis_error e = pending_list_make(&list, &f->allocator);
     *out = list.list;
     *n = list.n;
@@ -88,7 +88,7 @@ static tamis_error body_fill(const tamis_filter *f, struct head *head, bool exac
 tamis_error filter_body(const tamis_filter *f, bool bits_only, bool exact, uint8_t **body,
                         uint64_t *len)
 {
-    struct pending_list list = pending_of(f);
+    struct pending_list list = filter_pending_list(f);
     struct head head = head_of(f, f->set.deletable && !bits_only);
     *body = NULL;
     tamis_error e = pending_list_make(&list, &f->allocator);
@@ -187,7 +187,7 @@ static tamis_error find_columns(struct payload *p)
     return TAMIS_OK;
 }
 
-static struct outline outline_of(const tamis_filter *f, const struct head *head, unsigned flags)
+struct outline filter_outline(const tamis_filter *f, const struct head *head, unsigned flags)
 {
     struct outline o = {
         .kind = KIND_FILTER,
@@ -209,8 +209,8 @@ static tamis_error encode_body(const tamis_filter *f, unsigned flags, const uint
     tamis_error e = head_parse(&head, body, len, bits_only, f->family.hash, NULL);
     if (e != TAMIS_OK)
         return TAMIS_EARG; /* never write what would not be read */
-    struct payload p = {.f = f, .head = &head, .pending = pending_of(f)};
-    struct outline o = outline_of(f, &head, flags);
+    struct payload p = {.f = f, .head = &head, .pending = filter_pending_list(f)};
+    struct outline o = filter_outline(f, &head, flags);
     e = find_columns(&p);
     if (e == TAMIS_OK && head.pending)
         e = pending_list_make(&p.pending, &f->allocator);
@@ -271,7 +271,7 @@ uint64_t tamis_filter_encoded_size(const tamis_filter *f, unsigned flags)
     if (filter_body(f, bits_only, false, &body, &len) != TAMIS_OK)
         return 0;
     if (head_parse(&head, body, len, bits_only, f->family.hash, NULL) == TAMIS_OK) {
-        struct outline o = outline_of(f, &head, flags);
+        struct outline o = filter_outline(f, &head, flags);
         size = outline_header_len(&o) + o.payload_len;
     }
     mem_free(&f->allocator, body, 1, len);

@@ -36,16 +36,22 @@ static bool load_matrix(tamis_filter *f, const struct source *s)
     return true;
 }
 
-static tamis_error load_parts(tamis_filter *f, const struct source *s)
+void filter_from_head(tamis_filter *f, const struct container *c, const struct head *head,
+                      bool view)
 {
-    const struct head *head = s->head;
     f->next_id = head->next_id;
     f->grown = head->grown;
     f->holt = head->holt;
     f->base_rate = head->base_rate;
-    f->family.has_key = s->c->has_key;
-    f->bits_only = s->c->bits_only;
-    f->read_only = s->c->bits_only || s->view;
+    f->family.has_key = c->has_key;
+    f->bits_only = c->bits_only;
+    f->read_only = c->bits_only || view;
+}
+
+static tamis_error load_parts(tamis_filter *f, const struct source *s)
+{
+    const struct head *head = s->head;
+    filter_from_head(f, s->c, head, s->view);
     for (uint32_t i = 0; i < head->n; i++)
         if (!load_vector(f, s, i))
             return TAMIS_ENOMEM;

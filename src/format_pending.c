@@ -177,7 +177,7 @@ tamis_error pending_check(const struct container *c, const struct head *head, ta
         if (!wrong && __builtin_add_overflow(copies, get_u64(rest), &copies))
             wrong = "too many copies";
         if (wrong)
-            return fail_at(reason, TAMIS_EFORMAT, (uint64_t)(entry - c->data),
+            return fail_at(reason, TAMIS_EFORMAT, container_offset(c, entry),
                            "pending removal %llu: %s", (unsigned long long)i, wrong);
         used += 4 * (uint64_t)get_u32(rest + 12);
     }

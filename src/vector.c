@@ -83,6 +83,7 @@ void vector_free(struct vector *v, const tamis_allocator *a)
         return;
     block_free(a, &v->memory);
     counters_free(&v->counters, a);
+    block_free(a, &v->turned);
     changes_free(v->changes, a);
     mem_free(a, v, 1, sizeof *v);
 }
@@ -106,6 +107,7 @@ struct vector *vector_clone(const struct vector *v, const struct family *family,
     copy->counters = made.counters;
     copy->view = false;
     copy->changes = NULL;
+    copy->turned = (struct block){0};
     if (own)
         memcpy(copy->bits.words, v->bits.words, (size_t)(vector_positions_total(v) + 7) / 8);
     return copy;

@@ -37,6 +37,7 @@ struct vector {
     double fpp;
     uint64_t born, last;      /* clock at its making and at its last add */
     struct changes *changes;  /* since its bits were published, if anyone wants to know */
+    struct block turned;      /* bits set since they were to be kept (format_out.c), or none */
     struct vector *next_gone; /* in a list of vectors to free */
 };
 

@@ -1,0 +1,369 @@
+/* See format_pieces.h: filters written a piece at a time. */
+#include "format_pieces.h"
+
+#include "format.h"
+
+#define BUFFER  ((size_t)256 << 10)
+#define SCAN    ((uint64_t)4 << 20) /* bytes of counters looked through for large ones at a time */
+#define ROWS    ((size_t)128 << 10) /* bytes of a matrix put together at a time */
+#define ROW_MAX ((size_t)64 << 10)  /* of one row of it */
+
+/* A place in the payload. Plain data: to go back is to copy it. */
+struct place {
+    struct section_walk walk;
+    struct section s;
+    bool open;
+    uint64_t done; /* bytes of the section, its zeros included */
+    uint64_t scan; /* large counters: the position to look at next */
+};
+
+struct filter_out {
+    tamis_allocator allocator;
+    uint8_t *header;
+    uint64_t header_len, payload_len;
+    struct head head; /* of the body in the header */
+    tamis_hash hash;
+    struct chunk_sums sums;
+    uint8_t *sums_at;
+    uint64_t *ones; /* of vectors, or columns */
+    uint64_t n_ones;
+    uint32_t *columns, *moved; /* of a matrix: see struct arrangement */
+    uint32_t n_moved;
+    uint8_t *aside; /* pending removals and candidates, one after the other */
+    uint64_t aside_len, aside_room;
+    uint8_t *buffer;
+    bool ready;
+    struct place now, before;
+    uint64_t at, before_at; /* of these, in the payload */
+};
+
+/* ---- pieces of sections ---------------------------------------------------------------------- */
+
+static size_t copy_bits(const struct vector *v, const struct place *p, uint8_t *to, size_t n)
+{
+    const uint8_t *turned = v->turned.data;
+    memcpy(to, (const uint8_t *)v->bits.words + p->done, n);
+    if (turned)
+        for (size_t i = 0; i < n; i++)
+            to[i] ^= turned[p->done + i];
+    return n;
+}
+
+/* Rows come in groups that are whole words where they are narrower than that. */
+static uint64_t group_rows(uint64_t width)
+{
+    return width < 64 ? 64 : 1;
+}
+
+static size_t copy_rows(const struct filter_out *o, const tamis_filter *f, const struct place *p,
+                        uint8_t *to, size_t room)
+{
+    const struct matrix *matrix = atomic_load(&f->matrix);
+    uint64_t width = o->head.width, group = group_rows(width), row = p->done * 8 / width;
+    uint64_t rows = min_u64(matrix->bits.units - row, 8 * room / width);
+    if (rows < matrix->bits.units - row)
+        rows = rows / group * group;
+    size_t len = (size_t)(rows * width / 8);
+    if (o->n_moved == 0 && matrix->width == width) {
+        memcpy(to, (const uint8_t *)matrix->bits.words + p->done, len);
+        return len;
+    }
+    rows = min_u64(rows, 8 * ROWS / width / group * group); /* where they are put together */
+    len = (size_t)(rows * width / 8);
+    struct arrangement order = {o->columns, o->moved, o->n_moved};
+    uint64_t *words = (uint64_t *)(void *)o->buffer;
+    memset(words, 0, round_up(len, 8));
+    matrix_rows(matrix, &order, row, rows, width, words);
+    memcpy(to, words, len);
+    return len;
+}
+
+/* Large counters in order of position, found by looking for 15s. */
+static size_t copy_escapes(const struct counters *counters, struct place *p, uint8_t *to,
+                           size_t room)
+{
+    const uint8_t *nibbles = counters->nibbles.data;
+    uint64_t end = min_u64(counters->n, p->scan + 2 * SCAN);
+    size_t len = 0;
+    while (p->scan < end && len + 16 <= room) {
+        uint64_t first = p->scan & ~UINT64_C(63), n = min_u64(64, counters->n - first);
+        uint64_t set, large;
+        counters_masks(nibbles + first / 2, (size_t)n / 2, &set, &large);
+        large &= ~UINT64_C(0) << (p->scan & 63);
+        for (; large && len + 16 <= room; large &= large - 1, len += 16) {
+            uint64_t at = first + (uint64_t)__builtin_ctzll(large);
+            put_u64(to + len, at);
+            put_u64(to + len + 8, counters_get(counters, at));
+            p->scan = at + 1;
+        }
+        if (!large)
+            p->scan = first + 64;
+    }
+    return len;
+}
+
+/* Some of the next bytes, perhaps none: then it was work, or it is the end. */
+static size_t pull(const struct filter_out *o, const tamis_filter *f, struct place *p, uint8_t *to,
+                   size_t room)
+{
+    if (!p->open) {
+        p->open = section_next(&p->walk, &p->s);
+        p->done = p->scan = 0;
+        if (!p->open)
+            return 0;
+    }
+    const struct vector *v = filter_stack(f)->v[p->s.owner];
+    size_t n = (size_t)min_u64(room, p->s.len > p->done ? p->s.len - p->done : 0);
+    if (n == 0) {
+        n = (size_t)min_u64(room, round_up(p->s.len, SECTION_ALIGN) - p->done);
+        memset(to, 0, n);
+    } else if (p->s.type == SECTION_BITS) {
+        n = copy_bits(v, p, to, n);
+    } else if (p->s.type == SECTION_MATRIX) {
+        n = copy_rows(o, f, p, to, n);
+    } else if (p->s.type == SECTION_COUNTERS) {
+        memcpy(to, (const uint8_t *)v->counters.nibbles.data + p->done, n);
+    } else if (p->s.type == SECTION_ESCAPES) {
+        n = copy_escapes(&v->counters, p, to, n);
+    } else {
+        uint64_t from = p->s.type == SECTION_PENDING ? 0 : o->aside_len - p->s.len;
+        memcpy(to, o->aside + from + p->done, n);
+    }
+    p->done += n;
+    p->open = p->done < round_up(p->s.len, SECTION_ALIGN);
+    return n;
+}
+
+/* ---- the header ------------------------------------------------------------------------------ */
+
+static int aside_write(void *context, const void *data, size_t len)
+{
+    struct filter_out *o = context;
+    if (len > o->aside_room - o->aside_len)
+        return 1;
+    memcpy(o->aside + o->aside_len, data, len);
+    o->aside_len += len;
+    return 0;
+}
+
+static tamis_error put_aside(struct filter_out *o, const tamis_filter *f)
+{
+    uint64_t len = 0, candidates = 0;
+    if (!pending_section(&o->head, SECTION_PENDING, &len) ||
+        !pending_section(&o->head, SECTION_CANDIDATES, &candidates))
+        return TAMIS_OK;
+    struct pending_list list = filter_pending_list(f);
+    tamis_error e = pending_list_make(&list, &f->allocator);
+    o->aside_room = len + candidates;
+    o->aside = mem_new(&o->allocator, 1, o->aside_room);
+    struct writer w = {.write = aside_write, .context = o};
+    if (e == TAMIS_OK && o->aside) {
+        pending_put(&list, &w);
+        pending_put_candidates(&list, &w);
+    }
+    pending_list_free(&list, &f->allocator);
+    if (e == TAMIS_OK && !o->aside)
+        e = TAMIS_ENOMEM;
+    return e == TAMIS_OK && (w.failed || o->aside_len != o->aside_room) ? TAMIS_EARG : e;
+}
+
+static tamis_error find_columns(struct filter_out *o, const tamis_filter *f)
+{
+    const struct stack *stack = filter_stack(f);
+    if (o->head.width == 0)
+        return TAMIS_OK;
+    if (o->head.width / 8 > ROW_MAX)
+        return TAMIS_EKIND;
+    o->columns = mem_new(&o->allocator, o->head.n, sizeof *o->columns);
+    o->moved = mem_new(&o->allocator, o->head.n, sizeof *o->moved);
+    if (!o->columns || !o->moved)
+        return TAMIS_ENOMEM;
+    for (uint32_t i = 0; i < o->head.n; i++) {
+        o->columns[i] = (uint32_t)stack->v[i]->column;
+        if (o->columns[i] != i)
+            o->moved[o->n_moved++] = i;
+    }
+    return TAMIS_OK;
+}
+
+/* The header but for ones and checksums, and all that goes aside. */
+static tamis_error begin(struct filter_out *o, const tamis_filter *f, const uint8_t *body,
+                         uint64_t len)
+{
+    tamis_error e = head_parse(&o->head, body, len, f->bits_only, f->family.hash, NULL);
+    if (e != TAMIS_OK)
+        return TAMIS_EARG;
+    struct outline outline = filter_outline(f, &o->head, 0);
+    o->header_len = outline_header_len(&outline);
+    o->payload_len = outline.payload_len;
+    if (o->header_len > PIECES_ASIDE)
+        return TAMIS_EKIND;
+    o->n_ones = max_u64(o->head.n, o->head.width);
+    o->header = mem_new0(&o->allocator, 1, o->header_len);
+    o->ones = mem_new0(&o->allocator, o->n_ones, sizeof *o->ones);
+    o->buffer = mem_new(&o->allocator, 1, BUFFER);
+    if (!o->header || !o->ones || !o->buffer)
+        return TAMIS_ENOMEM;
+    o->sums_at = outline_front(&outline, filter_sections(&o->head), o->header);
+    o->head.records = o->header + BODY_AT + HEAD_LEN; /* the body is a copy now */
+    o->now.walk = filter_sections(&o->head);
+    sums_begin(&o->sums, o->sums_at);
+    e = put_aside(o, f);
+    return e == TAMIS_OK ? find_columns(o, f) : e;
+}
+
+tamis_error filter_out_begin(struct filter_out **out, const tamis_filter *f)
+{
+    uint8_t *body;
+    uint64_t len;
+    if (!family_standard(&f->family) || !filter_counted(f) || f->removals.used > PIECES_ASIDE / 64)
+        return TAMIS_EKIND;
+    struct filter_out *o = mem_new0(&f->allocator, 1, sizeof *o);
+    if (!o)
+        return TAMIS_ENOMEM;
+    o->allocator = f->allocator;
+    o->hash = f->family.hash;
+    tamis_error e = filter_body(f, f->bits_only, false, &body, &len);
+    if (e == TAMIS_OK) {
+        e = begin(o, f, body, len);
+        mem_free(&f->allocator, body, 1, len);
+    }
+    if (e == TAMIS_OK)
+        *out = o;
+    else
+        filter_out_end(o);
+    return e;
+}
+
+void filter_out_end(struct filter_out *o)
+{
+    if (!o)
+        return;
+    tamis_allocator a = o->allocator;
+    mem_free(&a, o->header, 1, o->header_len);
+    mem_free(&a, o->ones, o->n_ones, sizeof *o->ones);
+    mem_free(&a, o->columns, o->head.n, sizeof *o->columns);
+    mem_free(&a, o->moved, o->head.n, sizeof *o->moved);
+    mem_free(&a, o->aside, 1, o->aside_room);
+    mem_free(&a, o->buffer, 1, BUFFER);
+    mem_free(&a, o, 1, sizeof *o);
+}
+
+uint64_t filter_out_size(const struct filter_out *o)
+{
+    return o->header_len + o->payload_len;
+}
+
+/* ---- going over it --------------------------------------------------------------------------- */
+
+static void count_ones(struct filter_out *o, const struct section *s, const uint8_t *data,
+                       size_t len)
+{
+    if (s->type == SECTION_BITS)
+        o->ones[s->owner] += bytes_ones(data, len);
+    else if (s->type == SECTION_MATRIX)
+        matrix_count_ones(data, 8 * len / o->head.width, o->head.width, o->ones);
+}
+
+static tamis_error finish_header(struct filter_out *o)
+{
+    uint8_t *body = o->header + BODY_AT;
+    uint64_t len = HEAD_LEN + RECORD_LEN * (uint64_t)o->head.n;
+    bool bits_only = o->head.set.deletable && !o->head.counted;
+    sums_end(&o->sums);
+    for (uint32_t i = 0; i < o->head.n; i++) {
+        struct record r = head_record(&o->head, i);
+        struct cursor c = cursor_write(body + HEAD_LEN + RECORD_LEN * (size_t)i, RECORD_LEN);
+        r.ones = o->ones[i];
+        record_fields(&c, &r);
+    }
+    header_seal(o->header, o->header_len);
+    o->now = (struct place){.walk = filter_sections(&o->head)};
+    o->before = o->now;
+    o->at = o->before_at = 0;
+    o->ready = true;
+    struct head head; /* never write what would not be read */
+    return head_parse(&head, body, len, bits_only, o->hash, NULL) == TAMIS_OK ? TAMIS_OK
+                                                                              : TAMIS_EARG;
+}
+
+tamis_error filter_out_prepare(struct filter_out *o, const tamis_filter *f, uint64_t work,
+                               bool *ready)
+{
+    tamis_error e = TAMIS_OK;
+    for (uint64_t done = 0; done < work && !o->ready && e == TAMIS_OK;) {
+        uint8_t *to = o->buffer + ROWS; /* before it rows are put together */
+        size_t n = pull(o, f, &o->now, to, BUFFER - ROWS);
+        count_ones(o, &o->now.s, to, n);
+        sums_write(&o->sums, to, n);
+        o->at += n;
+        done += n ? n : SCAN;
+        if (o->at == o->payload_len)
+            e = finish_header(o);
+    }
+    *ready = o->ready;
+    return e;
+}
+
+static size_t read_header(const struct filter_out *o, uint64_t at, void *to, size_t room)
+{
+    size_t n = (size_t)min_u64(room, o->header_len - at);
+    memcpy(to, o->header + at, n);
+    return n;
+}
+
+tamis_error filter_out_read(struct filter_out *o, const tamis_filter *f, uint64_t at, void *to,
+                            size_t room, size_t *len)
+{
+    *len = 0;
+    if (!o->ready)
+        return TAMIS_EARG;
+    if (at < o->header_len) {
+        *len = read_header(o, at, to, room);
+        return TAMIS_OK;
+    }
+    at -= o->header_len;
+    if (at != o->at && at != o->before_at)
+        return TAMIS_EARG;
+    if (at != o->at) {
+        o->now = o->before;
+        o->at = at;
+    }
+    o->before = o->now;
+    o->before_at = o->at;
+    for (size_t work = 0; work < room && o->at < o->payload_len;) {
+        size_t n = pull(o, f, &o->now, (uint8_t *)to + *len, room - *len);
+        if (n == 0 && *len) /* what is left has no room for a row or a counter */
+            break;
+        *len += n;
+        o->at += n;
+        work += n ? n : SCAN;
+    }
+    return TAMIS_OK;
+}
+
+/* ---- keeping the bits of a moment ------------------------------------------------------------ */
+
+bool filter_keep(tamis_filter *f)
+{
+    const struct stack *stack = filter_stack(f);
+    if (f->set.deletable || f->set.shared_adds || f->set.growth == TAMIS_DYNAMIC ||
+        f->set.growth == TAMIS_WINDOW || f->read_only)
+        return false;
+    for (uint32_t i = 0; i < stack_count(stack); i++) {
+        struct vector *v = stack->v[i];
+        if (!v->turned.base &&
+            !block_new(&f->allocator, (size_t)(vector_positions_total(v) + 7) / 8, &v->turned)) {
+            filter_keep_end(f);
+            return false;
+        }
+    }
+    return true;
+}
+
+void filter_keep_end(tamis_filter *f)
+{
+    const struct stack *stack = filter_stack(f);
+    for (uint32_t i = 0; i < stack_count(stack); i++)
+        block_free(&f->allocator, &stack->v[i]->turned);
+}

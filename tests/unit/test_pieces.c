@@ -1,0 +1,321 @@
+/* Filters written and read a piece at a time: the same bytes as at once, and the same refusals. */
+#include "harness.h"
+#include "histories.h"
+
+#include "bytes.h"
+#include "fault.h"
+#include "filter.h"
+#include "forge.h"
+#include "format_pieces.h"
+
+static uint64_t draw(uint64_t *rng, uint64_t n)
+{
+    *rng = *rng * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (*rng >> 33) % n;
+}
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+/* All pieces, some of them read twice; `during` (may be NULL) is called between the calls. */
+static tamis_error pull_all(tamis_filter *f, struct bytes *out, size_t room, uint64_t *rng,
+                            void (*during)(tamis_filter *))
+{
+    struct filter_out *o;
+    uint8_t *piece = malloc(room);
+    bool ready = false;
+    tamis_error e = filter_out_begin(&o, f);
+    if (e != TAMIS_OK || !piece) {
+        free(piece);
+        return e;
+    }
+    while (e == TAMIS_OK && !ready) {
+        if (during)
+            during(f);
+        e = filter_out_prepare(o, f, 1 + draw(rng, 1 << 18), &ready);
+    }
+    uint64_t total = filter_out_size(o);
+    while (e == TAMIS_OK && out->len < total) {
+        size_t len, again;
+        if (during)
+            during(f);
+        e = filter_out_read(o, f, out->len, piece, room, &len);
+        if (e == TAMIS_OK && draw(rng, 3) == 0) {
+            uint8_t *second = malloc(room);
+            CHECK(filter_out_read(o, f, out->len, second, room, &again) == TAMIS_OK);
+            CHECK(again == len && memcmp(piece, second, len) == 0);
+            free(second);
+        }
+        if (e == TAMIS_OK)
+            CHECK(bytes_write(out, piece, len) == 0);
+    }
+    if (e == TAMIS_OK) {
+        size_t len;
+        CHECK(filter_out_read(o, f, total, piece, room, &len) == TAMIS_OK && len == 0);
+        CHECK(filter_out_read(o, f, total + 1, piece, room, &len) == TAMIS_EARG);
+    }
+    filter_out_end(o);
+    free(piece);
+    return e;
+}
+
+/* ---- in -------------------------------------------------------------------------------------- */
+
+/* Pieces of random sizes; what came is encoded again now and then. */
+static tamis_error push_all(tamis_filter **out, const struct bytes *bytes, size_t most,
+                            uint64_t *rng, const tamis_open_options *options, tamis_reason *reason)
+{
+    struct filter_in *in = filter_in_begin(bytes->len, options);
+    tamis_error e = in ? TAMIS_OK : TAMIS_ENOMEM;
+    size_t at = 0;
+    *out = NULL;
+    while (e == TAMIS_OK && at < bytes->len) {
+        size_t some = 1 + (size_t)draw(rng, most);
+        some = some < bytes->len - at ? some : bytes->len - at;
+        e = filter_in_add(in, bytes->data + at, some, reason);
+        at += some;
+        if (e == TAMIS_OK)
+            CHECK(filter_in_have(in) == at);
+        if (e == TAMIS_OK && draw(rng, 40) == 0) {
+            struct bytes again = {0}, first = {bytes->data, at, at};
+            CHECK(filter_in_encode(in, bytes_write, &again) == TAMIS_OK);
+            CHECK(bytes_equal(&again, &first));
+            bytes_free(&again);
+        }
+    }
+    if (e == TAMIS_OK)
+        e = filter_in_end(in, out, reason);
+    filter_in_free(in);
+    return e;
+}
+
+static tamis_open_options opening(struct history *h)
+{
+    return (tamis_open_options){.key = h->key, .clock = history_clock, .clock_context = h};
+}
+
+TEST(every_state_goes_out_and_in)
+{
+    uint64_t seed = harness_seed(), rng = seed;
+    for (unsigned round = 0; round < (harness_long() ? 100u : 6u); round++)
+        for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+            struct history h;
+            tamis_filter *f = history_new(&h, kind, seed + round), *loaded;
+            history_steps(&h, f, 10 + 10 * round);
+            struct bytes bytes = bytes_of(f, 0), pieces = {0};
+            tamis_reason reason = {0};
+            tamis_open_options o = opening(&h);
+            CHECK(pull_all(f, &pieces, round % 2 ? 512 : 1 << 16, &rng, NULL) == TAMIS_OK);
+            CHECK_MSG(bytes_equal(&bytes, &pieces), "%s, round %u", history_kind(kind), round);
+            tamis_error e = push_all(&loaded, &bytes, round % 2 ? 100 : 5000, &rng, &o, &reason);
+            CHECK_MSG(e == TAMIS_OK, "%s: %s", history_kind(kind), reason.text);
+            if (loaded) {
+                history_steps(&h, loaded, 5); /* it lives */
+                CHECK(history_denied(&h, loaded) == 0);
+            }
+            tamis_filter_free(loaded);
+            bytes_free(&bytes);
+            bytes_free(&pieces);
+            tamis_filter_free(f);
+        }
+}
+
+TEST(without_the_key_it_must_be_given)
+{
+    struct history h;
+    uint64_t rng = harness_seed();
+    tamis_filter *f = history_new(&h, 3, 3), *loaded;
+    history_steps(&h, f, 10);
+    struct bytes bytes = bytes_of(f, TAMIS_SAVE_NO_KEY);
+    tamis_open_options o = opening(&h);
+    CHECK(push_all(&loaded, &bytes, 200, &rng, NULL, NULL) == TAMIS_EKEY);
+    CHECK(push_all(&loaded, &bytes, 200, &rng, &o, NULL) == TAMIS_OK);
+    CHECK(loaded && history_compare(f, loaded) == 0);
+    tamis_filter_free(loaded);
+    bytes_free(&bytes);
+    tamis_filter_free(f);
+}
+
+/* ---- damage ---------------------------------------------------------------------------------- */
+
+/* Forged bytes with right checksums, and flipped bits: let in, or refused, as by the decoder. */
+TEST(refuses_what_the_decoder_refuses)
+{
+    uint64_t rng = harness_seed();
+    unsigned rounds = harness_long() ? 20000 : 500, let_in = 0;
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        tamis_filter *f = history_new(&h, kind, 3), *whole, *loaded;
+        history_steps(&h, f, 25);
+        struct bytes bytes = bytes_of(f, 0), forged = {0};
+        for (unsigned i = 0; i < rounds; i++) {
+            tamis_open_options o = {.clock = history_clock, .clock_context = &h};
+            tamis_reason reason = {0};
+            bytes_forge(&forged, &bytes, &rng);
+            if (i % 4 == 0 && forged.len)
+                forged.data[draw(&rng, forged.len)] ^= (uint8_t)(1u << draw(&rng, 8));
+            tamis_error want = tamis_filter_decode(&whole, forged.data, forged.len, &o, NULL);
+            tamis_error e = push_all(&loaded, &forged, 3000, &rng, &o, &reason);
+            CHECK_MSG((e == TAMIS_OK) == (want == TAMIS_OK), "%s: %s, not %s: %s",
+                      history_kind(kind), tamis_error_name(e), tamis_error_name(want), reason.text);
+            if (e != TAMIS_OK)
+                CHECK(reason.text[0] != 0);
+            if (want == TAMIS_OK && e == TAMIS_OK) {
+                let_in++;
+                CHECK(tamis_filter_equal(whole, loaded));
+            }
+            if (want == TAMIS_OK)
+                tamis_filter_free(whole);
+            tamis_filter_free(loaded);
+        }
+        bytes_free(&forged);
+        bytes_free(&bytes);
+        tamis_filter_free(f);
+    }
+    CHECK(let_in > 0);
+}
+
+TEST(more_than_was_said_is_refused)
+{
+    struct history h;
+    tamis_filter *f = history_new(&h, 0, 3), *out;
+    struct bytes bytes = bytes_of(f, 0);
+    tamis_open_options o = opening(&h);
+    struct filter_in *in = filter_in_begin(bytes.len, &o);
+    CHECK(filter_in_end(in, &out, NULL) == TAMIS_EFORMAT);
+    CHECK(filter_in_add(in, bytes.data, bytes.len - 1, NULL) == TAMIS_OK);
+    CHECK(filter_in_end(in, &out, NULL) == TAMIS_EFORMAT);
+    CHECK(filter_in_add(in, bytes.data, 2, NULL) == TAMIS_EFORMAT);
+    filter_in_free(in);
+    bytes_free(&bytes);
+    tamis_filter_free(f);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+TEST(without_memory_nothing_is_left)
+{
+    uint64_t rng = harness_seed();
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        struct fault fault;
+        tamis_filter *original = history_new(&h, kind, 3), *f = NULL;
+        history_steps(&h, original, 25);
+        struct bytes bytes = bytes_of(original, 0);
+        fault_init(&fault);
+        tamis_open_options o = opening(&h);
+        o.allocator = &fault.allocator;
+        tamis_error e = TAMIS_ENOMEM;
+        for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 5000; n++) {
+            fault_arm(&fault, n, false);
+            e = push_all(&f, &bytes, 1000, &rng, &o, NULL);
+            if (e != TAMIS_OK)
+                CHECK(e == TAMIS_ENOMEM && fault_clean(&fault));
+        }
+        CHECK(e == TAMIS_OK);
+        size_t blocks = fault.blocks;
+        e = TAMIS_ENOMEM;
+        for (uint64_t n = 1; f && e == TAMIS_ENOMEM && n < 100; n++) {
+            struct bytes again = {0};
+            fault_arm(&fault, n, false);
+            e = pull_all(f, &again, 1 << 16, &rng, NULL);
+            CHECK(e == TAMIS_OK ? bytes_equal(&bytes, &again) : e == TAMIS_ENOMEM);
+            CHECK(fault.blocks == blocks);
+            bytes_free(&again);
+        }
+        CHECK(e == TAMIS_OK);
+        fault_arm(&fault, 0, false);
+        tamis_filter_free(f);
+        CHECK(fault_clean(&fault));
+        bytes_free(&bytes);
+        tamis_filter_free(original);
+    }
+}
+
+/* ---- a moment that is kept ------------------------------------------------------------------- */
+
+static uint64_t next_key;
+
+static void add_some(tamis_filter *f)
+{
+    for (unsigned i = 0; i < 50; i++, next_key++)
+        CHECK(tamis_filter_add(f, &next_key, sizeof next_key, NULL) == TAMIS_OK);
+}
+
+/* Keys added meanwhile, past the capacity, do not show; they are there all the same. */
+TEST(the_moment_is_kept_while_keys_are_added)
+{
+    static const tamis_options kinds[] = {{.capacity = 3000},
+                                          {.capacity = 200, .hash = TAMIS_SIP},
+                                          {.capacity = 300000, .layout = TAMIS_SPREAD},
+                                          {.capacity = 500, .growth = TAMIS_FLEXIBLE},
+                                          {.capacity = 100000, .growth = TAMIS_FIXED}};
+    uint64_t rng = harness_seed();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        tamis_filter *f;
+        CHECK(tamis_filter_new(&f, &kinds[i], NULL) == TAMIS_OK);
+        next_key = 0;
+        for (unsigned j = 0; j < 20; j++)
+            add_some(f);
+        struct bytes before = bytes_of(f, 0), pieces = {0};
+        CHECK(filter_keep(f));
+        CHECK(pull_all(f, &pieces, 2000, &rng, add_some) == TAMIS_OK);
+        CHECK(bytes_equal(&before, &pieces));
+        filter_keep_end(f);
+        CHECK(next_key > 1000);
+        for (uint64_t key = 0; key < next_key; key++)
+            CHECK(tamis_filter_has(f, &key, sizeof key));
+        struct bytes now = bytes_of(f, 0), again = {0};
+        CHECK(pull_all(f, &again, 2000, &rng, NULL) == TAMIS_OK && bytes_equal(&now, &again));
+        bytes_free(&before);
+        bytes_free(&pieces);
+        bytes_free(&now);
+        bytes_free(&again);
+        tamis_filter_free(f);
+    }
+}
+
+TEST(what_cannot_be_kept)
+{
+    static const tamis_options kinds[] = {{.deletable = true},
+                                          {.growth = TAMIS_DYNAMIC, .capacity = 1000},
+                                          {.growth = TAMIS_WINDOW, .capacity = 1000}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        tamis_filter *f;
+        CHECK(tamis_filter_new(&f, &kinds[i], NULL) == TAMIS_OK);
+        CHECK(!filter_keep(f));
+        tamis_filter_free(f);
+    }
+}
+
+/* Several chunks, large counters, and removals that wait. */
+TEST(a_large_one_with_large_counters)
+{
+    uint64_t rng = harness_seed();
+    for (unsigned dynamic = 0; dynamic < 2; dynamic++) {
+        tamis_options o = {.capacity = 600000,
+                           .deletable = true,
+                           .growth = dynamic ? TAMIS_DYNAMIC : TAMIS_SCALABLE,
+                           .hash = TAMIS_SIP};
+        tamis_filter *f, *loaded;
+        CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+        for (uint64_t key = 0; key < 150000; key++)
+            for (unsigned copies = key % 500 == 0 ? 40 : 1; copies; copies--)
+                CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+        for (uint64_t key = 0; key < 100; key++)
+            CHECK(tamis_filter_remove(f, &key, sizeof key, NULL) == TAMIS_OK);
+        struct bytes bytes = bytes_of(f, 0), pieces = {0};
+        tamis_reason reason = {0};
+        CHECK(bytes.len > 1 << 20);
+        CHECK(pull_all(f, &pieces, 1 << 20, &rng, NULL) == TAMIS_OK);
+        CHECK(bytes_equal(&bytes, &pieces));
+        tamis_error e = push_all(&loaded, &bytes, 300000, &rng, NULL, &reason);
+        CHECK_MSG(e == TAMIS_OK, "%s", reason.text);
+        CHECK(loaded && tamis_filter_equal(f, loaded));
+        tamis_filter_free(loaded);
+        bytes_free(&bytes);
+        bytes_free(&pieces);
+        tamis_filter_free(f);
+    }
+}
+
+HARNESS_MAIN
