@@ -30,6 +30,8 @@ static int change_at(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, co
         return RM_OK;
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     struct value *v = find_value(key, KIND_FILTER, &error);
+    if (v)
+        value_changes(v, false);
     tamis_error e = v ? change(v->filter) : TAMIS_OK;
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);

@@ -79,6 +79,7 @@ static int add(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
             value_set_limit(v, 0);
         if (a->many)
             rm.ReplyWithArray(ctx, RM_POSTPONED);
+        value_changes(v, true);
         long replies = add_all(ctx, a, v);
         if (a->many)
             rm.ReplySetArrayLength(ctx, replies);
@@ -240,6 +241,8 @@ static int delete_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModul
         long replies = (long)n;
         if (many)
             rm.ReplyWithArray(ctx, RM_POSTPONED);
+        if (v)
+            value_changes(v, false);
         if (v)
             m = remove_all(ctx, v, items, n, changed, &replies);
         for (size_t i = 0; !v && i < n; i++)

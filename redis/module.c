@@ -1,6 +1,6 @@
 /*
  * tamis as a module of Redis or Valkey. Order of reading: module.h, value.c and type.c (what a key
- * holds), create.c, keys.c, report.c, algebra.c, bytes.c, records.c, publish.c (the commands), table.c (their names).
+ * holds), create.c, keys.c, report.c, algebra.c, dump.c, load.c, records.c, publish.c (the commands), table.c (their names).
  *
  *   loadmodule /path/tamis.so [bf=auto|yes|no]
  */

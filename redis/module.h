@@ -42,13 +42,16 @@ struct publication {
 
 struct value {
     enum kind kind;
+    uint64_t number; /* its own, never used again while the server runs */
     tamis_filter *filter;
     tamis_index *index;
     tamis_growth growth; /* of the filter or index, like the next two */
     bool deletable;
-    uint64_t limit;      /* its memory_limit, put aside while a master is followed */
-    struct buffer bytes; /* partial: what has come, */
-    uint64_t total;      /* of so many bytes */
+    uint64_t limit; /* its memory_limit, put aside while a master is followed */
+    bool kept;      /* the filter remembers what is added, for a dump */
+    uint64_t total; /* partial: it will have so many bytes; what has come: */
+    struct filter_in *in;
+    struct buffer bytes; /* or, if it is no filter, here */
     struct publication *publication;
 };
 
@@ -68,7 +71,7 @@ extern const tamis_allocator value_allocator;
 /* These take what they are given, even where they fail for lack of memory (NULL). */
 struct value *value_of_filter(tamis_filter *filter);
 struct value *value_of_index(tamis_index *index);
-struct value *value_partial(uint64_t total);
+struct value *value_partial(uint64_t total, bool filter);
 struct value *value_copy(const struct value *v);
 void value_free(struct value *v);
 size_t value_bytes(const struct value *v);
@@ -78,6 +81,11 @@ void value_set_limit(struct value *v, uint64_t limit);
 unsigned long long value_count(void);
 /* A filter or index from bytes that may be anything; the reason says what is wrong with them. */
 tamis_error value_decode(struct value **out, const void *data, size_t len, tamis_reason *reason);
+/* The bytes of a partial value: how many there are; more of them, after an error of which it is of no
+   use; and when all are there, what they make. */
+uint64_t partial_have(const struct value *v);
+tamis_error partial_add(struct value *v, const void *data, size_t len, tamis_reason *reason);
+tamis_error partial_end(struct value *v, struct value **out, tamis_reason *reason);
 void time_of_command(uint64_t at); /* nanoseconds since 1970; 0: now */
 uint64_t value_clock(void *unused);
 
@@ -141,6 +149,12 @@ void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[2 * TAMIS_KEY_LEN + 1
 bool settings_register(RedisModuleCtx *ctx);
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
 void settings_adopt(const struct value *v); /* its family becomes the server's */
+
+/* ---- dump.c ---- */
+#define HEAD          64 /* bytes, at least, that a load starts with */
+#define POSITION_BITS 40 /* of a cursor */
+/* To be called before a filter is changed, by adding keys or otherwise. */
+void value_changes(struct value *v, bool adds);
 
 /* ---- publish.c ---- */
 struct publication *publication_new(const char *stream, size_t stream_len, const char *owner,

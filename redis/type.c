@@ -69,6 +69,13 @@ static void rdb_save(RedisModuleIO *io, void *value)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
+/* From a file of its own, or from a master; not by RESTORE. */
+static bool loads(RedisModuleIO *io)
+{
+    int flags = rm.GetContextFlags(rm.GetContextFromIO(io));
+    return flags & (RM_FLAG_LOADING | RM_FLAG_ASYNC_LOADING | RM_FLAG_SLAVE);
+}
+
 static bool load_bytes(RedisModuleIO *io, uint64_t total, struct buffer *to)
 {
     for (;;) {
@@ -85,12 +92,19 @@ static bool load_bytes(RedisModuleIO *io, uint64_t total, struct buffer *to)
     }
 }
 
-static struct value *load_partial(uint64_t total, struct buffer *bytes)
+/* What a load has brought so far. As RESTORE can bring it too, it may not ask for more memory than a
+   value may have. */
+static struct value *load_partial(RedisModuleIO *io, uint64_t total, const struct buffer *bytes,
+                                  tamis_reason *reason)
 {
-    struct value *v = value_partial(total);
-    if (v) {
-        v->bytes = *bytes;
-        *bytes = (struct buffer){0};
+    tamis_kind kind = tamis_kind_of(bytes->data, bytes->len);
+    bool filter = kind == TAMIS_KIND_FILTER, trusted = loads(io);
+    if ((!filter && kind != TAMIS_KIND_INDEX) || (!trusted && total > (uint64_t)server.value_limit))
+        return NULL;
+    struct value *v = value_partial(total, filter);
+    if (v && partial_add(v, bytes->data, bytes->len, reason) != TAMIS_OK) {
+        value_free(v);
+        v = NULL;
     }
     return v;
 }
@@ -107,7 +121,7 @@ static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
     uint64_t total = rm.LoadUnsigned(io);
     if (!rm.IsIOError(io) && load_bytes(io, total, &bytes)) {
         if (kind == KIND_PARTIAL && bytes.len < total)
-            v = load_partial(total, &bytes);
+            v = load_partial(io, total, &bytes, reason);
         else if (kind == KIND_FILTER || kind == KIND_INDEX || published)
             value_decode(&v, bytes.data, bytes.len, reason);
     }
@@ -131,8 +145,7 @@ static void *rdb_load(RedisModuleIO *io, int version)
         rm.LogIOError(io, "warning", "tamis: a value cannot be loaded: %s", reason.text);
         return NULL;
     }
-    int flags = rm.GetContextFlags(rm.GetContextFromIO(io));
-    if (flags & (RM_FLAG_LOADING | RM_FLAG_ASYNC_LOADING | RM_FLAG_SLAVE))
+    if (loads(io))
         settings_adopt(v);
     const RedisModuleString *name = rm.GetKeyNameFromIO(io);
     if (v->publication && name)

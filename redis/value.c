@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "format_pieces.h"
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static void *server_alloc(void *context, size_t size)
@@ -96,6 +98,7 @@ uint64_t value_clock(void *unused)
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static atomic_ullong values; /* the server frees large ones in a thread of its own */
+static atomic_ullong made;
 
 unsigned long long value_count(void)
 {
@@ -108,9 +111,11 @@ static struct value *value_new(struct value like)
     if (!v) {
         tamis_filter_free(like.filter);
         tamis_index_free(like.index);
+        filter_in_free(like.in);
         return NULL;
     }
     *v = like;
+    v->number = ++made;
     values++;
     return v;
 }
@@ -137,9 +142,36 @@ struct value *value_of_index(tamis_index *index)
                                     .limit = info.memory_limit});
 }
 
-struct value *value_partial(uint64_t total)
+struct value *value_partial(uint64_t total, bool filter)
 {
-    return value_new((struct value){.kind = KIND_PARTIAL, .total = total});
+    tamis_open_options options = {
+        .key = server.key, .clock = value_clock, .allocator = &value_allocator};
+    struct filter_in *in = filter ? filter_in_begin(total, &options) : NULL;
+    return filter && !in
+               ? NULL
+               : value_new((struct value){.kind = KIND_PARTIAL, .total = total, .in = in});
+}
+
+uint64_t partial_have(const struct value *v)
+{
+    return v->in ? filter_in_have(v->in) : v->bytes.len;
+}
+
+tamis_error partial_add(struct value *v, const void *data, size_t len, tamis_reason *reason)
+{
+    if (v->in)
+        return filter_in_add(v->in, data, len, reason);
+    return buffer_add(&v->bytes, data, len) ? TAMIS_OK : TAMIS_ENOMEM;
+}
+
+tamis_error partial_end(struct value *v, struct value **out, tamis_reason *reason)
+{
+    tamis_filter *filter;
+    if (!v->in)
+        return value_decode(out, v->bytes.data, v->bytes.len, reason);
+    tamis_error e = filter_in_end(v->in, &filter, reason);
+    *out = e == TAMIS_OK ? value_of_filter(filter) : NULL;
+    return e == TAMIS_OK && !*out ? TAMIS_ENOMEM : e;
 }
 
 void value_free(struct value *v)
@@ -149,9 +181,15 @@ void value_free(struct value *v)
     publication_free(v->publication); /* it looks at the filter */
     tamis_filter_free(v->filter);
     tamis_index_free(v->index);
+    filter_in_free(v->in);
     buffer_free(&v->bytes);
     rm.Free(v);
     values--;
+}
+
+static int copy_bytes(void *context, const void *data, size_t len)
+{
+    return partial_add(context, data, len, NULL) != TAMIS_OK;
 }
 
 struct value *value_copy(const struct value *v)
@@ -162,8 +200,8 @@ struct value *value_copy(const struct value *v)
         return tamis_filter_clone(&filter, v->filter) == TAMIS_OK ? value_of_filter(filter) : NULL;
     if (v->index)
         return tamis_index_clone(&index, v->index) == TAMIS_OK ? value_of_index(index) : NULL;
-    struct value *copy = value_partial(v->total);
-    if (copy && !buffer_add(&copy->bytes, v->bytes.data, v->bytes.len)) {
+    struct value *copy = value_partial(v->total, v->in != NULL);
+    if (copy && value_encode(v, copy_bytes, copy) != TAMIS_OK) {
         value_free(copy);
         return NULL;
     }
@@ -173,6 +211,8 @@ struct value *value_copy(const struct value *v)
 size_t value_bytes(const struct value *v)
 {
     size_t bytes = sizeof *v + v->bytes.room;
+    if (v->in)
+        bytes += filter_in_bytes(v->in);
     if (v->publication)
         bytes += sizeof *v->publication + v->publication->stream.room;
     if (v->filter) {
@@ -209,6 +249,8 @@ tamis_error value_encode(const struct value *v, tamis_write write, void *context
         return tamis_filter_encode(v->filter, 0, write, context);
     if (v->index)
         return tamis_index_encode(v->index, 0, write, context);
+    if (v->in)
+        return filter_in_encode(v->in, write, context);
     return write(context, v->bytes.data, v->bytes.len) == 0 ? TAMIS_OK : TAMIS_EIO;
 }
 

@@ -4,9 +4,12 @@
 #include "format.h"
 
 #define BUFFER  ((size_t)256 << 10)
-#define SCAN    ((uint64_t)4 << 20) /* bytes of counters looked through for large ones at a time */
-#define ROWS    ((size_t)128 << 10) /* bytes of a matrix put together at a time */
-#define ROW_MAX ((size_t)64 << 10)  /* of one row of it */
+#define SCAN    ((uint64_t)4 << 20)  /* bytes of counters looked through for large ones at a time */
+#define ROWS    ((size_t)128 << 10)  /* bytes of a matrix put together at a time */
+#define ROW_MAX ((size_t)64 << 10)   /* of one row of it */
+#define WORK    ((uint64_t)4 << 20)  /* bytes gone over in a call before the header is ready, */
+#define CALLS   256                  /* in about so many calls if they are more */
+#define KNOWN   (BODY_AT + HEAD_LEN) /* bytes of the header that are known before */
 
 /* A place in the payload. Plain data: to go back is to copy it. */
 struct place {
@@ -287,8 +290,7 @@ static tamis_error finish_header(struct filter_out *o)
                                                                               : TAMIS_EARG;
 }
 
-tamis_error filter_out_prepare(struct filter_out *o, const tamis_filter *f, uint64_t work,
-                               bool *ready)
+static tamis_error prepare(struct filter_out *o, const tamis_filter *f, uint64_t work)
 {
     tamis_error e = TAMIS_OK;
     for (uint64_t done = 0; done < work && !o->ready && e == TAMIS_OK;) {
@@ -301,29 +303,32 @@ tamis_error filter_out_prepare(struct filter_out *o, const tamis_filter *f, uint
         if (o->at == o->payload_len)
             e = finish_header(o);
     }
-    *ready = o->ready;
     return e;
 }
 
-static size_t read_header(const struct filter_out *o, uint64_t at, void *to, size_t room)
+/* Before the header is ready, the first bytes of it and then one at a time. */
+static tamis_error read_header(struct filter_out *o, const tamis_filter *f, uint64_t at, void *to,
+                               size_t room, size_t *len)
 {
-    size_t n = (size_t)min_u64(room, o->header_len - at);
-    memcpy(to, o->header + at, n);
-    return n;
+    tamis_error e = o->ready ? TAMIS_OK : prepare(o, f, max_u64(WORK, o->payload_len / CALLS));
+    uint64_t end = o->ready ? o->header_len : at ? at + 1 : KNOWN - CALLS;
+    if (e == TAMIS_OK && end > (o->ready ? o->header_len : KNOWN))
+        e = TAMIS_EARG;
+    if (e != TAMIS_OK)
+        return e;
+    *len = (size_t)min_u64(room, end - at);
+    memcpy(to, o->header + at, *len);
+    return TAMIS_OK;
 }
 
 tamis_error filter_out_read(struct filter_out *o, const tamis_filter *f, uint64_t at, void *to,
                             size_t room, size_t *len)
 {
     *len = 0;
-    if (!o->ready)
-        return TAMIS_EARG;
-    if (at < o->header_len) {
-        *len = read_header(o, at, to, room);
-        return TAMIS_OK;
-    }
+    if (at < o->header_len)
+        return read_header(o, f, at, to, room, len);
     at -= o->header_len;
-    if (at != o->at && at != o->before_at)
+    if (!o->ready || (at != o->at && at != o->before_at))
         return TAMIS_EARG;
     if (at != o->at) {
         o->now = o->before;

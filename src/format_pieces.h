@@ -16,10 +16,10 @@
 
 /* ---- out: format_out.c ----
  *
- * The header has checksums of what follows it. So a filter is gone over twice: filter_out_prepare
- * until it says that the header is ready, then filter_out_read. Nothing of the filter is held in
- * between; each call gets it anew. It may not have changed since filter_out_begin, but for keys
- * added after filter_keep.
+ * The header has checksums of what follows it, so a filter is gone over twice. The first bytes of
+ * the header are known before: of these a call returns one while it works on the rest, so that every
+ * call brings something. Nothing of the filter is held between calls; each gets it anew. It may not
+ * have changed since filter_out_begin, but for keys added after filter_keep.
  */
 struct filter_out;
 
@@ -27,11 +27,9 @@ struct filter_out;
 tamis_error filter_out_begin(struct filter_out **out, const tamis_filter *f);
 void filter_out_end(struct filter_out *out);
 uint64_t filter_out_size(const struct filter_out *out);
-/* Goes over about `work` bytes more; true when the header is ready. */
-tamis_error filter_out_prepare(struct filter_out *out, const tamis_filter *f, uint64_t work,
-                               bool *ready);
-/* The bytes from `at` on, at most `room` (from 64 KiB on): in turn, or the last ones again. EARG: not
-   these; 0 bytes: some work was done, go on; or it is the end. */
+/* The bytes from `at` on, at most `room` (from 64 KiB on): in turn, or the last ones again. The first
+   call, at 0, brings at least 64. EARG: not these. 0 bytes: the end, or counters were looked through
+   and there is more. */
 tamis_error filter_out_read(struct filter_out *out, const tamis_filter *f, uint64_t at, void *to,
                             size_t room, size_t *len);
 

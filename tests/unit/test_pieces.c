@@ -22,16 +22,10 @@ static tamis_error pull_all(tamis_filter *f, struct bytes *out, size_t room, uin
 {
     struct filter_out *o;
     uint8_t *piece = malloc(room);
-    bool ready = false;
     tamis_error e = filter_out_begin(&o, f);
     if (e != TAMIS_OK || !piece) {
         free(piece);
         return e;
-    }
-    while (e == TAMIS_OK && !ready) {
-        if (during)
-            during(f);
-        e = filter_out_prepare(o, f, 1 + draw(rng, 1 << 18), &ready);
     }
     uint64_t total = filter_out_size(o);
     while (e == TAMIS_OK && out->len < total) {

@@ -1,0 +1,307 @@
+/*
+ * DUMP: a value as the bytes of a .tamis file, in pieces; SCANDUMP is the same for clients of BF.*.
+ *
+ * A dump is of one moment. Of a value up to tamis.work-limit the bytes are taken when it starts and
+ * kept aside. A larger filter is gone over a few MB at a call, and nothing is held but the header; what
+ * is added meanwhile is remembered, so that the bits of the beginning can still be read. A filter for
+ * which this cannot be (deletable, dynamic, window) and which changes ends its dump.
+ *
+ * At most DUMPS are under way, each at most IDLE after its last call. A cursor is the number of the
+ * dump (from bit 40 on) and a position. SCANDUMP's position is 1 after the first HEAD bytes, else 1
+ * more than the bytes so far, which tells LOADCHUNK where its piece belongs.
+ */
+#include "module.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "format_pieces.h"
+
+#define PIECE      ((size_t)1 << 20)
+#define DUMPS      4
+#define IDLE       60
+#define IMPATIENCE 5 /* seconds after which a dump that is in the way of another is given up */
+
+static struct dump {
+    uint32_t number; /* 0: free */
+    int db;
+    time_t used;
+    uint64_t turn; /* the order of calls */
+    struct buffer name;
+    struct buffer bytes;    /* all of them; or room for a piece */
+    struct filter_out *out; /* of the value with this number */
+    uint64_t value;
+    bool changed; /* the value did, and so it is over */
+} dumps[DUMPS];
+
+static uint32_t last_number;
+static uint64_t last_turn;
+static bool timer_runs;
+static int in_pieces; /* dumps with `out` */
+
+/* ---- dumps under way ------------------------------------------------------------------------- */
+
+static time_t seconds(void)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/* Lets go of what it holds. */
+static void dump_drop(struct dump *d)
+{
+    buffer_free(&d->bytes);
+    in_pieces -= d->out != NULL;
+    filter_out_end(d->out);
+    d->out = NULL;
+}
+
+static void dump_end(struct dump *d)
+{
+    dump_drop(d);
+    buffer_free(&d->name);
+    d->changed = false;
+    d->number = 0;
+}
+
+static struct dump *dump_of(const struct value *v)
+{
+    for (struct dump *d = dumps; in_pieces && d < dumps + DUMPS; d++)
+        if (d->out && d->value == v->number)
+            return d;
+    return NULL;
+}
+
+static void keep_end(struct value *v)
+{
+    if (v->kept)
+        filter_keep_end(v->filter);
+    v->kept = false;
+}
+
+void value_changes(struct value *v, bool adds)
+{
+    struct dump *d = dump_of(v);
+    if (d && adds && !v->kept)
+        v->kept = filter_keep(v->filter);
+    if (d && adds && v->kept)
+        return;
+    for (; d; d = dump_of(v)) {
+        dump_drop(d);
+        d->changed = true;
+    }
+    keep_end(v);
+}
+
+static void dump_timer(RedisModuleCtx *ctx, void *unused)
+{
+    (void)unused;
+    timer_runs = false;
+    for (struct dump *d = dumps; d < dumps + DUMPS; d++) {
+        if (d->number && seconds() - d->used >= IDLE)
+            dump_end(d);
+        timer_runs |= d->number != 0;
+    }
+    if (timer_runs)
+        rm.CreateTimer(ctx, IDLE * 1000, dump_timer, NULL);
+}
+
+static int dump_write(void *context, const void *data, size_t len)
+{
+    return !buffer_add(context, data, len);
+}
+
+/* All bytes now, or what it takes to get them in pieces. */
+static tamis_error dump_fill(struct dump *d, const struct value *v, bool pieces)
+{
+    tamis_error e;
+    d->bytes.room = pieces ? PIECE : (size_t)value_encoded_size(v);
+    d->bytes.data = rm.TryAlloc(d->bytes.room);
+    d->value = v->number;
+    if (!d->bytes.data) {
+        d->bytes.room = 0;
+        return TAMIS_ENOMEM;
+    }
+    e = pieces ? filter_out_begin(&d->out, v->filter) : value_encode(v, dump_write, &d->bytes);
+    in_pieces += d->out != NULL;
+    return e;
+}
+
+/* Starts a dump, if need be in the place of the one that was idle for longest. */
+static tamis_error dump_begin(RedisModuleCtx *ctx, RedisModuleString *name, const struct value *v,
+                              bool pieces, struct dump **out)
+{
+    struct dump *d = dumps;
+    size_t len;
+    const char *text = rm.StringPtrLen(name, &len);
+    for (struct dump *other = dumps; other < dumps + DUMPS; other++)
+        if (!other->number || (d->number && other->turn < d->turn))
+            d = other;
+    dump_end(d);
+    tamis_error e = buffer_add(&d->name, text, len) ? dump_fill(d, v, pieces) : TAMIS_ENOMEM;
+    if (e != TAMIS_OK) {
+        dump_end(d);
+        return e;
+    }
+    last_number = last_number % ((1u << 22) - 1) + 1;
+    d->number = last_number;
+    d->db = rm.GetSelectedDb(ctx);
+    if (!timer_runs)
+        rm.CreateTimer(ctx, IDLE * 1000, dump_timer, NULL);
+    timer_runs = true;
+    *out = d;
+    return TAMIS_OK;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static struct dump *dump_find(RedisModuleCtx *ctx, RedisModuleString *name, uint64_t number,
+                              const struct value *v)
+{
+    size_t len;
+    const char *text = rm.StringPtrLen(name, &len);
+    for (struct dump *d = dumps; d < dumps + DUMPS; d++)
+        if (number && d->number == number && d->db == rm.GetSelectedDb(ctx) && d->name.len == len &&
+            memcmp(d->name.data, text, len) == 0) {
+            if (!d->changed && (!d->out || d->value == v->number))
+                return d;
+            dump_end(d);
+            rm.ReplyWithError(ctx,
+                              "ERR the value changed during its dump: start again with cursor 0");
+            return NULL;
+        }
+    rm.ReplyWithError(ctx, "ERR this dump is over: start again with cursor 0");
+    return NULL;
+}
+
+/* A dump of a moment before is in the way: only one can be remembered. False when it has replied. */
+static bool make_way(RedisModuleCtx *ctx, struct value *v)
+{
+    for (struct dump *d = dump_of(v); v->kept && d; d = dump_of(v)) {
+        if (seconds() - d->used < IMPATIENCE) {
+            rm.ReplyWithError(ctx, "ERR another dump of this value is under way, and the value has "
+                                   "changed since it began: try again when it is over");
+            return false;
+        }
+        dump_end(d);
+    }
+    keep_end(v);
+    return true;
+}
+
+static struct dump *dump_start(RedisModuleCtx *ctx, RedisModuleString *name, struct value *v)
+{
+    static const char advice[] =
+        "The server's own DUMP, RESTORE, MIGRATE and RDB have no such limit.";
+    struct dump *d = NULL;
+    uint64_t bytes = value_bytes(v);
+    bool pieces = v->filter && bytes > (uint64_t)server.work_limit;
+    if (pieces ? !make_way(ctx, v) : too_much(ctx, bytes, advice))
+        return NULL;
+    tamis_error e = dump_begin(ctx, name, v, pieces, &d);
+    if (e == TAMIS_EKIND && pieces && !too_much(ctx, bytes, advice))
+        e = dump_begin(ctx, name, v, false, &d);
+    if (e != TAMIS_OK && e != TAMIS_EKIND)
+        reply_failure(ctx, NULL, e, NULL);
+    return d;
+}
+
+/* The dump that the cursor is of, and its value; NULL when it has replied. */
+static struct dump *dump_at(RedisModuleCtx *ctx, RedisModuleString *name, long long cursor,
+                            RedisModuleKey **key, struct value **v)
+{
+    bool replied;
+    struct dump *d = NULL;
+    *v = find_kind(ctx, name, KIND_ANY, key, &replied);
+    if (!*v && !replied)
+        rm.ReplyWithError(ctx, NOT_FOUND);
+    else if (*v && cursor != 0)
+        d = dump_find(ctx, name, (uint64_t)cursor >> POSITION_BITS, *v);
+    else if (*v)
+        d = dump_start(ctx, name, *v);
+    if (d) {
+        d->used = seconds();
+        d->turn = ++last_turn;
+    }
+    return d;
+}
+
+static void dump_over(struct dump *d, struct value *v)
+{
+    bool pieces = d->out != NULL;
+    dump_end(d);
+    if (pieces && !dump_of(v))
+        keep_end(v);
+}
+
+/* Replies with at most `room` bytes from `from` on. The cursor that goes with them is the position
+   after them plus `plus`, or 0 at the end if the last piece is to say so. */
+static void reply_piece(RedisModuleCtx *ctx, struct dump *d, struct value *v, uint64_t from,
+                        size_t room, uint64_t plus, bool last_says)
+{
+    uint64_t total = d->out ? filter_out_size(d->out) : d->bytes.len;
+    const char *data = d->bytes.data;
+    size_t len = 0;
+    if (d->out) {
+        tamis_error e = filter_out_read(d->out, v->filter, from, d->bytes.data, room, &len);
+        if (e != TAMIS_OK) {
+            if (e == TAMIS_EARG)
+                rm.ReplyWithError(ctx, "ERR the cursor is not one that a call replied");
+            else
+                reply_failure(ctx, NULL, e, NULL);
+            return;
+        }
+    } else {
+        from = from < total ? from : total;
+        len = (size_t)(total - from < room ? total - from : room);
+        data += from;
+    }
+    bool over = from + len == total && (last_says || len == 0);
+    uint64_t cursor = (uint64_t)d->number << POSITION_BITS | (from + len + plus);
+    rm.ReplyWithArray(ctx, 2);
+    rm.ReplyWithLongLong(ctx, over ? 0 : (long long)cursor);
+    rm.ReplyWithStringBuffer(ctx, data, len);
+    if (over)
+        dump_over(d, v);
+}
+
+static uint64_t position_of(long long cursor)
+{
+    return (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1);
+}
+
+COMMAND(command_dump)
+{
+    long long cursor;
+    RedisModuleKey *key;
+    struct value *v;
+    if (argc != 3)
+        return rm.WrongArity(ctx);
+    if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor < 0)
+        return rm.ReplyWithError(ctx, "ERR the cursor is 0, or what the last call replied");
+    struct dump *d = dump_at(ctx, argv[1], cursor, &key, &v);
+    if (d)
+        reply_piece(ctx, d, v, position_of(cursor), PIECE, 0, true);
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+COMMAND(command_scandump)
+{
+    long long cursor;
+    RedisModuleKey *key;
+    struct value *v;
+    if (argc != 3)
+        return rm.WrongArity(ctx);
+    if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor < 0)
+        return rm.ReplyWithError(ctx, "Second argument must be numeric");
+    struct dump *d = dump_at(ctx, argv[1], cursor, &key, &v);
+    uint64_t position = position_of(cursor);
+    if (d && cursor == 0) /* the first position is 1, not HEAD + 1 */
+        reply_piece(ctx, d, v, 0, HEAD, 1 - HEAD, false);
+    else if (d)
+        reply_piece(ctx, d, v, position > 1 ? position - 1 : position * HEAD, PIECE, 1, false);
+    rm.CloseKey(key);
+    return RM_OK;
+}

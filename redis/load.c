@@ -1,0 +1,190 @@
+/*
+ * LOAD: a value from the bytes of a .tamis file, in pieces; LOADCHUNK is the same for clients of BF.*.
+ *
+ * The pieces are put together under the key as a value of their own kind, which is saved and
+ * replicated like any other; the last piece turns it into the real thing. Bytes of a filter are
+ * checked as they come and go to where they will be used, so no piece takes longer than its size
+ * says. Whatever is wrong ends the load, and nothing is left.
+ */
+#include "module.h"
+
+#include <string.h>
+
+struct piece {
+    RedisModuleString *name;
+    uint64_t offset, limit; /* limit on memory of the value, 0 if not said */
+    const char *data;
+    size_t len;
+    bool bf; /* the replies of BF.LOADCHUNK */
+};
+
+#define BAD_DATA "ERR received bad data"
+
+/* The length that the first bytes of a structure state, or 0. */
+static uint64_t length_stated(const char *data, size_t len)
+{
+    static const char magic[8] = {'T', 'A', 'M', 'I', 'S', 0, '\r', '\n'};
+    uint64_t total = 0;
+    if (len < HEAD || memcmp(data, magic, sizeof magic) != 0)
+        return 0;
+    for (int i = 7; i >= 0; i--)
+        total = total << 8 | (unsigned char)data[16 + i];
+    return total >= len ? total : 0;
+}
+
+/* The value that the pieces go into, made for the first one; NULL when it has replied. */
+static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, struct value *there)
+{
+    uint64_t have = there ? partial_have(there) : 0;
+    if (p->offset != 0) {
+        if (!there)
+            rm.ReplyWithError(ctx, NOT_FOUND);
+        else if (p->offset != have)
+            reply_printf(ctx, "%s: the next byte is %llu", BAD_DATA, (unsigned long long)have);
+        else if (p->len == 0 || p->len > there->total - have)
+            rm.ReplyWithError(ctx, BAD_DATA);
+        else
+            return there;
+        return NULL;
+    }
+    uint64_t total = length_stated(p->data, p->len);
+    tamis_kind kind = total ? tamis_kind_of(p->data, p->len) : TAMIS_KIND_NONE;
+    if (kind != TAMIS_KIND_FILTER && kind != TAMIS_KIND_INDEX) {
+        rm.ReplyWithError(ctx, BAD_DATA);
+        return NULL;
+    }
+    if (total > (uint64_t)server.value_limit && !follows(ctx)) {
+        reply_printf(ctx, "ERR %llu bytes are more than tamis.value-limit, %lld",
+                     (unsigned long long)total, server.value_limit);
+        return NULL;
+    }
+    if (kind == TAMIS_KIND_INDEX && too_much(ctx, total, "RESTORE has no such limit."))
+        return NULL;
+    struct value *v = value_partial(total, kind == TAMIS_KIND_FILTER);
+    if (!v)
+        reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
+    return v;
+}
+
+/* The last piece has come: NULL if what they make is wrong. */
+static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, struct value *partial,
+                              tamis_error *e, tamis_reason *reason)
+{
+    struct value *v = NULL;
+    *e = partial_end(partial, &v, reason);
+    if (!v)
+        return NULL;
+    uint64_t most = (uint64_t)server.value_limit;
+    bool following = follows(ctx);
+    if (!p->limit && !following)
+        p->limit = v->limit && v->limit < most ? v->limit : most;
+    if (p->limit) {
+        value_set_limit(v, p->limit);
+        v->limit = p->limit;
+    }
+    if (following)
+        settings_adopt(v);
+    return v;
+}
+
+static void load_done(RedisModuleCtx *ctx, const struct piece *p, uint64_t missing)
+{
+    if (missing == 0 && p->limit)
+        rm.Replicate(ctx, "TAMIS.LOAD", "slbcl", p->name, (long long)p->offset, p->data, p->len,
+                     "MAXMEM", (long long)p->limit);
+    else
+        rm.Replicate(ctx, "TAMIS.LOAD", "slb", p->name, (long long)p->offset, p->data, p->len);
+    notify(ctx, "tamis.load", p->name);
+    if (p->bf)
+        rm.ReplyWithSimpleString(ctx, "OK");
+    else
+        rm.ReplyWithLongLong(ctx, (long long)missing);
+}
+
+/* Nothing is left of it, here and elsewhere. */
+static void load_failed(RedisModuleCtx *ctx, const struct piece *p, RedisModuleKey *key, bool first,
+                        tamis_error e, const tamis_reason *reason)
+{
+    if (e == TAMIS_ENOMEM)
+        reply_failure(ctx, NULL, e, NULL);
+    else
+        reply_printf(ctx, "%s: %s", BAD_DATA, reason->text[0] ? reason->text : tamis_error_text(e));
+    if (!first) {
+        rm.DeleteKey(key);
+        rm.Replicate(ctx, "DEL", "s", p->name);
+    }
+}
+
+/* One piece more, perhaps the last. */
+static void load_piece(RedisModuleCtx *ctx, struct piece *p, RedisModuleKey *key, struct value *v,
+                       bool first)
+{
+    struct value *whole = NULL;
+    tamis_reason reason = {0};
+    tamis_error e = partial_add(v, p->data, p->len, &reason);
+    uint64_t missing = e == TAMIS_OK ? v->total - partial_have(v) : 0;
+    if (e == TAMIS_OK && missing == 0)
+        whole = load_end(ctx, p, v, &e, &reason);
+    if (first && (whole || e != TAMIS_OK))
+        value_free(v);
+    else if (first)
+        put_value(key, v);
+    if (e != TAMIS_OK) {
+        load_failed(ctx, p, key, first, e, &reason);
+        return;
+    }
+    if (whole)
+        put_value(key, whole);
+    load_done(ctx, p, missing);
+}
+
+static int load(RedisModuleCtx *ctx, struct piece *p)
+{
+    const char *error;
+    RedisModuleKey *key = rm.OpenKey(ctx, p->name, RM_READ | RM_WRITE);
+    struct value *there = find_value(key, KIND_PARTIAL, &error), *v = NULL;
+    time_of_command(0);
+    if (error) {
+        bool ours = rm.KeyType(key) == RM_KEY_MODULE && rm.ModuleTypeGetType(key) == type;
+        rm.ReplyWithError(ctx, !ours ? WRONG_TYPE : p->bf ? BAD_DATA : EXISTS);
+    } else if (!too_much(ctx, p->len, "Send it in smaller pieces.")) {
+        v = load_start(ctx, p, there);
+    }
+    if (v)
+        load_piece(ctx, p, key, v, v != there);
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+/* LOAD key offset data [MAXMEM bytes] */
+COMMAND(command_load)
+{
+    long long offset, limit = 0;
+    if (argc != 4 && argc != 6)
+        return rm.WrongArity(ctx);
+    if (rm.StringToLongLong(argv[2], &offset) != RM_OK || offset < 0)
+        return rm.ReplyWithError(ctx, "ERR the offset is the number of bytes loaded before");
+    if (argc == 6 &&
+        (!is_word(argv[4], "MAXMEM") || rm.StringToLongLong(argv[5], &limit) != RM_OK || limit < 1))
+        return rm.ReplyWithError(ctx, "ERR after the data comes nothing, or MAXMEM and bytes");
+    if (limit > server.value_limit && !follows(ctx))
+        return reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %lld bytes",
+                            server.value_limit);
+    struct piece p = {.name = argv[1], .offset = (uint64_t)offset, .limit = (uint64_t)limit};
+    p.data = rm.StringPtrLen(argv[3], &p.len);
+    return load(ctx, &p);
+}
+
+COMMAND(command_loadchunk)
+{
+    long long cursor;
+    if (argc != 4)
+        return rm.WrongArity(ctx);
+    if (rm.StringToLongLong(argv[2], &cursor) != RM_OK)
+        return rm.ReplyWithError(ctx, "ERR Second argument must be numeric");
+    struct piece p = {.name = argv[1], .bf = true};
+    p.data = rm.StringPtrLen(argv[3], &p.len);
+    uint64_t position = cursor > 0 ? (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1) : 0;
+    p.offset = position == 1 ? 0 : position > p.len + 1 ? position - 1 - p.len : UINT64_MAX;
+    return load(ctx, &p);
+}
