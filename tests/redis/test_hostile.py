@@ -255,6 +255,62 @@ def test_random_commands(server, r):
     assert r.ping()
 
 
+def test_cursors_and_pieces_in_disorder(server, r):
+    """Dumps and loads in pieces, with cursors that lie, while values change, go and come: each piece is
+    refused or right, and what was put together from right ones is the value."""
+    r.config_set("tamis.work-limit", 1 << 16)  # so that these values go in pieces
+    rng, base, whole = random.Random(SEED + 4), used(r), 0
+    kinds = [[], ["DELETABLE"], ["GROWTH", "dynamic"], ["GROWTH", "flexible"], ["LAYOUT", "spread"]]
+    keys, under_way = ["k%d" % i for i in range(len(kinds))], []
+    try:
+        for i in range(COMMANDS // 2):
+            key = rng.choice(keys)
+            try:
+                step = rng.randrange(12)
+                if step == 0 or not r.exists(key):
+                    r.delete(key)
+                    r.execute_command("TAMIS.RESERVE", key, 0.001, 80000, *kinds[keys.index(key)])
+                    r.execute_command("TAMIS.MADD", key, *range(500))
+                elif step < 3:
+                    r.execute_command("TAMIS.MADD", key, *[rng.randrange(10**6) for _ in range(20)])
+                elif step == 3:
+                    rng.choice([lambda: r.execute_command("TAMIS.CLEAR", key), r.flushall,
+                                lambda: r.rename(key, rng.choice(keys)),
+                                lambda: r.execute_command("COPY", key, rng.choice(keys), "REPLACE")])()
+                elif step < 6 and len(under_way) < 8:
+                    cursor, data = r.execute_command("BF.SCANDUMP", key, 0)
+                    under_way.append([key, cursor, [(cursor, data)], server.digest(key)])
+                elif step == 6 and under_way:
+                    dump = rng.choice(under_way)  # a lie
+                    cursor = dump[1] ^ (1 << rng.randrange(62)) if rng.random() < 0.7 \
+                        else rng.randrange(1 << 62)
+                    r.execute_command(rng.choice(["BF.SCANDUMP", "TAMIS.DUMP"]), dump[0], cursor)
+                elif step == 7 and under_way:
+                    chunks = list(rng.choice(under_way)[2])
+                    rng.shuffle(chunks)  # in disorder
+                    for cursor, data in chunks:
+                        r.execute_command("BF.LOADCHUNK", "x", cursor, data)
+                elif under_way:
+                    dump = rng.choice(under_way)
+                    under_way.remove(dump)
+                    cursor, data = r.execute_command("BF.SCANDUMP", dump[0], dump[1])
+                    if cursor:
+                        under_way.append([dump[0], cursor, dump[2] + [(cursor, data)], dump[3]])
+                        continue
+                    r.delete("x")
+                    for cursor, data in dump[2]:
+                        r.execute_command("BF.LOADCHUNK", "x", cursor, data)
+                    assert server.digest("x") == dump[3]
+                    whole += 1
+            except redis.ResponseError as error:
+                assert any(text in str(error) for text in (
+                    "dump is over", "changed during", "another dump", "the cursor is", "not found",
+                    "received bad data", "would block", "no such key", "are the same")), error
+    finally:
+        r.config_set("tamis.work-limit", 8 << 20)
+    assert whole > 20 and used(r) < base + (40 << 20)
+
+
 def test_a_load_that_was_given_up(server, r):
     """Pieces under a key are a value like any other: they count, expire and go."""
     load = Load(r)

@@ -6,9 +6,7 @@ import pytest
 import redis
 
 from conftest import ASAN, wait
-from sets import KINDS, Load, answers, names
-
-MANY = 200000 if ASAN else 1000000  # keys that must be answered alike
+from sets import KINDS, Load, names
 
 
 def filled(server, steps=800, **options):
@@ -21,14 +19,10 @@ def filled(server, steps=800, **options):
 def test_rdb(servers):
     server = servers()
     load = filled(server)
-    for i in range(0, 20000, 1000):
-        server.r.execute_command("TAMIS.MADD", "{v}scalable", *["ask%d" % j for j in
-                                                               range(i, i + 1000)])
-    before, said = server.digest(*names()), answers(server.r, "{v}scalable", MANY)
+    before = server.digest(*names())
     server.r.save()
     server.restart()
     assert server.digest(*names()) == before
-    assert answers(server.r, "{v}scalable", MANY) == said
     load.check(server.r)
     load.run(200)
     load.check(server.r)
