@@ -201,6 +201,9 @@ typedef void (*RedisModuleInfoFunc)(RedisModuleInfoCtx *, int for_crash_report);
     X(void, DigestAddStringBuffer, (RedisModuleDigest *, const char *, size_t))                  \
     X(void, DigestEndSequence, (RedisModuleDigest *))                                            \
     X(void *, DefragAlloc, (RedisModuleDefragCtx *, void *))                                     \
+    X(int, DefragShouldStop, (RedisModuleDefragCtx *))                                           \
+    X(int, DefragCursorSet, (RedisModuleDefragCtx *, unsigned long))                             \
+    X(int, DefragCursorGet, (RedisModuleDefragCtx *, unsigned long *))                           \
     X(int, CreateCommand,                                                                        \
       (RedisModuleCtx *, const char *name, RedisModuleCmdFunc, const char *flags, int first,     \
        int last, int step))                                                                      \

@@ -11,6 +11,8 @@
  */
 #include "module.h"
 
+#include "move.h"
+
 #define PIECE     ((size_t)1 << 20)
 #define PUBLISHED 16
 
@@ -237,17 +239,39 @@ static void release(void *value)
     value_free(value);
 }
 
-/* What the value points to is large: whole pages, which do not share their neighbourhood. */
+/* ---- moving ---------------------------------------------------------------------------------- */
+
+static void *defrag_block(void *context, void *memory)
+{
+    return rm.DefragAlloc(context, memory);
+}
+
+static bool defrag_stop(void *context)
+{
+    return rm.DefragShouldStop(context);
+}
+
+/* The server moves what shares its pages with others, and leaves what has pages of its own, as large
+   vectors have. Of a large value it asks in slices, with a cursor in between; 1: there is more. */
 static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **value)
 {
     (void)key;
-    struct value *v = *value, *moved = rm.DefragAlloc(ctx, v);
+    unsigned long part = 0;
+    struct value *v = *value;
+    struct mover m = {defrag_block, defrag_stop, ctx, v->publication && v->publication->origin};
+    if (rm.DefragCursorGet(ctx, &part) != RM_OK)
+        part = 0;
+    void *moved = part == 0 ? rm.DefragAlloc(ctx, v) : NULL;
     if (moved)
         *value = v = moved;
-    char *bytes = v->bytes.data ? rm.DefragAlloc(ctx, v->bytes.data) : NULL;
+    char *bytes = part == 0 && v->bytes.data ? rm.DefragAlloc(ctx, v->bytes.data) : NULL;
     if (bytes)
         v->bytes.data = bytes;
-    return 0;
+    if (v->filter)
+        part = filter_move(&v->filter, &m, part);
+    else if (v->index)
+        part = index_move(&v->index, &m, part);
+    return part && rm.DefragCursorSet(ctx, part) == RM_OK;
 }
 
 bool type_register(RedisModuleCtx *ctx)

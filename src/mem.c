@@ -108,6 +108,15 @@ void block_free(const tamis_allocator *a, struct block *block)
     *block = (struct block){0};
 }
 
+void block_moved(struct block *block, void *base)
+{
+    const char *data = (char *)base + ((char *)block->data - (char *)block->base);
+    block->base = base;
+    block->data = (void *)round_up((uintptr_t)base, LINE);
+    if (data != block->data)
+        memmove(block->data, data, block->size - LINE);
+}
+
 void mapping_free(struct mapping *mapping)
 {
     if (mapping->data)

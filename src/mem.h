@@ -28,6 +28,7 @@ struct block {
 
 bool block_new(const tamis_allocator *a, size_t bytes, struct block *out);
 void block_free(const tamis_allocator *a, struct block *block);
+void block_moved(struct block *block, void *base); /* by the allocator, with its bytes */
 
 /* Bytes of a file, mapped read-only by file.c. */
 struct mapping {

@@ -25,7 +25,7 @@ LAYERS = [
     ["vector", "changes", "matrix", "columns"],
     ["pending"],
     ["filter", "add", "growth", "removal", "algebra", "info", "build", "delta"],
-    ["index", "directory"],
+    ["index", "directory", "move"],
     ["catalog"],
     ["format"],                         # reads all of the above
     ["replica"],                        # messages are bytes

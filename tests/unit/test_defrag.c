@@ -1,0 +1,205 @@
+/* Active defragmentation of the values of the server, by the module's own callback under an API of our
+ * own: Debian's server has an allocator that cannot do it. Every block moves, in slices.
+ */
+#include "harness.h"
+#include "histories.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "../../redis/type.c"
+#include "../../redis/value.c"
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+struct api rm;
+struct settings_of_server server;
+static RedisModuleTypeMethods *methods;
+
+struct RedisModuleDefragCtx {
+    unsigned long cursor;
+    bool late; /* it is asked in slices */
+    unsigned moved, slices;
+};
+
+static void *fake_move(RedisModuleDefragCtx *ctx, void *memory)
+{
+    size_t size = malloc_usable_size(memory);
+    void *moved = malloc(size);
+    memcpy(moved, memory, size);
+    memset(memory, 0xee, size);
+    free(memory);
+    ctx->moved++;
+    return moved;
+}
+
+static int fake_stop(RedisModuleDefragCtx *ctx)
+{
+    return ctx->late;
+}
+
+static int fake_set(RedisModuleDefragCtx *ctx, unsigned long cursor)
+{
+    ctx->cursor = cursor;
+    return ctx->late ? RM_OK : RM_ERR;
+}
+
+static int fake_get(RedisModuleDefragCtx *ctx, unsigned long *cursor)
+{
+    *cursor = ctx->cursor;
+    return ctx->late ? RM_OK : RM_ERR;
+}
+
+static RedisModuleType *fake_type(RedisModuleCtx *ctx, const char *name, int version,
+                                  RedisModuleTypeMethods *of)
+{
+    (void)ctx;
+    (void)name;
+    (void)version;
+    methods = of;
+    return (RedisModuleType *)&rm;
+}
+
+static void server_start(void)
+{
+    rm.TryAlloc = malloc;
+    rm.Free = free;
+    rm.DefragAlloc = fake_move;
+    rm.DefragShouldStop = fake_stop;
+    rm.DefragCursorSet = fake_set;
+    rm.DefragCursorGet = fake_get;
+    rm.CreateDataType = fake_type;
+    CHECK(type_register(NULL));
+}
+
+/* What the callback does not need. */
+void publication_free(struct publication *p)
+{
+    (void)p;
+}
+void publication_save(RedisModuleIO *io, const struct publication *p)
+{
+    (void)io;
+    (void)p;
+}
+struct publication *publication_load(RedisModuleIO *io)
+{
+    (void)io;
+    return NULL;
+}
+void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct publication *p)
+{
+    (void)io;
+    (void)key;
+    (void)p;
+}
+void publish_register(int db, const RedisModuleString *name)
+{
+    (void)db;
+    (void)name;
+}
+void settings_adopt(const struct value *v)
+{
+    (void)v;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* As the server does it: again while there is more. */
+static struct value *defragged(struct value *v, bool late, unsigned *moved)
+{
+    RedisModuleDefragCtx ctx = {.late = late};
+    void *value = v;
+    while (methods->defrag(&ctx, NULL, &value))
+        ctx.slices++;
+    CHECK(late ? ctx.slices > 0 : ctx.slices == 0);
+    *moved = ctx.moved;
+    return value;
+}
+
+static void check_value(struct value *v, unsigned least)
+{
+    struct bytes before = {0}, after = {0};
+    size_t usage = methods->mem_usage(v);
+    unsigned moved;
+    CHECK(value_encode(v, bytes_write, &before) == TAMIS_OK && before.len > 0);
+    for (unsigned late = 0; late < 2; late++) {
+        v = defragged(v, late, &moved);
+        CHECK_MSG(moved >= least, "%u", moved);
+        CHECK(methods->mem_usage(v) == usage);
+        after.len = 0;
+        CHECK(value_encode(v, bytes_write, &after) == TAMIS_OK && bytes_equal(&before, &after));
+    }
+    methods->free(v);
+    bytes_free(&before);
+    bytes_free(&after);
+}
+
+TEST(values_move)
+{
+    static const tamis_options kinds[] = {
+        {.capacity = 100},
+        {.capacity = 100, .deletable = true},
+        {.capacity = 200000, .growth = TAMIS_FIXED},
+        {.capacity = 3000, .growth = TAMIS_DYNAMIC, .vectors = 30, .deletable = true},
+        {.capacity = 100, .growth = TAMIS_WINDOW},
+        {.capacity = 100, .growth = TAMIS_FLEXIBLE, .hash = TAMIS_H3}};
+    server_start();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        tamis_options o = kinds[i];
+        tamis_filter *f;
+        o.allocator = &value_allocator;
+        if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
+            continue;
+        for (uint64_t key = 0; key < 2000; key++)
+            CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+        for (uint64_t key = 0; o.deletable && key < 200; key++)
+            CHECK(tamis_filter_remove(f, &key, sizeof key, NULL) == TAMIS_OK);
+        check_value(value_of_filter(f), 5);
+    }
+    CHECK(value_count() == 0);
+}
+
+TEST(records_move)
+{
+    static const tamis_attribute attributes[] = {{.name = "a"}, {.name = "b"}};
+    tamis_index_options o = {.attributes = attributes,
+                             .n_attributes = 2,
+                             .capacity = 50,
+                             .verifier = TAMIS_VERIFIER_TABLE,
+                             .deletable = true,
+                             .allocator = &value_allocator};
+    tamis_index *x;
+    server_start();
+    if (!CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK))
+        return;
+    for (uint64_t i = 0; i < 500; i++) {
+        uint64_t b = i % 7;
+        tamis_key record[] = {{&i, sizeof i}, {&b, sizeof b}};
+        CHECK(tamis_index_add(x, record, NULL) == TAMIS_OK);
+    }
+    check_value(value_of_index(x), 10);
+}
+
+/* The first bytes of a value that is being loaded, and one whose head others know. */
+TEST(what_stays)
+{
+    server_start();
+    struct value *v = value_partial(1000, false);
+    CHECK(v && partial_add(v, "some bytes", 10, NULL) == TAMIS_OK);
+    unsigned moved;
+    v = defragged(v, false, &moved);
+    CHECK(moved == 2 && partial_have(v) == 10);
+    methods->free(v);
+    tamis_options o = {.capacity = 100, .allocator = &value_allocator};
+    tamis_filter *f;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    struct publication known = {.origin = (tamis_origin *)&rm};
+    v = value_of_filter(f);
+    v->publication = &known;
+    v = defragged(v, false, &moved);
+    CHECK(moved >= 3 && v->filter == f);
+    methods->free(v);
+}
+
+HARNESS_MAIN
