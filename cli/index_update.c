@@ -157,12 +157,20 @@ static bool scan_tag(struct planning *p, uint64_t segment, part_fn *each, struct
     return good && !bad;
 }
 
+#define SCAN_WINDOW ((uint64_t)4 << 20) /* of the tags, in memory at a time */
+
 static bool scan_tags(struct planning *p, part_fn *each, bool apply)
 {
     struct bytes tag = {0};
-    uint64_t n = tamis_catalog_segments(p->catalog);
+    uint64_t n = tamis_catalog_segments(p->catalog), seen = 0;
     bool good = true, differs;
     for (uint64_t i = 0; good && i < n; i++) {
+        size_t len;
+        tamis_catalog_tag(p->catalog, i, &len);
+        if ((seen += len) > SCAN_WINDOW) {
+            tamis_catalog_rest(p->catalog);
+            seen = 0;
+        }
         good = scan_tag(p, i, each, &tag, &differs);
         if (!good || !apply || !differs)
             continue;

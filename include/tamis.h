@@ -740,6 +740,9 @@ typedef struct tamis_catalog tamis_catalog;
 TAMIS_API tamis_error tamis_catalog_open(tamis_catalog **out, const char *path,
                                          const tamis_open_options *options, tamis_reason *reason);
 TAMIS_API void tamis_catalog_close(tamis_catalog *catalog);
+/* The pages of the file that were read need not stay in memory: they come back when they are touched.
+   For one who goes through much of a large one. */
+TAMIS_API void tamis_catalog_rest(const tamis_catalog *catalog);
 TAMIS_API const tamis_schema *tamis_catalog_schema(const tamis_catalog *catalog);
 TAMIS_API bool tamis_catalog_key(const tamis_catalog *catalog, uint8_t key[TAMIS_KEY_LEN]);
 /* Segments are numbered from 0 in the order they were put, dropped ones gone. What is returned is as

@@ -28,6 +28,7 @@
 #define CATALOG_PAGE   ((uint64_t)4096)
 #define SEGMENTS_MAX   (UINT64_C(1) << 31)
 #define CATALOG_MEMORY ((uint64_t)96 << 20)
+#define CATALOG_WINDOW ((uint64_t)4 << 20) /* of a mapped one in memory at a time */
 
 struct tamis_schema {
     const struct family *family;
@@ -147,6 +148,9 @@ struct tamis_catalog {
 /* Checks the pages that have a byte in from .. from + len - 1, those that were not. */
 tamis_error catalog_check(const tamis_catalog *c, uint64_t from, uint64_t len,
                           tamis_reason *reason);
+/* The same for much of it, a window at a time: of a mapping no more stays in memory. */
+tamis_error catalog_check_long(const tamis_catalog *c, uint64_t from, uint64_t len,
+                               tamis_reason *reason);
 uint32_t catalog_column_segment(const tamis_catalog *c, uint64_t column);
 uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation);
 struct bits shape_bits(const struct catalog_shape *shape, const struct family *family);

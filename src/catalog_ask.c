@@ -70,6 +70,17 @@ tamis_error catalog_check(const tamis_catalog *c, uint64_t from, uint64_t len, t
     return e;
 }
 
+tamis_error catalog_check_long(const tamis_catalog *c, uint64_t from, uint64_t len,
+                               tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    for (; len > CATALOG_WINDOW && e == TAMIS_OK; from += CATALOG_WINDOW, len -= CATALOG_WINDOW) {
+        e = catalog_check(c, from, CATALOG_WINDOW, reason);
+        tamis_catalog_rest(c);
+    }
+    return e == TAMIS_OK ? catalog_check(c, from, len, reason) : e;
+}
+
 /* ---- strips ---------------------------------------------------------------------------------- */
 
 struct bits shape_bits(const struct catalog_shape *shape, const struct family *family)

@@ -24,6 +24,11 @@ void tamis_catalog_close(tamis_catalog *c)
     mapping_free(&mapping);
 }
 
+void tamis_catalog_rest(const tamis_catalog *c)
+{
+    mapping_rest(&c->mapping);
+}
+
 const tamis_schema *tamis_catalog_schema(const tamis_catalog *c)
 {
     return &c->schema;

@@ -200,12 +200,9 @@ tamis_error tamis_catalog_open(tamis_catalog **out, const char *path,
 {
     struct mapping mapping;
     tamis_error e = file_map(&mapping, path, reason);
-    if (e != TAMIS_OK)
-        return e;
-    e = catalog_from_bytes(out, mapping.data, mapping.len, options, reason);
-    if (e == TAMIS_OK)
-        (*out)->mapping = mapping;
-    return mapped(&mapping, e, path, reason);
+    return e == TAMIS_OK
+               ? mapped(&mapping, catalog_from_mapping(out, mapping, options, reason), path, reason)
+               : e;
 }
 
 tamis_error tamis_file_kind(const char *path, tamis_kind *kind, tamis_reason *reason)

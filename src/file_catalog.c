@@ -473,7 +473,7 @@ static tamis_error take_old(tamis_catalog_writer *w, tamis_reason *reason)
     for (uint32_t i = 0; i < old->n_shapes && e == TAMIS_OK; i++)
         e = shape_add(w, old->shapes[i].relation, &old->shapes[i].plan, reason);
     w->planned = old->n_shapes > 0;
-    mapping_rest(&old->mapping);
+    tamis_catalog_rest(old);
     return e;
 }
 

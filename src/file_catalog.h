@@ -21,10 +21,9 @@
 #include "file.h"
 #include "format.h"
 
-#define BLOCK_WORDS  UINT64_C(64)        /* of a column, that are transposed together */
-#define WINDOW_WORDS (16 * BLOCK_WORDS)  /* that are read together, at most */
-#define WINDOW_SHARE 8                   /* of the memory: a window of all columns of a strip */
-#define OLD_WINDOW   ((uint64_t)4 << 20) /* of the old version in memory at a time */
+#define BLOCK_WORDS  UINT64_C(64)       /* of a column, that are transposed together */
+#define WINDOW_WORDS (16 * BLOCK_WORDS) /* that are read together, at most */
+#define WINDOW_SHARE 8                  /* of the memory: a window of all columns of a strip */
 #define SINK_BUFFER  ((size_t)256 << 10)
 #define SINK_SUMS    (CATALOG_PAGE / sizeof(uint64_t)) /* in a page of checksums */
 

@@ -132,8 +132,8 @@ static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t le
         const void *old = tamis_catalog_tag(w->old, i, &old_len);
         e = new_file_put(w, old, old_len, reason);
         seen += old_len;
-        if (seen > OLD_WINDOW) {
-            mapping_rest(&w->old->mapping);
+        if (seen > CATALOG_WINDOW) {
+            tamis_catalog_rest(w->old);
             seen = 0;
         }
     }

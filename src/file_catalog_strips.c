@@ -133,7 +133,7 @@ static void window_old(const tamis_catalog_writer *w, const struct source *sourc
         wanted[sources[i].at] = words + i * stride;
     strip_columns(w->old->data + old->offset + strip_len(first, old->width), n_rows, old->width,
                   wanted, old->n);
-    mapping_rest(&w->old->mapping);
+    tamis_catalog_rest(w->old);
 }
 
 /* `n_rows` rows from `first` on, of all columns. */
@@ -269,11 +269,11 @@ static tamis_error strip_pass(tamis_catalog_writer *w, const struct catalog_stri
     uint64_t len = strip_len(w->old->shapes[strip->shape].plan.units, strip->width);
     tamis_error e = copied ? new_file_align(w, reason) : TAMIS_OK;
     for (uint64_t at = 0, some; at < len && e == TAMIS_OK; at += some) {
-        some = min_u64(len - at, OLD_WINDOW);
+        some = min_u64(len - at, CATALOG_WINDOW);
         e = catalog_check(w->old, strip->offset + at, some, reason);
         if (e == TAMIS_OK && copied)
             e = new_file_put(w, w->old->data + strip->offset + at, some, reason);
-        mapping_rest(&w->old->mapping);
+        tamis_catalog_rest(w->old);
     }
     return e;
 }

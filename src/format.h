@@ -365,6 +365,9 @@ void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip)
 /* A catalog from bytes that stay where they are: header and table checked. */
 tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
                                const tamis_open_options *options, tamis_reason *reason);
+/* The mapping is its own, unless this fails. */
+tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
+                                 const tamis_open_options *options, tamis_reason *reason);
 /* Every byte. */
 tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason);
 tamis_error catalog_verify(const void *data, size_t len, tamis_reason *reason);

@@ -277,7 +277,7 @@ static tamis_error parse_table(tamis_catalog *c, const struct catalog_head *head
     uint64_t from = sections[CATALOG_TABLE].offset;
     const uint8_t *start = c->data + from;
     struct catalog_table t = catalog_table_of(&c->schema, head);
-    tamis_error e = catalog_check(c, from, c->sums_at - from, reason); /* tags and note too */
+    tamis_error e = catalog_check_long(c, from, c->sums_at - from, reason); /* tags and note too */
     c->column_segments = start + t.columns;
     c->records = start + t.records;
     c->tag_ends = start + t.tag_ends;
@@ -315,7 +315,8 @@ static tamis_error fill(tamis_catalog *c, const uint8_t *key, bool ask, tamis_re
     return e;
 }
 
-static tamis_error from_bytes(tamis_catalog **out, const void *data, size_t len,
+/* `mapped`: the bytes are a mapping, which becomes the catalog's. */
+static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool mapped,
                               const tamis_open_options *o, bool ask, tamis_reason *reason)
 {
     const tamis_allocator *a = o && o->allocator ? o->allocator : &mem_system;
@@ -323,8 +324,9 @@ static tamis_error from_bytes(tamis_catalog **out, const void *data, size_t len,
     if (!c)
         return fail(reason, TAMIS_ENOMEM, "no memory for a catalog");
     c->allocator = *a;
-    c->data = data;
-    c->len = len;
+    c->mapping = mapped ? bytes : (struct mapping){0};
+    c->data = bytes.data;
+    c->len = bytes.len;
     c->schema.family = &c->family;
     c->schema.allocator = &c->allocator;
     tamis_error e = fill(c, o ? o->key : NULL, ask, reason);
@@ -341,7 +343,13 @@ static tamis_error from_bytes(tamis_catalog **out, const void *data, size_t len,
 tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
                                const tamis_open_options *options, tamis_reason *reason)
 {
-    return from_bytes(out, data, len, options, true, reason);
+    return from_bytes(out, (struct mapping){data, len}, false, options, true, reason);
+}
+
+tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
+                                 const tamis_open_options *options, tamis_reason *reason)
+{
+    return from_bytes(out, mapping, true, options, true, reason);
 }
 
 /* ---- every byte ------------------------------------------------------------------------------ */
@@ -371,7 +379,7 @@ static tamis_error check_strip(const tamis_catalog *c, const struct catalog_stri
 tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason)
 {
     uint64_t end = c->strips_at;
-    tamis_error e = catalog_check(c, c->payload, c->sums_at - c->payload, reason);
+    tamis_error e = catalog_check_long(c, c->payload, c->sums_at - c->payload, reason);
     if (e == TAMIS_OK && c->n_sums == 0 && c->sums_at != c->payload)
         e = wrong_at(reason, c->sums_at, "pages without checksums");
     for (uint32_t i = 0; i < c->n_strips && e == TAMIS_OK; i++) {
@@ -389,7 +397,7 @@ tamis_error catalog_verify(const void *data, size_t len, tamis_reason *reason)
 {
     tamis_open_options o = {.verify = true};
     tamis_catalog *c;
-    tamis_error e = from_bytes(&c, data, len, &o, false, reason);
+    tamis_error e = from_bytes(&c, (struct mapping){data, len}, false, &o, false, reason);
     if (e == TAMIS_OK)
         catalog_dispose(c);
     return e;
