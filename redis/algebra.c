@@ -82,6 +82,16 @@ struct merging {
     unsigned flags;
 };
 
+/* Work is counted in bytes of plain filters that are merged, some 0.6 ms a MB (tests/redis/test_time.py,
+   bench_algebra). Columns of a matrix are moved, which takes up to three times as long; what is folded
+   is copied first. */
+enum { COLUMNS = 3, FOLDING = 2 };
+
+static uint64_t merge_work(const struct value *v)
+{
+    return value_bytes(v) * (v->growth == TAMIS_DYNAMIC ? COLUMNS : 1);
+}
+
 /* Unites one source with the result; false when it has replied. */
 static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString *name)
 {
@@ -92,7 +102,8 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
     if (!from && !replied) {
         rm.ReplyWithError(ctx, NOT_FOUND);
     } else if (from) {
-        m->work += value_bytes(from);
+        /* each source is merged into a copy of the result so far */
+        m->work += merge_work(from) + (m->result ? merge_work(m->result) : 0);
         replied = too_much(ctx, m->work, ELSEWHERE);
     }
     bool ok = from && !replied;
@@ -144,8 +155,7 @@ COMMAND(command_merge)
     if (error)
         rm.ReplyWithError(ctx, error);
     if (ok && v) {
-        m.work = value_bytes(v);
-        ok = !too_much(ctx, m.work, ELSEWHERE);
+        ok = !too_much(ctx, merge_work(v), ELSEWHERE);
         m.result = ok ? value_copy(v) : NULL;
         if (ok && !m.result)
             ok = reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL) != RM_OK; /* false: it has replied */
@@ -188,7 +198,7 @@ COMMAND(command_intersect)
     const char *error = errors[0] ? errors[0] : errors[1] ? errors[1] : errors[2];
     if (error) {
         rm.ReplyWithError(ctx, error);
-    } else if (!too_much(ctx, value_bytes(v[1]) + value_bytes(v[2]), ELSEWHERE)) {
+    } else if (!too_much(ctx, merge_work(v[1]) + merge_work(v[2]), ELSEWHERE)) {
         tamis_error e = tamis_filter_intersect(&both, v[1]->filter, v[2]->filter);
         made = e == TAMIS_OK ? value_of_filter(both) : NULL;
         if (!made)
@@ -209,14 +219,6 @@ COMMAND(command_intersect)
     return RM_OK;
 }
 
-/* Counters and slices are folded one by one, which is sixteen times as slow as by words. */
-static uint64_t fold_work(const struct value *v)
-{
-    tamis_info info;
-    tamis_filter_brief(v->filter, &info);
-    return value_bytes(v) * (info.deletable || info.growth == TAMIS_DYNAMIC ? 16 : 1);
-}
-
 /* FOLD key [RESTATE] */
 COMMAND(command_fold)
 {
@@ -231,7 +233,7 @@ COMMAND(command_fold)
     struct value *v = find_value(key, KIND_FILTER, &error);
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
-    } else if (!too_much(ctx, fold_work(v), ELSEWHERE)) {
+    } else if (!too_much(ctx, FOLDING * value_bytes(v), ELSEWHERE)) {
         struct value *half = value_copy(v);
         tamis_error e = half ? tamis_filter_fold(half->filter, restate ? TAMIS_MERGE_RESTATE : 0)
                              : TAMIS_ENOMEM;

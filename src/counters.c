@@ -91,13 +91,13 @@ bool counters_reserve(struct counters *counters, const tamis_allocator *a, size_
 
 bool counters_copy(struct counters *to, const struct counters *from, const tamis_allocator *a)
 {
-    if (!counters_new(to, a, from->n))
-        return false;
-    if (!counters_reserve(to, a, from->used)) {
+    size_t len = (size_t)(from->n + 1) / 2;
+    *to = (struct counters){.n = from->n};
+    if (!block_copy(a, from->nibbles.data, len, len, &to->nibbles) ||
+        !counters_reserve(to, a, from->used)) {
         counters_free(to, a);
         return false;
     }
-    memcpy(to->nibbles.data, from->nibbles.data, (size_t)(from->n + 1) / 2);
     for (size_t i = 0; i < from->room; i++)
         if (from->escapes[i].position)
             escape_insert(to, from->escapes[i].position - 1, from->escapes[i].value);
@@ -110,19 +110,27 @@ uint64_t counters_get(const struct counters *counters, uint64_t position)
     return value < COUNTER_ESCAPE ? value : escape_find(counters, position)->value;
 }
 
+/* No key is added 2^64 times, but bytes from elsewhere may say so: sums end there. */
+static uint64_t sum_of(uint64_t x, uint64_t y)
+{
+    return x + y < x ? UINT64_MAX : x + y;
+}
+
 uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by)
 {
     uint8_t value = nibble_get(counters, position);
     if (UNLIKELY(value == COUNTER_ESCAPE)) {
         struct escape *escape = escape_find(counters, position);
-        escape->value += by;
-        return escape->value - by;
+        uint64_t before = escape->value;
+        escape->value = sum_of(before, by);
+        return before;
     }
-    if (LIKELY(value + by < COUNTER_ESCAPE)) {
-        nibble_set(counters, position, (uint8_t)(value + by));
+    uint64_t sum = sum_of(value, by);
+    if (LIKELY(sum < COUNTER_ESCAPE)) {
+        nibble_set(counters, position, (uint8_t)sum);
     } else {
         nibble_set(counters, position, COUNTER_ESCAPE);
-        escape_insert(counters, position, value + by);
+        escape_insert(counters, position, sum);
     }
     return value;
 }
@@ -154,7 +162,7 @@ size_t counters_sum_escapes(const struct counters *to, const struct counters *fr
         if (n == 16 && !sixteen_escape(sixteen(to, at), sixteen(from, at)))
             continue;
         for (uint64_t i = at; i < at + n; i++)
-            escapes += counters_get(to, i) + counters_get(from, i) >= COUNTER_ESCAPE;
+            escapes += sum_of(counters_get(to, i), counters_get(from, i)) >= COUNTER_ESCAPE;
     }
     return escapes;
 }
@@ -211,7 +219,8 @@ bool counters_fold(struct counters *half, const struct counters *from, uint64_t 
             uint64_t first = i / run * 2 * run + i % run;
             if (!counters_reserve(half, a, 1))
                 return false;
-            counters_add(half, i, counters_get(from, first) + counters_get(from, first + run));
+            counters_add(half, i,
+                         sum_of(counters_get(from, first), counters_get(from, first + run)));
         }
     }
     return true;

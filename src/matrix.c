@@ -18,21 +18,32 @@ uint64_t matrix_width_for(uint64_t columns)
     return width;
 }
 
-struct matrix *matrix_new(const tamis_allocator *a, const struct bits *shape, uint64_t width)
+/* With these words, or without any: all zero. */
+static struct matrix *matrix_make(const tamis_allocator *a, const struct bits *shape,
+                                  uint64_t width, const uint64_t *words)
 {
     struct matrix *matrix = mem_new0(a, 1, sizeof *matrix);
-    size_t bits;
+    size_t bits, slack = 16;
     if (!matrix)
         return NULL;
     matrix->bits = *shape;
     matrix->width = width;
-    if (!mul_size((size_t)shape->units, (size_t)width, &bits) ||
-        !block_new(a, bits / 8 + 16, &matrix->memory)) {
+    bool made = mul_size((size_t)shape->units, (size_t)width, &bits);
+    if (made && words)
+        made = block_copy(a, words, bits / 8, bits / 8 + slack, &matrix->memory);
+    else if (made)
+        made = block_new(a, bits / 8 + slack, &matrix->memory);
+    if (!made) {
         mem_free(a, matrix, 1, sizeof *matrix);
         return NULL;
     }
     matrix->bits.words = matrix->memory.data;
     return matrix;
+}
+
+struct matrix *matrix_new(const tamis_allocator *a, const struct bits *shape, uint64_t width)
+{
+    return matrix_make(a, shape, width, NULL);
 }
 
 struct matrix *matrix_view(const tamis_allocator *a, const struct bits *shape, uint64_t width,
@@ -76,9 +87,10 @@ void matrix_rows(const struct matrix *matrix, const struct arrangement *order, u
 
 struct matrix *matrix_resize(const struct matrix *matrix, const tamis_allocator *a, uint64_t width)
 {
-    struct matrix *other = matrix_new(a, &matrix->bits, width);
-    if (!other)
-        return NULL;
+    bool same = width == matrix->width;
+    struct matrix *other = matrix_make(a, &matrix->bits, width, same ? matrix->bits.words : NULL);
+    if (!other || same)
+        return other;
     rows_or(&(struct rows){other->bits.words, width, 0},
             &(struct rows){matrix->bits.words, matrix->width, 0}, matrix->bits.units,
             min_u64(width, matrix->width));

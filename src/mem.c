@@ -74,26 +74,45 @@ static void *pages_new(size_t bytes)
     return start;
 }
 
-bool block_new(const tamis_allocator *a, size_t bytes, struct block *out)
+/* `zeros` says whether the bytes must be zero, and then whether they are. */
+static bool block_take(const tamis_allocator *a, size_t bytes, struct block *out, bool *zeros)
 {
     if (bytes > SIZE_MAX / 2)
         return false;
     bytes = round_up(bytes ? bytes : 1, LINE);
-    if (a->alloc == system_alloc && bytes >= LARGE) {
-        bytes = round_up(bytes, 4096);
-        out->base = out->data = pages_new(bytes);
-        out->size = bytes;
-        out->mapped = true;
+    out->mapped = a->alloc == system_alloc && bytes >= LARGE;
+    if (out->mapped) {
+        out->size = round_up(bytes, 4096);
+        out->base = out->data = pages_new(out->size);
+        *zeros = true;
         return out->base != NULL;
     }
-    out->mapped = false;
     out->size = bytes + LINE;
-    out->base = a->zeroed ? a->zeroed(a->context, out->size) : a->alloc(a->context, out->size);
-    if (!out->base)
-        return false;
+    *zeros &= a->zeroed != NULL;
+    out->base = *zeros ? a->zeroed(a->context, out->size) : a->alloc(a->context, out->size);
     out->data = (void *)round_up((uintptr_t)out->base, LINE);
-    if (!a->zeroed)
-        memset(out->data, 0, bytes);
+    return out->base != NULL;
+}
+
+bool block_new(const tamis_allocator *a, size_t bytes, struct block *out)
+{
+    bool zeros = true;
+    if (!block_take(a, bytes, out, &zeros))
+        return false;
+    if (!zeros)
+        memset(out->data, 0, out->size - LINE);
+    return true;
+}
+
+bool block_copy(const tamis_allocator *a, const void *data, size_t len, size_t bytes,
+                struct block *out)
+{
+    bool zeros = false;
+    if (!block_take(a, bytes, out, &zeros))
+        return false;
+    memcpy(out->data, data, len);
+    if (!zeros)
+        memset((char *)out->data + len, 0, out->size - LINE - len);
     return true;
 }
 

@@ -27,6 +27,9 @@ struct block {
 };
 
 bool block_new(const tamis_allocator *a, size_t bytes, struct block *out);
+/* A copy of `len` bytes, with zeros after them up to `bytes`. */
+bool block_copy(const tamis_allocator *a, const void *data, size_t len, size_t bytes,
+                struct block *out);
 void block_free(const tamis_allocator *a, struct block *block);
 void block_moved(struct block *block, void *base); /* by the allocator, with its bytes */
 

@@ -67,34 +67,59 @@ static void regroup(const struct regroup *g, uint64_t x[WORDS])
     }
 }
 
-/* The rows of a field, `some` in a word, from row `first` on to row `end` at most. */
+/* The rows of a field, 2^log of them to a word. */
 struct bunch {
-    const struct rows *rows;
-    uint64_t bits;
-    unsigned some;
+    uint64_t *words;
+    uint64_t period, first, bits;
+    unsigned log;
+    uint64_t field;
 };
 
-static void bunch_read(const struct bunch *b, uint64_t first, uint64_t end, uint64_t x[WORDS])
+static struct bunch bunch_of(const struct rows *rows, uint64_t bits, unsigned some)
 {
-    uint64_t period = b->rows->period, at = first * period + b->rows->first, i = 0;
-    uint64_t words = (end - first) / b->some, left = (end - first) % b->some;
-    unsigned span = (unsigned)((b->some - 1) * period + b->bits);
-    uint64_t field = comb(b->some, period, b->bits);
-    for (; i < words; i++, at += b->some * period)
-        x[i] = bits_from(b->rows->words, at, span) & field;
-    if (left)
-        x[i] = bits_read(b->rows->words, at, (unsigned)((left - 1) * period + b->bits)) & field;
+    return (struct bunch){.words = rows->words,
+                          .period = rows->period,
+                          .first = rows->first,
+                          .bits = bits,
+                          .log = (unsigned)__builtin_ctz(some),
+                          .field = comb(some, rows->period, bits)};
 }
 
-static void bunch_or(const struct bunch *b, uint64_t first, uint64_t end, const uint64_t x[WORDS])
+/* Rows `row` to `end`, in words and what is left; `span` bits from the first to the last of a word. */
+struct pieces {
+    uint64_t at, step, n, left;
+    unsigned span, left_span;
+};
+
+ALWAYS_INLINE struct pieces pieces_of(const struct bunch *b, uint64_t row, uint64_t end)
 {
-    uint64_t period = b->rows->period, at = first * period + b->rows->first, i = 0;
-    uint64_t words = (end - first) / b->some, left = (end - first) % b->some;
-    unsigned span = (unsigned)((b->some - 1) * period + b->bits);
-    for (; i < words; i++, at += b->some * period)
-        bits_or(b->rows->words, at, span, x[i]);
-    if (left)
-        bits_or(b->rows->words, at, (unsigned)((left - 1) * period + b->bits), x[i]);
+    struct pieces p = {.at = row * b->period + b->first,
+                       .step = b->period << b->log,
+                       .n = (end - row) >> b->log,
+                       .left = (end - row) & ((UINT64_C(1) << b->log) - 1)};
+    p.span = (unsigned)(p.step - b->period + b->bits);
+    p.left_span = (unsigned)((p.left - 1) * b->period + b->bits);
+    return p;
+}
+
+static void bunch_read(const struct bunch *b, uint64_t row, uint64_t end, uint64_t x[WORDS])
+{
+    struct pieces p = pieces_of(b, row, end);
+    const uint64_t *words = b->words, field = b->field;
+    for (uint64_t i = 0; i < p.n; i++, p.at += p.step)
+        x[i] = bits_from(words, p.at, p.span) & field;
+    if (p.left)
+        x[p.n] = bits_read(words, p.at, p.left_span) & field;
+}
+
+static void bunch_or(const struct bunch *b, uint64_t row, uint64_t end, const uint64_t x[WORDS])
+{
+    struct pieces p = pieces_of(b, row, end);
+    uint64_t *words = b->words;
+    for (uint64_t i = 0; i < p.n; i++, p.at += p.step)
+        bits_or(words, p.at, p.span, x[i]);
+    if (p.left)
+        bits_or(words, p.at, p.left_span, x[p.n]);
 }
 
 /* ---- fields ---------------------------------------------------------------------------------- */
@@ -125,7 +150,7 @@ void rows_or(const struct rows *to, const struct rows *from, uint64_t n, uint64_
         return;
     }
     struct regroup g = regroup_plan(from->period, to->period, bits);
-    struct bunch source = {from, bits, g.rows}, target = {to, bits, g.rows};
+    struct bunch source = bunch_of(from, bits, g.rows), target = bunch_of(to, bits, g.rows);
     for (uint64_t row = 0, end; row < n; row = end) {
         uint64_t x[WORDS] = {0};
         end = min_u64(n, row + WORDS * g.rows);
@@ -151,11 +176,12 @@ void rows_clear(const struct rows *rows, uint64_t n)
 
 uint64_t rows_ones(const struct rows *rows, uint64_t n)
 {
-    struct bunch source = {rows, 1, rows_in_word(rows->period)};
+    unsigned some = rows_in_word(rows->period);
+    struct bunch source = bunch_of(rows, 1, some);
     uint64_t ones = 0;
     for (uint64_t row = 0, end; row < n; row = end) {
         uint64_t x[WORDS] = {0};
-        end = min_u64(n, row + WORDS * source.some);
+        end = min_u64(n, row + WORDS * some);
         bunch_read(&source, row, end, x);
         ones += bytes_ones(x, sizeof x);
     }
@@ -173,7 +199,8 @@ void rows_fold(uint64_t *out, const uint64_t *words, uint64_t n, uint64_t width)
     }
     struct regroup g = regroup_plan(2 * width, width, width);
     struct rows whole = {(uint64_t *)(uintptr_t)words, 2 * width, 0}, half = {out, width, 0};
-    struct bunch source = {&whole, 2 * width, g.rows}, target = {&half, width, g.rows};
+    struct bunch source = bunch_of(&whole, 2 * width, g.rows),
+                 target = bunch_of(&half, width, g.rows);
     uint64_t field = comb(g.rows, 2 * width, width);
     for (uint64_t row = 0, end; row < n; row = end) {
         uint64_t x[WORDS] = {0};

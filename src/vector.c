@@ -91,25 +91,24 @@ void vector_free(struct vector *v, const tamis_allocator *a)
 struct vector *vector_clone(const struct vector *v, const struct family *family,
                             const tamis_allocator *a)
 {
-    bool own = !v->sliced;
-    struct vector *copy = vector_new(a, family, vector_shape(v), false, own);
+    size_t len = (size_t)(vector_positions_total(v) + 7) / 8;
+    struct vector *copy = mem_new0(a, 1, sizeof *copy);
     if (!copy)
         return NULL;
-    struct vector made = *copy;
-    if (v->deletable && !counters_copy(&made.counters, &v->counters, a)) {
+    if ((!v->sliced && !block_copy(a, v->bits.words, len, len, &copy->memory)) ||
+        (v->deletable && !counters_copy(&copy->counters, &v->counters, a))) {
         vector_free(copy, a);
         return NULL;
     }
+    struct vector made = *copy;
     *copy = *v;
     copy->bits.family = family;
-    copy->bits.words = made.bits.words;
+    copy->bits.words = made.memory.data;
     copy->memory = made.memory;
     copy->counters = made.counters;
     copy->view = false;
     copy->changes = NULL;
     copy->turned = (struct block){0};
-    if (own)
-        memcpy(copy->bits.words, v->bits.words, (size_t)(vector_positions_total(v) + 7) / 8);
     return copy;
 }
 
@@ -358,16 +357,19 @@ bool vector_intersect(struct vector *v, const struct vector *x, const struct vec
                       const tamis_allocator *a)
 {
     uint64_t m = vector_positions_total(v);
-    struct vector *other = vector_new(a, v->bits.family, vector_shape(v), false, true);
     struct rows first = vector_rows(x), second = vector_rows(y), out = vector_rows(v);
-    if (!other)
-        return false;
-    struct rows also = vector_rows(other);
+    struct block plain = {0};
+    if (y->stride != 1) {
+        if (!block_new(a, (size_t)(m + 7) / 8, &plain))
+            return false;
+        struct rows columns = second;
+        second = (struct rows){plain.data, 1, 0};
+        rows_or(&second, &columns, m, 1);
+    }
     rows_or(&out, &first, m, 1);
-    rows_or(&also, &second, m, 1);
     for (uint64_t i = 0; i < (m + 63) / 64; i++)
-        v->bits.words[i] &= other->bits.words[i];
-    vector_free(other, a);
+        v->bits.words[i] &= second.words[i];
+    block_free(a, &plain);
     return true;
 }
 

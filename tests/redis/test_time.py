@@ -1,0 +1,99 @@
+"""How long the server stands still: commands on whole filters, as large as tamis.work-limit allows.
+
+Measured in processor time of the server's main thread, the least of some runs, so that a busy machine
+does not count in. A quiet one needs 5 ms and less; the bound here has room for a slow one.
+"""
+import pytest
+
+from conftest import ASAN
+from test_keys import info, refused, reserve
+
+pytestmark = pytest.mark.skipif(ASAN, reason="a sanitized module takes its time")
+
+LIMIT = 8 << 20
+MOST = 20.0                             # milliseconds
+KINDS = {"blocked": ["GROWTH", "fixed"],
+         "blocked deletable": ["GROWTH", "fixed", "DELETABLE"],
+         "spread": ["GROWTH", "fixed", "LAYOUT", "spread"],
+         "spread deletable": ["GROWTH", "fixed", "LAYOUT", "spread", "DELETABLE"],
+         "scalable": [],
+         "dynamic": ["GROWTH", "dynamic"],
+         "dynamic deletable": ["GROWTH", "dynamic", "DELETABLE"],
+         "window": ["GROWTH", "window"]}
+
+
+def main_thread(r):
+    cpu = r.info("cpu")
+    return 1000 * (cpu["used_cpu_user_main_thread"] + cpu["used_cpu_sys_main_thread"])
+
+
+def milliseconds(r, words, prepare, runs=4):
+    """The least time of a command, prepared anew each time."""
+    times = []
+    for _ in range(runs):
+        prepare()
+        before = main_thread(r)
+        r.execute_command(*words)
+        times.append(main_thread(r) - before)
+    return min(times)
+
+
+def make(r, key, options, size):
+    """A filter of so many bytes, a little less, with some items."""
+    capacity = size
+    for _ in range(6):
+        r.delete(key)
+        reserve(r, key, 0.01, capacity, *options)
+        there = info(r, key)["bytes"]
+        if 0.97 * size < there <= size:
+            break
+        capacity = int(capacity * 0.985 * size / there)
+    assert 0.9 * size < there <= size, (there, size)
+    first = 0 if key == "a" else 1000000
+    r.execute_command("TAMIS.MADD", key, *range(first, first + 2000))
+
+
+def just_allowed(r, words, key):
+    """The command is near the limit: with an eighth less it is refused."""
+    r.config_set("tamis.work-limit", LIMIT * 7 // 8)
+    assert "would block the server" in refused(r, *words), key
+    r.config_set("tamis.work-limit", LIMIT)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_filters_at_the_limit(server, r, kind):
+    r.config_set("tamis.work-limit", LIMIT)
+    half = LIMIT // 2 // (3 if "dynamic" in kind else 1)
+    for key in "ab":
+        make(r, key, KINDS[kind], half)
+    for flags in (["RESTATE"], ["RESTATE", "CONCAT"]):
+        merge = ["TAMIS.MERGE", "to", 1, "b"] + flags
+        took = milliseconds(r, merge, lambda: r.copy("a", "to", replace=True))
+        assert took < MOST, (kind, merge)
+    r.copy("a", "to", replace=True)
+    just_allowed(r, ["TAMIS.MERGE", "to", 1, "b"], kind)
+    both = ["TAMIS.INTERSECT", "both", "a", "b"]
+    if kind not in ("scalable", "window"):
+        assert milliseconds(r, both, lambda: r.delete("both")) < MOST, kind
+        r.delete("both")
+        just_allowed(r, both, kind)
+    make(r, "a", KINDS[kind], LIMIT // 2)
+    if info(r, "a")["bits"] % 16 == 0:  # else it cannot be halved
+        fold = ["TAMIS.FOLD", "to", "RESTATE"]
+        assert milliseconds(r, fold, lambda: r.copy("a", "to", replace=True)) < MOST, kind
+        r.copy("a", "to", replace=True)
+        just_allowed(r, fold, kind)
+
+
+def test_many_sources_count_what_they_cost(server, r):
+    """A large destination is copied for each source, however small that is."""
+    r.config_set("tamis.work-limit", LIMIT)
+    make(r, "a", KINDS["blocked"], LIMIT // 4)
+    r.copy("a", "b")
+    sources = ["b"] * 100
+    assert "would block the server" in refused(r, "TAMIS.MERGE", "a", 100, *sources)
+    assert r.execute_command("TAMIS.MERGE", "a", 2, *sources[:2]) == b"OK"
+    assert info(r, "a")["items"] == 2000
+    make(r, "small", KINDS["blocked"], LIMIT // 100)
+    r.delete("to")
+    assert r.execute_command("TAMIS.MERGE", "to", 20, *["small"] * 20) == b"OK"
