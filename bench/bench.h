@@ -21,9 +21,12 @@ void bench_keys(uint64_t *keys, size_t n, uint64_t seed);
 /* Median of BENCH_RUNS runs of body(context), in nanoseconds for each of n. */
 double bench_median(void (*body)(void *context), void *context, size_t n);
 
-/* Random lines, fetched ahead in batches, over `bytes` of memory allocated as a filter's is:
-   what any structure with one cache miss a lookup pays. */
-double bench_floor(size_t bytes, const uint64_t *queries, size_t n);
+/* Random lines, fetched ahead, over `bytes` of memory allocated as a filter's is: what any structure
+   with one cache miss a lookup pays, at best and as usually fetched. */
+struct floors {
+    double best, usual; /* nanoseconds a line */
+};
+struct floors bench_floor(size_t bytes, const uint64_t *queries, size_t n);
 
 /* One figure for programs: appended as a line of JSON to the file that BENCH_ROWS names, if it does.
    0 or less: not known. */

@@ -65,7 +65,7 @@ static void spread_prefetch(const struct bits *bits, const tamis_digest *digests
     for (size_t i = 0; i < n; i++) {
         struct probe p = probe_first(digests[i]);
         for (unsigned j = 0; j < early(bits); j++, probe_next(&p))
-            __builtin_prefetch(&bits->words[mul_high(p.x, bits->units) >> 6]);
+            fetch(&bits->words[mul_high(p.x, bits->units) >> 6]);
     }
 }
 
@@ -93,7 +93,7 @@ static void spread_has(const struct bits *bits, const tamis_digest *digests, siz
             continue;
         struct probe ahead = p;
         for (unsigned j = early(bits); j < bits->k; j++, probe_next(&ahead))
-            __builtin_prefetch(&bits->words[mul_high(ahead.x, bits->units) >> 6]);
+            fetch(&bits->words[mul_high(ahead.x, bits->units) >> 6]);
         rest[left] = p;
         who[left++] = (uint8_t)i;
     }
@@ -150,7 +150,7 @@ static void spread_add(const struct bits *bits, const tamis_digest *digests, siz
         for (size_t j = 0; j < some; j++) {
             struct probe p = probe_first(digests[i + j]);
             for (unsigned probe = 0; probe < bits->k; probe++, probe_next(&p))
-                __builtin_prefetch(&bits->words[mul_high(p.x, bits->units) >> 6], 1);
+                fetch(&bits->words[mul_high(p.x, bits->units) >> 6]);
         }
         spread_add_body(bits, digests + i, some, fresh + i, 0);
     }
@@ -302,7 +302,7 @@ const struct kernel kernel_spread_probe = {
 void blocked_prefetch(const struct bits *bits, const tamis_digest *digests, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        __builtin_prefetch(&bits->words[8 * mul_high(digests[i].a, bits->units)]);
+        fetch(&bits->words[8 * mul_high(digests[i].a, bits->units)]);
 }
 
 /* The k bits of word b as one word a lane. */

@@ -63,7 +63,7 @@ ALWAYS_INLINE void line_ahead(const struct bits *bits, const tamis_digest *diges
                               size_t n)
 {
     if (LIKELY(i + AHEAD < n))
-        __builtin_prefetch(bits->words + block_index(bits, digests[i + AHEAD]));
+        fetch(bits->words + block_index(bits, digests[i + AHEAD]));
 }
 
 ALWAYS_INLINE AVX512 void has_512(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -171,34 +171,86 @@ static AVX512 void add_avx512(const struct bits *bits, const tamis_digest *diges
         add_512(bits, digests, n, fresh, 0);
 }
 
-/* The bits of a key depend on k alone, not on the size: vectors of one k share them, and each costs
-   one address, one load, one test. Lines are fetched STACK_AHEAD keys ahead in every large vector. */
-#define STACK_AHEAD 8
-#define STACK_MOST  64
+/*
+ * A stack. The bits of a key depend on k alone, not on the size, so vectors of one k share them, and
+ * the lines of a key are found for eight vectors at a time. What is left for each vector and key is
+ * one load and one test. The lines of the next SOME keys come while these are looked at.
+ */
+#define SOME       16
+#define STACK_MOST 64
 
-struct level {
-    const uint64_t *words;
-    uint64_t units;
-    unsigned k;
+struct levels {
+    uint64_t words[STACK_MOST], units[STACK_MOST]; /* to a multiple of 8, the rest 0 */
+    uint32_t k[STACK_MOST];
+    size_t n, large; /* the first `large` are fetched ahead */
 };
 
-ALWAYS_INLINE const uint64_t *level_block(const struct level *level, uint64_t a)
+typedef const uint64_t *lines_of_key[STACK_MOST];
+
+/* Large ones first, then by k. False: too many, or with too many units for the lanes. */
+static bool levels_set(struct levels *levels, const struct bits *const *stack, size_t vectors)
 {
-    return level->words + 8 * mul_high(a, level->units);
+    uint64_t order[STACK_MOST];
+    if (vectors > STACK_MOST)
+        return false;
+    levels->large = 0;
+    for (size_t i = 0; i < vectors; i++) {
+        bool small = bits_small(stack[i]);
+        uint64_t this = (uint64_t)small << 40 | (uint64_t)stack[i]->k << 8 | i;
+        size_t at = i;
+        if (stack[i]->units > UINT32_MAX)
+            return false;
+        for (; at > 0 && order[at - 1] > this; at--)
+            order[at] = order[at - 1];
+        order[at] = this;
+        levels->large += !small;
+    }
+    for (size_t i = 0; i < vectors; i++) {
+        const struct bits *bits = stack[order[i] & 255];
+        levels->words[i] = (uint64_t)(uintptr_t)bits->words;
+        levels->units[i] = bits->units;
+        levels->k[i] = bits->k;
+    }
+    for (size_t i = vectors; i % 8; i++)
+        levels->words[i] = levels->units[i] = 0;
+    levels->n = vectors;
+    return true;
 }
 
-ALWAYS_INLINE AVX512 bool levels_have(const struct level *levels, size_t n, tamis_digest d)
+/* mul_high in each lane, for units below 2^32. */
+ALWAYS_INLINE AVX512 __m512i mul_high_512(__m512i a, __m512i units)
+{
+    __m512i low = _mm512_srli_epi64(_mm512_mul_epu32(a, units), 32);
+    __m512i high = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), units);
+    return _mm512_srli_epi64(_mm512_add_epi64(high, low), 32);
+}
+
+ALWAYS_INLINE AVX512 void levels_fetch(const struct levels *levels, const tamis_digest *digests,
+                                       size_t n, lines_of_key *lines)
+{
+    for (size_t i = 0; i < n; i++) {
+        __m512i a = _mm512_set1_epi64((long long)digests[i].a);
+        for (size_t j = 0; j < levels->n; j += 8) {
+            __m512i block = mul_high_512(a, _mm512_loadu_si512(levels->units + j));
+            __m512i words = _mm512_loadu_si512(levels->words + j);
+            _mm512_storeu_si512(&lines[i][j], _mm512_add_epi64(words, _mm512_slli_epi64(block, 6)));
+        }
+        for (size_t j = 0; j < levels->large; j++)
+            fetch(lines[i][j]);
+    }
+}
+
+ALWAYS_INLINE AVX512 bool levels_have(const struct levels *levels, const lines_of_key lines,
+                                      uint64_t b)
 {
     __m512i want = _mm512_setzero_si512();
     unsigned k = 0, hit = 0;
-    for (size_t j = 0; j < n; j++) {
-        if (levels[j].k != k) {
-            k = levels[j].k;
-            want = k <= 8    ? key_bits(d.b, k, 1)
-                   : k <= 16 ? key_bits(d.b, k, 2)
-                             : key_bits(d.b, k, 0);
+    for (size_t j = 0; j < levels->n; j++) {
+        if (levels->k[j] != k) {
+            k = levels->k[j];
+            want = k <= 8 ? key_bits(b, k, 1) : k <= 16 ? key_bits(b, k, 2) : key_bits(b, k, 0);
         }
-        __m512i miss = _mm512_andnot_si512(_mm512_load_si512(level_block(&levels[j], d.a)), want);
+        __m512i miss = _mm512_andnot_si512(_mm512_load_si512(lines[j]), want);
         hit |= _mm512_test_epi64_mask(miss, miss) == 0;
     }
     return hit;
@@ -207,27 +259,19 @@ ALWAYS_INLINE AVX512 bool levels_have(const struct level *levels, size_t n, tami
 static AVX512 void has_stack_avx512(const struct bits *const *stack, size_t vectors,
                                     const tamis_digest *digests, size_t n, uint8_t *found)
 {
-    struct level levels[STACK_MOST], large[STACK_MOST];
-    size_t n_large = 0;
-    if (vectors > STACK_MOST) {
+    struct levels levels;
+    lines_of_key lines[2][SOME];
+    size_t some = n < SOME ? n : SOME;
+    if (!levels_set(&levels, stack, vectors)) {
         stack_by_groups(stack, vectors, digests, n, found);
         return;
     }
-    for (size_t j = 0; j < vectors; j++) {
-        levels[j] = (struct level){stack[j]->words, stack[j]->units, stack[j]->k};
-        if (!bits_small(stack[j]))
-            large[n_large++] = levels[j];
-    }
-    for (size_t i = 0; i < n && i < STACK_AHEAD; i++)
-        for (size_t j = 0; j < n_large; j++)
-            __builtin_prefetch(level_block(&large[j], digests[i].a));
-    for (size_t i = 0; i < n; i++) {
-        if (LIKELY(i + STACK_AHEAD < n)) {
-            uint64_t ahead = digests[i + STACK_AHEAD].a;
-            for (size_t j = 0; j < n_large; j++)
-                __builtin_prefetch(level_block(&large[j], ahead));
-        }
-        found[i] = levels_have(levels, vectors, digests[i]);
+    levels_fetch(&levels, digests, some, lines[0]);
+    for (size_t i = 0, next, turn = 0; i < n; i += some, some = next, turn ^= 1) {
+        next = n - i - some < SOME ? n - i - some : SOME;
+        levels_fetch(&levels, digests + i + some, next, lines[turn ^ 1]);
+        for (size_t j = 0; j < some; j++)
+            found[i + j] = levels_have(&levels, lines[turn][j], digests[i + j].b);
     }
 }
 

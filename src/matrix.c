@@ -174,7 +174,7 @@ void matrix_has(const struct matrix *matrix, const tamis_digest *digests, size_t
         for (size_t g = 0; g < group; g++) {
             matrix->bits.kernel->positions(&matrix->bits, digests[i + g], rows[g]);
             for (unsigned j = 0; j < expected; j++)
-                __builtin_prefetch(&matrix->bits.words[rows[g][j] * matrix->width >> 6]);
+                fetch(&matrix->bits.words[rows[g][j] * matrix->width >> 6]);
         }
         for (size_t g = 0; g < group; g++)
             found[i + g] |= any_column(matrix, rows[g], wide);
