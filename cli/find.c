@@ -112,7 +112,7 @@ static bool ask(struct find *f, const char *path)
 static bool look(struct find *f)
 {
     if (!f->trust)
-        return look_all(&f->looked, &f->inputs, f->base);
+        return look_all(&f->looked, &f->inputs, f->base, (unsigned)f->threads);
     for (size_t i = 0; i < f->inputs.n; i++) {
         f->looked.bytes += f->inputs.entry[i].size;
         if (f->inputs.entry[i].unread) {

@@ -70,7 +70,8 @@ struct places {
 };
 
 /* Looks at all inputs and tells of what is gone or new. Complains. */
-bool look_all(struct looked *looked, const struct inputs *inputs, const char *base);
+bool look_all(struct looked *looked, const struct inputs *inputs, const char *base,
+              unsigned threads);
 /* The parts of the segments whose bits are set (`segments` words), and what has changed since. */
 bool places_find(struct places *places, const struct inputs *inputs, const struct looked *looked,
                  const tamis_catalog *catalog, const uint64_t *segments);

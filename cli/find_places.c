@@ -1,4 +1,6 @@
 /* What there is to read. See find.h. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,14 +25,13 @@ static void name_file(size_t *n, const char *what, const char *base, const char 
     free(full);
 }
 
-/* Files in the roots that are folders and that no entry knows: both are in one order. */
-static bool name_fresh(struct looked *l, const struct inputs *in, const char *base)
+/* The names of today that are in folders and that no entry knows: both are in one order. */
+static void name_fresh(struct looked *l, const struct inputs *in, const char *base,
+                       const struct names *names)
 {
-    struct names names = {0};
-    bool good = names_walk(&names, in, base);
     size_t i = 0;
-    for (size_t j = 0; good && j < names.n; j++) {
-        const struct name *name = &names.name[j];
+    for (size_t j = 0; j < names->n; j++) {
+        const struct name *name = &names->name[j];
         int order = -1;
         for (; i < in->n; i++) {
             const struct entry *e = &in->entry[i];
@@ -43,33 +44,73 @@ static bool name_fresh(struct looked *l, const struct inputs *in, const char *ba
             name_file(&l->fresh, "new file, not searched", base, name->path,
                       "run tamis index --update");
     }
-    names_free(&names);
+}
+
+/* A microsecond of the system's time for each input, and most of another for its name in the folder:
+   one thread reads the folders while others begin to look. */
+#define LOOK_EACH  1000 /* inputs that are worth a thread */
+#define LOOK_CHUNK 128
+#define LOOK_MOST  16 /* threads */
+
+struct looking {
+    const struct inputs *in;
+    const char *base;
+    enum look *state;
+    atomic_size_t next;
+    atomic_uint_fast64_t bytes;
+};
+
+static void *look_some(void *context)
+{
+    struct looking *w = context;
+    uint64_t bytes = 0, size;
+    for (size_t from; (from = atomic_fetch_add(&w->next, LOOK_CHUNK)) < w->in->n;)
+        for (size_t i = from; i < w->in->n && i < from + LOOK_CHUNK; i++, bytes += size)
+            w->state[i] = look_at(w->base, &w->in->entry[i], false, &size);
+    atomic_fetch_add(&w->bytes, bytes);
+    return NULL;
+}
+
+/* States of all entries, and the names of today if some root is a folder. */
+static bool look_together(struct looked *l, const struct inputs *in, const char *base,
+                          unsigned threads, struct names *names)
+{
+    struct looking w = {.in = in, .base = base, .state = l->state};
+    pthread_t helper[LOOK_MOST];
+    unsigned helpers = 0;
+    bool folders = false;
+    for (size_t i = 0; i < in->n_roots; i++)
+        folders |= in->root[i].folder;
+    while (helpers + 1 < threads && helpers < LOOK_MOST && helpers + 1 < in->n / LOOK_EACH &&
+           pthread_create(&helper[helpers], NULL, look_some, &w) == 0)
+        helpers++;
+    bool good = !folders || names_walk(names, in, base);
+    look_some(&w);
+    while (helpers)
+        pthread_join(helper[--helpers], NULL);
+    l->bytes = w.bytes;
     return good;
 }
 
-bool look_all(struct looked *l, const struct inputs *in, const char *base)
+bool look_all(struct looked *l, const struct inputs *in, const char *base, unsigned threads)
 {
-    bool folders = false;
+    struct names names = {0};
+    bool good = look_together(l, in, base, threads, &names);
     for (size_t i = 0; i < in->n; i++) {
-        uint64_t size;
-        enum look state = l->state[i] = look_at(base, &in->entry[i], false, &size);
-        l->bytes += size;
-        l->grown += state == LOOK_GROWN;
-        l->changed += state == LOOK_CHANGED;
-        if (state == LOOK_GONE)
+        l->grown += l->state[i] == LOOK_GROWN;
+        l->changed += l->state[i] == LOOK_CHANGED;
+        if (l->state[i] == LOOK_GONE)
             name_file(&l->gone, "removed since it was indexed", base, in->entry[i].path,
                       "run tamis index --update");
     }
-    for (size_t i = 0; i < in->n_roots; i++)
-        folders |= in->root[i].folder;
-    if (folders && !name_fresh(l, in, base))
-        return false;
+    name_fresh(l, in, base, &names);
+    names_free(&names);
     if (l->gone > NAMED_MOST)
         remark("%zu more inputs were removed: run tamis index --update", l->gone - NAMED_MOST);
     if (l->fresh > NAMED_MOST)
         remark("%zu more new files are not searched: run tamis index --update",
                l->fresh - NAMED_MOST);
-    return true;
+    return good;
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */

@@ -114,6 +114,23 @@ for i in $(seq 0 79); do
 done
 holds damaged-catalog "[ $wrong = 0 ]"
 
+# Thousands of inputs, which several threads look at: what changed is found, and told in order.
+mkdir -p m/-a m/a
+for i in $(seq 1000 4499); do printf 'k\n%s\n' "$i" >"m/$i.csv"; done
+cp m/1000.csv m/-a/x.csv && cp m/1001.csv m/a/x.csv
+tamis index -o m.tamis --attrs k m
+is many-as-they-were 0 $'1000\n1000' "" 'tamis find m.tamis k=1000 -j 4'
+rm m/1500.csv m/4400.csv
+printf 'k\n77\n' >m/2600.csv
+printf '77\n' >>m/4300.csv
+printf 'k\n77\n' >m/a/y.csv
+told=$'tamis find: removed since it was indexed: m/1500.csv: run tamis index --update
+tamis find: removed since it was indexed: m/4400.csv: run tamis index --update
+tamis find: new file, not searched: m/a/y.csv: run tamis index --update'
+for threads in 1 2 9; do
+    is "many-changed-$threads" 0 $'77\n77' "$told" "tamis find m.tamis k=77 -j $threads"
+done
+
 # Many matches, many threads, a window that is full: the order stays.
 seq 300000 | awk 'BEGIN {print "k,v"} {print $1 % 3 "," $1 "," "padding-padding-padding"}' >big.csv
 tamis index --fpp 1e-9 -o big.tamis --attrs k,v --segment 100k big.csv
