@@ -60,7 +60,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
     }
     if (kind == TAMIS_KIND_INDEX && too_much(ctx, total, "RESTORE has no such limit."))
         return NULL;
-    struct value *v = value_partial(total, kind == TAMIS_KIND_FILTER);
+    struct value *v = value_partial(total, kind == TAMIS_KIND_FILTER, follows(ctx));
     if (!v)
         reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     return v;

@@ -71,7 +71,8 @@ extern const tamis_allocator value_allocator;
 /* These take what they are given, even where they fail for lack of memory (NULL). */
 struct value *value_of_filter(tamis_filter *filter);
 struct value *value_of_index(tamis_index *index);
-struct value *value_partial(uint64_t total, bool filter);
+/* Of a filter, or of what is decoded as a whole. Trusted: what some filters keep aside is no limit. */
+struct value *value_partial(uint64_t total, bool filter, bool trusted);
 struct value *value_copy(const struct value *v);
 void value_free(struct value *v);
 size_t value_bytes(const struct value *v);

@@ -78,56 +78,61 @@ static bool loads(RedisModuleIO *io)
     return flags & (RM_FLAG_LOADING | RM_FLAG_ASYNC_LOADING | RM_FLAG_SLAVE);
 }
 
-static bool load_bytes(RedisModuleIO *io, uint64_t total, struct buffer *to)
+/* What the pieces go into, as the first one says. RESTORE may bring anything, so for its sake no more
+   memory is taken than a value may have before the bytes have come. */
+static struct value *load_into(RedisModuleIO *io, uint64_t kind, uint64_t total, const char *piece,
+                               size_t len)
 {
+    tamis_kind of = tamis_kind_of(piece, len);
+    bool filter = of == TAMIS_KIND_FILTER, trusted = loads(io);
+    bool small = trusted || total <= (uint64_t)server.value_limit;
+    if (kind == KIND_PARTIAL && ((!filter && of != TAMIS_KIND_INDEX) || !small))
+        return NULL;
+    return value_partial(total, filter && small, trusted || kind != KIND_PARTIAL);
+}
+
+static struct value *load_pieces(RedisModuleIO *io, uint64_t kind, uint64_t total,
+                                 tamis_reason *reason)
+{
+    struct value *v = NULL;
     for (;;) {
         size_t len = 0;
         char *piece = rm.LoadStringBuffer(io, &len);
-        if (rm.IsIOError(io) || !piece) {
-            rm.Free(piece);
-            return false;
-        }
-        bool fits = len <= total - to->len && buffer_add(to, piece, len);
+        bool ok = !rm.IsIOError(io) && piece, last = len == 0;
+        if (ok && !v)
+            v = load_into(io, kind, total, piece, len);
+        ok = ok && v && len <= total - partial_have(v) &&
+             partial_add(v, piece, len, reason) == TAMIS_OK;
         rm.Free(piece);
-        if (len == 0 || !fits)
-            return fits;
+        if (ok && last)
+            return v;
+        if (!ok) {
+            value_free(v);
+            return NULL;
+        }
     }
-}
-
-/* What a load has brought so far. As RESTORE can bring it too, it may not ask for more memory than a
-   value may have. */
-static struct value *load_partial(RedisModuleIO *io, uint64_t total, const struct buffer *bytes,
-                                  tamis_reason *reason)
-{
-    tamis_kind kind = tamis_kind_of(bytes->data, bytes->len);
-    bool filter = kind == TAMIS_KIND_FILTER, trusted = loads(io);
-    if ((!filter && kind != TAMIS_KIND_INDEX) || (!trusted && total > (uint64_t)server.value_limit))
-        return NULL;
-    struct value *v = value_partial(total, filter);
-    if (v && partial_add(v, bytes->data, bytes->len, reason) != TAMIS_OK) {
-        value_free(v);
-        v = NULL;
-    }
-    return v;
 }
 
 static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
 {
-    struct buffer bytes = {0};
-    struct value *v = NULL;
+    struct value *v = NULL, *whole = NULL;
     uint64_t kind = rm.LoadUnsigned(io);
     bool published = !rm.IsIOError(io) && kind == KIND_FILTER + PUBLISHED;
     struct publication *publication = published ? publication_load(io) : NULL;
     if (rm.IsIOError(io) || (published && !publication))
         return NULL;
+    kind = published ? KIND_FILTER : kind;
     uint64_t total = rm.LoadUnsigned(io);
-    if (!rm.IsIOError(io) && load_bytes(io, total, &bytes)) {
-        if (kind == KIND_PARTIAL && bytes.len < total)
-            v = load_partial(io, total, &bytes, reason);
-        else if (kind == KIND_FILTER || kind == KIND_INDEX || published)
-            value_decode(&v, bytes.data, bytes.len, reason);
+    if (!rm.IsIOError(io) && kind >= KIND_FILTER && kind <= KIND_PARTIAL)
+        v = load_pieces(io, kind, total, reason);
+    if (v && kind != KIND_PARTIAL) {
+        partial_end(v, &whole, reason);
+        value_free(v);
+        v = whole;
+    } else if (v && partial_have(v) == total) {
+        value_free(v);
+        v = NULL;
     }
-    buffer_free(&bytes);
     if (v && v->filter)
         v->publication = publication;
     else

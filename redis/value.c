@@ -142,11 +142,12 @@ struct value *value_of_index(tamis_index *index)
                                     .limit = info.memory_limit});
 }
 
-struct value *value_partial(uint64_t total, bool filter)
+struct value *value_partial(uint64_t total, bool filter, bool trusted)
 {
     tamis_open_options options = {
         .key = server.key, .clock = value_clock, .allocator = &value_allocator};
-    struct filter_in *in = filter ? filter_in_begin(total, &options) : NULL;
+    uint64_t aside = trusted ? UINT64_MAX : PIECES_ASIDE;
+    struct filter_in *in = filter ? filter_in_begin(total, aside, &options) : NULL;
     return filter && !in
                ? NULL
                : value_new((struct value){.kind = KIND_PARTIAL, .total = total, .in = in});
@@ -200,7 +201,7 @@ struct value *value_copy(const struct value *v)
         return tamis_filter_clone(&filter, v->filter) == TAMIS_OK ? value_of_filter(filter) : NULL;
     if (v->index)
         return tamis_index_clone(&index, v->index) == TAMIS_OK ? value_of_index(index) : NULL;
-    struct value *copy = value_partial(v->total, v->in != NULL);
+    struct value *copy = value_partial(v->total, v->in != NULL, true);
     if (copy && value_encode(v, copy_bytes, copy) != TAMIS_OK) {
         value_free(copy);
         return NULL;

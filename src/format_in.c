@@ -16,7 +16,7 @@ struct filter_in {
     tamis_allocator allocator;
     tamis_open_options options;
     uint8_t key[TAMIS_KEY_LEN];
-    uint64_t total, have;
+    uint64_t total, have, most_aside;
     struct bytes header, aside; /* aside: the payload from `late` on, which is not vectors */
     uint64_t header_len, late;
     struct container c;
@@ -121,7 +121,7 @@ static tamis_error take_header(struct filter_in *in, tamis_reason *reason)
     in->walk = filter_sections(&in->head);
     in->walk.offset = in->header_len;
     in->late = find_late(in);
-    if (in->total - in->late > PIECES_ASIDE)
+    if (in->total - in->late > in->most_aside)
         return fail_at(reason, TAMIS_EKIND, in->late,
                        "too many large counters or removals to be read in pieces");
     e = make_filter(in, key);
@@ -146,7 +146,7 @@ static tamis_error add_header(struct filter_in *in, const uint8_t **data, size_t
     in->header_len = get_u64(in->header.data + 24);
     if (in->header_len > in->total || in->header_len < BODY_AT)
         return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
-    if (in->header_len > PIECES_ASIDE)
+    if (in->header_len > in->most_aside)
         return fail_at(reason, TAMIS_EKIND, 24, "too many vectors to be read in pieces");
     return TAMIS_OK;
 }
@@ -299,7 +299,7 @@ static tamis_error add_payload(struct filter_in *in, const uint8_t **data, size_
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-struct filter_in *filter_in_begin(uint64_t total, const tamis_open_options *options)
+struct filter_in *filter_in_begin(uint64_t total, uint64_t aside, const tamis_open_options *options)
 {
     const tamis_allocator *a = options && options->allocator ? options->allocator : &mem_system;
     struct filter_in *in = mem_new0(a, 1, sizeof *in);
@@ -307,6 +307,7 @@ struct filter_in *filter_in_begin(uint64_t total, const tamis_open_options *opti
         return NULL;
     in->allocator = *a;
     in->total = total;
+    in->most_aside = aside;
     if (options)
         in->options = *options;
     if (in->options.key) {

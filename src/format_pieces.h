@@ -45,9 +45,10 @@ void filter_keep_end(tamis_filter *f);
  */
 struct filter_in;
 
-/* For a structure of `total` bytes; NULL without memory. `key` (may be NULL) is for structures that
-   were saved without theirs. */
-struct filter_in *filter_in_begin(uint64_t total, const tamis_open_options *options);
+/* For a structure of `total` bytes, of which it keeps up to `aside` as they are; NULL without memory.
+   The key of the options (may be NULL) is for structures that were saved without theirs. */
+struct filter_in *filter_in_begin(uint64_t total, uint64_t aside,
+                                  const tamis_open_options *options);
 tamis_error filter_in_add(struct filter_in *in, const void *data, size_t len, tamis_reason *reason);
 uint64_t filter_in_have(const struct filter_in *in); /* bytes that came */
 /* All have come: the filter; `in` is still to be freed. */

@@ -309,3 +309,24 @@ def test_records_are_dumped_whole(server, r):
     assert r.execute_command("TAMIS.LOAD", "z", 0, bytes(data)) == 0
     data[16:24] = (100 << 20).to_bytes(8, "little")
     assert "RESTORE has no such limit" in refused(r, "TAMIS.LOAD", "w", 0, bytes(data[:64]))
+
+
+@pytest.mark.skipif(ASAN, reason="the sanitizer's allocator is not the server's")
+def test_loading_takes_the_memory_of_the_value(servers):
+    """A restart, RESTORE and LOAD: never twice. The allocator has its steps."""
+    server = servers()
+    large(server.r, "f")
+    usage, digest = server.r.memory_usage("f"), server.digest("f")
+    server.r.save()
+    server.restart()
+    assert server.digest("f") == digest
+    assert server.r.info("memory")["used_memory_peak"] < 1.4 * usage
+    payload = server.r.dump("f")
+    other = servers()
+    loadchunks(other.r, "f", scandump(server.r, "f"))
+    assert other.digest("f") == digest
+    assert other.r.info("memory")["used_memory_peak"] < 1.4 * usage
+    other.r.flushall()
+    other.r.restore("f", 0, payload)  # the payload is there beside it, compressed
+    assert other.digest("f") == digest
+    assert other.r.info("memory")["used_memory_peak"] < 1.4 * usage + 4 * len(payload)

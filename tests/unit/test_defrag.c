@@ -185,7 +185,7 @@ TEST(records_move)
 TEST(what_stays)
 {
     server_start();
-    struct value *v = value_partial(1000, false);
+    struct value *v = value_partial(1000, false, false);
     CHECK(v && partial_add(v, "some bytes", 10, NULL) == TAMIS_OK);
     unsigned moved;
     v = defragged(v, false, &moved);

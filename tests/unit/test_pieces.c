@@ -58,7 +58,7 @@ static tamis_error pull_all(tamis_filter *f, struct bytes *out, size_t room, uin
 static tamis_error push_all(tamis_filter **out, const struct bytes *bytes, size_t most,
                             uint64_t *rng, const tamis_open_options *options, tamis_reason *reason)
 {
-    struct filter_in *in = filter_in_begin(bytes->len, options);
+    struct filter_in *in = filter_in_begin(bytes->len, bytes->len, options);
     tamis_error e = in ? TAMIS_OK : TAMIS_ENOMEM;
     size_t at = 0;
     *out = NULL;
@@ -168,13 +168,25 @@ TEST(refuses_what_the_decoder_refuses)
     CHECK(let_in > 0);
 }
 
+TEST(too_much_aside_is_refused)
+{
+    struct history h;
+    tamis_filter *f = history_new(&h, 0, 3);
+    struct bytes bytes = bytes_of(f, 0);
+    struct filter_in *in = filter_in_begin(bytes.len, 64, NULL);
+    CHECK(filter_in_add(in, bytes.data, bytes.len, NULL) == TAMIS_EKIND);
+    filter_in_free(in);
+    bytes_free(&bytes);
+    tamis_filter_free(f);
+}
+
 TEST(more_than_was_said_is_refused)
 {
     struct history h;
     tamis_filter *f = history_new(&h, 0, 3), *out;
     struct bytes bytes = bytes_of(f, 0);
     tamis_open_options o = opening(&h);
-    struct filter_in *in = filter_in_begin(bytes.len, &o);
+    struct filter_in *in = filter_in_begin(bytes.len, bytes.len, &o);
     CHECK(filter_in_end(in, &out, NULL) == TAMIS_EFORMAT);
     CHECK(filter_in_add(in, bytes.data, bytes.len - 1, NULL) == TAMIS_OK);
     CHECK(filter_in_end(in, &out, NULL) == TAMIS_EFORMAT);
