@@ -6,6 +6,24 @@
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
+/* Hashes are even, and lookups are short because of it: on average a value lies 2 slots from its home.
+   Values that someone chose may lie all in one run, and to make a table of them would take hours. */
+#define FAR_MEAN  64
+#define FAR_SMALL 65536 /* in all, for tables so small that it does not matter */
+
+/* How far the values of a table will lie from their homes, all together. */
+static uint64_t table_far(const uint8_t *pairs, uint64_t len)
+{
+    unsigned shift = table_shift((size_t)(len / TABLE_PAIR));
+    uint64_t far = 0, next = 0; /* the first slot after the value before */
+    for (uint64_t at = 0; at < len; at += TABLE_PAIR) {
+        uint64_t home = table_hash(get_u64(pairs + at)) >> shift;
+        next = max_u64(next, home) + 1;
+        far += next - 1 - home;
+    }
+    return far;
+}
+
 /* Values in order, each once, with copies; in a deletable index as many as the layer has records. */
 static tamis_error check_table(const struct container *c, const struct index_head *head,
                                uint32_t owner, tamis_reason *reason)
@@ -22,6 +40,8 @@ static tamis_error check_table(const struct container *c, const struct index_hea
             wrong = "copies of a value";
         hash = next_hash, value = next;
     }
+    if (!wrong && table_far(pairs, len) > FAR_MEAN * (len / TABLE_PAIR) + FAR_SMALL)
+        wrong = "its values are too close to one another";
     if (!wrong && head->head.counted &&
         copies != index_layer_record(head, owner / head->parts).count)
         wrong = "its copies are not the records of the layer";

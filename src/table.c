@@ -93,6 +93,14 @@ void table_reclaim(struct table *table, const tamis_allocator *a)
     slots->retired = NULL;
 }
 
+unsigned table_shift(size_t values)
+{
+    unsigned bits = 4;
+    while (bits < 62 && values > ((size_t)3 << bits) / 4)
+        bits++;
+    return 64 - bits;
+}
+
 /* At most three quarters are used: lookups that fail end after some eight slots, two lines. */
 bool table_reserve(struct table *table, const tamis_allocator *a, size_t more)
 {

@@ -39,6 +39,8 @@ struct table {
 
 /* What values are ordered by, then by themselves. */
 uint64_t table_hash(uint64_t value);
+/* Of a table with room for so many: the home of a value is its hash shifted right by this. */
+unsigned table_shift(size_t values);
 
 void table_free(struct table *table, const tamis_allocator *a);
 void table_clear(struct table *table);

@@ -426,6 +426,55 @@ TEST(forged_bytes_are_refused_or_kept)
     CHECK_MSG(kept > 100, "%u", kept);
 }
 
+/* Values that someone chose so that they all want the same slots: a table of them would take hours to
+   make. Refused at once; as many others are welcome. */
+static int hash_order(const void *x, const void *y)
+{
+    uint64_t a = table_hash(get_u64(x)), b = table_hash(get_u64(y));
+    return a < b ? -1 : a > b;
+}
+
+static tamis_error decode_with_values(struct bytes *bytes, unsigned bits, tamis_reason *reason)
+{
+    struct container c;
+    uint64_t len, value = 0;
+    tamis_index *x = NULL;
+    CHECK(container_open(&c, bytes->data, bytes->len, KIND_INDEX, NULL) == TAMIS_OK);
+    uint8_t *pairs = bytes->data + (container_find(&c, SECTION_TABLE, 1, &len) - c.data);
+    for (uint64_t at = 0; at < len; value++)
+        if (table_hash(value) >> 32 < UINT64_C(1) << (32 - bits)) {
+            put_u64(pairs + at, value);
+            at += TABLE_PAIR;
+        }
+    qsort(pairs, len / TABLE_PAIR, TABLE_PAIR, hash_order);
+    bytes_repair(bytes);
+    tamis_error e = tamis_index_decode(&x, bytes->data, bytes->len, NULL, reason);
+    tamis_index_free(x);
+    return e;
+}
+
+TEST(tables_of_chosen_values_are_refused)
+{
+    static const tamis_attribute attribute = {.name = "a"};
+    tamis_index_options o = {.attributes = &attribute,
+                             .n_attributes = 1,
+                             .capacity = 30000,
+                             .growth = TAMIS_FIXED,
+                             .verifier = TAMIS_VERIFIER_TABLE};
+    tamis_reason reason = {0};
+    tamis_index *x;
+    if (!CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK))
+        return;
+    for (uint64_t i = 0; i < 30000; i++)
+        CHECK(tamis_index_add(x, &(tamis_key){&i, sizeof i}, NULL) == TAMIS_OK);
+    struct bytes bytes = bytes_of_index(x, 0);
+    CHECK(decode_with_values(&bytes, 0, &reason) == TAMIS_OK);
+    CHECK(decode_with_values(&bytes, 8, &reason) == TAMIS_EFORMAT);
+    CHECK_MSG(strstr(reason.text, "too close") != NULL, "%s", reason.text);
+    bytes_free(&bytes);
+    tamis_index_free(x);
+}
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 TEST(a_write_that_fails_is_told)
