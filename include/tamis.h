@@ -280,7 +280,8 @@ TAMIS_API tamis_error tamis_filter_merge(tamis_filter *filter, const tamis_filte
 /* A new plain fixed filter with the bits both have. Single vectors of one shape and family. */
 TAMIS_API tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a,
                                              const tamis_filter *b);
-/* Every vector to half its bits. ERATE if more than half full (unless RESTATE). */
+/* Every vector to half its bits. ERATE if more than half full (unless RESTATE), ESHAPE if half would not
+ * be whole: blocks must be even in number, the bits of a spread vector a multiple of 16. */
 TAMIS_API tamis_error tamis_filter_fold(tamis_filter *filter, unsigned flags);
 /* Same family, shape, bits, counters and pending removals. */
 TAMIS_API bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b);

@@ -237,7 +237,11 @@ COMMAND(command_fold)
         struct value *half = value_copy(v);
         tamis_error e = half ? tamis_filter_fold(half->filter, restate ? TAMIS_MERGE_RESTATE : 0)
                              : TAMIS_ENOMEM;
-        if (e != TAMIS_OK)
+        if (e == TAMIS_ESHAPE)
+            rm.ReplyWithError(ctx, "ERR its size cannot be halved: of a LAYOUT spread or GROWTH "
+                                   "dynamic filter the bits must make an even number of bytes, of "
+                                   "others the blocks must be even in number");
+        else if (e != TAMIS_OK)
             reply_failure(ctx, v, e, NULL);
         if (e != TAMIS_OK || !fits(ctx, half)) {
             value_free(half);

@@ -230,6 +230,14 @@ def test_intersect_and_fold(server, r):
     assert "would break the stated rate" in refused(r, "TAMIS.FOLD", "c")
     assert r.execute_command("TAMIS.FOLD", "c", "RESTATE") == b"OK"
     assert refused(r, "TAMIS.FOLD", "c", "WHAT") == "after the key comes RESTATE or nothing"
+    said = set()
+    for capacity in range(100, 130):
+        reserve(r, "odd%d" % capacity, 0.01, capacity, "GROWTH", "fixed", "LAYOUT", "spread")
+        if info(r, "odd%d" % capacity)["bits"] % 16:
+            said.add(refused(r, "TAMIS.FOLD", "odd%d" % capacity))
+        else:
+            assert r.execute_command("TAMIS.FOLD", "odd%d" % capacity) == b"OK"
+    assert len(said) == 1 and said.pop().startswith("its size cannot be halved: ")
 
 
 def test_large_values_do_not_block(servers):
