@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attrs.h"
 #include "find.h"
 
 #define NORMAL_MAX 4096 /* longer values stand for themselves */
@@ -32,27 +33,16 @@ struct word {
     const char *value; /* NULL: missing */
 };
 
-/* The attribute is what stands before the first "=" with which it is one; the reason is that of the
-   shortest. */
+static tamis_error find_attribute(const void *schema, const char *name, uint32_t *number,
+                                  tamis_reason *reason)
+{
+    return tamis_schema_attribute(schema, name, number, reason);
+}
+
 static bool cut_word(struct word *w, char *text, const tamis_schema *schema)
 {
-    tamis_reason reason = {0}, first = {0};
-    tamis_error error = TAMIS_EARG;
-    size_t len = strlen(text);
-    bool missing = len > 1 && text[len - 1] == '!' && !strchr(text, '=');
-    if (missing) {
-        text[len - 1] = 0;
-        error = tamis_schema_attribute(schema, text, &w->attribute, &first);
-        w->value = NULL;
-    }
-    for (char *at = strchr(text, '='); at && error != TAMIS_OK; at = strchr(at + 1, '=')) {
-        *at = 0;
-        error =
-            tamis_schema_attribute(schema, text, &w->attribute, first.text[0] ? &reason : &first);
-        *at = '=';
-        w->value = at + 1;
-    }
-    if (error == TAMIS_OK)
+    tamis_reason first;
+    if (attribute_cut(text, find_attribute, schema, &w->attribute, &w->value, &first))
         return true;
     if (first.text[0])
         complain("%s: %s: see tamis help find", first.text, text);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attrs.h"
 #include "out.h"
 #include "progress.h"
 
@@ -55,26 +56,19 @@ void records_warn(const tamis_index *index, uint64_t mask)
 
 /* ---- from arguments -------------------------------------------------------------------------- */
 
-/* The attribute is what stands before the first "=" with which it is one. */
+static tamis_error find_attribute(const void *index, const char *name, uint32_t *number,
+                                  tamis_reason *reason)
+{
+    return tamis_index_attribute(index, name, number, reason);
+}
+
 static bool cut_word(const tamis_index *index, char *word, uint32_t *attribute, tamis_key *value)
 {
-    tamis_reason reason = {0}, other;
-    size_t len = strlen(word);
-    bool missing = len > 1 && word[len - 1] == '!' && !strchr(word, '=');
-    tamis_error e = TAMIS_EARG;
-    *value = (tamis_key){NULL, 0};
-    if (missing) {
-        word[len - 1] = 0;
-        e = tamis_index_attribute(index, word, attribute, &reason);
-        word[len - 1] = '!';
-    }
-    for (char *at = strchr(word, '='); at && e != TAMIS_OK; at = strchr(at + 1, '=')) {
-        *at = 0;
-        e = tamis_index_attribute(index, word, attribute, reason.text[0] ? &other : &reason);
-        *at = '=';
-        *value = (tamis_key){at + 1, strlen(at + 1)};
-    }
-    if (e == TAMIS_OK)
+    tamis_reason reason;
+    const char *text;
+    bool good = attribute_cut(word, find_attribute, index, attribute, &text, &reason);
+    *value = (tamis_key){text, text ? strlen(text) : 0};
+    if (good)
         return true;
     if (reason.text[0])
         complain("%s: %s: name one of them", reason.text, word);

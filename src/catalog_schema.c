@@ -108,35 +108,10 @@ const char *schema_wrong(tamis_schema *s)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* "a, b, c", as far as there is room, and then "...". */
-static void list_names(const tamis_schema *s, char *out, size_t room)
-{
-    size_t at = 0;
-    for (uint32_t i = 0; i < s->attributes; i++) {
-        const char *name = tamis_schema_name(s, i);
-        size_t len = strlen(name), need = len + (i ? 2 : 0);
-        if (at + need + sizeof ", ..." > room) {
-            memcpy(out + at, i ? ", ..." : "...", i ? 6 : 4);
-            return;
-        }
-        memcpy(out + at, ", ", i ? 2 : 0);
-        memcpy(out + at + need - len, name, len + 1);
-        at += need;
-    }
-}
-
 tamis_error tamis_schema_attribute(const tamis_schema *s, const char *name, uint32_t *number,
                                    tamis_reason *reason)
 {
-    char known[130];
-    for (uint32_t i = 0; name && i < s->attributes; i++)
-        if (strcmp(tamis_schema_name(s, i), name) == 0) {
-            *number = i;
-            return TAMIS_OK;
-        }
-    list_names(s, known, sizeof known);
-    return fail(reason, TAMIS_EARG, "no attribute \"%.40s\"; there are: %s", name ? name : "",
-                known);
+    return attribute_find(s->names, s->attributes, name, number, reason);
 }
 
 uint32_t tamis_schema_attributes(const tamis_schema *s)

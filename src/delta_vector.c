@@ -61,44 +61,50 @@ static uint64_t in_gap(struct delta_in *in, struct gap_models *g, uint64_t most)
 /* ---- sets of positions ----------------------------------------------------------------------- */
 
 /*
- * Positions in rising order. Spread: the gaps between them. Blocked: the gaps between them counted in
- * the blocks that have any, and at the first position in a new block the gap between the blocks.
+ * Positions in rising order: the gaps between them. Where the bits of a key lie in one block (a unit of
+ * the kernel), the gaps are counted in the blocks that have any, and at the first position in a new
+ * block comes the gap between the blocks.
  */
 struct positions {
     struct gap_models cells, blocks;
     uint64_t total, next; /* positions of the vector; the first that is still possible */
-    bool blocked;
-    uint64_t cell, cell_end, block, n_blocks; /* blocked: the next cell, block + 1 of the last */
+    uint64_t width;       /* of a block; 0: none are told apart */
+    uint64_t cell, cell_end, block, n_blocks; /* the next cell, block + 1 of the last */
 };
+
+static uint64_t block_width(const struct vector *v)
+{
+    return v->bits.kernel->local ? v->bits.kernel->unit_bits : 0;
+}
 
 static void positions_begin(struct positions *p, const struct vector *v, uint64_t changed,
                             uint64_t touched)
 {
     p->total = vector_positions_total(v);
-    p->blocked = v->bits.kernel->layout == TAMIS_BLOCKED;
+    p->width = block_width(v);
     p->next = p->cell = p->cell_end = p->block = 0;
-    p->n_blocks = p->total / BLOCK_BITS;
-    gap_begin(&p->cells, p->blocked ? touched * BLOCK_BITS : p->total, changed);
-    if (p->blocked)
+    p->n_blocks = p->width ? p->total / p->width : 0;
+    gap_begin(&p->cells, p->width ? touched * p->width : p->total, changed);
+    if (p->width)
         gap_begin(&p->blocks, p->n_blocks, touched);
 }
 
 static void out_position(struct delta_out *o, struct positions *p, uint64_t at)
 {
-    if (!p->blocked) {
+    if (!p->width) {
         out_gap(o, &p->cells, at - p->next);
         p->next = at + 1;
         return;
     }
-    bool enters = at / BLOCK_BITS + 1 != p->block;
-    uint64_t first = enters ? p->cell_end : p->cell_end - BLOCK_BITS;
-    uint64_t cell = first + at % BLOCK_BITS;
+    bool enters = at / p->width + 1 != p->block;
+    uint64_t first = enters ? p->cell_end : p->cell_end - p->width;
+    uint64_t cell = first + at % p->width;
     out_gap(o, &p->cells, cell - p->cell);
     p->cell = cell + 1;
     if (enters) {
-        out_gap(o, &p->blocks, at / BLOCK_BITS - p->block);
-        p->block = at / BLOCK_BITS + 1;
-        p->cell_end += BLOCK_BITS;
+        out_gap(o, &p->blocks, at / p->width - p->block);
+        p->block = at / p->width + 1;
+        p->cell_end += p->width;
     }
 }
 
@@ -106,19 +112,19 @@ static void out_position(struct delta_out *o, struct positions *p, uint64_t at)
 static uint64_t in_position(struct delta_in *in, struct positions *p)
 {
     uint64_t at = p->total;
-    if (!p->blocked) {
+    if (!p->width) {
         if (p->next < p->total)
             at = p->next + in_gap(in, &p->cells, p->total - 1 - p->next);
         p->next = at + 1;
     } else {
-        uint64_t cell = p->cell + in_gap(in, &p->cells, p->cell_end + BLOCK_BITS - 1 - p->cell);
+        uint64_t cell = p->cell + in_gap(in, &p->cells, p->cell_end + p->width - 1 - p->cell);
         if (cell >= p->cell_end && p->block < p->n_blocks) {
             p->block += in_gap(in, &p->blocks, p->n_blocks - 1 - p->block) + 1;
-            p->cell_end += BLOCK_BITS;
+            p->cell_end += p->width;
         }
         p->cell = cell + 1;
         if (cell < p->cell_end)
-            at = (p->block - 1) * BLOCK_BITS + cell % BLOCK_BITS;
+            at = (p->block - 1) * p->width + cell % p->width;
     }
     in->broken |= at >= p->total;
     return in->broken ? p->total : at;
@@ -196,7 +202,7 @@ void out_vector(struct delta_out *o, struct vector_models *models, const struct 
     struct positions p;
     positions_begin(&p, v, n.changed, n.touched);
     out_number(o, &models->count, n.changed - 1);
-    if (p.blocked)
+    if (p.width)
         out_number(o, &models->count, n.touched - 1);
     for (uint64_t i = 0; 64 * i < m; i++)
         for (uint64_t word = change_word(base, v, counted, i); word; word &= word - 1) {
@@ -271,15 +277,15 @@ bool in_vector(struct delta_in *in, struct vector_models *models, struct vector 
         return !in->broken;
     }
     struct positions p;
-    bool blocked = v->bits.kernel->layout == TAMIS_BLOCKED;
+    uint64_t width = block_width(v);
     uint64_t changed = in_number(in, &models->count);
-    uint64_t touched = blocked ? in_number(in, &models->count) : 0;
-    if (in->broken || changed >= m || (blocked && touched >= m / BLOCK_BITS)) {
+    uint64_t touched = width ? in_number(in, &models->count) : 0;
+    if (in->broken || changed >= m || (width && touched >= m / width)) {
         in->broken = true;
         return false;
     }
     changed++, touched++;
-    if (blocked && changed > touched * BLOCK_BITS) {
+    if (width && changed > touched * width) {
         in->broken = true;
         return false;
     }

@@ -35,34 +35,41 @@ const char *index_name(const tamis_index *x, uint32_t attribute)
 }
 
 /* "a, b, c", as far as there is room, and then "...". */
-static void list_names(const tamis_index *x, char *out, size_t room)
+static void list_names(const char *names, uint32_t n, char *out, size_t room)
 {
     size_t at = 0;
-    for (uint32_t i = 0; i < x->set.attributes; i++) {
-        const char *name = index_name(x, i);
-        size_t len = strlen(name), need = len + (i ? 2 : 0);
+    for (uint32_t i = 0; i < n; i++) {
+        size_t len = strlen(names), need = len + (i ? 2 : 0);
         if (at + need + sizeof ", ..." > room) {
             memcpy(out + at, i ? ", ..." : "...", i ? 6 : 4);
             return;
         }
         memcpy(out + at, ", ", i ? 2 : 0);
-        memcpy(out + at + need - len, name, len + 1);
+        memcpy(out + at + need - len, names, len + 1);
         at += need;
+        names += len + 1;
     }
+}
+
+tamis_error attribute_find(const char *names, uint32_t n, const char *name, uint32_t *number,
+                           tamis_reason *reason)
+{
+    char known[130];
+    const char *here = names;
+    for (uint32_t i = 0; name && i < n; i++, here += strlen(here) + 1)
+        if (strcmp(here, name) == 0) {
+            *number = i;
+            return TAMIS_OK;
+        }
+    list_names(names, n, known, sizeof known);
+    return fail(reason, TAMIS_EARG, "no attribute \"%.40s\"; there are: %s", name ? name : "",
+                known);
 }
 
 tamis_error tamis_index_attribute(const tamis_index *x, const char *name, uint32_t *number,
                                   tamis_reason *reason)
 {
-    char known[130];
-    for (uint32_t i = 0; name && i < x->set.attributes; i++)
-        if (strcmp(index_name(x, i), name) == 0) {
-            *number = i;
-            return TAMIS_OK;
-        }
-    list_names(x, known, sizeof known);
-    return fail(reason, TAMIS_EARG, "no attribute \"%.40s\"; there are: %s", name ? name : "",
-                known);
+    return attribute_find(x->names, x->set.attributes, name, number, reason);
 }
 
 /* ---- layers ---------------------------------------------------------------------------------- */

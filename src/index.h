@@ -100,6 +100,9 @@ ALWAYS_INLINE uint64_t index_mask_all(const tamis_index *x)
 }
 
 const char *index_name(const tamis_index *x, uint32_t attribute);
+/* Which of n names, one after the other, each with its zero; EARG says which there are. */
+tamis_error attribute_find(const char *names, uint32_t n, const char *name, uint32_t *number,
+                           tamis_reason *reason);
 tamis_error index_writable(const tamis_index *x);
 /* Are there counters where the index is deletable? Not in mapped files and copies of bits. */
 bool index_counted(const tamis_index *x);
