@@ -138,37 +138,33 @@ ALWAYS_INLINE AVX512 void add_512(const struct bits *bits, const tamis_digest *d
     }
 }
 
+/* One body for each number of rounds, so that none is counted key by key. */
+#define BY_ROUNDS(body, bits, ...)      \
+    do {                                \
+        if ((bits)->k <= 8)             \
+            body(bits, __VA_ARGS__, 1); \
+        else if ((bits)->k <= 16)       \
+            body(bits, __VA_ARGS__, 2); \
+        else                            \
+            body(bits, __VA_ARGS__, 0); \
+    } while (0)
+
 static AVX512 void has_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
                               uint8_t *found)
 {
-    if (bits->k <= 8)
-        has_512(bits, digests, n, found, 1);
-    else if (bits->k <= 16)
-        has_512(bits, digests, n, found, 2);
-    else
-        has_512(bits, digests, n, found, 0);
+    BY_ROUNDS(has_512, bits, digests, n, found);
 }
 
 static AVX512 void has_stream_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
                                      uint8_t *found)
 {
-    if (bits->k <= 8)
-        stream_512(bits, digests, n, found, 1);
-    else if (bits->k <= 16)
-        stream_512(bits, digests, n, found, 2);
-    else
-        stream_512(bits, digests, n, found, 0);
+    BY_ROUNDS(stream_512, bits, digests, n, found);
 }
 
 static AVX512 void add_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
                               uint8_t *fresh)
 {
-    if (bits->k <= 8)
-        add_512(bits, digests, n, fresh, 1);
-    else if (bits->k <= 16)
-        add_512(bits, digests, n, fresh, 2);
-    else
-        add_512(bits, digests, n, fresh, 0);
+    BY_ROUNDS(add_512, bits, digests, n, fresh);
 }
 
 /*
