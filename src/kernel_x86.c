@@ -172,7 +172,7 @@ static AVX512 void add_avx512(const struct bits *bits, const tamis_digest *diges
  * the lines of a key are found for eight vectors at a time. What is left for each vector and key is
  * one load and one test. The lines of the next SOME keys come while these are looked at.
  */
-#define SOME       16
+#define SOME       8
 #define STACK_MOST 64
 
 struct levels {
@@ -231,9 +231,11 @@ ALWAYS_INLINE AVX512 void levels_fetch(const struct levels *levels, const tamis_
             __m512i words = _mm512_loadu_si512(levels->words + j);
             _mm512_storeu_si512(&lines[i][j], _mm512_add_epi64(words, _mm512_slli_epi64(block, 6)));
         }
+    }
+    for (size_t i = 0; i < n;
+         i++) /* not at once: words of a wide store come late to narrow loads */
         for (size_t j = 0; j < levels->large; j++)
             fetch(lines[i][j]);
-    }
 }
 
 ALWAYS_INLINE AVX512 bool levels_have(const struct levels *levels, const lines_of_key lines,
