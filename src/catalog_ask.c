@@ -117,8 +117,8 @@ static bool strip_fetch(const tamis_catalog *c, const struct catalog_strip *stri
         if (ask && (is_checked(c->checked, page) || mapping_resident(c->data + at)))
             return false;
         ask = false;
-        mapping_will_need(c->data + at);
-        mapping_will_need(c->data + c->sums_at + page * sizeof(uint64_t));
+        mapping_will_need(c->data + at, 1);
+        mapping_will_need(c->data + c->sums_at + page * sizeof(uint64_t), 1);
     }
     return true;
 }

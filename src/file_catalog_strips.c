@@ -270,9 +270,11 @@ static tamis_error strip_pass(tamis_catalog_writer *w, const struct catalog_stri
     tamis_error e = copied ? new_file_align(w, reason) : TAMIS_OK;
     for (uint64_t at = 0, some; at < len && e == TAMIS_OK; at += some) {
         some = min_u64(len - at, CATALOG_WINDOW);
+        const uint8_t *from = w->old->data + strip->offset + at;
+        mapping_will_need(from, some);
         e = catalog_check(w->old, strip->offset + at, some, reason);
         if (e == TAMIS_OK && copied)
-            e = new_file_put(w, w->old->data + strip->offset + at, some, reason);
+            e = new_file_put(w, from, some, reason);
         tamis_catalog_rest(w->old);
     }
     return e;

@@ -160,9 +160,10 @@ bool mapping_resident(const void *at)
     return mincore(page_of(at), 1, &in) != 0 || (in & 1);
 }
 
-void mapping_will_need(const void *at)
+void mapping_will_need(const void *at, size_t len)
 {
-    madvise(page_of(at), 1, MADV_WILLNEED);
+    char *from = page_of(at);
+    madvise(from, (size_t)((const char *)at - from) + len, MADV_WILLNEED);
 }
 
 unsigned mem_cores(void)

@@ -42,9 +42,9 @@ struct mapping {
 void mapping_free(struct mapping *mapping);
 /* Lets go of the pages that were read: they come back from the file when they are touched. */
 void mapping_rest(const struct mapping *mapping);
-/* Is the page in memory? And has the system begin to read it if it is not. */
+/* Is the page in memory? And has the system begin to read what is not. */
 bool mapping_resident(const void *at);
-void mapping_will_need(const void *at);
+void mapping_will_need(const void *at, size_t len);
 
 unsigned mem_cores(void); /* processors to run on, at least 1 */
 

@@ -19,7 +19,7 @@ MIB = 1 << 20
 THREADS = 2
 SEGMENT = 8 * MIB if LONG else MIB // 2
 POOL = 64 * MIB if LONG else 24 * MIB   # past what the writer holds to plan from
-ROUNDS = 80 if LONG else 11
+ROUNDS = 50 if LONG else 11
 RELATIONS = 3
 SLACK = 12 * MIB                        # the program, and what the allocator keeps
 
