@@ -1,25 +1,14 @@
 """tools/decode.py, written from docs/format.md alone, and the library agree on every golden file,
 on patches, and on larger filters made here."""
 import ctypes
-import glob
-import importlib.util
 import os
 import random
-import subprocess
-import sys
 
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get("TAMIS_BUILD", os.path.join(ROOT, "build/release"))
-DECODE = os.path.join(ROOT, "tools/decode.py")
-GOOD = sorted(p for p in glob.glob(os.path.join(ROOT, "tests/golden/good/*.tamis")))
-BAD = sorted(glob.glob(os.path.join(ROOT, "tests/golden/bad/*.tamis")))
-NAMES = [os.path.basename(p) for p in GOOD]
+from decoding import WRITE, Structures, damage_is_found, decode, golden, key_of, name_of, read, run
 
-spec = importlib.util.spec_from_file_location("decode", DECODE)
-decode = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(decode)
+GOOD, BAD = golden("good"), golden("bad")
 
 
 # ---- the library ---------------------------------------------------------------------------------
@@ -30,27 +19,17 @@ class Options(ctypes.Structure):
                 ("deletable", ctypes.c_bool), ("unique", ctypes.c_bool), ("rest", ctypes.c_char * 512)]
 
 
-class OpenOptions(ctypes.Structure):
-    _fields_ = [("key", ctypes.c_char_p), ("rest", ctypes.c_char * 128)]
-
-
-WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-
-
-class Library:
+class Library(Structures):
     def __init__(self):
-        self.c = ctypes.CDLL(os.path.join(BUILD, "libtamis.so"))
+        super().__init__("filter")
         self.c.tamis_filter_has.restype = ctypes.c_bool
         self.c.tamis_filter_has.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
         self.c.tamis_filter_add.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t,
                                             ctypes.c_void_p]
         self.c.tamis_filter_remove.argtypes = self.c.tamis_filter_add.argtypes
-        self.c.tamis_filter_free.argtypes = [ctypes.c_void_p]
         self.c.tamis_filter_clone.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         self.c.tamis_filter_diff.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, WRITE,
                                              ctypes.c_void_p, ctypes.c_void_p]
-        self.c.tamis_filter_encode.argtypes = [ctypes.c_void_p, ctypes.c_uint, WRITE,
-                                               ctypes.c_void_p]
 
     def make(self, **options):
         out = ctypes.c_void_p()
@@ -58,32 +37,13 @@ class Library:
                                        None) == 0
         return out
 
-    def open(self, path, key=None):
-        out = ctypes.c_void_p()
-        options = OpenOptions(key=key)
-        assert self.c.tamis_filter_open(ctypes.byref(out), path.encode(), ctypes.byref(options),
-                                        None) == 0
-        return out
-
     def clone(self, f):
         out = ctypes.c_void_p()
         assert self.c.tamis_filter_clone(ctypes.byref(out), f) == 0
         return out
 
-    def written(self, call, *arguments):
-        parts = []
-
-        def take(_context, data, length):
-            parts.append(ctypes.string_at(data, length))
-            return 0
-        assert call(*arguments[:-1], WRITE(take), None, *arguments[-1]) == 0
-        return b"".join(parts)
-
-    def encode(self, f, flags=0):
-        return self.written(self.c.tamis_filter_encode, f, flags, ())
-
     def diff(self, older, newer, flags=0):
-        return self.written(self.c.tamis_filter_diff, older, newer, flags, (None,))
+        return self.written(self.c.tamis_filter_diff, older, newer, flags, after=(None,))
 
 
 @pytest.fixture(scope="module")
@@ -91,18 +51,8 @@ def library():
     return Library()
 
 
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
 def opened(path):
     return decode.Filter(decode.Container(read(path)))
-
-
-def key_of(path):
-    key = path[:-len(".tamis")] + ".key"
-    return read(key) if os.path.exists(key) else None
 
 
 # ---- golden files --------------------------------------------------------------------------------
@@ -111,7 +61,7 @@ def test_there_are_golden_files():
     assert len(GOOD) >= 40 and len(BAD) >= 20
 
 
-@pytest.mark.parametrize("path", GOOD, ids=NAMES)
+@pytest.mark.parametrize("path", GOOD, ids=name_of)
 def test_good_files_answer_alike(library, path):
     f, key = opened(path), key_of(path)
     family = f.family(key)
@@ -129,7 +79,7 @@ def test_good_files_answer_alike(library, path):
     library.c.tamis_filter_free(mapped)
 
 
-@pytest.mark.parametrize("path", GOOD, ids=NAMES)
+@pytest.mark.parametrize("path", GOOD, ids=name_of)
 def test_good_files_are_written_alike(path):
     f = opened(path)
     key = f.container.key if f.container.has_key else None
@@ -137,7 +87,7 @@ def test_good_files_are_written_alike(path):
 
 
 @pytest.mark.parametrize("path", [p for p in GOOD if os.path.exists(p[:-5] + "patch")],
-                         ids=lambda p: os.path.basename(p))
+                         ids=name_of)
 def test_patches_lead_to_the_same_file(path):
     f = opened(path[:-5] + "old.tamis")
     decode.Patch(read(path[:-5] + "patch")).apply(f)
@@ -146,24 +96,15 @@ def test_patches_lead_to_the_same_file(path):
         decode.Patch(read(path[:-5] + "patch")).apply(opened(path))
 
 
-@pytest.mark.parametrize("path", BAD, ids=[os.path.basename(p) for p in BAD])
+@pytest.mark.parametrize("path", BAD, ids=name_of)
 def test_bad_files_are_refused(path):
     with pytest.raises(decode.Bad):
         opened(path).family()
 
 
-@pytest.mark.parametrize("path", GOOD[::6], ids=NAMES[::6])
+@pytest.mark.parametrize("path", GOOD[::6], ids=name_of)
 def test_damage_is_found(path):
-    data = read(path)
-    rng = random.Random(11)
-    for _ in range(150):
-        bit = rng.randrange(8 * len(data))
-        damaged = bytearray(data)
-        damaged[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(decode.Bad):
-            decode.Filter(decode.Container(bytes(damaged)))
-        with pytest.raises(decode.Bad):
-            decode.Filter(decode.Container(data[:rng.randrange(len(data))]))
+    damage_is_found(decode.Filter, path, 150)
 
 
 # ---- made here -----------------------------------------------------------------------------------
@@ -208,11 +149,6 @@ def test_made_here_answers_and_patches_alike(library, options):
 
 
 # ---- the program ---------------------------------------------------------------------------------
-
-def run(*arguments, stdin=b""):
-    done = subprocess.run([sys.executable, DECODE, *arguments], input=stdin, capture_output=True)
-    return done.returncode, done.stdout, done.stderr
-
 
 def test_the_program(tmp_path):
     path = [p for p in GOOD if p.endswith("/fixed-blocked.tamis")][0]

@@ -1,25 +1,13 @@
 """tools/decode.py, written from docs/format.md alone, and the library agree on every golden index, on
 larger ones made here, and on the normal forms of values."""
 import ctypes
-import glob
-import importlib.util
-import os
 import random
-import subprocess
-import sys
 
 import pytest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get("TAMIS_BUILD", os.path.join(ROOT, "build/release"))
-DECODE = os.path.join(ROOT, "tools/decode.py")
-GOOD = sorted(glob.glob(os.path.join(ROOT, "tests/golden/index/*.tamis")))
-BAD = sorted(glob.glob(os.path.join(ROOT, "tests/golden/index-bad/*.tamis")))
-NAMES = [os.path.basename(p) for p in GOOD]
+from decoding import Structures, damage_is_found, decode, golden, key_of, name_of, read, run
 
-spec = importlib.util.spec_from_file_location("decode", DECODE)
-decode = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(decode)
+GOOD, BAD = golden("index"), golden("index-bad")
 
 
 # ---- the library ---------------------------------------------------------------------------------
@@ -37,10 +25,6 @@ class Options(ctypes.Structure):
                 ("deletable", ctypes.c_bool), ("rest", ctypes.c_char * 256)]
 
 
-class OpenOptions(ctypes.Structure):
-    _fields_ = [("key", ctypes.c_char_p), ("rest", ctypes.c_char * 128)]
-
-
 class Key(ctypes.Structure):
     _fields_ = [("data", ctypes.c_char_p), ("len", ctypes.c_size_t)]
 
@@ -49,19 +33,13 @@ class Answer(ctypes.Structure):
     _fields_ = [("maybe", ctypes.c_bool), ("verified", ctypes.c_bool)]
 
 
-WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-
-
-class Library:
+class Library(Structures):
     def __init__(self):
-        self.c = ctypes.CDLL(os.path.join(BUILD, "libtamis.so"))
+        super().__init__("index")
         self.c.tamis_index_has.restype = Answer
         self.c.tamis_index_has.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
         self.c.tamis_index_add.argtypes = [ctypes.c_void_p] * 3
         self.c.tamis_index_remove.argtypes = [ctypes.c_void_p] * 3
-        self.c.tamis_index_free.argtypes = [ctypes.c_void_p]
-        self.c.tamis_index_encode.argtypes = [ctypes.c_void_p, ctypes.c_uint, WRITE,
-                                              ctypes.c_void_p]
         self.c.tamis_value_normal.restype = ctypes.c_size_t
         self.c.tamis_value_normal.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t,
                                               ctypes.c_char_p, ctypes.c_size_t]
@@ -75,22 +53,6 @@ class Library:
                     combos=ctypes.addressof(masks), n_combos=len(combos), **options)
         assert self.c.tamis_index_new(ctypes.byref(out), ctypes.byref(o), None) == 0
         return out
-
-    def open(self, path, key=None):
-        out = ctypes.c_void_p()
-        options = OpenOptions(key=key)
-        assert self.c.tamis_index_open(ctypes.byref(out), path.encode(), ctypes.byref(options),
-                                       None) == 0
-        return out
-
-    def encode(self, x, flags=0):
-        parts = []
-
-        def take(_context, data, length):
-            parts.append(ctypes.string_at(data, length))
-            return 0
-        assert self.c.tamis_index_encode(x, flags, WRITE(take), None) == 0
-        return b"".join(parts)
 
     @staticmethod
     def record(values):
@@ -113,18 +75,8 @@ def library():
     return Library()
 
 
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
 def opened(path):
     return decode.Index(decode.Container(read(path)))
-
-
-def key_of(path):
-    key = path[:-len(".tamis")] + ".key"
-    return read(key) if os.path.exists(key) else None
 
 
 # ---- golden files --------------------------------------------------------------------------------
@@ -133,7 +85,7 @@ def test_there_are_golden_files():
     assert len(GOOD) >= 20 and len(BAD) >= 15
 
 
-@pytest.mark.parametrize("path", GOOD, ids=NAMES)
+@pytest.mark.parametrize("path", GOOD, ids=name_of)
 def test_good_files_answer_alike(library, path):
     x, key = opened(path), key_of(path)
     family = x.family(key)
@@ -150,24 +102,15 @@ def test_good_files_answer_alike(library, path):
     library.c.tamis_index_free(mapped)
 
 
-@pytest.mark.parametrize("path", BAD, ids=[os.path.basename(p) for p in BAD])
+@pytest.mark.parametrize("path", BAD, ids=name_of)
 def test_bad_files_are_refused(path):
     with pytest.raises(decode.Bad):
         opened(path).family()
 
 
-@pytest.mark.parametrize("path", GOOD[::4], ids=NAMES[::4])
+@pytest.mark.parametrize("path", GOOD[::4], ids=name_of)
 def test_damage_is_found(path):
-    data = read(path)
-    rng = random.Random(11)
-    for _ in range(100):
-        bit = rng.randrange(8 * len(data))
-        damaged = bytearray(data)
-        damaged[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(decode.Bad):
-            decode.Index(decode.Container(bytes(damaged)))
-        with pytest.raises(decode.Bad):
-            decode.Index(decode.Container(data[:rng.randrange(len(data))]))
+    damage_is_found(decode.Index, path, 100)
 
 
 # ---- made here -----------------------------------------------------------------------------------
@@ -234,11 +177,6 @@ def test_normal_forms_are_alike(library, type_):
 
 
 # ---- the program ---------------------------------------------------------------------------------
-
-def run(*arguments, stdin=b""):
-    done = subprocess.run([sys.executable, DECODE, *arguments], input=stdin, capture_output=True)
-    return done.returncode, done.stdout, done.stderr
-
 
 def test_the_program():
     path = [p for p in GOOD if p.endswith("/typed.tamis")][0]
