@@ -1,6 +1,8 @@
 /* See counters.h. */
 #include "counters.h"
 
+#include "digest.h"
+
 static uint8_t nibble_get(const struct counters *counters, uint64_t position)
 {
     const uint8_t *nibbles = counters->nibbles.data;
@@ -18,7 +20,7 @@ static void nibble_set(struct counters *counters, uint64_t position, uint8_t val
 
 static size_t escape_home(const struct counters *counters, uint64_t position)
 {
-    return mul_fold(position + 1, UINT64_C(0x9E3779B97F4A7C15)) & (counters->room - 1);
+    return mul_fold(position ^ PROBE_STEP, process_secret()) & (counters->room - 1);
 }
 
 static struct escape *escape_find(const struct counters *counters, uint64_t position)

@@ -2,6 +2,7 @@
 #include "digest.h"
 
 #include <sodium.h>
+#include <stdatomic.h>
 
 static void put_le64(uint8_t *to, uint64_t value)
 {
@@ -90,6 +91,18 @@ bool family_equal(const struct family *x, const struct family *y)
 {
     return x->hash == y->hash && x->probe == y->probe && x->probe_context == y->probe_context &&
            sodium_memcmp(x->key, y->key, TAMIS_KEY_LEN) == 0;
+}
+
+uint64_t process_secret(void)
+{
+    static _Atomic uint64_t secret;
+    uint64_t word = atomic_load_explicit(&secret, memory_order_relaxed), drawn;
+    if (LIKELY(word != 0))
+        return word;
+    do
+        randombytes_buf(&drawn, sizeof drawn);
+    while (drawn == 0);
+    return atomic_compare_exchange_strong(&secret, &word, drawn) ? drawn : word;
 }
 
 tamis_digest family_digest(const struct family *family, const void *key, size_t len)

@@ -55,6 +55,10 @@ void family_check(const struct family *family, uint8_t out[TAMIS_KEY_LEN]);
 bool family_standard(const struct family *family);
 bool family_equal(const struct family *x, const struct family *y);
 
+/* A word that nobody outside this process knows: for tables in memory whose entries may come from
+   forged bytes, so that they cannot be made to collide. */
+uint64_t process_secret(void);
+
 tamis_digest family_digest(const struct family *family, const void *key, size_t len);
 void family_digest_fixed(const struct family *family, const uint8_t *keys, size_t width, size_t n,
                          tamis_digest *out);

@@ -84,9 +84,17 @@ static tamis_digest name_of(const struct removals *r, const tamis_digest *key)
     return name;
 }
 
-static uint32_t index_home(const struct removals *r, tamis_digest d)
+static uint32_t index_home(const struct removals *r, const tamis_digest *key)
 {
-    return (uint32_t)(mul_fold(d.a ^ (d.b >> 7), PROBE_STEP) & (r->index_room - 1));
+    uint64_t secret = process_secret(), home = secret;
+    for (uint32_t i = 0; i < r->width; i++)
+        home = mul_fold(home ^ key[i].a, secret ^ key[i].b);
+    return (uint32_t)home & (r->index_room - 1);
+}
+
+static uint32_t entry_home(const struct removals *r, uint32_t entry)
+{
+    return index_home(r, removals_key(r, entry));
 }
 
 static bool same_digest(tamis_digest x, tamis_digest y)
@@ -108,7 +116,7 @@ uint32_t pending_find(const struct removals *r, const tamis_digest *key)
     if (r->used == 0)
         return NONE;
     tamis_digest name = name_of(r, key);
-    for (uint32_t i = index_home(r, name); r->index[i]; i = (i + 1) & (r->index_room - 1)) {
+    for (uint32_t i = index_home(r, key); r->index[i]; i = (i + 1) & (r->index_room - 1)) {
         uint32_t entry = r->index[i] - 1;
         if (same_digest(r->entries[entry].digest, name) && same_key(r, entry, key))
             return entry;
@@ -118,7 +126,7 @@ uint32_t pending_find(const struct removals *r, const tamis_digest *key)
 
 static void index_put(struct removals *r, uint32_t entry)
 {
-    uint32_t i = index_home(r, r->entries[entry].digest);
+    uint32_t i = entry_home(r, entry);
     while (r->index[i])
         i = (i + 1) & (r->index_room - 1);
     r->index[i] = entry + 1;
@@ -126,11 +134,11 @@ static void index_put(struct removals *r, uint32_t entry)
 
 static void index_take(struct removals *r, uint32_t entry)
 {
-    uint32_t mask = r->index_room - 1, hole = index_home(r, r->entries[entry].digest);
+    uint32_t mask = r->index_room - 1, hole = entry_home(r, entry);
     while (r->index[hole] != entry + 1)
         hole = (hole + 1) & mask;
     for (uint32_t i = (hole + 1) & mask; r->index[i]; i = (i + 1) & mask) {
-        uint32_t home = index_home(r, r->entries[r->index[i] - 1].digest);
+        uint32_t home = entry_home(r, r->index[i] - 1);
         if (((i - home) & mask) >= ((i - hole) & mask)) {
             r->index[hole] = r->index[i];
             hole = i;
