@@ -23,6 +23,15 @@ double bench_median(void (*body)(void *context), void *context, size_t n);
 
 /* Random lines, fetched ahead, over `bytes` of memory allocated as a filter's is: what any structure
    with one cache miss a lookup pays, at best and as usually fetched. */
+struct lines {
+    const uint64_t *words;
+    uint64_t n_lines;
+    const uint64_t *queries;
+    size_t n;
+    uint64_t sum;
+};
+void bench_lines(void *lines); /* the body of the floor at its best */
+
 struct floors {
     double best, usual; /* nanoseconds a line */
 };

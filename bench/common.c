@@ -90,23 +90,15 @@ double bench_median(void (*body)(void *context), void *context, size_t n)
     return runs[BENCH_RUNS / 2];
 }
 
-struct floor_run {
-    const uint64_t *lines;
-    uint64_t n_lines;
-    const uint64_t *queries;
-    size_t n;
-    uint64_t sum;
-};
-
 /* As a filter fetches them: some ahead, into the second level. */
-static void floor_body(void *context)
+void bench_lines(void *context)
 {
-    struct floor_run *run = context;
+    struct lines *run = context;
     uint64_t sum = 0;
     for (size_t i = 0; i < run->n; i++) {
         if (i + AHEAD < run->n)
-            fetch(&run->lines[8 * mul_high(run->queries[i + AHEAD], run->n_lines)]);
-        sum += run->lines[8 * mul_high(run->queries[i], run->n_lines)];
+            fetch(&run->words[8 * mul_high(run->queries[i + AHEAD], run->n_lines)]);
+        sum += run->words[8 * mul_high(run->queries[i], run->n_lines)];
     }
     run->sum += sum;
 }
@@ -114,15 +106,15 @@ static void floor_body(void *context)
 /* The usual way: 64 at a time, into the first level. */
 static void floor_usual_body(void *context)
 {
-    struct floor_run *run = context;
+    struct lines *run = context;
     uint64_t at[64], sum = 0;
     for (size_t i = 0; i + 64 <= run->n; i += 64) {
         for (size_t j = 0; j < 64; j++) {
             at[j] = 8 * mul_high(run->queries[i + j], run->n_lines);
-            __builtin_prefetch(&run->lines[at[j]]);
+            __builtin_prefetch(&run->words[at[j]]);
         }
         for (size_t j = 0; j < 64; j++)
-            sum += run->lines[at[j]];
+            sum += run->words[at[j]];
     }
     run->sum += sum;
 }
@@ -136,8 +128,8 @@ struct floors bench_floor(size_t bytes, const uint64_t *queries, size_t n)
     uint64_t *lines = block.data;
     for (size_t i = 0; i < bytes / 8; i++)
         lines[i] = i;
-    struct floor_run run = {lines, bytes / 64, queries, n, 0};
-    floor.best = bench_median(floor_body, &run, n);
+    struct lines run = {lines, bytes / 64, queries, n, 0};
+    floor.best = bench_median(bench_lines, &run, n);
     floor.usual = bench_median(floor_usual_body, &run, n);
     floor.best = floor.best < floor.usual ? floor.best : floor.usual;
     volatile uint64_t sink = run.sum;
