@@ -1,8 +1,9 @@
-/* Which kernels this machine runs. Decided once. */
+/* See cpu.h. Decided once. */
+#include "cpu.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
-
-#include "kernel.h"
+#include <string.h>
 
 static enum isa detect(void)
 {
@@ -32,20 +33,4 @@ enum isa cpu_isa(void)
         atomic_store_explicit(&known, isa, memory_order_relaxed);
     }
     return (enum isa)(isa - 1);
-}
-
-const struct kernel *kernel_choose(tamis_layout layout, const struct family *family)
-{
-    if (layout == TAMIS_SPREAD)
-        return family->probe == probe_double ? &kernel_spread : &kernel_spread_probe;
-    enum isa isa = cpu_isa();
-    const struct kernel *best = isa == ISA_SCALAR ? NULL : kernel_x86_blocked(isa == ISA_AVX512);
-    return best ? best : &kernel_blocked;
-}
-
-rows_fn kernel_rows(void)
-{
-    enum isa isa = cpu_isa();
-    rows_fn best = isa == ISA_SCALAR ? NULL : rows_x86(isa == ISA_AVX512);
-    return best ? best : rows_scalar;
 }

@@ -15,6 +15,7 @@
 #define TAMIS_KERNEL_H
 
 #include "base.h"
+#include "cpu.h"
 #include "digest.h"
 
 #define BLOCK_MIX UINT64_C(0xD6E8FEB86659FD93)
@@ -122,10 +123,6 @@ rows_fn kernel_rows(void);
 bool rows_scalar(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
                  unsigned k, uint64_t *acc);
 rows_fn rows_x86(bool avx512);
-
-/* What the processor has, limited by TAMIS_ISA. */
-enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512 };
-enum isa cpu_isa(void);
 
 /* Any key, any hash, any k. */
 bool quick_other(const struct quick *quick, const void *key, size_t len);

@@ -18,9 +18,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAYERS = [
     ["tamis"],                          # the public header
     ["base"],
-    ["err", "mem", "bytes"],
+    ["err", "mem", "bytes", "cpu"],
     ["digest", "plan", "rows"],
-    ["cpu", "kernel"],
+    ["kernel"],
     ["counters", "table"],
     ["vector", "changes", "matrix", "columns"],
     ["pending"],

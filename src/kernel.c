@@ -1,0 +1,18 @@
+/* See kernel.h: the rows that this machine runs. */
+#include "kernel.h"
+
+const struct kernel *kernel_choose(tamis_layout layout, const struct family *family)
+{
+    if (layout == TAMIS_SPREAD)
+        return family->probe == probe_double ? &kernel_spread : &kernel_spread_probe;
+    enum isa isa = cpu_isa();
+    const struct kernel *best = isa == ISA_SCALAR ? NULL : kernel_x86_blocked(isa == ISA_AVX512);
+    return best ? best : &kernel_blocked;
+}
+
+rows_fn kernel_rows(void)
+{
+    enum isa isa = cpu_isa();
+    rows_fn best = isa == ISA_SCALAR ? NULL : rows_x86(isa == ISA_AVX512);
+    return best ? best : rows_scalar;
+}
