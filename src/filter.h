@@ -1,7 +1,7 @@
 /*
  * A filter inside: its settings, its vectors, and for dynamic filters the matrix that holds their
- * bits. growth.c decides the next vector, removal.c remembers what cannot be settled yet, algebra.c
- * works on whole filters.
+ * bits. settings.c settles the options, growth.c decides the next vector, removal.c remembers what
+ * cannot be settled yet, algebra.c works on whole filters.
  */
 #ifndef TAMIS_FILTER_H
 #define TAMIS_FILTER_H
@@ -18,6 +18,7 @@
 #define WINDOW_VECTORS   8
 #define WINDOW_DEFAULT   (UINT64_C(86400) * 1000000000)
 #define CAPACITY_DEFAULT 1024
+#define LAMBDA_MAX       40         /* 2^40 times the first */
 #define SLOT_NONE        UINT32_MAX /* a vector outside the budget: the stated rate was restated */
 
 /* The options as settled when the filter was made; plain data, saved with it. */
@@ -119,10 +120,14 @@ void filter_place_columns(tamis_filter *f);
 void filter_empty(tamis_filter *f);   /* to the first day; cannot fail */
 void filter_dispose(tamis_filter *f); /* frees what the filter holds, not the filter */
 
-/* ---- growth.c ---- */
+/* ---- settings.c ---- */
 tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_reason *reason);
 /* For settings from elsewhere: NULL, or which of them no filter can have. */
 const char *settings_wrong(const struct settings *set, const struct family *family);
+/* The shape that holds n keys at rate p. */
+tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out);
+
+/* ---- growth.c ---- */
 /* The next vector, sized and given its share; NULL with the error. */
 tamis_error growth_next(tamis_filter *f, struct vector **out);
 /* A vector with room for a new key, made if need be. */

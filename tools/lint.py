@@ -24,7 +24,7 @@ LAYERS = [
     ["counters", "table"],
     ["vector", "changes", "matrix", "columns"],
     ["pending"],
-    ["filter", "add", "growth", "removal", "algebra", "info", "build", "delta"],
+    ["filter", "settings", "add", "growth", "removal", "algebra", "info", "build", "delta"],
     ["index", "directory", "move"],
     ["catalog"],
     ["format"],                         # reads all of the above
