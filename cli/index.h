@@ -10,7 +10,7 @@
 #define TAMIS_INDEX_VERB_H
 
 #include <pthread.h>
-#include <signal.h>
+#include <stdatomic.h>
 
 #include "inputs.h"
 
@@ -46,8 +46,8 @@ uint64_t text_expected(const char *path, uint64_t bytes);
 /* Reads all tasks. False: it has complained, or was interrupted, and nothing must be committed. */
 bool index_work(struct index_run *run);
 
-/* Set by SIGINT and SIGTERM. */
-extern volatile sig_atomic_t index_interrupted;
+/* Set by SIGINT and SIGTERM: the signal, or 0. Threads look at it. */
+extern atomic_int index_interrupted;
 
 /* index_update.c: what there is to do for a catalog that exists. */
 struct update {

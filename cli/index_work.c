@@ -11,7 +11,7 @@
 #include "index_text.h"
 #include "progress.h"
 
-volatile sig_atomic_t index_interrupted;
+atomic_int index_interrupted;
 
 /* Tasks [first, first + n). Shared: one file, whose segments any thread may take. */
 struct job {
