@@ -257,8 +257,8 @@ ALWAYS_INLINE AVX512 bool levels_have(const struct levels *levels, const lines_o
 static AVX512 void has_stack_avx512(const struct bits *const *stack, size_t vectors,
                                     const tamis_digest *digests, size_t n, uint8_t *found)
 {
-    struct levels levels;
-    lines_of_key lines[2][SOME];
+    _Alignas(64) struct levels levels;
+    _Alignas(64) lines_of_key lines[2][SOME];
     size_t some = n < SOME ? n : SOME;
     if (!levels_set(&levels, stack, vectors)) {
         stack_by_groups(stack, vectors, digests, n, found);
