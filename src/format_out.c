@@ -4,10 +4,10 @@
 #include "format.h"
 
 #define BUFFER  ((size_t)256 << 10)
-#define SCAN    ((uint64_t)4 << 20)  /* bytes of counters looked through for large ones at a time */
+#define SCAN    ((uint64_t)2 << 20)  /* bytes of counters looked through for large ones at a time */
 #define ROWS    ((size_t)128 << 10)  /* bytes of a matrix put together at a time */
 #define ROW_MAX ((size_t)64 << 10)   /* of one row of it */
-#define WORK    ((uint64_t)4 << 20)  /* bytes gone over in a call before the header is ready, */
+#define WORK    ((uint64_t)2 << 20)  /* bytes gone over in a call before the header is ready, */
 #define CALLS   256                  /* in about so many calls if they are more */
 #define KNOWN   (BODY_AT + HEAD_LEN) /* bytes of the header that are known before */
 
