@@ -1039,10 +1039,10 @@ typedef struct tamis_plan_size {
     double rate; /* after n keys; NaN if it cannot be had */
 } tamis_plan_size;
 
-/* Smallest vector, its units a multiple of 8, whose rate after n distinct keys is at most p; k in
- * 1..64 for the fewest bits, the smallest k among those within 0.5 % (1 % for blocked vectors of more
- * than 8 probes). bits is 0 if p is not in
- * (0,1) or the vector would pass 2^40 bits; n = 0 is planned as 1. */
+/* Smallest vector, its units a multiple of 8 (of 64 from 64,000 on, so that it can be folded), whose
+ * rate after n distinct keys is at most p; k in 1..64 for the fewest bits, the smallest k among those
+ * within 0.5 % (1 % for blocked vectors of more than 8 probes). bits is 0 if p is not in (0,1) or the
+ * vector would pass 2^40 bits; n = 0 is planned as 1. */
 TAMIS_API tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p);
 
 /* False positive rate of a vector after n distinct keys. k in 1..64, else NaN. */

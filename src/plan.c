@@ -9,7 +9,9 @@
 #include <math.h>
 
 #define K_MAX     64
-#define STEP      8u /* sizes are multiples of this many units */
+#define STEP      8u    /* sizes are multiples of this many units, */
+#define FOLDS     64u   /* and of this many from LARGE on, where that costs less than 0.1 %: such */
+#define LARGE     64000 /* vectors can be halved three times */
 #define BITS_MAX  ((uint64_t)1 << 40)
 #define KEYS_MAX  ((uint64_t)1 << 50)
 #define NEAR_TIE  1.005
@@ -242,6 +244,10 @@ tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p)
     tie = tie > limit ? limit : tie;
     v.k = least_k(&s, k, tie);
     v.units = v.k == k ? units : fit(&s, v.k, tie);
+    if (v.units >= LARGE && v.units % FOLDS) {
+        v.units += FOLDS - v.units % FOLDS; /* the limit is a multiple too */
+        v.k = least_k(&s, v.k, v.units);
+    }
     v.bits = v.units * unit_bits(s.layout);
     v.rate = tamis_plan_rate(s.layout, v.units, v.k, s.n);
     return v;

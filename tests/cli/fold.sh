@@ -20,6 +20,14 @@ is deletable 0 "" "" 'tamis fold d.tamis && seq 100 | tamis remove d.tamis'
 json deletable-empties 'tamis info --json d.tamis' 'd["items"] == 0 and d["fill"] == 0'
 tamis create odd.tamis --growth fixed --layout spread --bits 1000 --hashes 6 --capacity 50
 trouble odd-size 'its size cannot be halved: odd.tamis: ' 'tamis fold odd.tamis'
+for layout in spread blocked; do # sizes that tamis chooses can be halved three times
+	for capacity in 10007 123457 4000037; do
+		rm -f own.tamis
+		tamis create own.tamis --growth fixed --layout $layout --capacity $capacity
+		is own-size-$layout-$capacity 0 "" "" \
+			'echo x | tamis add own.tamis && tamis fold own.tamis && tamis fold own.tamis && tamis fold own.tamis'
+	done
+done
 trouble no-file 'a file is missing: tamis fold FILE: ' 'tamis fold'
 trouble missing 'No such file or directory: nosuch: ' 'tamis fold nosuch'
 finish
