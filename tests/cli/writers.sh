@@ -22,7 +22,7 @@ writer=$!
 exec 3>pipe
 echo slow >&3
 for _ in $(seq 100); do
-    [ -e a.tamis.lock ] && break
+    [ -s a.tamis.lock ] && break # signed, so held
     sleep 0.05
 done
 trouble no-wait-says-who "process $writer is writing to a.tamis: wait for it, or try again later\$" \
