@@ -679,8 +679,18 @@ TEST(few_values_take_few_bits)
     fill(x, 3, 0, n, few); /* all of them fit: no value is new after the eighth */
     tamis_index_attribute_info(x, 1, &a);
     tamis_index_attribute_info(y, 1, &b);
-    CHECK(a.bits * 20 < b.bits && fabs(a.distinct - 8) < 0.5);
+    CHECK(a.bits * 20 < b.bits);
     tamis_index_free(x);
+    /* One of the eight is covered by the others in one index of 200, and then counts less. */
+    double distinct = 0;
+    for (int i = 0; i < 100; i++) {
+        x = make(o, 3, few);
+        fill(x, 3, 0, 100, few);
+        tamis_index_attribute_info(x, 1, &a);
+        distinct += a.distinct / 100;
+        tamis_index_free(x);
+    }
+    CHECK_MSG(fabs(distinct - 8) < 0.1, "%g", distinct);
     /* a pair of such attributes has few combinations */
     o.no_combos = false;
     x = make(o, 3, few);
