@@ -271,7 +271,8 @@ static uint64_t position_of(long long cursor)
     return (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1);
 }
 
-COMMAND(command_dump)
+/* SCANDUMP, if `scan`. */
+static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool scan)
 {
     long long cursor;
     RedisModuleKey *key;
@@ -279,29 +280,26 @@ COMMAND(command_dump)
     if (argc != 3)
         return rm.WrongArity(ctx);
     if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor < 0)
-        return rm.ReplyWithError(ctx, "ERR the cursor is 0, or what the last call replied");
-    struct dump *d = dump_at(ctx, argv[1], cursor, &key, &v);
-    if (d)
-        reply_piece(ctx, d, v, position_of(cursor), PIECE, 0, true);
-    rm.CloseKey(key);
-    return RM_OK;
-}
-
-COMMAND(command_scandump)
-{
-    long long cursor;
-    RedisModuleKey *key;
-    struct value *v;
-    if (argc != 3)
-        return rm.WrongArity(ctx);
-    if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor < 0)
-        return rm.ReplyWithError(ctx, "Second argument must be numeric");
+        return rm.ReplyWithError(ctx, scan ? "Second argument must be numeric"
+                                           : "ERR the cursor is 0, or what the last call replied");
     struct dump *d = dump_at(ctx, argv[1], cursor, &key, &v);
     uint64_t position = position_of(cursor);
-    if (d && cursor == 0) /* the first position is 1, not HEAD + 1 */
+    if (d && !scan)
+        reply_piece(ctx, d, v, position, PIECE, 0, true);
+    else if (d && cursor == 0) /* the first position is 1, not HEAD + 1 */
         reply_piece(ctx, d, v, 0, HEAD, 1 - HEAD, false);
     else if (d)
         reply_piece(ctx, d, v, position > 1 ? position - 1 : position * HEAD, PIECE, 1, false);
     rm.CloseKey(key);
     return RM_OK;
+}
+
+COMMAND(command_dump)
+{
+    return dump_call(ctx, argv, argc, false);
+}
+
+COMMAND(command_scandump)
+{
+    return dump_call(ctx, argv, argc, true);
 }

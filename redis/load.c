@@ -8,7 +8,7 @@
  */
 #include "module.h"
 
-#include <string.h>
+#include "format_pieces.h"
 
 struct piece {
     RedisModuleString *name;
@@ -19,18 +19,6 @@ struct piece {
 };
 
 #define BAD_DATA "ERR received bad data"
-
-/* The length that the first bytes of a structure state, or 0. */
-static uint64_t length_stated(const char *data, size_t len)
-{
-    static const char magic[8] = {'T', 'A', 'M', 'I', 'S', 0, '\r', '\n'};
-    uint64_t total = 0;
-    if (len < HEAD || memcmp(data, magic, sizeof magic) != 0)
-        return 0;
-    for (int i = 7; i >= 0; i--)
-        total = total << 8 | (unsigned char)data[16 + i];
-    return total >= len ? total : 0;
-}
 
 /* The value that the pieces go into, made for the first one; NULL when it has replied. */
 static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, struct value *there)
@@ -47,7 +35,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
             return there;
         return NULL;
     }
-    uint64_t total = length_stated(p->data, p->len);
+    uint64_t total = pieces_total(p->data, p->len);
     tamis_kind kind = total ? tamis_kind_of(p->data, p->len) : TAMIS_KIND_NONE;
     if (kind != TAMIS_KIND_FILTER && kind != TAMIS_KIND_INDEX) {
         rm.ReplyWithError(ctx, BAD_DATA);

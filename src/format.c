@@ -8,7 +8,6 @@ static const uint8_t magic[8] = {'T', 'A', 'M', 'I', 'S', 0, '\r', '\n'};
 static const char *const kind_names[] = {
     "", "a filter", "an index", "a directory", "a catalog", "a message of a replica"};
 
-#define PREFIX_LEN   64
 #define SECTION_LEN  24
 #define FLAG_BITS    1u
 #define CHECKSUM_LEN 8
@@ -118,6 +117,19 @@ static tamis_error check_family(struct container *c, tamis_reason *reason)
     c->hash = (tamis_hash)hash;
     c->has_key = has_key;
     return at.wrong ? fail_at(reason, TAMIS_EFORMAT, at.wrong_at, "%s", at.wrong) : TAMIS_OK;
+}
+
+bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *header)
+{
+    struct prefix p;
+    if (len < PREFIX_LEN || memcmp(data, magic, sizeof magic) != 0)
+        return false;
+    struct cursor at = cursor_read(data, PREFIX_LEN);
+    at.at = sizeof magic;
+    prefix_fields(&at, &p);
+    *total = p.total;
+    *header = p.header;
+    return true;
 }
 
 tamis_error container_open(struct container *c, const void *data, size_t len, enum kind want,

@@ -81,6 +81,9 @@ struct container {
     uint64_t late_at;
 };
 
+#define PREFIX_LEN 64 /* bytes from which the lengths of the whole and of its header are known */
+/* As they are stated, not yet compared; false if these bytes begin nothing of ours. */
+bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *header);
 /* Looks at nothing but the header. */
 tamis_error container_open(struct container *c, const void *data, size_t len, enum kind want,
                            tamis_reason *reason);

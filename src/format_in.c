@@ -5,8 +5,6 @@
 #include "err.h"
 #include "format.h"
 
-#define FRONT 64 /* bytes from which the length of the header is known */
-
 struct bytes {
     uint8_t *data;
     uint64_t len, room;
@@ -132,7 +130,7 @@ static tamis_error take_header(struct filter_in *in, tamis_reason *reason)
 static tamis_error add_header(struct filter_in *in, const uint8_t **data, size_t *len,
                               tamis_reason *reason)
 {
-    uint64_t want = in->header_len ? in->header_len : FRONT;
+    uint64_t want = in->header_len ? in->header_len : PREFIX_LEN;
     size_t some = (size_t)min_u64(*len, want - in->header.len);
     if (!bytes_add(&in->allocator, &in->header, *data, some))
         return fail(reason, TAMIS_ENOMEM, "no memory for the header");
@@ -143,8 +141,9 @@ static tamis_error add_header(struct filter_in *in, const uint8_t **data, size_t
         return TAMIS_OK;
     if (in->header_len)
         return take_header(in, reason);
-    in->header_len = get_u64(in->header.data + 24);
-    if (in->header_len > in->total || in->header_len < BODY_AT)
+    uint64_t total;
+    if (!prefix_lengths(in->header.data, PREFIX_LEN, &total, &in->header_len) ||
+        in->header_len > in->total || in->header_len < BODY_AT)
         return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
     if (in->header_len > in->most_aside)
         return fail_at(reason, TAMIS_EKIND, 24, "too many vectors to be read in pieces");
@@ -298,6 +297,12 @@ static tamis_error add_payload(struct filter_in *in, const uint8_t **data, size_
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
+
+uint64_t pieces_total(const void *data, size_t len)
+{
+    uint64_t total, header;
+    return prefix_lengths(data, len, &total, &header) && total >= len ? total : 0;
+}
 
 struct filter_in *filter_in_begin(uint64_t total, uint64_t aside, const tamis_open_options *options)
 {

@@ -45,6 +45,8 @@ void filter_keep_end(tamis_filter *f);
  */
 struct filter_in;
 
+/* The length that the first bytes of a structure (64 or more) state; 0: they begin none. */
+uint64_t pieces_total(const void *data, size_t len);
 /* For a structure of `total` bytes, of which it keeps up to `aside` as they are; NULL without memory.
    The key of the options (may be NULL) is for structures that were saved without theirs. */
 struct filter_in *filter_in_begin(uint64_t total, uint64_t aside,
