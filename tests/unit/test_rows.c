@@ -2,7 +2,10 @@
  * does. The model has one byte a bit. Memory ends where the bits do, so that a sanitizer notices what
  * goes past them.
  */
+#include <time.h>
+
 #include "counters.h"
+#include "digest.h"
 #include "harness.h"
 #include "rows.h"
 
@@ -170,6 +173,38 @@ TEST(counters_are_folded)
         free(model);
     }
     CHECK_MSG(escaped > 1000, "%" PRIu64 " large ones", escaped);
+}
+
+/* ---- forged places --------------------------------------------------------------------------- */
+
+static double escapes_take(const uint64_t *positions, size_t n, uint64_t total)
+{
+    struct counters c;
+    if (!CHECK(counters_new(&c, &mem_system, total) && counters_reserve(&c, &mem_system, n)))
+        return 0;
+    clock_t start = clock();
+    for (size_t i = 0; i < n; i++)
+        counters_add(&c, positions[i], COUNTER_ESCAPE);
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    counters_free(&c, &mem_system);
+    return seconds;
+}
+
+/* Large counters at places that a public hash would put into a sixteenth of the table, one behind the
+   other. Their own hash has a secret, so they are as quick as any. */
+TEST(large_counters_cannot_be_crowded)
+{
+    enum { N = 40000, ROOM = 65536 };
+    static uint64_t crowd[N], plain[N];
+    uint64_t at = 0;
+    for (size_t i = 0; i < N; i++, at++) {
+        while ((mul_fold(at + 1, PROBE_STEP) & (ROOM - 1)) >= ROOM / 16)
+            at++;
+        crowd[i] = at;
+        plain[i] = i;
+    }
+    double quick = escapes_take(plain, N, at), slow = escapes_take(crowd, N, at);
+    CHECK_MSG(slow < 20 * quick + 0.05, "%g s, %g s for others", slow, quick);
 }
 
 HARNESS_MAIN
