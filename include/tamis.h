@@ -1045,6 +1045,9 @@ typedef struct tamis_plan_size {
  * vector would pass 2^40 bits; n = 0 is planned as 1. */
 TAMIS_API tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p);
 
+/* The same with k given. */
+TAMIS_API tamis_plan_size tamis_plan_vector_of(int layout, uint64_t n, double p, unsigned k);
+
 /* False positive rate of a vector after n distinct keys. k in 1..64, else NaN. */
 TAMIS_API double tamis_plan_rate(int layout, uint64_t units, unsigned k, double n);
 
@@ -1156,13 +1159,21 @@ TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, doubl
 
 /* ---- growing stacks: scalable and flexible ---- */
 
-/* Share of the total rate p that vector `slot` of a growing stack gets. The sum over all slots is
- * at most p. */
+/* The small vectors of the start: how many there are, and how many times the first a large one is. */
+#define TAMIS_PLAN_SMALL 5
+#define TAMIS_PLAN_LARGE 1024
+
+/* Share of the total rate p that vector `slot` of a growing stack gets; slots below TAMIS_PLAN_SMALL
+ * are for the small ones. The sum over all slots is at most p. */
 TAMIS_API double tamis_plan_share(unsigned slot, double p);
 
+/* The vector for n keys with this share of the total rate p. Blocked vectors of one stack have the
+ * same k, that of a large vector, because then a lookup makes the bits of a key once. */
+TAMIS_API tamis_plan_size tamis_plan_in_stack(int layout, uint64_t n, double share, double p);
+
 /* Capacity of the next vector, given those of the first and the largest so far and their total.
- * expansion 0: x4 up to 1024 times the first, then the total doubles; >= 1: ceil(largest * expansion); anything else
- * counts as 1. At most 2^40. */
+ * expansion 0: x4 up to 256 times the first, then to a total of 1,600 times the first, then the total
+ * doubles; >= 1: ceil(largest * expansion); anything else counts as 1. At most 2^40. */
 TAMIS_API uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
                                             double expansion);
 

@@ -126,6 +126,7 @@ tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_re
 const char *settings_wrong(const struct settings *set, const struct family *family);
 /* The shape that holds n keys at rate p. */
 tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out);
+tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct shape *out);
 
 /* ---- growth.c ---- */
 /* The next vector, sized and given its share; NULL with the error. */
@@ -144,6 +145,11 @@ struct slot_owner {
 /* The first free slot from `from` on whose share is at least fpp; or SLOT_NONE. */
 uint32_t slot_search(const struct slot_owner *owner, uint32_t from, double fpp);
 uint32_t growth_slot(const tamis_filter *f, uint32_t from, double fpp);
+/* Where a scalable stack looks for the share of a vector. */
+ALWAYS_INLINE uint32_t slot_first(uint64_t first, uint64_t capacity)
+{
+    return capacity < TAMIS_PLAN_LARGE * first ? 0 : TAMIS_PLAN_SMALL;
+}
 /* The smallest whole number whose square is m or more: two deviations of the ones of m bits. */
 uint64_t growth_root(uint64_t m);
 /* Capacity and rate of a vector, and the ones at which it counts as full: alone, in a filter. */

@@ -44,7 +44,9 @@ static tamis_error next_in_stack(tamis_filter *f, uint64_t capacity, uint32_t fr
     out->capacity = capacity;
     out->slot = growth_slot(f, from, 0);
     out->fpp = tamis_plan_share(out->slot, f->set.budget);
-    return shape_for(f->set.layout, capacity, out->fpp, &out->shape);
+    return shape_from_plan(
+        f->set.layout, tamis_plan_in_stack((int)f->set.layout, capacity, out->fpp, f->set.budget),
+        &out->shape);
 }
 
 static tamis_error next_scalable(tamis_filter *f, struct next *out)
@@ -57,7 +59,7 @@ static tamis_error next_scalable(tamis_filter *f, struct next *out)
     }
     uint64_t first = f->set.capacity;
     uint64_t capacity = tamis_plan_next_capacity(first, largest, total, f->set.expansion);
-    return next_in_stack(f, capacity, capacity < 1024 * first ? 0 : 5, out);
+    return next_in_stack(f, capacity, slot_first(first, capacity), out);
 }
 
 /* Xie et al., section 4.3: the rate at which the last vector filled goes into the forecast, and the
@@ -88,7 +90,8 @@ static tamis_error next_flexible(tamis_filter *f, struct next *out)
     do { /* the largest that a vector can be */
         uint64_t capacity = f->set.capacity << (lambda - 1);
         bool fits = capacity >> (lambda - 1) == f->set.capacity && capacity <= BITS_MAX;
-        e = fits ? next_in_stack(f, capacity, f->grown == 0 ? 0 : 5, out) : TAMIS_ELIMIT;
+        e = fits ? next_in_stack(f, capacity, f->grown == 0 ? 0 : TAMIS_PLAN_SMALL, out)
+                 : TAMIS_ELIMIT;
     } while (e == TAMIS_ELIMIT && --lambda);
     return e;
 }

@@ -172,7 +172,7 @@ static void next_scalable(const tamis_index *x, struct plan *plan)
     }
     plan->capacity =
         room ? largest : tamis_plan_next_capacity(first, largest, total, set->expansion);
-    plan->slot = index_slot(x, plan->capacity < 1024 * first ? 0 : 5, 0);
+    plan->slot = index_slot(x, slot_first(first, plan->capacity), 0);
 }
 
 static uint64_t index_now(const tamis_index *x)
@@ -203,7 +203,7 @@ static void next_flexible(tamis_index *x, struct plan *plan)
     while (lambda > 1 && set->capacity > BITS_MAX >> (lambda - 1))
         lambda--;
     plan->capacity = set->capacity << (lambda - 1);
-    plan->slot = index_slot(x, x->grown == 0 ? 0 : 5, 0);
+    plan->slot = index_slot(x, x->grown == 0 ? 0 : TAMIS_PLAN_SMALL, 0);
 }
 
 static void next_records(tamis_index *x, struct plan *plan)

@@ -168,108 +168,110 @@ static AVX512 void add_avx512(const struct bits *bits, const tamis_digest *diges
 }
 
 /*
- * A stack. The bits of a key depend on k alone, not on the size, so vectors of one k share them, and
- * the lines of a key are found for eight vectors at a time. What is left for each vector and key is
- * one load and one test. The lines of the next SOME keys come while these are looked at.
+ * A stack. The bits of a key depend on k alone, not on the size, so vectors of one k share them. What
+ * is left for each vector and key is to find the line, once to fetch it and once to look. A line goes
+ * to the second level of the cache FAR keys ahead and, where the stack is larger than the caches, from
+ * there to the first a key ahead: a load that waits while the second level is busy with misses holds
+ * up all that follow. Lines are found again rather than kept: that would be more loads.
  */
-#define SOME       8
-#define STACK_MOST 64
+#define FAR         24
+#define STACK_MOST  64
+#define STACK_LARGE (UINT64_C(1) << 25) /* bytes of a stack that no cache holds */
 
+/* The vectors of one k; the first `fetched` of them are not in cache unasked. */
 struct levels {
-    uint64_t words[STACK_MOST], units[STACK_MOST]; /* to a multiple of 8, the rest 0 */
-    uint32_t k[STACK_MOST];
-    size_t n, large; /* the first `large` are fetched ahead */
+    const uint64_t *words[STACK_MOST];
+    uint64_t units[STACK_MOST];
+    size_t n, fetched;
+    unsigned k;
 };
 
-typedef const uint64_t *lines_of_key[STACK_MOST];
-
-/* Large ones first, then by k. False: too many, or with too many units for the lanes. */
-static bool levels_set(struct levels *levels, const struct bits *const *stack, size_t vectors)
+static void levels_add(struct levels *levels, const struct bits *const *stack, size_t vectors,
+                       bool small)
 {
-    uint64_t order[STACK_MOST];
-    if (vectors > STACK_MOST)
-        return false;
-    levels->large = 0;
-    for (size_t i = 0; i < vectors; i++) {
-        bool small = bits_small(stack[i]);
-        uint64_t this = (uint64_t)small << 40 | (uint64_t)stack[i]->k << 8 | i;
-        size_t at = i;
-        if (stack[i]->units > UINT32_MAX)
-            return false;
-        for (; at > 0 && order[at - 1] > this; at--)
-            order[at] = order[at - 1];
-        order[at] = this;
-        levels->large += !small;
-    }
-    for (size_t i = 0; i < vectors; i++) {
-        const struct bits *bits = stack[order[i] & 255];
-        levels->words[i] = (uint64_t)(uintptr_t)bits->words;
-        levels->units[i] = bits->units;
-        levels->k[i] = bits->k;
-    }
-    for (size_t i = vectors; i % 8; i++)
-        levels->words[i] = levels->units[i] = 0;
-    levels->n = vectors;
-    return true;
+    for (size_t i = 0; i < vectors; i++)
+        if (stack[i]->k == levels->k && bits_small(stack[i]) == small) {
+            levels->words[levels->n] = stack[i]->words;
+            levels->units[levels->n++] = stack[i]->units;
+        }
 }
 
-/* mul_high in each lane, for units below 2^32. */
-ALWAYS_INLINE AVX512 __m512i mul_high_512(__m512i a, __m512i units)
+ALWAYS_INLINE const void *level_line(const struct levels *levels, size_t j, uint64_t a)
 {
-    __m512i low = _mm512_srli_epi64(_mm512_mul_epu32(a, units), 32);
-    __m512i high = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), units);
-    return _mm512_srli_epi64(_mm512_add_epi64(high, low), 32);
+    return (const char *)levels->words[j] + 64 * mul_high(a, levels->units[j]);
 }
 
-ALWAYS_INLINE AVX512 void levels_fetch(const struct levels *levels, const tamis_digest *digests,
-                                       size_t n, lines_of_key *lines)
+/* With 8 probes each lane has one, and all of them are there if no lane is without. */
+ALWAYS_INLINE AVX512 unsigned level_has(const struct levels *levels, size_t j, uint64_t a,
+                                        __m512i want, bool eight)
 {
+    __m512i have = _mm512_load_si512(level_line(levels, j, a));
+    return eight ? _mm512_testn_epi64_mask(want, have) == 0
+                 : _mm512_cmpneq_epi64_mask(_mm512_and_si512(want, have), want) == 0;
+}
+
+ALWAYS_INLINE AVX512 void levels_512(const struct levels *levels, const tamis_digest *digests,
+                                     size_t n, uint8_t *found, bool eight, bool twice)
+{
+    unsigned k = levels->k;
+    int rounds = k <= 8 ? 1 : k <= 16 ? 2 : 0;
     for (size_t i = 0; i < n; i++) {
-        __m512i a = _mm512_set1_epi64((long long)digests[i].a);
-        for (size_t j = 0; j < levels->n; j += 8) {
-            __m512i block = mul_high_512(a, _mm512_loadu_si512(levels->units + j));
-            __m512i words = _mm512_loadu_si512(levels->words + j);
-            _mm512_storeu_si512(&lines[i][j], _mm512_add_epi64(words, _mm512_slli_epi64(block, 6)));
+        uint64_t a = digests[i].a, far = digests[i + FAR < n ? i + FAR : i].a;
+        uint64_t next = digests[i + 1 < n ? i + 1 : i].a;
+        __m512i want = eight ? key_bits(digests[i].b, 8, 1) : key_bits(digests[i].b, k, rounds);
+        unsigned hit = 0;
+        size_t j = 0;
+        for (; j < levels->fetched; j++) {
+            fetch(level_line(levels, j, far));
+            if (twice)
+                __builtin_prefetch(level_line(levels, j, next), 0, 3);
+            hit |= level_has(levels, j, a, want, eight);
         }
+        for (; j < levels->n; j++)
+            hit |= level_has(levels, j, a, want, eight);
+        found[i] |= (uint8_t)hit;
     }
-    for (size_t i = 0; i < n;
-         i++) /* not at once: words of a wide store come late to narrow loads */
-        for (size_t j = 0; j < levels->large; j++)
-            fetch(lines[i][j]);
 }
 
-ALWAYS_INLINE AVX512 bool levels_have(const struct levels *levels, const lines_of_key lines,
-                                      uint64_t b)
+static AVX512 void levels_have(const struct levels *levels, const tamis_digest *digests, size_t n,
+                               uint8_t *found)
 {
-    __m512i want = _mm512_setzero_si512();
-    unsigned k = 0, hit = 0;
-    for (size_t j = 0; j < levels->n; j++) {
-        if (levels->k[j] != k) {
-            k = levels->k[j];
-            want = k <= 8 ? key_bits(b, k, 1) : k <= 16 ? key_bits(b, k, 2) : key_bits(b, k, 0);
-        }
-        __m512i miss = _mm512_andnot_si512(_mm512_load_si512(lines[j]), want);
-        hit |= _mm512_test_epi64_mask(miss, miss) == 0;
+    uint64_t units = 0;
+    for (size_t j = 0; j < levels->fetched; j++) {
+        for (size_t i = 0; i < n && i < FAR; i++)
+            fetch(level_line(levels, j, digests[i].a));
+        units += levels->units[j];
     }
-    return hit;
+    bool twice = 64 * units > STACK_LARGE;
+    if (levels->k == 8 && twice)
+        levels_512(levels, digests, n, found, true, true);
+    else if (levels->k == 8)
+        levels_512(levels, digests, n, found, true, false);
+    else if (twice)
+        levels_512(levels, digests, n, found, false, true);
+    else
+        levels_512(levels, digests, n, found, false, false);
 }
 
 static AVX512 void has_stack_avx512(const struct bits *const *stack, size_t vectors,
                                     const tamis_digest *digests, size_t n, uint8_t *found)
 {
-    _Alignas(64) struct levels levels;
-    _Alignas(64) lines_of_key lines[2][SOME];
-    size_t some = n < SOME ? n : SOME;
-    if (!levels_set(&levels, stack, vectors)) {
+    struct levels levels;
+    uint64_t ks = 0;
+    if (vectors > STACK_MOST) {
         stack_by_groups(stack, vectors, digests, n, found);
         return;
     }
-    levels_fetch(&levels, digests, some, lines[0]);
-    for (size_t i = 0, next, turn = 0; i < n; i += some, some = next, turn ^= 1) {
-        next = n - i - some < SOME ? n - i - some : SOME;
-        levels_fetch(&levels, digests + i + some, next, lines[turn ^ 1]);
-        for (size_t j = 0; j < some; j++)
-            found[i + j] = levels_have(&levels, lines[turn][j], digests[i + j].b);
+    for (size_t i = 0; i < vectors; i++)
+        ks |= UINT64_C(1) << (stack[i]->k - 1);
+    memset(found, 0, n);
+    for (; ks; ks &= ks - 1) {
+        levels.k = (unsigned)__builtin_ctzll(ks) + 1;
+        levels.n = 0;
+        levels_add(&levels, stack, vectors, false);
+        levels.fetched = levels.n;
+        levels_add(&levels, stack, vectors, true);
+        levels_have(&levels, digests, n, found);
     }
 }
 

@@ -226,29 +226,51 @@ static unsigned least_k(struct search *s, unsigned k, uint64_t units)
     return yes;
 }
 
+static const tamis_plan_size no_size = {0, 0, 0, NAN};
+
+static int search_start(struct search *s, int layout, uint64_t n, double p)
+{
+    *s = (struct search){
+        .layout = layout_of(layout), .n = n ? (double)n : 1, .p = p, .value = value_size};
+    return (s->layout == SPREAD || s->layout == BLOCKED) && p > 0 && p < 1;
+}
+
+/* Units of a large vector are a multiple of FOLDS, as the limit is. */
+static uint64_t foldable(uint64_t units)
+{
+    return units >= LARGE && units % FOLDS ? units + FOLDS - units % FOLDS : units;
+}
+
+static tamis_plan_size size_of(const struct search *s, uint64_t units, unsigned k)
+{
+    return (tamis_plan_size){units, units * unit_bits(s->layout), k,
+                             tamis_plan_rate(s->layout, units, k, s->n)};
+}
+
 tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p)
 {
-    tamis_plan_size none = {0, 0, 0, NAN}, v;
-    struct search s = {
-        .layout = layout_of(layout), .n = n ? (double)n : 1, .p = p, .value = value_size};
-    if ((s.layout != SPREAD && s.layout != BLOCKED) || !(p > 0 && p < 1))
-        return none;
+    struct search s;
+    if (!search_start(&s, layout, n, p))
+        return no_size;
     uint64_t limit = BITS_MAX / unit_bits(s.layout);
     unsigned k = first_k(&s);
     uint64_t units = fit(&s, k, first_guess(&s, k));
     k = best_k(&s, k, &units);
     if (units > limit)
-        return none;
+        return no_size;
     double slack = s.layout == BLOCKED && k > 8 ? ROUND_TIE : NEAR_TIE;
     uint64_t tie = (uint64_t)((double)units * slack) / STEP * STEP;
     tie = tie > limit ? limit : tie;
-    v.k = least_k(&s, k, tie);
-    v.units = v.k == k ? units : fit(&s, v.k, tie);
-    if (v.units >= LARGE && v.units % FOLDS) {
-        v.units += FOLDS - v.units % FOLDS; /* the limit is a multiple too */
-        v.k = least_k(&s, v.k, v.units);
-    }
-    v.bits = v.units * unit_bits(s.layout);
-    v.rate = tamis_plan_rate(s.layout, v.units, v.k, s.n);
-    return v;
+    unsigned fewer = least_k(&s, k, tie);
+    units = foldable(fewer == k ? units : fit(&s, fewer, tie));
+    return size_of(&s, units, units % FOLDS ? fewer : least_k(&s, fewer, units));
+}
+
+tamis_plan_size tamis_plan_vector_of(int layout, uint64_t n, double p, unsigned k)
+{
+    struct search s;
+    if (!search_start(&s, layout, n, p) || k == 0 || k > K_MAX)
+        return no_size;
+    uint64_t units = fit(&s, k, first_guess(&s, k));
+    return units > BITS_MAX / unit_bits(s.layout) ? no_size : size_of(&s, foldable(units), k);
 }

@@ -11,15 +11,14 @@
 /* ---- our schedule ---- */
 
 /*
- * Shares of the total rate. The first SMALL slots are for the small vectors of the start: a hundredth
- * each, since their bits cost little. The large ones, of which a lookup misses the cache, get a tenth
- * each for as long as the sum allows, and past that a tail that falls as 1/i^2:
+ * Shares of the total rate. The first slots are for the small vectors of the start: a hundredth each,
+ * since their bits cost little. The large ones, of which a lookup misses the cache, get a tenth each
+ * for as long as the sum allows, and past that a tail that falls as 1/i^2:
  *
  *     5/100 + 9/10 + .0303 * pi^2/6 = .99984 < 1.
  */
-#define SMALL   5
-#define LARGE   9
-#define GROW_UP 1024 /* times the first: from here on the total doubles */
+#define SMALL TAMIS_PLAN_SMALL
+#define LARGE 9
 
 double tamis_plan_share(unsigned slot, double p)
 {
@@ -33,6 +32,19 @@ double tamis_plan_share(unsigned slot, double p)
     return 0.0303 * p / (i * i);
 }
 
+/* The few small vectors of a blocked stack take more bits with the k of the large ones, 6 % at p/100;
+ * deep in the tail it would be too many. */
+tamis_plan_size tamis_plan_in_stack(int layout, uint64_t n, double share, double p)
+{
+    const uint64_t many = 1 << 20; /* any number: k hardly depends on it */
+    if (layout != TAMIS_BLOCKED || !(share >= p / 1000))
+        return tamis_plan_vector(layout, n, share);
+    return tamis_plan_vector_of(layout, n, share, tamis_plan_vector(layout, many, p / 10).k);
+}
+
+/* Fourfold while a vector more costs little to ask, then by doubling the total. The step between them
+ * is such that 10^5 times the first, as well as 10^2 times, comes shortly before the last vector is
+ * full and not after the next one was begun. */
 uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
                                   double expansion)
 {
@@ -42,10 +54,10 @@ uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t tot
         next = (double)first;
     else if (expansion != 0)
         next = ceil(next * (expansion >= 1 ? expansion : 1));
-    else if (next < GROW_UP * (double)first)
+    else if (next < TAMIS_PLAN_LARGE / 4 * (double)first)
         next *= 4;
-    else if (total > largest)
-        next = (double)total;
+    else
+        next = fmax(next, fmax((double)total, 1600 * (double)first - (double)total));
     return next < (double)CAPACITY_MAX ? (uint64_t)next : CAPACITY_MAX;
 }
 
@@ -85,7 +97,7 @@ tamis_plan_stack tamis_plan_grow(int layout, uint64_t first, double expansion, d
         l->capacity = tamis_plan_next_capacity(first, largest, total, expansion);
         l->load = n - total < l->capacity ? n - total : l->capacity;
         l->share = tamis_plan_share((unsigned)v.layers, p);
-        tamis_plan_size size = tamis_plan_vector(layout, l->capacity, l->share);
+        tamis_plan_size size = tamis_plan_in_stack(layout, l->capacity, l->share, p);
         if (size.bits == 0)
             return stack_none();
         l->bits = size.bits;

@@ -8,13 +8,17 @@ static bool is_rate(double p)
     return p > 0 && p < 1; /* false for NaN */
 }
 
-tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out)
+tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct shape *out)
 {
-    tamis_plan_size size = tamis_plan_vector((int)layout, n, p);
     if (size.bits == 0)
         return TAMIS_ELIMIT;
     *out = (struct shape){layout, size.units, size.k};
     return TAMIS_OK;
+}
+
+tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out)
+{
+    return shape_from_plan(layout, tamis_plan_vector((int)layout, n, p), out);
 }
 
 /* Dynamic, bound N known (Guo et al., section 4.2): equal vectors, each with an equal part of the

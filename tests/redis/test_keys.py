@@ -225,13 +225,13 @@ def test_removal(r):
 def test_pending_removals(r):
     """In a stack some keys match several vectors: their removal is remembered, then settled."""
     for unique in ([], ["UNIQUE"]):
-        reserve(r, "f", 0.3, 50, "DELETABLE", "EXPANSION", 1, *unique)
-        keys = ["k%d" % i for i in range(600)]
+        reserve(r, "f", 0.3, 500, "DELETABLE", "EXPANSION", 1, *unique)
+        keys = ["k%d" % i for i in range(6000)]
         r.execute_command("TAMIS.MADD", "f", *keys)
-        said = r.execute_command("TAMIS.MDEL", "f", *keys[:300])
+        said = r.execute_command("TAMIS.MDEL", "f", *keys[:3000])
         assert 2 in said and 0 not in said
-        assert all(r.execute_command("TAMIS.MEXISTS", "f", *keys[300:]))
-        rest = r.execute_command("TAMIS.MDEL", "f", *keys[300:])
+        assert all(r.execute_command("TAMIS.MEXISTS", "f", *keys[3000:]))
+        rest = r.execute_command("TAMIS.MDEL", "f", *keys[3000:])
         assert 0 not in rest
         i = info(r, "f")
         assert i["items"] == 0 and i["pending"] == 0

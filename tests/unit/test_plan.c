@@ -629,10 +629,39 @@ TEST(growing_stack_keeps_its_rate)
     CHECK(tamis_plan_grow(SPREAD, 10, 1, .01, 640, out, 64).layers == 64);
 }
 
+/* One k a blocked stack, at a bounded price; and of vectors with k given the smallest. */
+TEST(vectors_of_a_stack)
+{
+    static const double totals[] = {.1, .01, .001, 1e-4};
+    tamis_plan_layer out[64];
+    for (size_t i = 0; i < sizeof totals / sizeof *totals; i++) {
+        size_t layers = tamis_plan_grow(BLOCKED, 1000, 0, totals[i], 1000000000, out, 64).layers;
+        CHECK(layers == 16);
+        for (size_t j = 0; j < layers; j++) {
+            tamis_plan_size best = tamis_plan_vector(BLOCKED, out[j].capacity, out[j].share);
+            CHECK_MSG(out[j].k == out[0].k, "rate %g, vector %zu: k %u", totals[i], j, out[j].k);
+            CHECK_MSG((double)out[j].bits <= 1.1 * (double)best.bits + 8 * 512,
+                      "vector %zu: %.3f times", j, (double)out[j].bits / (double)best.bits);
+            tamis_plan_size given =
+                tamis_plan_vector_of(BLOCKED, out[j].capacity, out[j].share, out[j].k);
+            CHECK(given.bits == out[j].bits && given.rate <= out[j].share);
+            CHECK(given.units <= 64 || tamis_plan_rate(BLOCKED, given.units - 64, given.k,
+                                                       (double)out[j].capacity) > out[j].share);
+        }
+    }
+    CHECK(tamis_plan_in_stack(BLOCKED, 1000, 1e-9, .01).bits ==
+          tamis_plan_vector(BLOCKED, 1000, 1e-9).bits);
+    CHECK(tamis_plan_in_stack(SPREAD, 1000, 1e-4, .01).bits ==
+          tamis_plan_vector(SPREAD, 1000, 1e-4).bits);
+    CHECK(tamis_plan_vector_of(BLOCKED, 1000, .01, 0).bits == 0);
+    CHECK(tamis_plan_vector_of(BLOCKED, 1000, .01, 65).bits == 0);
+    CHECK(tamis_plan_vector_of(BLOCKED, UINT64_MAX, .01, 8).bits == 0);
+}
+
 TEST(next_capacity)
 {
     uint64_t first = 100, total = 0, largest = 0,
-             want[] = {100, 400, 1600, 6400, 25600, 102400, 136500, 273000};
+             want[] = {100, 400, 1600, 6400, 25600, 125900, 160000, 320000};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         largest = tamis_plan_next_capacity(first, largest, total, 0);
         CHECK(largest == want[i]);

@@ -230,7 +230,18 @@ TEST(key_is_its_digest)
         }
 }
 
-/* Several vectors at once: any of them. */
+/* Small ones, ones that a lookup fetches ahead, and now and then one that no cache holds. */
+static uint64_t units_at(uint64_t *rng, const struct kernel *kernel, bool vast)
+{
+    uint64_t blocks = 8 * (1 + rng_next(rng) % 5);
+    if (rng_next(rng) % 4 == 0)
+        blocks = 4096;
+    if (vast)
+        blocks = (UINT64_C(1) << 19) + 64;
+    return kernel == &kernel_spread ? 512 * blocks : blocks;
+}
+
+/* Several vectors at once, of one k or of many: any of them. */
 TEST(stack_is_any_of_its_vectors)
 {
     const struct kernel *rows[ROWS_MAX + 1];
@@ -243,12 +254,15 @@ TEST(stack_is_any_of_its_vectors)
         struct laid laid[9];
         const struct bits *stack[9];
         size_t vectors = 1 + run / n_rows % 9, n = 1 + rng_next(&rng) % MANY;
+        bool mixed = rng_next(&rng) % 2;
+        uint32_t k = rng_next(&rng) % 2 ? 8 : 1 + (uint32_t)(rng_next(&rng) % 20);
         tamis_digest digests[MANY];
         uint8_t found[MANY], fresh[MANY];
         digests_at(&rng, digests, MANY);
         for (size_t v = 0; v < vectors; v++) {
-            uint64_t units = (kernel == &kernel_spread ? 512 : 1) * 8 * (1 + rng_next(&rng) % 5);
-            laid[v] = laid_out(kernel, &family, units, 1 + (uint32_t)(rng_next(&rng) % 12));
+            uint32_t own = 1 + (uint32_t)(rng_next(&rng) % 12);
+            laid[v] = laid_out(kernel, &family, units_at(&rng, kernel, run % 20 == 19 && v == 0),
+                               mixed ? own : k);
             stack[v] = &laid[v].bits;
             kernel->add(stack[v], digests + 20 * v, 20, fresh);
         }
