@@ -421,22 +421,12 @@ void tamis_filter_digest_fixed(const tamis_filter *f, const void *keys, size_t w
 static void stack_has(const struct stack *stack, const tamis_digest *digests, size_t n,
                       uint8_t *found)
 {
-    enum { MOST = 256 };
-    const struct bits *bits[MOST] = {&stack->v[0]->bits};
-    uint32_t vectors = stack_count(stack), first = vectors < MOST ? vectors : MOST;
-    const struct kernel *kernel =
-        stack->v[0]->bits.kernel;        /* all vectors have the filter's layout */
-    for (uint32_t j = 0; j < first; j++) /* newest first */
-        bits[j] = &stack->v[vectors - 1 - j]->bits;
+    const struct bits *first = &stack->v[0]->bits; /* all vectors have the filter's layout */
+    uint32_t vectors = stack_count(stack);
     if (vectors == 1)
-        kernel->has_stream(bits[0], digests, n, found);
+        first->kernel->has_stream(first, digests, n, found);
     else
-        kernel->has_stack(bits, first, digests, n, found);
-    for (uint32_t j = first; j < vectors; j++) /* a stack this high is rare: in turn */
-        for (size_t i = 0; i < n; i += BATCH) {
-            size_t some = n - i < BATCH ? n - i : BATCH;
-            kernel->has(&stack->v[vectors - 1 - j]->bits, digests + i, some, found + i);
-        }
+        first->kernel->has_stack(stack->v, vectors, digests, n, found);
 }
 
 void filter_bits_have(const tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *found)
@@ -478,13 +468,7 @@ static bool has_in_stack(const struct quick *quick, const void *key, size_t len)
         return found;
     }
     const struct stack *stack = filter_stack(f);
-    uint32_t n = stack_count(stack);
-    for (uint32_t i = 0; i < n; i++)
-        stack->v[i]->bits.kernel->prefetch(&stack->v[i]->bits, &digest, 1);
-    for (uint32_t i = n; i-- > 0;)
-        if (stack->v[i]->bits.kernel->has_one(&stack->v[i]->bits, digest))
-            return true;
-    return false;
+    return stack->v[0]->bits.kernel->has_any(stack->v, stack_count(stack), digest);
 }
 
 /* Beside readers one vector may become several, never the other way: who still asks the first alone

@@ -31,7 +31,8 @@ ALWAYS_INLINE void fetch(const void *at)
 
 struct kernel;
 
-/* The bits of one vector as the kernels see them. */
+/* The bits of one vector as the kernels see them. Structs that own such bits begin with them, and a
+   stack, for a kernel, is an array of pointers to such structs: see bits_at(). */
 struct bits {
     uint64_t *words;
     uint64_t units;
@@ -67,14 +68,16 @@ struct kernel {
     uint32_t unit_bits;
     bool local; /* all bits of a key lie in one unit, mul_high(digest.a, units) */
     bool (*has_one)(const struct bits *bits, tamis_digest digest);
+    /* Several vectors of this kernel: one of them has all bits. */
+    bool (*has_any)(const void *stack, size_t vectors, tamis_digest digest);
     quick_fn has_key[2]; /* under xxh3, for k up to 8 and up to 16; or NULL */
     /* Brings what a lookup touches first; at most BATCH digests. */
     void (*prefetch)(const struct bits *bits, const tamis_digest *digests, size_t n);
     /* found[i] |= all bits of digest i are set; at most BATCH digests. */
     void (*has)(const struct bits *bits, const tamis_digest *digests, size_t n, uint8_t *found);
     /* Several vectors of this kernel, any number of digests: found[i] = one of them has all bits. */
-    void (*has_stack)(const struct bits *const *stack, size_t vectors, const tamis_digest *digests,
-                      size_t n, uint8_t *found);
+    void (*has_stack)(const void *stack, size_t vectors, const tamis_digest *digests, size_t n,
+                      uint8_t *found);
     /* One vector, any number of digests, lines fetched some keys ahead: found[i] = ... */
     void (*has_stream)(const struct bits *bits, const tamis_digest *digests, size_t n,
                        uint8_t *found);
@@ -100,11 +103,19 @@ ALWAYS_INLINE uint64_t layout_unit_bits(tamis_layout layout)
     return layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
 }
 
-/* has_stack by way of prefetch and has: the lines of the next keys are on their way in one vector
+/* has_any by way of prefetch and has_one, has_stack by way of prefetch and has: the lines of the next keys are on their way in one vector
    while these are looked at, vector by vector. */
-void stack_by_groups(const struct bits *const *stack, size_t vectors, const tamis_digest *digests,
-                     size_t n, uint8_t *found);
+bool any_in_turn(const void *stack, size_t vectors, tamis_digest digest);
+void stack_by_groups(const void *stack, size_t vectors, const tamis_digest *digests, size_t n,
+                     uint8_t *found);
 #define STACK_SMALL (UINT64_C(1) << 17) /* bytes of a vector that stays in cache unasked */
+
+ALWAYS_INLINE const struct bits *bits_at(const void *stack, size_t i)
+{
+    const struct bits *bits;
+    memcpy(&bits, (const char *)stack + i * sizeof bits, sizeof bits);
+    return bits;
+}
 
 ALWAYS_INLINE bool bits_small(const struct bits *bits)
 {

@@ -26,20 +26,31 @@ quick_fn quick_set(struct quick *quick, const struct bits *bits)
 
 /* ---- several vectors ------------------------------------------------------------------------- */
 
-void stack_by_groups(const struct bits *const *stack, size_t vectors, const tamis_digest *digests,
-                     size_t n, uint8_t *found)
+bool any_in_turn(const void *stack, size_t vectors, tamis_digest digest)
+{
+    for (size_t j = 0; j < vectors; j++)
+        bits_at(stack, j)->kernel->prefetch(bits_at(stack, j), &digest, 1);
+    for (size_t j = vectors; j-- > 0;) /* newest first: most keys are there */
+        if (bits_at(stack, j)->kernel->has_one(bits_at(stack, j), digest))
+            return true;
+    return false;
+}
+
+void stack_by_groups(const void *stack, size_t vectors, const tamis_digest *digests, size_t n,
+                     uint8_t *found)
 {
     enum { GROUP = BATCH / 4 };
     memset(found, 0, n);
     for (size_t j = 0; j < vectors; j++)
-        stack[j]->kernel->prefetch(stack[j], digests, n < GROUP ? n : GROUP);
+        bits_at(stack, j)->kernel->prefetch(bits_at(stack, j), digests, n < GROUP ? n : GROUP);
     for (size_t i = 0; i < n; i += GROUP) {
         size_t some = n - i < GROUP ? n - i : GROUP, next = n - i - some;
         next = next < GROUP ? next : GROUP;
         for (size_t j = 0; j < vectors; j++) {
-            if (next && !bits_small(stack[j]))
-                stack[j]->kernel->prefetch(stack[j], digests + i + some, next);
-            stack[j]->kernel->has(stack[j], digests + i, some, found + i);
+            const struct bits *bits = bits_at(stack, j);
+            if (next && !bits_small(bits))
+                bits->kernel->prefetch(bits, digests + i + some, next);
+            bits->kernel->has(bits, digests + i, some, found + i);
         }
     }
 }
@@ -216,6 +227,7 @@ const struct kernel kernel_spread = {
     .prefetch = spread_prefetch,
     .has_one = spread_has_one,
     .has = spread_has,
+    .has_any = any_in_turn,
     .has_stack = stack_by_groups,
     .has_stream = spread_has_stream,
     .add = spread_add,
@@ -288,6 +300,7 @@ const struct kernel kernel_spread_probe = {
     .prefetch = probe_prefetch,
     .has_one = probe_has_one,
     .has = probe_has,
+    .has_any = any_in_turn,
     .has_stack = stack_by_groups,
     .has_stream = probe_has_stream,
     .add = probe_add,
@@ -442,6 +455,7 @@ const struct kernel kernel_blocked = {
     .prefetch = blocked_prefetch,
     .has_one = blocked_has_one,
     .has = blocked_has,
+    .has_any = any_in_turn,
     .has_stack = stack_by_groups,
     .has_stream = blocked_has_stream,
     .add = blocked_add,

@@ -186,14 +186,15 @@ struct levels {
     unsigned k;
 };
 
-static void levels_add(struct levels *levels, const struct bits *const *stack, size_t vectors,
-                       bool small)
+static void levels_add(struct levels *levels, const void *stack, size_t vectors, bool small)
 {
-    for (size_t i = 0; i < vectors; i++)
-        if (stack[i]->k == levels->k && bits_small(stack[i]) == small) {
-            levels->words[levels->n] = stack[i]->words;
-            levels->units[levels->n++] = stack[i]->units;
+    for (size_t i = 0; i < vectors; i++) {
+        const struct bits *bits = bits_at(stack, i);
+        if (bits->k == levels->k && bits_small(bits) == small) {
+            levels->words[levels->n] = bits->words;
+            levels->units[levels->n++] = bits->units;
         }
+    }
 }
 
 ALWAYS_INLINE const void *level_line(const struct levels *levels, size_t j, uint64_t a)
@@ -253,8 +254,25 @@ static AVX512 void levels_have(const struct levels *levels, const tamis_digest *
         levels_512(levels, digests, n, found, false, false);
 }
 
-static AVX512 void has_stack_avx512(const struct bits *const *stack, size_t vectors,
-                                    const tamis_digest *digests, size_t n, uint8_t *found)
+/* One key: all lines are on their way before the first is there, since none waits for another. */
+static AVX512 bool has_any_avx512(const void *stack, size_t vectors, tamis_digest digest)
+{
+    __m512i want = _mm512_setzero_si512();
+    unsigned k = 0, hit = 0;
+    for (size_t j = 0; j < vectors; j++) {
+        const struct bits *bits = bits_at(stack, j);
+        if (UNLIKELY(bits->k != k)) {
+            k = bits->k;
+            want = key_bits(digest.b, k, k <= 8 ? 1 : k <= 16 ? 2 : 0);
+        }
+        __m512i have = _mm512_load_si512(bits->words + block_index(bits, digest));
+        hit |= _mm512_cmpneq_epi64_mask(_mm512_and_si512(want, have), want) == 0;
+    }
+    return hit;
+}
+
+static AVX512 void has_stack_avx512(const void *stack, size_t vectors, const tamis_digest *digests,
+                                    size_t n, uint8_t *found)
 {
     struct levels levels;
     uint64_t ks = 0;
@@ -263,7 +281,7 @@ static AVX512 void has_stack_avx512(const struct bits *const *stack, size_t vect
         return;
     }
     for (size_t i = 0; i < vectors; i++)
-        ks |= UINT64_C(1) << (stack[i]->k - 1);
+        ks |= UINT64_C(1) << (bits_at(stack, i)->k - 1);
     memset(found, 0, n);
     for (; ks; ks &= ks - 1) {
         levels.k = (unsigned)__builtin_ctzll(ks) + 1;
@@ -420,6 +438,7 @@ static AVX2 void add_avx2(const struct bits *bits, const tamis_digest *digests, 
         add_256(bits, digests, n, fresh, 0);
 }
 
+#define has_any_avx2   any_in_turn
 #define has_stack_avx2 stack_by_groups
 
 static AVX2 bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
@@ -444,10 +463,11 @@ static AVX2 bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, c
 #define ROW_OF(isa)                                                                                \
     {                                                                                              \
         .name = "blocked, " #isa, .layout = TAMIS_BLOCKED, .unit_bits = BLOCK_BITS, .local = true, \
-        .has_one = has_one_##isa, .has_key = {has_key_8_##isa, has_key_16_##isa},                  \
-        .prefetch = blocked_prefetch, .has = has_##isa, .has_stack = has_stack_##isa,              \
-        .has_stream = has_stream_##isa, .add = add_##isa, .add_shared = blocked_add_shared,        \
-        .fill = blocked_fill, .positions = blocked_positions, .rate = blocked_rate,                \
+        .has_one = has_one_##isa, .has_any = has_any_##isa,                                        \
+        .has_key = {has_key_8_##isa, has_key_16_##isa}, .prefetch = blocked_prefetch,              \
+        .has = has_##isa, .has_stack = has_stack_##isa, .has_stream = has_stream_##isa,            \
+        .add = add_##isa, .add_shared = blocked_add_shared, .fill = blocked_fill,                  \
+        .positions = blocked_positions, .rate = blocked_rate,                                      \
     }
 static const struct kernel kernel_avx2 = ROW_OF(avx2), kernel_avx512 = ROW_OF(avx512);
 

@@ -272,6 +272,7 @@ TEST(stack_is_any_of_its_vectors)
             for (size_t v = 0; v < vectors; v++)
                 any |= kernel->has_one(stack[v], digests[i]);
             CHECK(found[i] == any && (any || i >= 20 * vectors));
+            CHECK(kernel->has_any(stack, vectors, digests[i]) == any);
         }
         for (size_t v = 0; v < vectors; v++)
             block_free(&mem_system, &laid[v].block);
