@@ -1,6 +1,34 @@
 /* See kernel.h: the rows that this machine runs. */
 #include "kernel.h"
 
+#ifdef TAMIS_X86
+
+const struct kernel *kernel_x86_blocked(bool avx512)
+{
+    return avx512 ? &kernel_avx512 : &kernel_avx2;
+}
+
+rows_fn rows_x86(bool avx512)
+{
+    return avx512 ? rows_avx512 : rows_avx2;
+}
+
+#else
+
+const struct kernel *kernel_x86_blocked(bool avx512)
+{
+    (void)avx512;
+    return NULL;
+}
+
+rows_fn rows_x86(bool avx512)
+{
+    (void)avx512;
+    return NULL;
+}
+
+#endif
+
 const struct kernel *kernel_choose(tamis_layout layout, const struct family *family)
 {
     if (layout == TAMIS_SPREAD)

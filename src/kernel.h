@@ -122,8 +122,13 @@ ALWAYS_INLINE bool bits_small(const struct bits *bits)
     return bits->units * bits->kernel->unit_bits / 8 <= STACK_SMALL;
 }
 
-/* The rows, by file. The x86 ones are NULL where the compiler or the build has none. */
+/* The rows, by file. */
 extern const struct kernel kernel_spread, kernel_spread_probe, kernel_blocked;
+#if defined(__x86_64__) && !defined(TAMIS_SCALAR_ONLY)
+#define TAMIS_X86 1
+extern const struct kernel kernel_avx2, kernel_avx512;
+#endif
+/* NULL where the compiler or the build has none. */
 const struct kernel *kernel_x86_blocked(bool avx512);
 
 /* and of rows: acc[i] &= word i of each of the k rows, i below n; returns whether any bit is left.
@@ -133,7 +138,11 @@ typedef bool (*rows_fn)(const uint64_t *words, uint64_t stride, uint64_t n, cons
 rows_fn kernel_rows(void);
 bool rows_scalar(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
                  unsigned k, uint64_t *acc);
-rows_fn rows_x86(bool avx512);
+bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows, unsigned k,
+               uint64_t *acc);
+bool rows_avx512(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
+                 unsigned k, uint64_t *acc);
+rows_fn rows_x86(bool avx512); /* likewise */
 
 /* Any key, any hash, any k. */
 bool quick_other(const struct quick *quick, const void *key, size_t len);

@@ -24,37 +24,6 @@ quick_fn quick_set(struct quick *quick, const struct bits *bits)
     return has && bits->family->hash == TAMIS_XXH3 ? has : quick_other;
 }
 
-/* ---- several vectors ------------------------------------------------------------------------- */
-
-bool any_in_turn(const void *stack, size_t vectors, tamis_digest digest)
-{
-    for (size_t j = 0; j < vectors; j++)
-        bits_at(stack, j)->kernel->prefetch(bits_at(stack, j), &digest, 1);
-    for (size_t j = vectors; j-- > 0;) /* newest first: most keys are there */
-        if (bits_at(stack, j)->kernel->has_one(bits_at(stack, j), digest))
-            return true;
-    return false;
-}
-
-void stack_by_groups(const void *stack, size_t vectors, const tamis_digest *digests, size_t n,
-                     uint8_t *found)
-{
-    enum { GROUP = BATCH / 4 };
-    memset(found, 0, n);
-    for (size_t j = 0; j < vectors; j++)
-        bits_at(stack, j)->kernel->prefetch(bits_at(stack, j), digests, n < GROUP ? n : GROUP);
-    for (size_t i = 0; i < n; i += GROUP) {
-        size_t some = n - i < GROUP ? n - i : GROUP, next = n - i - some;
-        next = next < GROUP ? next : GROUP;
-        for (size_t j = 0; j < vectors; j++) {
-            const struct bits *bits = bits_at(stack, j);
-            if (next && !bits_small(bits))
-                bits->kernel->prefetch(bits, digests + i + some, next);
-            bits->kernel->has(bits, digests + i, some, found + i);
-        }
-    }
-}
-
 /* ---- spread ---------------------------------------------------------------------------------- */
 
 /* A key that is not a member is refuted after two probes on average, so only EARLY probes are

@@ -1,0 +1,200 @@
+/* Blocked kernels for AVX2: see kernel_avx512.c. A line is two halves. */
+#include "kernel_stack.h"
+
+#ifdef TAMIS_X86
+
+#include <immintrin.h>
+
+#define AVX2 __attribute__((target("avx2,bmi2")))
+
+/* Row r, read from word 8 - s: all ones for the lanes of a round of r probes with rotation s. */
+#define ON ~UINT64_C(0)
+#define ROW(a, b, c, d, e, f, g, h)                    \
+    {                                                  \
+        a, b, c, d, e, f, g, h, a, b, c, d, e, f, g, h \
+    }
+static const uint64_t lanes_table[9][16] = {
+    ROW(0, 0, 0, 0, 0, 0, 0, 0),        ROW(ON, 0, 0, 0, 0, 0, 0, 0),
+    ROW(ON, ON, 0, 0, 0, 0, 0, 0),      ROW(ON, ON, ON, 0, 0, 0, 0, 0),
+    ROW(ON, ON, ON, ON, 0, 0, 0, 0),    ROW(ON, ON, ON, ON, ON, 0, 0, 0),
+    ROW(ON, ON, ON, ON, ON, ON, 0, 0),  ROW(ON, ON, ON, ON, ON, ON, ON, 0),
+    ROW(ON, ON, ON, ON, ON, ON, ON, ON)};
+
+struct half_pair {
+    __m256i low, high;
+};
+
+ALWAYS_INLINE AVX2 __m256i half_bits(uint64_t w, __m256i fields, const uint64_t *lanes)
+{
+    __m256i shifts = _mm256_srlv_epi64(_mm256_set1_epi64x((long long)w), fields);
+    shifts = _mm256_and_si256(shifts, _mm256_set1_epi64x(63));
+    __m256i ones = _mm256_sllv_epi64(_mm256_set1_epi64x(1), shifts);
+    return _mm256_and_si256(ones, _mm256_loadu_si256((const __m256i *)(const void *)lanes));
+}
+
+ALWAYS_INLINE AVX2 struct half_pair round_halves(uint64_t w, const uint64_t *lanes)
+{
+    const __m256i low = _mm256_set_epi64x(18, 12, 6, 0), high = _mm256_set_epi64x(42, 36, 30, 24);
+    return (struct half_pair){half_bits(w, low, lanes), half_bits(w, high, lanes + 4)};
+}
+
+/* `rounds` is 1 when k <= 8 is known, or 0. */
+ALWAYS_INLINE AVX2 struct half_pair key_halves(uint64_t b, unsigned k, int rounds)
+{
+    unsigned s = (unsigned)(b >> 61);
+    if (rounds == 1)
+        return round_halves(b, &lanes_table[k][8 - s]);
+    struct half_pair bits = round_halves(b, &lanes_table[k < 8 ? k : 8][8 - s]);
+    for (uint64_t w = b; k > 8;) {
+        k -= 8;
+        w = mul_fold(w, BLOCK_MIX);
+        struct half_pair more = round_halves(w, &lanes_table[k < 8 ? k : 8][8 - s]);
+        bits.low = _mm256_or_si256(bits.low, more.low);
+        bits.high = _mm256_or_si256(bits.high, more.high);
+    }
+    return bits;
+}
+
+ALWAYS_INLINE AVX2 bool line_has(const void *line, struct half_pair want)
+{
+    const __m256i *halves = line;
+    return _mm256_testc_si256(_mm256_load_si256(halves), want.low) &
+           _mm256_testc_si256(_mm256_load_si256(halves + 1), want.high);
+}
+
+ALWAYS_INLINE AVX2 bool has_256(const struct bits *bits, tamis_digest d, int rounds)
+{
+    return line_has(bits->words + block_index(bits, d), key_halves(d.b, bits->k, rounds));
+}
+
+static AVX2 bool has_one_avx2(const struct bits *bits, tamis_digest digest)
+{
+    return bits->k <= 8 ? has_256(bits, digest, 1) : has_256(bits, digest, 0);
+}
+
+static AVX2 bool has_key_8_avx2(const struct quick *quick, const void *key, size_t len)
+{
+    if (UNLIKELY(len != 8))
+        return quick_other(quick, key, len);
+    tamis_digest d = digest_eight(quick->flip, key);
+    d.b = (d.b ^ d.b >> 37) * EIGHT_B;
+    d.b ^= d.b >> 32;
+    return has_256(quick->bits, d, 1);
+}
+
+#define has_key_16_avx2 NULL
+
+static AVX2 void has_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
+                          uint8_t *found)
+{
+    if (bits->k <= 8)
+        for (size_t i = 0; i < n; i++)
+            found[i] |= has_256(bits, digests[i], 1);
+    else
+        for (size_t i = 0; i < n; i++)
+            found[i] |= has_256(bits, digests[i], 0);
+}
+
+ALWAYS_INLINE AVX2 void stream_256(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                   uint8_t *found, int rounds)
+{
+    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
+    for (size_t i = 0; i < n; i++) {
+        line_ahead(bits, digests, i, n);
+        found[i] = has_256(bits, digests[i], rounds);
+    }
+}
+
+static AVX2 void has_stream_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                 uint8_t *found)
+{
+    if (bits->k <= 8)
+        stream_256(bits, digests, n, found, 1);
+    else
+        stream_256(bits, digests, n, found, 0);
+}
+
+ALWAYS_INLINE AVX2 void add_256(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                uint8_t *fresh, int rounds)
+{
+    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
+    for (size_t i = 0; i < n; i++) {
+        line_ahead(bits, digests, i, n);
+        struct half_pair want = key_halves(digests[i].b, bits->k, rounds);
+        __m256i *block = (__m256i *)(void *)(bits->words + block_index(bits, digests[i]));
+        __m256i low = _mm256_load_si256(block), high = _mm256_load_si256(block + 1);
+        fresh[i] = !(_mm256_testc_si256(low, want.low) & _mm256_testc_si256(high, want.high));
+        _mm256_store_si256(block, _mm256_or_si256(low, want.low));
+        _mm256_store_si256(block + 1, _mm256_or_si256(high, want.high));
+    }
+}
+
+static AVX2 void add_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
+                          uint8_t *fresh)
+{
+    if (bits->k <= 8)
+        add_256(bits, digests, n, fresh, 1);
+    else
+        add_256(bits, digests, n, fresh, 0);
+}
+
+static AVX2 void levels_have_avx2(const struct levels *levels, const tamis_digest *digests,
+                                  size_t n, uint8_t *found)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t a = digests[i].a, b = digests[i].b;
+        struct half_pair want = key_halves(b, levels->k, levels->k <= 8 ? 1 : 0);
+        unsigned hit = 0;
+        size_t j = 0;
+        for (; j < levels->fetched; j++) {
+            level_fetch(levels, j, digests, i, n);
+            hit |= line_has(level_line(levels, j, a), want);
+        }
+        for (; j < levels->n; j++)
+            hit |= line_has(level_line(levels, j, a), want);
+        found[i] |= (uint8_t)hit;
+    }
+}
+
+static void has_stack_avx2(const void *stack, size_t vectors, const tamis_digest *digests, size_t n,
+                           uint8_t *found)
+{
+    stack_by_levels(stack, vectors, digests, n, found, levels_have_avx2);
+}
+
+static AVX2 bool has_any_avx2(const void *stack, size_t vectors, tamis_digest digest)
+{
+    struct half_pair want = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    unsigned k = 0, hit = 0;
+    for (size_t j = 0; j < vectors; j++) {
+        const struct bits *bits = bits_at(stack, j);
+        if (UNLIKELY(bits->k != k)) {
+            k = bits->k;
+            want = key_halves(digest.b, k, 0);
+        }
+        hit |= line_has(bits->words + block_index(bits, digest), want);
+    }
+    return hit;
+}
+
+AVX2 bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
+                    unsigned k, uint64_t *acc)
+{
+    bool any = false;
+    uint64_t whole = n & ~UINT64_C(3);
+    for (uint64_t i = 0; i < whole; i += 4) {
+        __m256i left = _mm256_loadu_si256((const __m256i *)(const void *)(acc + i));
+        for (unsigned j = 0; j < k && !_mm256_testz_si256(left, left); j++) {
+            const uint64_t *row = words + rows[j] * stride + i;
+            left = _mm256_and_si256(left, _mm256_loadu_si256((const __m256i *)(const void *)row));
+        }
+        _mm256_storeu_si256((__m256i *)(void *)(acc + i), left);
+        any |= !_mm256_testz_si256(left, left);
+    }
+    return (whole < n && rows_scalar(words + whole, stride, n - whole, rows, k, acc + whole)) ||
+           any;
+}
+
+const struct kernel kernel_avx2 = BLOCKED_ROW(avx2);
+
+#endif

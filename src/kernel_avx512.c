@@ -1,0 +1,234 @@
+/* Blocked kernels for AVX-512, compiled whatever the build's own target and chosen at run time. Blocks
+   are 64-byte lines; see kernel.h for the bits. */
+#include "kernel_stack.h"
+
+#ifdef TAMIS_X86
+
+#include <immintrin.h>
+
+#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx2,bmi2")))
+
+ALWAYS_INLINE AVX512 __mmask8 lanes_rotated(unsigned r, uint64_t b)
+{
+    unsigned ones = (1u << r) - 1, s = (unsigned)(b >> 61);
+    return (__mmask8)((ones << s) | (ones >> (8 - s)));
+}
+
+/* One bit in each lane, at the lane's field of w. The rotate takes the field modulo 64. */
+ALWAYS_INLINE AVX512 __m512i lane_bits(__m512i w, uint64_t one)
+{
+    const __m512i fields = _mm512_set_epi64(42, 36, 30, 24, 18, 12, 6, 0);
+    return _mm512_rolv_epi64(_mm512_set1_epi64((long long)one), _mm512_srlv_epi64(w, fields));
+}
+
+ALWAYS_INLINE AVX512 __m512i round_bits(uint64_t w, __mmask8 lanes)
+{
+    return _mm512_maskz_mov_epi64(lanes, lane_bits(_mm512_set1_epi64((long long)w), 1));
+}
+
+/* All k bits. `rounds` is the number of rounds when known, or 0. */
+ALWAYS_INLINE AVX512 __m512i key_bits(uint64_t b, unsigned k, int rounds)
+{
+    if (rounds == 1)
+        return round_bits(b, lanes_rotated(k, b));
+    __m512i bits = round_bits(b, 0xff);
+    uint64_t w = mul_fold(b, BLOCK_MIX);
+    if (rounds == 2)
+        return _mm512_or_si512(bits, round_bits(w, lanes_rotated(k - 8, b)));
+    for (k -= 8; k; w = mul_fold(w, BLOCK_MIX)) {
+        unsigned r = k < 8 ? k : 8;
+        bits = _mm512_or_si512(bits, round_bits(w, lanes_rotated(r, b)));
+        k -= r;
+    }
+    return bits;
+}
+
+ALWAYS_INLINE AVX512 bool has_key_512(const struct bits *bits, tamis_digest d, int rounds)
+{
+    __m512i want = key_bits(d.b, bits->k, rounds);
+    __m512i have = _mm512_load_si512(bits->words + block_index(bits, d));
+    __m512i miss = _mm512_andnot_si512(have, want);
+    return _mm512_test_epi64_mask(miss, miss) == 0;
+}
+
+ALWAYS_INLINE AVX512 void has_512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                  uint8_t *found, int rounds)
+{
+    for (size_t i = 0; i < n; i++)
+        found[i] |= has_key_512(bits, digests[i], rounds);
+}
+
+ALWAYS_INLINE AVX512 void stream_512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                     uint8_t *found, int rounds)
+{
+    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
+    for (size_t i = 0; i < n; i++) {
+        line_ahead(bits, digests, i, n);
+        found[i] = has_key_512(bits, digests[i], rounds);
+    }
+}
+
+static AVX512 bool has_one_avx512(const struct bits *bits, tamis_digest digest)
+{
+    return bits->k <= 8 ? has_key_512(bits, digest, 1) : has_key_512(bits, digest, 0);
+}
+
+/*
+ * One key from its bytes; see struct quick. Word b is mixed in all lanes at once, where registers are
+ * free, and stays there. Lane l is asked in the last round if (l - rotation) mod 8 is less than the
+ * probes of the round: that is, if the top 3 bits of b less l + 1 are at least 8 less the probes.
+ */
+ALWAYS_INLINE AVX512 bool quick_512(const struct quick *quick, const void *key, int rounds)
+{
+    const __m512i next = _mm512_slli_epi64(_mm512_set_epi64(8, 7, 6, 5, 4, 3, 2, 1), 61);
+    tamis_digest d = digest_eight(quick->flip, key);
+    const __m512i *line =
+        (const void *)((const char *)quick->words + 64 * mul_high(d.a, quick->units));
+    __m512i b = _mm512_set1_epi64((long long)d.b);
+    b = _mm512_xor_si512(b, _mm512_srli_epi64(b, 37));
+    b = _mm512_mullo_epi64(b, _mm512_set1_epi64((long long)quick->mix));
+    b = _mm512_xor_si512(b, _mm512_srli_epi64(b, 32));
+    __mmask8 lanes = _mm512_cmpge_epu64_mask(_mm512_sub_epi64(b, next),
+                                             _mm512_set1_epi64((long long)quick->least));
+    if (rounds == 1)
+        return _mm512_mask_testn_epi64_mask(lanes, lane_bits(b, quick->one), *line) == 0;
+    uint64_t w = mul_fold((uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(b)), BLOCK_MIX);
+    return (_mm512_testn_epi64_mask(lane_bits(b, quick->one), *line) |
+            _mm512_mask_testn_epi64_mask(
+                lanes, lane_bits(_mm512_set1_epi64((long long)w), quick->one), *line)) == 0;
+}
+
+static AVX512 bool has_key_8_avx512(const struct quick *quick, const void *key, size_t len)
+{
+    return LIKELY(len == 8) ? quick_512(quick, key, 1) : quick_other(quick, key, len);
+}
+
+static AVX512 bool has_key_16_avx512(const struct quick *quick, const void *key, size_t len)
+{
+    return LIKELY(len == 8) ? quick_512(quick, key, 2) : quick_other(quick, key, len);
+}
+
+ALWAYS_INLINE AVX512 void add_512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                  uint8_t *fresh, int rounds)
+{
+    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
+    for (size_t i = 0; i < n; i++) {
+        line_ahead(bits, digests, i, n);
+        __m512i want = key_bits(digests[i].b, bits->k, rounds);
+        uint64_t *block = bits->words + block_index(bits, digests[i]);
+        __m512i have = _mm512_load_si512(block);
+        __m512i miss = _mm512_andnot_si512(have, want);
+        fresh[i] = _mm512_test_epi64_mask(miss, miss) != 0;
+        _mm512_store_si512(block, _mm512_or_si512(have, want));
+    }
+}
+
+/* One body for each number of rounds, so that none is counted key by key. */
+#define BY_ROUNDS(body, bits, ...)      \
+    do {                                \
+        if ((bits)->k <= 8)             \
+            body(bits, __VA_ARGS__, 1); \
+        else if ((bits)->k <= 16)       \
+            body(bits, __VA_ARGS__, 2); \
+        else                            \
+            body(bits, __VA_ARGS__, 0); \
+    } while (0)
+
+static AVX512 void has_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                              uint8_t *found)
+{
+    BY_ROUNDS(has_512, bits, digests, n, found);
+}
+
+static AVX512 void has_stream_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                                     uint8_t *found)
+{
+    BY_ROUNDS(stream_512, bits, digests, n, found);
+}
+
+static AVX512 void add_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
+                              uint8_t *fresh)
+{
+    BY_ROUNDS(add_512, bits, digests, n, fresh);
+}
+
+/* With 8 probes each lane has one, and all of them are there if no lane is without. */
+ALWAYS_INLINE AVX512 unsigned level_has(const struct levels *levels, size_t j, uint64_t a,
+                                        __m512i want, bool eight)
+{
+    __m512i have = _mm512_load_si512(level_line(levels, j, a));
+    return eight ? _mm512_testn_epi64_mask(want, have) == 0
+                 : _mm512_cmpneq_epi64_mask(_mm512_and_si512(want, have), want) == 0;
+}
+
+ALWAYS_INLINE AVX512 void levels_512(const struct levels *levels, const tamis_digest *digests,
+                                     size_t n, uint8_t *found, bool eight)
+{
+    unsigned k = levels->k;
+    int rounds = k <= 8 ? 1 : k <= 16 ? 2 : 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t a = digests[i].a;
+        __m512i want = eight ? key_bits(digests[i].b, 8, 1) : key_bits(digests[i].b, k, rounds);
+        unsigned hit = 0;
+        size_t j = 0;
+        for (; j < levels->fetched; j++) {
+            level_fetch(levels, j, digests, i, n);
+            hit |= level_has(levels, j, a, want, eight);
+        }
+        for (; j < levels->n; j++)
+            hit |= level_has(levels, j, a, want, eight);
+        found[i] |= (uint8_t)hit;
+    }
+}
+
+static AVX512 void levels_have_avx512(const struct levels *levels, const tamis_digest *digests,
+                                      size_t n, uint8_t *found)
+{
+    if (levels->k == 8)
+        levels_512(levels, digests, n, found, true);
+    else
+        levels_512(levels, digests, n, found, false);
+}
+
+/* One key: all lines are on their way before the first is there, since none waits for another. */
+static AVX512 bool has_any_avx512(const void *stack, size_t vectors, tamis_digest digest)
+{
+    __m512i want = _mm512_setzero_si512();
+    unsigned k = 0, hit = 0;
+    for (size_t j = 0; j < vectors; j++) {
+        const struct bits *bits = bits_at(stack, j);
+        if (UNLIKELY(bits->k != k)) {
+            k = bits->k;
+            want = key_bits(digest.b, k, k <= 8 ? 1 : k <= 16 ? 2 : 0);
+        }
+        __m512i have = _mm512_load_si512(bits->words + block_index(bits, digest));
+        hit |= _mm512_cmpneq_epi64_mask(_mm512_and_si512(want, have), want) == 0;
+    }
+    return hit;
+}
+
+static void has_stack_avx512(const void *stack, size_t vectors, const tamis_digest *digests,
+                             size_t n, uint8_t *found)
+{
+    stack_by_levels(stack, vectors, digests, n, found, levels_have_avx512);
+}
+
+AVX512 bool rows_avx512(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
+                        unsigned k, uint64_t *acc)
+{
+    bool any = false;
+    for (uint64_t i = 0; i < n; i += 8) {
+        __mmask8 in = n - i >= 8 ? 0xff : (__mmask8)((1u << (n - i)) - 1);
+        __m512i left = _mm512_maskz_loadu_epi64(in, acc + i);
+        for (unsigned j = 0; j < k && _mm512_test_epi64_mask(left, left); j++)
+            left =
+                _mm512_and_si512(left, _mm512_maskz_loadu_epi64(in, words + rows[j] * stride + i));
+        _mm512_mask_storeu_epi64(acc + i, in, left);
+        any |= _mm512_test_epi64_mask(left, left) != 0;
+    }
+    return any;
+}
+
+const struct kernel kernel_avx512 = BLOCKED_ROW(avx512);
+
+#endif

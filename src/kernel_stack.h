@@ -1,0 +1,72 @@
+/*
+ * Several vectors asked for the same keys, and what the blocked rows of wide registers share.
+ *
+ * The bits of a key depend on k alone, not on the size, so blocked vectors of one k share them: levels.
+ * What is left for each vector and key is to find the line, to fetch it and to look. A line goes to the
+ * second level of the cache FAR keys ahead, and from there to the first a key ahead: a load that waits
+ * while the second level is busy with misses holds up all that follow, which costs a stack larger than
+ * the caches a quarter more, and the second fetch costs one that is not a twentieth. Lines are found
+ * again rather than kept: that would be more loads.
+ */
+#ifndef TAMIS_KERNEL_STACK_H
+#define TAMIS_KERNEL_STACK_H
+
+#include "kernel.h"
+
+#define FAR        24
+#define STACK_MOST 64 /* vectors; higher stacks go vector by vector */
+
+/* The vectors of one k; the first `fetched` of them are not in cache unasked. */
+struct levels {
+    const uint64_t *words[STACK_MOST];
+    uint64_t units[STACK_MOST];
+    size_t n, fetched;
+    unsigned k;
+};
+
+ALWAYS_INLINE const void *level_line(const struct levels *levels, size_t j, uint64_t a)
+{
+    return (const char *)levels->words[j] + 64 * mul_high(a, levels->units[j]);
+}
+
+/* For digest i of n: the lines that the digests to come want of level j. */
+ALWAYS_INLINE void level_fetch(const struct levels *levels, size_t j, const tamis_digest *digests,
+                               size_t i, size_t n)
+{
+    fetch(level_line(levels, j, digests[i + FAR < n ? i + FAR : i].a));
+    __builtin_prefetch(level_line(levels, j, digests[i + 1 < n ? i + 1 : i].a), 0, 3);
+}
+
+/* found[i] |= one of the levels has all bits of digest i; the first FAR lines are on their way. */
+typedef void (*levels_fn)(const struct levels *levels, const tamis_digest *digests, size_t n,
+                          uint8_t *found);
+
+/* has_stack by levels. */
+void stack_by_levels(const void *stack, size_t vectors, const tamis_digest *digests, size_t n,
+                     uint8_t *found, levels_fn have);
+
+ALWAYS_INLINE uint64_t block_index(const struct bits *bits, tamis_digest d)
+{
+    return 8 * mul_high(d.a, bits->units);
+}
+
+/* Fetches the line of the key AHEAD of this one. */
+ALWAYS_INLINE void line_ahead(const struct bits *bits, const tamis_digest *digests, size_t i,
+                              size_t n)
+{
+    if (LIKELY(i + AHEAD < n))
+        fetch(bits->words + block_index(bits, digests[i + AHEAD]));
+}
+
+/* The row of an instruction set: what is not hot is the scalar row's. */
+#define BLOCKED_ROW(isa)                                                                           \
+    {                                                                                              \
+        .name = "blocked, " #isa, .layout = TAMIS_BLOCKED, .unit_bits = BLOCK_BITS, .local = true, \
+        .has_one = has_one_##isa, .has_any = has_any_##isa,                                        \
+        .has_key = {has_key_8_##isa, has_key_16_##isa}, .prefetch = blocked_prefetch,              \
+        .has = has_##isa, .has_stack = has_stack_##isa, .has_stream = has_stream_##isa,            \
+        .add = add_##isa, .add_shared = blocked_add_shared, .fill = blocked_fill,                  \
+        .positions = blocked_positions, .rate = blocked_rate,                                      \
+    }
+
+#endif
