@@ -1160,8 +1160,8 @@ TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, doubl
 /* ---- growing stacks: scalable and flexible ---- */
 
 /* The small vectors of the start: how many there are, and how many times the first a large one is. */
-#define TAMIS_PLAN_SMALL 5
-#define TAMIS_PLAN_LARGE 1024
+#define TAMIS_PLAN_SMALL 4
+#define TAMIS_PLAN_LARGE 1296
 
 /* Share of the total rate p that vector `slot` of a growing stack gets; slots below TAMIS_PLAN_SMALL
  * are for the small ones. The sum over all slots is at most p. */
@@ -1172,7 +1172,7 @@ TAMIS_API double tamis_plan_share(unsigned slot, double p);
 TAMIS_API tamis_plan_size tamis_plan_in_stack(int layout, uint64_t n, double share, double p);
 
 /* Capacity of the next vector, given those of the first and the largest so far and their total.
- * expansion 0: x4 up to 256 times the first, then to a total of 1,600 times the first, then the total
+ * expansion 0: x6 up to 216 times the first, then to a total of 1,600 times the first, then the total
  * doubles; >= 1: ceil(largest * expansion); anything else counts as 1. At most 2^40. */
 TAMIS_API uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
                                             double expansion);

@@ -15,7 +15,7 @@
  * since their bits cost little. The large ones, of which a lookup misses the cache, get a tenth each
  * for as long as the sum allows, and past that a tail that falls as 1/i^2:
  *
- *     5/100 + 9/10 + .0303 * pi^2/6 = .99984 < 1.
+ *     4/100 + 9/10 + .0364 * pi^2/6 = .99988 < 1.
  */
 #define SMALL TAMIS_PLAN_SMALL
 #define LARGE 9
@@ -29,7 +29,7 @@ double tamis_plan_share(unsigned slot, double p)
     if (slot < SMALL + LARGE)
         return p / 10;
     double i = (double)slot - (SMALL + LARGE - 1);
-    return 0.0303 * p / (i * i);
+    return 0.0364 * p / (i * i);
 }
 
 /* The few small vectors of a blocked stack take more bits with the k of the large ones, 6 % at p/100;
@@ -42,7 +42,7 @@ tamis_plan_size tamis_plan_in_stack(int layout, uint64_t n, double share, double
     return tamis_plan_vector_of(layout, n, share, tamis_plan_vector(layout, many, p / 10).k);
 }
 
-/* Fourfold while a vector more costs little to ask, then by doubling the total. The step between them
+/* Sixfold while a vector more costs little to ask, then by doubling the total. The step between them
  * is such that 10^5 times the first, as well as 10^2 times, comes shortly before the last vector is
  * full and not after the next one was begun. */
 uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
@@ -54,8 +54,8 @@ uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t tot
         next = (double)first;
     else if (expansion != 0)
         next = ceil(next * (expansion >= 1 ? expansion : 1));
-    else if (next < TAMIS_PLAN_LARGE / 4 * (double)first)
-        next *= 4;
+    else if (next < TAMIS_PLAN_LARGE / 6 * (double)first)
+        next *= 6;
     else
         next = fmax(next, fmax((double)total, 1600 * (double)first - (double)total));
     return next < (double)CAPACITY_MAX ? (uint64_t)next : CAPACITY_MAX;
