@@ -11,6 +11,7 @@ static const char *const kind_names[] = {
 #define SECTION_LEN  24
 #define FLAG_BITS    1u
 #define CHECKSUM_LEN 8
+#define CHECKED_MAX  ((uint64_t)64 << 20) /* payload that is checked when it is mapped */
 
 struct prefix {
     uint32_t version, kind, sections, flags;
@@ -284,6 +285,22 @@ tamis_error container_check_gaps(const struct container *c, tamis_reason *reason
             return fail_at(reason, TAMIS_EFORMAT, end, "what fills up a section is not zero");
     }
     return TAMIS_OK;
+}
+
+tamis_error container_check_payload(const struct container *c, tamis_reason *reason)
+{
+    tamis_error e = container_verify(c, c->payload, c->len, reason);
+    return e == TAMIS_OK ? container_check_gaps(c, reason) : e;
+}
+
+const tamis_allocator *open_allocator(const tamis_open_options *options)
+{
+    return options && options->allocator ? options->allocator : &mem_system;
+}
+
+bool open_checks_all(const tamis_open_options *options, const struct container *c)
+{
+    return (options && options->verify) || c->len - c->payload <= CHECKED_MAX;
 }
 
 /* Is it the key that the check was made from? */

@@ -103,9 +103,17 @@ tamis_error container_check_sum(const struct container *c, uint64_t i, uint64_t 
                                 tamis_reason *reason);
 /* Checks that what lies between the sections is zero. */
 tamis_error container_check_gaps(const struct container *c, tamis_reason *reason);
+/* Both, for the whole payload. */
+tamis_error container_check_payload(const struct container *c, tamis_reason *reason);
 /* The family key: the stored one, or the given one (may be NULL) if it is the right one. */
 tamis_error container_key(const struct container *c, const uint8_t *given,
                           uint8_t key[TAMIS_KEY_LEN], tamis_reason *reason);
+
+/* What the options of who opens it say; they may be NULL. */
+const tamis_allocator *open_allocator(const tamis_open_options *options);
+/* Is all of a mapped file checked at once? If that is asked, or if it is small; of others only what is
+   read now. */
+bool open_checks_all(const tamis_open_options *options, const struct container *c);
 
 /* Is it a patch? Then its own functions read it. */
 bool patch_is(const void *data, size_t len);
@@ -237,8 +245,6 @@ void counters_put_escapes(const struct counters *counters, struct writer *w);
 /* Every byte of the payload: checksums, and all that must agree in it. */
 tamis_error filter_check(const struct container *c, const struct head *head,
                          const tamis_allocator *a, tamis_reason *reason);
-/* A mapped file up to this payload is checked at once; of a larger one only what is read now. */
-#define VERIFY_MAX ((uint64_t)64 << 20)
 
 /* ---- pending removals: format_pending.c ---- */
 

@@ -319,7 +319,7 @@ static tamis_error fill(tamis_catalog *c, const uint8_t *key, bool ask, tamis_re
 static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool mapped,
                               const tamis_open_options *o, bool ask, tamis_reason *reason)
 {
-    const tamis_allocator *a = o && o->allocator ? o->allocator : &mem_system;
+    const tamis_allocator *a = open_allocator(o);
     tamis_catalog *c = mem_new0(a, 1, sizeof *c);
     if (!c)
         return fail(reason, TAMIS_ENOMEM, "no memory for a catalog");

@@ -188,9 +188,7 @@ static tamis_error check_vectors(const struct container *c, const struct head *h
 tamis_error filter_check(const struct container *c, const struct head *head,
                          const tamis_allocator *a, tamis_reason *reason)
 {
-    tamis_error e = container_verify(c, c->payload, c->len, reason);
-    if (e == TAMIS_OK)
-        e = container_check_gaps(c, reason);
+    tamis_error e = container_check_payload(c, reason);
     if (e == TAMIS_OK)
         e = check_vectors(c, head, a, reason);
     return e == TAMIS_OK ? pending_check(c, head, reason) : e;

@@ -466,14 +466,14 @@ static tamis_error load(tamis_directory **out, const void *data, size_t len, enu
         e = container_check_sections(&c, directory_sections(&h), reason);
     if (e != TAMIS_OK)
         return e;
-    bool all = how != LOAD_VIEW || (o && o->verify) || c.len - c.payload <= VERIFY_MAX;
+    bool all = how != LOAD_VIEW || open_checks_all(o, &c);
     uint64_t names;
     const uint8_t *tables = container_find(&c, SECTION_NAMES, 0, &names);
     e = container_verify(&c, all ? c.payload : (uint64_t)(tables - c.data), c.len, reason);
     if (e == TAMIS_OK && all)
         e = container_check_gaps(&c, reason);
     if (e == TAMIS_OK)
-        e = directory_make(&d, o && o->allocator ? o->allocator : &mem_system, h.fpp);
+        e = directory_make(&d, open_allocator(o), h.fpp);
     if (e == TAMIS_OK)
         e = fill(d, &c, &h, key, how == LOAD_VIEW, reason);
     if (e != TAMIS_OK) {

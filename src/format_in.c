@@ -306,7 +306,7 @@ uint64_t pieces_total(const void *data, size_t len)
 
 struct filter_in *filter_in_begin(uint64_t total, uint64_t aside, const tamis_open_options *options)
 {
-    const tamis_allocator *a = options && options->allocator ? options->allocator : &mem_system;
+    const tamis_allocator *a = open_allocator(options);
     struct filter_in *in = mem_new0(a, 1, sizeof *in);
     if (!in)
         return NULL;

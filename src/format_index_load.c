@@ -54,9 +54,7 @@ static tamis_error check_table(const struct container *c, const struct index_hea
 static tamis_error index_check(const struct container *c, const struct index_head *head,
                                tamis_reason *reason)
 {
-    tamis_error e = container_verify(c, c->payload, c->len, reason);
-    if (e == TAMIS_OK)
-        e = container_check_gaps(c, reason);
+    tamis_error e = container_check_payload(c, reason);
     for (uint32_t i = 0; i < head->head.n * head->parts && e == TAMIS_OK; i++) {
         struct record r = index_record(head, i);
         e = r.units ? vector_check(c, &head->head, &r, i, reason) : check_table(c, head, i, reason);
@@ -140,7 +138,7 @@ static tamis_error load_parts(tamis_index *x, const struct source *s)
 static tamis_error load(tamis_index **out, const struct source *s,
                         const tamis_open_options *options, tamis_reason *reason)
 {
-    const tamis_allocator *a = options && options->allocator ? options->allocator : &mem_system;
+    const tamis_allocator *a = open_allocator(options);
     const struct index_head *head = s->head;
     uint8_t key[TAMIS_KEY_LEN];
     tamis_index *x;
@@ -184,9 +182,9 @@ tamis_error index_from_mapping(tamis_index **out, struct mapping mapping,
     struct container c;
     struct index_head head;
     tamis_error e = index_open(&c, &head, mapping.data, mapping.len, reason);
-    bool all = (options && options->verify) || (e == TAMIS_OK && c.len - c.payload <= VERIFY_MAX);
     if (e == TAMIS_OK)
-        e = all ? index_check(&c, &head, reason) : pending_check_mapped(&c, &head.head, reason);
+        e = open_checks_all(options, &c) ? index_check(&c, &head, reason)
+                                         : pending_check_mapped(&c, &head.head, reason);
     struct source source = {&c, &head, true};
     if (e == TAMIS_OK)
         e = load(out, &source, options, reason);

@@ -64,7 +64,7 @@ static tamis_error load_parts(tamis_filter *f, const struct source *s)
 static tamis_error load(tamis_filter **out, const struct source *s,
                         const tamis_open_options *options, tamis_reason *reason)
 {
-    const tamis_allocator *a = options && options->allocator ? options->allocator : &mem_system;
+    const tamis_allocator *a = open_allocator(options);
     uint8_t key[TAMIS_KEY_LEN];
     tamis_error e = container_key(s->c, options ? options->key : NULL, key, reason);
     if (e != TAMIS_OK)
@@ -92,21 +92,11 @@ tamis_error tamis_filter_decode(tamis_filter **out, const void *data, size_t len
 {
     struct container c;
     struct head head;
-    const tamis_allocator *a = options && options->allocator ? options->allocator : &mem_system;
     tamis_error e = filter_open(&c, &head, data, len, reason);
     if (e == TAMIS_OK)
-        e = filter_check(&c, &head, a, reason);
+        e = filter_check(&c, &head, open_allocator(options), reason);
     struct source source = {&c, &head, false};
     return e == TAMIS_OK ? load(out, &source, options, reason) : e;
-}
-
-/* A large file is trusted but for its header and for what is read now. */
-static tamis_error check_mapping(const struct container *c, const struct head *head, bool verify,
-                                 tamis_reason *reason)
-{
-    if (verify || c->len - c->payload <= VERIFY_MAX)
-        return filter_check(c, head, &mem_system, reason);
-    return pending_check_mapped(c, head, reason);
 }
 
 tamis_error filter_from_mapping(tamis_filter **out, struct mapping mapping,
@@ -116,7 +106,8 @@ tamis_error filter_from_mapping(tamis_filter **out, struct mapping mapping,
     struct head head;
     tamis_error e = filter_open(&c, &head, mapping.data, mapping.len, reason);
     if (e == TAMIS_OK)
-        e = check_mapping(&c, &head, options && options->verify, reason);
+        e = open_checks_all(options, &c) ? filter_check(&c, &head, &mem_system, reason)
+                                         : pending_check_mapped(&c, &head, reason);
     struct source source = {&c, &head, true};
     if (e == TAMIS_OK)
         e = load(out, &source, options, reason);

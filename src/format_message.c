@@ -153,8 +153,7 @@ static tamis_error read_part(struct envelope *e, const struct container *c, tami
     if (error != TAMIS_OK)
         return error;
     e->part = c->data + s.offset;
-    error = container_verify(c, c->payload, c->len, reason);
-    return error == TAMIS_OK ? container_check_gaps(c, reason) : error;
+    return container_check_payload(c, reason);
 }
 
 tamis_error envelope_open(struct envelope *e, const void *data, size_t len, tamis_reason *reason)
