@@ -13,77 +13,40 @@
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static struct bytes key_of(const char *stem)
+static void check_patch(const char *stem)
 {
     char path[GOLDEN_PATH];
-    snprintf(path, sizeof path, "%s.key", stem);
-    return file_bytes(path);
-}
-
-static void check_answers(const char *stem, const tamis_filter *f)
-{
-    char path[GOLDEN_PATH], line[200];
-    unsigned n = 0;
-    snprintf(path, sizeof path, "%s.txt", stem);
-    FILE *file = fopen(path, "r");
-    if (!CHECK_MSG(file != NULL, "%s", path))
-        return;
-    for (; fgets(line, sizeof line, file); n++) {
-        line[strcspn(line, "\n")] = 0;
-        bool want = strncmp(line, "maybe ", 6) == 0;
-        const char *key = line + (want ? 6 : 3);
-        CHECK_MSG(tamis_filter_has(f, key, strlen(key)) == want, "%s: %s", stem, line);
-    }
-    CHECK(n >= 40);
-    fclose(file);
-}
-
-static void check_patch(const char *stem, const struct bytes *newer)
-{
-    char path[GOLDEN_PATH];
-    snprintf(path, sizeof path, "%s.old.tamis", stem);
-    struct bytes older = file_bytes(path), patch;
     snprintf(path, sizeof path, "%s.patch", stem);
-    patch = file_bytes(path);
+    struct bytes patch = file_bytes(path);
     if (patch.len == 0)
         return;
+    snprintf(path, sizeof path, "%s.old.tamis", stem);
+    struct bytes older = file_bytes(path);
+    snprintf(path, sizeof path, "%s.tamis", stem);
+    struct bytes newer = file_bytes(path);
     tamis_filter *f = NULL;
     tamis_reason reason = {0};
     CHECK(tamis_filter_decode(&f, older.data, older.len, NULL, &reason) == TAMIS_OK);
     CHECK_MSG(tamis_filter_apply(f, patch.data, patch.len, &reason) == TAMIS_OK, "%s: %s", stem,
               reason.text);
     struct bytes result = bytes_of(f, 0);
-    CHECK_MSG(bytes_equal(&result, newer), "%s", stem);
-    bytes_free(&result), bytes_free(&older), bytes_free(&patch);
+    CHECK_MSG(bytes_equal(&result, &newer), "%s", stem);
+    bytes_free(&result), bytes_free(&newer), bytes_free(&older), bytes_free(&patch);
     tamis_filter_free(f);
+}
+
+static bool has(const struct golden *of, char *key)
+{
+    return tamis_filter_has(of->filter, key, strlen(key));
 }
 
 static void check_good(const char *stem)
 {
-    char path[GOLDEN_PATH];
-    tamis_filter *f = NULL;
-    tamis_reason reason = {0};
     size_t len = strlen(stem);
     if (len > 4 && strcmp(stem + len - 4, ".old") == 0)
         return;
-    snprintf(path, sizeof path, "%s.tamis", stem);
-    struct bytes bytes = file_bytes(path), key = key_of(stem);
-    tamis_open_options o = {.key = key.len == TAMIS_KEY_LEN ? key.data : NULL};
-    CHECK_MSG(tamis_file_verify(path, &reason) == TAMIS_OK, "%s", reason.text);
-    if (CHECK_MSG(tamis_filter_decode(&f, bytes.data, bytes.len, &o, &reason) == TAMIS_OK, "%s: %s",
-                  stem, reason.text)) {
-        struct bytes again = bytes_of(f, 0);
-        CHECK_MSG(bytes_equal(&bytes, &again), "%s", stem);
-        check_answers(stem, f);
-        bytes_free(&again);
-        tamis_filter_free(f);
-    }
-    if (CHECK_MSG(tamis_filter_open(&f, path, &o, &reason) == TAMIS_OK, "%s", reason.text)) {
-        check_answers(stem, f);
-        tamis_filter_free(f);
-    }
-    check_patch(stem, &bytes);
-    bytes_free(&bytes), bytes_free(&key);
+    golden_is_read(stem, TAMIS_KIND_FILTER, has, 40);
+    check_patch(stem);
 }
 
 TEST(good_files_are_read)
@@ -93,20 +56,7 @@ TEST(good_files_are_read)
 
 static void check_bad(const char *stem)
 {
-    char path[GOLDEN_PATH], want[80];
-    tamis_filter *f = NULL;
-    tamis_reason reason = {0};
-    snprintf(path, sizeof path, "%s.tamis", stem);
-    snprintf(want, sizeof want, "TAMIS_%s", strrchr(stem, '.') + 1);
-    struct bytes bytes = file_bytes(path);
-    tamis_error e = tamis_filter_decode(&f, bytes.data, bytes.len, NULL, &reason);
-    CHECK_MSG(strcmp(tamis_error_name(e), want) == 0, "%s: %s: %s", path, tamis_error_name(e),
-              reason.text);
-    e = tamis_filter_open(&f, path, NULL, &reason);
-    CHECK_MSG(strcmp(tamis_error_name(e), want) == 0, "%s: %s: %s", path, tamis_error_name(e),
-              reason.text);
-    CHECK(reason.offset <= bytes.len && strstr(reason.text, ": "));
-    bytes_free(&bytes);
+    golden_is_refused(stem, TAMIS_KIND_FILTER);
 }
 
 TEST(bad_files_are_refused)

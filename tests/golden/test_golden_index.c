@@ -35,48 +35,14 @@ static bool ask(const tamis_index *x, char *question)
     return tamis_index_has(x, values, mask).maybe;
 }
 
-static void check_answers(const char *stem, const tamis_index *x)
+static bool has(const struct golden *of, char *question)
 {
-    char path[GOLDEN_PATH], line[2000], asked[2000];
-    unsigned n = 0;
-    snprintf(path, sizeof path, "%s.txt", stem);
-    FILE *file = fopen(path, "r");
-    if (!CHECK_MSG(file != NULL, "%s", path))
-        return;
-    for (; fgets(line, sizeof line, file); n++) {
-        line[strcspn(line, "\n")] = 0;
-        bool want = strncmp(line, "maybe ", 6) == 0;
-        strcpy(asked, line + (want ? 6 : 3));
-        CHECK_MSG(ask(x, asked) == want, "%s: %s", stem, line);
-    }
-    CHECK(n >= 20);
-    fclose(file);
+    return ask(of->index, question);
 }
 
 static void check_good(const char *stem)
 {
-    char path[GOLDEN_PATH];
-    tamis_index *x = NULL;
-    tamis_reason reason = {0};
-    snprintf(path, sizeof path, "%s.key", stem);
-    struct bytes key = file_bytes(path);
-    snprintf(path, sizeof path, "%s.tamis", stem);
-    struct bytes bytes = file_bytes(path);
-    tamis_open_options o = {.key = key.len == TAMIS_KEY_LEN ? key.data : NULL};
-    CHECK_MSG(tamis_file_verify(path, &reason) == TAMIS_OK, "%s", reason.text);
-    if (CHECK_MSG(tamis_index_decode(&x, bytes.data, bytes.len, &o, &reason) == TAMIS_OK, "%s: %s",
-                  stem, reason.text)) {
-        struct bytes again = bytes_of_index(x, 0);
-        CHECK_MSG(bytes_equal(&bytes, &again), "%s", stem);
-        check_answers(stem, x);
-        bytes_free(&again);
-        tamis_index_free(x);
-    }
-    if (CHECK_MSG(tamis_index_open(&x, path, &o, &reason) == TAMIS_OK, "%s", reason.text)) {
-        check_answers(stem, x);
-        tamis_index_free(x);
-    }
-    bytes_free(&bytes), bytes_free(&key);
+    golden_is_read(stem, TAMIS_KIND_INDEX, has, 20);
 }
 
 TEST(good_indexes_are_read)
@@ -86,20 +52,7 @@ TEST(good_indexes_are_read)
 
 static void check_bad(const char *stem)
 {
-    char path[GOLDEN_PATH], want[80];
-    tamis_index *x = NULL;
-    tamis_reason reason = {0};
-    snprintf(path, sizeof path, "%s.tamis", stem);
-    snprintf(want, sizeof want, "TAMIS_%s", strrchr(stem, '.') + 1);
-    struct bytes bytes = file_bytes(path);
-    tamis_error e = tamis_index_decode(&x, bytes.data, bytes.len, NULL, &reason);
-    CHECK_MSG(strcmp(tamis_error_name(e), want) == 0, "%s: %s: %s", path, tamis_error_name(e),
-              reason.text);
-    e = tamis_index_open(&x, path, NULL, &reason);
-    CHECK_MSG(strcmp(tamis_error_name(e), want) == 0, "%s: %s: %s", path, tamis_error_name(e),
-              reason.text);
-    CHECK(reason.offset <= bytes.len && strstr(reason.text, ": "));
-    bytes_free(&bytes);
+    golden_is_refused(stem, TAMIS_KIND_INDEX);
 }
 
 TEST(bad_indexes_are_refused)

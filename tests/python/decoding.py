@@ -36,6 +36,17 @@ def key_of(path):
     return read(key) if os.path.exists(key) else None
 
 
+def answers(path):
+    """What NAME.txt beside it says: each question, and whether the answer was "maybe"."""
+    for line in read(path[:-len(".tamis")] + ".txt").splitlines():
+        word, asked = line.split(b" ", 1)
+        yield asked, word == b"maybe"
+
+
+def opened(kind, path):
+    return kind(decode.Container(read(path)))
+
+
 def run(*arguments, stdin=b""):
     """The program: its status and what it wrote."""
     done = subprocess.run([sys.executable, DECODE, *arguments], input=stdin, capture_output=True)

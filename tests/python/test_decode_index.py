@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from decoding import Structures, damage_is_found, decode, golden, key_of, name_of, read, run
+from decoding import (Structures, answers, damage_is_found, decode, golden, key_of, name_of, opened, read,
+                      run)
 
 GOOD, BAD = golden("index"), golden("index-bad")
 
@@ -75,10 +76,6 @@ def library():
     return Library()
 
 
-def opened(path):
-    return decode.Index(decode.Container(read(path)))
-
-
 # ---- golden files --------------------------------------------------------------------------------
 
 def test_there_are_golden_files():
@@ -87,11 +84,10 @@ def test_there_are_golden_files():
 
 @pytest.mark.parametrize("path", GOOD, ids=name_of)
 def test_good_files_answer_alike(library, path):
-    x, key = opened(path), key_of(path)
+    x, key = opened(decode.Index, path), key_of(path)
     family = x.family(key)
-    for line in read(path[:-len(".tamis")] + ".txt").splitlines():
-        word, question = line.split(b" ", 1)
-        assert x.has(family, decode.question_of(question)) == (word == b"maybe"), line
+    for question, maybe in answers(path):
+        assert x.has(family, decode.question_of(question)) == maybe, question
     mapped = library.open(path, key)
     rng = random.Random(7)
     for _ in range(200):
@@ -105,7 +101,7 @@ def test_good_files_answer_alike(library, path):
 @pytest.mark.parametrize("path", BAD, ids=name_of)
 def test_bad_files_are_refused(path):
     with pytest.raises(decode.Bad):
-        opened(path).family()
+        opened(decode.Index, path).family()
 
 
 @pytest.mark.parametrize("path", GOOD[::4], ids=name_of)
@@ -180,9 +176,8 @@ def test_normal_forms_are_alike(library, type_):
 
 def test_the_program():
     path = [p for p in GOOD if p.endswith("/typed.tamis")][0]
-    answers = read(path[:-6] + ".txt")
-    questions = b"".join(line.split(b" ", 1)[1] + b"\n" for line in answers.splitlines())
-    assert run("check", path, stdin=questions) == (0, answers, b"")
+    questions = b"".join(question + b"\n" for question, _ in answers(path))
+    assert run("check", path, stdin=questions) == (0, read(path[:-6] + ".txt"), b"")
     assert run("check", path, "n=007", "n=55")[:2] == (0, b"maybe n=007\nno n=55\n")
     assert run("check", path, "n=55")[:2] == (1, b"no n=55\n")
     status, out, _ = run("info", path)

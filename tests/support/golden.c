@@ -7,6 +7,9 @@
 #include "bytes.h"
 #include "format.h"
 #include "harness.h"
+#include "worlds.h"
+
+/* ---- reading --------------------------------------------------------------------------------- */
 
 unsigned golden_each(const char *folder, void (*run)(const char *stem))
 {
@@ -28,6 +31,92 @@ unsigned golden_each(const char *folder, void (*run)(const char *stem))
         closedir(dir);
     return n;
 }
+
+static tamis_error decode(struct golden *of, tamis_kind kind, const struct bytes *bytes,
+                          const tamis_open_options *o, tamis_reason *reason)
+{
+    return kind == TAMIS_KIND_FILTER
+               ? tamis_filter_decode(&of->filter, bytes->data, bytes->len, o, reason)
+               : tamis_index_decode(&of->index, bytes->data, bytes->len, o, reason);
+}
+
+static tamis_error open_file(struct golden *of, tamis_kind kind, const char *path,
+                             const tamis_open_options *o, tamis_reason *reason)
+{
+    return kind == TAMIS_KIND_FILTER ? tamis_filter_open(&of->filter, path, o, reason)
+                                     : tamis_index_open(&of->index, path, o, reason);
+}
+
+static void let_go(struct golden *of)
+{
+    tamis_filter_free(of->filter);
+    tamis_index_free(of->index);
+    *of = (struct golden){NULL, NULL};
+}
+
+static void check_answers(const char *stem, const struct golden *of, golden_has has, unsigned least)
+{
+    char path[GOLDEN_PATH], line[2000], asked[2000];
+    unsigned n = 0;
+    snprintf(path, sizeof path, "%s.txt", stem);
+    FILE *file = fopen(path, "r");
+    if (!CHECK_MSG(file != NULL, "%s", path))
+        return;
+    for (; fgets(line, sizeof line, file); n++) {
+        line[strcspn(line, "\n")] = 0;
+        bool want = strncmp(line, "maybe ", 6) == 0;
+        strcpy(asked, line + (want ? 6 : 3));
+        CHECK_MSG(has(of, asked) == want, "%s: %s", stem, line);
+    }
+    CHECK_MSG(n >= least, "%s: %u lines", path, n);
+    fclose(file);
+}
+
+void golden_is_read(const char *stem, tamis_kind kind, golden_has has, unsigned least)
+{
+    char path[GOLDEN_PATH];
+    struct golden of = {NULL, NULL};
+    tamis_reason reason = {0};
+    snprintf(path, sizeof path, "%s.key", stem);
+    struct bytes key = file_bytes(path);
+    snprintf(path, sizeof path, "%s.tamis", stem);
+    struct bytes bytes = file_bytes(path);
+    tamis_open_options o = {.key = key.len == TAMIS_KEY_LEN ? key.data : NULL};
+    CHECK_MSG(tamis_file_verify(path, &reason) == TAMIS_OK, "%s", reason.text);
+    if (CHECK_MSG(decode(&of, kind, &bytes, &o, &reason) == TAMIS_OK, "%s: %s", stem,
+                  reason.text)) {
+        struct bytes again = of.filter ? bytes_of(of.filter, 0) : bytes_of_index(of.index, 0);
+        CHECK_MSG(bytes_equal(&bytes, &again), "%s", stem);
+        check_answers(stem, &of, has, least);
+        bytes_free(&again);
+        let_go(&of);
+    }
+    if (CHECK_MSG(open_file(&of, kind, path, &o, &reason) == TAMIS_OK, "%s", reason.text)) {
+        check_answers(stem, &of, has, least);
+        let_go(&of);
+    }
+    bytes_free(&bytes), bytes_free(&key);
+}
+
+void golden_is_refused(const char *stem, tamis_kind kind)
+{
+    char path[GOLDEN_PATH], want[80];
+    struct golden of = {NULL, NULL};
+    tamis_reason reason = {0};
+    snprintf(path, sizeof path, "%s.tamis", stem);
+    snprintf(want, sizeof want, "TAMIS_%s", strrchr(stem, '.') + 1);
+    struct bytes bytes = file_bytes(path);
+    tamis_error e = decode(&of, kind, &bytes, NULL, &reason);
+    CHECK_MSG(strcmp(tamis_error_name(e), want) == 0, "%s: %s: %s", path, tamis_error_name(e),
+              reason.text);
+    e = open_file(&of, kind, path, NULL, &reason);
+    CHECK_MSG(strcmp(tamis_error_name(e), want) == 0, "%s: %s: %s", path, tamis_error_name(e),
+              reason.text);
+    CHECK(reason.offset <= bytes.len && strstr(reason.text, ": "));
+    bytes_free(&bytes);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
 
 const char *golden_folder(void)
 {

@@ -8,6 +8,22 @@
 
 /* Calls run with "FOLDER/NAME" for every NAME.tamis in the folder; how many there were. */
 unsigned golden_each(const char *folder, void (*run)(const char *stem));
+
+/* A filter or an index; the other is NULL. */
+struct golden {
+    tamis_filter *filter;
+    tamis_index *index;
+};
+
+/* Does it have what is asked? It may spoil the question. */
+typedef bool (*golden_has)(const struct golden *of, char *asked);
+
+/* NAME.tamis, with the key of NAME.key if there is one: as bytes and as a file it answers as NAME.txt
+   says, which has `least` lines, "maybe QUESTION" or "no QUESTION"; and it is written the same again. */
+void golden_is_read(const char *stem, tamis_kind kind, golden_has has, unsigned least);
+/* NAME.ERROR.tamis: this error, as bytes and as a file. */
+void golden_is_refused(const char *stem, tamis_kind kind);
+
 /* Where new files are to be written, or NULL. */
 const char *golden_folder(void);
 /* Writes FOLDER/NAME ENDING, unless it is there: golden files never change. */
