@@ -6,11 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tamis.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define BENCH_RUNS 5 /* medians of so many */
+#define BENCH_RUNS  5    /* medians of so many */
+#define BENCH_CHUNK 1024 /* keys that are asked or added at once */
 
 double bench_now(void);  /* seconds by the clock */
 double bench_used(void); /* seconds of processor time of this thread: others do not count in */
@@ -20,6 +23,16 @@ void bench_keys(uint64_t *keys, size_t n, uint64_t seed);
 
 /* Median of BENCH_RUNS runs of body(context), in nanoseconds for each of n. */
 double bench_median(void (*body)(void *context), void *context, size_t n);
+
+/* Lookups of n keys of 8 bytes, n a multiple of BENCH_CHUNK, hashing included. */
+struct lookups {
+    const tamis_filter *filter;
+    const uint64_t *keys;
+    size_t n;
+    uint64_t found;
+};
+void bench_lookups(void *lookups);           /* a body: in batches */
+double bench_rate(uint64_t found, size_t n); /* found by all runs of bench_median, of n each */
 
 /* Random lines, fetched ahead, over `bytes` of memory allocated as a filter's is: what any structure
    with one cache miss a lookup pays, at best and as usually fetched. */

@@ -9,69 +9,54 @@
 #include <string.h>
 
 #include "bench.h"
-#include "tamis.h"
 
 #define QUERIES ((size_t)1 << 22)
-#define CHUNK   1024
-
-struct run {
-    tamis_filter *filter;
-    const struct peer *peer;
-    void *peer_filter;
-    const uint64_t *keys;
-    size_t n;
-    uint64_t found;
-};
 
 static void hash_body(void *context)
 {
-    struct run *run = context;
-    tamis_digest digests[CHUNK];
-    for (size_t i = 0; i < run->n; i += CHUNK) {
-        tamis_filter_digest_fixed(run->filter, run->keys + i, 8, CHUNK, digests);
-        run->found += digests[CHUNK - 1].a & 1;
-    }
-}
-
-static void batch_body(void *context)
-{
-    struct run *run = context;
-    tamis_digest digests[CHUNK];
-    uint8_t found[CHUNK];
-    for (size_t i = 0; i < run->n; i += CHUNK) {
-        tamis_filter_digest_fixed(run->filter, run->keys + i, 8, CHUNK, digests);
-        tamis_filter_has_many(run->filter, digests, CHUNK, found);
-        for (size_t j = 0; j < CHUNK; j++)
-            run->found += found[j];
+    struct lookups *run = context;
+    tamis_digest digests[BENCH_CHUNK];
+    for (size_t i = 0; i < run->n; i += BENCH_CHUNK) {
+        tamis_filter_digest_fixed(run->filter, run->keys + i, 8, BENCH_CHUNK, digests);
+        run->found += digests[BENCH_CHUNK - 1].a & 1;
     }
 }
 
 static void single_body(void *context)
 {
-    struct run *run = context;
+    struct lookups *run = context;
     uint64_t found = 0;
     for (size_t i = 0; i < run->n; i++)
         found += tamis_filter_has(run->filter, &run->keys[i], 8);
     run->found += found;
 }
 
+/* The same of a peer. */
+struct peer_lookups {
+    const struct peer *peer;
+    void *filter;
+    const uint64_t *keys;
+    size_t n;
+    uint64_t found;
+};
+
 static void peer_batch_body(void *context)
 {
-    struct run *run = context;
-    uint8_t found[CHUNK];
-    for (size_t i = 0; i < run->n; i += CHUNK) {
-        run->peer->has_many(run->peer_filter, run->keys + i, CHUNK, found);
-        for (size_t j = 0; j < CHUNK; j++)
+    struct peer_lookups *run = context;
+    uint8_t found[BENCH_CHUNK];
+    for (size_t i = 0; i < run->n; i += BENCH_CHUNK) {
+        run->peer->has_many(run->filter, run->keys + i, BENCH_CHUNK, found);
+        for (size_t j = 0; j < BENCH_CHUNK; j++)
             run->found += found[j];
     }
 }
 
 static void peer_single_body(void *context)
 {
-    struct run *run = context;
+    struct peer_lookups *run = context;
     uint64_t found = 0;
     for (size_t i = 0; i < run->n; i++)
-        found += run->peer->has(run->peer_filter, run->keys[i]);
+        found += run->peer->has(run->filter, run->keys[i]);
     run->found += found;
 }
 
@@ -98,7 +83,7 @@ static void row(const char *name, const char *what, double ns, double bits)
 
 static void rate_row(const char *name, uint64_t found)
 {
-    double rate = (double)found / (BENCH_RUNS + 1) / (double)QUERIES;
+    double rate = bench_rate(found, QUERIES);
     printf("  %-22s %-16s %8.5f\n", name, "measured rate", rate);
     bench_record((struct bench_row){
         .filter = name, .what = "rate", .n = (double)now.n, .fpp = now.fpp, .rate = rate});
@@ -132,19 +117,19 @@ static double insert_single(tamis_filter *f, const uint64_t *keys, size_t n)
 static double peer_rows(const struct peer *peer, const uint64_t *keys, const uint64_t *queries)
 {
     double start = bench_used();
-    struct run run = {.peer = peer, .keys = queries, .n = QUERIES};
-    run.peer_filter = peer->make(now.n, now.fpp, keys);
-    if (!run.peer_filter)
+    struct peer_lookups run = {.peer = peer, .keys = queries, .n = QUERIES};
+    run.filter = peer->make(now.n, now.fpp, keys);
+    if (!run.filter)
         return 0;
     double build = (bench_used() - start) * 1e9 / (double)now.n;
-    double bits = (double)peer->bytes(run.peer_filter) * 8 / (double)now.n;
+    double bits = (double)peer->bytes(run.filter) * 8 / (double)now.n;
     if (peer->has_many)
         row(peer->name, "lookup, batch", bench_median(peer_batch_body, &run, QUERIES), bits);
     run.found = 0;
     row(peer->name, "lookup, one", bench_median(peer_single_body, &run, QUERIES), bits);
     rate_row(peer->name, run.found);
     row(peer->name, "insert, one", build, bits);
-    peer->free(run.peer_filter);
+    peer->free(run.filter);
     return bits;
 }
 
@@ -163,8 +148,8 @@ static void same_bits_rows(double bits, const uint64_t *keys, const uint64_t *qu
         exit(2);
     insert(f, keys, now.n, 1 << 16);
     tamis_filter_info(f, &info);
-    struct run run = {.filter = f, .keys = queries, .n = QUERIES};
-    row(name, "lookup, batch", bench_median(batch_body, &run, QUERIES),
+    struct lookups run = {.filter = f, .keys = queries, .n = QUERIES};
+    row(name, "lookup, batch", bench_median(bench_lookups, &run, QUERIES),
         (double)info.bits / (double)now.n);
     rate_row(name, run.found);
     tamis_filter_free(f);
@@ -179,10 +164,10 @@ static void tamis_rows(tamis_layout layout, const uint64_t *keys, const uint64_t
         exit(2);
     insert(f, keys, now.n, 1 << 16);
     double one = insert_single(f, keys, now.n);
-    double small = insert(f, keys, now.n, CHUNK), large = insert(f, keys, now.n, 1 << 20);
+    double small = insert(f, keys, now.n, BENCH_CHUNK), large = insert(f, keys, now.n, 1 << 20);
     tamis_info info;
     tamis_filter_info(f, &info);
-    struct run run = {.filter = f, .keys = queries, .n = QUERIES};
+    struct lookups run = {.filter = f, .keys = queries, .n = QUERIES};
     struct floors floor = bench_floor(info.bits / 8, queries, QUERIES);
     now.floor_ns = floor.best;
     printf("n = %zu, rate %g: floor %.2f ns (as usual %.2f ns), hash %.2f ns\n", now.n, now.fpp,
@@ -193,7 +178,7 @@ static void tamis_rows(tamis_layout layout, const uint64_t *keys, const uint64_t
         row("floor, as usual", "lookup, batch", floor.usual, 0);
     }
     run.found = 0;
-    row(name, "lookup, batch", bench_median(batch_body, &run, QUERIES), bits);
+    row(name, "lookup, batch", bench_median(bench_lookups, &run, QUERIES), bits);
     rate_row(name, run.found);
     row(name, "lookup, one", bench_median(single_body, &run, QUERIES), bits);
     row(name, "insert, one", one, bits);

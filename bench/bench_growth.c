@@ -13,34 +13,13 @@
 #include "filter.h"
 
 #define QUERIES ((size_t)1 << 21)
-#define CHUNK   1024
 #define FIRST   1000 /* keys a growing filter starts with */
-
-struct run {
-    tamis_filter *filter;
-    const uint64_t *keys;
-    size_t n;
-    uint64_t found;
-};
-
-static void lookup_body(void *context)
-{
-    struct run *run = context;
-    tamis_digest digests[CHUNK];
-    uint8_t found[CHUNK];
-    for (size_t i = 0; i < run->n; i += CHUNK) {
-        tamis_filter_digest_fixed(run->filter, run->keys + i, 8, CHUNK, digests);
-        tamis_filter_has_many(run->filter, digests, CHUNK, found);
-        for (size_t j = 0; j < CHUNK; j++)
-            run->found += found[j];
-    }
-}
 
 static double lookup(tamis_filter *f, const uint64_t *queries, double *rate)
 {
-    struct run run = {f, queries, QUERIES, 0};
-    double ns = bench_median(lookup_body, &run, QUERIES);
-    *rate = (double)run.found / (BENCH_RUNS + 1) / (double)QUERIES;
+    struct lookups run = {f, queries, QUERIES, 0};
+    double ns = bench_median(bench_lookups, &run, QUERIES);
+    *rate = bench_rate(run.found, QUERIES);
     return ns;
 }
 
@@ -58,11 +37,11 @@ static tamis_filter *make(tamis_options o)
 /* Keys 1..n of stream `seed`, added in chunks; nanoseconds a key. */
 static double fill(tamis_filter *f, uint64_t seed, size_t from, size_t to)
 {
-    uint64_t keys[CHUNK];
-    tamis_digest digests[CHUNK];
+    uint64_t keys[BENCH_CHUNK];
+    tamis_digest digests[BENCH_CHUNK];
     double spent = 0;
-    for (size_t i = from; i < to; i += CHUNK) {
-        size_t some = to - i < CHUNK ? to - i : CHUNK;
+    for (size_t i = from; i < to; i += BENCH_CHUNK) {
+        size_t some = to - i < BENCH_CHUNK ? to - i : BENCH_CHUNK;
         bench_keys(keys, some, seed + i * UINT64_C(0x9E3779B97F4A7C15));
         double start = bench_used();
         tamis_filter_digest_fixed(f, keys, 8, some, digests);
@@ -235,10 +214,10 @@ static void threads(const uint64_t *queries)
     tamis_filter *f = make((tamis_options){.growth = TAMIS_FIXED, .capacity = n});
     fill(f, 1, 0, n);
     const struct bits *bits = &filter_stack(f)->v[0]->bits;
-    struct run run[2] = {{f, queries, QUERIES, 0}, {f, queries, QUERIES, 0}};
+    struct lookups run[2] = {{f, queries, QUERIES, 0}, {f, queries, QUERIES, 0}};
     struct lines lines[2] = {{bits->words, bits->units, queries, QUERIES, 0},
                              {bits->words, bits->units, queries, QUERIES, 0}};
-    double times = two_threads(lookup_body, &run[0], &run[1]);
+    double times = two_threads(bench_lookups, &run[0], &run[1]);
     double floor = two_threads(bench_lines, &lines[0], &lines[1]);
     printf("two threads look up %.2f times as fast as one; the floor: %.2f times\n", times, floor);
     bench_record((struct bench_row){.filter = "tamis blocked",

@@ -90,6 +90,24 @@ double bench_median(void (*body)(void *context), void *context, size_t n)
     return runs[BENCH_RUNS / 2];
 }
 
+void bench_lookups(void *context)
+{
+    struct lookups *run = context;
+    tamis_digest digests[BENCH_CHUNK];
+    uint8_t found[BENCH_CHUNK];
+    for (size_t i = 0; i < run->n; i += BENCH_CHUNK) {
+        tamis_filter_digest_fixed(run->filter, run->keys + i, 8, BENCH_CHUNK, digests);
+        tamis_filter_has_many(run->filter, digests, BENCH_CHUNK, found);
+        for (size_t j = 0; j < BENCH_CHUNK; j++)
+            run->found += found[j];
+    }
+}
+
+double bench_rate(uint64_t found, size_t n)
+{
+    return (double)found / (BENCH_RUNS + 1) / (double)n;
+}
+
 /* As a filter fetches them: some ahead, into the second level. */
 void bench_lines(void *context)
 {
