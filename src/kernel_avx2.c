@@ -165,16 +165,17 @@ static void has_stack_avx2(const void *stack, size_t vectors, const tamis_digest
 static AVX2 bool has_any_avx2(const void *stack, size_t vectors, tamis_digest digest)
 {
     struct half_pair want = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    unsigned k = 0, hit = 0;
-    for (size_t j = 0; j < vectors; j++) {
+    unsigned k = 0;
+    for (size_t j = vectors; j-- > 0;) {
         const struct bits *bits = bits_at(stack, j);
         if (UNLIKELY(bits->k != k)) {
             k = bits->k;
             want = key_halves(digest.b, k, 0);
         }
-        hit |= line_has(bits->words + block_index(bits, digest), want);
+        if (UNLIKELY(line_has(bits->words + block_index(bits, digest), want)))
+            return true;
     }
-    return hit;
+    return false;
 }
 
 AVX2 bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,

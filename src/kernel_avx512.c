@@ -190,21 +190,23 @@ static AVX512 void levels_have_avx512(const struct levels *levels, const tamis_d
         levels_512(levels, digests, n, found, false);
 }
 
-/* One key: all lines are on their way before the first is there, since none waits for another. */
+/* One key, newest vector first: a key that is there is mostly in a large one. All lines are on their way
+   before the first has come, since the processor goes on as if it were not there. */
 static AVX512 bool has_any_avx512(const void *stack, size_t vectors, tamis_digest digest)
 {
     __m512i want = _mm512_setzero_si512();
-    unsigned k = 0, hit = 0;
-    for (size_t j = 0; j < vectors; j++) {
+    unsigned k = 0;
+    for (size_t j = vectors; j-- > 0;) {
         const struct bits *bits = bits_at(stack, j);
         if (UNLIKELY(bits->k != k)) {
             k = bits->k;
             want = key_bits(digest.b, k, k <= 8 ? 1 : k <= 16 ? 2 : 0);
         }
         __m512i have = _mm512_load_si512(bits->words + block_index(bits, digest));
-        hit |= _mm512_cmpneq_epi64_mask(_mm512_and_si512(want, have), want) == 0;
+        if (UNLIKELY(_mm512_cmpneq_epi64_mask(_mm512_and_si512(want, have), want) == 0))
+            return true;
     }
-    return hit;
+    return false;
 }
 
 static void has_stack_avx512(const void *stack, size_t vectors, const tamis_digest *digests,
