@@ -1168,7 +1168,8 @@ TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, doubl
 TAMIS_API double tamis_plan_share(unsigned slot, double p);
 
 /* The vector for n keys with this share of the total rate p. Blocked vectors of one stack have the
- * same k, that of a large vector, because then a lookup makes the bits of a key once. */
+ * same k, that of a large vector, because then a lookup makes the bits of a key once; only shares below
+ * p/1000, and vectors that would pass 2^40 bits with it, have the best of their own. */
 TAMIS_API tamis_plan_size tamis_plan_in_stack(int layout, uint64_t n, double share, double p);
 
 /* Capacity of the next vector, given those of the first and the largest so far and their total.

@@ -33,13 +33,15 @@ double tamis_plan_share(unsigned slot, double p)
 }
 
 /* The few small vectors of a blocked stack take more bits with the k of the large ones, 6 % at p/100;
- * deep in the tail it would be too many. */
+ * deep in the tail it would be too many. Where that k passes the limit, the best one may not. */
 tamis_plan_size tamis_plan_in_stack(int layout, uint64_t n, double share, double p)
 {
     const uint64_t many = 1 << 20; /* any number: k hardly depends on it */
     if (layout != TAMIS_BLOCKED || !(share >= p / 1000))
         return tamis_plan_vector(layout, n, share);
-    return tamis_plan_vector_of(layout, n, share, tamis_plan_vector(layout, many, p / 10).k);
+    tamis_plan_size same =
+        tamis_plan_vector_of(layout, n, share, tamis_plan_vector(layout, many, p / 10).k);
+    return same.bits ? same : tamis_plan_vector(layout, n, share);
 }
 
 /* Sixfold while a vector more costs little to ask, then by doubling the total. The step between them
@@ -88,6 +90,7 @@ tamis_plan_stack tamis_plan_grow(int layout, uint64_t first, double expansion, d
     tamis_plan_stack v = {0, 0, 0, 0, 0};
     uint64_t largest = 0, total = 0;
     double clear = 0;
+    unsigned slot = 0;
     if (!(p > 0 && p < 1) || out == NULL)
         return stack_none();
     do {
@@ -96,7 +99,9 @@ tamis_plan_stack tamis_plan_grow(int layout, uint64_t first, double expansion, d
         tamis_plan_layer *l = &out[v.layers];
         l->capacity = tamis_plan_next_capacity(first, largest, total, expansion);
         l->load = n - total < l->capacity ? n - total : l->capacity;
-        l->share = tamis_plan_share((unsigned)v.layers, p);
+        if (slot < SMALL && l->capacity / TAMIS_PLAN_LARGE >= first)
+            slot = SMALL; /* few small vectors: their shares are not for the large */
+        l->share = tamis_plan_share(slot++, p);
         tamis_plan_size size = tamis_plan_in_stack(layout, l->capacity, l->share, p);
         if (size.bits == 0)
             return stack_none();

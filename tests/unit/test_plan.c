@@ -653,6 +653,15 @@ TEST(vectors_of_a_stack)
           tamis_plan_vector(BLOCKED, 1000, 1e-9).bits);
     CHECK(tamis_plan_in_stack(SPREAD, 1000, 1e-4, .01).bits ==
           tamis_plan_vector(SPREAD, 1000, 1e-4).bits);
+    /* a k for large vectors that this one would pass the limit with, and none for large ones */
+    const uint64_t most = (uint64_t)1 << 36;
+    const double deep = tamis_plan_share(15, .5);
+    CHECK(tamis_plan_vector(BLOCKED, most, deep).bits > 0);
+    CHECK(tamis_plan_in_stack(BLOCKED, most, deep, .5).bits ==
+          tamis_plan_vector(BLOCKED, most, deep).bits);
+    CHECK(tamis_plan_vector(BLOCKED, 16, 1e-40).bits > 0);
+    CHECK(tamis_plan_in_stack(BLOCKED, 16, 1e-40, 1e-38).bits ==
+          tamis_plan_vector(BLOCKED, 16, 1e-40).bits);
     CHECK(tamis_plan_vector_of(BLOCKED, 1000, .01, 0).bits == 0);
     CHECK(tamis_plan_vector_of(BLOCKED, 1000, .01, 65).bits == 0);
     CHECK(tamis_plan_vector_of(BLOCKED, UINT64_MAX, .01, 8).bits == 0);
