@@ -18,9 +18,12 @@ static void nibble_set(struct counters *counters, uint64_t position, uint8_t val
 
 /* ---- the side table -------------------------------------------------------------------------- */
 
+/* Folded twice: once is nearly linear in the position, and with one secret in a hundred neighbours lay
+   in runs of 100 slots and more, against 16 (measured: 40,000 in 131,072). */
 static size_t escape_home(const struct counters *counters, uint64_t position)
 {
-    return mul_fold(position ^ PROBE_STEP, process_secret()) & (counters->room - 1);
+    uint64_t secret = process_secret();
+    return mul_fold(mul_fold(position ^ PROBE_STEP, secret), secret) & (counters->room - 1);
 }
 
 static struct escape *escape_find(const struct counters *counters, uint64_t position)

@@ -164,4 +164,62 @@ TEST(counters_escape_and_come_back)
     }
 }
 
+/* ---- forged keys ----------------------------------------------------------------------------- */
+
+static uint32_t no_spots(const void *owner, uint32_t id, const tamis_digest *key, struct spot *out)
+{
+    (void)owner, (void)id, (void)key, (void)out;
+    return 0;
+}
+
+/* Where a key of so many digests would begin to be looked for, were this the secret. */
+static uint64_t home_if(uint64_t secret, const tamis_digest *key, uint32_t width)
+{
+    uint64_t home = secret;
+    for (uint32_t i = 0; i < width; i++)
+        home = mul_fold(home ^ key[i].a, secret ^ key[i].b);
+    return home;
+}
+
+/* The most slots that a lookup in the table may go over. */
+static uint32_t longest_run(const struct removals *r)
+{
+    uint32_t longest = 0, run = 0;
+    for (uint32_t i = 0; i < r->index_room; i++) {
+        run = r->index[i] ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest;
+}
+
+/* Bytes from elsewhere may state any digests. These would all lie in a sixteenth of the table, one
+   behind the other, if its hash had no secret, or one that is known. */
+TEST(pending_removals_cannot_be_crowded)
+{
+    enum { N = 20000, ROOM = 65536, WIDTH = 3 };
+    static const uint64_t known[] = {0, PROBE_STEP};
+    static const uint32_t candidates[] = {0, 1};
+    static const struct places places = {.spots = no_spots};
+    uint64_t rng = harness_seed();
+    for (unsigned run = 0; run < 4; run++) {
+        struct removals r;
+        struct removing w = {&r, &mem_system, &places, NULL};
+        tamis_digest key[WIDTH];
+        removals_init(&r);
+        r.width = run % 2 ? WIDTH : 1;
+        while (r.used < N) {
+            for (uint32_t i = 0; i < r.width; i++)
+                key[i] = (tamis_digest){rng_next(&rng), rng_next(&rng)};
+            if ((home_if(known[run / 2], key, r.width) & (ROOM - 1)) >= ROOM / 16)
+                continue;
+            if (!CHECK(pending_remember(&w, key, 1, candidates, 2, false) == TAMIS_OK))
+                break;
+        }
+        CHECK_MSG(r.index_room == ROOM, "%u", r.index_room);
+        CHECK(r.used && pending_find(&r, key) != NONE);
+        CHECK_MSG(longest_run(&r) < 1000, "%u slots in a run", longest_run(&r));
+        removals_free(&r, &mem_system);
+    }
+}
+
 HARNESS_MAIN
