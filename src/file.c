@@ -226,7 +226,7 @@ tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
     e = kind == TAMIS_KIND_PATCH       ? patch_verify(mapping.data, mapping.len, reason)
         : kind == TAMIS_KIND_INDEX     ? index_verify(mapping.data, mapping.len, reason)
         : kind == TAMIS_KIND_DIRECTORY ? directory_verify(mapping.data, mapping.len, reason)
-        : kind == TAMIS_KIND_CATALOG   ? catalog_verify(mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_CATALOG   ? catalog_verify(mapping, true, reason)
         : kind == TAMIS_KIND_MESSAGE   ? message_verify(mapping.data, mapping.len, reason)
                                        : filter_verify(mapping.data, mapping.len, reason);
     return was_read(&mapping, e, path, reason);

@@ -379,6 +379,7 @@ tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
                                  const tamis_open_options *options, tamis_reason *reason);
 /* Every byte. */
 tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason);
-tamis_error catalog_verify(const void *data, size_t len, tamis_reason *reason);
+/* A mapping passes through memory, and stays the caller's. */
+tamis_error catalog_verify(struct mapping bytes, bool mapped, tamis_reason *reason);
 
 #endif

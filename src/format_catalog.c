@@ -251,20 +251,31 @@ static tamis_error parse_strips(tamis_catalog *c, const uint8_t *from, tamis_rea
     return TAMIS_OK;
 }
 
+/* On the way from front to back: what was passed since `last` stays in memory up to a window. */
+static void passed(const tamis_catalog *c, uint64_t at, uint64_t *last)
+{
+    if (at - *last < CATALOG_WINDOW)
+        return;
+    tamis_catalog_rest(c);
+    *last = at;
+}
+
 static tamis_error check_segments(const tamis_catalog *c, tamis_reason *reason)
 {
-    uint64_t before = 0;
-    for (uint64_t i = 0; i < c->columns; i++) {
+    uint64_t before = 0, at = (uint64_t)(c->column_segments - c->data), last = at;
+    for (uint64_t i = 0; i < c->columns; i++, at += 4) {
         uint32_t segment = catalog_column_segment(c, i);
         if (segment >= c->segments && segment != STRIP_NONE)
-            return wrong_at(reason, (uint64_t)(c->column_segments - c->data) + 4 * i,
-                            "a column of no segment");
+            return wrong_at(reason, at, "a column of no segment");
+        passed(c, at, &last);
     }
-    for (uint64_t i = 0; i < c->segments; i++) {
-        uint64_t end = get_u64(c->tag_ends + 8 * i);
+    at = (uint64_t)(c->tag_ends - c->data);
+    for (uint64_t i = 0; i < c->segments; i++, at += 8) {
+        uint64_t end = get_u64(c->data + at);
         if (end < before || end > c->tags_len)
-            return wrong_at(reason, (uint64_t)(c->tag_ends - c->data) + 8 * i, "the end of a tag");
+            return wrong_at(reason, at, "the end of a tag");
         before = end;
+        passed(c, at, &last);
     }
     if (before != c->tags_len)
         return wrong_at(reason, (uint64_t)(c->tags - c->data), "tags of no segment");
@@ -315,7 +326,7 @@ static tamis_error fill(tamis_catalog *c, const uint8_t *key, bool ask, tamis_re
     return e;
 }
 
-/* `mapped`: the bytes are a mapping, which becomes the catalog's. */
+/* `mapped`: the bytes are a mapping, whose pages the catalog may let go of. */
 static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool mapped,
                               const tamis_open_options *o, bool ask, tamis_reason *reason)
 {
@@ -356,9 +367,10 @@ tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
 
 /* Zeros up to the next strip, and in columns that are not there. */
 static tamis_error check_strip(const tamis_catalog *c, const struct catalog_strip *s, uint64_t end,
-                               tamis_reason *reason)
+                               uint64_t *last, tamis_reason *reason)
 {
     uint64_t rows = c->shapes[s->shape].plan.units;
+    passed(c, s->offset, last);
     if (!bytes_are_zero(c->data + end, s->offset - end))
         return wrong_at(reason, end, "what fills up a strip is not zero");
     if (s->width == s->n)
@@ -367,9 +379,10 @@ static tamis_error check_strip(const tamis_catalog *c, const struct catalog_stri
     for (uint32_t i = s->n; i < s->width; i++)
         spare[i] = words[i - s->n];
     for (uint64_t row = 0; row < rows; row += 512) {
+        uint64_t at = s->offset + strip_len(row, s->width);
+        passed(c, at, last);
         memset(words, 0, sizeof words);
-        strip_columns(c->data + s->offset + row * s->width / 8, min_u64(512, rows - row), s->width,
-                      spare, s->width);
+        strip_columns(c->data + at, min_u64(512, rows - row), s->width, spare, s->width);
         if (!bytes_are_zero(words, sizeof words))
             return wrong_at(reason, s->offset, "a bit of a column that is not there");
     }
@@ -378,12 +391,12 @@ static tamis_error check_strip(const tamis_catalog *c, const struct catalog_stri
 
 tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason)
 {
-    uint64_t end = c->strips_at;
+    uint64_t end = c->strips_at, last = end;
     tamis_error e = catalog_check_long(c, c->payload, c->sums_at - c->payload, reason);
     if (e == TAMIS_OK && c->n_sums == 0 && c->sums_at != c->payload)
         e = wrong_at(reason, c->sums_at, "pages without checksums");
     for (uint32_t i = 0; i < c->n_strips && e == TAMIS_OK; i++) {
-        e = check_strip(c, &c->strips[i], end, reason);
+        e = check_strip(c, &c->strips[i], end, &last, reason);
         end = c->strips[i].offset +
               strip_len(c->shapes[c->strips[i].shape].plan.units, c->strips[i].width);
     }
@@ -393,11 +406,11 @@ tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason)
     return e == TAMIS_OK ? container_check_gaps(&box, reason) : e;
 }
 
-tamis_error catalog_verify(const void *data, size_t len, tamis_reason *reason)
+tamis_error catalog_verify(struct mapping bytes, bool mapped, tamis_reason *reason)
 {
     tamis_open_options o = {.verify = true};
     tamis_catalog *c;
-    tamis_error e = from_bytes(&c, (struct mapping){data, len}, false, &o, false, reason);
+    tamis_error e = from_bytes(&c, bytes, mapped, &o, false, reason);
     if (e == TAMIS_OK)
         catalog_dispose(c);
     return e;

@@ -1,5 +1,6 @@
-"""The memory of tamis index is bounded: more data, no more memory. The bound is that of the manual
-(docs/man/tamis-index.1, MEMORY), and peaks are of all pages in memory, those of mapped files too."""
+"""The memory of tamis index, and of tamis verify of a catalog, is bounded: more data, no more memory. The
+bounds are those of the manual (docs/man, MEMORY), and peaks are of all pages in memory, those of mapped
+files too."""
 import functools
 import gzip
 import json
@@ -40,9 +41,9 @@ def peak(cwd, *words):
     return int(kib) * 1024, json.loads(said)
 
 
-def manual():
-    """The bytes that the manual states, in its order."""
-    with open(os.path.join(ROOT, "docs/man/tamis-index.1"), encoding="utf-8") as page:
+def manual(name="tamis-index.1"):
+    """The bytes that a page of the manual states, in its order."""
+    with open(os.path.join(ROOT, "docs/man", name), encoding="utf-8") as page:
         section = page.read().split(".SH MEMORY", 1)[1].split(".SH", 1)[0]
     units = {"bytes": 1, "KiB": 1 << 10, "MiB": MIB}
     return [int(n) * units[unit] for n, unit in re.findall(r"(\d+) (bytes|KiB|MiB)", section)]
@@ -56,6 +57,15 @@ def bound(said, segment_size, update=False):
     thread = 2.5 * segment_size + value * values
     return ((old if update else new) + THREADS * thread + 2 * (entry + 2 * 16) +
             segments * (segment + relation * RELATIONS) + catalog / MIB * page + SLACK)
+
+
+def verify(folder, name):
+    """Its peak, within the bound, and the bytes of the catalog."""
+    used, said = peak(folder, "verify", name)
+    whole, page = manual("tamis-info.1")
+    print("verify of %d MB: %d MB" % (said["bytes"] / 1e6, used / 1e6))
+    assert said["ok"] and used <= whole + said["bytes"] / MIB * page
+    return said["bytes"]
 
 
 @functools.lru_cache
@@ -81,8 +91,8 @@ def fill(path, lines, rounds, seed):
             out.write(b"".join(lines[:cut]))
 
 
-def index(folder, name, inputs, segment=SEGMENT):
-    return peak(folder, "index", "-o", name, "--attrs", "a,b", "--fpp", "0.0001", "-j",
+def index(folder, name, inputs, segment=SEGMENT, fpp="0.0001"):
+    return peak(folder, "index", "-o", name, "--attrs", "a,b", "--fpp", fpp, "-j",
                 str(THREADS), "--segment", str(segment), inputs)
 
 
@@ -109,13 +119,21 @@ def test_more_data_takes_no_more_memory(tmp_path):
     print("update: %d MB" % (update / 1e6))
     assert now["new"] == 1 and now["catalog_bytes"] > catalog
     assert update <= bound(said, SEGMENT, update=True) < 0.5 * catalog
-    subprocess.run([TAMIS, "verify", "many.tamis"], cwd=tmp_path, check=True,
-                   stdout=subprocess.DEVNULL)
+    assert verify(tmp_path, "many.tamis") == now["catalog_bytes"]
     for line in lines[::len(lines) // 20] + lines[:100000:5000]:
         a, b = line.decode().rstrip("\n").split(",")
         count = subprocess.run([TAMIS, "find", "many.tamis", "a=" + a, "b=" + b, "--count"],
                                cwd=tmp_path, stdout=subprocess.PIPE, check=True, text=True)
         assert int(count.stdout) >= ROUNDS
+
+
+def test_verify_of_few_columns(tmp_path):
+    """Strips of 5 equal columns have 3 that are not there, which are looked at bit by bit."""
+    os.mkdir(tmp_path / "data")
+    fill(tmp_path / "data" / "1.csv", lines_of(POOL), 3, 3)
+    _, said = index(tmp_path, "c.tamis", "data", 3 * POOL // 5 + 4096, "1e-14")
+    assert said["segments_added"] == 5
+    assert verify(tmp_path, "c.tamis") > 6 * manual("tamis-info.1")[0]
 
 
 def test_restarts_of_gzip_files_wait_in_files(tmp_path):
