@@ -57,8 +57,7 @@ static tamis_error clone(tamis_filter **out, const tamis_filter *from, bool half
     f->allocator = from->allocator;
     f->set = from->set;
     f->next_id = from->next_id;
-    f->holt = from->holt;
-    f->base_rate = from->base_rate;
+    f->forecast = from->forecast;
     f->grown = from->grown;
     f->clock = from->clock;
     f->clock_context = from->clock_context;

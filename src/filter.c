@@ -342,7 +342,7 @@ static void clear_in_place(tamis_filter *f)
     stack->v[0]->born = stack->v[0]->last = filter_now(f);
     f->stored = 0;
     f->grown = 1;
-    f->holt = (tamis_plan_holt){0};
+    f->forecast = (struct forecast){0};
     removals_free(&f->removals, &f->allocator); /* what it took while it was large goes too */
 }
 
@@ -351,17 +351,17 @@ static tamis_error clear_anew(tamis_filter *f)
 {
     struct stack *stack = filter_stack(f);
     struct matrix *matrix = atomic_load(&f->matrix);
-    tamis_plan_holt holt = f->holt;
+    struct forecast forecast = f->forecast;
     uint32_t n = stack_count(stack), grown = f->grown;
     struct vector *first;
     atomic_store(&stack->n, 0);
     f->grown = 0;
-    f->holt = (tamis_plan_holt){0};
+    f->forecast = (struct forecast){0};
     tamis_error e = growth_next(f, &first);
     if (e != TAMIS_OK) {
         atomic_store(&stack->n, n);
         f->grown = grown;
-        f->holt = holt;
+        f->forecast = forecast;
         return e;
     }
     for (uint32_t i = 0; i < n; i++)

@@ -48,6 +48,12 @@ struct stack {
     struct vector *v[];
 };
 
+/* Flexible: how fast keys come, by how fast vectors, or layers, filled. */
+struct forecast {
+    tamis_plan_holt holt;
+    double base_rate; /* the first */
+};
+
 struct tamis_filter {
     struct quick quick; /* how tamis_filter_has asks; first, so that it is one jump away */
     tamis_allocator allocator;
@@ -60,8 +66,7 @@ struct tamis_filter {
     struct removals removals;
     uint64_t stored; /* sum of the vectors' counts */
     uint32_t next_id;
-    tamis_plan_holt holt; /* flexible: forecast of the arrival rate */
-    double base_rate;
+    struct forecast forecast;
     uint32_t grown; /* vectors made so far, the first included */
     tamis_clock clock;
     void *clock_context;
@@ -129,6 +134,9 @@ tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *o
 tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct shape *out);
 
 /* ---- growth.c ---- */
+/* Flexible: the last vector, or layer, began at `born` and is full with so many now. Returns lambda:
+   the next one gets 2^(lambda-1) times the base. */
+unsigned forecast_next(struct forecast *f, uint64_t load, uint64_t born, uint64_t now);
 /* The next vector, sized and given its share; NULL with the error. */
 tamis_error growth_next(tamis_filter *f, struct vector **out);
 /* A vector with room for a new key, made if need be. */

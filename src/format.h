@@ -181,8 +181,7 @@ struct head {
     struct settings set;
     uint64_t stored;
     uint32_t next_id, grown, n; /* n vectors, or layers */
-    tamis_plan_holt holt;
-    double base_rate;
+    struct forecast forecast;
     uint64_t width;                       /* of the matrix, 0 if there is none */
     uint64_t pending, candidates, copies; /* removals: entries, all their candidates and copies */
     bool counted;                         /* there are counters */

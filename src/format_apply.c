@@ -232,8 +232,7 @@ static tamis_error make(struct apply *p, bool bits_only)
     made->clock_context = f->clock_context;
     made->next_id = p->head.next_id;
     made->grown = p->head.grown;
-    made->holt = p->head.holt;
-    made->base_rate = p->head.base_rate;
+    made->forecast = p->head.forecast;
     made->read_only = made->bits_only = bits_only;
     e = read_vectors(p);
     if (e == TAMIS_OK && p->head.counted)

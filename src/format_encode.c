@@ -39,8 +39,7 @@ static struct head head_of(const tamis_filter *f, bool counted)
         .set = f->set,
         .next_id = f->next_id,
         .grown = f->grown,
-        .holt = f->holt,
-        .base_rate = f->base_rate,
+        .forecast = f->forecast,
         .n = stack_count(stack),
         .counted = counted,
     };

@@ -72,11 +72,11 @@ void head_fields(struct cursor *c, struct head *head)
     field_u64(c, &head->stored);
     field_u32(c, &head->next_id);
     field_u32(c, &head->grown);
-    field_f64(c, &head->holt.level, "the forecast is no number");
-    field_f64(c, &head->holt.trend, "the forecast is no number");
-    field_u32(c, &head->holt.n);
+    field_f64(c, &head->forecast.holt.level, "the forecast is no number");
+    field_f64(c, &head->forecast.holt.trend, "the forecast is no number");
+    field_u32(c, &head->forecast.holt.n);
     field_u32(c, &head->n);
-    field_f64(c, &head->base_rate, "the base rate is no number");
+    field_f64(c, &head->forecast.base_rate, "the base rate is no number");
     field_u64(c, &head->width);
     field_u64(c, &head->pending);
     field_u64(c, &head->candidates);
@@ -224,7 +224,7 @@ const char *head_pending_wrong(const struct head *head)
         head->pending > UINT32_MAX / 4 || head->candidates < head->pending ||
         head->candidates > head->pending * head->n || head->copies < head->pending)
         return "the pending removals";
-    return head->base_rate >= 0 ? NULL : "the base rate";
+    return head->forecast.base_rate >= 0 ? NULL : "the base rate";
 }
 
 static const char *head_wrong(const struct head *head, uint64_t len, tamis_hash hash)

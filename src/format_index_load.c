@@ -123,8 +123,7 @@ static tamis_error load_parts(tamis_index *x, const struct source *s)
     const struct head *head = &s->head->head;
     x->next_id = head->next_id;
     x->grown = head->grown;
-    x->holt = head->holt;
-    x->base_rate = head->base_rate;
+    x->forecast = head->forecast;
     x->family.has_key = s->c->has_key;
     x->bits_only = s->c->bits_only;
     x->read_only = s->c->bits_only || s->view;

@@ -41,8 +41,7 @@ void filter_from_head(tamis_filter *f, const struct container *c, const struct h
 {
     f->next_id = head->next_id;
     f->grown = head->grown;
-    f->holt = head->holt;
-    f->base_rate = head->base_rate;
+    f->forecast = head->forecast;
     f->family.has_key = c->has_key;
     f->bits_only = c->bits_only;
     f->read_only = c->bits_only || view;

@@ -62,8 +62,19 @@ static tamis_error next_scalable(tamis_filter *f, struct next *out)
     return next_in_stack(f, capacity, slot_first(first, capacity), out);
 }
 
-/* Xie et al., section 4.3: the rate at which the last vector filled goes into the forecast, and the
-   next one gets 2^(lambda-1) times the base, lambda = ceil(log2(predicted / first rate)) + 1. */
+/* Xie et al., section 4.3: the rate at which the last one filled goes into the forecast, and
+   lambda = ceil(log2(predicted / first rate)) + 1. */
+unsigned forecast_next(struct forecast *f, uint64_t load, uint64_t born, uint64_t now)
+{
+    if (now > born) { /* a clock that stood still tells nothing */
+        double rate = (double)load / (double)(now - born);
+        if (f->holt.n == 0)
+            f->base_rate = rate;
+        tamis_plan_holt_add(&f->holt, rate);
+    }
+    return tamis_plan_lambda(tamis_plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
+}
+
 static unsigned next_lambda(tamis_filter *f)
 {
     const struct settings *set = &f->set;
@@ -73,14 +84,7 @@ static unsigned next_lambda(tamis_filter *f)
         return set->lambdas[min_u64(f->grown, set->n_lambdas - 1)];
     const struct stack *stack = filter_stack(f);
     const struct vector *last = stack->v[stack_count(stack) - 1];
-    uint64_t now = filter_now(f);
-    if (now > last->born) { /* a clock that stood still tells nothing */
-        double rate = (double)last->capacity / (double)(now - last->born);
-        if (f->holt.n == 0)
-            f->base_rate = rate;
-        tamis_plan_holt_add(&f->holt, rate);
-    }
-    return tamis_plan_lambda(tamis_plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
+    return forecast_next(&f->forecast, last->capacity, last->born, filter_now(f));
 }
 
 static tamis_error next_flexible(tamis_filter *f, struct next *out)
@@ -324,8 +328,7 @@ tamis_error growth_active(tamis_filter *f, struct vector **out)
         *out = newest;
         return TAMIS_OK;
     }
-    tamis_plan_holt holt = f->holt;
-    double base_rate = f->base_rate;
+    struct forecast before = f->forecast;
     struct vector *made;
     tamis_error e = growth_next(f, &made);
     if (e == TAMIS_OK)
@@ -333,8 +336,7 @@ tamis_error growth_active(tamis_filter *f, struct vector **out)
     if (e == TAMIS_OK) {
         *out = made;
     } else { /* the forecast is as it was */
-        f->holt = holt;
-        f->base_rate = base_rate;
+        f->forecast = before;
     }
     return e;
 }

@@ -288,7 +288,7 @@ static struct layer *first_again(tamis_index *x)
 void index_empty(tamis_index *x)
 {
     index_reclaim(x, true);
-    x->holt = (tamis_plan_holt){0};
+    x->forecast = (struct forecast){0};
     struct layers *layers = index_layers(x);
     bool first_day = layers_count(layers) == 1 && layers->l[0]->slot == 0 &&
                      layers->l[0]->capacity == x->set.grow.capacity;

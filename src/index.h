@@ -73,8 +73,7 @@ struct tamis_index {
     struct removals removals;
     uint64_t stored; /* sum of the layers' counts */
     uint32_t next_id;
-    tamis_plan_holt holt; /* flexible: forecast of the arrival rate */
-    double base_rate;
+    struct forecast forecast;
     uint32_t grown; /* layers made so far, the first included */
     tamis_clock clock;
     void *clock_context;

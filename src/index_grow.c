@@ -190,15 +190,7 @@ static void next_flexible(tamis_index *x, struct plan *plan)
         lambda = set->lambdas[min_u64(x->grown, set->n_lambdas - 1)];
     } else if (layers_count(layers)) {
         const struct layer *last = layers->l[layers_count(layers) - 1];
-        uint64_t now = index_now(x);
-        if (now > last->born) { /* a clock that stood still tells nothing */
-            double rate = (double)last->load / (double)(now - last->born);
-            if (x->holt.n == 0)
-                x->base_rate = rate;
-            tamis_plan_holt_add(&x->holt, rate);
-        }
-        lambda =
-            x->holt.n ? tamis_plan_lambda(tamis_plan_holt_next(&x->holt), x->base_rate, 40) : 1;
+        lambda = forecast_next(&x->forecast, last->load, last->born, index_now(x));
     }
     while (lambda > 1 && set->capacity > BITS_MAX >> (lambda - 1))
         lambda--;
@@ -369,15 +361,13 @@ tamis_error index_next_layer(tamis_index *x, struct layer **out)
 
 tamis_error index_grow(tamis_index *x)
 {
-    tamis_plan_holt holt = x->holt;
-    double base_rate = x->base_rate;
+    struct forecast before = x->forecast;
     struct layer *layer;
     tamis_error e = index_next_layer(x, &layer);
     if (e == TAMIS_OK)
         e = index_append(x, layer);
     if (e != TAMIS_OK) { /* the forecast is as it was */
-        x->holt = holt;
-        x->base_rate = base_rate;
+        x->forecast = before;
     }
     return e;
 }

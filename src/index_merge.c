@@ -58,8 +58,7 @@ tamis_error tamis_index_clone(tamis_index **out, const tamis_index *from)
         return e;
     x->stored = from->stored;
     x->next_id = from->next_id;
-    x->holt = from->holt;
-    x->base_rate = from->base_rate;
+    x->forecast = from->forecast;
     x->grown = from->grown;
     x->clock = from->clock;
     x->clock_context = from->clock_context;

@@ -89,14 +89,15 @@ static void check_refusal(tamis_filter *f, uint64_t key)
     tamis_filter *before;
     if (!CHECK(tamis_filter_clone(&before, f) == TAMIS_OK))
         return;
-    tamis_plan_holt holt = f->holt;
+    tamis_plan_holt holt = f->forecast.holt;
     tamis_info a = info_of(f);
     CHECK(add(f, key) == TAMIS_EFULL);
     tamis_info b = info_of(f);
     CHECK(tamis_filter_equal(before, f));
     CHECK(a.items == b.items && a.vectors == b.vectors && a.bytes == b.bytes);
     CHECK(a.capacity == b.capacity && a.fpp_now == b.fpp_now);
-    CHECK(holt.n == f->holt.n && holt.level == f->holt.level && before->grown == f->grown);
+    CHECK(holt.n == f->forecast.holt.n && holt.level == f->forecast.holt.level &&
+          before->grown == f->grown);
     tamis_filter_free(before);
 }
 
