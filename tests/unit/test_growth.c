@@ -425,6 +425,9 @@ TEST(flexible_lambda_follows_the_forecast)
     for (uint32_t i = 0; i <= 7; i++)
         CHECK_MSG(vector_of(f, i).capacity == (i < 2 ? 64 : UINT64_C(64) << i),
                   "doubling, vector %u: %" PRIu64, i, vector_of(f, i).capacity);
+    CHECK(f->forecast.holt.n && f->forecast.base_rate > 0);
+    CHECK(tamis_filter_clear(f) == TAMIS_OK);
+    CHECK(f->forecast.holt.n == 0 && f->forecast.base_rate == 0);
     tamis_filter_free(f);
 
     f = fill_timed(0.5, 8, &now);
