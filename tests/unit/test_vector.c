@@ -280,6 +280,46 @@ TEST(stack_is_any_of_its_vectors)
     family_free(&family, &mem_system);
 }
 
+/* More vectors than are asked together, of one k or of every k there is, and no key at all. */
+TEST(high_stacks)
+{
+    enum { HIGH = 66, NONE = 7 };
+    const struct kernel *rows[ROWS_MAX + 1];
+    unsigned n_rows = blocked_rows(rows);
+    struct family family = family_of(TAMIS_XXH3);
+    uint64_t rng = harness_seed();
+    rows[n_rows++] = &kernel_spread;
+    for (unsigned run = 0; run < 2 * n_rows; run++) {
+        const struct kernel *kernel = rows[run / 2];
+        struct laid laid[HIGH];
+        const struct bits *stack[HIGH];
+        tamis_digest digests[2 * HIGH];
+        uint8_t found[2 * HIGH] = {NONE}, fresh;
+        digests_at(&rng, digests, 2 * HIGH);
+        for (size_t v = 0; v < HIGH; v++) {
+            uint64_t units = kernel == &kernel_spread ? 4096 : 1 + v % 9;
+            laid[v] = laid_out(kernel, &family, units, run % 2 ? 8 : 1 + (uint32_t)v % K_MAX);
+            stack[v] = &laid[v].bits;
+            kernel->add(stack[v], &digests[v], 1, &fresh);
+        }
+        kernel->has_stack(stack, HIGH, digests, 0, found);
+        CHECK(found[0] == NONE);
+        for (size_t vectors = HIGH - 4; vectors <= HIGH; vectors++) {
+            kernel->has_stack(stack, vectors, digests, 2 * HIGH, found);
+            for (size_t i = 0; i < 2 * HIGH; i++) {
+                bool any = false;
+                for (size_t v = 0; v < vectors; v++)
+                    any |= kernel->has_one(stack[v], digests[i]);
+                CHECK(found[i] == any && (any || i >= vectors));
+                CHECK(kernel->has_any(stack, vectors, digests[i]) == any);
+            }
+        }
+        for (size_t v = 0; v < HIGH; v++)
+            block_free(&mem_system, &laid[v].block);
+    }
+    family_free(&family, &mem_system);
+}
+
 /* ---- addresses ------------------------------------------------------------------------------- */
 
 /* Positions lie in the vector, are the bits that an add sets and no others, and are the model's. */
