@@ -103,8 +103,8 @@ ALWAYS_INLINE uint64_t layout_unit_bits(tamis_layout layout)
     return layout == TAMIS_BLOCKED ? BLOCK_BITS : 1;
 }
 
-/* has_any by way of prefetch and has_one, has_stack by way of prefetch and has: the lines of the next keys are on their way in one vector
-   while these are looked at, vector by vector. */
+/* has_any by way of prefetch and has_one; has_stack by way of prefetch and has: the lines of the next
+   keys are on their way in one vector while these are looked at, vector by vector. */
 bool any_in_turn(const void *stack, size_t vectors, tamis_digest digest);
 void stack_by_groups(const void *stack, size_t vectors, const tamis_digest *digests, size_t n,
                      uint8_t *found);
