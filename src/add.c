@@ -236,12 +236,21 @@ static tamis_error add_deletable(tamis_filter *f, tamis_digest digest, uint8_t *
     return TAMIS_OK;
 }
 
+void filter_fetch(const tamis_filter *f, const tamis_digest *digests, size_t n)
+{
+    const struct stack *stack = filter_stack(f);
+    uint32_t newest = stack_count(stack) - 1;
+    if (n == 1) /* what one key touches is on its way soon enough */
+        return;
+    vector_fetch(stack->v[newest], digests, n); /* most keys are there, or go there */
+    for (uint32_t j = newest; j-- > 0 && stack->v[j]->stride == 1;)
+        stack->v[j]->bits.kernel->prefetch(&stack->v[j]->bits, digests, n);
+}
+
 static tamis_error add_batch_deletable(tamis_filter *f, const tamis_digest *digests, size_t n,
                                        uint8_t *fresh, size_t *done)
 {
-    const struct stack *stack = filter_stack(f);
-    for (uint32_t j = stack_count(stack); j-- > 0 && stack->v[j]->stride == 1;)
-        stack->v[j]->bits.kernel->prefetch(&stack->v[j]->bits, digests, n);
+    filter_fetch(f, digests, n);
     for (*done = 0; *done < n; (*done)++) {
         tamis_error e = add_deletable(f, digests[*done], &fresh[*done]);
         if (e != TAMIS_OK)

@@ -125,6 +125,10 @@ void filter_place_columns(tamis_filter *f);
 void filter_empty(tamis_filter *f);   /* to the first day; cannot fail */
 void filter_dispose(tamis_filter *f); /* frees what the filter holds, not the filter */
 
+/* ---- add.c ---- */
+/* Brings near what adding or removing keys of a deletable filter touches; at most BATCH digests. */
+void filter_fetch(const tamis_filter *f, const tamis_digest *digests, size_t n);
+
 /* ---- settings.c ---- */
 tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_reason *reason);
 /* For settings from elsewhere: NULL, or which of them no filter can have. */

@@ -142,6 +142,8 @@ tamis_error tamis_filter_remove_many(tamis_filter *f, const tamis_digest *digest
     size_t i = 0;
     for (; e == TAMIS_OK && i < n; i++) {
         tamis_removed outcome;
+        if (i % BATCH == 0)
+            filter_fetch(f, digests + i, min_u64(n - i, BATCH));
         e = filter_remove_one(f, digests[i], &outcome);
         if (e == TAMIS_OK && outcomes)
             outcomes[i] = (uint8_t)outcome;

@@ -231,6 +231,19 @@ bool vector_reserve(struct vector *v, const tamis_allocator *a)
     return counters_reserve(&v->counters, a, v->bits.k);
 }
 
+void vector_fetch(const struct vector *v, const tamis_digest *digests, size_t n)
+{
+    const uint8_t *nibbles = v->counters.nibbles.data;
+    uint64_t positions[K_MAX];
+    if (v->stride == 1)
+        v->bits.kernel->prefetch(&v->bits, digests, n);
+    for (size_t i = 0; i < n; i++) {
+        vector_positions(v, digests[i], positions);
+        for (unsigned j = 0; j < v->bits.k; j++)
+            fetch(&nibbles[positions[j] / 2]);
+    }
+}
+
 bool vector_insert(struct vector *v, tamis_digest digest)
 {
     uint64_t positions[K_MAX];

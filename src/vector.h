@@ -73,6 +73,8 @@ double vector_rate_now(const struct vector *v);
 size_t vector_bytes(const struct vector *v);
 bool vector_full(const struct vector *v);
 
+/* Brings near the bits and counters that adds and removals touch; at most BATCH digests. */
+void vector_fetch(const struct vector *v, const tamis_digest *digests, size_t n);
 /* Deletable vectors. Insert may need memory for escapes: reserve first, then it cannot fail. */
 bool vector_reserve(struct vector *v, const tamis_allocator *a);
 bool vector_insert(struct vector *v, tamis_digest digest); /* true if a bit was set */
