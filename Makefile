@@ -30,6 +30,7 @@ parts_src    := $(filter-out cli/main.c,$(wildcard cli/*.c)) $(wildcard stream/*
 module_src   := $(if $(wildcard redis/module.c),$(wildcard redis/*.c))
 test_src     := $(wildcard tests/*/test_*.c)
 support_src  := $(wildcard tests/support/*.c)
+fuzz_support := $(filter-out tests/support/golden.c,$(support_src)) # whose checks want a harness
 fuzz_src     := $(wildcard tests/fuzz/fuzz_*.c)
 bench_src    := $(wildcard bench/bench_*.c)
 bench_common := $(filter-out $(bench_src),$(wildcard bench/*.c))
@@ -256,7 +257,7 @@ $(tests): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(parts) $(inside) $(B
 	$(call say,LINK)
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(inside) $(LIBS_$*) $(CLI_LIBS) $(LIBS)
 
-$(fuzzers): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(parts) $(inside) $(B)/sources
+$(fuzzers): $(B)/%: $(B)/obj/%.o $(call obj,$(fuzz_support)) $(parts) $(inside) $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(parts) $(inside) $(CLI_LIBS) $(LIBS)
