@@ -1159,13 +1159,15 @@ TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, doubl
 
 /* ---- growing stacks: scalable and flexible ---- */
 
-/* The small vectors of the start: how many there are, and how many times the first a large one is. */
-#define TAMIS_PLAN_SMALL 4
-#define TAMIS_PLAN_LARGE 1296
+#define TAMIS_PLAN_SMALL \
+    4 /* slots for the small vectors of the start, before those for large ones */
 
-/* Share of the total rate p that vector `slot` of a growing stack gets; slots below TAMIS_PLAN_SMALL
- * are for the small ones. The sum over all slots is at most p. */
+/* Share of the total rate p that vector `slot` of a growing stack gets. The sum over all slots is at
+ * most p. */
 TAMIS_API double tamis_plan_share(unsigned slot, double p);
+
+/* The first slot for a vector of this capacity, given that of the first: 0 or TAMIS_PLAN_SMALL. */
+TAMIS_API unsigned tamis_plan_slot(uint64_t first, uint64_t capacity);
 
 /* The vector for n keys with this share of the total rate p. Blocked vectors of one stack have the
  * same k, that of a large vector, because then a lookup makes the bits of a key once; only shares below

@@ -157,11 +157,6 @@ struct slot_owner {
 /* The first free slot from `from` on whose share is at least fpp; or SLOT_NONE. */
 uint32_t slot_search(const struct slot_owner *owner, uint32_t from, double fpp);
 uint32_t growth_slot(const tamis_filter *f, uint32_t from, double fpp);
-/* Where a scalable stack looks for the share of a vector. */
-ALWAYS_INLINE uint32_t slot_first(uint64_t first, uint64_t capacity)
-{
-    return capacity / TAMIS_PLAN_LARGE < first ? 0 : TAMIS_PLAN_SMALL;
-}
 /* The smallest whole number whose square is m or more: two deviations of the ones of m bits. */
 uint64_t growth_root(uint64_t m);
 /* Capacity and rate of a vector, and the ones at which it counts as full: alone, in a filter. */

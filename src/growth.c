@@ -59,7 +59,7 @@ static tamis_error next_scalable(tamis_filter *f, struct next *out)
     }
     uint64_t first = f->set.capacity;
     uint64_t capacity = tamis_plan_next_capacity(first, largest, total, f->set.expansion);
-    return next_in_stack(f, capacity, slot_first(first, capacity), out);
+    return next_in_stack(f, capacity, tamis_plan_slot(first, capacity), out);
 }
 
 /* Xie et al., section 4.3: the rate at which the last one filled goes into the forecast, and

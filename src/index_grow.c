@@ -172,7 +172,7 @@ static void next_scalable(const tamis_index *x, struct plan *plan)
     }
     plan->capacity =
         room ? largest : tamis_plan_next_capacity(first, largest, total, set->expansion);
-    plan->slot = index_slot(x, slot_first(first, plan->capacity), 0);
+    plan->slot = index_slot(x, tamis_plan_slot(first, plan->capacity), 0);
 }
 
 static uint64_t index_now(const tamis_index *x)

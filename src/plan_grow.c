@@ -17,8 +17,9 @@
  *
  *     4/100 + 9/10 + .0364 * pi^2/6 = .99988 < 1.
  */
-#define SMALL TAMIS_PLAN_SMALL
-#define LARGE 9
+#define SMALL       TAMIS_PLAN_SMALL
+#define LARGE       9
+#define LARGE_TIMES 1296 /* the first: what counts as large */
 
 double tamis_plan_share(unsigned slot, double p)
 {
@@ -30,6 +31,11 @@ double tamis_plan_share(unsigned slot, double p)
         return p / 10;
     double i = (double)slot - (SMALL + LARGE - 1);
     return 0.0364 * p / (i * i);
+}
+
+unsigned tamis_plan_slot(uint64_t first, uint64_t capacity)
+{
+    return capacity / LARGE_TIMES < (first ? first : 1) ? 0 : SMALL;
 }
 
 /* The few small vectors of a blocked stack take more bits with the k of the large ones, 6 % at p/100;
@@ -45,8 +51,8 @@ tamis_plan_size tamis_plan_in_stack(int layout, uint64_t n, double share, double
 }
 
 /* Sixfold while a vector more costs little to ask, then by doubling the total. The step between them
- * is such that 10^5 times the first, as well as 10^2 times, comes shortly before the last vector is
- * full and not after the next one was begun. */
+ * is such that 10^5 times the first comes shortly before the last vector is full and not after the next
+ * one was begun. */
 uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
                                   double expansion)
 {
@@ -56,7 +62,7 @@ uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t tot
         next = (double)first;
     else if (expansion != 0)
         next = ceil(next * (expansion >= 1 ? expansion : 1));
-    else if (next < TAMIS_PLAN_LARGE / 6 * (double)first)
+    else if (next < LARGE_TIMES / 6 * (double)first)
         next *= 6;
     else
         next = fmax(next, fmax((double)total, 1600 * (double)first - (double)total));
@@ -99,8 +105,8 @@ tamis_plan_stack tamis_plan_grow(int layout, uint64_t first, double expansion, d
         tamis_plan_layer *l = &out[v.layers];
         l->capacity = tamis_plan_next_capacity(first, largest, total, expansion);
         l->load = n - total < l->capacity ? n - total : l->capacity;
-        if (slot < SMALL && l->capacity / TAMIS_PLAN_LARGE >= first)
-            slot = SMALL; /* few small vectors: their shares are not for the large */
+        unsigned least = tamis_plan_slot(first, l->capacity);
+        slot = slot < least ? least : slot;
         l->share = tamis_plan_share(slot++, p);
         tamis_plan_size size = tamis_plan_in_stack(layout, l->capacity, l->share, p);
         if (size.bits == 0)

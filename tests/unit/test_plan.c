@@ -617,6 +617,8 @@ TEST(growing_stack_keeps_its_rate)
     CHECK(sum <= .01 && sum > .00999);
     CHECK(tamis_plan_share(0, .5) == .005 && tamis_plan_share(3, .5) == .005);
     CHECK(tamis_plan_share(4, .1) == .01 && tamis_plan_share(12, .1) == .01);
+    CHECK(tamis_plan_slot(10, 12959) == 0 && tamis_plan_slot(10, 12960) == TAMIS_PLAN_SMALL);
+    CHECK(tamis_plan_slot(UINT64_MAX, UINT64_MAX) == 0 && tamis_plan_slot(0, 1295) == 0);
     CHECK(tamis_plan_share(13, .1) < .01 && isnan(tamis_plan_share(0, 1)));
     for (int layout = SPREAD; layout <= BLOCKED; layout++)
         for (uint64_t n = 1; n < 20000000000; n *= 5) {
