@@ -32,6 +32,7 @@ struct lookups {
     uint64_t found;
 };
 void bench_lookups(void *lookups);           /* a body: in batches */
+void bench_singles(void *lookups);           /* and one by one */
 double bench_rate(uint64_t found, size_t n); /* found by all runs of bench_median, of n each */
 
 /* Random lines, fetched ahead, over `bytes` of memory allocated as a filter's is: what any structure

@@ -22,17 +22,7 @@ static void hash_body(void *context)
     }
 }
 
-/* In locals, so that the loop itself loads nothing: loads are what a window has least of. */
-static void single_body(void *context)
-{
-    const struct lookups run = *(struct lookups *)context;
-    uint64_t found = 0;
-    for (size_t i = 0; i < run.n; i++)
-        found += tamis_filter_has(run.filter, &run.keys[i], 8);
-    ((struct lookups *)context)->found += found;
-}
-
-/* The same of a peer. */
+/* What the bodies of common.c ask, of a peer. */
 struct peer_lookups {
     const struct peer *peer;
     void *filter;
@@ -181,7 +171,7 @@ static void tamis_rows(tamis_layout layout, const uint64_t *keys, const uint64_t
     run.found = 0;
     row(name, "lookup, batch", bench_median(bench_lookups, &run, QUERIES), bits);
     rate_row(name, run.found);
-    row(name, "lookup, one", bench_median(single_body, &run, QUERIES), bits);
+    row(name, "lookup, one", bench_median(bench_singles, &run, QUERIES), bits);
     row(name, "insert, one", one, bits);
     row(name, "insert, by 1024", small, bits);
     row(name, "insert, by 2^20", large, bits);

@@ -34,8 +34,12 @@ static tamis_filter *make(tamis_options o)
     return f;
 }
 
-/* Keys 1..n of stream `seed`, added in chunks; nanoseconds a key. */
-static double fill(tamis_filter *f, uint64_t seed, size_t from, size_t to)
+/* tamis_filter_add_many or tamis_filter_remove_many */
+typedef tamis_error (*change_fn)(tamis_filter *f, const tamis_digest *digests, size_t n,
+                                 uint8_t *answers, size_t *done);
+
+/* Keys 1..n of stream `seed`, added or removed in chunks; nanoseconds a key. */
+static double change(tamis_filter *f, change_fn many, uint64_t seed, size_t from, size_t to)
 {
     uint64_t keys[BENCH_CHUNK];
     tamis_digest digests[BENCH_CHUNK];
@@ -45,11 +49,16 @@ static double fill(tamis_filter *f, uint64_t seed, size_t from, size_t to)
         bench_keys(keys, some, seed + i * UINT64_C(0x9E3779B97F4A7C15));
         double start = bench_used();
         tamis_filter_digest_fixed(f, keys, 8, some, digests);
-        if (tamis_filter_add_many(f, digests, some, NULL, NULL) != TAMIS_OK)
+        if (many(f, digests, some, NULL, NULL) != TAMIS_OK)
             exit(2);
         spent += bench_used() - start;
     }
     return spent * 1e9 / (double)(to - from);
+}
+
+static double fill(tamis_filter *f, uint64_t seed, size_t from, size_t to)
+{
+    return change(f, tamis_filter_add_many, seed, from, to);
 }
 
 static double bits_of(const tamis_filter *f)
@@ -107,6 +116,12 @@ static void grown_row(const char *what, size_t n, double ns, double sized, doubl
                                     .times = ns / sized});
 }
 
+static double single(tamis_filter *f, const uint64_t *queries)
+{
+    struct lookups run = {f, queries, QUERIES, 0};
+    return bench_median(bench_singles, &run, QUERIES);
+}
+
 static void grown(size_t n, const uint64_t *queries)
 {
     double rate_grown, rate_sized;
@@ -119,6 +134,7 @@ static void grown(size_t n, const uint64_t *queries)
     printf("grown from 1,000 to %zu keys at 1 %%: %u vectors, rate %.5f (sized: %.5f)\n", n,
            stack_count(filter_stack(f)), rate_grown, rate_sized);
     grown_row("lookup, batch", n, look_grown, look_sized, bits);
+    grown_row("lookup, one", n, single(f, queries), single(sized, queries), bits);
     grown_row("insert, by 1024", n, c.insert / (double)n, insert_sized, bits);
     printf("  bits a key: average %.2f over all, %.2f past 10^6; worst past 10^6 %.2f\n",
            c.sum / (double)c.points, c.late / (double)(c.late_points ? c.late_points : 1), c.worst);
@@ -165,6 +181,8 @@ static void deletable(const uint64_t *queries)
         double add = fill(f, 1, 0, n);
         ns[i] = lookup(f, queries, &rate);
         printf("%s: lookup %.2f ns, insert %.2f ns\n", i ? "deletable" : "plain", ns[i], add);
+        if (i)
+            printf("deletable: remove %.2f ns\n", change(f, tamis_filter_remove_many, 1, 0, n));
         tamis_filter_free(f);
     }
     printf("deletable lookups take %.3f times plain ones\n", ns[1] / ns[0]);
