@@ -167,6 +167,7 @@ static void tamis_rows(tamis_layout layout, const uint64_t *keys, const uint64_t
     if (layout == TAMIS_BLOCKED) {
         row("floor", "lookup, batch", floor.best, 0);
         row("floor, as usual", "lookup, batch", floor.usual, 0);
+        row("floor, by calls", "lookup, one", floor.call, 0);
     }
     run.found = 0;
     row(name, "lookup, batch", bench_median(bench_lookups, &run, QUERIES), bits);
