@@ -64,6 +64,8 @@ static const char *system_advice(int error)
     case ENOSPC:
     case EDQUOT:
         return "make room and run again; nothing was changed";
+    case EFBIG:
+        return "raise the limit on the size of files; nothing was changed";
     case EISDIR:
     case ENOTDIR:
         return "give the name of a file";

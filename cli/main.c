@@ -1,4 +1,6 @@
 /* tamis: the command line. A table of verbs; each is a function in a file of its own group. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,8 +52,20 @@ static int run(int argc, char **argv)
     return complain("unknown command: %s: see tamis help", name);
 }
 
+/* The first file that a program opens takes the lowest number that is free: where a standard one was
+   closed, keys would be read from a lock file, and lines written into a filter. So each has a file,
+   of the wrong direction, that reads and writes fail on. */
+static void hold_standard_files(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* takes this number */
+}
+
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as an error of the write */
+    hold_standard_files();
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as an error of the write, */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a limit on the size of files */
     return put_end(run(argc, argv));
 }

@@ -88,8 +88,9 @@ int put_end(int status)
         return status;
     if (out.error == EPIPE) /* the reader has what it wanted */
         return TROUBLE;
-    return complain("%s: standard output: results are missing; make room and run again",
-                    strerror(out.error));
+    bool full = out.error == ENOSPC || out.error == EDQUOT || out.error == EFBIG;
+    return complain("%s: standard output: results are missing; %s", strerror(out.error),
+                    full ? "make room and run again" : "run again with one that can be written");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

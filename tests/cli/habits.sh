@@ -60,5 +60,21 @@ trouble full-dedup 'No space left on device: standard output: ' 'seq 100000 | ta
 trouble full-diff 'No space left on device: standard output: ' 'tamis diff a.tamis a.tamis >/dev/full'
 is closed-pipe 0 c "" 'yes c | tamis check a.tamis | head -1; [ ${PIPESTATUS[1]} = 2 ]'
 is closed-pipe-dedup 0 1 "" 'seq 10000000 | tamis dedup | head -1; [ ${PIPESTATUS[1]} = 2 ]'
+# Standard files that are closed: nothing else gets their numbers, no lock file and no filter.
+printf 'ip,user\n1,ann\n' >few.csv
+cp a.tamis before
+trouble closed-input 'Bad file descriptor: standard input: ' 'tamis add a.tamis <&-'
+trouble closed-output 'Bad file descriptor: standard output: .* run again with one that can be written$' \
+    'tamis check a.tamis c >&-'
+trouble closed-output-dedup 'Bad file descriptor: standard output: ' 'seq 100 | tamis dedup lines.tamis >&-'
+holds closed-output-not-seen '[ ! -e lines.tamis ] && cmp a.tamis before'
+holds closed-error 'tamis index -o few.tamis --attrs ip,nosuch few.csv 2>&-; tamis verify few.tamis'
+holds all-closed 'tamis index -o few.tamis --attrs ip,user few.csv <&- >&- 2>&-; tamis find few.tamis ip=1'
+# A limit on the size of files is an error like a full disk, not the end of the process.
+trouble file-limit 'File too large: a.tamis: raise the limit on the size of files; nothing was changed$' \
+    '(ulimit -f 50; seq 1000000 | tamis add a.tamis)'
+trouble file-limit-output 'File too large: standard output: results are missing; make room and run again$' \
+    '(ulimit -f 50; seq 1000000 | tamis dedup >numbers)'
+holds file-limit-unchanged 'cmp a.tamis before && [ ! -e a.tamis.lock ]'
 is results-on-stdout-only 0 "" "" 'tamis check -q a.tamis c'
 finish
