@@ -30,8 +30,8 @@ static void name_fresh(struct looked *l, const struct inputs *in, const char *ba
                        const struct names *names)
 {
     size_t i = 0;
-    for (size_t j = 0; j < names->n; j++) {
-        const struct name *name = &names->name[j];
+    for (size_t j = 0; j < names->files.n; j++) {
+        const struct name *name = &names->files.name[j];
         int order = -1;
         for (; i < in->n; i++) {
             const struct entry *e = &in->entry[i];
@@ -103,6 +103,7 @@ bool look_all(struct looked *l, const struct inputs *in, const char *base, unsig
             name_file(&l->gone, "removed since it was indexed", base, in->entry[i].path,
                       "run tamis index --update");
     }
+    names_tell_shut(&names, base, "new files in it are not found");
     name_fresh(l, in, base, &names);
     names_free(&names);
     if (l->gone > NAMED_MOST)

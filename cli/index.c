@@ -32,7 +32,7 @@ struct index {
     bool delimited, headless, strict, json, verbose;
     struct store_options files;
     struct inputs inputs;
-    char *base, *prefix;
+    char *base;
     double start;
 };
 
@@ -50,6 +50,20 @@ static void interrupt(int signal_number)
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
+/* One name, or two of one folder or file; two hard links are two files. */
+static bool same_root(const struct index *x, const char *known, const char *path,
+                      const struct stat *st)
+{
+    struct stat other;
+    if (strcmp(known, path) == 0)
+        return true;
+    char *opened = base_join(x->base, known);
+    bool same = opened && stat(opened, &other) == 0 && other.st_dev == st->st_dev &&
+                other.st_ino == st->st_ino && (S_ISDIR(st->st_mode) || st->st_nlink == 1);
+    free(opened);
+    return same;
+}
+
 /* A name from the command line becomes a root, called as it is called from the catalog's folder. */
 static bool add_root(struct index *x, const char *given)
 {
@@ -63,9 +77,9 @@ static bool add_root(struct index *x, const char *given)
         return complain("not a file: %s: an input must be a file or folder, to be read again",
                         given),
                false;
-    char *path = base_join(given[0] == '/' ? "" : x->prefix, given);
+    char *path = base_call(x->base, given);
     for (size_t i = 0; path && i < x->inputs.n_roots; i++)
-        if (strcmp(x->inputs.root[i].path, path) == 0) {
+        if (same_root(x, x->inputs.root[i].path, path, &st)) {
             free(path);
             return true;
         }
@@ -76,10 +90,24 @@ static bool add_root(struct index *x, const char *given)
 
 static bool find_base(struct index *x, const char *catalog)
 {
-    if (base_of(catalog, &x->base) && base_back(x->base, &x->prefix))
+    char *here = base_of(catalog, &x->base) ? base_call(x->base, ".") : NULL;
+    bool found = here != NULL;
+    free(here);
+    if (found)
         return true;
     complain("%s: %s: check the name of its folder", strerror(errno), catalog);
     return false;
+}
+
+bool find_names(struct index_run *run, struct names *names)
+{
+    if (!names_walk(names, run->inputs, run->base))
+        return false;
+    for (size_t i = 0; i < names->shut.n; i++)
+        run->tally.failed += name_hides(&names->shut.name[i]);
+    bool stop = run->strict && run->tally.failed;
+    names_tell_shut(names, run->base, stop ? "nothing was changed" : "its files are not found");
+    return !stop;
 }
 
 bool plan_task(struct index_run *run, size_t entry, uint64_t bytes)
@@ -242,13 +270,13 @@ static int index_new(struct index *x, const struct words *words)
                          .headless = x->headless};
     for (size_t i = 0; good && i < words->n; i++)
         good = add_root(x, words->word[i]);
-    good = good && names_walk(&names, &x->inputs, x->base);
-    if (good && names.n == 0)
+    good = good && find_names(&run, &names);
+    if (good && names.files.n == 0)
         good = !complain("no inputs: %s: no file in it is called .csv, .tsv, .tab, .jsonl, .ndjson "
                          "or .json (and .gz or .zst after that)",
                          words->word[0]);
-    for (size_t i = 0; good && i < names.n; i++)
-        good = plan_new(&run, names.name[i].root, names.name[i].path);
+    for (size_t i = 0; good && i < names.files.n; i++)
+        good = plan_new(&run, names.files.name[i].root, names.files.name[i].path);
     names_free(&names);
     int status = TROUBLE;
     if (good && store_lock(&store, x->out, &x->files)) {
@@ -291,7 +319,7 @@ static int update_locked(struct index *x, const struct words *words, tamis_catal
     int status = TROUBLE;
     if (good && !update.any && x->inputs.n_roots == known.n_roots) {
         report(x, run, &update, x->update);
-        status = FOUND;
+        status = run->tally.failed ? TROUBLE : FOUND;
     } else if (good) {
         status = finish(x, run, &update, x->update);
     }
@@ -398,6 +426,5 @@ int verb_index(int argc, char **argv)
     attrs_free(&x.attrs);
     inputs_free(&x.inputs);
     free(x.base);
-    free(x.prefix);
     return end_interrupted(status);
 }

@@ -58,6 +58,9 @@ struct update {
    are no more. Complains. */
 bool update_plan(struct index_run *run, const struct inputs *old, const tamis_catalog *catalog,
                  struct update *update);
+/* The files of today. A folder that cannot be read is told of and counts as an input that failed;
+   with --strict that is the end. Complains. */
+bool find_names(struct index_run *run, struct names *names);
 /* An entry for a new file, and a task to read it. Complains. */
 bool plan_new(struct index_run *run, uint32_t root, const char *path);
 /* A task: `bytes` of the file are to be read. */

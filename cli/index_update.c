@@ -69,13 +69,23 @@ static bool meet(struct planning *p, struct fate *f)
     return true;
 }
 
+/* An old file that was not found: gone, unless its folder could not be looked into. */
+static bool miss(struct planning *p, const struct names *names, struct fate *f)
+{
+    if (names_hide(names, f->old))
+        return meet(p, f);
+    f->look = LOOK_GONE;
+    p->update->gone++;
+    return true;
+}
+
 /* Old entries and names of today are in one order. */
 static bool merge(struct planning *p, const struct names *names)
 {
     const struct inputs *old = p->old;
     size_t i = 0;
-    for (size_t j = 0; j < names->n; j++) {
-        const struct name *name = &names->name[j];
+    for (size_t j = 0; j < names->files.n; j++) {
+        const struct name *name = &names->files.name[j];
         int order = 1;
         for (; i < old->n; i++) {
             const struct entry *e = &old->entry[i];
@@ -83,8 +93,8 @@ static bool merge(struct planning *p, const struct names *names)
                                           : (e->root > name->root) - (e->root < name->root);
             if (order >= 0)
                 break;
-            p->fate[i].look = LOOK_GONE;
-            p->update->gone++;
+            if (!miss(p, names, &p->fate[i]))
+                return false;
         }
         if (i < old->n && order == 0) {
             if (!meet(p, &p->fate[i++]))
@@ -95,10 +105,9 @@ static bool merge(struct planning *p, const struct names *names)
                 return false;
         }
     }
-    for (; i < old->n; i++) {
-        p->fate[i].look = LOOK_GONE;
-        p->update->gone++;
-    }
+    for (; i < old->n; i++)
+        if (!miss(p, names, &p->fate[i]))
+            return false;
     return true;
 }
 
@@ -305,7 +314,7 @@ bool update_plan(struct index_run *run, const struct inputs *old, const tamis_ca
     sorting = &p;
     if (good && old->n)
         qsort(p.by_id, old->n, sizeof *p.by_id, compare_ids);
-    good = good && names_walk(&names, run->inputs, run->base) && merge(&p, &names);
+    good = good && find_names(run, &names) && merge(&p, &names);
     update->any = update->fresh || update->changed || update->grown || update->gone;
     if (good && update->any) {
         good = !update->grown || (scan_tags(&p, collect, false) && plan_tails(&p));

@@ -90,22 +90,34 @@ bool tag_next(const void *tag, size_t len, size_t *at, struct part *part, bool *
 /* The folder of a catalog, with a slash, or "" for the current one: what relative paths get in
    front. False: no memory, or it is not there. */
 bool base_of(const char *catalog, char **base);
-/* What a relative path of the current folder is called from there: "" or "../x/". */
-bool base_back(const char *base, char **prefix);
+/* What a path given in the current folder is called from there, the shortest way: a catalog among
+   its inputs goes with them wherever their folder goes. The caller's; NULL: no memory, or a folder is
+   not there. */
+char *base_call(const char *base, const char *given);
 /* The path to open; the caller's. */
 char *base_join(const char *base, const char *path);
 
-/* The files that the roots stand for, in the order of entries. Complains. */
+/* The files that the roots stand for, in the order of entries, and the folders that could not be
+   read: what is in them is not known. Complains of lacking memory alone. */
 struct name {
     uint32_t root;
     char *path;
+    int error; /* of a folder: errno */
 };
 struct names {
-    struct name *name;
-    size_t n, room;
+    struct name_list {
+        struct name *name;
+        size_t n, room;
+    } files, shut;
 };
 bool names_walk(struct names *names, const struct inputs *inputs, const char *base);
 void names_free(struct names *names);
+/* Tells of the shut folders, and what comes of it. */
+void names_tell_shut(const struct names *names, const char *base, const char *done);
+/* Is it a folder that may well be there, and its files too? */
+bool name_hides(const struct name *shut);
+/* Lies the entry in such a folder? */
+bool names_hide(const struct names *names, const struct entry *entry);
 
 /* XXH3 of the first and the last 4,096 of `size` bytes; false if they cannot be read. */
 bool mark_of(const char *path, uint64_t size, uint64_t *mark);

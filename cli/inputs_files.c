@@ -28,35 +28,74 @@ bool base_of(const char *catalog, char **base)
     return *base != NULL;
 }
 
-bool base_back(const char *base, char **prefix)
+/* How many bytes of two absolute paths are folders that both lie in; "/" has no names in it. */
+static size_t shared_len(const char *a, const char *b)
+{
+    size_t same = 0;
+    for (size_t i = 0;; i++) {
+        if ((a[i] == 0 || a[i] == '/') && (b[i] == 0 || b[i] == '/'))
+            same = i;
+        if (a[i] != b[i] || a[i] == 0)
+            return same;
+    }
+}
+
+/* The folder that the path begins in: "." and ".." in front of it are gone through, on a real path,
+   where ".." is the folder above. Moves *path behind them. */
+static void go_in(char *here, const char **path)
+{
+    const char *at = *path;
+    while (*at == '.' && (at[1] == '/' || at[1] == 0 || (at[1] == '.' && strchr("/", at[2])))) {
+        bool up = at[1] == '.';
+        char *last = strrchr(here, '/');
+        if (up && last)
+            *last = 0;
+        at += up ? 2 : 1;
+        at += strspn(at, "/");
+    }
+    *path = at;
+}
+
+char *base_call(const char *base, const char *given)
 {
     char *here = realpath(".", NULL), *there = realpath(*base ? base : ".", NULL);
-    size_t same = 0, ups = 0; /* same: up to the end of the last folder that both are in */
-    *prefix = NULL;
-    if (here && there) {
+    char *target = NULL, *called = NULL;
+    size_t ups = 0;
+    if (here && there && (given[0] == '/' || strcmp(here, there) == 0)) {
+        called = strdup(given);
+    } else if (here && there) {
         here[here[1] ? strlen(here) : 0] = 0; /* "/" has no names in it */
         there[there[1] ? strlen(there) : 0] = 0;
-        for (size_t i = 0;; i++) {
-            if ((here[i] == 0 || here[i] == '/') && (there[i] == 0 || there[i] == '/'))
-                same = i;
-            if (here[i] != there[i] || here[i] == 0)
-                break;
-        }
+        go_in(here, &given);
+        if (asprintf(&target, "%s%s%s", here, *given ? "/" : "", given) < 0)
+            target = NULL;
+    }
+    if (target) {
+        size_t same = shared_len(target, there), len;
         for (size_t i = same; there[i]; i++)
             ups += there[i] == '/';
-        const char *down = here + same + (here[same] == '/');
-        size_t len = strlen(down);
-        *prefix = calloc(1, 3 * ups + len + 2);
-        for (size_t i = 0; *prefix && i < ups; i++)
-            memcpy(*prefix + 3 * i, "../", 3);
-        if (*prefix && len) {
-            memcpy(*prefix + 3 * ups, down, len);
-            (*prefix)[3 * ups + len] = '/';
-        }
+        const char *down = target + same + strspn(target + same, "/");
+        len = strlen(down);
+        called = calloc(1, 3 * ups + len + 2);
+        for (size_t i = 0; called && i < ups; i++)
+            memcpy(called + 3 * i, "../", 3);
+        if (called)
+            memcpy(called + 3 * ups, len || ups ? down : ".", len || ups ? len : 1);
     }
+    for (size_t i = called ? strlen(called) : 0; i > 1 && called[i - 1] == '/'; i--)
+        called[i - 1] = 0;
     free(here);
     free(there);
-    return *prefix != NULL;
+    free(target);
+    return called;
+}
+
+/* A path without "./" in front. */
+static const char *plain(const char *path)
+{
+    while (path[0] == '.' && path[1] == '/' && path[2])
+        path += 1 + strspn(path + 1, "/");
+    return path;
 }
 
 char *base_join(const char *base, const char *path)
@@ -64,6 +103,8 @@ char *base_join(const char *base, const char *path)
     char *joined;
     if (path[0] == '/')
         base = "";
+    if (base[0])
+        path = plain(path);
     size_t len = strlen(base), more = strlen(path) + 1;
     joined = malloc(len + more);
     if (joined) {
@@ -75,34 +116,68 @@ char *base_join(const char *base, const char *path)
 
 /* ---- walking --------------------------------------------------------------------------------- */
 
+static void list_free(struct name_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        free(list->name[i].path);
+    free(list->name);
+}
+
 void names_free(struct names *names)
 {
-    for (size_t i = 0; i < names->n; i++)
-        free(names->name[i].path);
-    free(names->name);
+    list_free(&names->files);
+    list_free(&names->shut);
     *names = (struct names){0};
 }
 
 /* Takes the path. */
-static bool names_add(struct names *names, uint32_t root, char *path)
+static bool list_add(struct name_list *list, uint32_t root, char *path, int error)
 {
-    if (path && names->n == names->room) {
-        size_t room = names->room ? 2 * names->room : 64;
-        struct name *fresh = realloc(names->name, room * sizeof *fresh);
+    if (path && list->n == list->room) {
+        size_t room = list->room ? 2 * list->room : 64;
+        struct name *fresh = realloc(list->name, room * sizeof *fresh);
         if (!fresh) {
             free(path);
             path = NULL;
         } else {
-            names->name = fresh;
-            names->room = room;
+            list->name = fresh;
+            list->room = room;
         }
     }
     if (!path) {
         complain("out of memory: list of inputs: free some memory and run again");
         return false;
     }
-    names->name[names->n++] = (struct name){root, path};
+    list->name[list->n++] = (struct name){root, path, error};
     return true;
+}
+
+void names_tell_shut(const struct names *names, const char *base, const char *done)
+{
+    for (size_t i = 0; i < names->shut.n; i++) {
+        const struct name *name = &names->shut.name[i];
+        char *path = base_join(base, name->path);
+        remark("%s: %s: %s", strerror(name->error), path ? path : name->path, done);
+        free(path);
+    }
+}
+
+bool name_hides(const struct name *shut)
+{
+    return shut->error != ENOENT && shut->error != ENOTDIR;
+}
+
+bool names_hide(const struct names *names, const struct entry *e)
+{
+    for (size_t i = 0; i < names->shut.n; i++) {
+        const struct name *shut = &names->shut.name[i];
+        size_t len = strlen(shut->path);
+        len -= len && shut->path[len - 1] == '/';
+        if (name_hides(shut) && shut->root == e->root && strncmp(shut->path, e->path, len) == 0 &&
+            e->path[len] == '/')
+            return true;
+    }
+    return false;
 }
 
 /* By bytes; alphasort() asks the locale. */
@@ -148,7 +223,7 @@ static bool walk_child(struct names *names, uint32_t root, const char *base, con
         memcpy(child + len + !slash, name, more);
     }
     if (kind == DT_REG || !child)
-        return names_add(names, root, child);
+        return list_add(&names->files, root, child, 0);
     bool good = walk_folder(names, root, base, child);
     free(child);
     return good;
@@ -160,9 +235,8 @@ static bool walk_folder(struct names *names, uint32_t root, const char *base, co
     struct dirent **list;
     char *opened = base_join(base, path);
     int n = opened ? scandir(opened, &list, visible, by_name) : -1;
-    bool good = opened != NULL;
-    if (opened && n < 0)
-        remark("%s: %s: its files are not found", strerror(errno), opened);
+    int error = errno;
+    bool good = n >= 0 || list_add(&names->shut, root, opened ? strdup(path) : NULL, error);
     for (int i = 0; i < n; i++) {
         int kind = good ? kind_of(opened, list[i]) : 0;
         if (kind)
@@ -178,7 +252,7 @@ static bool walk_folder(struct names *names, uint32_t root, const char *base, co
 static int by_path(const void *a, const void *b)
 {
     const struct name *x = a, *y = b;
-    int order = strcmp(x->path, y->path);
+    int order = strcmp(plain(x->path), plain(y->path));
     return order ? order : (x->root > y->root) - (x->root < y->root);
 }
 
@@ -191,25 +265,25 @@ static int by_root(const void *a, const void *b)
 }
 
 /* A file that several roots name belongs to the first of them. */
-static void drop_twins(struct names *names)
+static void drop_twins(struct name_list *files)
 {
     size_t kept = 0;
-    qsort(names->name, names->n, sizeof *names->name, by_path);
-    for (size_t i = 0; i < names->n; i++) {
-        if (kept && strcmp(names->name[kept - 1].path, names->name[i].path) == 0)
-            free(names->name[i].path);
+    qsort(files->name, files->n, sizeof *files->name, by_path);
+    for (size_t i = 0; i < files->n; i++) {
+        if (kept && strcmp(plain(files->name[kept - 1].path), plain(files->name[i].path)) == 0)
+            free(files->name[i].path);
         else
-            names->name[kept++] = names->name[i];
+            files->name[kept++] = files->name[i];
     }
-    names->n = kept;
+    files->n = kept;
 }
 
 /* In the order of entries; mostly they are already, and to see that is a tenth of sorting them. */
-static void sort_names(struct names *names)
+static void sort_names(struct name_list *files)
 {
-    for (size_t i = 1; i < names->n; i++)
-        if (by_root(&names->name[i - 1], &names->name[i]) > 0) {
-            qsort(names->name, names->n, sizeof *names->name, by_root);
+    for (size_t i = 1; i < files->n; i++)
+        if (by_root(&files->name[i - 1], &files->name[i]) > 0) {
+            qsort(files->name, files->n, sizeof *files->name, by_root);
             return;
         }
 }
@@ -219,13 +293,13 @@ bool names_walk(struct names *names, const struct inputs *inputs, const char *ba
     bool good = true;
     for (uint32_t i = 0; i < inputs->n_roots && good; i++) {
         const struct root *r = &inputs->root[i];
-        good =
-            r->folder ? walk_folder(names, i, base, r->path) : names_add(names, i, strdup(r->path));
+        good = r->folder ? walk_folder(names, i, base, r->path)
+                         : list_add(&names->files, i, strdup(r->path), 0);
     }
-    if (good && names->n) {
+    if (good && names->files.n) {
         if (inputs->n_roots > 1)
-            drop_twins(names);
-        sort_names(names);
+            drop_twins(&names->files);
+        sort_names(&names->files);
     }
     return good;
 }

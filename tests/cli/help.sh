@@ -17,4 +17,7 @@ trouble unknown-help 'unknown command: frob: see tamis help$' 'tamis help frob'
 trouble unknown-verb 'unknown command: frob: see tamis help$' 'tamis frob'
 trouble no-verb 'no command: tamis VERB: see tamis help$' 'tamis'
 trouble option-for-verb 'unknown command: --frob: see tamis help$' 'tamis --frob'
+# In a manual page a line that begins with a dot is a command; one that is none loses its text.
+holds manual-commands '! grep -nE "^[.'"'"']" "$TAMIS_ROOT"/docs/man/*.1 |
+    grep -vE ":[0-9]+:\.(TH|SH|SS|PP|TP|IP|B|I|BI|BR|IB|IR|RB|RI|EX|EE|br|so)( |$)"'
 finish

@@ -33,6 +33,23 @@ is moved-together 0 "1,ann" "" 'mkdir m m/x m/x/y; cp -r logs m; cp -a there/dee
 is absolute 0 "{\"file\": \"$PWD/logs/b.csv\", \"offset\": 8, \"line\": 2, \"record\": \"1,ann\"}" "" \
     'tamis index -o there/a.tamis --attrs ip "$PWD/logs/b.csv"; tamis find there/a.tamis ip=1 --json'
 is by-a-link 0 "1,ann" "" 'ln -s ../c.tamis there/link.tamis; tamis find there/link.tamis user=ann ip=1'
+# A catalog among its inputs goes where their folder goes, wherever it was made from.
+is in-its-folder 0 '{"file": "home/a.csv", "offset": 8, "line": 2, "record": "1,ann"}' "" \
+    'mkdir -p home/in; printf "ip,user\n1,ann\n" >home/a.csv; printf "ip,user\n2,bob\n" >home/in/b.csv
+     tamis index -o home/c.tamis --attrs ip,user home && tamis find home/c.tamis ip=1 --json'
+is its-folder-renamed 0 2,bob "" 'mv home house; tamis find house/c.tamis ip=2; mv house home'
+is below-its-folder 0 1,ann "" 'tamis index -o home/in/c.tamis --attrs ip,user home/in ./home/a.csv &&
+    mv home house && tamis find house/in/c.tamis ip=1; mv house home'
+is from-within 0 1,ann "" '(cd home/in && tamis index -o ../d.tamis --attrs ip,user .. . ../a.csv) &&
+    mv home house && tamis find house/d.tamis ip=1 --trust; mv house home'
+# One file by several names is one input; two hard links are two.
+is named-twice 0 1,ann "" 'tamis index -o t.tamis --attrs ip,user home/a.csv ./home/a.csv "$PWD/home/a.csv" home// &&
+    tamis find t.tamis ip=1'
+is named-twice-by-a-folder 0 $'1,ann\n2,bob' "" '(cd home && tamis index -o t.tamis --attrs ip,user . in a.csv ./in/b.csv &&
+    tamis find t.tamis ip=1 ip=2)'
+is named-again-in-an-update 0 1,ann "" 'tamis index -o t.tamis --attrs ip,user home && tamis index --update t.tamis "$PWD/home" &&
+    tamis find t.tamis ip=1'
+is hard-links 0 $'1,ann\n1,ann' "" 'ln home/a.csv link.csv; tamis index -o t.tamis --attrs ip,user home/a.csv link.csv && tamis find t.tamis ip=1'
 
 # Odd inputs: a byte order mark, CRLF, quotes, newlines in quotes, empty lines, short rows, no final
 # newline, no record at all, escapes, nested objects, keys given twice, null, bytes that are no UTF-8.

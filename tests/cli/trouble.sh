@@ -39,7 +39,6 @@ trouble future-version '.*version 99.*: future.tamis.*: get a newer tamis$' 'tam
 trouble verify-future-version '.*: future.tamis.*: get a newer tamis$' 'tamis verify future.tamis'
 
 # A folder where nothing may be written, as a user that may not write everywhere.
-as_user() { if [ "$(id -u)" = 0 ]; then setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; else "$@"; fi; }
 if as_user "$(command -v tamis)" version >/dev/null 2>&1; then
     mkdir closed
     cp a.tamis closed/

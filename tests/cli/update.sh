@@ -73,6 +73,40 @@ trouble strict 'bad record: d/bad.jsonl, line 1: ' 'echo "{oops" >d/bad.jsonl; c
 holds strict-changes-nothing 'cmp c.tamis before'
 rm d/bad.jsonl
 
+# A folder that cannot be looked into is not empty: what is known of its files is in doubt, not gone.
+if as_user "$(command -v tamis)" version >/dev/null 2>&1; then
+    mkdir -p closed/in/sub closed/own
+    printf 'ip,user\n1,ann\n' >closed/in/a.csv
+    printf 'ip,user\n2,bob\n' >closed/in/sub/b.csv
+    printf 'ip,user\n3,cho\n' >closed/in/sub.csv
+    chmod 755 . closed closed/in closed/in/sub
+    chmod 644 closed/in/*.csv closed/in/sub/*.csv
+    chmod 777 closed/own
+    as_user tamis index -o closed/own/c.tamis --attrs ip,user closed/in
+    chmod 000 closed/in/sub
+    rm closed/in/sub.csv
+    cp closed/own/c.tamis before
+    trouble shut-folder-strict 'Permission denied: closed/own/../in/sub: nothing was changed$' \
+        'as_user tamis index --strict --update closed/own/c.tamis'
+    holds shut-folder-strict-changes-nothing 'cmp closed/own/c.tamis before'
+    is shut-folder 2 '0 1 2' "*" 'as_user tamis index --update closed/own/c.tamis --json >facts; s=$?
+        /usr/bin/python3 -c "import json; d = json.load(open(\"facts\")); print(d[\"new\"], d[\"removed\"], d[\"inputs\"])"
+        (exit $s)'
+    holds shut-folder-told 'as_user tamis index --update closed/own/c.tamis 2>&1 |
+        grep -q "Permission denied: closed/own/../in/sub: its files are not found"'
+    is shut-folder-is-no-proof 2 "" "*" 'as_user tamis find closed/own/c.tamis ip=2'
+    is others-are-there 0 1,ann "*" 'as_user tamis find closed/own/c.tamis ip=1 --trust; true'
+    trouble shut-folder-new 'Permission denied: closed/own/../in/sub: nothing was changed$' \
+        'as_user tamis index --strict -o closed/own/new.tamis --attrs ip,user closed/in'
+    is shut-folder-new-status 2 "" "tamis index: Permission denied: closed/own/../in/sub: its files are not found" \
+        'as_user tamis index -o closed/own/new.tamis --attrs ip,user closed/in'
+    chmod 755 closed/in/sub
+    is open-again 0 2,bob "" 'as_user tamis find closed/own/c.tamis ip=2'
+    is open-again-updated 0 2,bob "" 'as_user tamis index --update closed/own/c.tamis; as_user tamis find closed/own/c.tamis ip=2'
+else
+    echo "skip a shut folder: no other user may run the program"
+fi
+
 # Two at once: the second waits, or says so. Killed: the old catalog is whole and can be updated.
 seq 400000 | awk 'BEGIN {print "ip,user"} {print $1 ",u" $1 % 1000}' | gzip >d/big.csv.gz
 tamis index --update c.tamis &

@@ -1,7 +1,10 @@
 /* The table of inputs in a catalog: bytes and back, and bytes that are none. */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "harness.h"
 #include "inputs.h"
@@ -178,19 +181,67 @@ TEST(damage)
 
 TEST(paths)
 {
-    char *prefix = NULL, *base = NULL;
+    char *base = NULL;
     static const char *const cases[][2] = {{"c.tamis", ""}, {"a/c.tamis", "a/"}, {"/c", "/"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK(base_of(cases[i][0], &base) && strcmp(base, cases[i][1]) == 0);
         free(base);
     }
-    CHECK(base_back("", &prefix) && strcmp(prefix, "") == 0);
-    free(prefix);
-    CHECK(!base_back("no/such/folder/", &prefix));
     char *joined = base_join("a/", "b"), *absolute = base_join("a/", "/b");
+    char *here = base_join("a/", ".//b"), *dots = base_join("", "./b");
     CHECK(strcmp(joined, "a/b") == 0 && strcmp(absolute, "/b") == 0);
+    CHECK(strcmp(here, "a/b") == 0 && strcmp(dots, "./b") == 0);
     free(joined);
     free(absolute);
+    free(here);
+    free(dots);
+}
+
+TEST(paths_are_called_from_a_catalog_the_shortest_way)
+{
+    static const char *const cases[][3] = {
+        {"", "./a", "./a"},
+        {"", "a//", "a"},
+        {"", "..", ".."},
+        {"", "/a/", "/a"},
+        {"x/", "/", "/"},
+        {"x/", "x", "."},
+        {"x/", "x/", "."},
+        {"x/", "./x/a", "a"},
+        {"x/", "xy/a", "../xy/a"},
+        {"x/", "a", "../a"},
+        {"x/", ".", ".."},
+        {"x/", ".a", "../.a"},
+        {"x/", "..a/b", "../..a/b"},
+        {"x/y/", "x", ".."},
+        {"x/y/", "x/a", "../a"},
+        {"x/y/", "x/y/a", "a"},
+        {"x/y/", "x/y/../a", "../a"},
+        {"x/", "z/../a", "../z/../a"},
+        {"x/", "link/a", "../link/a"},
+        {"link/", "x/y/a", "a"},
+        {"link/", "link/a", "../../link/a"},
+    };
+    CHECK(mkdir("x", 0700) == 0 && mkdir("x/y", 0700) == 0 && symlink("x/y", "link") == 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *called = base_call(cases[i][0], cases[i][1]);
+        CHECK_MSG(called && strcmp(called, cases[i][2]) == 0, "%s from %s: %s", cases[i][1],
+                  cases[i][0], called);
+        free(called);
+    }
+    char *root = base_call("/", "a"), *cwd = realpath(".", NULL), *known = base_join("/", root);
+    CHECK(root && strncmp(known, cwd, strlen(cwd)) == 0 && strcmp(known + strlen(cwd), "/a") == 0);
+    free(root);
+    free(cwd);
+    free(known);
+    CHECK(chdir("x/y") == 0);
+    char *above = base_call("../../", "../a"), *top = base_call("../../", "../.././../a");
+    CHECK(above && strcmp(above, "x/a") == 0 && top && strcmp(top, "../a") == 0);
+    free(above);
+    free(top);
+    CHECK(chdir("../..") == 0);
+    CHECK(base_call("no/such/folder/", "a") == NULL);
+    CHECK(unlink("link") == 0 && rmdir("x/y") == 0 && rmdir("x") == 0);
 }
 
 HARNESS_MAIN
