@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "out.h"
@@ -57,9 +58,13 @@ static int run(int argc, char **argv)
    of the wrong direction, that reads and writes fail on. */
 static void hold_standard_files(void)
 {
-    for (int fd = 0; fd <= 2; fd++)
+    for (int fd = 0; fd <= 2; fd++) {
+        int held = fd;
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-            (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* takes this number */
+            held = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* the lowest: fd itself */
+        if (held > fd)
+            close(held);
+    }
 }
 
 int main(int argc, char **argv)
