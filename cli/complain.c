@@ -47,14 +47,19 @@ void remark(const char *format, ...)
     va_end(args);
 }
 
+static bool verb_is(const char *name)
+{
+    return strcmp(verb_name, name) == 0;
+}
+
 /* What to do about a file that the system would not open, read or write. */
 static const char *system_advice(int error)
 {
     switch (error) {
     case ENOENT:
-        if (strcmp(verb_name, "create") == 0)
-            return "check the name of its folder";
-        if (strcmp(verb_name, "find") == 0 || strcmp(verb_name, "index") == 0)
+        if (verb_is("create"))
+            return "check the name and its folder";
+        if (verb_is("find") || verb_is("index"))
             return "check the name, or make it with tamis index -o";
         return "check the name, or make it with tamis create";
     case EACCES:
@@ -72,6 +77,13 @@ static const char *system_advice(int error)
     default:
         return "nothing was changed";
     }
+}
+
+static const char *help_of_verb(void)
+{
+    static char text[64];
+    snprintf(text, sizeof text, "see tamis help %s", verb_name);
+    return text;
 }
 
 static const char *advice(tamis_error error)
@@ -101,8 +113,12 @@ static const char *advice(tamis_error error)
         return "give --key-file";
     case TAMIS_EBUSY:
         return "run again later, or without --no-wait";
+    case TAMIS_EKIND:
+        if (verb_is("find") || verb_is("check") || verb_is("add") || verb_is("remove"))
+            return "catalogs are for tamis find, filters and indexes for tamis check";
+        return help_of_verb();
     default:
-        return "see tamis help";
+        return help_of_verb();
     }
 }
 

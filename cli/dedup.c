@@ -118,7 +118,9 @@ static int dedup_file(struct dedup *d, struct make *make, const struct store_opt
         return TROUBLE;
     bool old = store_exists(path);
     if (old && (make->shaped || make->like))
-        complain("the file exists: %s: options for a new filter do not apply to it", path);
+        complain("the file exists: %s: options for a new filter do not apply to it; leave them "
+                 "out",
+                 path);
     else
         store.filter = old ? store_load(path, files) : make_filter(make, files, path);
     int status = TROUBLE;
@@ -139,6 +141,7 @@ static int dedup_file(struct dedup *d, struct make *make, const struct store_opt
 int verb_dedup(int argc, char **argv)
 {
     struct dedup d = {.keys = KEYS_DEFAULT};
+    d.keys.passing = true;
     struct make make = {0};
     struct store_options files = {0};
     bool json = false;

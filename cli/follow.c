@@ -162,7 +162,7 @@ static bool resume(struct following *f)
         return complain("%s: %s: give a folder that can be made", strerror(errno),
                         f->replicas.folder),
                false;
-    if (!replicas_read(&f->replicas))
+    if (!replicas_read(&f->replicas, true))
         return false;
     for (size_t i = 0; i < f->replicas.n; i++) {
         struct replica *r = owner_of(f, f->replicas.replica[i].name);

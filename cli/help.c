@@ -11,10 +11,10 @@
     "      --strict         a line without that column is an error\n"             \
     "  -j, --threads N      hash with N threads (0: all); the order stays\n"
 
-#define SHAPE_OPTIONS                                                                           \
+#define SHAPE_OPTIONS(rate)                                                                     \
     "      --capacity N     fixed: keys it holds; dynamic: most keys; else keys of the first\n" \
     "                       vector; window: keys expected in a window (1024)\n"                 \
-    "      --fpp P          false positive rate of the whole (0.01)\n"                          \
+    "      --fpp P          false positive rate of the whole (" rate ")\n"                      \
     "      --growth G       fixed, dynamic, scalable (default), flexible, window:24h\n"         \
     "      --deletable      keys can be removed; --unique: none is added twice\n"               \
     "      --layout L       spread (fewest bits) or blocked (one cache miss)\n"                 \
@@ -42,21 +42,22 @@
 static const struct {
     const char *verb, *text;
 } texts[] = {
-    {"create", "tamis create FILE [OPTION]...\n"
-               "Makes an empty filter or, with --attrs, an index of records.\n\n" SHAPE_OPTIONS
-               "      --attrs a,b,c    attributes of records; a:int, a:dec, a:time: 7 is 07\n"
-               "      --combo a+b      verify these together (again for more; none: only whole\n"
-               "                       records; default for three attributes: every pair)\n"
-               "      --verifier V     filter (default), table (exact), none\n"
-               "      --distinct a=N   attribute a has only N values or so\n"
-               "      --no-key         do not store the key: --key-file is needed to ask\n"
-               "  -f, --force          replace FILE if it exists\n"
-               "      --json           print its figures as info does\n\n"
-               "Examples:\n"
-               "  $ tamis create users.tamis --capacity 1M --fpp 0.001\n"
-               "  $ tamis create seen.tamis --growth window:24h\n"
-               "  $ tamis create cart.tamis --deletable --capacity 10k\n"
-               "  $ tamis create log.tamis --attrs ip,user,status:int --distinct status=60\n"},
+    {"create",
+     "tamis create FILE [OPTION]...\n"
+     "Makes an empty filter or, with --attrs, an index of records.\n\n" SHAPE_OPTIONS(
+         "0.01") "      --attrs a,b,c    attributes of records; a:int, a:dec, a:time: 7 is 07\n"
+                 "      --combo a+b      verify these together (again for more; none: only whole\n"
+                 "                       records; default for three attributes: every pair)\n"
+                 "      --verifier V     filter (default), table (exact), none\n"
+                 "      --distinct a=N   attribute a has only N values or so\n"
+                 "      --no-key         do not store the key: --key-file is needed to ask\n"
+                 "  -f, --force          replace FILE if it exists\n"
+                 "      --json           print its figures as info does\n\n"
+                 "Examples:\n"
+                 "  $ tamis create users.tamis --capacity 1M --fpp 0.001\n"
+                 "  $ tamis create seen.tamis --growth window:24h\n"
+                 "  $ tamis create cart.tamis --deletable --capacity 10k\n"
+                 "  $ tamis create log.tamis --attrs ip,user,status:int --distinct status=60\n"},
     {"add", "tamis add FILE [KEY]... [OPTION]...\n"
             "Adds keys: the arguments, else the lines of standard input. FILE is locked, loaded,\n"
             "and saved once at the end; if anything fails it stays as it was.\n\n" KEY_OPTIONS
@@ -117,7 +118,8 @@ static const struct {
      "Prints the lines of standard input that were not seen before. A new line is lost with\n"
      "the rate --fpp (1e-9); how many are to be expected is said at the end. With FILE,\n"
      "what earlier runs saw counts too: it is made if missing and saved at the end.\n\n" KEY_OPTIONS
-         SHAPE_OPTIONS WAIT_OPTION "      --json           the report on standard error as JSON\n\n"
+         SHAPE_OPTIONS("1e-9") WAIT_OPTION
+     "      --json           the report on standard error as JSON\n\n"
      "Examples:\n"
      "  $ printf 'a\\nb\\na\\nc\\n' | tamis dedup 2> report\n"
      "  a\n"

@@ -176,12 +176,17 @@ static void report(const struct index *x, const struct index_run *run, const str
     }
 }
 
-/* A name that nothing has is a slip of the pen, most often. */
+/* A name that nothing has is a slip of the pen, most often, and text without any record is of
+   another form. */
 static void name_absent(const struct index_run *run)
 {
+    if (run->tally.records == 0 && run->tally.bytes)
+        remark("no record: %s: give CSV or TSV with a header, or one JSON object a line; see "
+               "--format and --delimiter",
+               run->inputs->root[0].path);
     for (uint32_t i = 0; run->tally.records && i < tamis_schema_attributes(run->schema); i++)
         if (!(run->tally.present >> i & 1))
-            remark("no record has the attribute: %s: check the names in --attrs",
+            remark("no record has the attribute: %s: check the names in --attrs, and --delimiter",
                    tamis_schema_name(run->schema, i));
 }
 

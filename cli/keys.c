@@ -131,8 +131,9 @@ bool batch_judge(const struct batch *b, struct keys *keys)
     keys->none += b->n_none;
     if (keys->strict)
         complain(
-            "no field %llu: line %llu: nothing was changed; leave out --strict to skip such lines",
-            (unsigned long long)keys->field, (unsigned long long)keys->first_none);
+            "no field %llu: line %llu: nothing was changed; leave out --strict to %s such lines",
+            (unsigned long long)keys->field, (unsigned long long)keys->first_none,
+            keys->passing ? "pass" : "skip");
     return !keys->strict;
 }
 
@@ -140,9 +141,9 @@ int keys_run(struct keys *keys, const struct work *work)
 {
     int status = keys->n_words ? words_run(keys, work) : slabs_run(keys, work);
     if (status == FOUND && keys->none)
-        remark("%llu lines have no field %llu: the first is line %llu: they were skipped",
+        remark("%llu lines have no field %llu: the first is line %llu: they were %s",
                (unsigned long long)keys->none, (unsigned long long)keys->field,
-               (unsigned long long)keys->first_none);
+               (unsigned long long)keys->first_none, keys->passing ? "passed on" : "skipped");
     return status;
 }
 

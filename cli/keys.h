@@ -37,6 +37,7 @@ struct keys {
     char delimiter;            /* between columns */
     uint64_t threads;          /* 0: all processors */
     bool strict;               /* a line without the field is an error */
+    bool passing;              /* the verb prints such lines */
     uint64_t none, first_none; /* result: lines without the field, the number of the first */
 };
 

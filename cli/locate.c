@@ -168,7 +168,7 @@ int verb_locate(int argc, char **argv)
     if (!store_exists(l.replicas.folder))
         return complain("No such file or directory: %s: make it with tamis follow",
                         l.replicas.folder);
-    int status = replicas_read(&l.replicas)
+    int status = replicas_read(&l.replicas, false)
                      ? locate_all(&l, key_file ? key : NULL, words.word + 1, words.n - 1)
                      : TROUBLE;
     free(l.doubt);

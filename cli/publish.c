@@ -227,6 +227,11 @@ static void run_end(struct publishing *p)
     *(p->removing ? &p->removed : &p->added) += done;
     p->changed |= done != 0;
     p->n_run = 0;
+    if (e == TAMIS_EKIND && p->removing && p->error == TAMIS_OK) {
+        p->error = e;
+        complain("it is not deletable: %s: lines with - need one made with create --deletable",
+                 p->store.path);
+    }
     failed(p, e, NULL);
     publish_if_due(p);
     set_run(p);

@@ -63,13 +63,17 @@ static bool read_line(struct replicas *r, const char *line)
     return replica;
 }
 
-bool replicas_read(struct replicas *r)
+bool replicas_read(struct replicas *r, bool fresh)
 {
     char path[PATH_MAX], line[2048];
     snprintf(path, sizeof path, "%s/status", r->folder);
     FILE *file = fopen(path, "r");
-    if (!file && errno == ENOENT)
+    if (!file && errno == ENOENT && fresh)
         return true;
+    if (!file && errno == ENOENT)
+        return complain("no copies in it: %s: make it with tamis follow", r->folder), false;
+    if (!file && errno == ENOTDIR)
+        return complain("Not a directory: %s: give the folder of tamis follow", r->folder), false;
     if (!file)
         return complain("%s: %s: check the permissions of the folder", strerror(errno), path),
                false;

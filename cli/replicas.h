@@ -31,8 +31,8 @@ struct replicas {
 
 /* Finds the owner or adds it; NULL after complaining of memory. */
 struct replica *replicas_get(struct replicas *r, const char *name);
-/* Reads the status; no folder or no status is an empty one. False after complaining. */
-bool replicas_read(struct replicas *r);
+/* Reads the status; where one may be made (`fresh`), none is an empty one. False after complaining. */
+bool replicas_read(struct replicas *r, bool fresh);
 /* Writes the status; false with errno. */
 bool replicas_write(const struct replicas *r);
 /* The file of a copy; room for PATH_MAX bytes. */

@@ -234,7 +234,7 @@ static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
         return false;
     uint64_t *lens = malloc(n * sizeof *lens);
     struct carrier_part *all = malloc((2 * n + 1) * sizeof *all);
-    bool good = lens && all;
+    bool good = (lens && all) || carrier_fail(c, "out of memory");
     if (good) {
         all[0] = (struct carrier_part){front, sizeof front};
         for (size_t i = 0; i < n; i++) {
@@ -247,7 +247,7 @@ static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
     free(lens);
     free(all);
     if (!good || !list_numbers(f, owner, &numbers))
-        return good ? false : carrier_fail(c, "%s", c->error[0] ? c->error : "out of memory");
+        return false;
     for (size_t i = 0; i < numbers.n && numbers.number[i] <= front[1]; i++) {
         char name[32], path[PATH_MAX];
         snprintf(name, sizeof name, "%020llu", (unsigned long long)numbers.number[i]);

@@ -7,7 +7,8 @@ is memory 0 $'b\na\nc' "$report" 'printf "b\na\nb\nc\na\n" | tamis dedup'
 is no-final-newline 0 $'b\na' "*" 'printf "b\na\nb" | tamis dedup'
 is empty 0 "" "tamis dedup: 0 lines, 0 new: expected to be lost: 0" 'tamis dedup </dev/null'
 is field 0 $'1,x\n3,y' "*" 'printf "1,x\n2,x\n3,y\n" | tamis dedup --field 2 --delimiter ,'
-is field-missing-passes 0 $'1,x\nz\nz' "*" 'printf "1,x\nz\n2,x\nz\n" | tamis dedup --field 2 --delimiter ,'
+is field-missing-passes 0 $'1,x\nz\nz' "tamis dedup: 2 lines have no field 2: the first is line 2: they were passed on
+tamis dedup: 4 lines, 3 new: expected to be lost: 0" 'printf "1,x\nz\n2,x\nz\n" | tamis dedup --field 2 --delimiter ,'
 is nul 0 $'a\nb' "*" 'printf "a\0b\0a\0" | tamis dedup -0 | tr "\0" "\n"'
 json json 'printf "a\nb\na\n" | tamis dedup --json 2>&1 >/dev/null' \
     'd["lines"] == 3 and d["new"] == 2 and d["expected_lost"] < 1e-9'
@@ -34,7 +35,7 @@ is file-remembers 0 c "*" 'printf "a\nb\nc\n" | tamis dedup seen.tamis'
 json file-is-a-filter 'tamis info seen.tamis --json' 'd["items"] == 3 and d["fpp"] == 1e-9'
 is file-keyed 0 $'a\nb\nc' "" 'tamis check seen.tamis a b c d'
 cp seen.tamis before
-trouble file-keeps-its-shape 'the file exists: seen.tamis: options for a new filter do not apply to it$' \
+trouble file-keeps-its-shape 'the file exists: seen.tamis: options for a new filter do not apply to it; leave them out$' \
     'echo x | tamis dedup seen.tamis --fpp 0.1'
 is lost-output-is-not-seen 2 "" "tamis dedup: No space left on device: standard output: results are missing; make room and run again" \
     'seq 10 | tamis dedup seen.tamis >/dev/full'

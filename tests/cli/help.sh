@@ -13,6 +13,7 @@ for verb in index find create add remove check dedup info verify fold clear merg
     holds "listed-$verb" "tamis help | grep -q '  tamis $verb '"
     holds "narrow-$verb" "! tamis help $verb | grep -qE '.{101}'"
 done
+holds default-rates 'tamis help create | grep -q "whole (0.01)" && tamis help dedup | grep -q "whole (1e-9)"'
 trouble unknown-help 'unknown command: frob: see tamis help$' 'tamis help frob'
 trouble unknown-verb 'unknown command: frob: see tamis help$' 'tamis frob'
 trouble no-verb 'no command: tamis VERB: see tamis help$' 'tamis'

@@ -104,7 +104,11 @@ is damaged-start 0 '{"ip": "7"}' "" 'tamis find half.tamis ip=7'
 trouble damaged-strict '.*: half.jsonl.gz: nothing was changed$' 'tamis index -o new.tamis --attrs ip --strict half.jsonl.gz'
 trouble other-compression 'xz is not read; gzip and zstd are: x.csv.xz: it was skipped$' \
     'printf "\3757zXZ\0aaaaaaaa" >x.csv.xz; tamis index -o xz.tamis --attrs ip x.csv.xz'
-is absent-attribute 0 "" "tamis index: no record has the attribute: usr: check the names in --attrs" \
+told='tamis index: no record: pretty.json: give CSV or TSV with a header, or one JSON object a line; see --format and --delimiter'
+is no-record 0 "" "tamis index: bad record: pretty.json, line 1: a key is missing: 3 skipped
+$told" 'printf "{\n\"ip\": 1\n}\n" >pretty.json; tamis index -o p.tamis --attrs ip pretty.json'
+is no-text 0 "" "" ': >void.csv; tamis index -o p.tamis --attrs ip void.csv'
+is absent-attribute 0 "" "tamis index: no record has the attribute: usr: check the names in --attrs, and --delimiter" \
     'tamis index -o c.tamis --attrs ip,usr logs'
 
 # Long lines.

@@ -14,6 +14,15 @@ is verified 0 "d/alpha.replica: OK, *" "" 'tamis verify d/alpha.replica | sed "s
 trouble damaged 'd/broken.replica: .*checksum.*|.*checksum.*: d/broken.replica.*' \
     'sed "s/alpha/alpHa/" d/alpha.replica >d/broken.replica; tamis verify d/broken.replica >/dev/null'
 json json 'tamis locate d ann --json' 'd == {"key": "ann", "owners": ["alpha"], "maybe": []}'
+# What is no folder of copies proves nothing.
+trouble no-copies 'no copies in it: hollow: make it with tamis follow$' 'mkdir hollow; tamis locate hollow ann'
+trouble a-file 'Not a directory: a.tamis: give the folder of tamis follow$' 'tamis locate a.tamis ann'
+holds heard-nothing-yet 'tamis follow file:silent -o new --for 100ms; tamis locate new ann; [ $? = 1 ]'
+trouble not-deletable 'it is not deletable: plain.tamis: lines with - need one made with create --deletable$' \
+    'tamis create plain.tamis; printf "+ann\n-ann\n" | tamis publish plain.tamis --to file:plain --as plain'
+is nowhere 2 "" "tamis publish: no/such/x: No such file or directory: trying again
+tamis publish: no/such/x: No such file or directory: 2 messages were not sent: the file is saved, publish it again" \
+    'tamis publish b.tamis --to file:no/such/x --as beta --linger 100ms </dev/null'
 is removed 0 "" "" 'printf -- "-ann\n" | tamis publish a.tamis --to file:x --as alpha'
 is follow-again 0 "" "" 'tamis follow file:x -o d --once --for 20s'
 is gone 1 "" "" 'tamis locate d ann'

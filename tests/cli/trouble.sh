@@ -15,12 +15,19 @@ for verb in add remove check info verify fold clear; do
     : >empty
     trouble "$verb-empty" '.*: empty' "tamis $verb empty </dev/null"
 done
-trouble create-in-missing-folder 'No such file or directory: no/a.tamis: check the name of its folder$' \
+trouble create-in-missing-folder 'No such file or directory: no/a.tamis: check the name and its folder$' \
     'tamis create no/a.tamis'
+trouble create-like-missing 'No such file or directory: nosuch.tamis: check the name and its folder$' \
+    'tamis create b.tamis --like nosuch.tamis'
 trouble create-over-folder 'the file exists: folder: ' 'tamis create folder'
 trouble create-over-folder-by-force 'Is a directory: folder: ' 'tamis create -f folder'
 trouble a-file-for-a-folder 'Not a directory: text/a.tamis: ' 'tamis create text/a.tamis'
 trouble long-name 'File name too long: ' "tamis create $(printf '%0300d' 0)"
+printf 'ip\n1\n' >few.csv
+tamis index -o few.tamis --attrs ip few.csv
+trouble check-a-catalog 'this is a catalog, not a filter: few.tamis, byte 12: catalogs are for tamis find, ' 'tamis check few.tamis ip=1'
+trouble find-in-a-filter 'this is a filter, not a catalog: a.tamis, byte 12: .* for tamis check$' 'tamis find a.tamis ip=1'
+trouble fold-a-catalog 'this is a catalog, not a filter: few.tamis, byte 12: see tamis help fold$' 'tamis fold few.tamis'
 trouble check-a-patch '.*: patch' 'cp a.tamis b.tamis; tamis add b.tamis y; tamis diff a.tamis b.tamis >patch; tamis check patch x'
 holds folder-left-alone '[ -d folder ] && [ -z "$(ls -A folder)" ]'
 
