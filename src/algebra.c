@@ -152,7 +152,7 @@ static bool may_have_pair(const struct stack *stack)
     return may;
 }
 
-tamis_error filter_merge_pairs(tamis_filter *f, bool all, bool *merged)
+tamis_error filter_merge_pairs(tamis_filter *f, uint64_t looks, bool *merged)
 {
     struct stack *stack = filter_stack(f);
     *merged = false;
@@ -161,6 +161,10 @@ tamis_error filter_merge_pairs(tamis_filter *f, bool all, bool *merged)
     for (uint32_t i = 0; i < stack_count(stack); i++)
         for (uint32_t j = i + 1; j < stack_count(stack); j++) {
             struct vector *to = stack->v[i], *from = stack->v[j];
+            if (looks-- == 0) {
+                *merged = false;
+                return TAMIS_OK;
+            }
             if (!shape_equal(to, from) || !fit_together(to, from))
                 continue;
             if (!vector_unite_reserve(to, from, &f->allocator))
@@ -171,8 +175,6 @@ tamis_error filter_merge_pairs(tamis_filter *f, bool all, bool *merged)
             filter_drop(f, j);
             removals_rename(f, gone, kept);
             *merged = true;
-            if (!all)
-                return TAMIS_OK;
             j--;
         }
     return TAMIS_OK;
@@ -386,7 +388,7 @@ static tamis_error merge_into(tamis_filter *f, const tamis_filter *before,
         e = merge_removals(f, other, before);
     while (e == TAMIS_OK && merged && f->set.growth == TAMIS_DYNAMIC &&
            !(flags & TAMIS_MERGE_CONCAT))
-        e = filter_merge_pairs(f, true, &merged);
+        e = filter_merge_pairs(f, UINT64_MAX, &merged);
     count_stored(f); /* plain vectors that were united share keys */
     if (e == TAMIS_OK)
         e = removals_rebuild(f);

@@ -62,10 +62,20 @@ bool filter_is_full(const tamis_filter *f)
 struct vector *filter_vector_by_id(const tamis_filter *f, uint32_t id)
 {
     const struct stack *stack = filter_stack(f);
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        if (stack->v[i]->id == id)
-            return stack->v[i];
-    return NULL;
+    uint32_t low = 0, high = stack_count(stack), n = high;
+    if (f->set.growth == TAMIS_WINDOW) { /* elsewhere ids rise */
+        while (low < n && stack->v[low]->id != id)
+            low++;
+        high = low;
+    }
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (stack->v[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && stack->v[low]->id == id ? stack->v[low] : NULL;
 }
 
 static size_t stack_size(uint32_t room)

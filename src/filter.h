@@ -164,7 +164,8 @@ void vector_set_limits(struct vector *v, uint64_t capacity, double fpp);
 void filter_set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp);
 
 /* ---- algebra.c ---- */
-/* Dynamic: unites pairs of vectors that fit into one. With `all`, until none is left. */
-tamis_error filter_merge_pairs(tamis_filter *f, bool all, bool *merged);
+/* Dynamic: unites pairs of vectors that fit into one, looking at so many pairs at most. `merged`: there
+   were some, and there may be more. */
+tamis_error filter_merge_pairs(tamis_filter *f, uint64_t looks, bool *merged);
 
 #endif

@@ -262,7 +262,6 @@ bool pending_section(const struct head *head, uint32_t type, uint64_t *len);
 tamis_error pending_list_make(struct pending_list *out, const tamis_allocator *a);
 void pending_list_free(struct pending_list *list, const tamis_allocator *a);
 void pending_list_count(const struct pending_list *list, struct head *head);
-bool pending_has(const struct pending *p, uint32_t id);
 /* Sections 5 and 6. */
 void pending_put(const struct pending_list *list, struct writer *w);
 void pending_put_candidates(const struct pending_list *list, struct writer *w);

@@ -22,30 +22,18 @@ bool pending_section(const struct head *head, uint32_t type, uint64_t *len)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-bool pending_has(const struct pending *p, uint32_t id)
+/* The next candidate from *at on that is still a place. */
+static bool next_candidate(const struct pending_list *list, const struct pending *p, uint32_t *at)
 {
-    for (uint32_t i = 0; i < p->n; i++)
-        if (p->candidates[i] == id)
-            return true;
-    return false;
-}
-
-/* The candidates that are still places, in rising order: the next from *id on. */
-static bool next_candidate(const struct pending_list *list, const struct pending *p, uint64_t *id)
-{
-    uint64_t best = UINT64_MAX;
-    for (uint32_t i = 0; i < p->n; i++)
-        if (p->candidates[i] >= *id && p->candidates[i] < best &&
-            list->alive(list->owner, p->candidates[i]))
-            best = p->candidates[i];
-    *id = best;
-    return best != UINT64_MAX;
+    while (*at < p->n && !list->alive(list->owner, p->candidates[*at]))
+        ++*at;
+    return *at < p->n;
 }
 
 static uint32_t count_candidates(const struct pending_list *list, const struct pending *p)
 {
     uint32_t n = 0;
-    for (uint64_t id = 0; next_candidate(list, p, &id); id++)
+    for (uint32_t at = 0; next_candidate(list, p, &at); at++)
         n++;
     return n;
 }
@@ -79,7 +67,7 @@ tamis_error pending_list_make(struct pending_list *out, const tamis_allocator *a
     out->list = found ? mem_new(a, r->used, sizeof *out->list) : NULL;
     for (uint32_t i = 0; out->list && i < r->room; i++) {
         const struct pending *p = removals_entry(r, i);
-        uint64_t first = 0;
+        uint32_t first = 0;
         if (p && atomic_load(&p->copies) && next_candidate(out, p, &first))
             found[out->n++] = (struct sortable){removals_key(r, i), p, r->width};
     }
@@ -124,9 +112,9 @@ void pending_put(const struct pending_list *list, struct writer *w)
 void pending_put_candidates(const struct pending_list *list, struct writer *w)
 {
     for (uint64_t i = 0; i < list->n; i++)
-        for (uint64_t id = 0; next_candidate(list, list->list[i], &id); id++) {
+        for (uint32_t at = 0; next_candidate(list, list->list[i], &at); at++) {
             uint8_t bytes[4];
-            put_u32(bytes, (uint32_t)id);
+            put_u32(bytes, list->list[i]->candidates[at]);
             put(w, bytes, sizeof bytes);
         }
 }

@@ -99,10 +99,15 @@ static void layers_free(struct layers *layers, const tamis_allocator *a)
 struct layer *index_layer_by_id(const tamis_index *x, uint32_t id)
 {
     const struct layers *layers = index_layers(x);
-    for (uint32_t i = 0; i < layers_count(layers); i++)
-        if (layers->l[i]->id == id)
-            return layers->l[i];
-    return NULL;
+    uint32_t low = 0, n = layers_count(layers), high = n; /* ids rise */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (layers->l[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && layers->l[low]->id == id ? layers->l[low] : NULL;
 }
 
 void index_reclaim(tamis_index *x, bool alone)

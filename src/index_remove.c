@@ -83,7 +83,7 @@ static tamis_error remove_one(tamis_index *x, const tamis_digest *record, tamis_
     struct removing w = index_removing(x);
     uint32_t few[64], *ids = few, room = layers_count(index_layers(x));
     tamis_error e = TAMIS_OK;
-    pending_purge(&w);
+    pending_settle(&w); /* what adds cancelled goes */
     uint32_t entry = pending_find(&x->removals, record);
     if (entry != NONE) {
         *outcome = remove_again(x, &w, entry, record);

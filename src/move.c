@@ -59,8 +59,8 @@ static void move_removals(const struct mover *m, struct removals *r)
     move_plain(m, &r->keys);
     move_plain(m, &r->index);
     move_plain(m, &r->queue);
-    move_plain(m, &r->watches);
-    move_plain(m, &r->heads);
+    move_plain(m, &r->watches.list);
+    move_plain(m, &r->watches.heads);
 }
 
 /* Candidates of part `part` of them; false past the last. */

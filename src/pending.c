@@ -7,7 +7,8 @@
 
 void removals_init(struct removals *r)
 {
-    *r = (struct removals){.width = 1, .first_free = NONE, .first_watch = NONE};
+    *r = (struct removals){.width = 1, .first_free = NONE};
+    watches_init(&r->watches);
 }
 
 static size_t keys_room(const struct removals *r)
@@ -24,18 +25,9 @@ void removals_free(struct removals *r, const tamis_allocator *a)
     mem_free(a, r->keys, keys_room(r), sizeof *r->keys);
     mem_free(a, r->queue, r->room, sizeof *r->queue);
     mem_free(a, r->index, r->index_room, sizeof *r->index);
-    mem_free(a, r->watches, r->watches_room, sizeof *r->watches);
-    mem_free(a, r->heads, r->heads_room, sizeof *r->heads);
+    watches_free(&r->watches, a);
     removals_init(r);
     r->width = width;
-}
-
-static void watches_clear(struct removals *r)
-{
-    r->watches_used = 0;
-    r->first_watch = NONE;
-    for (uint32_t i = 0; i < r->heads_room; i++)
-        r->heads[i] = NONE;
 }
 
 void removals_clear(struct removals *r)
@@ -49,15 +41,16 @@ void removals_clear(struct removals *r)
     if (r->index)
         memset(r->index, 0, r->index_room * sizeof *r->index);
     r->used = r->queued = r->cancelled = 0;
+    r->probes = 0;
     atomic_store(&r->total, 0);
-    watches_clear(r);
+    watches_clear(&r->watches);
 }
 
 size_t removals_bytes(const struct removals *r)
 {
     size_t bytes = r->room * (sizeof *r->entries + sizeof *r->queue) +
                    keys_room(r) * sizeof *r->keys + r->index_room * sizeof *r->index +
-                   r->watches_room * sizeof *r->watches + r->heads_room * sizeof *r->heads;
+                   watches_bytes(&r->watches);
     for (uint32_t i = 0; i < r->room; i++)
         bytes += r->entries[i].room * sizeof(uint32_t);
     return bytes;
@@ -187,77 +180,11 @@ static bool reserve_entry(struct removals *r, const tamis_allocator *a)
 
 /* ---- watches --------------------------------------------------------------------------------- */
 
-/* Chains by a hash of place, spot and position, 32 bits of it: a false alarm only costs a look. */
+/* Folded twice, as nearness of positions would show otherwise. */
 static uint32_t watch_hash(uint32_t id, uint32_t spot, uint64_t position)
 {
-    uint64_t where = ((uint64_t)id + 1) * SPOTS_MAX + spot;
-    return (uint32_t)mul_fold(position + PROBE_STEP * where, BLOCK_MIX);
-}
-
-static uint32_t *watch_head(const struct removals *r, uint32_t hash)
-{
-    return &r->heads[hash & (r->heads_room - 1)];
-}
-
-static bool reserve_watches(struct removals *r, const tamis_allocator *a, size_t more)
-{
-    size_t need = (size_t)r->watches_used + more;
-    if (need <= r->watches_room)
-        return true;
-    size_t room = r->watches_room ? r->watches_room : 256;
-    while (room < need)
-        room *= 2;
-    if (room > NONE / 2)
-        return false;
-    struct removals old = *r;
-    struct watch *watches = mem_new(a, room, sizeof *watches);
-    uint32_t *heads = mem_new(a, room, sizeof *heads);
-    if (!watches || !heads) {
-        mem_free(a, watches, room, sizeof *watches);
-        mem_free(a, heads, room, sizeof *heads);
-        return false;
-    }
-    if (old.watches_room)
-        memcpy(watches, old.watches, old.watches_room * sizeof *watches);
-    for (size_t i = 0; i < room; i++)
-        heads[i] = NONE;
-    r->watches = watches, r->heads = heads;
-    r->watches_room = r->heads_room = (uint32_t)room;
-    for (uint32_t i = 0; i < old.heads_room; i++)
-        for (uint32_t at = old.heads[i], next; at != NONE; at = next) {
-            uint32_t *head = watch_head(r, watches[at].hash);
-            next = watches[at].next;
-            watches[at].next = *head;
-            *head = at;
-        }
-    mem_free(a, old.watches, old.watches_room, sizeof *watches);
-    mem_free(a, old.heads, old.heads_room, sizeof *heads);
-    return true;
-}
-
-static void watch_add(struct removals *r, uint32_t hash, uint32_t entry)
-{
-    uint32_t at = r->first_watch, *head = watch_head(r, hash);
-    if (at == NONE)
-        at = r->watches_used;
-    else
-        r->first_watch = r->watches[at].next;
-    r->watches_used++;
-    r->watches[at] = (struct watch){*head, entry, hash};
-    *head = at;
-}
-
-static void watch_remove(struct removals *r, uint32_t hash, uint32_t entry)
-{
-    for (uint32_t *link = watch_head(r, hash); *link != NONE; link = &r->watches[*link].next)
-        if (r->watches[*link].entry == entry && r->watches[*link].hash == hash) {
-            uint32_t at = *link;
-            *link = r->watches[at].next;
-            r->watches[at].next = r->first_watch;
-            r->first_watch = at;
-            r->watches_used--;
-            return;
-        }
+    uint64_t where = ((uint64_t)id + 1) * SPOTS_MAX + spot, secret = process_secret();
+    return (uint32_t)mul_fold(mul_fold(position ^ secret, where * PROBE_STEP), secret);
 }
 
 static unsigned spot_probes(const struct spot *spot)
@@ -273,81 +200,19 @@ static void spot_positions(const struct spot *spot, uint64_t *positions)
         positions[0] = spot->digest.a;
 }
 
+static uint64_t spot_value(const struct spot *spot, uint64_t position)
+{
+    return spot->vector ? counters_get(&spot->vector->counters, position)
+                        : table_get(spot->table, position);
+}
+
 uint64_t spot_copies(const struct spot *spot)
 {
     return spot->vector ? vector_copies(spot->vector, spot->digest)
                         : table_get(spot->table, spot->digest.a);
 }
 
-/* Watches (or stops watching) every position of the entry in one place. */
-static void watch_place(const struct removing *w, uint32_t entry, uint32_t id, bool on)
-{
-    struct removals *r = w->removals;
-    struct spot spots[SPOTS_MAX];
-    uint64_t positions[K_MAX];
-    uint32_t n = w->places->spots(w->owner, id, removals_key(r, entry), spots);
-    for (uint32_t s = 0; s < n; s++) {
-        spot_positions(&spots[s], positions);
-        for (unsigned j = 0; j < spot_probes(&spots[s]); j++) {
-            uint32_t hash = watch_hash(id, s, positions[j]);
-            if (on)
-                watch_add(r, hash, entry);
-            else
-                watch_remove(r, hash, entry);
-        }
-    }
-}
-
-static void watch_entry(const struct removing *w, uint32_t entry, bool on)
-{
-    const struct pending *p = &w->removals->entries[entry];
-    for (uint32_t i = 0; i < p->n; i++)
-        watch_place(w, entry, p->candidates[i], on);
-}
-
-static void queue_entry(struct removals *r, uint32_t entry)
-{
-    struct pending *p = &r->entries[entry];
-    if (p->queued || !p->used)
-        return;
-    p->queued = true;
-    r->queue[r->queued++] = entry;
-}
-
-/* A candidate may be gone: it was dropped when the last copy left. */
-static size_t probes_of(const struct removing *w, uint32_t id, const tamis_digest *key)
-{
-    struct spot spots[SPOTS_MAX];
-    size_t probes = 0;
-    uint32_t n = w->places->spots(w->owner, id, key, spots);
-    for (uint32_t s = 0; s < n; s++)
-        probes += spot_probes(&spots[s]);
-    return probes;
-}
-
-static size_t watches_needed(const struct removing *w)
-{
-    const struct removals *r = w->removals;
-    size_t need = 0;
-    for (uint32_t i = 0; i < r->room; i++) {
-        const struct pending *p = removals_entry(r, i);
-        for (uint32_t j = 0; p && j < p->n; j++)
-            need += probes_of(w, p->candidates[j], removals_key(r, i));
-    }
-    return need;
-}
-
-static void watch_all(const struct removing *w)
-{
-    struct removals *r = w->removals;
-    watches_clear(r);
-    for (uint32_t i = 0; i < r->room; i++)
-        if (r->entries[i].used)
-            watch_entry(w, i, true);
-}
-
-/* ---- settling -------------------------------------------------------------------------------- */
-
+/* Most copies of the key that the place may have. */
 static uint64_t copies_in(const struct removing *w, uint32_t id, const tamis_digest *key)
 {
     struct spot spots[SPOTS_MAX];
@@ -357,6 +222,71 @@ static uint64_t copies_in(const struct removing *w, uint32_t id, const tamis_dig
         copies = min_u64(copies, spot_copies(&spots[s]));
     return copies;
 }
+
+/* Watches every position of the entry in one place, for so many copies or fewer. */
+static void watch_place(const struct removing *w, uint32_t entry, uint32_t id, uint64_t level)
+{
+    struct removals *r = w->removals;
+    struct pending *p = &r->entries[entry];
+    struct spot spots[SPOTS_MAX];
+    uint64_t positions[K_MAX];
+    uint32_t n = w->places->spots(w->owner, id, removals_key(r, entry), spots);
+    for (uint32_t s = 0; s < n; s++) {
+        unsigned probes = spot_probes(&spots[s]);
+        spot_positions(&spots[s], positions);
+        for (unsigned j = 0; j < probes; j++) {
+            uint64_t each = positions_repeat(positions, probes, j), value;
+            if (__builtin_mul_overflow(level, each, &value) ||
+                __builtin_add_overflow(value, each - 1, &value))
+                value = UINT64_MAX;
+            p->watches =
+                watch_add(&r->watches, watch_hash(id, s, positions[j]), value, entry, p->watches);
+        }
+    }
+}
+
+/*
+ * Watches for what could settle an entry of two candidates or more, which allow more than its copies.
+ * With fewer copies than candidates only the loss of a candidate can. Otherwise, with `spare` copies
+ * allowed beyond those of n candidates, one of them must lose spare / n, or all it has.
+ */
+static void watch_entry(const struct removing *w, uint32_t entry, uint64_t spare)
+{
+    const struct pending *p = &w->removals->entries[entry];
+    uint64_t share = (spare - 1) / p->n + 1;
+    bool few = atomic_load(&p->copies) < p->n;
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint32_t id = p->candidates[i];
+        uint64_t here = few ? 0 : copies_in(w, id, removals_key(w->removals, entry));
+        watch_place(w, entry, id, here - min_u64(here, share));
+    }
+}
+
+/* To be looked at again; until then it need not watch. */
+static void queue_entry(struct removals *r, uint32_t entry)
+{
+    struct pending *p = &r->entries[entry];
+    watch_remove(&r->watches, p->watches);
+    p->watches = NONE;
+    if (p->queued)
+        return;
+    p->queued = true;
+    r->queue[r->queued++] = entry;
+}
+
+/* A candidate may be gone: it was dropped when the last copy left. */
+static size_t probes_of(const struct removing *w, const tamis_digest *key,
+                        const uint32_t *candidates, uint32_t n)
+{
+    struct spot spots[SPOTS_MAX];
+    size_t probes = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t s = w->places->spots(w->owner, candidates[i], key, spots); s-- > 0;)
+            probes += spot_probes(&spots[s]);
+    return probes;
+}
+
+/* ---- settling -------------------------------------------------------------------------------- */
 
 void pending_erase(const struct removing *w, uint32_t id, const tamis_digest *key, uint64_t copies)
 {
@@ -370,15 +300,15 @@ void pending_erase(const struct removing *w, uint32_t id, const tamis_digest *ke
     for (uint32_t s = 0; s < n; s++) {
         spot_positions(&spots[s], positions);
         for (unsigned j = 0; j < spot_probes(&spots[s]); j++) {
-            uint32_t hash = watch_hash(id, s, positions[j]);
-            for (uint32_t at = *watch_head(r, hash); at != NONE; at = r->watches[at].next)
-                if (r->watches[at].hash == hash)
-                    queue_entry(r, r->watches[at].entry);
+            uint64_t value = spot_value(&spots[s], positions[j]);
+            uint32_t hash = watch_hash(id, s, positions[j]), at;
+            while ((at = watch_told(&r->watches, hash, value)) != NONE)
+                queue_entry(r, r->watches.list[at].who);
         }
     }
 }
 
-/* Out of the table; its watches are off. */
+/* Out of the table; it watches nothing. */
 static void forget(struct removals *r, uint32_t entry)
 {
     struct pending *p = &r->entries[entry];
@@ -387,6 +317,7 @@ static void forget(struct removals *r, uint32_t entry)
         r->cancelled--;
     atomic_store(&r->total, atomic_load(&r->total) - copies);
     index_take(r, entry);
+    r->probes -= p->probes;
     p->used = false;
     p->next_free = r->first_free;
     r->first_free = entry;
@@ -398,29 +329,29 @@ static uint64_t refresh(const struct removing *w, uint32_t entry)
 {
     struct pending *p = &w->removals->entries[entry];
     uint64_t allowed = 0;
-    for (uint32_t i = 0; i < p->n;) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
         uint64_t copies = copies_in(w, p->candidates[i], removals_key(w->removals, entry));
-        if (copies == 0) {
-            watch_place(w, entry, p->candidates[i], false);
-            p->candidates[i] = p->candidates[--p->n];
+        if (copies == 0)
             continue;
-        }
-        allowed += copies;
-        i++;
+        p->candidates[n++] = p->candidates[i];
+        allowed = allowed + copies < allowed ? UINT64_MAX : allowed + copies;
     }
+    p->n = n;
     return allowed;
 }
 
 static void settle_entry(const struct removing *w, uint32_t entry)
 {
     struct pending *p = &w->removals->entries[entry];
-    uint64_t copies = atomic_load(&p->copies), allowed = refresh(w, entry);
-    if (p->n > 1 && copies < allowed)
+    uint64_t copies = atomic_load(&p->copies), allowed = copies ? refresh(w, entry) : 0;
+    if (p->n > 1 && copies < allowed) {
+        watch_entry(w, entry, allowed - copies);
         return;
-    watch_entry(w, entry, false);
+    }
     forget(w->removals, entry); /* key and candidates stay until the entry is used again */
     const tamis_digest *key = removals_key(w->removals, entry);
-    for (uint32_t i = 0; i < p->n; i++) {
+    for (uint32_t i = 0; copies && i < p->n; i++) {
         uint64_t here = copies_in(w, p->candidates[i], key);
         if (here)
             pending_erase(w, p->candidates[i], key, min_u64(here, copies));
@@ -433,19 +364,28 @@ void pending_settle(const struct removing *w)
     while (r->queued) {
         uint32_t entry = r->queue[--r->queued];
         r->entries[entry].queued = false;
-        if (r->entries[entry].used)
-            settle_entry(w, entry);
+        settle_entry(w, entry);
     }
 }
 
-void pending_purge(const struct removing *w)
+/* Where the place is among the candidates, or would be. */
+static uint32_t candidate_at(const struct pending *p, uint32_t id)
 {
-    struct removals *r = w->removals;
-    for (uint32_t i = 0; i < r->room && r->cancelled; i++)
-        if (r->entries[i].used && atomic_load(&r->entries[i].copies) == 0) {
-            watch_entry(w, i, false);
-            forget(r, i);
-        }
+    uint32_t low = 0, high = p->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->candidates[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool pending_has(const struct pending *p, uint32_t id)
+{
+    uint32_t at = candidate_at(p, id);
+    return at < p->n && p->candidates[at] == id;
 }
 
 void pending_rename(const struct removing *w, uint32_t from, uint32_t to)
@@ -453,21 +393,17 @@ void pending_rename(const struct removing *w, uint32_t from, uint32_t to)
     struct removals *r = w->removals;
     for (uint32_t i = 0; i < r->room; i++) {
         struct pending *p = &r->entries[i];
-        for (uint32_t j = 0; p->used && j < p->n; j++) {
-            if (p->candidates[j] != from)
-                continue;
-            p->candidates[j] = to;
-            for (uint32_t other = 0; other < p->n; other++)
-                if (other != j && p->candidates[other] == to) {
-                    p->candidates[j] = p->candidates[--p->n];
-                    break;
-                }
-            queue_entry(r, i);
-            break;
+        if (!p->used || !pending_has(p, from))
+            continue;
+        uint32_t *at = p->candidates + candidate_at(p, from);
+        memmove(at, at + 1, (size_t)(p->candidates + p->n-- - (at + 1)) * sizeof *at);
+        if (!pending_has(p, to)) {
+            at = p->candidates + candidate_at(p, to);
+            memmove(at + 1, at, (size_t)(p->candidates + p->n++ - at) * sizeof *at);
+            *at = to;
         }
+        queue_entry(r, i);
     }
-    if (r->used)
-        watch_all(w);
 }
 
 /* ---- remembering ----------------------------------------------------------------------------- */
@@ -482,8 +418,11 @@ bool pending_cancel(struct removals *r, const tamis_digest *key)
     if (copies == 0)
         return false;
     atomic_store(&p->copies, copies - 1);
-    r->cancelled += copies == 1;
     atomic_store(&r->total, atomic_load(&r->total) - 1);
+    if (copies == 1) {
+        r->cancelled++;
+        queue_entry(r, entry);
+    }
     return true;
 }
 
@@ -503,7 +442,7 @@ static tamis_error reserve(const struct removing *w, uint32_t n, size_t probes)
         p->candidates = candidates;
         p->room = n;
     }
-    return reserve_watches(r, a, probes) ? TAMIS_OK : TAMIS_ENOMEM;
+    return watches_reserve(&r->watches, a, r->probes + probes) ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
 tamis_error pending_remember(const struct removing *w, const tamis_digest *key, uint64_t copies,
@@ -517,11 +456,10 @@ tamis_error pending_remember(const struct removing *w, const tamis_digest *key, 
         atomic_store(&p->copies, atomic_load(&p->copies) + copies);
         p->hides &= hides;
         atomic_store(&r->total, atomic_load(&r->total) + copies);
+        queue_entry(r, entry);
         return TAMIS_OK;
     }
-    size_t probes = 0;
-    for (uint32_t i = 0; i < n; i++)
-        probes += probes_of(w, candidates[i], key);
+    size_t probes = probes_of(w, key, candidates, n);
     tamis_error e = reserve(w, n, probes);
     if (e != TAMIS_OK)
         return e;
@@ -537,10 +475,13 @@ tamis_error pending_remember(const struct removing *w, const tamis_digest *key, 
     p->used = true;
     p->hides = hides;
     p->queued = false;
+    p->watches = NONE;
+    p->probes = (uint32_t)probes;
+    r->probes += probes;
     r->used++;
     index_put(r, entry);
     atomic_store(&r->total, atomic_load(&r->total) + copies);
-    watch_entry(w, entry, true);
+    queue_entry(r, entry);
     return TAMIS_OK;
 }
 
@@ -549,25 +490,32 @@ bool pending_again(const struct removing *w, uint32_t entry)
     struct removals *r = w->removals;
     struct pending *p = &r->entries[entry];
     uint64_t copies = atomic_load(&p->copies);
-    if (p->hides || copies + 1 > refresh(w, entry))
+    queue_entry(r, entry);
+    if (p->hides || copies >= refresh(w, entry))
         return false;
     atomic_store(&p->copies, copies + 1);
     atomic_store(&r->total, atomic_load(&r->total) + 1);
-    queue_entry(r, entry);
     return true;
 }
 
 tamis_error pending_rebuild(const struct removing *w)
 {
     struct removals *r = w->removals;
-    if (r->used == 0)
-        return TAMIS_OK;
-    watches_clear(r);
-    if (!reserve_watches(r, w->allocator, watches_needed(w)))
+    size_t need = 0;
+    for (uint32_t i = 0; i < r->room; i++) {
+        const struct pending *p = removals_entry(r, i);
+        need += p ? probes_of(w, removals_key(r, i), p->candidates, p->n) : 0;
+    }
+    if (!watches_reserve(&r->watches, w->allocator, need))
         return TAMIS_ENOMEM;
-    watch_all(w);
-    for (uint32_t i = 0; i < r->room; i++)
+    r->probes = need;
+    for (uint32_t i = 0; i < r->room; i++) {
+        struct pending *p = &r->entries[i];
+        if (!p->used)
+            continue;
+        p->probes = (uint32_t)probes_of(w, removals_key(r, i), p->candidates, p->n);
         queue_entry(r, i);
+    }
     pending_settle(w);
     return TAMIS_OK;
 }

@@ -8,8 +8,10 @@
  *   - when the copies to remove are all that the counters allow in the candidates together;
  *   - with everything else, when as much is pending as is stored.
  *
- * To notice, every position of a pending key in each candidate is watched: a removal that lowers a
- * counter looks it up (O(1) a position) and looks again at the keys that watch it.
+ * To notice, every position of a pending key in each candidate is watched for the level at which it
+ * could matter (watch.h): with fewer copies than candidates that is 0, a bit that goes. A removal that
+ * lowers a counter so far looks again at the keys that wait for it. A pending key either watches or is
+ * in the queue of those to look at.
  *
  * A key is one digest, or in an index one for each attribute. What it is made of in a place, the
  * owner of the removals says: vectors and tables, each with the digest that it has of the key.
@@ -23,23 +25,20 @@
 #include "mem.h"
 #include "table.h"
 #include "vector.h"
+#include "watch.h"
 
-#define NONE      UINT32_MAX
 #define SPOTS_MAX 128
 
 struct pending {
     tamis_digest digest;     /* of the key, or of all its digests together */
     _Atomic uint64_t copies; /* 0: cancelled by an add; goes at the next removal */
-    uint32_t *candidates;    /* ids of places */
+    uint32_t *candidates;    /* ids of places, rising */
     uint32_t n, room;
     uint32_t next_free;
+    uint32_t watches; /* the first of its own, or NONE */
+    uint32_t probes;  /* the most that it may have */
     bool used, queued;
     bool hides; /* the key answers "no": nothing else can be it (unique keys) */
-};
-
-struct watch {
-    uint32_t next, entry;
-    uint32_t hash; /* of place, spot and position */
 };
 
 struct removals {
@@ -51,9 +50,8 @@ struct removals {
     uint32_t index_room;
     uint32_t *queue; /* entries to look at again; room of them */
     uint32_t queued;
-    struct watch *watches;
-    uint32_t *heads; /* of the chains of watches, heads_room a power of two */
-    uint32_t watches_room, watches_used, first_watch, heads_room;
+    struct watches watches;
+    size_t probes;          /* of all entries: so many watches there is room for */
     _Atomic uint64_t total; /* copies pending */
     uint32_t cancelled;     /* entries with no copies left */
 };
@@ -94,16 +92,17 @@ const tamis_digest *removals_key(const struct removals *r, uint32_t i);
 /* The entry of a key, or NONE. */
 uint32_t pending_find(const struct removals *r, const tamis_digest *key);
 
-/* An add takes back a pending removal of the same key; beside readers. */
+/* An add takes back a pending removal of the same key; beside readers. The entry goes later, when
+   they are out and the queue is looked at. */
 bool pending_cancel(struct removals *r, const tamis_digest *key);
-/* Entries that adds cancelled: readers are out, so they can go. */
-void pending_purge(const struct removing *w);
+/* Is the place among its candidates? */
+bool pending_has(const struct pending *p, uint32_t id);
 /* Remembers copies of a key with these candidates (adds to an entry that is there). */
 tamis_error pending_remember(const struct removing *w, const tamis_digest *key, uint64_t copies,
                              const uint32_t *candidates, uint32_t n, bool hides);
 /* One copy more of a key that is pending; false if there cannot be one. Then settle. */
 bool pending_again(const struct removing *w, uint32_t entry);
-/* Takes copies out of a place; what that settles waits in the queue. */
+/* Takes copies out of a place; what that may settle waits in the queue. */
 void pending_erase(const struct removing *w, uint32_t id, const tamis_digest *key, uint64_t copies);
 void pending_settle(const struct removing *w);
 /* Watches anew after positions changed, then settles what can be. Needs no new memory when the

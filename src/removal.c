@@ -62,6 +62,9 @@ tamis_error removals_rebuild(tamis_filter *f)
 
 /* ---- the operations -------------------------------------------------------------------------- */
 
+/* Of vectors, a removal looks at so many pairs: at all of a thousand vectors. */
+#define PAIRS (UINT64_C(1) << 19)
+
 /* After removals: everything goes when all that is stored is pending; empty vectors go; vectors of a
    dynamic filter that fit into one are united. */
 static void tidy(tamis_filter *f)
@@ -80,8 +83,9 @@ static void tidy(tamis_filter *f)
             if (stack->v[i]->count == 0)
                 filter_drop(f, i);
         if (f->set.growth == TAMIS_DYNAMIC)
-            filter_merge_pairs(f, false, &changed); /* without memory: another time */
+            filter_merge_pairs(f, PAIRS, &changed); /* without memory: another time */
     }
+    pending_settle(&w);
 }
 
 /* The ids of the vectors that may store the digest; room for all of them. */
@@ -111,7 +115,7 @@ tamis_error filter_remove_one(tamis_filter *f, tamis_digest digest, tamis_remove
     struct removing w = filter_removing(f);
     uint32_t few[64], *ids = few, room = stack_count(filter_stack(f));
     tamis_error e = TAMIS_OK;
-    pending_purge(&w);
+    pending_settle(&w); /* what adds cancelled goes */
     uint32_t entry = pending_find(&f->removals, &digest);
     if (entry != NONE) {
         remove_again(f, &w, entry, digest, outcome);

@@ -265,7 +265,7 @@ bool vector_insert(struct vector *v, tamis_digest digest)
     return fresh;
 }
 
-static uint64_t repeats(const uint64_t *positions, unsigned k, unsigned j)
+uint64_t positions_repeat(const uint64_t *positions, unsigned k, unsigned j)
 {
     uint64_t n = 0;
     for (unsigned i = 0; i < k; i++)
@@ -279,7 +279,7 @@ uint64_t vector_copies(const struct vector *v, tamis_digest digest)
     vector_positions(v, digest, positions);
     for (unsigned j = 0; j < v->bits.k && least; j++) {
         uint64_t n = counters_get(&v->counters, positions[j]);
-        least = min_u64(least, n / repeats(positions, v->bits.k, j));
+        least = min_u64(least, n / positions_repeat(positions, v->bits.k, j));
     }
     return least;
 }

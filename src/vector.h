@@ -78,6 +78,8 @@ void vector_fetch(const struct vector *v, const tamis_digest *digests, size_t n)
 /* Deletable vectors. Insert may need memory for escapes: reserve first, then it cannot fail. */
 bool vector_reserve(struct vector *v, const tamis_allocator *a);
 bool vector_insert(struct vector *v, tamis_digest digest); /* true if a bit was set */
+/* How often the j-th of k positions is among them. */
+uint64_t positions_repeat(const uint64_t *positions, unsigned k, unsigned j);
 /* Most copies of the digest that the counters allow. */
 uint64_t vector_copies(const struct vector *v, tamis_digest digest);
 void vector_erase(struct vector *v, tamis_digest digest, uint64_t copies);

@@ -21,7 +21,7 @@ LAYERS = [
     ["err", "mem", "bytes", "cpu"],
     ["digest", "plan", "rows"],
     ["kernel"],
-    ["counters", "table"],
+    ["counters", "table", "watch"],
     ["vector", "changes", "matrix", "columns"],
     ["pending"],
     ["filter", "settings", "add", "growth", "removal", "algebra", "info", "build", "delta"],
