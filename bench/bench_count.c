@@ -34,8 +34,8 @@ static tamis_filter *make(const char *what)
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        printf("has has_many has_many_spread has_many_scalable has_many_dynamic add add_many "
-               "add_many_spread add_many_scalable add_deletable\n");
+        printf("has has_scalable has_many has_many_spread has_many_scalable has_many_dynamic add "
+               "add_scalable add_many add_many_spread add_many_scalable add_deletable\n");
         return 0;
     }
     const char *what = argv[1];

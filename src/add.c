@@ -47,10 +47,12 @@ static void vector_add(tamis_filter *f, struct vector *v, const tamis_digest *di
                        uint8_t *fresh)
 {
     uint64_t added = 0;
-    if (v->stride == 1 && !v->changes && !v->turned.data)
-        v->bits.kernel->add(&v->bits, digests, n, fresh);
-    else
+    if (v->stride != 1 || v->changes || v->turned.data)
         vector_add_bits(v, digests, n, fresh);
+    else if (n == 1)
+        fresh[0] = v->bits.kernel->add_one(&v->bits, digests[0]);
+    else
+        v->bits.kernel->add(&v->bits, digests, n, fresh);
     for (size_t i = 0; i < n; i++)
         added += fresh[i];
     v->load += added;
@@ -147,6 +149,19 @@ static tamis_error add_missing(tamis_filter *f, const tamis_digest *digests, siz
             v->load += !fresh[i], v->count += !fresh[i], f->stored += !fresh[i];
     *done = some;
     return TAMIS_OK;
+}
+
+/* One key, and no window. */
+static tamis_error add_one_plain(tamis_filter *f, tamis_digest digest, uint8_t *fresh)
+{
+    uint64_t now = filter_now(f);
+    uint8_t present;
+    size_t done = 0;
+    tamis_error e = TAMIS_OK;
+    find_present(f, &digest, 1, &present, now);
+    for (*fresh = 0; e == TAMIS_OK && !present && !done;)
+        e = add_missing(f, &digest, 1, fresh, &done, now);
+    return e;
 }
 
 /* Up to where a vector is full: what comes after must be asked for again, since it may be in there
@@ -263,10 +278,12 @@ static tamis_error add_batch_deletable(tamis_filter *f, const tamis_digest *dige
 static size_t add_run(tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     enum { RUN = 1024 };
+    if (f->set.growth != TAMIS_FIXED || f->set.deletable || f->set.shared_adds)
+        return 0;
     uint8_t unused[RUN] = {0};
     struct vector *v = filter_stack(f)->v[0];
     size_t done = 0;
-    while (done < n && f->set.growth == TAMIS_FIXED && !f->set.deletable && !f->set.shared_adds) {
+    while (done < n) {
         size_t some = n - done < RUN ? n - done : RUN;
         if (v->load + some > v->capacity)
             break;
@@ -296,15 +313,20 @@ tamis_error tamis_filter_add_many(tamis_filter *f, const tamis_digest *digests, 
 
 tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool *fresh)
 {
-    tamis_digest digest = family_digest(&f->family, key, len);
     uint8_t new_here = 0;
     tamis_error e = TAMIS_OK;
-    struct vector *v = filter_stack(f)->v[0];
-    bool simple = f->set.growth == TAMIS_FIXED && !f->set.deletable && !f->set.shared_adds;
-    if (simple && !f->read_only && !vector_full(v)) /* the common case, on the shortest path */
-        vector_add(f, v, &digest, 1, &new_here);
-    else
-        e = tamis_filter_add_many(f, &digest, 1, &new_here, NULL);
+    struct vector *v = f->into;
+    if (LIKELY(v && !f->read_only && !v->changes && !v->turned.data && v->load < v->capacity)) {
+        new_here = f->quick.add(&f->quick, key, len); /* the common case, on the shortest path */
+        v->load += new_here;
+        v->count += new_here;
+        f->stored += new_here;
+    } else {
+        tamis_digest digest = family_digest(&f->family, key, len);
+        bool plain = !f->set.deletable && f->set.growth != TAMIS_WINDOW && !f->read_only;
+        e = plain ? add_one_plain(f, digest, &new_here)
+                  : tamis_filter_add_many(f, &digest, 1, &new_here, NULL);
+    }
     if (fresh)
         *fresh = new_here;
     return e;

@@ -433,7 +433,9 @@ static void stack_has(const struct stack *stack, const tamis_digest *digests, si
 {
     const struct bits *first = &stack->v[0]->bits; /* all vectors have the filter's layout */
     uint32_t vectors = stack_count(stack);
-    if (vectors == 1)
+    if (n == 1)
+        found[0] = first->kernel->has_any(stack->v, vectors, digests[0]);
+    else if (vectors == 1)
         first->kernel->has_stream(first, digests, n, found);
     else
         first->kernel->has_stack(stack->v, vectors, digests, n, found);
@@ -487,8 +489,14 @@ void filter_set_quick(tamis_filter *f)
 {
     const struct stack *stack = filter_stack(f);
     quick_fn has = has_in_stack;
-    if (stack && stack_count(stack) == 1 && !f->guard && !f->set.unique)
-        has = quick_set(&f->quick, &stack->v[0]->bits);
+    f->into = NULL;
+    if (stack && stack_count(stack) == 1 && !f->guard && !f->set.unique) {
+        struct vector *v = stack->v[0];
+        has = quick_set(&f->quick, &v->bits);
+        if (f->set.growth == TAMIS_FIXED && !f->set.deletable && !f->set.shared_adds &&
+            v->stride == 1)
+            f->into = v;
+    }
     __atomic_store_n(&f->quick.has, has, __ATOMIC_RELEASE);
 }
 

@@ -55,7 +55,8 @@ struct forecast {
 };
 
 struct tamis_filter {
-    struct quick quick; /* how tamis_filter_has asks; first, so that it is one jump away */
+    struct quick quick;  /* how one key is asked for or added; first, so that it is one jump away */
+    struct vector *into; /* where quick.add adds, if keys go into one vector without more ado */
     tamis_allocator allocator;
     struct family family;
     struct settings set;

@@ -42,22 +42,25 @@ struct bits {
 };
 
 /*
- * A filter of one vector and the way to ask it for one key: all that a lookup needs, in one cache
- * line. The processor overlaps the misses of calls that follow one another as far as they fit its
+ * A filter of one vector and the ways to ask it for one key and to add one: all that a lookup needs, in
+ * one cache line. The processor overlaps the misses of calls that follow one another as far as they fit its
  * window (on Zen 4 some 320 instructions and 88 loads), so here each instruction counts: with 93 a
  * call three or four misses are open at a time, with 55 six.
  */
+struct quick;
+typedef bool (*quick_fn)(const struct quick *quick, const void *key, size_t len);
+
 struct quick {
-    bool (*has)(const struct quick *quick, const void *key, size_t len);
-    const uint64_t *words;
+    quick_fn has;
+    uint64_t *words;
     uint64_t units;
     uint64_t flip;  /* digest_flip() of the family */
     uint64_t least; /* 8 less the probes of the last round, at the place of the rotation in b */
     uint64_t mix;   /* EIGHT_B */
     uint64_t one;   /* 1: constants in memory take no instruction to make */
     const struct bits *bits;
+    quick_fn add; /* sets the key's bits: whether one was not set before */
 };
-typedef bool (*quick_fn)(const struct quick *quick, const void *key, size_t len);
 
 /* Fills all but `has`, and returns what that should be. */
 quick_fn quick_set(struct quick *quick, const struct bits *bits);
@@ -70,7 +73,7 @@ struct kernel {
     bool (*has_one)(const struct bits *bits, tamis_digest digest);
     /* Several vectors of this kernel: one of them has all bits. */
     bool (*has_any)(const void *stack, size_t vectors, tamis_digest digest);
-    quick_fn has_key[2]; /* under xxh3, for k up to 8 and up to 16; or NULL */
+    quick_fn has_key[2], add_key[2]; /* under xxh3, for k up to 8 and up to 16; or NULL */
     /* Brings what a lookup touches first; at most BATCH digests. */
     void (*prefetch)(const struct bits *bits, const tamis_digest *digests, size_t n);
     /* found[i] |= all bits of digest i are set; at most BATCH digests. */
@@ -83,7 +86,9 @@ struct kernel {
                        uint8_t *found);
     /* Sets the bits, likewise; fresh[i] = whether one was not set before. */
     void (*add)(const struct bits *bits, const tamis_digest *digests, size_t n, uint8_t *fresh);
-    /* The same beside other threads that add. */
+    /* One digest: whether a bit was not set before. */
+    bool (*add_one)(const struct bits *bits, tamis_digest digest);
+    /* The same as add beside other threads that add. */
     void (*add_shared)(const struct bits *bits, const tamis_digest *digests, size_t n,
                        uint8_t *fresh);
     /* Sets the bits of any number of digests in a vector that is in cache and nobody else sees. */
@@ -145,6 +150,7 @@ bool rows_avx512(const uint64_t *words, uint64_t stride, uint64_t n, const uint6
 rows_fn rows_x86(bool avx512); /* likewise */
 
 /* Any key, any hash, any k. */
+bool quick_add_other(const struct quick *quick, const void *key, size_t len);
 bool quick_other(const struct quick *quick, const void *key, size_t len);
 
 /* What all blocked rows share. */

@@ -72,14 +72,18 @@ static AVX2 bool has_one_avx2(const struct bits *bits, tamis_digest digest)
     return bits->k <= 8 ? has_256(bits, digest, 1) : has_256(bits, digest, 0);
 }
 
-static AVX2 bool has_key_8_avx2(const struct quick *quick, const void *key, size_t len)
+ALWAYS_INLINE AVX2 tamis_digest quick_digest(const struct quick *quick, const void *key)
 {
-    if (UNLIKELY(len != 8))
-        return quick_other(quick, key, len);
     tamis_digest d = digest_eight(quick->flip, key);
     d.b = (d.b ^ d.b >> 37) * EIGHT_B;
     d.b ^= d.b >> 32;
-    return has_256(quick->bits, d, 1);
+    return d;
+}
+
+static AVX2 bool has_key_8_avx2(const struct quick *quick, const void *key, size_t len)
+{
+    return LIKELY(len == 8) ? has_256(quick->bits, quick_digest(quick, key), 1)
+                            : quick_other(quick, key, len);
 }
 
 #define has_key_16_avx2 NULL
@@ -114,18 +118,36 @@ static AVX2 void has_stream_avx2(const struct bits *bits, const tamis_digest *di
         stream_256(bits, digests, n, found, 0);
 }
 
+ALWAYS_INLINE AVX2 bool add_key_256(const struct bits *bits, tamis_digest d, int rounds)
+{
+    struct half_pair want = key_halves(d.b, bits->k, rounds);
+    __m256i *block = (__m256i *)(void *)(bits->words + block_index(bits, d));
+    __m256i low = _mm256_load_si256(block), high = _mm256_load_si256(block + 1);
+    _mm256_store_si256(block, _mm256_or_si256(low, want.low));
+    _mm256_store_si256(block + 1, _mm256_or_si256(high, want.high));
+    return !(_mm256_testc_si256(low, want.low) & _mm256_testc_si256(high, want.high));
+}
+
+static AVX2 bool add_one_avx2(const struct bits *bits, tamis_digest digest)
+{
+    return bits->k <= 8 ? add_key_256(bits, digest, 1) : add_key_256(bits, digest, 0);
+}
+
+static AVX2 bool add_key_8_avx2(const struct quick *quick, const void *key, size_t len)
+{
+    return LIKELY(len == 8) ? add_key_256(quick->bits, quick_digest(quick, key), 1)
+                            : quick_add_other(quick, key, len);
+}
+
+#define add_key_16_avx2 NULL
+
 ALWAYS_INLINE AVX2 void add_256(const struct bits *bits, const tamis_digest *digests, size_t n,
                                 uint8_t *fresh, int rounds)
 {
     blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
     for (size_t i = 0; i < n; i++) {
         line_ahead(bits, digests, i, n);
-        struct half_pair want = key_halves(digests[i].b, bits->k, rounds);
-        __m256i *block = (__m256i *)(void *)(bits->words + block_index(bits, digests[i]));
-        __m256i low = _mm256_load_si256(block), high = _mm256_load_si256(block + 1);
-        fresh[i] = !(_mm256_testc_si256(low, want.low) & _mm256_testc_si256(high, want.high));
-        _mm256_store_si256(block, _mm256_or_si256(low, want.low));
-        _mm256_store_si256(block + 1, _mm256_or_si256(high, want.high));
+        fresh[i] = add_key_256(bits, digests[i], rounds);
     }
 }
 

@@ -78,24 +78,50 @@ static AVX512 bool has_one_avx512(const struct bits *bits, tamis_digest digest)
  * free, and stays there. Lane l is asked in the last round if (l - rotation) mod 8 is less than the
  * probes of the round: that is, if the top 3 bits of b less l + 1 are at least 8 less the probes.
  */
-ALWAYS_INLINE AVX512 bool quick_512(const struct quick *quick, const void *key, int rounds)
+struct quick_ask {
+    __m512i *line, first, last; /* with one round they are the same */
+    __mmask8 lanes;             /* of the last round */
+};
+
+ALWAYS_INLINE AVX512 struct quick_ask quick_bits(const struct quick *quick, const void *key,
+                                                 int rounds)
 {
     const __m512i next = _mm512_slli_epi64(_mm512_set_epi64(8, 7, 6, 5, 4, 3, 2, 1), 61);
     tamis_digest d = digest_eight(quick->flip, key);
-    const __m512i *line =
-        (const void *)((const char *)quick->words + 64 * mul_high(d.a, quick->units));
+    struct quick_ask ask = {.line =
+                                (void *)((char *)quick->words + 64 * mul_high(d.a, quick->units))};
     __m512i b = _mm512_set1_epi64((long long)d.b);
     b = _mm512_xor_si512(b, _mm512_srli_epi64(b, 37));
     b = _mm512_mullo_epi64(b, _mm512_set1_epi64((long long)quick->mix));
     b = _mm512_xor_si512(b, _mm512_srli_epi64(b, 32));
-    __mmask8 lanes = _mm512_cmpge_epu64_mask(_mm512_sub_epi64(b, next),
-                                             _mm512_set1_epi64((long long)quick->least));
+    ask.lanes = _mm512_cmpge_epu64_mask(_mm512_sub_epi64(b, next),
+                                        _mm512_set1_epi64((long long)quick->least));
+    ask.first = ask.last = lane_bits(b, quick->one);
     if (rounds == 1)
-        return _mm512_mask_testn_epi64_mask(lanes, lane_bits(b, quick->one), *line) == 0;
+        return ask;
     uint64_t w = mul_fold((uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(b)), BLOCK_MIX);
-    return (_mm512_testn_epi64_mask(lane_bits(b, quick->one), *line) |
-            _mm512_mask_testn_epi64_mask(
-                lanes, lane_bits(_mm512_set1_epi64((long long)w), quick->one), *line)) == 0;
+    ask.last = lane_bits(_mm512_set1_epi64((long long)w), quick->one);
+    return ask;
+}
+
+ALWAYS_INLINE AVX512 unsigned quick_missing(const struct quick_ask *ask, __m512i line, int rounds)
+{
+    unsigned last = _mm512_mask_testn_epi64_mask(ask->lanes, ask->last, line);
+    return rounds == 1 ? last : last | _mm512_testn_epi64_mask(ask->first, line);
+}
+
+ALWAYS_INLINE AVX512 bool quick_512(const struct quick *quick, const void *key, int rounds)
+{
+    struct quick_ask ask = quick_bits(quick, key, rounds);
+    return quick_missing(&ask, *ask.line, rounds) == 0;
+}
+
+ALWAYS_INLINE AVX512 bool quick_add_512(const struct quick *quick, const void *key, int rounds)
+{
+    struct quick_ask ask = quick_bits(quick, key, rounds);
+    __m512i line = *ask.line, more = rounds == 1 ? line : _mm512_or_si512(line, ask.first);
+    *ask.line = _mm512_mask_or_epi64(more, ask.lanes, more, ask.last);
+    return quick_missing(&ask, line, rounds) != 0;
 }
 
 static AVX512 bool has_key_8_avx512(const struct quick *quick, const void *key, size_t len)
@@ -108,18 +134,38 @@ static AVX512 bool has_key_16_avx512(const struct quick *quick, const void *key,
     return LIKELY(len == 8) ? quick_512(quick, key, 2) : quick_other(quick, key, len);
 }
 
+static AVX512 bool add_key_8_avx512(const struct quick *quick, const void *key, size_t len)
+{
+    return LIKELY(len == 8) ? quick_add_512(quick, key, 1) : quick_add_other(quick, key, len);
+}
+
+static AVX512 bool add_key_16_avx512(const struct quick *quick, const void *key, size_t len)
+{
+    return LIKELY(len == 8) ? quick_add_512(quick, key, 2) : quick_add_other(quick, key, len);
+}
+
+ALWAYS_INLINE AVX512 bool add_key_512(const struct bits *bits, tamis_digest d, int rounds)
+{
+    __m512i want = key_bits(d.b, bits->k, rounds);
+    uint64_t *block = bits->words + block_index(bits, d);
+    __m512i have = _mm512_load_si512(block);
+    __m512i miss = _mm512_andnot_si512(have, want);
+    _mm512_store_si512(block, _mm512_or_si512(have, want));
+    return _mm512_test_epi64_mask(miss, miss) != 0;
+}
+
+static AVX512 bool add_one_avx512(const struct bits *bits, tamis_digest digest)
+{
+    return bits->k <= 8 ? add_key_512(bits, digest, 1) : add_key_512(bits, digest, 0);
+}
+
 ALWAYS_INLINE AVX512 void add_512(const struct bits *bits, const tamis_digest *digests, size_t n,
                                   uint8_t *fresh, int rounds)
 {
     blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
     for (size_t i = 0; i < n; i++) {
         line_ahead(bits, digests, i, n);
-        __m512i want = key_bits(digests[i].b, bits->k, rounds);
-        uint64_t *block = bits->words + block_index(bits, digests[i]);
-        __m512i have = _mm512_load_si512(block);
-        __m512i miss = _mm512_andnot_si512(have, want);
-        fresh[i] = _mm512_test_epi64_mask(miss, miss) != 0;
-        _mm512_store_si512(block, _mm512_or_si512(have, want));
+        fresh[i] = add_key_512(bits, digests[i], rounds);
     }
 }
 

@@ -10,6 +10,12 @@ bool quick_other(const struct quick *quick, const void *key, size_t len)
     return bits->kernel->has_one(bits, family_digest(bits->family, key, len));
 }
 
+bool quick_add_other(const struct quick *quick, const void *key, size_t len)
+{
+    const struct bits *bits = quick->bits;
+    return bits->kernel->add_one(bits, family_digest(bits->family, key, len));
+}
+
 quick_fn quick_set(struct quick *quick, const struct bits *bits)
 {
     unsigned last = bits->k % 8 ? bits->k % 8 : 8;
@@ -20,8 +26,11 @@ quick_fn quick_set(struct quick *quick, const struct bits *bits)
     quick->mix = EIGHT_B;
     quick->one = 1;
     quick->bits = bits;
-    quick_fn has = bits->k > 16 ? NULL : bits->kernel->has_key[bits->k > 8];
-    return has && bits->family->hash == TAMIS_XXH3 ? has : quick_other;
+    bool known = bits->k <= 16 && bits->family->hash == TAMIS_XXH3;
+    quick_fn has = known ? bits->kernel->has_key[bits->k > 8] : NULL;
+    quick_fn add = known ? bits->kernel->add_key[bits->k > 8] : NULL;
+    quick->add = add ? add : quick_add_other;
+    return has ? has : quick_other;
 }
 
 /* ---- spread ---------------------------------------------------------------------------------- */
@@ -142,6 +151,13 @@ static void spread_add_shared(const struct bits *bits, const tamis_digest *diges
     spread_add_body(bits, digests, n, fresh, 1);
 }
 
+static bool spread_add_one(const struct bits *bits, tamis_digest digest)
+{
+    uint8_t fresh;
+    spread_add_body(bits, &digest, 1, &fresh, 0);
+    return fresh;
+}
+
 static void spread_fill(const struct bits *bits, const tamis_digest *digests, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -200,6 +216,7 @@ const struct kernel kernel_spread = {
     .has_stack = stack_by_groups,
     .has_stream = spread_has_stream,
     .add = spread_add,
+    .add_one = spread_add_one,
     .add_shared = spread_add_shared,
     .fill = spread_fill,
     .positions = spread_positions,
@@ -256,6 +273,13 @@ static void probe_add(const struct bits *bits, const tamis_digest *digests, size
     probe_add_body(bits, digests, n, fresh, 0);
 }
 
+static bool probe_add_one(const struct bits *bits, tamis_digest digest)
+{
+    uint8_t fresh;
+    probe_add_body(bits, &digest, 1, &fresh, 0);
+    return fresh;
+}
+
 static void probe_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
                              uint8_t *fresh)
 {
@@ -273,6 +297,7 @@ const struct kernel kernel_spread_probe = {
     .has_stack = stack_by_groups,
     .has_stream = probe_has_stream,
     .add = probe_add,
+    .add_one = probe_add_one,
     .add_shared = probe_add_shared,
     .fill = fill_positions,
     .positions = spread_positions,
@@ -367,6 +392,13 @@ static void blocked_add(const struct bits *bits, const tamis_digest *digests, si
     }
 }
 
+static bool blocked_add_one(const struct bits *bits, tamis_digest digest)
+{
+    uint8_t fresh;
+    blocked_add_body(bits, &digest, 1, &fresh, 0);
+    return fresh;
+}
+
 void blocked_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
                         uint8_t *fresh)
 {
@@ -428,6 +460,7 @@ const struct kernel kernel_blocked = {
     .has_stack = stack_by_groups,
     .has_stream = blocked_has_stream,
     .add = blocked_add,
+    .add_one = blocked_add_one,
     .add_shared = blocked_add_shared,
     .fill = blocked_fill,
     .positions = blocked_positions,

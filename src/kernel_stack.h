@@ -63,10 +63,11 @@ ALWAYS_INLINE void line_ahead(const struct bits *bits, const tamis_digest *diges
     {                                                                                              \
         .name = "blocked, " #isa, .layout = TAMIS_BLOCKED, .unit_bits = BLOCK_BITS, .local = true, \
         .has_one = has_one_##isa, .has_any = has_any_##isa,                                        \
-        .has_key = {has_key_8_##isa, has_key_16_##isa}, .prefetch = blocked_prefetch,              \
+        .has_key = {has_key_8_##isa, has_key_16_##isa},                                            \
+        .add_key = {add_key_8_##isa, add_key_16_##isa}, .prefetch = blocked_prefetch,              \
         .has = has_##isa, .has_stack = has_stack_##isa, .has_stream = has_stream_##isa,            \
-        .add = add_##isa, .add_shared = blocked_add_shared, .fill = blocked_fill,                  \
-        .positions = blocked_positions, .rate = blocked_rate,                                      \
+        .add = add_##isa, .add_one = add_one_##isa, .add_shared = blocked_add_shared,              \
+        .fill = blocked_fill, .positions = blocked_positions, .rate = blocked_rate,                \
     }
 
 #endif

@@ -144,7 +144,7 @@ static bool rows_agree(const struct kernel *const *rows, unsigned n_rows,
                memcmp(twin.block.data, laid[0].block.data, bytes_of(&twin.bits)) == 0;
         memset(twin.block.data, 0, bytes_of(&twin.bits));
         for (size_t i = 0; i < n; i++)
-            rows[r]->add(&twin.bits, &digests[i], 1, &shared[i]);
+            shared[i] = rows[r]->add_one(&twin.bits, digests[i]);
         good = good && memcmp(shared, fresh[0], n) == 0 &&
                memcmp(twin.block.data, laid[0].block.data, bytes_of(&twin.bits)) == 0;
         block_free(&mem_system, &twin.block);
@@ -191,15 +191,18 @@ TEST(spread_rows_agree_bit_for_bit)
     family_free(&family, &mem_system);
 }
 
-/* A key asked for in one go gives what its digest gives. */
-/* Keys of all short lengths, most of 8 bytes, from their bytes and by their digests. */
+/* Keys of all short lengths, most of 8 bytes, asked for and added from their bytes and by their
+   digests. */
 static void keys_agree(const struct kernel *kernel, const struct family *family, unsigned k,
                        uint64_t *rng)
 {
-    struct laid laid = laid_out(kernel, family, kernel->unit_bits == 1 ? 4096 : 8, k);
-    struct quick quick;
+    uint64_t units = kernel->unit_bits == 1 ? 4096 : 8;
+    struct laid laid = laid_out(kernel, family, units, k),
+                twin = laid_out(kernel, family, units, k);
+    struct quick quick, into;
     quick_fn has = quick_set(&quick, &laid.bits);
     uint8_t key[40], fresh;
+    quick_set(&into, &twin.bits);
     for (int i = 0; i < 400; i++) {
         size_t len = i % 2 ? 8 : (size_t)(i / 2 % 41);
         for (size_t j = 0; j < len; j++)
@@ -209,8 +212,11 @@ static void keys_agree(const struct kernel *kernel, const struct family *family,
         if (i % 3 == 0) {
             kernel->add(&laid.bits, &digest, 1, &fresh);
             CHECK(has(&quick, key, len));
+            CHECK(into.add(&into, key, len) == fresh && !into.add(&into, key, len));
+            CHECK(memcmp(twin.block.data, laid.block.data, bytes_of(&laid.bits)) == 0);
         }
     }
+    block_free(&mem_system, &twin.block);
     block_free(&mem_system, &laid.block);
 }
 
