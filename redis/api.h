@@ -41,7 +41,7 @@ enum { /* GetContextFlags */
        RM_FLAG_ASYNC_LOADING = 1 << 23
 };
 
-enum { RM_NOTIFY_MODULE = 1 << 13 };
+enum { RM_NOTIFY_GENERIC = 1 << 2, RM_NOTIFY_MODULE = 1 << 13 };
 
 enum { /* configuration */
        RM_CONFIG_IMMUTABLE = 1,
@@ -169,6 +169,24 @@ typedef int (*RedisModuleConfigApply)(RedisModuleCtx *, void *, RedisModuleStrin
 typedef void (*RedisModuleTimerFunc)(RedisModuleCtx *, void *);
 typedef void (*RedisModuleInfoFunc)(RedisModuleInfoCtx *, int for_crash_report);
 
+/* ---- events ---- */
+
+typedef struct RedisModuleEvent {
+    uint64_t id, data_version;
+} RedisModuleEvent;
+
+#define RM_EVENT_SWAPDB 11
+
+typedef struct RedisModuleSwapDbInfo { /* version 1 */
+    uint64_t version;
+    int32_t first, second;
+} RedisModuleSwapDbInfo;
+
+typedef int (*RedisModuleNotificationFunc)(RedisModuleCtx *, int type, const char *event,
+                                           RedisModuleString *key);
+typedef void (*RedisModuleEventFunc)(RedisModuleCtx *, RedisModuleEvent, uint64_t subevent,
+                                     void *data);
+
 /* ---- functions: result, name, arguments ---- */
 
 #define RM_FUNCTIONS(X)                                                                          \
@@ -209,6 +227,10 @@ typedef void (*RedisModuleInfoFunc)(RedisModuleInfoCtx *, int for_crash_report);
        int last, int step))                                                                      \
     X(RedisModuleCommand *, GetCommand, (RedisModuleCtx *, const char *name))                    \
     X(int, SetCommandInfo, (RedisModuleCommand *, const RedisModuleCommandInfo *))               \
+    X(int, IsKeysPositionRequest, (RedisModuleCtx *))                                            \
+    X(void, KeyAtPos, (RedisModuleCtx *, int position))                                          \
+    X(int, SubscribeToKeyspaceEvents, (RedisModuleCtx *, int, RedisModuleNotificationFunc))      \
+    X(int, SubscribeToServerEvent, (RedisModuleCtx *, RedisModuleEvent, RedisModuleEventFunc))   \
     X(int, WrongArity, (RedisModuleCtx *))                                                       \
     X(int, ReplyWithLongLong, (RedisModuleCtx *, long long))                                     \
     X(int, ReplyWithBool, (RedisModuleCtx *, int))                                               \

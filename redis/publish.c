@@ -354,9 +354,37 @@ static void tick(RedisModuleCtx *ctx, void *unused)
     rm.SelectDb(ctx, db);
 }
 
+/* A published value got another name, or another database. */
+static int renamed(RedisModuleCtx *ctx, int events, const char *event, RedisModuleString *name)
+{
+    const char *error;
+    (void)events;
+    if (strcmp(event, "rename_to") != 0 && strcmp(event, "move_to") != 0)
+        return RM_OK;
+    RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ);
+    const struct value *v = find_value(key, KIND_FILTER, &error);
+    if (v && v->publication)
+        publish_register(rm.GetSelectedDb(ctx), name);
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+static void swapped(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    const RedisModuleSwapDbInfo *swap = data;
+    (void)ctx, (void)event, (void)sub;
+    for (size_t i = 0; i < n_places; i++)
+        if (places[i].db == swap->first)
+            places[i].db = swap->second;
+        else if (places[i].db == swap->second)
+            places[i].db = swap->first;
+}
+
 void publish_start(RedisModuleCtx *ctx)
 {
     rm.CreateTimer(ctx, TICK, tick, NULL);
+    rm.SubscribeToKeyspaceEvents(ctx, RM_NOTIFY_GENERIC, renamed);
+    rm.SubscribeToServerEvent(ctx, (RedisModuleEvent){RM_EVENT_SWAPDB, 1}, swapped);
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */

@@ -197,6 +197,26 @@ def test_it_is_part_of_the_value(servers):
         r.restore("bad", 0, payload[:-20] + b"0123456789" + payload[-10:])
 
 
+def test_it_goes_on_elsewhere(servers):
+    """A value that is renamed or moved, or whose database is swapped, has its heartbeats there."""
+    server = servers()
+    clients = [server.client(db=i) for i in range(3)]
+    reserve(server.r, "f", 0.01, 100)
+    server.r.execute_command("TAMIS.PUBLISH", "f", "st", "me", "BEAT", 1)
+
+    def beats(r):
+        length = r.xlen("st")
+        wait(lambda: r.xlen("st") >= length + 2, 10)
+
+    server.r.rename("f", "g")
+    beats(clients[0])
+    server.r.execute_command("SWAPDB", 0, 1)
+    beats(clients[1])
+    clients[1].execute_command("MOVE", "g", 2)
+    beats(clients[2])
+    assert info(clients[2], "g")["published"] == b"st"
+
+
 @pytest.mark.skipif(not FOLLOWS, reason="this command line has no follow")
 def test_a_follower_has_the_bits(server, r, follower):
     reserve(r, "f", 0.001, 1000, "DELETABLE")
