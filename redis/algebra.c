@@ -136,6 +136,18 @@ static bool fits(RedisModuleCtx *ctx, const struct value *v)
 }
 
 /* MERGE destination numkeys source [source ...] [RESTATE] [CONCAT] [DISJOINT] */
+/* Says where its keys are. */
+static int merge_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    long long n;
+    rm.KeyAtPos(ctx, 1);
+    if (rm.StringToLongLong(argv[2], &n) != RM_OK || n > argc - 3)
+        return RM_OK;
+    for (int i = 0; i < n; i++)
+        rm.KeyAtPos(ctx, 3 + i);
+    return RM_OK;
+}
+
 COMMAND(command_merge)
 {
     long long n;
@@ -143,6 +155,8 @@ COMMAND(command_merge)
     struct merging m = {0};
     if (argc < 4)
         return rm.WrongArity(ctx);
+    if (rm.IsKeysPositionRequest(ctx))
+        return merge_keys(ctx, argv, argc);
     if (rm.StringToLongLong(argv[2], &n) != RM_OK || n < 1 || n > argc - 3)
         return rm.ReplyWithError(ctx, "ERR numkeys is the number of sources that follow it");
     if (!read_merge_flags(argv, argc, (int)n + 3, &m.flags))

@@ -160,8 +160,11 @@ static const char *take_unique(struct creation *c, const RedisModuleString *s)
     return NULL;
 }
 
+/* Once: who may read the model was asked for the first. */
 static const char *take_like(struct creation *c, const RedisModuleString *s)
 {
+    if (c->like)
+        return "ERR LIKE is said once";
     c->like = (RedisModuleString *)s;
     return NULL;
 }
@@ -424,10 +427,24 @@ static int reserve_alike(RedisModuleCtx *ctx, const struct creation *c, RedisMod
     return RM_OK;
 }
 
+/* Says where its keys are. */
+static int reserve_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    int i = 2;
+    rm.KeyAtPos(ctx, 1);
+    while (i + 1 < argc && !is_word(argv[i], "LIKE"))
+        i++;
+    if (i + 1 < argc)
+        rm.KeyAtPos(ctx, i + 1);
+    return RM_OK;
+}
+
 static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool bf)
 {
     struct creation c;
     const char *error = NULL;
+    if (rm.IsKeysPositionRequest(ctx))
+        return reserve_keys(ctx, argv, bf ? 2 : argc);
     creation_init(&c, WITH_RESERVE | (bf ? WITH_BF : 0));
     bool alike = !bf && is_word(argv[2], "LIKE");
     if (!alike)

@@ -205,6 +205,8 @@ static spec keys_intersect[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_INSERT),
 #define SCANS   "readonly"
 #define ADDS    "write deny-oom"
 #define REMOVES "write"
+/* Keys that are found by a word or a number: a Cluster asks the command for them, specs or not. */
+#define KEYED " getkeys-api"
 
 static const struct command {
     const char *name;
@@ -217,7 +219,7 @@ static const struct command {
     RedisModuleCmdFunc bf; /* also as BF.name, run by this */
     arg *bf_args;
 } commands[] = {
-    {"RESERVE", command_reserve, ADDS, -4, keys_reserve, args_reserve,
+    {"RESERVE", command_reserve, ADDS KEYED, -4, keys_reserve, args_reserve,
      "Makes an empty filter with a total error rate and a capacity", "O(1)", command_bf_reserve,
      args_bf_reserve},
     {"ADD", command_add, ADDS " fast", 3, keys_add, args_item,
@@ -250,7 +252,7 @@ static const struct command {
      "Empties a filter and keeps its parameters", "O(1)", NULL, NULL},
     {"FORGET", command_forget, REMOVES, -2, keys_clear, args_clock,
      "Lets go of what is older than the window; adds do so too", "O(1)", NULL, NULL},
-    {"MERGE", command_merge, ADDS, -4, keys_merge, args_merge,
+    {"MERGE", command_merge, ADDS KEYED, -4, keys_merge, args_merge,
      "Unites filters into a destination, made if there is none", "O(bytes)", NULL, NULL},
     {"INTERSECT", command_intersect, ADDS, 4, keys_intersect, args_intersect,
      "Makes a filter of the bits that two have", "O(bytes)", NULL, NULL},

@@ -50,6 +50,34 @@ def test_users(server, r):
     r.execute_command("ACL", "DELUSER", "reader", "writer", "eyes")
 
 
+def test_a_key_out_of_reach_is_so_for_every_command(server, r):
+    """In every place where a command takes a key; said twice, LIKE would be asked for once only."""
+    more = {"RESERVE": "0.1 10", "ADD": "x", "MADD": "x", "INSERT": "ITEMS x", "EXISTS": "x",
+            "MEXISTS": "x", "DEL": "x", "MDEL": "x", "REMOVE": "ITEMS x", "MERGE": "1 app:f",
+            "INTERSECT": "app:f app:f", "XRESERVE": "0.1 10 ATTRIBUTES 1 a", "XADD": "a=1",
+            "XDEL": "a=1", "XQUERY": "a=1", "PUBLISH": "app:s me", "DUMP": "0", "LOAD": "0 x",
+            "SCANDUMP": "0", "LOADCHUNK": "1 x"}
+    r.execute_command("TAMIS.ADD", "app:f", "x")
+    r.execute_command("TAMIS.RESERVE", "secret", 0.01, 100, "KEY", "00" * 16)
+    r.execute_command("ACL", "SETUSER", "app", "reset", "on", ">pw", "~app:*", "+@all")
+    user = server.client(username="app", password="pw")
+    calls = [["TAMIS." + c, "secret"] + more.get(c, "").split() for c in READS + WRITES]
+    calls += [["BF." + c, "secret"] + more.get(c, "").split() for c in ALIASES]
+    calls += [words.split() for words in (
+        "TAMIS.MERGE app:g 1 secret", "TAMIS.MERGE app:g 2 app:f secret",
+        "TAMIS.INTERSECT app:g app:f secret", "TAMIS.INTERSECT app:g secret app:f",
+        "TAMIS.PUBLISH app:f secret me", "TAMIS.RESERVE app:g LIKE secret",
+        "TAMIS.RESERVE app:g 0.1 5 DELETABLE like secret")]
+    for call in calls:
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            user.execute_command(*call)
+        assert "secret" in r.execute_command("COMMAND GETKEYS", *call), call
+    with pytest.raises(redis.ResponseError, match="LIKE is said once"):
+        user.execute_command("TAMIS.RESERVE", "app:g", 0.1, 5, "LIKE", "app:f", "LIKE", "secret")
+    assert r.exists("app:g") == 0
+    r.execute_command("ACL", "DELUSER", "app")
+
+
 def test_documentation(r):
     docs = r.execute_command("COMMAND DOCS", *["TAMIS." + c for c in READS + WRITES])
     assert len(docs) == 2 * len(READS + WRITES)

@@ -88,6 +88,23 @@ def test_slots_move_under_load(servers):
     r.close()
 
 
+def test_keys_of_one_slot(servers):
+    """Commands with several keys refuse those of two slots, even where one node has both."""
+    node = servers(port=free_port(cluster=True), cluster_enabled="yes")
+    r = node.r
+    r.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    wait(lambda: "cluster_state:ok" in str(r.execute_command("CLUSTER", "INFO")), 20)
+    for key in ("a", "b", "{a}2"):
+        r.execute_command("TAMIS.ADD", key, "x")
+    for words in ("MERGE a 1 b", "MERGE a 2 {a}2 b", "INTERSECT a {a}2 b", "RESERVE n 0.01 10 LIKE a",
+                  "RESERVE n LIKE a", "PUBLISH a b me"):
+        with pytest.raises(ResponseError, match="CROSSSLOT"):
+            r.execute_command("TAMIS." + words.split()[0], *words.split()[1:])
+    for words in ("MERGE a 1 {a}2", "MERGE {a}3 2 a {a}2 CONCAT", "INTERSECT {a}4 a {a}2",
+                  "RESERVE {a}5 0.01 10 LIKE a", "RESERVE {a}6 LIKE a", "PUBLISH a {a}s me"):
+        assert r.execute_command("TAMIS." + words.split()[0], *words.split()[1:]) == b"OK"
+
+
 def test_publishing_stays_in_the_slot(servers):
     nodes = cluster(servers)
     r = RedisCluster("127.0.0.1", nodes[0].port)
