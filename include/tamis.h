@@ -517,7 +517,9 @@ TAMIS_API tamis_error tamis_filter_encode(const tamis_filter *filter, unsigned s
 TAMIS_API tamis_error tamis_filter_decode(tamis_filter **out, const void *data, size_t len,
                                           const tamis_open_options *options, tamis_reason *reason);
 
-/* Written beside, synced, renamed: whatever happens, the old file or the new one is whole. */
+/* Written beside, synced, renamed: whatever happens, the old file or the new one is whole. A new file
+   with the key is readable by its owner alone; one that replaces another has its owner and permissions,
+   unless the key would come to lie where there was none. */
 TAMIS_API tamis_error tamis_filter_save(const tamis_filter *filter, const char *path,
                                         unsigned save_flags, tamis_reason *reason);
 /* Maps the file, read-only: ready at once whatever its size. Header and sizes are always checked,

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "err.h"
+#include "format.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -111,6 +112,36 @@ static tamis_error check_target(const struct beside *s, const char *path, tamis_
     return TAMIS_OK;
 }
 
+/* ---- who may use it -------------------------------------------------------------------------- */
+
+/* Does a key lie open where the old file does? */
+static bool old_has_key(const char *path)
+{
+    uint8_t front[FAMILY_END];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = pread(fd, front, sizeof front, 0);
+    close(fd);
+    return n > 0 && family_has_key(front, (size_t)n);
+}
+
+/* The new file gets the owner and the permissions of the old one: who was let in stays in. As far as
+   the system allows; where the group cannot be kept, its rights are not given to another. */
+static void pass_on(int fd, const struct stat *old)
+{
+    struct stat fresh;
+    mode_t mode = old->st_mode & 0777;
+    if (fstat(fd, &fresh) != 0)
+        return;
+    if (fresh.st_uid != old->st_uid && fchown(fd, old->st_uid, (gid_t)-1) != 0)
+        errno = 0; /* it is ours then */
+    if (fresh.st_gid != old->st_gid && fchown(fd, (uid_t)-1, old->st_gid) != 0)
+        mode &= ~(mode_t)070;
+    if (fchmod(fd, mode) != 0)
+        errno = 0; /* it stays as private as it was made */
+}
+
 tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *reason)
 {
     if (fsync(s->fd) != 0)
@@ -129,9 +160,13 @@ tamis_error beside_open(struct beside *s, const char *path, bool key_inside, tam
     s->named = false;
     if (!find_names(s, path))
         return file_fail(reason, errno, path, "");
+    struct stat old;
     tamis_error e = check_target(s, path, reason);
     if (e == TAMIS_OK && !open_new(s, key_inside ? 0600 : 0644))
         e = file_fail(reason, errno, path, "writing");
+    /* A key does not come to lie where there was none, open to all. */
+    if (e == TAMIS_OK && stat(s->target, &old) == 0 && old_has_key(s->target) == key_inside)
+        pass_on(s->fd, &old);
     return e;
 }
 

@@ -120,6 +120,18 @@ static tamis_error check_family(struct container *c, tamis_reason *reason)
     return at.wrong ? fail_at(reason, TAMIS_EFORMAT, at.wrong_at, "%s", at.wrong) : TAMIS_OK;
 }
 
+bool family_has_key(const void *data, size_t len)
+{
+    uint32_t hash, has_key;
+    uint8_t key[TAMIS_KEY_LEN], check[TAMIS_KEY_LEN];
+    if (len < FAMILY_END || memcmp(data, magic, sizeof magic) != 0)
+        return false;
+    struct cursor at = cursor_read(data, FAMILY_END);
+    at.at = PREFIX_LEN;
+    family_fields(&at, &hash, &has_key, key, check);
+    return has_key == 1;
+}
+
 bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *header)
 {
     struct prefix p;

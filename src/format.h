@@ -84,6 +84,9 @@ struct container {
 #define PREFIX_LEN 64 /* bytes from which the lengths of the whole and of its header are known */
 /* As they are stated, not yet compared; false if these bytes begin nothing of ours. */
 bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *header);
+#define FAMILY_END 128 /* bytes from which it is known whether there is a key in them */
+/* A structure of ours that says so; nothing else is looked at. */
+bool family_has_key(const void *data, size_t len);
 /* Looks at nothing but the header. */
 tamis_error container_open(struct container *c, const void *data, size_t len, enum kind want,
                            tamis_reason *reason);

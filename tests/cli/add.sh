@@ -44,4 +44,6 @@ trouble missing 'No such file or directory: nosuch.tamis: check the name' 'tamis
 holds missing-makes-nothing '[ ! -e nosuch.tamis ] && [ ! -e nosuch.tamis.lock ]'
 trouble unknown-option 'unknown option: --quick: see tamis help add$' 'tamis add a.tamis --quick'
 trouble unreadable-input '.*: standard input: ' 'tamis add a.tamis <.'
+is permissions-stay 0 640 "" 'tamis create shared.tamis; chmod 640 shared.tamis; tamis add shared.tamis x; stat -c %a shared.tamis'
+is permissions-of-a-new-file 0 600 "" 'tamis create -f few.tamis; stat -c %a few.tamis'
 finish

@@ -18,6 +18,15 @@ trouble unknown-help 'unknown command: frob: see tamis help$' 'tamis help frob'
 trouble unknown-verb 'unknown command: frob: see tamis help$' 'tamis frob'
 trouble no-verb 'no command: tamis VERB: see tamis help$' 'tamis'
 trouble option-for-verb 'unknown command: --frob: see tamis help$' 'tamis --frob'
+# What the help lists as an option, the manual page explains (dedup: with the page of create).
+for verb in index find create add remove check dedup info verify fold clear merge intersect diff apply plan bench publish follow locate; do
+    page=$TAMIS_ROOT/docs/man/tamis-$verb.1
+    grep -q '^\.so ' "$page" && page=$TAMIS_ROOT/docs/$(sed 's/^\.so man1/man/' "$page")
+    cat "$page" >page
+    [ "$verb" = dedup ] && cat "$TAMIS_ROOT"/docs/man/tamis-{create,add}.1 >>page
+    holds "manual-$verb" "tamis help $verb | sed -nE 's/^ +(-., )?--([a-z-]+).*/\\2/p' | while read -r option; do
+        sed 's/[\\]-/-/g' page | grep -q -- \"--\$option\" || echo \$option; done >.lacks; cat .lacks; [ ! -s .lacks ]"
+done
 # In a manual page a line that begins with a dot is a command; one that is none loses its text.
 holds manual-commands '! grep -nE "^[.'"'"']" "$TAMIS_ROOT"/docs/man/*.1 |
     grep -vE ":[0-9]+:\.(TH|SH|SS|PP|TP|IP|B|I|BI|BR|IB|IR|RB|RI|EX|EE|br|so)( |$)"'

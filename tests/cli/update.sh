@@ -73,6 +73,9 @@ trouble strict 'bad record: d/bad.jsonl, line 1: ' 'echo "{oops" >d/bad.jsonl; c
 holds strict-changes-nothing 'cmp c.tamis before'
 rm d/bad.jsonl
 
+is permissions-stay 0 640 "" 'chmod 640 c.tamis; tamis index --update c.tamis; printf "ip,user\n9,ida\n" >d/9.csv
+    tamis index --update c.tamis && stat -c %a c.tamis; rm d/9.csv; tamis index --update c.tamis'
+
 # A folder that cannot be looked into is not empty: what is known of its files is in doubt, not gone.
 if as_user "$(command -v tamis)" version >/dev/null 2>&1; then
     mkdir -p closed/in/sub closed/own

@@ -175,7 +175,7 @@ TEST(a_file_with_the_key_is_private)
     CHECK(tamis_filter_save(f, "a", TAMIS_SAVE_NO_KEY, NULL) == TAMIS_OK);
     CHECK(mode_of("a") == 0644);
     umask(077);
-    CHECK(tamis_filter_save(f, "a", TAMIS_SAVE_NO_KEY, NULL) == TAMIS_OK);
+    CHECK(unlink("a") == 0 && tamis_filter_save(f, "a", TAMIS_SAVE_NO_KEY, NULL) == TAMIS_OK);
     CHECK(mode_of("a") == 0600);
     umask(before);
     tamis_reason reason;
@@ -188,6 +188,33 @@ TEST(a_file_with_the_key_is_private)
     }
     CHECK(tamis_file_verify("a", &reason) == TAMIS_OK); /* needs no key */
     unlink("a");
+    tamis_filter_free(f);
+}
+
+TEST(a_file_passes_on_who_may_use_it)
+{
+    tamis_filter *f = some_filter(10, "k");
+    struct stat st;
+    mode_t before = umask(077);
+    CHECK(tamis_filter_save(f, "a", 0, NULL) == TAMIS_OK && chmod("a", 0640) == 0);
+    CHECK(tamis_filter_save(f, "a", 0, NULL) == TAMIS_OK);
+    CHECK(mode_of("a") == 0640);
+    CHECK(tamis_filter_save(f, "b", TAMIS_SAVE_NO_KEY, NULL) == TAMIS_OK && chmod("b", 0664) == 0);
+    CHECK(tamis_filter_save(f, "b", TAMIS_SAVE_NO_KEY, NULL) == TAMIS_OK);
+    CHECK(mode_of("b") == 0664);
+    CHECK(tamis_filter_save(f, "b", 0, NULL) == TAMIS_OK);
+    CHECK(mode_of("b") == 0600); /* the key was not there before */
+    FILE *text = fopen("c", "w");
+    CHECK(text && fputs("no structure", text) >= 0 && fclose(text) == 0 && chmod("c", 0644) == 0);
+    CHECK(tamis_filter_save(f, "c", 0, NULL) == TAMIS_OK);
+    CHECK(mode_of("c") == 0600);
+    if (chown("a", 65534, 65533) == 0) { /* a privileged user's save leaves it to its owner */
+        CHECK(tamis_filter_save(f, "a", 0, NULL) == TAMIS_OK);
+        CHECK(stat("a", &st) == 0 && st.st_uid == 65534 && st.st_gid == 65533);
+        CHECK(mode_of("a") == 0640);
+    }
+    umask(before);
+    unlink("a"), unlink("b"), unlink("c");
     tamis_filter_free(f);
 }
 
