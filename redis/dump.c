@@ -193,7 +193,8 @@ static bool make_way(RedisModuleCtx *ctx, struct value *v)
 static struct dump *dump_start(RedisModuleCtx *ctx, RedisModuleString *name, struct value *v)
 {
     static const char advice[] =
-        "The server's own DUMP, RESTORE, MIGRATE and RDB have no such limit.";
+        "This value goes as a whole: raise the limit (CONFIG SET tamis.work-limit), or use the "
+        "server's own DUMP, RESTORE, MIGRATE and RDB, which have none.";
     struct dump *d = NULL;
     uint64_t bytes = value_bytes(v);
     bool pieces = v->filter && bytes > (uint64_t)server.work_limit;

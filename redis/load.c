@@ -46,7 +46,10 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
                      (unsigned long long)total, server.value_limit);
         return NULL;
     }
-    if (kind == TAMIS_KIND_INDEX && too_much(ctx, total, "RESTORE has no such limit."))
+    if (kind == TAMIS_KIND_INDEX &&
+        too_much(ctx, total,
+                 "Records are loaded as a whole: raise the limit (CONFIG SET "
+                 "tamis.work-limit), or RESTORE what a server's DUMP gave."))
         return NULL;
     struct value *v = value_partial(total, kind == TAMIS_KIND_FILTER, follows(ctx));
     if (!v)
