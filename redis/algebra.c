@@ -84,12 +84,22 @@ struct merging {
 
 /* Work is counted in bytes of plain filters that are merged, some 0.6 ms a MB (tests/redis/test_time.py,
    bench_algebra). Columns of a matrix are moved, which takes up to three times as long; what is folded
-   is copied first. */
-enum { COLUMNS = 3, FOLDING = 2 };
+   is copied first. A pair of vectors is looked at in some 10 ns, whether they fit into one. */
+enum { COLUMNS = 3, FOLDING = 2, PAIR = 16 };
 
 static uint64_t merge_work(const struct value *v)
 {
     return value_bytes(v) * (v->growth == TAMIS_DYNAMIC ? COLUMNS : 1);
+}
+
+/* Of uniting two. */
+static uint64_t pairs_work(const struct value *x, const struct value *y)
+{
+    tamis_info a, b;
+    tamis_filter_brief(x->filter, &a);
+    tamis_filter_brief(y->filter, &b);
+    uint64_t vectors = (uint64_t)a.vectors + b.vectors;
+    return PAIR * vectors * vectors;
 }
 
 /* Unites one source with the result; false when it has replied. */
@@ -103,7 +113,9 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
         rm.ReplyWithError(ctx, NOT_FOUND);
     } else if (from) {
         /* each source is merged into a copy of the result so far */
-        m->work += merge_work(from) + (m->result ? merge_work(m->result) : 0);
+        m->work += merge_work(from);
+        if (m->result)
+            m->work += merge_work(m->result) + pairs_work(m->result, from);
         replied = too_much(ctx, m->work, ELSEWHERE);
     }
     bool ok = from && !replied;
@@ -135,7 +147,6 @@ static bool fits(RedisModuleCtx *ctx, const struct value *v)
     return false;
 }
 
-/* MERGE destination numkeys source [source ...] [RESTATE] [CONCAT] [DISJOINT] */
 /* Says where its keys are. */
 static int merge_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -148,6 +159,7 @@ static int merge_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return RM_OK;
 }
 
+/* MERGE destination numkeys source [source ...] [RESTATE] [CONCAT] [DISJOINT] */
 COMMAND(command_merge)
 {
     long long n;

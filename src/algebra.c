@@ -152,6 +152,8 @@ static bool may_have_pair(const struct stack *stack)
     return may;
 }
 
+#define UNITED 4096 /* looks that uniting two counts for: the stack and the matrix close up */
+
 tamis_error filter_merge_pairs(tamis_filter *f, uint64_t looks, bool *merged)
 {
     struct stack *stack = filter_stack(f);
@@ -175,6 +177,7 @@ tamis_error filter_merge_pairs(tamis_filter *f, uint64_t looks, bool *merged)
             filter_drop(f, j);
             removals_rename(f, gone, kept);
             *merged = true;
+            looks -= min_u64(looks, UNITED);
             j--;
         }
     return TAMIS_OK;

@@ -62,8 +62,10 @@ tamis_error removals_rebuild(tamis_filter *f)
 
 /* ---- the operations -------------------------------------------------------------------------- */
 
-/* Of vectors, a removal looks at so many pairs: at all of a thousand vectors. */
-#define PAIRS (UINT64_C(1) << 19)
+/* A removal looks at so many pairs of vectors (at all of a thousand vectors), and drops so many that
+   are empty. There is one at a time, unless someone made the bytes; what is left waits for the next. */
+#define PAIRS   (UINT64_C(1) << 19)
+#define EMPTIES 64
 
 /* After removals: everything goes when all that is stored is pending; empty vectors go; vectors of a
    dynamic filter that fit into one are united. */
@@ -79,8 +81,9 @@ static void tidy(tamis_filter *f)
             return;
         }
         struct stack *stack = filter_stack(f);
+        unsigned dropped = 0;
         for (uint32_t i = stack_count(stack); i-- > 0 && stack_count(stack) > 1;)
-            if (stack->v[i]->count == 0)
+            if (stack->v[i]->count == 0 && dropped++ < EMPTIES)
                 filter_drop(f, i);
         if (f->set.growth == TAMIS_DYNAMIC)
             filter_merge_pairs(f, PAIRS, &changed); /* without memory: another time */

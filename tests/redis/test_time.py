@@ -95,3 +95,20 @@ def test_many_sources_count_what_they_cost(server, r):
     make(r, "small", KINDS["blocked"], LIMIT // 100)
     r.delete("to")
     assert r.execute_command("TAMIS.MERGE", "to", 20, *["small"] * 20) == b"OK"
+
+
+def test_many_vectors_count_what_they_cost(server, r):
+    """To unite filters is to look at every two of their vectors; small ones have few bytes for that."""
+    r.config_set("tamis.work-limit", LIMIT)
+    r.execute_command("TAMIS.RESERVE", "a", 0.01, 1)
+    r.execute_command("TAMIS.ADD", "a", "x")
+    vectors = 1
+    merge = ["TAMIS.MERGE", "a", 1, "a", "CONCAT", "RESTATE"]
+    while 16 * (2 * vectors) ** 2 + 2 * r.memory_usage("a") < LIMIT:
+        r.execute_command(*merge)
+        vectors *= 2
+    assert info(r, "a")["vectors"] == vectors and r.memory_usage("a") < LIMIT // 4
+    assert "would block the server" in refused(r, *merge)
+    r.config_set("tamis.work-limit", 8 * LIMIT)
+    assert r.execute_command(*merge) == b"OK"
+    r.config_set("tamis.work-limit", LIMIT)
