@@ -20,7 +20,7 @@ is link-given 0 "" "" 'tamis index -o l.tamis --attrs ip,user logs/link.csv && t
 json report 'tamis index -o c.tamis --attrs ip,user logs --json' \
     'd["inputs"] == d["read"] == 3 and d["records_read"] == 4 and d["segments_added"] == 1 and d["bad_records"] == 0'
 holds verbose 'tamis index -v -o c.tamis --attrs ip,user logs 2>&1 | grep -q "4 records in 1 segments read from 3 inputs, 0 bad"'
-trouble no-recognised-file 'no inputs: empty: no file in it is called .csv' 'mkdir -p empty; tamis index -o e.tamis --attrs ip empty'
+trouble no-recognised-file 'no inputs: empty: no file in it is called .csv, .*; others are read if named$' 'mkdir -p empty; tamis index -o e.tamis --attrs ip empty'
 holds nothing-written '[ ! -e e.tamis ]'
 
 # Paths: as given, relative ones relative to the catalog.
