@@ -180,7 +180,10 @@ static void report(const struct index *x, const struct index_run *run, const str
    another form. */
 static void name_absent(const struct index_run *run)
 {
-    if (run->tally.records == 0 && run->tally.bytes)
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < run->inputs->n; i++)
+        bytes += run->inputs->entry[i].size;
+    if (run->tally.records == 0 && bytes)
         remark("no record: %s: give CSV or TSV with a header, or one JSON object a line; see "
                "--format and --delimiter",
                run->inputs->root[0].path);

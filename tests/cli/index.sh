@@ -107,6 +107,8 @@ trouble other-compression 'xz is not read; gzip and zstd are: x.csv.xz: it was s
 told='tamis index: no record: pretty.json: give CSV or TSV with a header, or one JSON object a line; see --format and --delimiter'
 is no-record 0 "" "tamis index: bad record: pretty.json, line 1: a key is missing: 3 skipped
 $told" 'printf "{\n\"ip\": 1\n}\n" >pretty.json; tamis index -o p.tamis --attrs ip pretty.json'
+is no-record-but-a-header 0 "" "${told/pretty.json/cr.csv}" \
+    'printf "ip,user\r1,ann\r2,bob\r" >cr.csv; tamis index -o p.tamis --attrs ip cr.csv'
 is no-text 0 "" "" ': >void.csv; tamis index -o p.tamis --attrs ip void.csv'
 is absent-attribute 0 "" "tamis index: no record has the attribute: usr: check the names in --attrs, and --delimiter" \
     'tamis index -o c.tamis --attrs ip,usr logs'
