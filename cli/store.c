@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -165,6 +166,19 @@ tamis_filter *store_whole(const char *path, const struct store_options *options)
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
+/* A lock that is there and cannot be had, as another user's may be, is what stands in the way. */
+static void complain_of_lock(tamis_error e, const tamis_reason *reason, const char *path)
+{
+    char lock[PATH_MAX];
+    int len = snprintf(lock, sizeof lock, "%s.lock", path);
+    bool there = reason->system_error && len < (int)sizeof lock && store_exists(lock);
+    if (there)
+        complain("%s: %s: remove it if no other tamis is at work", strerror(reason->system_error),
+                 lock);
+    else
+        complain_of(e, reason, path);
+}
+
 bool store_lock(struct store *store, const char *path, const struct store_options *options)
 {
     tamis_open_options o = {.wait = !options->no_wait};
@@ -172,7 +186,7 @@ bool store_lock(struct store *store, const char *path, const struct store_option
     *store = (struct store){.path = path};
     tamis_error e = tamis_file_lock(&store->lock, path, &o, &reason);
     if (e != TAMIS_OK)
-        complain_of(e, &reason, path);
+        complain_of_lock(e, &reason, path);
     return e == TAMIS_OK;
 }
 

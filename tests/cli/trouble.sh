@@ -19,6 +19,9 @@ trouble create-in-missing-folder 'No such file or directory: no/a.tamis: check t
     'tamis create no/a.tamis'
 trouble create-like-missing 'No such file or directory: nosuch.tamis: check the name and its folder$' \
     'tamis create b.tamis --like nosuch.tamis'
+trouble lock-in-the-way 'Is a directory: c.tamis.lock: remove it if no other tamis is at work$' \
+    'mkdir c.tamis.lock; tamis create c.tamis'
+rmdir c.tamis.lock
 trouble create-over-folder 'the file exists: folder: ' 'tamis create folder'
 trouble create-over-folder-by-force 'Is a directory: folder: ' 'tamis create -f folder'
 trouble a-file-for-a-folder 'Not a directory: text/a.tamis: ' 'tamis create text/a.tamis'
