@@ -207,10 +207,46 @@ static int kind_of(const char *folder, const struct dirent *d)
     return type == DT_REG && read_format_named(d->d_name) ? DT_REG : 0;
 }
 
-static bool walk_folder(struct names *names, uint32_t root, const char *base, const char *path);
+/* A root that is a folder, whatever it is called. */
+struct place {
+    dev_t device;
+    ino_t inode;
+    uint32_t root;
+};
 
-static bool walk_child(struct names *names, uint32_t root, const char *base, const char *path,
-                       const char *name, int kind)
+struct walk {
+    struct names *names;
+    const char *base;
+    uint32_t root;
+    struct place *place; /* in order; none if there is one root alone */
+    size_t n;
+    bool *done; /* roots that lie in an earlier one */
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+/* Is it a root that is walked by itself before this one? One that comes later need not be again. */
+static bool walked_before(struct walk *w, const char *opened)
+{
+    struct stat st;
+    if (w->n == 0 || stat(opened, &st) != 0)
+        return false;
+    const struct place here = {.device = st.st_dev, .inode = st.st_ino};
+    struct place *p = bsearch(&here, w->place, w->n, sizeof here, by_place);
+    if (p && p->root > w->root)
+        w->done[p->root] = true;
+    return p && p->root < w->root;
+}
+
+static bool walk_folder(struct walk *w, const char *path);
+
+static bool walk_child(struct walk *w, const char *path, const char *name, int kind)
 {
     char *child;
     size_t len = strlen(path);
@@ -223,30 +259,61 @@ static bool walk_child(struct names *names, uint32_t root, const char *base, con
         memcpy(child + len + !slash, name, more);
     }
     if (kind == DT_REG || !child)
-        return list_add(&names->files, root, child, 0);
-    bool good = walk_folder(names, root, base, child);
+        return list_add(&w->names->files, w->root, child, 0);
+    bool good = walk_folder(w, child);
     free(child);
     return good;
 }
 
-/* `path` as it is kept; the folder is opened through `base`. */
-static bool walk_folder(struct names *names, uint32_t root, const char *base, const char *path)
+/* `path` as it is kept; the folder is opened through the base. */
+static bool walk_folder(struct walk *w, const char *path)
 {
     struct dirent **list;
-    char *opened = base_join(base, path);
+    char *opened = base_join(w->base, path);
+    if (opened && walked_before(w, opened)) {
+        free(opened);
+        return true;
+    }
     int n = opened ? scandir(opened, &list, visible, by_name) : -1;
     int error = errno;
-    bool good = n >= 0 || list_add(&names->shut, root, opened ? strdup(path) : NULL, error);
+    bool good = n >= 0 || list_add(&w->names->shut, w->root, opened ? strdup(path) : NULL, error);
     for (int i = 0; i < n; i++) {
         int kind = good ? kind_of(opened, list[i]) : 0;
         if (kind)
-            good = walk_child(names, root, base, path, list[i]->d_name, kind);
+            good = walk_child(w, path, list[i]->d_name, kind);
         free(list[i]);
     }
     if (n >= 0)
         free(list);
     free(opened);
     return good;
+}
+
+/* Where the roots are that are folders, so that one inside another is walked once. */
+static bool find_places(struct walk *w, const struct inputs *inputs)
+{
+    struct stat st;
+    w->place = calloc(inputs->n_roots, sizeof *w->place);
+    w->done = calloc(inputs->n_roots, sizeof *w->done);
+    for (uint32_t i = 0; w->place && w->done && i < inputs->n_roots; i++) {
+        char *opened = inputs->root[i].folder ? base_join(w->base, inputs->root[i].path) : NULL;
+        if (opened && stat(opened, &st) == 0)
+            w->place[w->n++] = (struct place){st.st_dev, st.st_ino, i};
+        free(opened);
+    }
+    if (w->n)
+        qsort(w->place, w->n, sizeof *w->place, by_place);
+    if (!w->place || !w->done)
+        complain("out of memory: list of inputs: free some memory and run again");
+    return w->place && w->done;
+}
+
+static bool walk_root(struct walk *w, const struct root *r)
+{
+    if (w->done && w->done[w->root])
+        return true;
+    return r->folder ? walk_folder(w, r->path)
+                     : list_add(&w->names->files, w->root, strdup(r->path), 0);
 }
 
 static int by_path(const void *a, const void *b)
@@ -290,12 +357,12 @@ static void sort_names(struct name_list *files)
 
 bool names_walk(struct names *names, const struct inputs *inputs, const char *base)
 {
-    bool good = true;
-    for (uint32_t i = 0; i < inputs->n_roots && good; i++) {
-        const struct root *r = &inputs->root[i];
-        good = r->folder ? walk_folder(names, i, base, r->path)
-                         : list_add(&names->files, i, strdup(r->path), 0);
-    }
+    struct walk w = {.names = names, .base = base};
+    bool good = inputs->n_roots < 2 || find_places(&w, inputs);
+    for (; good && w.root < inputs->n_roots; w.root++)
+        good = walk_root(&w, &inputs->root[w.root]);
+    free(w.place);
+    free(w.done);
     if (good && names->files.n) {
         if (inputs->n_roots > 1)
             drop_twins(&names->files);

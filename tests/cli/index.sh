@@ -49,6 +49,13 @@ is named-twice-by-a-folder 0 $'1,ann\n2,bob' "" '(cd home && tamis index -o t.ta
     tamis find t.tamis ip=1 ip=2)'
 is named-again-in-an-update 0 1,ann "" 'tamis index -o t.tamis --attrs ip,user home && tamis index --update t.tamis "$PWD/home" &&
     tamis find t.tamis ip=1'
+both=$'1,ann\n2,bob'
+is folder-in-a-folder 0 "$both" "" 'tamis index -o t.tamis --attrs ip,user home "$PWD/home/in" && tamis find t.tamis ip=1 ip=2'
+is folder-around-a-folder 0 $'2,bob\n1,ann' "" 'tamis index -o t.tamis --attrs ip,user "$PWD/home/in" home home/in &&
+    tamis find t.tamis ip=1 ip=2'
+is folder-of-the-catalog 0 "$both" "" 'tamis index -o home/in/t.tamis --attrs ip,user home home/in && tamis find home/in/t.tamis ip=1 ip=2'
+is folder-in-a-folder-by-an-update 0 "$both" "" 'tamis index -o t.tamis --attrs ip,user home && ln -s home/in way &&
+    tamis index --update t.tamis way "$PWD" && tamis find t.tamis ip=1 ip=2 | head -2'
 is hard-links 0 $'1,ann\n1,ann' "" 'ln home/a.csv link.csv; tamis index -o t.tamis --attrs ip,user home/a.csv link.csv && tamis find t.tamis ip=1'
 
 # Odd inputs: a byte order mark, CRLF, quotes, newlines in quotes, empty lines, short rows, no final
