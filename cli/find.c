@@ -111,15 +111,16 @@ static bool ask(struct find *f, const char *path)
 
 static bool look(struct find *f)
 {
-    if (!f->trust)
-        return look_all(&f->looked, &f->inputs, f->base, (unsigned)f->threads);
-    for (size_t i = 0; i < f->inputs.n; i++) {
+    if (!f->trust && !look_all(&f->looked, &f->inputs, f->base, (unsigned)f->threads))
+        return false;
+    for (size_t i = 0; f->trust && i < f->inputs.n; i++) {
         f->looked.bytes += f->inputs.entry[i].size;
         if (f->inputs.entry[i].unread) {
             f->looked.state[i] = LOOK_CHANGED;
             f->looked.changed++;
         }
     }
+    name_damaged(&f->looked, &f->inputs, f->base);
     return true;
 }
 
@@ -217,7 +218,7 @@ static int read_places(struct find *f)
     } else if (f->count) {
         put_format("%llu\n", (unsigned long long)s.matches);
     }
-    return s.failed ? TROUBLE : s.matches ? FOUND : NONE;
+    return s.failed || f->looked.damaged ? TROUBLE : s.matches ? FOUND : NONE;
 }
 
 /* ---- the verb -------------------------------------------------------------------------------- */

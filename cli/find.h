@@ -61,6 +61,7 @@ struct place {
 struct looked {
     enum look *state; /* of each entry */
     size_t grown, changed, gone, fresh;
+    size_t damaged; /* as they were when they were indexed: what is behind the damage is not known */
     uint64_t bytes; /* of all files */
 };
 
@@ -72,6 +73,8 @@ struct places {
 /* Looks at all inputs and tells of what is gone or new. Complains. */
 bool look_all(struct looked *looked, const struct inputs *inputs, const char *base,
               unsigned threads);
+/* Tells of inputs that are damaged, and still are as far as is known. */
+void name_damaged(struct looked *looked, const struct inputs *inputs, const char *base);
 /* The parts of the segments whose bits are set (`segments` words), and what has changed since. */
 bool places_find(struct places *places, const struct inputs *inputs, const struct looked *looked,
                  const tamis_catalog *catalog, const uint64_t *segments);

@@ -114,6 +114,17 @@ bool look_all(struct looked *l, const struct inputs *in, const char *base, unsig
     return good;
 }
 
+void name_damaged(struct looked *l, const struct inputs *in, const char *base)
+{
+    for (size_t i = 0; i < in->n; i++)
+        if (in->entry[i].damaged && l->state[i] == LOOK_SAME)
+            name_file(&l->damaged, "damaged when it was indexed", base, in->entry[i].path,
+                      "what is behind the damage is not searched");
+    if (l->damaged > NAMED_MOST)
+        remark("%zu more inputs are damaged: what is behind that is not searched",
+               l->damaged - NAMED_MOST);
+}
+
 /* ---- places ---------------------------------------------------------------------------------- */
 
 static bool add_place(struct places *p, const struct place *place)

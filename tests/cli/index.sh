@@ -107,7 +107,9 @@ is open-quote 0 $'2,bob\n3,cho' "*" 'tamis index -o open.tamis --attrs ip open.c
 seq 9000 | sed 's/.*/{"ip": "&"}/' | gzip >cut.jsonl.gz
 head -c $(($(stat -c %s cut.jsonl.gz) / 2)) cut.jsonl.gz >half.jsonl.gz
 trouble damaged '.*: half.jsonl.gz: the rest of it was skipped$' 'tamis index -o half.tamis --attrs ip half.jsonl.gz'
-is damaged-start 0 '{"ip": "7"}' "" 'tamis find half.tamis ip=7'
+told='tamis find: damaged when it was indexed: half.jsonl.gz: what is behind the damage is not searched'
+is damaged-start 2 '{"ip": "7"}' "$told" 'tamis find half.tamis ip=7'
+is damaged-is-no-proof 2 "" "$told" 'tamis find half.tamis ip=nosuch --trust'
 trouble damaged-strict '.*: half.jsonl.gz: nothing was changed$' 'tamis index -o new.tamis --attrs ip --strict half.jsonl.gz'
 trouble other-compression 'xz is not read; gzip and zstd are: x.csv.xz: it was skipped$' \
     'printf "\3757zXZ\0aaaaaaaa" >x.csv.xz; tamis index -o xz.tamis --attrs ip x.csv.xz'
