@@ -268,7 +268,7 @@ static int index_new(struct index *x, const struct words *words)
     struct names names = {0};
     struct store store;
     struct index_run run = {
-        .inputs = &x->inputs, .threads = (unsigned)x->threads, .strict = x->strict};
+        .inputs = &x->inputs, .path = x->out, .threads = (unsigned)x->threads, .strict = x->strict};
     bool good = find_base(x, x->out);
     run.base = x->base;
     x->inputs.segment = x->segment;
@@ -337,8 +337,10 @@ static int update_locked(struct index *x, const struct words *words, tamis_catal
 
 static int index_update(struct index *x, const struct words *words)
 {
-    struct index_run run = {
-        .inputs = &x->inputs, .threads = (unsigned)x->threads, .strict = x->strict};
+    struct index_run run = {.inputs = &x->inputs,
+                            .path = x->update,
+                            .threads = (unsigned)x->threads,
+                            .strict = x->strict};
     struct store store;
     tamis_catalog *old = NULL;
     tamis_reason reason = {0};

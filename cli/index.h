@@ -31,6 +31,7 @@ struct tally {
 
 struct index_run {
     struct inputs *inputs;
+    const char *path; /* of the catalog */
     const char *base;
     tamis_catalog_writer *writer;
     const tamis_schema *schema;

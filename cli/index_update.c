@@ -188,7 +188,7 @@ static bool scan_tags(struct planning *p, part_fn *each, bool apply)
                                 ? tamis_catalog_retag(p->run->writer, i, tag.data, tag.len, &reason)
                                 : tamis_catalog_drop(p->run->writer, i);
         if (error != TAMIS_OK) {
-            complain_of(error, &reason, "catalog");
+            complain_of(error, &reason, p->run->path);
             good = false;
         }
     }

@@ -265,7 +265,7 @@ static bool put_segment(struct worker *w)
     tamis_error error =
         tamis_catalog_put(c->run->writer, w->gather, w->tag.data, w->tag.len, &reason);
     if (error != TAMIS_OK)
-        break_off(c, error, &reason, "catalog");
+        break_off(c, error, &reason, c->run->path);
     pthread_mutex_lock(&c->lock);
     c->run->tally.segments++;
     pthread_mutex_unlock(&c->lock);

@@ -494,8 +494,8 @@ static int publish_with(struct publishing *p, const struct choices *c, tamis_ori
                  (unsigned long long)p->bad, (unsigned long long)p->first_bad,
                  p->strict ? "nothing after it was read" : "they were skipped");
     if (!delivered)
-        complain("%s: %zu messages were not sent: the file is saved, publish it again",
-                 p->carrier->error, p->box.n);
+        complain("%s: %zu messages were not sent: the file %s", p->carrier->error, p->box.n,
+                 p->changed ? "could not be saved" : "is saved, publish it again");
     if (c->json || c->verbose)
         report(p, c->json);
     return delivered && p->error == TAMIS_OK && !strict_stop(p) ? FOUND : TROUBLE;

@@ -82,6 +82,15 @@ if mount -t tmpfs -o size=64k tmpfs small 2>/dev/null; then
     trouble full-disk-merge 'No space left on device: small/b.tamis: ' \
         'tamis create big.tamis --like small/a.tamis; seq 300000 | tamis add big.tamis;
          tamis merge -o small/b.tamis small/a.tamis big.tamis'
+    (echo ip; seq 300000) >many.csv
+    tamis index -o small/c.tamis --attrs ip few.csv
+    cp small/c.tamis before-catalog
+    trouble full-disk-update 'No space left on device: small/c.tamis: make room and run again; nothing was changed$' \
+        'tamis index --update small/c.tamis many.csv'
+    holds full-disk-catalog 'cmp small/c.tamis before-catalog && rm small/c.tamis'
+    holds full-disk-publish 'cp small/a.tamis small/p.tamis; seq 300000 | sed s/^/+/ |
+        tamis publish small/p.tamis --to file:small/x --as p --linger 100ms >told 2>&1; [ $? = 2 ] &&
+        grep -q "No space left on device: small/p.tamis: " told && ! grep -q "is saved" told; s=$?; rm -r small/x small/p.tamis; [ $s = 0 ]'
     holds full-disk-unchanged 'cmp small/a.tamis before-small && [ "$(ls -A small)" = a.tamis ]'
     is full-disk-still-answers 0 x "" 'tamis check small/a.tamis x'
     umount small
