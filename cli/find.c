@@ -78,11 +78,21 @@ static bool open_catalog(struct find *f, const char *path)
     return complain("out of memory: %s: free some memory and run again", path), false;
 }
 
-/* The attributes asked for, as --combo would name them. */
+/* The attributes asked for, as --combo would name them. One that is declared did not help because
+   the values have too many combinations. */
 static void name_combo(const struct find *f)
 {
     char text[1024];
     size_t len = 0;
+    const tamis_schema *schema = tamis_catalog_schema(f->catalog);
+    uint64_t asked = 0, combo;
+    for (size_t i = 0; i < f->when.n; i++)
+        asked |= (uint64_t)1 << f->when.clause[i].attribute;
+    for (uint32_t i = 0; (combo = tamis_schema_combo(schema, i)) != 0; i++)
+        if (combo == asked) {
+            remark("not verified as a combination: too many choices: give fewer values");
+            return;
+        }
     for (size_t i = 0; i < f->when.n && len + 260 < sizeof text; i++)
         len +=
             (size_t)snprintf(text + len, sizeof text - len, "%s%s", i ? "+" : "", f->when.name[i]);

@@ -19,6 +19,8 @@ is equals-in-a-name 0 '{"user": "ann", "x=y": "z"}' "" 'tamis find c.tamis x=y=z
 is typed 0 1,bob,2 "" 'tamis find c.tamis n=+02'
 is none 1 "" "" 'tamis find c.tamis user=zoe'
 is not-verified 0 1,ann,1 'tamis find: not verified as a combination; add --combo user+n' 'tamis find c.tamis user=ann n=1'
+is too-many-choices 1 0 'tamis find: not verified as a combination: too many choices: give fewer values' \
+    'tamis find c.tamis -c $(seq -f ip=no%g 300) $(seq -f user=no%g 300)'
 is count 0 3 "" 'tamis find c.tamis ip=1 --count'
 is count-none 1 0 "" 'tamis find -c c.tamis ip=7'
 is count-json 0 '{"matches": 3}' "" 'tamis find c.tamis ip=1 -c --json'
