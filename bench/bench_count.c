@@ -22,7 +22,7 @@ static tamis_filter *make(const char *what)
     if (strstr(what, "scalable"))
         o.growth = TAMIS_SCALABLE, o.capacity = 16;
     if (strstr(what, "dynamic"))
-        o.growth = TAMIS_DYNAMIC, o.capacity = 8192, o.vectors = 64;
+        o.growth = TAMIS_DYNAMIC, o.capacity = 65536, o.vectors = 512;
     if (strstr(what, "deletable"))
         o.deletable = true;
     tamis_filter *f;
@@ -34,8 +34,9 @@ static tamis_filter *make(const char *what)
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        printf("has has_scalable has_many has_many_spread has_many_scalable has_many_dynamic add "
-               "add_scalable add_many add_many_spread add_many_scalable add_deletable\n");
+        printf(
+            "has has_scalable has_many has_many_spread has_many_scalable has_many_dynamic add "
+            "add_scalable add_dynamic add_many add_many_spread add_many_scalable add_deletable\n");
         return 0;
     }
     const char *what = argv[1];

@@ -219,15 +219,11 @@ static tamis_error add_batch_plain(tamis_filter *f, const tamis_digest *digests,
 static struct vector *matching(const tamis_filter *f, tamis_digest digest)
 {
     const struct stack *stack = filter_stack(f);
-    uint8_t found = 0;
-    const struct matrix *matrix = atomic_load(&f->matrix);
-    if (matrix) {
-        matrix_has(matrix, &digest, 1, &found);
-        if (!found)
-            return NULL;
-    }
+    struct match match;
+    if (!filter_match(f, digest, &match))
+        return NULL;
     for (uint32_t i = stack_count(stack); i-- > 0;)
-        if (vector_has(stack->v[i], digest))
+        if (match_has(&match, stack->v[i]))
             return stack->v[i];
     return NULL;
 }

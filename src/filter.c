@@ -43,6 +43,9 @@ bool filter_is_full(const tamis_filter *f)
         return false;
     const struct stack *stack = filter_stack(f);
     uint64_t load = 0, ones = 0, most = 0, m = 0;
+    if (f->set.growth != TAMIS_FIXED && f->stored < f->set.items_max &&
+        (!f->set.deletable || stack_count(stack) < f->set.vectors_max))
+        return false; /* no load is above its count */
     for (uint32_t i = 0; i < stack_count(stack); i++) {
         const struct vector *v = stack->v[i];
         uint64_t now = __atomic_load_n(&v->load, __ATOMIC_RELAXED);
@@ -59,7 +62,7 @@ bool filter_is_full(const tamis_filter *f)
     return ones > most + 2 * growth_root(m);
 }
 
-struct vector *filter_vector_by_id(const tamis_filter *f, uint32_t id)
+uint32_t filter_place_of(const tamis_filter *f, uint32_t id)
 {
     const struct stack *stack = filter_stack(f);
     uint32_t low = 0, high = stack_count(stack), n = high;
@@ -75,7 +78,28 @@ struct vector *filter_vector_by_id(const tamis_filter *f, uint32_t id)
         else
             high = middle;
     }
-    return low < n && stack->v[low]->id == id ? stack->v[low] : NULL;
+    return low < n && stack->v[low]->id == id ? low : n;
+}
+
+struct vector *filter_vector_by_id(const tamis_filter *f, uint32_t id)
+{
+    const struct stack *stack = filter_stack(f);
+    uint32_t i = filter_place_of(f, id);
+    return i < stack_count(stack) ? stack->v[i] : NULL;
+}
+
+bool filter_match(const tamis_filter *f, tamis_digest digest, struct match *match)
+{
+    const struct matrix *matrix = atomic_load(&f->matrix);
+    match->digest = digest;
+    match->known = matrix && matrix_words(matrix) <= sizeof match->columns / 8;
+    return !match->known || matrix_match(matrix, digest, match->columns);
+}
+
+bool match_has(const struct match *match, const struct vector *v)
+{
+    return match->known ? match->columns[v->column >> 6] >> (v->column & 63) & 1
+                        : vector_has(v, match->digest);
 }
 
 static size_t stack_size(uint32_t room)
@@ -234,6 +258,7 @@ void filter_drop(tamis_filter *f, uint32_t i)
     uint32_t last = stack_count(stack) - 1;
     struct matrix *matrix = atomic_load(&f->matrix);
     f->stored -= v->count;
+    f->open = 0;
     memmove(&stack->v[i], &stack->v[i + 1], (last - i) * sizeof *stack->v);
     atomic_store(&stack->n, last);
     if (matrix) { /* the last column takes its place, so columns stay 0..n-1 in some order */

@@ -69,6 +69,8 @@ struct tamis_filter {
     uint32_t next_id;
     struct forecast forecast;
     uint32_t grown; /* vectors made so far, the first included */
+    uint32_t open;  /* where to look first for a vector with room: those before are full, or nearly
+                       always so */
     tamis_clock clock;
     void *clock_context;
     struct mapping mapping; /* the file that the vectors are views of, or none */
@@ -96,7 +98,18 @@ tamis_error filter_writable(const tamis_filter *f);
 bool filter_is_full(const tamis_filter *f);
 /* found[i] = all bits of digest i are set in some vector, whatever is pending. */
 void filter_bits_have(const tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *found);
+/* Its place in the stack; the number of vectors if there is none. */
+uint32_t filter_place_of(const tamis_filter *f, uint32_t id);
 struct vector *filter_vector_by_id(const tamis_filter *f, uint32_t id);
+/* Which vectors have all bits of a digest: what a writer asks, for whom the vectors stand still. */
+struct match {
+    uint64_t columns[64]; /* the columns that match, if `known`; more of them go one by one */
+    bool known;
+    tamis_digest digest;
+};
+/* False: none has. */
+bool filter_match(const tamis_filter *f, tamis_digest digest, struct match *match);
+bool match_has(const struct match *match, const struct vector *v);
 /* Are there counters where the filter is deletable? Not in mapped files and copies of bits. */
 bool filter_counted(const tamis_filter *f);
 /* A filter without a vector, with a stack for `room` of them. */

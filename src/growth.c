@@ -212,7 +212,9 @@ uint64_t growth_root(uint64_t m)
 {
     uint64_t root = 1;
     while (root * root < m)
-        root++;
+        root *= 2;
+    for (uint64_t step = root / 4; step; step /= 2)
+        root -= (root - step) * (root - step) >= m ? step : 0;
     return root;
 }
 
@@ -302,21 +304,34 @@ static struct vector *fewest_ones(const struct stack *stack)
     return best;
 }
 
+/* The first, unless it was made roomy behind our back. NULL: all are full. */
+static struct vector *first_with_room(tamis_filter *f, const struct stack *stack, uint32_t n)
+{
+    for (uint32_t looked = 0, i = f->open; looked < n; looked++, i++) {
+        i = i < n ? i : 0;
+        if (!vector_full(stack->v[i])) {
+            f->open = i;
+            return stack->v[i];
+        }
+    }
+    f->open = n;
+    return NULL;
+}
+
 tamis_error growth_active(tamis_filter *f, struct vector **out)
 {
     const struct stack *stack = filter_stack(f);
     uint32_t n = stack_count(stack);
     struct vector *newest = stack->v[n - 1];
     bool at_bound = filter_is_full(f);
-    if (!at_bound && f->set.growth == TAMIS_WINDOW && !vector_full(newest)) {
-        *out = newest;
+    if (at_bound)
+        *out = NULL;
+    else if (n == 1 || f->set.growth == TAMIS_WINDOW)
+        *out = vector_full(newest) ? NULL : newest;
+    else
+        *out = first_with_room(f, stack, n);
+    if (*out)
         return TAMIS_OK;
-    }
-    for (uint32_t i = 0; i < n && !at_bound && f->set.growth != TAMIS_WINDOW; i++)
-        if (!vector_full(stack->v[i])) {
-            *out = stack->v[i];
-            return TAMIS_OK;
-        }
     bool may_grow = f->set.growth != TAMIS_FIXED && !at_bound &&
                     !(f->set.vectors_max && n >= f->set.vectors_max);
     if (!may_grow) {

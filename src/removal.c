@@ -17,10 +17,13 @@ static uint32_t filter_spots(const void *owner, uint32_t id, const tamis_digest 
 static void filter_erase(void *owner, uint32_t id, const tamis_digest *key, uint64_t copies)
 {
     tamis_filter *f = owner;
-    struct vector *v = filter_vector_by_id(f, id);
+    uint32_t place = filter_place_of(f, id);
+    struct vector *v = filter_stack(f)->v[place];
     uint64_t before = v->count;
     vector_erase(v, *key, copies);
     f->stored -= before - v->count;
+    if (place < f->open) /* there may be room again */
+        f->open = place;
 }
 
 static const struct places filter_places = {filter_spots, filter_erase};
@@ -95,9 +98,12 @@ static void tidy(tamis_filter *f)
 static uint32_t matches(const tamis_filter *f, tamis_digest digest, uint32_t *ids)
 {
     const struct stack *stack = filter_stack(f);
+    struct match match;
     uint32_t n = 0;
+    if (!filter_match(f, digest, &match))
+        return 0;
     for (uint32_t i = 0; i < stack_count(stack); i++)
-        if (vector_has(stack->v[i], digest) && vector_copies(stack->v[i], digest))
+        if (match_has(&match, stack->v[i]) && vector_copies(stack->v[i], digest))
             ids[n++] = stack->v[i]->id;
     return n;
 }

@@ -529,6 +529,34 @@ TEST(churn_of_published_shapes_is_bounded)
 
 /* Thousands pending at a time, and each removal looks at those it may settle alone. A removal is
    well under a microsecond in release; the bound is for slow machines and sanitizers. */
+/* A key goes into the first vector with room, and a removal makes room, here in a vector long full. No
+   two vectors fit into one meanwhile. */
+TEST(room_made_by_removals_is_filled_first)
+{
+    enum { VECTORS = 7, SOME = 50 };
+    tamis_filter *f = filter_of((tamis_options){
+        .growth = TAMIS_DYNAMIC, .capacity = 20000, .vectors = 20, .fpp = 0.001, .unique = true});
+    const struct stack *stack = filter_stack(f);
+    uint32_t next = 0;
+    while (stack_count(stack) < VECTORS || stack->v[VECTORS - 1]->count < 900) {
+        add(f, next++);
+        stack = filter_stack(f);
+    }
+    for (uint32_t gone = 0; gone < 3; gone++) { /* the oldest keys: of the first vector */
+        const struct vector *first = stack->v[0];
+        uint64_t before = first->count;
+        for (uint32_t i = 0; i < SOME; i++)
+            take(f, SOME * gone + i);
+        CHECK(first->count + SOME <= before + 5 && stack_count(stack) == VECTORS);
+        for (uint32_t i = 0; i < SOME / 2; i++)
+            add(f, next++);
+        CHECK(first->count + SOME / 2 + 5 >= before && stack_count(stack) == VECTORS);
+    }
+    for (uint32_t i = 3 * SOME; i < next; i++)
+        CHECK(has(f, i));
+    tamis_filter_free(f);
+}
+
 TEST(many_pending_removals_are_fast)
 {
     uint32_t n = 100000;
