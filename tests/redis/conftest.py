@@ -54,9 +54,9 @@ def environment(folder):
 def findings_in(folder):
     """What the sanitizers found. That the leak checker crashed itself, as it does now and then when a
     program with threads ends (google/sanitizers, issue 1353), is not among it."""
-    texts = [open(path).read() for path in glob.glob(folder + "/asan.*")]
-    return "".join(text for text in texts
-                   if "ERROR: " in text or "LeakSanitizer has encountered a fatal error" not in text)
+    crash = ("Tracer caught signal", "LeakSanitizer has encountered a fatal error", "==HINT: ")
+    lines = [line for path in glob.glob(folder + "/asan.*") for line in open(path)]
+    return "".join(line for line in lines if not any(words in line for words in crash))
 
 
 class Server:
