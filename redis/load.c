@@ -62,7 +62,7 @@ static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, struct value
                               tamis_error *e, tamis_reason *reason)
 {
     struct value *v = NULL;
-    *e = partial_end(partial, &v, reason);
+    *e = partial_end(partial, &v, follows(ctx), reason);
     if (!v)
         return NULL;
     uint64_t most = (uint64_t)server.value_limit;

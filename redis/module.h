@@ -83,10 +83,10 @@ unsigned long long value_count(void);
 /* A filter or index from bytes that may be anything; the reason says what is wrong with them. */
 tamis_error value_decode(struct value **out, const void *data, size_t len, tamis_reason *reason);
 /* The bytes of a partial value: how many there are; more of them, after an error of which it is of no
-   use; and when all are there, what they make. */
+   use; and when all are there, what they make. Trusted: not from elsewhere, it may take any memory. */
 uint64_t partial_have(const struct value *v);
 tamis_error partial_add(struct value *v, const void *data, size_t len, tamis_reason *reason);
-tamis_error partial_end(struct value *v, struct value **out, tamis_reason *reason);
+tamis_error partial_end(struct value *v, struct value **out, bool trusted, tamis_reason *reason);
 void time_of_command(uint64_t at); /* nanoseconds since 1970; 0: now */
 uint64_t value_clock(void *unused);
 

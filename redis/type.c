@@ -126,7 +126,7 @@ static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
     if (!rm.IsIOError(io) && kind >= KIND_FILTER && kind <= KIND_PARTIAL)
         v = load_pieces(io, kind, total, reason);
     if (v && kind != KIND_PARTIAL) {
-        partial_end(v, &whole, reason);
+        partial_end(v, &whole, loads(io), reason);
         value_free(v);
         v = whole;
     } else if (v && partial_have(v) == total) {

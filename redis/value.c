@@ -3,24 +3,41 @@
 #include "module.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "format_pieces.h"
 
+/* A value takes up to three times its bytes in memory; of those that come from elsewhere, none may take
+   more than this. */
+#define EXPANDS     16
+#define EXPANDS_MIN ((uint64_t)16 << 20)
+
 /* ---- memory ---------------------------------------------------------------------------------- */
+
+/* While bytes from anywhere are decoded: what may still be taken. A pending removal has a word in the
+   bytes for each candidate, and in memory some for each of its probes. */
+static _Atomic bool bounded;
+static _Atomic uint64_t bound;
 
 static void *server_alloc(void *context, size_t size)
 {
     (void)context;
+    if (atomic_load(&bounded)) {
+        if (atomic_load(&bound) < size)
+            return NULL;
+        atomic_fetch_sub(&bound, size);
+    }
     return rm.TryAlloc(size);
 }
 
 static void server_free(void *context, void *memory, size_t size)
 {
     (void)context;
-    (void)size;
+    if (atomic_load(&bounded) && memory)
+        atomic_fetch_add(&bound, size);
     rm.Free(memory);
 }
 
@@ -165,7 +182,7 @@ tamis_error partial_add(struct value *v, const void *data, size_t len, tamis_rea
     return buffer_add(&v->bytes, data, len) ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
-tamis_error partial_end(struct value *v, struct value **out, tamis_reason *reason)
+static tamis_error decode_partial(struct value *v, struct value **out, tamis_reason *reason)
 {
     tamis_filter *filter;
     if (!v->in)
@@ -173,6 +190,23 @@ tamis_error partial_end(struct value *v, struct value **out, tamis_reason *reaso
     tamis_error e = filter_in_end(v->in, &filter, reason);
     *out = e == TAMIS_OK ? value_of_filter(filter) : NULL;
     return e == TAMIS_OK && !*out ? TAMIS_ENOMEM : e;
+}
+
+tamis_error partial_end(struct value *v, struct value **out, bool trusted, tamis_reason *reason)
+{
+    uint64_t most = EXPANDS * v->total + EXPANDS_MIN, limit = (uint64_t)server.value_limit;
+    if (trusted)
+        return decode_partial(v, out, reason);
+    atomic_store(&bound, most < limit ? most : limit);
+    atomic_store(&bounded, true);
+    tamis_error e = decode_partial(v, out, reason);
+    atomic_store(&bounded, false);
+    if (e == TAMIS_ENOMEM) {
+        e = TAMIS_ELIMIT;
+        snprintf(reason->text, sizeof reason->text,
+                 "it would take %d times the memory of its bytes, or there is none", EXPANDS);
+    }
+    return e;
 }
 
 void value_free(struct value *v)

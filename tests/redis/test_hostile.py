@@ -9,10 +9,12 @@ import random
 import struct
 import sys
 
+import pytest
 import redis
 
 from conftest import ASAN, LONG, ROOT
 from sets import KINDS, Load
+from test_keys import info
 
 sys.path.insert(0, os.path.join(ROOT, "tools"))
 from decode import xxh3  # noqa: E402
@@ -211,6 +213,46 @@ def test_mutations_with_the_right_checksums(server, r):
         assert all(r.memory_usage(key) <= 500 << 20 for key in ("x", "again"))
         assert used(r) < base + 2 * (500 << 20) + (40 << 20)
     assert r.ping() and 0 < let_in < PAYLOADS // 2
+
+
+def with_removals(data, n):
+    """A dump with n pending removals more, each of which may belong to any of the vectors."""
+    header, body, sections = struct.unpack_from("<QQI", data, 24)
+    head = bytearray(data[:128 + body + 24 * sections])
+    vectors, = struct.unpack_from("<I", head, 332)
+    ids = [struct.unpack_from("<I", head, 384 + 96 * i)[0] for i in range(vectors)]
+    payload = data[header:]
+    more = [b"".join(struct.pack("<QQQII", i, 7, 1, 0, vectors) for i in range(n)),
+            n * struct.pack("<%dI" % vectors, *ids)]
+    struct.pack_into("<QQQ", head, 352, n, n * vectors, n)
+    length = len(payload) + sum(-(-len(m) // 64) * 64 for m in more)
+    sums = -(-length // (1 << 20))
+    begin = -(-(128 + body + 24 * (sections + 2) + 8 * sums + 8) // 64) * 64
+    for i in range(sections):
+        at = 128 + body + 24 * i + 8
+        struct.pack_into("<Q", head, at, struct.unpack_from("<Q", head, at)[0] - header + begin)
+    for i, m in enumerate(more):
+        head += struct.pack("<IIQQ", 5 + i, 0, begin + len(payload), len(m))
+        payload += m + bytes(-len(m) % 64)
+    struct.pack_into("<QQ", head, 16, begin + len(payload), begin)
+    struct.pack_into("<I", head, 40, sections + 2)
+    return reseal(head.ljust(begin, b"\0") + payload, begin, body, sections + 2)
+
+
+def test_removals_that_would_take_much_memory(server, r):
+    """A candidate is four bytes in a file, and in memory some for each of its probes."""
+    r.execute_command("TAMIS.RESERVE", "f", 1e-15, 10, "GROWTH", "dynamic", "DELETABLE")
+    r.execute_command("TAMIS.ADD", "f", "x")
+    while info(r, "f")["vectors"] < 256:
+        r.execute_command("TAMIS.MERGE", "f", 1, "f", "CONCAT", "RESTATE")
+    data = r.execute_command("TAMIS.DUMP", "f", 0)[1]
+    assert r.execute_command("TAMIS.LOAD", "few", 0, with_removals(data, 10)) == 0
+    assert info(r, "few")["pending"] == 10
+    assert r.execute_command("TAMIS.DEL", "few", "x") == 2
+    base, many = used(r), with_removals(data, 900)
+    with pytest.raises(redis.ResponseError, match="16 times the memory of its bytes"):
+        r.execute_command("TAMIS.LOAD", "g", 0, many)
+    assert r.exists("g") == 0 and used(r) < base + (8 << 20)
 
 
 WORDS = ["RESERVE", "ADD", "MADD", "INSERT", "EXISTS", "MEXISTS", "DEL", "MDEL", "REMOVE", "CARD",
