@@ -51,11 +51,8 @@ static void print_names(const struct locating *l, const bool *here, bool doubt, 
 static void print_key(const struct locating *l, tamis_key key, const bool *here)
 {
     if (l->json) {
-        char *text = calloc(1, key.len + 1);
-        if (text)
-            memcpy(text, key.data, key.len);
         json_open(NULL, '{');
-        json_text("key", text ? text : "");
+        json_bytes("key", key.data, key.len);
         json_open("owners", '[');
         print_names(l, here, false, "");
         json_close(']');
@@ -63,7 +60,6 @@ static void print_key(const struct locating *l, tamis_key key, const bool *here)
         print_names(l, here, true, "");
         json_close(']');
         json_close('}');
-        free(text);
         return;
     }
     put_bytes(key.data, key.len);

@@ -125,11 +125,11 @@ size_t utf8_char(const uint8_t *s, size_t len)
     return 0;
 }
 
-static void json_string(const char *text)
+static void json_string(const void *data, size_t left)
 {
     put_text("\"");
-    const uint8_t *s = (const uint8_t *)text;
-    for (size_t left = strlen(text); left;) {
+    const uint8_t *s = data;
+    while (left) {
         size_t len = utf8_char(s, left);
         if (len == 0)
             put_text("\\ufffd");
@@ -152,7 +152,7 @@ static void json_key(const char *key)
         put_text(", ");
     json.later = true;
     if (key) {
-        json_string(key);
+        json_string(key, strlen(key));
         put_text(": ");
     }
 }
@@ -177,8 +177,13 @@ void json_close(char bracket)
 
 void json_text(const char *key, const char *text)
 {
+    json_bytes(key, text, strlen(text));
+}
+
+void json_bytes(const char *key, const void *data, size_t len)
+{
     json_key(key);
-    json_string(text);
+    json_string(data, len);
 }
 
 void json_count(const char *key, uint64_t value)

@@ -21,6 +21,7 @@ int put_end(int status);
 void json_open(const char *key, char bracket); /* '{' or '[' */
 void json_close(char bracket);                 /* '}' or ']'; the outermost ends the line */
 void json_text(const char *key, const char *text);
+void json_bytes(const char *key, const void *data, size_t len);
 void json_count(const char *key, uint64_t value);
 void json_real(const char *key, double value); /* all its digits */
 void json_flag(const char *key, bool value);

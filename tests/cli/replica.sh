@@ -14,6 +14,7 @@ is verified 0 "d/alpha.replica: OK, *" "" 'tamis verify d/alpha.replica | sed "s
 trouble damaged 'd/broken.replica: .*checksum.*|.*checksum.*: d/broken.replica.*' \
     'sed "s/alpha/alpHa/" d/alpha.replica >d/broken.replica; tamis verify d/broken.replica >/dev/null'
 json json 'tamis locate d ann --json' 'd == {"key": "ann", "owners": ["alpha"], "maybe": []}'
+json json-of-bytes 'printf "a\0b\"\n" | tamis locate d --json; true' 'd["key"] == "a\0b\""'
 # What is no folder of copies proves nothing.
 trouble no-copies 'no copies in it: hollow: make it with tamis follow$' 'mkdir hollow; tamis locate hollow ann'
 trouble a-file 'Not a directory: a.tamis: give the folder of tamis follow$' 'tamis locate a.tamis ann'
