@@ -171,6 +171,35 @@ static void dynamic(const uint64_t *queries)
     tamis_filter_free(one);
 }
 
+/* One key at a time, which must not cost more the more vectors there are. */
+static void dynamic_singles(void)
+{
+    size_t n = 1000000, some = 20000;
+    for (size_t at = n / 10; at <= n; at *= 10) {
+        tamis_filter *f = make((tamis_options){
+            .growth = TAMIS_DYNAMIC, .capacity = n, .vectors = 1000, .deletable = true});
+        uint64_t *keys = malloc(some * sizeof *keys);
+        if (!keys)
+            exit(2);
+        fill(f, 1, 0, at - some);
+        bench_keys(keys, some, 2);
+        double start = bench_used();
+        for (size_t i = 0; i < some; i++)
+            tamis_filter_add(f, &keys[i], 8, NULL);
+        double added = bench_used();
+        for (size_t i = 0; i < some; i++)
+            tamis_filter_remove(f, &keys[i], 8, NULL);
+        double removed = bench_used();
+        tamis_info info;
+        tamis_filter_info(f, &info);
+        printf("dynamic, deletable, %u vectors, one by one: insert %.0f ns, remove %.0f ns\n",
+               info.vectors, (added - start) * 1e9 / (double)some,
+               (removed - added) * 1e9 / (double)some);
+        free(keys);
+        tamis_filter_free(f);
+    }
+}
+
 static void deletable(const uint64_t *queries)
 {
     size_t n = 4000000;
@@ -258,6 +287,7 @@ int main(void)
     bench_pin();
     deletable(queries);
     dynamic(queries);
+    dynamic_singles();
     grown(10000000, queries);
     if (getenv("BENCH_FULL"))
         grown(100000000, queries);
