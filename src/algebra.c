@@ -135,7 +135,18 @@ static void keep_least(uint64_t least[2], uint64_t value)
     }
 }
 
-/* Is it worth looking for a pair? Removals ask each time, so this looks at every vector once. */
+uint64_t filter_pair_distance(const tamis_filter *f)
+{
+    const struct stack *stack = filter_stack(f);
+    uint64_t loads[2] = {INT64_MAX, INT64_MAX}, most = 0;
+    for (uint32_t i = 0; i < stack_count(stack); i++) {
+        keep_least(loads, effective_load(stack->v[i]));
+        most = max_u64(most, stack->v[i]->capacity);
+    }
+    return loads[0] + loads[1] > most ? loads[0] + loads[1] - most : 0;
+}
+
+/* Is it worth looking for a pair? */
 static bool may_have_pair(const struct stack *stack)
 {
     enum { HALF = INT64_MAX };

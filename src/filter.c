@@ -96,12 +96,6 @@ bool filter_match(const tamis_filter *f, tamis_digest digest, struct match *matc
     return !match->known || matrix_match(matrix, digest, match->columns);
 }
 
-bool match_has(const struct match *match, const struct vector *v)
-{
-    return match->known ? match->columns[v->column >> 6] >> (v->column & 63) & 1
-                        : vector_has(v, match->digest);
-}
-
 static size_t stack_size(uint32_t room)
 {
     return sizeof(struct stack) + room * sizeof(struct vector *);
@@ -258,7 +252,6 @@ void filter_drop(tamis_filter *f, uint32_t i)
     uint32_t last = stack_count(stack) - 1;
     struct matrix *matrix = atomic_load(&f->matrix);
     f->stored -= v->count;
-    f->open = 0;
     memmove(&stack->v[i], &stack->v[i + 1], (last - i) * sizeof *stack->v);
     atomic_store(&stack->n, last);
     if (matrix) { /* the last column takes its place, so columns stay 0..n-1 in some order */
@@ -515,6 +508,8 @@ void filter_set_quick(tamis_filter *f)
     const struct stack *stack = filter_stack(f);
     quick_fn has = has_in_stack;
     f->into = NULL;
+    f->open = 0;
+    f->tidy_till = 0;
     if (stack && stack_count(stack) == 1 && !f->guard && !f->set.unique) {
         struct vector *v = stack->v[0];
         has = quick_set(&f->quick, &v->bits);

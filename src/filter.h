@@ -69,8 +69,9 @@ struct tamis_filter {
     uint32_t next_id;
     struct forecast forecast;
     uint32_t grown; /* vectors made so far, the first included */
-    uint32_t open;  /* where to look first for a vector with room: those before are full, or nearly
-                       always so */
+    /* What a writer knows of the vectors, and forgets when there are others (filter_set_quick): */
+    uint32_t open;      /* those before this one are full, or nearly always so */
+    uint64_t tidy_till; /* so many copies must go before a vector is empty or two fit into one */
     tamis_clock clock;
     void *clock_context;
     struct mapping mapping; /* the file that the vectors are views of, or none */
@@ -89,7 +90,7 @@ ALWAYS_INLINE uint32_t stack_count(const struct stack *stack)
     return atomic_load_explicit(&stack->n, memory_order_acquire);
 }
 
-/* Sets `quick` after the vectors changed. */
+/* After the vectors changed: sets `quick` and `into`, and forgets what else was known of them. */
 void filter_set_quick(tamis_filter *f);
 /* The clock of flexible and window filters, 0 for others. Never behind the newest vector: with a
    clock that was set back, keys added now must not count as older than those before. */
@@ -109,7 +110,11 @@ struct match {
 };
 /* False: none has. */
 bool filter_match(const tamis_filter *f, tamis_digest digest, struct match *match);
-bool match_has(const struct match *match, const struct vector *v);
+ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
+{
+    return match->known ? match->columns[v->column >> 6] >> (v->column & 63) & 1
+                        : vector_has(v, match->digest);
+}
 /* Are there counters where the filter is deletable? Not in mapped files and copies of bits. */
 bool filter_counted(const tamis_filter *f);
 /* A filter without a vector, with a stack for `room` of them. */
@@ -181,5 +186,7 @@ void filter_set_limits(const struct settings *set, struct vector *v, uint64_t ca
 /* Dynamic: unites pairs of vectors that fit into one, looking at so many pairs at most. `merged`: there
    were some, and there may be more. */
 tamis_error filter_merge_pairs(tamis_filter *f, uint64_t looks, bool *merged);
+/* So many copies must be removed before two vectors can fit into one; 0: perhaps they do now. */
+uint64_t filter_pair_distance(const tamis_filter *f);
 
 #endif

@@ -22,6 +22,7 @@ static void filter_erase(void *owner, uint32_t id, const tamis_digest *key, uint
     uint64_t before = v->count;
     vector_erase(v, *key, copies);
     f->stored -= before - v->count;
+    f->tidy_till = v->count ? f->tidy_till - min_u64(f->tidy_till, copies) : 0;
     if (place < f->open) /* there may be room again */
         f->open = place;
 }
@@ -76,6 +77,7 @@ static void tidy(tamis_filter *f)
 {
     struct removing w = filter_removing(f);
     bool changed = true;
+    unsigned dropped = 0;
     while (changed) {
         pending_settle(&w);
         changed = false;
@@ -83,14 +85,18 @@ static void tidy(tamis_filter *f)
             filter_empty(f);
             return;
         }
+        if (f->tidy_till)
+            return;
         struct stack *stack = filter_stack(f);
-        unsigned dropped = 0;
+        dropped = 0;
         for (uint32_t i = stack_count(stack); i-- > 0 && stack_count(stack) > 1;)
             if (stack->v[i]->count == 0 && dropped++ < EMPTIES)
                 filter_drop(f, i);
         if (f->set.growth == TAMIS_DYNAMIC)
             filter_merge_pairs(f, PAIRS, &changed); /* without memory: another time */
     }
+    if (dropped <= EMPTIES)
+        f->tidy_till = f->set.growth == TAMIS_DYNAMIC ? filter_pair_distance(f) : UINT64_MAX;
     pending_settle(&w);
 }
 

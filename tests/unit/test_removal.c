@@ -557,6 +557,44 @@ TEST(room_made_by_removals_is_filled_first)
     tamis_filter_free(f);
 }
 
+/* Keys of an early vector go one by one, and it goes with the last of them. */
+TEST(an_emptied_vector_goes)
+{
+    tamis_filter *f = filter_of(
+        (tamis_options){.growth = TAMIS_SCALABLE, .capacity = 64, .fpp = 1e-6, .unique = true});
+    uint32_t next = 0;
+    while (info_of(f).vectors < 3)
+        add(f, next++);
+    uint64_t first = filter_stack(f)->v[0]->count;
+    for (uint32_t i = 0; i < first; i++) {
+        CHECK(info_of(f).vectors == 3);
+        CHECK(take(f, i) == TAMIS_REMOVED);
+    }
+    CHECK(info_of(f).vectors == 2);
+    for (uint32_t i = (uint32_t)first; i < next; i++)
+        CHECK(has(f, i));
+    tamis_filter_free(f);
+}
+
+/* Two vectors become one as soon as their keys fit. */
+TEST(vectors_that_fit_are_united)
+{
+    tamis_filter *f = filter_of((tamis_options){
+        .growth = TAMIS_DYNAMIC, .capacity = 10000, .vectors = 10, .fpp = 1e-6, .unique = true});
+    uint32_t next = 0, vectors = 4, of_first, gone = 0;
+    while (stack_count(filter_stack(f)) <= vectors)
+        add(f, next++);
+    CHECK(take(f, next - 1) == TAMIS_REMOVED); /* all that are left are full */
+    const struct stack *stack = filter_stack(f);
+    of_first = (uint32_t)stack->v[0]->count;
+    CHECK(stack_count(stack) == vectors && stack->v[0]->load == of_first);
+    for (; stack_count(stack) == vectors && gone < of_first; gone++, stack = filter_stack(f))
+        CHECK(take(f, gone / 2 + (gone % 2 ? of_first : 0)) == TAMIS_REMOVED); /* by turns */
+    CHECK_MSG(gone + 20 > of_first, "united after %u of %u", gone, of_first);
+    CHECK_MSG(stack_count(stack) == vectors - 1, "not united after %u of %u", gone, of_first);
+    tamis_filter_free(f);
+}
+
 TEST(many_pending_removals_are_fast)
 {
     uint32_t n = 100000;
