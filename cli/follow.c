@@ -27,6 +27,7 @@ struct following {
     struct carrier *carrier;
     uint8_t key[TAMIS_KEY_LEN];
     bool has_key, verbose, live, cut_off, out_of_memory;
+    bool reached; /* what carries the messages, once */
     uint64_t messages, bytes, applied, refused, snapshots;
     uint64_t next_owners, next_save, every_ms;
 };
@@ -262,6 +263,7 @@ static void say_connection(struct following *f, bool good)
     if (good && f->cut_off)
         remark("there again: %zu origins", f->replicas.n);
     f->cut_off = !good;
+    f->reached |= good;
 }
 
 /* One round: new owners, missing snapshots, messages, what is to be saved. */
@@ -301,6 +303,9 @@ static int follow(struct following *f, bool once, uint64_t limit_ms)
         fputs("\n", stderr);
     if (good && f->carrier->hopeless)
         return complain("%s: check the address", f->carrier->error);
+    if (good && f->cut_off && !f->reached && !stopped)
+        return complain("%s: never reached in that time: the copies are as they were",
+                        f->carrier->error);
     if (good && !save(f))
         good = false;
     return !good ? TROUBLE : once && !all ? NONE : FOUND;
