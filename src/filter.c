@@ -93,7 +93,13 @@ bool filter_match(const tamis_filter *f, tamis_digest digest, struct match *matc
     const struct matrix *matrix = atomic_load(&f->matrix);
     match->digest = digest;
     match->known = matrix && matrix_words(matrix) <= sizeof match->columns / 8;
-    return !match->known || matrix_match(matrix, digest, match->columns);
+    if (!matrix)
+        return true; /* perhaps */
+    if (match->known)
+        return matrix_match(matrix, digest, match->columns);
+    uint8_t found = 0;
+    matrix_has(matrix, &digest, 1, &found);
+    return found;
 }
 
 static size_t stack_size(uint32_t room)

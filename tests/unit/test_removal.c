@@ -595,6 +595,28 @@ TEST(vectors_that_fit_are_united)
     tamis_filter_free(f);
 }
 
+/* More of them than are matched together. */
+TEST(thousands_of_vectors)
+{
+    tamis_filter *f = filter_of((tamis_options){
+        .growth = TAMIS_DYNAMIC, .capacity = 45000, .vectors = 4500, .fpp = 0.01, .unique = true});
+    uint32_t n = 42500;
+    for (uint32_t i = 0; i < n; i++)
+        add(f, i);
+    CHECK(info_of(f).vectors > 4096);
+    uint32_t pending = 0;
+    for (uint32_t i = 0; i < n; i += 100) {
+        tamis_removed outcome = take(f, i);
+        CHECK(outcome != TAMIS_ABSENT);
+        pending += outcome == TAMIS_PENDING;
+    }
+    CHECK(pending < 20);
+    for (uint32_t i = 0; i < n; i++)
+        CHECK(i % 100 == 0 || has(f, i));
+    CHECK(take(f, n + 1) == TAMIS_ABSENT);
+    tamis_filter_free(f);
+}
+
 TEST(many_pending_removals_are_fast)
 {
     uint32_t n = 100000;
