@@ -93,10 +93,11 @@ bool filter_match(const tamis_filter *f, tamis_digest digest, struct match *matc
     const struct matrix *matrix = atomic_load(&f->matrix);
     match->digest = digest;
     match->known = matrix && matrix_words(matrix) <= sizeof match->columns / 8;
-    if (!matrix)
-        return true; /* perhaps */
     if (match->known)
         return matrix_match(matrix, digest, match->columns);
+    const struct stack *stack = filter_stack(f);
+    if (!matrix)
+        return stack->v[0]->bits.kernel->has_any(stack->v, stack_count(stack), digest);
     uint8_t found = 0;
     matrix_has(matrix, &digest, 1, &found);
     return found;

@@ -108,7 +108,7 @@ struct match {
     bool known;
     tamis_digest digest;
 };
-/* False: none has. True: perhaps one has. */
+/* False: none has. */
 bool filter_match(const tamis_filter *f, tamis_digest digest, struct match *match);
 ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 {
