@@ -147,7 +147,8 @@ static void floor_usual_body(void *context)
     run->sum += sum;
 }
 
-/* Called by way of a pointer, as a filter calls the lookup for its layout. */
+/* Called by way of a pointer, as a filter calls the lookup for its layout. What the hash starts from
+   does not matter here. */
 static uint64_t line_of_key(const struct lines *run, const void *key, size_t len)
 {
     if (len != 8)

@@ -61,8 +61,7 @@ struct place {
 struct looked {
     enum look *state; /* of each entry */
     size_t grown, changed, gone, fresh;
-    size_t
-        damaged; /* as they were when they were indexed: what is behind the damage is not known */
+    size_t damaged; /* as when they were indexed: what is behind the damage is not known */
     uint64_t bytes; /* of all files */
 };
 

@@ -1161,8 +1161,8 @@ TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, doubl
 
 /* ---- growing stacks: scalable and flexible ---- */
 
-#define TAMIS_PLAN_SMALL \
-    4 /* slots for the small vectors of the start, before those for large ones */
+/* Slots for the small vectors of the start, before those for large ones. */
+#define TAMIS_PLAN_SMALL 4
 
 /* Share of the total rate p that vector `slot` of a growing stack gets. The sum over all slots is at
  * most p. */

@@ -45,7 +45,7 @@ bool filter_is_full(const tamis_filter *f)
     uint64_t load = 0, ones = 0, most = 0, m = 0;
     if (f->set.growth != TAMIS_FIXED && f->stored < f->set.items_max &&
         (!f->set.deletable || stack_count(stack) < f->set.vectors_max))
-        return false; /* no load is above its count */
+        return false; /* a load counts for its vector's count at most, and `stored` is their sum */
     for (uint32_t i = 0; i < stack_count(stack); i++) {
         const struct vector *v = stack->v[i];
         uint64_t now = __atomic_load_n(&v->load, __ATOMIC_RELAXED);

@@ -304,7 +304,7 @@ static struct vector *fewest_ones(const struct stack *stack)
     return best;
 }
 
-/* The first, unless it was made roomy behind our back. NULL: all are full. */
+/* The first, or one after `open` if the room before it was not told of. NULL: all are full. */
 static struct vector *first_with_room(tamis_filter *f, const struct stack *stack, uint32_t n)
 {
     for (uint32_t looked = 0, i = f->open; looked < n; looked++, i++) {

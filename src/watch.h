@@ -27,9 +27,9 @@ struct watch {
 
 struct watches {
     struct watch *list;
-    uint32_t *heads; /* by hash, the tops of heaps; as many as watches */
-    uint32_t room, fresh,
-        free; /* room is 0 or a power of two; those from `fresh` on were never used */
+    uint32_t *heads;      /* by hash, the tops of heaps; as many as watches */
+    uint32_t room;        /* 0 or a power of two */
+    uint32_t fresh, free; /* those from `fresh` on were never used; the first that is free again */
 };
 
 void watches_init(struct watches *w);
