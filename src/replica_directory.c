@@ -15,7 +15,7 @@ struct owner {
     char *name; /* NULL: nobody's */
     tamis_follower *follower;
     struct kindred *kindred; /* where its columns are, or NULL */
-    bool behind;             /* the columns are not those of the copy: there was no memory */
+    bool behind;             /* the columns are not just those of the copy: there was no memory */
 };
 
 struct chunk {
@@ -37,6 +37,7 @@ struct tamis_replicas {
     uint8_t key[TAMIS_KEY_LEN];
     struct kindred *_Atomic kindred;
     _Atomic uint64_t next_expiry, renewals;
+    _Atomic uint64_t moves; /* columns that went from one family to another */
     _Atomic uint32_t owners;
     struct chunk *_Atomic chunk[CHUNKS_MAX];
 };
@@ -164,6 +165,18 @@ tamis_error tamis_replicas_expect(tamis_replicas *r, const char *name)
     return found ? TAMIS_OK : new_owner(r, name, number);
 }
 
+/* Its columns go, but for those that it is to keep. One that is behind may have them anywhere. */
+static tamis_error drop_columns(tamis_replicas *r, const struct owner *owner, uint32_t number,
+                                const struct kindred *keep)
+{
+    tamis_error e = TAMIS_OK;
+    for (struct kindred *k = atomic_load(&r->kindred); k && e == TAMIS_OK;
+         k = atomic_load(&k->next))
+        if (k != keep && (k == owner->kindred || owner->behind))
+            e = columns_drop(&k->columns, number);
+    return e;
+}
+
 tamis_error tamis_replicas_forget(tamis_replicas *r, const char *name)
 {
     bool found;
@@ -172,7 +185,7 @@ tamis_error tamis_replicas_forget(tamis_replicas *r, const char *name)
         return TAMIS_EARG;
     struct owner *owner = owner_at(r, number);
     struct chunk *chunk = atomic_load(&r->chunk[number / 64]);
-    tamis_error e = owner->kindred ? columns_drop(&owner->kindred->columns, number) : TAMIS_OK;
+    tamis_error e = drop_columns(r, owner, number, NULL);
     if (e != TAMIS_OK)
         return e;
     atomic_fetch_and(&chunk->used, ~(UINT64_C(1) << number % 64));
@@ -245,20 +258,19 @@ static tamis_error put_columns(struct kindred *k, uint32_t number, const tamis_f
     return e;
 }
 
-/* The copy has changed: so do its columns. */
+/* The copy has changed: so do its columns. In another family they are put before they go from the one
+   before, and readers who looked at that one too late look again. */
 static tamis_error follow_copy(tamis_replicas *r, struct owner *owner, uint32_t number)
 {
     const tamis_filter *copy = follower_copy(owner->follower);
     struct kindred *k = kindred_of(r, &copy->family);
-    tamis_error e = k ? TAMIS_OK : TAMIS_ENOMEM;
-    if (e == TAMIS_OK && owner->kindred && owner->kindred != k) {
-        e = columns_drop(&owner->kindred->columns, number);
-        owner->kindred = e == TAMIS_OK ? NULL : owner->kindred;
+    tamis_error e = k ? put_columns(k, number, copy, &r->a) : TAMIS_ENOMEM;
+    if (e == TAMIS_OK) {
+        atomic_fetch_add(&r->moves, owner->kindred && owner->kindred != k);
+        e = drop_columns(r, owner, number, k);
+        owner->kindred = k;
     }
-    if (e == TAMIS_OK)
-        e = put_columns(k, number, copy, &r->a);
-    if (e == TAMIS_OK)
-        owner->kindred = k, owner->behind = false;
+    owner->behind = e != TAMIS_OK;
     return e;
 }
 
@@ -294,17 +306,16 @@ tamis_error tamis_replicas_take(tamis_replicas *r, const void *message, size_t l
     }
     struct owner *owner = owner_at(r, number);
     e = tamis_follower_take(owner->follower, message, len, age, &outcome, reason);
-    if (outcome == TAMIS_APPLIED) {
+    if (outcome == TAMIS_APPLIED || owner->behind) {
         tamis_error put = follow_copy(r, owner, number);
         if (put != TAMIS_OK) {
             set_lease(r, number, 0);
-            owner->behind = true;
             if (taken)
                 *taken = TAMIS_REFUSED;
             return fail(reason, put, "%.100s: no memory for its columns", m.owner);
         }
     }
-    if (owner->kindred && !owner->behind)
+    if (owner->kindred)
         set_lease(r, number, follower_expires(owner->follower));
     if (taken)
         *taken = outcome;
@@ -339,12 +350,16 @@ static void expire(tamis_replicas *r, uint64_t now, uint64_t seen)
 static void find_hits(const tamis_replicas *r, const void *key, size_t len, uint64_t *hits,
                       uint64_t *some, uint32_t words)
 {
+    uint64_t moves;
     memset(hits, 0, words * sizeof *hits);
-    for (struct kindred *k = atomic_load(&r->kindred); k; k = atomic_load(&k->next)) {
-        columns_locate(&k->columns, family_digest(&k->family, key, len), some, words);
-        for (uint32_t i = 0; i < words; i++)
-            hits[i] |= some[i];
-    }
+    do {
+        moves = atomic_load(&r->moves);
+        for (struct kindred *k = atomic_load(&r->kindred); k; k = atomic_load(&k->next)) {
+            columns_locate(&k->columns, family_digest(&k->family, key, len), some, words);
+            for (uint32_t i = 0; i < words; i++)
+                hits[i] |= some[i];
+        }
+    } while (atomic_load(&r->moves) != moves);
 }
 
 size_t tamis_replicas_locate(const tamis_replicas *replicas, const void *key, size_t len,
@@ -353,26 +368,30 @@ size_t tamis_replicas_locate(const tamis_replicas *replicas, const void *key, si
     enum { RUN = 64 }; /* words that need no memory: 4096 owners */
     tamis_replicas *r = (tamis_replicas *)(uintptr_t)replicas;
     uint64_t now = r->options.clock(r->options.clock_context), seen = atomic_load(&r->next_expiry);
-    uint64_t few[2 * RUN], *hits = few;
+    uint64_t few[3 * RUN], *doubt = few;
     size_t n = 0;
     if (UNLIKELY(now >= seen))
         expire(r, now, seen);
     uint32_t words = (atomic_load(&r->owners) + 63) / 64;
     if (words > RUN)
-        hits = mem_new(&r->a, words, 2 * sizeof *hits);
-    if (hits)
+        doubt = mem_new(&r->a, words, 3 * sizeof *doubt);
+    uint64_t *hits = doubt ? doubt + words : NULL;
+    for (uint32_t i = 0; doubt && i < words;
+         i++) /* first: an owner is in doubt until it has columns */
+        doubt[i] = atomic_load(&atomic_load(&r->chunk[i])->doubt);
+    if (doubt)
         find_hits(r, key, len, hits, hits + words, words);
     for (uint32_t i = 0; i < words; i++) {
-        const struct chunk *chunk = atomic_load(&r->chunk[i]);
-        uint64_t doubt = hits ? atomic_load(&chunk->doubt) : UINT64_MAX; /* without memory: all */
-        uint64_t left = atomic_load(&chunk->used) & (doubt | (hits ? hits[i] : 0));
+        uint64_t maybe = doubt ? doubt[i] : UINT64_MAX; /* without memory: all */
+        uint64_t left =
+            atomic_load(&atomic_load(&r->chunk[i])->used) & (maybe | (hits ? hits[i] : 0));
         for (; left; left &= left - 1, n++) {
             unsigned bit = (unsigned)__builtin_ctzll(left);
             if (n < room)
-                places[n] = (tamis_place){64 * i + bit, doubt >> bit & 1};
+                places[n] = (tamis_place){64 * i + bit, maybe >> bit & 1};
         }
     }
-    if (hits != few)
-        mem_free(&r->a, hits, words, 2 * sizeof *hits);
+    if (doubt != few)
+        mem_free(&r->a, doubt, words, 3 * sizeof *doubt);
     return n;
 }

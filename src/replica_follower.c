@@ -299,7 +299,7 @@ static tamis_error take_carried(tamis_follower *f, const struct envelope *e, uin
         whole = (struct sink){.a = &f->a};
         error = gather(f, e, &whole, taken, reason);
         if (error == TAMIS_OK && !whole.data) {
-            if (*taken == TAMIS_HELD && f->epoch == e->m.epoch)
+            if (*taken == TAMIS_HELD)
                 hear(f, e, age), settle(f);
             return TAMIS_OK;
         }
@@ -308,15 +308,20 @@ static tamis_error take_carried(tamis_follower *f, const struct envelope *e, uin
         error = apply(f, e, &whole, reason);
     if (!one)
         sink_free(&whole);
-    if (error == TAMIS_OK) {
-        hear(f, e, age);
+    hear(f, e, age);
+    if (error == TAMIS_OK)
         *taken = TAMIS_APPLIED;
-    } else {
-        hear(f, e, age); /* there is such a version, and it is not to be had this way */
-        f->needs_snapshot = true;
-    }
+    else
+        f->needs_snapshot = true; /* there is such a version, and it is not to be had this way */
     settle(f);
     return error;
+}
+
+/* Is the life of the origin that was heard of last still going on, whether or not the copy is of it? */
+static bool origin_lives(const tamis_follower *f)
+{
+    return f->clock(f->clock_context) < atomic_load(&f->expires) &&
+           atomic_load(&f->condition) != TAMIS_GONE;
 }
 
 static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t age,
@@ -324,14 +329,12 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
 {
     const tamis_message *m = &e->m;
     const tamis_filter *copy = atomic_load(&f->copy);
-    bool live =
-        tamis_follower_freshness(f) != TAMIS_STALE && atomic_load(&f->condition) != TAMIS_GONE;
     if (f->last.m.owner[0] && strcmp(f->last.m.owner, m->owner) != 0)
         return fail(reason, TAMIS_EFAMILY, "a message of %.60s, this is a copy of %.60s", m->owner,
                     f->last.m.owner);
-    if (copy && m->epoch < f->epoch && live)
+    if (m->epoch < f->newest_epoch && origin_lives(f))
         return fail(reason, TAMIS_EBASE, "%s: of epoch %llu, which ended before epoch %llu",
-                    m->owner, (unsigned long long)m->epoch, (unsigned long long)f->epoch);
+                    m->owner, (unsigned long long)m->epoch, (unsigned long long)f->newest_epoch);
     bool here = copy && m->epoch == f->epoch;
     if (here) {
         uint8_t check[TAMIS_KEY_LEN];

@@ -90,4 +90,99 @@ TEST(readers_see_whole_versions)
     run(&(tamis_options){.growth = TAMIS_DYNAMIC, .capacity = 20000, .deletable = true}, versions);
 }
 
+/* ---- owners that become known, and owners that change their family --------------------------- */
+
+enum { OWNERS = 3000, LIVES = 300 };
+
+struct crowd {
+    tamis_replicas *replicas;
+    atomic_uint expected; /* owners that have the key, or are in doubt */
+    atomic_bool stop;
+    atomic_ulong asked, missing;
+};
+
+static void *count_owners(void *context)
+{
+    struct crowd *c = context;
+    uint64_t key = 1;
+    while (!atomic_load(&c->stop)) {
+        unsigned expected = atomic_load(&c->expected);
+        size_t n = tamis_replicas_locate(c->replicas, &key, sizeof key, NULL, 0);
+        atomic_fetch_add(&c->missing, n < expected);
+        atomic_fetch_add(&c->asked, 1);
+    }
+    return NULL;
+}
+
+static int to_crowd(void *context, const void *data, size_t len)
+{
+    struct crowd *c = context;
+    return tamis_replicas_take(c->replicas, data, len, 0, NULL, NULL) != TAMIS_OK;
+}
+
+/* A snapshot of the owner in a new life: it has the key, and the family is one of two. */
+static void introduce(struct crowd *c, const char *owner, uint64_t epoch, bool other)
+{
+    static const uint8_t families[2][TAMIS_KEY_LEN] = {"one family", "another one"};
+    tamis_options options = {.capacity = 16, .layout = TAMIS_SPREAD, .key = families[other]};
+    uint64_t key = 1;
+    tamis_filter *f;
+    tamis_origin *origin;
+    tamis_origin_options o = {.owner = owner, .epoch = epoch};
+    CHECK(tamis_filter_new(&f, &options, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_publish(origin, to_crowd, c, NULL) == TAMIS_OK);
+    tamis_origin_free(origin);
+    tamis_filter_free(f);
+}
+
+static void crowd_begin(struct crowd *c, pthread_t threads[READERS])
+{
+    CHECK(tamis_replicas_new(&c->replicas, NULL) == TAMIS_OK);
+    for (unsigned i = 0; i < READERS; i++)
+        CHECK(pthread_create(&threads[i], NULL, count_owners, c) == 0);
+}
+
+static void crowd_end(struct crowd *c, pthread_t threads[READERS])
+{
+    while (atomic_load(&c->asked) < 1000)
+        ;
+    atomic_store(&c->stop, true);
+    for (unsigned i = 0; i < READERS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_MSG(atomic_load(&c->missing) == 0, "%lu of %lu", atomic_load(&c->missing),
+              atomic_load(&c->asked));
+    tamis_replicas_free(c->replicas);
+}
+
+/* First in doubt, then known to have the key: it is never neither. */
+TEST(an_owner_that_becomes_known_is_not_missed)
+{
+    struct crowd c = {0};
+    pthread_t threads[READERS];
+    char name[16];
+    crowd_begin(&c, threads);
+    for (unsigned i = 0; i < OWNERS; i++) {
+        snprintf(name, sizeof name, "owner-%u", i);
+        CHECK(tamis_replicas_expect(c.replicas, name) == TAMIS_OK);
+        atomic_fetch_add(&c.expected, 1);
+        introduce(&c, name, 1, i % 2);
+    }
+    crowd_end(&c, threads);
+}
+
+TEST(an_owner_that_changes_its_family_is_not_missed)
+{
+    struct crowd c = {0};
+    pthread_t threads[READERS];
+    crowd_begin(&c, threads);
+    introduce(&c, "aside", 1, true);
+    introduce(&c, "owner", 1, false);
+    atomic_store(&c.expected, 2);
+    for (unsigned life = 2; life < (harness_long() ? 20u : 1u) * LIVES; life++)
+        introduce(&c, "owner", life, life % 2);
+    crowd_end(&c, threads);
+}
+
 HARNESS_MAIN
