@@ -59,9 +59,27 @@ static uint64_t lines_to_come(char end)
     return ends ? (uint64_t)((double)size * ((double)ends / (double)seen)) + 1 : 0;
 }
 
-static void dedup_report(const struct dedup *d, bool json, double rate)
+/* Of a filter the rate at the end, which is the highest, or the stated one of a window: at most that
+   share of the lines that are new, printed or lost, was lost. No more than were not printed. */
+static double dedup_lost(const struct dedup *d)
 {
-    double lost = d->sieve ? sieve_lost(d->sieve) : rate * (double)d->fresh;
+    double most = (double)(d->n - d->fresh), lost = most;
+    tamis_info info;
+    if (d->sieve) {
+        lost = sieve_lost(d->sieve);
+    } else {
+        tamis_filter_info(d->filter, &info);
+        bool stated = info.growth == TAMIS_WINDOW && info.fpp_now < info.fpp;
+        double rate = stated ? info.fpp : info.fpp_now;
+        if (rate < 1)
+            lost = (double)d->fresh * rate / (1 - rate);
+    }
+    return lost < most ? lost : most;
+}
+
+static void dedup_report(const struct dedup *d, bool json)
+{
+    double lost = dedup_lost(d);
     unsigned long long n = d->n, fresh = d->fresh;
     if (json)
         fprintf(stderr, "{\"lines\": %llu, \"new\": %llu, \"expected_lost\": %.17g}\n", n, fresh,
@@ -88,8 +106,7 @@ static int dedup_finish(struct dedup *d, int status, const char *path)
 static int dedup_memory(struct dedup *d, struct make *make, const struct store_options *files,
                         bool json)
 {
-    bool plain = !make->growth && !make->layout && !make->hash && !make->like &&
-                 !make->options.bits && !files->key_file && !make->options.deletable;
+    bool plain = !make->formed && !make->like && !files->key_file;
     if (plain) {
         d->sieve = sieve_new(make->options.fpp, make->options.capacity);
         if (!d->sieve)
@@ -103,7 +120,7 @@ static int dedup_memory(struct dedup *d, struct make *make, const struct store_o
     const struct work work = {plain ? sieve_family(d->sieve) : d->filter, NULL, dedup_batch, d};
     int status = dedup_finish(d, keys_run(&d->keys, &work), "filter in memory");
     if (status == FOUND)
-        dedup_report(d, json, make->options.fpp);
+        dedup_report(d, json);
     sieve_free(d->sieve);
     tamis_filter_free(d->filter);
     return status;
@@ -113,11 +130,10 @@ static int dedup_file(struct dedup *d, struct make *make, const struct store_opt
                       const char *path, bool json)
 {
     struct store store;
-    tamis_info info;
     if (!store_lock(&store, path, files))
         return TROUBLE;
     bool old = store_exists(path);
-    if (old && (make->shaped || make->like))
+    if (old && (make_shaped(make) || make->like))
         complain("the file exists: %s: options for a new filter do not apply to it; leave them "
                  "out",
                  path);
@@ -130,10 +146,9 @@ static int dedup_file(struct dedup *d, struct make *make, const struct store_opt
         status = dedup_finish(d, keys_run(&d->keys, &work), path);
         if (status == FOUND && !store_save(&store, 0))
             status = TROUBLE;
-        tamis_filter_info(store.filter, &info);
     }
     if (status == FOUND)
-        dedup_report(d, json, info.fpp_now);
+        dedup_report(d, json);
     store_end(&store);
     return status;
 }

@@ -145,7 +145,7 @@ bool make_any(struct make *make, const struct store_options *files, struct store
         return (store->index = make_index(make, files, store->path)) != NULL;
     if (wrong)
         return complain("for records alone: %s: give --attrs too", wrong), false;
-    if (make->like && !make->shaped)
+    if (make->like && !make_shaped(make))
         return make_alike(make, files, store);
     return (store->filter = make_filter(make, files, store->path)) != NULL;
 }
@@ -156,7 +156,7 @@ tamis_filter *make_filter(struct make *make, const struct store_options *files, 
     struct store store = {.path = path};
     tamis_reason reason = {0};
     tamis_filter *filter;
-    if (make->like && !make->shaped) {
+    if (make->like && !make_shaped(make)) {
         if (make_alike(make, files, &store) && !store.index)
             return store.filter;
         if (store.index)

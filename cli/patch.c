@@ -52,13 +52,17 @@ int verb_diff(int argc, char **argv)
     return status;
 }
 
-/* All that a file holds; NULL after complaining. */
+/* All that a file holds, or the start of what is no patch and may have no end; NULL after
+   complaining. */
 static char *read_all(int fd, const char *name, size_t *len)
 {
-    size_t room = 1 << 16;
+    const size_t start = 1 << 16;
+    size_t room = start;
     char *data = malloc(room);
     *len = 0;
     while (data) {
+        if (*len == start && tamis_kind_of(data, *len) != TAMIS_KIND_PATCH)
+            return data;
         if (*len == room) {
             char *more = realloc(data, room *= 2);
             if (!more)

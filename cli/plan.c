@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "plot.h"
 
 #define O(name) (UINT32_C(1) << PLAN_##name)
 
@@ -111,5 +112,5 @@ int verb_plan(int argc, char **argv)
         return complain("%s: tamis plan FORM: give fixed, dynamic, scalable, flexible, index or "
                         "replica",
                         words.n ? "too many words" : "no form");
-    return run_form(&plan, words.word[0]);
+    return plan.plot && !plot_may(plan.plot) ? TROUBLE : run_form(&plan, words.word[0]);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +54,16 @@ static void plot_free(struct plot *p)
     free(p->data_text);
     free(p->aside);
     free(p);
+}
+
+bool plot_may(const char *path)
+{
+    struct stat st;
+    if (!path[0])
+        return complain("no name: --plot: give the name of a file"), false;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return complain("not a regular file: %s: give the name of a file", path), false;
+    return true;
 }
 
 struct plot *plot_new(const char *path, const char *title, const char *x, const char *y,

@@ -8,6 +8,10 @@
 
 enum plot_flags { PLOT_LOG_Y = 1, PLOT_LOG_X = 2 };
 
+/* Whether a plot may go there: to no device, pipe or folder, whose place the file would take.
+   Complains. */
+bool plot_may(const char *path);
+
 /* All may be called with a NULL plot and then do nothing. NULL path: no plot. */
 struct plot;
 struct plot *plot_new(const char *path, const char *title, const char *x, const char *y,

@@ -28,6 +28,28 @@ holds rate-is-kept 'lost=$(($(wc -l <want) - $(tamis dedup --fpp 0.01 2>report <
     [ $lost -gt 0 ] && [ $lost -lt 9000 ]'
 holds loss-is-as-expected 'said=$(sed "s/.*lost: //" report)
     awk -v lost=$lost -v said=$said "BEGIN { exit !(lost < said + 6 * sqrt(said) && lost > said - 6 * sqrt(said)) }"'
+# What the filter is, not what was asked for, says how many are lost: one that is alike, one of so many
+# bits, one that is overfull; and no more than lines that were not printed.
+expected() { # expected NAME OPTION...: the loss of 30,000 different lines is as it was foretold
+    local name=$1
+    shift
+    seq 30000 | tamis dedup --json "$@" 2>.said | wc -l >.passed
+    holds "$name" '/usr/bin/python3 -c "
+import json
+said, lost = json.load(open(\".said\"))[\"expected_lost\"], 30000 - int(open(\".passed\").read())
+assert lost > 100 and said > lost / 2 and said <= 30000, (said, lost)"'
+}
+tamis create model.tamis --fpp 0.2 --growth fixed --capacity 30k --overfill
+expected lost-when-alike --like model.tamis
+expected lost-of-so-many-bits --bits 100k --hashes 3 --growth fixed --capacity 30k
+expected lost-when-overfull --growth fixed --capacity 10k --fpp 0.01 --overfill
+is none-lost-if-all-are-printed 0 $'a\nb' 'tamis dedup: 2 lines, 2 new: expected to be lost: 0' \
+    'printf "a\nb\n" | tamis dedup --fpp 0.5'
+# Options that do not apply are refused in memory too.
+trouble option-of-another-growth 'only dynamic filters have one: --tolerate: ' 'tamis dedup --tolerate 0.1 </dev/null'
+trouble wrong-lambda "wrong value '-1': --lambda: " 'tamis dedup --lambda=-1 </dev/null'
+trouble hashes-alone 'bits and hashes go together: ' 'tamis dedup --hashes 3 </dev/null'
+trouble unique-alone 'unique is a promise about removals: ' 'tamis dedup --unique </dev/null'
 
 # With a file.
 is file-made 0 $'a\nb' "*" 'printf "a\nb\na\n" | tamis dedup seen.tamis'

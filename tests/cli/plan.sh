@@ -105,6 +105,14 @@ ln -s "$(command -v tamis)" bin/tamis
 is without-gnuplot 2 "x" "tamis plan: gnuplot is not installed: --plot: install it (gnuplot-nox), or use --json" \
     'PATH=$PWD/bin tamis plan fixed --items 10 --fpp 0.1 --plot g.svg >/dev/null; s=$?; echo x; (exit $s)'
 holds without-gnuplot-no-file '[ ! -e g.svg ]'
+# A plot takes the place of files alone: not of a pipe, a folder or, run by root, a device.
+mkfifo pipe.svg
+mkdir folder.svg
+for place in pipe.svg folder.svg . ''; do
+    trouble "plot-for-no-file-$place" "no(t a regular file: $place| name: --plot): give the name of a file\$" \
+        "tamis plan fixed --items 10 --fpp 0.1 --plot '$place'"
+done
+holds plot-leaves-those-alone '[ -p pipe.svg ] && [ -d folder.svg ]'
 is plot-nowhere 2 "x" "tamis plan: No such file or directory: no/g.svg: give a place where a file may be written" \
     'tamis plan fixed --items 10 --fpp 0.1 --plot no/g.svg >/dev/null; s=$?; echo x; (exit $s)'
 
