@@ -32,6 +32,7 @@ struct party {
     uint64_t printed;
     pthread_mutex_t lock;
     pthread_cond_t change;
+    size_t told; /* the last input that trouble was told of */
     bool stop;
 };
 
@@ -128,11 +129,14 @@ static bool note_end(struct group *g)
 
 /* ---- trouble --------------------------------------------------------------------------------- */
 
-static void told(struct party *p, tamis_error error, const tamis_reason *reason, const char *path)
+/* An input that was cut short fails in each of its places: it is told of once. */
+static void tell(struct party *p, size_t entry, tamis_error error, const tamis_reason *reason,
+                 const char *path)
 {
     pthread_mutex_lock(&p->lock);
-    if (!p->stop)
+    if (!p->stop && p->told != entry)
         complain_input(error, reason, path, "some of it was not searched");
+    p->told = entry;
     p->scan->failed = true;
     p->stop |= error == TAMIS_ENOMEM;
     pthread_mutex_unlock(&p->lock);
@@ -294,7 +298,7 @@ static void scan_group(struct hand *h, struct group *g)
             error = place->kind == PLACE_PART ? scan_part(h, g, place, &reason)
                                               : scan_rest(h, g, place, &reason);
         if (error != TAMIS_OK) {
-            told(p, error, &reason, h->path ? h->path : "inputs");
+            tell(p, place->entry, error, &reason, h->path ? h->path : "inputs");
             hand_close(h);
         }
     }
@@ -372,7 +376,7 @@ static bool run_party(struct party *p, struct hand *hands, unsigned n)
 
 bool scan_run(struct scan *s)
 {
-    struct party p = {.scan = s};
+    struct party p = {.scan = s, .told = SIZE_MAX};
     bool good = make_groups(&p);
     unsigned n = s->threads < p.n ? s->threads : (unsigned)p.n;
     struct hand *hands = good && n ? calloc(n, sizeof *hands) : NULL;
