@@ -19,20 +19,20 @@ struct make {
 
 /* Those that shape the filter, then those that place it in a family. */
 #define MAKE_SHAPE(name, kind, to, m) ARG_GIVEN(name, kind, &(m).to, &(m).formed)
-#define MAKE_ARGS(m)                                                                            \
-    ARG_GIVEN("capacity", ARG_COUNT, &(m).options.capacity, &(m).sized),                        \
-        ARG_GIVEN("fpp", ARG_RATE, &(m).options.fpp, &(m).sized),                               \
-        MAKE_SHAPE("growth", ARG_TEXT, growth, m),                                              \
-        MAKE_SHAPE("deletable", ARG_FLAG, options.deletable, m),                                \
-        MAKE_SHAPE("unique", ARG_FLAG, options.unique, m),                                      \
-        MAKE_SHAPE("overfill", ARG_FLAG, options.overfill, m),                                  \
-        MAKE_SHAPE("expansion", ARG_REAL, options.expansion, m),                                \
-        MAKE_SHAPE("tolerate", ARG_RATE, options.tolerate, m),                                  \
-        MAKE_SHAPE("vectors", ARG_COUNT, vectors, m),                                           \
-        MAKE_SHAPE("bits", ARG_COUNT, options.bits, m),                                         \
-        MAKE_SHAPE("hashes", ARG_COUNT, hashes, m), MAKE_SHAPE("lambda", ARG_TEXT, lambda, m),  \
-        {"layout", 0, ARG_CHOICE, &(m).layout, &(m).formed, "spread|blocked"},                  \
-        {"hash", 0, ARG_CHOICE, &(m).hash, &(m).formed, "xxh3|sip|h3"},                         \
+#define MAKE_ARGS(m)                                                                           \
+    ARG_GIVEN("capacity", ARG_COUNT, &(m).options.capacity, &(m).sized),                       \
+        ARG_GIVEN("fpp", ARG_RATE, &(m).options.fpp, &(m).sized),                              \
+        MAKE_SHAPE("growth", ARG_TEXT, growth, m),                                             \
+        MAKE_SHAPE("deletable", ARG_FLAG, options.deletable, m),                               \
+        MAKE_SHAPE("unique", ARG_FLAG, options.unique, m),                                     \
+        MAKE_SHAPE("overfill", ARG_FLAG, options.overfill, m),                                 \
+        MAKE_SHAPE("expansion", ARG_REAL, options.expansion, m),                               \
+        MAKE_SHAPE("tolerate", ARG_RATE, options.tolerate, m),                                 \
+        MAKE_SHAPE("vectors", ARG_COUNT, vectors, m),                                          \
+        MAKE_SHAPE("bits", ARG_COUNT, options.bits, m),                                        \
+        MAKE_SHAPE("hashes", ARG_COUNT, hashes, m), MAKE_SHAPE("lambda", ARG_TEXT, lambda, m), \
+        {"layout", 0, ARG_CHOICE, &(m).layout, &(m).formed, "spread|blocked"},                 \
+        {"hash", 0, ARG_CHOICE, &(m).hash, &(m).formed, "xxh3|sip|h3"},                        \
         ARG("like", 0, ARG_TEXT, &(m).like)
 
 #define MAKE_INDEX_ARGS(m)                                                          \
