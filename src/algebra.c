@@ -487,7 +487,8 @@ static tamis_error fold_limits(struct vector *half, const struct settings *set, 
     load = max_u64(1, load); /* a capacity of 0 would mean no bound */
     double rate = tamis_plan_rate((int)half->bits.kernel->layout, half->bits.units, half->bits.k,
                                   (double)load);
-    filter_set_limits(set, half, load, rate);
+    filter_set_limits(set, half, load,
+                      rate > half->fpp ? rate : half->fpp); /* never less than was stated */
     return TAMIS_OK;
 }
 

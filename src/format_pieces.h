@@ -27,9 +27,9 @@ struct filter_out;
 tamis_error filter_out_begin(struct filter_out **out, const tamis_filter *f);
 void filter_out_end(struct filter_out *out);
 uint64_t filter_out_size(const struct filter_out *out);
-/* The bytes from `at` on, at most `room` (from 64 KiB on): in turn, or the last ones again. The first
-   call, at 0, brings at least 64. EARG: not these. 0 bytes: the end, or counters were looked through
-   and there is more. */
+/* The bytes from `at` on, at most `room` (from 64 KiB on): in turn, or the last ones again (of the
+   header perhaps more of them). The first call, at 0, brings at least 64. EARG: not these. 0 bytes:
+   the end, or counters were looked through and there is more. */
 tamis_error filter_out_read(struct filter_out *out, const tamis_filter *f, uint64_t at, void *to,
                             size_t room, size_t *len);
 

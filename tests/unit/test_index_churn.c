@@ -168,7 +168,8 @@ static void churn_one(tamis_index_options o, uint32_t live, bool oldest)
     check_rates(&c, "after churn");
     if (info_of(c.x).attributes > 1)
         check_recombined(&c);
-    CHECK_MSG((double)later <= 1.4 * (double)bytes, "%" PRIu64 " bytes, later %" PRIu64, bytes,
+    /* the table of pending removals may double when more of them than before come together */
+    CHECK_MSG((double)later <= 1.6 * (double)bytes, "%" PRIu64 " bytes, later %" PRIu64, bytes,
               later);
     for (uint32_t i = 0; i < live && good; i++)
         good = take(&c, c.live[i]);

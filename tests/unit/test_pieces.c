@@ -36,7 +36,7 @@ static tamis_error pull_all(tamis_filter *f, struct bytes *out, size_t room, uin
         if (e == TAMIS_OK && draw(rng, 3) == 0) {
             uint8_t *second = malloc(room);
             CHECK(filter_out_read(o, f, out->len, second, room, &again) == TAMIS_OK);
-            CHECK(again == len && memcmp(piece, second, len) == 0);
+            CHECK(again >= len && memcmp(piece, second, len) == 0);
             free(second);
         }
         if (e == TAMIS_OK)
