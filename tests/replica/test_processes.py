@@ -122,6 +122,12 @@ def never_denied(world, folder, origins):
         assert not denied, denied[:5]
 
 
+def has_copies(world, folder):
+    """Until the first came, a question is refused."""
+    return subprocess.run([TAMIS, "locate", folder, "x"], cwd=world.folder, capture_output=True,
+                          timeout=WAIT).returncode < 2
+
+
 def all_located(world, folder, origins):
     for origin in origins:
         last = ["%s-%d" % (origin.name, i) for i in range(max(0, origin.n - 20), origin.n)]
@@ -155,6 +161,7 @@ def test_copies_converge_through_partitions_and_deaths(world):
 
     def converged():
         return all(all_located(world, folder, origins) for folder in folders)
+    wait_for(lambda: all(has_copies(world, folder) for folder in folders), "any copies")
     wait_for(converged, "the first copies")
 
     # a partition: the server does not answer, and both sides go on
