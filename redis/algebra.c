@@ -226,7 +226,7 @@ COMMAND(command_intersect)
         rm.ReplyWithError(ctx, error);
     } else if (!too_much(ctx, merge_work(v[1]) + merge_work(v[2]), ELSEWHERE)) {
         tamis_error e = tamis_filter_intersect(&both, v[1]->filter, v[2]->filter);
-        made = e == TAMIS_OK ? value_of_filter(both) : NULL;
+        made = e == TAMIS_OK ? value_of((struct whole){.filter = both}) : NULL;
         if (!made)
             reply_failure(ctx, v[1], e == TAMIS_OK ? TAMIS_ENOMEM : e, NULL);
     }

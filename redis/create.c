@@ -380,7 +380,7 @@ struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModule
     if (!creation_limit(ctx, c))
         return NULL;
     tamis_error e = tamis_filter_new(&filter, &c->o, &reason);
-    struct value *v = e == TAMIS_OK ? value_of_filter(filter) : NULL;
+    struct value *v = e == TAMIS_OK ? value_of((struct whole){.filter = filter}) : NULL;
     if (!v) {
         creation_failed(ctx, c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
         return NULL;

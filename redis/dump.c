@@ -2,9 +2,9 @@
  * DUMP: a value as the bytes of a .tamis file, in pieces; SCANDUMP is the same for clients of BF.*.
  *
  * A dump is of one moment. Of a value up to tamis.work-limit the bytes are taken when it starts and
- * kept aside. A larger filter is gone over a few MB at a call, and nothing is held but the header; what
- * is added meanwhile is remembered, so that the bits of the beginning can still be read. A filter for
- * which this cannot be (deletable, dynamic, window) and which changes ends its dump.
+ * kept aside. A larger one is gone over a few MB at a call, and nothing is held but the header; what is
+ * added meanwhile is remembered, so that the bits of the beginning can still be read. A value for which
+ * this cannot be (deletable, dynamic, window, a table of records) and which changes ends its dump.
  *
  * At most DUMPS are under way, each at most IDLE after its last call. A cursor is the number of the
  * dump (from bit 40 on) and a position. SCANDUMP's position is 1 after the first HEAD bytes, else 1
@@ -17,7 +17,6 @@
 
 #include "format_pieces.h"
 
-#define PIECE      ((size_t)1 << 20)
 #define DUMPS      4
 #define IDLE       60
 #define IMPATIENCE 5 /* seconds after which a dump that is in the way of another is given up */
@@ -29,7 +28,7 @@ static struct dump {
     uint64_t turn; /* the order of calls */
     struct buffer name;
     struct buffer bytes;    /* all of them; or room for a piece */
-    struct filter_out *out; /* of the value with this number */
+    struct pieces_out *out; /* of the value with this number */
     uint64_t value;
     bool changed; /* the value did, and so it is over */
 } dumps[DUMPS];
@@ -53,7 +52,7 @@ static void dump_drop(struct dump *d)
 {
     buffer_free(&d->bytes);
     in_pieces -= d->out != NULL;
-    filter_out_end(d->out);
+    pieces_out_end(d->out);
     d->out = NULL;
 }
 
@@ -75,16 +74,18 @@ static struct dump *dump_of(const struct value *v)
 
 static void keep_end(struct value *v)
 {
+    struct whole whole = value_whole(v);
     if (v->kept)
-        filter_keep_end(v->filter);
+        pieces_keep_end(&whole);
     v->kept = false;
 }
 
 void value_changes(struct value *v, bool adds)
 {
     struct dump *d = dump_of(v);
+    struct whole whole = value_whole(v);
     if (d && adds && !v->kept)
-        v->kept = filter_keep(v->filter);
+        v->kept = pieces_keep(&whole);
     if (d && adds && v->kept)
         return;
     for (; d; d = dump_of(v)) {
@@ -116,6 +117,7 @@ static int dump_write(void *context, const void *data, size_t len)
 static tamis_error dump_fill(struct dump *d, const struct value *v, bool pieces)
 {
     tamis_error e;
+    struct whole whole = value_whole(v);
     d->bytes.room = pieces ? PIECE : (size_t)value_encoded_size(v);
     d->bytes.data = rm.TryAlloc(d->bytes.room);
     d->value = v->number;
@@ -123,7 +125,7 @@ static tamis_error dump_fill(struct dump *d, const struct value *v, bool pieces)
         d->bytes.room = 0;
         return TAMIS_ENOMEM;
     }
-    e = pieces ? filter_out_begin(&d->out, v->filter) : value_encode(v, dump_write, &d->bytes);
+    e = pieces ? pieces_out_begin(&d->out, &whole) : value_encode(v, dump_write, &d->bytes);
     in_pieces += d->out != NULL;
     return e;
 }
@@ -197,8 +199,8 @@ static struct dump *dump_start(RedisModuleCtx *ctx, RedisModuleString *name, str
         "server's own DUMP, RESTORE, MIGRATE and RDB, which have none.";
     struct dump *d = NULL;
     uint64_t bytes = value_bytes(v);
-    bool pieces = v->filter && bytes > (uint64_t)server.work_limit;
-    if (pieces ? !make_way(ctx, v) : too_much(ctx, bytes, advice))
+    bool pieces = bytes > (uint64_t)server.work_limit;
+    if (pieces && !make_way(ctx, v))
         return NULL;
     tamis_error e = dump_begin(ctx, name, v, pieces, &d);
     if (e == TAMIS_EKIND && pieces && !too_much(ctx, bytes, advice))
@@ -241,11 +243,12 @@ static void dump_over(struct dump *d, struct value *v)
 static void reply_piece(RedisModuleCtx *ctx, struct dump *d, struct value *v, uint64_t from,
                         size_t room, uint64_t plus, bool last_says)
 {
-    uint64_t total = d->out ? filter_out_size(d->out) : d->bytes.len;
+    uint64_t total = d->out ? pieces_out_size(d->out) : d->bytes.len;
     const char *data = d->bytes.data;
     size_t len = 0;
     if (d->out) {
-        tamis_error e = filter_out_read(d->out, v->filter, from, d->bytes.data, room, &len);
+        struct whole whole = value_whole(v);
+        tamis_error e = pieces_out_read(d->out, &whole, from, d->bytes.data, room, &len);
         if (e != TAMIS_OK) {
             if (e == TAMIS_EARG)
                 rm.ReplyWithError(ctx, "ERR the cursor is not one that a call replied");
@@ -285,12 +288,13 @@ static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bo
                                            : "ERR the cursor is 0, or what the last call replied");
     struct dump *d = dump_at(ctx, argv[1], cursor, &key, &v);
     uint64_t position = position_of(cursor);
+    size_t room = server.work_limit < (long long)PIECE ? (size_t)server.work_limit : PIECE;
     if (d && !scan)
-        reply_piece(ctx, d, v, position, PIECE, 0, true);
+        reply_piece(ctx, d, v, position, room, 0, true);
     else if (d && cursor == 0) /* the first position is 1, not HEAD + 1 */
         reply_piece(ctx, d, v, 0, HEAD, 1 - HEAD, false);
     else if (d)
-        reply_piece(ctx, d, v, position > 1 ? position - 1 : position * HEAD, PIECE, 1, false);
+        reply_piece(ctx, d, v, position > 1 ? position - 1 : position * HEAD, room, 1, false);
     rm.CloseKey(key);
     return RM_OK;
 }

@@ -2,13 +2,11 @@
  * LOAD: a value from the bytes of a .tamis file, in pieces; LOADCHUNK is the same for clients of BF.*.
  *
  * The pieces are put together under the key as a value of their own kind, which is saved and
- * replicated like any other; the last piece turns it into the real thing. Bytes of a filter are
- * checked as they come and go to where they will be used, so no piece takes longer than its size
- * says. Whatever is wrong ends the load, and nothing is left.
+ * replicated like any other; the last piece turns it into the real thing. Bytes are checked as they
+ * come and go to where they will be used, so no piece takes longer than its size says. Whatever is
+ * wrong ends the load, and nothing is left.
  */
 #include "module.h"
-
-#include "format_pieces.h"
 
 struct piece {
     RedisModuleString *name;
@@ -29,7 +27,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
             rm.ReplyWithError(ctx, NOT_FOUND);
         else if (p->offset != have)
             reply_printf(ctx, "%s: the next byte is %llu", BAD_DATA, (unsigned long long)have);
-        else if (p->len == 0 || p->len > there->total - have)
+        else if (p->len > there->total - have)
             rm.ReplyWithError(ctx, BAD_DATA);
         else
             return there;
@@ -46,12 +44,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
                      (unsigned long long)total, server.value_limit);
         return NULL;
     }
-    if (kind == TAMIS_KIND_INDEX &&
-        too_much(ctx, total,
-                 "Records are loaded as a whole: raise the limit (CONFIG SET "
-                 "tamis.work-limit), or RESTORE what a server's DUMP gave."))
-        return NULL;
-    struct value *v = value_partial(total, kind == TAMIS_KIND_FILTER, follows(ctx));
+    struct value *v = value_partial(total, follows(ctx));
     if (!v)
         reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     return v;
@@ -112,7 +105,7 @@ static void load_piece(RedisModuleCtx *ctx, struct piece *p, RedisModuleKey *key
 {
     struct value *whole = NULL;
     tamis_reason reason = {0};
-    tamis_error e = partial_add(v, p->data, p->len, &reason);
+    tamis_error e = partial_add(v, p->data, p->len, follows(ctx), &reason);
     uint64_t missing = e == TAMIS_OK ? v->total - partial_have(v) : 0;
     if (e == TAMIS_OK && missing == 0)
         whole = load_end(ctx, p, v, &e, &reason);

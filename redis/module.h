@@ -10,6 +10,7 @@
 #define TAMIS_REDIS_MODULE_H
 
 #include "api.h"
+#include "format_pieces.h"
 #include "tamis.h"
 
 #define WRONG_TYPE "WRONGTYPE Operation against a key holding the wrong kind of value"
@@ -48,10 +49,9 @@ struct value {
     tamis_growth growth; /* of the filter or index, like the next two */
     bool deletable;
     uint64_t limit; /* its memory_limit, put aside while a master is followed */
-    bool kept;      /* the filter remembers what is added, for a dump */
+    bool kept;      /* it remembers what is added, for a dump */
     uint64_t total; /* partial: it will have so many bytes; what has come: */
-    struct filter_in *in;
-    struct buffer bytes; /* or, if it is no filter, here */
+    struct pieces_in *in;
     struct publication *publication;
 };
 
@@ -69,10 +69,10 @@ extern struct settings_of_server server;
 /* ---- value.c ---- */
 extern const tamis_allocator value_allocator;
 /* These take what they are given, even where they fail for lack of memory (NULL). */
-struct value *value_of_filter(tamis_filter *filter);
-struct value *value_of_index(tamis_index *index);
-/* Of a filter, or of what is decoded as a whole. Trusted: what some filters keep aside is no limit. */
-struct value *value_partial(uint64_t total, bool filter, bool trusted);
+struct value *value_of(struct whole whole);
+struct whole value_whole(const struct value *v);
+/* Trusted: what some values keep aside is no limit. */
+struct value *value_partial(uint64_t total, bool trusted);
 struct value *value_copy(const struct value *v);
 void value_free(struct value *v);
 size_t value_bytes(const struct value *v);
@@ -80,12 +80,12 @@ uint64_t value_encoded_size(const struct value *v);
 tamis_error value_encode(const struct value *v, tamis_write write, void *context);
 void value_set_limit(struct value *v, uint64_t limit);
 unsigned long long value_count(void);
-/* A filter or index from bytes that may be anything; the reason says what is wrong with them. */
-tamis_error value_decode(struct value **out, const void *data, size_t len, tamis_reason *reason);
-/* The bytes of a partial value: how many there are; more of them, after an error of which it is of no
-   use; and when all are there, what they make. Trusted: not from elsewhere, it may take any memory. */
+/* The bytes of a partial value, which may be anything: how many there are; more of them, after an error
+   of which it is of no use; and when all are there, what they make. The reason says what is wrong with
+   them. Trusted: not from elsewhere, it may take any memory. */
 uint64_t partial_have(const struct value *v);
-tamis_error partial_add(struct value *v, const void *data, size_t len, tamis_reason *reason);
+tamis_error partial_add(struct value *v, const void *data, size_t len, bool trusted,
+                        tamis_reason *reason);
 tamis_error partial_end(struct value *v, struct value **out, bool trusted, tamis_reason *reason);
 void time_of_command(uint64_t at); /* nanoseconds since 1970; 0: now */
 uint64_t value_clock(void *unused);
@@ -151,10 +151,12 @@ bool settings_register(RedisModuleCtx *ctx);
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
 void settings_adopt(const struct value *v); /* its family becomes the server's */
 
+#define PIECE ((size_t)1 << 20) /* bytes of a value that are written at a time, at most */
+
 /* ---- dump.c ---- */
 #define HEAD          64 /* bytes, at least, that a load starts with */
 #define POSITION_BITS 40 /* of a cursor */
-/* To be called before a filter is changed, by adding keys or otherwise. */
+/* To be called before a value is changed, by adding or otherwise. */
 void value_changes(struct value *v, bool adds);
 
 /* ---- publish.c ---- */

@@ -173,7 +173,7 @@ static struct value *make_index(RedisModuleCtx *ctx, struct plan *p)
     tamis_index *index = NULL;
     tamis_reason reason = {0};
     tamis_error e = tamis_index_new(&index, &x, &reason);
-    struct value *v = e == TAMIS_OK ? value_of_index(index) : NULL;
+    struct value *v = e == TAMIS_OK ? value_of((struct whole){.index = index}) : NULL;
     if (!v)
         creation_failed(ctx, &p->c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
     return v;
@@ -287,6 +287,7 @@ COMMAND(command_xadd)
         bool fresh = false, free_hand = v->limit && follows(ctx);
         if (free_hand)
             value_set_limit(v, 0);
+        value_changes(v, true);
         tamis_error e = tamis_index_add(v->index, record, &fresh);
         if (free_hand)
             value_set_limit(v, v->limit);
@@ -316,6 +317,7 @@ COMMAND(command_xdel)
     if (v && !v->deletable) {
         rm.ReplyWithError(ctx, "ERR the index is not deletable: make it with DELETABLE");
     } else if (v) {
+        value_changes(v, false);
         tamis_error e = tamis_index_remove(v->index, record, &outcome);
         if (e != TAMIS_OK)
             reply_failure(ctx, v, e, NULL);

@@ -11,9 +11,10 @@
  */
 #include "module.h"
 
+#include <stdio.h>
+
 #include "move.h"
 
-#define PIECE     ((size_t)1 << 20)
 #define PUBLISHED 16
 
 RedisModuleType *type;
@@ -79,30 +80,34 @@ static bool loads(RedisModuleIO *io)
 }
 
 /* What the pieces go into, as the first one says. RESTORE may bring anything, so for its sake no more
-   memory is taken than a value may have before the bytes have come. */
-static struct value *load_into(RedisModuleIO *io, uint64_t kind, uint64_t total, const char *piece,
-                               size_t len)
+   memory is taken than a value may have. */
+static struct value *load_into(uint64_t kind, uint64_t total, const char *piece, size_t len,
+                               bool trusted, tamis_reason *reason)
 {
     tamis_kind of = tamis_kind_of(piece, len);
-    bool filter = of == TAMIS_KIND_FILTER, trusted = loads(io);
-    bool small = trusted || total <= (uint64_t)server.value_limit;
-    if (kind == KIND_PARTIAL && ((!filter && of != TAMIS_KIND_INDEX) || !small))
+    if (of != TAMIS_KIND_FILTER && of != TAMIS_KIND_INDEX)
         return NULL;
-    return value_partial(total, filter && small, trusted || kind != KIND_PARTIAL);
+    if (!trusted && total > (uint64_t)server.value_limit) {
+        snprintf(reason->text, sizeof reason->text, "%llu bytes are more than tamis.value-limit",
+                 (unsigned long long)total);
+        return NULL;
+    }
+    return value_partial(total, trusted || kind != KIND_PARTIAL);
 }
 
 static struct value *load_pieces(RedisModuleIO *io, uint64_t kind, uint64_t total,
                                  tamis_reason *reason)
 {
     struct value *v = NULL;
+    bool trusted = loads(io);
     for (;;) {
         size_t len = 0;
         char *piece = rm.LoadStringBuffer(io, &len);
         bool ok = !rm.IsIOError(io) && piece, last = len == 0;
         if (ok && !v)
-            v = load_into(io, kind, total, piece, len);
+            v = load_into(kind, total, piece, len, trusted, reason);
         ok = ok && v && len <= total - partial_have(v) &&
-             partial_add(v, piece, len, reason) == TAMIS_OK;
+             partial_add(v, piece, len, trusted, reason) == TAMIS_OK;
         rm.Free(piece);
         if (ok && last)
             return v;
@@ -269,9 +274,6 @@ static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **valu
     void *moved = part == 0 ? rm.DefragAlloc(ctx, v) : NULL;
     if (moved)
         *value = v = moved;
-    char *bytes = part == 0 && v->bytes.data ? rm.DefragAlloc(ctx, v->bytes.data) : NULL;
-    if (bytes)
-        v->bytes.data = bytes;
     if (v->filter)
         part = filter_move(&v->filter, &m, part);
     else if (v->index)

@@ -8,8 +8,6 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "format_pieces.h"
-
 /* A value takes up to three times its bytes in memory; of those that come from elsewhere, none may take
    more than this. */
 #define EXPANDS     16
@@ -128,7 +126,7 @@ static struct value *value_new(struct value like)
     if (!v) {
         tamis_filter_free(like.filter);
         tamis_index_free(like.index);
-        filter_in_free(like.in);
+        pieces_in_free(like.in);
         return NULL;
     }
     *v = like;
@@ -137,58 +135,62 @@ static struct value *value_new(struct value like)
     return v;
 }
 
-struct value *value_of_filter(tamis_filter *filter)
+struct value *value_of(struct whole whole)
 {
-    tamis_info info;
-    tamis_filter_brief(filter, &info);
-    return value_new((struct value){.kind = KIND_FILTER,
-                                    .filter = filter,
-                                    .growth = info.growth,
-                                    .deletable = info.deletable,
-                                    .limit = info.memory_limit});
+    tamis_info info = {0};
+    tamis_records_info records = {0};
+    if (whole.filter)
+        tamis_filter_brief(whole.filter, &info);
+    else
+        tamis_index_brief(whole.index, &records);
+    return value_new((struct value){.kind = whole.filter ? KIND_FILTER : KIND_INDEX,
+                                    .filter = whole.filter,
+                                    .index = whole.index,
+                                    .growth = whole.filter ? info.growth : records.growth,
+                                    .deletable = info.deletable || records.deletable,
+                                    .limit = info.memory_limit + records.memory_limit});
 }
 
-struct value *value_of_index(tamis_index *index)
+struct whole value_whole(const struct value *v)
 {
-    tamis_records_info info;
-    tamis_index_brief(index, &info);
-    return value_new((struct value){.kind = KIND_INDEX,
-                                    .index = index,
-                                    .growth = info.growth,
-                                    .deletable = info.deletable,
-                                    .limit = info.memory_limit});
+    return (struct whole){v->filter, v->index};
 }
 
-struct value *value_partial(uint64_t total, bool filter, bool trusted)
+/* A structure saved without its key may belong to this server's family. */
+struct value *value_partial(uint64_t total, bool trusted)
 {
     tamis_open_options options = {
         .key = server.key, .clock = value_clock, .allocator = &value_allocator};
-    uint64_t aside = trusted ? UINT64_MAX : PIECES_ASIDE;
-    struct filter_in *in = filter ? filter_in_begin(total, aside, &options) : NULL;
-    return filter && !in
-               ? NULL
-               : value_new((struct value){.kind = KIND_PARTIAL, .total = total, .in = in});
+    uint64_t limit = (uint64_t)server.work_limit;
+    uint64_t aside = limit > PIECES_ASIDE ? limit : PIECES_ASIDE;
+    struct pieces_in *in = pieces_in_begin(total, trusted ? UINT64_MAX : aside, &options);
+    return in ? value_new((struct value){.kind = KIND_PARTIAL, .total = total, .in = in}) : NULL;
 }
 
 uint64_t partial_have(const struct value *v)
 {
-    return v->in ? filter_in_have(v->in) : v->bytes.len;
+    return pieces_in_have(v->in);
 }
 
-tamis_error partial_add(struct value *v, const void *data, size_t len, tamis_reason *reason)
+/* The memory is there from the header on, but not touched before its bytes come. */
+tamis_error partial_add(struct value *v, const void *data, size_t len, bool trusted,
+                        tamis_reason *reason)
 {
-    if (v->in)
-        return filter_in_add(v->in, data, len, reason);
-    return buffer_add(&v->bytes, data, len) ? TAMIS_OK : TAMIS_ENOMEM;
+    uint64_t limit = (uint64_t)server.value_limit;
+    tamis_error e = pieces_in_add(v->in, data, len, reason);
+    if (e != TAMIS_OK || trusted || pieces_in_makes(v->in) <= limit)
+        return e;
+    snprintf(reason->text, sizeof reason->text,
+             "it would take more memory than tamis.value-limit, %llu bytes",
+             (unsigned long long)limit);
+    return TAMIS_ELIMIT;
 }
 
 static tamis_error decode_partial(struct value *v, struct value **out, tamis_reason *reason)
 {
-    tamis_filter *filter;
-    if (!v->in)
-        return value_decode(out, v->bytes.data, v->bytes.len, reason);
-    tamis_error e = filter_in_end(v->in, &filter, reason);
-    *out = e == TAMIS_OK ? value_of_filter(filter) : NULL;
+    struct whole whole;
+    tamis_error e = pieces_in_end(v->in, &whole, reason);
+    *out = e == TAMIS_OK ? value_of(whole) : NULL;
     return e == TAMIS_OK && !*out ? TAMIS_ENOMEM : e;
 }
 
@@ -216,38 +218,37 @@ void value_free(struct value *v)
     publication_free(v->publication); /* it looks at the filter */
     tamis_filter_free(v->filter);
     tamis_index_free(v->index);
-    filter_in_free(v->in);
-    buffer_free(&v->bytes);
+    pieces_in_free(v->in);
     rm.Free(v);
     values--;
 }
 
 static int copy_bytes(void *context, const void *data, size_t len)
 {
-    return partial_add(context, data, len, NULL) != TAMIS_OK;
+    tamis_reason reason;
+    return partial_add(context, data, len, true, &reason) != TAMIS_OK;
 }
 
 struct value *value_copy(const struct value *v)
 {
-    tamis_filter *filter;
-    tamis_index *index;
+    struct whole copy = {0};
     if (v->filter)
-        return tamis_filter_clone(&filter, v->filter) == TAMIS_OK ? value_of_filter(filter) : NULL;
+        return tamis_filter_clone(&copy.filter, v->filter) == TAMIS_OK ? value_of(copy) : NULL;
     if (v->index)
-        return tamis_index_clone(&index, v->index) == TAMIS_OK ? value_of_index(index) : NULL;
-    struct value *copy = value_partial(v->total, v->in != NULL, true);
-    if (copy && value_encode(v, copy_bytes, copy) != TAMIS_OK) {
-        value_free(copy);
+        return tamis_index_clone(&copy.index, v->index) == TAMIS_OK ? value_of(copy) : NULL;
+    struct value *partial = value_partial(v->total, true);
+    if (partial && value_encode(v, copy_bytes, partial) != TAMIS_OK) {
+        value_free(partial);
         return NULL;
     }
-    return copy;
+    return partial;
 }
 
 size_t value_bytes(const struct value *v)
 {
-    size_t bytes = sizeof *v + v->bytes.room;
+    size_t bytes = sizeof *v;
     if (v->in)
-        bytes += filter_in_bytes(v->in);
+        bytes += pieces_in_bytes(v->in);
     if (v->publication)
         bytes += sizeof *v->publication + v->publication->stream.room;
     if (v->filter) {
@@ -284,35 +285,5 @@ tamis_error value_encode(const struct value *v, tamis_write write, void *context
         return tamis_filter_encode(v->filter, 0, write, context);
     if (v->index)
         return tamis_index_encode(v->index, 0, write, context);
-    if (v->in)
-        return filter_in_encode(v->in, write, context);
-    return write(context, v->bytes.data, v->bytes.len) == 0 ? TAMIS_OK : TAMIS_EIO;
-}
-
-static tamis_error decode_with(struct value **out, const void *data, size_t len,
-                               const tamis_open_options *options, tamis_reason *reason)
-{
-    tamis_filter *filter;
-    tamis_index *index;
-    tamis_error e;
-    if (tamis_kind_of(data, len) == TAMIS_KIND_INDEX) {
-        e = tamis_index_decode(&index, data, len, options, reason);
-        *out = e == TAMIS_OK ? value_of_index(index) : NULL;
-    } else {
-        e = tamis_filter_decode(&filter, data, len, options, reason);
-        *out = e == TAMIS_OK ? value_of_filter(filter) : NULL;
-    }
-    return e == TAMIS_OK && !*out ? TAMIS_ENOMEM : e;
-}
-
-/* The one entrance for bytes. A structure saved without its key may belong to this server's family. */
-tamis_error value_decode(struct value **out, const void *data, size_t len, tamis_reason *reason)
-{
-    tamis_open_options options = {.clock = value_clock, .allocator = &value_allocator};
-    tamis_error e = decode_with(out, data, len, &options, reason);
-    if (e == TAMIS_EKEY) {
-        options.key = server.key;
-        e = decode_with(out, data, len, &options, reason);
-    }
-    return e;
+    return pieces_in_encode(v->in, write, context);
 }

@@ -22,8 +22,7 @@ static void vector_turn(struct vector *v, uint64_t position)
         turned[position >> 6] |= UINT64_C(1) << (position & 63);
 }
 
-/* Bit by bit: columns, and vectors whose changes are watched. */
-static void vector_add_bits(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh)
+void vector_add_bits(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     uint64_t positions[K_MAX];
     for (size_t i = 0; i < n; i++) {

@@ -145,6 +145,8 @@ void filter_empty(tamis_filter *f);   /* to the first day; cannot fail */
 void filter_dispose(tamis_filter *f); /* frees what the filter holds, not the filter */
 
 /* ---- add.c ---- */
+/* Bit by bit: columns, and vectors whose changes are watched or whose bits are kept. */
+void vector_add_bits(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh);
 /* Brings near what adding or removing keys of a deletable filter touches; at most BATCH digests. */
 void filter_fetch(const tamis_filter *f, const tamis_digest *digests, size_t n);
 

@@ -335,6 +335,41 @@ tamis_error index_open(struct container *c, struct index_head *head, const void 
 tamis_error index_from_mapping(tamis_index **out, struct mapping mapping,
                                const tamis_open_options *options, tamis_reason *reason);
 tamis_error index_verify(const void *data, size_t len, tamis_reason *reason);
+struct pending_list index_pending_list(const tamis_index *x); /* to be made */
+/* The body, made and read again; `exact` counts the ones. The head is of the body. */
+tamis_error index_body(const tamis_index *x, const struct pending_list *pending, unsigned flags,
+                       bool exact, struct index_head *head, uint8_t **body, uint64_t *len);
+struct outline index_outline(const tamis_index *x, const struct index_head *head,
+                             const uint8_t *body, uint64_t len, unsigned flags);
+/* An index without layers, with the settings of the head. */
+tamis_error index_from_head(tamis_index **out, const struct container *c,
+                            const struct index_head *head, const tamis_open_options *options,
+                            const uint8_t key[TAMIS_KEY_LEN]);
+/* Puts it into the index, with what its record says of it. */
+void index_put_layer(tamis_index *x, struct layer *layer, const struct layer_record *record);
+
+/* The pairs of a table as they come. */
+struct table_check {
+    uint64_t most; /* that `far` may be */
+    unsigned shift;
+    uint64_t n, hash, value, copies;
+    uint64_t far, next; /* how far they will lie from their homes; the first slot after the last */
+};
+
+/* Of part `owner`. The others: NULL or what is wrong. */
+struct table_check table_check_begin(const struct index_head *head, uint32_t owner);
+const char *table_check_pair(struct table_check *t, const uint8_t pair[TABLE_PAIR]);
+const char *table_check_end(const struct table_check *t, const struct index_head *head,
+                            uint32_t owner);
+
+/* ---- pieces: format_pieces.c ---- */
+
+struct whole;
+/* The head of a body; that of a filter is one of layers with one part each. */
+tamis_error whole_head(struct index_head *head, enum kind kind, const uint8_t *body, uint64_t len,
+                       bool bits_only, tamis_hash hash, tamis_reason *reason);
+struct section_walk whole_sections(const struct index_head *head, enum kind kind);
+struct vector *whole_vector(const struct whole *whole, uint32_t owner);
 
 /* ---- directories: format_directory.c ---- */
 

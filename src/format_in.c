@@ -1,5 +1,6 @@
-/* See format_pieces.h: filters read a piece at a time. The checks are those of format_check.c, in the
-   order in which the bytes come; a chunk with a wrong checksum is that, whatever else is in it. */
+/* See format_pieces.h: filters and indexes read a piece at a time. The checks are those of
+   format_check.c and format_index_load.c, in the order in which the bytes come; a chunk with a wrong
+   checksum is that, whatever else is in it. */
 #include "format_pieces.h"
 
 #include "err.h"
@@ -10,16 +11,17 @@ struct bytes {
     uint64_t len, room;
 };
 
-struct filter_in {
+struct pieces_in {
     tamis_allocator allocator;
     tamis_open_options options;
     uint8_t key[TAMIS_KEY_LEN];
     uint64_t total, have, most_aside;
-    struct bytes header, aside; /* aside: the payload from `late` on, which is not vectors */
-    uint64_t header_len, late;
+    struct bytes header, aside; /* aside: the payload from `late` to `tables`, which is neither */
+    uint64_t header_len, late, tables;
+    enum kind kind;
     struct container c;
-    struct head head;
-    tamis_filter *f; /* NULL until the header is here */
+    struct index_head head;
+    struct whole whole; /* none until the header is here */
     struct section_walk walk;
     struct section s;
     bool open;
@@ -29,6 +31,10 @@ struct filter_in {
     uint64_t n_ones;
     uint64_t large; /* counters of 15 in this section */
     uint64_t last;  /* position of the last large counter, plus 1 */
+    struct table_check pairs;
+    size_t next; /* slot of a table that the next value may have */
+    struct bytes
+        held; /* bytes of tables, and all after them, that are not in one: see take_pairs */
     struct hash_stream hash;
     uint64_t chunk, chunk_done;
     tamis_error wrong; /* found in this chunk, if its checksum is right */
@@ -52,82 +58,155 @@ static bool bytes_add(const tamis_allocator *a, struct bytes *b, const void *dat
 
 /* ---- the header ------------------------------------------------------------------------------ */
 
-static tamis_error make_vectors(struct filter_in *in)
+static struct vector *make_vector(struct pieces_in *in, uint32_t owner, const tamis_allocator *a,
+                                  const struct family *family)
 {
-    const struct head *head = &in->head;
-    const tamis_allocator *a = &in->f->allocator;
+    const struct head *head = &in->head.head;
+    struct record r = index_record(&in->head, owner);
+    struct shape shape = {head->set.layout, r.units, r.k};
+    struct vector *v = vector_new(a, family, shape, head->counted, head->width == 0);
+    if (v && head->counted && !counters_reserve(&v->counters, a, (size_t)r.escapes)) {
+        vector_free(v, a);
+        v = NULL;
+    }
+    if (v)
+        vector_from_record(v, &r);
+    return v;
+}
+
+static tamis_error make_filter(struct pieces_in *in, const uint8_t key[TAMIS_KEY_LEN])
+{
+    const struct head *head = &in->head.head;
+    tamis_filter *f;
+    tamis_error e =
+        filter_make(&f, &in->allocator, &head->set, in->c.hash, key, (uint32_t)max_u64(4, head->n));
+    if (e != TAMIS_OK)
+        return e;
+    in->whole.filter = f;
+    if (in->options.clock) {
+        f->clock = in->options.clock;
+        f->clock_context = in->options.clock_context;
+    }
+    filter_from_head(f, &in->c, head, false);
     for (uint32_t i = 0; i < head->n; i++) {
-        struct record r = head_record(head, i);
-        struct shape shape = {head->set.layout, r.units, r.k};
-        struct vector *v = vector_new(a, &in->f->family, shape, head->counted, head->width == 0);
-        if (v && head->counted && !counters_reserve(&v->counters, a, (size_t)r.escapes)) {
-            vector_free(v, a);
-            v = NULL;
-        }
+        struct vector *v = make_vector(in, i, &f->allocator, &f->family);
         if (!v)
             return TAMIS_ENOMEM;
-        vector_from_record(v, &r);
         v->column = head->width ? i : 0;
-        filter_put_back(in->f, v);
+        filter_put_back(f, v);
     }
     if (head->width) {
-        struct matrix *matrix = matrix_new(a, &filter_stack(in->f)->v[0]->bits, head->width);
+        struct matrix *matrix =
+            matrix_new(&f->allocator, &filter_stack(f)->v[0]->bits, head->width);
         if (!matrix)
             return TAMIS_ENOMEM;
-        atomic_store(&in->f->matrix, matrix);
-        filter_place_columns(in->f);
+        atomic_store(&f->matrix, matrix);
+        filter_place_columns(f);
     }
     return TAMIS_OK;
 }
 
-static tamis_error make_filter(struct filter_in *in, const uint8_t key[TAMIS_KEY_LEN])
+static bool make_layer(struct pieces_in *in, tamis_index *x, uint32_t number)
 {
-    const struct head *head = &in->head;
-    tamis_error e = filter_make(&in->f, &in->allocator, &head->set, in->c.hash, key,
-                                (uint32_t)max_u64(4, head->n));
-    if (e != TAMIS_OK)
-        return e;
-    if (in->options.clock) {
-        in->f->clock = in->options.clock;
-        in->f->clock_context = in->options.clock_context;
+    const tamis_allocator *a = &x->allocator;
+    struct layer_record r = index_layer_record(&in->head, number);
+    struct layer *layer = layer_new(a, in->head.parts);
+    bool made = layer != NULL;
+    for (uint32_t i = 0; made && i < in->head.parts; i++) {
+        uint32_t owner = number * in->head.parts + i;
+        struct record record = index_record(&in->head, owner);
+        struct part *part = &layer->part[i];
+        if (record.units)
+            part->vector = make_vector(in, owner, a, &x->family);
+        made = record.units
+                   ? part->vector != NULL
+                   : record.load == 0 || table_reserve(&part->table, a, (size_t)record.load);
     }
-    filter_from_head(in->f, &in->c, head, false);
-    in->n_ones = max_u64(head->n, head->width);
-    in->ones = mem_new0(&in->allocator, in->n_ones, sizeof *in->ones);
-    return in->ones ? make_vectors(in) : TAMIS_ENOMEM;
+    if (made)
+        index_put_layer(x, layer, &r);
+    else
+        layer_free(layer, a);
+    return made;
 }
 
-/* Where what is not vectors begins. */
-static uint64_t find_late(const struct filter_in *in)
+static tamis_error make_index(struct pieces_in *in, const uint8_t key[TAMIS_KEY_LEN])
+{
+    tamis_open_options options = in->options;
+    options.allocator = &in->allocator;
+    tamis_error e = index_from_head(&in->whole.index, &in->c, &in->head, &options, key);
+    for (uint32_t i = 0; e == TAMIS_OK && i < in->head.head.n; i++)
+        if (!make_layer(in, in->whole.index, i))
+            e = TAMIS_ENOMEM;
+    return e;
+}
+
+/* Where what is not vectors begins, and where it ends. */
+static void find_late(struct pieces_in *in)
 {
     struct section_walk walk = in->walk;
     struct section s;
-    while (section_next(&walk, &s))
+    in->late = in->tables = in->total;
+    while (section_next(&walk, &s)) {
         if (s.type >= SECTION_ESCAPES)
-            return s.offset;
-    return in->total;
+            in->late = min_u64(in->late, s.offset);
+        if (s.type == SECTION_TABLE)
+            in->tables = min_u64(in->tables, s.offset);
+    }
 }
 
-static tamis_error take_header(struct filter_in *in, tamis_reason *reason)
+/* A table without values has no section. */
+static tamis_error check_empty_tables(const struct pieces_in *in, tamis_reason *reason)
 {
-    uint8_t key[TAMIS_KEY_LEN];
-    tamis_error e = filter_open(&in->c, &in->head, in->header.data, in->total, reason);
+    for (uint32_t i = 0; i < in->walk.owners && in->kind == KIND_INDEX; i++) {
+        struct record r = index_record(&in->head, i);
+        struct table_check none = {0};
+        const char *wrong = r.units || r.load ? NULL : table_check_end(&none, &in->head, i);
+        if (wrong)
+            return fail_at(reason, TAMIS_EFORMAT, in->header_len, "the table of part %u: %s", i,
+                           wrong);
+    }
+    return TAMIS_OK;
+}
+
+static tamis_error open_header(struct pieces_in *in, tamis_reason *reason)
+{
+    struct container *c = &in->c;
+    tamis_error e = container_open(c, in->header.data, in->total, in->kind, reason);
     if (e == TAMIS_OK)
-        e = container_key(&in->c, in->c.has_key ? NULL : in->options.key, key, reason);
+        e = whole_head(&in->head, in->kind, c->data + BODY_AT, c->body_len, c->bits_only, c->hash,
+                       reason);
     if (e != TAMIS_OK)
         return e;
-    in->walk = filter_sections(&in->head);
+    in->walk = whole_sections(&in->head, in->kind);
+    e = container_check_sections(c, in->walk, reason);
     in->walk.offset = in->header_len;
-    in->late = find_late(in);
-    if (in->total - in->late > in->most_aside)
+    return e;
+}
+
+static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
+{
+    uint8_t key[TAMIS_KEY_LEN];
+    tamis_error e = open_header(in, reason);
+    if (e == TAMIS_OK)
+        e = container_key(&in->c, in->c.has_key ? NULL : in->options.key, key, reason);
+    if (e == TAMIS_OK)
+        e = check_empty_tables(in, reason);
+    if (e != TAMIS_OK)
+        return e;
+    find_late(in);
+    if (in->tables - in->late > in->most_aside)
         return fail_at(reason, TAMIS_EKIND, in->late,
                        "too many large counters or removals to be read in pieces");
-    e = make_filter(in, key);
+    in->n_ones = max_u64(in->walk.owners, in->head.head.width);
+    in->ones = mem_new0(&in->allocator, in->n_ones, sizeof *in->ones);
+    e = !in->ones                ? TAMIS_ENOMEM
+        : in->kind == KIND_INDEX ? make_index(in, key)
+                                 : make_filter(in, key);
     hash_begin(&in->hash);
     return e == TAMIS_OK ? e : fail(reason, e, "no memory for the vectors");
 }
 
-static tamis_error add_header(struct filter_in *in, const uint8_t **data, size_t *len,
+static tamis_error add_header(struct pieces_in *in, const uint8_t **data, size_t *len,
                               tamis_reason *reason)
 {
     uint64_t want = in->header_len ? in->header_len : PREFIX_LEN;
@@ -145,6 +224,8 @@ static tamis_error add_header(struct filter_in *in, const uint8_t **data, size_t
     if (!prefix_lengths(in->header.data, PREFIX_LEN, &total, &in->header_len) ||
         in->header_len > in->total || in->header_len < BODY_AT)
         return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
+    bool index = tamis_kind_of(in->header.data, PREFIX_LEN) == TAMIS_KIND_INDEX;
+    in->kind = index ? KIND_INDEX : KIND_FILTER;
     if (in->header_len > in->most_aside)
         return fail_at(reason, TAMIS_EKIND, 24, "too many vectors to be read in pieces");
     return TAMIS_OK;
@@ -153,23 +234,23 @@ static tamis_error add_header(struct filter_in *in, const uint8_t **data, size_t
 /* ---- sections -------------------------------------------------------------------------------- */
 
 /* The first thing that is wrong in a chunk; said when its checksum is known. */
-static void note_wrong(struct filter_in *in, const char *what)
+static void note_wrong(struct pieces_in *in, const char *what)
 {
     if (in->wrong == TAMIS_OK)
         in->wrong =
             fail_at(&in->reason, TAMIS_EFORMAT, in->s.offset, "vector %u: %s", in->s.owner, what);
 }
 
-static void check_ones(struct filter_in *in, uint32_t i, uint64_t ones)
+static void check_ones(struct pieces_in *in, uint32_t i, uint64_t ones)
 {
-    struct record r = head_record(&in->head, i);
+    struct record r = index_record(&in->head, i);
     if (ones != r.ones && in->wrong == TAMIS_OK)
         in->wrong = fail_at(&in->reason, TAMIS_EFORMAT, in->s.offset,
                             "vector %u has %llu bits set, not %llu", i, (unsigned long long)ones,
                             (unsigned long long)r.ones);
 }
 
-static void look_at_bits(struct filter_in *in, const struct vector *v)
+static void look_at_bits(struct pieces_in *in, const struct vector *v)
 {
     const uint8_t *bytes = (const uint8_t *)v->bits.words;
     in->ones[in->s.owner] += bytes_ones(bytes + in->checked, in->done - in->checked);
@@ -179,24 +260,24 @@ static void look_at_bits(struct filter_in *in, const struct vector *v)
 }
 
 /* By groups of rows that are whole words. */
-static void look_at_matrix(struct filter_in *in)
+static void look_at_matrix(struct pieces_in *in)
 {
-    const struct matrix *matrix = atomic_load(&in->f->matrix);
-    uint64_t width = in->head.width, step = width < 64 ? 8 * width : width / 8;
+    const struct matrix *matrix = atomic_load(&in->whole.filter->matrix);
+    uint64_t width = in->head.head.width, step = width < 64 ? 8 * width : width / 8;
     bool all = in->done == in->s.len;
     uint64_t to = all ? in->done : in->done / step * step;
     matrix_count_ones((const uint8_t *)matrix->bits.words + in->checked,
                       8 * (to - in->checked) / width, width, in->ones);
     in->checked = to;
     for (uint64_t i = 0; all && i < width; i++)
-        if (i < in->head.n)
+        if (i < in->head.head.n)
             check_ones(in, (uint32_t)i, in->ones[i]);
         else if (in->ones[i])
             note_wrong(in, "bits are set in a column without a vector");
 }
 
 /* A bit is set where its counter is not 0; those of 15 are counted, for the next section. */
-static void look_at_counters(struct filter_in *in, const struct vector *v)
+static void look_at_counters(struct pieces_in *in, const struct vector *v)
 {
     const uint8_t *nibbles = v->counters.nibbles.data;
     bool all = in->done == in->s.len;
@@ -208,12 +289,12 @@ static void look_at_counters(struct filter_in *in, const struct vector *v)
             note_wrong(in, "bits and counters do not agree");
         in->large += (uint64_t)__builtin_popcountll(large);
     }
-    if (all && in->large != head_record(&in->head, in->s.owner).escapes)
+    if (all && in->large != index_record(&in->head, in->s.owner).escapes)
         note_wrong(in, "the large counters are not in their table");
 }
 
 /* As many as there are counters of 15, rising, each at one of those: so all of them. */
-static void look_at_escapes(struct filter_in *in, struct vector *v)
+static void look_at_escapes(struct pieces_in *in, struct vector *v)
 {
     const uint8_t *nibbles = v->counters.nibbles.data;
     const uint8_t *entries = in->aside.data + (in->s.offset - in->late);
@@ -231,24 +312,45 @@ static void look_at_escapes(struct filter_in *in, struct vector *v)
     }
 }
 
-/* Some bytes of a section, or of the zeros after it, which are not kept: they must be. */
-static tamis_error take(struct filter_in *in, const uint8_t *data, size_t len, tamis_reason *reason)
+/* Bytes that are whole pairs go to the table; after something wrong nothing does, and the bytes are
+   held until the end of the chunk, when the load is over. */
+static tamis_error take_pairs(struct pieces_in *in, const uint8_t *data, size_t len,
+                              tamis_reason *reason)
 {
-    struct vector *v = filter_stack(in->f)->v[in->s.owner];
-    bool aside = in->s.type >= SECTION_ESCAPES, zeros = in->done >= in->s.len;
-    if (aside && !bytes_add(&in->allocator, &in->aside, data, len))
-        return fail(reason, TAMIS_ENOMEM, "no memory for what is not vectors");
-    if (zeros && !bytes_are_zero(data, len))
-        return fail_at(reason, TAMIS_EFORMAT, in->have, "what fills up a section is not zero");
-    if (!zeros && in->s.type == SECTION_BITS)
+    struct table *table = &index_part(in->whole.index, in->s.owner)->table;
+    struct bytes *held = &in->held;
+    uint64_t at = 0;
+    if (!bytes_add(&in->allocator, held, data, len))
+        return fail(reason, TAMIS_ENOMEM, "no memory for what is being checked");
+    for (; in->wrong == TAMIS_OK && at + TABLE_PAIR <= held->len; at += TABLE_PAIR) {
+        const char *wrong = table_check_pair(&in->pairs, held->data + at);
+        bool last = in->checked + TABLE_PAIR == in->s.len;
+        if (!wrong && last)
+            wrong = table_check_end(&in->pairs, &in->head, in->s.owner);
+        if (wrong) {
+            in->wrong = fail_at(&in->reason, TAMIS_EFORMAT, in->s.offset,
+                                "the table of part %u: %s", in->s.owner, wrong);
+            break;
+        }
+        table_append(table, &in->next, in->pairs.value, get_u64(held->data + at + 8));
+        in->checked += TABLE_PAIR;
+    }
+    held->len -= at;
+    memmove(held->data, held->data + at, held->len);
+    return TAMIS_OK;
+}
+
+/* Some bytes of a section that go to their place, and are looked at there. */
+static void take_bits(struct pieces_in *in, const uint8_t *data, size_t len)
+{
+    struct vector *v = whole_vector(&in->whole, in->s.owner);
+    if (in->s.type == SECTION_BITS)
         memcpy((uint8_t *)v->bits.words + in->done, data, len);
-    if (!zeros && in->s.type == SECTION_MATRIX)
-        memcpy((uint8_t *)atomic_load(&in->f->matrix)->bits.words + in->done, data, len);
-    if (!zeros && in->s.type == SECTION_COUNTERS)
+    else if (in->s.type == SECTION_MATRIX)
+        memcpy((uint8_t *)atomic_load(&in->whole.filter->matrix)->bits.words + in->done, data, len);
+    else if (in->s.type == SECTION_COUNTERS)
         memcpy((uint8_t *)v->counters.nibbles.data + in->done, data, len);
     in->done += len;
-    if (zeros)
-        return TAMIS_OK;
     if (in->s.type == SECTION_BITS)
         look_at_bits(in, v);
     else if (in->s.type == SECTION_MATRIX)
@@ -257,10 +359,27 @@ static tamis_error take(struct filter_in *in, const uint8_t *data, size_t len, t
         look_at_counters(in, v);
     else if (in->s.type == SECTION_ESCAPES)
         look_at_escapes(in, v);
-    return TAMIS_OK;
 }
 
-static tamis_error end_chunk(struct filter_in *in, tamis_reason *reason)
+/* Some bytes of a section, or of the zeros after it, which are not kept: they must be. */
+static tamis_error take(struct pieces_in *in, const uint8_t *data, size_t len, tamis_reason *reason)
+{
+    bool table = in->s.type == SECTION_TABLE, zeros = in->done >= in->s.len;
+    bool aside = in->s.type >= SECTION_ESCAPES && !table;
+    if (zeros && !bytes_are_zero(data, len))
+        return fail_at(reason, TAMIS_EFORMAT, in->have, "what fills up a section is not zero");
+    if (aside && !bytes_add(&in->allocator, &in->aside, data, len))
+        return fail(reason, TAMIS_ENOMEM, "no memory for what is not vectors");
+    if (!zeros && !table) {
+        take_bits(in, data, len);
+        return TAMIS_OK;
+    }
+    in->done += len;
+    return table && (!zeros || in->wrong != TAMIS_OK) ? take_pairs(in, data, len, reason)
+                                                      : TAMIS_OK;
+}
+
+static tamis_error end_chunk(struct pieces_in *in, tamis_reason *reason)
 {
     tamis_error e = container_check_sum(&in->c, in->chunk, hash_end(&in->hash), reason);
     if (e == TAMIS_OK && in->wrong != TAMIS_OK) {
@@ -275,12 +394,14 @@ static tamis_error end_chunk(struct filter_in *in, tamis_reason *reason)
 }
 
 /* At most to the end of the section, or of the chunk. */
-static tamis_error add_payload(struct filter_in *in, const uint8_t **data, size_t *len,
+static tamis_error add_payload(struct pieces_in *in, const uint8_t **data, size_t *len,
                                tamis_reason *reason)
 {
     if (!in->open) {
         in->open = section_next(&in->walk, &in->s);
-        in->done = in->checked = in->large = in->last = 0;
+        in->done = in->checked = in->large = in->last = in->next = 0;
+        if (in->s.type == SECTION_TABLE)
+            in->pairs = table_check_begin(&in->head, in->s.owner);
     }
     uint64_t end = in->done < in->s.len ? in->s.len : round_up(in->s.len, SECTION_ALIGN);
     size_t some = (size_t)min_u64(*len, min_u64(end - in->done, CHUNK - in->chunk_done));
@@ -298,16 +419,10 @@ static tamis_error add_payload(struct filter_in *in, const uint8_t **data, size_
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-uint64_t pieces_total(const void *data, size_t len)
-{
-    uint64_t total, header;
-    return prefix_lengths(data, len, &total, &header) && total >= len ? total : 0;
-}
-
-struct filter_in *filter_in_begin(uint64_t total, uint64_t aside, const tamis_open_options *options)
+struct pieces_in *pieces_in_begin(uint64_t total, uint64_t aside, const tamis_open_options *options)
 {
     const tamis_allocator *a = open_allocator(options);
-    struct filter_in *in = mem_new0(a, 1, sizeof *in);
+    struct pieces_in *in = mem_new0(a, 1, sizeof *in);
     if (!in)
         return NULL;
     in->allocator = *a;
@@ -322,82 +437,126 @@ struct filter_in *filter_in_begin(uint64_t total, uint64_t aside, const tamis_op
     return in;
 }
 
-tamis_error filter_in_add(struct filter_in *in, const void *data, size_t len, tamis_reason *reason)
+static bool made(const struct pieces_in *in)
+{
+    return in->whole.filter || in->whole.index;
+}
+
+tamis_error pieces_in_add(struct pieces_in *in, const void *data, size_t len, tamis_reason *reason)
 {
     const uint8_t *at = data;
     tamis_error e = TAMIS_OK;
     if (len > in->total - in->have)
         return fail_at(reason, TAMIS_EFORMAT, in->total, "too long");
     while (len && e == TAMIS_OK)
-        e = in->f ? add_payload(in, &at, &len, reason) : add_header(in, &at, &len, reason);
+        e = made(in) ? add_payload(in, &at, &len, reason) : add_header(in, &at, &len, reason);
     return e;
 }
 
-uint64_t filter_in_have(const struct filter_in *in)
+uint64_t pieces_in_have(const struct pieces_in *in)
 {
     return in->have;
 }
 
-tamis_error filter_in_end(struct filter_in *in, tamis_filter **out, tamis_reason *reason)
+tamis_error pieces_in_end(struct pieces_in *in, struct whole *out, tamis_reason *reason)
 {
-    if (in->have != in->total || !in->f)
+    const struct head *head = &in->head.head;
+    if (in->have != in->total || !made(in))
         return fail_at(reason, TAMIS_EFORMAT, in->have, "cut short");
     in->c.late = in->aside.data;
     in->c.late_at = in->late;
     tamis_error e = TAMIS_OK;
-    if (in->head.pending) {
-        struct removing w = filter_removing(in->f);
-        e = pending_check(&in->c, &in->head, reason);
-        if (e == TAMIS_OK && (e = pending_load(&in->c, &in->head, &w)) != TAMIS_OK)
+    if (head->pending) {
+        struct removing w =
+            in->whole.filter ? filter_removing(in->whole.filter) : index_removing(in->whole.index);
+        e = pending_check(&in->c, head, reason);
+        if (e == TAMIS_OK && (e = pending_load(&in->c, head, &w)) != TAMIS_OK)
             fail(reason, e, "no memory for the removals");
     }
     if (e == TAMIS_OK) {
-        *out = in->f;
-        in->f = NULL;
+        *out = in->whole;
+        in->whole = (struct whole){0};
     }
     return e;
 }
 
-void filter_in_free(struct filter_in *in)
+void pieces_in_free(struct pieces_in *in)
 {
     if (!in)
         return;
     tamis_allocator a = in->allocator;
-    tamis_filter_free(in->f);
+    tamis_filter_free(in->whole.filter);
+    tamis_index_free(in->whole.index);
     mem_free(&a, in->header.data, 1, in->header.room);
     mem_free(&a, in->aside.data, 1, in->aside.room);
+    mem_free(&a, in->held.data, 1, in->held.room);
     mem_free(&a, in->ones, in->n_ones, sizeof *in->ones);
     mem_free(&a, in, 1, sizeof *in);
 }
 
-static const uint8_t *bytes_of(const struct filter_in *in, const struct section *s)
+static const uint8_t *bytes_of(const struct pieces_in *in, const struct section *s)
 {
-    const struct vector *v = filter_stack(in->f)->v[s->owner];
     if (s->type == SECTION_MATRIX)
-        return (const uint8_t *)atomic_load(&in->f->matrix)->bits.words;
+        return (const uint8_t *)atomic_load(&in->whole.filter->matrix)->bits.words;
+    const struct vector *v = whole_vector(&in->whole, s->owner);
     return s->type == SECTION_BITS ? (const uint8_t *)v->bits.words : v->counters.nibbles.data;
 }
 
-tamis_error filter_in_encode(const struct filter_in *in, tamis_write write, void *context)
+static void put_pairs(const struct pieces_in *in, uint32_t owner, struct writer *w)
+{
+    struct table_walk walk = {.table = &index_part(in->whole.index, owner)->table};
+    while (table_next(&walk)) {
+        uint8_t pair[TABLE_PAIR];
+        put_u64(pair, walk.value);
+        put_u64(pair + 8, walk.count);
+        put(w, pair, sizeof pair);
+    }
+}
+
+/* The sections that begin before `end`, as far as it; aside are those between vectors and tables. */
+static void put_sections(const struct pieces_in *in, struct writer *w, bool tables, uint64_t end)
+{
+    struct section_walk walk = whole_sections(&in->head, in->kind);
+    struct section s;
+    walk.offset = in->header_len;
+    while (section_next(&walk, &s) && s.offset < end) {
+        uint64_t here = end - s.offset, pad = round_up(s.len, SECTION_ALIGN) - s.len;
+        if (s.offset < (tables ? in->tables : 0))
+            continue;
+        if (tables)
+            put_pairs(in, s.owner, w);
+        else
+            put(w, bytes_of(in, &s), min_u64(here, s.len));
+        put_zeros(w, here > s.len ? min_u64(here - s.len, pad) : 0);
+    }
+}
+
+tamis_error pieces_in_encode(const struct pieces_in *in, tamis_write write, void *context)
 {
     struct writer w = {.write = write, .context = context};
-    struct section_walk walk = filter_sections(&in->head);
-    struct section s;
     put(&w, in->header.data, in->header.len);
-    walk.offset = in->header_len;
-    while (in->f && section_next(&walk, &s) && s.offset < min_u64(in->have, in->late)) {
-        uint64_t here = in->have - s.offset, pad = round_up(s.len, SECTION_ALIGN) - s.len;
-        put(&w, bytes_of(in, &s), min_u64(here, s.len));
-        put_zeros(&w, here > s.len ? min_u64(here - s.len, pad) : 0);
+    if (made(in)) {
+        put_sections(in, &w, false, min_u64(in->have, in->late));
+        put(&w, in->aside.data, in->aside.len);
+        put_sections(in, &w, true, in->have - in->held.len);
+        put(&w, in->held.data, in->held.len);
     }
-    put(&w, in->aside.data, in->aside.len);
     return w.failed ? TAMIS_EIO : TAMIS_OK;
 }
 
-size_t filter_in_bytes(const struct filter_in *in)
+uint64_t pieces_in_makes(const struct pieces_in *in)
 {
     tamis_info info = {0};
-    if (in->f && stack_count(filter_stack(in->f)))
-        tamis_filter_brief(in->f, &info);
-    return sizeof *in + (size_t)(in->header.room + in->aside.room) + (size_t)info.bytes;
+    tamis_records_info records = {0};
+    if (in->whole.filter && stack_count(filter_stack(in->whole.filter)))
+        tamis_filter_brief(in->whole.filter, &info);
+    if (in->whole.index)
+        tamis_index_brief(in->whole.index, &records);
+    return info.bytes + records.bytes;
+}
+
+size_t pieces_in_bytes(const struct pieces_in *in)
+{
+    return sizeof *in + (size_t)(in->header.room + in->aside.room + in->held.room) +
+           (size_t)pieces_in_makes(in);
 }

@@ -8,7 +8,7 @@ static bool alive(const void *owner, uint32_t id)
     return index_layer_by_id(owner, id) != NULL;
 }
 
-static struct pending_list pending_of(const tamis_index *x)
+struct pending_list index_pending_list(const tamis_index *x)
 {
     return (struct pending_list){.removals = &x->removals, .alive = alive, .owner = x};
 }
@@ -75,10 +75,9 @@ static tamis_error body_fill(const tamis_index *x, struct index_head *head, bool
     return c.wrong ? TAMIS_EARG : TAMIS_OK;
 }
 
-/* The body, made and read again: never write what would not be read. */
-static tamis_error index_body(const tamis_index *x, const struct pending_list *pending,
-                              unsigned flags, bool exact, struct index_head *head, uint8_t **body,
-                              uint64_t *len)
+/* Read again: never write what would not be read. */
+tamis_error index_body(const tamis_index *x, const struct pending_list *pending, unsigned flags,
+                       bool exact, struct index_head *head, uint8_t **body, uint64_t *len)
 {
     bool bits_only = bits_alone(x, flags);
     *head = head_of(x, x->set.grow.deletable && !bits_only);
@@ -126,8 +125,7 @@ static tamis_error put_payload(void *what, tamis_write write, void *context)
     struct writer w = {.write = write, .context = context};
     struct section s;
     while (section_next(&walk, &s)) {
-        const struct layer *layer = index_layers(p->x)->l[s.owner / p->head->parts];
-        const struct part *part = &layer->part[s.owner % p->head->parts];
+        const struct part *part = index_part(p->x, s.owner);
         if (s.type == SECTION_BITS)
             put(&w, part->vector->bits.words, s.len);
         else if (s.type == SECTION_COUNTERS)
@@ -147,8 +145,8 @@ static tamis_error put_payload(void *what, tamis_write write, void *context)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static struct outline outline_of(const tamis_index *x, const struct index_head *head,
-                                 const uint8_t *body, uint64_t len, unsigned flags)
+struct outline index_outline(const tamis_index *x, const struct index_head *head,
+                             const uint8_t *body, uint64_t len, unsigned flags)
 {
     struct outline o = {
         .kind = KIND_INDEX,
@@ -166,7 +164,7 @@ static struct outline outline_of(const tamis_index *x, const struct index_head *
 static tamis_error encode(const tamis_index *x, unsigned flags, tamis_write write, void *context,
                           uint64_t *size)
 {
-    struct pending_list pending = pending_of(x);
+    struct pending_list pending = index_pending_list(x);
     struct index_head head;
     uint8_t *body = NULL;
     uint64_t len = 0;
@@ -174,7 +172,7 @@ static tamis_error encode(const tamis_index *x, unsigned flags, tamis_write writ
     if (e == TAMIS_OK)
         e = index_body(x, &pending, flags, write != NULL, &head, &body, &len);
     if (e == TAMIS_OK) {
-        struct outline o = outline_of(x, &head, body, len, flags);
+        struct outline o = index_outline(x, &head, body, len, flags);
         struct payload p = {x, &head, &pending};
         *size = outline_header_len(&o) + o.payload_len;
         if (write)

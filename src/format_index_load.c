@@ -11,40 +11,50 @@
 #define FAR_MEAN  64
 #define FAR_SMALL 65536 /* in all, for tables so small that it does not matter */
 
-/* How far the values of a table will lie from their homes, all together. */
-static uint64_t table_far(const uint8_t *pairs, uint64_t len)
+struct table_check table_check_begin(const struct index_head *head, uint32_t owner)
 {
-    unsigned shift = table_shift((size_t)(len / TABLE_PAIR));
-    uint64_t far = 0, next = 0; /* the first slot after the value before */
-    for (uint64_t at = 0; at < len; at += TABLE_PAIR) {
-        uint64_t home = table_hash(get_u64(pairs + at)) >> shift;
-        next = max_u64(next, home) + 1;
-        far += next - 1 - home;
-    }
-    return far;
+    uint64_t values = index_record(head, owner).load;
+    return (struct table_check){.most = FAR_MEAN * values + FAR_SMALL,
+                                .shift = table_shift((size_t)values)};
 }
 
-/* Values in order, each once, with copies; in a deletable index as many as the layer has records. */
+/* Values in order, each once, with copies. */
+const char *table_check_pair(struct table_check *t, const uint8_t pair[TABLE_PAIR])
+{
+    uint64_t value = get_u64(pair), copies = get_u64(pair + 8), hash = table_hash(value);
+    uint64_t home = hash >> t->shift;
+    if (t->n && (hash < t->hash || (hash == t->hash && value <= t->value)))
+        return "its values are not in order";
+    if (copies == 0 || __builtin_add_overflow(t->copies, copies, &t->copies))
+        return "copies of a value";
+    t->next = max_u64(t->next, home) + 1;
+    t->far += t->next - 1 - home;
+    if (t->far > t->most)
+        return "its values are too close to one another";
+    t->n++, t->hash = hash, t->value = value;
+    return NULL;
+}
+
+/* In a deletable index as many copies as the layer has records. */
+const char *table_check_end(const struct table_check *t, const struct index_head *head,
+                            uint32_t owner)
+{
+    if (head->head.counted && t->copies != index_layer_record(head, owner / head->parts).count)
+        return "its copies are not the records of the layer";
+    return NULL;
+}
+
 static tamis_error check_table(const struct container *c, const struct index_head *head,
                                uint32_t owner, tamis_reason *reason)
 {
-    uint64_t len, hash = 0, value = 0, copies = 0;
+    uint64_t len;
     const uint8_t *pairs = container_find(c, SECTION_TABLE, owner, &len);
+    struct table_check t = table_check_begin(head, owner);
     const char *wrong = NULL;
-    for (uint64_t at = 0; at < len && !wrong; at += TABLE_PAIR) {
-        uint64_t next = get_u64(pairs + at), next_hash = table_hash(next);
-        uint64_t here = get_u64(pairs + at + 8);
-        if (at && (next_hash < hash || (next_hash == hash && next <= value)))
-            wrong = "its values are not in order";
-        if (here == 0 || __builtin_add_overflow(copies, here, &copies))
-            wrong = "copies of a value";
-        hash = next_hash, value = next;
-    }
-    if (!wrong && table_far(pairs, len) > FAR_MEAN * (len / TABLE_PAIR) + FAR_SMALL)
-        wrong = "its values are too close to one another";
-    if (!wrong && head->head.counted &&
-        copies != index_layer_record(head, owner / head->parts).count)
-        wrong = "its copies are not the records of the layer";
+    for (uint64_t at = 0; at < len && !wrong; at += TABLE_PAIR)
+        wrong = table_check_pair(&t, pairs + at);
+    if (!wrong)
+        wrong = table_check_end(&t, head, owner);
     if (wrong)
         return fail_at(reason, TAMIS_EFORMAT, pairs ? (uint64_t)(pairs - c->data) : c->payload,
                        "the table of part %u: %s", owner, wrong);
@@ -93,6 +103,13 @@ static bool load_table(const struct source *s, struct table *table, uint32_t own
     return true;
 }
 
+void index_put_layer(tamis_index *x, struct layer *layer, const struct layer_record *r)
+{
+    layer->id = r->id, layer->slot = r->slot, layer->capacity = r->capacity;
+    layer->load = r->load, layer->count = r->count, layer->fpp = r->fpp, layer->born = r->born;
+    index_put_back(x, layer);
+}
+
 static bool load_layer(tamis_index *x, const struct source *s, uint32_t number)
 {
     const tamis_allocator *a = &x->allocator;
@@ -112,21 +129,14 @@ static bool load_layer(tamis_index *x, const struct source *s, uint32_t number)
         layer_free(layer, a);
         return false;
     }
-    layer->id = r.id, layer->slot = r.slot, layer->capacity = r.capacity;
-    layer->load = r.load, layer->count = r.count, layer->fpp = r.fpp, layer->born = r.born;
-    index_put_back(x, layer);
+    index_put_layer(x, layer, &r);
     return true;
 }
 
 static tamis_error load_parts(tamis_index *x, const struct source *s)
 {
     const struct head *head = &s->head->head;
-    x->next_id = head->next_id;
-    x->grown = head->grown;
-    x->forecast = head->forecast;
-    x->family.has_key = s->c->has_key;
-    x->bits_only = s->c->bits_only;
-    x->read_only = s->c->bits_only || s->view;
+    x->read_only |= s->view;
     for (uint32_t i = 0; i < head->n; i++)
         if (!load_layer(x, s, i))
             return TAMIS_ENOMEM;
@@ -134,27 +144,46 @@ static tamis_error load_parts(tamis_index *x, const struct source *s)
     return head->pending ? pending_load(s->c, head, &w) : TAMIS_OK;
 }
 
+tamis_error index_from_head(tamis_index **out, const struct container *c,
+                            const struct index_head *head, const tamis_open_options *options,
+                            const uint8_t key[TAMIS_KEY_LEN])
+{
+    const tamis_allocator *a = open_allocator(options);
+    tamis_index *x;
+    tamis_error e = index_make(&x, a, &head->set, head->names, (size_t)head->names_len,
+                               (uint32_t)max_u64(4, head->head.n));
+    if (e != TAMIS_OK)
+        return e;
+    e = family_init(&x->family, a, c->hash, key);
+    if (e != TAMIS_OK) {
+        tamis_index_free(x);
+        return e;
+    }
+    if (options && options->clock) {
+        x->clock = options->clock;
+        x->clock_context = options->clock_context;
+    }
+    x->next_id = head->head.next_id;
+    x->grown = head->head.grown;
+    x->forecast = head->head.forecast;
+    x->family.has_key = c->has_key;
+    x->bits_only = x->read_only = c->bits_only;
+    *out = x;
+    return TAMIS_OK;
+}
+
 static tamis_error load(tamis_index **out, const struct source *s,
                         const tamis_open_options *options, tamis_reason *reason)
 {
-    const tamis_allocator *a = open_allocator(options);
-    const struct index_head *head = s->head;
     uint8_t key[TAMIS_KEY_LEN];
     tamis_index *x;
     tamis_error e = container_key(s->c, options ? options->key : NULL, key, reason);
     if (e != TAMIS_OK)
         return e;
-    e = index_make(&x, a, &head->set, head->names, (size_t)head->names_len,
-                   (uint32_t)max_u64(4, head->head.n));
+    e = index_from_head(&x, s->c, s->head, options, key);
     if (e != TAMIS_OK)
         return fail(reason, e, "no memory for an index");
-    if (options && options->clock) {
-        x->clock = options->clock;
-        x->clock_context = options->clock_context;
-    }
-    e = family_init(&x->family, a, s->c->hash, key);
-    if (e == TAMIS_OK)
-        e = load_parts(x, s);
+    e = load_parts(x, s);
     if (e != TAMIS_OK) {
         tamis_index_free(x);
         return fail(reason, e, "no memory for the layers");

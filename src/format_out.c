@@ -1,10 +1,10 @@
-/* See format_pieces.h: filters written a piece at a time. */
+/* See format_pieces.h: filters and indexes written a piece at a time. */
 #include "format_pieces.h"
 
 #include "format.h"
 
 #define BUFFER  ((size_t)256 << 10)
-#define SCAN    ((uint64_t)2 << 20)  /* bytes of counters looked through for large ones at a time */
+#define SCAN    ((uint64_t)2 << 20)  /* bytes of counters or slots looked through at a time */
 #define ROWS    ((size_t)128 << 10)  /* bytes of a matrix put together at a time */
 #define ROW_MAX ((size_t)64 << 10)   /* of one row of it */
 #define WORK    ((uint64_t)2 << 20)  /* bytes gone over in a call before the header is ready, */
@@ -18,13 +18,17 @@ struct place {
     bool open;
     uint64_t done; /* bytes of the section, its zeros included */
     uint64_t scan; /* large counters: the position to look at next */
+    struct table_walk pairs;
 };
 
-struct filter_out {
+struct pieces_out {
     tamis_allocator allocator;
     uint8_t *header;
     uint64_t header_len, payload_len;
-    struct head head; /* of the body in the header */
+    enum kind kind;
+    struct index_head head; /* of the body in the header */
+    uint64_t body_len;
+    bool bits_only;
     tamis_hash hash;
     struct chunk_sums sums;
     uint8_t *sums_at;
@@ -58,11 +62,11 @@ static uint64_t group_rows(uint64_t width)
     return width < 64 ? 64 : 1;
 }
 
-static size_t copy_rows(const struct filter_out *o, const tamis_filter *f, const struct place *p,
+static size_t copy_rows(const struct pieces_out *o, const tamis_filter *f, const struct place *p,
                         uint8_t *to, size_t room)
 {
     const struct matrix *matrix = atomic_load(&f->matrix);
-    uint64_t width = o->head.width, group = group_rows(width), row = p->done * 8 / width;
+    uint64_t width = o->head.head.width, group = group_rows(width), row = p->done * 8 / width;
     uint64_t rows = min_u64(matrix->bits.units - row, 8 * room / width);
     if (rows < matrix->bits.units - row)
         rows = rows / group * group;
@@ -105,17 +109,44 @@ static size_t copy_escapes(const struct counters *counters, struct place *p, uin
     return len;
 }
 
+/* Pairs of a table, in order; it may have few of them in many slots. */
+static size_t copy_pairs(const struct table *table, struct place *p, uint8_t *to, size_t room)
+{
+    size_t len = 0;
+    p->pairs.table = table; /* it may have moved */
+    p->pairs.stop = p->pairs.from + SCAN / sizeof(struct table_slot);
+    while (len + TABLE_PAIR <= room && table_next(&p->pairs)) {
+        put_u64(to + len, p->pairs.value);
+        put_u64(to + len + 8, p->pairs.count);
+        len += TABLE_PAIR;
+    }
+    return len;
+}
+
+/* What of it is not bits that lie as they are written. */
+static size_t copy_found(const struct whole *whole, struct place *p, uint8_t *to, size_t room,
+                         uint64_t *work)
+{
+    uint64_t from = p->scan / 2 + p->pairs.from * sizeof(struct table_slot);
+    size_t n = p->s.type == SECTION_ESCAPES
+                   ? copy_escapes(&whole_vector(whole, p->s.owner)->counters, p, to, room)
+                   : copy_pairs(&index_part(whole->index, p->s.owner)->table, p, to, room);
+    *work += p->scan / 2 + p->pairs.from * sizeof(struct table_slot) - from;
+    return n;
+}
+
 /* Some of the next bytes, perhaps none: then it was work, or it is the end. */
-static size_t pull(const struct filter_out *o, const tamis_filter *f, struct place *p, uint8_t *to,
-                   size_t room)
+static size_t pull(const struct pieces_out *o, const struct whole *whole, struct place *p,
+                   uint8_t *to, size_t room, uint64_t *work)
 {
     if (!p->open) {
         p->open = section_next(&p->walk, &p->s);
         p->done = p->scan = 0;
+        p->pairs = (struct table_walk){0};
         if (!p->open)
             return 0;
     }
-    const struct vector *v = filter_stack(f)->v[p->s.owner];
+    const struct vector *v = whole_vector(whole, p->s.owner);
     size_t n = (size_t)min_u64(room, p->s.len > p->done ? p->s.len - p->done : 0);
     if (n == 0) {
         n = (size_t)min_u64(room, round_up(p->s.len, SECTION_ALIGN) - p->done);
@@ -123,15 +154,16 @@ static size_t pull(const struct filter_out *o, const tamis_filter *f, struct pla
     } else if (p->s.type == SECTION_BITS) {
         n = copy_bits(v, p, to, n);
     } else if (p->s.type == SECTION_MATRIX) {
-        n = copy_rows(o, f, p, to, n);
+        n = copy_rows(o, whole->filter, p, to, n);
     } else if (p->s.type == SECTION_COUNTERS) {
         memcpy(to, (const uint8_t *)v->counters.nibbles.data + p->done, n);
-    } else if (p->s.type == SECTION_ESCAPES) {
-        n = copy_escapes(&v->counters, p, to, n);
+    } else if (p->s.type == SECTION_ESCAPES || p->s.type == SECTION_TABLE) {
+        n = copy_found(whole, p, to, n, work);
     } else {
         uint64_t from = p->s.type == SECTION_PENDING ? 0 : o->aside_len - p->s.len;
         memcpy(to, o->aside + from + p->done, n);
     }
+    *work += n;
     p->done += n;
     p->open = p->done < round_up(p->s.len, SECTION_ALIGN);
     return n;
@@ -141,7 +173,7 @@ static size_t pull(const struct filter_out *o, const tamis_filter *f, struct pla
 
 static int aside_write(void *context, const void *data, size_t len)
 {
-    struct filter_out *o = context;
+    struct pieces_out *o = context;
     if (len > o->aside_room - o->aside_len)
         return 1;
     memcpy(o->aside + o->aside_len, data, len);
@@ -149,157 +181,201 @@ static int aside_write(void *context, const void *data, size_t len)
     return 0;
 }
 
-static tamis_error put_aside(struct filter_out *o, const tamis_filter *f)
+static tamis_error put_aside(struct pieces_out *o, struct pending_list *list)
 {
     uint64_t len = 0, candidates = 0;
-    if (!pending_section(&o->head, SECTION_PENDING, &len) ||
-        !pending_section(&o->head, SECTION_CANDIDATES, &candidates))
+    if (!pending_section(&o->head.head, SECTION_PENDING, &len) ||
+        !pending_section(&o->head.head, SECTION_CANDIDATES, &candidates))
         return TAMIS_OK;
-    struct pending_list list = filter_pending_list(f);
-    tamis_error e = pending_list_make(&list, &f->allocator);
+    if (len + candidates > PIECES_ASIDE)
+        return TAMIS_EKIND;
     o->aside_room = len + candidates;
     o->aside = mem_new(&o->allocator, 1, o->aside_room);
+    if (!o->aside)
+        return TAMIS_ENOMEM;
     struct writer w = {.write = aside_write, .context = o};
-    if (e == TAMIS_OK && o->aside) {
-        pending_put(&list, &w);
-        pending_put_candidates(&list, &w);
-    }
-    pending_list_free(&list, &f->allocator);
-    if (e == TAMIS_OK && !o->aside)
-        e = TAMIS_ENOMEM;
-    return e == TAMIS_OK && (w.failed || o->aside_len != o->aside_room) ? TAMIS_EARG : e;
+    pending_put(list, &w);
+    pending_put_candidates(list, &w);
+    return w.failed || o->aside_len != o->aside_room ? TAMIS_EARG : TAMIS_OK;
 }
 
-static tamis_error find_columns(struct filter_out *o, const tamis_filter *f)
+static tamis_error find_columns(struct pieces_out *o, const tamis_filter *f)
 {
-    const struct stack *stack = filter_stack(f);
-    if (o->head.width == 0)
+    uint32_t n = o->head.head.n;
+    if (o->head.head.width == 0)
         return TAMIS_OK;
-    if (o->head.width / 8 > ROW_MAX)
+    if (o->head.head.width / 8 > ROW_MAX)
         return TAMIS_EKIND;
-    o->columns = mem_new(&o->allocator, o->head.n, sizeof *o->columns);
-    o->moved = mem_new(&o->allocator, o->head.n, sizeof *o->moved);
+    o->columns = mem_new(&o->allocator, n, sizeof *o->columns);
+    o->moved = mem_new(&o->allocator, n, sizeof *o->moved);
     if (!o->columns || !o->moved)
         return TAMIS_ENOMEM;
-    for (uint32_t i = 0; i < o->head.n; i++) {
-        o->columns[i] = (uint32_t)stack->v[i]->column;
+    for (uint32_t i = 0; i < n; i++) {
+        o->columns[i] = (uint32_t)filter_stack(f)->v[i]->column;
         if (o->columns[i] != i)
             o->moved[o->n_moved++] = i;
     }
     return TAMIS_OK;
 }
 
-/* The header but for ones and checksums, and all that goes aside. */
-static tamis_error begin(struct filter_out *o, const tamis_filter *f, const uint8_t *body,
-                         uint64_t len)
+/* The header but for ones and checksums, with a copy of the body. */
+static tamis_error put_header(struct pieces_out *o, const struct outline *outline)
 {
-    tamis_error e = head_parse(&o->head, body, len, f->bits_only, f->family.hash, NULL);
-    if (e != TAMIS_OK)
-        return TAMIS_EARG;
-    struct outline outline = filter_outline(f, &o->head, 0);
-    o->header_len = outline_header_len(&outline);
-    o->payload_len = outline.payload_len;
+    struct section_walk walk = whole_sections(&o->head, o->kind);
+    o->header_len = outline_header_len(outline);
+    o->payload_len = outline->payload_len;
+    o->body_len = outline->body_len;
     if (o->header_len > PIECES_ASIDE)
         return TAMIS_EKIND;
-    o->n_ones = max_u64(o->head.n, o->head.width);
+    o->n_ones = max_u64(walk.owners, o->head.head.width);
     o->header = mem_new0(&o->allocator, 1, o->header_len);
     o->ones = mem_new0(&o->allocator, o->n_ones, sizeof *o->ones);
     o->buffer = mem_new(&o->allocator, 1, BUFFER);
     if (!o->header || !o->ones || !o->buffer)
         return TAMIS_ENOMEM;
-    o->sums_at = outline_front(&outline, filter_sections(&o->head), o->header);
-    o->head.records = o->header + BODY_AT + HEAD_LEN; /* the body is a copy now */
-    o->now.walk = filter_sections(&o->head);
+    o->sums_at = outline_front(outline, walk, o->header);
     sums_begin(&o->sums, o->sums_at);
-    e = put_aside(o, f);
-    return e == TAMIS_OK ? find_columns(o, f) : e;
+    return whole_head(&o->head, o->kind, o->header + BODY_AT, o->body_len, o->bits_only, o->hash,
+                      NULL);
 }
 
-tamis_error filter_out_begin(struct filter_out **out, const tamis_filter *f)
+static tamis_error begin_filter(struct pieces_out *o, const tamis_filter *f)
 {
     uint8_t *body;
     uint64_t len;
-    if (!family_standard(&f->family) || !filter_counted(f) || f->removals.used > PIECES_ASIDE / 64)
-        return TAMIS_EKIND;
-    struct filter_out *o = mem_new0(&f->allocator, 1, sizeof *o);
-    if (!o)
-        return TAMIS_ENOMEM;
-    o->allocator = f->allocator;
-    o->hash = f->family.hash;
+    struct pending_list list = filter_pending_list(f);
     tamis_error e = filter_body(f, f->bits_only, false, &body, &len);
+    if (e != TAMIS_OK)
+        return e;
+    e = whole_head(&o->head, o->kind, body, len, f->bits_only, f->family.hash, NULL);
     if (e == TAMIS_OK) {
-        e = begin(o, f, body, len);
-        mem_free(&f->allocator, body, 1, len);
+        struct outline outline = filter_outline(f, &o->head.head, 0);
+        e = put_header(o, &outline);
     }
+    mem_free(&f->allocator, body, 1, len);
     if (e == TAMIS_OK)
-        *out = o;
-    else
-        filter_out_end(o);
+        e = pending_list_make(&list, &f->allocator);
+    if (e == TAMIS_OK)
+        e = put_aside(o, &list);
+    pending_list_free(&list, &f->allocator);
+    return e == TAMIS_OK ? find_columns(o, f) : e;
+}
+
+static tamis_error begin_index(struct pieces_out *o, const tamis_index *x)
+{
+    uint8_t *body = NULL;
+    uint64_t len = 0;
+    struct pending_list list = index_pending_list(x);
+    tamis_error e = pending_list_make(&list, &x->allocator);
+    if (e == TAMIS_OK)
+        e = index_body(x, &list, 0, false, &o->head, &body, &len);
+    if (e == TAMIS_OK) {
+        struct outline outline = index_outline(x, &o->head, body, len, 0);
+        e = put_header(o, &outline);
+    }
+    mem_free(&x->allocator, body, 1, len);
+    if (e == TAMIS_OK)
+        e = put_aside(o, &list);
+    pending_list_free(&list, &x->allocator);
     return e;
 }
 
-void filter_out_end(struct filter_out *o)
+/* Only as a whole: probes of the caller's, counters in a file, or more removals than can be sorted
+   in a moment. */
+static bool too_odd(const struct whole *whole)
+{
+    const tamis_filter *f = whole->filter;
+    const tamis_index *x = whole->index;
+    return f ? !family_standard(&f->family) || !filter_counted(f) ||
+                   f->removals.used > PIECES_ASIDE / 64
+             : !index_counted(x) || x->removals.used > PIECES_ASIDE / 64;
+}
+
+tamis_error pieces_out_begin(struct pieces_out **out, const struct whole *whole)
+{
+    const tamis_filter *f = whole->filter;
+    const tamis_index *x = whole->index;
+    const tamis_allocator *a = f ? &f->allocator : &x->allocator;
+    if (too_odd(whole))
+        return TAMIS_EKIND;
+    struct pieces_out *o = mem_new0(a, 1, sizeof *o);
+    if (!o)
+        return TAMIS_ENOMEM;
+    o->allocator = *a;
+    o->kind = f ? KIND_FILTER : KIND_INDEX;
+    o->bits_only = f ? f->bits_only : x->bits_only;
+    o->hash = f ? f->family.hash : x->family.hash;
+    tamis_error e = f ? begin_filter(o, f) : begin_index(o, x);
+    o->now.walk = whole_sections(&o->head, o->kind);
+    if (e == TAMIS_OK)
+        *out = o;
+    else
+        pieces_out_end(o);
+    return e == TAMIS_EFORMAT ? TAMIS_EARG : e; /* never write what would not be read */
+}
+
+void pieces_out_end(struct pieces_out *o)
 {
     if (!o)
         return;
     tamis_allocator a = o->allocator;
     mem_free(&a, o->header, 1, o->header_len);
     mem_free(&a, o->ones, o->n_ones, sizeof *o->ones);
-    mem_free(&a, o->columns, o->head.n, sizeof *o->columns);
-    mem_free(&a, o->moved, o->head.n, sizeof *o->moved);
+    mem_free(&a, o->columns, o->head.head.n, sizeof *o->columns);
+    mem_free(&a, o->moved, o->head.head.n, sizeof *o->moved);
     mem_free(&a, o->aside, 1, o->aside_room);
     mem_free(&a, o->buffer, 1, BUFFER);
     mem_free(&a, o, 1, sizeof *o);
 }
 
-uint64_t filter_out_size(const struct filter_out *o)
+uint64_t pieces_out_size(const struct pieces_out *o)
 {
     return o->header_len + o->payload_len;
 }
 
 /* ---- going over it --------------------------------------------------------------------------- */
 
-static void count_ones(struct filter_out *o, const struct section *s, const uint8_t *data,
+static void count_ones(struct pieces_out *o, const struct section *s, const uint8_t *data,
                        size_t len)
 {
+    uint64_t width = o->head.head.width;
     if (s->type == SECTION_BITS)
         o->ones[s->owner] += bytes_ones(data, len);
     else if (s->type == SECTION_MATRIX)
-        matrix_count_ones(data, 8 * len / o->head.width, o->head.width, o->ones);
+        matrix_count_ones(data, 8 * len / width, width, o->ones);
 }
 
-static tamis_error finish_header(struct filter_out *o)
+static tamis_error finish_header(struct pieces_out *o)
 {
-    uint8_t *body = o->header + BODY_AT;
-    uint64_t len = HEAD_LEN + RECORD_LEN * (uint64_t)o->head.n;
-    bool bits_only = o->head.set.deletable && !o->head.counted;
+    struct section_walk walk = whole_sections(&o->head, o->kind);
+    uint8_t *records = o->header + (o->head.records - o->header);
     sums_end(&o->sums);
-    for (uint32_t i = 0; i < o->head.n; i++) {
-        struct record r = head_record(&o->head, i);
-        struct cursor c = cursor_write(body + HEAD_LEN + RECORD_LEN * (size_t)i, RECORD_LEN);
+    for (uint32_t i = 0; i < walk.owners; i++) { /* those of tables are 0 */
+        struct record r = index_record(&o->head, i);
+        struct cursor c = cursor_write(records + RECORD_LEN * (size_t)i, RECORD_LEN);
         r.ones = o->ones[i];
         record_fields(&c, &r);
     }
     header_seal(o->header, o->header_len);
-    o->now = (struct place){.walk = filter_sections(&o->head)};
+    o->now = (struct place){.walk = walk};
     o->before = o->now;
     o->at = o->before_at = 0;
     o->ready = true;
-    struct head head; /* never write what would not be read */
-    return head_parse(&head, body, len, bits_only, o->hash, NULL) == TAMIS_OK ? TAMIS_OK
-                                                                              : TAMIS_EARG;
+    struct index_head head; /* never write what would not be read */
+    tamis_error e =
+        whole_head(&head, o->kind, o->header + BODY_AT, o->body_len, o->bits_only, o->hash, NULL);
+    return e == TAMIS_OK ? TAMIS_OK : TAMIS_EARG;
 }
 
-static tamis_error prepare(struct filter_out *o, const tamis_filter *f, uint64_t work)
+static tamis_error prepare(struct pieces_out *o, const struct whole *whole, uint64_t most)
 {
     tamis_error e = TAMIS_OK;
-    for (uint64_t done = 0; done < work && !o->ready && e == TAMIS_OK;) {
+    for (uint64_t work = 0; work < most && !o->ready && e == TAMIS_OK;) {
         uint8_t *to = o->buffer + ROWS; /* before it rows are put together */
-        size_t n = pull(o, f, &o->now, to, BUFFER - ROWS);
+        size_t n = pull(o, whole, &o->now, to, BUFFER - ROWS, &work);
         count_ones(o, &o->now.s, to, n);
         sums_write(&o->sums, to, n);
         o->at += n;
-        done += n ? n : SCAN;
         if (o->at == o->payload_len)
             e = finish_header(o);
     }
@@ -307,10 +383,10 @@ static tamis_error prepare(struct filter_out *o, const tamis_filter *f, uint64_t
 }
 
 /* Before the header is ready, the first bytes of it and then one at a time. */
-static tamis_error read_header(struct filter_out *o, const tamis_filter *f, uint64_t at, void *to,
-                               size_t room, size_t *len)
+static tamis_error read_header(struct pieces_out *o, const struct whole *whole, uint64_t at,
+                               void *to, size_t room, size_t *len)
 {
-    tamis_error e = o->ready ? TAMIS_OK : prepare(o, f, max_u64(WORK, o->payload_len / CALLS));
+    tamis_error e = o->ready ? TAMIS_OK : prepare(o, whole, max_u64(WORK, o->payload_len / CALLS));
     uint64_t end = o->ready ? o->header_len : at ? at + 1 : KNOWN - CALLS;
     if (e == TAMIS_OK && end > (o->ready ? o->header_len : KNOWN))
         e = TAMIS_EARG;
@@ -321,12 +397,12 @@ static tamis_error read_header(struct filter_out *o, const tamis_filter *f, uint
     return TAMIS_OK;
 }
 
-tamis_error filter_out_read(struct filter_out *o, const tamis_filter *f, uint64_t at, void *to,
+tamis_error pieces_out_read(struct pieces_out *o, const struct whole *whole, uint64_t at, void *to,
                             size_t room, size_t *len)
 {
     *len = 0;
     if (at < o->header_len)
-        return read_header(o, f, at, to, room, len);
+        return read_header(o, whole, at, to, room, len);
     at -= o->header_len;
     if (!o->ready || (at != o->at && at != o->before_at))
         return TAMIS_EARG;
@@ -336,39 +412,60 @@ tamis_error filter_out_read(struct filter_out *o, const tamis_filter *f, uint64_
     }
     o->before = o->now;
     o->before_at = o->at;
-    for (size_t work = 0; work < room && o->at < o->payload_len;) {
-        size_t n = pull(o, f, &o->now, (uint8_t *)to + *len, room - *len);
+    for (uint64_t work = 0; work < room && o->at < o->payload_len;) {
+        size_t n = pull(o, whole, &o->now, (uint8_t *)to + *len, room - *len, &work);
         if (n == 0 && *len) /* what is left has no room for a row or a counter */
             break;
         *len += n;
         o->at += n;
-        work += n ? n : SCAN;
     }
     return TAMIS_OK;
 }
 
 /* ---- keeping the bits of a moment ------------------------------------------------------------ */
 
-bool filter_keep(tamis_filter *f)
+static bool vector_keep(struct vector *v, const tamis_allocator *a)
 {
-    const struct stack *stack = filter_stack(f);
-    if (f->set.deletable || f->set.shared_adds || f->set.growth == TAMIS_DYNAMIC ||
-        f->set.growth == TAMIS_WINDOW || f->read_only)
-        return false;
-    for (uint32_t i = 0; i < stack_count(stack); i++) {
-        struct vector *v = stack->v[i];
-        if (!v->turned.base &&
-            !block_new(&f->allocator, (size_t)(vector_positions_total(v) + 7) / 8, &v->turned)) {
-            filter_keep_end(f);
-            return false;
-        }
-    }
-    return true;
+    return v->turned.base || block_new(a, (size_t)(vector_positions_total(v) + 7) / 8, &v->turned);
 }
 
-void filter_keep_end(tamis_filter *f)
+static bool filter_keep(tamis_filter *f)
 {
     const struct stack *stack = filter_stack(f);
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        block_free(&f->allocator, &stack->v[i]->turned);
+    bool kept = !f->set.deletable && !f->set.shared_adds && f->set.growth != TAMIS_DYNAMIC &&
+                f->set.growth != TAMIS_WINDOW && !f->read_only;
+    for (uint32_t i = 0; kept && i < stack_count(stack); i++)
+        kept = vector_keep(stack->v[i], &f->allocator);
+    return kept;
+}
+
+/* Tables keep no moment: what is added goes between the values that they had. */
+static bool index_keep(tamis_index *x)
+{
+    uint32_t n = index_parts(x);
+    bool kept = !x->set.grow.deletable && !x->read_only;
+    for (uint32_t i = 0; kept && i < n; i++) {
+        struct vector *v = index_part(x, i)->vector;
+        kept = v && vector_keep(v, &x->allocator);
+    }
+    return kept;
+}
+
+bool pieces_keep(const struct whole *whole)
+{
+    bool kept = whole->filter ? filter_keep(whole->filter) : index_keep(whole->index);
+    if (!kept)
+        pieces_keep_end(whole);
+    return kept;
+}
+
+void pieces_keep_end(const struct whole *whole)
+{
+    tamis_filter *f = whole->filter;
+    tamis_index *x = whole->index;
+    for (uint32_t i = 0; f && i < stack_count(filter_stack(f)); i++)
+        block_free(&f->allocator, &filter_stack(f)->v[i]->turned);
+    for (uint32_t i = 0; x && i < index_parts(x); i++)
+        if (index_part(x, i)->vector)
+            block_free(&x->allocator, &index_part(x, i)->vector->turned);
 }

@@ -98,6 +98,18 @@ ALWAYS_INLINE uint64_t index_mask_all(const tamis_index *x)
     return UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - x->set.attributes);
 }
 
+/* Of all layers, and one by its number: layer by layer. */
+ALWAYS_INLINE uint32_t index_parts(const tamis_index *x)
+{
+    return layers_count(index_layers(x)) * (x->set.attributes + x->set.verifiers);
+}
+
+ALWAYS_INLINE struct part *index_part(const tamis_index *x, uint32_t i)
+{
+    uint32_t parts = x->set.attributes + x->set.verifiers;
+    return &index_layers(x)->l[i / parts]->part[i % parts];
+}
+
 const char *index_name(const tamis_index *x, uint32_t attribute);
 /* Which of n names, one after the other, each with its zero; EARG says which there are. */
 tamis_error attribute_find(const char *names, uint32_t n, const char *name, uint32_t *number,

@@ -138,7 +138,10 @@ static void part_add(struct part *part, const tamis_digest *column, size_t n, ui
         return;
     }
     struct vector *v = part->vector;
-    v->bits.kernel->add(&v->bits, column, n, fresh);
+    if (v->turned.data)
+        vector_add_bits(v, column, n, fresh);
+    else
+        v->bits.kernel->add(&v->bits, column, n, fresh);
     for (size_t i = 0; i < n; i++) {
         v->load += fresh[i];
         v->count += fresh[i];

@@ -184,6 +184,17 @@ uint64_t table_add(struct table *table, uint64_t value, uint64_t copies)
     return before;
 }
 
+void table_append(struct table *table, size_t *next, uint64_t value, uint64_t copies)
+{
+    struct table_slots *slots = slots_of(table);
+    size_t mask = slots->room - 1, home = home_of(slots, value), at = home > *next ? home : *next;
+    while (slot_count(&slots->slot[at & mask])) /* only past the end, where it goes round */
+        at++;
+    slot_set(&slots->slot[at & mask], value, copies);
+    table->used++;
+    *next = at + 1;
+}
+
 /* Closes the gap by moving back what would no longer be found. */
 static void slot_delete(struct table_slots *slots, struct table_slot *gone)
 {
@@ -218,15 +229,15 @@ uint64_t table_sub(struct table *table, uint64_t value, uint64_t copies)
 /* ---- all values ------------------------------------------------------------------------------ */
 
 /* The next run of used slots. The first is that of slot 0, of which some may have come round from the
-   end: they belong to the last run, which goes on past the end. False after it. */
+   end: they belong to the last run, which goes on past the end. False after it, or to pause. */
 static bool next_run(const struct table_slots *slots, struct table_walk *w)
 {
-    size_t room = slots->room;
+    size_t room = slots->room, stop = w->stop && w->stop < room ? w->stop : room;
     bool first = w->high == 0;
     if (!first && w->to >= room)
         return false;
     w->from = w->to;
-    while (!first && w->from < room && slot_count(&slots->slot[w->from]) == 0)
+    while (!first && w->from < stop && slot_count(&slots->slot[w->from]) == 0)
         w->from++;
     w->to = w->from;
     while (w->to < room && slot_count(&slots->slot[w->to]))

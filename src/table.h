@@ -52,6 +52,9 @@ uint64_t table_get(const struct table *table, uint64_t value);
 void table_prefetch(const struct table *table, uint64_t value);
 /* Returns the copies before. */
 uint64_t table_add(struct table *table, uint64_t value, uint64_t copies);
+/* Adds, in O(1) on the average whatever they are, values that come in order and are new; there is room
+   for them, and `next` starts at 0. */
+void table_append(struct table *table, size_t *next, uint64_t value, uint64_t copies);
 /* Returns the copies left; never below 0. Needs the table to itself. */
 uint64_t table_sub(struct table *table, uint64_t value, uint64_t copies);
 
@@ -61,6 +64,7 @@ struct table_walk {
     size_t from, to; /* the run of used slots it is in, numbered on past the last slot */
     size_t high;     /* what has its home before this slot is taken */
     size_t passed;   /* pairs so far */
+    size_t stop;     /* it pauses at this slot, and says false, if there is nothing before; 0: no */
     uint64_t hash, value, count;
 };
 

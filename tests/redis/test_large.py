@@ -300,30 +300,6 @@ def test_transactions_and_scripts(server, r):
     assert server.digest("f") == server.digest("g")
 
 
-def test_records_are_dumped_whole(server, r):
-    """A set of records goes in one piece of work: above the limit it is refused, with advice that
-    works."""
-    r.execute_command("TAMIS.XRESERVE", "x", 0.01, 3000000, "ATTRIBUTES", 2, "a", "b")
-    r.execute_command("TAMIS.XADD", "x", "a=1", "b=2")
-    message = refused(r, "TAMIS.DUMP", "x", 0)
-    assert "CONFIG SET tamis.work-limit" in message and "RESTORE" in message
-    try:
-        r.config_set("tamis.work-limit", message.split()[0])
-        data = pull(r, "x")
-        r.config_set("tamis.work-limit", 8 << 20)
-        message = refused(r, "TAMIS.LOAD", "y", 0, data[:1 << 20])
-        assert "CONFIG SET tamis.work-limit" in message and int(message.split()[0]) == len(data)
-        r.config_set("tamis.work-limit", message.split()[0])
-        for at in range(0, len(data), 1 << 20):
-            left = r.execute_command("TAMIS.LOAD", "y", at, data[at:at + (1 << 20)])
-        assert left == 0 and server.digest("x") == server.digest("y")
-        assert r.execute_command("TAMIS.XQUERY", "y", "a=1", "b=2") == [1, 1]
-    finally:
-        r.config_set("tamis.work-limit", 8 << 20)
-    r.restore("z", 0, r.dump("x"))
-    assert server.digest("x") == server.digest("z")
-
-
 @pytest.mark.skipif(ASAN, reason="the sanitizer's allocator is not the server's")
 def test_loading_takes_the_memory_of_the_value(servers):
     """A restart, RESTORE and LOAD: never twice. The allocator has its steps."""

@@ -151,24 +151,26 @@ TEST(a_filter_moves_while_it_is_dumped)
     for (uint64_t key = 0; key < 30000; key++)
         CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
     struct bytes before = bytes_of(f, 0), pieces = {0};
-    struct filter_out *out;
-    CHECK(filter_out_begin(&out, f) == TAMIS_OK && filter_keep(f));
+    struct pieces_out *out;
+    struct whole whole = {.filter = f};
+    CHECK(pieces_out_begin(&out, &whole) == TAMIS_OK && pieces_keep(&whole));
     static uint8_t piece[65536];
     uint64_t next = 30000;
-    while (pieces.len < filter_out_size(out)) {
+    while (pieces.len < pieces_out_size(out)) {
         size_t len = 0;
         move_all(&f, &m, (unsigned)next);
+        whole.filter = f;
         for (uint64_t end = next + 100; next < end; next++)
             CHECK(tamis_filter_add(f, &next, sizeof next, NULL) == TAMIS_OK);
-        if (!CHECK(filter_out_read(out, f, pieces.len, piece, sizeof piece, &len) == TAMIS_OK))
+        if (!CHECK(pieces_out_read(out, &whole, pieces.len, piece, sizeof piece, &len) == TAMIS_OK))
             break;
         CHECK(bytes_write(&pieces, piece, len) == 0);
     }
     CHECK(bytes_equal(&before, &pieces));
     for (uint64_t key = 0; key < next; key++)
         CHECK(tamis_filter_has(f, &key, sizeof key));
-    filter_keep_end(f);
-    filter_out_end(out);
+    pieces_keep_end(&whole);
+    pieces_out_end(out);
     bytes_free(&before);
     bytes_free(&pieces);
     tamis_filter_free(f);
@@ -218,6 +220,60 @@ TEST(indexes_that_move_are_as_their_twins)
         world_free(&w);
     }
     CHECK(moved > 1000);
+}
+
+static void move_index(tamis_index **x, struct movable *m, unsigned round)
+{
+    struct mover mover = mover_of(m, round % 3 == 0);
+    unsigned long part = 0;
+    m->stop_after = round % 4;
+    do
+        part = index_move(x, &mover, part);
+    while (part);
+}
+
+/* With vectors, while records are added; and with a table. */
+TEST(an_index_moves_while_it_is_dumped)
+{
+    static const tamis_attribute attribute = {.name = "a"};
+    for (unsigned table = 0; table < 2; table++) {
+        struct movable m;
+        movable_init(&m, harness_seed() + table);
+        tamis_index_options o = {.attributes = &attribute,
+                                 .n_attributes = 1,
+                                 .capacity = 20000,
+                                 .verifier = table ? TAMIS_VERIFIER_TABLE : TAMIS_VERIFIER_FILTER,
+                                 .allocator = &m.allocator};
+        struct whole whole = {0};
+        CHECK(tamis_index_new(&whole.index, &o, NULL) == TAMIS_OK);
+        uint64_t next = 0;
+        for (; next < 30000; next++)
+            CHECK(tamis_index_add(whole.index, &(tamis_key){&next, sizeof next}, NULL) == TAMIS_OK);
+        struct bytes before = bytes_of_index(whole.index, 0), pieces = {0};
+        struct pieces_out *out;
+        CHECK(pieces_out_begin(&out, &whole) == TAMIS_OK && pieces_keep(&whole) == !table);
+        static uint8_t piece[65536];
+        while (pieces.len < pieces_out_size(out)) {
+            size_t len = 0;
+            move_index(&whole.index, &m, (unsigned)(next + pieces.len));
+            for (uint64_t end = next + 100; !table && next < end; next++)
+                CHECK(tamis_index_add(whole.index, &(tamis_key){&next, sizeof next}, NULL) ==
+                      TAMIS_OK);
+            if (!CHECK(pieces_out_read(out, &whole, pieces.len, piece, sizeof piece, &len) ==
+                       TAMIS_OK))
+                break;
+            CHECK(bytes_write(&pieces, piece, len) == 0);
+        }
+        CHECK(bytes_equal(&before, &pieces));
+        for (uint64_t key = 0; key < next; key++)
+            CHECK(tamis_index_has(whole.index, &(tamis_key){&key, sizeof key}, 1).maybe);
+        pieces_keep_end(&whole);
+        pieces_out_end(out);
+        bytes_free(&before);
+        bytes_free(&pieces);
+        tamis_index_free(whole.index);
+        CHECK(m.live == 0);
+    }
 }
 
 HARNESS_MAIN

@@ -6,79 +6,21 @@
 #include "fault.h"
 #include "filter.h"
 #include "forge.h"
-#include "format_pieces.h"
+#include "pieces.h"
 
-static uint64_t draw(uint64_t *rng, uint64_t n)
-{
-    *rng = *rng * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (*rng >> 33) % n;
-}
-
-/* ---- out ------------------------------------------------------------------------------------- */
-
-/* All pieces, some of them read twice; `during` (may be NULL) is called between the calls. */
+/* As whole ones, for filters. */
 static tamis_error pull_all(tamis_filter *f, struct bytes *out, size_t room, uint64_t *rng,
-                            void (*during)(tamis_filter *))
+                            void (*during)(const struct whole *))
 {
-    struct filter_out *o;
-    uint8_t *piece = malloc(room);
-    tamis_error e = filter_out_begin(&o, f);
-    if (e != TAMIS_OK || !piece) {
-        free(piece);
-        return e;
-    }
-    uint64_t total = filter_out_size(o);
-    while (e == TAMIS_OK && out->len < total) {
-        size_t len, again;
-        if (during)
-            during(f);
-        e = filter_out_read(o, f, out->len, piece, room, &len);
-        if (e == TAMIS_OK && draw(rng, 3) == 0) {
-            uint8_t *second = malloc(room);
-            CHECK(filter_out_read(o, f, out->len, second, room, &again) == TAMIS_OK);
-            CHECK(again >= len && memcmp(piece, second, len) == 0);
-            free(second);
-        }
-        if (e == TAMIS_OK)
-            CHECK(bytes_write(out, piece, len) == 0);
-    }
-    if (e == TAMIS_OK) {
-        size_t len;
-        CHECK(filter_out_read(o, f, total, piece, room, &len) == TAMIS_OK && len == 0);
-        CHECK(filter_out_read(o, f, total + 1, piece, room, &len) == TAMIS_EARG);
-    }
-    filter_out_end(o);
-    free(piece);
-    return e;
+    return pieces_pull(&(struct whole){.filter = f}, out, room, rng, during);
 }
 
-/* ---- in -------------------------------------------------------------------------------------- */
-
-/* Pieces of random sizes; what came is encoded again now and then. */
 static tamis_error push_all(tamis_filter **out, const struct bytes *bytes, size_t most,
                             uint64_t *rng, const tamis_open_options *options, tamis_reason *reason)
 {
-    struct filter_in *in = filter_in_begin(bytes->len, bytes->len, options);
-    tamis_error e = in ? TAMIS_OK : TAMIS_ENOMEM;
-    size_t at = 0;
-    *out = NULL;
-    while (e == TAMIS_OK && at < bytes->len) {
-        size_t some = 1 + (size_t)draw(rng, most);
-        some = some < bytes->len - at ? some : bytes->len - at;
-        e = filter_in_add(in, bytes->data + at, some, reason);
-        at += some;
-        if (e == TAMIS_OK)
-            CHECK(filter_in_have(in) == at);
-        if (e == TAMIS_OK && draw(rng, 40) == 0) {
-            struct bytes again = {0}, first = {bytes->data, at, at};
-            CHECK(filter_in_encode(in, bytes_write, &again) == TAMIS_OK);
-            CHECK(bytes_equal(&again, &first));
-            bytes_free(&again);
-        }
-    }
-    if (e == TAMIS_OK)
-        e = filter_in_end(in, out, reason);
-    filter_in_free(in);
+    struct whole whole;
+    tamis_error e = pieces_push(&whole, bytes, most, rng, options, reason);
+    *out = whole.filter;
     return e;
 }
 
@@ -146,7 +88,7 @@ TEST(refuses_what_the_decoder_refuses)
             tamis_reason reason = {0};
             bytes_forge(&forged, &bytes, &rng);
             if (i % 4 == 0 && forged.len)
-                forged.data[draw(&rng, forged.len)] ^= (uint8_t)(1u << draw(&rng, 8));
+                forged.data[pieces_draw(&rng, forged.len)] ^= (uint8_t)(1u << pieces_draw(&rng, 8));
             tamis_error want = tamis_filter_decode(&whole, forged.data, forged.len, &o, NULL);
             tamis_error e = push_all(&loaded, &forged, 3000, &rng, &o, &reason);
             CHECK_MSG((e == TAMIS_OK) == (want == TAMIS_OK), "%s: %s, not %s: %s",
@@ -173,9 +115,9 @@ TEST(too_much_aside_is_refused)
     struct history h;
     tamis_filter *f = history_new(&h, 0, 3);
     struct bytes bytes = bytes_of(f, 0);
-    struct filter_in *in = filter_in_begin(bytes.len, 64, NULL);
-    CHECK(filter_in_add(in, bytes.data, bytes.len, NULL) == TAMIS_EKIND);
-    filter_in_free(in);
+    struct pieces_in *in = pieces_in_begin(bytes.len, 64, NULL);
+    CHECK(pieces_in_add(in, bytes.data, bytes.len, NULL) == TAMIS_EKIND);
+    pieces_in_free(in);
     bytes_free(&bytes);
     tamis_filter_free(f);
 }
@@ -183,15 +125,16 @@ TEST(too_much_aside_is_refused)
 TEST(more_than_was_said_is_refused)
 {
     struct history h;
-    tamis_filter *f = history_new(&h, 0, 3), *out;
+    tamis_filter *f = history_new(&h, 0, 3);
+    struct whole out;
     struct bytes bytes = bytes_of(f, 0);
     tamis_open_options o = opening(&h);
-    struct filter_in *in = filter_in_begin(bytes.len, bytes.len, &o);
-    CHECK(filter_in_end(in, &out, NULL) == TAMIS_EFORMAT);
-    CHECK(filter_in_add(in, bytes.data, bytes.len - 1, NULL) == TAMIS_OK);
-    CHECK(filter_in_end(in, &out, NULL) == TAMIS_EFORMAT);
-    CHECK(filter_in_add(in, bytes.data, 2, NULL) == TAMIS_EFORMAT);
-    filter_in_free(in);
+    struct pieces_in *in = pieces_in_begin(bytes.len, bytes.len, &o);
+    CHECK(pieces_in_end(in, &out, NULL) == TAMIS_EFORMAT);
+    CHECK(pieces_in_add(in, bytes.data, bytes.len - 1, NULL) == TAMIS_OK);
+    CHECK(pieces_in_end(in, &out, NULL) == TAMIS_EFORMAT);
+    CHECK(pieces_in_add(in, bytes.data, 2, NULL) == TAMIS_EFORMAT);
+    pieces_in_free(in);
     bytes_free(&bytes);
     tamis_filter_free(f);
 }
@@ -241,10 +184,10 @@ TEST(without_memory_nothing_is_left)
 
 static uint64_t next_key;
 
-static void add_some(tamis_filter *f)
+static void add_some(const struct whole *whole)
 {
     for (unsigned i = 0; i < 50; i++, next_key++)
-        CHECK(tamis_filter_add(f, &next_key, sizeof next_key, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_add(whole->filter, &next_key, sizeof next_key, NULL) == TAMIS_OK);
 }
 
 /* Keys added meanwhile, past the capacity, do not show; they are there all the same. */
@@ -260,13 +203,14 @@ TEST(the_moment_is_kept_while_keys_are_added)
         tamis_filter *f;
         CHECK(tamis_filter_new(&f, &kinds[i], NULL) == TAMIS_OK);
         next_key = 0;
+        struct whole whole = {.filter = f};
         for (unsigned j = 0; j < 20; j++)
-            add_some(f);
+            add_some(&whole);
         struct bytes before = bytes_of(f, 0), pieces = {0};
-        CHECK(filter_keep(f));
+        CHECK(pieces_keep(&whole));
         CHECK(pull_all(f, &pieces, 2000, &rng, add_some) == TAMIS_OK);
         CHECK(bytes_equal(&before, &pieces));
-        filter_keep_end(f);
+        pieces_keep_end(&whole);
         CHECK(next_key > 1000);
         for (uint64_t key = 0; key < next_key; key++)
             CHECK(tamis_filter_has(f, &key, sizeof key));
@@ -288,7 +232,7 @@ TEST(what_cannot_be_kept)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         tamis_filter *f;
         CHECK(tamis_filter_new(&f, &kinds[i], NULL) == TAMIS_OK);
-        CHECK(!filter_keep(f));
+        CHECK(!pieces_keep(&(struct whole){.filter = f}));
         tamis_filter_free(f);
     }
 }

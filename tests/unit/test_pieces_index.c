@@ -1,0 +1,400 @@
+/* Indexes written and read a piece at a time: the same bytes as at once, and the same refusals. */
+#include "harness.h"
+#include "worlds.h"
+
+#include "bytes.h"
+#include "fault.h"
+#include "forge.h"
+#include "format.h"
+#include "pieces.h"
+
+struct subject {
+    struct world world;
+    tamis_index *x;
+    uint32_t copies[RECORDS];
+    struct bytes bytes;
+};
+
+static void subject_free(struct subject *s)
+{
+    tamis_index_free(s->x);
+    world_free(&s->world);
+    bytes_free(&s->bytes);
+    free(s);
+}
+
+/* A world after some steps, of at most so many bytes. */
+static struct subject *subject_new(uint64_t *rng, bool deletable, unsigned steps, size_t most)
+{
+    for (;;) {
+        struct subject *s = calloc(1, sizeof *s);
+        world_draw(&s->world, rng, deletable);
+        s->x = world_start(&s->world);
+        world_steps(&s->world, s->x, rng, s->copies, steps);
+        s->bytes = bytes_of_index(s->x, 0);
+        if (CHECK(s->bytes.len > 0) && s->bytes.len < most)
+            return s;
+        subject_free(s);
+    }
+}
+
+static tamis_error push_all(tamis_index **out, const struct bytes *bytes, size_t most,
+                            uint64_t *rng, const tamis_open_options *options, tamis_reason *reason)
+{
+    struct whole whole;
+    tamis_error e = pieces_push(&whole, bytes, most, rng, options, reason);
+    CHECK(!whole.filter);
+    *out = whole.index;
+    return e;
+}
+
+/* ---- identity -------------------------------------------------------------------------------- */
+
+TEST(every_state_goes_out_and_in)
+{
+    uint64_t rng = harness_seed();
+    for (unsigned i = 0; i < (harness_long() ? 5000u : 400u); i++) {
+        unsigned steps = (unsigned)pieces_draw(&rng, 200);
+        struct subject *s = subject_new(&rng, i % 3, steps, SIZE_MAX);
+        struct bytes pieces = {0};
+        tamis_open_options o = {.clock = world_clock};
+        tamis_reason reason = {0};
+        tamis_index *loaded;
+        size_t room = i % 2 ? 512 : 1 << 16;
+        CHECK(pieces_pull(&(struct whole){.index = s->x}, &pieces, room, &rng, NULL) == TAMIS_OK);
+        CHECK_MSG(bytes_equal(&s->bytes, &pieces), "world %u", i);
+        tamis_error e = push_all(&loaded, &s->bytes, i % 2 ? 50 : 5000, &rng, &o, &reason);
+        CHECK_MSG(e == TAMIS_OK, "world %u: %s", i, reason.text);
+        if (loaded) {
+            struct bytes again = bytes_of_index(loaded, 0);
+            CHECK(bytes_equal(&s->bytes, &again) && tamis_index_equal(s->x, loaded));
+            CHECK(world_compare(&s->world, s->x, loaded) == 0);
+            world_steps(&s->world, loaded, &rng, s->copies, 20); /* it lives */
+            bytes_free(&again);
+        }
+        tamis_index_free(loaded);
+        bytes_free(&pieces);
+        subject_free(s);
+    }
+}
+
+/* Pieces all of one size, whichever it is. */
+TEST(every_size_of_a_piece)
+{
+    uint64_t rng = harness_seed() + 1;
+    for (unsigned i = 0; i < 6; i++) {
+        struct subject *s = subject_new(&rng, i % 2, 60, 6000);
+        for (size_t size = 1; size <= s->bytes.len; size += size < 200 ? 1 : 97) {
+            struct pieces_in *in = pieces_in_begin(s->bytes.len, PIECES_ASIDE, NULL);
+            struct whole whole = {0};
+            for (size_t at = 0; at < s->bytes.len; at += size) {
+                size_t len = s->bytes.len - at < size ? s->bytes.len - at : size;
+                CHECK(pieces_in_add(in, s->bytes.data + at, len, NULL) == TAMIS_OK);
+            }
+            CHECK(pieces_in_end(in, &whole, NULL) == TAMIS_OK);
+            CHECK(whole.index && tamis_index_equal(whole.index, s->x));
+            tamis_index_free(whole.index);
+            pieces_in_free(in);
+        }
+        subject_free(s);
+    }
+}
+
+TEST(without_the_key_it_must_be_given)
+{
+    uint64_t rng = harness_seed() + 2;
+    struct subject *s = subject_new(&rng, true, 60, 12000);
+    struct bytes bytes = bytes_of_index(s->x, TAMIS_SAVE_NO_KEY);
+    tamis_open_options o = {.key = s->world.key, .clock = world_clock};
+    tamis_index *loaded;
+    CHECK(push_all(&loaded, &bytes, 200, &rng, NULL, NULL) == TAMIS_EKEY);
+    CHECK(push_all(&loaded, &bytes, 200, &rng, &o, NULL) == TAMIS_OK);
+    CHECK(loaded && world_compare(&s->world, s->x, loaded) == 0);
+    tamis_index_free(loaded);
+    bytes_free(&bytes);
+    subject_free(s);
+}
+
+/* ---- damage ---------------------------------------------------------------------------------- */
+
+static unsigned check_as_decoder(const struct bytes *bytes, uint64_t *rng)
+{
+    tamis_index *whole = NULL, *loaded;
+    tamis_open_options o = {.clock = world_clock};
+    tamis_reason reason = {0};
+    tamis_error want = tamis_index_decode(&whole, bytes->data, bytes->len, &o, NULL);
+    tamis_error e = push_all(&loaded, bytes, 3000, rng, &o, &reason);
+    CHECK_MSG((e == TAMIS_OK) == (want == TAMIS_OK), "%s, not %s: %s", tamis_error_name(e),
+              tamis_error_name(want), reason.text);
+    CHECK(e == TAMIS_OK || reason.text[0] != 0);
+    bool in = e == TAMIS_OK && want == TAMIS_OK;
+    if (in)
+        CHECK(tamis_index_equal(whole, loaded));
+    if (want == TAMIS_OK)
+        tamis_index_free(whole);
+    tamis_index_free(loaded);
+    return in;
+}
+
+/* Forged bytes with right checksums, and flipped bits: let in, or refused, as by the decoder. */
+TEST(refuses_what_the_decoder_refuses)
+{
+    uint64_t rng = harness_seed() + 3;
+    unsigned let_in = 0;
+    for (unsigned i = 0; i < 40; i++) {
+        struct subject *s = subject_new(&rng, i % 4, 60, 12000);
+        struct bytes forged = {0};
+        for (unsigned j = 0; j < (harness_long() ? 20000u : 400u); j++) {
+            bytes_forge(&forged, &s->bytes, &rng);
+            if (j % 4 == 0 && forged.len)
+                forged.data[pieces_draw(&rng, forged.len)] ^= (uint8_t)(1u << pieces_draw(&rng, 8));
+            let_in += check_as_decoder(&forged, &rng);
+        }
+        bytes_free(&forged);
+        subject_free(s);
+    }
+    CHECK_MSG(let_in > 100, "%u", let_in);
+}
+
+/* A piece in the place of another, of another index, or missing. */
+TEST(pieces_of_elsewhere_are_refused)
+{
+    uint64_t rng = harness_seed() + 4;
+    unsigned foreign = 0;
+    for (unsigned i = 0; i < 60; i++) {
+        struct subject *s = subject_new(&rng, i % 2, 60, 12000);
+        struct bytes other = {0};
+        tamis_index *x = NULL; /* of the same settings and key */
+        uint32_t copies[RECORDS] = {0};
+        CHECK(tamis_index_new(&x, &s->world.options, NULL) == TAMIS_OK);
+        size_t size = 64 + (size_t)pieces_draw(&rng, 500), n = s->bytes.len / size;
+        size_t a = (size_t)pieces_draw(&rng, n) * size, b = (size_t)pieces_draw(&rng, n) * size;
+        bytes_write(&other, s->bytes.data, s->bytes.len);
+        memcpy(other.data + a, s->bytes.data + b, size);
+        memcpy(other.data + b, s->bytes.data + a, size);
+        bool same = bytes_equal(&other, &s->bytes);
+        CHECK(check_as_decoder(&other, &rng) == same);
+        bytes_free(&other);
+        world_steps(&s->world, x, &rng, copies, 60);
+        other = bytes_of_index(x, 0);
+        if (other.len == s->bytes.len) {
+            memcpy(other.data + a, s->bytes.data + a, size);
+            foreign += !check_as_decoder(&other, &rng);
+        }
+        s->bytes.len -= 1 + (size_t)pieces_draw(&rng, s->bytes.len - 64);
+        CHECK(!check_as_decoder(&s->bytes, &rng));
+        bytes_free(&other);
+        tamis_index_free(x);
+        subject_free(s);
+    }
+    CHECK_MSG(foreign > 3, "%u", foreign);
+}
+
+/* Every cut: there is nothing to be had, and what came can be had again. */
+TEST(cut_short)
+{
+    uint64_t rng = harness_seed() + 5;
+    for (unsigned i = 0; i < 8; i++) {
+        struct subject *s = subject_new(&rng, i % 2, 60, 5000);
+        for (size_t len = 1; len < s->bytes.len; len += 1 + i % 3) {
+            struct pieces_in *in = pieces_in_begin(s->bytes.len, PIECES_ASIDE, NULL);
+            struct whole whole = {0};
+            struct bytes again = {0}, first = {s->bytes.data, len, len};
+            CHECK(pieces_in_add(in, s->bytes.data, len, NULL) == TAMIS_OK);
+            CHECK(pieces_in_end(in, &whole, NULL) == TAMIS_EFORMAT && !whole.index);
+            CHECK(pieces_in_encode(in, bytes_write, &again) == TAMIS_OK);
+            CHECK_MSG(bytes_equal(&again, &first), "%zu of %zu bytes", len, s->bytes.len);
+            bytes_free(&again);
+            pieces_in_free(in);
+        }
+        subject_free(s);
+    }
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+TEST(without_memory_nothing_is_left)
+{
+    uint64_t rng = harness_seed() + 6;
+    for (unsigned i = 0; i < 40; i++) {
+        struct subject *s = subject_new(&rng, i % 4, 60, 12000);
+        struct fault fault;
+        tamis_index *x = NULL;
+        fault_init(&fault);
+        tamis_open_options o = {.allocator = &fault.allocator, .clock = world_clock};
+        tamis_error e = TAMIS_ENOMEM;
+        for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 5000; n++) {
+            fault_arm(&fault, n, n % 2);
+            e = push_all(&x, &s->bytes, 1000, &rng, &o, NULL);
+            if (e != TAMIS_OK)
+                CHECK(e == TAMIS_ENOMEM && fault_clean(&fault));
+        }
+        CHECK(e == TAMIS_OK);
+        size_t blocks = fault.blocks;
+        e = TAMIS_ENOMEM;
+        for (uint64_t n = 1; x && e == TAMIS_ENOMEM && n < 100; n++) {
+            struct bytes again = {0};
+            fault_arm(&fault, n, n % 2);
+            e = pieces_pull(&(struct whole){.index = x}, &again, 1 << 16, &rng, NULL);
+            CHECK(e == TAMIS_OK ? bytes_equal(&s->bytes, &again) : e == TAMIS_ENOMEM);
+            CHECK(fault.blocks == blocks);
+            bytes_free(&again);
+        }
+        CHECK(e == TAMIS_OK);
+        bool keeps = false; /* all or nothing */
+        for (uint64_t n = 1; x && !keeps && n < 500; n++) {
+            fault_arm(&fault, n, false);
+            uint64_t failed = fault.failed;
+            keeps = pieces_keep(&(struct whole){.index = x});
+            CHECK(keeps || fault.blocks == blocks);
+            if (fault.failed == failed)
+                break;
+        }
+        fault_arm(&fault, 0, false);
+        CHECK(!keeps ||
+              (!s->world.options.deletable && s->world.options.verifier != TAMIS_VERIFIER_TABLE));
+        tamis_index_free(x);
+        CHECK(fault_clean(&fault));
+        subject_free(s);
+    }
+}
+
+/* ---- a moment that is kept ------------------------------------------------------------------- */
+
+static const tamis_attribute attributes[] = {{.name = "a"}, {.name = "b", .distinct = 50}};
+static uint64_t next_record;
+
+static tamis_error add_record(tamis_index *x, uint64_t i)
+{
+    uint64_t b = i % 50;
+    return tamis_index_add(x, (tamis_key[]){{&i, sizeof i}, {&b, sizeof b}}, NULL);
+}
+
+static void add_some(const struct whole *whole)
+{
+    for (unsigned i = 0; i < 50; i++)
+        CHECK(add_record(whole->index, next_record++) == TAMIS_OK);
+}
+
+static tamis_index *index_of(tamis_index_options o)
+{
+    tamis_index *x = NULL;
+    o.attributes = attributes;
+    o.n_attributes = 2;
+    CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
+    return x;
+}
+
+/* Records added meanwhile, past the capacity, do not show; they are there all the same. */
+TEST(the_moment_is_kept_while_records_are_added)
+{
+    static const tamis_index_options kinds[] = {
+        {.capacity = 3000},
+        {.capacity = 200, .hash = TAMIS_SIP},
+        {.capacity = 60000, .layout = TAMIS_SPREAD},
+        {.capacity = 500, .growth = TAMIS_FLEXIBLE},
+        {.capacity = 40000, .growth = TAMIS_DYNAMIC, .verifier = TAMIS_VERIFIER_NONE},
+        {.capacity = 30000, .growth = TAMIS_FIXED}};
+    uint64_t rng = harness_seed() + 7;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct whole whole = {.index = index_of(kinds[i])};
+        next_record = 0;
+        for (unsigned j = 0; j < 20; j++)
+            add_some(&whole);
+        struct bytes before = bytes_of_index(whole.index, 0), pieces = {0};
+        CHECK(pieces_keep(&whole));
+        CHECK(pieces_pull(&whole, &pieces, 2000, &rng, add_some) == TAMIS_OK);
+        CHECK_MSG(bytes_equal(&before, &pieces), "kind %zu", i);
+        pieces_keep_end(&whole);
+        CHECK(next_record > 1000);
+        for (uint64_t r = 0; r < next_record; r++) {
+            uint64_t b = r % 50;
+            tamis_key keys[] = {{&r, sizeof r}, {&b, sizeof b}};
+            CHECK(tamis_index_has(whole.index, keys, 3).maybe);
+        }
+        struct bytes now = bytes_of_index(whole.index, 0), again = {0};
+        CHECK(pieces_pull(&whole, &again, 2000, &rng, NULL) == TAMIS_OK);
+        CHECK(bytes_equal(&now, &again) && !bytes_equal(&before, &now));
+        bytes_free(&before);
+        bytes_free(&pieces);
+        bytes_free(&now);
+        bytes_free(&again);
+        tamis_index_free(whole.index);
+    }
+}
+
+TEST(what_cannot_be_kept)
+{
+    static const tamis_index_options kinds[] = {
+        {.capacity = 1000, .deletable = true},
+        {.capacity = 1000, .verifier = TAMIS_VERIFIER_TABLE},
+        {.capacity = 1000, .deletable = true, .verifier = TAMIS_VERIFIER_TABLE}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct whole whole = {.index = index_of(kinds[i])};
+        CHECK(!pieces_keep(&whole));
+        tamis_index_free(whole.index);
+    }
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+/* Several chunks of them; then few values in many slots, which are looked through in several calls. */
+TEST(large_tables)
+{
+    uint64_t rng = harness_seed() + 8;
+    unsigned n = 300000;
+    tamis_index *x = index_of((tamis_index_options){
+        .capacity = n, .deletable = true, .verifier = TAMIS_VERIFIER_TABLE, .hash = TAMIS_SIP});
+    for (uint64_t r = 0; r < n; r++)
+        CHECK(add_record(x, r) == TAMIS_OK);
+    for (unsigned sparse = 0; sparse < 2; sparse++) {
+        struct bytes bytes = bytes_of_index(x, 0), pieces = {0};
+        struct whole whole = {.index = x};
+        tamis_reason reason = {0};
+        tamis_index *loaded;
+        CHECK(bytes.len > (sparse ? 1u : 4u) << 20);
+        CHECK(pieces_pull(&whole, &pieces, 1 << 20, &rng, NULL) == TAMIS_OK);
+        CHECK(bytes_equal(&bytes, &pieces));
+        tamis_error e = push_all(&loaded, &bytes, 300000, &rng, NULL, &reason);
+        CHECK_MSG(e == TAMIS_OK, "%s", reason.text);
+        CHECK(loaded && tamis_index_equal(x, loaded));
+        tamis_index_free(loaded);
+        bytes_free(&bytes);
+        bytes_free(&pieces);
+        for (uint64_t r = 0; r < n && !sparse; r++) {
+            uint64_t b = r % 50;
+            tamis_key keys[] = {{&r, sizeof r}, {&b, sizeof b}};
+            if (r % 1000)
+                CHECK(tamis_index_remove(x, keys, NULL) == TAMIS_OK);
+        }
+    }
+    tamis_index_free(x);
+}
+
+/* A table with its last values in slots from the first on, made by appending as by adding. */
+TEST(appended_as_added)
+{
+    uint64_t rng = harness_seed() + 9;
+    for (unsigned round = 0; round < 2000; round++) {
+        struct table x = {0}, y = {0};
+        size_t n = 1 + (size_t)pieces_draw(&rng, 60), next = 0;
+        CHECK(table_reserve(&x, &mem_system, n) && table_reserve(&y, &mem_system, n));
+        while (x.used < n) {
+            uint64_t value = rng_next(&rng);
+            if (round % 2 == 0 || table_hash(value) >> 61 == 7)
+                table_add(&x, value, 1 + value % 9);
+        }
+        struct table_walk walk = {.table = &x}, slow = {.table = &x, .stop = 1};
+        while (table_next(&walk)) {
+            table_append(&y, &next, walk.value, walk.count);
+            while (!table_next(&slow)) /* it pauses */
+                slow.stop = slow.from + 1;
+            CHECK(slow.value == walk.value && slow.count == walk.count);
+        }
+        CHECK(y.used == n && table_equal(&x, &y) && table_equal(&y, &x));
+        table_free(&x, &mem_system);
+        table_free(&y, &mem_system);
+    }
+}
+
+HARNESS_MAIN
