@@ -21,9 +21,10 @@ static bool number(const char *text, double *out, const char **rest)
     char *end;
     if (!((text[0] >= '0' && text[0] <= '9') || text[0] == '.') || text[1] == 'x' || text[1] == 'X')
         return false;
+    errno = 0;
     *out = strtod(text, &end);
     *rest = end;
-    return end != text && *out < 1e300;
+    return end != text && errno == 0 && *out < 1e300; /* 1e-400 is not 0 */
 }
 
 bool parse_real(const char *text, double *out)
@@ -279,7 +280,7 @@ enum args_outcome args_read(int argc, char **argv, const struct arg *args, size_
             words->word[words->n++] = text;
         } else if (strcmp(text, "--") == 0) {
             only_words = true;
-        } else if (strcmp(text, "--help") == 0) {
+        } else if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
             help_print(verb_name);
             return ARGS_HELPED;
         } else if (!(text[1] == '-' ? take_long(&r, text + 2) : take_letters(&r, text + 1))) {

@@ -87,8 +87,9 @@ tamis_plan_size tamis_plan_bits_whole(uint64_t n, double p)
         if (!(m < 9e18))
             continue;
         m = m < 1 ? 1 : m;
-        while (tamis_plan_rate_exp(m, k, (double)n) > p)
-            m = nextafter(m + 1, INFINITY); /* rounding of the closed form, a step at most */
+        /* Rounding of the closed form: a step at most, but for rates within 1e-12 of 1 or so. */
+        for (double step = 1; tamis_plan_rate_exp(m, k, (double)n) > p; step *= 2)
+            m = nextafter(m + step, INFINITY);
         if (best.bits && m >= (double)best.bits)
             continue;
         best.units = best.bits = (uint64_t)m;

@@ -27,6 +27,7 @@ trouble not-a-number "wrong value 'x': --field: give a whole number " 'tamis che
 trouble negative "wrong value '-3': --field: " 'tamis check a.tamis --field -3'
 trouble hexadecimal "wrong value '0x10': --field: " 'tamis check a.tamis --field 0x10'
 trouble odd-suffix "wrong value '3m': --field: " 'tamis check a.tamis --field 3m'
+trouble too-small-for-a-number "wrong value '1e-400': --field: " 'tamis check a.tamis --field 1e-400'
 trouble empty-value "wrong value '': --field: " 'tamis check a.tamis --field ""'
 trouble newline-in-a-name 'No such file or directory: a\?b: ' "tamis check \$'a\nb' x"
 finish

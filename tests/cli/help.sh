@@ -10,6 +10,7 @@ holds help-option 'cmp <(tamis --help) <(tamis help)'
 for verb in index find create add remove check dedup info verify fold clear merge intersect diff apply plan bench publish follow locate; do
     holds "help-$verb" "tamis help $verb | head -1 | grep -q '^tamis $verb '"
     holds "option-help-$verb" "cmp <(tamis $verb --help) <(tamis help $verb)"
+    holds "letter-help-$verb" "cmp <(tamis $verb -h) <(tamis help $verb)"
     holds "listed-$verb" "tamis help | grep -q '  tamis $verb '"
     holds "narrow-$verb" "! tamis help $verb | grep -qE '.{101}'"
 done

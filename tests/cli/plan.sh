@@ -105,6 +105,7 @@ ln -s "$(command -v tamis)" bin/tamis
 is without-gnuplot 2 "x" "tamis plan: gnuplot is not installed: --plot: install it (gnuplot-nox), or use --json" \
     'PATH=$PWD/bin tamis plan fixed --items 10 --fpp 0.1 --plot g.svg >/dev/null; s=$?; echo x; (exit $s)'
 holds without-gnuplot-no-file '[ ! -e g.svg ]'
+json rate-next-to-1 'timeout 10 tamis plan fixed --items 1e12 --fpp 0.9999999999999999 --json' 'd["published"]["rate_whole"] <= 0.9999999999999999'
 # A plot takes the place of files alone: not of a pipe, a folder or, run by root, a device.
 mkfifo pipe.svg
 mkdir folder.svg
