@@ -171,6 +171,18 @@ static char *script(struct plot *p, size_t *len)
     return fclose(all) == 0 ? text : NULL;
 }
 
+/* gnuplot says nothing of a full disk: the end tells whether all was written. */
+static bool whole(const char *path)
+{
+    char end[16] = "";
+    FILE *drawn = fopen(path, "re");
+    if (drawn && fseek(drawn, -(long)(sizeof end - 1), SEEK_END) == 0)
+        end[fread(end, 1, sizeof end - 1, drawn)] = 0;
+    if (drawn)
+        fclose(drawn);
+    return strstr(end, "</svg>");
+}
+
 int plot_draw(struct plot *p)
 {
     if (!p)
@@ -192,6 +204,8 @@ int plot_draw(struct plot *p)
                               "--json");
         else if (outcome != 0)
             status = complain("gnuplot failed: %s: try it by hand, or use --json", p->path);
+        else if (!whole(p->aside))
+            status = complain("the plot is not whole: %s: make room and run again", p->path);
         else if (rename(p->aside, p->path) != 0)
             status = complain("%s: %s: give the name of a file", strerror(errno), p->path);
     }

@@ -106,6 +106,11 @@ is without-gnuplot 2 "x" "tamis plan: gnuplot is not installed: --plot: install 
     'PATH=$PWD/bin tamis plan fixed --items 10 --fpp 0.1 --plot g.svg >/dev/null; s=$?; echo x; (exit $s)'
 holds without-gnuplot-no-file '[ ! -e g.svg ]'
 json rate-next-to-1 'timeout 10 tamis plan fixed --items 1e12 --fpp 0.9999999999999999 --json' 'd["published"]["rate_whole"] <= 0.9999999999999999'
+if command -v gnuplot >/dev/null; then
+    is plot-cut-short 2 "x" "tamis plan: the plot is not whole: cut.svg: make room and run again" \
+        '(ulimit -f 4; tamis plan fixed --items 10 --fpp 0.1 --plot cut.svg >/dev/null; s=$?; echo x; exit $s)'
+    holds plot-cut-short-leaves-nothing '[ ! -e cut.svg ] && [ -z "$(ls -A | grep tmp)" ]'
+fi
 # A plot takes the place of files alone: not of a pipe, a folder or, run by root, a device.
 mkfifo pipe.svg
 mkdir folder.svg
