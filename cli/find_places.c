@@ -47,9 +47,11 @@ static void name_fresh(struct looked *l, const struct inputs *in, const char *ba
 }
 
 /* A microsecond of the system's time for each input, and most of another for its name in the folder:
-   one thread reads the folders while others begin to look. */
-#define LOOK_EACH  1000 /* inputs that are worth a thread */
-#define LOOK_CHUNK 128
+   one thread reads the folders while others begin to look. Of a question that reads nothing a second
+   thread saves a tenth with 500 inputs and a quarter with 1,000, with 200 nothing. fstatat() from the
+   folder saves a twentieth to a fifth of the time of stat() by the depth of the path, statx() nothing. */
+#define LOOK_EACH  250 /* inputs that are worth a thread */
+#define LOOK_CHUNK 32
 #define LOOK_MOST  16 /* threads */
 
 struct looking {
