@@ -274,19 +274,22 @@ static tamis_error follow_copy(tamis_replicas *r, struct owner *owner, uint32_t 
     return e;
 }
 
+/* The renewal is counted when all can see it, and before the next expiry is looked at: whoever goes
+   through the leases meanwhile sees the new one, or that there was one. */
 static void set_lease(tamis_replicas *r, uint32_t number, uint64_t expires)
 {
     struct chunk *chunk = atomic_load(&r->chunk[number / 64]);
-    uint64_t bit = UINT64_C(1) << number % 64, next = atomic_load(&r->next_expiry);
+    uint64_t bit = UINT64_C(1) << number % 64;
     if (expires == 0) {
         atomic_fetch_or(&chunk->doubt, bit);
         return;
     }
     atomic_store(&chunk->expires[number % 64], expires);
+    atomic_fetch_and(&chunk->doubt, ~bit);
     atomic_fetch_add(&r->renewals, 1);
+    uint64_t next = atomic_load(&r->next_expiry);
     while (expires < next && !atomic_compare_exchange_weak(&r->next_expiry, &next, expires))
         ;
-    atomic_fetch_and(&chunk->doubt, ~bit);
 }
 
 tamis_error tamis_replicas_take(tamis_replicas *r, const void *message, size_t len, uint64_t age,

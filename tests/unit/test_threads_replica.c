@@ -185,4 +185,63 @@ TEST(an_owner_that_changes_its_family_is_not_missed)
     crowd_end(&c, threads);
 }
 
+/* ---- leases that run out and are renewed beside readers -------------------------------------- */
+
+enum { ROUNDS = 20000 };
+
+static atomic_ulong hour;
+
+static uint64_t hour_clock(void *context)
+{
+    (void)context;
+    return atomic_load(&hour);
+}
+
+static int keep_beat(void *context, const void *data, size_t len)
+{
+    struct message {
+        size_t len;
+        char data[4096];
+    } *m = context;
+    m->len = len;
+    return CHECK(len <= sizeof m->data) ? (memcpy(m->data, data, len), 0) : -1;
+}
+
+/* Whenever readers looked at the leases while one was renewed: it runs out. */
+TEST(a_lease_renewed_beside_readers_runs_out)
+{
+    struct crowd c = {0};
+    struct {
+        size_t len;
+        char data[4096];
+    } beat = {0};
+    pthread_t threads[READERS];
+    uint64_t stranger = 2;
+    unsigned held = 0;
+    tamis_filter *f;
+    tamis_origin *origin;
+    tamis_place place;
+    atomic_store(&hour, 1000);
+    CHECK(tamis_replicas_new(&c.replicas, &(tamis_follower_options){.clock = hour_clock}) ==
+          TAMIS_OK);
+    CHECK(tamis_filter_new(&f, &(tamis_options){.fpp = 1e-9}, NULL) == TAMIS_OK);
+    tamis_origin_options o = {.owner = "owner", .beat = 10, .clock = hour_clock};
+    CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_publish(origin, to_crowd, &c, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_beat(origin, keep_beat, &beat) == TAMIS_OK);
+    for (unsigned i = 0; i < READERS; i++)
+        CHECK(pthread_create(&threads[i], NULL, count_owners, &c) == 0);
+    for (unsigned i = 0; i < (harness_long() ? 20u : 1u) * ROUNDS; i++) {
+        atomic_fetch_add(&hour, 100);
+        CHECK(tamis_replicas_take(c.replicas, beat.data, beat.len, 0, NULL, NULL) == TAMIS_OK);
+        atomic_fetch_add(&hour, 100);
+        size_t n = tamis_replicas_locate(c.replicas, &stranger, sizeof stranger, &place, 1);
+        held += n != 1 || !place.doubt;
+    }
+    CHECK_MSG(held == 0, "%u", held);
+    crowd_end(&c, threads);
+    tamis_origin_free(origin);
+    tamis_filter_free(f);
+}
+
 HARNESS_MAIN
