@@ -274,6 +274,10 @@ tamis_error pending_check_mapped(const struct container *c, const struct head *h
                                  tamis_reason *reason);
 tamis_error pending_load(const struct container *c, const struct head *head,
                          const struct removing *w);
+/* The most probes to watch for the pending removals of a structure of so many bytes. */
+size_t probes_for(uint64_t len);
+/* Why what was checked could not be loaded. */
+const char *load_wrong(tamis_error e);
 
 /* ---- filters: format_encode.c, format_load.c ---- */
 

@@ -205,6 +205,7 @@ static tamis_error read_entry(struct apply *p, uint32_t *ids)
 static tamis_error read_pending(struct apply *p)
 {
     uint32_t *ids = mem_new(&p->made->allocator, p->head.n, sizeof *ids);
+    p->made->removals.probes_max = p->f->removals.probes + probes_for(p->patch_len);
     tamis_error e = ids ? keep_pending(p, ids) : TAMIS_ENOMEM;
     uint64_t n = e == TAMIS_OK ? in_number(&p->in, &p->models.numbers) : 0;
     if (n > p->patch_len / 16)
@@ -212,6 +213,7 @@ static tamis_error read_pending(struct apply *p)
     for (uint64_t i = 0; i < n && e == TAMIS_OK; i++)
         e = read_entry(p, ids);
     mem_free(&p->made->allocator, ids, p->head.n, sizeof *ids);
+    p->made->removals.probes_max = 0;
     return e;
 }
 

@@ -471,7 +471,7 @@ tamis_error pieces_in_end(struct pieces_in *in, struct whole *out, tamis_reason 
             in->whole.filter ? filter_removing(in->whole.filter) : index_removing(in->whole.index);
         e = pending_check(&in->c, head, reason);
         if (e == TAMIS_OK && (e = pending_load(&in->c, head, &w)) != TAMIS_OK)
-            fail(reason, e, "no memory for the removals");
+            fail(reason, e, "%s", load_wrong(e));
     }
     if (e == TAMIS_OK) {
         *out = in->whole;

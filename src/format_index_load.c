@@ -186,7 +186,7 @@ static tamis_error load(tamis_index **out, const struct source *s,
     e = load_parts(x, s);
     if (e != TAMIS_OK) {
         tamis_index_free(x);
-        return fail(reason, e, "no memory for the layers");
+        return fail(reason, e, "%s", load_wrong(e));
     }
     *out = x;
     return TAMIS_OK;

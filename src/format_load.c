@@ -80,7 +80,7 @@ static tamis_error load(tamis_filter **out, const struct source *s,
     e = load_parts(f, s);
     if (e != TAMIS_OK) {
         tamis_filter_free(f);
-        return fail(reason, e, "no memory for the vectors");
+        return fail(reason, e, "%s", load_wrong(e));
     }
     *out = f;
     return TAMIS_OK;

@@ -190,6 +190,23 @@ tamis_error pending_check_mapped(const struct container *c, const struct head *h
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* What a candidate takes in bytes says little about what it takes in memory, above all in patches,
+   where those that are alike cost next to nothing. No structure has more to watch than this. */
+#define WATCH_FACTOR 4096
+#define WATCH_BYTES  ((uint64_t)64 << 20)
+
+size_t probes_for(uint64_t len)
+{
+    uint64_t bytes = len > UINT64_MAX / (2 * WATCH_FACTOR) ? UINT64_MAX / 2 : len * WATCH_FACTOR;
+    return (size_t)((bytes + WATCH_BYTES) / (sizeof(struct watch) + sizeof(uint32_t)));
+}
+
+const char *load_wrong(tamis_error e)
+{
+    return e == TAMIS_ELIMIT ? "its pending removals take more memory than so many bytes can mean"
+                             : "no memory for it";
+}
+
 tamis_error pending_load(const struct container *c, const struct head *head,
                          const struct removing *w)
 {
@@ -199,6 +216,7 @@ tamis_error pending_load(const struct container *c, const struct head *head,
     size_t key_len = head->digests * sizeof(tamis_digest);
     uint32_t *ids = mem_new(w->allocator, head->n, sizeof *ids);
     tamis_error e = ids ? TAMIS_OK : TAMIS_ENOMEM;
+    w->removals->probes_max = probes_for(c->len);
     for (uint64_t i = 0; e == TAMIS_OK && i < head->pending; i++) {
         const uint8_t *entry = entries + entry_len(head) * i, *rest = entry + key_len;
         tamis_digest key[TAMIS_ATTRIBUTES_MAX];
@@ -209,5 +227,6 @@ tamis_error pending_load(const struct container *c, const struct head *head,
         e = pending_remember(w, key, get_u64(rest), ids, n, get_u32(rest + 8));
     }
     mem_free(w->allocator, ids, head->n, sizeof *ids);
+    w->removals->probes_max = 0;
     return e;
 }

@@ -187,9 +187,12 @@ static uint32_t watch_hash(uint32_t id, uint32_t spot, uint64_t position)
     return (uint32_t)mul_fold(mul_fold(position ^ secret, where * PROBE_STEP), secret);
 }
 
+/* Counters that are not here, those of a mapped file, do not fall. */
 static unsigned spot_probes(const struct spot *spot)
 {
-    return spot->vector ? spot->vector->bits.k : 1;
+    if (spot->vector)
+        return spot->vector->deletable ? spot->vector->bits.k : 0;
+    return spot->table->view == NULL;
 }
 
 static void spot_positions(const struct spot *spot, uint64_t *positions)
@@ -431,6 +434,8 @@ static tamis_error reserve(const struct removing *w, uint32_t n, size_t probes)
 {
     struct removals *r = w->removals;
     const tamis_allocator *a = w->allocator;
+    if (r->probes_max && probes > r->probes_max - min_u64(r->probes, r->probes_max))
+        return TAMIS_ELIMIT;
     if (!reserve_entry(r, a))
         return TAMIS_ENOMEM;
     struct pending *p = &r->entries[r->first_free];

@@ -52,6 +52,7 @@ struct removals {
     uint32_t queued;
     struct watches watches;
     size_t probes;          /* of all entries: so many watches there is room for */
+    size_t probes_max;      /* while bytes from elsewhere are read; 0: any number */
     _Atomic uint64_t total; /* copies pending */
     uint32_t cancelled;     /* entries with no copies left */
 };
