@@ -19,7 +19,7 @@ const char help_index[] =
     "                         combination of all together (0.01)\n"
     "      --verifier V       filter, or none: no combinations\n"
     "      --format F         csv, tsv, jsonl or auto: by name, else by content\n"
-    "      --delimiter C      what parts the columns of CSV (comma)\n"
+    "      --delimiter C      what parts columns (CSV: comma; TSV, which knows no quotes: tab)\n"
     "      --no-header        the first line is a record: attributes are column numbers\n"
     "      --segment SIZE     text that is read at a time later on (8Mi)\n"
     "  -j, --threads N        default: as many as there are processors\n"
