@@ -281,7 +281,8 @@ static int index_new(struct index *x, const struct words *words)
     good = good && find_names(&run, &names);
     if (good && names.files.n == 0)
         good = !complain("no inputs: %s: no file in it is called .csv, .tsv, .tab, .jsonl, .ndjson "
-                         "or .json (and .gz or .zst after that); others are read if named",
+                         "or .json (.1 or a date and .gz or .zst may follow); others are read if "
+                         "named",
                          words->word[0]);
     for (size_t i = 0; good && i < names.files.n; i++)
         good = plan_new(&run, names.files.name[i].root, names.files.name[i].path);

@@ -80,6 +80,17 @@ tamis_error input_source(const struct input *input, const struct restart *from, 
 
 /* ---- formats --------------------------------------------------------------------------------- */
 
+/* The length of a name without what rotation puts behind it: .1, -20261115, .2026-11-15_00. */
+static size_t before_rotation(const char *path, size_t len)
+{
+    size_t at = len;
+    while (at > 0 && strchr("0123456789.-_", path[at - 1]))
+        at--;
+    bool turned = at + 1 < len && path[at + 1] >= '0' && path[at + 1] <= '9' &&
+                  !(path[at] >= '0' && path[at] <= '9');
+    return turned ? at : len;
+}
+
 static enum read_format format_by_name(const char *path)
 {
     static const struct {
@@ -96,6 +107,7 @@ static enum read_format format_by_name(const char *path)
             break;
         }
     }
+    len = before_rotation(path, len);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         size_t cut = strlen(known[i].suffix);
         if (len > cut && strncasecmp(path + len - cut, known[i].suffix, cut) == 0)

@@ -110,6 +110,20 @@ else
     echo "skip a shut folder: no other user may run the program"
 fi
 
+# Rotation: what has a number or a date behind its name is one of the inputs still.
+mkdir turn
+printf '{"ip": 1, "user": "ann"}\n' >turn/web.jsonl
+tamis index -o turn.tamis --attrs ip,user turn
+mv turn/web.jsonl turn/web.jsonl.1
+printf '{"ip": 2, "user": "ann"}\n' >turn/web.jsonl
+is rotated-is-named 0 '{"ip": 2, "user": "ann"}' 'tamis find: new file, not searched: turn/web.jsonl.1: run tamis index --update' \
+    'tamis find turn.tamis user=ann'
+is rotated 0 $'{"ip": 2, "user": "ann"}\n{"ip": 1, "user": "ann"}' "" 'tamis index --update turn.tamis && tamis find turn.tamis user=ann'
+gzip -c turn/web.jsonl.1 >turn/web.jsonl.2.gz && rm turn/web.jsonl.1
+mv turn/web.jsonl turn/web.jsonl-20240131
+printf '{"ip": 3, "user": "ann"}\n' >turn/web.jsonl
+is rotated-again 0 3 "" 'tamis index --update turn.tamis && tamis find -c turn.tamis user=ann'
+
 # Two at once: the second waits, or says so. Killed: the old catalog is whole and can be updated.
 seq 400000 | awk 'BEGIN {print "ip,user"} {print $1 ",u" $1 % 1000}' | gzip >d/big.csv.gz
 tamis index --update c.tamis &

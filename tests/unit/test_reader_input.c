@@ -633,6 +633,13 @@ TEST(formats_are_seen)
     DETECT("x.jsonl", "a,b\n", READ_JSONL, NULL);
     DETECT("x.ndjson.gz", "a,b\n", READ_JSONL, NULL);
     DETECT("x.csv.zst", "{}\n", READ_CSV, "{}");
+    DETECT("x.csv.1", "{}\n", READ_CSV, "{}");
+    DETECT("x.tsv-20261115.gz", "a,b\n", READ_TSV, "a,b");
+    DETECT("x.jsonl.2026-11-15_23-00", "a,b\n", READ_JSONL, NULL);
+    DETECT("x.jsonl.", "a,b\n", READ_CSV, "a,b");
+    DETECT("x.jsonl-a1", "a,b\n", READ_CSV, "a,b");
+    DETECT("x.jsonl1", "a,b\n", READ_CSV, "a,b");
+    DETECT("2026-11-15", "a,b\n", READ_CSV, "a,b");
     DETECT("x.log", "\n {\"a\":1}\n", READ_JSONL, NULL);
     DETECT("x", "a,b\tc\n", READ_TSV, "a,b\tc");
     DETECT("x", "a,b\nc\td\n", READ_CSV, "a,b");
