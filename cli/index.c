@@ -176,11 +176,42 @@ static void report(const struct index *x, const struct index_run *run, const str
     }
 }
 
+/* How the first input that can be read begins, so that names can be compared. */
+static void tell_start(const struct index_run *run)
+{
+    enum { MOST = 100 };
+    const struct input_options options = {.dialect = run->inputs->dialect, .segment = 4096};
+    for (size_t i = 0; i < run->inputs->n; i++) {
+        struct input *input = NULL;
+        struct input_segment segment = {0};
+        struct input_text text = {0};
+        tamis_reason reason;
+        bool more = false;
+        char *path = base_join(run->base, run->inputs->entry[i].path);
+        if (path && input_open(&input, path, &options, &reason) == TAMIS_OK && !input->header)
+            input_next(input, &segment, &text, &more, &reason);
+        const uint8_t *start = input && input->header ? input->header : text.data;
+        size_t len = input && input->header ? input->header_len : more ? text.len : 0;
+        const uint8_t *end = len ? memchr(start, '\n', len) : NULL;
+        len = end ? (size_t)(end - start) : len;
+        if (len)
+            remark("%s begins: %.*s%s", path, len > MOST ? MOST : (int)len, (const char *)start,
+                   len > MOST ? "..." : "");
+        input_text_free(&text);
+        input_segment_free(&segment);
+        input_close(input);
+        free(path);
+        if (len)
+            break;
+    }
+}
+
 /* A name that nothing has is a slip of the pen, most often, and text without any record is of
    another form. */
 static void name_absent(const struct index_run *run)
 {
     uint64_t bytes = 0;
+    bool absent = false;
     for (size_t i = 0; i < run->inputs->n; i++)
         bytes += run->inputs->entry[i].size;
     if (run->tally.records == 0 && bytes)
@@ -188,9 +219,13 @@ static void name_absent(const struct index_run *run)
                "--format and --delimiter",
                run->inputs->root[0].path);
     for (uint32_t i = 0; run->tally.records && i < tamis_schema_attributes(run->schema); i++)
-        if (!(run->tally.present >> i & 1))
+        if (!(run->tally.present >> i & 1)) {
             remark("no record has the attribute: %s: check the names in --attrs, and --delimiter",
                    tamis_schema_name(run->schema, i));
+            absent = true;
+        }
+    if (absent)
+        tell_start(run);
 }
 
 /* Reads the tasks and writes the catalog. */

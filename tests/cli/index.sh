@@ -123,8 +123,12 @@ $told" 'printf "{\n\"ip\": 1\n}\n" >pretty.json; tamis index -o p.tamis --attrs 
 is no-record-but-a-header 0 "" "${told/pretty.json/cr.csv}" \
     'printf "ip,user\r1,ann\r2,bob\r" >cr.csv; tamis index -o p.tamis --attrs ip cr.csv'
 is no-text 0 "" "" ': >void.csv; tamis index -o p.tamis --attrs ip void.csv'
-is absent-attribute 0 "" "tamis index: no record has the attribute: usr: check the names in --attrs, and --delimiter" \
-    'tamis index -o c.tamis --attrs ip,usr logs'
+told="tamis index: no record has the attribute: usr: check the names in --attrs, and --delimiter"
+is absent-attribute 0 "" "$told"$'\ntamis index: logs/a.jsonl.gz begins: START' 'tamis index -o c.tamis --attrs ip,usr logs 2>&1 | sed "s/begins: .*/begins: START/" >&2'
+is absent-in-a-table 0 "" "${told/usr/ip}"$'\ntamis index: IP.csv begins: IP,User' \
+    'printf "IP,User\r\n1,ann\r\n" >IP.csv; tamis index -o x.tamis --attrs ip IP.csv; rm x.tamis'
+is absent-in-an-array 0 "" "${told/usr/id}"$'\ntamis index: array.json begins: [{"id":1},{"id":2}]' \
+    'echo "[{\"id\":1},{\"id\":2}]" >array.json; tamis index -o x.tamis --attrs id array.json; rm x.tamis'
 
 # Long lines.
 size=$((100 * 1024 * 1024))
