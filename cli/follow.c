@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "args.h"
+#include "progress.h"
 #include "replicas.h"
 #include "report.h"
 #include "store.h"
@@ -341,7 +342,7 @@ int verb_follow(int argc, char **argv)
     struct sigaction action = {.sa_handler = on_signal};
     f.every_ms = every_ns / 1000000;
     f.replicas.folder = folder;
-    f.live = isatty(STDERR_FILENO);
+    f.live = progress_may();
     f.carrier = carrier_open(words.word[0], error);
     if (!f.carrier)
         return complain("%s", error);

@@ -2,6 +2,7 @@
 #include "progress.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,9 +68,15 @@ static void draw(double elapsed)
     bar.shown = write(STDERR_FILENO, line, strlen(line)) > 0;
 }
 
+bool progress_may(void)
+{
+    const char *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
 void progress_start(uint64_t total)
 {
-    bar.on = isatty(STDERR_FILENO);
+    bar.on = progress_may();
     bar.total = total;
     bar.done = 0;
     bar.start = bar.last = bar.on ? seconds() : 0;

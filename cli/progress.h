@@ -7,6 +7,9 @@
 
 #include "cli.h"
 
+/* Whether standard error is a terminal that can erase a line. */
+bool progress_may(void);
+
 /* total: bytes that will come, 0 if that is not known. */
 void progress_start(uint64_t total);
 void progress_step(uint64_t bytes); /* so many more */

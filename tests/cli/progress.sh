@@ -26,11 +26,14 @@ sys.stdout.buffer.write(seen)
 END
 terminal() { /usr/bin/python3 terminal.py "$1"; }
 export -f slow
+export TERM=xterm
 terminal 'slow | tamis add a.tamis' >shown
 holds shown-on-a-terminal 'grep -qE "[0-9]+ B  .*B/s" shown'
 holds taken-off-at-the-end '[ "$(tail -c 4 shown | od -An -c | tr -d " \n")" = "\\r033[K" ]'
 terminal 'seq 1000 | tamis add a.tamis' >shown
 holds not-for-short-work '[ ! -s shown ]'
+terminal 'slow | TERM=dumb tamis add a.tamis' >shown
+holds not-on-one-that-cannot-erase '[ ! -s shown ]'
 seq 8 >eight
 terminal 'slow | tamis check a.tamis' >shown
 holds results-are-clean 'cmp shown.out eight'
