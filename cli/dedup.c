@@ -126,19 +126,51 @@ static int dedup_memory(struct dedup *d, struct make *make, const struct store_o
     return status;
 }
 
+/* Whether two filters are built alike, as far as a used one tells. Vectors of a window, which come
+   and go, and grow when far more keys come than expected, do not tell. */
+static bool alike(const tamis_filter *a, const tamis_filter *b, bool family)
+{
+    tamis_info x, y;
+    tamis_vector_info u = {0}, v = {0};
+    uint8_t key[TAMIS_KEY_LEN], other[TAMIS_KEY_LEN];
+    tamis_filter_brief(a, &x);
+    tamis_filter_brief(b, &y);
+    tamis_filter_vector(a, 0, &u);
+    tamis_filter_vector(b, 0, &v);
+    if (family && !(tamis_filter_key(a, key) && tamis_filter_key(b, other) &&
+                    memcmp(key, other, sizeof key) == 0))
+        return false;
+    return x.growth == y.growth && x.layout == y.layout && x.hash == y.hash &&
+           x.deletable == y.deletable && x.unique == y.unique && x.fpp == y.fpp &&
+           x.expansion == y.expansion && x.window == y.window &&
+           (x.growth == TAMIS_WINDOW || (u.bits == v.bits && u.hashes == v.hashes));
+}
+
+/* The filter in the file, which a script may describe each time as it did when it was made. */
+static tamis_filter *load_as_told(struct make *make, const struct store_options *files,
+                                  const char *path)
+{
+    bool told = make_shaped(make) || make->like;
+    tamis_filter *model = told ? make_filter(make, files, path) : NULL;
+    tamis_filter *filter = told && !model ? NULL : store_load(path, files);
+    if (filter && model &&
+        (make->options.overfill || make->lambda || !alike(filter, model, make->like))) {
+        complain("the file exists: %s: it was made with other options; leave them out", path);
+        tamis_filter_free(filter);
+        filter = NULL;
+    }
+    tamis_filter_free(model);
+    return filter;
+}
+
 static int dedup_file(struct dedup *d, struct make *make, const struct store_options *files,
                       const char *path, bool json)
 {
     struct store store;
     if (!store_lock(&store, path, files))
         return TROUBLE;
-    bool old = store_exists(path);
-    if (old && (make_shaped(make) || make->like))
-        complain("the file exists: %s: options for a new filter do not apply to it; leave them "
-                 "out",
-                 path);
-    else
-        store.filter = old ? store_load(path, files) : make_filter(make, files, path);
+    store.filter =
+        store_exists(path) ? load_as_told(make, files, path) : make_filter(make, files, path);
     int status = TROUBLE;
     d->filter = store.filter;
     if (store.filter) {

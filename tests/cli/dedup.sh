@@ -57,12 +57,28 @@ is file-remembers 0 c "*" 'printf "a\nb\nc\n" | tamis dedup seen.tamis'
 json file-is-a-filter 'tamis info seen.tamis --json' 'd["items"] == 3 and d["fpp"] == 1e-9'
 is file-keyed 0 $'a\nb\nc' "" 'tamis check seen.tamis a b c d'
 cp seen.tamis before
-trouble file-keeps-its-shape 'the file exists: seen.tamis: options for a new filter do not apply to it; leave them out$' \
+trouble file-keeps-its-shape 'the file exists: seen.tamis: it was made with other options; leave them out$' \
     'echo x | tamis dedup seen.tamis --fpp 0.1'
 is lost-output-is-not-seen 2 "" "tamis dedup: No space left on device: standard output: results are missing; make room and run again" \
     'seq 10 | tamis dedup seen.tamis >/dev/full'
 holds file-unchanged-then 'cmp seen.tamis before'
 is file-with-options 0 "" "*" 'tamis dedup other.tamis --fpp 1e-6 --capacity 2M <lines | cmp - want'
+
+# The same command again and again, as a script gives it; what differs is refused.
+tamis create kin.tamis --fpp 1e-6
+for options in '--fpp 1e-12 --capacity 5k' '--growth window:24h' '--growth fixed --capacity 100k --layout blocked' \
+    '--growth dynamic --capacity 100k --hash sip' '--like kin.tamis' '--like kin.tamis --fpp 1e-7' '--growth flexible'; do
+    rm -f often.tamis
+    is "often $options" 0 $'1\n2\n3\n4' "*" "for i in 1 2 3 4; do seq \$i | tamis dedup often.tamis $options || break; done"
+    seq 5000 50000 | tamis dedup often.tamis >/dev/null 2>&1
+    is "when it has grown $options" 0 5 "*" "seq 5 | tamis dedup often.tamis $options"
+done
+tamis dedup day.tamis --growth window:24h </dev/null 2>/dev/null
+for options in '--growth window:23h' '--growth fixed' '--growth window:24h --fpp 1e-8' '--growth window:24h --hash sip' \
+    '--growth window:24h --layout blocked' '--growth window:24h --overfill' '--like kin.tamis' '--capacity 9'; do
+    trouble "never $options" 'the file exists: day.tamis: it was made with other options; leave them out$' \
+        "tamis dedup day.tamis $options </dev/null"
+done
 
 # A window forgets.
 is window 0 $'a\nb\na' "*" \
