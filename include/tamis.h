@@ -196,7 +196,8 @@ TAMIS_API tamis_error tamis_filter_add_many(tamis_filter *filter, const tamis_di
                                             size_t n, uint8_t *fresh, size_t *done);
 TAMIS_API void tamis_filter_has_many(const tamis_filter *filter, const tamis_digest *digests,
                                      size_t n, uint8_t *found);
-/* Adds with several threads; plain fixed filters only, others EKIND. threads 0: all cores. */
+/* The same with several threads, plain fixed filters only, others EKIND: at the capacity it stops, with
+ * the first keys added. threads 0: all cores. */
 TAMIS_API tamis_error tamis_filter_build(tamis_filter *filter, const tamis_digest *digests,
                                          size_t n, unsigned threads);
 
@@ -685,6 +686,8 @@ TAMIS_API void tamis_gather_free(tamis_gather *gather);
 /* One value for each attribute, in order; without data it is missing. */
 TAMIS_API tamis_error tamis_gather_add(tamis_gather *gather, const tamis_key *record);
 TAMIS_API uint64_t tamis_gather_records(const tamis_gather *gather);
+/* Memory that what was gathered takes. Empty it is 0: memory that was taken for a segment serves the
+   next one. */
 TAMIS_API uint64_t tamis_gather_bytes(const tamis_gather *gather);
 TAMIS_API void tamis_gather_clear(tamis_gather *gather); /* lets go of what was gathered */
 
@@ -938,7 +941,7 @@ typedef enum tamis_taken {
  * Takes the next message; `age` says how many nanoseconds ago it was sent (0 if that is not known).
  * EBASE: it does not follow on what is here (the reason names both versions); if it is of the same
  * origin, the follower needs a snapshot from then on. EFAMILY: of another family or owner. Other
- * errors: damaged. One thread takes while any number of others ask.
+ * errors: damaged. One thread takes while any number of others ask (freshness, has, has_many).
  */
 TAMIS_API tamis_error tamis_follower_take(tamis_follower *follower, const void *message, size_t len,
                                           uint64_t age, tamis_taken *taken, tamis_reason *reason);

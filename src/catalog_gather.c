@@ -33,12 +33,19 @@ static void set_put(struct digest_set *set, tamis_digest d)
     set->n++;
 }
 
+/* Slots for so many. */
+static uint64_t set_size(uint64_t n)
+{
+    uint64_t size = SET_FIRST;
+    while (size - size / 4 <= n)
+        size *= 2;
+    return size;
+}
+
 static bool set_room(struct digest_set *set, const tamis_allocator *a, uint64_t more)
 {
-    uint64_t size = set->size ? set->size : SET_FIRST;
-    while (size - size / 4 <= set->n + more)
-        size *= 2;
-    if (size == set->size)
+    uint64_t size = set_size(set->n + more);
+    if (size <= set->size)
         return true;
     struct digest_set larger = {.size = size, .zero = set->zero};
     size_t bytes;
@@ -167,9 +174,9 @@ uint64_t tamis_gather_records(const tamis_gather *g)
 
 uint64_t tamis_gather_bytes(const tamis_gather *g)
 {
-    uint64_t bytes = gather_size(g->relations) + g->scratch.size;
-    for (uint32_t r = 0; r < g->relations; r++)
-        bytes += g->set[r].memory.size;
+    uint64_t bytes = 0;
+    for (uint32_t r = 0; r < g->relations && g->records; r++)
+        bytes += set_size(g->set[r].n + g->waiting) * sizeof(tamis_digest);
     return bytes;
 }
 
