@@ -6,6 +6,7 @@
 #include "fault.h"
 #include "filter.h"
 #include "forge.h"
+#include "format.h"
 #include "pieces.h"
 
 /* As whole ones, for filters. */
@@ -108,6 +109,30 @@ TEST(refuses_what_the_decoder_refuses)
         tamis_filter_free(f);
     }
     CHECK(let_in > 0);
+}
+
+/* One of two large counters said to be where there is a small one. */
+TEST(refuses_large_counters_elsewhere)
+{
+    uint64_t rng = harness_seed();
+    tamis_options o = {.capacity = 100, .deletable = true};
+    tamis_filter *f, *loaded;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    for (unsigned i = 0; i < 40; i++)
+        CHECK(tamis_filter_add(f, "many", 4, NULL) == TAMIS_OK);
+    struct bytes bytes = bytes_of(f, 0);
+    struct container c;
+    uint64_t len, at;
+    CHECK(container_open(&c, bytes.data, bytes.len, KIND_FILTER, NULL) == TAMIS_OK);
+    uint8_t *escapes = bytes.data + (container_find(&c, SECTION_ESCAPES, 0, &len) - c.data);
+    CHECK(len >= 32);
+    for (at = 0; at < len && get_u64(escapes + at) == at / 16; at += 16)
+        ;
+    put_u64(escapes + at, get_u64(escapes + at) - 1);
+    bytes_repair(&bytes);
+    CHECK(push_all(&loaded, &bytes, 1000, &rng, NULL, NULL) == TAMIS_EFORMAT && !loaded);
+    bytes_free(&bytes);
+    tamis_filter_free(f);
 }
 
 TEST(too_much_aside_is_refused)
