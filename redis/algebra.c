@@ -137,7 +137,8 @@ static bool fits(RedisModuleCtx *ctx, const struct value *v)
 {
     uint64_t limit = v->limit ? v->limit : (uint64_t)server.value_limit;
     if (value_encoded_size(v) == 0) {
-        rm.ReplyWithError(ctx, "ERR the result cannot be saved: a figure is out of range");
+        rm.ReplyWithError(ctx, "ERR the result cannot be saved: a figure is out of range, or the "
+                               "server has no memory for it");
         return false;
     }
     if (value_bytes(v) <= limit || follows(ctx))

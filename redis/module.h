@@ -87,6 +87,9 @@ uint64_t partial_have(const struct value *v);
 tamis_error partial_add(struct value *v, const void *data, size_t len, bool trusted,
                         tamis_reason *reason);
 tamis_error partial_end(struct value *v, struct value **out, bool trusted, tamis_reason *reason);
+/* While a value is saved, which cannot fail: without memory the server ends, as it does for its own, and
+   the file that was there before stays. */
+void value_insist(bool on);
 void time_of_command(uint64_t at); /* nanoseconds since 1970; 0: now */
 uint64_t value_clock(void *unused);
 
@@ -166,7 +169,8 @@ void publication_free(struct publication *p);
 void publication_save(RedisModuleIO *io, const struct publication *p);
 struct publication *publication_load(RedisModuleIO *io); /* NULL: cannot be */
 void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct publication *p);
-void publish_register(int db, const RedisModuleString *name); /* has a look now and then */
+/* Has a look now and then. False without memory: then the next change of the value comes here again. */
+bool publish_register(int db, const RedisModuleString *name);
 void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
 void publish_start(RedisModuleCtx *ctx);
 

@@ -33,19 +33,19 @@ struct place {
 static struct place *places;
 static size_t n_places, room_places;
 
-void publish_register(int db, const RedisModuleString *name)
+bool publish_register(int db, const RedisModuleString *name)
 {
     size_t len;
     const char *text = rm.StringPtrLen(name, &len);
     for (size_t i = 0; i < n_places; i++)
         if (places[i].db == db && places[i].name.len == len &&
             memcmp(places[i].name.data, text, len) == 0)
-            return;
+            return true;
     if (n_places == room_places) {
         size_t room = room_places ? 2 * room_places : 8;
         struct place *grown = rm.TryAlloc(room * sizeof *grown);
         if (!grown)
-            return; /* the next change of the value comes here again */
+            return false;
         if (n_places)
             memcpy(grown, places, n_places * sizeof *grown);
         rm.Free(places);
@@ -54,8 +54,9 @@ void publish_register(int db, const RedisModuleString *name)
     }
     struct place *p = &places[n_places];
     *p = (struct place){.db = db};
-    if (buffer_add(&p->name, text, len))
-        n_places++;
+    bool known = buffer_add(&p->name, text, len);
+    n_places += known;
+    return known;
 }
 
 static void place_forget(size_t i)
@@ -75,11 +76,15 @@ void publication_free(struct publication *p)
     rm.Free(p);
 }
 
+static bool names_good(size_t stream_len, const char *owner, size_t owner_len)
+{
+    return stream_len && owner_len && owner_len <= TAMIS_OWNER_MAX && !memchr(owner, 0, owner_len);
+}
+
 struct publication *publication_new(const char *stream, size_t stream_len, const char *owner,
                                     size_t owner_len)
 {
-    if (stream_len == 0 || owner_len == 0 || owner_len > TAMIS_OWNER_MAX ||
-        memchr(owner, 0, owner_len))
+    if (!names_good(stream_len, owner, owner_len))
         return NULL;
     struct publication *p = rm.TryAlloc(sizeof *p);
     if (!p)
@@ -267,19 +272,29 @@ static bool snapshot_done(struct sending *s)
 
 /* ---- publishing ------------------------------------------------------------------------------ */
 
-static bool origin_ready(RedisModuleCtx *ctx, struct value *v)
+static tamis_error make_origin(struct publication *p, tamis_filter *filter, tamis_reason *reason)
+{
+    tamis_origin_options o = {
+        .owner = p->owner, .targets = p->targets, .beat = p->beat, .clock = value_clock};
+    return p->origin ? TAMIS_OK : tamis_origin_new(&p->origin, filter, &o, reason);
+}
+
+/* Before anything is published. Without memory: later, nothing is lost. What can never be, as bytes from
+   elsewhere may say it, is published no more, here and on replicas. */
+static bool origin_ready(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name)
 {
     struct publication *p = v->publication;
     tamis_reason reason = {0};
-    tamis_origin_options o = {
-        .owner = p->owner, .targets = p->targets, .beat = p->beat, .clock = value_clock};
-    if (p->origin)
-        return true;
-    if (tamis_origin_new(&p->origin, v->filter, &o, &reason) == TAMIS_OK)
+    tamis_error e = make_origin(p, v->filter, &reason);
+    if (e == TAMIS_OK)
         return true;
     rm.Log(ctx, "warning", "tamis: %s cannot be published: %s", p->owner, reason.text);
-    publication_free(p);
-    v->publication = NULL;
+    p->retry = value_clock(NULL) + RETRY;
+    if (e != TAMIS_ENOMEM) {
+        publication_free(p);
+        v->publication = NULL;
+        rm.Replicate(ctx, "TAMIS.UNPUBLISH", "s", name);
+    }
     return false;
 }
 
@@ -313,7 +328,7 @@ void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *na
 {
     struct publication *p = v->publication;
     uint64_t now = value_clock(NULL);
-    if (!p || !leads(ctx) || now < p->retry || !origin_ready(ctx, v))
+    if (!p || !leads(ctx) || now < p->retry || !origin_ready(ctx, v, name))
         return;
     publish_register(rm.GetSelectedDb(ctx), name);
     bool beat = now >= p->next_beat;
@@ -437,6 +452,28 @@ static void replicate_publish(RedisModuleCtx *ctx, RedisModuleString *name,
         rm.FreeString(NULL, words[i]);
 }
 
+/* In the place of what was published before, of which nothing is lost if this cannot be. The origin is
+   the master's. */
+static void publish(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name,
+                    struct publication *p)
+{
+    tamis_reason reason = {0};
+    tamis_error e = leads(ctx) ? make_origin(p, v->filter, &reason) : TAMIS_OK;
+    if (e == TAMIS_OK && !publish_register(rm.GetSelectedDb(ctx), name))
+        e = TAMIS_ENOMEM;
+    if (e != TAMIS_OK) {
+        publication_free(p);
+        reply_failure(ctx, v, e, &reason);
+        return;
+    }
+    publication_free(v->publication);
+    v->publication = p;
+    replicate_publish(ctx, name, p);
+    publish_changes(ctx, v, name);
+    notify(ctx, "tamis.publish", name);
+    rm.ReplyWithSimpleString(ctx, "OK");
+}
+
 /* PUBLISH key stream owner [MISS r] [FALSERATE r] [WEIGHTS w w] [DIRTY r] [MAXAGE s] [BEAT s] */
 COMMAND(command_publish)
 {
@@ -446,9 +483,11 @@ COMMAND(command_publish)
         return rm.WrongArity(ctx);
     const char *stream = rm.StringPtrLen(argv[2], &stream_len);
     const char *owner = rm.StringPtrLen(argv[3], &owner_len);
+    if (!names_good(stream_len, owner, owner_len))
+        return rm.ReplyWithError(ctx, "ERR a stream has a name, an owner one of 1 to 255 bytes");
     struct publication *p = publication_new(stream, stream_len, owner, owner_len);
     if (!p)
-        return rm.ReplyWithError(ctx, "ERR a stream has a name, an owner one of 1 to 255 bytes");
+        return reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     time_of_command(0);
     error = read_targets(p, argv, argc);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
@@ -459,34 +498,29 @@ COMMAND(command_publish)
     } else if (too_much(ctx, value_bytes(v), "Publish it with the command line.")) {
         publication_free(p);
     } else {
-        publication_free(v->publication);
-        v->publication = p;
-        publish_register(rm.GetSelectedDb(ctx), argv[1]);
-        if (!leads(ctx) || origin_ready(ctx, v)) {
-            replicate_publish(ctx, argv[1], p);
-            publish_changes(ctx, v, argv[1]);
-            notify(ctx, "tamis.publish", argv[1]);
-            rm.ReplyWithSimpleString(ctx, "OK");
-        } else {
-            rm.ReplyWithError(ctx, "ERR this value cannot be published with these targets");
-        }
+        publish(ctx, v, argv[1], p);
     }
     rm.CloseKey(key);
     return RM_OK;
 }
 
-/* The owner says farewell, and nothing is kept for it. */
-static void say_farewell(RedisModuleCtx *ctx, struct value *v)
+/* The owner says farewell, and nothing is kept for it. False without memory; an origin that can never be
+   has nothing to say. */
+static bool say_farewell(RedisModuleCtx *ctx, struct value *v)
 {
     struct sending s;
     struct publication *p = v->publication;
-    if (!leads(ctx) || !origin_ready(ctx, v))
-        return;
+    if (!leads(ctx))
+        return true;
+    tamis_error e = make_origin(p, v->filter, NULL);
+    if (e != TAMIS_OK)
+        return e != TAMIS_ENOMEM;
     sending_begin(&s, ctx, p);
     tamis_origin_farewell(p->origin, send_message, &s);
     good(rm.Call(ctx, "HDEL", "!sc", s.owners, p->owner));
     good(rm.Call(ctx, "DEL", "!s", s.snapshot));
     sending_end(&s);
+    return true;
 }
 
 COMMAND(command_unpublish)
@@ -501,8 +535,12 @@ COMMAND(command_unpublish)
         rm.ReplyWithError(ctx, error);
     } else {
         bool was = v && v->publication;
+        if (was && !say_farewell(ctx, v)) {
+            reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
+            rm.CloseKey(key);
+            return RM_OK;
+        }
         if (was) {
-            say_farewell(ctx, v);
             publication_free(v->publication);
             v->publication = NULL;
             rm.Replicate(ctx, "TAMIS.UNPUBLISH", "s", argv[1]);

@@ -24,7 +24,6 @@ RedisModuleType *type;
 struct saving {
     RedisModuleIO *io;
     struct buffer piece;
-    bool failed;
 };
 
 static void save_piece(struct saving *s)
@@ -61,11 +60,12 @@ static void rdb_save(RedisModuleIO *io, void *value)
     rm.SaveUnsigned(io, (uint64_t)v->kind + (v->publication ? PUBLISHED : 0));
     if (v->publication)
         publication_save(io, v->publication);
+    value_insist(true);
     rm.SaveUnsigned(io, value_encoded_size(v));
-    s.failed = value_encode(v, save_bytes, &s) != TAMIS_OK;
+    if (value_encode(v, save_bytes, &s) != TAMIS_OK) /* then no one can load it: say so */
+        rm.LogIOError(io, "warning", "tamis: a value could not be saved");
+    value_insist(false);
     save_piece(&s);
-    if (s.failed) /* what follows is a value that no one can load: say why */
-        rm.LogIOError(io, "warning", "tamis: out of memory while saving a value");
     rm.SaveStringBuffer(io, "", 0);
     buffer_free(&s.piece);
 }
@@ -202,10 +202,11 @@ static int emit_bytes(void *context, const void *data, size_t len)
 static void aof_rewrite(RedisModuleIO *io, RedisModuleString *key, void *value)
 {
     struct emitting e = {.io = io, .key = key};
-    bool failed = value_encode(value, emit_bytes, &e) != TAMIS_OK;
+    value_insist(true);
+    if (value_encode(value, emit_bytes, &e) != TAMIS_OK)
+        rm.LogIOError(io, "warning", "tamis: a value could not be rewritten");
+    value_insist(false);
     emit_piece(&e);
-    if (failed)
-        rm.LogIOError(io, "warning", "tamis: out of memory while rewriting a value");
     if (((struct value *)value)->publication)
         publication_emit(io, key, ((struct value *)value)->publication);
     buffer_free(&e.piece);

@@ -20,9 +20,18 @@
 static _Atomic bool bounded;
 static _Atomic uint64_t bound;
 
+static _Atomic bool insisting;
+
+void value_insist(bool on)
+{
+    atomic_store(&insisting, on);
+}
+
 static void *server_alloc(void *context, size_t size)
 {
     (void)context;
+    if (atomic_load(&insisting))
+        return rm.Alloc(size);
     if (atomic_load(&bounded)) {
         if (atomic_load(&bound) < size)
             return NULL;
@@ -71,7 +80,7 @@ bool buffer_add(struct buffer *b, const void *data, size_t len)
         return false;
     if (b->len + len > b->room) {
         size_t room = b->len + len + (b->len + len) / 4 + 64;
-        char *grown = rm.TryAlloc(room);
+        char *grown = server_alloc(NULL, room);
         if (!grown)
             return false;
         if (b->len)

@@ -206,16 +206,22 @@ def test_the_family_survives_a_restart(servers):
 def test_out_of_memory(server, r):
     r.execute_command("TAMIS.RESERVE", "f", 0.01, 100, "DELETABLE")
     r.execute_command("TAMIS.ADD", "f", "x")
+    r.execute_command("TAMIS.XRESERVE", "x", 0.01, 100, "ATTRIBUTES", 1, "a", "DELETABLE")
+    r.execute_command("TAMIS.XADD", "x", "a=1")
     r.config_set("maxmemory", 1)
     try:
         for command in (["RESERVE", "g", 0.1, 10], ["ADD", "f", "y"], ["MADD", "f", "y"],
                         ["INSERT", "f", "ITEMS", "y"], ["MERGE", "g", 1, "f"],
                         ["INTERSECT", "g", "f", "f"], ["LOAD", "g", 0, "x"],
-                        ["LOADCHUNK", "g", 1, "x"]):
+                        ["LOADCHUNK", "g", 1, "x"], ["PUBLISH", "f", "stream", "owner"],
+                        ["XRESERVE", "y", 0.1, 10, "ATTRIBUTES", 1, "a"], ["XADD", "x", "a=2"]):
             with pytest.raises(redis.ResponseError, match="OOM|maxmemory"):
                 r.execute_command("TAMIS." + command[0], *command[1:])
         assert r.execute_command("TAMIS.EXISTS", "f", "x") == 1
         assert r.execute_command("TAMIS.DEL", "f", "x") == 1
         assert r.execute_command("TAMIS.CLEAR", "f") == b"OK"
+        assert r.execute_command("TAMIS.XQUERY", "x", "a=1") == [1, 1]
+        assert r.execute_command("TAMIS.DUMP", "x", 0)[0] == 0
+        assert r.execute_command("TAMIS.XDEL", "x", "a=1") == 1
     finally:
         r.config_set("maxmemory", 0)

@@ -93,10 +93,11 @@ void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct pu
     (void)key;
     (void)p;
 }
-void publish_register(int db, const RedisModuleString *name)
+bool publish_register(int db, const RedisModuleString *name)
 {
     (void)db;
     (void)name;
+    return true;
 }
 void settings_adopt(const struct value *v)
 {

@@ -1,0 +1,276 @@
+"""Every time a command asks for memory it gets none, once, and from then on: an error and nothing changed,
+or done; on the replica the same; and no member is denied."""
+import os
+import subprocess
+
+import pytest
+import redis
+
+from conftest import MODULE, free_port, wait
+from test_bytes import pull
+from test_keys import info, refused, reserve
+
+MOST = 400  # allocations of a command
+
+
+@pytest.fixture(scope="module")
+def fault(tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("fault") / "fault.so")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fault_module.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", path, source], check=True)
+    return "%s %s" % (path, MODULE)
+
+
+@pytest.fixture
+def faulty(servers, fault):
+    master = servers(port=free_port(), load=False, loadmodule=fault)
+    replica = servers(port=free_port(), replicaof="127.0.0.1 %d" % master.port)
+    wait(lambda: replica.r.info("replication")["master_link_status"] == "up", 30)
+    return master, replica
+
+
+def same(master, replica):
+    """All keys, bit for bit."""
+    assert master.r.execute_command("WAIT", 1, 10000) == 1
+    keys = sorted(master.r.keys())
+    assert sorted(replica.r.keys()) == keys
+    if keys:
+        assert replica.digest(*keys) == master.digest(*keys)
+    if b"f" in keys:
+        assert info(master.r, "f")["published"] == info(replica.r, "f")["published"]
+
+
+def state(server):
+    keys = sorted(server.r.keys())
+    return keys, server.digest(*keys) if keys else []
+
+
+def run(faulty, prepare, command, after, check=None, whole=True):
+    """The command with the first, the second, ... allocation failing, until none does. Whole: it fails as a
+    whole. Returns how many failed."""
+    master, replica = faulty
+    r = master.r
+    for n in range(1, MOST):
+        r.flushall()
+        prepare(r)
+        before = state(master)
+        r.execute_command("FAULT.ARM", n, *(["after"] if after else []))
+        error = None
+        try:
+            reply = r.execute_command(*command)
+            parts = reply if isinstance(reply, list) else [reply]
+            error = next((part for part in parts if isinstance(part, redis.ResponseError)), None)
+        except redis.ResponseError as e:
+            error = e
+        failed = r.execute_command("FAULT.FAILED")
+        r.execute_command("FAULT.ARM", 0)
+        if error is not None:
+            known = "memory" in str(error) or "failed to copy" in str(error)  # this is the server's
+            assert failed and known, (command, n, error)
+            if whole:
+                assert state(master) == before, (command, n)
+        if check:
+            check(r, error)
+        same(master, replica)
+        if not failed:
+            assert error is None, (command, error)
+            return n - 1
+    pytest.fail("%s never ends" % command)
+
+
+def filled(*options, capacity=100, keys=90):
+    def prepare(r):
+        reserve(r, "f", 0.01, capacity, *options)
+        r.execute_command("TAMIS.MADD", "f", *range(keys))
+    return prepare
+
+
+def nothing(r):
+    pass
+
+
+def two(*options):
+    def prepare(r):
+        for key in "fg":
+            reserve(r, key, 0.01, 100, *options)
+            r.execute_command("TAMIS.MADD", key, *("%s%d" % (key, i) for i in range(90)))
+    return prepare
+
+
+def overlapping(r):
+    """Removals that must wait: two vectors may have the key."""
+    reserve(r, "f", 0.9, 5, "EXPANSION", 1, "DELETABLE", "LAYOUT", "spread", "KEY", "07" * 16)
+    r.execute_command("TAMIS.MADD", "f", *range(100))
+    assert 2 in r.execute_command("TAMIS.MDEL", "f", *range(10, 60))
+
+
+def records(*options):
+    def prepare(r):
+        r.execute_command("TAMIS.XRESERVE", "x", 0.01, 20, "ATTRIBUTES", 2, "a", "b", *options)
+        for i in range(20):
+            r.execute_command("TAMIS.XADD", "x", "a=%d" % i, "b=%d" % (i % 3))
+    return prepare
+
+
+RESERVE = ["TAMIS.RESERVE", "f", 0.01, 1000]
+MADD = ["TAMIS.MADD", "f", *range(80, 400)]
+XADD = ["TAMIS.XADD", "x", "a=new", "b=new"]
+WHOLE = [
+    (nothing, RESERVE), (nothing, RESERVE + ["DELETABLE"]), (nothing, RESERVE + ["HASH", "h3"]),
+    (nothing, RESERVE + ["GROWTH", "dynamic"]), (nothing, RESERVE + ["GROWTH", "window"]),
+    (nothing, ["TAMIS.ADD", "f", "x"]), (nothing, ["BF.INSERT", "f", "ITEMS", "x"]),
+    (two(), ["TAMIS.RESERVE", "h", 0.01, 100, "LIKE", "f"]),
+    (two(), ["TAMIS.MERGE", "f", 1, "g"]), (two("DELETABLE"), ["TAMIS.MERGE", "h", 2, "f", "g"]),
+    (two("GROWTH", "fixed"), ["TAMIS.INTERSECT", "h", "f", "g"]),
+    (filled(capacity=100000, keys=100), ["TAMIS.FOLD", "f"]), (filled(), ["TAMIS.CLEAR", "f"]),
+    (filled("GROWTH", "window"), ["TAMIS.FORGET", "f"]),
+    (filled("DELETABLE"), ["TAMIS.DEL", "f", 1]), (overlapping, ["TAMIS.DEL", "f", 3]),
+    (filled(), ["TAMIS.INFO", "f"]), (filled(), ["TAMIS.EXISTS", "f", 1]),
+    (nothing, ["TAMIS.XRESERVE", "x", 0.01, 100, "ATTRIBUTES", 2, "a", "b"]),
+    (records("DELETABLE"), ["TAMIS.XDEL", "x", "a=1", "b=1"]),
+    (records(), ["TAMIS.XQUERY", "x", "a=1", "b=1"]), (records(), ["TAMIS.XINFO", "x"]),
+    (filled(), ["COPY", "f", "g"]), (records("VERIFIER", "table"), ["COPY", "x", "y"]),
+    (filled(), ["TAMIS.DUMP", "f", 0]), (records(), ["TAMIS.DUMP", "x", 0]),
+]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["once", "from then on"])
+def test_an_error_and_nothing_changed(faulty, after):
+    failed = sum(run(faulty, prepare, command, after) for prepare, command in WHOLE)
+    assert failed > 100
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["once", "from then on"])
+def test_adding_goes_as_far_as_it_says(faulty, after):
+    """Of many keys the first ones are in, and each is said to be."""
+    master, _ = faulty
+
+    def members(r, error):
+        assert all(r.execute_command("TAMIS.MEXISTS", "f", *range(90)))
+        if error is None:
+            assert all(r.execute_command("TAMIS.MEXISTS", "f", *range(400)))
+
+    def known(r, error):
+        for i in range(20):
+            assert r.execute_command("TAMIS.XQUERY", "x", "a=%d" % i, "b=%d" % (i % 3))[0] == 1
+    for options in ([], ["DELETABLE"], ["GROWTH", "flexible"], ["GROWTH", "window"]):
+        check = None if "window" in options else members
+        assert run(faulty, filled(*options), MADD, after, check, whole=False)
+    assert run(faulty, overlapping, ["TAMIS.MDEL", "f", *range(60, 80)], after, whole=False)
+    for options in ([], ["DELETABLE"], ["VERIFIER", "table"], ["VERIFIER", "table", "DELETABLE"]):
+        assert run(faulty, records(*options), XADD, after, known, whole=False)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["once", "from then on"])
+def test_loading(faulty, after):
+    """A load without memory leaves nothing, as any that fails."""
+    master, _ = faulty
+    r = master.r
+    for prepare, key in ((filled("DELETABLE"), "f"), (records("VERIFIER", "table"), "x")):
+        r.flushall()
+        prepare(r)
+        data, payload = pull(r, key), r.dump(key)
+        assert run(faulty, nothing, ["TAMIS.LOAD", "y", 0, data], after)
+        half = len(data) // 2
+
+        def begun(r):
+            r.execute_command("TAMIS.LOAD", "y", 0, data[:half])
+
+        def gone(r, error):
+            assert error is None or r.exists("y") == 0
+        run(faulty, begun, ["TAMIS.LOAD", "y", half, data[half:]], after, gone, whole=False)
+        for n in range(1, MOST):
+            r.flushall()
+            r.execute_command("FAULT.ARM", n, *(["after"] if after else []))
+            try:
+                r.restore("y", 0, payload)
+            except redis.ResponseError as e:
+                assert "Bad data format" in str(e) and r.exists("y") == 0
+            failed = r.execute_command("FAULT.FAILED")
+            r.execute_command("FAULT.ARM", 0)
+            if not failed:
+                break
+        assert 1 < n < MOST and r.exists("y") == 1
+        same(*faulty)
+
+
+def published(r):
+    filled()(r)
+    assert r.execute_command("TAMIS.PUBLISH", "f", "first", "host", "MISS", 0.02) == b"OK"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["once", "from then on"])
+def test_a_publication_is_not_lost(faulty, after):
+    """What was published before goes on where a new publication, or the end of it, fails."""
+    def is_published(r, error):
+        assert info(r, "f")["published"] == (b"second" if error is None else b"first")
+
+    def ends(r, error):
+        assert info(r, "f")["published"] == (None if error is None else b"first")
+
+    def goes_on(r, error):
+        assert info(r, "f")["published"] == b"first"
+    again = ["TAMIS.PUBLISH", "f", "second", "host", "MISS", 0.02]
+    assert run(faulty, published, again, after, is_published, whole=False)
+    run(faulty, published, ["TAMIS.UNPUBLISH", "f"], after, ends, whole=False)
+    run(faulty, published, ["TAMIS.CLEAR", "f"], after, goes_on, whole=False)
+    run(faulty, published, MADD, after, goes_on, whole=False)
+
+
+def test_a_publication_that_cannot_be_made_now_is_made_later(servers, fault):
+    """After a restart the origin is made anew, by the first change or the clock."""
+    server = servers(load=False, loadmodule=fault, save="3600 1000000")
+    published(server.r)
+    epoch = int(server.r.lindex("{first}:snapshot:host", 0))
+    server.restart()
+    r = server.r
+    r.execute_command("FAULT.ARM", 1, "after")
+    try:
+        r.execute_command("TAMIS.ADD", "f", 1)  # there already, but the clock may come first
+        wait(lambda: r.execute_command("FAULT.FAILED") > 0, 10)
+    finally:
+        r.execute_command("FAULT.ARM", 0)
+    assert info(r, "f")["published"] == b"first"
+    wait(lambda: int(r.lindex("{first}:snapshot:host", 0)) > epoch, 30)
+
+
+def test_saving_does_not_fail(servers, fault):
+    """What cannot be saved would be a file that no server starts with."""
+    master = servers(load=False, loadmodule=fault)
+    r = master.r
+    filled("DELETABLE")(r)
+    records("VERIFIER", "table")(r)
+    before = state(master)
+    r.execute_command("FAULT.ARM", 1, "after")
+    payload, _ = r.dump("x"), r.save()
+    r.execute_command("FAULT.ARM", 0)
+    assert r.execute_command("DEBUG", "RELOAD", "NOSAVE") == b"OK"
+    assert state(master) == before
+    assert r.restore("copy", 0, payload) and master.digest("copy") == master.digest("x")
+
+
+def test_a_large_dump_goes_on_or_says_so(faulty):
+    """Without memory for what is added meanwhile, the dump ends; adding does not."""
+    master, replica = faulty
+    r = master.r
+    r.config_set("tamis.work-limit", 1 << 16)
+    large = ["TAMIS.XRESERVE", "x", 0.01, 100000, "ATTRIBUTES", 2, "a", "b"]
+    for key, make, change in (("f", filled(capacity=200000), ["TAMIS.ADD", "f", "new"]),
+                              ("x", lambda r: r.execute_command(*large), ["TAMIS.XADD", "x", "a=1"])):
+        ended = 0
+        for n in range(1, 30):
+            r.flushall()
+            make(r)
+            cursor, _ = r.execute_command("TAMIS.DUMP", key, 0)
+            r.execute_command("FAULT.ARM", n)
+            assert r.execute_command(*change) == 1
+            failed = r.execute_command("FAULT.FAILED")
+            r.execute_command("FAULT.ARM", 0)
+            if not failed:
+                break
+            assert "changed during its dump" in refused(r, "TAMIS.DUMP", key, cursor)
+            ended += 1
+        assert ended and not failed
+        while cursor:
+            cursor, _ = r.execute_command("TAMIS.DUMP", key, cursor)
+        same(master, replica)
