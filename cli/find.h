@@ -24,8 +24,8 @@ struct wanted {
 struct clause {
     uint32_t attribute;
     tamis_type type;
-    struct wanted *value;
-    tamis_digest *digest;
+    struct wanted *value; /* in order */
+    tamis_digest *digest; /* as they were given */
     size_t n;
 };
 

@@ -93,6 +93,17 @@ static bool add_value(struct clause *c, const char *text, const tamis_schema *sc
     return true;
 }
 
+/* Shorter ones first; the missing one last. */
+static int by_value(const void *a, const void *b)
+{
+    const struct wanted *x = a, *y = b;
+    if (x->missing || y->missing)
+        return x->missing - y->missing;
+    if (x->len != y->len)
+        return x->len < y->len ? -1 : 1;
+    return x->len ? memcmp(x->data, y->data, x->len) : 0;
+}
+
 bool when_read(struct when *when, char **words, size_t n, const tamis_schema *schema)
 {
     size_t room = 1;
@@ -109,6 +120,8 @@ bool when_read(struct when *when, char **words, size_t n, const tamis_schema *sc
         good = cut_word(&w, words[i], schema) &&
                add_value(clause_of(when, w.attribute, schema), w.value, schema, &memory);
     }
+    for (size_t i = 0; good && i < when->n; i++)
+        qsort(when->clause[i].value, when->clause[i].n, sizeof(struct wanted), by_value);
     if (!good)
         when_free(when);
     return good;
@@ -119,23 +132,17 @@ bool when_read(struct when *when, char **words, size_t n, const tamis_schema *sc
 static bool clause_holds(const struct clause *c, const struct value *value)
 {
     uint8_t normal[NORMAL_MAX + 32];
-    const uint8_t *data = value->data;
-    size_t len = value->len;
-    bool missing = value->state == VALUE_MISSING;
-    if (c->type != TAMIS_BYTES && !missing && len <= NORMAL_MAX) {
-        size_t n = tamis_value_normal(c->type, data, len, normal, sizeof normal);
+    struct wanted here = {value->data, value->len, value->state == VALUE_MISSING};
+    if (c->type != TAMIS_BYTES && !here.missing && here.len <= NORMAL_MAX) {
+        size_t n = tamis_value_normal(c->type, here.data, here.len, normal, sizeof normal);
         if (n) {
-            data = normal;
-            len = n;
+            here.data = normal;
+            here.len = n;
         }
     }
-    for (size_t i = 0; i < c->n; i++) {
-        const struct wanted *v = &c->value[i];
-        if (v->missing == missing &&
-            (missing || (v->len == len && (len == 0 || memcmp(v->data, data, len) == 0))))
-            return true;
-    }
-    return false;
+    if (c->n == 1)
+        return by_value(&here, c->value) == 0;
+    return bsearch(&here, c->value, c->n, sizeof here, by_value);
 }
 
 bool when_holds(const struct when *when, const struct value *values)
