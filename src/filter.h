@@ -162,6 +162,9 @@ tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct sh
 /* Flexible: the last vector, or layer, began at `born` and is full with so many now. Returns lambda:
    the next one gets 2^(lambda-1) times the base. */
 unsigned forecast_next(struct forecast *f, uint64_t load, uint64_t born, uint64_t now);
+/* What a vector takes with its first key: its bits, unless they are a column, and counters with their
+   first escapes. */
+uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_bits);
 /* The next vector, sized and given its share; NULL with the error. */
 tamis_error growth_next(tamis_filter *f, struct vector **out);
 /* A vector with room for a new key, made if need be. */

@@ -249,17 +249,23 @@ static uint64_t block_bytes(uint64_t bytes)
     return bytes < UINT64_C(1) << 21 ? round_up(bytes, 64) + 64 : round_up(bytes, 4096);
 }
 
-/* What the filter grows by with one more vector: its bits, or those of a wider matrix, and counters
-   with their first escapes. */
+uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_bits)
+{
+    uint64_t m = shape->units * layout_unit_bits(shape->layout), bytes = sizeof(struct vector);
+    if (deletable)
+        bytes += block_bytes(m / 2) + 64 * sizeof(struct escape);
+    return bytes + (own_bits ? block_bytes(m / 8) : 0);
+}
+
+/* What the filter grows by with one more vector: its bits, or those of a wider matrix, and counters. */
 static uint64_t bytes_for(const tamis_filter *f, const struct shape *shape)
 {
-    uint64_t m = shape->units * layout_unit_bits(shape->layout);
-    uint64_t bytes = sizeof(struct vector), n = stack_count(filter_stack(f));
     const struct matrix *matrix = atomic_load(&f->matrix);
-    if (f->set.deletable)
-        bytes += block_bytes(m / 2) + 64 * sizeof(struct escape);
-    if (f->set.growth != TAMIS_DYNAMIC)
-        return bytes + block_bytes(m / 8);
+    bool own_bits = f->set.growth != TAMIS_DYNAMIC;
+    uint64_t bytes = vector_cost(shape, f->set.deletable, own_bits);
+    uint64_t m = shape->units, n = stack_count(filter_stack(f));
+    if (own_bits)
+        return bytes;
     uint64_t width = matrix && matrix->width > n ? matrix->width : matrix_width_for(n + 1);
     uint64_t whole = sizeof *matrix + block_bytes(m * width / 8 + 16);
     return bytes + whole - (matrix ? sizeof *matrix + matrix->memory.size : 0);

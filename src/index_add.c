@@ -118,16 +118,30 @@ static tamis_error make_room(tamis_index *x, bool *over)
     return index_grow(x);
 }
 
-/* ---- plain ----------------------------------------------------------------------------------- */
-
-/* Room in the tables of a layer for n values more. */
-static bool layer_reserve(tamis_index *x, struct layer *layer, size_t n)
+/* Room in the tables of a layer for *n values more; or, at the limit of memory, for as many as there is
+   room for now. */
+static tamis_error layer_reserve(tamis_index *x, struct layer *layer, size_t *n)
 {
+    uint64_t limit = x->set.grow.memory_limit, grows = 0;
+    size_t fits = *n;
+    for (uint32_t j = x->set.attributes; j < layer->parts; j++) {
+        const struct table *table = &layer->part[j].table;
+        if (layer->part[j].vector)
+            continue;
+        grows += table_growth(table, *n);
+        fits = (size_t)min_u64(fits, table_fits(table));
+    }
+    if (grows && limit && index_bytes(x) + grows > limit) {
+        *n = fits;
+        return fits ? TAMIS_OK : TAMIS_EFULL;
+    }
     for (uint32_t j = x->set.attributes; j < layer->parts; j++)
-        if (!layer->part[j].vector && !table_reserve(&layer->part[j].table, &x->allocator, n))
-            return false;
-    return true;
+        if (!layer->part[j].vector && !table_reserve(&layer->part[j].table, &x->allocator, *n))
+            return TAMIS_ENOMEM;
+    return TAMIS_OK;
 }
+
+/* ---- plain ----------------------------------------------------------------------------------- */
 
 static void part_add(struct part *part, const tamis_digest *column, size_t n, uint8_t *fresh)
 {
@@ -184,8 +198,9 @@ static tamis_error add_group(tamis_index *x, struct group *g, uint8_t *set, size
         n = 1;
     }
     struct layer *layer = index_layers(x)->l[g->to[0]];
-    if (!layer_reserve(x, layer, n))
-        return TAMIS_ENOMEM;
+    tamis_error e = layer_reserve(x, layer, &n);
+    if (e != TAMIS_OK)
+        return e;
     layer_add(x, layer, g, n, set);
     *done = n;
     return TAMIS_OK;
@@ -310,13 +325,14 @@ static struct layer *layer_spare(const tamis_index *x, const tamis_digest *recor
     return best;
 }
 
-static bool spots_reserve(const struct spot *spots, uint32_t n, const tamis_allocator *a)
+/* Room for one record more, in tables if it is not a member. */
+static tamis_error reserve_counted(tamis_index *x, struct layer *layer, bool member)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (!(spots[i].vector ? vector_reserve(spots[i].vector, a)
-                              : table_reserve(spots[i].table, a, 1)))
-            return false;
-    return true;
+    size_t one = 1;
+    for (uint32_t i = 0; i < layer->parts; i++)
+        if (layer->part[i].vector && !vector_reserve(layer->part[i].vector, &x->allocator))
+            return TAMIS_ENOMEM;
+    return member ? TAMIS_OK : layer_reserve(x, layer, &one);
 }
 
 static tamis_error add_deletable(tamis_index *x, const tamis_digest *record, uint8_t *fresh)
@@ -338,8 +354,9 @@ static tamis_error add_deletable(tamis_index *x, const tamis_digest *record, uin
         layer = layer ? layer : layers->l[layers_count(layers) - 1];
         index_layer_spots(x, layer, record, spots);
     }
-    if (!spots_reserve(spots, layer->parts, &x->allocator))
-        return TAMIS_ENOMEM;
+    tamis_error e = reserve_counted(x, layer, member);
+    if (e != TAMIS_OK)
+        return e;
     for (uint32_t i = 0; i < layer->parts; i++)
         set |= spots[i].vector ? vector_insert(spots[i].vector, spots[i].digest)
                                : table_add(spots[i].table, spots[i].digest.a, 1) == 0;

@@ -283,22 +283,28 @@ static tamis_error plan_layer(tamis_index *x, struct plan *plan)
     return e;
 }
 
-static tamis_error within_limit(const tamis_index *x, const struct plan *plan)
-{
-    uint32_t parts = x->set.attributes + x->set.verifiers;
-    if (x->set.grow.memory_limit == 0)
-        return TAMIS_OK;
-    uint64_t bytes = index_bytes(x);
-    for (uint32_t i = 0; i < parts; i++) {
-        uint64_t unit = layout_unit_bits(plan->shape[i].layout);
-        bytes += plan->shape[i].units * unit / 8 * (x->set.grow.deletable ? 5 : 1);
-    }
-    return bytes <= x->set.grow.memory_limit ? TAMIS_OK : TAMIS_EFULL;
-}
-
 static size_t layer_size(uint32_t parts)
 {
     return sizeof(struct layer) + parts * sizeof(struct part);
+}
+
+/* That a new table has room for: those of a batch, so that adding to a layer just made cannot fail. */
+static size_t first_values(const tamis_index *x)
+{
+    return x->set.grow.deletable ? 1 : BATCH;
+}
+
+static tamis_error within_limit(const tamis_index *x, const struct plan *plan)
+{
+    const struct table none = {.slots = NULL};
+    uint32_t parts = x->set.attributes + x->set.verifiers;
+    if (x->set.grow.memory_limit == 0)
+        return TAMIS_OK;
+    uint64_t bytes = index_bytes(x) + layer_size(parts);
+    for (uint32_t i = 0; i < parts; i++)
+        bytes += plan->shape[i].units ? vector_cost(&plan->shape[i], x->set.grow.deletable, true)
+                                      : table_growth(&none, first_values(x));
+    return bytes <= x->set.grow.memory_limit ? TAMIS_OK : TAMIS_EFULL;
 }
 
 void layer_free(struct layer *layer, const tamis_allocator *a)
@@ -320,13 +326,12 @@ struct layer *layer_new(const tamis_allocator *a, uint32_t parts)
     return layer;
 }
 
-/* With room for the first batch, so that adding to a layer just made cannot fail. */
 static bool part_make(tamis_index *x, const struct plan *plan, uint32_t i, struct part *part)
 {
     const tamis_allocator *a = &x->allocator;
     bool deletable = x->set.grow.deletable;
     if (plan->shape[i].units == 0)
-        return table_reserve(&part->table, a, deletable ? 1 : BATCH);
+        return table_reserve(&part->table, a, first_values(x));
     part->vector = vector_new(a, &x->family, plan->shape[i], deletable, true);
     if (!part->vector)
         return false;

@@ -101,17 +101,39 @@ unsigned table_shift(size_t values)
     return 64 - bits;
 }
 
-/* At most three quarters are used: lookups that fail end after some eight slots, two lines. */
+size_t table_fits(const struct table *table)
+{
+    size_t room = slots_of(table) ? slots_of(table)->room : 0;
+    return room - room / 4 - table->used;
+}
+
+/* At most three quarters are used: lookups that fail end after some eight slots, two lines. 0: there
+   cannot be so many. */
+static size_t room_for(const struct table *table, size_t more)
+{
+    size_t need = table->used + more, room = slots_of(table) ? slots_of(table)->room : 16;
+    if (need < more || need > SIZE_MAX / 4)
+        return 0;
+    while (need > room - room / 4)
+        room *= 2;
+    return room;
+}
+
+uint64_t table_growth(const struct table *table, size_t more)
+{
+    const struct table_slots *old = slots_of(table);
+    size_t room = room_for(table, more);
+    if (room == 0)
+        return UINT64_MAX;
+    return old ? (room - old->room) * sizeof *old->slot : room * sizeof *old->slot + sizeof *old;
+}
+
 bool table_reserve(struct table *table, const tamis_allocator *a, size_t more)
 {
     struct table_slots *old = slots_of(table);
-    size_t need = table->used + more, room = old ? old->room : 16;
-    if (need < more || need > SIZE_MAX / 4)
-        return false;
-    if (old && need <= room - room / 4)
-        return true;
-    while (need > room - room / 4)
-        room *= 2;
+    size_t room = room_for(table, more);
+    if (room == 0 || (old && room == old->room))
+        return room != 0;
     struct table_slots *slots = slots_new(a, room);
     if (!slots)
         return false;

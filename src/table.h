@@ -46,6 +46,10 @@ void table_free(struct table *table, const tamis_allocator *a);
 void table_clear(struct table *table);
 /* Frees what readers may have held; the caller knows that none is inside. */
 void table_reclaim(struct table *table, const tamis_allocator *a);
+/* Values that there is room for. */
+size_t table_fits(const struct table *table);
+/* What it grows by with room for so many values more, in bytes; 0: there is room. */
+uint64_t table_growth(const struct table *table, size_t more);
 /* Room for so many values more, so that as many table_add cannot fail. */
 bool table_reserve(struct table *table, const tamis_allocator *a, size_t more);
 uint64_t table_get(const struct table *table, uint64_t value);

@@ -118,6 +118,66 @@ TEST(a_directory_knows_how_many_keys_an_owner_has)
     tamis_directory_free(d);
 }
 
+/* ---- the limit of memory ------------------------------------------------------------------- */
+
+/* Adds until the index is full, by one or by many; returns how many records there are. */
+static uint64_t fill_index(tamis_index *x, uint64_t limit, size_t batch)
+{
+    tamis_digest digests[3 * 100];
+    tamis_records_info info;
+    tamis_error e = TAMIS_OK;
+    uint64_t n = 0;
+    while (e == TAMIS_OK && CHECK(n < 100000)) {
+        size_t done;
+        for (uint64_t i = 0; i < 3 * batch; i++) {
+            uint64_t value = n + i / 3;
+            digests[i] = tamis_index_digest(x, i % 3, (tamis_key){&value, sizeof value});
+        }
+        e = tamis_index_add_many(x, digests, batch, NULL, &done);
+        n += done;
+        tamis_index_brief(x, &info);
+        CHECK_MSG(info.bytes <= limit, "%llu bytes", (unsigned long long)info.bytes);
+    }
+    CHECK(e == TAMIS_EFULL);
+    for (uint64_t i = 0; i < n; i += 11) {
+        tamis_key record[3] = {{&i, sizeof i}, {&i, sizeof i}, {&i, sizeof i}};
+        CHECK(tamis_index_has(x, record, 0).maybe);
+        CHECK(tamis_index_add(x, record, NULL) == TAMIS_OK); /* a member is welcome */
+    }
+    return n;
+}
+
+TEST(an_index_keeps_to_its_limit)
+{
+    static const uint8_t family[TAMIS_KEY_LEN] = "one family";
+    const uint64_t limit = 1 << 18;
+    for (tamis_growth g = TAMIS_FIXED; g <= TAMIS_FLEXIBLE; g++)
+        for (unsigned kind = 0; kind < 6; kind++) {
+            tamis_index_options o = {.attributes = attributes,
+                                     .n_attributes = 3,
+                                     .verifier = TAMIS_VERIFIER_NONE + kind % 3,
+                                     .deletable = kind >= 3,
+                                     .growth = g,
+                                     .capacity = g <= TAMIS_DYNAMIC ? 9000 : 500,
+                                     .fpp = 0.1,
+                                     .key = family,
+                                     .memory_limit = limit};
+            uint64_t most[2] = {0};
+            for (unsigned way = 0; way < 2; way++) {
+                tamis_index *x;
+                tamis_error e = tamis_index_new(&x, &o, NULL);
+                CHECK(e == TAMIS_OK || e == TAMIS_EFULL);
+                if (e != TAMIS_OK)
+                    continue;
+                most[way] = fill_index(x, limit, way ? 100 : 1);
+                tamis_index_free(x);
+            }
+            /* A batch ends as its records one by one. The clock of flexible ones sees a difference. */
+            CHECK_MSG(most[0] == most[1] || g == TAMIS_FLEXIBLE, "growth %d kind %u: %llu, %llu", g,
+                      kind, (unsigned long long)most[0], (unsigned long long)most[1]);
+        }
+}
+
 /* ---- followers in files ---------------------------------------------------------------------- */
 
 static uint64_t now;
