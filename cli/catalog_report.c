@@ -102,6 +102,7 @@ int catalog_report(const char *path, const struct store_options *options, bool j
             return TROUBLE;
         o.key = key;
     }
+    mapped_name = path;
     tamis_error error = tamis_catalog_open(&catalog, path, &o, &reason);
     if (error != TAMIS_OK)
         return complain_of(error, &reason, path);

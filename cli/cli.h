@@ -28,6 +28,10 @@ void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The verb that runs, for complaints. */
 extern const char *verb_name;
+/* The file that was mapped last, and what is said and done when it is cut short while it is read:
+   a copy over it, not a renaming, and the system sends SIGBUS. */
+extern const char *mapped_name;
+void complain_of_mapped(int signal_number);
 
 /* argv[0] is the verb. */
 int verb_create(int argc, char **argv);

@@ -9,7 +9,7 @@
 
 #include "progress.h"
 
-const char *verb_name;
+const char *verb_name, *mapped_name;
 
 static void say(const char *format, va_list args)
 {
@@ -45,6 +45,20 @@ void remark(const char *format, ...)
     va_start(args, format);
     say(format, args);
     va_end(args);
+}
+
+/* In a handler of signals: write() and no more. What is left to be written is lost. */
+void complain_of_mapped(int signal_number)
+{
+    const char *const parts[] = {
+        "tamis ", verb_name ? verb_name : "",
+        ": cut short while it was read: ", mapped_name ? mapped_name : "a file",
+        ": run again; replace files by renaming, not in place\n"};
+    (void)signal_number;
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (write(STDERR_FILENO, parts[i], strlen(parts[i])) < 0)
+            break;
+    _exit(TROUBLE);
 }
 
 static bool verb_is(const char *name)

@@ -64,6 +64,7 @@ static bool open_catalog(struct find *f, const char *path)
             return false;
         o.key = key;
     }
+    mapped_name = path;
     tamis_error error = tamis_catalog_open(&f->catalog, path, &o, &reason);
     const void *note = error == TAMIS_OK ? tamis_catalog_note(f->catalog, &len) : NULL;
     if (error == TAMIS_OK)

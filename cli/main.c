@@ -72,5 +72,6 @@ int main(int argc, char **argv)
     hold_standard_files();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as an error of the write, */
     signal(SIGXFSZ, SIG_IGN); /* and so is a limit on the size of files */
+    signal(SIGBUS, complain_of_mapped);
     return put_end(run(argc, argv));
 }

@@ -87,6 +87,7 @@ static tamis_filter *get_filter(const char *path, const struct store_options *op
     tamis_filter *filter;
     if (!opening_make(&o, options))
         return NULL;
+    mapped_name = path;
     tamis_error e = mapped ? tamis_filter_open(&filter, path, &o.options, &o.reason)
                            : tamis_filter_load(&filter, path, &o.options, &o.reason);
     if (e == TAMIS_OK)
@@ -101,6 +102,7 @@ static tamis_index *get_index(const char *path, const struct store_options *opti
     tamis_index *index;
     if (!opening_make(&o, options))
         return NULL;
+    mapped_name = path;
     tamis_error e = mapped ? tamis_index_open(&index, path, &o.options, &o.reason)
                            : tamis_index_load(&index, path, &o.options, &o.reason);
     if (e == TAMIS_OK)

@@ -69,6 +69,15 @@ else
     echo "skip read-only folder: no other user may run the program"
 fi
 
+# A filter that is cut short while it is asked: an error, told in a line, not the end by a signal.
+tamis create large.tamis --growth fixed --capacity 2M
+mkfifo keys
+trouble cut-while-asked 'cut short while it was read: large.tamis: run again; replace files by renaming, not in place$' \
+    '(seq 10; until [ -e cut ]; do sleep 0.05; done; seq 200000) >keys & feeder=$!
+     tamis check -v large.tamis <keys >answers & asker=$!
+     until [ -s answers ]; do sleep 0.05; done
+     truncate -s 4096 large.tamis; : >cut; wait $asker; s=$?; wait $feeder; (exit $s)'
+
 # A full disk.
 mkdir small
 if mount -t tmpfs -o size=64k tmpfs small 2>/dev/null; then
