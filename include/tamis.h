@@ -212,7 +212,8 @@ typedef struct tamis_info {
     tamis_hash hash;
     bool deletable, unique, read_only, has_key;
     bool bits_only;    /* saved or patched without counters: read-only for good */
-    uint64_t items;    /* deletable: adds less removals. plain: adds that were fresh */
+    uint64_t items;    /* deletable: adds less removals. plain: adds that were fresh, in a window
+                          to its newest vector: a key that is young again counts again */
     double distinct;   /* distinct keys as the fill of the vectors tells */
     uint64_t capacity; /* keys the present vectors hold together at the stated rate */
     uint64_t bits;     /* of all vectors, without counters */

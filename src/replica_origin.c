@@ -302,9 +302,9 @@ tamis_due tamis_origin_due(tamis_origin *o)
         return TAMIS_DUE_DIRTY;
     if (t->max_age) {
         uint64_t clock = o->clock(o->clock_context);
-        if (o->first_change == 0)
+        if (o->first_change == 0 || clock < o->first_change) /* it was set back: from there on */
             o->first_change = clock;
-        if (clock >= o->first_change && clock - o->first_change >= t->max_age)
+        if (clock - o->first_change >= t->max_age)
             return TAMIS_DUE_AGE;
     }
     return TAMIS_DUE_NOT;

@@ -235,6 +235,35 @@ TEST(a_saved_follower_goes_on)
     unlink(path);
 }
 
+/* A change waits no longer than it may, though the clock was set back while it waited. */
+TEST(a_clock_set_back_does_not_make_changes_wait)
+{
+    tamis_filter *f;
+    tamis_origin *origin;
+    tamis_follower *follower;
+    uint64_t key = 1;
+    now = 1000000;
+    CHECK(tamis_filter_new(&f, NULL, NULL) == TAMIS_OK);
+    tamis_origin_options o = {
+        .owner = "x", .targets = {.member_miss = -1, .max_age = 100}, .clock = test_clock};
+    CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_follower_new(&follower, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_publish(origin, to_follower, follower, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_due(origin) == TAMIS_DUE_NOT);
+    now = 1000;
+    CHECK(tamis_origin_due(origin) == TAMIS_DUE_NOT);
+    now += 99;
+    CHECK(tamis_origin_due(origin) == TAMIS_DUE_NOT);
+    now += 1;
+    CHECK(tamis_origin_due(origin) == TAMIS_DUE_AGE);
+    CHECK(tamis_origin_publish(origin, to_follower, follower, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_due(origin) == TAMIS_DUE_NOT);
+    tamis_follower_free(follower);
+    tamis_origin_free(origin);
+    tamis_filter_free(f);
+}
+
 /* ---- the planner ----------------------------------------------------------------------------- */
 
 static bool near(double x, double y, double part)
