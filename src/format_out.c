@@ -4,11 +4,12 @@
 #include "format.h"
 
 #define BUFFER  ((size_t)256 << 10)
-#define SCAN    ((uint64_t)2 << 20)  /* bytes of counters or slots looked through at a time */
-#define ROWS    ((size_t)128 << 10)  /* bytes of a matrix put together at a time */
-#define ROW_MAX ((size_t)64 << 10)   /* of one row of it */
-#define WORK    ((uint64_t)2 << 20)  /* bytes gone over in a call before the header is ready, */
-#define CALLS   256                  /* in about so many calls if they are more */
+#define SCAN    ((uint64_t)2 << 20) /* bytes of counters or slots looked through at a time */
+#define LOOKS   ((size_t)4 << 20)   /* at slots of a table in a call: 64 for each pair of a piece */
+#define ROWS    ((size_t)128 << 10) /* bytes of a matrix put together at a time */
+#define ROW_MAX ((size_t)64 << 10)  /* of one row of it */
+#define WORK    ((uint64_t)2 << 20) /* bytes gone over in a call before the header is ready, */
+#define CALLS   256                 /* in about so many calls if they are more */
 #define KNOWN   (BODY_AT + HEAD_LEN) /* bytes of the header that are known before */
 
 /* A place in the payload. Plain data: to go back is to copy it. */
@@ -109,13 +110,14 @@ static size_t copy_escapes(const struct counters *counters, struct place *p, uin
     return len;
 }
 
-/* Pairs of a table, in order; it may have few of them in many slots. */
+/* Pairs of a table, in order. It may have few of them in many slots; and values that someone chose lie
+   in long runs, each of which is looked through for every value. */
 static size_t copy_pairs(const struct table *table, struct place *p, uint8_t *to, size_t room)
 {
-    size_t len = 0;
+    size_t len = 0, most = p->pairs.looked + LOOKS;
     p->pairs.table = table; /* it may have moved */
     p->pairs.stop = p->pairs.from + SCAN / sizeof(struct table_slot);
-    while (len + TABLE_PAIR <= room && table_next(&p->pairs)) {
+    while (len + TABLE_PAIR <= room && p->pairs.looked < most && table_next(&p->pairs)) {
         put_u64(to + len, p->pairs.value);
         put_u64(to + len + 8, p->pairs.count);
         len += TABLE_PAIR;
@@ -128,10 +130,13 @@ static size_t copy_found(const struct whole *whole, struct place *p, uint8_t *to
                          uint64_t *work)
 {
     uint64_t from = p->scan / 2 + p->pairs.from * sizeof(struct table_slot);
+    size_t looked = p->pairs.looked;
     size_t n = p->s.type == SECTION_ESCAPES
                    ? copy_escapes(&whole_vector(whole, p->s.owner)->counters, p, to, room)
                    : copy_pairs(&index_part(whole->index, p->s.owner)->table, p, to, room);
     *work += p->scan / 2 + p->pairs.from * sizeof(struct table_slot) - from;
+    if (p->pairs.looked - looked >= LOOKS)
+        *work += SCAN;
     return n;
 }
 

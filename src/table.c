@@ -273,6 +273,7 @@ static bool next_run(const struct table_slots *slots, struct table_walk *w)
 /* The smallest of the run after what came last: runs are short, so looking again is cheap. */
 static bool next_in_run(const struct table_slots *slots, struct table_walk *w)
 {
+    w->looked += w->to - w->from;
     struct table_walk best = *w;
     bool found = false;
     for (size_t i = w->from; i < w->to; i++) {

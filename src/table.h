@@ -68,6 +68,7 @@ struct table_walk {
     size_t from, to; /* the run of used slots it is in, numbered on past the last slot */
     size_t high;     /* what has its home before this slot is taken */
     size_t passed;   /* pairs so far */
+    size_t looked;   /* slots, at that; some of them many times */
     size_t stop;     /* it pauses at this slot, and says false, if there is nothing before; 0: no */
     uint64_t hash, value, count;
 };

@@ -432,12 +432,42 @@ TEST(large_tables)
     tamis_index_free(x);
 }
 
+static unsigned calls;
+
+static void count_call(const struct whole *whole)
+{
+    (void)whole;
+    calls++;
+}
+
+/* Values that someone chose so that they are all in one run, which is looked through for each of them: in
+   many calls. */
+TEST(a_table_of_one_run)
+{
+    uint64_t rng = harness_seed() + 10;
+    tamis_index_options o = {.capacity = 100, .verifier = TAMIS_VERIFIER_TABLE};
+    struct whole whole = {.index = index_of(o)};
+    struct table *table = &index_part(whole.index, 2)->table;
+    CHECK(table_reserve(table, &mem_system, 6000));
+    for (uint64_t value = 0; table->used < 6000; value++)
+        if (table_hash(value) >> 56 == 77)
+            table_add(table, value, 1);
+    struct bytes bytes = bytes_of_index(whole.index, 0), pieces = {0};
+    calls = 0;
+    CHECK(pieces_pull(&whole, &pieces, 1 << 20, &rng, count_call) == TAMIS_OK);
+    CHECK(bytes_equal(&bytes, &pieces));
+    CHECK_MSG(calls > 12, "%u", calls); /* twice over 6000 times 6000 looks, 4 million a call */
+    bytes_free(&bytes);
+    bytes_free(&pieces);
+    tamis_index_free(whole.index);
+}
+
 /* A table with its last values in slots from the first on, made by appending as by adding. */
 TEST(appended_as_added)
 {
     uint64_t rng = harness_seed() + 9;
     for (unsigned round = 0; round < 2000; round++) {
-        struct table x = {0}, y = {0};
+        struct table x = {.slots = NULL}, y = {.slots = NULL};
         size_t n = 1 + (size_t)pieces_draw(&rng, 60), next = 0;
         CHECK(table_reserve(&x, &mem_system, n) && table_reserve(&y, &mem_system, n));
         while (x.used < n) {
