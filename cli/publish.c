@@ -535,7 +535,7 @@ int verb_publish(int argc, char **argv)
         return complain("a file, --to and --as are needed: tamis publish FILE --to "
                         "redis://HOST:PORT/NAME --as OWNER: see tamis help publish");
     if (!c.as[0] || strlen(c.as) > TAMIS_OWNER_MAX)
-        return complain("not a name of 1 to %d bytes: --as: give a shorter one", TAMIS_OWNER_MAX);
+        return complain("not a name of 1 to %d bytes: --as: give such a name", TAMIS_OWNER_MAX);
     char error[256];
     uint64_t linger = UINT64_C(30000000000);
     tamis_origin_options o = {.owner = c.as, .message_bytes = c.message, .no_key = c.no_key};
