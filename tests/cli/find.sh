@@ -144,7 +144,7 @@ done
 is limit-stops 0 2000 "" 'tamis find big.tamis k=1 k=2 --limit 2000 -j 3 | cmp - <(grep "^[12]," big.csv | head -2000) && echo 2000'
 # Very many values of one attribute: a record is not compared with each.
 printf 'k,v\n7,\n7\n' >>big.csv
-[ "${TAMIS_VARIANT:-}" = asan ] || most=3 # seconds of processor time
+[ "${TAMIS_VARIANT:-release}" != release ] || most=3 # seconds of processor time
 is many-values 0 "" "" '(ulimit -t ${most:-60}; tamis find big.tamis v! v= $(seq -f v=%.0f 1 15 300000) | cmp - <(awk -F, "NF == 1 || \$2 == \"\" || \$2 % 15 == 1 && \$2 != \"v\"" big.csv))'
 sed -i '300002,$d' big.csv
 
