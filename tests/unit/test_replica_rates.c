@@ -200,7 +200,7 @@ TEST(member_miss_is_within_a_tenth)
             }
 }
 
-/* Estimates of many filters against what was measured of them, in shares of the mean estimate. */
+/* Estimates of many filters against what was measured of them. */
 struct series {
     double n, estimated, off, squares;
 };
