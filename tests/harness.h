@@ -16,8 +16,8 @@
  * is an expression, so "if (!CHECK(p)) return;" leaves a test that cannot. Checks may be made from
  * any number of threads; a test ends after the threads it started.
  *
- * Arguments: parts of names of the tests to run (none: all), and --long, which harness_long()
- * reports to tests that have a longer form. Environment: TAMIS_SEED for harness_seed(),
+ * Arguments: parts of names of the tests to run (none: all); --long, which harness_long() reports to
+ * tests that have a longer form; --size=N for COST tests. Environment: TAMIS_SEED for harness_seed(),
  * TEST_VERBOSE=1 to print every test with its time. The last line is "test_x: N passed, N failed";
  * the exit status is 0 when none failed and at least one ran.
  */
@@ -54,6 +54,7 @@ struct harness {
     atomic_ulong failed_checks; /* of the test running */
     atomic_bool seed_used;
     bool long_run;
+    size_t size; /* of COST tests; 0: their own */
 };
 
 /* Defined by HARNESS_MAIN; helpers in other files of the same program share it. */
@@ -67,6 +68,16 @@ extern struct harness harness;
         harness_register(&self);                                           \
     }                                                                      \
     static void test_##name(void)
+
+/* A test of n things, `most` of them unless --size=N says otherwise, whose work may grow with n but not
+   with its square: tests/python/test_costs.py counts its instructions for `most` and for fewer. */
+#define COST(name, most)                                   \
+    static void cost_##name(size_t n);                     \
+    TEST(name)                                             \
+    {                                                      \
+        cost_##name(harness.size ? harness.size : (most)); \
+    }                                                      \
+    static void cost_##name(size_t n)
 
 #define CHECK(cond) harness_check((cond) ? true : false, __FILE__, __LINE__, #cond, NULL)
 
@@ -186,7 +197,7 @@ static inline bool harness_selected(const char *name, int argc, char **argv)
 {
     bool filtered = false;
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--long"))
+        if (!strncmp(argv[i], "--", 2))
             continue;
         filtered = true;
         if (strstr(name, argv[i]))
@@ -218,8 +229,11 @@ static inline int harness_main(int argc, char **argv)
     unsigned passed = 0, failed = 0;
     const char *slash = strrchr(argv[0], '/');
     harness.program = slash ? slash + 1 : argv[0];
-    for (int i = 1; i < argc; i++)
+    for (int i = 1; i < argc; i++) {
         harness.long_run |= !strcmp(argv[i], "--long");
+        if (!strncmp(argv[i], "--size=", 7))
+            harness.size = strtoull(argv[i] + 7, NULL, 10);
+    }
     setvbuf(stdout, NULL, _IOLBF, 0);
     harness_catch_crashes();
     for (const struct harness_test *test = harness.first; test; test = test->next) {

@@ -10,12 +10,13 @@ tests/mutations/list.txt says what to plant. A mutation is
     - old line
     + new line
 
-TEST is a program of tests/unit, or lab/NAME for an experiment checked by lab/check.py. It must fail
-once the old lines, found exactly once in the file, are the new ones; ARGUMENTs choose among its tests.
-PART chooses mutations whose name or file contains it. Each is planted in a copy of the tree under build/mutations, where what it touches is
-compiled anew in release mode. Prints "ok NAME" for a fault that was noticed, "not ok NAME: why" for
-one that was not, or that no longer fits the source. A test that fails without a fault is named first.
-Names that begin with avx512 are left out where the machine has none.
+TEST is a program of tests/unit, cost/PROGRAM for its COST tests with their instructions counted, or
+lab/NAME for an experiment checked by lab/check.py. It must fail once the old lines, found exactly
+once in the file, are the new ones; ARGUMENTs choose among its tests. PART chooses mutations whose
+name or file contains it. Each is planted in a copy of the tree under build/mutations, where what it
+touches is compiled anew in release mode. Prints "ok NAME" for a fault that was noticed, "not ok NAME:
+why" for one that was not, or that no longer fits the source. A test that fails without a fault is
+named first. Names that begin with avx512 are left out where the machine has none.
 """
 import argparse
 import os
@@ -91,7 +92,7 @@ class Tree:
 
     def build(self, program):
         """None, or the end of what the compiler said."""
-        target = program if program.startswith("lab/") else "tests/unit/" + program
+        target = program if program.startswith("lab/") else "tests/unit/" + program.split("/")[-1]
         done = subprocess.run(["make", "-s", "VARIANT=release", "build/release/" + target],
                               cwd=self.path,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -99,16 +100,20 @@ class Tree:
         return None if done.returncode == 0 else done.stdout[-600:]
 
     def passes(self, command):
-        program = [os.path.join(self.path, "build/release/tests/unit", command[0])]
+        program = [os.path.join(self.path, "build/release/tests/unit", command[0])] + command[1:]
         if command[0].startswith("lab/"):
             program = [sys.executable, os.path.join(self.path, "lab/check.py"), command[0][4:]]
+        elif command[0].startswith("cost/"):
+            program = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-x", "-k",
+                       " and ".join([command[0][5:]] + command[1:]),
+                       os.path.join(self.path, "tests/python/test_costs.py")]
         folder = os.path.join(self.path, "run")
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
         env = dict(os.environ, TAMIS_ROOT=self.path, TAMIS_SEED="1",
                    TAMIS_BUILD=os.path.join(self.path, "build/release"))
         try:
-            done = subprocess.run(program + command[1:], cwd=folder, env=env,
+            done = subprocess.run(program, cwd=folder, env=env,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   stdin=subprocess.DEVNULL, timeout=RUN_SECONDS,
                                   preexec_fn=limit_memory)
