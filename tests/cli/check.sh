@@ -62,10 +62,7 @@ mkfifo pipe
 tamis check a.tamis <pipe >answer &
 exec 3>pipe
 echo bob >&3
-for _ in $(seq 100); do
-    [ -s answer ] && break
-    sleep 0.05
-done
+await '[ -s answer ]'
 holds answers-at-once '[ "$(cat answer)" = bob ]'
 exec 3>&-
 wait

@@ -71,6 +71,15 @@ sys.exit(0 if ($3) else 1)" 2>.err; then
     fi
 }
 
+# await COMMAND: returns once it succeeds; fails if in two minutes it did not.
+await() {
+    local end=$((SECONDS + 120))
+    until eval "$1"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.05
+    done
+}
+
 # as_user COMMAND: by a user that may not read and write everything.
 as_user() { if [ "$(id -u)" = 0 ]; then setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; else "$@"; fi; }
 

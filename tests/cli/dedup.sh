@@ -82,7 +82,7 @@ done
 
 # A window forgets.
 is window 0 $'a\nb\na' "*" \
-    '(echo a; echo b; echo a; sleep 1.5; echo a) | tamis dedup --growth window:1s'
+    '(printf "a\nb\na\n"; sleep 1.5; echo a) | tamis dedup --growth window:1s'
 trouble full 'the filter is full: f.tamis: nothing was saved; ' \
     'seq 1000 | tamis dedup f.tamis --growth fixed --capacity 10 >/dev/null'
 holds full-makes-nothing '[ ! -e f.tamis ]'

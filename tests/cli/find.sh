@@ -33,7 +33,7 @@ is segments-json 0 $'{"file": "d/a.csv", "offset": 10, "length": 29, "line": 2, 
 is records-json 0 $'{"file": "d/a.csv", "offset": 10, "line": 2, "record": "1,ann,1"}\n{"file": "d/a.csv", "offset": 18, "line": 3, "record": "1,bob,2"}\n{"file": "d/b.jsonl", "offset": 0, "line": 1, "record": {"ip": 1, "user": "cho"}}' "" \
     'tamis find c.tamis ip=1 --json'
 json explain 'tamis find c.tamis ip=1 user=ann --explain --json' \
-    'd["segments"] == 1 and d["candidates"] == 1 and d["read_in_vain"] == 0 and d["matches"] == 1 and d["bytes_read"] == 82 and d["bytes_total"] == 92 and d["verified"] and d["records"] == 6 and d["seconds"] < 10'
+    'd["segments"] == 1 and d["candidates"] == 1 and d["read_in_vain"] == 0 and d["matches"] == 1 and d["bytes_read"] == 82 and d["bytes_total"] == 92 and d["verified"] and d["records"] == 6 and d["seconds"] > 0'
 holds explain-text 'tamis find c.tamis ip=1 --explain | grep -qE "^  read in vain +0$"'
 is explain-none 1 0 "" '(tamis find c.tamis ip=7 --explain >f; s=$?; grep "^matching records" f | tr -dc 0-9; echo; exit $s)'
 
@@ -142,10 +142,9 @@ for threads in 1 2 7; do
     is "order-$threads" 0 "" "" "tamis find big.tamis k=1 k=2 -j $threads | cmp - <(grep '^[12],' big.csv)"
 done
 is limit-stops 0 2000 "" 'tamis find big.tamis k=1 k=2 --limit 2000 -j 3 | cmp - <(grep "^[12]," big.csv | head -2000) && echo 2000'
-# Very many values of one attribute: a record is not compared with each.
+# Very many values of one attribute; what they cost: tests/python/test_costs.py.
 printf 'k,v\n7,\n7\n' >>big.csv
-[ "${TAMIS_VARIANT:-release}" != release ] || most=3 # seconds of processor time
-is many-values 0 "" "" '(ulimit -t ${most:-60}; tamis find big.tamis v! v= $(seq -f v=%.0f 1 15 300000) | cmp - <(awk -F, "NF == 1 || \$2 == \"\" || \$2 % 15 == 1 && \$2 != \"v\"" big.csv))'
+is many-values 0 "" "" 'tamis find big.tamis v! v= $(seq -f v=%.0f 1 15 300000) | cmp - <(awk -F, "NF == 1 || \$2 == \"\" || \$2 % 15 == 1 && \$2 != \"v\"" big.csv)'
 sed -i '300002,$d' big.csv
 
 # Cut short, it fails in every place that is read, and is told of once.

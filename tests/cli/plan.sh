@@ -105,7 +105,7 @@ ln -s "$(command -v tamis)" bin/tamis
 is without-gnuplot 2 "x" "tamis plan: gnuplot is not installed: --plot: install it (gnuplot-nox), or use --json" \
     'PATH=$PWD/bin tamis plan fixed --items 10 --fpp 0.1 --plot g.svg >/dev/null; s=$?; echo x; (exit $s)'
 holds without-gnuplot-no-file '[ ! -e g.svg ]'
-json rate-next-to-1 'timeout 10 tamis plan fixed --items 1e12 --fpp 0.9999999999999999 --json' 'd["published"]["rate_whole"] <= 0.9999999999999999'
+json rate-next-to-1 'tamis plan fixed --items 1e12 --fpp 0.9999999999999999 --json' 'd["published"]["rate_whole"] <= 0.9999999999999999'
 if command -v gnuplot >/dev/null; then
     is plot-cut-short 2 "x" "tamis plan: the plot is not whole: cut.svg: make room and run again" \
         '(ulimit -f 4; tamis plan fixed --items 10 --fpp 0.1 --plot cut.svg >/dev/null; s=$?; echo x; exit $s)'

@@ -5,8 +5,8 @@
 tamis create a.tamis --deletable --fpp 1e-6
 tamis create b.tamis --like a.tamis
 is publish 0 "" "" 'printf "+ann\n+bob\n" | tamis publish a.tamis --to file:x --as alpha'
-is publish-another 0 "" "" 'printf "+bob\n+cho\n" | tamis publish b.tamis --to file:x --as "beta/2"'
-is follow 0 "" "" 'tamis follow file:x -o d --once --for 20s'
+is publish-another 0 "" "" 'printf "+bob\n+cho\n" | tamis publish b.tamis --to file:x --as "beta/2" --beat none'
+is follow 0 "" "" 'tamis follow file:x -o d --once --for 120s'
 is located 0 $'ann\talpha\nbob\talpha beta/2\ncho\tbeta/2' "" 'tamis locate d ann bob cho zoe'
 is from-lines 0 $'cho\tbeta/2' "" 'printf "zoe\ncho\n" | tamis locate d'
 is nobody 1 "" "" 'tamis locate d zoe'
@@ -25,7 +25,7 @@ is nowhere 2 "" "tamis publish: no/such/x: No such file or directory: trying aga
 tamis publish: no/such/x: No such file or directory: 2 messages were not sent: the file is saved, publish it again" \
     'tamis publish b.tamis --to file:no/such/x --as beta --linger 100ms </dev/null'
 is removed 0 "" "" 'printf -- "-ann\n" | tamis publish a.tamis --to file:x --as alpha'
-is follow-again 0 "" "" 'tamis follow file:x -o d --once --for 20s'
+is follow-again 0 "" "" 'tamis follow file:x -o d --once --for 120s'
 is gone 1 "" "" 'tamis locate d ann'
 is kept 0 $'bob\talpha beta/2' "" 'tamis locate d bob'
 is file-was-saved 0 "bob" "" 'tamis check a.tamis ann bob'
@@ -38,16 +38,16 @@ is stale-only 1 $'zoe\t?alpha' "" 'tamis locate d zoe'
 is stale-maybe 0 $'zoe\t?alpha' "" 'tamis locate d zoe --maybe'
 is owners 0 $'?alpha\nbeta/2' "" 'tamis locate d --owners | cut -f 1'
 is no-beat 0 "" "" 'echo +dan | tamis publish a.tamis --to file:x --as alpha --beat none &&
-    tamis follow file:x -o d --once --for 20s'
+    tamis follow file:x -o d --once --for 120s'
 is never-stale 0 $'dan\talpha' "" 'tamis locate d dan'
 
 json report 'seq 1000 | sed s/^/+/ | tamis publish a.tamis --to file:x --as alpha --json' \
     'd["added"] == 1000 and d["snapshots"] >= 1 and d["deltas"] > 5 and d["version"] > 5'
-json follow-report 'tamis follow file:x -o d --once --for 20s --json' \
+json follow-report 'tamis follow file:x -o d --once --for 120s --json' \
     'd["origins"] == 2 and d["current"] == 2 and d["owners"]["alpha"]["items"] == 1003'
 is thousand 0 1000 "" 'seq 1000 | tamis locate d | grep -c alpha'
-is split 0 "" "" 'seq 2000 | sed s/^/+/ | tamis publish b.tamis --to file:x --as "beta/2" --message 1Ki &&
-    tamis follow file:x -o d --once --for 20s'
+is split 0 "" "" 'seq 2000 | sed s/^/+/ | tamis publish b.tamis --to file:x --as "beta/2" --beat none --message 1Ki &&
+    tamis follow file:x -o d --once --for 120s'
 is split-located 0 2000 "" 'seq 2000 | tamis locate d | grep -c beta/2'
 is targets 0 "" "" 'echo +x | tamis publish a.tamis --to file:x --as alpha --false-rate 5% --weights 1,10 \
     --member-miss off --dirty 10% --max-age 1s'
@@ -57,7 +57,7 @@ b"'
 is no-key 0 "" "" 'head -c 16 /dev/zero >key; tamis create k.tamis --key-file key &&
     echo +ann | tamis publish k.tamis --to file:y --as k --no-key'
 is no-key-follow 1 "" "tamis follow: refused: saved without its family key: the key is needed to ask: k" 'tamis follow file:y -o e --once --for 500ms'
-is no-key-given 0 "" "" 'tamis follow file:y -o e --once --for 20s --key-file key'
+is no-key-given 0 "" "" 'tamis follow file:y -o e --once --for 120s --key-file key'
 is no-key-located 0 $'ann\tk' "" 'tamis locate e ann --key-file key'
 
 is retire 0 "" "" 'tamis publish a.tamis --to file:x --as alpha --retire </dev/null &&

@@ -130,9 +130,9 @@ tamis index --update c.tamis &
 tamis index --update c.tamis
 wait
 is both-ended 0 400000,u0 "" 'tamis find c.tamis ip=400000'
-flock -F c.tamis.lock sleep 20 &
+flock -F c.tamis.lock sleep 600 &
 holder=$!
-sleep 0.2
+await '! flock -n c.tamis.lock true'
 trouble no-wait '.*is writing to c.tamis: ' 'tamis index --update c.tamis --no-wait'
 tamis index --update c.tamis &
 sleep 0.2
@@ -145,7 +145,9 @@ rm -f c.tamis.lock
 cp c.tamis before
 for delay in 0.002 0.01 0.02 0.04 0.08; do
     touch -d "2002-01-01 $(date +%T)" d/big.csv.gz
+    rm -f c.tamis.lock
     tamis index --update c.tamis &
+    await '[ -s c.tamis.lock ] || ! kill -0 $! 2>/dev/null' # it is at work
     sleep $delay
     kill -KILL $! 2>/dev/null
     wait $! 2>/dev/null

@@ -21,10 +21,7 @@ tamis add a.tamis <pipe &
 writer=$!
 exec 3>pipe
 echo slow >&3
-for _ in $(seq 100); do
-    [ -s a.tamis.lock ] && break # signed, so held
-    sleep 0.05
-done
+await '[ -s a.tamis.lock ]' # signed, so held
 trouble no-wait-says-who "process $writer is writing to a.tamis: wait for it, or try again later\$" \
     'tamis add --no-wait a.tamis x 3>&-'
 trouble no-wait-merge 'process [0-9]+ is writing to a.tamis: ' 'tamis merge --no-wait -o a.tamis a.tamis a.tamis'
@@ -37,13 +34,14 @@ wait $second
 is the-second-waited 0 $'slow\npatient' "" 'tamis check a.tamis slow patient'
 
 # Killed at any moment of an add or a merge, the file is whole and has every key of the runs that ended
-# well.
-runs=15 rounds=1 good=0 missing=0 saved=0
+# well. Every fifth is left to end, and the others are killed within the time that it took.
+runs=15 rounds=1 good=0 missing=0 saved=0 killed=0 took=0
 [ -n "${TAMIS_LONG:-}" ] && rounds=14
 
 killed_run() { # killed_run NUMBER
-    local before writer
+    local before writer status start
     before=$(md5sum <k.tamis)
+    start=$(date +%s%N)
     if [ $(($1 % 3)) = 0 ]; then
         tamis clear side.tamis
         seq -f "$1-%.0f" 20000 | tamis add side.tamis
@@ -52,10 +50,16 @@ killed_run() { # killed_run NUMBER
         seq -f "$1-%.0f" 20000 | tamis add k.tamis &
     fi
     writer=$!
-    sleep 0.$((RANDOM % 2))$((RANDOM % 10))$((RANDOM % 10))
-    kill -9 $writer 2>/dev/null
+    if [ $(($1 % 5)) != 1 ]; then
+        sleep "$(awk -v took=$took -v part=$((RANDOM % 100)) 'BEGIN { printf "%f", took / 1e9 * part / 100 }')"
+        kill -9 $writer 2>/dev/null
+    fi
+    wait $writer 2>/dev/null
+    status=$?
+    [ $(($1 % 5)) != 1 ] || took=$(($(date +%s%N) - start))
+    [ $status != 137 ] || killed=$((killed + 1))
     # It ended well, or was killed after the rename.
-    wait $writer 2>/dev/null || [ "$(md5sum <k.tamis)" != "$before" ]
+    [ $status = 0 ] || [ "$(md5sum <k.tamis)" != "$before" ]
 }
 
 for _ in $(seq $rounds); do
@@ -73,6 +77,7 @@ for _ in $(seq $rounds); do
 done
 [ -z "${TEST_VERBOSE:-}" ] || echo "$saved of $((rounds * runs)) were saved"
 holds killed-leaves-it-whole "[ $good = $((rounds * runs)) ]"
+holds some-were-killed-and-some-saved "[ $killed -ge $rounds ] && [ $saved -ge $((3 * rounds)) ]"
 holds killed-loses-no-saved-key "[ $missing = 0 ]"
 is lock-of-the-dead-is-taken-over 0 "" "" 'tamis add --no-wait k.tamis x'
 finish

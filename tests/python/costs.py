@@ -8,6 +8,7 @@ import pytest
 
 ROOT = os.path.abspath(os.environ.get("TAMIS_ROOT", os.path.join(os.path.dirname(__file__), "../..")))
 BUILD = os.path.join(ROOT, "build/release")
+TAMIS = os.path.join(BUILD, "tamis")
 COUNTER = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
            "--log-file=counted"]
 

@@ -1,13 +1,14 @@
-"""What the COST tests of tests/unit do grows with the number of things, not with its square. Four
+"""What things cost. What the COST tests of tests/unit do grows with the number of things, not with its square. Four
 times as many cost 4 times the instructions, with sorting and tables that double up to 5 times, and 16
 times where every one looks at every other."""
 import glob
 import os
 import re
+import subprocess
 
 import pytest
 
-from costs import BUILD, ROOT, instructions
+from costs import BUILD, ROOT, TAMIS, instructions
 
 
 def costs():
@@ -27,3 +28,21 @@ def test_costs_grow_as_the_work(tmp_path, program, name, most):
     some, all_ = (instructions([path, name, "--size=%d" % n], tmp_path) for n in (most // 4, most))
     print("%s: %d instructions each" % (name, all_ / most))
     assert all_ < 6 * some
+
+
+def test_a_record_is_not_compared_with_every_value(tmp_path):
+    """Records times values would be 8 times the instructions."""
+    with open(tmp_path / "data.csv", "w") as data:
+        data.write("k,v\n" + "".join("%d,%d,padding\n" % (i % 3, i) for i in range(30000)))
+    subprocess.run([TAMIS, "index", "-o", "c.tamis", "--attrs", "k,v", "--segment", "50k", "data.csv"],
+                   cwd=tmp_path, check=True)
+    few, many = (instructions([TAMIS, "find", "-j", "1", "c.tamis"] +
+                              ["v=%d" % i for i in range(0, 30000, step)], tmp_path)
+                 for step in (80, 10))
+    assert many < 3 * few
+
+
+def test_a_plan_near_a_rate_of_1_is_made_at_once(tmp_path):
+    """A billion instructions are a fifth of a second; step by step it would be 10^12 items."""
+    assert instructions([TAMIS, "plan", "fixed", "--items", "1e12", "--fpp", "0.9999999999999999"],
+                        tmp_path) < 10 ** 9

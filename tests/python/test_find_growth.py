@@ -1,13 +1,14 @@
-"""What tamis find reads and how long it takes depend on the candidates, not on the data: one record
-with a pair of values, each of which is in every segment, among more and more gigabytes."""
+"""What tamis find reads and does depends on the candidates, not on the data: one record with a pair of
+values, each of which is in every segment, among more and more gigabytes."""
 import json
 import os
 import random
 import shutil
 import subprocess
-import time
 
 import pytest
+
+from costs import instructions
 
 ROOT = os.environ.get("TAMIS_ROOT", os.path.join(os.path.dirname(__file__), "../.."))
 TAMIS = os.path.join(ROOT, os.environ.get("TAMIS", "build/release/tamis"))
@@ -54,15 +55,6 @@ def fill(folder, size, lines):
     return wanted.decode().rstrip("\n")
 
 
-def best(command, cwd, times=15):
-    took = []
-    for _ in range(times):
-        start = time.monotonic()
-        subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, check=False)
-        took.append(time.monotonic() - start)
-    return min(took)
-
-
 def test_the_data_grows_and_find_does_not(tmp_path):
     lines = pool(FILE // 32)
     told = []
@@ -81,10 +73,8 @@ def test_the_data_grows_and_find_does_not(tmp_path):
         assert facts["matches"] == 1 and facts["bytes_total"] >= 0.6 * size
         assert facts["segments"] >= 0.5 * size / SEGMENT
         assert facts["candidates"] <= 2 and facts["bytes_read"] <= 2.5 * SEGMENT
-        took = best(ask, tmp_path)
-        told.append((facts["bytes_total"], facts["segments"], facts["inputs"], took))
-        print("%.2f GB, %d segments: %.2f ms" % (facts["bytes_total"] / 1e9, facts["segments"],
-                                                 1e3 * took))
+        told.append((facts["inputs"], facts["segments"], instructions(ask, tmp_path)))
+        print("%.2f GB, %d files, %d segments: %d instructions" % (facts["bytes_total"] / 1e9, *told[-1]))
         shutil.rmtree(data)
-    if LONG:                            # a small run is all start of process
-        assert told[-1][3] < 3 * told[0][3] + 5e-6 * told[-1][2]
+    (_, _, few), (inputs, _, many) = told[0], told[-1]
+    assert many < 1.5 * few + 10000 * inputs

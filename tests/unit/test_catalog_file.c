@@ -316,12 +316,17 @@ TEST(a_killed_writer_leaves_the_old_file_or_the_new)
     unsigned files = files_here();
     unsigned kills = harness_long() ? 200 : 20;
     for (unsigned i = 0; i < kills; i++) {
+        struct stat before = {0}, now = {0};
+        CHECK(stat("k.tamis", &before) == 0);
         pid_t child = fork();
         if (child == 0) {
             for (uint32_t version = 1;; version++)
                 if (update("k.tamis", version, NULL, &reason) != TAMIS_OK)
                     _exit(1);
         }
+        while (i % 2 && stat("k.tamis", &now) == 0 && now.st_ino == before.st_ino &&
+               waitpid(child, NULL, WNOHANG) == 0)
+            usleep(500); /* every second one has replaced it once */
         struct timespec some = {0, (long)(rng_next(&rng) % 20000000)};
         nanosleep(&some, NULL);
         kill(child, SIGKILL);
