@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "filter.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOW 1
 #else
@@ -174,6 +176,81 @@ TEST(scalable_bits_a_key_on_the_way)
     CHECK_MSG(best < 18, "%g", best);
     CHECK_MSG(worst < 4 * fewest(1, 0.01), "%g", worst);
     tamis_filter_free(f);
+}
+
+/* ---- what the guide says ---- */
+
+/* Least and most bits per key of a growing filter of n keys, from first to last: just before it grows
+   and just after. */
+static void bits_on_the_way(tamis_filter *f, uint64_t first, uint64_t last, double *low,
+                            double *high)
+{
+    tamis_info info = {.bits = 0};
+    uint32_t vectors = 0;
+    *low = INFINITY, *high = 0;
+    for (uint64_t n = 0, some = 1024; f && n < last; n += some) {
+        double before = (double)info.bits / (double)(n ? n : 1);
+        add_range(f, n, some);
+        if (vectors == stack_count(filter_stack(f)) && n + some < last)
+            continue;
+        vectors = stack_count(filter_stack(f));
+        tamis_filter_info(f, &info); /* looks at every bit, so not at every step */
+        if (n >= first) {
+            *low = fmin(*low, before);
+            *high = fmax(*high, (double)info.bits / (double)(n + some));
+        }
+    }
+}
+
+static bool is_printed_as(double value, double printed, double digit)
+{
+    return CHECK_MSG(fabs(value - printed) <= 0.51 * digit, "%g stands in the guide, %g is so",
+                     printed, value);
+}
+
+TEST(bits_per_key_are_those_of_the_guide)
+{
+    enum { N = 1000000, FIRST = 500 };
+    char path[4096], line[512];
+    unsigned rows = 0;
+    snprintf(path, sizeof path, "%s/docs/guide.md", harness_root());
+    FILE *guide = fopen(path, "r");
+    while (CHECK(guide) && fgets(line, sizeof line, guide)) {
+        double p, least, spread, blocked, dynamic, low[2], high[2], now_low, now_high;
+        if (sscanf(line, "| %lf | %lf | %lf | %lf | %lf | %lf to %lf | %lf to %lf |", &p, &least,
+                   &spread, &blocked, &dynamic, &low[0], &high[0], &low[1], &high[1]) != 9)
+            continue;
+        rows++;
+        is_printed_as(fewest(1, p), least, 0.01);
+        is_printed_as(bits_of(TAMIS_FIXED, TAMIS_SPREAD, N, p) / N, spread, 0.01);
+        is_printed_as(bits_of(TAMIS_FIXED, TAMIS_BLOCKED, N, p) / N, blocked, 0.01);
+        tamis_filter *f = filter_for(TAMIS_DYNAMIC, TAMIS_SPREAD, N, p);
+        bits_on_the_way(f, N - 2048, N - 1024, &now_low, &now_high);
+        is_printed_as(now_high, dynamic, 0.1);
+        tamis_filter_free(f);
+        for (int layout = 0; !SLOW && layout < 2; layout++) {
+            f = filter_for(TAMIS_SCALABLE, layout ? TAMIS_BLOCKED : TAMIS_SPREAD, FIRST, p);
+            bits_on_the_way(f, 1600 * FIRST, 3400 * FIRST, &now_low, &now_high);
+            is_printed_as(now_low, low[layout], 2); /* depends on the first capacity */
+            is_printed_as(now_high, high[layout], 2);
+            tamis_filter_free(f);
+        }
+    }
+    CHECK_MSG(rows == 5, "%u rows", rows);
+    if (!SLOW) { /* "from 1,000 to 1.6 million keys between 3 and 18 bytes, beyond between 2 and 4" */
+        double low, high;
+        tamis_filter *f = filter_for(0, 0, 0, 0);
+        bits_on_the_way(f, 1000, 1600000, &low, &high);
+        CHECK_MSG(low / 8 > 2 && low / 8 < 3.05 && high / 8 < 18, "%g to %g bytes", low / 8,
+                  high / 8);
+        tamis_filter_free(f);
+        f = filter_for(0, 0, 0, 0);
+        bits_on_the_way(f, 1600000, 3500000, &low, &high);
+        CHECK_MSG(low / 8 > 2 && high / 8 < 4.1, "%g to %g bytes", low / 8, high / 8);
+        tamis_filter_free(f);
+    }
+    if (guide)
+        fclose(guide);
 }
 
 HARNESS_MAIN
