@@ -88,9 +88,11 @@ int put_end(int status)
         return status;
     if (out.error == EPIPE) /* the reader has what it wanted */
         return TROUBLE;
-    bool full = out.error == ENOSPC || out.error == EDQUOT || out.error == EFBIG;
+    bool full = out.error == ENOSPC || out.error == EDQUOT;
     return complain("%s: standard output: results are missing; %s", strerror(out.error),
-                    full ? "make room and run again" : "run again with one that can be written");
+                    full                 ? "make room and run again"
+                    : out.error == EFBIG ? "raise the limit on the size of files"
+                                         : "run again with one that can be written");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

@@ -385,7 +385,7 @@ static bool find_epoch(struct publishing *p, uint64_t wait_ms)
         carrier_sleep(RETRY_MS);
     }
     if (there < 0)
-        return complain("%s: nothing was published: see that it runs", p->carrier->error), false;
+        return complain("%s: nothing was published: check the address", p->carrier->error), false;
     p->cut_off = false;
     p->epoch = store_clock(NULL);
     if (there && last >= p->epoch)

@@ -105,8 +105,12 @@ bool replicas_write(const struct replicas *r)
                 (unsigned long long)replica->version, (unsigned long long)replica->heard,
                 (unsigned long long)replica->lease);
     }
-    bool good = !ferror(file);
-    return fclose(file) == 0 && good && rename(aside, path) == 0;
+    bool good = fflush(file) == 0 && !ferror(file);
+    int error = errno;
+    bool closed = fclose(file) == 0;
+    if (!good)
+        errno = error; /* why, for the message */
+    return good && closed && rename(aside, path) == 0;
 }
 
 void replicas_drop(struct replicas *r, size_t i)

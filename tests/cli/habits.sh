@@ -73,7 +73,7 @@ holds all-closed 'tamis index -o few.tamis --attrs ip,user few.csv <&- >&- 2>&-;
 # A limit on the size of files is an error like a full disk, not the end of the process.
 trouble file-limit 'File too large: a.tamis: raise the limit on the size of files; nothing was changed$' \
     '(ulimit -f 50; seq 1000000 | tamis add a.tamis)'
-trouble file-limit-output 'File too large: standard output: results are missing; make room and run again$' \
+trouble file-limit-output 'File too large: standard output: results are missing; raise the limit on the size of files$' \
     '(ulimit -f 50; seq 1000000 | tamis dedup >numbers)'
 holds file-limit-unchanged 'cmp a.tamis before && [ ! -e a.tamis.lock ]'
 is results-on-stdout-only 0 "" "" 'tamis check -q a.tamis c'
