@@ -64,15 +64,15 @@ is retire 0 "" "" 'tamis publish a.tamis --to file:x --as alpha --retire </dev/n
     tamis follow file:x -o d --for 300ms'
 is retired 1 "" "" 'tamis locate d ann'
 
-trouble bad-line '1 lines do not begin with \+ or -: standard input, the first is line 2: they were skipped' \
-    'printf "+a\nb\n" | tamis publish b.tamis --to file:x --as b; (exit 2)'
+is bad-line 0 "" 'tamis publish: 1 lines do not begin with + or -: standard input, the first is line 2: they were skipped' \
+    'printf "+a\nb\n" | tamis publish b.tamis --to file:x --as b'
 trouble strict '.*line 1: nothing after it was read' 'printf "b\n" | tamis publish b.tamis --to file:x --as b --strict'
 trouble no-address 'a file, --to and --as are needed: ' 'tamis publish b.tamis --as b'
 trouble bad-address 'not an address: give redis://HOST:PORT/NAME or file:FOLDER: --to' \
     'tamis publish b.tamis --to http://x --as b'
 trouble bad-redis 'not an address of Redis: ' 'tamis publish b.tamis --to redis://host:99999/n --as b'
 trouble no-server '.*: nothing was published: ' \
-    'tamis publish b.tamis --to redis+unix:///nonexistent/sock?name=n --as b --linger 300ms </dev/null 2>&1 | tail -1 >&2; (exit 2)'
+    'tamis publish b.tamis --to redis+unix:///nonexistent/sock?name=n --as b --linger 300ms </dev/null 2>&1 | tail -1 >&2; (exit ${PIPESTATUS[0]})'
 is follow-no-server 2 "" "tamis follow: /nonexistent/sock: No such file or directory: trying again
 tamis follow: /nonexistent/sock: No such file or directory: never reached in that time: the copies are as they were" \
     'tamis follow redis+unix:///nonexistent/sock?name=n -o d --for 300ms'
