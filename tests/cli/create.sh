@@ -32,11 +32,15 @@ json rate-percent 'tamis create -f g.tamis --fpp 5% --json' 'd["fpp"] == 0.05'
 json low-rates-are-spread 'tamis create -f g.tamis --fpp 1e-9 --json' 'd["layout"] == "spread"'
 json as-published 'tamis create -f g.tamis --growth fixed --layout spread --bits 1280 --hashes 7 \
     --capacity 133 --json' 'd["bits"] == 1280 and d["hashes"] == 7 and 0.0098 < d["fpp"] < 0.01'
-json dynamic-vectors 'tamis create -f g.tamis --growth dynamic --capacity 1000 --vectors 4 --json'
+json dynamic-vectors 'tamis create -f g.tamis --growth dynamic --capacity 1000 --vectors 4 &&
+    seq 980 | tamis add g.tamis && tamis info g.tamis --json' 'd["vectors"] == 4'
 json dynamic-tolerate 'tamis create -f g.tamis --growth dynamic --fpp 0.01 --tolerate 0.05 --json' \
     'd["fpp"] == 0.05'
-json flexible-lambda 'tamis create -f g.tamis --growth flexible --lambda 1,2,3 --json'
-json expansion 'tamis create -f g.tamis --expansion 2 --json'
+json flexible-lambda 'tamis create -f g.tamis --growth flexible --capacity 100 --lambda 1,2,3 &&
+    seq 600 | tamis add g.tamis && tamis info -v g.tamis --json' \
+    '[v["capacity"] for v in d["vector_list"]] == [100, 200, 400]'
+json expansion 'tamis create -f g.tamis --capacity 100 --expansion 2 && seq 650 | tamis add g.tamis &&
+    tamis info -v g.tamis --json' '[v["capacity"] for v in d["vector_list"]] == [100, 200, 400]'
 
 # Families.
 printf '000102030405060708090a0b0c0d0e0f\n' >hex
@@ -58,7 +62,8 @@ trouble like-other-hash 'another hash: --hash: ' 'tamis create z.tamis --like wi
 
 # Without the key in the file.
 is no-key 0 "" "" 'tamis create nokey.tamis --key-file hex --no-key'
-holds key-is-not-in-it '! grep -qaF "$(cat raw | tr -d "\0")" nokey.tamis'
+has_key() { /usr/bin/python3 -c 'import sys; sys.exit(open("raw", "rb").read() not in open(sys.argv[1], "rb").read())' "$1"; }
+holds key-is-not-in-it 'has_key k1.tamis && ! has_key nokey.tamis'
 trouble no-key-cannot-ask '.*key.*: nokey.tamis.*: give --key-file$' 'tamis check nokey.tamis x'
 is no-key-add 0 "" "" 'tamis add nokey.tamis x --key-file raw'
 is no-key-stays-out 0 "x" "" 'tamis check nokey.tamis x y --key-file hex'

@@ -52,7 +52,7 @@ def test_copies_agree(tmp_path, kind, size):
             lines.insert(rng.randrange(600, len(lines)), "-%d" % i)
     run(tmp_path, "publish", "f.tamis", "--to", "file:x", "--as", "host a", "--message", size,
         input="".join(line + "\n" for line in lines))
-    run(tmp_path, "follow", "file:x", "-o", "d", "--once", "--for", "20s")
+    run(tmp_path, "follow", "file:x", "-o", "d", "--once", "--for", "120s")
     found = messages(tmp_path / "x" / "host%20a")
     follower = decode.Follower()
     for data in found:
