@@ -219,6 +219,8 @@ static struct sniff settle_dialect(struct input *input, const uint8_t *text, siz
         d->delimiter = d->format == READ_TSV ? '\t' : ',';
     if (!d->record_max)
         d->record_max = READ_RECORD_MAX;
+    if (!d->quoted_max)
+        d->quoted_max = READ_QUOTED_MAX;
     return sniff;
 }
 

@@ -383,9 +383,10 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
     if (d.format == READ_AUTO) {
         const uint8_t *line = len ? memchr(text, '\n', len) : NULL;
         bool tab = len && memchr(text, '\t', line ? (size_t)(line - text) : len);
+        bool told = d.delimiter != 0; /* that parts columns: then there are some */
         sniff.format = d.format = tab ? READ_TSV : READ_CSV;
-        d.delimiter = d.delimiter ? d.delimiter : tab ? '\t' : ',';
-        if (!is_table(&d, text, len, whole))
+        d.delimiter = tab ? '\t' : ',';
+        if (!told && !is_table(&d, text, len, whole))
             return refused(SNIFF_UNKNOWN, "text that is not a table",
                            "if it is one, say so with --format");
     }

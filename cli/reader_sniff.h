@@ -26,8 +26,8 @@ struct sniff {
 
 /*
  * The start of a text, decompressed. `whole`: it is all of it. In `dialect`, a format that is given
- * is believed: then only what is no text at all is refused. `named`: so is the name of the file,
- * which says that it is the format.
+ * is believed: then only what is no text at all is refused. `named`: the name of the file says the
+ * format. A delimiter that is given says that it is a table.
  */
 struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t *text, size_t len,
                         bool whole);

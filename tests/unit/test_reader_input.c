@@ -156,7 +156,10 @@ TEST(cuts_are_where_the_parser_ends_records)
             buf_add(&text,
                     &"a,,\"\"\"\"\n\n\raaaaaaaaaaaaaaaa"[rng_next(&rng) % (round % 4 ? 10 : 26)],
                     1);
-        struct dialect dialect = {.format = READ_CSV, .delimiter = ',', .record_max = most};
+        struct dialect dialect = {.format = READ_CSV,
+                                  .delimiter = ',',
+                                  .record_max = most,
+                                  .quoted_max = 1 + rng_next(&rng) % (round % 3 ? 200 : 20)};
         struct selection *s = select_words(&dialect, "2", NULL, 0);
         struct parser *p = parser_new();
         struct record r;
@@ -202,6 +205,35 @@ TEST(records_longer_than_allowed)
     buf_free(&got);
 }
 
+/* Quotes around line ends reach READ_QUOTED_MAX bytes far. Beyond that the first line is bad, and
+   every other is read: the same wherever it is cut. */
+TEST(quotes_over_line_ends_reach_a_mebibyte)
+{
+    for (size_t more = 0; more < 2; more++) {
+        struct buf text = {0};
+        size_t records = 0, bad = 0, lines = 0;
+        buf_say(&text, "a,b\n0,\"x\n");
+        while (text.len < 7 + READ_QUOTED_MAX + more - 40)
+            buf_say(&text, "%zu,y\n", ++lines);
+        while (text.len < 7 + READ_QUOTED_MAX + more)
+            buf_say(&text, "z");
+        buf_say(&text, "\"\nlast,z\n");
+        write_file("quoted", text.data, text.len);
+        for (size_t segment = (size_t)1 << 16; segment <= (size_t)1 << 22; segment *= 8) {
+            struct input_options options = {.dialect = {.format = READ_CSV}, .segment = segment};
+            struct buf got = {0};
+            records = bad = 0;
+            CHECK(show_input(&got, NULL, "quoted", &options, "a", 0, NULL, NULL) == TAMIS_OK);
+            for (const char *at = got.data; *at; at = strchr(at, '\n') + 1)
+                strncmp(at, "bad", 3) == 0 ? bad++ : records++;
+            CHECK_MSG(bad == more && records == (more ? lines + 2 : 2), "%zu bad, %zu records", bad,
+                      records);
+            buf_free(&got);
+        }
+        buf_free(&text);
+    }
+}
+
 TEST(lines_of_100_MiB)
 {
     size_t len = (size_t)100 << 20;
@@ -214,7 +246,7 @@ TEST(lines_of_100_MiB)
         for (size_t i = 0; i < len / 64; i++)
             buf_add(&text,
                     quoted == 1
-                        ? "\"\"a,b\nccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+                        ? "\"\"a,b ccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
                         : "0123456789012345678901234567890123456789012345678901234567890123",
                     64);
         size_t bytes = text.len - start;

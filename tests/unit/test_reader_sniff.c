@@ -116,6 +116,13 @@ TEST(what_is_given_is_believed)
           SNIFF_READABLE);
     CHECK(sniff_text(&dialect, false, (const uint8_t *)wide, sizeof wide, true).class ==
           SNIFF_UNKNOWN);
+    static const char ragged[] = "a b\n1 2 3\n1 2 3\n1\n1 2 3 4\n";
+    dialect = (struct dialect){.headless = true};
+    CHECK(sniff_text(&dialect, true, (const uint8_t *)ragged, strlen(ragged), true).class ==
+          SNIFF_READABLE); /* one column */
+    dialect.delimiter = ' ';
+    struct sniff got = sniff_text(&dialect, true, (const uint8_t *)ragged, strlen(ragged), true);
+    CHECK(got.class == SNIFF_READABLE && got.format == READ_CSV);
 }
 
 /* The first bytes of a long text cut what is in them anywhere. */
