@@ -179,7 +179,8 @@ struct input {
 };
 
 /* "-" is standard input. Formats by name: .csv .tsv .tab .jsonl .ndjson .json, under .gz or .zst;
-   else by content: `{` first: JSONL; a tab in the first line: TSV; else CSV. */
+   else by content: `{` or an array first: JSONL; a tab in the first line: TSV; else CSV. EKIND: it is
+   none of these, see reader_sniff.h. */
 tamis_error input_open(struct input **out, const char *path, const struct input_options *options,
                        tamis_reason *reason);
 void input_close(struct input *input);
