@@ -67,7 +67,8 @@ static int verify_one(const char *path, bool json)
         }
         json_close('}');
     } else if (e == TAMIS_OK) {
-        put_format("%.900s: OK, %llu bytes\n", path, bytes);
+        put_name(path);
+        put_format(": OK, %llu bytes\n", bytes);
     }
     return e == TAMIS_OK ? FOUND : complain_of(e, &reason, path);
 }

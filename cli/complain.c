@@ -7,26 +7,26 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "escape.h"
 #include "progress.h"
 
 const char *verb_name, *mapped_name;
 
 static void say(const char *format, va_list args)
 {
-    char text[8192];
+    char text[8192], shown[2 * sizeof text];
     int len = verb_name ? snprintf(text, sizeof text, "tamis %s: ", verb_name)
                         : snprintf(text, sizeof text, "tamis: ");
     vsnprintf(text + len, sizeof text - (size_t)len - 1, format, args);
-    for (char *at = text; *at; at++) /* one line, whatever is in a file name */
-        if ((unsigned char)*at < ' ' || *at == 127)
-            *at = '?';
-    strcat(text, "\n");
+    size_t left = escape_text(shown, sizeof shown - 1, text); /* one line, whatever is in a name */
+    shown[left++] = '\n';
     progress_hide();
-    for (const char *at = text; *at;) {
-        ssize_t n = write(STDERR_FILENO, at, strlen(at));
+    for (const char *at = shown; left;) {
+        ssize_t n = write(STDERR_FILENO, at, left);
         if (n < 0 && errno != EINTR)
             break;
         at += n > 0 ? n : 0;
+        left -= n > 0 ? (size_t)n : 0;
     }
 }
 
@@ -50,10 +50,11 @@ void remark(const char *format, ...)
 /* In a handler of signals: write() and no more. What is left to be written is lost. */
 void complain_of_mapped(int signal_number)
 {
-    const char *const parts[] = {
-        "tamis ", verb_name ? verb_name : "",
-        ": cut short while it was read: ", mapped_name ? mapped_name : "a file",
-        ": run again; replace files by renaming, not in place\n"};
+    char name[4096];
+    escape_text(name, sizeof name, mapped_name ? mapped_name : "a file");
+    const char *const parts[] = {"tamis ", verb_name ? verb_name : "",
+                                 ": cut short while it was read: ", name,
+                                 ": run again; replace files by renaming, not in place\n"};
     (void)signal_number;
     for (size_t i = 0; i < COUNT(parts); i++)
         if (write(STDERR_FILENO, parts[i], strlen(parts[i])) < 0)
@@ -140,9 +141,10 @@ static const char *advice(tamis_error error)
 static const char *text_of(tamis_error error, const tamis_reason *reason, const char *where)
 {
     const char *text = reason && reason->text[0] ? reason->text : tamis_error_text(error);
-    size_t len = strlen(where);
-    bool named = strncmp(text, where, len) == 0 && strncmp(text + len, ": ", 2) == 0;
-    return named ? text + len + 2 : text;
+    size_t len = 0; /* the library has ? for control characters */
+    while (where[len] && (text[len] == where[len] || text[len] == '?'))
+        len++;
+    return !where[len] && strncmp(text + len, ": ", 2) == 0 ? text + len + 2 : text;
 }
 
 int complain_input(tamis_error error, const tamis_reason *reason, const char *path,

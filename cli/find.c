@@ -157,7 +157,7 @@ static int list_places(const struct find *f)
             }
             json_close('}');
         } else {
-            put_text(path);
+            put_name(path);
             put_format("\t%llu\t", (unsigned long long)p->where.offset);
             if (p->kind == PLACE_PART)
                 put_format("%llu\n", (unsigned long long)p->where.len);

@@ -2,27 +2,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "escape.h"
 #include "find.h"
 #include "out.h"
 
-/* The bytes as a string of JSON; what is not UTF-8 becomes U+FFFD. */
 static void put_string(struct bytes *out, const uint8_t *s, size_t len)
 {
     bytes_put(out, "\"", 1);
     for (size_t i = 0; i < len;) {
-        char escape[8];
-        size_t n = utf8_char(s + i, len - i);
-        if (n == 0) {
-            bytes_put(out, "\\ufffd", 6);
-        } else if (s[i] == '"' || s[i] == '\\') {
-            bytes_put(out, (const char[]){'\\', (char)s[i]}, 2);
-        } else if (s[i] < 0x20 || s[i] == 0x7F) {
-            snprintf(escape, sizeof escape, "\\u%04x", s[i]);
-            bytes_put(out, escape, 6);
-        } else {
-            bytes_put(out, s + i, n);
-        }
-        i += n ? n : 1;
+        char shown[8];
+        size_t n;
+        i += json_char(s + i, len - i, shown, &n);
+        bytes_put(out, shown, n);
     }
     bytes_put(out, "\"", 1);
 }

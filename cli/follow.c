@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "args.h"
+#include "escape.h"
 #include "progress.h"
 #include "replicas.h"
 #include "report.h"
@@ -206,9 +207,11 @@ static void show(const struct following *f)
             continue;
         tamis_follower_info(f->replicas.replica[i].follower, &facts);
         size_t len = strlen(versions);
+        char name[13];
+        escape_text(name, sizeof name, f->replicas.replica[i].name);
         if (len < 50)
-            snprintf(versions + len, sizeof versions - len, " %.12s@%llu",
-                     f->replicas.replica[i].name, (unsigned long long)facts.version);
+            snprintf(versions + len, sizeof versions - len, " %s@%llu", name,
+                     (unsigned long long)facts.version);
         double age = (double)facts.age / 1e9;
         oldest = facts.version && age > oldest ? age : oldest;
         miss = facts.targets.member_miss > miss ? facts.targets.member_miss : miss;

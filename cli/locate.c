@@ -43,7 +43,7 @@ static void print_names(const struct locating *l, const bool *here, bool doubt, 
             json_text(NULL, l->replicas.replica[i].name);
         } else {
             put_text(mark);
-            put_text(l->replicas.replica[i].name);
+            put_name(l->replicas.replica[i].name);
         }
     }
 }
@@ -70,7 +70,7 @@ static void print_key(const struct locating *l, tamis_key key, const bool *here)
             continue;
         put_text(n++ ? " " : "");
         put_text(l->doubt[i] ? "?" : "");
-        put_text(l->replicas.replica[i].name);
+        put_name(l->replicas.replica[i].name);
     }
     put_bytes(&l->keys.end, 1);
 }
@@ -111,8 +111,9 @@ static void list_owners(const struct locating *l)
             json_flag("current", !l->doubt[i]);
             json_close('}');
         } else {
-            put_format("%s%s\t%llu\n", l->doubt[i] ? "?" : "", r->name,
-                       (unsigned long long)r->version);
+            put_text(l->doubt[i] ? "?" : "");
+            put_name(r->name);
+            put_format("\t%llu\n", (unsigned long long)r->version);
         }
     }
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "escape.h"
 #include "progress.h"
 
 #define ROOM   ((size_t)256 << 10)
@@ -19,12 +20,15 @@ static struct {
     int terminal; /* 1: it is one, -1: it is not, 0: nobody looked */
 } out;
 
-static void write_all(const char *data, size_t len)
+static bool terminal(void)
 {
     if (out.terminal == 0)
         out.terminal = isatty(STDOUT_FILENO) ? 1 : -1;
-    if (out.terminal > 0)
-        progress_hide();
+    return out.terminal > 0;
+}
+
+static void write_raw(const char *data, size_t len)
+{
     while (len && !out.error) {
         ssize_t n = write(STDOUT_FILENO, data, len);
         if (n < 0 && errno != EINTR)
@@ -33,6 +37,37 @@ static void write_all(const char *data, size_t len)
             data += n;
             len -= (size_t)n;
         }
+    }
+}
+
+/* For a terminal: controls are shown, but for line ends and tabs. */
+static void write_shown(const char *data, size_t len)
+{
+    char shown[4096];
+    size_t used = 0;
+    for (size_t i = 0, n; i < len;) {
+        bool passes = data[i] == '\n' || data[i] == '\t' ||
+                      (data[i] == '\r' && i + 1 < len && data[i + 1] == '\n');
+        if (passes) {
+            shown[used++] = data[i++];
+        } else {
+            i += escape_char((const uint8_t *)data + i, len - i, shown + used, &n);
+            used += n;
+        }
+        if (used > sizeof shown - 8 || i == len) {
+            write_raw(shown, used);
+            used = 0;
+        }
+    }
+}
+
+static void write_all(const char *data, size_t len)
+{
+    if (terminal()) {
+        progress_hide();
+        write_shown(data, len);
+    } else {
+        write_raw(data, len);
     }
 }
 
@@ -66,6 +101,15 @@ void put_bytes(const void *data, size_t len)
 void put_text(const char *text)
 {
     put_bytes(text, strlen(text));
+}
+
+void put_name(const char *name)
+{
+    char shown[8192];
+    if (terminal())
+        put_bytes(shown, escape_text(shown, sizeof shown, name));
+    else
+        put_text(name);
 }
 
 void put_format(const char *format, ...)
@@ -102,48 +146,29 @@ static struct {
     bool later; /* a value was written at this depth: a comma comes first */
 } json;
 
-size_t utf8_char(const uint8_t *s, size_t len)
+/* U+FFFD stands for what is not UTF-8. */
+size_t json_char(const uint8_t *s, size_t len, char to[8], size_t *n)
 {
-    static const struct {
-        uint8_t mask, lead;
-        size_t len;
-        uint32_t least;
-    } forms[] = {
-        {0x80, 0, 1, 0}, {0xE0, 0xC0, 2, 0x80}, {0xF0, 0xE0, 3, 0x800}, {0xF8, 0xF0, 4, 0x10000}};
-    for (size_t i = 0; i < COUNT(forms); i++) {
-        if ((s[0] & forms[i].mask) != forms[i].lead)
-            continue;
-        uint32_t c = s[0] & (uint8_t)~forms[i].mask;
-        if (forms[i].len > len)
-            return 0;
-        for (size_t j = 1; j < forms[i].len; j++) {
-            if ((s[j] & 0xC0) != 0x80)
-                return 0;
-            c = c << 6 | (s[j] & 0x3F);
-        }
-        bool fits = c >= forms[i].least && c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF);
-        return fits ? forms[i].len : 0;
+    size_t took = escape_char(s, len, to, n);
+    if (*s == '"' || *s == '\\') {
+        to[0] = '\\';
+        to[1] = (char)*s;
+        *n = 2;
+    } else if (to[0] == '\\' && to[1] == 'x') {
+        memcpy(to, "\\ufffd", *n = 6);
     }
-    return 0;
+    return took;
 }
 
 static void json_string(const void *data, size_t left)
 {
     put_text("\"");
-    const uint8_t *s = data;
-    while (left) {
-        size_t len = utf8_char(s, left);
-        if (len == 0)
-            put_text("\\ufffd");
-        else if (*s == '"' || *s == '\\')
-            put_format("\\%c", *s);
-        else if (*s < 0x20 || *s == 0x7F)
-            put_format("\\u%04x", *s);
-        else
-            put_bytes(s, len);
-        len = len ? len : 1;
-        s += len;
-        left -= len;
+    for (const uint8_t *s = data; left;) {
+        char shown[8];
+        size_t n, took = json_char(s, left, shown, &n);
+        put_bytes(shown, n);
+        s += took;
+        left -= took;
     }
     put_text("\"");
 }

@@ -1,6 +1,8 @@
 /*
  * Standard output, in large writes. The first error is kept: from then on nothing is written, the
- * verbs see it with put_failed() and stop, and put_end() reports it.
+ * verbs see it with put_failed() and stop, and put_end() reports it. On a terminal control
+ * characters are escaped (escape.h), but for line ends and tabs; files and pipes get all bytes as
+ * they are.
  */
 #ifndef TAMIS_OUT_H
 #define TAMIS_OUT_H
@@ -9,6 +11,8 @@
 
 void put_bytes(const void *data, size_t len);
 void put_text(const char *text);
+/* A name or path that strangers gave: on a terminal it is shown on one line, see escape.h. */
+void put_name(const char *name);
 void put_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes what is held back. False after an error. */
 bool put_flush(void);
@@ -26,7 +30,7 @@ void json_count(const char *key, uint64_t value);
 void json_real(const char *key, double value); /* all its digits */
 void json_flag(const char *key, bool value);
 
-/* Bytes of the UTF-8 character that starts here, of `len` at most; 0 if it is none. */
-size_t utf8_char(const uint8_t *s, size_t len);
+/* The character at s as it stands in a string of JSON: as escape_char() does. */
+size_t json_char(const uint8_t *s, size_t len, char to[8], size_t *n);
 
 #endif

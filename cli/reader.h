@@ -19,8 +19,11 @@
  *        As Python's csv reads what the RFC leaves open: a quote inside a field that does not start
  *        with one is text; what follows a closing quote belongs to the value. Lines end with \n or
  *        \r\n; a \r elsewhere is text. Empty lines are no records. A row that is too short lacks
- *        its last attributes (missing); an empty cell is empty. A quote that is never closed
- *        (within record_max bytes) makes its record bad up to the end of the line where it opens.
+ *        its last attributes (missing); an empty cell is empty. A quote that is not closed makes
+ *        its record bad up to the end of the line where it opens; the next line is read as any
+ *        other. Not closed is a quote that no other follows within record_max bytes; or, over
+ *        line ends, within quoted_max bytes; or, over line ends, one behind which the field would
+ *        go on: that opens another field.
  * TSV    fields between tabs, records between line ends, nothing else: no quotes, no escapes. A
  *        quoted file with tabs is CSV with the delimiter tab.
  * Both   the first record is the header unless `headless`. An attribute is the name of a column,
@@ -51,6 +54,7 @@
 enum read_format { READ_AUTO, READ_CSV, READ_TSV, READ_JSONL };
 
 #define READ_RECORD_MAX ((size_t)1 << 30)
+#define READ_QUOTED_MAX ((size_t)1 << 20)
 
 /* How a text is to be read. All zero: as the input says, with a header, records up to 1 GiB. */
 struct dialect {
@@ -58,6 +62,7 @@ struct dialect {
     uint8_t delimiter; /* comma in CSV, tab in TSV */
     bool headless;
     size_t record_max;
+    size_t quoted_max; /* CSV: bytes in quotes that have line ends among them; 0: 1 MiB */
 };
 
 /* "csv", "tsv", "jsonl", "auto" */
@@ -174,7 +179,8 @@ struct input {
 };
 
 /* "-" is standard input. Formats by name: .csv .tsv .tab .jsonl .ndjson .json, under .gz or .zst;
-   else by content: `{` first: JSONL; a tab in the first line: TSV; else CSV. */
+   else by content: `{` or an array first: JSONL; a tab in the first line: TSV; else CSV. EKIND: it is
+   none of these, see reader_sniff.h. */
 tamis_error input_open(struct input **out, const char *path, const struct input_options *options,
                        tamis_reason *reason);
 void input_close(struct input *input);

@@ -5,6 +5,7 @@
  */
 #include "reader_parse.h"
 
+#include "reader_cut.h"
 #include "reader_scan.h"
 
 /* ---- one field ------------------------------------------------------------------------------- */
@@ -18,37 +19,58 @@ struct field {
     bool doubled;
 };
 
-/* The quote that closes, NULL if none does before `limit`. */
-ALWAYS_INLINE const uint8_t *closing_quote(const uint8_t *p, const uint8_t *end,
-                                           const uint8_t *limit, bool *doubled, scan_how vector)
+/* What a text is read with: the same for every field of a record. */
+struct how {
+    const uint8_t *end;   /* of the text */
+    const uint8_t *limit; /* of the record */
+    size_t quoted_max;
+    uint8_t delimiter;
+    bool quotes;
+};
+
+/*
+ * The quote that closes the field whose text starts at p. NULL: none does before the limit; or it
+ * is that of another field, since this one would have line ends in it and be too long, or go on
+ * behind the quote. (A stray quote is mostly met by the next one that opens.) To look costs no more
+ * than to read twice: the next line that leaves a quote open ends the search too.
+ */
+ALWAYS_INLINE const uint8_t *closing_quote(const uint8_t *p, const struct how *how, bool *doubled,
+                                           scan_how vector)
 {
+    const uint8_t *const text = p, *const end = how->end;
     *doubled = false;
     for (;;) {
-        p = scan_for(p, limit, '"', '"', '"', vector);
-        if (UNLIKELY(p >= limit))
+        p = scan_for(p, how->limit, '"', '"', '"', vector);
+        if (UNLIKELY(p >= how->limit))
             return NULL;
         if (LIKELY(p + 1 == end || p[1] != '"'))
-            return p;
+            break;
         *doubled = true;
         p += 2;
     }
+    bool ends = p + 1 == end || quote_ends(p[1], how->delimiter);
+    size_t len = (size_t)(p - text);
+    if (UNLIKELY(!ends || len > how->quoted_max) && memchr(text, '\n', len))
+        return NULL;
+    return p;
 }
 
-/* The field at p, which may be `end`; false: its quote is not closed before `limit`. */
-ALWAYS_INLINE bool take_field(struct field *field, const uint8_t *p, const uint8_t *end,
-                              const uint8_t *limit, uint8_t delimiter, bool quotes, scan_how vector)
+/* The field at p, which may be the end; false: its quote is not closed. */
+ALWAYS_INLINE bool take_field(struct field *field, const uint8_t *p, const struct how *how,
+                              scan_how vector)
 {
+    const uint8_t *const end = how->end;
     field->text = p;
     field->quote = NULL;
-    if (quotes && p < end && *p == '"') {
+    if (how->quotes && p < end && *p == '"') {
         field->text = p + 1;
-        field->quote = closing_quote(p + 1, end, limit, &field->doubled, vector);
+        field->quote = closing_quote(p + 1, how, &field->doubled, vector);
         if (UNLIKELY(!field->quote))
             return false;
         p = field->quote + 1;
     }
     const uint8_t *least = p;
-    p = scan_for(p, end, delimiter, '\n', '\n', vector);
+    p = scan_for(p, end, how->delimiter, '\n', '\n', vector);
     bool line_end = p == end || *p == '\n';
     field->stop = p - (line_end && p > least && p[-1] == '\r');
     field->next = p;
@@ -99,20 +121,20 @@ ALWAYS_INLINE bool take_value(struct parser *ps, const struct field *field, stru
 /* ---- records --------------------------------------------------------------------------------- */
 
 /* From the delimiter at p to the end of the record; NULL with *open: a quote that is not closed. */
-ALWAYS_INLINE const uint8_t *record_end(const uint8_t *p, const uint8_t *end, const uint8_t *limit,
-                                        uint8_t delimiter, bool quotes, const uint8_t **open,
-                                        scan_how vector)
+ALWAYS_INLINE const uint8_t *record_end(const uint8_t *p, const struct how *how,
+                                        const uint8_t **open, scan_how vector)
 {
-    if (!quotes)
+    const uint8_t *const end = how->end;
+    if (!how->quotes)
         return scan_for(p, end, '\n', '\n', '\n', vector);
     for (;;) {
         bool doubled;
         p = scan_for(p, end, '"', '\n', '\n', vector);
         if (LIKELY(p == end || *p == '\n'))
             return p;
-        if (p[-1] == delimiter) {
+        if (p[-1] == how->delimiter) {
             *open = p;
-            p = closing_quote(p + 1, end, limit, &doubled, vector);
+            p = closing_quote(p + 1, how, &doubled, vector);
             if (UNLIKELY(!p))
                 return NULL;
         }
@@ -164,19 +186,20 @@ ALWAYS_INLINE enum parsed csv_next(struct parser *ps, struct record *record, uin
                                    bool quotes, scan_how vector)
 {
     const struct selection *s = ps->selection;
-    const uint8_t *p = record_start(ps), *end = ps->end, *limit = end, *open = p;
+    const uint8_t *p = record_start(ps), *const end = ps->end, *open = p;
     if (!p)
         return PARSED_END;
+    size_t most = s->dialect.record_max;
+    const struct how how = {end, (size_t)(end - p) > most ? p + most : end, s->dialect.quoted_max,
+                            delimiter, quotes};
     ps->record = p;
     ps->scratch_len = 0;
-    if ((size_t)(end - p) > s->dialect.record_max)
-        limit = p + s->dialect.record_max;
     memset(ps->value, 0, s->n_slots * sizeof *ps->value);
     for (size_t column = 0; column < s->n_columns; column++) {
         struct field field;
         uint32_t slot = s->slot[column];
         open = p;
-        if (UNLIKELY(!take_field(&field, p, end, limit, delimiter, quotes, vector)))
+        if (UNLIKELY(!take_field(&field, p, &how, vector)))
             return bad_record(ps, open, record);
         if (slot != NO_SLOT && UNLIKELY(!take_value(ps, &field, &ps->value[slot])))
             return PARSED_NOMEM;
@@ -185,7 +208,7 @@ ALWAYS_INLINE enum parsed csv_next(struct parser *ps, struct record *record, uin
             goto done;
         p++;
     }
-    p = record_end(p - 1, end, limit, delimiter, quotes, &open, vector);
+    p = record_end(p - 1, &how, &open, vector);
     if (UNLIKELY(!p))
         return bad_record(ps, open, record);
 done:
@@ -228,11 +251,14 @@ size_t csv_header_field(const struct dialect *dialect, const uint8_t **at, const
                         uint8_t *out)
 {
     struct field field;
-    bool quotes = dialect->format == READ_CSV;
+    struct how how = {end, end, dialect->quoted_max, dialect->delimiter,
+                      dialect->format == READ_CSV};
     const uint8_t *p = *at;
     *at = NULL;
-    if (!take_field(&field, p, end, end, dialect->delimiter, quotes, false))
-        take_field(&field, p, end, end, dialect->delimiter, false, false);
+    if (!take_field(&field, p, &how, false)) {
+        how.quotes = false;
+        take_field(&field, p, &how, false);
+    }
     if (field.next < end && *field.next == dialect->delimiter)
         *at = field.next + 1;
     if (field.quote)

@@ -23,38 +23,58 @@ static bool pass_lines(struct cut *cut, const uint8_t *data, size_t to, size_t t
     return false;
 }
 
-/* Inside quotes: to behind the closing one. False: the text has none (yet). */
-static bool pass_quotes(struct cut *cut, const uint8_t *data, size_t len, bool final)
+/* Whether a line ends inside the quotes, before `to`. */
+static bool has_line(struct cut *cut, const uint8_t *data, size_t to)
 {
+    size_t from = cut->lined > cut->quote ? cut->lined : cut->quote;
+    const uint8_t *line = to > from ? memchr(data + from, '\n', to - from) : NULL;
+    cut->lined = line ? (size_t)(line - data) : to;
+    return line != NULL;
+}
+
+enum quoting { QUOTE_CLOSED, QUOTE_OPEN, QUOTE_STRAY };
+
+/* Inside quotes: to behind the closing one, or as far as the text goes. */
+static enum quoting pass_quotes(struct cut *cut, const uint8_t *data, size_t len, bool final)
+{
+    const struct dialect *d = cut->dialect;
     while (cut->at < len) {
         const uint8_t *quote = memchr(data + cut->at, '"', len - cut->at);
         size_t at = quote ? (size_t)(quote - data) : len;
         cut->at = at;
-        if (at - cut->record >= cut->dialect->record_max)
-            return false;
-        if (!quote || (at + 1 == len && !final))
-            return false;
-        if (at + 1 == len || data[at + 1] != '"') {
+        if (at - cut->record >= d->record_max)
+            return QUOTE_STRAY;
+        if (quote && at + 1 == len && !final)
+            return QUOTE_OPEN;
+        if (quote && at + 1 < len && data[at + 1] == '"') {
+            cut->at = at + 2;
+            continue;
+        }
+        bool ends = !quote || at + 1 == len || quote_ends(data[at + 1], d->delimiter);
+        if ((!ends || at - cut->quote - 1 > d->quoted_max) && has_line(cut, data, at))
+            return QUOTE_STRAY;
+        if (quote) {
             cut->at = at + 1;
             cut->quoted = false;
-            return true;
+            return QUOTE_CLOSED;
         }
-        cut->at = at + 2;
     }
-    return false;
+    return QUOTE_OPEN;
 }
 
-/* The quote is never closed, or too late: its record ends with the line where it opens. False: that
-   line has not come yet. */
-static bool give_up_quote(struct cut *cut, const uint8_t *data, size_t len, bool final)
+/* The quote is not closed: its record ends with the line where it opens. False: that has not come
+   yet, or more text may close it. */
+static bool give_up_quote(struct cut *cut, const uint8_t *data, size_t len, enum quoting quoting,
+                          bool final)
 {
-    bool too_late = cut->at - cut->record >= cut->dialect->record_max;
     const uint8_t *line = NULL;
-    if (final || too_late)
+    if (final || quoting == QUOTE_STRAY)
         line = memchr(data + cut->quote, '\n', len - cut->quote);
     if (!line && !final)
         return false;
+    cut->open |= quoting == QUOTE_OPEN;
     cut->quoted = false;
+    cut->lined = 0;
     cut->at = line ? (size_t)(line - data) : len;
     return true;
 }
@@ -93,24 +113,27 @@ ALWAYS_INLINE bool pass_ends(struct cut *cut, uint64_t lines, size_t target)
 /*
  * 64 bytes at once, as long as they are plain: then a byte is inside quotes if the number of quotes
  * up to it is odd. That is so if every quote that opens stands behind a delimiter, a line end, or
- * the quote that closed just before it (a doubled one). False: they are not plain, or less than 64,
- * or near the limit of a record; nothing is done. *found: at a record end, as cut_search() wants
+ * the quote that closed just before it (a doubled one); and every one that closes, before what ends
+ * the field. False: they are not plain, or less than 64,
+ * or near a limit; nothing is done. *found: at a record end, as cut_search() wants
  * it.
  */
 static bool pass_block(struct cut *cut, const uint8_t *data, size_t len, size_t target, bool *found)
 {
     const uint8_t *p = data + cut->at, delimiter = cut->dialect->delimiter;
     if (len - cut->at < 64 || p[63] == '"' ||
-        cut->at + 64 - cut->record >= cut->dialect->record_max)
+        cut->at + 64 - cut->record >= cut->dialect->record_max ||
+        (cut->quoted ? cut->at + 64 - cut->quote : 64) > cut->dialect->quoted_max)
         return false;
     uint64_t quotes = mask_of(p, '"'), inside = 0;
     uint64_t lines = mask_of(p, '\n');
     if (quotes || cut->quoted) {
         bool start = cut->at == cut->record || p[-1] == delimiter;
-        uint64_t field = (lines | mask_of(p, delimiter)) << 1 | start;
+        uint64_t ends = lines | mask_of(p, delimiter), field = ends << 1 | start;
         inside = parity_of(quotes) ^ (cut->quoted ? ~UINT64_C(0) : 0);
         uint64_t opening = quotes & inside, closing = quotes & ~inside;
-        if (opening & ~(field | closing << 1))
+        uint64_t goes_on = closing & ~((ends | quotes) >> 1);
+        if (opening & ~(field | closing << 1) || (goes_on && goes_on & ~(mask_of(p, '\r') >> 1)))
             return false;
         if (opening & field)
             cut->quote = cut->at + 63 - (size_t)__builtin_clzll(opening & field);
@@ -142,8 +165,8 @@ static size_t cut_quoted(struct cut *cut, const uint8_t *data, size_t len, size_
             ;
         if (found)
             return cut->at;
-        if (cut->quoted && !pass_quotes(cut, data, len, final) &&
-            !give_up_quote(cut, data, len, final))
+        enum quoting quoting = cut->quoted ? pass_quotes(cut, data, len, final) : QUOTE_CLOSED;
+        if (quoting != QUOTE_CLOSED && !give_up_quote(cut, data, len, quoting, final))
             return 0;
         const uint8_t *quote = memchr(data + cut->at, '"', len - cut->at);
         size_t at = quote ? (size_t)(quote - data) : len;

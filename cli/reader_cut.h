@@ -15,8 +15,16 @@ struct cut {
     size_t record; /* start of the record that `at` is in */
     size_t quote;  /* inside quotes: where they open */
     bool quoted;
-    size_t last; /* the last record end found, 0 if none */
+    size_t lined; /* inside quotes: there is no line end in them before this */
+    size_t last;  /* the last record end found, 0 if none */
+    bool open;    /* the text ended inside quotes: more of it may make another record of theirs */
 };
+
+/* Whether a byte behind a quote ends the field. */
+ALWAYS_INLINE bool quote_ends(uint8_t next, uint8_t delimiter)
+{
+    return next == delimiter || next == '\n' || next == '\r';
+}
 
 /*
  * Goes on to the first record end at or after `target`, and returns it; 0: there is none yet.

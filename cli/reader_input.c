@@ -12,6 +12,7 @@
 
 #include "err.h"
 #include "reader_cut.h"
+#include "reader_sniff.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -121,32 +122,6 @@ bool read_format_named(const char *path)
     return format_by_name(path) != READ_AUTO;
 }
 
-static enum read_format format_by_content(const uint8_t *data, size_t len)
-{
-    size_t i = 0;
-    while (i < len && (data[i] == ' ' || data[i] == '\t' || data[i] == '\r' || data[i] == '\n'))
-        i++;
-    if (i < len && data[i] == '{')
-        return READ_JSONL;
-    while (i < len && data[i] != '\n')
-        if (data[i++] == '\t')
-            return READ_TSV;
-    return READ_CSV;
-}
-
-static void settle_dialect(struct input *input, const uint8_t *head, size_t len)
-{
-    struct dialect *d = &input->dialect;
-    if (d->format == READ_AUTO)
-        d->format = format_by_name(input->path);
-    if (d->format == READ_AUTO)
-        d->format = format_by_content(head, len);
-    if (!d->delimiter)
-        d->delimiter = d->format == READ_TSV ? '\t' : ',';
-    if (!d->record_max)
-        d->record_max = READ_RECORD_MAX;
-}
-
 /* ---- the head -------------------------------------------------------------------------------- */
 
 /* The start of the text, as far as it was needed. */
@@ -156,7 +131,6 @@ struct head {
     bool final;
 };
 
-#define HEAD_LEN  ((size_t)64 << 10)
 #define HEAD_STEP ((size_t)4 << 10)
 
 /* More of the text; false: no memory. */
@@ -176,19 +150,20 @@ static bool head_more(struct input_private *own, struct head *head)
     return true;
 }
 
-/* Enough to see the format: the first line that is not blank, or HEAD_LEN bytes. */
-static bool head_line(struct input_private *own, struct head *head)
+/* Enough to see what it is: the first line that is not blank, and `least` bytes; or SNIFF_LEN. */
+static bool head_line(struct input_private *own, struct head *head, size_t least)
 {
-    for (size_t i = 0;;) {
-        for (; i < head->len; i++)
-            if (head->data[i] > ' ' && memchr(head->data + i, '\n', head->len - i))
-                return true;
-        if (head->final || head->len >= HEAD_LEN)
-            return true;
-        i = 0;
+    size_t from = 0; /* blanks, or what was searched */
+    bool started = false, line = false;
+    while (!head->final && head->len < SNIFF_LEN && !(line && head->len >= least)) {
         if (!head_more(own, head))
             return false;
+        while (!started && from < head->len && !(started = head->data[from] > ' '))
+            from++;
+        line = line || (started && memchr(head->data + from, '\n', head->len - from));
+        from = head->len;
     }
+    return true;
 }
 
 static bool blank(const uint8_t *data, size_t len)
@@ -231,31 +206,59 @@ static tamis_error head_header(struct input *input, struct head *head, size_t *f
     return TAMIS_OK;
 }
 
-/* All that the start of the text says; then the source gives what follows the header. */
-static tamis_error read_head(struct input *input, struct head *head, tamis_reason *reason)
+/* What the text is, by all that is known of it: settles the dialect unless it is refused. */
+static struct sniff settle_dialect(struct input *input, const uint8_t *text, size_t len, bool whole)
+{
+    struct dialect *d = &input->dialect;
+    bool given = d->format != READ_AUTO;
+    if (!given)
+        d->format = format_by_name(input->path);
+    struct sniff sniff = sniff_text(d, !given, text, len, whole);
+    d->format = sniff.format;
+    if (!d->delimiter)
+        d->delimiter = d->format == READ_TSV ? '\t' : ',';
+    if (!d->record_max)
+        d->record_max = READ_RECORD_MAX;
+    if (!d->quoted_max)
+        d->quoted_max = READ_QUOTED_MAX;
+    return sniff;
+}
+
+/* The start of the text, and what it is. *from: where it starts, behind a byte order mark. */
+static tamis_error sniff_head(struct input *input, struct head *head, size_t *from,
+                              struct sniff *sniff, tamis_reason *reason)
 {
     struct input_private *own = input->own;
-    if (!head_line(own, head))
+    bool all = input->regular && input->dialect.format == READ_AUTO;
+    if (!head_line(own, head, all ? SNIFF_LEN : 0))
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     if (head->len == 0 && own->source->error != TAMIS_OK) {
         if (reason)
             *reason = own->source->reason;
         return own->source->error;
     }
-    size_t from = 0;
-    if (head->len >= 3 && memcmp(head->data, "\xEF\xBB\xBF", 3) == 0)
-        from = 3;
-    else if (head->len >= 2 &&
-             (!memcmp(head->data, "\xFF\xFE", 2) || !memcmp(head->data, "\xFE\xFF", 2)))
-        return fail(reason, TAMIS_EFORMAT, "%.120s: the text is UTF-16; make it UTF-8 with iconv",
-                    input->path);
-    settle_dialect(input, head->data + from, head->len - from);
+    *from = head->len >= 3 && memcmp(head->data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    *sniff = settle_dialect(input, head->data + *from, head->len - *from, head->final);
+    return TAMIS_OK;
+}
+
+/* All that the start of the text says; then the source gives what follows the header. */
+static tamis_error read_head(struct input *input, struct head *head, tamis_reason *reason)
+{
+    size_t from;
+    struct sniff sniff;
+    tamis_error error = sniff_head(input, head, &from, &sniff, reason);
+    if (error != TAMIS_OK)
+        return error;
+    if (sniff.class != SNIFF_READABLE)
+        return fail(reason, TAMIS_EKIND, "%.120s: %s is not read; %s", input->path, sniff.what,
+                    sniff.advice);
     if (input->dialect.format != READ_JSONL && !input->dialect.headless) {
-        tamis_error error = head_header(input, head, &from, reason);
+        error = head_header(input, head, &from, reason);
         if (error != TAMIS_OK)
             return error;
     }
-    own->offset = from;
+    input->own->offset = from;
     return TAMIS_OK;
 }
 
@@ -326,34 +329,27 @@ static tamis_error go_to(struct input *input, const struct input_segment *to, ta
     return source->error;
 }
 
-static tamis_error open_all(struct input *input, const char *path,
-                            const struct input_options *options, tamis_reason *reason)
+/* Behind the header, or at a segment known from before. */
+static tamis_error start(struct input *input, const struct input_segment *at, tamis_reason *reason)
 {
     struct input_private *own = input->own;
     struct head head = {0};
-    tamis_error error = open_file(input, path, reason);
-    if (error == TAMIS_OK)
-        error = open_source(input, reason);
-    if (error == TAMIS_OK)
-        error = read_head(input, &head, reason);
+    tamis_error error = read_head(input, &head, reason);
     if (error == TAMIS_OK) {
         own->line = 1 + count_lines(head.data, own->offset);
         if (!input_give_back(own, head.data + own->offset, head.len - own->offset))
             error = fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     }
     free(head.data);
-    if (error == TAMIS_OK && options->from)
-        error = go_to(input, options->from, reason);
+    if (error == TAMIS_OK && at)
+        error = go_to(input, at, reason);
     return error;
 }
 
-tamis_error input_open(struct input **out, const char *path, const struct input_options *options,
-                       tamis_reason *reason)
+static tamis_error input_new(struct input **out, const char *path, const struct dialect *dialect,
+                             tamis_reason *reason)
 {
     static atomic_uint_fast64_t ids;
-    uint8_t delimiter = options->dialect.delimiter;
-    if (delimiter == '"' || delimiter == '\n' || delimiter == '\r')
-        return fail(reason, TAMIS_EARG, "quotes and line ends cannot part columns");
     struct input *input = calloc(1, sizeof *input);
     struct input_private *own = calloc(1, sizeof *own);
     if (!input || !own) {
@@ -364,16 +360,44 @@ tamis_error input_open(struct input **out, const char *path, const struct input_
     pthread_mutex_init(&own->lock, NULL);
     own->fd = -1;
     own->id = atomic_fetch_add(&ids, 1) + 1;
-    own->segment = options->segment ? options->segment : SEGMENT_DEFAULT;
     input->own = own;
-    input->dialect = options->dialect;
-    tamis_error error = open_all(input, path, options, reason);
-    if (error != TAMIS_OK) {
-        input_close(input);
-        return error;
-    }
+    input->dialect = *dialect;
     *out = input;
-    return TAMIS_OK;
+    tamis_error error = open_file(input, path, reason);
+    return error == TAMIS_OK ? open_source(input, reason) : error;
+}
+
+tamis_error input_open(struct input **out, const char *path, const struct input_options *options,
+                       tamis_reason *reason)
+{
+    struct input *input = NULL;
+    uint8_t delimiter = options->dialect.delimiter;
+    if (delimiter == '"' || delimiter == '\n' || delimiter == '\r')
+        return fail(reason, TAMIS_EARG, "quotes and line ends cannot part columns");
+    tamis_error error = input_new(&input, path, &options->dialect, reason);
+    if (error == TAMIS_OK) {
+        input->own->segment = options->segment ? options->segment : SEGMENT_DEFAULT;
+        error = start(input, options->from, reason);
+    }
+    if (error != TAMIS_OK)
+        input_close(input);
+    else
+        *out = input;
+    return error;
+}
+
+tamis_error sniff_file(const char *path, const struct dialect *dialect, struct sniff *out,
+                       tamis_reason *reason)
+{
+    size_t from;
+    struct head head = {0};
+    struct input *input = NULL;
+    tamis_error error = input_new(&input, path, dialect, reason);
+    if (error == TAMIS_OK)
+        error = sniff_head(input, &head, &from, out, reason);
+    free(head.data);
+    input_close(input);
+    return error;
 }
 
 void input_close(struct input *input)

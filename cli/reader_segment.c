@@ -121,6 +121,8 @@ static tamis_error grow_segment(struct growth *g, size_t *end, tamis_reason *rea
         bool whole = g->final && source->error == TAMIS_OK;
         *end =
             cut_search(&g->cut, g->text->memory, g->len, g->target ? g->target : SIZE_MAX, whole);
+        if (g->cut.open) /* the last segment has it, where reading goes on if the file grows */
+            *end = g->len;
         if (*end == 0)
             *end = piped_end(g);
         if (*end == 0 && g->len - g->cut.record > g->input->dialect.record_max + g->chunk)

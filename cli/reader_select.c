@@ -265,6 +265,8 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
         s->dialect.delimiter = dialect->format == READ_TSV ? '\t' : ',';
     if (!s->dialect.record_max)
         s->dialect.record_max = READ_RECORD_MAX;
+    if (!s->dialect.quoted_max)
+        s->dialect.quoted_max = READ_QUOTED_MAX;
     s->n = s->n_slots = n;
     if (dialect->format != READ_JSONL)
         error = select_columns(s, names, header, header_len, reason);

@@ -60,7 +60,7 @@ struct decoder {
 
 extern const struct decoder decoder_plain, decoder_gz, decoder_zst;
 
-/* The first bytes of a source say its kind. EKIND: a kind that cannot be read. */
+/* The first bytes of a source say its kind. */
 tamis_error source_kind(struct source *s, enum packing *kind, tamis_reason *reason);
 
 struct source *source_new(const char *path, int fd, bool regular, uint64_t limit);

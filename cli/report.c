@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "escape.h"
 #include "out.h"
 
 #define LINES 64 /* values of one group */
@@ -14,27 +15,39 @@ static struct {
     bool started; /* something was printed: a blank line parts what follows */
     const char *title;
     size_t n;
-    const char *label[LINES];
-    char value[LINES][256];
+    char label[LINES][256], value[LINES][256];
     const struct report_column *columns;
     size_t n_columns, n_rows;
     bool headed; /* the table's head is printed */
     double rows[ROWS][REPORT_COLUMNS];
 } report;
 
+/* Names of attributes and owners are foreign text: one line each, in a pipe too. */
+static void put_shown(const char *text)
+{
+    char shown[1024];
+    put_bytes(shown, escape_text(shown, sizeof shown, text));
+}
+
+static void put_title(const char *title)
+{
+    put_text(report.started ? "\n" : "");
+    put_shown(title);
+    put_text("\n");
+    report.started = true;
+}
+
 /* Prints the group's lines, their values in one column. */
 static void flush(void)
 {
     size_t width = 0;
-    if (report.n && report.title) {
-        put_format("%s%s\n", report.started ? "\n" : "", report.title);
-        report.started = true;
-    }
+    if (report.n && report.title)
+        put_title(report.title);
     for (size_t i = 0; i < report.n; i++)
         width = strlen(report.label[i]) > width ? strlen(report.label[i]) : width;
     for (size_t i = 0; i < report.n; i++) {
         put_format("%s%-*s  ", report.title ? "  " : "", (int)width, report.label[i]);
-        put_text(report.value[i]);
+        put_shown(report.value[i]);
         put_text("\n");
         report.started = true;
     }
@@ -47,7 +60,7 @@ static char *line(const char *label)
 {
     if (report.n == LINES)
         flush();
-    report.label[report.n] = label;
+    escape_text(report.label[report.n], sizeof report.label[0], label);
     return report.value[report.n++];
 }
 
@@ -166,8 +179,7 @@ void report_table(const char *key, const char *title, const struct report_column
         return;
     }
     flush();
-    put_format("%s%s\n", report.started ? "\n" : "", title);
-    report.started = true;
+    put_title(title);
 }
 
 static void json_number(const char *key, double value)

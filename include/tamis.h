@@ -73,7 +73,8 @@ typedef enum tamis_error {
 TAMIS_API const char *tamis_error_text(tamis_error error);
 TAMIS_API const char *tamis_error_name(tamis_error error);
 
-/* What went wrong, where: filled by functions that take one, when they fail. May be NULL. */
+/* What went wrong, where: filled by functions that take one, when they fail. May be NULL. The text is
+   one line; control characters of names in it are shown as '?'. */
 typedef struct tamis_reason {
     uint64_t offset;  /* byte offset in what was read, 0 if it has none */
     int system_error; /* errno, or 0 */

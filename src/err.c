@@ -22,6 +22,29 @@ const char *tamis_error_name(tamis_error error)
     return (unsigned)error < TAMIS_ERROR_COUNT ? errors[error].name : "TAMIS_UNKNOWN";
 }
 
+/* Bytes of the character at s if it is UTF-8 and no control: neither C0, DEL nor C1. */
+static int plain_char(const unsigned char *s)
+{
+    int more = s[0] >= 0xF0 ? 3 : s[0] >= 0xE0 ? 2 : s[0] >= 0xC0 ? 1 : 0;
+    bool control = s[0] < 0x20 || (s[0] >= 0x7F && s[0] < 0xC0) || s[0] > 0xF4 ||
+                   (s[0] == 0xC2 && s[1] < 0xA0);
+    for (int i = 1; i <= more; i++)
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    return control ? 0 : 1 + more;
+}
+
+/* One line without orders to a terminal, whatever was in the names that foreign bytes gave. */
+static void make_plain(char *text)
+{
+    for (char *at = text; *at;) {
+        int n = plain_char((const unsigned char *)at);
+        if (n == 0)
+            *at = '?';
+        at += n ? n : 1;
+    }
+}
+
 static void set_reason(tamis_reason *reason, uint64_t offset, const char *format, va_list args)
 {
     if (!reason)
@@ -29,6 +52,7 @@ static void set_reason(tamis_reason *reason, uint64_t offset, const char *format
     reason->offset = offset;
     reason->system_error = 0;
     vsnprintf(reason->text, sizeof reason->text, format, args);
+    make_plain(reason->text);
 }
 
 tamis_error fail(tamis_reason *reason, tamis_error error, const char *format, ...)

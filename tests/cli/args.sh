@@ -29,5 +29,5 @@ trouble hexadecimal "wrong value '0x10': --field: " 'tamis check a.tamis --field
 trouble odd-suffix "wrong value '3m': --field: " 'tamis check a.tamis --field 3m'
 trouble too-small-for-a-number "wrong value '1e-400': --field: " 'tamis check a.tamis --field 1e-400'
 trouble empty-value "wrong value '': --field: " 'tamis check a.tamis --field ""'
-trouble newline-in-a-name 'No such file or directory: a\?b: ' "tamis check \$'a\nb' x"
+trouble newline-in-a-name 'No such file or directory: a\\nb: ' "tamis check \$'a\nb' x"
 finish

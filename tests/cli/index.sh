@@ -92,10 +92,12 @@ is dec 0 2 "" 'tamis find t.tamis 3=1.5 -c'
 is time 0 2 "" 'tamis find t.tamis 4=2024-01-31T22:59:59Z -c'
 is empty-typed 0 '3;x7;1.5x;' "" 'tamis find t.tamis 4='
 is format-given 0 "{1" "" 'printf "a\tb\n{1\t2\n" >odd.txt; tamis index -o o.tamis --attrs a --format tsv odd.txt; tamis find o.tamis a={1 | cut -f 1'
-# A log in which quotes do not match: as CSV lines go into the record of another, as TSV none does.
+# A log in which quotes do not match: as CSV a line with one is bad, as TSV none is; all others are read.
 printf '1 "open\n2 x\n3 "shut\n' >q.log
-is quotes-that-do-not-match 0 "1 1" "" 'tamis index -o q.tamis --attrs 1 --no-header --delimiter " " q.log
-    tamis index -o r.tamis --attrs 1 --no-header --delimiter " " --format tsv q.log; tamis find -c q.tamis 1=2 >none; echo "$? $(tamis find -c r.tamis 1=2)"'
+is quotes-that-do-not-match 0 "2 x" "tamis index: bad record: q.log, line 1: a quote is not closed: 2 skipped" \
+    'tamis index -o q.tamis --attrs 1 --no-header --delimiter " " q.log; tamis find q.tamis 1=2'
+is quotes-that-are-text 0 "1 1 1" "" 'tamis index -o r.tamis --attrs 1 --no-header --delimiter " " --format tsv q.log
+    echo $(for i in 1 2 3; do tamis find -c r.tamis 1=$i; done)'
 
 # Bad records are counted, named and skipped; --strict stops.
 printf '{"ip": "1"}\n{"ip": \n{"ip": "2"}\n[nothing\n' >bad.jsonl
@@ -115,20 +117,28 @@ told='tamis find: damaged when it was indexed: half.jsonl.gz: what is behind the
 is damaged-start 2 '{"ip": "7"}' "$told" 'tamis find half.tamis ip=7'
 is damaged-is-no-proof 2 "" "$told" 'tamis find half.tamis ip=nosuch --trust'
 trouble damaged-strict '.*: half.jsonl.gz: nothing was changed$' 'tamis index -o new.tamis --attrs ip --strict half.jsonl.gz'
-trouble other-compression 'xz is not read; gzip and zstd are: x.csv.xz: it was skipped$' \
+trouble other-compression 'an xz-compressed file is not read; decompress it, or use gzip or zstd: x.csv.xz: it was skipped$' \
     'printf "\3757zXZ\0aaaaaaaa" >x.csv.xz; tamis index -o xz.tamis --attrs ip x.csv.xz'
-told='tamis index: no record: pretty.json: give CSV or TSV with a header, or one JSON object a line; see --format and --delimiter'
-is no-record 0 "" "tamis index: bad record: pretty.json, line 1: a key is missing: 3 skipped
-$told" 'printf "{\n\"ip\": 1\n}\n" >pretty.json; tamis index -o p.tamis --attrs ip pretty.json'
-is no-record-but-a-header 0 "" "${told/pretty.json/cr.csv}" \
+trouble pretty-json "JSON over several lines is not read; write one record per line, as jq -c . does: pretty.json: it was skipped$" \
+    'printf "{\n\"ip\": 1\n}\n" >pretty.json; tamis index -o p.tamis --attrs ip pretty.json'
+is pretty-json-by-force 0 "" "tamis index: bad record: pretty.json, line 1: a key is missing: 3 skipped
+tamis index: no record: pretty.json: give CSV or TSV with a header, or one JSON object a line; see --format and --delimiter" \
+    'tamis index -o p.tamis --attrs ip --format jsonl pretty.json'
+trouble bare-returns "text with bare CR line ends is not read; make them line feeds, as tr '.r' '.n' does: cr.csv: it was skipped$" \
     'printf "ip,user\r1,ann\r2,bob\r" >cr.csv; tamis index -o p.tamis --attrs ip cr.csv'
+trouble json-array "a JSON array is not read; write one record per line, as jq -c '.\[\]' does: array.json: it was skipped$" \
+    'echo "[{\"id\":1},{\"id\":2}]" >array.json; tamis index -o x.tamis --attrs id array.json'
+trouble wrapped-records "a JSON object that wraps records is not read; write one record per line, as jq -c '.NAME\[\]' does: trail.json: it was skipped$" \
+    'echo "{\"Records\":[{\"id\":1},{\"id\":2}]}" >trail.json; tamis index -o x.tamis --attrs id trail.json'
+trouble log-is-no-table "text that is not a table is not read; if it is one, say so with --format: access.log: it was skipped$" \
+    'echo "10.0.0.1 - - [1/Jan/2026] \"GET / HTTP/1.1\" 200 5" >access.log; tamis index -o x.tamis --attrs id access.log'
+trouble packed-tar "a tar archive is not read; extract it first: t.csv.gz: it was skipped$" \
+    'tar -czf t.csv.gz cr.csv; tamis index -o x.tamis --attrs id t.csv.gz'
 is no-text 0 "" "" ': >void.csv; tamis index -o p.tamis --attrs ip void.csv'
 told="tamis index: no record has the attribute: usr: check the names in --attrs, and --delimiter"
 is absent-attribute 0 "" "$told"$'\ntamis index: logs/a.jsonl.gz begins: START' 'tamis index -o c.tamis --attrs ip,usr logs 2>&1 | sed "s/begins: .*/begins: START/" >&2'
 is absent-in-a-table 0 "" "${told/usr/ip}"$'\ntamis index: IP.csv begins: IP,User' \
     'printf "IP,User\r\n1,ann\r\n" >IP.csv; tamis index -o x.tamis --attrs ip IP.csv; rm x.tamis'
-is absent-in-an-array 0 "" "${told/usr/id}"$'\ntamis index: array.json begins: [{"id":1},{"id":2}]' \
-    'echo "[{\"id\":1},{\"id\":2}]" >array.json; tamis index -o x.tamis --attrs id array.json; rm x.tamis'
 
 # Long lines.
 size=$((100 * 1024 * 1024))

@@ -109,7 +109,7 @@ holds bad-told 'tamis check -c a.tamis <bad.jsonl 2>told; grep -q "^tamis check:
 is bad-check 0 2 "*" 'tamis check -c e.tamis <bad.jsonl'
 trouble bad-strict 'bad record: standard input, line 2: .*: nothing was changed; leave out --strict to skip such records$' 'cp a.tamis f.tamis; tamis add f.tamis --strict <bad.jsonl'
 holds bad-strict-changes-nothing 'cmp a.tamis f.tamis'
-trouble utf16 'the text is UTF-16; make it UTF-8 with iconv: standard input: nothing was changed$' 'printf "\xff\xfea\0" | tamis add f.tamis'
+trouble utf16 'UTF-16 text is not read; make it UTF-8 with iconv: standard input: nothing was changed$' 'printf "\xff\xfea\0" | tamis add f.tamis'
 
 # --- remove, clear, merge
 is remove 0 '{"records": 1, "removed": 1, "pending": 0, "absent": 0, "bad": 0}' "" 'tamis remove a.tamis ip=10.1.2.3 user=ann size=7 --json'

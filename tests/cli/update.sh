@@ -124,6 +124,16 @@ mv turn/web.jsonl turn/web.jsonl-20240131
 printf '{"ip": 3, "user": "ann"}\n' >turn/web.jsonl
 is rotated-again 0 3 "" 'tamis index --update turn.tamis && tamis find -c turn.tamis user=ann'
 
+# A quote that was open at the end is closed by what comes: whatever was cut behind it.
+(echo id,v; echo '0,"x'; seq -f '%g,yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy' 9000) >quote.csv
+is open-quote 0 8000,yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy \
+    "tamis index: bad record: quote.csv, line 2: a quote is not closed: 1 skipped" \
+    'tamis index -o q.tamis --attrs id --segment 64K quote.csv; tamis find q.tamis id=8000'
+echo '9001,end"' >>quote.csv
+is closed-quote 1 "" "" 'tamis find q.tamis id=8000'
+is closed-quote-updated 1 "" "" 'tamis index --update q.tamis; tamis find q.tamis id=8000'
+is closed-quote-counted 0 9002 "" 'tamis find q.tamis id=0 | wc -l'
+
 # Two at once: the second waits, or says so. Killed: the old catalog is whole and can be updated.
 seq 400000 | awk 'BEGIN {print "ip,user"} {print $1 ",u" $1 % 1000}' | gzip >d/big.csv.gz
 tamis index --update c.tamis &

@@ -75,6 +75,15 @@ TEST(csv_quote_that_is_not_closed_costs_its_line)
     CSV("1,\"2\n3,4,5\n", "bad: a quote is not closed\n3|4|5\n");
     CSV("1,2,3,\"4\n3,4,5\n", "bad: a quote is not closed\n3|4|5\n");
     CSV("1,\"2", "bad: a quote is not closed\n");
+    /* A quote that opens another field closes none over line ends: nothing is swallowed. */
+    CSV("1,\"2\n3,\"4\",5\n6,7,8\n", "bad: a quote is not closed\n3|4|5\n6|7|8\n");
+    CSV("1,\"2\n3,say \"x\",5\n", "bad: a quote is not closed\n3|say \"x\"|5\n");
+    CSV("1,2,3,\"4\n3,4,5,\"6\"\n", "bad: a quote is not closed\n3|4|5\n");
+    CSV("1,\"2\n3,\"4\n5,\"6\n", "bad: a quote is not closed\nbad: a quote is not closed\n"
+                                 "bad: a quote is not closed\n");
+    CSV("1,\"2\"x,3\n4,\"5\n\"x,6\n", "1|2x|3\nbad: a quote is not closed\n"
+                                      "bad: a quote is not closed\n");
+    CSV("1,\"2\n\"\r\n4,\"5\n\"\r6,7\n", "1|2\\x0a|~\n4|5\\x0a\\x0d6|7\n");
     CSV("\"", "bad: a quote is not closed\n");
     CSV("\"\"\"", "bad: a quote is not closed\n");
     CSV("0\n\"a\nb\",\"2\n3,\"\"\"\"\"\",5\n", "0|~|~\nbad: a quote is not closed\n3|\"\"|5\n");
@@ -454,7 +463,8 @@ TEST(vector_and_scalar_parsers_agree)
     uint64_t rng = harness_seed();
     for (int round = 0; round < (harness_long() ? 200000 : 20000); round++) {
         enum read_format format = (enum read_format)(READ_CSV + round % 3);
-        struct dialect dialect = {.format = format, .record_max = round % 2 ? 40 : 0};
+        struct dialect dialect = {
+            .format = format, .record_max = round % 2 ? 40 : 0, .quoted_max = round % 5 ? 0 : 8};
         struct selection *s = format == READ_JSONL
                                   ? select_words(&dialect, "a b b.a b.a.1", NULL, 0)
                                   : select_words(&dialect, "b a", "a,b,c", 5);

@@ -1,0 +1,83 @@
+/* Foreign text on a terminal. See escape.h. Called by a handler of signals too: no memory, no
+   locale. */
+#include "escape.h"
+
+#include <string.h>
+
+#include "cli.h"
+
+/* The character that starts here goes to *c. */
+static size_t decode(const uint8_t *s, size_t len, uint32_t *c)
+{
+    static const struct {
+        uint8_t mask, lead;
+        size_t len;
+        uint32_t least;
+    } forms[] = {
+        {0x80, 0, 1, 0}, {0xE0, 0xC0, 2, 0x80}, {0xF0, 0xE0, 3, 0x800}, {0xF8, 0xF0, 4, 0x10000}};
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        if ((s[0] & forms[i].mask) != forms[i].lead)
+            continue;
+        *c = s[0] & (uint8_t)~forms[i].mask;
+        if (forms[i].len > len)
+            return 0;
+        for (size_t j = 1; j < forms[i].len; j++) {
+            if ((s[j] & 0xC0) != 0x80)
+                return 0;
+            *c = *c << 6 | (s[j] & 0x3F);
+        }
+        bool fits = *c >= forms[i].least && *c <= 0x10FFFF && (*c < 0xD800 || *c > 0xDFFF);
+        return fits ? forms[i].len : 0;
+    }
+    return 0;
+}
+
+size_t utf8_char(const uint8_t *s, size_t len)
+{
+    uint32_t c;
+    return decode(s, len, &c);
+}
+
+/* Controls, and the marks that reorder or break a line of text. */
+static bool commands(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x200E || c == 0x200F ||
+           (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+}
+
+size_t escape_char(const uint8_t *s, size_t len, char out[8], size_t *n)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint32_t c;
+    size_t took = decode(s, len, &c);
+    if (took && !commands(c)) {
+        memcpy(out, s, took);
+        return *n = took;
+    }
+    c = took ? c : s[0];
+    char letter = c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\t' ? 't' : took ? 'u' : 'x';
+    int shift = letter == 'u' ? 12 : letter == 'x' ? 4 : -4;
+    out[0] = '\\';
+    out[1] = letter;
+    for (*n = 2; shift >= 0; shift -= 4)
+        out[(*n)++] = digits[c >> shift & 15];
+    return took ? took : 1;
+}
+
+size_t escape_text(char *out, size_t room, const char *text)
+{
+    const uint8_t *s = (const uint8_t *)text;
+    size_t left = strlen(text), len = 0;
+    while (left) {
+        char shown[8];
+        size_t n, took = escape_char(s, left, shown, &n);
+        if (n >= room - len)
+            break;
+        memcpy(out + len, shown, n);
+        len += n;
+        s += took;
+        left -= took;
+    }
+    out[len] = 0;
+    return len;
+}

@@ -1,0 +1,58 @@
+"""What reading costs, in instructions counted by valgrind: twice the text, twice the cost, whatever
+the text is made of."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from test_reader import DUMP
+
+pytestmark = pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind")
+
+
+def instructions(path, form):
+    """Those of reading a file in segments of 64 KiB; the records that it printed."""
+    run = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", DUMP,
+                          "--dump", form, "65536", str(path), "1" if form == "csv" else "a"],
+                         capture_output=True, text=True, env={**os.environ, "TAMIS_ISA": "avx2"})
+    found = re.search(r"Collected : (\d+)", run.stderr)
+    assert found, run.stderr
+    return int(found.group(1))
+
+
+TEXTS = {
+    "a long header": ("csv", lambda n: "x" * n),
+    "a long header behind blanks": ("csv", lambda n: "\n" * (n // 2) + "x" * (n // 2) + "\n1\n"),
+    "a long first line": ("jsonl", lambda n: '{"a":"' + "x" * n + '"}\n'),
+    "a quote left open in every line": ("csv", lambda n: "a,b\n" + '1,"2\n' * (n // 5)),
+    "a quote left open, then doubled ones": ("csv", lambda n: "a,b\n" + '1,"2\n' + '1,"",2\n' * (n // 7)),
+    "a quote left open now and then": (
+        "csv", lambda n: "a,b\n" + ('1,"2\n' + '1,"2",3\n' * 40) * (n // 326)),
+    "odd runs of quotes": ("csv", lambda n: "a,b\n" + ('"""a\n' + '"""""b\n') * (n // 13)),
+    "quotes in line ends": ("csv", lambda n: "a,b\n" + '"\n' * (n // 2)),
+    "brackets": ("auto", lambda n: "[" * n),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_cost_is_linear(name, tmp_path):
+    form, make = TEXTS[name]
+    path = tmp_path / "text"
+    counts = []
+    for n in (15000, 30000, 60000):  # all within the first 64 KiB
+        path.write_text(make(n))
+        counts.append(instructions(path, form))
+    first, second = counts[1] - counts[0], counts[2] - counts[1]
+    assert second < 2.5 * max(first, 20000), counts
+
+
+def test_cost_of_quotes_is_linear_beyond_a_segment(tmp_path):
+    form, make = TEXTS["a quote left open now and then"]
+    path = tmp_path / "text"
+    counts = []
+    for n in (1 << 20, 1 << 21, 1 << 22):
+        path.write_text(make(n))
+        counts.append(instructions(path, form))
+    assert counts[2] - counts[1] < 2.5 * (counts[1] - counts[0]), counts
