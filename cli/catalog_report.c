@@ -78,11 +78,11 @@ static void report_inputs(const tamis_catalog *catalog)
     if (inputs_decode(&inputs, note, len, NULL) != TAMIS_OK)
         return;
     for (size_t i = 0; i < inputs.n; i++) {
-        bytes += inputs.entry[i].size;
+        bytes += inputs.entry[i].passed ? 0 : inputs.entry[i].file.size;
         text += inputs.entry[i].text;
         bad += inputs.entry[i].bad;
     }
-    report_count("inputs", "inputs", inputs.n);
+    report_count("inputs", "inputs", inputs_count(&inputs));
     report_size("input_bytes", "bytes of inputs", bytes);
     report_size("input_text", "bytes of their text", text);
     report_count("bad_records", "bad records", bad);
