@@ -257,10 +257,8 @@ static bool options_fit(struct find *f, const struct words *words)
         return complain("wrong value '0': --limit: give 1 or more"), false;
     if (f->threads > 256)
         return complain("too many threads: --threads: give at most 256"), false;
-    if (f->threads == 0) {
-        long cores = sysconf(_SC_NPROCESSORS_ONLN);
-        f->threads = cores < 1 ? 1 : cores > 256 ? 256 : (uint64_t)cores;
-    }
+    if (f->threads == 0)
+        f->threads = processors();
     return true;
 }
 

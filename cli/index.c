@@ -399,9 +399,12 @@ static int update_locked(struct index *x, const struct words *words, tamis_catal
     run->schema = tamis_catalog_writer_schema(run->writer);
     size_t roots = x->known.n_roots, rules = x->known.n_rules;
     bool said = x->forget.n || (x->skip_unknown && !x->known.skip_unknown);
-    if (!set_scope(x, words) || !update_plan(run, &x->known, old, &update))
+    if (!set_scope(x, words))
         return TROUBLE;
-    if (update.any || said || x->known.n_roots != roots || x->known.n_rules != rules)
+    update.any = said || x->known.n_roots != roots || x->known.n_rules != rules;
+    if (!update_plan(run, &x->known, old, &update))
+        return TROUBLE;
+    if (update.any)
         return finish(x, run, &update);
     report(x, run, &update, x->update);
     return run->tally.failed ? TROUBLE : FOUND;
@@ -464,10 +467,8 @@ static bool options_fit(struct index *x, const struct words *words)
     if (x->threads > 256)
         return complain("too many threads: --threads: give at most 256"), false;
     x->segment = x->segment ? x->segment : SEGMENT;
-    if (x->threads == 0) {
-        long cores = sysconf(_SC_NPROCESSORS_ONLN);
-        x->threads = cores < 1 ? 1 : cores > 256 ? 256 : (uint64_t)cores;
-    }
+    if (x->threads == 0)
+        x->threads = processors();
     return true;
 }
 

@@ -66,7 +66,7 @@ static bool keep_entry(struct planning *p, const struct seen *s)
     u->renamed += renamed;
     u->same += s->look == LOOK_SAME && !renamed;
     if (s->look == LOOK_SAME) { /* so that it need not be hashed again */
-        u->touched |= !raw_same(&e->file, &s->file);
+        u->touched |= !raw_equal(&e->file, &s->file) || e->file.racy != s->file.racy;
         e->file = s->file;
     }
     return true;
@@ -357,8 +357,8 @@ bool update_plan(struct index_run *run, const struct inputs *old, const tamis_ca
     if (good && old->n)
         qsort(p.by_id, old->n, sizeof *p.by_id, compare_ids);
     good = good && sight_take(&sight, old, run->base, run->threads) && plan_entries(&p, &sight);
-    update->any = update->fresh || update->changed || update->grown || update->gone ||
-                  update->renamed || update->touched;
+    update->any |= update->fresh || update->changed || update->grown || update->gone ||
+                   update->renamed || update->touched;
     if (good && update->any && catalog) {
         good = !update->grown || (scan_tags(&p, collect, false) && plan_tails(&p));
         good = good && scan_tags(&p, settle, true);

@@ -181,5 +181,8 @@ bool sight_take(struct sight *sight, const struct inputs *inputs, const char *ba
 bool sight_trust(struct sight *sight, const struct inputs *inputs);
 void sight_free(struct sight *sight);
 const char *look_name(enum look look);
+/* A line for each on standard output: what is searched, and what is not and why. */
+void inputs_report(const struct inputs *inputs, const struct sight *sight, const char *base,
+                   bool json);
 
 #endif

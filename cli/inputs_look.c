@@ -114,9 +114,10 @@ static bool look(const struct looking *w, uint32_t root, const char *path, struc
 {
     char *own;
     const char *opened = path_of(w, path, &own);
-    *why = strerror(errno = ENOMEM);
     bool good = opened && raw_look(opened, !w->in->root[root].folder, id, why);
-    int error = errno;
+    int error = opened ? errno : ENOMEM;
+    if (!opened)
+        *why = strerror(ENOMEM);
     free(own);
     errno = error;
     return good;
@@ -414,9 +415,13 @@ static void name_rest(struct looking *w)
     for (size_t i = 0; i < w->n_open; i++) {
         size_t j = w->open[i], at = w->at[j];
         struct seen *s = &w->s->seen[j];
-        if (at == NOWHERE || w->s->where[at] != NOWHERE || w->in->entry[at].passed)
+        if (at == NOWHERE || w->s->where[at] != NOWHERE)
             continue;
         w->s->where[at] = j;
+        if (w->in->entry[at].passed) {
+            s->entry = s->look == LOOK_PASSED ? at : NOWHERE;
+            continue;
+        }
         if (s->look == LOOK_NEW)
             s->look = LOOK_CHANGED;
         if (s->look == LOOK_CHANGED || s->look == LOOK_SHUT || s->look == LOOK_GONE)

@@ -68,10 +68,15 @@ int raw_open(const char *path, bool follow, struct raw_id *id, const char **why)
     return -1;
 }
 
+bool raw_equal(const struct raw_id *known, const struct raw_id *now)
+{
+    return known->inode == now->inode && known->size == now->size && known->mtime == now->mtime &&
+           known->ctime == now->ctime;
+}
+
 bool raw_same(const struct raw_id *known, const struct raw_id *now)
 {
-    return !known->racy && known->inode == now->inode && known->size == now->size &&
-           known->mtime == now->mtime && known->ctime == now->ctime;
+    return !known->racy && raw_equal(known, now);
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */

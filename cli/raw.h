@@ -34,8 +34,10 @@ struct raw_id {
 int raw_open(const char *path, bool follow, struct raw_id *id, const char **why);
 /* The identity alone; false: *why, and errno, which is 0 for what is no regular file. */
 bool raw_look(const char *path, bool follow, struct raw_id *id, const char **why);
-/* Is what was `known` of a file still so? The device is not compared: its number may be another one
+/* Has it the identity that was `known`? The device is not compared: its number may be another one
    after a reboot. */
+bool raw_equal(const struct raw_id *known, const struct raw_id *now);
+/* And are its bytes therefore those that were known? */
 bool raw_same(const struct raw_id *known, const struct raw_id *now);
 
 /* Bytes of the sums of a file. */

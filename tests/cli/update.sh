@@ -7,6 +7,7 @@ facts() { # facts NAME EXPRESSION: of one update
 }
 mkdir d
 for i in 1 2 3; do printf 'ip,user\n%d,ann\n%d,bob\n' $i $i >d/$i.csv; done
+sleep 2.1 # so that their times are past
 tamis index -o c.tamis --attrs ip,user d
 cp c.tamis before
 facts nothing-to-do 'd["read"] == 0 and d["new"] == d["changed"] == d["grown"] == d["removed"] == 0'
