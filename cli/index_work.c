@@ -189,6 +189,8 @@ static bool open_input(struct crew *c, struct opened *o, const struct task *t, t
     if (!raw_sums_start(&o->sums, t->tail ? e->sums : NULL, t->tail ? e->file.size : 0,
                         t->tail ? t->from.at : 0))
         return *error = TAMIS_ENOMEM, false;
+    if (t->tail) /* whatever it is called now */
+        options.dialect.format = e->format;
     let_settle(o->path, !folder);
     *error = input_open(&o->input, o->path, &options, reason);
     if (*error == TAMIS_OK)
