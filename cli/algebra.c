@@ -27,12 +27,13 @@ static bool words_are(int argc, char **argv, const struct arg *args, size_t n, s
 int verb_info(int argc, char **argv)
 {
     struct store_options files = {0};
-    bool json = false, verbose = false;
+    bool json = false, verbose = false, inputs = false;
     const struct arg args[] = {
         STORE_KEY_ARG(files),
         STORE_READ_ARG(files),
         ARG("json", 0, ARG_FLAG, &json),
         ARG("verbose", 'v', ARG_FLAG, &verbose),
+        ARG("inputs", 0, ARG_FLAG, &inputs),
     };
     struct words words;
     int status;
@@ -41,7 +42,9 @@ int verb_info(int argc, char **argv)
     struct store store;
     tamis_kind kind;
     if (tamis_file_kind(words.word[0], &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_CATALOG)
-        return catalog_report(words.word[0], &files, json);
+        return (inputs ? catalog_inputs : catalog_report)(words.word[0], &files, json);
+    if (inputs)
+        return complain("no catalog: %s: only catalogs have inputs", words.word[0]);
     if (!store_ask(&store, words.word[0], &files))
         return TROUBLE;
     store_report(&store, json, verbose);

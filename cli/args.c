@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -106,6 +107,12 @@ size_t parse_list(const char *text, double *out, size_t room)
         text += len + 1;
     }
     return 0;
+}
+
+unsigned processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 256 ? 256 : (unsigned)n;
 }
 
 static bool parse_byte(const char *text, char *out)
@@ -230,8 +237,13 @@ static bool take_option(struct reading *r, size_t i, const char *value, bool by_
         return complain("unexpected value '%s': %s: it takes none", value, written), false;
     if (arg->kind != ARG_FLAG && arg->kind != ARG_TEXTS && repeated)
         return complain("option given twice: %s: give it once", written), false;
-    if (arg->kind != ARG_FLAG && !value && r->at < r->argc)
+    if (arg->kind != ARG_FLAG && !value && r->at < r->argc) {
         value = r->argv[r->at++];
+        if (value[0] == '-' && value[1] && !strchr("0123456789.", value[1]))
+            return complain("missing value: %s: %s is an option; if it is the value, give %s%s%s",
+                            written, value, written, by_letter ? "" : "=", value),
+                   false;
+    }
     if (arg->kind != ARG_FLAG && !value)
         return complain("missing value: %s: see tamis help %s", written, verb_name), false;
     return take_value(arg, value, written);

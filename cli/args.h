@@ -64,6 +64,8 @@ bool parse_count(const char *text, uint64_t *out);
 bool parse_real(const char *text, double *out);
 bool parse_rate(const char *text, double *out);
 bool parse_time(const char *text, uint64_t *nanoseconds); /* 90s, 30m, 24h, 7d, 250ms */
+/* How many threads there are without -j: 1 to 256. */
+unsigned processors(void);
 /* "a,b,c" to at most `room` values; their number, 0 if wrong or too many. */
 size_t parse_list(const char *text, double *out, size_t room);
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "args.h"
 #include "inputs.h"
 #include "out.h"
 #include "report.h"
@@ -78,34 +79,70 @@ static void report_inputs(const tamis_catalog *catalog)
     if (inputs_decode(&inputs, note, len, NULL) != TAMIS_OK)
         return;
     for (size_t i = 0; i < inputs.n; i++) {
-        bytes += inputs.entry[i].size;
+        bytes += inputs.entry[i].passed ? 0 : inputs.entry[i].file.size;
         text += inputs.entry[i].text;
         bad += inputs.entry[i].bad;
     }
-    report_count("inputs", "inputs", inputs.n);
+    report_count("inputs", "inputs", inputs_count(&inputs));
     report_size("input_bytes", "bytes of inputs", bytes);
     report_size("input_text", "bytes of their text", text);
     report_count("bad_records", "bad records", bad);
     inputs_free(&inputs);
 }
 
-int catalog_report(const char *path, const struct store_options *options, bool json)
+static bool open_catalog(tamis_catalog **catalog, const char *path,
+                         const struct store_options *options)
 {
-    static const char *const hashes[] = {"", "xxh3", "sip", "h3"};
     tamis_reason reason = {0};
-    tamis_catalog *catalog;
-    tamis_catalog_facts f;
     uint8_t key[TAMIS_KEY_LEN];
     tamis_open_options o = {.verify = options->verify};
     if (options->key_file) {
         if (!store_read_key(options->key_file, key))
-            return TROUBLE;
+            return false;
         o.key = key;
     }
     mapped_name = path;
-    tamis_error error = tamis_catalog_open(&catalog, path, &o, &reason);
+    tamis_error error = tamis_catalog_open(catalog, path, &o, &reason);
     if (error != TAMIS_OK)
-        return complain_of(error, &reason, path);
+        complain_of(error, &reason, path);
+    return error == TAMIS_OK;
+}
+
+int catalog_inputs(const char *path, const struct store_options *options, bool json)
+{
+    tamis_reason reason = {0};
+    tamis_catalog *catalog;
+    struct inputs inputs = {0};
+    struct sight sight = {0};
+    char *base = NULL;
+    size_t len;
+    if (!open_catalog(&catalog, path, options))
+        return TROUBLE;
+    const void *note = tamis_catalog_note(catalog, &len);
+    tamis_error error = inputs_decode(&inputs, note, len, &reason);
+    int status = TROUBLE;
+    if (error != TAMIS_OK) {
+        complain_of(error, &reason, path);
+    } else if (!base_of(path, &base)) {
+        complain("out of memory: %s: free some memory and run again", path);
+    } else if (sight_take(&sight, &inputs, base, processors())) {
+        inputs_report(&inputs, &sight, base, json);
+        status = FOUND;
+    }
+    sight_free(&sight);
+    inputs_free(&inputs);
+    free(base);
+    tamis_catalog_close(catalog);
+    return status;
+}
+
+int catalog_report(const char *path, const struct store_options *options, bool json)
+{
+    static const char *const hashes[] = {"", "xxh3", "sip", "h3"};
+    tamis_catalog *catalog;
+    tamis_catalog_facts f;
+    if (!open_catalog(&catalog, path, options))
+        return TROUBLE;
     tamis_catalog_info(catalog, &f);
     report_open(json);
     report_text("kind", "kind", "catalog");

@@ -23,6 +23,8 @@ int complain_of(tamis_error error, const tamis_reason *reason, const char *path)
 /* The same about an input: what was done about it instead of advice. */
 int complain_input(tamis_error error, const tamis_reason *reason, const char *path,
                    const char *done);
+/* What is wrong with it, alone. */
+const char *input_trouble(tamis_error error, const tamis_reason *reason, const char *path);
 /* A line that is no error: what was skipped, what is expected to be lost. */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

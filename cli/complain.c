@@ -147,12 +147,16 @@ static const char *text_of(tamis_error error, const tamis_reason *reason, const 
     return !where[len] && strncmp(text + len, ": ", 2) == 0 ? text + len + 2 : text;
 }
 
+const char *input_trouble(tamis_error error, const tamis_reason *reason, const char *path)
+{
+    return reason && reason->system_error ? strerror(reason->system_error)
+                                          : text_of(error, reason, path);
+}
+
 int complain_input(tamis_error error, const tamis_reason *reason, const char *path,
                    const char *done)
 {
-    const char *text = reason && reason->system_error ? strerror(reason->system_error)
-                                                      : text_of(error, reason, path);
-    return complain("%s: %s: %s", text, path, done);
+    return complain("%s: %s: %s", input_trouble(error, reason, path), path, done);
 }
 
 int complain_of(tamis_error error, const tamis_reason *reason, const char *path)

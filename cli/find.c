@@ -23,7 +23,8 @@ struct find {
     char *base;
     struct inputs inputs;
     struct when when;
-    struct looked looked;
+    struct sight sight;
+    struct missed missed;
     struct places places;
     uint64_t *bits; /* candidates, */
     uint64_t *hit;  /* and those in which something matched */
@@ -71,10 +72,9 @@ static bool open_catalog(struct find *f, const char *path)
         error = inputs_decode(&f->inputs, note, len, &reason);
     if (error != TAMIS_OK)
         return complain_of(error, &reason, path), false;
-    f->looked.state = calloc(f->inputs.n + 1, sizeof *f->looked.state);
     f->bits = calloc(words_of(f) + 1, sizeof *f->bits);
     f->hit = calloc(words_of(f) + 1, sizeof *f->hit);
-    if (f->looked.state && f->bits && f->hit && base_of(path, &f->base))
+    if (f->bits && f->hit && base_of(path, &f->base))
         return true;
     return complain("out of memory: %s: free some memory and run again", path), false;
 }
@@ -122,17 +122,11 @@ static bool ask(struct find *f, const char *path)
 
 static bool look(struct find *f)
 {
-    if (!f->trust && !look_all(&f->looked, &f->inputs, f->base, (unsigned)f->threads))
-        return false;
-    for (size_t i = 0; f->trust && i < f->inputs.n; i++) {
-        f->looked.bytes += f->inputs.entry[i].size;
-        if (f->inputs.entry[i].unread) {
-            f->looked.state[i] = LOOK_CHANGED;
-            f->looked.changed++;
-        }
-    }
-    name_damaged(&f->looked, &f->inputs, f->base);
-    return true;
+    bool good = f->trust ? sight_trust(&f->sight, &f->inputs)
+                         : sight_take(&f->sight, &f->inputs, f->base, (unsigned)f->threads);
+    if (good)
+        sight_missed(&f->sight, &f->inputs, f->base, &f->missed);
+    return good;
 }
 
 /* ---- telling --------------------------------------------------------------------------------- */
@@ -141,7 +135,7 @@ static int list_places(const struct find *f)
 {
     for (size_t i = 0; i < f->places.n; i++) {
         const struct place *p = &f->places.place[i];
-        char *path = base_join(f->base, f->inputs.entry[p->entry].path);
+        char *path = base_join(f->base, f->sight.seen[p->seen].path);
         if (!path)
             return complain("out of memory: inputs: free some memory and run again");
         if (f->json) {
@@ -178,14 +172,22 @@ static void report_event(const struct find *f, const char *key, const char *labe
 
 static void explain(const struct find *f, const struct scan *s)
 {
-    uint64_t text = 0, records = 0;
+    uint64_t text = 0, records = 0, renamed = 0, gone = 0, looks[LOOK_PASSED + 1] = {0};
     uint64_t candidates = ones(f->bits, words_of(f)), hits = ones(f->hit, words_of(f));
     for (size_t i = 0; i < f->inputs.n; i++) {
-        text += f->inputs.entry[i].text;
-        records += f->inputs.entry[i].records;
+        const struct entry *e = &f->inputs.entry[i];
+        text += e->text;
+        records += e->records;
+        gone += f->sight.where[i] == NOWHERE && !e->passed;
+    }
+    for (size_t i = 0; i < f->sight.n; i++) {
+        const struct seen *seen = &f->sight.seen[i];
+        looks[seen->look]++;
+        renamed += (seen->look == LOOK_SAME || seen->look == LOOK_GROWN) &&
+                   strcmp(seen->path, f->inputs.entry[seen->entry].path) != 0;
     }
     report_open(f->json);
-    report_count("inputs", "inputs", f->inputs.n);
+    report_count("inputs", "inputs", inputs_count(&f->inputs));
     report_count("records", "records", records);
     report_count("segments", "segments", f->answer.segments);
     report_count("rejected_by_attributes", "  rejected by attributes", f->answer.by_attributes);
@@ -194,13 +196,17 @@ static void explain(const struct find *f, const struct scan *s)
     report_count("read_in_vain", "  read in vain", candidates - hits);
     if (f->json || f->when.n > 1)
         report_flag("verified", "verified as a combination", f->answer.verified);
-    report_event(f, "grown", "inputs that grew (tail read)", f->looked.grown);
-    report_event(f, "changed", "inputs that changed (read whole)", f->looked.changed);
-    report_event(f, "removed", "inputs removed", f->looked.gone);
-    report_event(f, "new", "new files (not read)", f->looked.fresh);
+    report_event(f, "grown", "inputs that grew (tail read)", looks[LOOK_GROWN]);
+    report_event(f, "changed", "inputs that changed (read whole)", looks[LOOK_CHANGED]);
+    report_event(f, "renamed", "inputs renamed", renamed);
+    report_event(f, "removed", "inputs removed", gone + looks[LOOK_GONE]);
+    report_event(f, "new", "new files (read whole)", looks[LOOK_NEW]);
+    report_event(f, "not_searched", "not searched", f->missed.n + f->missed.unknown);
     report_count("matches", "matching records", s->matches);
     report_size("bytes_read", "bytes of files read", s->bytes_read);
-    report_size("bytes_total", "  of", f->looked.bytes);
+    report_size("bytes_total", "  of", f->sight.bytes);
+    report_size("unindexed_bytes_read", "  of which not indexed yet", s->unindexed);
+    report_size("bytes_hashed", "bytes hashed to prove what is known", f->sight.hashed);
     report_size("text_read", "bytes of text read", s->text_read);
     report_size("text_total", "  of", text);
     report_real("seconds", "seconds", seconds() - f->start);
@@ -210,6 +216,8 @@ static void explain(const struct find *f, const struct scan *s)
 static int read_places(struct find *f)
 {
     struct scan s = {.inputs = &f->inputs,
+                     .sight = &f->sight,
+                     .missed = &f->missed,
                      .base = f->base,
                      .when = &f->when,
                      .places = &f->places,
@@ -229,7 +237,7 @@ static int read_places(struct find *f)
     } else if (f->count) {
         put_format("%llu\n", (unsigned long long)s.matches);
     }
-    return s.failed || f->looked.damaged ? TROUBLE : s.matches ? FOUND : NONE;
+    return s.matches ? FOUND : NONE;
 }
 
 /* ---- the verb -------------------------------------------------------------------------------- */
@@ -249,10 +257,8 @@ static bool options_fit(struct find *f, const struct words *words)
         return complain("wrong value '0': --limit: give 1 or more"), false;
     if (f->threads > 256)
         return complain("too many threads: --threads: give at most 256"), false;
-    if (f->threads == 0) {
-        long cores = sysconf(_SC_NPROCESSORS_ONLN);
-        f->threads = cores < 1 ? 1 : cores > 256 ? 256 : (uint64_t)cores;
-    }
+    if (f->threads == 0)
+        f->threads = processors();
     return true;
 }
 
@@ -261,7 +267,8 @@ static void find_free(struct find *f)
     when_free(&f->when);
     inputs_free(&f->inputs);
     tamis_catalog_close(f->catalog);
-    free(f->looked.state);
+    sight_free(&f->sight);
+    free(f->missed.path);
     free(f->places.place);
     free(f->bits);
     free(f->hit);
@@ -291,8 +298,10 @@ int verb_find(int argc, char **argv)
     if (options_fit(&f, &words) && open_catalog(&f, path) &&
         when_read(&f.when, words.word + 1, words.n - 1, tamis_catalog_schema(f.catalog)) &&
         ask(&f, path) && look(&f) &&
-        places_find(&f.places, &f.inputs, &f.looked, f.catalog, f.bits))
+        places_find(&f.places, &f.inputs, &f.sight, f.catalog, f.bits)) {
         status = f.segments ? list_places(&f) : read_places(&f);
+        status = missed_tell(&f.missed, path, status);
+    }
     find_free(&f);
     return status;
 }

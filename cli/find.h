@@ -51,32 +51,34 @@ enum place_kind {
 };
 
 struct place {
-    size_t entry;
+    size_t seen; /* the file, among those seen */
     enum place_kind kind;
     uint64_t segment; /* of the catalog; for PLACE_PART */
     struct input_segment where;
 };
 
-/* What became of the inputs. */
-struct looked {
-    enum look *state; /* of each entry */
-    size_t grown, changed, gone, fresh;
-    size_t damaged; /* as when they were indexed: what is behind the damage is not known */
-    uint64_t bytes; /* of all files */
+/* What was in scope and was not searched: one line names the first and counts the others. What may
+   have records but cannot be read, which the index has told of, comes after all else. */
+struct missed {
+    size_t n, unknown;
+    char *path;      /* of the first */
+    char why[200];   /* it was not */
+    bool gone, weak; /* the first is gone; it is unknown */
 };
+void missed_add(struct missed *missed, const char *base, const char *path, const char *why);
+/* Tells, and gives the status of an answer that would have been `status`. */
+int missed_tell(const struct missed *missed, const char *catalog, int status);
 
 struct places {
     struct place *place;
     size_t n, room;
 };
 
-/* Looks at all inputs and tells of what is gone or new. Complains. */
-bool look_all(struct looked *looked, const struct inputs *inputs, const char *base,
-              unsigned threads);
-/* Tells of inputs that are damaged, and still are as far as is known. */
-void name_damaged(struct looked *looked, const struct inputs *inputs, const char *base);
+/* What of the inputs cannot be searched, as they were seen. */
+void sight_missed(const struct sight *sight, const struct inputs *inputs, const char *base,
+                  struct missed *missed);
 /* The parts of the segments whose bits are set (`segments` words), and what has changed since. */
-bool places_find(struct places *places, const struct inputs *inputs, const struct looked *looked,
+bool places_find(struct places *places, const struct inputs *inputs, const struct sight *sight,
                  const tamis_catalog *catalog, const uint64_t *segments);
 
 /* ---- records of a text ----------------------------------------------------------------------- */
@@ -104,6 +106,7 @@ uint64_t seek_line(struct seek *seek, const struct record *record);
 
 struct scan {
     const struct inputs *inputs;
+    const struct sight *sight;
     const char *base;
     const struct when *when;
     const struct places *places;
@@ -115,7 +118,8 @@ struct scan {
     uint64_t *hit; /* bits: segments in which something matched */
     uint64_t matches;
     uint64_t bytes_read, text_read;
-    bool failed; /* something could not be read, which was told */
+    uint64_t unindexed; /* of the bytes read, those that the catalog does not know */
+    struct missed *missed;
 };
 
 /* False: it complained and could not go on. */

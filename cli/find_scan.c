@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "err.h"
 #include "find.h"
 #include "out.h"
 
@@ -32,7 +33,7 @@ struct party {
     uint64_t printed;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    size_t told; /* the last input that trouble was told of */
+    size_t told; /* the last file that trouble was told of */
     bool stop;
 };
 
@@ -43,7 +44,7 @@ struct hand {
     struct input_text text;
     struct input *input;
     struct selection *selection;
-    size_t entry; /* whose input it is */
+    size_t seen; /* which file it is */
     char *path;
     struct bytes name; /* the path as JSON */
 };
@@ -129,17 +130,19 @@ static bool note_end(struct group *g)
 
 /* ---- trouble --------------------------------------------------------------------------------- */
 
-/* An input that was cut short fails in each of its places: it is told of once. */
-static void tell(struct party *p, size_t entry, tamis_error error, const tamis_reason *reason,
-                 const char *path)
+/* An input that was cut short fails in each of its places: it counts once. */
+static void tell(struct party *p, size_t seen, tamis_error error, const tamis_reason *reason)
 {
+    const struct scan *s = p->scan;
+    const char *path = s->sight->seen[seen].path;
+    char *opened = base_join(s->base, path);
     pthread_mutex_lock(&p->lock);
-    if (!p->stop && p->told != entry)
-        complain_input(error, reason, path, "some of it was not searched");
-    p->told = entry;
-    p->scan->failed = true;
+    if (!p->stop && p->told != seen)
+        missed_add(s->missed, s->base, path, input_trouble(error, reason, opened ? opened : path));
+    p->told = seen;
     p->stop |= error == TAMIS_ENOMEM;
     pthread_mutex_unlock(&p->lock);
+    free(opened);
 }
 
 static bool stopped(struct party *p)
@@ -207,32 +210,40 @@ static void hand_close(struct hand *h)
     h->input = NULL;
     h->selection = NULL;
     h->path = NULL;
-    h->entry = SIZE_MAX;
+    h->seen = NOWHERE;
 }
 
 /* The place's input, open; one that is read to the end is opened where it starts. */
 static tamis_error hand_open(struct hand *h, const struct place *place, tamis_reason *reason)
 {
     const struct scan *s = h->party->scan;
-    const struct entry *e = &s->inputs->entry[place->entry];
-    if (h->entry == place->entry && place->kind == PLACE_PART)
+    const struct seen *seen = &s->sight->seen[place->seen];
+    bool known = place->kind != PLACE_WHOLE;
+    if (h->seen == place->seen && place->kind == PLACE_PART)
         return TAMIS_OK;
     hand_close(h);
     struct input_options options = {.dialect = s->inputs->dialect,
                                     .segment = s->inputs->segment,
-                                    .from = place->kind == PLACE_TAIL ? &place->where : NULL};
-    h->path = base_join(s->base, e->path);
+                                    .from = place->kind == PLACE_TAIL ? &place->where : NULL,
+                                    .file = true,
+                                    .no_link = s->inputs->root[seen->root].folder};
+    if (known)
+        options.dialect.format = s->inputs->entry[seen->entry].format;
+    h->path = base_join(s->base, seen->path);
     if (!h->path)
         return TAMIS_ENOMEM;
     h->name.len = 0;
     if (s->json)
         json_path(&h->name, h->path);
     tamis_error error = input_open(&h->input, h->path, &options, reason);
+    if (error == TAMIS_OK && known && !s->sight->trusted &&
+        (h->input->id.inode != seen->file.inode || h->input->size < seen->file.size))
+        error = fail(reason, TAMIS_EIO, "replaced while it was searched");
     if (error == TAMIS_OK)
         error = selection_new(&h->selection, &h->input->dialect, s->when->name, s->when->n,
                               h->input->header, h->input->header_len, reason);
     if (error == TAMIS_OK)
-        h->entry = place->kind == PLACE_PART ? place->entry : SIZE_MAX;
+        h->seen = place->kind == PLACE_PART ? place->seen : NOWHERE;
     return error;
 }
 
@@ -245,6 +256,7 @@ static void account(struct party *p, const struct place *place, uint64_t matches
     s->matches += matches;
     s->bytes_read += bytes;
     s->text_read += text;
+    s->unindexed += place->kind == PLACE_PART ? 0 : bytes;
     if (matches && place->kind == PLACE_PART)
         s->hit[place->segment / 64] |= UINT64_C(1) << place->segment % 64;
     pthread_mutex_unlock(&p->lock);
@@ -298,7 +310,7 @@ static void scan_group(struct hand *h, struct group *g)
             error = place->kind == PLACE_PART ? scan_part(h, g, place, &reason)
                                               : scan_rest(h, g, place, &reason);
         if (error != TAMIS_OK) {
-            tell(p, place->entry, error, &reason, h->path ? h->path : "inputs");
+            tell(p, place->seen, error, &reason);
             hand_close(h);
         }
     }
@@ -338,7 +350,7 @@ static bool make_groups(struct party *p)
         return false;
     for (size_t i = 0; i < all->n; i++) {
         const struct place *here = &all->place[i], *before = i ? here - 1 : NULL;
-        bool together = before && before->entry == here->entry && here->kind == PLACE_PART &&
+        bool together = before && before->seen == here->seen && here->kind == PLACE_PART &&
                         before->kind == PLACE_PART && before->where.at == here->where.at;
         if (together)
             p->group[p->n - 1].n++;
@@ -355,7 +367,7 @@ static bool run_party(struct party *p, struct hand *hands, unsigned n)
     bool good = true;
     for (unsigned i = 0; i < n && good; i++) {
         hands[i].party = p;
-        hands[i].entry = SIZE_MAX;
+        hands[i].seen = NOWHERE;
         good = (hands[i].parser = parser_new()) != NULL;
     }
     while (good && started + 1 < n &&
@@ -376,7 +388,7 @@ static bool run_party(struct party *p, struct hand *hands, unsigned n)
 
 bool scan_run(struct scan *s)
 {
-    struct party p = {.scan = s, .told = SIZE_MAX};
+    struct party p = {.scan = s, .told = NOWHERE};
     bool good = make_groups(&p);
     unsigned n = s->threads < p.n ? s->threads : (unsigned)p.n;
     struct hand *hands = good && n ? calloc(n, sizeof *hands) : NULL;

@@ -23,15 +23,15 @@
 
 struct index {
     const char *out, *update, *attrs_text;
-    struct texts combos;
+    struct texts combos, include, exclude, append_only, forget;
     struct attrs attrs;
     double fpp;
     unsigned format, verifier;
     uint64_t segment, threads;
     char delimiter;
-    bool delimited, headless, strict, json, verbose;
+    bool delimited, headless, strict, json, verbose, skip_unknown;
     struct store_options files;
-    struct inputs inputs;
+    struct inputs known, inputs; /* as they were, and as they will be */
     char *base;
     double start;
 };
@@ -78,12 +78,12 @@ static bool add_root(struct index *x, const char *given)
                         given),
                false;
     char *path = base_call(x->base, given);
-    for (size_t i = 0; path && i < x->inputs.n_roots; i++)
-        if (same_root(x, x->inputs.root[i].path, path, &st)) {
+    for (size_t i = 0; path && i < x->known.n_roots; i++)
+        if (same_root(x, x->known.root[i].path, path, &st)) {
             free(path);
             return true;
         }
-    if (inputs_adopt(&x->inputs, path) && inputs_add_root(&x->inputs, path, S_ISDIR(st.st_mode)))
+    if (inputs_adopt(&x->known, path) && inputs_add_root(&x->known, path, S_ISDIR(st.st_mode)))
         return true;
     return complain("out of memory: %s: free some memory and run again", given), false;
 }
@@ -99,15 +99,53 @@ static bool find_base(struct index *x, const char *catalog)
     return false;
 }
 
-bool find_names(struct index_run *run, struct names *names)
+/* A root that was given before, by its name then or by what it is called here. */
+static bool forget_root(struct index *x, const char *given)
 {
-    if (!names_walk(names, run->inputs, run->base))
-        return false;
-    for (size_t i = 0; i < names->shut.n; i++)
-        run->tally.failed += name_hides(&names->shut.name[i]);
-    bool stop = run->strict && run->tally.failed;
-    names_tell_shut(names, run->base, stop ? "nothing was changed" : "its files are not found");
-    return !stop;
+    char *path = base_call(x->base, given);
+    uint32_t i = 0;
+    while (i < x->known.n_roots && strcmp(x->known.root[i].path, given) != 0 &&
+           !(path && strcmp(x->known.root[i].path, path) == 0))
+        i++;
+    free(path);
+    if (i == x->known.n_roots)
+        return complain("not an input that was given: --forget %s: see tamis info --inputs", given),
+               false;
+    inputs_forget(&x->known, i);
+    return true;
+}
+
+static bool add_rules(struct index *x, const struct texts *globs, enum rule_kind kind)
+{
+    for (size_t i = 0; i < globs->n; i++)
+        if (!inputs_add_rule(&x->known, kind, globs->text[i]))
+            return complain("out of memory: inputs: free some memory and run again"), false;
+    return true;
+}
+
+/* What is known, and what was said now. */
+static bool set_scope(struct index *x, const struct words *words)
+{
+    struct inputs *known = &x->known, *in = &x->inputs;
+    bool good = add_rules(x, &x->include, RULE_INCLUDE) &&
+                add_rules(x, &x->exclude, RULE_EXCLUDE) &&
+                add_rules(x, &x->append_only, RULE_APPEND_ONLY);
+    known->skip_unknown |= x->skip_unknown;
+    for (size_t i = 0; good && i < x->forget.n; i++)
+        good = forget_root(x, x->forget.text[i]);
+    for (size_t i = 0; good && i < words->n; i++)
+        good = add_root(x, words->word[i]);
+    if (good && known->n_roots == 0)
+        good = !complain("no input is left: --forget: remove the catalog instead");
+    in->dialect = known->dialect;
+    in->segment = known->segment;
+    in->next_id = known->next_id;
+    in->skip_unknown = known->skip_unknown;
+    for (size_t i = 0; good && i < known->n_roots; i++)
+        good = inputs_add_root(in, known->root[i].path, known->root[i].folder);
+    for (size_t i = 0; good && i < known->n_rules; i++)
+        good = inputs_add_rule(in, known->rule[i].kind, known->rule[i].glob);
+    return good;
 }
 
 bool plan_task(struct index_run *run, size_t entry, uint64_t bytes)
@@ -122,17 +160,13 @@ bool plan_task(struct index_run *run, size_t entry, uint64_t bytes)
     return true;
 }
 
-bool plan_new(struct index_run *run, uint32_t root, const char *path)
+bool plan_new(struct index_run *run, uint32_t root, const char *path, uint64_t bytes)
 {
-    struct stat st;
     struct inputs *in = run->inputs;
     struct entry *e = inputs_add(in);
     const char *kept = e ? inputs_keep(in, path) : NULL;
-    char *opened = kept ? base_join(run->base, kept) : NULL;
-    if (!opened)
+    if (!kept)
         return complain("out of memory: inputs: free some memory and run again"), false;
-    uint64_t bytes = stat(opened, &st) == 0 ? (uint64_t)st.st_size : 0;
-    free(opened);
     *e = (struct entry){.id = in->next_id++, .root = root, .path = kept};
     return plan_task(run, in->n - 1, bytes);
 }
@@ -148,12 +182,13 @@ static void report(const struct index *x, const struct index_run *run, const str
     double time = seconds() - x->start;
     if (x->json) {
         report_open(true);
-        report_count("inputs", "", run->inputs->n);
+        report_count("inputs", "", inputs_count(run->inputs));
         report_count("read", "", t->inputs);
         if (u) {
             report_count("new", "", u->fresh);
             report_count("changed", "", u->changed);
             report_count("grown", "", u->grown);
+            report_count("renamed", "", u->renamed);
             report_count("removed", "", u->gone);
         }
         report_count("failed", "", t->failed);
@@ -166,8 +201,8 @@ static void report(const struct index *x, const struct index_run *run, const str
         report_close();
     } else if (x->verbose) {
         if (u)
-            remark("%zu new, %zu changed, %zu grown, %zu removed, %zu as before", u->fresh,
-                   u->changed, u->grown, u->gone, u->same);
+            remark("%zu new, %zu changed, %zu grown, %zu renamed, %zu removed, %zu as before",
+                   u->fresh, u->changed, u->grown, u->renamed, u->gone, u->same);
         remark("%llu records in %llu segments read from %llu inputs, %llu bad: %.1f MB of text in "
                "%.2f s, catalog %.1f MB",
                (unsigned long long)t->records, (unsigned long long)t->segments,
@@ -206,52 +241,71 @@ static void tell_start(const struct index_run *run)
     }
 }
 
-/* A name that nothing has is a slip of the pen, most often, and text without any record is of
-   another form. */
-static void name_absent(const struct index_run *run)
+/* What may have records and was not read: find will say so, too. */
+static void tell_passed(const struct index_run *run, const struct update *u)
 {
-    uint64_t bytes = 0;
-    bool absent = false;
-    for (size_t i = 0; i < run->inputs->n; i++)
-        bytes += run->inputs->entry[i].size;
-    if (run->tally.records == 0 && bytes)
-        remark("no record: %s: give CSV or TSV with a header, or one JSON object a line; see "
-               "--format and --delimiter",
-               run->inputs->root[0].path);
-    for (uint32_t i = 0; run->tally.records && i < tamis_schema_attributes(run->schema); i++)
+    if (!u->passed)
+        return;
+    const struct entry *e = &run->inputs->entry[u->first_passed];
+    char *path = base_join(run->base, e->path);
+    remark(
+        "not read: %s: it is %s; %zu such in all, which tamis info --inputs lists: give --exclude "
+        "or --skip-unknown",
+        path ? path : e->path, e->passed, u->passed);
+    free(path);
+}
+
+/* A catalog without a record proves nothing, and one in which no record has any of the attributes
+   nothing that anyone wants to know: text of another form, or a slip of the pen. */
+static bool worth_keeping(const struct index_run *run)
+{
+    uint32_t n = tamis_schema_attributes(run->schema), absent = 0;
+    for (uint32_t i = 0; run->tally.records && i < n; i++)
         if (!(run->tally.present >> i & 1)) {
+            absent++;
             remark("no record has the attribute: %s: check the names in --attrs, and --delimiter",
                    tamis_schema_name(run->schema, i));
-            absent = true;
         }
     if (absent)
         tell_start(run);
+    if (run->tally.records == 0 && run->tally.failed == 0)
+        complain("no record: %s: give CSV or TSV with a header, or one JSON object a line; see "
+                 "--format and --delimiter",
+                 run->inputs->root[0].path);
+    return run->tally.records && absent < n;
 }
 
-/* Reads the tasks and writes the catalog. */
-static int finish(const struct index *x, struct index_run *run, const struct update *u,
-                  const char *path)
+static bool commit(struct index_run *run)
 {
     struct bytes note = {0};
     tamis_reason reason = {0};
-    const struct sigaction action = {.sa_handler = interrupt};
-    sigaction(SIGINT, &action, NULL); /* not before: one who waits for the lock just ends */
-    sigaction(SIGTERM, &action, NULL);
-    bool good = index_work(run);
-    if (good && !inputs_encode(run->inputs, &note))
-        good = !complain("out of memory: %s: free some memory and run again", path);
+    bool good = inputs_encode(run->inputs, &note) ||
+                !complain("out of memory: %s: free some memory and run again", run->path);
     if (good) {
         tamis_error error = tamis_catalog_commit(run->writer, note.data, note.len, &reason);
         good = error == TAMIS_OK;
         if (!good)
-            complain_of(error, &reason, path);
+            complain_of(error, &reason, run->path);
     }
     free(note.data);
-    if (!good)
+    return good;
+}
+
+/* Reads the tasks and writes the catalog. */
+static int finish(const struct index *x, struct index_run *run, const struct update *u)
+{
+    const struct sigaction action = {.sa_handler = interrupt};
+    uint64_t records = 0;
+    sigaction(SIGINT, &action, NULL); /* not before: one who waits for the lock just ends */
+    sigaction(SIGTERM, &action, NULL);
+    if (!index_work(run) || (!x->update && !worth_keeping(run)) || !commit(run))
         return TROUBLE;
-    if (!u)
-        name_absent(run);
-    report(x, run, u, path);
+    for (size_t i = 0; i < run->inputs->n; i++)
+        records += run->inputs->entry[i].records;
+    tell_passed(run, u);
+    report(x, run, x->update ? u : NULL, run->path);
+    if (records == 0)
+        return complain("no record is left: %s: check its inputs", run->path);
     return run->tally.failed ? TROUBLE : FOUND;
 }
 
@@ -300,32 +354,27 @@ static bool create(struct index *x, struct index_run *run)
 
 static int index_new(struct index *x, const struct words *words)
 {
-    struct names names = {0};
     struct store store;
+    struct update update = {0};
     struct index_run run = {
         .inputs = &x->inputs, .path = x->out, .threads = (unsigned)x->threads, .strict = x->strict};
     bool good = find_base(x, x->out);
     run.base = x->base;
-    x->inputs.segment = x->segment;
-    x->inputs.dialect =
+    x->known.segment = x->segment;
+    x->known.dialect =
         (struct dialect){.format = x->format ? (enum read_format)(x->format - 1) : READ_AUTO,
                          .delimiter = (uint8_t)x->delimiter,
                          .headless = x->headless};
-    for (size_t i = 0; good && i < words->n; i++)
-        good = add_root(x, words->word[i]);
-    good = good && find_names(&run, &names);
-    if (good && names.files.n == 0)
-        good = !complain("no inputs: %s: no file in it is called .csv, .tsv, .tab, .jsonl, .ndjson "
-                         "or .json (.1 or a date and .gz or .zst may follow); others are read if "
-                         "named",
-                         words->word[0]);
-    for (size_t i = 0; good && i < names.files.n; i++)
-        good = plan_new(&run, names.files.name[i].root, names.files.name[i].path);
-    names_free(&names);
+    good = good && set_scope(x, words) && update_plan(&run, &x->known, NULL, &update);
+    if (good && run.n_tasks == 0 && run.tally.failed == 0) {
+        const struct entry *e = update.passed ? &x->inputs.entry[update.first_passed] : NULL;
+        good = !complain("no inputs: %s: no file in it can be read%s%s; see tamis help index",
+                         words->word[0], e ? ", for example " : "", e ? e->passed : "");
+    }
     int status = TROUBLE;
     if (good && store_lock(&store, x->out, &x->files)) {
         if (may_replace(x->out) && create(x, &run))
-            status = finish(x, &run, NULL, x->out);
+            status = finish(x, &run, &update);
         tamis_catalog_abandon(run.writer);
         store_end(&store);
     }
@@ -338,37 +387,27 @@ static int index_new(struct index *x, const struct words *words)
 static int update_locked(struct index *x, const struct words *words, tamis_catalog *old,
                          struct index_run *run)
 {
-    struct inputs known;
     struct update update = {0};
     tamis_reason reason = {0};
     size_t len;
     const void *note = tamis_catalog_note(old, &len);
-    tamis_error error = inputs_decode(&known, note, len, &reason);
+    tamis_error error = inputs_decode(&x->known, note, len, &reason);
     if (error == TAMIS_OK)
         error = tamis_catalog_update(&run->writer, x->update, NULL, &reason);
-    if (error != TAMIS_OK) {
-        inputs_free(&known);
+    if (error != TAMIS_OK)
         return complain_of(error, &reason, x->update);
-    }
     run->schema = tamis_catalog_writer_schema(run->writer);
-    x->inputs.dialect = known.dialect;
-    x->inputs.segment = known.segment;
-    x->inputs.next_id = known.next_id;
-    bool good = true;
-    for (size_t i = 0; good && i < known.n_roots; i++)
-        good = inputs_add_root(&x->inputs, known.root[i].path, known.root[i].folder);
-    for (size_t i = 0; good && i < words->n; i++)
-        good = add_root(x, words->word[i]);
-    good = good && update_plan(run, &known, old, &update);
-    int status = TROUBLE;
-    if (good && !update.any && x->inputs.n_roots == known.n_roots) {
-        report(x, run, &update, x->update);
-        status = run->tally.failed ? TROUBLE : FOUND;
-    } else if (good) {
-        status = finish(x, run, &update, x->update);
-    }
-    inputs_free(&known);
-    return status;
+    size_t roots = x->known.n_roots, rules = x->known.n_rules;
+    bool said = x->forget.n || (x->skip_unknown && !x->known.skip_unknown);
+    if (!set_scope(x, words))
+        return TROUBLE;
+    update.any = said || x->known.n_roots != roots || x->known.n_rules != rules;
+    if (!update_plan(run, &x->known, old, &update))
+        return TROUBLE;
+    if (update.any)
+        return finish(x, run, &update);
+    report(x, run, &update, x->update);
+    return run->tally.failed ? TROUBLE : FOUND;
 }
 
 static int index_update(struct index *x, const struct words *words)
@@ -400,6 +439,10 @@ static int index_update(struct index *x, const struct words *words)
 
 static bool options_fit(struct index *x, const struct words *words)
 {
+    if (!x->update && x->forget.n)
+        return complain("no catalog to forget it: --forget %s: give --update CATALOG",
+                        x->forget.text[0]),
+               false;
     bool shaped = x->attrs_text || x->combos.n || x->fpp > 0 || x->format || x->verifier ||
                   x->segment || x->delimited || x->headless;
     if (x->update && x->out)
@@ -424,10 +467,8 @@ static bool options_fit(struct index *x, const struct words *words)
     if (x->threads > 256)
         return complain("too many threads: --threads: give at most 256"), false;
     x->segment = x->segment ? x->segment : SEGMENT;
-    if (x->threads == 0) {
-        long cores = sysconf(_SC_NPROCESSORS_ONLN);
-        x->threads = cores < 1 ? 1 : cores > 256 ? 256 : (uint64_t)cores;
-    }
+    if (x->threads == 0)
+        x->threads = processors();
     return true;
 }
 
@@ -456,6 +497,11 @@ int verb_index(int argc, char **argv)
         ARG("no-header", 0, ARG_FLAG, &x.headless),
         ARG("segment", 0, ARG_COUNT, &x.segment),
         ARG("threads", 'j', ARG_COUNT, &x.threads),
+        ARG("include", 0, ARG_TEXTS, &x.include),
+        ARG("exclude", 0, ARG_TEXTS, &x.exclude),
+        ARG("append-only", 0, ARG_TEXTS, &x.append_only),
+        ARG("skip-unknown", 0, ARG_FLAG, &x.skip_unknown),
+        ARG("forget", 0, ARG_TEXTS, &x.forget),
         ARG("strict", 0, ARG_FLAG, &x.strict),
         ARG("json", 0, ARG_FLAG, &x.json),
         ARG("verbose", 'v', ARG_FLAG, &x.verbose),
@@ -471,6 +517,7 @@ int verb_index(int argc, char **argv)
     int status = x.update ? index_update(&x, &words) : index_new(&x, &words);
     attrs_free(&x.attrs);
     inputs_free(&x.inputs);
+    inputs_free(&x.known);
     free(x.base);
     return end_interrupted(status);
 }

@@ -52,18 +52,19 @@ extern atomic_int index_interrupted;
 
 /* index_update.c: what there is to do for a catalog that exists. */
 struct update {
-    size_t fresh, changed, grown, gone, same;
-    bool any; /* something is to be done */
+    size_t fresh, changed, grown, renamed, gone, same;
+    bool touched;        /* the times of a file are others, its bytes are not */
+    size_t passed;       /* files that may have records, but cannot be read */
+    size_t first_passed; /* the first of them, among the entries */
+    bool any;            /* something is to be done */
 };
-/* Takes the entries of `old` over into run->inputs, finds the tasks, drops segments and parts that
-   are no more. Complains. */
+/* Takes the entries of `old` over into run->inputs as far as they hold, finds the tasks, drops
+   segments and parts that are no more (catalog NULL: there are none). What is out of reach is told,
+   stays as it was, and counts as failed; with --strict that is the end. Complains. */
 bool update_plan(struct index_run *run, const struct inputs *old, const tamis_catalog *catalog,
                  struct update *update);
-/* The files of today. A folder that cannot be read is told of and counts as an input that failed;
-   with --strict that is the end. Complains. */
-bool find_names(struct index_run *run, struct names *names);
-/* An entry for a new file, and a task to read it. Complains. */
-bool plan_new(struct index_run *run, uint32_t root, const char *path);
+/* An entry for a new file of so many bytes, and a task to read it. Complains. */
+bool plan_new(struct index_run *run, uint32_t root, const char *path, uint64_t bytes);
 /* A task: `bytes` of the file are to be read. */
 bool plan_task(struct index_run *run, size_t entry, uint64_t bytes);
 

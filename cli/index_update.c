@@ -7,7 +7,7 @@
 /* An old entry, and what becomes of it. */
 struct fate {
     const struct entry *old;
-    enum look look;
+    bool kept, grown;
     size_t fresh;  /* its place among the new entries */
     uint64_t size; /* of the file, today */
     uint64_t keep; /* parts from this byte of the text on are read again */
@@ -43,72 +43,114 @@ static uint64_t less(uint64_t a, uint64_t b)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* An old file that is still there. */
-static bool meet(struct planning *p, struct fate *f)
+/* What is known goes on being known, under the name of today. */
+static bool keep_entry(struct planning *p, const struct seen *s)
 {
-    struct index_run *run = p->run;
+    struct inputs *in = p->run->inputs;
     struct update *u = p->update;
-    struct entry *e;
-    f->look = look_at(run->base, f->old, true, &f->size);
-    f->keep = UINT64_MAX;
-    if (f->look == LOOK_GONE) {
-        u->gone++;
-        return true;
-    }
-    if (f->look == LOOK_CHANGED) {
-        u->changed++;
-        return plan_new(run, f->old->root, f->old->path);
-    }
-    e = inputs_add(run->inputs);
-    if (!e)
+    struct fate *f = &p->fate[s->entry];
+    struct entry *e = inputs_add(in);
+    bool renamed = f->old->root != s->root || strcmp(f->old->path, s->path) != 0;
+    const char *path = renamed ? inputs_keep(in, s->path) : f->old->path;
+    if (!e || !path)
         return no_memory();
     *e = *f->old;
-    f->fresh = run->inputs->n - 1;
-    u->same += f->look == LOOK_SAME;
-    u->grown += f->look == LOOK_GROWN;
-    return true;
-}
-
-/* An old file that was not found: gone, unless its folder could not be looked into. */
-static bool miss(struct planning *p, const struct names *names, struct fate *f)
-{
-    if (names_hide(names, f->old))
-        return meet(p, f);
-    f->look = LOOK_GONE;
-    p->update->gone++;
-    return true;
-}
-
-/* Old entries and names of today are in one order. */
-static bool merge(struct planning *p, const struct names *names)
-{
-    const struct inputs *old = p->old;
-    size_t i = 0;
-    for (size_t j = 0; j < names->files.n; j++) {
-        const struct name *name = &names->files.name[j];
-        int order = 1;
-        for (; i < old->n; i++) {
-            const struct entry *e = &old->entry[i];
-            order = e->root == name->root ? strcmp(e->path, name->path)
-                                          : (e->root > name->root) - (e->root < name->root);
-            if (order >= 0)
-                break;
-            if (!miss(p, names, &p->fate[i]))
-                return false;
-        }
-        if (i < old->n && order == 0) {
-            if (!meet(p, &p->fate[i++]))
-                return false;
-        } else {
-            p->update->fresh++;
-            if (!plan_new(p->run, name->root, name->path))
-                return false;
-        }
+    e->root = s->root;
+    e->path = path;
+    f->fresh = in->n - 1;
+    f->size = s->file.size;
+    f->keep = UINT64_MAX;
+    f->kept = true;
+    f->grown = s->look == LOOK_GROWN;
+    u->grown += f->grown;
+    u->renamed += renamed;
+    u->same += s->look == LOOK_SAME && !renamed;
+    if (s->look == LOOK_SAME) { /* so that it need not be hashed again */
+        u->touched |= !raw_equal(&e->file, &s->file) || e->file.racy != s->file.racy;
+        e->file = s->file;
     }
-    for (; i < old->n; i++)
-        if (!miss(p, names, &p->fate[i]))
-            return false;
     return true;
+}
+
+/* What cannot be read is kept in mind, so that it is not looked into each time. */
+static bool keep_passed(struct planning *p, const struct seen *s)
+{
+    struct inputs *in = p->run->inputs;
+    struct entry *e = inputs_add(in);
+    if (!e)
+        return no_memory();
+    *e = (struct entry){
+        .id = in->next_id++, .root = s->root, .file = s->file, .unknown = s->unknown};
+    e->path = inputs_keep(in, s->path);
+    e->passed = inputs_keep(in, s->why);
+    if (s->unknown && s->entry == NOWHERE && !in->skip_unknown && p->update->passed++ == 0)
+        p->update->first_passed = in->n - 1;
+    return (e->path && e->passed) || no_memory();
+}
+
+static bool out_of_reach(struct planning *p, const struct seen *s)
+{
+    struct index_run *run = p->run;
+    char *path = base_join(run->base, s->path);
+    if (!s->hidden) {
+        run->tally.failed++;
+        remark("%s: %s: %s", s->why, path ? path : s->path,
+               run->strict            ? "nothing was changed"
+               : s->look == LOOK_GONE ? "what is known of it stays; bring it back, or give --forget"
+                                      : "what is known of it stays");
+    }
+    free(path);
+    return keep_entry(p, s);
+}
+
+static bool plan_seen(struct planning *p, const struct seen *s)
+{
+    struct update *u = p->update;
+    switch (s->look) {
+    case LOOK_SAME:
+    case LOOK_GROWN:
+        return keep_entry(p, s);
+    case LOOK_SHUT:
+    case LOOK_GONE:
+        if (s->entry != NOWHERE)
+            return out_of_reach(p, s);
+        break; /* the reader says what is wrong with it */
+    case LOOK_PASSED:
+        return keep_passed(p, s);
+    default:
+        break;
+    }
+    u->changed += s->look == LOOK_CHANGED;
+    u->fresh += s->look != LOOK_CHANGED;
+    return plan_new(p->run, s->root, s->path, s->file.size);
+}
+
+/* A folder that cannot be read is told of and counts as an input that failed. */
+static void tell_shut(struct index_run *run, const struct names *names)
+{
+    for (size_t i = 0; i < names->shut.n; i++) {
+        const struct name *name = &names->shut.name[i];
+        char *path = base_join(run->base, name->path);
+        bool root = strcmp(name->path, run->inputs->root[name->root].path) == 0;
+        remark("%s: %s: %s", name->why, path ? path : name->path,
+               run->strict ? "nothing was changed"
+               : root      ? "what is known of its files stays; bring it back, or give --forget"
+                           : "its files are not found");
+        free(path);
+    }
+    run->tally.failed += names->shut.n;
+}
+
+static bool plan_entries(struct planning *p, const struct sight *sight)
+{
+    struct index_run *run = p->run;
+    bool good = true;
+    tell_shut(run, &sight->names);
+    for (size_t i = 0; good && i < sight->n; i++)
+        good = plan_seen(p, &sight->seen[i]);
+    for (size_t i = 0; good && i < p->old->n; i++)
+        p->update->gone += sight->where[i] == NOWHERE && !p->old->entry[i].passed;
+    return good && !(run->strict && run->tally.failed);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -154,7 +196,7 @@ static bool scan_tag(struct planning *p, uint64_t segment, part_fn *each, struct
     while (good && tag_next(old, len, &at, &part, &bad)) {
         struct fate *fate = fate_of(p, part.id);
         uint64_t before = part.where.len;
-        keep = fate && fate->look != LOOK_GONE && fate->look != LOOK_CHANGED;
+        keep = fate && fate->kept;
         if (keep)
             good = each(p, fate, &part, &keep);
         *differs |= !keep || part.where.len != before;
@@ -199,7 +241,7 @@ static bool scan_tags(struct planning *p, part_fn *each, bool apply)
 static bool collect(struct planning *p, struct fate *fate, struct part *part, bool *keep)
 {
     (void)keep;
-    if (fate->look != LOOK_GROWN)
+    if (!fate->grown)
         return true;
     if (p->n_pieces == p->pieces_room) {
         size_t room = p->pieces_room ? 2 * p->pieces_room : 64;
@@ -218,7 +260,7 @@ static bool settle(struct planning *p, struct fate *fate, struct part *part, boo
 {
     struct input_segment *where = &part->where;
     (void)p;
-    if (fate->look != LOOK_GROWN)
+    if (!fate->grown)
         return true;
     if (where->offset >= fate->keep) {
         *keep = false;
@@ -256,7 +298,7 @@ static bool plan_tail(struct planning *p, size_t number, const struct piece *pie
     struct fate *f = &p->fate[number];
     struct entry *e = &p->run->inputs->entry[f->fresh];
     uint64_t size = f->size, segment = p->run->inputs->segment;
-    uint64_t tail = text_expected(e->path, size > e->size ? size - e->size : 0);
+    uint64_t tail = text_expected(e->path, size > e->file.size ? size - e->file.size : 0);
     struct input_segment from = e->resume;
     e->records = less(e->records, e->open_records);
     e->bad = less(e->bad, e->open_bad);
@@ -287,7 +329,7 @@ static bool plan_tails(struct planning *p)
         qsort(p->piece, p->n_pieces, sizeof *p->piece, compare_pieces);
     for (size_t i = 0; i < p->old->n; i++) {
         size_t n = 0;
-        if (p->fate[i].look != LOOK_GROWN)
+        if (!p->fate[i].grown)
             continue;
         while (at < p->n_pieces && p->piece[at].fate < i)
             at++;
@@ -303,7 +345,7 @@ bool update_plan(struct index_run *run, const struct inputs *old, const tamis_ca
                  struct update *update)
 {
     struct planning p = {run, old, catalog, update, NULL, NULL, NULL, 0, 0};
-    struct names names = {0};
+    struct sight sight = {0};
     p.fate = calloc(old->n + 1, sizeof *p.fate);
     p.by_id = calloc(old->n + 1, sizeof *p.by_id);
     bool good = (p.fate && p.by_id) || no_memory();
@@ -314,13 +356,14 @@ bool update_plan(struct index_run *run, const struct inputs *old, const tamis_ca
     sorting = &p;
     if (good && old->n)
         qsort(p.by_id, old->n, sizeof *p.by_id, compare_ids);
-    good = good && find_names(run, &names) && merge(&p, &names);
-    update->any = update->fresh || update->changed || update->grown || update->gone;
-    if (good && update->any) {
+    good = good && sight_take(&sight, old, run->base, run->threads) && plan_entries(&p, &sight);
+    update->any |= update->fresh || update->changed || update->grown || update->gone ||
+                   update->renamed || update->touched;
+    if (good && update->any && catalog) {
         good = !update->grown || (scan_tags(&p, collect, false) && plan_tails(&p));
         good = good && scan_tags(&p, settle, true);
     }
-    names_free(&names);
+    sight_free(&sight);
     free(p.fate);
     free(p.by_id);
     free(p.piece);

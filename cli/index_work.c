@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
+#include <time.h>
 
 #include "err.h"
 #include "index.h"
@@ -25,6 +25,7 @@ struct opened {
     struct input *input;
     struct selection *selection;
     struct entry *entry;
+    struct raw_sums sums;
     char *path;
     unsigned users;
     bool ended, clean;
@@ -150,27 +151,48 @@ static void input_failed(struct crew *c, tamis_error error, const tamis_reason *
 static void opened_free(struct opened *o)
 {
     input_close(o->input);
+    raw_sums_free(&o->sums);
     selection_free(o->selection);
     input_segment_free(&o->last);
     free(o->path);
     free(o);
 }
 
+#define PATIENT ((uint64_t)1 << 30) /* bytes that are not compared with their sums in 2 s */
+
+/* A large file that was written to a moment ago would be hashed by every find: its time has to be
+   past first. */
+static void let_settle(const char *path, bool follow)
+{
+    struct raw_id id;
+    const char *why;
+    const struct timespec nap = {0, RAW_RACY / 20};
+    for (int i = 0; i <= 20 && raw_look(path, follow, &id, &why) && id.size >= PATIENT && id.racy &&
+                    !index_interrupted;
+         i++)
+        nanosleep(&nap, NULL);
+}
+
 static bool open_input(struct crew *c, struct opened *o, const struct task *t, tamis_reason *reason,
                        tamis_error *error)
 {
     struct inputs *in = c->run->inputs;
-    struct input_options options = {
-        .dialect = in->dialect, .segment = in->segment, .from = t->tail ? &t->from : NULL};
-    struct stat st;
+    struct entry *e = o->entry;
+    bool folder = in->root[e->root].folder;
+    struct input_options options = {.dialect = in->dialect,
+                                    .segment = in->segment,
+                                    .from = t->tail ? &t->from : NULL,
+                                    .file = true,
+                                    .no_link = folder,
+                                    .sums = &o->sums};
     size_t n = tamis_schema_attributes(c->run->schema);
-    /* The time before it is read: if it changes meanwhile, the next look sees that. */
-    o->entry->mtime =
-        stat(o->path, &st) == 0 ? (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec : 0;
+    if (!raw_sums_start(&o->sums, t->tail ? e->sums : NULL, t->tail ? e->file.size : 0,
+                        t->tail ? t->from.at : 0))
+        return *error = TAMIS_ENOMEM, false;
+    if (t->tail) /* whatever it is called now */
+        options.dialect.format = e->format;
+    let_settle(o->path, !folder);
     *error = input_open(&o->input, o->path, &options, reason);
-    if (*error == TAMIS_OK && !o->input->regular)
-        *error =
-            fail(reason, TAMIS_EKIND, "%.120s: not a file: it could not be read again", o->path);
     if (*error == TAMIS_OK)
         *error = selection_new(&o->selection, &o->input->dialect, c->names, n, o->input->header,
                                o->input->header_len, reason);
@@ -191,7 +213,8 @@ static struct opened *opened_new(struct crew *c, const struct task *t)
     }
     if (o && o->path && open_input(c, o, t, &reason, &error)) {
         o->done = t->tail ? t->from.at : 0;
-        o->entry->size = o->input->size;
+        o->entry->file = o->input->id;
+        o->entry->format = o->input->dialect.format;
         return o;
     }
     if (o)
@@ -233,14 +256,14 @@ static bool settle_resume(struct inputs *in, struct opened *o)
 static void opened_finish(struct crew *c, struct opened *o)
 {
     struct entry *e = o->entry;
-    uint64_t mark = 0;
-    bool marked = mark_of(o->path, e->size, &mark);
+    uint8_t *sums = input_sums(o->input, &o->sums);
     pthread_mutex_lock(&c->lock);
-    e->mark = mark;
+    e->sums = sums;
+    e->unread = !sums; /* it is shorter, or was changed meanwhile */
     e->damaged = o->ended && !o->clean;
     bool kept = settle_resume(c->run->inputs, o);
-    if (!marked)
-        e->mtime = 0; /* it is gone, or shorter: the next look sees that */
+    if (sums)
+        kept = inputs_adopt(c->run->inputs, sums) && kept;
     if (o->bad_line && !c->stop)
         remark("bad record: %s, line %llu: %s: %llu skipped", o->path,
                (unsigned long long)o->bad_line, o->complaint, (unsigned long long)e->bad);

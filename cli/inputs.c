@@ -1,12 +1,13 @@
 /* The inputs of a catalog as bytes: the note and the tags. See inputs.h. */
 #include "inputs.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "err.h"
 
-#define NOTE_VERSION 1
+#define NOTE_VERSION 2
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
@@ -31,6 +32,7 @@ void inputs_free(struct inputs *in)
         free(in->own[i]);
     free(in->own);
     free(in->root);
+    free(in->rule);
     free(in->entry);
     *in = (struct inputs){0};
 }
@@ -57,6 +59,49 @@ bool inputs_add_root(struct inputs *in, const char *path, bool folder)
         return false;
     in->root[in->n_roots++] = (struct root){path, folder};
     return true;
+}
+
+void inputs_forget(struct inputs *in, uint32_t root)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < in->n; i++)
+        if (in->entry[i].root != root) {
+            in->entry[kept] = in->entry[i];
+            in->entry[kept++].root -= in->entry[i].root > root;
+        }
+    in->n = kept;
+    in->n_roots--;
+    memmove(in->root + root, in->root + root + 1, (in->n_roots - root) * sizeof *in->root);
+}
+
+bool inputs_add_rule(struct inputs *in, enum rule_kind kind, const char *glob)
+{
+    if (!room_for(&in->rule, in->n_rules, &in->rules_room, sizeof *in->rule))
+        return false;
+    in->rule[in->n_rules++] = (struct rule){kind, glob};
+    return true;
+}
+
+bool inputs_rule(const struct inputs *in, enum rule_kind kind, const char *path, bool none)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (size_t i = 0; i < in->n_rules; i++) {
+        const struct rule *r = &in->rule[i];
+        if (r->kind != kind)
+            continue;
+        if (fnmatch(r->glob, strchr(r->glob, '/') ? path : name, 0) == 0)
+            return true;
+        none = false;
+    }
+    return none;
+}
+
+size_t inputs_count(const struct inputs *in)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < in->n; i++)
+        n += !in->entry[i].passed;
+    return n;
 }
 
 struct entry *inputs_add(struct inputs *in)
@@ -246,19 +291,28 @@ bool tag_next(const void *tag, size_t len, size_t *at, struct part *part, bool *
 
 /* ---- the note -------------------------------------------------------------------------------- */
 
-enum entry_flags { RESUMABLE = 1, DAMAGED = 2, UNREAD = 4 };
+enum entry_flags { RESUMABLE = 1, DAMAGED = 2, UNREAD = 4, RACY = 8, PASSED = 16, UNKNOWN = 32 };
 
 static void put_entry(struct bytes *b, const struct entry *e)
 {
     uint8_t flags = (uint8_t)((e->resumable ? RESUMABLE : 0) | (e->damaged ? DAMAGED : 0) |
-                              (e->unread ? UNREAD : 0));
+                              (e->unread ? UNREAD : 0) | (e->file.racy ? RACY : 0) |
+                              (e->passed ? PASSED : 0) | (e->unknown ? UNKNOWN : 0));
+    uint8_t format = (uint8_t)e->format;
     put_number(b, e->id);
     put_number(b, e->root);
     put_string(b, e->path);
     put_raw(b, &flags, 1);
-    put_number(b, e->size);
-    put_word(b, (uint64_t)e->mtime);
-    put_word(b, e->mark);
+    put_raw(b, &format, 1);
+    put_number(b, e->file.device);
+    put_number(b, e->file.inode);
+    put_number(b, e->file.size);
+    put_word(b, (uint64_t)e->file.mtime);
+    put_word(b, (uint64_t)e->file.ctime);
+    if (e->passed)
+        put_string(b, e->passed);
+    else if (!e->unread)
+        put_raw(b, e->sums, (size_t)raw_sums_len(e->file.size));
     put_number(b, e->text);
     put_number(b, e->records);
     put_number(b, e->bad);
@@ -272,7 +326,7 @@ static void put_entry(struct bytes *b, const struct entry *e)
 bool inputs_encode(const struct inputs *in, struct bytes *out)
 {
     const uint8_t head[] = {NOTE_VERSION, (uint8_t)in->dialect.format, in->dialect.delimiter,
-                            in->dialect.headless};
+                            in->dialect.headless, in->skip_unknown};
     out->len = 0;
     put_raw(out, head, sizeof head);
     put_number(out, in->segment);
@@ -282,6 +336,12 @@ bool inputs_encode(const struct inputs *in, struct bytes *out)
         uint8_t folder = in->root[i].folder;
         put_raw(out, &folder, 1);
         put_string(out, in->root[i].path);
+    }
+    put_number(out, in->n_rules);
+    for (size_t i = 0; i < in->n_rules; i++) {
+        uint8_t kind = (uint8_t)in->rule[i].kind;
+        put_raw(out, &kind, 1);
+        put_string(out, in->rule[i].glob);
     }
     put_number(out, in->n);
     for (size_t i = 0; i < in->n; i++)
@@ -294,10 +354,16 @@ static void get_entry(struct cursor *c, struct entry *e)
     e->id = get_number(c);
     e->root = (uint32_t)get_number(c);
     e->path = get_string(c);
-    const uint8_t *flags = get_raw(c, 1);
-    e->size = get_number(c);
-    e->mtime = (int64_t)get_word(c);
-    e->mark = get_word(c);
+    const uint8_t *flags = get_raw(c, 2);
+    e->file.device = get_number(c);
+    e->file.inode = get_number(c);
+    e->file.size = get_number(c);
+    e->file.mtime = (int64_t)get_word(c);
+    e->file.ctime = (int64_t)get_word(c);
+    if (flags && *flags & PASSED)
+        e->passed = get_string(c);
+    else if (flags && !(*flags & UNREAD))
+        e->sums = get_raw(c, raw_sums_len(e->file.size));
     e->text = get_number(c);
     e->records = get_number(c);
     e->bad = get_number(c);
@@ -306,6 +372,10 @@ static void get_entry(struct cursor *c, struct entry *e)
     e->resumable = *flags & RESUMABLE;
     e->damaged = *flags & DAMAGED;
     e->unread = *flags & UNREAD;
+    e->file.racy = *flags & RACY;
+    e->unknown = *flags & UNKNOWN;
+    e->format = flags[1];
+    c->bad |= *flags >= 2 * UNKNOWN || e->format > READ_JSONL;
     if (e->resumable) {
         e->resume = get_place(c);
         e->open_records = get_number(c);
@@ -315,9 +385,10 @@ static void get_entry(struct cursor *c, struct entry *e)
 
 static bool get_head(struct cursor *c, struct inputs *in)
 {
-    const uint8_t *head = get_raw(c, 4);
-    if (!head || head[0] != NOTE_VERSION || head[1] > READ_JSONL || head[3] > 1)
+    const uint8_t *head = get_raw(c, 5);
+    if (!head || head[0] != NOTE_VERSION || head[1] > READ_JSONL || head[3] > 1 || head[4] > 1)
         return false;
+    in->skip_unknown = head[4] == 1;
     in->dialect =
         (struct dialect){.format = head[1], .delimiter = head[2], .headless = head[3] == 1};
     in->segment = (size_t)get_number(c);
@@ -333,6 +404,14 @@ static bool get_lists(struct cursor *c, struct inputs *in, bool *full)
         const uint8_t *folder = get_raw(c, 1);
         const char *path = get_string(c);
         if (!c->bad && folder && !inputs_add_root(in, path, *folder == 1))
+            return *full = true, false;
+    }
+    uint64_t n_rules = get_number(c);
+    for (uint64_t i = 0; i < n_rules && !c->bad; i++) {
+        const uint8_t *kind = get_raw(c, 1);
+        const char *glob = get_string(c);
+        c->bad |= !kind || *kind < RULE_INCLUDE || *kind > RULE_APPEND_ONLY;
+        if (!c->bad && !inputs_add_rule(in, *kind, glob))
             return *full = true, false;
     }
     uint64_t n = get_number(c);
@@ -358,5 +437,8 @@ tamis_error inputs_decode(struct inputs *in, const void *data, size_t len, tamis
         return fail(reason, TAMIS_ENOMEM, "no memory for the table of inputs");
     if (len && *(const uint8_t *)data > NOTE_VERSION)
         return fail(reason, TAMIS_EVERSION, "its table of inputs is of a newer version");
+    if (len && *(const uint8_t *)data && *(const uint8_t *)data < NOTE_VERSION)
+        return fail(reason, TAMIS_EFORMAT,
+                    "its table of inputs is of an older version; make a new one");
     return fail(reason, TAMIS_EFORMAT, "it has no table of inputs, or a damaged one");
 }

@@ -1,18 +1,15 @@
 /* The inputs of a catalog as files: walking folders, and what became of them. See inputs.h. */
 #define _GNU_SOURCE
-#define XXH_INLINE_ALL
 #include "inputs.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
@@ -127,11 +124,12 @@ void names_free(struct names *names)
 {
     list_free(&names->files);
     list_free(&names->shut);
+    list_free(&names->out);
     *names = (struct names){0};
 }
 
 /* Takes the path. */
-static bool list_add(struct name_list *list, uint32_t root, char *path, int error)
+static bool list_add(struct name_list *list, uint32_t root, char *path, const char *why)
 {
     if (path && list->n == list->room) {
         size_t room = list->room ? 2 * list->room : 64;
@@ -148,36 +146,8 @@ static bool list_add(struct name_list *list, uint32_t root, char *path, int erro
         complain("out of memory: list of inputs: free some memory and run again");
         return false;
     }
-    list->name[list->n++] = (struct name){root, path, error};
+    list->name[list->n++] = (struct name){root, path, why};
     return true;
-}
-
-void names_tell_shut(const struct names *names, const char *base, const char *done)
-{
-    for (size_t i = 0; i < names->shut.n; i++) {
-        const struct name *name = &names->shut.name[i];
-        char *path = base_join(base, name->path);
-        remark("%s: %s: %s", strerror(name->error), path ? path : name->path, done);
-        free(path);
-    }
-}
-
-bool name_hides(const struct name *shut)
-{
-    return shut->error != ENOENT && shut->error != ENOTDIR;
-}
-
-bool names_hide(const struct names *names, const struct entry *e)
-{
-    for (size_t i = 0; i < names->shut.n; i++) {
-        const struct name *shut = &names->shut.name[i];
-        size_t len = strlen(shut->path);
-        len -= len && shut->path[len - 1] == '/';
-        if (name_hides(shut) && shut->root == e->root && strncmp(shut->path, e->path, len) == 0 &&
-            e->path[len] == '/')
-            return true;
-    }
-    return false;
 }
 
 /* By bytes; alphasort() asks the locale. */
@@ -186,25 +156,23 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int visible(const struct dirent *d)
+static int listed(const struct dirent *d)
 {
-    return d->d_name[0] != '.';
+    return strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
 }
 
-/* What an entry of a folder is: a folder, a file that counts, or neither (0). */
-static int kind_of(const char *folder, const struct dirent *d)
+/* DT_DIR, DT_REG, or what else it is. */
+static unsigned char kind_of(const char *folder, const struct dirent *d)
 {
     struct stat st;
     unsigned char type = d->d_type;
     if (type == DT_UNKNOWN) { /* a file system that does not say */
         char *path = NULL;
         if (asprintf(&path, "%s/%s", folder, d->d_name) > 0 && lstat(path, &st) == 0)
-            type = S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : DT_UNKNOWN;
+            type = (unsigned char)IFTODT(st.st_mode);
         free(path);
     }
-    if (type == DT_DIR)
-        return DT_DIR;
-    return type == DT_REG && read_format_named(d->d_name) ? DT_REG : 0;
+    return type;
 }
 
 /* A root that is a folder, whatever it is called. */
@@ -216,6 +184,7 @@ struct place {
 
 struct walk {
     struct names *names;
+    const struct inputs *in;
     const char *base;
     uint32_t root;
     struct place *place; /* in order; none if there is one root alone */
@@ -246,7 +215,22 @@ static bool walked_before(struct walk *w, const char *opened)
 
 static bool walk_folder(struct walk *w, const char *path);
 
-static bool walk_child(struct walk *w, const char *path, const char *name, int kind)
+/* Why something in a folder does not count; NULL: it does. */
+static const char *out_of_scope(const struct walk *w, const char *path, const char *name,
+                                unsigned char kind)
+{
+    if (name[0] == '.')
+        return "hidden";
+    if (inputs_rule(w->in, RULE_EXCLUDE, path, false))
+        return "excluded";
+    if (kind == DT_DIR)
+        return NULL;
+    if (kind != DT_REG)
+        return kind == DT_LNK ? "a link" : "not a regular file";
+    return inputs_rule(w->in, RULE_INCLUDE, path, true) ? NULL : "not included";
+}
+
+static bool walk_child(struct walk *w, const char *path, const char *name, unsigned char kind)
 {
     char *child;
     size_t len = strlen(path);
@@ -258,14 +242,16 @@ static bool walk_child(struct walk *w, const char *path, const char *name, int k
         child[len] = '/';
         memcpy(child + len + !slash, name, more);
     }
-    if (kind == DT_REG || !child)
-        return list_add(&w->names->files, w->root, child, 0);
+    const char *why = child ? out_of_scope(w, child, name, kind) : NULL;
+    if (why || kind == DT_REG || !child)
+        return list_add(why ? &w->names->out : &w->names->files, w->root, child, why);
     bool good = walk_folder(w, child);
     free(child);
     return good;
 }
 
-/* `path` as it is kept; the folder is opened through the base. */
+/* `path` as it is kept; the folder is opened through the base. One that has just gone took its files
+   with it; a root that has gone did not mean to. */
 static bool walk_folder(struct walk *w, const char *path)
 {
     struct dirent **list;
@@ -274,13 +260,12 @@ static bool walk_folder(struct walk *w, const char *path)
         free(opened);
         return true;
     }
-    int n = opened ? scandir(opened, &list, visible, by_name) : -1;
-    int error = errno;
-    bool good = n >= 0 || list_add(&w->names->shut, w->root, opened ? strdup(path) : NULL, error);
+    int n = opened ? scandir(opened, &list, listed, by_name) : -1;
+    bool shut = n < 0 && (!opened || errno != ENOENT || path == w->in->root[w->root].path);
+    bool good =
+        !shut || list_add(&w->names->shut, w->root, opened ? strdup(path) : NULL, strerror(errno));
     for (int i = 0; i < n; i++) {
-        int kind = good ? kind_of(opened, list[i]) : 0;
-        if (kind)
-            good = walk_child(w, path, list[i]->d_name, kind);
+        good = good && walk_child(w, path, list[i]->d_name, kind_of(opened, list[i]));
         free(list[i]);
     }
     if (n >= 0)
@@ -313,7 +298,7 @@ static bool walk_root(struct walk *w, const struct root *r)
     if (w->done && w->done[w->root])
         return true;
     return r->folder ? walk_folder(w, r->path)
-                     : list_add(&w->names->files, w->root, strdup(r->path), 0);
+                     : list_add(&w->names->files, w->root, strdup(r->path), NULL);
 }
 
 static int by_path(const void *a, const void *b)
@@ -355,64 +340,75 @@ static void sort_names(struct name_list *files)
         }
 }
 
-bool names_walk(struct names *names, const struct inputs *inputs, const char *base)
+/* ---- what is hidden -------------------------------------------------------------------------- */
+
+/* Folders that had inputs and have no file now: a file system may not be mounted. */
+static bool find_empty(struct names *names, const struct inputs *in)
 {
-    struct walk w = {.names = names, .base = base};
-    bool good = inputs->n_roots < 2 || find_places(&w, inputs);
-    for (; good && w.root < inputs->n_roots; w.root++)
-        good = walk_root(&w, &inputs->root[w.root]);
+    bool *had = calloc(in->n_roots + 1, sizeof *had), good = true;
+    if (!had)
+        return list_add(&names->shut, 0, NULL, NULL);
+    for (size_t i = 0; i < in->n; i++)
+        had[in->entry[i].root] |= !in->entry[i].passed;
+    for (size_t i = 0; i < names->files.n; i++)
+        had[names->files.name[i].root] = false;
+    for (size_t i = 0; i < names->shut.n; i++)
+        had[names->shut.name[i].root] = false;
+    for (uint32_t i = 0; good && i < in->n_roots; i++)
+        if (had[i] && in->root[i].folder)
+            good = list_add(&names->shut, i, strdup(in->root[i].path), "no file is left in it");
+    free(had);
+    return good;
+}
+
+/* A folder above an entry, and one that is shut. */
+static int by_folder(const void *a, const void *b)
+{
+    const struct name *entry = a, *shut = b;
+    size_t len = strlen(shut->path), above = (size_t)(entry->why - entry->path);
+    len -= len && shut->path[len - 1] == '/';
+    if (entry->root != shut->root)
+        return entry->root < shut->root ? -1 : 1;
+    int order = memcmp(entry->path, shut->path, above < len ? above : len);
+    return order ? order : (above > len) - (above < len);
+}
+
+static bool hidden(const struct names *names, const struct entry *e)
+{
+    for (const char *at = e->path; (at = strchr(at, '/')) != NULL; at++) {
+        const struct name above = {e->root, (char *)e->path, at};
+        if (bsearch(&above, names->shut.name, names->shut.n, sizeof above, by_folder))
+            return true;
+    }
+    return false;
+}
+
+/* Entries whose folders cannot be read are looked at one by one. */
+static bool add_hidden(struct names *names, const struct inputs *in)
+{
+    bool good = true;
+    if (names->shut.n)
+        qsort(names->shut.name, names->shut.n, sizeof *names->shut.name, by_root);
+    for (size_t i = 0; good && names->shut.n && i < in->n; i++)
+        if (in->root[in->entry[i].root].folder && hidden(names, &in->entry[i]))
+            good = list_add(&names->files, in->entry[i].root, strdup(in->entry[i].path),
+                            "its folder cannot be read");
+    return good;
+}
+
+bool names_walk(struct names *names, const struct inputs *in, const char *base)
+{
+    struct walk w = {.names = names, .in = in, .base = base};
+    bool good = in->n_roots < 2 || find_places(&w, in);
+    for (; good && w.root < in->n_roots; w.root++)
+        good = walk_root(&w, &in->root[w.root]);
+    good = good && find_empty(names, in) && add_hidden(names, in);
     free(w.place);
     free(w.done);
     if (good && names->files.n) {
-        if (inputs->n_roots > 1)
+        if (in->n_roots > 1)
             drop_twins(&names->files);
         sort_names(&names->files);
     }
     return good;
-}
-
-/* ---- looking --------------------------------------------------------------------------------- */
-
-#define MARK_LEN 4096
-
-bool mark_of(const char *path, uint64_t size, uint64_t *mark)
-{
-    uint8_t ends[2 * MARK_LEN];
-    size_t len = size < MARK_LEN ? (size_t)size : MARK_LEN;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool good = fd >= 0 && pread(fd, ends, len, 0) == (ssize_t)len &&
-                pread(fd, ends + len, len, (off_t)(size - len)) == (ssize_t)len;
-    if (fd >= 0)
-        close(fd);
-    if (good)
-        *mark = XXH3_64bits(ends, 2 * len);
-    return good;
-}
-
-enum look look_at(const char *base, const struct entry *e, bool deep, uint64_t *size)
-{
-    struct stat st;
-    uint64_t mark;
-    bool joined = base[0] && e->path[0] != '/';
-    char *own = joined ? base_join(base, e->path) : NULL;
-    const char *path = joined ? own : e->path;
-    enum look look = LOOK_CHANGED;
-    *size = 0;
-    if (!path)
-        return look;
-    if (stat(path, &st) != 0) {
-        look = errno == ENOENT || errno == ENOTDIR ? LOOK_GONE : LOOK_CHANGED;
-    } else if (S_ISREG(st.st_mode) && !e->unread) {
-        int64_t mtime = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-        *size = (uint64_t)st.st_size;
-        bool same = *size == e->size && mtime == e->mtime;
-        bool kept = (same && !deep) ||
-                    (*size >= e->size && mark_of(path, e->size, &mark) && mark == e->mark);
-        if (same && kept)
-            look = LOOK_SAME;
-        else if (*size > e->size && kept && e->resumable)
-            look = LOOK_GROWN;
-    }
-    free(own);
-    return look;
 }

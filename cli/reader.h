@@ -49,6 +49,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "raw.h"
 #include "tamis.h"
 
 enum read_format { READ_AUTO, READ_CSV, READ_TSV, READ_JSONL };
@@ -131,6 +132,10 @@ struct input_options {
     size_t segment; /* bytes of text in a segment, about; 8 MiB */
     /* Start with this segment, known from before, instead of the first. */
     const struct input_segment *from;
+    bool file;    /* an input that can be read again: a regular file, opened without waiting */
+    bool no_link; /* and not by way of a link */
+    struct raw_sums
+        *sums; /* started by the caller: sums up what is read, from the first segment on */
 };
 
 /*
@@ -175,6 +180,7 @@ struct input {
     size_t header_len;      /* 0: the file is empty */
     uint64_t size;          /* of the file when it was opened; 0 for a pipe */
     bool regular;           /* a file that can be read again: no pipe */
+    struct raw_id id;       /* of a regular file, when it was opened */
     struct input_private *own;
 };
 
@@ -184,6 +190,8 @@ struct input {
 tamis_error input_open(struct input **out, const char *path, const struct input_options *options,
                        tamis_reason *reason);
 void input_close(struct input *input);
+/* The sums of its bytes, once it has been read to the end; see raw_sums_end(). */
+uint8_t *input_sums(const struct input *input, struct raw_sums *sums);
 
 /*
  * The next segment and its text; *more = false: there is none. Threads may call it together: each

@@ -264,7 +264,26 @@ static tamis_error read_head(struct input *input, struct head *head, tamis_reaso
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static tamis_error open_file(struct input *input, const char *path, tamis_reason *reason)
+/* A file that must be one, as what a catalog or a folder names must. */
+static tamis_error open_regular(struct input *input, const char *path, bool follow,
+                                tamis_reason *reason)
+{
+    const char *why = NULL;
+    input->own->fd = raw_open(path, follow, &input->id, &why);
+    if (input->own->fd < 0) {
+        int error = errno;
+        fail(reason, TAMIS_EIO, "%.120s: %s", path, why);
+        if (reason)
+            reason->system_error = strcmp(why, strerror(error)) == 0 ? error : 0;
+        return TAMIS_EIO;
+    }
+    input->regular = true;
+    input->size = input->id.size;
+    return TAMIS_OK;
+}
+
+static tamis_error open_file(struct input *input, const char *path,
+                             const struct input_options *options, tamis_reason *reason)
 {
     struct stat st;
     struct input_private *own = input->own;
@@ -273,6 +292,8 @@ static tamis_error open_file(struct input *input, const char *path, tamis_reason
     if (!own->path)
         return fail(reason, TAMIS_ENOMEM, "no memory to open %.120s", path);
     input->path = own->path;
+    if (options->file)
+        return open_regular(input, path, !options->no_link, reason);
     own->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
     if (own->fd < 0 || fstat(own->fd, &st) != 0 || (S_ISDIR(st.st_mode) && (errno = EISDIR))) {
         int error = errno;
@@ -288,21 +309,24 @@ static tamis_error open_file(struct input *input, const char *path, tamis_reason
 }
 
 /* The source from the start, its kind known by its first bytes. */
-static tamis_error open_source(struct input *input, tamis_reason *reason)
+static tamis_error open_source(struct input *input, struct raw_sums *sums, tamis_reason *reason)
 {
     struct input_private *own = input->own;
     bool sized = input->regular && input->size > 0;
     own->source = source_new(input->path, own->fd, sized, input->regular ? input->size : NEVER);
     if (!own->source)
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    own->source->sums = sums;
     tamis_error error = source_kind(own->source, &input->kind, reason);
     return error == TAMIS_OK ? source_start(own->source, input->kind, NULL, reason) : error;
 }
 
 /* Goes to a segment known from before. */
-static tamis_error go_to(struct input *input, const struct input_segment *to, tamis_reason *reason)
+static tamis_error go_to(struct input *input, const struct input_options *options,
+                         tamis_reason *reason)
 {
     struct input_private *own = input->own;
+    const struct input_segment *to = options->from;
     struct restart from = {to->at, to->offset - to->skip, to->restart, to->restart_len};
     struct source *source;
     if (!input->regular || to->skip > to->offset)
@@ -312,6 +336,9 @@ static tamis_error go_to(struct input *input, const struct input_segment *to, ta
         return error;
     source_free(own->source);
     own->source = source;
+    if (options->sums) /* what is before it is known, but for a part of a chunk */
+        raw_sums_rest(options->sums, own->fd, to->at);
+    source->sums = options->sums;
     own->back.at = own->back.len = 0;
     own->restart = (struct restart){to->at, to->offset - to->skip, NULL, to->restart_len};
     if (to->restart_len && !(own->restart.blob = malloc(to->restart_len)))
@@ -330,7 +357,8 @@ static tamis_error go_to(struct input *input, const struct input_segment *to, ta
 }
 
 /* Behind the header, or at a segment known from before. */
-static tamis_error start(struct input *input, const struct input_segment *at, tamis_reason *reason)
+static tamis_error start(struct input *input, const struct input_options *options,
+                         tamis_reason *reason)
 {
     struct input_private *own = input->own;
     struct head head = {0};
@@ -341,13 +369,13 @@ static tamis_error start(struct input *input, const struct input_segment *at, ta
             error = fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     }
     free(head.data);
-    if (error == TAMIS_OK && at)
-        error = go_to(input, at, reason);
+    if (error == TAMIS_OK && options->from)
+        error = go_to(input, options, reason);
     return error;
 }
 
-static tamis_error input_new(struct input **out, const char *path, const struct dialect *dialect,
-                             tamis_reason *reason)
+static tamis_error input_new(struct input **out, const char *path,
+                             const struct input_options *options, tamis_reason *reason)
 {
     static atomic_uint_fast64_t ids;
     struct input *input = calloc(1, sizeof *input);
@@ -361,10 +389,12 @@ static tamis_error input_new(struct input **out, const char *path, const struct 
     own->fd = -1;
     own->id = atomic_fetch_add(&ids, 1) + 1;
     input->own = own;
-    input->dialect = *dialect;
+    own->segment = options->segment ? options->segment : SEGMENT_DEFAULT;
+    input->dialect = options->dialect;
     *out = input;
-    tamis_error error = open_file(input, path, reason);
-    return error == TAMIS_OK ? open_source(input, reason) : error;
+    tamis_error error = open_file(input, path, options, reason);
+    struct raw_sums *sums = options->from ? NULL : options->sums;
+    return error == TAMIS_OK ? open_source(input, sums, reason) : error;
 }
 
 tamis_error input_open(struct input **out, const char *path, const struct input_options *options,
@@ -374,11 +404,9 @@ tamis_error input_open(struct input **out, const char *path, const struct input_
     uint8_t delimiter = options->dialect.delimiter;
     if (delimiter == '"' || delimiter == '\n' || delimiter == '\r')
         return fail(reason, TAMIS_EARG, "quotes and line ends cannot part columns");
-    tamis_error error = input_new(&input, path, &options->dialect, reason);
-    if (error == TAMIS_OK) {
-        input->own->segment = options->segment ? options->segment : SEGMENT_DEFAULT;
-        error = start(input, options->from, reason);
-    }
+    tamis_error error = input_new(&input, path, options, reason);
+    if (error == TAMIS_OK)
+        error = start(input, options, reason);
     if (error != TAMIS_OK)
         input_close(input);
     else
@@ -392,12 +420,18 @@ tamis_error sniff_file(const char *path, const struct dialect *dialect, struct s
     size_t from;
     struct head head = {0};
     struct input *input = NULL;
-    tamis_error error = input_new(&input, path, dialect, reason);
+    const struct input_options options = {.dialect = *dialect, .file = true};
+    tamis_error error = input_new(&input, path, &options, reason);
     if (error == TAMIS_OK)
         error = sniff_head(input, &head, &from, out, reason);
     free(head.data);
     input_close(input);
     return error;
+}
+
+uint8_t *input_sums(const struct input *input, struct raw_sums *sums)
+{
+    return raw_sums_end(sums, input->own->fd, input->size);
 }
 
 void input_close(struct input *input)

@@ -43,6 +43,7 @@ static const struct magic {
     {"\x00\x00\xFE\xFF", 4, 0, SNIFF_UNKNOWN, "UTF-32 text", RECODE},
     {"\xFF\xFE", 2, 0, SNIFF_UNKNOWN, "UTF-16 text", RECODE},
     {"\xFE\xFF", 2, 0, SNIFF_UNKNOWN, "UTF-16 text", RECODE},
+    {"TAMIS\x00\r\n", 8, 0, SNIFF_BINARY, "a file of tamis", LEAVE},
     {"SQLite format 3\x00", 16, 0, SNIFF_BINARY, "an SQLite database", EXPORT},
     {"\x7F"
      "ELF",

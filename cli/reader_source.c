@@ -60,6 +60,8 @@ static size_t read_file(struct source *s, uint8_t *out, size_t room)
         s->reason.system_error = error;
         return 0;
     }
+    if (s->sums)
+        raw_sums_feed(s->sums, s->at, out, (size_t)got);
     s->at += (uint64_t)got;
     return (size_t)got;
 }

@@ -10,6 +10,7 @@
 #define TAMIS_READER_SOURCE_H
 
 #include "base.h"
+#include "raw.h"
 #include "reader.h"
 
 #define SOURCE_CHUNK ((size_t)256 << 10) /* compressed bytes read at a time */
@@ -26,7 +27,8 @@ struct source {
     const char *path; /* the input's */
     int fd;           /* the input's */
     bool regular;
-    uint64_t limit; /* bytes of a regular file that count */
+    uint64_t limit;        /* bytes of a regular file that count */
+    struct raw_sums *sums; /* of what is read; or NULL */
     const struct decoder *decoder;
 
     uint8_t *in; /* bytes of the file, not yet used: [in_at, in_len) */

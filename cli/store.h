@@ -55,5 +55,7 @@ bool store_exists(const char *path);
 void store_report(const struct store *store, bool json, bool all);
 /* Those of a catalog; the exit status. */
 int catalog_report(const char *path, const struct store_options *options, bool json);
+/* Its inputs, as they are now. */
+int catalog_inputs(const char *path, const struct store_options *options, bool json);
 
 #endif

@@ -304,7 +304,9 @@ static tamis_error stopped(const tamis_catalog_writer *w, tamis_reason *reason)
 {
     if (w->committed)
         return fail(reason, TAMIS_EARG, "%s is written already", w->path);
-    return w->failed ? fail(reason, w->failed, "writing %s failed before", w->path) : TAMIS_OK;
+    if (w->failed && reason)
+        *reason = w->why;
+    return w->failed;
 }
 
 /* With the lock: a number for the segment, and shapes; before the plan, it is held. */
@@ -372,6 +374,7 @@ tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const vo
 {
     struct place places[RELATIONS_MAX];
     struct catalog_shape shapes[RELATIONS_MAX];
+    tamis_reason why = {0};
     if (g->schema != &w->schema)
         return fail(reason, TAMIS_EARG, "what was gathered is not for this catalog");
     tamis_error e = gather_settle(g);
@@ -379,18 +382,22 @@ tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const vo
         return no_memory(reason);
     pthread_mutex_lock(&w->lock);
     bool built = w->planned;
-    e = put_begin(w, g, tag, len, places, shapes, reason);
+    e = put_begin(w, g, tag, len, places, shapes, &why);
     uint32_t segment = (uint32_t)w->n_segments - 1;
     if (e == TAMIS_OK && built) {
         pthread_mutex_unlock(&w->lock);
-        e = put_build(w, g, places, shapes, reason);
+        e = put_build(w, g, places, shapes, &why);
         pthread_mutex_lock(&w->lock);
     }
     for (uint32_t r = 0; built && r < g->relations && e == TAMIS_OK; r++)
         if (places[r].columns)
-            e = place_record(w, segment, &places[r], reason);
-    if (e != TAMIS_OK && !w->failed)
+            e = place_record(w, segment, &places[r], &why);
+    if (e != TAMIS_OK && !w->failed) {
         w->failed = e;
+        w->why = why;
+    }
+    if (e != TAMIS_OK && reason)
+        *reason = why;
     pthread_mutex_unlock(&w->lock);
     if (e == TAMIS_OK)
         tamis_gather_clear(g);
@@ -556,6 +563,8 @@ tamis_error tamis_catalog_commit(tamis_catalog_writer *w, const void *note, size
         e = commit_write(w, note, len, reason);
     w->committed = e == TAMIS_OK;
     w->failed = e;
+    if (e != TAMIS_OK && reason)
+        w->why = *reason;
     return e;
 }
 

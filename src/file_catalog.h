@@ -101,7 +101,8 @@ struct tamis_catalog_writer {
     struct held *held;
     uint64_t held_bytes;
     bool planned;
-    tamis_error failed; /* after which nothing goes on */
+    tamis_error failed; /* after which nothing goes on, */
+    tamis_reason why;   /* and why: whoever comes first, or later */
     bool committed;
 };
 

@@ -1378,20 +1378,33 @@ class Cursor:
 def inputs_of(catalog):
     """(head, roots, entries by id, parts of each segment) of a catalog made by tamis index."""
     c = Cursor(catalog.note)
-    need(c.byte() == 1, 0, "the version of the table of inputs")
-    head = {"format": c.byte(), "delimiter": c.byte(), "headless": c.byte(), "segment": c.number(),
-            "next_id": c.number()}
+    need(c.byte() == 2, 0, "the version of the table of inputs")
+    head = {"format": c.byte(), "delimiter": c.byte(), "headless": c.byte(),
+            "skip_unknown": c.byte(), "segment": c.number(), "next_id": c.number()}
     roots = []
     for _ in range(c.number()):
         folder = c.byte()
         roots.append((c.string(), folder == 1))
+    head["rules"] = []
+    for _ in range(c.number()):
+        kind = c.byte()
+        need(1 <= kind <= 3, c.at, "a rule")
+        head["rules"].append((("include", "exclude", "append-only")[kind - 1], c.string()))
     entries = {}
     for _ in range(c.number()):
         e = {"id": c.number(), "root": c.number(), "path": c.string()}
         flags = c.byte()
-        e.update(damaged=bool(flags & 2), unread=bool(flags & 4), size=c.number(),
-                 mtime=struct.unpack("<q", c.raw(8))[0], mark=struct.unpack("<Q", c.raw(8))[0],
-                 text=c.number(), records=c.number(), bad=c.number())
+        need(flags < 64, c.at, "the flags of an entry")
+        e.update(damaged=bool(flags & 2), unread=bool(flags & 4), racy=bool(flags & 8),
+                 unknown=bool(flags & 32), format=c.byte(), device=c.number(), inode=c.number(),
+                 size=c.number(), mtime=struct.unpack("<q", c.raw(8))[0],
+                 ctime=struct.unpack("<q", c.raw(8))[0], passed=None, sums=())
+        if flags & 16:
+            e["passed"] = c.string()
+        elif not flags & 4:
+            n = -(-e["size"] // 2 ** 20)
+            e["sums"] = struct.unpack("<%dQ" % n, c.raw(8 * n))
+        e.update(text=c.number(), records=c.number(), bad=c.number())
         if flags & 1:
             e["resume"] = c.place()
             e["open"] = (c.number(), c.number())

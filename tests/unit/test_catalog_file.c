@@ -8,6 +8,7 @@
 #include "tamis.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -306,6 +307,29 @@ TEST(on_a_full_disk_the_old_file_stays)
     }
     CHECK(files_here() == files);
     bytes_free(&before);
+}
+
+/* Threads that come after the one that failed say the same: any of them may be the first to speak. */
+TEST(a_full_disk_is_called_that_by_all_who_write)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit most = {4096, 4096};
+        tamis_reason first = {0}, again = {0}, last = {0};
+        tamis_catalog_options o = options(NULL);
+        tamis_catalog_writer *w = NULL;
+        bool good = tamis_catalog_create(&w, "full.tamis", &o, NULL) == TAMIS_OK;
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &most);
+        good = good && put_some(w, 0, 3000, 1, &first) == TAMIS_EIO && first.system_error == EFBIG;
+        good = good && put_some(w, 0, 1, 1, &again) == TAMIS_EIO && again.system_error == EFBIG;
+        good = good && tamis_catalog_commit(w, "note", 4, &last) == TAMIS_EIO &&
+               last.system_error == EFBIG && strcmp(first.text, last.text) == 0;
+        tamis_catalog_abandon(w);
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
 TEST(a_killed_writer_leaves_the_old_file_or_the_new)

@@ -45,9 +45,14 @@ static bool same_place(const struct input_segment *a, const struct input_segment
 static bool same_entry(const struct entry *a, const struct entry *b)
 {
     return a->id == b->id && a->root == b->root && strcmp(a->path, b->path) == 0 &&
-           a->size == b->size && a->mtime == b->mtime && a->mark == b->mark && a->text == b->text &&
-           a->records == b->records && a->bad == b->bad && a->resumable == b->resumable &&
-           a->damaged == b->damaged && a->unread == b->unread &&
+           a->file.device == b->file.device && a->file.inode == b->file.inode &&
+           a->file.size == b->file.size && a->file.mtime == b->file.mtime &&
+           a->file.ctime == b->file.ctime && a->file.racy == b->file.racy &&
+           a->format == b->format && a->unknown == b->unknown && !a->sums == !b->sums &&
+           (!a->sums || memcmp(a->sums, b->sums, raw_sums_len(a->file.size)) == 0) &&
+           !a->passed == !b->passed && (!a->passed || strcmp(a->passed, b->passed) == 0) &&
+           a->text == b->text && a->records == b->records && a->bad == b->bad &&
+           a->resumable == b->resumable && a->damaged == b->damaged && a->unread == b->unread &&
            (!a->resumable || (same_place(&a->resume, &b->resume) &&
                               a->open_records == b->open_records && a->open_bad == b->open_bad));
 }
@@ -63,6 +68,9 @@ static void fill(struct inputs *in, uint8_t *blob)
         snprintf(name, sizeof name, "root%zu", i);
         CHECK(inputs_add_root(in, inputs_keep(in, name), draw() & 1));
     }
+    for (size_t i = draw() % 4; i; i--)
+        CHECK(inputs_add_rule(in, 1 + draw() % 3, inputs_keep(in, "*.csv")));
+    in->skip_unknown = draw() & 1;
     for (size_t i = 0; i < n; i++) {
         struct entry *e = inputs_add(in);
         CHECK(e != NULL);
@@ -70,14 +78,21 @@ static void fill(struct inputs *in, uint8_t *blob)
         *e = (struct entry){.id = draw(),
                             .root = (uint32_t)(draw() % roots),
                             .path = inputs_keep(in, name),
-                            .size = draw(),
-                            .mtime = (int64_t)draw() * (draw() & 1 ? 1 : -1),
-                            .mark = draw(),
+                            .file = {.device = draw(),
+                                     .inode = draw(),
+                                     .size = draw() % (8 * RAW_CHUNK),
+                                     .mtime = (int64_t)draw() * (draw() & 1 ? 1 : -1),
+                                     .ctime = (int64_t)draw(),
+                                     .racy = draw() & 1},
+                            .format = draw() % 4,
+                            .unknown = draw() & 1,
+                            .passed = draw() & 1 ? "a tar archive" : NULL,
                             .text = draw(),
                             .records = draw(),
                             .bad = draw(),
                             .damaged = draw() & 1,
                             .unread = draw() & 1};
+        e->sums = e->unread || e->passed || e->file.size == 0 ? NULL : blob;
         if (draw() & 1) {
             e->resumable = true;
             e->resume = draw_place(blob);
@@ -102,7 +117,11 @@ TEST(note_and_back)
         CHECK(out.n == in.n && out.n_roots == in.n_roots && out.segment == in.segment &&
               out.next_id == in.next_id && out.dialect.format == in.dialect.format &&
               out.dialect.delimiter == in.dialect.delimiter &&
-              out.dialect.headless == in.dialect.headless);
+              out.dialect.headless == in.dialect.headless && out.n_rules == in.n_rules &&
+              out.skip_unknown == in.skip_unknown);
+        for (size_t i = 0; i < in.n_rules; i++)
+            CHECK(in.rule[i].kind == out.rule[i].kind &&
+                  strcmp(in.rule[i].glob, out.rule[i].glob) == 0);
         for (size_t i = 0; i < in.n_roots; i++)
             CHECK(strcmp(in.root[i].path, out.root[i].path) == 0 &&
                   in.root[i].folder == out.root[i].folder);
@@ -173,8 +192,10 @@ TEST(damage)
             CHECK(at <= note.len && part.where.skip <= part.where.offset);
         free(copy);
     }
-    note.data[0] = 2;
+    note.data[0] = 3;
     CHECK(inputs_decode(&out, note.data, note.len, NULL) == TAMIS_EVERSION);
+    note.data[0] = 1;
+    CHECK(inputs_decode(&out, note.data, note.len, NULL) == TAMIS_EFORMAT);
     inputs_free(&in);
     free(note.data);
 }
@@ -242,6 +263,146 @@ TEST(paths_are_called_from_a_catalog_the_shortest_way)
     CHECK(chdir("../..") == 0);
     CHECK(base_call("no/such/folder/", "a") == NULL);
     CHECK(unlink("link") == 0 && rmdir("x/y") == 0 && rmdir("x") == 0);
+}
+
+/* ---- raw bytes ------------------------------------------------------------------------------- */
+
+static void write_file(const char *path, const uint8_t *data, size_t len)
+{
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(data, 1, len, f) == len && fclose(f) == 0);
+}
+
+static bool holds(const char *path, const uint8_t *sums, uint64_t size)
+{
+    struct raw_id id;
+    const char *why;
+    uint64_t hashed = 0;
+    int fd = raw_open(path, false, &id, &why);
+    CHECK(fd >= 0);
+    bool good = raw_sums_hold(fd, sums, size, &hashed);
+    CHECK(hashed <= size);
+    close(fd);
+    return good;
+}
+
+/* Whatever the pieces in which the bytes come, and whether some come twice or never. */
+TEST(sums_do_not_depend_on_how_bytes_come)
+{
+    static uint8_t data[3 * RAW_CHUNK + 77];
+    static const size_t sizes[] = {0,          1, 1000, RAW_CHUNK - 1, RAW_CHUNK, RAW_CHUNK + 1,
+                                   sizeof data};
+    struct raw_id id;
+    const char *why;
+    state = harness_seed();
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] =
+            (uint8_t)(state = state * 6364136223846793005u + 1442695040888963407u, state >> 56);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        size_t size = sizes[s], keep = size ? draw() % size : 0;
+        struct raw_sums a, b, c;
+        write_file("raw", data, size);
+        int fd = raw_open("raw", false, &id, &why);
+        CHECK(fd >= 0 && id.size == size && id.racy);
+        CHECK(raw_sums_start(&a, NULL, 0, 0) && raw_sums_start(&b, NULL, 0, 0));
+        uint8_t *whole = raw_sums_end(&a, fd, size);
+        for (size_t at = 0; at < size;) {
+            size_t len = 1 + draw() % (size - at), back = at ? draw() % at : 0;
+            raw_sums_feed(&b, at - back, data + at - back, back + len);
+            raw_sums_feed(&b, b.at + 1, data, 9); /* a gap */
+            at += draw() & 1 ? len : 0;
+        }
+        uint8_t *pieces = raw_sums_end(&b, fd, size);
+        CHECK(whole && pieces && memcmp(whole, pieces, raw_sums_len(size)) == 0);
+        CHECK(holds("raw", whole, size));
+        /* Known up to some place: summed on from there. */
+        raw_sums_free(&b);
+        CHECK(raw_sums_start(&b, NULL, 0, 0));
+        uint8_t *part = raw_sums_end(&b, fd, keep);
+        CHECK(part && raw_sums_start(&c, part, keep, keep));
+        CHECK(keep - c.at < RAW_CHUNK);
+        uint8_t *grown = raw_sums_end(&c, fd, size);
+        CHECK(grown && memcmp(whole, grown, raw_sums_len(size)) == 0);
+        free(grown);
+        raw_sums_free(&c);
+        close(fd);
+        /* Any byte counts, the known ones too. */
+        if (size) {
+            size_t at = draw() % size;
+            data[at] ^= 1;
+            write_file("raw", data, size);
+            data[at] ^= 1;
+            CHECK(!holds("raw", whole, size));
+            CHECK((at >= keep) == holds("raw", part, keep));
+            fd = raw_open("raw", false, &id, &why);
+            CHECK(raw_sums_start(&c, part, keep, 0));
+            grown = raw_sums_end(&c, fd, size);
+            CHECK((grown != NULL) == (at >= keep));
+            free(grown);
+            raw_sums_free(&c);
+            close(fd);
+        }
+        free(whole);
+        free(pieces);
+        free(part);
+        raw_sums_free(&a);
+        raw_sums_free(&b);
+    }
+    CHECK(unlink("raw") == 0);
+}
+
+/* Bytes that change behind the reader's back are not vouched for: the sums are of what was read. */
+TEST(sums_are_of_the_bytes_that_were_read)
+{
+    static uint8_t data[3 * RAW_CHUNK];
+    struct raw_sums sums;
+    struct input *input = NULL;
+    struct input_text text = {0};
+    struct input_segment segment;
+    bool more = true;
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = i % 8 == 7 ? '\n' : 'a';
+    write_file("raw.csv", data, sizeof data);
+    CHECK(raw_sums_start(&sums, NULL, 0, 0));
+    const struct input_options options = {.segment = 65536, .file = true, .sums = &sums};
+    CHECK(input_open(&input, "raw.csv", &options, NULL) == TAMIS_OK);
+    for (int i = 0; more; i++) {
+        CHECK(input_next(input, &segment, &text, &more, NULL) == TAMIS_OK);
+        input_segment_free(&segment);
+        if (i == 8) {
+            FILE *f = fopen("raw.csv", "r+b");
+            CHECK(f && fputs("edited", f) >= 0 && fclose(f) == 0);
+        }
+    }
+    uint8_t *sum = input_sums(input, &sums);
+    CHECK(sum && sums.at == sizeof data && !holds("raw.csv", sum, sizeof data));
+    write_file("raw.csv", data, sizeof data);
+    CHECK(holds("raw.csv", sum, sizeof data));
+    free(sum);
+    raw_sums_free(&sums);
+    input_text_free(&text);
+    input_close(input);
+    CHECK(unlink("raw.csv") == 0);
+}
+
+TEST(only_regular_files_are_opened)
+{
+    struct raw_id id;
+    const char *why = NULL;
+    CHECK(mkfifo("fifo", 0600) == 0 && symlink("fifo", "way") == 0 && mkdir("dir", 0700) == 0);
+    CHECK(raw_open("fifo", true, &id, &why) == -1 && strcmp(why, "not a regular file") == 0);
+    CHECK(raw_open("way", true, &id, &why) == -1 && strcmp(why, "not a regular file") == 0);
+    CHECK(raw_open("dir", true, &id, &why) == -1 && strcmp(why, "Is a directory") == 0);
+    CHECK(raw_open("/dev/null", true, &id, &why) == -1);
+    CHECK(raw_open("nosuch", true, &id, &why) == -1 &&
+          strcmp(why, "No such file or directory") == 0);
+    write_file("file", (const uint8_t *)"x", 1);
+    CHECK(unlink("way") == 0 && symlink("file", "way") == 0);
+    CHECK(raw_open("way", false, &id, &why) == -1 && strcmp(why, "not a regular file") == 0);
+    int fd = raw_open("way", true, &id, &why);
+    CHECK(fd >= 0 && id.size == 1);
+    close(fd);
+    CHECK(unlink("way") == 0 && unlink("fifo") == 0 && rmdir("dir") == 0 && unlink("file") == 0);
 }
 
 HARNESS_MAIN
