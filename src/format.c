@@ -105,7 +105,7 @@ static tamis_error check_lengths(const struct prefix *p, uint64_t len, tamis_rea
     return TAMIS_OK;
 }
 
-static tamis_error check_family(struct container *c, tamis_reason *reason)
+tamis_error container_family(struct container *c, tamis_reason *reason)
 {
     uint32_t hash, has_key;
     struct cursor at = cursor_read(c->data, BODY_AT);
@@ -181,7 +181,7 @@ tamis_error container_open(struct container *c, const void *data, size_t len, en
         used += sizeof(uint64_t) * chunks_of(c->len - p.header);
     if (!bytes_are_zero(c->data + used, p.header - CHECKSUM_LEN - used))
         return fail_at(reason, TAMIS_EFORMAT, used, "the end of the header is not zero");
-    return check_family(c, reason);
+    return container_family(c, reason);
 }
 
 tamis_kind tamis_kind_of(const void *data, size_t len)

@@ -183,12 +183,23 @@ static tamis_error open_header(struct pieces_in *in, tamis_reason *reason)
     return e;
 }
 
+/* Before anything is done for a structure of another family. */
+static tamis_error take_family(struct pieces_in *in, uint8_t key[TAMIS_KEY_LEN],
+                               tamis_reason *reason)
+{
+    in->c.data = in->header.data;
+    tamis_error e = container_family(&in->c, reason);
+    return e == TAMIS_OK
+               ? container_key(&in->c, in->c.has_key ? NULL : in->options.key, key, reason)
+               : e;
+}
+
 static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
 {
     uint8_t key[TAMIS_KEY_LEN];
     tamis_error e = open_header(in, reason);
     if (e == TAMIS_OK)
-        e = container_key(&in->c, in->c.has_key ? NULL : in->options.key, key, reason);
+        e = take_family(in, key, reason);
     if (e == TAMIS_OK)
         e = check_empty_tables(in, reason);
     if (e != TAMIS_OK)
@@ -202,14 +213,34 @@ static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
     e = !in->ones                ? TAMIS_ENOMEM
         : in->kind == KIND_INDEX ? make_index(in, key)
                                  : make_filter(in, key);
+    if (in->whole.filter)
+        in->whole.filter->family.has_key = true;
+    if (in->whole.index)
+        in->whole.index->family.has_key = true;
     hash_begin(&in->hash);
     return e == TAMIS_OK ? e : fail(reason, e, "no memory for the vectors");
+}
+
+static tamis_error take_lengths(struct pieces_in *in, tamis_reason *reason)
+{
+    uint64_t total;
+    if (!prefix_lengths(in->header.data, PREFIX_LEN, &total, &in->header_len) ||
+        in->header_len > in->total || in->header_len <= FAMILY_END)
+        return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
+    bool index = tamis_kind_of(in->header.data, PREFIX_LEN) == TAMIS_KIND_INDEX;
+    in->kind = index ? KIND_INDEX : KIND_FILTER;
+    if (in->header_len > in->most_aside)
+        return fail_at(reason, TAMIS_EKIND, 24, "too many vectors to be read in pieces");
+    return TAMIS_OK;
 }
 
 static tamis_error add_header(struct pieces_in *in, const uint8_t **data, size_t *len,
                               tamis_reason *reason)
 {
-    uint64_t want = in->header_len ? in->header_len : PREFIX_LEN;
+    uint8_t key[TAMIS_KEY_LEN];
+    uint64_t want = !in->header_len               ? PREFIX_LEN
+                    : in->header.len < FAMILY_END ? FAMILY_END
+                                                  : in->header_len;
     size_t some = (size_t)min_u64(*len, want - in->header.len);
     if (!bytes_add(&in->allocator, &in->header, *data, some))
         return fail(reason, TAMIS_ENOMEM, "no memory for the header");
@@ -218,17 +249,9 @@ static tamis_error add_header(struct pieces_in *in, const uint8_t **data, size_t
     *len -= some;
     if (in->header.len < want)
         return TAMIS_OK;
-    if (in->header_len)
-        return take_header(in, reason);
-    uint64_t total;
-    if (!prefix_lengths(in->header.data, PREFIX_LEN, &total, &in->header_len) ||
-        in->header_len > in->total || in->header_len < BODY_AT)
-        return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
-    bool index = tamis_kind_of(in->header.data, PREFIX_LEN) == TAMIS_KIND_INDEX;
-    in->kind = index ? KIND_INDEX : KIND_FILTER;
-    if (in->header_len > in->most_aside)
-        return fail_at(reason, TAMIS_EKIND, 24, "too many vectors to be read in pieces");
-    return TAMIS_OK;
+    return want == PREFIX_LEN   ? take_lengths(in, reason)
+           : want == FAMILY_END ? take_family(in, key, reason)
+                                : take_header(in, reason);
 }
 
 /* ---- sections -------------------------------------------------------------------------------- */
@@ -456,6 +479,16 @@ tamis_error pieces_in_add(struct pieces_in *in, const void *data, size_t len, ta
 uint64_t pieces_in_have(const struct pieces_in *in)
 {
     return in->have;
+}
+
+const uint8_t *pieces_in_key(const struct pieces_in *in)
+{
+    return in->options.key;
+}
+
+bool pieces_in_keyless(const struct pieces_in *in)
+{
+    return in->header.len >= FAMILY_END && !in->c.has_key;
 }
 
 tamis_error pieces_in_end(struct pieces_in *in, struct whole *out, tamis_reason *reason)

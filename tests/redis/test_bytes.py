@@ -10,10 +10,10 @@ from sets import DELETABLE, KINDS, Load
 from test_keys import info, refused, reserve
 
 
-def pull(r, key, command="TAMIS.DUMP"):
+def pull(r, key, *words, command="TAMIS.DUMP"):
     cursor, pieces = 0, []
     while True:
-        cursor, data = r.execute_command(command, key, cursor)
+        cursor, data = r.execute_command(command, key, cursor, *words)
         pieces.append(data)
         if cursor == 0:
             return b"".join(pieces)
@@ -32,7 +32,7 @@ def test_a_key_becomes_a_file(server, r, tmp_path):
     load.run(400)
     for name in KINDS:
         path = tmp_path / (name + ".tamis")
-        path.write_bytes(pull(r, "{v}" + name))
+        path.write_bytes(pull(r, "{v}" + name, "WITHKEY"))
         tamis("verify", path)
         keys = load.there[name][-2000:] + ["none%d" % i for i in range(2000)]
         said = set(tamis("check", path, text="\n".join(keys) + "\n").split())
@@ -78,19 +78,19 @@ def test_loading_refuses(r):
     data = pull(r, "f")
     assert refused(r, "TAMIS.LOAD", "f", 0, data) == "item exists"
     assert refused(r, "TAMIS.LOAD", "g", 64, data[64:]) == "not found"
-    assert refused(r, "TAMIS.LOAD", "g", 0, data[:63]) == "received bad data"
+    assert refused(r, "TAMIS.LOAD", "g", 0, data[:127]) == "received bad data"
     assert refused(r, "TAMIS.LOAD", "g", 0, data + b"x") == "received bad data"
     assert refused(r, "TAMIS.LOAD", "g", 0, b"x" * 1000) == "received bad data"
     assert refused(r, "TAMIS.LOAD", "g", -1, data).startswith("the offset is")
     assert refused(r, "TAMIS.LOAD", "g", 0, data, "MAXMEM", 0).startswith("after the data")
     assert refused(r, "TAMIS.LOAD", "g", 0, data, "MAXMEM", 1 << 50).startswith("MAXMEM is above")
-    huge = bytearray(data[:64])
+    huge = bytearray(data[:128])
     huge[16:24] = (1 << 40).to_bytes(8, "little")
     assert "more than tamis.value-limit" in refused(r, "TAMIS.LOAD", "g", 0, bytes(huge))
     assert r.exists("g") == 0
     huge[16:24] = (100 << 20).to_bytes(8, "little")  # no header has lengths like these
-    assert r.execute_command("TAMIS.LOAD", "g", 0, bytes(huge)) == (100 << 20) - 64
-    assert refused(r, "TAMIS.LOAD", "g", 64, data[64:1000]).startswith("received bad data: the lengths")
+    assert r.execute_command("TAMIS.LOAD", "g", 0, bytes(huge)) == (100 << 20) - 128
+    assert refused(r, "TAMIS.LOAD", "g", 128, data[128:1000]).startswith("received bad data: the lengths")
     assert r.exists("g") == 0
     r.config_set("tamis.work-limit", 1 << 16)
     try:

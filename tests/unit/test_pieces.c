@@ -56,6 +56,49 @@ TEST(every_state_goes_out_and_in)
         }
 }
 
+/* Written without its key: under another one nothing is made of it, from the first 128 bytes on; under its
+   own it is as before, and has it. */
+TEST(the_key_is_looked_at_first)
+{
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        struct pieces_out *out;
+        tamis_filter *f = history_new(&h, kind, 3);
+        struct whole whole = {.filter = f}, made;
+        struct bytes with = bytes_of(f, 0), without = bytes_of(f, TAMIS_SAVE_NO_KEY);
+        uint8_t *piece = malloc(without.len + 65536), other[TAMIS_KEY_LEN] = {1};
+        size_t len = 0;
+        CHECK(pieces_out_begin(&out, &whole, TAMIS_SAVE_NO_KEY) == TAMIS_OK);
+        CHECK(pieces_out_read(out, &whole, 0, piece, 65536, &len) == TAMIS_OK);
+        CHECK(len >= PIECES_HEAD && memcmp(piece, without.data, len) == 0);
+        pieces_out_end(out);
+        tamis_open_options o = opening(&h);
+        for (int right = 0; right < 2; right++) {
+            o.key = right ? h.key : other;
+            struct pieces_in *in = pieces_in_begin(without.len, without.len, &o);
+            CHECK(pieces_in_add(in, without.data, PIECES_HEAD - 1, NULL) == TAMIS_OK);
+            CHECK(!pieces_in_keyless(in));
+            tamis_error e = pieces_in_add(in, without.data + PIECES_HEAD - 1, 1, NULL);
+            CHECK(e == (right ? TAMIS_OK : TAMIS_EKEY) && pieces_in_keyless(in));
+            if (right) {
+                size_t at = PIECES_HEAD;
+                CHECK(memcmp(pieces_in_key(in), h.key, TAMIS_KEY_LEN) == 0);
+                CHECK(pieces_in_add(in, without.data + at, without.len - at, NULL) == TAMIS_OK);
+                CHECK(pieces_in_end(in, &made, NULL) == TAMIS_OK);
+                struct bytes again = bytes_of(made.filter, 0);
+                CHECK(bytes_equal(&again, &with));
+                bytes_free(&again);
+                tamis_filter_free(made.filter);
+            }
+            pieces_in_free(in);
+        }
+        free(piece);
+        bytes_free(&with);
+        bytes_free(&without);
+        tamis_filter_free(f);
+    }
+}
+
 TEST(without_the_key_it_must_be_given)
 {
     struct history h;
