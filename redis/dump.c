@@ -7,7 +7,8 @@
  * this cannot be (deletable, dynamic, window, a table of records) and which changes ends its dump.
  *
  * At most DUMPS are under way, which hold at most HOLD bytes together (or one of them more), each at most
- * IDLE after its last call. A cursor is the number of the dump (from bit 40 on) and a position. SCANDUMP's position is 1 after the
+ * IDLE after its last call. A cursor is the number of the dump (from bit 40 on) and a position; it stays
+ * below 2^53, above which numbers of JavaScript and Lua are not exact. SCANDUMP's position is 1 after the
  * first PIECES_HEAD bytes, else 1 more than the bytes so far, which tells LOADCHUNK where its piece
  * belongs.
  *
@@ -20,9 +21,9 @@
 
 #include "format_pieces.h"
 
-#define DUMPS      4
+#define DUMPS      16
 #define HOLD       ((uint64_t)128 << 20)
-#define NUMBERS    ((1u << 22) - 1)
+#define NUMBERS    8191 /* of dumps, then the first again: 13 bits */
 #define IDLE       60
 #define IMPATIENCE 5 /* seconds after which a dump that is in the way of another is given up */
 
