@@ -101,7 +101,7 @@ bool settings_register(RedisModuleCtx *ctx)
     } numbers[] = {
         {"capacity", &server.capacity, 100, 1, 1LL << 30, 0},
         {"expansion", &server.expansion, 0, 0, 32768, 0},
-        {"value-limit", &server.value_limit, 500LL << 20, 1 << 16, 1LL << 42, RM_CONFIG_MEMORY},
+        {"value-limit", &server.value_limit, 500LL << 20, 1 << 16, 1LL << 39, RM_CONFIG_MEMORY},
         {"work-limit", &server.work_limit, 8LL << 20, 1 << 16, 1LL << 42, RM_CONFIG_MEMORY},
     };
     if (!secret_draw())
