@@ -45,9 +45,13 @@ static bool bytes_add(const tamis_allocator *a, struct bytes *b, const void *dat
 {
     if (b->len + len > b->room) {
         uint64_t room = max_u64(b->len + len, 2 * b->room);
-        uint8_t *grown = mem_grow(a, b->data, (size_t)b->room, (size_t)room, 1);
+        uint8_t *grown = mem_new(a, (size_t)room, 1);
         if (!grown)
             return false;
+        if (b->len)
+            memcpy(grown, b->data, b->len);
+        mem_wipe(b->data, b->len); /* a header may have its key */
+        mem_free(a, b->data, (size_t)b->room, 1);
         b->data = grown;
         b->room = room;
     }
@@ -518,12 +522,14 @@ void pieces_in_free(struct pieces_in *in)
     if (!in)
         return;
     tamis_allocator a = in->allocator;
+    mem_wipe(in->header.data, in->header.len);
     tamis_filter_free(in->whole.filter);
     tamis_index_free(in->whole.index);
     mem_free(&a, in->header.data, 1, in->header.room);
     mem_free(&a, in->aside.data, 1, in->aside.room);
     mem_free(&a, in->held.data, 1, in->held.room);
     mem_free(&a, in->ones, in->n_ones, sizeof *in->ones);
+    mem_wipe(in, sizeof *in);
     mem_free(&a, in, 1, sizeof *in);
 }
 

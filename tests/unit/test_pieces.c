@@ -99,6 +99,43 @@ TEST(the_key_is_looked_at_first)
     }
 }
 
+static tamis_error pull_under(const struct whole *whole, struct bytes *out)
+{
+    uint64_t rng = harness_seed();
+    return pieces_pull(whole, out, 1 << 16, &rng, NULL);
+}
+
+/* Whatever is freed was wiped of the key before: structures, and the headers that are written. */
+TEST(freed_memory_has_no_key)
+{
+    static const uint8_t key[TAMIS_KEY_LEN] = "sixteen secret b";
+    uint64_t rng = harness_seed();
+    for (unsigned hash = TAMIS_XXH3; hash <= TAMIS_H3; hash++) {
+        struct fault fault;
+        struct whole whole = {0}, loaded;
+        tamis_filter *copy;
+        struct bytes bytes = {0}, again = {0};
+        fault_init(&fault);
+        fault.secret = key;
+        tamis_options o = {
+            .capacity = 1000, .key = key, .hash = hash, .allocator = &fault.allocator};
+        tamis_open_options open = {.key = key, .allocator = &fault.allocator};
+        CHECK(tamis_filter_new(&whole.filter, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_add(whole.filter, "x", 1, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_encode(whole.filter, 0, bytes_write, &bytes) == TAMIS_OK);
+        CHECK(pull_under(&whole, &again) == TAMIS_OK && bytes_equal(&bytes, &again));
+        CHECK(pieces_push(&loaded, &bytes, 100, &rng, &open, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_clone(&copy, loaded.filter) == TAMIS_OK);
+        tamis_filter_free(copy);
+        tamis_filter_free(loaded.filter);
+        tamis_filter_free(whole.filter);
+        CHECK_MSG(fault.left == 0, "%u", (unsigned)fault.left);
+        CHECK(fault_clean(&fault));
+        bytes_free(&bytes);
+        bytes_free(&again);
+    }
+}
+
 TEST(without_the_key_it_must_be_given)
 {
     struct history h;
