@@ -15,6 +15,7 @@ struct pieces_in {
     tamis_allocator allocator;
     tamis_open_options options;
     uint8_t key[TAMIS_KEY_LEN];
+    bool keyless; /* the bytes came without theirs */
     uint64_t total, have, most_aside;
     struct bytes header, aside; /* aside: the payload from `late` to `tables`, which is neither */
     uint64_t header_len, late, tables;
@@ -193,6 +194,7 @@ static tamis_error take_family(struct pieces_in *in, uint8_t key[TAMIS_KEY_LEN],
 {
     in->c.data = in->header.data;
     tamis_error e = container_family(&in->c, reason);
+    in->keyless = e == TAMIS_OK && !in->c.has_key;
     return e == TAMIS_OK
                ? container_key(&in->c, in->c.has_key ? NULL : in->options.key, key, reason)
                : e;
@@ -212,15 +214,12 @@ static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
     if (in->tables - in->late > in->most_aside)
         return fail_at(reason, TAMIS_EKIND, in->late,
                        "too many large counters or removals to be read in pieces");
+    in->c.has_key = true; /* what is made has it */
     in->n_ones = max_u64(in->walk.owners, in->head.head.width);
     in->ones = mem_new0(&in->allocator, in->n_ones, sizeof *in->ones);
     e = !in->ones                ? TAMIS_ENOMEM
         : in->kind == KIND_INDEX ? make_index(in, key)
                                  : make_filter(in, key);
-    if (in->whole.filter)
-        in->whole.filter->family.has_key = true;
-    if (in->whole.index)
-        in->whole.index->family.has_key = true;
     hash_begin(&in->hash);
     return e == TAMIS_OK ? e : fail(reason, e, "no memory for the vectors");
 }
@@ -492,7 +491,7 @@ const uint8_t *pieces_in_key(const struct pieces_in *in)
 
 bool pieces_in_keyless(const struct pieces_in *in)
 {
-    return in->header.len >= FAMILY_END && !in->c.has_key;
+    return in->keyless;
 }
 
 tamis_error pieces_in_end(struct pieces_in *in, struct whole *out, tamis_reason *reason)
