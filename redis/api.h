@@ -20,6 +20,7 @@ typedef struct RedisModuleKeyOptCtx RedisModuleKeyOptCtx;
 typedef struct RedisModuleCommand RedisModuleCommand;
 typedef struct RedisModuleCallReply RedisModuleCallReply;
 typedef struct RedisModuleInfoCtx RedisModuleInfoCtx;
+typedef struct RedisModuleUser RedisModuleUser;
 
 enum { RM_OK = 0, RM_ERR = 1 };
 enum { RM_READ = 1, RM_WRITE = 2 };
@@ -41,7 +42,7 @@ enum { /* GetContextFlags */
        RM_FLAG_ASYNC_LOADING = 1 << 23
 };
 
-enum { RM_NOTIFY_GENERIC = 1 << 2, RM_NOTIFY_MODULE = 1 << 13 };
+enum { RM_NOTIFY_GENERIC = 1 << 2, RM_NOTIFY_LOADED = 1 << 12, RM_NOTIFY_MODULE = 1 << 13 };
 
 enum { /* configuration */
        RM_CONFIG_IMMUTABLE = 1,
@@ -175,7 +176,7 @@ typedef struct RedisModuleEvent {
     uint64_t id, data_version;
 } RedisModuleEvent;
 
-#define RM_EVENT_SWAPDB 11
+enum { RM_EVENT_LOADING = 3, RM_EVENT_SWAPDB = 11 };
 
 typedef struct RedisModuleSwapDbInfo { /* version 1 */
     uint64_t version;
@@ -260,6 +261,12 @@ typedef void (*RedisModuleEventFunc)(RedisModuleCtx *, RedisModuleEvent, uint64_
     X(const char *, CallReplyStringPtr, (RedisModuleCallReply *, size_t *))                      \
     X(size_t, CallReplyLength, (RedisModuleCallReply *))                                         \
     X(int, GetSelectedDb, (RedisModuleCtx *))                                                    \
+    X(unsigned long long, GetClientId, (RedisModuleCtx *))                                       \
+    X(RedisModuleString *, GetClientUserNameById, (RedisModuleCtx *, uint64_t))                  \
+    X(RedisModuleUser *, GetModuleUserFromUserName, (RedisModuleString *))                       \
+    X(int, FreeModuleUser, (RedisModuleUser *))                                                  \
+    X(int, ACLCheckCommandPermissions, (RedisModuleUser *, RedisModuleString **, int argc))      \
+    X(int, RedactClientCommandArgument, (RedisModuleCtx *, int position))                        \
     X(int, AvoidReplicaTraffic, (void))                                                          \
     X(uint64_t, CreateTimer,                                                                     \
       (RedisModuleCtx *, long long milliseconds, RedisModuleTimerFunc, void *))                  \

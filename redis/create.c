@@ -12,38 +12,6 @@ const char *const growth_words[6] = {"", "fixed", "dynamic", "scalable", "flexib
 const char *const layout_words[3] = {"", "spread", "blocked"};
 const char *const hash_words[4] = {"", "xxh3", "sip", "h3"};
 
-/* ---- keys ------------------------------------------------------------------------------------ */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-bool key_from_hex(const RedisModuleString *s, uint8_t key[TAMIS_KEY_LEN])
-{
-    size_t len;
-    const char *text = rm.StringPtrLen(s, &len);
-    if (len != 2 * TAMIS_KEY_LEN)
-        return false;
-    for (size_t i = 0; i < TAMIS_KEY_LEN; i++) {
-        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        key[i] = (uint8_t)(high * 16 + low);
-    }
-    return true;
-}
-
-void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[2 * TAMIS_KEY_LEN + 1])
-{
-    for (size_t i = 0; i < TAMIS_KEY_LEN; i++)
-        snprintf(hex + 2 * i, 3, "%02x", key[i]);
-}
-
 /* ---- options: each takes a value and returns NULL or what is wrong ---------------------------- */
 
 typedef const char *(*take_option)(struct creation *c, const RedisModuleString *value);
@@ -125,7 +93,16 @@ static const char *take_hash(struct creation *c, const RedisModuleString *s)
 static const char *take_key(struct creation *c, const RedisModuleString *s)
 {
     c->o.key = c->key;
+    c->own = false; /* the last word counts */
     return key_from_hex(s, c->key) ? NULL : "ERR KEY is 32 hexadecimal digits";
+}
+
+/* How the key of the server that made the value comes to those that follow it. */
+static const char *take_family(struct creation *c, const RedisModuleString *s)
+{
+    const char *error = take_key(c, s);
+    c->own = true;
+    return error;
 }
 
 static const char *take_window(struct creation *c, const RedisModuleString *s)
@@ -199,6 +176,7 @@ static const struct option {
     {"HASH", WITH_ALL | WITH_VALUE, take_hash, NULL},
     {"MAXMEM", WITH_ALL | WITH_VALUE, take_maxmem, NULL},
     {"KEY", WITH_ALL | WITH_VALUE, take_key, NULL},
+    {"FAMILY", WITH_ALL | WITH_VALUE, take_family, NULL},
     {"LIKE", WITH_RESERVE | WITH_VALUE, take_like, NULL},
     {"AT", WITH_ALL | WITH_VALUE, take_at, NULL},
 };
@@ -303,12 +281,17 @@ static const char *join_family(RedisModuleCtx *ctx, struct creation *c)
     return error;
 }
 
+const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c)
+{
+    return (follows(ctx) ? c->own : secret_is(c->o.key)) ? "FAMILY" : "KEY";
+}
+
 /* TAMIS.RESERVE with every parameter, so that whoever runs it makes the same value. */
 static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
                                RedisModuleString *name)
 {
     RedisModuleString *words[24];
-    char hex[2 * TAMIS_KEY_LEN + 1];
+    char hex[KEY_HEX];
     size_t n = 0;
     const tamis_options *o = &c->o;
     key_to_hex(o->key, hex);
@@ -319,7 +302,7 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
     SAY("%s", growth_words[o->growth]);
     SAY("HASH");
     SAY("%s", hash_words[o->hash]);
-    SAY("KEY");
+    SAY("%s", creation_key_word(ctx, c));
     SAY("%s", hex);
     SAY("MAXMEM");
     SAY("%llu", (unsigned long long)o->memory_limit);
@@ -387,8 +370,8 @@ struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModule
     }
     rm.ModuleTypeSetValue(key, type, v);
     replicate_creation(ctx, c, name);
-    if (follows(ctx))
-        settings_adopt(v);
+    if (follows(ctx) && c->own)
+        secret_adopt(c->o.key);
     notify(ctx, "tamis.reserve", name);
     return v;
 }
@@ -446,6 +429,7 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool
     if (rm.IsKeysPositionRequest(ctx))
         return reserve_keys(ctx, argv, bf ? 2 : argc);
     creation_init(&c, WITH_RESERVE | (bf ? WITH_BF : 0));
+    secret_redact_options(ctx, argv, argc);
     bool alike = !bf && is_word(argv[2], "LIKE");
     if (!alike)
         error = creation_rate(&c, argv[2]);

@@ -6,9 +6,13 @@
  * added meanwhile is remembered, so that the bits of the beginning can still be read. A value for which
  * this cannot be (deletable, dynamic, window, a table of records) and which changes ends its dump.
  *
- * At most DUMPS are under way, each at most IDLE after its last call. A cursor is the number of the
- * dump (from bit 40 on) and a position. SCANDUMP's position is 1 after the first HEAD bytes, else 1
- * more than the bytes so far, which tells LOADCHUNK where its piece belongs.
+ * At most DUMPS are under way, which hold at most HOLD bytes together (or one of them more), each at most
+ * IDLE after its last call. A cursor is the number of the dump (from bit 40 on) and a position; it stays
+ * below 2^53, above which numbers of JavaScript and Lua are not exact. SCANDUMP's position is 1 after the
+ * first PIECES_HEAD bytes, else 1 more than the bytes so far, which tells LOADCHUNK where its piece
+ * belongs.
+ *
+ * The bytes are without the family key, unless WITHKEY is said, by one who may, in every call.
  */
 #include "module.h"
 
@@ -17,7 +21,9 @@
 
 #include "format_pieces.h"
 
-#define DUMPS      4
+#define DUMPS      16
+#define HOLD       ((uint64_t)128 << 20)
+#define NUMBERS    8191 /* of dumps, then the first again: 13 bits */
 #define IDLE       60
 #define IMPATIENCE 5 /* seconds after which a dump that is in the way of another is given up */
 
@@ -31,6 +37,7 @@ static struct dump {
     struct pieces_out *out; /* of the value with this number */
     uint64_t value;
     bool changed; /* the value did, and so it is over */
+    bool with_key;
 } dumps[DUMPS];
 
 static uint32_t last_number;
@@ -118,35 +125,62 @@ static tamis_error dump_fill(struct dump *d, const struct value *v, bool pieces)
 {
     tamis_error e;
     struct whole whole = value_whole(v);
-    d->bytes.room = pieces ? PIECE : (size_t)value_encoded_size(v);
+    unsigned flags = d->with_key ? 0 : TAMIS_SAVE_NO_KEY;
     d->bytes.data = rm.TryAlloc(d->bytes.room);
     d->value = v->number;
     if (!d->bytes.data) {
         d->bytes.room = 0;
         return TAMIS_ENOMEM;
     }
-    e = pieces ? pieces_out_begin(&d->out, &whole) : value_encode(v, dump_write, &d->bytes);
+    e = pieces ? pieces_out_begin(&d->out, &whole, flags)
+               : value_encode(v, flags, dump_write, &d->bytes);
     in_pieces += d->out != NULL;
     return e;
 }
 
-/* Starts a dump, if need be in the place of the one that was idle for longest. */
-static tamis_error dump_begin(RedisModuleCtx *ctx, RedisModuleString *name, const struct value *v,
-                              bool pieces, struct dump **out)
+static struct dump *dump_numbered(uint64_t number)
 {
-    struct dump *d = dumps;
-    size_t len;
+    for (struct dump *d = dumps; number && d < dumps + DUMPS; d++)
+        if (d->number == number)
+            return d;
+    return NULL;
+}
+
+/* For a dump that holds so many bytes, if need be in the place of those that were idle for longest. */
+static struct dump *dump_place(size_t room)
+{
+    for (;;) {
+        struct dump *free = NULL, *oldest = NULL;
+        uint64_t held = room;
+        for (struct dump *d = dumps; d < dumps + DUMPS; d++) {
+            held += d->bytes.room;
+            if (!d->number)
+                free = d;
+            else if (!oldest || d->turn < oldest->turn)
+                oldest = d;
+        }
+        if (!oldest || (free && held <= HOLD))
+            return free;
+        dump_end(oldest);
+    }
+}
+
+static tamis_error dump_begin(RedisModuleCtx *ctx, RedisModuleString *name, const struct value *v,
+                              bool pieces, bool with_key, struct dump **out)
+{
+    size_t len, room = pieces ? PIECE : (size_t)value_encoded_size(v);
     const char *text = rm.StringPtrLen(name, &len);
-    for (struct dump *other = dumps; other < dumps + DUMPS; other++)
-        if (!other->number || (d->number && other->turn < d->turn))
-            d = other;
-    dump_end(d);
+    struct dump *d = dump_place(room);
+    d->bytes.room = room;
+    d->with_key = with_key;
     tamis_error e = buffer_add(&d->name, text, len) ? dump_fill(d, v, pieces) : TAMIS_ENOMEM;
     if (e != TAMIS_OK) {
         dump_end(d);
         return e;
     }
-    last_number = last_number % ((1u << 22) - 1) + 1;
+    do
+        last_number = last_number % NUMBERS + 1;
+    while (dump_numbered(last_number));
     d->number = last_number;
     d->db = rm.GetSelectedDb(ctx);
     if (!timer_runs)
@@ -159,21 +193,20 @@ static tamis_error dump_begin(RedisModuleCtx *ctx, RedisModuleString *name, cons
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static struct dump *dump_find(RedisModuleCtx *ctx, RedisModuleString *name, uint64_t number,
-                              const struct value *v)
+                              const struct value *v, bool with_key)
 {
     size_t len;
     const char *text = rm.StringPtrLen(name, &len);
-    for (struct dump *d = dumps; d < dumps + DUMPS; d++)
-        if (number && d->number == number && d->db == rm.GetSelectedDb(ctx) && d->name.len == len &&
-            memcmp(d->name.data, text, len) == 0) {
-            if (!d->changed && (!d->out || d->value == v->number))
-                return d;
-            dump_end(d);
-            rm.ReplyWithError(ctx,
-                              "ERR the value changed during its dump: start again with cursor 0");
-            return NULL;
-        }
-    rm.ReplyWithError(ctx, "ERR this dump is over: start again with cursor 0");
+    struct dump *d = dump_numbered(number);
+    if (!d || d->db != rm.GetSelectedDb(ctx) || d->name.len != len ||
+        memcmp(d->name.data, text, len) != 0 || d->with_key != with_key) {
+        rm.ReplyWithError(ctx, "ERR this dump is over: start again with cursor 0");
+        return NULL;
+    }
+    if (!d->changed && (!d->out || d->value == v->number))
+        return d;
+    dump_end(d);
+    rm.ReplyWithError(ctx, "ERR the value changed during its dump: start again with cursor 0");
     return NULL;
 }
 
@@ -192,7 +225,8 @@ static bool make_way(RedisModuleCtx *ctx, struct value *v)
     return true;
 }
 
-static struct dump *dump_start(RedisModuleCtx *ctx, RedisModuleString *name, struct value *v)
+static struct dump *dump_start(RedisModuleCtx *ctx, RedisModuleString *name, struct value *v,
+                               bool with_key)
 {
     static const char advice[] =
         "This value goes as a whole: raise the limit (CONFIG SET tamis.work-limit), or use the "
@@ -202,9 +236,9 @@ static struct dump *dump_start(RedisModuleCtx *ctx, RedisModuleString *name, str
     bool pieces = bytes > (uint64_t)server.work_limit;
     if (pieces && !make_way(ctx, v))
         return NULL;
-    tamis_error e = dump_begin(ctx, name, v, pieces, &d);
+    tamis_error e = dump_begin(ctx, name, v, pieces, with_key, &d);
     if (e == TAMIS_EKIND && pieces && !too_much(ctx, bytes, advice))
-        e = dump_begin(ctx, name, v, false, &d);
+        e = dump_begin(ctx, name, v, false, with_key, &d);
     if (e != TAMIS_OK && e != TAMIS_EKIND)
         reply_failure(ctx, NULL, e, NULL);
     return d;
@@ -212,7 +246,7 @@ static struct dump *dump_start(RedisModuleCtx *ctx, RedisModuleString *name, str
 
 /* The dump that the cursor is of, and its value; NULL when it has replied. */
 static struct dump *dump_at(RedisModuleCtx *ctx, RedisModuleString *name, long long cursor,
-                            RedisModuleKey **key, struct value **v)
+                            bool with_key, RedisModuleKey **key, struct value **v)
 {
     bool replied;
     struct dump *d = NULL;
@@ -220,9 +254,9 @@ static struct dump *dump_at(RedisModuleCtx *ctx, RedisModuleString *name, long l
     if (!*v && !replied)
         rm.ReplyWithError(ctx, NOT_FOUND);
     else if (*v && cursor != 0)
-        d = dump_find(ctx, name, (uint64_t)cursor >> POSITION_BITS, *v);
+        d = dump_find(ctx, name, (uint64_t)cursor >> POSITION_BITS, *v, with_key);
     else if (*v)
-        d = dump_start(ctx, name, *v);
+        d = dump_start(ctx, name, *v, with_key);
     if (d) {
         d->used = seconds();
         d->turn = ++last_turn;
@@ -281,20 +315,24 @@ static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bo
     long long cursor;
     RedisModuleKey *key;
     struct value *v;
-    if (argc != 3)
+    bool with_key = argc == 4 && is_word(argv[3], "WITHKEY");
+    if (argc != 3 && !with_key)
         return rm.WrongArity(ctx);
+    if (with_key && !secret_told(ctx))
+        return RM_OK;
     if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor < 0)
         return rm.ReplyWithError(ctx, scan ? "Second argument must be numeric"
                                            : "ERR the cursor is 0, or what the last call replied");
-    struct dump *d = dump_at(ctx, argv[1], cursor, &key, &v);
+    struct dump *d = dump_at(ctx, argv[1], cursor, with_key, &key, &v);
     uint64_t position = position_of(cursor);
     size_t room = server.work_limit < (long long)PIECE ? (size_t)server.work_limit : PIECE;
     if (d && !scan)
         reply_piece(ctx, d, v, position, room, 0, true);
-    else if (d && cursor == 0) /* the first position is 1, not HEAD + 1 */
-        reply_piece(ctx, d, v, 0, HEAD, 1 - HEAD, false);
+    else if (d && cursor == 0) /* the first position is 1, not PIECES_HEAD + 1 */
+        reply_piece(ctx, d, v, 0, PIECES_HEAD, 1 - PIECES_HEAD, false);
     else if (d)
-        reply_piece(ctx, d, v, position > 1 ? position - 1 : position * HEAD, room, 1, false);
+        reply_piece(ctx, d, v, position > 1 ? position - 1 : position * PIECES_HEAD, room, 1,
+                    false);
     rm.CloseKey(key);
     return RM_OK;
 }

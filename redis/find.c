@@ -53,24 +53,34 @@ int reply_printf(RedisModuleCtx *ctx, const char *format, ...)
     return rm.ReplyWithError(ctx, text);
 }
 
+/* By its capacity, or by its limit of memory. */
 static int reply_full(RedisModuleCtx *ctx, const struct value *v)
 {
-    if (v && v->growth == TAMIS_FIXED)
+    struct whole whole = v ? value_whole(v) : (struct whole){0};
+    tamis_info info = {0};
+    tamis_records_info records = {0};
+    if (!v || !whole_is_full(&whole))
+        return reply_printf(
+            ctx,
+            "ERR the value may not grow past its limit of %llu bytes: spread the keys over several, "
+            "or make one with a larger MAXMEM (tamis.value-limit bounds it, so that RESTORE and "
+            "MIGRATE can carry the value)",
+            (unsigned long long)(v ? v->limit : 0));
+    if (v->growth == TAMIS_FIXED)
         return rm.ReplyWithError(ctx, "ERR non scaling filter is full");
-    if (v && v->growth == TAMIS_DYNAMIC && v->filter) {
-        tamis_info info;
+    if (v->filter)
         tamis_filter_brief(v->filter, &info);
+    else
+        tamis_index_brief(v->index, &records);
+    unsigned long long n = info.capacity + records.capacity;
+    if (v->growth == TAMIS_WINDOW)
         return reply_printf(ctx,
-                            "ERR the filter is full: it holds the %llu keys it was made for; make "
-                            "a larger one",
-                            (unsigned long long)info.capacity);
-    }
+                            "ERR the window is full: it has room for %llu keys at a time; make a "
+                            "larger one",
+                            n);
     return reply_printf(
-        ctx,
-        "ERR the value may not grow past its limit of %llu bytes: spread the keys over several, or "
-        "make one with a larger MAXMEM (tamis.value-limit bounds it, so that RESTORE and MIGRATE "
-        "can carry the value)",
-        (unsigned long long)(v ? v->limit : 0));
+        ctx, "ERR the %s is full: it holds the %llu %s it was made for; make a larger one",
+        v->filter ? "filter" : "set", n, v->filter ? "keys" : "records");
 }
 
 int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,

@@ -3,10 +3,13 @@
  *
  * The pieces are put together under the key as a value of their own kind, which is saved and
  * replicated like any other; the last piece turns it into the real thing. Bytes are checked as they
- * come and go to where they will be used, so no piece takes longer than its size says. Whatever is
- * wrong ends the load, and nothing is left.
+ * come and go to where they will be used, so no piece takes longer than its size says. Bytes that are
+ * wrong end the load, and nothing is left; a piece that is not the next one, or too long, changes nothing.
  */
 #include "module.h"
+
+#include <stdio.h>
+#include <string.h>
 
 struct piece {
     RedisModuleString *name;
@@ -14,6 +17,9 @@ struct piece {
     const char *data;
     size_t len;
     bool bf; /* the replies of BF.LOADCHUNK */
+    uint8_t
+        key[TAMIS_KEY_LEN]; /* for bytes that come without theirs: the server's if none is given */
+    bool own;               /* it is that of the server it comes from */
 };
 
 #define BAD_DATA "ERR received bad data"
@@ -34,7 +40,8 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
         return NULL;
     }
     uint64_t total = pieces_total(p->data, p->len);
-    tamis_kind kind = total ? tamis_kind_of(p->data, p->len) : TAMIS_KIND_NONE;
+    tamis_kind kind =
+        total && p->len >= PIECES_HEAD ? tamis_kind_of(p->data, p->len) : TAMIS_KIND_NONE;
     if (kind != TAMIS_KIND_FILTER && kind != TAMIS_KIND_INDEX) {
         rm.ReplyWithError(ctx, BAD_DATA);
         return NULL;
@@ -44,7 +51,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
                      (unsigned long long)total, server.value_limit);
         return NULL;
     }
-    struct value *v = value_partial(total, follows(ctx));
+    struct value *v = value_partial(total, follows(ctx), p->key);
     if (!v)
         reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     return v;
@@ -66,18 +73,37 @@ static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, struct value
         value_set_limit(v, p->limit);
         v->limit = p->limit;
     }
-    if (following)
-        settings_adopt(v);
     return v;
 }
 
-static void load_done(RedisModuleCtx *ctx, const struct piece *p, uint64_t missing)
+/* A first piece without its key travels with it: who follows may not know it yet. */
+static void load_replicate(RedisModuleCtx *ctx, const struct piece *p, bool last, bool keyless)
 {
-    if (missing == 0 && p->limit)
-        rm.Replicate(ctx, "TAMIS.LOAD", "slbcl", p->name, (long long)p->offset, p->data, p->len,
-                     "MAXMEM", (long long)p->limit);
-    else
-        rm.Replicate(ctx, "TAMIS.LOAD", "slb", p->name, (long long)p->offset, p->data, p->len);
+    char hex[KEY_HEX];
+    const char *tail[4];
+    char limit[24];
+    size_t n = 0;
+    RedisModuleString *words[4];
+    bool own = follows(ctx) ? p->own : secret_is(p->key);
+    snprintf(limit, sizeof limit, "%llu", (unsigned long long)p->limit);
+    key_to_hex(p->key, hex);
+    if (last && p->limit)
+        tail[n++] = "MAXMEM", tail[n++] = limit;
+    if (keyless)
+        tail[n++] = own ? "FAMILY" : "KEY", tail[n++] = hex;
+    for (size_t i = 0; i < n; i++)
+        words[i] = rm.CreateString(ctx, tail[i], strlen(tail[i]));
+    rm.Replicate(ctx, "TAMIS.LOAD", "slbv", p->name, (long long)p->offset, p->data, p->len, words,
+                 n);
+    for (size_t i = 0; i < n; i++)
+        rm.FreeString(ctx, words[i]);
+}
+
+static void load_done(RedisModuleCtx *ctx, const struct piece *p, uint64_t missing, bool keyless)
+{
+    if (follows(ctx) && p->own)
+        secret_adopt(p->key);
+    load_replicate(ctx, p, missing == 0, keyless);
     notify(ctx, "tamis.load", p->name);
     if (p->bf)
         rm.ReplyWithSimpleString(ctx, "OK");
@@ -91,6 +117,9 @@ static void load_failed(RedisModuleCtx *ctx, const struct piece *p, RedisModuleK
 {
     if (e == TAMIS_ENOMEM)
         reply_failure(ctx, NULL, e, NULL);
+    else if (e == TAMIS_EKEY)
+        rm.ReplyWithError(ctx, BAD_DATA ": it was saved without its key, and belongs to another "
+                                        "family than this server's (tamis.family-key)");
     else
         reply_printf(ctx, "%s: %s", BAD_DATA, reason->text[0] ? reason->text : tamis_error_text(e));
     if (!first) {
@@ -107,6 +136,7 @@ static void load_piece(RedisModuleCtx *ctx, struct piece *p, RedisModuleKey *key
     tamis_reason reason = {0};
     tamis_error e = partial_add(v, p->data, p->len, follows(ctx), &reason);
     uint64_t missing = e == TAMIS_OK ? v->total - partial_have(v) : 0;
+    bool keyless = first && pieces_in_keyless(v->in);
     if (e == TAMIS_OK && missing == 0)
         whole = load_end(ctx, p, v, &e, &reason);
     if (first && (whole || e != TAMIS_OK))
@@ -119,7 +149,7 @@ static void load_piece(RedisModuleCtx *ctx, struct piece *p, RedisModuleKey *key
     }
     if (whole)
         put_value(key, whole);
-    load_done(ctx, p, missing);
+    load_done(ctx, p, missing, keyless);
 }
 
 static int load(RedisModuleCtx *ctx, struct piece *p)
@@ -128,6 +158,8 @@ static int load(RedisModuleCtx *ctx, struct piece *p)
     RedisModuleKey *key = rm.OpenKey(ctx, p->name, RM_READ | RM_WRITE);
     struct value *there = find_value(key, KIND_PARTIAL, &error), *v = NULL;
     time_of_command(0);
+    if (p->offset == 0)
+        secret_redact(ctx, 3); /* the key may be in the first bytes */
     if (error) {
         bool ours = rm.KeyType(key) == RM_KEY_MODULE && rm.ModuleTypeGetType(key) == type;
         rm.ReplyWithError(ctx, !ours ? WRONG_TYPE : p->bf ? BAD_DATA : EXISTS);
@@ -140,21 +172,42 @@ static int load(RedisModuleCtx *ctx, struct piece *p)
     return RM_OK;
 }
 
-/* LOAD key offset data [MAXMEM bytes] */
+/* MAXMEM bytes, KEY hex or FAMILY hex; NULL or what to reply. */
+static const char *load_option(struct piece *p, const RedisModuleString *word,
+                               const RedisModuleString *value)
+{
+    static const char wrong[] = "ERR after the data come MAXMEM and bytes, KEY and 32 hexadecimal "
+                                "digits, or nothing";
+    long long limit;
+    if (is_word(word, "MAXMEM")) {
+        p->limit = rm.StringToLongLong(value, &limit) == RM_OK && limit > 0 ? (uint64_t)limit : 0;
+        return p->limit ? NULL : wrong;
+    }
+    p->own = is_word(word, "FAMILY");
+    if (!p->own && !is_word(word, "KEY"))
+        return wrong;
+    return key_from_hex(value, p->key) ? NULL : "ERR KEY is 32 hexadecimal digits";
+}
+
+/* LOAD key offset data [MAXMEM bytes] [KEY hex] */
 COMMAND(command_load)
 {
-    long long offset, limit = 0;
-    if (argc != 4 && argc != 6)
+    long long offset;
+    const char *error = NULL;
+    if (argc < 4 || argc % 2)
         return rm.WrongArity(ctx);
     if (rm.StringToLongLong(argv[2], &offset) != RM_OK || offset < 0)
         return rm.ReplyWithError(ctx, "ERR the offset is the number of bytes loaded before");
-    if (argc == 6 &&
-        (!is_word(argv[4], "MAXMEM") || rm.StringToLongLong(argv[5], &limit) != RM_OK || limit < 1))
-        return rm.ReplyWithError(ctx, "ERR after the data comes nothing, or MAXMEM and bytes");
-    if (limit > server.value_limit && !follows(ctx))
+    struct piece p = {.name = argv[1], .offset = (uint64_t)offset};
+    memcpy(p.key, server.key, sizeof p.key);
+    for (int i = 4; i < argc && !error; i += 2)
+        error = load_option(&p, argv[i], argv[i + 1]);
+    secret_redact_options(ctx, argv, argc);
+    if (error)
+        return rm.ReplyWithError(ctx, error);
+    if (p.limit > (uint64_t)server.value_limit && !follows(ctx))
         return reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %lld bytes",
                             server.value_limit);
-    struct piece p = {.name = argv[1], .offset = (uint64_t)offset, .limit = (uint64_t)limit};
     p.data = rm.StringPtrLen(argv[3], &p.len);
     return load(ctx, &p);
 }
@@ -167,6 +220,7 @@ COMMAND(command_loadchunk)
     if (rm.StringToLongLong(argv[2], &cursor) != RM_OK)
         return rm.ReplyWithError(ctx, "ERR Second argument must be numeric");
     struct piece p = {.name = argv[1], .bf = true};
+    memcpy(p.key, server.key, sizeof p.key);
     p.data = rm.StringPtrLen(argv[3], &p.len);
     uint64_t position = cursor > 0 ? (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1) : 0;
     p.offset = position == 1 ? 0 : position > p.len + 1 ? position - 1 - p.len : UINT64_MAX;

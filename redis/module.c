@@ -1,6 +1,7 @@
 /*
  * tamis as a module of Redis or Valkey. Order of reading: module.h, value.c and type.c (what a key
- * holds), create.c, keys.c, report.c, algebra.c, dump.c, load.c, records.c, publish.c (the commands), table.c (their names).
+ * holds), secret.c (the family key), create.c, keys.c, report.c, algebra.c, dump.c, load.c,
+ * records.c, publish.c (the commands), table.c (their names).
  *
  *   loadmodule /path/tamis.so [bf=auto|yes|no]
  */
@@ -50,6 +51,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return RM_ERR;
     }
     rm.RegisterInfoFunc(ctx, settings_info);
+    secret_start(ctx);
     publish_start(ctx);
     return RM_OK;
 }

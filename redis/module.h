@@ -35,6 +35,7 @@ struct publication {
     char owner[TAMIS_OWNER_MAX + 1];
     tamis_targets targets;
     uint64_t beat;
+    bool with_key; /* in the snapshots */
     /* of the master, not saved: */
     tamis_origin *origin;
     uint64_t last, since; /* bytes of the last snapshot, and of messages since */
@@ -71,13 +72,16 @@ extern const tamis_allocator value_allocator;
 /* These take what they are given, even where they fail for lack of memory (NULL). */
 struct value *value_of(struct whole whole);
 struct whole value_whole(const struct value *v);
-/* Trusted: what some values keep aside is no limit. */
-struct value *value_partial(uint64_t total, bool trusted);
+/* Trusted: what some values keep aside is no limit. The key is for bytes without theirs, or NULL. */
+struct value *value_partial(uint64_t total, bool trusted, const uint8_t *key);
 struct value *value_copy(const struct value *v);
 void value_free(struct value *v);
 size_t value_bytes(const struct value *v);
 uint64_t value_encoded_size(const struct value *v);
-tamis_error value_encode(const struct value *v, tamis_write write, void *context);
+/* Flags are TAMIS_SAVE_NO_KEY or none, and none for a partial one. */
+tamis_error value_encode(const struct value *v, unsigned flags, tamis_write write, void *context);
+/* Its family's, or what it was given for the bytes of a partial one; false: it has none. */
+bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN]);
 void value_set_limit(struct value *v, uint64_t limit);
 unsigned long long value_count(void);
 /* The bytes of a partial value, which may be anything: how many there are; more of them, after an error
@@ -124,6 +128,7 @@ struct creation {
     RedisModuleString *like; /* a key to be like */
     uint64_t at;
     bool bf, nocreate, nonscaling, expands;
+    bool own;  /* the key is that of the server it comes from */
     int with;  /* whose options, WITH_ */
     int items; /* place of the first item in argv, 0 if there is none */
     char error[200];
@@ -146,18 +151,32 @@ const char *creation_capacity(struct creation *c, const RedisModuleString *s);
 /* Makes the value, sets the key and replicates it; NULL when it has replied with an error. */
 struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
                             RedisModuleString *name);
+/* The word before its key, for those who follow. */
+const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c);
+
+/* ---- secret.c ---- */
+#define KEY_HEX (2 * TAMIS_KEY_LEN + 1)
 bool key_from_hex(const RedisModuleString *s, uint8_t key[TAMIS_KEY_LEN]);
-void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[2 * TAMIS_KEY_LEN + 1]);
+void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[KEY_HEX]);
+bool secret_draw(void); /* a random key for the server */
+bool secret_is(const uint8_t key[TAMIS_KEY_LEN]);
+/* Values of a file, or of a master, were made under this key: the server goes on with it, unless it was
+   given one. Offered: by bytes that are the server's own only if it says so next. */
+void secret_adopt(const uint8_t key[TAMIS_KEY_LEN]);
+void secret_offer(const uint8_t *key); /* NULL: none */
+void secret_start(RedisModuleCtx *ctx);
+bool secret_told(RedisModuleCtx *ctx); /* may the client have it? false when it has replied */
+/* Keeps an argument out of MONITOR and SLOWLOG; or those after KEY and FAMILY. */
+void secret_redact(RedisModuleCtx *ctx, int position);
+void secret_redact_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 /* ---- settings.c ---- */
 bool settings_register(RedisModuleCtx *ctx);
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
-void settings_adopt(const struct value *v); /* its family becomes the server's */
 
 #define PIECE ((size_t)1 << 20) /* bytes of a value that are written at a time, at most */
 
 /* ---- dump.c ---- */
-#define HEAD          64 /* bytes, at least, that a load starts with */
 #define POSITION_BITS 40 /* of a cursor */
 /* To be called before a value is changed, by adding or otherwise. */
 void value_changes(struct value *v, bool adds);

@@ -161,6 +161,8 @@ static size_t publication_words(const struct publication *p, RedisModuleString *
     SAY("DIRTY"), SAY("%.17g", t->dirty);
     SAY("MAXAGE"), SAY("%.17g", (double)(t->max_age / 1000000) / 1e3);
     SAY("BEAT"), SAY("%.17g", (double)(p->beat / 1000000) / 1e3);
+    if (p->with_key)
+        SAY("WITHKEY");
 #undef SAY
     return n;
 }
@@ -274,8 +276,11 @@ static bool snapshot_done(struct sending *s)
 
 static tamis_error make_origin(struct publication *p, tamis_filter *filter, tamis_reason *reason)
 {
-    tamis_origin_options o = {
-        .owner = p->owner, .targets = p->targets, .beat = p->beat, .clock = value_clock};
+    tamis_origin_options o = {.owner = p->owner,
+                              .targets = p->targets,
+                              .beat = p->beat,
+                              .no_key = !p->with_key,
+                              .clock = value_clock};
     return p->origin ? TAMIS_OK : tamis_origin_new(&p->origin, filter, &o, reason);
 }
 
@@ -435,8 +440,13 @@ static const char *read_targets(struct publication *p, RedisModuleString **argv,
         } else if (is_word(argv[i], "BEAT")) {
             error = read_number(argv, argc, i + 1, 1, 86400, &seconds);
             p->beat = error ? 0 : (uint64_t)(seconds * 1e3 + 0.5) * 1000000;
+        } else if (is_word(argv[i], "WITHKEY")) {
+            p->with_key = true;
+            i--;
         } else {
-            error = "ERR the targets are MISS, FALSERATE, WEIGHTS, DIRTY, MAXAGE and BEAT";
+            error =
+                "ERR the targets are MISS, FALSERATE, WEIGHTS, DIRTY, MAXAGE and BEAT, and beside "
+                "them WITHKEY";
         }
     }
     return error;
@@ -474,7 +484,7 @@ static void publish(RedisModuleCtx *ctx, struct value *v, RedisModuleString *nam
     rm.ReplyWithSimpleString(ctx, "OK");
 }
 
-/* PUBLISH key stream owner [MISS r] [FALSERATE r] [WEIGHTS w w] [DIRTY r] [MAXAGE s] [BEAT s] */
+/* PUBLISH key stream owner [MISS r] [FALSERATE r] [WEIGHTS w w] [DIRTY r] [MAXAGE s] [BEAT s] [WITHKEY] */
 COMMAND(command_publish)
 {
     const char *error;
@@ -490,6 +500,10 @@ COMMAND(command_publish)
         return reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     time_of_command(0);
     error = read_targets(p, argv, argc);
+    if (!error && p->with_key && !follows(ctx) && !secret_told(ctx)) {
+        publication_free(p);
+        return RM_OK;
+    }
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     struct value *v = error ? NULL : find_value(key, KIND_FILTER, &error);
     if (!v) {

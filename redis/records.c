@@ -134,17 +134,18 @@ static const char *read_plan(struct plan *p, RedisModuleString **argv, int argc)
 static void replicate_plan(RedisModuleCtx *ctx, const struct plan *p, RedisModuleString **argv,
                            int argc)
 {
-    char key[2 * TAMIS_KEY_LEN + 1];
+    char key[KEY_HEX];
     const tamis_options *o = &p->c.o;
+    const char *word = creation_key_word(ctx, &p->c);
     key_to_hex(o->key, key);
     if (follows(ctx)) /* it says all already */
         rm.Replicate(ctx, "TAMIS.XRESERVE", "v", argv + 1, (size_t)argc - 1);
     else if (o->expansion > 0)
-        rm.Replicate(ctx, "TAMIS.XRESERVE", "vccclclcl", argv + 1, (size_t)argc - 1, "KEY", key,
+        rm.Replicate(ctx, "TAMIS.XRESERVE", "vccclclcl", argv + 1, (size_t)argc - 1, word, key,
                      "MAXMEM", (long long)o->memory_limit, "EXPANSION", (long long)o->expansion,
                      "AT", (long long)value_clock(NULL));
     else
-        rm.Replicate(ctx, "TAMIS.XRESERVE", "vccclcl", argv + 1, (size_t)argc - 1, "KEY", key,
+        rm.Replicate(ctx, "TAMIS.XRESERVE", "vccclcl", argv + 1, (size_t)argc - 1, word, key,
                      "MAXMEM", (long long)o->memory_limit, "AT", (long long)value_clock(NULL));
 }
 
@@ -189,6 +190,7 @@ COMMAND(command_xreserve)
         return reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     memset(p, 0, sizeof *p);
     creation_init(&p->c, WITH_RECORDS);
+    secret_redact_options(ctx, argv, argc);
     error = read_plan(p, argv, argc);
     if (error) {
         rm.ReplyWithError(ctx, error);
@@ -205,8 +207,8 @@ COMMAND(command_xreserve)
     if (v) {
         put_value(key, v);
         replicate_plan(ctx, p, argv, argc);
-        if (follows(ctx))
-            settings_adopt(v);
+        if (follows(ctx) && p->c.own)
+            secret_adopt(p->c.o.key);
         notify(ctx, "tamis.reserve", argv[1]);
         rm.ReplyWithSimpleString(ctx, "OK");
     }

@@ -26,10 +26,14 @@ static int set_number(const char *name, long long n, void *place, RedisModuleStr
 /* The server frees what set_text gave it, but keeps what get_text gave until the next call. */
 static RedisModuleString *shown;
 
+/* It may have been the key: nothing is left of it. */
 static RedisModuleString *show(RedisModuleString *text)
 {
-    if (shown)
+    size_t len = 0;
+    if (shown) {
+        explicit_bzero((char *)rm.StringPtrLen(shown, &len), len);
         rm.FreeString(NULL, shown);
+    }
     return shown = text;
 }
 
@@ -57,11 +61,13 @@ static int set_rate(const char *name, RedisModuleString *text, void *unused,
 
 static RedisModuleString *get_key(const char *name, void *unused)
 {
-    char hex[2 * TAMIS_KEY_LEN + 1];
+    char hex[KEY_HEX];
     (void)name;
     (void)unused;
     key_to_hex(server.key, hex);
-    return show(rm.CreateStringPrintf(NULL, "%s", hex));
+    show(rm.CreateStringPrintf(NULL, "%s", hex));
+    explicit_bzero(hex, sizeof hex);
+    return shown;
 }
 
 /* "random" leaves the key as it is: made at the start, or taken from the values that were loaded. */
@@ -78,33 +84,10 @@ static int set_key(const char *name, RedisModuleString *text, void *unused,
         return RM_ERR;
     }
     memcpy(server.key, key, sizeof key);
+    explicit_bzero(key, sizeof key);
+    show(NULL);
     server.key_given = true;
     return RM_OK;
-}
-
-/* ---- the family ------------------------------------------------------------------------------ */
-
-/* The library makes keys from the system's randomness: the smallest filter brings one. */
-static bool random_key(uint8_t key[TAMIS_KEY_LEN])
-{
-    tamis_options smallest = {.capacity = 1, .growth = TAMIS_FIXED, .allocator = &value_allocator};
-    tamis_filter *filter;
-    if (tamis_filter_new(&filter, &smallest, NULL) != TAMIS_OK)
-        return false;
-    bool ok = tamis_filter_key(filter, key);
-    tamis_filter_free(filter);
-    return ok;
-}
-
-/* After a restart, and on a replica that becomes a master, new values go on belonging to the family
-   of those there are. The first one that comes decides. */
-void settings_adopt(const struct value *v)
-{
-    if (server.key_given || server.key_adopted)
-        return;
-    server.key_adopted = v->filter  ? tamis_filter_key(v->filter, server.key)
-                         : v->index ? tamis_index_key(v->index, server.key)
-                                    : false;
 }
 
 /* ---- registration ---------------------------------------------------------------------------- */
@@ -118,10 +101,10 @@ bool settings_register(RedisModuleCtx *ctx)
     } numbers[] = {
         {"capacity", &server.capacity, 100, 1, 1LL << 30, 0},
         {"expansion", &server.expansion, 0, 0, 32768, 0},
-        {"value-limit", &server.value_limit, 500LL << 20, 1 << 16, 1LL << 42, RM_CONFIG_MEMORY},
+        {"value-limit", &server.value_limit, 500LL << 20, 1 << 16, 1LL << 39, RM_CONFIG_MEMORY},
         {"work-limit", &server.work_limit, 8LL << 20, 1 << 16, 1LL << 42, RM_CONFIG_MEMORY},
     };
-    if (!random_key(server.key))
+    if (!secret_draw())
         return false;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (rm.RegisterNumericConfig(ctx, numbers[i].name, numbers[i].preset, numbers[i].flags,

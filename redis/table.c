@@ -32,13 +32,12 @@ static arg args_key[] = {ARG_OF_KEY("key", 0), {0}};
 static arg args_item[] = {ARG_OF_KEY("key", 0), ARG(STRING, "item"), {0}};
 static arg args_items[] = {ARG_OF_KEY("key", 0), ARG_MANY(STRING, "item"), {0}};
 static arg args_clock[] = {ARG_OF_KEY("key", 0), ARG_SET(INTEGER, "nanoseconds", "AT"), {0}};
-static arg args_cursor[] = {ARG_OF_KEY("key", 0), ARG(INTEGER, "cursor"), {0}};
+static arg args_cursor[] = {
+    ARG_OF_KEY("key", 0), ARG(INTEGER, "cursor"), ARG_SET(TOKEN, "withkey", "WITHKEY"), {0}};
 static arg args_chunk[] = {ARG_OF_KEY("key", 0), ARG(INTEGER, "cursor"), ARG(STRING, "data"), {0}};
-static arg args_load[] = {ARG_OF_KEY("key", 0),
-                          ARG(INTEGER, "offset"),
-                          ARG(STRING, "data"),
-                          ARG_SET(INTEGER, "bytes", "MAXMEM"),
-                          {0}};
+static arg args_load[] = {ARG_OF_KEY("key", 0),          ARG(INTEGER, "offset"),
+                          ARG(STRING, "data"),           ARG_SET(INTEGER, "bytes", "MAXMEM"),
+                          ARG_SET(STRING, "hex", "KEY"), {0}};
 
 static arg words_of_growth[] = {
     {.name = "fixed", .type = RM_ARG_TOKEN, .token = "fixed", .key_spec_index = -1},
@@ -115,6 +114,7 @@ static arg args_publish[] = {ARG_OF_KEY("key", 0),
                              ARG_SET(DOUBLE, "dirty", "DIRTY"),
                              ARG_SET(DOUBLE, "max_age", "MAXAGE"),
                              ARG_SET(DOUBLE, "beat", "BEAT"),
+                             ARG_SET(TOKEN, "withkey", "WITHKEY"),
                              {0}};
 static arg args_bf_reserve[] = {ARG_OF_KEY("key", 0),
                                 ARG(DOUBLE, "error_rate"),
@@ -276,11 +276,11 @@ static const struct command {
      "O(changes)", NULL, NULL},
     {"UNPUBLISH", command_unpublish, REMOVES, 2, keys_update, args_key,
      "Publishes a filter no more", "O(1)", NULL, NULL},
-    {"DUMP", command_dump, SCANS, 3, keys_read, args_cursor,
+    {"DUMP", command_dump, SCANS, -3, keys_read, args_cursor,
      "The bytes of a .tamis file, in pieces, as of one moment", "O(bytes)", NULL, NULL},
     {"LOAD", command_load, ADDS, -4, keys_write, args_load,
      "Makes a value from the bytes of a .tamis file, in pieces", "O(bytes)", NULL, NULL},
-    {"SCANDUMP", command_scandump, SCANS, 3, keys_read, args_cursor,
+    {"SCANDUMP", command_scandump, SCANS, -3, keys_read, args_cursor,
      "Pieces of a filter for LOADCHUNK", "O(bytes)", command_scandump, args_cursor},
     {"LOADCHUNK", command_loadchunk, ADDS, 4, keys_write, args_chunk,
      "Makes a filter from the pieces of SCANDUMP", "O(bytes)", command_loadchunk, args_chunk},

@@ -2,7 +2,10 @@
  * The data type "tamis-set". What the server saves of a value:
  *
  *   unsigned   kind: 1 filter, 2 index, 3 the first bytes of a value that is being loaded
- *              16 more if it is published: then stream, owner, and seven numbers follow
+ *              16 more if it is published: then stream, owner, and seven numbers follow;
+ *              32 more if it is published with its key
+ *              64 more if it is of the family of the server that saves it
+ *   string     of a value that is being loaded: the key for bytes that come without
  *   unsigned   how many bytes it has (when complete)
  *   strings    the bytes, as docs/format.md describes them, in pieces; the last one is empty
  *
@@ -12,10 +15,11 @@
 #include "module.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "move.h"
 
-#define PUBLISHED 16
+enum { PUBLISHED = 16, TELLS = 32, OWN = 64, FLAGS = PUBLISHED | TELLS | OWN };
 
 RedisModuleType *type;
 
@@ -57,12 +61,19 @@ static void rdb_save(RedisModuleIO *io, void *value)
 {
     const struct value *v = value;
     struct saving s = {.io = io};
-    rm.SaveUnsigned(io, (uint64_t)v->kind + (v->publication ? PUBLISHED : 0));
+    uint8_t key[TAMIS_KEY_LEN] = {0};
+    bool own = value_key(v, key) && secret_is(key), tells = false;
+    if (v->publication)
+        tells = v->publication->with_key;
+    rm.SaveUnsigned(io, (uint64_t)v->kind + (v->publication ? PUBLISHED : 0) + (tells ? TELLS : 0) +
+                            (own ? OWN : 0));
     if (v->publication)
         publication_save(io, v->publication);
+    if (v->in)
+        rm.SaveStringBuffer(io, (const char *)key, sizeof key);
     value_insist(true);
     rm.SaveUnsigned(io, value_encoded_size(v));
-    if (value_encode(v, save_bytes, &s) != TAMIS_OK) /* then no one can load it: say so */
+    if (value_encode(v, 0, save_bytes, &s) != TAMIS_OK) /* then no one can load it: say so */
         rm.LogIOError(io, "warning", "tamis: a value could not be saved");
     value_insist(false);
     save_piece(&s);
@@ -81,7 +92,7 @@ static bool loads(RedisModuleIO *io)
 
 /* What the pieces go into, as the first one says. RESTORE may bring anything, so for its sake no more
    memory is taken than a value may have. */
-static struct value *load_into(uint64_t kind, uint64_t total, const char *piece, size_t len,
+static struct value *load_into(const uint8_t *key, uint64_t total, const char *piece, size_t len,
                                bool trusted, tamis_reason *reason)
 {
     tamis_kind of = tamis_kind_of(piece, len);
@@ -92,10 +103,10 @@ static struct value *load_into(uint64_t kind, uint64_t total, const char *piece,
                  (unsigned long long)total);
         return NULL;
     }
-    return value_partial(total, trusted || kind != KIND_PARTIAL);
+    return value_partial(total, trusted || !key, key);
 }
 
-static struct value *load_pieces(RedisModuleIO *io, uint64_t kind, uint64_t total,
+static struct value *load_pieces(RedisModuleIO *io, const uint8_t *key, uint64_t total,
                                  tamis_reason *reason)
 {
     struct value *v = NULL;
@@ -105,7 +116,7 @@ static struct value *load_pieces(RedisModuleIO *io, uint64_t kind, uint64_t tota
         char *piece = rm.LoadStringBuffer(io, &len);
         bool ok = !rm.IsIOError(io) && piece, last = len == 0;
         if (ok && !v)
-            v = load_into(kind, total, piece, len, trusted, reason);
+            v = load_into(key, total, piece, len, trusted, reason);
         ok = ok && v && len <= total - partial_have(v) &&
              partial_add(v, piece, len, trusted, reason) == TAMIS_OK;
         rm.Free(piece);
@@ -118,19 +129,29 @@ static struct value *load_pieces(RedisModuleIO *io, uint64_t kind, uint64_t tota
     }
 }
 
-static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
+/* A value has its key in its bytes; one that is being loaded may need one to go on. */
+static bool load_key(RedisModuleIO *io, uint8_t key[TAMIS_KEY_LEN])
 {
+    size_t len = 0;
+    char *bytes = rm.LoadStringBuffer(io, &len);
+    bool ok = !rm.IsIOError(io) && bytes && len == TAMIS_KEY_LEN;
+    if (ok)
+        memcpy(key, bytes, len);
+    rm.Free(bytes);
+    return ok;
+}
+
+static struct value *load_rest(RedisModuleIO *io, uint64_t kind, tamis_reason *reason)
+{
+    uint8_t key[TAMIS_KEY_LEN];
     struct value *v = NULL, *whole = NULL;
-    uint64_t kind = rm.LoadUnsigned(io);
-    bool published = !rm.IsIOError(io) && kind == KIND_FILTER + PUBLISHED;
-    struct publication *publication = published ? publication_load(io) : NULL;
-    if (rm.IsIOError(io) || (published && !publication))
+    bool partial = kind == KIND_PARTIAL;
+    if (partial && !load_key(io, key))
         return NULL;
-    kind = published ? KIND_FILTER : kind;
     uint64_t total = rm.LoadUnsigned(io);
     if (!rm.IsIOError(io) && kind >= KIND_FILTER && kind <= KIND_PARTIAL)
-        v = load_pieces(io, kind, total, reason);
-    if (v && kind != KIND_PARTIAL) {
+        v = load_pieces(io, partial ? key : NULL, total, reason);
+    if (v && !partial) {
         partial_end(v, &whole, loads(io), reason);
         value_free(v);
         v = whole;
@@ -138,10 +159,27 @@ static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
         value_free(v);
         v = NULL;
     }
+    return v;
+}
+
+static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
+{
+    uint8_t key[TAMIS_KEY_LEN];
+    uint64_t word = rm.LoadUnsigned(io), flags = word & FLAGS, kind = word & ~(uint64_t)FLAGS;
+    bool published = flags & PUBLISHED;
+    if (rm.IsIOError(io) || (published && kind != KIND_FILTER) || (!published && flags & TELLS))
+        return NULL;
+    struct publication *publication = published ? publication_load(io) : NULL;
+    if (rm.IsIOError(io) || (published && !publication))
+        return NULL;
+    struct value *v = load_rest(io, kind, reason);
+    if (publication)
+        publication->with_key = flags & TELLS;
     if (v && v->filter)
         v->publication = publication;
     else
         publication_free(publication);
+    secret_offer(v && flags & OWN && loads(io) && value_key(v, key) ? key : NULL);
     return v;
 }
 
@@ -157,8 +195,6 @@ static void *rdb_load(RedisModuleIO *io, int version)
         rm.LogIOError(io, "warning", "tamis: a value cannot be loaded: %s", reason.text);
         return NULL;
     }
-    if (loads(io))
-        settings_adopt(v);
     const RedisModuleString *name = rm.GetKeyNameFromIO(io);
     if (v->publication && name)
         publish_register(rm.GetDbIdFromIO(io), name);
@@ -170,13 +206,18 @@ static void *rdb_load(RedisModuleIO *io, int version)
 struct emitting {
     RedisModuleIO *io;
     RedisModuleString *key;
+    const char *word; /* before the key of its family, with the first piece */
+    char hex[KEY_HEX];
     uint64_t offset;
     struct buffer piece;
 };
 
 static void emit_piece(struct emitting *e)
 {
-    if (e->piece.len)
+    if (e->piece.len && e->offset == 0)
+        rm.EmitAOF(e->io, "TAMIS.LOAD", "slbcc", e->key, 0LL, e->piece.data, e->piece.len, e->word,
+                   e->hex);
+    else if (e->piece.len)
         rm.EmitAOF(e->io, "TAMIS.LOAD", "slb", e->key, (long long)e->offset, e->piece.data,
                    e->piece.len);
     e->offset += e->piece.len;
@@ -202,8 +243,11 @@ static int emit_bytes(void *context, const void *data, size_t len)
 static void aof_rewrite(RedisModuleIO *io, RedisModuleString *key, void *value)
 {
     struct emitting e = {.io = io, .key = key};
+    uint8_t family[TAMIS_KEY_LEN] = {0};
+    e.word = value_key(value, family) && secret_is(family) ? "FAMILY" : "KEY";
+    key_to_hex(family, e.hex);
     value_insist(true);
-    if (value_encode(value, emit_bytes, &e) != TAMIS_OK)
+    if (value_encode(value, 0, emit_bytes, &e) != TAMIS_OK)
         rm.LogIOError(io, "warning", "tamis: a value could not be rewritten");
     value_insist(false);
     emit_piece(&e);
@@ -222,7 +266,7 @@ static int digest_bytes(void *context, const void *data, size_t len)
 
 static void digest(RedisModuleDigest *d, void *value)
 {
-    value_encode(value, digest_bytes, d);
+    value_encode(value, 0, digest_bytes, d);
     rm.DigestEndSequence(d);
 }
 

@@ -165,11 +165,9 @@ struct whole value_whole(const struct value *v)
     return (struct whole){v->filter, v->index};
 }
 
-/* A structure saved without its key may belong to this server's family. */
-struct value *value_partial(uint64_t total, bool trusted)
+struct value *value_partial(uint64_t total, bool trusted, const uint8_t *key)
 {
-    tamis_open_options options = {
-        .key = server.key, .clock = value_clock, .allocator = &value_allocator};
+    tamis_open_options options = {.key = key, .clock = value_clock, .allocator = &value_allocator};
     uint64_t limit = (uint64_t)server.work_limit;
     uint64_t aside = limit > PIECES_ASIDE ? limit : PIECES_ASIDE;
     struct pieces_in *in = pieces_in_begin(total, trusted ? UINT64_MAX : aside, &options);
@@ -245,8 +243,8 @@ struct value *value_copy(const struct value *v)
         return tamis_filter_clone(&copy.filter, v->filter) == TAMIS_OK ? value_of(copy) : NULL;
     if (v->index)
         return tamis_index_clone(&copy.index, v->index) == TAMIS_OK ? value_of(copy) : NULL;
-    struct value *partial = value_partial(v->total, true);
-    if (partial && value_encode(v, copy_bytes, partial) != TAMIS_OK) {
+    struct value *partial = value_partial(v->total, true, pieces_in_key(v->in));
+    if (partial && value_encode(v, 0, copy_bytes, partial) != TAMIS_OK) {
         value_free(partial);
         return NULL;
     }
@@ -288,11 +286,21 @@ uint64_t value_encoded_size(const struct value *v)
                       : v->total;
 }
 
-tamis_error value_encode(const struct value *v, tamis_write write, void *context)
+tamis_error value_encode(const struct value *v, unsigned flags, tamis_write write, void *context)
 {
     if (v->filter)
-        return tamis_filter_encode(v->filter, 0, write, context);
+        return tamis_filter_encode(v->filter, flags, write, context);
     if (v->index)
-        return tamis_index_encode(v->index, 0, write, context);
+        return tamis_index_encode(v->index, flags, write, context);
     return pieces_in_encode(v->in, write, context);
+}
+
+bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN])
+{
+    const uint8_t *given = v->in ? pieces_in_key(v->in) : NULL;
+    if (given)
+        memcpy(key, given, TAMIS_KEY_LEN);
+    return v->filter  ? tamis_filter_key(v->filter, key)
+           : v->index ? tamis_index_key(v->index, key)
+                      : given != NULL;
 }

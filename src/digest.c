@@ -59,9 +59,13 @@ tamis_error family_init(struct family *family, const tamis_allocator *a, tamis_h
 
 void family_free(struct family *family, const tamis_allocator *a)
 {
-    if (family->h3)
+    if (family->h3) {
+        sodium_memzero(family->h3, K_MAX * sizeof *family->h3);
         mem_free(a, family->h3, K_MAX, sizeof *family->h3);
+    }
     family->h3 = NULL;
+    sodium_memzero(family->key, sizeof family->key);
+    sodium_memzero(family->secret, sizeof family->secret);
 }
 
 tamis_error family_copy(struct family *to, const struct family *from, const tamis_allocator *a)

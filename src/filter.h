@@ -169,6 +169,7 @@ uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_bits);
 tamis_error growth_next(tamis_filter *f, struct vector **out);
 /* A vector with room for a new key, made if need be. */
 tamis_error growth_active(tamis_filter *f, struct vector **out);
+bool growth_ends(const tamis_filter *f); /* no vector more, whatever the limit of memory */
 /* Window filters: lets old vectors go, starts a new one when its time has come. */
 tamis_error growth_turn(tamis_filter *f, uint64_t now);
 /* Who has slots: n vectors or layers. */

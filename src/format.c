@@ -105,7 +105,7 @@ static tamis_error check_lengths(const struct prefix *p, uint64_t len, tamis_rea
     return TAMIS_OK;
 }
 
-static tamis_error check_family(struct container *c, tamis_reason *reason)
+tamis_error container_family(struct container *c, tamis_reason *reason)
 {
     uint32_t hash, has_key;
     struct cursor at = cursor_read(c->data, BODY_AT);
@@ -181,7 +181,7 @@ tamis_error container_open(struct container *c, const void *data, size_t len, en
         used += sizeof(uint64_t) * chunks_of(c->len - p.header);
     if (!bytes_are_zero(c->data + used, p.header - CHECKSUM_LEN - used))
         return fail_at(reason, TAMIS_EFORMAT, used, "the end of the header is not zero");
-    return check_family(c, reason);
+    return container_family(c, reason);
 }
 
 tamis_kind tamis_kind_of(const void *data, size_t len)
@@ -474,6 +474,7 @@ tamis_error outline_write(const struct outline *o, struct section_walk walk, pay
     tamis_error e = write_header(o, walk, payload, what, header, len);
     if (e == TAMIS_OK && write(context, header, len) != 0)
         e = TAMIS_EIO;
+    mem_wipe(header, len);
     mem_free(a, header, 1, len);
     return e == TAMIS_OK ? payload(what, write, context) : e;
 }
@@ -491,6 +492,7 @@ tamis_error container_write(const struct container *c, bool no_key, const tamis_
     }
     bool failed = write(context, header, c->payload) != 0 ||
                   write(context, c->data + c->payload, c->len - c->payload) != 0;
+    mem_wipe(header, c->payload);
     mem_free(a, header, 1, c->payload);
     return failed ? TAMIS_EIO : TAMIS_OK;
 }

@@ -87,6 +87,8 @@ bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *hea
 #define FAMILY_END 128 /* bytes from which it is known whether there is a key in them */
 /* A structure of ours that says so; nothing else is looked at. */
 bool family_has_key(const void *data, size_t len);
+/* Reads hash, key and check from the first FAMILY_END bytes of c->data. */
+tamis_error container_family(struct container *c, tamis_reason *reason);
 /* Looks at nothing but the header. */
 tamis_error container_open(struct container *c, const void *data, size_t len, enum kind want,
                            tamis_reason *reason);

@@ -15,6 +15,7 @@ struct pieces_in {
     tamis_allocator allocator;
     tamis_open_options options;
     uint8_t key[TAMIS_KEY_LEN];
+    bool keyless; /* the bytes came without theirs */
     uint64_t total, have, most_aside;
     struct bytes header, aside; /* aside: the payload from `late` to `tables`, which is neither */
     uint64_t header_len, late, tables;
@@ -45,9 +46,13 @@ static bool bytes_add(const tamis_allocator *a, struct bytes *b, const void *dat
 {
     if (b->len + len > b->room) {
         uint64_t room = max_u64(b->len + len, 2 * b->room);
-        uint8_t *grown = mem_grow(a, b->data, (size_t)b->room, (size_t)room, 1);
+        uint8_t *grown = mem_new(a, (size_t)room, 1);
         if (!grown)
             return false;
+        if (b->len)
+            memcpy(grown, b->data, b->len);
+        mem_wipe(b->data, b->len); /* a header may have its key */
+        mem_free(a, b->data, (size_t)b->room, 1);
         b->data = grown;
         b->room = room;
     }
@@ -183,12 +188,24 @@ static tamis_error open_header(struct pieces_in *in, tamis_reason *reason)
     return e;
 }
 
+/* Before anything is done for a structure of another family. */
+static tamis_error take_family(struct pieces_in *in, uint8_t key[TAMIS_KEY_LEN],
+                               tamis_reason *reason)
+{
+    in->c.data = in->header.data;
+    tamis_error e = container_family(&in->c, reason);
+    in->keyless = e == TAMIS_OK && !in->c.has_key;
+    return e == TAMIS_OK
+               ? container_key(&in->c, in->c.has_key ? NULL : in->options.key, key, reason)
+               : e;
+}
+
 static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
 {
     uint8_t key[TAMIS_KEY_LEN];
     tamis_error e = open_header(in, reason);
     if (e == TAMIS_OK)
-        e = container_key(&in->c, in->c.has_key ? NULL : in->options.key, key, reason);
+        e = take_family(in, key, reason);
     if (e == TAMIS_OK)
         e = check_empty_tables(in, reason);
     if (e != TAMIS_OK)
@@ -197,6 +214,7 @@ static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
     if (in->tables - in->late > in->most_aside)
         return fail_at(reason, TAMIS_EKIND, in->late,
                        "too many large counters or removals to be read in pieces");
+    in->c.has_key = true; /* what is made has it */
     in->n_ones = max_u64(in->walk.owners, in->head.head.width);
     in->ones = mem_new0(&in->allocator, in->n_ones, sizeof *in->ones);
     e = !in->ones                ? TAMIS_ENOMEM
@@ -206,10 +224,26 @@ static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
     return e == TAMIS_OK ? e : fail(reason, e, "no memory for the vectors");
 }
 
+static tamis_error take_lengths(struct pieces_in *in, tamis_reason *reason)
+{
+    uint64_t total;
+    if (!prefix_lengths(in->header.data, PREFIX_LEN, &total, &in->header_len) ||
+        in->header_len > in->total || in->header_len <= FAMILY_END)
+        return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
+    bool index = tamis_kind_of(in->header.data, PREFIX_LEN) == TAMIS_KIND_INDEX;
+    in->kind = index ? KIND_INDEX : KIND_FILTER;
+    if (in->header_len > in->most_aside)
+        return fail_at(reason, TAMIS_EKIND, 24, "too many vectors to be read in pieces");
+    return TAMIS_OK;
+}
+
 static tamis_error add_header(struct pieces_in *in, const uint8_t **data, size_t *len,
                               tamis_reason *reason)
 {
-    uint64_t want = in->header_len ? in->header_len : PREFIX_LEN;
+    uint8_t key[TAMIS_KEY_LEN];
+    uint64_t want = !in->header_len               ? PREFIX_LEN
+                    : in->header.len < FAMILY_END ? FAMILY_END
+                                                  : in->header_len;
     size_t some = (size_t)min_u64(*len, want - in->header.len);
     if (!bytes_add(&in->allocator, &in->header, *data, some))
         return fail(reason, TAMIS_ENOMEM, "no memory for the header");
@@ -218,17 +252,9 @@ static tamis_error add_header(struct pieces_in *in, const uint8_t **data, size_t
     *len -= some;
     if (in->header.len < want)
         return TAMIS_OK;
-    if (in->header_len)
-        return take_header(in, reason);
-    uint64_t total;
-    if (!prefix_lengths(in->header.data, PREFIX_LEN, &total, &in->header_len) ||
-        in->header_len > in->total || in->header_len < BODY_AT)
-        return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
-    bool index = tamis_kind_of(in->header.data, PREFIX_LEN) == TAMIS_KIND_INDEX;
-    in->kind = index ? KIND_INDEX : KIND_FILTER;
-    if (in->header_len > in->most_aside)
-        return fail_at(reason, TAMIS_EKIND, 24, "too many vectors to be read in pieces");
-    return TAMIS_OK;
+    return want == PREFIX_LEN   ? take_lengths(in, reason)
+           : want == FAMILY_END ? take_family(in, key, reason)
+                                : take_header(in, reason);
 }
 
 /* ---- sections -------------------------------------------------------------------------------- */
@@ -458,6 +484,16 @@ uint64_t pieces_in_have(const struct pieces_in *in)
     return in->have;
 }
 
+const uint8_t *pieces_in_key(const struct pieces_in *in)
+{
+    return in->options.key;
+}
+
+bool pieces_in_keyless(const struct pieces_in *in)
+{
+    return in->keyless;
+}
+
 tamis_error pieces_in_end(struct pieces_in *in, struct whole *out, tamis_reason *reason)
 {
     const struct head *head = &in->head.head;
@@ -485,12 +521,14 @@ void pieces_in_free(struct pieces_in *in)
     if (!in)
         return;
     tamis_allocator a = in->allocator;
+    mem_wipe(in->header.data, in->header.len);
     tamis_filter_free(in->whole.filter);
     tamis_index_free(in->whole.index);
     mem_free(&a, in->header.data, 1, in->header.room);
     mem_free(&a, in->aside.data, 1, in->aside.room);
     mem_free(&a, in->held.data, 1, in->held.room);
     mem_free(&a, in->ones, in->n_ones, sizeof *in->ones);
+    mem_wipe(in, sizeof *in);
     mem_free(&a, in, 1, sizeof *in);
 }
 

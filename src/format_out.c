@@ -244,7 +244,7 @@ static tamis_error put_header(struct pieces_out *o, const struct outline *outlin
                       NULL);
 }
 
-static tamis_error begin_filter(struct pieces_out *o, const tamis_filter *f)
+static tamis_error begin_filter(struct pieces_out *o, const tamis_filter *f, unsigned flags)
 {
     uint8_t *body;
     uint64_t len;
@@ -254,7 +254,7 @@ static tamis_error begin_filter(struct pieces_out *o, const tamis_filter *f)
         return e;
     e = whole_head(&o->head, o->kind, body, len, f->bits_only, f->family.hash, NULL);
     if (e == TAMIS_OK) {
-        struct outline outline = filter_outline(f, &o->head.head, 0);
+        struct outline outline = filter_outline(f, &o->head.head, flags);
         e = put_header(o, &outline);
     }
     mem_free(&f->allocator, body, 1, len);
@@ -266,7 +266,7 @@ static tamis_error begin_filter(struct pieces_out *o, const tamis_filter *f)
     return e == TAMIS_OK ? find_columns(o, f) : e;
 }
 
-static tamis_error begin_index(struct pieces_out *o, const tamis_index *x)
+static tamis_error begin_index(struct pieces_out *o, const tamis_index *x, unsigned flags)
 {
     uint8_t *body = NULL;
     uint64_t len = 0;
@@ -275,7 +275,7 @@ static tamis_error begin_index(struct pieces_out *o, const tamis_index *x)
     if (e == TAMIS_OK)
         e = index_body(x, &list, 0, false, &o->head, &body, &len);
     if (e == TAMIS_OK) {
-        struct outline outline = index_outline(x, &o->head, body, len, 0);
+        struct outline outline = index_outline(x, &o->head, body, len, flags);
         e = put_header(o, &outline);
     }
     mem_free(&x->allocator, body, 1, len);
@@ -296,7 +296,7 @@ static bool too_odd(const struct whole *whole)
              : !index_counted(x) || x->removals.used > PIECES_ASIDE / 64;
 }
 
-tamis_error pieces_out_begin(struct pieces_out **out, const struct whole *whole)
+tamis_error pieces_out_begin(struct pieces_out **out, const struct whole *whole, unsigned flags)
 {
     const tamis_filter *f = whole->filter;
     const tamis_index *x = whole->index;
@@ -310,7 +310,7 @@ tamis_error pieces_out_begin(struct pieces_out **out, const struct whole *whole)
     o->kind = f ? KIND_FILTER : KIND_INDEX;
     o->bits_only = f ? f->bits_only : x->bits_only;
     o->hash = f ? f->family.hash : x->family.hash;
-    tamis_error e = f ? begin_filter(o, f) : begin_index(o, x);
+    tamis_error e = f ? begin_filter(o, f, flags) : begin_index(o, x, flags);
     o->now.walk = whole_sections(&o->head, o->kind);
     if (e == TAMIS_OK)
         *out = o;
@@ -324,6 +324,7 @@ void pieces_out_end(struct pieces_out *o)
     if (!o)
         return;
     tamis_allocator a = o->allocator;
+    mem_wipe(o->header, o->header_len);
     mem_free(&a, o->header, 1, o->header_len);
     mem_free(&a, o->ones, o->n_ones, sizeof *o->ones);
     mem_free(&a, o->columns, o->head.head.n, sizeof *o->columns);

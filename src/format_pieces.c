@@ -26,6 +26,11 @@ struct vector *whole_vector(const struct whole *whole, uint32_t owner)
                          : index_part(whole->index, owner)->vector;
 }
 
+bool whole_is_full(const struct whole *whole)
+{
+    return whole->filter ? growth_ends(whole->filter) : index_is_full(whole->index);
+}
+
 uint64_t pieces_total(const void *data, size_t len)
 {
     uint64_t total, header;

@@ -17,6 +17,9 @@ struct whole {
     tamis_index *index;
 };
 
+/* After EFULL: was it the capacity? Else it is the limit of memory. */
+bool whole_is_full(const struct whole *whole);
+
 /* What is not vectors and tables (large counters, pending removals) is kept aside, and so is the
    header: up to so many bytes. What has more goes as a whole only. */
 #define PIECES_ASIDE ((uint64_t)16 << 20)
@@ -30,13 +33,16 @@ struct whole {
  */
 struct pieces_out;
 
-/* EKIND: it can be written as a whole only. */
-tamis_error pieces_out_begin(struct pieces_out **out, const struct whole *whole);
+/* The first call of out brings at least so many bytes; from as many of them in, whether the family key
+   is the right one is known: the first piece should have them. */
+#define PIECES_HEAD 128
+
+/* Flags: TAMIS_SAVE_NO_KEY or none. EKIND: it can be written as a whole only. */
+tamis_error pieces_out_begin(struct pieces_out **out, const struct whole *whole, unsigned flags);
 void pieces_out_end(struct pieces_out *out);
 uint64_t pieces_out_size(const struct pieces_out *out);
 /* The bytes from `at` on, at most `room` (from 64 KiB on): in turn, or the last ones again (of the
-   header perhaps more of them). The first call, at 0, brings at least 64. EARG: not these. 0 bytes:
-   the end, or counters or a table were looked through and there is more. */
+   header perhaps more of them). EARG: not these. 0 bytes: the end, or counters or a table were looked through and there is more. */
 tamis_error pieces_out_read(struct pieces_out *out, const struct whole *whole, uint64_t at,
                             void *to, size_t room, size_t *len);
 
@@ -55,7 +61,8 @@ struct pieces_in;
 /* The length that the first bytes of a structure (64 or more) state; 0: they begin none. */
 uint64_t pieces_total(const void *data, size_t len);
 /* For a structure of `total` bytes, of which it keeps up to `aside` as they are; NULL without memory.
-   The key of the options (may be NULL) is for structures that were saved without theirs. */
+   The key of the options (may be NULL) is for structures that were saved without theirs; what they
+   make has it, and is saved with it. */
 struct pieces_in *pieces_in_begin(uint64_t total, uint64_t aside,
                                   const tamis_open_options *options);
 tamis_error pieces_in_add(struct pieces_in *in, const void *data, size_t len, tamis_reason *reason);
@@ -63,6 +70,10 @@ uint64_t pieces_in_have(const struct pieces_in *in); /* bytes that came */
 /* All have come: what they make; `in` is still to be freed. */
 tamis_error pieces_in_end(struct pieces_in *in, struct whole *out, tamis_reason *reason);
 void pieces_in_free(struct pieces_in *in);
+/* The key of the options, NULL if there was none; and whether the bytes need it (false before
+   PIECES_HEAD of them have come). */
+const uint8_t *pieces_in_key(const struct pieces_in *in);
+bool pieces_in_keyless(const struct pieces_in *in);
 /* The bytes that came, again. */
 tamis_error pieces_in_encode(const struct pieces_in *in, tamis_write write, void *context);
 /* Of memory: what it makes, from the header on, and all that it has. */

@@ -324,6 +324,13 @@ static struct vector *first_with_room(tamis_filter *f, const struct stack *stack
     return NULL;
 }
 
+bool growth_ends(const tamis_filter *f)
+{
+    uint32_t n = stack_count(filter_stack(f));
+    return f->set.growth == TAMIS_FIXED || filter_is_full(f) ||
+           (f->set.vectors_max && n >= f->set.vectors_max);
+}
+
 tamis_error growth_active(tamis_filter *f, struct vector **out)
 {
     const struct stack *stack = filter_stack(f);
@@ -338,9 +345,7 @@ tamis_error growth_active(tamis_filter *f, struct vector **out)
         *out = first_with_room(f, stack, n);
     if (*out)
         return TAMIS_OK;
-    bool may_grow = f->set.growth != TAMIS_FIXED && !at_bound &&
-                    !(f->set.vectors_max && n >= f->set.vectors_max);
-    if (!may_grow) {
+    if (growth_ends(f)) {
         *out = at_bound || !f->set.deletable ? NULL : fewest_ones(stack);
         if (*out)
             return TAMIS_OK;

@@ -40,6 +40,20 @@ static uint64_t layer_room(const tamis_index *x, const struct layer *layer)
     return layer->capacity > load ? layer->capacity - load : 0;
 }
 
+static bool last_layer(const tamis_index *x)
+{
+    const struct settings *set = &x->set.grow;
+    return set->growth == TAMIS_FIXED ||
+           (set->vectors_max && layers_count(index_layers(x)) >= set->vectors_max);
+}
+
+bool index_is_full(const tamis_index *x)
+{
+    const struct layers *layers = index_layers(x);
+    return index_room(x) == 0 ||
+           (last_layer(x) && layer_room(x, layers->l[layers_count(layers) - 1]) == 0);
+}
+
 /* A group of records that no layer has, and the number of the layer that each goes to. */
 struct group {
     const tamis_digest *records;
@@ -108,11 +122,8 @@ static size_t group_place(const tamis_index *x, struct group *g)
 /* A new layer; or, at the bound, leave to go on over it with the newest. */
 static tamis_error make_room(tamis_index *x, bool *over)
 {
-    const struct settings *set = &x->set.grow;
-    uint32_t n = layers_count(index_layers(x));
-    bool bound = set->growth == TAMIS_FIXED || (set->vectors_max && n >= set->vectors_max) ||
-                 index_room(x) == 0;
-    *over = bound && set->overfill;
+    bool bound = last_layer(x) || index_room(x) == 0;
+    *over = bound && x->set.grow.overfill;
     if (bound)
         return *over ? TAMIS_OK : TAMIS_EFULL;
     return index_grow(x);

@@ -5,15 +5,15 @@ import time
 
 import pytest
 
-from conftest import TAMIS, wait
+from conftest import ASAN, TAMIS, wait
 from sets import DELETABLE, KINDS, Load
 from test_keys import info, refused, reserve
 
 
-def pull(r, key, command="TAMIS.DUMP"):
+def pull(r, key, *words, command="TAMIS.DUMP"):
     cursor, pieces = 0, []
     while True:
-        cursor, data = r.execute_command(command, key, cursor)
+        cursor, data = r.execute_command(command, key, cursor, *words)
         pieces.append(data)
         if cursor == 0:
             return b"".join(pieces)
@@ -32,7 +32,7 @@ def test_a_key_becomes_a_file(server, r, tmp_path):
     load.run(400)
     for name in KINDS:
         path = tmp_path / (name + ".tamis")
-        path.write_bytes(pull(r, "{v}" + name))
+        path.write_bytes(pull(r, "{v}" + name, "WITHKEY"))
         tamis("verify", path)
         keys = load.there[name][-2000:] + ["none%d" % i for i in range(2000)]
         said = set(tamis("check", path, text="\n".join(keys) + "\n").split())
@@ -78,19 +78,19 @@ def test_loading_refuses(r):
     data = pull(r, "f")
     assert refused(r, "TAMIS.LOAD", "f", 0, data) == "item exists"
     assert refused(r, "TAMIS.LOAD", "g", 64, data[64:]) == "not found"
-    assert refused(r, "TAMIS.LOAD", "g", 0, data[:63]) == "received bad data"
+    assert refused(r, "TAMIS.LOAD", "g", 0, data[:127]) == "received bad data"
     assert refused(r, "TAMIS.LOAD", "g", 0, data + b"x") == "received bad data"
     assert refused(r, "TAMIS.LOAD", "g", 0, b"x" * 1000) == "received bad data"
     assert refused(r, "TAMIS.LOAD", "g", -1, data).startswith("the offset is")
     assert refused(r, "TAMIS.LOAD", "g", 0, data, "MAXMEM", 0).startswith("after the data")
     assert refused(r, "TAMIS.LOAD", "g", 0, data, "MAXMEM", 1 << 50).startswith("MAXMEM is above")
-    huge = bytearray(data[:64])
+    huge = bytearray(data[:128])
     huge[16:24] = (1 << 40).to_bytes(8, "little")
     assert "more than tamis.value-limit" in refused(r, "TAMIS.LOAD", "g", 0, bytes(huge))
     assert r.exists("g") == 0
     huge[16:24] = (100 << 20).to_bytes(8, "little")  # no header has lengths like these
-    assert r.execute_command("TAMIS.LOAD", "g", 0, bytes(huge)) == (100 << 20) - 64
-    assert refused(r, "TAMIS.LOAD", "g", 64, data[64:1000]).startswith("received bad data: the lengths")
+    assert r.execute_command("TAMIS.LOAD", "g", 0, bytes(huge)) == (100 << 20) - 128
+    assert refused(r, "TAMIS.LOAD", "g", 128, data[128:1000]).startswith("received bad data: the lengths")
     assert r.exists("g") == 0
     r.config_set("tamis.work-limit", 1 << 16)
     try:
@@ -153,14 +153,79 @@ def test_cursors(server, r):
     second, _ = r.execute_command("TAMIS.DUMP", "f", 0)
     assert second != first
     r.execute_command("TAMIS.DUMP", "f", first)  # both go on
-    for _ in range(4):
+    for _ in range(14):
         r.execute_command("TAMIS.DUMP", "other", 0)
-    assert refused(r, "TAMIS.DUMP", "f", first) == over  # four at a time
+    for cursor in (first, second):
+        r.execute_command("TAMIS.DUMP", "f", cursor)  # and sixteen
+    for _ in range(15):
+        r.execute_command("TAMIS.DUMP", "other", 0)
+    assert refused(r, "TAMIS.DUMP", "f", first) == over
+    r.execute_command("TAMIS.DUMP", "f", second)
     assert refused(r, "TAMIS.DUMP", "f", 12345) == over
     for wrong in ("x", -1):
         assert refused(r, "TAMIS.DUMP", "f", wrong).startswith("the cursor is 0")
     used = r.info("memory")["used_memory"]
     assert used < 100 << 20
+
+
+@pytest.mark.parametrize("command", ["TAMIS.DUMP", "BF.SCANDUMP"])
+def test_dumps_without_end(server, r, command):
+    """A cursor is a number that JavaScript and Lua can count to, however many dumps there were; and no
+    two dumps that are under way have one."""
+    reserve(r, "f", 0.01, 100)
+    reserve(r, "g", 0.0001, 1000000)
+    whole, start = pull(r, "f"), r.execute_command(command, "g", 0)
+    half = start[0], server.digest("g")
+    for i in range(20000 if not ASAN else 9000):
+        cursor, data = r.execute_command("BF.SCANDUMP", "f", 0)
+        assert 0 < cursor < 2**53 and cursor >> 40 != half[0] >> 40
+        cursor, piece = r.execute_command("BF.SCANDUMP", "f", cursor)
+        assert 0 < cursor < 2**53
+        if i % 1000 == 0:
+            assert data + piece == whole
+        assert r.execute_command("BF.SCANDUMP", "f", cursor) == [0, b""]
+        if i % 5000 == 0:
+            r.execute_command(command, "g", half[0])  # the same piece again: it is in use
+    counting = """local cursor, n = '0', 0
+                  repeat
+                      local reply = redis.call(ARGV[1], KEYS[1], cursor)
+                      cursor, n = string.format('%.0f', reply[1]), n + #reply[2]
+                  until cursor == '0'
+                  return n"""
+    assert r.eval(counting, 1, "g", command) == len(pull(r, "g"))
+
+
+@pytest.mark.parametrize("limit", [8 << 20, 1 << 16])
+def test_twelve_dumps_at_a_time(server, r, limit):
+    """Each by its own client, a piece of each in turn, while keys are added to all: each is whole, and of
+    its moment. What they hold is bounded: 12 dumps of 2.4 MB, or 12 of what was added since."""
+    keys = ["k%d" % i for i in range(12)]
+    try:
+        for i, key in enumerate(keys):
+            reserve(r, key, 0.0001, 1000000)
+            r.execute_command("TAMIS.MADD", key, *range(100 * i, 100 * i + 1000))
+        r.config_set("tamis.work-limit", limit)
+        usage = sum(r.memory_usage(key) for key in keys)
+        digests, cursors, data = server.digest(*keys), [0] * 12, [[] for _ in keys]
+        going = set(range(12))
+        for step in range(10000):
+            for i in sorted(going):
+                cursors[i], piece = r.execute_command("TAMIS.DUMP", keys[i], cursors[i])
+                data[i].append(piece)
+                r.execute_command("TAMIS.ADD", keys[i], "during%d" % step)
+                if cursors[i] == 0:
+                    going.discard(i)
+            assert r.info("memory")["used_memory"] < 3.2 * usage + (8 << 20)
+            if not going:
+                break
+        r.config_set("tamis.work-limit", 8 << 20)
+        assert all(len(pieces) > 2 for pieces in data)
+        r.delete(*keys)
+        for key, pieces in zip(keys, data):
+            assert r.execute_command("TAMIS.LOAD", key, 0, b"".join(pieces)) == 0
+        assert server.digest(*keys) == digests
+    finally:
+        r.config_set("tamis.work-limit", 8 << 20)
 
 
 # ---- whole filters -------------------------------------------------------------------------------

@@ -184,6 +184,54 @@ def test_full_filters_say_so(r):
     assert "the filter is full: it holds the 4 keys it was made for" in str(said[-1])
 
 
+RECORDS = ["ATTRIBUTES", 2, "a", "b"]
+MEMORY = "the value may not grow past its limit of %d bytes"
+
+
+@pytest.mark.parametrize("make, add, says", [
+    (["RESERVE", 0.01, 50, "GROWTH", "fixed"], "ADD", "non scaling filter is full"),
+    (["RESERVE", 0.01, 50, "GROWTH", "dynamic"], "ADD", "the filter is full: it holds the 50 keys"),
+    (["RESERVE", 0.01, 50, "GROWTH", "dynamic", "DELETABLE"], "ADD", "the filter is full: it holds the 50"),
+    (["RESERVE", 0.01, 50000, "GROWTH", "dynamic", "MAXMEM", 30000], "ADD", MEMORY % 30000),
+    (["RESERVE", 0.01, 50, "MAXMEM", 4000], "ADD", MEMORY % 4000),
+    (["RESERVE", 0.01, 50, "GROWTH", "flexible", "MAXMEM", 4000], "ADD", MEMORY % 4000),
+    (["RESERVE", 0.01, 5000, "GROWTH", "window", "WINDOW", 1e6, "MAXMEM", 9000], "ADD", MEMORY % 9000),
+    (["XRESERVE", 0.01, 50] + RECORDS + ["GROWTH", "fixed"], "XADD", "non scaling filter is full"),
+    (["XRESERVE", 0.01, 50] + RECORDS + ["GROWTH", "dynamic"], "XADD",
+     "the set is full: it holds the 50 records it was made for"),
+    (["XRESERVE", 0.01, 50] + RECORDS + ["GROWTH", "dynamic", "DELETABLE"], "XADD",
+     "the set is full: it holds the 50 records it was made for"),
+    (["XRESERVE", 0.01, 50000] + RECORDS + ["GROWTH", "dynamic", "MAXMEM", 90000], "XADD", MEMORY % 90000),
+    (["XRESERVE", 0.01, 50] + RECORDS + ["MAXMEM", 20000], "XADD", MEMORY % 20000),
+    (["XRESERVE", 0.01, 5000] + RECORDS + ["GROWTH", "fixed", "VERIFIER", "table", "MAXMEM", 40000],
+     "XADD", MEMORY % 40000),
+], ids=lambda x: " ".join(map(str, x)) if isinstance(x, list) else None)
+def test_what_it_is_full_of(r, make, add, says):
+    """A refusal says whether it is the capacity or the memory, for filters and records."""
+    r.execute_command("TAMIS." + make[0], "v", *make[1:])
+    error = None
+    for i in range(20000):
+        try:
+            r.execute_command("TAMIS." + add, "v", *(["a=%d" % i, "b=%d" % i] if add == "XADD" else [i]))
+        except redis.ResponseError as e:
+            error = str(e)
+            break
+    assert error and error.startswith(says), (i, error)
+    assert i > 20
+
+
+def test_a_window_that_is_full(r):
+    """One key in each seventh of it, and then many."""
+    reserve(r, "w", 0.01, 10, "GROWTH", "window", "WINDOW", 700, "AT", 10**18)
+    for i in range(8):
+        at = 10**18 + 99 * 10**9 * i
+        r.execute_command("TAMIS.INSERT", "w", "AT", at, "ITEMS", "slow%d" % i)
+    said = r.execute_command("TAMIS.INSERT", "w", "AT", at, "ITEMS", *range(50000))
+    assert str(said[-1]).startswith("the window is full: it has room for "), said[-1]
+    later = at + 10**12
+    assert r.execute_command("TAMIS.INSERT", "w", "AT", later, "ITEMS", "new") == [1]
+
+
 def test_memory_limits(r):
     assert "more than 1000 bytes" in refused(r, "TAMIS.RESERVE", "f", 0.01, 10000, "MAXMEM", 1000)
     assert "more than 524288000 bytes" in refused(r, "TAMIS.RESERVE", "f", 0.01, 2**33)

@@ -225,7 +225,7 @@ def test_a_large_load_goes_through_restarts(servers):
     r = server.r
     large(r, "f", "DELETABLE", capacity=3000000)
     data = pull(r, "f")
-    cut = [0, 64, 1000, 3 << 20, (9 << 20) + 77, len(data)]
+    cut = [0, 128, 1000, 3 << 20, (9 << 20) + 77, len(data)]
     for i in range(1, len(cut) - 1):
         part = data[cut[i - 1]:cut[i]]
         assert r.execute_command("TAMIS.LOAD", "g", cut[i - 1], part) == len(data) - cut[i]
@@ -303,7 +303,8 @@ def test_transactions_and_scripts(server, r):
 @pytest.mark.skipif(ASAN, reason="the sanitizer's allocator is not the server's")
 def test_loading_takes_the_memory_of_the_value(servers):
     """A restart, RESTORE and LOAD: never twice. The allocator has its steps."""
-    server = servers()
+    family = {"tamis.family-key": "0123456789abcdef" * 2}
+    server = servers(**family)
     large(server.r, "f")
     usage, digest = server.r.memory_usage("f"), server.digest("f")
     server.r.save()
@@ -311,7 +312,7 @@ def test_loading_takes_the_memory_of_the_value(servers):
     assert server.digest("f") == digest
     assert server.r.info("memory")["used_memory_peak"] < 1.4 * usage
     payload = server.r.dump("f")
-    other = servers()
+    other = servers(**family)
     loadchunks(other.r, "f", scandump(server.r, "f"))
     assert other.digest("f") == digest
     assert other.r.info("memory")["used_memory_peak"] < 1.4 * usage

@@ -137,7 +137,7 @@ def test_a_large_load_goes_through_restarts(servers):
     r = server.r
     large(r, "x", *TABLE)
     data = pull(r, "x")
-    cut = [0, 64, len(data) // 3, len(data) - 300001, len(data) - 77, len(data)]
+    cut = [0, 128, len(data) // 3, len(data) - 300001, len(data) - 77, len(data)]
     for i in range(1, len(cut) - 1):
         for at in range(cut[i - 1], cut[i], 1 << 16):
             piece = data[at:min(at + (1 << 16), cut[i])]
@@ -164,7 +164,9 @@ def test_a_large_load_goes_through_restarts(servers):
 
 def test_a_large_load_refuses(servers):
     """Damage is found with the piece that has it, or the next; nothing is left, on a replica too."""
-    master, replica = pair(servers)
+    # Under one key two sets with as many records have as many counters above 14, and so as many bytes:
+    # under others one of them may have one more, and its piece not fit (seen 5 times in 180).
+    master, replica = pair(servers, **{"tamis.family-key": "0123456789abcdef" * 2})
     r = master.r
     large(r, "x", *TABLE)
     large(r, "other", *TABLE)
@@ -172,6 +174,7 @@ def test_a_large_load_refuses(servers):
     r.execute_command("TAMIS.XADD", "other", "a=new", "b=27")
     data, foreign = pull(r, "x"), pull(r, "other")
     step = len(data) // 7
+    assert len(foreign) == len(data)
     r.config_set("tamis.work-limit", 8 * MB)
     pieces = [data[i:i + step] for i in range(0, len(data), step)]
     spoiled = []
@@ -208,7 +211,7 @@ def test_more_memory_than_a_value_may_have(servers):
     server = servers()
     r = server.r
     large(r, "x", "VERIFIER", "table")
-    data, payload, usage = pull(r, "x"), r.dump("x"), r.memory_usage("x")
+    data, payload, usage = pull(r, "x", "WITHKEY"), r.dump("x"), r.memory_usage("x")
     other = servers(**{"tamis.value-limit": len(data) + 1000})
     assert usage > len(data) + 1000
     message = refused(other.r, "TAMIS.LOAD", "x", 0, data[:MB])
@@ -221,7 +224,8 @@ def test_more_memory_than_a_value_may_have(servers):
 @pytest.mark.skipif(ASAN, reason="the sanitizer's allocator is not the server's")
 def test_loading_takes_the_memory_of_the_value(servers):
     """A restart, RESTORE and LOAD: never twice. The allocator has its steps."""
-    server = servers()
+    family = {"tamis.family-key": "0123456789abcdef" * 2}
+    server = servers(**family)
     large(server.r, "x", *TABLE, records=100000)
     usage, digest = server.r.memory_usage("x"), server.digest("x")
     server.r.save()
@@ -231,7 +235,7 @@ def test_loading_takes_the_memory_of_the_value(servers):
     assert server.r.info("memory")["used_memory_peak"] < slack
     server.r.config_set("tamis.work-limit", usage // 4)
     payload = server.r.dump("x")
-    other = servers()
+    other = servers(**family)
     loadchunks(other.r, "x", scandump(server.r, "x"))
     assert other.digest("x") == digest
     assert other.r.info("memory")["used_memory_peak"] < slack

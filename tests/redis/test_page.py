@@ -6,8 +6,10 @@ import subprocess
 import sys
 
 import pytest
+import redis
 
-from conftest import MODULE, ROOT
+from conftest import ASAN, MODULE, ROOT, wait
+from test_keys import info, refused
 
 with open(os.path.join(ROOT, "docs", "redis.md")) as page:
     PAGE = page.read()
@@ -33,6 +35,96 @@ def test_save_and_load(r, tmp_path):
     names["load"](r, "g", tmp_path / "f.tamis", 100000)
     assert r.execute_command("DEBUG", "DIGEST-VALUE", "f") == \
         r.execute_command("DEBUG", "DIGEST-VALUE", "g")
+
+
+def test_the_tenant_of_the_page(server, r):
+    """He works with his filters, and nothing that he may run tells the family key."""
+    line = re.search(r"^> (ACL SETUSER tenant .*)", PAGE, re.M).group(1)
+    r.execute_command(*shlex.split(line))
+    secret = bytes.fromhex(r.config_get("tamis.family-key")["tamis.family-key"])
+    user = server.client(username="tenant", password="secret")
+    user.execute_command("TAMIS.MADD", "tenant:f", *range(100))
+    user.execute_command("TAMIS.PUBLISH", "tenant:f", "tenant:{s}", "me")
+    assert secret not in user.execute_command("TAMIS.DUMP", "tenant:f", 0)[1]
+    for words in ("DUMP tenant:f", "MIGRATE 127.0.0.1 1 tenant:f 0 1000", "SYNC", "PSYNC ? -1", "MONITOR",
+                  "CONFIG GET tamis.family-key", "CONFIG REWRITE", "SLOWLOG GET", "SAVE", "BGSAVE",
+                  "DEBUG RELOAD", "REPLICAOF 127.0.0.1 1", "BGREWRITEAOF", "ACL SETUSER tenant +dump",
+                  "TAMIS.DUMP tenant:f 0 WITHKEY", "BF.SCANDUMP tenant:f 0 WITHKEY",
+                  "TAMIS.PUBLISH tenant:f tenant:{s} me WITHKEY", "MODULE LIST", "FAILOVER",
+                  "EVAL redis.call('DUMP',KEYS[1]) 1 tenant:f",
+                  "EVAL redis.call('CONFIG','GET','tamis.family-key') 0"):
+        with pytest.raises(redis.ResponseError, match="(?i)permission|WITHKEY is for|can't run this command|not allowed"):
+            user.execute_command(*words.split())
+    assert secret in r.dump("tenant:f") and secret in r.execute_command("TAMIS.DUMP", "tenant:f", 0,
+                                                                        "WITHKEY")[1]
+    r.execute_command("ACL", "DELUSER", "tenant")
+
+
+def test_where_it_is_installed(tmp_path):
+    """make puts it where the page loads it from, and Debian's service may run it there."""
+    path = re.search(r"^loadmodule (/\S+)$", PAGE, re.M).group(1)
+    words = re.search(r"^sudo (make install .*)$", PAGE, re.M).group(1).split()
+    build = ["VARIANT=" + os.environ.get("TAMIS_VARIANT", "release"), "DESTDIR=" + str(tmp_path)]
+    done = subprocess.run(words + build, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert os.access(str(tmp_path) + path, os.X_OK)
+    with open("/lib/systemd/system/redis-server.service") as unit:
+        allowed = re.search(r"^ExecPaths=(.*)$", unit.read(), re.M).group(1).split()
+    assert any(path.startswith(folder + "/") for folder in allowed)
+
+
+def test_options_of_records(r):
+    """All but those that the page leaves out."""
+    r.execute_command("TAMIS.ADD", "f", "x")
+    for words in (["LIKE", "f"], ["UNIQUE"], ["WINDOW", 5]):
+        assert "unknown option" in refused(r, "TAMIS.XRESERVE", "x", 0.01, 10, "ATTRIBUTES", 1, "a", *words)
+    assert "unknown option" in refused(r, "TAMIS.INSERT", "g", "LIKE", "f", "ITEMS", "x")
+    for words in (["EXPANSION", 2], ["NONSCALING"], ["GROWTH", "dynamic"], ["DELETABLE"], ["HASH", "xxh3"],
+                  ["LAYOUT", "spread"], ["MAXMEM", 100000], ["KEY", "ab" * 16]):
+        r.delete("x")
+        r.execute_command("TAMIS.XRESERVE", "x", 0.01, 10, "ATTRIBUTES", 1, "a", *words)
+
+
+def test_it_is_not_unloaded(servers):
+    server = servers()
+    assert server.r.keys() == []
+    assert "can't unload" in refused(server.r, "MODULE", "UNLOAD", "tamis")
+
+
+def resident(server):
+    with open("/proc/%d/statm" % server.process.pid) as statm:
+        return int(statm.read().split()[1]) * 4096
+
+
+@pytest.mark.skipif(ASAN, reason="the sanitizer's allocator is not the server's")
+def test_large_filters_are_made_untouched(servers):
+    """Making and growing take memory, and no page of it."""
+    server = servers()
+    r = server.r
+    r.execute_command("TAMIS.RESERVE", "small", 0.01, 1000)
+    before = resident(server)
+    r.execute_command("TAMIS.RESERVE", "f", 0.01, 300000000, "GROWTH", "fixed")
+    r.execute_command("TAMIS.RESERVE", "g", 0.01, 1000, "EXPANSION", 32768)
+    r.execute_command("TAMIS.MADD", "g", *range(2000))
+    assert r.memory_usage("f") > 300 << 20 and r.memory_usage("g") > 30 << 20
+    assert info(r, "g")["vectors"] == 2
+    assert resident(server) - before < 12 << 20  # the pages of 2,000 items, and their command
+
+
+def test_who_frees_in_the_background(servers):
+    server = servers(lazyfree_lazy_user_del="no")
+    r = server.r
+
+    def freed(command, capacity):
+        r.config_resetstat()
+        r.execute_command("TAMIS.RESERVE", "f", 0.01, capacity, "GROWTH", "fixed")
+        r.execute_command(command, "f")
+        wait(lambda: r.info("memory")["lazyfree_pending_objects"] == 0)
+        return r.info("memory")["lazyfreed_objects"]
+    assert freed("UNLINK", 5000000) == 1 and freed("UNLINK", 1000000) == 0
+    assert freed("DEL", 5000000) == 0
+    r.config_set("lazyfree-lazy-user-del", "yes")
+    assert freed("DEL", 5000000) == 1
 
 
 def test_the_example(server):

@@ -25,10 +25,10 @@ def epochs(r, stream, owner):
 class Follower:
     """tamis follow, as a process."""
 
-    def __init__(self, server, name, folder):
-        self.out = os.path.join(folder, "copies.tamis")
+    def __init__(self, server, name, folder, *options):
+        self.out, self.options = os.path.join(folder, "copies.tamis"), options
         self.process = subprocess.Popen(
-            [TAMIS, "follow", "redis+unix://%s?name=%s" % (server.socket, name), "-o", self.out],
+            [TAMIS, "follow", "redis+unix://%s?name=%s" % (server.socket, name), "-o", self.out, *options],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def stop(self):
@@ -38,7 +38,8 @@ class Follower:
 
     def locate(self, key):
         """"yes" or "no" by a copy that is current, else "doubt"."""
-        done = subprocess.run([TAMIS, "locate", self.out, key, "--json"], capture_output=True, text=True)
+        done = subprocess.run([TAMIS, "locate", self.out, key, "--json", *self.options],
+                              capture_output=True, text=True)
         if done.returncode not in (0, 1):
             return "doubt"
         said = json.loads(done.stdout) if done.stdout.strip() else {"owners": [], "maybe": []}
@@ -49,8 +50,8 @@ class Follower:
 def follower(tmp_path):
     made = []
 
-    def make(server, name):
-        made.append(Follower(server, name, str(tmp_path)))
+    def make(server, name, *options):
+        made.append(Follower(server, name, str(tmp_path), *options))
         return made[-1]
     yield make
     for f in made:
@@ -218,12 +219,15 @@ def test_it_goes_on_elsewhere(servers):
 
 
 @pytest.mark.skipif(not FOLLOWS, reason="this command line has no follow")
-def test_a_follower_has_the_bits(server, r, follower):
+@pytest.mark.parametrize("words", [[], ["WITHKEY"]], ids=" ".join)
+def test_a_follower_has_the_bits(server, r, follower, tmp_path, words):
+    """It gets the key from a file, or with the snapshot."""
     reserve(r, "f", 0.001, 1000, "DELETABLE")
     r.execute_command("TAMIS.MADD", "f", *["a%d" % i for i in range(1000)])
     r.execute_command("TAMIS.PUBLISH", "f", "copies", "host1", "MISS", 0.01, "BEAT", 1,
-                      "MAXAGE", 0.2)
-    f = follower(server, "copies")
+                      "MAXAGE", 0.2, *words)
+    (tmp_path / "key").write_text(r.config_get("tamis.family-key")["tamis.family-key"])
+    f = follower(server, "copies", *([] if words else ["--key-file", str(tmp_path / "key")]))
     wait(lambda: f.locate("a1") == "yes", 20)
     for step in range(5):
         r.execute_command("TAMIS.MADD", "f", *["b%d-%d" % (step, i) for i in range(400)])

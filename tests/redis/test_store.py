@@ -83,12 +83,16 @@ def iter_dump(r, key, command="TAMIS.DUMP"):
 
 def test_two_servers_exchange_payloads(servers):
     a, b = servers(), servers("bf=no")
+    twin = servers(**{"tamis.family-key": a.r.config_get("tamis.family-key")["tamis.family-key"]})
     load = filled(a, 400)
     for key in names():
         payload = a.r.dump(key)
         assert b.r.restore(key, 0, payload)
         assert b.digest(key) == a.digest(key)
-        assert b.r.dump(key) == payload
+        twin.r.restore(key, 0, payload)
+        assert twin.r.dump(key) == payload
+        a.r.restore(key, 0, b.r.dump(key), replace=True)  # there it was of another's family
+        assert a.r.dump(key) == payload
         with pytest.raises(redis.ResponseError, match="BUSYKEY"):
             b.r.restore(key, 0, payload)
         b.r.restore(key, 0, payload, replace=True)

@@ -38,6 +38,11 @@ static void fault_free(void *context, void *memory, size_t size)
         fault->wrong++;
         return;
     }
+    for (size_t i = 0; fault->secret && i + 16 <= size; i++)
+        if (memcmp((uint8_t *)memory + i, fault->secret, 16) == 0) {
+            fault->left++;
+            break;
+        }
     front->magic = 0;
     fault->blocks--;
     fault->bytes -= size;

@@ -15,6 +15,8 @@ struct fault {
     bool and_after;            /* those that follow it fail too */
     uint64_t failed;           /* calls that failed */
     uint64_t wrong;            /* frees with another size, or of foreign memory */
+    const uint8_t *secret;     /* 16 bytes, or NULL: */
+    uint64_t left;             /* frees of memory that still had them */
 };
 
 void fault_init(struct fault *fault);

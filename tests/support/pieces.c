@@ -14,7 +14,7 @@ tamis_error pieces_pull(const struct whole *whole, struct bytes *out, size_t roo
 {
     struct pieces_out *o;
     uint8_t *piece = malloc(room);
-    tamis_error e = pieces_out_begin(&o, whole);
+    tamis_error e = pieces_out_begin(&o, whole, 0);
     if (e != TAMIS_OK || !piece) {
         free(piece);
         return e;

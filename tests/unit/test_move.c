@@ -153,7 +153,7 @@ TEST(a_filter_moves_while_it_is_dumped)
     struct bytes before = bytes_of(f, 0), pieces = {0};
     struct pieces_out *out;
     struct whole whole = {.filter = f};
-    CHECK(pieces_out_begin(&out, &whole) == TAMIS_OK && pieces_keep(&whole));
+    CHECK(pieces_out_begin(&out, &whole, 0) == TAMIS_OK && pieces_keep(&whole));
     static uint8_t piece[65536];
     uint64_t next = 30000;
     while (pieces.len < pieces_out_size(out)) {
@@ -251,7 +251,7 @@ TEST(an_index_moves_while_it_is_dumped)
             CHECK(tamis_index_add(whole.index, &(tamis_key){&next, sizeof next}, NULL) == TAMIS_OK);
         struct bytes before = bytes_of_index(whole.index, 0), pieces = {0};
         struct pieces_out *out;
-        CHECK(pieces_out_begin(&out, &whole) == TAMIS_OK && pieces_keep(&whole) == !table);
+        CHECK(pieces_out_begin(&out, &whole, 0) == TAMIS_OK && pieces_keep(&whole) == !table);
         static uint8_t piece[65536];
         while (pieces.len < pieces_out_size(out)) {
             size_t len = 0;

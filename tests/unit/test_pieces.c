@@ -56,6 +56,86 @@ TEST(every_state_goes_out_and_in)
         }
 }
 
+/* Written without its key: under another one nothing is made of it, from the first 128 bytes on; under its
+   own it is as before, and has it. */
+TEST(the_key_is_looked_at_first)
+{
+    for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
+        struct history h;
+        struct pieces_out *out;
+        tamis_filter *f = history_new(&h, kind, 3);
+        struct whole whole = {.filter = f}, made;
+        struct bytes with = bytes_of(f, 0), without = bytes_of(f, TAMIS_SAVE_NO_KEY);
+        uint8_t *piece = malloc(without.len + 65536), other[TAMIS_KEY_LEN] = {1};
+        size_t len = 0;
+        CHECK(pieces_out_begin(&out, &whole, TAMIS_SAVE_NO_KEY) == TAMIS_OK);
+        CHECK(pieces_out_read(out, &whole, 0, piece, 65536, &len) == TAMIS_OK);
+        CHECK(len >= PIECES_HEAD && memcmp(piece, without.data, len) == 0);
+        pieces_out_end(out);
+        tamis_open_options o = opening(&h);
+        for (int right = 0; right < 2; right++) {
+            o.key = right ? h.key : other;
+            struct pieces_in *in = pieces_in_begin(without.len, without.len, &o);
+            CHECK(pieces_in_add(in, without.data, PIECES_HEAD - 1, NULL) == TAMIS_OK);
+            CHECK(!pieces_in_keyless(in));
+            tamis_error e = pieces_in_add(in, without.data + PIECES_HEAD - 1, 1, NULL);
+            CHECK(e == (right ? TAMIS_OK : TAMIS_EKEY) && pieces_in_keyless(in));
+            if (right) {
+                size_t at = PIECES_HEAD;
+                CHECK(memcmp(pieces_in_key(in), h.key, TAMIS_KEY_LEN) == 0);
+                CHECK(pieces_in_add(in, without.data + at, without.len - at, NULL) == TAMIS_OK);
+                CHECK(pieces_in_end(in, &made, NULL) == TAMIS_OK);
+                struct bytes again = bytes_of(made.filter, 0);
+                CHECK(bytes_equal(&again, &with));
+                bytes_free(&again);
+                tamis_filter_free(made.filter);
+            }
+            pieces_in_free(in);
+        }
+        free(piece);
+        bytes_free(&with);
+        bytes_free(&without);
+        tamis_filter_free(f);
+    }
+}
+
+static tamis_error pull_under(const struct whole *whole, struct bytes *out)
+{
+    uint64_t rng = harness_seed();
+    return pieces_pull(whole, out, 1 << 16, &rng, NULL);
+}
+
+/* Whatever is freed was wiped of the key before: structures, and the headers that are written. */
+TEST(freed_memory_has_no_key)
+{
+    static const uint8_t key[TAMIS_KEY_LEN] = "sixteen secret b";
+    uint64_t rng = harness_seed();
+    for (unsigned hash = TAMIS_XXH3; hash <= TAMIS_H3; hash++) {
+        struct fault fault;
+        struct whole whole = {0}, loaded;
+        tamis_filter *copy;
+        struct bytes bytes = {0}, again = {0};
+        fault_init(&fault);
+        fault.secret = key;
+        tamis_options o = {
+            .capacity = 1000, .key = key, .hash = hash, .allocator = &fault.allocator};
+        tamis_open_options open = {.key = key, .allocator = &fault.allocator};
+        CHECK(tamis_filter_new(&whole.filter, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_add(whole.filter, "x", 1, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_encode(whole.filter, 0, bytes_write, &bytes) == TAMIS_OK);
+        CHECK(pull_under(&whole, &again) == TAMIS_OK && bytes_equal(&bytes, &again));
+        CHECK(pieces_push(&loaded, &bytes, 100, &rng, &open, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_clone(&copy, loaded.filter) == TAMIS_OK);
+        tamis_filter_free(copy);
+        tamis_filter_free(loaded.filter);
+        tamis_filter_free(whole.filter);
+        CHECK_MSG(fault.left == 0, "%u", (unsigned)fault.left);
+        CHECK(fault_clean(&fault));
+        bytes_free(&bytes);
+        bytes_free(&again);
+    }
+}
+
 TEST(without_the_key_it_must_be_given)
 {
     struct history h;

@@ -1,0 +1,143 @@
+/*
+ * The key of the server's family. Who has it can make items that collide, in the values of everyone
+ * here; so it is in what a server saves and must be able to load again (RDB and AOF files, replicas, the
+ * server's own DUMP), and in what a client gets only if CONFIG GET would tell him anyway.
+ *
+ * A key that nobody configured is drawn at the start, and given up for the one that the values of before
+ * were made under. Not any value tells which that was, since clients make and load values of families of
+ * their own: values are saved with a mark if they are of the server's, and travel with FAMILY, not KEY.
+ */
+#include "module.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool key_from_hex(const RedisModuleString *s, uint8_t key[TAMIS_KEY_LEN])
+{
+    size_t len;
+    const char *text = rm.StringPtrLen(s, &len);
+    if (len != 2 * TAMIS_KEY_LEN)
+        return false;
+    for (size_t i = 0; i < TAMIS_KEY_LEN; i++) {
+        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        key[i] = (uint8_t)(high * 16 + low);
+    }
+    return true;
+}
+
+void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[KEY_HEX])
+{
+    for (size_t i = 0; i < TAMIS_KEY_LEN; i++)
+        snprintf(hex + 2 * i, 3, "%02x", key[i]);
+}
+
+/* The library makes keys from the system's randomness: the smallest filter brings one. */
+bool secret_draw(void)
+{
+    tamis_options smallest = {.capacity = 1, .growth = TAMIS_FIXED, .allocator = &value_allocator};
+    tamis_filter *filter;
+    if (tamis_filter_new(&filter, &smallest, NULL) != TAMIS_OK)
+        return false;
+    bool ok = tamis_filter_key(filter, server.key);
+    tamis_filter_free(filter);
+    return ok;
+}
+
+bool secret_is(const uint8_t key[TAMIS_KEY_LEN])
+{
+    return memcmp(key, server.key, TAMIS_KEY_LEN) == 0;
+}
+
+/* ---- where it comes from --------------------------------------------------------------------- */
+
+/* The first one that comes decides. */
+void secret_adopt(const uint8_t key[TAMIS_KEY_LEN])
+{
+    if (server.key_given || server.key_adopted)
+        return;
+    memcpy(server.key, key, TAMIS_KEY_LEN);
+    server.key_adopted = true;
+}
+
+/* RESTORE, which may be replayed from an append-only file, brings marks that anyone can make; but the
+   server says that a key was loaded only of those in its own files, just after. */
+static uint8_t offered[TAMIS_KEY_LEN];
+static bool offers;
+
+void secret_offer(const uint8_t *key)
+{
+    offers = key != NULL;
+    if (key)
+        memcpy(offered, key, TAMIS_KEY_LEN);
+}
+
+static int loaded(RedisModuleCtx *ctx, int events, const char *event, RedisModuleString *name)
+{
+    (void)ctx, (void)events, (void)event, (void)name;
+    if (offers)
+        secret_adopt(offered);
+    offers = false;
+    return RM_OK;
+}
+
+static void loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
+{
+    (void)ctx, (void)event, (void)sub, (void)data;
+    offers = false;
+    explicit_bzero(offered, sizeof offered);
+}
+
+void secret_start(RedisModuleCtx *ctx)
+{
+    rm.SubscribeToKeyspaceEvents(ctx, RM_NOTIFY_LOADED, loaded);
+    rm.SubscribeToServerEvent(ctx, (RedisModuleEvent){RM_EVENT_LOADING, 1}, loading);
+}
+
+/* ---- who may have it ------------------------------------------------------------------------- */
+
+/* Commands of modules are in no category before Redis 7.2, so the right is that to another command, which
+   tells the key too and is in @admin and @dangerous. Who runs a script is not known: not there. */
+bool secret_told(RedisModuleCtx *ctx)
+{
+    static const char *const words[] = {"CONFIG", "GET", "tamis.family-key"};
+    RedisModuleString *argv[3], *name = rm.GetClientUserNameById(ctx, rm.GetClientId(ctx));
+    RedisModuleUser *user = name ? rm.GetModuleUserFromUserName(name) : NULL;
+    for (int i = 0; i < 3; i++)
+        argv[i] = rm.CreateString(ctx, words[i], strlen(words[i]));
+    bool told = user && rm.ACLCheckCommandPermissions(user, argv, 3) == RM_OK;
+    for (int i = 0; i < 3; i++)
+        rm.FreeString(ctx, argv[i]);
+    if (user)
+        rm.FreeModuleUser(user);
+    if (name)
+        rm.FreeString(ctx, name);
+    if (!told)
+        rm.ReplyWithError(ctx, "NOPERM WITHKEY is for users with the right to CONFIG GET, and not "
+                               "for scripts");
+    return told;
+}
+
+/* The server, while it loads, does not forget what it keeps for the one and the other log. */
+void secret_redact(RedisModuleCtx *ctx, int position)
+{
+    if (!(rm.GetContextFlags(ctx) & RM_FLAG_LOADING))
+        rm.RedactClientCommandArgument(ctx, position);
+}
+
+void secret_redact_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    for (int i = 0; i + 1 < argc && !is_word(argv[i], "ITEMS"); i++)
+        if (is_word(argv[i], "KEY") || is_word(argv[i], "FAMILY"))
+            secret_redact(ctx, i + 1);
+}
