@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,14 +26,23 @@ static const char *shown(const char *path)
     return len > 110 ? path + len - 110 : path;
 }
 
+void file_why(int error, char text[80])
+{
+    const char *own = error == ENXIO   ? "not a regular file"
+                      : error == ELOOP ? "a symbolic link, or too many of them"
+                                       : NULL;
+    if (own || strerror_r(error, text, 80) != 0)
+        snprintf(text, 80, "%s", own ? own : "unknown error");
+}
+
 tamis_error file_fail(tamis_reason *reason, int error, const char *path, const char *doing)
 {
     tamis_error e = error == ENOMEM ? TAMIS_ENOMEM : TAMIS_EIO;
-    char text[80];
-    const char *why = strerror_r(error, text, sizeof text) == 0 ? text : "unknown error";
+    char why[80];
+    file_why(error, why);
     fail(reason, e, "%s%s%s: %s", doing, *doing ? " " : "", shown(path), why);
     if (reason)
-        reason->system_error = error;
+        reason->system_error = error == ENXIO ? 0 : error; /* its text would mislead */
     return e;
 }
 
@@ -75,20 +85,32 @@ bool file_resolve(char out[PATH_MAX], const char *path)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static tamis_error map_fd(struct mapping *out, int fd, const char *path, tamis_reason *reason)
+int file_open(const char *path, bool links, struct stat *st)
 {
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return file_fail(reason, errno, path, "");
-    if (S_ISDIR(st.st_mode))
-        return file_fail(reason, EISDIR, path, "");
-    if (!S_ISREG(st.st_mode))
-        return fail(reason, TAMIS_EIO, "%s: not a regular file", path);
-    if (st.st_size == 0)
+    struct stat own;
+    st = st ? st : &own;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links ? 0 : O_NOFOLLOW));
+    if (fd < 0)
+        return -1;
+    int error = fstat(fd, st) != 0     ? errno
+                : S_ISREG(st->st_mode) ? 0
+                : S_ISDIR(st->st_mode) ? EISDIR
+                                       : ENXIO; /* as the system says of a socket */
+    if (error == 0)
+        return fd;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static tamis_error map_fd(struct mapping *out, int fd, const struct stat *st, const char *path,
+                          tamis_reason *reason)
+{
+    if (st->st_size == 0)
         return fail(reason, TAMIS_EFORMAT, "%s: the file is empty", path);
-    if ((uint64_t)st.st_size > SIZE_MAX / 2)
+    if ((uint64_t)st->st_size > SIZE_MAX / 2)
         return fail(reason, TAMIS_ELIMIT, "%s: too large to map", path);
-    out->len = (size_t)st.st_size;
+    out->len = (size_t)st->st_size;
     out->data = mmap(NULL, out->len, PROT_READ, MAP_SHARED, fd, 0);
     if ((const void *)out->data == MAP_FAILED)
         return file_fail(reason, errno, path, "mapping");
@@ -97,10 +119,11 @@ static tamis_error map_fd(struct mapping *out, int fd, const char *path, tamis_r
 
 tamis_error file_map(struct mapping *out, const char *path, tamis_reason *reason)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    int fd = file_open(path, true, &st);
     if (fd < 0)
         return file_fail(reason, errno, path, "");
-    tamis_error e = map_fd(out, fd, path, reason);
+    tamis_error e = map_fd(out, fd, &st, path, reason);
     close(fd);
     return e;
 }

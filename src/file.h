@@ -7,6 +7,16 @@
 #include "base.h"
 #include "mem.h"
 
+struct stat;
+
+/* Opens a regular file for reading: the descriptor, or -1 with errno. Never waits, as a FIFO would
+   make it: what is no file is refused with ENXIO, a folder with EISDIR. Names that the user did not
+   give (from a catalog, a shared folder, a stranger) are opened without `links`: then a link at the
+   end of the path is refused with ELOOP. st may be NULL. */
+int file_open(const char *path, bool links, struct stat *st);
+/* The system's text for it; says what ENXIO and ELOOP mean here. */
+void file_why(int error, char text[80]);
+
 /* "DOING PATH: the system's text", with errno. ENOMEM for that, else EIO. */
 tamis_error file_fail(tamis_reason *reason, int error, const char *path, const char *doing);
 /* Follows links, so that the file they lead to is replaced, not the link. It need not exist. False

@@ -105,10 +105,8 @@ static tamis_error check_target(const struct beside *s, const char *path, tamis_
     struct stat st;
     if (stat(s->target, &st) != 0)
         return errno == ENOENT ? TAMIS_OK : file_fail(reason, errno, path, "");
-    if (S_ISDIR(st.st_mode))
-        return file_fail(reason, EISDIR, path, "");
     if (!S_ISREG(st.st_mode))
-        return fail(reason, TAMIS_EIO, "%s: not a regular file", path);
+        return file_fail(reason, S_ISDIR(st.st_mode) ? EISDIR : ENXIO, path, "");
     return TAMIS_OK;
 }
 
@@ -118,7 +116,7 @@ static tamis_error check_target(const struct beside *s, const char *path, tamis_
 static bool old_has_key(const char *path)
 {
     uint8_t front[FAMILY_END];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open(path, true, NULL);
     if (fd < 0)
         return false;
     ssize_t n = pread(fd, front, sizeof front, 0);
