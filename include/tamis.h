@@ -507,6 +507,7 @@ typedef struct tamis_open_options {
     const uint8_t *key; /* for structures saved without theirs */
     bool verify;        /* check every checksum even where a mapped file is large */
     bool wait;          /* tamis_file_lock: wait for the other process */
+    bool read;          /* what opens a file: read it into memory, do not map it */
     tamis_clock clock;
     void *clock_context;
     const tamis_allocator *allocator;
@@ -526,7 +527,14 @@ TAMIS_API tamis_error tamis_filter_save(const tamis_filter *filter, const char *
                                         unsigned save_flags, tamis_reason *reason);
 /* Maps the file, read-only: ready at once whatever its size. Header and sizes are always checked,
    the rest up to 64 MiB (`verify`: always). Counters stay in the file: a deletable filter that was
-   opened can be asked and saved again, but not merged into another, and a clone of it has bits only. */
+   opened can be asked and saved again, but not merged into another, and a clone of it has bits only.
+
+   A mapped file is still the file. Replace it (as all that saves here does) and the mapping keeps the
+   old one. If someone writes into it instead, answers change with it, but nothing else: no byte of it
+   is used as an address unchecked. If someone makes it shorter, touching what is gone raises SIGBUS,
+   which ends a program that does not catch it. Where that may happen (a file that strangers may write
+   to, a network file system) set `read`: all of the file is then read before the call returns. This
+   holds for whatever is opened: indexes, directories and catalogs too. What is loaded is read. */
 TAMIS_API tamis_error tamis_filter_open(tamis_filter **out, const char *path,
                                         const tamis_open_options *options, tamis_reason *reason);
 /* Reads the file into memory, every byte checked; may be changed and saved again. */
@@ -755,6 +763,8 @@ TAMIS_API bool tamis_catalog_key(const tamis_catalog *catalog, uint8_t key[TAMIS
 /* Segments are numbered from 0 in the order they were put, dropped ones gone. What is returned is as
    long-lived as the catalog. */
 TAMIS_API uint64_t tamis_catalog_segments(const tamis_catalog *catalog);
+/* NULL if there is no such segment, or the file was changed since it was opened. Tags and the note are
+   bytes of the file: unless it was read, check what was copied. */
 TAMIS_API const void *tamis_catalog_tag(const tamis_catalog *catalog, uint64_t segment,
                                         size_t *len);
 TAMIS_API const void *tamis_catalog_note(const tamis_catalog *catalog, size_t *len);

@@ -23,8 +23,8 @@ tamis_error file_fail(tamis_reason *reason, int error, const char *path, const c
    with errno. */
 bool file_resolve(char out[PATH_MAX], const char *path);
 
-/* The whole file, read-only. */
-tamis_error file_map(struct mapping *out, const char *path, tamis_reason *reason);
+/* The whole file, read-only: mapped, its header a copy; or read into memory. */
+tamis_error file_map(struct mapping *out, const char *path, bool read, tamis_reason *reason);
 /* Puts the path in front of what was found wrong in the file. */
 tamis_error file_named(tamis_reason *reason, tamis_error e, const char *path);
 
