@@ -61,7 +61,8 @@ extern "C" {
     X(EBASE, "the patch was made for another version of this structure")                       \
     X(EKEY, "the family key is not stored in this structure and was not given")                \
     X(EIO, "input or output failed")                                                           \
-    X(EBUSY, "another process is writing to this file")
+    X(EBUSY, "another process is writing to this file")                                        \
+    X(ESYNC, "written and in its place, but perhaps not on the disk yet")
 
 typedef enum tamis_error {
 #define X(name, text) TAMIS_##name,
@@ -520,7 +521,10 @@ TAMIS_API tamis_error tamis_filter_encode(const tamis_filter *filter, unsigned s
 TAMIS_API tamis_error tamis_filter_decode(tamis_filter **out, const void *data, size_t len,
                                           const tamis_open_options *options, tamis_reason *reason);
 
-/* Written beside, synced, renamed: whatever happens, the old file or the new one is whole. A new file
+/* Written beside, synced, renamed: whatever happens, the old file or the new one is whole. ESYNC: the
+   new one is there, but the folder could not be synced, so a power failure may bring the old one back;
+   after any other error nothing has changed. Killed at the last step, it leaves a file .tamis-* behind,
+   which the next save of the same file removes. A new file
    with the key is readable by its owner alone; one that replaces another has its owner and permissions,
    unless the key would come to lie where there was none. */
 TAMIS_API tamis_error tamis_filter_save(const tamis_filter *filter, const char *path,

@@ -37,7 +37,14 @@ struct beside {
     int fd;
 };
 
-tamis_error beside_open(struct beside *s, const char *path, bool key_inside, tamis_reason *reason);
+enum beside_how {
+    BESIDE_OPEN,   /* for all to read */
+    BESIDE_KEY,    /* for its owner's eyes only */
+    BESIDE_STRANGE /* the same among strangers: takes nothing over from a file or link of that name */
+};
+
+tamis_error beside_open(struct beside *s, const char *path, enum beside_how how,
+                        tamis_reason *reason);
 /* Syncs it and gives it its place. */
 tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *reason);
 void beside_close(struct beside *s);
