@@ -219,7 +219,7 @@ static tamis_error load_pieces(struct whole *out, int fd, uint64_t total,
     }
     if (e == TAMIS_OK)
         e = pieces_in_end(in, out, reason);
-    mem_free(&mem_system, buffer, 1, CHUNK);
+    mem_free_secret(&mem_system, buffer, 1, CHUNK);
     pieces_in_free(in);
     return e;
 }

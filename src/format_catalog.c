@@ -354,7 +354,8 @@ static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool ma
 tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
                                const tamis_open_options *options, tamis_reason *reason)
 {
-    return from_bytes(out, (struct mapping){.data = data, .len = len}, false, options, true, reason);
+    return from_bytes(out, (struct mapping){.data = data, .len = len}, false, options, true,
+                      reason);
 }
 
 tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
