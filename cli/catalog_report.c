@@ -1,6 +1,7 @@
 /* What a catalog says of itself, for tamis info. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "args.h"
 #include "inputs.h"
@@ -103,6 +104,7 @@ static bool open_catalog(tamis_catalog **catalog, const char *path,
     }
     mapped_name = path;
     tamis_error error = tamis_catalog_open(catalog, path, &o, &reason);
+    explicit_bzero(key, sizeof key);
     if (error != TAMIS_OK)
         complain_of(error, &reason, path);
     return error == TAMIS_OK;

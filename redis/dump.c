@@ -199,7 +199,7 @@ static struct dump *dump_find(RedisModuleCtx *ctx, RedisModuleString *name, uint
     const char *text = rm.StringPtrLen(name, &len);
     struct dump *d = dump_numbered(number);
     if (!d || d->db != rm.GetSelectedDb(ctx) || d->name.len != len ||
-        memcmp(d->name.data, text, len) != 0 || d->with_key != with_key) {
+        (len && memcmp(d->name.data, text, len) != 0) || d->with_key != with_key) {
         rm.ReplyWithError(ctx, "ERR this dump is over: start again with cursor 0");
         return NULL;
     }

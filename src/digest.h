@@ -47,7 +47,8 @@ struct family {
 /* Fills the family from the key (NULL: a random one). ENOMEM only for h3. */
 tamis_error family_init(struct family *family, const tamis_allocator *a, tamis_hash hash,
                         const uint8_t *key);
-void family_free(struct family *family, const tamis_allocator *a); /* and wipes it */
+/* Wipes the key and what was made from it. */
+void family_free(struct family *family, const tamis_allocator *a);
 tamis_error family_copy(struct family *to, const struct family *from, const tamis_allocator *a);
 /* What can be stored instead of the key, to recognise it. */
 void family_check(const struct family *family, uint8_t out[TAMIS_KEY_LEN]);

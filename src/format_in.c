@@ -50,9 +50,8 @@ static bool bytes_add(const tamis_allocator *a, struct bytes *b, const void *dat
         if (!grown)
             return false;
         if (b->len)
-            memcpy(grown, b->data, b->len);
-        mem_wipe(b->data, b->len); /* a header may have its key */
-        mem_free(a, b->data, (size_t)b->room, 1);
+            memcpy(grown, b->data, (size_t)b->len);
+        mem_free_secret(a, b->data, (size_t)b->room, 1); /* the header has the key */
         b->data = grown;
         b->room = room;
     }
@@ -521,15 +520,13 @@ void pieces_in_free(struct pieces_in *in)
     if (!in)
         return;
     tamis_allocator a = in->allocator;
-    mem_wipe(in->header.data, in->header.len);
     tamis_filter_free(in->whole.filter);
     tamis_index_free(in->whole.index);
-    mem_free(&a, in->header.data, 1, in->header.room);
+    mem_free_secret(&a, in->header.data, 1, in->header.room);
     mem_free(&a, in->aside.data, 1, in->aside.room);
     mem_free(&a, in->held.data, 1, in->held.room);
     mem_free(&a, in->ones, in->n_ones, sizeof *in->ones);
-    mem_wipe(in, sizeof *in);
-    mem_free(&a, in, 1, sizeof *in);
+    mem_free_secret(&a, in, 1, sizeof *in);
 }
 
 static const uint8_t *bytes_of(const struct pieces_in *in, const struct section *s)

@@ -324,8 +324,7 @@ void pieces_out_end(struct pieces_out *o)
     if (!o)
         return;
     tamis_allocator a = o->allocator;
-    mem_wipe(o->header, o->header_len);
-    mem_free(&a, o->header, 1, o->header_len);
+    mem_free_secret(&a, o->header, 1, o->header_len);
     mem_free(&a, o->ones, o->n_ones, sizeof *o->ones);
     mem_free(&a, o->columns, o->head.head.n, sizeof *o->columns);
     mem_free(&a, o->moved, o->head.head.n, sizeof *o->moved);
