@@ -16,11 +16,7 @@ void *mem_new(const tamis_allocator *a, size_t n, size_t size);
 void *mem_new0(const tamis_allocator *a, size_t n, size_t size);
 void mem_free(const tamis_allocator *a, void *memory, size_t n, size_t size);
 /* Before memory that had a key is freed: not left out by the compiler. NULL is allowed. */
-static inline void mem_wipe(void *memory, size_t len)
-{
-    if (memory)
-        explicit_bzero(memory, len);
-}
+void mem_wipe(void *memory, size_t len);
 /* A copy with room for `n` instead of `old`; the old one stays on failure. */
 void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size);
 
