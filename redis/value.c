@@ -171,7 +171,10 @@ struct value *value_partial(uint64_t total, bool trusted, const uint8_t *key)
     uint64_t limit = (uint64_t)server.work_limit;
     uint64_t aside = limit > PIECES_ASIDE ? limit : PIECES_ASIDE;
     struct pieces_in *in = pieces_in_begin(total, trusted ? UINT64_MAX : aside, &options);
-    return in ? value_new((struct value){.kind = KIND_PARTIAL, .total = total, .in = in}) : NULL;
+    if (!in)
+        return NULL;
+    pieces_in_adopt(in);
+    return value_new((struct value){.kind = KIND_PARTIAL, .total = total, .in = in});
 }
 
 uint64_t partial_have(const struct value *v)

@@ -15,7 +15,8 @@ struct pieces_in {
     tamis_allocator allocator;
     tamis_open_options options;
     uint8_t key[TAMIS_KEY_LEN];
-    bool keyless; /* the bytes came without theirs */
+    bool keyless; /* the bytes came without theirs, */
+    bool adopts;  /* and what is made of them has it all the same */
     uint64_t total, have, most_aside;
     struct bytes header, aside; /* aside: the payload from `late` to `tables`, which is neither */
     uint64_t header_len, late, tables;
@@ -213,7 +214,7 @@ static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
     if (in->tables - in->late > in->most_aside)
         return fail_at(reason, TAMIS_EKIND, in->late,
                        "too many large counters or removals to be read in pieces");
-    in->c.has_key = true; /* what is made has it */
+    in->c.has_key |= in->adopts;
     in->n_ones = max_u64(in->walk.owners, in->head.head.width);
     in->ones = mem_new0(&in->allocator, in->n_ones, sizeof *in->ones);
     e = !in->ones                ? TAMIS_ENOMEM
@@ -486,6 +487,11 @@ uint64_t pieces_in_have(const struct pieces_in *in)
 const uint8_t *pieces_in_key(const struct pieces_in *in)
 {
     return in->options.key;
+}
+
+void pieces_in_adopt(struct pieces_in *in)
+{
+    in->adopts = true;
 }
 
 bool pieces_in_keyless(const struct pieces_in *in)

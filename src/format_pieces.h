@@ -74,6 +74,8 @@ void pieces_in_free(struct pieces_in *in);
    PIECES_HEAD of them have come). */
 const uint8_t *pieces_in_key(const struct pieces_in *in);
 bool pieces_in_keyless(const struct pieces_in *in);
+/* Bytes that come without their key make a value that is saved with it: to be said before they come. */
+void pieces_in_adopt(struct pieces_in *in);
 /* The bytes that came, again. */
 tamis_error pieces_in_encode(const struct pieces_in *in, tamis_write write, void *context);
 /* Of memory: what it makes, from the header on, and all that it has. */
