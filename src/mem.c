@@ -64,12 +64,6 @@ void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, siz
     return grown;
 }
 
-void mem_wipe(void *memory, size_t len)
-{
-    if (memory)
-        explicit_bzero(memory, len);
-}
-
 static void *pages_new(size_t bytes)
 {
     /* Over-reserve to start on a huge page, then give the edges back. */

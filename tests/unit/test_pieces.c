@@ -76,6 +76,8 @@ TEST(the_key_is_looked_at_first)
         for (int right = 0; right < 2; right++) {
             o.key = right ? h.key : other;
             struct pieces_in *in = pieces_in_begin(without.len, without.len, &o);
+            if (kind % 2)
+                pieces_in_adopt(in);
             CHECK(pieces_in_add(in, without.data, PIECES_HEAD - 1, NULL) == TAMIS_OK);
             CHECK(!pieces_in_keyless(in));
             tamis_error e = pieces_in_add(in, without.data + PIECES_HEAD - 1, 1, NULL);
@@ -86,7 +88,7 @@ TEST(the_key_is_looked_at_first)
                 CHECK(pieces_in_add(in, without.data + at, without.len - at, NULL) == TAMIS_OK);
                 CHECK(pieces_in_end(in, &made, NULL) == TAMIS_OK);
                 struct bytes again = bytes_of(made.filter, 0);
-                CHECK(bytes_equal(&again, &with));
+                CHECK(bytes_equal(&again, kind % 2 ? &with : &without));
                 bytes_free(&again);
                 tamis_filter_free(made.filter);
             }
