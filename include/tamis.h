@@ -340,7 +340,7 @@ typedef enum tamis_verify {
     TAMIS_VERIFY_ATTENUATED = 3 /* sum in which the j-th address weighs 2^-j */
 } tamis_verify;
 
-/* Zero means default; fields not explained are those of tamis_options. */
+/* Zero means default. */
 typedef struct tamis_index_options {
     const tamis_attribute *attributes;
     size_t n_attributes;
@@ -349,21 +349,8 @@ typedef struct tamis_index_options {
     bool no_combos;         /* or with this nothing but whole records */
     tamis_verifier verifier;
     tamis_verify value;
-    double fpp;
-    uint64_t capacity;   /* records */
-    tamis_growth growth; /* not window. Dynamic: equal layers, not sliced */
-    tamis_layout layout;
-    tamis_hash hash;
-    const uint8_t *key;
-    bool deletable, overfill;
-    double expansion;
-    uint32_t layers; /* dynamic: number of layers */
-    const uint8_t *lambdas;
-    size_t n_lambdas;
-    uint64_t memory_limit;
-    tamis_clock clock;
-    void *clock_context;
-    const tamis_allocator *allocator;
+    tamis_options set; /* as for filters, with records for keys and layers for vectors (dynamic: not
+                          sliced); no window, unique, shared_adds, add_always, tolerate, bits, hashes */
 } tamis_index_options;
 
 TAMIS_API tamis_error tamis_index_new(tamis_index **out, const tamis_index_options *options,

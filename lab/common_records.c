@@ -50,11 +50,11 @@ void records_new(struct records *r, unsigned p, unsigned q, uint64_t m, tamis_ve
                              .no_combos = true,
                              .verifier = verifier,
                              .value = value,
-                             .capacity = 1000,
-                             .growth = TAMIS_FIXED,
-                             .layout = TAMIS_SPREAD,
-                             .key = family,
-                             .overfill = true};
+                             .set.capacity = 1000,
+                             .set.growth = TAMIS_FIXED,
+                             .set.layout = TAMIS_SPREAD,
+                             .set.key = family,
+                             .set.overfill = true};
     *r = (struct records){.p = p, .q = q, .m = m};
     MUST(tamis_index_new(&r->index, &o, &reason));
     if (m)

@@ -216,16 +216,16 @@ tamis_error tamis_index_new(tamis_index **out, const tamis_index_options *o, tam
     tamis_error e = index_settings_from(&set, o, reason);
     if (e != TAMIS_OK)
         return e;
-    const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
+    const tamis_allocator *a = o->set.allocator ? o->set.allocator : &mem_system;
     tamis_index *x;
     e = make_with_names(&x, o, &set, a);
     if (e != TAMIS_OK)
         return fail(reason, e, "no memory for an index");
-    if (o->clock) {
-        x->clock = o->clock;
-        x->clock_context = o->clock_context;
+    if (o->set.clock) {
+        x->clock = o->set.clock;
+        x->clock_context = o->set.clock_context;
     }
-    e = family_init(&x->family, a, o->hash ? o->hash : TAMIS_XXH3, o->key);
+    e = family_init(&x->family, a, o->set.hash ? o->set.hash : TAMIS_XXH3, o->set.key);
     struct layer *first = NULL;
     if (e == TAMIS_OK)
         e = index_next_layer(x, &first);

@@ -71,24 +71,16 @@ tamis_error index_settings_from(struct index_settings *set, const tamis_index_op
         .verifier = o->verifier ? o->verifier : TAMIS_VERIFIER_FILTER,
         .value = o->value ? o->value : TAMIS_VERIFY_MIXED,
     };
-    tamis_options grow = {.fpp = o->fpp,
-                          .capacity = o->capacity,
-                          .growth = o->growth,
-                          .layout = o->layout,
-                          .hash = o->hash,
-                          .deletable = o->deletable,
-                          .overfill = o->overfill,
-                          .expansion = o->expansion,
-                          .vectors = o->layers,
-                          .lambdas = o->lambdas,
-                          .n_lambdas = o->n_lambdas,
-                          .memory_limit = o->memory_limit};
     if ((unsigned)o->verifier > TAMIS_VERIFIER_FILTER ||
         (unsigned)o->value > TAMIS_VERIFY_ATTENUATED)
         return fail(reason, TAMIS_EARG, "an unknown verifier or verification value");
-    if (o->growth == TAMIS_WINDOW)
+    if (o->set.growth == TAMIS_WINDOW)
         return fail(reason, TAMIS_EARG, "an index does not forget by age: no window");
-    e = settings_from(&set->grow, &grow, reason);
+    if (o->set.unique || o->set.shared_adds || o->set.add_always || o->set.tolerate != 0 ||
+        o->set.bits || o->set.hashes)
+        return fail(reason, TAMIS_EARG,
+                    "only filters have unique, shared_adds, add_always, tolerate, bits and hashes");
+    e = settings_from(&set->grow, &o->set, reason);
     if (e != TAMIS_OK)
         return e;
     for (size_t i = 0; i < o->n_attributes; i++) {
@@ -175,9 +167,15 @@ static void next_scalable(const tamis_index *x, struct plan *plan)
     plan->slot = index_slot(x, tamis_plan_slot(first, plan->capacity), 0);
 }
 
+/* Never behind the newest layer, as for filters. */
 static uint64_t index_now(const tamis_index *x)
 {
-    return x->set.grow.growth == TAMIS_FLEXIBLE ? x->clock(x->clock_context) : 0;
+    const struct layers *layers = index_layers(x);
+    uint32_t n = layers_count(layers);
+    if (x->set.grow.growth != TAMIS_FLEXIBLE)
+        return 0;
+    uint64_t now = x->clock(x->clock_context);
+    return n ? max_u64(now, layers->l[n - 1]->born) : now;
 }
 
 /* As the vectors of a flexible filter (Xie et al., section 4.3). */

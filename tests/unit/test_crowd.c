@@ -198,8 +198,8 @@ TEST(records_of_few_values_do_not_multiply)
     tamis_index_options o = {.attributes = names,
                              .n_attributes = 3,
                              .verifier = TAMIS_VERIFIER_NONE,
-                             .capacity = 100,
-                             .deletable = true};
+                             .set.capacity = 100,
+                             .set.deletable = true};
     uint64_t rng = harness_seed();
     tamis_index *x = NULL;
     tamis_reason reason = {0};

@@ -32,8 +32,8 @@ static tamis_index *index_of(tamis_index_options o)
     tamis_index *x = NULL;
     o.attributes = attributes;
     o.n_attributes = o.n_attributes ? o.n_attributes : ATTRIBUTES;
-    o.deletable = true;
-    o.key = key;
+    o.set.deletable = true;
+    o.set.key = key;
     CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
     return x;
 }
@@ -184,33 +184,46 @@ TEST(churn_keeps_size_and_rates)
 {
     static const uint8_t once[] = {1};
     const tamis_index_options kinds[] = {
-        {.growth = TAMIS_FIXED, .capacity = 1000},
-        {.growth = TAMIS_FIXED, .capacity = 1000, .fpp = 0.2},
-        {.growth = TAMIS_DYNAMIC, .capacity = 1000, .layers = 5, .fpp = 0.2},
-        {.growth = TAMIS_SCALABLE,
-         .capacity = 50,
-         .layout = TAMIS_SPREAD,
-         .expansion = 1,
-         .fpp = 0.2},
-        {.growth = TAMIS_FIXED, .capacity = 1000, .fpp = 0.2, .n_attributes = 1},
-        {.growth = TAMIS_DYNAMIC, .capacity = 1000, .layers = 5, .fpp = 0.2, .n_attributes = 1},
-        {.growth = TAMIS_SCALABLE,
-         .capacity = 50,
-         .layout = TAMIS_SPREAD,
-         .expansion = 1,
-         .fpp = 0.2,
+        {.set.growth = TAMIS_FIXED, .set.capacity = 1000},
+        {.set.growth = TAMIS_FIXED, .set.capacity = 1000, .set.fpp = 0.2},
+        {.set.growth = TAMIS_DYNAMIC, .set.capacity = 1000, .set.vectors = 5, .set.fpp = 0.2},
+        {.set.growth = TAMIS_SCALABLE,
+         .set.capacity = 50,
+         .set.layout = TAMIS_SPREAD,
+         .set.expansion = 1,
+         .set.fpp = 0.2},
+        {.set.growth = TAMIS_FIXED, .set.capacity = 1000, .set.fpp = 0.2, .n_attributes = 1},
+        {.set.growth = TAMIS_DYNAMIC,
+         .set.capacity = 1000,
+         .set.vectors = 5,
+         .set.fpp = 0.2,
          .n_attributes = 1},
-        {.growth = TAMIS_FIXED, .layout = TAMIS_SPREAD, .capacity = 1000},
-        {.growth = TAMIS_DYNAMIC, .capacity = 1000, .layers = 5},
-        {.growth = TAMIS_SCALABLE, .capacity = 50},
-        {.growth = TAMIS_SCALABLE, .layout = TAMIS_SPREAD, .capacity = 50, .expansion = 1},
-        {.growth = TAMIS_SCALABLE, .layout = TAMIS_SPREAD, .capacity = 60, .expansion = 2},
-        {.growth = TAMIS_SCALABLE,
-         .layout = TAMIS_SPREAD,
-         .capacity = 60,
-         .expansion = 2,
+        {.set.growth = TAMIS_SCALABLE,
+         .set.capacity = 50,
+         .set.layout = TAMIS_SPREAD,
+         .set.expansion = 1,
+         .set.fpp = 0.2,
+         .n_attributes = 1},
+        {.set.growth = TAMIS_FIXED, .set.layout = TAMIS_SPREAD, .set.capacity = 1000},
+        {.set.growth = TAMIS_DYNAMIC, .set.capacity = 1000, .set.vectors = 5},
+        {.set.growth = TAMIS_SCALABLE, .set.capacity = 50},
+        {.set.growth = TAMIS_SCALABLE,
+         .set.layout = TAMIS_SPREAD,
+         .set.capacity = 50,
+         .set.expansion = 1},
+        {.set.growth = TAMIS_SCALABLE,
+         .set.layout = TAMIS_SPREAD,
+         .set.capacity = 60,
+         .set.expansion = 2},
+        {.set.growth = TAMIS_SCALABLE,
+         .set.layout = TAMIS_SPREAD,
+         .set.capacity = 60,
+         .set.expansion = 2,
          .verifier = TAMIS_VERIFIER_TABLE},
-        {.growth = TAMIS_FLEXIBLE, .capacity = 100, .lambdas = once, .n_lambdas = 1},
+        {.set.growth = TAMIS_FLEXIBLE,
+         .set.capacity = 100,
+         .set.lambdas = once,
+         .set.n_lambdas = 1},
     };
     for (unsigned k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int oldest = 0; oldest < 2; oldest++)

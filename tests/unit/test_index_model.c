@@ -228,7 +228,7 @@ static bool check_all(struct world *w, struct model *m, const tamis_index *x)
     tamis_index_info(x, &info);
     bool empty = model_total(m) == 0 && info.pending == 0;
     return CHECK(stored == x->stored) && CHECK(info.records == model_total(m)) &&
-           CHECK(!(w->options.deletable && empty) || (info.layers == 1 && x->stored == 0));
+           CHECK(!(w->options.set.deletable && empty) || (info.layers == 1 && x->stored == 0));
 }
 
 /* Members are found by any question; the library's way of asking is the plain one. */
@@ -326,13 +326,14 @@ static bool step_add(struct world *w, struct model *m, tamis_index *x, uint32_t 
     char text[TAMIS_ATTRIBUTES_MAX][16];
     world_keys(w, record, keys, text);
     tamis_error e = tamis_index_add(x, keys, &fresh);
-    if (e == TAMIS_EFULL && !w->options.overfill)
-        return CHECK(w->options.growth == TAMIS_FIXED || w->options.growth == TAMIS_DYNAMIC) &&
+    if (e == TAMIS_EFULL && !w->options.set.overfill)
+        return CHECK(w->options.set.growth == TAMIS_FIXED ||
+                     w->options.set.growth == TAMIS_DYNAMIC) &&
                CHECK(!member) && CHECK(x->stored == stored);
     if (!CHECK(e == TAMIS_OK) || !CHECK(!(member && fresh)))
         return false;
     seen.cancelled += cancels;
-    if (!w->options.deletable) {
+    if (!w->options.set.deletable) {
         m->copies[record] |= fresh;
         return CHECK(x->stored == stored + fresh) && (!fresh || model_put(m, x, &before, record));
     }
@@ -417,7 +418,7 @@ static bool step(struct world *w, struct model *m, tamis_index **x, uint64_t *rn
         m->layers = 0;
         return CHECK(tamis_index_clear(*x) == TAMIS_OK) && check_all(w, m, *x);
     }
-    bool adds = !w->options.deletable || (grows ? what % 4 != 0 : what % 4 == 0);
+    bool adds = !w->options.set.deletable || (grows ? what % 4 != 0 : what % 4 == 0);
     return adds ? step_add(w, m, *x, record) : step_remove(w, m, *x, record);
 }
 
@@ -678,7 +679,7 @@ static bool faults(uint64_t seed, bool deletable)
     tamis_error e = TAMIS_ENOMEM;
     fault_init(&fault);
     world_draw(&w, &rng, deletable);
-    w.options.allocator = &fault.allocator;
+    w.options.set.allocator = &fault.allocator;
     for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 20000; n += 1 + n / 8) {
         fault_arm(&fault, n, n % 2);
         e = tamis_index_new(&x, &w.options, NULL);

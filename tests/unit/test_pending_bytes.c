@@ -56,7 +56,7 @@ TEST(an_opened_index_watches_nothing)
     tamis_records_info info;
     for (tamis_verifier v = TAMIS_VERIFIER_TABLE; v <= TAMIS_VERIFIER_FILTER; v++) {
         tamis_index_options o = {
-            .attributes = attributes, .n_attributes = 3, .deletable = true, .verifier = v};
+            .attributes = attributes, .n_attributes = 3, .set.deletable = true, .verifier = v};
         CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
         uint64_t i[3] = {0};
         tamis_key record[3] = {{&i[0], 8}, {&i[1], 8}, {&i[2], 8}};

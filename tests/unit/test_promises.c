@@ -156,12 +156,12 @@ TEST(an_index_keeps_to_its_limit)
             tamis_index_options o = {.attributes = attributes,
                                      .n_attributes = 3,
                                      .verifier = TAMIS_VERIFIER_NONE + kind % 3,
-                                     .deletable = kind >= 3,
-                                     .growth = g,
-                                     .capacity = g <= TAMIS_DYNAMIC ? 9000 : 500,
-                                     .fpp = 0.1,
-                                     .key = family,
-                                     .memory_limit = limit};
+                                     .set.deletable = kind >= 3,
+                                     .set.growth = g,
+                                     .set.capacity = g <= TAMIS_DYNAMIC ? 9000 : 500,
+                                     .set.fpp = 0.1,
+                                     .set.key = family,
+                                     .set.memory_limit = limit};
             uint64_t most[2] = {0};
             for (unsigned way = 0; way < 2; way++) {
                 tamis_index *x;
