@@ -25,7 +25,7 @@ bool pending_section(const struct head *head, uint32_t type, uint64_t *len)
 /* The next candidate from *at on that is still a place. */
 static bool next_candidate(const struct pending_list *list, const struct pending *p, uint32_t *at)
 {
-    while (*at < p->n && !list->alive(list->owner, p->candidates[*at]))
+    while (*at < p->n && !set_layer_by_id(list->set, p->candidates[*at]))
         ++*at;
     return *at < p->n;
 }
@@ -56,11 +56,11 @@ static int key_order(const void *left, const void *right)
     return 0;
 }
 
-tamis_error pending_list_make(struct pending_list *out, const tamis_allocator *a)
+tamis_error pending_list_make(struct pending_list *out, const struct set *s)
 {
-    const struct removals *r = out->removals;
-    out->n = 0;
-    out->list = NULL;
+    const tamis_allocator *a = &s->allocator;
+    const struct removals *r = &s->removals;
+    *out = (struct pending_list){.set = s};
     if (r->used == 0)
         return TAMIS_OK;
     struct sortable *found = mem_new(a, r->used, sizeof *found);
@@ -79,9 +79,9 @@ tamis_error pending_list_make(struct pending_list *out, const tamis_allocator *a
     return out->list ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
-void pending_list_free(struct pending_list *list, const tamis_allocator *a)
+void pending_list_free(struct pending_list *list)
 {
-    mem_free(a, list->list, list->removals->used, sizeof *list->list);
+    mem_free(&list->set->allocator, list->list, list->set->removals.used, sizeof *list->list);
     list->list = NULL;
 }
 
@@ -97,7 +97,7 @@ void pending_list_count(const struct pending_list *list, struct head *head)
 
 void pending_put(const struct pending_list *list, struct writer *w)
 {
-    const struct removals *r = list->removals;
+    const struct removals *r = &list->set->removals;
     for (uint64_t i = 0; i < list->n; i++) {
         const struct pending *p = list->list[i];
         uint8_t rest[16];
@@ -207,16 +207,15 @@ const char *load_wrong(tamis_error e)
                              : "no memory for it";
 }
 
-tamis_error pending_load(const struct container *c, const struct head *head,
-                         const struct removing *w)
+tamis_error pending_load(const struct container *c, const struct head *head, struct set *s)
 {
     uint64_t len, candidates_len;
     const uint8_t *entries = container_find(c, SECTION_PENDING, 0, &len);
     const uint8_t *candidates = container_find(c, SECTION_CANDIDATES, 0, &candidates_len);
     size_t key_len = head->digests * sizeof(tamis_digest);
-    uint32_t *ids = mem_new(w->allocator, head->n, sizeof *ids);
+    uint32_t *ids = mem_new(&s->allocator, head->n, sizeof *ids);
     tamis_error e = ids ? TAMIS_OK : TAMIS_ENOMEM;
-    w->removals->probes_max = probes_for(c->len);
+    s->removals.probes_max = probes_for(c->len);
     for (uint64_t i = 0; e == TAMIS_OK && i < head->pending; i++) {
         const uint8_t *entry = entries + entry_len(head) * i, *rest = entry + key_len;
         tamis_digest key[TAMIS_ATTRIBUTES_MAX];
@@ -224,9 +223,9 @@ tamis_error pending_load(const struct container *c, const struct head *head,
         memcpy(key, entry, key_len);
         memcpy(ids, candidates, n * sizeof *ids);
         candidates += n * sizeof *ids;
-        e = pending_remember(w, key, get_u64(rest), ids, n, get_u32(rest + 8));
+        e = pending_remember(s, key, get_u64(rest), ids, n, get_u32(rest + 8));
     }
-    mem_free(w->allocator, ids, head->n, sizeof *ids);
-    w->removals->probes_max = 0;
+    mem_free(&s->allocator, ids, head->n, sizeof *ids);
+    s->removals.probes_max = 0;
     return e;
 }

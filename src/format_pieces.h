@@ -17,6 +17,9 @@ struct whole {
     tamis_index *index;
 };
 
+struct set;
+struct set *whole_set(const struct whole *whole); /* NULL if it is neither */
+
 /* What is not vectors and tables (large counters, pending removals) is kept aside, and so is the
    header: up to so many bytes. What has more goes as a whole only. */
 #define PIECES_ASIDE ((uint64_t)16 << 20)

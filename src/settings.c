@@ -1,5 +1,5 @@
-/* The options as a filter keeps them: what was not said is chosen here, and what cannot be is refused. */
-#include "filter.h"
+/* The options as a set keeps them: what was not said is chosen here, and what cannot be is refused. */
+#include "set.h"
 
 #include "err.h"
 

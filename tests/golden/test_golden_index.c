@@ -275,7 +275,7 @@ static struct bytes rich_index(uint32_t *attributes, uint32_t *verifiers)
         world_steps(&w, x, &rng, copies, 120);
         struct bytes bytes = bytes_of_index(x, 0);
         bool tables = w.options.verifier == TAMIS_VERIFIER_TABLE;
-        *attributes = x->set.attributes, *verifiers = x->set.verifiers;
+        *attributes = x->set.form->attributes, *verifiers = x->set.form->verifiers;
         tamis_index_free(x);
         world_free(&w);
         if (tables && bytes.len < 9000 && *attributes > 1 && *verifiers > 1 &&

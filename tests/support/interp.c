@@ -270,7 +270,7 @@ static bool step_remove_absent(struct machine *m, struct slot *s, uint32_t key)
         return true;
     tamis_filter *before;
     uint8_t bits;
-    filter_bits_have(s->filter, &m->digests[key], 1, &bits);
+    filter_bits_have(&s->filter->set, &m->digests[key], 1, &bits);
     if (bits && !machine_hidden(s, m->digests[key]))
         return true; /* not to be told from a member: an illegal removal */
     if (tamis_filter_clone(&before, s->filter) != TAMIS_OK)
@@ -337,7 +337,7 @@ static bool step_merge(struct machine *m, struct slot *s, struct slot *other, un
 {
     tamis_filter *before;
     uint32_t vectors =
-        stack_count(filter_stack(s->filter)) + stack_count(filter_stack(other->filter));
+        layers_count(set_layers(&s->filter->set)) + layers_count(set_layers(&other->filter->set));
     if (s->model.total + other->model.total > 4000 || vectors > 64)
         return true;
     bool part = s->model.unique && other->model.unique && s != other;
@@ -371,9 +371,9 @@ static bool step_fold(struct machine *m, struct slot *s, unsigned flags)
         good = refused(m, s, before, "fold", e, flags);
     else
         m->report->seen[SEEN_FOLDED]++;
-    const struct stack *was = filter_stack(before), *is = filter_stack(s->filter);
-    for (uint32_t i = 0; good && e == TAMIS_OK && i < stack_count(was); i++)
-        if (stack_count(is) != stack_count(was) ||
+    const struct layers *was = set_layers(&before->set), *is = set_layers(&s->filter->set);
+    for (uint32_t i = 0; good && e == TAMIS_OK && i < layers_count(was); i++)
+        if (layers_count(is) != layers_count(was) ||
             2 * is->v[i]->bits.units != was->v[i]->bits.units)
             good = interp_fail(m, "fold: vector %u is not half of what it was", i);
     tamis_filter_free(before);
@@ -402,7 +402,7 @@ static bool step_clear(struct machine *m, struct slot *s)
     tamis_error e = tamis_filter_clear(s->filter);
     m->report->steps++;
     model_clear(&s->model);
-    s->model.unique = s->filter->set.unique;
+    s->model.unique = s->filter->set.opt.unique;
     return e == TAMIS_OK ? interp_check(m, s) : interp_fail(m, "clear: %s", tamis_error_name(e));
 }
 

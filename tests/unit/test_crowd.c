@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-#include "filter.h"
+#include "set.h"
 
 enum { RESIDENTS = 40 };
 
@@ -38,11 +38,11 @@ static tamis_filter *make_tiny(uint64_t seed)
 /* A digest that two vectors or more have, and with it 2^20 that have the same positions in them. */
 static tamis_digest shared_digest(const tamis_filter *f, uint64_t *rng)
 {
-    const struct stack *stack = filter_stack(f);
+    const struct layers *stack = set_layers(&f->set);
     for (;;) {
         tamis_digest d = {rng_next(rng) >> 20 << 20, rng_next(rng)};
         uint32_t n = 0;
-        for (uint32_t i = 0; i < stack_count(stack); i++)
+        for (uint32_t i = 0; i < layers_count(stack); i++)
             n += vector_copies(stack->v[i], d) > 0;
         if (n >= 2)
             return d;
@@ -143,7 +143,7 @@ TEST(many_candidates_do_not_multiply)
     add_crowd(other, d, REMOVALS);
     for (unsigned n = 1; n < VECTORS; n *= 2) /* doubles what there is */
         CHECK(tamis_filter_merge(f, n == 1 ? other : f, TAMIS_MERGE_CONCAT) == TAMIS_OK);
-    CHECK_MSG(stack_count(filter_stack(f)) > VECTORS, "%u", stack_count(filter_stack(f)));
+    CHECK_MSG(layers_count(set_layers(&f->set)) > VECTORS, "%u", layers_count(set_layers(&f->set)));
     remove_crowd(f, d, REMOVALS);
     f = saved_and_loaded(f);
     double took = cpu_seconds() - start;
@@ -170,18 +170,18 @@ TEST(empty_vectors_do_not_multiply)
     CHECK(tamis_filter_add(other, "b", 1, NULL) == TAMIS_OK);
     for (unsigned n = 1; n < 1 << 16; n *= 2)
         CHECK(tamis_filter_merge(f, n == 1 ? other : f, TAMIS_MERGE_CONCAT) == TAMIS_OK);
-    const struct stack *stack = filter_stack(f);
-    for (uint32_t i = 1; i < stack_count(stack); i += 2) {
-        f->stored -= stack->v[i]->count;
+    const struct layers *stack = set_layers(&f->set);
+    for (uint32_t i = 1; i < layers_count(stack); i += 2) {
+        f->set.stored -= stack->v[i]->count;
         vector_clear(stack->v[i]);
     }
     f = saved_and_loaded(f);
     double start = cpu_seconds();
     for (unsigned i = 0; f && i < 4; i++) {
-        uint32_t before = stack_count(filter_stack(f));
+        uint32_t before = layers_count(set_layers(&f->set));
         tamis_removed outcome = TAMIS_ABSENT;
         CHECK(tamis_filter_remove(f, "a", 1, &outcome) == TAMIS_OK && outcome != TAMIS_ABSENT);
-        CHECK(stack_count(filter_stack(f)) < before);
+        CHECK(layers_count(set_layers(&f->set)) < before);
         CHECK(tamis_filter_has(f, "a", 1));
     }
     double took = cpu_seconds() - start;

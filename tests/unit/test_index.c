@@ -7,7 +7,7 @@
  * values of different records never make a record, and every combination of them is recombined.
  */
 #include "harness.h"
-#include "index.h"
+#include "set.h"
 #include "model.h"
 
 #include <math.h>
@@ -144,7 +144,7 @@ TEST(which_combinations_are_declared)
     CHECK(!tamis_index_verifies(x, 3) && !tamis_index_verifies(x, 7) && tamis_index_verifies(x, 1));
     tamis_index_free(x);
     x = make((tamis_index_options){0}, 1, NULL);
-    CHECK(tamis_index_verifies(x, 0) && index_layers(x)->l[0]->parts == 1);
+    CHECK(tamis_index_verifies(x, 0) && set_layers(&x->set)->l[0]->parts == 1);
     tamis_index_free(x);
 }
 
@@ -224,30 +224,33 @@ TEST(kinds_and_families_are_kept_apart)
 TEST(settings_from_elsewhere)
 {
     tamis_index *x = make((tamis_index_options){0}, 3, NULL);
-    struct index_settings good = x->set, s;
-    CHECK(index_settings_wrong(&good, &x->family) == NULL);
-#define WRONG(change)                                \
-    do {                                             \
-        s = good;                                    \
-        change;                                      \
-        CHECK(index_settings_wrong(&s, &x->family)); \
+    struct elsewhere {
+        struct record_form form;
+        struct settings set;
+    } good = {*x->set.form, x->set.opt}, s;
+    CHECK(!record_form_wrong(&good.form, &good.set) && !settings_wrong(&good.set, &x->set.family));
+#define WRONG(change)                                                                        \
+    do {                                                                                     \
+        s = good;                                                                            \
+        change;                                                                              \
+        CHECK(record_form_wrong(&s.form, &s.set) || settings_wrong(&s.set, &x->set.family)); \
     } while (0)
-    WRONG(s.attributes = 0);
-    WRONG(s.attributes = 65);
-    WRONG(s.verifiers = 65);
-    WRONG(s.verifiers = 0);
-    WRONG(s.masks[0] = 3);
-    WRONG(s.masks[1] = 7);
-    WRONG(s.masks[1] = 8);
-    WRONG(s.masks[2] = 1);
-    WRONG(s.masks[2] = s.masks[1]);
-    WRONG(s.verifier = 0);
-    WRONG(s.value = 4);
-    WRONG(s.types[1] = 4);
-    WRONG(s.distinct[1] = UINT64_MAX);
-    WRONG(s.grow.growth = TAMIS_WINDOW);
-    WRONG(s.grow.fpp = -1);
-    WRONG(s.grow.unique = true);
+    WRONG(s.form.attributes = 0);
+    WRONG(s.form.attributes = 65);
+    WRONG(s.form.verifiers = 65);
+    WRONG(s.form.verifiers = 0);
+    WRONG(s.form.masks[0] = 3);
+    WRONG(s.form.masks[1] = 7);
+    WRONG(s.form.masks[1] = 8);
+    WRONG(s.form.masks[2] = 1);
+    WRONG(s.form.masks[2] = s.form.masks[1]);
+    WRONG(s.form.verifier = 0);
+    WRONG(s.form.value = 4);
+    WRONG(s.form.types[1] = 4);
+    WRONG(s.form.distinct[1] = UINT64_MAX);
+    WRONG(s.set.growth = TAMIS_WINDOW);
+    WRONG(s.set.fpp = -1);
+    WRONG(s.set.unique = true);
 #undef WRONG
     tamis_index_free(x);
 }
@@ -350,11 +353,11 @@ static uint64_t published_value(const tamis_index *x, uint64_t mask, const tamis
                                 bool attenuated)
 {
     unsigned __int128 sum = 0;
-    const struct layer *layer = index_layers(x)->l[0];
+    const struct layer *layer = set_layers(&x->set)->l[0];
     unsigned q = 0;
-    for (uint32_t i = 0; i < x->set.attributes; i++)
+    for (uint32_t i = 0; i < x->set.form->attributes; i++)
         q = layer->part[i].vector->bits.k > q ? layer->part[i].vector->bits.k : q;
-    for (uint32_t i = 0; i < x->set.attributes; i++) {
+    for (uint32_t i = 0; i < x->set.form->attributes; i++) {
         const struct vector *v = layer->part[i].vector;
         struct model_shape shape = {TAMIS_SPREAD, vector_positions_total(v), v->bits.k};
         uint64_t address[64];
@@ -379,13 +382,13 @@ TEST(published_values_are_the_published_sums)
                                            .set.growth = TAMIS_FIXED,
                                            .set.layout = (tamis_layout)layout},
                      3, distinct);
-            struct layer *layer = index_layers(x)->l[0];
+            struct layer *layer = set_layers(&x->set)->l[0];
             fill(x, 3, 0, 200, distinct);
             for (uint64_t r = 0; r < 200; r++) {
                 tamis_digest record[3];
                 record_of(x, 3, r, distinct, record);
                 for (uint32_t v = 0; v < 4; v++) {
-                    uint64_t value = published_value(x, x->set.masks[v], record, attenuated);
+                    uint64_t value = published_value(x, x->set.form->masks[v], record, attenuated);
                     CHECK(table_get(&layer->part[3 + v].table, value) >= 1);
                 }
             }
@@ -622,7 +625,7 @@ TEST(published_values_collide_as_corrected)
                                                    .set.layout = (tamis_layout)layout,
                                                    .no_combos = true},
                              p, NULL);
-                    const struct vector *v = index_layers(x)->l[0]->part[0].vector;
+                    const struct vector *v = set_layers(&x->set)->l[0]->part[0].vector;
                     want = tamis_plan_verify_rates(p, v->bits.k, (double)vector_positions_total(v),
                                                    (double)n);
                     fill(x, p, 0, n, NULL);
@@ -702,7 +705,7 @@ TEST(few_values_take_few_bits)
     /* a pair of such attributes has few combinations */
     o.no_combos = false;
     x = make(o, 3, few);
-    const struct layer *layer = index_layers(x)->l[0];
+    const struct layer *layer = set_layers(&x->set)->l[0];
     CHECK(vector_positions_total(layer->part[3].vector) >
           4 * vector_positions_total(layer->part[6].vector));
     tamis_index_free(x);
@@ -839,7 +842,7 @@ TEST(flexible_layers_follow_the_arrivals)
         clock += r < 300 ? 1000000 : 10000; /* a hundred times faster */
         CHECK(tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
     }
-    const struct layers *layers = index_layers(x);
+    const struct layers *layers = set_layers(&x->set);
     uint32_t n = layers_count(layers);
     CHECK(layers->l[1]->capacity == 100 && layers->l[2]->capacity <= 200);
     CHECK_MSG(n > 3 && layers->l[n - 1]->capacity >= 6400, "%u layers, the last for %llu", n,
@@ -866,7 +869,7 @@ TEST(a_clock_set_back_stands_still)
         clock += r == 50 ? -(clock / 2) : 1000;
         CHECK(tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
     }
-    const struct layers *layers = index_layers(x);
+    const struct layers *layers = set_layers(&x->set);
     CHECK(layers_count(layers) > 3);
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         CHECK(layers->l[i]->born >= born);

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "index.h"
+#include "set.h"
 
 #define ATTRIBUTES 3
 #define STRANGER   UINT32_C(0x80000000)
@@ -20,7 +20,7 @@ struct churn {
 static void digests_of(const tamis_index *x, uint32_t i, tamis_digest *out)
 {
     uint32_t values[ATTRIBUTES] = {i, i / 20 + (i & STRANGER), i * 7 % 100 + (i & STRANGER)};
-    for (uint32_t j = 0; j < x->set.attributes; j++)
+    for (uint32_t j = 0; j < x->set.form->attributes; j++)
         out[j] = tamis_index_digest(x, j, (tamis_key){&values[j], sizeof values[j]});
 }
 
@@ -51,7 +51,7 @@ static bool add(struct churn *c, uint32_t i)
     digests_of(c->x, i, record);
     tamis_error e = tamis_index_add_many(c->x, record, 1, NULL, NULL);
     return CHECK_MSG(e == TAMIS_OK, "add: %s, growth %d", tamis_error_name(e),
-                     (int)c->x->set.grow.growth);
+                     (int)c->x->set.opt.growth);
 }
 
 static bool take(struct churn *c, uint32_t i)
@@ -109,7 +109,7 @@ static void check_rates(const struct churn *c, const char *when)
     for (uint32_t i = 0; i < info.attributes && i < 2; i++) {
         tamis_attribute_info a;
         tamis_index_attribute_info(c->x, i, &a);
-        const struct vector *v = index_layers(c->x)->l[0]->part[i].vector;
+        const struct vector *v = set_layers(&c->x->set)->l[0]->part[i].vector;
         double m = (double)a.bits / info.layers, spread = v->bits.k * 0.28 / (0.5 * sqrt(m));
         double expected = info.fpp * probes * (1 + 6 * spread / sqrt(info.layers));
         uint32_t found = false_positives(c->x, UINT64_C(1) << i, probes);
@@ -173,7 +173,7 @@ static void churn_one(tamis_index_options o, uint32_t live, bool oldest)
               later);
     for (uint32_t i = 0; i < live && good; i++)
         good = take(&c, c.live[i]);
-    const struct layers *all = index_layers(c.x);
+    const struct layers *all = set_layers(&c.x->set);
     CHECK(info_of(c.x).records == 0 && info_of(c.x).layers == 1 &&
           all->l[0]->part[0].vector->ones == 0);
     tamis_index_free(c.x);

@@ -7,9 +7,9 @@
 
 #include <stdlib.h>
 
-#include "filter.h"
+#include "set.h"
 #include "format_pieces.h"
-#include "index.h"
+#include "set.h"
 #include "move.h"
 
 /* ---- memory that moves: a header of two words, at an odd multiple of 16 ------------------------ */

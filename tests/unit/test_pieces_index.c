@@ -236,13 +236,13 @@ TEST(refuses_a_record_without_its_value)
         .set.capacity = 100, .set.deletable = true, .verifier = TAMIS_VERIFIER_TABLE});
     struct bytes bytes = bytes_of_index(x, 0);
     struct container c;
-    struct index_head head;
+    struct head head;
     CHECK(check_as_decoder(&bytes, &rng));
-    CHECK(index_open(&c, &head, bytes.data, bytes.len, NULL) == TAMIS_OK);
-    put_u64(bytes.data + (head.head.records - bytes.data) + 24, 1);
+    CHECK(set_open(&c, &head, KIND_INDEX, bytes.data, bytes.len, NULL) == TAMIS_OK);
+    put_u64(bytes.data + (head.layers - bytes.data) + 24, 1);
     put_u64(bytes.data + BODY_AT + 168, 1);
     bytes_repair(&bytes);
-    CHECK(index_open(&c, &head, bytes.data, bytes.len, NULL) == TAMIS_OK);
+    CHECK(set_open(&c, &head, KIND_INDEX, bytes.data, bytes.len, NULL) == TAMIS_OK);
     CHECK(!check_as_decoder(&bytes, &rng));
     bytes_free(&bytes);
     tamis_index_free(x);
@@ -449,7 +449,7 @@ TEST(a_table_of_one_run)
     uint64_t rng = harness_seed() + 10;
     tamis_index_options o = {.set.capacity = 100, .verifier = TAMIS_VERIFIER_TABLE};
     struct whole whole = {.index = index_of(o)};
-    struct table *table = &index_part(whole.index, 2)->table;
+    struct table *table = &set_part(&whole.index->set, 2)->table;
     CHECK(table_reserve(table, &mem_system, 6000));
     for (uint64_t value = 0; table->used < 6000; value++)
         if (table_hash(value) >> 56 == 77)
