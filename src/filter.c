@@ -194,6 +194,10 @@ tamis_error filter_append(tamis_filter *f, struct vector *v)
     struct stack *stack = filter_stack(f);
     uint32_t n = stack_count(stack);
     struct stack *larger = NULL;
+    if (n >= filter_vectors_max(f->set.growth)) {
+        vector_free(v, &f->allocator);
+        return TAMIS_ELIMIT;
+    }
     if (n == stack->room) {
         larger = stack_new(&f->allocator, 2 * n);
         if (!larger) {
@@ -216,7 +220,9 @@ tamis_error filter_append(tamis_filter *f, struct vector *v)
     }
     stack->v[n] = v;
     atomic_store_explicit(&stack->n, n + 1, memory_order_release);
+    uint32_t open = f->open;
     filter_set_quick(f);
+    f->open = n ? open : 0; /* one more at the end does not change those before */
     filter_reclaim(f, false);
     return TAMIS_OK;
 }
@@ -376,6 +382,7 @@ static void clear_in_place(tamis_filter *f)
     vector_clear(stack->v[0]);
     stack->v[0]->born = stack->v[0]->last = filter_now(f);
     f->stored = 0;
+    f->open = 0;
     f->grown = 1;
     f->forecast = (struct forecast){0};
     removals_free(&f->removals, &f->allocator); /* what it took while it was large goes too */

@@ -15,11 +15,13 @@
 #include "removal.h"
 #include "vector.h"
 
-#define WINDOW_VECTORS   8
-#define WINDOW_DEFAULT   (UINT64_C(86400) * 1000000000)
-#define CAPACITY_DEFAULT 1024
-#define LAMBDA_MAX       40         /* 2^40 times the first */
-#define SLOT_NONE        UINT32_MAX /* a vector outside the budget: the stated rate was restated */
+#define WINDOW_VECTORS     8
+#define WINDOW_VECTORS_MAX 1024
+#define WINDOW_DEFAULT     (UINT64_C(86400) * 1000000000)
+#define CAPACITY_DEFAULT   1024
+#define LAMBDA_MAX         40         /* 2^40 times the first */
+#define SLOT_NONE          UINT32_MAX /* a vector outside the budget: the stated rate was restated */
+#define STACK_MAX          4096       /* vectors that are asked one by one, or layers */
 
 /* The options as settled when the filter was made; plain data, saved with it. */
 struct settings {
@@ -70,7 +72,7 @@ struct tamis_filter {
     struct forecast forecast;
     uint32_t grown; /* vectors made so far, the first included */
     /* What a writer knows of the vectors, and forgets when there are others (filter_set_quick): */
-    uint32_t open;      /* those before this one are full, or nearly always so */
+    uint32_t open;      /* those before this one are full */
     uint64_t tidy_till; /* so many copies must go before a vector is empty or two fit into one */
     tamis_clock clock;
     void *clock_context;
@@ -88,6 +90,12 @@ ALWAYS_INLINE struct stack *filter_stack(const tamis_filter *f)
 ALWAYS_INLINE uint32_t stack_count(const struct stack *stack)
 {
     return atomic_load_explicit(&stack->n, memory_order_acquire);
+}
+
+/* Columns are asked 64 at a time; what each add and lookup asks one by one is bounded closer. */
+ALWAYS_INLINE uint32_t filter_vectors_max(tamis_growth growth)
+{
+    return growth == TAMIS_DYNAMIC ? MATRIX_COLUMNS_MAX : STACK_MAX;
 }
 
 /* After the vectors changed: sets `quick` and `into`, and forgets what else was known of them. */
@@ -159,9 +167,12 @@ tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *o
 tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct shape *out);
 
 /* ---- growth.c ---- */
-/* Flexible: the last vector, or layer, began at `born` and is full with so many now. Returns lambda:
-   the next one gets 2^(lambda-1) times the base. */
-unsigned forecast_next(struct forecast *f, uint64_t load, uint64_t born, uint64_t now);
+/* Flexible: the last vector, or layer, began at `born` and is full with so many now; all hold `total`
+   (as published: 0). Returns lambda: the next one gets 2^(lambda-1) times the base. */
+struct filling {
+    uint64_t load, born, total;
+};
+unsigned forecast_next(struct forecast *f, const struct filling *last, uint64_t base, uint64_t now);
 /* What a vector takes with its first key: its bits, unless they are a column, and counters with their
    first escapes. */
 uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_bits);

@@ -233,7 +233,7 @@ static const char *head_wrong(const struct head *head, uint64_t len, tamis_hash 
     const char *wrong = settings_wrong(&head->set, &family);
     if (wrong)
         return wrong;
-    if (head->n == 0 || head->n > MATRIX_COLUMNS_MAX ||
+    if (head->n == 0 || head->n > filter_vectors_max(head->set.growth) ||
         len != HEAD_LEN + RECORD_LEN * (uint64_t)head->n ||
         (head->set.growth == TAMIS_FIXED && head->n != 1))
         return "the number of vectors";

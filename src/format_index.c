@@ -177,7 +177,7 @@ static const char *head_wrong(const struct index_head *head, uint64_t len, tamis
     const char *wrong = index_settings_wrong(&head->set, &family);
     if (wrong)
         return wrong;
-    if (head->head.n == 0 || head->head.n > MATRIX_COLUMNS_MAX || len != index_body_len(head) ||
+    if (head->head.n == 0 || head->head.n > STACK_MAX || len != index_body_len(head) ||
         (head->set.grow.growth == TAMIS_FIXED && head->head.n != 1))
         return "the number of layers";
     if (head->head.width)

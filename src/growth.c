@@ -6,15 +6,20 @@
 
 #include "err.h"
 
+/* Of n slots taken one in from .. from+n is free; past the larger shares those only fall. */
 uint32_t slot_search(const struct slot_owner *owner, uint32_t from, double fpp)
 {
-    for (uint32_t slot = from; slot <= from + owner->n + 16; slot++) {
-        bool taken = false;
-        for (uint32_t i = 0; i < owner->n && !taken; i++)
-            taken = owner->slot(owner->of, i) == slot;
-        if (!taken && tamis_plan_share(slot, owner->budget) >= fpp)
-            return slot;
+    enum { LARGER = 16, WORDS = (STACK_MAX + LARGER) / 64 + 1 };
+    uint64_t taken[WORDS] = {0};
+    uint32_t last = owner->n + LARGER;
+    for (uint32_t i = 0; i < owner->n; i++) {
+        uint32_t at = owner->slot(owner->of, i) - from; /* those before it wrap to far beyond */
+        if (at <= last)
+            taken[at >> 6] |= UINT64_C(1) << (at & 63);
     }
+    for (uint32_t at = 0; at <= last; at++)
+        if (!(taken[at >> 6] >> (at & 63) & 1) && tamis_plan_share(from + at, owner->budget) >= fpp)
+            return from + at;
     return SLOT_NONE;
 }
 
@@ -64,15 +69,20 @@ static tamis_error next_scalable(tamis_filter *f, struct next *out)
 
 /* Xie et al., section 4.3: the rate at which the last one filled goes into the forecast, and
    lambda = ceil(log2(predicted / first rate)) + 1. */
-unsigned forecast_next(struct forecast *f, uint64_t load, uint64_t born, uint64_t now)
+unsigned forecast_next(struct forecast *f, const struct filling *last, uint64_t base, uint64_t now)
 {
+    uint64_t born = last->born, least = (last->total + TAMIS_PLAN_PARTS - 1) / TAMIS_PLAN_PARTS;
+    unsigned lambda = 1;
     if (now > born) { /* a clock that stood still tells nothing */
-        double rate = (double)load / (double)(now - born);
+        double rate = (double)last->load / (double)(now - born);
         if (f->holt.n == 0)
             f->base_rate = rate;
         tamis_plan_holt_add(&f->holt, rate);
     }
-    return tamis_plan_lambda(tamis_plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
+    while (lambda < LAMBDA_MAX && base << (lambda - 1) < least)
+        lambda++;
+    unsigned told = tamis_plan_lambda(tamis_plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
+    return told > lambda ? told : lambda;
 }
 
 static unsigned next_lambda(tamis_filter *f)
@@ -83,8 +93,11 @@ static unsigned next_lambda(tamis_filter *f)
     if (set->n_lambdas)
         return set->lambdas[min_u64(f->grown, set->n_lambdas - 1)];
     const struct stack *stack = filter_stack(f);
-    const struct vector *last = stack->v[stack_count(stack) - 1];
-    return forecast_next(&f->forecast, last->capacity, last->born, filter_now(f));
+    const struct vector *newest = stack->v[stack_count(stack) - 1];
+    struct filling last = {newest->capacity, newest->born, 0};
+    for (uint32_t i = 0; i < stack_count(stack) && !set->published; i++)
+        last.total += stack->v[i]->capacity;
+    return forecast_next(&f->forecast, &last, set->capacity, filter_now(f));
 }
 
 static tamis_error next_flexible(tamis_filter *f, struct next *out)
@@ -310,18 +323,12 @@ static struct vector *fewest_ones(const struct stack *stack)
     return best;
 }
 
-/* The first, or one after `open` if the room before it was not told of. NULL: all are full. */
+/* The first; NULL: all are full. Who makes room says so (`open`), so each is looked at once. */
 static struct vector *first_with_room(tamis_filter *f, const struct stack *stack, uint32_t n)
 {
-    for (uint32_t looked = 0, i = f->open; looked < n; looked++, i++) {
-        i = i < n ? i : 0;
-        if (!vector_full(stack->v[i])) {
-            f->open = i;
-            return stack->v[i];
-        }
-    }
-    f->open = n;
-    return NULL;
+    while (f->open < n && vector_full(stack->v[f->open]))
+        f->open++;
+    return f->open < n ? stack->v[f->open] : NULL;
 }
 
 tamis_error growth_active(tamis_filter *f, struct vector **out)

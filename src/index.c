@@ -126,6 +126,10 @@ tamis_error index_append(tamis_index *x, struct layer *layer)
 {
     struct layers *layers = index_layers(x);
     uint32_t n = layers_count(layers);
+    if (n >= STACK_MAX) {
+        layer_free(layer, &x->allocator);
+        return TAMIS_ELIMIT;
+    }
     if (n == layers->room) {
         struct layers *larger = layers_new(&x->allocator, 2 * n);
         if (!larger) {

@@ -91,6 +91,8 @@ tamis_error index_settings_from(struct index_settings *set, const tamis_index_op
     e = settings_from(&set->grow, &grow, reason);
     if (e != TAMIS_OK)
         return e;
+    if (set->grow.vectors_max > STACK_MAX)
+        return fail(reason, TAMIS_EARG, "an index has at most %d layers", STACK_MAX);
     for (size_t i = 0; i < o->n_attributes; i++) {
         set->types[i] = o->attributes[i].type;
         set->distinct[i] = o->attributes[i].distinct;
@@ -124,6 +126,8 @@ const char *index_settings_wrong(const struct index_settings *set, const struct 
             return "an attribute";
     if (set->grow.growth == TAMIS_WINDOW || set->grow.unique || set->grow.published)
         return "the growth";
+    if (set->grow.vectors_max > STACK_MAX)
+        return "the most layers";
     return settings_wrong(&set->grow, family);
 }
 
@@ -189,8 +193,11 @@ static void next_flexible(tamis_index *x, struct plan *plan)
     if (set->n_lambdas) {
         lambda = set->lambdas[min_u64(x->grown, set->n_lambdas - 1)];
     } else if (layers_count(layers)) {
-        const struct layer *last = layers->l[layers_count(layers) - 1];
-        lambda = forecast_next(&x->forecast, last->load, last->born, index_now(x));
+        const struct layer *newest = layers->l[layers_count(layers) - 1];
+        struct filling last = {newest->load, newest->born, 0};
+        for (uint32_t i = 0; i < layers_count(layers); i++)
+            last.total += layers->l[i]->capacity;
+        lambda = forecast_next(&x->forecast, &last, set->capacity, index_now(x));
     }
     while (lambda > 1 && set->capacity > BITS_MAX >> (lambda - 1))
         lambda--;
