@@ -1167,9 +1167,15 @@ TAMIS_API unsigned tamis_plan_slot(uint64_t first, uint64_t capacity);
  * p/1000, and vectors that would pass 2^40 bits with it, have the best of their own. */
 TAMIS_API tamis_plan_size tamis_plan_in_stack(int layout, uint64_t n, double share, double p);
 
+/* No vector of a growing stack is smaller than this part of all before it, whatever the expansion or
+ * the forecast says: n keys are in some 16 + 11 log2(n / (16 first)) vectors at most, so that adding
+ * them costs n log n and not n^2. */
+#define TAMIS_PLAN_PARTS 16
+
 /* Capacity of the next vector, given those of the first and the largest so far and their total.
  * expansion 0: x6 up to 216 times the first, then to a total of 1,600 times the first, then the total
- * doubles; >= 1: ceil(largest * expansion); anything else counts as 1. At most 2^40. */
+ * doubles; >= 1: ceil(largest * expansion), or ceil(total / TAMIS_PLAN_PARTS) if that is more; anything else
+ * counts as 1. At most 2^40. */
 TAMIS_API uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
                                             double expansion);
 

@@ -433,8 +433,8 @@ static const char *head_wrong(const struct head *head, uint64_t len, tamis_hash 
         wrong = settings_wrong(&head->set, &family);
     if (wrong)
         return wrong;
-    if (head->n == 0 || head->n > MATRIX_COLUMNS_MAX || len != head_body_len(head) ||
-        (head->set.growth == TAMIS_FIXED && head->n != 1))
+    if (head->n == 0 || head->n > layers_max(head->set.growth, records) ||
+        len != head_body_len(head) || (head->set.growth == TAMIS_FIXED && head->n != 1))
         return records ? "the number of layers" : "the number of vectors";
     if (records && head->width)
         return "an index has no matrix";

@@ -4,17 +4,21 @@
  */
 #include "set.h"
 
+/* Of n slots taken one in from .. from+n is free; past the larger shares those only fall. */
 uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
 {
+    enum { LARGER = 16, WORDS = (STACK_MAX + LARGER) / 64 + 1 };
     const struct layers *layers = set_layers(s);
-    uint32_t n = layers_count(layers);
-    for (uint32_t slot = from; slot <= from + n + 16; slot++) {
-        bool taken = false;
-        for (uint32_t i = 0; i < n && !taken; i++)
-            taken = layers->l[i]->slot == slot;
-        if (!taken && tamis_plan_share(slot, s->opt.budget) >= fpp)
-            return slot;
+    uint64_t taken[WORDS] = {0};
+    uint32_t n = layers_count(layers), last = n + LARGER;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = layers->l[i]->slot - from; /* those before it wrap to far beyond */
+        if (at <= last)
+            taken[at >> 6] |= UINT64_C(1) << (at & 63);
     }
+    for (uint32_t at = 0; at <= last; at++)
+        if (!(taken[at >> 6] >> (at & 63) & 1) && tamis_plan_share(from + at, s->opt.budget) >= fpp)
+            return from + at;
     return SLOT_NONE;
 }
 
@@ -50,7 +54,8 @@ static tamis_error next_scalable(const struct set *s, struct plan *plan)
 }
 
 /* Xie et al., section 4.3: the rate at which the last one filled goes into the forecast, and
-   lambda = ceil(log2(predicted / first rate)) + 1; the next one gets 2^(lambda-1) times the base. */
+   lambda = ceil(log2(predicted / first rate)) + 1; the next one gets 2^(lambda-1) times the base, and
+   a part of all there are at least (not as published). */
 static unsigned next_lambda(struct set *s)
 {
     const struct layers *layers = set_layers(s);
@@ -61,14 +66,21 @@ static unsigned next_lambda(struct set *s)
     if (s->grown == 0 || n == 0)
         return 1;
     const struct layer *last = layers->l[n - 1];
-    uint64_t now = set_now(s);
+    uint64_t now = set_now(s), total = 0;
+    unsigned least = 1;
+    for (uint32_t i = 0; i < n && !s->opt.published; i++)
+        total += layers->l[i]->capacity;
+    while (least < LAMBDA_MAX &&
+           s->opt.capacity << (least - 1) < (total + TAMIS_PLAN_PARTS - 1) / TAMIS_PLAN_PARTS)
+        least++;
     if (now > last->born) { /* a clock that stood still tells nothing */
         double rate = (double)layer_load(s, last) / (double)(now - last->born);
         if (f->holt.n == 0)
             f->base_rate = rate;
         tamis_plan_holt_add(&f->holt, rate);
     }
-    return tamis_plan_lambda(tamis_plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
+    unsigned told = tamis_plan_lambda(tamis_plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
+    return told > least ? told : least;
 }
 
 static tamis_error next_flexible(struct set *s, struct plan *plan)
@@ -233,18 +245,12 @@ static struct layer *fewest_ones(const struct layers *layers)
     return layers->l[best];
 }
 
-/* The first, or one after `open` if the room before it was not told of. NULL: all are full. */
+/* The first; NULL: all are full. Who makes room says so (`open`), so each is looked at once. */
 static struct layer *first_with_room(struct set *s, const struct layers *layers, uint32_t n)
 {
-    for (uint32_t looked = 0, i = s->open; looked < n; looked++, i++) {
-        i = i < n ? i : 0;
-        if (!vector_full(layers->v[i])) {
-            s->open = i;
-            return layers->l[i];
-        }
-    }
-    s->open = n;
-    return NULL;
+    while (s->open < n && vector_full(layers->v[s->open]))
+        s->open++;
+    return s->open < n ? layers->l[s->open] : NULL;
 }
 
 tamis_error growth_active(struct set *s, struct layer **out)

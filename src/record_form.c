@@ -117,7 +117,9 @@ const char *record_form_wrong(const struct record_form *form, const struct setti
     for (uint32_t i = 0; i < p; i++)
         if ((unsigned)form->types[i] > TAMIS_TIME || form->distinct[i] > BITS_MAX)
             return "an attribute";
-    return set->growth == TAMIS_WINDOW || set->unique || set->published ? "the growth" : NULL;
+    if (set->growth == TAMIS_WINDOW || set->unique || set->published)
+        return "the growth";
+    return set->vectors_max > STACK_MAX ? "the most layers" : NULL;
 }
 
 bool record_form_equal(const struct record_form *x, const struct record_form *y)

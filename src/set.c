@@ -161,6 +161,10 @@ tamis_error set_append(struct set *s, struct layer *layer)
 {
     struct layers *layers = set_layers(s), *larger = NULL;
     uint32_t n = layers_count(layers);
+    if (n >= layers_max(s->opt.growth, s->form)) {
+        layer_free(layer, &s->allocator);
+        return TAMIS_ELIMIT;
+    }
     bool room = n < layers->room || (larger = layers_copy(layers, 0, 2 * n, &s->allocator));
     if (!room || (set_sliced(s) && set_place_column(s, layer->part[0].vector, n) != TAMIS_OK)) {
         layers_free(larger, &s->allocator);
@@ -172,7 +176,9 @@ tamis_error set_append(struct set *s, struct layer *layer)
     if (larger)
         layers_replace(s, larger);
     layers_put(set_layers(s), layer);
+    uint32_t open = s->open;
     set_quick(s);
+    s->open = n ? open : 0; /* one more at the end does not change those before */
     set_reclaim(s, false);
     return TAMIS_OK;
 }
@@ -448,6 +454,7 @@ static void clear_in_place(struct set *s)
     for (uint32_t i = layers_count(layers); i-- > 1;)
         set_drop(s, i);
     layer_clear(layers->l[0], set_now(s));
+    s->open = 0;
     s->grown = 1;
     s->forecast = (struct forecast){0};
 }
@@ -523,6 +530,8 @@ tamis_error tamis_index_new(tamis_index **out, const tamis_index_options *o, tam
     tamis_error e = record_form_from(&form, names, o, reason);
     if (e == TAMIS_OK)
         e = settings_from(&opt, &o->set, reason);
+    if (e == TAMIS_OK && opt.vectors_max > STACK_MAX)
+        e = fail(reason, TAMIS_EARG, "an index has at most %d layers", STACK_MAX);
     if (e == TAMIS_OK)
         e = set_new(&s, &o->set, &opt, &form, reason);
     if (e == TAMIS_OK)

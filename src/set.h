@@ -27,14 +27,16 @@
 #include "table.h"
 #include "vector.h"
 
-#define WINDOW_VECTORS   8
-#define WINDOW_DEFAULT   (UINT64_C(86400) * 1000000000)
-#define CAPACITY_DEFAULT 1024
-#define LAMBDA_MAX       40         /* 2^40 times the first */
-#define SLOT_NONE        UINT32_MAX /* a layer outside the budget: the stated rate was restated */
-#define PARTS_MAX        SPOTS_MAX
-#define VERIFIERS_MAX    (TAMIS_COMBOS_MAX + 1)
-#define ATTRIBUTE_LEN    255 /* of a name */
+#define WINDOW_VECTORS     8
+#define WINDOW_VECTORS_MAX 1024
+#define WINDOW_DEFAULT     (UINT64_C(86400) * 1000000000)
+#define CAPACITY_DEFAULT   1024
+#define LAMBDA_MAX         40         /* 2^40 times the first */
+#define SLOT_NONE          UINT32_MAX /* a layer outside the budget: the stated rate was restated */
+#define STACK_MAX          4096       /* layers that are asked one by one */
+#define PARTS_MAX          SPOTS_MAX
+#define VERIFIERS_MAX      (TAMIS_COMBOS_MAX + 1)
+#define ATTRIBUTE_LEN      255 /* of a name */
 
 /* The options as settled when the set was made; plain data, saved with it. */
 struct settings {
@@ -118,7 +120,7 @@ struct set {
     uint32_t grown; /* layers made so far, the first included */
     struct forecast forecast;
     /* What a writer knows of the layers, and forgets when there are others (set_quick): */
-    uint32_t open;      /* those before this one are full, or nearly always so */
+    uint32_t open;      /* those before this one are full */
     uint64_t tidy_till; /* so many copies must go before a layer is empty or two fit into one */
     tamis_clock clock;
     void *clock_context;
@@ -179,6 +181,12 @@ ALWAYS_INLINE struct part *set_part(const struct set *s, uint32_t i)
 ALWAYS_INLINE bool set_sliced(const struct set *s)
 {
     return s->opt.growth == TAMIS_DYNAMIC && !s->form;
+}
+
+/* Columns are asked 64 at a time; what each add and lookup asks one by one is bounded closer. */
+ALWAYS_INLINE uint32_t layers_max(tamis_growth growth, bool records)
+{
+    return growth == TAMIS_DYNAMIC && !records ? MATRIX_COLUMNS_MAX : STACK_MAX;
 }
 
 ALWAYS_INLINE uint64_t layer_count(const struct set *s, const struct layer *layer)

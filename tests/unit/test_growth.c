@@ -300,6 +300,55 @@ TEST(scalable_follows_the_plan)
         }
 }
 
+/* Whatever the expansion or the forecast says, the number of vectors grows with the logarithm of the
+   keys: else adding n of them costs n^2. */
+TEST(vectors_stay_few)
+{
+    for (int growth = TAMIS_SCALABLE; growth <= TAMIS_FLEXIBLE; growth++)
+        for (int deletable = 0; deletable <= 1; deletable++) {
+            uint64_t now = SECOND;
+            tamis_filter *f = make((tamis_options){.growth = (tamis_growth)growth,
+                                                   .capacity = 1,
+                                                   .expansion = growth == TAMIS_SCALABLE,
+                                                   .deletable = deletable,
+                                                   .clock = clock_read,
+                                                   .clock_context = &now});
+            for (uint64_t n = 0; n < 400; n++)
+                CHECK(add(f, n) == TAMIS_OK);
+            double sum = 0;
+            tamis_info info = info_of(f);
+            for (uint32_t i = 0; i < info.vectors; i++)
+                sum += vector_of(f, i).fpp;
+            CHECK_MSG(info.vectors >= 16 && info.vectors <= 16 + 11 * 5, "%u vectors",
+                      info.vectors);
+            CHECK(sum <= 0.01 && has_all(f, 0, 400));
+            tamis_filter_free(f);
+        }
+}
+
+/* Where equal vectors were asked for, or unions pile them up, there is a bound: every key is asked of
+   all of them. */
+TEST(vectors_that_are_asked_one_by_one_have_a_bound)
+{
+    static const uint8_t one[] = {1};
+    tamis_filter *f = make((tamis_options){.growth = TAMIS_FLEXIBLE,
+                                           .capacity = 1,
+                                           .bits = 512,
+                                           .hashes = 4,
+                                           .lambdas = one,
+                                           .n_lambdas = 1}),
+                 *before;
+    CHECK(add(f, 1) == TAMIS_OK);
+    while (info_of(f).vectors < 4096)
+        CHECK(tamis_filter_merge(f, f, TAMIS_MERGE_CONCAT) == TAMIS_OK);
+    CHECK(tamis_filter_clone(&before, f) == TAMIS_OK);
+    CHECK(tamis_filter_merge(f, before, TAMIS_MERGE_CONCAT) == TAMIS_ELIMIT);
+    CHECK(add(f, 2) == TAMIS_ELIMIT);
+    CHECK(tamis_filter_equal(before, f) && add(f, 1) == TAMIS_OK && !has(f, 2));
+    tamis_filter_free(before);
+    tamis_filter_free(f);
+}
+
 /* The course report: every vector twice the one before, the same k, no bound on the total. */
 TEST(scalable_as_published)
 {
