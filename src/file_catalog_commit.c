@@ -130,7 +130,8 @@ static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t le
             continue;
         }
         const void *old = tamis_catalog_tag(w->old, i, &old_len);
-        e = new_file_put(w, old, old_len, reason);
+        e = old_len == s->tag_len ? new_file_put(w, old, old_len, reason)
+                                  : fail(reason, TAMIS_ECHECKSUM, "%s: changed by others", w->path);
         seen += old_len;
         if (seen > CATALOG_WINDOW) {
             tamis_catalog_rest(w->old);

@@ -23,7 +23,7 @@ tamis_error tamis_follower_load(tamis_follower *f, const char *path, uint64_t ag
 {
     struct mapping mapping;
     tamis_taken taken;
-    tamis_error e = file_map(&mapping, path, reason);
+    tamis_error e = file_map(&mapping, path, true, reason);
     if (e != TAMIS_OK)
         return e;
     e = tamis_follower_take(f, mapping.data, mapping.len, age, &taken, reason);

@@ -341,21 +341,25 @@ static tamis_error load_owners(tamis_directory *d, const struct container *c,
     uint64_t at = (uint64_t)((const uint8_t *)names - c->data), left = h->names_len;
     const uint8_t *records = container_find(c, SECTION_OWNERS, 0, &len);
     for (uint32_t i = 0; i < h->owners; i++) {
-        size_t name_len = strnlen(names, left);
-        if (name_len == left || name_len == 0 || name_len > OWNER_NAME)
+        char name[OWNER_NAME + 1]; /* a copy: they may be those of a mapped file */
+        size_t most = (size_t)min_u64(left, sizeof name), name_len = strnlen(names, most);
+        if (name_len == most || name_len == 0)
             return wrong_at(reason, at, "the name of an owner");
-        uint32_t number = directory_number(d, names, true);
+        memcpy(name, names, name_len);
+        name[name_len] = 0;
+        uint32_t number = directory_number(d, name, true);
         if (number == TAMIS_OWNERS_MAX)
             return fail(reason, TAMIS_ENOMEM, "no memory for a directory");
         if (number != i)
             return wrong_at(reason, at, "two owners of one name");
         struct named *owner = directory_owner(d, i);
         const uint8_t *record = records + 16 * (size_t)i;
-        owner->plan = get_u32(record + 8);
-        owner->columns = get_u32(record + 12);
-        atomic_store(&owner->items, get_u64(record));
+        uint64_t items = fetch_u64(record);
+        owner->plan = fetch_u32(record + 8);
+        owner->columns = fetch_u32(record + 12);
+        atomic_store(&owner->items, items);
         atomic_store(&owner->live, true);
-        if ((owner->columns == 0) != (get_u64(record) == 0) || owner->columns > h->columns ||
+        if ((owner->columns == 0) != (items == 0) || owner->columns > h->columns ||
             (owner->columns ? owner->plan >= h->plans : owner->plan != 0))
             return wrong_at(reason, (uint64_t)(record - c->data), "what an owner has");
         names += name_len + 1;
@@ -397,7 +401,7 @@ static tamis_error load_matrix(tamis_directory *d, const struct container *c, ui
         memcpy(g->bits.words, from, (size_t)len);
     const char *wrong = view || columns_clean(g, r->columns) ? NULL : "a bit of no column";
     for (uint64_t j = 0; j < r->columns && !wrong; j++) {
-        g->owner[j] = get_u32(owners + 4 * j);
+        g->owner[j] = fetch_u32(owners + 4 * j);
         if (g->owner[j] >= tamis_directory_owners(d) || directory_owner(d, g->owner[j])->plan != i)
             wrong = "a column of nobody";
     }

@@ -145,8 +145,9 @@ void mapping_free(struct mapping *mapping)
 
 void mapping_rest(const struct mapping *mapping)
 {
-    if (mapping->data)
-        madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_DONTNEED);
+    if (mapping->kept < mapping->len)
+        madvise((void *)(uintptr_t)(mapping->data + mapping->kept), mapping->len - mapping->kept,
+                MADV_DONTNEED);
 }
 
 static void *page_of(const void *at)
