@@ -222,7 +222,7 @@ tamis_error layer_insert(struct set *s, struct layer *layer, const struct spot *
     for (uint32_t i = 0; i < layer->parts; i++)
         if (spots[i].vector && !vector_reserve(spots[i].vector, &s->allocator))
             return TAMIS_ENOMEM;
-    tamis_error e = member ? TAMIS_OK : layer_reserve(s, layer, &one);
+    tamis_error e = member || !s->form ? TAMIS_OK : layer_reserve(s, layer, &one);
     if (e != TAMIS_OK)
         return e;
     for (uint32_t i = 0; i < layer->parts; i++)
@@ -337,9 +337,10 @@ tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool 
         s->stored += new_here;
     } else {
         tamis_digest digest = family_digest(&s->family, key, len);
-        bool plain = !s->opt.deletable && s->opt.growth != TAMIS_WINDOW && !s->read_only;
-        e = plain ? add_one_plain(s, digest, &new_here)
-                  : tamis_filter_add_many(f, &digest, 1, &new_here, NULL);
+        e = s->read_only || s->opt.growth == TAMIS_WINDOW
+                ? tamis_filter_add_many(f, &digest, 1, &new_here, NULL)
+            : s->opt.deletable ? add_deletable(s, digest, &new_here)
+                               : add_one_plain(s, digest, &new_here);
     }
     if (fresh)
         *fresh = new_here;
