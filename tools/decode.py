@@ -698,6 +698,7 @@ class Index(Structure):
             need(not any(value for name, value in r.items() if name != "load"), at, "a table")
             self.sizes[i] = r["load"]
             return None
+        need(not (r["id"] or r["slot"] or r["born"] or r["last"]), at, "what only layers have")
         return Vector(r, check_record(r, self.head["layout"], self.hash, self.counted, at))
 
     def section_lengths(self):
