@@ -126,7 +126,8 @@ static tamis_error add_missing(tamis_filter *f, const tamis_digest *digests, siz
     struct vector *v;
     tamis_error e = growth_active(f, &v);
     *done = 0;
-    if (e == TAMIS_EFULL && f->set.growth != TAMIS_WINDOW) { /* no reason to refuse a member */
+    bool full = e == TAMIS_EFULL || e == TAMIS_ESPACE;
+    if (full && f->set.growth != TAMIS_WINDOW) { /* no reason to refuse a member */
         filter_bits_have(f, digests, 1, fresh);
         *done = fresh[0];
         fresh[0] = 0;

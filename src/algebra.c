@@ -343,7 +343,7 @@ static tamis_error check_rate(tamis_filter *f, unsigned flags)
         pass *= 1 - tamis_plan_rate((int)f->set.layout, v->bits.units, v->bits.k,
                                     (double)max_u64(here, v->capacity));
     }
-    over |= f->set.vectors_max && n > f->set.vectors_max;
+    over |= f->set.vectors_max && n > growth_places(&f->set);
     over |= f->set.items_max && load > f->set.items_max;
     if (!over || f->set.published)
         return TAMIS_OK;
@@ -352,14 +352,16 @@ static tamis_error check_rate(tamis_filter *f, unsigned flags)
     f->set.fpp = 1 - pass;
     if (f->set.items_max)
         f->set.items_max = max_u64(f->set.items_max, load);
-    if (f->set.vectors_max)
+    if (f->set.growth == TAMIS_DYNAMIC)
         f->set.vectors_max = (uint32_t)max_u64(f->set.vectors_max, n);
+    else if (f->set.vectors_max)
+        f->set.vectors_max = (uint32_t)min_u64(WINDOW_VECTORS_MAX, max_u64(f->set.vectors_max, n));
     if (f->set.growth == TAMIS_FIXED)
         f->set.capacity = stack->v[0]->capacity = max_u64(load, stack->v[0]->capacity);
     return TAMIS_OK;
 }
 
-/* Windows: the oldest first, by the time of the last add. */
+/* Windows: the oldest first. What the newest says of the time is true of all. */
 static void sort_by_age(tamis_filter *f)
 {
     struct stack *stack = filter_stack(f);
@@ -369,6 +371,9 @@ static void sort_by_age(tamis_filter *f)
             stack->v[j] = stack->v[j - 1];
             stack->v[j - 1] = v;
         }
+    struct vector *newest = stack->v[stack_count(stack) - 1];
+    for (uint32_t i = 0; i < stack_count(stack); i++)
+        newest->last = max_u64(newest->last, stack->v[i]->last);
 }
 
 static tamis_error may_merge(const tamis_filter *f, const tamis_filter *other)

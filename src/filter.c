@@ -15,7 +15,7 @@ static uint64_t system_clock(void *context)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-uint64_t filter_now(const tamis_filter *f)
+uint64_t filter_now(tamis_filter *f)
 {
     if (f->set.growth != TAMIS_FLEXIBLE && f->set.growth != TAMIS_WINDOW)
         return 0;
@@ -23,7 +23,13 @@ uint64_t filter_now(const tamis_filter *f)
     const struct stack *stack = filter_stack(f);
     uint32_t n = stack_count(stack);
     const struct vector *newest = n ? stack->v[n - 1] : NULL;
-    return newest ? max_u64(now, max_u64(newest->born, newest->last)) : now;
+    uint64_t latest = newest ? max_u64(newest->born, newest->last) : 0;
+    for (uint32_t i = 0; latest > now && i < n; i++) {
+        struct vector *v = stack->v[i];
+        v->born -= min_u64(v->born, latest - now);
+        v->last -= min_u64(v->last, latest - now);
+    }
+    return now;
 }
 
 bool filter_counted(const tamis_filter *f)
@@ -227,20 +233,21 @@ tamis_error filter_append(tamis_filter *f, struct vector *v)
     return TAMIS_OK;
 }
 
-bool filter_let_go(tamis_filter *f)
+bool filter_let_go(tamis_filter *f, uint32_t old)
 {
     struct stack *stack = filter_stack(f);
     uint32_t n = stack_count(stack);
     struct stack *shorter = stack_new(&f->allocator, stack->room);
     if (!shorter)
         return false;
-    memcpy(shorter->v, stack->v + 1, (n - 1) * sizeof *stack->v);
-    atomic_store_explicit(&shorter->n, n - 1, memory_order_relaxed);
-    struct vector *oldest = stack->v[0];
+    memcpy(shorter->v, stack->v + old, (n - old) * sizeof *stack->v);
+    atomic_store_explicit(&shorter->n, n - old, memory_order_relaxed);
     stack_replace(f, shorter);
-    f->stored -= oldest->count;
-    oldest->next_gone = f->gone;
-    f->gone = oldest;
+    for (uint32_t i = 0; i < old; i++) { /* retired with them, until no reader is inside */
+        f->stored -= stack->v[i]->count;
+        stack->v[i]->next_gone = f->gone;
+        f->gone = stack->v[i];
+    }
     filter_reclaim(f, false);
     return true;
 }

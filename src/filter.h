@@ -100,9 +100,11 @@ ALWAYS_INLINE uint32_t filter_vectors_max(tamis_growth growth)
 
 /* After the vectors changed: sets `quick` and `into`, and forgets what else was known of them. */
 void filter_set_quick(tamis_filter *f);
-/* The clock of flexible and window filters, 0 for others. Never behind the newest vector: with a
-   clock that was set back, keys added now must not count as older than those before. */
-uint64_t filter_now(const tamis_filter *f);
+/* The clock of flexible and window filters, 0 for others. If it was set back, by less or by more, the
+   vectors are dated back with it and keep their ages: time stood still for a moment and goes on. Else
+   keys added now would count as older than those before, or nothing would be forgotten until the clock
+   is again where it was. */
+uint64_t filter_now(tamis_filter *f);
 tamis_error filter_writable(const tamis_filter *f);
 bool filter_is_full(const tamis_filter *f);
 /* found[i] = all bits of digest i are set in some vector, whatever is pending. */
@@ -138,8 +140,8 @@ struct stack *stack_new(const tamis_allocator *a, uint32_t room);
 tamis_error filter_append(tamis_filter *f, struct vector *v);
 /* Takes vector i out and frees it; needs the filter to itself. */
 void filter_drop(tamis_filter *f, uint32_t i);
-/* Takes the oldest vector out beside readers; false without memory. */
-bool filter_let_go(tamis_filter *f);
+/* Takes so many of the oldest vectors out beside readers; false without memory. */
+bool filter_let_go(tamis_filter *f, uint32_t old);
 /* Frees what readers may have held: all of it when the caller is alone, else when none is inside. */
 void filter_reclaim(tamis_filter *f, bool alone);
 /* Columns for n vectors; the first time of this shape. */
@@ -180,6 +182,9 @@ uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_bits);
 tamis_error growth_next(tamis_filter *f, struct vector **out);
 /* A vector with room for a new key, made if need be. */
 tamis_error growth_active(tamis_filter *f, struct vector **out);
+/* Most vectors of a dynamic or window filter; of a window with so many that turn by time. */
+uint32_t growth_places(const struct settings *set);
+uint32_t window_places(uint32_t vectors);
 /* Window filters: lets old vectors go, starts a new one when its time has come. */
 tamis_error growth_turn(tamis_filter *f, uint64_t now);
 /* Who has slots: n vectors or layers. */

@@ -124,30 +124,56 @@ static uint32_t count_old(const tamis_filter *f, uint64_t now)
     return n;
 }
 
-/* What will come, and a quarter more, at the rate at which the last vector filled: in a span, or, when
-   this one takes the last place, until the oldest is due. Twice the last at least when that is full,
-   8 times at most: a burst tells little. */
-static uint64_t window_need(const tamis_filter *f, const struct stack *stack, uint32_t n)
+/*
+ * A window begins a vector when the last one is a span, W/(G-1), old: of those in use G at most began so.
+ * A vector that is full before its time is followed by one twice as large as the largest full one, at
+ * least: what fills before its span is over was smaller than the capacity, so that the first vector,
+ * 5/4 capacity / (G-1), doubles few times. Those places come on top, and however the keys of a window
+ * arrive, there is a place for them.
+ */
+uint32_t window_places(uint32_t vectors)
+{
+    uint32_t doublings = 0;
+    while (UINT64_C(5) << doublings < 4 * (uint64_t)(vectors - 1))
+        doublings++;
+    return vectors + doublings;
+}
+
+uint32_t growth_places(const struct settings *set)
+{
+    return set->growth == TAMIS_WINDOW ? window_places(set->vectors_max) : set->vectors_max;
+}
+
+static uint64_t window_span(const tamis_filter *f)
+{
+    return f->set.window / (f->set.vectors_max - 1);
+}
+
+/* What will come in a span at the pace of the last vector, and a quarter more; but no more than the
+   whole capacity before one vector held that, and 8 times the last at most: a burst tells little. */
+static uint64_t window_need(const tamis_filter *f, const struct stack *stack, uint32_t n,
+                            uint64_t now)
 {
     const struct vector *last = stack->v[n - 1];
-    uint64_t now = filter_now(f), span = f->set.window / (f->set.vectors_max - 1);
-    uint32_t old = count_old(f, now);
-    uint64_t due = stack->v[old]->last + f->set.window;
-    bool last_place = n - old + 1 >= f->set.vectors_max;
-    uint64_t ahead = last_place && due > now ? max_u64(span, due - now) : span;
     double elapsed = now > last->born ? (double)(now - last->born) : 1;
-    double need = 1.25 * (double)last->load * (double)ahead / elapsed;
-    uint64_t most = 8 * last->capacity, least = vector_full(last) ? 2 * last->capacity : 0;
-    return need < (double)most ? max_u64(least, (uint64_t)need) : most;
+    double need = 1.25 * (double)last->load * (double)window_span(f) / elapsed;
+    uint64_t most = 8 * last->capacity, least = f->set.capacity;
+    uint64_t whole = least * (f->set.vectors_max - 1);
+    if (last->capacity < whole)
+        most = min_u64(most, whole);
+    for (uint32_t i = count_old(f, now); i < n; i++)
+        if (vector_full(stack->v[i]))
+            least = max_u64(least, 2 * stack->v[i]->capacity);
+    return max_u64(least, need < (double)most ? (uint64_t)need : most);
 }
 
 static tamis_error next_window(tamis_filter *f, struct next *out)
 {
     const struct stack *stack = filter_stack(f);
     uint32_t n = stack_count(stack);
-    uint64_t capacity = max_u64(f->set.capacity, n ? window_need(f, stack, n) : 0);
+    uint64_t capacity = n ? window_need(f, stack, n, filter_now(f)) : f->set.capacity;
     out->capacity = min_u64(capacity, BITS_MAX);
-    out->fpp = f->set.budget / f->set.vectors_max;
+    out->fpp = f->set.budget / growth_places(&f->set);
     out->slot = f->grown;
     return shape_for(f->set.layout, out->capacity, out->fpp, &out->shape);
 }
@@ -298,7 +324,7 @@ tamis_error growth_next(tamis_filter *f, struct vector **out)
         tamis_info info;
         tamis_filter_brief(f, &info);
         if (info.bytes + bytes_for(f, &next.shape) > f->set.memory_limit)
-            return TAMIS_EFULL;
+            return TAMIS_ESPACE;
     }
     struct vector *v = vector_new(&f->allocator, &f->family, next.shape, f->set.deletable,
                                   f->set.growth != TAMIS_DYNAMIC);
@@ -346,7 +372,7 @@ tamis_error growth_active(tamis_filter *f, struct vector **out)
     if (*out)
         return TAMIS_OK;
     bool may_grow = f->set.growth != TAMIS_FIXED && !at_bound &&
-                    !(f->set.vectors_max && n >= f->set.vectors_max);
+                    !(f->set.vectors_max && n >= growth_places(&f->set));
     if (!may_grow) {
         *out = at_bound || !f->set.deletable ? NULL : fewest_ones(stack);
         if (*out)
@@ -371,46 +397,33 @@ tamis_error growth_active(tamis_filter *f, struct vector **out)
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* Lets go of vectors whose last add is older than the window. Without memory for the shorter list
-   they stay, which is safe, and go another time. */
-static void drop_old(tamis_filter *f, uint64_t now)
-{
-    if (now < f->set.window)
-        return;
-    struct stack *stack = filter_stack(f);
-    while (stack_count(stack) > 1 && stack->v[0]->last < now - f->set.window) {
-        if (!filter_let_go(f))
-            return;
-        stack = filter_stack(f);
-    }
-}
-
 tamis_error growth_turn(tamis_filter *f, uint64_t now)
 {
     const struct stack *stack = filter_stack(f);
-    uint32_t n = stack_count(stack), old = count_old(f, now);
+    uint32_t n = stack_count(stack), old = count_old(f, now), places = growth_places(&f->set);
     struct vector *newest = stack->v[n - 1], *made = NULL;
-    uint64_t span = f->set.window / (f->set.vectors_max - 1);
-    bool due = now >= newest->born && now - newest->born >= span;
+    bool due = now - newest->born > window_span(f);
     tamis_error e = TAMIS_OK;
-    if (due && newest->load && n - old < f->set.vectors_max) {
+    if (due && newest->load && n - old < places) {
         e = growth_next(f, &made); /* what can fail comes first */
-        if (e == TAMIS_EFULL && old) {
-            drop_old(f, now); /* at the limit of memory: the old make room */
+        if (e == TAMIS_ESPACE && old && filter_let_go(f, old)) {
+            old = 0; /* at the limit of memory: the old make room */
             e = growth_next(f, &made);
         }
         if (e != TAMIS_OK)
             return e;
     }
-    drop_old(f, now);
+    if (old && !filter_let_go(f, old) && n == places) { /* without memory they go another time */
+        vector_free(made, &f->allocator);
+        return TAMIS_OK;
+    }
     if (due && newest->load == 0)
         newest->born = now;
-    if (made && stack_count(filter_stack(f)) < f->set.vectors_max) {
-        e = filter_append(f, made); /* if old ones went there is room: then it does not fail */
-        if (e == TAMIS_OK)
-            drop_old(f, now);
-    } else if (made) { /* no memory to let old ones go: another time */
-        vector_free(made, &f->allocator);
-    }
+    if (!made)
+        return TAMIS_OK;
+    e = filter_append(f, made); /* if old ones went there is room: then it does not fail */
+    old = e == TAMIS_OK ? count_old(f, now) : 0;
+    if (old)
+        filter_let_go(f, old);
     return e;
 }

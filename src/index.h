@@ -158,7 +158,7 @@ const char *index_settings_wrong(const struct index_settings *set, const struct 
 uint32_t index_slot(const tamis_index *x, uint32_t from, double fpp);
 /* The next layer, sized and given its share, not yet appended. */
 tamis_error index_next_layer(tamis_index *x, struct layer **out);
-/* One layer more; EFULL past the limit of memory. */
+/* One layer more; ESPACE past the limit of memory. */
 tamis_error index_grow(tamis_index *x);
 struct layer *layer_new(const tamis_allocator *a, uint32_t parts);
 void layer_free(struct layer *layer, const tamis_allocator *a);

@@ -133,7 +133,7 @@ static tamis_error layer_reserve(tamis_index *x, struct layer *layer, size_t *n)
     }
     if (grows && limit && index_bytes(x) + grows > limit) {
         *n = fits;
-        return fits ? TAMIS_OK : TAMIS_EFULL;
+        return fits ? TAMIS_OK : TAMIS_ESPACE;
     }
     for (uint32_t j = x->set.attributes; j < layer->parts; j++)
         if (!layer->part[j].vector && !table_reserve(&layer->part[j].table, &x->allocator, *n))

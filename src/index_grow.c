@@ -179,9 +179,17 @@ static void next_scalable(const tamis_index *x, struct plan *plan)
     plan->slot = index_slot(x, tamis_plan_slot(first, plan->capacity), 0);
 }
 
-static uint64_t index_now(const tamis_index *x)
+/* As filter_now. */
+static uint64_t index_now(tamis_index *x)
 {
-    return x->set.grow.growth == TAMIS_FLEXIBLE ? x->clock(x->clock_context) : 0;
+    if (x->set.grow.growth != TAMIS_FLEXIBLE)
+        return 0;
+    const struct layers *layers = index_layers(x);
+    uint32_t n = layers_count(layers);
+    uint64_t now = x->clock(x->clock_context), latest = n ? layers->l[n - 1]->born : 0;
+    for (uint32_t i = 0; latest > now && i < n; i++)
+        layers->l[i]->born -= min_u64(layers->l[i]->born, latest - now);
+    return now;
 }
 
 /* As the vectors of a flexible filter (Xie et al., section 4.3). */
@@ -311,7 +319,7 @@ static tamis_error within_limit(const tamis_index *x, const struct plan *plan)
     for (uint32_t i = 0; i < parts; i++)
         bytes += plan->shape[i].units ? vector_cost(&plan->shape[i], x->set.grow.deletable, true)
                                       : table_growth(&none, first_values(x));
-    return bytes <= x->set.grow.memory_limit ? TAMIS_OK : TAMIS_EFULL;
+    return bytes <= x->set.grow.memory_limit ? TAMIS_OK : TAMIS_ESPACE;
 }
 
 void layer_free(struct layer *layer, const tamis_allocator *a)
