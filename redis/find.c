@@ -55,16 +55,27 @@ int reply_printf(RedisModuleCtx *ctx, const char *format, ...)
 
 static int reply_full(RedisModuleCtx *ctx, const struct value *v)
 {
-    if (v && v->growth == TAMIS_FIXED)
+    unsigned long long held = 0;
+    bool records = v && v->index;
+    if (v && v->growth == TAMIS_FIXED && !records) /* as clients of BF.* know it */
         return rm.ReplyWithError(ctx, "ERR non scaling filter is full");
-    if (v && v->growth == TAMIS_DYNAMIC && v->filter) {
+    if (records) {
+        tamis_records_info info;
+        tamis_index_brief(v->index, &info);
+        held = info.capacity;
+    } else if (v && v->filter) {
         tamis_info info;
         tamis_filter_brief(v->filter, &info);
-        return reply_printf(ctx,
-                            "ERR the filter is full: it holds the %llu keys it was made for; make "
-                            "a larger one",
-                            (unsigned long long)info.capacity);
+        held = info.capacity;
     }
+    return reply_printf(ctx,
+                        "ERR the %s is full: it holds the %llu %s it was made for; make a larger "
+                        "one",
+                        records ? "set of records" : "filter", held, records ? "records" : "keys");
+}
+
+static int reply_space(RedisModuleCtx *ctx, const struct value *v)
+{
     return reply_printf(
         ctx,
         "ERR the value may not grow past its limit of %llu bytes: spread the keys over several, or "
@@ -79,6 +90,8 @@ int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,
     switch (e) {
     case TAMIS_EFULL:
         return reply_full(ctx, v);
+    case TAMIS_ESPACE:
+        return reply_space(ctx, v);
     case TAMIS_ENOMEM:
         return rm.ReplyWithError(ctx, "OOM the server has no memory for this value");
     case TAMIS_EFAMILY:

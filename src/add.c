@@ -126,7 +126,8 @@ static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_
     struct layer *layer;
     tamis_error e = growth_active(s, &layer);
     *done = 0;
-    if (e == TAMIS_EFULL && s->opt.growth != TAMIS_WINDOW) { /* no reason to refuse a member */
+    bool full = e == TAMIS_EFULL || e == TAMIS_ESPACE;
+    if (full && s->opt.growth != TAMIS_WINDOW) { /* no reason to refuse a member */
         filter_bits_have(s, digests, 1, fresh);
         *done = fresh[0];
         fresh[0] = 0;

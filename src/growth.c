@@ -107,31 +107,57 @@ static uint32_t count_old(const struct set *s, uint64_t now)
     return n;
 }
 
-/* What will come, and a quarter more, at the rate at which the last layer filled: in a span, or, when
-   this one takes the last place, until the oldest is due. Twice the last at least when that is full,
-   8 times at most: a burst tells little. */
-static uint64_t window_need(const struct set *s, const struct layers *layers, uint32_t n)
+/*
+ * A window begins a layer when the last one is a span, W/(G-1), old: of those in use G at most began so.
+ * A layer that is full before its time is followed by one twice as large as the largest full one, at
+ * least: what fills before its span is over was smaller than the capacity, so that the first layer,
+ * 5/4 capacity / (G-1), doubles few times. Those places come on top, and however the keys of a window
+ * arrive, there is a place for them.
+ */
+uint32_t window_places(uint32_t vectors)
 {
-    const struct layer *last = layers->l[n - 1];
-    const struct vector *v = layers->v[n - 1];
-    uint64_t now = set_now(s), span = s->opt.window / (s->opt.vectors_max - 1);
-    uint32_t old = count_old(s, now);
-    uint64_t due = layers->l[old]->last + s->opt.window;
-    bool last_place = n - old + 1 >= s->opt.vectors_max;
-    uint64_t ahead = last_place && due > now ? max_u64(span, due - now) : span;
-    double elapsed = now > last->born ? (double)(now - last->born) : 1;
-    double need = 1.25 * (double)v->load * (double)ahead / elapsed;
-    uint64_t most = 8 * v->capacity, least = vector_full(v) ? 2 * v->capacity : 0;
-    return need < (double)most ? max_u64(least, (uint64_t)need) : most;
+    uint32_t doublings = 0;
+    while (UINT64_C(5) << doublings < 4 * (uint64_t)(vectors - 1))
+        doublings++;
+    return vectors + doublings;
 }
 
-static tamis_error next_window(const struct set *s, struct plan *plan)
+uint32_t growth_places(const struct settings *set)
+{
+    return set->growth == TAMIS_WINDOW ? window_places(set->vectors_max) : set->vectors_max;
+}
+
+static uint64_t window_span(const struct set *s)
+{
+    return s->opt.window / (s->opt.vectors_max - 1);
+}
+
+/* What will come in a span at the pace of the last layer, and a quarter more; but no more than the
+   whole capacity before one layer held that, and 8 times the last at most: a burst tells little. */
+static uint64_t window_need(const struct set *s, const struct layers *layers, uint32_t n,
+                            uint64_t now)
+{
+    const struct vector *v = layers->v[n - 1];
+    uint64_t born = layers->l[n - 1]->born;
+    double elapsed = now > born ? (double)(now - born) : 1;
+    double need = 1.25 * (double)v->load * (double)window_span(s) / elapsed;
+    uint64_t most = 8 * v->capacity, least = s->opt.capacity;
+    uint64_t whole = least * (s->opt.vectors_max - 1);
+    if (v->capacity < whole)
+        most = min_u64(most, whole);
+    for (uint32_t i = count_old(s, now); i < n; i++)
+        if (vector_full(layers->v[i]))
+            least = max_u64(least, 2 * layers->v[i]->capacity);
+    return max_u64(least, need < (double)most ? (uint64_t)need : most);
+}
+
+static tamis_error next_window(struct set *s, struct plan *plan)
 {
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
-    uint64_t capacity = max_u64(s->opt.capacity, n ? window_need(s, layers, n) : 0);
+    uint64_t capacity = n ? window_need(s, layers, n, set_now(s)) : s->opt.capacity;
     plan->capacity = min_u64(capacity, BITS_MAX);
-    plan->fpp = s->opt.budget / s->opt.vectors_max;
+    plan->fpp = s->opt.budget / growth_places(&s->opt);
     return plan_parts(s, plan);
 }
 
@@ -278,46 +304,38 @@ tamis_error growth_active(struct set *s, struct layer **out)
 bool growth_bound(const struct set *s)
 {
     return s->opt.growth == TAMIS_FIXED ||
-           (s->opt.vectors_max && layers_count(set_layers(s)) >= s->opt.vectors_max);
+           (s->opt.vectors_max && layers_count(set_layers(s)) >= growth_places(&s->opt));
 }
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* Lets go of layers whose last add is older than the window. Without memory for the shorter list they
-   stay, which is safe, and go another time. */
-static void drop_old(struct set *s, uint64_t now)
-{
-    for (uint32_t old = count_old(s, now); old && set_let_go(s);)
-        old--;
-}
-
 tamis_error growth_turn(struct set *s, uint64_t now)
 {
     const struct layers *layers = set_layers(s);
-    uint32_t n = layers_count(layers), old = count_old(s, now);
+    uint32_t n = layers_count(layers), old = count_old(s, now), places = growth_places(&s->opt);
     struct layer *newest = layers->l[n - 1], *made = NULL;
-    bool empty = layers->v[n - 1]->load == 0;
-    uint64_t span = s->opt.window / (s->opt.vectors_max - 1);
-    bool due = now >= newest->born && now - newest->born >= span;
+    bool due = now - newest->born > window_span(s), empty = layers->v[n - 1]->load == 0;
     tamis_error e = TAMIS_OK;
-    if (due && !empty && n - old < s->opt.vectors_max) {
+    if (due && !empty && n - old < places) {
         e = growth_next(s, &made); /* what can fail comes first */
-        if (e == TAMIS_EFULL && old) {
-            drop_old(s, now); /* at the limit of memory: the old make room */
+        if (e == TAMIS_ESPACE && old && set_let_go(s, old)) {
+            old = 0; /* at the limit of memory: the old make room */
             e = growth_next(s, &made);
         }
         if (e != TAMIS_OK)
             return e;
     }
-    drop_old(s, now);
+    if (old && !set_let_go(s, old) && n == places) { /* without memory they go another time */
+        layer_free(made, &s->allocator);
+        return TAMIS_OK;
+    }
     if (due && empty)
         newest->born = now;
-    if (made && layers_count(set_layers(s)) < s->opt.vectors_max) {
-        e = set_append(s, made); /* if old ones went there is room: then it does not fail */
-        if (e == TAMIS_OK)
-            drop_old(s, now);
-    } else if (made) { /* no memory to let old ones go: another time */
-        layer_free(made, &s->allocator);
-    }
+    if (!made)
+        return TAMIS_OK;
+    e = set_append(s, made); /* if old ones went there is room: then it does not fail */
+    old = e == TAMIS_OK ? count_old(s, now) : 0;
+    if (old)
+        set_let_go(s, old);
     return e;
 }

@@ -129,7 +129,7 @@ tamis_error layer_reserve(struct set *s, struct layer *layer, size_t *n)
     }
     if (grows && limit && set_bytes(s) + grows > limit) {
         *n = fits;
-        return fits ? TAMIS_OK : TAMIS_EFULL;
+        return fits ? TAMIS_OK : TAMIS_ESPACE;
     }
     for (uint32_t j = set_width(s); j < layer->parts; j++)
         if (!layer->part[j].vector && !table_reserve(&layer->part[j].table, &s->allocator, *n))

@@ -283,7 +283,7 @@ static tamis_error check_rate(struct set *s, unsigned flags)
     uint32_t n = layers_count(layers);
     uint64_t load = 0;
     double pass = 1;
-    bool over = s->opt.vectors_max && n > s->opt.vectors_max;
+    bool over = s->opt.vectors_max && n > growth_places(&s->opt);
     for (uint32_t i = 0; i < n; i++) {
         load += layer_load(s, layers->l[i]);
         pass *= 1 - layer_rate(s, layers->l[i], &over);
@@ -296,8 +296,10 @@ static tamis_error check_rate(struct set *s, unsigned flags)
     s->opt.fpp = 1 - pass;
     if (s->opt.items_max)
         s->opt.items_max = max_u64(s->opt.items_max, load);
-    if (s->opt.vectors_max)
+    if (s->opt.growth == TAMIS_DYNAMIC)
         s->opt.vectors_max = (uint32_t)max_u64(s->opt.vectors_max, n);
+    else if (s->opt.vectors_max)
+        s->opt.vectors_max = (uint32_t)min_u64(WINDOW_VECTORS_MAX, max_u64(s->opt.vectors_max, n));
     if (s->opt.growth == TAMIS_FIXED) {
         s->opt.capacity = first->capacity = max_u64(load, first->capacity);
         if (!s->form)
@@ -306,7 +308,7 @@ static tamis_error check_rate(struct set *s, unsigned flags)
     return TAMIS_OK;
 }
 
-/* Windows: the oldest first. */
+/* Windows: the oldest first. What the newest says of the time is true of all. */
 static void sort_by_age(struct set *s)
 {
     struct layers *layers = set_layers(s);
@@ -318,6 +320,9 @@ static void sort_by_age(struct set *s)
             layers->v[j] = layers->l[j]->part[0].vector;
             layers->v[j - 1] = layer->part[0].vector;
         }
+    struct layer *newest = layers->l[layers_count(layers) - 1];
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        newest->last = max_u64(newest->last, layers->l[i]->last);
 }
 
 static tamis_error may_merge(const struct set *s, const struct set *other)

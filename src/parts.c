@@ -214,7 +214,7 @@ static bool part_make(struct set *s, const struct plan *plan, uint32_t i, struct
 tamis_error plan_make(struct set *s, const struct plan *plan, struct layer **out)
 {
     if (!within_limit(s, plan))
-        return TAMIS_EFULL;
+        return TAMIS_ESPACE;
     struct layer *layer = layer_new(&s->allocator, set_parts(s));
     bool made = layer != NULL;
     for (uint32_t i = 0; made && i < layer->parts; i++)

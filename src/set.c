@@ -13,7 +13,7 @@ static uint64_t system_clock(void *context)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-uint64_t set_now(const struct set *s)
+uint64_t set_now(struct set *s)
 {
     if (s->opt.growth != TAMIS_FLEXIBLE && s->opt.growth != TAMIS_WINDOW)
         return 0;
@@ -21,7 +21,13 @@ uint64_t set_now(const struct set *s)
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
     const struct layer *newest = n ? layers->l[n - 1] : NULL;
-    return newest ? max_u64(now, max_u64(newest->born, newest->last)) : now;
+    uint64_t latest = newest ? max_u64(newest->born, newest->last) : 0;
+    for (uint32_t i = 0; latest > now && i < n; i++) {
+        struct layer *layer = layers->l[i];
+        layer->born -= min_u64(layer->born, latest - now);
+        layer->last -= min_u64(layer->last, latest - now);
+    }
+    return now;
 }
 
 bool set_counted(const struct set *s)
@@ -190,17 +196,18 @@ void set_put_back(struct set *s, struct layer *layer)
     set_quick(s);
 }
 
-bool set_let_go(struct set *s)
+bool set_let_go(struct set *s, uint32_t old)
 {
     struct layers *layers = set_layers(s);
-    struct layers *shorter = layers_copy(layers, 1, layers->room, &s->allocator);
+    struct layers *shorter = layers_copy(layers, old, layers->room, &s->allocator);
     if (!shorter)
         return false;
-    struct layer *oldest = layers->l[0];
     layers_replace(s, shorter);
-    s->stored -= layer_count(s, oldest);
-    oldest->next_gone = s->gone;
-    s->gone = oldest;
+    for (uint32_t i = 0; i < old; i++) { /* retired with them, until no reader is inside */
+        s->stored -= layer_count(s, layers->l[i]);
+        layers->l[i]->next_gone = s->gone;
+        s->gone = layers->l[i];
+    }
     set_reclaim(s, false);
     return true;
 }

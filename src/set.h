@@ -219,17 +219,19 @@ tamis_error set_append(struct set *s, struct layer *layer);
 void set_put_back(struct set *s, struct layer *layer);
 /* Takes layer i out and frees it; needs the set to itself. */
 void set_drop(struct set *s, uint32_t i);
-/* Takes the oldest layer out beside readers; false without memory. */
-bool set_let_go(struct set *s);
+/* Takes so many of the oldest layers out beside readers; false without memory. */
+bool set_let_go(struct set *s, uint32_t old);
 /* Frees what readers may have held: all of it when the caller is alone, else when none is inside. */
 void set_reclaim(struct set *s, bool alone);
 /* After the layers changed: sets `quick` and `into`, and forgets what else was known of them. */
 void set_quick(struct set *s);
 
 /* ---- set.c: the whole ---- */
-/* The clock of flexible and window sets, 0 for others. Never behind the newest layer: with a clock that
-   was set back, keys added now must not count as older than those before. */
-uint64_t set_now(const struct set *s);
+/* The clock of flexible and window sets, 0 for others. If it was set back, by less or by more, the layers
+   are dated back with it and keep their ages: time stood still for a moment and goes on. Else keys
+   added now would count as older than those before, or nothing would be forgotten until the clock is
+   again where it was. */
+uint64_t set_now(struct set *s);
 tamis_error set_writable(const struct set *s);
 /* Are there counters where the set is deletable? Not in mapped files and copies of bits. */
 bool set_counted(const struct set *s);
@@ -337,6 +339,9 @@ tamis_error growth_grow(struct set *s, struct layer **out);
 bool growth_bound(const struct set *s);
 /* Filters: a layer with room for a new key, made if need be. */
 tamis_error growth_active(struct set *s, struct layer **out);
+/* Most layers of a dynamic or window set; of a window with so many that turn by time. */
+uint32_t growth_places(const struct settings *set);
+uint32_t window_places(uint32_t vectors);
 /* Windows: lets old layers go, starts a new one when its time has come. */
 tamis_error growth_turn(struct set *s, uint64_t now);
 /* The first free slot from `from` on whose share is at least fpp; or SLOT_NONE. */

@@ -1,5 +1,6 @@
 """Commands on keys: replies, options, errors, in both protocols."""
 import random
+import time
 
 import pytest
 import redis
@@ -182,6 +183,16 @@ def test_full_filters_say_so(r):
     reserve(r, "d", 0.01, 4, "GROWTH", "dynamic")
     said = r.execute_command("TAMIS.MADD", "d", *"abcdefgh")
     assert "the filter is full: it holds the 4 keys it was made for" in str(said[-1])
+
+
+def test_a_window_takes_its_capacity_however_it_arrives(r):
+    reserve(r, "w", 0.01, 100, "GROWTH", "window", "WINDOW", 0.5)
+    for i in range(40):
+        r.execute_command("TAMIS.ADD", "w", i)
+        time.sleep(0.025)
+    said = r.execute_command("TAMIS.MADD", "w", *range(1000, 1060))
+    assert len(said) == 60 and all(isinstance(x, int) for x in said)
+    assert all(r.execute_command("TAMIS.MEXISTS", "w", *range(1000, 1060)))
 
 
 def test_memory_limits(r):

@@ -168,10 +168,12 @@ static uint32_t shuffle_next(uint32_t *state)
 
 /* ---- adding and removing --------------------------------------------------------------------- */
 
-static bool may_be_full(const struct machine *m)
+/* An error that the filter may give when there is no room. */
+static bool is_full(const struct machine *m, tamis_error e)
 {
-    tamis_growth growth = m->options.growth;
-    return !m->options.overfill && growth != TAMIS_SCALABLE;
+    bool bound = m->options.growth != TAMIS_SCALABLE && m->options.growth != TAMIS_FLEXIBLE;
+    return e == TAMIS_EFULL ? bound && !m->options.overfill
+                            : e == TAMIS_ESPACE && m->options.memory_limit != 0;
 }
 
 static bool step_add(struct machine *m, struct slot *s, uint32_t key)
@@ -187,8 +189,7 @@ static bool step_add(struct machine *m, struct slot *s, uint32_t key)
         m->report->planted = true;
     else
         e = tamis_filter_add(s->filter, m->bytes[key], KEY_LEN, &fresh);
-    if (e == TAMIS_EFULL && may_be_full(m) &&
-        (!had || m->options.growth == TAMIS_WINDOW || m->options.add_always))
+    if (is_full(m, e) && (!had || m->options.growth == TAMIS_WINDOW || m->options.add_always))
         return machine_note_full(m, s);
     if (e != TAMIS_OK)
         return interp_fail(m, "add of key %u: %s", key, tamis_error_name(e));
@@ -210,7 +211,7 @@ static bool step_add_batch(struct machine *m, struct slot *s, const uint32_t *ke
         digests[i] = m->digests[keys[i]];
     tamis_error e = tamis_filter_add_many(many, digests, n, NULL, &done);
     uint64_t clock = m->clock;
-    bool good = e == TAMIS_OK ? done == n : e == TAMIS_EFULL && may_be_full(m) && done < n;
+    bool good = e == TAMIS_OK ? done == n : is_full(m, e) && done < n;
     if (!good)
         interp_fail(m, "add_many: %s, %zu of %u", tamis_error_name(e), done, n);
     for (uint32_t i = 0; good && i < done; i++) {
@@ -223,8 +224,8 @@ static bool step_add_batch(struct machine *m, struct slot *s, const uint32_t *ke
                                tamis_error_name(one));
         good = good && machine_note_add(m, s, keys[i], fresh);
     }
-    if (good && e == TAMIS_EFULL &&
-        tamis_filter_add(s->filter, m->bytes[keys[done]], KEY_LEN, NULL) != TAMIS_EFULL)
+    if (good && e != TAMIS_OK &&
+        tamis_filter_add(s->filter, m->bytes[keys[done]], KEY_LEN, NULL) != e)
         good = interp_fail(m, "add takes key %zu, add_many did not", done);
     if (good && !tamis_filter_equal(s->filter, many))
         good = interp_fail(m, "%zu keys one by one and at once differ", done);

@@ -186,7 +186,7 @@ TEST(a_limit_on_memory_can_be_changed)
         record_of(x, 2, r, NULL, record);
         e = tamis_index_add_many(x, record, 1, NULL, NULL);
     }
-    CHECK(e == TAMIS_EFULL);
+    CHECK(e == TAMIS_ESPACE);
     CHECK(tamis_index_limit(x, 0) == TAMIS_OK);
     CHECK(tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
     CHECK(tamis_index_limit(x, 50000) == TAMIS_OK);
@@ -805,7 +805,7 @@ TEST(limits_of_memory_and_capacity)
     }
     tamis_records_info info;
     tamis_index_info(x, &info);
-    CHECK(e == TAMIS_EFULL && info.bytes <= 1 << 16 && r > 100);
+    CHECK(e == TAMIS_ESPACE && info.bytes <= 1 << 16 && r > 100);
     tamis_index_free(x);
     x = make(
         (tamis_index_options){.set.growth = TAMIS_DYNAMIC, .set.capacity = 1000, .set.vectors = 4},
