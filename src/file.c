@@ -88,7 +88,7 @@ bool file_resolve(char out[PATH_MAX], const char *path)
 
 int file_open(const char *path, bool links, struct stat *st)
 {
-    struct stat own;
+    struct stat own = {0};
     st = st ? st : &own;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links ? 0 : O_NOFOLLOW));
     if (fd < 0)
@@ -109,13 +109,15 @@ int file_open(const char *path, bool links, struct stat *st)
 static bool keep(struct mapping *m, size_t len)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), end = (len + page - 1) / page * page;
-    uint8_t *front = (uint8_t *)(uintptr_t)m->data;
-    if (mprotect(front, end, PROT_READ | PROT_WRITE) != 0)
+    volatile uint8_t *front = (uint8_t *)(uintptr_t)m->data;
+    if (mprotect((void *)(uintptr_t)m->data, end, PROT_READ | PROT_WRITE) != 0)
         return false;
-    for (size_t at = m->kept; at < end; at += page)
-        ((volatile uint8_t *)front)[at] = ((volatile uint8_t *)front)[at];
+    for (size_t at = m->kept; at < end; at += page) {
+        uint8_t byte = front[at];
+        front[at] = byte;
+    }
     m->kept = end < m->len ? end : m->len;
-    return mprotect(front, end, PROT_READ) == 0;
+    return mprotect((void *)(uintptr_t)m->data, end, PROT_READ) == 0;
 }
 
 /* The first page says how long the header is; then all of it is kept. */
@@ -214,12 +216,12 @@ static tamis_error load_pieces(struct whole *out, int fd, uint64_t total,
     for (uint64_t at = 0, n; e == TAMIS_OK && at < total; at += n) {
         n = min_u64(CHUNK, total - at);
         int error = spill_read(&file, buffer, (size_t)n, at); /* EIO: it became shorter */
-        e = error ? file_fail(reason, error, "it", "reading")
+        e = error ? fail(reason, TAMIS_EIO, "it could not be read to its end")
                   : pieces_in_add(in, buffer, (size_t)n, reason);
     }
     if (e == TAMIS_OK)
         e = pieces_in_end(in, out, reason);
-    mem_free(&mem_system, buffer, 1, CHUNK);
+    mem_free_secret(&mem_system, buffer, 1, CHUNK);
     pieces_in_free(in);
     return e;
 }

@@ -121,7 +121,7 @@ static tamis_error check_target(const struct beside *s, const char *path, bool l
                                 tamis_reason *reason)
 {
     struct stat st;
-    if ((links ? stat : lstat)(s->target, &st) != 0)
+    if (fstatat(AT_FDCWD, s->target, &st, links ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? TAMIS_OK : file_fail(reason, errno, path, "");
     if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) /* a link itself is replaced */
         return TAMIS_OK;

@@ -191,7 +191,7 @@ static tamis_error put_header(tamis_catalog_writer *w, const struct section *sec
     } else {
         e = fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
     }
-    mem_free(&w->allocator, header, 1, len);
+    mem_free_secret(&w->allocator, header, 1, len);
     mem_free(&w->allocator, body, 1, body_len);
     return e;
 }

@@ -75,7 +75,7 @@ tamis_error file_save(const struct saved *what, const char *path, tamis_reason *
     if (e == TAMIS_OK)
         e = beside_replace(&s->file, path, reason);
     beside_close(&s->file);
-    mem_free(&mem_system, s, 1, sizeof *s);
+    mem_free_secret(&mem_system, s, 1, sizeof *s); /* the buffer had the header */
     return e;
 }
 

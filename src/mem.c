@@ -46,6 +46,13 @@ void mem_free(const tamis_allocator *a, void *memory, size_t n, size_t size)
         a->free(a->context, memory, n && size ? n * size : 1);
 }
 
+void mem_free_secret(const tamis_allocator *a, void *memory, size_t n, size_t size)
+{
+    if (memory)
+        explicit_bzero(memory, n * size);
+    mem_free(a, memory, n, size);
+}
+
 void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size)
 {
     void *grown = mem_new(a, n, size);

@@ -15,6 +15,8 @@ extern const tamis_allocator mem_system; /* libc; large blocks as zeroed pages o
 void *mem_new(const tamis_allocator *a, size_t n, size_t size);
 void *mem_new0(const tamis_allocator *a, size_t n, size_t size);
 void mem_free(const tamis_allocator *a, void *memory, size_t n, size_t size);
+/* The same for what has a family key in it: wiped first. */
+void mem_free_secret(const tamis_allocator *a, void *memory, size_t n, size_t size);
 /* A copy with room for `n` instead of `old`; the old one stays on failure. */
 void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size);
 

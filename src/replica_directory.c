@@ -92,7 +92,7 @@ void tamis_replicas_free(tamis_replicas *r)
         k = next;
     }
     tamis_allocator a = r->a;
-    mem_free(&a, r, 1, sizeof *r);
+    mem_free_secret(&a, r, 1, sizeof *r);
 }
 
 /* ---- owners ---------------------------------------------------------------------------------- */
