@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "bench.h"
-#include "filter.h"
+#include "set.h"
 
 #define QUERIES ((size_t)1 << 21)
 #define FIRST   1000 /* keys a growing filter starts with */
@@ -63,9 +63,9 @@ static double fill(tamis_filter *f, uint64_t seed, size_t from, size_t to)
 
 static double bits_of(const tamis_filter *f)
 {
-    const struct stack *stack = filter_stack(f);
+    const struct layers *stack = set_layers(&f->set);
     uint64_t bits = 0;
-    for (uint32_t i = 0; i < stack_count(stack); i++)
+    for (uint32_t i = 0; i < layers_count(stack); i++)
         bits += vector_positions_total(stack->v[i]);
     return (double)bits;
 }
@@ -132,7 +132,7 @@ static void grown(size_t n, const uint64_t *queries)
     double look_sized = lookup(sized, queries, &rate_sized);
     double look_grown = lookup(f, queries, &rate_grown);
     printf("grown from 1,000 to %zu keys at 1 %%: %u vectors, rate %.5f (sized: %.5f)\n", n,
-           stack_count(filter_stack(f)), rate_grown, rate_sized);
+           layers_count(set_layers(&f->set)), rate_grown, rate_sized);
     grown_row("lookup, batch", n, look_grown, look_sized, bits);
     grown_row("lookup, one", n, single(f, queries), single(sized, queries), bits);
     grown_row("insert, by 1024", n, c.insert / (double)n, insert_sized, bits);
@@ -260,7 +260,7 @@ static void threads(const uint64_t *queries)
     size_t n = 10000000;
     tamis_filter *f = make((tamis_options){.growth = TAMIS_FIXED, .capacity = n});
     fill(f, 1, 0, n);
-    const struct bits *bits = &filter_stack(f)->v[0]->bits;
+    const struct bits *bits = &set_layers(&f->set)->v[0]->bits;
     struct lookups run[2] = {{f, queries, QUERIES, 0}, {f, queries, QUERIES, 0}};
     struct lines lines[2] = {{bits->words, bits->units, queries, QUERIES, 0},
                              {bits->words, bits->units, queries, QUERIES, 0}};

@@ -108,6 +108,8 @@ static const char *advice(tamis_error error)
         return "free some memory and run again";
     case TAMIS_EFULL:
         return "make a larger one (--capacity), one that grows (--growth), or allow --overfill";
+    case TAMIS_ESPACE:
+        return "make one with a larger limit of memory";
     case TAMIS_EFAMILY:
         return "make filters that belong together with create --like or --key-file";
     case TAMIS_ESHAPE:

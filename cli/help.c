@@ -19,9 +19,10 @@
     "      --deletable      keys can be removed; --unique: none is added twice\n"               \
     "      --layout L       spread (fewest bits) or blocked (one cache miss)\n"                 \
     "      --hash H         xxh3 (fastest), sip (strangers choose the keys), h3\n"              \
-    "      --expansion X    scalable: factor from vector to vector\n"                           \
+    "      --expansion X    scalable: factor from vector to vector, whose\n"                    \
+    "                       next is a 16th of all before it at least\n"                         \
     "      --tolerate G     dynamic: vectors meet --fpp, the whole may go to G\n"               \
-    "      --vectors S      dynamic: vectors for the capacity; window: most live ones\n"        \
+    "      --vectors S      dynamic: vectors for the capacity; window: that turn by time\n"     \
     "      --lambda L,L,…   flexible: expansion speeds instead of the forecast\n"             \
     "      --overfill       go on past the capacity, with a rising rate\n"                      \
     "      --bits M --hashes K   vectors as published, the total not bounded\n"                 \

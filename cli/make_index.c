@@ -58,26 +58,13 @@ tamis_index *make_index(struct make *make, const struct store_options *files, co
     if (!make_settle(make, files, &made) || !check_options(make))
         return NULL;
     if (read_attrs(make, &attrs)) {
-        const tamis_options *o = &make->options;
         tamis_index_options options = {.attributes = attrs.list,
                                        .n_attributes = attrs.n,
                                        .combos = attrs.combos,
                                        .n_combos = attrs.n_combos,
                                        .no_combos = attrs.no_combos,
                                        .verifier = (tamis_verifier)make->verifier,
-                                       .fpp = o->fpp,
-                                       .capacity = o->capacity,
-                                       .growth = o->growth,
-                                       .layout = o->layout,
-                                       .hash = o->hash,
-                                       .key = o->key,
-                                       .deletable = o->deletable,
-                                       .overfill = o->overfill,
-                                       .expansion = o->expansion,
-                                       .layers = o->vectors,
-                                       .lambdas = o->lambdas,
-                                       .n_lambdas = o->n_lambdas,
-                                       .clock = o->clock};
+                                       .set = make->options};
         tamis_error e = tamis_index_new(&index, &options, &reason);
         if (e != TAMIS_OK)
             complain_of(e, &reason, path);

@@ -44,25 +44,26 @@ extern "C" {
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
 /* One list: name and what it means. tamis_error_text() returns the text. */
-#define TAMIS_ERRORS(X)                                                                        \
-    X(OK, "done")                                                                              \
-    X(ENOMEM, "out of memory")                                                                 \
-    X(EARG, "an argument is out of range")                                                     \
-    X(EFULL, "the filter is full: its capacity is reached and the stated rate would not hold") \
-    X(EFAMILY, "the structures belong to different families (key or hash)")                    \
-    X(ESHAPE, "the structures have different shapes")                                          \
-    X(ERATE, "the result would break the stated rate")                                         \
-    X(EKIND, "this kind of structure does not do that")                                        \
-    X(EREADONLY, "the structure is read-only")                                                 \
-    X(ELIMIT, "larger than this version can handle")                                           \
-    X(EFORMAT, "not a tamis structure, or damaged")                                            \
-    X(EVERSION, "written by a newer version of tamis")                                         \
-    X(ECHECKSUM, "damaged: a checksum does not match")                                         \
-    X(EBASE, "the patch was made for another version of this structure")                       \
-    X(EKEY, "the family key is not stored in this structure and was not given")                \
-    X(EIO, "input or output failed")                                                           \
-    X(EBUSY, "another process is writing to this file")                                        \
-    X(ESYNC, "written and in its place, but perhaps not on the disk yet")
+#define TAMIS_ERRORS(X)                                                                     \
+    X(OK, "done")                                                                           \
+    X(ENOMEM, "out of memory")                                                              \
+    X(EARG, "an argument is out of range")                                                  \
+    X(EFULL, "full: the capacity is reached, and with more the stated rate would not hold") \
+    X(EFAMILY, "the structures belong to different families (key or hash)")                 \
+    X(ESHAPE, "the structures have different shapes")                                       \
+    X(ERATE, "the result would break the stated rate")                                      \
+    X(EKIND, "this kind of structure does not do that")                                     \
+    X(EREADONLY, "the structure is read-only")                                              \
+    X(ELIMIT, "larger than this version can handle")                                        \
+    X(EFORMAT, "not a tamis structure, or damaged")                                         \
+    X(EVERSION, "written by a newer version of tamis")                                      \
+    X(ECHECKSUM, "damaged: a checksum does not match")                                      \
+    X(EBASE, "the patch was made for another version of this structure")                    \
+    X(EKEY, "the family key is not stored in this structure and was not given")             \
+    X(EIO, "input or output failed")                                                        \
+    X(EBUSY, "another process is writing to this file")                                     \
+    X(ESYNC, "written and in its place, but perhaps not on the disk yet")                   \
+    X(ESPACE, "it may not grow past its limit of memory")
 
 typedef enum tamis_error {
 #define X(name, text) TAMIS_##name,
@@ -139,7 +140,10 @@ typedef enum tamis_layout {
 } tamis_layout;
 
 /* Nanoseconds since any fixed moment; used by flexible and window filters only. A filter that is
-   saved and loaded needs the same moment again; a clock that goes back counts as standing still. */
+   saved and loaded needs the same moment again. A clock that is set back counts as standing still: what
+   the filter holds keeps its age and grows older from there. So one that was far ahead for a while and is
+   right again lets windows forget as ever, all that they then hold within twice the usual time; what it
+   made them forget while it was ahead stays forgotten. */
 typedef uint64_t (*tamis_clock)(void *context);
 
 #define TAMIS_LAMBDAS_MAX 64
@@ -148,7 +152,8 @@ typedef uint64_t (*tamis_clock)(void *context);
 typedef struct tamis_options {
     double fpp;        /* total false positive rate; 0.01 */
     uint64_t capacity; /* fixed: keys it holds. dynamic: upper bound on the set. scalable, flexible:
-                          keys of the first vector. window: keys expected in a window. 1024 */
+                          keys of the first vector. window: keys added within any one window, which
+                          fit however they arrive; often many more do. 1024 */
     tamis_growth growth;
     tamis_layout layout;
     tamis_hash hash;
@@ -162,13 +167,14 @@ typedef struct tamis_options {
     double tolerate;    /* dynamic: capacity is that of one vector, which meets fpp; vectors are
                              added until the rate reaches this bound (the pair beta < gamma) */
     uint32_t vectors;   /* dynamic: number of vectors for the capacity; 0: the planner's choice.
-                             window: most live vectors; 8 */
+                             window: live vectors that turn by time, 8; what bursts fill before
+                             their time comes on top, log2(vectors) at most */
     uint64_t bits;      /* as published: bits and hashes of one vector (of the first one),     */
     uint32_t hashes;    /* holding `capacity` keys; every vector alike, the total not bounded   */
     const uint8_t *lambdas; /* flexible: expansion speeds to use in turn, the last one repeats; */
     size_t n_lambdas;       /* without them the predicted arrival rate decides */
     uint64_t window;        /* window: nanoseconds a key is remembered; 24 hours */
-    uint64_t memory_limit;  /* bytes the filter may grow to; past it EFULL. No limit */
+    uint64_t memory_limit;  /* bytes the filter may grow to; past it ESPACE. No limit */
     tamis_clock clock;      /* the system's real-time clock */
     void *clock_context;
     const tamis_allocator *allocator; /* copied */
@@ -342,7 +348,7 @@ typedef enum tamis_verify {
     TAMIS_VERIFY_ATTENUATED = 3 /* sum in which the j-th address weighs 2^-j */
 } tamis_verify;
 
-/* Zero means default; fields not explained are those of tamis_options. */
+/* Zero means default. */
 typedef struct tamis_index_options {
     const tamis_attribute *attributes;
     size_t n_attributes;
@@ -351,21 +357,8 @@ typedef struct tamis_index_options {
     bool no_combos;         /* or with this nothing but whole records */
     tamis_verifier verifier;
     tamis_verify value;
-    double fpp;
-    uint64_t capacity;   /* records */
-    tamis_growth growth; /* not window. Dynamic: equal layers, not sliced */
-    tamis_layout layout;
-    tamis_hash hash;
-    const uint8_t *key;
-    bool deletable, overfill;
-    double expansion;
-    uint32_t layers; /* dynamic: number of layers */
-    const uint8_t *lambdas;
-    size_t n_lambdas;
-    uint64_t memory_limit;
-    tamis_clock clock;
-    void *clock_context;
-    const tamis_allocator *allocator;
+    tamis_options set; /* as for filters, with records for keys and layers for vectors (dynamic: not
+                          sliced); no window, unique, shared_adds, add_always, tolerate, bits, hashes */
 } tamis_index_options;
 
 TAMIS_API tamis_error tamis_index_new(tamis_index **out, const tamis_index_options *options,
@@ -1195,9 +1188,15 @@ TAMIS_API unsigned tamis_plan_slot(uint64_t first, uint64_t capacity);
  * p/1000, and vectors that would pass 2^40 bits with it, have the best of their own. */
 TAMIS_API tamis_plan_size tamis_plan_in_stack(int layout, uint64_t n, double share, double p);
 
+/* No vector of a growing stack is smaller than this part of all before it, whatever the expansion or
+ * the forecast says: n keys are in some 16 + 11 log2(n / (16 first)) vectors at most, so that adding
+ * them costs n log n and not n^2. */
+#define TAMIS_PLAN_PARTS 16
+
 /* Capacity of the next vector, given those of the first and the largest so far and their total.
  * expansion 0: x6 up to 216 times the first, then to a total of 1,600 times the first, then the total
- * doubles; >= 1: ceil(largest * expansion); anything else counts as 1. At most 2^40. */
+ * doubles; >= 1: ceil(largest * expansion), or ceil(total / TAMIS_PLAN_PARTS) if that is more; anything else
+ * counts as 1. At most 2^40. */
 TAMIS_API uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
                                             double expansion);
 

@@ -5,7 +5,7 @@
  * touched, then the bits within.
  */
 #include "common.h"
-#include "filter.h"
+#include "set.h"
 
 #define BLOCK_BITS_N 512
 
@@ -20,7 +20,7 @@ static int count_bytes(void *context, const void *data, size_t len)
 static void changes(const tamis_filter *x, const tamis_filter *y, uint64_t *changed,
                     uint64_t *touched)
 {
-    const struct vector *a = filter_stack(x)->v[0], *b = filter_stack(y)->v[0];
+    const struct vector *a = set_layers(&x->set)->v[0], *b = set_layers(&y->set)->v[0];
     uint64_t words = vector_positions_total(a) / 64, last = UINT64_MAX;
     *changed = *touched = 0;
     for (uint64_t i = 0; i < words; i++) {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "filter.h"
+#include "set.h"
 
 #define CHUNK 4096
 
@@ -168,12 +168,12 @@ tamis_filter *lab_filter(const tamis_options *options)
 
 void lab_own_probes(tamis_filter *f, probe_fn probe, void *context)
 {
-    struct stack *stack = filter_stack(f);
-    f->family.probe = probe;
-    f->family.probe_context = context;
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        stack->v[i]->bits.kernel = kernel_choose(f->set.layout, &f->family);
-    filter_set_quick(f);
+    struct layers *stack = set_layers(&f->set);
+    f->set.family.probe = probe;
+    f->set.family.probe_context = context;
+    for (uint32_t i = 0; i < layers_count(stack); i++)
+        stack->v[i]->bits.kernel = kernel_choose(f->set.opt.layout, &f->set.family);
+    set_quick(&f->set);
 }
 
 tamis_filter *lab_filter_own(const tamis_options *options, probe_fn probe, void *context)

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "filter.h"
+#include "set.h"
 
 const char *const speed_names[SPEEDS] = {"λ1", "λ2", "λ3", "λ4", "λ5", "DBF"};
 
@@ -54,9 +54,9 @@ void flexible_new(struct flexible *x, enum speed speed, tamis_hash hash, bool as
 
 void flexible_draw(struct flexible *x)
 {
-    uint32_t vectors = stack_count(filter_stack(x->filter));
+    uint32_t vectors = layers_count(set_layers(&x->filter->set));
     if ((x->speed == LAMBDA4 || x->speed == LAMBDA5) && vectors != x->vectors)
-        x->filter->set.lambdas[0] =
+        x->filter->set.opt.lambdas[0] =
             (uint8_t)(1 + rng_below(&x->state, x->speed == LAMBDA4 ? 3 : 5));
     x->vectors = vectors;
 }
@@ -88,7 +88,7 @@ double flexible_bits(const struct flexible *x)
 
 uint32_t flexible_rounds(const struct flexible *x)
 {
-    return stack_count(filter_stack(x->filter)) - 1;
+    return layers_count(set_layers(&x->filter->set)) - 1;
 }
 
 double flexible_items(const struct flexible *x)

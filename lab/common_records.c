@@ -1,7 +1,7 @@
 /* See common_records.h. */
 #include "common_records.h"
 
-#include "index.h"
+#include "set.h"
 
 #define CHUNK 1024
 
@@ -19,22 +19,21 @@ static void probe_segments(const struct family *family, tamis_digest digest, uin
 /* Every vector of the one layer becomes one of q m bits and q hashes. */
 static void reshape(tamis_index *x, unsigned q, uint64_t m)
 {
-    struct layer *layer = index_layers(x)->l[0];
-    x->family.probe = probe_segments;
+    struct layer *layer = set_layers(&x->set)->l[0];
+    x->set.family.probe = probe_segments;
     for (uint32_t i = 0; i < layer->parts; i++) {
         struct vector *old = layer->part[i].vector;
         if (!old)
             continue;
-        struct vector *v = vector_new(&x->allocator, &x->family,
+        struct vector *v = vector_new(&x->set.allocator, &x->set.family,
                                       (struct shape){TAMIS_SPREAD, q * m, q}, false, true);
         if (!v)
             MUST(TAMIS_ENOMEM);
         vector_set_limits(v, UINT64_C(1) << 32, old->fpp);
-        v->id = old->id;
-        v->slot = old->slot;
         layer->part[i].vector = v;
-        vector_free(old, &x->allocator);
+        vector_free(old, &x->set.allocator);
     }
+    set_layers(&x->set)->v[0] = layer->part[0].vector;
 }
 
 void records_new(struct records *r, unsigned p, unsigned q, uint64_t m, tamis_verifier verifier,
@@ -50,11 +49,11 @@ void records_new(struct records *r, unsigned p, unsigned q, uint64_t m, tamis_ve
                              .no_combos = true,
                              .verifier = verifier,
                              .value = value,
-                             .capacity = 1000,
-                             .growth = TAMIS_FIXED,
-                             .layout = TAMIS_SPREAD,
-                             .key = family,
-                             .overfill = true};
+                             .set.capacity = 1000,
+                             .set.growth = TAMIS_FIXED,
+                             .set.layout = TAMIS_SPREAD,
+                             .set.key = family,
+                             .set.overfill = true};
     *r = (struct records){.p = p, .q = q, .m = m};
     MUST(tamis_index_new(&r->index, &o, &reason));
     if (m)

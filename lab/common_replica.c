@@ -1,7 +1,7 @@
 /* See common_replica.h. */
 #include "common_replica.h"
 
-#include "filter.h"
+#include "set.h"
 
 #define CHUNK 4096
 
@@ -108,7 +108,8 @@ uint64_t host_resize(struct host *h, uint64_t m)
 
 void host_changed(const struct host *h, double *delta1, double *delta0)
 {
-    const struct vector *now = filter_stack(h->filter)->v[0], *then = filter_stack(h->copy)->v[0];
+    const struct vector *now = set_layers(&h->filter->set)->v[0],
+                        *then = set_layers(&h->copy->set)->v[0];
     uint64_t ones = 0, zeros = 0;
     for (uint64_t i = 0; i < (h->m + 63) / 64; i++) {
         uint64_t a = vector_word(now, i), b = vector_word(then, i);

@@ -51,10 +51,10 @@ static void build(struct structures *s, const struct lab_file *files, size_t n)
                                  .n_attributes = 3,
                                  .no_combos = true,
                                  .verifier = (tamis_verifier)(TAMIS_VERIFIER_NONE + i - PBF),
-                                 .fpp = FPP,
-                                 .capacity = n,
-                                 .growth = TAMIS_FIXED,
-                                 .key = family};
+                                 .set.fpp = FPP,
+                                 .set.capacity = n,
+                                 .set.growth = TAMIS_FIXED,
+                                 .set.key = family};
         MUST(tamis_index_new(&s->index[i], &x, NULL));
     }
     for (size_t i = 0; i < n; i++) {

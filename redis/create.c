@@ -333,7 +333,7 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
 int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
                     const tamis_reason *reason)
 {
-    if (e == TAMIS_EFULL)
+    if (e == TAMIS_ESPACE)
         return reply_printf(ctx,
                             "ERR could not create filter: it would take more than %llu bytes, the "
                             "limit of a value (MAXMEM, tamis.value-limit): what RESTORE and "

@@ -53,34 +53,35 @@ int reply_printf(RedisModuleCtx *ctx, const char *format, ...)
     return rm.ReplyWithError(ctx, text);
 }
 
-/* By its capacity, or by its limit of memory. */
 static int reply_full(RedisModuleCtx *ctx, const struct value *v)
 {
-    struct whole whole = v ? value_whole(v) : (struct whole){0};
-    tamis_info info = {0};
-    tamis_records_info records = {0};
-    if (!v || !whole_is_full(&whole))
-        return reply_printf(
-            ctx,
-            "ERR the value may not grow past its limit of %llu bytes: spread the keys over several, "
-            "or make one with a larger MAXMEM (tamis.value-limit bounds it, so that RESTORE and "
-            "MIGRATE can carry the value)",
-            (unsigned long long)(v ? v->limit : 0));
-    if (v->growth == TAMIS_FIXED)
+    unsigned long long held = 0;
+    bool records = v && v->index;
+    if (v && v->growth == TAMIS_FIXED && !records) /* as clients of BF.* know it */
         return rm.ReplyWithError(ctx, "ERR non scaling filter is full");
-    if (v->filter)
+    if (records) {
+        tamis_records_info info;
+        tamis_index_brief(v->index, &info);
+        held = info.capacity;
+    } else if (v && v->filter) {
+        tamis_info info;
         tamis_filter_brief(v->filter, &info);
-    else
-        tamis_index_brief(v->index, &records);
-    unsigned long long n = info.capacity + records.capacity;
-    if (v->growth == TAMIS_WINDOW)
-        return reply_printf(ctx,
-                            "ERR the window is full: it has room for %llu keys at a time; make a "
-                            "larger one",
-                            n);
+        held = info.capacity;
+    }
+    return reply_printf(ctx,
+                        "ERR the %s is full: it holds the %llu %s it was made for; make a larger "
+                        "one",
+                        records ? "set of records" : "filter", held, records ? "records" : "keys");
+}
+
+static int reply_space(RedisModuleCtx *ctx, const struct value *v)
+{
     return reply_printf(
-        ctx, "ERR the %s is full: it holds the %llu %s it was made for; make a larger one",
-        v->filter ? "filter" : "set", n, v->filter ? "keys" : "records");
+        ctx,
+        "ERR the value may not grow past its limit of %llu bytes: spread the keys over several, or "
+        "make one with a larger MAXMEM (tamis.value-limit bounds it, so that RESTORE and MIGRATE "
+        "can carry the value)",
+        (unsigned long long)(v ? v->limit : 0));
 }
 
 int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,
@@ -89,6 +90,8 @@ int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,
     switch (e) {
     case TAMIS_EFULL:
         return reply_full(ctx, v);
+    case TAMIS_ESPACE:
+        return reply_space(ctx, v);
     case TAMIS_ENOMEM:
         return rm.ReplyWithError(ctx, "OOM the server has no memory for this value");
     case TAMIS_EFAMILY:

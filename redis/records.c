@@ -151,7 +151,6 @@ static void replicate_plan(RedisModuleCtx *ctx, const struct plan *p, RedisModul
 
 static struct value *make_index(RedisModuleCtx *ctx, struct plan *p)
 {
-    const tamis_options *o = &p->c.o;
     tamis_index_options x = {
         .attributes = p->attributes,
         .n_attributes = p->n,
@@ -159,20 +158,12 @@ static struct value *make_index(RedisModuleCtx *ctx, struct plan *p)
         .n_combos = p->n_combos,
         .no_combos = p->no_combos,
         .verifier = p->verifier,
-        .fpp = o->fpp,
-        .capacity = o->capacity,
-        .growth = o->growth,
-        .layout = o->layout,
-        .hash = o->hash,
-        .key = o->key,
-        .deletable = o->deletable,
-        .expansion = o->expansion,
-        .memory_limit = o->memory_limit,
-        .clock = value_clock,
-        .allocator = &value_allocator,
+        .set = p->c.o,
     };
     tamis_index *index = NULL;
     tamis_reason reason = {0};
+    x.set.clock = value_clock;
+    x.set.allocator = &value_allocator;
     tamis_error e = tamis_index_new(&index, &x, &reason);
     struct value *v = e == TAMIS_OK ? value_of((struct whole){.index = index}) : NULL;
     if (!v)

@@ -1,5 +1,5 @@
-/* Adding keys: plain filters in batches, deletable ones key by key. */
-#include "filter.h"
+/* Adding keys: to plain filters in batches, to deletable ones key by key. */
+#include "set.h"
 
 /* ---- adding: plain --------------------------------------------------------------------------- */
 
@@ -22,7 +22,8 @@ static void vector_turn(struct vector *v, uint64_t position)
         turned[position >> 6] |= UINT64_C(1) << (position & 63);
 }
 
-void vector_add_bits(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh)
+/* Bit by bit: columns, and vectors whose changes are watched or whose bits are kept. */
+static void vector_add_bits(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     uint64_t positions[K_MAX];
     for (size_t i = 0; i < n; i++) {
@@ -42,8 +43,7 @@ void vector_add_bits(struct vector *v, const tamis_digest *digests, size_t n, ui
     }
 }
 
-static void vector_add(tamis_filter *f, struct vector *v, const tamis_digest *digests, size_t n,
-                       uint8_t *fresh)
+uint64_t vector_add(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     uint64_t added = 0;
     if (v->stride != 1 || v->changes || v->turned.data)
@@ -56,17 +56,17 @@ static void vector_add(tamis_filter *f, struct vector *v, const tamis_digest *di
         added += fresh[i];
     v->load += added;
     v->count += added;
-    f->stored += added;
+    return added;
 }
 
 /* Beside other threads: the room is claimed first and what was not needed given back, so that the
    capacity holds however they interleave. False if others took the room. */
-static bool vector_add_shared(tamis_filter *f, struct vector *v, const tamis_digest *digests,
+static bool vector_add_shared(struct set *s, struct vector *v, const tamis_digest *digests,
                               size_t n, uint8_t *fresh)
 {
     uint64_t repeated = 0;
     uint64_t before = __atomic_fetch_add(&v->load, n, __ATOMIC_RELAXED);
-    if (before + n > v->capacity && !f->set.overfill) {
+    if (before + n > v->capacity && !s->opt.overfill) {
         __atomic_fetch_sub(&v->load, n, __ATOMIC_RELAXED);
         return false;
     }
@@ -76,105 +76,107 @@ static bool vector_add_shared(tamis_filter *f, struct vector *v, const tamis_dig
         repeated += !fresh[i];
     __atomic_fetch_sub(&v->load, repeated, __ATOMIC_RELAXED);
     __atomic_fetch_add(&v->count, n - repeated, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&f->stored, n - repeated, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&s->stored, n - repeated, __ATOMIC_RELAXED);
     return true;
 }
 
 /* How many keys may be added to the vector without looking at each whether it is still room. */
-static uint64_t room_in(const tamis_filter *f, const struct vector *v)
+static uint64_t room_in(const struct set *s, const struct vector *v)
 {
     uint64_t load = __atomic_load_n(&v->load, __ATOMIC_RELAXED);
     uint64_t room = v->capacity > load ? v->capacity - load : 0;
-    if (f->set.items_max == 0 || f->set.growth == TAMIS_FIXED)
+    if (s->opt.items_max == 0 || s->opt.growth == TAMIS_FIXED)
         return room;
-    uint64_t stored = f->stored;
-    return min_u64(room, f->set.items_max > stored ? f->set.items_max - stored : 0);
+    uint64_t stored = s->stored;
+    return min_u64(room, s->opt.items_max > stored ? s->opt.items_max - stored : 0);
 }
 
-static struct vector *filter_newest(const tamis_filter *f)
+static struct layer *newest_of(const struct set *s)
 {
-    const struct stack *stack = filter_stack(f);
-    return stack->v[stack_count(stack) - 1];
+    const struct layers *layers = set_layers(s);
+    return layers->l[layers_count(layers) - 1];
 }
 
 /* Which digests need no adding: all their bits are set in one vector (window: in the newest). */
-static void find_present(tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *present,
+static void find_present(struct set *s, const tamis_digest *digests, size_t n, uint8_t *present,
                          uint64_t now)
 {
-    const struct stack *stack = filter_stack(f);
-    if (f->set.add_always || f->set.growth == TAMIS_FIXED) {
+    if (s->opt.add_always || s->opt.growth == TAMIS_FIXED) {
         memset(present, 0, n);
-    } else if (f->set.growth == TAMIS_WINDOW) {
-        struct vector *newest = stack->v[stack_count(stack) - 1];
+    } else if (s->opt.growth == TAMIS_WINDOW) {
+        struct layer *newest = newest_of(s);
+        const struct bits *bits = &newest->part[0].vector->bits;
         memset(present, 0, n);
-        newest->bits.kernel->prefetch(&newest->bits, digests, n);
-        newest->bits.kernel->has(&newest->bits, digests, n, present);
+        bits->kernel->prefetch(bits, digests, n);
+        bits->kernel->has(bits, digests, n, present);
         for (size_t i = 0; i < n; i++)
             if (present[i])
                 newest->last = now;
     } else {
-        filter_bits_have(f, digests, n, present);
+        filter_bits_have(s, digests, n, present);
     }
 }
 
 /* Adds digests that are in no vector to one with room, as many as it takes. The same key twice is
    noticed by the vector it goes into. */
-static tamis_error add_missing(tamis_filter *f, const tamis_digest *digests, size_t n,
-                               uint8_t *fresh, size_t *done, uint64_t now)
+static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
+                               size_t *done, uint64_t now)
 {
-    const struct vector *newest = filter_newest(f);
-    struct vector *v;
-    tamis_error e = growth_active(f, &v);
+    const struct layer *newest = newest_of(s);
+    struct layer *layer;
+    tamis_error e = growth_active(s, &layer);
     *done = 0;
-    if (e == TAMIS_EFULL && f->set.growth != TAMIS_WINDOW) { /* no reason to refuse a member */
-        filter_bits_have(f, digests, 1, fresh);
+    bool full = e == TAMIS_EFULL || e == TAMIS_ESPACE;
+    if (full && s->opt.growth != TAMIS_WINDOW) { /* no reason to refuse a member */
+        filter_bits_have(s, digests, 1, fresh);
         *done = fresh[0];
         fresh[0] = 0;
         return *done ? TAMIS_OK : e;
     }
     if (e != TAMIS_OK)
         return e;
-    size_t some = (size_t)min_u64(n, max_u64(1, room_in(f, v)));
-    if (f->set.growth == TAMIS_WINDOW && v != newest)
+    struct vector *v = layer->part[0].vector;
+    size_t some = (size_t)min_u64(n, max_u64(1, room_in(s, v)));
+    if (s->opt.growth == TAMIS_WINDOW && layer != newest)
         some = 1; /* presence was asked of another vector */
-    if (!f->set.shared_adds)
-        vector_add(f, v, digests, some, fresh);
-    else if (!vector_add_shared(f, v, digests, some, fresh))
+    if (!s->opt.shared_adds)
+        s->stored += vector_add(v, digests, some, fresh);
+    else if (!vector_add_shared(s, v, digests, some, fresh))
         return TAMIS_OK;
-    if (f->set.growth == TAMIS_WINDOW)
-        v->last = now;
-    if (f->set.add_always) /* as published: every add counts, whether it set a bit or not */
+    if (s->opt.growth == TAMIS_WINDOW)
+        layer->last = now;
+    if (s->opt.add_always) /* as published: every add counts, whether it set a bit or not */
         for (size_t i = 0; i < some; i++)
-            v->load += !fresh[i], v->count += !fresh[i], f->stored += !fresh[i];
+            v->load += !fresh[i], v->count += !fresh[i], s->stored += !fresh[i];
     *done = some;
     return TAMIS_OK;
 }
 
 /* One key, and no window. */
-static tamis_error add_one_plain(tamis_filter *f, tamis_digest digest, uint8_t *fresh)
+static tamis_error add_one_plain(struct set *s, tamis_digest digest, uint8_t *fresh)
 {
-    uint64_t now = filter_now(f);
+    uint64_t now = set_now(s);
     uint8_t present;
     size_t done = 0;
     tamis_error e = TAMIS_OK;
-    find_present(f, &digest, 1, &present, now);
+    find_present(s, &digest, 1, &present, now);
     for (*fresh = 0; e == TAMIS_OK && !present && !done;)
-        e = add_missing(f, &digest, 1, fresh, &done, now);
+        e = add_missing(s, &digest, 1, fresh, &done, now);
     return e;
 }
 
 /* Up to where a vector is full: what comes after must be asked for again, since it may be in there
    now. So a batch ends as its keys one by one would. */
-static tamis_error add_some_plain(tamis_filter *f, const tamis_digest *digests, size_t n,
+static tamis_error add_some_plain(struct set *s, const tamis_digest *digests, size_t n,
                                   uint8_t *fresh, size_t *done, uint64_t now)
 {
     tamis_digest missing[BATCH];
     uint8_t set[BATCH], who[BATCH] = {0};
     size_t m = 0, added = 0;
-    bool window = f->set.growth == TAMIS_WINDOW;
-    const struct vector *newest = filter_newest(f);
+    bool window = s->opt.growth == TAMIS_WINDOW;
+    const struct layer *newest = newest_of(s);
     tamis_error e = TAMIS_OK;
-    find_present(f, digests, n, fresh, now);
+    find_present(s, digests, n, fresh, now);
     for (size_t i = 0; i < n; i++) {
         if (fresh[i])
             continue;
@@ -182,29 +184,29 @@ static tamis_error add_some_plain(tamis_filter *f, const tamis_digest *digests, 
         who[m++] = (uint8_t)i;
     }
     if (m)
-        e = add_missing(f, missing, m, set, &added, now);
+        e = add_missing(s, missing, m, set, &added, now);
     memset(fresh, 0, n);
     for (size_t i = 0; i < added; i++)
         fresh[who[i]] = set[i];
     *done = added == m ? n : who[added];
-    if (window && added && filter_newest(f) != newest)
+    if (window && added && newest_of(s) != newest)
         *done = who[added - 1] + 1u; /* what comes after was asked of another vector */
     return e;
 }
 
-static tamis_error add_batch_plain(tamis_filter *f, const tamis_digest *digests, size_t n,
+static tamis_error add_batch_plain(struct set *s, const tamis_digest *digests, size_t n,
                                    uint8_t *fresh, size_t *done)
 {
-    uint64_t now = filter_now(f);
-    bool window = f->set.growth == TAMIS_WINDOW;
+    uint64_t now = set_now(s);
+    bool window = s->opt.growth == TAMIS_WINDOW;
     uint8_t had[BATCH] = {
         0}; /* windows: a key in an older vector is added again, but is not fresh */
-    tamis_error e = window ? growth_turn(f, now) : TAMIS_OK;
+    tamis_error e = window ? growth_turn(s, now) : TAMIS_OK;
     if (window && e == TAMIS_OK)
-        filter_bits_have(f, digests, n, had);
+        filter_bits_have(s, digests, n, had);
     for (*done = 0; e == TAMIS_OK && *done < n;) {
         size_t some;
-        e = add_some_plain(f, digests + *done, n - *done, fresh + *done, &some, now);
+        e = add_some_plain(s, digests + *done, n - *done, fresh + *done, &some, now);
         *done += some;
     }
     for (size_t i = 0; window && i < *done; i++)
@@ -214,55 +216,71 @@ static tamis_error add_batch_plain(tamis_filter *f, const tamis_digest *digests,
 
 /* ---- adding: deletable ----------------------------------------------------------------------- */
 
-/* The vector that already has all bits of the digest, or NULL. */
-static struct vector *matching(const tamis_filter *f, tamis_digest digest)
+tamis_error layer_insert(struct set *s, struct layer *layer, const struct spot *spots, bool member)
 {
-    const struct stack *stack = filter_stack(f);
-    struct match match;
-    if (!filter_match(f, digest, &match))
-        return NULL;
-    for (uint32_t i = stack_count(stack); i-- > 0;)
-        if (match_has(&match, stack->v[i]))
-            return stack->v[i];
-    return NULL;
-}
-
-static tamis_error add_deletable(tamis_filter *f, tamis_digest digest, uint8_t *fresh)
-{
-    *fresh = f->set.unique && removals_hide(&f->removals, digest);
-    if (removals_cancel(&f->removals, digest))
-        return TAMIS_OK;
-    struct vector *v = matching(f, digest);
-    bool member = v != NULL;
-    tamis_error e = member ? TAMIS_OK : growth_active(f, &v);
+    size_t one = 1;
+    bool set = false;
+    for (uint32_t i = 0; i < layer->parts; i++)
+        if (spots[i].vector && !vector_reserve(spots[i].vector, &s->allocator))
+            return TAMIS_ENOMEM;
+    tamis_error e = member || !s->form ? TAMIS_OK : layer_reserve(s, layer, &one);
     if (e != TAMIS_OK)
         return e;
-    if (!vector_reserve(v, &f->allocator))
-        return TAMIS_ENOMEM;
-    vector_insert(v, digest);
-    f->stored++;
-    v->last = filter_now(f);
-    *fresh = !member;
+    for (uint32_t i = 0; i < layer->parts; i++)
+        set |= spots[i].vector ? vector_insert(spots[i].vector, spots[i].digest)
+                               : table_add(spots[i].table, spots[i].digest.a, 1) == 0;
+    if (s->form)
+        layer->load += set, layer->count++;
+    s->stored++;
     return TAMIS_OK;
 }
 
-void filter_fetch(const tamis_filter *f, const tamis_digest *digests, size_t n)
+/* The layer that already has all bits of the digest, or NULL. */
+static struct layer *matching(const struct set *s, tamis_digest digest)
 {
-    const struct stack *stack = filter_stack(f);
-    uint32_t newest = stack_count(stack) - 1;
-    if (n == 1) /* what one key touches is on its way soon enough */
-        return;
-    vector_fetch(stack->v[newest], digests, n); /* most keys are there, or go there */
-    for (uint32_t j = newest; j-- > 0 && stack->v[j]->stride == 1;)
-        stack->v[j]->bits.kernel->prefetch(&stack->v[j]->bits, digests, n);
+    const struct layers *layers = set_layers(s);
+    struct match match;
+    if (!set_match(s, digest, &match))
+        return NULL;
+    for (uint32_t i = layers_count(layers); i-- > 0;)
+        if (match_has(&match, layers->v[i]))
+            return layers->l[i];
+    return NULL;
 }
 
-static tamis_error add_batch_deletable(tamis_filter *f, const tamis_digest *digests, size_t n,
+static tamis_error add_deletable(struct set *s, tamis_digest digest, uint8_t *fresh)
+{
+    *fresh = s->opt.unique && set_hides(s, &digest);
+    if (pending_cancel(&s->removals, &digest))
+        return TAMIS_OK;
+    struct layer *layer = matching(s, digest);
+    bool member = layer != NULL;
+    tamis_error e = member ? TAMIS_OK : growth_active(s, &layer);
+    if (e != TAMIS_OK)
+        return e;
+    struct spot spot = {.vector = layer->part[0].vector, .digest = digest};
+    e = layer_insert(s, layer, &spot, member);
+    *fresh = e == TAMIS_OK && !member;
+    return e;
+}
+
+void filter_fetch(const struct set *s, const tamis_digest *digests, size_t n)
+{
+    const struct layers *layers = set_layers(s);
+    uint32_t newest = layers_count(layers) - 1;
+    if (n == 1) /* what one key touches is on its way soon enough */
+        return;
+    vector_fetch(layers->v[newest], digests, n); /* most keys are there, or go there */
+    for (uint32_t j = newest; j-- > 0 && layers->v[j]->stride == 1;)
+        layers->v[j]->bits.kernel->prefetch(&layers->v[j]->bits, digests, n);
+}
+
+static tamis_error add_batch_deletable(struct set *s, const tamis_digest *digests, size_t n,
                                        uint8_t *fresh, size_t *done)
 {
-    filter_fetch(f, digests, n);
+    filter_fetch(s, digests, n);
     for (*done = 0; *done < n; (*done)++) {
-        tamis_error e = add_deletable(f, digests[*done], &fresh[*done]);
+        tamis_error e = add_deletable(s, digests[*done], &fresh[*done]);
         if (e != TAMIS_OK)
             return e;
     }
@@ -270,19 +288,19 @@ static tamis_error add_batch_deletable(tamis_filter *f, const tamis_digest *dige
 }
 
 /* Plain fixed filters with room: straight into the vector, as far as it certainly fits. */
-static size_t add_run(tamis_filter *f, const tamis_digest *digests, size_t n, uint8_t *fresh)
+static size_t add_run(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     enum { RUN = 1024 };
-    if (f->set.growth != TAMIS_FIXED || f->set.deletable || f->set.shared_adds)
+    if (s->opt.growth != TAMIS_FIXED || s->opt.deletable || s->opt.shared_adds)
         return 0;
     uint8_t unused[RUN] = {0};
-    struct vector *v = filter_stack(f)->v[0];
+    struct vector *v = set_layers(s)->v[0];
     size_t done = 0;
     while (done < n) {
         size_t some = n - done < RUN ? n - done : RUN;
         if (v->load + some > v->capacity)
             break;
-        vector_add(f, v, digests + done, some, fresh ? fresh + done : unused);
+        s->stored += vector_add(v, digests + done, some, fresh ? fresh + done : unused);
         done += some;
     }
     return done;
@@ -291,14 +309,15 @@ static size_t add_run(tamis_filter *f, const tamis_digest *digests, size_t n, ui
 tamis_error tamis_filter_add_many(tamis_filter *f, const tamis_digest *digests, size_t n,
                                   uint8_t *fresh, size_t *done)
 {
+    struct set *s = &f->set;
     uint8_t unused[BATCH] = {0};
-    tamis_error e = filter_writable(f);
-    size_t all = e == TAMIS_OK ? add_run(f, digests, n, fresh) : 0;
+    tamis_error e = set_writable(s);
+    size_t all = e == TAMIS_OK ? add_run(s, digests, n, fresh) : 0;
     while (e == TAMIS_OK && all < n) {
         size_t some = n - all < BATCH ? n - all : BATCH, added;
         uint8_t *to = fresh ? fresh + all : unused;
-        e = f->set.deletable ? add_batch_deletable(f, digests + all, some, to, &added)
-                             : add_batch_plain(f, digests + all, some, to, &added);
+        e = s->opt.deletable ? add_batch_deletable(s, digests + all, some, to, &added)
+                             : add_batch_plain(s, digests + all, some, to, &added);
         all += e == TAMIS_OK ? some : added;
     }
     if (done)
@@ -308,19 +327,21 @@ tamis_error tamis_filter_add_many(tamis_filter *f, const tamis_digest *digests, 
 
 tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool *fresh)
 {
+    struct set *s = &f->set;
     uint8_t new_here = 0;
     tamis_error e = TAMIS_OK;
-    struct vector *v = f->into;
-    if (LIKELY(v && !f->read_only && !v->changes && !v->turned.data && v->load < v->capacity)) {
-        new_here = f->quick.add(&f->quick, key, len); /* the common case, on the shortest path */
+    struct vector *v = s->into;
+    if (LIKELY(v && !s->read_only && !v->changes && !v->turned.data && v->load < v->capacity)) {
+        new_here = s->quick.add(&s->quick, key, len); /* the common case, on the shortest path */
         v->load += new_here;
         v->count += new_here;
-        f->stored += new_here;
+        s->stored += new_here;
     } else {
-        tamis_digest digest = family_digest(&f->family, key, len);
-        bool plain = !f->set.deletable && f->set.growth != TAMIS_WINDOW && !f->read_only;
-        e = plain ? add_one_plain(f, digest, &new_here)
-                  : tamis_filter_add_many(f, &digest, 1, &new_here, NULL);
+        tamis_digest digest = family_digest(&s->family, key, len);
+        e = s->read_only || s->opt.growth == TAMIS_WINDOW
+                ? tamis_filter_add_many(f, &digest, 1, &new_here, NULL)
+            : s->opt.deletable ? add_deletable(s, digest, &new_here)
+                               : add_one_plain(s, digest, &new_here);
     }
     if (fresh)
         *fresh = new_here;
@@ -329,8 +350,9 @@ tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool 
 
 tamis_error tamis_filter_expire(tamis_filter *f)
 {
-    if (f->set.growth != TAMIS_WINDOW)
+    struct set *s = &f->set;
+    if (s->opt.growth != TAMIS_WINDOW)
         return TAMIS_EKIND;
-    tamis_error e = filter_writable(f);
-    return e == TAMIS_OK ? growth_turn(f, filter_now(f)) : e;
+    tamis_error e = set_writable(s);
+    return e == TAMIS_OK ? growth_turn(s, set_now(s)) : e;
 }

@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 
 #include "columns_plan.h"
-#include "index.h"
+#include "set.h"
 
 #define RELATIONS_MAX  (TAMIS_ATTRIBUTES_MAX + TAMIS_COMBOS_MAX)
 #define STRIP_COLUMNS  512

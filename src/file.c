@@ -255,14 +255,35 @@ static tamis_error load_whole(struct whole *out, enum kind kind, const char *pat
     return e;
 }
 
-tamis_error tamis_filter_open(tamis_filter **out, const char *path,
-                              const tamis_open_options *options, tamis_reason *reason)
+static tamis_error set_open_file(struct set **out, enum kind kind, const char *path,
+                                 const tamis_open_options *options, tamis_reason *reason)
 {
     struct mapping mapping;
     tamis_error e = map_to_keep(&mapping, path, options, reason);
-    return e == TAMIS_OK
-               ? mapped(&mapping, filter_from_mapping(out, mapping, options, reason), path, reason)
-               : e;
+    if (e != TAMIS_OK)
+        return e;
+    e = set_from_mapping(out, kind, mapping, options, reason);
+    return mapped(&mapping, e, path, reason);
+}
+
+tamis_error tamis_filter_open(tamis_filter **out, const char *path,
+                              const tamis_open_options *options, tamis_reason *reason)
+{
+    struct set *s;
+    tamis_error e = set_open_file(&s, KIND_FILTER, path, options, reason);
+    if (e == TAMIS_OK)
+        *out = as_filter(s);
+    return e;
+}
+
+tamis_error tamis_index_open(tamis_index **out, const char *path, const tamis_open_options *options,
+                             tamis_reason *reason)
+{
+    struct set *s;
+    tamis_error e = set_open_file(&s, KIND_INDEX, path, options, reason);
+    if (e == TAMIS_OK)
+        *out = as_index(s);
+    return e;
 }
 
 tamis_error tamis_filter_load(tamis_filter **out, const char *path,
@@ -273,16 +294,6 @@ tamis_error tamis_filter_load(tamis_filter **out, const char *path,
     if (e == TAMIS_OK)
         *out = whole.filter;
     return e;
-}
-
-tamis_error tamis_index_open(tamis_index **out, const char *path, const tamis_open_options *options,
-                             tamis_reason *reason)
-{
-    struct mapping mapping;
-    tamis_error e = map_to_keep(&mapping, path, options, reason);
-    return e == TAMIS_OK
-               ? mapped(&mapping, index_from_mapping(out, mapping, options, reason), path, reason)
-               : e;
 }
 
 tamis_error tamis_index_load(tamis_index **out, const char *path, const tamis_open_options *options,
@@ -351,10 +362,10 @@ tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
     if (mapping.kept < mapping.len)
         madvise((void *)(uintptr_t)mapping.data, mapping.len, MADV_SEQUENTIAL);
     e = kind == TAMIS_KIND_PATCH       ? patch_verify(mapping.data, mapping.len, reason)
-        : kind == TAMIS_KIND_INDEX     ? index_verify(mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_INDEX     ? set_verify(KIND_INDEX, mapping.data, mapping.len, reason)
         : kind == TAMIS_KIND_DIRECTORY ? directory_verify(mapping.data, mapping.len, reason)
         : kind == TAMIS_KIND_CATALOG   ? catalog_verify(mapping, true, reason)
         : kind == TAMIS_KIND_MESSAGE   ? message_verify(mapping.data, mapping.len, reason)
-                                       : filter_verify(mapping.data, mapping.len, reason);
+                                       : set_verify(KIND_FILTER, mapping.data, mapping.len, reason);
     return was_read(&mapping, e, path, reason);
 }

@@ -79,36 +79,32 @@ tamis_error file_save(const struct saved *what, const char *path, tamis_reason *
     return e;
 }
 
-static tamis_error encode_filter(const void *of, unsigned flags, tamis_write write, void *context)
+static tamis_error encode_set(const void *of, unsigned flags, tamis_write write, void *context)
 {
-    return tamis_filter_encode(of, flags, write, context);
+    return set_encode(of, flags, write, context);
+}
+
+static tamis_error set_save(const struct set *s, const char *path, unsigned flags,
+                            tamis_reason *reason)
+{
+    struct saved what = {.of = s,
+                         .encode = encode_set,
+                         .size = set_encoded_size(s, flags),
+                         .key_inside = s->family.has_key && !(flags & TAMIS_SAVE_NO_KEY),
+                         .flags = flags};
+    return file_save(&what, path, reason);
 }
 
 tamis_error tamis_filter_save(const tamis_filter *f, const char *path, unsigned flags,
                               tamis_reason *reason)
 {
-    struct saved what = {.of = f,
-                         .encode = encode_filter,
-                         .size = tamis_filter_encoded_size(f, flags),
-                         .key_inside = f->family.has_key && !(flags & TAMIS_SAVE_NO_KEY),
-                         .flags = flags};
-    return file_save(&what, path, reason);
-}
-
-static tamis_error encode_index(const void *of, unsigned flags, tamis_write write, void *context)
-{
-    return tamis_index_encode(of, flags, write, context);
+    return set_save(&f->set, path, flags, reason);
 }
 
 tamis_error tamis_index_save(const tamis_index *x, const char *path, unsigned flags,
                              tamis_reason *reason)
 {
-    struct saved what = {.of = x,
-                         .encode = encode_index,
-                         .size = tamis_index_encoded_size(x, flags),
-                         .key_inside = x->family.has_key && !(flags & TAMIS_SAVE_NO_KEY),
-                         .flags = flags};
-    return file_save(&what, path, reason);
+    return set_save(&x->set, path, flags, reason);
 }
 
 static tamis_error encode_directory(const void *of, unsigned flags, tamis_write write,

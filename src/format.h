@@ -19,9 +19,8 @@
 #include "catalog.h"
 #include "digest.h"
 #include "directory.h"
-#include "filter.h"
-#include "index.h"
 #include "mem.h"
+#include "set.h"
 
 #define FORMAT_VERSION 1
 #define SECTION_ALIGN  64
@@ -179,180 +178,75 @@ void put_zeros(struct writer *w, uint64_t len); /* less than SECTION_ALIGN */
 tamis_error container_write(const struct container *c, bool no_key, const tamis_allocator *a,
                             tamis_write write, void *context);
 
-/* ---- heads and records: format_filter.c ---- */
+/* ---- the bodies of filters and indexes: format_head.c ---- */
 
-/* What the bodies of filters and indexes begin with. */
 struct head {
+    enum kind kind; /* filter or index */
     struct settings set;
     uint64_t stored;
-    uint32_t next_id, grown, n; /* n vectors, or layers */
+    uint32_t next_id, grown, n; /* n layers */
     struct forecast forecast;
     uint64_t width;                       /* of the matrix, 0 if there is none */
     uint64_t pending, candidates, copies; /* removals: entries, all their candidates and copies */
+    struct record_form form;              /* of an index; its names lie in the body */
     bool counted;                         /* there are counters */
+    uint32_t parts;                       /* of a layer */
     uint32_t digests;                     /* of a pending key */
-    const uint8_t *records;               /* of the vectors, or layers; each begins with its id */
-    uint32_t record_len;
+    const uint8_t *layers;                /* their records; each begins with the id */
+    uint32_t layer_len;
+    const uint8_t *records; /* of the parts, layer by layer; owner is their number */
 };
 
-struct record {
+struct record { /* id, slot, born and last: in a filter only */
     uint32_t id, slot, k;
     uint64_t units, capacity, load, count, ones, ones_max;
     double fpp;
     uint64_t born, last, escapes;
 };
 
-#define HEAD_LEN   256
-#define RECORD_LEN 96
-
-void head_fields(struct cursor *c, struct head *head);
-void record_fields(struct cursor *c, struct record *record);
-/* The counts of pending removals: NULL, or what is wrong. */
-const char *head_pending_wrong(const struct head *head);
-/* What no vector of this layout can have, or NULL. */
-const char *record_wrong(const struct record *record, const struct head *head,
-                         const struct family *family);
-/* Bits of a vector. */
-uint64_t record_positions(const struct head *head, const struct record *record);
-/* All but the ones. */
-struct record record_of(const struct vector *v, bool counted);
-/* Sets a vector from its record. */
-void vector_from_record(struct vector *v, const struct record *record);
-/* Index of the vector or layer with this id, or n. */
-uint32_t head_find(const struct head *head, uint32_t id);
-
-/* ---- filters: format_filter.c ---- */
-
-/* Reads a body and checks all that can be checked without the payload. */
-tamis_error head_parse(struct head *head, const uint8_t *body, uint64_t len, bool bits_only,
-                       tamis_hash hash, tamis_reason *reason);
-struct record head_record(const struct head *head, uint32_t i);
-
-struct section_walk filter_sections(const struct head *head);
-/* Opens a container of kind filter and compares its sections with what they must be. */
-tamis_error filter_open(struct container *c, struct head *head, const void *data, size_t len,
-                        tamis_reason *reason);
-
-/* ---- vectors and checks: format_check.c ---- */
-
-/* The bits of vector `owner`, which are a section, against its record and its counters. */
-tamis_error vector_check(const struct container *c, const struct head *head,
-                         const struct record *record, uint32_t owner, tamis_reason *reason);
-/* A vector with bits of its own, or a view of them; NULL without memory. */
-struct vector *vector_load(const struct container *c, const struct head *head,
-                           const struct record *record, uint32_t owner, bool view,
-                           const struct family *family, const tamis_allocator *a);
-/* Counters from their sections; false without memory. */
-bool counters_load(const struct container *c, struct vector *v, uint32_t owner,
-                   const tamis_allocator *a);
-void counters_put_escapes(const struct counters *counters, struct writer *w);
-/* Every byte of the payload: checksums, and all that must agree in it. */
-tamis_error filter_check(const struct container *c, const struct head *head,
-                         const tamis_allocator *a, tamis_reason *reason);
-
-/* ---- pending removals: format_pending.c ---- */
-
-/* Those that have copies and candidates left, in the order of their keys. */
-struct pending_list {
-    const struct removals *removals;
-    const struct pending **list;
-    uint64_t n;
-    /* Is it still a place? */
-    bool (*alive)(const void *owner, uint32_t id);
-    const void *owner;
-};
-
-/* The length of their sections, owner 0; false if there is none. */
-bool pending_section(const struct head *head, uint32_t type, uint64_t *len);
-tamis_error pending_list_make(struct pending_list *out, const tamis_allocator *a);
-void pending_list_free(struct pending_list *list, const tamis_allocator *a);
-void pending_list_count(const struct pending_list *list, struct head *head);
-/* Sections 5 and 6. */
-void pending_put(const struct pending_list *list, struct writer *w);
-void pending_put_candidates(const struct pending_list *list, struct writer *w);
-tamis_error pending_check(const struct container *c, const struct head *head, tamis_reason *reason);
-/* The same where a mapped file is not checked otherwise. */
-tamis_error pending_check_mapped(const struct container *c, const struct head *head,
-                                 tamis_reason *reason);
-tamis_error pending_load(const struct container *c, const struct head *head,
-                         const struct removing *w);
-/* The most probes to watch for the pending removals of a structure of so many bytes. */
-size_t probes_for(uint64_t len);
-/* Why what was checked could not be loaded. */
-const char *load_wrong(tamis_error e);
-
-/* ---- filters: format_encode.c, format_load.c ---- */
-
-/* The head and the records of a filter as it would be saved; `exact` counts the ones. The bytes
-   are HEAD_LEN + n * RECORD_LEN. */
-tamis_error filter_body(const tamis_filter *f, bool bits_only, bool exact, uint8_t **body,
-                        uint64_t *len);
-/* XXH3-128 of the bytes that tamis_filter_encode would write without the key. */
-tamis_error filter_fingerprint(const tamis_filter *f, bool bits_only, uint8_t out[16]);
-tamis_error filter_pending(const tamis_filter *f, const struct pending ***out, uint64_t *n);
-void filter_pending_free(const tamis_filter *f, const struct pending **list);
-struct pending_list filter_pending_list(const tamis_filter *f); /* to be made */
-/* `head` is of a body, whose bytes lie before its records. */
-struct outline filter_outline(const tamis_filter *f, const struct head *head, unsigned flags);
-
-/* All but the vectors and removals; the settings are there. */
-void filter_from_head(tamis_filter *f, const struct container *c, const struct head *head,
-                      bool view);
-/* A filter from a mapped file: views of it, read-only. On success the mapping belongs to it. */
-tamis_error filter_from_mapping(tamis_filter **out, struct mapping mapping,
-                                const tamis_open_options *options, tamis_reason *reason);
-/* Everything but memory is checked. */
-tamis_error filter_verify(const void *data, size_t len, tamis_reason *reason);
-
-/* ---- indexes: format_index.c, format_index_encode.c, format_index_load.c ---- */
-
-#define INDEX_HEAD_LEN 32 /* after the head */
-#define LAYER_LEN      64
-
-struct index_head {
-    struct head head;
-    struct index_settings set;
-    const char *names;
-    uint64_t names_len;
-    uint32_t parts;         /* of a layer */
-    const uint8_t *records; /* of the parts, layer by layer; owner is their number */
-};
-
 struct layer_record {
     uint32_t id, slot;
     uint64_t capacity, load, count;
     double fpp;
-    uint64_t born;
+    uint64_t born, last;
 };
 
-uint64_t index_body_len(const struct index_head *head);
-/* All but the layers. Reading, it leaves the names where they are. */
-void index_head_fields(struct cursor *c, struct index_head *head);
-void layer_fields(struct cursor *c, struct layer_record *layer);
-tamis_error index_head_parse(struct index_head *head, const uint8_t *body, uint64_t len,
-                             bool bits_only, tamis_hash hash, tamis_reason *reason);
-struct layer_record index_layer_record(const struct index_head *head, uint32_t layer);
-/* Of part `owner`; a table has no units. */
-struct record index_record(const struct index_head *head, uint32_t owner);
+#define HEAD_LEN   256
+#define RECORD_LEN 96
 
-struct section_walk index_sections(const struct index_head *head);
-tamis_error index_open(struct container *c, struct index_head *head, const void *data, size_t len,
-                       tamis_reason *reason);
-tamis_error index_from_mapping(tamis_index **out, struct mapping mapping,
-                               const tamis_open_options *options, tamis_reason *reason);
-tamis_error index_verify(const void *data, size_t len, tamis_reason *reason);
-struct pending_list index_pending_list(const tamis_index *x); /* to be made */
-/* The body, made and read again; `exact` counts the ones. The head is of the body. */
-tamis_error index_body(const tamis_index *x, const struct pending_list *pending, unsigned flags,
-                       bool exact, struct index_head *head, uint8_t **body, uint64_t *len);
-struct outline index_outline(const tamis_index *x, const struct index_head *head,
-                             const uint8_t *body, uint64_t len, unsigned flags);
-/* An index without layers, with the settings of the head. */
-tamis_error index_from_head(tamis_index **out, const struct container *c,
-                            const struct index_head *head, const tamis_open_options *options,
-                            const uint8_t key[TAMIS_KEY_LEN]);
-/* Puts it into the index, with what its record says of it. */
-void index_put_layer(tamis_index *x, struct layer *layer, const struct layer_record *record);
+/* What all bodies begin with, and a record of a part. */
+void head_fields(struct cursor *c, struct head *head);
+void record_fields(struct cursor *c, struct record *record);
+/* Reads a body and checks all that can be checked without the payload. */
+tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, uint64_t len,
+                       bool bits_only, tamis_hash hash, tamis_reason *reason);
+/* Writes one; `exact` has the ones of the columns of a matrix, or NULL, and counts all others. False:
+   there is what cannot be written. */
+bool head_write(struct head *head, const struct set *s, const uint64_t *ones, bool exact,
+                uint8_t *body);
+uint64_t head_body_len(const struct head *head);
+struct layer_record head_layer(const struct head *head, uint32_t i);
+/* Of part `owner`; a table has no units. */
+struct record head_record(const struct head *head, uint32_t owner);
+/* Index of the layer with this id, or n. */
+uint32_t head_find(const struct head *head, uint32_t id);
+/* Bits of a vector. */
+uint64_t record_positions(const struct head *head, const struct record *record);
+void vector_from_record(struct vector *v, const struct record *record);
+void layer_from_record(struct layer *layer, const struct layer_record *record);
+
+struct section_walk head_sections(const struct head *head);
+/* Opens a container of this kind and compares its sections with what they must be. */
+tamis_error set_open(struct container *c, struct head *head, enum kind kind, const void *data,
+                     size_t len, tamis_reason *reason);
+
+/* ---- checks: format_check.c ---- */
+
+/* Every byte of the payload: checksums, and all that must agree in it. */
+tamis_error set_check(const struct container *c, const struct head *head, const tamis_allocator *a,
+                      tamis_reason *reason);
+/* Everything but memory is checked. */
+tamis_error set_verify(enum kind kind, const void *data, size_t len, tamis_reason *reason);
 
 /* The pairs of a table as they come. */
 struct table_check {
@@ -363,19 +257,55 @@ struct table_check {
 };
 
 /* Of part `owner`. The others: NULL or what is wrong. */
-struct table_check table_check_begin(const struct index_head *head, uint32_t owner);
+struct table_check table_check_begin(const struct head *head, uint32_t owner);
 const char *table_check_pair(struct table_check *t, const uint8_t pair[TABLE_PAIR]);
-const char *table_check_end(const struct table_check *t, const struct index_head *head,
-                            uint32_t owner);
+const char *table_check_end(const struct table_check *t, const struct head *head, uint32_t owner);
 
-/* ---- pieces: format_pieces.c ---- */
+/* ---- pending removals: format_pending.c ---- */
 
-struct whole;
-/* The head of a body; that of a filter is one of layers with one part each. */
-tamis_error whole_head(struct index_head *head, enum kind kind, const uint8_t *body, uint64_t len,
-                       bool bits_only, tamis_hash hash, tamis_reason *reason);
-struct section_walk whole_sections(const struct index_head *head, enum kind kind);
-struct vector *whole_vector(const struct whole *whole, uint32_t owner);
+/* Those that have copies and candidates left, in the order of their keys. */
+struct pending_list {
+    const struct set *set;
+    const struct pending **list;
+    uint64_t n;
+};
+
+/* The length of their sections, owner 0; false if there is none. */
+bool pending_section(const struct head *head, uint32_t type, uint64_t *len);
+tamis_error pending_list_make(struct pending_list *out, const struct set *s);
+void pending_list_free(struct pending_list *list);
+void pending_list_count(const struct pending_list *list, struct head *head);
+/* Sections 5 and 6. */
+void pending_put(const struct pending_list *list, struct writer *w);
+void pending_put_candidates(const struct pending_list *list, struct writer *w);
+tamis_error pending_check(const struct container *c, const struct head *head, tamis_reason *reason);
+/* The same where a mapped file is not checked otherwise. */
+tamis_error pending_check_mapped(const struct container *c, const struct head *head,
+                                 tamis_reason *reason);
+tamis_error pending_load(const struct container *c, const struct head *head, struct set *s);
+/* The most probes to watch for the pending removals of a structure of so many bytes. */
+size_t probes_for(uint64_t len);
+/* Why what was checked could not be loaded. */
+const char *load_wrong(tamis_error e);
+
+/* ---- filters and indexes: format_encode.c, format_load.c ---- */
+
+/* The body of a set as it would be saved, and the head read from it again; `exact` counts the ones. */
+tamis_error set_body(const struct set *s, const struct pending_list *pending, bool bits_only,
+                     bool exact, struct head *head, uint8_t **body);
+struct outline set_outline(const struct set *s, const struct head *head, const uint8_t *body,
+                           unsigned flags);
+tamis_error set_encode(const struct set *s, unsigned flags, tamis_write write, void *context);
+uint64_t set_encoded_size(const struct set *s, unsigned flags);
+/* XXH3-128 of the bytes that would be saved without the key. */
+tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]);
+
+/* A set without layers, with the settings of the head. */
+tamis_error set_from_head(struct set **out, const struct container *c, const struct head *head,
+                          const tamis_open_options *options, const uint8_t key[TAMIS_KEY_LEN]);
+/* A set from a mapped file: views of it, read-only. On success the mapping belongs to it. */
+tamis_error set_from_mapping(struct set **out, enum kind kind, struct mapping mapping,
+                             const tamis_open_options *options, tamis_reason *reason);
 
 /* ---- directories: format_directory.c ---- */
 

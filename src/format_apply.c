@@ -9,8 +9,8 @@
 #define GROWTH_FACTOR 4096
 
 struct apply {
-    const tamis_filter *f;
-    tamis_filter *made;
+    const struct set *s;
+    struct set *made;
     uint8_t *old_body, *body;
     uint64_t old_len, len;
     uint32_t *bases; /* of each vector, the old one plus 1, or 0 */
@@ -27,7 +27,7 @@ static const tamis_error broken = TAMIS_EFORMAT;
 /* Which old vectors the new ones come from, and their records. */
 static tamis_error read_records(struct apply *p, uint32_t n)
 {
-    uint32_t expected = 1, n_old = stack_count(filter_stack(p->f));
+    uint32_t expected = 1, n_old = layers_count(set_layers(p->s));
     for (uint32_t i = 0; i < n; i++) {
         uint64_t base = expected;
         if (!in_bit(&p->in, &p->models.in_turn))
@@ -48,35 +48,35 @@ static tamis_error read_body(struct apply *p, bool bits_only)
     in_image(&p->in, &p->models.head, p->old_body, front, HEAD_LEN);
     struct cursor c = cursor_read(front, HEAD_LEN);
     head_fields(&c, &p->head);
-    uint32_t n = p->head.n, n_old = stack_count(filter_stack(p->f));
+    uint32_t n = p->head.n, n_old = layers_count(set_layers(p->s));
     if (c.wrong || n == 0 || n > MATRIX_COLUMNS_MAX || n > n_old + 8 * p->patch_len)
         return broken;
     p->len = HEAD_LEN + RECORD_LEN * (uint64_t)n;
-    p->body = mem_new(&p->f->allocator, 1, p->len);
-    p->bases = mem_new(&p->f->allocator, n, sizeof *p->bases);
+    p->body = mem_new(&p->s->allocator, 1, p->len);
+    p->bases = mem_new(&p->s->allocator, n, sizeof *p->bases);
     if (!p->body || !p->bases)
         return TAMIS_ENOMEM;
     memcpy(p->body, front, HEAD_LEN);
     tamis_error e = read_records(p, n);
     if (e == TAMIS_OK)
-        e = head_parse(&p->head, p->body, p->len, bits_only, p->f->family.hash, NULL);
+        e = head_parse(&p->head, KIND_FILTER, p->body, p->len, bits_only, p->s->family.hash, NULL);
     if (e != TAMIS_OK)
         return e;
-    bool same = p->head.set.growth == p->f->set.growth && p->head.set.layout == p->f->set.layout &&
-                p->head.set.deletable == p->f->set.deletable;
+    bool same = p->head.set.growth == p->s->opt.growth && p->head.set.layout == p->s->opt.layout &&
+                p->head.set.deletable == p->s->opt.deletable;
     return same && p->head.pending == 0 ? TAMIS_OK : broken;
 }
 
 static tamis_error check_size(const struct apply *p)
 {
-    uint64_t bytes = 0, old = p->f->mapping.len;
-    const struct stack *stack = filter_stack(p->f);
+    uint64_t bytes = 0, old = p->s->mapping.len;
+    const struct layers *layers = set_layers(p->s);
     for (uint32_t i = 0; i < p->head.n; i++) {
         struct record r = head_record(&p->head, i);
         bytes += record_positions(&p->head, &r) / 8 * (p->head.counted ? 5 : 1);
     }
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        old += vector_positions_total(stack->v[i]) / 8;
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        old += vector_positions_total(layers->v[i]) / 8;
     uint64_t may = (old + p->patch_len) * GROWTH_FACTOR + GROWTH_BYTES;
     return bytes <= may ? TAMIS_OK : TAMIS_ELIMIT;
 }
@@ -85,7 +85,7 @@ static tamis_error check_size(const struct apply *p)
 
 static const struct vector *base_of(const struct apply *p, uint32_t i)
 {
-    return p->bases[i] ? filter_stack(p->f)->v[p->bases[i] - 1] : NULL;
+    return p->bases[i] ? set_layers(p->s)->v[p->bases[i] - 1] : NULL;
 }
 
 static tamis_error make_vector(struct apply *p, uint32_t i)
@@ -94,14 +94,21 @@ static tamis_error make_vector(struct apply *p, uint32_t i)
     struct record r = head_record(&p->head, i);
     const struct vector *base = base_of(p, i);
     bool sliced = p->head.width != 0;
+    struct layer_record l = head_layer(&p->head, i);
+    struct layer *layer = layer_new(a, 1);
     struct vector *v =
         vector_new(a, &p->made->family, (struct shape){p->head.set.layout, r.units, r.k},
                    p->head.counted, !sliced);
-    if (!v)
+    if (!layer || !v) {
+        layer_free(layer, a);
+        vector_free(v, a);
         return TAMIS_ENOMEM;
+    }
     vector_from_record(v, &r);
+    layer_from_record(layer, &l);
     v->column = sliced ? i : 0;
-    filter_put_back(p->made, v);
+    layer->part[0].vector = v;
+    set_put_back(p->made, layer);
     if (!base)
         return TAMIS_OK;
     if (!shape_equal(base, v))
@@ -126,15 +133,15 @@ static void copy_column(struct vector *v, const struct vector *base)
 
 static tamis_error make_matrix(struct apply *p)
 {
-    const struct stack *stack = filter_stack(p->made);
-    struct matrix *matrix = matrix_new(&p->made->allocator, &stack->v[0]->bits, p->head.width);
+    const struct layers *layers = set_layers(p->made);
+    struct matrix *matrix = matrix_new(&p->made->allocator, &layers->v[0]->bits, p->head.width);
     if (!matrix)
         return TAMIS_ENOMEM;
     atomic_store(&p->made->matrix, matrix);
-    filter_place_columns(p->made);
+    set_place_columns(p->made);
     for (uint32_t i = 0; i < p->head.n; i++)
         if (base_of(p, i))
-            copy_column(stack->v[i], base_of(p, i));
+            copy_column(layers->v[i], base_of(p, i));
     return TAMIS_OK;
 }
 
@@ -147,7 +154,7 @@ static tamis_error read_vectors(struct apply *p)
         e = make_matrix(p);
     for (uint32_t i = 0; i < p->head.n && e == TAMIS_OK; i++) {
         bool memory;
-        if (!in_vector(&p->in, &p->models.vectors, filter_stack(p->made)->v[i], p->head.counted,
+        if (!in_vector(&p->in, &p->models.vectors, set_layers(p->made)->v[i], p->head.counted,
                        &p->made->allocator, &memory))
             e = memory ? broken : TAMIS_ENOMEM;
     }
@@ -159,28 +166,28 @@ static tamis_error read_vectors(struct apply *p)
 /* Old entries that stay, with those of their candidates that do. */
 static tamis_error keep_pending(struct apply *p, uint32_t *ids)
 {
-    const struct pending **list;
-    const struct stack *stack = filter_stack(p->made);
-    uint64_t n;
-    tamis_error e = filter_pending(p->f, &list, &n);
-    for (uint64_t i = 0; i < n && e == TAMIS_OK; i++) {
+    struct pending_list list;
+    const struct layers *layers = set_layers(p->made);
+    tamis_error e = pending_list_make(&list, p->s);
+    for (uint64_t i = 0; i < list.n && e == TAMIS_OK; i++) {
+        const struct pending *old = list.list[i];
         uint32_t found = 0;
         if (!in_bit(&p->in, &p->models.kept))
             continue;
         for (uint32_t j = 0; j < p->head.n; j++)
-            if (pending_has(list[i], stack->v[j]->id))
-                ids[found++] = stack->v[j]->id;
+            if (pending_has(old, layers->l[j]->id))
+                ids[found++] = layers->l[j]->id;
         e = found == 0 ? broken
-                       : removals_remember(p->made, list[i]->digest, atomic_load(&list[i]->copies),
-                                           ids, found, list[i]->hides);
+                       : pending_remember(p->made, &old->digest, atomic_load(&old->copies), ids,
+                                          found, old->hides);
     }
-    filter_pending_free(p->f, list);
+    pending_list_free(&list);
     return e;
 }
 
 static tamis_error read_entry(struct apply *p, uint32_t *ids)
 {
-    const struct stack *stack = filter_stack(p->made);
+    const struct layers *layers = set_layers(p->made);
     struct number_models *numbers = &p->models.numbers;
     tamis_digest digest;
     digest.a = in_direct(&p->in, 64);
@@ -194,18 +201,18 @@ static tamis_error read_entry(struct apply *p, uint32_t *ids)
         uint64_t at = in_number(&p->in, numbers);
         if (p->in.broken || at >= p->head.n - next)
             return broken;
-        ids[i] = stack->v[next + at]->id;
+        ids[i] = layers->l[next + at]->id;
         next += at + 1;
         if (next == p->head.n && i < n)
             return broken;
     }
-    return removals_remember(p->made, digest, copies + 1, ids, (uint32_t)n + 1, hides);
+    return pending_remember(p->made, &digest, copies + 1, ids, (uint32_t)n + 1, hides);
 }
 
 static tamis_error read_pending(struct apply *p)
 {
     uint32_t *ids = mem_new(&p->made->allocator, p->head.n, sizeof *ids);
-    p->made->removals.probes_max = p->f->removals.probes + probes_for(p->patch_len);
+    p->made->removals.probes_max = p->s->removals.probes + probes_for(p->patch_len);
     tamis_error e = ids ? keep_pending(p, ids) : TAMIS_ENOMEM;
     uint64_t n = e == TAMIS_OK ? in_number(&p->in, &p->models.numbers) : 0;
     if (n > p->patch_len / 16)
@@ -221,17 +228,17 @@ static tamis_error read_pending(struct apply *p)
 
 static tamis_error make(struct apply *p, bool bits_only)
 {
-    const tamis_filter *f = p->f;
+    const struct set *s = p->s;
     tamis_error e = check_size(p);
     if (e == TAMIS_OK)
-        e = filter_make(&p->made, &f->allocator, &p->head.set, f->family.hash, f->family.key,
-                        (uint32_t)max_u64(4, p->head.n));
+        e = set_make(&p->made, &s->allocator, &p->head.set, NULL, s->family.hash, s->family.key,
+                     (uint32_t)max_u64(4, p->head.n));
     if (e != TAMIS_OK)
         return e;
-    tamis_filter *made = p->made;
-    made->family.has_key = f->family.has_key;
-    made->clock = f->clock;
-    made->clock_context = f->clock_context;
+    struct set *made = p->made;
+    made->family.has_key = s->family.has_key;
+    made->clock = s->clock;
+    made->clock_context = s->clock_context;
     made->next_id = p->head.next_id;
     made->grown = p->head.grown;
     made->forecast = p->head.forecast;
@@ -247,12 +254,12 @@ static tamis_error run(struct apply *p, const struct patch_front *front, const u
 {
     bool bits_only = front->flags & PATCH_BITS;
     uint8_t print[16];
-    tamis_error e = filter_fingerprint(p->f, bits_only, print);
+    tamis_error e = set_fingerprint(p->s, bits_only, print);
     if (e == TAMIS_OK && memcmp(print, front->older, sizeof print) != 0)
         return fail_at(reason, TAMIS_EBASE, 24,
                        "the patch was made for another version of this filter");
     if (e == TAMIS_OK)
-        e = patch_body(p->f, bits_only, &p->old_body, &p->old_len);
+        e = patch_body(p->s, bits_only, &p->old_body, &p->old_len);
     patch_models_reset(&p->models);
     in_begin(&p->in, coded, p->patch_len);
     if (e == TAMIS_OK)
@@ -260,7 +267,7 @@ static tamis_error run(struct apply *p, const struct patch_front *front, const u
     if (e == TAMIS_OK)
         e = make(p, bits_only);
     if (e == TAMIS_OK)
-        e = filter_fingerprint(p->made, bits_only, print);
+        e = set_fingerprint(p->made, bits_only, print);
     if (e == broken)
         return fail_at(reason, e, PATCH_FRONT + p->in.at, "the patch is damaged inside");
     if (e != TAMIS_OK)
@@ -271,41 +278,41 @@ static tamis_error run(struct apply *p, const struct patch_front *front, const u
     return TAMIS_OK;
 }
 
-tamis_error patch_apply(const tamis_filter *f, const void *patch, size_t len, tamis_filter **out,
+tamis_error patch_apply(const struct set *s, const void *patch, size_t len, struct set **out,
                         tamis_reason *reason)
 {
     struct patch_front front;
     tamis_error e = patch_open(&front, patch, len, reason);
     if (e != TAMIS_OK)
         return e;
-    if (!(front.flags & PATCH_BITS) && f->read_only)
+    if (!(front.flags & PATCH_BITS) && s->read_only)
         return fail(reason, TAMIS_EREADONLY,
                     "the filter is read-only and the patch is not for bits only");
-    if (!family_standard(&f->family) || front.family != patch_family(&f->family))
+    if (!family_standard(&s->family) || front.family != patch_family(&s->family))
         return fail_at(reason, TAMIS_EFAMILY, 20, "the patch is for a filter of another family");
-    struct apply *p = mem_new0(&f->allocator, 1, sizeof *p);
+    struct apply *p = mem_new0(&s->allocator, 1, sizeof *p);
     if (!p)
         return fail(reason, TAMIS_ENOMEM, "no memory to apply a patch");
-    p->f = f;
+    p->s = s;
     p->patch_len = len - PATCH_FRONT - PATCH_SUM;
     e = run(p, &front, (const uint8_t *)patch + PATCH_FRONT, reason);
     uint32_t room = p->bases ? (uint32_t)((p->len - HEAD_LEN) / RECORD_LEN) : 0;
-    mem_free(&f->allocator, p->bases, room, sizeof *p->bases);
-    mem_free(&f->allocator, p->body, 1, p->len);
-    mem_free(&f->allocator, p->old_body, 1, p->old_len);
+    mem_free(&s->allocator, p->bases, room, sizeof *p->bases);
+    mem_free(&s->allocator, p->body, 1, p->len);
+    mem_free(&s->allocator, p->old_body, 1, p->old_len);
     if (e == TAMIS_OK)
         *out = p->made;
     else
-        tamis_filter_free(p->made);
-    mem_free(&f->allocator, p, 1, sizeof *p);
+        set_free(p->made);
+    mem_free(&s->allocator, p, 1, sizeof *p);
     return e;
 }
 
 tamis_error tamis_filter_apply(tamis_filter *f, const void *patch, size_t len, tamis_reason *reason)
 {
-    tamis_filter *made;
-    tamis_error e = patch_apply(f, patch, len, &made, reason);
+    struct set *made;
+    tamis_error e = patch_apply(&f->set, patch, len, &made, reason);
     if (e == TAMIS_OK)
-        filter_become(f, made);
+        set_become(&f->set, made);
     return e;
 }

@@ -1,12 +1,9 @@
-/* Every byte of a payload of vectors: what must agree there. Nothing here trusts alignment. And how
-   vectors come out of it. */
+/* Every byte of the payload of a set: what must agree there. Nothing here trusts alignment. */
 #include "format.h"
 
 #include "err.h"
 
-#define ESCAPES 4096 /* words written at a time */
-
-/* ---- one vector ------------------------------------------------------------------------------ */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 /* The bits of a vector in the payload: its own section, or a column of the matrix. */
 struct bit_source {
@@ -67,140 +64,118 @@ static tamis_error check_bits(const struct container *c, const struct head *head
     return head->counted ? check_counters(c, bits, i, reason) : TAMIS_OK;
 }
 
-tamis_error vector_check(const struct container *c, const struct head *head, const struct record *r,
-                         uint32_t owner, tamis_reason *reason)
+/* `ones` of the columns, where there is a matrix. */
+static tamis_error check_vector(const struct container *c, const struct head *head,
+                                const struct record *r, uint32_t owner, const uint64_t *ones,
+                                tamis_reason *reason)
 {
     uint64_t len;
     struct bit_source bits = {
-        .bytes = container_find(c, SECTION_BITS, owner, &len),
+        .bytes = container_find(c, ones ? SECTION_MATRIX : SECTION_BITS, ones ? 0 : owner, &len),
         .positions = record_positions(head, r),
-        .stride = 1,
+        .stride = ones ? head->width : 1,
+        .column = ones ? owner : 0,
     };
-    return check_bits(c, head, &bits, bytes_ones(bits.bytes, len), r, owner, reason);
+    return check_bits(c, head, &bits, ones ? ones[owner] : bytes_ones(bits.bytes, len), r, owner,
+                      reason);
 }
 
-static tamis_error check_column(const struct container *c, const struct head *head, uint32_t i,
-                                const uint64_t *ones, tamis_reason *reason)
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+/* Hashes are even, and lookups are short because of it: on average a value lies 2 slots from its home.
+   Values that someone chose may lie all in one run, and to make a table of them would take hours. */
+#define FAR_MEAN  64
+#define FAR_SMALL 65536 /* in all, for tables so small that it does not matter */
+
+struct table_check table_check_begin(const struct head *head, uint32_t owner)
 {
-    struct record r = head_record(head, i);
+    uint64_t values = head_record(head, owner).load;
+    return (struct table_check){.most = FAR_MEAN * values + FAR_SMALL,
+                                .shift = table_shift((size_t)values)};
+}
+
+/* Values in order, each once, with copies. */
+const char *table_check_pair(struct table_check *t, const uint8_t pair[TABLE_PAIR])
+{
+    uint64_t value = get_u64(pair), copies = get_u64(pair + 8), hash = table_hash(value);
+    uint64_t home = hash >> t->shift;
+    if (t->n && (hash < t->hash || (hash == t->hash && value <= t->value)))
+        return "its values are not in order";
+    if (copies == 0 || __builtin_add_overflow(t->copies, copies, &t->copies))
+        return "copies of a value";
+    t->next = max_u64(t->next, home) + 1;
+    t->far += t->next - 1 - home;
+    if (t->far > t->most)
+        return "its values are too close to one another";
+    t->n++, t->hash = hash, t->value = value;
+    return NULL;
+}
+
+/* In a deletable index as many copies as the layer has records. */
+const char *table_check_end(const struct table_check *t, const struct head *head, uint32_t owner)
+{
+    if (head->counted && t->copies != head_layer(head, owner / head->parts).count)
+        return "its copies are not the records of the layer";
+    return NULL;
+}
+
+static tamis_error check_table(const struct container *c, const struct head *head, uint32_t owner,
+                               tamis_reason *reason)
+{
     uint64_t len;
-    struct bit_source bits = {
-        .bytes = container_find(c, SECTION_MATRIX, 0, &len),
-        .positions = record_positions(head, &r),
-        .stride = head->width,
-        .column = i,
-    };
-    return check_bits(c, head, &bits, ones[i], &r, i, reason);
-}
-
-/* ---- reading vectors ------------------------------------------------------------------------- */
-
-bool counters_load(const struct container *c, struct vector *v, uint32_t owner,
-                   const tamis_allocator *a)
-{
-    uint64_t len, escapes_len;
-    const uint8_t *nibbles = container_find(c, SECTION_COUNTERS, owner, &len);
-    const uint8_t *escapes = container_find(c, SECTION_ESCAPES, owner, &escapes_len);
-    if (!counters_reserve(&v->counters, a, (size_t)(escapes_len / 16)))
-        return false;
-    memcpy(v->counters.nibbles.data, nibbles, len);
-    for (uint64_t at = 0; at < escapes_len; at += 16)
-        counters_escape(&v->counters, get_u64(escapes + at), get_u64(escapes + at + 8));
-    return true;
-}
-
-struct vector *vector_load(const struct container *c, const struct head *head,
-                           const struct record *r, uint32_t owner, bool view,
-                           const struct family *family, const tamis_allocator *a)
-{
-    struct shape shape = {head->set.layout, r->units, r->k};
-    bool sliced = head->width != 0, counted = head->counted && !view;
-    uint64_t len;
-    const uint8_t *bits = container_find(c, SECTION_BITS, owner, &len);
-    struct vector *v = view && !sliced ? vector_view(a, family, shape, (const void *)bits)
-                                       : vector_new(a, family, shape, counted, !sliced);
-    if (!v)
-        return NULL;
-    if (counted && !counters_load(c, v, owner, a)) {
-        vector_free(v, a);
-        return NULL;
-    }
-    if (!sliced && !view)
-        memcpy(v->bits.words, bits, len);
-    v->view = view;
-    vector_from_record(v, r);
-    v->column = sliced ? owner : 0;
-    return v;
-}
-
-/* ---- writing vectors ------------------------------------------------------------------------- */
-
-/* In order of position, found by looking for counters of 15: no memory, no sorting. */
-void counters_put_escapes(const struct counters *counters, struct writer *w)
-{
-    uint64_t buffer[ESCAPES];
-    size_t n = 0;
-    const uint8_t *nibbles = counters->nibbles.data;
-    for (uint64_t i = 0; i < counters->n; i += 2) {
-        uint8_t both = nibbles[i / 2];
-        if ((both & 15) != COUNTER_ESCAPE && both >> 4 != COUNTER_ESCAPE)
-            continue;
-        for (uint64_t at = i; at < i + 2; at++) {
-            if ((both >> (4 * (at - i)) & 15) != COUNTER_ESCAPE)
-                continue;
-            buffer[n++] = at;
-            buffer[n++] = counters_get(counters, at);
-        }
-        if (n + 4 > ESCAPES) {
-            put(w, buffer, n * sizeof *buffer);
-            n = 0;
-        }
-    }
-    put(w, buffer, n * sizeof *buffer);
+    const uint8_t *pairs = container_find(c, SECTION_TABLE, owner, &len);
+    struct table_check t = table_check_begin(head, owner);
+    const char *wrong = NULL;
+    for (uint64_t at = 0; at < len && !wrong; at += TABLE_PAIR)
+        wrong = table_check_pair(&t, pairs + at);
+    if (!wrong)
+        wrong = table_check_end(&t, head, owner);
+    if (wrong)
+        return fail_at(reason, TAMIS_EFORMAT, pairs ? (uint64_t)(pairs - c->data) : c->payload,
+                       "the table of part %u: %s", owner, wrong);
+    return TAMIS_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static tamis_error check_vectors(const struct container *c, const struct head *head,
-                                 const tamis_allocator *a, tamis_reason *reason)
+static tamis_error count_columns(const struct container *c, const struct head *head,
+                                 const tamis_allocator *a, uint64_t **ones, tamis_reason *reason)
 {
-    uint64_t *ones = NULL, len;
-    tamis_error e = TAMIS_OK;
-    if (head->width) {
-        const uint8_t *matrix = container_find(c, SECTION_MATRIX, 0, &len);
-        ones = mem_new0(a, head->width, sizeof *ones);
-        if (!ones)
-            return fail(reason, TAMIS_ENOMEM, "no memory to check the matrix");
-        matrix_count_ones(matrix, head->set.shape.units, head->width, ones);
-        for (uint64_t i = head->n; i < head->width && e == TAMIS_OK; i++)
-            if (ones[i])
-                e = fail_at(reason, TAMIS_EFORMAT, (uint64_t)(matrix - c->data),
-                            "bits are set in a column without a vector");
-    }
-    for (uint32_t i = 0; i < head->n && e == TAMIS_OK; i++) {
-        struct record r = head_record(head, i);
-        e = ones ? check_column(c, head, i, ones, reason) : vector_check(c, head, &r, i, reason);
-    }
-    mem_free(a, ones, head->width, sizeof *ones);
-    return e;
+    uint64_t len;
+    const uint8_t *matrix = container_find(c, SECTION_MATRIX, 0, &len);
+    *ones = mem_new0(a, head->width, sizeof **ones);
+    if (!*ones)
+        return fail(reason, TAMIS_ENOMEM, "no memory to check the matrix");
+    matrix_count_ones(matrix, head->set.shape.units, head->width, *ones);
+    for (uint64_t i = head->n; i < head->width; i++)
+        if ((*ones)[i])
+            return fail_at(reason, TAMIS_EFORMAT, (uint64_t)(matrix - c->data),
+                           "bits are set in a column without a vector");
+    return TAMIS_OK;
 }
 
-tamis_error filter_check(const struct container *c, const struct head *head,
-                         const tamis_allocator *a, tamis_reason *reason)
+tamis_error set_check(const struct container *c, const struct head *head, const tamis_allocator *a,
+                      tamis_reason *reason)
 {
+    uint64_t *ones = NULL;
     tamis_error e = container_check_payload(c, reason);
-    if (e == TAMIS_OK)
-        e = check_vectors(c, head, a, reason);
+    if (e == TAMIS_OK && head->width)
+        e = count_columns(c, head, a, &ones, reason);
+    for (uint32_t i = 0; i < head->n * head->parts && e == TAMIS_OK; i++) {
+        struct record r = head_record(head, i);
+        e = r.units ? check_vector(c, head, &r, i, ones, reason) : check_table(c, head, i, reason);
+    }
+    mem_free(a, ones, head->width, sizeof *ones);
     return e == TAMIS_OK ? pending_check(c, head, reason) : e;
 }
 
-tamis_error filter_verify(const void *data, size_t len, tamis_reason *reason)
+tamis_error set_verify(enum kind kind, const void *data, size_t len, tamis_reason *reason)
 {
     struct container c;
     struct head head;
     uint8_t key[TAMIS_KEY_LEN];
-    tamis_error e = filter_open(&c, &head, data, len, reason);
+    tamis_error e = set_open(&c, &head, kind, data, len, reason);
     if (e == TAMIS_OK && c.has_key)
         e = container_key(&c, NULL, key, reason);
-    return e == TAMIS_OK ? filter_check(&c, &head, &mem_system, reason) : e;
+    return e == TAMIS_OK ? set_check(&c, &head, &mem_system, reason) : e;
 }

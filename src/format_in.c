@@ -1,5 +1,5 @@
 /* See format_pieces.h: filters and indexes read a piece at a time. The checks are those of
-   format_check.c and format_index_load.c, in the order in which the bytes come; a chunk with a wrong
+   format_check.c, in the order in which the bytes come; a chunk with a wrong
    checksum is that, whatever else is in it. */
 #include "format_pieces.h"
 
@@ -22,8 +22,8 @@ struct pieces_in {
     uint64_t header_len, late, tables;
     enum kind kind;
     struct container c;
-    struct index_head head;
-    struct whole whole; /* none until the header is here */
+    struct head head;
+    struct set *set; /* none until the header is here */
     struct section_walk walk;
     struct section s;
     bool open;
@@ -66,82 +66,62 @@ static bool bytes_add(const tamis_allocator *a, struct bytes *b, const void *dat
 static struct vector *make_vector(struct pieces_in *in, uint32_t owner, const tamis_allocator *a,
                                   const struct family *family)
 {
-    const struct head *head = &in->head.head;
-    struct record r = index_record(&in->head, owner);
+    const struct head *head = &in->head;
+    struct record r = head_record(&in->head, owner);
     struct shape shape = {head->set.layout, r.units, r.k};
     struct vector *v = vector_new(a, family, shape, head->counted, head->width == 0);
     if (v && head->counted && !counters_reserve(&v->counters, a, (size_t)r.escapes)) {
         vector_free(v, a);
         v = NULL;
     }
-    if (v)
+    if (v) {
         vector_from_record(v, &r);
+        v->column = head->width ? owner : 0;
+    }
     return v;
 }
 
-static tamis_error make_filter(struct pieces_in *in, const uint8_t key[TAMIS_KEY_LEN])
+static bool make_layer(struct pieces_in *in, uint32_t number)
 {
-    const struct head *head = &in->head.head;
-    tamis_filter *f;
-    tamis_error e =
-        filter_make(&f, &in->allocator, &head->set, in->c.hash, key, (uint32_t)max_u64(4, head->n));
-    if (e != TAMIS_OK)
-        return e;
-    in->whole.filter = f;
-    if (in->options.clock) {
-        f->clock = in->options.clock;
-        f->clock_context = in->options.clock_context;
-    }
-    filter_from_head(f, &in->c, head, false);
-    for (uint32_t i = 0; i < head->n; i++) {
-        struct vector *v = make_vector(in, i, &f->allocator, &f->family);
-        if (!v)
-            return TAMIS_ENOMEM;
-        v->column = head->width ? i : 0;
-        filter_put_back(f, v);
-    }
-    if (head->width) {
-        struct matrix *matrix =
-            matrix_new(&f->allocator, &filter_stack(f)->v[0]->bits, head->width);
-        if (!matrix)
-            return TAMIS_ENOMEM;
-        atomic_store(&f->matrix, matrix);
-        filter_place_columns(f);
-    }
-    return TAMIS_OK;
-}
-
-static bool make_layer(struct pieces_in *in, tamis_index *x, uint32_t number)
-{
-    const tamis_allocator *a = &x->allocator;
-    struct layer_record r = index_layer_record(&in->head, number);
+    struct set *s = in->set;
+    const tamis_allocator *a = &s->allocator;
+    struct layer_record l = head_layer(&in->head, number);
     struct layer *layer = layer_new(a, in->head.parts);
     bool made = layer != NULL;
     for (uint32_t i = 0; made && i < in->head.parts; i++) {
         uint32_t owner = number * in->head.parts + i;
-        struct record record = index_record(&in->head, owner);
+        struct record r = head_record(&in->head, owner);
         struct part *part = &layer->part[i];
-        if (record.units)
-            part->vector = make_vector(in, owner, a, &x->family);
-        made = record.units
-                   ? part->vector != NULL
-                   : record.load == 0 || table_reserve(&part->table, a, (size_t)record.load);
+        if (r.units)
+            part->vector = make_vector(in, owner, a, &s->family);
+        made = r.units ? part->vector != NULL
+                       : r.load == 0 || table_reserve(&part->table, a, (size_t)r.load);
     }
-    if (made)
-        index_put_layer(x, layer, &r);
-    else
+    if (!made) {
         layer_free(layer, a);
-    return made;
+        return false;
+    }
+    layer_from_record(layer, &l);
+    set_put_back(s, layer);
+    return true;
 }
 
-static tamis_error make_index(struct pieces_in *in, const uint8_t key[TAMIS_KEY_LEN])
+static tamis_error make_set(struct pieces_in *in, const uint8_t key[TAMIS_KEY_LEN])
 {
     tamis_open_options options = in->options;
     options.allocator = &in->allocator;
-    tamis_error e = index_from_head(&in->whole.index, &in->c, &in->head, &options, key);
-    for (uint32_t i = 0; e == TAMIS_OK && i < in->head.head.n; i++)
-        if (!make_layer(in, in->whole.index, i))
+    tamis_error e = set_from_head(&in->set, &in->c, &in->head, &options, key);
+    for (uint32_t i = 0; e == TAMIS_OK && i < in->head.n; i++)
+        if (!make_layer(in, i))
             e = TAMIS_ENOMEM;
+    if (e == TAMIS_OK && in->head.width) {
+        const struct bits *shape = &set_layers(in->set)->v[0]->bits;
+        struct matrix *matrix = matrix_new(&in->allocator, shape, in->head.width);
+        if (!matrix)
+            return TAMIS_ENOMEM;
+        atomic_store(&in->set->matrix, matrix);
+        set_place_columns(in->set);
+    }
     return e;
 }
 
@@ -163,7 +143,7 @@ static void find_late(struct pieces_in *in)
 static tamis_error check_empty_tables(const struct pieces_in *in, tamis_reason *reason)
 {
     for (uint32_t i = 0; i < in->walk.owners && in->kind == KIND_INDEX; i++) {
-        struct record r = index_record(&in->head, i);
+        struct record r = head_record(&in->head, i);
         struct table_check none = {0};
         const char *wrong = r.units || r.load ? NULL : table_check_end(&none, &in->head, i);
         if (wrong)
@@ -178,11 +158,11 @@ static tamis_error open_header(struct pieces_in *in, tamis_reason *reason)
     struct container *c = &in->c;
     tamis_error e = container_open(c, in->header.data, in->total, in->kind, reason);
     if (e == TAMIS_OK)
-        e = whole_head(&in->head, in->kind, c->data + BODY_AT, c->body_len, c->bits_only, c->hash,
+        e = head_parse(&in->head, in->kind, c->data + BODY_AT, c->body_len, c->bits_only, c->hash,
                        reason);
     if (e != TAMIS_OK)
         return e;
-    in->walk = whole_sections(&in->head, in->kind);
+    in->walk = head_sections(&in->head);
     e = container_check_sections(c, in->walk, reason);
     in->walk.offset = in->header_len;
     return e;
@@ -215,11 +195,9 @@ static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
         return fail_at(reason, TAMIS_EKIND, in->late,
                        "too many large counters or removals to be read in pieces");
     in->c.has_key |= in->adopts;
-    in->n_ones = max_u64(in->walk.owners, in->head.head.width);
+    in->n_ones = max_u64(in->walk.owners, in->head.width);
     in->ones = mem_new0(&in->allocator, in->n_ones, sizeof *in->ones);
-    e = !in->ones                ? TAMIS_ENOMEM
-        : in->kind == KIND_INDEX ? make_index(in, key)
-                                 : make_filter(in, key);
+    e = in->ones ? make_set(in, key) : TAMIS_ENOMEM;
     hash_begin(&in->hash);
     return e == TAMIS_OK ? e : fail(reason, e, "no memory for the vectors");
 }
@@ -269,7 +247,7 @@ static void note_wrong(struct pieces_in *in, const char *what)
 
 static void check_ones(struct pieces_in *in, uint32_t i, uint64_t ones)
 {
-    struct record r = index_record(&in->head, i);
+    struct record r = head_record(&in->head, i);
     if (ones != r.ones && in->wrong == TAMIS_OK)
         in->wrong = fail_at(&in->reason, TAMIS_EFORMAT, in->s.offset,
                             "vector %u has %llu bits set, not %llu", i, (unsigned long long)ones,
@@ -288,15 +266,15 @@ static void look_at_bits(struct pieces_in *in, const struct vector *v)
 /* By groups of rows that are whole words. */
 static void look_at_matrix(struct pieces_in *in)
 {
-    const struct matrix *matrix = atomic_load(&in->whole.filter->matrix);
-    uint64_t width = in->head.head.width, step = width < 64 ? 8 * width : width / 8;
+    const struct matrix *matrix = atomic_load(&in->set->matrix);
+    uint64_t width = in->head.width, step = width < 64 ? 8 * width : width / 8;
     bool all = in->done == in->s.len;
     uint64_t to = all ? in->done : in->done / step * step;
     matrix_count_ones((const uint8_t *)matrix->bits.words + in->checked,
                       8 * (to - in->checked) / width, width, in->ones);
     in->checked = to;
     for (uint64_t i = 0; all && i < width; i++)
-        if (i < in->head.head.n)
+        if (i < in->head.n)
             check_ones(in, (uint32_t)i, in->ones[i]);
         else if (in->ones[i])
             note_wrong(in, "bits are set in a column without a vector");
@@ -315,7 +293,7 @@ static void look_at_counters(struct pieces_in *in, const struct vector *v)
             note_wrong(in, "bits and counters do not agree");
         in->large += (uint64_t)__builtin_popcountll(large);
     }
-    if (all && in->large != index_record(&in->head, in->s.owner).escapes)
+    if (all && in->large != head_record(&in->head, in->s.owner).escapes)
         note_wrong(in, "the large counters are not in their table");
 }
 
@@ -343,7 +321,7 @@ static void look_at_escapes(struct pieces_in *in, struct vector *v)
 static tamis_error take_pairs(struct pieces_in *in, const uint8_t *data, size_t len,
                               tamis_reason *reason)
 {
-    struct table *table = &index_part(in->whole.index, in->s.owner)->table;
+    struct table *table = &set_part(in->set, in->s.owner)->table;
     struct bytes *held = &in->held;
     uint64_t at = 0;
     if (!bytes_add(&in->allocator, held, data, len))
@@ -369,11 +347,11 @@ static tamis_error take_pairs(struct pieces_in *in, const uint8_t *data, size_t 
 /* Some bytes of a section that go to their place, and are looked at there. */
 static void take_bits(struct pieces_in *in, const uint8_t *data, size_t len)
 {
-    struct vector *v = whole_vector(&in->whole, in->s.owner);
+    struct vector *v = set_part(in->set, in->s.owner)->vector;
     if (in->s.type == SECTION_BITS)
         memcpy((uint8_t *)v->bits.words + in->done, data, len);
     else if (in->s.type == SECTION_MATRIX)
-        memcpy((uint8_t *)atomic_load(&in->whole.filter->matrix)->bits.words + in->done, data, len);
+        memcpy((uint8_t *)atomic_load(&in->set->matrix)->bits.words + in->done, data, len);
     else if (in->s.type == SECTION_COUNTERS)
         memcpy((uint8_t *)v->counters.nibbles.data + in->done, data, len);
     in->done += len;
@@ -463,11 +441,6 @@ struct pieces_in *pieces_in_begin(uint64_t total, uint64_t aside, const tamis_op
     return in;
 }
 
-static bool made(const struct pieces_in *in)
-{
-    return in->whole.filter || in->whole.index;
-}
-
 tamis_error pieces_in_add(struct pieces_in *in, const void *data, size_t len, tamis_reason *reason)
 {
     const uint8_t *at = data;
@@ -475,7 +448,7 @@ tamis_error pieces_in_add(struct pieces_in *in, const void *data, size_t len, ta
     if (len > in->total - in->have)
         return fail_at(reason, TAMIS_EFORMAT, in->total, "too long");
     while (len && e == TAMIS_OK)
-        e = made(in) ? add_payload(in, &at, &len, reason) : add_header(in, &at, &len, reason);
+        e = in->set ? add_payload(in, &at, &len, reason) : add_header(in, &at, &len, reason);
     return e;
 }
 
@@ -501,22 +474,24 @@ bool pieces_in_keyless(const struct pieces_in *in)
 
 tamis_error pieces_in_end(struct pieces_in *in, struct whole *out, tamis_reason *reason)
 {
-    const struct head *head = &in->head.head;
-    if (in->have != in->total || !made(in))
+    const struct head *head = &in->head;
+    if (in->have != in->total || !in->set)
         return fail_at(reason, TAMIS_EFORMAT, in->have, "cut short");
     in->c.late = in->aside.data;
     in->c.late_at = in->late;
     tamis_error e = TAMIS_OK;
     if (head->pending) {
-        struct removing w =
-            in->whole.filter ? filter_removing(in->whole.filter) : index_removing(in->whole.index);
         e = pending_check(&in->c, head, reason);
-        if (e == TAMIS_OK && (e = pending_load(&in->c, head, &w)) != TAMIS_OK)
+        if (e == TAMIS_OK && (e = pending_load(&in->c, head, in->set)) != TAMIS_OK)
             fail(reason, e, "%s", load_wrong(e));
     }
     if (e == TAMIS_OK) {
-        *out = in->whole;
-        in->whole = (struct whole){0};
+        *out = (struct whole){0};
+        if (in->kind == KIND_INDEX)
+            out->index = as_index(in->set);
+        else
+            out->filter = as_filter(in->set);
+        in->set = NULL;
     }
     return e;
 }
@@ -526,8 +501,7 @@ void pieces_in_free(struct pieces_in *in)
     if (!in)
         return;
     tamis_allocator a = in->allocator;
-    tamis_filter_free(in->whole.filter);
-    tamis_index_free(in->whole.index);
+    set_free(in->set);
     mem_free_secret(&a, in->header.data, 1, in->header.room);
     mem_free(&a, in->aside.data, 1, in->aside.room);
     mem_free(&a, in->held.data, 1, in->held.room);
@@ -538,14 +512,14 @@ void pieces_in_free(struct pieces_in *in)
 static const uint8_t *bytes_of(const struct pieces_in *in, const struct section *s)
 {
     if (s->type == SECTION_MATRIX)
-        return (const uint8_t *)atomic_load(&in->whole.filter->matrix)->bits.words;
-    const struct vector *v = whole_vector(&in->whole, s->owner);
+        return (const uint8_t *)atomic_load(&in->set->matrix)->bits.words;
+    const struct vector *v = set_part(in->set, s->owner)->vector;
     return s->type == SECTION_BITS ? (const uint8_t *)v->bits.words : v->counters.nibbles.data;
 }
 
 static void put_pairs(const struct pieces_in *in, uint32_t owner, struct writer *w)
 {
-    struct table_walk walk = {.table = &index_part(in->whole.index, owner)->table};
+    struct table_walk walk = {.table = &set_part(in->set, owner)->table};
     while (table_next(&walk)) {
         uint8_t pair[TABLE_PAIR];
         put_u64(pair, walk.value);
@@ -557,7 +531,7 @@ static void put_pairs(const struct pieces_in *in, uint32_t owner, struct writer 
 /* The sections that begin before `end`, as far as it; aside are those between vectors and tables. */
 static void put_sections(const struct pieces_in *in, struct writer *w, bool tables, uint64_t end)
 {
-    struct section_walk walk = whole_sections(&in->head, in->kind);
+    struct section_walk walk = head_sections(&in->head);
     struct section s;
     walk.offset = in->header_len;
     while (section_next(&walk, &s) && s.offset < end) {
@@ -576,7 +550,7 @@ tamis_error pieces_in_encode(const struct pieces_in *in, tamis_write write, void
 {
     struct writer w = {.write = write, .context = context};
     put(&w, in->header.data, in->header.len);
-    if (made(in)) {
+    if (in->set) {
         put_sections(in, &w, false, min_u64(in->have, in->late));
         put(&w, in->aside.data, in->aside.len);
         put_sections(in, &w, true, in->have - in->held.len);
@@ -587,13 +561,7 @@ tamis_error pieces_in_encode(const struct pieces_in *in, tamis_write write, void
 
 uint64_t pieces_in_makes(const struct pieces_in *in)
 {
-    tamis_info info = {0};
-    tamis_records_info records = {0};
-    if (in->whole.filter && stack_count(filter_stack(in->whole.filter)))
-        tamis_filter_brief(in->whole.filter, &info);
-    if (in->whole.index)
-        tamis_index_brief(in->whole.index, &records);
-    return info.bytes + records.bytes;
+    return in->set ? set_bytes(in->set) : 0;
 }
 
 size_t pieces_in_bytes(const struct pieces_in *in)

@@ -190,7 +190,7 @@ tamis_error message_verify(const void *data, size_t len, tamis_reason *reason)
     if (hash_of(e.part, (size_t)e.part_len) != e.whole_sum)
         return fail_at(reason, TAMIS_ECHECKSUM, BODY_AT + 64,
                        "the sum of the whole does not match");
-    return e.m.type == TAMIS_SNAPSHOT ? filter_verify(e.part, (size_t)e.part_len, reason)
+    return e.m.type == TAMIS_SNAPSHOT ? set_verify(KIND_FILTER, e.part, (size_t)e.part_len, reason)
                                       : patch_verify(e.part, (size_t)e.part_len, reason);
 }
 

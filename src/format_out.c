@@ -26,8 +26,7 @@ struct pieces_out {
     tamis_allocator allocator;
     uint8_t *header;
     uint64_t header_len, payload_len;
-    enum kind kind;
-    struct index_head head; /* of the body in the header */
+    struct head head; /* of the body in the header */
     uint64_t body_len;
     bool bits_only;
     tamis_hash hash;
@@ -63,11 +62,10 @@ static uint64_t group_rows(uint64_t width)
     return width < 64 ? 64 : 1;
 }
 
-static size_t copy_rows(const struct pieces_out *o, const tamis_filter *f, const struct place *p,
-                        uint8_t *to, size_t room)
+static size_t copy_rows(const struct pieces_out *o, const struct matrix *matrix,
+                        const struct place *p, uint8_t *to, size_t room)
 {
-    const struct matrix *matrix = atomic_load(&f->matrix);
-    uint64_t width = o->head.head.width, group = group_rows(width), row = p->done * 8 / width;
+    uint64_t width = o->head.width, group = group_rows(width), row = p->done * 8 / width;
     uint64_t rows = min_u64(matrix->bits.units - row, 8 * room / width);
     if (rows < matrix->bits.units - row)
         rows = rows / group * group;
@@ -126,14 +124,13 @@ static size_t copy_pairs(const struct table *table, struct place *p, uint8_t *to
 }
 
 /* What of it is not bits that lie as they are written. */
-static size_t copy_found(const struct whole *whole, struct place *p, uint8_t *to, size_t room,
+static size_t copy_found(const struct part *part, struct place *p, uint8_t *to, size_t room,
                          uint64_t *work)
 {
     uint64_t from = p->scan / 2 + p->pairs.from * sizeof(struct table_slot);
     size_t looked = p->pairs.looked;
-    size_t n = p->s.type == SECTION_ESCAPES
-                   ? copy_escapes(&whole_vector(whole, p->s.owner)->counters, p, to, room)
-                   : copy_pairs(&index_part(whole->index, p->s.owner)->table, p, to, room);
+    size_t n = p->s.type == SECTION_ESCAPES ? copy_escapes(&part->vector->counters, p, to, room)
+                                            : copy_pairs(&part->table, p, to, room);
     *work += p->scan / 2 + p->pairs.from * sizeof(struct table_slot) - from;
     if (p->pairs.looked - looked >= LOOKS)
         *work += SCAN;
@@ -141,8 +138,8 @@ static size_t copy_found(const struct whole *whole, struct place *p, uint8_t *to
 }
 
 /* Some of the next bytes, perhaps none: then it was work, or it is the end. */
-static size_t pull(const struct pieces_out *o, const struct whole *whole, struct place *p,
-                   uint8_t *to, size_t room, uint64_t *work)
+static size_t pull(const struct pieces_out *o, const struct set *s, struct place *p, uint8_t *to,
+                   size_t room, uint64_t *work)
 {
     if (!p->open) {
         p->open = section_next(&p->walk, &p->s);
@@ -151,7 +148,8 @@ static size_t pull(const struct pieces_out *o, const struct whole *whole, struct
         if (!p->open)
             return 0;
     }
-    const struct vector *v = whole_vector(whole, p->s.owner);
+    const struct part *part = set_part(s, p->s.owner);
+    const struct vector *v = part->vector;
     size_t n = (size_t)min_u64(room, p->s.len > p->done ? p->s.len - p->done : 0);
     if (n == 0) {
         n = (size_t)min_u64(room, round_up(p->s.len, SECTION_ALIGN) - p->done);
@@ -159,11 +157,11 @@ static size_t pull(const struct pieces_out *o, const struct whole *whole, struct
     } else if (p->s.type == SECTION_BITS) {
         n = copy_bits(v, p, to, n);
     } else if (p->s.type == SECTION_MATRIX) {
-        n = copy_rows(o, whole->filter, p, to, n);
+        n = copy_rows(o, atomic_load(&s->matrix), p, to, n);
     } else if (p->s.type == SECTION_COUNTERS) {
         memcpy(to, (const uint8_t *)v->counters.nibbles.data + p->done, n);
     } else if (p->s.type == SECTION_ESCAPES || p->s.type == SECTION_TABLE) {
-        n = copy_found(whole, p, to, n, work);
+        n = copy_found(part, p, to, n, work);
     } else {
         uint64_t from = p->s.type == SECTION_PENDING ? 0 : o->aside_len - p->s.len;
         memcpy(to, o->aside + from + p->done, n);
@@ -189,8 +187,8 @@ static int aside_write(void *context, const void *data, size_t len)
 static tamis_error put_aside(struct pieces_out *o, struct pending_list *list)
 {
     uint64_t len = 0, candidates = 0;
-    if (!pending_section(&o->head.head, SECTION_PENDING, &len) ||
-        !pending_section(&o->head.head, SECTION_CANDIDATES, &candidates))
+    if (!pending_section(&o->head, SECTION_PENDING, &len) ||
+        !pending_section(&o->head, SECTION_CANDIDATES, &candidates))
         return TAMIS_OK;
     if (len + candidates > PIECES_ASIDE)
         return TAMIS_EKIND;
@@ -204,19 +202,19 @@ static tamis_error put_aside(struct pieces_out *o, struct pending_list *list)
     return w.failed || o->aside_len != o->aside_room ? TAMIS_EARG : TAMIS_OK;
 }
 
-static tamis_error find_columns(struct pieces_out *o, const tamis_filter *f)
+static tamis_error find_columns(struct pieces_out *o, const struct set *s)
 {
-    uint32_t n = o->head.head.n;
-    if (o->head.head.width == 0)
+    uint32_t n = o->head.n;
+    if (o->head.width == 0)
         return TAMIS_OK;
-    if (o->head.head.width / 8 > ROW_MAX)
+    if (o->head.width / 8 > ROW_MAX)
         return TAMIS_EKIND;
     o->columns = mem_new(&o->allocator, n, sizeof *o->columns);
     o->moved = mem_new(&o->allocator, n, sizeof *o->moved);
     if (!o->columns || !o->moved)
         return TAMIS_ENOMEM;
     for (uint32_t i = 0; i < n; i++) {
-        o->columns[i] = (uint32_t)filter_stack(f)->v[i]->column;
+        o->columns[i] = (uint32_t)set_layers(s)->v[i]->column;
         if (o->columns[i] != i)
             o->moved[o->n_moved++] = i;
     }
@@ -226,13 +224,13 @@ static tamis_error find_columns(struct pieces_out *o, const tamis_filter *f)
 /* The header but for ones and checksums, with a copy of the body. */
 static tamis_error put_header(struct pieces_out *o, const struct outline *outline)
 {
-    struct section_walk walk = whole_sections(&o->head, o->kind);
+    struct section_walk walk = head_sections(&o->head);
     o->header_len = outline_header_len(outline);
     o->payload_len = outline->payload_len;
     o->body_len = outline->body_len;
     if (o->header_len > PIECES_ASIDE)
         return TAMIS_EKIND;
-    o->n_ones = max_u64(walk.owners, o->head.head.width);
+    o->n_ones = max_u64(walk.owners, o->head.width);
     o->header = mem_new0(&o->allocator, 1, o->header_len);
     o->ones = mem_new0(&o->allocator, o->n_ones, sizeof *o->ones);
     o->buffer = mem_new(&o->allocator, 1, BUFFER);
@@ -240,78 +238,44 @@ static tamis_error put_header(struct pieces_out *o, const struct outline *outlin
         return TAMIS_ENOMEM;
     o->sums_at = outline_front(outline, walk, o->header);
     sums_begin(&o->sums, o->sums_at);
-    return whole_head(&o->head, o->kind, o->header + BODY_AT, o->body_len, o->bits_only, o->hash,
-                      NULL);
+    return head_parse(&o->head, o->head.kind, o->header + BODY_AT, o->body_len, o->bits_only,
+                      o->hash, NULL);
 }
 
-static tamis_error begin_filter(struct pieces_out *o, const tamis_filter *f, unsigned flags)
-{
-    uint8_t *body;
-    uint64_t len;
-    struct pending_list list = filter_pending_list(f);
-    tamis_error e = filter_body(f, f->bits_only, false, &body, &len);
-    if (e != TAMIS_OK)
-        return e;
-    e = whole_head(&o->head, o->kind, body, len, f->bits_only, f->family.hash, NULL);
-    if (e == TAMIS_OK) {
-        struct outline outline = filter_outline(f, &o->head.head, flags);
-        e = put_header(o, &outline);
-    }
-    mem_free(&f->allocator, body, 1, len);
-    if (e == TAMIS_OK)
-        e = pending_list_make(&list, &f->allocator);
-    if (e == TAMIS_OK)
-        e = put_aside(o, &list);
-    pending_list_free(&list, &f->allocator);
-    return e == TAMIS_OK ? find_columns(o, f) : e;
-}
-
-static tamis_error begin_index(struct pieces_out *o, const tamis_index *x, unsigned flags)
+static tamis_error begin(struct pieces_out *o, const struct set *s, unsigned flags)
 {
     uint8_t *body = NULL;
-    uint64_t len = 0;
-    struct pending_list list = index_pending_list(x);
-    tamis_error e = pending_list_make(&list, &x->allocator);
+    struct pending_list list;
+    tamis_error e = pending_list_make(&list, s);
     if (e == TAMIS_OK)
-        e = index_body(x, &list, 0, false, &o->head, &body, &len);
+        e = set_body(s, &list, s->bits_only, false, &o->head, &body);
     if (e == TAMIS_OK) {
-        struct outline outline = index_outline(x, &o->head, body, len, flags);
+        struct outline outline = set_outline(s, &o->head, body, flags);
         e = put_header(o, &outline);
+        mem_free(&s->allocator, body, 1, outline.body_len);
     }
-    mem_free(&x->allocator, body, 1, len);
     if (e == TAMIS_OK)
         e = put_aside(o, &list);
-    pending_list_free(&list, &x->allocator);
-    return e;
-}
-
-/* Only as a whole: probes of the caller's, counters in a file, or more removals than can be sorted
-   in a moment. */
-static bool too_odd(const struct whole *whole)
-{
-    const tamis_filter *f = whole->filter;
-    const tamis_index *x = whole->index;
-    return f ? !family_standard(&f->family) || !filter_counted(f) ||
-                   f->removals.used > PIECES_ASIDE / 64
-             : !index_counted(x) || x->removals.used > PIECES_ASIDE / 64;
+    pending_list_free(&list);
+    return e == TAMIS_OK ? find_columns(o, s) : e;
 }
 
 tamis_error pieces_out_begin(struct pieces_out **out, const struct whole *whole, unsigned flags)
 {
-    const tamis_filter *f = whole->filter;
-    const tamis_index *x = whole->index;
-    const tamis_allocator *a = f ? &f->allocator : &x->allocator;
-    if (too_odd(whole))
+    const struct set *s = whole_set(whole);
+    const tamis_allocator *a = &s->allocator;
+    /* Only as a whole: probes of the caller's, counters in a file, or more removals than can be sorted
+       in a moment. */
+    if (!family_standard(&s->family) || !set_counted(s) || s->removals.used > PIECES_ASIDE / 64)
         return TAMIS_EKIND;
     struct pieces_out *o = mem_new0(a, 1, sizeof *o);
     if (!o)
         return TAMIS_ENOMEM;
     o->allocator = *a;
-    o->kind = f ? KIND_FILTER : KIND_INDEX;
-    o->bits_only = f ? f->bits_only : x->bits_only;
-    o->hash = f ? f->family.hash : x->family.hash;
-    tamis_error e = f ? begin_filter(o, f, flags) : begin_index(o, x, flags);
-    o->now.walk = whole_sections(&o->head, o->kind);
+    o->bits_only = s->bits_only;
+    o->hash = s->family.hash;
+    tamis_error e = begin(o, s, flags);
+    o->now.walk = head_sections(&o->head);
     if (e == TAMIS_OK)
         *out = o;
     else
@@ -326,8 +290,8 @@ void pieces_out_end(struct pieces_out *o)
     tamis_allocator a = o->allocator;
     mem_free_secret(&a, o->header, 1, o->header_len);
     mem_free(&a, o->ones, o->n_ones, sizeof *o->ones);
-    mem_free(&a, o->columns, o->head.head.n, sizeof *o->columns);
-    mem_free(&a, o->moved, o->head.head.n, sizeof *o->moved);
+    mem_free(&a, o->columns, o->head.n, sizeof *o->columns);
+    mem_free(&a, o->moved, o->head.n, sizeof *o->moved);
     mem_free(&a, o->aside, 1, o->aside_room);
     mem_free(&a, o->buffer, 1, BUFFER);
     mem_free(&a, o, 1, sizeof *o);
@@ -343,7 +307,7 @@ uint64_t pieces_out_size(const struct pieces_out *o)
 static void count_ones(struct pieces_out *o, const struct section *s, const uint8_t *data,
                        size_t len)
 {
-    uint64_t width = o->head.head.width;
+    uint64_t width = o->head.width;
     if (s->type == SECTION_BITS)
         o->ones[s->owner] += bytes_ones(data, len);
     else if (s->type == SECTION_MATRIX)
@@ -352,11 +316,11 @@ static void count_ones(struct pieces_out *o, const struct section *s, const uint
 
 static tamis_error finish_header(struct pieces_out *o)
 {
-    struct section_walk walk = whole_sections(&o->head, o->kind);
+    struct section_walk walk = head_sections(&o->head);
     uint8_t *records = o->header + (o->head.records - o->header);
     sums_end(&o->sums);
     for (uint32_t i = 0; i < walk.owners; i++) { /* those of tables are 0 */
-        struct record r = index_record(&o->head, i);
+        struct record r = head_record(&o->head, i);
         struct cursor c = cursor_write(records + RECORD_LEN * (size_t)i, RECORD_LEN);
         r.ones = o->ones[i];
         record_fields(&c, &r);
@@ -366,18 +330,18 @@ static tamis_error finish_header(struct pieces_out *o)
     o->before = o->now;
     o->at = o->before_at = 0;
     o->ready = true;
-    struct index_head head; /* never write what would not be read */
-    tamis_error e =
-        whole_head(&head, o->kind, o->header + BODY_AT, o->body_len, o->bits_only, o->hash, NULL);
+    struct head head; /* never write what would not be read */
+    tamis_error e = head_parse(&head, o->head.kind, o->header + BODY_AT, o->body_len, o->bits_only,
+                               o->hash, NULL);
     return e == TAMIS_OK ? TAMIS_OK : TAMIS_EARG;
 }
 
-static tamis_error prepare(struct pieces_out *o, const struct whole *whole, uint64_t most)
+static tamis_error prepare(struct pieces_out *o, const struct set *s, uint64_t most)
 {
     tamis_error e = TAMIS_OK;
     for (uint64_t work = 0; work < most && !o->ready && e == TAMIS_OK;) {
         uint8_t *to = o->buffer + ROWS; /* before it rows are put together */
-        size_t n = pull(o, whole, &o->now, to, BUFFER - ROWS, &work);
+        size_t n = pull(o, s, &o->now, to, BUFFER - ROWS, &work);
         count_ones(o, &o->now.s, to, n);
         sums_write(&o->sums, to, n);
         o->at += n;
@@ -388,10 +352,10 @@ static tamis_error prepare(struct pieces_out *o, const struct whole *whole, uint
 }
 
 /* Before the header is ready, the first bytes of it and then one at a time. */
-static tamis_error read_header(struct pieces_out *o, const struct whole *whole, uint64_t at,
-                               void *to, size_t room, size_t *len)
+static tamis_error read_header(struct pieces_out *o, const struct set *s, uint64_t at, void *to,
+                               size_t room, size_t *len)
 {
-    tamis_error e = o->ready ? TAMIS_OK : prepare(o, whole, max_u64(WORK, o->payload_len / CALLS));
+    tamis_error e = o->ready ? TAMIS_OK : prepare(o, s, max_u64(WORK, o->payload_len / CALLS));
     uint64_t end = o->ready ? o->header_len : at ? at + 1 : KNOWN - CALLS;
     if (e == TAMIS_OK && end > (o->ready ? o->header_len : KNOWN))
         e = TAMIS_EARG;
@@ -405,9 +369,10 @@ static tamis_error read_header(struct pieces_out *o, const struct whole *whole, 
 tamis_error pieces_out_read(struct pieces_out *o, const struct whole *whole, uint64_t at, void *to,
                             size_t room, size_t *len)
 {
+    const struct set *s = whole_set(whole);
     *len = 0;
     if (at < o->header_len)
-        return read_header(o, whole, at, to, room, len);
+        return read_header(o, s, at, to, room, len);
     at -= o->header_len;
     if (!o->ready || (at != o->at && at != o->before_at))
         return TAMIS_EARG;
@@ -418,7 +383,7 @@ tamis_error pieces_out_read(struct pieces_out *o, const struct whole *whole, uin
     o->before = o->now;
     o->before_at = o->at;
     for (uint64_t work = 0; work < room && o->at < o->payload_len;) {
-        size_t n = pull(o, whole, &o->now, (uint8_t *)to + *len, room - *len, &work);
+        size_t n = pull(o, s, &o->now, (uint8_t *)to + *len, room - *len, &work);
         if (n == 0 && *len) /* what is left has no room for a row or a counter */
             break;
         *len += n;
@@ -434,31 +399,17 @@ static bool vector_keep(struct vector *v, const tamis_allocator *a)
     return v->turned.base || block_new(a, (size_t)(vector_positions_total(v) + 7) / 8, &v->turned);
 }
 
-static bool filter_keep(tamis_filter *f)
-{
-    const struct stack *stack = filter_stack(f);
-    bool kept = !f->set.deletable && !f->set.shared_adds && f->set.growth != TAMIS_DYNAMIC &&
-                f->set.growth != TAMIS_WINDOW && !f->read_only;
-    for (uint32_t i = 0; kept && i < stack_count(stack); i++)
-        kept = vector_keep(stack->v[i], &f->allocator);
-    return kept;
-}
-
 /* Tables keep no moment: what is added goes between the values that they had. */
-static bool index_keep(tamis_index *x)
-{
-    uint32_t n = index_parts(x);
-    bool kept = !x->set.grow.deletable && !x->read_only;
-    for (uint32_t i = 0; kept && i < n; i++) {
-        struct vector *v = index_part(x, i)->vector;
-        kept = v && vector_keep(v, &x->allocator);
-    }
-    return kept;
-}
-
 bool pieces_keep(const struct whole *whole)
 {
-    bool kept = whole->filter ? filter_keep(whole->filter) : index_keep(whole->index);
+    struct set *s = whole_set(whole);
+    uint32_t n = layers_count(set_layers(s)) * set_parts(s);
+    bool kept = !s->opt.deletable && !s->opt.shared_adds && !set_sliced(s) &&
+                s->opt.growth != TAMIS_WINDOW && !s->read_only;
+    for (uint32_t i = 0; kept && i < n; i++) {
+        struct vector *v = set_part(s, i)->vector;
+        kept = v && vector_keep(v, &s->allocator);
+    }
     if (!kept)
         pieces_keep_end(whole);
     return kept;
@@ -466,11 +417,8 @@ bool pieces_keep(const struct whole *whole)
 
 void pieces_keep_end(const struct whole *whole)
 {
-    tamis_filter *f = whole->filter;
-    tamis_index *x = whole->index;
-    for (uint32_t i = 0; f && i < stack_count(filter_stack(f)); i++)
-        block_free(&f->allocator, &filter_stack(f)->v[i]->turned);
-    for (uint32_t i = 0; x && i < index_parts(x); i++)
-        if (index_part(x, i)->vector)
-            block_free(&x->allocator, &index_part(x, i)->vector->turned);
+    const struct set *s = whole_set(whole);
+    for (uint32_t i = 0; s && i < layers_count(set_layers(s)) * set_parts(s); i++)
+        if (set_part(s, i)->vector)
+            block_free(&s->allocator, &set_part(s, i)->vector->turned);
 }

@@ -45,24 +45,19 @@ void patch_models_reset(struct patch_models *m)
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-tamis_error patch_body(const tamis_filter *f, bool bits_only, uint8_t **body, uint64_t *len)
+tamis_error patch_body(const struct set *s, bool bits_only, uint8_t **body, uint64_t *len)
 {
-    tamis_error e = filter_body(f, bits_only, false, body, len);
+    struct pending_list none = {.set = s};
+    struct head head;
+    tamis_error e = set_body(s, &none, bits_only, false, &head, body);
     if (e != TAMIS_OK)
         return e;
-    struct head head = {0};
-    struct cursor c = cursor_read(*body, HEAD_LEN);
-    head_fields(&c, &head);
-    head.pending = head.candidates = head.copies = 0;
-    c = cursor_write(*body, HEAD_LEN);
-    head_fields(&c, &head);
+    *len = head_body_len(&head);
     for (uint32_t i = 0; i < head.n; i++) {
         uint8_t *at = *body + HEAD_LEN + RECORD_LEN * (size_t)i;
-        struct record r;
-        c = cursor_read(at, RECORD_LEN);
-        record_fields(&c, &r);
+        struct record r = head_record(&head, i);
+        struct cursor c = cursor_write(at, RECORD_LEN);
         r.ones = r.escapes = 0;
-        c = cursor_write(at, RECORD_LEN);
         record_fields(&c, &r);
     }
     return TAMIS_OK;
@@ -125,8 +120,8 @@ tamis_error patch_verify(const void *data, size_t len, tamis_reason *reason)
 /* ---- diff ------------------------------------------------------------------------------------ */
 
 struct diff {
-    const tamis_filter *older, *newer; /* older: NULL where the vectors' changes tell */
-    const void *owner;                 /* of those */
+    const struct set *older, *newer; /* older: NULL where the vectors' changes tell */
+    const void *owner;               /* of those */
     uint8_t *old_body, *new_body;
     uint64_t old_len, new_len;
     uint32_t n;      /* vectors of newer */
@@ -137,28 +132,28 @@ struct diff {
 };
 
 /* The same where the changes since are watched. */
-static uint32_t watched_base(const struct diff *d, const struct vector *v)
+static uint32_t watched_base(const struct diff *d, const struct layer *layer)
 {
-    const struct changes *c = v->changes;
+    const struct changes *c = layer->part[0].vector->changes;
     uint64_t n = (d->old_len - HEAD_LEN) / RECORD_LEN;
     if (!c || c->lost || c->owner != d->owner || c->set + c->cleared > c->positions / 2)
         return 0;
     for (uint32_t i = 1; i <= n; i++)
-        if (get_u32(patch_record(d->old_body, i)) == v->id)
+        if (get_u32(patch_record(d->old_body, i)) == layer->id)
             return i;
     return 0;
 }
 
-/* The old vector, plus 1, that vector v is coded against: the one with its id, if that is closer
+/* The old vector, plus 1, that the vector of a layer is coded against: the one with its id, if that is closer
    than none at all. */
-static uint32_t base_of(const struct diff *d, const struct vector *v)
+static uint32_t base_of(const struct diff *d, const struct layer *layer)
 {
     if (!d->older)
-        return watched_base(d, v);
-    const struct stack *stack = filter_stack(d->older);
-    for (uint32_t i = 0; i < stack_count(stack); i++) {
-        const struct vector *old = stack->v[i];
-        if (old->id == v->id &&
+        return watched_base(d, layer);
+    const struct layers *layers = set_layers(d->older);
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        const struct vector *old = layers->v[i], *v = layer->part[0].vector;
+        if (layers->l[i]->id == layer->id &&
             shape_equal(old, v)) /* half the bits apart: not the same any more */
             return vector_distance(v, old) <= vector_positions_total(v) / 2 ? i + 1 : 0;
     }
@@ -167,10 +162,10 @@ static uint32_t base_of(const struct diff *d, const struct vector *v)
 
 static void out_changes(struct diff *d, uint32_t i)
 {
-    const struct vector *v = filter_stack(d->newer)->v[i], *base = NULL;
+    const struct vector *v = set_layers(d->newer)->v[i], *base = NULL;
     struct vector dirty = {.stride = 1};
     if (d->bases[i] && d->older) {
-        base = filter_stack(d->older)->v[d->bases[i] - 1];
+        base = set_layers(d->older)->v[d->bases[i] - 1];
     } else if (d->bases[i]) { /* the difference, as if against nothing */
         dirty.bits = v->bits;
         dirty.bits.words = v->changes->dirty.data;
@@ -181,10 +176,10 @@ static void out_changes(struct diff *d, uint32_t i)
 
 static void out_vectors(struct diff *d)
 {
-    const struct stack *newer = filter_stack(d->newer);
+    const struct layers *newer = set_layers(d->newer);
     uint32_t expected = 1;
     for (uint32_t i = 0; i < d->n; i++) {
-        uint32_t base = d->bases[i] = base_of(d, newer->v[i]);
+        uint32_t base = d->bases[i] = base_of(d, newer->l[i]);
         out_bit(&d->out, &d->models.in_turn, base == expected);
         if (base != expected)
             out_number(&d->out, &d->models.base, base);
@@ -198,11 +193,11 @@ static void out_vectors(struct diff *d)
 
 static bool same_candidates(const struct diff *d, const struct pending *x, const struct pending *y)
 {
-    const struct stack *newer = filter_stack(d->newer);
+    const struct layers *newer = set_layers(d->newer);
     uint32_t n = 0;
     for (uint32_t i = 0; i < d->n; i++) {
-        bool here = pending_has(x, newer->v[i]->id);
-        if (here != pending_has(y, newer->v[i]->id))
+        bool here = pending_has(x, newer->l[i]->id);
+        if (here != pending_has(y, newer->l[i]->id))
             return false;
         n += here;
     }
@@ -222,18 +217,18 @@ static bool pending_before(const struct pending *x, const struct pending *y)
 
 static void out_entry(struct diff *d, const struct pending *p)
 {
-    const struct stack *newer = filter_stack(d->newer);
+    const struct layers *newer = set_layers(d->newer);
     struct number_models *numbers = &d->models.numbers;
     uint64_t n = 0, next = 0;
     for (uint32_t i = 0; i < d->n; i++)
-        n += pending_has(p, newer->v[i]->id);
+        n += pending_has(p, newer->l[i]->id);
     out_direct(&d->out, p->digest.a, 64);
     out_direct(&d->out, p->digest.b, 64);
     out_number(&d->out, numbers, atomic_load(&p->copies) - 1);
     out_direct(&d->out, p->hides, 1);
     out_number(&d->out, numbers, n - 1);
     for (uint32_t i = 0; i < d->n; i++)
-        if (pending_has(p, newer->v[i]->id)) {
+        if (pending_has(p, newer->l[i]->id)) {
             out_number(&d->out, numbers, i - next);
             next = i + UINT64_C(1);
         }
@@ -263,15 +258,15 @@ static void out_pending(struct diff *d, const struct pending **before, uint64_t 
 
 static tamis_error out_removals(struct diff *d)
 {
-    const struct pending **before, **after = NULL;
-    uint64_t n_before, n_after = 0;
-    tamis_error e = filter_pending(d->older, &before, &n_before);
+    struct pending_list before, after;
+    tamis_error e = pending_list_make(&before, d->older);
+    if (e != TAMIS_OK)
+        return e;
+    e = pending_list_make(&after, d->newer);
     if (e == TAMIS_OK)
-        e = filter_pending(d->newer, &after, &n_after);
-    if (e == TAMIS_OK)
-        out_pending(d, before, n_before, after, n_after);
-    filter_pending_free(d->older, before);
-    filter_pending_free(d->newer, after);
+        out_pending(d, before.list, before.n, after.list, after.n);
+    pending_list_free(&before);
+    pending_list_free(&after);
     return e;
 }
 
@@ -294,17 +289,17 @@ static tamis_error write_patch(struct diff *d, struct patch_front *front, tamis_
     return out_end(&d->out) ? TAMIS_OK : TAMIS_EIO;
 }
 
-static tamis_error may_diff(const tamis_filter *older, const tamis_filter *newer, bool bits_only,
+static tamis_error may_diff(const struct set *older, const struct set *newer, bool bits_only,
                             tamis_reason *reason)
 {
     if (!family_equal(&older->family, &newer->family))
         return fail(reason, TAMIS_EFAMILY, "the two versions are of different families");
     if (!family_standard(&older->family))
         return fail(reason, TAMIS_EKIND, "the probes are a function of the caller's");
-    if (older->set.growth != newer->set.growth || older->set.layout != newer->set.layout ||
-        older->set.deletable != newer->set.deletable)
+    if (older->opt.growth != newer->opt.growth || older->opt.layout != newer->opt.layout ||
+        older->opt.deletable != newer->opt.deletable)
         return fail(reason, TAMIS_EKIND, "these are no two versions of one filter");
-    if (!bits_only && !(filter_counted(older) && filter_counted(newer)))
+    if (!bits_only && !(set_counted(older) && set_counted(newer)))
         return fail(reason, TAMIS_EREADONLY,
                     "the counters of an opened file are not in memory: load it, or take bits only");
     return TAMIS_OK;
@@ -316,7 +311,7 @@ static tamis_error write_diff(struct diff *d, struct patch_front *front, tamis_w
     front->version = FORMAT_VERSION;
     front->kind = KIND_FILTER;
     front->family = patch_family(&d->newer->family);
-    d->n = stack_count(filter_stack(d->newer));
+    d->n = layers_count(set_layers(d->newer));
     d->bases = mem_new(&d->newer->allocator, d->n, sizeof *d->bases);
     tamis_error e = d->bases ? TAMIS_OK : TAMIS_ENOMEM;
     if (e == TAMIS_OK)
@@ -331,35 +326,36 @@ static tamis_error write_diff(struct diff *d, struct patch_front *front, tamis_w
 static tamis_error diff(struct diff *d, bool bits_only, tamis_write write, void *context)
 {
     struct patch_front front = {.flags = bits_only ? PATCH_BITS : 0};
-    d->counted = d->newer->set.deletable && !bits_only;
-    tamis_error e = filter_fingerprint(d->older, bits_only, front.older);
+    d->counted = d->newer->opt.deletable && !bits_only;
+    tamis_error e = set_fingerprint(d->older, bits_only, front.older);
     if (e == TAMIS_OK)
-        e = filter_fingerprint(d->newer, bits_only, front.newer);
+        e = set_fingerprint(d->newer, bits_only, front.newer);
     if (e == TAMIS_OK)
         e = patch_body(d->older, bits_only, &d->old_body, &d->old_len);
     return e == TAMIS_OK ? write_diff(d, &front, write, context) : e;
 }
 
-tamis_error patch_changes(const tamis_filter *f, const struct patch_base *base,
+tamis_error patch_changes(const struct set *s, const struct patch_base *base,
                           const uint8_t print[16], tamis_write write, void *context)
 {
     struct patch_front front = {.flags = PATCH_BITS};
-    struct diff *d = mem_new0(&f->allocator, 1, sizeof *d);
+    struct diff *d = mem_new0(&s->allocator, 1, sizeof *d);
     if (!d)
         return TAMIS_ENOMEM;
-    d->newer = f;
+    d->newer = s;
     d->owner = base->owner;
     d->old_body = base->body, d->old_len = base->len;
     memcpy(front.older, base->print, sizeof front.older);
     memcpy(front.newer, print, sizeof front.newer);
     tamis_error e = write_diff(d, &front, write, context);
-    mem_free(&f->allocator, d, 1, sizeof *d);
+    mem_free(&s->allocator, d, 1, sizeof *d);
     return e;
 }
 
-tamis_error tamis_filter_diff(const tamis_filter *older, const tamis_filter *newer, unsigned flags,
+tamis_error tamis_filter_diff(const tamis_filter *from, const tamis_filter *to, unsigned flags,
                               tamis_write write, void *context, tamis_reason *reason)
 {
+    const struct set *older = &from->set, *newer = &to->set;
     bool bits_only = (flags & TAMIS_SAVE_BITS_ONLY) || older->bits_only || newer->bits_only;
     if (flags & ~(unsigned)(TAMIS_SAVE_NO_KEY | TAMIS_SAVE_BITS_ONLY))
         return fail(reason, TAMIS_EARG, "unknown flags");

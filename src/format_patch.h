@@ -33,16 +33,16 @@ struct patch_base {
 };
 
 /* A patch, bits only, from `base` to the filter as it is; `print` is its fingerprint. */
-tamis_error patch_changes(const tamis_filter *f, const struct patch_base *base,
+tamis_error patch_changes(const struct set *s, const struct patch_base *base,
                           const uint8_t print[16], tamis_write write, void *context);
-/* The filter that the patch makes of f, which stays as it is. */
-tamis_error patch_apply(const tamis_filter *f, const void *patch, size_t len, tamis_filter **out,
+/* The filter that the patch makes of it, which stays as it is. */
+tamis_error patch_apply(const struct set *s, const void *patch, size_t len, struct set **out,
                         tamis_reason *reason);
 /* Reads and checks all but the coded stream. */
 tamis_error patch_open(struct patch_front *front, const uint8_t *data, size_t len,
                        tamis_reason *reason);
 /* The body of a version with what follows from the rest left out. */
-tamis_error patch_body(const tamis_filter *f, bool bits_only, uint8_t **body, uint64_t *len);
+tamis_error patch_body(const struct set *s, bool bits_only, uint8_t **body, uint64_t *len);
 /* Record i - 1 of a body; zeros for i = 0. */
 const uint8_t *patch_record(const uint8_t *body, uint32_t i);
 uint32_t patch_family(const struct family *family);

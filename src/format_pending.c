@@ -25,7 +25,7 @@ bool pending_section(const struct head *head, uint32_t type, uint64_t *len)
 /* The next candidate from *at on that is still a place. */
 static bool next_candidate(const struct pending_list *list, const struct pending *p, uint32_t *at)
 {
-    while (*at < p->n && !list->alive(list->owner, p->candidates[*at]))
+    while (*at < p->n && !set_layer_by_id(list->set, p->candidates[*at]))
         ++*at;
     return *at < p->n;
 }
@@ -56,11 +56,11 @@ static int key_order(const void *left, const void *right)
     return 0;
 }
 
-tamis_error pending_list_make(struct pending_list *out, const tamis_allocator *a)
+tamis_error pending_list_make(struct pending_list *out, const struct set *s)
 {
-    const struct removals *r = out->removals;
-    out->n = 0;
-    out->list = NULL;
+    const tamis_allocator *a = &s->allocator;
+    const struct removals *r = &s->removals;
+    *out = (struct pending_list){.set = s};
     if (r->used == 0)
         return TAMIS_OK;
     struct sortable *found = mem_new(a, r->used, sizeof *found);
@@ -79,9 +79,9 @@ tamis_error pending_list_make(struct pending_list *out, const tamis_allocator *a
     return out->list ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
-void pending_list_free(struct pending_list *list, const tamis_allocator *a)
+void pending_list_free(struct pending_list *list)
 {
-    mem_free(a, list->list, list->removals->used, sizeof *list->list);
+    mem_free(&list->set->allocator, list->list, list->set->removals.used, sizeof *list->list);
     list->list = NULL;
 }
 
@@ -97,7 +97,7 @@ void pending_list_count(const struct pending_list *list, struct head *head)
 
 void pending_put(const struct pending_list *list, struct writer *w)
 {
-    const struct removals *r = list->removals;
+    const struct removals *r = &list->set->removals;
     for (uint64_t i = 0; i < list->n; i++) {
         const struct pending *p = list->list[i];
         uint8_t rest[16];
@@ -186,11 +186,11 @@ static const char *entry_next(struct entries *e, uint32_t *ids)
     return NULL;
 }
 
-/* All of them; what is right goes to `w`, if there is one. */
-static tamis_error entries_take(const struct container *c, const struct head *head,
-                                const struct removing *w, tamis_reason *reason)
+/* All of them; what is right goes to the set, if there is one. */
+static tamis_error entries_take(const struct container *c, const struct head *head, struct set *s,
+                                tamis_reason *reason)
 {
-    const tamis_allocator *a = w ? w->allocator : &mem_system;
+    const tamis_allocator *a = s ? &s->allocator : &mem_system;
     uint64_t len;
     struct entries all = {.head = head, .at = container_find(c, SECTION_PENDING, 0, &len)};
     all.candidates = container_find(c, SECTION_CANDIDATES, 0, &all.left);
@@ -201,8 +201,8 @@ static tamis_error entries_take(const struct container *c, const struct head *he
         if (wrong)
             e = fail_at(reason, TAMIS_EFORMAT, container_offset(c, all.at),
                         "pending removal %llu: %s", (unsigned long long)all.i, wrong);
-        else if (w)
-            e = pending_remember(w, all.now.key, all.now.copies, ids, all.now.n, all.now.hides);
+        else if (s)
+            e = pending_remember(s, all.now.key, all.now.copies, ids, all.now.n, all.now.hides);
     }
     mem_free(a, ids, head->n, sizeof *ids);
     if (e == TAMIS_OK && (all.left || all.copies != head->copies))
@@ -249,11 +249,10 @@ const char *load_wrong(tamis_error e)
                                 : "no memory for it";
 }
 
-tamis_error pending_load(const struct container *c, const struct head *head,
-                         const struct removing *w)
+tamis_error pending_load(const struct container *c, const struct head *head, struct set *s)
 {
-    w->removals->probes_max = probes_for(c->len);
-    tamis_error e = entries_take(c, head, w, NULL);
-    w->removals->probes_max = 0;
+    s->removals.probes_max = probes_for(c->len);
+    tamis_error e = entries_take(c, head, s, NULL);
+    s->removals.probes_max = 0;
     return e;
 }

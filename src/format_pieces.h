@@ -17,8 +17,8 @@ struct whole {
     tamis_index *index;
 };
 
-/* After EFULL: was it the capacity? Else it is the limit of memory. */
-bool whole_is_full(const struct whole *whole);
+struct set;
+struct set *whole_set(const struct whole *whole); /* NULL if it is neither */
 
 /* What is not vectors and tables (large counters, pending removals) is kept aside, and so is the
    header: up to so many bytes. What has more goes as a whole only. */

@@ -1,414 +1,341 @@
 /*
- * What the next vector of a filter is: the growth policies. Each vector has a share of the total
- * rate (a slot); shares in use never sum to more than the stated rate.
+ * What the next layer of a set is: the growth policies. Each layer has a share of the total rate (a
+ * slot); shares in use never sum to more than the stated rate.
  */
-#include "filter.h"
+#include "set.h"
 
-#include "err.h"
-
-uint32_t slot_search(const struct slot_owner *owner, uint32_t from, double fpp)
+/* Of n slots taken one in from .. from+n is free; past the larger shares those only fall. */
+uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
 {
-    for (uint32_t slot = from; slot <= from + owner->n + 16; slot++) {
-        bool taken = false;
-        for (uint32_t i = 0; i < owner->n && !taken; i++)
-            taken = owner->slot(owner->of, i) == slot;
-        if (!taken && tamis_plan_share(slot, owner->budget) >= fpp)
-            return slot;
+    enum { LARGER = 16, WORDS = (STACK_MAX + LARGER) / 64 + 1 };
+    const struct layers *layers = set_layers(s);
+    uint64_t taken[WORDS] = {0};
+    uint32_t n = layers_count(layers), last = n + LARGER;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = layers->l[i]->slot - from; /* those before it wrap to far beyond */
+        if (at <= last)
+            taken[at >> 6] |= UINT64_C(1) << (at & 63);
     }
+    for (uint32_t at = 0; at <= last; at++)
+        if (!(taken[at >> 6] >> (at & 63) & 1) && tamis_plan_share(from + at, s->opt.budget) >= fpp)
+            return from + at;
     return SLOT_NONE;
 }
 
-static uint32_t slot_of(const void *of, uint32_t i)
+/* A growing stack: a capacity, then the first free share that suits it. The small first layers of the
+   default schedule have small shares: their extra bits cost little. */
+static tamis_error next_in_stack(const struct set *s, uint64_t capacity, uint32_t from,
+                                 struct plan *plan)
 {
-    return filter_stack(of)->v[i]->slot;
+    plan->capacity = capacity;
+    plan->slot = growth_slot(s, from, 0);
+    plan->fpp = tamis_plan_share(plan->slot, s->opt.budget);
+    return plan_parts(s, plan);
 }
 
-uint32_t growth_slot(const tamis_filter *f, uint32_t from, double fpp)
+/* Where many records would still fit and some attribute has no room for their values, a layer like the
+   largest. Of the last quarter the bits of a deletable layer may say that it is full, a little
+   before its time. */
+static tamis_error next_scalable(const struct set *s, struct plan *plan)
 {
-    struct slot_owner owner = {slot_of, f, stack_count(filter_stack(f)), f->set.budget};
-    return slot_search(&owner, from, fpp);
-}
-
-struct next {
-    struct shape shape;
-    uint64_t capacity;
-    double fpp;
-    uint32_t slot;
-};
-
-/* A growing stack: a capacity, then the first free share that suits it. The small first vectors
-   of the default schedule have small shares: their extra bits cost little. */
-static tamis_error next_in_stack(tamis_filter *f, uint64_t capacity, uint32_t from,
-                                 struct next *out)
-{
-    out->capacity = capacity;
-    out->slot = growth_slot(f, from, 0);
-    out->fpp = tamis_plan_share(out->slot, f->set.budget);
-    return shape_from_plan(
-        f->set.layout, tamis_plan_in_stack((int)f->set.layout, capacity, out->fpp, f->set.budget),
-        &out->shape);
-}
-
-static tamis_error next_scalable(tamis_filter *f, struct next *out)
-{
-    const struct stack *stack = filter_stack(f);
-    uint64_t largest = 0, total = 0;
-    for (uint32_t i = 0; i < stack_count(stack); i++) {
-        largest = max_u64(largest, stack->v[i]->capacity);
-        total += stack->v[i]->capacity;
+    const struct layers *layers = set_layers(s);
+    uint64_t largest = 0, total = 0, first = s->opt.capacity;
+    bool room = false;
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        const struct layer *layer = layers->l[i];
+        largest = max_u64(largest, layer->capacity);
+        total += layer->capacity;
+        uint64_t most = layer->capacity - (s->opt.deletable ? layer->capacity / 4 : 0);
+        room |= s->form && layer_load(s, layer) < most;
     }
-    uint64_t first = f->set.capacity;
-    uint64_t capacity = tamis_plan_next_capacity(first, largest, total, f->set.expansion);
-    return next_in_stack(f, capacity, tamis_plan_slot(first, capacity), out);
+    uint64_t capacity =
+        room ? largest : tamis_plan_next_capacity(first, largest, total, s->opt.expansion);
+    return next_in_stack(s, capacity, tamis_plan_slot(first, capacity), plan);
 }
 
 /* Xie et al., section 4.3: the rate at which the last one filled goes into the forecast, and
-   lambda = ceil(log2(predicted / first rate)) + 1. */
-unsigned forecast_next(struct forecast *f, uint64_t load, uint64_t born, uint64_t now)
+   lambda = ceil(log2(predicted / first rate)) + 1; the next one gets 2^(lambda-1) times the base, and
+   a part of all there are at least (not as published). */
+static unsigned next_lambda(struct set *s)
 {
-    if (now > born) { /* a clock that stood still tells nothing */
-        double rate = (double)load / (double)(now - born);
+    const struct layers *layers = set_layers(s);
+    uint32_t n = layers_count(layers);
+    struct forecast *f = &s->forecast;
+    if (s->opt.n_lambdas)
+        return s->opt.lambdas[min_u64(s->grown, s->opt.n_lambdas - 1)];
+    if (s->grown == 0 || n == 0)
+        return 1;
+    const struct layer *last = layers->l[n - 1];
+    uint64_t now = set_now(s), total = 0;
+    unsigned least = 1;
+    for (uint32_t i = 0; i < n && !s->opt.published; i++)
+        total += layers->l[i]->capacity;
+    while (least < LAMBDA_MAX &&
+           s->opt.capacity << (least - 1) < (total + TAMIS_PLAN_PARTS - 1) / TAMIS_PLAN_PARTS)
+        least++;
+    if (now > last->born) { /* a clock that stood still tells nothing */
+        double rate = (double)layer_load(s, last) / (double)(now - last->born);
         if (f->holt.n == 0)
             f->base_rate = rate;
         tamis_plan_holt_add(&f->holt, rate);
     }
-    return tamis_plan_lambda(tamis_plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
+    unsigned told = tamis_plan_lambda(tamis_plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
+    return told > least ? told : least;
 }
 
-static unsigned next_lambda(tamis_filter *f)
+static tamis_error next_flexible(struct set *s, struct plan *plan)
 {
-    const struct settings *set = &f->set;
-    if (f->grown == 0 && set->n_lambdas == 0)
-        return 1;
-    if (set->n_lambdas)
-        return set->lambdas[min_u64(f->grown, set->n_lambdas - 1)];
-    const struct stack *stack = filter_stack(f);
-    const struct vector *last = stack->v[stack_count(stack) - 1];
-    return forecast_next(&f->forecast, last->capacity, last->born, filter_now(f));
-}
-
-static tamis_error next_flexible(tamis_filter *f, struct next *out)
-{
-    unsigned lambda = next_lambda(f);
+    unsigned lambda = next_lambda(s);
     tamis_error e;
     do { /* the largest that a vector can be */
-        uint64_t capacity = f->set.capacity << (lambda - 1);
-        bool fits = capacity >> (lambda - 1) == f->set.capacity && capacity <= BITS_MAX;
-        e = fits ? next_in_stack(f, capacity, f->grown == 0 ? 0 : TAMIS_PLAN_SMALL, out)
+        uint64_t capacity = s->opt.capacity << (lambda - 1);
+        bool fits = capacity >> (lambda - 1) == s->opt.capacity && capacity <= BITS_MAX;
+        e = fits ? next_in_stack(s, capacity, s->grown == 0 ? 0 : TAMIS_PLAN_SMALL, plan)
                  : TAMIS_ELIMIT;
     } while (e == TAMIS_ELIMIT && --lambda);
     return e;
 }
 
-/* Vectors of a window that are due to go. */
-static uint32_t count_old(const tamis_filter *f, uint64_t now)
+/* Layers of a window that are due to go. */
+static uint32_t count_old(const struct set *s, uint64_t now)
 {
-    const struct stack *stack = filter_stack(f);
+    const struct layers *layers = set_layers(s);
     uint32_t n = 0;
-    while (now >= f->set.window && n + 1 < stack_count(stack) &&
-           stack->v[n]->last < now - f->set.window)
+    while (now >= s->opt.window && n + 1 < layers_count(layers) &&
+           layers->l[n]->last < now - s->opt.window)
         n++;
     return n;
 }
 
-/* What will come, and a quarter more, at the rate at which the last vector filled: in a span, or, when
-   this one takes the last place, until the oldest is due. Twice the last at least when that is full,
-   8 times at most: a burst tells little. */
-static uint64_t window_need(const tamis_filter *f, const struct stack *stack, uint32_t n)
+/*
+ * A window begins a layer when the last one is a span, W/(G-1), old: of those in use G at most began so.
+ * A layer that is full before its time is followed by one twice as large as the largest full one, at
+ * least: what fills before its span is over was smaller than the capacity, so that the first layer,
+ * 5/4 capacity / (G-1), doubles few times. Those places come on top, and however the keys of a window
+ * arrive, there is a place for them.
+ */
+uint32_t window_places(uint32_t vectors)
 {
-    const struct vector *last = stack->v[n - 1];
-    uint64_t now = filter_now(f), span = f->set.window / (f->set.vectors_max - 1);
-    uint32_t old = count_old(f, now);
-    uint64_t due = stack->v[old]->last + f->set.window;
-    bool last_place = n - old + 1 >= f->set.vectors_max;
-    uint64_t ahead = last_place && due > now ? max_u64(span, due - now) : span;
-    double elapsed = now > last->born ? (double)(now - last->born) : 1;
-    double need = 1.25 * (double)last->load * (double)ahead / elapsed;
-    uint64_t most = 8 * last->capacity, least = vector_full(last) ? 2 * last->capacity : 0;
-    return need < (double)most ? max_u64(least, (uint64_t)need) : most;
+    uint32_t doublings = 0;
+    while (UINT64_C(5) << doublings < 4 * (uint64_t)(vectors - 1))
+        doublings++;
+    return vectors + doublings;
 }
 
-static tamis_error next_window(tamis_filter *f, struct next *out)
+uint32_t growth_places(const struct settings *set)
 {
-    const struct stack *stack = filter_stack(f);
-    uint32_t n = stack_count(stack);
-    uint64_t capacity = max_u64(f->set.capacity, n ? window_need(f, stack, n) : 0);
-    out->capacity = min_u64(capacity, BITS_MAX);
-    out->fpp = f->set.budget / f->set.vectors_max;
-    out->slot = f->grown;
-    return shape_for(f->set.layout, out->capacity, out->fpp, &out->shape);
+    return set->growth == TAMIS_WINDOW ? window_places(set->vectors_max) : set->vectors_max;
+}
+
+static uint64_t window_span(const struct set *s)
+{
+    return s->opt.window / (s->opt.vectors_max - 1);
+}
+
+/* What will come in a span at the pace of the last layer, and a quarter more; but no more than the
+   whole capacity before one layer held that, and 8 times the last at most: a burst tells little. */
+static uint64_t window_need(const struct set *s, const struct layers *layers, uint32_t n,
+                            uint64_t now)
+{
+    const struct vector *v = layers->v[n - 1];
+    uint64_t born = layers->l[n - 1]->born;
+    double elapsed = now > born ? (double)(now - born) : 1;
+    double need = 1.25 * (double)v->load * (double)window_span(s) / elapsed;
+    uint64_t most = 8 * v->capacity, least = s->opt.capacity;
+    uint64_t whole = least * (s->opt.vectors_max - 1);
+    if (v->capacity < whole)
+        most = min_u64(most, whole);
+    for (uint32_t i = count_old(s, now); i < n; i++)
+        if (vector_full(layers->v[i]))
+            least = max_u64(least, 2 * layers->v[i]->capacity);
+    return max_u64(least, need < (double)most ? (uint64_t)need : most);
+}
+
+static tamis_error next_window(struct set *s, struct plan *plan)
+{
+    const struct layers *layers = set_layers(s);
+    uint32_t n = layers_count(layers);
+    uint64_t capacity = n ? window_need(s, layers, n, set_now(s)) : s->opt.capacity;
+    plan->capacity = min_u64(capacity, BITS_MAX);
+    plan->fpp = s->opt.budget / growth_places(&s->opt);
+    return plan_parts(s, plan);
 }
 
 /* The first double of the base above all vectors there are: those that removals emptied, or that a
    union brought, do not count. */
-static unsigned next_doubling(const tamis_filter *f)
+static unsigned next_doubling(const struct set *s)
 {
-    const struct stack *stack = filter_stack(f);
+    const struct layers *layers = set_layers(s);
     uint64_t largest = 0;
     unsigned shift = 0;
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        largest = max_u64(largest, stack->v[i]->bits.units);
-    while (largest >> shift >= f->set.shape.units)
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        largest = max_u64(largest, layers->v[i]->bits.units);
+    while (largest >> shift >= s->opt.shape.units)
         shift++;
     return shift;
 }
 
 /* As published: every vector with the ratio of bits to keys, and the k, of the first. */
-static tamis_error next_published(tamis_filter *f, struct next *out)
+static tamis_error next_published(struct set *s, struct plan *plan)
 {
     unsigned shift = 0;
-    if (f->set.growth == TAMIS_FLEXIBLE)
-        shift = next_lambda(f) - 1;
-    else if (f->set.growth == TAMIS_SCALABLE)
-        shift = next_doubling(f);
-    if (shift >= 40 || f->set.shape.units > BITS_MAX >> shift)
+    if (s->opt.growth == TAMIS_FLEXIBLE)
+        shift = next_lambda(s) - 1;
+    else if (s->opt.growth == TAMIS_SCALABLE)
+        shift = next_doubling(s);
+    if (shift >= 40 || s->opt.shape.units > BITS_MAX >> shift)
         return TAMIS_ELIMIT;
-    out->shape = f->set.shape;
-    out->shape.units <<= shift;
-    out->capacity = f->set.capacity << shift;
-    out->fpp =
-        tamis_plan_rate((int)f->set.layout, out->shape.units, out->shape.k, (double)out->capacity);
-    out->slot = f->grown;
-    return shape_valid(&out->shape, &f->family) ? TAMIS_OK : TAMIS_ELIMIT;
+    plan->shape[0] = s->opt.shape;
+    plan->shape[0].units <<= shift;
+    plan->capacity = plan->room[0] = s->opt.capacity << shift;
+    plan->fpp = tamis_plan_rate((int)s->opt.layout, plan->shape[0].units, plan->shape[0].k,
+                                (double)plan->capacity);
+    return shape_valid(&plan->shape[0], &s->family) ? TAMIS_OK : TAMIS_ELIMIT;
 }
 
-static tamis_error next_of(tamis_filter *f, struct next *out)
+static tamis_error next_of(struct set *s, struct plan *plan)
 {
-    if (f->set.published)
-        return next_published(f, out);
-    switch (f->set.growth) {
+    plan->slot = s->grown;
+    if (s->opt.published)
+        return next_published(s, plan);
+    switch (s->opt.growth) {
     case TAMIS_SCALABLE:
-        return next_scalable(f, out);
+        return next_scalable(s, plan);
     case TAMIS_FLEXIBLE:
-        return next_flexible(f, out);
+        return next_flexible(s, plan);
     case TAMIS_WINDOW:
-        return next_window(f, out);
-    case TAMIS_DYNAMIC:
-        *out = (struct next){f->set.shape, f->set.capacity, 0, f->grown};
-        out->fpp = f->set.tolerate != 0 ? f->set.fpp : f->set.budget / f->set.vectors_max;
-        return TAMIS_OK;
+        return next_window(s, plan);
     default:
-        *out = (struct next){.capacity = f->set.capacity, .fpp = f->set.budget};
-        return shape_for(f->set.layout, out->capacity, out->fpp, &out->shape);
+        plan->capacity = s->opt.capacity;
+        plan->fpp = s->opt.growth == TAMIS_FIXED ? s->opt.budget
+                    : s->opt.tolerate != 0       ? s->opt.fpp
+                                                 : s->opt.budget / s->opt.vectors_max;
+        return plan_parts(s, plan);
     }
 }
 
-/* The ones at which the estimate of keys reaches the capacity. */
-static uint64_t ones_at(const struct vector *v, uint64_t capacity)
+tamis_error growth_next(struct set *s, struct layer **out)
 {
-    uint64_t low = 0, high = vector_positions_total(v);
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (tamis_plan_items((int)v->bits.kernel->layout, v->bits.units, v->bits.k, middle) <
-            (double)capacity)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-uint64_t growth_root(uint64_t m)
-{
-    uint64_t root = 1;
-    while (root * root < m)
-        root *= 2;
-    for (uint64_t step = root / 4; step; step /= 2)
-        root -= (root - step) * (root - step) >= m ? step : 0;
-    return root;
-}
-
-/* Deletable vectors also count as full when their bits say so: at the ones expected at capacity and
-   six standard deviations (at most sqrt(m)/2 each). */
-void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
-{
-    v->capacity = capacity;
-    v->fpp = fpp;
-    v->ones_max = UINT64_MAX;
-    if (!v->deletable)
-        return;
-    v->ones_max = ones_at(v, capacity) + 3 * growth_root(vector_positions_total(v));
-}
-
-/*
- * Of several vectors none gets the six deviations: in the long run each would end there. A key that
- * another vector covers goes into that one without being counted, and its removal may lower the load
- * of it, so load drifts down and the bits alone say what is full. Vectors made as published hold
- * their capacity.
- */
-void filter_set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp)
-{
-    vector_set_limits(v, capacity, fpp);
-    if (v->deletable && set->growth != TAMIS_FIXED && !set->published)
-        v->ones_max = ones_at(v, capacity);
-}
-
-/* What a block takes, edges included. */
-static uint64_t block_bytes(uint64_t bytes)
-{
-    return bytes < UINT64_C(1) << 21 ? round_up(bytes, 64) + 64 : round_up(bytes, 4096);
-}
-
-uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_bits)
-{
-    uint64_t m = shape->units * layout_unit_bits(shape->layout), bytes = sizeof(struct vector);
-    if (deletable)
-        bytes += block_bytes(m / 2) + 64 * sizeof(struct escape);
-    return bytes + (own_bits ? block_bytes(m / 8) : 0);
-}
-
-/* What the filter grows by with one more vector: its bits, or those of a wider matrix, and counters. */
-static uint64_t bytes_for(const tamis_filter *f, const struct shape *shape)
-{
-    const struct matrix *matrix = atomic_load(&f->matrix);
-    bool own_bits = f->set.growth != TAMIS_DYNAMIC;
-    uint64_t bytes = vector_cost(shape, f->set.deletable, own_bits);
-    uint64_t m = shape->units, n = stack_count(filter_stack(f));
-    if (own_bits)
-        return bytes;
-    uint64_t width = matrix && matrix->width > n ? matrix->width : matrix_width_for(n + 1);
-    uint64_t whole = sizeof *matrix + block_bytes(m * width / 8 + 16);
-    return bytes + whole - (matrix ? sizeof *matrix + matrix->memory.size : 0);
-}
-
-tamis_error growth_next(tamis_filter *f, struct vector **out)
-{
-    struct next next = {0};
-    if (f->next_id == UINT32_MAX || f->grown == UINT32_MAX) /* bytes from elsewhere may say so */
+    struct plan plan = {0};
+    if (s->next_id == UINT32_MAX || s->grown == UINT32_MAX) /* bytes from elsewhere may say so */
         return TAMIS_ELIMIT;
-    tamis_error e = next_of(f, &next);
+    tamis_error e = next_of(s, &plan);
+    return e == TAMIS_OK ? plan_make(s, &plan, out) : e;
+}
+
+tamis_error growth_grow(struct set *s, struct layer **out)
+{
+    struct forecast before = s->forecast;
+    tamis_error e = growth_next(s, out);
+    if (e == TAMIS_OK)
+        e = set_append(s, *out);
     if (e != TAMIS_OK)
-        return e;
-    if (!shape_valid(&next.shape, &f->family))
-        return TAMIS_ELIMIT;
-    if (f->set.memory_limit) {
-        tamis_info info;
-        tamis_filter_brief(f, &info);
-        if (info.bytes + bytes_for(f, &next.shape) > f->set.memory_limit)
-            return TAMIS_EFULL;
+        s->forecast = before;
+    return e;
+}
+
+/* ---- room for a key -------------------------------------------------------------------------- */
+
+/* At the bound of the whole filter? */
+static bool filter_is_full(const struct set *s)
+{
+    if (s->opt.items_max == 0)
+        return false;
+    const struct layers *layers = set_layers(s);
+    uint64_t load = 0, ones = 0, most = 0, m = 0;
+    if (s->opt.growth != TAMIS_FIXED && s->stored < s->opt.items_max &&
+        (!s->opt.deletable || layers_count(layers) < s->opt.vectors_max))
+        return false; /* a load counts for its vector's count at most, and `stored` is their sum */
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        const struct vector *v = layers->v[i];
+        load += vector_load(v);
+        ones += v->ones;
+        most += v->ones_max;
+        m += vector_positions_total(v);
     }
-    struct vector *v = vector_new(&f->allocator, &f->family, next.shape, f->set.deletable,
-                                  f->set.growth != TAMIS_DYNAMIC);
-    if (!v || (f->set.deletable && !vector_reserve(v, &f->allocator))) { /* for its first key */
-        vector_free(v, &f->allocator);
-        return TAMIS_ENOMEM;
-    }
-    filter_set_limits(&f->set, v, next.capacity, next.fpp);
-    v->slot = next.slot;
-    v->born = v->last = filter_now(f);
-    *out = v;
-    return TAMIS_OK;
+    if (load >= s->opt.items_max)
+        return true;
+    if (!s->opt.deletable || layers_count(layers) < s->opt.vectors_max || ones <= most)
+        return false;
+    return ones >
+           most + 2 * growth_root(m); /* load has drifted, but the bits tell: see set_limits */
 }
 
 /* Dynamic: all vectors are full by their bits, though the keys that were promised are not all in. */
-static struct vector *fewest_ones(const struct stack *stack)
+static struct layer *fewest_ones(const struct layers *layers)
 {
-    struct vector *best = stack->v[0];
-    for (uint32_t i = 1; i < stack_count(stack); i++)
-        if (stack->v[i]->ones < best->ones)
-            best = stack->v[i];
-    return best;
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < layers_count(layers); i++)
+        if (layers->v[i]->ones < layers->v[best]->ones)
+            best = i;
+    return layers->l[best];
 }
 
-/* The first, or one after `open` if the room before it was not told of. NULL: all are full. */
-static struct vector *first_with_room(tamis_filter *f, const struct stack *stack, uint32_t n)
+/* The first; NULL: all are full. Who makes room says so (`open`), so each is looked at once. */
+static struct layer *first_with_room(struct set *s, const struct layers *layers, uint32_t n)
 {
-    for (uint32_t looked = 0, i = f->open; looked < n; looked++, i++) {
-        i = i < n ? i : 0;
-        if (!vector_full(stack->v[i])) {
-            f->open = i;
-            return stack->v[i];
-        }
-    }
-    f->open = n;
-    return NULL;
+    while (s->open < n && vector_full(layers->v[s->open]))
+        s->open++;
+    return s->open < n ? layers->l[s->open] : NULL;
 }
 
-bool growth_ends(const tamis_filter *f)
+tamis_error growth_active(struct set *s, struct layer **out)
 {
-    uint32_t n = stack_count(filter_stack(f));
-    return f->set.growth == TAMIS_FIXED || filter_is_full(f) ||
-           (f->set.vectors_max && n >= f->set.vectors_max);
-}
-
-tamis_error growth_active(tamis_filter *f, struct vector **out)
-{
-    const struct stack *stack = filter_stack(f);
-    uint32_t n = stack_count(stack);
-    struct vector *newest = stack->v[n - 1];
-    bool at_bound = filter_is_full(f);
+    const struct layers *layers = set_layers(s);
+    uint32_t n = layers_count(layers);
+    struct layer *newest = layers->l[n - 1];
+    bool at_bound = filter_is_full(s);
     if (at_bound)
         *out = NULL;
-    else if (n == 1 || f->set.growth == TAMIS_WINDOW)
-        *out = vector_full(newest) ? NULL : newest;
+    else if (n == 1 || s->opt.growth == TAMIS_WINDOW)
+        *out = vector_full(layers->v[n - 1]) ? NULL : newest;
     else
-        *out = first_with_room(f, stack, n);
+        *out = first_with_room(s, layers, n);
     if (*out)
         return TAMIS_OK;
-    if (growth_ends(f)) {
-        *out = at_bound || !f->set.deletable ? NULL : fewest_ones(stack);
-        if (*out)
-            return TAMIS_OK;
-        if (!f->set.overfill)
-            return TAMIS_EFULL;
+    if (!at_bound && !growth_bound(s))
+        return growth_grow(s, out);
+    *out = at_bound || !s->opt.deletable ? NULL : fewest_ones(layers);
+    if (!*out && s->opt.overfill)
         *out = newest;
-        return TAMIS_OK;
-    }
-    struct forecast before = f->forecast;
-    struct vector *made;
-    tamis_error e = growth_next(f, &made);
-    if (e == TAMIS_OK)
-        e = filter_append(f, made);
-    if (e == TAMIS_OK) {
-        *out = made;
-    } else { /* the forecast is as it was */
-        f->forecast = before;
-    }
-    return e;
+    return *out ? TAMIS_OK : TAMIS_EFULL;
+}
+
+bool growth_bound(const struct set *s)
+{
+    return s->opt.growth == TAMIS_FIXED ||
+           (s->opt.vectors_max && layers_count(set_layers(s)) >= growth_places(&s->opt));
 }
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* Lets go of vectors whose last add is older than the window. Without memory for the shorter list
-   they stay, which is safe, and go another time. */
-static void drop_old(tamis_filter *f, uint64_t now)
+tamis_error growth_turn(struct set *s, uint64_t now)
 {
-    if (now < f->set.window)
-        return;
-    struct stack *stack = filter_stack(f);
-    while (stack_count(stack) > 1 && stack->v[0]->last < now - f->set.window) {
-        if (!filter_let_go(f))
-            return;
-        stack = filter_stack(f);
-    }
-}
-
-tamis_error growth_turn(tamis_filter *f, uint64_t now)
-{
-    const struct stack *stack = filter_stack(f);
-    uint32_t n = stack_count(stack), old = count_old(f, now);
-    struct vector *newest = stack->v[n - 1], *made = NULL;
-    uint64_t span = f->set.window / (f->set.vectors_max - 1);
-    bool due = now >= newest->born && now - newest->born >= span;
+    const struct layers *layers = set_layers(s);
+    uint32_t n = layers_count(layers), old = count_old(s, now), places = growth_places(&s->opt);
+    struct layer *newest = layers->l[n - 1], *made = NULL;
+    bool due = now - newest->born > window_span(s), empty = layers->v[n - 1]->load == 0;
     tamis_error e = TAMIS_OK;
-    if (due && newest->load && n - old < f->set.vectors_max) {
-        e = growth_next(f, &made); /* what can fail comes first */
-        if (e == TAMIS_EFULL && old) {
-            drop_old(f, now); /* at the limit of memory: the old make room */
-            e = growth_next(f, &made);
+    if (due && !empty && n - old < places) {
+        e = growth_next(s, &made); /* what can fail comes first */
+        if (e == TAMIS_ESPACE && old && set_let_go(s, old)) {
+            old = 0; /* at the limit of memory: the old make room */
+            e = growth_next(s, &made);
         }
         if (e != TAMIS_OK)
             return e;
     }
-    drop_old(f, now);
-    if (due && newest->load == 0)
-        newest->born = now;
-    if (made && stack_count(filter_stack(f)) < f->set.vectors_max) {
-        e = filter_append(f, made); /* if old ones went there is room: then it does not fail */
-        if (e == TAMIS_OK)
-            drop_old(f, now);
-    } else if (made) { /* no memory to let old ones go: another time */
-        vector_free(made, &f->allocator);
+    if (old && !set_let_go(s, old) && n == places) { /* without memory they go another time */
+        layer_free(made, &s->allocator);
+        return TAMIS_OK;
     }
+    if (due && empty)
+        newest->born = now;
+    if (!made)
+        return TAMIS_OK;
+    e = set_append(s, made); /* if old ones went there is room: then it does not fail */
+    old = e == TAMIS_OK ? count_old(s, now) : 0;
+    if (old)
+        set_let_go(s, old);
     return e;
 }

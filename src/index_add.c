@@ -6,7 +6,7 @@
  * A batch ends as its records one by one would: it is cut where a layer or a part could get full
  * and where a layer must be made, and what comes after is asked for again.
  */
-#include "index.h"
+#include "set.h"
 
 #define COUNTED_AHEAD 3 /* records with counters: each touches some five lines a part */
 
@@ -23,35 +23,21 @@ static uint64_t vector_room(const struct vector *v)
 /* ---- which layer ----------------------------------------------------------------------------- */
 
 /* Records that may still be added before the whole index is at its bound. */
-static uint64_t index_room(const tamis_index *x)
+static uint64_t index_room(const struct set *s)
 {
-    const struct layers *layers = index_layers(x);
-    uint64_t load = 0, most = x->set.grow.items_max;
+    const struct layers *layers = set_layers(s);
+    uint64_t load = 0, most = s->opt.items_max;
     if (most == 0)
         return UINT64_MAX;
     for (uint32_t i = 0; i < layers_count(layers); i++)
-        load += layer_load(layers->l[i], x->set.grow.deletable);
+        load += layer_load(s, layers->l[i]);
     return most > load ? most - load : 0;
 }
 
-static uint64_t layer_room(const tamis_index *x, const struct layer *layer)
+static uint64_t layer_room(const struct set *s, const struct layer *layer)
 {
-    uint64_t load = layer_load(layer, x->set.grow.deletable);
+    uint64_t load = layer_load(s, layer);
     return layer->capacity > load ? layer->capacity - load : 0;
-}
-
-static bool last_layer(const tamis_index *x)
-{
-    const struct settings *set = &x->set.grow;
-    return set->growth == TAMIS_FIXED ||
-           (set->vectors_max && layers_count(index_layers(x)) >= set->vectors_max);
-}
-
-bool index_is_full(const tamis_index *x)
-{
-    const struct layers *layers = index_layers(x);
-    return index_room(x) == 0 ||
-           (last_layer(x) && layer_room(x, layers->l[layers_count(layers) - 1]) == 0);
 }
 
 /* A group of records that no layer has, and the number of the layer that each goes to. */
@@ -62,20 +48,20 @@ struct group {
     size_t n;
 };
 
-static void group_column(const tamis_index *x, const struct group *g, const struct layer *layer,
+static void group_column(const struct set *s, const struct group *g, const struct layer *layer,
                          uint32_t part, const uint8_t *who, size_t n, tamis_digest *column)
 {
     for (size_t i = 0; i < n; i++)
-        column[i] = index_part_digest(x, layer, part,
-                                      g->records + (size_t)g->who[who[i]] * x->set.attributes);
+        column[i] =
+            part_digest(s, layer, part, g->records + (size_t)g->who[who[i]] * s->form->attributes);
 }
 
 /* Gives the layer what it takes of the records that have none: those without a bit to set in parts
    that are full. Returns how many it can take without one more part getting full. */
-static uint64_t layer_claim(const tamis_index *x, struct group *g, uint32_t number)
+static uint64_t layer_claim(const struct set *s, struct group *g, uint32_t number)
 {
-    const struct layer *layer = index_layers(x)->l[number];
-    uint64_t room = layer_room(x, layer);
+    const struct layer *layer = set_layers(s)->l[number];
+    uint64_t room = layer_room(s, layer);
     tamis_digest column[BATCH];
     uint8_t who[BATCH] = {0}, has[BATCH];
     size_t n = 0;
@@ -88,7 +74,7 @@ static uint64_t layer_claim(const tamis_index *x, struct group *g, uint32_t numb
             room = min_u64(room, part->vector ? vector_room(part->vector) : UINT64_MAX);
             continue;
         }
-        group_column(x, g, layer, j, who, n, column);
+        group_column(s, g, layer, j, who, n, column);
         part_has(part, column, n, has);
         size_t kept = 0;
         for (size_t i = 0; i < n; i++) {
@@ -104,50 +90,49 @@ static uint64_t layer_claim(const tamis_index *x, struct group *g, uint32_t numb
 
 /* Finds a layer for the first records of the group; returns how many go to the same one, to[0].
    Those that come after may be present in that layer once these are added. */
-static size_t group_place(const tamis_index *x, struct group *g)
+static size_t group_place(const struct set *s, struct group *g)
 {
-    const struct layers *layers = index_layers(x);
-    uint64_t room = index_room(x);
+    const struct layers *layers = set_layers(s);
+    uint64_t room = index_room(s);
     size_t placed = 0;
     for (size_t i = 0; i < g->n; i++)
         g->to[i] = NONE;
     for (uint32_t i = 0; i < layers_count(layers) && room; i++)
-        if (layer_room(x, layers->l[i]))
-            room = min_u64(room, layer_claim(x, g, i));
+        if (layer_room(s, layers->l[i]))
+            room = min_u64(room, layer_claim(s, g, i));
     while (placed < g->n && placed < room && g->to[placed] != NONE && g->to[placed] == g->to[0])
         placed++;
     return placed;
 }
 
 /* A new layer; or, at the bound, leave to go on over it with the newest. */
-static tamis_error make_room(tamis_index *x, bool *over)
+static tamis_error make_room(struct set *s, bool *over)
 {
-    bool bound = last_layer(x) || index_room(x) == 0;
-    *over = bound && x->set.grow.overfill;
+    struct layer *made;
+    bool bound = growth_bound(s) || index_room(s) == 0;
+    *over = bound && s->opt.overfill;
     if (bound)
         return *over ? TAMIS_OK : TAMIS_EFULL;
-    return index_grow(x);
+    return growth_grow(s, &made);
 }
 
-/* Room in the tables of a layer for *n values more; or, at the limit of memory, for as many as there is
-   room for now. */
-static tamis_error layer_reserve(tamis_index *x, struct layer *layer, size_t *n)
+tamis_error layer_reserve(struct set *s, struct layer *layer, size_t *n)
 {
-    uint64_t limit = x->set.grow.memory_limit, grows = 0;
+    uint64_t limit = s->opt.memory_limit, grows = 0;
     size_t fits = *n;
-    for (uint32_t j = x->set.attributes; j < layer->parts; j++) {
+    for (uint32_t j = set_width(s); j < layer->parts; j++) {
         const struct table *table = &layer->part[j].table;
         if (layer->part[j].vector)
             continue;
         grows += table_growth(table, *n);
         fits = (size_t)min_u64(fits, table_fits(table));
     }
-    if (grows && limit && index_bytes(x) + grows > limit) {
+    if (grows && limit && set_bytes(s) + grows > limit) {
         *n = fits;
-        return fits ? TAMIS_OK : TAMIS_EFULL;
+        return fits ? TAMIS_OK : TAMIS_ESPACE;
     }
-    for (uint32_t j = x->set.attributes; j < layer->parts; j++)
-        if (!layer->part[j].vector && !table_reserve(&layer->part[j].table, &x->allocator, *n))
+    for (uint32_t j = set_width(s); j < layer->parts; j++)
+        if (!layer->part[j].vector && !table_reserve(&layer->part[j].table, &s->allocator, *n))
             return TAMIS_ENOMEM;
     return TAMIS_OK;
 }
@@ -162,19 +147,11 @@ static void part_add(struct part *part, const tamis_digest *column, size_t n, ui
                        table_add(&part->table, column[i].a, 1) == 0;
         return;
     }
-    struct vector *v = part->vector;
-    if (v->turned.data)
-        vector_add_bits(v, column, n, fresh);
-    else
-        v->bits.kernel->add(&v->bits, column, n, fresh);
-    for (size_t i = 0; i < n; i++) {
-        v->load += fresh[i];
-        v->count += fresh[i];
-    }
+    vector_add(part->vector, column, n, fresh);
 }
 
 /* Adds the first n of the group; set[i] = one of its bits was not. */
-static void layer_add(tamis_index *x, struct layer *layer, const struct group *g, size_t n,
+static void layer_add(struct set *s, struct layer *layer, const struct group *g, size_t n,
                       uint8_t *set)
 {
     tamis_digest column[BATCH];
@@ -183,7 +160,7 @@ static void layer_add(tamis_index *x, struct layer *layer, const struct group *g
         who[i] = (uint8_t)i;
     memset(set, 0, n);
     for (uint32_t j = 0; j < layer->parts; j++) {
-        group_column(x, g, layer, j, who, n, column);
+        group_column(s, g, layer, j, who, n, column);
         part_add(&layer->part[j], column, n, fresh);
         for (size_t i = 0; i < n; i++)
             set[i] |= fresh[i];
@@ -191,50 +168,50 @@ static void layer_add(tamis_index *x, struct layer *layer, const struct group *g
     for (size_t i = 0; i < n; i++) {
         layer->load += set[i];
         layer->count += set[i];
-        x->stored += set[i];
+        s->stored += set[i];
     }
 }
 
 /* Adds as many of the group as go to one layer; none when that layer had to be made first. */
-static tamis_error add_group(tamis_index *x, struct group *g, uint8_t *set, size_t *done)
+static tamis_error add_group(struct set *s, struct group *g, uint8_t *set, size_t *done)
 {
     *done = 0;
-    size_t n = group_place(x, g);
+    size_t n = group_place(s, g);
     if (n == 0) {
         bool over;
-        tamis_error e = make_room(x, &over);
+        tamis_error e = make_room(s, &over);
         if (e != TAMIS_OK || !over)
             return e;
-        g->to[0] = layers_count(index_layers(x)) - 1;
+        g->to[0] = layers_count(set_layers(s)) - 1;
         n = 1;
     }
-    struct layer *layer = index_layers(x)->l[g->to[0]];
-    tamis_error e = layer_reserve(x, layer, &n);
+    struct layer *layer = set_layers(s)->l[g->to[0]];
+    tamis_error e = layer_reserve(s, layer, &n);
     if (e != TAMIS_OK)
         return e;
-    layer_add(x, layer, g, n, set);
+    layer_add(s, layer, g, n, set);
     *done = n;
     return TAMIS_OK;
 }
 
 /* At most BATCH records. Where they go to different layers in turn, few are looked at a time. */
-static tamis_error add_plain(tamis_index *x, const tamis_digest *records, size_t n, uint8_t *fresh,
+static tamis_error add_plain(struct set *s, const tamis_digest *records, size_t n, uint8_t *fresh,
                              size_t *done)
 {
-    uint32_t p = x->set.attributes;
+    uint32_t p = s->form->attributes;
     size_t window = BATCH;
     tamis_error e = TAMIS_OK;
     for (*done = 0; e == TAMIS_OK && *done < n;) {
         struct group g = {.records = records + *done * p};
         uint8_t present[BATCH], set[BATCH] = {0}, *to = fresh + *done;
         size_t some = n - *done < window ? n - *done : window, added = 0;
-        index_bits_have(x, index_mask_all(x), g.records, some, present);
+        index_bits_have(s, form_mask_all(s->form), g.records, some, present);
         for (size_t i = 0; i < some; i++)
             if (!present[i])
                 g.who[g.n++] = (uint8_t)i;
         memset(to, 0, some);
         if (g.n)
-            e = add_group(x, &g, set, &added);
+            e = add_group(s, &g, set, &added);
         for (size_t i = 0; i < added; i++)
             to[g.who[i]] = set[i];
         *done += added == g.n ? some : g.who[added];
@@ -253,9 +230,9 @@ static bool layer_has(const struct spot *spots, uint32_t n)
     return true;
 }
 
-static bool layer_takes(const tamis_index *x, const struct layer *layer, const struct spot *spots)
+static bool layer_takes(const struct set *s, const struct layer *layer, const struct spot *spots)
 {
-    if (layer_room(x, layer) == 0)
+    if (layer_room(s, layer) == 0)
         return false;
     for (uint32_t i = 0; i < layer->parts; i++)
         if (part_full(&layer->part[i]) && !spot_has(&spots[i]))
@@ -264,19 +241,19 @@ static bool layer_takes(const tamis_index *x, const struct layer *layer, const s
 }
 
 /* The newest layer that has the record, else the oldest that takes it, else NULL; and its spots. */
-static struct layer *layer_for(const tamis_index *x, const tamis_digest *record, struct spot *spots,
+static struct layer *layer_for(const struct set *s, const tamis_digest *record, struct spot *spots,
                                bool *member)
 {
-    const struct layers *layers = index_layers(x);
+    const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
     *member = true;
     for (uint32_t i = n; i-- > 0;)
-        if (layer_has(spots, index_layer_spots(x, layers->l[i], record, spots)))
+        if (layer_has(spots, layer_spots(s, layers->l[i], record, spots)))
             return layers->l[i];
     *member = false;
-    for (uint32_t i = 0; i < n && index_room(x); i++) {
-        index_layer_spots(x, layers->l[i], record, spots);
-        if (layer_takes(x, layers->l[i], spots))
+    for (uint32_t i = 0; i < n && index_room(s); i++) {
+        layer_spots(s, layers->l[i], record, spots);
+        if (layer_takes(s, layers->l[i], spots))
             return layers->l[i];
     }
     return NULL;
@@ -314,20 +291,20 @@ static uint64_t layer_ones(const struct layer *layer)
 
 /* Dynamic: all layers are full by their bits, though the records that were promised are not all in.
    The layer with the fewest ones that has room, unless the bits of all together say full. */
-static struct layer *layer_spare(const tamis_index *x, const tamis_digest *record,
+static struct layer *layer_spare(const struct set *s, const tamis_digest *record,
                                  struct spot *spots)
 {
-    const struct layers *layers = index_layers(x);
+    const struct layers *layers = set_layers(s);
     struct layer *best = NULL;
-    if (x->set.grow.growth != TAMIS_DYNAMIC || index_room(x) == 0)
+    if (s->opt.growth != TAMIS_DYNAMIC || index_room(s) == 0)
         return NULL;
     for (uint32_t j = 0; j < layers->l[0]->parts; j++)
         if (part_over(layers, j))
             return NULL;
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         struct layer *layer = layers->l[i];
-        bool takes = layer_room(x, layer) != 0;
-        index_layer_spots(x, layer, record, spots);
+        bool takes = layer_room(s, layer) != 0;
+        layer_spots(s, layer, record, spots);
         for (uint32_t j = 0; j < layer->parts && takes; j++)
             takes = !part_loaded(&layer->part[j]) || spot_has(&spots[j]);
         if (takes && (!best || layer_ones(layer) < layer_ones(best)))
@@ -336,70 +313,52 @@ static struct layer *layer_spare(const tamis_index *x, const tamis_digest *recor
     return best;
 }
 
-/* Room for one record more, in tables if it is not a member. */
-static tamis_error reserve_counted(tamis_index *x, struct layer *layer, bool member)
-{
-    size_t one = 1;
-    for (uint32_t i = 0; i < layer->parts; i++)
-        if (layer->part[i].vector && !vector_reserve(layer->part[i].vector, &x->allocator))
-            return TAMIS_ENOMEM;
-    return member ? TAMIS_OK : layer_reserve(x, layer, &one);
-}
-
-static tamis_error add_deletable(tamis_index *x, const tamis_digest *record, uint8_t *fresh)
+static tamis_error add_deletable(struct set *s, const tamis_digest *record, uint8_t *fresh)
 {
     struct spot spots[SPOTS_MAX];
-    bool member, set = false;
+    bool member;
     *fresh = 0;
-    if (pending_cancel(&x->removals, record))
+    if (pending_cancel(&s->removals, record))
         return TAMIS_OK;
-    struct layer *layer = layer_for(x, record, spots, &member);
+    struct layer *layer = layer_for(s, record, spots, &member);
     if (!layer) {
         bool over;
-        tamis_error e = make_room(x, &over);
+        tamis_error e = make_room(s, &over);
         if (e == TAMIS_EFULL || over)
-            layer = layer_spare(x, record, spots);
+            layer = layer_spare(s, record, spots);
         if (e != TAMIS_OK && !layer)
             return e;
-        const struct layers *layers = index_layers(x);
+        const struct layers *layers = set_layers(s);
         layer = layer ? layer : layers->l[layers_count(layers) - 1];
-        index_layer_spots(x, layer, record, spots);
+        layer_spots(s, layer, record, spots);
     }
-    tamis_error e = reserve_counted(x, layer, member);
-    if (e != TAMIS_OK)
-        return e;
-    for (uint32_t i = 0; i < layer->parts; i++)
-        set |= spots[i].vector ? vector_insert(spots[i].vector, spots[i].digest)
-                               : table_add(spots[i].table, spots[i].digest.a, 1) == 0;
-    layer->load += set;
-    layer->count++;
-    x->stored++;
-    *fresh = !member;
-    return TAMIS_OK;
+    tamis_error e = layer_insert(s, layer, spots, member);
+    *fresh = e == TAMIS_OK && !member;
+    return e;
 }
 
 /* Brings bits and counters of a record in the layer where it most likely goes. */
-static void fetch_counted(const tamis_index *x, const tamis_digest *record)
+static void fetch_counted(const struct set *s, const tamis_digest *record)
 {
-    const struct layers *layers = index_layers(x);
+    const struct layers *layers = set_layers(s);
     struct spot spots[SPOTS_MAX];
     uint32_t i = 0;
-    while (i + 1 < layers_count(layers) && layer_room(x, layers->l[i]) == 0)
+    while (i + 1 < layers_count(layers) && layer_room(s, layers->l[i]) == 0)
         i++;
-    spots_prefetch(spots, index_layer_spots(x, layers->l[i], record, spots));
+    spots_prefetch(spots, layer_spots(s, layers->l[i], record, spots));
 }
 
 /* At most BATCH records. */
-static tamis_error add_counted(tamis_index *x, const tamis_digest *records, size_t n,
-                               uint8_t *fresh, size_t *done)
+static tamis_error add_counted(struct set *s, const tamis_digest *records, size_t n, uint8_t *fresh,
+                               size_t *done)
 {
     tamis_error e = TAMIS_OK;
     for (size_t i = 0; i < n && i < COUNTED_AHEAD; i++)
-        fetch_counted(x, records + i * x->set.attributes);
+        fetch_counted(s, records + i * s->form->attributes);
     for (*done = 0; *done < n; (*done)++) {
         if (*done + COUNTED_AHEAD < n)
-            fetch_counted(x, records + (*done + COUNTED_AHEAD) * x->set.attributes);
-        e = add_deletable(x, records + *done * x->set.attributes, fresh + *done);
+            fetch_counted(s, records + (*done + COUNTED_AHEAD) * s->form->attributes);
+        e = add_deletable(s, records + *done * s->form->attributes, fresh + *done);
         if (e != TAMIS_OK)
             break;
     }
@@ -411,19 +370,20 @@ static tamis_error add_counted(tamis_index *x, const tamis_digest *records, size
 tamis_error tamis_index_add_many(tamis_index *x, const tamis_digest *records, size_t n,
                                  uint8_t *fresh, size_t *done)
 {
+    struct set *s = &x->set;
     uint8_t unused[BATCH] = {0};
-    tamis_error e = index_writable(x);
+    tamis_error e = set_writable(s);
     size_t all = 0;
     while (e == TAMIS_OK && all < n) {
         size_t some = n - all < BATCH ? n - all : BATCH, added;
-        const tamis_digest *from = records + all * x->set.attributes;
+        const tamis_digest *from = records + all * s->form->attributes;
         uint8_t *to = fresh ? fresh + all : unused;
-        e = x->set.grow.deletable ? add_counted(x, from, some, to, &added)
-                                  : add_plain(x, from, some, to, &added);
+        e = s->opt.deletable ? add_counted(s, from, some, to, &added)
+                             : add_plain(s, from, some, to, &added);
         all += added;
     }
-    if (x->guard)
-        index_reclaim(x, false);
+    if (s->guard)
+        set_reclaim(s, false);
     if (done)
         *done = all;
     return e;

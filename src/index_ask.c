@@ -4,7 +4,7 @@
  * takes one cache miss a layer. What is left of a batch goes on to the next part; each step fetches
  * the lines of the whole batch before it looks.
  */
-#include "index.h"
+#include "set.h"
 
 #define VALUES_MAX 4096  /* of all attributes that are left after a layer's attributes were asked */
 #define FEW        4     /* records */
@@ -18,13 +18,13 @@ struct question {
     uint8_t part[PARTS_MAX];
 };
 
-static void question_of(const tamis_index *x, uint64_t mask, struct question *q)
+static void question_of(const struct set *s, uint64_t mask, struct question *q)
 {
-    uint32_t p = x->set.attributes;
+    uint32_t p = s->form->attributes;
     q->n = 0;
     for (int exact = 1; exact >= 0; exact--)
-        for (uint32_t i = 0; i < x->set.verifiers; i++)
-            if ((x->set.masks[i] & ~mask) == 0 && (x->set.masks[i] == mask) == exact)
+        for (uint32_t i = 0; i < s->form->verifiers; i++)
+            if ((s->form->masks[i] & ~mask) == 0 && (s->form->masks[i] == mask) == exact)
                 q->part[q->n++] = (uint8_t)(p + i);
     for (; mask; mask &= mask - 1)
         q->part[q->n++] = (uint8_t)__builtin_ctzll(mask);
@@ -49,7 +49,7 @@ void part_has(const struct part *part, const tamis_digest *column, size_t n, uin
 
 /* One batch of records, and those of them that no layer has so far. */
 struct batch {
-    const tamis_index *x;
+    const struct set *s;
     const struct question *q;
     const tamis_digest *records;
     uint8_t who[BATCH];
@@ -60,10 +60,10 @@ struct batch {
 static void batch_column(const struct batch *b, const struct layer *layer, uint32_t part,
                          const uint8_t *who, size_t n, tamis_digest *column)
 {
-    uint32_t p = b->x->set.attributes;
+    uint32_t p = b->s->form->attributes;
     size_t i = 0;
     do
-        column[i] = index_part_digest(b->x, layer, part, b->records + (size_t)who[i] * p);
+        column[i] = part_digest(b->s, layer, part, b->records + (size_t)who[i] * p);
     while (++i < n);
 }
 
@@ -72,7 +72,7 @@ static void batch_prefetch(const struct batch *b, const struct layers *layers, u
 {
     tamis_digest column[BATCH];
     uint32_t first = b->q->part[0];
-    if (first >= b->x->set.attributes && b->x->set.value != TAMIS_VERIFY_MIXED)
+    if (first >= b->s->form->attributes && b->s->form->value != TAMIS_VERIFY_MIXED)
         return;
     batch_column(b, layers->l[0], first, b->who, b->n, column);
     for (uint32_t j = n; j-- > 0;)
@@ -122,17 +122,17 @@ static void batch_layer(struct batch *b, const struct layer *layer, uint8_t *fou
     b->n = n ? kept : b->n;
 }
 
-void index_bits_have(const tamis_index *x, uint64_t mask, const tamis_digest *records, size_t n,
+void index_bits_have(const struct set *s, uint64_t mask, const tamis_digest *records, size_t n,
                      uint8_t *found)
 {
     struct question q;
-    uint32_t p = x->set.attributes;
-    question_of(x, mask, &q);
+    uint32_t p = s->form->attributes;
+    question_of(s, mask, &q);
     memset(found, 0, n);
-    const struct layers *layers = index_layers(x);
+    const struct layers *layers = set_layers(s);
     uint32_t count = layers_count(layers);
     for (size_t done = 0; done < n; done += BATCH) {
-        struct batch b = {.x = x, .q = &q, .records = records + done * p};
+        struct batch b = {.s = s, .q = &q, .records = records + done * p};
         b.n = n - done < BATCH ? n - done : BATCH;
         for (size_t i = 0; i < b.n; i++)
             b.who[i] = (uint8_t)i;
@@ -142,28 +142,30 @@ void index_bits_have(const tamis_index *x, uint64_t mask, const tamis_digest *re
     }
 }
 
-static uint64_t mask_of(const tamis_index *x, uint64_t mask)
+static uint64_t mask_of(const struct record_form *form, uint64_t mask)
 {
-    uint64_t all = index_mask_all(x);
+    uint64_t all = form_mask_all(form);
     return (mask & all) ? mask & all : all;
 }
 
 void tamis_index_has_many(const tamis_index *x, uint64_t mask, const tamis_digest *records,
                           size_t n, uint8_t *found)
 {
-    unsigned stripe = x->guard ? guard_enter(x->guard) : 0;
-    index_bits_have(x, mask_of(x, mask), records, n, found);
-    if (x->guard)
-        guard_leave(x->guard, stripe);
+    const struct set *s = &x->set;
+    unsigned stripe = s->guard ? guard_enter(s->guard) : 0;
+    index_bits_have(s, mask_of(s->form, mask), records, n, found);
+    if (s->guard)
+        guard_leave(s->guard, stripe);
 }
 
 bool tamis_index_verifies(const tamis_index *x, uint64_t mask)
 {
-    mask = mask_of(x, mask);
+    const struct record_form *form = x->set.form;
+    mask = mask_of(form, mask);
     if ((mask & (mask - 1)) == 0)
         return true;
-    for (uint32_t i = 0; i < x->set.verifiers; i++)
-        if (x->set.masks[i] == mask)
+    for (uint32_t i = 0; i < form->verifiers; i++)
+        if (form->masks[i] == mask)
             return true;
     return false;
 }
@@ -172,7 +174,7 @@ tamis_answer tamis_index_has(const tamis_index *x, const tamis_key *record, uint
 {
     tamis_digest digests[TAMIS_ATTRIBUTES_MAX] = {{0, 0}};
     uint8_t found;
-    mask = mask_of(x, mask);
+    mask = mask_of(x->set.form, mask);
     for (uint64_t left = mask; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(left);
         digests[i] = tamis_index_digest(x, i, record[i]);
@@ -186,7 +188,7 @@ tamis_answer tamis_index_has(const tamis_index *x, const tamis_key *record, uint
 /* The search for a choice of values that one layer has: depth first over the attributes, and a
    verifier is asked as soon as all its attributes are chosen. */
 struct search {
-    const tamis_index *x;
+    const struct set *set;
     const struct layer *layer;
     const tamis_choice *choice[TAMIS_ATTRIBUTES_MAX]; /* those that some verifier is about */
     uint32_t n;
@@ -200,8 +202,8 @@ struct search {
 static bool search_due(const struct search *s, uint32_t level)
 {
     for (uint64_t due = s->due[level]; due; due &= due - 1) {
-        uint32_t part = s->x->set.attributes + (uint32_t)__builtin_ctzll(due);
-        tamis_digest digest = index_part_digest(s->x, s->layer, part, s->record);
+        uint32_t part = s->set->form->attributes + (uint32_t)__builtin_ctzll(due);
+        tamis_digest digest = part_digest(s->set, s->layer, part, s->record);
         uint8_t found;
         part_has(&s->layer->part[part], &digest, 1, &found);
         if (!found)
@@ -275,7 +277,7 @@ static enum found layer_ask(struct search *s, const tamis_choice *choices, size_
         chosen |= UINT64_C(1) << s->choice[level]->attribute;
         s->due[level] = 0;
         for (uint64_t v = verifiers; v; v &= v - 1) {
-            uint64_t mask = s->x->set.masks[__builtin_ctzll(v)];
+            uint64_t mask = s->set->form->masks[__builtin_ctzll(v)];
             if ((mask & ~chosen) == 0 && mask >> s->choice[level]->attribute & 1)
                 s->due[level] |= v & -v;
         }
@@ -285,13 +287,13 @@ static enum found layer_ask(struct search *s, const tamis_choice *choices, size_
     return s->steps > STEPS_MAX ? FOUND_PARTS : FOUND_CHOICE;
 }
 
-static tamis_error choices_mask(const tamis_index *x, const tamis_choice *choices, size_t n,
+static tamis_error choices_mask(const struct set *s, const tamis_choice *choices, size_t n,
                                 uint64_t *mask)
 {
     *mask = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t bit =
-            choices[i].attribute < x->set.attributes ? UINT64_C(1) << choices[i].attribute : 0;
+            choices[i].attribute < s->form->attributes ? UINT64_C(1) << choices[i].attribute : 0;
         if (bit == 0 || *mask & bit || choices[i].n > UINT32_MAX)
             return TAMIS_EARG;
         *mask |= bit;
@@ -302,26 +304,27 @@ static tamis_error choices_mask(const tamis_index *x, const tamis_choice *choice
 tamis_error tamis_index_ask(const tamis_index *x, const tamis_choice *choices, size_t n,
                             tamis_answer *answer)
 {
+    const struct set *s = &x->set;
     uint64_t mask, about = 0, verifiers = 0;
-    tamis_error e = choices_mask(x, choices, n, &mask);
+    tamis_error e = choices_mask(s, choices, n, &mask);
     if (e != TAMIS_OK)
         return e;
-    for (uint32_t i = 0; i < x->set.verifiers; i++)
-        if ((x->set.masks[i] & ~mask) == 0) {
+    for (uint32_t i = 0; i < s->form->verifiers; i++)
+        if ((s->form->masks[i] & ~mask) == 0) {
             verifiers |= UINT64_C(1) << i;
-            about |= x->set.masks[i];
+            about |= s->form->masks[i];
         }
-    unsigned stripe = x->guard ? guard_enter(x->guard) : 0;
-    const struct layers *layers = index_layers(x);
+    unsigned stripe = s->guard ? guard_enter(s->guard) : 0;
+    const struct layers *layers = set_layers(s);
     enum found best = FOUND_NONE;
-    struct search s = {.x = x};
+    struct search search = {.set = s};
     for (uint32_t i = layers_count(layers); i-- > 0 && best != FOUND_CHOICE;) {
-        s.layer = layers->l[i];
-        enum found found = layer_ask(&s, choices, n, about, verifiers);
+        search.layer = layers->l[i];
+        enum found found = layer_ask(&search, choices, n, about, verifiers);
         best = found > best ? found : best;
     }
-    if (x->guard)
-        guard_leave(x->guard, stripe);
+    if (s->guard)
+        guard_leave(s->guard, stripe);
     answer->maybe = best != FOUND_NONE;
     answer->verified = best != FOUND_PARTS && tamis_index_verifies(x, mask);
     return TAMIS_OK;

@@ -11,7 +11,7 @@
  * and probes whatever the layout: the k bits of a block say too little. They depend on the sizes, so
  * the value of a record differs from layer to layer.
  */
-#include "index.h"
+#include "set.h"
 
 #define VALUE_MIX UINT64_C(0xA0761D6478BD642F)
 #define VALUE_A   UINT64_C(0xE7037ED1A0B428DB)
@@ -27,17 +27,17 @@ static uint64_t value_mixed(uint64_t mask, const tamis_digest *record)
     return value;
 }
 
-static uint64_t value_summed(const tamis_index *x, const struct layer *layer, uint64_t mask,
+static uint64_t value_summed(const struct set *s, const struct layer *layer, uint64_t mask,
                              const tamis_digest *record, bool attenuated)
 {
     uint64_t positions[K_MAX], sum = 0;
     unsigned q = 0;
-    for (uint32_t i = 0; i < x->set.attributes && attenuated; i++)
+    for (uint32_t i = 0; i < s->form->attributes && attenuated; i++)
         q = layer->part[i].vector->bits.k > q ? layer->part[i].vector->bits.k : q;
     for (; mask; mask &= mask - 1) {
         unsigned i = (unsigned)__builtin_ctzll(mask);
         const struct vector *v = layer->part[i].vector;
-        x->family.probe(&x->family, record[i], vector_positions_total(v), v->bits.k, positions);
+        s->family.probe(&s->family, record[i], vector_positions_total(v), v->bits.k, positions);
         for (unsigned j = 0; j < v->bits.k; j++)
             sum += (positions[j] + 1) << (attenuated ? q - 1 - j : 0);
     }
@@ -62,29 +62,29 @@ tamis_digest mixed_digest(uint64_t mask, const tamis_digest *record)
     return digest_of(value_mixed(mask, record));
 }
 
-tamis_digest index_part_digest(const tamis_index *x, const struct layer *layer, uint32_t part,
-                               const tamis_digest *record)
+tamis_digest part_digest(const struct set *s, const struct layer *layer, uint32_t part,
+                         const tamis_digest *record)
 {
-    if (part < x->set.attributes)
+    if (part < set_width(s))
         return record[part];
-    uint64_t mask = x->set.masks[part - x->set.attributes];
+    uint64_t mask = s->form->masks[part - s->form->attributes];
     uint64_t value =
-        x->set.value == TAMIS_VERIFY_MIXED
+        s->form->value == TAMIS_VERIFY_MIXED
             ? value_mixed(mask, record)
-            : value_summed(x, layer, mask, record, x->set.value == TAMIS_VERIFY_ATTENUATED);
-    if (x->set.verifier == TAMIS_VERIFIER_TABLE)
+            : value_summed(s, layer, mask, record, s->form->value == TAMIS_VERIFY_ATTENUATED);
+    if (s->form->verifier == TAMIS_VERIFIER_TABLE)
         return (tamis_digest){value, 0};
     return digest_of(value);
 }
 
-uint32_t index_layer_spots(const tamis_index *x, struct layer *layer, const tamis_digest *record,
-                           struct spot *out)
+uint32_t layer_spots(const struct set *s, struct layer *layer, const tamis_digest *record,
+                     struct spot *out)
 {
     for (uint32_t i = 0; i < layer->parts; i++) {
         struct part *part = &layer->part[i];
         out[i].vector = part->vector;
         out[i].table = part->vector ? NULL : &part->table;
-        out[i].digest = index_part_digest(x, layer, i, record);
+        out[i].digest = part_digest(s, layer, i, record);
     }
     return layer->parts;
 }
@@ -141,15 +141,16 @@ tamis_digest value_digest(const struct family *family, tamis_type type, uint32_t
 
 tamis_digest tamis_index_digest(const tamis_index *x, uint32_t attribute, tamis_key value)
 {
-    tamis_type type = attribute < x->set.attributes ? x->set.types[attribute] : TAMIS_BYTES;
-    return value_digest(&x->family, type, attribute, value);
+    const struct record_form *form = x->set.form;
+    tamis_type type = attribute < form->attributes ? form->types[attribute] : TAMIS_BYTES;
+    return value_digest(&x->set.family, type, attribute, value);
 }
 
 void tamis_index_digest_many(const tamis_index *x, const tamis_key *records, size_t n,
                              tamis_digest *out)
 {
+    uint32_t p = x->set.form->attributes;
     for (size_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < x->set.attributes; j++)
-            out[i * x->set.attributes + j] =
-                tamis_index_digest(x, j, records[i * x->set.attributes + j]);
+        for (uint32_t j = 0; j < p; j++)
+            out[i * p + j] = tamis_index_digest(x, j, records[i * p + j]);
 }

@@ -1,63 +1,93 @@
-/* What a filter says of itself. */
-#include "filter.h"
+/* What sets say of themselves. */
+#include "set.h"
 
-static uint64_t filter_bytes(const tamis_filter *f)
+uint64_t set_bytes(const struct set *s)
 {
-    const struct stack *stack = filter_stack(f);
-    const struct matrix *matrix = atomic_load(&f->matrix);
-    uint64_t bytes = sizeof *f + sizeof *stack + stack->room * sizeof(struct vector *);
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        bytes += vector_bytes(stack->v[i]);
-    for (const struct matrix *m = matrix; m; m = m->retired)
+    const struct layers *layers = set_layers(s);
+    uint64_t bytes = sizeof *s + removals_bytes(&s->removals) + sizeof *layers +
+                     layers->room * (sizeof *layers->l + sizeof *layers->v);
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        const struct layer *layer = layers->l[i];
+        bytes += layer_size(layer->parts);
+        for (uint32_t j = 0; j < layer->parts; j++)
+            bytes += layer->part[j].vector ? vector_bytes(layer->part[j].vector)
+                                           : table_bytes(&layer->part[j].table);
+    }
+    for (const struct matrix *m = atomic_load(&s->matrix); m; m = m->retired)
         bytes += sizeof *m + m->memory.size;
-    if (f->family.h3)
-        bytes += K_MAX * sizeof *f->family.h3;
-    if (f->guard)
-        bytes += sizeof *f->guard;
-    return bytes + removals_bytes(&f->removals);
+    bytes += s->form ? sizeof *s->form + s->form->names_len : 0;
+    bytes += s->family.h3 ? K_MAX * sizeof *s->family.h3 : 0;
+    return bytes + (s->guard ? sizeof *s->guard : 0);
 }
+
+/* Keys or records, and the bits of all vectors. */
+static void add_up(const struct set *s, uint64_t *capacity, uint64_t *bits)
+{
+    const struct layers *layers = set_layers(s);
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        *capacity += layers->l[i]->capacity;
+        for (uint32_t j = 0; j < layers->l[i]->parts; j++)
+            if (layers->l[i]->part[j].vector)
+                *bits += vector_positions_total(layers->l[i]->part[j].vector);
+    }
+    if (s->opt.items_max && s->opt.items_max < *capacity)
+        *capacity = s->opt.items_max;
+}
+
+static tamis_error set_limit(struct set *s, uint64_t memory_limit)
+{
+    tamis_error e = set_writable(s);
+    if (e == TAMIS_OK)
+        s->opt.memory_limit = memory_limit;
+    return e;
+}
+
+static bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN])
+{
+    if (s->family.has_key)
+        memcpy(key, s->family.key, TAMIS_KEY_LEN);
+    return s->family.has_key;
+}
+
+/* ---- filters --------------------------------------------------------------------------------- */
 
 void tamis_filter_brief(const tamis_filter *f, tamis_info *info)
 {
-    const struct stack *stack = filter_stack(f);
+    const struct set *s = &f->set;
+    const struct layers *layers = set_layers(s);
     *info = (tamis_info){
-        .growth = f->set.growth,
-        .layout = f->set.layout,
-        .hash = f->family.hash,
-        .deletable = f->set.deletable,
-        .unique = f->set.unique,
-        .read_only = f->read_only,
-        .bits_only = f->bits_only,
-        .has_key = f->family.has_key,
-        .vectors = stack_count(stack),
-        .pending = atomic_load(&f->removals.total),
-        .fpp = f->set.tolerate != 0 && f->set.fpp > 0 ? f->set.tolerate : f->set.fpp,
-        .bytes = f->mapping.data ? f->mapping.len : filter_bytes(f),
-        .expansion = f->set.expansion,
-        .window = f->set.growth == TAMIS_WINDOW ? f->set.window : 0,
-        .memory_limit = f->set.memory_limit,
+        .growth = s->opt.growth,
+        .layout = s->opt.layout,
+        .hash = s->family.hash,
+        .deletable = s->opt.deletable,
+        .unique = s->opt.unique,
+        .read_only = s->read_only,
+        .bits_only = s->bits_only,
+        .has_key = s->family.has_key,
+        .vectors = layers_count(layers),
+        .pending = atomic_load(&s->removals.total),
+        .fpp = s->opt.tolerate != 0 && s->opt.fpp > 0 ? s->opt.tolerate : s->opt.fpp,
+        .bytes = s->mapping.data ? s->mapping.len : set_bytes(s),
+        .expansion = s->opt.expansion,
+        .window = s->opt.growth == TAMIS_WINDOW ? s->opt.window : 0,
+        .memory_limit = s->opt.memory_limit,
     };
-    info->items = f->stored - info->pending;
-    for (uint32_t i = 0; i < info->vectors; i++) {
-        const struct vector *v = stack->v[i];
-        info->capacity += v->capacity;
-        info->bits += vector_positions_total(v);
-        info->hashes = v->bits.k > info->hashes ? v->bits.k : info->hashes;
-    }
-    if (f->set.items_max && f->set.items_max < info->capacity)
-        info->capacity = f->set.items_max;
+    info->items = s->stored - info->pending;
+    for (uint32_t i = 0; i < info->vectors; i++)
+        info->hashes = layers->v[i]->bits.k > info->hashes ? layers->v[i]->bits.k : info->hashes;
+    add_up(s, &info->capacity, &info->bits);
 }
 
 void tamis_filter_info(const tamis_filter *f, tamis_info *info)
 {
-    const struct stack *stack = filter_stack(f);
+    const struct layers *layers = set_layers(&f->set);
     double pass = 1;
     uint64_t ones = 0;
     tamis_filter_brief(f, info);
     for (uint32_t i = 0; i < info->vectors; i++) {
-        const struct vector *v = stack->v[i];
+        const struct vector *v = layers->v[i];
         uint64_t here = vector_count_ones(v);
-        info->distinct += tamis_plan_items((int)f->set.layout, v->bits.units, v->bits.k, here);
+        info->distinct += tamis_plan_items((int)info->layout, v->bits.units, v->bits.k, here);
         ones += here;
         pass *= 1 - vector_rate_now(v);
     }
@@ -67,10 +97,10 @@ void tamis_filter_info(const tamis_filter *f, tamis_info *info)
 
 bool tamis_filter_vector(const tamis_filter *f, uint32_t i, tamis_vector_info *info)
 {
-    const struct stack *stack = filter_stack(f);
-    if (i >= stack_count(stack))
+    const struct layers *layers = set_layers(&f->set);
+    if (i >= layers_count(layers))
         return false;
-    const struct vector *v = stack->v[i];
+    const struct vector *v = layers->v[i];
     *info = (tamis_vector_info){
         .bits = vector_positions_total(v),
         .capacity = v->capacity,
@@ -84,8 +114,134 @@ bool tamis_filter_vector(const tamis_filter *f, uint32_t i, tamis_vector_info *i
 
 tamis_error tamis_filter_limit(tamis_filter *f, uint64_t memory_limit)
 {
-    tamis_error e = filter_writable(f);
-    if (e == TAMIS_OK)
-        f->set.memory_limit = memory_limit;
-    return e;
+    return set_limit(&f->set, memory_limit);
+}
+
+bool tamis_filter_key(const tamis_filter *f, uint8_t key[TAMIS_KEY_LEN])
+{
+    return set_key(&f->set, key);
+}
+
+bool tamis_filter_same_family(const tamis_filter *a, const tamis_filter *b)
+{
+    return family_equal(&a->set.family, &b->set.family);
+}
+
+/* ---- indexes --------------------------------------------------------------------------------- */
+
+/* Chance that the verification value of a record that the layer has not is one that it has. Sizes
+   of attributes may differ: the smallest tells the most cautious. */
+static double collisions(const struct set *s, const struct layer *layer, uint64_t mask)
+{
+    unsigned q = K_MAX;
+    uint64_t m = UINT64_MAX;
+    for (uint64_t left = mask; left; left &= left - 1) {
+        const struct vector *v = layer->part[__builtin_ctzll(left)].vector;
+        q = v->bits.k < q ? v->bits.k : q;
+        m = min_u64(m, vector_positions_total(v));
+    }
+    tamis_plan_verify rates = tamis_plan_verify_rates((unsigned)__builtin_popcountll(mask), q,
+                                                      (double)m, (double)layer->load);
+    switch (s->form->value) {
+    case TAMIS_VERIFY_BASIC:
+        return rates.basic_mean;
+    case TAMIS_VERIFY_ATTENUATED:
+        return rates.attenuated_mean;
+    default:
+        return rates.mixed;
+    }
+}
+
+static double verifier_rate(const struct set *s, const struct layer *layer, uint32_t i)
+{
+    const struct vector *v = layer->part[s->form->attributes + i].vector;
+    double meet = collisions(s, layer, s->form->masks[i]);
+    return v ? meet + (1 - meet) * vector_rate_now(v) : meet;
+}
+
+static double layer_rate(const struct set *s, const struct layer *layer, uint64_t mask, bool fresh)
+{
+    double rate = 1;
+    for (uint32_t i = 0; i < s->form->verifiers; i++)
+        if (s->form->masks[i] == mask || (fresh && (s->form->masks[i] & ~mask) == 0))
+            rate *= verifier_rate(s, layer, i);
+    for (uint64_t left = mask; left && fresh; left &= left - 1)
+        rate *= vector_rate_now(layer->part[__builtin_ctzll(left)].vector);
+    return layer->count ? rate : 0;
+}
+
+double tamis_index_rate(const tamis_index *x, uint64_t mask, bool fresh)
+{
+    const struct set *s = &x->set;
+    const struct layers *layers = set_layers(s);
+    double pass = 1;
+    mask &= form_mask_all(s->form);
+    mask = mask ? mask : form_mask_all(s->form);
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        pass *= 1 - layer_rate(s, layers->l[i], mask, fresh);
+    return 1 - pass;
+}
+
+void tamis_index_brief(const tamis_index *x, tamis_records_info *info)
+{
+    const struct set *s = &x->set;
+    *info = (tamis_records_info){
+        .attributes = s->form->attributes,
+        .combos = s->form->verifiers ? s->form->verifiers - 1 : 0,
+        .verifier = s->form->verifier,
+        .value = s->form->value,
+        .growth = s->opt.growth,
+        .layout = s->opt.layout,
+        .hash = s->family.hash,
+        .deletable = s->opt.deletable,
+        .read_only = s->read_only,
+        .bits_only = s->bits_only,
+        .has_key = s->family.has_key,
+        .bytes = s->mapping.data ? s->mapping.len : set_bytes(s),
+        .layers = layers_count(set_layers(s)),
+        .pending = atomic_load(&s->removals.total),
+        .fpp = s->opt.fpp,
+        .expansion = s->opt.expansion,
+        .memory_limit = s->opt.memory_limit,
+    };
+    info->records = s->stored - info->pending;
+    add_up(s, &info->capacity, &info->bits);
+}
+
+void tamis_index_info(const tamis_index *x, tamis_records_info *info)
+{
+    tamis_index_brief(x, info);
+    for (uint32_t i = 0; i < info->attributes; i++) {
+        double rate = tamis_index_rate(x, UINT64_C(1) << i, true);
+        info->fpp_attribute = rate > info->fpp_attribute ? rate : info->fpp_attribute;
+    }
+    info->fpp_fresh = tamis_index_rate(x, 0, true);
+    info->fpp_record = tamis_index_rate(x, 0, false);
+}
+
+tamis_error tamis_index_limit(tamis_index *x, uint64_t memory_limit)
+{
+    return set_limit(&x->set, memory_limit);
+}
+
+bool tamis_index_key(const tamis_index *x, uint8_t key[TAMIS_KEY_LEN])
+{
+    return set_key(&x->set, key);
+}
+
+bool tamis_index_attribute_info(const tamis_index *x, uint32_t i, tamis_attribute_info *info)
+{
+    const struct record_form *form = x->set.form;
+    const struct layers *layers = set_layers(&x->set);
+    if (i >= form->attributes)
+        return false;
+    *info = (tamis_attribute_info){.name = form_name(form, i), .type = form->types[i]};
+    for (uint32_t j = 0; j < layers_count(layers); j++) {
+        const struct vector *v = layers->l[j]->part[i].vector;
+        info->bits += vector_positions_total(v);
+        info->distinct += tamis_plan_items((int)x->set.opt.layout, v->bits.units, v->bits.k,
+                                           vector_count_ones(v));
+    }
+    info->fpp = tamis_index_rate(x, UINT64_C(1) << i, true);
+    return true;
 }

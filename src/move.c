@@ -1,8 +1,8 @@
-/* See move.h. Part 0 is the head and what there is once; then vectors or layers, one a part; then the
+/* See move.h. Part 0 is the head and what there is once; then layers, one a part; then the
    candidates of pending removals, some a part. */
 #include "move.h"
 
-#include "index.h"
+#include "set.h"
 
 #define CANDIDATES 64 /* entries a part */
 
@@ -74,101 +74,83 @@ static bool move_candidates(const struct mover *m, struct removals *r, unsigned 
     return true;
 }
 
-/* ---- filters --------------------------------------------------------------------------------- */
-
-static tamis_filter *move_filter_head(tamis_filter *f, const struct mover *m)
+static void move_matrix(const struct mover *m, struct set *s)
 {
-    struct stack *stack;
-    struct matrix *matrix;
-    filter_reclaim(f, true);
-    if (!m->pinned)
-        move_plain(m, &f);
-    stack = filter_stack(f);
-    move_plain(m, &stack);
-    atomic_store(&f->stack, stack);
-    matrix = atomic_load(&f->matrix);
-    if (matrix) {
-        move_plain(m, &matrix);
-        move_block(m, &matrix->memory);
-        if (matrix->memory.base)
-            matrix->bits.words = matrix->memory.data;
-        matrix->bits.family = &f->family;
-        atomic_store(&f->matrix, matrix);
-        filter_place_columns(f);
-    }
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        stack->v[i]->bits.family = &f->family;
-    move_plain(m, &f->guard);
-    move_plain(m, &f->family.h3);
-    move_removals(m, &f->removals);
-    filter_set_quick(f);
-    return f;
+    struct matrix *matrix = atomic_load(&s->matrix);
+    if (!matrix)
+        return;
+    move_plain(m, &matrix);
+    move_block(m, &matrix->memory);
+    if (matrix->memory.base)
+        matrix->bits.words = matrix->memory.data;
+    atomic_store(&s->matrix, matrix);
+    set_place_columns(s);
 }
 
-unsigned long filter_move(tamis_filter **f, const struct mover *m, unsigned long from)
-{
-    for (unsigned long part = from;; part++) {
-        struct stack *stack = filter_stack(*f);
-        unsigned long n = stack_count(stack);
-        if (part > from && m->stop(m->context))
-            return part;
-        if (part == 0)
-            *f = move_filter_head(*f, m);
-        else if (part <= n)
-            move_vector(m, &stack->v[part - 1]);
-        else if (!move_candidates(m, &(*f)->removals, part - n - 1))
-            return 0;
-        if (part == 1) /* the one that it asks at once, if it is the only one */
-            filter_set_quick(*f);
-    }
-}
-
-/* ---- indexes --------------------------------------------------------------------------------- */
-
-static tamis_index *move_index_head(tamis_index *x, const struct mover *m)
+static struct set *move_head(struct set *s, const struct mover *m)
 {
     struct layers *layers;
-    index_reclaim(x, true);
+    set_reclaim(s, true);
     if (!m->pinned)
-        move_plain(m, &x);
-    layers = index_layers(x);
+        move_plain(m, &s);
+    layers = set_layers(s);
     move_plain(m, &layers);
-    atomic_store(&x->layers, layers);
-    for (uint32_t i = 0; i < layers_count(layers); i++)
-        for (uint32_t j = 0; j < layers->l[i]->parts; j++)
-            if (layers->l[i]->part[j].vector)
-                layers->l[i]->part[j].vector->bits.family = &x->family;
-    move_plain(m, &x->names);
-    move_plain(m, &x->guard);
-    move_plain(m, &x->family.h3);
-    move_removals(m, &x->removals);
-    return x;
+    layers->l = (struct layer **)(void *)(layers->v + layers->room);
+    atomic_store(&s->layers, layers);
+    move_matrix(m, s);
+    move_plain(m, &s->form);
+    if (s->form)
+        s->form->names = (const char *)(s->form + 1);
+    move_plain(m, &s->guard);
+    move_plain(m, &s->family.h3);
+    move_removals(m, &s->removals);
+    set_adopt_family(s);
+    return s;
 }
 
-static void move_layer(const struct mover *m, struct layer **layer)
+static void move_layer(const struct mover *m, struct layers *layers, unsigned long i)
 {
-    move_plain(m, layer);
-    for (uint32_t i = 0; i < (*layer)->parts; i++) {
-        struct part *part = &(*layer)->part[i];
+    move_plain(m, &layers->l[i]);
+    for (uint32_t j = 0; j < layers->l[i]->parts; j++) {
+        struct part *part = &layers->l[i]->part[j];
         if (part->vector)
             move_vector(m, &part->vector);
         else
             move_table(m, &part->table);
     }
+    layers->v[i] = layers->l[i]->part[0].vector;
 }
 
-unsigned long index_move(tamis_index **x, const struct mover *m, unsigned long from)
+static unsigned long move(struct set **s, const struct mover *m, unsigned long from)
 {
     for (unsigned long part = from;; part++) {
-        struct layers *layers = index_layers(*x);
+        struct layers *layers = set_layers(*s);
         unsigned long n = layers_count(layers);
         if (part > from && m->stop(m->context))
             return part;
         if (part == 0)
-            *x = move_index_head(*x, m);
+            *s = move_head(*s, m);
         else if (part <= n)
-            move_layer(m, &layers->l[part - 1]);
-        else if (!move_candidates(m, &(*x)->removals, part - n - 1))
+            move_layer(m, layers, part - 1);
+        else if (!move_candidates(m, &(*s)->removals, part - n - 1))
             return 0;
+        if (part == 1) /* the one that it asks at once, if it is the only one */
+            set_quick(*s);
     }
+}
+
+unsigned long filter_move(tamis_filter **f, const struct mover *m, unsigned long from)
+{
+    struct set *s = &(*f)->set;
+    unsigned long next = move(&s, m, from);
+    *f = as_filter(s);
+    return next;
+}
+
+unsigned long index_move(tamis_index **x, const struct mover *m, unsigned long from)
+{
+    struct set *s = &(*x)->set;
+    unsigned long next = move(&s, m, from);
+    *x = as_index(s);
+    return next;
 }

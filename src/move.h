@@ -1,5 +1,5 @@
 /*
- * Moving the memory of filters and indexes elsewhere, block by block, for a server that puts its memory
+ * Moving the memory of sets elsewhere, block by block, for a server that puts its memory
  * together again while it runs. The caller has the structure to itself; nothing else changes.
  */
 #ifndef TAMIS_MOVE_H

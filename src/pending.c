@@ -1,7 +1,5 @@
 /* See pending.h. */
-#include "pending.h"
-
-#include "kernel.h"
+#include "set.h"
 
 /* ---- the table of pending removals ----------------------------------------------------------- */
 
@@ -216,34 +214,34 @@ uint64_t spot_copies(const struct spot *spot)
 }
 
 /* Most copies of the key that the place may have. */
-static uint64_t copies_in(const struct removing *w, uint32_t id, const tamis_digest *key)
+static uint64_t copies_in(struct set *s, uint32_t id, const tamis_digest *key)
 {
     struct spot spots[SPOTS_MAX];
-    uint32_t n = w->places->spots(w->owner, id, key, spots);
+    uint32_t n = place_spots(s, id, key, spots);
     uint64_t copies = n ? UINT64_MAX : 0;
-    for (uint32_t s = 0; s < n && copies; s++)
-        copies = min_u64(copies, spot_copies(&spots[s]));
+    for (uint32_t part = 0; part < n && copies; part++)
+        copies = min_u64(copies, spot_copies(&spots[part]));
     return copies;
 }
 
 /* Watches every position of the entry in one place, for so many copies or fewer. */
-static void watch_place(const struct removing *w, uint32_t entry, uint32_t id, uint64_t level)
+static void watch_place(struct set *s, uint32_t entry, uint32_t id, uint64_t level)
 {
-    struct removals *r = w->removals;
+    struct removals *r = &s->removals;
     struct pending *p = &r->entries[entry];
     struct spot spots[SPOTS_MAX];
     uint64_t positions[K_MAX];
-    uint32_t n = w->places->spots(w->owner, id, removals_key(r, entry), spots);
-    for (uint32_t s = 0; s < n; s++) {
-        unsigned probes = spot_probes(&spots[s]);
-        spot_positions(&spots[s], positions);
+    uint32_t n = place_spots(s, id, removals_key(r, entry), spots);
+    for (uint32_t part = 0; part < n; part++) {
+        unsigned probes = spot_probes(&spots[part]);
+        spot_positions(&spots[part], positions);
         for (unsigned j = 0; j < probes; j++) {
             uint64_t each = positions_repeat(positions, probes, j), value;
             if (__builtin_mul_overflow(level, each, &value) ||
                 __builtin_add_overflow(value, each - 1, &value))
                 value = UINT64_MAX;
-            p->watches =
-                watch_add(&r->watches, watch_hash(id, s, positions[j]), value, entry, p->watches);
+            p->watches = watch_add(&r->watches, watch_hash(id, part, positions[j]), value, entry,
+                                   p->watches);
         }
     }
 }
@@ -253,15 +251,15 @@ static void watch_place(const struct removing *w, uint32_t entry, uint32_t id, u
  * With fewer copies than candidates only the loss of a candidate can. Otherwise, with `spare` copies
  * allowed beyond those of n candidates, one of them must lose spare / n, or all it has.
  */
-static void watch_entry(const struct removing *w, uint32_t entry, uint64_t spare)
+static void watch_entry(struct set *s, uint32_t entry, uint64_t spare)
 {
-    const struct pending *p = &w->removals->entries[entry];
+    const struct pending *p = &s->removals.entries[entry];
     uint64_t share = (spare - 1) / p->n + 1;
     bool few = atomic_load(&p->copies) < p->n;
     for (uint32_t i = 0; i < p->n; i++) {
         uint32_t id = p->candidates[i];
-        uint64_t here = few ? 0 : copies_in(w, id, removals_key(w->removals, entry));
-        watch_place(w, entry, id, here - min_u64(here, share));
+        uint64_t here = few ? 0 : copies_in(s, id, removals_key(&s->removals, entry));
+        watch_place(s, entry, id, here - min_u64(here, share));
     }
 }
 
@@ -278,33 +276,33 @@ static void queue_entry(struct removals *r, uint32_t entry)
 }
 
 /* A candidate may be gone: it was dropped when the last copy left. */
-static size_t probes_of(const struct removing *w, const tamis_digest *key,
-                        const uint32_t *candidates, uint32_t n)
+static size_t probes_of(struct set *s, const tamis_digest *key, const uint32_t *candidates,
+                        uint32_t n)
 {
     struct spot spots[SPOTS_MAX];
     size_t probes = 0;
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t s = w->places->spots(w->owner, candidates[i], key, spots); s-- > 0;)
-            probes += spot_probes(&spots[s]);
+        for (uint32_t part = place_spots(s, candidates[i], key, spots); part-- > 0;)
+            probes += spot_probes(&spots[part]);
     return probes;
 }
 
 /* ---- settling -------------------------------------------------------------------------------- */
 
-void pending_erase(const struct removing *w, uint32_t id, const tamis_digest *key, uint64_t copies)
+void pending_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies)
 {
-    struct removals *r = w->removals;
-    w->places->erase(w->owner, id, key, copies);
+    struct removals *r = &s->removals;
+    place_erase(s, id, key, copies);
     if (r->used == 0)
         return;
     struct spot spots[SPOTS_MAX];
     uint64_t positions[K_MAX];
-    uint32_t n = w->places->spots(w->owner, id, key, spots);
-    for (uint32_t s = 0; s < n; s++) {
-        spot_positions(&spots[s], positions);
-        for (unsigned j = 0; j < spot_probes(&spots[s]); j++) {
-            uint64_t value = spot_value(&spots[s], positions[j]);
-            uint32_t hash = watch_hash(id, s, positions[j]), at;
+    uint32_t n = place_spots(s, id, key, spots);
+    for (uint32_t part = 0; part < n; part++) {
+        spot_positions(&spots[part], positions);
+        for (unsigned j = 0; j < spot_probes(&spots[part]); j++) {
+            uint64_t value = spot_value(&spots[part], positions[j]);
+            uint32_t hash = watch_hash(id, part, positions[j]), at;
             while ((at = watch_told(&r->watches, hash, value)) != NONE)
                 queue_entry(r, r->watches.list[at].who);
         }
@@ -328,13 +326,13 @@ static void forget(struct removals *r, uint32_t entry)
 }
 
 /* Drops the candidates that lost a bit of the key. Returns what the counters allow in the rest. */
-static uint64_t refresh(const struct removing *w, uint32_t entry)
+static uint64_t refresh(struct set *s, uint32_t entry)
 {
-    struct pending *p = &w->removals->entries[entry];
+    struct pending *p = &s->removals.entries[entry];
     uint64_t allowed = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n; i++) {
-        uint64_t copies = copies_in(w, p->candidates[i], removals_key(w->removals, entry));
+        uint64_t copies = copies_in(s, p->candidates[i], removals_key(&s->removals, entry));
         if (copies == 0)
             continue;
         p->candidates[n++] = p->candidates[i];
@@ -344,30 +342,30 @@ static uint64_t refresh(const struct removing *w, uint32_t entry)
     return allowed;
 }
 
-static void settle_entry(const struct removing *w, uint32_t entry)
+static void settle_entry(struct set *s, uint32_t entry)
 {
-    struct pending *p = &w->removals->entries[entry];
-    uint64_t copies = atomic_load(&p->copies), allowed = copies ? refresh(w, entry) : 0;
+    struct pending *p = &s->removals.entries[entry];
+    uint64_t copies = atomic_load(&p->copies), allowed = copies ? refresh(s, entry) : 0;
     if (p->n > 1 && copies < allowed) {
-        watch_entry(w, entry, allowed - copies);
+        watch_entry(s, entry, allowed - copies);
         return;
     }
-    forget(w->removals, entry); /* key and candidates stay until the entry is used again */
-    const tamis_digest *key = removals_key(w->removals, entry);
+    forget(&s->removals, entry); /* key and candidates stay until the entry is used again */
+    const tamis_digest *key = removals_key(&s->removals, entry);
     for (uint32_t i = 0; copies && i < p->n; i++) {
-        uint64_t here = copies_in(w, p->candidates[i], key);
+        uint64_t here = copies_in(s, p->candidates[i], key);
         if (here)
-            pending_erase(w, p->candidates[i], key, min_u64(here, copies));
+            pending_erase(s, p->candidates[i], key, min_u64(here, copies));
     }
 }
 
-void pending_settle(const struct removing *w)
+void pending_settle(struct set *s)
 {
-    struct removals *r = w->removals;
+    struct removals *r = &s->removals;
     while (r->queued) {
         uint32_t entry = r->queue[--r->queued];
         r->entries[entry].queued = false;
-        settle_entry(w, entry);
+        settle_entry(s, entry);
     }
 }
 
@@ -391,9 +389,9 @@ bool pending_has(const struct pending *p, uint32_t id)
     return at < p->n && p->candidates[at] == id;
 }
 
-void pending_rename(const struct removing *w, uint32_t from, uint32_t to)
+void pending_rename(struct set *s, uint32_t from, uint32_t to)
 {
-    struct removals *r = w->removals;
+    struct removals *r = &s->removals;
     for (uint32_t i = 0; i < r->room; i++) {
         struct pending *p = &r->entries[i];
         if (!p->used || !pending_has(p, from))
@@ -430,10 +428,10 @@ bool pending_cancel(struct removals *r, const tamis_digest *key)
 }
 
 /* Makes room for an entry with these candidates; after it nothing can fail. */
-static tamis_error reserve(const struct removing *w, uint32_t n, size_t probes)
+static tamis_error reserve(struct set *s, uint32_t n, size_t probes)
 {
-    struct removals *r = w->removals;
-    const tamis_allocator *a = w->allocator;
+    struct removals *r = &s->removals;
+    const tamis_allocator *a = &s->allocator;
     if (r->probes_max && probes > r->probes_max - min_u64(r->probes, r->probes_max))
         return TAMIS_ELIMIT;
     if (!reserve_entry(r, a))
@@ -450,10 +448,10 @@ static tamis_error reserve(const struct removing *w, uint32_t n, size_t probes)
     return watches_reserve(&r->watches, a, r->probes + probes) ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
-tamis_error pending_remember(const struct removing *w, const tamis_digest *key, uint64_t copies,
+tamis_error pending_remember(struct set *s, const tamis_digest *key, uint64_t copies,
                              const uint32_t *candidates, uint32_t n, bool hides)
 {
-    struct removals *r = w->removals;
+    struct removals *r = &s->removals;
     uint32_t entry = pending_find(r, key);
     if (entry != NONE) {
         struct pending *p = &r->entries[entry];
@@ -464,8 +462,8 @@ tamis_error pending_remember(const struct removing *w, const tamis_digest *key, 
         queue_entry(r, entry);
         return TAMIS_OK;
     }
-    size_t probes = probes_of(w, key, candidates, n);
-    tamis_error e = reserve(w, n, probes);
+    size_t probes = probes_of(s, key, candidates, n);
+    tamis_error e = reserve(s, n, probes);
     if (e != TAMIS_OK)
         return e;
     entry = r->first_free;
@@ -490,38 +488,38 @@ tamis_error pending_remember(const struct removing *w, const tamis_digest *key, 
     return TAMIS_OK;
 }
 
-bool pending_again(const struct removing *w, uint32_t entry)
+bool pending_again(struct set *s, uint32_t entry)
 {
-    struct removals *r = w->removals;
+    struct removals *r = &s->removals;
     struct pending *p = &r->entries[entry];
     uint64_t copies = atomic_load(&p->copies);
     queue_entry(r, entry);
-    if (p->hides || copies >= refresh(w, entry))
+    if (p->hides || copies >= refresh(s, entry))
         return false;
     atomic_store(&p->copies, copies + 1);
     atomic_store(&r->total, atomic_load(&r->total) + 1);
     return true;
 }
 
-tamis_error pending_rebuild(const struct removing *w)
+tamis_error pending_rebuild(struct set *s)
 {
-    struct removals *r = w->removals;
+    struct removals *r = &s->removals;
     size_t need = 0;
     for (uint32_t i = 0; i < r->room; i++) {
         const struct pending *p = removals_entry(r, i);
-        need += p ? probes_of(w, removals_key(r, i), p->candidates, p->n) : 0;
+        need += p ? probes_of(s, removals_key(r, i), p->candidates, p->n) : 0;
     }
-    if (!watches_reserve(&r->watches, w->allocator, need))
+    if (!watches_reserve(&r->watches, &s->allocator, need))
         return TAMIS_ENOMEM;
     r->probes = need;
     for (uint32_t i = 0; i < r->room; i++) {
         struct pending *p = &r->entries[i];
         if (!p->used)
             continue;
-        p->probes = (uint32_t)probes_of(w, removals_key(r, i), p->candidates, p->n);
+        p->probes = (uint32_t)probes_of(s, removals_key(r, i), p->candidates, p->n);
         queue_entry(r, i);
     }
-    pending_settle(w);
+    pending_settle(s);
     return TAMIS_OK;
 }
 

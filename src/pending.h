@@ -1,8 +1,7 @@
 /*
- * Removals that cannot be settled yet. A key may match several places (the vectors of a filter, the
- * layers of an index); which one stores it is not known, and a guess could deny other keys. So the
- * removal is remembered exactly: key, number of copies, and the candidates, the places that matched
- * when it came. It is settled
+ * Removals that cannot be settled yet. A key may match several places, the layers of a set; which one
+ * stores it is not known, and a guess could deny other keys. So the removal is remembered exactly: key,
+ * number of copies, and the candidates, the places that matched when it came. It is settled
  *
  *   - when one candidate is left: the others lost a bit of the key, so they never stored it;
  *   - when the copies to remove are all that the counters allow in the candidates together;
@@ -13,8 +12,8 @@
  * lowers a counter so far looks again at the keys that wait for it. A pending key either watches or is
  * in the queue of those to look at.
  *
- * A key is one digest, or in an index one for each attribute. What it is made of in a place, the
- * owner of the removals says: vectors and tables, each with the digest that it has of the key.
+ * A key is one digest, or in an index one for each attribute. In a place it is vectors and tables, each
+ * with the digest that it has of the key.
  */
 #ifndef TAMIS_PENDING_H
 #define TAMIS_PENDING_H
@@ -66,21 +65,11 @@ struct spot {
 
 uint64_t spot_copies(const struct spot *spot); /* most that its counters allow */
 
-/* What removals ask of their owner. */
-struct places {
-    /* The parts of place `id`, at most SPOTS_MAX; 0: it is gone. */
-    uint32_t (*spots)(const void *owner, uint32_t id, const tamis_digest *key, struct spot *out);
-    /* Takes copies out of the place, which has them. */
-    void (*erase)(void *owner, uint32_t id, const tamis_digest *key, uint64_t copies);
-};
-
-/* The removals and whose they are; made where they are worked on. */
-struct removing {
-    struct removals *removals;
-    const tamis_allocator *allocator;
-    const struct places *places;
-    void *owner;
-};
+struct set;
+/* The parts of place `id`, at most SPOTS_MAX; 0: it is gone. */
+uint32_t place_spots(const struct set *s, uint32_t id, const tamis_digest *key, struct spot *out);
+/* Takes copies out of the place, which has them. */
+void place_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies);
 
 void removals_init(struct removals *r); /* of keys of one digest; else set the width */
 void removals_free(struct removals *r, const tamis_allocator *a);
@@ -99,18 +88,18 @@ bool pending_cancel(struct removals *r, const tamis_digest *key);
 /* Is the place among its candidates? */
 bool pending_has(const struct pending *p, uint32_t id);
 /* Remembers copies of a key with these candidates (adds to an entry that is there). */
-tamis_error pending_remember(const struct removing *w, const tamis_digest *key, uint64_t copies,
+tamis_error pending_remember(struct set *s, const tamis_digest *key, uint64_t copies,
                              const uint32_t *candidates, uint32_t n, bool hides);
 /* One copy more of a key that is pending; false if there cannot be one. Then settle. */
-bool pending_again(const struct removing *w, uint32_t entry);
+bool pending_again(struct set *s, uint32_t entry);
 /* Takes copies out of a place; what that may settle waits in the queue. */
-void pending_erase(const struct removing *w, uint32_t id, const tamis_digest *key, uint64_t copies);
-void pending_settle(const struct removing *w);
+void pending_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies);
+void pending_settle(struct set *s);
 /* Watches anew after positions changed, then settles what can be. Needs no new memory when the
    places have as many probes as before. */
-tamis_error pending_rebuild(const struct removing *w);
+tamis_error pending_rebuild(struct set *s);
 /* Place `from` went into `to`. */
-void pending_rename(const struct removing *w, uint32_t from, uint32_t to);
+void pending_rename(struct set *s, uint32_t from, uint32_t to);
 /* The same keys and copies. */
 bool pending_equal(const struct removals *x, const struct removals *y);
 

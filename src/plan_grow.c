@@ -7,6 +7,7 @@
 
 #define CAPACITY_MAX ((uint64_t)1 << 40)
 #define LAMBDA_MAX   41 /* 2^40 times the base */
+#define PARTS        TAMIS_PLAN_PARTS
 
 /* ---- our schedule ---- */
 
@@ -61,7 +62,7 @@ uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t tot
     if (largest == 0)
         next = (double)first;
     else if (expansion != 0)
-        next = ceil(next * (expansion >= 1 ? expansion : 1));
+        next = fmax(ceil(next * (expansion >= 1 ? expansion : 1)), ceil((double)total / PARTS));
     else if (next < LARGE_TIMES / 6 * (double)first)
         next *= 6;
     else

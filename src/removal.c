@@ -1,183 +1,184 @@
-/* See removal.h. */
-#include "removal.h"
+/* Removing keys and records: from the layer that has them, or remembered until one layer is left
+   (pending.h); then what is empty goes. */
+#include "set.h"
 
-#include "filter.h"
-
-/* ---- the vectors of a filter as places ------------------------------------------------------- */
-
-static uint32_t filter_spots(const void *owner, uint32_t id, const tamis_digest *key,
-                             struct spot *out)
+uint32_t place_spots(const struct set *s, uint32_t id, const tamis_digest *key, struct spot *out)
 {
-    out->vector = filter_vector_by_id(owner, id);
-    out->table = NULL;
-    out->digest = *key;
-    return out->vector != NULL;
+    struct layer *layer = set_layer_by_id(s, id);
+    return layer ? layer_spots(s, layer, key, out) : 0;
 }
 
-static void filter_erase(void *owner, uint32_t id, const tamis_digest *key, uint64_t copies)
+void place_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies)
 {
-    tamis_filter *f = owner;
-    uint32_t place = filter_place_of(f, id);
-    struct vector *v = filter_stack(f)->v[place];
-    uint64_t before = v->count;
-    vector_erase(v, *key, copies);
-    f->stored -= before - v->count;
-    f->tidy_till = v->count ? f->tidy_till - min_u64(f->tidy_till, copies) : 0;
-    if (place < f->open) /* there may be room again */
-        f->open = place;
+    uint32_t place = set_place_of(s, id);
+    struct layer *layer = set_layers(s)->l[place];
+    struct spot spots[SPOTS_MAX];
+    uint64_t before = layer_count(s, layer);
+    bool cleared = false;
+    for (uint32_t n = layer_spots(s, layer, key, spots), i = 0; i < n; i++) {
+        struct vector *v = spots[i].vector;
+        uint64_t ones = v ? v->ones : 0;
+        if (v)
+            vector_erase(v, spots[i].digest, copies);
+        cleared |= v ? v->ones < ones : table_sub(spots[i].table, spots[i].digest.a, copies) == 0;
+    }
+    layer->count -= min_u64(copies, layer->count);
+    layer->load -= cleared && layer->load;
+    uint64_t after = layer_count(s, layer);
+    s->stored -= before - after;
+    s->tidy_till = after ? s->tidy_till - min_u64(s->tidy_till, copies) : 0;
+    if (place < s->open) /* there may be room again */
+        s->open = place;
 }
 
-static const struct places filter_places = {filter_spots, filter_erase};
-
-struct removing filter_removing(tamis_filter *f)
+bool set_hides(const struct set *s, const tamis_digest *key)
 {
-    return (struct removing){&f->removals, &f->allocator, &filter_places, f};
+    uint32_t entry = pending_find(&s->removals, key);
+    return entry != NONE && s->removals.entries[entry].hides &&
+           atomic_load(&s->removals.entries[entry].copies) > 0;
 }
 
-bool removals_hide(const struct removals *r, tamis_digest digest)
-{
-    uint32_t entry = pending_find(r, &digest);
-    return entry != NONE && r->entries[entry].hides && atomic_load(&r->entries[entry].copies) > 0;
-}
-
-bool removals_cancel(struct removals *r, tamis_digest digest)
-{
-    return pending_cancel(r, &digest);
-}
-
-tamis_error removals_remember(tamis_filter *f, tamis_digest digest, uint64_t copies,
-                              const uint32_t *candidates, uint32_t n, bool hides)
-{
-    struct removing w = filter_removing(f);
-    return pending_remember(&w, &digest, copies, candidates, n, hides);
-}
-
-void removals_rename(tamis_filter *f, uint32_t from, uint32_t to)
-{
-    struct removing w = filter_removing(f);
-    pending_rename(&w, from, to);
-}
-
-tamis_error removals_rebuild(tamis_filter *f)
-{
-    struct removing w = filter_removing(f);
-    return pending_rebuild(&w);
-}
-
-/* ---- the operations -------------------------------------------------------------------------- */
-
-/* A removal looks at so many pairs of vectors (at all of a thousand vectors), and drops so many that
-   are empty. There is one at a time, unless someone made the bytes; what is left waits for the next. */
+/* A removal looks at so many pairs of vectors (at all of a thousand vectors), and drops so many layers
+   that are empty. There is one at a time, unless someone made the bytes; what is left waits for the
+   next. */
 #define PAIRS   (UINT64_C(1) << 19)
 #define EMPTIES 64
 
-/* After removals: everything goes when all that is stored is pending; empty vectors go; vectors of a
+/* After removals: everything goes when all that is stored is pending; empty layers go; vectors of a
    dynamic filter that fit into one are united. */
-static void tidy(tamis_filter *f)
+static void tidy(struct set *s)
 {
-    struct removing w = filter_removing(f);
     bool changed = true;
     unsigned dropped = 0;
     while (changed) {
-        pending_settle(&w);
+        pending_settle(s);
         changed = false;
-        if (f->stored == atomic_load(&f->removals.total)) {
-            filter_empty(f);
+        if (s->stored == atomic_load(&s->removals.total)) {
+            set_empty(s);
             return;
         }
-        if (f->tidy_till)
+        if (s->tidy_till)
             return;
-        struct stack *stack = filter_stack(f);
+        const struct layers *layers = set_layers(s);
         dropped = 0;
-        for (uint32_t i = stack_count(stack); i-- > 0 && stack_count(stack) > 1;)
-            if (stack->v[i]->count == 0 && dropped++ < EMPTIES)
-                filter_drop(f, i);
-        if (f->set.growth == TAMIS_DYNAMIC)
-            filter_merge_pairs(f, PAIRS, &changed); /* without memory: another time */
+        for (uint32_t i = layers_count(layers); i-- > 0 && layers_count(layers) > 1;)
+            if (layer_count(s, layers->l[i]) == 0 && dropped++ < EMPTIES)
+                set_drop(s, i);
+        if (set_sliced(s))
+            set_merge_pairs(s, PAIRS, &changed); /* without memory: another time */
     }
     if (dropped <= EMPTIES)
-        f->tidy_till = f->set.growth == TAMIS_DYNAMIC ? filter_pair_distance(f) : UINT64_MAX;
-    pending_settle(&w);
+        s->tidy_till = set_sliced(s) ? set_pair_distance(s) : UINT64_MAX;
+    pending_settle(s);
 }
 
-/* The ids of the vectors that may store the digest; room for all of them. */
-static uint32_t matches(const tamis_filter *f, tamis_digest digest, uint32_t *ids)
+/* Verifiers first: one of them denies nearly all that is not there. */
+static bool layer_may_store(const struct set *s, struct layer *layer, const tamis_digest *key)
 {
-    const struct stack *stack = filter_stack(f);
+    struct spot spots[SPOTS_MAX];
+    uint32_t n = layer_spots(s, layer, key, spots);
+    if (spot_has(&spots[n - 1]))
+        spots_prefetch(spots, n);
+    while (n && spot_has(&spots[n - 1]) && spot_copies(&spots[n - 1]))
+        n--;
+    return n == 0;
+}
+
+uint32_t set_matches(const struct set *s, const tamis_digest *key, uint32_t *ids)
+{
+    const struct layers *layers = set_layers(s);
     struct match match;
     uint32_t n = 0;
-    if (!filter_match(f, digest, &match))
+    if (!s->form && !set_match(s, *key, &match))
         return 0;
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        if (match_has(&match, stack->v[i]) && vector_copies(stack->v[i], digest))
-            ids[n++] = stack->v[i]->id;
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        if (s->form ? layer_may_store(s, layers->l[i], key)
+                    : match_has(&match, layers->v[i]) && vector_copies(layers->v[i], *key))
+            ids[n++] = layers->l[i]->id;
     return n;
 }
 
-/* A removal of a key that is pending already. */
-static void remove_again(tamis_filter *f, const struct removing *w, uint32_t entry,
-                         tamis_digest digest, tamis_removed *outcome)
+/* Is it settled now? */
+static tamis_removed outcome_of(struct set *s, const tamis_digest *key)
 {
-    *outcome = TAMIS_ABSENT;
-    if (!pending_again(w, entry))
-        return;
-    tidy(f);
-    *outcome = pending_find(&f->removals, &digest) != NONE ? TAMIS_PENDING : TAMIS_REMOVED;
+    tidy(s);
+    return pending_find(&s->removals, key) != NONE ? TAMIS_PENDING : TAMIS_REMOVED;
 }
 
-tamis_error filter_remove_one(tamis_filter *f, tamis_digest digest, tamis_removed *outcome)
+static tamis_error remove_one(struct set *s, const tamis_digest *key, tamis_removed *outcome)
 {
-    struct removing w = filter_removing(f);
-    uint32_t few[64], *ids = few, room = stack_count(filter_stack(f));
+    uint32_t few[64], *ids = few, room = layers_count(set_layers(s));
     tamis_error e = TAMIS_OK;
-    pending_settle(&w); /* what adds cancelled goes */
-    uint32_t entry = pending_find(&f->removals, &digest);
+    pending_settle(s); /* what adds cancelled goes */
+    uint32_t entry = pending_find(&s->removals, key);
     if (entry != NONE) {
-        remove_again(f, &w, entry, digest, outcome);
+        *outcome = pending_again(s, entry) ? outcome_of(s, key) : TAMIS_ABSENT;
         return TAMIS_OK;
     }
-    if (room > 64 && !(ids = mem_new(&f->allocator, room, sizeof *ids)))
+    if (room > 64 && !(ids = mem_new(&s->allocator, room, sizeof *ids)))
         return TAMIS_ENOMEM;
-    uint32_t n = matches(f, digest, ids);
-    *outcome = n == 0 ? TAMIS_ABSENT : n == 1 ? TAMIS_REMOVED : TAMIS_PENDING;
+    uint32_t n = set_matches(s, key, ids);
     if (n == 1)
-        pending_erase(&w, ids[0], &digest, 1);
+        pending_erase(s, ids[0], key, 1);
     else if (n > 1)
-        e = pending_remember(&w, &digest, 1, ids, n, f->set.unique);
+        e = pending_remember(s, key, 1, ids, n, s->opt.unique);
     if (ids != few)
-        mem_free(&f->allocator, ids, room, sizeof *ids);
-    if (e == TAMIS_OK && n > 0) {
-        tidy(f);
-        if (n > 1 && pending_find(&f->removals, &digest) == NONE)
-            *outcome = TAMIS_REMOVED;
+        mem_free(&s->allocator, ids, room, sizeof *ids);
+    if (e == TAMIS_OK)
+        *outcome = n ? outcome_of(s, key) : TAMIS_ABSENT;
+    return e;
+}
+
+static tamis_error remove_many(struct set *s, const tamis_digest *keys, size_t n, uint8_t *outcomes,
+                               size_t *done)
+{
+    tamis_error e = !s->opt.deletable ? TAMIS_EKIND : set_writable(s);
+    size_t i = 0;
+    while (e == TAMIS_OK && i < n) {
+        tamis_removed outcome;
+        if (!s->form && i % BATCH == 0)
+            filter_fetch(s, keys + i, min_u64(n - i, BATCH));
+        e = remove_one(s, keys + i * set_width(s), &outcome);
+        if (e != TAMIS_OK)
+            break;
+        if (outcomes)
+            outcomes[i] = (uint8_t)outcome;
+        i++;
     }
+    if (done)
+        *done = i;
     return e;
 }
 
 tamis_error tamis_filter_remove_many(tamis_filter *f, const tamis_digest *digests, size_t n,
                                      uint8_t *outcomes, size_t *done)
 {
-    tamis_error e = !f->set.deletable ? TAMIS_EKIND : filter_writable(f);
-    size_t i = 0;
-    for (; e == TAMIS_OK && i < n; i++) {
-        tamis_removed outcome;
-        if (i % BATCH == 0)
-            filter_fetch(f, digests + i, min_u64(n - i, BATCH));
-        e = filter_remove_one(f, digests[i], &outcome);
-        if (e == TAMIS_OK && outcomes)
-            outcomes[i] = (uint8_t)outcome;
-    }
-    if (done)
-        *done = e == TAMIS_OK || i == 0 ? i : i - 1;
-    return e;
+    return remove_many(&f->set, digests, n, outcomes, done);
+}
+
+tamis_error tamis_index_remove_many(tamis_index *x, const tamis_digest *records, size_t n,
+                                    uint8_t *outcomes, size_t *done)
+{
+    return remove_many(&x->set, records, n, outcomes, done);
 }
 
 tamis_error tamis_filter_remove(tamis_filter *f, const void *key, size_t len,
                                 tamis_removed *outcome)
 {
-    tamis_digest digest = family_digest(&f->family, key, len);
+    tamis_digest digest = family_digest(&f->set.family, key, len);
     uint8_t result = TAMIS_ABSENT;
-    tamis_error e = tamis_filter_remove_many(f, &digest, 1, &result, NULL);
+    tamis_error e = remove_many(&f->set, &digest, 1, &result, NULL);
+    if (outcome)
+        *outcome = (tamis_removed)result;
+    return e;
+}
+
+tamis_error tamis_index_remove(tamis_index *x, const tamis_key *record, tamis_removed *outcome)
+{
+    tamis_digest digests[TAMIS_ATTRIBUTES_MAX];
+    uint8_t result = TAMIS_ABSENT;
+    tamis_index_digest_many(x, record, 1, digests);
+    tamis_error e = remove_many(&x->set, digests, 1, &result, NULL);
     if (outcome)
         *outcome = (tamis_removed)result;
     return e;

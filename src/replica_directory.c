@@ -223,9 +223,9 @@ static struct kindred *kindred_of(tamis_replicas *r, const struct family *family
 static tamis_error list_bits(const tamis_filter *copy, const struct family *family,
                              struct bits *out, uint64_t *words)
 {
-    const struct stack *stack = filter_stack(copy);
-    for (uint32_t i = 0; i < stack_count(stack); i++) {
-        const struct vector *v = stack->v[i];
+    const struct layers *layers = set_layers(&copy->set);
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        const struct vector *v = layers->v[i];
         out[i] = v->bits;
         out[i].family = family;
         if (v->stride == 1)
@@ -242,12 +242,12 @@ static tamis_error list_bits(const tamis_filter *copy, const struct family *fami
 static tamis_error put_columns(struct kindred *k, uint32_t number, const tamis_filter *copy,
                                const tamis_allocator *a)
 {
-    const struct stack *stack = filter_stack(copy);
-    uint32_t n = stack_count(stack);
+    const struct layers *layers = set_layers(&copy->set);
+    uint32_t n = layers_count(layers);
     uint64_t room = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (stack->v[i]->stride != 1)
-            room += (vector_positions_total(stack->v[i]) + 63) / 64;
+        if (layers->v[i]->stride != 1)
+            room += (vector_positions_total(layers->v[i]) + 63) / 64;
     struct bits *bits = mem_new(a, n, sizeof *bits);
     uint64_t *words = mem_new(a, (size_t)room, sizeof *words);
     tamis_error e = bits && words ? list_bits(copy, &k->family, bits, words) : TAMIS_ENOMEM;
@@ -263,7 +263,7 @@ static tamis_error put_columns(struct kindred *k, uint32_t number, const tamis_f
 static tamis_error follow_copy(tamis_replicas *r, struct owner *owner, uint32_t number)
 {
     const tamis_filter *copy = follower_copy(owner->follower);
-    struct kindred *k = kindred_of(r, &copy->family);
+    struct kindred *k = kindred_of(r, &copy->set.family);
     tamis_error e = k ? put_columns(k, number, copy, &r->a) : TAMIS_ENOMEM;
     if (e == TAMIS_OK) {
         atomic_fetch_add(&r->moves, owner->kindred && owner->kindred != k);

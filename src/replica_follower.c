@@ -250,8 +250,8 @@ static tamis_error decode_snapshot(tamis_follower *f, const struct envelope *e,
     tamis_error error = tamis_filter_decode(made, whole->data, whole->len, &options, reason);
     if (error != TAMIS_OK)
         return error;
-    family_check(&(*made)->family, check);
-    if ((*made)->bits_only && memcmp(check, e->check, sizeof check) == 0)
+    family_check(&(*made)->set.family, check);
+    if ((*made)->set.bits_only && memcmp(check, e->check, sizeof check) == 0)
         return TAMIS_OK;
     tamis_filter_free(*made);
     return fail(reason, TAMIS_EFORMAT, "%s: the snapshot is not what its message says", e->m.owner);
@@ -262,6 +262,7 @@ static tamis_error apply(tamis_follower *f, const struct envelope *e, const stru
                          tamis_reason *reason)
 {
     tamis_filter *made = NULL, *old = atomic_load(&f->copy);
+    struct set *patched;
     if (whole->len != e->whole_len || hash_of(whole->data, whole->len) != e->whole_sum)
         return fail(reason, TAMIS_ECHECKSUM, "%s: the parts do not make the whole", e->m.owner);
     struct retired *node = mem_new0(&f->a, 1, sizeof *node);
@@ -269,7 +270,9 @@ static tamis_error apply(tamis_follower *f, const struct envelope *e, const stru
     if (error == TAMIS_OK)
         error = e->m.type == TAMIS_SNAPSHOT
                     ? decode_snapshot(f, e, whole, &made, reason)
-                    : patch_apply(old, whole->data, whole->len, &made, reason);
+                    : patch_apply(&old->set, whole->data, whole->len, &patched, reason);
+    if (error == TAMIS_OK && !made)
+        made = as_filter(patched);
     if (error != TAMIS_OK) {
         mem_free(&f->a, node, 1, sizeof *node);
         return error;
@@ -338,8 +341,8 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
     bool here = copy && m->epoch == f->epoch;
     if (here) {
         uint8_t check[TAMIS_KEY_LEN];
-        family_check(&copy->family, check);
-        if (e->hash != copy->family.hash || memcmp(check, e->check, sizeof check) != 0)
+        family_check(&copy->set.family, check);
+        if (e->hash != copy->set.family.hash || memcmp(check, e->check, sizeof check) != 0)
             return fail(reason, TAMIS_EFAMILY, "%s: the message is of another family", m->owner);
     }
     bool old = here &&
@@ -411,10 +414,10 @@ void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
     memcpy(facts->owner, f->last.m.owner, sizeof facts->owner);
     if (!copy)
         return;
-    const struct stack *stack = filter_stack(copy);
-    facts->items = copy->stored;
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        facts->bits += vector_positions_total(stack->v[i]);
+    const struct layers *layers = set_layers(&copy->set);
+    facts->items = copy->set.stored;
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        facts->bits += vector_positions_total(layers->v[i]);
 }
 
 tamis_error tamis_follower_filter(const tamis_follower *f, tamis_filter **out)
@@ -436,7 +439,8 @@ tamis_error tamis_follower_encode(const tamis_follower *f, tamis_write write, vo
     e.m.from = 0;
     tamis_error error = tamis_filter_encode(copy, TAMIS_SAVE_BITS_ONLY, sink_write, &whole);
     if (error == TAMIS_OK)
-        error = envelope_send(&e, &copy->family, whole.data, whole.len, 0, &f->a, write, context);
+        error =
+            envelope_send(&e, &copy->set.family, whole.data, whole.len, 0, &f->a, write, context);
     else if (error == TAMIS_EIO)
         error = TAMIS_ENOMEM;
     sink_free(&whole);

@@ -77,11 +77,11 @@ static tamis_error check_options(const tamis_filter *f, const tamis_origin_optio
         return fail(reason, TAMIS_EARG, "a message takes %d bytes at least", MESSAGE_BYTES_MIN);
     if (o->beat > BEAT_MAX)
         return fail(reason, TAMIS_EARG, "the time between heartbeats is out of range");
-    if (f->set.shared_adds)
+    if (f->set.opt.shared_adds)
         return fail(reason, TAMIS_EKIND,
                     "a filter that takes adds from several threads at once "
                     "cannot tell what changed: make it without");
-    if (!family_standard(&f->family))
+    if (!family_standard(&f->set.family))
         return fail(reason, TAMIS_EKIND, "the probes are a function of the caller's");
     return TAMIS_OK;
 }
@@ -92,11 +92,11 @@ tamis_error tamis_origin_new(tamis_origin **out, tamis_filter *f, const tamis_or
     tamis_error e = check_options(f, o, reason);
     if (e != TAMIS_OK)
         return e;
-    tamis_origin *origin = mem_new0(&f->allocator, 1, sizeof *origin);
+    tamis_origin *origin = mem_new0(&f->set.allocator, 1, sizeof *origin);
     if (!origin)
         return fail(reason, TAMIS_ENOMEM, "no memory for an origin");
     origin->f = f;
-    origin->a = f->allocator;
+    origin->a = f->set.allocator;
     origin->targets = o->targets;
     settle_targets(&origin->targets);
     origin->hosts = o->hosts ? o->hosts : 2;
@@ -117,7 +117,7 @@ tamis_error tamis_origin_new(tamis_origin **out, tamis_filter *f, const tamis_or
 static void forget_published(tamis_origin *o)
 {
     mem_free(&o->a, o->published, o->n_published, sizeof *o->published);
-    mem_free(&o->f->allocator, o->base.body, 1, o->base.len);
+    mem_free(&o->f->set.allocator, o->base.body, 1, o->base.len);
     o->published = NULL;
     o->base.body = NULL;
 }
@@ -126,11 +126,11 @@ void tamis_origin_free(tamis_origin *o)
 {
     if (!o)
         return;
-    const struct stack *stack = filter_stack(o->f);
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        if (stack->v[i]->changes && stack->v[i]->changes->owner == o) {
-            changes_free(stack->v[i]->changes, &o->f->allocator);
-            stack->v[i]->changes = NULL;
+    const struct layers *layers = set_layers(&o->f->set);
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        if (layers->v[i]->changes && layers->v[i]->changes->owner == o) {
+            changes_free(layers->v[i]->changes, &o->f->set.allocator);
+            layers->v[i]->changes = NULL;
         }
     forget_published(o);
     tamis_allocator a = o->a;
@@ -160,11 +160,6 @@ static const struct published *find_published(const tamis_origin *o, uint32_t id
     return NULL;
 }
 
-static uint64_t load_of(const struct vector *v)
-{
-    return v->deletable ? min_u64(v->load, v->count) : v->load;
-}
-
 /* What is known without looking at bits. */
 struct tally {
     uint64_t bits, items, missed;
@@ -173,17 +168,17 @@ struct tally {
 
 static struct tally tally_of(const tamis_origin *o)
 {
-    const struct stack *stack = filter_stack(o->f);
+    const struct layers *layers = set_layers(&o->f->set);
     struct tally t = {0};
     uint32_t same = 0;
-    for (uint32_t i = 0; i < stack_count(stack); i++) {
-        const struct vector *v = stack->v[i];
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        const struct vector *v = layers->v[i];
         const struct changes *c = known_changes(o, v);
-        uint64_t load = load_of(v);
+        uint64_t load = vector_load(v);
         t.items += load;
         t.bits += c ? c->set + c->cleared : v->bits.k * load + 1;
         t.missed += c ? min_u64(c->missed, load) : load;
-        t.whole |= !c && find_published(o, v->id);
+        t.whole |= !c && find_published(o, layers->l[i]->id);
         same += c != NULL;
     }
     t.bits += o->n_published - same; /* let go of */
@@ -210,14 +205,14 @@ static tamis_plan_copy copy_of(const tamis_origin *o, const struct vector *v, bo
 /* All vectors of the filter and those that only copies have. */
 static uint32_t list_copies(const tamis_origin *o, bool fresh, tamis_plan_copy *out)
 {
-    const struct stack *stack = filter_stack(o->f);
-    uint32_t n = stack_count(stack);
+    const struct layers *layers = set_layers(&o->f->set);
+    uint32_t n = layers_count(layers);
     for (uint32_t i = 0; i < n; i++)
-        out[i] = copy_of(o, stack->v[i], fresh);
+        out[i] = copy_of(o, layers->v[i], fresh);
     for (uint32_t i = 0; !fresh && i < o->n_published; i++) {
         const struct published *p = &o->published[i];
-        const struct vector *v = filter_vector_by_id(o->f, p->id);
-        if (!v || !known_changes(o, v))
+        const struct layer *layer = set_layer_by_id(&o->f->set, p->id);
+        if (!layer || !known_changes(o, layer->part[0].vector))
             out[n++] =
                 (tamis_plan_copy){(int)p->shape.layout, p->shape.units, p->shape.k, 0, p->ones, 0};
     }
@@ -227,7 +222,7 @@ static uint32_t list_copies(const tamis_origin *o, bool fresh, tamis_plan_copy *
 static void estimate(const tamis_origin *o, bool fresh, tamis_estimate *out)
 {
     tamis_plan_copy few[64], *copies = few;
-    uint32_t room = stack_count(filter_stack(o->f)) + o->n_published;
+    uint32_t room = layers_count(set_layers(&o->f->set)) + o->n_published;
     struct tally t = tally_of(o);
     uint64_t bits = 0;
     *out = (tamis_estimate){.positive = 1, .disagree = 1, .member_miss = 1, .own = 1, .host = 1};
@@ -277,10 +272,10 @@ static bool rate_passed(tamis_origin *o, uint64_t bits)
 
 static bool dirty_passed(const tamis_origin *o, uint64_t bits)
 {
-    const struct stack *stack = filter_stack(o->f);
+    const struct layers *layers = set_layers(&o->f->set);
     uint64_t all = 0;
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        all += vector_positions_total(stack->v[i]);
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        all += vector_positions_total(layers->v[i]);
     return (double)bits > o->targets.dirty * (double)all;
 }
 
@@ -324,18 +319,18 @@ struct edition {
 static void edition_free(tamis_origin *o, struct edition *ed)
 {
     for (uint32_t i = 0; ed->changes && i < ed->n; i++)
-        changes_free(ed->changes[i], &o->f->allocator);
+        changes_free(ed->changes[i], &o->f->set.allocator);
     mem_free(&o->a, ed->changes, ed->n, sizeof *ed->changes);
     mem_free(&o->a, ed->published, ed->n, sizeof *ed->published);
-    mem_free(&o->f->allocator, ed->base.body, 1, ed->base.len);
+    mem_free(&o->f->set.allocator, ed->base.body, 1, ed->base.len);
     sink_free(&ed->whole);
 }
 
 static tamis_error edition_begin(tamis_origin *o, struct edition *ed)
 {
-    tamis_filter *f = o->f;
-    const struct stack *stack = filter_stack(f);
-    ed->n = stack_count(stack);
+    struct set *f = &o->f->set;
+    const struct layers *layers = set_layers(f);
+    ed->n = layers_count(layers);
     ed->whole.a = &o->a;
     ed->base.owner = o;
     ed->published = mem_new(&o->a, ed->n, sizeof *ed->published);
@@ -343,28 +338,28 @@ static tamis_error edition_begin(tamis_origin *o, struct edition *ed)
     if (!ed->published || !ed->changes)
         return TAMIS_ENOMEM;
     for (uint32_t i = 0; i < ed->n; i++) {
-        struct vector *v = stack->v[i];
+        struct vector *v = layers->v[i];
         if (v->changes && v->changes->owner != o)
             return TAMIS_EBUSY; /* another origin's */
         if (!v->changes && !(ed->changes[i] = changes_new(&f->allocator, v, o)))
             return TAMIS_ENOMEM;
     }
     tamis_error e = patch_body(f, true, &ed->base.body, &ed->base.len);
-    return e == TAMIS_OK ? filter_fingerprint(f, true, ed->base.print) : e;
+    return e == TAMIS_OK ? set_fingerprint(f, true, ed->base.print) : e;
 }
 
 /* The filter as it is now is the version that copies have. */
 static void edition_commit(tamis_origin *o, struct edition *ed, uint64_t version)
 {
-    const struct stack *stack = filter_stack(o->f);
+    const struct layers *layers = set_layers(&o->f->set);
     for (uint32_t i = 0; i < ed->n; i++) {
-        struct vector *v = stack->v[i];
+        struct vector *v = layers->v[i];
         if (ed->changes[i])
             v->changes = ed->changes[i];
         else
             changes_reset(v->changes, v);
         ed->changes[i] = NULL;
-        ed->published[i] = (struct published){v->id, vector_shape(v), v->changes->ones};
+        ed->published[i] = (struct published){layers->l[i]->id, vector_shape(v), v->changes->ones};
     }
     forget_published(o);
     o->base = ed->base;
@@ -403,7 +398,7 @@ static tamis_error send(tamis_origin *o, tamis_message_type type, uint64_t from,
     e.m.version = version;
     e.m.time = o->clock(o->clock_context);
     estimate(o, whole != NULL, &e.m.estimate);
-    return envelope_send(&e, &o->f->family, whole ? whole->data : NULL, whole ? whole->len : 0,
+    return envelope_send(&e, &o->f->set.family, whole ? whole->data : NULL, whole ? whole->len : 0,
                          o->message_bytes, &o->a, counting_write, &counting);
 }
 
@@ -424,7 +419,7 @@ static tamis_error publish(tamis_origin *o, struct edition *ed, bool snapshot, t
         e = tamis_filter_encode(o->f, TAMIS_SAVE_BITS_ONLY | (o->no_key ? TAMIS_SAVE_NO_KEY : 0u),
                                 sink_write, &ed->whole);
     else
-        e = patch_changes(o->f, &o->base, ed->base.print, sink_write, &ed->whole);
+        e = patch_changes(&o->f->set, &o->base, ed->base.print, sink_write, &ed->whole);
     if (e != TAMIS_OK)
         return e == TAMIS_EIO ? TAMIS_ENOMEM : e; /* a sink fails for want of memory */
     uint64_t version = same ? o->version : o->next + 1;

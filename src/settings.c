@@ -1,5 +1,5 @@
-/* The options as a filter keeps them: what was not said is chosen here, and what cannot be is refused. */
-#include "filter.h"
+/* The options as a set keeps them: what was not said is chosen here, and what cannot be is refused. */
+#include "set.h"
 
 #include "err.h"
 
@@ -61,8 +61,8 @@ static tamis_error dynamic_settings(struct settings *set, uint32_t vectors, tami
 static tamis_error window_settings(struct settings *set, uint32_t vectors, tamis_reason *reason)
 {
     set->vectors_max = vectors ? vectors : WINDOW_VECTORS;
-    if (set->vectors_max < 2 || set->vectors_max > 1024)
-        return fail(reason, TAMIS_EARG, "a window has 2 to 1024 vectors");
+    if (set->vectors_max < 2 || set->vectors_max > WINDOW_VECTORS_MAX)
+        return fail(reason, TAMIS_EARG, "a window has 2 to %d vectors", WINDOW_VECTORS_MAX);
     return TAMIS_OK;
 }
 
@@ -208,7 +208,7 @@ const char *settings_wrong(const struct settings *set, const struct family *fami
     if ((set->deletable && window) || (set->unique && !set->deletable) ||
         (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED)))
         return "what does not go together";
-    if (set->vectors_max > MATRIX_COLUMNS_MAX ||
+    if (set->vectors_max > (window ? WINDOW_VECTORS_MAX : MATRIX_COLUMNS_MAX) ||
         (dynamic || window ? set->vectors_max < 1u + window : set->vectors_max != 0))
         return "the most vectors";
     if (window && set->window == 0)

@@ -213,15 +213,10 @@ size_t vector_bytes(const struct vector *v)
     return sizeof *v + v->memory.size + counters_bytes(&v->counters);
 }
 
-/*
- * `load` drifts a little when keys cover one another (an add that set no bit may be removed by
- * clearing one), so two limits that are functions of the state bound it: never more than the copies
- * stored, and never room where the bits say that there is none.
- */
+/* Never room where the bits say that there is none, whatever the load. */
 bool vector_full(const struct vector *v)
 {
-    uint64_t load = __atomic_load_n(&v->load, __ATOMIC_RELAXED); /* others may add at once */
-    return (v->deletable ? min_u64(load, v->count) : load) >= v->capacity || v->ones > v->ones_max;
+    return vector_load(v) >= v->capacity || v->ones > v->ones_max;
 }
 
 /* ---- deletable ------------------------------------------------------------------------------- */
@@ -362,8 +357,6 @@ void vector_unite(struct vector *to, const struct vector *from)
         if (to->changes)
             to->changes->lost = true;
     }
-    to->born = min_u64(to->born, from->born);
-    to->last = max_u64(to->last, from->last);
 }
 
 bool vector_intersect(struct vector *v, const struct vector *x, const struct vector *y,
@@ -395,9 +388,8 @@ struct vector *vector_fold(const struct vector *v, const struct family *family,
     struct vector *half = vector_new(a, family, shape, v->deletable, !v->sliced);
     if (!half)
         return NULL;
-    half->id = v->id, half->slot = v->slot, half->fpp = v->fpp, half->capacity = v->capacity;
-    half->load = v->load, half->count = v->count, half->born = v->born, half->last = v->last;
-    half->column = v->column;
+    half->fpp = v->fpp, half->capacity = v->capacity, half->column = v->column;
+    half->load = v->load, half->count = v->count;
     if (!v->sliced) {
         rows_fold(half->bits.words, v->bits.words, shape.units, unit_bits);
         half->ones = v->deletable ? ones_of(half) : 0;

@@ -1,5 +1,5 @@
 /*
- * One vector of a filter: m bits and k probes, with its share of the keys and of the error rate, and
+ * One vector of a set: m bits and k probes, with its share of the keys and of the error rate, and
  * counters if it is deletable. Its bits are memory of its own, a view into a mapped file, or one
  * column of a matrix: then they lie `stride` bits apart, and the hot paths go through the matrix.
  */
@@ -27,18 +27,14 @@ struct vector {
     struct block memory;     /* none for a column or a view */
     bool deletable;
     struct counters counters;
-    uint32_t id;       /* never used again in the same filter */
-    uint32_t slot;     /* which share of the budget it has */
     uint64_t capacity; /* keys it holds at its rate */
     uint64_t load;     /* adds that set a bit, less removals that cleared one */
     uint64_t count;    /* copies stored: adds less settled removals */
     uint64_t ones;     /* bits set; kept up to date in deletable vectors and views only */
     uint64_t ones_max; /* deletable: bits set at which it counts as full whatever load says */
     double fpp;
-    uint64_t born, last;      /* clock at its making and at its last add */
-    struct changes *changes;  /* since its bits were published, if anyone wants to know */
-    struct block turned;      /* bits set since they were to be kept (format_out.c), or none */
-    struct vector *next_gone; /* in a list of vectors to free */
+    struct changes *changes; /* since its bits were published, if anyone wants to know */
+    struct block turned;     /* bits set since they were to be kept (format_out.c), or none */
 };
 
 bool shape_valid(const struct shape *shape, const struct family *family);
@@ -72,6 +68,13 @@ uint64_t vector_count_ones(const struct vector *v);
 double vector_rate_now(const struct vector *v);
 size_t vector_bytes(const struct vector *v);
 bool vector_full(const struct vector *v);
+/* What counts for its capacity. `load` drifts a little when keys cover one another (an add that set no
+   bit may be removed by clearing one), so it is never more than the copies stored. */
+ALWAYS_INLINE uint64_t vector_load(const struct vector *v)
+{
+    uint64_t load = __atomic_load_n(&v->load, __ATOMIC_RELAXED); /* others may add at once */
+    return v->deletable ? min_u64(load, v->count) : load;
+}
 
 /* Brings near the bits and counters that adds and removals touch; at most BATCH digests. */
 void vector_fetch(const struct vector *v, const tamis_digest *digests, size_t n);

@@ -300,7 +300,7 @@ def check_head(h, hash_id, at):
     need(not (flags & DELETABLE and window), at, "a deletable window")
     need(not flags & UNIQUE or flags & DELETABLE, at, "unique without deletable")
     need(not flags & SHARED_ADDS or (h["growth"] == 1 and not flags & DELETABLE), at, "shared adds")
-    need((1 + window <= h["vectors_max"] <= 1 << 20) if dynamic or window
+    need((1 + window <= h["vectors_max"] <= (1024 if window else 1 << 20)) if dynamic or window
          else h["vectors_max"] == 0, at, "most vectors")
     need(not window or h["window"], at, "the window")
     if dynamic or flags & PUBLISHED:
@@ -315,7 +315,8 @@ def check_head(h, hash_id, at):
     lambdas = h["lambdas"]
     need(h["n_lambdas"] <= 64 and all(1 <= x <= 40 for x in lambdas[:h["n_lambdas"]]) and
          not any(lambdas[h["n_lambdas"]:]), at, "the lambdas")
-    need(1 <= h["n"] <= 1 << 20 and (h["growth"] != 1 or h["n"] == 1), at, "the number of vectors")
+    need(1 <= h["n"] <= (1 << 20 if dynamic else 4096) and (h["growth"] != 1 or h["n"] == 1), at,
+         "the number of vectors")
 
 
 class Vector:
@@ -697,6 +698,7 @@ class Index(Structure):
             need(not any(value for name, value in r.items() if name != "load"), at, "a table")
             self.sizes[i] = r["load"]
             return None
+        need(not (r["id"] or r["slot"] or r["born"] or r["last"]), at, "what only layers have")
         return Vector(r, check_record(r, self.head["layout"], self.hash, self.counted, at))
 
     def section_lengths(self):

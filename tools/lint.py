@@ -23,9 +23,9 @@ LAYERS = [
     ["kernel"],
     ["counters", "table", "watch"],
     ["vector", "changes", "matrix", "columns"],
-    ["pending"],
-    ["filter", "settings", "add", "growth", "removal", "algebra", "info", "build", "delta"],
-    ["index", "directory", "move"],
+    ["set", "settings", "record", "growth", "parts", "pending", "removal", "filter", "add", "index",
+     "merge", "algebra", "info", "build", "delta"],
+    ["directory", "move"],
     ["catalog"],
     ["format"],                         # reads all of the above
     ["replica"],                        # messages are bytes

@@ -73,7 +73,7 @@ static void write_answer(struct bytes *text, const tamis_filter *f, unsigned i, 
     tamis_digest digest = tamis_filter_digest(f, key, len);
     uint8_t bits;
     bool has = tamis_filter_has(f, key, len);
-    filter_bits_have(f, &digest, 1, &bits);
+    filter_bits_have(&f->set, &digest, 1, &bits);
     if (hidden && !(bits && !has))
         return;
     int n = snprintf(line, sizeof line, "%s %.*s\n", has ? "maybe" : "no", (int)len, key);

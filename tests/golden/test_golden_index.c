@@ -125,8 +125,8 @@ static double score_of(const tamis_index *x)
 static bool of_class(const struct world *w, unsigned class)
 {
     const tamis_index_options *o = &w->options;
-    return o->verifier == 1 + class % 3 && o->deletable == (class / 3 % 2 == 1) &&
-           (o->layout == TAMIS_BLOCKED) == (class / 6 % 2 == 1) && w->n >= 20 && w->p <= 20;
+    return o->verifier == 1 + class % 3 && o->set.deletable == (class / 3 % 2 == 1) &&
+           (o->set.layout == TAMIS_BLOCKED) == (class / 6 % 2 == 1) && w->n >= 20 && w->p <= 20;
 }
 
 static void write_class(unsigned class)
@@ -242,10 +242,10 @@ static void write_typed(void)
                              .combos = (uint64_t[]){3, 9},
                              .n_combos = 2,
                              .verifier = TAMIS_VERIFIER_TABLE,
-                             .fpp = 1e-4,
-                             .capacity = 8,
-                             .hash = TAMIS_SIP,
-                             .key = key};
+                             .set.fpp = 1e-4,
+                             .set.capacity = 8,
+                             .set.hash = TAMIS_SIP,
+                             .set.key = key};
     struct bytes text = {0};
     tamis_index *x;
     CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
@@ -275,7 +275,7 @@ static struct bytes rich_index(uint32_t *attributes, uint32_t *verifiers)
         world_steps(&w, x, &rng, copies, 120);
         struct bytes bytes = bytes_of_index(x, 0);
         bool tables = w.options.verifier == TAMIS_VERIFIER_TABLE;
-        *attributes = x->set.attributes, *verifiers = x->set.verifiers;
+        *attributes = x->set.form->attributes, *verifiers = x->set.form->verifiers;
         tamis_index_free(x);
         world_free(&w);
         if (tables && bytes.len < 9000 && *attributes > 1 && *verifiers > 1 &&

@@ -196,11 +196,12 @@ MEMORY = "the value may not grow past its limit of %d bytes"
     (["RESERVE", 0.01, 50, "MAXMEM", 4000], "ADD", MEMORY % 4000),
     (["RESERVE", 0.01, 50, "GROWTH", "flexible", "MAXMEM", 4000], "ADD", MEMORY % 4000),
     (["RESERVE", 0.01, 5000, "GROWTH", "window", "WINDOW", 1e6, "MAXMEM", 9000], "ADD", MEMORY % 9000),
-    (["XRESERVE", 0.01, 50] + RECORDS + ["GROWTH", "fixed"], "XADD", "non scaling filter is full"),
+    (["XRESERVE", 0.01, 50] + RECORDS + ["GROWTH", "fixed"], "XADD",
+     "the set of records is full: it holds the 50 records it was made for"),
     (["XRESERVE", 0.01, 50] + RECORDS + ["GROWTH", "dynamic"], "XADD",
-     "the set is full: it holds the 50 records it was made for"),
+     "the set of records is full: it holds the 50 records it was made for"),
     (["XRESERVE", 0.01, 50] + RECORDS + ["GROWTH", "dynamic", "DELETABLE"], "XADD",
-     "the set is full: it holds the 50 records it was made for"),
+     "the set of records is full: it holds the 50 records it was made for"),
     (["XRESERVE", 0.01, 50000] + RECORDS + ["GROWTH", "dynamic", "MAXMEM", 90000], "XADD", MEMORY % 90000),
     (["XRESERVE", 0.01, 50] + RECORDS + ["MAXMEM", 20000], "XADD", MEMORY % 20000),
     (["XRESERVE", 0.01, 5000] + RECORDS + ["GROWTH", "fixed", "VERIFIER", "table", "MAXMEM", 40000],
@@ -227,9 +228,20 @@ def test_a_window_that_is_full(r):
         at = 10**18 + 99 * 10**9 * i
         r.execute_command("TAMIS.INSERT", "w", "AT", at, "ITEMS", "slow%d" % i)
     said = r.execute_command("TAMIS.INSERT", "w", "AT", at, "ITEMS", *range(50000))
-    assert str(said[-1]).startswith("the window is full: it has room for "), said[-1]
+    assert str(said[-1]).startswith("the filter is full: it holds the "), said[-1]
     later = at + 10**12
     assert r.execute_command("TAMIS.INSERT", "w", "AT", later, "ITEMS", "new") == [1]
+
+
+def test_a_window_takes_its_capacity_however_it_arrives(r):
+    """Ten adds a second for four seconds, of which the window remembers two, and then a burst."""
+    start, step = 10**18, 10**8
+    reserve(r, "w", 0.01, 100, "GROWTH", "window", "WINDOW", 2, "AT", start)
+    for i in range(40):
+        r.execute_command("TAMIS.INSERT", "w", "AT", start + i * step, "ITEMS", i)
+    said = r.execute_command("TAMIS.INSERT", "w", "AT", start + 40 * step, "ITEMS", *range(1000, 1079))
+    assert len(said) == 79 and all(isinstance(x, int) for x in said)
+    assert all(r.execute_command("TAMIS.MEXISTS", "w", *range(1000, 1079)))
 
 
 def test_memory_limits(r):

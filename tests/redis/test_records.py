@@ -2,6 +2,7 @@
 import random
 
 import pytest
+import redis
 
 from conftest import free_port, wait
 from test_bytes import pull
@@ -179,3 +180,12 @@ def test_replies_in_both_protocols(server, r):
     assert server.raw("TAMIS.XQUERY", "x", "ip=1") == b"*2\r\n:1\r\n:1\r\n"
     assert server.raw("TAMIS.XQUERY", "x", "ip=2", resp=3) == b"*2\r\n#f\r\n#t\r\n"
     assert server.raw("TAMIS.XINFO", "x", resp=3).startswith(b"%18\r\n+kind\r\n+index\r\n")
+
+
+@pytest.mark.parametrize("growth", ["fixed", "dynamic"])
+def test_full_sets_of_records_say_so(r, growth):
+    make(r, "x", "GROWTH", growth, capacity=40)
+    with pytest.raises(redis.ResponseError, match="^the set of records is full: it holds the 40 "
+                                                  "records it was made for; make a larger one$"):
+        for row in records(1000):
+            r.execute_command("TAMIS.XADD", "x", *row)

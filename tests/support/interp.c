@@ -168,10 +168,12 @@ static uint32_t shuffle_next(uint32_t *state)
 
 /* ---- adding and removing --------------------------------------------------------------------- */
 
-static bool may_be_full(const struct machine *m)
+/* An error that the filter may give when there is no room. */
+static bool is_full(const struct machine *m, tamis_error e)
 {
-    tamis_growth growth = m->options.growth;
-    return !m->options.overfill && growth != TAMIS_SCALABLE;
+    bool bound = m->options.growth != TAMIS_SCALABLE && m->options.growth != TAMIS_FLEXIBLE;
+    return e == TAMIS_EFULL ? bound && !m->options.overfill
+                            : e == TAMIS_ESPACE && m->options.memory_limit != 0;
 }
 
 static bool step_add(struct machine *m, struct slot *s, uint32_t key)
@@ -187,8 +189,7 @@ static bool step_add(struct machine *m, struct slot *s, uint32_t key)
         m->report->planted = true;
     else
         e = tamis_filter_add(s->filter, m->bytes[key], KEY_LEN, &fresh);
-    if (e == TAMIS_EFULL && may_be_full(m) &&
-        (!had || m->options.growth == TAMIS_WINDOW || m->options.add_always))
+    if (is_full(m, e) && (!had || m->options.growth == TAMIS_WINDOW || m->options.add_always))
         return machine_note_full(m, s);
     if (e != TAMIS_OK)
         return interp_fail(m, "add of key %u: %s", key, tamis_error_name(e));
@@ -210,7 +211,7 @@ static bool step_add_batch(struct machine *m, struct slot *s, const uint32_t *ke
         digests[i] = m->digests[keys[i]];
     tamis_error e = tamis_filter_add_many(many, digests, n, NULL, &done);
     uint64_t clock = m->clock;
-    bool good = e == TAMIS_OK ? done == n : e == TAMIS_EFULL && may_be_full(m) && done < n;
+    bool good = e == TAMIS_OK ? done == n : is_full(m, e) && done < n;
     if (!good)
         interp_fail(m, "add_many: %s, %zu of %u", tamis_error_name(e), done, n);
     for (uint32_t i = 0; good && i < done; i++) {
@@ -223,8 +224,8 @@ static bool step_add_batch(struct machine *m, struct slot *s, const uint32_t *ke
                                tamis_error_name(one));
         good = good && machine_note_add(m, s, keys[i], fresh);
     }
-    if (good && e == TAMIS_EFULL &&
-        tamis_filter_add(s->filter, m->bytes[keys[done]], KEY_LEN, NULL) != TAMIS_EFULL)
+    if (good && e != TAMIS_OK &&
+        tamis_filter_add(s->filter, m->bytes[keys[done]], KEY_LEN, NULL) != e)
         good = interp_fail(m, "add takes key %zu, add_many did not", done);
     if (good && !tamis_filter_equal(s->filter, many))
         good = interp_fail(m, "%zu keys one by one and at once differ", done);
@@ -270,7 +271,7 @@ static bool step_remove_absent(struct machine *m, struct slot *s, uint32_t key)
         return true;
     tamis_filter *before;
     uint8_t bits;
-    filter_bits_have(s->filter, &m->digests[key], 1, &bits);
+    filter_bits_have(&s->filter->set, &m->digests[key], 1, &bits);
     if (bits && !machine_hidden(s, m->digests[key]))
         return true; /* not to be told from a member: an illegal removal */
     if (tamis_filter_clone(&before, s->filter) != TAMIS_OK)
@@ -337,7 +338,7 @@ static bool step_merge(struct machine *m, struct slot *s, struct slot *other, un
 {
     tamis_filter *before;
     uint32_t vectors =
-        stack_count(filter_stack(s->filter)) + stack_count(filter_stack(other->filter));
+        layers_count(set_layers(&s->filter->set)) + layers_count(set_layers(&other->filter->set));
     if (s->model.total + other->model.total > 4000 || vectors > 64)
         return true;
     bool part = s->model.unique && other->model.unique && s != other;
@@ -371,9 +372,9 @@ static bool step_fold(struct machine *m, struct slot *s, unsigned flags)
         good = refused(m, s, before, "fold", e, flags);
     else
         m->report->seen[SEEN_FOLDED]++;
-    const struct stack *was = filter_stack(before), *is = filter_stack(s->filter);
-    for (uint32_t i = 0; good && e == TAMIS_OK && i < stack_count(was); i++)
-        if (stack_count(is) != stack_count(was) ||
+    const struct layers *was = set_layers(&before->set), *is = set_layers(&s->filter->set);
+    for (uint32_t i = 0; good && e == TAMIS_OK && i < layers_count(was); i++)
+        if (layers_count(is) != layers_count(was) ||
             2 * is->v[i]->bits.units != was->v[i]->bits.units)
             good = interp_fail(m, "fold: vector %u is not half of what it was", i);
     tamis_filter_free(before);
@@ -402,7 +403,7 @@ static bool step_clear(struct machine *m, struct slot *s)
     tamis_error e = tamis_filter_clear(s->filter);
     m->report->steps++;
     model_clear(&s->model);
-    s->model.unique = s->filter->set.unique;
+    s->model.unique = s->filter->set.opt.unique;
     return e == TAMIS_OK ? interp_check(m, s) : interp_fail(m, "clear: %s", tamis_error_name(e));
 }
 

@@ -22,16 +22,17 @@ static bool mapped_alike(struct machine *m, const struct slot *s, const struct b
         mmap(NULL, bytes->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     tamis_open_options o = opening(m);
     tamis_reason reason = {0};
-    tamis_filter *view;
+    struct set *opened;
     bool alike = true;
     if (pages == MAP_FAILED)
         return true;
     memcpy(pages, bytes->data, bytes->len);
     struct mapping mapping = {.data = pages, .len = bytes->len};
-    if (filter_from_mapping(&view, mapping, &o, &reason) != TAMIS_OK) {
+    if (set_from_mapping(&opened, KIND_FILTER, mapping, &o, &reason) != TAMIS_OK) {
         munmap(pages, bytes->len);
         return interp_fail(m, "mapped: %s", reason.text);
     }
+    tamis_filter *view = as_filter(opened);
     for (uint32_t i = 0; i < m->keys; i++)
         alike &= tamis_filter_has(view, m->bytes[i], KEY_LEN) ==
                  tamis_filter_has(s->filter, m->bytes[i], KEY_LEN);

@@ -48,7 +48,7 @@ bool machine_member(const struct machine *m, const struct slot *s, uint32_t key)
 
 static const struct pending *pending_of(const struct slot *s, tamis_digest digest)
 {
-    const struct removals *r = &s->filter->removals;
+    const struct removals *r = &s->filter->set.removals;
     for (uint32_t i = 0; i < r->room; i++) {
         const struct pending *p = removals_entry(r, i);
         if (p && p->digest.a == digest.a && p->digest.b == digest.b)
@@ -60,16 +60,16 @@ static const struct pending *pending_of(const struct slot *s, tamis_digest diges
 bool machine_hidden(const struct slot *s, tamis_digest digest)
 {
     const struct pending *p = pending_of(s, digest);
-    return s->filter->set.unique && p && p->hides && atomic_load(&p->copies) > 0;
+    return s->filter->set.opt.unique && p && p->hides && atomic_load(&p->copies) > 0;
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
 static struct vector *vector_of_id(const tamis_filter *f, uint32_t id)
 {
-    const struct stack *stack = filter_stack(f);
-    for (uint32_t i = 0; i < stack_count(stack); i++)
-        if (stack->v[i]->id == id)
+    const struct layers *stack = set_layers(&f->set);
+    for (uint32_t i = 0; i < layers_count(stack); i++)
+        if (stack->l[i]->id == id)
             return stack->v[i];
     return NULL;
 }
@@ -95,15 +95,16 @@ static bool note_gone(struct machine *m, struct slot *s)
 /* Which vector took the key: the one whose count rose. */
 static bool note_place(struct machine *m, struct slot *s, uint32_t key, bool fresh)
 {
-    const struct stack *stack = filter_stack(s->filter);
+    const struct layers *stack = set_layers(&s->filter->set);
     uint32_t rose = 0;
     if (!placed(m, s))
         return true;
     if (!note_gone(m, s))
         return false;
-    for (uint32_t i = 0; i < stack_count(stack); i++) {
+    for (uint32_t i = 0; i < layers_count(stack); i++) {
         const struct vector *v = stack->v[i];
-        struct model_vector *mine = model_vector_at(&s->model, v->id);
+        uint32_t id = stack->l[i]->id;
+        struct model_vector *mine = model_vector_at(&s->model, id);
         if (!mine) {
             s->model.placed = false; /* more vectors than the model looks after */
             return true;
@@ -111,9 +112,9 @@ static bool note_place(struct machine *m, struct slot *s, uint32_t key, bool fre
         if (v->count == mine->count)
             continue;
         if (v->count != mine->count + 1 || rose++)
-            return interp_fail(m, "after an add vector %u has %llu copies, not %u", v->id,
+            return interp_fail(m, "after an add vector %u has %llu copies, not %u", id,
                                (unsigned long long)v->count, mine->count);
-        model_put(&s->model, v->id, key);
+        model_put(&s->model, id, key);
     }
     /* Counts, unless the filter is full; in a window, unless it is in the newest vector. */
     bool either = (m->options.add_always || m->options.growth == TAMIS_WINDOW) && !fresh;
@@ -123,10 +124,10 @@ static bool note_place(struct machine *m, struct slot *s, uint32_t key, bool fre
 /* The counts that are always exact. */
 static bool check_counts(struct machine *m, struct slot *s)
 {
-    uint64_t pending = atomic_load(&s->filter->removals.total);
-    if (s->model.deletable && s->filter->stored != s->model.total + pending)
+    uint64_t pending = atomic_load(&s->filter->set.removals.total);
+    if (s->model.deletable && s->filter->set.stored != s->model.total + pending)
         return interp_fail(m, "%llu copies stored and %llu pending, but %llu members",
-                           (unsigned long long)s->filter->stored, (unsigned long long)pending,
+                           (unsigned long long)s->filter->set.stored, (unsigned long long)pending,
                            (unsigned long long)s->model.total);
     return true;
 }
@@ -168,7 +169,7 @@ bool machine_note_add(struct machine *m, struct slot *s, uint32_t key, bool fres
 static bool note_pending(struct machine *m, struct slot *s, uint32_t key)
 {
     struct model *model = &s->model;
-    const struct removals *r = &s->filter->removals;
+    const struct removals *r = &s->filter->set.removals;
     uint32_t now[MODEL_KEYS] = {0};
     uint64_t sum = 0;
     for (uint32_t i = 0; i < r->room; i++) {
@@ -245,26 +246,26 @@ bool machine_note_removal(struct machine *m, struct slot *s, uint32_t key, tamis
 static bool adopt(struct slot *s, const struct model *theirs, const tamis_filter *other,
                   const tamis_filter *before)
 {
-    const struct stack *from = filter_stack(other), *now = filter_stack(s->filter);
-    uint32_t last = 0, n = stack_count(from);
+    const struct layers *from = set_layers(&other->set), *now = set_layers(&s->filter->set);
+    uint32_t last = 0, n = layers_count(from);
     bool any = false;
-    uint32_t grown = stack_count(now) - stack_count(filter_stack(before)), full = 0;
+    uint32_t grown = layers_count(now) - layers_count(set_layers(&before->set)), full = 0;
     for (uint32_t i = 0; i < n; i++)
         full += from->v[i]->count > 0;
-    if (stack_count(now) < stack_count(filter_stack(before)) || grown != full)
+    if (layers_count(now) < layers_count(set_layers(&before->set)) || grown != full)
         return false;
     for (uint32_t i = 0; i < n; i++) {
         const struct model_vector *source = NULL;
         uint32_t id = UINT32_MAX;
         for (uint32_t j = 0; j < theirs->vectors; j++)
-            if (theirs->vector[j].id == from->v[i]->id)
+            if (theirs->vector[j].id == from->l[i]->id)
                 source = &theirs->vector[j];
         if (!source || source->count == 0)
             continue;
-        for (uint32_t j = 0; j < stack_count(now); j++) /* the next new id, in order */
-            if (!vector_of_id(before, now->v[j]->id) && (!any || now->v[j]->id > last) &&
-                now->v[j]->id < id)
-                id = now->v[j]->id;
+        for (uint32_t j = 0; j < layers_count(now); j++) /* the next new id, in order */
+            if (!vector_of_id(before, now->l[j]->id) && (!any || now->l[j]->id > last) &&
+                now->l[j]->id < id)
+                id = now->l[j]->id;
         struct model_vector *made =
             s->model.vectors < MODEL_VECTORS ? model_vector_at(&s->model, id) : NULL;
         if (!made)
@@ -300,8 +301,8 @@ bool machine_note_merge(struct machine *m, struct slot *s, const struct slot *ot
     model->counted = false;
     model->merged = true;
     m->report->seen[SEEN_MERGED]++;
-    if (s->filter->set.unique != unique)
-        return interp_fail(m, "merge: unique is %d", s->filter->set.unique);
+    if (s->filter->set.opt.unique != unique)
+        return interp_fail(m, "merge: unique is %d", s->filter->set.opt.unique);
     return machine_sync(m, s) && check_counts(m, s);
 }
 
@@ -389,7 +390,7 @@ static bool cells_of(struct machine *m, const struct vector *v, const uint16_t *
 }
 
 /* Bits and counters of one vector agree, whatever is in it. */
-static bool check_vector(struct machine *m, const struct vector *v)
+static bool check_vector(struct machine *m, const struct vector *v, uint32_t id)
 {
     uint64_t n = vector_positions_total(v), ones = 0, sum = 0;
     if (!v->deletable)
@@ -397,7 +398,7 @@ static bool check_vector(struct machine *m, const struct vector *v)
     for (uint64_t p = 0; p < n; p++) {
         uint64_t counter = counters_get(&v->counters, p);
         if (vector_bit(v, p) != (counter > 0))
-            return interp_fail(m, "vector %u: bit %llu is %d, its counter %llu", v->id,
+            return interp_fail(m, "vector %u: bit %llu is %d, its counter %llu", id,
                                (unsigned long long)p, vector_bit(v, p),
                                (unsigned long long)counter);
         ones += counter > 0;
@@ -405,7 +406,7 @@ static bool check_vector(struct machine *m, const struct vector *v)
     }
     m->report->seen[SEEN_ESCAPE] += v->counters.used > 0;
     if (ones != v->ones || sum != v->bits.k * v->count)
-        return interp_fail(m, "vector %u: %llu ones of %llu, %llu counted for %llu copies", v->id,
+        return interp_fail(m, "vector %u: %llu ones of %llu, %llu counted for %llu copies", id,
                            (unsigned long long)ones, (unsigned long long)v->ones,
                            (unsigned long long)sum, (unsigned long long)v->count);
     return true;
@@ -423,8 +424,8 @@ static bool check_cells(struct machine *m, struct vector *const *v, uint32_t n)
             counted += v[i]->deletable ? counters_get(&v[i]->counters, p) : 0;
         }
         if (bit != (m->cells[p] > 0) || (v[0]->deletable && counted != m->cells[p]))
-            return interp_fail(m, "vector %u of %u: cell %llu is %d, %llu; should be %u", v[0]->id,
-                               n, (unsigned long long)p, bit, (unsigned long long)counted,
+            return interp_fail(m, "one of %u vectors: cell %llu is %d, %llu; should be %u", n,
+                               (unsigned long long)p, bit, (unsigned long long)counted,
                                m->cells[p]);
     }
     return true;
@@ -432,15 +433,15 @@ static bool check_cells(struct machine *m, struct vector *const *v, uint32_t n)
 
 static bool check_vectors(struct machine *m, struct slot *s)
 {
-    const struct stack *stack = filter_stack(s->filter);
-    uint32_t n = stack_count(stack);
+    const struct layers *stack = set_layers(&s->filter->set);
+    uint32_t n = layers_count(stack);
     for (uint32_t i = 0; i < n; i++)
-        if (!check_vector(m, stack->v[i]))
+        if (!check_vector(m, stack->v[i], stack->l[i]->id))
             return false;
     if (one_shape(m) && !(cells_of(m, stack->v[0], NULL, &s->model) && check_cells(m, stack->v, n)))
         return false;
     for (uint32_t i = 0; i < n && placed(m, s); i++) {
-        struct model_vector *mine = model_vector_at(&s->model, stack->v[i]->id);
+        struct model_vector *mine = model_vector_at(&s->model, stack->l[i]->id);
         if (!mine) {
             s->model.placed = false;
             break;
@@ -456,7 +457,7 @@ static bool check_vectors(struct machine *m, struct slot *s)
 
 bool interp_check(struct machine *m, struct slot *s)
 {
-    m->report->seen[SEEN_GROWN] += stack_count(filter_stack(s->filter)) > 1;
+    m->report->seen[SEEN_GROWN] += layers_count(set_layers(&s->filter->set)) > 1;
     bool empty = s->model.total == 0 && m->options.growth != TAMIS_WINDOW;
     return !m->report->failed && machine_sync(m, s) && check_counts(m, s) && check_answers(m, s) &&
            check_info(m, s) && check_vectors(m, s) && (!empty || check_empty(m, s));
@@ -506,7 +507,7 @@ void machine_plant(struct machine *m, struct slot *s)
 {
     bool known = m->options.deletable || m->options.growth == TAMIS_FIXED || placed(m, s);
     if (m->plant == PLANT_PENDING && machine_plants(m, PLANT_PENDING))
-        m->report->planted = plant_pending(&s->filter->removals);
+        m->report->planted = plant_pending(&s->filter->set.removals);
     else if (machine_plants(m, m->plant) && m->plant >= PLANT_BIT && known)
-        m->report->planted = plant_cell(m->plant, filter_stack(s->filter)->v[0]);
+        m->report->planted = plant_cell(m->plant, set_layers(&s->filter->set)->v[0]);
 }

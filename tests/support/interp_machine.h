@@ -5,7 +5,7 @@
 #ifndef TAMIS_TESTS_INTERP_MACHINE_H
 #define TAMIS_TESTS_INTERP_MACHINE_H
 
-#include "filter.h"
+#include "set.h"
 #include "interp.h"
 #include "model.h"
 

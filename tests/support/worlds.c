@@ -78,46 +78,46 @@ void world_draw(struct world *w, uint64_t *rng, bool deletable)
     *w = (struct world){0};
     draw_attributes(w, rng);
     tamis_index_options *o = &w->options;
-    o->fpp = rates[rng_next(rng) % 4];
+    o->set.fpp = rates[rng_next(rng) % 4];
     uint64_t most = rng_next(rng) % 2 ? 4 : 40;
-    o->capacity = 1 + rng_next(rng) % most;
-    o->layout = 1 + rng_next(rng) % 2;
+    o->set.capacity = 1 + rng_next(rng) % most;
+    o->set.layout = 1 + rng_next(rng) % 2;
     o->verifier = 1 + rng_next(rng) % 3;
     o->value = 1 + rng_next(rng) % 3;
-    o->deletable = deletable;
-    o->expansion = factors[rng_next(rng) % 5];
+    o->set.deletable = deletable;
+    o->set.expansion = factors[rng_next(rng) % 5];
     static const uint8_t lambdas[] = {1, 1, 2, 1};
     switch (rng_next(rng) % 8) {
     case 0:
-        o->growth = TAMIS_FIXED;
-        o->capacity = 8 + rng_next(rng) % 64;
-        o->overfill = rng_next(rng) % 2;
+        o->set.growth = TAMIS_FIXED;
+        o->set.capacity = 8 + rng_next(rng) % 64;
+        o->set.overfill = rng_next(rng) % 2;
         break;
     case 1:
     case 2:
     case 3: /* equal shares: here layers cover one another most */
-        o->growth = TAMIS_DYNAMIC;
-        o->layers = 2 + (uint32_t)(rng_next(rng) % 3);
-        o->capacity = o->layers * (1 + rng_next(rng) % 10);
-        o->layout = TAMIS_SPREAD;
-        o->overfill = rng_next(rng) % 2;
+        o->set.growth = TAMIS_DYNAMIC;
+        o->set.vectors = 2 + (uint32_t)(rng_next(rng) % 3);
+        o->set.capacity = o->set.vectors * (1 + rng_next(rng) % 10);
+        o->set.layout = TAMIS_SPREAD;
+        o->set.overfill = rng_next(rng) % 2;
         break;
     case 4:
-        o->growth = TAMIS_FLEXIBLE;
-        o->lambdas = lambdas;
-        o->n_lambdas = sizeof lambdas;
+        o->set.growth = TAMIS_FLEXIBLE;
+        o->set.lambdas = lambdas;
+        o->set.n_lambdas = sizeof lambdas;
         break;
     default:
-        o->growth = TAMIS_SCALABLE;
+        o->set.growth = TAMIS_SCALABLE;
     }
-    if (o->layout == TAMIS_SPREAD && rng_next(rng) % 6 == 0)
-        o->hash = TAMIS_H3;
+    if (o->set.layout == TAMIS_SPREAD && rng_next(rng) % 6 == 0)
+        o->set.hash = TAMIS_H3;
     if (o->verifier == TAMIS_VERIFIER_NONE)
         o->n_combos = 0;
     for (unsigned i = 0; i < TAMIS_KEY_LEN; i++)
         w->key[i] = (uint8_t)rng_next(rng);
-    o->key = w->key;
-    o->clock = world_clock;
+    o->set.key = w->key;
+    o->set.clock = world_clock;
     w->n = 4 + (uint32_t)(rng_next(rng) % (w->p > 5 ? 24 : RECORDS - 4));
     draw_records(w, rng);
 }
@@ -149,7 +149,7 @@ void world_steps(const struct world *w, tamis_index *x, uint64_t *rng, uint32_t 
     for (unsigned i = 0; i < steps; i++) {
         uint32_t r = (uint32_t)(rng_next(rng) % w->n);
         const tamis_digest *record = world_digests(w, r);
-        if (w->options.deletable && copies[r] && rng_next(rng) % 2) {
+        if (w->options.set.deletable && copies[r] && rng_next(rng) % 2) {
             tamis_index_remove_many(x, record, 1, NULL, NULL);
             copies[r]--;
         } else if (tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK) {

@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "filter.h"
+#include "set.h"
 #include "harness.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "algebra";
@@ -78,10 +78,10 @@ static tamis_info info_of(const tamis_filter *f)
 /* Vectors alike bit by bit; counts aside, which a union can only estimate. */
 static bool same_bits(const tamis_filter *a, const tamis_filter *b)
 {
-    const struct stack *x = filter_stack(a), *y = filter_stack(b);
-    if (stack_count(x) != stack_count(y))
+    const struct layers *x = set_layers(&a->set), *y = set_layers(&b->set);
+    if (layers_count(x) != layers_count(y))
         return false;
-    for (uint32_t i = 0; i < stack_count(x); i++) {
+    for (uint32_t i = 0; i < layers_count(x); i++) {
         if (!shape_equal(x->v[i], y->v[i]))
             return false;
         for (uint64_t p = 0; p < vector_positions_total(x->v[i]); p++)
@@ -431,7 +431,8 @@ TEST(unique_unions_do_not_deny_members)
             if (!copies[0][i] && rng_next(&rng) % 4) {
                 add_range(b, i, i + 1);
                 copies[1][i] = 1;
-                crossed += removals_hide(&a->removals, tamis_filter_digest(a, &i, sizeof i));
+                tamis_digest d = tamis_filter_digest(a, &i, sizeof i);
+                crossed += set_hides(&a->set, &d);
             }
         tamis_filter *to = run & 2 ? a : b, *from = run & 2 ? b : a;
         CHECK(tamis_filter_merge(to, from, flags) == TAMIS_OK && info_of(to).unique);
@@ -466,8 +467,8 @@ TEST(intersection_has_the_bits_of_both)
             o.deletable = deletable;
             tamis_filter *a = filled(o, 0, 600), *b = filled(o, 400, 1000), *both = NULL;
             CHECK(tamis_filter_intersect(&both, a, b) == TAMIS_OK);
-            const struct vector *x = filter_stack(a)->v[0], *y = filter_stack(b)->v[0],
-                                *z = filter_stack(both)->v[0];
+            const struct vector *x = set_layers(&a->set)->v[0], *y = set_layers(&b->set)->v[0],
+                                *z = set_layers(&both->set)->v[0];
             bool same = shape_equal(x, z);
             for (uint64_t p = 0; p < vector_positions_total(x) && same; p++)
                 same = vector_bit(z, p) == (vector_bit(x, p) && vector_bit(y, p));

@@ -1,7 +1,7 @@
 /* Whole filters beside a model that goes bit by bit: folds of all kinds, shapes and fills, and unions
  * and intersections of vectors that are columns of a matrix.
  */
-#include "filter.h"
+#include "set.h"
 #include "harness.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "algebra model";
@@ -70,7 +70,6 @@ static struct vector *slow_fold_vector(const struct vector *v, const struct fami
     struct vector *half = vector_new(&mem_system, family, shape, v->deletable, true);
     if (!CHECK(half))
         return NULL;
-    half->id = v->id;
     half->count = v->count;
     for (uint64_t i = 0; i < vector_positions_total(v); i++) {
         if (!vector_bit(v, i))
@@ -89,21 +88,21 @@ static struct vector *slow_fold_vector(const struct vector *v, const struct fami
 /* Takes the place of the vectors; dynamic ones are no columns any more. */
 static void slow_fold(tamis_filter *f)
 {
-    struct stack *stack = filter_stack(f);
-    for (uint32_t i = 0; i < stack_count(stack); i++) {
-        struct vector *half = slow_fold_vector(stack->v[i], &f->family);
-        vector_free(stack->v[i], &f->allocator);
-        stack->v[i] = half;
+    struct layers *stack = set_layers(&f->set);
+    for (uint32_t i = 0; i < layers_count(stack); i++) {
+        struct vector *half = slow_fold_vector(stack->v[i], &f->set.family);
+        vector_free(stack->v[i], &f->set.allocator);
+        stack->v[i] = stack->l[i]->part[0].vector = half;
     }
-    matrix_free(atomic_load(&f->matrix), &f->allocator);
-    atomic_store(&f->matrix, NULL);
-    CHECK(removals_rebuild(f) == TAMIS_OK);
+    matrix_free(atomic_load(&f->set.matrix), &f->set.allocator);
+    atomic_store(&f->set.matrix, NULL);
+    CHECK(pending_rebuild(&f->set) == TAMIS_OK);
 }
 
 static bool ones_agree(const tamis_filter *x, const tamis_filter *y)
 {
-    const struct stack *mine = filter_stack(x), *theirs = filter_stack(y);
-    for (uint32_t i = 0; i < stack_count(mine); i++)
+    const struct layers *mine = set_layers(&x->set), *theirs = set_layers(&y->set);
+    for (uint32_t i = 0; i < layers_count(mine); i++)
         if (vector_count_ones(mine->v[i]) != vector_count_ones(theirs->v[i]))
             return false;
     return true;
@@ -117,14 +116,14 @@ TEST(folds_are_those_of_the_model)
         bool deletable = run / KINDS % 3;
         tamis_filter *f = some_filter(kind, deletable, 1 + rng_next(&rng) % 60, &rng);
         tamis_filter *model = copy_of(f);
-        pending += atomic_load(&f->removals.total);
-        columns += f->set.growth == TAMIS_DYNAMIC ? stack_count(filter_stack(f)) : 0;
-        for (uint32_t i = 0; i < stack_count(filter_stack(f)); i++)
-            large += filter_stack(f)->v[i]->counters.used;
+        pending += atomic_load(&f->set.removals.total);
+        columns += f->set.opt.growth == TAMIS_DYNAMIC ? layers_count(set_layers(&f->set)) : 0;
+        for (uint32_t i = 0; i < layers_count(set_layers(&f->set)); i++)
+            large += set_layers(&f->set)->v[i]->counters.used;
         tamis_error e = tamis_filter_fold(f, TAMIS_MERGE_RESTATE);
         slow_fold(model);
         CHECK_MSG(e == TAMIS_OK && tamis_filter_equal(f, model) && ones_agree(f, model) &&
-                      f->stored == model->stored,
+                      f->set.stored == model->set.stored,
                   "run %d, kind %u: %s", run, kind, tamis_error_name(e));
         tamis_filter_free(f);
         tamis_filter_free(model);
@@ -144,11 +143,11 @@ struct sums {
 
 static void sum_up(struct sums *sums, const tamis_filter *f)
 {
-    const struct stack *stack = filter_stack(f);
-    for (uint32_t i = 0; i < stack_count(stack); i++)
+    const struct layers *stack = set_layers(&f->set);
+    for (uint32_t i = 0; i < layers_count(stack); i++)
         for (uint64_t p = 0; p < vector_positions_total(stack->v[i]); p++) {
             sums->bits[p] |= vector_bit(stack->v[i], p);
-            if (f->set.deletable)
+            if (f->set.opt.deletable)
                 sums->counters[p] += counters_get(&stack->v[i]->counters, p);
         }
 }
@@ -156,10 +155,10 @@ static void sum_up(struct sums *sums, const tamis_filter *f)
 /* Bits as the counters, ones as the bits, nothing in columns that nobody has. */
 static bool is_sound(const tamis_filter *f)
 {
-    const struct stack *stack = filter_stack(f);
-    const struct matrix *matrix = atomic_load(&f->matrix);
+    const struct layers *stack = set_layers(&f->set);
+    const struct matrix *matrix = atomic_load(&f->set.matrix);
     uint64_t total = 0, in_matrix = 0;
-    for (uint32_t i = 0; i < stack_count(stack); i++) {
+    for (uint32_t i = 0; i < layers_count(stack); i++) {
         const struct vector *v = stack->v[i];
         uint64_t ones = 0;
         for (uint64_t p = 0; p < vector_positions_total(v); p++) {
@@ -173,21 +172,22 @@ static bool is_sound(const tamis_filter *f)
     }
     for (uint64_t i = 0; i < matrix->width * matrix->bits.units; i++)
         in_matrix += matrix->bits.words[i / 64] >> i % 64 & 1;
-    return in_matrix == total && matrix->width >= stack_count(stack);
+    return in_matrix == total && matrix->width >= layers_count(stack);
 }
 
 /* Side by side: the vectors of both, bit by bit. */
 static bool is_both(const tamis_filter *f, const tamis_filter *x, const tamis_filter *y)
 {
-    const struct stack *all = filter_stack(f), *mine = filter_stack(x), *theirs = filter_stack(y);
-    uint32_t at = stack_count(mine);
+    const struct layers *all = set_layers(&f->set), *mine = set_layers(&x->set),
+                        *theirs = set_layers(&y->set);
+    uint32_t at = layers_count(mine);
     for (uint32_t i = 0; i < at; i++)
         if (!vector_equal(all->v[i], mine->v[i]))
             return false;
-    for (uint32_t i = 0; i < stack_count(theirs); i++)
+    for (uint32_t i = 0; i < layers_count(theirs); i++)
         if (theirs->v[i]->count && !vector_equal(all->v[at++], theirs->v[i]))
             return false;
-    return at == stack_count(all);
+    return at == layers_count(all);
 }
 
 TEST(unions_of_columns_are_those_of_the_model)
@@ -202,7 +202,8 @@ TEST(unions_of_columns_are_those_of_the_model)
         struct sums expected = {calloc(m, 8), calloc(m, 1)}, got = {calloc(m, 8), calloc(m, 1)};
         sum_up(&expected, x);
         sum_up(&expected, y);
-        bool settled = atomic_load(&x->removals.total) + atomic_load(&y->removals.total) == 0;
+        bool settled =
+            atomic_load(&x->set.removals.total) + atomic_load(&y->set.removals.total) == 0;
         tamis_error e =
             tamis_filter_merge(f, y, TAMIS_MERGE_RESTATE | (concat ? TAMIS_MERGE_CONCAT : 0));
         sum_up(&got, f);
@@ -210,11 +211,11 @@ TEST(unions_of_columns_are_those_of_the_model)
         if (settled) /* else what was pending may be settled now */
             CHECK_MSG(memcmp(expected.counters, got.counters, 8 * m) == 0 &&
                           memcmp(expected.bits, got.bits, m) == 0 && (!concat || is_both(f, x, y)),
-                      "run %d, %u and %u columns", run, stack_count(filter_stack(x)),
-                      stack_count(filter_stack(y)));
-        columns += stack_count(filter_stack(y));
-        united += stack_count(filter_stack(x)) + stack_count(filter_stack(y)) -
-                  stack_count(filter_stack(f));
+                      "run %d, %u and %u columns", run, layers_count(set_layers(&x->set)),
+                      layers_count(set_layers(&y->set)));
+        columns += layers_count(set_layers(&y->set));
+        united += layers_count(set_layers(&x->set)) + layers_count(set_layers(&y->set)) -
+                  layers_count(set_layers(&f->set));
         free(expected.counters), free(expected.bits), free(got.counters), free(got.bits);
         tamis_filter_free(f);
         tamis_filter_free(x);
@@ -233,17 +234,17 @@ TEST(intersections_of_columns)
         tamis_filter *f[2], *both = NULL;
         for (int i = 0; i < 2; i++) {
             f[i] = some_filter(DYNAMIC, true, units, &rng);
-            while (stack_count(filter_stack(f[i])) > 1)
-                filter_drop(f[i], 0);
-            const struct matrix *matrix = atomic_load(&f[i]->matrix);
+            while (layers_count(set_layers(&f[i]->set)) > 1)
+                set_drop(&f[i]->set, 0);
+            const struct matrix *matrix = atomic_load(&f[i]->set.matrix);
             wide += matrix->width > 1;
         }
-        const struct vector *x = filter_stack(f[0])->v[0], *y = filter_stack(f[1])->v[0];
+        const struct vector *x = set_layers(&f[0]->set)->v[0], *y = set_layers(&f[1]->set)->v[0];
         tamis_error e = tamis_filter_intersect(&both, f[0], f[1]);
         bool same = e == TAMIS_OK;
         for (uint64_t p = 0; same && p < vector_positions_total(x); p++)
-            same =
-                vector_bit(filter_stack(both)->v[0], p) == (vector_bit(x, p) && vector_bit(y, p));
+            same = vector_bit(set_layers(&both->set)->v[0], p) ==
+                   (vector_bit(x, p) && vector_bit(y, p));
         CHECK_MSG(same, "run %d: %s", run, tamis_error_name(e));
         tamis_filter_free(f[0]);
         tamis_filter_free(f[1]);

@@ -450,7 +450,7 @@ TEST(a_file_that_was_read_may_be_cut)
     tamis_open_options read = {.read = true};
     tamis_options fo = {.capacity = 50000, .key = KEY};
     tamis_index_options xo = {
-        .attributes = attributes, .n_attributes = 2, .capacity = 50000, .key = KEY};
+        .attributes = attributes, .n_attributes = 2, .set.capacity = 50000, .set.key = KEY};
     tamis_filter *f = NULL, *opened;
     tamis_index *x = NULL, *records;
     tamis_key record[] = {{"a", 1}, {"b", 1}};

@@ -6,7 +6,7 @@
 #include "forge.h"
 #include "harness.h"
 
-#include "filter.h"
+#include "set.h"
 
 enum { RESIDENTS = 40 };
 
@@ -31,11 +31,11 @@ static tamis_filter *make_tiny(uint64_t seed)
 /* A digest that two vectors or more have, and with it 2^20 that have the same positions in them. */
 static tamis_digest shared_digest(const tamis_filter *f, uint64_t *rng)
 {
-    const struct stack *stack = filter_stack(f);
+    const struct layers *stack = set_layers(&f->set);
     for (;;) {
         tamis_digest d = {rng_next(rng) >> 20 << 20, rng_next(rng)};
         uint32_t n = 0;
-        for (uint32_t i = 0; i < stack_count(stack); i++)
+        for (uint32_t i = 0; i < layers_count(stack); i++)
             n += vector_copies(stack->v[i], d) > 0;
         if (n >= 2)
             return d;
@@ -127,7 +127,8 @@ static void candidates(size_t vectors, size_t removals)
     add_crowd(other, d, removals);
     for (size_t n = 1; n < vectors; n *= 2) /* doubles what there is */
         CHECK(tamis_filter_merge(f, n == 1 ? other : f, TAMIS_MERGE_CONCAT) == TAMIS_OK);
-    CHECK_MSG(stack_count(filter_stack(f)) >= vectors, "%u", stack_count(filter_stack(f)));
+    CHECK_MSG(layers_count(set_layers(&f->set)) >= vectors, "%u",
+              layers_count(set_layers(&f->set)));
     remove_crowd(f, d, removals);
     f = saved_and_loaded(f);
     tamis_filter_free(other);
@@ -162,17 +163,17 @@ COST(empty_vectors_do_not_multiply, 1 << 16)
     CHECK(tamis_filter_add(other, "b", 1, NULL) == TAMIS_OK);
     for (size_t vectors = 1; vectors < n; vectors *= 2)
         CHECK(tamis_filter_merge(f, vectors == 1 ? other : f, TAMIS_MERGE_CONCAT) == TAMIS_OK);
-    const struct stack *stack = filter_stack(f);
-    for (uint32_t i = 1; i < stack_count(stack); i += 2) {
-        f->stored -= stack->v[i]->count;
+    const struct layers *stack = set_layers(&f->set);
+    for (uint32_t i = 1; i < layers_count(stack); i += 2) {
+        f->set.stored -= stack->v[i]->count;
         vector_clear(stack->v[i]);
     }
     f = saved_and_loaded(f);
     for (unsigned i = 0; f && i < 4; i++) {
-        uint32_t before = stack_count(filter_stack(f));
+        uint32_t before = layers_count(set_layers(&f->set));
         tamis_removed outcome = TAMIS_ABSENT;
         CHECK(tamis_filter_remove(f, "a", 1, &outcome) == TAMIS_OK && outcome != TAMIS_ABSENT);
-        CHECK(stack_count(filter_stack(f)) < before);
+        CHECK(layers_count(set_layers(&f->set)) < before);
         CHECK(tamis_filter_has(f, "a", 1));
     }
     tamis_filter_free(other);
@@ -187,8 +188,8 @@ COST(records_of_few_values_do_not_multiply, 60000)
     tamis_index_options o = {.attributes = names,
                              .n_attributes = 3,
                              .verifier = TAMIS_VERIFIER_NONE,
-                             .capacity = 100,
-                             .deletable = true};
+                             .set.capacity = 100,
+                             .set.deletable = true};
     uint64_t rng = harness_seed();
     tamis_index *x = NULL;
     tamis_reason reason = {0};

@@ -176,10 +176,10 @@ TEST(records_move)
     static const tamis_attribute attributes[] = {{.name = "a"}, {.name = "b"}};
     tamis_index_options o = {.attributes = attributes,
                              .n_attributes = 2,
-                             .capacity = 50,
+                             .set.capacity = 50,
                              .verifier = TAMIS_VERIFIER_TABLE,
-                             .deletable = true,
-                             .allocator = &value_allocator};
+                             .set.deletable = true,
+                             .set.allocator = &value_allocator};
     tamis_index *x;
     server_start();
     if (!CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK))

@@ -228,7 +228,7 @@ static void check_read_only(const struct subject *s, tamis_index *x)
     CHECK(tamis_index_add(x, keys, NULL) == TAMIS_EREADONLY);
     CHECK(tamis_index_clear(x) == TAMIS_EREADONLY);
     CHECK(tamis_index_merge(x, s->x, 0) == TAMIS_EREADONLY);
-    if (s->world.options.deletable) {
+    if (s->world.options.set.deletable) {
         CHECK(tamis_index_remove(x, keys, NULL) == TAMIS_EREADONLY);
         CHECK(tamis_index_merge(s->x, x, TAMIS_MERGE_RESTATE) == TAMIS_EREADONLY);
     }
@@ -458,8 +458,8 @@ TEST(tables_of_chosen_values_are_refused)
     static const tamis_attribute attribute = {.name = "a"};
     tamis_index_options o = {.attributes = &attribute,
                              .n_attributes = 1,
-                             .capacity = 30000,
-                             .growth = TAMIS_FIXED,
+                             .set.capacity = 30000,
+                             .set.growth = TAMIS_FIXED,
                              .verifier = TAMIS_VERIFIER_TABLE};
     tamis_reason reason = {0};
     tamis_index *x;

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "index.h"
+#include "set.h"
 
 #define ATTRIBUTES 3
 #define STRANGER   UINT32_C(0x80000000)
@@ -20,7 +20,7 @@ struct churn {
 static void digests_of(const tamis_index *x, uint32_t i, tamis_digest *out)
 {
     uint32_t values[ATTRIBUTES] = {i, i / 20 + (i & STRANGER), i * 7 % 100 + (i & STRANGER)};
-    for (uint32_t j = 0; j < x->set.attributes; j++)
+    for (uint32_t j = 0; j < x->set.form->attributes; j++)
         out[j] = tamis_index_digest(x, j, (tamis_key){&values[j], sizeof values[j]});
 }
 
@@ -32,8 +32,8 @@ static tamis_index *index_of(tamis_index_options o)
     tamis_index *x = NULL;
     o.attributes = attributes;
     o.n_attributes = o.n_attributes ? o.n_attributes : ATTRIBUTES;
-    o.deletable = true;
-    o.key = key;
+    o.set.deletable = true;
+    o.set.key = key;
     CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
     return x;
 }
@@ -51,7 +51,7 @@ static bool add(struct churn *c, uint32_t i)
     digests_of(c->x, i, record);
     tamis_error e = tamis_index_add_many(c->x, record, 1, NULL, NULL);
     return CHECK_MSG(e == TAMIS_OK, "add: %s, growth %d", tamis_error_name(e),
-                     (int)c->x->set.grow.growth);
+                     (int)c->x->set.opt.growth);
 }
 
 static bool take(struct churn *c, uint32_t i)
@@ -109,7 +109,7 @@ static void check_rates(const struct churn *c, const char *when)
     for (uint32_t i = 0; i < info.attributes && i < 2; i++) {
         tamis_attribute_info a;
         tamis_index_attribute_info(c->x, i, &a);
-        const struct vector *v = index_layers(c->x)->l[0]->part[i].vector;
+        const struct vector *v = set_layers(&c->x->set)->l[0]->part[i].vector;
         double m = (double)a.bits / info.layers, spread = v->bits.k * 0.28 / (0.5 * sqrt(m));
         double expected = info.fpp * probes * (1 + 6 * spread / sqrt(info.layers));
         uint32_t found = false_positives(c->x, UINT64_C(1) << i, probes);
@@ -173,7 +173,7 @@ static void churn_one(tamis_index_options o, uint32_t live, bool oldest)
               later);
     for (uint32_t i = 0; i < live && good; i++)
         good = take(&c, c.live[i]);
-    const struct layers *all = index_layers(c.x);
+    const struct layers *all = set_layers(&c.x->set);
     CHECK(info_of(c.x).records == 0 && info_of(c.x).layers == 1 &&
           all->l[0]->part[0].vector->ones == 0);
     tamis_index_free(c.x);
@@ -184,33 +184,46 @@ TEST(churn_keeps_size_and_rates)
 {
     static const uint8_t once[] = {1};
     const tamis_index_options kinds[] = {
-        {.growth = TAMIS_FIXED, .capacity = 1000},
-        {.growth = TAMIS_FIXED, .capacity = 1000, .fpp = 0.2},
-        {.growth = TAMIS_DYNAMIC, .capacity = 1000, .layers = 5, .fpp = 0.2},
-        {.growth = TAMIS_SCALABLE,
-         .capacity = 50,
-         .layout = TAMIS_SPREAD,
-         .expansion = 1,
-         .fpp = 0.2},
-        {.growth = TAMIS_FIXED, .capacity = 1000, .fpp = 0.2, .n_attributes = 1},
-        {.growth = TAMIS_DYNAMIC, .capacity = 1000, .layers = 5, .fpp = 0.2, .n_attributes = 1},
-        {.growth = TAMIS_SCALABLE,
-         .capacity = 50,
-         .layout = TAMIS_SPREAD,
-         .expansion = 1,
-         .fpp = 0.2,
+        {.set.growth = TAMIS_FIXED, .set.capacity = 1000},
+        {.set.growth = TAMIS_FIXED, .set.capacity = 1000, .set.fpp = 0.2},
+        {.set.growth = TAMIS_DYNAMIC, .set.capacity = 1000, .set.vectors = 5, .set.fpp = 0.2},
+        {.set.growth = TAMIS_SCALABLE,
+         .set.capacity = 50,
+         .set.layout = TAMIS_SPREAD,
+         .set.expansion = 1,
+         .set.fpp = 0.2},
+        {.set.growth = TAMIS_FIXED, .set.capacity = 1000, .set.fpp = 0.2, .n_attributes = 1},
+        {.set.growth = TAMIS_DYNAMIC,
+         .set.capacity = 1000,
+         .set.vectors = 5,
+         .set.fpp = 0.2,
          .n_attributes = 1},
-        {.growth = TAMIS_FIXED, .layout = TAMIS_SPREAD, .capacity = 1000},
-        {.growth = TAMIS_DYNAMIC, .capacity = 1000, .layers = 5},
-        {.growth = TAMIS_SCALABLE, .capacity = 50},
-        {.growth = TAMIS_SCALABLE, .layout = TAMIS_SPREAD, .capacity = 50, .expansion = 1},
-        {.growth = TAMIS_SCALABLE, .layout = TAMIS_SPREAD, .capacity = 60, .expansion = 2},
-        {.growth = TAMIS_SCALABLE,
-         .layout = TAMIS_SPREAD,
-         .capacity = 60,
-         .expansion = 2,
+        {.set.growth = TAMIS_SCALABLE,
+         .set.capacity = 50,
+         .set.layout = TAMIS_SPREAD,
+         .set.expansion = 1,
+         .set.fpp = 0.2,
+         .n_attributes = 1},
+        {.set.growth = TAMIS_FIXED, .set.layout = TAMIS_SPREAD, .set.capacity = 1000},
+        {.set.growth = TAMIS_DYNAMIC, .set.capacity = 1000, .set.vectors = 5},
+        {.set.growth = TAMIS_SCALABLE, .set.capacity = 50},
+        {.set.growth = TAMIS_SCALABLE,
+         .set.layout = TAMIS_SPREAD,
+         .set.capacity = 50,
+         .set.expansion = 1},
+        {.set.growth = TAMIS_SCALABLE,
+         .set.layout = TAMIS_SPREAD,
+         .set.capacity = 60,
+         .set.expansion = 2},
+        {.set.growth = TAMIS_SCALABLE,
+         .set.layout = TAMIS_SPREAD,
+         .set.capacity = 60,
+         .set.expansion = 2,
          .verifier = TAMIS_VERIFIER_TABLE},
-        {.growth = TAMIS_FLEXIBLE, .capacity = 100, .lambdas = once, .n_lambdas = 1},
+        {.set.growth = TAMIS_FLEXIBLE,
+         .set.capacity = 100,
+         .set.lambdas = once,
+         .set.n_lambdas = 1},
     };
     for (unsigned k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int oldest = 0; oldest < 2; oldest++)

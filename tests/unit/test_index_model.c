@@ -7,7 +7,7 @@
 #include "fault.h"
 #include "harness.h"
 #include "histories.h"
-#include "index.h"
+#include "set.h"
 #include "worlds.h"
 
 #define LAYERS 128 /* that the model looks after */
@@ -61,8 +61,8 @@ static uint32_t model_total(const struct model *m)
 
 static uint32_t pending_copies(const tamis_index *x, const tamis_digest *record)
 {
-    uint32_t entry = pending_find(&x->removals, record);
-    return entry == NONE ? 0 : (uint32_t)atomic_load(&x->removals.entries[entry].copies);
+    uint32_t entry = pending_find(&x->set.removals, record);
+    return entry == NONE ? 0 : (uint32_t)atomic_load(&x->set.removals.entries[entry].copies);
 }
 
 /* `left` copies of the record stay in all layers together: only one layer may have held it, or none
@@ -107,7 +107,7 @@ struct counts {
 
 static void counts_take(const tamis_index *x, struct counts *c)
 {
-    const struct layers *layers = index_layers(x);
+    const struct layers *layers = set_layers(&x->set);
     c->n = 0;
     for (uint32_t i = 0; i < layers_count(layers) && i < LAYERS; i++) {
         c->id[c->n] = layers->l[i]->id;
@@ -118,7 +118,7 @@ static void counts_take(const tamis_index *x, struct counts *c)
 static bool model_put(struct model *m, const tamis_index *x, const struct counts *before,
                       uint32_t record)
 {
-    const struct layers *layers = index_layers(x);
+    const struct layers *layers = set_layers(&x->set);
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         uint64_t old = 0;
         for (uint32_t j = 0; j < before->n; j++)
@@ -139,14 +139,15 @@ static bool model_put(struct model *m, const tamis_index *x, const struct counts
 /* Asked part by part, layer by layer. */
 static bool has_plainly(const tamis_index *x, uint64_t mask, const tamis_digest *record)
 {
-    const struct layers *layers = index_layers(x);
+    const struct layers *layers = set_layers(&x->set);
     struct spot spots[SPOTS_MAX];
     for (uint32_t i = 0; i < layers_count(layers); i++) {
-        index_layer_spots(x, layers->l[i], record, spots);
+        layer_spots(&x->set, layers->l[i], record, spots);
         bool has = true;
         for (uint32_t j = 0; j < layers->l[i]->parts; j++) {
-            uint64_t about =
-                j < x->set.attributes ? UINT64_C(1) << j : x->set.masks[j - x->set.attributes];
+            uint64_t about = j < x->set.form->attributes
+                                 ? UINT64_C(1) << j
+                                 : x->set.form->masks[j - x->set.form->attributes];
             if ((about & ~mask) == 0)
                 has &= spot_has(&spots[j]);
         }
@@ -187,7 +188,7 @@ static bool check_layer(const struct world *w, const struct model_layer *mine, c
         total = 0;
         for (uint32_t r = 0; r < w->n; r++) {
             uint32_t copies = mine ? mine->copies[r] : 0;
-            tamis_digest d = index_part_digest(x, layer, j, world_digests(w, r));
+            tamis_digest d = part_digest(&x->set, layer, j, world_digests(w, r));
             total += copies;
             if (v && copies) {
                 vector_positions(v, d, positions);
@@ -201,8 +202,8 @@ static bool check_layer(const struct world *w, const struct model_layer *mine, c
         for (uint64_t i = 0; v && i < vector_positions_total(v); i++)
             same &= v->deletable ? counters_get(&v->counters, i) == cells[i]
                                  : vector_bit(v, i) == (cells[i] > 0);
-        same &= v != NULL || (x->set.grow.deletable ? table_equal(&part->table, &table)
-                                                    : part->table.used == table.used);
+        same &= v != NULL || (x->set.opt.deletable ? table_equal(&part->table, &table)
+                                                   : part->table.used == table.used);
         table_free(&table, &mem_system);
         free(cells);
         if (!CHECK_MSG(same, "layer %u, part %u: not what its records explain", layer->id, j) ||
@@ -214,7 +215,7 @@ static bool check_layer(const struct world *w, const struct model_layer *mine, c
 
 static bool check_all(struct world *w, struct model *m, const tamis_index *x)
 {
-    const struct layers *layers = index_layers(x);
+    const struct layers *layers = set_layers(&x->set);
     uint64_t stored = 0;
     seen.layers = layers_count(layers) > seen.layers ? layers_count(layers) : seen.layers;
     for (uint32_t i = 0; i < layers_count(layers); i++) {
@@ -227,15 +228,15 @@ static bool check_all(struct world *w, struct model *m, const tamis_index *x)
     tamis_records_info info;
     tamis_index_info(x, &info);
     bool empty = model_total(m) == 0 && info.pending == 0;
-    return CHECK(stored == x->stored) && CHECK(info.records == model_total(m)) &&
-           CHECK(!(w->options.deletable && empty) || (info.layers == 1 && x->stored == 0));
+    return CHECK(stored == x->set.stored) && CHECK(info.records == model_total(m)) &&
+           CHECK(!(w->options.set.deletable && empty) || (info.layers == 1 && x->set.stored == 0));
 }
 
 /* Members are found by any question; the library's way of asking is the plain one. */
 static bool check_answers(struct world *w, struct model *m, const tamis_index *x, uint64_t *rng)
 {
     uint8_t found[RECORDS];
-    uint64_t all = index_mask_all(x), mask = rng_next(rng) % 3 ? rng_next(rng) & all : all;
+    uint64_t all = form_mask_all(x->set.form), mask = rng_next(rng) % 3 ? rng_next(rng) & all : all;
     mask = mask ? mask : all;
     memset(found, 2, sizeof found);
     tamis_index_has_many(x, mask, w->digests, w->n, found);
@@ -320,24 +321,27 @@ static bool step_add(struct world *w, struct model *m, tamis_index *x, uint32_t 
     struct counts before;
     counts_take(x, &before);
     bool fresh, member = m->copies[record] > 0;
-    uint64_t stored = x->stored;
+    uint64_t stored = x->set.stored;
     bool cancels = pending_copies(x, world_digests(w, record)) > 0;
     tamis_key keys[TAMIS_ATTRIBUTES_MAX];
     char text[TAMIS_ATTRIBUTES_MAX][16];
     world_keys(w, record, keys, text);
     tamis_error e = tamis_index_add(x, keys, &fresh);
-    if (e == TAMIS_EFULL && !w->options.overfill)
-        return CHECK(w->options.growth == TAMIS_FIXED || w->options.growth == TAMIS_DYNAMIC) &&
-               CHECK(!member) && CHECK(x->stored == stored);
+    if (e == TAMIS_EFULL && !w->options.set.overfill)
+        return CHECK(w->options.set.growth == TAMIS_FIXED ||
+                     w->options.set.growth == TAMIS_DYNAMIC) &&
+               CHECK(!member) && CHECK(x->set.stored == stored);
     if (!CHECK(e == TAMIS_OK) || !CHECK(!(member && fresh)))
         return false;
     seen.cancelled += cancels;
-    if (!w->options.deletable) {
+    if (!w->options.set.deletable) {
         m->copies[record] |= fresh;
-        return CHECK(x->stored == stored + fresh) && (!fresh || model_put(m, x, &before, record));
+        return CHECK(x->set.stored == stored + fresh) &&
+               (!fresh || model_put(m, x, &before, record));
     }
     m->copies[record]++;
-    return CHECK(x->stored == stored + !cancels) && (cancels || model_put(m, x, &before, record));
+    return CHECK(x->set.stored == stored + !cancels) &&
+           (cancels || model_put(m, x, &before, record));
 }
 
 /* Plain indexes deny nothing that they called present; the model holds what was fresh. */
@@ -417,7 +421,7 @@ static bool step(struct world *w, struct model *m, tamis_index **x, uint64_t *rn
         m->layers = 0;
         return CHECK(tamis_index_clear(*x) == TAMIS_OK) && check_all(w, m, *x);
     }
-    bool adds = !w->options.deletable || (grows ? what % 4 != 0 : what % 4 == 0);
+    bool adds = !w->options.set.deletable || (grows ? what % 4 != 0 : what % 4 == 0);
     return adds ? step_add(w, m, *x, record) : step_remove(w, m, *x, record);
 }
 
@@ -429,8 +433,8 @@ static bool remove_all(struct world *w, struct model *m, tamis_index *x, uint64_
         if (m->copies[record] && !step_remove(w, m, x, record))
             return false;
     }
-    const struct layers *layers = index_layers(x);
-    bool clean = layers_count(layers) == 1 && x->stored == 0 && x->removals.total == 0;
+    const struct layers *layers = set_layers(&x->set);
+    bool clean = layers_count(layers) == 1 && x->set.stored == 0 && x->set.removals.total == 0;
     for (uint32_t j = 0; j < layers->l[0]->parts && clean; j++) {
         const struct part *part = &layers->l[0]->part[j];
         clean = part->vector ? part->vector->ones == 0 && part->vector->counters.used == 0
@@ -503,8 +507,8 @@ TEST(plain_indexes_do_as_the_model)
 /* Also in what only the next add would show. */
 static bool same_loads(const tamis_index *x, const tamis_index *y)
 {
-    const struct layers *a = index_layers(x), *b = index_layers(y);
-    bool same = layers_count(a) == layers_count(b) && x->stored == y->stored;
+    const struct layers *a = set_layers(&x->set), *b = set_layers(&y->set);
+    bool same = layers_count(a) == layers_count(b) && x->set.stored == y->set.stored;
     for (uint32_t i = 0; same && i < layers_count(a); i++) {
         const struct layer *l = a->l[i], *k = b->l[i];
         same = l->load == k->load && l->count == k->count && l->capacity == k->capacity &&
@@ -582,7 +586,7 @@ static bool unions(uint64_t seed, bool deletable)
             m.copies[r]++, mine[r]++;
         }
     }
-    seen.pending += (y->removals.total > 0) + (x->removals.total > 0);
+    seen.pending += (y->set.removals.total > 0) + (x->set.removals.total > 0);
     CHECK(tamis_index_clone(&before, x) == TAMIS_OK);
     unsigned flags = rng_next(&rng) % 2 ? TAMIS_MERGE_RESTATE : 0;
     flags |= rng_next(&rng) % 4 == 0 ? TAMIS_MERGE_CONCAT : 0;
@@ -678,7 +682,7 @@ static bool faults(uint64_t seed, bool deletable)
     tamis_error e = TAMIS_ENOMEM;
     fault_init(&fault);
     world_draw(&w, &rng, deletable);
-    w.options.allocator = &fault.allocator;
+    w.options.set.allocator = &fault.allocator;
     for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 20000; n += 1 + n / 8) {
         fault_arm(&fault, n, n % 2);
         e = tamis_index_new(&x, &w.options, NULL);
@@ -698,17 +702,17 @@ static bool faults(uint64_t seed, bool deletable)
     for (uint32_t i = 0; i < 40 && good; i++) {
         uint32_t r = (uint32_t)(rng_next(&rng) % w.n);
         bool removes = copies[r] && deletable && rng_next(&rng) % 2;
-        uint64_t stored = x->stored;
+        uint64_t stored = x->set.stored;
         good = until_it_works(&w, &fault, x, other, removes ? OP_REMOVE : OP_ADD, r);
         if (removes)
             copies[r]--;
         else
-            copies[r] += !deletable || x->stored > stored;
+            copies[r] += !deletable || x->set.stored > stored;
     }
     good = good && until_it_works(&w, &fault, x, other, OP_CLONE, 0) &&
            until_it_works(&w, &fault, x, other, OP_MERGE, 0);
     fault_arm(&fault, 1, true); /* clearing cannot fail */
-    good = good && CHECK(tamis_index_clear(x) == TAMIS_OK) && CHECK(x->stored == 0);
+    good = good && CHECK(tamis_index_clear(x) == TAMIS_OK) && CHECK(x->set.stored == 0);
     fault_arm(&fault, 0, false);
     tamis_index_free(x);
     tamis_index_free(other);

@@ -78,7 +78,7 @@ TEST(indexes_directories_catalogs)
 {
     static const tamis_attribute attributes[] = {{.name = "a"}, {.name = "b"}};
     tamis_index_options xo = {
-        .attributes = attributes, .n_attributes = 2, .key = key, .allocator = &watched};
+        .attributes = attributes, .n_attributes = 2, .set.key = key, .set.allocator = &watched};
     tamis_directory_options d_o = {.key = key, .allocator = &watched};
     tamis_catalog_options co = {
         .attributes = attributes, .n_attributes = 2, .key = key, .allocator = &watched};

@@ -7,9 +7,9 @@
 
 #include <stdlib.h>
 
-#include "filter.h"
+#include "set.h"
 #include "format_pieces.h"
-#include "index.h"
+#include "set.h"
 #include "move.h"
 
 /* ---- memory that moves: a header of two words, at an odd multiple of 16 ------------------------ */
@@ -241,9 +241,9 @@ TEST(an_index_moves_while_it_is_dumped)
         movable_init(&m, harness_seed() + table);
         tamis_index_options o = {.attributes = &attribute,
                                  .n_attributes = 1,
-                                 .capacity = 20000,
+                                 .set.capacity = 20000,
                                  .verifier = table ? TAMIS_VERIFIER_TABLE : TAMIS_VERIFIER_FILTER,
-                                 .allocator = &m.allocator};
+                                 .set.allocator = &m.allocator};
         struct whole whole = {0};
         CHECK(tamis_index_new(&whole.index, &o, NULL) == TAMIS_OK);
         uint64_t next = 0;

@@ -283,7 +283,7 @@ TEST(a_limit_on_memory_can_be_changed)
     tamis_error e = TAMIS_OK;
     for (; e == TAMIS_OK && n < 100000; n++)
         e = tamis_filter_add(f, key, (size_t)snprintf(key, sizeof key, "%d", n), NULL);
-    CHECK(e == TAMIS_EFULL);
+    CHECK(e == TAMIS_ESPACE);
     CHECK(tamis_filter_limit(f, 0) == TAMIS_OK);
     CHECK(tamis_filter_add(f, "one more", 8, NULL) == TAMIS_OK);
     CHECK(tamis_filter_limit(f, 9000) == TAMIS_OK);

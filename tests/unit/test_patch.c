@@ -6,7 +6,7 @@
 
 #include "bytes.h"
 #include "fault.h"
-#include "filter.h"
+#include "set.h"
 
 static struct bytes patch_of(const tamis_filter *older, const tamis_filter *newer, unsigned flags)
 {
@@ -163,7 +163,7 @@ static void measure(tamis_layout layout, double density, uint64_t m, bool from_e
     if (!from_empty)
         add_fresh(f, &next, m / 40);
     CHECK(tamis_filter_clone(&older, f) == TAMIS_OK);
-    const struct vector *x = filter_stack(older)->v[0], *y = filter_stack(f)->v[0];
+    const struct vector *x = set_layers(&older->set)->v[0], *y = set_layers(&f->set)->v[0];
     double here = from_empty ? 0 : 0.16; /* fill before: some bits of a new key are set already */
     add_fresh(f, &next, (uint64_t)((double)m * density * (1 + density) / (1 - here) / 7) + 1);
     uint64_t changed = changed_bits(x, y, &touched);

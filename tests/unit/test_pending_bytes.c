@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "fault.h"
-#include "filter.h"
+#include "set.h"
 
 enum { KEYS = 3000 };
 
@@ -56,7 +56,7 @@ TEST(an_opened_index_watches_nothing)
     tamis_records_info info;
     for (tamis_verifier v = TAMIS_VERIFIER_TABLE; v <= TAMIS_VERIFIER_FILTER; v++) {
         tamis_index_options o = {
-            .attributes = attributes, .n_attributes = 3, .deletable = true, .verifier = v};
+            .attributes = attributes, .n_attributes = 3, .set.deletable = true, .verifier = v};
         CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
         uint64_t i[3] = {0};
         tamis_key record[3] = {{&i[0], 8}, {&i[1], 8}, {&i[2], 8}};
@@ -93,14 +93,14 @@ TEST(a_patch_cannot_bring_more_to_watch_than_it_means)
     tamis_reason reason = {0};
     uint64_t rng = harness_seed();
     CHECK(tamis_filter_new(&older, &o, NULL) == TAMIS_OK);
-    for (uint64_t i = 0; stack_count(filter_stack(older)) < VECTORS; i++)
+    for (uint64_t i = 0; layers_count(set_layers(&older->set)) < VECTORS; i++)
         CHECK(tamis_filter_add(older, &i, sizeof i, NULL) == TAMIS_OK);
     CHECK(tamis_filter_clone(&newer, older) == TAMIS_OK);
     for (unsigned i = 0; i < VECTORS; i++)
-        ids[i] = filter_stack(newer)->v[i]->id;
+        ids[i] = set_layers(&newer->set)->l[i]->id;
     for (unsigned i = 0; i < ENTRIES; i++) {
         tamis_digest d = {rng_next(&rng), rng_next(&rng)};
-        CHECK(removals_remember(newer, d, 1, ids, VECTORS, false) == TAMIS_OK);
+        CHECK(pending_remember(&newer->set, &d, 1, ids, VECTORS, false) == TAMIS_OK);
     }
     CHECK(tamis_filter_diff(older, newer, 0, bytes_write, &patch, &reason) == TAMIS_OK);
     CHECK_MSG(patch.len < 4096, "%zu", patch.len);

@@ -4,7 +4,7 @@
 
 #include "bytes.h"
 #include "fault.h"
-#include "filter.h"
+#include "set.h"
 #include "forge.h"
 #include "format.h"
 #include "pieces.h"

@@ -233,16 +233,16 @@ TEST(refuses_a_record_without_its_value)
 {
     uint64_t rng = harness_seed();
     tamis_index *x = index_of((tamis_index_options){
-        .capacity = 100, .deletable = true, .verifier = TAMIS_VERIFIER_TABLE});
+        .set.capacity = 100, .set.deletable = true, .verifier = TAMIS_VERIFIER_TABLE});
     struct bytes bytes = bytes_of_index(x, 0);
     struct container c;
-    struct index_head head;
+    struct head head;
     CHECK(check_as_decoder(&bytes, &rng));
-    CHECK(index_open(&c, &head, bytes.data, bytes.len, NULL) == TAMIS_OK);
-    put_u64(bytes.data + (head.head.records - bytes.data) + 24, 1);
+    CHECK(set_open(&c, &head, KIND_INDEX, bytes.data, bytes.len, NULL) == TAMIS_OK);
+    put_u64(bytes.data + (head.layers - bytes.data) + 24, 1);
     put_u64(bytes.data + BODY_AT + 168, 1);
     bytes_repair(&bytes);
-    CHECK(index_open(&c, &head, bytes.data, bytes.len, NULL) == TAMIS_OK);
+    CHECK(set_open(&c, &head, KIND_INDEX, bytes.data, bytes.len, NULL) == TAMIS_OK);
     CHECK(!check_as_decoder(&bytes, &rng));
     bytes_free(&bytes);
     tamis_index_free(x);
@@ -253,7 +253,7 @@ TEST(refuses_a_record_without_its_value)
 TEST(cut_short_with_something_wrong)
 {
     tamis_index *x =
-        index_of((tamis_index_options){.capacity = 5, .verifier = TAMIS_VERIFIER_TABLE});
+        index_of((tamis_index_options){.set.capacity = 5, .verifier = TAMIS_VERIFIER_TABLE});
     for (uint64_t i = 0; i < 20; i++) /* in several layers, each with its table */
         CHECK(add_record(x, i) == TAMIS_OK);
     for (unsigned repaired = 0; repaired < 2; repaired++) {
@@ -328,8 +328,8 @@ TEST(without_memory_nothing_is_left)
                 break;
         }
         fault_arm(&fault, 0, false);
-        CHECK(!keeps ||
-              (!s->world.options.deletable && s->world.options.verifier != TAMIS_VERIFIER_TABLE));
+        CHECK(!keeps || (!s->world.options.set.deletable &&
+                         s->world.options.verifier != TAMIS_VERIFIER_TABLE));
         tamis_index_free(x);
         CHECK(fault_clean(&fault));
         subject_free(s);
@@ -350,12 +350,12 @@ static void add_some(const struct whole *whole)
 TEST(the_moment_is_kept_while_records_are_added)
 {
     static const tamis_index_options kinds[] = {
-        {.capacity = 3000},
-        {.capacity = 200, .hash = TAMIS_SIP},
-        {.capacity = 60000, .layout = TAMIS_SPREAD},
-        {.capacity = 500, .growth = TAMIS_FLEXIBLE},
-        {.capacity = 40000, .growth = TAMIS_DYNAMIC, .verifier = TAMIS_VERIFIER_NONE},
-        {.capacity = 30000, .growth = TAMIS_FIXED}};
+        {.set.capacity = 3000},
+        {.set.capacity = 200, .set.hash = TAMIS_SIP},
+        {.set.capacity = 60000, .set.layout = TAMIS_SPREAD},
+        {.set.capacity = 500, .set.growth = TAMIS_FLEXIBLE},
+        {.set.capacity = 40000, .set.growth = TAMIS_DYNAMIC, .verifier = TAMIS_VERIFIER_NONE},
+        {.set.capacity = 30000, .set.growth = TAMIS_FIXED}};
     uint64_t rng = harness_seed() + 7;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct whole whole = {.index = index_of(kinds[i])};
@@ -387,9 +387,9 @@ TEST(the_moment_is_kept_while_records_are_added)
 TEST(what_cannot_be_kept)
 {
     static const tamis_index_options kinds[] = {
-        {.capacity = 1000, .deletable = true},
-        {.capacity = 1000, .verifier = TAMIS_VERIFIER_TABLE},
-        {.capacity = 1000, .deletable = true, .verifier = TAMIS_VERIFIER_TABLE}};
+        {.set.capacity = 1000, .set.deletable = true},
+        {.set.capacity = 1000, .verifier = TAMIS_VERIFIER_TABLE},
+        {.set.capacity = 1000, .set.deletable = true, .verifier = TAMIS_VERIFIER_TABLE}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct whole whole = {.index = index_of(kinds[i])};
         CHECK(!pieces_keep(&whole));
@@ -404,8 +404,10 @@ TEST(large_tables)
 {
     uint64_t rng = harness_seed() + 8;
     unsigned n = 300000;
-    tamis_index *x = index_of((tamis_index_options){
-        .capacity = n, .deletable = true, .verifier = TAMIS_VERIFIER_TABLE, .hash = TAMIS_SIP});
+    tamis_index *x = index_of((tamis_index_options){.set.capacity = n,
+                                                    .set.deletable = true,
+                                                    .verifier = TAMIS_VERIFIER_TABLE,
+                                                    .set.hash = TAMIS_SIP});
     for (uint64_t r = 0; r < n; r++)
         CHECK(add_record(x, r) == TAMIS_OK);
     for (unsigned sparse = 0; sparse < 2; sparse++) {
@@ -445,9 +447,9 @@ static void count_call(const struct whole *whole)
 TEST(a_table_of_one_run)
 {
     uint64_t rng = harness_seed() + 10;
-    tamis_index_options o = {.capacity = 100, .verifier = TAMIS_VERIFIER_TABLE};
+    tamis_index_options o = {.set.capacity = 100, .verifier = TAMIS_VERIFIER_TABLE};
     struct whole whole = {.index = index_of(o)};
-    struct table *table = &index_part(whole.index, 2)->table;
+    struct table *table = &set_part(&whole.index->set, 2)->table;
     CHECK(table_reserve(table, &mem_system, 6000));
     for (uint64_t value = 0; table->used < 6000; value++)
         if (table_hash(value) >> 56 == 77)

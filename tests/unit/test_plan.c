@@ -644,8 +644,11 @@ TEST(growing_stack_keeps_its_rate)
             v = tamis_plan_grow(layout, 1000, 2, .01, n, out, 64);
             CHECK(v.layers > 0 && v.rate <= .01);
         }
-    CHECK(tamis_plan_grow(SPREAD, 10, 1, .01, 1000, out, 64).layers == 0);
-    CHECK(tamis_plan_grow(SPREAD, 10, 1, .01, 640, out, 64).layers == 64);
+    CHECK(tamis_plan_grow(SPREAD, 10, 1, .01, 1000, out, 16).layers == 0);
+    size_t equal = tamis_plan_grow(SPREAD, 10, 1, .01, 1000, out, 64).layers;
+    CHECK(equal > 16 && equal < 64 && out[15].capacity == 10 && out[17].capacity == 11);
+    CHECK(tamis_plan_grow(SPREAD, 10, 1, .01, 1000, out, equal).layers == equal);
+    CHECK(tamis_plan_grow(SPREAD, 10, 1, .01, 1000, out, equal - 1).layers == 0);
 }
 
 /* One k a blocked stack, at a bounded price; and of vectors with k given the smallest. */

@@ -112,6 +112,8 @@ static const struct policy steady = {
     .name = "flexible, steady", .growth = TAMIS_FLEXIBLE, .course = STEADY, .most = 10};
 static const struct policy rising = {
     .name = "flexible, rising", .growth = TAMIS_FLEXIBLE, .course = RISING, .most = 1000};
+static const struct policy equal = {
+    .name = "flexible, equal", .growth = TAMIS_FLEXIBLE, .most = 1000, .lambdas = {1}};
 static const struct policy window = {
     .name = "window", .growth = TAMIS_WINDOW, .course = STEADY, .most = 10};
 
@@ -551,11 +553,11 @@ TEST(tiny_filters_at_low_rates)
     }
 }
 
-/* A steady stream into a first vector that is far too small: hundreds of vectors hold the rate. */
+/* Equal vectors, the first of them far too small: hundreds of vectors hold the rate. */
 TEST(hundreds_of_vectors)
 {
     for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++) {
-        struct cell c = {.policy = &steady,
+        struct cell c = {.policy = &equal,
                          .layout = (tamis_layout)layout,
                          .p = 0.01,
                          .n = SLOW ? 2000 : 10000,

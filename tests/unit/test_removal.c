@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "filter.h"
+#include "set.h"
 #include "harness.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "removal";
@@ -74,7 +74,7 @@ static uint32_t *keys_in_order(uint32_t n, enum order order, uint64_t *rng)
 static bool nothing_left(const tamis_filter *f, const tamis_filter *new)
 {
     tamis_info is = info_of(f), was = info_of(new);
-    const struct vector *v = filter_stack(f)->v[0];
+    const struct vector *v = set_layers(&f->set)->v[0];
     uint64_t bits = 0, counters = 0;
     for (uint64_t i = 0; i < vector_positions_total(v); i++) {
         bits += vector_bit(v, i);
@@ -298,9 +298,9 @@ TEST(only_deletable_filters_remove)
 /* Bits and counters agree in every vector, whatever was done to it. */
 static bool counters_sound(const tamis_filter *f)
 {
-    const struct stack *stack = filter_stack(f);
+    const struct layers *stack = set_layers(&f->set);
     bool sound = true;
-    for (uint32_t i = 0; i < stack_count(stack); i++) {
+    for (uint32_t i = 0; i < layers_count(stack); i++) {
         const struct vector *v = stack->v[i];
         uint64_t ones = 0;
         for (uint64_t p = 0; p < vector_positions_total(v); p++) {
@@ -534,21 +534,21 @@ TEST(room_made_by_removals_is_filled_first)
     enum { VECTORS = 7, SOME = 50 };
     tamis_filter *f = filter_of((tamis_options){
         .growth = TAMIS_DYNAMIC, .capacity = 20000, .vectors = 20, .fpp = 0.001, .unique = true});
-    const struct stack *stack = filter_stack(f);
+    const struct layers *stack = set_layers(&f->set);
     uint32_t next = 0;
-    while (stack_count(stack) < VECTORS || stack->v[VECTORS - 1]->count < 900) {
+    while (layers_count(stack) < VECTORS || stack->v[VECTORS - 1]->count < 900) {
         add(f, next++);
-        stack = filter_stack(f);
+        stack = set_layers(&f->set);
     }
     for (uint32_t gone = 0; gone < 3; gone++) { /* the oldest keys: of the first vector */
         const struct vector *first = stack->v[0];
         uint64_t before = first->count;
         for (uint32_t i = 0; i < SOME; i++)
             take(f, SOME * gone + i);
-        CHECK(first->count + SOME <= before + 5 && stack_count(stack) == VECTORS);
+        CHECK(first->count + SOME <= before + 5 && layers_count(stack) == VECTORS);
         for (uint32_t i = 0; i < SOME / 2; i++)
             add(f, next++);
-        CHECK(first->count + SOME / 2 + 5 >= before && stack_count(stack) == VECTORS);
+        CHECK(first->count + SOME / 2 + 5 >= before && layers_count(stack) == VECTORS);
     }
     for (uint32_t i = 3 * SOME; i < next; i++)
         CHECK(has(f, i));
@@ -563,7 +563,7 @@ TEST(an_emptied_vector_goes)
     uint32_t next = 0;
     while (info_of(f).vectors < 3)
         add(f, next++);
-    uint64_t first = filter_stack(f)->v[0]->count;
+    uint64_t first = set_layers(&f->set)->v[0]->count;
     for (uint32_t i = 0; i < first; i++) {
         CHECK(info_of(f).vectors == 3);
         CHECK(take(f, i) == TAMIS_REMOVED);
@@ -580,16 +580,16 @@ TEST(vectors_that_fit_are_united)
     tamis_filter *f = filter_of((tamis_options){
         .growth = TAMIS_DYNAMIC, .capacity = 10000, .vectors = 10, .fpp = 1e-6, .unique = true});
     uint32_t next = 0, vectors = 4, of_first, gone = 0;
-    while (stack_count(filter_stack(f)) <= vectors)
+    while (layers_count(set_layers(&f->set)) <= vectors)
         add(f, next++);
     CHECK(take(f, next - 1) == TAMIS_REMOVED); /* all that are left are full */
-    const struct stack *stack = filter_stack(f);
+    const struct layers *stack = set_layers(&f->set);
     of_first = (uint32_t)stack->v[0]->count;
-    CHECK(stack_count(stack) == vectors && stack->v[0]->load == of_first);
-    for (; stack_count(stack) == vectors && gone < of_first; gone++, stack = filter_stack(f))
+    CHECK(layers_count(stack) == vectors && stack->v[0]->load == of_first);
+    for (; layers_count(stack) == vectors && gone < of_first; gone++, stack = set_layers(&f->set))
         CHECK(take(f, gone / 2 + (gone % 2 ? of_first : 0)) == TAMIS_REMOVED); /* by turns */
     CHECK_MSG(gone + 20 > of_first, "united after %u of %u", gone, of_first);
-    CHECK_MSG(stack_count(stack) == vectors - 1, "not united after %u of %u", gone, of_first);
+    CHECK_MSG(layers_count(stack) == vectors - 1, "not united after %u of %u", gone, of_first);
     tamis_filter_free(f);
 }
 

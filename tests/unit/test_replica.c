@@ -5,7 +5,7 @@
 #include "histories.h"
 
 #include "fault.h"
-#include "filter.h"
+#include "set.h"
 
 /* ---- a channel that keeps, loses, repeats, swaps and damages --------------------------------- */
 
@@ -312,25 +312,26 @@ TEST(lost_repeated_swapped_and_damaged_messages)
 
 static const struct vector *with_id(const tamis_filter *f, uint32_t id)
 {
-    return filter_vector_by_id(f, id);
+    const struct layer *layer = set_layer_by_id(&f->set, id);
+    return layer ? layer->part[0].vector : NULL;
 }
 
 /* Ones and zeros by which the filter differs from what it was, looked at bit by bit. */
 static void count_changes(const tamis_filter *now, const tamis_filter *then, uint64_t *set,
                           uint64_t *cleared)
 {
-    const struct stack *a = filter_stack(now), *b = filter_stack(then);
+    const struct layers *a = set_layers(&now->set), *b = set_layers(&then->set);
     *set = *cleared = 0;
-    for (uint32_t i = 0; i < stack_count(a); i++) {
-        const struct vector *v = a->v[i], *old = with_id(then, v->id);
+    for (uint32_t i = 0; i < layers_count(a); i++) {
+        const struct vector *v = a->v[i], *old = with_id(then, a->l[i]->id);
         for (uint64_t p = 0; p < vector_positions_total(v); p++) {
             bool is = vector_bit(v, p), was = old && vector_bit(old, p);
             *set += is && !was;
             *cleared += was && !is;
         }
     }
-    for (uint32_t i = 0; i < stack_count(b); i++)
-        if (!with_id(now, b->v[i]->id))
+    for (uint32_t i = 0; i < layers_count(b); i++)
+        if (!with_id(now, b->l[i]->id))
             for (uint64_t p = 0; p < vector_positions_total(b->v[i]); p++)
                 *cleared += vector_bit(b->v[i], p);
 }

@@ -6,7 +6,7 @@
 #include "harness.h"
 #include "tamis.h"
 
-#include "filter.h"
+#include "set.h"
 
 enum { KEYS = 120, BLOCKED_KEYS = 2400 };
 
@@ -32,7 +32,7 @@ static tamis_filter *make_tiny(tamis_growth growth, tamis_layout layout, bool un
    than they allow together. Their sum is what the filter says. */
 static bool all_must_wait(const tamis_filter *f)
 {
-    const struct removals *r = &f->removals;
+    const struct removals *r = &f->set.removals;
     uint64_t total = 0;
     bool good = true;
     for (uint32_t i = 0; i < r->room; i++) {
@@ -41,8 +41,8 @@ static bool all_must_wait(const tamis_filter *f)
         if (copies == 0)
             continue;
         for (uint32_t j = 0; j < p->n; j++) {
-            const struct vector *v = filter_vector_by_id(f, p->candidates[j]);
-            uint64_t here = v ? vector_copies(v, p->digest) : 0;
+            const struct layer *layer = set_layer_by_id(&f->set, p->candidates[j]);
+            uint64_t here = layer ? vector_copies(layer->part[0].vector, p->digest) : 0;
             good = CHECK_MSG(here > 0, "a candidate that cannot hold the key") && good;
             allowed += here;
         }
@@ -111,7 +111,7 @@ TEST(repeated_addresses_refute)
     unsigned refused = 0;
     if (!f)
         return;
-    struct vector *v = filter_stack(f)->v[0];
+    struct vector *v = set_layers(&f->set)->v[0];
     for (uint64_t key = 0; key < 3; key++)
         CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
     for (uint64_t key = 1000; key < 200000 && refused < 5; key++) {
@@ -149,12 +149,12 @@ TEST(counters_escape_and_come_back)
         if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
             return;
         CHECK(tamis_filter_add(f, &resident, sizeof resident, NULL) == TAMIS_OK);
-        uint64_t ones = filter_stack(f)->v[0]->ones;
+        uint64_t ones = set_layers(&f->set)->v[0]->ones;
         for (unsigned round = 0; round < 2; round++) {
             for (unsigned copy = 0; copy < 30; copy++)
                 for (uint64_t key = 0; key < 150; key++)
                     CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
-            CHECK(filter_stack(f)->v[0]->counters.used >= 1000);
+            CHECK(set_layers(&f->set)->v[0]->counters.used >= 1000);
             for (unsigned copy = 0; copy < 30; copy++)
                 for (uint64_t key = 150; key-- > 0;) {
                     tamis_removed outcome = TAMIS_ABSENT;
@@ -162,8 +162,8 @@ TEST(counters_escape_and_come_back)
                     CHECK(tamis_filter_remove(f, &key, sizeof key, &outcome) == TAMIS_OK);
                     CHECK(outcome == TAMIS_REMOVED);
                 }
-            CHECK(filter_stack(f)->v[0]->ones == ones);
-            CHECK(filter_stack(f)->v[0]->counters.used == 0);
+            CHECK(set_layers(&f->set)->v[0]->ones == ones);
+            CHECK(set_layers(&f->set)->v[0]->counters.used == 0);
             for (uint64_t key = 0; key < 150; key++)
                 CHECK(!tamis_filter_has(f, &key, sizeof key));
             CHECK(tamis_filter_has(f, &resident, sizeof resident));
@@ -173,12 +173,6 @@ TEST(counters_escape_and_come_back)
 }
 
 /* ---- forged keys ----------------------------------------------------------------------------- */
-
-static uint32_t no_spots(const void *owner, uint32_t id, const tamis_digest *key, struct spot *out)
-{
-    (void)owner, (void)id, (void)key, (void)out;
-    return 0;
-}
 
 /* Where a key of so many digests would begin to be looked for, were this the secret. */
 static uint64_t home_if(uint64_t secret, const tamis_digest *key, uint32_t width)
@@ -207,26 +201,27 @@ TEST(pending_removals_cannot_be_crowded)
     enum { N = 20000, ROOM = 65536, WIDTH = 3 };
     static const uint64_t known[] = {0, PROBE_STEP};
     static const uint32_t candidates[] = {0, 1};
-    static const struct places places = {.spots = no_spots};
+    static const struct settings settings = {.growth = TAMIS_FIXED};
     uint64_t rng = harness_seed();
     for (unsigned run = 0; run < 4; run++) {
-        struct removals r;
-        struct removing w = {&r, &mem_system, &places, NULL};
+        struct set *s = NULL; /* without layers: candidates need not be there */
         tamis_digest key[WIDTH];
-        removals_init(&r);
-        r.width = run % 2 ? WIDTH : 1;
-        while (r.used < N) {
-            for (uint32_t i = 0; i < r.width; i++)
+        if (!CHECK(set_make(&s, &mem_system, &settings, NULL, TAMIS_XXH3, NULL, 4) == TAMIS_OK))
+            return;
+        struct removals *r = &s->removals;
+        r->width = run % 2 ? WIDTH : 1;
+        while (r->used < N) {
+            for (uint32_t i = 0; i < r->width; i++)
                 key[i] = (tamis_digest){rng_next(&rng), rng_next(&rng)};
-            if ((home_if(known[run / 2], key, r.width) & (ROOM - 1)) >= ROOM / 16)
+            if ((home_if(known[run / 2], key, r->width) & (ROOM - 1)) >= ROOM / 16)
                 continue;
-            if (!CHECK(pending_remember(&w, key, 1, candidates, 2, false) == TAMIS_OK))
+            if (!CHECK(pending_remember(s, key, 1, candidates, 2, false) == TAMIS_OK))
                 break;
         }
-        CHECK_MSG(r.index_room == ROOM, "%u", r.index_room);
-        CHECK(r.used && pending_find(&r, key) != NONE);
-        CHECK_MSG(longest_run(&r) < 1000, "%u slots in a run", longest_run(&r));
-        removals_free(&r, &mem_system);
+        CHECK_MSG(r->index_room == ROOM, "%u", r->index_room);
+        CHECK(r->used && pending_find(r, key) != NONE);
+        CHECK_MSG(longest_run(r) < 1000, "%u slots in a run", longest_run(r));
+        set_free(s);
     }
 }
 

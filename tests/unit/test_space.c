@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "filter.h"
+#include "set.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOW 1
@@ -191,9 +191,9 @@ static void bits_on_the_way(tamis_filter *f, uint64_t first, uint64_t last, doub
     for (uint64_t n = 0, some = 1024; f && n < last; n += some) {
         double before = (double)info.bits / (double)(n ? n : 1);
         add_range(f, n, some);
-        if (vectors == stack_count(filter_stack(f)) && n + some < last)
+        if (vectors == layers_count(set_layers(&f->set)) && n + some < last)
             continue;
-        vectors = stack_count(filter_stack(f));
+        vectors = layers_count(set_layers(&f->set));
         tamis_filter_info(f, &info); /* looks at every bit, so not at every step */
         if (n >= first) {
             *low = fmin(*low, before);

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "filter.h"
+#include "set.h"
 #include "harness.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "threads";
@@ -304,7 +304,7 @@ static uint64_t add_together(tamis_layout layout, uint64_t capacity, uint32_t ea
     tamis_filter_info(f, &info);
     CHECK_MSG(info.items == fresh, "%" PRIu64 " items, %" PRIu64 " fresh", info.items, fresh);
     CHECK_MSG(info.items <= capacity, "%" PRIu64 " items of %" PRIu64, info.items, capacity);
-    CHECK(filter_stack(f)->v[0]->load == info.items);
+    CHECK(set_layers(&f->set)->v[0]->load == info.items);
     if (full == 0)
         for (uint32_t i = 0; i < adders[ADDERS - 1].to; i++)
             CHECK(tamis_filter_has(f, &i, sizeof i));

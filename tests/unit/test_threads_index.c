@@ -50,7 +50,7 @@ static void play(tamis_index_options o)
     pthread_t readers[READERS];
     o.attributes = at;
     o.n_attributes = P;
-    o.capacity = 50;
+    o.set.capacity = 50;
     if (!CHECK(tamis_index_new(&s.x, &o, NULL) == TAMIS_OK))
         return;
     s.records = calloc((size_t)RECORDS * P, sizeof *s.records);
@@ -82,9 +82,9 @@ TEST(readers_beside_adds)
 {
     for (int deletable = 0; deletable < 2; deletable++)
         for (int verifier = 1; verifier <= 3; verifier++)
-            play((tamis_index_options){.deletable = deletable,
+            play((tamis_index_options){.set.deletable = deletable,
                                        .verifier = (tamis_verifier)verifier,
-                                       .layout = 1 + verifier % 2,
+                                       .set.layout = 1 + verifier % 2,
                                        .value = verifier == 3 ? 1 + deletable : 1});
 }
 

@@ -1,0 +1,423 @@
+/* Unions of sets, comparison. */
+#include "set.h"
+
+/* ---- pairs of layers ------------------------------------------------------------------------- */
+
+/* Do the keys of two vectors fit into one? There are no more keys than copies. Else both the load,
+   which drifts where keys cover one another, and the bits, which could all differ, must allow it. */
+static bool fit_in_one(uint64_t counts, uint64_t loads, uint64_t ones, const struct vector *to)
+{
+    if (!to->deletable)
+        return loads <= to->capacity;
+    return counts <= to->capacity || (loads <= to->capacity && ones <= to->ones_max);
+}
+
+static bool fit_together(const struct vector *to, const struct vector *from)
+{
+    return fit_in_one(to->count + from->count, vector_load(to) + vector_load(from),
+                      to->ones + from->ones, to);
+}
+
+static void keep_least(uint64_t least[2], uint64_t value)
+{
+    if (value < least[1])
+        least[1] = value;
+    if (least[1] < least[0]) {
+        least[1] = least[0];
+        least[0] = value;
+    }
+}
+
+uint64_t set_pair_distance(const struct set *s)
+{
+    const struct layers *layers = set_layers(s);
+    uint64_t loads[2] = {INT64_MAX, INT64_MAX}, most = 0;
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        keep_least(loads, vector_load(layers->v[i]));
+        most = max_u64(most, layers->v[i]->capacity);
+    }
+    return loads[0] + loads[1] > most ? loads[0] + loads[1] - most : 0;
+}
+
+/* Is it worth looking for a pair? */
+static bool may_have_pair(const struct layers *layers)
+{
+    enum { HALF = INT64_MAX };
+    uint64_t counts[2] = {HALF, HALF}, loads[2] = {HALF, HALF}, ones[2] = {HALF, HALF};
+    bool may = false;
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        keep_least(counts, layers->v[i]->count);
+        keep_least(loads, vector_load(layers->v[i]));
+        keep_least(ones, layers->v[i]->ones);
+    }
+    for (uint32_t i = 0; i < layers_count(layers) && !may; i++)
+        may =
+            fit_in_one(counts[0] + counts[1], loads[0] + loads[1], ones[0] + ones[1], layers->v[i]);
+    return may;
+}
+
+#define UNITED 4096 /* looks that uniting two counts for: the list and the matrix close up */
+
+tamis_error set_merge_pairs(struct set *s, uint64_t looks, bool *merged)
+{
+    const struct layers *layers = set_layers(s);
+    *merged = false;
+    if (!may_have_pair(layers))
+        return TAMIS_OK;
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        for (uint32_t j = i + 1; j < layers_count(layers); j++) {
+            struct vector *to = layers->v[i], *from = layers->v[j];
+            if (looks-- == 0) {
+                *merged = false;
+                return TAMIS_OK;
+            }
+            if (!shape_equal(to, from) || !fit_together(to, from))
+                continue;
+            if (!vector_unite_reserve(to, from, &s->allocator))
+                return TAMIS_ENOMEM;
+            vector_unite(to, from);
+            from->count = 0; /* they are in `to` now, and the sum of all stays */
+            uint32_t gone = layers->l[j]->id, kept = layers->l[i]->id;
+            set_drop(s, j);
+            pending_rename(s, gone, kept);
+            *merged = true;
+            looks -= min_u64(looks, UNITED);
+            j--;
+        }
+    return TAMIS_OK;
+}
+
+static bool same_shapes(const struct layer *x, const struct layer *y)
+{
+    for (uint32_t i = 0; i < x->parts; i++)
+        if (x->part[i].vector && !shape_equal(x->part[i].vector, y->part[i].vector))
+            return false;
+    return true;
+}
+
+static bool fits_into(const struct set *s, const struct layer *to, const struct layer *from)
+{
+    bool fits = !s->form || layer_load(s, to) + layer_load(s, from) <= to->capacity;
+    for (uint32_t i = 0; i < to->parts && fits; i++)
+        fits = !to->part[i].vector || fit_together(to->part[i].vector, from->part[i].vector);
+    return fits;
+}
+
+/* The layer that can take `from` in, or NULL. Fixed sets have one, and must. */
+static struct layer *home_for(const struct set *s, const struct layer *from, unsigned flags)
+{
+    const struct layers *layers = set_layers(s);
+    bool fixed = s->opt.growth == TAMIS_FIXED;
+    for (uint32_t i = 0; i < layers_count(layers) && (fixed || !(flags & TAMIS_MERGE_CONCAT));
+         i++) {
+        struct layer *to = layers->l[i];
+        if (same_shapes(to, from) &&
+            (fixed || (to->capacity == from->capacity && fits_into(s, to, from))))
+            return to;
+    }
+    return NULL;
+}
+
+static tamis_error unite(struct set *s, struct layer *to, const struct layer *from)
+{
+    const tamis_allocator *a = &s->allocator;
+    for (uint32_t i = 0; i < to->parts; i++) {
+        struct vector *v = to->part[i].vector;
+        if (v ? !vector_unite_reserve(v, from->part[i].vector, a)
+              : !table_unite(&to->part[i].table, &from->part[i].table, a))
+            return TAMIS_ENOMEM;
+        if (v)
+            vector_unite(v, from->part[i].vector);
+    }
+    to->load += from->load;
+    to->count += from->count;
+    if (s->form && !s->opt.deletable && s->form->verifiers) { /* they may share records */
+        const struct part *whole = &to->part[s->form->attributes];
+        to->load = min_u64(to->load, whole->vector ? whole->vector->load : whole->table.used);
+        to->count = to->load;
+    }
+    to->born = min_u64(to->born, from->born);
+    to->last = max_u64(to->last, from->last);
+    return TAMIS_OK;
+}
+
+/* ---- union ----------------------------------------------------------------------------------- */
+
+void set_restate(struct set *s, double more)
+{
+    s->opt.fpp = s->opt.fpp + more < 1 ? s->opt.fpp + more : 1;
+}
+
+/* Appends a copy of a layer, with an empty column if its vector is one. Its share must come out of the
+   budget, or be restated. */
+static tamis_error append_copy(struct set *s, const struct layer *from, unsigned flags)
+{
+    bool stack_budget = s->opt.growth == TAMIS_SCALABLE || s->opt.growth == TAMIS_FLEXIBLE;
+    uint32_t slot = from->slot;
+    if (stack_budget && !s->opt.published) {
+        slot = from->slot == SLOT_NONE ? SLOT_NONE : growth_slot(s, 0, from->fpp);
+        if (slot == SLOT_NONE) {
+            if (!(flags & TAMIS_MERGE_RESTATE))
+                return TAMIS_ERATE;
+            set_restate(s, from->fpp);
+        }
+    }
+    struct layer *copy = layer_clone(from, s, false);
+    if (!copy)
+        return TAMIS_ENOMEM;
+    struct vector *v = copy->part[0].vector;
+    if (v->sliced)
+        set_limits(&s->opt, v, v->capacity, v->fpp);
+    copy->slot = slot;
+    return set_append(s, copy);
+}
+
+/* The pending removals of one side, with every layer that matches as a candidate. A key pending here
+   may be a member of the other side, and then must not be hidden. */
+static tamis_error merge_removals(struct set *s, const struct set *side, const struct set *opposite)
+{
+    uint32_t room = layers_count(set_layers(s));
+    uint32_t *ids = mem_new(&s->allocator, room, sizeof *ids);
+    tamis_error e = ids ? TAMIS_OK : TAMIS_ENOMEM;
+    for (uint32_t i = 0; e == TAMIS_OK && i < side->removals.room; i++) {
+        const struct pending *p = removals_entry(&side->removals, i);
+        const tamis_digest *key = removals_key(&side->removals, i);
+        uint64_t copies = p ? atomic_load(&p->copies) : 0;
+        uint8_t there = 0;
+        if (copies == 0)
+            continue;
+        if (p->hides)
+            filter_bits_have(opposite, key, 1, &there);
+        e = pending_remember(s, key, copies, ids, set_matches(s, key, ids),
+                             p->hides && s->opt.unique && !there);
+    }
+    mem_free(&s->allocator, ids, room, sizeof *ids);
+    return e;
+}
+
+/* Columns of another filter that were appended to this one: their bits come over together. */
+struct appended {
+    uint32_t to, from, n; /* the first of n in either list */
+};
+
+static void fill_columns(struct set *s, const struct set *other, struct appended *some)
+{
+    struct vector **mine = set_layers(s)->v + some->to;
+    struct vector **theirs = set_layers(other)->v + some->from;
+    for (uint32_t i = 0, n = 0; i < some->n; i += n) {
+        for (n = 1; i + n < some->n && theirs[i + n]->column == theirs[i]->column + n;)
+            n++;
+        vector_fill_columns(mine[i], theirs[i], n);
+    }
+    some->n = 0;
+}
+
+static tamis_error unite_layers(struct set *s, const struct set *other, unsigned flags)
+{
+    const struct layers *theirs = set_layers(other);
+    struct matrix *matrix = atomic_load(&s->matrix);
+    uint64_t width = matrix ? matrix->width : 0;
+    struct appended some = {0};
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; e == TAMIS_OK && i < layers_count(theirs); i++) {
+        const struct layer *from = theirs->l[i];
+        struct layer *home = home_for(s, from, flags);
+        bool empty = layer_load(other, from) == 0 && layer_count(other, from) == 0;
+        if (!home && s->opt.growth == TAMIS_FIXED)
+            return TAMIS_ESHAPE;
+        if (home || empty)
+            fill_columns(s, other, &some);
+        if (home) {
+            e = unite(s, home, from);
+        } else if (!empty) {
+            uint32_t n = layers_count(set_layers(s)), more = layers_count(theirs) - i;
+            const struct vector *v = theirs->v[i];
+            if (v->sliced && !set_reserve_columns(s, n + more, &v->bits))
+                return TAMIS_ENOMEM;
+            if (some.n == 0)
+                some.to = n, some.from = i;
+            some.n += v->sliced;
+            e = append_copy(s, from, flags);
+        }
+    }
+    if (e != TAMIS_OK)
+        return e;
+    fill_columns(s, other, &some);
+    matrix = atomic_load(&s->matrix);
+    if (matrix && matrix->width > width)
+        set_narrow(s); /* some found a home after all */
+    return TAMIS_OK;
+}
+
+static void count_stored(struct set *s)
+{
+    const struct layers *layers = set_layers(s);
+    s->stored = 0;
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        s->stored += layer_count(s, layers->l[i]);
+}
+
+/* The highest rate of its parts, as full as they are planned to be or more; `over`: more. */
+static double layer_rate(const struct set *s, const struct layer *layer, bool *over)
+{
+    double rate = 0;
+    *over |= layer_load(s, layer) > layer->capacity;
+    for (uint32_t i = 0; i < layer->parts; i++) {
+        const struct vector *v = layer->part[i].vector;
+        if (!v)
+            continue;
+        uint64_t load = vector_load(v);
+        double here = tamis_plan_rate((int)s->opt.layout, v->bits.units, v->bits.k,
+                                      (double)max_u64(load, v->capacity));
+        *over |= load > v->capacity;
+        rate = here > rate ? here : rate;
+    }
+    return rate;
+}
+
+/* Does the union keep the stated rate? Restates it if asked to. */
+static tamis_error check_rate(struct set *s, unsigned flags)
+{
+    const struct layers *layers = set_layers(s);
+    struct layer *first = layers->l[0];
+    uint32_t n = layers_count(layers);
+    uint64_t load = 0;
+    double pass = 1;
+    bool over = s->opt.vectors_max && n > growth_places(&s->opt);
+    for (uint32_t i = 0; i < n; i++) {
+        load += layer_load(s, layers->l[i]);
+        pass *= 1 - layer_rate(s, layers->l[i], &over);
+    }
+    over |= s->opt.items_max && load > s->opt.items_max;
+    if (!over || s->opt.published)
+        return TAMIS_OK;
+    if (!(flags & TAMIS_MERGE_RESTATE))
+        return TAMIS_ERATE;
+    s->opt.fpp = 1 - pass;
+    if (s->opt.items_max)
+        s->opt.items_max = max_u64(s->opt.items_max, load);
+    if (s->opt.growth == TAMIS_DYNAMIC)
+        s->opt.vectors_max = (uint32_t)max_u64(s->opt.vectors_max, n);
+    else if (s->opt.vectors_max)
+        s->opt.vectors_max = (uint32_t)min_u64(WINDOW_VECTORS_MAX, max_u64(s->opt.vectors_max, n));
+    if (s->opt.growth == TAMIS_FIXED) {
+        s->opt.capacity = first->capacity = max_u64(load, first->capacity);
+        if (!s->form)
+            layers->v[0]->capacity = first->capacity;
+    }
+    return TAMIS_OK;
+}
+
+/* Windows: the oldest first. What the newest says of the time is true of all. */
+static void sort_by_age(struct set *s)
+{
+    struct layers *layers = set_layers(s);
+    for (uint32_t i = 1; i < layers_count(layers); i++)
+        for (uint32_t j = i; j && layers->l[j]->born < layers->l[j - 1]->born; j--) {
+            struct layer *layer = layers->l[j];
+            layers->l[j] = layers->l[j - 1];
+            layers->l[j - 1] = layer;
+            layers->v[j] = layers->l[j]->part[0].vector;
+            layers->v[j - 1] = layer->part[0].vector;
+        }
+    struct layer *newest = layers->l[layers_count(layers) - 1];
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        newest->last = max_u64(newest->last, layers->l[i]->last);
+}
+
+static tamis_error may_merge(const struct set *s, const struct set *other)
+{
+    const struct settings *mine = &s->opt, *theirs = &other->opt;
+    if (!family_equal(&s->family, &other->family))
+        return TAMIS_EFAMILY;
+    if (!set_counted(other))
+        return TAMIS_EREADONLY; /* its counters are not here to be added */
+    if (mine->growth != theirs->growth || mine->deletable != theirs->deletable ||
+        mine->published != theirs->published)
+        return TAMIS_EKIND;
+    bool shapes = mine->layout == theirs->layout && mine->window == theirs->window &&
+                  record_form_equal(s->form, other->form);
+    if (set_sliced(s))
+        shapes &= mine->shape.units == theirs->shape.units && mine->shape.k == theirs->shape.k &&
+                  mine->capacity == theirs->capacity;
+    return shapes ? TAMIS_OK : TAMIS_ESHAPE;
+}
+
+static tamis_error merge_into(struct set *s, const struct set *before, const struct set *other,
+                              unsigned flags)
+{
+    bool merged = set_sliced(s) && !(flags & TAMIS_MERGE_CONCAT);
+    tamis_error e = unite_layers(s, other, flags);
+    if (e == TAMIS_OK)
+        count_stored(s);
+    s->opt.unique = s->opt.unique && other->opt.unique && (flags & TAMIS_MERGE_DISJOINT);
+    removals_clear(&s->removals); /* what is pending is remembered anew, candidates and all */
+    if (e == TAMIS_OK)
+        e = merge_removals(s, before, other);
+    if (e == TAMIS_OK)
+        e = merge_removals(s, other, before);
+    while (e == TAMIS_OK && merged)
+        e = set_merge_pairs(s, UINT64_MAX, &merged);
+    count_stored(s); /* plain vectors that were united share keys */
+    if (e == TAMIS_OK)
+        e = pending_rebuild(s);
+    if (e == TAMIS_OK)
+        e = check_rate(s, flags);
+    if (s->opt.growth == TAMIS_WINDOW)
+        sort_by_age(s);
+    return e;
+}
+
+static tamis_error set_merge(struct set *s, const struct set *other, unsigned flags)
+{
+    tamis_error e = set_writable(s);
+    if (e == TAMIS_OK)
+        e = may_merge(s, other);
+    struct set *made;
+    if (e == TAMIS_OK)
+        e = set_clone(&made, s, false);
+    if (e != TAMIS_OK)
+        return e;
+    e = merge_into(made, s, other, flags);
+    if (e == TAMIS_OK)
+        set_become(s, made);
+    else
+        set_free(made);
+    return e;
+}
+
+tamis_error tamis_filter_merge(tamis_filter *f, const tamis_filter *other, unsigned flags)
+{
+    return set_merge(&f->set, &other->set, flags);
+}
+
+tamis_error tamis_index_merge(tamis_index *x, const tamis_index *other, unsigned flags)
+{
+    return set_merge(&x->set, &other->set, flags);
+}
+
+/* ---- comparison ------------------------------------------------------------------------------ */
+
+static bool set_equal(const struct set *x, const struct set *y)
+{
+    const struct layers *mine = set_layers(x), *theirs = set_layers(y);
+    uint32_t n = layers_count(mine);
+    bool same = family_equal(&x->family, &y->family) && x->opt.growth == y->opt.growth &&
+                x->opt.deletable == y->opt.deletable && n == layers_count(theirs) &&
+                record_form_equal(x->form, y->form);
+    for (uint32_t i = 0; same && i < n * set_parts(x); i++) {
+        const struct part *a = set_part(x, i), *b = set_part(y, i);
+        same = a->vector ? vector_equal(a->vector, b->vector) : table_equal(&a->table, &b->table);
+    }
+    return same && pending_equal(&x->removals, &y->removals);
+}
+
+bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b)
+{
+    return set_equal(&a->set, &b->set);
+}
+
+bool tamis_index_equal(const tamis_index *a, const tamis_index *b)
+{
+    return set_equal(&a->set, &b->set);
+}
