@@ -551,7 +551,6 @@ typedef enum tamis_kind {
     TAMIS_KIND_NONE = 0,
     TAMIS_KIND_FILTER = 1,
     TAMIS_KIND_INDEX = 2,
-    TAMIS_KIND_DIRECTORY = 3,
     TAMIS_KIND_CATALOG = 4,
     TAMIS_KIND_MESSAGE = 5,
     TAMIS_KIND_PATCH = 6
@@ -610,7 +609,7 @@ TAMIS_API tamis_error tamis_directory_put(tamis_directory *directory, const char
 /* EARG if there is no such owner. */
 TAMIS_API tamis_error tamis_directory_drop(tamis_directory *directory, const char *owner);
 /* Owners have numbers below tamis_directory_owners, for life: a dropped one keeps its number should it
-   come again, and has no name until then. Saving closes the gaps. Names stay where they are. */
+   come again, and has no name until then. Names stay where they are. */
 TAMIS_API uint32_t tamis_directory_owners(const tamis_directory *directory);
 TAMIS_API const char *tamis_directory_name(const tamis_directory *directory, uint32_t number);
 TAMIS_API uint64_t tamis_directory_items(const tamis_directory *directory, uint32_t number);
@@ -626,25 +625,10 @@ typedef struct tamis_directory_facts {
     uint64_t bits, bytes;    /* of the columns in use; all memory */
     double fpp, fpp_now;     /* stated; the highest of an owner as planned for its size */
     tamis_hash hash;
-    bool has_key, read_only;
+    bool has_key;
 } tamis_directory_facts;
 
 TAMIS_API void tamis_directory_info(const tamis_directory *directory, tamis_directory_facts *facts);
-
-/* As for filters. tamis_directory_open maps the file, read-only; tamis_directory_load reads it. */
-TAMIS_API uint64_t tamis_directory_encoded_size(const tamis_directory *directory,
-                                                unsigned save_flags);
-TAMIS_API tamis_error tamis_directory_encode(const tamis_directory *directory, unsigned save_flags,
-                                             tamis_write write, void *context);
-TAMIS_API tamis_error tamis_directory_decode(tamis_directory **out, const void *data, size_t len,
-                                             const tamis_open_options *options,
-                                             tamis_reason *reason);
-TAMIS_API tamis_error tamis_directory_save(const tamis_directory *directory, const char *path,
-                                           unsigned save_flags, tamis_reason *reason);
-TAMIS_API tamis_error tamis_directory_open(tamis_directory **out, const char *path,
-                                           const tamis_open_options *options, tamis_reason *reason);
-TAMIS_API tamis_error tamis_directory_load(tamis_directory **out, const char *path,
-                                           const tamis_open_options *options, tamis_reason *reason);
 
 /*
  * A catalog is a file about the segments of a data set (pieces of log files, tables, whatever can be

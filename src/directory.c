@@ -136,7 +136,6 @@ void tamis_directory_free(tamis_directory *d)
     if (!d)
         return;
     tamis_allocator a = d->allocator;
-    struct mapping mapping = d->mapping;
     for (uint32_t i = 0; i < tamis_directory_owners(d); i++) {
         char *name = directory_owner(d, i)->name;
         mem_free(&a, name, strlen(name) + 1, 1);
@@ -148,7 +147,6 @@ void tamis_directory_free(tamis_directory *d)
     columns_free(&d->columns);
     family_free(&d->family, &a);
     mem_free(&a, d, 1, sizeof *d);
-    mapping_free(&mapping);
 }
 
 tamis_digest tamis_directory_digest(const tamis_directory *d, const void *key, size_t len)
@@ -251,8 +249,6 @@ static tamis_error put_columns(tamis_directory *d, uint32_t number, const struct
 tamis_error tamis_directory_put(tamis_directory *d, const char *name, const tamis_digest *digests,
                                 size_t n)
 {
-    if (d->read_only)
-        return TAMIS_EREADONLY;
     if (!name || !*name || strlen(name) > OWNER_NAME)
         return TAMIS_EARG;
     if (n > DIRECTORY_MAX)
@@ -284,8 +280,6 @@ tamis_error tamis_directory_put(tamis_directory *d, const char *name, const tami
 
 tamis_error tamis_directory_drop(tamis_directory *d, const char *name)
 {
-    if (d->read_only)
-        return TAMIS_EREADONLY;
     uint32_t number = name ? directory_number(d, name, false) : TAMIS_OWNERS_MAX;
     if (number == TAMIS_OWNERS_MAX || !atomic_load(&directory_owner(d, number)->live))
         return TAMIS_EARG;
@@ -315,12 +309,9 @@ size_t tamis_directory_locate(const tamis_directory *d, tamis_digest digest, uin
 void tamis_directory_info(const tamis_directory *d, tamis_directory_facts *facts)
 {
     const struct columns_state *s = columns_now(&d->columns);
-    *facts = (tamis_directory_facts){.shapes = s->n,
-                                     .fpp = d->fpp,
-                                     .hash = d->family.hash,
-                                     .has_key = d->family.has_key,
-                                     .read_only = d->read_only};
-    facts->bytes = sizeof *d + columns_bytes(&d->columns) + d->mapping.len;
+    *facts = (tamis_directory_facts){
+        .shapes = s->n, .fpp = d->fpp, .hash = d->family.hash, .has_key = d->family.has_key};
+    facts->bytes = sizeof *d + columns_bytes(&d->columns);
     for (uint32_t i = 0; i < s->n; i++) {
         facts->columns += s->group[i]->used;
         facts->bits += s->group[i]->used * s->group[i]->rows;

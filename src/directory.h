@@ -28,8 +28,6 @@ struct tamis_directory {
     tamis_allocator allocator;
     struct family family;
     double fpp;
-    bool read_only;
-    struct mapping mapping; /* where the columns are, if it was opened */
     struct columns columns;
     struct column_plan *plans;
     size_t n_plans, plans_room;

@@ -18,7 +18,6 @@
 #include "bytes.h"
 #include "catalog.h"
 #include "digest.h"
-#include "directory.h"
 #include "filter.h"
 #include "index.h"
 #include "mem.h"
@@ -29,7 +28,7 @@
 #define BODY_AT        128                 /* where the body begins */
 
 /* The numbers of tamis_kind. */
-enum kind { KIND_FILTER = 1, KIND_INDEX, KIND_DIRECTORY, KIND_CATALOG, KIND_MESSAGE, KIND_END };
+enum kind { KIND_FILTER = 1, KIND_INDEX = 2, KIND_CATALOG = 4, KIND_MESSAGE = 5, KIND_END };
 
 enum section_type {
     SECTION_BITS = 1,   /* of vector `owner` */
@@ -40,9 +39,6 @@ enum section_type {
     SECTION_CANDIDATES, /* ids of vectors, for all pending removals in turn */
     SECTION_TABLE,      /* values and copies of part `owner` of an index */
     SECTION_PART,       /* what a message carries, or a part of it */
-    SECTION_NAMES,      /* of the owners of a directory */
-    SECTION_OWNERS,     /* what each of them has */
-    SECTION_COLUMNS,    /* whose each column is */
     SECTION_END
 };
 
@@ -374,12 +370,6 @@ tamis_error whole_head(struct index_head *head, enum kind kind, const uint8_t *b
                        bool bits_only, tamis_hash hash, tamis_reason *reason);
 struct section_walk whole_sections(const struct index_head *head, enum kind kind);
 struct vector *whole_vector(const struct whole *whole, uint32_t owner);
-
-/* ---- directories: format_directory.c ---- */
-
-tamis_error directory_from_mapping(tamis_directory **out, struct mapping mapping,
-                                   const tamis_open_options *options, tamis_reason *reason);
-tamis_error directory_verify(const void *data, size_t len, tamis_reason *reason);
 
 /* ---- catalogs: format_catalog.c ---- */
 
