@@ -1,6 +1,7 @@
 /* What a catalog says of itself, for tamis info. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "inputs.h"
 #include "out.h"
@@ -104,6 +105,7 @@ int catalog_report(const char *path, const struct store_options *options, bool j
     }
     mapped_name = path;
     tamis_error error = tamis_catalog_open(&catalog, path, &o, &reason);
+    explicit_bzero(key, sizeof key);
     if (error != TAMIS_OK)
         return complain_of(error, &reason, path);
     tamis_catalog_info(catalog, &f);

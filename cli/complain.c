@@ -162,7 +162,8 @@ int complain_of(tamis_error error, const tamis_reason *reason, const char *path)
         return complain("%s", text); /* it says all: who, where, what to do */
     if (system)
         return complain("%s: %s: %s", strerror(reason->system_error), where,
-                        system_advice(reason->system_error));
+                        error == TAMIS_ESYNC ? "it was changed, but a power failure may undo that"
+                                             : system_advice(reason->system_error));
     if (reason && reason->offset)
         return complain("%s: %s, byte %llu: %s", text, where, (unsigned long long)reason->offset,
                         advice(error));

@@ -132,13 +132,11 @@ static bool alike(const tamis_filter *a, const tamis_filter *b, bool family)
 {
     tamis_info x, y;
     tamis_vector_info u = {0}, v = {0};
-    uint8_t key[TAMIS_KEY_LEN], other[TAMIS_KEY_LEN];
     tamis_filter_brief(a, &x);
     tamis_filter_brief(b, &y);
     tamis_filter_vector(a, 0, &u);
     tamis_filter_vector(b, 0, &v);
-    if (family && !(tamis_filter_key(a, key) && tamis_filter_key(b, other) &&
-                    memcmp(key, other, sizeof key) == 0))
+    if (family && !tamis_filter_same_family(a, b))
         return false;
     return x.growth == y.growth && x.layout == y.layout && x.hash == y.hash &&
            x.deletable == y.deletable && x.unique == y.unique && x.fpp == y.fpp &&

@@ -66,6 +66,7 @@ static bool open_catalog(struct find *f, const char *path)
     }
     mapped_name = path;
     tamis_error error = tamis_catalog_open(&f->catalog, path, &o, &reason);
+    explicit_bzero(key, sizeof key);
     const void *note = error == TAMIS_OK ? tamis_catalog_note(f->catalog, &len) : NULL;
     if (error == TAMIS_OK)
         error = inputs_decode(&f->inputs, note, len, &reason);

@@ -183,8 +183,8 @@ static bool add_parts(struct places *p, const struct inputs *in, const struct lo
     size_t len, at = 0;
     const void *tag = tamis_catalog_tag(catalog, segment, &len);
     struct part part;
-    bool bad = false, good = true;
-    while (good && tag_next(tag, len, &at, &part, &bad)) {
+    bool bad = !tag, good = true;
+    while (good && tag && tag_next(tag, len, &at, &part, &bad)) {
         const struct known wanted = {part.id, 0};
         const struct known *k = bsearch(&wanted, known, in->n, sizeof *known, by_id);
         struct place place = {.segment = segment, .where = part.where};

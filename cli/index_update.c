@@ -148,10 +148,10 @@ static bool scan_tag(struct planning *p, uint64_t segment, part_fn *each, struct
     size_t len, at = 0;
     const void *old = tamis_catalog_tag(p->catalog, segment, &len);
     struct part part;
-    bool bad = false, keep, good = true;
+    bool bad = !old, keep, good = true;
     tag_start(tag);
     *differs = false;
-    while (good && tag_next(old, len, &at, &part, &bad)) {
+    while (good && old && tag_next(old, len, &at, &part, &bad)) {
         struct fate *fate = fate_of(p, part.id);
         uint64_t before = part.where.len;
         keep = fate && fate->look != LOOK_GONE && fate->look != LOOK_CHANGED;

@@ -193,20 +193,21 @@ static struct input_segment get_place(struct cursor *c)
     s.offset = get_number(c);
     s.len = get_number(c);
     s.line = get_number(c);
-    const uint8_t *how = get_raw(c, 1);
+    const uint8_t *at = get_raw(c, 1);
+    const uint8_t how = at ? *(const volatile uint8_t *)at : 0; /* once: it may be mapped */
     s.at = s.offset;
     s.at_len = s.len;
-    if (how && *how & 1) {
+    if (how & 1) {
         s.at = get_number(c);
         s.at_len = get_number(c);
         s.skip = get_number(c);
     }
-    if (how && *how & 2) {
+    if (how & 2) {
         uint64_t len = get_number(c);
         s.restart = (uint8_t *)get_raw(c, len); /* not to be written to */
         s.restart_len = (size_t)len;
     }
-    if ((how && *how > 3) || s.skip > s.offset || s.len > UINT64_MAX - s.offset ||
+    if (how > 3 || s.skip > s.offset || s.len > UINT64_MAX - s.offset ||
         s.at_len > UINT64_MAX - s.at)
         c->bad = true;
     return s;
@@ -348,15 +349,20 @@ static bool get_lists(struct cursor *c, struct inputs *in, bool *full)
 
 tamis_error inputs_decode(struct inputs *in, const void *data, size_t len, tamis_reason *reason)
 {
-    struct cursor c = {data, (const uint8_t *)data + len, false};
-    bool full = false;
+    uint8_t *copy = malloc(len ? len : 1); /* a mapped file may change after it was checked */
+    struct cursor c = {copy, copy + len, false};
     *in = (struct inputs){0};
-    if (len && get_head(&c, in) && get_lists(&c, in, &full))
-        return TAMIS_OK;
+    bool full = !inputs_adopt(in, copy);
+    if (!full && len) {
+        memcpy(copy, data, len);
+        if (get_head(&c, in) && get_lists(&c, in, &full))
+            return TAMIS_OK;
+    }
+    bool newer = !full && len && *copy > NOTE_VERSION;
     inputs_free(in);
     if (full)
         return fail(reason, TAMIS_ENOMEM, "no memory for the table of inputs");
-    if (len && *(const uint8_t *)data > NOTE_VERSION)
+    if (newer)
         return fail(reason, TAMIS_EVERSION, "its table of inputs is of a newer version");
     return fail(reason, TAMIS_EFORMAT, "it has no table of inputs, or a damaged one");
 }

@@ -27,13 +27,16 @@
 
 static tamis_error gz_enter(struct source *s, z_stream *z, const struct restart *from)
 {
-    uint8_t window[WINDOW];
-    const uint8_t *b = from->blob;
-    if (from->len < BLOB_LEN || b[0] != 1 || b[1] > 7)
+    uint8_t window[WINDOW], b[BLOB_LEN]; /* a copy: it may be in a mapped catalog */
+    if (from->len < BLOB_LEN)
+        return TAMIS_EFORMAT;
+    memcpy(b, from->blob, BLOB_LEN);
+    if (b[0] != 1 || b[1] > 7)
         return TAMIS_EFORMAT;
     uLong want = b[4] | (uLong)b[5] << 8 | (uLong)b[6] << 16 | (uLong)b[7] << 24;
     uLongf len = WINDOW;
-    if (want > WINDOW || uncompress(window, &len, b + BLOB_LEN, from->len - BLOB_LEN) != Z_OK ||
+    if (want > WINDOW ||
+        uncompress(window, &len, from->blob + BLOB_LEN, from->len - BLOB_LEN) != Z_OK ||
         len != want)
         return TAMIS_EFORMAT;
     if (b[1] && inflatePrime(z, b[1], b[2] >> (8 - b[1])) != Z_OK)

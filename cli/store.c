@@ -46,6 +46,7 @@ bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN])
         return complain("%s: %s: give a readable key file", strerror(error), path), false;
     if (len == TAMIS_KEY_LEN) {
         memcpy(key, text, TAMIS_KEY_LEN);
+        explicit_bzero(text, sizeof text);
         return true;
     }
     while (len > 2 * TAMIS_KEY_LEN && (text[len - 1] == '\n' || text[len - 1] == '\r'))
@@ -56,6 +57,7 @@ bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN])
         good = high >= 0 && low >= 0;
         key[i] = (uint8_t)(high * 16 + low);
     }
+    explicit_bzero(text, sizeof text);
     if (!good)
         complain("not a key: %s: a key is 16 bytes or 32 hexadecimal digits", path);
     return good;
@@ -90,6 +92,7 @@ static tamis_filter *get_filter(const char *path, const struct store_options *op
     mapped_name = path;
     tamis_error e = mapped ? tamis_filter_open(&filter, path, &o.options, &o.reason)
                            : tamis_filter_load(&filter, path, &o.options, &o.reason);
+    explicit_bzero(o.key, sizeof o.key);
     if (e == TAMIS_OK)
         return filter;
     complain_of(e, &o.reason, path);
@@ -105,6 +108,7 @@ static tamis_index *get_index(const char *path, const struct store_options *opti
     mapped_name = path;
     tamis_error e = mapped ? tamis_index_open(&index, path, &o.options, &o.reason)
                            : tamis_index_load(&index, path, &o.options, &o.reason);
+    explicit_bzero(o.key, sizeof o.key);
     if (e == TAMIS_OK)
         return index;
     complain_of(e, &o.reason, path);

@@ -61,7 +61,8 @@ extern "C" {
     X(EBASE, "the patch was made for another version of this structure")                       \
     X(EKEY, "the family key is not stored in this structure and was not given")                \
     X(EIO, "input or output failed")                                                           \
-    X(EBUSY, "another process is writing to this file")
+    X(EBUSY, "another process is writing to this file")                                        \
+    X(ESYNC, "written and in its place, but perhaps not on the disk yet")
 
 typedef enum tamis_error {
 #define X(name, text) TAMIS_##name,
@@ -507,6 +508,7 @@ typedef struct tamis_open_options {
     const uint8_t *key; /* for structures saved without theirs */
     bool verify;        /* check every checksum even where a mapped file is large */
     bool wait;          /* tamis_file_lock: wait for the other process */
+    bool read;          /* what opens a file: read it into memory, do not map it */
     tamis_clock clock;
     void *clock_context;
     const tamis_allocator *allocator;
@@ -519,14 +521,24 @@ TAMIS_API tamis_error tamis_filter_encode(const tamis_filter *filter, unsigned s
 TAMIS_API tamis_error tamis_filter_decode(tamis_filter **out, const void *data, size_t len,
                                           const tamis_open_options *options, tamis_reason *reason);
 
-/* Written beside, synced, renamed: whatever happens, the old file or the new one is whole. A new file
+/* Written beside, synced, renamed: whatever happens, the old file or the new one is whole. ESYNC: the
+   new one is there, but the folder could not be synced, so a power failure may bring the old one back;
+   after any other error nothing has changed. Killed at the last step, it leaves a file .tamis-* behind,
+   which the next save of the same file removes. A new file
    with the key is readable by its owner alone; one that replaces another has its owner and permissions,
    unless the key would come to lie where there was none. */
 TAMIS_API tamis_error tamis_filter_save(const tamis_filter *filter, const char *path,
                                         unsigned save_flags, tamis_reason *reason);
 /* Maps the file, read-only: ready at once whatever its size. Header and sizes are always checked,
    the rest up to 64 MiB (`verify`: always). Counters stay in the file: a deletable filter that was
-   opened can be asked and saved again, but not merged into another, and a clone of it has bits only. */
+   opened can be asked and saved again, but not merged into another, and a clone of it has bits only.
+
+   A mapped file is still the file. Replace it (as all that saves here does) and the mapping keeps the
+   old one. If someone writes into it instead, answers change with it, but nothing else: no byte of it
+   is used as an address unchecked. If someone makes it shorter, touching what is gone raises SIGBUS,
+   which ends a program that does not catch it. Where that may happen (a file that strangers may write
+   to, a network file system) set `read`: all of the file is then read before the call returns. This
+   holds for whatever is opened: indexes, directories and catalogs too. What is loaded is read. */
 TAMIS_API tamis_error tamis_filter_open(tamis_filter **out, const char *path,
                                         const tamis_open_options *options, tamis_reason *reason);
 /* Reads the file into memory, every byte checked; may be changed and saved again. */
@@ -689,6 +701,8 @@ TAMIS_API bool tamis_catalog_key(const tamis_catalog *catalog, uint8_t key[TAMIS
 /* Segments are numbered from 0 in the order they were put, dropped ones gone. What is returned is as
    long-lived as the catalog. */
 TAMIS_API uint64_t tamis_catalog_segments(const tamis_catalog *catalog);
+/* NULL if there is no such segment, or the file was changed since it was opened. Tags and the note are
+   bytes of the file: unless it was read, check what was copied. */
 TAMIS_API const void *tamis_catalog_tag(const tamis_catalog *catalog, uint64_t segment,
                                         size_t *len);
 TAMIS_API const void *tamis_catalog_note(const tamis_catalog *catalog, size_t *len);

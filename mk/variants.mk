@@ -27,9 +27,11 @@ OPT_fuzz    := -O1 -g
 # What makes the variant, for compiling and linking.
 SANITIZE     := -fno-omit-frame-pointer -fno-sanitize-recover=all
 MODE_scalar  := -DTAMIS_SCALAR_ONLY
-MODE_asan    := $(SANITIZE) -fsanitize=address,undefined
+# A number that does not fit the integer it becomes is undefined behaviour too, but has its own name.
+UNDEFINED    := undefined,float-cast-overflow
+MODE_asan    := $(SANITIZE) -fsanitize=address,$(UNDEFINED)
 MODE_tsan    := $(SANITIZE) -fsanitize=thread
-MODE_fuzz    := $(SANITIZE) -fsanitize=fuzzer-no-link,address,undefined
+MODE_fuzz    := $(SANITIZE) -fsanitize=fuzzer-no-link,address,$(UNDEFINED)
 
 ifneq ($(filter $(VARIANT),strict clang),)
 WERROR := 1

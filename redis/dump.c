@@ -165,7 +165,7 @@ static struct dump *dump_find(RedisModuleCtx *ctx, RedisModuleString *name, uint
     const char *text = rm.StringPtrLen(name, &len);
     for (struct dump *d = dumps; d < dumps + DUMPS; d++)
         if (number && d->number == number && d->db == rm.GetSelectedDb(ctx) && d->name.len == len &&
-            memcmp(d->name.data, text, len) == 0) {
+            (len == 0 || memcmp(d->name.data, text, len) == 0)) {
             if (!d->changed && (!d->out || d->value == v->number))
                 return d;
             dump_end(d);

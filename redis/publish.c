@@ -39,7 +39,7 @@ bool publish_register(int db, const RedisModuleString *name)
     const char *text = rm.StringPtrLen(name, &len);
     for (size_t i = 0; i < n_places; i++)
         if (places[i].db == db && places[i].name.len == len &&
-            memcmp(places[i].name.data, text, len) == 0)
+            (len == 0 || memcmp(places[i].name.data, text, len) == 0))
             return true;
     if (n_places == room_places) {
         size_t room = room_places ? 2 * room_places : 8;

@@ -100,7 +100,7 @@ void filter_become(tamis_filter *f, tamis_filter *made)
     if (matrix)
         matrix->bits.family = &f->family;
     filter_set_quick(f);
-    mem_free(&f->allocator, made, 1, sizeof *made);
+    mem_free_secret(&f->allocator, made, 1, sizeof *made);
 }
 
 /* ---- union ----------------------------------------------------------------------------------- */

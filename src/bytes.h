@@ -27,6 +27,22 @@ ALWAYS_INLINE uint64_t get_u64(const void *from)
     return value;
 }
 
+/* The same from a mapped file, which others may be changing: the asm keeps the compiler from reading
+   it again after it was compared. */
+ALWAYS_INLINE uint32_t fetch_u32(const void *from)
+{
+    uint32_t value = get_u32(from);
+    __asm__ volatile("" : "+r"(value));
+    return value;
+}
+
+ALWAYS_INLINE uint64_t fetch_u64(const void *from)
+{
+    uint64_t value = get_u64(from);
+    __asm__ volatile("" : "+r"(value));
+    return value;
+}
+
 ALWAYS_INLINE void put_u32(void *to, uint32_t value)
 {
     memcpy(to, &value, sizeof value);

@@ -151,7 +151,10 @@ tamis_error catalog_check(const tamis_catalog *c, uint64_t from, uint64_t len,
 /* The same for much of it, a window at a time: of a mapping no more stays in memory. */
 tamis_error catalog_check_long(const tamis_catalog *c, uint64_t from, uint64_t len,
                                tamis_reason *reason);
-uint32_t catalog_column_segment(const tamis_catalog *c, uint64_t column);
+/* The segment of a column, STRIP_NONE if that was dropped. A mapped table may change after it was
+   checked: false, with a reason, for a number that no segment has. */
+bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *segment,
+                            tamis_reason *reason);
 uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation);
 struct bits shape_bits(const struct catalog_shape *shape, const struct family *family);
 void catalog_dispose(tamis_catalog *c); /* all but the mapping */

@@ -91,9 +91,15 @@ struct bits shape_bits(const struct catalog_shape *shape, const struct family *f
                          .kernel = kernel_choose(TAMIS_SPREAD, family)};
 }
 
-uint32_t catalog_column_segment(const tamis_catalog *c, uint64_t column)
+bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *segment,
+                            tamis_reason *reason)
 {
-    return get_u32(c->column_segments + column * sizeof(uint32_t));
+    const uint8_t *at = c->column_segments + column * sizeof(uint32_t);
+    *segment = fetch_u32(at);
+    if (*segment < c->segments || *segment == STRIP_NONE)
+        return true;
+    fail_at(reason, TAMIS_EFORMAT, (uint64_t)(at - c->data), "a column of no segment");
+    return false;
 }
 
 uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation)
@@ -176,7 +182,9 @@ static tamis_error strip_ask(const tamis_catalog *c, const struct catalog_strip 
     for (unsigned i = 0; i < 8; i++)
         for (uint64_t bits_left = left[i]; bits_left; bits_left &= bits_left - 1) {
             uint64_t column = strip->column + 64 * i + (unsigned)__builtin_ctzll(bits_left);
-            uint32_t segment = catalog_column_segment(c, column);
+            uint32_t segment;
+            if (!catalog_column_segment(c, column, &segment, reason))
+                return TAMIS_EFORMAT;
             if (segment != STRIP_NONE)
                 segments[segment >> 6] |= UINT64_C(1) << (segment & 63);
         }

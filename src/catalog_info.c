@@ -52,10 +52,11 @@ const void *tamis_catalog_tag(const tamis_catalog *c, uint64_t segment, size_t *
         *len = 0;
         return NULL;
     }
-    const uint8_t *end = c->tag_ends + segment * sizeof(uint64_t);
-    uint64_t from = segment ? get_u64(end - sizeof(uint64_t)) : 0;
-    *len = (size_t)(get_u64(end) - from);
-    return c->tags + from;
+    const uint8_t *at = c->tag_ends + segment * sizeof(uint64_t);
+    uint64_t from = segment ? fetch_u64(at - sizeof(uint64_t)) : 0, end = fetch_u64(at);
+    bool there = from <= end && end <= c->tags_len; /* false: changed since it was opened */
+    *len = there ? (size_t)(end - from) : 0;
+    return there ? c->tags + from : NULL;
 }
 
 const void *tamis_catalog_note(const tamis_catalog *c, size_t *len)
@@ -101,8 +102,9 @@ static void strip_facts(const tamis_catalog *c, const struct catalog_strip *stri
     const struct column_plan *plan = &c->shapes[strip->shape].plan;
     uint32_t before = STRIP_NONE;
     for (uint32_t i = 0; i < strip->n; i++) {
-        uint32_t segment = catalog_column_segment(c, strip->column + i);
-        if (segment == STRIP_NONE || segment == before) /* columns of a segment stand together */
+        uint32_t segment;
+        if (!catalog_column_segment(c, strip->column + i, &segment, NULL) ||
+            segment == STRIP_NONE || segment == before) /* columns of a segment stand together */
             continue;
         before = segment;
         double rate = segment_rate(plan, catalog_distinct(c, segment, relation));

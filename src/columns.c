@@ -88,7 +88,7 @@ static void family_dispose(struct retired *retired, const tamis_allocator *a)
 {
     struct columns_family *f = PART_OF(retired, struct columns_family, retired);
     family_free(&f->family, a);
-    mem_free(a, f, 1, sizeof *f);
+    mem_free_secret(a, f, 1, sizeof *f);
 }
 
 static void group_dispose(struct retired *retired, const tamis_allocator *a)

@@ -38,42 +38,44 @@ tamis_error family_init(struct family *family, const tamis_allocator *a, tamis_h
                         const uint8_t *key)
 {
     struct family f = {.hash = hash, .has_key = true, .probe = probe_double};
-    if (sodium_init() < 0)
-        return TAMIS_ENOMEM;
+    tamis_error e = sodium_init() < 0 ? TAMIS_ENOMEM : TAMIS_OK;
     if (key)
         memcpy(f.key, key, TAMIS_KEY_LEN);
     else
         randombytes_buf(f.key, TAMIS_KEY_LEN);
     for (unsigned i = 0; i < SECRET_LEN / 16; i++)
         key_stream(f.key, PURPOSE_SECRET, i, f.secret + 16 * (size_t)i);
-    if (hash == TAMIS_H3) {
-        f.h3 = mem_new(a, K_MAX, sizeof *f.h3);
-        if (!f.h3)
-            return TAMIS_ENOMEM;
-        h3_draw(f.h3, K_MAX, 64, f.key);
+    if (hash == TAMIS_H3 && e == TAMIS_OK) {
         f.probe = probe_h3;
+        f.h3 = mem_new(a, K_MAX, sizeof *f.h3);
+        if (f.h3)
+            h3_draw(f.h3, K_MAX, 64, f.key);
+        else
+            e = TAMIS_ENOMEM;
     }
-    *family = f;
-    return TAMIS_OK;
+    if (e == TAMIS_OK)
+        *family = f;
+    sodium_memzero(&f, sizeof f);
+    return e;
 }
 
 void family_free(struct family *family, const tamis_allocator *a)
 {
-    if (family->h3)
-        mem_free(a, family->h3, K_MAX, sizeof *family->h3);
+    mem_free_secret(a, family->h3, K_MAX, sizeof *family->h3);
     family->h3 = NULL;
+    sodium_memzero(family->key, sizeof family->key);
+    sodium_memzero(family->secret, sizeof family->secret);
 }
 
 tamis_error family_copy(struct family *to, const struct family *from, const tamis_allocator *a)
 {
-    struct family f = *from;
-    if (f.h3) {
-        f.h3 = mem_new(a, K_MAX, sizeof *f.h3);
-        if (!f.h3)
-            return TAMIS_ENOMEM;
-        memcpy(f.h3, from->h3, K_MAX * sizeof *f.h3);
-    }
-    *to = f;
+    struct h3_matrix *h3 = from->h3 ? mem_new(a, K_MAX, sizeof *h3) : NULL;
+    if (from->h3 && !h3)
+        return TAMIS_ENOMEM;
+    if (h3)
+        memcpy(h3, from->h3, K_MAX * sizeof *h3);
+    *to = *from;
+    to->h3 = h3;
     return TAMIS_OK;
 }
 

@@ -47,6 +47,7 @@ struct family {
 /* Fills the family from the key (NULL: a random one). ENOMEM only for h3. */
 tamis_error family_init(struct family *family, const tamis_allocator *a, tamis_hash hash,
                         const uint8_t *key);
+/* Wipes the key and what was made from it. */
 void family_free(struct family *family, const tamis_allocator *a);
 tamis_error family_copy(struct family *to, const struct family *from, const tamis_allocator *a);
 /* What can be stored instead of the key, to recognise it. */

@@ -179,7 +179,7 @@ void tamis_directory_free(tamis_directory *d)
     mem_free(&a, d->plans, d->plans_room, sizeof *d->plans);
     columns_free(&d->columns);
     family_free(&d->family, &a);
-    mem_free(&a, d, 1, sizeof *d);
+    mem_free_secret(&a, d, 1, sizeof *d);
 }
 
 tamis_digest tamis_directory_digest(const tamis_directory *d, const void *key, size_t len)

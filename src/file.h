@@ -7,14 +7,24 @@
 #include "base.h"
 #include "mem.h"
 
+struct stat;
+
+/* Opens a regular file for reading: the descriptor, or -1 with errno. Never waits, as a FIFO would
+   make it: what is no file is refused with ENXIO, a folder with EISDIR. Names that the user did not
+   give (from a catalog, a shared folder, a stranger) are opened without `links`: then a link at the
+   end of the path is refused with ELOOP. st may be NULL. */
+int file_open(const char *path, bool links, struct stat *st);
+/* The system's text for it; says what ENXIO and ELOOP mean here. */
+void file_why(int error, char text[80]);
+
 /* "DOING PATH: the system's text", with errno. ENOMEM for that, else EIO. */
 tamis_error file_fail(tamis_reason *reason, int error, const char *path, const char *doing);
 /* Follows links, so that the file they lead to is replaced, not the link. It need not exist. False
    with errno. */
 bool file_resolve(char out[PATH_MAX], const char *path);
 
-/* The whole file, read-only. */
-tamis_error file_map(struct mapping *out, const char *path, tamis_reason *reason);
+/* The whole file, read-only: mapped, its header a copy; or read into memory. */
+tamis_error file_map(struct mapping *out, const char *path, bool read, tamis_reason *reason);
 /* Puts the path in front of what was found wrong in the file. */
 tamis_error file_named(tamis_reason *reason, tamis_error e, const char *path);
 
@@ -27,7 +37,14 @@ struct beside {
     int fd;
 };
 
-tamis_error beside_open(struct beside *s, const char *path, bool key_inside, tamis_reason *reason);
+enum beside_how {
+    BESIDE_OPEN,   /* for all to read */
+    BESIDE_KEY,    /* for its owner's eyes only */
+    BESIDE_STRANGE /* the same among strangers: takes nothing over from a file or link of that name */
+};
+
+tamis_error beside_open(struct beside *s, const char *path, enum beside_how how,
+                        tamis_reason *reason);
 /* Syncs it and gives it its place. */
 tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *reason);
 void beside_close(struct beside *s);

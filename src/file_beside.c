@@ -1,7 +1,9 @@
 /*
  * A new file beside the old one, synced, renamed over it, and the folder synced. Until the rename the
  * new file has no name where the system can do that (O_TMPFILE), so that a process killed half-way
- * leaves nothing behind; elsewhere it is called .tamis-RANDOM and stays.
+ * leaves nothing behind. Elsewhere, and for the moment before the rename, it is called .tamis-XY, X made
+ * from the name of the old one, Y one of TEMPS letters. Who writes it holds a lock on it: a file of such
+ * a name without one was left by a process that was killed, and the next save removes it.
  */
 #define _GNU_SOURCE /* O_TMPFILE, fallocate */
 
@@ -10,17 +12,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "err.h"
 #include "format.h"
 
+#define TEMPS 8 /* that write one file at a time, at most */
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool find_names(struct beside *s, const char *path)
+static bool find_names(struct beside *s, const char *path, bool links)
 {
-    if (!file_resolve(s->target, path))
+    if (!links && strlen(path) < PATH_MAX)
+        memcpy(s->target, path, strlen(path) + 1);
+    else if (!file_resolve(s->target, path))
         return false;
     const char *slash = strrchr(s->target, '/');
     size_t len = slash ? (size_t)(slash - s->target) : 0;
@@ -32,23 +39,31 @@ static bool find_names(struct beside *s, const char *path)
     return true;
 }
 
-/* A name in the folder that nobody else has. */
-static bool draw_name(struct beside *s)
+/* Name i for it in the folder. */
+static bool temp_name(struct beside *s, unsigned i)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
-    uint8_t drawn[12];
-    size_t len = strlen(s->folder);
-    if (len + 2 + 7 + sizeof drawn + 1 > PATH_MAX) {
-        errno = ENAMETOOLONG;
-        return false;
+    const char *slash = strrchr(s->target, '/'), *name = slash ? slash + 1 : s->target;
+    int len = snprintf(s->temp, sizeof s->temp, "%s/.tamis-%016llx%c", s->folder,
+                       (unsigned long long)hash_of(name, strlen(name)), 'a' + (int)i);
+    if (len >= 0 && (size_t)len < sizeof s->temp)
+        return true;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
+/* Removes what a killed process left under these names. */
+static bool remove_left(struct beside *s)
+{
+    for (unsigned i = 0; i < TEMPS; i++) {
+        if (!temp_name(s, i))
+            return false;
+        int fd = file_open(s->temp, false, NULL);
+        if (fd < 0)
+            continue;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            unlink(s->temp);
+        close(fd);
     }
-    if (getentropy(drawn, sizeof drawn) != 0)
-        return false;
-    memcpy(s->temp, s->folder, len);
-    memcpy(s->temp + len, "/.tamis-", 8);
-    for (size_t i = 0; i < sizeof drawn; i++)
-        s->temp[len + 8 + i] = letters[drawn[i] & 31];
-    s->temp[len + 8 + sizeof drawn] = 0;
     return true;
 }
 
@@ -63,11 +78,12 @@ static bool open_new(struct beside *s, mode_t mode)
             return s->fd >= 0;
     }
 #endif
-    do {
-        if (!draw_name(s))
+    errno = EEXIST;
+    for (unsigned i = 0; s->fd < 0 && errno == EEXIST && i < TEMPS; i++) {
+        if (!temp_name(s, i))
             return false;
         s->fd = open(s->temp, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, mode);
-    } while (s->fd < 0 && errno == EEXIST);
+    }
     s->named = s->fd >= 0;
     return s->named;
 }
@@ -75,15 +91,16 @@ static bool open_new(struct beside *s, mode_t mode)
 static bool give_name(struct beside *s)
 {
     char self[40];
-    int done;
+    int done = -1;
     if (s->named)
         return true;
     snprintf(self, sizeof self, "/proc/self/fd/%d", s->fd);
-    do {
-        if (!draw_name(s))
+    errno = EEXIST;
+    for (unsigned i = 0; done != 0 && errno == EEXIST && i < TEMPS; i++) {
+        if (!temp_name(s, i))
             return false;
         done = linkat(AT_FDCWD, self, AT_FDCWD, s->temp, AT_SYMLINK_FOLLOW);
-    } while (done != 0 && errno == EEXIST);
+    }
     s->named = done == 0;
     return s->named;
 }
@@ -100,16 +117,15 @@ static bool sync_folder(const struct beside *s)
     return synced;
 }
 
-static tamis_error check_target(const struct beside *s, const char *path, tamis_reason *reason)
+static tamis_error check_target(const struct beside *s, const char *path, bool links,
+                                tamis_reason *reason)
 {
     struct stat st;
-    if (stat(s->target, &st) != 0)
+    if ((links ? stat : lstat)(s->target, &st) != 0)
         return errno == ENOENT ? TAMIS_OK : file_fail(reason, errno, path, "");
-    if (S_ISDIR(st.st_mode))
-        return file_fail(reason, EISDIR, path, "");
-    if (!S_ISREG(st.st_mode))
-        return fail(reason, TAMIS_EIO, "%s: not a regular file", path);
-    return TAMIS_OK;
+    if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) /* a link itself is replaced */
+        return TAMIS_OK;
+    return file_fail(reason, S_ISDIR(st.st_mode) ? EISDIR : ENXIO, path, "");
 }
 
 /* ---- who may use it -------------------------------------------------------------------------- */
@@ -118,7 +134,7 @@ static tamis_error check_target(const struct beside *s, const char *path, tamis_
 static bool old_has_key(const char *path)
 {
     uint8_t front[FAMILY_END];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open(path, true, NULL);
     if (fd < 0)
         return false;
     ssize_t n = pread(fd, front, sizeof front, 0);
@@ -151,21 +167,29 @@ tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *rea
     if (rename(s->temp, s->target) != 0)
         return file_fail(reason, errno, path, "replacing");
     s->named = false;
-    return sync_folder(s) ? TAMIS_OK : file_fail(reason, errno, s->folder, "syncing");
+    if (sync_folder(s))
+        return TAMIS_OK;
+    file_fail(reason, errno, s->folder, "syncing");
+    return TAMIS_ESYNC;
 }
 
-tamis_error beside_open(struct beside *s, const char *path, bool key_inside, tamis_reason *reason)
+tamis_error beside_open(struct beside *s, const char *path, enum beside_how how,
+                        tamis_reason *reason)
 {
+    struct stat old;
+    bool key_inside = how != BESIDE_OPEN, links = how != BESIDE_STRANGE;
     s->fd = -1;
     s->named = false;
-    if (!find_names(s, path))
+    if (!find_names(s, path, links) || !remove_left(s))
         return file_fail(reason, errno, path, "");
-    struct stat old;
-    tamis_error e = check_target(s, path, reason);
+    tamis_error e = check_target(s, path, links, reason);
     if (e == TAMIS_OK && !open_new(s, key_inside ? 0600 : 0644))
         e = file_fail(reason, errno, path, "writing");
-    /* A key does not come to lie where there was none, open to all. */
-    if (e == TAMIS_OK && stat(s->target, &old) == 0 && old_has_key(s->target) == key_inside)
+    if (e == TAMIS_OK && flock(s->fd, LOCK_EX) != 0)
+        errno = 0; /* no locks in this folder: then nobody removes it either */
+    /* Never widens access to the family key when replacing a file. */
+    if (e == TAMIS_OK && links && stat(s->target, &old) == 0 &&
+        old_has_key(s->target) == key_inside)
         pass_on(s->fd, &old);
     return e;
 }
@@ -204,6 +228,7 @@ int spill_open(struct spill *spill, const struct beside *beside)
 {
     struct beside other = {.fd = -1};
     memcpy(other.folder, beside->folder, sizeof other.folder);
+    memcpy(other.target, beside->target, sizeof other.target);
     *spill = (struct spill){.fd = -1};
     if (!open_new(&other, 0600))
         return errno;

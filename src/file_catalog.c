@@ -101,9 +101,10 @@ static void count_used(tamis_catalog_writer *w)
     const tamis_catalog *old = w->old;
     for (uint32_t i = 0; !w->used_known && old && i < old->n_strips; i++)
         for (uint32_t j = 0; j < old->strips[i].n; j++) {
-            uint32_t segment = catalog_column_segment(old, old->strips[i].column + j);
+            uint32_t segment; /* a wrong one is found when the columns are taken */
             const struct catalog_shape *shape = &old->shapes[old->strips[i].shape];
-            if (segment != STRIP_NONE && !w->segments[segment].dropped)
+            if (catalog_column_segment(old, old->strips[i].column + j, &segment, NULL) &&
+                segment != STRIP_NONE && !w->segments[segment].dropped)
                 w->used[shape->relation] += shape->plan.rate;
         }
     w->used_known = true;
@@ -423,7 +424,8 @@ static tamis_error writer_files(tamis_catalog_writer *w, tamis_reason *reason)
 {
     w->schema.family = &w->family;
     w->schema.allocator = &w->allocator;
-    tamis_error e = beside_open(&w->file, w->path, w->family.has_key, reason);
+    tamis_error e =
+        beside_open(&w->file, w->path, w->family.has_key ? BESIDE_KEY : BESIDE_OPEN, reason);
     int error = e == TAMIS_OK ? spill_open(&w->spill, &w->file) : 0;
     if (error)
         e = file_fail(reason, error, w->path, "writing beside");

@@ -130,7 +130,8 @@ static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t le
             continue;
         }
         const void *old = tamis_catalog_tag(w->old, i, &old_len);
-        e = new_file_put(w, old, old_len, reason);
+        e = old_len == s->tag_len ? new_file_put(w, old, old_len, reason)
+                                  : fail(reason, TAMIS_ECHECKSUM, "%s: changed by others", w->path);
         seen += old_len;
         if (seen > CATALOG_WINDOW) {
             tamis_catalog_rest(w->old);
@@ -190,7 +191,7 @@ static tamis_error put_header(tamis_catalog_writer *w, const struct section *sec
     } else {
         e = fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
     }
-    mem_free(&w->allocator, header, 1, len);
+    mem_free_secret(&w->allocator, header, 1, len);
     mem_free(&w->allocator, body, 1, body_len);
     return e;
 }

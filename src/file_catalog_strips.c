@@ -252,14 +252,18 @@ tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool
 
 /* ---- strips of the old version --------------------------------------------------------------- */
 
-static uint32_t live_columns(const tamis_catalog_writer *w, const struct catalog_strip *strip)
+/* The segments of its columns, read once, and how many of them stay. */
+static tamis_error strip_segments(const tamis_catalog_writer *w, const struct catalog_strip *strip,
+                                  uint32_t segments[STRIP_COLUMNS], uint32_t *live,
+                                  tamis_reason *reason)
 {
-    uint32_t n = 0;
+    *live = 0;
     for (uint32_t i = 0; i < strip->n; i++) {
-        uint32_t segment = catalog_column_segment(w->old, strip->column + i);
-        n += segment != STRIP_NONE && !w->segments[segment].dropped;
+        if (!catalog_column_segment(w->old, strip->column + i, &segments[i], reason))
+            return TAMIS_EFORMAT;
+        *live += segments[i] != STRIP_NONE && !w->segments[segments[i]].dropped;
     }
-    return n;
+    return TAMIS_OK;
 }
 
 /* All of an old strip checked, a window at a time, and `copied` if it is to stay as it is. */
@@ -281,20 +285,21 @@ static tamis_error strip_pass(tamis_catalog_writer *w, const struct catalog_stri
 }
 
 static tamis_error strip_copy(tamis_catalog_writer *w, const struct catalog_strip *strip,
-                              tamis_reason *reason)
+                              const uint32_t *segments, tamis_reason *reason)
 {
     tamis_error e = strip_record(w, strip->shape, strip->n, reason);
     for (uint32_t i = 0; i < strip->n && e == TAMIS_OK; i++)
-        e = column_record(w, catalog_column_segment(w->old, strip->column + i), reason);
+        e = column_record(w, segments[i], reason);
     return e;
 }
 
-static tamis_error strip_take(tamis_catalog_writer *w, uint32_t number, tamis_reason *reason)
+static tamis_error strip_take(tamis_catalog_writer *w, uint32_t number, const uint32_t *segments,
+                              tamis_reason *reason)
 {
     const struct catalog_strip *strip = &w->old->strips[number];
     struct shape_work *shape = &w->shapes[strip->shape];
     for (uint32_t i = 0; i < strip->n; i++) {
-        uint32_t segment = catalog_column_segment(w->old, strip->column + i);
+        uint32_t segment = segments[i];
         if (segment == STRIP_NONE || w->segments[segment].dropped)
             continue;
         if (!ROOM_FOR_ONE(w, shapes[strip->shape].columns, shapes[strip->shape].n,
@@ -312,8 +317,9 @@ tamis_error strips_keep(tamis_catalog_writer *w, tamis_reason *reason)
     tamis_error e = TAMIS_OK;
     for (uint32_t i = 0; w->old && i < w->old->n_strips && e == TAMIS_OK; i++) {
         const struct catalog_strip *strip = &w->old->strips[i];
-        uint32_t live = live_columns(w, strip), others = 0;
-        if (live == 0)
+        uint32_t segments[STRIP_COLUMNS], live, others = 0;
+        e = strip_segments(w, strip, segments, &live, reason);
+        if (e != TAMIS_OK || live == 0)
             continue;
         for (uint32_t j = 0; j < w->old->n_strips; j++)
             others += j != i && w->old->strips[j].shape == strip->shape &&
@@ -322,7 +328,8 @@ tamis_error strips_keep(tamis_catalog_writer *w, tamis_reason *reason)
         bool alone = live == strip->n && others == 0 && w->shapes[strip->shape].n == 0;
         e = strip_pass(w, strip, full || alone, reason);
         if (e == TAMIS_OK)
-            e = full || alone ? strip_copy(w, strip, reason) : strip_take(w, i, reason);
+            e = full || alone ? strip_copy(w, strip, segments, reason)
+                              : strip_take(w, i, segments, reason);
     }
     return e;
 }

@@ -34,7 +34,7 @@ static bool still_there(int fd, const char *path)
 static int hold(struct tamis_lock *lock, bool wait)
 {
     for (;;) {
-        lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
         if (lock->fd < 0)
             return errno;
         if (flock(lock->fd, LOCK_EX | (wait ? 0 : LOCK_NB)) != 0) {
@@ -52,7 +52,7 @@ static int hold(struct tamis_lock *lock, bool wait)
 static long holder(const char *path)
 {
     char text[24] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = file_open(path, false, NULL);
     if (fd < 0)
         return 0;
     ssize_t n = read(fd, text, sizeof text - 1);

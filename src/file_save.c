@@ -68,13 +68,14 @@ tamis_error file_save(const struct saved *what, const char *path, tamis_reason *
     struct save *s = mem_new0(&mem_system, 1, sizeof *s);
     if (!s)
         return fail(reason, TAMIS_ENOMEM, "no memory to write %s", path);
-    tamis_error e = beside_open(&s->file, path, what->key_inside, reason);
+    tamis_error e =
+        beside_open(&s->file, path, what->key_inside ? BESIDE_KEY : BESIDE_OPEN, reason);
     if (e == TAMIS_OK)
         e = fill(s, what, path, reason);
     if (e == TAMIS_OK)
         e = beside_replace(&s->file, path, reason);
     beside_close(&s->file);
-    mem_free(&mem_system, s, 1, sizeof *s);
+    mem_free_secret(&mem_system, s, 1, sizeof *s); /* the buffer had the header */
     return e;
 }
 

@@ -474,7 +474,7 @@ tamis_error outline_write(const struct outline *o, struct section_walk walk, pay
     tamis_error e = write_header(o, walk, payload, what, header, len);
     if (e == TAMIS_OK && write(context, header, len) != 0)
         e = TAMIS_EIO;
-    mem_free(a, header, 1, len);
+    mem_free_secret(a, header, 1, len);
     return e == TAMIS_OK ? payload(what, write, context) : e;
 }
 
@@ -491,6 +491,6 @@ tamis_error container_write(const struct container *c, bool no_key, const tamis_
     }
     bool failed = write(context, header, c->payload) != 0 ||
                   write(context, c->data + c->payload, c->len - c->payload) != 0;
-    mem_free(a, header, 1, c->payload);
+    mem_free_secret(a, header, 1, c->payload);
     return failed ? TAMIS_EIO : TAMIS_OK;
 }

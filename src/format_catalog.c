@@ -264,14 +264,14 @@ static tamis_error check_segments(const tamis_catalog *c, tamis_reason *reason)
 {
     uint64_t before = 0, at = (uint64_t)(c->column_segments - c->data), last = at;
     for (uint64_t i = 0; i < c->columns; i++, at += 4) {
-        uint32_t segment = catalog_column_segment(c, i);
-        if (segment >= c->segments && segment != STRIP_NONE)
-            return wrong_at(reason, at, "a column of no segment");
+        uint32_t segment;
+        if (!catalog_column_segment(c, i, &segment, reason))
+            return TAMIS_EFORMAT;
         passed(c, at, &last);
     }
     at = (uint64_t)(c->tag_ends - c->data);
     for (uint64_t i = 0; i < c->segments; i++, at += 8) {
-        uint64_t end = get_u64(c->data + at);
+        uint64_t end = fetch_u64(c->data + at);
         if (end < before || end > c->tags_len)
             return wrong_at(reason, at, "the end of a tag");
         before = end;
@@ -354,7 +354,8 @@ static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool ma
 tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
                                const tamis_open_options *options, tamis_reason *reason)
 {
-    return from_bytes(out, (struct mapping){data, len}, false, options, true, reason);
+    return from_bytes(out, (struct mapping){.data = data, .len = len}, false, options, true,
+                      reason);
 }
 
 tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,

@@ -45,9 +45,12 @@ static bool bytes_add(const tamis_allocator *a, struct bytes *b, const void *dat
 {
     if (b->len + len > b->room) {
         uint64_t room = max_u64(b->len + len, 2 * b->room);
-        uint8_t *grown = mem_grow(a, b->data, (size_t)b->room, (size_t)room, 1);
+        uint8_t *grown = mem_new(a, (size_t)room, 1);
         if (!grown)
             return false;
+        if (b->len)
+            memcpy(grown, b->data, (size_t)b->len);
+        mem_free_secret(a, b->data, (size_t)b->room, 1); /* the header has the key */
         b->data = grown;
         b->room = room;
     }
@@ -487,11 +490,11 @@ void pieces_in_free(struct pieces_in *in)
     tamis_allocator a = in->allocator;
     tamis_filter_free(in->whole.filter);
     tamis_index_free(in->whole.index);
-    mem_free(&a, in->header.data, 1, in->header.room);
+    mem_free_secret(&a, in->header.data, 1, in->header.room);
     mem_free(&a, in->aside.data, 1, in->aside.room);
     mem_free(&a, in->held.data, 1, in->held.room);
     mem_free(&a, in->ones, in->n_ones, sizeof *in->ones);
-    mem_free(&a, in, 1, sizeof *in);
+    mem_free_secret(&a, in, 1, sizeof *in);
 }
 
 static const uint8_t *bytes_of(const struct pieces_in *in, const struct section *s)

@@ -121,58 +121,99 @@ void pending_put_candidates(const struct pending_list *list, struct writer *w)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static const char *entry_wrong(const struct head *head, const uint8_t *rest,
-                               const uint8_t *candidates, uint64_t left)
+/* One of them, copied: in a mapped file it may be another one at the next look. */
+struct entry {
+    tamis_digest key[TAMIS_ATTRIBUTES_MAX];
+    uint64_t copies;
+    uint32_t hides, n;
+};
+
+/* Those of the bytes in turn. */
+struct entries {
+    const struct head *head;
+    const uint8_t *at, *candidates; /* the next ones */
+    uint64_t i, left;               /* entries so far; bytes of candidates to come */
+    struct entry now, before;
+    uint64_t copies;
+};
+
+static const char *candidates_wrong(const struct head *head, const uint32_t *ids, uint32_t n)
 {
-    uint32_t n = get_u32(rest + 12);
-    if (n > left / 4)
-        return "more candidates than there are";
-    if (get_u64(rest) == 0 || n == 0 || n > head->n)
-        return "nothing to remove";
-    if (get_u32(rest + 8) > (head->set.unique ? 1u : 0u))
-        return "only unique filters hide keys";
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t id = get_u32(candidates + 4 * (size_t)i);
-        if (head_find(head, id) == head->n || (i && id <= get_u32(candidates + 4 * (size_t)i - 4)))
+    for (uint32_t i = 0; i < n; i++)
+        if (head_find(head, ids[i]) == head->n || (i && ids[i] <= ids[i - 1]))
             return "its candidates are not vectors in order";
-    }
     return NULL;
 }
 
 /* Is the key of the entry larger than that of the one before it? */
-static bool key_rises(const struct head *head, const uint8_t *entry)
+static bool key_rises(const struct entries *e)
 {
-    const uint8_t *before = entry - entry_len(head);
-    for (uint32_t i = 0; i < 2 * head->digests; i++) {
-        uint64_t x = get_u64(before + 8 * (size_t)i), y = get_u64(entry + 8 * (size_t)i);
-        if (x != y)
-            return x < y;
+    struct sortable before = {e->before.key, NULL, e->head->digests};
+    struct sortable now = {e->now.key, NULL, e->head->digests};
+    return e->i == 0 || key_order(&before, &now) < 0;
+}
+
+/* The next entry, and its candidates in ids, of which there is room for head->n: NULL, or what is
+   wrong. */
+static const char *entry_next(struct entries *e, uint32_t *ids)
+{
+    const struct head *head = e->head;
+    size_t key_len = head->digests * sizeof(tamis_digest);
+    e->before = e->now;
+    memcpy(e->now.key, e->at, key_len);
+    e->now.copies = fetch_u64(e->at + key_len);
+    e->now.hides = fetch_u32(e->at + key_len + 8);
+    e->now.n = fetch_u32(e->at + key_len + 12);
+    if (e->now.n > e->left / sizeof *ids)
+        return "more candidates than there are";
+    if (e->now.copies == 0 || e->now.n == 0 || e->now.n > head->n)
+        return "nothing to remove";
+    if (e->now.hides > (head->set.unique ? 1u : 0u))
+        return "only unique filters hide keys";
+    size_t len = e->now.n * sizeof *ids;
+    memcpy(ids, e->candidates, len);
+    const char *wrong = candidates_wrong(head, ids, e->now.n);
+    if (wrong)
+        return wrong;
+    if (!key_rises(e))
+        return "not in order";
+    if (__builtin_add_overflow(e->copies, e->now.copies, &e->copies))
+        return "too many copies";
+    e->at += entry_len(head);
+    e->candidates += len;
+    e->left -= len;
+    e->i++;
+    return NULL;
+}
+
+/* All of them; what is right goes to `w`, if there is one. */
+static tamis_error entries_take(const struct container *c, const struct head *head,
+                                const struct removing *w, tamis_reason *reason)
+{
+    const tamis_allocator *a = w ? w->allocator : &mem_system;
+    uint64_t len;
+    struct entries all = {.head = head, .at = container_find(c, SECTION_PENDING, 0, &len)};
+    all.candidates = container_find(c, SECTION_CANDIDATES, 0, &all.left);
+    uint32_t *ids = mem_new(a, head->n, sizeof *ids);
+    tamis_error e = ids ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to check it");
+    while (e == TAMIS_OK && all.i < head->pending) {
+        const char *wrong = entry_next(&all, ids);
+        if (wrong)
+            e = fail_at(reason, TAMIS_EFORMAT, container_offset(c, all.at),
+                        "pending removal %llu: %s", (unsigned long long)all.i, wrong);
+        else if (w)
+            e = pending_remember(w, all.now.key, all.now.copies, ids, all.now.n, all.now.hides);
     }
-    return false;
+    mem_free(a, ids, head->n, sizeof *ids);
+    if (e == TAMIS_OK && (all.left || all.copies != head->copies))
+        e = fail_at(reason, TAMIS_EFORMAT, BODY_AT + 224,
+                    "the pending removals do not add up to their number");
+    return e;
 }
 
 tamis_error pending_check(const struct container *c, const struct head *head, tamis_reason *reason)
 {
-    uint64_t len, candidates_len, used = 0, copies = 0;
-    const uint8_t *entries = container_find(c, SECTION_PENDING, 0, &len);
-    const uint8_t *candidates = container_find(c, SECTION_CANDIDATES, 0, &candidates_len);
-    for (uint64_t i = 0; i < head->pending; i++) {
-        const uint8_t *entry = entries + entry_len(head) * i;
-        const uint8_t *rest = entry + 16 * (size_t)head->digests;
-        const char *wrong = entry_wrong(head, rest, candidates + used, candidates_len - used);
-        if (!wrong && i && !key_rises(head, entry))
-            wrong = "not in order";
-        if (!wrong && __builtin_add_overflow(copies, get_u64(rest), &copies))
-            wrong = "too many copies";
-        if (wrong)
-            return fail_at(reason, TAMIS_EFORMAT, container_offset(c, entry),
-                           "pending removal %llu: %s", (unsigned long long)i, wrong);
-        used += 4 * (uint64_t)get_u32(rest + 12);
-    }
-    if (used != candidates_len || copies != head->copies)
-        return fail_at(reason, TAMIS_EFORMAT, BODY_AT + 224,
-                       "the pending removals do not add up to their number");
-    return TAMIS_OK;
+    return head->pending ? entries_take(c, head, NULL, reason) : TAMIS_OK;
 }
 
 tamis_error pending_check_mapped(const struct container *c, const struct head *head,
@@ -204,29 +245,15 @@ size_t probes_for(uint64_t len)
 const char *load_wrong(tamis_error e)
 {
     return e == TAMIS_ELIMIT ? "its pending removals take more memory than so many bytes can mean"
-                             : "no memory for it";
+           : e == TAMIS_EFORMAT ? "it was changed while it was read"
+                                : "no memory for it";
 }
 
 tamis_error pending_load(const struct container *c, const struct head *head,
                          const struct removing *w)
 {
-    uint64_t len, candidates_len;
-    const uint8_t *entries = container_find(c, SECTION_PENDING, 0, &len);
-    const uint8_t *candidates = container_find(c, SECTION_CANDIDATES, 0, &candidates_len);
-    size_t key_len = head->digests * sizeof(tamis_digest);
-    uint32_t *ids = mem_new(w->allocator, head->n, sizeof *ids);
-    tamis_error e = ids ? TAMIS_OK : TAMIS_ENOMEM;
     w->removals->probes_max = probes_for(c->len);
-    for (uint64_t i = 0; e == TAMIS_OK && i < head->pending; i++) {
-        const uint8_t *entry = entries + entry_len(head) * i, *rest = entry + key_len;
-        tamis_digest key[TAMIS_ATTRIBUTES_MAX];
-        uint32_t n = get_u32(rest + 12);
-        memcpy(key, entry, key_len);
-        memcpy(ids, candidates, n * sizeof *ids);
-        candidates += n * sizeof *ids;
-        e = pending_remember(w, key, get_u64(rest), ids, n, get_u32(rest + 8));
-    }
-    mem_free(w->allocator, ids, head->n, sizeof *ids);
+    tamis_error e = entries_take(c, head, w, NULL);
     w->removals->probes_max = 0;
     return e;
 }

@@ -85,7 +85,7 @@ static void index_become(tamis_index *x, tamis_index *made)
         for (uint32_t j = 0; j < layers->l[i]->parts; j++)
             if (layers->l[i]->part[j].vector)
                 layers->l[i]->part[j].vector->bits.family = &x->family;
-    mem_free(&x->allocator, made, 1, sizeof *made);
+    mem_free_secret(&x->allocator, made, 1, sizeof *made);
 }
 
 /* ---- union ----------------------------------------------------------------------------------- */

@@ -46,6 +46,13 @@ void mem_free(const tamis_allocator *a, void *memory, size_t n, size_t size)
         a->free(a->context, memory, n && size ? n * size : 1);
 }
 
+void mem_free_secret(const tamis_allocator *a, void *memory, size_t n, size_t size)
+{
+    if (memory)
+        explicit_bzero(memory, n * size);
+    mem_free(a, memory, n, size);
+}
+
 void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size)
 {
     void *grown = mem_new(a, n, size);
@@ -145,8 +152,9 @@ void mapping_free(struct mapping *mapping)
 
 void mapping_rest(const struct mapping *mapping)
 {
-    if (mapping->data)
-        madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_DONTNEED);
+    if (mapping->kept < mapping->len)
+        madvise((void *)(uintptr_t)(mapping->data + mapping->kept), mapping->len - mapping->kept,
+                MADV_DONTNEED);
 }
 
 static void *page_of(const void *at)

@@ -15,6 +15,8 @@ extern const tamis_allocator mem_system; /* libc; large blocks as zeroed pages o
 void *mem_new(const tamis_allocator *a, size_t n, size_t size);
 void *mem_new0(const tamis_allocator *a, size_t n, size_t size);
 void mem_free(const tamis_allocator *a, void *memory, size_t n, size_t size);
+/* The same for what has a family key in it: wiped first. */
+void mem_free_secret(const tamis_allocator *a, void *memory, size_t n, size_t size);
 /* A copy with room for `n` instead of `old`; the old one stays on failure. */
 void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size);
 
@@ -33,10 +35,12 @@ bool block_copy(const tamis_allocator *a, const void *data, size_t len, size_t b
 void block_free(const tamis_allocator *a, struct block *block);
 void block_moved(struct block *block, void *base); /* by the allocator, with its bytes */
 
-/* Bytes of a file, mapped read-only by file.c. */
+/* Bytes of a file, mapped read-only by file.c. Others may change the file while it is mapped: what is
+   not kept is read once and bounded where it is used. */
 struct mapping {
     const uint8_t *data;
     size_t len;
+    size_t kept; /* so many at the front are a copy in memory: the header, or all */
 };
 
 void mapping_free(struct mapping *mapping);

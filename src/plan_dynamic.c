@@ -286,9 +286,10 @@ static tamis_plan_rows rows_at(const double *cum, size_t N, double alpha, uint64
 {
     tamis_plan_rows v = {.s = s, .c = tamis_plan_dynamic_rows(s, N)};
     v.delta = any_of(alpha, 1.0 / (double)s);
-    v.m = (uint64_t)ceil(tamis_plan_bits_best((double)v.c, v.delta));
+    double m = ceil(tamis_plan_bits_best((double)v.c, v.delta)); /* no number where delta is 0 */
+    v.m = m < 9e18 ? (uint64_t)m : 0;
     v.used = rows_used(cum, N, v.c, s);
-    v.bits = (double)v.m * v.used;
+    v.bits = m * v.used;
     v.one = ceil(tamis_plan_bits_best((double)N, alpha));
     v.ratio = v.bits / v.one;
     return v;

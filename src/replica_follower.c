@@ -89,7 +89,7 @@ void tamis_follower_free(tamis_follower *f)
     tamis_filter_free(atomic_load(&f->copy));
     sink_free(&f->parts);
     tamis_allocator a = f->a;
-    mem_free(&a, f, 1, sizeof *f);
+    mem_free_secret(&a, f, 1, sizeof *f);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */

@@ -11,15 +11,13 @@
  * which are few.
  */
 #include "carrier.h"
+#include "file.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -62,7 +60,13 @@ static bool fail_system(struct folder *f, const char *path)
 
 static bool make_folder(struct folder *f, const char *path)
 {
-    return mkdir(path, 0700) == 0 || errno == EEXIST || fail_system(f, path);
+    struct stat st;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return fail_system(f, path);
+    if (lstat(path, &st) == 0 && (S_ISDIR(st.st_mode) || strcmp(path, f->path) == 0))
+        return true;
+    errno = ENOTDIR; /* a link that someone planted is not the owner's folder */
+    return fail_system(f, path);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -110,67 +114,57 @@ static bool list_numbers(struct folder *f, const char *owner, struct numbers *ou
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const void *data, size_t len)
-{
-    const char *at = data;
-    while (len) {
-        ssize_t n = write(fd, at, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        at += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-/* Aside, synced, renamed. */
+/* A file of its own, whatever others put into the folder: aside, synced, renamed. */
 static bool put_file(struct folder *f, const char *owner, const char *name,
                      const struct carrier_part *parts, size_t n)
 {
-    char path[PATH_MAX], aside[PATH_MAX];
+    char path[PATH_MAX];
+    struct beside file;
+    tamis_reason reason = {0};
     name_of(f, owner, "", path);
     if (!make_folder(f, f->path) || !make_folder(f, path))
         return false;
     name_of(f, owner, name, path);
-    name_of(f, owner, ".new", aside);
-    int fd = open(aside, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
-    bool good = fd >= 0;
-    for (size_t i = 0; good && i < n; i++)
-        good = write_all(fd, parts[i].data, parts[i].len);
-    good = good && fdatasync(fd) == 0;
-    if (fd >= 0)
-        good = close(fd) == 0 && good;
-    good = good && rename(aside, path) == 0;
-    return good || fail_system(f, path);
+    tamis_error e = beside_open(&file, path, BESIDE_STRANGE, &reason);
+    for (size_t i = 0; e == TAMIS_OK && i < n; i++) {
+        int error = file_write(file.fd, parts[i].data, parts[i].len, -1);
+        if (error)
+            e = file_fail(&reason, error, path, "writing");
+    }
+    if (e == TAMIS_OK)
+        e = beside_replace(&file, path, &reason);
+    beside_close(&file);
+    return e == TAMIS_OK || carrier_fail(&f->carrier, "%s", reason.text);
 }
 
-struct mapped {
-    const uint8_t *data;
+struct message {
+    uint8_t *data;
     size_t len;
     uint64_t age; /* nanoseconds since it was written */
 };
 
-/* 1, 0 if it is not there, -1. */
-static int map_file(struct folder *f, const char *owner, const char *name, struct mapped *out)
+/* A copy: others may change the file. 1, 0 if it is not there, -1. */
+static int read_file(struct folder *f, const char *owner, const char *name, struct message *out)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], why[80];
     struct stat st;
     struct timespec now;
     name_of(f, owner, name, path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : (fail_system(f, path), -1);
-    if (fstat(fd, &st) != 0 || st.st_size == 0) {
-        close(fd);
-        return 0;
+    struct spill file = {.fd = file_open(path, false, &st)};
+    int error = file.fd < 0 ? errno : 0;
+    *out = (struct message){.len = error ? 0 : (size_t)st.st_size};
+    if (out->len && !(out->data = malloc(out->len)))
+        error = ENOMEM;
+    if (out->len && !error)
+        error = spill_read(&file, out->data, out->len, 0);
+    spill_close(&file);
+    if (error || !out->len) {
+        free(out->data);
+        file_why(error, why);
+        if (error && error != ENOENT)
+            carrier_fail(&f->carrier, "%.160s: %s", path, why);
+        return error && error != ENOENT ? -1 : 0;
     }
-    out->len = (size_t)st.st_size;
-    out->data = mmap(NULL, out->len, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if ((const void *)out->data == MAP_FAILED)
-        return fail_system(f, path), -1;
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t age =
         (now.tv_sec - st.st_mtim.tv_sec) * INT64_C(1000000000) + now.tv_nsec - st.st_mtim.tv_nsec;
@@ -178,24 +172,19 @@ static int map_file(struct folder *f, const char *owner, const char *name, struc
     return 1;
 }
 
-static void unmap(const struct mapped *file)
-{
-    munmap((void *)(uintptr_t)file->data, file->len);
-}
-
 /* ---- origins --------------------------------------------------------------------------------- */
 
 /* The numbers in front of a snapshot: epoch, and the last message before it. */
 static int read_front(struct folder *f, const char *owner, uint64_t front[2])
 {
-    struct mapped file;
-    int there = map_file(f, owner, "snapshot", &file);
+    struct message file;
+    int there = read_file(f, owner, "snapshot", &file);
     front[0] = front[1] = 0;
     if (there <= 0)
         return there;
     if (file.len >= 16)
         memcpy(front, file.data, 16);
-    unmap(&file);
+    free(file.data);
     return file.len >= 16;
 }
 
@@ -316,15 +305,15 @@ static void look_at(void *context, const char *owner)
     if (numbers.n && numbers.number[numbers.n - 1] < place->seen)
         place->seen = 0;
     for (size_t i = 0; i < numbers.n; i++) {
-        struct mapped file;
+        struct message file;
         char name[32];
         if (numbers.number[i] <= place->seen)
             continue;
         snprintf(name, sizeof name, "%020llu", (unsigned long long)numbers.number[i]);
-        if (map_file(l->f, owner, name, &file) <= 0)
+        if (read_file(l->f, owner, name, &file) <= 0)
             continue; /* removed since: the follower will see that something is missing */
         l->take(l->context, owner, file.data, file.len, file.age);
-        unmap(&file);
+        free(file.data);
         place->seen = numbers.number[i];
         l->n++;
     }
@@ -372,8 +361,8 @@ static int folder_fetch(struct carrier *c, const char *owner, char position[CARR
                         carrier_take take, void *context)
 {
     struct place *place = place_of((struct folder *)c, owner);
-    struct mapped file;
-    int there = map_file((struct folder *)c, owner, "snapshot", &file);
+    struct message file;
+    int there = read_file((struct folder *)c, owner, "snapshot", &file);
     (void)position;
     if (there <= 0 || !place)
         return place ? there : -1;
@@ -388,7 +377,7 @@ static int folder_fetch(struct carrier *c, const char *owner, char position[CARR
         take(context, owner, file.data + at, (size_t)len, file.age);
         at += len;
     }
-    unmap(&file);
+    free(file.data);
     return 1;
 }
 

@@ -25,8 +25,9 @@
 #define CALL_MS    5000
 #define PAUSE_MIN  100
 #define PAUSE_MAX  5000
-#define READ_MOST  "64" /* messages in one reply */
-#define FETCH_MOST 8    /* parts of a snapshot in one reply */
+#define READ_MOST  "64"      /* messages in one reply */
+#define FETCH_MOST 8         /* parts of a snapshot in one reply */
+#define PARTS_MOST (1 << 18) /* of a snapshot: more are none of ours */
 
 struct redis {
     struct carrier carrier;
@@ -201,6 +202,24 @@ static redisReply *checked(struct redis *r, redisReply *reply)
     return NULL;
 }
 
+/* A server may send anything: part i of an array, NULL if there is none; the text of a string, or
+   NULL. */
+static const redisReply *part(const redisReply *reply, size_t i)
+{
+    bool has = reply && reply->type == REDIS_REPLY_ARRAY && i < reply->elements;
+    return has ? reply->element[i] : NULL;
+}
+
+static const char *text(const redisReply *reply)
+{
+    return reply && reply->type == REDIS_REPLY_STRING ? reply->str : NULL;
+}
+
+static size_t parts_of(const redisReply *reply)
+{
+    return reply && reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+}
+
 static bool done(redisReply *reply)
 {
     if (reply)
@@ -264,10 +283,8 @@ static bool last_position(struct redis *r, char position[CARRIER_POSITION])
     redisReply *reply = COMMAND(r, "XREVRANGE %s + - COUNT 1", r->name);
     if (!reply)
         return false;
-    snprintf(position, CARRIER_POSITION, "0-0");
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 1 &&
-        reply->element[0]->elements == 2)
-        snprintf(position, CARRIER_POSITION, "%s", reply->element[0]->element[0]->str);
+    const char *last = text(part(part(reply, 0), 0));
+    snprintf(position, CARRIER_POSITION, "%s", last ? last : "0-0");
     freeReplyObject(reply);
     return true;
 }
@@ -293,9 +310,11 @@ static bool trim(struct redis *r)
     char least[CARRIER_POSITION] = "";
     if (!reply)
         return false;
-    for (size_t i = 0; i < reply->elements; i++)
-        if (reply->element[i]->str && (!least[0] || before(reply->element[i]->str, least)))
-            snprintf(least, sizeof least, "%s", reply->element[i]->str);
+    for (size_t i = 0; i < parts_of(reply); i++) {
+        const char *position = text(part(reply, i));
+        if (position && (!least[0] || before(position, least)))
+            snprintf(least, sizeof least, "%s", position);
+    }
     freeReplyObject(reply);
     return !least[0] || done(COMMAND(r, "XTRIM %s MINID %s", r->name, least));
 }
@@ -308,8 +327,7 @@ static bool exchange(struct redis *r, const char *owner, const char *position)
         !done(COMMAND(r, "HSET %s %s %s", r->owners, owner, position)) ||
         !(reply = COMMAND(r, "EXEC")))
         return false;
-    bool good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-                reply->element[0]->type != REDIS_REPLY_ERROR;
+    bool good = parts_of(reply) == 2 && part(reply, 0) && part(reply, 0)->type != REDIS_REPLY_ERROR;
     if (!good)
         carrier_fail(&r->carrier, "the snapshot of %.100s was not exchanged", owner);
     freeReplyObject(reply);
@@ -337,11 +355,11 @@ static int redis_last_epoch(struct carrier *c, const char *owner, uint64_t *epoc
     redisReply *reply = connected(r) ? COMMAND(r, "LINDEX %s%s 0", r->prefix, owner) : NULL;
     if (!reply)
         return -1;
-    bool there = reply->type == REDIS_REPLY_STRING;
+    const char *there = text(reply);
     if (there)
-        *epoch = strtoull(reply->str, NULL, 10);
+        *epoch = strtoull(there, NULL, 10);
     freeReplyObject(reply);
-    return there;
+    return there != NULL;
 }
 
 static bool redis_retire(struct carrier *c, const char *owner)
@@ -358,9 +376,10 @@ static bool server_time(struct redis *r, uint64_t *milliseconds)
     redisReply *reply = COMMAND(r, "TIME");
     if (!reply)
         return false;
-    *milliseconds = reply->elements == 2 ? strtoull(reply->element[0]->str, NULL, 10) * 1000 +
-                                               strtoull(reply->element[1]->str, NULL, 10) / 1000
-                                         : 0;
+    const char *seconds = text(part(reply, 0)), *micro = text(part(reply, 1));
+    *milliseconds = seconds && micro
+                        ? strtoull(seconds, NULL, 10) * 1000 + strtoull(micro, NULL, 10) / 1000
+                        : 0;
     freeReplyObject(reply);
     return true;
 }
@@ -369,19 +388,19 @@ static bool server_time(struct redis *r, uint64_t *milliseconds)
    server's clock. */
 static bool take_entry(const redisReply *entry, uint64_t now, carrier_take take, void *context)
 {
-    const redisReply *fields = entry->elements == 2 ? entry->element[1] : NULL;
-    const redisReply *owner = NULL, *message = NULL;
-    for (size_t i = 0; fields && i + 1 < fields->elements; i += 2) {
-        const char *name = fields->element[i]->str;
+    const redisReply *fields = part(entry, 1), *message = NULL;
+    const char *owner = NULL, *id = text(part(entry, 0));
+    for (size_t i = 0; i + 1 < parts_of(fields); i += 2) {
+        const char *name = text(part(fields, i));
         if (name && strcmp(name, "o") == 0)
-            owner = fields->element[i + 1];
+            owner = text(part(fields, i + 1));
         else if (name && strcmp(name, "m") == 0)
-            message = fields->element[i + 1];
+            message = part(fields, i + 1);
     }
-    if (!owner || !owner->str || !message || !message->str)
+    if (!id || !owner || !text(message))
         return false; /* somebody else's: passed over */
-    uint64_t sent = strtoull(entry->element[0]->str, NULL, 10);
-    take(context, owner->str, message->str, message->len, now > sent ? (now - sent) * 1000000 : 0);
+    uint64_t sent = strtoull(id, NULL, 10);
+    take(context, owner, message->str, message->len, now > sent ? (now - sent) * 1000000 : 0);
     return true;
 }
 
@@ -390,15 +409,16 @@ static int take_entries(struct redis *r, const redisReply *reply, char position[
 {
     int n = 0;
     uint64_t now;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 1 ||
-        reply->element[0]->elements != 2)
+    const redisReply *entries = part(part(reply, 0), 1);
+    if (parts_of(entries) == 0)
         return 0;
     if (!server_time(r, &now))
         return -1;
-    const redisReply *entries = reply->element[0]->element[1];
-    for (size_t i = 0; i < entries->elements; i++) {
-        n += take_entry(entries->element[i], now, take, context);
-        snprintf(position, CARRIER_POSITION, "%s", entries->element[i]->element[0]->str);
+    for (size_t i = 0; i < parts_of(entries); i++) {
+        const char *id = text(part(part(entries, i), 0));
+        n += take_entry(part(entries, i), now, take, context);
+        if (id)
+            snprintf(position, CARRIER_POSITION, "%s", id);
     }
     return n;
 }
@@ -442,8 +462,8 @@ static int redis_receive(struct carrier *c, char position[CARRIER_POSITION], int
 static bool go_back(struct redis *r, const char *owner, char position[CARRIER_POSITION])
 {
     redisReply *reply = COMMAND(r, "HGET %s %s", r->owners, owner);
-    if (reply && reply->type == REDIS_REPLY_STRING && before(reply->str, position))
-        snprintf(position, CARRIER_POSITION, "%s", reply->str);
+    if (text(reply) && before(text(reply), position))
+        snprintf(position, CARRIER_POSITION, "%s", text(reply));
     return done(reply);
 }
 
@@ -455,19 +475,22 @@ static int redis_fetch(struct carrier *c, const char *owner, char position[CARRI
     struct redis *r = (struct redis *)c;
     if (!connected(r) || !go_back(r, owner, position))
         return -1;
-    for (int from = 1;; from += FETCH_MOST) {
+    for (int from = 1; from < PARTS_MOST; from += FETCH_MOST) {
         redisReply *reply = connected(r) ? COMMAND(r, "LRANGE %s%s %d %d", r->prefix, owner, from,
                                                    from + FETCH_MOST - 1)
                                          : NULL;
         if (!reply)
             return -1;
-        size_t n = reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
+        size_t n = parts_of(reply);
         for (size_t i = 0; i < n; i++)
-            take(context, owner, reply->element[i]->str, reply->element[i]->len, UINT64_MAX);
+            if (text(part(reply, i)))
+                take(context, owner, part(reply, i)->str, part(reply, i)->len, UINT64_MAX);
         freeReplyObject(reply);
         if (n < FETCH_MOST)
             return from > 1 || n > 0;
     }
+    carrier_fail(c, "the snapshot of %.100s has no end", owner);
+    return -1;
 }
 
 static bool redis_owners(struct carrier *c, void (*each)(void *context, const char *owner),
@@ -475,9 +498,9 @@ static bool redis_owners(struct carrier *c, void (*each)(void *context, const ch
 {
     struct redis *r = (struct redis *)c;
     redisReply *reply = connected(r) ? COMMAND(r, "HKEYS %s", r->owners) : NULL;
-    for (size_t i = 0; reply && i < reply->elements; i++)
-        if (reply->element[i]->str)
-            each(context, reply->element[i]->str);
+    for (size_t i = 0; i < parts_of(reply); i++)
+        if (text(part(reply, i)))
+            each(context, text(part(reply, i)));
     return done(reply);
 }
 

@@ -76,5 +76,16 @@ trouble file-limit 'File too large: a.tamis: raise the limit on the size of file
 trouble file-limit-output 'File too large: standard output: results are missing; make room and run again$' \
     '(ulimit -f 50; seq 1000000 | tamis dedup >numbers)'
 holds file-limit-unchanged 'cmp a.tamis before && [ ! -e a.tamis.lock ]'
+# Core dumps have no memory in them: keys are there.
+if [ -w /proc/self/coredump_filter ]; then
+    mkfifo waits
+    tamis dedup <waits >/dev/null &
+    pid=$!
+    exec 9>waits
+    holds no-memory-in-core-dumps 'for i in $(seq 100); do
+        [ "$(cat /proc/$pid/coredump_filter)" = 00000000 ] && break; sleep 0.1; done; [ "$i" != 100 ]'
+    exec 9>&-
+    wait "$pid"
+fi
 is results-on-stdout-only 0 "" "" 'tamis check -q a.tamis c'
 finish

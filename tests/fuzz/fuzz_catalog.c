@@ -36,7 +36,7 @@ static void try_catalog(const uint8_t *data, size_t len)
 {
     tamis_catalog *c;
     tamis_open_options o = {.key = (const uint8_t *)"golden catalogs!"};
-    catalog_verify((struct mapping){data, len}, false, NULL);
+    catalog_verify((struct mapping){.data = data, .len = len}, false, NULL);
     if (catalog_from_bytes(&c, data, len, &o, NULL) != TAMIS_OK)
         return;
     uint64_t *found = calloc(tamis_catalog_segments(c) / 64 + 1, sizeof *found);

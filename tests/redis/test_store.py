@@ -225,3 +225,20 @@ def test_out_of_memory(server, r):
         assert r.execute_command("TAMIS.XDEL", "x", "a=1") == 1
     finally:
         r.config_set("maxmemory", 0)
+
+
+def test_a_key_without_a_name(servers):
+    """The empty name is a name: values of it are dumped in pieces and published twice."""
+    r = servers().r
+    r.execute_command("TAMIS.RESERVE", "", 1e-6, 5000000)
+    r.execute_command("TAMIS.ADD", "", "x")
+    cursor, pieces = 0, 0
+    while pieces == 0 or cursor:
+        cursor, _ = r.execute_command("TAMIS.DUMP", "", cursor)
+        pieces += 1
+    assert pieces > 1
+    r.delete("")
+    r.execute_command("TAMIS.ADD", "", "x")
+    for _ in range(2):
+        r.execute_command("TAMIS.PUBLISH", "", "stream", "me")
+    assert r.execute_command("TAMIS.EXISTS", "", "x") == 1

@@ -27,7 +27,7 @@ static bool mapped_alike(struct machine *m, const struct slot *s, const struct b
     if (pages == MAP_FAILED)
         return true;
     memcpy(pages, bytes->data, bytes->len);
-    struct mapping mapping = {pages, bytes->len};
+    struct mapping mapping = {.data = pages, .len = bytes->len};
     if (filter_from_mapping(&view, mapping, &o, &reason) != TAMIS_OK) {
         munmap(pages, bytes->len);
         return interp_fail(m, "mapped: %s", reason.text);

@@ -141,7 +141,8 @@ TEST(a_short_file_is_refused)
     struct bytes bytes = read_bytes("c.tamis");
     for (size_t len = 0; len < bytes.len; len += len < 200 || bytes.len - len < 200 ? 1 : 61) {
         CHECK_MSG(catalog_from_bytes(&c, bytes.data, len, NULL, &reason) != TAMIS_OK, "%zu", len);
-        CHECK(catalog_verify((struct mapping){bytes.data, len}, false, &reason) != TAMIS_OK);
+        CHECK(catalog_verify((struct mapping){.data = bytes.data, .len = len}, false, &reason) !=
+              TAMIS_OK);
     }
     bytes_free(&bytes);
 }
@@ -160,8 +161,8 @@ TEST(a_flipped_bit_is_noticed)
         uint64_t sum;
         tamis_catalog *c = NULL;
         ((uint8_t *)bytes.data)[at] ^= flip;
-        CHECK_MSG(catalog_verify((struct mapping){bytes.data, bytes.len}, false, &reason) !=
-                      TAMIS_OK,
+        CHECK_MSG(catalog_verify((struct mapping){.data = bytes.data, .len = bytes.len}, false,
+                                 &reason) != TAMIS_OK,
                   "byte %zu", at);
         tamis_open_options all = {.verify = true};
         CHECK(catalog_from_bytes(&c, bytes.data, bytes.len, &all, &reason) != TAMIS_OK);
@@ -221,7 +222,7 @@ TEST(forged_bytes_do_no_harm)
                           : bytes.len - 1 - (size_t)(rng_next(&rng) % 2500);
         ((uint8_t *)bytes.data)[at] = (uint8_t)rng_next(&rng);
         repair(&bytes);
-        catalog_verify((struct mapping){bytes.data, bytes.len}, false, &reason);
+        catalog_verify((struct mapping){.data = bytes.data, .len = bytes.len}, false, &reason);
         if (catalog_from_bytes(&c, bytes.data, bytes.len, NULL, &reason) == TAMIS_OK) {
             ask_all(c, &sum, &reason);
             tamis_relation_facts facts;

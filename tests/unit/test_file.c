@@ -1,6 +1,7 @@
 /* Files: mapped, loaded and original answer alike; whatever happens while saving, the old file or the
  * new one is whole; two writers do not lose each other's keys.
  */
+#include "file.h"
 #include "harness.h"
 #include "histories.h"
 
@@ -11,6 +12,26 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+
+/* What the library calls, made to fail: syncing folders, and a kill just before the rename. */
+static bool folders_fail, rename_kills;
+
+int fsync(int fd)
+{
+    struct stat st;
+    if (folders_fail && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        errno = EIO;
+        return -1;
+    }
+    return fdatasync(fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    if (rename_kills)
+        raise(SIGKILL);
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
 
 static tamis_open_options opening(struct history *h)
 {
@@ -402,6 +423,54 @@ TEST(without_proc_saving_works_too)
     CHECK(in_child(save_without_proc_past_limit) == 0);
     unlink("jail/small/f");
     CHECK(rmdir("jail/small") == 0 && rmdir("jail") == 0);
+}
+
+/* The new file is there: nobody may be told that nothing has changed. */
+TEST(a_folder_that_cannot_be_synced)
+{
+    tamis_filter *f = some_filter(9, "new"), *out;
+    tamis_reason r;
+    folders_fail = true;
+    CHECK(tamis_filter_save(f, "f", 0, &r) == TAMIS_ESYNC);
+    folders_fail = false;
+    CHECK(r.system_error == EIO && strstr(r.text, "syncing"));
+    if (CHECK(tamis_filter_open(&out, "f", NULL, NULL) == TAMIS_OK)) {
+        CHECK(tamis_filter_equal(f, out));
+        tamis_filter_free(out);
+    }
+    tamis_filter_free(f);
+    unlink("f");
+    CHECK(files_in(".") == 0);
+}
+
+static void save_and_be_killed(void)
+{
+    tamis_filter *f = some_filter(9, "new");
+    rename_kills = true;
+    tamis_filter_save(f, "f", 0, NULL);
+}
+
+/* At the only moment when the new file, with the key in it, has a name: the next save removes it. But
+   not one that is being written. */
+TEST(killed_before_the_rename)
+{
+    tamis_filter *f = some_filter(5, "k");
+    struct beside other;
+    CHECK(tamis_filter_save(f, "f", 0, NULL) == TAMIS_OK);
+    for (unsigned i = 0; i < 12; i++) {
+        int status = in_child(save_and_be_killed);
+        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        CHECK_MSG(files_in(".") == 2, "%u files", files_in("."));
+    }
+    CHECK(tamis_filter_save(f, "f", 0, NULL) == TAMIS_OK);
+    CHECK_MSG(files_in(".") == 1, "%u files", files_in("."));
+    CHECK(beside_open(&other, "f", BESIDE_KEY, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_save(f, "f", 0, NULL) == TAMIS_OK);
+    CHECK(beside_replace(&other, "f", NULL) == TAMIS_OK);
+    beside_close(&other);
+    tamis_filter_free(f);
+    unlink("f");
+    CHECK(files_in(".") == 0);
 }
 
 /* Saves versions 1, 2, 3 ... until it is killed, and says in a file which one is done. */

@@ -578,6 +578,23 @@ TEST(dynamic_limits)
 
 /* ---- stacks ---- */
 
+/* Rates so small that a share of them is none: numbers, or NAN and 0, and no cast of what does not fit. */
+TEST(dynamic_at_the_smallest_rates)
+{
+    static const double tiny[] = {5e-324, 1e-320, 1e-310, 1e-300, 1e-17, 1 - 1e-16};
+    double cum[64];
+    for (unsigned i = 0; i < 64; i++)
+        cum[i] = 1;
+    CHECK(tamis_plan_sizes_cumulate(cum, 64) == 0);
+    for (unsigned i = 0; i < sizeof tiny / sizeof *tiny; i++) {
+        for (uint64_t s = 1; s <= 64; s++) {
+            tamis_plan_rows v = tamis_plan_dynamic_at(cum, 64, tiny[i], s);
+            CHECK(v.s == s && (v.m > 0 || isnan(v.bits) || isinf(v.bits)));
+        }
+        CHECK(tamis_plan_dynamic_best(cum, 64, tiny[i]).s >= 1);
+    }
+}
+
 TEST(report_tables)
 {
     static const double m[] = {1e6, 9e5, 8e5, 7e5, 6e5, 5e5, 4e5, 3e5, 2e5, 1e5, 5e4};

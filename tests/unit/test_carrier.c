@@ -1,0 +1,240 @@
+/* Carriers of messages among strangers: a server that answers nonsense, a shared folder in which others
+ * plant links, FIFOs and leftovers. A call may fail then; it neither crashes nor touches anything else.
+ */
+#include "carrier.h"
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+/* ---- a server that answers nonsense ---------------------------------------------------------- */
+
+static const char *const replies[] = {
+    "+OK\r\n",
+    "$-1\r\n",
+    "*-1\r\n",
+    "*0\r\n",
+    ":7\r\n",
+    "$0\r\n\r\n",
+    "$3\r\nabc\r\n",
+    "$1\r\n5\r\n",
+    "*1\r\n$-1\r\n",
+    "*1\r\n*-1\r\n",
+    "*1\r\n*0\r\n",
+    "*1\r\n:1\r\n",
+    "*1\r\n$3\r\nabc\r\n",
+    "*2\r\n$-1\r\n$-1\r\n",
+    "*2\r\n:1\r\n:2\r\n",
+    "*2\r\n$10\r\n1700000000\r\n$1\r\n5\r\n",
+    "*2\r\n*-1\r\n*-1\r\n",
+    "*2\r\n-ERR no\r\n+OK\r\n",
+    "*1\r\n*2\r\n$-1\r\n$-1\r\n",
+    "*1\r\n*2\r\n$-1\r\n*-1\r\n",
+    "*1\r\n*2\r\n*-1\r\n*2\r\n$1\r\no\r\n$1\r\nx\r\n",
+    "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*-1\r\n",
+    "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n$-1\r\n",
+    "*1\r\n*2\r\n$1\r\ns\r\n*2\r\n*0\r\n:1\r\n",
+    "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$-1\r\n*-1\r\n",
+    "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$-1\r\n$-1\r\n",
+    "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$-1\r\n*4\r\n$1\r\no\r\n$1\r\na\r\n$1\r\nm\r\n$1\r\nx\r\n",
+    "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*4\r\n$1\r\no\r\n:1\r\n$1\r\nm\r\n*-1\r\n",
+    "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*4\r\n$1\r\no\r\n$1\r\na\r\n$1\r\nm\r\n$1\r\nx\r\n",
+    "*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\no\r\n$1\r\na\r\n",
+    "*3\r\n$-1\r\n:1\r\n*1\r\n$-1\r\n",
+    "*8\r\n$1\r\na\r\n$-1\r\n*-1\r\n:1\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n",
+    "*8\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n",
+    "-ERR something\r\n",
+    "nonsense\r\n",
+};
+enum { REPLIES = sizeof replies / sizeof *replies };
+
+/* Every command of hiredis is one array, sent in one piece here: whatever comes is one question. */
+struct server {
+    int listening;
+    atomic_bool stop;
+    atomic_int always; /* this reply to everything, or -1: drawn */
+    uint64_t rng;
+};
+
+static void *serve(void *context)
+{
+    struct server *s = context;
+    while (!atomic_load(&s->stop)) {
+        char room[4096];
+        int fd = accept(s->listening, NULL, NULL);
+        while (fd >= 0 && read(fd, room, sizeof room) > 0) {
+            int always = atomic_load(&s->always);
+            const char *reply = replies[always >= 0 ? always : (int)(rng_next(&s->rng) % REPLIES)];
+            if (send(fd, reply, strlen(reply), MSG_NOSIGNAL) < 0)
+                break;
+        }
+        if (fd >= 0)
+            close(fd);
+    }
+    return NULL;
+}
+
+static void taken(void *context, const char *owner, const void *data, size_t len, uint64_t age)
+{
+    uint64_t *sum = context;
+    *sum += strlen(owner) + age;
+    for (size_t i = 0; i < len; i++)
+        *sum += ((const uint8_t *)data)[i];
+}
+
+static void named(void *context, const char *owner)
+{
+    *(uint64_t *)context += strlen(owner);
+}
+
+/* Each call on a connection of its own: after an error there is a pause. */
+static void call(const char *url, unsigned which)
+{
+    char error[256], position[CARRIER_POSITION] = "";
+    uint64_t sum = 0;
+    struct carrier_part part = {"part", 4};
+    struct carrier *c = carrier_open(url, error);
+    if (!CHECK_MSG(c != NULL, "%s", error))
+        return;
+    switch (which) {
+    case 0:
+        carrier_send(c, "owner", "message", 7);
+        break;
+    case 1:
+        carrier_replace(c, "owner", 5, &part, 1);
+        break;
+    case 2:
+        carrier_last_epoch(c, "owner", &sum);
+        break;
+    case 3:
+        carrier_retire(c, "owner");
+        break;
+    case 4:
+        for (int i = 0; i < 4; i++)
+            carrier_receive(c, position, 0, taken, &sum);
+        break;
+    case 5:
+        carrier_fetch(c, "owner", position, taken, &sum);
+        break;
+    default:
+        carrier_owners(c, named, &sum);
+    }
+    carrier_close(c);
+}
+
+TEST(a_server_may_answer_anything)
+{
+    struct server s = {.listening = socket(AF_UNIX, SOCK_STREAM, 0), .rng = harness_seed()};
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "socket"};
+    char url[300], here[200];
+    pthread_t thread;
+    CHECK(getcwd(here, sizeof here) != NULL);
+    snprintf(url, sizeof url, "redis+unix://%s/socket?name=n", here);
+    CHECK(bind(s.listening, (struct sockaddr *)&address, sizeof address) == 0);
+    CHECK(listen(s.listening, 8) == 0);
+    atomic_store(&s.always, -1);
+    CHECK(pthread_create(&thread, NULL, serve, &s) == 0);
+    for (int reply = 0; reply < REPLIES; reply++) {
+        atomic_store(&s.always, reply);
+        for (unsigned which = 0; which < 7; which++)
+            call(url, which);
+    }
+    atomic_store(&s.always, -1);
+    for (unsigned i = 0; i < (harness_long() ? 50000 : 5000); i++)
+        call(url, i % 7);
+    atomic_store(&s.stop, true);
+    shutdown(s.listening, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(s.listening);
+    unlink("socket");
+}
+
+/* ---- a folder that others write to ----------------------------------------------------------- */
+
+static bool file_is(const char *path, const char *text)
+{
+    char have[64] = "";
+    int fd = open(path, O_RDONLY);
+    ssize_t n = fd < 0 ? -1 : read(fd, have, sizeof have - 1);
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)strlen(text) && strcmp(have, text) == 0;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    close(fd);
+}
+
+static struct carrier *folder(void)
+{
+    char error[256];
+    struct carrier *c = carrier_open("file:shared", error);
+    CHECK_MSG(c != NULL, "%s", error);
+    return c;
+}
+
+/* What is written goes to a new file, never through a link that someone put there. */
+TEST(planted_links_are_not_written_through)
+{
+    static const char *const names[] = {".new", "snapshot", "00000000000000000001"};
+    struct carrier_part part = {"secret", 6};
+    CHECK(mkdir("shared", 0700) == 0 && mkdir("shared/me", 0700) == 0);
+    write_text("victim", "mine");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "shared/me/%s", names[i]);
+        CHECK(system("rm -f shared/me/* shared/me/.new") == 0);
+        CHECK(symlink("../../victim", path) == 0);
+        struct carrier *c = folder();
+        carrier_replace(c, "me", 7, &part, 1);
+        carrier_send(c, "me", "message", 7);
+        CHECK_MSG(file_is("victim", "mine"), "through %s", names[i]);
+        carrier_close(c);
+    }
+    CHECK(system("rm -r shared/me") == 0 && mkdir("there", 0700) == 0);
+    CHECK(symlink("../there", "shared/me") == 0); /* nor into a folder elsewhere */
+    struct carrier *c = folder();
+    CHECK(!carrier_replace(c, "me", 7, &part, 1) && rmdir("there") == 0);
+    carrier_close(c);
+    CHECK(system("rm -r shared") == 0);
+    unlink("victim");
+}
+
+/* What is read is a file of the folder: no link out of it, nothing that waits. */
+TEST(planted_links_and_fifos_are_not_read)
+{
+    static const char *const names[] = {"snapshot", "00000000000000000001"};
+    char position[CARRIER_POSITION] = "";
+    uint8_t front[32] = {0};
+    memcpy(front + 16, "\x08\0\0\0\0\0\0\0stranger", 16);
+    CHECK(mkdir("shared", 0700) == 0 && mkdir("shared/me", 0700) == 0);
+    int fd = open("other", O_WRONLY | O_CREAT, 0600);
+    CHECK(write(fd, front, sizeof front) == (ssize_t)sizeof front);
+    close(fd);
+    for (size_t i = 0; i < 4; i++) {
+        char path[64];
+        uint64_t sum = 0, epoch = 0;
+        snprintf(path, sizeof path, "shared/me/%s", names[i % 2]);
+        CHECK(i < 2 ? symlink("../../other", path) == 0 : mkfifo(path, 0600) == 0);
+        struct carrier *c = folder();
+        alarm(30);
+        carrier_fetch(c, "me", position, taken, &sum);
+        carrier_receive(c, position, 0, taken, &sum);
+        carrier_last_epoch(c, "me", &epoch);
+        alarm(0);
+        CHECK_MSG(sum == 0, "read through %s", names[i % 2]);
+        carrier_close(c);
+        unlink(path);
+    }
+    CHECK(system("rm -r shared") == 0);
+    unlink("other");
+}
+
+HARNESS_MAIN
