@@ -31,16 +31,52 @@ static tamis_filter *make(const char *what)
     return f;
 }
 
+static int to_directory(void *directory, const void *data, size_t len)
+{
+    return tamis_directory_take(directory, NULL, data, len, 0, NULL, NULL) != TAMIS_OK;
+}
+
+/* Many owners come into one directory: what each costs must not grow with their number. */
+static int owners(bool messages, size_t n)
+{
+    static const uint8_t key[TAMIS_KEY_LEN] = "tamis benchmark";
+    tamis_directory *d = NULL;
+    tamis_filter *f = NULL;
+    tamis_options small = {.growth = TAMIS_FIXED, .capacity = 64, .key = key};
+    int failed =
+        tamis_directory_new(&d, &(tamis_directory_options){.key = key}, NULL) != TAMIS_OK ||
+        tamis_filter_new(&f, &small, NULL) != TAMIS_OK;
+    for (size_t i = 0; i < n / 16 && !failed; i++) {
+        char name[32];
+        tamis_origin *origin = NULL;
+        tamis_origin_options o = {.owner = name, .epoch = 1};
+        snprintf(name, sizeof name, "owner-%zu", i);
+        if (!messages) {
+            failed = tamis_directory_put(d, name, digests, 16) != TAMIS_OK;
+            continue;
+        }
+        failed = tamis_origin_new(&origin, f, &o, NULL) != TAMIS_OK ||
+                 tamis_origin_publish(origin, to_directory, d, NULL) != TAMIS_OK ||
+                 tamis_origin_beat(origin, to_directory, d) != TAMIS_OK;
+        tamis_origin_free(origin);
+    }
+    tamis_filter_free(f);
+    tamis_directory_free(d);
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        printf(
-            "has has_scalable has_many has_many_spread has_many_scalable has_many_dynamic add "
-            "add_scalable add_dynamic add_many add_many_spread add_many_scalable add_deletable\n");
+        printf("has has_scalable has_many has_many_spread has_many_scalable has_many_dynamic add "
+               "add_scalable add_dynamic add_many add_many_spread add_many_scalable add_deletable "
+               "owners_put owners_take\n");
         return 0;
     }
     const char *what = argv[1];
     size_t n = (size_t)atol(argv[2]);
+    if (strncmp(what, "owners", 6) == 0)
+        return owners(strcmp(what, "owners_take") == 0, n);
     tamis_filter *f = make(what);
     bench_keys(keys, KEYS, 1);
     for (size_t i = 0; i < KEYS; i++)

@@ -16,6 +16,7 @@ struct scene {
     tamis_directory *directory;
     tamis_filter *filters[OWNERS];
     tamis_digest asked[QUESTIONS];
+    uint64_t key[QUESTIONS];
     uint64_t found;
 };
 
@@ -40,16 +41,17 @@ static void build(struct scene *s)
     }
     for (unsigned i = 0; i < QUESTIONS; i++) { /* keys that one owner has */
         bench_keys(keys, KEYS, bench_mix(i) % OWNERS + 1);
-        s->asked[i] = tamis_directory_digest(s->directory, &keys[i % KEYS], 8);
+        s->key[i] = keys[i % KEYS];
+        s->asked[i] = tamis_directory_digest(s->directory, &s->key[i], 8);
     }
 }
 
 static void ask_directory(void *context)
 {
     struct scene *s = context;
-    static uint32_t owners[OWNERS];
+    static tamis_place owners[OWNERS];
     for (unsigned i = 0; i < QUESTIONS; i++)
-        s->found += tamis_directory_locate(s->directory, s->asked[i], owners, OWNERS);
+        s->found += tamis_directory_locate(s->directory, &s->key[i], 8, owners, OWNERS);
 }
 
 static void ask_filters(void *context)

@@ -104,7 +104,7 @@ static void one_delta(void)
 
 static int to_replicas(void *replicas, const void *data, size_t len)
 {
-    return tamis_replicas_take(replicas, data, len, 0, NULL, NULL) != TAMIS_OK;
+    return tamis_directory_take(replicas, NULL, data, len, 0, NULL, NULL) != TAMIS_OK;
 }
 
 static void locating(uint64_t keys_each)
@@ -112,11 +112,11 @@ static void locating(uint64_t keys_each)
     enum { HOSTS = 1000, ASKED = 200000 };
     static const uint8_t key[TAMIS_KEY_LEN] = "one family";
     tamis_options options = {.growth = TAMIS_FIXED, .capacity = keys_each, .key = key};
-    tamis_replicas *r;
+    tamis_directory *r;
     tamis_filter *f = NULL;
     tamis_place places[16];
     uint64_t found = 0, doubts = 0;
-    must(tamis_replicas_new(&r, NULL));
+    must(tamis_directory_new(&r, NULL, NULL));
     for (uint64_t i = 0; i < HOSTS; i++) {
         char name[24];
         tamis_origin *origin;
@@ -134,7 +134,7 @@ static void locating(uint64_t keys_each)
         double start = cpu_now();
         for (uint64_t i = 0; i < ASKED; i++) {
             uint64_t asked = bench_mix(UINT64_C(1) << 60 | i);
-            size_t n = tamis_replicas_locate(r, &asked, sizeof asked, places, 16);
+            size_t n = tamis_directory_locate(r, &asked, sizeof asked, places, 16);
             found += n;
             doubts += n && places[0].doubt;
         }
@@ -151,7 +151,7 @@ static void locating(uint64_t keys_each)
     printf("%10llu %14.0f %14.1f %9.0f x %16.2f %8llu\n", (unsigned long long)keys_each, best,
            single, best / single, (double)found / ASKED / BENCH_RUNS, (unsigned long long)doubts);
     tamis_filter_free(f);
-    tamis_replicas_free(r);
+    tamis_directory_free(r);
 }
 
 /* ---- the contract ---------------------------------------------------------------------------- */

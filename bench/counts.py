@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Instructions of one lookup and of one insert, counted by valgrind's callgrind.
+"""Instructions of one lookup, of one insert, and of a sixteenth of an owner of a directory, counted by valgrind's callgrind.
 
 Counts do not depend on the machine's load or clock, so a regression shows anywhere. They depend on
 the compiler, so bench/counts.json keeps a record for each: `counts.py --record` adds or replaces the

@@ -46,29 +46,29 @@ static void on_signal(int number)
 
 static struct replica *owner_of(struct following *f, const char *name)
 {
-    struct replica *r = replicas_get(&f->replicas, name);
-    if (r && !r->follower) {
-        tamis_follower_options o = {.key = f->has_key ? f->key : NULL};
-        if (tamis_follower_new(&r->follower, &o) != TAMIS_OK) {
-            f->out_of_memory = true;
-            return NULL;
-        }
-    }
-    f->out_of_memory |= !r;
+    bool good = name[0] && strlen(name) <= TAMIS_OWNER_MAX;
+    struct replica *r = good ? replicas_get(&f->replicas, name) : NULL;
+    f->out_of_memory |= good && !r;
     return r;
+}
+
+static const tamis_follower *copy_of(const struct following *f, uint32_t number)
+{
+    return tamis_directory_follower(f->replicas.directory, number);
 }
 
 static void take(void *context, const char *owner, const void *data, size_t len, uint64_t age)
 {
     struct following *f = context;
-    struct replica *r = owner[0] && strlen(owner) <= TAMIS_OWNER_MAX ? owner_of(f, owner) : NULL;
+    struct replica *r = owner_of(f, owner);
     tamis_reason reason = {0};
     tamis_taken taken;
     f->messages++;
     f->bytes += len;
     if (!r)
         return;
-    tamis_error e = tamis_follower_take(r->follower, data, len, age, &taken, &reason);
+    tamis_error e =
+        tamis_directory_take(f->replicas.directory, owner, data, len, age, &taken, &reason);
     f->applied += taken == TAMIS_APPLIED;
     f->refused += e != TAMIS_OK;
     if (e != TAMIS_OK && (f->verbose || (e != TAMIS_EBASE && !r->told))) {
@@ -79,26 +79,18 @@ static void take(void *context, const char *owner, const void *data, size_t len,
 
 static void expect(void *context, const char *owner)
 {
-    if (owner[0] && strlen(owner) <= TAMIS_OWNER_MAX)
-        owner_of(context, owner);
-}
-
-static bool needs_snapshot(const struct replica *r)
-{
-    tamis_follower_facts facts;
-    if (!r->follower)
-        return false;
-    tamis_follower_info(r->follower, &facts);
-    return facts.needs_snapshot;
+    owner_of(context, owner);
 }
 
 /* One that did not help (an origin that died half-way) is not fetched again and again. */
 static void fetch_snapshots(struct following *f)
 {
-    for (size_t i = 0; i < f->replicas.n; i++) {
-        char name[TAMIS_OWNER_MAX + 1];
+    const char *name;
+    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++) {
         struct replica *r = &f->replicas.replica[i];
-        if (!needs_snapshot(r)) {
+        tamis_follower_facts facts;
+        tamis_follower_info(copy_of(f, i), &facts);
+        if (!facts.needs_snapshot) {
             r->pause = 0;
             continue;
         }
@@ -106,7 +98,6 @@ static void fetch_snapshots(struct following *f)
             continue;
         r->pause = r->pause ? (2 * r->pause < PAUSE_MAX ? 2 * r->pause : PAUSE_MAX) : PAUSE_MIN;
         r->next_fetch = carrier_now() + r->pause;
-        memcpy(name, r->name, sizeof name);
         int there = carrier_fetch(f->carrier, name, f->replicas.position, take, f);
         f->snapshots += there > 0;
         if (there < 0)
@@ -117,23 +108,25 @@ static void fetch_snapshots(struct following *f)
 /* Origins that said farewell. */
 static void drop_gone(struct following *f)
 {
-    for (size_t i = f->replicas.n; i-- > 0;)
-        if (f->replicas.replica[i].follower &&
-            tamis_follower_freshness(f->replicas.replica[i].follower) == TAMIS_GONE)
+    const char *name;
+    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++)
+        if (tamis_follower_freshness(copy_of(f, i)) == TAMIS_GONE)
             replicas_drop(&f->replicas, i);
 }
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
-static bool save_replica(struct following *f, struct replica *r)
+static bool save_replica(struct following *f, uint32_t number, const char *name)
 {
     char path[PATH_MAX];
+    struct replica *r = &f->replicas.replica[number];
+    const tamis_follower *follower = copy_of(f, number);
     tamis_follower_facts facts;
     tamis_reason reason = {0};
-    tamis_follower_info(r->follower, &facts);
+    tamis_follower_info(follower, &facts);
     if (facts.version && (facts.epoch != r->epoch || facts.version != r->version)) {
-        replicas_path(&f->replicas, r->name, path);
-        tamis_error e = tamis_follower_save(r->follower, path, &reason);
+        replicas_path(&f->replicas, name, path);
+        tamis_error e = tamis_follower_save(follower, path, &reason);
         if (e != TAMIS_OK)
             return complain_of(e, &reason, path), false;
         r->epoch = facts.epoch;
@@ -147,9 +140,10 @@ static bool save_replica(struct following *f, struct replica *r)
 
 static bool save(struct following *f)
 {
+    const char *name;
     drop_gone(f);
-    for (size_t i = 0; i < f->replicas.n; i++)
-        if (f->replicas.replica[i].follower && !save_replica(f, &f->replicas.replica[i]))
+    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++)
+        if (!save_replica(f, i, name))
             return false;
     if (replicas_write(&f->replicas))
         return true;
@@ -165,19 +159,18 @@ static bool resume(struct following *f)
         return complain("%s: %s: give a folder that can be made", strerror(errno),
                         f->replicas.folder),
                false;
-    if (!replicas_read(&f->replicas, true))
+    if (!replicas_read(&f->replicas, f->has_key ? f->key : NULL, true, true))
         return false;
-    for (size_t i = 0; i < f->replicas.n; i++) {
-        struct replica *r = owner_of(f, f->replicas.replica[i].name);
+    const char *name;
+    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++) {
+        struct replica *r = &f->replicas.replica[i];
         char path[PATH_MAX];
         tamis_reason reason = {0};
-        if (!r)
-            return complain("out of memory: %s: free some and run again", f->replicas.folder),
-                   false;
-        replicas_path(&f->replicas, r->name, path);
+        replicas_path(&f->replicas, name, path);
         uint64_t now = store_clock(NULL);
         uint64_t age = r->lease && now > r->heard ? now - r->heard : UINT64_MAX;
-        if (r->version && tamis_follower_load(r->follower, path, age, &reason) != TAMIS_OK) {
+        if (r->version &&
+            tamis_directory_load(f->replicas.directory, name, path, age, &reason) != TAMIS_OK) {
             remark("%s: fetching it again", reason.text);
             r->epoch = r->version = 0;
         }
@@ -189,10 +182,10 @@ static bool resume(struct following *f)
 
 static size_t count_current(const struct following *f)
 {
+    const char *name;
     size_t n = 0;
-    for (size_t i = 0; i < f->replicas.n; i++)
-        n += f->replicas.replica[i].follower &&
-             tamis_follower_freshness(f->replicas.replica[i].follower) == TAMIS_CURRENT;
+    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++)
+        n += tamis_follower_freshness(copy_of(f, i)) == TAMIS_CURRENT;
     return n;
 }
 
@@ -201,16 +194,15 @@ static void show(const struct following *f)
 {
     char versions[80] = "";
     double oldest = 0, miss = 0;
-    for (size_t i = 0; i < f->replicas.n; i++) {
+    const char *name;
+    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++) {
         tamis_follower_facts facts;
-        if (!f->replicas.replica[i].follower)
-            continue;
-        tamis_follower_info(f->replicas.replica[i].follower, &facts);
+        tamis_follower_info(copy_of(f, i), &facts);
         size_t len = strlen(versions);
-        char name[13];
-        escape_text(name, sizeof name, f->replicas.replica[i].name);
+        char shown[13];
+        escape_text(shown, sizeof shown, name);
         if (len < 50)
-            snprintf(versions + len, sizeof versions - len, " %s@%llu", name,
+            snprintf(versions + len, sizeof versions - len, " %s@%llu", shown,
                      (unsigned long long)facts.version);
         double age = (double)facts.age / 1e9;
         oldest = facts.version && age > oldest ? age : oldest;
@@ -219,18 +211,16 @@ static void show(const struct following *f)
     fprintf(
         stderr,
         "\r%zu origins, %zu current:%s; age %.0f s, miss <= %g %%; %llu messages, %.1f MB\033[K",
-        f->replicas.n, count_current(f), versions, oldest, 100 * miss,
+        replicas_count(&f->replicas), count_current(f), versions, oldest, 100 * miss,
         (unsigned long long)f->messages, (double)f->bytes / 1e6);
 }
 
-static void report_owner(const struct replica *r)
+static void report_owner(const char *name, const tamis_follower *follower)
 {
     static const char *const names[] = {"current", "unknown", "behind", "stale", "gone"};
     tamis_follower_facts facts;
-    if (!r->follower)
-        return;
-    tamis_follower_info(r->follower, &facts);
-    report_group(r->name, r->name);
+    tamis_follower_info(follower, &facts);
+    report_group(name, name);
     report_text("state", "state", names[facts.freshness]);
     report_count("version", "version", facts.version);
     report_real("age", "seconds since it was heard", (double)facts.age / 1e9);
@@ -244,7 +234,7 @@ static void report_owner(const struct replica *r)
 static void report(const struct following *f, bool json)
 {
     report_open(json);
-    report_count("origins", "origins", f->replicas.n);
+    report_count("origins", "origins", replicas_count(&f->replicas));
     report_count("current", "current", count_current(f));
     report_count("messages", "messages", f->messages);
     report_size("bytes", "bytes", f->bytes);
@@ -252,8 +242,9 @@ static void report(const struct following *f, bool json)
     report_count("refused", "messages refused", f->refused);
     report_count("snapshots", "snapshots fetched", f->snapshots);
     report_group("owners", "owners");
-    for (size_t i = 0; i < f->replicas.n; i++)
-        report_owner(&f->replicas.replica[i]);
+    const char *name;
+    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++)
+        report_owner(name, copy_of(f, i));
     report_group_end();
     report_close();
 }
@@ -265,7 +256,7 @@ static void say_connection(struct following *f, bool good)
     if (!good && !f->cut_off)
         remark("%s: trying again", f->carrier->error);
     if (good && f->cut_off)
-        remark("there again: %zu origins", f->replicas.n);
+        remark("there again: %zu origins", replicas_count(&f->replicas));
     f->cut_off = !good;
     f->reached |= good;
 }
@@ -299,7 +290,7 @@ static int follow(struct following *f, bool once, uint64_t limit_ms)
     bool good = resume(f), all = false;
     while (good && !stopped && !f->carrier->hopeless && carrier_now() < until) {
         good = step(f);
-        all = f->replicas.n && count_current(f) == f->replicas.n;
+        all = replicas_count(&f->replicas) && count_current(f) == replicas_count(&f->replicas);
         if (once && all && !f->cut_off)
             break;
     }

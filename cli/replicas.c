@@ -1,4 +1,4 @@
-/* See replicas.h. */
+/* The folder of replicas.h: its status read and written, its owners. */
 #include "replicas.h"
 
 #include <errno.h>
@@ -13,25 +13,44 @@
 
 static const char title[] = "tamis replicas 1\n";
 
+static bool no_memory(const char *what)
+{
+    complain("out of memory: %s: free some and run again", what);
+    return false;
+}
+
 struct replica *replicas_get(struct replicas *r, const char *name)
 {
-    for (size_t i = 0; i < r->n; i++)
-        if (strcmp(r->replica[i].name, name) == 0)
-            return &r->replica[i];
-    if (r->n == r->room) {
-        size_t room = r->room ? 2 * r->room : 16;
+    uint32_t number;
+    if (tamis_directory_expect(r->directory, name, &number) != TAMIS_OK)
+        return no_memory(name), NULL;
+    if (number >= r->room) {
+        size_t room = r->room ? 2 * r->room : 64;
         struct replica *grown = realloc(r->replica, room * sizeof *grown);
-        if (!grown) {
-            complain("out of memory: %s: free some and run again", name);
-            return NULL;
-        }
+        if (!grown)
+            return no_memory(name), NULL;
+        memset(grown + r->room, 0, (room - r->room) * sizeof *grown);
         r->replica = grown;
         r->room = room;
     }
-    struct replica *made = &r->replica[r->n++];
-    *made = (struct replica){0};
-    snprintf(made->name, sizeof made->name, "%s", name);
-    return made;
+    return &r->replica[number];
+}
+
+bool replicas_next(const struct replicas *r, uint32_t *number, const char **name)
+{
+    uint32_t n = r->directory ? tamis_directory_owners(r->directory) : 0;
+    while (*number < n && !(*name = tamis_directory_name(r->directory, *number)))
+        ++*number;
+    return *number < n;
+}
+
+size_t replicas_count(const struct replicas *r)
+{
+    const char *name;
+    size_t n = 0;
+    for (uint32_t i = 0; replicas_next(r, &i, &name); i++)
+        n++;
+    return n;
 }
 
 void replicas_path(const struct replicas *r, const char *name, char *out)
@@ -63,9 +82,12 @@ static bool read_line(struct replicas *r, const char *line)
     return replica;
 }
 
-bool replicas_read(struct replicas *r, bool fresh)
+bool replicas_read(struct replicas *r, const uint8_t *key, bool whole, bool fresh)
 {
     char path[PATH_MAX], line[2048];
+    tamis_directory_options options = {.key = key, .whole = whole, .lease = fresh ? 0 : UINT32_MAX};
+    if (tamis_directory_new(&r->directory, &options, NULL) != TAMIS_OK)
+        return no_memory(r->folder);
     snprintf(path, sizeof path, "%s/status", r->folder);
     FILE *file = fopen(path, "r");
     if (!file && errno == ENOENT && fresh)
@@ -98,9 +120,10 @@ bool replicas_write(const struct replicas *r)
     fputs(title, file);
     if (r->position[0])
         fprintf(file, "position %s\n", r->position);
-    for (size_t i = 0; i < r->n; i++) {
+    const char *name;
+    for (uint32_t i = 0; replicas_next(r, &i, &name); i++) {
         const struct replica *replica = &r->replica[i];
-        carrier_quote(replica->name, quoted, sizeof quoted);
+        carrier_quote(name, quoted, sizeof quoted);
         fprintf(file, "owner %s %llu %llu %llu %llu\n", quoted, (unsigned long long)replica->epoch,
                 (unsigned long long)replica->version, (unsigned long long)replica->heard,
                 (unsigned long long)replica->lease);
@@ -113,13 +136,14 @@ bool replicas_write(const struct replicas *r)
     return good && closed && rename(aside, path) == 0;
 }
 
-void replicas_drop(struct replicas *r, size_t i)
+void replicas_drop(struct replicas *r, uint32_t number)
 {
     char path[PATH_MAX];
-    replicas_path(r, r->replica[i].name, path);
+    const char *name = tamis_directory_name(r->directory, number);
+    replicas_path(r, name, path);
     unlink(path);
-    tamis_follower_free(r->replica[i].follower);
-    memmove(&r->replica[i], &r->replica[i + 1], (--r->n - i) * sizeof *r->replica);
+    tamis_directory_drop(r->directory, name);
+    r->replica[number] = (struct replica){0};
 }
 
 bool replica_trusted(const struct replica *r)
@@ -128,21 +152,9 @@ bool replica_trusted(const struct replica *r)
     return r->version && (now < r->heard || now - r->heard < r->lease);
 }
 
-static int by_name(const void *x, const void *y)
-{
-    return strcmp(((const struct replica *)x)->name, ((const struct replica *)y)->name);
-}
-
-void replicas_sort(struct replicas *r)
-{
-    if (r->n)
-        qsort(r->replica, r->n, sizeof *r->replica, by_name);
-}
-
 void replicas_free(struct replicas *r)
 {
-    for (size_t i = 0; i < r->n; i++)
-        tamis_follower_free(r->replica[i].follower);
+    tamis_directory_free(r->directory);
     free(r->replica);
     *r = (struct replicas){0};
 }

@@ -92,7 +92,7 @@ static int use_directory(void)
 {
     tamis_directory *hosts = NULL;
     tamis_reason reason;
-    uint32_t owners[8];
+    tamis_place places[8];
     int found = 0;
     memset(&reason, 0, sizeof reason);
     if (check(tamis_directory_new(&hosts, NULL, &reason), &reason))
@@ -101,9 +101,9 @@ static int use_directory(void)
     tamis_digest pear = tamis_directory_digest(hosts, "pear", 4);
     tamis_directory_put(hosts, "alpha", &apple, 1);
     tamis_directory_put(hosts, "beta", &pear, 1);
-    size_t n = tamis_directory_locate(hosts, pear, owners, 8);
+    size_t n = tamis_directory_locate(hosts, "pear", 4, places, 8);
     for (size_t i = 0; i < n && i < 8; i++) {
-        const char *name = tamis_directory_name(hosts, owners[i]);
+        const char *name = tamis_directory_name(hosts, places[i].owner);
         printf("%s may have the pear\n", name);
         found |= strcmp(name, "beta") == 0;
     }

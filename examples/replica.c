@@ -6,14 +6,15 @@
 
 static int carry(void *gateway, const void *message, size_t len)
 {
-    return tamis_replicas_take((tamis_replicas *)gateway, message, len, 0, NULL, NULL) != TAMIS_OK;
+    return tamis_directory_take((tamis_directory *)gateway, NULL, message, len, 0, NULL, NULL) !=
+           TAMIS_OK;
 }
 
 int main(void)
 {
     tamis_filter *stock;
     tamis_origin *store;
-    tamis_replicas *gateway;
+    tamis_directory *gateway;
     tamis_origin_options options;
     memset(&options, 0, sizeof options);
     options.owner = "store-1";
@@ -21,7 +22,7 @@ int main(void)
 
     if (tamis_filter_new(&stock, NULL, NULL) != TAMIS_OK ||
         tamis_origin_new(&store, stock, &options, NULL) != TAMIS_OK ||
-        tamis_replicas_new(&gateway, NULL) != TAMIS_OK)
+        tamis_directory_new(&gateway, NULL, NULL) != TAMIS_OK)
         return 1;
 
     for (int i = 0; i < 100000; i++) {
@@ -35,15 +36,15 @@ int main(void)
     int known = 0;
     for (int i = 0; i < 100000; i++) {
         tamis_place place;
-        known += tamis_replicas_locate(gateway, &i, sizeof i, &place, 1) == 1 && !place.doubt;
+        known += tamis_directory_locate(gateway, &i, sizeof i, &place, 1) == 1 && !place.doubt;
     }
     tamis_origin_facts facts;
     tamis_origin_info(store, &facts);
-    printf("%d of 100000 keys are located at %s\n", known, tamis_replicas_name(gateway, 0));
+    printf("%d of 100000 keys are located at %s\n", known, tamis_directory_name(gateway, 0));
     printf("%llu versions, %.1f bytes a key\n", (unsigned long long)facts.version,
            (double)facts.bytes / 100000);
 
-    tamis_replicas_free(gateway);
+    tamis_directory_free(gateway);
     tamis_origin_free(store);
     tamis_filter_free(stock);
     return known >= 98900 ? 0 : 1;

@@ -557,7 +557,6 @@ typedef enum tamis_kind {
     TAMIS_KIND_NONE = 0,
     TAMIS_KIND_FILTER = 1,
     TAMIS_KIND_INDEX = 2,
-    TAMIS_KIND_DIRECTORY = 3,
     TAMIS_KIND_CATALOG = 4,
     TAMIS_KIND_MESSAGE = 5,
     TAMIS_KIND_PATCH = 6
@@ -585,72 +584,7 @@ TAMIS_API tamis_error tamis_filter_diff(const tamis_filter *older, const tamis_f
 TAMIS_API tamis_error tamis_filter_apply(tamis_filter *filter, const void *patch, size_t len,
                                          tamis_reason *reason);
 
-/* ---- Directories and catalogs ---------------------------------------------------------------- */
-
-/*
- * A directory is many sets side by side, one for each owner: "who may have this key?" Owners are
- * bit-sliced, so that a question costs a few rows of bits whatever the number of owners. The stated
- * rate is that of each owner. Any number of threads may ask while one puts and drops; an answer is
- * of the state before or after each change.
- */
-typedef struct tamis_directory tamis_directory;
-
-typedef struct tamis_directory_options {
-    double fpp; /* of each owner; 0.01 */
-    tamis_hash hash;
-    const uint8_t *key;
-    const tamis_allocator *allocator;
-} tamis_directory_options;
-
-#define TAMIS_OWNERS_MAX 262144 /* names that a directory ever had */
-
-TAMIS_API tamis_error tamis_directory_new(tamis_directory **out,
-                                          const tamis_directory_options *options,
-                                          tamis_reason *reason);
-TAMIS_API void tamis_directory_free(tamis_directory *directory);
-TAMIS_API tamis_digest tamis_directory_digest(const tamis_directory *directory, const void *key,
-                                              size_t len);
-/* The owner's set is these n keys (repeats do no harm); what it was before is gone. */
-TAMIS_API tamis_error tamis_directory_put(tamis_directory *directory, const char *owner,
-                                          const tamis_digest *digests, size_t n);
-/* EARG if there is no such owner. */
-TAMIS_API tamis_error tamis_directory_drop(tamis_directory *directory, const char *owner);
-/* Owners have numbers below tamis_directory_owners, for life: a dropped one keeps its number should it
-   come again, and has no name until then. Saving closes the gaps. Names stay where they are. */
-TAMIS_API uint32_t tamis_directory_owners(const tamis_directory *directory);
-TAMIS_API const char *tamis_directory_name(const tamis_directory *directory, uint32_t number);
-TAMIS_API uint64_t tamis_directory_items(const tamis_directory *directory, uint32_t number);
-/* The numbers of the owners that may have the key, rising; returns how many there are, of which at
-   most `room` were written. */
-TAMIS_API size_t tamis_directory_locate(const tamis_directory *directory, tamis_digest digest,
-                                        uint32_t *owners, size_t room);
-
-typedef struct tamis_directory_facts {
-    uint32_t owners;         /* without dropped ones */
-    uint32_t shapes;         /* matrices */
-    uint64_t columns, items; /* in use; of all owners together */
-    uint64_t bits, bytes;    /* of the columns in use; all memory */
-    double fpp, fpp_now;     /* stated; the highest of an owner as planned for its size */
-    tamis_hash hash;
-    bool has_key, read_only;
-} tamis_directory_facts;
-
-TAMIS_API void tamis_directory_info(const tamis_directory *directory, tamis_directory_facts *facts);
-
-/* As for filters. tamis_directory_open maps the file, read-only; tamis_directory_load reads it. */
-TAMIS_API uint64_t tamis_directory_encoded_size(const tamis_directory *directory,
-                                                unsigned save_flags);
-TAMIS_API tamis_error tamis_directory_encode(const tamis_directory *directory, unsigned save_flags,
-                                             tamis_write write, void *context);
-TAMIS_API tamis_error tamis_directory_decode(tamis_directory **out, const void *data, size_t len,
-                                             const tamis_open_options *options,
-                                             tamis_reason *reason);
-TAMIS_API tamis_error tamis_directory_save(const tamis_directory *directory, const char *path,
-                                           unsigned save_flags, tamis_reason *reason);
-TAMIS_API tamis_error tamis_directory_open(tamis_directory **out, const char *path,
-                                           const tamis_open_options *options, tamis_reason *reason);
-TAMIS_API tamis_error tamis_directory_load(tamis_directory **out, const char *path,
-                                           const tamis_open_options *options, tamis_reason *reason);
+/* ---- Catalogs -------------------------------------------------------------------------------- */
 
 /*
  * A catalog is a file about the segments of a data set (pieces of log files, tables, whatever can be
@@ -997,40 +931,96 @@ TAMIS_API tamis_error tamis_follower_save(const tamis_follower *follower, const 
 TAMIS_API tamis_error tamis_follower_load(tamis_follower *follower, const char *path, uint64_t age,
                                           tamis_reason *reason);
 
-/*
- * Copies of many origins side by side: "who may have this key?" Owners whose copy is not current (no
- * copy yet, stale, being rebuilt) are in doubt: they count as possible, and are told apart. Copies of
- * one family and shape are bit-sliced into one matrix, so that a question reads a few rows whatever
- * the number of owners. One thread takes messages, expects and forgets; any number of others locate.
- * Memory is that of the copies twice, as filters and as columns.
- */
-typedef struct tamis_replicas tamis_replicas;
+/* ---- Directories ----------------------------------------------------------------------------- */
 
-TAMIS_API tamis_error tamis_replicas_new(tamis_replicas **out,
-                                         const tamis_follower_options *options);
-TAMIS_API void tamis_replicas_free(tamis_replicas *replicas);
-/* An origin that there is, whose messages are to come. */
-TAMIS_API tamis_error tamis_replicas_expect(tamis_replicas *replicas, const char *owner);
+/*
+ * A directory is many sets side by side, one per owner: "who may have this key?" A set is put as keys
+ * or as a filter, or is the copy of an origin, kept up to date by its messages. Sets are bit-sliced:
+ * those of one family and shape share a matrix, so a question reads a few rows of bits whatever the
+ * number of owners. Owners whose copy is not current (no copy yet, stale, being rebuilt) are in doubt:
+ * they count as possible, and are reported apart.
+ *
+ * One thread puts, takes, expects and drops; any number of others ask meanwhile, and see each owner
+ * before or after a change. A delta costs the bits it changes. Copies take their memory twice, as
+ * filters and as columns, unless they stay whole.
+ */
+typedef struct tamis_directory tamis_directory;
+
+typedef struct tamis_directory_options {
+    double fpp;         /* of each owner whose keys are put; 0.01 */
+    tamis_hash hash;    /* of keys that are put, */
+    const uint8_t *key; /* and their family; also that of snapshots that come without their key */
+    uint32_t lease;     /* as tamis_follower_options */
+    tamis_clock clock;
+    void *clock_context;
+    bool whole; /* copies are not bit-sliced but asked in turn: for few questions, or none */
+    const tamis_allocator *allocator;
+} tamis_directory_options;
+
+#define TAMIS_OWNERS_MAX 262144 /* names that a directory ever had */
+
+TAMIS_API tamis_error tamis_directory_new(tamis_directory **out,
+                                          const tamis_directory_options *options,
+                                          tamis_reason *reason);
+TAMIS_API void tamis_directory_free(tamis_directory *directory);
+
+/* The owner's set is these n keys (repeats do no harm), by their digests here; what it was before is
+   gone. The stated rate holds for each owner. */
+TAMIS_API tamis_digest tamis_directory_digest(const tamis_directory *directory, const void *key,
+                                              size_t len);
+TAMIS_API tamis_error tamis_directory_put(tamis_directory *directory, const char *owner,
+                                          const tamis_digest *digests, size_t n);
+/* The set of each of n owners is what its filter has now, of any family, at the filter's rate; the
+   filter is not needed afterwards. Dozens at a time are sliced much faster than one by one. */
+TAMIS_API tamis_error tamis_directory_put_filters(tamis_directory *directory,
+                                                  const char *const *owners,
+                                                  const tamis_filter *const *filters, size_t n);
+/* An origin whose messages are to come: in doubt until then. Sets *number, unless NULL. */
+TAMIS_API tamis_error tamis_directory_expect(tamis_directory *directory, const char *owner,
+                                             uint32_t *number);
+/* A message of this owner, expected or not, or with NULL of whoever it says; otherwise as
+   tamis_follower_take. EFAMILY if it is another's, EKIND if the owner's set was put. */
+TAMIS_API tamis_error tamis_directory_take(tamis_directory *directory, const char *owner,
+                                           const void *message, size_t len, uint64_t age,
+                                           tamis_taken *taken, tamis_reason *reason);
+/* The same for what tamis_follower_save wrote; see tamis_follower_load. */
+TAMIS_API tamis_error tamis_directory_load(tamis_directory *directory, const char *owner,
+                                           const char *path, uint64_t age, tamis_reason *reason);
 /* EARG if there is no such owner. */
-TAMIS_API tamis_error tamis_replicas_forget(tamis_replicas *replicas, const char *owner);
-/* A message of any owner; otherwise as tamis_follower_take. */
-TAMIS_API tamis_error tamis_replicas_take(tamis_replicas *replicas, const void *message, size_t len,
-                                          uint64_t age, tamis_taken *taken, tamis_reason *reason);
-/* Owners have numbers below tamis_replicas_owners; one that was forgotten has no name until the
-   number is another's. */
-TAMIS_API uint32_t tamis_replicas_owners(const tamis_replicas *replicas);
-TAMIS_API const char *tamis_replicas_name(const tamis_replicas *replicas, uint32_t number);
-TAMIS_API const tamis_follower *tamis_replicas_follower(const tamis_replicas *replicas,
-                                                        uint32_t number);
+TAMIS_API tamis_error tamis_directory_drop(tamis_directory *directory, const char *owner);
+
+/* Owners have numbers below tamis_directory_owners, for life: a dropped one keeps its number should it
+   come again, and has no name until then. Names stay where they are. */
+TAMIS_API uint32_t tamis_directory_owners(const tamis_directory *directory);
+TAMIS_API const char *tamis_directory_name(const tamis_directory *directory, uint32_t number);
+TAMIS_API uint64_t tamis_directory_items(const tamis_directory *directory, uint32_t number);
+/* The copy of an origin, for the thread that takes; NULL if the owner's set was put. */
+TAMIS_API const tamis_follower *tamis_directory_follower(const tamis_directory *directory,
+                                                         uint32_t number);
 
 typedef struct tamis_place {
     uint32_t owner;
-    bool doubt; /* not known; else its copy, which is current, has the key */
+    bool doubt; /* not known; else its set, which is current, has the key */
 } tamis_place;
 
 /* Rising numbers of owners; returns how many there are, of which at most `room` were written. */
-TAMIS_API size_t tamis_replicas_locate(const tamis_replicas *replicas, const void *key, size_t len,
-                                       tamis_place *places, size_t room);
+TAMIS_API size_t tamis_directory_locate(const tamis_directory *directory, const void *key,
+                                        size_t len, tamis_place *places, size_t room);
+/* Many keys: bit i of the `words` words for each key is set if owner i may have it, and bit i of
+   `doubt` if owner i is in doubt, whatever the key. Owners from 64 * words on are left out. */
+TAMIS_API void tamis_directory_locate_many(const tamis_directory *directory, const tamis_key *keys,
+                                           size_t n, uint64_t *hits, uint64_t *doubt, size_t words);
+
+typedef struct tamis_directory_facts {
+    uint32_t owners;         /* without dropped ones */
+    uint32_t shapes;         /* matrices */
+    uint64_t columns, items; /* in use; of all owners together */
+    uint64_t bits, bytes;    /* of the columns in use; of all matrices */
+    double fpp, fpp_now;     /* stated; the highest of an owner whose keys were put */
+} tamis_directory_facts;
+
+/* For the thread that puts. */
+TAMIS_API void tamis_directory_info(const tamis_directory *directory, tamis_directory_facts *facts);
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * 4 for so few columns, else whole bytes, at most 64.
  */
 #include "catalog.h"
+#include "columns.h"
 
 uint32_t strip_width(uint32_t columns)
 {
@@ -27,18 +28,6 @@ uint64_t strip_column_words(uint64_t rows)
     return round_up(rows, 512) / 64;
 }
 
-/* Bit j of word i goes to bit i of word j: blocks of 32, 16, ... 1 change places. */
-static void transpose(uint64_t m[64])
-{
-    uint64_t mask = UINT64_C(0x00000000FFFFFFFF);
-    for (unsigned size = 32; size; size >>= 1, mask ^= mask << size)
-        for (unsigned i = 0; i < 64; i = ((i | size) + 1) & ~size) {
-            uint64_t swap = ((m[i] >> size) ^ m[i | size]) & mask;
-            m[i] ^= swap << size;
-            m[i | size] ^= swap;
-        }
-}
-
 /* 64 rows, of `width` bits below 8, packed. */
 static void narrow_rows(const uint64_t m[64], uint32_t width, uint8_t *out)
 {
@@ -58,7 +47,7 @@ void strip_rows(const uint64_t *const *columns, uint32_t n, uint64_t words, uint
             for (uint32_t i = 0; i < some; i++)
                 m[i] = columns[first + i][w];
             memset(m + some, 0, (64 - some) * sizeof *m);
-            transpose(m);
+            bits_transpose(m);
             if (width < 8) {
                 narrow_rows(m, width, out + 8 * w * width);
                 continue;
@@ -91,7 +80,7 @@ void strip_columns(const uint8_t *rows, uint64_t n_rows, uint32_t width, uint64_
     for (uint64_t row = 0; row < n_rows; row += 64)
         for (uint32_t first = 0; first < n; first += 64) {
             rows_read(rows, row, min_u64(64, n_rows - row), width, first, m);
-            transpose(m);
+            bits_transpose(m);
             for (uint32_t i = first; i < n && i < first + 64; i++)
                 if (columns[i])
                     columns[i][row / 64] = m[i - first];

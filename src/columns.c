@@ -1,58 +1,43 @@
-/* See columns.h. */
+/* The matrices of columns.h: shapes and their memory, changing them, asking them. */
 #include "columns.h"
+
+#include <stdlib.h>
 
 #define CHUNK_WORDS 64 /* columns looked at together: 4096 */
 #define LINES_AHEAD 4  /* of each row, fetched before the first is looked at */
 
-struct columns_state *columns_now(const struct columns *c)
-{
-    return atomic_load_explicit(&c->state, memory_order_acquire);
-}
-
 /* ---- matrices -------------------------------------------------------------------------------- */
 
-static size_t group_size(uint64_t width)
+static size_t matrix_size(uint64_t width)
 {
-    return sizeof(struct columns_group) + (size_t)width * sizeof(uint32_t);
+    return sizeof(struct columns_matrix) + 2 * (size_t)width * sizeof(uint32_t);
 }
 
-struct columns_group *columns_group_new(const tamis_allocator *a, const struct bits *shape,
-                                        uint64_t width, bool memory)
+static void matrix_dispose(struct retired *retired, const tamis_allocator *a)
 {
-    struct columns_group *g = mem_new(a, 1, group_size(width));
+    struct columns_matrix *m = PART_OF(retired, struct columns_matrix, retired);
+    block_free(a, &m->memory);
+    mem_free(a, m, 1, matrix_size(m->width));
+}
+
+static struct columns_matrix *matrix_new(const tamis_allocator *a, uint64_t rows, uint64_t width)
+{
+    struct columns_matrix *m = mem_new0(a, 1, matrix_size(width));
     size_t bytes;
-    if (!g)
+    if (!m)
         return NULL;
-    *g = (struct columns_group){.bits = *shape, .width = width};
-    g->rows = shape->units * shape->kernel->unit_bits;
-    g->bits.words = NULL;
-    memset(g->owner, 0xff, (size_t)width * sizeof *g->owner);
-    if (memory && (!mul_size((size_t)g->rows, (size_t)width, &bytes) ||
-                   !block_new(a, bytes / 8 + 8, &g->memory))) {
-        mem_free(a, g, 1, group_size(width));
+    if (!mul_size((size_t)rows, (size_t)width, &bytes) ||
+        !block_new(a, bytes / 8 + 8, &m->memory)) {
+        mem_free(a, m, 1, matrix_size(width));
         return NULL;
     }
-    g->bits.words = g->memory.data;
-    return g;
-}
-
-void columns_group_free(struct columns_group *g, const tamis_allocator *a)
-{
-    block_free(a, &g->memory);
-    mem_free(a, g, 1, group_size(g->width));
-}
-
-static uint64_t wider(uint64_t width)
-{
-    return width < 512 ? 2 * width : round_up(width + width / 4, 512);
-}
-
-uint64_t columns_width(uint64_t columns)
-{
-    uint64_t width = 1;
-    while (width < columns && width < 64)
-        width *= 2;
-    return width < columns ? round_up(columns, 64) : width;
+    m->width = width;
+    m->free = (uint32_t *)(void *)&m->owner[width];
+    for (uint64_t i = width; i-- > 0;) {
+        atomic_init(&m->owner[i], COLUMN_FREE);
+        m->free[m->n_free++] = (uint32_t)i;
+    }
+    return m;
 }
 
 /* A row of less than a word; words hold whole rows. */
@@ -62,365 +47,488 @@ ALWAYS_INLINE uint64_t narrow_row(const uint64_t *words, uint64_t row, uint64_t 
     return word_load(&words[at >> 6]) >> (at & 63) & ((UINT64_C(1) << width) - 1);
 }
 
-/* A copy to be changed: with the same words, or, if a wider one is wanted, with words of its own. */
-static struct columns_group *group_copy(const struct columns_group *g, const tamis_allocator *a,
-                                        uint64_t width)
+static uint64_t wider(uint64_t width)
 {
-    bool same = width == g->width;
-    struct columns_group *copy = columns_group_new(a, &g->bits, width, !same);
-    if (!copy)
-        return NULL;
-    memcpy(copy->owner, g->owner, (size_t)g->width * sizeof *g->owner);
-    copy->used = g->used;
-    if (same) {
-        copy->bits.words = g->bits.words;
-        return copy;
-    }
+    return width < 512 ? 2 * width : round_up(width + width / 4, 512);
+}
+
+/* Makes room for all columns that are wanted: the wider matrix has the same columns and more. */
+static bool group_widen(struct columns *c, struct columns_group *g)
+{
+    struct columns_matrix *old = atomic_load(&g->matrix);
+    uint64_t width = old->width;
+    while (width - old->width + old->n_free < g->wanted)
+        width = wider(width);
+    if (width == old->width)
+        return true;
+    struct columns_matrix *m = matrix_new(&c->allocator, g->rows, width);
+    const uint64_t *from = old->memory.data;
+    if (!m)
+        return false;
+    for (uint64_t i = 0; i < old->width; i++)
+        atomic_init(&m->owner[i], atomic_load(&old->owner[i]));
+    m->n_free -= (uint32_t)old->width; /* the last that are free are the first columns */
+    memcpy(m->free + m->n_free, old->free, old->n_free * sizeof *old->free);
+    m->n_free += old->n_free;
     for (uint64_t row = 0; row < g->rows; row++) {
-        uint64_t *to = copy->bits.words + (row * width >> 6);
-        if (g->width < 64)
-            *to |= narrow_row(g->bits.words, row, g->width) << (row * width & 63);
+        uint64_t *to = (uint64_t *)m->memory.data + (row * width >> 6);
+        if (old->width < 64)
+            *to |= narrow_row(from, row, old->width) << (row * width & 63);
         else
-            memcpy(to, g->bits.words + row * (g->width / 64), (size_t)g->width / 8);
+            memcpy(to, from + row * (old->width / 64), (size_t)old->width / 8);
     }
-    return copy;
+    atomic_store(&g->matrix, m);
+    retire(&c->retired, &old->retired, matrix_dispose);
+    return true;
 }
 
-static void column_write(struct columns_group *g, uint64_t column, const uint64_t *words)
+/* ---- families and shapes --------------------------------------------------------------------- */
+
+static void family_dispose(struct retired *retired, const tamis_allocator *a)
 {
-    uint64_t at = column;
-    for (uint64_t row = 0; row < g->rows; row++, at += g->width) {
-        uint64_t *to = &g->bits.words[at >> 6], bit = UINT64_C(1) << (at & 63);
-        uint64_t old = word_load(to), on = words[row >> 6] >> (row & 63) & 1;
-        uint64_t now = on ? old | bit : old & ~bit;
-        if (now != old)
-            word_store(to, now);
+    struct columns_family *f = PART_OF(retired, struct columns_family, retired);
+    family_free(&f->family, a);
+    mem_free_secret(a, f, 1, sizeof *f);
+}
+
+static void group_dispose(struct retired *retired, const tamis_allocator *a)
+{
+    mem_free(a, PART_OF(retired, struct columns_group, retired), 1, sizeof(struct columns_group));
+}
+
+static uint64_t family_hash(const struct family *family)
+{
+    uint64_t words[2], secret = process_secret();
+    memcpy(words, family->key, sizeof words);
+    return mul_fold(words[0] ^ secret, words[1] + secret + family->hash);
+}
+
+static struct columns_family *family_get(struct columns *c, const struct family *family)
+{
+    uint64_t hash = family_hash(family);
+    for (struct lookup_entry *at = NULL; (at = lookup_next(&c->by_family, hash, at));) {
+        struct columns_family *f = PART_OF(at, struct columns_family, entry);
+        if (family_equal(&f->family, family))
+            return f;
     }
+    struct columns_family *f = mem_new0(&c->allocator, 1, sizeof *f);
+    if (!f || !lookup_reserve(&c->by_family, &c->allocator) ||
+        family_copy(&f->family, family, &c->allocator) != TAMIS_OK) {
+        mem_free(&c->allocator, f, 1, sizeof *f);
+        return NULL;
+    }
+    lookup_add(&c->by_family, &f->entry, hash);
+    struct columns_family *first = atomic_load(&c->families);
+    atomic_store(&f->next, first);
+    f->back = &c->families;
+    if (first)
+        first->back = &f->next;
+    atomic_store(&c->families, f);
+    return f;
 }
 
-uint64_t columns_word(const struct columns_group *g, uint64_t column, uint64_t i)
+/* Out of the lists when nothing is in it. Readers who are there go on by its `next`. */
+static void family_settle(struct columns *c, struct columns_family *f)
 {
-    uint64_t value = 0, last = min_u64(64, g->rows - 64 * i), at = 64 * i * g->width + column;
-    for (uint64_t j = 0; j < last; j++, at += g->width)
-        value |= (word_load(&g->bits.words[at >> 6]) >> (at & 63) & 1) << j;
-    return value;
+    struct columns_family *next = atomic_load(&f->next);
+    if (atomic_load(&f->groups))
+        return;
+    atomic_store(f->back, next);
+    if (next)
+        next->back = f->back;
+    lookup_remove(&c->by_family, &f->entry);
+    retire(&c->retired, &f->retired, family_dispose);
 }
 
-/* ---- states ---------------------------------------------------------------------------------- */
-
-static struct columns_state *state_new(const tamis_allocator *a, uint32_t n)
+static void group_settle(struct columns *c, struct columns_group *g)
 {
-    struct columns_state *s = mem_new0(a, 1, sizeof *s + n * sizeof *s->group);
-    if (s)
-        s->n = n;
-    return s;
+    struct columns_group *next = atomic_load(&g->next);
+    if (g->used || g->wanted)
+        return;
+    atomic_store(g->back, next);
+    if (next)
+        next->back = g->back;
+    lookup_remove(&c->by_shape, &g->entry);
+    retire(&c->retired, &atomic_load(&g->matrix)->retired, matrix_dispose);
+    retire(&c->retired, &g->retired, group_dispose);
+    family_settle(c, g->family);
 }
 
-static void state_free(struct columns_state *s, const tamis_allocator *a, uint32_t room)
+static struct columns_group *group_new(struct columns *c, struct columns_family *f,
+                                       const struct bits *shape, uint64_t hash)
 {
-    mem_free(a, s, 1, sizeof *s + room * sizeof *s->group);
+    struct columns_group *g = mem_new0(&c->allocator, 1, sizeof *g);
+    uint64_t rows = shape->units * shape->kernel->unit_bits;
+    struct columns_matrix *m = g && lookup_reserve(&c->by_shape, &c->allocator)
+                                   ? matrix_new(&c->allocator, rows, 1)
+                                   : NULL;
+    if (!m) {
+        mem_free(&c->allocator, g, 1, sizeof *g);
+        return NULL;
+    }
+    g->family = f;
+    g->rows = rows;
+    g->bits = *shape;
+    g->bits.words = NULL;
+    g->bits.family = &f->family;
+    atomic_init(&g->matrix, m);
+    lookup_add(&c->by_shape, &g->entry, hash);
+    struct columns_group *first = atomic_load(&f->groups);
+    atomic_store(&g->next, first);
+    g->back = &f->groups;
+    if (first)
+        first->back = &g->next;
+    atomic_store(&f->groups, g);
+    return g;
 }
 
-tamis_error columns_init(struct columns *c, const tamis_allocator *a)
+/* Where vectors like this are columns; NULL: no memory. */
+static struct columns_group *group_get(struct columns *c, const struct bits *shape)
+{
+    struct columns_family *f = family_get(c, shape->family);
+    if (!f)
+        return NULL;
+    uint64_t hash = mul_fold(shape->units ^ process_secret(), shape->k ^ f->entry.hash);
+    for (struct lookup_entry *at = NULL; (at = lookup_next(&c->by_shape, hash, at));) {
+        struct columns_group *g = PART_OF(at, struct columns_group, entry);
+        if (g->family == f && g->bits.units == shape->units && g->bits.k == shape->k &&
+            g->bits.kernel == shape->kernel)
+            return g;
+    }
+    struct columns_group *g = group_new(c, f, shape, hash);
+    if (!g)
+        family_settle(c, f);
+    return g;
+}
+
+void columns_init(struct columns *c, const tamis_allocator *a)
 {
     memset(c, 0, sizeof *c);
     c->allocator = *a;
-    struct columns_state *s = state_new(a, 0);
-    atomic_store(&c->state, s);
-    return s ? TAMIS_OK : TAMIS_ENOMEM;
-}
-
-static void free_retired(struct columns *c)
-{
-    while (c->retired_states) {
-        struct columns_state *s = c->retired_states;
-        c->retired_states = s->retired;
-        state_free(s, &c->allocator, s->n);
-    }
-    while (c->retired_groups) {
-        struct columns_group *g = c->retired_groups;
-        c->retired_groups = g->retired;
-        columns_group_free(g, &c->allocator);
-    }
+    atomic_init(&c->changing, COLUMNS_STILL);
 }
 
 void columns_free(struct columns *c)
 {
-    struct columns_state *s = columns_now(c);
-    free_retired(c);
-    for (uint32_t i = 0; s && i < s->n; i++)
-        columns_group_free(s->group[i], &c->allocator);
-    if (s)
-        state_free(s, &c->allocator, s->n);
-    atomic_store(&c->state, NULL);
+    for (struct columns_family *f = atomic_load(&c->families); f; f = atomic_load(&c->families)) {
+        struct columns_group *g = atomic_load(&f->groups);
+        g->used = 0;
+        group_settle(c, g);
+    }
+    retired_free(&c->retired, NULL, &c->allocator);
+    lookup_free(&c->by_family, &c->allocator);
+    lookup_free(&c->by_shape, &c->allocator);
 }
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
-/* A change under way: groups[i] is the new form of state->group[i], or NULL where that stays; those
-   from state->n on are new. */
-struct change {
-    struct columns *c;
-    struct columns_state *from;
-    struct columns_group **groups;
-    uint32_t n, room;
+void columns_forget(struct columns *c, struct columns_held *held)
+{
+    mem_free(&c->allocator, held->place, held->n, sizeof *held->place);
+    *held = (struct columns_held){0};
+}
+
+/* What was written before is seen before, and what is written after is seen after. */
+static void version_move(struct columns *c)
+{
+    atomic_fetch_add(&c->version, 1);
+#ifndef __SANITIZE_THREAD__ /* which knows no fences, and needs none: all it sees is atomic */
+    atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+static void columns_give(const struct columns_held *held, uint32_t owner)
+{
+    for (size_t i = 0; i < held->n; i++) {
+        struct columns_matrix *m = atomic_load(&held->place[i].group->matrix);
+        atomic_store(&m->owner[held->place[i].column], owner);
+    }
+}
+
+/* To be used again: no reader takes it for the owner's any more. */
+static void column_release(struct columns *c, const struct column_place *place)
+{
+    struct columns_matrix *m = atomic_load(&place->group->matrix);
+    m->free[m->n_free++] = place->column;
+    place->group->used--;
+    group_settle(c, place->group);
+}
+
+static void columns_release(struct columns *c, struct columns_held *held)
+{
+    for (size_t i = 0; i < held->n; i++)
+        column_release(c, &held->place[i]);
+    columns_forget(c, held);
+}
+
+/* A vector on its way into its column. */
+struct column_write {
+    struct column_place to;
+    const struct vector *from;
 };
 
-/* What readers have left behind: nothing is retired any more, and columns given up are free. */
-static void reclaim(struct columns *c)
+static int compare_writes(const void *x, const void *y)
 {
-    if (!c->retired_states || !guard_idle(&c->guard))
-        return;
-    struct columns_state *s = columns_now(c);
-    free_retired(c);
-    for (uint32_t i = 0; i < s->n; i++)
-        for (uint64_t j = 0; j < s->group[i]->width; j++)
-            if (s->group[i]->owner[j] == COLUMN_GONE)
-                __atomic_store_n(&s->group[i]->owner[j], COLUMN_FREE, __ATOMIC_RELAXED);
+    const struct column_write *a = x, *b = y;
+    uintptr_t p = (uintptr_t)a->to.group, q = (uintptr_t)b->to.group;
+    return p != q ? (p > q) - (p < q)
+                  : (a->to.column > b->to.column) - (a->to.column < b->to.column);
 }
 
-static tamis_error change_begin(struct change *x, struct columns *c, size_t vectors)
+/* Columns that lie in one word of every row, 64 rows at a time. One alone needs no transposing. */
+static void write_word(const struct column_write *w, size_t n)
 {
-    reclaim(c);
-    *x = (struct change){.c = c, .from = columns_now(c)};
-    x->n = x->from->n;
-    if (vectors > UINT32_MAX / 2 - x->n)
-        return TAMIS_ELIMIT;
-    x->room = x->n + (uint32_t)vectors;
-    x->groups = mem_new0(&c->allocator, x->room, sizeof *x->groups);
-    return x->groups ? TAMIS_OK : TAMIS_ENOMEM;
-}
-
-static void change_abandon(struct change *x)
-{
-    for (uint32_t i = 0; i < x->n; i++)
-        if (x->groups[i])
-            columns_group_free(x->groups[i], &x->c->allocator);
-    mem_free(&x->c->allocator, x->groups, x->room, sizeof *x->groups);
-}
-
-/* The group as it will be, made changeable, with at least this width. */
-static struct columns_group *change_group(struct change *x, uint32_t i, uint64_t width)
-{
-    struct columns_group *now = x->groups[i] ? x->groups[i] : x->from->group[i];
-    if (x->groups[i] && now->width >= width)
-        return now;
-    struct columns_group *copy =
-        group_copy(now, &x->c->allocator, width > now->width ? width : now->width);
-    if (copy && x->groups[i])
-        columns_group_free(x->groups[i], &x->c->allocator);
-    if (copy)
-        x->groups[i] = copy;
-    return copy;
-}
-
-static bool alike(const struct bits *x, const struct bits *y)
-{
-    return x->units == y->units && x->k == y->k && x->kernel == y->kernel;
-}
-
-/* The group for such a vector; a new one if there is none. NULL: no memory. */
-static struct columns_group *change_find(struct change *x, const struct bits *vector, uint32_t *at)
-{
-    for (*at = 0; *at < x->n; ++*at) {
-        struct columns_group *g = x->groups[*at] ? x->groups[*at] : x->from->group[*at];
-        if (alike(&g->bits, vector))
-            return change_group(x, *at, g->width);
-    }
-    x->groups[*at] = columns_group_new(&x->c->allocator, vector, 1, true);
-    x->n += x->groups[*at] != NULL;
-    return x->groups[*at];
-}
-
-/* No reader sees the column yet: the state that says whose it is comes later. */
-static tamis_error change_add(struct change *x, uint32_t owner, const struct bits *vector)
-{
-    uint32_t at;
-    struct columns_group *g = change_find(x, vector, &at);
-    uint64_t column = 0;
-    if (!g)
-        return TAMIS_ENOMEM;
-    while (column < g->width && g->owner[column] != COLUMN_FREE)
-        column++;
-    if (column == g->width) {
-        g = change_group(x, at, wider(g->width));
-        if (!g)
-            return TAMIS_ENOMEM;
-    }
-    column_write(g, column, vector->words);
-    g->owner[column] = owner;
-    g->used++;
-    return TAMIS_OK;
-}
-
-/* Takes the columns that the owner has in the state before. */
-static tamis_error change_drop(struct change *x, uint32_t owner)
-{
-    for (uint32_t i = 0; i < x->from->n; i++) {
-        const struct columns_group *before = x->from->group[i];
-        for (uint64_t j = 0; j < before->width; j++) {
-            if (before->owner[j] != owner)
-                continue;
-            struct columns_group *g = change_group(x, i, before->width);
-            if (!g)
-                return TAMIS_ENOMEM;
-            g->owner[j] = COLUMN_GONE;
-            g->used--;
+    const struct columns_group *g = w->to.group;
+    struct columns_matrix *m = atomic_load(&g->matrix);
+    uint64_t *words = m->memory.data, mask = 0, at = m->width < 64 ? 0 : w->to.column & ~63u;
+    for (size_t i = 0; i < n; i++)
+        mask |= UINT64_C(1) << (w[i].to.column & 63);
+    for (uint64_t first = 0; first < g->rows; first += 64) {
+        uint64_t rows = min_u64(64, g->rows - first), lanes[64] = {0};
+        for (size_t i = 0; i < n; i++)
+            lanes[w[i].to.column & 63] = vector_word(w[i].from, first / 64);
+        if (n > 1) {
+            bits_transpose(lanes);
+        } else {
+            uint64_t word = lanes[w->to.column & 63];
+            for (unsigned i = 0; i < 64; i++)
+                lanes[i] = (word >> i & 1) << (w->to.column & 63);
+        }
+        for (uint64_t i = 0; i < rows; i++, at += m->width) {
+            uint64_t *to = &words[at >> 6], old = word_load(to);
+            uint64_t now = (old & ~(mask << (at & 63))) | lanes[i] << (at & 63);
+            if (now != old)
+                word_store(to, now);
         }
     }
-    return TAMIS_OK;
 }
 
-/* The new form of group i takes over; words that both have go with it. */
-static struct columns_group *change_replace(struct change *x, uint32_t i)
+static bool same_word(const struct column_place *x, const struct column_place *y)
 {
-    struct columns_group *old = i < x->from->n ? x->from->group[i] : NULL;
-    struct columns_group *g = x->groups[i];
-    if (!g)
-        return old;
-    if (old && g->bits.words == old->bits.words) {
-        g->memory = old->memory;
-        old->memory = (struct block){0};
+    return x->group == y->group && x->column / 64 == y->column / 64;
+}
+
+/* A column for each vector, or for none. First their groups, so that each becomes as wide as it must be
+   at once. */
+static bool reserve(struct columns *c, struct column_write *writes, size_t n)
+{
+    size_t found = 0, taken = 0;
+    for (; found < n; found++) {
+        struct columns_group *g = group_get(c, &writes[found].from->bits);
+        if (!g)
+            break;
+        writes[found].to.group = g;
+        g->wanted++;
     }
-    if (old) {
-        old->retired = x->c->retired_groups;
-        x->c->retired_groups = old;
+    for (; found == n && taken < n && group_widen(c, writes[taken].to.group); taken++) {
+        struct columns_group *g = writes[taken].to.group;
+        struct columns_matrix *m = atomic_load(&g->matrix);
+        writes[taken].to.column = m->free[--m->n_free];
+        g->wanted--;
+        g->used++;
     }
-    if (g->used)
-        return g;
-    g->retired = x->c->retired_groups; /* empty: readers may be in its words */
-    x->c->retired_groups = g;
-    return NULL;
-}
-
-static tamis_error change_publish(struct change *x)
-{
-    struct columns *c = x->c;
-    uint32_t n = 0, kept = 0;
-    for (uint32_t i = 0; i < x->n; i++)
-        n += (x->groups[i] ? x->groups[i] : x->from->group[i])->used != 0;
-    struct columns_state *s = state_new(&c->allocator, n);
-    if (!s) {
-        change_abandon(x);
-        return TAMIS_ENOMEM;
+    for (size_t i = 0; taken < n && i < found; i++) {
+        if (i < taken) {
+            column_release(c, &writes[i].to);
+        } else {
+            writes[i].to.group->wanted--;
+            group_settle(c, writes[i].to.group);
+        }
     }
-    for (uint32_t i = 0; i < x->n; i++) {
-        struct columns_group *g = change_replace(x, i);
-        if (g)
-            s->group[kept++] = g;
+    return taken == n;
+}
+
+/* The owner gets its new columns before it loses the old ones. Readers see the first only whole, the
+   change of hands only done, and the second not any more when they are written again. */
+static void hand_over(struct columns *c, const struct columns_put *put, struct columns_held *made)
+{
+    version_move(c);
+    columns_give(made, put->owner);
+    version_move(c);
+    columns_give(put->held, COLUMN_FREE);
+    version_move(c);
+    columns_release(c, put->held);
+    *put->held = *made;
+}
+
+/* Memory for what each owner will hold, and all vectors in one list. */
+static bool list_vectors(struct columns *c, const struct columns_put *puts, size_t n,
+                         struct columns_held *made, struct column_write *writes)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (puts[i].n && !(made[i].place = mem_new(&c->allocator, puts[i].n, sizeof *made->place)))
+            return false;
+        made[i].n = puts[i].n;
+        for (size_t j = 0; j < puts[i].n; j++)
+            *writes++ = (struct column_write){.from = puts[i].vectors[j]};
     }
-    atomic_store(&c->state, s);
-    x->from->retired = c->retired_states;
-    c->retired_states = x->from;
-    mem_free(&c->allocator, x->groups, x->room, sizeof *x->groups);
-    reclaim(c);
-    return TAMIS_OK;
+    return true;
 }
 
-tamis_error columns_put(struct columns *c, uint32_t owner, const struct bits *vectors, size_t n)
+static void write_all(struct column_write *writes, size_t n)
 {
-    struct change x;
-    if (owner >= OWNERS_MAX)
-        return TAMIS_ELIMIT;
-    tamis_error e = change_begin(&x, c, n);
-    if (e != TAMIS_OK)
-        return e;
-    e = change_drop(&x, owner);
-    for (size_t i = 0; i < n && e == TAMIS_OK; i++)
-        e = change_add(&x, owner, &vectors[i]);
-    if (e == TAMIS_OK)
-        return change_publish(&x);
-    change_abandon(&x);
-    return e;
-}
-
-tamis_error columns_drop(struct columns *c, uint32_t owner)
-{
-    return columns_put(c, owner, NULL, 0);
-}
-
-tamis_error columns_adopt(struct columns *c, struct columns_group *g)
-{
-    struct change x;
-    tamis_error e = change_begin(&x, c, 1);
-    if (e != TAMIS_OK)
-        return e;
-    x.groups[x.n] = g;
-    x.n++;
-    for (uint64_t i = 0; i < g->width; i++)
-        g->used += g->owner[i] < COLUMN_GONE;
-    struct columns_state *s = state_new(&c->allocator, x.n);
-    if (!s) {
-        x.n--;
-        change_abandon(&x);
-        return TAMIS_ENOMEM;
+    qsort(writes, n, sizeof *writes, compare_writes);
+    for (size_t i = 0, some; i < n; i += some) {
+        for (some = 1; i + some < n && same_word(&writes[i].to, &writes[i + some].to);)
+            some++;
+        write_word(&writes[i], some);
     }
-    memcpy(s->group, x.from->group, x.from->n * sizeof *s->group);
-    s->group[x.from->n] = g;
-    atomic_store(&c->state, s);
-    x.from->retired = c->retired_states;
-    c->retired_states = x.from;
-    mem_free(&c->allocator, x.groups, x.room, sizeof *x.groups);
-    reclaim(c);
-    return TAMIS_OK;
 }
 
-uint64_t columns_bytes(const struct columns *c)
+tamis_error columns_put(struct columns *c, const struct columns_put *puts, size_t n)
 {
-    const struct columns_state *s = columns_now(c);
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < s->n; i++)
-        bytes += group_size(s->group[i]->width) + s->group[i]->memory.size;
-    return bytes;
+    const tamis_allocator *a = &c->allocator;
+    size_t total = 0, at = 0;
+    for (size_t i = 0; i < n; i++)
+        total += puts[i].n;
+    retired_free(&c->retired, &c->guard, a);
+    struct columns_held *made = mem_new0(a, n, sizeof *made);
+    struct column_write *writes = mem_new(a, total, sizeof *writes);
+    bool good =
+        made && writes && list_vectors(c, puts, n, made, writes) && reserve(c, writes, total);
+    for (size_t i = 0; good && i < n; i++)
+        for (size_t j = 0; j < made[i].n; j++)
+            made[i].place[j] = writes[at++].to;
+    if (good && total)
+        write_all(writes, total);
+    for (size_t i = 0; made && i < n; i++)
+        if (good)
+            hand_over(c, &puts[i], &made[i]);
+        else
+            columns_forget(c, &made[i]);
+    mem_free(a, made, n, sizeof *made);
+    mem_free(a, writes, total, sizeof *writes);
+    retired_free(&c->retired, &c->guard, a);
+    return good ? TAMIS_OK : TAMIS_ENOMEM;
+}
+
+void columns_drop(struct columns *c, struct columns_held *held)
+{
+    columns_give(held, COLUMN_FREE);
+    version_move(c);
+    columns_release(c, held);
+    retired_free(&c->retired, &c->guard, &c->allocator);
+}
+
+/* Flips the bits of one column that differ; returns how many. */
+static uint64_t flip_column(const struct column_place *at, const struct vector *before,
+                            const struct vector *after)
+{
+    struct columns_matrix *m = atomic_load(&at->group->matrix);
+    uint64_t *words = m->memory.data, flipped = 0;
+    for (uint64_t i = 0; i < (at->group->rows + 63) / 64; i++) {
+        uint64_t turned = vector_word(before, i) ^ vector_word(after, i);
+        for (; turned; turned &= turned - 1, flipped++) {
+            uint64_t row = 64 * i + (unsigned)__builtin_ctzll(turned);
+            uint64_t bit = row * m->width + at->column;
+            word_store(&words[bit >> 6], word_load(&words[bit >> 6]) ^ UINT64_C(1) << (bit & 63));
+        }
+    }
+    return flipped;
+}
+
+bool columns_change(struct columns *c, const struct columns_put *put, struct vector *const *before,
+                    uint64_t *written)
+{
+    if (put->held->n != put->n)
+        return false;
+    for (size_t i = 0; i < put->n; i++)
+        if (!shape_equal(before[i], put->vectors[i]) ||
+            !family_equal(before[i]->bits.family, put->vectors[i]->bits.family))
+            return false;
+    *written = 0;
+    atomic_store(&c->changing, put->owner);
+    version_move(c);
+    for (size_t i = 0; i < put->n; i++)
+        *written += flip_column(&put->held->place[i], before[i], put->vectors[i]);
+    version_move(c);
+    atomic_store(&c->changing, COLUMNS_STILL);
+    return true;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static void mark_owners(const struct columns_group *g, uint64_t first, const uint64_t *left,
+static void mark_owners(const struct columns_matrix *m, uint64_t first, const uint64_t *left,
                         uint64_t words, uint64_t *owners, size_t n)
 {
     for (uint64_t i = 0; i < words; i++)
         for (uint64_t bits = left[i]; bits; bits &= bits - 1) {
             uint64_t column = 64 * (first + i) + (unsigned)__builtin_ctzll(bits);
-            uint32_t owner = __atomic_load_n(&g->owner[column], __ATOMIC_RELAXED);
+            uint32_t owner = atomic_load_explicit(&m->owner[column], memory_order_relaxed);
             if (owner >> 6 < n)
                 owners[owner >> 6] |= UINT64_C(1) << (owner & 63);
         }
 }
 
-static void group_locate(const struct columns_group *g, const uint64_t *rows, rows_fn and_rows,
-                         uint64_t *owners, size_t n)
+static void matrix_locate(const struct columns_matrix *m, const uint64_t *rows, unsigned k,
+                          uint64_t *owners, size_t n)
 {
-    uint64_t left[CHUNK_WORDS], stride = g->width / 64;
+    uint64_t left[CHUNK_WORDS], stride = m->width / 64;
+    const uint64_t *words = m->memory.data;
+    rows_fn and_rows = kernel_rows();
     if (stride == 0) {
         left[0] = UINT64_MAX;
-        for (unsigned j = 0; j < g->bits.k && left[0]; j++)
-            left[0] &= narrow_row(g->bits.words, rows[j], g->width);
-        mark_owners(g, 0, left, 1, owners, n);
+        for (unsigned j = 0; j < k && left[0]; j++)
+            left[0] &= narrow_row(words, rows[j], m->width);
+        mark_owners(m, 0, left, 1, owners, n);
     }
     for (uint64_t first = 0; first < stride; first += CHUNK_WORDS) {
         uint64_t some = min_u64(CHUNK_WORDS, stride - first);
         memset(left, 0xff, (size_t)some * sizeof *left);
-        if (and_rows(g->bits.words + first, stride, some, rows, g->bits.k, left))
-            mark_owners(g, first, left, some, owners, n);
+        if (and_rows(words + first, stride, some, rows, k, left))
+            mark_owners(m, first, left, some, owners, n);
     }
 }
 
-void columns_locate(struct columns *c, tamis_digest digest, uint64_t *owners, size_t n)
+/* The rows of all keys are on their way before the first is looked at. */
+static void group_locate(const struct columns_group *g, const tamis_digest *digests, size_t n,
+                         uint64_t *owners, size_t words)
 {
-    uint64_t rows[K_MAX];
-    rows_fn and_rows = kernel_rows();
-    memset(owners, 0, n * sizeof *owners);
-    unsigned stripe = guard_enter(&c->guard);
-    const struct columns_state *s = atomic_load(&c->state);
-    for (uint32_t i = 0; i < s->n; i++) {
-        const struct columns_group *g = s->group[i];
-        uint64_t lines = min_u64(LINES_AHEAD, (g->width + BLOCK_BITS - 1) / BLOCK_BITS);
-        g->bits.kernel->positions(&g->bits, digest, rows);
+    uint64_t rows[COLUMNS_RUN][K_MAX];
+    const struct columns_matrix *m = atomic_load(&g->matrix);
+    const uint64_t *bits = m->memory.data;
+    uint64_t lines = min_u64(LINES_AHEAD, (m->width + BLOCK_BITS - 1) / BLOCK_BITS);
+    for (size_t i = 0; i < n; i++) {
+        g->bits.kernel->positions(&g->bits, digests[i], rows[i]);
         for (unsigned j = 0; j < g->bits.k; j++)
             for (uint64_t line = 0; line < lines; line++)
-                __builtin_prefetch(g->bits.words + (rows[j] * g->width >> 6) + 8 * line);
-        group_locate(g, rows, and_rows, owners, n);
+                __builtin_prefetch(bits + (rows[i][j] * m->width >> 6) + 8 * line);
     }
-    guard_leave(&c->guard, stripe);
+    for (size_t i = 0; i < n; i++)
+        matrix_locate(m, rows[i], g->bits.k, owners + i * words, words);
+}
+
+uint32_t columns_locate(struct columns *c, unsigned stripe, const tamis_key *keys, size_t n,
+                        uint64_t *owners, size_t words)
+{
+    tamis_digest digests[COLUMNS_RUN];
+    uint64_t version;
+    uint32_t changing;
+    do {
+        version = atomic_load(&c->version);
+        changing = atomic_load(&c->changing);
+        memset(owners, 0, n * words * sizeof *owners);
+        for (const struct columns_family *f = atomic_load(&c->families); f;
+             f = atomic_load(&f->next)) {
+            for (size_t i = 0; i < n; i++)
+                digests[i] = family_digest(&f->family, keys[i].data, keys[i].len);
+            for (const struct columns_group *g = atomic_load(&f->groups); g;
+                 g = atomic_load(&g->next))
+                group_locate(g, digests, n, owners, words);
+        }
+        guard_order(&c->guard, stripe);
+    } while (atomic_load(&c->version) != version);
+    return changing;
+}
+
+/* Blocks of 32, 16, ... 1 change places. */
+void bits_transpose(uint64_t m[64])
+{
+    uint64_t mask = UINT64_C(0x00000000FFFFFFFF);
+    for (unsigned size = 32; size; size >>= 1, mask ^= mask << size)
+        for (unsigned i = 0; i < 64; i = ((i | size) + 1) & ~size) {
+            uint64_t swap = ((m[i] >> size) ^ m[i | size]) & mask;
+            m[i] ^= swap << size;
+            m[i | size] ^= swap;
+        }
 }

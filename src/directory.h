@@ -1,50 +1,63 @@
 /*
- * A directory inside: columns, and who has them. An owner's set takes one column or several of one
- * shape; shapes are planned from the sizes of the owners there are, and again when one comes that no
- * shape suits. Columns stay as they were made: the keys are not kept.
+ * A directory inside: one table of owners, by name and by number, and their sets as columns.
  *
- * Readers look at columns and names beside the writer: owners are in pieces that never move, and
- * numbers and names are for life.
+ *   put as keys       columns of a few shapes that are planned from the sizes of all owners, and again
+ *                     when an owner comes that no shape suits; the keys are not kept
+ *   put as filters    columns as the filters' vectors are
+ *   told by messages  a follower keeps the copy; the columns are its vectors
+ *
+ * Readers look at columns, names, leases and what is live beside the writer: owners are in pieces of 64
+ * that never move, and numbers and names are for life. Doubt is a bit, so a question looks at a word
+ * for 64 owners and at no follower. A lease runs out without anyone's doing: of each piece it is known
+ * when the next one does, and the first question after that looks at its 64 leases.
  */
 #ifndef TAMIS_DIRECTORY_H
 #define TAMIS_DIRECTORY_H
 
 #include "columns.h"
 #include "columns_plan.h"
+#include "replica.h"
 
-#define OWNER_PIECE   1024
+#define OWNER_PIECE   64
 #define OWNER_PIECES  (TAMIS_OWNERS_MAX / OWNER_PIECE)
-#define OWNER_NAME    65535 /* longest name, in bytes */
+#define OWNER_NAME    65535 /* longest name, in bytes; of one told by messages TAMIS_OWNER_MAX */
 #define DIRECTORY_MAX (UINT64_C(1) << 32)
 
-struct named {
+/* What readers look at is atomic; the rest is the writer's. */
+struct owner {
+    struct lookup_entry entry;
     char *name;
-    _Atomic bool live;
+    tamis_follower *_Atomic follower; /* NULL: its set was put */
     _Atomic uint64_t items;
-    uint32_t plan, columns;
+    struct columns_held held;
+    uint32_t number;
+    uint32_t plan; /* of columns planned for keys */
+    bool keys;     /* they are */
+    bool behind;   /* its columns are not those of its copy */
+};
+
+struct piece {
+    _Atomic uint64_t live, doubt; /* owners, by bit */
+    _Atomic uint64_t next_expiry, renewals;
+    _Atomic uint64_t expires[OWNER_PIECE];
+    struct owner owner[OWNER_PIECE];
 };
 
 struct tamis_directory {
     tamis_allocator allocator;
-    struct family family;
+    tamis_follower_options follower; /* what they are made with */
+    uint8_t key[TAMIS_KEY_LEN];
+    struct family family; /* of sets that are put as keys */
     double fpp;
-    bool read_only;
-    struct mapping mapping; /* where the columns are, if it was opened */
-    struct columns columns;
+    bool whole;
+    struct columns columns; /* and the guard of all readers */
     struct column_plan *plans;
     size_t n_plans, plans_room;
-    struct named *_Atomic piece[OWNER_PIECES];
+    struct lookup names;
+    struct owner *taking; /* a message at the moment */
+    uint64_t flipped;     /* bits of columns that deltas changed so far */
     _Atomic uint32_t n;
-    uint32_t *table; /* names: number + 1 of an owner, open addressing */
-    size_t table_size;
+    struct piece *_Atomic piece[OWNER_PIECES];
 };
-
-/* Without owners; the family is to be filled in. */
-tamis_error directory_make(tamis_directory **out, const tamis_allocator *a, double fpp);
-struct named *directory_owner(const tamis_directory *d, uint32_t number);
-/* The owner of this name, made if there is none; its number, or TAMIS_OWNERS_MAX without memory. */
-uint32_t directory_number(tamis_directory *d, const char *name, bool make);
-bool directory_plan_add(tamis_directory *d, const struct column_plan *plan);
-struct bits directory_bits(const tamis_directory *d, const struct column_plan *plan);
 
 #endif

@@ -306,27 +306,6 @@ tamis_error tamis_index_load(tamis_index **out, const char *path, const tamis_op
     return e;
 }
 
-tamis_error tamis_directory_open(tamis_directory **out, const char *path,
-                                 const tamis_open_options *options, tamis_reason *reason)
-{
-    struct mapping mapping;
-    tamis_error e = map_to_keep(&mapping, path, options, reason);
-    return e == TAMIS_OK ? mapped(&mapping, directory_from_mapping(out, mapping, options, reason),
-                                  path, reason)
-                         : e;
-}
-
-tamis_error tamis_directory_load(tamis_directory **out, const char *path,
-                                 const tamis_open_options *options, tamis_reason *reason)
-{
-    struct mapping mapping;
-    tamis_error e = file_map(&mapping, path, true, reason);
-    if (e != TAMIS_OK)
-        return e;
-    e = tamis_directory_decode(out, mapping.data, mapping.len, options, reason);
-    return was_read(&mapping, e, path, reason);
-}
-
 tamis_error tamis_catalog_open(tamis_catalog **out, const char *path,
                                const tamis_open_options *options, tamis_reason *reason)
 {
@@ -361,11 +340,10 @@ tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
         return e;
     if (mapping.kept < mapping.len)
         madvise((void *)(uintptr_t)mapping.data, mapping.len, MADV_SEQUENTIAL);
-    e = kind == TAMIS_KIND_PATCH       ? patch_verify(mapping.data, mapping.len, reason)
-        : kind == TAMIS_KIND_INDEX     ? set_verify(KIND_INDEX, mapping.data, mapping.len, reason)
-        : kind == TAMIS_KIND_DIRECTORY ? directory_verify(mapping.data, mapping.len, reason)
-        : kind == TAMIS_KIND_CATALOG   ? catalog_verify(mapping, true, reason)
-        : kind == TAMIS_KIND_MESSAGE   ? message_verify(mapping.data, mapping.len, reason)
-                                       : set_verify(KIND_FILTER, mapping.data, mapping.len, reason);
+    e = kind == TAMIS_KIND_PATCH     ? patch_verify(mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_INDEX   ? set_verify(KIND_INDEX, mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_CATALOG ? catalog_verify(mapping, true, reason)
+        : kind == TAMIS_KIND_MESSAGE ? message_verify(mapping.data, mapping.len, reason)
+                                     : set_verify(KIND_FILTER, mapping.data, mapping.len, reason);
     return was_read(&mapping, e, path, reason);
 }

@@ -22,11 +22,22 @@ tamis_error tamis_follower_load(tamis_follower *f, const char *path, uint64_t ag
                                 tamis_reason *reason)
 {
     struct mapping mapping;
-    tamis_taken taken;
     tamis_error e = file_map(&mapping, path, true, reason);
     if (e != TAMIS_OK)
         return e;
-    e = tamis_follower_take(f, mapping.data, mapping.len, age, &taken, reason);
+    e = tamis_follower_take(f, mapping.data, mapping.len, age, NULL, reason);
+    mapping_free(&mapping);
+    return file_named(reason, e, path);
+}
+
+tamis_error tamis_directory_load(tamis_directory *d, const char *owner, const char *path,
+                                 uint64_t age, tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = file_map(&mapping, path, true, reason);
+    if (e != TAMIS_OK)
+        return e;
+    e = tamis_directory_take(d, owner, mapping.data, mapping.len, age, NULL, reason);
     mapping_free(&mapping);
     return file_named(reason, e, path);
 }

@@ -106,20 +106,3 @@ tamis_error tamis_index_save(const tamis_index *x, const char *path, unsigned fl
 {
     return set_save(&x->set, path, flags, reason);
 }
-
-static tamis_error encode_directory(const void *of, unsigned flags, tamis_write write,
-                                    void *context)
-{
-    return tamis_directory_encode(of, flags, write, context);
-}
-
-tamis_error tamis_directory_save(const tamis_directory *d, const char *path, unsigned flags,
-                                 tamis_reason *reason)
-{
-    struct saved what = {.of = d,
-                         .encode = encode_directory,
-                         .size = tamis_directory_encoded_size(d, flags),
-                         .key_inside = d->family.has_key && !(flags & TAMIS_SAVE_NO_KEY),
-                         .flags = flags};
-    return file_save(&what, path, reason);
-}

@@ -5,8 +5,8 @@
 
 static const uint8_t magic[8] = {'T', 'A', 'M', 'I', 'S', 0, '\r', '\n'};
 
-static const char *const kind_names[] = {
-    "", "a filter", "an index", "a directory", "a catalog", "a message of a replica"};
+static const char *const kind_names[] = {NULL, "a filter",  "an index",
+                                         NULL, "a catalog", "a message of a replica"};
 
 #define SECTION_LEN  24
 #define FLAG_BITS    1u
@@ -169,7 +169,7 @@ tamis_error container_open(struct container *c, const void *data, size_t len, en
                        "the checksum of the header does not match");
     if (at.wrong)
         return fail_at(reason, TAMIS_EFORMAT, at.wrong_at, "%s", at.wrong);
-    if (p.kind == 0 || p.kind >= KIND_END)
+    if (p.kind >= KIND_END || !kind_names[p.kind])
         return fail_at(reason, TAMIS_EFORMAT, 12, "an unknown kind, %u", p.kind);
     if (p.kind != want)
         return fail_at(reason, TAMIS_EKIND, 12, "this is %s, not %s", kind_names[p.kind],
@@ -190,7 +190,7 @@ tamis_kind tamis_kind_of(const void *data, size_t len)
         return TAMIS_KIND_PATCH;
     bool ours = len >= sizeof magic + 8 && memcmp(data, magic, sizeof magic) == 0;
     uint32_t kind = ours ? get_u32((const uint8_t *)data + 12) : 0;
-    return kind < KIND_END ? (tamis_kind)kind : TAMIS_KIND_NONE;
+    return kind < KIND_END && kind_names[kind] ? (tamis_kind)kind : TAMIS_KIND_NONE;
 }
 
 struct section container_section(const struct container *c, uint32_t i)

@@ -18,7 +18,6 @@
 #include "bytes.h"
 #include "catalog.h"
 #include "digest.h"
-#include "directory.h"
 #include "mem.h"
 #include "set.h"
 
@@ -28,7 +27,7 @@
 #define BODY_AT        128                 /* where the body begins */
 
 /* The numbers of tamis_kind. */
-enum kind { KIND_FILTER = 1, KIND_INDEX, KIND_DIRECTORY, KIND_CATALOG, KIND_MESSAGE, KIND_END };
+enum kind { KIND_FILTER = 1, KIND_INDEX = 2, KIND_CATALOG = 4, KIND_MESSAGE = 5, KIND_END };
 
 enum section_type {
     SECTION_BITS = 1,   /* of vector `owner` */
@@ -39,9 +38,6 @@ enum section_type {
     SECTION_CANDIDATES, /* ids of vectors, for all pending removals in turn */
     SECTION_TABLE,      /* values and copies of part `owner` of an index */
     SECTION_PART,       /* what a message carries, or a part of it */
-    SECTION_NAMES,      /* of the owners of a directory */
-    SECTION_OWNERS,     /* what each of them has */
-    SECTION_COLUMNS,    /* whose each column is */
     SECTION_END
 };
 
@@ -306,12 +302,6 @@ tamis_error set_from_head(struct set **out, const struct container *c, const str
 /* A set from a mapped file: views of it, read-only. On success the mapping belongs to it. */
 tamis_error set_from_mapping(struct set **out, enum kind kind, struct mapping mapping,
                              const tamis_open_options *options, tamis_reason *reason);
-
-/* ---- directories: format_directory.c ---- */
-
-tamis_error directory_from_mapping(tamis_directory **out, struct mapping mapping,
-                                   const tamis_open_options *options, tamis_reason *reason);
-tamis_error directory_verify(const void *data, size_t len, tamis_reason *reason);
 
 /* ---- catalogs: format_catalog.c ---- */
 

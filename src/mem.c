@@ -211,3 +211,30 @@ uint32_t guard_empty(struct guard *guard)
         empty |= (uint32_t)(atomic_load(&guard->stripe[i].inside) == 0) << i;
     return empty;
 }
+
+void guard_order(struct guard *guard, unsigned stripe)
+{
+    atomic_fetch_add(&guard->stripe[stripe].inside, 0);
+}
+
+void retire(struct retired **list, struct retired *retired,
+            void (*dispose)(struct retired *retired, const tamis_allocator *a))
+{
+    *retired = (struct retired){*list, 0, dispose};
+    *list = retired;
+}
+
+void retired_free(struct retired **list, struct guard *guard, const tamis_allocator *a)
+{
+    uint32_t empty = guard && *list ? guard_empty(guard) : GUARD_ALL;
+    for (struct retired **at = list; *at;) {
+        struct retired *r = *at;
+        r->seen |= empty;
+        if (r->seen != GUARD_ALL) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        r->dispose(r, a);
+    }
+}

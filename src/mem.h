@@ -73,5 +73,22 @@ bool guard_idle(struct guard *guard);
    empty at some time after it was replaced: under steady readers they are hardly empty all at once. */
 uint32_t guard_empty(struct guard *guard);
 #define GUARD_ALL ((UINT32_C(1) << GUARD_STRIPES) - 1)
+/* For a reader inside: what it read before is read before anything after. */
+void guard_order(struct guard *guard, unsigned stripe);
+
+/* Part of what was replaced and readers may still be in: it is disposed of when no reader can be. */
+struct retired {
+    struct retired *next;
+    uint32_t seen; /* stripes that were empty since */
+    void (*dispose)(struct retired *retired, const tamis_allocator *a);
+};
+
+void retire(struct retired **list, struct retired *retired,
+            void (*dispose)(struct retired *retired, const tamis_allocator *a));
+/* `guard` NULL: the caller knows that no reader is inside. */
+void retired_free(struct retired **list, struct guard *guard, const tamis_allocator *a);
+
+/* The struct that this is the member of. */
+#define PART_OF(part, type, member) ((type *)(void *)((char *)(part)-offsetof(type, member)))
 
 #endif

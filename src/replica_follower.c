@@ -12,10 +12,9 @@
 
 #define LEASE_DEFAULT 3
 
-struct retired {
+struct old_copy {
+    struct retired retired;
     tamis_filter *filter;
-    uint32_t seen; /* stripes that were empty since it was replaced */
-    struct retired *next;
 };
 
 struct tamis_follower {
@@ -38,6 +37,9 @@ struct tamis_follower {
     struct envelope held; /* the message whose parts are gathered; parts 0: none */
     struct sink parts;
     uint64_t applied, refused, repeated, bytes;
+    follower_swap swap; /* of a directory, or NULL */
+    void *swap_context;
+    struct retired gone; /* from a directory whose readers may be in it */
 };
 
 uint64_t monotonic_clock(void *context)
@@ -72,28 +74,18 @@ tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_option
     return TAMIS_OK;
 }
 
-/* Frees what no reader can hold any more; all of it when the caller is alone. */
-static void reclaim(tamis_follower *f, bool alone)
+static void dispose(struct retired *retired, const tamis_allocator *a)
 {
-    uint32_t empty = alone ? GUARD_ALL : guard_empty(&f->guard);
-    for (struct retired **at = &f->retired; *at;) {
-        struct retired *r = *at;
-        r->seen |= empty;
-        if (r->seen != GUARD_ALL) {
-            at = &r->next;
-            continue;
-        }
-        *at = r->next;
-        tamis_filter_free(r->filter);
-        mem_free(&f->a, r, 1, sizeof *r);
-    }
+    struct old_copy *old = PART_OF(retired, struct old_copy, retired);
+    tamis_filter_free(old->filter);
+    mem_free(a, old, 1, sizeof *old);
 }
 
 void tamis_follower_free(tamis_follower *f)
 {
     if (!f)
         return;
-    reclaim(f, true);
+    retired_free(&f->retired, NULL, &f->a);
     tamis_filter_free(atomic_load(&f->copy));
     sink_free(&f->parts);
     tamis_allocator a = f->a;
@@ -136,6 +128,23 @@ void tamis_follower_has_many(const tamis_follower *f, const tamis_key *keys, siz
         tamis_filter_has_many(copy, digests, some, found + i);
     }
     guard_leave(guard, stripe);
+}
+
+static void follower_dispose(struct retired *retired, const tamis_allocator *a)
+{
+    (void)a;
+    tamis_follower_free(PART_OF(retired, struct tamis_follower, gone));
+}
+
+void follower_retire(tamis_follower *f, struct retired **list)
+{
+    retire(list, &f->gone, follower_dispose);
+}
+
+void follower_watch(tamis_follower *f, follower_swap swap, void *context)
+{
+    f->swap = swap;
+    f->swap_context = context;
 }
 
 const tamis_filter *follower_copy(const tamis_follower *f)
@@ -265,7 +274,7 @@ static tamis_error apply(tamis_follower *f, const struct envelope *e, const stru
     struct set *patched;
     if (whole->len != e->whole_len || hash_of(whole->data, whole->len) != e->whole_sum)
         return fail(reason, TAMIS_ECHECKSUM, "%s: the parts do not make the whole", e->m.owner);
-    struct retired *node = mem_new0(&f->a, 1, sizeof *node);
+    struct old_copy *node = mem_new0(&f->a, 1, sizeof *node);
     tamis_error error = node ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for a version");
     if (error == TAMIS_OK)
         error = e->m.type == TAMIS_SNAPSHOT
@@ -277,17 +286,19 @@ static tamis_error apply(tamis_follower *f, const struct envelope *e, const stru
         mem_free(&f->a, node, 1, sizeof *node);
         return error;
     }
+    if (f->swap)
+        f->swap(f->swap_context, old, made);
     atomic_store(&f->copy, made);
     if (old) {
-        *node = (struct retired){old, 0, f->retired};
-        f->retired = node;
+        node->filter = old;
+        retire(&f->retired, &node->retired, dispose);
     } else {
         mem_free(&f->a, node, 1, sizeof *node);
     }
     f->epoch = e->m.epoch;
     f->version = e->m.version;
     f->applied++;
-    reclaim(f, false);
+    retired_free(&f->retired, &f->guard, &f->a);
     return TAMIS_OK;
 }
 
@@ -371,20 +382,30 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
     return TAMIS_OK;
 }
 
+tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t age,
+                          tamis_taken *taken, tamis_reason *reason)
+{
+    f->bytes += len;
+    *taken = TAMIS_REFUSED;
+    retired_free(&f->retired, &f->guard, &f->a);
+    tamis_error error = take(f, e, age, taken, reason);
+    if (error != TAMIS_OK)
+        *taken = TAMIS_REFUSED;
+    f->refused += error != TAMIS_OK;
+    f->repeated += *taken == TAMIS_REPEATED;
+    return error;
+}
+
 tamis_error tamis_follower_take(tamis_follower *f, const void *message, size_t len, uint64_t age,
                                 tamis_taken *taken, tamis_reason *reason)
 {
     struct envelope e;
     tamis_taken outcome = TAMIS_REFUSED;
-    f->bytes += len;
-    reclaim(f, false);
     tamis_error error = envelope_open(&e, message, len, reason);
     if (error == TAMIS_OK)
-        error = take(f, &e, age, &outcome, reason);
-    if (error != TAMIS_OK)
-        outcome = TAMIS_REFUSED;
-    f->refused += error != TAMIS_OK;
-    f->repeated += outcome == TAMIS_REPEATED;
+        error = follower_take(f, &e, len, age, &outcome, reason);
+    else
+        f->bytes += len, f->refused++;
     if (taken)
         *taken = outcome;
     return error;

@@ -829,63 +829,6 @@ def check_unused(data, rows, width, columns, at):
         need(not (bits & ((1 << width) - 1)) >> columns, at, "a bit of no column")
 
 
-class Directory(Family16):
-    def __init__(self, container):
-        c = self.container = container
-        need(c.kind == 3 and c.flags == 0, 12, "not a directory")
-        need(c.body_len >= 64, 32, "the length of the body")
-        self.fpp, n, g, names_len, columns = struct.unpack_from("<dIIQQ", c.data, 128)
-        need(0 < self.fpp < 1 and n <= 262144 and c.body_len == 64 + 48 * g, 128, "the head")
-        need(not any(c.data[160:192]), 160, "reserved fields")
-        self.shapes = [struct.unpack_from("<IIQQdQQ", c.data, 192 + 48 * i) for i in range(g)]
-        for k, most, units, capacity, rate, count, zero in self.shapes:
-            shape_of(k, units, c.hash, 192)
-            need(most and capacity and count and 0 < rate < 1 and not zero, 192, "a shape")
-        need(sum(shape[5] for shape in self.shapes) == columns, 152, "columns")
-        c.check_payload()
-        want = [(2, i, shape[2] * self.width(shape[5]) // 8) for i, shape in enumerate(self.shapes)]
-        want += [(9, 0, names_len), (10, 0, 16 * n), (11, 0, 4 * columns)]
-        need([(t, o, length) for t, o, _, length in c.sections] == want, 128 + c.body_len,
-             "the sections are not what the shapes ask for")
-        parts = {(t, o): c.data[at:at + length] for t, o, at, length in c.sections}
-        self.names = parts[9, 0].split(b"\0")
-        need(self.names.pop() == b"" and len(self.names) == n == len(set(self.names)) and
-             all(1 <= len(name) <= 65535 for name in self.names), 144, "the names")
-        self.owners = list(struct.iter_unpack("<QII", parts[10, 0]))
-        self.columns = [x for x, in struct.iter_unpack("<I", parts[11, 0])]
-        self.matrices = [parts[2, i] for i in range(g)]
-        self.check_columns()
-
-    @staticmethod
-    def width(columns):
-        width = 1
-        while width < min(columns, 64):
-            width *= 2
-        return round_up(columns, 64) if width < columns else width
-
-    def check_columns(self):
-        counts, first = [0] * len(self.owners), 0
-        for i, (_, _, units, _, _, count, _) in enumerate(self.shapes):
-            check_unused(self.matrices[i], units, self.width(count), count, 192)
-            for owner in self.columns[first:first + count]:
-                need(owner < len(counts) and self.owners[owner][1] == i, 192, "a column of nobody")
-                counts[owner] += 1
-            first += count
-        for (items, shape, columns), count in zip(self.owners, counts):
-            need(columns == count and (columns == 0) == (items == 0) and (columns or not shape), 192,
-                 "the columns of an owner")
-
-    def locate(self, family, key):
-        """The names of the owners that may have the key."""
-        digest, found, first = family.digest(key), set(), 0
-        for data, (k, _, units, _, _, count, _) in zip(self.matrices, self.shapes):
-            places = family.positions(digest, 1, units, k)
-            for i in matching(data, self.width(count), count, places):
-                found.add(self.columns[first + i])
-            first += count
-        return [self.names[i] for i in sorted(found)]
-
-
 class Catalog(Family16):
     def __init__(self, container):
         c = self.container = container
@@ -1427,7 +1370,7 @@ def inputs_of(catalog):
 
 def structure_of(data):
     container = Container(data)
-    return {2: Index, 3: Directory, 4: Catalog}.get(container.kind, Filter)(container)
+    return {2: Index, 4: Catalog}.get(container.kind, Filter)(container)
 
 
 def open_structure(path):
@@ -1443,14 +1386,6 @@ def describe_catalog(x, length):
         "combos": ["+".join(name.decode(errors="replace") for i, name in enumerate(x.names)
                             if mask >> i & 1) for mask in x.masks],
         "segments": x.n, "records": sum(x.records), "strips": len(x.strips)}
-
-
-def describe_directory(x, length):
-    return {
-        "kind": "directory", "hash": ["", "xxh3", "sip", "h3"][x.container.hash], "bytes": length,
-        "has_key": bool(x.container.has_key), "fpp": x.fpp, "shapes": len(x.shapes),
-        "owners": [{"name": name.decode(errors="replace"), "items": items}
-                   for name, (items, _, _) in zip(x.names, x.owners)]}
 
 
 def describe_index(x, length):
@@ -1481,8 +1416,7 @@ def describe(path):
         return dict(message.body, kind="message", bytes=len(data),
                     owner=message.owner.decode(errors="replace"))
     f = open_structure(path)
-    for kind, describe_it in ((Index, describe_index), (Catalog, describe_catalog),
-                              (Directory, describe_directory)):
+    for kind, describe_it in ((Index, describe_index), (Catalog, describe_catalog)):
         if isinstance(f, kind):
             return describe_it(f, len(data))
     flags = f.head["flags"]

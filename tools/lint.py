@@ -18,17 +18,17 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAYERS = [
     ["tamis"],                          # the public header
     ["base"],
-    ["err", "mem", "bytes", "cpu"],
+    ["err", "mem", "bytes", "cpu", "lookup"],
     ["digest", "plan", "rows"],
     ["kernel"],
     ["counters", "table", "watch"],
     ["vector", "changes", "matrix", "columns"],
     ["set", "settings", "record", "growth", "parts", "pending", "removal", "filter", "add", "index",
      "merge", "algebra", "info", "build", "delta"],
-    ["directory", "move"],
+    ["move"],
     ["catalog"],
     ["format"],                         # reads all of the above
-    ["replica"],                        # messages are bytes
+    ["replica", "directory"],           # messages are bytes
     ["file"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,7 +1,6 @@
-/* Golden catalogs and directories: what was written once is read for ever. In catalog/, NAME.tamis with
- * NAME.txt: in each line the segments or owners named when it was made ("-" for none), a tab, and the
- * question, NAME=VALUE or NAME!, several with tabs between them; for a directory the key. In
- * catalog-bad/, NAME.ERROR.tamis and the error to expect.
+/* Golden catalogs: what was written once is read for ever. In catalog/, NAME.tamis with NAME.txt: in
+ * each line the segments named when it was made ("-" for none), a tab, and the question, NAME=VALUE or
+ * NAME!, several with tabs between them. In catalog-bad/, NAME.ERROR.tamis and the error to expect.
  *
  * With TAMIS_GOLDEN_WRITE=FOLDER it writes files that are not there yet, and changes none that are.
  */
@@ -47,16 +46,6 @@ static void catalog_answer(const tamis_catalog *c, const char *asked, char *out)
             at += (size_t)sprintf(out + at, at ? ",%u" : "%u", (unsigned)i);
 }
 
-static void directory_answer(const tamis_directory *d, const char *key, char *out)
-{
-    uint32_t owners[64];
-    size_t at = 0,
-           n = tamis_directory_locate(d, tamis_directory_digest(d, key, strlen(key)), owners, 64);
-    strcpy(out, "-");
-    for (size_t i = 0; i < n; i++)
-        at += (size_t)sprintf(out + at, at ? ",%s" : "%s", tamis_directory_name(d, owners[i]));
-}
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static void check_good(const char *stem)
@@ -64,14 +53,12 @@ static void check_good(const char *stem)
     char path[GOLDEN_PATH], line[ROOM], answer[ROOM];
     tamis_kind kind;
     tamis_catalog *c = NULL;
-    tamis_directory *d = NULL;
     tamis_reason reason = {0};
     unsigned n = 0;
     snprintf(path, sizeof path, "%s.tamis", stem);
     CHECK_MSG(tamis_file_verify(path, &reason) == TAMIS_OK, "%s", reason.text);
-    CHECK(tamis_file_kind(path, &kind, &reason) == TAMIS_OK);
-    tamis_error e = kind == TAMIS_KIND_CATALOG ? tamis_catalog_open(&c, path, NULL, &reason)
-                                               : tamis_directory_open(&d, path, NULL, &reason);
+    CHECK(tamis_file_kind(path, &kind, &reason) == TAMIS_OK && kind == TAMIS_KIND_CATALOG);
+    tamis_error e = tamis_catalog_open(&c, path, NULL, &reason);
     snprintf(path, sizeof path, "%s.txt", stem);
     FILE *file = fopen(path, "r");
     if (!CHECK_MSG(e == TAMIS_OK && file, "%s", reason.text))
@@ -80,16 +67,12 @@ static void check_good(const char *stem)
         line[strcspn(line, "\n")] = 0;
         char *asked = strchr(line, '\t');
         *asked++ = 0;
-        if (c)
-            catalog_answer(c, asked, answer);
-        else
-            directory_answer(d, asked, answer);
+        catalog_answer(c, asked, answer);
         CHECK_MSG(strcmp(answer, line) == 0, "%s: %s is %s now", stem, line, answer);
     }
     CHECK(n >= 20);
     fclose(file);
     tamis_catalog_close(c);
-    tamis_directory_free(d);
 }
 
 static void check_bad(const char *stem)
@@ -102,10 +85,10 @@ static void check_bad(const char *stem)
               tamis_error_name(e), reason.text);
 }
 
-TEST(golden_catalogs_and_directories_answer_as_ever)
+TEST(golden_catalogs_answer_as_ever)
 {
     unsigned n = golden_each("catalog", check_good);
-    CHECK_MSG(n >= 8 || golden_folder(), "%u", n);
+    CHECK_MSG(n >= 6 || golden_folder(), "%u", n);
 }
 
 TEST(bad_catalogs_and_directories_are_refused)
@@ -208,41 +191,6 @@ static void write_catalog(const char *stem, tamis_catalog_options o, uint32_t se
     tamis_catalog_close(c);
 }
 
-static void write_directory(const char *stem, tamis_hash hash, uint32_t owners)
-{
-    uint64_t rng = harness_seed() + owners;
-    tamis_directory_options o = {.hash = hash, .key = KEY};
-    tamis_directory *d = NULL;
-    struct bytes text = {0};
-    CHECK(tamis_directory_new(&d, &o, NULL) == TAMIS_OK);
-    for (uint32_t i = 0; i < owners; i++) {
-        tamis_digest digests[200];
-        char name[20], key[20];
-        size_t n = i == 2 ? 0 : 1 + rng_next(&rng) % (i % 3 ? 20 : 200);
-        for (size_t j = 0; j < n; j++)
-            digests[j] = tamis_directory_digest(
-                d, key, (size_t)sprintf(key, "key%u", (unsigned)(rng_next(&rng) % 300)));
-        sprintf(name, "host%u", i);
-        CHECK(tamis_directory_put(d, name, digests, n) == TAMIS_OK);
-    }
-    CHECK(tamis_directory_drop(d, "host1") == TAMIS_OK);
-    CHECK(tamis_directory_save(d, "new.tamis", 0, NULL) == TAMIS_OK);
-    struct bytes bytes = file_bytes("new.tamis");
-    golden_write(stem, ".tamis", bytes.data, bytes.len);
-    for (int q = 0; q < 60; q++) {
-        char key[20], answer[ROOM];
-        sprintf(key, "key%u", (unsigned)(rng_next(&rng) % 320));
-        directory_answer(d, key, answer);
-        bytes_write(&text, answer, strlen(answer));
-        bytes_write(&text, "\t", 1);
-        bytes_write(&text, key, strlen(key));
-        bytes_write(&text, "\n", 1);
-    }
-    golden_write(stem, ".txt", text.data, text.len);
-    bytes_free(&text), bytes_free(&bytes);
-    tamis_directory_free(d);
-}
-
 /* A byte changed, and all checksums of a catalog made right again. */
 static void write_bad(const struct bytes *good, const char *name, uint64_t at, uint8_t by, bool fix)
 {
@@ -342,9 +290,6 @@ TEST(new_files_are_written_when_asked_for)
                   (tamis_catalog_options){
                       .n_attributes = 3, .verifier = TAMIS_VERIFIER_NONE, .hash = TAMIS_H3},
                   9, true);
-    write_directory("catalog/directory", TAMIS_XXH3, 12);
-    write_directory("catalog/directory-many", TAMIS_SIP, 60);
-    write_directory("catalog/directory-few", TAMIS_H3, 3);
     write_bad_ones();
 }
 

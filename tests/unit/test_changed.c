@@ -275,57 +275,6 @@ TEST(indexes_of_every_verifier)
     unlink("file");
 }
 
-/* ---- directories ----------------------------------------------------------------------------- */
-
-static void use_directory(tamis_directory *d)
-{
-    tamis_directory_facts facts;
-    uint64_t sum = 0;
-    for (uint64_t key = 0; key < 200; key++) {
-        uint32_t owners[64];
-        size_t n =
-            tamis_directory_locate(d, tamis_directory_digest(d, &key, sizeof key), owners, 64);
-        for (size_t i = 0; i < n && i < 64; i++)
-            sum += strlen(tamis_directory_name(d, owners[i]));
-    }
-    tamis_directory_info(d, &facts);
-    tamis_directory_encode(d, 0, drop_bytes, &sum);
-}
-
-TEST(directories)
-{
-    struct shaker s;
-    tamis_directory_options o = {.key = KEY};
-    tamis_directory *d = NULL;
-    CHECK(tamis_directory_new(&d, &o, NULL) == TAMIS_OK);
-    for (unsigned i = 0; i < 50; i++) {
-        tamis_digest digests[300];
-        char name[16];
-        for (uint64_t key = 0; key < 300; key++) {
-            uint64_t own = 300 * i + key;
-            digests[key] = tamis_directory_digest(d, &own, sizeof own);
-        }
-        snprintf(name, sizeof name, "host-%u", i);
-        CHECK(tamis_directory_put(d, name, digests, 3 + 6 * i) == TAMIS_OK);
-    }
-    CHECK(tamis_directory_save(d, "file", 0, NULL) == TAMIS_OK);
-    tamis_directory_free(d);
-    shaker_begin(&s, "file", harness_seed());
-    tamis_open_options opening = shaken(&s);
-    for (unsigned i = 0; i < (harness_long() ? 2000 : 150); i++) {
-        s.countdown = i % 2 ? 1 + rng_next(&s.rng) % 100 : 0;
-        if ((i % 4 < 3 ? tamis_directory_open : tamis_directory_load)(&d, "file", &opening, NULL) ==
-            TAMIS_OK) {
-            shake(&s);
-            use_directory(d);
-            tamis_directory_free(d);
-        }
-        restore(&s);
-    }
-    shaker_end(&s);
-    unlink("file");
-}
-
 /* ---- catalogs -------------------------------------------------------------------------------- */
 
 enum { SEGMENTS = 40, VALUES = 30 };

@@ -17,6 +17,7 @@ struct plain {
     struct family family;
     uint32_t owners;
     struct vector *(*v)[VECTORS];
+    struct columns_held *held;
 };
 
 static void plain_init(struct plain *p, uint32_t owners)
@@ -25,6 +26,7 @@ static void plain_init(struct plain *p, uint32_t owners)
           TAMIS_OK);
     p->owners = owners;
     p->v = calloc(owners, sizeof *p->v);
+    p->held = calloc(owners, sizeof *p->held);
 }
 
 static void plain_drop(struct plain *p, uint32_t owner)
@@ -41,10 +43,18 @@ static void plain_free(struct plain *p)
     for (uint32_t i = 0; i < p->owners; i++)
         plain_drop(p, i);
     free(p->v);
+    free(p->held);
+}
+
+static void forget_all(struct columns *c, struct plain *p)
+{
+    for (uint32_t i = 0; i < p->owners; i++)
+        columns_forget(c, &p->held[i]);
+    columns_free(c);
 }
 
 /* Some vectors with some keys, as both have them. */
-static unsigned plain_put(struct plain *p, uint32_t owner, uint64_t *rng, struct bits *out)
+static struct columns_put plain_put(struct plain *p, uint32_t owner, uint64_t *rng)
 {
     unsigned n = 1 + (unsigned)(rng_next(rng) % VECTORS);
     plain_drop(p, owner);
@@ -59,9 +69,8 @@ static unsigned plain_put(struct plain *p, uint32_t owner, uint64_t *rng, struct
             v->bits.kernel->add(&v->bits, &d, 1, &fresh);
         }
         p->v[owner][i] = v;
-        out[i] = v->bits;
     }
-    return n;
+    return (struct columns_put){owner, &p->held[owner], p->v[owner], n};
 }
 
 static bool plain_has(const struct plain *p, uint32_t owner, tamis_digest d)
@@ -72,6 +81,14 @@ static bool plain_has(const struct plain *p, uint32_t owner, tamis_digest d)
     return has;
 }
 
+static void locate(struct columns *c, const uint64_t *key, uint64_t *owners, size_t words)
+{
+    tamis_key asked = {key, sizeof *key};
+    unsigned stripe = guard_enter(&c->guard);
+    CHECK(columns_locate(c, stripe, &asked, 1, owners, words) == COLUMNS_STILL);
+    guard_leave(&c->guard, stripe);
+}
+
 static void compare(const struct plain *p, struct columns *c, uint64_t keys)
 {
     size_t words = (p->owners + 63) / 64;
@@ -79,7 +96,7 @@ static void compare(const struct plain *p, struct columns *c, uint64_t keys)
     for (uint64_t key = 0; key < keys; key++) {
         tamis_digest d = family_digest(&p->family, &key, sizeof key);
         uint64_t wrong = 0;
-        columns_locate(c, d, owners, words);
+        locate(c, &key, owners, words);
         for (uint32_t i = 0; i < p->owners; i++)
             wrong += (owners[i / 64] >> (i % 64) & 1) != plain_has(p, i, d);
         CHECK_MSG(wrong == 0, "key %" PRIu64 ": %" PRIu64 " owners", key, wrong);
@@ -87,32 +104,74 @@ static void compare(const struct plain *p, struct columns *c, uint64_t keys)
     free(owners);
 }
 
+/* Vectors alike with a few more keys, or fewer: the change costs the bits that differ. */
+static void change(struct plain *p, struct columns *c, uint32_t owner, uint64_t *rng)
+{
+    struct vector *after[VECTORS] = {NULL};
+    uint64_t written = 0, differ = 0;
+    unsigned n = 0;
+    for (; n < VECTORS && p->v[owner][n]; n++) {
+        after[n] = vector_clone(p->v[owner][n], &p->family, &mem_system);
+        for (unsigned i = 0; i < 5; i++) {
+            uint64_t bit = rng_next(rng) % vector_positions_total(after[n]);
+            if (rng_next(rng) % 2)
+                vector_bit_set(after[n], bit);
+            else
+                vector_bit_clear(after[n], bit);
+        }
+        for (uint64_t i = 0; i < vector_positions_total(after[n]); i++)
+            differ += vector_bit(after[n], i) != vector_bit(p->v[owner][n], i);
+    }
+    struct columns_put put = {owner, &p->held[owner], after, n};
+    CHECK(columns_change(c, &put, p->v[owner], &written));
+    CHECK_MSG(written == differ, "%" PRIu64 " of %" PRIu64, written, differ);
+    put.n--;
+    CHECK(n == 0 || !columns_change(c, &put, p->v[owner], &written));
+    plain_drop(p, owner);
+    memcpy(p->v[owner], after, sizeof after);
+}
+
 static void play(uint32_t owners, unsigned steps, uint64_t *rng)
 {
     struct plain p;
     struct columns c;
     struct fault fault;
-    struct bits vectors[VECTORS];
     fault_init(&fault);
     plain_init(&p, owners);
-    CHECK(columns_init(&c, &fault.allocator) == TAMIS_OK);
+    columns_init(&c, &fault.allocator);
     for (unsigned i = 0; i < steps; i++) {
         uint32_t owner = (uint32_t)(rng_next(rng) % owners);
-        if (rng_next(rng) % 4 == 0) {
+        switch (rng_next(rng) % 6) {
+        case 0:
             plain_drop(&p, owner);
-            CHECK(columns_drop(&c, owner) == TAMIS_OK);
-        } else {
-            unsigned n = plain_put(&p, owner, rng, vectors);
-            CHECK(columns_put(&c, owner, vectors, n) == TAMIS_OK);
+            columns_drop(&c, &p.held[owner]);
+            break;
+        case 1:
+            change(&p, &c, owner, rng);
+            break;
+        case 2: { /* several at once, and one of them twice: the later counts */
+            struct columns_put puts[70];
+            size_t n = 0;
+            for (; n < 69 && n < owners; n++)
+                puts[n] = plain_put(&p, (uint32_t)(owner + n) % owners, rng);
+            puts[n] = puts[0];
+            CHECK(columns_put(&c, puts, n + 1) == TAMIS_OK);
+            break;
+        }
+        default: {
+            struct columns_put put = plain_put(&p, owner, rng);
+            CHECK(columns_put(&c, &put, 1) == TAMIS_OK);
+        }
         }
         if (i % (steps / 5) == 0)
             compare(&p, &c, 50);
     }
     compare(&p, &c, DIGESTS + 20);
     for (uint32_t i = 0; i < owners; i++)
-        CHECK(columns_drop(&c, i) == TAMIS_OK);
-    CHECK(columns_now(&c)->n == 0);
-    columns_free(&c);
+        columns_drop(&c, &p.held[i]);
+    CHECK(!atomic_load(&c.families) && c.by_family.n == 0 && c.by_shape.n == 0);
+    CHECK(!c.retired); /* nobody is inside: what was replaced is gone */
+    forget_all(&c, &p);
     CHECK(fault_clean(&fault));
     plain_free(&p);
 }
@@ -130,60 +189,78 @@ TEST(thousands_of_owners)
     uint64_t rng = harness_seed();
     struct plain p;
     struct columns c;
-    struct bits vectors[VECTORS];
     enum { OWNERS = 6000 };
     plain_init(&p, OWNERS);
-    CHECK(columns_init(&c, &mem_system) == TAMIS_OK);
+    columns_init(&c, &mem_system);
     for (uint32_t i = 0; i < OWNERS; i++) {
-        unsigned n = plain_put(&p, i, &rng, vectors);
-        CHECK(columns_put(&c, i, vectors, n) == TAMIS_OK);
+        struct columns_put put = plain_put(&p, i, &rng);
+        CHECK(columns_put(&c, &put, 1) == TAMIS_OK);
     }
     compare(&p, &c, 40);
-    const struct columns_state *s = columns_now(&c);
-    for (uint32_t i = 0; i < s->n; i++) { /* a column reads back as the vector that was put */
-        const struct columns_group *g = s->group[i];
-        for (uint64_t j = 0; j < g->width; j += 97) {
-            unsigned matches = 0;
-            for (unsigned v = 0; g->owner[j] < COLUMN_GONE && v < VECTORS; v++) {
-                const struct vector *vector = p.v[g->owner[j]][v];
-                if (!vector || vector->bits.units != g->bits.units || vector->bits.k != g->bits.k)
-                    continue;
-                unsigned same = 1;
-                for (uint64_t w = 0; w < (g->rows + 63) / 64; w++)
-                    same &= columns_word(g, j, w) == vector_word(vector, w);
-                matches += same;
-            }
-            CHECK(g->owner[j] >= COLUMN_GONE || matches > 0);
+    for (uint32_t i = 0; i < OWNERS; i++) { /* each has the columns that the matrices say it has */
+        size_t n = 0;
+        while (n < VECTORS && p.v[i][n])
+            n++;
+        CHECK(p.held[i].n == n);
+        for (size_t j = 0; j < n; j++) {
+            const struct columns_matrix *m = atomic_load(&p.held[i].place[j].group->matrix);
+            CHECK(atomic_load(&m->owner[p.held[i].place[j].column]) == i);
         }
     }
-    columns_free(&c);
+    forget_all(&c, &p);
+    plain_free(&p);
+}
+
+/* Many keys are many times one key. */
+TEST(keys_asked_together)
+{
+    uint64_t rng = harness_seed(), keys[COLUMNS_RUN], all[COLUMNS_RUN * 2], one[2];
+    tamis_key asked[COLUMNS_RUN];
+    struct plain p;
+    struct columns c;
+    plain_init(&p, 100);
+    columns_init(&c, &mem_system);
+    for (uint32_t i = 0; i < 100; i++) {
+        struct columns_put put = plain_put(&p, i, &rng);
+        CHECK(columns_put(&c, &put, 1) == TAMIS_OK);
+    }
+    for (size_t i = 0; i < COLUMNS_RUN; i++) {
+        keys[i] = rng_next(&rng) % DIGESTS;
+        asked[i] = (tamis_key){&keys[i], sizeof keys[i]};
+    }
+    unsigned stripe = guard_enter(&c.guard);
+    CHECK(columns_locate(&c, stripe, asked, COLUMNS_RUN, all, 2) == COLUMNS_STILL);
+    guard_leave(&c.guard, stripe);
+    for (size_t i = 0; i < COLUMNS_RUN; i++) {
+        locate(&c, &keys[i], one, 2);
+        CHECK(memcmp(one, all + 2 * i, sizeof one) == 0);
+    }
+    forget_all(&c, &p);
     plain_free(&p);
 }
 
 TEST(without_memory_nothing_changes)
 {
     uint64_t rng = harness_seed();
-    struct plain p, before;
+    struct plain p;
     struct columns c;
     struct fault fault;
-    struct bits vectors[VECTORS];
     fault_init(&fault);
     plain_init(&p, 200);
-    plain_init(&before, 1);
-    CHECK(columns_init(&c, &fault.allocator) == TAMIS_OK);
+    columns_init(&c, &fault.allocator);
     for (uint32_t i = 0; i < 200; i++) {
-        unsigned n = plain_put(&p, i, &rng, vectors), failures = 0;
+        struct columns_put put = plain_put(&p, i, &rng);
+        unsigned failures = 0;
         uint64_t at = 1;
         tamis_error e;
         do {
             fault_arm(&fault, at++, false);
-            e = columns_put(&c, i, vectors, n);
+            e = columns_put(&c, &put, 1);
             CHECK(e == TAMIS_OK || e == TAMIS_ENOMEM);
             failures += e != TAMIS_OK;
             if (e != TAMIS_OK && i % 50 == 0) { /* as if it had not been tried */
-                uint64_t owners[4];
-                tamis_digest d = {rng_next(&rng), rng_next(&rng)};
-                columns_locate(&c, d, owners, 4);
+                uint64_t owners[4], key = rng_next(&rng) % DIGESTS;
+                locate(&c, &key, owners, 4);
                 CHECK((owners[i / 64] >> (i % 64) & 1) == 0);
             }
         } while (e != TAMIS_OK && at < 50);
@@ -191,10 +268,9 @@ TEST(without_memory_nothing_changes)
         fault_arm(&fault, 0, false);
     }
     compare(&p, &c, DIGESTS);
-    columns_free(&c);
+    forget_all(&c, &p);
     CHECK(fault_clean(&fault));
     plain_free(&p);
-    plain_free(&before);
 }
 
 /* ---- plans ----------------------------------------------------------------------------------- */

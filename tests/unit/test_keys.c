@@ -97,10 +97,10 @@ TEST(indexes_directories_catalogs)
     tamis_index_free(x);
     CHECK_MSG(told == 0, "indexes");
     CHECK(tamis_directory_new(&d, &d_o, NULL) == TAMIS_OK);
-    CHECK(tamis_directory_put(d, "me", NULL, 0) == TAMIS_OK);
-    CHECK(tamis_directory_save(d, "f", 0, NULL) == TAMIS_OK);
-    tamis_directory_free(d);
-    CHECK(tamis_directory_open(&d, "f", &opening, NULL) == TAMIS_OK);
+    CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1) == TAMIS_OK);
+    CHECK(tamis_directory_expect(d, "you", NULL) == TAMIS_OK);
+    CHECK(tamis_directory_drop(d, "me") == TAMIS_OK);
+    CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1) == TAMIS_OK);
     tamis_directory_free(d);
     CHECK_MSG(told == 0, "directories");
     CHECK(tamis_catalog_create(&w, "f", &co, NULL) == TAMIS_OK);

@@ -11,7 +11,7 @@ enum { READERS = 3, ALWAYS = 200, BATCH_KEYS = 64 };
 
 struct shared {
     tamis_follower *follower;
-    tamis_replicas *replicas;
+    tamis_directory *directory;
     atomic_bool stop;
     atomic_ulong asked, missing, unlocated;
 };
@@ -20,7 +20,7 @@ static int deliver(void *context, const void *data, size_t len)
 {
     struct shared *s = context;
     return tamis_follower_take(s->follower, data, len, 0, NULL, NULL) != TAMIS_OK ||
-           tamis_replicas_take(s->replicas, data, len, 0, NULL, NULL) != TAMIS_OK;
+           tamis_directory_take(s->directory, NULL, data, len, 0, NULL, NULL) != TAMIS_OK;
 }
 
 static void *read_all(void *context)
@@ -35,7 +35,7 @@ static void *read_all(void *context)
         atomic_fetch_add(&s->missing, !tamis_follower_has(s->follower, &key, sizeof key));
         tamis_follower_has_many(s->follower, keys, 2, found);
         atomic_fetch_add(&s->missing, !found[0] || !found[1]);
-        size_t n = tamis_replicas_locate(s->replicas, &key, sizeof key, &place, 1);
+        size_t n = tamis_directory_locate(s->directory, &key, sizeof key, &place, 1);
         atomic_fetch_add(&s->unlocated, n != 1 || place.doubt);
         atomic_fetch_add(&s->asked, 1);
     }
@@ -50,7 +50,7 @@ static void run(const tamis_options *options, unsigned versions)
     tamis_origin_options o = {.owner = "x", .targets = {.member_miss = 0.001}};
     pthread_t threads[READERS];
     CHECK(tamis_follower_new(&s.follower, NULL) == TAMIS_OK);
-    CHECK(tamis_replicas_new(&s.replicas, NULL) == TAMIS_OK);
+    CHECK(tamis_directory_new(&s.directory, NULL, NULL) == TAMIS_OK);
     CHECK(tamis_filter_new(&f, options, NULL) == TAMIS_OK);
     CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
     for (uint64_t i = 0; i < ALWAYS; i++)
@@ -79,7 +79,7 @@ static void run(const tamis_options *options, unsigned versions)
     tamis_origin_free(origin);
     tamis_filter_free(f);
     tamis_follower_free(s.follower);
-    tamis_replicas_free(s.replicas);
+    tamis_directory_free(s.directory);
 }
 
 TEST(readers_see_whole_versions)
@@ -95,7 +95,7 @@ TEST(readers_see_whole_versions)
 enum { OWNERS = 3000, LIVES = 300 };
 
 struct crowd {
-    tamis_replicas *replicas;
+    tamis_directory *directory;
     atomic_uint expected; /* owners that have the key, or are in doubt */
     atomic_bool stop;
     atomic_ulong asked, missing;
@@ -107,7 +107,7 @@ static void *count_owners(void *context)
     uint64_t key = 1;
     while (!atomic_load(&c->stop)) {
         unsigned expected = atomic_load(&c->expected);
-        size_t n = tamis_replicas_locate(c->replicas, &key, sizeof key, NULL, 0);
+        size_t n = tamis_directory_locate(c->directory, &key, sizeof key, NULL, 0);
         atomic_fetch_add(&c->missing, n < expected);
         atomic_fetch_add(&c->asked, 1);
     }
@@ -117,7 +117,7 @@ static void *count_owners(void *context)
 static int to_crowd(void *context, const void *data, size_t len)
 {
     struct crowd *c = context;
-    return tamis_replicas_take(c->replicas, data, len, 0, NULL, NULL) != TAMIS_OK;
+    return tamis_directory_take(c->directory, NULL, data, len, 0, NULL, NULL) != TAMIS_OK;
 }
 
 /* A snapshot of the owner in a new life: it has the key, and the family is one of two. */
@@ -139,7 +139,7 @@ static void introduce(struct crowd *c, const char *owner, uint64_t epoch, bool o
 
 static void crowd_begin(struct crowd *c, pthread_t threads[READERS])
 {
-    CHECK(tamis_replicas_new(&c->replicas, NULL) == TAMIS_OK);
+    CHECK(tamis_directory_new(&c->directory, NULL, NULL) == TAMIS_OK);
     for (unsigned i = 0; i < READERS; i++)
         CHECK(pthread_create(&threads[i], NULL, count_owners, c) == 0);
 }
@@ -153,7 +153,7 @@ static void crowd_end(struct crowd *c, pthread_t threads[READERS])
         pthread_join(threads[i], NULL);
     CHECK_MSG(atomic_load(&c->missing) == 0, "%lu of %lu", atomic_load(&c->missing),
               atomic_load(&c->asked));
-    tamis_replicas_free(c->replicas);
+    tamis_directory_free(c->directory);
 }
 
 /* First in doubt, then known to have the key: it is never neither. */
@@ -165,7 +165,7 @@ TEST(an_owner_that_becomes_known_is_not_missed)
     crowd_begin(&c, threads);
     for (unsigned i = 0; i < OWNERS; i++) {
         snprintf(name, sizeof name, "owner-%u", i);
-        CHECK(tamis_replicas_expect(c.replicas, name) == TAMIS_OK);
+        CHECK(tamis_directory_expect(c.directory, name, NULL) == TAMIS_OK);
         atomic_fetch_add(&c.expected, 1);
         introduce(&c, name, 1, i % 2);
     }
@@ -222,8 +222,8 @@ TEST(a_lease_renewed_beside_readers_runs_out)
     tamis_origin *origin;
     tamis_place place;
     atomic_store(&hour, 1000);
-    CHECK(tamis_replicas_new(&c.replicas, &(tamis_follower_options){.clock = hour_clock}) ==
-          TAMIS_OK);
+    CHECK(tamis_directory_new(&c.directory, &(tamis_directory_options){.clock = hour_clock},
+                              NULL) == TAMIS_OK);
     CHECK(tamis_filter_new(&f, &(tamis_options){.fpp = 1e-9}, NULL) == TAMIS_OK);
     tamis_origin_options o = {.owner = "owner", .beat = 10, .clock = hour_clock};
     CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
@@ -233,9 +233,10 @@ TEST(a_lease_renewed_beside_readers_runs_out)
         CHECK(pthread_create(&threads[i], NULL, count_owners, &c) == 0);
     for (unsigned i = 0; i < (harness_long() ? 20u : 1u) * ROUNDS; i++) {
         atomic_fetch_add(&hour, 100);
-        CHECK(tamis_replicas_take(c.replicas, beat.data, beat.len, 0, NULL, NULL) == TAMIS_OK);
+        CHECK(tamis_directory_take(c.directory, NULL, beat.data, beat.len, 0, NULL, NULL) ==
+              TAMIS_OK);
         atomic_fetch_add(&hour, 100);
-        size_t n = tamis_replicas_locate(c.replicas, &stranger, sizeof stranger, &place, 1);
+        size_t n = tamis_directory_locate(c.directory, &stranger, sizeof stranger, &place, 1);
         held += n != 1 || !place.doubt;
     }
     CHECK_MSG(held == 0, "%u", held);
