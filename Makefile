@@ -24,9 +24,10 @@ shared_soname := libtamis.so.$(firstword $(subst ., ,$(VERSION)))
 
 # ---- sources ------------------------------------------------------------------------------------
 
-lib_src      := $(wildcard src/*.c)
+carrier_src  := $(wildcard src/carrier/*.c)
+lib_src      := $(filter-out $(carrier_src),$(wildcard src/*/*.c))
 cli_src      := $(wildcard cli/main.c)
-parts_src    := $(filter-out cli/main.c,$(wildcard cli/*.c)) $(wildcard stream/*.c)
+parts_src    := $(wildcard cli/*/*.c) $(carrier_src)
 module_src   := $(if $(wildcard redis/module.c),$(wildcard redis/*.c))
 test_src     := $(wildcard tests/*/test_*.c)
 support_src  := $(wildcard tests/support/*.c)
@@ -83,7 +84,7 @@ ifeq ($(call found,hiredis),yes)
 CLI_FLAGS += -DTAMIS_HAVE_HIREDIS
 CLI_LIBS  += -lhiredis
 else
-parts_src := $(filter-out stream/carrier_redis.c,$(parts_src))
+parts_src := $(filter-out src/carrier/carrier_redis.c,$(parts_src))
 endif
 
 LIBS := -lsodium -lm -lpthread
@@ -95,14 +96,13 @@ endif
 
 # By the folder a source is in. Examples are built as a user would: the public header alone, ISO C.
 FLAGS_src      := -std=gnu11 -Iinclude -Isrc
-FLAGS_cli      := -std=gnu11 -Iinclude -Isrc -Icli -Istream $(CLI_FLAGS)
-FLAGS_stream   := $(FLAGS_cli)
+FLAGS_cli      := -std=gnu11 -Iinclude -Isrc -Icli $(CLI_FLAGS)
 FLAGS_redis    := -std=gnu11 -Iinclude -Isrc -Iredis
-FLAGS_tests    := -std=gnu11 -Iinclude -Isrc -Itests -Itests/support -Icli -Istream -Iredis
+FLAGS_tests    := -std=gnu11 -Iinclude -Isrc -Itests -Itests/support -Icli -Iredis
 FLAGS_bench    := -std=gnu11 -Iinclude -Isrc -Icli -Ibench
 FLAGS_lab      := -std=gnu11 -Iinclude -Isrc -Ilab
 FLAGS_examples := -std=c11 -pedantic -Iinclude
-folder_flags    = $(FLAGS_$(firstword $(subst /, ,$<)))
+folder_flags    = $(FLAGS_$(firstword $(subst /, ,$<))) $(if $(filter src/carrier/%,$<),$(CLI_FLAGS))
 
 # A program that needs a library more names it in LIBS_ and its path without .c, here.
 LIBS_bench := -lbloom -lrocksdb -lstdc++

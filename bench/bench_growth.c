@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "bench.h"
-#include "set.h"
+#include "set/set.h"
 
 #define QUERIES ((size_t)1 << 21)
 #define FIRST   1000 /* keys a growing filter starts with */

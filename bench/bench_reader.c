@@ -15,8 +15,8 @@
 #include <zstd.h>
 
 #include "bench.h"
-#include "reader.h"
-#include "reader_cut.h"
+#include "read/reader.h"
+#include "read/reader_cut.h"
 #include "tamis.h"
 
 #define TEXT_LEN ((size_t)64 << 20)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "kernel.h"
-#include "mem.h"
+#include "bits/kernel.h"
+#include "base/mem.h"
 
 static double seconds(clockid_t clock)
 {

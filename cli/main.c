@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "out.h"
+#include "ui/cli.h"
+#include "ui/out.h"
 
 static const struct {
     const char *name;

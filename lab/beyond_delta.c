@@ -5,7 +5,7 @@
  * touched, then the bits within.
  */
 #include "common.h"
-#include "set.h"
+#include "set/set.h"
 
 #define BLOCK_BITS_N 512
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "set.h"
+#include "set/set.h"
 
 #define CHUNK 4096
 

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "digest.h"
+#include "hash/digest.h"
 #include "tamis.h"
 
 /* The value for this run's size. */

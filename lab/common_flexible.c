@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "set.h"
+#include "set/set.h"
 
 const char *const speed_names[SPEEDS] = {"λ1", "λ2", "λ3", "λ4", "λ5", "DBF"};
 

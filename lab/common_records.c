@@ -1,7 +1,7 @@
 /* See common_records.h. */
 #include "common_records.h"
 
-#include "set.h"
+#include "set/set.h"
 
 #define CHUNK 1024
 

@@ -1,7 +1,7 @@
 /* See common_replica.h. */
 #include "common_replica.h"
 
-#include "set.h"
+#include "set/set.h"
 
 #define CHUNK 4096
 

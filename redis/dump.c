@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "format_pieces.h"
+#include "format/pieces.h"
 
 #define DUMPS      16
 #define HOLD       ((uint64_t)128 << 20)

@@ -1,7 +1,7 @@
 /*
  * tamis as a module of Redis or Valkey. Order of reading: module.h, value.c and type.c (what a key
- * holds), secret.c (the family key), create.c, keys.c, report.c, algebra.c, dump.c, load.c,
- * records.c, publish.c (the commands), table.c (their names).
+ * holds), secret.c (the family key), create.c, keys.c, report.c, set_verbs.c, dump.c, load.c,
+ * record_input.c, publish.c (the commands), value_table.c (their names).
  *
  *   loadmodule /path/tamis.so [bf=auto|yes|no]
  */

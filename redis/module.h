@@ -10,7 +10,7 @@
 #define TAMIS_REDIS_MODULE_H
 
 #include "api.h"
-#include "format_pieces.h"
+#include "format/pieces.h"
 #include "tamis.h"
 
 #define WRONG_TYPE "WRONGTYPE Operation against a key holding the wrong kind of value"
@@ -170,7 +170,7 @@ bool secret_told(RedisModuleCtx *ctx); /* may the client have it? false when it 
 void secret_redact(RedisModuleCtx *ctx, int position);
 void secret_redact_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
-/* ---- settings.c ---- */
+/* ---- set_options.c ---- */
 bool settings_register(RedisModuleCtx *ctx);
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
 
@@ -193,7 +193,7 @@ bool publish_register(int db, const RedisModuleString *name);
 void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
 void publish_start(RedisModuleCtx *ctx);
 
-/* ---- table.c ---- */
+/* ---- value_table.c ---- */
 bool table_register(RedisModuleCtx *ctx, bool bf);
 bool table_bf_free(RedisModuleCtx *ctx); /* nobody has commands called BF.* */
 

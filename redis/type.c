@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "move.h"
+#include "set/relocate.h"
 
 enum { PUBLISHED = 16, TELLS = 32, OWN = 64, FLAGS = PUBLISHED | TELLS | OWN };
 

@@ -13,36 +13,23 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Includes point one way: a file of src/ includes headers of its own layer or of a lower one.
-# A name stands for NAME.c, NAME.h and NAME_anything.
-LAYERS = [
-    ["tamis"],                          # the public header
-    ["base"],
-    ["err", "mem", "bytes", "cpu", "lookup"],
-    ["digest", "plan", "rows"],
-    ["kernel"],
-    ["counters", "table", "watch"],
-    ["vector", "changes", "matrix", "columns"],
-    ["set", "settings", "record", "growth", "parts", "pending", "removal", "filter", "add", "index",
-     "merge", "algebra", "info", "build", "delta"],
-    ["move"],
-    ["catalog"],
-    ["format"],                         # reads all of the above
-    ["replica", "directory"],           # messages are bytes
-    ["file"],
-]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+# Includes point one way: a file of src/FOLDER includes headers of its own folder or of one above it
+# in this list. The command line and the module include public headers, their own, and what OUTSIDE
+# names.
+FOLDERS = ["base", "os", "hash", "plan", "bits", "set", "format", "delta", "owners", "catalog",
+           "replica", "carrier", "api"]
+CLI_FOLDERS = ["ui", "read", "sets", "logs", "replica", "plan"]
 
-PRODUCT = ("src/", "include/", "cli/", "redis/", "stream/")
+PRODUCT = ("src/", "include/", "cli/", "redis/")
 
 # What a library may not do to the program it is in.
 FORBIDDEN_CALLS = re.compile(
     r"\b(v?f?printf|f?puts|f?putc|putchar|perror|exit|_exit|_Exit|quick_exit|abort|assert)\s*\(")
 
 POSIX_HEADERS = re.compile(r"<(unistd|fcntl|dirent|poll|glob|fnmatch|pwd|grp|sys/[a-z_]+)\.h>")
-POSIX_FILES = re.compile(r"src/(file[a-z0-9_]*|mem)\.c$")
+POSIX_FILES = re.compile(r"src/(os/.*|carrier/.*|base/mem)\.[ch]$")
 MATH_HEADERS = re.compile(r"<(math|tgmath|complex|fenv)\.h>")
-MATH_FILES = re.compile(r"src/plan[a-z0-9_]*\.c$")
+MATH_FILES = re.compile(r"src/plan/.*\.c$")
 
 FILE_WARN, FILE_MAX, FUNCTION_MAX = 600, 700, 60
 
@@ -61,8 +48,8 @@ CPPCHECK = ["cppcheck", "-q", "--std=c11", "--language=c", "--library=posix,gnu"
             "--enable=warning,performance,portability", "--error-exitcode=1",
             "--suppress=missingIncludeSystem", "--suppress=unknownMacro",
             "--suppress=normalCheckLevelMaxBranches", "--suppress=unmatchedSuppression",
-            "--template={file}:{line}: {id}: {message}", "-Iinclude", "-Isrc", "-Icli", "-Istream",
-            "-Iredis", "-j2", "-D__GNUC__=12", "-D__x86_64__=1", "-DTAMIS_HAVE_ZLIB",
+            "--template={file}:{line}: {id}: {message}", "-Iinclude", "-Isrc", "-Icli", "-Iredis",
+            "-j2", "-D__GNUC__=12", "-D__x86_64__=1", "-DTAMIS_HAVE_ZLIB",
             "-DTAMIS_HAVE_ZSTD", "-DTAMIS_HAVE_HIREDIS"]
 
 
@@ -135,7 +122,7 @@ def rule_format(tree):
 
 def rule_cppcheck(tree):
     """cppcheck finds nothing"""
-    files = [p for p in tree.c_files(("src/", "cli/", "redis/", "stream/")) if p.endswith(".c")]
+    files = [p for p in tree.c_files(("src/", "cli/", "redis/")) if p.endswith(".c")]
     if not files:
         return []
     cache = os.path.join(ROOT, "build", "cppcheck")
@@ -143,29 +130,34 @@ def rule_cppcheck(tree):
     return run(CPPCHECK + ["--cppcheck-build-dir=" + cache] + files)
 
 
-def level_of(path):
-    stem = os.path.splitext(os.path.basename(path))[0]
-    while stem:
-        if stem in LEVEL:
-            return LEVEL[stem]
-        stem = stem.rpartition("_")[0]
-    return None
+def folder_of(path):
+    """src/bits/vector.h -> (src, bits)"""
+    parts = path.split("/")
+    return (parts[0], parts[1]) if len(parts) > 2 else (parts[0], None)
 
 
-def rule_layers(tree):
-    """includes in src/ point to the same layer or a lower one"""
+def rule_folders(tree):
+    """a folder of src/ includes only those above it, and base names are unique"""
     include = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
-    found = []
-    for path in tree.c_files(("src/",)):
-        if level_of(path) is None:
-            found.append("%s: not in the table of layers in tools/lint.py" % path)
+    found, seen = [], {}
+    for path in tree.c_files(("src/", "cli/")):
+        top, folder = folder_of(path)
+        known = FOLDERS if top == "src" else CLI_FOLDERS + [None]
+        if folder not in known:
+            found.append("%s: no such folder in tools/lint.py" % path)
+        name = os.path.basename(path)
+        if name in seen:
+            found.append("%s: the name of %s too" % (path, seen[name]))
+        seen[name] = path
     for path, number, match in each_line(tree, tree.c_files(("src/",)), include, code=False):
-        here, there = level_of(path), level_of(match.group(1))
-        known = ("src/" + match.group(1) in tree.paths) or match.group(1) == "tamis.h"
-        if not known:
+        here, there = folder_of(path)[1], match.group(1).rpartition("/")[0] or None
+        if there is None and match.group(1) != "tamis.h":
+            there = here
+        if match.group(1) != "tamis.h" and (
+                "src/%s/%s" % (there, os.path.basename(match.group(1))) not in tree.paths):
             found.append('%s:%d: "%s" is not a header of src/' % (path, number, match.group(1)))
-        elif here is not None and there is not None and there > here:
-            found.append('%s:%d: "%s" is of a higher layer' % (path, number, match.group(1)))
+        elif there in FOLDERS and FOLDERS.index(there) > FOLDERS.index(here):
+            found.append('%s:%d: "%s" is of a lower folder' % (path, number, match.group(1)))
     return found
 
 
@@ -182,19 +174,19 @@ def only_in(tree, folders, headers, allowed):
 
 
 def rule_math(tree):
-    """<math.h> is included by src/plan*.c only"""
+    """<math.h> is included in src/plan only"""
     return only_in(tree, PRODUCT, MATH_HEADERS, MATH_FILES)
 
 
 def rule_posix(tree):
-    """in the library, POSIX headers are included by src/file*.c and src/mem.c only"""
+    """in the library, POSIX headers are included in src/os, src/carrier and src/base/mem.c only"""
     return only_in(tree, ("src/", "include/"), POSIX_HEADERS, POSIX_FILES)
 
 
 def rule_file_length(tree):
     """files have at most 700 lines (a warning from 600)"""
     found = []
-    for path in tree.c_files(("src/", "cli/", "redis/", "stream/")):
+    for path in tree.c_files(("src/", "cli/", "redis/")):
         length = tree.text(path).count("\n")
         if length > FILE_MAX:
             found.append("%s: %d lines" % (path, length))
@@ -233,7 +225,7 @@ def functions(code):
 def rule_function_length(tree):
     """functions have at most 60 lines"""
     return ["%s:%d: %s has %d lines" % (path, start, name, length)
-            for path in tree.c_files(("src/", "cli/", "redis/", "stream/"))
+            for path in tree.c_files(("src/", "cli/", "redis/"))
             for name, start, length in functions(tree.code(path)) if length > FUNCTION_MAX]
 
 
@@ -263,7 +255,7 @@ def rule_registries(tree):
             each_line(tree, tree.paths, REGISTRIES, code=False)]
 
 
-RULES = [rule_format, rule_cppcheck, rule_layers, rule_calls, rule_math, rule_posix,
+RULES = [rule_format, rule_cppcheck, rule_folders, rule_calls, rule_math, rule_posix,
          rule_file_length, rule_function_length, rule_leftovers, rule_mutations,
          rule_registries]
 SHOWN = 40

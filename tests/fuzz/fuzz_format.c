@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
+#include "base/bytes.h"
 #include "forge.h"
-#include "format.h"
+#include "format/format.h"
 #include "worlds.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

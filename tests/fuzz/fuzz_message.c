@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "format.h"
+#include "base/bytes.h"
+#include "format/format.h"
 #include "histories.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -7,8 +7,8 @@
 #include "harness.h"
 #include "histories.h"
 
-#include "bytes.h"
-#include "format.h"
+#include "base/bytes.h"
+#include "format/format.h"
 #include "golden.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
  */
 #include "harness.h"
 
-#include "bytes.h"
-#include "format.h"
+#include "base/bytes.h"
+#include "format/format.h"
 #include "golden.h"
 
 #define KEY  ((const uint8_t *)"golden catalogs!")

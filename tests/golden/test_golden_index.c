@@ -8,8 +8,8 @@
 #include "harness.h"
 #include "worlds.h"
 
-#include "bytes.h"
-#include "format.h"
+#include "base/bytes.h"
+#include "format/format.h"
 #include "golden.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 tests/mutations/list.txt says what to plant. A mutation is
 
     NAME: TEST [ARGUMENT...]
-    src/file.c
+    src/os/file.c
     - old line
     + new line
 

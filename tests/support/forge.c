@@ -1,8 +1,8 @@
 /* See forge.h. */
 #include "forge.h"
 
-#include "bytes.h"
-#include "format.h"
+#include "base/bytes.h"
+#include "format/format.h"
 #include "harness.h"
 
 void bytes_forge(struct bytes *out, const struct bytes *good, uint64_t *rng)

@@ -4,8 +4,8 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "bytes.h"
-#include "format.h"
+#include "base/bytes.h"
+#include "format/format.h"
 #include "harness.h"
 #include "worlds.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "format.h"
+#include "format/format.h"
 #include "histories.h"
 
 static tamis_open_options opening(struct machine *m)

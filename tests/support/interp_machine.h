@@ -5,7 +5,7 @@
 #ifndef TAMIS_TESTS_INTERP_MACHINE_H
 #define TAMIS_TESTS_INTERP_MACHINE_H
 
-#include "set.h"
+#include "set/set.h"
 #include "interp.h"
 #include "model.h"
 

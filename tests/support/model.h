@@ -1,7 +1,7 @@
 /*
  * What a filter must hold, kept the plain way: copies by key, one number a cell. It shares no code
  * with the library and knows of it only the public header; how a digest becomes positions is
- * written here a second time, from the comments in src/digest.h and src/kernel.h.
+ * written here a second time, from the comments in src/hash/digest.h and src/bits/kernel.h.
  *
  * The model does not decide where the library puts a key; it is told (model_put) and then knows what
  * every cell must be, until a union of filters with vectors of several shapes hides it (`placed`).

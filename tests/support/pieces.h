@@ -2,7 +2,7 @@
 #ifndef TAMIS_TESTS_PIECES_H
 #define TAMIS_TESTS_PIECES_H
 
-#include "format_pieces.h"
+#include "format/pieces.h"
 #include "histories.h"
 
 uint64_t pieces_draw(uint64_t *rng, uint64_t n); /* 0..n-1 */

@@ -12,7 +12,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "reader_parse.h"
+#include "read/reader_parse.h"
 
 /* Text that grows. */
 struct buf {

@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "set.h"
+#include "set/set.h"
 #include "harness.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "algebra";

@@ -1,7 +1,7 @@
 /* Whole filters beside a model that goes bit by bit: folds of all kinds, shapes and fills, and unions
  * and intersections of vectors that are columns of a matrix.
  */
-#include "set.h"
+#include "set/set.h"
 #include "harness.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "algebra model";

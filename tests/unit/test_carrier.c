@@ -1,7 +1,7 @@
 /* Carriers of messages among strangers: a server that answers nonsense, a shared folder in which others
  * plant links, FIFOs and leftovers. A call may fail then; it neither crashes nor touches anything else.
  */
-#include "carrier.h"
+#include "carrier/carrier.h"
 #include "harness.h"
 
 #include <errno.h>

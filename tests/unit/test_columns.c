@@ -1,11 +1,11 @@
 /* Columns against plain vectors: whatever was put, replaced and dropped, an owner is named exactly if
  * one of its vectors, asked alone, has the key.
  */
-#include "columns.h"
-#include "columns_plan.h"
+#include "owners/columns.h"
+#include "plan/columns_plan.h"
 #include "fault.h"
 #include "harness.h"
-#include "vector.h"
+#include "bits/vector.h"
 
 enum { SHAPES = 4, VECTORS = 3, DIGESTS = 300 };
 

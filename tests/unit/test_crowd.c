@@ -6,7 +6,7 @@
 #include "forge.h"
 #include "harness.h"
 
-#include "set.h"
+#include "set/set.h"
 
 enum { RESIDENTS = 40 };
 

@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include "harness.h"
-#include "kernel.h"
+#include "bits/kernel.h"
 #include "tamis.h"
 
 /* The key is 0, 1, .. 15; the text is 1, 8, 15, .. in bytes. */

@@ -4,7 +4,7 @@
  * one, through whatever happens to them, and those in doubt are told apart. Readers beside the thread
  * that takes are in test_threads_replica.c.
  */
-#include "directory.h"
+#include "owners/directory.h"
 #include "fault.h"
 #include "harness.h"
 #include "histories.h"

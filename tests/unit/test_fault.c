@@ -2,7 +2,7 @@
  * error, the same call works afterwards, and no byte is lost.
  */
 #include "fault.h"
-#include "set.h"
+#include "set/set.h"
 #include "harness.h"
 
 enum { KEYS = 300 };

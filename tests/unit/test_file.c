@@ -1,7 +1,7 @@
 /* Files: mapped, loaded and original answer alike; whatever happens while saving, the old file or the
  * new one is whole; two writers do not lose each other's keys.
  */
-#include "file.h"
+#include "os/file.h"
 #include "harness.h"
 #include "histories.h"
 

@@ -4,11 +4,11 @@
 #include "harness.h"
 #include "histories.h"
 
-#include "bytes.h"
+#include "base/bytes.h"
 #include "fault.h"
-#include "set.h"
+#include "set/set.h"
 #include "forge.h"
-#include "format.h"
+#include "format/format.h"
 
 static tamis_open_options opening(struct history *h)
 {

@@ -4,10 +4,10 @@
 #include "harness.h"
 #include "worlds.h"
 
-#include "bytes.h"
+#include "base/bytes.h"
 #include "fault.h"
 #include "forge.h"
-#include "format.h"
+#include "format/format.h"
 
 #define WORLDS 40 /* of tests that go over all kinds */
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "set.h"
+#include "set/set.h"
 
 #define SECOND UINT64_C(1000000000)
 

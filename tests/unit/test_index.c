@@ -7,7 +7,7 @@
  * values of different records never make a record, and every combination of them is recombined.
  */
 #include "harness.h"
-#include "set.h"
+#include "set/set.h"
 #include "model.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "set.h"
+#include "set/set.h"
 
 #define ATTRIBUTES 3
 #define STRANGER   UINT32_C(0x80000000)

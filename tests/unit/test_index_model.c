@@ -7,7 +7,7 @@
 #include "fault.h"
 #include "harness.h"
 #include "histories.h"
-#include "set.h"
+#include "set/set.h"
 #include "worlds.h"
 
 #define LAYERS 128 /* that the model looks after */

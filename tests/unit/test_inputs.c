@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "inputs.h"
+#include "logs/inputs.h"
 
 static uint64_t state;
 

@@ -3,9 +3,9 @@
  */
 #define _GNU_SOURCE /* memmem */
 
-#include "digest.h"
-#include "file.h"
-#include "format_pieces.h"
+#include "hash/digest.h"
+#include "os/file.h"
+#include "format/pieces.h"
 #include "harness.h"
 #include "histories.h"
 

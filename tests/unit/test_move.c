@@ -7,10 +7,10 @@
 
 #include <stdlib.h>
 
-#include "set.h"
-#include "format_pieces.h"
-#include "set.h"
-#include "move.h"
+#include "set/set.h"
+#include "format/pieces.h"
+#include "set/set.h"
+#include "set/relocate.h"
 
 /* ---- memory that moves: a header of two words, at an odd multiple of 16 ------------------------ */
 

@@ -4,9 +4,9 @@
 #include "harness.h"
 #include "histories.h"
 
-#include "bytes.h"
+#include "base/bytes.h"
 #include "fault.h"
-#include "set.h"
+#include "set/set.h"
 
 static struct bytes patch_of(const tamis_filter *older, const tamis_filter *newer, unsigned flags)
 {

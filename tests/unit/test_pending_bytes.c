@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "fault.h"
-#include "set.h"
+#include "set/set.h"
 
 enum { KEYS = 3000 };
 

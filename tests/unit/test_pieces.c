@@ -2,11 +2,11 @@
 #include "harness.h"
 #include "histories.h"
 
-#include "bytes.h"
+#include "base/bytes.h"
 #include "fault.h"
-#include "set.h"
+#include "set/set.h"
 #include "forge.h"
-#include "format.h"
+#include "format/format.h"
 #include "pieces.h"
 
 /* As whole ones, for filters. */

@@ -2,10 +2,10 @@
 #include "harness.h"
 #include "worlds.h"
 
-#include "bytes.h"
+#include "base/bytes.h"
 #include "fault.h"
 #include "forge.h"
-#include "format.h"
+#include "format/format.h"
 #include "pieces.h"
 
 struct subject {

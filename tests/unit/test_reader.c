@@ -4,7 +4,7 @@
  */
 #include "harness.h"
 #include "reader_help.h"
-#include "reader_scan.h"
+#include "read/reader_scan.h"
 
 static void same(const char *file, int line, enum read_format format, const char *attributes,
                  const char *header, const char *text, size_t len, const char *expected)

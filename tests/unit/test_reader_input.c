@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "harness.h"
-#include "reader_cut.h"
+#include "read/reader_cut.h"
 #include "reader_help.h"
 
 #define ALL ((size_t)1 << 40)

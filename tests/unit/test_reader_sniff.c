@@ -1,7 +1,7 @@
 /* What files are, by their first bytes: what must be read, and what must not be taken for it. */
 #include "harness.h"
 #include "reader_help.h"
-#include "reader_sniff.h"
+#include "read/reader_sniff.h"
 
 struct sample {
     const char *text; /* up to its first zero, or `len` bytes */

@@ -5,7 +5,7 @@
 #include "histories.h"
 
 #include "fault.h"
-#include "set.h"
+#include "set/set.h"
 
 /* ---- a channel that keeps, loses, repeats, swaps and damages --------------------------------- */
 

@@ -3,10 +3,10 @@
  * goes past them.
  */
 
-#include "counters.h"
-#include "digest.h"
+#include "bits/counters.h"
+#include "hash/digest.h"
 #include "harness.h"
-#include "rows.h"
+#include "bits/bit_rows.h"
 
 struct plane {
     uint64_t *words;

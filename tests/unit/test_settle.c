@@ -6,7 +6,7 @@
 #include "harness.h"
 #include "tamis.h"
 
-#include "set.h"
+#include "set/set.h"
 
 enum { KEYS = 120, BLOCKED_KEYS = 2400 };
 

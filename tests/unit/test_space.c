@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "set.h"
+#include "set/set.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SLOW 1

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "set.h"
+#include "set/set.h"
 #include "harness.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "threads";

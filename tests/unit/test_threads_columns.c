@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "columns.h"
+#include "owners/columns.h"
 #include "harness.h"
-#include "vector.h"
+#include "bits/vector.h"
 
 enum { READERS = 3, OWNERS = 150, ROUNDS = 1500 };
 

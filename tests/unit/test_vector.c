@@ -2,9 +2,9 @@
  * as the model's own description says; one key is as many; a matrix is its columns.
  */
 #include "harness.h"
-#include "matrix.h"
+#include "bits/matrix.h"
 #include "model.h"
-#include "vector.h"
+#include "bits/vector.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "vectors";
 

@@ -1,0 +1,163 @@
+/* What a catalog says of itself, for tamis info. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ui/args.h"
+#include "inputs.h"
+#include "ui/out.h"
+#include "ui/report.h"
+#include "sets/set_file.h"
+
+static const char *const types[] = {"bytes", "int", "dec", "time"};
+
+/* "ip" or "ip+user". */
+static void name_relation(const tamis_schema *schema, uint64_t mask, char *to, size_t room)
+{
+    size_t len = 0;
+    to[0] = 0;
+    for (; mask && len + 1 < room; mask &= mask - 1) {
+        int n = snprintf(to + len, room - len, "%s%s", len ? "+" : "",
+                         tamis_schema_name(schema, (uint32_t)__builtin_ctzll(mask)));
+        len += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void report_relation(const tamis_schema *schema, const tamis_relation_facts *r, bool json)
+{
+    char name[200], text[320];
+    bool combo = r->mask & (r->mask - 1);
+    name_relation(schema, r->mask, name, sizeof name);
+    const char *type = combo ? "combination"
+                             : types[tamis_schema_type(schema, (uint32_t)__builtin_ctzll(r->mask))];
+    if (json) {
+        json_open(NULL, '{');
+        json_text("name", name);
+        json_text("type", type);
+        json_count("bytes", r->bytes);
+        json_count("columns", r->columns);
+        json_count("shapes", r->shapes);
+        json_count("distinct", r->distinct);
+        json_count("distinct_most", r->distinct_most);
+        json_count("rows", r->rows);
+        json_count("hashes", r->hashes);
+        json_real("fpp", r->fpp);
+        json_real("fpp_now", r->fpp_now);
+        json_close('}');
+        return;
+    }
+    snprintf(text, sizeof text,
+             "%s: %llu values in all segments, %llu in one; %llu bytes; fpp now %.3g",
+             combo ? name : type, (unsigned long long)r->distinct,
+             (unsigned long long)r->distinct_most, (unsigned long long)r->bytes, r->fpp_now);
+    report_text(
+        NULL, combo ? "combination" : tamis_schema_name(schema, (uint32_t)__builtin_ctzll(r->mask)),
+        text);
+}
+
+static void report_relations(const tamis_catalog *catalog, bool json)
+{
+    tamis_relation_facts r;
+    if (json)
+        json_open("relations", '[');
+    else
+        report_group(NULL, "attributes and combinations");
+    for (uint32_t i = 0; tamis_catalog_relation(catalog, i, &r); i++)
+        report_relation(tamis_catalog_schema(catalog), &r, json);
+    if (json)
+        json_close(']');
+    else
+        report_group_end();
+}
+
+/* Of catalogs made by tamis index. */
+static void report_inputs(const tamis_catalog *catalog)
+{
+    struct inputs inputs;
+    size_t len;
+    const void *note = tamis_catalog_note(catalog, &len);
+    uint64_t bytes = 0, text = 0, bad = 0;
+    if (inputs_decode(&inputs, note, len, NULL) != TAMIS_OK)
+        return;
+    for (size_t i = 0; i < inputs.n; i++) {
+        bytes += inputs.entry[i].passed ? 0 : inputs.entry[i].file.size;
+        text += inputs.entry[i].text;
+        bad += inputs.entry[i].bad;
+    }
+    report_count("inputs", "inputs", inputs_count(&inputs));
+    report_size("input_bytes", "bytes of inputs", bytes);
+    report_size("input_text", "bytes of their text", text);
+    report_count("bad_records", "bad records", bad);
+    inputs_free(&inputs);
+}
+
+static bool open_catalog(tamis_catalog **catalog, const char *path,
+                         const struct store_options *options)
+{
+    tamis_reason reason = {0};
+    uint8_t key[TAMIS_KEY_LEN];
+    tamis_open_options o = {.verify = options->verify};
+    if (options->key_file) {
+        if (!store_read_key(options->key_file, key))
+            return false;
+        o.key = key;
+    }
+    mapped_name = path;
+    tamis_error error = tamis_catalog_open(catalog, path, &o, &reason);
+    explicit_bzero(key, sizeof key);
+    if (error != TAMIS_OK)
+        complain_of(error, &reason, path);
+    return error == TAMIS_OK;
+}
+
+int catalog_inputs(const char *path, const struct store_options *options, bool json)
+{
+    tamis_reason reason = {0};
+    tamis_catalog *catalog;
+    struct inputs inputs = {0};
+    struct sight sight = {0};
+    char *base = NULL;
+    size_t len;
+    if (!open_catalog(&catalog, path, options))
+        return TROUBLE;
+    const void *note = tamis_catalog_note(catalog, &len);
+    tamis_error error = inputs_decode(&inputs, note, len, &reason);
+    int status = TROUBLE;
+    if (error != TAMIS_OK) {
+        complain_of(error, &reason, path);
+    } else if (!base_of(path, &base)) {
+        complain("out of memory: %s: free some memory and run again", path);
+    } else if (sight_take(&sight, &inputs, base, processors())) {
+        inputs_report(&inputs, &sight, base, json);
+        status = FOUND;
+    }
+    sight_free(&sight);
+    inputs_free(&inputs);
+    free(base);
+    tamis_catalog_close(catalog);
+    return status;
+}
+
+int catalog_report(const char *path, const struct store_options *options, bool json)
+{
+    static const char *const hashes[] = {"", "xxh3", "sip", "h3"};
+    tamis_catalog *catalog;
+    tamis_catalog_facts f;
+    if (!open_catalog(&catalog, path, options))
+        return TROUBLE;
+    tamis_catalog_info(catalog, &f);
+    report_open(json);
+    report_text("kind", "kind", "catalog");
+    report_text("hash", "hash", hashes[f.hash]);
+    report_text("verifier", "verifier", f.verifier == TAMIS_VERIFIER_NONE ? "none" : "filter");
+    report_flag("has_key", "key stored", f.has_key);
+    report_size("bytes", "bytes", f.bytes);
+    report_count("segments", "segments", f.segments);
+    report_count("records", "records", f.records);
+    report_rate("fpp", "fpp (stated)", f.fpp);
+    report_inputs(catalog);
+    report_relations(catalog, json);
+    report_close();
+    tamis_catalog_close(catalog);
+    return FOUND;
+}

@@ -1,0 +1,414 @@
+/*
+ * Reading the places with several threads, and printing what matches in their order.
+ *
+ * Threads take groups of places one after the other. What a group prints is held back until all
+ * before it are printed; a thread may be at most a window of groups ahead, and the one whose turn it
+ * is writes as it goes, so that memory stays bounded whatever matches.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "find.h"
+#include "ui/out.h"
+
+#define WINDOW 4                  /* groups ahead, for each thread */
+#define AHEAD  ((size_t)32 << 20) /* bytes that a group may hold before its turn */
+#define CHUNK  ((size_t)128 << 10)
+
+/* Places [first, first + n) of one file, which are best read one after the other. */
+struct group {
+    size_t first, n;
+    struct bytes out;
+    size_t *end; /* with a limit: where the records in `out` end */
+    size_t n_ends, ends_room;
+    bool done;
+};
+
+struct party {
+    struct scan *scan;
+    struct group *group;
+    size_t n, next, turn; /* next to be taken, next to be printed */
+    uint64_t printed;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    size_t told; /* the last file that trouble was told of */
+    bool stop;
+};
+
+/* What a thread keeps from place to place. */
+struct hand {
+    struct party *party;
+    struct parser *parser;
+    struct input_text text;
+    struct input *input;
+    struct selection *selection;
+    size_t seen; /* which file it is */
+    char *path;
+    struct bytes name; /* the path as JSON */
+};
+
+/* ---- printing -------------------------------------------------------------------------------- */
+
+void bytes_put(struct bytes *b, const void *data, size_t len)
+{
+    if (len > b->room - b->len && !b->failed) {
+        size_t room = 2 * (b->room + len) + 4096;
+        uint8_t *fresh = realloc(b->data, room);
+        if (fresh) {
+            b->data = fresh;
+            b->room = room;
+        }
+        b->failed = !fresh;
+    }
+    if (b->failed || len == 0)
+        return;
+    memcpy(b->data + b->len, data, len);
+    b->len += len;
+}
+
+/* With the lock, in the group's turn: what it holds goes out. */
+static void print_group(struct party *p, struct group *g)
+{
+    struct scan *s = p->scan;
+    size_t len = g->out.len;
+    if (s->limit != UINT64_MAX) {
+        uint64_t left = s->limit - p->printed;
+        size_t n = g->n_ends < left ? g->n_ends : (size_t)left;
+        len = n ? g->end[n - 1] : 0;
+        p->printed += n;
+        g->n_ends = 0;
+        p->stop |= p->printed == s->limit;
+    }
+    if (!s->quiet)
+        put_bytes(g->out.data, len);
+    g->out.len = 0;
+    p->stop |= put_failed();
+}
+
+/* With the lock: all groups that are done and whose turn it is. */
+static void print_ready(struct party *p)
+{
+    while (p->turn < p->n && p->group[p->turn].done && !p->stop) {
+        struct group *g = &p->group[p->turn++];
+        print_group(p, g);
+        free(g->out.data);
+        free(g->end);
+        g->out = (struct bytes){0};
+        g->end = NULL;
+    }
+    pthread_cond_broadcast(&p->change);
+}
+
+/* The group holds much: prints it if it is its turn, and waits for that if it is too much. */
+static void relieve(struct party *p, struct group *g)
+{
+    if (g->out.len < CHUNK)
+        return;
+    pthread_mutex_lock(&p->lock);
+    while (g->out.len > AHEAD && &p->group[p->turn] != g && !p->stop)
+        pthread_cond_wait(&p->change, &p->lock);
+    if (&p->group[p->turn] == g && !p->stop)
+        print_group(p, g);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static bool note_end(struct group *g)
+{
+    if (g->n_ends == g->ends_room) {
+        size_t room = g->ends_room ? 2 * g->ends_room : 64;
+        size_t *fresh = realloc(g->end, room * sizeof *fresh);
+        if (!fresh)
+            return false;
+        g->end = fresh;
+        g->ends_room = room;
+    }
+    g->end[g->n_ends++] = g->out.len;
+    return true;
+}
+
+/* ---- trouble --------------------------------------------------------------------------------- */
+
+/* An input that was cut short fails in each of its places: it counts once. */
+static void tell(struct party *p, size_t seen, tamis_error error, const tamis_reason *reason)
+{
+    const struct scan *s = p->scan;
+    const char *path = s->sight->seen[seen].path;
+    char *opened = base_join(s->base, path);
+    pthread_mutex_lock(&p->lock);
+    if (!p->stop && p->told != seen)
+        missed_add(s->missed, s->base, path, input_trouble(error, reason, opened ? opened : path));
+    p->told = seen;
+    p->stop |= error == TAMIS_ENOMEM;
+    pthread_mutex_unlock(&p->lock);
+    free(opened);
+}
+
+static bool stopped(struct party *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool stop = p->stop;
+    pthread_mutex_unlock(&p->lock);
+    return stop;
+}
+
+/* ---- a text ---------------------------------------------------------------------------------- */
+
+static bool keep_match(struct hand *h, struct group *g, const struct input_segment *where,
+                       struct seek *seek, const struct record *r)
+{
+    const struct scan *s = h->party->scan;
+    if (!s->quiet && s->json) {
+        uint64_t offset = where->offset + (uint64_t)(r->data - h->text.data);
+        uint64_t line = where->line + seek_line(seek, r);
+        json_record(&g->out, (const char *)h->name.data, &h->input->dialect, offset, line, r);
+    } else if (!s->quiet) {
+        size_t len = r->len + r->end_len; /* a line end may be a lone \r at the end of the file */
+        bytes_put(&g->out, r->data, len);
+        if (r->end_len == 0 || r->data[len - 1] != '\n')
+            bytes_put(&g->out, "\n", 1);
+    }
+    if (s->limit != UINT64_MAX && !note_end(g))
+        return false;
+    return !g->out.failed;
+}
+
+/* The matches in the text that the hand holds. */
+static tamis_error scan_text(struct hand *h, struct group *g, const struct input_segment *where,
+                             uint64_t *matches)
+{
+    struct party *p = h->party;
+    const struct scan *s = p->scan;
+    struct record r;
+    enum parsed parsed;
+    struct seek seek;
+    tamis_error error = seek_begin(&seek, h->parser, h->selection, s->when, &h->text);
+    if (error != TAMIS_OK)
+        return error;
+    while ((parsed = seek_next(&seek, &r)) != PARSED_END) {
+        if (parsed == PARSED_NOMEM)
+            return TAMIS_ENOMEM;
+        if (parsed == PARSED_BAD || !when_holds(s->when, r.values))
+            continue;
+        if (!keep_match(h, g, where, &seek, &r))
+            return TAMIS_ENOMEM;
+        if (++*matches >= s->limit)
+            break;
+        relieve(p, g);
+    }
+    return TAMIS_OK;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static void hand_close(struct hand *h)
+{
+    input_close(h->input);
+    selection_free(h->selection);
+    free(h->path);
+    h->input = NULL;
+    h->selection = NULL;
+    h->path = NULL;
+    h->seen = NOWHERE;
+}
+
+/* The place's input, open; one that is read to the end is opened where it starts. */
+static tamis_error hand_open(struct hand *h, const struct place *place, tamis_reason *reason)
+{
+    const struct scan *s = h->party->scan;
+    const struct seen *seen = &s->sight->seen[place->seen];
+    bool known = place->kind != PLACE_WHOLE;
+    if (h->seen == place->seen && place->kind == PLACE_PART)
+        return TAMIS_OK;
+    hand_close(h);
+    struct input_options options = {.dialect = s->inputs->dialect,
+                                    .segment = s->inputs->segment,
+                                    .from = place->kind == PLACE_TAIL ? &place->where : NULL,
+                                    .file = true,
+                                    .no_link = s->inputs->root[seen->root].folder};
+    if (known)
+        options.dialect.format = s->inputs->entry[seen->entry].format;
+    h->path = base_join(s->base, seen->path);
+    if (!h->path)
+        return TAMIS_ENOMEM;
+    h->name.len = 0;
+    if (s->json)
+        json_path(&h->name, h->path);
+    tamis_error error = input_open(&h->input, h->path, &options, reason);
+    if (error == TAMIS_OK && known && !s->sight->trusted &&
+        (h->input->id.inode != seen->file.inode || h->input->size < seen->file.size))
+        error = fail(reason, TAMIS_EIO, "replaced while it was searched");
+    if (error == TAMIS_OK)
+        error = selection_new(&h->selection, &h->input->dialect, s->when->name, s->when->n,
+                              h->input->header, h->input->header_len, reason);
+    if (error == TAMIS_OK)
+        h->seen = place->kind == PLACE_PART ? place->seen : NOWHERE;
+    return error;
+}
+
+/* Adds what was read to the whole. */
+static void account(struct party *p, const struct place *place, uint64_t matches, uint64_t bytes,
+                    uint64_t text)
+{
+    struct scan *s = p->scan;
+    pthread_mutex_lock(&p->lock);
+    s->matches += matches;
+    s->bytes_read += bytes;
+    s->text_read += text;
+    s->unindexed += place->kind == PLACE_PART ? 0 : bytes;
+    if (matches && place->kind == PLACE_PART)
+        s->hit[place->segment / 64] |= UINT64_C(1) << place->segment % 64;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static tamis_error scan_part(struct hand *h, struct group *g, const struct place *place,
+                             tamis_reason *reason)
+{
+    uint64_t matches = 0;
+    tamis_error error = input_read(h->input, &place->where, &h->text, reason);
+    if (error == TAMIS_OK) {
+        error = scan_text(h, g, &place->where, &matches);
+        account(h->party, place, matches, place->where.at_len, place->where.len);
+    }
+    return error;
+}
+
+/* A file from where it was opened to its end. */
+static tamis_error scan_rest(struct hand *h, struct group *g, const struct place *place,
+                             tamis_reason *reason)
+{
+    struct party *p = h->party;
+    bool more = true;
+    tamis_error error = TAMIS_OK;
+    uint64_t at = place->where.at;
+    while (more && error == TAMIS_OK && !stopped(p)) {
+        struct input_segment segment;
+        uint64_t matches = 0;
+        error = input_next(h->input, &segment, &h->text, &more, reason);
+        if (!more)
+            break;
+        error = scan_text(h, g, &segment, &matches);
+        uint64_t end = segment.at + segment.at_len;
+        account(p, place, matches, end > at ? end - at : 0, segment.len);
+        at = end > at ? end : at;
+        input_segment_free(&segment);
+        if (matches >= p->scan->limit)
+            break;
+    }
+    return error;
+}
+
+static void scan_group(struct hand *h, struct group *g)
+{
+    struct party *p = h->party;
+    for (size_t i = g->first; i < g->first + g->n && !stopped(p); i++) {
+        const struct place *place = &p->scan->places->place[i];
+        tamis_reason reason = {0};
+        tamis_error error = hand_open(h, place, &reason);
+        if (error == TAMIS_OK)
+            error = place->kind == PLACE_PART ? scan_part(h, g, place, &reason)
+                                              : scan_rest(h, g, place, &reason);
+        if (error != TAMIS_OK) {
+            tell(p, place->seen, error, &reason);
+            hand_close(h);
+        }
+    }
+}
+
+static void *work(void *context)
+{
+    struct hand *h = context;
+    struct party *p = h->party;
+    size_t window = WINDOW * (size_t)p->scan->threads;
+    pthread_mutex_lock(&p->lock);
+    while (!p->stop && p->next < p->n) {
+        if (p->next - p->turn >= window) {
+            pthread_cond_wait(&p->change, &p->lock);
+            continue;
+        }
+        struct group *g = &p->group[p->next++];
+        pthread_mutex_unlock(&p->lock);
+        scan_group(h, g);
+        pthread_mutex_lock(&p->lock);
+        g->done = true;
+        print_ready(p);
+    }
+    pthread_cond_broadcast(&p->change);
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+/* Places that a decoder reaches only by reading what lies before them go together. */
+static bool make_groups(struct party *p)
+{
+    const struct places *all = p->scan->places;
+    p->group = calloc(all->n + 1, sizeof *p->group);
+    if (!p->group)
+        return false;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct place *here = &all->place[i], *before = i ? here - 1 : NULL;
+        bool together = before && before->seen == here->seen && here->kind == PLACE_PART &&
+                        before->kind == PLACE_PART && before->where.at == here->where.at;
+        if (together)
+            p->group[p->n - 1].n++;
+        else
+            p->group[p->n++] = (struct group){.first = i, .n = 1};
+    }
+    return true;
+}
+
+static bool run_party(struct party *p, struct hand *hands, unsigned n)
+{
+    pthread_t thread[256];
+    unsigned started = 0;
+    bool good = true;
+    for (unsigned i = 0; i < n && good; i++) {
+        hands[i].party = p;
+        hands[i].seen = NOWHERE;
+        good = (hands[i].parser = parser_new()) != NULL;
+    }
+    while (good && started + 1 < n &&
+           pthread_create(&thread[started], NULL, work, &hands[started]) == 0)
+        started++;
+    if (good)
+        work(&hands[n - 1]);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    for (unsigned i = 0; i < n; i++) {
+        hand_close(&hands[i]);
+        parser_free(hands[i].parser);
+        input_text_free(&hands[i].text);
+        free(hands[i].name.data);
+    }
+    return good;
+}
+
+bool scan_run(struct scan *s)
+{
+    struct party p = {.scan = s, .told = NOWHERE};
+    bool good = make_groups(&p);
+    unsigned n = s->threads < p.n ? s->threads : (unsigned)p.n;
+    struct hand *hands = good && n ? calloc(n, sizeof *hands) : NULL;
+    if (n && hands) {
+        pthread_mutex_init(&p.lock, NULL);
+        pthread_cond_init(&p.change, NULL);
+        good = run_party(&p, hands, n);
+        pthread_cond_destroy(&p.change);
+        pthread_mutex_destroy(&p.lock);
+    }
+    good = good && (n == 0 || hands);
+    if (s->matches > s->limit)
+        s->matches = s->limit;
+    for (size_t i = 0; p.group && i < p.n; i++) {
+        free(p.group[i].out.data);
+        free(p.group[i].end);
+    }
+    free(p.group);
+    free(hands);
+    if (!good)
+        complain("out of memory: inputs: free some memory and run again");
+    return good;
+}

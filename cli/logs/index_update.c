@@ -1,0 +1,371 @@
+/* What an update has to do: which files to read, which segments and parts to let go. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "index_verb.h"
+
+/* An old entry, and what becomes of it. */
+struct fate {
+    const struct entry *old;
+    bool kept, grown;
+    size_t fresh;  /* its place among the new entries */
+    uint64_t size; /* of the file, today */
+    uint64_t keep; /* parts from this byte of the text on are read again */
+};
+
+/* A part of a file that has grown. */
+struct piece {
+    size_t fate;
+    struct part part;
+};
+
+struct planning {
+    struct index_run *run;
+    const struct inputs *old;
+    const tamis_catalog *catalog;
+    struct update *update;
+    struct fate *fate; /* as the old entries */
+    size_t *by_id;     /* old entries by their ids */
+    struct piece *piece;
+    size_t n_pieces, pieces_room;
+};
+
+static bool no_memory(void)
+{
+    complain("out of memory: inputs: free some memory and run again");
+    return false;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+/* What is known goes on being known, under the name of today. */
+static bool keep_entry(struct planning *p, const struct seen *s)
+{
+    struct inputs *in = p->run->inputs;
+    struct update *u = p->update;
+    struct fate *f = &p->fate[s->entry];
+    struct entry *e = inputs_add(in);
+    bool renamed = f->old->root != s->root || strcmp(f->old->path, s->path) != 0;
+    const char *path = renamed ? inputs_keep(in, s->path) : f->old->path;
+    if (!e || !path)
+        return no_memory();
+    *e = *f->old;
+    e->root = s->root;
+    e->path = path;
+    f->fresh = in->n - 1;
+    f->size = s->file.size;
+    f->keep = UINT64_MAX;
+    f->kept = true;
+    f->grown = s->look == LOOK_GROWN;
+    u->grown += f->grown;
+    u->renamed += renamed;
+    u->same += s->look == LOOK_SAME && !renamed;
+    if (s->look == LOOK_SAME) { /* so that it need not be hashed again */
+        u->touched |= !raw_equal(&e->file, &s->file) || e->file.racy != s->file.racy;
+        e->file = s->file;
+    }
+    return true;
+}
+
+/* What cannot be read is kept in mind, so that it is not looked into each time. */
+static bool keep_passed(struct planning *p, const struct seen *s)
+{
+    struct inputs *in = p->run->inputs;
+    struct entry *e = inputs_add(in);
+    if (!e)
+        return no_memory();
+    *e = (struct entry){
+        .id = in->next_id++, .root = s->root, .file = s->file, .unknown = s->unknown};
+    e->path = inputs_keep(in, s->path);
+    e->passed = inputs_keep(in, s->why);
+    if (s->unknown && s->entry == NOWHERE && !in->skip_unknown && p->update->passed++ == 0)
+        p->update->first_passed = in->n - 1;
+    return (e->path && e->passed) || no_memory();
+}
+
+static bool out_of_reach(struct planning *p, const struct seen *s)
+{
+    struct index_run *run = p->run;
+    char *path = base_join(run->base, s->path);
+    if (!s->hidden) {
+        run->tally.failed++;
+        remark("%s: %s: %s", s->why, path ? path : s->path,
+               run->strict            ? "nothing was changed"
+               : s->look == LOOK_GONE ? "what is known of it stays; bring it back, or give --forget"
+                                      : "what is known of it stays");
+    }
+    free(path);
+    return keep_entry(p, s);
+}
+
+static bool plan_seen(struct planning *p, const struct seen *s)
+{
+    struct update *u = p->update;
+    switch (s->look) {
+    case LOOK_SAME:
+    case LOOK_GROWN:
+        return keep_entry(p, s);
+    case LOOK_SHUT:
+    case LOOK_GONE:
+        if (s->entry != NOWHERE)
+            return out_of_reach(p, s);
+        break; /* the reader says what is wrong with it */
+    case LOOK_PASSED:
+        return keep_passed(p, s);
+    default:
+        break;
+    }
+    u->changed += s->look == LOOK_CHANGED;
+    u->fresh += s->look != LOOK_CHANGED;
+    return plan_new(p->run, s->root, s->path, s->file.size);
+}
+
+/* A folder that cannot be read is told of and counts as an input that failed. */
+static void tell_shut(struct index_run *run, const struct names *names)
+{
+    for (size_t i = 0; i < names->shut.n; i++) {
+        const struct name *name = &names->shut.name[i];
+        char *path = base_join(run->base, name->path);
+        bool root = strcmp(name->path, run->inputs->root[name->root].path) == 0;
+        remark("%s: %s: %s", name->why, path ? path : name->path,
+               run->strict ? "nothing was changed"
+               : root      ? "what is known of its files stays; bring it back, or give --forget"
+                           : "its files are not found");
+        free(path);
+    }
+    run->tally.failed += names->shut.n;
+}
+
+static bool plan_entries(struct planning *p, const struct sight *sight)
+{
+    struct index_run *run = p->run;
+    bool good = true;
+    tell_shut(run, &sight->names);
+    for (size_t i = 0; good && i < sight->n; i++)
+        good = plan_seen(p, &sight->seen[i]);
+    for (size_t i = 0; good && i < p->old->n; i++)
+        p->update->gone += sight->where[i] == NOWHERE && !p->old->entry[i].passed;
+    return good && !(run->strict && run->tally.failed);
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static const struct planning *sorting;
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint64_t x = sorting->old->entry[*(const size_t *)a].id;
+    uint64_t y = sorting->old->entry[*(const size_t *)b].id;
+    return (x > y) - (x < y);
+}
+
+/* The fate of the entry with this id; NULL if there is none. */
+static struct fate *fate_of(const struct planning *p, uint64_t id)
+{
+    size_t low = 0, high = p->old->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        uint64_t here = p->old->entry[p->by_id[middle]].id;
+        if (here == id)
+            return &p->fate[p->by_id[middle]];
+        if (here < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/* Calls `each` for the parts of all segments; false: it complained, or there is a bad tag. */
+typedef bool part_fn(struct planning *p, struct fate *fate, struct part *part, bool *keep);
+
+static bool scan_tag(struct planning *p, uint64_t segment, part_fn *each, struct bytes *tag,
+                     bool *differs)
+{
+    size_t len, at = 0;
+    const void *old = tamis_catalog_tag(p->catalog, segment, &len);
+    struct part part;
+    bool bad = !old, keep, good = true;
+    tag_start(tag);
+    *differs = false;
+    while (good && old && tag_next(old, len, &at, &part, &bad)) {
+        struct fate *fate = fate_of(p, part.id);
+        uint64_t before = part.where.len;
+        keep = fate && fate->kept;
+        if (keep)
+            good = each(p, fate, &part, &keep);
+        *differs |= !keep || part.where.len != before;
+        if (good && keep)
+            good = tag_add(tag, &part) || no_memory();
+    }
+    if (bad)
+        complain("a segment has no valid tag: catalog: make a new one with -o");
+    return good && !bad;
+}
+
+#define SCAN_WINDOW ((uint64_t)4 << 20) /* of the tags, in memory at a time */
+
+static bool scan_tags(struct planning *p, part_fn *each, bool apply)
+{
+    struct bytes tag = {0};
+    uint64_t n = tamis_catalog_segments(p->catalog), seen = 0;
+    bool good = true, differs;
+    for (uint64_t i = 0; good && i < n; i++) {
+        size_t len;
+        tamis_catalog_tag(p->catalog, i, &len);
+        if ((seen += len) > SCAN_WINDOW) {
+            tamis_catalog_rest(p->catalog);
+            seen = 0;
+        }
+        good = scan_tag(p, i, each, &tag, &differs);
+        if (!good || !apply || !differs)
+            continue;
+        tamis_reason reason = {0};
+        tamis_error error = tag.len
+                                ? tamis_catalog_retag(p->run->writer, i, tag.data, tag.len, &reason)
+                                : tamis_catalog_drop(p->run->writer, i);
+        if (error != TAMIS_OK) {
+            complain_of(error, &reason, p->run->path);
+            good = false;
+        }
+    }
+    free(tag.data);
+    return good;
+}
+
+static bool collect(struct planning *p, struct fate *fate, struct part *part, bool *keep)
+{
+    (void)keep;
+    if (!fate->grown)
+        return true;
+    if (p->n_pieces == p->pieces_room) {
+        size_t room = p->pieces_room ? 2 * p->pieces_room : 64;
+        struct piece *fresh = realloc(p->piece, room * sizeof *fresh);
+        if (!fresh)
+            return no_memory();
+        p->piece = fresh;
+        p->pieces_room = room;
+    }
+    p->piece[p->n_pieces++] = (struct piece){(size_t)(fate - p->fate), *part};
+    return true;
+}
+
+/* Parts of a grown file that are read again go; one that ends with an open record is clipped. */
+static bool settle(struct planning *p, struct fate *fate, struct part *part, bool *keep)
+{
+    struct input_segment *where = &part->where;
+    (void)p;
+    if (!fate->grown)
+        return true;
+    if (where->offset >= fate->keep) {
+        *keep = false;
+    } else if (where->offset + where->len > fate->keep) {
+        uint64_t cut = where->offset + where->len - fate->keep;
+        where->len -= cut;
+        if (where->at == where->offset && where->at_len == where->len + cut && !where->skip)
+            where->at_len -= cut;
+        part->records = less(part->records, fate->old->open_records);
+        part->bad = less(part->bad, fate->old->open_bad);
+    }
+    return true;
+}
+
+/* ---- growth ---------------------------------------------------------------------------------- */
+
+/* Furthest parts first. */
+static int compare_pieces(const void *a, const void *b)
+{
+    const struct piece *x = a, *y = b;
+    if (x->fate != y->fate)
+        return x->fate < y->fate ? -1 : 1;
+    return (x->part.where.offset < y->part.where.offset) -
+           (x->part.where.offset > y->part.where.offset);
+}
+
+/*
+ * The tail of a file that grew becomes a segment, and a file that grows by a line a minute would
+ * have half a million of them in a year. So the last parts are read again with the tail as long as
+ * each is no longer than what follows it, and together they fit in a segment: as in a binary
+ * counter, a byte is read log2 times at most, and a segment's worth of text has log2 parts.
+ */
+static bool plan_tail(struct planning *p, size_t number, const struct piece *piece, size_t n)
+{
+    struct fate *f = &p->fate[number];
+    struct entry *e = &p->run->inputs->entry[f->fresh];
+    uint64_t size = f->size, segment = p->run->inputs->segment;
+    uint64_t tail = text_expected(e->path, size > e->file.size ? size - e->file.size : 0);
+    struct input_segment from = e->resume;
+    e->records = less(e->records, e->open_records);
+    e->bad = less(e->bad, e->open_bad);
+    for (size_t i = 0; i < n; i++) {
+        const struct part *part = &piece[i].part;
+        uint64_t len = part->where.len;
+        if (part->where.offset + len < from.offset || len > tail || tail + len > segment)
+            break;
+        e->records = less(e->records, less(part->records, i == 0 ? e->open_records : 0));
+        e->bad = less(e->bad, less(part->bad, i == 0 ? e->open_bad : 0));
+        from = part->where;
+        tail += len;
+    }
+    f->keep = from.offset;
+    e->resumable = false; /* settled when it is read */
+    if (!plan_task(p->run, f->fresh, size > from.at ? size - from.at : 0))
+        return false;
+    struct task *t = &p->run->task[p->run->n_tasks - 1];
+    t->tail = true;
+    t->from = from;
+    return true;
+}
+
+static bool plan_tails(struct planning *p)
+{
+    size_t at = 0;
+    if (p->n_pieces)
+        qsort(p->piece, p->n_pieces, sizeof *p->piece, compare_pieces);
+    for (size_t i = 0; i < p->old->n; i++) {
+        size_t n = 0;
+        if (!p->fate[i].grown)
+            continue;
+        while (at < p->n_pieces && p->piece[at].fate < i)
+            at++;
+        while (at + n < p->n_pieces && p->piece[at + n].fate == i)
+            n++;
+        if (!plan_tail(p, i, p->piece + at, n))
+            return false;
+    }
+    return true;
+}
+
+bool update_plan(struct index_run *run, const struct inputs *old, const tamis_catalog *catalog,
+                 struct update *update)
+{
+    struct planning p = {run, old, catalog, update, NULL, NULL, NULL, 0, 0};
+    struct sight sight = {0};
+    p.fate = calloc(old->n + 1, sizeof *p.fate);
+    p.by_id = calloc(old->n + 1, sizeof *p.by_id);
+    bool good = (p.fate && p.by_id) || no_memory();
+    for (size_t i = 0; good && i < old->n; i++) {
+        p.by_id[i] = i;
+        p.fate[i].old = &old->entry[i];
+    }
+    sorting = &p;
+    if (good && old->n)
+        qsort(p.by_id, old->n, sizeof *p.by_id, compare_ids);
+    good = good && sight_take(&sight, old, run->base, run->threads) && plan_entries(&p, &sight);
+    update->any |= update->fresh || update->changed || update->grown || update->gone ||
+                   update->renamed || update->touched;
+    if (good && update->any && catalog) {
+        good = !update->grown || (scan_tags(&p, collect, false) && plan_tails(&p));
+        good = good && scan_tags(&p, settle, true);
+    }
+    sight_free(&sight);
+    free(p.fate);
+    free(p.by_id);
+    free(p.piece);
+    return good;
+}

@@ -1,0 +1,193 @@
+/* The raw bytes of an input. See raw_sums.h. */
+#define _GNU_SOURCE
+#define XXH_INLINE_ALL
+#include "raw_sums.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* ---- identity -------------------------------------------------------------------------------- */
+
+static int64_t nanoseconds(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* `now`: taken before. */
+static bool take_id(const struct stat *st, struct timespec now, struct raw_id *id, const char **why)
+{
+    *id = (struct raw_id){st->st_dev,
+                          st->st_ino,
+                          (uint64_t)st->st_size,
+                          nanoseconds(st->st_mtim),
+                          nanoseconds(st->st_ctim),
+                          nanoseconds(now) - nanoseconds(st->st_ctim) < RAW_RACY};
+    if (S_ISREG(st->st_mode))
+        return true;
+    *why = S_ISDIR(st->st_mode) ? strerror(EISDIR) : "not a regular file";
+    errno = 0;
+    return false;
+}
+
+bool raw_look(const char *path, bool follow, struct raw_id *id, const char **why)
+{
+    struct stat st;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (fstatat(AT_FDCWD, path, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0)
+        return take_id(&st, now, id, why);
+    *why = strerror(errno);
+    return false;
+}
+
+int raw_open(const char *path, bool follow, struct raw_id *id, const char **why)
+{
+    struct stat st;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow ? 0 : O_NOFOLLOW));
+    if (fd < 0) { /* a link, a socket */
+        bool odd = (errno == ELOOP && !follow) || errno == ENXIO;
+        *why = odd ? "not a regular file" : strerror(errno);
+        return -1;
+    }
+    if (fstat(fd, &st) != 0) {
+        *why = strerror(errno);
+    } else if (take_id(&st, now, id, why)) {
+        return fd;
+    }
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+bool raw_equal(const struct raw_id *known, const struct raw_id *now)
+{
+    return known->inode == now->inode && known->size == now->size && known->mtime == now->mtime &&
+           known->ctime == now->ctime;
+}
+
+bool raw_same(const struct raw_id *known, const struct raw_id *now)
+{
+    return !known->racy && raw_equal(known, now);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+#define SUM_LEN sizeof(uint64_t)
+#define PIECE   ((size_t)128 << 10) /* read at a time: it stays in the cache of the processor */
+
+uint64_t raw_sums_len(uint64_t size)
+{
+    return (size / RAW_CHUNK + (size % RAW_CHUNK != 0)) * SUM_LEN;
+}
+
+static void put_sum(uint8_t *to, uint64_t sum)
+{
+    for (size_t i = 0; i < SUM_LEN; i++)
+        to[i] = (uint8_t)(sum >> 8 * i);
+}
+
+bool raw_sums_start(struct raw_sums *s, const uint8_t *known, uint64_t known_size, uint64_t from)
+{
+    uint64_t chunks = (from < known_size ? from : known_size) / RAW_CHUNK;
+    *s = (struct raw_sums){.at = chunks * RAW_CHUNK,
+                           .known = known,
+                           .known_size = known_size,
+                           .room = (size_t)(chunks + 1) * SUM_LEN,
+                           .state = XXH3_createState()};
+    s->sum = s->state ? malloc(s->room) : NULL;
+    if (!s->sum)
+        return raw_sums_free(s), false;
+    if (chunks)
+        memcpy(s->sum, known, (size_t)chunks * SUM_LEN);
+    XXH3_64bits_reset(s->state);
+    return true;
+}
+
+void raw_sums_free(struct raw_sums *s)
+{
+    XXH3_freeState(s->state);
+    free(s->sum);
+    *s = (struct raw_sums){.failed = true};
+}
+
+/* A chunk ends here, or what was known does: its sum is kept, and compared. */
+static void settle(struct raw_sums *s)
+{
+    size_t at = (size_t)((s->at - 1) / RAW_CHUNK) * SUM_LEN;
+    if (at == s->room) {
+        uint8_t *fresh = realloc(s->sum, 2 * s->room);
+        s->failed |= !fresh;
+        if (!fresh)
+            return;
+        s->sum = fresh;
+        s->room *= 2;
+    }
+    put_sum(s->sum + at, XXH3_64bits_digest(s->state));
+    if (s->at <= s->known_size && memcmp(s->sum + at, s->known + at, SUM_LEN) != 0)
+        s->failed = true;
+    if (s->at % RAW_CHUNK == 0)
+        XXH3_64bits_reset(s->state);
+}
+
+void raw_sums_feed(struct raw_sums *s, uint64_t at, const void *data, size_t len)
+{
+    if (s->failed || at > s->at || s->at - at >= len)
+        return;
+    const uint8_t *from = (const uint8_t *)data + (s->at - at);
+    for (len -= (size_t)(s->at - at); len && !s->failed;) {
+        uint64_t most = RAW_CHUNK - s->at % RAW_CHUNK;
+        if (s->at < s->known_size && s->known_size - s->at < most)
+            most = s->known_size - s->at;
+        size_t take = len < most ? len : (size_t)most;
+        XXH3_64bits_update(s->state, from, take);
+        s->at += take;
+        from += take;
+        len -= take;
+        if (s->at % RAW_CHUNK == 0 || s->at == s->known_size)
+            settle(s);
+    }
+}
+
+bool raw_sums_rest(struct raw_sums *s, int fd, uint64_t up_to)
+{
+    uint8_t piece[PIECE];
+    while (s->at < up_to && !s->failed) {
+        uint64_t left = up_to - s->at;
+        ssize_t got = pread(fd, piece, left < PIECE ? (size_t)left : PIECE, (off_t)s->at);
+        if (got > 0)
+            raw_sums_feed(s, s->at, piece, (size_t)got);
+        else if (got == 0 || errno != EINTR)
+            return false;
+    }
+    return !s->failed;
+}
+
+uint8_t *raw_sums_end(struct raw_sums *s, int fd, uint64_t size)
+{
+    if (!s->state || !raw_sums_rest(s, fd, size) || s->at != size)
+        return NULL;
+    if (size % RAW_CHUNK)
+        settle(s);
+    uint8_t *sum = s->failed ? NULL : s->sum;
+    if (sum)
+        s->sum = NULL;
+    return sum;
+}
+
+bool raw_sums_hold(int fd, const uint8_t *sums, uint64_t size, uint64_t *hashed)
+{
+    struct raw_sums s;
+    bool good = raw_sums_start(&s, sums, size, 0) && raw_sums_rest(&s, fd, size);
+    *hashed += s.at;
+    raw_sums_free(&s);
+    return good;
+}

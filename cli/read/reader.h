@@ -1,0 +1,212 @@
+/*
+ * The reader of inputs: records of CSV, TSV and JSONL files, plain or compressed, for index and
+ * find.
+ *
+ * The workload: gigabytes of records of about 100 bytes, of which a few attributes are wanted;
+ * later a handful of places must be read again, at once. So an input is cut into segments of whole
+ * records, each of which can be read alone; a parser walks over the bytes of a segment and points
+ * at the values where they lie. Nothing is allocated for a record.
+ *
+ *     input_open           the file, its compression, its format, its header
+ *     input_next           the next segment with its text: by any number of threads
+ *     input_read           a segment again, later, from what was kept of it
+ *     selection_new        the wanted attributes, for a header
+ *     parser_begin, _next  the records of a text
+ *
+ * What is a record, and what is its value, is the same whoever asks for which attributes:
+ *
+ * CSV    RFC 4180: a field may be quoted, then "" is a quote and delimiters and line ends are text.
+ *        As Python's csv reads what the RFC leaves open: a quote inside a field that does not start
+ *        with one is text; what follows a closing quote belongs to the value. Lines end with \n or
+ *        \r\n; a \r elsewhere is text. Empty lines are no records. A row that is too short lacks
+ *        its last attributes (missing); an empty cell is empty. A quote that is not closed makes
+ *        its record bad up to the end of the line where it opens; the next line is read as any
+ *        other. Not closed is a quote that no other follows within record_max bytes; or, over
+ *        line ends, within quoted_max bytes; or, over line ends, one behind which the field would
+ *        go on: that opens another field.
+ * TSV    fields between tabs, records between line ends, nothing else: no quotes, no escapes. A
+ *        quoted file with tabs is CSV with the delimiter tab.
+ * Both   the first record is the header unless `headless`. An attribute is the name of a column,
+ *        else its number from 1. Of two columns with one name the last counts.
+ * JSONL  one object (or array) a line; lines of blanks are no records. An attribute is a key, or a
+ *        path of keys and array positions (from 0) with dots: `request.headers.0`. A key that
+ *        itself has dots is found too, and comes first: {"a.b": 1} before {"a": {"b": 2}}. Of
+ *        two equal keys the last counts, with all below it. Strings lose their escapes, and lone
+ *        surrogates become the three bytes that UTF-8 would give them; numbers, true, false,
+ *        objects and arrays are their text as it stands. null is missing. Every record is checked
+ *        against RFC 8259, wanted parts or not, with three liberties: control characters in
+ *        strings, NaN and Infinity (Python writes them), and bytes that are not UTF-8.
+ * All    a byte order mark at the start is skipped. Bytes that are not UTF-8 pass as they are.
+ *
+ * Memory: a text holds one segment, up to twice the size asked for where a compressed file has no
+ * place to cut, and never less than a record; an input as much again in the worst case, and what
+ * the decoder needs (zstd: up to 128 MiB, as the file asks).
+ */
+#ifndef TAMIS_READER_H
+#define TAMIS_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "logs/raw_sums.h"
+#include "tamis.h"
+
+enum read_format { READ_AUTO, READ_CSV, READ_TSV, READ_JSONL };
+
+#define READ_RECORD_MAX ((size_t)1 << 30)
+#define READ_QUOTED_MAX ((size_t)1 << 20)
+
+/* How a text is to be read. All zero: as the input says, with a header, records up to 1 GiB. */
+struct dialect {
+    enum read_format format;
+    uint8_t delimiter; /* comma in CSV, tab in TSV */
+    bool headless;
+    size_t record_max;
+    size_t quoted_max; /* CSV: bytes in quotes that have line ends among them; 0: 1 MiB */
+};
+
+/* "csv", "tsv", "jsonl", "auto" */
+const char *read_format_name(enum read_format format);
+bool read_format_of(const char *name, enum read_format *out);
+/* Whether the name of a file says its format: how input_open() knows it. */
+bool read_format_named(const char *path);
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+enum value_state {
+    VALUE_MISSING, /* no such key, null, a row too short */
+    VALUE_EMPTY,   /* there, of no bytes */
+    VALUE_PRESENT
+};
+
+struct value {
+    const uint8_t *data;
+    size_t len;
+    enum value_state state;
+};
+
+struct record {
+    const uint8_t *data; /* as it was, without its line end */
+    size_t len;
+    size_t end_len; /* bytes of the line end that follows: 0 (end of the text), 1 or 2 */
+    const struct value *values; /* of the attributes, valid until the parser goes on */
+    const char *complaint;      /* of a bad record: why */
+    const uint8_t *bad_at;      /* of a bad record: where, within it */
+};
+
+/* The wanted attributes in the texts of one input. Fixed once made: threads share it. */
+struct selection;
+
+/* `dialect` and `header` are those of the input (see struct input). EARG: a name that is empty or
+   given twice, more than 8 dots, a name without a header. */
+tamis_error selection_new(struct selection **out, const struct dialect *dialect,
+                          const char *const *names, size_t n, const void *header, size_t header_len,
+                          tamis_reason *reason);
+void selection_free(struct selection *selection);
+/* CSV, TSV: the first attribute from `from` on that the header lacks, so that all records miss it;
+   the number of attributes if there is none. */
+size_t selection_absent(const struct selection *selection, size_t from);
+
+enum parsed { PARSED_END, PARSED_RECORD, PARSED_BAD, PARSED_NOMEM };
+
+/* One for each thread. Its memory grows to the largest record that has an escaped value. */
+struct parser;
+
+struct parser *parser_new(void); /* NULL: no memory */
+void parser_free(struct parser *parser);
+/* `data` are whole records: the text of a segment. */
+tamis_error parser_begin(struct parser *parser, const struct selection *selection, const void *data,
+                         size_t len);
+/* PARSED_BAD fills the record too, but for its values; the next call goes on after it. */
+enum parsed parser_next(struct parser *parser, struct record *record);
+/* The lines of the text before the record last returned. Counted when asked. */
+uint64_t parser_line(struct parser *parser);
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+enum packing { PACK_NONE, PACK_GZIP, PACK_ZSTD };
+
+struct input_options {
+    struct dialect dialect;
+    size_t segment; /* bytes of text in a segment, about; 8 MiB */
+    /* Start with this segment, known from before, instead of the first. */
+    const struct input_segment *from;
+    bool file;    /* an input that can be read again: a regular file, opened without waiting */
+    bool no_link; /* and not by way of a link */
+    struct raw_sums
+        *sums; /* started by the caller: sums up what is read, from the first segment on */
+};
+
+/*
+ * A segment: what is needed to read its text again. Reading starts at byte `at` of the file, where
+ * a decoder can start (with the help of `restart`), and drops `skip` bytes of text.
+ *
+ *     plain         at = offset, skip = 0
+ *     .zst          at is the start of a frame. A frame much longer than a segment holds several
+ *                   segments, then skip is large: input_read goes on where it stands if it can
+ *     .gz           at is the start of a member, or the end of a deflate block; then `restart` has
+ *                   the 32 KiB of text before it, compressed: about 10 KiB for each segment
+ */
+struct input_segment {
+    uint64_t offset, len; /* of its records in the text of the input */
+    uint64_t line;        /* number of its first line, from 1 */
+    uint64_t at, at_len;  /* bytes of the file that reading it touches */
+    uint64_t skip;
+    uint8_t *restart; /* the caller's, from malloc; to be kept as it is. NULL: none */
+    size_t restart_len;
+};
+
+void input_segment_free(struct input_segment *segment);
+
+/* The text of a segment and what it needs to be read. One for each thread; start with {0}. It may
+   be used with one input after the other. */
+struct input_text {
+    const uint8_t *data;
+    size_t len;
+    uint8_t *memory;
+    size_t capacity;
+    struct source *source; /* an open decoder, at the end of the segment last read */
+    uint64_t source_of;    /* the input it belongs to */
+};
+
+void input_text_free(struct input_text *text);
+
+struct input {
+    const char *path;       /* a copy */
+    enum packing kind;      /* by content */
+    struct dialect dialect; /* complete: format and delimiter are known */
+    const uint8_t *header;  /* of CSV and TSV, without its line end; NULL: none */
+    size_t header_len;      /* 0: the file is empty */
+    uint64_t size;          /* of the file when it was opened; 0 for a pipe */
+    bool regular;           /* a file that can be read again: no pipe */
+    struct raw_id id;       /* of a regular file, when it was opened */
+    struct input_private *own;
+};
+
+/* "-" is standard input. Formats by name: .csv .tsv .tab .jsonl .ndjson .json, under .gz or .zst;
+   else by content: `{` or an array first: JSONL; a tab in the first line: TSV; else CSV. EKIND: it is
+   none of these, see reader_sniff.h. */
+tamis_error input_open(struct input **out, const char *path, const struct input_options *options,
+                       tamis_reason *reason);
+void input_close(struct input *input);
+/* The sums of its bytes, once it has been read to the end; see raw_sums_end(). */
+uint8_t *input_sums(const struct input *input, struct raw_sums *sums);
+
+/*
+ * The next segment and its text; *more = false: there is none. Threads may call it together: each
+ * gets another segment. Segments end at the first record end after `segment` bytes (compressed:
+ * after the first point from there on where a decoder can start). From a pipe: what has come, up to
+ * that. The bytes of a regular file beyond the size it had when opened are left alone.
+ *
+ * Damaged or truncated compression: the whole records before it come first, then the error, with
+ * the offset in the file.
+ */
+tamis_error input_next(struct input *input, struct input_segment *segment, struct input_text *text,
+                       bool *more, tamis_reason *reason);
+
+/* A segment known from before. Threads may call it together, each with its own text. */
+tamis_error input_read(struct input *input, const struct input_segment *segment,
+                       struct input_text *text, tamis_reason *reason);
+
+#endif

@@ -1,0 +1,452 @@
+/* Opening an input: its compression, its format, its header. */
+#define _GNU_SOURCE
+#include "reader_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "reader_cut.h"
+#include "reader_sniff.h"
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+size_t input_take(struct input_private *own, uint8_t *out, size_t room)
+{
+    struct pushback *back = &own->back;
+    size_t kept = back->len - back->at;
+    if (kept == 0)
+        return source_read(own->source, out, room);
+    kept = kept < room ? kept : room;
+    memcpy(out, back->data + back->at, kept);
+    back->at += kept;
+    return kept;
+}
+
+bool input_give_back(struct input_private *own, const uint8_t *data, size_t len)
+{
+    struct pushback *back = &own->back;
+    if (len <= back->at && back->at < back->len) { /* they came from here, all of them */
+        back->at -= len;
+        return true;
+    }
+    if (len > back->room) {
+        uint8_t *fresh = malloc(len);
+        if (!fresh)
+            return false;
+        free(back->data);
+        back->data = fresh;
+        back->room = len;
+    }
+    if (len)
+        memcpy(back->data, data, len);
+    back->at = 0;
+    back->len = len;
+    return true;
+}
+
+bool source_drop(struct source *source, uint64_t skip)
+{
+    uint8_t waste[16384];
+    while (skip) {
+        size_t got = source_read(source, waste, skip < sizeof waste ? (size_t)skip : sizeof waste);
+        if (got == 0)
+            return false;
+        skip -= got;
+    }
+    return true;
+}
+
+tamis_error input_source(const struct input *input, const struct restart *from, struct source **out,
+                         tamis_reason *reason)
+{
+    bool sized = input->regular && input->size > 0;
+    struct source *s =
+        source_new(input->path, input->own->fd, sized, input->regular ? input->size : NEVER);
+    if (!s)
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    tamis_error error = source_start(s, input->kind, from, reason);
+    if (error != TAMIS_OK) {
+        source_free(s);
+        return error;
+    }
+    *out = s;
+    return TAMIS_OK;
+}
+
+/* ---- formats --------------------------------------------------------------------------------- */
+
+/* The length of a name without what rotation puts behind it: .1, -20261115, .2026-11-15_00. */
+static size_t before_rotation(const char *path, size_t len)
+{
+    size_t at = len;
+    while (at > 0 && strchr("0123456789.-_", path[at - 1]))
+        at--;
+    bool turned = at + 1 < len && path[at + 1] >= '0' && path[at + 1] <= '9' &&
+                  !(path[at] >= '0' && path[at] <= '9');
+    return turned ? at : len;
+}
+
+static enum read_format format_by_name(const char *path)
+{
+    static const struct {
+        const char *suffix;
+        enum read_format format;
+    } known[] = {{".csv", READ_CSV},     {".tsv", READ_TSV},      {".tab", READ_TSV},
+                 {".jsonl", READ_JSONL}, {".ndjson", READ_JSONL}, {".json", READ_JSONL}};
+    static const char *const packed[] = {".gz", ".zst", ".zstd", ".bgz"};
+    size_t len = strlen(path);
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+        size_t cut = strlen(packed[i]);
+        if (len > cut && strcasecmp(path + len - cut, packed[i]) == 0) {
+            len -= cut;
+            break;
+        }
+    }
+    len = before_rotation(path, len);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t cut = strlen(known[i].suffix);
+        if (len > cut && strncasecmp(path + len - cut, known[i].suffix, cut) == 0)
+            return known[i].format;
+    }
+    return READ_AUTO;
+}
+
+bool read_format_named(const char *path)
+{
+    return format_by_name(path) != READ_AUTO;
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+/* The start of the text, as far as it was needed. */
+struct head {
+    uint8_t *data;
+    size_t len, room;
+    bool final;
+};
+
+#define HEAD_STEP ((size_t)4 << 10)
+
+/* More of the text; false: no memory. */
+static bool head_more(struct input_private *own, struct head *head)
+{
+    if (head->len == head->room) {
+        size_t room = head->room ? 2 * head->room : HEAD_STEP;
+        uint8_t *data = realloc(head->data, room);
+        if (!data)
+            return false;
+        head->data = data;
+        head->room = room;
+    }
+    size_t got = source_read(own->source, head->data + head->len, head->room - head->len);
+    head->len += got;
+    head->final |= got == 0;
+    return true;
+}
+
+/* Enough to see what it is: the first line that is not blank, and `least` bytes; or SNIFF_LEN. */
+static bool head_line(struct input_private *own, struct head *head, size_t least)
+{
+    size_t from = 0; /* blanks, or what was searched */
+    bool started = false, line = false;
+    while (!head->final && head->len < SNIFF_LEN && !(line && head->len >= least)) {
+        if (!head_more(own, head))
+            return false;
+        while (!started && from < head->len && !(started = head->data[from] > ' '))
+            from++;
+        line = line || (started && memchr(head->data + from, '\n', head->len - from));
+        from = head->len;
+    }
+    return true;
+}
+
+static bool blank(const uint8_t *data, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (data[i] != '\n' && data[i] != '\r')
+            return false;
+    return true;
+}
+
+/* The header: the first record that is not empty. It starts at *from, and is then behind it. */
+static tamis_error head_header(struct input *input, struct head *head, size_t *from,
+                               tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    size_t start = *from, end = 0;
+    struct cut cut = {.dialect = &input->dialect};
+    for (;;) {
+        end = cut_search(&cut, head->data + start, head->len - start, 1, head->final);
+        if (end && blank(head->data + start, end) && start + end < head->len) {
+            start += end;
+            cut = (struct cut){.dialect = &input->dialect};
+        } else if (end || head->final) {
+            break;
+        } else if (head->len - start > input->dialect.record_max) {
+            return fail(reason, TAMIS_ELIMIT, "%.120s: the header is too long", input->path);
+        } else if (!head_more(own, head)) {
+            return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
+        }
+    }
+    own->header = malloc(end + 1);
+    if (!own->header)
+        return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
+    memcpy(own->header, head->data + start, end);
+    *from = start + end;
+    while (end && (own->header[end - 1] == '\n' || own->header[end - 1] == '\r'))
+        end--;
+    input->header = own->header;
+    input->header_len = end;
+    return TAMIS_OK;
+}
+
+/* What the text is, by all that is known of it: settles the dialect unless it is refused. */
+static struct sniff settle_dialect(struct input *input, const uint8_t *text, size_t len, bool whole)
+{
+    struct dialect *d = &input->dialect;
+    bool given = d->format != READ_AUTO;
+    if (!given)
+        d->format = format_by_name(input->path);
+    struct sniff sniff = sniff_text(d, !given, text, len, whole);
+    d->format = sniff.format;
+    if (!d->delimiter)
+        d->delimiter = d->format == READ_TSV ? '\t' : ',';
+    if (!d->record_max)
+        d->record_max = READ_RECORD_MAX;
+    if (!d->quoted_max)
+        d->quoted_max = READ_QUOTED_MAX;
+    return sniff;
+}
+
+/* The start of the text, and what it is. *from: where it starts, behind a byte order mark. */
+static tamis_error sniff_head(struct input *input, struct head *head, size_t *from,
+                              struct sniff *sniff, tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    bool all = input->regular && input->dialect.format == READ_AUTO;
+    if (!head_line(own, head, all ? SNIFF_LEN : 0))
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    if (head->len == 0 && own->source->error != TAMIS_OK) {
+        if (reason)
+            *reason = own->source->reason;
+        return own->source->error;
+    }
+    *from = head->len >= 3 && memcmp(head->data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    *sniff = settle_dialect(input, head->data + *from, head->len - *from, head->final);
+    return TAMIS_OK;
+}
+
+/* All that the start of the text says; then the source gives what follows the header. */
+static tamis_error read_head(struct input *input, struct head *head, tamis_reason *reason)
+{
+    size_t from;
+    struct sniff sniff;
+    tamis_error error = sniff_head(input, head, &from, &sniff, reason);
+    if (error != TAMIS_OK)
+        return error;
+    if (sniff.class != SNIFF_READABLE)
+        return fail(reason, TAMIS_EKIND, "%.120s: %s is not read; %s", input->path, sniff.what,
+                    sniff.advice);
+    if (input->dialect.format != READ_JSONL && !input->dialect.headless) {
+        error = head_header(input, head, &from, reason);
+        if (error != TAMIS_OK)
+            return error;
+    }
+    input->own->offset = from;
+    return TAMIS_OK;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* A file that must be one, as what a catalog or a folder names must. */
+static tamis_error open_regular(struct input *input, const char *path, bool follow,
+                                tamis_reason *reason)
+{
+    const char *why = NULL;
+    input->own->fd = raw_open(path, follow, &input->id, &why);
+    if (input->own->fd < 0) {
+        int error = errno;
+        fail(reason, TAMIS_EIO, "%.120s: %s", path, why);
+        if (reason)
+            reason->system_error = strcmp(why, strerror(error)) == 0 ? error : 0;
+        return TAMIS_EIO;
+    }
+    input->regular = true;
+    input->size = input->id.size;
+    return TAMIS_OK;
+}
+
+static tamis_error open_file(struct input *input, const char *path,
+                             const struct input_options *options, tamis_reason *reason)
+{
+    struct stat st;
+    struct input_private *own = input->own;
+    bool standard = strcmp(path, "-") == 0;
+    own->path = strdup(standard ? "standard input" : path);
+    if (!own->path)
+        return fail(reason, TAMIS_ENOMEM, "no memory to open %.120s", path);
+    input->path = own->path;
+    if (options->file)
+        return open_regular(input, path, !options->no_link, reason);
+    own->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+    if (own->fd < 0 || fstat(own->fd, &st) != 0 || (S_ISDIR(st.st_mode) && (errno = EISDIR))) {
+        int error = errno;
+        fail(reason, TAMIS_EIO, "opening %.120s: %s", input->path, strerror(error));
+        if (reason)
+            reason->system_error = error;
+        return TAMIS_EIO;
+    }
+    /* Standard input may stand in the middle of a file: it is read on from there. */
+    input->regular = S_ISREG(st.st_mode) && !standard;
+    input->size = input->regular ? (uint64_t)st.st_size : 0;
+    return TAMIS_OK;
+}
+
+/* The source from the start, its kind known by its first bytes. */
+static tamis_error open_source(struct input *input, struct raw_sums *sums, tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    bool sized = input->regular && input->size > 0;
+    own->source = source_new(input->path, own->fd, sized, input->regular ? input->size : NEVER);
+    if (!own->source)
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    own->source->sums = sums;
+    tamis_error error = source_kind(own->source, &input->kind, reason);
+    return error == TAMIS_OK ? source_start(own->source, input->kind, NULL, reason) : error;
+}
+
+/* Goes to a segment known from before. */
+static tamis_error go_to(struct input *input, const struct input_options *options,
+                         tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    const struct input_segment *to = options->from;
+    struct restart from = {to->at, to->offset - to->skip, to->restart, to->restart_len};
+    struct source *source;
+    if (!input->regular || to->skip > to->offset)
+        return fail(reason, TAMIS_EARG, "%.120s: cannot be read from the middle", input->path);
+    tamis_error error = input_source(input, &from, &source, reason);
+    if (error != TAMIS_OK)
+        return error;
+    source_free(own->source);
+    own->source = source;
+    if (options->sums) /* what is before it is known, but for a part of a chunk */
+        raw_sums_rest(options->sums, own->fd, to->at);
+    source->sums = options->sums;
+    own->back.at = own->back.len = 0;
+    own->restart = (struct restart){to->at, to->offset - to->skip, NULL, to->restart_len};
+    if (to->restart_len && !(own->restart.blob = malloc(to->restart_len)))
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    if (to->restart_len)
+        memcpy(own->restart.blob, to->restart, to->restart_len);
+    own->offset = to->offset;
+    own->line = to->line;
+    if (source_drop(source, to->skip))
+        return TAMIS_OK;
+    if (source->error == TAMIS_OK)
+        return fail(reason, TAMIS_EFORMAT, "%.120s: shorter than it was", input->path);
+    if (reason)
+        *reason = source->reason;
+    return source->error;
+}
+
+/* Behind the header, or at a segment known from before. */
+static tamis_error start(struct input *input, const struct input_options *options,
+                         tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    struct head head = {0};
+    tamis_error error = read_head(input, &head, reason);
+    if (error == TAMIS_OK) {
+        own->line = 1 + count_lines(head.data, own->offset);
+        if (!input_give_back(own, head.data + own->offset, head.len - own->offset))
+            error = fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    }
+    free(head.data);
+    if (error == TAMIS_OK && options->from)
+        error = go_to(input, options, reason);
+    return error;
+}
+
+static tamis_error input_new(struct input **out, const char *path,
+                             const struct input_options *options, tamis_reason *reason)
+{
+    static atomic_uint_fast64_t ids;
+    struct input *input = calloc(1, sizeof *input);
+    struct input_private *own = calloc(1, sizeof *own);
+    if (!input || !own) {
+        free(input);
+        free(own);
+        return fail(reason, TAMIS_ENOMEM, "no memory to open %.120s", path);
+    }
+    pthread_mutex_init(&own->lock, NULL);
+    own->fd = -1;
+    own->id = atomic_fetch_add(&ids, 1) + 1;
+    input->own = own;
+    own->segment = options->segment ? options->segment : SEGMENT_DEFAULT;
+    input->dialect = options->dialect;
+    *out = input;
+    tamis_error error = open_file(input, path, options, reason);
+    struct raw_sums *sums = options->from ? NULL : options->sums;
+    return error == TAMIS_OK ? open_source(input, sums, reason) : error;
+}
+
+tamis_error input_open(struct input **out, const char *path, const struct input_options *options,
+                       tamis_reason *reason)
+{
+    struct input *input = NULL;
+    uint8_t delimiter = options->dialect.delimiter;
+    if (delimiter == '"' || delimiter == '\n' || delimiter == '\r')
+        return fail(reason, TAMIS_EARG, "quotes and line ends cannot part columns");
+    tamis_error error = input_new(&input, path, options, reason);
+    if (error == TAMIS_OK)
+        error = start(input, options, reason);
+    if (error != TAMIS_OK)
+        input_close(input);
+    else
+        *out = input;
+    return error;
+}
+
+tamis_error sniff_file(const char *path, const struct dialect *dialect, struct sniff *out,
+                       tamis_reason *reason)
+{
+    size_t from;
+    struct head head = {0};
+    struct input *input = NULL;
+    const struct input_options options = {.dialect = *dialect, .file = true};
+    tamis_error error = input_new(&input, path, &options, reason);
+    if (error == TAMIS_OK)
+        error = sniff_head(input, &head, &from, out, reason);
+    free(head.data);
+    input_close(input);
+    return error;
+}
+
+uint8_t *input_sums(const struct input *input, struct raw_sums *sums)
+{
+    return raw_sums_end(sums, input->own->fd, input->size);
+}
+
+void input_close(struct input *input)
+{
+    if (!input)
+        return;
+    struct input_private *own = input->own;
+    source_free(own->source);
+    if (own->fd >= 0)
+        close(own->fd);
+    free(own->path);
+    free(own->header);
+    free(own->back.data);
+    free(own->restart.blob);
+    pthread_mutex_destroy(&own->lock);
+    free(own);
+    free(input);
+}

@@ -1,0 +1,306 @@
+/* Segments: cut while the input is read, and read again alone. */
+#define _GNU_SOURCE
+#include "reader_input.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/err.h"
+#include "reader_cut.h"
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+static bool text_room(struct input_text *text, size_t room)
+{
+    if (room <= text->capacity)
+        return true;
+    uint8_t *memory = realloc(text->memory, room);
+    if (!memory)
+        return false;
+    text->memory = memory;
+    text->capacity = room;
+    size_t lead = -(uintptr_t)memory & (HUGE_PAGE - 1);
+    if (room >= lead + HUGE_PAGE) /* a quarter of the time of the first read is page faults */
+        madvise(memory + lead, (room - lead) & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
+    return true;
+}
+
+void input_text_free(struct input_text *text)
+{
+    source_free(text->source);
+    free(text->memory);
+    *text = (struct input_text){0};
+}
+
+void input_segment_free(struct input_segment *segment)
+{
+    free(segment->restart);
+    *segment = (struct input_segment){0};
+}
+
+/* ---- cutting --------------------------------------------------------------------------------- */
+
+/* The growing text of a segment. */
+struct growth {
+    struct input *input;
+    struct input_text *text;
+    struct cut cut;
+    size_t len, target; /* target 0: not known */
+    size_t chunk;
+    bool final;
+};
+
+/* Bytes to take at once, so that little is given back. */
+static size_t chunk_of(size_t segment)
+{
+    size_t chunk = segment / 32;
+    return chunk < 64 ? 64 : chunk > SOURCE_CHUNK ? SOURCE_CHUNK : chunk;
+}
+
+/* Where the segment may end, once that can be told. */
+static size_t target_of(const struct growth *g)
+{
+    const struct input_private *own = g->input->own;
+    const struct source *source = own->source;
+    if (g->input->kind == PACK_NONE)
+        return own->segment;
+    if (source->noted && source->point.out > own->offset + own->segment / 2)
+        return (size_t)(source->point.out - own->offset);
+    return g->len / 2 >= own->segment ? g->len : 0;
+}
+
+#define GROW_MIN   ((size_t)1 << 20)
+#define FIRST_MOST ((uint64_t)64 << 20)
+
+/* More text; false: no memory. */
+static bool grow(struct growth *g)
+{
+    size_t room = g->chunk, most = g->len < GROW_MIN ? GROW_MIN : g->len;
+    if (g->input->kind == PACK_NONE && g->input->regular && g->target > g->len)
+        room += g->target - g->len;
+    else if (g->len / 2 > g->input->own->segment && g->len / 4 > room)
+        room = g->len / 4; /* a long record */
+    room = room < most ? room : most;
+    size_t need = g->len + room;
+    if (need > g->text->capacity && !text_room(g->text, need + need / 4))
+        return false;
+    size_t got = input_take(g->input->own, g->text->memory + g->len, room);
+    g->len += got;
+    g->final = got == 0;
+    return true;
+}
+
+/* A plain pipe: what has come will do. */
+static size_t piped_end(struct growth *g)
+{
+    struct input_private *own = g->input->own;
+    if (g->input->kind != PACK_NONE || g->input->regular || own->back.at < own->back.len)
+        return 0;
+    return g->cut.last;
+}
+
+static tamis_error out_of_memory(const struct input *input, tamis_reason *reason)
+{
+    return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+}
+
+/* Takes text until it holds a segment; its length. 0: there is none left. */
+static tamis_error grow_segment(struct growth *g, size_t *end, tamis_reason *reason)
+{
+    struct source *source = g->input->own->source;
+    *end = 0;
+    while (*end == 0 && !g->final) {
+        if (!g->target)
+            g->target = target_of(g);
+        if (!grow(g))
+            return out_of_memory(g->input, reason);
+        if (!g->target)
+            g->target = target_of(g);
+        bool whole = g->final && source->error == TAMIS_OK;
+        *end =
+            cut_search(&g->cut, g->text->memory, g->len, g->target ? g->target : SIZE_MAX, whole);
+        if (g->cut.open) /* the last segment has it, where reading goes on if the file grows */
+            *end = g->len;
+        if (*end == 0)
+            *end = piped_end(g);
+        if (*end == 0 && g->len - g->cut.record > g->input->dialect.record_max + g->chunk)
+            *end = g->cut.last;
+        if (*end == 0 && g->len - g->cut.record > g->input->dialect.record_max + g->chunk)
+            return fail_at(reason, TAMIS_ELIMIT, g->input->own->offset + g->cut.record,
+                           "%.120s: a record is longer than %zu bytes", g->input->path,
+                           g->input->dialect.record_max);
+    }
+    if (*end == 0 && source->error != TAMIS_OK) { /* what is whole, then the error */
+        *end = g->cut.last;
+        if (*end == 0) {
+            if (reason)
+                *reason = source->reason;
+            return source->error;
+        }
+    }
+    return TAMIS_OK;
+}
+
+static bool copy_restart(const struct restart *from, struct input_segment *to)
+{
+    to->restart = NULL;
+    to->restart_len = from->len;
+    if (from->len == 0)
+        return true;
+    to->restart = malloc(from->len);
+    if (to->restart)
+        memcpy(to->restart, from->blob, from->len);
+    return to->restart != NULL;
+}
+
+/* The segment is the first `end` bytes of the text. */
+static tamis_error take_segment(struct growth *g, size_t end, struct input_segment *segment,
+                                tamis_reason *reason)
+{
+    struct input_private *own = g->input->own;
+    struct source *source = own->source;
+    *segment = (struct input_segment){.offset = own->offset, .len = end, .line = own->line};
+    if (g->input->kind == PACK_NONE) {
+        segment->at = own->offset;
+        segment->at_len = end;
+    } else {
+        segment->at = own->restart.at;
+        segment->at_len = source_at(source) - own->restart.at;
+        segment->skip = own->offset - own->restart.out;
+        if (!copy_restart(&own->restart, segment))
+            return out_of_memory(g->input, reason);
+    }
+    if (!input_give_back(own, g->text->memory + end, g->len - end))
+        return out_of_memory(g->input, reason);
+    own->offset += end;
+    own->line += count_lines(g->text->memory, end);
+    if (source->noted && source->point.out <= own->offset) {
+        free(own->restart.blob);
+        own->restart = source->point;
+        source->point = (struct restart){0};
+        source->noted = false;
+    }
+    g->text->data = g->text->memory;
+    g->text->len = end;
+    return TAMIS_OK;
+}
+
+/* Memory for a segment at once: growing costs more than reading. */
+static bool first_room(const struct growth *g)
+{
+    const struct input *input = g->input;
+    uint64_t text = input->kind == PACK_NONE ? input->size : 16 * min_u64(input->size, FIRST_MOST);
+    uint64_t segment = min_u64(input->own->segment, FIRST_MOST);
+    return text_room(g->text, (size_t)min_u64(segment + segment / 4, text) + 2 * g->chunk);
+}
+
+static tamis_error next_locked(struct input *input, struct input_segment *segment,
+                               struct input_text *text, bool *more, tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    struct growth g = {.input = input, .text = text, .chunk = chunk_of(own->segment)};
+    size_t end;
+    g.cut.dialect = &input->dialect;
+    if (!own->source->noted) { /* counted from the last point, so that frames of equal size pair */
+        uint64_t far = own->restart.out + own->segment, near = own->offset + own->segment / 2 + 1;
+        own->source->want = far > near ? far : near;
+    }
+    if (!first_room(&g))
+        return out_of_memory(input, reason);
+    tamis_error error = grow_segment(&g, &end, reason);
+    *more = error == TAMIS_OK && end > 0;
+    if (*more)
+        error = take_segment(&g, end, segment, reason);
+    return error;
+}
+
+tamis_error input_next(struct input *input, struct input_segment *segment, struct input_text *text,
+                       bool *more, tamis_reason *reason)
+{
+    *more = false;
+    *segment = (struct input_segment){0};
+    text->len = 0;
+    pthread_mutex_lock(&input->own->lock);
+    tamis_error error = next_locked(input, segment, text, more, reason);
+    pthread_mutex_unlock(&input->own->lock);
+    return error;
+}
+
+/* ---- reading again --------------------------------------------------------------------------- */
+
+#define READ_STEP ((size_t)64 << 20)
+#define SKIP_KEPT ((uint64_t)1 << 20) /* a short skip is read with the segment, in one go */
+#define IN_MOST   ((uint64_t)32 << 20)
+
+/* A source at the segment's first byte, or *skip bytes before it. */
+static tamis_error stand_at(struct input *input, const struct input_segment *segment,
+                            struct input_text *text, uint64_t *skip, tamis_reason *reason)
+{
+    uint64_t start = segment->offset - segment->skip;
+    struct source *source = text->source;
+    bool goes_on = source && text->source_of == input->own->id && source->error == TAMIS_OK &&
+                   source->out >= start && source->out <= segment->offset;
+    if (!goes_on) {
+        struct restart from = {segment->at, start, segment->restart, segment->restart_len};
+        source_free(source);
+        text->source = NULL;
+        tamis_error error = input_source(input, &from, &text->source, reason);
+        if (error != TAMIS_OK)
+            return error;
+        text->source_of = input->own->id;
+        source = text->source;
+        uint64_t most = min_u64(min_u64(segment->at_len, IN_MOST), input->size);
+        if (input->kind == PACK_ZSTD && most > source->in_room)
+            source->in_room = (size_t)most;
+    }
+    *skip = segment->offset - source->out;
+    source->at_once = !goes_on && *skip <= SKIP_KEPT;
+    if (*skip > SKIP_KEPT) {
+        source_drop(source, *skip);
+        *skip = 0;
+    }
+    return TAMIS_OK;
+}
+
+/* `want` bytes to the start of the text's memory. The number is not trusted: memory follows what
+   the file has. */
+static tamis_error read_text(struct input *input, struct input_text *text, uint64_t want,
+                             tamis_reason *reason)
+{
+    size_t len = 0, got;
+    do {
+        size_t room = len < READ_STEP ? READ_STEP : 2 * len;
+        room = room < want ? room : (size_t)want;
+        if (!text_room(text, room + 1))
+            return out_of_memory(input, reason);
+        got = source_read(text->source, text->memory + len, room - len);
+        len += got;
+    } while (got && len < want);
+    if (len == want)
+        return TAMIS_OK;
+    if (text->source->error == TAMIS_OK)
+        return fail_at(reason, TAMIS_EFORMAT, text->source->at, "%.120s: shorter than it was",
+                       input->path);
+    if (reason)
+        *reason = text->source->reason;
+    return text->source->error;
+}
+
+tamis_error input_read(struct input *input, const struct input_segment *segment,
+                       struct input_text *text, tamis_reason *reason)
+{
+    uint64_t skip;
+    text->len = 0;
+    if (!input->regular || segment->skip > segment->offset || segment->len > UINT64_MAX / 2)
+        return fail(reason, TAMIS_EARG, "%.120s: cannot be read from the middle", input->path);
+    tamis_error error = stand_at(input, segment, text, &skip, reason);
+    if (error == TAMIS_OK)
+        error = read_text(input, text, skip + segment->len, reason);
+    if (error == TAMIS_OK) {
+        text->data = text->memory + skip;
+        text->len = (size_t)segment->len;
+    }
+    return error;
+}

@@ -1,0 +1,301 @@
+/* The wanted attributes, compiled: columns of a header, or the tree of JSON paths. */
+#include "reader_parse.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+
+/* "12" is 12; NO_NODE for what is no number, or not written so. */
+static uint32_t number_of(const char *text, size_t len)
+{
+    uint32_t x = 0;
+    if (len == 0 || len > 9 || (len > 1 && text[0] == '0'))
+        return NO_NODE;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return NO_NODE;
+        x = 10 * x + (uint32_t)(text[i] - '0');
+    }
+    return x;
+}
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+/* column[i] = the column of attribute i, NO_SLOT if there is none. False: no memory. */
+static bool find_columns(const struct selection *s, const char *const *names, const uint8_t *header,
+                         size_t len, uint32_t *column)
+{
+    for (size_t i = 0; i < s->n; i++)
+        column[i] = NO_SLOT;
+    if (!header)
+        return true;
+    uint8_t *name = malloc(len + 1);
+    if (!name)
+        return false;
+    const uint8_t *at = header, *end = header + len;
+    for (uint32_t c = 0; at; c++) {
+        size_t name_len = csv_header_field(&s->dialect, &at, end, name);
+        for (size_t i = 0; i < s->n; i++)
+            if (strlen(names[i]) == name_len && memcmp(names[i], name, name_len) == 0)
+                column[i] = c;
+    }
+    free(name);
+    return true;
+}
+
+/* Attribute i gets its column from its number, or shares it with one before it. */
+static void settle_columns(struct selection *s, const char *const *names, uint32_t *column)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        uint32_t number = number_of(names[i], strlen(names[i]));
+        if (column[i] == NO_SLOT && number != NO_NODE && number > 0)
+            column[i] = number - 1;
+        s->absent[i] = column[i] == NO_SLOT;
+        s->copy[i] = (uint32_t)i;
+        for (size_t j = 0; j < i && !s->absent[i]; j++)
+            if (column[j] == column[i]) {
+                s->copy[i] = s->copy[j];
+                s->copies = true;
+                break;
+            }
+        if (!s->absent[i] && column[i] >= s->n_columns)
+            s->n_columns = column[i] + (size_t)1;
+    }
+}
+
+#define COLUMNS_MAX 1000000
+
+static tamis_error select_columns(struct selection *s, const char *const *names,
+                                  const uint8_t *header, size_t len, tamis_reason *reason)
+{
+    uint32_t *column = malloc(s->n * sizeof *column);
+    s->copy = calloc(s->n, sizeof *s->copy);
+    s->absent = calloc(s->n, sizeof *s->absent);
+    bool ok = column && s->copy && s->absent && find_columns(s, names, header, len, column);
+    s->n_columns = 1;
+    if (ok)
+        settle_columns(s, names, column);
+    if (ok && s->n_columns > COLUMNS_MAX) {
+        free(column);
+        return fail(reason, TAMIS_EARG, "column %zu: there are at most %d", s->n_columns,
+                    COLUMNS_MAX);
+    }
+    s->slot = ok ? malloc(s->n_columns * sizeof *s->slot) : NULL;
+    if (s->slot) {
+        for (size_t c = 0; c < s->n_columns; c++)
+            s->slot[c] = NO_SLOT;
+        for (size_t i = 0; i < s->n; i++)
+            if (!s->absent[i] && s->copy[i] == i)
+                s->slot[column[i]] = (uint32_t)i;
+    }
+    free(column);
+    return s->slot ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for the columns");
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+/* The child of `parent` with this name, made if there is none; NO_NODE: no memory. */
+static uint32_t grow_child(struct selection *s, uint32_t parent, const char *name, size_t len)
+{
+    for (uint32_t i = s->node[parent].child; i != NO_NODE; i = s->node[i].sibling)
+        if (s->node[i].len == len && memcmp(s->node[i].name, name, len) == 0)
+            return i;
+    if (s->n_nodes == s->room) {
+        struct path_node *node = realloc(s->node, 2 * (size_t)s->room * sizeof *node);
+        if (!node)
+            return NO_NODE;
+        s->node = node;
+        s->room *= 2;
+    }
+    uint32_t i = s->n_nodes++;
+    s->node[i] = (struct path_node){.name = name,
+                                    .len = len,
+                                    .position = number_of(name, len),
+                                    .slot = NO_SLOT,
+                                    .child = NO_NODE,
+                                    .sibling = s->node[parent].child};
+    s->node[parent].child = i;
+    s->node[parent].lens |= UINT64_C(1) << (len < 63 ? len : 63);
+    return i;
+}
+
+/* The value at `node` is a way to attribute i: its own slot if it is the first way. */
+static bool add_way(struct selection *s, uint32_t node, uint32_t i, bool first)
+{
+    uint32_t slot = i;
+    if (!first) {
+        uint32_t *next = realloc(s->next, (s->n_slots + 1) * sizeof *next);
+        if (!next)
+            return false;
+        s->next = next;
+        while (next[slot] != NO_SLOT)
+            slot = next[slot];
+        next[slot] = (uint32_t)s->n_slots;
+        slot = (uint32_t)s->n_slots++;
+        next[slot] = NO_SLOT;
+        s->choices = true;
+    }
+    s->node[node].slot = slot;
+    return true;
+}
+
+/* All ways to cut `path` at its dots, the longest first key first. */
+static bool add_ways(struct selection *s, uint32_t parent, const char *path, uint32_t i,
+                     bool *first)
+{
+    for (size_t len = strlen(path);; len--) {
+        if (path[len] == '\0' || path[len] == '.') {
+            uint32_t node = grow_child(s, parent, path, len);
+            if (node == NO_NODE)
+                return false;
+            if (path[len] == '.' && !add_ways(s, node, path + len + 1, i, first))
+                return false;
+            if (path[len] == '\0') {
+                if (!add_way(s, node, i, *first))
+                    return false;
+                *first = false;
+            }
+        }
+        if (len == 0)
+            return true;
+    }
+}
+
+/* Copies the subtree at `from` behind the nodes at `to`, so that it is in one piece. */
+static void lay_out(const struct path_node *from, uint32_t at, struct path_node *to, uint32_t *n)
+{
+    uint32_t here = (*n)++, last = NO_NODE;
+    to[here] = from[at];
+    to[here].child = NO_NODE;
+    for (uint32_t i = from[at].child; i != NO_NODE; i = from[i].sibling) {
+        uint32_t child = *n;
+        lay_out(from, i, to, n);
+        if (last == NO_NODE)
+            to[here].child = child;
+        else
+            to[last].sibling = child;
+        last = child;
+    }
+    if (last != NO_NODE)
+        to[last].sibling = NO_NODE;
+    to[here].end = *n;
+}
+
+static bool grow_tree(struct selection *s)
+{
+    s->room = 16;
+    s->node = malloc(s->room * sizeof *s->node);
+    s->next = malloc((s->n + 1) * sizeof *s->next);
+    if (!s->node || !s->next)
+        return false;
+    s->n_nodes = 1;
+    s->node[0] = (struct path_node){
+        .position = NO_NODE, .slot = NO_SLOT, .child = NO_NODE, .sibling = NO_NODE};
+    for (size_t i = 0; i < s->n; i++)
+        s->next[i] = NO_SLOT;
+    const char *name = s->names;
+    for (size_t i = 0; i < s->n; i++, name += strlen(name) + 1) {
+        bool first = true;
+        if (!add_ways(s, 0, name, (uint32_t)i, &first))
+            return false;
+    }
+    struct path_node *laid = malloc(s->n_nodes * sizeof *laid);
+    if (!laid)
+        return false;
+    uint32_t n = 0;
+    lay_out(s->node, 0, laid, &n);
+    free(s->node);
+    s->node = laid;
+    return true;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static tamis_error check_names(const struct dialect *dialect, const char *const *names, size_t n,
+                               bool header, tamis_reason *reason)
+{
+    if (n == 0 || n > 4096)
+        return fail(reason, TAMIS_EARG, "%zu attributes: from 1 to 4096 can be read", n);
+    for (size_t i = 0; i < n; i++) {
+        size_t dots = 0, len = strlen(names[i]);
+        if (len == 0)
+            return fail(reason, TAMIS_EARG, "an attribute without a name");
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(names[i], names[j]) == 0)
+                return fail(reason, TAMIS_EARG, "attribute %.100s is given twice", names[i]);
+        for (const char *p = names[i]; (p = strchr(p, '.')); p++)
+            dots++;
+        if (dialect->format == READ_JSONL && dots >= PATH_PARTS)
+            return fail(reason, TAMIS_EARG, "attribute %.100s: a path has at most %d dots",
+                        names[i], PATH_PARTS - 1);
+        uint32_t number = number_of(names[i], len);
+        if (dialect->format != READ_JSONL && !header && (number == NO_NODE || number == 0))
+            return fail(reason, TAMIS_EARG,
+                        "attribute %.100s: without a header, columns have numbers, from 1",
+                        names[i]);
+    }
+    return TAMIS_OK;
+}
+
+static bool keep_names(struct selection *s, const char *const *names)
+{
+    size_t len = 1;
+    for (size_t i = 0; i < s->n; i++)
+        len += strlen(names[i]) + 1;
+    char *at = s->names = malloc(len);
+    for (size_t i = 0; at && i < s->n; i++)
+        at = stpcpy(at, names[i]) + 1;
+    return at != NULL;
+}
+
+tamis_error selection_new(struct selection **out, const struct dialect *dialect,
+                          const char *const *names, size_t n, const void *header, size_t header_len,
+                          tamis_reason *reason)
+{
+    if (dialect->format == READ_AUTO)
+        return fail(reason, TAMIS_EARG, "the format is not known");
+    tamis_error error = check_names(dialect, names, n, header != NULL, reason);
+    if (error != TAMIS_OK)
+        return error;
+    struct selection *s = calloc(1, sizeof *s);
+    if (!s)
+        return fail(reason, TAMIS_ENOMEM, "no memory for the attributes");
+    s->dialect = *dialect;
+    if (!s->dialect.delimiter)
+        s->dialect.delimiter = dialect->format == READ_TSV ? '\t' : ',';
+    if (!s->dialect.record_max)
+        s->dialect.record_max = READ_RECORD_MAX;
+    if (!s->dialect.quoted_max)
+        s->dialect.quoted_max = READ_QUOTED_MAX;
+    s->n = s->n_slots = n;
+    if (dialect->format != READ_JSONL)
+        error = select_columns(s, names, header, header_len, reason);
+    else if (!keep_names(s, names) || !grow_tree(s))
+        error = fail(reason, TAMIS_ENOMEM, "no memory for the attributes");
+    if (error != TAMIS_OK) {
+        selection_free(s);
+        return error;
+    }
+    *out = s;
+    return TAMIS_OK;
+}
+
+size_t selection_absent(const struct selection *s, size_t from)
+{
+    while (from < s->n && !(s->absent && s->absent[from]))
+        from++;
+    return from;
+}
+
+void selection_free(struct selection *s)
+{
+    if (!s)
+        return;
+    free(s->names);
+    free(s->slot);
+    free(s->copy);
+    free(s->absent);
+    free(s->node);
+    free(s->next);
+    free(s);
+}

@@ -1,0 +1,395 @@
+/* What a file is, by its first bytes. See reader_sniff.h. */
+#include "reader_sniff.h"
+
+#include "base/base.h"
+
+static struct sniff refused(enum sniff_class class, const char *what, const char *advice)
+{
+    return (struct sniff){.class = class, .what = what, .advice = advice};
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static const char EXTRACT[] = "extract it first", UNPACK[] = "decompress it, or use gzip or zstd",
+                  EXPORT[] = "export it as CSV or JSON lines",
+                  RECODE[] = "make it UTF-8 with iconv", LEAVE[] = "leave it out";
+
+/* The gzip and zstd that are read here are gone when this is asked: a second layer is left. */
+static const struct magic {
+    const char *bytes;
+    uint16_t len, at;
+    enum sniff_class class;
+    const char *what, *advice;
+} magics[] = {
+    {"ustar", 5, 257, SNIFF_UNKNOWN, "a tar archive", EXTRACT},
+    {"PK\x03\x04", 4, 0, SNIFF_UNKNOWN, "a zip archive", EXTRACT},
+    {"PK\x05\x06", 4, 0, SNIFF_UNKNOWN, "a zip archive", EXTRACT},
+    {"7z\xBC\xAF\x27\x1C", 6, 0, SNIFF_UNKNOWN, "a 7z archive", EXTRACT},
+    {"Rar!\x1A\x07", 6, 0, SNIFF_UNKNOWN, "a rar archive", EXTRACT},
+    {"!<arch>\n", 8, 0, SNIFF_UNKNOWN, "an ar archive", EXTRACT},
+    {"\xFD\x37zXZ\x00", 6, 0, SNIFF_UNKNOWN, "an xz-compressed file", UNPACK},
+    {"BZh91AY&SY", 10, 0, SNIFF_UNKNOWN, "a bzip2-compressed file", UNPACK},
+    {"\x04\x22\x4D\x18", 4, 0, SNIFF_UNKNOWN, "an lz4-compressed file", UNPACK},
+    {"\x1F\x9D", 2, 0, SNIFF_UNKNOWN, "a file from compress", UNPACK},
+    {"LZIP", 4, 0, SNIFF_UNKNOWN, "an lzip-compressed file", UNPACK},
+    {"\x1F\x8B", 2, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
+    {"\x28\xB5\x2F\xFD", 4, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
+    {"PAR1", 4, 0, SNIFF_UNKNOWN, "a Parquet file", EXPORT},
+    {"PARE", 4, 0, SNIFF_UNKNOWN, "a Parquet file", EXPORT},
+    {"ORC\n", 3, 0, SNIFF_UNKNOWN, "an ORC file", EXPORT},
+    {"Obj\x01", 4, 0, SNIFF_UNKNOWN, "an Avro file", EXPORT},
+    {"ARROW1", 6, 0, SNIFF_UNKNOWN, "an Arrow file", EXPORT},
+    {"\xFF\xFE\x00\x00", 4, 0, SNIFF_UNKNOWN, "UTF-32 text", RECODE},
+    {"\x00\x00\xFE\xFF", 4, 0, SNIFF_UNKNOWN, "UTF-32 text", RECODE},
+    {"\xFF\xFE", 2, 0, SNIFF_UNKNOWN, "UTF-16 text", RECODE},
+    {"\xFE\xFF", 2, 0, SNIFF_UNKNOWN, "UTF-16 text", RECODE},
+    {"TAMIS\x00\r\n", 8, 0, SNIFF_BINARY, "a file of tamis", LEAVE},
+    {"SQLite format 3\x00", 16, 0, SNIFF_BINARY, "an SQLite database", EXPORT},
+    {"\x7F"
+     "ELF",
+     4, 0, SNIFF_BINARY, "an ELF program", LEAVE},
+    {"\x89PNG", 4, 0, SNIFF_BINARY, "a PNG picture", LEAVE},
+    {"\xFF\xD8\xFF", 3, 0, SNIFF_BINARY, "a JPEG picture", LEAVE},
+    {"GIF8", 4, 0, SNIFF_BINARY, "a GIF picture", LEAVE},
+};
+
+/* Bytes that text has none of, or few: the controls but those that part lines and pages, and ESC.
+ */
+static bool odd(uint8_t c)
+{
+    return (c < ' ' && !(c >= '\b' && c <= '\r') && c != 27) || c == 127;
+}
+
+static bool all_text(const void *data, size_t len)
+{
+    const uint8_t *p = data;
+    for (size_t i = 0; i < len; i++)
+        if (odd(p[i]) || p[i] > 127)
+            return false;
+    return true;
+}
+
+/* A column may be called ORCID: what starts with letters must have other bytes soon. */
+static const struct magic *magic_of(const uint8_t *text, size_t len)
+{
+    bool plain = all_text(text, len < 512 ? len : 512);
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++) {
+        const struct magic *m = &magics[i];
+        if (len >= (size_t)m->at + m->len && memcmp(text + m->at, m->bytes, m->len) == 0 &&
+            !(plain && all_text(m->bytes, m->len)))
+            return m;
+    }
+    return NULL;
+}
+
+/* Every second byte is zero, the others are text: what ASCII becomes in UTF-16. */
+static bool wide(const uint8_t *text, size_t len)
+{
+    for (size_t side = 0; side < 2 && len >= 4 && memchr(text, 0, len); side++) {
+        size_t zeros = 0, others = 0, plain = 0;
+        for (size_t i = 0; i + 1 < len; i += 2) {
+            uint8_t other = text[i + 1 - side];
+            zeros += text[i + side] == 0;
+            others += other == 0;
+            plain += !odd(other) && other < 127;
+        }
+        if (2 * zeros > len / 2 && 32 * others < len / 2 && 4 * plain > 3 * (len / 2))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * More than one byte of 32 (and one) is none of a text's. A run of one byte counts once: a log whose end was
+ * set aside and never written, or lost in a crash, is zeros there and still a log.
+ */
+static bool binary(const uint8_t *text, size_t len, uint8_t delimiter)
+{
+    size_t controls = 0, bytes = 0;
+    for (size_t i = 0; i < len; i++) {
+        bool control = odd(text[i]) && !(delimiter && text[i] == delimiter);
+        bool again = control && i && text[i - 1] == text[i];
+        bytes += !again;
+        controls += control && !again;
+    }
+    return controls > 1 + bytes / 32 || (bytes && controls == bytes);
+}
+
+/* Lines end with a bare CR: there are more of them than of line feeds; if the format is given, there
+   is no line feed. */
+static bool bare_returns(const uint8_t *text, size_t len, bool given)
+{
+    size_t returns = 0, lines = 0;
+    if (len == 0 || !memchr(text, '\r', len))
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        lines += text[i] == '\n';
+        returns += text[i] == '\r' && i + 1 < len && text[i + 1] != '\n';
+    }
+    return returns > lines && !(given && lines);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* The first value of a text from outside: brackets, strings, commas. Numbers and words are not
+   checked. */
+struct json_shape {
+    bool broken;   /* it is no JSON */
+    bool lines;    /* a line ends inside it */
+    bool nested;   /* an array whose first element is an object or an array */
+    size_t keys;   /* of an object */
+    size_t listed; /* of an object: bytes of its longest array of objects */
+    size_t end;    /* behind it; 0: it is not closed */
+};
+
+#define SHAPE_LEVELS 64
+
+struct json_walk {
+    const uint8_t *text;
+    size_t len, at;
+    uint8_t level[SHAPE_LEVELS];
+    size_t depth;
+    size_t list; /* where an array of objects starts at the first level, 0: in none */
+    char want;   /* 'v' a value, 'f' the first value or the end, 'k' a key, 'o' the first key or the
+                    end, ':', ',' a comma or the end */
+};
+
+/* Past a string, from its opening quote; false: it has no end in the text, or none in its line. */
+static bool walk_string(struct json_walk *w, bool *broken)
+{
+    for (w->at++; w->at < w->len; w->at++) {
+        uint8_t c = w->text[w->at];
+        if (c == '\n')
+            return *broken = true, false;
+        if (c == '\\')
+            w->at++;
+        else if (c == '"')
+            return w->at++, true;
+    }
+    return false;
+}
+
+static bool walk_open(struct json_walk *w, struct json_shape *shape, uint8_t c)
+{
+    if ((w->want != 'v' && w->want != 'f') || w->depth == SHAPE_LEVELS)
+        return false;
+    if (w->depth == 1 && w->level[0] == '[' && w->want == 'f')
+        shape->nested = true;
+    if (w->depth == 2 && w->level[1] == '[' && w->level[0] == '{' && c == '{' && !w->list)
+        w->list = w->at;
+    w->level[w->depth++] = c;
+    w->want = c == '{' ? 'o' : 'f';
+    w->at++;
+    return true;
+}
+
+static bool walk_close(struct json_walk *w, struct json_shape *shape, uint8_t c)
+{
+    bool ends = w->want == ',' || w->want == (c == '}' ? 'o' : 'f');
+    if (!ends || !w->depth || w->level[w->depth - 1] != (c == '}' ? '{' : '['))
+        return false;
+    w->depth--;
+    w->at++;
+    w->want = ',';
+    if (w->depth == 1 && w->list) {
+        shape->listed = w->at - w->list > shape->listed ? w->at - w->list : shape->listed;
+        w->list = 0;
+    }
+    return true;
+}
+
+/* One token that is no bracket; false: it cannot stand here, or the text ends in it. */
+static bool walk_token(struct json_walk *w, struct json_shape *shape, uint8_t c)
+{
+    bool value = w->want == 'v' || w->want == 'f', key = w->want == 'k' || w->want == 'o';
+    shape->broken = true;
+    if (c == '"') {
+        if (!value && !key)
+            return false;
+        shape->broken = false;
+        shape->keys += key && w->depth == 1;
+        w->want = key ? ':' : ',';
+        return walk_string(w, &shape->broken);
+    }
+    if (c == ':' || c == ',') {
+        if (w->want != (char)c)
+            return false;
+        w->want = c == ':' || w->level[w->depth - 1] == '[' ? 'v' : 'k';
+        w->at++;
+    } else {
+        size_t start = w->at;
+        while (w->at < w->len && (w->text[w->at] > ' ') && !strchr(",:]}[{\"", w->text[w->at]))
+            w->at++;
+        if (!value || w->at == start || !strchr("-0123456789tfnNI", c))
+            return false;
+        w->want = ',';
+    }
+    shape->broken = false;
+    return true;
+}
+
+static struct json_shape shape_of(const uint8_t *text, size_t len)
+{
+    struct json_shape shape = {0};
+    struct json_walk w = {.text = text, .len = len, .want = 'v'};
+    bool good = true;
+    while (good && w.at < len && shape.end == 0) {
+        uint8_t c = text[w.at];
+        if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
+            shape.lines |= c == '\n' && w.depth > 0;
+            w.at++;
+        } else if (c == '{' || c == '[') {
+            good = walk_open(&w, &shape, c);
+            shape.broken = !good;
+        } else if (c == '}' || c == ']') {
+            good = walk_close(&w, &shape, c);
+            shape.broken = !good;
+            shape.end = good && w.depth == 0 ? w.at : 0;
+        } else {
+            good = walk_token(&w, &shape, c);
+        }
+    }
+    if (w.list && len - w.list > shape.listed) /* the text ends in it */
+        shape.listed = len - w.list;
+    return shape;
+}
+
+static bool blank(const uint8_t *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (text[i] > ' ')
+            return false;
+    return true;
+}
+
+/* JSON that is no JSON lines: records inside of one value, or over several lines. */
+static struct sniff sniff_json(const uint8_t *text, size_t len)
+{
+    struct json_shape shape = shape_of(text, len);
+    bool list = text[0] == '[', alone = !shape.end || blank(text + shape.end, len - shape.end);
+    size_t seen = shape.end ? shape.end : len;
+    struct sniff lines = {.format = READ_JSONL};
+    if (shape.broken)
+        return lines; /* bad records, each of which is told */
+    if (list && (shape.lines || (shape.nested && alone)))
+        return refused(SNIFF_UNKNOWN, "a JSON array",
+                       "write one record per line, as jq -c '.[]' does");
+    if (!list && shape.listed && (shape.keys == 1 || (alone && 2 * shape.listed > seen)))
+        return refused(SNIFF_UNKNOWN, "a JSON object that wraps records",
+                       "write one record per line, as jq -c '.NAME[]' does");
+    if (shape.lines)
+        return refused(SNIFF_UNKNOWN, "JSON over several lines",
+                       "write one record per line, as jq -c . does");
+    return lines;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+/* A row of a table, as its first pass over a text sees it. */
+struct row {
+    size_t columns, end; /* end 0: the text ends inside quotes */
+    bool quote;          /* a quote inside a field that does not start with one */
+    bool blank;          /* a blank between other characters */
+};
+
+static struct row row_of(const uint8_t *text, size_t len, uint8_t delimiter, bool quotes)
+{
+    struct row row = {.columns = 1};
+    bool start = true, inside = false;
+    for (size_t i = 0; i < len; i++) {
+        uint8_t c = text[i];
+        if (inside) {
+            inside = c != '"';
+        } else if (c == '\n') {
+            row.end = i + 1;
+            return row;
+        } else if (quotes && c == '"') {
+            bool doubled = i && text[i - 1] == '"';
+            row.quote |= !start && !doubled;
+            inside = start || doubled;
+        } else {
+            row.columns += c == delimiter;
+            row.blank |= c == ' ';
+        }
+        start = !inside && c == delimiter;
+    }
+    row.end = inside ? 0 : len;
+    return row;
+}
+
+/*
+ * Is it a table? Its rows are as wide as the first; two of them need not be, nor one in ten of
+ * many. The header has names: no quote in the middle of one, and if it is alone, no blank. (A log
+ * line has both.)
+ */
+static bool is_table(const struct dialect *d, const uint8_t *text, size_t len, bool whole)
+{
+    size_t width = 0, rows = 0, misfits = 0;
+    for (size_t at = 0; at < len;) {
+        struct row row = row_of(text + at, len - at, d->delimiter, d->format == READ_CSV);
+        size_t end = row.end ? at + row.end : len;
+        bool cut = end == len && text[len - 1] != '\n' && !whole; /* it goes on behind the head */
+        if (blank(text + at, end - at)) {
+            at = end;
+            continue;
+        }
+        if (width == 0) {
+            width = row.columns;
+            if (!d->headless && (row.quote || (width == 1 && row.blank)))
+                return false;
+        } else if (!cut) {
+            rows++;
+            misfits += row.columns != width || !row.end;
+        }
+        at = end;
+    }
+    return misfits <= 2 + rows / 10;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static struct sniff sniff_bytes(const uint8_t *text, size_t len, bool given)
+{
+    const struct magic *magic = magic_of(text, len);
+    if (magic)
+        return refused(magic->class, magic->what, magic->advice);
+    if (wide(text, len))
+        return refused(SNIFF_UNKNOWN, "UTF-16 text without a byte order mark", RECODE);
+    if (bare_returns(text, len, given))
+        return refused(SNIFF_UNKNOWN, "text with bare CR line ends",
+                       "make them line feeds, as tr '\\r' '\\n' does");
+    return (struct sniff){0};
+}
+
+struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t *text, size_t len,
+                        bool whole)
+{
+    struct dialect d = *dialect;
+    bool given = d.format != READ_AUTO && !named;
+    whole = whole && len <= SNIFF_LEN;
+    len = len < SNIFF_LEN ? len : SNIFF_LEN;
+    struct sniff sniff = sniff_bytes(text, len, given);
+    if (sniff.class == SNIFF_READABLE && !given && binary(text, len, d.delimiter))
+        sniff = refused(SNIFF_BINARY, "binary data", LEAVE);
+    sniff.format = d.format;
+    if (sniff.class != SNIFF_READABLE || given)
+        return sniff;
+    while (len && (*text == ' ' || *text == '\t' || *text == '\r' || *text == '\n'))
+        text++, len--;
+    bool object = len && *text == '{', list = len && *text == '[';
+    if (list && d.format == READ_AUTO && shape_of(text, len).broken)
+        list = false; /* [2026-01-02 ...] of a log */
+    if ((object || list) && (d.format == READ_AUTO || d.format == READ_JSONL))
+        return sniff_json(text, len);
+    if (d.format == READ_AUTO) {
+        const uint8_t *line = len ? memchr(text, '\n', len) : NULL;
+        bool tab = len && memchr(text, '\t', line ? (size_t)(line - text) : len);
+        bool told = d.delimiter != 0; /* that parts columns: then there are some */
+        sniff.format = d.format = tab ? READ_TSV : READ_CSV;
+        d.delimiter = tab ? '\t' : ',';
+        if (!told && !is_table(&d, text, len, whole))
+            return refused(SNIFF_UNKNOWN, "text that is not a table",
+                           "if it is one, say so with --format");
+    }
+    return sniff;
+}

@@ -1,0 +1,222 @@
+/* Files and pipes, plain or through a decoder. See reader_source.h. */
+#define _GNU_SOURCE
+#include "reader_source.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+struct source *source_new(const char *path, int fd, bool regular, uint64_t limit)
+{
+    struct source *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->path = path;
+    s->fd = fd;
+    s->regular = regular;
+    s->limit = limit;
+    s->want = NEVER;
+    s->in_room = SOURCE_CHUNK;
+    return s;
+}
+
+void source_free(struct source *s)
+{
+    if (!s)
+        return;
+    if (s->decoder)
+        s->decoder->stop(s);
+    free(s->in);
+    free(s->point.blob);
+    free(s);
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+/* Bytes of the file to `out`; 0 at its end, or with s->error. */
+static size_t read_file(struct source *s, uint8_t *out, size_t room)
+{
+    ssize_t got;
+    if (s->regular) {
+        uint64_t left = s->at < s->limit ? s->limit - s->at : 0;
+        room = room < left ? room : (size_t)left;
+    }
+    if (s->error != TAMIS_OK || room == 0)
+        return 0;
+    do
+        got = s->regular ? pread(s->fd, out, room, (off_t)s->at) : read(s->fd, out, room);
+    while (got < 0 && errno == EINTR);
+    if (got == 0 && s->regular)
+        s->error = fail_at(&s->reason, TAMIS_EIO, s->at,
+                           "%.120s: shorter than when it was opened: it ends at byte %llu", s->path,
+                           (unsigned long long)s->at);
+    if (got < 0) {
+        int error = errno;
+        s->error =
+            fail_at(&s->reason, TAMIS_EIO, s->at, "reading %.120s: %s", s->path, strerror(error));
+        s->reason.system_error = error;
+        return 0;
+    }
+    if (s->sums)
+        raw_sums_feed(s->sums, s->at, out, (size_t)got);
+    s->at += (uint64_t)got;
+    return (size_t)got;
+}
+
+bool source_fill(struct source *s)
+{
+    if (!s->in && !(s->in = malloc(s->in_room))) {
+        s->error = fail(&s->reason, TAMIS_ENOMEM, "no memory to read %.120s", s->path);
+        return false;
+    }
+    size_t kept = s->in_len - s->in_at;
+    if (s->in_at)
+        s->last = s->in[s->in_at - 1];
+    memmove(s->in, s->in + s->in_at, kept);
+    s->in_at = 0;
+    s->in_len = kept;
+    s->in_len += read_file(s, s->in + kept, s->in_room - kept);
+    return s->in_len > kept;
+}
+
+static tamis_error plain_start(struct source *s, const struct restart *from, tamis_reason *reason)
+{
+    (void)s, (void)from, (void)reason;
+    return TAMIS_OK;
+}
+
+static size_t plain_step(struct source *s, uint8_t *out, size_t room)
+{
+    size_t kept = s->in_len - s->in_at;
+    if (kept) {
+        kept = kept < room ? kept : room;
+        memcpy(out, s->in + s->in_at, kept);
+        s->in_at += kept;
+        return kept;
+    }
+    size_t got = read_file(s, out, room);
+    s->ended = got == 0;
+    return got;
+}
+
+static void plain_stop(struct source *s)
+{
+    (void)s;
+}
+
+const struct decoder decoder_plain = {"plain", plain_start, plain_step, plain_stop};
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+static const struct magic {
+    const char *bytes;
+    uint8_t len;
+    enum packing kind;
+} magics[] = {{"\x1F\x8B", 2, PACK_GZIP}, {"\x28\xB5\x2F\xFD", 4, PACK_ZSTD}};
+
+/* The magic that the source starts with, NULL if none. *open: it may still be one, with more bytes.
+   */
+static const struct magic *find_magic(const struct source *s, bool *open)
+{
+    *open = s->in_len == 0;
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++) {
+        size_t len = s->in_len < magics[i].len ? s->in_len : magics[i].len;
+        if (memcmp(s->in, magics[i].bytes, len) != 0)
+            continue;
+        if (len == magics[i].len)
+            return &magics[i];
+        *open = true;
+    }
+    return NULL;
+}
+
+/* A zstd frame to be skipped: pzstd starts with one. */
+static bool skippable(const struct source *s, bool *open)
+{
+    static const uint8_t magic[] = {0x50, 0x2A, 0x4D, 0x18};
+    bool first = s->in_len > 0 && (s->in[0] & 0xF0) == magic[0];
+    size_t len = s->in_len < 4 ? s->in_len : 4;
+    if (!first || memcmp(s->in + 1, magic + 1, len - 1) != 0)
+        return false;
+    *open |= len < 4;
+    return len == 4;
+}
+
+tamis_error source_kind(struct source *s, enum packing *kind, tamis_reason *reason)
+{
+    bool open, frame;
+    const struct magic *magic;
+    if (!source_fill(s) && s->error == TAMIS_OK) {
+        *kind = PACK_NONE;
+        return TAMIS_OK;
+    }
+    do { /* no more than needed: the first line of a pipe may be short */
+        if (s->error != TAMIS_OK) {
+            if (reason)
+                *reason = s->reason;
+            return s->error;
+        }
+        magic = find_magic(s, &open);
+        frame = skippable(s, &open);
+    } while (!magic && !frame && open && source_fill(s));
+    *kind = magic ? magic->kind : frame ? PACK_ZSTD : PACK_NONE;
+    return TAMIS_OK;
+}
+
+tamis_error source_start(struct source *s, enum packing kind, const struct restart *from,
+                         tamis_reason *reason)
+{
+    static const struct decoder *const decoders[] = {&decoder_plain, &decoder_gz, &decoder_zst};
+    if (from && from->at > s->limit)
+        return fail_at(reason, TAMIS_EFORMAT, from->at, "%.120s: ends before byte %llu", s->path,
+                       (unsigned long long)from->at);
+    s->between = true;
+    if (from) {
+        s->at = from->at;
+        s->out = from->out;
+    }
+    tamis_error error = decoders[kind]->start(s, from && from->blob ? from : NULL, reason);
+    if (error == TAMIS_OK)
+        s->decoder = decoders[kind];
+    return error;
+}
+
+void source_note(struct source *s, uint8_t *blob, size_t len)
+{
+    free(s->point.blob);
+    s->point = (struct restart){source_at(s), s->out, blob, len};
+    s->noted = true;
+    s->want = NEVER;
+}
+
+void source_damaged(struct source *s, tamis_error error, const char *what)
+{
+    if (s->error == TAMIS_OK)
+        s->error = fail_at(&s->reason, error, source_at(s), "%.120s: %s at byte %llu: %.50s",
+                           s->path, s->decoder->name, (unsigned long long)source_at(s), what);
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* Whether a plain pipe has something at once, so that waiting for more is no delay. */
+static bool ready(const struct source *s)
+{
+    struct pollfd poll_one = {.fd = s->fd, .events = POLLIN};
+    return s->regular || s->decoder != &decoder_plain || poll(&poll_one, 1, 0) > 0;
+}
+
+size_t source_read(struct source *s, uint8_t *out, size_t room)
+{
+    size_t len = 0;
+    while (len < room && !s->ended && (len == 0 || ready(s))) {
+        size_t made = s->decoder->step(s, out + len, room - len);
+        len += made;
+        s->ended |= s->error != TAMIS_OK;
+    }
+    if (s->decoder == &decoder_plain)
+        s->out += len;
+    return len;
+}

@@ -1,0 +1,323 @@
+/* Records for an index. See record_input.h. */
+#include "record_input.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attrs.h"
+#include "ui/out.h"
+#include "ui/progress.h"
+
+static bool no_memory(void)
+{
+    complain("out of memory: records: free some memory and run again");
+    return false;
+}
+
+static uint32_t attributes_of(const tamis_index *index)
+{
+    tamis_records_info info;
+    tamis_index_info(index, &info);
+    return info.attributes;
+}
+
+static const char *name_of(const tamis_index *index, uint32_t i)
+{
+    tamis_attribute_info info = {0};
+    tamis_index_attribute_info(index, i, &info);
+    return info.name;
+}
+
+void records_names(const tamis_index *index, uint64_t mask, char *out, size_t room)
+{
+    size_t len = 0;
+    *out = 0;
+    for (uint64_t left = mask; left; left &= left - 1) {
+        const char *name = name_of(index, (uint32_t)__builtin_ctzll(left));
+        int n = snprintf(out + len, room - len, "%s%s", len ? "+" : "", name);
+        len += (size_t)n < room - len ? (size_t)n : room - len - 1;
+    }
+}
+
+void records_warn(const tamis_index *index, uint64_t mask)
+{
+    char names[2048];
+    tamis_records_info info;
+    tamis_index_info(index, &info);
+    if (tamis_index_verifies(index, mask))
+        return;
+    records_names(index, mask, names, sizeof names);
+    if (info.verifier == TAMIS_VERIFIER_NONE)
+        remark("not verified as a combination; make the index with --verifier filter");
+    else
+        remark("not verified as a combination; add --combo %s", names);
+}
+
+/* ---- from arguments -------------------------------------------------------------------------- */
+
+static tamis_error find_attribute(const void *index, const char *name, uint32_t *number,
+                                  tamis_reason *reason)
+{
+    return tamis_index_attribute(index, name, number, reason);
+}
+
+static bool cut_word(const tamis_index *index, char *word, uint32_t *attribute, tamis_key *value)
+{
+    tamis_reason reason;
+    const char *text;
+    bool good = attribute_cut(word, find_attribute, index, attribute, &text, &reason);
+    *value = (tamis_key){text, text ? strlen(text) : 0};
+    if (good)
+        return true;
+    if (reason.text[0])
+        complain("%s: %s: name one of them", reason.text, word);
+    else
+        complain("no value: %s: give attr=value, attr= (empty) or attr! (missing)", word);
+    return false;
+}
+
+/* The values of each attribute, one after the other. */
+struct asked {
+    tamis_choice choice[TAMIS_ATTRIBUTES_MAX];
+    tamis_digest *digest; /* n_words for each attribute */
+    uint64_t mask;
+};
+
+static bool read_words(const struct records *r, const struct records_work *work, struct asked *a)
+{
+    uint32_t attribute;
+    tamis_key value;
+    for (size_t i = 0; i < r->n_words; i++) {
+        if (!cut_word(work->index, r->word[i], &attribute, &value))
+            return false;
+        tamis_choice *c = &a->choice[attribute];
+        tamis_digest *to = a->digest + attribute * r->n_words;
+        if (c->n && !work->asks)
+            return complain("two values: %s: a record has one for each attribute; give one record "
+                            "at a time",
+                            r->word[i]),
+                   false;
+        to[c->n] = tamis_index_digest(work->index, attribute, value);
+        *c = (tamis_choice){attribute, to, c->n + 1};
+        a->mask |= UINT64_C(1) << attribute;
+    }
+    return true;
+}
+
+/* The arguments are one record: those that ask get its choices, the others all its digests. */
+static void use_words(struct records *r, const struct records_work *work, struct asked *a)
+{
+    uint32_t p = attributes_of(work->index);
+    tamis_choice some[TAMIS_ATTRIBUTES_MAX];
+    tamis_digest digest[TAMIS_ATTRIBUTES_MAX];
+    static struct record_batch batch;
+    size_t n = 0;
+    r->mask = a->mask;
+    for (uint32_t i = 0; i < p; i++) {
+        if (a->choice[i].n)
+            some[n++] = a->choice[i];
+        digest[i] = a->choice[i].n ? *a->choice[i].values
+                                   : tamis_index_digest(work->index, i, (tamis_key){NULL, 0});
+    }
+    if (work->asks) {
+        work->ask(work->context, some, n);
+        return;
+    }
+    batch.n = 1;
+    batch.digest = digest;
+    work->take(work->context, &batch);
+}
+
+static int words_run(struct records *r, const struct records_work *work)
+{
+    struct asked a = {.digest = calloc(TAMIS_ATTRIBUTES_MAX * r->n_words, sizeof *a.digest)};
+    bool good = a.digest ? read_words(r, work, &a) : no_memory();
+    if (good)
+        use_words(r, work, &a);
+    free(a.digest);
+    return good ? FOUND : TROUBLE;
+}
+
+/* ---- from standard input --------------------------------------------------------------------- */
+
+struct reading {
+    struct records *r;
+    const struct records_work *work;
+    struct input *input;
+    struct selection *selection;
+    struct parser *parser;
+    struct input_text text;
+    uint32_t p;
+    uint64_t skipped; /* attributes that do not count: bit i */
+    struct record_batch batch;
+    bool stopped;
+};
+
+/* Those named by --attrs; complains. */
+static bool read_attrs(const struct records *r, const tamis_index *index, uint64_t *mask)
+{
+    char *list = strdup(r->attrs), *rest = list;
+    tamis_reason reason = {0};
+    bool good = list ? true : no_memory();
+    for (char *name; good && (name = strsep(&rest, ","));) {
+        uint32_t number;
+        good = tamis_index_attribute(index, name, &number, &reason) == TAMIS_OK;
+        if (good)
+            *mask |= UINT64_C(1) << number;
+        else
+            complain("%s: --attrs %s: name some of them, with commas between them", reason.text,
+                     r->attrs);
+    }
+    free(list);
+    return good;
+}
+
+/* What the input has of the attributes: for questions the others do not count. */
+static bool settle_mask(struct reading *g)
+{
+    uint64_t all = UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - g->p), there = all, wanted = 0;
+    bool header = g->input->header != NULL;
+    if (g->r->attrs && !read_attrs(g->r, g->work->index, &wanted))
+        return false;
+    for (size_t i = 0; header && (i = selection_absent(g->selection, i)) < g->p; i++)
+        there &= ~(UINT64_C(1) << i);
+    wanted = wanted ? wanted : g->work->asks ? there : all;
+    uint64_t lacking = wanted & ~there;
+    if (g->input->header_len && (there == 0 || (lacking && g->r->attrs)))
+        return complain(
+                   "no column '%s': standard input: give records with a header that names "
+                   "the attributes",
+                   name_of(g->work->index, (uint32_t)__builtin_ctzll(lacking ? lacking : all))),
+               false;
+    if (g->input->header_len && lacking) {
+        char names[1024];
+        records_names(g->work->index, lacking, names, sizeof names);
+        remark("no column: standard input: %s is missing in every record", names);
+    }
+    g->r->mask = wanted;
+    g->skipped = all & ~wanted;
+    return true;
+}
+
+static bool open_input(struct reading *g)
+{
+    const char *names[TAMIS_ATTRIBUTES_MAX];
+    struct records *r = g->r;
+    struct input_options o = {
+        .dialect = {.format = r->format ? (enum read_format)(r->format - 1) : READ_AUTO,
+                    .delimiter = r->delimited ? (uint8_t)r->delimiter : 0,
+                    .headless = r->headless}};
+    tamis_reason reason = {0};
+    tamis_error e = input_open(&g->input, "-", &o, &reason);
+    for (uint32_t i = 0; i < g->p; i++)
+        names[i] = name_of(g->work->index, i);
+    if (e == TAMIS_OK)
+        e = selection_new(&g->selection, &g->input->dialect, names, g->p, g->input->header,
+                          g->input->header_len, &reason);
+    if (e != TAMIS_OK)
+        return complain_input(e, &reason, "standard input", "nothing was changed"), false;
+    g->parser = parser_new();
+    g->batch.digest = calloc((size_t)RECORDS_BATCH * g->p, sizeof *g->batch.digest);
+    return (g->parser && g->batch.digest ? true : no_memory()) && settle_mask(g);
+}
+
+static void batch_end(struct reading *g)
+{
+    if (g->batch.n && !g->stopped)
+        g->stopped = !g->work->take(g->work->context, &g->batch) || put_failed();
+    g->batch.n = 0;
+}
+
+static void batch_put(struct reading *g, const struct record *record)
+{
+    struct record_batch *b = &g->batch;
+    tamis_digest *to = b->digest + b->n * g->p;
+    for (uint32_t i = 0; i < g->p; i++) {
+        const struct value *v = &record->values[i];
+        tamis_key key = {v->len ? (const void *)v->data : "", v->len};
+        if (v->state == VALUE_MISSING)
+            key.data = NULL;
+        if (!(g->skipped >> i & 1))
+            to[i] = tamis_index_digest(g->work->index, i, key);
+    }
+    b->text[b->n++] = (tamis_key){record->data, record->len + record->end_len};
+    if (b->n == RECORDS_BATCH)
+        batch_end(g);
+}
+
+/* Counts a record that is none; false: it ends all. */
+static bool skip_bad(struct reading *g, const struct record *record, uint64_t first_line)
+{
+    struct records *r = g->r;
+    if (r->bad++ == 0) {
+        r->first_bad = first_line + parser_line(g->parser);
+        r->first_bad_text = record->complaint;
+    }
+    if (r->strict)
+        complain("bad record: standard input, line %llu: %s: nothing was changed; leave out "
+                 "--strict to skip such records",
+                 (unsigned long long)r->first_bad, r->first_bad_text);
+    return !r->strict;
+}
+
+static bool read_text(struct reading *g, uint64_t first_line)
+{
+    struct record record;
+    enum parsed parsed = PARSED_END;
+    bool good = parser_begin(g->parser, g->selection, g->text.data, g->text.len) == TAMIS_OK;
+    while (good && !g->stopped && (parsed = parser_next(g->parser, &record)) != PARSED_END) {
+        if (parsed == PARSED_RECORD)
+            batch_put(g, &record);
+        else
+            good = parsed == PARSED_BAD ? skip_bad(g, &record, first_line) : no_memory();
+    }
+    batch_end(g); /* what is printed lies in the text */
+    return good;
+}
+
+static int input_run(struct records *r, const struct records_work *work)
+{
+    struct reading *g = calloc(1, sizeof *g);
+    if (!g)
+        return no_memory(), TROUBLE;
+    g->r = r, g->work = work, g->p = attributes_of(work->index);
+    bool good = open_input(g), more = good;
+    progress_start(0);
+    while (good && more && !g->stopped) {
+        struct input_segment segment = {0};
+        tamis_reason reason = {0};
+        tamis_error e = input_next(g->input, &segment, &g->text, &more, &reason);
+        if (e != TAMIS_OK)
+            good = complain_input(e, &reason, "standard input",
+                                  "it could not be read to its end") == FOUND;
+        else if (more)
+            good = read_text(g, segment.line);
+        progress_step(segment.at_len);
+        input_segment_free(&segment);
+        put_flush(); /* others may wait for what was found so far */
+    }
+    progress_end();
+    free(g->batch.digest);
+    parser_free(g->parser);
+    input_text_free(&g->text);
+    selection_free(g->selection);
+    input_close(g->input);
+    free(g);
+    return good ? FOUND : TROUBLE;
+}
+
+int records_run(struct records *r, const struct records_work *work)
+{
+    if (r->n_words && (r->format || r->headless || r->delimited || r->attrs))
+        return complain("for standard input alone: %s: leave it out, or the arguments",
+                        r->format     ? "--format"
+                        : r->headless ? "--no-header"
+                        : r->attrs    ? "--attrs"
+                                      : "--delimiter");
+    int status = r->n_words ? words_run(r, work) : input_run(r, work);
+    if (status == FOUND && r->bad)
+        remark("bad record: standard input, line %llu: %s: %llu skipped",
+               (unsigned long long)r->first_bad, r->first_bad_text, (unsigned long long)r->bad);
+    return status;
+}

@@ -1,0 +1,160 @@
+/* The folder of replica_folder.h: its status read and written, its owners. */
+#include "replica_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sets/set_file.h"
+
+static const char title[] = "tamis replicas 1\n";
+
+static bool no_memory(const char *what)
+{
+    complain("out of memory: %s: free some and run again", what);
+    return false;
+}
+
+struct replica *replicas_get(struct replicas *r, const char *name)
+{
+    uint32_t number;
+    if (tamis_directory_expect(r->directory, name, &number) != TAMIS_OK)
+        return no_memory(name), NULL;
+    if (number >= r->room) {
+        size_t room = r->room ? 2 * r->room : 64;
+        struct replica *grown = realloc(r->replica, room * sizeof *grown);
+        if (!grown)
+            return no_memory(name), NULL;
+        memset(grown + r->room, 0, (room - r->room) * sizeof *grown);
+        r->replica = grown;
+        r->room = room;
+    }
+    return &r->replica[number];
+}
+
+bool replicas_next(const struct replicas *r, uint32_t *number, const char **name)
+{
+    uint32_t n = r->directory ? tamis_directory_owners(r->directory) : 0;
+    while (*number < n && !(*name = tamis_directory_name(r->directory, *number)))
+        ++*number;
+    return *number < n;
+}
+
+size_t replicas_count(const struct replicas *r)
+{
+    const char *name;
+    size_t n = 0;
+    for (uint32_t i = 0; replicas_next(r, &i, &name); i++)
+        n++;
+    return n;
+}
+
+void replicas_path(const struct replicas *r, const char *name, char *out)
+{
+    char quoted[3 * TAMIS_OWNER_MAX + 8];
+    carrier_quote(name, quoted, sizeof quoted);
+    snprintf(out, PATH_MAX, "%s/%s.replica", r->folder, quoted);
+}
+
+static bool read_line(struct replicas *r, const char *line)
+{
+    char quoted[3 * TAMIS_OWNER_MAX + 8], name[TAMIS_OWNER_MAX + 1], position[CARRIER_POSITION];
+    unsigned long long epoch, version, heard, lease;
+    if (sscanf(line, "position %63s", position) == 1) {
+        memcpy(r->position, position, sizeof position);
+        return true;
+    }
+    if (sscanf(line, "owner %772s %llu %llu %llu %llu", quoted, &epoch, &version, &heard, &lease) !=
+            5 ||
+        !carrier_unquote(quoted, strlen(quoted), name, sizeof name))
+        return false;
+    struct replica *replica = replicas_get(r, name);
+    if (replica) {
+        replica->epoch = epoch;
+        replica->version = version;
+        replica->heard = heard;
+        replica->lease = lease;
+    }
+    return replica;
+}
+
+bool replicas_read(struct replicas *r, const uint8_t *key, bool whole, bool fresh)
+{
+    char path[PATH_MAX], line[2048];
+    tamis_directory_options options = {.key = key, .whole = whole, .lease = fresh ? 0 : UINT32_MAX};
+    if (tamis_directory_new(&r->directory, &options, NULL) != TAMIS_OK)
+        return no_memory(r->folder);
+    snprintf(path, sizeof path, "%s/status", r->folder);
+    FILE *file = fopen(path, "r");
+    if (!file && errno == ENOENT && fresh)
+        return true;
+    if (!file && errno == ENOENT)
+        return complain("no copies in it: %s: make it with tamis follow", r->folder), false;
+    if (!file && errno == ENOTDIR)
+        return complain("Not a directory: %s: give the folder of tamis follow", r->folder), false;
+    if (!file)
+        return complain("%s: %s: check the permissions of the folder", strerror(errno), path),
+               false;
+    bool good = fgets(line, sizeof line, file) && strcmp(line, title) == 0;
+    while (good && fgets(line, sizeof line, file))
+        good = read_line(r, line);
+    good = good && !ferror(file);
+    fclose(file);
+    if (!good)
+        complain("not written by tamis follow, or damaged: %s: remove it and follow again", path);
+    return good;
+}
+
+bool replicas_write(const struct replicas *r)
+{
+    char path[PATH_MAX], aside[PATH_MAX], quoted[3 * TAMIS_OWNER_MAX + 8];
+    snprintf(path, sizeof path, "%s/status", r->folder);
+    snprintf(aside, sizeof aside, "%s/.status.new", r->folder);
+    FILE *file = fopen(aside, "w");
+    if (!file)
+        return false;
+    fputs(title, file);
+    if (r->position[0])
+        fprintf(file, "position %s\n", r->position);
+    const char *name;
+    for (uint32_t i = 0; replicas_next(r, &i, &name); i++) {
+        const struct replica *replica = &r->replica[i];
+        carrier_quote(name, quoted, sizeof quoted);
+        fprintf(file, "owner %s %llu %llu %llu %llu\n", quoted, (unsigned long long)replica->epoch,
+                (unsigned long long)replica->version, (unsigned long long)replica->heard,
+                (unsigned long long)replica->lease);
+    }
+    bool good = fflush(file) == 0 && !ferror(file);
+    int error = errno;
+    bool closed = fclose(file) == 0;
+    if (!good)
+        errno = error; /* why, for the message */
+    return good && closed && rename(aside, path) == 0;
+}
+
+void replicas_drop(struct replicas *r, uint32_t number)
+{
+    char path[PATH_MAX];
+    const char *name = tamis_directory_name(r->directory, number);
+    replicas_path(r, name, path);
+    unlink(path);
+    tamis_directory_drop(r->directory, name);
+    r->replica[number] = (struct replica){0};
+}
+
+bool replica_trusted(const struct replica *r)
+{
+    uint64_t now = store_clock(NULL);
+    return r->version && (now < r->heard || now - r->heard < r->lease);
+}
+
+void replicas_free(struct replicas *r)
+{
+    tamis_directory_free(r->directory);
+    free(r->replica);
+    *r = (struct replicas){0};
+}

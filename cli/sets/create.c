@@ -1,0 +1,53 @@
+/* tamis create. */
+#include <string.h>
+
+#include "ui/args.h"
+#include "ui/cli.h"
+#include "new_filter.h"
+#include "set_file.h"
+
+int verb_create(int argc, char **argv)
+{
+    struct make make = {0};
+    struct store_options files = {0};
+    bool force = false, no_key = false, json = false;
+    const struct arg args[] = {
+        MAKE_ARGS(make),
+        MAKE_INDEX_ARGS(make),
+        STORE_KEY_ARG(files),
+        STORE_WRITE_ARG(files),
+        ARG("force", 'f', ARG_FLAG, &force),
+        ARG("no-key", 0, ARG_FLAG, &no_key),
+        ARG("json", 0, ARG_FLAG, &json),
+    };
+    struct words words;
+    switch (args_read(argc, argv, args, COUNT(args), &words)) {
+    case ARGS_HELPED:
+        return FOUND;
+    case ARGS_WRONG:
+        return TROUBLE;
+    case ARGS_READ:
+        break;
+    }
+    if (words.n != 1)
+        return complain("%s: FILE: give the name of one file to make",
+                        words.n ? "too many names" : "no name");
+    const char *path = words.word[0];
+    if (no_key && !files.key_file && !make.like)
+        return complain("a random key that nobody has: --no-key: give the key with --key-file");
+    struct store made = {.path = path}, store;
+    if (!make_any(&make, &files, &made) || !store_lock(&store, path, &files)) {
+        store_end(&made);
+        return TROUBLE;
+    }
+    store.filter = made.filter, store.index = made.index;
+    int status = FOUND;
+    if (!force && store_exists(path))
+        status = complain("the file exists: %s: give another name, or --force", path);
+    else if (!store_save(&store, no_key ? TAMIS_SAVE_NO_KEY : 0))
+        status = TROUBLE;
+    else if (json)
+        store_report(&store, true, false);
+    store_end(&store);
+    return status;
+}

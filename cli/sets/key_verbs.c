@@ -1,0 +1,357 @@
+/* tamis add, remove, check: keys into a filter, out of it, and asked; records and an index likewise. */
+#include <string.h>
+
+#include "ui/args.h"
+#include "ui/cli.h"
+#include "read/keys.h"
+#include "ui/out.h"
+#include "read/record_input.h"
+#include "set_file.h"
+
+/* What the three have in common: a file, options, keys or records. */
+struct job {
+    struct keys keys;
+    struct records records;
+    struct store_options files;
+    struct store store;
+    bool json, verbose;
+    tamis_error error;
+    uint64_t n, done; /* keys seen; those added, removed or found */
+    uint64_t pending;
+};
+
+#define JOB_ARGS(job) KEYS_ARGS((job).keys), RECORDS_ARGS((job).records), STORE_KEY_ARG((job).files)
+
+/* Options of keys are mistakes where records are taken, and the other way round. */
+static bool job_settle(struct job *job, const struct words *words)
+{
+    struct records *r = &job->records;
+    if (!job->store.index) {
+        const char *wrong = r->format     ? "--format"
+                            : r->headless ? "--no-header"
+                            : r->attrs    ? "--attrs"
+                                          : NULL;
+        if (wrong)
+            return complain("for records alone: %s: %s is a filter and takes keys", wrong,
+                            job->store.path),
+                   false;
+        return keys_settle(&job->keys, words->word + 1, words->n - 1);
+    }
+    const char *wrong = job->keys.by_field ? "--field" : job->keys.zero ? "--null" : NULL;
+    if (wrong)
+        return complain("for keys alone: %s: %s is an index and takes records", wrong,
+                        job->store.path),
+               false;
+    r->word = words->word + 1;
+    r->n_words = words->n - 1;
+    r->strict = job->keys.strict;
+    r->delimited = job->keys.delimited;
+    r->delimiter = job->keys.delimiter;
+    return true;
+}
+
+/* Reads the options and opens the file; true if there is work, else *status says how it ended. */
+static bool job_begin(struct job *job, int argc, char **argv, const struct arg *args, size_t n,
+                      bool changes, int *status)
+{
+    struct words words;
+    enum args_outcome outcome = args_read(argc, argv, args, n, &words);
+    *status = outcome == ARGS_HELPED ? FOUND : TROUBLE;
+    if (outcome != ARGS_READ)
+        return false;
+    if (words.n == 0) {
+        complain("no file: FILE: name the filter, then keys, or give keys on standard input");
+        return false;
+    }
+    if (!(changes ? store_change : store_ask)(&job->store, words.word[0], &job->files))
+        return false;
+    if (job_settle(job, &words))
+        return true;
+    store_end(&job->store);
+    return false;
+}
+
+static const char *things(const struct job *job)
+{
+    return job->store.index ? "records" : "keys";
+}
+
+/* ---- add and remove -------------------------------------------------------------------------- */
+
+struct change {
+    bool (*batch)(void *job, struct batch *batch);
+    bool (*records)(void *job, struct record_batch *batch);
+    void (*report)(const struct job *job);
+    bool none_is_1; /* it ends with 1 if nothing was changed */
+};
+
+static bool changed(const struct job *job, const struct change *how)
+{
+    return how->none_is_1 ? job->done + job->pending > 0 : job->n > 0;
+}
+
+static int complain_change(const struct job *job)
+{
+    const char *path = job->store.path, *kind = job->store.index ? "index" : "filter";
+    if (job->error == TAMIS_EFULL)
+        return complain(
+            "the %s is full: %s: %llu %s went in before, none was saved; make a larger one "
+            "(--capacity), one that grows (--growth), or allow --overfill",
+            kind, path, (unsigned long long)job->n, things(job));
+    if (job->error == TAMIS_EKIND)
+        return complain("it is not deletable: %s: make one with create --deletable", path);
+    return complain_of(job->error, NULL, path);
+}
+
+static int run_change(int argc, char **argv, const struct change *how)
+{
+    struct job job = {.keys = KEYS_DEFAULT};
+    const struct arg args[] = {
+        JOB_ARGS(job),
+        STORE_WRITE_ARG(job.files),
+        ARG("json", 0, ARG_FLAG, &job.json),
+        ARG("verbose", 'v', ARG_FLAG, &job.verbose),
+    };
+    int status;
+    if (!job_begin(&job, argc, argv, args, COUNT(args), true, &status))
+        return status;
+    const struct work keys = {job.store.filter, NULL, how->batch, &job};
+    const struct records_work records = {job.store.index, false, how->records, NULL, &job};
+    status = job.store.index ? records_run(&job.records, &records) : keys_run(&job.keys, &keys);
+    if (job.error != TAMIS_OK)
+        status = complain_change(&job);
+    if (status == FOUND && changed(&job, how) && !store_save(&job.store, 0))
+        status = TROUBLE;
+    if (status == FOUND)
+        how->report(&job);
+    if (status == FOUND && how->none_is_1 && !changed(&job, how))
+        status = NONE;
+    store_end(&job.store);
+    return status;
+}
+
+static bool added(struct job *job, const uint8_t *fresh, size_t done)
+{
+    job->n += done;
+    for (size_t i = 0; i < done; i++)
+        job->done += fresh[i];
+    return job->error == TAMIS_OK;
+}
+
+static bool add_batch(void *context, struct batch *b)
+{
+    struct job *job = context;
+    uint16_t who[KEYS_BATCH];
+    size_t n = b->n_none ? batch_pack(b, who) : b->n, done;
+    job->error = tamis_filter_add_many(job->store.filter, b->digest, n, b->mark, &done);
+    return added(job, b->mark, done);
+}
+
+static bool add_records(void *context, struct record_batch *b)
+{
+    struct job *job = context;
+    size_t done;
+    job->error = tamis_index_add_many(job->store.index, b->digest, b->n, b->mark, &done);
+    return added(job, b->mark, done);
+}
+
+static void report_add(const struct job *job)
+{
+    unsigned long long n = job->n, fresh = job->done;
+    if (job->verbose)
+        remark("%llu %s: %s: %llu added, %llu seemed to be members already", n, things(job),
+               job->store.path, fresh, n - fresh);
+    if (!job->json)
+        return;
+    json_open(NULL, '{');
+    json_count(things(job), n);
+    json_count("added", fresh);
+    json_count("already", n - fresh);
+    if (job->store.index)
+        json_count("bad", job->records.bad);
+    json_close('}');
+}
+
+int verb_add(int argc, char **argv)
+{
+    static const struct change how = {add_batch, add_records, report_add, false};
+    return run_change(argc, argv, &how);
+}
+
+static bool removed(struct job *job, const uint8_t *outcomes, size_t done)
+{
+    job->n += done;
+    for (size_t i = 0; i < done; i++) {
+        job->done += outcomes[i] == TAMIS_REMOVED;
+        job->pending += outcomes[i] == TAMIS_PENDING;
+    }
+    return job->error == TAMIS_OK;
+}
+
+static bool remove_batch(void *context, struct batch *b)
+{
+    struct job *job = context;
+    uint16_t who[KEYS_BATCH];
+    size_t n = b->n_none ? batch_pack(b, who) : b->n, done = 0;
+    job->error = tamis_filter_remove_many(job->store.filter, b->digest, n, b->mark, &done);
+    return removed(job, b->mark, done);
+}
+
+static bool remove_records(void *context, struct record_batch *b)
+{
+    struct job *job = context;
+    size_t done = 0;
+    job->error = tamis_index_remove_many(job->store.index, b->digest, b->n, b->mark, &done);
+    return removed(job, b->mark, done);
+}
+
+static void report_remove(const struct job *job)
+{
+    unsigned long long n = job->n, gone = job->done, pending = job->pending;
+    if (job->verbose)
+        remark("%llu %s: %s: %llu removed, %llu pending, %llu absent", n, things(job),
+               job->store.path, gone, pending, n - gone - pending);
+    if (!job->json)
+        return;
+    json_open(NULL, '{');
+    json_count(things(job), n);
+    json_count("removed", gone);
+    json_count("pending", pending);
+    json_count("absent", n - gone - pending);
+    if (job->store.index)
+        json_count("bad", job->records.bad);
+    json_close('}');
+}
+
+int verb_remove(int argc, char **argv)
+{
+    static const struct change how = {remove_batch, remove_records, report_remove, true};
+    return run_change(argc, argv, &how);
+}
+
+/* ---- check ----------------------------------------------------------------------------------- */
+
+struct check {
+    struct job job;
+    bool others, count, quiet;
+    bool warned, verified;
+};
+
+static void check_ask(void *context, struct batch *b)
+{
+    const struct check *c = context;
+    tamis_filter_has_many(c->job.store.filter, b->digest, b->n, b->mark);
+    for (size_t i = 0; b->n_none && i < b->n; i++)
+        if (b->key[i].data == key_none.data)
+            b->mark[i] = 0;
+}
+
+static bool check_take(void *context, struct batch *b)
+{
+    struct check *c = context;
+    uint8_t mark = !c->others;
+    size_t found = 0;
+    if (c->quiet || c->count)
+        for (size_t i = 0; i < b->n; i++)
+            found += b->mark[i] == mark;
+    else
+        found = batch_print(b, mark, c->job.keys.end);
+    c->job.n += b->n;
+    c->job.done += found;
+    return !(c->quiet && c->job.done);
+}
+
+static void check_warn(struct check *c)
+{
+    if (!c->warned)
+        records_warn(c->job.store.index, c->job.records.mask);
+    c->warned = true;
+    c->verified = tamis_index_verifies(c->job.store.index, c->job.records.mask);
+}
+
+static bool check_records(void *context, struct record_batch *b)
+{
+    struct check *c = context;
+    bool print = !c->quiet && !c->count;
+    check_warn(c);
+    tamis_index_has_many(c->job.store.index, c->job.records.mask, b->digest, b->n, b->mark);
+    for (size_t i = 0; i < b->n; i++) {
+        const tamis_key *text = &b->text[i];
+        if (b->mark[i] == c->others)
+            continue;
+        c->job.done++;
+        if (!print)
+            continue;
+        put_bytes(text->data, text->len);
+        if (text->len == 0 || ((const char *)text->data)[text->len - 1] != '\n')
+            put_text("\n");
+    }
+    c->job.n += b->n;
+    return !(c->quiet && c->job.done);
+}
+
+/* The question in the arguments; it is printed as it was written. */
+static void check_choices(void *context, const tamis_choice *choices, size_t n)
+{
+    struct check *c = context;
+    const struct records *r = &c->job.records;
+    tamis_answer answer = {0};
+    check_warn(c);
+    c->job.error = tamis_index_ask(c->job.store.index, choices, n, &answer);
+    if (c->verified && !answer.verified)
+        remark("not verified as a combination: too many choices: give fewer values");
+    c->verified &= answer.verified;
+    c->job.n = 1;
+    c->job.done = answer.maybe != c->others;
+    for (size_t i = 0; c->job.done && !c->quiet && !c->count && i < r->n_words; i++) {
+        put_text(i ? " " : "");
+        put_text(r->word[i]);
+        put_text(i + 1 < r->n_words ? "" : "\n");
+    }
+}
+
+static void report_check(const struct check *c)
+{
+    if (!c->job.json) {
+        put_format("%llu\n", (unsigned long long)c->job.done);
+        return;
+    }
+    uint64_t found = c->others ? c->job.n - c->job.done : c->job.done;
+    json_open(NULL, '{');
+    json_count(things(&c->job), c->job.n);
+    json_count("found", found);
+    json_count("missing", c->job.n - found);
+    if (c->job.store.index) {
+        json_flag("verified", c->verified);
+        json_count("bad", c->job.records.bad);
+    }
+    json_close('}');
+}
+
+int verb_check(int argc, char **argv)
+{
+    struct check c = {.job = {.keys = KEYS_DEFAULT}};
+    const struct arg args[] = {
+        JOB_ARGS(c.job),
+        STORE_READ_ARG(c.job.files),
+        ARG("attrs", 0, ARG_TEXT, &c.job.records.attrs),
+        ARG("invert-match", 'v', ARG_FLAG, &c.others),
+        ARG("count", 'c', ARG_FLAG, &c.count),
+        ARG("quiet", 'q', ARG_FLAG, &c.quiet),
+        ARG("json", 0, ARG_FLAG, &c.job.json),
+    };
+    int status;
+    if (!job_begin(&c.job, argc, argv, args, COUNT(args), false, &status))
+        return status;
+    c.count |= c.job.json;
+    const struct store *store = &c.job.store;
+    const struct work keys = {store->filter, check_ask, check_take, &c};
+    const struct records_work records = {store->index, true, check_records, check_choices, &c};
+    status = store->index ? records_run(&c.job.records, &records) : keys_run(&c.job.keys, &keys);
+    if (c.job.error != TAMIS_OK)
+        status = complain_of(c.job.error, NULL, store->path);
+    if (status == FOUND && c.count && !c.quiet)
+        report_check(&c);
+    store_end(&c.job.store);
+    return status == FOUND && c.job.done == 0 ? NONE : status;
+}

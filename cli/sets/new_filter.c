@@ -1,0 +1,174 @@
+/* New filters. See new_filter.h. */
+#include "new_filter.h"
+
+#include <string.h>
+
+#include "ui/args.h"
+
+/* "scalable", or "window:24h". */
+static bool read_growth(struct make *make)
+{
+    static const char *const names[] = {"fixed", "dynamic", "scalable", "flexible", "window"};
+    if (!make->growth)
+        return true;
+    size_t len = strcspn(make->growth, ":");
+    const char *time = make->growth[len] ? make->growth + len + 1 : NULL;
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (strlen(names[i]) == len && memcmp(names[i], make->growth, len) == 0)
+            make->options.growth = (tamis_growth)(i + 1);
+    if (make->options.growth == TAMIS_GROWTH_DEFAULT ||
+        (time && make->options.growth != TAMIS_WINDOW)) {
+        complain(
+            "wrong value '%s': --growth: give fixed, dynamic, scalable, flexible or window:24h",
+            make->growth);
+        return false;
+    }
+    if (time && !parse_time(time, &make->options.window)) {
+        complain("wrong duration '%s': --growth: give one such as window:90s, 30m, 24h or 7d",
+                 time);
+        return false;
+    }
+    return true;
+}
+
+static bool read_lambdas(struct make *make, uint8_t *lambdas)
+{
+    double values[TAMIS_LAMBDAS_MAX];
+    if (!make->lambda)
+        return true;
+    size_t n = parse_list(make->lambda, values, COUNT(values));
+    for (size_t i = 0; i < n; i++) {
+        lambdas[i] = values[i] >= 1 && values[i] <= 40 ? (uint8_t)values[i] : 0;
+        if (lambdas[i] == 0 || lambdas[i] != values[i])
+            n = 0;
+    }
+    if (n == 0)
+        return complain("wrong value '%s': --lambda: give whole numbers from 1 to 40, as 1,2,3",
+                        make->lambda),
+               false;
+    if (make->options.growth != TAMIS_FLEXIBLE)
+        return complain("only flexible filters have one: --lambda: give --growth flexible"), false;
+    make->options.lambdas = lambdas;
+    make->options.n_lambdas = n;
+    return true;
+}
+
+/* Options that a growth would silently leave aside are mistakes. */
+static bool check_growth(const struct make *make)
+{
+    const tamis_options *o = &make->options;
+    tamis_growth growth = o->growth ? o->growth : TAMIS_SCALABLE;
+    if (o->expansion != 0 && growth != TAMIS_SCALABLE)
+        return complain("only scalable filters have one: --expansion: give --growth scalable"),
+               false;
+    if (o->tolerate != 0 && growth != TAMIS_DYNAMIC)
+        return complain("only dynamic filters have one: --tolerate: give --growth dynamic"), false;
+    if (make->vectors && growth != TAMIS_DYNAMIC && growth != TAMIS_WINDOW)
+        return complain(
+                   "only dynamic and window filters have it: --vectors: give --growth dynamic"),
+               false;
+    return true;
+}
+
+static tamis_hash hash_of(const struct store *store)
+{
+    tamis_info filter = {0};
+    tamis_records_info index = {0};
+    if (store->filter)
+        tamis_filter_info(store->filter, &filter);
+    else
+        tamis_index_info(store->index, &index);
+    return store->filter ? filter.hash : index.hash;
+}
+
+/* The key of the family to join, from --key-file or from the file to be like. */
+static bool family_of(struct make *make, const struct store_options *files, uint8_t *key)
+{
+    if (files->key_file && !store_read_key(files->key_file, key))
+        return false;
+    if (make->like) {
+        struct store model;
+        if (!store_ask(&model, make->like, files))
+            return false;
+        tamis_hash hash = hash_of(&model);
+        bool told = files->key_file || (model.index ? tamis_index_key(model.index, key)
+                                                    : tamis_filter_key(model.filter, key));
+        store_end(&model);
+        if (!told)
+            return complain_of(TAMIS_EKEY, NULL, make->like), false;
+        if (make->hash && make->hash != (unsigned)hash)
+            return complain("another hash: --hash: %s has its own; leave it out", make->like),
+                   false;
+        make->options.hash = hash;
+    }
+    if (files->key_file || make->like)
+        make->options.key = key;
+    return true;
+}
+
+/* Alike in all: the model, emptied. */
+static bool make_alike(const struct make *make, const struct store_options *files,
+                       struct store *store)
+{
+    if (!store_get(store, make->like, files, false))
+        return false;
+    tamis_error e =
+        store->index ? tamis_index_clear(store->index) : tamis_filter_clear(store->filter);
+    if (e != TAMIS_OK)
+        complain_of(e, NULL, make->like);
+    return e == TAMIS_OK;
+}
+
+bool make_settle(struct make *make, const struct store_options *files, struct made *made)
+{
+    make->options.layout = (tamis_layout)make->layout;
+    make->options.hash = (tamis_hash)make->hash;
+    if (!read_growth(make) || !read_lambdas(make, made->lambdas) || !check_growth(make) ||
+        !family_of(make, files, made->key))
+        return false;
+    if (make->vectors > UINT32_MAX || make->hashes > 64)
+        return complain("too many: %s: give fewer", make->hashes > 64 ? "--hashes" : "--vectors"),
+               false;
+    make->options.vectors = (uint32_t)make->vectors;
+    make->options.hashes = (uint32_t)make->hashes;
+    make->options.clock = store_clock;
+    return true;
+}
+
+bool make_any(struct make *make, const struct store_options *files, struct store *store)
+{
+    const char *wrong = make->combos.n     ? "--combo"
+                        : make->distinct.n ? "--distinct"
+                        : make->verifier   ? "--verifier"
+                                           : NULL;
+    if (make->attrs)
+        return (store->index = make_index(make, files, store->path)) != NULL;
+    if (wrong)
+        return complain("for records alone: %s: give --attrs too", wrong), false;
+    if (make->like && !make_shaped(make))
+        return make_alike(make, files, store);
+    return (store->filter = make_filter(make, files, store->path)) != NULL;
+}
+
+tamis_filter *make_filter(struct make *make, const struct store_options *files, const char *path)
+{
+    struct made made;
+    struct store store = {.path = path};
+    tamis_reason reason = {0};
+    tamis_filter *filter;
+    if (make->like && !make_shaped(make)) {
+        if (make_alike(make, files, &store) && !store.index)
+            return store.filter;
+        if (store.index)
+            complain("this is an index, not a filter: %s: give a filter", make->like);
+        store_end(&store);
+        return NULL;
+    }
+    if (!make_settle(make, files, &made))
+        return NULL;
+    tamis_error e = tamis_filter_new(&filter, &make->options, &reason);
+    if (e == TAMIS_OK)
+        return filter;
+    complain_of(e, &reason, path);
+    return NULL;
+}

@@ -1,0 +1,74 @@
+/* New indexes. See new_filter.h. */
+#include <string.h>
+
+#include "read/attrs.h"
+#include "new_filter.h"
+
+/* Options of filters that an index would silently leave aside are mistakes. */
+static bool check_options(const struct make *make)
+{
+    const tamis_options *o = &make->options;
+    const char *wrong = o->unique                              ? "--unique"
+                        : o->tolerate != 0                     ? "--tolerate"
+                        : o->bits                              ? "--bits"
+                        : make->hashes                         ? "--hashes"
+                        : make->options.growth == TAMIS_WINDOW ? "--growth window"
+                                                               : NULL;
+    if (wrong)
+        complain("only filters have it: %s: leave it out, or --attrs", wrong);
+    return !wrong;
+}
+
+/* status=10: so many values are to be expected. */
+static bool read_distinct(struct attrs *attrs, const char *text)
+{
+    const char *equals = strrchr(text, '=');
+    size_t len = equals ? (size_t)(equals - text) : 0;
+    uint64_t n = 0;
+    if (!equals || !parse_count(equals + 1, &n) || n == 0)
+        return complain("wrong value '%s': --distinct: give an attribute and a number, as "
+                        "status=10",
+                        text),
+               false;
+    for (size_t i = 0; i < attrs->n; i++)
+        if (strlen(attrs->names[i]) == len && memcmp(attrs->names[i], text, len) == 0) {
+            attrs->list[i].distinct = n;
+            return true;
+        }
+    return complain("unknown attribute '%.*s': --distinct: name one of --attrs", (int)len, text),
+           false;
+}
+
+static bool read_attrs(const struct make *make, struct attrs *attrs)
+{
+    bool good = attrs_read(attrs, make->attrs, &make->combos);
+    for (size_t i = 0; good && i < make->distinct.n; i++)
+        good = read_distinct(attrs, make->distinct.text[i]);
+    if (good && make->verifier == TAMIS_VERIFIER_NONE && attrs->n_combos)
+        good = complain("nothing verifies it: --combo: leave out --verifier none") == FOUND;
+    return good;
+}
+
+tamis_index *make_index(struct make *make, const struct store_options *files, const char *path)
+{
+    struct attrs attrs = {0};
+    struct made made;
+    tamis_reason reason = {0};
+    tamis_index *index = NULL;
+    if (!make_settle(make, files, &made) || !check_options(make))
+        return NULL;
+    if (read_attrs(make, &attrs)) {
+        tamis_index_options options = {.attributes = attrs.list,
+                                       .n_attributes = attrs.n,
+                                       .combos = attrs.combos,
+                                       .n_combos = attrs.n_combos,
+                                       .no_combos = attrs.no_combos,
+                                       .verifier = (tamis_verifier)make->verifier,
+                                       .set = make->options};
+        tamis_error e = tamis_index_new(&index, &options, &reason);
+        if (e != TAMIS_OK)
+            complain_of(e, &reason, path);
+    }
+    attrs_free(&attrs);
+    return index;
+}

@@ -1,0 +1,274 @@
+/* tamis info, verify, fold, clear, merge, intersect: whole filters and indexes. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ui/args.h"
+#include "ui/cli.h"
+#include "ui/out.h"
+#include "set_file.h"
+
+/* Reads the options; true if the number of words is right, else *status says how it ended. */
+static bool words_are(int argc, char **argv, const struct arg *args, size_t n, size_t least,
+                      size_t most, const char *usage, struct words *words, int *status)
+{
+    enum args_outcome outcome = args_read(argc, argv, args, n, words);
+    *status = outcome == ARGS_HELPED ? FOUND : TROUBLE;
+    if (outcome != ARGS_READ)
+        return false;
+    if (words->n < least || words->n > most) {
+        complain("%s: tamis %s %s: see tamis help %s",
+                 words->n < least ? "a file is missing" : "too many files", verb_name, usage,
+                 verb_name);
+        return false;
+    }
+    return true;
+}
+
+int verb_info(int argc, char **argv)
+{
+    struct store_options files = {0};
+    bool json = false, verbose = false, inputs = false;
+    const struct arg args[] = {
+        STORE_KEY_ARG(files),
+        STORE_READ_ARG(files),
+        ARG("json", 0, ARG_FLAG, &json),
+        ARG("verbose", 'v', ARG_FLAG, &verbose),
+        ARG("inputs", 0, ARG_FLAG, &inputs),
+    };
+    struct words words;
+    int status;
+    if (!words_are(argc, argv, args, COUNT(args), 1, 1, "FILE", &words, &status))
+        return status;
+    struct store store;
+    tamis_kind kind;
+    if (tamis_file_kind(words.word[0], &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_CATALOG)
+        return (inputs ? catalog_inputs : catalog_report)(words.word[0], &files, json);
+    if (inputs)
+        return complain("no catalog: %s: only catalogs have inputs", words.word[0]);
+    if (!store_ask(&store, words.word[0], &files))
+        return TROUBLE;
+    store_report(&store, json, verbose);
+    store_end(&store);
+    return FOUND;
+}
+
+static int verify_one(const char *path, bool json)
+{
+    tamis_reason reason = {0};
+    tamis_error e = tamis_file_verify(path, &reason);
+    struct stat st;
+    unsigned long long bytes = stat(path, &st) == 0 ? (unsigned long long)st.st_size : 0;
+    if (json) {
+        json_open(NULL, '{');
+        json_text("file", path);
+        json_flag("ok", e == TAMIS_OK);
+        json_count("bytes", bytes);
+        if (e != TAMIS_OK) {
+            json_text("error", tamis_error_name(e));
+            json_text("reason", reason.text[0] ? reason.text : tamis_error_text(e));
+            json_count("offset", reason.offset);
+        }
+        json_close('}');
+    } else if (e == TAMIS_OK) {
+        put_name(path);
+        put_format(": OK, %llu bytes\n", bytes);
+    }
+    return e == TAMIS_OK ? FOUND : complain_of(e, &reason, path);
+}
+
+int verb_verify(int argc, char **argv)
+{
+    bool json = false;
+    const struct arg args[] = {ARG("json", 0, ARG_FLAG, &json)};
+    struct words words;
+    int status;
+    if (!words_are(argc, argv, args, COUNT(args), 1, SIZE_MAX, "FILE...", &words, &status))
+        return status;
+    status = FOUND;
+    for (size_t i = 0; i < words.n; i++)
+        if (verify_one(words.word[i], json) != FOUND)
+            status = TROUBLE;
+    return status;
+}
+
+/* ---- in place -------------------------------------------------------------------------------- */
+
+/* Locks, loads, changes, saves. */
+static int change(int argc, char **argv, bool fold)
+{
+    struct store_options files = {0};
+    bool json = false, restate = false;
+    const struct arg args[] = {
+        STORE_KEY_ARG(files),
+        STORE_WRITE_ARG(files),
+        ARG("json", 0, ARG_FLAG, &json),
+        ARG("restate", 0, ARG_FLAG, &restate),
+    };
+    struct words words;
+    struct store store;
+    int status;
+    if (!words_are(argc, argv, args, COUNT(args) - !fold, 1, 1, "FILE", &words, &status))
+        return status;
+    bool begun = fold ? store_begin(&store, words.word[0], &files)
+                      : store_change(&store, words.word[0], &files);
+    if (!begun)
+        return TROUBLE;
+    tamis_error e = fold ? tamis_filter_fold(store.filter, restate ? TAMIS_MERGE_RESTATE : 0)
+                    : store.index ? tamis_index_clear(store.index)
+                                  : tamis_filter_clear(store.filter);
+    status = FOUND;
+    if (e == TAMIS_ERATE)
+        status = complain("more than half full: %s: allow a new rate with --restate", store.path);
+    else if (e == TAMIS_ESHAPE)
+        status = complain("its size cannot be halved: %s: make one of 2^n bits with create --bits",
+                          store.path);
+    else if (e != TAMIS_OK)
+        status = complain_of(e, NULL, store.path);
+    else if (!store_save(&store, 0))
+        status = TROUBLE;
+    else if (json)
+        store_report(&store, true, false);
+    store_end(&store);
+    return status;
+}
+
+int verb_fold(int argc, char **argv)
+{
+    return change(argc, argv, true);
+}
+
+int verb_clear(int argc, char **argv)
+{
+    return change(argc, argv, false);
+}
+
+/* ---- several files to one -------------------------------------------------------------------- */
+
+struct combine {
+    struct store_options files;
+    const char *output;
+    bool force, no_key, json;
+    bool restate, concat, disjoint;
+};
+
+static unsigned merge_flags(const struct combine *c)
+{
+    return (c->restate ? TAMIS_MERGE_RESTATE : 0) | (c->concat ? TAMIS_MERGE_CONCAT : 0) |
+           (c->disjoint ? TAMIS_MERGE_DISJOINT : 0);
+}
+
+static bool merge_index(const struct combine *c, tamis_index *all, const char *path)
+{
+    tamis_index *other = store_whole_index(path, &c->files);
+    if (!other)
+        return false;
+    tamis_error e = tamis_index_merge(all, other, merge_flags(c));
+    tamis_index_free(other);
+    if (e == TAMIS_EKIND || e == TAMIS_ESHAPE)
+        complain("another kind of index: %s: merge what has the same attributes, combinations, "
+                 "verifier, growth and layout, all deletable or none",
+                 path);
+    else if (e != TAMIS_OK)
+        complain_of(e, NULL, path);
+    return e == TAMIS_OK;
+}
+
+/* all := all with the file at path. */
+static bool merge_one(const struct combine *c, struct store *all, const char *path)
+{
+    if (all->index)
+        return merge_index(c, all->index, path);
+    tamis_filter *other = store_whole(path, &c->files);
+    if (!other)
+        return false;
+    tamis_error e = tamis_filter_merge(all->filter, other, merge_flags(c));
+    tamis_filter_free(other);
+    if (e == TAMIS_EKIND)
+        complain(
+            "another kind of filter: %s: merge what has one growth and layout, all deletable or "
+            "none",
+            path);
+    else if (e != TAMIS_OK)
+        complain_of(e, NULL, path);
+    return e == TAMIS_OK;
+}
+
+static bool intersect_one(const struct combine *c, struct store *all, const char *path)
+{
+    if (all->index)
+        return complain("this is an index: %s: only filters are intersected", all->path), false;
+    tamis_filter *other = store_open(path, &c->files), *both;
+    if (!other)
+        return false;
+    tamis_error e = tamis_filter_intersect(&both, all->filter, other);
+    tamis_filter_free(other);
+    if (e == TAMIS_OK) {
+        tamis_filter_free(all->filter);
+        all->filter = both;
+    } else if (e == TAMIS_EKIND || e == TAMIS_ESHAPE) {
+        complain("not one vector of the same shape: %s: intersect fixed filters made with create "
+                 "--like",
+                 path);
+    } else {
+        complain_of(e, NULL, path);
+    }
+    return e == TAMIS_OK;
+}
+
+/* Combines the files into c->output, which may be one of them. */
+static int combine(struct combine *c, const struct words *words,
+                   bool (*one)(const struct combine *, struct store *, const char *))
+{
+    struct store store;
+    bool is_input = false, good = true;
+    for (size_t i = 0; i < words->n; i++)
+        is_input |= strcmp(words->word[i], c->output) == 0;
+    if (!store_lock(&store, c->output, &c->files))
+        return TROUBLE;
+    if (store_exists(c->output) && !is_input && !c->force) {
+        complain("the file exists: %s: give another name, or --force", c->output);
+        good = false;
+    }
+    good = good && store_get(&store, words->word[0], &c->files, false);
+    for (size_t i = 1; good && i < words->n; i++)
+        good = one(c, &store, words->word[i]);
+    good = good && store_save(&store, c->no_key ? TAMIS_SAVE_NO_KEY : 0);
+    if (good && c->json)
+        store_report(&store, true, false);
+    store_end(&store);
+    return good ? FOUND : TROUBLE;
+}
+
+static int combine_verb(int argc, char **argv, bool merge)
+{
+    struct combine c = {0};
+    const struct arg args[] = {
+        STORE_KEY_ARG(c.files),
+        STORE_WRITE_ARG(c.files),
+        ARG("output", 'o', ARG_TEXT, &c.output),
+        ARG("force", 'f', ARG_FLAG, &c.force),
+        ARG("no-key", 0, ARG_FLAG, &c.no_key),
+        ARG("json", 0, ARG_FLAG, &c.json),
+        ARG("restate", 0, ARG_FLAG, &c.restate),
+        ARG("concat", 0, ARG_FLAG, &c.concat),
+        ARG("disjoint", 0, ARG_FLAG, &c.disjoint),
+    };
+    struct words words;
+    int status;
+    if (!words_are(argc, argv, args, COUNT(args) - (merge ? 0 : 3), 2, SIZE_MAX, "-o OUT A B...",
+                   &words, &status))
+        return status;
+    if (!c.output)
+        return complain("no file to write: -o OUT: say where the result goes");
+    return combine(&c, &words, merge ? merge_one : intersect_one);
+}
+
+int verb_merge(int argc, char **argv)
+{
+    return combine_verb(argc, argv, true);
+}
+
+int verb_intersect(int argc, char **argv)
+{
+    return combine_verb(argc, argv, false);
+}

@@ -1,0 +1,43 @@
+/* Followers in files: one snapshot message, of whatever size. */
+#include "os/file.h"
+
+#include "base/err.h"
+#include "replica/replica.h"
+
+static tamis_error encode(const void *of, unsigned flags, tamis_write write, void *context)
+{
+    (void)flags;
+    return tamis_follower_encode(of, write, context);
+}
+
+tamis_error tamis_follower_save(const tamis_follower *f, const char *path, tamis_reason *reason)
+{
+    struct saved what = {.of = f, .encode = encode, .key_inside = true};
+    if (!follower_copy(f))
+        return fail(reason, TAMIS_EKIND, "%s: there is no copy to save yet", path);
+    return file_save(&what, path, reason);
+}
+
+tamis_error tamis_follower_load(tamis_follower *f, const char *path, uint64_t age,
+                                tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = file_map(&mapping, path, true, reason);
+    if (e != TAMIS_OK)
+        return e;
+    e = tamis_follower_take(f, mapping.data, mapping.len, age, NULL, reason);
+    mapping_free(&mapping);
+    return file_named(reason, e, path);
+}
+
+tamis_error tamis_directory_load(tamis_directory *d, const char *owner, const char *path,
+                                 uint64_t age, tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = file_map(&mapping, path, true, reason);
+    if (e != TAMIS_OK)
+        return e;
+    e = tamis_directory_take(d, owner, mapping.data, mapping.len, age, NULL, reason);
+    mapping_free(&mapping);
+    return file_named(reason, e, path);
+}

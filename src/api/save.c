@@ -1,0 +1,108 @@
+/* Saving what is in memory. */
+#define _GNU_SOURCE /* fallocate */
+
+#include "os/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/err.h"
+#include "format/format.h"
+
+#define BUFFER 32768
+
+struct save {
+    struct beside file;
+    int error;
+    size_t used;
+    uint8_t buffer[BUFFER];
+};
+
+static int write_all(struct save *s, const uint8_t *data, size_t len)
+{
+    s->error = file_write(s->file.fd, data, len, -1);
+    return s->error ? -1 : 0;
+}
+
+static int flush(struct save *s)
+{
+    size_t n = s->used;
+    s->used = 0;
+    return write_all(s, s->buffer, n);
+}
+
+/* A tamis_write: small pieces are gathered, large ones go out as they are. */
+static int save_write(void *context, const void *data, size_t len)
+{
+    struct save *s = context;
+    if (s->used + len > BUFFER && flush(s) != 0)
+        return -1;
+    if (len > BUFFER)
+        return write_all(s, data, len);
+    memcpy(s->buffer + s->used, data, len);
+    s->used += len;
+    return 0;
+}
+
+/* ---- the steps ------------------------------------------------------------------------------- */
+
+static tamis_error fill(struct save *s, const struct saved *what, const char *path,
+                        tamis_reason *reason)
+{
+    uint64_t size = what->size;
+    /* A full disk is noticed now, not after minutes. Where this cannot be told, we try. */
+    if (size > BUFFER && fallocate(s->file.fd, 0, 0, (off_t)size) != 0 && errno == ENOSPC)
+        return file_fail(reason, ENOSPC, path, "writing");
+    tamis_error e = what->encode(what->of, what->flags, save_write, s);
+    if (e == TAMIS_OK && (flush(s) != 0))
+        e = TAMIS_EIO;
+    if (e == TAMIS_EIO)
+        return file_fail(reason, s->error, path, "writing");
+    if (e != TAMIS_OK)
+        return fail(reason, e, "%s cannot be written: %s", path, tamis_error_text(e));
+    return TAMIS_OK;
+}
+
+tamis_error file_save(const struct saved *what, const char *path, tamis_reason *reason)
+{
+    struct save *s = mem_new0(&mem_system, 1, sizeof *s);
+    if (!s)
+        return fail(reason, TAMIS_ENOMEM, "no memory to write %s", path);
+    tamis_error e =
+        beside_open(&s->file, path, what->key_inside ? BESIDE_KEY : BESIDE_OPEN, reason);
+    if (e == TAMIS_OK)
+        e = fill(s, what, path, reason);
+    if (e == TAMIS_OK)
+        e = beside_replace(&s->file, path, reason);
+    beside_close(&s->file);
+    mem_free_secret(&mem_system, s, 1, sizeof *s); /* the buffer had the header */
+    return e;
+}
+
+static tamis_error encode_set(const void *of, unsigned flags, tamis_write write, void *context)
+{
+    return set_encode(of, flags, write, context);
+}
+
+static tamis_error set_save(const struct set *s, const char *path, unsigned flags,
+                            tamis_reason *reason)
+{
+    struct saved what = {.of = s,
+                         .encode = encode_set,
+                         .size = set_encoded_size(s, flags),
+                         .key_inside = s->family.has_key && !(flags & TAMIS_SAVE_NO_KEY),
+                         .flags = flags};
+    return file_save(&what, path, reason);
+}
+
+tamis_error tamis_filter_save(const tamis_filter *f, const char *path, unsigned flags,
+                              tamis_reason *reason)
+{
+    return set_save(&f->set, path, flags, reason);
+}
+
+tamis_error tamis_index_save(const tamis_index *x, const char *path, unsigned flags,
+                             tamis_reason *reason)
+{
+    return set_save(&x->set, path, flags, reason);
+}

@@ -1,0 +1,52 @@
+/*
+ * Counters beside the bits of a deletable vector: how many probes of stored keys hit each position
+ * (a repeated address counts twice). Four bits each; 15 means that the exact number, 15 or more, is
+ * in a side table, so no counter sticks or wraps. Touched by add and remove only.
+ */
+#ifndef TAMIS_COUNTERS_H
+#define TAMIS_COUNTERS_H
+
+#include "base/base.h"
+#include "base/mem.h"
+
+#define COUNTER_ESCAPE 15
+
+struct escape {
+    uint64_t position; /* plus 1; 0: free */
+    uint64_t value;
+};
+
+struct counters {
+    struct block nibbles;
+    uint64_t n;             /* positions */
+    struct escape *escapes; /* open addressing, a power of two */
+    size_t room, used;
+};
+
+bool counters_new(struct counters *counters, const tamis_allocator *a, uint64_t n);
+void counters_free(struct counters *counters, const tamis_allocator *a);
+bool counters_copy(struct counters *to, const struct counters *from, const tamis_allocator *a);
+/* Room for so many more escapes, so that as many counters_add cannot fail. */
+bool counters_reserve(struct counters *counters, const tamis_allocator *a, size_t more);
+uint64_t counters_get(const struct counters *counters, uint64_t position);
+/* Adds the other counters, of the same positions. So many escapes are to be reserved first. */
+size_t counters_sum_escapes(const struct counters *to, const struct counters *from);
+void counters_sum(struct counters *to, const struct counters *from);
+/* Each of these, all zero as yet, becomes the sum of two: a run of so many (1, or a multiple of 16)
+   and the run after it go into one. False without memory. */
+bool counters_fold(struct counters *half, const struct counters *from, uint64_t run,
+                   const tamis_allocator *a);
+/* Returns the number before. */
+uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by);
+/* Returns the number after; never below 0. */
+uint64_t counters_sub(struct counters *counters, uint64_t position, uint64_t by);
+/* Of up to 64 counters (2 a byte): bit i says that number i is not 0, and that it is 15. */
+void counters_masks(const uint8_t *nibbles, size_t len, uint64_t *set, uint64_t *large);
+/* Of counters 64 i .. 64 i + 63, those that differ; y may be NULL: all zero. */
+uint64_t counters_changed(const struct counters *x, const struct counters *y, uint64_t i);
+/* Says what a counter of 15 stands for, after the nibbles were filled in; reserve first. */
+void counters_escape(struct counters *counters, uint64_t position, uint64_t value);
+size_t counters_bytes(const struct counters *counters);
+bool counters_equal(const struct counters *x, const struct counters *y);
+
+#endif

@@ -1,0 +1,50 @@
+/* See dirty.h. */
+#include "dirty.h"
+
+#include "vector.h"
+
+struct changes *changes_new(const tamis_allocator *a, const struct vector *v, const void *owner)
+{
+    struct changes *c = mem_new0(a, 1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->owner = owner;
+    c->positions = vector_positions_total(v);
+    c->ones = vector_count_ones(v);
+    if (!block_new(a, (size_t)(c->positions + 7) / 8, &c->dirty)) {
+        mem_free(a, c, 1, sizeof *c);
+        return NULL;
+    }
+    return c;
+}
+
+void changes_free(struct changes *c, const tamis_allocator *a)
+{
+    if (!c)
+        return;
+    block_free(a, &c->dirty);
+    mem_free(a, c, 1, sizeof *c);
+}
+
+void changes_reset(struct changes *c, const struct vector *v)
+{
+    if (c->lost)
+        c->ones = vector_count_ones(v);
+    else
+        c->ones += c->set - c->cleared;
+    if (c->lost || c->set || c->cleared)
+        memset(c->dirty.data, 0, (size_t)(c->positions + 7) / 8);
+    c->set = c->cleared = c->missed = 0;
+    c->lost = false;
+}
+
+bool changes_deny(const struct changes *c, const struct vector *v, const uint64_t *positions)
+{
+    const uint64_t *dirty = c->dirty.data;
+    for (unsigned j = 0; j < v->bits.k; j++) {
+        uint64_t at = positions[j];
+        if (vector_bit(v, at) == (dirty[at >> 6] >> (at & 63) & 1))
+            return true;
+    }
+    return false;
+}

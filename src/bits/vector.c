@@ -1,0 +1,420 @@
+/* See vector.h. */
+#include "vector.h"
+
+#include "base/bytes.h"
+#include "bit_rows.h"
+
+#define RATE_SAMPLE 65536 /* places looked at to estimate a rate */
+
+uint64_t shape_step(tamis_layout layout)
+{
+    return layout == TAMIS_BLOCKED ? 1 : UNIT_STEP;
+}
+
+bool shape_valid(const struct shape *shape, const struct family *family)
+{
+    if (shape->layout != TAMIS_SPREAD && shape->layout != TAMIS_BLOCKED)
+        return false;
+    uint64_t unit_bits = layout_unit_bits(shape->layout);
+    if (shape->units == 0 || shape->units > BITS_MAX / unit_bits ||
+        shape->units % shape_step(shape->layout))
+        return false;
+    if (family->hash == TAMIS_H3 &&
+        (shape->layout != TAMIS_SPREAD || shape->units > UINT64_C(1) << H3_ROWS))
+        return false;
+    return shape->k >= 1 && shape->k <= K_MAX;
+}
+
+struct shape vector_shape(const struct vector *v)
+{
+    return (struct shape){v->bits.kernel->layout, v->bits.units, v->bits.k};
+}
+
+bool shape_equal(const struct vector *x, const struct vector *y)
+{
+    return x->bits.kernel->layout == y->bits.kernel->layout && x->bits.units == y->bits.units &&
+           x->bits.k == y->bits.k;
+}
+
+uint64_t vector_positions_total(const struct vector *v)
+{
+    return v->bits.units * v->bits.kernel->unit_bits;
+}
+
+struct vector *vector_new(const tamis_allocator *a, const struct family *family, struct shape shape,
+                          bool deletable, bool own_bits)
+{
+    struct vector *v = mem_new0(a, 1, sizeof *v);
+    if (!v)
+        return NULL;
+    v->bits.units = shape.units;
+    v->bits.k = shape.k;
+    v->bits.family = family;
+    v->bits.kernel = kernel_choose(shape.layout, family);
+    v->stride = 1;
+    v->sliced = !own_bits;
+    v->deletable = deletable;
+    v->ones_max = UINT64_MAX;
+    uint64_t m = vector_positions_total(v);
+    if ((own_bits && !block_new(a, (size_t)(m + 7) / 8, &v->memory)) ||
+        (deletable && !counters_new(&v->counters, a, m))) {
+        vector_free(v, a);
+        return NULL;
+    }
+    v->bits.words = v->memory.data;
+    return v;
+}
+
+struct vector *vector_view(const tamis_allocator *a, const struct family *family,
+                           struct shape shape, const uint64_t *words)
+{
+    struct vector *v = vector_new(a, family, shape, false, false);
+    if (!v)
+        return NULL;
+    v->sliced = false;
+    v->view = true;
+    v->bits.words = (uint64_t *)(uintptr_t)words;
+    return v;
+}
+
+void vector_free(struct vector *v, const tamis_allocator *a)
+{
+    if (!v)
+        return;
+    block_free(a, &v->memory);
+    counters_free(&v->counters, a);
+    block_free(a, &v->turned);
+    changes_free(v->changes, a);
+    mem_free(a, v, 1, sizeof *v);
+}
+
+struct vector *vector_clone(const struct vector *v, const struct family *family,
+                            const tamis_allocator *a)
+{
+    size_t len = (size_t)(vector_positions_total(v) + 7) / 8;
+    struct vector *copy = mem_new0(a, 1, sizeof *copy);
+    if (!copy)
+        return NULL;
+    if ((!v->sliced && !block_copy(a, v->bits.words, len, len, &copy->memory)) ||
+        (v->deletable && !counters_copy(&copy->counters, &v->counters, a))) {
+        vector_free(copy, a);
+        return NULL;
+    }
+    struct vector made = *copy;
+    *copy = *v;
+    copy->bits.family = family;
+    copy->bits.words = made.memory.data;
+    copy->memory = made.memory;
+    copy->counters = made.counters;
+    copy->view = false;
+    copy->changes = NULL;
+    copy->turned = (struct block){0};
+    return copy;
+}
+
+void vector_positions(const struct vector *v, tamis_digest digest, uint64_t *positions)
+{
+    v->bits.kernel->positions(&v->bits, digest, positions);
+}
+
+static struct rows vector_rows(const struct vector *v)
+{
+    return (struct rows){v->bits.words, v->stride, v->column};
+}
+
+bool vector_bit(const struct vector *v, uint64_t position)
+{
+    uint64_t at = position * v->stride + v->column;
+    return word_load(&v->bits.words[at >> 6]) >> (at & 63) & 1;
+}
+
+uint64_t vector_word(const struct vector *v, uint64_t i)
+{
+    uint64_t m = vector_positions_total(v), n = min_u64(64, m - 64 * i), word = 0;
+    if (v->stride == 1) {
+        word = word_load(&v->bits.words[i]);
+        return n == 64 ? word : word & ((UINT64_C(1) << n) - 1);
+    }
+    for (uint64_t j = 0; j < n; j++)
+        word |= (uint64_t)vector_bit(v, 64 * i + j) << j;
+    return word;
+}
+
+void vector_bit_set(struct vector *v, uint64_t position)
+{
+    uint64_t at = position * v->stride + v->column, *word = &v->bits.words[at >> 6];
+    word_store(word, word_load(word) | UINT64_C(1) << (at & 63));
+}
+
+void vector_bit_clear(struct vector *v, uint64_t position)
+{
+    uint64_t at = position * v->stride + v->column, *word = &v->bits.words[at >> 6];
+    word_store(word, word_load(word) & ~(UINT64_C(1) << (at & 63)));
+}
+
+bool vector_has(const struct vector *v, tamis_digest digest)
+{
+    if (v->stride == 1) {
+        uint8_t found = 0;
+        v->bits.kernel->has(&v->bits, &digest, 1, &found);
+        return found;
+    }
+    uint64_t positions[K_MAX];
+    vector_positions(v, digest, positions);
+    for (unsigned j = 0; j < v->bits.k; j++)
+        if (!vector_bit(v, positions[j]))
+            return false;
+    return true;
+}
+
+void vector_clear(struct vector *v)
+{
+    uint64_t m = vector_positions_total(v);
+    struct rows rows = vector_rows(v);
+    if (v->stride == 1)
+        memset(v->bits.words, 0, (size_t)(m + 7) / 8);
+    else
+        rows_clear(&rows, m);
+    if (v->deletable) {
+        memset(v->counters.nibbles.data, 0, (size_t)(m + 1) / 2);
+        if (v->counters.room)
+            memset(v->counters.escapes, 0, v->counters.room * sizeof *v->counters.escapes);
+        v->counters.used = 0;
+    }
+    v->load = v->count = v->ones = 0;
+    if (v->changes)
+        v->changes->lost = true;
+}
+
+static uint64_t ones_of(const struct vector *v)
+{
+    uint64_t m = vector_positions_total(v);
+    struct rows rows = vector_rows(v);
+    return v->stride == 1 ? bytes_ones(v->bits.words, (size_t)(m + 7) / 8) : rows_ones(&rows, m);
+}
+
+uint64_t vector_count_ones(const struct vector *v)
+{
+    return v->deletable || v->view ? v->ones : ones_of(v);
+}
+
+double vector_rate_now(const struct vector *v)
+{
+    if (v->stride == 1)
+        return v->bits.kernel->rate(&v->bits, RATE_SAMPLE);
+    double fill = (double)vector_count_ones(v) / (double)vector_positions_total(v), rate = 1;
+    for (unsigned j = 0; j < v->bits.k; j++)
+        rate *= fill;
+    return rate;
+}
+
+size_t vector_bytes(const struct vector *v)
+{
+    return sizeof *v + v->memory.size + counters_bytes(&v->counters);
+}
+
+/* Never room where the bits say that there is none, whatever the load. */
+bool vector_full(const struct vector *v)
+{
+    return vector_load(v) >= v->capacity || v->ones > v->ones_max;
+}
+
+/* ---- deletable ------------------------------------------------------------------------------- */
+
+bool vector_reserve(struct vector *v, const tamis_allocator *a)
+{
+    return counters_reserve(&v->counters, a, v->bits.k);
+}
+
+void vector_fetch(const struct vector *v, const tamis_digest *digests, size_t n)
+{
+    const uint8_t *nibbles = v->counters.nibbles.data;
+    uint64_t positions[K_MAX];
+    if (v->stride == 1)
+        v->bits.kernel->prefetch(&v->bits, digests, n);
+    for (size_t i = 0; i < n; i++) {
+        vector_positions(v, digests[i], positions);
+        for (unsigned j = 0; j < v->bits.k; j++)
+            fetch(&nibbles[positions[j] / 2]);
+    }
+}
+
+bool vector_insert(struct vector *v, tamis_digest digest)
+{
+    uint64_t positions[K_MAX];
+    bool fresh = false;
+    vector_positions(v, digest, positions);
+    for (unsigned j = 0; j < v->bits.k; j++) {
+        if (counters_add(&v->counters, positions[j], 1) != 0)
+            continue;
+        vector_bit_set(v, positions[j]);
+        if (v->changes)
+            changes_turn(v->changes, positions[j], true);
+        v->ones++;
+        fresh = true;
+    }
+    v->count++;
+    v->load += fresh;
+    if (v->changes && fresh)
+        v->changes->missed += changes_deny(v->changes, v, positions);
+    return fresh;
+}
+
+uint64_t positions_repeat(const uint64_t *positions, unsigned k, unsigned j)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i < k; i++)
+        n += positions[i] == positions[j];
+    return n;
+}
+
+uint64_t vector_copies(const struct vector *v, tamis_digest digest)
+{
+    uint64_t positions[K_MAX], least = UINT64_MAX;
+    vector_positions(v, digest, positions);
+    for (unsigned j = 0; j < v->bits.k && least; j++) {
+        uint64_t n = counters_get(&v->counters, positions[j]);
+        least = min_u64(least, n / positions_repeat(positions, v->bits.k, j));
+    }
+    return least;
+}
+
+void vector_erase(struct vector *v, tamis_digest digest, uint64_t copies)
+{
+    uint64_t positions[K_MAX];
+    bool cleared = false;
+    vector_positions(v, digest, positions);
+    for (unsigned j = 0; j < v->bits.k; j++) {
+        if (!vector_bit(v, positions[j]) || counters_sub(&v->counters, positions[j], copies) != 0)
+            continue;
+        vector_bit_clear(v, positions[j]);
+        if (v->changes)
+            changes_turn(v->changes, positions[j], false);
+        v->ones--;
+        cleared = true;
+    }
+    if (v->changes && cleared && v->changes->missed)
+        v->changes->missed -= changes_deny(v->changes, v, positions);
+    v->count -= min_u64(copies, v->count);
+    v->load -= cleared && v->load;
+}
+
+/* ---- whole vectors --------------------------------------------------------------------------- */
+
+bool vector_unite_reserve(struct vector *to, const struct vector *from, const tamis_allocator *a)
+{
+    if (!to->deletable)
+        return true;
+    return counters_reserve(&to->counters, a, counters_sum_escapes(&to->counters, &from->counters));
+}
+
+/* How many keys two plain vectors hold together: they may share some, so the bits have a say. */
+static uint64_t united_load(const struct vector *to, const struct vector *from, uint64_t before,
+                            uint64_t other, uint64_t after)
+{
+    if (after == before || after == other)
+        return after == before ? to->load : from->load;
+    double items =
+        tamis_plan_items((int)to->bits.kernel->layout, to->bits.units, to->bits.k, after);
+    uint64_t most = max_u64(to->load, from->load), sum = to->load + from->load;
+    return min_u64(sum, max_u64(most, (uint64_t)items + 1));
+}
+
+void vector_fill_columns(struct vector *to, const struct vector *from, uint64_t n)
+{
+    struct rows mine = vector_rows(to), theirs = vector_rows(from);
+    rows_or(&mine, &theirs, vector_positions_total(to), n);
+}
+
+/* Bit by bit, since somebody wants to know of each. */
+static void unite_noting(struct vector *to, const struct vector *from)
+{
+    for (uint64_t i = 0; i < vector_positions_total(to); i++)
+        if (vector_bit(from, i) && !vector_bit(to, i)) {
+            vector_bit_set(to, i);
+            changes_turn(to->changes, i, true);
+        }
+    to->changes->missed += from->changes ? from->changes->missed : from->load;
+}
+
+void vector_unite(struct vector *to, const struct vector *from)
+{
+    struct rows mine = vector_rows(to), theirs = vector_rows(from);
+    uint64_t m = vector_positions_total(to);
+    uint64_t before = vector_count_ones(to), other = vector_count_ones(from);
+    if (to->deletable && to->changes)
+        unite_noting(to, from);
+    else
+        rows_or(&mine, &theirs, m, 1);
+    uint64_t after = ones_of(to);
+    if (to->deletable) {
+        counters_sum(&to->counters, &from->counters);
+        to->ones = after;
+        to->load += from->load;
+        to->count += from->count;
+    } else {
+        to->load = to->count = united_load(to, from, before, other, after);
+        if (to->changes)
+            to->changes->lost = true;
+    }
+}
+
+bool vector_intersect(struct vector *v, const struct vector *x, const struct vector *y,
+                      const tamis_allocator *a)
+{
+    uint64_t m = vector_positions_total(v);
+    struct rows first = vector_rows(x), second = vector_rows(y), out = vector_rows(v);
+    struct block plain = {0};
+    if (y->stride != 1) {
+        if (!block_new(a, (size_t)(m + 7) / 8, &plain))
+            return false;
+        struct rows columns = second;
+        second = (struct rows){plain.data, 1, 0};
+        rows_or(&second, &columns, m, 1);
+    }
+    rows_or(&out, &first, m, 1);
+    for (uint64_t i = 0; i < (m + 63) / 64; i++)
+        v->bits.words[i] &= second.words[i];
+    block_free(a, &plain);
+    return true;
+}
+
+struct vector *vector_fold(const struct vector *v, const struct family *family,
+                           const tamis_allocator *a)
+{
+    struct shape shape = vector_shape(v);
+    uint32_t unit_bits = v->bits.kernel->unit_bits;
+    shape.units /= 2;
+    struct vector *half = vector_new(a, family, shape, v->deletable, !v->sliced);
+    if (!half)
+        return NULL;
+    half->fpp = v->fpp, half->capacity = v->capacity, half->column = v->column;
+    half->load = v->load, half->count = v->count;
+    if (!v->sliced) {
+        rows_fold(half->bits.words, v->bits.words, shape.units, unit_bits);
+        half->ones = v->deletable ? ones_of(half) : 0;
+    }
+    if (v->deletable && !counters_fold(&half->counters, &v->counters, unit_bits, a)) {
+        vector_free(half, a);
+        return NULL;
+    }
+    return half;
+}
+
+bool vector_equal(const struct vector *x, const struct vector *y)
+{
+    if (!shape_equal(x, y) || x->deletable != y->deletable)
+        return false;
+    if (x->deletable && x->count != y->count)
+        return false; /* plain vectors count what seemed fresh, which depends on the order */
+    uint64_t m = vector_positions_total(x);
+    if (x->stride == 1 && y->stride == 1) {
+        if (memcmp(x->bits.words, y->bits.words, (size_t)(m + 7) / 8) != 0)
+            return false;
+    } else {
+        for (uint64_t i = 0; i < m; i++)
+            if (vector_bit(x, i) != vector_bit(y, i))
+                return false;
+    }
+    return !x->deletable || counters_equal(&x->counters, &y->counters);
+}

@@ -1,0 +1,162 @@
+/*
+ * A catalog inside: the segments of a data set, and what each has of every relation. A relation is an
+ * attribute, or a combination of attributes; relations 0 .. p-1 are the attributes.
+ *
+ * A relation is kept in strips: bit-sliced matrices of up to 512 columns of one shape, so that a row
+ * is at most one line. Segments of about as many values share a shape; a segment takes one column or
+ * several of one shape, and has the value if one of them has.
+ *
+ *     strip 0   relation 0   rows 672,008   k 7    columns: segments 0 1 2 ... 511
+ *     strip 1   relation 3   rows 1,707,200 k 17   columns: segments 0 1 2 ... 511
+ *     strip 2   relation 0   rows 31,400    k 7    columns: segments 77 912
+ *
+ * An attribute's column has the stated rate, for each segment. A combination's column has a share of
+ * it, and all shares together are at most the stated rate (catalog_share): a question about values
+ * that occur everywhere, but never together, names no segment at all.
+ */
+#ifndef TAMIS_CATALOG_H
+#define TAMIS_CATALOG_H
+
+#include <stdatomic.h>
+
+#include "plan/columns_plan.h"
+#include "set/set.h"
+
+#define RELATIONS_MAX  (TAMIS_ATTRIBUTES_MAX + TAMIS_COMBOS_MAX)
+#define STRIP_COLUMNS  512
+#define STRIP_NONE     UINT32_MAX /* the segment of a column that was dropped */
+#define CATALOG_PAGE   ((uint64_t)4096)
+#define SEGMENTS_MAX   (UINT64_C(1) << 31)
+#define CATALOG_MEMORY ((uint64_t)96 << 20)
+#define CATALOG_WINDOW ((uint64_t)4 << 20) /* of a mapped one in memory at a time */
+
+struct tamis_schema {
+    const struct family *family;
+    const tamis_allocator *allocator;
+    uint32_t attributes, combos;
+    uint64_t masks[TAMIS_COMBOS_MAX];
+    tamis_type types[TAMIS_ATTRIBUTES_MAX];
+    tamis_verifier verifier;
+    double fpp;
+    uint64_t segments; /* expected */
+    char names[TAMIS_ATTRIBUTES_MAX * (ATTRIBUTE_LEN + 1)];
+    uint32_t names_len;
+    uint16_t name_at[TAMIS_ATTRIBUTES_MAX];
+};
+
+/* ---- catalog_schema.c ---- */
+tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason);
+/* For one from elsewhere: NULL, or what no catalog has. Finds the names. */
+const char *schema_wrong(tamis_schema *s);
+ALWAYS_INLINE uint32_t schema_relations(const tamis_schema *s)
+{
+    return s->attributes + s->combos;
+}
+/* The attributes of a relation. */
+uint64_t schema_mask(const tamis_schema *s, uint32_t relation);
+/* The share of the stated rate for the next segment of a combination: `live` segments have `used` of
+   it so far. Steps of two, so that segments can have shapes in common. */
+double catalog_share(const tamis_schema *s, uint64_t live, double used);
+
+/* ---- catalog_gather.c ---- */
+
+/* Digests, each once: open addressing, zero is free. */
+struct digest_set {
+    struct block memory;
+    uint64_t size; /* slots, a power of two */
+    uint64_t n;
+    bool zero; /* the digest that a free slot looks like is there */
+};
+
+#define GATHER_BATCH 32 /* records whose slots are fetched together */
+
+struct tamis_gather {
+    const tamis_schema *schema;
+    tamis_allocator allocator;
+    uint32_t relations;
+    uint64_t records;
+    struct block scratch; /* of the writer: a column under way */
+    size_t waiting;
+    tamis_digest *batch; /* GATHER_BATCH records of `relations` digests */
+    struct digest_set set[];
+};
+
+/* All that waits goes in. */
+tamis_error gather_settle(tamis_gather *g);
+uint64_t digest_set_count(const struct digest_set *set);
+/* All of them, in the order of their first probe, about. */
+void digest_set_list(const struct digest_set *set, tamis_digest *out);
+
+/* ---- catalog_strip.c ---- */
+
+/* Bits from row to row for so many columns: 1, 2, 4, or a multiple of 8. */
+uint32_t strip_width(uint32_t columns);
+bool strip_width_valid(uint32_t width);
+uint64_t strip_len(uint64_t rows, uint32_t width); /* bytes; rows are a multiple of 8 */
+/* Rows of a strip, from columns: 64 rows for each word of a column. out has 64 * words * width / 8
+   bytes. */
+void strip_rows(const uint64_t *const *columns, uint32_t n, uint64_t words, uint32_t width,
+                uint8_t *out);
+/* The other way: column i of `rows` goes to words[i], zeros past the last row, for those that are not
+   NULL. */
+void strip_columns(const uint8_t *rows, uint64_t n_rows, uint32_t width, uint64_t *const *columns,
+                   uint32_t n);
+/* Builds columns of a shape from digests: n of them over `columns` columns, `column_words` words
+   apart, into zeroed words. */
+void strip_build(const struct bits *shape, const tamis_digest *digests, uint64_t n,
+                 uint32_t columns, uint64_t column_words, uint64_t *words);
+uint64_t strip_column_words(uint64_t rows);
+
+/* ---- a catalog that can be asked: catalog_ask.c, catalog_info.c ---- */
+
+struct catalog_shape {
+    uint32_t relation;
+    struct column_plan plan;
+};
+
+struct catalog_strip {
+    uint32_t shape, width, n;
+    uint64_t offset; /* of its first byte */
+    uint64_t column; /* number of its first column */
+    uint32_t next;   /* strip of the same relation, or STRIP_NONE */
+};
+
+struct tamis_catalog {
+    tamis_allocator allocator;
+    struct mapping mapping; /* or bytes of the caller's: then it is not freed */
+    const uint8_t *data;
+    uint64_t len, payload;
+    struct family family;
+    tamis_schema schema;
+    uint64_t segments, columns;
+    uint32_t n_shapes, n_strips;
+    struct catalog_shape *shapes;
+    struct catalog_strip *strips;
+    uint32_t first[RELATIONS_MAX]; /* strip of each relation, or STRIP_NONE */
+    /* in the file, little-endian, perhaps not aligned */
+    const uint8_t *column_segments; /* u32 each */
+    const uint8_t *records;         /* u64 for each segment */
+    const uint8_t *tag_ends;        /* u64 for each segment */
+    const uint8_t *distinct;        /* u32 for each segment and relation */
+    const uint8_t *tags, *note;
+    uint64_t tags_len, note_len, strips_at, strips_len;
+    /* checksums: of pages, and of pages of those */
+    uint64_t sums_at, n_sums, tops_at;
+    uint64_t *checked, *checked_sums; /* a bit for each page */
+};
+
+/* Checks the pages that have a byte in from .. from + len - 1, those that were not. */
+tamis_error catalog_check(const tamis_catalog *c, uint64_t from, uint64_t len,
+                          tamis_reason *reason);
+/* The same for much of it, a window at a time: of a mapping no more stays in memory. */
+tamis_error catalog_check_long(const tamis_catalog *c, uint64_t from, uint64_t len,
+                               tamis_reason *reason);
+/* The segment of a column, STRIP_NONE if that was dropped. A mapped table may change after it was
+   checked: false, with a reason, for a number that no segment has. */
+bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *segment,
+                            tamis_reason *reason);
+uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation);
+struct bits shape_bits(const struct catalog_shape *shape, const struct family *family);
+void catalog_dispose(tamis_catalog *c); /* all but the mapping */
+
+#endif

@@ -1,0 +1,332 @@
+/*
+ * Asking a catalog. Of a mapped file only the pages of the rows asked for are touched, and checked the
+ * first time: a row costs a page fault and a checksum of 4 KiB, about a microsecond, then nothing. The
+ * attributes are asked first; what they leave goes to the combinations.
+ */
+#include "catalog.h"
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+#define CHOICES_MAX UINT64_C(65536) /* of values that a combination is asked for */
+#define ROWS_AHEAD  12 /* half the columns go with every row: few are left after these */
+#define FETCH_FROM  ((size_t)64 << 20) /* a smaller file is read ahead by the system */
+
+/* ---- checksums ------------------------------------------------------------------------------- */
+
+static bool is_checked(const uint64_t *checked, uint64_t page)
+{
+    return word_load(&checked[page >> 6]) >> (page & 63) & 1;
+}
+
+static void set_checked(uint64_t *checked, uint64_t page)
+{
+    __atomic_fetch_or(&checked[page >> 6], UINT64_C(1) << (page & 63), __ATOMIC_RELAXED);
+}
+
+static tamis_error damaged(tamis_reason *reason, uint64_t at)
+{
+    return fail_at(reason, TAMIS_ECHECKSUM, at,
+                   "the checksum of the page at byte %llu does not match: index again",
+                   (unsigned long long)at);
+}
+
+/* The page of checksums that the checksum of a page is in. */
+static tamis_error check_sums(const tamis_catalog *c, uint64_t page, tamis_reason *reason)
+{
+    uint64_t at = page * sizeof(uint64_t) / CATALOG_PAGE;
+    if (is_checked(c->checked_sums, at))
+        return TAMIS_OK;
+    uint64_t from = c->sums_at + at * CATALOG_PAGE;
+    uint64_t len = min_u64(CATALOG_PAGE, c->sums_at + c->n_sums * sizeof(uint64_t) - from);
+    if (hash_of(c->data + from, len) != get_u64(c->data + c->tops_at + at * sizeof(uint64_t)))
+        return damaged(reason, from);
+    set_checked(c->checked_sums, at);
+    return TAMIS_OK;
+}
+
+static tamis_error check_page(const tamis_catalog *c, uint64_t page, tamis_reason *reason)
+{
+    tamis_error e = check_sums(c, page, reason);
+    if (e != TAMIS_OK)
+        return e;
+    uint64_t from = c->payload + page * CATALOG_PAGE;
+    uint64_t len = min_u64(CATALOG_PAGE, c->sums_at - from);
+    if (hash_of(c->data + from, len) != get_u64(c->data + c->sums_at + page * sizeof(uint64_t)))
+        return damaged(reason, from);
+    set_checked(c->checked, page);
+    return TAMIS_OK;
+}
+
+tamis_error catalog_check(const tamis_catalog *c, uint64_t from, uint64_t len, tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    if (len == 0)
+        return e;
+    uint64_t last = (from + len - 1 - c->payload) / CATALOG_PAGE;
+    for (uint64_t page = (from - c->payload) / CATALOG_PAGE; page <= last && e == TAMIS_OK; page++)
+        if (!is_checked(c->checked, page))
+            e = check_page(c, page, reason);
+    return e;
+}
+
+tamis_error catalog_check_long(const tamis_catalog *c, uint64_t from, uint64_t len,
+                               tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    for (; len > CATALOG_WINDOW && e == TAMIS_OK; from += CATALOG_WINDOW, len -= CATALOG_WINDOW) {
+        e = catalog_check(c, from, CATALOG_WINDOW, reason);
+        tamis_catalog_rest(c);
+    }
+    return e == TAMIS_OK ? catalog_check(c, from, len, reason) : e;
+}
+
+/* ---- strips ---------------------------------------------------------------------------------- */
+
+struct bits shape_bits(const struct catalog_shape *shape, const struct family *family)
+{
+    return (struct bits){.units = shape->plan.units,
+                         .k = shape->plan.k,
+                         .family = family,
+                         .kernel = kernel_choose(TAMIS_SPREAD, family)};
+}
+
+bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *segment,
+                            tamis_reason *reason)
+{
+    const uint8_t *at = c->column_segments + column * sizeof(uint32_t);
+    *segment = fetch_u32(at);
+    if (*segment < c->segments || *segment == STRIP_NONE)
+        return true;
+    fail_at(reason, TAMIS_EFORMAT, (uint64_t)(at - c->data), "a column of no segment");
+    return false;
+}
+
+uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation)
+{
+    uint64_t at = segment * schema_relations(&c->schema) + relation;
+    return get_u32(c->distinct + at * sizeof(uint32_t));
+}
+
+/* Pages that are read from a disk one after the other take their time: where the first one is not in
+   memory, all that a question is about to touch are asked for at once, those of checksums too. False
+   if there is nothing to ask for. */
+static bool strip_fetch(const tamis_catalog *c, const struct catalog_strip *strip,
+                        tamis_digest digest, bool ask)
+{
+    struct bits bits = shape_bits(&c->shapes[strip->shape], &c->family);
+    uint64_t rows[K_MAX];
+    bits.kernel->positions(&bits, digest, rows);
+    for (unsigned j = 0; j < bits.k && j < ROWS_AHEAD; j++) {
+        uint64_t at = strip->offset + rows[j] * strip->width / 8;
+        uint64_t page = (at - c->payload) / CATALOG_PAGE;
+        if (ask && (is_checked(c->checked, page) || mapping_resident(c->data + at)))
+            return false;
+        ask = false;
+        mapping_will_need(c->data + at, 1);
+        mapping_will_need(c->data + c->sums_at + page * sizeof(uint64_t), 1);
+    }
+    return true;
+}
+
+static void relation_fetch(const tamis_catalog *c, uint32_t relation, tamis_digest digest)
+{
+    bool ask = true;
+    if (c->mapping.len < FETCH_FROM)
+        return;
+    for (uint32_t i = c->first[relation]; i != STRIP_NONE; i = c->strips[i].next, ask = false)
+        if (!strip_fetch(c, &c->strips[i], digest, ask))
+            return;
+}
+
+/* One question: a digest in a relation. */
+struct probe_rows {
+    const tamis_catalog *c;
+    uint64_t rows[K_MAX];
+    const uint8_t *start;
+    uint32_t width;
+};
+
+/* left &= row; whether anything is left. A row of whole bytes is at most 8 words. */
+static bool and_row(const struct probe_rows *p, uint64_t row, uint64_t left[8])
+{
+    uint64_t at = row * p->width;
+    if (p->width < 8)
+        return (left[0] &= p->start[at / 8] >> (at % 8)) != 0;
+    uint64_t words[8] = {0}, any = 0;
+    memcpy(words, p->start + at / 8, p->width / 8);
+    for (unsigned i = 0; i < 8; i++)
+        any |= left[i] &= words[i];
+    return any != 0;
+}
+
+static tamis_error strip_ask(const tamis_catalog *c, const struct catalog_strip *strip,
+                             tamis_digest digest, uint64_t *segments, tamis_reason *reason)
+{
+    struct bits bits = shape_bits(&c->shapes[strip->shape], &c->family);
+    struct probe_rows p = {.c = c, .start = c->data + strip->offset, .width = strip->width};
+    uint64_t left[8] = {0}, row_bytes = (strip->width + 7) / 8;
+    bits.kernel->positions(&bits, digest, p.rows);
+    for (unsigned j = 0; j < bits.k; j++)
+        __builtin_prefetch(p.start + p.rows[j] * strip->width / 8);
+    for (uint32_t i = 0; i < strip->n; i += 64)
+        left[i / 64] = strip->n - i < 64 ? (UINT64_C(1) << (strip->n - i)) - 1 : UINT64_MAX;
+    for (unsigned j = 0; j < bits.k; j++) {
+        uint64_t at = strip->offset + p.rows[j] * strip->width / 8;
+        tamis_error e = catalog_check(c, at, row_bytes, reason);
+        if (e != TAMIS_OK)
+            return e;
+        if (!and_row(&p, p.rows[j], left))
+            return TAMIS_OK;
+    }
+    for (unsigned i = 0; i < 8; i++)
+        for (uint64_t bits_left = left[i]; bits_left; bits_left &= bits_left - 1) {
+            uint64_t column = strip->column + 64 * i + (unsigned)__builtin_ctzll(bits_left);
+            uint32_t segment;
+            if (!catalog_column_segment(c, column, &segment, reason))
+                return TAMIS_EFORMAT;
+            if (segment != STRIP_NONE)
+                segments[segment >> 6] |= UINT64_C(1) << (segment & 63);
+        }
+    return TAMIS_OK;
+}
+
+/* Adds the segments that may have the digest. */
+static tamis_error relation_ask(const tamis_catalog *c, uint32_t relation, tamis_digest digest,
+                                uint64_t *segments, tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    relation_fetch(c, relation, digest);
+    for (uint32_t i = c->first[relation]; i != STRIP_NONE && e == TAMIS_OK; i = c->strips[i].next)
+        e = strip_ask(c, &c->strips[i], digest, segments, reason);
+    return e;
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+struct question {
+    const tamis_catalog *c;
+    const tamis_choice *of[TAMIS_ATTRIBUTES_MAX]; /* by attribute */
+    uint64_t mask;
+    uint64_t words;
+    uint64_t *left;  /* segments not rejected so far */
+    uint64_t *found; /* for one attribute or combination */
+};
+
+static uint64_t count(const struct question *q)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < q->words; i++)
+        n += (uint64_t)__builtin_popcountll(q->left[i]);
+    return n;
+}
+
+static void keep_found(const struct question *q)
+{
+    for (uint64_t i = 0; i < q->words; i++)
+        q->left[i] &= q->found[i];
+}
+
+static tamis_error question_of(struct question *q, const tamis_choice *choices, size_t n,
+                               tamis_reason *reason)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t at = choices[i].attribute;
+        if (at >= q->c->schema.attributes)
+            return fail(reason, TAMIS_EARG, "no attribute %u: there are %u", at,
+                        q->c->schema.attributes);
+        if (q->of[at])
+            return fail(reason, TAMIS_EARG, "attribute \"%.40s\" is asked for twice",
+                        tamis_schema_name(&q->c->schema, at));
+        q->of[at] = &choices[i];
+        q->mask |= UINT64_C(1) << at;
+    }
+    return n ? TAMIS_OK : fail(reason, TAMIS_EARG, "no attribute is asked for");
+}
+
+static tamis_error ask_attribute(const struct question *q, uint32_t at, tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    memset(q->found, 0, q->words * sizeof *q->found);
+    for (size_t i = 0; i < q->of[at]->n && e == TAMIS_OK; i++)
+        e = relation_ask(q->c, at, q->of[at]->values[i], q->found, reason);
+    keep_found(q);
+    return e;
+}
+
+/* How many choices of one value each; past CHOICES_MAX that is as good as any. */
+static uint64_t choices_of(const struct question *q, uint64_t mask)
+{
+    uint64_t n = 1;
+    for (; mask && n && n <= CHOICES_MAX; mask &= mask - 1) {
+        size_t here = q->of[__builtin_ctzll(mask)]->n;
+        n = here > CHOICES_MAX ? CHOICES_MAX + 1 : n * here;
+    }
+    return n;
+}
+
+/* Every choice of values for the attributes of a combination, counted like the digits of a number. */
+static tamis_error ask_combo(const struct question *q, uint32_t combo, tamis_reason *reason)
+{
+    const tamis_schema *s = &q->c->schema;
+    uint64_t mask = s->masks[combo], n = choices_of(q, mask);
+    tamis_digest record[TAMIS_ATTRIBUTES_MAX];
+    tamis_error e = TAMIS_OK;
+    memset(q->found, 0, q->words * sizeof *q->found);
+    for (uint64_t i = 0; i < n && e == TAMIS_OK; i++) {
+        uint64_t rest = i;
+        for (uint64_t left = mask; left; left &= left - 1) {
+            uint32_t at = (uint32_t)__builtin_ctzll(left);
+            record[at] = q->of[at]->values[rest % q->of[at]->n];
+            rest /= q->of[at]->n;
+        }
+        e = relation_ask(q->c, s->attributes + combo, mixed_digest(mask, record), q->found, reason);
+    }
+    keep_found(q);
+    return e;
+}
+
+/* The combination of just these attributes first, then those of some of them. */
+static tamis_error ask_combos(const struct question *q, bool *verified, tamis_reason *reason)
+{
+    const tamis_schema *s = &q->c->schema;
+    tamis_error e = TAMIS_OK;
+    for (int exact = 1; exact >= 0; exact--)
+        for (uint32_t i = 0; i < s->combos && e == TAMIS_OK; i++) {
+            if (s->masks[i] & ~q->mask || (s->masks[i] == q->mask) != exact ||
+                choices_of(q, s->masks[i]) > CHOICES_MAX)
+                continue;
+            *verified |= exact;
+            if (count(q) > 0)
+                e = ask_combo(q, i, reason);
+        }
+    return e;
+}
+
+tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_choice *choices, size_t n,
+                              uint64_t *segments, tamis_catalog_answer *answer,
+                              tamis_reason *reason)
+{
+    struct question q = {.c = c, .words = (c->segments + 63) / 64, .left = segments};
+    tamis_error e = question_of(&q, choices, n, reason);
+    if (e != TAMIS_OK)
+        return e;
+    q.found = mem_new(&c->allocator, q.words, sizeof *q.found);
+    if (!q.found)
+        return fail(reason, TAMIS_ENOMEM, "no memory to ask a catalog");
+    for (uint64_t i = 0; i < q.words; i++)
+        segments[i] =
+            c->segments - 64 * i < 64 ? (UINT64_C(1) << (c->segments - 64 * i)) - 1 : UINT64_MAX;
+    for (uint64_t left = q.mask; left && e == TAMIS_OK; left &= left - 1)
+        e = ask_attribute(&q, (uint32_t)__builtin_ctzll(left), reason);
+    uint64_t passed = count(&q);
+    bool verified = (q.mask & (q.mask - 1)) == 0;
+    if (e == TAMIS_OK)
+        e = ask_combos(&q, &verified, reason);
+    uint64_t candidates = count(&q);
+    mem_free(&c->allocator, q.found, q.words, sizeof *q.found);
+    if (answer && e == TAMIS_OK)
+        *answer = (tamis_catalog_answer){verified, c->segments, c->segments - passed,
+                                         passed - candidates, candidates};
+    return e;
+}

@@ -1,0 +1,418 @@
+/*
+ * The bytes of a catalog (docs/format.md). It is written from front to back before its length is
+ * known: the strips, then all tables, last the checksums of pages and the checksums of those, and then
+ * the header, whose length depends on the schema alone.
+ */
+#include "format/format.h"
+
+#include "base/err.h"
+
+#define CATALOG_HEAD_LEN 128
+#define SECTION_FIRST    16 /* type of the strips; the others follow */
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+static void head_fields_of(struct cursor *c, tamis_schema *s, struct catalog_head *h)
+{
+    uint32_t verifier = s->verifier;
+    field_u32(c, &s->attributes);
+    field_u32(c, &s->combos);
+    field_u32(c, &verifier);
+    field_u32(c, &s->names_len);
+    field_f64(c, &s->fpp, "the rate is no number");
+    field_u64(c, &s->segments);
+    field_u64(c, &h->segments);
+    field_u64(c, &h->shapes);
+    field_u64(c, &h->strips);
+    field_u64(c, &h->columns);
+    field_u64(c, &h->strips_len);
+    field_u64(c, &h->tags_len);
+    field_u64(c, &h->note_len);
+    field_u64(c, &h->tops_sum);
+    field_zero(c, 32);
+    s->verifier = (tamis_verifier)verifier;
+}
+
+/* What follows, its lengths known from the head. */
+static void schema_fields(struct cursor *c, tamis_schema *s)
+{
+    for (uint32_t i = 0; i < s->combos; i++)
+        field_u64(c, &s->masks[i]);
+    for (uint32_t i = 0; i < s->attributes; i++) {
+        uint32_t type = s->types[i];
+        field_u32(c, &type);
+        s->types[i] = (tamis_type)type;
+    }
+    field_zero(c, s->attributes % 2 * sizeof(uint32_t));
+    field_bytes(c, s->names, s->names_len);
+    field_zero(c, (size_t)(round_up(s->names_len, 8) - s->names_len));
+}
+
+static void shape_fields(struct cursor *c, struct catalog_shape *s)
+{
+    field_u32(c, &s->relation);
+    field_u32(c, &s->plan.k);
+    field_u64(c, &s->plan.units);
+    field_u64(c, &s->plan.capacity);
+    field_f64(c, &s->plan.rate, "the rate of a column is no number");
+    field_u32(c, &s->plan.most);
+    field_zero(c, 4);
+}
+
+static void strip_fields(struct cursor *c, struct catalog_strip *s)
+{
+    field_u32(c, &s->shape);
+    field_u32(c, &s->width);
+    field_u32(c, &s->n);
+    field_zero(c, 4);
+}
+
+uint64_t catalog_body_len(const tamis_schema *s)
+{
+    return CATALOG_HEAD_LEN + 8 * (uint64_t)s->combos + round_up(4 * (uint64_t)s->attributes, 8) +
+           round_up(s->names_len, 8);
+}
+
+void catalog_body(const tamis_schema *schema, const struct catalog_head *head, uint8_t *body)
+{
+    tamis_schema s = *schema;
+    struct catalog_head h = *head;
+    struct cursor c = cursor_write(body, (size_t)catalog_body_len(schema));
+    head_fields_of(&c, &s, &h);
+    schema_fields(&c, &s);
+}
+
+/* ---- where things are ------------------------------------------------------------------------ */
+
+struct catalog_table catalog_table_of(const tamis_schema *s, const struct catalog_head *h)
+{
+    struct catalog_table t = {.strips = SHAPE_LEN * h->shapes};
+    t.columns = t.strips + STRIP_LEN * h->strips;
+    t.records = t.columns + round_up(4 * h->columns, 8);
+    t.tag_ends = t.records + 8 * h->segments;
+    t.distinct = t.tag_ends + 8 * h->segments;
+    t.len = t.distinct + round_up(4 * h->segments * schema_relations(s), 8);
+    return t;
+}
+
+void catalog_shape_put(uint8_t to[SHAPE_LEN], const struct catalog_shape *shape)
+{
+    struct catalog_shape s = *shape;
+    struct cursor c = cursor_write(to, SHAPE_LEN);
+    shape_fields(&c, &s);
+}
+
+void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip)
+{
+    struct catalog_strip s = *strip;
+    struct cursor c = cursor_write(to, STRIP_LEN);
+    strip_fields(&c, &s);
+}
+
+uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head *head, uint64_t at,
+                          struct section out[CATALOG_SECTIONS])
+{
+    uint64_t payload = at;
+    uint64_t lens[CATALOG_SECTIONS] = {
+        head->strips_len, catalog_table_of(schema, head).len, head->tags_len, head->note_len, 0, 0};
+    for (uint32_t i = 0; i < CATALOG_SECTIONS; i++) {
+        if (i >= CATALOG_SUMS) { /* 8 bytes for each page of what is before */
+            uint64_t of = i == CATALOG_SUMS ? at - payload : out[CATALOG_SUMS].len;
+            lens[i] = 8 * ((of + CATALOG_PAGE - 1) / CATALOG_PAGE);
+        }
+        out[i] = (struct section){SECTION_FIRST + i, 0, at, lens[i]};
+        at = round_up(at + lens[i], SECTION_ALIGN);
+    }
+    return at;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static tamis_error wrong_at(tamis_reason *reason, uint64_t at, const char *what)
+{
+    return fail_at(reason, TAMIS_EFORMAT, at, "%s", what);
+}
+
+static tamis_error parse_body(tamis_catalog *c, const struct container *box,
+                              struct catalog_head *head, tamis_reason *reason)
+{
+    tamis_schema *s = &c->schema;
+    const uint8_t *body = box->data + BODY_AT;
+    if (box->body_len < CATALOG_HEAD_LEN)
+        return wrong_at(reason, BODY_AT, "the body is too short");
+    struct cursor at = cursor_read(body, (size_t)box->body_len);
+    head_fields_of(&at, s, head);
+    if (s->attributes > TAMIS_ATTRIBUTES_MAX || s->combos > TAMIS_COMBOS_MAX ||
+        s->names_len > sizeof s->names || box->body_len != catalog_body_len(s))
+        return wrong_at(reason, BODY_AT, "the length of the body");
+    schema_fields(&at, s);
+    if (at.wrong)
+        return wrong_at(reason, BODY_AT + at.wrong_at, at.wrong);
+    const char *wrong = schema_wrong(s);
+    if (wrong)
+        return wrong_at(reason, BODY_AT, wrong);
+    uint64_t most = c->len; /* nothing is longer than the whole, so nothing overflows */
+    if (head->segments > SEGMENTS_MAX || head->segments > most || head->shapes > most ||
+        head->strips > most || head->columns > most || head->strips_len > most ||
+        head->tags_len > most || head->note_len > most || head->shapes >= STRIP_NONE ||
+        head->strips >= STRIP_NONE)
+        return wrong_at(reason, BODY_AT + 32, "more than the whole can have");
+    return TAMIS_OK;
+}
+
+static tamis_error place_sections(tamis_catalog *c, const struct container *box,
+                                  const struct catalog_head *head,
+                                  struct section want[CATALOG_SECTIONS], tamis_reason *reason)
+{
+    uint64_t end = catalog_sections(&c->schema, head, box->payload, want);
+    if (box->sections != CATALOG_SECTIONS || box->bits_only || end != c->len)
+        return wrong_at(reason, 40, "the sections are not what the catalog asks for");
+    for (uint32_t i = 0; i < CATALOG_SECTIONS; i++) {
+        struct section have = container_section(box, i);
+        if (have.type != want[i].type || have.owner != want[i].owner ||
+            have.offset != want[i].offset || have.len != want[i].len)
+            return wrong_at(reason, BODY_AT + box->body_len,
+                            "the sections are not what the catalog asks for");
+    }
+    c->payload = box->payload;
+    c->segments = head->segments;
+    c->columns = head->columns;
+    c->n_shapes = (uint32_t)head->shapes;
+    c->n_strips = (uint32_t)head->strips;
+    c->strips_at = want[CATALOG_STRIPS].offset;
+    c->strips_len = head->strips_len;
+    c->tags = c->data + want[CATALOG_TAGS].offset;
+    c->tags_len = head->tags_len;
+    c->note = c->data + want[CATALOG_NOTE].offset;
+    c->note_len = head->note_len;
+    c->sums_at = want[CATALOG_SUMS].offset;
+    c->n_sums = want[CATALOG_SUMS].len / 8;
+    c->tops_at = want[CATALOG_TOPS].offset;
+    if (hash_of(c->data + c->tops_at, want[CATALOG_TOPS].len) != head->tops_sum)
+        return fail_at(reason, TAMIS_ECHECKSUM, c->tops_at,
+                       "the checksum of the checksums does not match");
+    return TAMIS_OK;
+}
+
+static tamis_error make_room(tamis_catalog *c, tamis_reason *reason)
+{
+    const tamis_allocator *a = &c->allocator;
+    uint64_t sums = (c->n_sums * 8 + CATALOG_PAGE - 1) / CATALOG_PAGE;
+    c->shapes = mem_new0(a, c->n_shapes, sizeof *c->shapes);
+    c->strips = mem_new0(a, c->n_strips, sizeof *c->strips);
+    c->checked = mem_new0(a, c->n_sums / 64 + 1, sizeof *c->checked);
+    c->checked_sums = mem_new0(a, sums / 64 + 1, sizeof *c->checked_sums);
+    if (!c->shapes || !c->strips || !c->checked || !c->checked_sums)
+        return fail(reason, TAMIS_ENOMEM, "no memory for a catalog");
+    return TAMIS_OK;
+}
+
+static tamis_error parse_shapes(tamis_catalog *c, const uint8_t *from, tamis_reason *reason)
+{
+    for (uint32_t i = 0; i < c->n_shapes; i++) {
+        struct catalog_shape *s = &c->shapes[i];
+        struct cursor at = cursor_read(from + (size_t)SHAPE_LEN * i, SHAPE_LEN);
+        uint64_t offset = (uint64_t)(at.from - c->data);
+        shape_fields(&at, s);
+        struct shape shape = {TAMIS_SPREAD, s->plan.units, s->plan.k};
+        if (at.wrong)
+            return wrong_at(reason, offset + at.wrong_at, at.wrong);
+        if (s->relation >= schema_relations(&c->schema) || !shape_valid(&shape, &c->family) ||
+            s->plan.capacity == 0 || s->plan.most == 0 || !(s->plan.rate > 0 && s->plan.rate < 1))
+            return wrong_at(reason, offset, "the shape of a column");
+    }
+    return TAMIS_OK;
+}
+
+static tamis_error parse_strips(tamis_catalog *c, const uint8_t *from, tamis_reason *reason)
+{
+    uint64_t end = c->strips_at, column = 0;
+    memset(c->first, 0xff, sizeof c->first);
+    for (uint32_t i = 0; i < c->n_strips; i++) {
+        struct catalog_strip *s = &c->strips[i];
+        struct cursor at = cursor_read(from + (size_t)STRIP_LEN * i, STRIP_LEN);
+        uint64_t offset = (uint64_t)(at.from - c->data);
+        strip_fields(&at, s);
+        if (at.wrong || s->shape >= c->n_shapes || !strip_width_valid(s->width) || s->n == 0 ||
+            strip_width(s->n) != s->width)
+            return wrong_at(reason, offset, "a strip");
+        s->offset = round_up(end, SECTION_ALIGN);
+        s->column = column;
+        column += s->n;
+        end = s->offset + strip_len(c->shapes[s->shape].plan.units, s->width);
+        if (end > c->strips_at + c->strips_len || column > c->columns)
+            return wrong_at(reason, offset, "a strip that is not there");
+        uint32_t *first = &c->first[c->shapes[s->shape].relation];
+        s->next = *first;
+        *first = i;
+    }
+    if (end != c->strips_at + c->strips_len || column != c->columns)
+        return wrong_at(reason, c->strips_at, "the strips are not what the table says");
+    return TAMIS_OK;
+}
+
+/* On the way from front to back: what was passed since `last` stays in memory up to a window. */
+static void passed(const tamis_catalog *c, uint64_t at, uint64_t *last)
+{
+    if (at - *last < CATALOG_WINDOW)
+        return;
+    tamis_catalog_rest(c);
+    *last = at;
+}
+
+static tamis_error check_segments(const tamis_catalog *c, tamis_reason *reason)
+{
+    uint64_t before = 0, at = (uint64_t)(c->column_segments - c->data), last = at;
+    for (uint64_t i = 0; i < c->columns; i++, at += 4) {
+        uint32_t segment;
+        if (!catalog_column_segment(c, i, &segment, reason))
+            return TAMIS_EFORMAT;
+        passed(c, at, &last);
+    }
+    at = (uint64_t)(c->tag_ends - c->data);
+    for (uint64_t i = 0; i < c->segments; i++, at += 8) {
+        uint64_t end = fetch_u64(c->data + at);
+        if (end < before || end > c->tags_len)
+            return wrong_at(reason, at, "the end of a tag");
+        before = end;
+        passed(c, at, &last);
+    }
+    if (before != c->tags_len)
+        return wrong_at(reason, (uint64_t)(c->tags - c->data), "tags of no segment");
+    return TAMIS_OK;
+}
+
+static tamis_error parse_table(tamis_catalog *c, const struct catalog_head *head,
+                               const struct section *sections, tamis_reason *reason)
+{
+    uint64_t from = sections[CATALOG_TABLE].offset;
+    const uint8_t *start = c->data + from;
+    struct catalog_table t = catalog_table_of(&c->schema, head);
+    tamis_error e = catalog_check_long(c, from, c->sums_at - from, reason); /* tags and note too */
+    c->column_segments = start + t.columns;
+    c->records = start + t.records;
+    c->tag_ends = start + t.tag_ends;
+    c->distinct = start + t.distinct;
+    if (e == TAMIS_OK)
+        e = parse_shapes(c, start, reason);
+    if (e == TAMIS_OK)
+        e = parse_strips(c, start + t.strips, reason);
+    if (e == TAMIS_OK)
+        e = check_segments(c, reason);
+    return e;
+}
+
+static tamis_error fill(tamis_catalog *c, const uint8_t *key, bool ask, tamis_reason *reason)
+{
+    struct container box;
+    struct catalog_head head;
+    struct section sections[CATALOG_SECTIONS];
+    uint8_t own[TAMIS_KEY_LEN] = {0};
+    tamis_error e = container_open(&box, c->data, c->len, KIND_CATALOG, reason);
+    if (e == TAMIS_OK && (ask || box.has_key))
+        e = container_key(&box, key, own, reason);
+    if (e == TAMIS_OK)
+        e = family_init(&c->family, &c->allocator, box.hash, own);
+    if (e != TAMIS_OK)
+        return e;
+    c->family.has_key = box.has_key;
+    e = parse_body(c, &box, &head, reason);
+    if (e == TAMIS_OK)
+        e = place_sections(c, &box, &head, sections, reason);
+    if (e == TAMIS_OK)
+        e = make_room(c, reason);
+    if (e == TAMIS_OK)
+        e = parse_table(c, &head, sections, reason);
+    return e;
+}
+
+/* `mapped`: the bytes are a mapping, whose pages the catalog may let go of. */
+static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool mapped,
+                              const tamis_open_options *o, bool ask, tamis_reason *reason)
+{
+    const tamis_allocator *a = open_allocator(o);
+    tamis_catalog *c = mem_new0(a, 1, sizeof *c);
+    if (!c)
+        return fail(reason, TAMIS_ENOMEM, "no memory for a catalog");
+    c->allocator = *a;
+    c->mapping = mapped ? bytes : (struct mapping){0};
+    c->data = bytes.data;
+    c->len = bytes.len;
+    c->schema.family = &c->family;
+    c->schema.allocator = &c->allocator;
+    tamis_error e = fill(c, o ? o->key : NULL, ask, reason);
+    if (e == TAMIS_OK && o && o->verify)
+        e = catalog_check_all(c, reason);
+    if (e != TAMIS_OK) {
+        catalog_dispose(c);
+        return e;
+    }
+    *out = c;
+    return TAMIS_OK;
+}
+
+tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
+                               const tamis_open_options *options, tamis_reason *reason)
+{
+    return from_bytes(out, (struct mapping){.data = data, .len = len}, false, options, true,
+                      reason);
+}
+
+tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
+                                 const tamis_open_options *options, tamis_reason *reason)
+{
+    return from_bytes(out, mapping, true, options, true, reason);
+}
+
+/* ---- every byte ------------------------------------------------------------------------------ */
+
+/* Zeros up to the next strip, and in columns that are not there. */
+static tamis_error check_strip(const tamis_catalog *c, const struct catalog_strip *s, uint64_t end,
+                               uint64_t *last, tamis_reason *reason)
+{
+    uint64_t rows = c->shapes[s->shape].plan.units;
+    passed(c, s->offset, last);
+    if (!bytes_are_zero(c->data + end, s->offset - end))
+        return wrong_at(reason, end, "what fills up a strip is not zero");
+    if (s->width == s->n)
+        return TAMIS_OK;
+    uint64_t *spare[STRIP_COLUMNS] = {0}, words[8][8];
+    for (uint32_t i = s->n; i < s->width; i++)
+        spare[i] = words[i - s->n];
+    for (uint64_t row = 0; row < rows; row += 512) {
+        uint64_t at = s->offset + strip_len(row, s->width);
+        passed(c, at, last);
+        memset(words, 0, sizeof words);
+        strip_columns(c->data + at, min_u64(512, rows - row), s->width, spare, s->width);
+        if (!bytes_are_zero(words, sizeof words))
+            return wrong_at(reason, s->offset, "a bit of a column that is not there");
+    }
+    return TAMIS_OK;
+}
+
+tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason)
+{
+    uint64_t end = c->strips_at, last = end;
+    tamis_error e = catalog_check_long(c, c->payload, c->sums_at - c->payload, reason);
+    if (e == TAMIS_OK && c->n_sums == 0 && c->sums_at != c->payload)
+        e = wrong_at(reason, c->sums_at, "pages without checksums");
+    for (uint32_t i = 0; i < c->n_strips && e == TAMIS_OK; i++) {
+        e = check_strip(c, &c->strips[i], end, &last, reason);
+        end = c->strips[i].offset +
+              strip_len(c->shapes[c->strips[i].shape].plan.units, c->strips[i].width);
+    }
+    struct container box;
+    if (e == TAMIS_OK)
+        e = container_open(&box, c->data, c->len, KIND_CATALOG, reason);
+    return e == TAMIS_OK ? container_check_gaps(&box, reason) : e;
+}
+
+tamis_error catalog_verify(struct mapping bytes, bool mapped, tamis_reason *reason)
+{
+    tamis_open_options o = {.verify = true};
+    tamis_catalog *c;
+    tamis_error e = from_bytes(&c, bytes, mapped, &o, false, reason);
+    if (e == TAMIS_OK)
+        catalog_dispose(c);
+    return e;
+}

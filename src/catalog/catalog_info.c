@@ -1,0 +1,138 @@
+/* What a catalog is made of. See catalog.h. */
+#include "catalog.h"
+
+#include "base/bytes.h"
+
+void catalog_dispose(tamis_catalog *c)
+{
+    const tamis_allocator *a = &c->allocator;
+    uint64_t sums = (c->n_sums * sizeof(uint64_t) + CATALOG_PAGE - 1) / CATALOG_PAGE;
+    family_free(&c->family, a);
+    mem_free(a, c->shapes, c->n_shapes, sizeof *c->shapes);
+    mem_free(a, c->strips, c->n_strips, sizeof *c->strips);
+    mem_free(a, c->checked, c->n_sums / 64 + 1, sizeof *c->checked);
+    mem_free(a, c->checked_sums, sums / 64 + 1, sizeof *c->checked_sums);
+    mem_free(a, c, 1, sizeof *c);
+}
+
+void tamis_catalog_close(tamis_catalog *c)
+{
+    if (!c)
+        return;
+    struct mapping mapping = c->mapping;
+    catalog_dispose(c);
+    mapping_free(&mapping);
+}
+
+void tamis_catalog_rest(const tamis_catalog *c)
+{
+    mapping_rest(&c->mapping);
+}
+
+const tamis_schema *tamis_catalog_schema(const tamis_catalog *c)
+{
+    return &c->schema;
+}
+
+bool tamis_catalog_key(const tamis_catalog *c, uint8_t key[TAMIS_KEY_LEN])
+{
+    if (c->family.has_key)
+        memcpy(key, c->family.key, TAMIS_KEY_LEN);
+    return c->family.has_key;
+}
+
+uint64_t tamis_catalog_segments(const tamis_catalog *c)
+{
+    return c->segments;
+}
+
+const void *tamis_catalog_tag(const tamis_catalog *c, uint64_t segment, size_t *len)
+{
+    if (segment >= c->segments) {
+        *len = 0;
+        return NULL;
+    }
+    const uint8_t *at = c->tag_ends + segment * sizeof(uint64_t);
+    uint64_t from = segment ? fetch_u64(at - sizeof(uint64_t)) : 0, end = fetch_u64(at);
+    bool there = from <= end && end <= c->tags_len; /* false: changed since it was opened */
+    *len = there ? (size_t)(end - from) : 0;
+    return there ? c->tags + from : NULL;
+}
+
+const void *tamis_catalog_note(const tamis_catalog *c, size_t *len)
+{
+    *len = (size_t)c->note_len;
+    return c->note;
+}
+
+uint64_t tamis_catalog_records(const tamis_catalog *c, uint64_t segment)
+{
+    return segment < c->segments ? get_u64(c->records + segment * sizeof(uint64_t)) : 0;
+}
+
+void tamis_catalog_info(const tamis_catalog *c, tamis_catalog_facts *facts)
+{
+    *facts = (tamis_catalog_facts){.attributes = c->schema.attributes,
+                                   .combos = c->schema.combos,
+                                   .verifier = c->schema.verifier,
+                                   .hash = c->family.hash,
+                                   .has_key = c->family.has_key,
+                                   .segments = c->segments,
+                                   .bytes = c->len,
+                                   .strips = c->n_strips,
+                                   .fpp = c->schema.fpp};
+    for (uint64_t i = 0; i < c->segments; i++)
+        facts->records += tamis_catalog_records(c, i);
+}
+
+/* The rate of a segment, all its columns together, as full as its values make them. */
+static double segment_rate(const struct column_plan *plan, uint64_t distinct)
+{
+    uint32_t columns = distinct ? column_plan_columns(plan, distinct) : 0;
+    if (columns == 0)
+        return 0;
+    double rate = tamis_plan_rate(TAMIS_SPREAD, plan->units, plan->k,
+                                  (double)((distinct + columns - 1) / columns));
+    return columns * rate < 1 ? columns * rate : 1;
+}
+
+static void strip_facts(const tamis_catalog *c, const struct catalog_strip *strip,
+                        uint32_t relation, tamis_relation_facts *facts)
+{
+    const struct column_plan *plan = &c->shapes[strip->shape].plan;
+    uint32_t before = STRIP_NONE;
+    for (uint32_t i = 0; i < strip->n; i++) {
+        uint32_t segment;
+        if (!catalog_column_segment(c, strip->column + i, &segment, NULL) ||
+            segment == STRIP_NONE || segment == before) /* columns of a segment stand together */
+            continue;
+        before = segment;
+        double rate = segment_rate(plan, catalog_distinct(c, segment, relation));
+        if (relation >= c->schema.attributes)
+            facts->fpp_now += rate;
+        else if (rate > facts->fpp_now)
+            facts->fpp_now = rate;
+    }
+    facts->strips++;
+    facts->columns += strip->n;
+    facts->bytes += strip_len(plan->units, strip->width);
+    facts->rows = max_u64(facts->rows, plan->units);
+    facts->hashes = plan->k > facts->hashes ? plan->k : facts->hashes;
+}
+
+bool tamis_catalog_relation(const tamis_catalog *c, uint32_t i, tamis_relation_facts *facts)
+{
+    if (i >= schema_relations(&c->schema))
+        return false;
+    *facts = (tamis_relation_facts){.mask = schema_mask(&c->schema, i), .fpp = c->schema.fpp};
+    for (uint32_t s = 0; s < c->n_shapes; s++)
+        facts->shapes += c->shapes[s].relation == i;
+    for (uint32_t s = c->first[i]; s != STRIP_NONE; s = c->strips[s].next)
+        strip_facts(c, &c->strips[s], i, facts);
+    for (uint64_t s = 0; s < c->segments; s++) {
+        uint64_t distinct = catalog_distinct(c, s, i);
+        facts->distinct += distinct;
+        facts->distinct_most = max_u64(facts->distinct_most, distinct);
+    }
+    return true;
+}

@@ -1,0 +1,170 @@
+/* What the attributes and combinations of a catalog are. See catalog.h. */
+#include "catalog.h"
+
+#include "base/err.h"
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static tamis_error take_attributes(tamis_schema *s, const tamis_catalog_options *o,
+                                   tamis_reason *reason)
+{
+    if (o->n_attributes < 1 || o->n_attributes > TAMIS_ATTRIBUTES_MAX || !o->attributes)
+        return fail(reason, TAMIS_EARG, "a catalog has 1 to %d attributes", TAMIS_ATTRIBUTES_MAX);
+    for (size_t i = 0; i < o->n_attributes; i++) {
+        const char *name = o->attributes[i].name;
+        size_t len = name ? strlen(name) : 0;
+        if (len < 1 || len > ATTRIBUTE_LEN)
+            return fail(reason, TAMIS_EARG, "the name of an attribute has 1 to %d bytes",
+                        ATTRIBUTE_LEN);
+        if ((unsigned)o->attributes[i].type > TAMIS_TIME)
+            return fail(reason, TAMIS_EARG, "attribute \"%.40s\" is of no known type", name);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(name, o->attributes[j].name) == 0)
+                return fail(reason, TAMIS_EARG, "two attributes are called \"%.40s\"", name);
+        s->types[i] = o->attributes[i].type;
+        memcpy(s->names + s->names_len, name, len + 1);
+        s->names_len += (uint32_t)len + 1;
+    }
+    s->attributes = (uint32_t)o->n_attributes;
+    return TAMIS_OK;
+}
+
+static tamis_error take_combos(tamis_schema *s, const tamis_catalog_options *o,
+                               tamis_reason *reason)
+{
+    if (o->no_combos || s->verifier == TAMIS_VERIFIER_NONE)
+        return TAMIS_OK;
+    if (o->n_combos > TAMIS_COMBOS_MAX)
+        return fail(reason, TAMIS_EARG, "a catalog has at most %d combinations", TAMIS_COMBOS_MAX);
+    for (size_t i = 0; i < o->n_combos; i++) {
+        bool repeated = false;
+        for (uint32_t j = 0; j < s->combos; j++)
+            repeated |= s->masks[j] == o->combos[i];
+        if (!repeated)
+            s->masks[s->combos++] = o->combos[i];
+    }
+    uint32_t p = o->n_combos == 0 && (s->attributes == 2 || s->attributes == 3) ? s->attributes : 0;
+    for (uint32_t i = 0; i < p; i++)
+        for (uint32_t j = i + 1; j < p; j++)
+            s->masks[s->combos++] = UINT64_C(1) << i | UINT64_C(1) << j;
+    return TAMIS_OK;
+}
+
+tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason)
+{
+    *s = (tamis_schema){.verifier = o->verifier ? o->verifier : TAMIS_VERIFIER_FILTER,
+                        .fpp = o->fpp == 0 ? 0.01 : o->fpp,
+                        .segments = o->segments ? o->segments : 1000};
+    tamis_error e = take_attributes(s, o, reason);
+    if (e == TAMIS_OK)
+        e = take_combos(s, o, reason);
+    if (e != TAMIS_OK)
+        return e;
+    const char *wrong = schema_wrong(s);
+    return wrong ? fail(reason, TAMIS_EARG, "no catalog has such settings: %s", wrong) : TAMIS_OK;
+}
+
+static bool names_found(tamis_schema *s)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < s->attributes; i++) {
+        size_t len = strnlen(s->names + at, s->names_len - at);
+        if (len < 1 || len > ATTRIBUTE_LEN || at + len >= s->names_len)
+            return false;
+        s->name_at[i] = (uint16_t)at;
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(s->names + s->name_at[j], s->names + at) == 0)
+                return false;
+        at += (uint32_t)len + 1;
+    }
+    return at == s->names_len;
+}
+
+const char *schema_wrong(tamis_schema *s)
+{
+    if (s->attributes < 1 || s->attributes > TAMIS_ATTRIBUTES_MAX)
+        return "the number of attributes";
+    if (s->verifier != TAMIS_VERIFIER_NONE && s->verifier != TAMIS_VERIFIER_FILTER)
+        return "the verifier is none or filter";
+    if (s->combos > (s->verifier == TAMIS_VERIFIER_NONE ? 0 : TAMIS_COMBOS_MAX))
+        return "the number of combinations";
+    if (!(s->fpp > 0 && s->fpp < 1))
+        return "the rate is between 0 and 1";
+    if (s->segments == 0 || s->segments > SEGMENTS_MAX)
+        return "the number of segments expected";
+    uint64_t all = UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - s->attributes);
+    for (uint32_t i = 0; i < s->combos; i++) {
+        bool repeated = false;
+        for (uint32_t j = 0; j < i; j++)
+            repeated |= s->masks[j] == s->masks[i];
+        if (repeated || s->masks[i] & ~all || (s->masks[i] & (s->masks[i] - 1)) == 0)
+            return "a combination is of two or more of the attributes";
+    }
+    for (uint32_t i = 0; i < s->attributes; i++)
+        if ((unsigned)s->types[i] > TAMIS_TIME)
+            return "the type of an attribute";
+    return names_found(s) ? NULL : "the names of the attributes";
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+tamis_error tamis_schema_attribute(const tamis_schema *s, const char *name, uint32_t *number,
+                                   tamis_reason *reason)
+{
+    return attribute_find(s->names, s->attributes, name, number, reason);
+}
+
+uint32_t tamis_schema_attributes(const tamis_schema *s)
+{
+    return s->attributes;
+}
+
+const char *tamis_schema_name(const tamis_schema *s, uint32_t attribute)
+{
+    return attribute < s->attributes ? s->names + s->name_at[attribute] : NULL;
+}
+
+tamis_type tamis_schema_type(const tamis_schema *s, uint32_t attribute)
+{
+    return attribute < s->attributes ? s->types[attribute] : TAMIS_BYTES;
+}
+
+uint64_t tamis_schema_combo(const tamis_schema *s, uint32_t i)
+{
+    return i < s->combos ? s->masks[i] : 0;
+}
+
+tamis_verifier tamis_schema_verifier(const tamis_schema *s)
+{
+    return s->verifier;
+}
+
+double tamis_schema_fpp(const tamis_schema *s)
+{
+    return s->fpp;
+}
+
+tamis_digest tamis_schema_digest(const tamis_schema *s, uint32_t attribute, tamis_key value)
+{
+    return value_digest(s->family, tamis_schema_type(s, attribute), attribute, value);
+}
+
+uint64_t schema_mask(const tamis_schema *s, uint32_t relation)
+{
+    return relation < s->attributes ? UINT64_C(1) << relation : s->masks[relation - s->attributes];
+}
+
+/* Those expected have seven eighths of the rate among them. Each of the others has a share of what
+   is left that falls with their number, so that some is always left: with L segments, of which S were
+   expected, a column has about (L/S)^-1.5 of what the first ones have, 0.7 bits a value for each
+   doubling. */
+double catalog_share(const tamis_schema *s, uint64_t live, double used)
+{
+    double planned = 0.875 * s->fpp / (double)s->segments, left = s->fpp - used;
+    if (live < s->segments && left - planned >= 0.12 * s->fpp)
+        return planned;
+    double share = left / (2 * (double)max_u64(s->segments, live)), step = planned;
+    while (step > share && step > 1e-300)
+        step /= 2;
+    return step;
+}

@@ -1,0 +1,598 @@
+/* Catalogs: creating, updating, putting segments. See catalog_writer.h. */
+#include "catalog_writer.h"
+
+#include "base/err.h"
+
+#define HELD_SHARE(memory) ((memory) / 3 * 2) /* digests that wait for the plan */
+
+static tamis_error no_memory(tamis_reason *reason)
+{
+    return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+}
+
+bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size)
+{
+    void *now;
+    if (n < *room)
+        return true;
+    size_t more = *room ? 2 * *room : 16;
+    memcpy(&now, array, sizeof now); /* a pointer of another type */
+    void *grown = mem_grow(a, now, *room, more, size);
+    if (!grown)
+        return false;
+    memcpy(array, &grown, sizeof grown);
+    *room = more;
+    return true;
+}
+
+/* ---- segments -------------------------------------------------------------------------------- */
+
+static bool segments_room(tamis_catalog_writer *w)
+{
+    size_t before = w->segments_room, relations = schema_relations(&w->schema);
+    if (w->n_segments < before)
+        return true;
+    size_t more = before ? 2 * before : 64;
+    uint32_t *distinct = mem_new(&w->allocator, more * relations, sizeof *distinct);
+    struct segment_work *segments = mem_new(&w->allocator, more, sizeof *segments);
+    if (!distinct || !segments) {
+        mem_free(&w->allocator, distinct, more * relations, sizeof *distinct);
+        mem_free(&w->allocator, segments, more, sizeof *segments);
+        return false;
+    }
+    if (before) {
+        memcpy(distinct, w->distinct, w->n_segments * relations * sizeof *distinct);
+        memcpy(segments, w->segments, w->n_segments * sizeof *segments);
+    }
+    mem_free(&w->allocator, w->distinct, before * relations, sizeof *distinct);
+    mem_free(&w->allocator, w->segments, before, sizeof *segments);
+    w->distinct = distinct;
+    w->segments = segments;
+    w->segments_room = more;
+    return true;
+}
+
+static tamis_error segment_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag,
+                               size_t len, tamis_reason *reason)
+{
+    uint64_t at = spill_room(&w->spill, len);
+    int error = spill_write(&w->spill, tag, len, at);
+    if (error)
+        return file_fail(reason, error, w->path, "writing beside");
+    s->tag_at = at;
+    s->tag_len = len;
+    return TAMIS_OK;
+}
+
+/* The next segment, its distinct values to be filled in. */
+static tamis_error segment_add(tamis_catalog_writer *w, const struct segment_work *s,
+                               tamis_reason *reason)
+{
+    if (w->n_segments >= SEGMENTS_MAX)
+        return fail(reason, TAMIS_ELIMIT, "a catalog has at most 2^31 segments");
+    if (!segments_room(w))
+        return no_memory(reason);
+    w->segments[w->n_segments++] = *s;
+    w->live++;
+    return TAMIS_OK;
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+/* What a segment takes of a relation. */
+struct place {
+    uint32_t shape, columns;
+    uint64_t at; /* in the spill */
+};
+
+static tamis_error shape_add(tamis_catalog_writer *w, uint32_t relation,
+                             const struct column_plan *plan, tamis_reason *reason)
+{
+    if (!ROOM_FOR_ONE(w, shapes, n_shapes, shapes_room))
+        return no_memory(reason);
+    w->shapes[w->n_shapes++] =
+        (struct shape_work){.shape = {relation, *plan}, .number = STRIP_NONE};
+    return TAMIS_OK;
+}
+
+/* The rate that the old version's columns of combinations have in all. */
+static void count_used(tamis_catalog_writer *w)
+{
+    const tamis_catalog *old = w->old;
+    for (uint32_t i = 0; !w->used_known && old && i < old->n_strips; i++)
+        for (uint32_t j = 0; j < old->strips[i].n; j++) {
+            uint32_t segment; /* a wrong one is found when the columns are taken */
+            const struct catalog_shape *shape = &old->shapes[old->strips[i].shape];
+            if (catalog_column_segment(old, old->strips[i].column + j, &segment, NULL) &&
+                segment != STRIP_NONE && !w->segments[segment].dropped)
+                w->used[shape->relation] += shape->plan.rate;
+        }
+    w->used_known = true;
+}
+
+static double rate_of(tamis_catalog_writer *w, uint32_t relation)
+{
+    count_used(w);
+    return relation < w->schema.attributes
+               ? w->schema.fpp
+               : catalog_share(&w->schema, w->live - 1, w->used[relation]);
+}
+
+/* The shape with the fewest bits for n values. The more shapes there are, the less is asked of one
+   before it is used. */
+static tamis_error place_choose(tamis_catalog_writer *w, uint32_t relation, uint64_t n,
+                                struct place *out, tamis_reason *reason)
+{
+    double rate = rate_of(w, relation);
+    uint64_t best = 0;
+    uint32_t known = 0;
+    for (size_t i = 0; i < w->n_shapes; i++)
+        known += w->shapes[i].shape.relation == relation;
+    double waste = known < 8 ? 1.08 : known < 24 ? 1.25 : 4;
+    for (uint32_t i = 0; i < w->n_shapes; i++) {
+        const struct column_plan *plan = &w->shapes[i].shape.plan;
+        if (w->shapes[i].shape.relation != relation)
+            continue;
+        uint64_t cost = column_plan_cost(plan, n, rate, waste);
+        if (cost && (!best || cost < best)) {
+            best = cost;
+            out->shape = i;
+        }
+    }
+    if (!best) {
+        struct column_plan plan;
+        if (!column_plan_one(&plan, n, rate))
+            return fail(reason, TAMIS_ELIMIT, "no column holds %llu values at the rate %g",
+                        (unsigned long long)n, rate);
+        tamis_error e = shape_add(w, relation, &plan, reason);
+        if (e != TAMIS_OK)
+            return e;
+        out->shape = (uint32_t)w->n_shapes - 1;
+    }
+    const struct column_plan *plan = &w->shapes[out->shape].shape.plan;
+    out->columns = column_plan_columns(plan, n);
+    out->at = spill_room(&w->spill, out->columns * 8 * strip_column_words(plan->units));
+    w->used[relation] += out->columns * plan->rate;
+    return TAMIS_OK;
+}
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+/* Zeroed words, in memory that is kept. */
+static uint64_t *scratch_words(struct block *scratch, const tamis_allocator *a, uint64_t words)
+{
+    if (scratch->size < 8 * words + 64) {
+        block_free(a, scratch);
+        if (!block_new(a, 8 * words + 64, scratch))
+            return NULL;
+    }
+    memset(scratch->data, 0, 8 * words);
+    return scratch->data;
+}
+
+/* Needs no lock but for the shapes, which are given. */
+static tamis_error place_build(tamis_catalog_writer *w, const struct catalog_shape *shape,
+                               const struct place *place, const tamis_digest *digests, uint64_t n,
+                               struct block *scratch, tamis_reason *reason)
+{
+    uint64_t column_words = strip_column_words(shape->plan.units);
+    struct bits bits = shape_bits(shape, &w->family);
+    uint64_t *words = scratch_words(scratch, &w->allocator, column_words * place->columns);
+    if (!words)
+        return no_memory(reason);
+    strip_build(&bits, digests, n, place->columns, column_words, words);
+    int error = spill_write(&w->spill, words, 8 * column_words * place->columns, place->at);
+    return error ? file_fail(reason, error, w->path, "writing beside") : TAMIS_OK;
+}
+
+static tamis_error place_record(tamis_catalog_writer *w, uint32_t segment,
+                                const struct place *place, tamis_reason *reason)
+{
+    struct shape_work *shape = &w->shapes[place->shape];
+    uint64_t bytes = 8 * strip_column_words(shape->shape.plan.units);
+    for (uint32_t i = 0; i < place->columns; i++) {
+        if (!array_room(&w->allocator, &shape->columns, shape->n, &shape->room,
+                        sizeof *shape->columns))
+            return no_memory(reason);
+        shape->columns[shape->n++] = (struct source){segment, STRIP_NONE, place->at + i * bytes};
+    }
+    return strips_write(w, shape, false, reason);
+}
+
+/* ---- held segments, and the plan ------------------------------------------------------------- */
+
+static size_t held_size(uint64_t n)
+{
+    return sizeof(struct held) + n * sizeof(tamis_digest);
+}
+
+static tamis_error hold(tamis_catalog_writer *w, const tamis_gather *g, uint32_t segment,
+                        tamis_reason *reason)
+{
+    uint64_t n = 0;
+    for (uint32_t r = 0; r < g->relations; r++)
+        n += digest_set_count(&g->set[r]);
+    struct held *held = mem_new(&w->allocator, 1, held_size(n));
+    if (!held)
+        return no_memory(reason);
+    *held = (struct held){.next = w->held, .segment = segment, .n = n};
+    tamis_digest *at = held->digests;
+    for (uint32_t r = 0; r < g->relations; r++) {
+        digest_set_list(&g->set[r], at);
+        at += digest_set_count(&g->set[r]);
+    }
+    w->held = held;
+    w->held_bytes += held_size(n);
+    return TAMIS_OK;
+}
+
+static tamis_error plan_relation(tamis_catalog_writer *w, uint32_t relation, bool last,
+                                 tamis_reason *reason)
+{
+    uint32_t relations = schema_relations(&w->schema);
+    struct column_plan plans[PLANS_MAX];
+    uint64_t *sizes = mem_new(&w->allocator, w->n_segments, sizeof *sizes);
+    size_t n = 0, found = 0;
+    tamis_error e = TAMIS_OK;
+    if (!sizes)
+        return no_memory(reason);
+    for (size_t i = 0; i < w->n_segments; i++)
+        if (w->distinct[i * relations + relation])
+            sizes[n++] = w->distinct[i * relations + relation];
+    double rate = relation < w->schema.attributes ? w->schema.fpp : catalog_share(&w->schema, 0, 0);
+    if (n)
+        found = column_plans(plans, sizes, n, rate, !last);
+    mem_free(&w->allocator, sizes, w->n_segments, sizeof *sizes);
+    for (size_t i = 0; i < found && e == TAMIS_OK; i++)
+        e = shape_add(w, relation, &plans[i], reason);
+    return e;
+}
+
+static tamis_error build_held(tamis_catalog_writer *w, const struct held *held,
+                              struct block *scratch, tamis_reason *reason)
+{
+    const tamis_digest *digests = held->digests;
+    uint32_t relations = schema_relations(&w->schema);
+    for (uint32_t r = 0; r < relations; r++) {
+        uint64_t n = w->distinct[held->segment * (size_t)relations + r];
+        struct place place;
+        if (n == 0)
+            continue;
+        tamis_error e = place_choose(w, r, n, &place, reason);
+        if (e == TAMIS_OK)
+            e = place_build(w, &w->shapes[place.shape].shape, &place, digests, n, scratch, reason);
+        if (e == TAMIS_OK)
+            e = place_record(w, held->segment, &place, reason);
+        if (e != TAMIS_OK)
+            return e;
+        digests += n;
+    }
+    return TAMIS_OK;
+}
+
+/* Shapes for all that is held, `last`: and for nothing more; then its columns. */
+static tamis_error plan_and_build(tamis_catalog_writer *w, bool last, tamis_reason *reason)
+{
+    struct block scratch = {0};
+    tamis_error e = TAMIS_OK;
+    uint64_t live = w->live;
+    for (uint32_t r = 0; r < schema_relations(&w->schema) && e == TAMIS_OK; r++)
+        e = plan_relation(w, r, last, reason);
+    w->planned = true;
+    struct held *before = NULL; /* in the order they came */
+    for (struct held *next; w->held; w->held = next) {
+        next = w->held->next;
+        w->held->next = before;
+        before = w->held;
+    }
+    w->held = before;
+    while (w->held && e == TAMIS_OK) {
+        struct held *held = w->held;
+        w->live = held->segment + 1; /* as when it came */
+        e = build_held(w, held, &scratch, reason);
+        w->held = held->next;
+        mem_free(&w->allocator, held, 1, held_size(held->n));
+    }
+    w->live = live;
+    w->held_bytes = 0;
+    block_free(&w->allocator, &scratch);
+    return e;
+}
+
+/* ---- putting --------------------------------------------------------------------------------- */
+
+static tamis_error stopped(const tamis_catalog_writer *w, tamis_reason *reason)
+{
+    if (w->committed)
+        return fail(reason, TAMIS_EARG, "%s is written already", w->path);
+    if (w->failed && reason)
+        *reason = w->why;
+    return w->failed;
+}
+
+/* With the lock: a number for the segment, and shapes; before the plan, it is held. */
+static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, const void *tag,
+                             size_t len, struct place *places, struct catalog_shape *shapes,
+                             tamis_reason *reason)
+{
+    struct segment_work s = {.records = g->records};
+    tamis_error e = stopped(w, reason);
+    if (e == TAMIS_OK)
+        e = segment_tag(w, &s, tag, len, reason);
+    if (e == TAMIS_OK)
+        e = segment_add(w, &s, reason);
+    if (e != TAMIS_OK)
+        return e;
+    uint32_t segment = (uint32_t)w->n_segments - 1;
+    for (uint32_t r = 0; r < g->relations; r++) {
+        uint64_t n = digest_set_count(&g->set[r]);
+        if (n > UINT32_MAX)
+            return fail(reason, TAMIS_ELIMIT, "a segment with too many values");
+        w->distinct[segment * (size_t)g->relations + r] = (uint32_t)n;
+    }
+    if (!w->planned) {
+        e = hold(w, g, segment, reason);
+        if (e == TAMIS_OK && w->held_bytes >= HELD_SHARE(w->memory))
+            e = plan_and_build(w, false, reason);
+        return e;
+    }
+    for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; r++) {
+        uint64_t n = digest_set_count(&g->set[r]);
+        places[r] = (struct place){0};
+        if (n == 0)
+            continue;
+        e = place_choose(w, r, n, &places[r], reason);
+        if (e == TAMIS_OK)
+            shapes[r] = w->shapes[places[r].shape].shape;
+    }
+    return e;
+}
+
+/* Without the lock. */
+static tamis_error put_build(tamis_catalog_writer *w, tamis_gather *g, const struct place *places,
+                             const struct catalog_shape *shapes, tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    uint64_t most = 0;
+    for (uint32_t r = 0; r < g->relations; r++)
+        most = max_u64(most, digest_set_count(&g->set[r]));
+    tamis_digest *list = mem_new(&g->allocator, most, sizeof *list);
+    if (!list)
+        return no_memory(reason);
+    for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; r++) {
+        if (places[r].columns == 0)
+            continue;
+        digest_set_list(&g->set[r], list);
+        e = place_build(w, &shapes[r], &places[r], list, digest_set_count(&g->set[r]), &g->scratch,
+                        reason);
+    }
+    mem_free(&g->allocator, list, most, sizeof *list);
+    return e;
+}
+
+tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const void *tag, size_t len,
+                              tamis_reason *reason)
+{
+    struct place places[RELATIONS_MAX];
+    struct catalog_shape shapes[RELATIONS_MAX];
+    tamis_reason why = {0};
+    if (g->schema != &w->schema)
+        return fail(reason, TAMIS_EARG, "what was gathered is not for this catalog");
+    tamis_error e = gather_settle(g);
+    if (e != TAMIS_OK)
+        return no_memory(reason);
+    pthread_mutex_lock(&w->lock);
+    bool built = w->planned;
+    e = put_begin(w, g, tag, len, places, shapes, &why);
+    uint32_t segment = (uint32_t)w->n_segments - 1;
+    if (e == TAMIS_OK && built) {
+        pthread_mutex_unlock(&w->lock);
+        e = put_build(w, g, places, shapes, &why);
+        pthread_mutex_lock(&w->lock);
+    }
+    for (uint32_t r = 0; built && r < g->relations && e == TAMIS_OK; r++)
+        if (places[r].columns)
+            e = place_record(w, segment, &places[r], &why);
+    if (e != TAMIS_OK && !w->failed) {
+        w->failed = e;
+        w->why = why;
+    }
+    if (e != TAMIS_OK && reason)
+        *reason = why;
+    pthread_mutex_unlock(&w->lock);
+    if (e == TAMIS_OK)
+        tamis_gather_clear(g);
+    return e;
+}
+
+/* ---- creating and updating ------------------------------------------------------------------- */
+
+static tamis_error writer_new(tamis_catalog_writer **out, const tamis_allocator *a,
+                              const char *path, tamis_reason *reason)
+{
+    tamis_catalog_writer *w = mem_new0(a, 1, sizeof *w);
+    if (!w)
+        return no_memory(reason);
+    w->allocator = *a;
+    w->file.fd = w->spill.fd = -1;
+    w->path = mem_new(a, strlen(path) + 1, 1);
+    if (!w->path || pthread_mutex_init(&w->lock, NULL) != 0) {
+        mem_free(a, w->path, strlen(path) + 1, 1);
+        mem_free(a, w, 1, sizeof *w);
+        return no_memory(reason);
+    }
+    memcpy(w->path, path, strlen(path) + 1);
+    *out = w;
+    return TAMIS_OK;
+}
+
+/* The schema and the family are there. */
+static tamis_error writer_files(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    w->schema.family = &w->family;
+    w->schema.allocator = &w->allocator;
+    tamis_error e =
+        beside_open(&w->file, w->path, w->family.has_key ? BESIDE_KEY : BESIDE_OPEN, reason);
+    int error = e == TAMIS_OK ? spill_open(&w->spill, &w->file) : 0;
+    if (error)
+        e = file_fail(reason, error, w->path, "writing beside");
+    return e == TAMIS_OK ? new_file_init(w, reason) : e;
+}
+
+tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
+                                 const tamis_catalog_options *o, tamis_reason *reason)
+{
+    static const tamis_catalog_options none;
+    tamis_catalog_writer *w;
+    o = o ? o : &none;
+    if ((unsigned)o->hash > TAMIS_H3)
+        return fail(reason, TAMIS_EARG, "an unknown hash");
+    tamis_error e = writer_new(&w, o->allocator ? o->allocator : &mem_system, path, reason);
+    if (e != TAMIS_OK)
+        return e;
+    w->memory = o->memory ? o->memory : CATALOG_MEMORY;
+    e = schema_from(&w->schema, o, reason);
+    if (e == TAMIS_OK &&
+        family_init(&w->family, &w->allocator, o->hash ? o->hash : TAMIS_XXH3, o->key) != TAMIS_OK)
+        e = no_memory(reason);
+    if (e == TAMIS_OK)
+        e = writer_files(w, reason);
+    if (e != TAMIS_OK) {
+        tamis_catalog_abandon(w);
+        return e;
+    }
+    *out = w;
+    return TAMIS_OK;
+}
+
+static tamis_error take_old(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    const tamis_catalog *old = w->old;
+    uint32_t relations = schema_relations(&w->schema);
+    tamis_error e = TAMIS_OK;
+    for (uint64_t i = 0; i < old->segments && e == TAMIS_OK; i++) {
+        size_t len;
+        tamis_catalog_tag(old, i, &len);
+        const struct segment_work s = {
+            .records = tamis_catalog_records(old, i), .tag_at = TAG_OLD, .tag_len = len};
+        e = segment_add(w, &s, reason);
+        for (uint32_t r = 0; r < relations && e == TAMIS_OK; r++)
+            w->distinct[i * relations + r] = catalog_distinct(old, i, r);
+    }
+    for (uint32_t i = 0; i < old->n_shapes && e == TAMIS_OK; i++)
+        e = shape_add(w, old->shapes[i].relation, &old->shapes[i].plan, reason);
+    w->planned = old->n_shapes > 0;
+    tamis_catalog_rest(old);
+    return e;
+}
+
+tamis_error tamis_catalog_update(tamis_catalog_writer **out, const char *path,
+                                 const tamis_open_options *o, tamis_reason *reason)
+{
+    tamis_catalog_writer *w;
+    tamis_error e = writer_new(&w, o && o->allocator ? o->allocator : &mem_system, path, reason);
+    if (e != TAMIS_OK)
+        return e;
+    w->memory = CATALOG_MEMORY;
+    e = tamis_catalog_open(&w->old, path, o, reason);
+    if (e == TAMIS_OK) {
+        w->schema = w->old->schema;
+        if (family_copy(&w->family, &w->old->family, &w->allocator) != TAMIS_OK)
+            e = no_memory(reason);
+    }
+    if (e == TAMIS_OK)
+        e = writer_files(w, reason);
+    if (e == TAMIS_OK)
+        e = take_old(w, reason);
+    if (e != TAMIS_OK) {
+        tamis_catalog_abandon(w);
+        return e;
+    }
+    *out = w;
+    return TAMIS_OK;
+}
+
+const tamis_schema *tamis_catalog_writer_schema(const tamis_catalog_writer *w)
+{
+    return &w->schema;
+}
+
+static tamis_error old_segment(tamis_catalog_writer *w, uint64_t segment)
+{
+    if (w->committed || !w->old || segment >= w->old->segments || w->segments[segment].dropped)
+        return TAMIS_EARG;
+    return w->failed;
+}
+
+tamis_error tamis_catalog_drop(tamis_catalog_writer *w, uint64_t segment)
+{
+    pthread_mutex_lock(&w->lock);
+    tamis_error e = old_segment(w, segment);
+    if (e == TAMIS_OK) {
+        w->segments[segment].dropped = true;
+        w->live--;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return e;
+}
+
+tamis_error tamis_catalog_retag(tamis_catalog_writer *w, uint64_t segment, const void *tag,
+                                size_t len, tamis_reason *reason)
+{
+    pthread_mutex_lock(&w->lock);
+    tamis_error e = old_segment(w, segment);
+    if (e == TAMIS_OK)
+        e = segment_tag(w, &w->segments[segment], tag, len, reason);
+    pthread_mutex_unlock(&w->lock);
+    return e;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+tamis_error tamis_catalog_commit(tamis_catalog_writer *w, const void *note, size_t len,
+                                 tamis_reason *reason)
+{
+    tamis_error e = stopped(w, reason);
+    if (e != TAMIS_OK)
+        return e;
+    if (!w->planned)
+        e = plan_and_build(w, true, reason);
+    if (e == TAMIS_OK)
+        e = strips_keep(w, reason);
+    for (size_t i = 0; i < w->n_shapes && e == TAMIS_OK; i++)
+        e = strips_write(w, &w->shapes[i], true, reason);
+    if (e == TAMIS_OK)
+        e = commit_write(w, note, len, reason);
+    w->committed = e == TAMIS_OK;
+    w->failed = e;
+    if (e != TAMIS_OK && reason)
+        w->why = *reason;
+    return e;
+}
+
+void tamis_catalog_abandon(tamis_catalog_writer *w)
+{
+    if (!w)
+        return;
+    tamis_allocator a = w->allocator;
+    uint32_t relations = schema_relations(&w->schema);
+    for (size_t i = 0; i < w->n_shapes; i++)
+        mem_free(&a, w->shapes[i].columns, w->shapes[i].room, sizeof *w->shapes[i].columns);
+    mem_free(&a, w->shapes, w->shapes_room, sizeof *w->shapes);
+    mem_free(&a, w->strips, w->strips_room, sizeof *w->strips);
+    mem_free(&a, w->columns, w->columns_room, sizeof *w->columns);
+    mem_free(&a, w->segments, w->segments_room, sizeof *w->segments);
+    mem_free(&a, w->distinct, w->segments_room * relations, sizeof *w->distinct);
+    for (struct held *next; w->held; w->held = next) {
+        next = w->held->next;
+        mem_free(&a, w->held, 1, held_size(w->held->n));
+    }
+    new_file_free(w);
+    tamis_catalog_close(w->old);
+    beside_close(&w->file);
+    spill_close(&w->spill);
+    family_free(&w->family, &a);
+    pthread_mutex_destroy(&w->lock);
+    mem_free(&a, w->path, strlen(w->path) + 1, 1);
+    mem_free(&a, w, 1, sizeof *w);
+}

@@ -1,0 +1,134 @@
+/*
+ * Writing a catalog. Segments come from several threads; each builds its columns in memory of its own
+ * and writes them to a spill file, so that memory is bounded whatever there is to write. As soon as a
+ * shape has 512 columns they become a strip, transposed window by window into the new file.
+ *
+ *     gather --> columns --> spill --(512 of a shape)--> strip --> new file --(commit)--> the file
+ *
+ * The first segments are held as digests until there are enough of them to plan shapes from their
+ * sizes. Of an old version, strips that are full are copied; the columns of others go into new strips
+ * with those that came.
+ *
+ * In memory stay: the digests held; a window of the columns of a strip, 4 MiB, and as much of the old
+ * version; for each segment some 40 bytes and 8 for each relation. Tags and checksums of pages wait in
+ * the spill.
+ */
+#ifndef TAMIS_FILE_CATALOG_H
+#define TAMIS_FILE_CATALOG_H
+
+#include <pthread.h>
+
+#include "os/file.h"
+#include "format/format.h"
+
+#define BLOCK_WORDS  UINT64_C(64)       /* of a column, that are transposed together */
+#define WINDOW_WORDS (16 * BLOCK_WORDS) /* that are read together, at most */
+#define WINDOW_SHARE 8                  /* of the memory: a window of all columns of a strip */
+#define SINK_BUFFER  ((size_t)256 << 10)
+#define SINK_SUMS    (CATALOG_PAGE / sizeof(uint64_t)) /* in a page of checksums */
+
+/* A column that is to be part of a strip: in the spill, or in a strip of the old version. */
+struct source {
+    uint32_t segment; /* old ones first, then in the order put */
+    uint32_t strip;   /* old one, or STRIP_NONE */
+    uint64_t at;      /* in the spill, or number of the column in the strip */
+};
+
+struct shape_work {
+    struct catalog_shape shape;
+    struct source *columns;
+    size_t n, room;
+    uint32_t number; /* in the new file, or STRIP_NONE */
+};
+
+#define TAG_OLD UINT64_MAX
+
+struct segment_work {
+    uint64_t records;
+    uint64_t tag_at; /* in the spill, or TAG_OLD: as in the old version */
+    uint64_t tag_len;
+    uint32_t number; /* in the new file, once that is known */
+    bool dropped;
+};
+
+/* The digests of a segment that waits for the plan, relation by relation. */
+struct held {
+    struct held *next;
+    uint32_t segment;
+    uint64_t n;
+    tamis_digest digests[];
+};
+
+/* A page of checksums, in the spill, and its own. */
+struct sums_page {
+    uint64_t at, sum;
+};
+
+/* The new file, written from front to back. */
+struct sink {
+    uint64_t start, at; /* of the payload; of the buffer */
+    size_t used;
+    uint8_t *buffer;
+    uint64_t sums[SINK_SUMS]; /* of pages; each full page of them goes to the spill */
+    size_t n_sums;
+    struct sums_page *pages;
+    size_t n, room;
+};
+
+struct tamis_catalog_writer {
+    tamis_allocator allocator;
+    struct family family;
+    tamis_schema schema;
+    char *path;
+    uint64_t memory;
+    pthread_mutex_t lock;
+    struct beside file;
+    struct spill spill;
+    struct sink sink;
+    tamis_catalog *old;
+    struct shape_work *shapes;
+    size_t n_shapes, shapes_room;
+    struct catalog_strip *strips; /* written */
+    size_t n_strips, strips_room;
+    uint32_t *columns; /* their segments */
+    size_t n_columns, columns_room;
+    struct segment_work *segments;
+    uint32_t *distinct;
+    size_t n_segments, segments_room;
+    uint64_t live;
+    double used[RELATIONS_MAX]; /* of the rate, by combinations */
+    bool used_known;
+    struct held *held;
+    uint64_t held_bytes;
+    bool planned;
+    tamis_error failed; /* after which nothing goes on, */
+    tamis_reason why;   /* and why: whoever comes first, or later */
+    bool committed;
+};
+
+/* One more of an array; false without memory. */
+bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size);
+#define ROOM_FOR_ONE(w, array, n, room) \
+    array_room(&(w)->allocator, &(w)->array, (w)->n, &(w)->room, sizeof *(w)->array)
+
+/* ---- writer_strips.c ---- */
+tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason);
+void new_file_free(tamis_catalog_writer *w);
+tamis_error new_file_put(tamis_catalog_writer *w, const void *data, uint64_t len,
+                         tamis_reason *reason);
+/* Zeros up to an offset less than SECTION_ALIGN away; up to the next multiple of that. */
+tamis_error new_file_fill(tamis_catalog_writer *w, uint64_t to, tamis_reason *reason);
+tamis_error new_file_align(tamis_catalog_writer *w, tamis_reason *reason);
+/* All that was put is on its way, all pages have their checksums, those are in the spill. */
+tamis_error new_file_end(tamis_catalog_writer *w, tamis_reason *reason);
+/* Strips of the columns of a shape: while there are 512, or all. */
+tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool all,
+                         tamis_reason *reason);
+/* What stays of the old version: full strips are copied, columns of others wait for strips_write. */
+tamis_error strips_keep(tamis_catalog_writer *w, tamis_reason *reason);
+
+/* ---- writer_commit.c ---- */
+tamis_error commit_write(tamis_catalog_writer *w, const void *note, size_t len,
+                         tamis_reason *reason);
+
+#endif

@@ -1,0 +1,318 @@
+/* Applying patches; what they are is told in patch.c. */
+#include "patch.h"
+
+#include "base/err.h"
+
+/* A vector without keys costs a patch nothing, so its size says little about what a patch may ask
+   for. No filter grows by more than this from one version to the next. */
+#define GROWTH_BYTES  ((uint64_t)1 << 30)
+#define GROWTH_FACTOR 4096
+
+struct apply {
+    const struct set *s;
+    struct set *made;
+    uint8_t *old_body, *body;
+    uint64_t old_len, len;
+    uint32_t *bases; /* of each vector, the old one plus 1, or 0 */
+    size_t patch_len;
+    struct head head;
+    struct patch_models models;
+    struct delta_in in;
+};
+
+static const tamis_error broken = TAMIS_EFORMAT;
+
+/* ---- the body -------------------------------------------------------------------------------- */
+
+/* Which old vectors the new ones come from, and their records. */
+static tamis_error read_records(struct apply *p, uint32_t n)
+{
+    uint32_t expected = 1, n_old = layers_count(set_layers(p->s));
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t base = expected;
+        if (!in_bit(&p->in, &p->models.in_turn))
+            base = in_number(&p->in, &p->models.base);
+        if (base > n_old || p->in.broken)
+            return broken;
+        p->bases[i] = (uint32_t)base;
+        expected = base ? (uint32_t)base + 1 : expected;
+        in_image(&p->in, &p->models.record, patch_record(p->old_body, (uint32_t)base),
+                 p->body + HEAD_LEN + RECORD_LEN * (size_t)i, RECORD_LEN);
+    }
+    return TAMIS_OK;
+}
+
+static tamis_error read_body(struct apply *p, bool bits_only)
+{
+    uint8_t front[HEAD_LEN];
+    in_image(&p->in, &p->models.head, p->old_body, front, HEAD_LEN);
+    struct cursor c = cursor_read(front, HEAD_LEN);
+    head_fields(&c, &p->head);
+    uint32_t n = p->head.n, n_old = layers_count(set_layers(p->s));
+    if (c.wrong || n == 0 || n > MATRIX_COLUMNS_MAX || n > n_old + 8 * p->patch_len)
+        return broken;
+    p->len = HEAD_LEN + RECORD_LEN * (uint64_t)n;
+    p->body = mem_new(&p->s->allocator, 1, p->len);
+    p->bases = mem_new(&p->s->allocator, n, sizeof *p->bases);
+    if (!p->body || !p->bases)
+        return TAMIS_ENOMEM;
+    memcpy(p->body, front, HEAD_LEN);
+    tamis_error e = read_records(p, n);
+    if (e == TAMIS_OK)
+        e = head_parse(&p->head, KIND_FILTER, p->body, p->len, bits_only, p->s->family.hash, NULL);
+    if (e != TAMIS_OK)
+        return e;
+    bool same = p->head.set.growth == p->s->opt.growth && p->head.set.layout == p->s->opt.layout &&
+                p->head.set.deletable == p->s->opt.deletable;
+    return same && p->head.pending == 0 ? TAMIS_OK : broken;
+}
+
+static tamis_error check_size(const struct apply *p)
+{
+    uint64_t bytes = 0, old = p->s->mapping.len;
+    const struct layers *layers = set_layers(p->s);
+    for (uint32_t i = 0; i < p->head.n; i++) {
+        struct record r = head_record(&p->head, i);
+        bytes += record_positions(&p->head, &r) / 8 * (p->head.counted ? 5 : 1);
+    }
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        old += vector_positions_total(layers->v[i]) / 8;
+    uint64_t may = (old + p->patch_len) * GROWTH_FACTOR + GROWTH_BYTES;
+    return bytes <= may ? TAMIS_OK : TAMIS_ELIMIT;
+}
+
+/* ---- vectors --------------------------------------------------------------------------------- */
+
+static const struct vector *base_of(const struct apply *p, uint32_t i)
+{
+    return p->bases[i] ? set_layers(p->s)->v[p->bases[i] - 1] : NULL;
+}
+
+static tamis_error make_vector(struct apply *p, uint32_t i)
+{
+    const tamis_allocator *a = &p->made->allocator;
+    struct record r = head_record(&p->head, i);
+    const struct vector *base = base_of(p, i);
+    bool sliced = p->head.width != 0;
+    struct layer_record l = head_layer(&p->head, i);
+    struct layer *layer = layer_new(a, 1);
+    struct vector *v =
+        vector_new(a, &p->made->family, (struct shape){p->head.set.layout, r.units, r.k},
+                   p->head.counted, !sliced);
+    if (!layer || !v) {
+        layer_free(layer, a);
+        vector_free(v, a);
+        return TAMIS_ENOMEM;
+    }
+    vector_from_record(v, &r);
+    layer_from_record(layer, &l);
+    v->column = sliced ? i : 0;
+    layer->part[0].vector = v;
+    set_put_back(p->made, layer);
+    if (!base)
+        return TAMIS_OK;
+    if (!shape_equal(base, v))
+        return broken;
+    if (!sliced)
+        memcpy(v->bits.words, base->bits.words, (size_t)vector_positions_total(v) / 8);
+    if (p->head.counted) {
+        counters_free(&v->counters, a);
+        if (!counters_copy(&v->counters, &base->counters, a))
+            return TAMIS_ENOMEM;
+        v->ones = base->ones;
+    }
+    return TAMIS_OK;
+}
+
+static void copy_column(struct vector *v, const struct vector *base)
+{
+    for (uint64_t i = 0; 64 * i < vector_positions_total(v); i++)
+        for (uint64_t word = vector_word(base, i); word; word &= word - 1)
+            vector_bit_set(v, 64 * i + (uint64_t)__builtin_ctzll(word));
+}
+
+static tamis_error make_matrix(struct apply *p)
+{
+    const struct layers *layers = set_layers(p->made);
+    struct matrix *matrix = matrix_new(&p->made->allocator, &layers->v[0]->bits, p->head.width);
+    if (!matrix)
+        return TAMIS_ENOMEM;
+    atomic_store(&p->made->matrix, matrix);
+    set_place_columns(p->made);
+    for (uint32_t i = 0; i < p->head.n; i++)
+        if (base_of(p, i))
+            copy_column(layers->v[i], base_of(p, i));
+    return TAMIS_OK;
+}
+
+static tamis_error read_vectors(struct apply *p)
+{
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; i < p->head.n && e == TAMIS_OK; i++)
+        e = make_vector(p, i);
+    if (e == TAMIS_OK && p->head.width)
+        e = make_matrix(p);
+    for (uint32_t i = 0; i < p->head.n && e == TAMIS_OK; i++) {
+        bool memory;
+        if (!in_vector(&p->in, &p->models.vectors, set_layers(p->made)->v[i], p->head.counted,
+                       &p->made->allocator, &memory))
+            e = memory ? broken : TAMIS_ENOMEM;
+    }
+    return e;
+}
+
+/* ---- pending removals ------------------------------------------------------------------------ */
+
+/* Old entries that stay, with those of their candidates that do. */
+static tamis_error keep_pending(struct apply *p, uint32_t *ids)
+{
+    struct pending_list list;
+    const struct layers *layers = set_layers(p->made);
+    tamis_error e = pending_list_make(&list, p->s);
+    for (uint64_t i = 0; i < list.n && e == TAMIS_OK; i++) {
+        const struct pending *old = list.list[i];
+        uint32_t found = 0;
+        if (!in_bit(&p->in, &p->models.kept))
+            continue;
+        for (uint32_t j = 0; j < p->head.n; j++)
+            if (pending_has(old, layers->l[j]->id))
+                ids[found++] = layers->l[j]->id;
+        e = found == 0 ? broken
+                       : pending_remember(p->made, &old->digest, atomic_load(&old->copies), ids,
+                                          found, old->hides);
+    }
+    pending_list_free(&list);
+    return e;
+}
+
+static tamis_error read_entry(struct apply *p, uint32_t *ids)
+{
+    const struct layers *layers = set_layers(p->made);
+    struct number_models *numbers = &p->models.numbers;
+    tamis_digest digest;
+    digest.a = in_direct(&p->in, 64);
+    digest.b = in_direct(&p->in, 64);
+    uint64_t copies = in_number(&p->in, numbers), next = 0;
+    bool hides = in_direct(&p->in, 1);
+    uint64_t n = in_number(&p->in, numbers);
+    if (p->in.broken || n >= p->head.n || copies > INT64_MAX || (hides && !p->head.set.unique))
+        return broken;
+    for (uint64_t i = 0; i <= n; i++) {
+        uint64_t at = in_number(&p->in, numbers);
+        if (p->in.broken || at >= p->head.n - next)
+            return broken;
+        ids[i] = layers->l[next + at]->id;
+        next += at + 1;
+        if (next == p->head.n && i < n)
+            return broken;
+    }
+    return pending_remember(p->made, &digest, copies + 1, ids, (uint32_t)n + 1, hides);
+}
+
+static tamis_error read_pending(struct apply *p)
+{
+    uint32_t *ids = mem_new(&p->made->allocator, p->head.n, sizeof *ids);
+    p->made->removals.probes_max = p->s->removals.probes + probes_for(p->patch_len);
+    tamis_error e = ids ? keep_pending(p, ids) : TAMIS_ENOMEM;
+    uint64_t n = e == TAMIS_OK ? in_number(&p->in, &p->models.numbers) : 0;
+    if (n > p->patch_len / 16)
+        e = broken;
+    for (uint64_t i = 0; i < n && e == TAMIS_OK; i++)
+        e = read_entry(p, ids);
+    mem_free(&p->made->allocator, ids, p->head.n, sizeof *ids);
+    p->made->removals.probes_max = 0;
+    return e;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static tamis_error make(struct apply *p, bool bits_only)
+{
+    const struct set *s = p->s;
+    tamis_error e = check_size(p);
+    if (e == TAMIS_OK)
+        e = set_make(&p->made, &s->allocator, &p->head.set, NULL, s->family.hash, s->family.key,
+                     (uint32_t)max_u64(4, p->head.n));
+    if (e != TAMIS_OK)
+        return e;
+    struct set *made = p->made;
+    made->family.has_key = s->family.has_key;
+    made->clock = s->clock;
+    made->clock_context = s->clock_context;
+    made->next_id = p->head.next_id;
+    made->grown = p->head.grown;
+    made->forecast = p->head.forecast;
+    made->read_only = made->bits_only = bits_only;
+    e = read_vectors(p);
+    if (e == TAMIS_OK && p->head.counted)
+        e = read_pending(p);
+    return e == TAMIS_OK && !in_ended(&p->in) ? broken : e;
+}
+
+static tamis_error run(struct apply *p, const struct patch_front *front, const uint8_t *coded,
+                       tamis_reason *reason)
+{
+    bool bits_only = front->flags & PATCH_BITS;
+    uint8_t print[16];
+    tamis_error e = set_fingerprint(p->s, bits_only, print);
+    if (e == TAMIS_OK && memcmp(print, front->older, sizeof print) != 0)
+        return fail_at(reason, TAMIS_EBASE, 24,
+                       "the patch was made for another version of this filter");
+    if (e == TAMIS_OK)
+        e = patch_body(p->s, bits_only, &p->old_body, &p->old_len);
+    patch_models_reset(&p->models);
+    in_begin(&p->in, coded, p->patch_len);
+    if (e == TAMIS_OK)
+        e = read_body(p, bits_only);
+    if (e == TAMIS_OK)
+        e = make(p, bits_only);
+    if (e == TAMIS_OK)
+        e = set_fingerprint(p->made, bits_only, print);
+    if (e == broken)
+        return fail_at(reason, e, PATCH_FRONT + p->in.at, "the patch is damaged inside");
+    if (e != TAMIS_OK)
+        return fail(reason, e, "the patch was not applied: %s", tamis_error_text(e));
+    if (memcmp(print, front->newer, sizeof print) != 0)
+        return fail_at(reason, TAMIS_ECHECKSUM, 40,
+                       "the result is not the version that the patch leads to");
+    return TAMIS_OK;
+}
+
+tamis_error patch_apply(const struct set *s, const void *patch, size_t len, struct set **out,
+                        tamis_reason *reason)
+{
+    struct patch_front front;
+    tamis_error e = patch_open(&front, patch, len, reason);
+    if (e != TAMIS_OK)
+        return e;
+    if (!(front.flags & PATCH_BITS) && s->read_only)
+        return fail(reason, TAMIS_EREADONLY,
+                    "the filter is read-only and the patch is not for bits only");
+    if (!family_standard(&s->family) || front.family != patch_family(&s->family))
+        return fail_at(reason, TAMIS_EFAMILY, 20, "the patch is for a filter of another family");
+    struct apply *p = mem_new0(&s->allocator, 1, sizeof *p);
+    if (!p)
+        return fail(reason, TAMIS_ENOMEM, "no memory to apply a patch");
+    p->s = s;
+    p->patch_len = len - PATCH_FRONT - PATCH_SUM;
+    e = run(p, &front, (const uint8_t *)patch + PATCH_FRONT, reason);
+    uint32_t room = p->bases ? (uint32_t)((p->len - HEAD_LEN) / RECORD_LEN) : 0;
+    mem_free(&s->allocator, p->bases, room, sizeof *p->bases);
+    mem_free(&s->allocator, p->body, 1, p->len);
+    mem_free(&s->allocator, p->old_body, 1, p->old_len);
+    if (e == TAMIS_OK)
+        *out = p->made;
+    else
+        set_free(p->made);
+    mem_free(&s->allocator, p, 1, sizeof *p);
+    return e;
+}
+
+tamis_error tamis_filter_apply(tamis_filter *f, const void *patch, size_t len, tamis_reason *reason)
+{
+    struct set *made;
+    tamis_error e = patch_apply(&f->set, patch, len, &made, reason);
+    if (e == TAMIS_OK)
+        set_become(&f->set, made);
+    return e;
+}

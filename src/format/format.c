@@ -1,0 +1,496 @@
+/* The container that all kinds share; see format.h. */
+#include "format.h"
+
+#include "base/err.h"
+
+static const uint8_t magic[8] = {'T', 'A', 'M', 'I', 'S', 0, '\r', '\n'};
+
+static const char *const kind_names[] = {NULL, "a filter",  "an index",
+                                         NULL, "a catalog", "a message of a replica"};
+
+#define SECTION_LEN  24
+#define FLAG_BITS    1u
+#define CHECKSUM_LEN 8
+#define CHECKED_MAX  ((uint64_t)64 << 20) /* payload that is checked when it is mapped */
+
+struct prefix {
+    uint32_t version, kind, sections, flags;
+    uint64_t total, header, body;
+};
+
+/* Both blocks in front of the body. */
+static void prefix_fields(struct cursor *c, struct prefix *p)
+{
+    field_u32(c, &p->version);
+    field_u32(c, &p->kind);
+    field_u64(c, &p->total);
+    field_u64(c, &p->header);
+    field_u64(c, &p->body);
+    field_u32(c, &p->sections);
+    field_u32(c, &p->flags);
+    field_zero(c, 16);
+}
+
+static void family_fields(struct cursor *c, uint32_t *hash, uint32_t *has_key, uint8_t *key,
+                          uint8_t *check)
+{
+    field_u32(c, hash);
+    field_u32(c, has_key);
+    field_bytes(c, key, TAMIS_KEY_LEN);
+    field_bytes(c, check, TAMIS_KEY_LEN);
+    field_zero(c, 24);
+}
+
+static void section_fields(struct cursor *c, struct section *s)
+{
+    field_u32(c, &s->type);
+    field_u32(c, &s->owner);
+    field_u64(c, &s->offset);
+    field_u64(c, &s->len);
+}
+
+static uint64_t chunks_of(uint64_t payload_len)
+{
+    return (payload_len + CHUNK - 1) / CHUNK;
+}
+
+/* A catalog is written before its length is known, so its checksums come last; and it is read by
+   pages. */
+static uint64_t header_len(uint32_t kind, uint64_t body_len, uint64_t sections,
+                           uint64_t payload_len)
+{
+    uint64_t sums = kind == KIND_CATALOG ? 0 : chunks_of(payload_len);
+    return round_up(BODY_AT + body_len + SECTION_LEN * sections + sizeof(uint64_t) * sums +
+                        CHECKSUM_LEN,
+                    kind == KIND_CATALOG ? CATALOG_PAGE : SECTION_ALIGN);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static tamis_error check_magic(const uint8_t *data, size_t len, tamis_reason *reason)
+{
+    if (len == 0)
+        return fail(reason, TAMIS_EFORMAT, "there is nothing in it");
+    if (patch_is(data, len))
+        return fail(reason, TAMIS_EKIND, "this is a patch: apply it to a filter");
+    size_t seen = len < sizeof magic ? len : sizeof magic;
+    if (memcmp(data, magic, seen) != 0)
+        return fail(reason, TAMIS_EFORMAT, "this is no tamis structure");
+    if (len < 12)
+        return fail_at(reason, TAMIS_EFORMAT, len, "cut short after %zu bytes", len);
+    uint32_t version = get_u32(data + 8);
+    if (version > FORMAT_VERSION)
+        return fail_at(reason, TAMIS_EVERSION, 8,
+                       "format version %u: this version of tamis reads up to %d", version,
+                       FORMAT_VERSION);
+    if (version == 0)
+        return fail_at(reason, TAMIS_EFORMAT, 8, "format version 0");
+    if (len < BODY_AT + CHECKSUM_LEN)
+        return fail_at(reason, TAMIS_EFORMAT, len, "cut short after %zu bytes", len);
+    return TAMIS_OK;
+}
+
+/* All lengths against what is there and against each other; nothing can overflow. */
+static tamis_error check_lengths(const struct prefix *p, uint64_t len, tamis_reason *reason)
+{
+    if (p->total != len)
+        return fail_at(reason, TAMIS_EFORMAT, 16, "%s: the structure has %llu bytes, here are %llu",
+                       p->total > len ? "cut short" : "too long", (unsigned long long)p->total,
+                       (unsigned long long)len);
+    if (p->header > len || p->body > len || p->sections > len / SECTION_LEN)
+        return fail_at(reason, TAMIS_EFORMAT, 24, "the header is longer than the whole");
+    if (p->header != header_len(p->kind, p->body, p->sections, len - p->header) ||
+        len % SECTION_ALIGN)
+        return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
+    return TAMIS_OK;
+}
+
+tamis_error container_family(struct container *c, tamis_reason *reason)
+{
+    uint32_t hash, has_key;
+    struct cursor at = cursor_read(c->data, BODY_AT);
+    at.at = PREFIX_LEN;
+    family_fields(&at, &hash, &has_key, c->key, c->check);
+    if (hash < TAMIS_XXH3 || hash > TAMIS_H3)
+        cursor_refuse(&at, PREFIX_LEN, "an unknown hash");
+    if (has_key > 1 || (!has_key && !bytes_are_zero(c->key, TAMIS_KEY_LEN)))
+        cursor_refuse(&at, PREFIX_LEN + 4, "a key that should not be there");
+    c->hash = (tamis_hash)hash;
+    c->has_key = has_key;
+    return at.wrong ? fail_at(reason, TAMIS_EFORMAT, at.wrong_at, "%s", at.wrong) : TAMIS_OK;
+}
+
+bool family_has_key(const void *data, size_t len)
+{
+    uint32_t hash, has_key;
+    uint8_t key[TAMIS_KEY_LEN], check[TAMIS_KEY_LEN];
+    if (len < FAMILY_END || memcmp(data, magic, sizeof magic) != 0)
+        return false;
+    struct cursor at = cursor_read(data, FAMILY_END);
+    at.at = PREFIX_LEN;
+    family_fields(&at, &hash, &has_key, key, check);
+    return has_key == 1;
+}
+
+bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *header)
+{
+    struct prefix p;
+    if (len < PREFIX_LEN || memcmp(data, magic, sizeof magic) != 0)
+        return false;
+    struct cursor at = cursor_read(data, PREFIX_LEN);
+    at.at = sizeof magic;
+    prefix_fields(&at, &p);
+    *total = p.total;
+    *header = p.header;
+    return true;
+}
+
+tamis_error container_open(struct container *c, const void *data, size_t len, enum kind want,
+                           tamis_reason *reason)
+{
+    tamis_error e = check_magic(data, len, reason);
+    if (e != TAMIS_OK)
+        return e;
+    struct prefix p;
+    struct cursor at = cursor_read(data, PREFIX_LEN);
+    at.at = sizeof magic;
+    prefix_fields(&at, &p);
+    e = check_lengths(&p, len, reason);
+    if (e != TAMIS_OK)
+        return e;
+    *c = (struct container){.data = data,
+                            .len = len,
+                            .payload = p.header,
+                            .body_len = p.body,
+                            .sections = p.sections,
+                            .bits_only = p.flags & FLAG_BITS};
+    if (hash_of(data, p.header - CHECKSUM_LEN) != get_u64(c->data + p.header - CHECKSUM_LEN))
+        return fail_at(reason, TAMIS_ECHECKSUM, p.header - CHECKSUM_LEN,
+                       "the checksum of the header does not match");
+    if (at.wrong)
+        return fail_at(reason, TAMIS_EFORMAT, at.wrong_at, "%s", at.wrong);
+    if (p.kind >= KIND_END || !kind_names[p.kind])
+        return fail_at(reason, TAMIS_EFORMAT, 12, "an unknown kind, %u", p.kind);
+    if (p.kind != want)
+        return fail_at(reason, TAMIS_EKIND, 12, "this is %s, not %s", kind_names[p.kind],
+                       kind_names[want]);
+    if (p.flags & ~FLAG_BITS)
+        return fail_at(reason, TAMIS_EFORMAT, 44, "unknown flags, %#x", p.flags);
+    uint64_t used = BODY_AT + p.body + SECTION_LEN * (uint64_t)p.sections;
+    if (p.kind != KIND_CATALOG)
+        used += sizeof(uint64_t) * chunks_of(c->len - p.header);
+    if (!bytes_are_zero(c->data + used, p.header - CHECKSUM_LEN - used))
+        return fail_at(reason, TAMIS_EFORMAT, used, "the end of the header is not zero");
+    return container_family(c, reason);
+}
+
+tamis_kind tamis_kind_of(const void *data, size_t len)
+{
+    if (patch_is(data, len))
+        return TAMIS_KIND_PATCH;
+    bool ours = len >= sizeof magic + 8 && memcmp(data, magic, sizeof magic) == 0;
+    uint32_t kind = ours ? get_u32((const uint8_t *)data + 12) : 0;
+    return kind < KIND_END && kind_names[kind] ? (tamis_kind)kind : TAMIS_KIND_NONE;
+}
+
+struct section container_section(const struct container *c, uint32_t i)
+{
+    struct section s = {0};
+    uint64_t from = BODY_AT + c->body_len + SECTION_LEN * (uint64_t)i;
+    struct cursor at = cursor_read(c->data + from, SECTION_LEN);
+    section_fields(&at, &s);
+    return s;
+}
+
+const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t owner,
+                              uint64_t *len)
+{
+    uint32_t low = 0, high = c->sections; /* sections are in order of type and owner */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct section s = container_section(c, middle);
+        if (s.type == type && s.owner == owner) {
+            *len = s.len;
+            return c->late ? c->late + (s.offset - c->late_at) : c->data + s.offset;
+        }
+        if (s.type < type || (s.type == type && s.owner < owner))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *len = 0;
+    return NULL;
+}
+
+uint64_t container_offset(const struct container *c, const uint8_t *at)
+{
+    return c->late ? c->late_at + (uint64_t)(at - c->late) : (uint64_t)(at - c->data);
+}
+
+bool section_next(struct section_walk *w, struct section *out)
+{
+    for (w->type = w->type ? w->type : 1; w->type < SECTION_END; w->type++, w->owner = 0)
+        while (w->owner < w->owners) {
+            uint32_t owner = w->owner++;
+            uint64_t len;
+            if (!w->length(w->of, w->type, owner, &len))
+                continue;
+            *out = (struct section){w->type, owner, w->offset, len};
+            w->offset += round_up(len, SECTION_ALIGN);
+            return true;
+        }
+    return false;
+}
+
+/* Lengths stay below 2^61: 2^20 vectors of 2^40 bits with counters and escapes do not. So the sum
+   is watched, and no section may leave the bytes. */
+tamis_error container_check_sections(const struct container *c, struct section_walk walk,
+                                     tamis_reason *reason)
+{
+    struct section want;
+    uint32_t i = 0;
+    walk.offset = c->payload;
+    for (; section_next(&walk, &want); i++) {
+        struct section have = i < c->sections ? container_section(c, i) : (struct section){0};
+        if (have.type != want.type || have.owner != want.owner || have.offset != want.offset ||
+            have.len != want.len || want.len > c->len || walk.offset > c->len)
+            return fail_at(reason, TAMIS_EFORMAT, BODY_AT + c->body_len + SECTION_LEN * (uint64_t)i,
+                           "section %u is not what the vectors ask for", i);
+    }
+    if (i != c->sections || walk.offset != c->len)
+        return fail_at(reason, TAMIS_EFORMAT, 40, "the sections are not what the vectors ask for");
+    return TAMIS_OK;
+}
+
+tamis_error container_check_sum(const struct container *c, uint64_t i, uint64_t sum,
+                                tamis_reason *reason)
+{
+    const uint8_t *sums = c->data + BODY_AT + c->body_len + SECTION_LEN * (uint64_t)c->sections;
+    uint64_t start = c->payload + i * CHUNK, n = min_u64(CHUNK, c->len - start);
+    if (sum == get_u64(sums + sizeof(uint64_t) * i))
+        return TAMIS_OK;
+    return fail_at(reason, TAMIS_ECHECKSUM, start,
+                   "the checksum of bytes %llu to %llu does not match", (unsigned long long)start,
+                   (unsigned long long)(start + n - 1));
+}
+
+tamis_error container_verify(const struct container *c, uint64_t from, uint64_t to,
+                             tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    if (from >= to)
+        return e;
+    uint64_t last = (to - 1 - c->payload) / CHUNK;
+    for (uint64_t i = (from - c->payload) / CHUNK; e == TAMIS_OK && i <= last; i++) {
+        uint64_t start = c->payload + i * CHUNK, n = min_u64(CHUNK, c->len - start);
+        e = container_check_sum(c, i, hash_of(c->data + start, n), reason);
+    }
+    return e;
+}
+
+tamis_error container_check_gaps(const struct container *c, tamis_reason *reason)
+{
+    for (uint32_t i = 0; i < c->sections; i++) {
+        struct section s = container_section(c, i);
+        uint64_t end = s.offset + s.len;
+        if (!bytes_are_zero(c->data + end, round_up(end, SECTION_ALIGN) - end))
+            return fail_at(reason, TAMIS_EFORMAT, end, "what fills up a section is not zero");
+    }
+    return TAMIS_OK;
+}
+
+tamis_error container_check_payload(const struct container *c, tamis_reason *reason)
+{
+    tamis_error e = container_verify(c, c->payload, c->len, reason);
+    return e == TAMIS_OK ? container_check_gaps(c, reason) : e;
+}
+
+const tamis_allocator *open_allocator(const tamis_open_options *options)
+{
+    return options && options->allocator ? options->allocator : &mem_system;
+}
+
+bool open_checks_all(const tamis_open_options *options, const struct container *c)
+{
+    return (options && options->verify) || c->len - c->payload <= CHECKED_MAX;
+}
+
+/* Is it the key that the check was made from? */
+static bool key_fits(const struct container *c, const uint8_t *key)
+{
+    struct family family = {.hash = c->hash};
+    uint8_t check[TAMIS_KEY_LEN];
+    memcpy(family.key, key, TAMIS_KEY_LEN);
+    family_check(&family, check);
+    return memcmp(check, c->check, TAMIS_KEY_LEN) == 0;
+}
+
+tamis_error container_key(const struct container *c, const uint8_t *given,
+                          uint8_t key[TAMIS_KEY_LEN], tamis_reason *reason)
+{
+    if (!c->has_key && !given)
+        return fail_at(reason, TAMIS_EKEY, PREFIX_LEN + 4,
+                       "saved without its family key: the key is needed to ask");
+    if (c->has_key && !key_fits(c, c->key))
+        return fail_at(reason, TAMIS_EFORMAT, PREFIX_LEN + 24, "the family key is not its own");
+    if (given && !key_fits(c, given))
+        return fail_at(reason, TAMIS_EKEY, PREFIX_LEN + 24,
+                       "the family key given is not the one of this structure");
+    memcpy(key, given ? given : c->key, TAMIS_KEY_LEN);
+    return TAMIS_OK;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+void put(struct writer *w, const void *data, uint64_t len)
+{
+    if (!w->failed && len)
+        w->failed = w->write(w->context, data, len) != 0;
+}
+
+void put_zeros(struct writer *w, uint64_t len)
+{
+    static const uint8_t zeros[SECTION_ALIGN];
+    put(w, zeros, len);
+}
+
+uint64_t outline_header_len(const struct outline *o)
+{
+    return header_len(o->kind, o->body_len, o->sections, o->payload_len);
+}
+
+void outline_count(struct outline *o, struct section_walk walk)
+{
+    struct section s;
+    for (o->sections = 0; section_next(&walk, &s);)
+        o->sections++;
+    o->payload_len = walk.offset;
+}
+
+void sums_begin(struct chunk_sums *sums, uint8_t *next)
+{
+    sums->room = CHUNK;
+    sums->next = next;
+    hash_begin(&sums->hash);
+}
+
+static void sums_close(struct chunk_sums *sums)
+{
+    put_u64(sums->next, hash_end(&sums->hash));
+    sums->next += sizeof(uint64_t);
+    sums->room = CHUNK;
+    hash_begin(&sums->hash);
+}
+
+int sums_write(void *context, const void *data, size_t len)
+{
+    struct chunk_sums *sums = context;
+    const uint8_t *bytes = data;
+    while (len) {
+        size_t some = (size_t)min_u64(len, sums->room);
+        hash_add(&sums->hash, bytes, some);
+        bytes += some;
+        len -= some;
+        sums->room -= some;
+        if (sums->room == 0)
+            sums_close(sums);
+    }
+    return 0;
+}
+
+static void write_front(const struct outline *o, uint8_t *header, uint64_t len)
+{
+    struct prefix p = {FORMAT_VERSION,       o->kind, o->sections, o->bits_only ? FLAG_BITS : 0,
+                       len + o->payload_len, len,     o->body_len};
+    uint32_t hash = o->family->hash, has_key = !o->no_key;
+    uint8_t key[TAMIS_KEY_LEN] = {0}, check[TAMIS_KEY_LEN];
+    if (has_key)
+        memcpy(key, o->family->key, TAMIS_KEY_LEN);
+    family_check(o->family, check);
+    memcpy(header, magic, sizeof magic);
+    struct cursor at = cursor_write(header, BODY_AT);
+    at.at = sizeof magic;
+    prefix_fields(&at, &p);
+    family_fields(&at, &hash, &has_key, key, check);
+    memcpy(header + BODY_AT, o->body, o->body_len);
+}
+
+void outline_header(const struct outline *o, const struct section *sections, uint8_t *header)
+{
+    uint64_t len = outline_header_len(o);
+    write_front(o, header, len);
+    struct cursor at = cursor_write(header, len);
+    at.at = BODY_AT + o->body_len;
+    for (uint32_t i = 0; i < o->sections; i++) {
+        struct section s = sections[i];
+        section_fields(&at, &s);
+    }
+    header_seal(header, len);
+}
+
+void sums_end(struct chunk_sums *sums)
+{
+    if (sums->room != CHUNK)
+        sums_close(sums);
+}
+
+uint8_t *outline_front(const struct outline *o, struct section_walk walk, uint8_t *header)
+{
+    uint64_t len = outline_header_len(o);
+    struct section s;
+    write_front(o, header, len);
+    struct cursor at = cursor_write(header, len);
+    at.at = BODY_AT + o->body_len;
+    while (section_next(&walk, &s)) {
+        s.offset += len;
+        section_fields(&at, &s);
+    }
+    return header + at.at;
+}
+
+void header_seal(uint8_t *header, uint64_t len)
+{
+    put_u64(header + len - CHECKSUM_LEN, hash_of(header, len - CHECKSUM_LEN));
+}
+
+static tamis_error write_header(const struct outline *o, struct section_walk walk,
+                                payload_fn payload, void *what, uint8_t *header, uint64_t len)
+{
+    struct chunk_sums sums;
+    sums_begin(&sums, outline_front(o, walk, header));
+    tamis_error e = payload(what, sums_write, &sums);
+    sums_end(&sums);
+    header_seal(header, len);
+    return e;
+}
+
+tamis_error outline_write(const struct outline *o, struct section_walk walk, payload_fn payload,
+                          void *what, const tamis_allocator *a, tamis_write write, void *context)
+{
+    uint64_t len = outline_header_len(o);
+    uint8_t *header = mem_new0(a, 1, len);
+    if (!header)
+        return TAMIS_ENOMEM;
+    tamis_error e = write_header(o, walk, payload, what, header, len);
+    if (e == TAMIS_OK && write(context, header, len) != 0)
+        e = TAMIS_EIO;
+    mem_free_secret(a, header, 1, len);
+    return e == TAMIS_OK ? payload(what, write, context) : e;
+}
+
+tamis_error container_write(const struct container *c, bool no_key, const tamis_allocator *a,
+                            tamis_write write, void *context)
+{
+    uint8_t *header = mem_new(a, 1, c->payload);
+    if (!header)
+        return TAMIS_ENOMEM;
+    memcpy(header, c->data, c->payload);
+    if (no_key) {
+        memset(header + PREFIX_LEN + 4, 0, 4 + TAMIS_KEY_LEN);
+        put_u64(header + c->payload - CHECKSUM_LEN, hash_of(header, c->payload - CHECKSUM_LEN));
+    }
+    bool failed = write(context, header, c->payload) != 0 ||
+                  write(context, c->data + c->payload, c->len - c->payload) != 0;
+    mem_free_secret(a, header, 1, c->payload);
+    return failed ? TAMIS_EIO : TAMIS_OK;
+}

@@ -1,0 +1,520 @@
+/*
+ * The body of a set: settings and counts, then in an index what its records are, and a record for every
+ * layer and for every part of a layer. A layer of a filter is one vector, whose record says both.
+ *
+ *     filter:   head | vectors
+ *     index:    head | counts | masks | attributes | names | layers | parts of layer 0 | ...
+ */
+#include "format.h"
+
+#include "base/err.h"
+
+#define FORM_LEN         32 /* after the head */
+#define ATTRIBUTE_FIELDS 16
+#define LAYER_LEN        64
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+enum {
+    SET_DELETABLE = 1,
+    SET_UNIQUE = 2,
+    SET_OVERFILL = 4,
+    SET_SHARED_ADDS = 8,
+    SET_ADD_ALWAYS = 16,
+    SET_PUBLISHED = 32,
+    SET_ALL = 63
+};
+
+static uint32_t flags_of(const struct settings *set)
+{
+    return (set->deletable ? SET_DELETABLE : 0u) | (set->unique ? SET_UNIQUE : 0u) |
+           (set->overfill ? SET_OVERFILL : 0u) | (set->shared_adds ? SET_SHARED_ADDS : 0u) |
+           (set->add_always ? SET_ADD_ALWAYS : 0u) | (set->published ? SET_PUBLISHED : 0u);
+}
+
+static void set_flags(struct settings *set, uint32_t flags)
+{
+    set->deletable = flags & SET_DELETABLE;
+    set->unique = flags & SET_UNIQUE;
+    set->overfill = flags & SET_OVERFILL;
+    set->shared_adds = flags & SET_SHARED_ADDS;
+    set->add_always = flags & SET_ADD_ALWAYS;
+    set->published = flags & SET_PUBLISHED;
+}
+
+static void settings_fields(struct cursor *c, struct settings *set)
+{
+    uint32_t growth = set->growth, layout = set->layout, flags = flags_of(set);
+    uint32_t shape_layout = set->shape.layout;
+    size_t start = c->at;
+    field_u32(c, &growth);
+    field_u32(c, &layout);
+    field_u32(c, &flags);
+    field_u32(c, &set->vectors_max);
+    field_f64(c, &set->fpp, "the rate is no number");
+    field_f64(c, &set->budget, "the budget is no number");
+    field_u64(c, &set->capacity);
+    field_u64(c, &set->items_max);
+    field_f64(c, &set->expansion, "the expansion is no number");
+    field_f64(c, &set->tolerate, "the tolerated rate is no number");
+    field_u32(c, &shape_layout);
+    field_u32(c, &set->shape.k);
+    field_u64(c, &set->shape.units);
+    field_u64(c, &set->window);
+    field_u64(c, &set->memory_limit);
+    field_u32(c, &set->n_lambdas);
+    field_zero(c, 4);
+    field_bytes(c, set->lambdas, TAMIS_LAMBDAS_MAX);
+    if (flags & ~(uint32_t)SET_ALL)
+        cursor_refuse(c, start + 8, "unknown settings");
+    if (growth > TAMIS_WINDOW || layout > TAMIS_BLOCKED || shape_layout > TAMIS_BLOCKED)
+        cursor_refuse(c, start, "an unknown growth or layout");
+    if (c->wrong || !c->from)
+        return;
+    set->growth = (tamis_growth)growth;
+    set->layout = (tamis_layout)layout;
+    set->shape.layout = (tamis_layout)shape_layout;
+    set_flags(set, flags);
+}
+
+void head_fields(struct cursor *c, struct head *head)
+{
+    settings_fields(c, &head->set);
+    field_u64(c, &head->stored);
+    field_u32(c, &head->next_id);
+    field_u32(c, &head->grown);
+    field_f64(c, &head->forecast.holt.level, "the forecast is no number");
+    field_f64(c, &head->forecast.holt.trend, "the forecast is no number");
+    field_u32(c, &head->forecast.holt.n);
+    field_u32(c, &head->n);
+    field_f64(c, &head->forecast.base_rate, "the base rate is no number");
+    field_u64(c, &head->width);
+    field_u64(c, &head->pending);
+    field_u64(c, &head->candidates);
+    field_u64(c, &head->copies);
+    field_zero(c, 8);
+}
+
+static void lists_fields(struct cursor *c, struct record_form *form)
+{
+    for (uint32_t i = 0; i < form->verifiers; i++)
+        field_u64(c, &form->masks[i]);
+    for (uint32_t i = 0; i < form->attributes; i++) {
+        uint32_t type = form->types[i];
+        field_u64(c, &form->distinct[i]);
+        field_u32(c, &type);
+        field_zero(c, 4);
+        if (type > TAMIS_TIME)
+            cursor_refuse(c, c->at - 8, "an unknown type");
+        else
+            form->types[i] = (tamis_type)type;
+    }
+}
+
+/* Reading, it leaves the names where they are. */
+static void form_fields(struct cursor *c, struct record_form *form)
+{
+    uint32_t verifier = form->verifier, value = form->value;
+    uint64_t names_len = form->names_len;
+    size_t start = c->at;
+    field_u32(c, &form->attributes);
+    field_u32(c, &form->verifiers);
+    field_u32(c, &verifier);
+    field_u32(c, &value);
+    field_u64(c, &names_len);
+    field_zero(c, 8);
+    if (form->attributes > TAMIS_ATTRIBUTES_MAX || form->verifiers > VERIFIERS_MAX ||
+        names_len > NAMES_MAX)
+        cursor_refuse(c, start, "more attributes or verifiers than an index has");
+    if (verifier > TAMIS_VERIFIER_FILTER || value > TAMIS_VERIFY_ATTENUATED)
+        cursor_refuse(c, start + 8, "an unknown verifier");
+    if (c->wrong)
+        return;
+    form->names_len = (size_t)names_len;
+    form->verifier = (tamis_verifier)verifier;
+    form->value = (tamis_verify)value;
+    lists_fields(c, form);
+}
+
+void record_fields(struct cursor *c, struct record *r)
+{
+    field_u32(c, &r->id);
+    field_u32(c, &r->slot);
+    field_u64(c, &r->units);
+    field_u32(c, &r->k);
+    field_zero(c, 4);
+    field_u64(c, &r->capacity);
+    field_u64(c, &r->load);
+    field_u64(c, &r->count);
+    field_u64(c, &r->ones);
+    field_u64(c, &r->ones_max);
+    field_f64(c, &r->fpp, "the rate of a vector is no number");
+    field_u64(c, &r->born);
+    field_u64(c, &r->last);
+    field_u64(c, &r->escapes);
+}
+
+static void layer_fields(struct cursor *c, struct layer_record *layer)
+{
+    field_u32(c, &layer->id);
+    field_u32(c, &layer->slot);
+    field_u64(c, &layer->capacity);
+    field_u64(c, &layer->load);
+    field_u64(c, &layer->count);
+    field_f64(c, &layer->fpp, "the rate of a layer is no number");
+    field_u64(c, &layer->born);
+    field_zero(c, 16);
+}
+
+static bool of_records(const struct head *head)
+{
+    return head->kind == KIND_INDEX;
+}
+
+struct record head_record(const struct head *head, uint32_t owner)
+{
+    struct record r;
+    struct cursor c = cursor_read(head->records + RECORD_LEN * (size_t)owner, RECORD_LEN);
+    record_fields(&c, &r);
+    return r;
+}
+
+/* The cursor says what is wrong with it. */
+static struct layer_record layer_record(const struct head *head, uint32_t i, struct cursor *c)
+{
+    struct layer_record l = {0};
+    struct record r;
+    *c = cursor_read(head->layers + head->layer_len * (size_t)i, head->layer_len);
+    if (of_records(head)) {
+        layer_fields(c, &l);
+        l.last = l.born;
+        return l;
+    }
+    record_fields(c, &r);
+    return (struct layer_record){r.id, r.slot, r.capacity, r.load, r.count, r.fpp, r.born, r.last};
+}
+
+struct layer_record head_layer(const struct head *head, uint32_t i)
+{
+    struct cursor c;
+    return layer_record(head, i, &c);
+}
+
+uint64_t record_positions(const struct head *head, const struct record *record)
+{
+    return record->units * layout_unit_bits(head->set.layout);
+}
+
+uint32_t head_find(const struct head *head, uint32_t id)
+{
+    uint32_t low = 0, high = head->n; /* ids rise, but in windows, where nobody asks */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        uint32_t here = get_u32(head->layers + head->layer_len * (size_t)middle);
+        if (here == id)
+            return middle;
+        if (here < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return head->n;
+}
+
+/* ---- the whole body -------------------------------------------------------------------------- */
+
+/* Up to the layers. */
+static uint64_t front_len(const struct head *head)
+{
+    return of_records(head) ? HEAD_LEN + FORM_LEN + 8 * (uint64_t)head->form.verifiers +
+                                  ATTRIBUTE_FIELDS * (uint64_t)head->form.attributes +
+                                  round_up(head->form.names_len, 8)
+                            : HEAD_LEN;
+}
+
+uint64_t head_body_len(const struct head *head)
+{
+    uint64_t layer = of_records(head) ? LAYER_LEN : 0;
+    return front_len(head) + head->n * (layer + RECORD_LEN * (uint64_t)head->parts);
+}
+
+static struct record part_record(const struct head *head, const struct layer *layer, uint32_t i)
+{
+    const struct vector *v = layer->part[i].vector;
+    struct record r = {.load = layer->part[i].table.used};
+    if (!v)
+        return r;
+    r = (struct record){
+        .k = v->bits.k,
+        .units = v->bits.units,
+        .capacity = v->capacity,
+        .load = v->load,
+        .count = v->count,
+        .ones_max = head->counted ? v->ones_max : UINT64_MAX,
+        .fpp = v->fpp,
+        .escapes = head->counted ? v->counters.used : 0,
+    };
+    if (!of_records(head))
+        r.id = layer->id, r.slot = layer->slot, r.born = layer->born, r.last = layer->last;
+    return r;
+}
+
+bool head_write(struct head *head, const struct set *s, const uint64_t *ones, bool exact,
+                uint8_t *body)
+{
+    const struct layers *layers = set_layers(s);
+    struct cursor c = cursor_write(body, head_body_len(head));
+    head_fields(&c, head);
+    if (of_records(head)) {
+        form_fields(&c, &head->form);
+        field_bytes(&c, (void *)(uintptr_t)s->form->names, s->form->names_len);
+        field_zero(&c, round_up(s->form->names_len, 8) - s->form->names_len);
+    }
+    for (uint32_t i = 0; of_records(head) && i < head->n; i++) {
+        const struct layer *l = layers->l[i];
+        struct layer_record r = {l->id,    l->slot, l->capacity, l->load,
+                                 l->count, l->fpp,  l->born,     l->last};
+        layer_fields(&c, &r);
+    }
+    for (uint32_t i = 0; i < head->n * head->parts; i++) {
+        const struct layer *l = layers->l[i / head->parts];
+        const struct vector *v = l->part[i % head->parts].vector;
+        struct record r = part_record(head, l, i % head->parts);
+        r.ones = !exact ? r.escapes : !v ? 0 : ones ? ones[v->column] : vector_count_ones(v);
+        record_fields(&c, &r);
+    }
+    return !c.wrong;
+}
+
+void vector_from_record(struct vector *v, const struct record *r)
+{
+    v->capacity = r->capacity;
+    v->load = r->load;
+    v->count = r->count;
+    v->ones = r->ones;
+    v->ones_max = r->ones_max;
+    v->fpp = r->fpp;
+}
+
+void layer_from_record(struct layer *layer, const struct layer_record *r)
+{
+    layer->id = r->id, layer->slot = r->slot, layer->capacity = r->capacity;
+    layer->load = r->load, layer->count = r->count, layer->fpp = r->fpp;
+    layer->born = r->born, layer->last = r->last;
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static const char *record_wrong(const struct record *r, const struct head *head,
+                                const struct family *family)
+{
+    struct shape shape = {head->set.layout, r->units, r->k};
+    if (!shape_valid(&shape, family))
+        return "no vector has this shape";
+    uint64_t m = record_positions(head, r);
+    if (r->ones > m)
+        return "more bits set than there are";
+    if (r->ones_max != UINT64_MAX && !(head->counted && r->ones_max <= 4 * m))
+        return "a limit on the bits set that no vector has";
+    if (r->escapes > (head->counted ? r->ones : 0))
+        return "more large counters than bits set";
+    if (!(r->fpp >= 0))
+        return "the rate of a vector";
+    return NULL;
+}
+
+static const char *table_wrong(const struct record *r)
+{
+    bool more = r->id || r->slot || r->k || r->units || r->capacity || r->count || r->ones ||
+                r->ones_max || r->fpp != 0 || r->born || r->last || r->escapes;
+    if (more || r->load > SIZE_MAX / 64)
+        return "what no table has";
+    return NULL;
+}
+
+/* As many names as attributes, each of 1 to 255 bytes and its final 0, no two alike. */
+static const char *names_wrong(const struct record_form *form)
+{
+    const char *name[TAMIS_ATTRIBUTES_MAX];
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < form->attributes; i++) {
+        const char *end = memchr(form->names + at, 0, form->names_len - at);
+        name[i] = form->names + at;
+        if (!end || end == name[i] || end - name[i] > ATTRIBUTE_LEN)
+            return "the name of an attribute";
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(name[i], name[j]) == 0)
+                return "two attributes of one name";
+        at = (uint64_t)(end - form->names) + 1;
+    }
+    if (at != form->names_len ||
+        !bytes_are_zero(form->names + at, round_up(form->names_len, 8) - form->names_len))
+        return "the names";
+    return NULL;
+}
+
+static bool record_of_dynamic(const struct record *r, const struct head *head)
+{
+    return head->width == 0 || (r->units == head->set.shape.units && r->k == head->set.shape.k);
+}
+
+static tamis_error check_parts(const struct head *head, const uint8_t *body, tamis_hash hash,
+                               tamis_reason *reason)
+{
+    struct family family = {.hash = hash};
+    for (uint32_t i = 0; i < head->n * head->parts; i++) {
+        uint32_t part = i % head->parts;
+        const uint8_t *at = head->records + RECORD_LEN * (size_t)i;
+        struct record r;
+        struct cursor c = cursor_read(at, RECORD_LEN);
+        record_fields(&c, &r);
+        bool table = part >= head->digests && head->form.verifier == TAMIS_VERIFIER_TABLE;
+        const char *wrong = c.wrong ? c.wrong
+                            : table ? table_wrong(&r)
+                                    : record_wrong(&r, head, &family);
+        if (!wrong && of_records(head) && (r.id || r.slot || r.born || r.last))
+            wrong = "what only layers have";
+        if (!wrong && !record_of_dynamic(&r, head))
+            wrong = "vectors of a dynamic filter have one shape";
+        uint64_t where = BODY_AT + (uint64_t)(at - body) + c.wrong_at;
+        if (wrong && of_records(head))
+            return fail_at(reason, TAMIS_EFORMAT, where, "part %u of layer %u: %s", part,
+                           i / head->parts, wrong);
+        if (wrong)
+            return fail_at(reason, TAMIS_EFORMAT, where, "vector %u: %s", i, wrong);
+    }
+    return TAMIS_OK;
+}
+
+static tamis_error check_layers(const struct head *head, const uint8_t *body, tamis_reason *reason)
+{
+    bool records = of_records(head);
+    uint64_t stored = 0;
+    uint32_t next_id = 0;
+    for (uint32_t i = 0; i < head->n; i++) {
+        struct cursor c;
+        struct layer_record r = layer_record(head, i, &c);
+        const char *wrong = c.wrong;
+        if (!wrong && (r.id < next_id || r.id >= head->next_id))
+            wrong = "its id";
+        if (!wrong && !(r.fpp >= 0))
+            wrong = "its rate";
+        if (!wrong && __builtin_add_overflow(stored, r.count, &stored))
+            wrong = records ? "too many records" : "too many keys";
+        uint64_t at = (uint64_t)(head->layers - body) + head->layer_len * (uint64_t)i;
+        if (wrong)
+            return fail_at(reason, TAMIS_EFORMAT, BODY_AT + at + c.wrong_at, "%s %u: %s",
+                           records ? "layer" : "vector", i, wrong);
+        if (head->set.growth != TAMIS_WINDOW) /* merged windows are in order of age */
+            next_id = r.id + 1;
+    }
+    if (stored == head->stored)
+        return TAMIS_OK;
+    return fail_at(reason, TAMIS_EFORMAT, BODY_AT + 168,
+                   records ? "the records of the layers do not add up to those of the index"
+                           : "the keys of the vectors do not add up to those of the filter");
+}
+
+static const char *pending_wrong(const struct head *head)
+{
+    if ((!head->counted && head->pending) || (head->pending == 0) != (head->copies == 0) ||
+        head->pending > UINT32_MAX / 4 || head->candidates < head->pending ||
+        head->candidates > head->pending * head->n || head->copies < head->pending)
+        return "the pending removals";
+    return head->forecast.base_rate >= 0 ? NULL : "the base rate";
+}
+
+static const char *head_wrong(const struct head *head, uint64_t len, tamis_hash hash)
+{
+    struct family family = {.hash = hash};
+    bool records = of_records(head);
+    const char *wrong = records ? record_form_wrong(&head->form, &head->set) : NULL;
+    if (!wrong)
+        wrong = settings_wrong(&head->set, &family);
+    if (wrong)
+        return wrong;
+    if (head->n == 0 || head->n > layers_max(head->set.growth, records) ||
+        len != head_body_len(head) || (head->set.growth == TAMIS_FIXED && head->n != 1))
+        return records ? "the number of layers" : "the number of vectors";
+    if (records && head->width)
+        return "an index has no matrix";
+    if (!records &&
+        head->width != (head->set.growth == TAMIS_DYNAMIC ? matrix_width_for(head->n) : 0))
+        return "the width of the matrix";
+    return pending_wrong(head);
+}
+
+tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, uint64_t len,
+                       bool bits_only, tamis_hash hash, tamis_reason *reason)
+{
+    *head = (struct head){.kind = kind, .parts = 1, .digests = 1};
+    struct cursor c = cursor_read(body, len);
+    head_fields(&c, head);
+    if (of_records(head)) {
+        form_fields(&c, &head->form);
+        head->parts = head->form.attributes + head->form.verifiers;
+        head->digests = head->form.attributes;
+    }
+    if (c.wrong)
+        return fail_at(reason, TAMIS_EFORMAT, BODY_AT + c.wrong_at, "%s", c.wrong);
+    head->counted = head->set.deletable && !bits_only;
+    const char *wrong = head_wrong(head, len, hash); /* now the lengths are right */
+    if (!wrong) {
+        head->form.names = (const char *)body + c.at;
+        head->layers = head->records = body + front_len(head);
+        head->layer_len = of_records(head) ? LAYER_LEN : RECORD_LEN;
+        if (of_records(head))
+            head->records += LAYER_LEN * (size_t)head->n;
+        wrong = of_records(head) ? names_wrong(&head->form) : NULL;
+    }
+    if (wrong)
+        return fail_at(reason, TAMIS_EFORMAT, BODY_AT, "the settings cannot be: %s", wrong);
+    tamis_error e = check_parts(head, body, hash, reason);
+    return e == TAMIS_OK ? check_layers(head, body, reason) : e;
+}
+
+/* ---- sections -------------------------------------------------------------------------------- */
+
+static bool section_length(const void *of, uint32_t type, uint32_t owner, uint64_t *len)
+{
+    const struct head *head = of;
+    if (type == SECTION_PENDING || type == SECTION_CANDIDATES)
+        return owner == 0 && pending_section(head, type, len);
+    if (type == SECTION_MATRIX) {
+        *len = head->set.shape.units * head->width / 8;
+        return owner == 0 && head->width;
+    }
+    struct record r = head_record(head, owner);
+    uint64_t m = record_positions(head, &r);
+    switch (type) {
+    case SECTION_BITS:
+        *len = m / 8;
+        return m != 0 && head->width == 0;
+    case SECTION_COUNTERS:
+        *len = m / 2;
+        return m != 0 && head->counted;
+    case SECTION_ESCAPES:
+        *len = 16 * r.escapes;
+        return r.escapes != 0;
+    case SECTION_TABLE:
+        *len = TABLE_PAIR * r.load;
+        return m == 0 && r.load;
+    default:
+        return false;
+    }
+}
+
+struct section_walk head_sections(const struct head *head)
+{
+    return (struct section_walk){
+        .length = section_length, .of = head, .owners = head->n * head->parts};
+}
+
+tamis_error set_open(struct container *c, struct head *head, enum kind kind, const void *data,
+                     size_t len, tamis_reason *reason)
+{
+    tamis_error e = container_open(c, data, len, kind, reason);
+    if (e == TAMIS_OK)
+        e = head_parse(head, kind, c->data + BODY_AT, c->body_len, c->bits_only, c->hash, reason);
+    return e == TAMIS_OK ? container_check_sections(c, head_sections(head), reason) : e;
+}

@@ -1,0 +1,258 @@
+/*
+ * Pending removals in bytes, for filters and indexes alike: an entry has the digests of its key (one,
+ * or one for each attribute), copies, whether it hides the key, and how many candidates it has; the
+ * candidates of all entries are a section of their own.
+ */
+#include "format.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+
+static size_t entry_len(const struct head *head)
+{
+    return 16 * (size_t)head->digests + 16;
+}
+
+bool pending_section(const struct head *head, uint32_t type, uint64_t *len)
+{
+    *len = type == SECTION_PENDING ? entry_len(head) * head->pending : 4 * head->candidates;
+    return (type == SECTION_PENDING || type == SECTION_CANDIDATES) && head->pending;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* The next candidate from *at on that is still a place. */
+static bool next_candidate(const struct pending_list *list, const struct pending *p, uint32_t *at)
+{
+    while (*at < p->n && !set_layer_by_id(list->set, p->candidates[*at]))
+        ++*at;
+    return *at < p->n;
+}
+
+static uint32_t count_candidates(const struct pending_list *list, const struct pending *p)
+{
+    uint32_t n = 0;
+    for (uint32_t at = 0; next_candidate(list, p, &at); at++)
+        n++;
+    return n;
+}
+
+struct sortable {
+    const tamis_digest *key;
+    const struct pending *pending;
+    uint32_t digests;
+};
+
+static int key_order(const void *left, const void *right)
+{
+    const struct sortable *x = left, *y = right;
+    for (uint32_t i = 0; i < x->digests; i++) {
+        if (x->key[i].a != y->key[i].a)
+            return x->key[i].a < y->key[i].a ? -1 : 1;
+        if (x->key[i].b != y->key[i].b)
+            return x->key[i].b < y->key[i].b ? -1 : 1;
+    }
+    return 0;
+}
+
+tamis_error pending_list_make(struct pending_list *out, const struct set *s)
+{
+    const tamis_allocator *a = &s->allocator;
+    const struct removals *r = &s->removals;
+    *out = (struct pending_list){.set = s};
+    if (r->used == 0)
+        return TAMIS_OK;
+    struct sortable *found = mem_new(a, r->used, sizeof *found);
+    out->list = found ? mem_new(a, r->used, sizeof *out->list) : NULL;
+    for (uint32_t i = 0; out->list && i < r->room; i++) {
+        const struct pending *p = removals_entry(r, i);
+        uint32_t first = 0;
+        if (p && atomic_load(&p->copies) && next_candidate(out, p, &first))
+            found[out->n++] = (struct sortable){removals_key(r, i), p, r->width};
+    }
+    if (out->list)
+        qsort(found, out->n, sizeof *found, key_order);
+    for (uint64_t i = 0; i < out->n; i++)
+        out->list[i] = found[i].pending;
+    mem_free(a, found, r->used, sizeof *found);
+    return out->list ? TAMIS_OK : TAMIS_ENOMEM;
+}
+
+void pending_list_free(struct pending_list *list)
+{
+    mem_free(&list->set->allocator, list->list, list->set->removals.used, sizeof *list->list);
+    list->list = NULL;
+}
+
+void pending_list_count(const struct pending_list *list, struct head *head)
+{
+    head->pending = list->n;
+    head->copies = head->candidates = 0;
+    for (uint64_t i = 0; i < list->n; i++) {
+        head->copies += atomic_load(&list->list[i]->copies);
+        head->candidates += count_candidates(list, list->list[i]);
+    }
+}
+
+void pending_put(const struct pending_list *list, struct writer *w)
+{
+    const struct removals *r = &list->set->removals;
+    for (uint64_t i = 0; i < list->n; i++) {
+        const struct pending *p = list->list[i];
+        uint8_t rest[16];
+        put(w, removals_key(r, (uint32_t)(p - r->entries)), r->width * sizeof(tamis_digest));
+        put_u64(rest, atomic_load(&p->copies));
+        put_u32(rest + 8, p->hides);
+        put_u32(rest + 12, count_candidates(list, p));
+        put(w, rest, sizeof rest);
+    }
+}
+
+void pending_put_candidates(const struct pending_list *list, struct writer *w)
+{
+    for (uint64_t i = 0; i < list->n; i++)
+        for (uint32_t at = 0; next_candidate(list, list->list[i], &at); at++) {
+            uint8_t bytes[4];
+            put_u32(bytes, list->list[i]->candidates[at]);
+            put(w, bytes, sizeof bytes);
+        }
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+/* One of them, copied: in a mapped file it may be another one at the next look. */
+struct entry {
+    tamis_digest key[TAMIS_ATTRIBUTES_MAX];
+    uint64_t copies;
+    uint32_t hides, n;
+};
+
+/* Those of the bytes in turn. */
+struct entries {
+    const struct head *head;
+    const uint8_t *at, *candidates; /* the next ones */
+    uint64_t i, left;               /* entries so far; bytes of candidates to come */
+    struct entry now, before;
+    uint64_t copies;
+};
+
+static const char *candidates_wrong(const struct head *head, const uint32_t *ids, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (head_find(head, ids[i]) == head->n || (i && ids[i] <= ids[i - 1]))
+            return "its candidates are not vectors in order";
+    return NULL;
+}
+
+/* Is the key of the entry larger than that of the one before it? */
+static bool key_rises(const struct entries *e)
+{
+    struct sortable before = {e->before.key, NULL, e->head->digests};
+    struct sortable now = {e->now.key, NULL, e->head->digests};
+    return e->i == 0 || key_order(&before, &now) < 0;
+}
+
+/* The next entry, and its candidates in ids, of which there is room for head->n: NULL, or what is
+   wrong. */
+static const char *entry_next(struct entries *e, uint32_t *ids)
+{
+    const struct head *head = e->head;
+    size_t key_len = head->digests * sizeof(tamis_digest);
+    e->before = e->now;
+    memcpy(e->now.key, e->at, key_len);
+    e->now.copies = fetch_u64(e->at + key_len);
+    e->now.hides = fetch_u32(e->at + key_len + 8);
+    e->now.n = fetch_u32(e->at + key_len + 12);
+    if (e->now.n > e->left / sizeof *ids)
+        return "more candidates than there are";
+    if (e->now.copies == 0 || e->now.n == 0 || e->now.n > head->n)
+        return "nothing to remove";
+    if (e->now.hides > (head->set.unique ? 1u : 0u))
+        return "only unique filters hide keys";
+    size_t len = e->now.n * sizeof *ids;
+    memcpy(ids, e->candidates, len);
+    const char *wrong = candidates_wrong(head, ids, e->now.n);
+    if (wrong)
+        return wrong;
+    if (!key_rises(e))
+        return "not in order";
+    if (__builtin_add_overflow(e->copies, e->now.copies, &e->copies))
+        return "too many copies";
+    e->at += entry_len(head);
+    e->candidates += len;
+    e->left -= len;
+    e->i++;
+    return NULL;
+}
+
+/* All of them; what is right goes to the set, if there is one. */
+static tamis_error entries_take(const struct container *c, const struct head *head, struct set *s,
+                                tamis_reason *reason)
+{
+    const tamis_allocator *a = s ? &s->allocator : &mem_system;
+    uint64_t len;
+    struct entries all = {.head = head, .at = container_find(c, SECTION_PENDING, 0, &len)};
+    all.candidates = container_find(c, SECTION_CANDIDATES, 0, &all.left);
+    uint32_t *ids = mem_new(a, head->n, sizeof *ids);
+    tamis_error e = ids ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to check it");
+    while (e == TAMIS_OK && all.i < head->pending) {
+        const char *wrong = entry_next(&all, ids);
+        if (wrong)
+            e = fail_at(reason, TAMIS_EFORMAT, container_offset(c, all.at),
+                        "pending removal %llu: %s", (unsigned long long)all.i, wrong);
+        else if (s)
+            e = pending_remember(s, all.now.key, all.now.copies, ids, all.now.n, all.now.hides);
+    }
+    mem_free(a, ids, head->n, sizeof *ids);
+    if (e == TAMIS_OK && (all.left || all.copies != head->copies))
+        e = fail_at(reason, TAMIS_EFORMAT, BODY_AT + 224,
+                    "the pending removals do not add up to their number");
+    return e;
+}
+
+tamis_error pending_check(const struct container *c, const struct head *head, tamis_reason *reason)
+{
+    return head->pending ? entries_take(c, head, NULL, reason) : TAMIS_OK;
+}
+
+tamis_error pending_check_mapped(const struct container *c, const struct head *head,
+                                 tamis_reason *reason)
+{
+    static const uint32_t types[] = {SECTION_PENDING, SECTION_CANDIDATES};
+    for (unsigned i = 0; head->pending && i < 2; i++) {
+        uint64_t len, at = (uint64_t)(container_find(c, types[i], 0, &len) - c->data);
+        tamis_error e = container_verify(c, at, at + len, reason);
+        if (e != TAMIS_OK)
+            return e;
+    }
+    return pending_check(c, head, reason);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* What a candidate takes in bytes says little about what it takes in memory, above all in patches,
+   where those that are alike cost next to nothing. No structure has more to watch than this. */
+#define WATCH_FACTOR 4096
+#define WATCH_BYTES  ((uint64_t)64 << 20)
+
+size_t probes_for(uint64_t len)
+{
+    uint64_t bytes = len > UINT64_MAX / (2 * WATCH_FACTOR) ? UINT64_MAX / 2 : len * WATCH_FACTOR;
+    return (size_t)((bytes + WATCH_BYTES) / (sizeof(struct watch) + sizeof(uint32_t)));
+}
+
+const char *load_wrong(tamis_error e)
+{
+    return e == TAMIS_ELIMIT ? "its pending removals take more memory than so many bytes can mean"
+           : e == TAMIS_EFORMAT ? "it was changed while it was read"
+                                : "no memory for it";
+}
+
+tamis_error pending_load(const struct container *c, const struct head *head, struct set *s)
+{
+    s->removals.probes_max = probes_for(c->len);
+    tamis_error e = entries_take(c, head, s, NULL);
+    s->removals.probes_max = 0;
+    return e;
+}

@@ -1,0 +1,286 @@
+/*
+ * A new file beside the old one, synced, renamed over it, and the folder synced. Until the rename the
+ * new file has no name where the system can do that (O_TMPFILE), so that a process killed half-way
+ * leaves nothing behind. Elsewhere, and for the moment before the rename, it is called .tamis-XY, X made
+ * from the name of the old one, Y one of TEMPS letters. Who writes it holds a lock on it: a file of such
+ * a name without one was left by a process that was killed, and the next save removes it.
+ */
+#define _GNU_SOURCE /* O_TMPFILE, fallocate */
+
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "format/format.h"
+
+#define TEMPS 8 /* that write one file at a time, at most */
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool find_names(struct beside *s, const char *path, bool links)
+{
+    if (!links && strlen(path) < PATH_MAX)
+        memcpy(s->target, path, strlen(path) + 1);
+    else if (!file_resolve(s->target, path))
+        return false;
+    const char *slash = strrchr(s->target, '/');
+    size_t len = slash ? (size_t)(slash - s->target) : 0;
+    memcpy(s->folder, slash && len == 0 ? "/" : ".", 2);
+    if (len) {
+        memcpy(s->folder, s->target, len);
+        s->folder[len] = 0;
+    }
+    return true;
+}
+
+/* Name i for it in the folder. */
+static bool temp_name(struct beside *s, unsigned i)
+{
+    const char *slash = strrchr(s->target, '/'), *name = slash ? slash + 1 : s->target;
+    int len = snprintf(s->temp, sizeof s->temp, "%s/.tamis-%016llx%c", s->folder,
+                       (unsigned long long)hash_of(name, strlen(name)), 'a' + (int)i);
+    if (len >= 0 && (size_t)len < sizeof s->temp)
+        return true;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
+/* Removes what a killed process left under these names. */
+static bool remove_left(struct beside *s)
+{
+    for (unsigned i = 0; i < TEMPS; i++) {
+        if (!temp_name(s, i))
+            return false;
+        int fd = file_open(s->temp, false, NULL);
+        if (fd < 0)
+            continue;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            unlink(s->temp);
+        close(fd);
+    }
+    return true;
+}
+
+/* ---- the new file ---------------------------------------------------------------------------- */
+
+static bool open_new(struct beside *s, mode_t mode)
+{
+#ifdef O_TMPFILE
+    if (access("/proc/self/fd", X_OK) == 0) {
+        s->fd = open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+        if (s->fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+            return s->fd >= 0;
+    }
+#endif
+    errno = EEXIST;
+    for (unsigned i = 0; s->fd < 0 && errno == EEXIST && i < TEMPS; i++) {
+        if (!temp_name(s, i))
+            return false;
+        s->fd = open(s->temp, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, mode);
+    }
+    s->named = s->fd >= 0;
+    return s->named;
+}
+
+static bool give_name(struct beside *s)
+{
+    char self[40];
+    int done = -1;
+    if (s->named)
+        return true;
+    snprintf(self, sizeof self, "/proc/self/fd/%d", s->fd);
+    errno = EEXIST;
+    for (unsigned i = 0; done != 0 && errno == EEXIST && i < TEMPS; i++) {
+        if (!temp_name(s, i))
+            return false;
+        done = linkat(AT_FDCWD, self, AT_FDCWD, s->temp, AT_SYMLINK_FOLLOW);
+    }
+    s->named = done == 0;
+    return s->named;
+}
+
+static bool sync_folder(const struct beside *s)
+{
+    int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == EACCES; /* a folder we may write to and not read: nothing more to do */
+    bool synced = fsync(fd) == 0 || errno == EINVAL || errno == EROFS;
+    int error = errno;
+    close(fd);
+    errno = error;
+    return synced;
+}
+
+static tamis_error check_target(const struct beside *s, const char *path, bool links,
+                                tamis_reason *reason)
+{
+    struct stat st;
+    if (fstatat(AT_FDCWD, s->target, &st, links ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? TAMIS_OK : file_fail(reason, errno, path, "");
+    if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) /* a link itself is replaced */
+        return TAMIS_OK;
+    return file_fail(reason, S_ISDIR(st.st_mode) ? EISDIR : ENXIO, path, "");
+}
+
+/* ---- who may use it -------------------------------------------------------------------------- */
+
+/* Does a key lie open where the old file does? */
+static bool old_has_key(const char *path)
+{
+    uint8_t front[FAMILY_END];
+    int fd = file_open(path, true, NULL);
+    if (fd < 0)
+        return false;
+    ssize_t n = pread(fd, front, sizeof front, 0);
+    close(fd);
+    return n > 0 && family_has_key(front, (size_t)n);
+}
+
+/* The new file gets the owner and the permissions of the old one: who was let in stays in. As far as
+   the system allows; where the group cannot be kept, its rights are not given to another. */
+static void pass_on(int fd, const struct stat *old)
+{
+    struct stat fresh;
+    mode_t mode = old->st_mode & 0777;
+    if (fstat(fd, &fresh) != 0)
+        return;
+    if (fresh.st_uid != old->st_uid && fchown(fd, old->st_uid, (gid_t)-1) != 0)
+        errno = 0; /* it is ours then */
+    if (fresh.st_gid != old->st_gid && fchown(fd, (uid_t)-1, old->st_gid) != 0)
+        mode &= ~(mode_t)070;
+    if (fchmod(fd, mode) != 0)
+        errno = 0; /* it stays as private as it was made */
+}
+
+tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *reason)
+{
+    if (fsync(s->fd) != 0)
+        return file_fail(reason, errno, path, "writing");
+    if (!give_name(s))
+        return file_fail(reason, errno, path, "writing");
+    if (rename(s->temp, s->target) != 0)
+        return file_fail(reason, errno, path, "replacing");
+    s->named = false;
+    if (sync_folder(s))
+        return TAMIS_OK;
+    file_fail(reason, errno, s->folder, "syncing");
+    return TAMIS_ESYNC;
+}
+
+tamis_error beside_open(struct beside *s, const char *path, enum beside_how how,
+                        tamis_reason *reason)
+{
+    struct stat old;
+    bool key_inside = how != BESIDE_OPEN, links = how != BESIDE_STRANGE;
+    s->fd = -1;
+    s->named = false;
+    if (!find_names(s, path, links) || !remove_left(s))
+        return file_fail(reason, errno, path, "");
+    tamis_error e = check_target(s, path, links, reason);
+    if (e == TAMIS_OK && !open_new(s, key_inside ? 0600 : 0644))
+        e = file_fail(reason, errno, path, "writing");
+    if (e == TAMIS_OK && flock(s->fd, LOCK_EX) != 0)
+        errno = 0; /* no locks in this folder: then nobody removes it either */
+    /* Never widens access to the family key when replacing a file. */
+    if (e == TAMIS_OK && links && stat(s->target, &old) == 0 &&
+        old_has_key(s->target) == key_inside)
+        pass_on(s->fd, &old);
+    return e;
+}
+
+void beside_close(struct beside *s)
+{
+    if (s->named)
+        unlink(s->temp);
+    if (s->fd >= 0)
+        close(s->fd);
+    s->named = false;
+    s->fd = -1;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+int file_write(int fd, const void *data, size_t len, int64_t offset)
+{
+    const uint8_t *from = data;
+    while (len) {
+        ssize_t n = offset < 0 ? write(fd, from, len) : pwrite(fd, from, len, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : EIO;
+        from += n;
+        len -= (size_t)n;
+        offset += offset < 0 ? 0 : n;
+    }
+    return 0;
+}
+
+/* ---- a file for a while ---------------------------------------------------------------------- */
+
+int spill_open(struct spill *spill, const struct beside *beside)
+{
+    struct beside other = {.fd = -1};
+    memcpy(other.folder, beside->folder, sizeof other.folder);
+    memcpy(other.target, beside->target, sizeof other.target);
+    *spill = (struct spill){.fd = -1};
+    if (!open_new(&other, 0600))
+        return errno;
+    if (other.named)
+        unlink(other.temp);
+    spill->fd = other.fd;
+    return 0;
+}
+
+uint64_t spill_room(struct spill *spill, uint64_t len)
+{
+    uint64_t at = spill->end;
+    spill->end += len;
+    return at;
+}
+
+int spill_write(const struct spill *spill, const void *data, size_t len, uint64_t at)
+{
+    return file_write(spill->fd, data, len, (int64_t)at);
+}
+
+int spill_read(const struct spill *spill, void *data, size_t len, uint64_t at)
+{
+    uint8_t *to = data;
+    while (len) {
+        ssize_t n = pread(spill->fd, to, len, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : EIO; /* what was written is there */
+        to += n;
+        at += (uint64_t)n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+void spill_forget(struct spill *spill, uint64_t from, uint64_t len)
+{
+#ifdef FALLOC_FL_PUNCH_HOLE
+    int error = errno; /* what cannot be given back is kept until the end */
+    if (fallocate(spill->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)len) !=
+        0)
+        errno = error;
+#else
+    (void)spill, (void)from, (void)len;
+#endif
+}
+
+void spill_close(struct spill *spill)
+{
+    if (spill->fd >= 0)
+        close(spill->fd);
+    spill->fd = -1;
+}

@@ -1,0 +1,81 @@
+/* What the files of file*.c share. */
+#ifndef TAMIS_FILE_H
+#define TAMIS_FILE_H
+
+#include <limits.h>
+
+#include "base/base.h"
+#include "base/mem.h"
+
+struct stat;
+
+/* Opens a regular file for reading: the descriptor, or -1 with errno. Never waits, as a FIFO would
+   make it: what is no file is refused with ENXIO, a folder with EISDIR. Names that the user did not
+   give (from a catalog, a shared folder, a stranger) are opened without `links`: then a link at the
+   end of the path is refused with ELOOP. st may be NULL. */
+int file_open(const char *path, bool links, struct stat *st);
+/* The system's text for it; says what ENXIO and ELOOP mean here. */
+void file_why(int error, char text[80]);
+
+/* "DOING PATH: the system's text", with errno. ENOMEM for that, else EIO. */
+tamis_error file_fail(tamis_reason *reason, int error, const char *path, const char *doing);
+/* Follows links, so that the file they lead to is replaced, not the link. It need not exist. False
+   with errno. */
+bool file_resolve(char out[PATH_MAX], const char *path);
+
+/* The whole file, read-only: mapped, its header a copy; or read into memory. */
+tamis_error file_map(struct mapping *out, const char *path, bool read, tamis_reason *reason);
+/* Puts the path in front of what was found wrong in the file. */
+tamis_error file_named(tamis_reason *reason, tamis_error e, const char *path);
+
+/* ---- beside.c ---- */
+
+/* A new file that is to take the place of another. */
+struct beside {
+    char target[PATH_MAX], folder[PATH_MAX], temp[PATH_MAX];
+    bool named; /* temp is there and must go if we fail */
+    int fd;
+};
+
+enum beside_how {
+    BESIDE_OPEN,   /* for all to read */
+    BESIDE_KEY,    /* for its owner's eyes only */
+    BESIDE_STRANGE /* the same among strangers: takes nothing over from a file or link of that name */
+};
+
+tamis_error beside_open(struct beside *s, const char *path, enum beside_how how,
+                        tamis_reason *reason);
+/* Syncs it and gives it its place. */
+tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *reason);
+void beside_close(struct beside *s);
+/* All of it, at an offset or (-1) at the end of what was written; 0 or errno. */
+int file_write(int fd, const void *data, size_t len, int64_t offset);
+
+/* Bytes that need not stay in memory, in a file without a name in the same folder. It is never
+   mapped, so that no more of it is in memory than what is being read. What may fail returns 0 or errno. */
+struct spill {
+    int fd;
+    uint64_t end; /* room was given out up to here */
+};
+
+int spill_open(struct spill *spill, const struct beside *beside);
+uint64_t spill_room(struct spill *spill, uint64_t len); /* its offset */
+int spill_write(const struct spill *spill, const void *data, size_t len, uint64_t at);
+int spill_read(const struct spill *spill, void *data, size_t len, uint64_t at);
+void spill_forget(struct spill *spill, uint64_t from, uint64_t len);
+void spill_close(struct spill *spill);
+
+/* ---- save.c ---- */
+
+/* Something to be saved. */
+struct saved {
+    const void *of;
+    tamis_error (*encode)(const void *of, unsigned flags, tamis_write write, void *context);
+    uint64_t size;   /* that it will have; 0: not known */
+    bool key_inside; /* for its owner's eyes only */
+    unsigned flags;
+};
+
+tamis_error file_save(const struct saved *what, const char *path, tamis_reason *reason);
+
+#endif

@@ -1,0 +1,543 @@
+/* One table of owners: making it, putting, taking messages, asking. See directory.h. */
+#include "directory.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "set/set.h"
+
+/* ---- owners ---------------------------------------------------------------------------------- */
+
+uint32_t tamis_directory_owners(const tamis_directory *d)
+{
+    return atomic_load_explicit(&d->n, memory_order_acquire);
+}
+
+static struct piece *piece_of(const tamis_directory *d, uint32_t number)
+{
+    return atomic_load_explicit(&d->piece[number / OWNER_PIECE], memory_order_acquire);
+}
+
+static uint64_t bit_of(uint32_t number)
+{
+    return UINT64_C(1) << number % OWNER_PIECE;
+}
+
+/* NULL: there is none, or it was dropped. */
+static struct owner *live_owner(const tamis_directory *d, uint32_t number)
+{
+    struct piece *piece = number < tamis_directory_owners(d) ? piece_of(d, number) : NULL;
+    return piece && (atomic_load(&piece->live) & bit_of(number))
+               ? &piece->owner[number % OWNER_PIECE]
+               : NULL;
+}
+
+static struct owner *owner_named(const tamis_directory *d, const char *name)
+{
+    uint64_t hash = family_digest(&d->family, name, strlen(name)).a;
+    for (struct lookup_entry *at = NULL; (at = lookup_next(&d->names, hash, at));) {
+        struct owner *owner = PART_OF(at, struct owner, entry);
+        if (strcmp(owner->name, name) == 0)
+            return owner;
+    }
+    return NULL;
+}
+
+/* The owner of this name, made if there is none: not live yet. */
+static tamis_error owner_get(tamis_directory *d, const char *name, struct owner **out)
+{
+    const tamis_allocator *a = &d->allocator;
+    uint32_t n = atomic_load(&d->n);
+    size_t len = name ? strlen(name) : 0;
+    if (len == 0 || len > OWNER_NAME)
+        return TAMIS_EARG;
+    if ((*out = owner_named(d, name)))
+        return TAMIS_OK;
+    if (n >= TAMIS_OWNERS_MAX)
+        return TAMIS_ELIMIT;
+    struct piece *piece = piece_of(d, n);
+    if (!piece) {
+        if (!(piece = mem_new0(a, 1, sizeof *piece)))
+            return TAMIS_ENOMEM;
+        atomic_init(&piece->next_expiry, UINT64_MAX);
+        atomic_store(&d->piece[n / OWNER_PIECE], piece);
+    }
+    char *copy = lookup_reserve(&d->names, a) ? mem_new(a, len + 1, 1) : NULL;
+    if (!copy)
+        return TAMIS_ENOMEM;
+    struct owner *owner = &piece->owner[n % OWNER_PIECE];
+    memcpy(copy, name, len + 1);
+    owner->name = copy;
+    owner->number = n;
+    lookup_add(&d->names, &owner->entry, family_digest(&d->family, name, len).a);
+    atomic_store_explicit(&d->n, n + 1, memory_order_release);
+    *out = owner;
+    return TAMIS_OK;
+}
+
+const char *tamis_directory_name(const tamis_directory *d, uint32_t number)
+{
+    const struct owner *owner = live_owner(d, number);
+    return owner ? owner->name : NULL;
+}
+
+uint64_t tamis_directory_items(const tamis_directory *d, uint32_t number)
+{
+    const struct owner *owner = live_owner(d, number);
+    return owner ? atomic_load(&owner->items) : 0;
+}
+
+const tamis_follower *tamis_directory_follower(const tamis_directory *d, uint32_t number)
+{
+    const struct owner *owner = live_owner(d, number);
+    return owner ? atomic_load(&owner->follower) : NULL;
+}
+
+/* ---- doubt ----------------------------------------------------------------------------------- */
+
+/* The renewal is counted when all can see it, and before the next expiry is looked at: whoever goes
+   through the leases meanwhile sees the new one, or that there was one. 0: in doubt. */
+static void set_lease(tamis_directory *d, const struct owner *owner, uint64_t expires)
+{
+    struct piece *piece = piece_of(d, owner->number);
+    if (expires == 0) {
+        atomic_fetch_or(&piece->doubt, bit_of(owner->number));
+        return;
+    }
+    atomic_store(&piece->expires[owner->number % OWNER_PIECE], expires);
+    atomic_fetch_and(&piece->doubt, ~bit_of(owner->number));
+    atomic_fetch_add(&piece->renewals, 1);
+    uint64_t next = atomic_load(&piece->next_expiry);
+    while (expires < next && !atomic_compare_exchange_weak(&piece->next_expiry, &next, expires))
+        ;
+}
+
+/* Leases that have run out by now; and when the next one does. */
+static void expire(struct piece *piece, uint64_t now, uint64_t seen)
+{
+    uint64_t renewals = atomic_load(&piece->renewals), next = UINT64_MAX;
+    uint64_t left = atomic_load(&piece->live) & ~atomic_load(&piece->doubt);
+    for (; left; left &= left - 1) {
+        unsigned bit = (unsigned)__builtin_ctzll(left);
+        uint64_t expires = atomic_load(&piece->expires[bit]);
+        if (expires <= now)
+            atomic_fetch_or(&piece->doubt, UINT64_C(1) << bit);
+        else
+            next = min_u64(next, expires);
+    }
+    atomic_compare_exchange_strong(&piece->next_expiry, &seen, next);
+    if (atomic_load(&piece->renewals) != renewals) /* one may have been missed: look again */
+        atomic_store(&piece->next_expiry, 0);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+tamis_error tamis_directory_new(tamis_directory **out, const tamis_directory_options *o,
+                                tamis_reason *reason)
+{
+    static const tamis_directory_options none;
+    o = o ? o : &none;
+    const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
+    double fpp = o->fpp == 0 ? 0.01 : o->fpp;
+    if (!(fpp > 0 && fpp < 1))
+        return fail(reason, TAMIS_EARG, "the rate is between 0 and 1");
+    if ((unsigned)o->hash > TAMIS_H3)
+        return fail(reason, TAMIS_EARG, "an unknown hash");
+    tamis_directory *d = mem_new0(a, 1, sizeof *d);
+    if (!d || family_init(&d->family, a, o->hash ? o->hash : TAMIS_XXH3, o->key) != TAMIS_OK) {
+        mem_free(a, d, 1, sizeof *d);
+        return fail(reason, TAMIS_ENOMEM, "no memory for a directory");
+    }
+    d->allocator = *a;
+    d->fpp = fpp;
+    d->whole = o->whole;
+    d->follower = (tamis_follower_options){.lease = o->lease,
+                                           .clock = o->clock ? o->clock : monotonic_clock,
+                                           .clock_context = o->clock_context,
+                                           .allocator = &d->allocator};
+    if (o->key)
+        d->follower.key = memcpy(d->key, o->key, sizeof d->key);
+    columns_init(&d->columns, a);
+    *out = d;
+    return TAMIS_OK;
+}
+
+void tamis_directory_free(tamis_directory *d)
+{
+    if (!d)
+        return;
+    tamis_allocator a = d->allocator;
+    for (uint32_t i = 0; i < tamis_directory_owners(d); i++) {
+        struct owner *owner = &piece_of(d, i)->owner[i % OWNER_PIECE];
+        tamis_follower_free(atomic_load(&owner->follower));
+        columns_forget(&d->columns, &owner->held);
+        mem_free(&a, owner->name, strlen(owner->name) + 1, 1);
+    }
+    for (uint32_t i = 0; i < OWNER_PIECES; i++)
+        mem_free(&a, atomic_load(&d->piece[i]), 1, sizeof(struct piece));
+    lookup_free(&d->names, &a);
+    mem_free(&a, d->plans, d->plans_room, sizeof *d->plans);
+    columns_free(&d->columns);
+    family_free(&d->family, &a);
+    mem_free_secret(&a, d, 1, sizeof *d);
+}
+
+tamis_digest tamis_directory_digest(const tamis_directory *d, const void *key, size_t len)
+{
+    return family_digest(&d->family, key, len);
+}
+
+/* What its columns become; a filter is known by its vectors here, and by how many keys it has. */
+static struct columns_put put_of(struct owner *owner, const tamis_filter *filter)
+{
+    const struct layers *layers = set_layers(&filter->set);
+    return (struct columns_put){owner->number, &owner->held, layers->v, layers_count(layers)};
+}
+
+/* ---- putting and dropping -------------------------------------------------------------------- */
+
+static void stop_following(tamis_directory *d, struct owner *owner)
+{
+    tamis_follower *follower = atomic_load(&owner->follower);
+    atomic_store(&owner->follower, NULL);
+    if (follower)
+        follower_retire(follower, &d->columns.retired);
+}
+
+/* Its columns are its set, for good. */
+static void was_put(tamis_directory *d, struct owner *owner, uint64_t items)
+{
+    stop_following(d, owner);
+    owner->keys = false;
+    atomic_store(&owner->items, items);
+    set_lease(d, owner, UINT64_MAX);
+    atomic_fetch_or(&piece_of(d, owner->number)->live, bit_of(owner->number));
+}
+
+/* The plan with the fewest bits, of those that waste little; the more there are, the less is asked of
+   them. */
+static bool plan_find(const struct column_plan *plans, size_t n, uint64_t items, double rate,
+                      size_t *found)
+{
+    double waste = n < 16 ? 1.15 : n < 64 ? 1.35 : 4;
+    uint64_t best = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t cost = column_plan_cost(&plans[i], items, rate, waste);
+        if (cost && (!best || cost < best)) {
+            best = cost;
+            *found = i;
+        }
+    }
+    return best != 0;
+}
+
+/* From the sizes of all owners, this one included. */
+static tamis_error plan_again(tamis_directory *d, uint64_t items, size_t *found)
+{
+    uint32_t n = tamis_directory_owners(d);
+    struct column_plan plans[PLANS_MAX], one;
+    size_t live = 0, made = 0, at;
+    uint64_t *sizes = mem_new(&d->allocator, (size_t)n + 1, sizeof *sizes);
+    if (!sizes)
+        return TAMIS_ENOMEM;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct owner *owner = live_owner(d, i);
+        uint64_t here = owner && owner->keys ? atomic_load(&owner->items) : 0;
+        if (here)
+            sizes[live++] = here;
+    }
+    sizes[live++] = items;
+    made = column_plans(plans, sizes, live, d->fpp, true);
+    mem_free(&d->allocator, sizes, (size_t)n + 1, sizeof *sizes);
+    if (plan_find(plans, made, items, d->fpp, &at))
+        one = plans[at];
+    else if (!column_plan_one(&one, items, d->fpp))
+        return TAMIS_ELIMIT;
+    if (d->n_plans == d->plans_room) {
+        size_t room = d->plans_room ? 2 * d->plans_room : 8;
+        struct column_plan *grown =
+            mem_grow(&d->allocator, d->plans, d->plans_room, room, sizeof *grown);
+        if (!grown)
+            return TAMIS_ENOMEM;
+        d->plans = grown;
+        d->plans_room = room;
+    }
+    *found = d->n_plans;
+    d->plans[d->n_plans++] = one;
+    return TAMIS_OK;
+}
+
+/* Vectors of the plan with the keys, in so many columns. */
+static tamis_error put_keys(tamis_directory *d, struct owner *owner, const struct column_plan *plan,
+                            const tamis_digest *digests, size_t n, uint32_t columns)
+{
+    const tamis_allocator *a = &d->allocator;
+    struct shape shape = {TAMIS_SPREAD, plan->units, plan->k};
+    struct vector **v = mem_new(a, columns, sizeof(struct vector *));
+    uint32_t made = 0;
+    if (!v)
+        return TAMIS_ENOMEM;
+    for (; made < columns; made++) {
+        size_t from = n * (size_t)made / columns, to = n * ((size_t)made + 1) / columns;
+        if (!(v[made] = vector_new(a, &d->family, shape, false, true)))
+            break;
+        v[made]->bits.kernel->fill(&v[made]->bits, digests + from, to - from);
+    }
+    struct columns_put put = {owner->number, &owner->held, v, columns};
+    tamis_error e = made == columns ? columns_put(&d->columns, &put, 1) : TAMIS_ENOMEM;
+    while (made > 0)
+        vector_free(v[--made], a);
+    mem_free(a, v, columns, sizeof(struct vector *));
+    return e;
+}
+
+tamis_error tamis_directory_put(tamis_directory *d, const char *name, const tamis_digest *digests,
+                                size_t n)
+{
+    if (n > DIRECTORY_MAX)
+        return TAMIS_ELIMIT;
+    struct owner *owner = NULL;
+    size_t plan = 0;
+    uint32_t columns = 0;
+    tamis_error e = TAMIS_OK;
+    if (n && !plan_find(d->plans, d->n_plans, n, d->fpp, &plan))
+        e = plan_again(d, n, &plan);
+    if (e == TAMIS_OK)
+        e = owner_get(d, name, &owner);
+    if (e == TAMIS_OK && n) {
+        columns = column_plan_columns(&d->plans[plan], n);
+        e = put_keys(d, owner, &d->plans[plan], digests, n, columns);
+    } else if (e == TAMIS_OK) {
+        columns_drop(&d->columns, &owner->held);
+    }
+    if (e != TAMIS_OK)
+        return e;
+    was_put(d, owner, n);
+    owner->keys = true;
+    owner->plan = (uint32_t)plan;
+    return TAMIS_OK;
+}
+
+tamis_error tamis_directory_put_filters(tamis_directory *d, const char *const *names,
+                                        const tamis_filter *const *filters, size_t n)
+{
+    const tamis_allocator *a = &d->allocator;
+    struct owner **owners = mem_new(a, n, sizeof(struct owner *));
+    struct columns_put *puts = mem_new(a, n, sizeof *puts);
+    tamis_error e = owners && puts ? TAMIS_OK : TAMIS_ENOMEM;
+    for (size_t i = 0; i < n && e == TAMIS_OK; i++) {
+        e = owner_get(d, names[i], &owners[i]);
+        if (e == TAMIS_OK)
+            puts[i] = put_of(owners[i], filters[i]);
+    }
+    if (e == TAMIS_OK)
+        e = columns_put(&d->columns, puts, n);
+    for (size_t i = 0; i < n && e == TAMIS_OK; i++)
+        was_put(d, owners[i], filters[i]->set.stored);
+    mem_free(a, owners, n, sizeof(struct owner *));
+    mem_free(a, puts, n, sizeof *puts);
+    return e;
+}
+
+tamis_error tamis_directory_drop(tamis_directory *d, const char *name)
+{
+    struct owner *owner = name ? owner_named(d, name) : NULL;
+    if (!owner || !live_owner(d, owner->number))
+        return TAMIS_EARG;
+    atomic_fetch_and(&piece_of(d, owner->number)->live, ~bit_of(owner->number));
+    stop_following(d, owner);
+    columns_drop(&d->columns, &owner->held);
+    atomic_store(&owner->items, 0);
+    return TAMIS_OK;
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/* The copy of the owner becomes another: if only bits differ, so do its columns at once. */
+static void copy_swapped(void *directory, const tamis_filter *before, const tamis_filter *after)
+{
+    tamis_directory *d = directory;
+    struct owner *owner = d->taking;
+    uint64_t flipped = 0;
+    atomic_store(&owner->items, after->set.stored);
+    if (owner->behind)
+        return;
+    struct columns_put old = put_of(owner, before), made = put_of(owner, after);
+    owner->behind = old.n != made.n || !columns_change(&d->columns, &made, old.vectors, &flipped);
+    d->flipped += flipped;
+}
+
+/* The owner, with a follower; in doubt until that has a copy. */
+static tamis_error owner_follow(tamis_directory *d, const char *name, struct owner **out)
+{
+    tamis_follower *follower;
+    tamis_error e = owner_get(d, name, out);
+    struct owner *owner = *out;
+    if (e != TAMIS_OK || live_owner(d, owner->number))
+        return e;
+    if ((e = tamis_follower_new(&follower, &d->follower)) != TAMIS_OK)
+        return e;
+    follower_watch(follower, copy_swapped, d);
+    owner->behind = true;
+    owner->keys = false;
+    atomic_store(&owner->follower, follower);
+    set_lease(d, owner, 0);
+    atomic_fetch_or(&piece_of(d, owner->number)->live, bit_of(owner->number));
+    return TAMIS_OK;
+}
+
+tamis_error tamis_directory_expect(tamis_directory *d, const char *name, uint32_t *number)
+{
+    struct owner *owner = NULL;
+    tamis_error e = owner_follow(d, name, &owner);
+    if (e == TAMIS_OK && number)
+        *number = owner->number;
+    return e;
+}
+
+/* After a message: the columns are those of the copy, as long as that may be trusted. */
+static tamis_error follow_copy(tamis_directory *d, struct owner *owner)
+{
+    const tamis_follower *follower = atomic_load(&owner->follower);
+    const tamis_filter *copy = follower_copy(follower);
+    if (!copy)
+        return TAMIS_OK;
+    if (owner->behind && !d->whole) {
+        struct columns_put put = put_of(owner, copy);
+        tamis_error e = columns_put(&d->columns, &put, 1);
+        if (e != TAMIS_OK) {
+            set_lease(d, owner, 0);
+            return e;
+        }
+        owner->behind = false;
+    }
+    set_lease(d, owner, follower_expires(follower));
+    return TAMIS_OK;
+}
+
+tamis_error tamis_directory_take(tamis_directory *d, const char *name, const void *message,
+                                 size_t len, uint64_t age, tamis_taken *taken, tamis_reason *reason)
+{
+    struct envelope envelope;
+    struct owner *owner = NULL;
+    tamis_taken outcome = TAMIS_REFUSED;
+    tamis_error e = envelope_open(&envelope, message, len, reason);
+    if (e == TAMIS_OK && name && strcmp(name, envelope.m.owner) != 0)
+        e = fail(reason, TAMIS_EFAMILY, "a message of %.60s, not of %.60s", envelope.m.owner, name);
+    if (e == TAMIS_OK && (e = owner_follow(d, envelope.m.owner, &owner)) != TAMIS_OK)
+        fail(reason, e, "%.100s: %s", envelope.m.owner, tamis_error_text(e));
+    if (e == TAMIS_OK && !atomic_load(&owner->follower))
+        e = fail(reason, TAMIS_EKIND, "%.100s: its set was put here: drop it first", owner->name);
+    if (e == TAMIS_OK) {
+        d->taking = owner;
+        e = follower_take(atomic_load(&owner->follower), &envelope, len, age, &outcome, reason);
+        tamis_error put = follow_copy(d, owner);
+        if (put != TAMIS_OK) {
+            outcome = TAMIS_REFUSED;
+            e = fail(reason, put, "%.100s: no memory for its columns", owner->name);
+        }
+    }
+    if (taken)
+        *taken = outcome;
+    return e;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* What the owner's copy says, of at most COLUMNS_RUN keys: its columns are changing, or there are none.
+   Without a copy they are right: its set was put. */
+static void ask_copy(const tamis_directory *d, uint32_t number, const tamis_key *keys, size_t n,
+                     uint64_t *hits, size_t words)
+{
+    uint8_t found[COLUMNS_RUN];
+    const tamis_follower *f =
+        atomic_load(&piece_of(d, number)->owner[number % OWNER_PIECE].follower);
+    if (!f)
+        return;
+    tamis_follower_has_many(f, keys, n, found);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t *word = &hits[i * words + number / 64];
+        *word = (*word & ~bit_of(number)) | (uint64_t)found[i] << number % 64;
+    }
+}
+
+void tamis_directory_locate_many(const tamis_directory *directory, const tamis_key *keys, size_t n,
+                                 uint64_t *hits, uint64_t *doubt, size_t words)
+{
+    tamis_directory *d = (tamis_directory *)(uintptr_t)directory;
+    size_t known = min_u64(words, ((size_t)tamis_directory_owners(d) + 63) / 64);
+    uint64_t now = d->follower.clock(d->follower.clock_context);
+    unsigned stripe = guard_enter(&d->columns.guard);
+    memset(doubt, 0, words * sizeof *doubt);
+    for (size_t i = 0; i < known; i++) { /* first: an owner is in doubt until it has columns */
+        struct piece *piece = piece_of(d, (uint32_t)(OWNER_PIECE * i));
+        uint64_t next = atomic_load(&piece->next_expiry);
+        if (UNLIKELY(now >= next))
+            expire(piece, now, next);
+        doubt[i] = atomic_load(&piece->doubt);
+    }
+    for (size_t i = 0; i < n; i += COLUMNS_RUN) {
+        size_t some = min_u64(COLUMNS_RUN, n - i);
+        uint32_t changing =
+            columns_locate(&d->columns, stripe, keys + i, some, hits + i * words, words);
+        for (uint32_t j = 0; d->whole && j < 64 * known; j++)
+            if (live_owner(d, j) && !(doubt[j / 64] & bit_of(j)))
+                ask_copy(d, j, keys + i, some, hits + i * words, words);
+        if (changing / 64 < known)
+            ask_copy(d, changing, keys + i, some, hits + i * words, words);
+    }
+    for (size_t i = 0; i < known; i++) {
+        uint64_t live = atomic_load(&piece_of(d, (uint32_t)(OWNER_PIECE * i))->live);
+        doubt[i] &= live;
+        for (size_t j = 0; j < n; j++)
+            hits[j * words + i] &= live & ~doubt[i];
+    }
+    guard_leave(&d->columns.guard, stripe);
+}
+
+size_t tamis_directory_locate(const tamis_directory *d, const void *key, size_t len,
+                              tamis_place *places, size_t room)
+{
+    uint64_t hits[OWNER_PIECES], doubt[OWNER_PIECES];
+    size_t words = ((size_t)tamis_directory_owners(d) + 63) / 64, n = 0;
+    tamis_key asked = {key, len};
+    tamis_directory_locate_many(d, &asked, 1, hits, doubt, words);
+    for (size_t i = 0; i < words; i++)
+        for (uint64_t left = hits[i] | doubt[i]; left; left &= left - 1, n++) {
+            unsigned bit = (unsigned)__builtin_ctzll(left);
+            if (n < room)
+                places[n] = (tamis_place){(uint32_t)(64 * i + bit), doubt[i] >> bit & 1};
+        }
+    return n;
+}
+
+static double planned_rate(const tamis_directory *d, const struct owner *owner, uint64_t items)
+{
+    const struct column_plan *plan = &d->plans[owner->plan];
+    size_t columns = owner->held.n;
+    double each = (double)((items + columns - 1) / columns);
+    return (double)columns * tamis_plan_rate(TAMIS_SPREAD, plan->units, plan->k, each);
+}
+
+void tamis_directory_info(const tamis_directory *d, tamis_directory_facts *facts)
+{
+    *facts = (tamis_directory_facts){.fpp = d->fpp, .bytes = sizeof *d};
+    for (struct columns_family *f = atomic_load(&d->columns.families); f; f = atomic_load(&f->next))
+        for (struct columns_group *g = atomic_load(&f->groups); g; g = atomic_load(&g->next)) {
+            const struct columns_matrix *m = atomic_load(&g->matrix);
+            facts->shapes++;
+            facts->columns += g->used;
+            facts->bits += g->used * g->rows;
+            facts->bytes += m->memory.size + m->width * 2 * sizeof(uint32_t);
+        }
+    for (uint32_t i = 0; i < tamis_directory_owners(d); i++) {
+        const struct owner *owner = live_owner(d, i);
+        uint64_t items = owner ? atomic_load(&owner->items) : 0;
+        facts->owners += owner != NULL;
+        facts->items += items;
+        if (items && owner->keys) {
+            double rate = planned_rate(d, owner, items);
+            facts->fpp_now = rate > facts->fpp_now ? rate : facts->fpp_now;
+        }
+    }
+}

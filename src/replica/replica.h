@@ -1,0 +1,23 @@
+/* Replicas inside: what origins, followers and directories share. */
+#ifndef TAMIS_REPLICA_H
+#define TAMIS_REPLICA_H
+
+#include "base/base.h"
+#include "message.h"
+
+uint64_t replica_clock(void *context);   /* real time: origins */
+uint64_t monotonic_clock(void *context); /* followers */
+
+/* tamis_follower_take of a message that was opened; `taken` is needed. */
+tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t age,
+                          tamis_taken *taken, tamis_reason *reason);
+/* What a follower holds, and until when it may be trusted (clock); for the thread that takes. */
+const tamis_filter *follower_copy(const tamis_follower *f);
+uint64_t follower_expires(const tamis_follower *f); /* 0: not at all */
+/* Called before each new version takes the place of the one before (NULL: the first). */
+typedef void (*follower_swap)(void *context, const tamis_filter *before, const tamis_filter *after);
+void follower_watch(tamis_follower *f, follower_swap swap, void *context);
+/* Frees it when the readers of a directory have left it. */
+void follower_retire(tamis_follower *f, struct retired **list);
+
+#endif

@@ -1,0 +1,469 @@
+/*
+ * Followers. One thread takes messages; any number ask. What is asked is a whole filter, replaced by
+ * the next one in a single store: readers see the old version or the new one. The old one is freed
+ * when every stripe of the guard was empty once since.
+ */
+#include "replica.h"
+
+#include <time.h>
+
+#include "base/err.h"
+#include "delta/patch.h"
+
+#define LEASE_DEFAULT 3
+
+struct old_copy {
+    struct retired retired;
+    tamis_filter *filter;
+};
+
+struct tamis_follower {
+    tamis_allocator a;
+    struct guard guard;
+    tamis_filter *_Atomic copy;
+    _Atomic int condition;    /* a tamis_freshness, but for the lease */
+    _Atomic uint64_t expires; /* clock at which the lease runs out */
+    tamis_clock clock;
+    void *clock_context;
+    uint32_t lease;
+    bool has_key;
+    uint8_t key[TAMIS_KEY_LEN];
+    /* Of the thread that takes messages alone. */
+    struct retired *retired;
+    struct envelope last;                          /* the last that belonged */
+    uint64_t epoch, version, newest_epoch, newest; /* held, and heard of */
+    uint64_t heard;                                /* clock when the last one was sent */
+    bool needs_snapshot;
+    struct envelope held; /* the message whose parts are gathered; parts 0: none */
+    struct sink parts;
+    uint64_t applied, refused, repeated, bytes;
+    follower_swap swap; /* of a directory, or NULL */
+    void *swap_context;
+    struct retired gone; /* from a directory whose readers may be in it */
+};
+
+uint64_t monotonic_clock(void *context)
+{
+    (void)context;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_options *options)
+{
+    static const tamis_follower_options defaults;
+    const tamis_follower_options *o = options ? options : &defaults;
+    const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
+    tamis_follower *f = mem_new0(a, 1, sizeof *f);
+    if (!f)
+        return TAMIS_ENOMEM;
+    f->a = *a;
+    f->clock = o->clock ? o->clock : monotonic_clock;
+    f->clock_context = o->clock_context;
+    f->lease = o->lease ? o->lease : LEASE_DEFAULT;
+    f->has_key = o->key != NULL;
+    if (o->key)
+        memcpy(f->key, o->key, sizeof f->key);
+    f->parts.a = &f->a;
+    f->needs_snapshot = true;
+    atomic_store(&f->condition, TAMIS_UNKNOWN);
+    *out = f;
+    return TAMIS_OK;
+}
+
+static void dispose(struct retired *retired, const tamis_allocator *a)
+{
+    struct old_copy *old = PART_OF(retired, struct old_copy, retired);
+    tamis_filter_free(old->filter);
+    mem_free(a, old, 1, sizeof *old);
+}
+
+void tamis_follower_free(tamis_follower *f)
+{
+    if (!f)
+        return;
+    retired_free(&f->retired, NULL, &f->a);
+    tamis_filter_free(atomic_load(&f->copy));
+    sink_free(&f->parts);
+    tamis_allocator a = f->a;
+    mem_free_secret(&a, f, 1, sizeof *f);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+tamis_freshness tamis_follower_freshness(const tamis_follower *f)
+{
+    int condition = atomic_load(&f->condition);
+    if (condition != TAMIS_CURRENT)
+        return (tamis_freshness)condition;
+    return f->clock(f->clock_context) < atomic_load(&f->expires) ? TAMIS_CURRENT : TAMIS_STALE;
+}
+
+bool tamis_follower_has(const tamis_follower *f, const void *key, size_t len)
+{
+    struct guard *guard = (struct guard *)(uintptr_t)&f->guard;
+    unsigned stripe = guard_enter(guard);
+    const tamis_filter *copy = atomic_load(&f->copy);
+    bool found = !copy || tamis_filter_has(copy, key, len);
+    guard_leave(guard, stripe);
+    return found;
+}
+
+void tamis_follower_has_many(const tamis_follower *f, const tamis_key *keys, size_t n,
+                             uint8_t *found)
+{
+    enum { RUN = 64 };
+    struct guard *guard = (struct guard *)(uintptr_t)&f->guard;
+    tamis_digest digests[RUN];
+    unsigned stripe = guard_enter(guard);
+    const tamis_filter *copy = atomic_load(&f->copy);
+    if (!copy)
+        memset(found, 1, n);
+    for (size_t i = 0; copy && i < n; i += RUN) {
+        size_t some = n - i < RUN ? n - i : RUN;
+        tamis_filter_digest_many(copy, keys + i, some, digests);
+        tamis_filter_has_many(copy, digests, some, found + i);
+    }
+    guard_leave(guard, stripe);
+}
+
+static void follower_dispose(struct retired *retired, const tamis_allocator *a)
+{
+    (void)a;
+    tamis_follower_free(PART_OF(retired, struct tamis_follower, gone));
+}
+
+void follower_retire(tamis_follower *f, struct retired **list)
+{
+    retire(list, &f->gone, follower_dispose);
+}
+
+void follower_watch(tamis_follower *f, follower_swap swap, void *context)
+{
+    f->swap = swap;
+    f->swap_context = context;
+}
+
+const tamis_filter *follower_copy(const tamis_follower *f)
+{
+    return atomic_load(&f->copy);
+}
+
+uint64_t follower_expires(const tamis_follower *f)
+{
+    return atomic_load(&f->condition) == TAMIS_CURRENT ? atomic_load(&f->expires) : 0;
+}
+
+/* ---- taking ---------------------------------------------------------------------------------- */
+
+static uint64_t lease_of(const tamis_follower *f, uint64_t beat)
+{
+    uint64_t lease;
+    return __builtin_mul_overflow(beat, f->lease, &lease) ? UINT64_MAX : lease;
+}
+
+/* A message of the origin came that is not older than what is known: the lease begins anew, unless
+   another was sent later (a snapshot fetched after a heartbeat). */
+static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
+{
+    uint64_t now = f->clock(f->clock_context), lease = lease_of(f, e->m.beat), expires = 0;
+    uint64_t heard = now > age ? now - age : 0;
+    bool other = e->m.epoch != f->newest_epoch;
+    if (age < lease)
+        expires = now > UINT64_MAX - (lease - age) ? UINT64_MAX : now + (lease - age);
+    if (other || e->m.version > f->newest) {
+        f->newest_epoch = e->m.epoch;
+        f->newest = e->m.version;
+    }
+    if (!other && heard < f->heard)
+        return;
+    f->heard = heard;
+    f->last = *e;
+    f->last.part = NULL;
+    atomic_store(&f->expires, expires);
+}
+
+static void settle(tamis_follower *f)
+{
+    bool newest = f->epoch == f->newest_epoch && f->version >= f->newest;
+    int condition = TAMIS_CURRENT;
+    if (f->last.m.type == TAMIS_FAREWELL)
+        condition = TAMIS_GONE;
+    else if (!atomic_load(&f->copy))
+        condition = TAMIS_UNKNOWN;
+    else if (!newest)
+        condition = TAMIS_BEHIND;
+    if (condition == TAMIS_CURRENT || condition == TAMIS_GONE)
+        f->needs_snapshot = false;
+    atomic_store(&f->condition, condition);
+}
+
+static tamis_error gap(tamis_follower *f, const struct envelope *e, uint64_t age,
+                       tamis_reason *reason)
+{
+    hear(f, e, age);
+    f->needs_snapshot = true;
+    settle(f);
+    return fail(reason, TAMIS_EBASE,
+                "%s: made for version %llu of epoch %llu, here is version %llu of epoch %llu: a "
+                "snapshot is needed",
+                e->m.owner, (unsigned long long)(e->m.from ? e->m.from : e->m.version),
+                (unsigned long long)e->m.epoch, (unsigned long long)f->version,
+                (unsigned long long)f->epoch);
+}
+
+/* Gathers the parts; *whole is set when they are all there. */
+static tamis_error gather(tamis_follower *f, const struct envelope *e, struct sink *whole,
+                          tamis_taken *taken, tamis_reason *reason)
+{
+    const tamis_message *m = &e->m, *h = &f->held.m;
+    bool same = h->parts == m->parts && h->type == m->type && h->epoch == m->epoch &&
+                h->from == m->from && h->version == m->version &&
+                f->held.whole_len == e->whole_len && f->held.whole_sum == e->whole_sum;
+    if (same && m->part < h->part) {
+        *taken = TAMIS_REPEATED;
+        return TAMIS_OK;
+    }
+    if (m->part != (same ? h->part : 0))
+        return fail(reason, TAMIS_EBASE,
+                    "%s: part %u of %u of version %llu came without those "
+                    "before it",
+                    m->owner, m->part + 1, m->parts, (unsigned long long)m->version);
+    if (!same) {
+        f->held = *e;
+        f->parts.len = 0;
+    }
+    if (e->part_len > e->whole_len - f->parts.len)
+        return fail(reason, TAMIS_EFORMAT, "%s: the parts are longer than the whole", m->owner);
+    if (sink_write(&f->parts, e->part, (size_t)e->part_len) != 0)
+        return fail(reason, TAMIS_ENOMEM, "no memory for the parts of a message");
+    f->held.m.part = m->part + 1;
+    *taken = TAMIS_HELD;
+    if (f->held.m.part < m->parts)
+        return TAMIS_OK;
+    *whole = f->parts;
+    f->parts = (struct sink){.a = &f->a};
+    f->held.m.parts = 0;
+    return TAMIS_OK;
+}
+
+static tamis_error decode_snapshot(tamis_follower *f, const struct envelope *e,
+                                   const struct sink *whole, tamis_filter **made,
+                                   tamis_reason *reason)
+{
+    tamis_open_options options = {.key = f->has_key ? f->key : NULL, .allocator = &f->a};
+    uint8_t check[TAMIS_KEY_LEN];
+    tamis_error error = tamis_filter_decode(made, whole->data, whole->len, &options, reason);
+    if (error != TAMIS_OK)
+        return error;
+    family_check(&(*made)->set.family, check);
+    if ((*made)->set.bits_only && memcmp(check, e->check, sizeof check) == 0)
+        return TAMIS_OK;
+    tamis_filter_free(*made);
+    return fail(reason, TAMIS_EFORMAT, "%s: the snapshot is not what its message says", e->m.owner);
+}
+
+/* The next version, from all of the message; everything that can fail comes before the swap. */
+static tamis_error apply(tamis_follower *f, const struct envelope *e, const struct sink *whole,
+                         tamis_reason *reason)
+{
+    tamis_filter *made = NULL, *old = atomic_load(&f->copy);
+    struct set *patched;
+    if (whole->len != e->whole_len || hash_of(whole->data, whole->len) != e->whole_sum)
+        return fail(reason, TAMIS_ECHECKSUM, "%s: the parts do not make the whole", e->m.owner);
+    struct old_copy *node = mem_new0(&f->a, 1, sizeof *node);
+    tamis_error error = node ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for a version");
+    if (error == TAMIS_OK)
+        error = e->m.type == TAMIS_SNAPSHOT
+                    ? decode_snapshot(f, e, whole, &made, reason)
+                    : patch_apply(&old->set, whole->data, whole->len, &patched, reason);
+    if (error == TAMIS_OK && !made)
+        made = as_filter(patched);
+    if (error != TAMIS_OK) {
+        mem_free(&f->a, node, 1, sizeof *node);
+        return error;
+    }
+    if (f->swap)
+        f->swap(f->swap_context, old, made);
+    atomic_store(&f->copy, made);
+    if (old) {
+        node->filter = old;
+        retire(&f->retired, &node->retired, dispose);
+    } else {
+        mem_free(&f->a, node, 1, sizeof *node);
+    }
+    f->epoch = e->m.epoch;
+    f->version = e->m.version;
+    f->applied++;
+    retired_free(&f->retired, &f->guard, &f->a);
+    return TAMIS_OK;
+}
+
+static tamis_error take_carried(tamis_follower *f, const struct envelope *e, uint64_t age,
+                                tamis_taken *taken, tamis_reason *reason)
+{
+    struct sink whole = {
+        .a = &f->a, .data = (uint8_t *)(uintptr_t)e->part, .len = (size_t)e->part_len};
+    bool one = e->m.parts == 1;
+    tamis_error error = TAMIS_OK;
+    if (!one) {
+        whole = (struct sink){.a = &f->a};
+        error = gather(f, e, &whole, taken, reason);
+        if (error == TAMIS_OK && !whole.data) {
+            if (*taken == TAMIS_HELD)
+                hear(f, e, age), settle(f);
+            return TAMIS_OK;
+        }
+    }
+    if (error == TAMIS_OK)
+        error = apply(f, e, &whole, reason);
+    if (!one)
+        sink_free(&whole);
+    hear(f, e, age);
+    if (error == TAMIS_OK)
+        *taken = TAMIS_APPLIED;
+    else
+        f->needs_snapshot = true; /* there is such a version, and it is not to be had this way */
+    settle(f);
+    return error;
+}
+
+/* Is the life of the origin that was heard of last still going on, whether or not the copy is of it? */
+static bool origin_lives(const tamis_follower *f)
+{
+    return f->clock(f->clock_context) < atomic_load(&f->expires) &&
+           atomic_load(&f->condition) != TAMIS_GONE;
+}
+
+static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t age,
+                        tamis_taken *taken, tamis_reason *reason)
+{
+    const tamis_message *m = &e->m;
+    const tamis_filter *copy = atomic_load(&f->copy);
+    if (f->last.m.owner[0] && strcmp(f->last.m.owner, m->owner) != 0)
+        return fail(reason, TAMIS_EFAMILY, "a message of %.60s, this is a copy of %.60s", m->owner,
+                    f->last.m.owner);
+    if (m->epoch < f->newest_epoch && origin_lives(f))
+        return fail(reason, TAMIS_EBASE, "%s: of epoch %llu, which ended before epoch %llu",
+                    m->owner, (unsigned long long)m->epoch, (unsigned long long)f->newest_epoch);
+    bool here = copy && m->epoch == f->epoch;
+    if (here) {
+        uint8_t check[TAMIS_KEY_LEN];
+        family_check(&copy->set.family, check);
+        if (e->hash != copy->set.family.hash || memcmp(check, e->check, sizeof check) != 0)
+            return fail(reason, TAMIS_EFAMILY, "%s: the message is of another family", m->owner);
+    }
+    bool old = here &&
+               (m->type == TAMIS_HEARTBEAT || m->type == TAMIS_FAREWELL ? m->version < f->version
+                                                                        : m->version <= f->version);
+    if (old && !(m->type == TAMIS_SNAPSHOT && m->version == f->version)) {
+        *taken = TAMIS_REPEATED;
+        return TAMIS_OK;
+    }
+    if (m->type == TAMIS_SNAPSHOT) {
+        if (!old)
+            return take_carried(f, e, age, taken, reason);
+        hear(f, e, age); /* the very version that is held: as good as a heartbeat */
+        settle(f);
+        *taken = TAMIS_REPEATED;
+        return TAMIS_OK;
+    }
+    if (m->type != TAMIS_FAREWELL &&
+        (!here || (m->type == TAMIS_DELTA ? m->from : m->version) != f->version))
+        return gap(f, e, age, reason);
+    if (m->type == TAMIS_DELTA)
+        return take_carried(f, e, age, taken, reason);
+    hear(f, e, age);
+    settle(f);
+    *taken = TAMIS_HEARD;
+    return TAMIS_OK;
+}
+
+tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t age,
+                          tamis_taken *taken, tamis_reason *reason)
+{
+    f->bytes += len;
+    *taken = TAMIS_REFUSED;
+    retired_free(&f->retired, &f->guard, &f->a);
+    tamis_error error = take(f, e, age, taken, reason);
+    if (error != TAMIS_OK)
+        *taken = TAMIS_REFUSED;
+    f->refused += error != TAMIS_OK;
+    f->repeated += *taken == TAMIS_REPEATED;
+    return error;
+}
+
+tamis_error tamis_follower_take(tamis_follower *f, const void *message, size_t len, uint64_t age,
+                                tamis_taken *taken, tamis_reason *reason)
+{
+    struct envelope e;
+    tamis_taken outcome = TAMIS_REFUSED;
+    tamis_error error = envelope_open(&e, message, len, reason);
+    if (error == TAMIS_OK)
+        error = follower_take(f, &e, len, age, &outcome, reason);
+    else
+        f->bytes += len, f->refused++;
+    if (taken)
+        *taken = outcome;
+    return error;
+}
+
+/* ---- what is known --------------------------------------------------------------------------- */
+
+void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
+{
+    const tamis_filter *copy = atomic_load(&f->copy);
+    uint64_t now = f->clock(f->clock_context);
+    *facts = (tamis_follower_facts){
+        .freshness = tamis_follower_freshness(f),
+        .needs_snapshot = f->needs_snapshot,
+        .epoch = f->epoch,
+        .version = f->version,
+        .newest = f->newest,
+        .age = now > f->heard ? now - f->heard : 0,
+        .lease = lease_of(f, f->last.m.beat),
+        .targets = f->last.m.targets,
+        .estimate = f->last.m.estimate,
+        .applied = f->applied,
+        .refused = f->refused,
+        .repeated = f->repeated,
+        .bytes = f->bytes,
+    };
+    memcpy(facts->owner, f->last.m.owner, sizeof facts->owner);
+    if (!copy)
+        return;
+    const struct layers *layers = set_layers(&copy->set);
+    facts->items = copy->set.stored;
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        facts->bits += vector_positions_total(layers->v[i]);
+}
+
+tamis_error tamis_follower_filter(const tamis_follower *f, tamis_filter **out)
+{
+    const tamis_filter *copy = atomic_load(&f->copy);
+    return copy ? tamis_filter_clone(out, copy) : TAMIS_EKIND;
+}
+
+tamis_error tamis_follower_encode(const tamis_follower *f, tamis_write write, void *context)
+{
+    const tamis_filter *copy = atomic_load(&f->copy);
+    struct sink whole = {.a = &f->a};
+    struct envelope e = f->last;
+    if (!copy)
+        return TAMIS_EKIND;
+    e.m.type = TAMIS_SNAPSHOT;
+    e.m.epoch = f->epoch;
+    e.m.version = f->version;
+    e.m.from = 0;
+    tamis_error error = tamis_filter_encode(copy, TAMIS_SAVE_BITS_ONLY, sink_write, &whole);
+    if (error == TAMIS_OK)
+        error =
+            envelope_send(&e, &copy->set.family, whole.data, whole.len, 0, &f->a, write, context);
+    else if (error == TAMIS_EIO)
+        error = TAMIS_ENOMEM;
+    sink_free(&whole);
+    return error;
+}

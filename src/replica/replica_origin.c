@@ -1,0 +1,470 @@
+/*
+ * Origins. The vectors of the filter watch their own changes (dirty.h); an origin adds them up,
+ * says how wrong copies of the last version are, and writes the next one.
+ */
+#include "replica.h"
+
+#include <time.h>
+
+#include "base/err.h"
+#include "delta/patch.h"
+
+#define BEAT_DEFAULT    (UINT64_C(10) * 1000000000)
+#define MESSAGE_DEFAULT ((uint64_t)1 << 20)
+#define MISS_DEFAULT    0.01
+#define SLACK           1.1 /* where the false rate cannot be had: times that of a fresh copy */
+
+uint64_t replica_clock(void *context)
+{
+    (void)context;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A vector as it was published. */
+struct published {
+    uint32_t id;
+    struct shape shape;
+    uint64_t ones;
+};
+
+struct tamis_origin {
+    tamis_filter *f;
+    tamis_allocator a;
+    tamis_targets targets;
+    uint32_t hosts;
+    uint64_t beat, message_bytes;
+    bool no_key;
+    tamis_clock clock;
+    void *clock_context;
+    struct envelope envelope; /* what all messages have in common */
+    struct patch_base base;   /* the last version, if version is not 0 */
+    struct published *published;
+    uint32_t n_published;
+    uint64_t version, next; /* next: none above it was ever written */
+    bool torn;              /* the last messages did not all go out */
+    uint64_t first_change;  /* clock when changes were first noticed; 0: none */
+    uint64_t checked;       /* changed bits when the rate was last worked out */
+    double rate;            /* weighted, as of then, */
+    double rate_own;        /* and that of a fresh copy */
+    uint64_t deltas, snapshots, messages, bytes, published_at;
+};
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static void settle_targets(tamis_targets *t)
+{
+    if (t->member_miss == 0)
+        t->member_miss = MISS_DEFAULT;
+    if (t->false_rate == 0)
+        t->false_rate = -1;
+    if (t->dirty == 0)
+        t->dirty = -1;
+    if (t->w_positive == 0 && t->w_disagree == 0)
+        t->w_positive = t->w_disagree = 1;
+}
+
+static tamis_error check_options(const tamis_filter *f, const tamis_origin_options *o,
+                                 tamis_reason *reason)
+{
+    size_t len = o->owner ? strlen(o->owner) : 0;
+    if (len == 0 || len > TAMIS_OWNER_MAX)
+        return fail(reason, TAMIS_EARG, "an origin has a name of 1 to %d bytes", TAMIS_OWNER_MAX);
+    if (targets_wrong(&o->targets))
+        return fail(reason, TAMIS_EARG, "a target or weight is out of range");
+    if (o->message_bytes && o->message_bytes < MESSAGE_BYTES_MIN)
+        return fail(reason, TAMIS_EARG, "a message takes %d bytes at least", MESSAGE_BYTES_MIN);
+    if (o->beat > BEAT_MAX)
+        return fail(reason, TAMIS_EARG, "the time between heartbeats is out of range");
+    if (f->set.opt.shared_adds)
+        return fail(reason, TAMIS_EKIND,
+                    "a filter that takes adds from several threads at once "
+                    "cannot tell what changed: make it without");
+    if (!family_standard(&f->set.family))
+        return fail(reason, TAMIS_EKIND, "the probes are a function of the caller's");
+    return TAMIS_OK;
+}
+
+tamis_error tamis_origin_new(tamis_origin **out, tamis_filter *f, const tamis_origin_options *o,
+                             tamis_reason *reason)
+{
+    tamis_error e = check_options(f, o, reason);
+    if (e != TAMIS_OK)
+        return e;
+    tamis_origin *origin = mem_new0(&f->set.allocator, 1, sizeof *origin);
+    if (!origin)
+        return fail(reason, TAMIS_ENOMEM, "no memory for an origin");
+    origin->f = f;
+    origin->a = f->set.allocator;
+    origin->targets = o->targets;
+    settle_targets(&origin->targets);
+    origin->hosts = o->hosts ? o->hosts : 2;
+    origin->beat = o->beat ? o->beat : BEAT_DEFAULT;
+    origin->message_bytes = o->message_bytes ? o->message_bytes : MESSAGE_DEFAULT;
+    origin->no_key = o->no_key;
+    origin->clock = o->clock ? o->clock : replica_clock;
+    origin->clock_context = o->clock_context;
+    tamis_message *m = &origin->envelope.m;
+    memcpy(m->owner, o->owner, strlen(o->owner) + 1);
+    m->epoch = o->epoch ? o->epoch : max_u64(1, origin->clock(origin->clock_context));
+    m->beat = origin->beat;
+    m->targets = origin->targets;
+    *out = origin;
+    return TAMIS_OK;
+}
+
+static void forget_published(tamis_origin *o)
+{
+    mem_free(&o->a, o->published, o->n_published, sizeof *o->published);
+    mem_free(&o->f->set.allocator, o->base.body, 1, o->base.len);
+    o->published = NULL;
+    o->base.body = NULL;
+}
+
+void tamis_origin_free(tamis_origin *o)
+{
+    if (!o)
+        return;
+    const struct layers *layers = set_layers(&o->f->set);
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        if (layers->v[i]->changes && layers->v[i]->changes->owner == o) {
+            changes_free(layers->v[i]->changes, &o->f->set.allocator);
+            layers->v[i]->changes = NULL;
+        }
+    forget_published(o);
+    tamis_allocator a = o->a;
+    mem_free(&a, o, 1, sizeof *o);
+}
+
+void tamis_origin_info(const tamis_origin *o, tamis_origin_facts *facts)
+{
+    *facts = (tamis_origin_facts){o->envelope.m.epoch, o->version, o->deltas,       o->snapshots,
+                                  o->messages,         o->bytes,   o->published_at, o->beat};
+}
+
+/* ---- how wrong the copies are ---------------------------------------------------------------- */
+
+/* Its changes since the last version, or NULL: it is new, or changed as a whole. */
+static const struct changes *known_changes(const tamis_origin *o, const struct vector *v)
+{
+    const struct changes *c = v->changes;
+    return c && c->owner == o && !c->lost ? c : NULL;
+}
+
+static const struct published *find_published(const tamis_origin *o, uint32_t id)
+{
+    for (uint32_t i = 0; i < o->n_published; i++)
+        if (o->published[i].id == id)
+            return &o->published[i];
+    return NULL;
+}
+
+/* What is known without looking at bits. */
+struct tally {
+    uint64_t bits, items, missed;
+    bool whole; /* a published vector is known no more */
+};
+
+static struct tally tally_of(const tamis_origin *o)
+{
+    const struct layers *layers = set_layers(&o->f->set);
+    struct tally t = {0};
+    uint32_t same = 0;
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        const struct vector *v = layers->v[i];
+        const struct changes *c = known_changes(o, v);
+        uint64_t load = vector_load(v);
+        t.items += load;
+        t.bits += c ? c->set + c->cleared : v->bits.k * load + 1;
+        t.missed += c ? min_u64(c->missed, load) : load;
+        t.whole |= !c && find_published(o, layers->l[i]->id);
+        same += c != NULL;
+    }
+    t.bits += o->n_published - same; /* let go of */
+    return t;
+}
+
+static tamis_plan_copy copy_of(const tamis_origin *o, const struct vector *v, bool fresh)
+{
+    const struct changes *c = known_changes(o, v);
+    struct shape s = vector_shape(v);
+    tamis_plan_copy p = {(int)s.layout, s.units, s.k, 0, 0, 0};
+    if (c) {
+        p.ones = c->ones + c->set - c->cleared;
+        p.copy_ones = c->ones;
+        p.both = c->ones - c->cleared;
+    } else {
+        p.ones = vector_count_ones(v);
+    }
+    if (fresh)
+        p.copy_ones = p.both = p.ones;
+    return p;
+}
+
+/* All vectors of the filter and those that only copies have. */
+static uint32_t list_copies(const tamis_origin *o, bool fresh, tamis_plan_copy *out)
+{
+    const struct layers *layers = set_layers(&o->f->set);
+    uint32_t n = layers_count(layers);
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = copy_of(o, layers->v[i], fresh);
+    for (uint32_t i = 0; !fresh && i < o->n_published; i++) {
+        const struct published *p = &o->published[i];
+        const struct layer *layer = set_layer_by_id(&o->f->set, p->id);
+        if (!layer || !known_changes(o, layer->part[0].vector))
+            out[n++] =
+                (tamis_plan_copy){(int)p->shape.layout, p->shape.units, p->shape.k, 0, p->ones, 0};
+    }
+    return n;
+}
+
+static void estimate(const tamis_origin *o, bool fresh, tamis_estimate *out)
+{
+    tamis_plan_copy few[64], *copies = few;
+    uint32_t room = layers_count(set_layers(&o->f->set)) + o->n_published;
+    struct tally t = tally_of(o);
+    uint64_t bits = 0;
+    *out = (tamis_estimate){.positive = 1, .disagree = 1, .member_miss = 1, .own = 1, .host = 1};
+    if (room > 64 && !(copies = mem_new(&o->a, room, sizeof *copies)))
+        return; /* without memory nothing is promised */
+    uint32_t n = list_copies(o, fresh, copies);
+    tamis_plan_replica r =
+        tamis_plan_replica_stack(copies, n, o->hosts, o->targets.w_positive, o->targets.w_disagree);
+    *out = (tamis_estimate){.own = r.own,
+                            .positive = r.positive,
+                            .disagree = r.disagree,
+                            .weighted = r.weighted,
+                            .host = r.host};
+    for (uint32_t i = 0; i < n; i++) {
+        const tamis_plan_copy *c = &copies[i];
+        bits += c->units * layout_unit_bits(c->layout);
+        out->set += c->ones - c->both;
+        out->cleared += c->copy_ones - c->both;
+    }
+    out->dirty = bits ? (double)(out->set + out->cleared) / (double)bits : 0;
+    out->missed = fresh ? 0 : t.missed;
+    out->member_miss = tamis_plan_member_miss((double)out->missed, (double)t.items, 0);
+    out->unreachable =
+        o->targets.false_rate >= 0 && o->targets.w_positive * r.own > o->targets.false_rate;
+    if (copies != few)
+        mem_free(&o->a, copies, room, sizeof *copies);
+}
+
+void tamis_origin_estimate(const tamis_origin *o, tamis_estimate *out)
+{
+    estimate(o, false, out);
+}
+
+/* The rate is worked out anew when the changes have grown by a thirty-second since. */
+static bool rate_passed(tamis_origin *o, uint64_t bits)
+{
+    if (bits < o->checked || bits - o->checked > o->checked / 32 || o->checked == 0) {
+        tamis_estimate now;
+        estimate(o, false, &now);
+        o->checked = bits;
+        o->rate = now.weighted;
+        o->rate_own = now.own;
+    }
+    double fresh = SLACK * o->targets.w_positive * o->rate_own;
+    return o->rate > (fresh > o->targets.false_rate ? fresh : o->targets.false_rate);
+}
+
+static bool dirty_passed(const tamis_origin *o, uint64_t bits)
+{
+    const struct layers *layers = set_layers(&o->f->set);
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        all += vector_positions_total(layers->v[i]);
+    return (double)bits > o->targets.dirty * (double)all;
+}
+
+tamis_due tamis_origin_due(tamis_origin *o)
+{
+    const tamis_targets *t = &o->targets;
+    if (o->version == 0 || o->torn)
+        return TAMIS_DUE_FIRST;
+    struct tally now = tally_of(o);
+    if (now.whole)
+        return TAMIS_DUE_WHOLE;
+    if (now.bits == 0)
+        return TAMIS_DUE_NOT;
+    if (t->member_miss >= 0 && (double)now.missed > t->member_miss * (double)now.items)
+        return TAMIS_DUE_MEMBER_MISS;
+    if (t->false_rate >= 0 && rate_passed(o, now.bits))
+        return TAMIS_DUE_FALSE_RATE;
+    if (t->dirty >= 0 && dirty_passed(o, now.bits))
+        return TAMIS_DUE_DIRTY;
+    if (t->max_age) {
+        uint64_t clock = o->clock(o->clock_context);
+        if (o->first_change == 0 || clock < o->first_change) /* it was set back: from there on */
+            o->first_change = clock;
+        if (clock - o->first_change >= t->max_age)
+            return TAMIS_DUE_AGE;
+    }
+    return TAMIS_DUE_NOT;
+}
+
+/* ---- publishing ------------------------------------------------------------------------------ */
+
+/* All that a version needs, made before anything is written. */
+struct edition {
+    struct patch_base base;
+    struct published *published;
+    struct changes **changes; /* for vectors that have none yet */
+    uint32_t n;
+    struct sink whole;
+};
+
+static void edition_free(tamis_origin *o, struct edition *ed)
+{
+    for (uint32_t i = 0; ed->changes && i < ed->n; i++)
+        changes_free(ed->changes[i], &o->f->set.allocator);
+    mem_free(&o->a, ed->changes, ed->n, sizeof *ed->changes);
+    mem_free(&o->a, ed->published, ed->n, sizeof *ed->published);
+    mem_free(&o->f->set.allocator, ed->base.body, 1, ed->base.len);
+    sink_free(&ed->whole);
+}
+
+static tamis_error edition_begin(tamis_origin *o, struct edition *ed)
+{
+    struct set *f = &o->f->set;
+    const struct layers *layers = set_layers(f);
+    ed->n = layers_count(layers);
+    ed->whole.a = &o->a;
+    ed->base.owner = o;
+    ed->published = mem_new(&o->a, ed->n, sizeof *ed->published);
+    ed->changes = mem_new0(&o->a, ed->n, sizeof *ed->changes);
+    if (!ed->published || !ed->changes)
+        return TAMIS_ENOMEM;
+    for (uint32_t i = 0; i < ed->n; i++) {
+        struct vector *v = layers->v[i];
+        if (v->changes && v->changes->owner != o)
+            return TAMIS_EBUSY; /* another origin's */
+        if (!v->changes && !(ed->changes[i] = changes_new(&f->allocator, v, o)))
+            return TAMIS_ENOMEM;
+    }
+    tamis_error e = patch_body(f, true, &ed->base.body, &ed->base.len);
+    return e == TAMIS_OK ? set_fingerprint(f, true, ed->base.print) : e;
+}
+
+/* The filter as it is now is the version that copies have. */
+static void edition_commit(tamis_origin *o, struct edition *ed, uint64_t version)
+{
+    const struct layers *layers = set_layers(&o->f->set);
+    for (uint32_t i = 0; i < ed->n; i++) {
+        struct vector *v = layers->v[i];
+        if (ed->changes[i])
+            v->changes = ed->changes[i];
+        else
+            changes_reset(v->changes, v);
+        ed->changes[i] = NULL;
+        ed->published[i] = (struct published){layers->l[i]->id, vector_shape(v), v->changes->ones};
+    }
+    forget_published(o);
+    o->base = ed->base;
+    o->published = ed->published;
+    o->n_published = ed->n;
+    ed->base.body = NULL;
+    ed->published = NULL;
+    o->version = version;
+    o->published_at = o->clock(o->clock_context);
+    o->torn = false;
+    o->first_change = o->checked = 0;
+}
+
+struct counting {
+    tamis_origin *o;
+    tamis_write write;
+    void *context;
+};
+
+static int counting_write(void *context, const void *data, size_t len)
+{
+    struct counting *c = context;
+    int failed = c->write(c->context, data, len);
+    c->o->messages += !failed;
+    c->o->bytes += failed ? 0 : len;
+    return failed;
+}
+
+static tamis_error send(tamis_origin *o, tamis_message_type type, uint64_t from, uint64_t version,
+                        const struct sink *whole, tamis_write write, void *context)
+{
+    struct counting counting = {o, write, context};
+    struct envelope e = o->envelope;
+    e.m.type = type;
+    e.m.from = from;
+    e.m.version = version;
+    e.m.time = o->clock(o->clock_context);
+    estimate(o, whole != NULL, &e.m.estimate);
+    return envelope_send(&e, &o->f->set.family, whole ? whole->data : NULL, whole ? whole->len : 0,
+                         o->message_bytes, &o->a, counting_write, &counting);
+}
+
+static tamis_error publish(tamis_origin *o, struct edition *ed, bool snapshot, tamis_write write,
+                           void *context)
+{
+    tamis_error e = edition_begin(o, ed);
+    if (e != TAMIS_OK)
+        return e;
+    bool same =
+        o->version && !o->torn && memcmp(o->base.print, ed->base.print, sizeof ed->base.print) == 0;
+    if (same && !snapshot) { /* whatever happened, the bits are those that copies have */
+        edition_commit(o, ed, o->version);
+        return TAMIS_OK;
+    }
+    snapshot = snapshot || o->version == 0 || o->torn;
+    if (snapshot)
+        e = tamis_filter_encode(o->f, TAMIS_SAVE_BITS_ONLY | (o->no_key ? TAMIS_SAVE_NO_KEY : 0u),
+                                sink_write, &ed->whole);
+    else
+        e = patch_changes(&o->f->set, &o->base, ed->base.print, sink_write, &ed->whole);
+    if (e != TAMIS_OK)
+        return e == TAMIS_EIO ? TAMIS_ENOMEM : e; /* a sink fails for want of memory */
+    uint64_t version = same ? o->version : o->next + 1;
+    o->next = max_u64(o->next, version);
+    e = send(o, snapshot ? TAMIS_SNAPSHOT : TAMIS_DELTA, snapshot ? 0 : o->version, version,
+             &ed->whole, write, context);
+    if (e != TAMIS_OK) {
+        o->torn = true;
+        return e;
+    }
+    o->snapshots += snapshot;
+    o->deltas += !snapshot;
+    edition_commit(o, ed, version);
+    return TAMIS_OK;
+}
+
+static tamis_error publish_with(tamis_origin *o, bool snapshot, tamis_write write, void *context,
+                                tamis_reason *reason)
+{
+    struct edition ed = {0};
+    tamis_error e = publish(o, &ed, snapshot, write, context);
+    edition_free(o, &ed);
+    if (e == TAMIS_EBUSY)
+        return fail(reason, TAMIS_EARG, "the filter has another origin already");
+    return e == TAMIS_OK ? e : fail(reason, e, "not published: %s", tamis_error_text(e));
+}
+
+tamis_error tamis_origin_publish(tamis_origin *o, tamis_write write, void *context,
+                                 tamis_reason *reason)
+{
+    return publish_with(o, false, write, context, reason);
+}
+
+tamis_error tamis_origin_snapshot(tamis_origin *o, tamis_write write, void *context,
+                                  tamis_reason *reason)
+{
+    return publish_with(o, true, write, context, reason);
+}
+
+tamis_error tamis_origin_beat(tamis_origin *o, tamis_write write, void *context)
+{
+    return o->version ? send(o, TAMIS_HEARTBEAT, 0, o->version, NULL, write, context) : TAMIS_EKIND;
+}
+
+tamis_error tamis_origin_farewell(tamis_origin *o, tamis_write write, void *context)
+{
+    return o->version ? send(o, TAMIS_FAREWELL, 0, o->version, NULL, write, context) : TAMIS_EKIND;
+}

@@ -1,0 +1,176 @@
+/* See pending_watch.h. */
+#include "pending_watch.h"
+
+void watches_init(struct watches *w)
+{
+    *w = (struct watches){.free = NONE};
+}
+
+void watches_free(struct watches *w, const tamis_allocator *a)
+{
+    mem_free(a, w->list, w->room, sizeof *w->list);
+    mem_free(a, w->heads, w->room, sizeof *w->heads);
+    watches_init(w);
+}
+
+void watches_clear(struct watches *w)
+{
+    w->fresh = 0;
+    w->free = NONE;
+    for (uint32_t i = 0; i < w->room; i++)
+        w->heads[i] = NONE;
+}
+
+size_t watches_bytes(const struct watches *w)
+{
+    return w->room * (sizeof *w->list + sizeof *w->heads);
+}
+
+static uint32_t *head_of(const struct watches *w, uint32_t hash)
+{
+    return &w->heads[hash & (w->room - 1)];
+}
+
+/* ---- heaps ----------------------------------------------------------------------------------- */
+
+static uint32_t top_of(const struct watches *w, uint32_t hash)
+{
+    uint32_t at = w->room ? *head_of(w, hash) : NONE;
+    while (at != NONE && w->list[at].hash != hash)
+        at = w->list[at].next;
+    return at;
+}
+
+/* A heap of its own, to be found by its hash. */
+static void show(struct watches *w, uint32_t top)
+{
+    uint32_t *head = head_of(w, w->list[top].hash);
+    w->list[top].next = *head;
+    w->list[top].prev = NONE;
+    if (*head != NONE)
+        w->list[*head].prev = top;
+    *head = top;
+}
+
+/* Out of the list it is in; what is below it stays there. */
+static void unlink_watch(struct watches *w, uint32_t at)
+{
+    const struct watch *gone = &w->list[at];
+    if (gone->prev == NONE)
+        *head_of(w, gone->hash) = gone->next;
+    else if (w->list[gone->prev].child == at)
+        w->list[gone->prev].child = gone->next;
+    else
+        w->list[gone->prev].next = gone->next;
+    if (gone->next != NONE)
+        w->list[gone->next].prev = gone->prev;
+}
+
+/* Of two heaps that are in no list: the lower one goes below the other. */
+static uint32_t meld(struct watches *w, uint32_t x, uint32_t y)
+{
+    uint32_t high = w->list[x].level < w->list[y].level ? y : x, low = high == x ? y : x;
+    uint32_t child = w->list[high].child;
+    w->list[low].next = child;
+    w->list[low].prev = high;
+    if (child != NONE)
+        w->list[child].prev = low;
+    w->list[high].child = low;
+    return high;
+}
+
+/* One heap of a list of them: in pairs from the first on, then all from the last on. */
+static uint32_t meld_all(struct watches *w, uint32_t first)
+{
+    uint32_t pairs = NONE, all = NONE;
+    while (first != NONE) {
+        uint32_t x = first, y = w->list[x].next;
+        first = y == NONE ? NONE : w->list[y].next;
+        x = y == NONE ? x : meld(w, x, y);
+        w->list[x].next = pairs;
+        pairs = x;
+    }
+    while (pairs != NONE) {
+        uint32_t next = w->list[pairs].next;
+        all = all == NONE ? pairs : meld(w, all, pairs);
+        pairs = next;
+    }
+    return all;
+}
+
+/* To the others of its hash. */
+static void join(struct watches *w, uint32_t heap)
+{
+    uint32_t top = top_of(w, w->list[heap].hash);
+    if (top != NONE) {
+        unlink_watch(w, top);
+        heap = meld(w, top, heap);
+    }
+    show(w, heap);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+bool watches_reserve(struct watches *w, const tamis_allocator *a, size_t n)
+{
+    struct watches grown = *w;
+    size_t room = w->room ? w->room : 256;
+    while (room < n && room <= NONE / 2)
+        room *= 2;
+    if (n <= w->room)
+        return true;
+    if (room > NONE / 2)
+        return false;
+    grown.list = mem_new(a, room, sizeof *grown.list);
+    grown.heads = mem_new(a, room, sizeof *grown.heads);
+    grown.room = (uint32_t)room;
+    if (!grown.list || !grown.heads) {
+        mem_free(a, grown.list, room, sizeof *grown.list);
+        mem_free(a, grown.heads, room, sizeof *grown.heads);
+        return false;
+    }
+    if (w->fresh)
+        memcpy(grown.list, w->list, w->fresh * sizeof *grown.list);
+    for (uint32_t i = 0; i < grown.room; i++)
+        grown.heads[i] = NONE;
+    for (uint32_t i = 0; i < w->room; i++)
+        for (uint32_t top = w->heads[i]; top != NONE; top = w->list[top].next)
+            show(&grown, top);
+    mem_free(a, w->list, w->room, sizeof *w->list);
+    mem_free(a, w->heads, w->room, sizeof *w->heads);
+    *w = grown;
+    return true;
+}
+
+/* ---- watches --------------------------------------------------------------------------------- */
+
+uint32_t watch_add(struct watches *w, uint32_t hash, uint64_t level, uint32_t who, uint32_t others)
+{
+    uint32_t at = w->free;
+    if (at == NONE)
+        at = w->fresh++;
+    else
+        w->free = w->list[at].own;
+    w->list[at] = (struct watch){level, who, hash, others, NONE, NONE, NONE};
+    join(w, at);
+    return at;
+}
+
+void watch_remove(struct watches *w, uint32_t first)
+{
+    while (first != NONE) {
+        uint32_t at = first, below = meld_all(w, w->list[at].child);
+        unlink_watch(w, at);
+        if (below != NONE)
+            join(w, below);
+        first = w->list[at].own;
+        w->list[at].own = w->free;
+        w->free = at;
+    }
+}
+
+uint32_t watch_told(const struct watches *w, uint32_t hash, uint64_t value)
+{
+    uint32_t top = top_of(w, hash);
+    return top != NONE && w->list[top].level >= value ? top : NONE;
+}

@@ -1,0 +1,196 @@
+/* What the records of an index are: attributes, with their names, and verifiers; the options as they
+   are kept, and what cannot be. */
+#include "set.h"
+
+#include "base/err.h"
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static tamis_error check_attributes(const tamis_index_options *o, tamis_reason *reason)
+{
+    if (o->n_attributes < 1 || o->n_attributes > TAMIS_ATTRIBUTES_MAX || !o->attributes)
+        return fail(reason, TAMIS_EARG, "an index has 1 to %d attributes", TAMIS_ATTRIBUTES_MAX);
+    for (size_t i = 0; i < o->n_attributes; i++) {
+        const tamis_attribute *at = &o->attributes[i];
+        size_t len = at->name ? strlen(at->name) : 0;
+        if (len < 1 || len > ATTRIBUTE_LEN)
+            return fail(reason, TAMIS_EARG, "the name of attribute %zu has %zu bytes, not 1 to %d",
+                        i + 1, len, ATTRIBUTE_LEN);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(o->attributes[j].name, at->name) == 0)
+                return fail(reason, TAMIS_EARG, "two attributes are named \"%.100s\"", at->name);
+        if ((unsigned)at->type > TAMIS_TIME)
+            return fail(reason, TAMIS_EARG, "attribute \"%.100s\" has an unknown type", at->name);
+        if (at->distinct > BITS_MAX)
+            return fail(reason, TAMIS_EARG, "attribute \"%.100s\" can have 2^40 values at most",
+                        at->name);
+    }
+    return TAMIS_OK;
+}
+
+static void add_mask(struct record_form *form, uint64_t mask)
+{
+    for (uint32_t i = 0; i < form->verifiers; i++)
+        if (form->masks[i] == mask)
+            return;
+    form->masks[form->verifiers++] = mask;
+}
+
+/* One attribute alone needs no filter beside it; a table still makes it exact. */
+static tamis_error settle_combos(struct record_form *form, const tamis_index_options *o,
+                                 tamis_reason *reason)
+{
+    uint32_t p = form->attributes;
+    uint64_t all = form_mask_all(form);
+    bool verifies = form->verifier != TAMIS_VERIFIER_NONE;
+    if (o->n_combos > TAMIS_COMBOS_MAX || (o->n_combos && !o->combos))
+        return fail(reason, TAMIS_EARG, "at most %d combinations", TAMIS_COMBOS_MAX);
+    if (o->n_combos && (o->no_combos || !verifies))
+        return fail(reason, TAMIS_EARG, "combinations of attributes need a verifier");
+    if (verifies && (p > 1 || form->verifier == TAMIS_VERIFIER_TABLE))
+        add_mask(form, all);
+    for (size_t i = 0; i < o->n_combos; i++) {
+        uint64_t mask = o->combos[i];
+        if (mask & ~all || (mask & (mask - 1)) == 0)
+            return fail(reason, TAMIS_EARG,
+                        "a combination is a set of two or more of the attributes");
+        add_mask(form, mask);
+    }
+    for (uint32_t i = 0; verifies && p == 3 && i < p && !o->n_combos && !o->no_combos; i++)
+        add_mask(form, all & ~(UINT64_C(1) << (p - 1 - i)));
+    return TAMIS_OK;
+}
+
+tamis_error record_form_from(struct record_form *form, char names[NAMES_MAX],
+                             const tamis_index_options *o, tamis_reason *reason)
+{
+    const tamis_options *set = &o->set;
+    tamis_error e = check_attributes(o, reason);
+    if (e != TAMIS_OK)
+        return e;
+    *form = (struct record_form){
+        .attributes = (uint32_t)o->n_attributes,
+        .verifier = o->verifier ? o->verifier : TAMIS_VERIFIER_FILTER,
+        .value = o->value ? o->value : TAMIS_VERIFY_MIXED,
+        .names = names,
+    };
+    if ((unsigned)o->verifier > TAMIS_VERIFIER_FILTER ||
+        (unsigned)o->value > TAMIS_VERIFY_ATTENUATED)
+        return fail(reason, TAMIS_EARG, "an unknown verifier or verification value");
+    if (set->growth == TAMIS_WINDOW)
+        return fail(reason, TAMIS_EARG, "an index does not forget by age: no window");
+    if (set->unique || set->shared_adds || set->add_always || set->tolerate != 0 || set->bits ||
+        set->hashes)
+        return fail(reason, TAMIS_EARG,
+                    "only filters have unique, shared_adds, add_always, tolerate, bits and hashes");
+    for (size_t i = 0; i < o->n_attributes; i++) {
+        size_t len = strlen(o->attributes[i].name) + 1;
+        form->types[i] = o->attributes[i].type;
+        form->distinct[i] = o->attributes[i].distinct;
+        memcpy(names + form->names_len, o->attributes[i].name, len);
+        form->names_len += len;
+    }
+    return settle_combos(form, o, reason);
+}
+
+const char *record_form_wrong(const struct record_form *form, const struct settings *set)
+{
+    uint32_t p = form->attributes;
+    if (p < 1 || p > TAMIS_ATTRIBUTES_MAX)
+        return "the number of attributes";
+    if (form->verifier < TAMIS_VERIFIER_NONE || form->verifier > TAMIS_VERIFIER_FILTER ||
+        form->value < TAMIS_VERIFY_MIXED || form->value > TAMIS_VERIFY_ATTENUATED)
+        return "the verifier";
+    uint64_t all = form_mask_all(form);
+    bool whole =
+        form->verifier != TAMIS_VERIFIER_NONE && (p > 1 || form->verifier == TAMIS_VERIFIER_TABLE);
+    if (form->verifiers > VERIFIERS_MAX || (form->verifiers > 0) != whole ||
+        (whole && form->masks[0] != all))
+        return "the verifiers";
+    for (uint32_t i = 1; i < form->verifiers; i++) {
+        bool repeated = false;
+        for (uint32_t j = 0; j < i; j++)
+            repeated |= form->masks[j] == form->masks[i];
+        if (repeated || form->masks[i] & ~all || (form->masks[i] & (form->masks[i] - 1)) == 0)
+            return "a combination";
+    }
+    for (uint32_t i = 0; i < p; i++)
+        if ((unsigned)form->types[i] > TAMIS_TIME || form->distinct[i] > BITS_MAX)
+            return "an attribute";
+    if (set->growth == TAMIS_WINDOW || set->unique || set->published)
+        return "the growth";
+    return set->vectors_max > STACK_MAX ? "the most layers" : NULL;
+}
+
+bool record_form_equal(const struct record_form *x, const struct record_form *y)
+{
+    if (!x || !y)
+        return x == y;
+    bool same = x->attributes == y->attributes && x->verifiers == y->verifiers &&
+                x->verifier == y->verifier && x->value == y->value &&
+                x->names_len == y->names_len && memcmp(x->names, y->names, x->names_len) == 0;
+    for (uint32_t i = 0; i < x->verifiers && same; i++)
+        same = x->masks[i] == y->masks[i];
+    for (uint32_t i = 0; i < x->attributes && same; i++)
+        same = x->types[i] == y->types[i];
+    return same;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+const char *form_name(const struct record_form *form, uint32_t attribute)
+{
+    const char *name = form->names;
+    for (uint32_t i = 0; i < attribute; i++)
+        name += strlen(name) + 1;
+    return name;
+}
+
+/* "a, b, c", as far as there is room, and then "...". */
+static void list_names(const char *names, uint32_t n, char *out, size_t room)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t len = strlen(names), need = len + (i ? 2 : 0);
+        if (at + need + sizeof ", ..." > room) {
+            memcpy(out + at, i ? ", ..." : "...", i ? 6 : 4);
+            return;
+        }
+        memcpy(out + at, ", ", i ? 2 : 0);
+        memcpy(out + at + need - len, names, len + 1);
+        at += need;
+        names += len + 1;
+    }
+}
+
+tamis_error attribute_find(const char *names, uint32_t n, const char *name, uint32_t *number,
+                           tamis_reason *reason)
+{
+    char known[130];
+    const char *here = names;
+    for (uint32_t i = 0; name && i < n; i++, here += strlen(here) + 1)
+        if (strcmp(here, name) == 0) {
+            *number = i;
+            return TAMIS_OK;
+        }
+    list_names(names, n, known, sizeof known);
+    return fail(reason, TAMIS_EARG, "no attribute \"%.40s\"; there are: %s", name ? name : "",
+                known);
+}
+
+tamis_error tamis_index_attribute(const tamis_index *x, const char *name, uint32_t *number,
+                                  tamis_reason *reason)
+{
+    return attribute_find(x->set.form->names, x->set.form->attributes, name, number, reason);
+}
+
+const char *tamis_index_name(const tamis_index *x, uint32_t i)
+{
+    return i < x->set.form->attributes ? form_name(x->set.form, i) : NULL;
+}
+
+uint64_t tamis_index_combo(const tamis_index *x, uint32_t i)
+{
+    const struct record_form *form = x->set.form;
+    return form->verifiers && i < form->verifiers - 1 ? form->masks[i + 1] : 0;
+}

@@ -1,0 +1,156 @@
+/* See relocate.h. Part 0 is the head and what there is once; then layers, one a part; then the
+   candidates of pending removals, some a part. */
+#include "relocate.h"
+
+#include "set.h"
+
+#define CANDIDATES 64 /* entries a part */
+
+/* Moves what a pointer points to; `place` is where the pointer is. */
+static void move_plain(const struct mover *m, void *place)
+{
+    void *memory, *moved;
+    memcpy(&memory, place, sizeof memory);
+    moved = memory ? m->move(m->context, memory) : NULL;
+    if (moved)
+        memcpy(place, &moved, sizeof moved);
+}
+
+static void move_block(const struct mover *m, struct block *block)
+{
+    void *moved = block->base && !block->mapped ? m->move(m->context, block->base) : NULL;
+    if (moved)
+        block_moved(block, moved);
+}
+
+static void move_changes(const struct mover *m, struct changes **changes)
+{
+    move_plain(m, changes);
+    if (*changes)
+        move_block(m, &(*changes)->dirty);
+}
+
+static void move_vector(const struct mover *m, struct vector **v)
+{
+    move_plain(m, v);
+    move_block(m, &(*v)->memory);
+    if ((*v)->memory.base)
+        (*v)->bits.words = (*v)->memory.data;
+    move_block(m, &(*v)->counters.nibbles);
+    move_plain(m, &(*v)->counters.escapes);
+    move_block(m, &(*v)->turned);
+    move_changes(m, &(*v)->changes);
+}
+
+static void move_table(const struct mover *m, struct table *table)
+{
+    struct table_slots *slots = atomic_load(&table->slots);
+    if (!slots)
+        return;
+    move_plain(m, &slots);
+    move_block(m, &slots->memory);
+    slots->slot = slots->memory.data;
+    atomic_store(&table->slots, slots);
+}
+
+static void move_removals(const struct mover *m, struct removals *r)
+{
+    move_plain(m, &r->entries);
+    move_plain(m, &r->keys);
+    move_plain(m, &r->index);
+    move_plain(m, &r->queue);
+    move_plain(m, &r->watches.list);
+    move_plain(m, &r->watches.heads);
+}
+
+/* Candidates of part `part` of them; false past the last. */
+static bool move_candidates(const struct mover *m, struct removals *r, unsigned long part)
+{
+    if (part >= (r->room + CANDIDATES - 1) / CANDIDATES)
+        return false;
+    uint32_t first = (uint32_t)part * CANDIDATES;
+    for (uint32_t i = first; i < r->room && i < first + CANDIDATES; i++)
+        move_plain(m, &r->entries[i].candidates);
+    return true;
+}
+
+static void move_matrix(const struct mover *m, struct set *s)
+{
+    struct matrix *matrix = atomic_load(&s->matrix);
+    if (!matrix)
+        return;
+    move_plain(m, &matrix);
+    move_block(m, &matrix->memory);
+    if (matrix->memory.base)
+        matrix->bits.words = matrix->memory.data;
+    atomic_store(&s->matrix, matrix);
+    set_place_columns(s);
+}
+
+static struct set *move_head(struct set *s, const struct mover *m)
+{
+    struct layers *layers;
+    set_reclaim(s, true);
+    if (!m->pinned)
+        move_plain(m, &s);
+    layers = set_layers(s);
+    move_plain(m, &layers);
+    layers->l = (struct layer **)(void *)(layers->v + layers->room);
+    atomic_store(&s->layers, layers);
+    move_matrix(m, s);
+    move_plain(m, &s->form);
+    if (s->form)
+        s->form->names = (const char *)(s->form + 1);
+    move_plain(m, &s->guard);
+    move_plain(m, &s->family.h3);
+    move_removals(m, &s->removals);
+    set_adopt_family(s);
+    return s;
+}
+
+static void move_layer(const struct mover *m, struct layers *layers, unsigned long i)
+{
+    move_plain(m, &layers->l[i]);
+    for (uint32_t j = 0; j < layers->l[i]->parts; j++) {
+        struct part *part = &layers->l[i]->part[j];
+        if (part->vector)
+            move_vector(m, &part->vector);
+        else
+            move_table(m, &part->table);
+    }
+    layers->v[i] = layers->l[i]->part[0].vector;
+}
+
+static unsigned long move(struct set **s, const struct mover *m, unsigned long from)
+{
+    for (unsigned long part = from;; part++) {
+        struct layers *layers = set_layers(*s);
+        unsigned long n = layers_count(layers);
+        if (part > from && m->stop(m->context))
+            return part;
+        if (part == 0)
+            *s = move_head(*s, m);
+        else if (part <= n)
+            move_layer(m, layers, part - 1);
+        else if (!move_candidates(m, &(*s)->removals, part - n - 1))
+            return 0;
+        if (part == 1) /* the one that it asks at once, if it is the only one */
+            set_quick(*s);
+    }
+}
+
+unsigned long filter_move(tamis_filter **f, const struct mover *m, unsigned long from)
+{
+    struct set *s = &(*f)->set;
+    unsigned long next = move(&s, m, from);
+    *f = as_filter(s);
+    return next;
+}
+
+unsigned long index_move(tamis_index **x, const struct mover *m, unsigned long from)
+{
+    struct set *s = &(*x)->set;
+    unsigned long next = move(&s, m, from);
+    *x = as_index(s);
+    return next;
+}

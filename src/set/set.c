@@ -1,0 +1,585 @@
+/* Sets: the list of their layers beside readers, and the life of the whole. See set.h. */
+#include "set.h"
+
+#include <time.h>
+
+#include "base/err.h"
+
+static uint64_t system_clock(void *context)
+{
+    (void)context;
+    struct timespec now; /* of the day, not monotonic: sets outlive processes and boots */
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t set_now(struct set *s)
+{
+    if (s->opt.growth != TAMIS_FLEXIBLE && s->opt.growth != TAMIS_WINDOW)
+        return 0;
+    uint64_t now = s->clock(s->clock_context);
+    const struct layers *layers = set_layers(s);
+    uint32_t n = layers_count(layers);
+    const struct layer *newest = n ? layers->l[n - 1] : NULL;
+    uint64_t latest = newest ? max_u64(newest->born, newest->last) : 0;
+    for (uint32_t i = 0; latest > now && i < n; i++) {
+        struct layer *layer = layers->l[i];
+        layer->born -= min_u64(layer->born, latest - now);
+        layer->last -= min_u64(layer->last, latest - now);
+    }
+    return now;
+}
+
+bool set_counted(const struct set *s)
+{
+    return !s->opt.deletable || set_layers(s)->v[0]->deletable;
+}
+
+tamis_error set_writable(const struct set *s)
+{
+    return s->read_only ? TAMIS_EREADONLY : TAMIS_OK;
+}
+
+/* ---- layers ---------------------------------------------------------------------------------- */
+
+size_t layer_size(uint32_t parts)
+{
+    return sizeof(struct layer) + parts * sizeof(struct part);
+}
+
+struct layer *layer_new(const tamis_allocator *a, uint32_t parts)
+{
+    struct layer *layer = mem_new0(a, 1, layer_size(parts));
+    if (layer)
+        layer->parts = parts;
+    return layer;
+}
+
+void layer_free(struct layer *layer, const tamis_allocator *a)
+{
+    if (!layer)
+        return;
+    for (uint32_t i = 0; i < layer->parts; i++) {
+        vector_free(layer->part[i].vector, a);
+        table_free(&layer->part[i].table, a);
+    }
+    mem_free(a, layer, 1, layer_size(layer->parts));
+}
+
+static size_t layers_size(uint32_t room)
+{
+    return sizeof(struct layers) + room * (sizeof(struct vector *) + sizeof(struct layer *));
+}
+
+struct layers *layers_new(const tamis_allocator *a, uint32_t room)
+{
+    struct layers *layers = mem_new0(a, 1, layers_size(room));
+    if (layers) {
+        layers->room = room;
+        layers->l = (struct layer **)(void *)(layers->v + room);
+    }
+    return layers;
+}
+
+static void layers_free(struct layers *layers, const tamis_allocator *a)
+{
+    while (layers) {
+        struct layers *older = layers->retired;
+        mem_free(a, layers, 1, layers_size(layers->room));
+        layers = older;
+    }
+}
+
+static void layers_put(struct layers *layers, struct layer *layer)
+{
+    uint32_t n = layers_count(layers);
+    layers->l[n] = layer;
+    layers->v[n] = layer->part[0].vector;
+    atomic_store_explicit(&layers->n, n + 1, memory_order_release);
+}
+
+/* A list with the same layers from number `first` on; NULL without memory. */
+static struct layers *layers_copy(const struct layers *from, uint32_t first, uint32_t room,
+                                  const tamis_allocator *a)
+{
+    struct layers *layers = layers_new(a, room);
+    for (uint32_t i = first; layers && i < layers_count(from); i++)
+        layers_put(layers, from->l[i]);
+    return layers;
+}
+
+/* Publishes a list with other layers; the present one is retired. */
+static void layers_replace(struct set *s, struct layers *layers)
+{
+    layers->retired = set_layers(s);
+    atomic_store(&s->layers, layers);
+}
+
+uint32_t set_place_of(const struct set *s, uint32_t id)
+{
+    const struct layers *layers = set_layers(s);
+    uint32_t low = 0, high = layers_count(layers), n = high;
+    if (s->opt.growth == TAMIS_WINDOW) { /* elsewhere ids rise */
+        while (low < n && layers->l[low]->id != id)
+            low++;
+        high = low;
+    }
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (layers->l[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && layers->l[low]->id == id ? low : n;
+}
+
+struct layer *set_layer_by_id(const struct set *s, uint32_t id)
+{
+    const struct layers *layers = set_layers(s);
+    uint32_t i = set_place_of(s, id);
+    return i < layers_count(layers) ? layers->l[i] : NULL;
+}
+
+void set_reclaim(struct set *s, bool alone)
+{
+    if (!alone && !(s->guard && guard_idle(s->guard)))
+        return;
+    struct layers *layers = set_layers(s);
+    struct matrix *matrix = atomic_load(&s->matrix);
+    layers_free(layers->retired, &s->allocator);
+    layers->retired = NULL;
+    if (matrix) {
+        matrix_free(matrix->retired, &s->allocator);
+        matrix->retired = NULL;
+    }
+    for (uint32_t i = 0; s->form && i < layers_count(layers); i++)
+        for (uint32_t j = s->form->attributes; j < layers->l[i]->parts; j++)
+            table_reclaim(&layers->l[i]->part[j].table, &s->allocator);
+    while (s->gone) {
+        struct layer *next = s->gone->next_gone;
+        layer_free(s->gone, &s->allocator);
+        s->gone = next;
+    }
+}
+
+tamis_error set_append(struct set *s, struct layer *layer)
+{
+    struct layers *layers = set_layers(s), *larger = NULL;
+    uint32_t n = layers_count(layers);
+    if (n >= layers_max(s->opt.growth, s->form)) {
+        layer_free(layer, &s->allocator);
+        return TAMIS_ELIMIT;
+    }
+    bool room = n < layers->room || (larger = layers_copy(layers, 0, 2 * n, &s->allocator));
+    if (!room || (set_sliced(s) && set_place_column(s, layer->part[0].vector, n) != TAMIS_OK)) {
+        layers_free(larger, &s->allocator);
+        layer_free(layer, &s->allocator);
+        return TAMIS_ENOMEM;
+    }
+    layer->id = s->next_id++;
+    s->grown++;
+    if (larger)
+        layers_replace(s, larger);
+    layers_put(set_layers(s), layer);
+    uint32_t open = s->open;
+    set_quick(s);
+    s->open = n ? open : 0; /* one more at the end does not change those before */
+    set_reclaim(s, false);
+    return TAMIS_OK;
+}
+
+void set_put_back(struct set *s, struct layer *layer)
+{
+    layers_put(set_layers(s), layer);
+    s->stored += layer_count(s, layer);
+    set_quick(s);
+}
+
+bool set_let_go(struct set *s, uint32_t old)
+{
+    struct layers *layers = set_layers(s);
+    struct layers *shorter = layers_copy(layers, old, layers->room, &s->allocator);
+    if (!shorter)
+        return false;
+    layers_replace(s, shorter);
+    for (uint32_t i = 0; i < old; i++) { /* retired with them, until no reader is inside */
+        s->stored -= layer_count(s, layers->l[i]);
+        layers->l[i]->next_gone = s->gone;
+        s->gone = layers->l[i];
+    }
+    set_reclaim(s, false);
+    return true;
+}
+
+void set_drop(struct set *s, uint32_t i)
+{
+    struct layers *layers = set_layers(s);
+    struct layer *layer = layers->l[i];
+    uint32_t last = layers_count(layers) - 1;
+    s->stored -= layer_count(s, layer);
+    memmove(&layers->l[i], &layers->l[i + 1], (last - i) * sizeof *layers->l);
+    memmove(&layers->v[i], &layers->v[i + 1], (last - i) * sizeof *layers->v);
+    atomic_store(&layers->n, last);
+    if (atomic_load(&s->matrix))
+        set_drop_column(s, layer->part[0].vector);
+    layer_free(layer, &s->allocator);
+    set_quick(s);
+}
+
+/* Beside readers one vector may become several, never the other way: who still asks the first alone
+   sees the filter as it was. */
+void set_quick(struct set *s)
+{
+    const struct layers *layers = set_layers(s);
+    quick_fn has = filter_has_in_layers;
+    s->into = NULL;
+    s->open = 0;
+    s->tidy_till = 0;
+    if (layers && layers_count(layers) == 1 && !s->guard && !s->opt.unique && !s->form) {
+        struct vector *v = layers->v[0];
+        has = quick_set(&s->quick, &v->bits);
+        if (s->opt.growth == TAMIS_FIXED && !s->opt.deletable && !s->opt.shared_adds &&
+            v->stride == 1)
+            s->into = v;
+    }
+    __atomic_store_n(&s->quick.has, has, __ATOMIC_RELEASE);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static size_t form_size(const struct record_form *form)
+{
+    return sizeof *form + form->names_len;
+}
+
+static struct record_form *form_copy(const struct record_form *form, const tamis_allocator *a)
+{
+    struct record_form *copy = mem_new(a, 1, form_size(form));
+    if (!copy)
+        return NULL;
+    *copy = *form;
+    copy->names = memcpy(copy + 1, form->names, form->names_len);
+    return copy;
+}
+
+/* All but its family; NULL without memory. */
+static struct set *make(const tamis_allocator *a, const struct settings *opt,
+                        const struct record_form *form, uint32_t room)
+{
+    struct set *s = mem_new0(a, 1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->allocator = *a;
+    s->opt = *opt;
+    s->clock = system_clock;
+    s->form = form ? form_copy(form, a) : NULL;
+    removals_init(&s->removals);
+    s->removals.width = form ? form->attributes : 1;
+    struct layers *layers = layers_new(a, room);
+    atomic_store(&s->layers, layers);
+    bool guarded = form ? form->verifier == TAMIS_VERIFIER_TABLE
+                        : opt->growth == TAMIS_DYNAMIC || opt->growth == TAMIS_WINDOW;
+    if (guarded)
+        s->guard = mem_new0(a, 1, sizeof *s->guard);
+    if (layers && (s->form || !form) && (s->guard || !guarded))
+        return s;
+    set_free(s);
+    return NULL;
+}
+
+tamis_error set_make(struct set **out, const tamis_allocator *a, const struct settings *opt,
+                     const struct record_form *form, tamis_hash hash, const uint8_t *key,
+                     uint32_t room)
+{
+    struct set *s = make(a, opt, form, room);
+    tamis_error e = s ? family_init(&s->family, a, hash, key) : TAMIS_ENOMEM;
+    if (e == TAMIS_OK)
+        *out = s;
+    else
+        set_free(s);
+    return e;
+}
+
+tamis_error set_new(struct set **out, const tamis_options *o, const struct settings *opt,
+                    const struct record_form *form, tamis_reason *reason)
+{
+    const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
+    struct set *s;
+    struct layer *first;
+    tamis_error e = set_make(&s, a, opt, form, o->hash ? o->hash : TAMIS_XXH3, o->key, 4);
+    if (e != TAMIS_OK)
+        return fail(reason, e, "no memory for %s", form ? "an index" : "a filter");
+    if (o->clock) {
+        s->clock = o->clock;
+        s->clock_context = o->clock_context;
+    }
+    e = growth_grow(s, &first);
+    if (e != TAMIS_OK) {
+        set_free(s);
+        return fail(reason, e, "the first %s cannot be made: %s", form ? "layer" : "vector",
+                    tamis_error_text(e));
+    }
+    *out = s;
+    return TAMIS_OK;
+}
+
+/* Frees what the set holds, not the set. */
+static void dispose(struct set *s)
+{
+    struct layers *layers = set_layers(s);
+    if (layers) {
+        set_reclaim(s, true);
+        for (uint32_t i = 0; i < layers_count(layers); i++)
+            layer_free(layers->l[i], &s->allocator);
+        layers_free(layers, &s->allocator);
+    }
+    matrix_free(atomic_load(&s->matrix), &s->allocator);
+    mem_free(&s->allocator, s->form, 1, s->form ? form_size(s->form) : 0);
+    mem_free(&s->allocator, s->guard, 1, sizeof *s->guard);
+    removals_free(&s->removals, &s->allocator);
+    family_free(&s->family, &s->allocator);
+    mapping_free(&s->mapping);
+}
+
+void set_free(struct set *s)
+{
+    if (!s)
+        return;
+    tamis_allocator a = s->allocator;
+    dispose(s);
+    mem_free(&a, s, 1, sizeof *s);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+struct layer *layer_clone(const struct layer *layer, const struct set *to, bool half)
+{
+    const tamis_allocator *a = &to->allocator;
+    struct layer *copy = layer_new(a, layer->parts);
+    bool made = copy != NULL;
+    if (made)
+        memcpy(copy, layer, sizeof *copy);
+    for (uint32_t i = 0; made && i < layer->parts; i++) {
+        const struct vector *v = layer->part[i].vector;
+        if (v)
+            copy->part[i].vector =
+                half ? vector_fold(v, &to->family, a) : vector_clone(v, &to->family, a);
+        made = v ? copy->part[i].vector != NULL
+                 : table_unite(&copy->part[i].table, &layer->part[i].table, a);
+    }
+    if (!made) {
+        layer_free(copy, a);
+        return NULL;
+    }
+    return copy;
+}
+
+static tamis_error clone_parts(struct set *to, const struct set *from, bool half)
+{
+    const struct layers *layers = set_layers(from);
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        struct layer *copy = layer_clone(layers->l[i], to, half);
+        if (!copy)
+            return TAMIS_ENOMEM;
+        set_put_back(to, copy);
+    }
+    if (atomic_load(&from->matrix))
+        e = set_clone_columns(to, from, half);
+    for (uint32_t i = 0; e == TAMIS_OK && i < from->removals.room; i++) {
+        const struct pending *p = removals_entry(&from->removals, i);
+        uint64_t copies = p ? atomic_load(&p->copies) : 0;
+        if (copies)
+            e = pending_remember(to, removals_key(&from->removals, i), copies, p->candidates, p->n,
+                                 p->hides);
+    }
+    return e;
+}
+
+tamis_error set_clone(struct set **out, const struct set *from, bool half)
+{
+    struct set *s = make(&from->allocator, &from->opt, from->form, set_layers(from)->room);
+    if (!s)
+        return TAMIS_ENOMEM;
+    s->next_id = from->next_id;
+    s->forecast = from->forecast;
+    s->grown = from->grown;
+    s->clock = from->clock;
+    s->clock_context = from->clock_context;
+    s->bits_only = from->bits_only || !set_counted(from);
+    s->read_only = from->read_only && (s->bits_only || !from->mapping.data);
+    tamis_error e = family_copy(&s->family, &from->family, &s->allocator);
+    if (e == TAMIS_OK)
+        e = clone_parts(s, from, half);
+    s->stored = from->stored;
+    if (e == TAMIS_OK)
+        *out = s;
+    else
+        set_free(s);
+    return e;
+}
+
+void set_adopt_family(struct set *s)
+{
+    const struct layers *layers = set_layers(s);
+    struct matrix *matrix = atomic_load(&s->matrix);
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        for (uint32_t j = 0; j < layers->l[i]->parts; j++)
+            if (layers->l[i]->part[j].vector)
+                layers->l[i]->part[j].vector->bits.family = &s->family;
+    if (matrix)
+        matrix->bits.family = &s->family;
+    set_quick(s);
+}
+
+void set_become(struct set *s, struct set *made)
+{
+    dispose(s);
+    *s = *made;
+    set_adopt_family(s);
+    mem_free_secret(&s->allocator, made, 1, sizeof *made);
+}
+
+/* ---- clearing -------------------------------------------------------------------------------- */
+
+static void layer_clear(struct layer *layer, uint64_t now)
+{
+    for (uint32_t i = 0; i < layer->parts; i++) {
+        if (layer->part[i].vector)
+            vector_clear(layer->part[i].vector);
+        table_clear(&layer->part[i].table);
+    }
+    layer->load = layer->count = 0;
+    layer->born = layer->last = now;
+}
+
+/* In place, where no memory is needed: the oldest layer stays. */
+static void clear_in_place(struct set *s)
+{
+    struct layers *layers = set_layers(s);
+    for (uint32_t i = layers_count(layers); i-- > 1;)
+        set_drop(s, i);
+    layer_clear(layers->l[0], set_now(s));
+    s->open = 0;
+    s->grown = 1;
+    s->forecast = (struct forecast){0};
+}
+
+/* Makes the first layer anew, as on the first day. */
+static tamis_error clear_anew(struct set *s)
+{
+    struct layers *layers = set_layers(s);
+    struct forecast forecast = s->forecast;
+    uint32_t n = layers_count(layers), grown = s->grown;
+    struct layer *first;
+    atomic_store(&layers->n, 0);
+    s->grown = 0;
+    s->forecast = (struct forecast){0};
+    tamis_error e = growth_next(s, &first);
+    if (e != TAMIS_OK) {
+        atomic_store(&layers->n, n);
+        s->grown = grown;
+        s->forecast = forecast;
+        return e;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        layer_free(layers->l[i], &s->allocator);
+    if (atomic_load(&s->matrix))
+        set_clear_columns(s);
+    return set_append(s, first); /* there is room and a column: it cannot fail */
+}
+
+void set_empty(struct set *s)
+{
+    const struct layers *layers = set_layers(s);
+    set_reclaim(s, true);
+    bool first_day = layers_count(layers) == 1 && layers->l[0]->slot == 0 &&
+                     layers->l[0]->capacity == s->opt.capacity;
+    if (first_day || clear_anew(s) != TAMIS_OK)
+        clear_in_place(s);
+    s->stored = 0;
+    removals_free(&s->removals, &s->allocator); /* what it took while it was large goes too */
+}
+
+static tamis_error set_clear(struct set *s)
+{
+    tamis_error e = set_writable(s);
+    if (e == TAMIS_OK)
+        set_empty(s);
+    return e;
+}
+
+/* ---- filters and indexes --------------------------------------------------------------------- */
+
+tamis_error tamis_filter_new(tamis_filter **out, const tamis_options *o, tamis_reason *reason)
+{
+    static const tamis_options none;
+    struct settings opt;
+    struct set *s;
+    o = o ? o : &none;
+    tamis_error e = settings_from(&opt, o, reason);
+    if (e == TAMIS_OK)
+        e = set_new(&s, o, &opt, NULL, reason);
+    if (e == TAMIS_OK)
+        *out = as_filter(s);
+    return e;
+}
+
+tamis_error tamis_index_new(tamis_index **out, const tamis_index_options *o, tamis_reason *reason)
+{
+    static const tamis_index_options none;
+    struct settings opt;
+    struct record_form form;
+    char names[NAMES_MAX];
+    struct set *s;
+    o = o ? o : &none;
+    tamis_error e = record_form_from(&form, names, o, reason);
+    if (e == TAMIS_OK)
+        e = settings_from(&opt, &o->set, reason);
+    if (e == TAMIS_OK && opt.vectors_max > STACK_MAX)
+        e = fail(reason, TAMIS_EARG, "an index has at most %d layers", STACK_MAX);
+    if (e == TAMIS_OK)
+        e = set_new(&s, &o->set, &opt, &form, reason);
+    if (e == TAMIS_OK)
+        *out = as_index(s);
+    return e;
+}
+
+void tamis_filter_free(tamis_filter *f)
+{
+    set_free(f ? &f->set : NULL);
+}
+
+void tamis_index_free(tamis_index *x)
+{
+    set_free(x ? &x->set : NULL);
+}
+
+tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *from)
+{
+    struct set *s;
+    tamis_error e = set_clone(&s, &from->set, false);
+    if (e == TAMIS_OK)
+        *out = as_filter(s);
+    return e;
+}
+
+tamis_error tamis_index_clone(tamis_index **out, const tamis_index *from)
+{
+    struct set *s;
+    tamis_error e = set_clone(&s, &from->set, false);
+    if (e == TAMIS_OK)
+        *out = as_index(s);
+    return e;
+}
+
+tamis_error tamis_filter_clear(tamis_filter *f)
+{
+    return set_clear(&f->set);
+}
+
+tamis_error tamis_index_clear(tamis_index *x)
+{
+    return set_clear(&x->set);
+}

@@ -1,0 +1,404 @@
+/*
+ * A set inside: of keys (a filter) or of records (an index). It has layers, each with a share of the
+ * stated rate, and in each layer one part for the keys of a filter, or several for records:
+ *
+ *     part 0 .. p-1        attribute 0 .. p-1, each a vector of its values
+ *     part p .. p+v-1      verifier 0 .. v-1, of the attributes in masks[0 .. v-1]: a vector or a
+ *                          table of the verification values of its records
+ *
+ * Layers stand in lockstep: a record is in all parts of one layer, so a match must come from one
+ * layer, and each of its parts is sized for the share of the layer; so single attributes, declared
+ * combinations and whole records keep the rate over all layers.
+ *
+ * set_options.c and record_form.c settle the options, growth.c decides the next layer and layer_parts.c shapes
+ * it, set.c keeps the layers, filter_add.c and records_add.c fill them, set_remove.c remembers what cannot be
+ * settled yet, set_merge.c and filter_algebra.c work on whole sets.
+ */
+#ifndef TAMIS_SET_H
+#define TAMIS_SET_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "hash/digest.h"
+#include "bits/matrix.h"
+#include "base/mem.h"
+#include "pending.h"
+#include "bits/value_table.h"
+#include "bits/vector.h"
+
+#define WINDOW_VECTORS     8
+#define WINDOW_VECTORS_MAX 1024
+#define WINDOW_DEFAULT     (UINT64_C(86400) * 1000000000)
+#define CAPACITY_DEFAULT   1024
+#define LAMBDA_MAX         40         /* 2^40 times the first */
+#define SLOT_NONE          UINT32_MAX /* a layer outside the budget: the stated rate was restated */
+#define STACK_MAX          4096       /* layers that are asked one by one */
+#define PARTS_MAX          SPOTS_MAX
+#define VERIFIERS_MAX      (TAMIS_COMBOS_MAX + 1)
+#define ATTRIBUTE_LEN      255 /* of a name */
+
+/* The options as settled when the set was made; plain data, saved with it. */
+struct settings {
+    tamis_growth growth;
+    tamis_layout layout;
+    double fpp;    /* stated for the whole; 0: as published, no bound on the total */
+    double budget; /* what shares are taken from; fpp unless it was restated */
+    uint64_t capacity;
+    bool deletable, unique, overfill, shared_adds, add_always;
+    double expansion, tolerate;
+    uint32_t vectors_max; /* dynamic, window: most layers; 0: any number */
+    uint64_t items_max;   /* fixed, dynamic: full at so many; 0: no bound */
+    struct shape shape;   /* dynamic filters: of every vector. As published: of the first */
+    bool published;
+    uint8_t lambdas[TAMIS_LAMBDAS_MAX];
+    uint32_t n_lambdas;
+    uint64_t window, memory_limit;
+};
+
+/* What the records of an index are; saved with it. */
+struct record_form {
+    uint32_t attributes, verifiers;
+    tamis_verifier verifier;
+    tamis_verify value;
+    uint64_t masks[VERIFIERS_MAX]; /* the whole record first, where it is verified */
+    uint64_t distinct[TAMIS_ATTRIBUTES_MAX];
+    tamis_type types[TAMIS_ATTRIBUTES_MAX];
+    const char *names; /* one after the other, each with its final 0 */
+    size_t names_len;
+};
+
+struct part {
+    struct vector *vector; /* or, if NULL, */
+    struct table table;
+};
+
+struct layer {
+    uint32_t id;       /* never used again in the same set */
+    uint32_t slot;     /* which share of the budget it has */
+    uint64_t capacity; /* keys, or records */
+    double fpp;
+    uint64_t born, last; /* clock at its making and, in a window, at its last add */
+    /* Of records; those of keys are the vector's. See layer_load and layer_count. */
+    uint64_t load;  /* adds that set a bit in some part, less removals that cleared one */
+    uint64_t count; /* copies stored: adds less settled removals */
+    struct layer *next_gone;
+    uint32_t parts;
+    struct part part[];
+};
+
+/* The layers, oldest first. Readers load the pointer, then n, then the layers: a writer fills v[n] and
+   l[n] before it raises n, and replaces the list when there is no room. */
+struct layers {
+    struct layers *retired; /* older ones, kept until no reader can be inside */
+    struct layer **l;       /* room of them, behind v */
+    uint32_t room;
+    _Atomic uint32_t n;
+    struct vector *v[]; /* the first part of each, as kernels want the vectors of a filter */
+};
+
+/* Flexible: how fast keys come, by how fast layers filled. */
+struct forecast {
+    tamis_plan_holt holt;
+    double base_rate; /* the first */
+};
+
+struct set {
+    struct quick quick;  /* how one key is asked for or added; first, so that it is one jump away */
+    struct vector *into; /* where quick.add adds, if keys go into one vector without more ado */
+    tamis_allocator allocator;
+    struct family family;
+    struct settings opt;
+    struct record_form *form; /* NULL: a filter */
+    struct layers *_Atomic layers;
+    struct matrix *_Atomic matrix; /* dynamic filters only */
+    struct guard *guard;           /* where a writer may let go of what readers see */
+    struct layer *gone;            /* window: layers let go, while readers may be inside */
+    struct removals removals;
+    uint64_t stored; /* sum of the layers' counts */
+    uint32_t next_id;
+    uint32_t grown; /* layers made so far, the first included */
+    struct forecast forecast;
+    /* What a writer knows of the layers, and forgets when there are others (set_quick): */
+    uint32_t open;      /* those before this one are full */
+    uint64_t tidy_till; /* so many copies must go before a layer is empty or two fit into one */
+    tamis_clock clock;
+    void *clock_context;
+    struct mapping mapping; /* the file that vectors and tables are views of, or none */
+    bool read_only;
+    bool bits_only; /* came without counters and pending removals; for good */
+};
+
+struct tamis_filter {
+    struct set set;
+};
+
+struct tamis_index {
+    struct set set;
+};
+
+/* Which of the two a set is, its maker knows. */
+ALWAYS_INLINE tamis_filter *as_filter(struct set *s)
+{
+    return (tamis_filter *)s;
+}
+
+ALWAYS_INLINE tamis_index *as_index(struct set *s)
+{
+    return (tamis_index *)s;
+}
+
+/* ---- set.c: layers ---- */
+ALWAYS_INLINE struct layers *set_layers(const struct set *s)
+{
+    return atomic_load_explicit(&s->layers, memory_order_acquire);
+}
+
+ALWAYS_INLINE uint32_t layers_count(const struct layers *layers)
+{
+    return atomic_load_explicit(&layers->n, memory_order_acquire);
+}
+
+/* Digests of a key: one, or one for each attribute. */
+ALWAYS_INLINE uint32_t set_width(const struct set *s)
+{
+    return s->removals.width;
+}
+
+/* Of a layer. */
+ALWAYS_INLINE uint32_t set_parts(const struct set *s)
+{
+    return s->form ? s->form->attributes + s->form->verifiers : 1;
+}
+
+/* Part i of all, layer by layer. */
+ALWAYS_INLINE struct part *set_part(const struct set *s, uint32_t i)
+{
+    return &set_layers(s)->l[i / set_parts(s)]->part[i % set_parts(s)];
+}
+
+/* Are the vectors columns of a matrix? */
+ALWAYS_INLINE bool set_sliced(const struct set *s)
+{
+    return s->opt.growth == TAMIS_DYNAMIC && !s->form;
+}
+
+/* Columns are asked 64 at a time; what each add and lookup asks one by one is bounded closer. */
+ALWAYS_INLINE uint32_t layers_max(tamis_growth growth, bool records)
+{
+    return growth == TAMIS_DYNAMIC && !records ? MATRIX_COLUMNS_MAX : STACK_MAX;
+}
+
+ALWAYS_INLINE uint64_t layer_count(const struct set *s, const struct layer *layer)
+{
+    return s->form ? layer->count : layer->part[0].vector->count;
+}
+
+/* What of it counts for the capacity: there are no more keys than copies. */
+ALWAYS_INLINE uint64_t layer_load(const struct set *s, const struct layer *layer)
+{
+    const struct vector *v = layer->part[0].vector;
+    if (!s->form)
+        return vector_load(v);
+    return v->deletable ? min_u64(layer->load, layer->count) : layer->load;
+}
+
+struct layers *layers_new(const tamis_allocator *a, uint32_t room);
+struct layer *layer_new(const tamis_allocator *a, uint32_t parts);
+void layer_free(struct layer *layer, const tamis_allocator *a);
+/* For the set `to`, as it is or folded to half; NULL without memory. */
+struct layer *layer_clone(const struct layer *layer, const struct set *to, bool half);
+size_t layer_size(uint32_t parts);
+/* Its place in the list; the number of layers if there is none. */
+uint32_t set_place_of(const struct set *s, uint32_t id);
+struct layer *set_layer_by_id(const struct set *s, uint32_t id);
+/* Appends a layer (whose column, if there is a matrix, is still to be placed); without memory it is
+   freed. */
+tamis_error set_append(struct set *s, struct layer *layer);
+/* Puts back a layer that was saved, with its id; the list has room. Columns are still to be placed. */
+void set_put_back(struct set *s, struct layer *layer);
+/* Takes layer i out and frees it; needs the set to itself. */
+void set_drop(struct set *s, uint32_t i);
+/* Takes so many of the oldest layers out beside readers; false without memory. */
+bool set_let_go(struct set *s, uint32_t old);
+/* Frees what readers may have held: all of it when the caller is alone, else when none is inside. */
+void set_reclaim(struct set *s, bool alone);
+/* After the layers changed: sets `quick` and `into`, and forgets what else was known of them. */
+void set_quick(struct set *s);
+
+/* ---- set.c: the whole ---- */
+/* The clock of flexible and window sets, 0 for others. If it was set back, by less or by more, the layers
+   are dated back with it and keep their ages: time stood still for a moment and goes on. Else keys
+   added now would count as older than those before, or nothing would be forgotten until the clock is
+   again where it was. */
+uint64_t set_now(struct set *s);
+tamis_error set_writable(const struct set *s);
+/* Are there counters where the set is deletable? Not in mapped files and copies of bits. */
+bool set_counted(const struct set *s);
+/* A set without a layer, with a list for `room` of them. The form, NULL for a filter, is copied. */
+tamis_error set_make(struct set **out, const tamis_allocator *a, const struct settings *opt,
+                     const struct record_form *form, tamis_hash hash, const uint8_t *key,
+                     uint32_t room);
+/* With its first layer. */
+tamis_error set_new(struct set **out, const tamis_options *o, const struct settings *opt,
+                    const struct record_form *form, tamis_reason *reason);
+void set_free(struct set *s);
+/* A copy, as it is or with all vectors folded to half. */
+tamis_error set_clone(struct set **out, const struct set *from, bool half);
+/* The set becomes what `made` is, and `made` is gone. */
+void set_become(struct set *s, struct set *made);
+/* Vectors point at their family, which moved. */
+void set_adopt_family(struct set *s);
+void set_empty(struct set *s); /* to the first day; cannot fail */
+uint64_t set_bytes(const struct set *s);
+
+/* ---- set_columns.c: dynamic filters ---- */
+/* A column for vector number n, in a wider matrix if need be. */
+tamis_error set_place_column(struct set *s, struct vector *v, uint32_t n);
+/* Columns for n vectors; the first time of this shape. */
+bool set_reserve_columns(struct set *s, uint32_t n, const struct bits *shape);
+/* No more columns than there are vectors, as far as widths go; without memory the wide one serves on.
+   Needs the set to itself. */
+void set_narrow(struct set *s);
+/* The vector is out of the list: the last column takes its place. */
+void set_drop_column(struct set *s, struct vector *v);
+/* Points every column at the matrix. */
+void set_place_columns(struct set *s);
+/* Copies the matrix, or folds it, for vectors that were. */
+tamis_error set_clone_columns(struct set *to, const struct set *from, bool half);
+/* All zero, with one column if there is memory for a narrow one. */
+void set_clear_columns(struct set *s);
+/* Which vectors have all bits of a digest: what a writer asks, for whom the vectors stand still. */
+struct match {
+    uint64_t columns[64]; /* the columns that match, if `known`; more of them go one by one */
+    bool known;
+    tamis_digest digest;
+};
+/* False: none has. */
+bool set_match(const struct set *s, tamis_digest digest, struct match *match);
+ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
+{
+    return match->known ? match->columns[v->column >> 6] >> (v->column & 63) & 1
+                        : vector_has(v, match->digest);
+}
+
+/* ---- filter_ask.c ---- */
+/* found[i] = all bits of digest i are set in some vector, whatever is pending. */
+void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
+/* The way of set_quick when there are several vectors, or one is not all there is to ask. */
+bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len);
+
+/* ---- filter_add.c ---- */
+/* Adds to the vector, plain, and counts what was not there in its load. */
+uint64_t vector_add(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh);
+/* Brings near what adding or removing keys of a deletable filter touches; at most BATCH digests. */
+void filter_fetch(const struct set *s, const tamis_digest *digests, size_t n);
+/* A copy more of the key in a layer, whose parts with what they have of it these spots are. */
+tamis_error layer_insert(struct set *s, struct layer *layer, const struct spot *spots, bool member);
+
+/* ---- set_options.c ---- */
+tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_reason *reason);
+/* For settings from elsewhere: NULL, or which of them no set can have. */
+const char *settings_wrong(const struct settings *set, const struct family *family);
+/* The shape that holds n keys at rate p. */
+tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out);
+tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct shape *out);
+
+/* ---- record_form.c ---- */
+/* The names, which are copied there, have room for all that there can be. */
+#define NAMES_MAX (TAMIS_ATTRIBUTES_MAX * (ATTRIBUTE_LEN + 1))
+tamis_error record_form_from(struct record_form *form, char names[NAMES_MAX],
+                             const tamis_index_options *o, tamis_reason *reason);
+/* For a form from elsewhere, but for its names, with these settings: NULL, or what no index can have. */
+const char *record_form_wrong(const struct record_form *form, const struct settings *set);
+bool record_form_equal(const struct record_form *x, const struct record_form *y);
+const char *form_name(const struct record_form *form, uint32_t attribute);
+/* Which of n names, one after the other, each with its zero; EARG says which there are. */
+tamis_error attribute_find(const char *names, uint32_t n, const char *name, uint32_t *number,
+                           tamis_reason *reason);
+ALWAYS_INLINE uint64_t form_mask_all(const struct record_form *form)
+{
+    return UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - form->attributes);
+}
+
+/* ---- growth.c ---- */
+/* The next layer: capacity and share, then what layer_parts.c makes of it. */
+struct plan {
+    uint64_t capacity;
+    double fpp;
+    uint32_t slot;
+    struct shape shape[PARTS_MAX]; /* units 0: a table */
+    uint64_t asked[PARTS_MAX];     /* values that each part is made for, */
+    uint64_t room[PARTS_MAX];      /* and that it holds */
+};
+/* The next layer, sized and given its share, not yet appended. */
+tamis_error growth_next(struct set *s, struct layer **out);
+/* One layer more, appended; the forecast is as it was if that fails. */
+tamis_error growth_grow(struct set *s, struct layer **out);
+/* Is the whole at a bound, so that no layer is made and what there is may at most be overfilled? */
+bool growth_bound(const struct set *s);
+/* Filters: a layer with room for a new key, made if need be. */
+tamis_error growth_active(struct set *s, struct layer **out);
+/* Most layers of a dynamic or window set; of a window with so many that turn by time. */
+uint32_t growth_places(const struct settings *set);
+uint32_t window_places(uint32_t vectors);
+/* Windows: lets old layers go, starts a new one when its time has come. */
+tamis_error growth_turn(struct set *s, uint64_t now);
+/* The first free slot from `from` on whose share is at least fpp; or SLOT_NONE. */
+uint32_t growth_slot(const struct set *s, uint32_t from, double fpp);
+
+/* ---- layer_parts.c ---- */
+/* The shapes of a layer of this capacity and rate. */
+tamis_error plan_parts(const struct set *s, struct plan *plan);
+tamis_error plan_make(struct set *s, const struct plan *plan, struct layer **out);
+/* The smallest whole number whose square is m or more: two deviations of the ones of m bits. */
+uint64_t growth_root(uint64_t m);
+/* Capacity and rate of a vector, and the ones at which it counts as full: alone, in a set. */
+void vector_set_limits(struct vector *v, uint64_t capacity, double fpp);
+void set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp);
+
+/* ---- records_verify.c: verification values ---- */
+/* What a part of the layer has of a record; for a table the value is `a`. */
+tamis_digest part_digest(const struct set *s, const struct layer *layer, uint32_t part,
+                         const tamis_digest *key);
+/* All parts of a layer with what they have of a key. */
+uint32_t layer_spots(const struct set *s, struct layer *layer, const tamis_digest *key,
+                     struct spot *out);
+/* Those of a catalog too: a value of an attribute, brought to the normal form of its type, and what a
+   filter keeps of the attributes in the mask, `mixed`. */
+tamis_digest value_digest(const struct family *family, tamis_type type, uint32_t attribute,
+                          tamis_key value);
+tamis_digest mixed_digest(uint64_t mask, const tamis_digest *record);
+bool spot_has(const struct spot *spot);
+/* Brings the bits and counters of deletable parts. */
+void spots_prefetch(const struct spot *spots, uint32_t n);
+
+/* ---- records_ask.c ---- */
+/* found[i] = some layer has all of record i in the attributes and verifiers of the mask. */
+void index_bits_have(const struct set *s, uint64_t mask, const tamis_digest *records, size_t n,
+                     uint8_t *found);
+/* found[i] = the part has column[i]; at most BATCH. */
+void part_has(const struct part *part, const tamis_digest *column, size_t n, uint8_t *found);
+void part_prefetch(const struct part *part, const tamis_digest *column, size_t n);
+
+/* ---- records_add.c ---- */
+/* Room in the tables of a layer for *n values more; or, at the limit of memory, for as many as there is
+   room for now. */
+tamis_error layer_reserve(struct set *s, struct layer *layer, size_t *n);
+
+/* ---- set_remove.c ---- */
+/* Does a removal that waits hide the key? Reads beside a writer that adds. */
+bool set_hides(const struct set *s, const tamis_digest *key);
+/* The ids of the layers that may store the key; room for all of them. */
+uint32_t set_matches(const struct set *s, const tamis_digest *key, uint32_t *ids);
+
+/* ---- set_merge.c ---- */
+/* Dynamic: unites pairs of vectors that fit into one, looking at so many pairs at most. `merged`: there
+   were some, and there may be more. */
+tamis_error set_merge_pairs(struct set *s, uint64_t looks, bool *merged);
+/* So many copies must be removed before two vectors can fit into one; 0: perhaps they do now. */
+uint64_t set_pair_distance(const struct set *s);
+/* A higher rate is stated. */
+void set_restate(struct set *s, double more);
+
+#endif

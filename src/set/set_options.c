@@ -1,0 +1,223 @@
+/* The options as a set keeps them: what was not said is chosen here, and what cannot be is refused. */
+#include "set.h"
+
+#include "base/err.h"
+
+static bool is_rate(double p)
+{
+    return p > 0 && p < 1; /* false for NaN */
+}
+
+tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct shape *out)
+{
+    if (size.bits == 0)
+        return TAMIS_ELIMIT;
+    *out = (struct shape){layout, size.units, size.k};
+    return TAMIS_OK;
+}
+
+tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out)
+{
+    return shape_from_plan(layout, tamis_plan_vector((int)layout, n, p), out);
+}
+
+/* Dynamic, bound N known (Guo et al., section 4.2): equal vectors, each with an equal part of the
+   keys and of the rate. Their number, unless given, is the best for sizes uniform in 1..N, found on
+   a scale of 1024 steps since only proportions matter. */
+static tamis_error dynamic_settings(struct settings *set, uint32_t vectors, tamis_reason *reason)
+{
+    double cumulative[1024];
+    size_t steps = (size_t)min_u64(1024, set->capacity);
+    if (set->tolerate != 0) { /* section 4.3: one vector meets fpp; add until the bound */
+        if (!(set->tolerate > set->fpp && set->tolerate < 1))
+            return fail(reason, TAMIS_EARG, "the tolerated rate must lie between the rate and 1");
+        tamis_error e = shape_for(set->layout, set->capacity, set->fpp, &set->shape);
+        if (e != TAMIS_OK)
+            return fail(reason, e, "a vector for this capacity and rate is too large");
+        tamis_plan_limits limits =
+            tamis_plan_dynamic_limits(set->shape.k, (double)set->capacity, set->fpp, set->tolerate);
+        set->items_max = max_u64(limits.dynamic_whole, set->capacity);
+        set->vectors_max = (uint32_t)min_u64(MATRIX_COLUMNS_MAX,
+                                             (set->items_max + set->capacity - 1) / set->capacity);
+        return TAMIS_OK;
+    }
+    if (vectors == 0) {
+        tamis_plan_sizes_uniform(cumulative, steps);
+        tamis_plan_sizes_cumulate(cumulative, steps);
+        vectors = (uint32_t)tamis_plan_dynamic_best(cumulative, steps, set->fpp).s;
+    }
+    if (vectors == 0 || vectors > MATRIX_COLUMNS_MAX || vectors > set->capacity)
+        return fail(reason, TAMIS_EARG,
+                    "a dynamic filter has 1 to %u vectors, each for a key or more",
+                    MATRIX_COLUMNS_MAX);
+    set->items_max = set->capacity;
+    set->vectors_max = vectors;
+    set->capacity = (set->capacity + vectors - 1) / vectors;
+    if (shape_for(set->layout, set->capacity, set->fpp / vectors, &set->shape) != TAMIS_OK)
+        return fail(reason, TAMIS_ELIMIT, "a vector for this capacity and rate is too large");
+    return TAMIS_OK;
+}
+
+static tamis_error window_settings(struct settings *set, uint32_t vectors, tamis_reason *reason)
+{
+    set->vectors_max = vectors ? vectors : WINDOW_VECTORS;
+    if (set->vectors_max < 2 || set->vectors_max > WINDOW_VECTORS_MAX)
+        return fail(reason, TAMIS_EARG, "a window has 2 to %d vectors", WINDOW_VECTORS_MAX);
+    return TAMIS_OK;
+}
+
+static tamis_error published_settings(struct settings *set, const tamis_options *o,
+                                      tamis_reason *reason)
+{
+    if (o->bits == 0 || o->hashes == 0)
+        return fail(reason, TAMIS_EARG, "bits and hashes go together");
+    if (o->bits > BITS_MAX || o->hashes > K_MAX)
+        return fail(reason, TAMIS_ELIMIT, "a vector has at most 2^40 bits and %d hashes", K_MAX);
+    uint64_t unit = layout_unit_bits(set->layout);
+    uint64_t step = unit * shape_step(set->layout);
+    set->published = true; /* a size that can be had is kept: it may be that of a folded vector */
+    set->shape = (struct shape){
+        set->layout, o->bits % step ? round_up(o->bits, UNIT_STEP * unit) / unit : o->bits / unit,
+        o->hashes};
+    if (o->capacity == 0)
+        set->capacity = max_u64(
+            1, tamis_plan_capacity((int)set->layout, set->shape.units, set->shape.k, set->fpp));
+    set->fpp = set->growth == TAMIS_FIXED ? tamis_plan_rate((int)set->layout, set->shape.units,
+                                                            set->shape.k, (double)set->capacity)
+                                          : 0;
+    set->items_max = set->growth == TAMIS_FIXED ? set->capacity : 0;
+    set->vectors_max = set->growth == TAMIS_DYNAMIC ? MATRIX_COLUMNS_MAX : 0;
+    if (set->growth == TAMIS_WINDOW)
+        return window_settings(set, o->vectors, reason);
+    return TAMIS_OK;
+}
+
+static tamis_error check_options(const tamis_options *o, const struct settings *set,
+                                 tamis_reason *reason)
+{
+    if (!is_rate(set->fpp))
+        return fail(reason, TAMIS_EARG, "the rate must lie between 0 and 1");
+    if (set->capacity > BITS_MAX)
+        return fail(reason, TAMIS_EARG, "the capacity must be at most 2^40");
+    if ((unsigned)o->growth > TAMIS_WINDOW || (unsigned)o->layout > TAMIS_BLOCKED ||
+        (unsigned)o->hash > TAMIS_H3)
+        return fail(reason, TAMIS_EARG, "an unknown growth, layout or hash");
+    if (o->hash == TAMIS_H3 && set->layout != TAMIS_SPREAD)
+        return fail(reason, TAMIS_EARG,
+                    "h3 gives an address for each probe: use the spread layout");
+    if (set->growth == TAMIS_DYNAMIC && set->layout != TAMIS_SPREAD)
+        return fail(reason, TAMIS_EARG, "dynamic filters are bit-sliced: use the spread layout");
+    if (set->growth == TAMIS_WINDOW && set->deletable)
+        return fail(reason, TAMIS_EARG, "window filters forget by age; they are not deletable");
+    if (set->unique && !set->deletable)
+        return fail(reason, TAMIS_EARG, "unique is a promise about removals: add deletable");
+    if (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED))
+        return fail(reason, TAMIS_EARG, "only plain fixed filters take adds from several threads");
+    if (!(set->expansion == 0 || (set->expansion >= 1 && set->expansion <= 65536)))
+        return fail(reason, TAMIS_EARG, "the expansion must lie between 1 and 65536");
+    if (!(set->tolerate >= 0 && set->tolerate < 1))
+        return fail(reason, TAMIS_EARG, "the tolerated rate must lie between the rate and 1");
+    if (set->tolerate != 0 && set->growth != TAMIS_DYNAMIC)
+        return fail(reason, TAMIS_EARG, "only dynamic filters tolerate a higher rate");
+    if (o->n_lambdas > TAMIS_LAMBDAS_MAX || (o->n_lambdas && !o->lambdas))
+        return fail(reason, TAMIS_EARG, "at most %d lambdas", TAMIS_LAMBDAS_MAX);
+    for (size_t i = 0; i < o->n_lambdas; i++)
+        if (o->lambdas[i] < 1 || o->lambdas[i] > LAMBDA_MAX)
+            return fail(reason, TAMIS_EARG, "a lambda lies between 1 and %d", LAMBDA_MAX);
+    return TAMIS_OK;
+}
+
+/* Below this rate the uneven load of blocks costs more than a third in bits: spread is the default. */
+#define BLOCKED_RATE_MIN 1e-5
+
+static tamis_layout default_layout(const struct settings *set, const tamis_options *o)
+{
+    if (o->layout != TAMIS_LAYOUT_DEFAULT)
+        return o->layout;
+    bool spread =
+        set->growth == TAMIS_DYNAMIC || o->hash == TAMIS_H3 || set->fpp < BLOCKED_RATE_MIN;
+    return spread ? TAMIS_SPREAD : TAMIS_BLOCKED;
+}
+
+tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_reason *reason)
+{
+    *set = (struct settings){
+        .growth = o->growth ? o->growth : TAMIS_SCALABLE,
+        .fpp = o->fpp != 0 ? o->fpp : 0.01,
+        .capacity = o->capacity ? o->capacity : CAPACITY_DEFAULT,
+        .deletable = o->deletable,
+        .unique = o->unique,
+        .overfill = o->overfill,
+        .shared_adds = o->shared_adds,
+        .add_always = o->add_always && o->growth != TAMIS_FIXED && !o->deletable,
+        .expansion = o->expansion,
+        .tolerate = o->tolerate,
+        .n_lambdas = (uint32_t)o->n_lambdas,
+        .window = o->window ? o->window : WINDOW_DEFAULT,
+        .memory_limit = o->memory_limit,
+    };
+    set->layout = default_layout(set, o);
+    tamis_error e = check_options(o, set, reason);
+    if (e != TAMIS_OK)
+        return e;
+    if (o->n_lambdas)
+        memcpy(set->lambdas, o->lambdas, o->n_lambdas);
+    set->budget = set->fpp;
+    if (o->bits || o->hashes)
+        return published_settings(set, o, reason);
+    if (set->growth == TAMIS_DYNAMIC)
+        return dynamic_settings(set, o->vectors, reason);
+    if (set->growth == TAMIS_FIXED)
+        set->items_max = set->capacity;
+    if (set->growth == TAMIS_WINDOW) {
+        e = window_settings(set, o->vectors, reason);
+        if (e != TAMIS_OK)
+            return e;
+        uint64_t spans = set->vectors_max - 1;
+        set->capacity = (set->capacity + set->capacity / 4 + spans - 1) / spans;
+    }
+    return TAMIS_OK;
+}
+
+static const char *numbers_wrong(const struct settings *set)
+{
+    if (!(set->fpp >= 0 && set->budget >= 0 && set->tolerate >= 0 && set->tolerate < 1))
+        return "a rate";
+    if (!(set->expansion == 0 || (set->expansion >= 1 && set->expansion <= 65536)))
+        return "the expansion";
+    if (set->capacity > INT64_MAX || set->items_max > INT64_MAX)
+        return "a capacity";
+    if (set->n_lambdas > TAMIS_LAMBDAS_MAX)
+        return "the number of lambdas";
+    for (uint32_t i = 0; i < TAMIS_LAMBDAS_MAX; i++)
+        if (i < set->n_lambdas ? set->lambdas[i] < 1 || set->lambdas[i] > LAMBDA_MAX
+                               : set->lambdas[i] != 0)
+            return "a lambda";
+    return NULL;
+}
+
+const char *settings_wrong(const struct settings *set, const struct family *family)
+{
+    bool dynamic = set->growth == TAMIS_DYNAMIC, window = set->growth == TAMIS_WINDOW;
+    if (set->growth < TAMIS_FIXED || set->growth > TAMIS_WINDOW)
+        return "the growth";
+    if (set->layout < TAMIS_SPREAD || set->layout > TAMIS_BLOCKED)
+        return "the layout";
+    if (set->layout != TAMIS_SPREAD && (dynamic || family->hash == TAMIS_H3))
+        return "the layout";
+    if ((set->deletable && window) || (set->unique && !set->deletable) ||
+        (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED)))
+        return "what does not go together";
+    if (set->vectors_max > (window ? WINDOW_VECTORS_MAX : MATRIX_COLUMNS_MAX) ||
+        (dynamic || window ? set->vectors_max < 1u + window : set->vectors_max != 0))
+        return "the most vectors";
+    if (window && set->window == 0)
+        return "the window";
+    if (dynamic || set->published) {
+        if (set->shape.layout != set->layout || !shape_valid(&set->shape, family))
+            return "the shape";
+    } else if (set->shape.layout || set->shape.units || set->shape.k) {
+        return "the shape";
+    }
+    return numbers_wrong(set);
+}
