@@ -16,8 +16,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Includes point one way: a file of src/FOLDER includes headers of its own folder or of one above it
 # in this list. The command line and the module include public headers, their own, and what OUTSIDE
 # names.
-FOLDERS = ["base", "os", "hash", "plan", "bits", "set", "format", "delta", "owners", "catalog",
-           "replica", "carrier", "api"]
+FOLDERS = ["base", "os", "hash", "plan", "bits", "set", "format", "delta", "catalog",
+           "replica", "owners", "carrier", "api"]
 CLI_FOLDERS = ["ui", "read", "sets", "logs", "replica", "plan"]
 
 PRODUCT = ("src/", "include/", "cli/", "redis/")

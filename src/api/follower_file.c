@@ -1,7 +1,8 @@
 /* Followers in files: one snapshot message, of whatever size. */
-#include "os/file.h"
-
+#include "api/save.h"
 #include "base/err.h"
+#include "os/file.h"
+#include "owners/directory.h"
 #include "replica/replica.h"
 
 static tamis_error encode(const void *of, unsigned flags, tamis_write write, void *context)
@@ -22,7 +23,7 @@ tamis_error tamis_follower_load(tamis_follower *f, const char *path, uint64_t ag
                                 tamis_reason *reason)
 {
     struct mapping mapping;
-    tamis_error e = file_map(&mapping, path, true, reason);
+    tamis_error e = file_map(&mapping, path, NULL, true, reason);
     if (e != TAMIS_OK)
         return e;
     e = tamis_follower_take(f, mapping.data, mapping.len, age, NULL, reason);
@@ -34,7 +35,7 @@ tamis_error tamis_directory_load(tamis_directory *d, const char *owner, const ch
                                  uint64_t age, tamis_reason *reason)
 {
     struct mapping mapping;
-    tamis_error e = file_map(&mapping, path, true, reason);
+    tamis_error e = file_map(&mapping, path, NULL, true, reason);
     if (e != TAMIS_OK)
         return e;
     e = tamis_directory_take(d, owner, mapping.data, mapping.len, age, NULL, reason);

@@ -1,13 +1,9 @@
 /* Saving what is in memory. */
-#define _GNU_SOURCE /* fallocate */
-
-#include "os/file.h"
-
-#include <errno.h>
-#include <fcntl.h>
+#include "api/save.h"
 
 #include "base/err.h"
 #include "format/format.h"
+#include "os/file.h"
 
 #define BUFFER 32768
 
@@ -51,8 +47,9 @@ static tamis_error fill(struct save *s, const struct saved *what, const char *pa
 {
     uint64_t size = what->size;
     /* A full disk is noticed now, not after minutes. Where this cannot be told, we try. */
-    if (size > BUFFER && fallocate(s->file.fd, 0, 0, (off_t)size) != 0 && errno == ENOSPC)
-        return file_fail(reason, ENOSPC, path, "writing");
+    int full = size > BUFFER ? file_reserve(s->file.fd, size) : 0;
+    if (full)
+        return file_fail(reason, full, path, "writing");
     tamis_error e = what->encode(what->of, what->flags, save_write, s);
     if (e == TAMIS_OK && (flush(s) != 0))
         e = TAMIS_EIO;
@@ -68,8 +65,7 @@ tamis_error file_save(const struct saved *what, const char *path, tamis_reason *
     struct save *s = mem_new0(&mem_system, 1, sizeof *s);
     if (!s)
         return fail(reason, TAMIS_ENOMEM, "no memory to write %s", path);
-    tamis_error e =
-        beside_open(&s->file, path, what->key_inside ? BESIDE_KEY : BESIDE_OPEN, reason);
+    tamis_error e = beside_open(&s->file, path, family_beside(path, what->key_inside), reason);
     if (e == TAMIS_OK)
         e = fill(s, what, path, reason);
     if (e == TAMIS_OK)

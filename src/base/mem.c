@@ -174,6 +174,16 @@ void mapping_will_need(const void *at, size_t len)
     madvise(from, (size_t)((const char *)at - from) + len, MADV_WILLNEED);
 }
 
+void mapping_random(const struct mapping *mapping)
+{
+    madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_RANDOM);
+}
+
+void mapping_sequential(const struct mapping *mapping)
+{
+    madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_SEQUENTIAL);
+}
+
 unsigned mem_cores(void)
 {
     long n = sysconf(_SC_NPROCESSORS_ONLN);

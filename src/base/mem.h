@@ -49,6 +49,9 @@ void mapping_rest(const struct mapping *mapping);
 /* Is the page in memory? And has the system begin to read what is not. */
 bool mapping_resident(const void *at);
 void mapping_will_need(const void *at, size_t len);
+/* How it will be read. */
+void mapping_random(const struct mapping *mapping);
+void mapping_sequential(const struct mapping *mapping);
 
 unsigned mem_cores(void); /* processors to run on, at least 1 */
 

@@ -212,3 +212,15 @@ void rows_fold(uint64_t *out, const uint64_t *words, uint64_t n, uint64_t width)
         bunch_or(&target, row, end, x);
     }
 }
+
+/* Blocks of 32, 16, ... 1 change places. */
+void bits_transpose(uint64_t m[64])
+{
+    uint64_t mask = UINT64_C(0x00000000FFFFFFFF);
+    for (unsigned size = 32; size; size >>= 1, mask ^= mask << size)
+        for (unsigned i = 0; i < 64; i = ((i | size) + 1) & ~size) {
+            uint64_t swap = ((m[i] >> size) ^ m[i | size]) & mask;
+            m[i] ^= swap << size;
+            m[i | size] ^= swap;
+        }
+}

@@ -50,4 +50,7 @@ ALWAYS_INLINE void bits_or(uint64_t *words, uint64_t at, unsigned n, uint64_t va
         words[(at >> 6) + 1] |= value >> (64 - shift);
 }
 
+/* Bit j of word i goes to bit i of word j. */
+void bits_transpose(uint64_t m[64]);
+
 #endif

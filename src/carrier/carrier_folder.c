@@ -125,7 +125,7 @@ static bool put_file(struct folder *f, const char *owner, const char *name,
     if (!make_folder(f, f->path) || !make_folder(f, path))
         return false;
     name_of(f, owner, name, path);
-    tamis_error e = beside_open(&file, path, BESIDE_STRANGE, &reason);
+    tamis_error e = beside_open(&file, path, BESIDE_PRIVATE | BESIDE_STRANGE, &reason);
     for (size_t i = 0; e == TAMIS_OK && i < n; i++) {
         int error = file_write(file.fd, parts[i].data, parts[i].len, -1);
         if (error)

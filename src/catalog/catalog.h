@@ -25,7 +25,6 @@
 #define RELATIONS_MAX  (TAMIS_ATTRIBUTES_MAX + TAMIS_COMBOS_MAX)
 #define STRIP_COLUMNS  512
 #define STRIP_NONE     UINT32_MAX /* the segment of a column that was dropped */
-#define CATALOG_PAGE   ((uint64_t)4096)
 #define SEGMENTS_MAX   (UINT64_C(1) << 31)
 #define CATALOG_MEMORY ((uint64_t)96 << 20)
 #define CATALOG_WINDOW ((uint64_t)4 << 20) /* of a mapped one in memory at a time */

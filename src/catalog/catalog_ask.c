@@ -3,7 +3,7 @@
  * first time: a row costs a page fault and a checksum of 4 KiB, about a microsecond, then nothing. The
  * attributes are asked first; what they leave goes to the combinations.
  */
-#include "catalog.h"
+#include "catalog_bytes.h"
 
 #include "base/bytes.h"
 #include "base/err.h"

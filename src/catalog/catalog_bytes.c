@@ -3,7 +3,7 @@
  * known: the strips, then all tables, last the checksums of pages and the checksums of those, and then
  * the header, whose length depends on the schema alone.
  */
-#include "format/format.h"
+#include "catalog_bytes.h"
 
 #include "base/err.h"
 

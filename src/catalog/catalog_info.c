@@ -1,5 +1,5 @@
 /* What a catalog is made of. See catalog.h. */
-#include "catalog.h"
+#include "catalog_bytes.h"
 
 #include "base/bytes.h"
 

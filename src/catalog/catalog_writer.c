@@ -432,7 +432,7 @@ static tamis_error writer_files(tamis_catalog_writer *w, tamis_reason *reason)
     w->schema.family = &w->family;
     w->schema.allocator = &w->allocator;
     tamis_error e =
-        beside_open(&w->file, w->path, w->family.has_key ? BESIDE_KEY : BESIDE_OPEN, reason);
+        beside_open(&w->file, w->path, family_beside(w->path, w->family.has_key), reason);
     int error = e == TAMIS_OK ? spill_open(&w->spill, &w->file) : 0;
     if (error)
         e = file_fail(reason, error, w->path, "writing beside");

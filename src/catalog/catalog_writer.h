@@ -19,7 +19,7 @@
 #include <pthread.h>
 
 #include "os/file.h"
-#include "format/format.h"
+#include "catalog_bytes.h"
 
 #define BLOCK_WORDS  UINT64_C(64)       /* of a column, that are transposed together */
 #define WINDOW_WORDS (16 * BLOCK_WORDS) /* that are read together, at most */

@@ -18,8 +18,6 @@
 
 #include "base/err.h"
 
-static const uint8_t magic[8] = {'T', 'A', 'M', 'I', 'S', 'P', 'A', 'T'};
-
 static void front_fields(struct cursor *c, struct patch_front *front)
 {
     field_u32(c, &front->version);
@@ -78,22 +76,17 @@ uint32_t patch_family(const struct family *family)
 
 /* ---- the front ------------------------------------------------------------------------------- */
 
-bool patch_is(const void *data, size_t len)
-{
-    return len >= sizeof magic && memcmp(data, magic, sizeof magic) == 0;
-}
-
 tamis_error patch_open(struct patch_front *front, const uint8_t *data, size_t len,
                        tamis_reason *reason)
 {
     if (!patch_is(data, len))
-        return len > sizeof magic && memcmp(data, magic, 5) == 0
+        return len > sizeof patch_magic && memcmp(data, patch_magic, 5) == 0
                    ? fail(reason, TAMIS_EKIND, "this is a structure, not a patch of one")
                    : fail(reason, TAMIS_EFORMAT, "this is no patch");
     if (len < PATCH_FRONT + PATCH_SUM)
         return fail_at(reason, TAMIS_EFORMAT, len, "cut short after %zu bytes", len);
     struct cursor c = cursor_read(data, PATCH_FRONT);
-    c.at = sizeof magic;
+    c.at = sizeof patch_magic;
     front_fields(&c, front);
     if (front->version > FORMAT_VERSION)
         return fail_at(reason, TAMIS_EVERSION, 8,
@@ -274,9 +267,9 @@ static tamis_error write_patch(struct diff *d, struct patch_front *front, tamis_
                                void *context)
 {
     uint8_t bytes[PATCH_FRONT];
-    memcpy(bytes, magic, sizeof magic);
+    memcpy(bytes, patch_magic, sizeof patch_magic);
     struct cursor c = cursor_write(bytes, sizeof bytes);
-    c.at = sizeof magic;
+    c.at = sizeof patch_magic;
     front_fields(&c, front);
     patch_models_reset(&d->models);
     out_begin(&d->out, write, context);

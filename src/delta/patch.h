@@ -22,6 +22,9 @@ struct patch_models {
     struct vector_models vectors;
 };
 
+/* Every byte of a patch, but for what only the older version can tell. */
+tamis_error patch_verify(const void *data, size_t len, tamis_reason *reason);
+
 void patch_models_reset(struct patch_models *m);
 /* An older version that is not there any more: what is known of it, and in the vectors of the newer
    one their changes since. */

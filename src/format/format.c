@@ -2,7 +2,9 @@
 #include "format.h"
 
 #include "base/err.h"
+#include "os/file.h"
 
+const uint8_t patch_magic[8] = {'T', 'A', 'M', 'I', 'S', 'P', 'A', 'T'};
 static const uint8_t magic[8] = {'T', 'A', 'M', 'I', 'S', 0, '\r', '\n'};
 
 static const char *const kind_names[] = {NULL, "a filter",  "an index",
@@ -118,6 +120,20 @@ tamis_error container_family(struct container *c, tamis_reason *reason)
     c->hash = (tamis_hash)hash;
     c->has_key = has_key;
     return at.wrong ? fail_at(reason, TAMIS_EFORMAT, at.wrong_at, "%s", at.wrong) : TAMIS_OK;
+}
+
+bool patch_is(const void *data, size_t len)
+{
+    return len >= sizeof patch_magic && memcmp(data, patch_magic, sizeof patch_magic) == 0;
+}
+
+unsigned family_beside(const char *path, bool key_inside)
+{
+    uint8_t front[FAMILY_END];
+    size_t len = file_front(path, front, sizeof front);
+    bool had_key = family_has_key(front, len);
+    explicit_bzero(front, sizeof front);
+    return (key_inside ? BESIDE_PRIVATE : 0) | (had_key == key_inside ? BESIDE_KEEP : 0);
 }
 
 bool family_has_key(const void *data, size_t len)

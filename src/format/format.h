@@ -16,13 +16,13 @@
 
 #include "base/base.h"
 #include "base/bytes.h"
-#include "catalog/catalog.h"
 #include "hash/digest.h"
 #include "base/mem.h"
 #include "set/set.h"
 
 #define FORMAT_VERSION 1
 #define SECTION_ALIGN  64
+#define CATALOG_PAGE   ((uint64_t)4096)    /* what headers of catalogs end on */
 #define CHUNK          ((uint64_t)1 << 20) /* bytes of payload under one checksum */
 #define BODY_AT        128                 /* where the body begins */
 
@@ -82,6 +82,8 @@ bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *hea
 #define FAMILY_END 128 /* bytes from which it is known whether there is a key in them */
 /* A structure of ours that says so; nothing else is looked at. */
 bool family_has_key(const void *data, size_t len);
+/* How a file is replaced by one with or without a key (beside_open): access to a key is never widened. */
+unsigned family_beside(const char *path, bool key_inside);
 /* Reads hash, key and check from the first FAMILY_END bytes of c->data. */
 tamis_error container_family(struct container *c, tamis_reason *reason);
 /* Looks at nothing but the header. */
@@ -116,8 +118,8 @@ const tamis_allocator *open_allocator(const tamis_open_options *options);
 bool open_checks_all(const tamis_open_options *options, const struct container *c);
 
 /* Is it a patch? Then its own functions read it. */
+extern const uint8_t patch_magic[8];
 bool patch_is(const void *data, size_t len);
-tamis_error patch_verify(const void *data, size_t len, tamis_reason *reason);
 
 /* ---- writing: format.c ---- */
 
@@ -302,46 +304,5 @@ tamis_error set_from_head(struct set **out, const struct container *c, const str
 /* A set from a mapped file: views of it, read-only. On success the mapping belongs to it. */
 tamis_error set_from_mapping(struct set **out, enum kind kind, struct mapping mapping,
                              const tamis_open_options *options, tamis_reason *reason);
-
-/* ---- catalogs: catalog_bytes.c ---- */
-
-enum { CATALOG_STRIPS, CATALOG_TABLE, CATALOG_TAGS, CATALOG_NOTE, CATALOG_SUMS, CATALOG_TOPS };
-#define CATALOG_SECTIONS 6
-
-/* The body, but for the schema. */
-struct catalog_head {
-    uint64_t segments, shapes, strips, columns;
-    uint64_t strips_len, tags_len, note_len;
-    uint64_t tops_sum; /* checksum of the last section */
-};
-
-uint64_t catalog_body_len(const tamis_schema *schema);
-void catalog_body(const tamis_schema *schema, const struct catalog_head *head, uint8_t *body);
-/* Where the sections are, `at` being the end of the header; returns the end. */
-uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head *head, uint64_t at,
-                          struct section out[CATALOG_SECTIONS]);
-
-/* The table: shapes, strips, segments of columns, then of every segment its records, the end of its
-   tag and its distinct values. */
-struct catalog_table { /* where each begins, from the beginning of the table; shapes at 0 */
-    uint64_t strips, columns, records, tag_ends, distinct, len;
-};
-
-struct catalog_table catalog_table_of(const tamis_schema *schema, const struct catalog_head *head);
-#define SHAPE_LEN 40
-#define STRIP_LEN 16
-void catalog_shape_put(uint8_t to[SHAPE_LEN], const struct catalog_shape *shape);
-void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip);
-
-/* A catalog from bytes that stay where they are: header and table checked. */
-tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
-                               const tamis_open_options *options, tamis_reason *reason);
-/* The mapping is its own, unless this fails. */
-tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
-                                 const tamis_open_options *options, tamis_reason *reason);
-/* Every byte. */
-tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason);
-/* A mapping passes through memory, and stays the caller's. */
-tamis_error catalog_verify(struct mapping bytes, bool mapped, tamis_reason *reason);
 
 #endif

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
-#include "format/format.h"
 
 #define TEMPS 8 /* that write one file at a time, at most */
 
@@ -130,18 +130,6 @@ static tamis_error check_target(const struct beside *s, const char *path, bool l
 
 /* ---- who may use it -------------------------------------------------------------------------- */
 
-/* Does a key lie open where the old file does? */
-static bool old_has_key(const char *path)
-{
-    uint8_t front[FAMILY_END];
-    int fd = file_open(path, true, NULL);
-    if (fd < 0)
-        return false;
-    ssize_t n = pread(fd, front, sizeof front, 0);
-    close(fd);
-    return n > 0 && family_has_key(front, (size_t)n);
-}
-
 /* The new file gets the owner and the permissions of the old one: who was let in stays in. As far as
    the system allows; where the group cannot be kept, its rights are not given to another. */
 static void pass_on(int fd, const struct stat *old)
@@ -173,23 +161,20 @@ tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *rea
     return TAMIS_ESYNC;
 }
 
-tamis_error beside_open(struct beside *s, const char *path, enum beside_how how,
-                        tamis_reason *reason)
+tamis_error beside_open(struct beside *s, const char *path, unsigned flags, tamis_reason *reason)
 {
     struct stat old;
-    bool key_inside = how != BESIDE_OPEN, links = how != BESIDE_STRANGE;
+    bool links = !(flags & BESIDE_STRANGE);
     s->fd = -1;
     s->named = false;
     if (!find_names(s, path, links) || !remove_left(s))
         return file_fail(reason, errno, path, "");
     tamis_error e = check_target(s, path, links, reason);
-    if (e == TAMIS_OK && !open_new(s, key_inside ? 0600 : 0644))
+    if (e == TAMIS_OK && !open_new(s, flags & BESIDE_PRIVATE ? 0600 : 0644))
         e = file_fail(reason, errno, path, "writing");
     if (e == TAMIS_OK && flock(s->fd, LOCK_EX) != 0)
         errno = 0; /* no locks in this folder: then nobody removes it either */
-    /* Never widens access to the family key when replacing a file. */
-    if (e == TAMIS_OK && links && stat(s->target, &old) == 0 &&
-        old_has_key(s->target) == key_inside)
+    if (e == TAMIS_OK && flags & BESIDE_KEEP && stat(s->target, &old) == 0)
         pass_on(s->fd, &old);
     return e;
 }
@@ -205,6 +190,11 @@ void beside_close(struct beside *s)
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
+
+int file_reserve(int fd, uint64_t size)
+{
+    return fallocate(fd, 0, 0, (off_t)size) != 0 && errno == ENOSPC ? ENOSPC : 0;
+}
 
 int file_write(int fd, const void *data, size_t len, int64_t offset)
 {

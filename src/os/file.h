@@ -1,4 +1,8 @@
-/* What the files of file*.c share. */
+/*
+ * The operating system: files opened safely, mapped, read, replaced whole, locked. Nothing here knows a
+ * format; whoever does says how much of a mapped file is its header, and whether a file that is replaced
+ * was as private as the new one.
+ */
 #ifndef TAMIS_FILE_H
 #define TAMIS_FILE_H
 
@@ -23,8 +27,18 @@ tamis_error file_fail(tamis_reason *reason, int error, const char *path, const c
    with errno. */
 bool file_resolve(char out[PATH_MAX], const char *path);
 
-/* The whole file, read-only: mapped, its header a copy; or read into memory. */
-tamis_error file_map(struct mapping *out, const char *path, bool read, tamis_reason *reason);
+/* How many bytes of the front of a mapped file to copy, given its first page: nobody can change those
+   any more. 0: that page alone. */
+typedef size_t (*front_fn)(const uint8_t *data, size_t len);
+struct spill;
+/* The whole file, read-only: mapped, its front a copy (`front` may be NULL); or read into memory. */
+tamis_error file_map(struct mapping *out, const char *path, front_fn front, bool read,
+                     tamis_reason *reason);
+/* The same, with the file left open, to be read and closed as a spill. */
+tamis_error file_map_open(struct mapping *out, struct spill *file, const char *path, front_fn front,
+                          bool read, tamis_reason *reason);
+/* The first bytes of a file: how many there are, up to `len`; 0 if it cannot be read. */
+size_t file_front(const char *path, void *to, size_t len);
 /* Puts the path in front of what was found wrong in the file. */
 tamis_error file_named(tamis_reason *reason, tamis_error e, const char *path);
 
@@ -37,14 +51,15 @@ struct beside {
     int fd;
 };
 
-enum beside_how {
-    BESIDE_OPEN,   /* for all to read */
-    BESIDE_KEY,    /* for its owner's eyes only */
-    BESIDE_STRANGE /* the same among strangers: takes nothing over from a file or link of that name */
+enum beside_flags {
+    BESIDE_PRIVATE = 1, /* for its owner's eyes only */
+    BESIDE_KEEP = 2,    /* with the owner and the permissions of the file that it replaces */
+    BESIDE_STRANGE = 4  /* among strangers: links of that name are replaced, not followed */
 };
 
-tamis_error beside_open(struct beside *s, const char *path, enum beside_how how,
-                        tamis_reason *reason);
+tamis_error beside_open(struct beside *s, const char *path, unsigned flags, tamis_reason *reason);
+/* Room for so many bytes: ENOSPC now rather than after minutes, or 0. */
+int file_reserve(int fd, uint64_t size);
 /* Syncs it and gives it its place. */
 tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *reason);
 void beside_close(struct beside *s);
@@ -64,18 +79,5 @@ int spill_write(const struct spill *spill, const void *data, size_t len, uint64_
 int spill_read(const struct spill *spill, void *data, size_t len, uint64_t at);
 void spill_forget(struct spill *spill, uint64_t from, uint64_t len);
 void spill_close(struct spill *spill);
-
-/* ---- save.c ---- */
-
-/* Something to be saved. */
-struct saved {
-    const void *of;
-    tamis_error (*encode)(const void *of, unsigned flags, tamis_write write, void *context);
-    uint64_t size;   /* that it will have; 0: not known */
-    bool key_inside; /* for its owner's eyes only */
-    unsigned flags;
-};
-
-tamis_error file_save(const struct saved *what, const char *path, tamis_reason *reason);
 
 #endif

@@ -1,6 +1,8 @@
 /* The matrices of columns.h: shapes and their memory, changing them, asking them. */
 #include "columns.h"
 
+#include "bits/bit_rows.h"
+
 #include <stdlib.h>
 
 #define CHUNK_WORDS 64 /* columns looked at together: 4096 */
@@ -519,16 +521,4 @@ uint32_t columns_locate(struct columns *c, unsigned stripe, const tamis_key *key
         guard_order(&c->guard, stripe);
     } while (atomic_load(&c->version) != version);
     return changing;
-}
-
-/* Blocks of 32, 16, ... 1 change places. */
-void bits_transpose(uint64_t m[64])
-{
-    uint64_t mask = UINT64_C(0x00000000FFFFFFFF);
-    for (unsigned size = 32; size; size >>= 1, mask ^= mask << size)
-        for (unsigned i = 0; i < 64; i = ((i | size) + 1) & ~size) {
-            uint64_t swap = ((m[i] >> size) ^ m[i | size]) & mask;
-            m[i] ^= swap << size;
-            m[i | size] ^= swap;
-        }
 }

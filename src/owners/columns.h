@@ -104,7 +104,4 @@ bool columns_change(struct columns *c, const struct columns_put *put, struct vec
 uint32_t columns_locate(struct columns *c, unsigned stripe, const tamis_key *keys, size_t n,
                         uint64_t *owners, size_t words);
 
-/* Bit j of word i goes to bit i of word j. */
-void bits_transpose(uint64_t m[64]);
-
 #endif

@@ -5,6 +5,7 @@
 #include "message.h"
 
 #include "base/err.h"
+#include "delta/patch.h"
 
 #define BODY_LEN 208
 

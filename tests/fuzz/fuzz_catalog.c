@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "format/format.h"
+#include "catalog/catalog_bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -7,7 +7,7 @@
 #include "harness.h"
 
 #include "base/bytes.h"
-#include "format/format.h"
+#include "catalog/catalog_bytes.h"
 #include "golden.h"
 
 #define KEY  ((const uint8_t *)"golden catalogs!")

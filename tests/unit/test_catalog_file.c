@@ -2,7 +2,7 @@
  * under a kill the old version is whole; and an update of nothing changes nothing that can be asked.
  */
 #include "fault.h"
-#include "format/format.h"
+#include "catalog/catalog_bytes.h"
 #include "harness.h"
 #include "histories.h"
 #include "tamis.h"

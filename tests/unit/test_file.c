@@ -464,7 +464,7 @@ TEST(killed_before_the_rename)
     }
     CHECK(tamis_filter_save(f, "f", 0, NULL) == TAMIS_OK);
     CHECK_MSG(files_in(".") == 1, "%u files", files_in("."));
-    CHECK(beside_open(&other, "f", BESIDE_KEY, NULL) == TAMIS_OK);
+    CHECK(beside_open(&other, "f", BESIDE_PRIVATE, NULL) == TAMIS_OK);
     CHECK(tamis_filter_save(f, "f", 0, NULL) == TAMIS_OK);
     CHECK(beside_replace(&other, "f", NULL) == TAMIS_OK);
     beside_close(&other);

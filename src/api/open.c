@@ -1,0 +1,187 @@
+/*
+ * Opening files by what they are: filters, records and catalogs mapped, to be asked at once whatever their
+ * size; or read into memory, every byte checked, to be changed. And checking whole files.
+ */
+#include "base/err.h"
+#include "catalog/catalog_bytes.h"
+#include "delta/patch.h"
+#include "format/format.h"
+#include "format/pieces.h"
+#include "os/file.h"
+#include "replica/replica.h"
+
+#define RANDOM_FROM \
+    ((size_t)64 << 20) /* a mapped file of this size is read where it is asked only */
+
+/* The header is the part of a mapped file that must not change once it was checked. */
+static size_t header_of(const uint8_t *data, size_t len)
+{
+    uint64_t total, header;
+    return prefix_lengths(data, len, &total, &header) && header <= len ? (size_t)header : 0;
+}
+
+/* What something is made of that keeps it, and what is left to do once it was made, or not. */
+static tamis_error map_to_keep(struct mapping *mapping, const char *path,
+                               const tamis_open_options *options, tamis_reason *reason)
+{
+    return file_map(mapping, path, header_of, options && options->read, reason);
+}
+
+static tamis_error mapped(struct mapping *mapping, tamis_error e, const char *path,
+                          tamis_reason *reason)
+{
+    if (e != TAMIS_OK)
+        mapping_free(mapping);
+    else if (mapping->len - mapping->kept >= RANDOM_FROM)
+        mapping_random(mapping);
+    return file_named(reason, e, path);
+}
+
+/* To be let go afterwards. */
+static tamis_error was_read(struct mapping *mapping, tamis_error e, const char *path,
+                            tamis_reason *reason)
+{
+    mapping_free(mapping);
+    return file_named(reason, e, path);
+}
+
+/* What is checked is what was read, once; and there is no second copy of it. */
+static tamis_error load_pieces(struct whole *out, const struct spill *file, uint64_t total,
+                               const tamis_open_options *options, tamis_reason *reason)
+{
+    struct pieces_in *in = pieces_in_begin(total, UINT64_MAX, options);
+    uint8_t *buffer = mem_new(&mem_system, 1, CHUNK);
+    tamis_error e = in && buffer ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for it");
+    for (uint64_t at = 0, n; e == TAMIS_OK && at < total; at += n) {
+        n = min_u64(CHUNK, total - at);
+        int error = spill_read(file, buffer, (size_t)n, at); /* EIO: it became shorter */
+        e = error ? fail(reason, TAMIS_EIO, "it could not be read to its end")
+                  : pieces_in_add(in, buffer, (size_t)n, reason);
+    }
+    if (e == TAMIS_OK)
+        e = pieces_in_end(in, out, reason);
+    mem_free_secret(&mem_system, buffer, 1, CHUNK);
+    pieces_in_free(in);
+    return e;
+}
+
+/* The header alone is mapped: what it is, and what is wrong with it, is said before it is read. */
+static tamis_error load_whole(struct whole *out, enum kind kind, const char *path,
+                              const tamis_open_options *options, tamis_reason *reason)
+{
+    struct mapping front = {0};
+    struct container c;
+    uint8_t key[TAMIS_KEY_LEN];
+    struct spill file;
+    *out = (struct whole){0};
+    tamis_error e = file_map_open(&front, &file, path, header_of, false, reason);
+    if (e == TAMIS_OK) {
+        e = container_open(&c, front.data, front.len, kind, reason);
+        if (e == TAMIS_OK)
+            e = container_key(&c, options ? options->key : NULL, key, reason);
+        if (e == TAMIS_OK)
+            e = load_pieces(out, &file, front.len, options, reason);
+        if (e == TAMIS_OK && (kind == KIND_FILTER ? !out->filter : !out->index))
+            e = fail(reason, TAMIS_EKIND, "it became another kind while it was read");
+        if (e != TAMIS_OK) {
+            tamis_filter_free(out->filter);
+            tamis_index_free(out->index);
+        }
+        e = was_read(&front, e, path, reason);
+    }
+    spill_close(&file);
+    return e;
+}
+
+static tamis_error set_open_file(struct set **out, enum kind kind, const char *path,
+                                 const tamis_open_options *options, tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = map_to_keep(&mapping, path, options, reason);
+    if (e != TAMIS_OK)
+        return e;
+    e = set_from_mapping(out, kind, mapping, options, reason);
+    return mapped(&mapping, e, path, reason);
+}
+
+tamis_error tamis_filter_open(tamis_filter **out, const char *path,
+                              const tamis_open_options *options, tamis_reason *reason)
+{
+    struct set *s;
+    tamis_error e = set_open_file(&s, KIND_FILTER, path, options, reason);
+    if (e == TAMIS_OK)
+        *out = as_filter(s);
+    return e;
+}
+
+tamis_error tamis_index_open(tamis_index **out, const char *path, const tamis_open_options *options,
+                             tamis_reason *reason)
+{
+    struct set *s;
+    tamis_error e = set_open_file(&s, KIND_INDEX, path, options, reason);
+    if (e == TAMIS_OK)
+        *out = as_index(s);
+    return e;
+}
+
+tamis_error tamis_filter_load(tamis_filter **out, const char *path,
+                              const tamis_open_options *options, tamis_reason *reason)
+{
+    struct whole whole;
+    tamis_error e = load_whole(&whole, KIND_FILTER, path, options, reason);
+    if (e == TAMIS_OK)
+        *out = whole.filter;
+    return e;
+}
+
+tamis_error tamis_index_load(tamis_index **out, const char *path, const tamis_open_options *options,
+                             tamis_reason *reason)
+{
+    struct whole whole;
+    tamis_error e = load_whole(&whole, KIND_INDEX, path, options, reason);
+    if (e == TAMIS_OK)
+        *out = whole.index;
+    return e;
+}
+
+tamis_error tamis_catalog_open(tamis_catalog **out, const char *path,
+                               const tamis_open_options *options, tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = map_to_keep(&mapping, path, options, reason);
+    return e == TAMIS_OK
+               ? mapped(&mapping, catalog_from_mapping(out, mapping, options, reason), path, reason)
+               : e;
+}
+
+tamis_error tamis_file_kind(const char *path, tamis_kind *kind, tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_error e = file_map(&mapping, path, header_of, false, reason);
+    if (e != TAMIS_OK)
+        return e;
+    *kind = tamis_kind_of(mapping.data, mapping.len);
+    mapping_free(&mapping);
+    return TAMIS_OK;
+}
+
+/* Patches and messages are gone over from end to end and back; of others only the header is. */
+tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
+{
+    struct mapping mapping;
+    tamis_kind kind;
+    tamis_error e = tamis_file_kind(path, &kind, reason);
+    if (e == TAMIS_OK)
+        e = file_map(&mapping, path, header_of,
+                     kind == TAMIS_KIND_PATCH || kind == TAMIS_KIND_MESSAGE, reason);
+    if (e != TAMIS_OK)
+        return e;
+    if (mapping.kept < mapping.len)
+        mapping_sequential(&mapping);
+    e = kind == TAMIS_KIND_PATCH     ? patch_verify(mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_INDEX   ? set_verify(KIND_INDEX, mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_CATALOG ? catalog_verify(mapping, true, reason)
+        : kind == TAMIS_KIND_MESSAGE ? message_verify(mapping.data, mapping.len, reason)
+                                     : set_verify(KIND_FILTER, mapping.data, mapping.len, reason);
+    return was_read(&mapping, e, path, reason);
+}

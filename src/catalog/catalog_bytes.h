@@ -1,0 +1,51 @@
+/*
+ * The bytes of a catalog (docs/format.md). It is written from front to back before its length is known:
+ * the strips, then all tables, last the checksums of pages and the checksums of those, and then the header,
+ * whose length depends on the schema alone.
+ */
+#ifndef TAMIS_CATALOG_BYTES_H
+#define TAMIS_CATALOG_BYTES_H
+
+#include "catalog.h"
+#include "format/format.h"
+
+enum { CATALOG_STRIPS, CATALOG_TABLE, CATALOG_TAGS, CATALOG_NOTE, CATALOG_SUMS, CATALOG_TOPS };
+#define CATALOG_SECTIONS 6
+
+/* The body, but for the schema. */
+struct catalog_head {
+    uint64_t segments, shapes, strips, columns;
+    uint64_t strips_len, tags_len, note_len;
+    uint64_t tops_sum; /* checksum of the last section */
+};
+
+uint64_t catalog_body_len(const tamis_schema *schema);
+void catalog_body(const tamis_schema *schema, const struct catalog_head *head, uint8_t *body);
+/* Where the sections are, `at` being the end of the header; returns the end. */
+uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head *head, uint64_t at,
+                          struct section out[CATALOG_SECTIONS]);
+
+/* The table: shapes, strips, segments of columns, then of every segment its records, the end of its
+   tag and its distinct values. */
+struct catalog_table { /* where each begins, from the beginning of the table; shapes at 0 */
+    uint64_t strips, columns, records, tag_ends, distinct, len;
+};
+
+struct catalog_table catalog_table_of(const tamis_schema *schema, const struct catalog_head *head);
+#define SHAPE_LEN 40
+#define STRIP_LEN 16
+void catalog_shape_put(uint8_t to[SHAPE_LEN], const struct catalog_shape *shape);
+void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip);
+
+/* A catalog from bytes that stay where they are: header and table checked. */
+tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
+                               const tamis_open_options *options, tamis_reason *reason);
+/* The mapping is its own, unless this fails. */
+tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
+                                 const tamis_open_options *options, tamis_reason *reason);
+/* Every byte. */
+tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason);
+/* A mapping passes through memory, and stays the caller's. */
+tamis_error catalog_verify(struct mapping bytes, bool mapped, tamis_reason *reason);
+
+#endif
