@@ -91,29 +91,15 @@ static const struct vector *base_of(const struct apply *p, uint32_t i)
 static tamis_error make_vector(struct apply *p, uint32_t i)
 {
     const tamis_allocator *a = &p->made->allocator;
-    struct record r = head_record(&p->head, i);
     const struct vector *base = base_of(p, i);
-    bool sliced = p->head.width != 0;
-    struct layer_record l = head_layer(&p->head, i);
-    struct layer *layer = layer_new(a, 1);
-    struct vector *v =
-        vector_new(a, &p->made->family, (struct shape){p->head.set.layout, r.units, r.k},
-                   p->head.counted, !sliced);
-    if (!layer || !v) {
-        layer_free(layer, a);
-        vector_free(v, a);
+    if (!layer_read(p->made, &p->head, i, part_blank, &p->head))
         return TAMIS_ENOMEM;
-    }
-    vector_from_record(v, &r);
-    layer_from_record(layer, &l);
-    v->column = sliced ? i : 0;
-    layer->part[0].vector = v;
-    set_put_back(p->made, layer);
+    struct vector *v = set_layers(p->made)->v[i];
     if (!base)
         return TAMIS_OK;
     if (!shape_equal(base, v))
         return broken;
-    if (!sliced)
+    if (!p->head.width)
         memcpy(v->bits.words, base->bits.words, (size_t)vector_positions_total(v) / 8);
     if (p->head.counted) {
         counters_free(&v->counters, a);

@@ -231,7 +231,6 @@ uint32_t head_find(const struct head *head, uint32_t id);
 /* Bits of a vector. */
 uint64_t record_positions(const struct head *head, const struct record *record);
 void vector_from_record(struct vector *v, const struct record *record);
-void layer_from_record(struct layer *layer, const struct layer_record *record);
 
 struct section_walk head_sections(const struct head *head);
 /* Opens a container of this kind and compares its sections with what they must be. */
@@ -301,6 +300,14 @@ tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]
 /* A set without layers, with the settings of the head. */
 tamis_error set_from_head(struct set **out, const struct container *c, const struct head *head,
                           const tamis_open_options *options, const uint8_t key[TAMIS_KEY_LEN]);
+/* Reads layer `number`, whose parts `make` makes; false without memory. */
+typedef bool (*part_fn)(const void *context, struct set *s, struct part *part,
+                        const struct record *r, uint32_t owner);
+bool layer_read(struct set *s, const struct head *head, uint32_t number, part_fn make,
+                const void *context);
+/* Such a one, of a head: without a bit or value, but with room for those that the record says. */
+bool part_blank(const void *head, struct set *s, struct part *part, const struct record *r,
+                uint32_t owner);
 /* A set from a mapped file: views of it, read-only. On success the mapping belongs to it. */
 tamis_error set_from_mapping(struct set **out, enum kind kind, struct mapping mapping,
                              const tamis_open_options *options, tamis_reason *reason);

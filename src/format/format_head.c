@@ -296,13 +296,6 @@ void vector_from_record(struct vector *v, const struct record *r)
     v->fpp = r->fpp;
 }
 
-void layer_from_record(struct layer *layer, const struct layer_record *r)
-{
-    layer->id = r->id, layer->slot = r->slot, layer->capacity = r->capacity;
-    layer->load = r->load, layer->count = r->count, layer->fpp = r->fpp;
-    layer->born = r->born, layer->last = r->last;
-}
-
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 static const char *record_wrong(const struct record *r, const struct head *head,

@@ -63,20 +63,24 @@ static bool load_table(const struct source *src, struct table *table, uint32_t o
     return true;
 }
 
-static bool load_layer(struct set *s, const struct source *src, uint32_t number)
+static void layer_from_record(struct layer *layer, const struct layer_record *r)
+{
+    layer->id = r->id, layer->slot = r->slot, layer->capacity = r->capacity;
+    layer->load = r->load, layer->count = r->count, layer->fpp = r->fpp;
+    layer->born = r->born, layer->last = r->last;
+}
+
+bool layer_read(struct set *s, const struct head *head, uint32_t number, part_fn make,
+                const void *context)
 {
     const tamis_allocator *a = &s->allocator;
-    uint32_t parts = src->head->parts;
-    struct layer_record l = head_layer(src->head, number);
-    struct layer *layer = layer_new(a, parts);
+    struct layer_record l = head_layer(head, number);
+    struct layer *layer = layer_new(a, head->parts);
     bool made = layer != NULL;
-    for (uint32_t i = 0; made && i < parts; i++) {
-        uint32_t owner = number * parts + i;
-        struct record r = head_record(src->head, owner);
-        struct part *part = &layer->part[i];
-        if (r.units)
-            part->vector = read_vector(src, &r, owner, &s->family, a);
-        made = r.units ? part->vector != NULL : load_table(src, &part->table, owner, a);
+    for (uint32_t i = 0; made && i < head->parts; i++) {
+        uint32_t owner = number * head->parts + i;
+        struct record r = head_record(head, owner);
+        made = make(context, s, &layer->part[i], &r, owner);
     }
     if (!made) {
         layer_free(layer, a);
@@ -85,6 +89,32 @@ static bool load_layer(struct set *s, const struct source *src, uint32_t number)
     layer_from_record(layer, &l);
     set_put_back(s, layer);
     return true;
+}
+
+bool part_blank(const void *context, struct set *s, struct part *part, const struct record *r,
+                uint32_t owner)
+{
+    const struct head *head = context;
+    const tamis_allocator *a = &s->allocator;
+    struct shape shape = {head->set.layout, r->units, r->k};
+    if (r->units == 0)
+        return r->load == 0 || table_reserve(&part->table, a, (size_t)r->load);
+    struct vector *v = vector_new(a, &s->family, shape, head->counted, head->width == 0);
+    part->vector = v;
+    if (!v || (head->counted && !counters_reserve(&v->counters, a, (size_t)r->escapes)))
+        return false;
+    vector_from_record(v, r);
+    v->column = head->width ? owner : 0;
+    return true;
+}
+
+static bool load_part(const void *source, struct set *s, struct part *part, const struct record *r,
+                      uint32_t owner)
+{
+    if (r->units == 0)
+        return load_table(source, &part->table, owner, &s->allocator);
+    part->vector = read_vector(source, r, owner, &s->family, &s->allocator);
+    return part->vector != NULL;
 }
 
 static bool load_matrix(struct set *s, const struct source *src)
@@ -131,7 +161,7 @@ static tamis_error load_parts(struct set *s, const struct source *src)
     const struct head *head = src->head;
     s->read_only |= src->view;
     for (uint32_t i = 0; i < head->n; i++)
-        if (!load_layer(s, src, i))
+        if (!layer_read(s, head, i, load_part, src))
             return TAMIS_ENOMEM;
     if (head->width && !load_matrix(s, src))
         return TAMIS_ENOMEM;

@@ -63,56 +63,13 @@ static bool bytes_add(const tamis_allocator *a, struct bytes *b, const void *dat
 
 /* ---- the header ------------------------------------------------------------------------------ */
 
-static struct vector *make_vector(struct pieces_in *in, uint32_t owner, const tamis_allocator *a,
-                                  const struct family *family)
-{
-    const struct head *head = &in->head;
-    struct record r = head_record(&in->head, owner);
-    struct shape shape = {head->set.layout, r.units, r.k};
-    struct vector *v = vector_new(a, family, shape, head->counted, head->width == 0);
-    if (v && head->counted && !counters_reserve(&v->counters, a, (size_t)r.escapes)) {
-        vector_free(v, a);
-        v = NULL;
-    }
-    if (v) {
-        vector_from_record(v, &r);
-        v->column = head->width ? owner : 0;
-    }
-    return v;
-}
-
-static bool make_layer(struct pieces_in *in, uint32_t number)
-{
-    struct set *s = in->set;
-    const tamis_allocator *a = &s->allocator;
-    struct layer_record l = head_layer(&in->head, number);
-    struct layer *layer = layer_new(a, in->head.parts);
-    bool made = layer != NULL;
-    for (uint32_t i = 0; made && i < in->head.parts; i++) {
-        uint32_t owner = number * in->head.parts + i;
-        struct record r = head_record(&in->head, owner);
-        struct part *part = &layer->part[i];
-        if (r.units)
-            part->vector = make_vector(in, owner, a, &s->family);
-        made = r.units ? part->vector != NULL
-                       : r.load == 0 || table_reserve(&part->table, a, (size_t)r.load);
-    }
-    if (!made) {
-        layer_free(layer, a);
-        return false;
-    }
-    layer_from_record(layer, &l);
-    set_put_back(s, layer);
-    return true;
-}
-
 static tamis_error make_set(struct pieces_in *in, const uint8_t key[TAMIS_KEY_LEN])
 {
     tamis_open_options options = in->options;
     options.allocator = &in->allocator;
     tamis_error e = set_from_head(&in->set, &in->c, &in->head, &options, key);
     for (uint32_t i = 0; e == TAMIS_OK && i < in->head.n; i++)
-        if (!make_layer(in, i))
+        if (!layer_read(in->set, &in->head, i, part_blank, &in->head))
             e = TAMIS_ENOMEM;
     if (e == TAMIS_OK && in->head.width) {
         const struct bits *shape = &set_layers(in->set)->v[0]->bits;

@@ -216,25 +216,6 @@ static tamis_error add_batch_plain(struct set *s, const tamis_digest *digests, s
 
 /* ---- adding: deletable ----------------------------------------------------------------------- */
 
-tamis_error layer_insert(struct set *s, struct layer *layer, const struct spot *spots, bool member)
-{
-    size_t one = 1;
-    bool set = false;
-    for (uint32_t i = 0; i < layer->parts; i++)
-        if (spots[i].vector && !vector_reserve(spots[i].vector, &s->allocator))
-            return TAMIS_ENOMEM;
-    tamis_error e = member || !s->form ? TAMIS_OK : layer_reserve(s, layer, &one);
-    if (e != TAMIS_OK)
-        return e;
-    for (uint32_t i = 0; i < layer->parts; i++)
-        set |= spots[i].vector ? vector_insert(spots[i].vector, spots[i].digest)
-                               : table_add(spots[i].table, spots[i].digest.a, 1) == 0;
-    if (s->form)
-        layer->load += set, layer->count++;
-    s->stored++;
-    return TAMIS_OK;
-}
-
 /* The layer that already has all bits of the digest, or NULL. */
 static struct layer *matching(const struct set *s, tamis_digest digest)
 {
@@ -258,10 +239,13 @@ static tamis_error add_deletable(struct set *s, tamis_digest digest, uint8_t *fr
     tamis_error e = member ? TAMIS_OK : growth_active(s, &layer);
     if (e != TAMIS_OK)
         return e;
-    struct spot spot = {.vector = layer->part[0].vector, .digest = digest};
-    e = layer_insert(s, layer, &spot, member);
-    *fresh = e == TAMIS_OK && !member;
-    return e;
+    struct vector *v = layer->part[0].vector;
+    if (!vector_reserve(v, &s->allocator))
+        return TAMIS_ENOMEM;
+    vector_insert(v, digest);
+    s->stored++;
+    *fresh = !member;
+    return TAMIS_OK;
 }
 
 void filter_fetch(const struct set *s, const tamis_digest *digests, size_t n)

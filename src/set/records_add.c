@@ -116,7 +116,9 @@ static tamis_error make_room(struct set *s, bool *over)
     return growth_grow(s, &made);
 }
 
-tamis_error layer_reserve(struct set *s, struct layer *layer, size_t *n)
+/* Room in the tables of a layer for *n values more; or, at the limit of memory, for as many as there is
+   room for now. */
+static tamis_error layer_reserve(struct set *s, struct layer *layer, size_t *n)
 {
     uint64_t limit = s->opt.memory_limit, grows = 0;
     size_t fits = *n;
@@ -311,6 +313,27 @@ static struct layer *layer_spare(const struct set *s, const tamis_digest *record
             best = layer;
     }
     return best;
+}
+
+/* A copy more of a record in a layer, whose parts with what they have of it these spots are. */
+static tamis_error layer_insert(struct set *s, struct layer *layer, const struct spot *spots,
+                                bool member)
+{
+    size_t one = 1;
+    bool set = false;
+    for (uint32_t i = 0; i < layer->parts; i++)
+        if (spots[i].vector && !vector_reserve(spots[i].vector, &s->allocator))
+            return TAMIS_ENOMEM;
+    tamis_error e = member ? TAMIS_OK : layer_reserve(s, layer, &one);
+    if (e != TAMIS_OK)
+        return e;
+    for (uint32_t i = 0; i < layer->parts; i++)
+        set |= spots[i].vector ? vector_insert(spots[i].vector, spots[i].digest)
+                               : table_add(spots[i].table, spots[i].digest.a, 1) == 0;
+    layer->load += set;
+    layer->count++;
+    s->stored++;
+    return TAMIS_OK;
 }
 
 static tamis_error add_deletable(struct set *s, const tamis_digest *record, uint8_t *fresh)

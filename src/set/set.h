@@ -293,8 +293,6 @@ bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len
 uint64_t vector_add(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh);
 /* Brings near what adding or removing keys of a deletable filter touches; at most BATCH digests. */
 void filter_fetch(const struct set *s, const tamis_digest *digests, size_t n);
-/* A copy more of the key in a layer, whose parts with what they have of it these spots are. */
-tamis_error layer_insert(struct set *s, struct layer *layer, const struct spot *spots, bool member);
 
 /* ---- set_options.c ---- */
 tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_reason *reason);
@@ -380,11 +378,6 @@ void index_bits_have(const struct set *s, uint64_t mask, const tamis_digest *rec
 /* found[i] = the part has column[i]; at most BATCH. */
 void part_has(const struct part *part, const tamis_digest *column, size_t n, uint8_t *found);
 void part_prefetch(const struct part *part, const tamis_digest *column, size_t n);
-
-/* ---- records_add.c ---- */
-/* Room in the tables of a layer for *n values more; or, at the limit of memory, for as many as there is
-   room for now. */
-tamis_error layer_reserve(struct set *s, struct layer *layer, size_t *n);
 
 /* ---- set_remove.c ---- */
 /* Does a removal that waits hide the key? Reads beside a writer that adds. */
