@@ -38,7 +38,7 @@ json values 'tamis info --json a.tamis' 'd["items"] == 500 and d["kind"] == "fil
 json vector-list 'tamis info -v --json a.tamis' 'd["vector_list"][0]["bits"] == 16384 and
     d["vectors"] == 1 == len(d["vector_list"])'
 json bytes-are-the-files 'tamis info --json a.tamis' "d['bytes'] == $(stat -c %s a.tamis)"
-json many-vectors 'tamis create g.tamis --capacity 100 --expansion 1 && seq 15000 | tamis add g.tamis &&
+json many-vectors 'tamis create g.tamis --growth dynamic --capacity 15000 --vectors 200 && seq 15000 | tamis add g.tamis &&
     tamis info -v --json g.tamis' 'd["vectors"] == len(d["vector_list"]) > 128'
 holds many-vectors-text '[ $(tamis info -v g.tamis | tail -n +22 | grep -c .) -gt 130 ]'
 tamis create d.tamis --deletable --unique --hash sip --layout spread --growth dynamic --capacity 500

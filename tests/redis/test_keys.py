@@ -221,18 +221,6 @@ def test_what_it_is_full_of(r, make, add, says):
     assert i > 20
 
 
-def test_a_window_that_is_full(r):
-    """One key in each seventh of it, and then many."""
-    reserve(r, "w", 0.01, 10, "GROWTH", "window", "WINDOW", 700, "AT", 10**18)
-    for i in range(8):
-        at = 10**18 + 99 * 10**9 * i
-        r.execute_command("TAMIS.INSERT", "w", "AT", at, "ITEMS", "slow%d" % i)
-    said = r.execute_command("TAMIS.INSERT", "w", "AT", at, "ITEMS", *range(50000))
-    assert str(said[-1]).startswith("the filter is full: it holds the "), said[-1]
-    later = at + 10**12
-    assert r.execute_command("TAMIS.INSERT", "w", "AT", later, "ITEMS", "new") == [1]
-
-
 def test_a_window_takes_its_capacity_however_it_arrives(r):
     """Ten adds a second for four seconds, of which the window remembers two, and then a burst."""
     start, step = 10**18, 10**8

@@ -46,7 +46,8 @@ def test_another_server(servers):
 
 def test_pieces(servers):
     """SCANDUMP and LOADCHUNK by the client's own functions; DUMP and LOAD, through a file."""
-    a, b = servers(), servers()
+    family = {"tamis.family-key": "0123456789abcdef" * 2}
+    a, b = servers(**family), servers(**family)
     said, digest = fill(a, "f"), a.digest("f")
     cursor = 0
     while True:
@@ -67,7 +68,7 @@ def test_a_file(servers, tmp_path):
     server = servers()
     said = fill(server, "f")
     path = tmp_path / "f.tamis"
-    path.write_bytes(pull(server.r, "f"))
+    path.write_bytes(pull(server.r, "f", "WITHKEY"))
     keys = ["key%d" % i for i in range(MANY)]
     yes = [line for line in said.split(b"\r\n") if line[:1] == b":"]
     done = subprocess.run([TAMIS, "check", str(path)], input="\n".join(keys) + "\n",
