@@ -250,29 +250,18 @@ static void attributes(size_t n)
                 true);
 }
 
-/* ---- owners ---- */
+/* ---- plans ---- */
 
-static void owners(size_t n)
+/* The rate of a vector of (n/4)^8 bits, which is far below the least number with all its digits: what
+   it costs does not depend on m. */
+static void plan_exact(size_t n)
 {
-    tamis_directory *d;
-    tamis_directory_options o = {.key = family};
-    must(tamis_directory_new(&d, &o, NULL));
-    for (size_t i = 0; i < n; i++) {
-        char name[32];
-        tamis_digest digests[4];
-        snprintf(name, sizeof name, "owner-%zu", i);
-        for (uint64_t j = 0; j < 4; j++) {
-            uint64_t key = 4 * i + j;
-            digests[j] = tamis_directory_digest(d, &key, sizeof key);
-        }
-        must(tamis_directory_put(d, name, digests, 4));
-    }
-    for (size_t i = 0; i < n; i += 2) {
-        char name[32];
-        snprintf(name, sizeof name, "owner-%zu", i);
-        must(tamis_directory_drop(d, name));
-    }
-    tamis_directory_free(d);
+    uint64_t m = 1;
+    for (unsigned i = 0; i < 8; i++)
+        m *= n / 4;
+    for (unsigned i = 0; m && i < 100; i++)
+        if (!(tamis_plan_rate_exact(m, 64, (double)(m >> 22)) >= 0))
+            exit(2);
 }
 
 static const struct {
@@ -284,7 +273,7 @@ static const struct {
              {"vectors", vectors, 512},      {"vectors_deletable", vectors_deletable, 512},
              {"window", window, 1000},       {"pending", pending, 1000},
              {"layers", layers, 500},        {"layers_flexible", layers_flexible, 500},
-             {"attributes", attributes, 16}, {"owners", owners, 500}};
+             {"attributes", attributes, 16}, {"plan_exact", plan_exact, 64}};
 
 int main(int argc, char **argv)
 {

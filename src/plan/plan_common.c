@@ -8,14 +8,15 @@
 
 #include <math.h>
 
-#define K_MAX     64
-#define STEP      8u    /* sizes are multiples of this many units, */
-#define FOLDS     64u   /* and of this many from LARGE on, where that costs less than 0.1 %: such */
-#define LARGE     64000 /* vectors can be halved three times */
-#define BITS_MAX  ((uint64_t)1 << 40)
-#define KEYS_MAX  ((uint64_t)1 << 50)
-#define NEAR_TIE  1.005
-#define ROUND_TIE 1.01 /* blocked past 8 probes: a round less is worth more */
+#define K_MAX       64
+#define STEP        8u  /* sizes are multiples of this many units, */
+#define FOLDS       64u /* and of this many from LARGE on, where that costs less than 0.1 %: such */
+#define LARGE       64000 /* vectors can be halved three times */
+#define BITS_MAX    ((uint64_t)1 << 40)
+#define KEYS_MAX    ((uint64_t)1 << 50)
+#define FEW_REPEATS 0.1 /* rates up to which adds that set no bit do not count in sizes */
+#define NEAR_TIE    1.005
+#define ROUND_TIE   1.01 /* blocked past 8 probes: a round less is worth more */
 
 enum { SPREAD = 1, BLOCKED = 2 };
 
@@ -228,10 +229,10 @@ static unsigned least_k(struct search *s, unsigned k, uint64_t units)
 
 static const tamis_plan_size no_size = {0, 0, 0, NAN};
 
-static int search_start(struct search *s, int layout, uint64_t n, double p)
+static int search_start(struct search *s, int layout, double n, double p)
 {
     *s = (struct search){
-        .layout = layout_of(layout), .n = n ? (double)n : 1, .p = p, .value = value_size};
+        .layout = layout_of(layout), .n = n > 0 ? n : 1, .p = p, .value = value_size};
     return (s->layout == SPREAD || s->layout == BLOCKED) && p > 0 && p < 1;
 }
 
@@ -247,7 +248,7 @@ static tamis_plan_size size_of(const struct search *s, uint64_t units, unsigned 
                              tamis_plan_rate(s->layout, units, k, s->n)};
 }
 
-tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p)
+static tamis_plan_size vector_for(int layout, double n, double p)
 {
     struct search s;
     if (!search_start(&s, layout, n, p))
@@ -266,10 +267,39 @@ tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p)
     return size_of(&s, units, units % FOLDS ? fewer : least_k(&s, fewer, units));
 }
 
+tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p)
+{
+    return vector_for(layout, (double)n, p);
+}
+
+/* Of n' keys, after which the rate is p, so many set a bit: n = n' - sum of f(t) for t < n'. In the exp
+ * form that is n' s/a + p/2, a = -ln(1-P), s = sum of P^i/i for i = 1..k, P = p^{1/k}. This is s/a: .72
+ * at .5, .998 at .01. */
+static double fresh_part(unsigned k, double p)
+{
+    double root = pow(p, 1.0 / k), s = 0, power = 1;
+    for (unsigned i = 1; i <= k; i++)
+        s += (power *= root) / i;
+    return s / -log1p(-root);
+}
+
+tamis_plan_size tamis_plan_filled(int layout, uint64_t n, double p)
+{
+    tamis_plan_size size = tamis_plan_vector(layout, n, p);
+    double keys = size.bits && p > FEW_REPEATS ? ((double)n - p / 2) / fresh_part(size.k, p) : 0;
+    return keys > (double)n ? vector_for(layout, keys, p) : size;
+}
+
+uint64_t tamis_plan_takes(int layout, uint64_t units, unsigned k, double p)
+{
+    uint64_t keys = tamis_plan_capacity(layout, units, k, p);
+    return keys && p > FEW_REPEATS ? (uint64_t)((double)keys * fresh_part(k, p) + p / 2) : keys;
+}
+
 tamis_plan_size tamis_plan_vector_of(int layout, uint64_t n, double p, unsigned k)
 {
     struct search s;
-    if (!search_start(&s, layout, n, p) || k == 0 || k > K_MAX)
+    if (!search_start(&s, layout, (double)n, p) || k == 0 || k > K_MAX)
         return no_size;
     uint64_t units = fit(&s, k, first_guess(&s, k));
     return units > BITS_MAX / unit_bits(s.layout) ? no_size : size_of(&s, foldable(units), k);

@@ -23,7 +23,8 @@
 #include <math.h>
 
 #define K_MAX       64
-#define EXACT_BELOW 65536.0 /* bits; larger vectors take the expansion */
+#define EXACT_BELOW 65536.0 /* bits; larger vectors take the expansion, */
+#define EXACT_MOST  0x1p24  /* and here both agree to ten digits */
 #define TWO_PI      6.283185307179586
 #define LN2         0.6931471805599453
 #define SATURATED   40.0 /* throws a cell: e^-40 is under half an ulp of 1 */
@@ -199,7 +200,8 @@ static double cover_sum(double m, double t, const double *w, unsigned n)
     double width = sqrt(c.kappa), nodes = ceil(TWO_PI * width / 0.8);
     nodes = nodes < 41 ? 41 : nodes + (fmod(nodes, 2) == 0); /* odd: no node at pi */
     double step = TWO_PI / nodes, sum = c.value;
-    for (double i = 1; i <= (nodes - 1) / 2; i++) {
+    double last = fmin((nodes - 1) / 2, 40 / (step * width)); /* widths: nothing is left there */
+    for (double i = 1; i <= last; i++) {
         double size;
         sum += 2 * cover_at(&c, i * step, &size);
         if (i * step * width > 7 && size < 1e-16 * sum)
@@ -225,23 +227,6 @@ static void distinct_law(double m, unsigned k, double w[K_MAX + 1])
     }
 }
 
-double tamis_plan_rate_exact(uint64_t m, unsigned k, double n)
-{
-    double bits = (double)m, t = k * n, w[K_MAX + 1];
-    if (m == 0 || k == 0 || k > K_MAX || !(n >= 0))
-        return NAN;
-    if (n == 0)
-        return 0;
-    if (k == 1 || t > SATURATED * bits)
-        return tamis_plan_rate_discrete(bits, k, n); /* exact for k = 1, and where all is full */
-    distinct_law(bits, k, w);
-    double low = floor(t), part = t - low;
-    double v = part < 1 ? cover_sum(bits, low, w, k + 1) : 0;
-    if (part > 1e-9) /* an estimated n: straight line between whole numbers of throws */
-        v += part * (cover_sum(bits, low + 1, w, k + 1) - v);
-    return v;
-}
-
 /* The rate for large m: the exp form with the first term in 1/m,
  *
  *     ln f = k ln p + [ k a q / (2p) + k(k-1)/2 (q-(1+a)q^2) / p^2 ] / m,   a = kn/m, q = e^{-a}.
@@ -258,6 +243,25 @@ static double rate_large(double m, double k, double n)
     double spread = a < 1e-4 ? a * a * (0.5 - a / 3) : p - a * q; /* 1-(1+a)e^{-a} */
     double first = k * a * q / (2 * p) + k * (k - 1) / 2 * q * spread / (p * p);
     return exp(k * log(p) + first / m);
+}
+
+double tamis_plan_rate_exact(uint64_t m, unsigned k, double n)
+{
+    double bits = (double)m, t = k * n, w[K_MAX + 1];
+    if (m == 0 || k == 0 || k > K_MAX || !(n >= 0))
+        return NAN;
+    if (n == 0)
+        return 0;
+    if (k == 1 || t > SATURATED * bits)
+        return tamis_plan_rate_discrete(bits, k, n); /* exact for k = 1, and where all is full */
+    if (bits > EXACT_MOST)
+        return rate_large(bits, k, n);
+    distinct_law(bits, k, w);
+    double low = floor(t), part = t - low;
+    double v = part < 1 ? cover_sum(bits, low, w, k + 1) : 0;
+    if (part > 1e-9) /* an estimated n: straight line between whole numbers of throws */
+        v += part * (cover_sum(bits, low + 1, w, k + 1) - v);
+    return v;
 }
 
 double tamis_plan_rate_spread(uint64_t m, unsigned k, double n)

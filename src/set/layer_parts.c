@@ -16,7 +16,7 @@ static tamis_error plan_keys(const struct set *s, struct plan *plan)
     }
     tamis_plan_size size =
         stack ? tamis_plan_in_stack((int)opt->layout, plan->capacity, plan->fpp, opt->budget)
-              : tamis_plan_vector((int)opt->layout, plan->capacity, plan->fpp);
+              : tamis_plan_filled((int)opt->layout, plan->capacity, plan->fpp);
     return shape_from_plan(opt->layout, size, &plan->shape[0]);
 }
 
@@ -58,7 +58,7 @@ static tamis_error plan_values(const struct set *s, struct plan *plan, uint32_t 
     const struct shape *shape = &plan->shape[part];
     if (e == TAMIS_OK)
         plan->room[part] =
-            max_u64(n, tamis_plan_capacity((int)layout, shape->units, shape->k, plan->fpp));
+            max_u64(n, tamis_plan_takes((int)layout, shape->units, shape->k, plan->fpp));
     return e;
 }
 

@@ -298,7 +298,7 @@ void filter_fetch(const struct set *s, const tamis_digest *digests, size_t n);
 tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_reason *reason);
 /* For settings from elsewhere: NULL, or which of them no set can have. */
 const char *settings_wrong(const struct settings *set, const struct family *family);
-/* The shape that holds n keys at rate p. */
+/* The shape that takes n adds that set a bit at rate p. */
 tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out);
 tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct shape *out);
 

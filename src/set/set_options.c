@@ -18,7 +18,34 @@ tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct sh
 
 tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out)
 {
-    return shape_from_plan(layout, tamis_plan_vector((int)layout, n, p), out);
+    return shape_from_plan(layout, tamis_plan_filled((int)layout, n, p), out);
+}
+
+/* Dynamic without a bound N (Guo et al., section 4.3): one vector meets fpp, and there are more until
+   the whole reaches `tolerate`. Keys that some vector has are not added, so what a vector covers, the next
+   ones hardly cover again: the paper's product of rows is right with 6 probes or more, while with fewer
+   (rates of 3 % and more) the rates add up, or nearly so. */
+static tamis_error tolerant_settings(struct settings *set, tamis_reason *reason)
+{
+    if (!(set->tolerate > set->fpp && set->tolerate < 1))
+        return fail(reason, TAMIS_EARG, "the tolerated rate must lie between the rate and 1");
+    tamis_error e = shape_for(set->layout, set->capacity, set->fpp, &set->shape);
+    if (e != TAMIS_OK)
+        return fail(reason, e, "a vector for this capacity and rate is too large");
+    const struct shape *one = &set->shape;
+    tamis_plan_limits limits =
+        tamis_plan_dynamic_limits(one->k, (double)set->capacity, set->fpp, set->tolerate);
+    uint64_t items = limits.dynamic_whole;
+    if (one->k < 6) {
+        uint64_t rows = (uint64_t)(set->tolerate / set->fpp);
+        double rest = set->tolerate - (double)rows * set->fpp;
+        items = rows * set->capacity +
+                (rest > 0 ? tamis_plan_takes((int)one->layout, one->units, one->k, rest) : 0);
+    }
+    set->items_max = max_u64(items, set->capacity);
+    set->vectors_max =
+        (uint32_t)min_u64(MATRIX_COLUMNS_MAX, (set->items_max + set->capacity - 1) / set->capacity);
+    return TAMIS_OK;
 }
 
 /* Dynamic, bound N known (Guo et al., section 4.2): equal vectors, each with an equal part of the
@@ -28,19 +55,8 @@ static tamis_error dynamic_settings(struct settings *set, uint32_t vectors, tami
 {
     double cumulative[1024];
     size_t steps = (size_t)min_u64(1024, set->capacity);
-    if (set->tolerate != 0) { /* section 4.3: one vector meets fpp; add until the bound */
-        if (!(set->tolerate > set->fpp && set->tolerate < 1))
-            return fail(reason, TAMIS_EARG, "the tolerated rate must lie between the rate and 1");
-        tamis_error e = shape_for(set->layout, set->capacity, set->fpp, &set->shape);
-        if (e != TAMIS_OK)
-            return fail(reason, e, "a vector for this capacity and rate is too large");
-        tamis_plan_limits limits =
-            tamis_plan_dynamic_limits(set->shape.k, (double)set->capacity, set->fpp, set->tolerate);
-        set->items_max = max_u64(limits.dynamic_whole, set->capacity);
-        set->vectors_max = (uint32_t)min_u64(MATRIX_COLUMNS_MAX,
-                                             (set->items_max + set->capacity - 1) / set->capacity);
-        return TAMIS_OK;
-    }
+    if (set->tolerate != 0)
+        return tolerant_settings(set, reason);
     if (vectors == 0) {
         tamis_plan_sizes_uniform(cumulative, steps);
         tamis_plan_sizes_cumulate(cumulative, steps);

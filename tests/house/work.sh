@@ -1,5 +1,5 @@
 #!/bin/bash
-# How work grows with its size (keys, vectors, layers, pending removals, owners, attributes): counted
+# How work grows with its size (keys, vectors, layers, pending removals, attributes): counted
 # instructions at n and at 4n, so that what grows with a square fails on any machine.
 cd "${TAMIS_ROOT:?}" || exit 2
 if ! command -v valgrind >/dev/null; then

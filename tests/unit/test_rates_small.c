@@ -1,0 +1,291 @@
+/*
+ * Small vectors, and rates from 0.9 to 1e-5: filters that are filled until they refuse, or to many times
+ * their capacity, do not pass the stated rate. Here it shows how keys crowd in few blocks, and that adds
+ * that set no bit are not counted. Each cell averages over filters of different families; the deviation
+ * is the larger of the binomial one and the one seen between filters, and six of them are allowed, to each
+ * cell and to the cells of a row together, which shows an excess of a few percent.
+ */
+#include "harness.h"
+#include "tamis.h"
+
+#include <math.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LESS 16
+#else
+#define LESS 1
+#endif
+
+#define CHUNK 4096
+
+static const uint64_t capacities[] = {1, 2, 3, 5, 8, 15, 24, 40, 64};
+static const double rates[] = {0.9, 0.5, 0.2, 0.1, 0.01, 1e-3, 1e-4, 1e-5};
+
+static uint64_t seed_next(void)
+{
+    static uint64_t state;
+    state = state ? state : harness_seed();
+    return rng_next(&state);
+}
+
+static tamis_digest digest_next(uint64_t *rng)
+{
+    return (tamis_digest){rng_next(rng), rng_next(rng)};
+}
+
+static uint64_t clock_read(void *context)
+{
+    return *(uint64_t *)context += 1000;
+}
+
+/* Adds until it is refused, or to so many times the capacity. At 0.1 no further than to the capacity:
+   until so many adds set a bit the rate may be 6 % higher (tamis_plan_filled). */
+static void fill(tamis_filter *f, uint64_t *rng, const tamis_options *o)
+{
+    bool grows = o->growth > TAMIS_DYNAMIC;
+    tamis_error e = TAMIS_OK;
+    for (uint64_t n = 0; e == TAMIS_OK; n++) {
+        if (n == (grows ? 20 : o->fpp == 0.1 ? 1 : UINT64_MAX / o->capacity) * o->capacity)
+            return;
+        tamis_digest d = digest_next(rng);
+        e = tamis_filter_add_many(f, &d, 1, NULL, NULL);
+        if (!CHECK_MSG(n < 1000 * (o->capacity + 10), "never full: rate %g, capacity %" PRIu64,
+                       o->fpp, o->capacity))
+            return;
+        CHECK_MSG(e == TAMIS_OK || n >= o->capacity, "refused after %" PRIu64 " of %" PRIu64, n,
+                  o->capacity);
+    }
+    CHECK(e == TAMIS_EFULL && !grows);
+}
+
+struct mean {
+    double sum, squares, n, asked;
+};
+
+static void mean_add(struct mean *m, double found, double asked)
+{
+    m->sum += found / asked;
+    m->squares += found / asked * (found / asked);
+    m->n++;
+    m->asked += asked;
+}
+
+static double mean_sigma(const struct mean *m, double p)
+{
+    double rate = m->sum / m->n, between = fmax(0, m->squares / m->n - rate * rate) / (m->n - 1);
+    return sqrt(fmax(p * (1 - p) / m->asked, between));
+}
+
+struct pool {
+    double excess, variance;
+};
+
+static void mean_check(const struct mean *m, double p, struct pool *pool, const char *name)
+{
+    double rate = m->sum / m->n, sigma = mean_sigma(m, p);
+    CHECK_MSG(rate <= p + 6 * sigma, "%s at %g: measured %g, %.2f times, %.1f deviations above",
+              name, p, rate, rate / p, (rate - p) / sigma);
+    if (getenv("TEST_VERBOSE"))
+        printf("%s at %g: %.3f times, deviation %.3f\n", name, p, rate / p, sigma / p);
+    pool->excess += rate / p - 1;
+    pool->variance += sigma / p * sigma / p;
+}
+
+static void pool_check(const struct pool *pool, double p, const char *name)
+{
+    CHECK_MSG(pool->excess <= 6 * sqrt(pool->variance), "%s at %g, together: %.1f deviations above",
+              name, p, pool->excess / sqrt(pool->variance));
+}
+
+static double found_in(const tamis_filter *f, uint64_t *rng, uint64_t asked)
+{
+    static tamis_digest digests[CHUNK];
+    static uint8_t found[CHUNK];
+    uint64_t all = 0;
+    for (uint64_t i = 0; i < asked; i += CHUNK) {
+        for (size_t j = 0; j < CHUNK; j++)
+            digests[j] = digest_next(rng);
+        tamis_filter_has_many(f, digests, CHUNK, found);
+        for (size_t j = 0; j < CHUNK; j++)
+            all += found[j];
+    }
+    return (double)all;
+}
+
+/* One capacity at one rate. */
+static void cell(tamis_options o, struct pool *pool, const char *name)
+{
+    struct mean m = {0};
+    unsigned filters = (o.capacity < 8 ? 600 : 200) / LESS + 2;
+    double positives = (o.fpp < 1e-3 ? 800 : 4000) / LESS;
+    uint64_t asked = (uint64_t)(positives / o.fpp / filters) / CHUNK * CHUNK + CHUNK;
+    uint64_t rng = seed_next();
+    char text[100];
+    for (unsigned i = 0; i < filters; i++) {
+        uint64_t words[2] = {seed_next(), seed_next()}, now = 0;
+        tamis_filter *f = NULL;
+        o.key = (const uint8_t *)words;
+        o.clock = clock_read;
+        o.clock_context = &now;
+        if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
+            return;
+        fill(f, &rng, &o);
+        mean_add(&m, found_in(f, &rng, asked), (double)asked);
+        tamis_filter_free(f);
+    }
+    snprintf(text, sizeof text, "%s, capacity %d", name, (int)o.capacity);
+    mean_check(&m, o.fpp, pool, text);
+}
+
+static void grid(tamis_growth growth, bool deletable)
+{
+    static const char *const names[] = {"", "fixed", "dynamic", "scalable", "flexible", "window"};
+    char name[80];
+    for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
+        for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+            struct pool pool = {0};
+            if ((growth == TAMIS_DYNAMIC && layout == TAMIS_BLOCKED) ||
+                (growth != TAMIS_FIXED && (r == 2 || r == 5 || r == 7)))
+                continue;
+            snprintf(name, sizeof name, "%s %s %s", names[growth],
+                     layout == TAMIS_SPREAD ? "spread" : "blocked", deletable ? "deletable" : "");
+            for (size_t c = 0; c < sizeof capacities / sizeof *capacities; c++)
+                if (growth == TAMIS_FIXED ? !deletable || c % 2 == 0 : c % 4 == 0)
+                    cell((tamis_options){.growth = growth,
+                                         .layout = (tamis_layout)layout,
+                                         .deletable = deletable,
+                                         .fpp = rates[r],
+                                         .capacity = capacities[c],
+                                         .window = 1000000},
+                         &pool, name);
+            pool_check(&pool, rates[r], name);
+        }
+}
+
+TEST(small_fixed)
+{
+    grid(TAMIS_FIXED, false);
+}
+
+TEST(small_fixed_deletable)
+{
+    grid(TAMIS_FIXED, true);
+}
+
+TEST(small_dynamic)
+{
+    grid(TAMIS_DYNAMIC, false);
+}
+
+TEST(small_dynamic_deletable)
+{
+    grid(TAMIS_DYNAMIC, true);
+}
+
+TEST(small_scalable)
+{
+    grid(TAMIS_SCALABLE, false);
+}
+
+TEST(small_flexible)
+{
+    grid(TAMIS_FLEXIBLE, false);
+}
+
+TEST(small_window)
+{
+    grid(TAMIS_WINDOW, false);
+}
+
+/* The pair of rates of section 4.3, at the far end. */
+TEST(dynamic_up_to_a_tolerated_rate)
+{
+    static const struct {
+        double fpp, most;
+        uint64_t capacity;
+    } pairs[] = {{0.01, 0.9, 100}, {0.01, 0.1, 100}, {0.1, 0.9, 100},
+                 {0.5, 0.9, 100},  {0.5, 0.9, 10},   {0.3, 0.95, 1000}};
+    for (size_t i = 0; i < 6; i++) {
+        struct mean m = {0};
+        struct pool pool = {0};
+        uint64_t rng = seed_next();
+        for (unsigned j = 0; j < 200 / LESS + 2; j++) {
+            uint64_t words[2] = {seed_next(), seed_next()};
+            tamis_options o = {.growth = TAMIS_DYNAMIC,
+                               .capacity = pairs[i].capacity,
+                               .fpp = pairs[i].fpp,
+                               .tolerate = pairs[i].most,
+                               .key = (const uint8_t *)words};
+            tamis_filter *f = NULL;
+            if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
+                return;
+            tamis_error e = TAMIS_OK;
+            for (uint64_t n = 0; e == TAMIS_OK && CHECK(n < 1000000); n++) {
+                tamis_digest d = digest_next(&rng);
+                e = tamis_filter_add_many(f, &d, 1, NULL, NULL);
+            }
+            CHECK(e == TAMIS_EFULL);
+            mean_add(&m, found_in(f, &rng, CHUNK), CHUNK);
+            tamis_filter_free(f);
+        }
+        char name[40];
+        snprintf(name, sizeof name, "tolerated, from %g", pairs[i].fpp);
+        mean_check(&m, pairs[i].most, &pool, name);
+    }
+}
+
+/* Records: single attributes and whole records, until the set is full. */
+TEST(small_records)
+{
+    static const tamis_attribute names[] = {{.name = "a"}, {.name = "b"}};
+    for (int kind = 0; kind < 3; kind++)
+        for (size_t r = 0; r < 6; r++)
+            for (size_t c = 0; c < 9; c += 2) {
+                struct mean one = {0}, whole = {0};
+                struct pool pool = {0};
+                uint64_t rng = seed_next();
+                for (unsigned j = 0; j < 60 / LESS + 4; j++) {
+                    uint64_t words[2] = {seed_next(), seed_next()};
+                    tamis_index_options o = {.attributes = names,
+                                             .n_attributes = 2,
+                                             .set.growth = kind & 1 ? TAMIS_DYNAMIC : TAMIS_FIXED,
+                                             .set.layout = kind == 2 ? TAMIS_BLOCKED : TAMIS_SPREAD,
+                                             .set.fpp = rates[r],
+                                             .set.capacity = capacities[c],
+                                             .set.key = (const uint8_t *)words};
+                    tamis_index *x = NULL;
+                    if (!CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK))
+                        return;
+                    tamis_error e = TAMIS_OK;
+                    tamis_digest d[2 * 64];
+                    uint8_t found[64];
+                    for (uint64_t n = 0; e == TAMIS_OK && CHECK(n < 100000); n++) {
+                        d[0] = digest_next(&rng), d[1] = digest_next(&rng);
+                        e = tamis_index_add_many(x, d, 1, NULL, NULL);
+                        CHECK(e == TAMIS_OK || n >= o.set.capacity);
+                    }
+                    double asked = 64.0 * (16 + (rates[r] < 0.1 ? 0.5 / rates[r] : 0));
+                    double n_one = 0, n_whole = 0;
+                    for (double i = 0; i < asked; i += 64) {
+                        for (size_t k = 0; k < 128; k++)
+                            d[k] = digest_next(&rng);
+                        tamis_index_has_many(x, 1, d, 64, found);
+                        for (size_t k = 0; k < 64; k++)
+                            n_one += found[k] != 0;
+                        tamis_index_has_many(x, 0, d, 64, found);
+                        for (size_t k = 0; k < 64; k++)
+                            n_whole += found[k] != 0;
+                    }
+                    mean_add(&one, n_one, asked);
+                    mean_add(&whole, n_whole, asked);
+                    tamis_index_free(x);
+                }
+                char text[80];
+                snprintf(text, sizeof text, "records of kind %d, capacity %d", kind,
+                         (int)capacities[c]);
+                mean_check(&one, rates[r], &pool, text);
+                mean_check(&whole, rates[r], &pool, text);
+            }
+}
+
+HARNESS_MAIN
