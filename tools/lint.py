@@ -249,6 +249,26 @@ def rule_mutations(_tree):
     return wrong
 
 
+def rule_walks(tree):
+    """the functions of the walks in docs/design.md are where the page says"""
+    text = tree.text("docs/design.md").split("## Four walks")[1].split("\n## ")[0]
+    steps = re.findall(r"`(\w+)`\s+\(((?:src|cli|redis)/[\w./]+)\)", text)
+    found = [] if len(steps) > 25 else ["docs/design.md: %d steps only" % len(steps)]
+    for name, path in steps:
+        if path not in tree.paths:
+            found.append("docs/design.md: %s is not there" % path)
+        elif not re.search(r"^(?!\s).*\b%s\(" % name, tree.code(path), re.M):
+            found.append("docs/design.md: no function %s in %s" % (name, path))
+    return found
+
+
+def rule_heads(tree):
+    """every source file begins with what it is for"""
+    return ["%s: its head says nothing" % path
+            for path in tree.c_files(("src/", "cli/", "redis/"))
+            if not re.match(r"/\*(?!\s*See \S+\s*\*/)[\s\S]{25,}?\*/", tree.text(path))]
+
+
 def rule_registries(tree):
     """no names of package registries: packages come from the system"""
     return ["%s:%d: %s" % (path, number, match.group(0)) for path, number, match in
@@ -257,7 +277,7 @@ def rule_registries(tree):
 
 RULES = [rule_format, rule_cppcheck, rule_folders, rule_calls, rule_math, rule_posix,
          rule_file_length, rule_function_length, rule_leftovers, rule_mutations,
-         rule_registries]
+         rule_walks, rule_heads, rule_registries]
 SHOWN = 40
 
 

@@ -1,4 +1,4 @@
-/* tamis create. */
+/* tamis create: an empty filter, or an empty set of records with --attrs, in a new file. */
 #include <string.h>
 
 #include "ui/args.h"

@@ -1,4 +1,4 @@
-/* tamis help plan. */
+/* The text of tamis help plan. The examples are run by the tests. */
 #include "cli.h"
 
 const char help_plan[] =

@@ -1,4 +1,5 @@
-/* See bytes.h. */
+/* Cursors over fixed layouts and XXH3 checksums, for everything that reads or writes a header. Headers are
+   read once for each file that is opened, payloads are hashed at memory speed. */
 #include "bytes.h"
 
 #define XXH_INLINE_ALL

@@ -1,4 +1,5 @@
-/* See bit_rows.h. */
+/* Fields of rows of bits, moved and counted a word at a time: what folding a vector, widening a matrix and
+   dropping a column spend their time in. */
 #include "bit_rows.h"
 
 #include "base/bytes.h"

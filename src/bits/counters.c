@@ -1,4 +1,5 @@
-/* See counters.h. */
+/* Counters of 4 bits beside the bits of a deletable vector. Adds and removals touch k of them, queries
+   none. Those past 14, which only repeated keys and small vectors have, are in a hash table of their own. */
 #include "counters.h"
 
 #include "hash/digest.h"

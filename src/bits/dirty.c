@@ -1,4 +1,5 @@
-/* See dirty.h. */
+/* The bits of a vector that differ from those last published, counted as they turn: an add or removal at an
+   origin pays for its k bits, and whether to publish is known without looking at the vector. */
 #include "dirty.h"
 
 #include "vector.h"

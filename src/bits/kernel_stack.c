@@ -1,4 +1,4 @@
-/* See kernel_stack.h. */
+/* Stacks of vectors asked by way of the kernels of one vector, for rows that have no body of their own. */
 #include "kernel_stack.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* See matrix.h. */
+/* Vectors of one shape, bit-sliced: a query ands k rows, whether there are 2 columns or 500. Columns are
+   added beside readers; widening makes a new matrix and retires the old one. */
 #include "matrix.h"
 
 #include "bit_rows.h"

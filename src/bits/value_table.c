@@ -1,4 +1,5 @@
-/* See value_table.h. */
+/* Exact verification values with their copies: open addressing, a miss per lookup. Values are added beside
+   readers, and in the order of their hashes a table is saved, merged and loaded in linear time. */
 #include "value_table.h"
 
 #include "base/bytes.h"

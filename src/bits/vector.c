@@ -1,4 +1,5 @@
-/* See vector.h. */
+/* One vector: its memory, its bits by position, its counters, and what is done with vectors as a whole
+   (union, intersection, fold). Batches of lookups and adds go to the kernels directly. */
 #include "vector.h"
 
 #include "base/bytes.h"

@@ -1,4 +1,4 @@
-/* See carrier.h. */
+/* Which carrier a URL names, and what the carriers share: addresses, and messages handed over one by one. */
 #include "carrier.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* See digest.h. */
+/* Families: the secret made from a key, digests of keys under it, and the probes that follow from a digest. */
 #include "digest.h"
 
 #include <sodium.h>

@@ -1,4 +1,4 @@
-/* See columns_plan.h. */
+/* How many columns of which size an owner or a segment gets: sizes in steps, so that few shapes serve all. */
 #include "columns_plan.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* See pending.h. */
+/* Removals that wait: the table of them, what they watch, and when they can be settled. Touched by removals
+   and by adds that take one back; lookups only ask whether a unique key is hidden. */
 #include "set.h"
 
 /* ---- the table of pending removals ----------------------------------------------------------- */

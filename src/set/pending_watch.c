@@ -1,4 +1,5 @@
-/* See pending_watch.h. */
+/* Pairing heaps of watches, found by a hash of what is watched: a counter that falls finds those that wait
+   for it in O(log n), whatever number of them there is. */
 #include "pending_watch.h"
 
 void watches_init(struct watches *w)
