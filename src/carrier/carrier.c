@@ -1,4 +1,5 @@
-/* Which carrier a URL names, and what the carriers share: addresses, and messages handed over one by one. */
+/* Which carrier a URL names, to which every call then goes; and what carriers share: errors, waiting, names
+   of owners as they can stand in keys and paths. */
 #include "carrier.h"
 
 #include <ctype.h>
