@@ -109,7 +109,7 @@ int main(void)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         tamis_filter *f = make(&kinds[i], size * 1e6, 0.9, 0);
         tamis_filter *other = make(&kinds[i], size * 1e6, 0.9, UINT64_C(1) << 40);
-        tamis_info info;
+        tamis_filter_facts info;
         struct times t = {0};
         tamis_filter_info(f, &info);
         for (int run = 0; run < RUNS; run++)

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "tamis.h"
+#include "tamis/catalog.h"
 
 enum { RAW = 120, VALUES = 20000, PATHS = 500000, STEPS = 65536, QUESTIONS = 200 };
 

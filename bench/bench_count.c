@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "tamis.h"
+#include "tamis/replica.h"
 
 #define KEYS  4096
 #define CHUNK 1024

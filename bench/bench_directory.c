@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "bench.h"
-#include "tamis.h"
+#include "tamis/replica.h"
 
 enum { OWNERS = 10000, KEYS = 1000, QUESTIONS = 2000 };
 

@@ -134,7 +134,7 @@ static void same_bits_rows(double bits, const uint64_t *keys, const uint64_t *qu
                        .hashes = now.fpp < 0.005 ? 9 : 6,
                        .capacity = now.n};
     tamis_filter *f;
-    tamis_info info;
+    tamis_filter_facts info;
     if (tamis_filter_new(&f, &o, NULL) != TAMIS_OK)
         exit(2);
     insert(f, keys, now.n, 1 << 16);
@@ -156,7 +156,7 @@ static void tamis_rows(tamis_layout layout, const uint64_t *keys, const uint64_t
     insert(f, keys, now.n, 1 << 16);
     double one = insert_single(f, keys, now.n);
     double small = insert(f, keys, now.n, BENCH_CHUNK), large = insert(f, keys, now.n, 1 << 20);
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_filter_info(f, &info);
     struct lookups run = {.filter = f, .keys = queries, .n = QUERIES};
     struct floors floor = bench_floor(info.bits / 8, queries, QUERIES);

@@ -147,7 +147,7 @@ static void dynamic(const uint64_t *queries)
     size_t n = 5000000;
     tamis_filter *f = make((tamis_options){.growth = TAMIS_DYNAMIC, .capacity = n, .vectors = 500});
     fill(f, 1, 0, n - n / 100);
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_filter_info(f, &info);
     tamis_filter *one = make((tamis_options){.growth = TAMIS_FIXED,
                                              .layout = TAMIS_SPREAD,
@@ -190,7 +190,7 @@ static void dynamic_singles(void)
         for (size_t i = 0; i < some; i++)
             tamis_filter_remove(f, &keys[i], 8, NULL);
         double removed = bench_used();
-        tamis_info info;
+        tamis_filter_facts info;
         tamis_filter_info(f, &info);
         printf("dynamic, deletable, %u vectors, one by one: insert %.0f ns, remove %.0f ns\n",
                info.vectors, (added - start) * 1e9 / (double)some,

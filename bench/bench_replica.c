@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "bench.h"
-#include "tamis.h"
+#include "tamis/replica.h"
 
 /* Seconds of this process alone: the machine may be busy with others. */
 static double cpu_now(void)

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "bench.h"
-#include "tamis.h"
+#include "tamis/records.h"
+#include "tamis/plan.h"
 
 static const uint8_t family[TAMIS_KEY_LEN] = "tamis work";
 
@@ -182,12 +183,12 @@ static void pending(size_t n)
 
 /* ---- records ---- */
 
-static void records(size_t n, tamis_index_options o, bool remove)
+static void records(size_t n, tamis_records_options o, bool remove)
 {
-    tamis_index *x;
+    tamis_records *x;
     o.set.key = family;
     o.set.clock = clock_stands;
-    must(tamis_index_new(&x, &o, NULL));
+    must(tamis_records_new(&x, &o, NULL));
     tamis_key record[TAMIS_ATTRIBUTES_MAX];
     uint64_t value[TAMIS_ATTRIBUTES_MAX];
     for (size_t i = 0; i < n; i++) {
@@ -195,14 +196,14 @@ static void records(size_t n, tamis_index_options o, bool remove)
             value[j] = i;
             record[j] = (tamis_key){&value[j], sizeof *value};
         }
-        must(tamis_index_add(x, record, NULL));
+        must(tamis_records_add(x, record, NULL));
     }
     for (uint64_t i = 0; remove && i < n; i++) {
         for (size_t j = 0; j < o.n_attributes; j++)
             value[j] = i;
-        must(tamis_index_remove(x, record, NULL));
+        must(tamis_records_remove(x, record, NULL));
     }
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 static const tamis_attribute names[TAMIS_ATTRIBUTES_MAX] = {
@@ -217,7 +218,7 @@ static const tamis_attribute names[TAMIS_ATTRIBUTES_MAX] = {
 static void layers(size_t n)
 {
     records(n,
-            (tamis_index_options){
+            (tamis_records_options){
                 .attributes = names, .n_attributes = 2, .set.capacity = 1, .set.expansion = 1},
             false);
 }
@@ -225,11 +226,11 @@ static void layers(size_t n)
 static void layers_flexible(size_t n)
 {
     records(n,
-            (tamis_index_options){.attributes = names,
-                                  .n_attributes = 2,
-                                  .set.capacity = 1,
-                                  .set.growth = TAMIS_FLEXIBLE,
-                                  .set.deletable = true},
+            (tamis_records_options){.attributes = names,
+                                    .n_attributes = 2,
+                                    .set.capacity = 1,
+                                    .set.growth = TAMIS_FLEXIBLE,
+                                    .set.deletable = true},
             true);
 }
 
@@ -241,12 +242,12 @@ static void attributes(size_t n)
         combos[i] = UINT64_C(3) << i;
     if (n > 1)
         records(200,
-                (tamis_index_options){.attributes = names,
-                                      .n_attributes = n,
-                                      .combos = combos,
-                                      .n_combos = n - 1,
-                                      .set.capacity = 32,
-                                      .set.deletable = true},
+                (tamis_records_options){.attributes = names,
+                                        .n_attributes = n,
+                                        .combos = combos,
+                                        .n_combos = n - 1,
+                                        .set.capacity = 32,
+                                        .set.deletable = true},
                 true);
 }
 

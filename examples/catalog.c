@@ -4,7 +4,8 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <tamis.h>
+#include <tamis/catalog.h>
+#include <tamis/replica.h>
 
 static tamis_key text(const char *s)
 {

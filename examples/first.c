@@ -69,7 +69,7 @@ static tamis_error uniting(void)
     uint8_t key[TAMIS_KEY_LEN];
     tamis_options options;
     tamis_filter *here, *there;
-    tamis_info info;
+    tamis_filter_facts info;
     memset(&options, 0, sizeof options);
     tamis_error e = tamis_filter_new(&here, &options, NULL);
     if (e != TAMIS_OK)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <tamis.h>
+#include <tamis/replica.h>
 
 static int carry(void *gateway, const void *message, size_t len)
 {

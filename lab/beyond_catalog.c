@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common.h"
+#include "tamis/catalog.h"
 
 #define VALUES 64
 

@@ -6,6 +6,7 @@
  */
 #include "common.h"
 #include "set/set.h"
+#include "tamis/plan.h"
 
 #define BLOCK_BITS_N 512
 

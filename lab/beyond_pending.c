@@ -46,7 +46,7 @@ static void live(struct life *l, uint64_t operations)
 
 static void report(const char *figure, const struct life *l, uint64_t asked)
 {
-    tamis_info info;
+    tamis_filter_facts info;
     struct mean rate = {0};
     double x = (double)l->operations;
     tamis_filter_info(l->filter, &info);
@@ -69,8 +69,8 @@ static void one_life(const char *figure, tamis_growth growth)
                        .key = family,
                        .deletable = true};
     struct life l = {.filter = lab_filter(&o), .most = most, .state = 5};
-    tamis_info info;
-    tamis_vector_info v;
+    tamis_filter_facts info;
+    tamis_vector_facts v;
     uint64_t ones = 0;
     l.keys = lab_alloc(most, sizeof *l.keys);
     for (unsigned i = 0; i < 20; i++) {

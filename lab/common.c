@@ -223,7 +223,7 @@ double lab_false_rate(const tamis_filter *filter, uint64_t stream, uint64_t aske
 
 uint64_t lab_bits(const tamis_filter *filter)
 {
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_filter_info(filter, &info);
     return info.bits;
 }

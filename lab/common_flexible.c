@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "set/set.h"
+#include "tamis/plan.h"
 
 const char *const speed_names[SPEEDS] = {"λ1", "λ2", "λ3", "λ4", "λ5", "DBF"};
 
@@ -75,7 +76,7 @@ void flexible_add(struct flexible *x, const uint64_t *keys, size_t n)
 double flexible_rate(const struct flexible *x)
 {
     double clear = 1;
-    tamis_vector_info v;
+    tamis_vector_facts v;
     for (uint32_t i = 0; tamis_filter_vector(x->filter, i, &v); i++)
         clear *= 1 - tamis_plan_rate_exp((double)v.bits, FLEX_K, (double)v.items);
     return 1 - clear;
@@ -93,7 +94,7 @@ uint32_t flexible_rounds(const struct flexible *x)
 
 double flexible_items(const struct flexible *x)
 {
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_filter_info(x->filter, &info);
     return (double)info.items;
 }

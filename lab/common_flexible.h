@@ -6,6 +6,7 @@
 #define TAMIS_LAB_FLEXIBLE_H
 
 #include "common.h"
+#include "tamis/plan.h"
 
 #define FLEX_BITS  1024
 #define FLEX_ITEMS 64

@@ -2,6 +2,7 @@
 #include "common_records.h"
 
 #include "set/set.h"
+#include "tamis/records.h"
 
 #define CHUNK 1024
 
@@ -17,7 +18,7 @@ static void probe_segments(const struct family *family, tamis_digest digest, uin
 }
 
 /* Every vector of the one layer becomes one of q m bits and q hashes. */
-static void reshape(tamis_index *x, unsigned q, uint64_t m)
+static void reshape(tamis_records *x, unsigned q, uint64_t m)
 {
     struct layer *layer = set_layers(&x->set)->l[0];
     x->set.family.probe = probe_segments;
@@ -44,31 +45,31 @@ void records_new(struct records *r, unsigned p, unsigned q, uint64_t m, tamis_ve
     uint8_t family[TAMIS_KEY_LEN];
     tamis_reason reason = {0};
     lab_family(stream, family);
-    tamis_index_options o = {.attributes = names,
-                             .n_attributes = p,
-                             .no_combos = true,
-                             .verifier = verifier,
-                             .value = value,
-                             .set.capacity = 1000,
-                             .set.growth = TAMIS_FIXED,
-                             .set.layout = TAMIS_SPREAD,
-                             .set.key = family,
-                             .set.overfill = true};
+    tamis_records_options o = {.attributes = names,
+                               .n_attributes = p,
+                               .no_combos = true,
+                               .verifier = verifier,
+                               .value = value,
+                               .set.capacity = 1000,
+                               .set.growth = TAMIS_FIXED,
+                               .set.layout = TAMIS_SPREAD,
+                               .set.key = family,
+                               .set.overfill = true};
     *r = (struct records){.p = p, .q = q, .m = m};
-    MUST(tamis_index_new(&r->index, &o, &reason));
+    MUST(tamis_records_new(&r->index, &o, &reason));
     if (m)
         reshape(r->index, q, m);
 }
 
 void records_free(struct records *r)
 {
-    tamis_index_free(r->index);
+    tamis_records_free(r->index);
 }
 
 static void digests_of(const struct records *r, const uint64_t *values, size_t n, tamis_digest *out)
 {
     for (size_t i = 0; i < n * r->p; i++)
-        out[i] = tamis_index_digest(r->index, (uint32_t)(i % r->p), (tamis_key){&values[i], 8});
+        out[i] = tamis_records_digest(r->index, (uint32_t)(i % r->p), (tamis_key){&values[i], 8});
 }
 
 void records_add(struct records *r, const uint64_t *values, size_t n)
@@ -77,7 +78,7 @@ void records_add(struct records *r, const uint64_t *values, size_t n)
     for (size_t i = 0; i < n; i += CHUNK) {
         size_t some = n - i < CHUNK ? n - i : CHUNK;
         digests_of(r, values + i * r->p, some, digests);
-        MUST(tamis_index_add_many(r->index, digests, some, NULL, NULL));
+        MUST(tamis_records_add_many(r->index, digests, some, NULL, NULL));
     }
 }
 
@@ -89,7 +90,7 @@ double records_share(const struct records *r, const uint64_t *values, size_t n)
     for (size_t i = 0; i < n; i += CHUNK) {
         size_t some = n - i < CHUNK ? n - i : CHUNK;
         digests_of(r, values + i * r->p, some, digests);
-        tamis_index_has_many(r->index, 0, digests, some, found);
+        tamis_records_has_many(r->index, 0, digests, some, found);
         for (size_t j = 0; j < some; j++)
             hits += found[j];
     }

@@ -8,11 +8,12 @@
 #define TAMIS_LAB_RECORDS_H
 
 #include "common.h"
+#include "tamis/records.h"
 
 #define RECORDS_P_MAX 4
 
 struct records {
-    tamis_index *index;
+    tamis_records *index;
     unsigned p, q;
     uint64_t m;
 };

@@ -5,6 +5,7 @@
  * and with ours, beside the library's own removal, which remembers such items and settles them.
  */
 #include "common.h"
+#include "tamis/plan.h"
 
 #define K    7
 #define C    133
@@ -173,8 +174,8 @@ static double ours_left(uint64_t s, uint64_t round)
                        .key = family,
                        .deletable = true};
     tamis_filter *f = lab_filter(&o);
-    tamis_info info;
-    tamis_vector_info v;
+    tamis_filter_facts info;
+    tamis_vector_facts v;
     tamis_removed outcome;
     lab_keys(round, keys, n);
     lab_add(f, keys, n);

@@ -5,6 +5,7 @@
  * best s; the measurement builds filters for sets of such sizes and counts their bits.
  */
 #include "common.h"
+#include "tamis/plan.h"
 
 #define ZIPF  0.4
 #define ALPHA 0.0098
@@ -58,7 +59,7 @@ static void measure(const char *figure, const char *series, double x, const doub
                            .add_always = true};
         tamis_filter *f = lab_filter(&o);
         size_t n = size_at(cum, N, ((double)i + 0.5) / (double)rounds);
-        tamis_vector_info v;
+        tamis_vector_facts v;
         tamis_filter_vector(f, 0, &v);
         one = (double)v.bits / over;
         lab_keys(i, keys, n);

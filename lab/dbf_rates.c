@@ -5,6 +5,7 @@
  * 2560 bits are taken.
  */
 #include "common.h"
+#include "tamis/plan.h"
 
 #define K 7
 #define C 133

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "common_trace.h"
+#include "tamis/records.h"
 
 #define FPP 0.05
 
@@ -16,7 +17,7 @@ static const char *const names[STRUCTURES] = {"SBF", "PBF", "PBF-HT", "PBF-BF"};
 
 struct structures {
     tamis_filter *sbf;
-    tamis_index *index[STRUCTURES];
+    tamis_records *index[STRUCTURES];
 };
 
 /* The record as three keys; `name` of one file and `changed` of another. */
@@ -47,15 +48,15 @@ static void build(struct structures *s, const struct lab_file *files, size_t n)
     tamis_options o = {.growth = TAMIS_FIXED, .fpp = FPP, .capacity = n, .key = family};
     s->sbf = lab_filter(&o);
     for (enum structure i = PBF; i < STRUCTURES; i++) {
-        tamis_index_options x = {.attributes = attributes,
-                                 .n_attributes = 3,
-                                 .no_combos = true,
-                                 .verifier = (tamis_verifier)(TAMIS_VERIFIER_NONE + i - PBF),
-                                 .set.fpp = FPP,
-                                 .set.capacity = n,
-                                 .set.growth = TAMIS_FIXED,
-                                 .set.key = family};
-        MUST(tamis_index_new(&s->index[i], &x, NULL));
+        tamis_records_options x = {.attributes = attributes,
+                                   .n_attributes = 3,
+                                   .no_combos = true,
+                                   .verifier = (tamis_verifier)(TAMIS_VERIFIER_NONE + i - PBF),
+                                   .set.fpp = FPP,
+                                   .set.capacity = n,
+                                   .set.growth = TAMIS_FIXED,
+                                   .set.key = family};
+        MUST(tamis_records_new(&s->index[i], &x, NULL));
     }
     for (size_t i = 0; i < n; i++) {
         tamis_key record[3];
@@ -63,7 +64,7 @@ static void build(struct structures *s, const struct lab_file *files, size_t n)
         record_of(&files[i], &files[i], record);
         MUST(tamis_filter_add(s->sbf, text, concatenate(record, text), NULL));
         for (enum structure j = PBF; j < STRUCTURES; j++)
-            MUST(tamis_index_add(s->index[j], record, NULL));
+            MUST(tamis_records_add(s->index[j], record, NULL));
     }
 }
 
@@ -72,7 +73,7 @@ static bool has(const struct structures *s, enum structure which, const tamis_ke
     char text[600];
     if (which == SBF)
         return tamis_filter_has(s->sbf, text, concatenate(record, text));
-    return tamis_index_has(s->index[which], record, 0).maybe;
+    return tamis_records_has(s->index[which], record, 0).maybe;
 }
 
 /* Question i: 0 a stored file, 1 a file that is not there, 2 a name and a time that are, of two files
@@ -133,12 +134,12 @@ static void rates(const struct lab_file *files, size_t n)
         }
     }
     for (enum structure j = PBF; j < STRUCTURES; j++) {
-        tamis_records_info info;
-        tamis_index_info(s.index[j], &info);
+        tamis_records_facts info;
+        tamis_records_info(s.index[j], &info);
         lab_exact("f20 bytes", names[j], x, (double)info.bytes / x);
-        tamis_index_free(s.index[j]);
+        tamis_records_free(s.index[j]);
     }
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_filter_info(s.sbf, &info);
     lab_exact("f20 bytes", "SBF", x, (double)info.bytes / x);
     tamis_filter_free(s.sbf);
@@ -168,7 +169,7 @@ static void latency(const struct lab_file *files, size_t n)
         lab_exact("f21", "nanoseconds", j + 1, least);
     }
     for (enum structure j = PBF; j < STRUCTURES; j++)
-        tamis_index_free(s.index[j]);
+        tamis_records_free(s.index[j]);
     tamis_filter_free(s.sbf);
 }
 

@@ -5,6 +5,8 @@
  * of fresh questions.
  */
 #include "common_records.h"
+#include "tamis/records.h"
+#include "tamis/plan.h"
 
 /* ---- figure 16: verification values, p = 4, q = 6 -------------------------------------------- */
 

@@ -8,6 +8,8 @@
 #include <math.h>
 
 #include "common_records.h"
+#include "tamis/records.h"
+#include "tamis/plan.h"
 
 struct shape_of {
     unsigned q;
@@ -64,12 +66,12 @@ static double table_bits(unsigned p, uint64_t n, double rate)
     struct shape_of s = shape_for(n, pow(rate, 1.0 / p));
     uint64_t *stored = lab_alloc(n * p, 8);
     struct records r;
-    tamis_records_info empty, full;
+    tamis_records_facts empty, full;
     records_new(&r, p, s.q, s.m, TAMIS_VERIFIER_TABLE, TAMIS_VERIFY_MIXED, 800);
-    tamis_index_info(r.index, &empty);
+    tamis_records_info(r.index, &empty);
     values_distinct(800, p, stored, n);
     records_add(&r, stored, n);
-    tamis_index_info(r.index, &full);
+    tamis_records_info(r.index, &full);
     records_free(&r);
     free(stored);
     return (double)(p * s.q * s.m) + 8 * (double)(full.bytes - empty.bytes);

@@ -5,6 +5,7 @@
  * of the members that the follower denies, beside what the origin says it is, and the bytes sent.
  */
 #include "common.h"
+#include "tamis/replica.h"
 
 struct target {
     const char *name;

@@ -8,6 +8,7 @@
  *   members          the estimated share of members that the copy denies passes 10 %
  */
 #include "common_replica.h"
+#include "tamis/plan.h"
 
 #define K     6
 #define UNITS 120

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "common_replica.h"
+#include "tamis/plan.h"
 
 #define M 1200
 

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "common.h"
+#include "tamis/plan.h"
 
 #define N       100000
 #define T       10000

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "common_flexible.h"
+#include "tamis/plan.h"
 
 #define PLACES 10
 

@@ -11,7 +11,8 @@ MODULEDIR    ?= $(LIBDIR)/redis/modules
 man_pages := $(wildcard docs/man/*.1)
 
 # Each installed file as MODE:FROM:TO, so that uninstall removes what install wrote.
-installed := 644:include/tamis.h:$(INCLUDEDIR)/tamis.h \
+headers   := include/tamis.h $(wildcard include/tamis/*.h)
+installed := $(foreach h,$(headers),644:$(h):$(h:include/%=$(INCLUDEDIR)/%)) \
              644:$(B)/libtamis.a:$(LIBDIR)/libtamis.a \
              755:$(B)/$(shared_real):$(LIBDIR)/$(shared_real) \
              644:$(B)/tamis.pc:$(PKGCONFIGDIR)/tamis.pc \
@@ -20,7 +21,7 @@ installed := 644:include/tamis.h:$(INCLUDEDIR)/tamis.h \
              $(foreach page,$(man_pages),644:$(page):$(MANDIR)/man1/$(notdir $(page)))
 links := $(LIBDIR)/$(shared_soname) $(LIBDIR)/libtamis.so
 
-install: all $(B)/tamis.pc ## put library, header, program, module and manual under PREFIX
+install: all $(B)/tamis.pc ## put library, headers, program, module and manual under PREFIX
 	@set -e; for entry in $(installed); do \
 	    IFS=: read -r mode from to <<< "$$entry"; \
 	    install -D -m "$$mode" "$$from" "$(DESTDIR)$$to"; \

@@ -95,7 +95,7 @@ static uint64_t merge_work(const struct value *v)
 /* Of uniting two. */
 static uint64_t pairs_work(const struct value *x, const struct value *y)
 {
-    tamis_info a, b;
+    tamis_filter_facts a, b;
     tamis_filter_brief(x->filter, &a);
     tamis_filter_brief(y->filter, &b);
     uint64_t vectors = (uint64_t)a.vectors + b.vectors;

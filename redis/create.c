@@ -271,7 +271,7 @@ static const char *join_family(RedisModuleCtx *ctx, struct creation *c)
     if (!model && !error)
         error = "ERR LIKE: there is no such key";
     if (model) {
-        tamis_info info;
+        tamis_filter_facts info;
         tamis_filter_brief(model->filter, &info);
         c->o.hash = info.hash;
         c->o.key = c->key;

@@ -60,11 +60,11 @@ static int reply_full(RedisModuleCtx *ctx, const struct value *v)
     if (v && v->growth == TAMIS_FIXED && !records) /* as clients of BF.* know it */
         return rm.ReplyWithError(ctx, "ERR non scaling filter is full");
     if (records) {
-        tamis_records_info info;
-        tamis_index_brief(v->index, &info);
+        tamis_records_facts info;
+        tamis_records_brief(v->index, &info);
         held = info.capacity;
     } else if (v && v->filter) {
-        tamis_info info;
+        tamis_filter_facts info;
         tamis_filter_brief(v->filter, &info);
         held = info.capacity;
     }

@@ -42,7 +42,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
     uint64_t total = pieces_total(p->data, p->len);
     tamis_kind kind =
         total && p->len >= PIECES_HEAD ? tamis_kind_of(p->data, p->len) : TAMIS_KIND_NONE;
-    if (kind != TAMIS_KIND_FILTER && kind != TAMIS_KIND_INDEX) {
+    if (kind != TAMIS_KIND_FILTER && kind != TAMIS_KIND_RECORDS) {
         rm.ReplyWithError(ctx, BAD_DATA);
         return NULL;
     }

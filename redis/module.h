@@ -11,7 +11,8 @@
 
 #include "api.h"
 #include "format/pieces.h"
-#include "tamis.h"
+#include "tamis/records.h"
+#include "tamis/replica.h"
 
 #define WRONG_TYPE "WRONGTYPE Operation against a key holding the wrong kind of value"
 #define NOT_FOUND  "ERR not found"
@@ -46,7 +47,7 @@ struct value {
     enum kind kind;
     uint64_t number; /* its own, never used again while the server runs */
     tamis_filter *filter;
-    tamis_index *index;
+    tamis_records *index;
     tamis_growth growth; /* of the filter or index, like the next two */
     bool deletable;
     uint64_t limit; /* its memory_limit, put aside while a master is followed */

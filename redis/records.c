@@ -151,7 +151,7 @@ static void replicate_plan(RedisModuleCtx *ctx, const struct plan *p, RedisModul
 
 static struct value *make_index(RedisModuleCtx *ctx, struct plan *p)
 {
-    tamis_index_options x = {
+    tamis_records_options x = {
         .attributes = p->attributes,
         .n_attributes = p->n,
         .combos = p->combos,
@@ -160,11 +160,11 @@ static struct value *make_index(RedisModuleCtx *ctx, struct plan *p)
         .verifier = p->verifier,
         .set = p->c.o,
     };
-    tamis_index *index = NULL;
+    tamis_records *index = NULL;
     tamis_reason reason = {0};
     x.set.clock = value_clock;
     x.set.allocator = &value_allocator;
-    tamis_error e = tamis_index_new(&index, &x, &reason);
+    tamis_error e = tamis_records_new(&index, &x, &reason);
     struct value *v = e == TAMIS_OK ? value_of((struct whole){.index = index}) : NULL;
     if (!v)
         creation_failed(ctx, &p->c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
@@ -211,7 +211,7 @@ COMMAND(command_xreserve)
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
 /* attribute=value or attribute! ; false when it has replied. */
-static bool read_pair(RedisModuleCtx *ctx, const tamis_index *index, const RedisModuleString *s,
+static bool read_pair(RedisModuleCtx *ctx, const tamis_records *index, const RedisModuleString *s,
                       uint32_t *attribute, tamis_key *value)
 {
     char name[256];
@@ -225,7 +225,7 @@ static bool read_pair(RedisModuleCtx *ctx, const tamis_index *index, const Redis
     }
     memcpy(name, text, n);
     name[n] = 0;
-    if (strlen(name) != n || tamis_index_attribute(index, name, attribute, &reason) != TAMIS_OK) {
+    if (strlen(name) != n || tamis_records_attribute(index, name, attribute, &reason) != TAMIS_OK) {
         reply_printf(ctx, "ERR %s", reason.text[0] ? reason.text : "no such attribute");
         return false;
     }
@@ -234,7 +234,7 @@ static bool read_pair(RedisModuleCtx *ctx, const tamis_index *index, const Redis
 }
 
 /* One value an attribute; false when it has replied. */
-static bool read_record(RedisModuleCtx *ctx, const tamis_index *index, RedisModuleString **pairs,
+static bool read_record(RedisModuleCtx *ctx, const tamis_records *index, RedisModuleString **pairs,
                         int n, tamis_key record[TAMIS_ATTRIBUTES_MAX])
 {
     uint64_t seen = 0;
@@ -281,7 +281,7 @@ COMMAND(command_xadd)
         if (free_hand)
             value_set_limit(v, 0);
         value_changes(v, true);
-        tamis_error e = tamis_index_add(v->index, record, &fresh);
+        tamis_error e = tamis_records_add(v->index, record, &fresh);
         if (free_hand)
             value_set_limit(v, v->limit);
         if (e != TAMIS_OK)
@@ -311,7 +311,7 @@ COMMAND(command_xdel)
         rm.ReplyWithError(ctx, "ERR the index is not deletable: make it with DELETABLE");
     } else if (v) {
         value_changes(v, false);
-        tamis_error e = tamis_index_remove(v->index, record, &outcome);
+        tamis_error e = tamis_records_remove(v->index, record, &outcome);
         if (e != TAMIS_OK)
             reply_failure(ctx, v, e, NULL);
         else
@@ -338,15 +338,15 @@ struct question {
     tamis_digest *values; /* the digests, those of a choice together */
 };
 
-static bool read_question(RedisModuleCtx *ctx, const tamis_index *index, RedisModuleString **pairs,
-                          size_t n, struct question *q)
+static bool read_question(RedisModuleCtx *ctx, const tamis_records *index,
+                          RedisModuleString **pairs, size_t n, struct question *q)
 {
     size_t counts[TAMIS_ATTRIBUTES_MAX] = {0}, at = 0;
     for (size_t i = 0; i < n; i++) {
         tamis_key value;
         if (!read_pair(ctx, index, pairs[i], &q->pairs[i].attribute, &value))
             return false;
-        q->pairs[i].digest = tamis_index_digest(index, q->pairs[i].attribute, value);
+        q->pairs[i].digest = tamis_records_digest(index, q->pairs[i].attribute, value);
         counts[q->pairs[i].attribute]++;
     }
     for (uint32_t a = 0; a < TAMIS_ATTRIBUTES_MAX; a++) {
@@ -377,7 +377,7 @@ COMMAND(command_xquery)
         if (!q.pairs || !q.values)
             e = TAMIS_ENOMEM;
         else if (read_question(ctx, v->index, argv + 2, n, &q))
-            e = tamis_index_ask(v->index, q.choices, q.n, &answer);
+            e = tamis_records_ask(v->index, q.choices, q.n, &answer);
         else
             replied = true;
     }
@@ -416,21 +416,21 @@ static void say_rate(RedisModuleCtx *ctx, const char *name, bool known, double r
         rm.ReplyWithNull(ctx);
 }
 
-static void reply_name(RedisModuleCtx *ctx, const tamis_index *index, uint32_t i)
+static void reply_name(RedisModuleCtx *ctx, const tamis_records *index, uint32_t i)
 {
-    const char *name = tamis_index_name(index, i);
+    const char *name = tamis_records_name(index, i);
     rm.ReplyWithStringBuffer(ctx, name, strlen(name));
 }
 
-static void say_attributes(RedisModuleCtx *ctx, const tamis_index *index, bool read)
+static void say_attributes(RedisModuleCtx *ctx, const tamis_records *index, bool read)
 {
-    tamis_attribute_info a;
-    tamis_records_info info;
-    tamis_index_brief(index, &info);
+    tamis_attribute_facts a;
+    tamis_records_facts info;
+    tamis_records_brief(index, &info);
     say_name(ctx, "attributes");
     rm.ReplyWithArray(ctx, (long)info.attributes);
     for (uint32_t i = 0; i < info.attributes; i++) {
-        bool known = read && tamis_index_attribute_info(index, i, &a);
+        bool known = read && tamis_records_attribute_info(index, i, &a);
         rm.ReplyWithArray(ctx, known ? 3 : 1);
         reply_name(ctx, index, i);
         if (known) {
@@ -441,7 +441,7 @@ static void say_attributes(RedisModuleCtx *ctx, const tamis_index *index, bool r
     say_name(ctx, "combos");
     rm.ReplyWithArray(ctx, (long)info.combos);
     for (uint32_t i = 0; i < info.combos; i++) {
-        uint64_t mask = tamis_index_combo(index, i);
+        uint64_t mask = tamis_records_combo(index, i);
         rm.ReplyWithArray(ctx, __builtin_popcountll(mask));
         for (uint32_t j = 0; j < info.attributes; j++)
             if (mask >> j & 1)
@@ -457,11 +457,11 @@ COMMAND(command_xinfo)
         return rm.WrongArity(ctx);
     const struct value *v = find_kind(ctx, argv[1], KIND_INDEX, &key, &replied);
     if (v) {
-        tamis_records_info i;
-        tamis_index_brief(v->index, &i);
+        tamis_records_facts i;
+        tamis_records_brief(v->index, &i);
         bool read = i.bytes <= (uint64_t)server.work_limit;
         if (read)
-            tamis_index_info(v->index, &i);
+            tamis_records_info(v->index, &i);
         rm.ReplyWithMap(ctx, 18);
         say_name(ctx, "kind"), rm.ReplyWithSimpleString(ctx, "index");
         say_name(ctx, "growth"), rm.ReplyWithSimpleString(ctx, growth_words[i.growth]);

@@ -8,7 +8,7 @@ COMMAND(command_card)
     if (argc != 2)
         return rm.WrongArity(ctx);
     const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
-    tamis_info info = {0};
+    tamis_filter_facts info = {0};
     if (v)
         tamis_filter_brief(v->filter, &info);
     if (!replied)
@@ -26,7 +26,8 @@ static const char *const figure_names[FIGURES] = {"Capacity", "Size", "Number of
 static const char *const figure_words[FIGURES] = {"CAPACITY", "SIZE", "FILTERS", "ITEMS",
                                                   "EXPANSION"};
 
-static void reply_figure(RedisModuleCtx *ctx, const struct value *v, const tamis_info *info, int i)
+static void reply_figure(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_facts *info,
+                         int i)
 {
     long long figures[FIGURES] = {(long long)info->capacity, (long long)value_bytes(v),
                                   info->vectors, (long long)info->items,
@@ -45,7 +46,7 @@ COMMAND(command_bf_info)
     if (argc != 2 && argc != 3)
         return rm.WrongArity(ctx);
     const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
-    tamis_info info = {0};
+    tamis_filter_facts info = {0};
     if (v)
         tamis_filter_brief(v->filter, &info);
     while (argc == 3 && which < FIGURES && !is_word(argv[2], figure_words[which]))
@@ -117,7 +118,7 @@ static void say_publication(RedisModuleCtx *ctx, const struct publication *p)
 
 static void reply_info(RedisModuleCtx *ctx, const struct value *v)
 {
-    tamis_info i;
+    tamis_filter_facts i;
     tamis_filter_brief(v->filter, &i);
     /* The last three read every bit of a plain filter: 10 GB a second at best. */
     bool read = i.deletable || i.bytes <= 4 * (uint64_t)server.work_limit;

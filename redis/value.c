@@ -134,7 +134,7 @@ static struct value *value_new(struct value like)
     struct value *v = rm.TryAlloc(sizeof *v);
     if (!v) {
         tamis_filter_free(like.filter);
-        tamis_index_free(like.index);
+        tamis_records_free(like.index);
         pieces_in_free(like.in);
         return NULL;
     }
@@ -146,12 +146,12 @@ static struct value *value_new(struct value like)
 
 struct value *value_of(struct whole whole)
 {
-    tamis_info info = {0};
-    tamis_records_info records = {0};
+    tamis_filter_facts info = {0};
+    tamis_records_facts records = {0};
     if (whole.filter)
         tamis_filter_brief(whole.filter, &info);
     else
-        tamis_index_brief(whole.index, &records);
+        tamis_records_brief(whole.index, &records);
     return value_new((struct value){.kind = whole.filter ? KIND_FILTER : KIND_INDEX,
                                     .filter = whole.filter,
                                     .index = whole.index,
@@ -227,7 +227,7 @@ void value_free(struct value *v)
         return;
     publication_free(v->publication); /* it looks at the filter */
     tamis_filter_free(v->filter);
-    tamis_index_free(v->index);
+    tamis_records_free(v->index);
     pieces_in_free(v->in);
     rm.Free(v);
     values--;
@@ -245,7 +245,7 @@ struct value *value_copy(const struct value *v)
     if (v->filter)
         return tamis_filter_clone(&copy.filter, v->filter) == TAMIS_OK ? value_of(copy) : NULL;
     if (v->index)
-        return tamis_index_clone(&copy.index, v->index) == TAMIS_OK ? value_of(copy) : NULL;
+        return tamis_records_clone(&copy.index, v->index) == TAMIS_OK ? value_of(copy) : NULL;
     struct value *partial = value_partial(v->total, true, pieces_in_key(v->in));
     if (partial && value_encode(v, 0, copy_bytes, partial) != TAMIS_OK) {
         value_free(partial);
@@ -262,13 +262,13 @@ size_t value_bytes(const struct value *v)
     if (v->publication)
         bytes += sizeof *v->publication + v->publication->stream.room;
     if (v->filter) {
-        tamis_info info;
+        tamis_filter_facts info;
         tamis_filter_brief(v->filter, &info);
         bytes += (size_t)info.bytes;
     }
     if (v->index) {
-        tamis_records_info info;
-        tamis_index_brief(v->index, &info);
+        tamis_records_facts info;
+        tamis_records_brief(v->index, &info);
         bytes += (size_t)info.bytes;
     }
     return bytes;
@@ -279,13 +279,13 @@ void value_set_limit(struct value *v, uint64_t limit)
     if (v->filter)
         tamis_filter_limit(v->filter, limit);
     if (v->index)
-        tamis_index_limit(v->index, limit);
+        tamis_records_limit(v->index, limit);
 }
 
 uint64_t value_encoded_size(const struct value *v)
 {
     return v->filter  ? tamis_filter_encoded_size(v->filter, 0)
-           : v->index ? tamis_index_encoded_size(v->index, 0)
+           : v->index ? tamis_records_encoded_size(v->index, 0)
                       : v->total;
 }
 
@@ -294,7 +294,7 @@ tamis_error value_encode(const struct value *v, unsigned flags, tamis_write writ
     if (v->filter)
         return tamis_filter_encode(v->filter, flags, write, context);
     if (v->index)
-        return tamis_index_encode(v->index, flags, write, context);
+        return tamis_records_encode(v->index, flags, write, context);
     return pieces_in_encode(v->in, write, context);
 }
 
@@ -304,6 +304,6 @@ bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN])
     if (given)
         memcpy(key, given, TAMIS_KEY_LEN);
     return v->filter  ? tamis_filter_key(v->filter, key)
-           : v->index ? tamis_index_key(v->index, key)
+           : v->index ? tamis_records_key(v->index, key)
                       : given != NULL;
 }

@@ -150,11 +150,10 @@ def rule_folders(tree):
             found.append("%s: the name of %s too" % (path, seen[name]))
         seen[name] = path
     for path, number, match in each_line(tree, tree.c_files(("src/",)), include, code=False):
-        here, there = folder_of(path)[1], match.group(1).rpartition("/")[0] or None
-        if there is None and match.group(1) != "tamis.h":
-            there = here
-        if match.group(1) != "tamis.h" and (
-                "src/%s/%s" % (there, os.path.basename(match.group(1))) not in tree.paths):
+        if "include/" + match.group(1) in tree.paths:
+            continue
+        here, there = folder_of(path)[1], match.group(1).rpartition("/")[0] or folder_of(path)[1]
+        if "src/%s/%s" % (there, os.path.basename(match.group(1))) not in tree.paths:
             found.append('%s:%d: "%s" is not a header of src/' % (path, number, match.group(1)))
         elif there in FOLDERS and FOLDERS.index(there) > FOLDERS.index(here):
             found.append('%s:%d: "%s" is of a lower folder' % (path, number, match.group(1)))

@@ -3,6 +3,7 @@
 #define TAMIS_INDEX_TEXT_H
 
 #include "read/reader.h"
+#include "tamis/catalog.h"
 
 struct text_tally {
     uint64_t records, bad;

@@ -15,21 +15,21 @@ static bool no_memory(void)
     return false;
 }
 
-static uint32_t attributes_of(const tamis_index *index)
+static uint32_t attributes_of(const tamis_records *index)
 {
-    tamis_records_info info;
-    tamis_index_info(index, &info);
+    tamis_records_facts info;
+    tamis_records_info(index, &info);
     return info.attributes;
 }
 
-static const char *name_of(const tamis_index *index, uint32_t i)
+static const char *name_of(const tamis_records *index, uint32_t i)
 {
-    tamis_attribute_info info = {0};
-    tamis_index_attribute_info(index, i, &info);
+    tamis_attribute_facts info = {0};
+    tamis_records_attribute_info(index, i, &info);
     return info.name;
 }
 
-void records_names(const tamis_index *index, uint64_t mask, char *out, size_t room)
+void records_names(const tamis_records *index, uint64_t mask, char *out, size_t room)
 {
     size_t len = 0;
     *out = 0;
@@ -40,12 +40,12 @@ void records_names(const tamis_index *index, uint64_t mask, char *out, size_t ro
     }
 }
 
-void records_warn(const tamis_index *index, uint64_t mask)
+void records_warn(const tamis_records *index, uint64_t mask)
 {
     char names[2048];
-    tamis_records_info info;
-    tamis_index_info(index, &info);
-    if (tamis_index_verifies(index, mask))
+    tamis_records_facts info;
+    tamis_records_info(index, &info);
+    if (tamis_records_verifies(index, mask))
         return;
     records_names(index, mask, names, sizeof names);
     if (info.verifier == TAMIS_VERIFIER_NONE)
@@ -59,10 +59,10 @@ void records_warn(const tamis_index *index, uint64_t mask)
 static tamis_error find_attribute(const void *index, const char *name, uint32_t *number,
                                   tamis_reason *reason)
 {
-    return tamis_index_attribute(index, name, number, reason);
+    return tamis_records_attribute(index, name, number, reason);
 }
 
-static bool cut_word(const tamis_index *index, char *word, uint32_t *attribute, tamis_key *value)
+static bool cut_word(const tamis_records *index, char *word, uint32_t *attribute, tamis_key *value)
 {
     tamis_reason reason;
     const char *text;
@@ -98,7 +98,7 @@ static bool read_words(const struct records *r, const struct records_work *work,
                             "at a time",
                             r->word[i]),
                    false;
-        to[c->n] = tamis_index_digest(work->index, attribute, value);
+        to[c->n] = tamis_records_digest(work->index, attribute, value);
         *c = (tamis_choice){attribute, to, c->n + 1};
         a->mask |= UINT64_C(1) << attribute;
     }
@@ -118,7 +118,7 @@ static void use_words(struct records *r, const struct records_work *work, struct
         if (a->choice[i].n)
             some[n++] = a->choice[i];
         digest[i] = a->choice[i].n ? *a->choice[i].values
-                                   : tamis_index_digest(work->index, i, (tamis_key){NULL, 0});
+                                   : tamis_records_digest(work->index, i, (tamis_key){NULL, 0});
     }
     if (work->asks) {
         work->ask(work->context, some, n);
@@ -155,14 +155,14 @@ struct reading {
 };
 
 /* Those named by --attrs; complains. */
-static bool read_attrs(const struct records *r, const tamis_index *index, uint64_t *mask)
+static bool read_attrs(const struct records *r, const tamis_records *index, uint64_t *mask)
 {
     char *list = strdup(r->attrs), *rest = list;
     tamis_reason reason = {0};
     bool good = list ? true : no_memory();
     for (char *name; good && (name = strsep(&rest, ","));) {
         uint32_t number;
-        good = tamis_index_attribute(index, name, &number, &reason) == TAMIS_OK;
+        good = tamis_records_attribute(index, name, &number, &reason) == TAMIS_OK;
         if (good)
             *mask |= UINT64_C(1) << number;
         else
@@ -239,7 +239,7 @@ static void batch_put(struct reading *g, const struct record *record)
         if (v->state == VALUE_MISSING)
             key.data = NULL;
         if (!(g->skipped >> i & 1))
-            to[i] = tamis_index_digest(g->work->index, i, key);
+            to[i] = tamis_records_digest(g->work->index, i, key);
     }
     b->text[b->n++] = (tamis_key){record->data, record->len + record->end_len};
     if (b->n == RECORDS_BATCH)

@@ -7,6 +7,7 @@
 
 #include "ui/cli.h"
 #include "reader.h"
+#include "tamis/records.h"
 
 #define RECORDS_BATCH 1024
 
@@ -31,7 +32,7 @@ struct record_batch {
 };
 
 struct records_work {
-    const tamis_index *index;
+    const tamis_records *index;
     bool asks; /* attributes that are not there do not count, and one may have several values */
     /* A batch from standard input; false stops. */
     bool (*take)(void *context, struct record_batch *batch);
@@ -44,10 +45,10 @@ struct records_work {
 int records_run(struct records *records, const struct records_work *work);
 
 /* Says so if nothing verifies a question about these attributes. */
-void records_warn(const tamis_index *index, uint64_t mask);
+void records_warn(const tamis_records *index, uint64_t mask);
 
 /* "a+b", as --combo would have it; cut short if there is no room. */
-void records_names(const tamis_index *index, uint64_t mask, char *out, size_t room);
+void records_names(const tamis_records *index, uint64_t mask, char *out, size_t room);
 
 #define RECORDS_ARGS(r)                                      \
     ARG_ONE_OF("format", &(r).format, "auto|csv|tsv|jsonl"), \

@@ -468,7 +468,7 @@ static int publish_with(struct publishing *p, const struct choices *c, tamis_ori
                         uint64_t linger)
 {
     tamis_reason reason = {0};
-    tamis_info info;
+    tamis_filter_facts info;
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

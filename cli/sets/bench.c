@@ -215,7 +215,7 @@ static void report_threads(const struct bench *b, const tamis_filter *f)
 static void report_filter(struct bench *b, tamis_filter *f, const double add[2])
 {
     struct run run = {.filter = f, .queries = b->queries};
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_filter_info(f, &info);
     double many = median(ask_many, &run), rate = (double)run.found / RUNS / (double)QUERIES;
     if (info.growth == TAMIS_FIXED && !info.deletable) {

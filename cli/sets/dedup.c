@@ -64,7 +64,7 @@ static uint64_t lines_to_come(char end)
 static double dedup_lost(const struct dedup *d)
 {
     double most = (double)(d->n - d->fresh), lost = most;
-    tamis_info info;
+    tamis_filter_facts info;
     if (d->sieve) {
         lost = sieve_lost(d->sieve);
     } else {
@@ -130,8 +130,8 @@ static int dedup_memory(struct dedup *d, struct make *make, const struct store_o
    and go, and grow when far more keys come than expected, do not tell. */
 static bool alike(const tamis_filter *a, const tamis_filter *b, bool family)
 {
-    tamis_info x, y;
-    tamis_vector_info u = {0}, v = {0};
+    tamis_filter_facts x, y;
+    tamis_vector_facts u = {0}, v = {0};
     tamis_filter_brief(a, &x);
     tamis_filter_brief(b, &y);
     tamis_filter_vector(a, 0, &u);

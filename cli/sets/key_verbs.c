@@ -151,7 +151,7 @@ static bool add_records(void *context, struct record_batch *b)
 {
     struct job *job = context;
     size_t done;
-    job->error = tamis_index_add_many(job->store.index, b->digest, b->n, b->mark, &done);
+    job->error = tamis_records_add_many(job->store.index, b->digest, b->n, b->mark, &done);
     return added(job, b->mark, done);
 }
 
@@ -201,7 +201,7 @@ static bool remove_records(void *context, struct record_batch *b)
 {
     struct job *job = context;
     size_t done = 0;
-    job->error = tamis_index_remove_many(job->store.index, b->digest, b->n, b->mark, &done);
+    job->error = tamis_records_remove_many(job->store.index, b->digest, b->n, b->mark, &done);
     return removed(job, b->mark, done);
 }
 
@@ -266,7 +266,7 @@ static void check_warn(struct check *c)
     if (!c->warned)
         records_warn(c->job.store.index, c->job.records.mask);
     c->warned = true;
-    c->verified = tamis_index_verifies(c->job.store.index, c->job.records.mask);
+    c->verified = tamis_records_verifies(c->job.store.index, c->job.records.mask);
 }
 
 static bool check_records(void *context, struct record_batch *b)
@@ -274,7 +274,7 @@ static bool check_records(void *context, struct record_batch *b)
     struct check *c = context;
     bool print = !c->quiet && !c->count;
     check_warn(c);
-    tamis_index_has_many(c->job.store.index, c->job.records.mask, b->digest, b->n, b->mark);
+    tamis_records_has_many(c->job.store.index, c->job.records.mask, b->digest, b->n, b->mark);
     for (size_t i = 0; i < b->n; i++) {
         const tamis_key *text = &b->text[i];
         if (b->mark[i] == c->others)
@@ -297,7 +297,7 @@ static void check_choices(void *context, const tamis_choice *choices, size_t n)
     const struct records *r = &c->job.records;
     tamis_answer answer = {0};
     check_warn(c);
-    c->job.error = tamis_index_ask(c->job.store.index, choices, n, &answer);
+    c->job.error = tamis_records_ask(c->job.store.index, choices, n, &answer);
     if (c->verified && !answer.verified)
         remark("not verified as a combination: too many choices: give fewer values");
     c->verified &= answer.verified;

@@ -72,12 +72,12 @@ static bool check_growth(const struct make *make)
 
 static tamis_hash hash_of(const struct store *store)
 {
-    tamis_info filter = {0};
-    tamis_records_info index = {0};
+    tamis_filter_facts filter = {0};
+    tamis_records_facts index = {0};
     if (store->filter)
         tamis_filter_info(store->filter, &filter);
     else
-        tamis_index_info(store->index, &index);
+        tamis_records_info(store->index, &index);
     return store->filter ? filter.hash : index.hash;
 }
 
@@ -91,7 +91,7 @@ static bool family_of(struct make *make, const struct store_options *files, uint
         if (!store_ask(&model, make->like, files))
             return false;
         tamis_hash hash = hash_of(&model);
-        bool told = files->key_file || (model.index ? tamis_index_key(model.index, key)
+        bool told = files->key_file || (model.index ? tamis_records_key(model.index, key)
                                                     : tamis_filter_key(model.filter, key));
         store_end(&model);
         if (!told)
@@ -113,7 +113,7 @@ static bool make_alike(const struct make *make, const struct store_options *file
     if (!store_get(store, make->like, files, false))
         return false;
     tamis_error e =
-        store->index ? tamis_index_clear(store->index) : tamis_filter_clear(store->filter);
+        store->index ? tamis_records_clear(store->index) : tamis_filter_clear(store->filter);
     if (e != TAMIS_OK)
         complain_of(e, NULL, make->like);
     return e == TAMIS_OK;

@@ -59,6 +59,6 @@ struct made {
 
 /* Completes make->options; complains. */
 bool make_settle(struct make *make, const struct store_options *files, struct made *made);
-tamis_index *make_index(struct make *make, const struct store_options *files, const char *path);
+tamis_records *make_index(struct make *make, const struct store_options *files, const char *path);
 
 #endif

@@ -49,23 +49,23 @@ static bool read_attrs(const struct make *make, struct attrs *attrs)
     return good;
 }
 
-tamis_index *make_index(struct make *make, const struct store_options *files, const char *path)
+tamis_records *make_index(struct make *make, const struct store_options *files, const char *path)
 {
     struct attrs attrs = {0};
     struct made made;
     tamis_reason reason = {0};
-    tamis_index *index = NULL;
+    tamis_records *index = NULL;
     if (!make_settle(make, files, &made) || !check_options(make))
         return NULL;
     if (read_attrs(make, &attrs)) {
-        tamis_index_options options = {.attributes = attrs.list,
-                                       .n_attributes = attrs.n,
-                                       .combos = attrs.combos,
-                                       .n_combos = attrs.n_combos,
-                                       .no_combos = attrs.no_combos,
-                                       .verifier = (tamis_verifier)make->verifier,
-                                       .set = make->options};
-        tamis_error e = tamis_index_new(&index, &options, &reason);
+        tamis_records_options options = {.attributes = attrs.list,
+                                         .n_attributes = attrs.n,
+                                         .combos = attrs.combos,
+                                         .n_combos = attrs.n_combos,
+                                         .no_combos = attrs.no_combos,
+                                         .verifier = (tamis_verifier)make->verifier,
+                                         .set = make->options};
+        tamis_error e = tamis_records_new(&index, &options, &reason);
         if (e != TAMIS_OK)
             complain_of(e, &reason, path);
     }

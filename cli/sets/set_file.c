@@ -99,15 +99,15 @@ static tamis_filter *get_filter(const char *path, const struct store_options *op
     return NULL;
 }
 
-static tamis_index *get_index(const char *path, const struct store_options *options, bool mapped)
+static tamis_records *get_index(const char *path, const struct store_options *options, bool mapped)
 {
     struct opening o;
-    tamis_index *index;
+    tamis_records *index;
     if (!opening_make(&o, options))
         return NULL;
     mapped_name = path;
-    tamis_error e = mapped ? tamis_index_open(&index, path, &o.options, &o.reason)
-                           : tamis_index_load(&index, path, &o.options, &o.reason);
+    tamis_error e = mapped ? tamis_records_open(&index, path, &o.options, &o.reason)
+                           : tamis_records_load(&index, path, &o.options, &o.reason);
     explicit_bzero(o.key, sizeof o.key);
     if (e == TAMIS_OK)
         return index;
@@ -133,7 +133,7 @@ bool store_get(struct store *store, const char *path, const struct store_options
     tamis_error e = tamis_file_kind(path, &kind, &reason);
     if (e != TAMIS_OK)
         return complain_of(e, &reason, path), false;
-    if (kind == TAMIS_KIND_INDEX)
+    if (kind == TAMIS_KIND_RECORDS)
         store->index = get_index(path, options, mapped);
     else
         store->filter = get_filter(path, options, mapped);
@@ -146,22 +146,22 @@ bool store_ask(struct store *store, const char *path, const struct store_options
     return store_get(store, path, options, true);
 }
 
-tamis_index *store_whole_index(const char *path, const struct store_options *options)
+tamis_records *store_whole_index(const char *path, const struct store_options *options)
 {
-    tamis_index *index = get_index(path, options, true);
-    tamis_records_info info = {0};
+    tamis_records *index = get_index(path, options, true);
+    tamis_records_facts info = {0};
     if (index)
-        tamis_index_info(index, &info);
+        tamis_records_info(index, &info);
     if (!info.deletable || info.bits_only)
         return index;
-    tamis_index_free(index);
+    tamis_records_free(index);
     return get_index(path, options, false);
 }
 
 tamis_filter *store_whole(const char *path, const struct store_options *options)
 {
     tamis_filter *filter = store_open(path, options);
-    tamis_info info = {0};
+    tamis_filter_facts info = {0};
     if (filter)
         tamis_filter_info(filter, &info);
     if (!info.deletable || info.bits_only)
@@ -218,7 +218,7 @@ bool store_save(const struct store *store, unsigned save_flags)
 {
     tamis_reason reason = {0};
     tamis_error e = store->index
-                        ? tamis_index_save(store->index, store->path, save_flags, &reason)
+                        ? tamis_records_save(store->index, store->path, save_flags, &reason)
                         : tamis_filter_save(store->filter, store->path, save_flags, &reason);
     if (e != TAMIS_OK)
         complain_of(e, &reason, store->path);
@@ -228,7 +228,7 @@ bool store_save(const struct store *store, unsigned save_flags)
 void store_end(struct store *store)
 {
     tamis_filter_free(store->filter);
-    tamis_index_free(store->index);
+    tamis_records_free(store->index);
     if (store->lock)
         tamis_file_unlock(store->lock);
     *store = (struct store){0};

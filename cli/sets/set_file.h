@@ -27,7 +27,7 @@ struct store {
     const char *path;
     tamis_lock *lock;
     tamis_filter *filter; /* or */
-    tamis_index *index;
+    tamis_records *index;
 };
 /* Filters alone. */
 bool store_begin(struct store *store, const char *path, const struct store_options *options);
@@ -39,7 +39,7 @@ bool store_change(struct store *store, const char *path, const struct store_opti
 bool store_get(struct store *store, const char *path, const struct store_options *options,
                bool mapped);
 /* An index with its counters, in place if it has none. */
-tamis_index *store_whole_index(const char *path, const struct store_options *options);
+tamis_records *store_whole_index(const char *path, const struct store_options *options);
 /* Locks a file that is to be written, whether it exists or not; loads nothing. */
 bool store_lock(struct store *store, const char *path, const struct store_options *options);
 bool store_save(const struct store *store, unsigned save_flags);

@@ -18,7 +18,7 @@ static void report_vectors(const tamis_filter *filter)
         {"bits", "bits"},   {"hashes", "hashes"}, {"capacity", "capacity"},
         {"items", "items"}, {"ones", "ones"},     {"fpp", "fpp"},
     };
-    tamis_vector_info v;
+    tamis_vector_facts v;
     report_table("vector_list", "vectors, oldest first", columns, COUNT(columns));
     for (uint32_t i = 0; tamis_filter_vector(filter, i, &v); i++) {
         const double row[] = {(double)v.bits,  (double)v.hashes, (double)v.capacity,
@@ -30,7 +30,7 @@ static void report_vectors(const tamis_filter *filter)
 
 static void report_filter(const tamis_filter *filter, bool json, bool all)
 {
-    tamis_info i;
+    tamis_filter_facts i;
     tamis_filter_info(filter, &i);
     report_text("kind", "kind", "filter");
     report_text("growth", "growth", growths[i.growth]);
@@ -58,16 +58,16 @@ static void report_filter(const tamis_filter *filter, bool json, bool all)
 
 /* ---- indexes --------------------------------------------------------------------------------- */
 
-static void report_attributes(const tamis_index *index, bool json)
+static void report_attributes(const tamis_records *index, bool json)
 {
     static const char *const types[] = {"bytes", "int", "dec", "time"};
-    tamis_attribute_info a;
+    tamis_attribute_facts a;
     char text[120];
     if (json)
         json_open("attributes", '[');
     else
         report_group(NULL, "attributes");
-    for (uint32_t i = 0; tamis_index_attribute_info(index, i, &a); i++) {
+    for (uint32_t i = 0; tamis_records_attribute_info(index, i, &a); i++) {
         if (json) {
             json_open(NULL, '{');
             json_text("name", a.name);
@@ -88,7 +88,7 @@ static void report_attributes(const tamis_index *index, bool json)
         report_group_end();
 }
 
-static void report_combos(const tamis_index *index, bool json, uint32_t n)
+static void report_combos(const tamis_records *index, bool json, uint32_t n)
 {
     char names[200], text[256];
     if (json)
@@ -96,8 +96,8 @@ static void report_combos(const tamis_index *index, bool json, uint32_t n)
     else if (n)
         report_group(NULL, "combinations");
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t mask = tamis_index_combo(index, i);
-        double rate = tamis_index_rate(index, mask, false);
+        uint64_t mask = tamis_records_combo(index, i);
+        double rate = tamis_records_rate(index, mask, false);
         records_names(index, mask, names, sizeof names);
         if (json) {
             json_open(NULL, '{');
@@ -115,11 +115,11 @@ static void report_combos(const tamis_index *index, bool json, uint32_t n)
         report_group_end();
 }
 
-static void report_index(const tamis_index *index, bool json)
+static void report_index(const tamis_records *index, bool json)
 {
     static const char *const verifiers[] = {"", "none", "table", "filter"};
-    tamis_records_info i;
-    tamis_index_info(index, &i);
+    tamis_records_facts i;
+    tamis_records_info(index, &i);
     report_text("kind", "kind", "index");
     report_text("growth", "growth", growths[i.growth]);
     report_text("layout", "layout", layouts[i.layout]);

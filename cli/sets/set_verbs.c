@@ -114,7 +114,7 @@ static int change(int argc, char **argv, bool fold)
     if (!begun)
         return TROUBLE;
     tamis_error e = fold ? tamis_filter_fold(store.filter, restate ? TAMIS_MERGE_RESTATE : 0)
-                    : store.index ? tamis_index_clear(store.index)
+                    : store.index ? tamis_records_clear(store.index)
                                   : tamis_filter_clear(store.filter);
     status = FOUND;
     if (e == TAMIS_ERATE)
@@ -157,13 +157,13 @@ static unsigned merge_flags(const struct combine *c)
            (c->disjoint ? TAMIS_MERGE_DISJOINT : 0);
 }
 
-static bool merge_index(const struct combine *c, tamis_index *all, const char *path)
+static bool merge_index(const struct combine *c, tamis_records *all, const char *path)
 {
-    tamis_index *other = store_whole_index(path, &c->files);
+    tamis_records *other = store_whole_index(path, &c->files);
     if (!other)
         return false;
-    tamis_error e = tamis_index_merge(all, other, merge_flags(c));
-    tamis_index_free(other);
+    tamis_error e = tamis_records_merge(all, other, merge_flags(c));
+    tamis_records_free(other);
     if (e == TAMIS_EKIND || e == TAMIS_ESHAPE)
         complain("another kind of index: %s: merge what has the same attributes, combinations, "
                  "verifier, growth and layout, all deletable or none",

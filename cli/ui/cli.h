@@ -10,7 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tamis.h"
+#include "tamis/catalog.h"
+#include "tamis/plan.h"
+#include "tamis/replica.h"
 
 enum status { FOUND = 0, NONE = 1, TROUBLE = 2 };
 

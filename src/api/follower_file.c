@@ -4,6 +4,7 @@
 #include "os/file.h"
 #include "owners/directory.h"
 #include "replica/replica.h"
+#include "tamis/replica.h"
 
 static tamis_error encode(const void *of, unsigned flags, tamis_write write, void *context)
 {

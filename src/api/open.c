@@ -9,6 +9,7 @@
 #include "format/pieces.h"
 #include "os/file.h"
 #include "replica/replica.h"
+#include "tamis/catalog.h"
 
 #define RANDOM_FROM \
     ((size_t)64 << 20) /* a mapped file of this size is read where it is asked only */
@@ -85,7 +86,7 @@ static tamis_error load_whole(struct whole *out, enum kind kind, const char *pat
             e = fail(reason, TAMIS_EKIND, "it became another kind while it was read");
         if (e != TAMIS_OK) {
             tamis_filter_free(out->filter);
-            tamis_index_free(out->index);
+            tamis_records_free(out->index);
         }
         e = was_read(&front, e, path, reason);
     }
@@ -114,8 +115,8 @@ tamis_error tamis_filter_open(tamis_filter **out, const char *path,
     return e;
 }
 
-tamis_error tamis_index_open(tamis_index **out, const char *path, const tamis_open_options *options,
-                             tamis_reason *reason)
+tamis_error tamis_records_open(tamis_records **out, const char *path,
+                               const tamis_open_options *options, tamis_reason *reason)
 {
     struct set *s;
     tamis_error e = set_open_file(&s, KIND_INDEX, path, options, reason);
@@ -134,8 +135,8 @@ tamis_error tamis_filter_load(tamis_filter **out, const char *path,
     return e;
 }
 
-tamis_error tamis_index_load(tamis_index **out, const char *path, const tamis_open_options *options,
-                             tamis_reason *reason)
+tamis_error tamis_records_load(tamis_records **out, const char *path,
+                               const tamis_open_options *options, tamis_reason *reason)
 {
     struct whole whole;
     tamis_error e = load_whole(&whole, KIND_INDEX, path, options, reason);
@@ -179,7 +180,7 @@ tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
     if (mapping.kept < mapping.len)
         mapping_sequential(&mapping);
     e = kind == TAMIS_KIND_PATCH     ? patch_verify(mapping.data, mapping.len, reason)
-        : kind == TAMIS_KIND_INDEX   ? set_verify(KIND_INDEX, mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_RECORDS ? set_verify(KIND_INDEX, mapping.data, mapping.len, reason)
         : kind == TAMIS_KIND_CATALOG ? catalog_verify(mapping, true, reason)
         : kind == TAMIS_KIND_MESSAGE ? message_verify(mapping.data, mapping.len, reason)
                                      : set_verify(KIND_FILTER, mapping.data, mapping.len, reason);

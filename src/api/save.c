@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "format/format.h"
 #include "os/file.h"
+#include "tamis/records.h"
 
 #define BUFFER 32768
 
@@ -97,8 +98,8 @@ tamis_error tamis_filter_save(const tamis_filter *f, const char *path, unsigned 
     return set_save(&f->set, path, flags, reason);
 }
 
-tamis_error tamis_index_save(const tamis_index *x, const char *path, unsigned flags,
-                             tamis_reason *reason)
+tamis_error tamis_records_save(const tamis_records *x, const char *path, unsigned flags,
+                               tamis_reason *reason)
 {
     return set_save(&x->set, path, flags, reason);
 }

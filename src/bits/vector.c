@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "bit_rows.h"
+#include "tamis/plan.h"
 
 #define RATE_SAMPLE 65536 /* places looked at to estimate a rate */
 

@@ -21,6 +21,7 @@
 
 #include "plan/columns_plan.h"
 #include "set/set.h"
+#include "tamis/catalog.h"
 
 #define RELATIONS_MAX  (TAMIS_ATTRIBUTES_MAX + TAMIS_COMBOS_MAX)
 #define STRIP_COLUMNS  512

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "tamis/catalog.h"
 
 #define CHOICES_MAX UINT64_C(65536) /* of values that a combination is asked for */
 #define ROWS_AHEAD  12 /* half the columns go with every row: few are left after these */

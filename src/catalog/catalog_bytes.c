@@ -6,6 +6,7 @@
 #include "catalog_bytes.h"
 
 #include "base/err.h"
+#include "tamis/catalog.h"
 
 #define CATALOG_HEAD_LEN 128
 #define SECTION_FIRST    16 /* type of the strips; the others follow */

@@ -8,6 +8,7 @@
 
 #include "catalog.h"
 #include "format/format.h"
+#include "tamis/catalog.h"
 
 enum { CATALOG_STRIPS, CATALOG_TABLE, CATALOG_TAGS, CATALOG_NOTE, CATALOG_SUMS, CATALOG_TOPS };
 #define CATALOG_SECTIONS 6

@@ -4,6 +4,7 @@
  * digests wait in batches with their slots on the way.
  */
 #include "catalog.h"
+#include "tamis/catalog.h"
 
 #define SET_FIRST UINT64_C(256) /* slots */
 

@@ -2,6 +2,8 @@
 #include "catalog_bytes.h"
 
 #include "base/bytes.h"
+#include "tamis/catalog.h"
+#include "tamis/plan.h"
 
 void catalog_dispose(tamis_catalog *c)
 {

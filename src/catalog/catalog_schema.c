@@ -2,6 +2,7 @@
 #include "catalog.h"
 
 #include "base/err.h"
+#include "tamis/catalog.h"
 
 /* ---- making ---------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include "catalog_writer.h"
 
 #include "base/err.h"
+#include "tamis/catalog.h"
 
 #define HELD_SHARE(memory) ((memory) / 3 * 2) /* digests that wait for the plan */
 

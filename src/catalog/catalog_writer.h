@@ -20,6 +20,7 @@
 
 #include "os/file.h"
 #include "catalog_bytes.h"
+#include "tamis/catalog.h"
 
 #define BLOCK_WORDS  UINT64_C(64)       /* of a column, that are transposed together */
 #define WINDOW_WORDS (16 * BLOCK_WORDS) /* that are read together, at most */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "tamis/catalog.h"
 
 /* Numbers in the new file: of segments that stay, of shapes that a strip has. */
 static void number_segments(tamis_catalog_writer *w)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "tamis/catalog.h"
 
 /* ---- the new file ---------------------------------------------------------------------------- */
 

@@ -18,6 +18,7 @@
 #include "base/base.h"
 #include "base/bytes.h"
 #include "bits/vector.h"
+#include "tamis/replica.h"
 
 /* The chance of a one, of 2^16, and how often it was met (up to 255). */
 struct model {

@@ -1,6 +1,7 @@
 /* Writing sets. The same state gives the same bytes: what an allocator, a hash table or the order of
    columns in a matrix came to be does not show. */
 #include "format.h"
+#include "tamis/records.h"
 
 #define PIECE   32768 /* bytes of the matrix made at a time, where it is not written as it lies */
 #define PAIRS   1024  /* of a table, written at a time */
@@ -278,8 +279,8 @@ tamis_error tamis_filter_encode(const tamis_filter *f, unsigned flags, tamis_wri
     return set_encode(&f->set, flags, write, context);
 }
 
-tamis_error tamis_index_encode(const tamis_index *x, unsigned flags, tamis_write write,
-                               void *context)
+tamis_error tamis_records_encode(const tamis_records *x, unsigned flags, tamis_write write,
+                                 void *context)
 {
     return set_encode(&x->set, flags, write, context);
 }
@@ -289,7 +290,7 @@ uint64_t tamis_filter_encoded_size(const tamis_filter *f, unsigned flags)
     return set_encoded_size(&f->set, flags);
 }
 
-uint64_t tamis_index_encoded_size(const tamis_index *x, unsigned flags)
+uint64_t tamis_records_encoded_size(const tamis_records *x, unsigned flags)
 {
     return set_encoded_size(&x->set, flags);
 }

@@ -8,6 +8,7 @@
 #include "format.h"
 
 #include "base/err.h"
+#include "tamis/records.h"
 
 #define FORM_LEN         32 /* after the head */
 #define ATTRIBUTE_FIELDS 16

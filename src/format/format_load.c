@@ -3,6 +3,7 @@
 #include "format.h"
 
 #include "base/err.h"
+#include "tamis/records.h"
 
 struct source {
     const struct container *c;
@@ -228,8 +229,8 @@ tamis_error tamis_filter_decode(tamis_filter **out, const void *data, size_t len
     return e;
 }
 
-tamis_error tamis_index_decode(tamis_index **out, const void *data, size_t len,
-                               const tamis_open_options *options, tamis_reason *reason)
+tamis_error tamis_records_decode(tamis_records **out, const void *data, size_t len,
+                                 const tamis_open_options *options, tamis_reason *reason)
 {
     struct set *s;
     tamis_error e = set_decode(&s, KIND_INDEX, data, len, options, reason);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "tamis/records.h"
 
 static size_t entry_len(const struct head *head)
 {

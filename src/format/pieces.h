@@ -1,6 +1,6 @@
 /*
  * Filters and indexes as bytes, a piece at a time, for a program that may not stop for long (a server
- * with one thread): the same bytes as tamis_filter_encode and tamis_index_encode write, and the same
+ * with one thread): the same bytes as tamis_filter_encode and tamis_records_encode write, and the same
  * checks as their decoders make, with work in each call that the size of the piece bounds, and no
  * second copy of the bytes.
  */
@@ -9,12 +9,12 @@
 
 #include <stdbool.h>
 
-#include "tamis.h"
+#include "tamis/records.h"
 
 /* What goes in pieces: one of the two. */
 struct whole {
     tamis_filter *filter;
-    tamis_index *index;
+    tamis_records *index;
 };
 
 struct set;

@@ -165,7 +165,7 @@ static tamis_error take_lengths(struct pieces_in *in, tamis_reason *reason)
     if (!prefix_lengths(in->header.data, PREFIX_LEN, &total, &in->header_len) ||
         in->header_len > in->total || in->header_len <= FAMILY_END)
         return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
-    bool index = tamis_kind_of(in->header.data, PREFIX_LEN) == TAMIS_KIND_INDEX;
+    bool index = tamis_kind_of(in->header.data, PREFIX_LEN) == TAMIS_KIND_RECORDS;
     in->kind = index ? KIND_INDEX : KIND_FILTER;
     if (in->header_len > in->most_aside)
         return fail_at(reason, TAMIS_EKIND, 24, "too many vectors to be read in pieces");

@@ -1,5 +1,6 @@
 /* Values and their normal forms: numbers and times, by their digits alone. */
 #include "base/base.h"
+#include "tamis/records.h"
 
 #define VALUE_LEN_MAX 4096                      /* longer ones are just bytes */
 #define EXPONENT_MAX  INT64_C(1000000000000000) /* 10^15; larger ones are just bytes */

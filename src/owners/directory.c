@@ -5,6 +5,8 @@
 
 #include "base/err.h"
 #include "set/set.h"
+#include "tamis/replica.h"
+#include "tamis/plan.h"
 
 /* ---- owners ---------------------------------------------------------------------------------- */
 

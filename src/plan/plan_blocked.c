@@ -9,7 +9,7 @@
  * and the rate is the mean of F over j, which is binomial (n, 1/units). That blocks do not fill
  * evenly is what the layout costs: some 4 % of the bits at a rate of 1 %, more for lower rates.
  */
-#include "tamis.h"
+#include "tamis/plan.h"
 
 #include <math.h>
 #include <stdatomic.h>

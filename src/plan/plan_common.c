@@ -4,7 +4,7 @@
  * whenever a filter is made or grows, so they are kept to some twenty evaluations: a guess, secant
  * steps on logarithms (rates are nearly powers of the size), and a bracket that always closes.
  */
-#include "tamis.h"
+#include "tamis/plan.h"
 
 #include <math.h>
 
@@ -18,24 +18,22 @@
 #define NEAR_TIE    1.005
 #define ROUND_TIE   1.01 /* blocked past 8 probes: a round less is worth more */
 
-enum { SPREAD = 1, BLOCKED = 2 };
-
-static int layout_of(int layout)
+static tamis_layout layout_of(tamis_layout layout)
 {
-    return layout == 0 ? BLOCKED : layout;
+    return layout == 0 ? TAMIS_BLOCKED : layout;
 }
 
-static uint64_t unit_bits(int layout)
+static uint64_t unit_bits(tamis_layout layout)
 {
-    return layout == BLOCKED ? 512 : 1;
+    return layout == TAMIS_BLOCKED ? 512 : 1;
 }
 
-double tamis_plan_rate(int layout, uint64_t units, unsigned k, double n)
+double tamis_plan_rate(tamis_layout layout, uint64_t units, unsigned k, double n)
 {
     switch (layout_of(layout)) {
-    case SPREAD:
+    case TAMIS_SPREAD:
         return tamis_plan_rate_spread(units, k, n);
-    case BLOCKED:
+    case TAMIS_BLOCKED:
         return tamis_plan_rate_blocked(units, k, n);
     default:
         return NAN;
@@ -54,28 +52,28 @@ static double items_spread(uint64_t m, unsigned k, double ones)
     return log1p(-ones / bits) / (k * log1p(-1 / bits));
 }
 
-static double items_of(int layout, uint64_t units, unsigned k, double ones)
+static double items_of(tamis_layout layout, uint64_t units, unsigned k, double ones)
 {
     switch (layout_of(layout)) {
-    case SPREAD:
+    case TAMIS_SPREAD:
         return items_spread(units, k, ones);
-    case BLOCKED:
+    case TAMIS_BLOCKED:
         return tamis_plan_items_blocked(units, k, ones);
     default:
         return NAN;
     }
 }
 
-double tamis_plan_items(int layout, uint64_t units, unsigned k, uint64_t ones)
+double tamis_plan_items(tamis_layout layout, uint64_t units, unsigned k, uint64_t ones)
 {
     return items_of(layout, units, k, (double)ones);
 }
 
-double tamis_plan_fill_rate(int layout, uint64_t units, unsigned k, double fill)
+double tamis_plan_fill_rate(tamis_layout layout, uint64_t units, unsigned k, double fill)
 {
     if (units == 0 || k == 0 || k > K_MAX || !(fill >= 0 && fill <= 1))
         return NAN;
-    if (layout_of(layout) == SPREAD)
+    if (layout_of(layout) == TAMIS_SPREAD)
         return pow(fill, k);
     double bits = (double)units * (double)unit_bits(layout_of(layout));
     double n = items_of(layout, units, k, fill * bits);
@@ -87,7 +85,7 @@ double tamis_plan_fill_rate(int layout, uint64_t units, unsigned k, double fill)
 /* A question about whole numbers x >= 1 that is false up to some x and true from there on. value()
  * is <= 0 exactly where it is true, and nearly linear in ln x with the given slope. */
 struct search {
-    int layout;
+    tamis_layout layout;
     unsigned k;
     double n, p;
     uint64_t units;
@@ -143,7 +141,7 @@ static double value_keys(const struct search *s, uint64_t x)
     return v > 0 ? v : 1e-300; /* a rate of just p still fits */
 }
 
-uint64_t tamis_plan_capacity(int layout, uint64_t units, unsigned k, double p)
+uint64_t tamis_plan_capacity(tamis_layout layout, uint64_t units, unsigned k, double p)
 {
     struct search s = {.layout = layout_of(layout),
                        .k = k,
@@ -152,7 +150,7 @@ uint64_t tamis_plan_capacity(int layout, uint64_t units, unsigned k, double p)
                        .slope = 0.7 * k + 0.5,
                        .value = value_keys};
     if (units == 0 || k == 0 || k > K_MAX || !(p > 0 && p < 1) ||
-        (s.layout != SPREAD && s.layout != BLOCKED))
+        (s.layout != TAMIS_SPREAD && s.layout != TAMIS_BLOCKED))
         return 0;
     double guess = tamis_plan_capacity_real((double)units * (double)unit_bits(s.layout), k, p);
     guess = guess < 1 ? 1 : guess > 1e15 ? 1e15 : guess;
@@ -180,7 +178,7 @@ static int fits(struct search *s, unsigned k, uint64_t units)
 static unsigned first_k(const struct search *s)
 {
     double bits = -log2(s->p);
-    if (s->layout == BLOCKED)
+    if (s->layout == TAMIS_BLOCKED)
         bits /= 1 + bits / 70;
     return bits < 1 ? 1 : bits > K_MAX ? K_MAX : (unsigned)(bits + 0.5);
 }
@@ -189,7 +187,7 @@ static unsigned first_k(const struct search *s)
 static uint64_t first_guess(const struct search *s, unsigned k)
 {
     double m = -(double)k * s->n / log1p(-pow(s->p, 1.0 / k));
-    if (s->layout == BLOCKED)
+    if (s->layout == TAMIS_BLOCKED)
         m *= 1 + 0.006 * k;
     m /= (double)unit_bits(s->layout);
     return m < 1e15 ? (uint64_t)m + 1 : (uint64_t)1e15;
@@ -229,11 +227,11 @@ static unsigned least_k(struct search *s, unsigned k, uint64_t units)
 
 static const tamis_plan_size no_size = {0, 0, 0, NAN};
 
-static int search_start(struct search *s, int layout, double n, double p)
+static int search_start(struct search *s, tamis_layout layout, double n, double p)
 {
     *s = (struct search){
         .layout = layout_of(layout), .n = n > 0 ? n : 1, .p = p, .value = value_size};
-    return (s->layout == SPREAD || s->layout == BLOCKED) && p > 0 && p < 1;
+    return (s->layout == TAMIS_SPREAD || s->layout == TAMIS_BLOCKED) && p > 0 && p < 1;
 }
 
 /* Units of a large vector are a multiple of FOLDS, as the limit is. */
@@ -248,7 +246,7 @@ static tamis_plan_size size_of(const struct search *s, uint64_t units, unsigned 
                              tamis_plan_rate(s->layout, units, k, s->n)};
 }
 
-static tamis_plan_size vector_for(int layout, double n, double p)
+static tamis_plan_size vector_for(tamis_layout layout, double n, double p)
 {
     struct search s;
     if (!search_start(&s, layout, n, p))
@@ -259,7 +257,7 @@ static tamis_plan_size vector_for(int layout, double n, double p)
     k = best_k(&s, k, &units);
     if (units > limit)
         return no_size;
-    double slack = s.layout == BLOCKED && k > 8 ? ROUND_TIE : NEAR_TIE;
+    double slack = s.layout == TAMIS_BLOCKED && k > 8 ? ROUND_TIE : NEAR_TIE;
     uint64_t tie = (uint64_t)((double)units * slack) / STEP * STEP;
     tie = tie > limit ? limit : tie;
     unsigned fewer = least_k(&s, k, tie);
@@ -267,7 +265,7 @@ static tamis_plan_size vector_for(int layout, double n, double p)
     return size_of(&s, units, units % FOLDS ? fewer : least_k(&s, fewer, units));
 }
 
-tamis_plan_size tamis_plan_vector(int layout, uint64_t n, double p)
+tamis_plan_size tamis_plan_vector(tamis_layout layout, uint64_t n, double p)
 {
     return vector_for(layout, (double)n, p);
 }
@@ -283,20 +281,20 @@ static double fresh_part(unsigned k, double p)
     return s / -log1p(-root);
 }
 
-tamis_plan_size tamis_plan_filled(int layout, uint64_t n, double p)
+tamis_plan_size tamis_plan_filled(tamis_layout layout, uint64_t n, double p)
 {
     tamis_plan_size size = tamis_plan_vector(layout, n, p);
     double keys = size.bits && p > FEW_REPEATS ? ((double)n - p / 2) / fresh_part(size.k, p) : 0;
     return keys > (double)n ? vector_for(layout, keys, p) : size;
 }
 
-uint64_t tamis_plan_takes(int layout, uint64_t units, unsigned k, double p)
+uint64_t tamis_plan_takes(tamis_layout layout, uint64_t units, unsigned k, double p)
 {
     uint64_t keys = tamis_plan_capacity(layout, units, k, p);
     return keys && p > FEW_REPEATS ? (uint64_t)((double)keys * fresh_part(k, p) + p / 2) : keys;
 }
 
-tamis_plan_size tamis_plan_vector_of(int layout, uint64_t n, double p, unsigned k)
+tamis_plan_size tamis_plan_vector_of(tamis_layout layout, uint64_t n, double p, unsigned k)
 {
     struct search s;
     if (!search_start(&s, layout, (double)n, p) || k == 0 || k > K_MAX)

@@ -2,7 +2,7 @@
  * addresses. Equation and section numbers are those of Guo, Wu, Chen, Yuan, Luo, "The Dynamic Bloom
  * Filters"; rates of a row are in the exp form, as there.
  */
-#include "tamis.h"
+#include "tamis/plan.h"
 
 #include <math.h>
 

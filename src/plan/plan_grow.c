@@ -1,7 +1,7 @@
 /* Stacks of vectors that grow: our schedule and budget, the course report's doubling stack, SFBF's
  * flexible one, and the forecaster that feeds it.
  */
-#include "tamis.h"
+#include "tamis/plan.h"
 
 #include <math.h>
 
@@ -41,7 +41,7 @@ unsigned tamis_plan_slot(uint64_t first, uint64_t capacity)
 
 /* The few small vectors of a blocked stack take more bits with the k of the large ones, 6 % at p/100;
  * deep in the tail it would be too many. Where that k passes the limit, the best one may not. */
-tamis_plan_size tamis_plan_in_stack(int layout, uint64_t n, double share, double p)
+tamis_plan_size tamis_plan_in_stack(tamis_layout layout, uint64_t n, double share, double p)
 {
     const uint64_t many = 1 << 20; /* any number: k hardly depends on it */
     if (layout != TAMIS_BLOCKED || !(share >= p / 1000))
@@ -91,8 +91,8 @@ static void stack_finish(tamis_plan_stack *v, double clear)
     v->per_item = v->items > 0 ? v->bits / v->items : NAN;
 }
 
-tamis_plan_stack tamis_plan_grow(int layout, uint64_t first, double expansion, double p, uint64_t n,
-                                 tamis_plan_layer *out, size_t room)
+tamis_plan_stack tamis_plan_grow(tamis_layout layout, uint64_t first, double expansion, double p,
+                                 uint64_t n, tamis_plan_layer *out, size_t room)
 {
     tamis_plan_stack v = {0, 0, 0, 0, 0};
     uint64_t largest = 0, total = 0;

@@ -7,7 +7,7 @@
  * and only the verifier stands in its way. In between, values drawn from a common range are stored
  * with chance rho each.
  */
-#include "tamis.h"
+#include "tamis/plan.h"
 
 #include <math.h>
 

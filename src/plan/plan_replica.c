@@ -2,7 +2,7 @@
  * one since, delta0 zero. Equation numbers are those of Zhu and Jiang, "False Rate Analysis of
  * Bloom Filter Replicas in Distributed Systems".
  */
-#include "tamis.h"
+#include "tamis/plan.h"
 
 #include <math.h>
 

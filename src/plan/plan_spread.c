@@ -18,7 +18,7 @@
  * and T, in some microseconds. The function has only positive coefficients, so the saddle on the
  * real axis is its maximum on the circle and nothing cancels.
  */
-#include "tamis.h"
+#include "tamis/plan.h"
 
 #include <math.h>
 

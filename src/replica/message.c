@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "delta/patch.h"
+#include "tamis/replica.h"
 
 #define BODY_LEN 208
 

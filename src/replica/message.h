@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "format/format.h"
+#include "tamis/replica.h"
 
 #define MESSAGE_BYTES_MIN 1024
 #define BEAT_MAX          (UINT64_C(1) << 60)

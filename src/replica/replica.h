@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "message.h"
+#include "tamis/replica.h"
 
 uint64_t replica_clock(void *context);   /* real time: origins */
 uint64_t monotonic_clock(void *context); /* followers */

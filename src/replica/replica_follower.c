@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "delta/patch.h"
+#include "tamis/replica.h"
 
 #define LEASE_DEFAULT 3
 

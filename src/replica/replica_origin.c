@@ -8,6 +8,8 @@
 
 #include "base/err.h"
 #include "delta/patch.h"
+#include "tamis/replica.h"
+#include "tamis/plan.h"
 
 #define BEAT_DEFAULT    (UINT64_C(10) * 1000000000)
 #define MESSAGE_DEFAULT ((uint64_t)1 << 20)

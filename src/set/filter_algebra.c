@@ -1,5 +1,6 @@
 /* Filters made of filters: intersections, and folds to half the bits. */
 #include "set.h"
+#include "tamis/plan.h"
 
 /* ---- intersection ---------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * slot); shares in use never sum to more than the stated rate.
  */
 #include "set.h"
+#include "tamis/plan.h"
 
 /* Of n slots taken one in from .. from+n is free; past the larger shares those only fall. */
 uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)

@@ -1,6 +1,8 @@
 /* What a layer is made of: the shapes of its parts, what they may take of memory, and the limits at
    which each counts as full. */
 #include "set.h"
+#include "tamis/records.h"
+#include "tamis/plan.h"
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 

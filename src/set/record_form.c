@@ -3,10 +3,11 @@
 #include "set.h"
 
 #include "base/err.h"
+#include "tamis/records.h"
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static tamis_error check_attributes(const tamis_index_options *o, tamis_reason *reason)
+static tamis_error check_attributes(const tamis_records_options *o, tamis_reason *reason)
 {
     if (o->n_attributes < 1 || o->n_attributes > TAMIS_ATTRIBUTES_MAX || !o->attributes)
         return fail(reason, TAMIS_EARG, "an index has 1 to %d attributes", TAMIS_ATTRIBUTES_MAX);
@@ -37,7 +38,7 @@ static void add_mask(struct record_form *form, uint64_t mask)
 }
 
 /* One attribute alone needs no filter beside it; a table still makes it exact. */
-static tamis_error settle_combos(struct record_form *form, const tamis_index_options *o,
+static tamis_error settle_combos(struct record_form *form, const tamis_records_options *o,
                                  tamis_reason *reason)
 {
     uint32_t p = form->attributes;
@@ -62,7 +63,7 @@ static tamis_error settle_combos(struct record_form *form, const tamis_index_opt
 }
 
 tamis_error record_form_from(struct record_form *form, char names[NAMES_MAX],
-                             const tamis_index_options *o, tamis_reason *reason)
+                             const tamis_records_options *o, tamis_reason *reason)
 {
     const tamis_options *set = &o->set;
     tamis_error e = check_attributes(o, reason);
@@ -178,18 +179,18 @@ tamis_error attribute_find(const char *names, uint32_t n, const char *name, uint
                 known);
 }
 
-tamis_error tamis_index_attribute(const tamis_index *x, const char *name, uint32_t *number,
-                                  tamis_reason *reason)
+tamis_error tamis_records_attribute(const tamis_records *x, const char *name, uint32_t *number,
+                                    tamis_reason *reason)
 {
     return attribute_find(x->set.form->names, x->set.form->attributes, name, number, reason);
 }
 
-const char *tamis_index_name(const tamis_index *x, uint32_t i)
+const char *tamis_records_name(const tamis_records *x, uint32_t i)
 {
     return i < x->set.form->attributes ? form_name(x->set.form, i) : NULL;
 }
 
-uint64_t tamis_index_combo(const tamis_index *x, uint32_t i)
+uint64_t tamis_records_combo(const tamis_records *x, uint32_t i)
 {
     const struct record_form *form = x->set.form;
     return form->verifiers && i < form->verifiers - 1 ? form->masks[i + 1] : 0;

@@ -7,6 +7,7 @@
  * and where a layer must be made, and what comes after is asked for again.
  */
 #include "set.h"
+#include "tamis/records.h"
 
 #define COUNTED_AHEAD 3 /* records with counters: each touches some five lines a part */
 
@@ -390,8 +391,8 @@ static tamis_error add_counted(struct set *s, const tamis_digest *records, size_
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-tamis_error tamis_index_add_many(tamis_index *x, const tamis_digest *records, size_t n,
-                                 uint8_t *fresh, size_t *done)
+tamis_error tamis_records_add_many(tamis_records *x, const tamis_digest *records, size_t n,
+                                   uint8_t *fresh, size_t *done)
 {
     struct set *s = &x->set;
     uint8_t unused[BATCH] = {0};
@@ -412,12 +413,12 @@ tamis_error tamis_index_add_many(tamis_index *x, const tamis_digest *records, si
     return e;
 }
 
-tamis_error tamis_index_add(tamis_index *x, const tamis_key *record, bool *fresh)
+tamis_error tamis_records_add(tamis_records *x, const tamis_key *record, bool *fresh)
 {
     tamis_digest digests[TAMIS_ATTRIBUTES_MAX];
     uint8_t new_here = 0;
-    tamis_index_digest_many(x, record, 1, digests);
-    tamis_error e = tamis_index_add_many(x, digests, 1, &new_here, NULL);
+    tamis_records_digest_many(x, record, 1, digests);
+    tamis_error e = tamis_records_add_many(x, digests, 1, &new_here, NULL);
     if (fresh)
         *fresh = new_here;
     return e;

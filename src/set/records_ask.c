@@ -5,6 +5,7 @@
  * the lines of the whole batch before it looks.
  */
 #include "set.h"
+#include "tamis/records.h"
 
 #define VALUES_MAX 4096  /* of all attributes that are left after a layer's attributes were asked */
 #define FEW        4     /* records */
@@ -148,8 +149,8 @@ static uint64_t mask_of(const struct record_form *form, uint64_t mask)
     return (mask & all) ? mask & all : all;
 }
 
-void tamis_index_has_many(const tamis_index *x, uint64_t mask, const tamis_digest *records,
-                          size_t n, uint8_t *found)
+void tamis_records_has_many(const tamis_records *x, uint64_t mask, const tamis_digest *records,
+                            size_t n, uint8_t *found)
 {
     const struct set *s = &x->set;
     unsigned stripe = s->guard ? guard_enter(s->guard) : 0;
@@ -158,7 +159,7 @@ void tamis_index_has_many(const tamis_index *x, uint64_t mask, const tamis_diges
         guard_leave(s->guard, stripe);
 }
 
-bool tamis_index_verifies(const tamis_index *x, uint64_t mask)
+bool tamis_records_verifies(const tamis_records *x, uint64_t mask)
 {
     const struct record_form *form = x->set.form;
     mask = mask_of(form, mask);
@@ -170,17 +171,17 @@ bool tamis_index_verifies(const tamis_index *x, uint64_t mask)
     return false;
 }
 
-tamis_answer tamis_index_has(const tamis_index *x, const tamis_key *record, uint64_t mask)
+tamis_answer tamis_records_has(const tamis_records *x, const tamis_key *record, uint64_t mask)
 {
     tamis_digest digests[TAMIS_ATTRIBUTES_MAX] = {{0, 0}};
     uint8_t found;
     mask = mask_of(x->set.form, mask);
     for (uint64_t left = mask; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(left);
-        digests[i] = tamis_index_digest(x, i, record[i]);
+        digests[i] = tamis_records_digest(x, i, record[i]);
     }
-    tamis_index_has_many(x, mask, digests, 1, &found);
-    return (tamis_answer){found, tamis_index_verifies(x, mask)};
+    tamis_records_has_many(x, mask, digests, 1, &found);
+    return (tamis_answer){found, tamis_records_verifies(x, mask)};
 }
 
 /* ---- any of several values ------------------------------------------------------------------- */
@@ -301,8 +302,8 @@ static tamis_error choices_mask(const struct set *s, const tamis_choice *choices
     return n ? TAMIS_OK : TAMIS_EARG;
 }
 
-tamis_error tamis_index_ask(const tamis_index *x, const tamis_choice *choices, size_t n,
-                            tamis_answer *answer)
+tamis_error tamis_records_ask(const tamis_records *x, const tamis_choice *choices, size_t n,
+                              tamis_answer *answer)
 {
     const struct set *s = &x->set;
     uint64_t mask, about = 0, verifiers = 0;
@@ -326,6 +327,6 @@ tamis_error tamis_index_ask(const tamis_index *x, const tamis_choice *choices, s
     if (s->guard)
         guard_leave(s->guard, stripe);
     answer->maybe = best != FOUND_NONE;
-    answer->verified = best != FOUND_PARTS && tamis_index_verifies(x, mask);
+    answer->verified = best != FOUND_PARTS && tamis_records_verifies(x, mask);
     return TAMIS_OK;
 }

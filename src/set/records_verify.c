@@ -12,6 +12,7 @@
  * the value of a record differs from layer to layer.
  */
 #include "set.h"
+#include "tamis/records.h"
 
 #define VALUE_MIX UINT64_C(0xA0761D6478BD642F)
 #define VALUE_A   UINT64_C(0xE7037ED1A0B428DB)
@@ -139,18 +140,18 @@ tamis_digest value_digest(const struct family *family, tamis_type type, uint32_t
     return digest_in(family_digest(family, value.data, value.len), attribute);
 }
 
-tamis_digest tamis_index_digest(const tamis_index *x, uint32_t attribute, tamis_key value)
+tamis_digest tamis_records_digest(const tamis_records *x, uint32_t attribute, tamis_key value)
 {
     const struct record_form *form = x->set.form;
     tamis_type type = attribute < form->attributes ? form->types[attribute] : TAMIS_BYTES;
     return value_digest(&x->set.family, type, attribute, value);
 }
 
-void tamis_index_digest_many(const tamis_index *x, const tamis_key *records, size_t n,
-                             tamis_digest *out)
+void tamis_records_digest_many(const tamis_records *x, const tamis_key *records, size_t n,
+                               tamis_digest *out)
 {
     uint32_t p = x->set.form->attributes;
     for (size_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < p; j++)
-            out[i * p + j] = tamis_index_digest(x, j, records[i * p + j]);
+            out[i * p + j] = tamis_records_digest(x, j, records[i * p + j]);
 }

@@ -3,6 +3,7 @@
 #include "relocate.h"
 
 #include "set.h"
+#include "tamis/records.h"
 
 #define CANDIDATES 64 /* entries a part */
 
@@ -147,7 +148,7 @@ unsigned long filter_move(tamis_filter **f, const struct mover *m, unsigned long
     return next;
 }
 
-unsigned long index_move(tamis_index **x, const struct mover *m, unsigned long from)
+unsigned long index_move(tamis_records **x, const struct mover *m, unsigned long from)
 {
     struct set *s = &(*x)->set;
     unsigned long next = move(&s, m, from);

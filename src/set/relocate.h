@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "tamis.h"
+#include "tamis/records.h"
 
 struct mover {
     /* The new place of the block, with the same bytes, the old one freed; NULL: it stays. */
@@ -20,6 +20,6 @@ struct mover {
 /* From part `from` on, which is 0 at first; returns the part to go on with, or 0 if all is done. What
    changed between two calls may be passed over. */
 unsigned long filter_move(tamis_filter **f, const struct mover *m, unsigned long from);
-unsigned long index_move(tamis_index **x, const struct mover *m, unsigned long from);
+unsigned long index_move(tamis_records **x, const struct mover *m, unsigned long from);
 
 #endif

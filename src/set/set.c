@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/err.h"
+#include "tamis/records.h"
 
 static uint64_t system_clock(void *context)
 {
@@ -526,9 +527,10 @@ tamis_error tamis_filter_new(tamis_filter **out, const tamis_options *o, tamis_r
     return e;
 }
 
-tamis_error tamis_index_new(tamis_index **out, const tamis_index_options *o, tamis_reason *reason)
+tamis_error tamis_records_new(tamis_records **out, const tamis_records_options *o,
+                              tamis_reason *reason)
 {
-    static const tamis_index_options none;
+    static const tamis_records_options none;
     struct settings opt;
     struct record_form form;
     char names[NAMES_MAX];
@@ -551,7 +553,7 @@ void tamis_filter_free(tamis_filter *f)
     set_free(f ? &f->set : NULL);
 }
 
-void tamis_index_free(tamis_index *x)
+void tamis_records_free(tamis_records *x)
 {
     set_free(x ? &x->set : NULL);
 }
@@ -565,7 +567,7 @@ tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *from)
     return e;
 }
 
-tamis_error tamis_index_clone(tamis_index **out, const tamis_index *from)
+tamis_error tamis_records_clone(tamis_records **out, const tamis_records *from)
 {
     struct set *s;
     tamis_error e = set_clone(&s, &from->set, false);
@@ -579,7 +581,7 @@ tamis_error tamis_filter_clear(tamis_filter *f)
     return set_clear(&f->set);
 }
 
-tamis_error tamis_index_clear(tamis_index *x)
+tamis_error tamis_records_clear(tamis_records *x)
 {
     return set_clear(&x->set);
 }

@@ -26,6 +26,8 @@
 #include "pending.h"
 #include "bits/value_table.h"
 #include "bits/vector.h"
+#include "tamis/records.h"
+#include "tamis/plan.h"
 
 #define WINDOW_VECTORS     8
 #define WINDOW_VECTORS_MAX 1024
@@ -133,7 +135,7 @@ struct tamis_filter {
     struct set set;
 };
 
-struct tamis_index {
+struct tamis_records {
     struct set set;
 };
 
@@ -143,9 +145,9 @@ ALWAYS_INLINE tamis_filter *as_filter(struct set *s)
     return (tamis_filter *)s;
 }
 
-ALWAYS_INLINE tamis_index *as_index(struct set *s)
+ALWAYS_INLINE tamis_records *as_index(struct set *s)
 {
-    return (tamis_index *)s;
+    return (tamis_records *)s;
 }
 
 /* ---- set.c: layers ---- */
@@ -306,7 +308,7 @@ tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct sh
 /* The names, which are copied there, have room for all that there can be. */
 #define NAMES_MAX (TAMIS_ATTRIBUTES_MAX * (ATTRIBUTE_LEN + 1))
 tamis_error record_form_from(struct record_form *form, char names[NAMES_MAX],
-                             const tamis_index_options *o, tamis_reason *reason);
+                             const tamis_records_options *o, tamis_reason *reason);
 /* For a form from elsewhere, but for its names, with these settings: NULL, or what no index can have. */
 const char *record_form_wrong(const struct record_form *form, const struct settings *set);
 bool record_form_equal(const struct record_form *x, const struct record_form *y);

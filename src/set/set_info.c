@@ -1,5 +1,7 @@
 /* What sets say of themselves. */
 #include "set.h"
+#include "tamis/records.h"
+#include "tamis/plan.h"
 
 uint64_t set_bytes(const struct set *s)
 {
@@ -51,11 +53,11 @@ static bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN])
 
 /* ---- filters --------------------------------------------------------------------------------- */
 
-void tamis_filter_brief(const tamis_filter *f, tamis_info *info)
+void tamis_filter_brief(const tamis_filter *f, tamis_filter_facts *info)
 {
     const struct set *s = &f->set;
     const struct layers *layers = set_layers(s);
-    *info = (tamis_info){
+    *info = (tamis_filter_facts){
         .growth = s->opt.growth,
         .layout = s->opt.layout,
         .hash = s->family.hash,
@@ -78,7 +80,7 @@ void tamis_filter_brief(const tamis_filter *f, tamis_info *info)
     add_up(s, &info->capacity, &info->bits);
 }
 
-void tamis_filter_info(const tamis_filter *f, tamis_info *info)
+void tamis_filter_info(const tamis_filter *f, tamis_filter_facts *info)
 {
     const struct layers *layers = set_layers(&f->set);
     double pass = 1;
@@ -95,13 +97,13 @@ void tamis_filter_info(const tamis_filter *f, tamis_info *info)
     info->fill = (double)ones / (double)info->bits;
 }
 
-bool tamis_filter_vector(const tamis_filter *f, uint32_t i, tamis_vector_info *info)
+bool tamis_filter_vector(const tamis_filter *f, uint32_t i, tamis_vector_facts *info)
 {
     const struct layers *layers = set_layers(&f->set);
     if (i >= layers_count(layers))
         return false;
     const struct vector *v = layers->v[i];
-    *info = (tamis_vector_info){
+    *info = (tamis_vector_facts){
         .bits = vector_positions_total(v),
         .capacity = v->capacity,
         .items = v->count,
@@ -170,7 +172,7 @@ static double layer_rate(const struct set *s, const struct layer *layer, uint64_
     return layer->count ? rate : 0;
 }
 
-double tamis_index_rate(const tamis_index *x, uint64_t mask, bool fresh)
+double tamis_records_rate(const tamis_records *x, uint64_t mask, bool fresh)
 {
     const struct set *s = &x->set;
     const struct layers *layers = set_layers(s);
@@ -182,10 +184,10 @@ double tamis_index_rate(const tamis_index *x, uint64_t mask, bool fresh)
     return 1 - pass;
 }
 
-void tamis_index_brief(const tamis_index *x, tamis_records_info *info)
+void tamis_records_brief(const tamis_records *x, tamis_records_facts *info)
 {
     const struct set *s = &x->set;
-    *info = (tamis_records_info){
+    *info = (tamis_records_facts){
         .attributes = s->form->attributes,
         .combos = s->form->verifiers ? s->form->verifiers - 1 : 0,
         .verifier = s->form->verifier,
@@ -208,40 +210,40 @@ void tamis_index_brief(const tamis_index *x, tamis_records_info *info)
     add_up(s, &info->capacity, &info->bits);
 }
 
-void tamis_index_info(const tamis_index *x, tamis_records_info *info)
+void tamis_records_info(const tamis_records *x, tamis_records_facts *info)
 {
-    tamis_index_brief(x, info);
+    tamis_records_brief(x, info);
     for (uint32_t i = 0; i < info->attributes; i++) {
-        double rate = tamis_index_rate(x, UINT64_C(1) << i, true);
+        double rate = tamis_records_rate(x, UINT64_C(1) << i, true);
         info->fpp_attribute = rate > info->fpp_attribute ? rate : info->fpp_attribute;
     }
-    info->fpp_fresh = tamis_index_rate(x, 0, true);
-    info->fpp_record = tamis_index_rate(x, 0, false);
+    info->fpp_fresh = tamis_records_rate(x, 0, true);
+    info->fpp_record = tamis_records_rate(x, 0, false);
 }
 
-tamis_error tamis_index_limit(tamis_index *x, uint64_t memory_limit)
+tamis_error tamis_records_limit(tamis_records *x, uint64_t memory_limit)
 {
     return set_limit(&x->set, memory_limit);
 }
 
-bool tamis_index_key(const tamis_index *x, uint8_t key[TAMIS_KEY_LEN])
+bool tamis_records_key(const tamis_records *x, uint8_t key[TAMIS_KEY_LEN])
 {
     return set_key(&x->set, key);
 }
 
-bool tamis_index_attribute_info(const tamis_index *x, uint32_t i, tamis_attribute_info *info)
+bool tamis_records_attribute_info(const tamis_records *x, uint32_t i, tamis_attribute_facts *info)
 {
     const struct record_form *form = x->set.form;
     const struct layers *layers = set_layers(&x->set);
     if (i >= form->attributes)
         return false;
-    *info = (tamis_attribute_info){.name = form_name(form, i), .type = form->types[i]};
+    *info = (tamis_attribute_facts){.name = form_name(form, i), .type = form->types[i]};
     for (uint32_t j = 0; j < layers_count(layers); j++) {
         const struct vector *v = layers->l[j]->part[i].vector;
         info->bits += vector_positions_total(v);
         info->distinct += tamis_plan_items((int)x->set.opt.layout, v->bits.units, v->bits.k,
                                            vector_count_ones(v));
     }
-    info->fpp = tamis_index_rate(x, UINT64_C(1) << i, true);
+    info->fpp = tamis_records_rate(x, UINT64_C(1) << i, true);
     return true;
 }

@@ -1,5 +1,7 @@
 /* Unions of sets, comparison. */
 #include "set.h"
+#include "tamis/records.h"
+#include "tamis/plan.h"
 
 /* ---- pairs of layers ------------------------------------------------------------------------- */
 
@@ -391,7 +393,7 @@ tamis_error tamis_filter_merge(tamis_filter *f, const tamis_filter *other, unsig
     return set_merge(&f->set, &other->set, flags);
 }
 
-tamis_error tamis_index_merge(tamis_index *x, const tamis_index *other, unsigned flags)
+tamis_error tamis_records_merge(tamis_records *x, const tamis_records *other, unsigned flags)
 {
     return set_merge(&x->set, &other->set, flags);
 }
@@ -417,7 +419,7 @@ bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b)
     return set_equal(&a->set, &b->set);
 }
 
-bool tamis_index_equal(const tamis_index *a, const tamis_index *b)
+bool tamis_records_equal(const tamis_records *a, const tamis_records *b)
 {
     return set_equal(&a->set, &b->set);
 }

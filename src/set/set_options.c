@@ -2,6 +2,7 @@
 #include "set.h"
 
 #include "base/err.h"
+#include "tamis/plan.h"
 
 static bool is_rate(double p)
 {

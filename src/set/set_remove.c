@@ -1,6 +1,7 @@
 /* Removing keys and records: from the layer that has them, or remembered until one layer is left
    (pending.h); then what is empty goes. */
 #include "set.h"
+#include "tamis/records.h"
 
 uint32_t place_spots(const struct set *s, uint32_t id, const tamis_digest *key, struct spot *out)
 {
@@ -156,8 +157,8 @@ tamis_error tamis_filter_remove_many(tamis_filter *f, const tamis_digest *digest
     return remove_many(&f->set, digests, n, outcomes, done);
 }
 
-tamis_error tamis_index_remove_many(tamis_index *x, const tamis_digest *records, size_t n,
-                                    uint8_t *outcomes, size_t *done)
+tamis_error tamis_records_remove_many(tamis_records *x, const tamis_digest *records, size_t n,
+                                      uint8_t *outcomes, size_t *done)
 {
     return remove_many(&x->set, records, n, outcomes, done);
 }
@@ -173,11 +174,11 @@ tamis_error tamis_filter_remove(tamis_filter *f, const void *key, size_t len,
     return e;
 }
 
-tamis_error tamis_index_remove(tamis_index *x, const tamis_key *record, tamis_removed *outcome)
+tamis_error tamis_records_remove(tamis_records *x, const tamis_key *record, tamis_removed *outcome)
 {
     tamis_digest digests[TAMIS_ATTRIBUTES_MAX];
     uint8_t result = TAMIS_ABSENT;
-    tamis_index_digest_many(x, record, 1, digests);
+    tamis_records_digest_many(x, record, 1, digests);
     tamis_error e = remove_many(&x->set, digests, 1, &result, NULL);
     if (outcome)
         *outcome = (tamis_removed)result;

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "catalog/catalog_bytes.h"
+#include "tamis/catalog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -7,6 +7,7 @@
 #include "forge.h"
 #include "format/format.h"
 #include "worlds.h"
+#include "tamis/records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -55,17 +56,17 @@ static tamis_error try_index(const uint8_t *data, size_t len, const tamis_open_o
                              tamis_reason *reason)
 {
     tamis_key record[TAMIS_ATTRIBUTES_MAX];
-    tamis_index *x;
-    tamis_error e = tamis_index_decode(&x, data, len, o, reason);
+    tamis_records *x;
+    tamis_error e = tamis_records_decode(&x, data, len, o, reason);
     if (e != TAMIS_OK)
         return e;
     struct bytes again = bytes_of_index(x, 0);
     same(&again, data, len);
     for (unsigned i = 0; i < TAMIS_ATTRIBUTES_MAX; i++)
         record[i] = (tamis_key){data, i};
-    tamis_index_has(x, record, 0);
-    tamis_index_has(x, record, get_u64(data));
-    tamis_index_free(x);
+    tamis_records_has(x, record, 0);
+    tamis_records_has(x, record, get_u64(data));
+    tamis_records_free(x);
     return e;
 }
 
@@ -78,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     repair(copy, len);
     capped_init(&capped, len);
     tamis_open_options o = {.allocator = &capped.allocator};
-    tamis_error e = tamis_kind_of(copy, len) == TAMIS_KIND_INDEX
+    tamis_error e = tamis_kind_of(copy, len) == TAMIS_KIND_RECORDS
                         ? try_index(copy, len, &o, &reason)
                         : try_filter(copy, len, &o, &reason);
     need(e == TAMIS_OK || (reason.text[0] && reason.offset <= len));

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "format/format.h"
 #include "histories.h"
+#include "tamis/replica.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

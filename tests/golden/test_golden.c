@@ -106,7 +106,7 @@ static uint64_t find_seed(unsigned kind)
     double score = -1;
     for (uint64_t seed = 1; seed < 300; seed++) {
         struct history h;
-        tamis_info info;
+        tamis_filter_facts info;
         tamis_filter *f = history_new(&h, kind, seed);
         history_steps(&h, f, 38);
         tamis_filter_info(f, &info);

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "catalog/catalog_bytes.h"
 #include "golden.h"
+#include "tamis/catalog.h"
 
 #define KEY  ((const uint8_t *)"golden catalogs!")
 #define ROOM 4000

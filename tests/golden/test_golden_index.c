@@ -11,10 +11,11 @@
 #include "base/bytes.h"
 #include "format/format.h"
 #include "golden.h"
+#include "tamis/records.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool ask(const tamis_index *x, char *question)
+static bool ask(const tamis_records *x, char *question)
 {
     tamis_key values[TAMIS_ATTRIBUTES_MAX] = {{NULL, 0}};
     uint64_t mask = 0;
@@ -26,13 +27,13 @@ static bool ask(const tamis_index *x, char *question)
             *equals = 0;
         else
             pair[strlen(pair) - 1] = 0;
-        if (!CHECK(tamis_index_attribute(x, pair, &number, NULL) == TAMIS_OK))
+        if (!CHECK(tamis_records_attribute(x, pair, &number, NULL) == TAMIS_OK))
             return false;
         if (equals)
             values[number] = (tamis_key){equals + 1, strlen(equals + 1)};
         mask |= UINT64_C(1) << number;
     }
-    return tamis_index_has(x, values, mask).maybe;
+    return tamis_records_has(x, values, mask).maybe;
 }
 
 static bool has(const struct golden *of, char *question)
@@ -42,7 +43,7 @@ static bool has(const struct golden *of, char *question)
 
 static void check_good(const char *stem)
 {
-    golden_is_read(stem, TAMIS_KIND_INDEX, has, 20);
+    golden_is_read(stem, TAMIS_KIND_RECORDS, has, 20);
 }
 
 TEST(good_indexes_are_read)
@@ -52,7 +53,7 @@ TEST(good_indexes_are_read)
 
 static void check_bad(const char *stem)
 {
-    golden_is_refused(stem, TAMIS_KIND_INDEX);
+    golden_is_refused(stem, TAMIS_KIND_RECORDS);
 }
 
 TEST(bad_indexes_are_refused)
@@ -62,14 +63,14 @@ TEST(bad_indexes_are_refused)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void write_index(const char *name, const tamis_index *x, unsigned flags)
+static void write_index(const char *name, const tamis_records *x, unsigned flags)
 {
     struct bytes bytes = bytes_of_index(x, flags);
     golden_write(name, ".tamis", bytes.data, bytes.len);
     bytes_free(&bytes);
 }
 
-static void write_answer(struct bytes *text, const tamis_index *x, const char *question)
+static void write_answer(struct bytes *text, const tamis_records *x, const char *question)
 {
     char asked[2000], line[2100];
     strcpy(asked, question);
@@ -92,13 +93,13 @@ static void question_of(const struct world *w, uint32_t record, uint64_t mask, c
 }
 
 /* Every record by all of its attributes, by one of them, and by combinations. */
-static void write_answers(const char *name, const struct world *w, const tamis_index *x)
+static void write_answers(const char *name, const struct world *w, const tamis_records *x)
 {
     struct bytes text = {0};
     char question[2000];
     uint64_t every = UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - w->p);
     for (uint32_t r = 0; r < w->n; r++) {
-        uint64_t combo = tamis_index_combo(x, r % 3), one = UINT64_C(1) << r % w->p;
+        uint64_t combo = tamis_records_combo(x, r % 3), one = UINT64_C(1) << r % w->p;
         uint64_t masks[] = {every, one, combo ? combo : every & ~one};
         for (unsigned i = 0; i < 3; i++)
             if (masks[i]) {
@@ -111,11 +112,11 @@ static void write_answers(const char *name, const struct world *w, const tamis_i
 }
 
 /* Worth keeping: small, with something in it, pending removals and layers where there can be. */
-static double score_of(const tamis_index *x)
+static double score_of(const tamis_records *x)
 {
-    tamis_records_info info;
-    tamis_index_info(x, &info);
-    if (tamis_index_encoded_size(x, 0) > 9000 || info.records < 10)
+    tamis_records_facts info;
+    tamis_records_info(x, &info);
+    if (tamis_records_encoded_size(x, 0) > 9000 || info.records < 10)
         return -1;
     return (info.pending > 3 ? 3 : (double)info.pending) + (info.layers > 1) + (info.layers > 2) +
            (info.attributes > 1) + (info.combos > 0);
@@ -124,7 +125,7 @@ static double score_of(const tamis_index *x)
 /* Where the class of a world is in its options. */
 static bool of_class(const struct world *w, unsigned class)
 {
-    const tamis_index_options *o = &w->options;
+    const tamis_records_options *o = &w->options;
     return o->verifier == 1 + class % 3 && o->set.deletable == (class / 3 % 2 == 1) &&
            (o->set.layout == TAMIS_BLOCKED) == (class / 6 % 2 == 1) && w->n >= 20 && w->p <= 20;
 }
@@ -140,19 +141,19 @@ static void write_class(unsigned class)
         world_draw(&w, &rng, class / 3 % 2);
         if (!of_class(&w, class))
             continue;
-        tamis_index *x = world_start(&w);
+        tamis_records *x = world_start(&w);
         world_steps(&w, x, &rng, copies, 80);
         double score = score_of(x) + (w.options.value == 1 + class / 12 % 3 ? 4 : 0);
         if (score > best_score)
             best_score = score, best_seed = seed;
-        tamis_index_free(x);
+        tamis_records_free(x);
         world_free(&w);
     }
     uint64_t rng = best_seed;
     uint32_t copies[RECORDS] = {0};
     char name[120], part[140];
     world_draw(&best, &rng, class / 3 % 2);
-    tamis_index *x = world_start(&best);
+    tamis_records *x = world_start(&best);
     world_steps(&best, x, &rng, copies, 80);
     static const char *const verifiers[] = {"none", "table", "filter"};
     static const char *const values[] = {"mixed", "basic", "attenuated"};
@@ -174,7 +175,7 @@ static void write_class(unsigned class)
         write_index(part, x, TAMIS_SAVE_BITS_ONLY);
         write_answers(part, &best, x);
     }
-    tamis_index_free(x);
+    tamis_records_free(x);
     world_free(&best);
 }
 
@@ -237,30 +238,30 @@ static void write_typed(void)
                                             "s=z\tn=7",
                                             "n=7\td=5e-1\tt=1969-12-31T23:59:58.25Z\ts="};
     uint8_t key[TAMIS_KEY_LEN] = "the key of typed";
-    tamis_index_options o = {.attributes = attributes,
-                             .n_attributes = 4,
-                             .combos = (uint64_t[]){3, 9},
-                             .n_combos = 2,
-                             .verifier = TAMIS_VERIFIER_TABLE,
-                             .set.fpp = 1e-4,
-                             .set.capacity = 8,
-                             .set.hash = TAMIS_SIP,
-                             .set.key = key};
+    tamis_records_options o = {.attributes = attributes,
+                               .n_attributes = 4,
+                               .combos = (uint64_t[]){3, 9},
+                               .n_combos = 2,
+                               .verifier = TAMIS_VERIFIER_TABLE,
+                               .set.fpp = 1e-4,
+                               .set.capacity = 8,
+                               .set.hash = TAMIS_SIP,
+                               .set.key = key};
     struct bytes text = {0};
-    tamis_index *x;
-    CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
+    tamis_records *x;
+    CHECK(tamis_records_new(&x, &o, NULL) == TAMIS_OK);
     for (unsigned i = 0; i < sizeof records / sizeof *records; i++) {
         tamis_key record[4];
         for (unsigned j = 0; j < 4; j++)
             record[j] = (tamis_key){records[i][j], strlen(records[i][j])};
-        CHECK(tamis_index_add(x, record, NULL) == TAMIS_OK);
+        CHECK(tamis_records_add(x, record, NULL) == TAMIS_OK);
     }
     for (unsigned i = 0; i < sizeof questions / sizeof *questions; i++)
         write_answer(&text, x, questions[i]);
     write_index("index/typed", x, 0);
     golden_write("index/typed", ".txt", text.data, text.len);
     bytes_free(&text);
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 /* A deletable index with tables, pending removals and large counters. */
@@ -271,12 +272,12 @@ static struct bytes rich_index(uint32_t *attributes, uint32_t *verifiers)
         uint64_t rng = seed;
         uint32_t copies[RECORDS] = {0};
         world_draw(&w, &rng, true);
-        tamis_index *x = world_start(&w);
+        tamis_records *x = world_start(&w);
         world_steps(&w, x, &rng, copies, 120);
         struct bytes bytes = bytes_of_index(x, 0);
         bool tables = w.options.verifier == TAMIS_VERIFIER_TABLE;
         *attributes = x->set.form->attributes, *verifiers = x->set.form->verifiers;
-        tamis_index_free(x);
+        tamis_records_free(x);
         world_free(&w);
         if (tables && bytes.len < 9000 && *attributes > 1 && *verifiers > 1 &&
             get_u64(bytes.data + 352) >= 2 && get_u32(bytes.data + 332) > 1 &&

@@ -18,6 +18,10 @@ check() { # check NAME COMMAND...
 
 cat > user.c <<'EOF'
 #include <tamis.h>
+#include <tamis/catalog.h>
+#include <tamis/plan.h>
+#include <tamis/records.h>
+#include <tamis/replica.h>
 int main(void)
 {
     return 0;
@@ -31,7 +35,7 @@ install_staged() {
 
 files_in_place() {
     local lib=$stage/usr/lib/there
-    [ -f "$stage/usr/include/tamis.h" ] && [ -f "$lib/libtamis.a" ] && [ -L "$lib/libtamis.so" ] &&
+    [ -f "$stage/usr/include/tamis.h" ] && [ -f "$stage/usr/include/tamis/catalog.h" ] && [ -f "$lib/libtamis.a" ] && [ -L "$lib/libtamis.so" ] &&
         [ -L "$lib/libtamis.so.0" ] && [ -f "$lib/libtamis.so.$(version)" ] &&
         readelf -d "$lib/libtamis.so" | grep -q 'SONAME.*\[libtamis\.so\.0\]'
 }

@@ -37,10 +37,10 @@ class Answer(ctypes.Structure):
 class Library(Structures):
     def __init__(self):
         super().__init__("index")
-        self.c.tamis_index_has.restype = Answer
-        self.c.tamis_index_has.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
-        self.c.tamis_index_add.argtypes = [ctypes.c_void_p] * 3
-        self.c.tamis_index_remove.argtypes = [ctypes.c_void_p] * 3
+        self.c.tamis_records_has.restype = Answer
+        self.c.tamis_records_has.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
+        self.c.tamis_records_add.argtypes = [ctypes.c_void_p] * 3
+        self.c.tamis_records_remove.argtypes = [ctypes.c_void_p] * 3
         self.c.tamis_value_normal.restype = ctypes.c_size_t
         self.c.tamis_value_normal.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t,
                                               ctypes.c_char_p, ctypes.c_size_t]
@@ -52,7 +52,7 @@ class Library(Structures):
         masks = (ctypes.c_uint64 * max(1, len(combos)))(*combos)
         o = Options(attributes=ctypes.addressof(rows), n_attributes=len(attributes),
                     combos=ctypes.addressof(masks), n_combos=len(combos), **options)
-        assert self.c.tamis_index_new(ctypes.byref(out), ctypes.byref(o), None) == 0
+        assert self.c.tamis_records_new(ctypes.byref(out), ctypes.byref(o), None) == 0
         return out
 
     @staticmethod
@@ -63,7 +63,7 @@ class Library(Structures):
     def has(self, x, names, question):
         values = self.record([question.get(name) for name in names])
         mask = sum(1 << i for i, name in enumerate(names) if name in question)
-        return self.c.tamis_index_has(x, values, mask).maybe
+        return self.c.tamis_records_has(x, values, mask).maybe
 
     def normal(self, type_, value):
         out = ctypes.create_string_buffer(len(value) + 64)
@@ -95,7 +95,7 @@ def test_good_files_answer_alike(library, path):
         question = {name: rng.choice([None, b"", b"v%d" % rng.randrange(20)]) for name in names}
         assert x.has(family, question) == library.has(mapped, x.names, question), question
     assert library.encode(mapped) == read(path)
-    library.c.tamis_index_free(mapped)
+    library.c.tamis_records_free(mapped)
 
 
 @pytest.mark.parametrize("path", BAD, ids=name_of)
@@ -124,9 +124,9 @@ def test_made_here_answers_alike(library, options):
     rows = [[b"10.0.%d.%d" % (rng.randrange(9), rng.randrange(250)), b"user%d" % rng.randrange(200),
              b"%05d" % rng.randrange(3000)] for _ in range(2500)]
     for row in rows:
-        assert library.c.tamis_index_add(x, library.record(row), None) == 0
+        assert library.c.tamis_records_add(x, library.record(row), None) == 0
     for row in rows[::3] if options.get("deletable") else []:
-        assert library.c.tamis_index_remove(x, library.record(row), None) == 0
+        assert library.c.tamis_records_remove(x, library.record(row), None) == 0
     mine = decode.Index(decode.Container(library.encode(x)))
     family = mine.family()
     for _ in range(800):
@@ -137,7 +137,7 @@ def test_made_here_answers_alike(library, options):
         assert mine.has(family, question) == library.has(x, mine.names, question), question
     bits = decode.Index(decode.Container(library.encode(x, 2)))
     assert bits.bits_only and not bits.pending
-    library.c.tamis_index_free(x)
+    library.c.tamis_records_free(x)
 
 
 # ---- normal forms --------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include "format/format.h"
 #include "harness.h"
 #include "worlds.h"
+#include "tamis/records.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -37,20 +38,20 @@ static tamis_error decode(struct golden *of, tamis_kind kind, const struct bytes
 {
     return kind == TAMIS_KIND_FILTER
                ? tamis_filter_decode(&of->filter, bytes->data, bytes->len, o, reason)
-               : tamis_index_decode(&of->index, bytes->data, bytes->len, o, reason);
+               : tamis_records_decode(&of->index, bytes->data, bytes->len, o, reason);
 }
 
 static tamis_error open_file(struct golden *of, tamis_kind kind, const char *path,
                              const tamis_open_options *o, tamis_reason *reason)
 {
     return kind == TAMIS_KIND_FILTER ? tamis_filter_open(&of->filter, path, o, reason)
-                                     : tamis_index_open(&of->index, path, o, reason);
+                                     : tamis_records_open(&of->index, path, o, reason);
 }
 
 static void let_go(struct golden *of)
 {
     tamis_filter_free(of->filter);
-    tamis_index_free(of->index);
+    tamis_records_free(of->index);
     *of = (struct golden){NULL, NULL};
 }
 

@@ -3,6 +3,7 @@
 #define TAMIS_TESTS_GOLDEN_H
 
 #include "histories.h"
+#include "tamis/records.h"
 
 #define GOLDEN_PATH 1424
 
@@ -12,7 +13,7 @@ unsigned golden_each(const char *folder, void (*run)(const char *stem));
 /* A filter or an index; the other is NULL. */
 struct golden {
     tamis_filter *filter;
-    tamis_index *index;
+    tamis_records *index;
 };
 
 /* Does it have what is asked? It may spoil the question. */

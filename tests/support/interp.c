@@ -321,7 +321,7 @@ static bool refused(struct machine *m, const struct slot *s, const tamis_filter 
                     const char *what, tamis_error e, unsigned flags)
 {
     bool expected = e == TAMIS_ESHAPE || (e == TAMIS_ERATE && !(flags & TAMIS_MERGE_RESTATE));
-    tamis_info was, is;
+    tamis_filter_facts was, is;
     m->report->seen[SEEN_REFUSED]++;
     tamis_filter_info(before, &was);
     tamis_filter_info(s->filter, &is);

@@ -205,7 +205,7 @@ bool machine_sync(struct machine *m, struct slot *s)
 /* Nothing is left: as on the first day. */
 static bool check_empty(struct machine *m, struct slot *s)
 {
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_filter_info(s->filter, &info);
     if (info.items || info.pending || info.vectors != 1 || info.fill > 0)
         return interp_fail(m, "empty, but items %llu, pending %llu, vectors %u, fill %g",
@@ -329,13 +329,13 @@ static bool check_answers(struct machine *m, struct slot *s)
 static bool check_info(struct machine *m, struct slot *s)
 {
     const struct model *model = &s->model;
-    tamis_info info;
+    tamis_filter_facts info;
     uint64_t pending = 0, items = 0;
     tamis_filter_info(s->filter, &info);
     for (uint32_t i = 0; i < m->keys; i++)
         pending += model->pending[i];
     for (uint32_t i = 0; i < info.vectors; i++) {
-        tamis_vector_info v;
+        tamis_vector_facts v;
         if (!tamis_filter_vector(s->filter, i, &v) || v.ones > v.bits)
             return interp_fail(m, "vector %u of %u is strange", i, info.vectors);
         items += v.items;

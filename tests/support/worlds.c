@@ -2,6 +2,7 @@
 #include "worlds.h"
 
 #include "harness.h"
+#include "tamis/records.h"
 
 /* Values: 0 is missing, 1 empty, the others short texts; equal in different attributes. */
 tamis_key world_value(uint32_t value, char text[16])
@@ -77,7 +78,7 @@ void world_draw(struct world *w, uint64_t *rng, bool deletable)
     static const double factors[] = {0, 1, 1, 1.5, 2};
     *w = (struct world){0};
     draw_attributes(w, rng);
-    tamis_index_options *o = &w->options;
+    tamis_records_options *o = &w->options;
     o->set.fpp = rates[rng_next(rng) % 4];
     uint64_t most = rng_next(rng) % 2 ? 4 : 40;
     o->set.capacity = 1 + rng_next(rng) % most;
@@ -122,17 +123,17 @@ void world_draw(struct world *w, uint64_t *rng, bool deletable)
     draw_records(w, rng);
 }
 
-tamis_index *world_start(struct world *w)
+tamis_records *world_start(struct world *w)
 {
-    tamis_index *x = NULL;
-    if (tamis_index_new(&x, &w->options, NULL) != TAMIS_OK)
+    tamis_records *x = NULL;
+    if (tamis_records_new(&x, &w->options, NULL) != TAMIS_OK)
         return NULL;
     w->digests = calloc((size_t)w->n * w->p, sizeof *w->digests);
     for (uint32_t r = 0; r < w->n; r++) {
         tamis_key keys[TAMIS_ATTRIBUTES_MAX];
         char text[TAMIS_ATTRIBUTES_MAX][16];
         world_keys(w, r, keys, text);
-        tamis_index_digest_many(x, keys, 1, w->digests + (size_t)r * w->p);
+        tamis_records_digest_many(x, keys, 1, w->digests + (size_t)r * w->p);
     }
     return x;
 }
@@ -143,41 +144,41 @@ void world_free(struct world *w)
     w->digests = NULL;
 }
 
-void world_steps(const struct world *w, tamis_index *x, uint64_t *rng, uint32_t *copies,
+void world_steps(const struct world *w, tamis_records *x, uint64_t *rng, uint32_t *copies,
                  unsigned steps)
 {
     for (unsigned i = 0; i < steps; i++) {
         uint32_t r = (uint32_t)(rng_next(rng) % w->n);
         const tamis_digest *record = world_digests(w, r);
         if (w->options.set.deletable && copies[r] && rng_next(rng) % 2) {
-            tamis_index_remove_many(x, record, 1, NULL, NULL);
+            tamis_records_remove_many(x, record, 1, NULL, NULL);
             copies[r]--;
-        } else if (tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK) {
+        } else if (tamis_records_add_many(x, record, 1, NULL, NULL) == TAMIS_OK) {
             copies[r]++;
         }
     }
 }
 
-unsigned world_compare(const struct world *w, const tamis_index *x, const tamis_index *y)
+unsigned world_compare(const struct world *w, const tamis_records *x, const tamis_records *y)
 {
     uint8_t mine[RECORDS], theirs[RECORDS];
     unsigned differ = 0;
     for (uint32_t i = 0; i < w->p + 8; i++) {
         uint64_t mask = i < w->p ? UINT64_C(1) << i : 0; /* one attribute, all, a combination */
         if (i > w->p)
-            mask = tamis_index_combo(x, i - w->p - 1);
-        tamis_index_has_many(x, mask, w->digests, w->n, mine);
-        tamis_index_has_many(y, mask, w->digests, w->n, theirs);
+            mask = tamis_records_combo(x, i - w->p - 1);
+        tamis_records_has_many(x, mask, w->digests, w->n, mine);
+        tamis_records_has_many(y, mask, w->digests, w->n, theirs);
         for (uint32_t r = 0; r < w->n; r++)
             differ += mine[r] != theirs[r];
     }
     return differ;
 }
 
-struct bytes bytes_of_index(const tamis_index *x, unsigned flags)
+struct bytes bytes_of_index(const tamis_records *x, unsigned flags)
 {
     struct bytes bytes = {0};
-    if (tamis_index_encode(x, flags, bytes_write, &bytes) != TAMIS_OK)
+    if (tamis_records_encode(x, flags, bytes_write, &bytes) != TAMIS_OK)
         bytes_free(&bytes);
     return bytes;
 }

@@ -68,9 +68,9 @@ static bool all_found(const tamis_filter *f, uint32_t from, uint32_t to)
     return true;
 }
 
-static tamis_info info_of(const tamis_filter *f)
+static tamis_filter_facts info_of(const tamis_filter *f)
 {
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_filter_info(f, &info);
     return info;
 }
@@ -154,9 +154,9 @@ static void check_refused(tamis_filter *a, tamis_filter *b, unsigned flags, tami
                           int line)
 {
     tamis_filter *was = copy_of(a), *was_other = copy_of(b);
-    tamis_info before = info_of(a);
+    tamis_filter_facts before = info_of(a);
     tamis_error e = tamis_filter_merge(a, b, flags);
-    tamis_info after = info_of(a);
+    tamis_filter_facts after = info_of(a);
     CHECK_MSG(e == expected, "line %d: %s, not %s", line, tamis_error_name(e),
               tamis_error_name(expected));
     CHECK(tamis_filter_equal(a, was) && tamis_filter_equal(b, was_other));
@@ -259,7 +259,7 @@ TEST(dynamic_unions_concatenate_or_merge_pairs)
         CHECK_MSG(info_of(a).vectors == 6, "%u vectors", info_of(a).vectors);
         uint64_t items = 0;
         for (uint32_t i = 0; i < info_of(a).vectors; i++) {
-            tamis_vector_info v;
+            tamis_vector_facts v;
             /* a key that a vector covers goes into it, full or not */
             CHECK(tamis_filter_vector(a, i, &v) && v.items <= 133u + 3 * deletable);
             items += v.items;
@@ -387,7 +387,7 @@ static bool empties(tamis_filter *f, uint8_t *copies)
     for (uint32_t i = 0; i < KEYS; i++)
         for (; good && copies[i]; copies[i]--)
             good = CHECK_MSG(has(f, i) && take(f, i) != TAMIS_ABSENT, "key %u", i);
-    tamis_info info = info_of(f);
+    tamis_filter_facts info = info_of(f);
     return CHECK(info.items == 0 && info.pending == 0 && info.fill == 0 && info.vectors == 1);
 }
 
@@ -583,7 +583,7 @@ TEST(folded_filters_are_emptied)
             CHECK(all_found(f, after ? 0 : 100, 300));
             for (uint32_t i = after ? 0 : 100; i < 300; i++)
                 CHECK(take(f, i) != TAMIS_ABSENT);
-            tamis_info info = info_of(f);
+            tamis_filter_facts info = info_of(f);
             CHECK_MSG(info.items == 0 && info.pending == 0 && info.fill == 0 && info.vectors == 1,
                       "kind %u", k);
             tamis_filter_free(f);

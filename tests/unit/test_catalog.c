@@ -2,7 +2,7 @@
  * is always named, whatever was put, dropped and put again; others are named at the stated rates.
  */
 #include "harness.h"
-#include "tamis.h"
+#include "tamis/catalog.h"
 
 #include <math.h>
 #include <sys/stat.h>

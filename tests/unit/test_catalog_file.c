@@ -5,7 +5,7 @@
 #include "catalog/catalog_bytes.h"
 #include "harness.h"
 #include "histories.h"
-#include "tamis.h"
+#include "tamis/catalog.h"
 
 #include <dirent.h>
 #include <errno.h>

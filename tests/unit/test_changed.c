@@ -6,6 +6,7 @@
 #include "harness.h"
 #include "histories.h"
 #include "worlds.h"
+#include "tamis/catalog.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -103,7 +104,7 @@ static int drop_bytes(void *context, const void *data, size_t len)
 static void use_filter(tamis_filter *f, const tamis_filter *good)
 {
     tamis_filter *other = NULL;
-    tamis_info info;
+    tamis_filter_facts info;
     uint64_t sum = 0;
     for (unsigned i = 0; i < 2 * HISTORY_KEYS; i += 7) {
         char key[24];
@@ -173,7 +174,7 @@ TEST(filters_with_pending_removals)
 {
     struct shaker s;
     tamis_filter *good = NULL, *same, *f;
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_options o = {.deletable = true, .fpp = 1e-9, .key = KEY};
     CHECK(tamis_filter_new(&good, &o, NULL) == TAMIS_OK);
     for (uint64_t i = 0; i < 300; i++)
@@ -205,45 +206,46 @@ TEST(filters_with_pending_removals)
 
 /* ---- indexes --------------------------------------------------------------------------------- */
 
-static void use_index(const struct world *w, tamis_index *x, const tamis_index *good)
+static void use_index(const struct world *w, tamis_records *x, const tamis_records *good)
 {
-    tamis_index *other = NULL;
-    tamis_records_info info;
+    tamis_records *other = NULL;
+    tamis_records_facts info;
     uint64_t sum = world_compare(w, x, good);
-    tamis_index_info(x, &info);
+    tamis_records_info(x, &info);
     for (unsigned flags = 0; flags < 4; flags++)
-        tamis_index_encode(x, flags, drop_bytes, &sum);
-    if (tamis_index_clone(&other, x) == TAMIS_OK) {
-        tamis_index_add_many(other, w->digests, w->n, NULL, NULL);
-        tamis_index_encode(other, 0, drop_bytes, &sum);
-        tamis_index_free(other);
+        tamis_records_encode(x, flags, drop_bytes, &sum);
+    if (tamis_records_clone(&other, x) == TAMIS_OK) {
+        tamis_records_add_many(other, w->digests, w->n, NULL, NULL);
+        tamis_records_encode(other, 0, drop_bytes, &sum);
+        tamis_records_free(other);
     }
-    if (tamis_index_clone(&other, good) == TAMIS_OK) {
-        tamis_index_merge(other, x, 0);
-        tamis_index_free(other);
+    if (tamis_records_clone(&other, good) == TAMIS_OK) {
+        tamis_records_merge(other, x, 0);
+        tamis_records_free(other);
     }
-    tamis_index_equal(good, x);
+    tamis_records_equal(good, x);
 }
 
-static void shake_index(struct world *w, tamis_index *good, uint64_t seed, unsigned rounds)
+static void shake_index(struct world *w, tamis_records *good, uint64_t seed, unsigned rounds)
 {
     struct shaker s;
-    tamis_index *x;
-    CHECK(tamis_index_save(good, "file", 0, NULL) == TAMIS_OK);
+    tamis_records *x;
+    CHECK(tamis_records_save(good, "file", 0, NULL) == TAMIS_OK);
     shaker_begin(&s, "file", seed);
     tamis_open_options o = shaken(&s);
     for (unsigned i = 0; i < rounds; i++) {
-        if (CHECK(tamis_index_open(&x, "file", &o, NULL) == TAMIS_OK)) {
+        if (CHECK(tamis_records_open(&x, "file", &o, NULL) == TAMIS_OK)) {
             shake(&s);
             use_index(w, x, good);
-            tamis_index_free(x);
+            tamis_records_free(x);
         }
         restore(&s);
         for (int load = 0; load < 2; load++) {
             s.countdown = 1 + rng_next(&s.rng) % 32;
-            if ((load ? tamis_index_load : tamis_index_open)(&x, "file", &o, NULL) == TAMIS_OK) {
+            if ((load ? tamis_records_load : tamis_records_open)(&x, "file", &o, NULL) ==
+                TAMIS_OK) {
                 use_index(w, x, good);
-                tamis_index_free(x);
+                tamis_records_free(x);
             }
             restore(&s);
         }
@@ -261,12 +263,12 @@ TEST(indexes_of_every_verifier)
         uint32_t copies[RECORDS] = {0};
         bool deletable = i % 2;
         world_draw(&w, &rng, deletable);
-        tamis_index *x = world_start(&w);
+        tamis_records *x = world_start(&w);
         if (x) {
             world_steps(&w, x, &rng, copies, 200);
             seen[w.options.verifier][deletable]++;
             shake_index(&w, x, rng_next(&rng), 3);
-            tamis_index_free(x);
+            tamis_records_free(x);
         }
         world_free(&w);
     }
@@ -398,10 +400,10 @@ TEST(a_file_that_was_read_may_be_cut)
     static const tamis_attribute attributes[] = {{.name = "a"}, {.name = "b"}};
     tamis_open_options read = {.read = true};
     tamis_options fo = {.capacity = 50000, .key = KEY};
-    tamis_index_options xo = {
+    tamis_records_options xo = {
         .attributes = attributes, .n_attributes = 2, .set.capacity = 50000, .set.key = KEY};
     tamis_filter *f = NULL, *opened;
-    tamis_index *x = NULL, *records;
+    tamis_records *x = NULL, *records;
     tamis_key record[] = {{"a", 1}, {"b", 1}};
     CHECK(tamis_filter_new(&f, &fo, NULL) == TAMIS_OK);
     CHECK(tamis_filter_add(f, "key", 3, NULL) == TAMIS_OK);
@@ -415,13 +417,13 @@ TEST(a_file_that_was_read_may_be_cut)
         CHECK(tamis_filter_add(opened, "x", 1, NULL) == TAMIS_EREADONLY);
         tamis_filter_free(opened);
     }
-    CHECK(tamis_index_new(&x, &xo, NULL) == TAMIS_OK);
-    CHECK(tamis_index_add(x, record, NULL) == TAMIS_OK);
-    CHECK(tamis_index_save(x, "file", 0, NULL) == TAMIS_OK);
-    if (CHECK(tamis_index_open(&records, "file", &read, NULL) == TAMIS_OK)) {
+    CHECK(tamis_records_new(&x, &xo, NULL) == TAMIS_OK);
+    CHECK(tamis_records_add(x, record, NULL) == TAMIS_OK);
+    CHECK(tamis_records_save(x, "file", 0, NULL) == TAMIS_OK);
+    if (CHECK(tamis_records_open(&records, "file", &read, NULL) == TAMIS_OK)) {
         CHECK(truncate("file", 0) == 0);
-        CHECK(tamis_index_equal(records, x));
-        tamis_index_free(records);
+        CHECK(tamis_records_equal(records, x));
+        tamis_records_free(records);
     }
     make_catalog("file");
     tamis_catalog *c;
@@ -433,7 +435,7 @@ TEST(a_file_that_was_read_may_be_cut)
         tamis_catalog_close(c);
     }
     tamis_filter_free(f);
-    tamis_index_free(x);
+    tamis_records_free(x);
     unlink("file");
 }
 

@@ -6,6 +6,7 @@
 #include "fault.h"
 #include "harness.h"
 #include "bits/vector.h"
+#include "tamis/plan.h"
 
 enum { SHAPES = 4, VECTORS = 3, DIGESTS = 300 };
 

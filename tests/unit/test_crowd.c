@@ -7,6 +7,7 @@
 #include "harness.h"
 
 #include "set/set.h"
+#include "tamis/records.h"
 
 enum { RESIDENTS = 40 };
 
@@ -94,7 +95,7 @@ static void crowd(size_t n, unsigned copies)
         CHECK(tamis_filter_remove(f, &i, sizeof i, &outcome) == TAMIS_OK);
         CHECK(outcome != TAMIS_ABSENT);
     }
-    tamis_info info = {.items = 1};
+    tamis_filter_facts info = {.items = 1};
     if (f)
         tamis_filter_info(f, &info);
     CHECK(info.items == 0 && info.pending == 0 && info.fill == 0);
@@ -185,15 +186,15 @@ COST(records_of_few_values_do_not_multiply, 60000)
 {
     enum { VALUES = 100 };
     static const tamis_attribute names[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
-    tamis_index_options o = {.attributes = names,
-                             .n_attributes = 3,
-                             .verifier = TAMIS_VERIFIER_NONE,
-                             .set.capacity = 100,
-                             .set.deletable = true};
+    tamis_records_options o = {.attributes = names,
+                               .n_attributes = 3,
+                               .verifier = TAMIS_VERIFIER_NONE,
+                               .set.capacity = 100,
+                               .set.deletable = true};
     uint64_t rng = harness_seed();
-    tamis_index *x = NULL;
+    tamis_records *x = NULL;
     tamis_reason reason = {0};
-    if (!CHECK_MSG(tamis_index_new(&x, &o, &reason) == TAMIS_OK, "%s", reason.text))
+    if (!CHECK_MSG(tamis_records_new(&x, &o, &reason) == TAMIS_OK, "%s", reason.text))
         return;
     uint8_t(*values)[3] = malloc(n * sizeof *values);
     for (size_t i = 0; i < n; i++)
@@ -202,19 +203,19 @@ COST(records_of_few_values_do_not_multiply, 60000)
     size_t pending = 0;
     for (size_t i = 0; i < n; i++) {
         tamis_key record[] = {{&values[i][0], 1}, {&values[i][1], 1}, {&values[i][2], 1}};
-        CHECK(tamis_index_add(x, record, NULL) == TAMIS_OK);
+        CHECK(tamis_records_add(x, record, NULL) == TAMIS_OK);
     }
     for (size_t i = 0; i < n; i++) {
         tamis_key record[] = {{&values[i][0], 1}, {&values[i][1], 1}, {&values[i][2], 1}};
         tamis_removed outcome = TAMIS_ABSENT;
-        CHECK(tamis_index_has(x, record, 0).maybe);
-        CHECK(tamis_index_remove(x, record, &outcome) == TAMIS_OK);
+        CHECK(tamis_records_has(x, record, 0).maybe);
+        CHECK(tamis_records_remove(x, record, &outcome) == TAMIS_OK);
         CHECK(outcome != TAMIS_ABSENT);
         pending += outcome == TAMIS_PENDING;
     }
     CHECK_MSG(pending > n / 10, "%zu pending", pending);
     free(values);
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 HARNESS_MAIN

@@ -9,6 +9,8 @@
 
 #include "../../redis/type.c"
 #include "../../redis/value.c"
+#include "tamis/records.h"
+#include "tamis/replica.h"
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
@@ -174,20 +176,20 @@ TEST(values_move)
 TEST(records_move)
 {
     static const tamis_attribute attributes[] = {{.name = "a"}, {.name = "b"}};
-    tamis_index_options o = {.attributes = attributes,
-                             .n_attributes = 2,
-                             .set.capacity = 50,
-                             .verifier = TAMIS_VERIFIER_TABLE,
-                             .set.deletable = true,
-                             .set.allocator = &value_allocator};
-    tamis_index *x;
+    tamis_records_options o = {.attributes = attributes,
+                               .n_attributes = 2,
+                               .set.capacity = 50,
+                               .verifier = TAMIS_VERIFIER_TABLE,
+                               .set.deletable = true,
+                               .set.allocator = &value_allocator};
+    tamis_records *x;
     server_start();
-    if (!CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK))
+    if (!CHECK(tamis_records_new(&x, &o, NULL) == TAMIS_OK))
         return;
     for (uint64_t i = 0; i < 500; i++) {
         uint64_t b = i % 7;
         tamis_key record[] = {{&i, sizeof i}, {&b, sizeof b}};
-        CHECK(tamis_index_add(x, record, NULL) == TAMIS_OK);
+        CHECK(tamis_records_add(x, record, NULL) == TAMIS_OK);
     }
     check_value(value_of((struct whole){.index = x}), 10);
 }

@@ -8,7 +8,8 @@
 #include "fault.h"
 #include "harness.h"
 #include "histories.h"
-#include "tamis.h"
+#include "tamis/replica.h"
+#include "tamis/plan.h"
 
 #include <math.h>
 
@@ -562,7 +563,7 @@ TEST(owners_put_as_filters_are_their_filters)
                       tamis_filter_has(hosts[j].filter, &key, sizeof key));
         }
         for (unsigned i = 0; i < HOSTS; i++) {
-            tamis_info info;
+            tamis_filter_facts info;
             tamis_filter_info(hosts[i].filter, &info);
             CHECK(tamis_directory_items(d, i) == info.items);
             tamis_origin_free(hosts[i].origin);

@@ -162,7 +162,7 @@ static tamis_error op_expire(struct stage *stage)
 
 static bool same(const tamis_filter *x, const tamis_filter *y)
 {
-    tamis_info a, b;
+    tamis_filter_facts a, b;
     tamis_filter_info(x, &a);
     tamis_filter_info(y, &b);
     bool info = a.items == b.items && a.vectors == b.vectors && a.pending == b.pending &&
@@ -255,7 +255,7 @@ static void until_growth(struct stage *stage)
 {
     for (uint32_t i = 5000; i < 5400; i++) {
         tamis_filter *copy;
-        tamis_info was, is;
+        tamis_filter_facts was, is;
         for (stage->key = 100000; tamis_filter_has(stage->filter, &stage->key, sizeof stage->key);)
             stage->key++;
         if (!CHECK(tamis_filter_clone(&copy, stage->filter) == TAMIS_OK))
@@ -398,7 +398,7 @@ TEST(clear_never_fails)
     for (unsigned k = 0; k < N_KINDS; k++) {
         struct fault fault;
         struct stage stage;
-        tamis_info info;
+        tamis_filter_facts info;
         fault_init(&fault);
         if (!CHECK(set_stage(&stage, &kinds[k], &fault)))
             return;

@@ -76,7 +76,7 @@ static tamis_filter *some_filter(uint64_t keys, const char *prefix)
 /* A mapped filter can be asked, saved again, copied, and never changed. */
 static void check_mapped(const tamis_filter *f, tamis_filter *mapped, const struct bytes *bytes)
 {
-    tamis_info info, original;
+    tamis_filter_facts info, original;
     tamis_filter *clone = NULL;
     tamis_filter_info(mapped, &info);
     tamis_filter_info(f, &original);
@@ -157,7 +157,7 @@ TEST(large_files_are_open_at_once)
         if (i < 4)
             tamis_filter_free(mapped);
     }
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_filter_info(mapped, &info);
     printf("a file of %.0f MiB is open in %.3f ms\n", (double)info.bytes / 1048576, least * 1e3);
     CHECK_MSG(least < 0.01, "%.3f s", least);
@@ -625,7 +625,7 @@ TEST(writers_do_not_lose_each_others_keys)
         int status;
         CHECK(waitpid(pids[i], &status, 0) == pids[i] && status == 0);
     }
-    tamis_info info;
+    tamis_filter_facts info;
     if (CHECK(tamis_filter_open(&f, "shared", NULL, NULL) == TAMIS_OK)) {
         tamis_filter_info(f, &info);
         CHECK_MSG(info.items >= 1 + WRITERS * ROUNDS - 2, "%" PRIu64 " keys", info.items);

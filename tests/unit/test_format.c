@@ -27,7 +27,7 @@ static tamis_filter *decoded(const struct bytes *bytes, struct history *h)
 
 static void check_infos(const tamis_filter *x, const tamis_filter *y)
 {
-    tamis_info a, b;
+    tamis_filter_facts a, b;
     tamis_filter_info(x, &a);
     tamis_filter_info(y, &b);
     CHECK(a.growth == b.growth && a.layout == b.layout && a.hash == b.hash);
@@ -171,7 +171,7 @@ TEST(bits_only_is_read_only)
         struct bytes bytes = bytes_of(f, TAMIS_SAVE_BITS_ONLY);
         CHECK(bytes.len == tamis_filter_encoded_size(f, TAMIS_SAVE_BITS_ONLY));
         tamis_filter *loaded = decoded(&bytes, &h);
-        tamis_info info, original;
+        tamis_filter_facts info, original;
         tamis_filter_info(loaded, &info);
         tamis_filter_info(f, &original);
         CHECK(info.read_only && info.pending == 0 && info.deletable == original.deletable);

@@ -8,13 +8,14 @@
 #include "fault.h"
 #include "forge.h"
 #include "format/format.h"
+#include "tamis/records.h"
 
 #define WORLDS 40 /* of tests that go over all kinds */
 
 /* A world after some steps; the index may be read but not changed by what comes after. */
 struct subject {
     struct world world;
-    tamis_index *x;
+    tamis_records *x;
     uint32_t copies[RECORDS];
     struct bytes bytes;
 };
@@ -33,7 +34,7 @@ static struct subject *subject_new(uint64_t seed, bool deletable, unsigned steps
 
 static void subject_free(struct subject *s)
 {
-    tamis_index_free(s->x);
+    tamis_records_free(s->x);
     world_free(&s->world);
     bytes_free(&s->bytes);
     free(s);
@@ -50,12 +51,12 @@ static struct subject *subject_small(uint64_t *rng, bool deletable)
     }
 }
 
-static tamis_index *decoded(const struct bytes *bytes, unsigned *failed)
+static tamis_records *decoded(const struct bytes *bytes, unsigned *failed)
 {
     tamis_reason reason = {0};
-    tamis_index *x = NULL;
+    tamis_records *x = NULL;
     tamis_open_options o = {.clock = world_clock};
-    tamis_error e = tamis_index_decode(&x, bytes->data, bytes->len, &o, &reason);
+    tamis_error e = tamis_records_decode(&x, bytes->data, bytes->len, &o, &reason);
     *failed += !CHECK_MSG(e == TAMIS_OK, "%s: %s at %" PRIu64, tamis_error_name(e), reason.text,
                           reason.offset);
     return x;
@@ -63,11 +64,11 @@ static tamis_index *decoded(const struct bytes *bytes, unsigned *failed)
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-static void check_infos(const tamis_index *x, const tamis_index *y)
+static void check_infos(const tamis_records *x, const tamis_records *y)
 {
-    tamis_records_info a, b;
-    tamis_index_info(x, &a);
-    tamis_index_info(y, &b);
+    tamis_records_facts a, b;
+    tamis_records_info(x, &a);
+    tamis_records_info(y, &b);
     CHECK(a.attributes == b.attributes && a.combos == b.combos && a.verifier == b.verifier);
     CHECK(a.value == b.value && a.growth == b.growth && a.layout == b.layout && a.hash == b.hash);
     CHECK(a.deletable == b.deletable && a.has_key == b.has_key && a.bits_only == b.bits_only);
@@ -76,30 +77,30 @@ static void check_infos(const tamis_index *x, const tamis_index *y)
     CHECK(a.fpp_attribute == b.fpp_attribute && a.fpp_fresh == b.fpp_fresh &&
           a.fpp_record == b.fpp_record);
     for (uint32_t i = 0; i <= a.attributes; i++) {
-        tamis_attribute_info mine, theirs;
-        bool there = tamis_index_attribute_info(x, i, &mine);
-        CHECK(there == tamis_index_attribute_info(y, i, &theirs) && there == (i < a.attributes));
+        tamis_attribute_facts mine, theirs;
+        bool there = tamis_records_attribute_info(x, i, &mine);
+        CHECK(there == tamis_records_attribute_info(y, i, &theirs) && there == (i < a.attributes));
         CHECK(!there || (strcmp(mine.name, theirs.name) == 0 && mine.type == theirs.type &&
                          mine.bits == theirs.bits && mine.distinct == theirs.distinct));
     }
     for (uint32_t i = 0; i <= a.combos; i++)
-        CHECK(tamis_index_combo(x, i) == tamis_index_combo(y, i));
+        CHECK(tamis_records_combo(x, i) == tamis_records_combo(y, i));
 }
 
 /* Loaded, loaded and cloned, mapped: the same bytes, figures and answers. */
 static void check_identity(const struct subject *s)
 {
     unsigned failed = 0;
-    tamis_index *loaded = decoded(&s->bytes, &failed), *clone = NULL, *mapped = NULL;
+    tamis_records *loaded = decoded(&s->bytes, &failed), *clone = NULL, *mapped = NULL;
     tamis_reason reason = {0};
-    CHECK(s->bytes.len == tamis_index_encoded_size(s->x, 0));
+    CHECK(s->bytes.len == tamis_records_encoded_size(s->x, 0));
     CHECK(bytes_to_file(&s->bytes, "x.tamis"));
-    if (failed || !CHECK(tamis_index_clone(&clone, loaded) == TAMIS_OK) ||
-        !CHECK_MSG(tamis_index_open(&mapped, "x.tamis", NULL, &reason) == TAMIS_OK, "%s",
+    if (failed || !CHECK(tamis_records_clone(&clone, loaded) == TAMIS_OK) ||
+        !CHECK_MSG(tamis_records_open(&mapped, "x.tamis", NULL, &reason) == TAMIS_OK, "%s",
                    reason.text))
         return;
     CHECK(tamis_file_verify("x.tamis", &reason) == TAMIS_OK);
-    const tamis_index *all[] = {loaded, clone, mapped};
+    const tamis_records *all[] = {loaded, clone, mapped};
     for (unsigned i = 0; i < 3; i++) {
         struct bytes again = bytes_of_index(all[i], 0);
         CHECK_MSG(bytes_equal(&s->bytes, &again), "%u", i);
@@ -107,10 +108,10 @@ static void check_identity(const struct subject *s)
         check_infos(s->x, all[i]);
         bytes_free(&again);
     }
-    CHECK(tamis_index_equal(s->x, loaded) && tamis_index_equal(s->x, clone));
-    tamis_index_free(loaded);
-    tamis_index_free(clone);
-    tamis_index_free(mapped);
+    CHECK(tamis_records_equal(s->x, loaded) && tamis_records_equal(s->x, clone));
+    tamis_records_free(loaded);
+    tamis_records_free(clone);
+    tamis_records_free(mapped);
 }
 
 TEST(every_state_is_kept)
@@ -137,7 +138,7 @@ TEST(life_goes_on_after_loading)
         struct subject *s = subject_new(rng_next(&rng), i % 3, 80);
         uint32_t copies[RECORDS];
         unsigned failed = 0;
-        tamis_index *loaded = decoded(&s->bytes, &failed);
+        tamis_records *loaded = decoded(&s->bytes, &failed);
         memcpy(copies, s->copies, sizeof copies);
         uint64_t one = rng_next(&rng), same = one;
         world_steps(&s->world, s->x, &one, s->copies, 120);
@@ -146,7 +147,7 @@ TEST(life_goes_on_after_loading)
         CHECK(memcmp(s->copies, copies, sizeof copies) == 0);
         CHECK(bytes_equal(&x, &y));
         bytes_free(&x), bytes_free(&y);
-        tamis_index_free(loaded);
+        tamis_records_free(loaded);
         subject_free(s);
     }
 }
@@ -197,40 +198,40 @@ TEST(without_the_key_it_must_be_given)
     for (unsigned i = 0; i < WORLDS; i++) {
         struct subject *s = subject_new(rng_next(&rng), i % 2, 60);
         struct bytes bytes = bytes_of_index(s->x, TAMIS_SAVE_NO_KEY);
-        tamis_index *loaded = NULL;
+        tamis_records *loaded = NULL;
         tamis_reason reason = {0};
         uint8_t got[TAMIS_KEY_LEN], wrong[TAMIS_KEY_LEN] = {1};
         tamis_open_options o = {.key = wrong};
         for (size_t at = 0; at + TAMIS_KEY_LEN <= bytes.len; at++)
             if (memcmp(bytes.data + at, s->world.key, TAMIS_KEY_LEN) == 0)
                 CHECK_MSG(false, "the key is in the bytes, at %zu", at);
-        CHECK(tamis_index_decode(&loaded, bytes.data, bytes.len, NULL, &reason) == TAMIS_EKEY);
+        CHECK(tamis_records_decode(&loaded, bytes.data, bytes.len, NULL, &reason) == TAMIS_EKEY);
         CHECK(strstr(reason.text, "without its family key") != NULL);
-        CHECK(tamis_index_decode(&loaded, bytes.data, bytes.len, &o, &reason) == TAMIS_EKEY);
+        CHECK(tamis_records_decode(&loaded, bytes.data, bytes.len, &o, &reason) == TAMIS_EKEY);
         o.key = s->world.key;
-        if (CHECK(tamis_index_decode(&loaded, bytes.data, bytes.len, &o, NULL) == TAMIS_OK)) {
+        if (CHECK(tamis_records_decode(&loaded, bytes.data, bytes.len, &o, NULL) == TAMIS_OK)) {
             struct bytes again = bytes_of_index(loaded, 0); /* and stays without */
             CHECK(bytes_equal(&bytes, &again));
             CHECK(world_compare(&s->world, s->x, loaded) == 0);
-            CHECK(tamis_index_key(s->x, got) && !tamis_index_key(loaded, got));
+            CHECK(tamis_records_key(s->x, got) && !tamis_records_key(loaded, got));
             bytes_free(&again);
         }
-        tamis_index_free(loaded);
+        tamis_records_free(loaded);
         bytes_free(&bytes);
         subject_free(s);
     }
 }
 
 /* What cannot change a read-only index, and a mapped one cannot be merged into another. */
-static void check_read_only(const struct subject *s, tamis_index *x)
+static void check_read_only(const struct subject *s, tamis_records *x)
 {
     tamis_key keys[TAMIS_ATTRIBUTES_MAX] = {{NULL, 0}};
-    CHECK(tamis_index_add(x, keys, NULL) == TAMIS_EREADONLY);
-    CHECK(tamis_index_clear(x) == TAMIS_EREADONLY);
-    CHECK(tamis_index_merge(x, s->x, 0) == TAMIS_EREADONLY);
+    CHECK(tamis_records_add(x, keys, NULL) == TAMIS_EREADONLY);
+    CHECK(tamis_records_clear(x) == TAMIS_EREADONLY);
+    CHECK(tamis_records_merge(x, s->x, 0) == TAMIS_EREADONLY);
     if (s->world.options.set.deletable) {
-        CHECK(tamis_index_remove(x, keys, NULL) == TAMIS_EREADONLY);
-        CHECK(tamis_index_merge(s->x, x, TAMIS_MERGE_RESTATE) == TAMIS_EREADONLY);
+        CHECK(tamis_records_remove(x, keys, NULL) == TAMIS_EREADONLY);
+        CHECK(tamis_records_merge(s->x, x, TAMIS_MERGE_RESTATE) == TAMIS_EREADONLY);
     }
 }
 
@@ -241,20 +242,20 @@ TEST(bits_only_is_read_only)
         struct subject *s = subject_new(rng_next(&rng), i % 2, 100);
         struct bytes bytes = bytes_of_index(s->x, TAMIS_SAVE_BITS_ONLY);
         unsigned failed = 0;
-        tamis_index *loaded = decoded(&bytes, &failed), *clone = NULL;
-        tamis_records_info info;
-        CHECK(bytes.len == tamis_index_encoded_size(s->x, TAMIS_SAVE_BITS_ONLY));
-        tamis_index_info(loaded, &info);
+        tamis_records *loaded = decoded(&bytes, &failed), *clone = NULL;
+        tamis_records_facts info;
+        CHECK(bytes.len == tamis_records_encoded_size(s->x, TAMIS_SAVE_BITS_ONLY));
+        tamis_records_info(loaded, &info);
         CHECK(info.bits_only && info.read_only && info.pending == 0);
         CHECK(world_compare(&s->world, s->x, loaded) == 0);
         check_read_only(s, loaded);
-        CHECK(tamis_index_clone(&clone, loaded) == TAMIS_OK);
+        CHECK(tamis_records_clone(&clone, loaded) == TAMIS_OK);
         check_read_only(s, clone);
         struct bytes again = bytes_of_index(clone, 0);
         CHECK(bytes_equal(&bytes, &again));
         bytes_free(&again), bytes_free(&bytes);
-        tamis_index_free(clone);
-        tamis_index_free(loaded);
+        tamis_records_free(clone);
+        tamis_records_free(loaded);
         subject_free(s);
     }
 }
@@ -267,29 +268,29 @@ TEST(mapped_indexes_stay_as_they_are)
     for (unsigned i = 0; i < WORLDS; i++) {
         bool deletable = i % 2;
         struct subject *s = subject_new(rng_next(&rng), deletable, 100);
-        tamis_index *mapped = NULL, *clone = NULL;
+        tamis_records *mapped = NULL, *clone = NULL;
         tamis_reason reason = {0};
-        tamis_records_info info;
-        CHECK_MSG(tamis_index_save(s->x, "m.tamis", 0, &reason) == TAMIS_OK, "%s", reason.text);
-        CHECK_MSG(tamis_index_open(&mapped, "m.tamis", NULL, &reason) == TAMIS_OK, "%s",
+        tamis_records_facts info;
+        CHECK_MSG(tamis_records_save(s->x, "m.tamis", 0, &reason) == TAMIS_OK, "%s", reason.text);
+        CHECK_MSG(tamis_records_open(&mapped, "m.tamis", NULL, &reason) == TAMIS_OK, "%s",
                   reason.text);
-        tamis_index_info(mapped, &info);
+        tamis_records_info(mapped, &info);
         CHECK(info.read_only && !info.bits_only && info.bytes == s->bytes.len);
         check_read_only(s, mapped);
-        CHECK(tamis_index_clone(&clone, mapped) == TAMIS_OK);
-        tamis_index_info(clone, &info);
+        CHECK(tamis_records_clone(&clone, mapped) == TAMIS_OK);
+        tamis_records_info(clone, &info);
         CHECK(info.read_only == deletable && info.bits_only == deletable);
         CHECK(world_compare(&s->world, clone, s->x) == 0);
         if (!deletable) {
-            tamis_error e = tamis_index_merge(clone, mapped, TAMIS_MERGE_RESTATE);
+            tamis_error e = tamis_records_merge(clone, mapped, TAMIS_MERGE_RESTATE);
             CHECK_MSG(e == TAMIS_OK, "%s", tamis_error_name(e));
             CHECK(world_compare(&s->world, clone, s->x) == 0);
         }
-        tamis_index_free(mapped);
-        CHECK(tamis_index_load(&mapped, "m.tamis", NULL, &reason) == TAMIS_OK);
-        CHECK(tamis_index_equal(mapped, s->x));
-        tamis_index_free(mapped);
-        tamis_index_free(clone);
+        tamis_records_free(mapped);
+        CHECK(tamis_records_load(&mapped, "m.tamis", NULL, &reason) == TAMIS_OK);
+        CHECK(tamis_records_equal(mapped, s->x));
+        tamis_records_free(mapped);
+        tamis_records_free(clone);
         subject_free(s);
     }
 }
@@ -298,17 +299,17 @@ TEST(kinds_are_told_apart)
 {
     struct subject *s = subject_new(3, true, 20);
     tamis_filter *f = NULL;
-    tamis_index *x = NULL;
+    tamis_records *x = NULL;
     tamis_kind kind = TAMIS_KIND_NONE;
     tamis_reason reason = {0};
     CHECK(tamis_filter_new(&f, NULL, NULL) == TAMIS_OK);
     CHECK(tamis_filter_save(f, "f.tamis", 0, NULL) == TAMIS_OK);
-    CHECK(tamis_index_save(s->x, "i.tamis", 0, NULL) == TAMIS_OK);
+    CHECK(tamis_records_save(s->x, "i.tamis", 0, NULL) == TAMIS_OK);
     CHECK(tamis_file_kind("f.tamis", &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_FILTER);
-    CHECK(tamis_file_kind("i.tamis", &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_INDEX);
+    CHECK(tamis_file_kind("i.tamis", &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_RECORDS);
     CHECK(tamis_file_kind("none", &kind, &reason) == TAMIS_EIO && reason.system_error);
     CHECK(tamis_kind_of("TAMISPAT", 8) == TAMIS_KIND_PATCH && tamis_kind_of("", 0) == 0);
-    CHECK(tamis_index_load(&x, "f.tamis", NULL, &reason) == TAMIS_EKIND);
+    CHECK(tamis_records_load(&x, "f.tamis", NULL, &reason) == TAMIS_EKIND);
     CHECK(strstr(reason.text, "this is a filter, not an index") != NULL);
     tamis_filter *other = NULL;
     CHECK(tamis_filter_open(&other, "i.tamis", NULL, &reason) == TAMIS_EKIND);
@@ -320,7 +321,7 @@ TEST(kinds_are_told_apart)
 /* ---- damage ---------------------------------------------------------------------------------- */
 
 static tamis_error try_decode(const uint8_t *data, size_t len, struct capped *capped,
-                              tamis_index **out, tamis_reason *reason)
+                              tamis_records **out, tamis_reason *reason)
 {
     capped_init(capped, len);
     tamis_open_options o = {.allocator = &capped->allocator};
@@ -328,7 +329,7 @@ static tamis_error try_decode(const uint8_t *data, size_t len, struct capped *ca
     *out = NULL;
     uint8_t *copy = malloc(len + 1); /* of this very size: a read too far is seen by sanitizers */
     memcpy(copy, data, len);
-    tamis_error e = tamis_index_decode(out, copy, len, &o, reason);
+    tamis_error e = tamis_records_decode(out, copy, len, &o, reason);
     free(copy);
     CHECK_MSG(capped->refused == 0, "asked for more than %zu bytes", capped->cap);
     if (e != TAMIS_OK)
@@ -342,7 +343,7 @@ TEST(every_truncation_is_refused)
     for (unsigned i = 0; i < WORLDS; i++) {
         struct subject *s = subject_small(&rng, i % 2);
         struct capped capped;
-        tamis_index *out;
+        tamis_records *out;
         tamis_reason reason;
         for (size_t len = 0; len < s->bytes.len; len += len < 1024 || harness_long() ? 1 : 37) {
             tamis_error e = try_decode(s->bytes.data, len, &capped, &out, &reason);
@@ -360,7 +361,7 @@ TEST(every_flipped_bit_is_found)
         struct subject *s = subject_small(&rng, i % 2);
         struct bytes *b = &s->bytes;
         struct capped capped;
-        tamis_index *out;
+        tamis_records *out;
         tamis_reason reason;
         size_t step = harness_long() ? 1 : 1 + b->len * 8 / 12000;
         for (size_t bit = 0; bit < 8 * b->len; bit += bit < 4096 ? 1 : step) {
@@ -372,7 +373,7 @@ TEST(every_flipped_bit_is_found)
             b->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
         }
         CHECK(try_decode(b->data, b->len, &capped, &out, &reason) == TAMIS_OK);
-        tamis_index_free(out);
+        tamis_records_free(out);
         subject_free(s);
     }
 }
@@ -382,7 +383,7 @@ TEST(every_flipped_bit_is_found)
 static unsigned check_forged(const struct subject *s, struct bytes *forged, uint64_t *rng)
 {
     struct capped capped;
-    tamis_index *out;
+    tamis_records *out;
     tamis_reason reason;
     tamis_error e = try_decode(forged->data, forged->len, &capped, &out, &reason);
     if (e != TAMIS_OK) {
@@ -397,15 +398,15 @@ static unsigned check_forged(const struct subject *s, struct bytes *forged, uint
         at++;
     CHECK_MSG(bytes_equal(forged, &again), "saved otherwise from byte %zu on", at);
     bytes_free(&again);
-    tamis_records_info info;
-    tamis_index_info(out, &info);
+    tamis_records_facts info;
+    tamis_records_info(out, &info);
     if (info.attributes == s->world.p) {
         uint32_t copies[RECORDS];
         memcpy(copies, s->copies, sizeof copies);
         world_steps(&s->world, out, rng, copies, 20);
         CHECK(world_compare(&s->world, out, out) == 0);
     }
-    tamis_index_free(out);
+    tamis_records_free(out);
     return 1;
 }
 
@@ -438,7 +439,7 @@ static tamis_error decode_with_values(struct bytes *bytes, unsigned bits, tamis_
 {
     struct container c;
     uint64_t len, value = 0;
-    tamis_index *x = NULL;
+    tamis_records *x = NULL;
     CHECK(container_open(&c, bytes->data, bytes->len, KIND_INDEX, NULL) == TAMIS_OK);
     uint8_t *pairs = bytes->data + (container_find(&c, SECTION_TABLE, 1, &len) - c.data);
     for (uint64_t at = 0; at < len; value++)
@@ -448,31 +449,31 @@ static tamis_error decode_with_values(struct bytes *bytes, unsigned bits, tamis_
         }
     qsort(pairs, len / TABLE_PAIR, TABLE_PAIR, hash_order);
     bytes_repair(bytes);
-    tamis_error e = tamis_index_decode(&x, bytes->data, bytes->len, NULL, reason);
-    tamis_index_free(x);
+    tamis_error e = tamis_records_decode(&x, bytes->data, bytes->len, NULL, reason);
+    tamis_records_free(x);
     return e;
 }
 
 TEST(tables_of_chosen_values_are_refused)
 {
     static const tamis_attribute attribute = {.name = "a"};
-    tamis_index_options o = {.attributes = &attribute,
-                             .n_attributes = 1,
-                             .set.capacity = 30000,
-                             .set.growth = TAMIS_FIXED,
-                             .verifier = TAMIS_VERIFIER_TABLE};
+    tamis_records_options o = {.attributes = &attribute,
+                               .n_attributes = 1,
+                               .set.capacity = 30000,
+                               .set.growth = TAMIS_FIXED,
+                               .verifier = TAMIS_VERIFIER_TABLE};
     tamis_reason reason = {0};
-    tamis_index *x;
-    if (!CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK))
+    tamis_records *x;
+    if (!CHECK(tamis_records_new(&x, &o, NULL) == TAMIS_OK))
         return;
     for (uint64_t i = 0; i < 30000; i++)
-        CHECK(tamis_index_add(x, &(tamis_key){&i, sizeof i}, NULL) == TAMIS_OK);
+        CHECK(tamis_records_add(x, &(tamis_key){&i, sizeof i}, NULL) == TAMIS_OK);
     struct bytes bytes = bytes_of_index(x, 0);
     CHECK(decode_with_values(&bytes, 0, &reason) == TAMIS_OK);
     CHECK(decode_with_values(&bytes, 8, &reason) == TAMIS_EFORMAT);
     CHECK_MSG(strstr(reason.text, "too close") != NULL, "%s", reason.text);
     bytes_free(&bytes);
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
@@ -483,13 +484,13 @@ TEST(a_write_that_fails_is_told)
     for (unsigned i = 0; i < WORLDS; i++) {
         struct subject *s = subject_small(&rng, i % 2);
         struct failing all = {0};
-        CHECK(tamis_index_encode(s->x, 0, failing_write, &all) == TAMIS_OK);
+        CHECK(tamis_records_encode(s->x, 0, failing_write, &all) == TAMIS_OK);
         for (unsigned n = 1; n <= all.calls; n++) {
             struct failing w = {0, n};
-            CHECK(tamis_index_encode(s->x, 0, failing_write, &w) == TAMIS_EIO);
+            CHECK(tamis_records_encode(s->x, 0, failing_write, &w) == TAMIS_EIO);
             CHECK(w.calls == n); /* and none follows */
         }
-        CHECK(tamis_index_encode(s->x, 64, failing_write, &all) == TAMIS_EARG);
+        CHECK(tamis_records_encode(s->x, 64, failing_write, &all) == TAMIS_EARG);
         subject_free(s);
     }
 }
@@ -501,13 +502,13 @@ TEST(without_memory_nothing_changes)
     for (unsigned i = 0; i < WORLDS; i++) {
         struct subject *s = subject_small(&rng, i % 4);
         struct fault fault;
-        tamis_index *x = NULL;
+        tamis_records *x = NULL;
         tamis_error e = TAMIS_ENOMEM;
         fault_init(&fault);
         tamis_open_options o = {.allocator = &fault.allocator};
         for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 5000; n++) {
             fault_arm(&fault, n, false);
-            e = tamis_index_decode(&x, s->bytes.data, s->bytes.len, &o, NULL);
+            e = tamis_records_decode(&x, s->bytes.data, s->bytes.len, &o, NULL);
             if (e != TAMIS_OK)
                 CHECK(e == TAMIS_ENOMEM && fault_clean(&fault));
         }
@@ -516,7 +517,7 @@ TEST(without_memory_nothing_changes)
             struct bytes again = {0};
             failed = fault.failed;
             fault_arm(&fault, n, true);
-            e = tamis_index_encode(x, 0, bytes_write, &again);
+            e = tamis_records_encode(x, 0, bytes_write, &again);
             bool reached = fault.failed != failed;
             CHECK(reached ? e == TAMIS_ENOMEM : bytes_equal(&s->bytes, &again));
             bytes_free(&again);
@@ -524,7 +525,7 @@ TEST(without_memory_nothing_changes)
                 break;
         }
         fault_arm(&fault, 0, false);
-        tamis_index_free(x);
+        tamis_records_free(x);
         CHECK(fault_clean(&fault));
         subject_free(s);
     }

@@ -3,7 +3,7 @@
  * bounds at which an add is refused and what stays as it was then, and what a window remembers.
  */
 #include "harness.h"
-#include "tamis.h"
+#include "tamis/plan.h"
 
 #include <math.h>
 
@@ -58,16 +58,16 @@ static bool has_all(const tamis_filter *f, uint64_t first, uint64_t n)
     return true;
 }
 
-static tamis_info info_of(const tamis_filter *f)
+static tamis_filter_facts info_of(const tamis_filter *f)
 {
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_filter_info(f, &info);
     return info;
 }
 
-static tamis_vector_info vector_of(const tamis_filter *f, uint32_t i)
+static tamis_vector_facts vector_of(const tamis_filter *f, uint32_t i)
 {
-    tamis_vector_info v = {.bits = 0};
+    tamis_vector_facts v = {.bits = 0};
     CHECK_MSG(tamis_filter_vector(f, i, &v), "there is no vector %u", i);
     return v;
 }
@@ -90,9 +90,9 @@ static void check_refusal(tamis_filter *f, uint64_t key, tamis_error why)
     if (!CHECK(tamis_filter_clone(&before, f) == TAMIS_OK))
         return;
     tamis_plan_holt holt = f->set.forecast.holt;
-    tamis_info a = info_of(f);
+    tamis_filter_facts a = info_of(f);
     CHECK(add(f, key) == why);
-    tamis_info b = info_of(f);
+    tamis_filter_facts b = info_of(f);
     CHECK(tamis_filter_equal(before, f));
     CHECK(a.items == b.items && a.vectors == b.vectors && a.bytes == b.bytes);
     CHECK(a.capacity == b.capacity && a.fpp_now == b.fpp_now);
@@ -124,13 +124,13 @@ TEST(dynamic_as_published)
             uint64_t rows = tamis_plan_dynamic_rows(133, n);
             in_order += info_of(f).vectors == rows;
         }
-        tamis_info info = info_of(f);
+        tamis_filter_facts info = info_of(f);
         CHECK(info.fpp == 0 && info.hashes == 7 && has_all(f, 1, 2000));
         /* Counters keep keys together with what covers them, so a few vectors fill later. */
         CHECK_MSG(deletable ? info.vectors >= 14 && info.vectors <= 16 : in_order == 2000,
                   "%u vectors, as published %" PRIu64 " times", info.vectors, in_order);
         for (uint32_t i = 0; i < info.vectors; i++) {
-            tamis_vector_info v = vector_of(f, i);
+            tamis_vector_facts v = vector_of(f, i);
             CHECK(v.bits == 1280 && v.hashes == 7 && v.capacity == 133);
             if (!deletable)
                 CHECK(v.items == (i + 1 < info.vectors ? 133 : 2000 % 133));
@@ -165,7 +165,7 @@ TEST(dynamic_is_full_at_its_bound)
             .growth = TAMIS_DYNAMIC, .capacity = 5000, .fpp = 0.001, .deletable = deletable};
         tamis_filter *f = make(o);
         uint64_t n = add_until_full(f, 0, 6000);
-        tamis_info info = info_of(f);
+        tamis_filter_facts info = info_of(f);
         CHECK_MSG(n >= 5000 && n < 5030, "%" PRIu64, n);
         CHECK(info.capacity == 5000 && info.fpp == 0.001);
         CHECK_MSG(info.fpp_now < 0.001 * 1.1, "%g", info.fpp_now);
@@ -211,7 +211,7 @@ TEST(dynamic_between_beta_and_gamma)
                            .tolerate = pairs[i].gamma};
         tamis_filter *f = make(o);
         uint64_t n = add_until_full(f, 0, 100000);
-        tamis_info info = info_of(f);
+        tamis_filter_facts info = info_of(f);
         tamis_plan_limits limits =
             tamis_plan_dynamic_limits(info.hashes, 1330, pairs[i].beta, pairs[i].gamma);
         CHECK_MSG(info.items == limits.dynamic_whole, "%" PRIu64 " items, %" PRIu64, info.items,
@@ -238,7 +238,7 @@ TEST(dynamic_vectors_as_planned)
         tamis_plan_rows plan = tamis_plan_dynamic_best(cumulative, bound, 0.01);
         tamis_filter *f = make((tamis_options){.growth = TAMIS_DYNAMIC, .capacity = bound});
         add_until_full(f, 0, 2 * bound + 2000);
-        tamis_info info = info_of(f);
+        tamis_filter_facts info = info_of(f);
         CHECK_MSG(info.vectors == (bound + plan.c - 1) / plan.c, "%u vectors, planned %" PRIu64,
                   info.vectors, plan.s);
         CHECK(vector_of(f, 0).capacity == plan.c);
@@ -282,7 +282,7 @@ TEST(scalable_follows_the_plan)
             CHECK_MSG(info_of(f).vectors == plan.layers, "%u vectors, planned %zu",
                       info_of(f).vectors, plan.layers);
             for (uint32_t j = 0; j < plan.layers; j++) {
-                tamis_vector_info v = vector_of(f, j);
+                tamis_vector_facts v = vector_of(f, j);
                 CHECK_MSG(v.capacity == tamis_plan_next_capacity(runs[i].first, largest, total,
                                                                  runs[i].expansion),
                           "vector %u: %" PRIu64, j, v.capacity);
@@ -316,7 +316,7 @@ TEST(vectors_stay_few)
             for (uint64_t n = 0; n < 400; n++)
                 CHECK(add(f, n) == TAMIS_OK);
             double sum = 0;
-            tamis_info info = info_of(f);
+            tamis_filter_facts info = info_of(f);
             for (uint32_t i = 0; i < info.vectors; i++)
                 sum += vector_of(f, i).fpp;
             CHECK_MSG(info.vectors >= 16 && info.vectors <= 16 + 11 * 5, "%u vectors",
@@ -362,7 +362,7 @@ TEST(scalable_as_published)
         CHECK(add(f, n) == TAMIS_OK);
     CHECK(info_of(f).vectors == 4 && info_of(f).fpp == 0);
     for (uint32_t i = 0; i < 4; i++) {
-        tamis_vector_info v = vector_of(f, i);
+        tamis_vector_facts v = vector_of(f, i);
         CHECK(v.bits == UINT64_C(5000) << i && v.capacity == UINT64_C(500) << i && v.hashes == 7);
         CHECK(v.items == v.capacity);
     }
@@ -396,7 +396,7 @@ TEST(flexible_figure_3)
                       items[i]);
         }
         for (uint32_t i = 0; i < 3; i++) {
-            tamis_vector_info v = vector_of(f, i);
+            tamis_vector_facts v = vector_of(f, i);
             CHECK(v.bits == 8u << i && v.hashes == 2 && v.capacity == 2u << i);
             CHECK(v.items == (i < 2 ? 2u << i : 7));
         }
@@ -429,7 +429,7 @@ TEST(flexible_given_lambdas)
             for (size_t i = 0; i < 8; i++)
                 lambda[i] = sequences[s][i];
             tamis_plan_flex plan = tamis_plan_flexible(256, 20, 8, 10000, lambda, lengths[s]);
-            tamis_info info = info_of(f);
+            tamis_filter_facts info = info_of(f);
             double sum = 0;
             CHECK_MSG(info.vectors == plan.vectors, "%u vectors, %zu by (5)", info.vectors,
                       plan.vectors);
@@ -498,7 +498,7 @@ TEST(flexible_with_a_clock_that_stops_or_goes_back)
         else if (n == 1000)
             now /= 2;
     }
-    tamis_info info = info_of(f);
+    tamis_filter_facts info = info_of(f);
     CHECK_MSG(info.capacity < 16000, "%" PRIu64 " keys made room for", info.capacity);
     CHECK(has_all(f, 0, 2000));
     tamis_filter_free(f);
@@ -581,7 +581,7 @@ TEST(window_takes_far_more_than_expected)
         CHECK_MSG(add(f, n) == TAMIS_OK, "key %" PRIu64, n);
         now += WINDOW / 10000;
     }
-    tamis_info info = info_of(f);
+    tamis_filter_facts info = info_of(f);
     CHECK(info.vectors <= 8 && has_all(f, 20000, 10000) && !has(f, 18000));
     CHECK_MSG(info.capacity < 30000, "%" PRIu64 " keys made room for", info.capacity);
     tamis_filter_free(f);
@@ -592,7 +592,7 @@ TEST(window_full_early)
     uint64_t now;
     tamis_filter *f = make_window(&now, 7, 4);
     uint64_t n = add_until_full(f, 0, 1000000); /* all in one moment */
-    tamis_info info = info_of(f);
+    tamis_filter_facts info = info_of(f);
     CHECK(info.vectors == 6 && info.items == n && info.capacity == n && has_all(f, 0, n));
     for (uint32_t i = 1; i < 6; i++) {
         uint64_t before = vector_of(f, i - 1).capacity, here = vector_of(f, i).capacity;
@@ -666,11 +666,11 @@ TEST(members_never_make_a_plain_filter_grow)
         tamis_filter *f = make(o);
         for (uint64_t n = 0; n < 2000; n++)
             CHECK(add(f, n) == TAMIS_OK);
-        tamis_info before = info_of(f);
+        tamis_filter_facts before = info_of(f);
         for (unsigned round = 0; round < 5; round++)
             for (uint64_t n = 0; n < 2000; n++)
                 CHECK(!add_fresh(f, n));
-        tamis_info after = info_of(f);
+        tamis_filter_facts after = info_of(f);
         CHECK(after.vectors == before.vectors && after.items == before.items);
         CHECK(after.fill == before.fill);
         tamis_filter_free(f);
@@ -699,7 +699,7 @@ TEST(capacity_counts_adds_that_set_a_bit)
                                                .deletable = deletable});
         for (uint64_t n = 0; n < 2000; n++)
             CHECK(add(f, n) == TAMIS_OK);
-        tamis_info info = info_of(f);
+        tamis_filter_facts info = info_of(f);
         CHECK(deletable ? info.items == 2000 : info.items <= 64);
         CHECK(info.fill == 1 && info.fpp_now == 1 && has_all(f, 5000, 100));
         tamis_filter_free(f);
@@ -754,7 +754,7 @@ TEST(deletable_filters_are_multisets)
                 for (uint64_t n = 0; n < 40; n++)
                     CHECK(take(f, n) == TAMIS_REMOVED);
             }
-            tamis_info info = info_of(f);
+            tamis_filter_facts info = info_of(f);
             CHECK(info.items == 0 && info.fill == 0 && info.pending == 0);
             CHECK(take(f, 0) == TAMIS_ABSENT);
             tamis_filter_free(f);

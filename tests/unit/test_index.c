@@ -9,6 +9,8 @@
 #include "harness.h"
 #include "set/set.h"
 #include "model.h"
+#include "tamis/records.h"
+#include "tamis/plan.h"
 
 #include <math.h>
 
@@ -23,12 +25,12 @@
 static const char *const letters[] = {"a", "b", "c", "d", "e"};
 
 /* An index with p attributes named a, b, c... or a0, a1... */
-static tamis_index *make(tamis_index_options o, uint32_t p, const uint64_t *distinct)
+static tamis_records *make(tamis_records_options o, uint32_t p, const uint64_t *distinct)
 {
     static tamis_attribute attributes[TAMIS_ATTRIBUTES_MAX];
     static char names[TAMIS_ATTRIBUTES_MAX][16];
     tamis_reason reason = {0};
-    tamis_index *x = NULL;
+    tamis_records *x = NULL;
     for (uint32_t i = 0; i < p; i++) {
         snprintf(names[i], sizeof names[i], "a%u", i);
         attributes[i] = (tamis_attribute){.name = p <= 5 ? letters[i] : names[i],
@@ -36,24 +38,24 @@ static tamis_index *make(tamis_index_options o, uint32_t p, const uint64_t *dist
     }
     o.attributes = attributes;
     o.n_attributes = p;
-    tamis_error e = tamis_index_new(&x, &o, &reason);
+    tamis_error e = tamis_records_new(&x, &o, &reason);
     CHECK_MSG(e == TAMIS_OK, "%s: %s", tamis_error_name(e), reason.text);
     return x;
 }
 
-static tamis_digest digest_of(const tamis_index *x, uint32_t attribute, uint64_t value)
+static tamis_digest digest_of(const tamis_records *x, uint32_t attribute, uint64_t value)
 {
-    return tamis_index_digest(x, attribute, (tamis_key){&value, sizeof value});
+    return tamis_records_digest(x, attribute, (tamis_key){&value, sizeof value});
 }
 
-static void record_of(const tamis_index *x, uint32_t p, uint64_t r, const uint64_t *distinct,
+static void record_of(const tamis_records *x, uint32_t p, uint64_t r, const uint64_t *distinct,
                       tamis_digest *out)
 {
     for (uint32_t i = 0; i < p; i++)
         out[i] = digest_of(x, i, distinct && distinct[i] ? r % distinct[i] : r);
 }
 
-static bool fill(tamis_index *x, uint32_t p, uint64_t from, uint64_t n, const uint64_t *distinct)
+static bool fill(tamis_records *x, uint32_t p, uint64_t from, uint64_t n, const uint64_t *distinct)
 {
     tamis_digest *records = calloc((size_t)256 * p, sizeof *records);
     bool good = true;
@@ -61,7 +63,7 @@ static bool fill(tamis_index *x, uint32_t p, uint64_t from, uint64_t n, const ui
         size_t some = n - done < 256 ? (size_t)(n - done) : 256;
         for (size_t i = 0; i < some; i++)
             record_of(x, p, from + done + i, distinct, records + i * p);
-        good = CHECK(tamis_index_add_many(x, records, some, NULL, NULL) == TAMIS_OK);
+        good = CHECK(tamis_records_add_many(x, records, some, NULL, NULL) == TAMIS_OK);
         done += some;
     }
     free(records);
@@ -70,12 +72,12 @@ static bool fill(tamis_index *x, uint32_t p, uint64_t from, uint64_t n, const ui
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static tamis_error try_make(tamis_index_options o, tamis_reason *reason)
+static tamis_error try_make(tamis_records_options o, tamis_reason *reason)
 {
-    tamis_index *x = NULL;
-    tamis_error e = tamis_index_new(&x, &o, reason);
+    tamis_records *x = NULL;
+    tamis_error e = tamis_records_new(&x, &o, reason);
     if (e == TAMIS_OK)
-        tamis_index_free(x);
+        tamis_records_free(x);
     return e;
 }
 
@@ -85,10 +87,10 @@ TEST(options_that_cannot_be)
     tamis_attribute bad[] = {{.name = ""}}, typed[] = {{.name = "a", .type = 9}};
     tamis_attribute many[TAMIS_ATTRIBUTES_MAX + 1] = {{.name = "a"}};
     uint64_t one = 1, outside = 5, pair = 3;
-    tamis_index_options o = {.attributes = two, .n_attributes = 2}, t;
+    tamis_records_options o = {.attributes = two, .n_attributes = 2}, t;
     tamis_reason reason;
     CHECK(try_make(o, &reason) == TAMIS_OK);
-    CHECK(tamis_index_new(&(tamis_index *){NULL}, NULL, &reason) == TAMIS_EARG);
+    CHECK(tamis_records_new(&(tamis_records *){NULL}, NULL, &reason) == TAMIS_EARG);
 #define REFUSED(change, why)                                                              \
     do {                                                                                  \
         t = o;                                                                            \
@@ -128,105 +130,108 @@ TEST(options_that_cannot_be)
 TEST(which_combinations_are_declared)
 {
     uint64_t combos[] = {3, 12, 3};
-    tamis_index *x = make((tamis_index_options){0}, 3, NULL);
-    CHECK(tamis_index_combo(x, 0) == 3 && tamis_index_combo(x, 1) == 5);
-    CHECK(tamis_index_combo(x, 2) == 6 && tamis_index_combo(x, 3) == 0);
+    tamis_records *x = make((tamis_records_options){0}, 3, NULL);
+    CHECK(tamis_records_combo(x, 0) == 3 && tamis_records_combo(x, 1) == 5);
+    CHECK(tamis_records_combo(x, 2) == 6 && tamis_records_combo(x, 3) == 0);
     for (uint64_t mask = 0; mask < 8; mask++)
-        CHECK(tamis_index_verifies(x, mask));
-    tamis_index_free(x);
-    x = make((tamis_index_options){.no_combos = true}, 3, NULL);
-    CHECK(tamis_index_combo(x, 0) == 0 && !tamis_index_verifies(x, 5));
-    CHECK(tamis_index_verifies(x, 7) && tamis_index_verifies(x, 0) && tamis_index_verifies(x, 2));
-    tamis_index_free(x);
-    x = make((tamis_index_options){.combos = combos, .n_combos = 3}, 4, NULL);
-    CHECK(tamis_index_combo(x, 0) == 3 && tamis_index_combo(x, 1) == 12);
-    CHECK(tamis_index_combo(x, 2) == 0 && tamis_index_verifies(x, 12));
-    CHECK(!tamis_index_verifies(x, 7) && tamis_index_verifies(x, 15));
-    tamis_index_free(x);
-    x = make((tamis_index_options){.verifier = TAMIS_VERIFIER_NONE}, 3, NULL);
-    CHECK(!tamis_index_verifies(x, 3) && !tamis_index_verifies(x, 7) && tamis_index_verifies(x, 1));
-    tamis_index_free(x);
-    x = make((tamis_index_options){0}, 1, NULL);
-    CHECK(tamis_index_verifies(x, 0) && set_layers(&x->set)->l[0]->parts == 1);
-    tamis_index_free(x);
+        CHECK(tamis_records_verifies(x, mask));
+    tamis_records_free(x);
+    x = make((tamis_records_options){.no_combos = true}, 3, NULL);
+    CHECK(tamis_records_combo(x, 0) == 0 && !tamis_records_verifies(x, 5));
+    CHECK(tamis_records_verifies(x, 7) && tamis_records_verifies(x, 0) &&
+          tamis_records_verifies(x, 2));
+    tamis_records_free(x);
+    x = make((tamis_records_options){.combos = combos, .n_combos = 3}, 4, NULL);
+    CHECK(tamis_records_combo(x, 0) == 3 && tamis_records_combo(x, 1) == 12);
+    CHECK(tamis_records_combo(x, 2) == 0 && tamis_records_verifies(x, 12));
+    CHECK(!tamis_records_verifies(x, 7) && tamis_records_verifies(x, 15));
+    tamis_records_free(x);
+    x = make((tamis_records_options){.verifier = TAMIS_VERIFIER_NONE}, 3, NULL);
+    CHECK(!tamis_records_verifies(x, 3) && !tamis_records_verifies(x, 7) &&
+          tamis_records_verifies(x, 1));
+    tamis_records_free(x);
+    x = make((tamis_records_options){0}, 1, NULL);
+    CHECK(tamis_records_verifies(x, 0) && set_layers(&x->set)->l[0]->parts == 1);
+    tamis_records_free(x);
 }
 
 TEST(unknown_names_list_the_known)
 {
     tamis_attribute at[] = {{.name = "ip"}, {.name = "user"}, {.name = "path"}};
-    tamis_index_options o = {.attributes = at, .n_attributes = 3};
-    tamis_index *x;
+    tamis_records_options o = {.attributes = at, .n_attributes = 3};
+    tamis_records *x;
     tamis_reason reason;
     uint32_t number = 9;
-    CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
-    CHECK(tamis_index_attribute(x, "user", &number, &reason) == TAMIS_OK && number == 1);
-    CHECK(tamis_index_attribute(x, "usr", &number, &reason) == TAMIS_EARG && number == 1);
+    CHECK(tamis_records_new(&x, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_records_attribute(x, "user", &number, &reason) == TAMIS_OK && number == 1);
+    CHECK(tamis_records_attribute(x, "usr", &number, &reason) == TAMIS_EARG && number == 1);
     CHECK_MSG(!strcmp(reason.text, "no attribute \"usr\"; there are: ip, user, path"), "%s",
               reason.text);
-    CHECK(tamis_index_attribute(x, "", &number, NULL) == TAMIS_EARG);
-    tamis_index_free(x);
-    x = make((tamis_index_options){0}, 64, NULL);
-    CHECK(tamis_index_attribute(x, "b", &number, &reason) == TAMIS_EARG);
+    CHECK(tamis_records_attribute(x, "", &number, NULL) == TAMIS_EARG);
+    tamis_records_free(x);
+    x = make((tamis_records_options){0}, 64, NULL);
+    CHECK(tamis_records_attribute(x, "b", &number, &reason) == TAMIS_EARG);
     CHECK_MSG(strstr(reason.text, "a0, a1, ") && strstr(reason.text, ", ...") &&
                   strlen(reason.text) < sizeof reason.text,
               "%s", reason.text);
-    tamis_attribute_info info;
-    CHECK(tamis_index_attribute_info(x, 63, &info) && !strcmp(info.name, "a63"));
-    CHECK(!tamis_index_attribute_info(x, 64, &info));
-    tamis_index_free(x);
+    tamis_attribute_facts info;
+    CHECK(tamis_records_attribute_info(x, 63, &info) && !strcmp(info.name, "a63"));
+    CHECK(!tamis_records_attribute_info(x, 64, &info));
+    tamis_records_free(x);
 }
 
 TEST(a_limit_on_memory_can_be_changed)
 {
-    tamis_index *x =
-        make((tamis_index_options){.set.capacity = 100, .set.memory_limit = 20000}, 2, NULL);
+    tamis_records *x =
+        make((tamis_records_options){.set.capacity = 100, .set.memory_limit = 20000}, 2, NULL);
     tamis_digest record[2];
     tamis_error e = TAMIS_OK;
-    tamis_records_info info, brief;
+    tamis_records_facts info, brief;
     if (!x)
         return;
     for (uint64_t r = 0; e == TAMIS_OK && r < 100000; r++) {
         record_of(x, 2, r, NULL, record);
-        e = tamis_index_add_many(x, record, 1, NULL, NULL);
+        e = tamis_records_add_many(x, record, 1, NULL, NULL);
     }
     CHECK(e == TAMIS_ESPACE);
-    CHECK(tamis_index_limit(x, 0) == TAMIS_OK);
-    CHECK(tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
-    CHECK(tamis_index_limit(x, 50000) == TAMIS_OK);
-    tamis_index_info(x, &info);
-    tamis_index_brief(x, &brief);
+    CHECK(tamis_records_limit(x, 0) == TAMIS_OK);
+    CHECK(tamis_records_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
+    CHECK(tamis_records_limit(x, 50000) == TAMIS_OK);
+    tamis_records_info(x, &info);
+    tamis_records_brief(x, &brief);
     CHECK(brief.memory_limit == 50000 && brief.records == info.records && brief.fpp == info.fpp);
     CHECK(brief.bytes == info.bytes && brief.bits == info.bits && brief.layers == info.layers);
     CHECK(info.fpp_fresh > 0 && brief.fpp_fresh == 0);
-    CHECK(strcmp(tamis_index_name(x, 1), "b") == 0 && tamis_index_name(x, 2) == NULL);
-    tamis_index_free(x);
+    CHECK(strcmp(tamis_records_name(x, 1), "b") == 0 && tamis_records_name(x, 2) == NULL);
+    tamis_records_free(x);
 }
 
 TEST(kinds_and_families_are_kept_apart)
 {
     uint8_t key[TAMIS_KEY_LEN] = {1};
-    tamis_index_options o = {.set.key = key};
-    tamis_index *x = make(o, 2, NULL), *y = make(o, 3, NULL), *z = make(o, 2, NULL);
-    CHECK(tamis_index_merge(x, y, 0) == TAMIS_ESHAPE && tamis_index_merge(x, z, 0) == TAMIS_OK);
-    CHECK(tamis_index_remove(x, (tamis_key[2]){{"", 0}, {"", 0}}, NULL) == TAMIS_EKIND);
-    tamis_index_free(y);
-    tamis_index_free(z);
+    tamis_records_options o = {.set.key = key};
+    tamis_records *x = make(o, 2, NULL), *y = make(o, 3, NULL), *z = make(o, 2, NULL);
+    CHECK(tamis_records_merge(x, y, 0) == TAMIS_ESHAPE && tamis_records_merge(x, z, 0) == TAMIS_OK);
+    CHECK(tamis_records_remove(x, (tamis_key[2]){{"", 0}, {"", 0}}, NULL) == TAMIS_EKIND);
+    tamis_records_free(y);
+    tamis_records_free(z);
     o.set.deletable = true;
     y = make(o, 2, NULL);
     o.set.deletable = false, o.verifier = TAMIS_VERIFIER_TABLE;
     z = make(o, 2, NULL);
-    CHECK(tamis_index_merge(x, y, 0) == TAMIS_EKIND && tamis_index_merge(x, z, 0) == TAMIS_ESHAPE);
-    tamis_index_free(y);
-    tamis_index_free(z);
-    y = make((tamis_index_options){0}, 2, NULL);
-    CHECK(tamis_index_merge(x, y, 0) == TAMIS_EFAMILY && !tamis_index_equal(x, y));
-    tamis_index_free(x);
-    tamis_index_free(y);
+    CHECK(tamis_records_merge(x, y, 0) == TAMIS_EKIND &&
+          tamis_records_merge(x, z, 0) == TAMIS_ESHAPE);
+    tamis_records_free(y);
+    tamis_records_free(z);
+    y = make((tamis_records_options){0}, 2, NULL);
+    CHECK(tamis_records_merge(x, y, 0) == TAMIS_EFAMILY && !tamis_records_equal(x, y));
+    tamis_records_free(x);
+    tamis_records_free(y);
 }
 
 TEST(settings_from_elsewhere)
 {
-    tamis_index *x = make((tamis_index_options){0}, 3, NULL);
+    tamis_records *x = make((tamis_records_options){0}, 3, NULL);
     struct elsewhere {
         struct record_form form;
         struct settings set;
@@ -255,7 +260,7 @@ TEST(settings_from_elsewhere)
     WRONG(s.set.fpp = -1);
     WRONG(s.set.unique = true);
 #undef WRONG
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -267,54 +272,54 @@ static tamis_key text_key(const char *text)
 
 TEST(missing_empty_and_null_are_three)
 {
-    tamis_index *x = make((tamis_index_options){.set.fpp = 1e-9}, 2, NULL);
+    tamis_records *x = make((tamis_records_options){.set.fpp = 1e-9}, 2, NULL);
     const char *values[] = {NULL, "", "null", "x"};
     bool fresh;
     for (int added = 0; added < 4; added++) {
         tamis_key record[2] = {text_key(values[added]), text_key("k")};
-        CHECK(tamis_index_add(x, record, &fresh) == TAMIS_OK && fresh);
-        CHECK(tamis_index_add(x, record, &fresh) == TAMIS_OK && !fresh);
+        CHECK(tamis_records_add(x, record, &fresh) == TAMIS_OK && fresh);
+        CHECK(tamis_records_add(x, record, &fresh) == TAMIS_OK && !fresh);
         for (int i = 0; i < 4; i++) {
             tamis_key asked[2] = {text_key(values[i]), text_key("k")};
-            CHECK(tamis_index_has(x, asked, 0).maybe == (i <= added));
-            CHECK(tamis_index_has(x, asked, 1).maybe == (i <= added));
-            CHECK(tamis_index_has(x, asked, 2).maybe);
+            CHECK(tamis_records_has(x, asked, 0).maybe == (i <= added));
+            CHECK(tamis_records_has(x, asked, 1).maybe == (i <= added));
+            CHECK(tamis_records_has(x, asked, 2).maybe);
         }
     }
     /* what is in one attribute is not in the other */
-    CHECK(!tamis_index_has(x, (tamis_key[2]){{NULL, 0}, text_key("x")}, 2).maybe);
-    CHECK(!tamis_index_has(x, (tamis_key[2]){{NULL, 0}, {NULL, 0}}, 2).maybe);
-    tamis_index_free(x);
+    CHECK(!tamis_records_has(x, (tamis_key[2]){{NULL, 0}, text_key("x")}, 2).maybe);
+    CHECK(!tamis_records_has(x, (tamis_key[2]){{NULL, 0}, {NULL, 0}}, 2).maybe);
+    tamis_records_free(x);
 }
 
 TEST(values_must_come_from_one_record)
 {
-    tamis_index *x = make((tamis_index_options){.set.fpp = 1e-6}, 3, NULL);
-    CHECK(tamis_index_add(x, (tamis_key[3]){text_key("1"), text_key("ann"), text_key("/")}, NULL) ==
-          TAMIS_OK);
-    CHECK(tamis_index_add(x, (tamis_key[3]){text_key("2"), text_key("bob"), text_key("/x")},
-                          NULL) == TAMIS_OK);
+    tamis_records *x = make((tamis_records_options){.set.fpp = 1e-6}, 3, NULL);
+    CHECK(tamis_records_add(x, (tamis_key[3]){text_key("1"), text_key("ann"), text_key("/")},
+                            NULL) == TAMIS_OK);
+    CHECK(tamis_records_add(x, (tamis_key[3]){text_key("2"), text_key("bob"), text_key("/x")},
+                            NULL) == TAMIS_OK);
     tamis_key mixed[3] = {text_key("1"), text_key("bob"), text_key("/")};
-    tamis_answer answer = tamis_index_has(x, mixed, 3);
+    tamis_answer answer = tamis_records_has(x, mixed, 3);
     CHECK(!answer.maybe && answer.verified);
-    CHECK(tamis_index_has(x, mixed, 5).maybe && !tamis_index_has(x, mixed, 7).maybe);
-    CHECK(tamis_index_has(x, mixed, 1).maybe && tamis_index_has(x, mixed, 2).maybe);
-    tamis_index_free(x);
-    x = make((tamis_index_options){.set.fpp = 1e-6, .no_combos = true}, 3, NULL);
-    CHECK(tamis_index_add(x, (tamis_key[3]){text_key("1"), text_key("ann"), text_key("/")}, NULL) ==
-          TAMIS_OK);
-    CHECK(tamis_index_add(x, (tamis_key[3]){text_key("2"), text_key("bob"), text_key("/x")},
-                          NULL) == TAMIS_OK);
-    answer = tamis_index_has(x, mixed, 3);
+    CHECK(tamis_records_has(x, mixed, 5).maybe && !tamis_records_has(x, mixed, 7).maybe);
+    CHECK(tamis_records_has(x, mixed, 1).maybe && tamis_records_has(x, mixed, 2).maybe);
+    tamis_records_free(x);
+    x = make((tamis_records_options){.set.fpp = 1e-6, .no_combos = true}, 3, NULL);
+    CHECK(tamis_records_add(x, (tamis_key[3]){text_key("1"), text_key("ann"), text_key("/")},
+                            NULL) == TAMIS_OK);
+    CHECK(tamis_records_add(x, (tamis_key[3]){text_key("2"), text_key("bob"), text_key("/x")},
+                            NULL) == TAMIS_OK);
+    answer = tamis_records_has(x, mixed, 3);
     CHECK(answer.maybe && !answer.verified);
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 TEST(any_of_several_values)
 {
     enum { MANY = 400 };
-    tamis_index *x =
-        make((tamis_index_options){.set.fpp = 1e-9, .set.capacity = 4 * MANY}, 2, NULL);
+    tamis_records *x =
+        make((tamis_records_options){.set.fpp = 1e-9, .set.capacity = 4 * MANY}, 2, NULL);
     static tamis_digest a[MANY], b[MANY];
     fill(x, 2, 0, MANY, NULL);
     for (uint64_t i = 0; i < MANY; i++) {
@@ -323,36 +328,39 @@ TEST(any_of_several_values)
     }
     tamis_choice choices[2] = {{0, a, 10}, {1, b, 10}};
     tamis_answer answer;
-    CHECK(tamis_index_ask(x, choices, 2, &answer) == TAMIS_OK && answer.maybe && answer.verified);
+    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && answer.maybe && answer.verified);
     choices[1].values = b + 20; /* records 21..30 */
-    CHECK(tamis_index_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe && answer.verified);
+    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe &&
+          answer.verified);
     choices[0].n = 100, choices[1].n = 0; /* any of none */
-    CHECK(tamis_index_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe);
+    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe);
     choices[1].n = 100, choices[1].values = b + 200; /* 10,000 choices, none of them */
-    CHECK(tamis_index_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe && answer.verified);
+    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe &&
+          answer.verified);
     choices[0].n = 300, choices[1] = (tamis_choice){1, b + 99, 300}; /* some, but tried late */
-    CHECK(tamis_index_ask(x, choices, 2, &answer) == TAMIS_OK && answer.maybe);
+    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && answer.maybe);
     /* too many to try: by the attributes alone */
     tamis_digest *far = calloc(MANY, sizeof *far);
     for (uint64_t i = 0; i < MANY; i++)
         far[i] = digest_of(x, 1, i < 300 ? 300 + i % 100 : FRESH + i);
     choices[0] = (tamis_choice){0, a, 300}, choices[1] = (tamis_choice){1, far, 300};
-    CHECK(tamis_index_ask(x, choices, 2, &answer) == TAMIS_OK && answer.maybe && !answer.verified);
+    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && answer.maybe &&
+          !answer.verified);
     choices[1] = (tamis_choice){1, far + 300, 100}; /* values that are nowhere */
-    CHECK(tamis_index_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe);
+    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe);
     free(far);
-    CHECK(tamis_index_ask(x, choices, 0, &answer) == TAMIS_EARG);
+    CHECK(tamis_records_ask(x, choices, 0, &answer) == TAMIS_EARG);
     choices[1].attribute = 0;
-    CHECK(tamis_index_ask(x, choices, 2, &answer) == TAMIS_EARG);
+    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_EARG);
     choices[1].attribute = 2;
-    CHECK(tamis_index_ask(x, choices, 2, &answer) == TAMIS_EARG);
-    tamis_index_free(x);
+    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_EARG);
+    tamis_records_free(x);
 }
 
 /* ---- verification values as published -------------------------------------------------------- */
 
 /* Sums of addresses 1..m, written from the paper: exact in 128 bits, cut to 64. */
-static uint64_t published_value(const tamis_index *x, uint64_t mask, const tamis_digest *record,
+static uint64_t published_value(const tamis_records *x, uint64_t mask, const tamis_digest *record,
                                 bool attenuated)
 {
     unsigned __int128 sum = 0;
@@ -378,12 +386,12 @@ TEST(published_values_are_the_published_sums)
     uint64_t distinct[3] = {0, 7, 40};
     for (int attenuated = 0; attenuated < 2; attenuated++)
         for (int layout = 1; layout <= 2; layout++) {
-            tamis_index *x =
-                make((tamis_index_options){.verifier = TAMIS_VERIFIER_TABLE,
-                                           .value = attenuated ? TAMIS_VERIFY_ATTENUATED
-                                                               : TAMIS_VERIFY_BASIC,
-                                           .set.growth = TAMIS_FIXED,
-                                           .set.layout = (tamis_layout)layout},
+            tamis_records *x =
+                make((tamis_records_options){.verifier = TAMIS_VERIFIER_TABLE,
+                                             .value = attenuated ? TAMIS_VERIFY_ATTENUATED
+                                                                 : TAMIS_VERIFY_BASIC,
+                                             .set.growth = TAMIS_FIXED,
+                                             .set.layout = (tamis_layout)layout},
                      3, distinct);
             struct layer *layer = set_layers(&x->set)->l[0];
             fill(x, 3, 0, 200, distinct);
@@ -395,7 +403,7 @@ TEST(published_values_are_the_published_sums)
                     CHECK(table_get(&layer->part[3 + v].table, value) >= 1);
                 }
             }
-            tamis_index_free(x);
+            tamis_records_free(x);
         }
 }
 
@@ -442,7 +450,7 @@ enum class { FRESH_ONE, FRESH_ALL, RECOMBINED, PAIR, CLASSES };
 static const char *const class_names[CLASSES] = {"fresh, one", "fresh, all", "recombined", "pair"};
 
 /* Questions of one class to one index: records 0..n-1 are stored. */
-static double ask_class(const tamis_index *x, enum class class, uint32_t p, uint64_t n,
+static double ask_class(const tamis_records *x, enum class class, uint32_t p, uint64_t n,
                         const uint64_t *distinct, size_t asked, uint64_t *rng)
 {
     tamis_digest *records = calloc((size_t)64 * p, sizeof *records);
@@ -462,7 +470,7 @@ static double ask_class(const tamis_index *x, enum class class, uint32_t p, uint
                 records[i * p + j] = digest_of(x, j, value);
             }
         }
-        tamis_index_has_many(x, mask, records, 64, found);
+        tamis_records_has_many(x, mask, records, 64, found);
         for (size_t i = 0; i < 64; i++)
             yes += found[i];
     }
@@ -470,8 +478,8 @@ static double ask_class(const tamis_index *x, enum class class, uint32_t p, uint
     return yes;
 }
 
-static void rates_of(tamis_index_options o, uint32_t p, uint64_t n, unsigned indexes, size_t asked,
-                     const char *where)
+static void rates_of(tamis_records_options o, uint32_t p, uint64_t n, unsigned indexes,
+                     size_t asked, const char *where)
 {
     struct tally tally[CLASSES] = {{0}};
     uint64_t rng = harness_seed() ^ p ^ n << 8 ^ (uint64_t)o.set.layout << 40;
@@ -481,7 +489,7 @@ static void rates_of(tamis_index_options o, uint32_t p, uint64_t n, unsigned ind
         for (unsigned j = 0; j < TAMIS_KEY_LEN; j++)
             key[j] = (uint8_t)rng_next(&rng);
         o.set.key = key;
-        tamis_index *x = make(o, p, NULL);
+        tamis_records *x = make(o, p, NULL);
         fill(x, p, 0, n, NULL);
         for (int class = 0; class < CLASSES; class ++) {
             bool applies = class == PAIR         ? p == 3 && verified
@@ -491,13 +499,13 @@ static void rates_of(tamis_index_options o, uint32_t p, uint64_t n, unsigned ind
                 tally_add(&tally[class], (double)asked,
                           ask_class(x, (enum class) class, p, n, NULL, asked, &rng));
         }
-        tamis_records_info info;
-        tamis_index_info(x, &info);
+        tamis_records_facts info;
+        tamis_records_info(x, &info);
         if (n >= 1000) { /* small ones differ from one another */
             CHECK(info.fpp_attribute <= 1.5 * o.set.fpp && info.fpp_fresh <= info.fpp_attribute);
             CHECK(!verified || p == 1 || info.fpp_record <= 1.5 * o.set.fpp);
         }
-        tamis_index_free(x);
+        tamis_records_free(x);
     }
     for (int class = 0; class < CLASSES; class ++)
         if (tally[class].indexes)
@@ -515,11 +523,11 @@ TEST(rates_by_class_of_question)
                 uint32_t p = attributes[i];
                 if (p > 5 && growth && SLOW)
                     continue;
-                tamis_index_options o = {.set.fpp = 0.02,
-                                         .set.layout = (tamis_layout)layout,
-                                         .set.capacity = growth ? 20 : 1000,
-                                         .set.growth = growth ? TAMIS_SCALABLE : TAMIS_FIXED,
-                                         .set.expansion = growth ? 2 : 0};
+                tamis_records_options o = {.set.fpp = 0.02,
+                                           .set.layout = (tamis_layout)layout,
+                                           .set.capacity = growth ? 20 : 1000,
+                                           .set.growth = growth ? TAMIS_SCALABLE : TAMIS_FIXED,
+                                           .set.expansion = growth ? 2 : 0};
                 snprintf(where, sizeof where, "p %u, %s, %s", p, layout == 1 ? "spread" : "blocked",
                          growth ? "scalable" : "fixed");
                 rates_of(o, p, 1000, p > 5 ? indexes / 5 + 1 : indexes, 2048, where);
@@ -531,11 +539,11 @@ TEST(rates_of_small_and_deletable_indexes)
     char where[64];
     for (int layout = 1; layout <= 2; layout++)
         for (int deletable = 0; deletable < 2; deletable++) {
-            tamis_index_options o = {.set.fpp = 0.05,
-                                     .set.layout = (tamis_layout)layout,
-                                     .set.capacity = 10,
-                                     .set.growth = TAMIS_FIXED,
-                                     .set.deletable = deletable};
+            tamis_records_options o = {.set.fpp = 0.05,
+                                       .set.layout = (tamis_layout)layout,
+                                       .set.capacity = 10,
+                                       .set.growth = TAMIS_FIXED,
+                                       .set.deletable = deletable};
             snprintf(where, sizeof where, "10 records, %s, %s", layout == 1 ? "spread" : "blocked",
                      deletable ? "deletable" : "plain");
             rates_of(o, 3, 10, SLOW ? 40 : 200, 1024, where);
@@ -549,25 +557,25 @@ TEST(recombined_records)
     struct tally none = {0}, table = {0};
     uint64_t rng = harness_seed(), n = 2000;
     for (int i = 0; i < 4; i++) {
-        tamis_index_options o = {.set.fpp = 0.01,
-                                 .set.capacity = n,
-                                 .set.growth = TAMIS_FIXED,
-                                 .set.layout = 1 + i % 2,
-                                 .verifier = TAMIS_VERIFIER_NONE};
-        tamis_index *x = make(o, 4, NULL);
+        tamis_records_options o = {.set.fpp = 0.01,
+                                   .set.capacity = n,
+                                   .set.growth = TAMIS_FIXED,
+                                   .set.layout = 1 + i % 2,
+                                   .verifier = TAMIS_VERIFIER_NONE};
+        tamis_records *x = make(o, 4, NULL);
         o.verifier = TAMIS_VERIFIER_TABLE;
-        tamis_index *y = make(o, 4, NULL);
+        tamis_records *y = make(o, 4, NULL);
         fill(x, 4, 0, n, NULL);
         fill(y, 4, 0, n, NULL);
         tally_add(&none, 4096, ask_class(x, RECOMBINED, 4, n, NULL, 4096, &rng));
         tally_add(&table, 4096, ask_class(y, RECOMBINED, 4, n, NULL, 4096, &rng));
-        tamis_records_info info;
-        tamis_index_info(x, &info);
+        tamis_records_facts info;
+        tamis_records_info(x, &info);
         CHECK(info.fpp_record == 1 && info.fpp_fresh < 1e-6);
-        tamis_index_info(y, &info);
+        tamis_records_info(y, &info);
         CHECK(info.fpp_record < 1e-12);
-        tamis_index_free(x);
-        tamis_index_free(y);
+        tamis_records_free(x);
+        tamis_records_free(y);
     }
     CHECK(none.said_yes == none.asked && table.said_yes == 0);
 }
@@ -578,31 +586,31 @@ TEST(pairs_that_occur_and_no_record)
     struct tally t = {0};
     for (int i = 0; i < (SLOW ? 4 : 20); i++) {
         uint64_t n = 600;
-        tamis_index *x = make((tamis_index_options){.set.fpp = 0.03,
-                                                    .set.capacity = 3 * n,
-                                                    .set.growth = TAMIS_FIXED,
-                                                    .set.layout = 1 + i % 2},
-                              3, NULL);
+        tamis_records *x = make((tamis_records_options){.set.fpp = 0.03,
+                                                        .set.capacity = 3 * n,
+                                                        .set.growth = TAMIS_FIXED,
+                                                        .set.layout = 1 + i % 2},
+                                3, NULL);
         double yes = 0;
         for (uint64_t r = 0; r < 3 * n; r++) { /* (r, r, -), (r, -, r), (-, r, r) */
             tamis_digest record[3];
             for (uint32_t j = 0; j < 3; j++)
                 record[j] = digest_of(x, j, j == r % 3 ? n + r : r / 3);
-            CHECK(tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
+            CHECK(tamis_records_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
         }
         for (uint64_t r = 0; r < n; r++) {
             tamis_digest record[3];
             uint8_t found;
             record_of(x, 3, r, NULL, record);
             for (uint64_t mask = 1; mask < 7; mask++) {
-                tamis_index_has_many(x, mask, record, 1, &found);
+                tamis_records_has_many(x, mask, record, 1, &found);
                 CHECK(found);
             }
-            tamis_index_has_many(x, 7, record, 1, &found);
+            tamis_records_has_many(x, 7, record, 1, &found);
             yes += found;
         }
         tally_add(&t, (double)n, yes);
-        tamis_index_free(x);
+        tamis_records_free(x);
     }
     at_most(&t, 0.03, "all three", "pairs that occur");
     CHECK(t.said_yes > 0);
@@ -618,15 +626,15 @@ TEST(published_values_collide_as_corrected)
                 struct tally t = {0};
                 tamis_plan_verify want = {0};
                 for (int i = 0; i < (SLOW ? 4 : 12); i++) {
-                    tamis_index *x =
-                        make((tamis_index_options){.verifier = TAMIS_VERIFIER_TABLE,
-                                                   .value = attenuated ? TAMIS_VERIFY_ATTENUATED
-                                                                       : TAMIS_VERIFY_BASIC,
-                                                   .set.growth = TAMIS_FIXED,
-                                                   .set.fpp = 0.3,
-                                                   .set.capacity = n,
-                                                   .set.layout = (tamis_layout)layout,
-                                                   .no_combos = true},
+                    tamis_records *x =
+                        make((tamis_records_options){.verifier = TAMIS_VERIFIER_TABLE,
+                                                     .value = attenuated ? TAMIS_VERIFY_ATTENUATED
+                                                                         : TAMIS_VERIFY_BASIC,
+                                                     .set.growth = TAMIS_FIXED,
+                                                     .set.fpp = 0.3,
+                                                     .set.capacity = n,
+                                                     .set.layout = (tamis_layout)layout,
+                                                     .no_combos = true},
                              p, NULL);
                     const struct vector *v = set_layers(&x->set)->l[0]->part[0].vector;
                     want = tamis_plan_verify_rates(p, v->bits.k, (double)vector_positions_total(v),
@@ -634,8 +642,8 @@ TEST(published_values_collide_as_corrected)
                     fill(x, p, 0, n, NULL);
                     tally_add(&t, 4096, ask_class(x, RECOMBINED, p, n, NULL, 4096, &rng));
                     double mean = attenuated ? want.attenuated_mean : want.basic_mean;
-                    CHECK(fabs(tamis_index_rate(x, 0, false) - mean) < 0.05 * mean);
-                    tamis_index_free(x);
+                    CHECK(fabs(tamis_records_rate(x, 0, false) - mean) < 0.05 * mean);
+                    tamis_records_free(x);
                 }
                 double mean = attenuated ? want.attenuated_mean : want.basic_mean;
                 double bound = attenuated ? want.attenuated : want.basic;
@@ -657,26 +665,26 @@ TEST(attributes_err_apart)
     struct tally one = {0}, both = {0};
     uint64_t rng = harness_seed();
     for (int i = 0; i < (SLOW ? 8 : 40); i++) {
-        tamis_index *x = make((tamis_index_options){.verifier = TAMIS_VERIFIER_NONE,
-                                                    .set.growth = TAMIS_FIXED,
-                                                    .set.fpp = 0.1,
-                                                    .set.capacity = 1000,
-                                                    .set.layout = 1 + i % 2},
-                              2, NULL);
+        tamis_records *x = make((tamis_records_options){.verifier = TAMIS_VERIFIER_NONE,
+                                                        .set.growth = TAMIS_FIXED,
+                                                        .set.fpp = 0.1,
+                                                        .set.capacity = 1000,
+                                                        .set.layout = 1 + i % 2},
+                                2, NULL);
         fill(x, 2, 0, 1000, NULL);
         double yes[2] = {0, 0};
         for (int j = 0; j < 2000; j++) {
             uint64_t value = FRESH + (rng_next(&rng) >> 8);
             tamis_digest record[2] = {digest_of(x, 0, value), digest_of(x, 1, value)};
             uint8_t found;
-            tamis_index_has_many(x, 1, record, 1, &found);
+            tamis_records_has_many(x, 1, record, 1, &found);
             yes[0] += found;
-            tamis_index_has_many(x, 3, record, 1, &found);
+            tamis_records_has_many(x, 3, record, 1, &found);
             yes[1] += found;
         }
         tally_add(&one, 2000, yes[0]);
         tally_add(&both, 2000, yes[1]);
-        tamis_index_free(x);
+        tamis_records_free(x);
     }
     at_most(&one, 0.1, "one", "equal values");
     at_most(&both, 0.01, "both", "equal values");
@@ -687,22 +695,22 @@ TEST(attributes_err_apart)
 TEST(few_values_take_few_bits)
 {
     uint64_t few[3] = {0, 8, 8}, n = 20000;
-    tamis_index_options o = {.set.growth = TAMIS_FIXED, .set.capacity = n, .no_combos = true};
-    tamis_index *x = make(o, 3, few), *y = make(o, 3, NULL);
-    tamis_attribute_info a, b;
+    tamis_records_options o = {.set.growth = TAMIS_FIXED, .set.capacity = n, .no_combos = true};
+    tamis_records *x = make(o, 3, few), *y = make(o, 3, NULL);
+    tamis_attribute_facts a, b;
     fill(x, 3, 0, n, few); /* all of them fit: no value is new after the eighth */
-    tamis_index_attribute_info(x, 1, &a);
-    tamis_index_attribute_info(y, 1, &b);
+    tamis_records_attribute_info(x, 1, &a);
+    tamis_records_attribute_info(y, 1, &b);
     CHECK(a.bits * 20 < b.bits);
-    tamis_index_free(x);
+    tamis_records_free(x);
     /* One of the eight is covered by the others in one index of 200, and then counts less. */
     double distinct = 0;
     for (int i = 0; i < 100; i++) {
         x = make(o, 3, few);
         fill(x, 3, 0, 100, few);
-        tamis_index_attribute_info(x, 1, &a);
+        tamis_records_attribute_info(x, 1, &a);
         distinct += a.distinct / 100;
-        tamis_index_free(x);
+        tamis_records_free(x);
     }
     CHECK_MSG(fabs(distinct - 8) < 0.1, "%g", distinct);
     /* a pair of such attributes has few combinations */
@@ -711,8 +719,8 @@ TEST(few_values_take_few_bits)
     const struct layer *layer = set_layers(&x->set)->l[0];
     CHECK(vector_positions_total(layer->part[3].vector) >
           4 * vector_positions_total(layer->part[6].vector));
-    tamis_index_free(x);
-    tamis_index_free(y);
+    tamis_records_free(x);
+    tamis_records_free(y);
 }
 
 /* Plans that were too small: the rate holds, and the next layer is made larger. */
@@ -725,40 +733,40 @@ TEST(more_values_than_planned)
             uint64_t rng = harness_seed();
             uint32_t layers = 0;
             for (int i = 0; i < (SLOW ? 4 : 12); i++) {
-                tamis_index *x = make((tamis_index_options){.set.capacity = n,
-                                                            .set.fpp = 0.02,
-                                                            .set.layout = (tamis_layout)layout,
-                                                            .set.deletable = deletable},
-                                      2, planned);
+                tamis_records *x = make((tamis_records_options){.set.capacity = n,
+                                                                .set.fpp = 0.02,
+                                                                .set.layout = (tamis_layout)layout,
+                                                                .set.deletable = deletable},
+                                        2, planned);
                 fill(x, 2, 0, n, NULL); /* as many values as records */
-                tamis_records_info info;
-                tamis_index_info(x, &info);
+                tamis_records_facts info;
+                tamis_records_info(x, &info);
                 layers = info.layers > layers ? info.layers : layers;
                 CHECK(info.records > n - n / 20);
                 double yes = 0;
                 for (int j = 0; j < 2048; j++) {
                     tamis_digest record[2] = {{0, 0}, digest_of(x, 1, FRESH + rng_next(&rng) / 4)};
                     uint8_t found;
-                    tamis_index_has_many(x, 2, record, 1, &found);
+                    tamis_records_has_many(x, 2, record, 1, &found);
                     yes += found;
                 }
                 tally_add(&t, 2048, yes);
-                tamis_index_free(x);
+                tamis_records_free(x);
             }
             at_most(&t, 0.02, "fresh, one", "more values than planned");
             CHECK_MSG(layers <= 3, "%u layers", layers);
         }
-    tamis_index *x =
-        make((tamis_index_options){.set.capacity = n, .set.growth = TAMIS_FIXED}, 2, planned);
+    tamis_records *x =
+        make((tamis_records_options){.set.capacity = n, .set.growth = TAMIS_FIXED}, 2, planned);
     tamis_digest record[2];
     tamis_error e = TAMIS_OK;
     uint64_t r = 0;
     for (; r < n && e == TAMIS_OK; r++) {
         record_of(x, 2, r, NULL, record);
-        e = tamis_index_add_many(x, record, 1, NULL, NULL);
+        e = tamis_records_add_many(x, record, 1, NULL, NULL);
     }
     CHECK(e == TAMIS_EFULL && r > 5 && r < n); /* a fixed one is full */
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 /* ---- values in very many records ------------------------------------------------------------- */
@@ -767,12 +775,12 @@ TEST(values_in_very_many_records)
 {
     uint64_t n = harness_long() ? 1000000 : SLOW ? 50000 : 300000, distinct[2] = {1, 0};
     for (int verifier = 1; verifier <= 3; verifier++) {
-        tamis_index *x = make((tamis_index_options){.set.capacity = n,
-                                                    .set.growth = TAMIS_FIXED,
-                                                    .set.deletable = true,
-                                                    .set.fpp = 0.001,
-                                                    .verifier = (tamis_verifier)verifier},
-                              2, distinct);
+        tamis_records *x = make((tamis_records_options){.set.capacity = n,
+                                                        .set.growth = TAMIS_FIXED,
+                                                        .set.deletable = true,
+                                                        .set.fpp = 0.001,
+                                                        .verifier = (tamis_verifier)verifier},
+                                2, distinct);
         fill(x, 2, 0, n, distinct);
         fill(x, 2, 0, 1000, distinct); /* a record can be there twice */
         tamis_digest record[2];
@@ -781,48 +789,49 @@ TEST(values_in_very_many_records)
         for (uint64_t r = 0; r < n; r++)
             for (int twice = 0; twice <= (r < 1000); twice++) {
                 record_of(x, 2, r, distinct, record);
-                CHECK(tamis_index_remove_many(x, record, 1, &outcome, NULL) == TAMIS_OK);
+                CHECK(tamis_records_remove_many(x, record, 1, &outcome, NULL) == TAMIS_OK);
                 absent += outcome != TAMIS_REMOVED;
-                tamis_index_has_many(x, 1, record, 1, &found);
+                tamis_records_has_many(x, 1, record, 1, &found);
                 denied += !found && r + 1 < n;
             }
         CHECK(absent == 0 && denied == 0 && found == 0);
-        tamis_records_info info;
-        tamis_index_info(x, &info);
+        tamis_records_facts info;
+        tamis_records_info(x, &info);
         CHECK(info.records == 0 && info.pending == 0 && info.layers == 1);
         CHECK(info.fpp_attribute == 0 && info.fpp_record == 0);
-        tamis_index_free(x);
+        tamis_records_free(x);
     }
 }
 
 TEST(limits_of_memory_and_capacity)
 {
-    tamis_index *x =
-        make((tamis_index_options){.set.memory_limit = 1 << 16, .set.capacity = 100}, 2, NULL);
+    tamis_records *x =
+        make((tamis_records_options){.set.memory_limit = 1 << 16, .set.capacity = 100}, 2, NULL);
     tamis_digest record[2];
     tamis_error e = TAMIS_OK;
     uint64_t r = 0;
     for (; r < 100000 && e == TAMIS_OK; r++) {
         record_of(x, 2, r, NULL, record);
-        e = tamis_index_add_many(x, record, 1, NULL, NULL);
+        e = tamis_records_add_many(x, record, 1, NULL, NULL);
     }
-    tamis_records_info info;
-    tamis_index_info(x, &info);
+    tamis_records_facts info;
+    tamis_records_info(x, &info);
     CHECK(e == TAMIS_ESPACE && info.bytes <= 1 << 16 && r > 100);
-    tamis_index_free(x);
-    x = make(
-        (tamis_index_options){.set.growth = TAMIS_DYNAMIC, .set.capacity = 1000, .set.vectors = 4},
-        2, NULL);
+    tamis_records_free(x);
+    x = make((tamis_records_options){.set.growth = TAMIS_DYNAMIC,
+                                     .set.capacity = 1000,
+                                     .set.vectors = 4},
+             2, NULL);
     fill(x, 2, 0, 980, NULL);
     for (r = 980, e = TAMIS_OK; r < 2000 && e == TAMIS_OK; r++) {
         record_of(x, 2, r, NULL, record);
-        e = tamis_index_add_many(x, record, 1, NULL, NULL);
+        e = tamis_records_add_many(x, record, 1, NULL, NULL);
     }
-    tamis_index_info(x, &info);
+    tamis_records_info(x, &info);
     CHECK(e == TAMIS_EFULL && info.layers == 4 && info.records == 1000 && info.capacity == 1000);
     record_of(x, 2, 3, NULL, record); /* a member is no reason to refuse */
-    CHECK(tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
-    tamis_index_free(x);
+    CHECK(tamis_records_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
+    tamis_records_free(x);
 }
 
 static uint64_t read_clock(void *context)
@@ -834,43 +843,43 @@ static uint64_t read_clock(void *context)
 TEST(flexible_layers_follow_the_arrivals)
 {
     uint64_t clock = 1000;
-    tamis_index *x = make((tamis_index_options){.set.growth = TAMIS_FLEXIBLE,
-                                                .set.capacity = 100,
-                                                .set.clock = read_clock,
-                                                .set.clock_context = &clock},
-                          2, NULL);
+    tamis_records *x = make((tamis_records_options){.set.growth = TAMIS_FLEXIBLE,
+                                                    .set.capacity = 100,
+                                                    .set.clock = read_clock,
+                                                    .set.clock_context = &clock},
+                            2, NULL);
     tamis_digest record[2];
     for (uint64_t r = 0; r < 20000; r++) {
         record_of(x, 2, r, NULL, record);
         clock += r < 300 ? 1000000 : 10000; /* a hundred times faster */
-        CHECK(tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
+        CHECK(tamis_records_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
     }
     const struct layers *layers = set_layers(&x->set);
     uint32_t n = layers_count(layers);
     CHECK(layers->l[1]->capacity == 100 && layers->l[2]->capacity <= 200);
     CHECK_MSG(n > 3 && layers->l[n - 1]->capacity >= 6400, "%u layers, the last for %llu", n,
               (unsigned long long)layers->l[n - 1]->capacity);
-    tamis_records_info info;
-    tamis_index_info(x, &info);
+    tamis_records_facts info;
+    tamis_records_info(x, &info);
     CHECK(info.fpp_attribute <= 0.01 && info.fpp_record <= 0.01);
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 /* A clock that is set back stands still, as for filters: what comes after is no older. */
 TEST(a_clock_set_back_stands_still)
 {
     uint64_t clock = UINT64_C(1) << 40;
-    tamis_index *x = make((tamis_index_options){.set.growth = TAMIS_FLEXIBLE,
-                                                .set.capacity = 10,
-                                                .set.clock = read_clock,
-                                                .set.clock_context = &clock},
-                          2, NULL);
+    tamis_records *x = make((tamis_records_options){.set.growth = TAMIS_FLEXIBLE,
+                                                    .set.capacity = 10,
+                                                    .set.clock = read_clock,
+                                                    .set.clock_context = &clock},
+                            2, NULL);
     tamis_digest record[2];
     uint64_t born = 0;
     for (uint64_t r = 0; r < 100; r++) {
         record_of(x, 2, r, NULL, record);
         clock += r == 50 ? -(clock / 2) : 1000;
-        CHECK(tamis_index_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
+        CHECK(tamis_records_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
     }
     const struct layers *layers = set_layers(&x->set);
     CHECK(layers_count(layers) > 3);
@@ -878,7 +887,7 @@ TEST(a_clock_set_back_stands_still)
         CHECK(layers->l[i]->born >= born);
         born = layers->l[i]->born;
     }
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 /* ---- normal forms ---------------------------------------------------------------------------- */
@@ -1049,21 +1058,21 @@ TEST(typed_attributes_meet)
                             {.name = "x", .type = TAMIS_DEC},
                             {.name = "t", .type = TAMIS_TIME},
                             {.name = "s"}};
-    tamis_index_options o = {.attributes = at, .n_attributes = 4, .set.fpp = 1e-9};
-    tamis_index *x;
-    CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
+    tamis_records_options o = {.attributes = at, .n_attributes = 4, .set.fpp = 1e-9};
+    tamis_records *x;
+    CHECK(tamis_records_new(&x, &o, NULL) == TAMIS_OK);
     tamis_key stored[4] = {text_key("07"), text_key("1.50"), text_key("2024-01-31"),
                            text_key("07")};
     tamis_key asked[4] = {text_key("7"), text_key("15e-1"), text_key("1706659200"), text_key("07")};
-    CHECK(tamis_index_add(x, stored, NULL) == TAMIS_OK);
-    CHECK(tamis_index_has(x, asked, 0).maybe);
+    CHECK(tamis_records_add(x, stored, NULL) == TAMIS_OK);
+    CHECK(tamis_records_has(x, asked, 0).maybe);
     asked[3] = text_key("7"); /* text is text */
-    CHECK(!tamis_index_has(x, asked, 0).maybe && tamis_index_has(x, asked, 7).maybe);
+    CHECK(!tamis_records_has(x, asked, 0).maybe && tamis_records_has(x, asked, 7).maybe);
     stored[0] = asked[0] = text_key("seven"), stored[3] = asked[3];
-    CHECK(tamis_index_add(x, stored, NULL) == TAMIS_OK && tamis_index_has(x, asked, 0).maybe);
+    CHECK(tamis_records_add(x, stored, NULL) == TAMIS_OK && tamis_records_has(x, asked, 0).maybe);
     asked[0] = text_key("seven ");
-    CHECK(!tamis_index_has(x, asked, 0).maybe);
-    tamis_index_free(x);
+    CHECK(!tamis_records_has(x, asked, 0).maybe);
+    tamis_records_free(x);
 }
 
 HARNESS_MAIN

@@ -6,42 +6,43 @@
 #include <math.h>
 
 #include "set/set.h"
+#include "tamis/records.h"
 
 #define ATTRIBUTES 3
 #define STRANGER   UINT32_C(0x80000000)
 
 struct churn {
-    tamis_index *x;
+    tamis_records *x;
     uint32_t *live, n, next;
     uint64_t rng;
 };
 
 /* Record i: a value of its own, one that twenty share, one of a hundred. */
-static void digests_of(const tamis_index *x, uint32_t i, tamis_digest *out)
+static void digests_of(const tamis_records *x, uint32_t i, tamis_digest *out)
 {
     uint32_t values[ATTRIBUTES] = {i, i / 20 + (i & STRANGER), i * 7 % 100 + (i & STRANGER)};
     for (uint32_t j = 0; j < x->set.form->attributes; j++)
-        out[j] = tamis_index_digest(x, j, (tamis_key){&values[j], sizeof values[j]});
+        out[j] = tamis_records_digest(x, j, (tamis_key){&values[j], sizeof values[j]});
 }
 
-static tamis_index *index_of(tamis_index_options o)
+static tamis_records *index_of(tamis_records_options o)
 {
     static const tamis_attribute attributes[ATTRIBUTES] = {
         {"own", TAMIS_BYTES, 0}, {"shared", TAMIS_BYTES, 0}, {"few", TAMIS_BYTES, 200}};
     static const uint8_t key[TAMIS_KEY_LEN] = "churn in indexes";
-    tamis_index *x = NULL;
+    tamis_records *x = NULL;
     o.attributes = attributes;
     o.n_attributes = o.n_attributes ? o.n_attributes : ATTRIBUTES;
     o.set.deletable = true;
     o.set.key = key;
-    CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_records_new(&x, &o, NULL) == TAMIS_OK);
     return x;
 }
 
-static tamis_records_info info_of(const tamis_index *x)
+static tamis_records_facts info_of(const tamis_records *x)
 {
-    tamis_records_info info;
-    tamis_index_info(x, &info);
+    tamis_records_facts info;
+    tamis_records_info(x, &info);
     return info;
 }
 
@@ -49,7 +50,7 @@ static bool add(struct churn *c, uint32_t i)
 {
     tamis_digest record[ATTRIBUTES];
     digests_of(c->x, i, record);
-    tamis_error e = tamis_index_add_many(c->x, record, 1, NULL, NULL);
+    tamis_error e = tamis_records_add_many(c->x, record, 1, NULL, NULL);
     return CHECK_MSG(e == TAMIS_OK, "add: %s, growth %d", tamis_error_name(e),
                      (int)c->x->set.opt.growth);
 }
@@ -59,7 +60,7 @@ static bool take(struct churn *c, uint32_t i)
     tamis_digest record[ATTRIBUTES];
     uint8_t outcome;
     digests_of(c->x, i, record);
-    return CHECK(tamis_index_remove_many(c->x, record, 1, &outcome, NULL) == TAMIS_OK) &&
+    return CHECK(tamis_records_remove_many(c->x, record, 1, &outcome, NULL) == TAMIS_OK) &&
            CHECK(outcome != TAMIS_ABSENT);
 }
 
@@ -69,7 +70,7 @@ static bool all_there(const struct churn *c)
         tamis_digest record[ATTRIBUTES];
         uint8_t found = 0;
         digests_of(c->x, c->live[i], record);
-        tamis_index_has_many(c->x, rng_next(&(uint64_t){i}) % 8, record, 1, &found);
+        tamis_records_has_many(c->x, rng_next(&(uint64_t){i}) % 8, record, 1, &found);
         if (!CHECK(found))
             return false;
     }
@@ -88,14 +89,14 @@ static bool churn_turn(struct churn *c, bool oldest)
 }
 
 /* Of so many records of strange values, how many may be there by these attributes. */
-static uint32_t false_positives(const tamis_index *x, uint64_t mask, uint32_t probes)
+static uint32_t false_positives(const tamis_records *x, uint64_t mask, uint32_t probes)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < probes; i++) {
         tamis_digest record[ATTRIBUTES];
         uint8_t found = 0;
         digests_of(x, STRANGER + 20 * i, record);
-        tamis_index_has_many(x, mask, record, 1, &found);
+        tamis_records_has_many(x, mask, record, 1, &found);
         n += found;
     }
     return n;
@@ -104,11 +105,11 @@ static uint32_t false_positives(const tamis_index *x, uint64_t mask, uint32_t pr
 /* The ones that n values set have a deviation of at most 0.28 sqrt(m), as for filters. */
 static void check_rates(const struct churn *c, const char *when)
 {
-    tamis_records_info info = info_of(c->x);
+    tamis_records_facts info = info_of(c->x);
     uint32_t probes = harness_long() ? 1000000 : 40000;
     for (uint32_t i = 0; i < info.attributes && i < 2; i++) {
-        tamis_attribute_info a;
-        tamis_index_attribute_info(c->x, i, &a);
+        tamis_attribute_facts a;
+        tamis_records_attribute_info(c->x, i, &a);
         const struct vector *v = set_layers(&c->x->set)->l[0]->part[i].vector;
         double m = (double)a.bits / info.layers, spread = v->bits.k * 0.28 / (0.5 * sqrt(m));
         double expected = info.fpp * probes * (1 + 6 * spread / sqrt(info.layers));
@@ -125,7 +126,7 @@ static void check_rates(const struct churn *c, const char *when)
 /* Values that are all stored, but not together. */
 static void check_recombined(const struct churn *c)
 {
-    tamis_records_info info = info_of(c->x);
+    tamis_records_facts info = info_of(c->x);
     uint32_t probes = 20000, found = 0;
     uint64_t rng = harness_seed();
     for (uint32_t i = 0; i < probes; i++) {
@@ -137,7 +138,7 @@ static void check_recombined(const struct churn *c)
         record[1] = other[1];
         if (a / 20 == b / 20)
             continue;
-        tamis_index_has_many(c->x, 3, record, 1, &here);
+        tamis_records_has_many(c->x, 3, record, 1, &here);
         found += here;
     }
     double expected = info.fpp * probes * 1.6;
@@ -145,7 +146,7 @@ static void check_recombined(const struct churn *c)
               (int)info.growth, found, probes);
 }
 
-static void churn_one(tamis_index_options o, uint32_t live, bool oldest)
+static void churn_one(tamis_records_options o, uint32_t live, bool oldest)
 {
     struct churn c = {index_of(o), malloc(live * sizeof *c.live), live, 0, harness_seed()};
     uint32_t layers = 0, turns = harness_long() ? 200 : 14;
@@ -156,7 +157,7 @@ static void churn_one(tamis_index_options o, uint32_t live, bool oldest)
     check_rates(&c, "filled");
     for (uint32_t turn = 0; turn < turns && good; turn++) {
         good = churn_turn(&c, oldest);
-        tamis_records_info info = info_of(c.x);
+        tamis_records_facts info = info_of(c.x);
         uint64_t *most = turn < turns / 2 ? &bytes : &later;
         *most = info.bytes > *most ? info.bytes : *most;
         if (turn == turns / 2)
@@ -176,14 +177,14 @@ static void churn_one(tamis_index_options o, uint32_t live, bool oldest)
     const struct layers *all = set_layers(&c.x->set);
     CHECK(info_of(c.x).records == 0 && info_of(c.x).layers == 1 &&
           all->l[0]->part[0].vector->ones == 0);
-    tamis_index_free(c.x);
+    tamis_records_free(c.x);
     free(c.live);
 }
 
 TEST(churn_keeps_size_and_rates)
 {
     static const uint8_t once[] = {1};
-    const tamis_index_options kinds[] = {
+    const tamis_records_options kinds[] = {
         {.set.growth = TAMIS_FIXED, .set.capacity = 1000},
         {.set.growth = TAMIS_FIXED, .set.capacity = 1000, .set.fpp = 0.2},
         {.set.growth = TAMIS_DYNAMIC, .set.capacity = 1000, .set.vectors = 5, .set.fpp = 0.2},

@@ -9,6 +9,7 @@
 #include "histories.h"
 #include "set/set.h"
 #include "worlds.h"
+#include "tamis/records.h"
 
 #define LAYERS 128 /* that the model looks after */
 
@@ -59,7 +60,7 @@ static uint32_t model_total(const struct model *m)
     return total;
 }
 
-static uint32_t pending_copies(const tamis_index *x, const tamis_digest *record)
+static uint32_t pending_copies(const tamis_records *x, const tamis_digest *record)
 {
     uint32_t entry = pending_find(&x->set.removals, record);
     return entry == NONE ? 0 : (uint32_t)atomic_load(&x->set.removals.entries[entry].copies);
@@ -89,7 +90,7 @@ static bool model_settle(struct model *m, uint32_t record, uint32_t left)
 }
 
 /* Settles in the model what the index has settled. */
-static bool model_sync(struct world *w, struct model *m, const tamis_index *x)
+static bool model_sync(struct world *w, struct model *m, const tamis_records *x)
 {
     for (uint32_t r = 0; r < w->n; r++)
         if (!CHECK_MSG(model_settle(m, r, m->copies[r] + pending_copies(x, world_digests(w, r))),
@@ -105,7 +106,7 @@ struct counts {
     uint64_t count[LAYERS];
 };
 
-static void counts_take(const tamis_index *x, struct counts *c)
+static void counts_take(const tamis_records *x, struct counts *c)
 {
     const struct layers *layers = set_layers(&x->set);
     c->n = 0;
@@ -115,7 +116,7 @@ static void counts_take(const tamis_index *x, struct counts *c)
     }
 }
 
-static bool model_put(struct model *m, const tamis_index *x, const struct counts *before,
+static bool model_put(struct model *m, const tamis_records *x, const struct counts *before,
                       uint32_t record)
 {
     const struct layers *layers = set_layers(&x->set);
@@ -137,7 +138,7 @@ static bool model_put(struct model *m, const tamis_index *x, const struct counts
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 /* Asked part by part, layer by layer. */
-static bool has_plainly(const tamis_index *x, uint64_t mask, const tamis_digest *record)
+static bool has_plainly(const tamis_records *x, uint64_t mask, const tamis_digest *record)
 {
     const struct layers *layers = set_layers(&x->set);
     struct spot spots[SPOTS_MAX];
@@ -175,8 +176,8 @@ static bool check_part(const struct part *part, uint64_t count)
 }
 
 /* Every counter of the layer is what its copies explain. */
-static bool check_layer(const struct world *w, const struct model_layer *mine, const tamis_index *x,
-                        struct layer *layer)
+static bool check_layer(const struct world *w, const struct model_layer *mine,
+                        const tamis_records *x, struct layer *layer)
 {
     uint64_t positions[K_MAX], total = 0;
     for (uint32_t j = 0; j < layer->parts; j++) {
@@ -213,7 +214,7 @@ static bool check_layer(const struct world *w, const struct model_layer *mine, c
     return CHECK(layer->count == total);
 }
 
-static bool check_all(struct world *w, struct model *m, const tamis_index *x)
+static bool check_all(struct world *w, struct model *m, const tamis_records *x)
 {
     const struct layers *layers = set_layers(&x->set);
     uint64_t stored = 0;
@@ -225,21 +226,21 @@ static bool check_all(struct world *w, struct model *m, const tamis_index *x)
         if (!check_layer(w, model_layer(m, layers->l[i]->id), x, layers->l[i]))
             return false;
     }
-    tamis_records_info info;
-    tamis_index_info(x, &info);
+    tamis_records_facts info;
+    tamis_records_info(x, &info);
     bool empty = model_total(m) == 0 && info.pending == 0;
     return CHECK(stored == x->set.stored) && CHECK(info.records == model_total(m)) &&
            CHECK(!(w->options.set.deletable && empty) || (info.layers == 1 && x->set.stored == 0));
 }
 
 /* Members are found by any question; the library's way of asking is the plain one. */
-static bool check_answers(struct world *w, struct model *m, const tamis_index *x, uint64_t *rng)
+static bool check_answers(struct world *w, struct model *m, const tamis_records *x, uint64_t *rng)
 {
     uint8_t found[RECORDS];
     uint64_t all = form_mask_all(x->set.form), mask = rng_next(rng) % 3 ? rng_next(rng) & all : all;
     mask = mask ? mask : all;
     memset(found, 2, sizeof found);
-    tamis_index_has_many(x, mask, w->digests, w->n, found);
+    tamis_records_has_many(x, mask, w->digests, w->n, found);
     for (uint32_t r = 0; r < w->n; r++) {
         if (!CHECK_MSG(!m->copies[r] || found[r] == 1, "member %u denied, mask %llx", r,
                        (unsigned long long)mask))
@@ -252,15 +253,15 @@ static bool check_answers(struct world *w, struct model *m, const tamis_index *x
     char text[TAMIS_ATTRIBUTES_MAX][16];
     uint32_t one = (uint32_t)(rng_next(rng) % w->n);
     world_keys(w, one, keys, text);
-    tamis_answer answer = tamis_index_has(x, keys, mask);
+    tamis_answer answer = tamis_records_has(x, keys, mask);
     return CHECK(answer.maybe == found[one]) &&
-           CHECK(answer.verified == tamis_index_verifies(x, mask));
+           CHECK(answer.verified == tamis_records_verifies(x, mask));
 }
 
 #define VALUES 3 /* in a question, for one attribute */
 
 /* All choices one by one. */
-static bool any_choice(const tamis_index *x, const tamis_choice *choices, size_t n, uint64_t mask)
+static bool any_choice(const tamis_records *x, const tamis_choice *choices, size_t n, uint64_t mask)
 {
     tamis_digest record[TAMIS_ATTRIBUTES_MAX] = {{0, 0}};
     size_t at[TAMIS_ATTRIBUTES_MAX] = {0}, i;
@@ -268,7 +269,7 @@ static bool any_choice(const tamis_index *x, const tamis_choice *choices, size_t
         uint8_t found;
         for (i = 0; i < n; i++)
             record[choices[i].attribute] = choices[i].values[at[i]];
-        tamis_index_has_many(x, mask, record, 1, &found);
+        tamis_records_has_many(x, mask, record, 1, &found);
         if (found)
             return true;
         for (i = 0; i < n && ++at[i] == choices[i].n; i++)
@@ -277,7 +278,7 @@ static bool any_choice(const tamis_index *x, const tamis_choice *choices, size_t
     return false;
 }
 
-static bool check_choices(struct world *w, struct model *m, const tamis_index *x, uint64_t *rng)
+static bool check_choices(struct world *w, struct model *m, const tamis_records *x, uint64_t *rng)
 {
     tamis_choice choices[TAMIS_ATTRIBUTES_MAX];
     tamis_digest values[TAMIS_ATTRIBUTES_MAX][VALUES];
@@ -291,7 +292,7 @@ static bool check_choices(struct world *w, struct model *m, const tamis_index *x
         for (size_t j = 0; j < c->n; j++) {
             number[n][j] = w->value[rng_next(rng) % w->n][i];
             char text[16];
-            values[n][j] = tamis_index_digest(x, i, world_value(number[n][j], text));
+            values[n][j] = tamis_records_digest(x, i, world_value(number[n][j], text));
         }
         mask |= UINT64_C(1) << i;
         n++;
@@ -308,15 +309,15 @@ static bool check_choices(struct world *w, struct model *m, const tamis_index *x
         }
         member |= fits;
     }
-    return CHECK(tamis_index_ask(x, choices, n, &answer) == TAMIS_OK) &&
+    return CHECK(tamis_records_ask(x, choices, n, &answer) == TAMIS_OK) &&
            CHECK(answer.maybe || !member) &&
            CHECK(answer.maybe == any_choice(x, choices, n, mask)) &&
-           CHECK(answer.verified == tamis_index_verifies(x, mask));
+           CHECK(answer.verified == tamis_records_verifies(x, mask));
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static bool step_add(struct world *w, struct model *m, tamis_index *x, uint32_t record)
+static bool step_add(struct world *w, struct model *m, tamis_records *x, uint32_t record)
 {
     struct counts before;
     counts_take(x, &before);
@@ -326,7 +327,7 @@ static bool step_add(struct world *w, struct model *m, tamis_index *x, uint32_t 
     tamis_key keys[TAMIS_ATTRIBUTES_MAX];
     char text[TAMIS_ATTRIBUTES_MAX][16];
     world_keys(w, record, keys, text);
-    tamis_error e = tamis_index_add(x, keys, &fresh);
+    tamis_error e = tamis_records_add(x, keys, &fresh);
     if (e == TAMIS_EFULL && !w->options.set.overfill)
         return CHECK(w->options.set.growth == TAMIS_FIXED ||
                      w->options.set.growth == TAMIS_DYNAMIC) &&
@@ -345,7 +346,7 @@ static bool step_add(struct world *w, struct model *m, tamis_index *x, uint32_t 
 }
 
 /* Plain indexes deny nothing that they called present; the model holds what was fresh. */
-static bool step_remove(struct world *w, struct model *m, tamis_index *x, uint32_t record)
+static bool step_remove(struct world *w, struct model *m, tamis_records *x, uint32_t record)
 {
     tamis_removed outcome;
     tamis_key keys[TAMIS_ATTRIBUTES_MAX];
@@ -353,16 +354,16 @@ static bool step_remove(struct world *w, struct model *m, tamis_index *x, uint32
     world_keys(w, record, keys, text);
     if (m->copies[record] == 0) {
         uint8_t found;
-        tamis_index_has_many(x, 0, world_digests(w, record), 1, &found);
+        tamis_records_has_many(x, 0, world_digests(w, record), 1, &found);
         if (found && !pending_copies(x, world_digests(w, record)))
             return true; /* not to be told from a member: an illegal removal */
         if (found)
             return true;
-        return CHECK(tamis_index_remove(x, keys, &outcome) == TAMIS_OK) &&
+        return CHECK(tamis_records_remove(x, keys, &outcome) == TAMIS_OK) &&
                CHECK(outcome == TAMIS_ABSENT);
     }
     m->copies[record]--;
-    if (!CHECK(tamis_index_remove(x, keys, &outcome) == TAMIS_OK))
+    if (!CHECK(tamis_records_remove(x, keys, &outcome) == TAMIS_OK))
         return false;
     seen.pending += outcome == TAMIS_PENDING;
     bool waits = pending_copies(x, world_digests(w, record)) > 0;
@@ -370,43 +371,43 @@ static bool step_remove(struct world *w, struct model *m, tamis_index *x, uint32
            model_sync(w, m, x);
 }
 
-static bool step_clone(tamis_index **x)
+static bool step_clone(tamis_records **x)
 {
-    tamis_index *copy;
-    if (!CHECK(tamis_index_clone(&copy, *x) == TAMIS_OK) || !CHECK(tamis_index_equal(*x, copy)))
+    tamis_records *copy;
+    if (!CHECK(tamis_records_clone(&copy, *x) == TAMIS_OK) || !CHECK(tamis_records_equal(*x, copy)))
         return false;
-    tamis_index_free(*x);
+    tamis_records_free(*x);
     *x = copy;
     return true;
 }
 
 /* What was saved is loaded, or mapped: the same in all that shows, now and later. */
-static bool step_save(struct world *w, tamis_index **x)
+static bool step_save(struct world *w, tamis_records **x)
 {
-    tamis_index *loaded = NULL, *mapped = NULL;
+    tamis_records *loaded = NULL, *mapped = NULL;
     tamis_reason reason = {0};
     struct bytes bytes = bytes_of_index(*x, 0);
     bool good =
-        CHECK(bytes.len && bytes.len == tamis_index_encoded_size(*x, 0)) &&
-        CHECK_MSG(tamis_index_decode(&loaded, bytes.data, bytes.len, NULL, &reason) == TAMIS_OK,
+        CHECK(bytes.len && bytes.len == tamis_records_encoded_size(*x, 0)) &&
+        CHECK_MSG(tamis_records_decode(&loaded, bytes.data, bytes.len, NULL, &reason) == TAMIS_OK,
                   "%s", reason.text) &&
         CHECK(bytes_to_file(&bytes, "model.tamis")) &&
-        CHECK_MSG(tamis_index_open(&mapped, "model.tamis", NULL, &reason) == TAMIS_OK, "%s",
+        CHECK_MSG(tamis_records_open(&mapped, "model.tamis", NULL, &reason) == TAMIS_OK, "%s",
                   reason.text);
     if (good) {
         struct bytes again = bytes_of_index(loaded, 0), last = bytes_of_index(mapped, 0);
         good = CHECK(bytes_equal(&bytes, &again)) && CHECK(bytes_equal(&bytes, &last)) &&
-               CHECK(tamis_index_equal(*x, loaded)) && CHECK(world_compare(w, *x, mapped) == 0);
+               CHECK(tamis_records_equal(*x, loaded)) && CHECK(world_compare(w, *x, mapped) == 0);
         bytes_free(&again), bytes_free(&last);
-        tamis_index_free(*x);
+        tamis_records_free(*x);
         *x = loaded;
     }
-    tamis_index_free(mapped);
+    tamis_records_free(mapped);
     bytes_free(&bytes);
     return good;
 }
 
-static bool step(struct world *w, struct model *m, tamis_index **x, uint64_t *rng, bool grows)
+static bool step(struct world *w, struct model *m, tamis_records **x, uint64_t *rng, bool grows)
 {
     uint32_t record = (uint32_t)(rng_next(rng) % w->n);
     uint64_t what = rng_next(rng) % 64;
@@ -419,14 +420,14 @@ static bool step(struct world *w, struct model *m, tamis_index **x, uint64_t *rn
     if (what == 5 && rng_next(rng) % 16 == 0) {
         memset(m->copies, 0, sizeof m->copies);
         m->layers = 0;
-        return CHECK(tamis_index_clear(*x) == TAMIS_OK) && check_all(w, m, *x);
+        return CHECK(tamis_records_clear(*x) == TAMIS_OK) && check_all(w, m, *x);
     }
     bool adds = !w->options.set.deletable || (grows ? what % 4 != 0 : what % 4 == 0);
     return adds ? step_add(w, m, *x, record) : step_remove(w, m, *x, record);
 }
 
 /* Removes all that is left, in random order. */
-static bool remove_all(struct world *w, struct model *m, tamis_index *x, uint64_t *rng)
+static bool remove_all(struct world *w, struct model *m, tamis_records *x, uint64_t *rng)
 {
     while (model_total(m)) {
         uint32_t record = (uint32_t)(rng_next(rng) % w->n);
@@ -450,7 +451,7 @@ static bool run_world(uint64_t seed, bool deletable)
     static struct world w;
     static struct model m;
     uint64_t rng = seed;
-    tamis_index *x;
+    tamis_records *x;
     world_draw(&w, &rng, deletable);
     memset(&m, 0, sizeof m);
     if (!CHECK((x = world_start(&w)) != NULL))
@@ -466,7 +467,7 @@ static bool run_world(uint64_t seed, bool deletable)
     }
     good = good && check_all(&w, &m, x) && check_answers(&w, &m, x, &rng) &&
            (!deletable || remove_all(&w, &m, x, &rng));
-    tamis_index_free(x);
+    tamis_records_free(x);
     world_free(&w);
     return CHECK_MSG(good, "world %llx", (unsigned long long)seed);
 }
@@ -505,7 +506,7 @@ TEST(plain_indexes_do_as_the_model)
 /* ---- pairs that must agree ------------------------------------------------------------------- */
 
 /* Also in what only the next add would show. */
-static bool same_loads(const tamis_index *x, const tamis_index *y)
+static bool same_loads(const tamis_records *x, const tamis_records *y)
 {
     const struct layers *a = set_layers(&x->set), *b = set_layers(&y->set);
     bool same = layers_count(a) == layers_count(b) && x->set.stored == y->set.stored;
@@ -516,7 +517,7 @@ static bool same_loads(const tamis_index *x, const tamis_index *y)
         for (uint32_t j = 0; j < l->parts && same; j++)
             same = !l->part[j].vector || l->part[j].vector->load == k->part[j].vector->load;
     }
-    return same && tamis_index_equal(x, y);
+    return same && tamis_records_equal(x, y);
 }
 
 #define ADDS 400
@@ -525,12 +526,12 @@ static bool batches(uint64_t seed, bool deletable)
 {
     static struct world w;
     uint64_t rng = seed;
-    tamis_index *one, *many;
+    tamis_records *one, *many;
     uint8_t fresh_one[ADDS], fresh_many[ADDS];
     size_t added = 0, done = 0;
     world_draw(&w, &rng, deletable);
     if (!CHECK((one = world_start(&w)) != NULL) ||
-        !CHECK(tamis_index_clone(&many, one) == TAMIS_OK))
+        !CHECK(tamis_records_clone(&many, one) == TAMIS_OK))
         return false;
     tamis_digest *records = calloc((size_t)ADDS * w.p, sizeof *records);
     for (uint32_t i = 0; i < ADDS; i++)
@@ -538,19 +539,19 @@ static bool batches(uint64_t seed, bool deletable)
                w.p * sizeof *records);
     tamis_error e = TAMIS_OK, last = TAMIS_OK;
     while (added < ADDS && e == TAMIS_OK) {
-        e = tamis_index_add_many(one, records + added * w.p, 1, fresh_one + added, NULL);
+        e = tamis_records_add_many(one, records + added * w.p, 1, fresh_one + added, NULL);
         added += e == TAMIS_OK;
     }
     while (done < added && last == TAMIS_OK) {
         size_t some = 1 + (size_t)(rng_next(&rng) % 150), here;
         some = some < ADDS - done ? some : ADDS - done;
-        last = tamis_index_add_many(many, records + done * w.p, some, fresh_many + done, &here);
+        last = tamis_records_add_many(many, records + done * w.p, some, fresh_many + done, &here);
         done += here;
     }
     bool good = CHECK(done == added) && CHECK(e == last || added == ADDS || done == added) &&
                 CHECK(memcmp(fresh_one, fresh_many, added) == 0) && CHECK(same_loads(one, many));
-    tamis_index_free(one);
-    tamis_index_free(many);
+    tamis_records_free(one);
+    tamis_records_free(many);
     free(records);
     world_free(&w);
     return CHECK_MSG(good, "world %llx", (unsigned long long)seed);
@@ -570,34 +571,34 @@ static bool unions(uint64_t seed, bool deletable)
     static struct world w;
     static struct model m;
     uint64_t rng = seed;
-    tamis_index *x, *y, *before;
+    tamis_records *x, *y, *before;
     world_draw(&w, &rng, deletable);
     memset(&m, 0, sizeof m);
-    if (!CHECK((x = world_start(&w)) != NULL) || !CHECK(tamis_index_clone(&y, x) == TAMIS_OK))
+    if (!CHECK((x = world_start(&w)) != NULL) || !CHECK(tamis_records_clone(&y, x) == TAMIS_OK))
         return false;
     uint32_t adds = (uint32_t)(rng_next(&rng) % 160), in_x[RECORDS] = {0}, in_y[RECORDS] = {0};
     for (uint32_t i = 0; i < adds; i++) {
         uint32_t r = (uint32_t)(rng_next(&rng) % w.n), *mine = i % 2 ? in_x : in_y;
-        tamis_index *to = i % 2 ? x : y;
+        tamis_records *to = i % 2 ? x : y;
         if (deletable && mine[r] && rng_next(&rng) % 4) {
             m.copies[r]--, mine[r]--;
-            CHECK(tamis_index_remove_many(to, world_digests(&w, r), 1, NULL, NULL) == TAMIS_OK);
-        } else if (tamis_index_add_many(to, world_digests(&w, r), 1, NULL, NULL) == TAMIS_OK) {
+            CHECK(tamis_records_remove_many(to, world_digests(&w, r), 1, NULL, NULL) == TAMIS_OK);
+        } else if (tamis_records_add_many(to, world_digests(&w, r), 1, NULL, NULL) == TAMIS_OK) {
             m.copies[r]++, mine[r]++;
         }
     }
     seen.pending += (y->set.removals.total > 0) + (x->set.removals.total > 0);
-    CHECK(tamis_index_clone(&before, x) == TAMIS_OK);
+    CHECK(tamis_records_clone(&before, x) == TAMIS_OK);
     unsigned flags = rng_next(&rng) % 2 ? TAMIS_MERGE_RESTATE : 0;
     flags |= rng_next(&rng) % 4 == 0 ? TAMIS_MERGE_CONCAT : 0;
-    tamis_error e = tamis_index_merge(x, y, flags);
+    tamis_error e = tamis_records_merge(x, y, flags);
     bool good = true;
     if (e != TAMIS_OK) {
         good = CHECK(e == TAMIS_ERATE && !(flags & TAMIS_MERGE_RESTATE)) &&
                CHECK(same_loads(x, before));
     } else {
-        tamis_records_info info;
-        tamis_index_info(x, &info);
+        tamis_records_facts info;
+        tamis_records_info(x, &info);
         good =
             check_answers(&w, &m, x, &rng) && CHECK(!deletable || info.records == model_total(&m));
         for (uint32_t r = 0; deletable && r < w.n; r++)
@@ -605,16 +606,16 @@ static bool unions(uint64_t seed, bool deletable)
                 tamis_removed outcome;
                 uint8_t result;
                 m.copies[r]--;
-                good = CHECK(tamis_index_remove_many(x, world_digests(&w, r), 1, &result, NULL) ==
+                good = CHECK(tamis_records_remove_many(x, world_digests(&w, r), 1, &result, NULL) ==
                              TAMIS_OK);
                 outcome = (tamis_removed)result;
                 good = good && CHECK(outcome != TAMIS_ABSENT) && check_answers(&w, &m, x, &rng);
             }
         good = good && (!deletable || remove_all(&w, &m, x, &rng));
     }
-    tamis_index_free(x);
-    tamis_index_free(y);
-    tamis_index_free(before);
+    tamis_records_free(x);
+    tamis_records_free(y);
+    tamis_records_free(before);
     world_free(&w);
     return CHECK_MSG(good, "world %llx", (unsigned long long)seed);
 }
@@ -633,34 +634,34 @@ TEST(unions_have_what_either_has)
 
 enum op { OP_ADD, OP_REMOVE, OP_CLONE, OP_MERGE, OPS };
 
-static tamis_error run_op(struct world *w, tamis_index *x, const tamis_index *other, enum op op,
+static tamis_error run_op(struct world *w, tamis_records *x, const tamis_records *other, enum op op,
                           uint32_t record)
 {
-    tamis_index *copy;
+    tamis_records *copy;
     tamis_error e = TAMIS_OK;
     switch (op) {
     case OP_ADD:
-        return tamis_index_add_many(x, world_digests(w, record), 1, NULL, NULL);
+        return tamis_records_add_many(x, world_digests(w, record), 1, NULL, NULL);
     case OP_REMOVE:
-        return tamis_index_remove_many(x, world_digests(w, record), 1, NULL, NULL);
+        return tamis_records_remove_many(x, world_digests(w, record), 1, NULL, NULL);
     case OP_MERGE:
-        return tamis_index_merge(x, other, TAMIS_MERGE_RESTATE);
+        return tamis_records_merge(x, other, TAMIS_MERGE_RESTATE);
     default:
-        e = tamis_index_clone(&copy, x);
+        e = tamis_records_clone(&copy, x);
         if (e == TAMIS_OK)
-            tamis_index_free(copy);
+            tamis_records_free(copy);
         return e;
     }
 }
 
 /* The op fails at its first allocation, then at its second... until it succeeds; each time the index
    is as before. */
-static bool until_it_works(struct world *w, struct fault *fault, tamis_index *x,
-                           const tamis_index *other, enum op op, uint32_t record)
+static bool until_it_works(struct world *w, struct fault *fault, tamis_records *x,
+                           const tamis_records *other, enum op op, uint32_t record)
 {
-    tamis_index *before;
+    tamis_records *before;
     tamis_error e = TAMIS_ENOMEM;
-    if (!CHECK(tamis_index_clone(&before, x) == TAMIS_OK))
+    if (!CHECK(tamis_records_clone(&before, x) == TAMIS_OK))
         return false;
     for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 20000; n += 1 + n / 8) {
         fault_arm(fault, n, n % 2);
@@ -669,7 +670,7 @@ static bool until_it_works(struct world *w, struct fault *fault, tamis_index *x,
         if (e == TAMIS_ENOMEM && !CHECK(same_loads(x, before)))
             break;
     }
-    tamis_index_free(before);
+    tamis_records_free(before);
     return CHECK(e != TAMIS_ENOMEM);
 }
 
@@ -678,27 +679,27 @@ static bool faults(uint64_t seed, bool deletable)
     static struct world w;
     struct fault fault;
     uint64_t rng = seed;
-    tamis_index *x = NULL, *other = NULL;
+    tamis_records *x = NULL, *other = NULL;
     tamis_error e = TAMIS_ENOMEM;
     fault_init(&fault);
     world_draw(&w, &rng, deletable);
     w.options.set.allocator = &fault.allocator;
     for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 20000; n += 1 + n / 8) {
         fault_arm(&fault, n, n % 2);
-        e = tamis_index_new(&x, &w.options, NULL);
+        e = tamis_records_new(&x, &w.options, NULL);
         fault_arm(&fault, 0, false);
         if (e != TAMIS_OK && !CHECK(e == TAMIS_ENOMEM && fault_clean(&fault)))
             return false;
     }
-    tamis_index_free(x);
+    tamis_records_free(x);
     if (!CHECK(e == TAMIS_OK) || !CHECK((x = world_start(&w)) != NULL) ||
-        !CHECK(tamis_index_clone(&other, x) == TAMIS_OK))
+        !CHECK(tamis_records_clone(&other, x) == TAMIS_OK))
         return false;
     uint32_t copies[RECORDS] = {0};
     bool good = true;
     for (uint32_t i = 0; i < 12; i++)
-        tamis_index_add_many(other, world_digests(&w, (uint32_t)(rng_next(&rng) % w.n)), 1, NULL,
-                             NULL);
+        tamis_records_add_many(other, world_digests(&w, (uint32_t)(rng_next(&rng) % w.n)), 1, NULL,
+                               NULL);
     for (uint32_t i = 0; i < 40 && good; i++) {
         uint32_t r = (uint32_t)(rng_next(&rng) % w.n);
         bool removes = copies[r] && deletable && rng_next(&rng) % 2;
@@ -712,10 +713,10 @@ static bool faults(uint64_t seed, bool deletable)
     good = good && until_it_works(&w, &fault, x, other, OP_CLONE, 0) &&
            until_it_works(&w, &fault, x, other, OP_MERGE, 0);
     fault_arm(&fault, 1, true); /* clearing cannot fail */
-    good = good && CHECK(tamis_index_clear(x) == TAMIS_OK) && CHECK(x->set.stored == 0);
+    good = good && CHECK(tamis_records_clear(x) == TAMIS_OK) && CHECK(x->set.stored == 0);
     fault_arm(&fault, 0, false);
-    tamis_index_free(x);
-    tamis_index_free(other);
+    tamis_records_free(x);
+    tamis_records_free(other);
     world_free(&w);
     return CHECK(fault_clean(&fault)) && CHECK_MSG(good, "world %llx", (unsigned long long)seed);
 }

@@ -8,6 +8,8 @@
 #include "format/pieces.h"
 #include "harness.h"
 #include "histories.h"
+#include "tamis/catalog.h"
+#include "tamis/replica.h"
 
 static const uint8_t key[TAMIS_KEY_LEN] = "0123456789abcdef";
 static uint8_t secret[TAMIS_KEY_LEN]; /* its first bytes */
@@ -77,24 +79,24 @@ TEST(filters)
 TEST(indexes_directories_catalogs)
 {
     static const tamis_attribute attributes[] = {{.name = "a"}, {.name = "b"}};
-    tamis_index_options xo = {
+    tamis_records_options xo = {
         .attributes = attributes, .n_attributes = 2, .set.key = key, .set.allocator = &watched};
     tamis_directory_options d_o = {.key = key, .allocator = &watched};
     tamis_catalog_options co = {
         .attributes = attributes, .n_attributes = 2, .key = key, .allocator = &watched};
     tamis_open_options opening = {.key = key, .allocator = &watched};
-    tamis_index *x = NULL, *other;
+    tamis_records *x = NULL, *other;
     tamis_directory *d = NULL;
     tamis_catalog_writer *w = NULL;
     tamis_catalog *c;
     begin();
-    CHECK(tamis_index_new(&x, &xo, NULL) == TAMIS_OK);
-    CHECK(tamis_index_clone(&other, x) == TAMIS_OK);
-    tamis_index_free(other);
-    CHECK(tamis_index_save(x, "f", 0, NULL) == TAMIS_OK);
-    CHECK(tamis_index_load(&other, "f", &opening, NULL) == TAMIS_OK);
-    tamis_index_free(other);
-    tamis_index_free(x);
+    CHECK(tamis_records_new(&x, &xo, NULL) == TAMIS_OK);
+    CHECK(tamis_records_clone(&other, x) == TAMIS_OK);
+    tamis_records_free(other);
+    CHECK(tamis_records_save(x, "f", 0, NULL) == TAMIS_OK);
+    CHECK(tamis_records_load(&other, "f", &opening, NULL) == TAMIS_OK);
+    tamis_records_free(other);
+    tamis_records_free(x);
     CHECK_MSG(told == 0, "indexes");
     CHECK(tamis_directory_new(&d, &d_o, NULL) == TAMIS_OK);
     CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1) == TAMIS_OK);

@@ -55,7 +55,7 @@ static void large(tamis_layout layout, uint64_t capacity)
     enum { MEMBERS = 128, ASKED = 256 }; /* chunks: a million members, two million strangers */
     tamis_options o = {.growth = TAMIS_FIXED, .layout = layout, .fpp = 0.01, .capacity = capacity};
     tamis_filter *f;
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_reason reason = {.text = ""};
     if (!harness_long())
         return;

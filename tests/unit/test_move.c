@@ -11,6 +11,7 @@
 #include "format/pieces.h"
 #include "set/set.h"
 #include "set/relocate.h"
+#include "tamis/records.h"
 
 /* ---- memory that moves: a header of two words, at an odd multiple of 16 ------------------------ */
 
@@ -190,11 +191,11 @@ TEST(indexes_that_move_are_as_their_twins)
         uint64_t rng = seed + round;
         uint32_t copies[RECORDS] = {0}, others[RECORDS];
         world_draw(&w, &rng, round % 2);
-        tamis_index *twin = world_start(&w), *x = NULL;
+        tamis_records *twin = world_start(&w), *x = NULL;
         world_steps(&w, twin, &rng, copies, 80);
         struct bytes bytes = bytes_of_index(twin, 0);
         tamis_open_options o = {.clock = world_clock, .allocator = &m.allocator};
-        CHECK(tamis_index_decode(&x, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_records_decode(&x, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
         memcpy(others, copies, sizeof copies);
         for (unsigned part = 0; x && part < 3; part++) {
             struct mover mover = mover_of(&m, part == 1);
@@ -213,16 +214,16 @@ TEST(indexes_that_move_are_as_their_twins)
             world_steps(&w, x, &same, others, 30);
         }
         moved += m.moved;
-        tamis_index_free(x);
+        tamis_records_free(x);
         CHECK(m.live == 0);
         bytes_free(&bytes);
-        tamis_index_free(twin);
+        tamis_records_free(twin);
         world_free(&w);
     }
     CHECK(moved > 1000);
 }
 
-static void move_index(tamis_index **x, struct movable *m, unsigned round)
+static void move_index(tamis_records **x, struct movable *m, unsigned round)
 {
     struct mover mover = mover_of(m, round % 3 == 0);
     unsigned long part = 0;
@@ -239,16 +240,17 @@ TEST(an_index_moves_while_it_is_dumped)
     for (unsigned table = 0; table < 2; table++) {
         struct movable m;
         movable_init(&m, harness_seed() + table);
-        tamis_index_options o = {.attributes = &attribute,
-                                 .n_attributes = 1,
-                                 .set.capacity = 20000,
-                                 .verifier = table ? TAMIS_VERIFIER_TABLE : TAMIS_VERIFIER_FILTER,
-                                 .set.allocator = &m.allocator};
+        tamis_records_options o = {.attributes = &attribute,
+                                   .n_attributes = 1,
+                                   .set.capacity = 20000,
+                                   .verifier = table ? TAMIS_VERIFIER_TABLE : TAMIS_VERIFIER_FILTER,
+                                   .set.allocator = &m.allocator};
         struct whole whole = {0};
-        CHECK(tamis_index_new(&whole.index, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_records_new(&whole.index, &o, NULL) == TAMIS_OK);
         uint64_t next = 0;
         for (; next < 30000; next++)
-            CHECK(tamis_index_add(whole.index, &(tamis_key){&next, sizeof next}, NULL) == TAMIS_OK);
+            CHECK(tamis_records_add(whole.index, &(tamis_key){&next, sizeof next}, NULL) ==
+                  TAMIS_OK);
         struct bytes before = bytes_of_index(whole.index, 0), pieces = {0};
         struct pieces_out *out;
         CHECK(pieces_out_begin(&out, &whole, 0) == TAMIS_OK && pieces_keep(&whole) == !table);
@@ -257,7 +259,7 @@ TEST(an_index_moves_while_it_is_dumped)
             size_t len = 0;
             move_index(&whole.index, &m, (unsigned)(next + pieces.len));
             for (uint64_t end = next + 100; !table && next < end; next++)
-                CHECK(tamis_index_add(whole.index, &(tamis_key){&next, sizeof next}, NULL) ==
+                CHECK(tamis_records_add(whole.index, &(tamis_key){&next, sizeof next}, NULL) ==
                       TAMIS_OK);
             if (!CHECK(pieces_out_read(out, &whole, pieces.len, piece, sizeof piece, &len) ==
                        TAMIS_OK))
@@ -266,12 +268,12 @@ TEST(an_index_moves_while_it_is_dumped)
         }
         CHECK(bytes_equal(&before, &pieces));
         for (uint64_t key = 0; key < next; key++)
-            CHECK(tamis_index_has(whole.index, &(tamis_key){&key, sizeof key}, 1).maybe);
+            CHECK(tamis_records_has(whole.index, &(tamis_key){&key, sizeof key}, 1).maybe);
         pieces_keep_end(&whole);
         pieces_out_end(out);
         bytes_free(&before);
         bytes_free(&pieces);
-        tamis_index_free(whole.index);
+        tamis_records_free(whole.index);
         CHECK(m.live == 0);
     }
 }

@@ -1,6 +1,6 @@
 /* Options: what zero means, what is refused and with which words; and the names of the errors. */
 #include "harness.h"
-#include "tamis.h"
+#include "tamis/plan.h"
 
 #include <math.h>
 
@@ -152,11 +152,11 @@ TEST(published_growth_stops_at_the_limit)
 
 /* ---- what is accepted ---- */
 
-static tamis_info info_with(tamis_options o)
+static tamis_filter_facts info_with(tamis_options o)
 {
     tamis_filter *f = NULL;
     tamis_reason reason = {.text = ""};
-    tamis_info info = {.bits = 0};
+    tamis_filter_facts info = {.bits = 0};
     CHECK_MSG(tamis_filter_new(&f, &o, &reason) == TAMIS_OK, "%s", reason.text);
     if (f)
         tamis_filter_info(f, &info);
@@ -167,7 +167,7 @@ static tamis_info info_with(tamis_options o)
 static void check_defaults(const tamis_options *o)
 {
     tamis_filter *f;
-    tamis_info info;
+    tamis_filter_facts info;
     if (!CHECK(tamis_filter_new(&f, o, NULL) == TAMIS_OK))
         return;
     tamis_filter_info(f, &info);
@@ -221,7 +221,7 @@ TEST(every_legal_combination_works)
                         tamis_filter *f;
                         if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
                             continue;
-                        tamis_info info;
+                        tamis_filter_facts info;
                         tamis_filter_info(f, &info);
                         CHECK(info.fpp == rates[p] && info.growth == o.growth);
                         CHECK(info.hash == o.hash && info.unique == o.unique);
@@ -234,7 +234,7 @@ TEST(every_legal_combination_works)
 
 TEST(published_shapes)
 {
-    tamis_info info = info_with((tamis_options){
+    tamis_filter_facts info = info_with((tamis_options){
         .growth = TAMIS_FIXED, .layout = TAMIS_SPREAD, .bits = 1280, .hashes = 7, .capacity = 133});
     CHECK(info.bits == 1280 && info.hashes == 7 && info.capacity == 133);
     CHECK(fabs(info.fpp - tamis_plan_rate_exact(1280, 7, 133)) < 1e-12);
@@ -275,7 +275,7 @@ TEST(a_limit_on_memory_can_be_changed)
     tamis_options o = {
         .capacity = 100, .expansion = 2, .memory_limit = 4000, .growth = TAMIS_SCALABLE};
     tamis_filter *f;
-    tamis_info info, brief;
+    tamis_filter_facts info, brief;
     char key[32];
     if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
         return;
@@ -331,7 +331,7 @@ TEST(vectors_come_from_zeroed_memory)
                                .deletable = deletable,
                                .allocator = &own};
             tamis_filter *f;
-            tamis_info info;
+            tamis_filter_facts info;
             zeroed_bytes = 0;
             if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
                 continue;

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "fault.h"
 #include "set/set.h"
+#include "tamis/plan.h"
 
 static struct bytes patch_of(const tamis_filter *older, const tamis_filter *newer, unsigned flags)
 {
@@ -44,7 +45,7 @@ static void check_patch(struct history *h, const tamis_filter *older, const tami
     if (patch.len == 0 || !CHECK(tamis_filter_clone(&copy, older) == TAMIS_OK))
         return;
     if (apply(copy, &patch)) {
-        tamis_info info;
+        tamis_filter_facts info;
         CHECK(same_bytes(copy, newer, 0));
         CHECK(history_compare(copy, newer) == 0);
         CHECK(history_denied(h, copy) == 0);
@@ -53,7 +54,7 @@ static void check_patch(struct history *h, const tamis_filter *older, const tami
     }
     again = patch_of(older, newer, TAMIS_SAVE_BITS_ONLY);
     if (CHECK(tamis_filter_clone(&bits, older) == TAMIS_OK) && apply(bits, &again)) {
-        tamis_info info;
+        tamis_filter_facts info;
         tamis_filter_info(bits, &info);
         CHECK(info.read_only);
         CHECK(same_bytes(bits, newer, TAMIS_SAVE_BITS_ONLY));
@@ -210,7 +211,7 @@ TEST(a_new_half_full_vector_costs_its_bits)
                            .overfill = true};
         tamis_filter *f, *older;
         uint64_t next = 0;
-        tamis_info info;
+        tamis_filter_facts info;
         CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
         CHECK(tamis_filter_clone(&older, f) == TAMIS_OK);
         for (int part = 0; part < 4; part++) { /* fills from a quarter to nine tenths */
@@ -258,7 +259,7 @@ TEST(nothing_changed_costs_almost_nothing)
     for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
         struct history h;
         tamis_filter *f = history_new(&h, kind, harness_seed() + 2);
-        tamis_info info;
+        tamis_filter_facts info;
         history_steps(&h, f, 30);
         struct bytes patch = patch_of(f, f, 0);
         tamis_filter_info(f, &info);

@@ -8,6 +8,7 @@
 
 #include "fault.h"
 #include "set/set.h"
+#include "tamis/records.h"
 
 enum { KEYS = 3000 };
 
@@ -31,7 +32,7 @@ TEST(an_opened_filter_watches_nothing)
     const char *path = "pending.tamis";
     struct fault fault;
     tamis_filter *f = doubled(), *opened;
-    tamis_info before, after;
+    tamis_filter_facts before, after;
     tamis_filter_brief(f, &before);
     CHECK(before.pending == KEYS);
     CHECK(tamis_filter_save(f, path, 0, NULL) == TAMIS_OK);
@@ -52,30 +53,30 @@ TEST(an_opened_index_watches_nothing)
     static const tamis_attribute attributes[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
     const char *path = "pending.tamis";
     struct fault fault;
-    tamis_index *x, *same;
-    tamis_records_info info;
+    tamis_records *x, *same;
+    tamis_records_facts info;
     for (tamis_verifier v = TAMIS_VERIFIER_TABLE; v <= TAMIS_VERIFIER_FILTER; v++) {
-        tamis_index_options o = {
+        tamis_records_options o = {
             .attributes = attributes, .n_attributes = 3, .set.deletable = true, .verifier = v};
-        CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_records_new(&x, &o, NULL) == TAMIS_OK);
         uint64_t i[3] = {0};
         tamis_key record[3] = {{&i[0], 8}, {&i[1], 8}, {&i[2], 8}};
         for (i[0] = 0; i[0] < KEYS; i[0]++)
-            CHECK(tamis_index_add(x, record, NULL) == TAMIS_OK);
-        CHECK(tamis_index_clone(&same, x) == TAMIS_OK);
-        CHECK(tamis_index_merge(x, same, TAMIS_MERGE_CONCAT | TAMIS_MERGE_RESTATE) == TAMIS_OK);
-        tamis_index_free(same);
+            CHECK(tamis_records_add(x, record, NULL) == TAMIS_OK);
+        CHECK(tamis_records_clone(&same, x) == TAMIS_OK);
+        CHECK(tamis_records_merge(x, same, TAMIS_MERGE_CONCAT | TAMIS_MERGE_RESTATE) == TAMIS_OK);
+        tamis_records_free(same);
         for (i[0] = 0; i[0] < KEYS; i[0]++)
-            CHECK(tamis_index_remove(x, record, NULL) == TAMIS_OK);
-        CHECK(tamis_index_save(x, path, 0, NULL) == TAMIS_OK);
-        tamis_index_free(x);
+            CHECK(tamis_records_remove(x, record, NULL) == TAMIS_OK);
+        CHECK(tamis_records_save(x, path, 0, NULL) == TAMIS_OK);
+        tamis_records_free(x);
         fault_init(&fault);
         tamis_open_options options = {.allocator = &fault.allocator};
-        CHECK(tamis_index_open(&x, path, &options, NULL) == TAMIS_OK);
-        tamis_index_brief(x, &info);
+        CHECK(tamis_records_open(&x, path, &options, NULL) == TAMIS_OK);
+        tamis_records_brief(x, &info);
         CHECK(info.pending == KEYS);
         CHECK_MSG(fault.bytes < 400 * KEYS, "%zu bytes for %d removals", fault.bytes, KEYS);
-        tamis_index_free(x);
+        tamis_records_free(x);
         CHECK(fault_clean(&fault));
     }
     unlink(path);

@@ -7,17 +7,18 @@
 #include "forge.h"
 #include "format/format.h"
 #include "pieces.h"
+#include "tamis/records.h"
 
 struct subject {
     struct world world;
-    tamis_index *x;
+    tamis_records *x;
     uint32_t copies[RECORDS];
     struct bytes bytes;
 };
 
 static void subject_free(struct subject *s)
 {
-    tamis_index_free(s->x);
+    tamis_records_free(s->x);
     world_free(&s->world);
     bytes_free(&s->bytes);
     free(s);
@@ -40,22 +41,22 @@ static struct subject *subject_new(uint64_t *rng, bool deletable, unsigned steps
 
 static const tamis_attribute attributes[] = {{.name = "a"}, {.name = "b", .distinct = 50}};
 
-static tamis_error add_record(tamis_index *x, uint64_t i)
+static tamis_error add_record(tamis_records *x, uint64_t i)
 {
     uint64_t b = i % 50;
-    return tamis_index_add(x, (tamis_key[]){{&i, sizeof i}, {&b, sizeof b}}, NULL);
+    return tamis_records_add(x, (tamis_key[]){{&i, sizeof i}, {&b, sizeof b}}, NULL);
 }
 
-static tamis_index *index_of(tamis_index_options o)
+static tamis_records *index_of(tamis_records_options o)
 {
-    tamis_index *x = NULL;
+    tamis_records *x = NULL;
     o.attributes = attributes;
     o.n_attributes = 2;
-    CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_records_new(&x, &o, NULL) == TAMIS_OK);
     return x;
 }
 
-static tamis_error push_all(tamis_index **out, const struct bytes *bytes, size_t most,
+static tamis_error push_all(tamis_records **out, const struct bytes *bytes, size_t most,
                             uint64_t *rng, const tamis_open_options *options, tamis_reason *reason)
 {
     struct whole whole;
@@ -76,7 +77,7 @@ TEST(every_state_goes_out_and_in)
         struct bytes pieces = {0};
         tamis_open_options o = {.clock = world_clock};
         tamis_reason reason = {0};
-        tamis_index *loaded;
+        tamis_records *loaded;
         size_t room = i % 2 ? 512 : 1 << 16;
         CHECK(pieces_pull(&(struct whole){.index = s->x}, &pieces, room, &rng, NULL) == TAMIS_OK);
         CHECK_MSG(bytes_equal(&s->bytes, &pieces), "world %u", i);
@@ -84,12 +85,12 @@ TEST(every_state_goes_out_and_in)
         CHECK_MSG(e == TAMIS_OK, "world %u: %s", i, reason.text);
         if (loaded) {
             struct bytes again = bytes_of_index(loaded, 0);
-            CHECK(bytes_equal(&s->bytes, &again) && tamis_index_equal(s->x, loaded));
+            CHECK(bytes_equal(&s->bytes, &again) && tamis_records_equal(s->x, loaded));
             CHECK(world_compare(&s->world, s->x, loaded) == 0);
             world_steps(&s->world, loaded, &rng, s->copies, 20); /* it lives */
             bytes_free(&again);
         }
-        tamis_index_free(loaded);
+        tamis_records_free(loaded);
         bytes_free(&pieces);
         subject_free(s);
     }
@@ -109,8 +110,8 @@ TEST(every_size_of_a_piece)
                 CHECK(pieces_in_add(in, s->bytes.data + at, len, NULL) == TAMIS_OK);
             }
             CHECK(pieces_in_end(in, &whole, NULL) == TAMIS_OK);
-            CHECK(whole.index && tamis_index_equal(whole.index, s->x));
-            tamis_index_free(whole.index);
+            CHECK(whole.index && tamis_records_equal(whole.index, s->x));
+            tamis_records_free(whole.index);
             pieces_in_free(in);
         }
         subject_free(s);
@@ -123,11 +124,11 @@ TEST(without_the_key_it_must_be_given)
     struct subject *s = subject_new(&rng, true, 60, 12000);
     struct bytes bytes = bytes_of_index(s->x, TAMIS_SAVE_NO_KEY);
     tamis_open_options o = {.key = s->world.key, .clock = world_clock};
-    tamis_index *loaded;
+    tamis_records *loaded;
     CHECK(push_all(&loaded, &bytes, 200, &rng, NULL, NULL) == TAMIS_EKEY);
     CHECK(push_all(&loaded, &bytes, 200, &rng, &o, NULL) == TAMIS_OK);
     CHECK(loaded && world_compare(&s->world, s->x, loaded) == 0);
-    tamis_index_free(loaded);
+    tamis_records_free(loaded);
     bytes_free(&bytes);
     subject_free(s);
 }
@@ -136,20 +137,20 @@ TEST(without_the_key_it_must_be_given)
 
 static unsigned check_as_decoder(const struct bytes *bytes, uint64_t *rng)
 {
-    tamis_index *whole = NULL, *loaded;
+    tamis_records *whole = NULL, *loaded;
     tamis_open_options o = {.clock = world_clock};
     tamis_reason reason = {0};
-    tamis_error want = tamis_index_decode(&whole, bytes->data, bytes->len, &o, NULL);
+    tamis_error want = tamis_records_decode(&whole, bytes->data, bytes->len, &o, NULL);
     tamis_error e = push_all(&loaded, bytes, 3000, rng, &o, &reason);
     CHECK_MSG((e == TAMIS_OK) == (want == TAMIS_OK), "%s, not %s: %s", tamis_error_name(e),
               tamis_error_name(want), reason.text);
     CHECK(e == TAMIS_OK || reason.text[0] != 0);
     bool in = e == TAMIS_OK && want == TAMIS_OK;
     if (in)
-        CHECK(tamis_index_equal(whole, loaded));
+        CHECK(tamis_records_equal(whole, loaded));
     if (want == TAMIS_OK)
-        tamis_index_free(whole);
-    tamis_index_free(loaded);
+        tamis_records_free(whole);
+    tamis_records_free(loaded);
     return in;
 }
 
@@ -181,9 +182,9 @@ TEST(pieces_of_elsewhere_are_refused)
     for (unsigned i = 0; i < 60; i++) {
         struct subject *s = subject_new(&rng, i % 2, 60, 12000);
         struct bytes other = {0};
-        tamis_index *x = NULL; /* of the same settings and key */
+        tamis_records *x = NULL; /* of the same settings and key */
         uint32_t copies[RECORDS] = {0};
-        CHECK(tamis_index_new(&x, &s->world.options, NULL) == TAMIS_OK);
+        CHECK(tamis_records_new(&x, &s->world.options, NULL) == TAMIS_OK);
         size_t size = 64 + (size_t)pieces_draw(&rng, 500), n = s->bytes.len / size;
         size_t a = (size_t)pieces_draw(&rng, n) * size, b = (size_t)pieces_draw(&rng, n) * size;
         bytes_write(&other, s->bytes.data, s->bytes.len);
@@ -201,7 +202,7 @@ TEST(pieces_of_elsewhere_are_refused)
         s->bytes.len -= 1 + (size_t)pieces_draw(&rng, s->bytes.len - 64);
         CHECK(!check_as_decoder(&s->bytes, &rng));
         bytes_free(&other);
-        tamis_index_free(x);
+        tamis_records_free(x);
         subject_free(s);
     }
     CHECK_MSG(foreign > 3, "%u", foreign);
@@ -232,7 +233,7 @@ TEST(cut_short)
 TEST(refuses_a_record_without_its_value)
 {
     uint64_t rng = harness_seed();
-    tamis_index *x = index_of((tamis_index_options){
+    tamis_records *x = index_of((tamis_records_options){
         .set.capacity = 100, .set.deletable = true, .verifier = TAMIS_VERIFIER_TABLE});
     struct bytes bytes = bytes_of_index(x, 0);
     struct container c;
@@ -245,15 +246,15 @@ TEST(refuses_a_record_without_its_value)
     CHECK(set_open(&c, &head, KIND_INDEX, bytes.data, bytes.len, NULL) == TAMIS_OK);
     CHECK(!check_as_decoder(&bytes, &rng));
     bytes_free(&bytes);
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 /* Two values of a table in the wrong order. Whether that is damage is known when the chunk is here;
    until then what came can be had again. */
 TEST(cut_short_with_something_wrong)
 {
-    tamis_index *x =
-        index_of((tamis_index_options){.set.capacity = 5, .verifier = TAMIS_VERIFIER_TABLE});
+    tamis_records *x =
+        index_of((tamis_records_options){.set.capacity = 5, .verifier = TAMIS_VERIFIER_TABLE});
     for (uint64_t i = 0; i < 20; i++) /* in several layers, each with its table */
         CHECK(add_record(x, i) == TAMIS_OK);
     for (unsigned repaired = 0; repaired < 2; repaired++) {
@@ -285,7 +286,7 @@ TEST(cut_short_with_something_wrong)
         pieces_in_free(in);
         bytes_free(&bytes);
     }
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -296,7 +297,7 @@ TEST(without_memory_nothing_is_left)
     for (unsigned i = 0; i < 40; i++) {
         struct subject *s = subject_new(&rng, i % 4, 60, 12000);
         struct fault fault;
-        tamis_index *x = NULL;
+        tamis_records *x = NULL;
         fault_init(&fault);
         tamis_open_options o = {.allocator = &fault.allocator, .clock = world_clock};
         tamis_error e = TAMIS_ENOMEM;
@@ -330,7 +331,7 @@ TEST(without_memory_nothing_is_left)
         fault_arm(&fault, 0, false);
         CHECK(!keeps || (!s->world.options.set.deletable &&
                          s->world.options.verifier != TAMIS_VERIFIER_TABLE));
-        tamis_index_free(x);
+        tamis_records_free(x);
         CHECK(fault_clean(&fault));
         subject_free(s);
     }
@@ -349,7 +350,7 @@ static void add_some(const struct whole *whole)
 /* Records added meanwhile, past the capacity, do not show; they are there all the same. */
 TEST(the_moment_is_kept_while_records_are_added)
 {
-    static const tamis_index_options kinds[] = {
+    static const tamis_records_options kinds[] = {
         {.set.capacity = 3000},
         {.set.capacity = 200, .set.hash = TAMIS_SIP},
         {.set.capacity = 60000, .set.layout = TAMIS_SPREAD},
@@ -371,7 +372,7 @@ TEST(the_moment_is_kept_while_records_are_added)
         for (uint64_t r = 0; r < next_record; r++) {
             uint64_t b = r % 50;
             tamis_key keys[] = {{&r, sizeof r}, {&b, sizeof b}};
-            CHECK(tamis_index_has(whole.index, keys, 3).maybe);
+            CHECK(tamis_records_has(whole.index, keys, 3).maybe);
         }
         struct bytes now = bytes_of_index(whole.index, 0), again = {0};
         CHECK(pieces_pull(&whole, &again, 2000, &rng, NULL) == TAMIS_OK);
@@ -380,20 +381,20 @@ TEST(the_moment_is_kept_while_records_are_added)
         bytes_free(&pieces);
         bytes_free(&now);
         bytes_free(&again);
-        tamis_index_free(whole.index);
+        tamis_records_free(whole.index);
     }
 }
 
 TEST(what_cannot_be_kept)
 {
-    static const tamis_index_options kinds[] = {
+    static const tamis_records_options kinds[] = {
         {.set.capacity = 1000, .set.deletable = true},
         {.set.capacity = 1000, .verifier = TAMIS_VERIFIER_TABLE},
         {.set.capacity = 1000, .set.deletable = true, .verifier = TAMIS_VERIFIER_TABLE}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct whole whole = {.index = index_of(kinds[i])};
         CHECK(!pieces_keep(&whole));
-        tamis_index_free(whole.index);
+        tamis_records_free(whole.index);
     }
 }
 
@@ -404,34 +405,34 @@ TEST(large_tables)
 {
     uint64_t rng = harness_seed() + 8;
     unsigned n = 300000;
-    tamis_index *x = index_of((tamis_index_options){.set.capacity = n,
-                                                    .set.deletable = true,
-                                                    .verifier = TAMIS_VERIFIER_TABLE,
-                                                    .set.hash = TAMIS_SIP});
+    tamis_records *x = index_of((tamis_records_options){.set.capacity = n,
+                                                        .set.deletable = true,
+                                                        .verifier = TAMIS_VERIFIER_TABLE,
+                                                        .set.hash = TAMIS_SIP});
     for (uint64_t r = 0; r < n; r++)
         CHECK(add_record(x, r) == TAMIS_OK);
     for (unsigned sparse = 0; sparse < 2; sparse++) {
         struct bytes bytes = bytes_of_index(x, 0), pieces = {0};
         struct whole whole = {.index = x};
         tamis_reason reason = {0};
-        tamis_index *loaded;
+        tamis_records *loaded;
         CHECK(bytes.len > (sparse ? 1u : 4u) << 20);
         CHECK(pieces_pull(&whole, &pieces, 1 << 20, &rng, NULL) == TAMIS_OK);
         CHECK(bytes_equal(&bytes, &pieces));
         tamis_error e = push_all(&loaded, &bytes, 300000, &rng, NULL, &reason);
         CHECK_MSG(e == TAMIS_OK, "%s", reason.text);
-        CHECK(loaded && tamis_index_equal(x, loaded));
-        tamis_index_free(loaded);
+        CHECK(loaded && tamis_records_equal(x, loaded));
+        tamis_records_free(loaded);
         bytes_free(&bytes);
         bytes_free(&pieces);
         for (uint64_t r = 0; r < n && !sparse; r++) {
             uint64_t b = r % 50;
             tamis_key keys[] = {{&r, sizeof r}, {&b, sizeof b}};
             if (r % 1000)
-                CHECK(tamis_index_remove(x, keys, NULL) == TAMIS_OK);
+                CHECK(tamis_records_remove(x, keys, NULL) == TAMIS_OK);
         }
     }
-    tamis_index_free(x);
+    tamis_records_free(x);
 }
 
 static unsigned calls;
@@ -447,7 +448,7 @@ static void count_call(const struct whole *whole)
 TEST(a_table_of_one_run)
 {
     uint64_t rng = harness_seed() + 10;
-    tamis_index_options o = {.set.capacity = 100, .verifier = TAMIS_VERIFIER_TABLE};
+    tamis_records_options o = {.set.capacity = 100, .verifier = TAMIS_VERIFIER_TABLE};
     struct whole whole = {.index = index_of(o)};
     struct table *table = &set_part(&whole.index->set, 2)->table;
     CHECK(table_reserve(table, &mem_system, 6000));
@@ -461,7 +462,7 @@ TEST(a_table_of_one_run)
     CHECK_MSG(calls > 12, "%u", calls); /* twice over 6000 times 6000 looks, 4 million a call */
     bytes_free(&bytes);
     bytes_free(&pieces);
-    tamis_index_free(whole.index);
+    tamis_records_free(whole.index);
 }
 
 /* A table with its last values in slots from the first on, made by appending as by adding. */

@@ -2,12 +2,10 @@
  * share nothing with them (chains, convolutions, simulations), and the promises of the sizing.
  */
 #include "harness.h"
-#include "tamis.h"
+#include "tamis/plan.h"
 
 #include <float.h>
 #include <math.h>
-
-enum { DEFAULT = 0, SPREAD = 1, BLOCKED = 2 };
 
 #define NEAR(x, want, tolerance) near(#x, x, want, tolerance, __LINE__)
 #define REL(x, want, relative)   near(#x, x, want, fabs((double)(want)) * (relative), __LINE__)
@@ -142,7 +140,7 @@ TEST(exact_rate_is_the_chain)
         double want = chain_rate(m, k, n), got = tamis_plan_rate_exact((uint64_t)m, (unsigned)k, n);
         CHECK_MSG(fabs(got - want) <= 1e-9 * want, "m %d k %d n %d: %.12g, chain %.12g", m, k, n,
                   got, want);
-        CHECK(tamis_plan_rate(SPREAD, (uint64_t)m, (unsigned)k, n) == got);
+        CHECK(tamis_plan_rate(TAMIS_SPREAD, (uint64_t)m, (unsigned)k, n) == got);
     }
     for (int n = 1; n < 40; n++) /* part of a throw lies between */
         for (unsigned k = 1; k < 9; k++) {
@@ -193,7 +191,7 @@ TEST(block_rate_is_the_sum_over_rotations)
         double load = 512 * .69 / k;
         for (double part = k < 18 ? .5 : 1; part < 2.1; part += .5) {
             double j = floor(load * part) + 1, want = rotation_rate(k, j);
-            double got = tamis_plan_rate(BLOCKED, 1, (unsigned)k, j);
+            double got = tamis_plan_rate(TAMIS_BLOCKED, 1, (unsigned)k, j);
             double off = fabs(got / want - 1);
             worst = off > worst ? off : worst;
             CHECK_MSG(off < 1.5e-3, "k %d j %g: %.9g, exact %.9g", k, j, got, want);
@@ -262,11 +260,11 @@ TEST(blocked_rate_is_what_happens)
         }
         double mean = sum / vectors;
         double sigma = sqrt((square / vectors - mean * mean) / (vectors - 1));
-        double want = tamis_plan_rate(BLOCKED, 256, k, n);
+        double want = tamis_plan_rate(TAMIS_BLOCKED, 256, k, n);
         CHECK_MSG(fabs(mean - want) < 6 * sigma + 1e-3 * want, "k %u: %.6g, plan %.6g, sigma %.2g",
                   k, mean, want, sigma);
-        REL(tamis_plan_items(BLOCKED, 256, k, (uint64_t)ones), n, 2e-3);
-        REL(tamis_plan_fill_rate(BLOCKED, 256, k, ones / (256 * 512)), want, 3e-2);
+        REL(tamis_plan_items(TAMIS_BLOCKED, 256, k, (uint64_t)ones), n, 2e-3);
+        REL(tamis_plan_fill_rate(TAMIS_BLOCKED, 256, k, ones / (256 * 512)), want, 3e-2);
     }
 }
 
@@ -279,7 +277,7 @@ TEST(sizes_are_least)
 {
     static const uint64_t counts[] = {1,   2,    5,    17,    64,      133,
                                       500, 1000, 4096, 20000, 1000000, 68719476736};
-    for (int layout = SPREAD; layout <= BLOCKED; layout++)
+    for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
         for (size_t i = 0; i < RATES; i++)
             for (size_t j = 0; j < sizeof counts / sizeof *counts; j++) {
                 double p = rates[i], n = (double)counts[j];
@@ -289,7 +287,8 @@ TEST(sizes_are_least)
                     continue;
                 }
                 unsigned step = v.units < 64000 ? 8 : 64;
-                CHECK(v.units % step == 0 && v.bits == v.units * (layout == SPREAD ? 1 : 512));
+                CHECK(v.units % step == 0 &&
+                      v.bits == v.units * (layout == TAMIS_SPREAD ? 1 : 512));
                 CHECK(v.k >= 1 && v.k <= 64 && v.bits <= (uint64_t)1 << 40);
                 CHECK(v.rate <= p && v.rate == tamis_plan_rate(layout, v.units, v.k, n));
                 CHECK_MSG(v.units == 8 || tamis_plan_rate(layout, v.units - step, v.k, n) > p,
@@ -297,7 +296,7 @@ TEST(sizes_are_least)
                           (double)v.bits);
                 /* what would be more than 0.5 % less (1 % where a blocked vector saves a round of
                    8 probes or more of them) must not do for any k */
-                double tie = layout == BLOCKED && v.k >= 8 ? 1.01 : 1.005;
+                double tie = layout == TAMIS_BLOCKED && v.k >= 8 ? 1.01 : 1.005;
                 uint64_t less = (uint64_t)ceil((double)v.units / tie / 8) * 8 - 8;
                 for (unsigned k = 1; k <= 64 && less > 0; k++)
                     CHECK_MSG(tamis_plan_rate(layout, less, k, n) > p,
@@ -314,8 +313,10 @@ TEST(bits_a_key)
     for (size_t i = 0; i < sizeof few / sizeof *few; i++)
         for (double n = 1000; n < 1e9; n *= 10) {
             double ideal = -log2(few[i]) / log(2) * n;
-            double spread = (double)tamis_plan_vector(SPREAD, (uint64_t)n, few[i]).bits / ideal;
-            double blocked = (double)tamis_plan_vector(BLOCKED, (uint64_t)n, few[i]).bits / ideal;
+            double spread =
+                (double)tamis_plan_vector(TAMIS_SPREAD, (uint64_t)n, few[i]).bits / ideal;
+            double blocked =
+                (double)tamis_plan_vector(TAMIS_BLOCKED, (uint64_t)n, few[i]).bits / ideal;
             CHECK_MSG(spread <= 1.03, "spread takes %.4f of the least at n %g p %g", spread, n,
                       few[i]);
             if (n != 1e6)
@@ -330,7 +331,7 @@ TEST(bits_a_key)
 TEST(sizing_is_quick)
 {
     double worst = 0, total = 0, calls = 0;
-    for (int layout = SPREAD; layout <= BLOCKED; layout++)
+    for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
         for (size_t i = 0; i < RATES; i++)
             for (double n = 1; n < 1e11; n *= 6) {
                 double best = 1;
@@ -351,7 +352,7 @@ TEST(sizing_is_quick)
 
 TEST(rates_rise_with_keys_and_fall_with_size)
 {
-    for (int layout = SPREAD; layout <= BLOCKED; layout++)
+    for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
         for (unsigned k = 1; k <= 64; k = k * 3 / 2 + 1) {
             double last = 0;
             for (double n = 0; n < 3e7; n = n * 1.3 + 1) {
@@ -370,7 +371,7 @@ TEST(rates_rise_with_keys_and_fall_with_size)
 
 TEST(capacity_is_the_largest)
 {
-    for (int layout = SPREAD; layout <= BLOCKED; layout++)
+    for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
         for (uint64_t units = 8; units < (uint64_t)1 << 30; units = units * 9)
             for (unsigned k = 1; k <= 64; k += 7)
                 for (size_t i = 0; i < RATES; i += 2) {
@@ -378,27 +379,32 @@ TEST(capacity_is_the_largest)
                     CHECK(n == 0 || tamis_plan_rate(layout, units, k, (double)n) <= rates[i]);
                     CHECK(tamis_plan_rate(layout, units, k, (double)n + 1) > rates[i]);
                 }
-    CHECK(tamis_plan_capacity(SPREAD, 1280, 7, .0098) == 132);
-    CHECK(tamis_plan_capacity(DEFAULT, 8, 7, .01) == tamis_plan_capacity(BLOCKED, 8, 7, .01));
-    CHECK(tamis_plan_capacity(SPREAD, 8, 7, 0) == 0 && tamis_plan_capacity(SPREAD, 8, 7, 1) == 0);
-    CHECK(tamis_plan_capacity(3, 8, 7, .1) == 0 && tamis_plan_capacity(SPREAD, 0, 7, .1) == 0);
+    CHECK(tamis_plan_capacity(TAMIS_SPREAD, 1280, 7, .0098) == 132);
+    CHECK(tamis_plan_capacity(TAMIS_LAYOUT_DEFAULT, 8, 7, .01) ==
+          tamis_plan_capacity(TAMIS_BLOCKED, 8, 7, .01));
+    CHECK(tamis_plan_capacity(TAMIS_SPREAD, 8, 7, 0) == 0 &&
+          tamis_plan_capacity(TAMIS_SPREAD, 8, 7, 1) == 0);
+    CHECK(tamis_plan_capacity(3, 8, 7, .1) == 0 &&
+          tamis_plan_capacity(TAMIS_SPREAD, 0, 7, .1) == 0);
 }
 
 TEST(items_undo_ones)
 {
     for (double n = 1; n < 4000; n *= 3) {
         double ones = 10240 * (1 - pow(1 - 1 / 10240.0, 7 * n));
-        NEAR(tamis_plan_items(SPREAD, 10240, 7, (uint64_t)(ones + .5)), n, .5 + n * .01);
+        NEAR(tamis_plan_items(TAMIS_SPREAD, 10240, 7, (uint64_t)(ones + .5)), n, .5 + n * .01);
     }
-    REL(tamis_plan_items(SPREAD, 1 << 24, 7, 1 << 23), (1 << 24) * log(2) / 7, 1e-6);
-    CHECK(tamis_plan_items(SPREAD, 1024, 3, 0) == 0 && tamis_plan_items(BLOCKED, 8, 3, 0) == 0);
-    double full = tamis_plan_items(SPREAD, 1024, 3, 1024);
-    CHECK(isfinite(full) && full > tamis_plan_items(SPREAD, 1024, 3, 1023));
-    CHECK(isfinite(tamis_plan_items(BLOCKED, 8, 64, 4096)));
-    CHECK(isnan(tamis_plan_items(SPREAD, 1024, 3, 1025)) && isnan(tamis_plan_items(7, 8, 3, 1)));
-    NEAR(tamis_plan_fill_rate(SPREAD, 1000, 7, .5), 1 / 128.0, 1e-12);
-    CHECK(tamis_plan_fill_rate(BLOCKED, 8, 7, 1) == 1 &&
-          tamis_plan_fill_rate(BLOCKED, 8, 7, 0) == 0);
+    REL(tamis_plan_items(TAMIS_SPREAD, 1 << 24, 7, 1 << 23), (1 << 24) * log(2) / 7, 1e-6);
+    CHECK(tamis_plan_items(TAMIS_SPREAD, 1024, 3, 0) == 0 &&
+          tamis_plan_items(TAMIS_BLOCKED, 8, 3, 0) == 0);
+    double full = tamis_plan_items(TAMIS_SPREAD, 1024, 3, 1024);
+    CHECK(isfinite(full) && full > tamis_plan_items(TAMIS_SPREAD, 1024, 3, 1023));
+    CHECK(isfinite(tamis_plan_items(TAMIS_BLOCKED, 8, 64, 4096)));
+    CHECK(isnan(tamis_plan_items(TAMIS_SPREAD, 1024, 3, 1025)) &&
+          isnan(tamis_plan_items(7, 8, 3, 1)));
+    NEAR(tamis_plan_fill_rate(TAMIS_SPREAD, 1000, 7, .5), 1 / 128.0, 1e-12);
+    CHECK(tamis_plan_fill_rate(TAMIS_BLOCKED, 8, 7, 1) == 1 &&
+          tamis_plan_fill_rate(TAMIS_BLOCKED, 8, 7, 0) == 0);
 }
 
 TEST(outside_the_domain)
@@ -431,12 +437,15 @@ TEST(outside_the_domain)
             tamis_plan_lambda(x, y, (unsigned)i);
             tamis_plan_entropy_blocks(x, y, x);
         }
-    CHECK(isnan(tamis_plan_rate(SPREAD, 0, 7, 1)) && isnan(tamis_plan_rate(SPREAD, 8, 0, 1)));
-    CHECK(isnan(tamis_plan_rate(BLOCKED, 8, 65, 1)) && tamis_plan_rate(BLOCKED, 8, 64, 0) == 0);
-    CHECK(tamis_plan_rate(BLOCKED, 1, 3, 5000) == 1 &&
-          tamis_plan_rate(SPREAD, 9, 3, INFINITY) == 1);
-    CHECK(tamis_plan_vector(SPREAD, 0, .01).bits == tamis_plan_vector(SPREAD, 1, .01).bits);
-    CHECK(tamis_plan_vector(BLOCKED, UINT64_MAX, .01).bits == 0);
+    CHECK(isnan(tamis_plan_rate(TAMIS_SPREAD, 0, 7, 1)) &&
+          isnan(tamis_plan_rate(TAMIS_SPREAD, 8, 0, 1)));
+    CHECK(isnan(tamis_plan_rate(TAMIS_BLOCKED, 8, 65, 1)) &&
+          tamis_plan_rate(TAMIS_BLOCKED, 8, 64, 0) == 0);
+    CHECK(tamis_plan_rate(TAMIS_BLOCKED, 1, 3, 5000) == 1 &&
+          tamis_plan_rate(TAMIS_SPREAD, 9, 3, INFINITY) == 1);
+    CHECK(tamis_plan_vector(TAMIS_SPREAD, 0, .01).bits ==
+          tamis_plan_vector(TAMIS_SPREAD, 1, .01).bits);
+    CHECK(tamis_plan_vector(TAMIS_BLOCKED, UINT64_MAX, .01).bits == 0);
 }
 
 /* ---- dynamic ---- */
@@ -637,18 +646,18 @@ TEST(growing_stack_keeps_its_rate)
     CHECK(tamis_plan_slot(10, 12959) == 0 && tamis_plan_slot(10, 12960) == TAMIS_PLAN_SMALL);
     CHECK(tamis_plan_slot(UINT64_MAX, UINT64_MAX) == 0 && tamis_plan_slot(0, 1295) == 0);
     CHECK(tamis_plan_share(13, .1) < .01 && isnan(tamis_plan_share(0, 1)));
-    for (int layout = SPREAD; layout <= BLOCKED; layout++)
+    for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
         for (uint64_t n = 1; n < 20000000000; n *= 5) {
             tamis_plan_stack v = tamis_plan_grow(layout, 1000, 0, .01, n, out, 64);
             CHECK(v.layers > 0 && v.rate <= .01 && v.items == (double)n);
             v = tamis_plan_grow(layout, 1000, 2, .01, n, out, 64);
             CHECK(v.layers > 0 && v.rate <= .01);
         }
-    CHECK(tamis_plan_grow(SPREAD, 10, 1, .01, 1000, out, 16).layers == 0);
-    size_t equal = tamis_plan_grow(SPREAD, 10, 1, .01, 1000, out, 64).layers;
+    CHECK(tamis_plan_grow(TAMIS_SPREAD, 10, 1, .01, 1000, out, 16).layers == 0);
+    size_t equal = tamis_plan_grow(TAMIS_SPREAD, 10, 1, .01, 1000, out, 64).layers;
     CHECK(equal > 16 && equal < 64 && out[15].capacity == 10 && out[17].capacity == 11);
-    CHECK(tamis_plan_grow(SPREAD, 10, 1, .01, 1000, out, equal).layers == equal);
-    CHECK(tamis_plan_grow(SPREAD, 10, 1, .01, 1000, out, equal - 1).layers == 0);
+    CHECK(tamis_plan_grow(TAMIS_SPREAD, 10, 1, .01, 1000, out, equal).layers == equal);
+    CHECK(tamis_plan_grow(TAMIS_SPREAD, 10, 1, .01, 1000, out, equal - 1).layers == 0);
 }
 
 /* One k a blocked stack, at a bounded price; and of vectors with k given the smallest. */
@@ -657,36 +666,37 @@ TEST(vectors_of_a_stack)
     static const double totals[] = {.1, .01, .001, 1e-4};
     tamis_plan_layer out[64];
     for (size_t i = 0; i < sizeof totals / sizeof *totals; i++) {
-        size_t layers = tamis_plan_grow(BLOCKED, 1000, 0, totals[i], 1000000000, out, 64).layers;
+        size_t layers =
+            tamis_plan_grow(TAMIS_BLOCKED, 1000, 0, totals[i], 1000000000, out, 64).layers;
         CHECK(layers == 15);
         for (size_t j = 0; j < layers; j++) {
-            tamis_plan_size best = tamis_plan_vector(BLOCKED, out[j].capacity, out[j].share);
+            tamis_plan_size best = tamis_plan_vector(TAMIS_BLOCKED, out[j].capacity, out[j].share);
             CHECK_MSG(out[j].k == out[0].k, "rate %g, vector %zu: k %u", totals[i], j, out[j].k);
             CHECK_MSG((double)out[j].bits <= 1.1 * (double)best.bits + 8 * 512,
                       "vector %zu: %.3f times", j, (double)out[j].bits / (double)best.bits);
             tamis_plan_size given =
-                tamis_plan_vector_of(BLOCKED, out[j].capacity, out[j].share, out[j].k);
+                tamis_plan_vector_of(TAMIS_BLOCKED, out[j].capacity, out[j].share, out[j].k);
             CHECK(given.bits == out[j].bits && given.rate <= out[j].share);
-            CHECK(given.units <= 64 || tamis_plan_rate(BLOCKED, given.units - 64, given.k,
+            CHECK(given.units <= 64 || tamis_plan_rate(TAMIS_BLOCKED, given.units - 64, given.k,
                                                        (double)out[j].capacity) > out[j].share);
         }
     }
-    CHECK(tamis_plan_in_stack(BLOCKED, 1000, 1e-9, .01).bits ==
-          tamis_plan_vector(BLOCKED, 1000, 1e-9).bits);
-    CHECK(tamis_plan_in_stack(SPREAD, 1000, 1e-4, .01).bits ==
-          tamis_plan_vector(SPREAD, 1000, 1e-4).bits);
+    CHECK(tamis_plan_in_stack(TAMIS_BLOCKED, 1000, 1e-9, .01).bits ==
+          tamis_plan_vector(TAMIS_BLOCKED, 1000, 1e-9).bits);
+    CHECK(tamis_plan_in_stack(TAMIS_SPREAD, 1000, 1e-4, .01).bits ==
+          tamis_plan_vector(TAMIS_SPREAD, 1000, 1e-4).bits);
     /* a k for large vectors that this one would pass the limit with, and none for large ones */
     const uint64_t most = (uint64_t)1 << 36;
     const double deep = tamis_plan_share(15, .5);
-    CHECK(tamis_plan_vector(BLOCKED, most, deep).bits > 0);
-    CHECK(tamis_plan_in_stack(BLOCKED, most, deep, .5).bits ==
-          tamis_plan_vector(BLOCKED, most, deep).bits);
-    CHECK(tamis_plan_vector(BLOCKED, 16, 1e-40).bits > 0);
-    CHECK(tamis_plan_in_stack(BLOCKED, 16, 1e-40, 1e-38).bits ==
-          tamis_plan_vector(BLOCKED, 16, 1e-40).bits);
-    CHECK(tamis_plan_vector_of(BLOCKED, 1000, .01, 0).bits == 0);
-    CHECK(tamis_plan_vector_of(BLOCKED, 1000, .01, 65).bits == 0);
-    CHECK(tamis_plan_vector_of(BLOCKED, UINT64_MAX, .01, 8).bits == 0);
+    CHECK(tamis_plan_vector(TAMIS_BLOCKED, most, deep).bits > 0);
+    CHECK(tamis_plan_in_stack(TAMIS_BLOCKED, most, deep, .5).bits ==
+          tamis_plan_vector(TAMIS_BLOCKED, most, deep).bits);
+    CHECK(tamis_plan_vector(TAMIS_BLOCKED, 16, 1e-40).bits > 0);
+    CHECK(tamis_plan_in_stack(TAMIS_BLOCKED, 16, 1e-40, 1e-38).bits ==
+          tamis_plan_vector(TAMIS_BLOCKED, 16, 1e-40).bits);
+    CHECK(tamis_plan_vector_of(TAMIS_BLOCKED, 1000, .01, 0).bits == 0);
+    CHECK(tamis_plan_vector_of(TAMIS_BLOCKED, 1000, .01, 65).bits == 0);
+    CHECK(tamis_plan_vector_of(TAMIS_BLOCKED, UINT64_MAX, .01, 8).bits == 0);
 }
 
 TEST(next_capacity)

@@ -7,7 +7,9 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "tamis.h"
+#include "tamis/catalog.h"
+#include "tamis/replica.h"
+#include "tamis/plan.h"
 
 /* ---- schemas, gathering, catalogs ------------------------------------------------------------ */
 
@@ -121,28 +123,28 @@ TEST(a_directory_knows_how_many_keys_an_owner_has)
 /* ---- the limit of memory ------------------------------------------------------------------- */
 
 /* Adds until the index is full, by one or by many; returns how many records there are. */
-static uint64_t fill_index(tamis_index *x, uint64_t limit, size_t batch)
+static uint64_t fill_index(tamis_records *x, uint64_t limit, size_t batch)
 {
     tamis_digest digests[3 * 100];
-    tamis_records_info info;
+    tamis_records_facts info;
     tamis_error e = TAMIS_OK;
     uint64_t n = 0;
     while (e == TAMIS_OK && CHECK(n < 100000)) {
         size_t done;
         for (uint64_t i = 0; i < 3 * batch; i++) {
             uint64_t value = n + i / 3;
-            digests[i] = tamis_index_digest(x, i % 3, (tamis_key){&value, sizeof value});
+            digests[i] = tamis_records_digest(x, i % 3, (tamis_key){&value, sizeof value});
         }
-        e = tamis_index_add_many(x, digests, batch, NULL, &done);
+        e = tamis_records_add_many(x, digests, batch, NULL, &done);
         n += done;
-        tamis_index_brief(x, &info);
+        tamis_records_brief(x, &info);
         CHECK_MSG(info.bytes <= limit, "%llu bytes", (unsigned long long)info.bytes);
     }
     CHECK(e == TAMIS_ESPACE || (e == TAMIS_EFULL && info.growth <= TAMIS_DYNAMIC));
     for (uint64_t i = 0; i < n; i += 11) {
         tamis_key record[3] = {{&i, sizeof i}, {&i, sizeof i}, {&i, sizeof i}};
-        CHECK(tamis_index_has(x, record, 0).maybe);
-        CHECK(tamis_index_add(x, record, NULL) == TAMIS_OK); /* a member is welcome */
+        CHECK(tamis_records_has(x, record, 0).maybe);
+        CHECK(tamis_records_add(x, record, NULL) == TAMIS_OK); /* a member is welcome */
     }
     return n;
 }
@@ -153,24 +155,24 @@ TEST(an_index_keeps_to_its_limit)
     const uint64_t limit = 1 << 18;
     for (tamis_growth g = TAMIS_FIXED; g <= TAMIS_FLEXIBLE; g++)
         for (unsigned kind = 0; kind < 6; kind++) {
-            tamis_index_options o = {.attributes = attributes,
-                                     .n_attributes = 3,
-                                     .verifier = TAMIS_VERIFIER_NONE + kind % 3,
-                                     .set.deletable = kind >= 3,
-                                     .set.growth = g,
-                                     .set.capacity = g <= TAMIS_DYNAMIC ? 9000 : 500,
-                                     .set.fpp = 0.1,
-                                     .set.key = family,
-                                     .set.memory_limit = limit};
+            tamis_records_options o = {.attributes = attributes,
+                                       .n_attributes = 3,
+                                       .verifier = TAMIS_VERIFIER_NONE + kind % 3,
+                                       .set.deletable = kind >= 3,
+                                       .set.growth = g,
+                                       .set.capacity = g <= TAMIS_DYNAMIC ? 9000 : 500,
+                                       .set.fpp = 0.1,
+                                       .set.key = family,
+                                       .set.memory_limit = limit};
             uint64_t most[2] = {0};
             for (unsigned way = 0; way < 2; way++) {
-                tamis_index *x;
-                tamis_error e = tamis_index_new(&x, &o, NULL);
+                tamis_records *x;
+                tamis_error e = tamis_records_new(&x, &o, NULL);
                 CHECK(e == TAMIS_OK || e == TAMIS_ESPACE);
                 if (e != TAMIS_OK)
                     continue;
                 most[way] = fill_index(x, limit, way ? 100 : 1);
-                tamis_index_free(x);
+                tamis_records_free(x);
             }
             /* A batch ends as its records one by one. The clock of flexible ones sees a difference. */
             CHECK_MSG(most[0] == most[1] || g == TAMIS_FLEXIBLE, "growth %d kind %u: %llu, %llu", g,

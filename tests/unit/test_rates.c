@@ -240,7 +240,7 @@ static uint64_t count_found(const tamis_filter *f, const struct key_set *set, ui
    as the variance of its ones. Blocks do not fill evenly, which adds a tenth. */
 static double distinct_variance(const tamis_filter *f)
 {
-    tamis_vector_info v;
+    tamis_vector_facts v;
     double sum = 0;
     for (uint32_t i = 0; tamis_filter_vector(f, i, &v); i++) {
         double t = (double)v.hashes * (double)v.items / (double)v.bits;
@@ -264,7 +264,7 @@ static struct result cell_measure(const struct cell *c)
         uint64_t now = 77 * WINDOW;
         struct key_set set = {c->keys, seed_next()};
         tamis_filter *f = cell_filter(c, &now);
-        tamis_info info;
+        tamis_filter_facts info;
         if (!f)
             return r;
         cell_fill(c, f, &set, &now, i % 2, &r);

@@ -6,7 +6,7 @@
  * cell and to the cells of a row together, which shows an excess of a few percent.
  */
 #include "harness.h"
-#include "tamis.h"
+#include "tamis/records.h"
 
 #include <math.h>
 
@@ -246,22 +246,23 @@ TEST(small_records)
                 uint64_t rng = seed_next();
                 for (unsigned j = 0; j < 60 / LESS + 4; j++) {
                     uint64_t words[2] = {seed_next(), seed_next()};
-                    tamis_index_options o = {.attributes = names,
-                                             .n_attributes = 2,
-                                             .set.growth = kind & 1 ? TAMIS_DYNAMIC : TAMIS_FIXED,
-                                             .set.layout = kind == 2 ? TAMIS_BLOCKED : TAMIS_SPREAD,
-                                             .set.fpp = rates[r],
-                                             .set.capacity = capacities[c],
-                                             .set.key = (const uint8_t *)words};
-                    tamis_index *x = NULL;
-                    if (!CHECK(tamis_index_new(&x, &o, NULL) == TAMIS_OK))
+                    tamis_records_options o = {.attributes = names,
+                                               .n_attributes = 2,
+                                               .set.growth = kind & 1 ? TAMIS_DYNAMIC : TAMIS_FIXED,
+                                               .set.layout =
+                                                   kind == 2 ? TAMIS_BLOCKED : TAMIS_SPREAD,
+                                               .set.fpp = rates[r],
+                                               .set.capacity = capacities[c],
+                                               .set.key = (const uint8_t *)words};
+                    tamis_records *x = NULL;
+                    if (!CHECK(tamis_records_new(&x, &o, NULL) == TAMIS_OK))
                         return;
                     tamis_error e = TAMIS_OK;
                     tamis_digest d[2 * 64];
                     uint8_t found[64];
                     for (uint64_t n = 0; e == TAMIS_OK && CHECK(n < 100000); n++) {
                         d[0] = digest_next(&rng), d[1] = digest_next(&rng);
-                        e = tamis_index_add_many(x, d, 1, NULL, NULL);
+                        e = tamis_records_add_many(x, d, 1, NULL, NULL);
                         CHECK(e == TAMIS_OK || n >= o.set.capacity);
                     }
                     double asked = 64.0 * (16 + (rates[r] < 0.1 ? 0.5 / rates[r] : 0));
@@ -269,16 +270,16 @@ TEST(small_records)
                     for (double i = 0; i < asked; i += 64) {
                         for (size_t k = 0; k < 128; k++)
                             d[k] = digest_next(&rng);
-                        tamis_index_has_many(x, 1, d, 64, found);
+                        tamis_records_has_many(x, 1, d, 64, found);
                         for (size_t k = 0; k < 64; k++)
                             n_one += found[k] != 0;
-                        tamis_index_has_many(x, 0, d, 64, found);
+                        tamis_records_has_many(x, 0, d, 64, found);
                         for (size_t k = 0; k < 64; k++)
                             n_whole += found[k] != 0;
                     }
                     mean_add(&one, n_one, asked);
                     mean_add(&whole, n_whole, asked);
-                    tamis_index_free(x);
+                    tamis_records_free(x);
                 }
                 char text[80];
                 snprintf(text, sizeof text, "records of kind %d, capacity %d", kind,

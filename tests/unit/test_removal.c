@@ -42,9 +42,9 @@ static tamis_removed take(tamis_filter *f, uint32_t key)
     return outcome;
 }
 
-static tamis_info info_of(const tamis_filter *f)
+static tamis_filter_facts info_of(const tamis_filter *f)
 {
-    tamis_info info;
+    tamis_filter_facts info;
     tamis_filter_info(f, &info);
     return info;
 }
@@ -73,7 +73,7 @@ static uint32_t *keys_in_order(uint32_t n, enum order order, uint64_t *rng)
 /* Empty: no item, nothing pending, no bit, no counter, one vector, the memory of a new one. */
 static bool nothing_left(const tamis_filter *f, const tamis_filter *new)
 {
-    tamis_info is = info_of(f), was = info_of(new);
+    tamis_filter_facts is = info_of(f), was = info_of(new);
     const struct vector *v = set_layers(&f->set)->v[0];
     uint64_t bits = 0, counters = 0;
     for (uint64_t i = 0; i < vector_positions_total(v); i++) {
@@ -125,7 +125,7 @@ TEST(paper_filter_is_emptied)
     tamis_filter *f = filter_of(paper);
     for (uint32_t i = 0; i < 1330; i++)
         add(f, i);
-    tamis_info info = info_of(f);
+    tamis_filter_facts info = info_of(f);
     CHECK_MSG(info.vectors == 10, "%u vectors", info.vectors);
     tamis_filter_free(f);
     CHECK(fill_and_empty(paper, 1330, INSERTED, 100, &rng));
@@ -449,7 +449,7 @@ static uint32_t false_positives(const tamis_filter *f, uint32_t probes)
    have a deviation of at most 0.28 sqrt(m), so the rate of k |relative deviation of ones|. */
 static void check_rate(const tamis_filter *f, const char *when)
 {
-    tamis_info info = info_of(f);
+    tamis_filter_facts info = info_of(f);
     uint32_t probes = harness_long() ? 1000000 : 100000;
     double m = (double)info.bits / info.vectors, spread = info.hashes * 0.28 / (0.5 * sqrt(m));
     double expected = info.fpp * probes * (1 + 6 * spread / sqrt(info.vectors));
@@ -467,7 +467,7 @@ static void churn_one(tamis_options o, uint32_t live, bool oldest)
     uint32_t vectors = 0, turns = harness_long() ? 300 : 30;
     check_rate(c.f, "filled");
     for (uint32_t turn = 0; turn < turns && churn_turn(&c, oldest); turn++) {
-        tamis_info info = info_of(c.f);
+        tamis_filter_facts info = info_of(c.f);
         uint64_t *most = turn < turns / 3 ? &bytes : &later;
         *most = info.bytes > *most ? info.bytes : *most;
         pending = info.pending > pending ? info.pending : pending;

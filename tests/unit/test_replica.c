@@ -6,6 +6,7 @@
 
 #include "fault.h"
 #include "set/set.h"
+#include "tamis/replica.h"
 
 /* ---- a channel that keeps, loses, repeats, swaps and damages --------------------------------- */
 

@@ -5,7 +5,7 @@
 #include "harness.h"
 #include "histories.h"
 
-#include "tamis.h"
+#include "tamis/replica.h"
 
 enum { LIVES = 3, VERSIONS = 5, MESSAGES = 256 };
 

@@ -4,7 +4,8 @@
  */
 #include "harness.h"
 
-#include "tamis.h"
+#include "tamis/replica.h"
+#include "tamis/plan.h"
 
 static int nowhere(void *context, const void *data, size_t len)
 {
@@ -186,7 +187,7 @@ TEST(member_miss_is_within_a_tenth)
                 CHECK_MSG(e.member_miss > 0.9 * miss && e.member_miss < 1.1 * miss,
                           "kind %u n %d +%d: %g for %g", kind, (int)n, (int)added, e.member_miss,
                           miss);
-                tamis_vector_info v;
+                tamis_vector_facts v;
                 if (options.growth == TAMIS_FIXED && options.layout == TAMIS_SPREAD && step &&
                     CHECK(tamis_filter_vector(p.filter, 0, &v))) {
                     double m = (double)v.bits;

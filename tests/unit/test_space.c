@@ -28,7 +28,7 @@ static tamis_filter *filter_for(tamis_growth growth, tamis_layout layout, uint64
 static double bits_of(tamis_growth growth, tamis_layout layout, uint64_t n, double p)
 {
     tamis_filter *f = filter_for(growth, layout, n, p);
-    tamis_info info = {.bits = 0};
+    tamis_filter_facts info = {.bits = 0};
     if (f)
         tamis_filter_info(f, &info);
     tamis_filter_free(f);
@@ -80,7 +80,7 @@ TEST(bytes_are_bits_over_8)
                                .layout = (tamis_layout)layout,
                                .deletable = deletable};
             tamis_filter *f;
-            tamis_info info;
+            tamis_filter_facts info;
             if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
                 return;
             tamis_filter_info(f, &info);
@@ -129,7 +129,7 @@ static void thousandfold(tamis_layout layout, double p)
     const uint64_t first = SLOW ? 50 : 1000, n = 1000 * first;
     const uint64_t asked = (uint64_t)((SLOW ? 100 : 1000) / p);
     tamis_filter *f = filter_for(TAMIS_SCALABLE, layout, first, p);
-    tamis_info info;
+    tamis_filter_facts info;
     if (!f)
         return;
     add_range(f, 0, n);
@@ -163,7 +163,7 @@ TEST(scalable_bits_a_key_on_the_way)
     uint64_t n = 0, most = SLOW ? 200000 : 1000000;
     while (f && n < most) {
         uint64_t some = n < 20000 ? 20000 : n / 20;
-        tamis_info info;
+        tamis_filter_facts info;
         add_range(f, n, some);
         n += some;
         tamis_filter_info(f, &info);
@@ -185,7 +185,7 @@ TEST(scalable_bits_a_key_on_the_way)
 static void bits_on_the_way(tamis_filter *f, uint64_t first, uint64_t last, double *low,
                             double *high)
 {
-    tamis_info info = {.bits = 0};
+    tamis_filter_facts info = {.bits = 0};
     uint32_t vectors = 0;
     *low = INFINITY, *high = 0;
     for (uint64_t n = 0, some = 1024; f && n < last; n += some) {

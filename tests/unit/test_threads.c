@@ -134,7 +134,7 @@ static void read_beside_adds(tamis_options o, uint32_t n, uint32_t least_vectors
 {
     uint32_t *keys = keys_up_to(n);
     struct scene s = {.order = keys, .n = n, .tick = 1000, .clock = 1000000};
-    tamis_info info;
+    tamis_filter_facts info;
     o.key = family_key;
     o.clock = scene_clock;
     o.clock_context = &s;
@@ -227,7 +227,7 @@ TEST(readers_beside_cancelled_removals)
                 CHECK(tamis_filter_remove(s.f, &i, sizeof i, NULL) == TAMIS_OK);
                 gone[removed++] = i;
             }
-        tamis_info info;
+        tamis_filter_facts info;
         tamis_filter_info(s.f, &info);
         pending += info.pending;
         s.known = members;
@@ -288,7 +288,7 @@ static uint64_t add_together(tamis_layout layout, uint64_t capacity, uint32_t ea
     struct adder adders[ADDERS];
     pthread_t threads[ADDERS];
     tamis_filter *f = NULL;
-    tamis_info info;
+    tamis_filter_facts info;
     uint64_t fresh = 0, full = 0;
     if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
         return 0;
@@ -327,7 +327,7 @@ TEST(shared_adds_fill_to_the_capacity)
 {
     tamis_options o = {.growth = TAMIS_FIXED, .capacity = 500, .fpp = 1e-6, .shared_adds = true};
     tamis_filter *f = NULL;
-    tamis_info info;
+    tamis_filter_facts info;
     CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
     for (uint32_t i = 0; i < 500; i++)
         CHECK(tamis_filter_add(f, &i, sizeof i, NULL) == TAMIS_OK);

@@ -37,7 +37,7 @@ static void compare(tamis_layout layout, tamis_hash hash)
 {
     static tamis_digest digests[KEYS];
     tamis_filter *one = make(layout, hash, 2 * KEYS, false);
-    tamis_info serial, built;
+    tamis_filter_facts serial, built;
     make_digests(one, digests);
     CHECK(tamis_filter_add_many(one, digests, KEYS, NULL, NULL) == TAMIS_OK);
     tamis_filter_brief(one, &serial);
@@ -67,7 +67,7 @@ TEST(a_build_keeps_to_the_capacity)
 {
     static tamis_digest digests[KEYS];
     tamis_filter *f = make(TAMIS_BLOCKED, TAMIS_XXH3, KEYS / 2, false);
-    tamis_info info;
+    tamis_filter_facts info;
     uint8_t found[KEYS];
     make_digests(f, digests);
     CHECK(tamis_filter_build(f, digests, KEYS, 4) == TAMIS_EFULL);

@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "harness.h"
-#include "tamis.h"
+#include "tamis/catalog.h"
 
 enum { THREADS = 4, EACH = 60, RECORDS = 40 };
 

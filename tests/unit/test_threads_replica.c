@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "tamis.h"
+#include "tamis/replica.h"
 
 enum { READERS = 3, ALWAYS = 200, BATCH_KEYS = 64 };
 

@@ -127,8 +127,8 @@ static void burst(tamis_filter *f, struct model *m, uint64_t n)
 static void some_time(tamis_filter *f, struct model *m, uint64_t *rng, bool clocks)
 {
     uint64_t draw = rng_next(rng) % (clocks ? 24 : 22), span = m->span;
-    tamis_vector_info v = {0};
-    tamis_info info;
+    tamis_vector_facts v = {0};
+    tamis_filter_facts info;
     switch (draw < 18 ? draw % 6 : draw) {
     case 0:
         m->clock += rng_next(rng) % (2 * span);
@@ -175,14 +175,14 @@ static void run(uint64_t capacity, uint32_t vectors, uint64_t *rng, bool clocks)
     struct model m;
     tamis_filter *f = window_make(&m, capacity, vectors, 1e-9);
     unsigned most = 0;
-    tamis_info info;
+    tamis_filter_facts info;
     for (unsigned step = 0; step < 120 && !m.failed; step++) {
         some_time(f, &m, rng, clocks);
         window_check(f, &m, rng);
         tamis_filter_info(f, &info);
         most = info.vectors > most ? info.vectors : most;
         double sum = 0;
-        tamis_vector_info v;
+        tamis_vector_facts v;
         for (uint32_t i = 0; tamis_filter_vector(f, i, &v); i++)
             sum += v.fpp;
         CHECK_MSG(sum <= 1e-9 * (1 + 1e-12), "shares sum to %g", sum);
@@ -220,7 +220,7 @@ TEST(a_burst_after_a_trickle)
         for (unsigned j = 0; j < 40; j++, m.clock += WINDOW / 20)
             window_add(f, &m, fresh_key(&m));
         burst(f, &m, capacities[i]);
-        tamis_info info;
+        tamis_filter_facts info;
         tamis_filter_info(f, &info);
         CHECK_MSG(info.fpp_now <= 0.01 && (double)info.capacity <= 5 * (double)capacities[i],
                   "%g, room for %" PRIu64, info.fpp_now, info.capacity);

@@ -1,0 +1,324 @@
+/*
+ * tamis: the numbers behind filters and records: sizes, rates, capacities, thresholds. After tamis.h.
+ */
+#ifndef TAMIS_PLAN_PUBLIC_H
+#define TAMIS_PLAN_PUBLIC_H
+
+#include "../tamis.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * The formulas behind every filter: sizes, rates, capacities, thresholds, as published and corrected.
+ * The library and `tamis plan` ask here and nowhere else. All are pure and never allocate; an
+ * argument outside a formula's domain gives NaN (or 0 for whole numbers). Rates are probabilities,
+ * sizes are bits unless a unit is named. "exp form" is (1-e^{-kn/m})^k; "exact" is the occupancy law
+ * of k n independent throws into m cells. `layout` is a tamis_layout: a unit of TAMIS_SPREAD is one
+ * bit, of TAMIS_BLOCKED a block of 512; 0 means blocked. DBF, SFBF, PBF name the papers on dynamic,
+ * flexible and parallel filters.
+ */
+
+/* ---- one vector: what the library sizes itself with ---- */
+
+typedef struct tamis_plan_size {
+    uint64_t units; /* bits (spread) or blocks (blocked) */
+    uint64_t bits;  /* 0: cannot be had */
+    unsigned k;
+    double rate; /* after n keys; NaN if it cannot be had */
+} tamis_plan_size;
+
+/* Smallest vector, its units a multiple of 8 (of 64 from 64,000 on, so that it can be folded), whose
+ * rate after n distinct keys is at most p; k in 1..64 for the fewest bits, the smallest k among those
+ * within 0.5 % (1 % for blocked vectors of more than 8 probes). bits is 0 if p is not in (0,1) or the
+ * vector would pass 2^40 bits; n = 0 is planned as 1. */
+TAMIS_API tamis_plan_size tamis_plan_vector(tamis_layout layout, uint64_t n, double p);
+
+/* As filters are filled: adds that set no bit do not count, so that more keys than n come until n of
+ * them did. Smallest vector whose rate is at most p then; and the adds that set a bit until the rate of a
+ * vector is p. At one half that is 39 % more bits, at a tenth 3 %: up to there it is as tamis_plan_vector,
+ * and a filter that takes keys past its capacity until so many set a bit is over its rate by 6 % of it at
+ * most (at 1 % by 0.8 %). */
+TAMIS_API tamis_plan_size tamis_plan_filled(tamis_layout layout, uint64_t n, double p);
+TAMIS_API uint64_t tamis_plan_takes(tamis_layout layout, uint64_t units, unsigned k, double p);
+
+/* The same as tamis_plan_vector with k given. */
+TAMIS_API tamis_plan_size tamis_plan_vector_of(tamis_layout layout, uint64_t n, double p,
+                                               unsigned k);
+
+/* False positive rate of a vector after n distinct keys. k in 1..64, else NaN. */
+TAMIS_API double tamis_plan_rate(tamis_layout layout, uint64_t units, unsigned k, double n);
+
+/* Largest whole n whose rate is at most p; 0 if there is none. */
+TAMIS_API uint64_t tamis_plan_capacity(tamis_layout layout, uint64_t units, unsigned k, double p);
+
+/* How many distinct keys give this many ones, -(m/k) ln(1-ones/m) with the exact chance that one
+ * key leaves a bit alone in place of e^{-k/m}. A full vector only says "at least": it is read as
+ * half a bit short of full. */
+TAMIS_API double tamis_plan_items(tamis_layout layout, uint64_t units, unsigned k, uint64_t ones);
+
+/* Rate of a vector in which the share `fill` of the bits is set: fill^k (spread), or the rate at
+ * the number of keys that gives this fill (blocked). */
+TAMIS_API double tamis_plan_fill_rate(tamis_layout layout, uint64_t units, unsigned k, double fill);
+
+/* ---- one vector: the published forms, spread layout ---- */
+
+TAMIS_API double tamis_plan_rate_exp(double m, double k, double n);      /* (1-e^{-kn/m})^k */
+TAMIS_API double tamis_plan_rate_discrete(double m, double k, double n); /* (1-(1-1/m)^{kn})^k */
+/* Exact occupancy, k in 1..64, in some 50 steps for any m (past 2^24 bits by the expansion, which is right
+ * to ten digits there); and what tamis_plan_rate uses: exact under 2^16 bits, then
+ * the exp form with its first correction in 1/m. */
+TAMIS_API double tamis_plan_rate_exact(uint64_t m, unsigned k, double n);
+TAMIS_API double tamis_plan_rate_spread(uint64_t m, unsigned k, double n);
+/* The blocked layout's own forms, behind tamis_plan_rate and tamis_plan_items. */
+TAMIS_API double tamis_plan_rate_blocked(uint64_t units, unsigned k, double n);
+TAMIS_API double tamis_plan_items_blocked(uint64_t units, unsigned k, double ones);
+TAMIS_API double tamis_plan_capacity_real(double m, double k,
+                                          double p); /* SFBF (2): -(m/k)ln(1-p^{1/k}) */
+TAMIS_API uint64_t tamis_plan_capacity_whole(double m, double k, double p); /* its floor */
+TAMIS_API double tamis_plan_capacity_best(double m,
+                                          double p);       /* DBF sec. 4, k = (m/n)ln2, unrounded */
+TAMIS_API double tamis_plan_bits_best(double n, double p); /* n ln p / ln .6185, unrounded */
+/* Smallest m, to the bit, with exp form <= p for some integer k. */
+TAMIS_API tamis_plan_size tamis_plan_bits_whole(uint64_t n, double p);
+
+/* DBF Thm 3: chance that BF(A) AND BF(B) = BF(A and B). a = #(A-B), b = #(B-A), c = #(A and B).
+ * The published value is a lower bound. The exact one takes k*a, k*b <= 2^16, m <= 2^20 and at
+ * most some thousand bits in common; NaN beyond. */
+TAMIS_API double tamis_plan_and_bound(double m, double k, double a, double b);
+TAMIS_API double tamis_plan_and_exact(uint64_t m, unsigned k, uint64_t a, uint64_t b, uint64_t c);
+
+/* ---- dynamic (DBF): rows of m bits, k probes, c items each; exp form throughout ---- */
+
+TAMIS_API uint64_t tamis_plan_dynamic_rows(uint64_t c, uint64_t n); /* s = ceil(n/c) */
+TAMIS_API double tamis_plan_dynamic_rate(double m, double k, uint64_t c, uint64_t n); /* (3) */
+/* (4): both sets' rows side by side, unmerged */
+TAMIS_API double tamis_plan_dynamic_union(double m, double k, uint64_t c, uint64_t na, uint64_t nb);
+/* (6): rate of the OR of two single filters minus that of the two-row union; 0 for k = 1 */
+TAMIS_API double tamis_plan_dynamic_union_gain(double m, double k, double na, double nb);
+TAMIS_API double tamis_plan_dynamic_f1(double m, double k, uint64_t c,
+                                       uint64_t n); /* (9), 0 for one row */
+TAMIS_API double tamis_plan_dynamic_f2(double m, double k, uint64_t c, uint64_t n); /* (10) */
+/* Items that match several rows: expected number c(s-1)f1 + n_l f2, and the bound n f2. */
+TAMIS_API double tamis_plan_dynamic_multi(double m, double k, uint64_t c, uint64_t n);
+TAMIS_API double tamis_plan_dynamic_multi_bound(double m, double k, uint64_t c, uint64_t n);
+/* Items that already tested positive when they were inserted: sum of (3) over 0..n-1. */
+TAMIS_API double tamis_plan_dynamic_present(double m, double k, uint64_t c, uint64_t n);
+TAMIS_API double tamis_plan_dynamic_insert_ratio(double f,
+                                                 double s); /* sec. 3.5.1: s(1-(1-f)^{s-1}) */
+TAMIS_API double tamis_plan_dynamic_bound(double m, double k, uint64_t c, uint64_t n); /* (12) */
+/* (13): bits of one filter of equal rate over those of the s rows, with the rows' k, and with the
+ * k that suits the one filter. */
+TAMIS_API double tamis_plan_dynamic_size_ratio(double m, double k, double c, double s);
+TAMIS_API double tamis_plan_dynamic_size_ratio_best(double m, double k, double c, double s);
+TAMIS_API double tamis_plan_dynamic_one_rate(double m, double k, uint64_t c, uint64_t n); /* (14) */
+
+/* Sec. 4.2. Probabilities of the set sizes 1..N, filled into p[0..N-1], summing to 1. Return 0, or
+ * -1 on bad arguments. zipf: the commonest size is the smallest (min), the largest (max), or the
+ * ranks are shuffled by `seed` (random). */
+TAMIS_API int tamis_plan_sizes_uniform(double *p, size_t N);
+TAMIS_API int tamis_plan_sizes_normal(double *p, size_t N, double mean, double sd);
+TAMIS_API int tamis_plan_sizes_zipf_min(double *p, size_t N, double theta);
+TAMIS_API int tamis_plan_sizes_zipf_max(double *p, size_t N, double theta);
+TAMIS_API int tamis_plan_sizes_zipf_random(double *p, size_t N, double theta, uint64_t seed);
+/* Turns weights (any non-negative histogram) into cumulative probabilities, in place. */
+TAMIS_API int tamis_plan_sizes_cumulate(double *p, size_t N);
+
+typedef struct tamis_plan_rows {
+    uint64_t s;       /* number of vectors with the fewest expected bits; 0: bad arguments */
+    uint64_t c;       /* capacity of each, ceil(N/s) */
+    double delta;     /* rate allowed to each, 1-(1-alpha)^{1/s} */
+    uint64_t m;       /* bits of each by the formula, ceil(c ln delta / ln .6185) */
+    uint64_t m_whole; /* bits of each that really keep delta with an integer k... */
+    unsigned k;       /* ...which is this one */
+    double used;      /* expected number of vectors in use, sum of r_i */
+    double bits;      /* expected bits, m * used */
+    double one;       /* bits of one filter for N */
+    double ratio;     /* bits / one */
+} tamis_plan_rows;
+
+/* Best s in 1..min(N, 1000) for the *cumulative* distribution cum[0..N-1]. */
+TAMIS_API tamis_plan_rows tamis_plan_dynamic_best(const double *cum, size_t N, double alpha);
+/* The same figures for a given s. */
+TAMIS_API tamis_plan_rows tamis_plan_dynamic_at(const double *cum, size_t N, double alpha,
+                                                uint64_t s);
+
+typedef struct tamis_plan_limits {
+    double one;         /* items one filter takes from rate beta to rate gamma, real */
+    uint64_t one_whole; /* floor */
+    double rows;        /* full rows a dynamic filter takes, floor(ln(1-gamma)/ln(1-beta)) */
+    double partial;     /* items of the partial row that follows, real */
+    double dynamic;     /* n0 rows + partial */
+    uint64_t dynamic_whole;
+} tamis_plan_limits;
+
+/* Sec. 4.3: how far filters sized for n0 items at rate beta go before the rate passes gamma. */
+TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, double beta,
+                                                      double gamma);
+
+/* ---- growing stacks: scalable and flexible ---- */
+
+/* Slots for the small vectors of the start, before those for large ones. */
+#define TAMIS_PLAN_SMALL 4
+
+/* Share of the total rate p that vector `slot` of a growing stack gets. The sum over all slots is at
+ * most p. */
+TAMIS_API double tamis_plan_share(unsigned slot, double p);
+
+/* The first slot for a vector of this capacity, given that of the first: 0 or TAMIS_PLAN_SMALL. */
+TAMIS_API unsigned tamis_plan_slot(uint64_t first, uint64_t capacity);
+
+/* The vector for n keys with this share of the total rate p. Blocked vectors of one stack have the
+ * same k, that of a large vector, because then a lookup makes the bits of a key once; only shares below
+ * p/1000, and vectors that would pass 2^40 bits with it, have the best of their own. */
+TAMIS_API tamis_plan_size tamis_plan_in_stack(tamis_layout layout, uint64_t n, double share,
+                                              double p);
+
+/* No vector of a growing stack is smaller than this part of all before it, whatever the expansion or
+ * the forecast says: n keys are in some 16 + 11 log2(n / (16 first)) vectors at most, so that adding
+ * them costs n log n and not n^2. */
+#define TAMIS_PLAN_PARTS 16
+
+/* Capacity of the next vector, given those of the first and the largest so far and their total.
+ * expansion 0: x6 up to 216 times the first, then to a total of 1,600 times the first, then the total
+ * doubles; >= 1: ceil(largest * expansion), or ceil(total / TAMIS_PLAN_PARTS) if that is more; anything else
+ * counts as 1. At most 2^40. */
+TAMIS_API uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
+                                            double expansion);
+
+typedef struct tamis_plan_layer {
+    uint64_t capacity, load, bits;
+    unsigned k;
+    double share; /* rate it is sized for */
+    double rate;  /* rate at its load */
+} tamis_plan_layer;
+
+typedef struct tamis_plan_stack {
+    size_t layers; /* 0: bad arguments, or more layers than room */
+    double bits, items;
+    double rate;     /* of the whole stack */
+    double per_item; /* bits / items */
+} tamis_plan_stack;
+
+/* Our stack for n keys: capacity of the first vector, expansion as above, total rate p. Writes
+ * the layers to out[0..room-1]. */
+TAMIS_API tamis_plan_stack tamis_plan_grow(tamis_layout layout, uint64_t first, double expansion,
+                                           double p, uint64_t n, tamis_plan_layer *out,
+                                           size_t room);
+
+/* The course report's stack: layer i has 2^i m bits, the same k and the same p. `round` says what
+ * a layer holds of N_i = -(2^i m/k) ln(1-p^{1/k}): +1 ceil (its code), -1 floor (keeps p). */
+TAMIS_API double tamis_plan_report_capacity(double m, double k, double p, unsigned i);
+TAMIS_API tamis_plan_stack tamis_plan_report(double m, unsigned k, double p, uint64_t n, int round,
+                                             tamis_plan_layer *out, size_t room);
+/* Its closed forms, with real capacities: expansions i = ceil(log2(n/n0+1))-1. */
+TAMIS_API double tamis_plan_report_expansions(double m, double k, double p, double n);
+
+typedef struct tamis_plan_flex {
+    size_t vectors;              /* 0: bad arguments */
+    double bits;                 /* (5), the baseline included */
+    double rate;                 /* (3),(4): product over the vectors */
+    double load;                 /* "load factor": bits per item */
+    double load_min, load_max;   /* (6) */
+    double load_tight;           /* m0/n0 + m_i/n, the tighter upper bound */
+    double last_bits, last_load; /* the active vector */
+} tamis_plan_flex;
+
+/* SFBF of n items: vectors of 2^(lambda-1) m0 bits and 2^(lambda-1) n0 items. lambda[0] is the
+ * baseline; past the end the last lambda repeats. */
+TAMIS_API tamis_plan_flex tamis_plan_flexible(double m0, uint64_t n0, double k, uint64_t n,
+                                              const unsigned *lambda, size_t n_lambda);
+/* clamp(ceil(log2(predicted/base))+1, 1, max) */
+TAMIS_API unsigned tamis_plan_lambda(double predicted, double base, unsigned max);
+
+/* Holt's linear forecaster on the logarithm of an arrival rate. Start with all zero. */
+typedef struct tamis_plan_holt {
+    double level, trend;
+    uint32_t n;
+} tamis_plan_holt;
+
+TAMIS_API void tamis_plan_holt_add(tamis_plan_holt *h,
+                                   double rate);                 /* ignores rates not in (0, inf) */
+TAMIS_API double tamis_plan_holt_next(const tamis_plan_holt *h); /* NaN before the first rate */
+
+/* ---- index (PBF): p attributes, q arrays of m cells each, n records ---- */
+
+typedef struct tamis_plan_verify {      /* chance that a value not stored meets a stored one */
+    double basic, basic_mean;           /* Thm 5.3: bound, mean over random records */
+    double attenuated, attenuated_mean; /* Thm 5.4 */
+    double mixed;                       /* ours: 64 mixed bits */
+} tamis_plan_verify;
+
+typedef struct tamis_plan_index_rates { /* for one class of queries */
+    double pbf;                         /* Thm 5.2 */
+    double ht_basic, ht_basic_mean;     /* Thm 5.5 */
+    double ht_attenuated, ht_attenuated_mean;
+    double ht_mixed;
+    double bf, bf_mean, bf_mixed; /* Thm 5.6, values attenuated (bound, mean) or mixed */
+} tamis_plan_index_rates;
+
+typedef struct tamis_plan_index {
+    double attribute; /* rate of one attribute for a value not stored, Thm 5.1 */
+    double stored;    /* rho: chance that a value drawn from the range is stored */
+    tamis_plan_verify verify;
+    tamis_plan_index_rates fresh;      /* no value of the query is stored */
+    tamis_plan_index_rates in_range;   /* values drawn from the same range as the records */
+    tamis_plan_index_rates recombined; /* every value stored, never in one record */
+} tamis_plan_index;
+
+TAMIS_API tamis_plan_verify tamis_plan_verify_rates(unsigned p, unsigned q, double m, double n);
+/* range: number of possible values of an attribute, 0 if unbounded (then rho = 0, and the n
+ * values of an attribute are all distinct). */
+TAMIS_API tamis_plan_index tamis_plan_index_of(unsigned p, unsigned q, double m, double n,
+                                               double range);
+
+/* ---- replicas: the origin has n items; since the copy was made, the share delta1 of its bits
+ * became one and delta0 zero ---- */
+
+typedef struct tamis_plan_replica {
+    double items;         /* (6): items in the copy */
+    double own;           /* P1(n)^k, the origin's own rate */
+    double disagree;      /* (10): B says yes and the copy no, for a random object */
+    double positive;      /* (12): false positives of the copy */
+    double overall;       /* (13) */
+    double host_positive; /* (14), (15), (16): a host that holds `hosts`-1 such copies */
+    double host_disagree;
+    double host;
+    double host_exclusive; /* (16) with the two events of one copy exclusive, as they are */
+    double weighted;       /* (17) */
+    double added;          /* members added since the copy was made, from delta1 */
+    double member_miss;    /* share of true members that the copy denies */
+} tamis_plan_replica;
+
+/* NaN in every field if the shares cannot be: delta1 <= P1(n), delta0 <= P0(n), give or take the
+ * six deviations by which a real vector may differ. */
+TAMIS_API tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double delta1,
+                                                   double delta0, double hosts, double w_pos,
+                                                   double w_neg);
+/* One vector of an origin and of its copy: ones in the one, in the other, and in both. A vector that
+ * the copy does not have yet has 0 and 0 of the latter, one that the origin has no more 0 and 0 of
+ * the origin's. Blocks are taken to be filled as their ones tell. */
+typedef struct tamis_plan_copy {
+    tamis_layout layout;
+    uint64_t units;
+    unsigned k;
+    uint64_t ones, copy_ones, both;
+} tamis_plan_copy;
+
+/* The same for a stack of vectors, from what was counted: the origin says "maybe" if any of its
+ * vectors does. items, added and member_miss are NaN. */
+TAMIS_API tamis_plan_replica tamis_plan_replica_stack(const tamis_plan_copy *vectors, size_t n,
+                                                      double hosts, double w_pos, double w_neg);
+/* (a/n)(1-rate), with the number of members added known exactly */
+TAMIS_API double tamis_plan_member_miss(double added, double n, double copy_rate);
+
+/* Entropy of a change, in bits: `changed` of m bits (spread); or `changed` bits over `touched` of
+ * `blocks` blocks of 512 bits. */
+TAMIS_API double tamis_plan_entropy(double m, double changed);
+TAMIS_API double tamis_plan_entropy_blocks(double blocks, double touched, double changed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
