@@ -36,7 +36,7 @@ class Answer(ctypes.Structure):
 
 class Library(Structures):
     def __init__(self):
-        super().__init__("index")
+        super().__init__("records")
         self.c.tamis_records_has.restype = Answer
         self.c.tamis_records_has.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
         self.c.tamis_records_add.argtypes = [ctypes.c_void_p] * 3
