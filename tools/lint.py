@@ -19,6 +19,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ["base", "os", "hash", "plan", "bits", "set", "format", "delta", "catalog",
            "replica", "owners", "carrier", "api"]
 CLI_FOLDERS = ["ui", "read", "sets", "logs", "replica", "plan"]
+OUTSIDE = {"cli": ["base/base.h", "base/err.h", "bits/kernel.h", "carrier/carrier.h"],
+           "redis": ["format/pieces.h", "set/relocate.h"]}
 
 PRODUCT = ("src/", "include/", "cli/", "redis/")
 
@@ -157,6 +159,10 @@ def rule_folders(tree):
             found.append('%s:%d: "%s" is not a header of src/' % (path, number, match.group(1)))
         elif there in FOLDERS and FOLDERS.index(there) > FOLDERS.index(here):
             found.append('%s:%d: "%s" is of a lower folder' % (path, number, match.group(1)))
+    for path, number, match in each_line(tree, tree.c_files(tuple(OUTSIDE)), include, code=False):
+        name, top = match.group(1), folder_of(path)[0]
+        if "src/" + name in tree.paths and name not in OUTSIDE[top]:
+            found.append('%s:%d: "%s" is inside the library' % (path, number, name))
     return found
 
 

@@ -35,7 +35,7 @@ bool block_copy(const tamis_allocator *a, const void *data, size_t len, size_t b
 void block_free(const tamis_allocator *a, struct block *block);
 void block_moved(struct block *block, void *base); /* by the allocator, with its bytes */
 
-/* Bytes of a file, mapped read-only by file.c. Others may change the file while it is mapped: what is
+/* Bytes of a file, mapped read-only by src/os/file.c. Others may change the file while it is mapped: what is
    not kept is read once and bounded where it is used. */
 struct mapping {
     const uint8_t *data;

@@ -1,6 +1,7 @@
 /*
- * The byte format (docs/format.md): one container for every kind of structure, one validator for
- * every way in. Only format*.c know offsets.
+ * The byte format (docs/format.md): one container for every kind of structure, whatever
+ * the way in. Only this folder knows offsets, and src/delta, src/catalog and src/replica for bytes of
+ * their own.
  *
  *     +---------+--------+------+----------+-----------+-----+ +---------+   +---------+
  *     | prefix  | family | body | sections | checksums | sum | | section |...| section |
