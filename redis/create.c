@@ -208,13 +208,18 @@ const char *creation_settle(struct creation *c)
     return NULL;
 }
 
+void creation_wipe(struct creation *c)
+{
+    key_wipe(&c->key);
+}
+
 void creation_init(struct creation *c, int with)
 {
     *c = (struct creation){.with = with, .bf = with & WITH_BF};
     c->o.fpp = server.error_rate;
     c->o.capacity = (uint64_t)server.capacity;
     c->o.hash = TAMIS_SIP;
-    c->o.key = server.key;
+    c->o.key = server.secrets->key;
     c->o.clock = value_clock;
     c->o.allocator = &value_allocator;
 }
@@ -291,7 +296,7 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
                                RedisModuleString *name)
 {
     RedisModuleString *words[24];
-    char hex[KEY_HEX];
+    WIPED_HEX hex[KEY_HEX];
     size_t n = 0;
     const tamis_options *o = &c->o;
     key_to_hex(o->key, hex);
@@ -424,7 +429,7 @@ static int reserve_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool bf)
 {
-    struct creation c;
+    WIPED_CREATION c;
     const char *error = NULL;
     if (rm.IsKeysPositionRequest(ctx))
         return reserve_keys(ctx, argv, bf ? 2 : argc);

@@ -118,7 +118,7 @@ COMMAND(command_madd)
 
 static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int with)
 {
-    struct creation c;
+    WIPED_CREATION c;
     if (argc < 4)
         return rm.WrongArity(ctx);
     creation_init(&c, with);

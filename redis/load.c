@@ -16,10 +16,9 @@ struct piece {
     uint64_t offset, limit; /* limit on memory of the value, 0 if not said */
     const char *data;
     size_t len;
-    bool bf; /* the replies of BF.LOADCHUNK */
-    uint8_t
-        key[TAMIS_KEY_LEN]; /* for bytes that come without theirs: the server's if none is given */
-    bool own;               /* it is that of the server it comes from */
+    bool bf;            /* the replies of BF.LOADCHUNK */
+    const uint8_t *key; /* for bytes that come without theirs: the server's if none is given */
+    bool own;           /* it is that of the server it comes from */
 };
 
 #define BAD_DATA "ERR received bad data"
@@ -79,7 +78,7 @@ static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, struct value
 /* A first piece without its key travels with it: who follows may not know it yet. */
 static void load_replicate(RedisModuleCtx *ctx, const struct piece *p, bool last, bool keyless)
 {
-    char hex[KEY_HEX];
+    WIPED_HEX hex[KEY_HEX];
     const char *tail[4];
     char limit[24];
     size_t n = 0;
@@ -174,7 +173,7 @@ static int load(RedisModuleCtx *ctx, struct piece *p)
 
 /* MAXMEM bytes, KEY hex or FAMILY hex; NULL or what to reply. */
 static const char *load_option(struct piece *p, const RedisModuleString *word,
-                               const RedisModuleString *value)
+                               const RedisModuleString *value, uint8_t given[TAMIS_KEY_LEN])
 {
     static const char wrong[] = "ERR after the data come MAXMEM and bytes, KEY and 32 hexadecimal "
                                 "digits, or nothing";
@@ -186,7 +185,8 @@ static const char *load_option(struct piece *p, const RedisModuleString *word,
     p->own = is_word(word, "FAMILY");
     if (!p->own && !is_word(word, "KEY"))
         return wrong;
-    return key_from_hex(value, p->key) ? NULL : "ERR KEY is 32 hexadecimal digits";
+    p->key = given;
+    return key_from_hex(value, given) ? NULL : "ERR KEY is 32 hexadecimal digits";
 }
 
 /* LOAD key offset data [MAXMEM bytes] [KEY hex] */
@@ -198,10 +198,10 @@ COMMAND(command_load)
         return rm.WrongArity(ctx);
     if (rm.StringToLongLong(argv[2], &offset) != RM_OK || offset < 0)
         return rm.ReplyWithError(ctx, "ERR the offset is the number of bytes loaded before");
-    struct piece p = {.name = argv[1], .offset = (uint64_t)offset};
-    memcpy(p.key, server.key, sizeof p.key);
+    WIPED_KEY given[TAMIS_KEY_LEN];
+    struct piece p = {.name = argv[1], .offset = (uint64_t)offset, .key = server.secrets->key};
     for (int i = 4; i < argc && !error; i += 2)
-        error = load_option(&p, argv[i], argv[i + 1]);
+        error = load_option(&p, argv[i], argv[i + 1], given);
     secret_redact_options(ctx, argv, argc);
     if (error)
         return rm.ReplyWithError(ctx, error);
@@ -219,8 +219,7 @@ COMMAND(command_loadchunk)
         return rm.WrongArity(ctx);
     if (rm.StringToLongLong(argv[2], &cursor) != RM_OK)
         return rm.ReplyWithError(ctx, "ERR Second argument must be numeric");
-    struct piece p = {.name = argv[1], .bf = true};
-    memcpy(p.key, server.key, sizeof p.key);
+    struct piece p = {.name = argv[1], .bf = true, .key = server.secrets->key};
     p.data = rm.StringPtrLen(argv[3], &p.len);
     uint64_t position = cursor > 0 ? (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1) : 0;
     p.offset = position == 1 ? 0 : position > p.len + 1 ? position - 1 - p.len : UINT64_MAX;

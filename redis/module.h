@@ -11,6 +11,7 @@
 
 #include "api.h"
 #include "format/pieces.h"
+#include "hash/secrets.h"
 #include "tamis/records.h"
 #include "tamis/replica.h"
 
@@ -60,10 +61,10 @@ struct value {
 struct settings_of_server {
     double error_rate;
     long long capacity, expansion, value_limit, work_limit;
-    uint8_t key[TAMIS_KEY_LEN]; /* the family that values made here belong to */
-    bool key_given;             /* by configuration, not by chance */
-    bool key_adopted;           /* from values that were loaded or replicated */
-    bool bf;                    /* BF.* are registered */
+    struct secrets *secrets; /* of the family that values made here belong to */
+    bool key_given;          /* by configuration, not by chance */
+    bool key_adopted;        /* from values that were loaded or replicated */
+    bool bf;                 /* BF.* are registered */
 };
 
 extern struct settings_of_server server;
@@ -125,8 +126,8 @@ void put_value(RedisModuleKey *key, struct value *v);
 /* ---- create.c ---- */
 struct creation {
     tamis_options o;
-    uint8_t key[TAMIS_KEY_LEN];
-    RedisModuleString *like; /* a key to be like */
+    uint8_t key[TAMIS_KEY_LEN]; /* one that was given: see WIPED_CREATION */
+    RedisModuleString *like;    /* a key to be like */
     uint64_t at;
     bool bf, nocreate, nonscaling, expands;
     bool own;  /* the key is that of the server it comes from */
@@ -137,6 +138,8 @@ struct creation {
 
 enum { WITH_RESERVE = 1, WITH_INSERT = 2, WITH_RECORDS = 4, WITH_BF = 8, WITH_VALUE = 16 };
 
+#define WIPED_CREATION __attribute__((cleanup(creation_wipe))) struct creation
+void creation_wipe(struct creation *c);
 void creation_init(struct creation *c, int with);
 /* Reads options from argv[i] on, up to ITEMS; NULL or what to reply. */
 const char *creation_options(struct creation *c, RedisModuleString **argv, int argc, int i);
@@ -156,10 +159,12 @@ struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModule
 const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c);
 
 /* ---- secret.c ---- */
-#define KEY_HEX (2 * TAMIS_KEY_LEN + 1)
+#define KEY_HEX   (2 * TAMIS_KEY_LEN + 1)
+#define WIPED_HEX __attribute__((cleanup(key_wipe_hex))) char
+void key_wipe_hex(char (*hex)[KEY_HEX]);
 bool key_from_hex(const RedisModuleString *s, uint8_t key[TAMIS_KEY_LEN]);
 void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[KEY_HEX]);
-bool secret_draw(void); /* a random key for the server */
+bool secret_set(const uint8_t *key); /* the server's; NULL: a random one. false: no memory */
 bool secret_is(const uint8_t key[TAMIS_KEY_LEN]);
 /* Values of a file, or of a master, were made under this key: the server goes on with it, unless it was
    given one. Offered: by bytes that are the server's own only if it says so next. */

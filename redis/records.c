@@ -130,11 +130,17 @@ static const char *read_plan(struct plan *p, RedisModuleString **argv, int argc)
     return error;
 }
 
+static void plan_free(struct plan *p)
+{
+    creation_wipe(&p->c);
+    rm.Free(p);
+}
+
 /* As it was given, with what the server added: rate and capacity are there in any case. */
 static void replicate_plan(RedisModuleCtx *ctx, const struct plan *p, RedisModuleString **argv,
                            int argc)
 {
-    char key[KEY_HEX];
+    WIPED_HEX key[KEY_HEX];
     const tamis_options *o = &p->c.o;
     const char *word = creation_key_word(ctx, &p->c);
     key_to_hex(o->key, key);
@@ -185,7 +191,7 @@ COMMAND(command_xreserve)
     error = read_plan(p, argv, argc);
     if (error) {
         rm.ReplyWithError(ctx, error);
-        rm.Free(p);
+        plan_free(p);
         return RM_OK;
     }
     time_of_command(p->c.at);
@@ -204,7 +210,7 @@ COMMAND(command_xreserve)
         rm.ReplyWithSimpleString(ctx, "OK");
     }
     rm.CloseKey(key);
-    rm.Free(p);
+    plan_free(p);
     return RM_OK;
 }
 

@@ -42,21 +42,24 @@ void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[KEY_HEX])
         snprintf(hex + 2 * i, 3, "%02x", key[i]);
 }
 
-/* The library makes keys from the system's randomness: the smallest filter brings one. */
-bool secret_draw(void)
+void key_wipe_hex(char (*hex)[KEY_HEX])
 {
-    tamis_options smallest = {.capacity = 1, .growth = TAMIS_FIXED, .allocator = &value_allocator};
-    tamis_filter *filter;
-    if (tamis_filter_new(&filter, &smallest, NULL) != TAMIS_OK)
+    explicit_bzero(hex, sizeof *hex);
+}
+
+bool secret_set(const uint8_t *key)
+{
+    struct secrets *secrets = secrets_get(key);
+    if (!secrets)
         return false;
-    bool ok = tamis_filter_key(filter, server.key);
-    tamis_filter_free(filter);
-    return ok;
+    secrets_release(server.secrets);
+    server.secrets = secrets;
+    return true;
 }
 
 bool secret_is(const uint8_t key[TAMIS_KEY_LEN])
 {
-    return memcmp(key, server.key, TAMIS_KEY_LEN) == 0;
+    return memcmp(key, server.secrets->key, TAMIS_KEY_LEN) == 0;
 }
 
 /* ---- where it comes from --------------------------------------------------------------------- */
@@ -66,36 +69,33 @@ void secret_adopt(const uint8_t key[TAMIS_KEY_LEN])
 {
     if (server.key_given || server.key_adopted)
         return;
-    memcpy(server.key, key, TAMIS_KEY_LEN);
-    server.key_adopted = true;
+    server.key_adopted = secret_set(key);
 }
 
 /* RESTORE, which may be replayed from an append-only file, brings marks that anyone can make; but the
    server says that a key was loaded only of those in its own files, just after. */
-static uint8_t offered[TAMIS_KEY_LEN];
-static bool offers;
+static struct secrets *offered;
 
 void secret_offer(const uint8_t *key)
 {
-    offers = key != NULL;
-    if (key)
-        memcpy(offered, key, TAMIS_KEY_LEN);
+    struct secrets *before = offered;
+    offered = key ? secrets_get(key) : NULL;
+    secrets_release(before);
 }
 
 static int loaded(RedisModuleCtx *ctx, int events, const char *event, RedisModuleString *name)
 {
     (void)ctx, (void)events, (void)event, (void)name;
-    if (offers)
-        secret_adopt(offered);
-    offers = false;
+    if (offered)
+        secret_adopt(offered->key);
+    secret_offer(NULL);
     return RM_OK;
 }
 
 static void loading(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
 {
     (void)ctx, (void)event, (void)sub, (void)data;
-    offers = false;
-    explicit_bzero(offered, sizeof offered);
+    secret_offer(NULL);
 }
 
 void secret_start(RedisModuleCtx *ctx)

@@ -61,20 +61,18 @@ static int set_rate(const char *name, RedisModuleString *text, void *unused,
 
 static RedisModuleString *get_key(const char *name, void *unused)
 {
-    char hex[KEY_HEX];
+    WIPED_HEX hex[KEY_HEX];
     (void)name;
     (void)unused;
-    key_to_hex(server.key, hex);
-    show(rm.CreateStringPrintf(NULL, "%s", hex));
-    explicit_bzero(hex, sizeof hex);
-    return shown;
+    key_to_hex(server.secrets->key, hex);
+    return show(rm.CreateString(NULL, hex, KEY_HEX - 1));
 }
 
 /* "random" leaves the key as it is: made at the start, or taken from the values that were loaded. */
 static int set_key(const char *name, RedisModuleString *text, void *unused,
                    RedisModuleString **error)
 {
-    uint8_t key[TAMIS_KEY_LEN];
+    WIPED_KEY key[TAMIS_KEY_LEN];
     (void)name;
     (void)unused;
     if (is_word(text, "random"))
@@ -83,8 +81,10 @@ static int set_key(const char *name, RedisModuleString *text, void *unused,
         *error = rm.CreateStringPrintf(NULL, "a family key is 32 hexadecimal digits");
         return RM_ERR;
     }
-    memcpy(server.key, key, sizeof key);
-    explicit_bzero(key, sizeof key);
+    if (!secret_set(key)) {
+        *error = rm.CreateStringPrintf(NULL, "no memory for a key");
+        return RM_ERR;
+    }
     show(NULL);
     server.key_given = true;
     return RM_OK;
@@ -104,7 +104,7 @@ bool settings_register(RedisModuleCtx *ctx)
         {"value-limit", &server.value_limit, 500LL << 20, 1 << 16, 1LL << 39, RM_CONFIG_MEMORY},
         {"work-limit", &server.work_limit, 8LL << 20, 1 << 16, 1LL << 42, RM_CONFIG_MEMORY},
     };
-    if (!secret_draw())
+    if (!secret_set(NULL))
         return false;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (rm.RegisterNumericConfig(ctx, numbers[i].name, numbers[i].preset, numbers[i].flags,

@@ -61,7 +61,7 @@ static void rdb_save(RedisModuleIO *io, void *value)
 {
     const struct value *v = value;
     struct saving s = {.io = io};
-    uint8_t key[TAMIS_KEY_LEN] = {0};
+    WIPED_KEY key[TAMIS_KEY_LEN] = {0};
     bool own = value_key(v, key) && secret_is(key), tells = false;
     if (v->publication)
         tells = v->publication->with_key;
@@ -114,11 +114,13 @@ static struct value *load_pieces(RedisModuleIO *io, const uint8_t *key, uint64_t
     for (;;) {
         size_t len = 0;
         char *piece = rm.LoadStringBuffer(io, &len);
-        bool ok = !rm.IsIOError(io) && piece, last = len == 0;
-        if (ok && !v)
+        bool ok = !rm.IsIOError(io) && piece, last = len == 0, first = !v;
+        if (ok && first)
             v = load_into(key, total, piece, len, trusted, reason);
         ok = ok && v && len <= total - partial_have(v) &&
              partial_add(v, piece, len, trusted, reason) == TAMIS_OK;
+        if (piece && first) /* the key is in it */
+            explicit_bzero(piece, len);
         rm.Free(piece);
         if (ok && last)
             return v;
@@ -137,13 +139,15 @@ static bool load_key(RedisModuleIO *io, uint8_t key[TAMIS_KEY_LEN])
     bool ok = !rm.IsIOError(io) && bytes && len == TAMIS_KEY_LEN;
     if (ok)
         memcpy(key, bytes, len);
+    if (bytes)
+        explicit_bzero(bytes, len);
     rm.Free(bytes);
     return ok;
 }
 
 static struct value *load_rest(RedisModuleIO *io, uint64_t kind, tamis_reason *reason)
 {
-    uint8_t key[TAMIS_KEY_LEN];
+    WIPED_KEY key[TAMIS_KEY_LEN];
     struct value *v = NULL, *whole = NULL;
     bool partial = kind == KIND_PARTIAL;
     if (partial && !load_key(io, key))
@@ -164,7 +168,7 @@ static struct value *load_rest(RedisModuleIO *io, uint64_t kind, tamis_reason *r
 
 static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
 {
-    uint8_t key[TAMIS_KEY_LEN];
+    WIPED_KEY key[TAMIS_KEY_LEN];
     uint64_t word = rm.LoadUnsigned(io), flags = word & FLAGS, kind = word & ~(uint64_t)FLAGS;
     bool published = flags & PUBLISHED;
     if (rm.IsIOError(io) || (published && kind != KIND_FILTER) || (!published && flags & TELLS))
@@ -243,7 +247,7 @@ static int emit_bytes(void *context, const void *data, size_t len)
 static void aof_rewrite(RedisModuleIO *io, RedisModuleString *key, void *value)
 {
     struct emitting e = {.io = io, .key = key};
-    uint8_t family[TAMIS_KEY_LEN] = {0};
+    WIPED_KEY family[TAMIS_KEY_LEN] = {0};
     e.word = value_key(value, family) && secret_is(family) ? "FAMILY" : "KEY";
     key_to_hex(family, e.hex);
     value_insist(true);
@@ -253,6 +257,7 @@ static void aof_rewrite(RedisModuleIO *io, RedisModuleString *key, void *value)
     emit_piece(&e);
     if (((struct value *)value)->publication)
         publication_emit(io, key, ((struct value *)value)->publication);
+    explicit_bzero(e.hex, sizeof e.hex);
     buffer_free(&e.piece);
 }
 

@@ -74,6 +74,14 @@ static void *server_zeroed(void *context, size_t size)
 
 const tamis_allocator value_allocator = {server_alloc, server_free, NULL, server_zeroed};
 
+/* Wiped: encoded values have their key in them. */
+static void buffer_release(struct buffer *b)
+{
+    if (b->data)
+        explicit_bzero(b->data, b->room);
+    rm.Free(b->data);
+}
+
 bool buffer_add(struct buffer *b, const void *data, size_t len)
 {
     if (len > SIZE_MAX / 4 - b->len)
@@ -85,7 +93,7 @@ bool buffer_add(struct buffer *b, const void *data, size_t len)
             return false;
         if (b->len)
             memcpy(grown, b->data, b->len);
-        rm.Free(b->data);
+        buffer_release(b);
         b->data = grown;
         b->room = room;
     }
@@ -97,7 +105,7 @@ bool buffer_add(struct buffer *b, const void *data, size_t len)
 
 void buffer_free(struct buffer *b)
 {
-    rm.Free(b->data);
+    buffer_release(b);
     *b = (struct buffer){0};
 }
 

@@ -95,7 +95,7 @@ static bool open_catalog(tamis_catalog **catalog, const char *path,
                          const struct store_options *options)
 {
     tamis_reason reason = {0};
-    uint8_t key[TAMIS_KEY_LEN];
+    WIPED_KEY key[TAMIS_KEY_LEN];
     tamis_open_options o = {.verify = options->verify};
     if (options->key_file) {
         if (!store_read_key(options->key_file, key))
@@ -104,7 +104,6 @@ static bool open_catalog(tamis_catalog **catalog, const char *path,
     }
     mapped_name = path;
     tamis_error error = tamis_catalog_open(catalog, path, &o, &reason);
-    explicit_bzero(key, sizeof key);
     if (error != TAMIS_OK)
         complain_of(error, &reason, path);
     return error == TAMIS_OK;

@@ -58,7 +58,7 @@ static bool open_catalog(struct find *f, const char *path)
 {
     tamis_reason reason = {0};
     size_t len;
-    uint8_t key[TAMIS_KEY_LEN];
+    WIPED_KEY key[TAMIS_KEY_LEN];
     tamis_open_options o = {.verify = f->files.verify};
     if (f->files.key_file) {
         if (!store_read_key(f->files.key_file, key))
@@ -67,7 +67,6 @@ static bool open_catalog(struct find *f, const char *path)
     }
     mapped_name = path;
     tamis_error error = tamis_catalog_open(&f->catalog, path, &o, &reason);
-    explicit_bzero(key, sizeof key);
     const void *note = error == TAMIS_OK ? tamis_catalog_note(f->catalog, &len) : NULL;
     if (error == TAMIS_OK)
         error = inputs_decode(&f->inputs, note, len, &reason);

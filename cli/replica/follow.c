@@ -27,8 +27,8 @@
 struct following {
     struct replicas replicas;
     struct carrier *carrier;
-    uint8_t key[TAMIS_KEY_LEN];
-    bool has_key, verbose, live, cut_off, out_of_memory;
+    const uint8_t *key; /* or NULL */
+    bool verbose, live, cut_off, out_of_memory;
     bool reached; /* what carries the messages, once */
     uint64_t messages, bytes, applied, refused, snapshots;
     uint64_t next_owners, next_save, every_ms;
@@ -159,7 +159,7 @@ static bool resume(struct following *f)
         return complain("%s: %s: give a folder that can be made", strerror(errno),
                         f->replicas.folder),
                false;
-    if (!replicas_read(&f->replicas, f->has_key ? f->key : NULL, true, true))
+    if (!replicas_read(&f->replicas, f->key, true, true))
         return false;
     const char *name;
     for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++) {
@@ -312,6 +312,7 @@ int verb_follow(int argc, char **argv)
     const char *folder = NULL, *limit = NULL, *every = NULL, *key_file = NULL;
     bool once = false, json = false;
     uint64_t limit_ns = UINT64_MAX / 2, every_ns = UINT64_C(1000000000);
+    WIPED_KEY key[TAMIS_KEY_LEN];
     const struct arg args[] = {
         ARG("output", 'o', ARG_TEXT, &folder),   ARG("once", 0, ARG_FLAG, &once),
         ARG("for", 0, ARG_TEXT, &limit),         ARG("every", 0, ARG_TEXT, &every),
@@ -329,9 +330,9 @@ int verb_follow(int argc, char **argv)
         return complain("wrong value '%s': --for: give a time such as 30s or 5m", limit);
     if (every && !parse_time(every, &every_ns))
         return complain("wrong value '%s': --every: give a time such as 1s or 200ms", every);
-    f.has_key = key_file != NULL;
-    if (key_file && !store_read_key(key_file, f.key))
+    if (key_file && !store_read_key(key_file, key))
         return TROUBLE;
+    f.key = key_file ? key : NULL;
     char error[256];
     struct sigaction action = {.sa_handler = on_signal};
     f.every_ms = every_ns / 1000000;

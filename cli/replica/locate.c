@@ -232,7 +232,7 @@ int verb_locate(int argc, char **argv)
 {
     struct locating l = {.keys = KEYS_DEFAULT};
     const char *key_file = NULL;
-    uint8_t key[TAMIS_KEY_LEN];
+    WIPED_KEY key[TAMIS_KEY_LEN];
     const struct arg args[] = {
         ARG("maybe", 0, ARG_FLAG, &l.maybe),      ARG("owners", 0, ARG_FLAG, &l.owners),
         ARG("null", '0', ARG_FLAG, &l.keys.zero), ARG("json", 0, ARG_FLAG, &l.json),

@@ -152,7 +152,8 @@ bool make_any(struct make *make, const struct store_options *files, struct store
 
 tamis_filter *make_filter(struct make *make, const struct store_options *files, const char *path)
 {
-    struct made made;
+    WIPED_KEY key[TAMIS_KEY_LEN];
+    struct made made = {.key = key};
     struct store store = {.path = path};
     tamis_reason reason = {0};
     tamis_filter *filter;

@@ -54,7 +54,7 @@ bool make_any(struct make *make, const struct store_options *files, struct store
 /* ---- new_filter.c for new_records.c ---- */
 
 struct made {
-    uint8_t key[TAMIS_KEY_LEN], lambdas[TAMIS_LAMBDAS_MAX];
+    uint8_t *key, lambdas[TAMIS_LAMBDAS_MAX];
 };
 
 /* Completes make->options; complains. */

@@ -52,7 +52,8 @@ static bool read_attrs(const struct make *make, struct attrs *attrs)
 tamis_records *make_index(struct make *make, const struct store_options *files, const char *path)
 {
     struct attrs attrs = {0};
-    struct made made;
+    WIPED_KEY key[TAMIS_KEY_LEN];
+    struct made made = {.key = key};
     tamis_reason reason = {0};
     tamis_records *index = NULL;
     if (!make_settle(make, files, &made) || !check_options(make))

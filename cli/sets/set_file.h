@@ -3,6 +3,7 @@
 #ifndef TAMIS_STORE_H
 #define TAMIS_STORE_H
 
+#include "base/base.h"
 #include "ui/cli.h"
 
 /* Options of every verb that opens files. */

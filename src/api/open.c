@@ -72,14 +72,14 @@ static tamis_error load_whole(struct whole *out, enum kind kind, const char *pat
 {
     struct mapping front = {0};
     struct container c;
-    uint8_t key[TAMIS_KEY_LEN];
+    const uint8_t *key;
     struct spill file;
     *out = (struct whole){0};
     tamis_error e = file_map_open(&front, &file, path, header_of, false, reason);
     if (e == TAMIS_OK) {
         e = container_open(&c, front.data, front.len, kind, reason);
         if (e == TAMIS_OK)
-            e = container_key(&c, options ? options->key : NULL, key, reason);
+            e = container_key(&c, options ? options->key : NULL, &key, reason);
         if (e == TAMIS_OK)
             e = load_pieces(out, &file, front.len, options, reason);
         if (e == TAMIS_OK && (kind == KIND_FILTER ? !out->filter : !out->index))

@@ -53,6 +53,14 @@ ALWAYS_INLINE uint64_t round_up(uint64_t x, uint64_t step)
     return (x + step - 1) / step * step;
 }
 
+/* Bytes of a family key, wiped where the variable goes out of scope. */
+#define WIPED_KEY __attribute__((cleanup(key_wipe))) uint8_t
+
+static inline void key_wipe(uint8_t (*key)[TAMIS_KEY_LEN])
+{
+    explicit_bzero(key, sizeof *key);
+}
+
 /* Words that a writer changes beside readers: plain moves on every machine we know, but said so. */
 ALWAYS_INLINE uint64_t word_load(const uint64_t *word)
 {

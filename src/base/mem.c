@@ -64,6 +64,30 @@ void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, siz
     return grown;
 }
 
+void *mem_grow_secret(const tamis_allocator *a, void *memory, size_t old, size_t n)
+{
+    void *grown = mem_new(a, n, 1);
+    if (grown && memory) {
+        memcpy(grown, memory, old < n ? old : n);
+        mem_free_secret(a, memory, old, 1);
+    }
+    return grown;
+}
+
+void *mem_undumped_new(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    madvise(memory, size, MADV_DONTDUMP);
+    return memory;
+}
+
+void mem_undumped_free(void *memory, size_t size)
+{
+    munmap(memory, size);
+}
+
 static void *pages_new(size_t bytes)
 {
     /* Over-reserve to start on a huge page, then give the edges back. */

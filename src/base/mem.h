@@ -17,8 +17,12 @@ void *mem_new0(const tamis_allocator *a, size_t n, size_t size);
 void mem_free(const tamis_allocator *a, void *memory, size_t n, size_t size);
 /* The same for what has a family key in it: wiped first. */
 void mem_free_secret(const tamis_allocator *a, void *memory, size_t n, size_t size);
+/* Zeroed pages that core dumps leave out. */
+void *mem_undumped_new(size_t size);
+void mem_undumped_free(void *memory, size_t size);
 /* A copy with room for `n` instead of `old`; the old one stays on failure. */
 void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size);
+void *mem_grow_secret(const tamis_allocator *a, void *memory, size_t old, size_t n); /* bytes */
 
 /* Zeroed bytes on a 64-byte line. `base` and `size` are what the allocator gave. */
 struct block {

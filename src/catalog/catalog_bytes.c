@@ -308,10 +308,10 @@ static tamis_error fill(tamis_catalog *c, const uint8_t *key, bool ask, tamis_re
     struct container box;
     struct catalog_head head;
     struct section sections[CATALOG_SECTIONS];
-    uint8_t own[TAMIS_KEY_LEN] = {0};
+    const uint8_t *own = (const uint8_t[TAMIS_KEY_LEN]){0};
     tamis_error e = container_open(&box, c->data, c->len, KIND_CATALOG, reason);
     if (e == TAMIS_OK && (ask || box.has_key))
-        e = container_key(&box, key, own, reason);
+        e = container_key(&box, key, &own, reason);
     if (e == TAMIS_OK)
         e = family_init(&c->family, &c->allocator, box.hash, own);
     if (e != TAMIS_OK)

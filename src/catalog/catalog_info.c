@@ -39,7 +39,7 @@ const tamis_schema *tamis_catalog_schema(const tamis_catalog *c)
 bool tamis_catalog_key(const tamis_catalog *c, uint8_t key[TAMIS_KEY_LEN])
 {
     if (c->family.has_key)
-        memcpy(key, c->family.key, TAMIS_KEY_LEN);
+        memcpy(key, c->family.secrets->key, TAMIS_KEY_LEN);
     return c->family.has_key;
 }
 

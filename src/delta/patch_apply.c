@@ -217,8 +217,8 @@ static tamis_error make(struct apply *p, bool bits_only)
     const struct set *s = p->s;
     tamis_error e = check_size(p);
     if (e == TAMIS_OK)
-        e = set_make(&p->made, &s->allocator, &p->head.set, NULL, s->family.hash, s->family.key,
-                     (uint32_t)max_u64(4, p->head.n));
+        e = set_make(&p->made, &s->allocator, &p->head.set, NULL, s->family.hash,
+                     s->family.secrets->key, (uint32_t)max_u64(4, p->head.n));
     if (e != TAMIS_OK)
         return e;
     struct set *made = p->made;

@@ -110,12 +110,13 @@ static tamis_error check_lengths(const struct prefix *p, uint64_t len, tamis_rea
 tamis_error container_family(struct container *c, tamis_reason *reason)
 {
     uint32_t hash, has_key;
+    WIPED_KEY key[TAMIS_KEY_LEN];
     struct cursor at = cursor_read(c->data, BODY_AT);
     at.at = PREFIX_LEN;
-    family_fields(&at, &hash, &has_key, c->key, c->check);
+    family_fields(&at, &hash, &has_key, key, c->check);
     if (hash < TAMIS_XXH3 || hash > TAMIS_H3)
         cursor_refuse(&at, PREFIX_LEN, "an unknown hash");
-    if (has_key > 1 || (!has_key && !bytes_are_zero(c->key, TAMIS_KEY_LEN)))
+    if (has_key > 1 || (!has_key && !bytes_are_zero(key, TAMIS_KEY_LEN)))
         cursor_refuse(&at, PREFIX_LEN + 4, "a key that should not be there");
     c->hash = (tamis_hash)hash;
     c->has_key = has_key;
@@ -138,14 +139,8 @@ unsigned family_beside(const char *path, bool key_inside)
 
 bool family_has_key(const void *data, size_t len)
 {
-    uint32_t hash, has_key;
-    uint8_t key[TAMIS_KEY_LEN], check[TAMIS_KEY_LEN];
-    if (len < FAMILY_END || memcmp(data, magic, sizeof magic) != 0)
-        return false;
-    struct cursor at = cursor_read(data, FAMILY_END);
-    at.at = PREFIX_LEN;
-    family_fields(&at, &hash, &has_key, key, check);
-    return has_key == 1;
+    return len >= FAMILY_END && memcmp(data, magic, sizeof magic) == 0 &&
+           get_u32((const uint8_t *)data + PREFIX_LEN + 4) == 1;
 }
 
 bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *header)
@@ -334,25 +329,24 @@ bool open_checks_all(const tamis_open_options *options, const struct container *
 /* Is it the key that the check was made from? */
 static bool key_fits(const struct container *c, const uint8_t *key)
 {
-    struct family family = {.hash = c->hash};
     uint8_t check[TAMIS_KEY_LEN];
-    memcpy(family.key, key, TAMIS_KEY_LEN);
-    family_check(&family, check);
+    key_check(key, c->hash, check);
     return memcmp(check, c->check, TAMIS_KEY_LEN) == 0;
 }
 
-tamis_error container_key(const struct container *c, const uint8_t *given,
-                          uint8_t key[TAMIS_KEY_LEN], tamis_reason *reason)
+tamis_error container_key(const struct container *c, const uint8_t *given, const uint8_t **key,
+                          tamis_reason *reason)
 {
+    const uint8_t *own = c->data + KEY_AT;
     if (!c->has_key && !given)
         return fail_at(reason, TAMIS_EKEY, PREFIX_LEN + 4,
                        "saved without its family key: the key is needed to ask");
-    if (c->has_key && !key_fits(c, c->key))
+    if (c->has_key && !key_fits(c, own))
         return fail_at(reason, TAMIS_EFORMAT, PREFIX_LEN + 24, "the family key is not its own");
     if (given && !key_fits(c, given))
         return fail_at(reason, TAMIS_EKEY, PREFIX_LEN + 24,
                        "the family key given is not the one of this structure");
-    memcpy(key, given ? given : c->key, TAMIS_KEY_LEN);
+    *key = given ? given : own;
     return TAMIS_OK;
 }
 
@@ -419,9 +413,10 @@ static void write_front(const struct outline *o, uint8_t *header, uint64_t len)
     struct prefix p = {FORMAT_VERSION,       o->kind, o->sections, o->bits_only ? FLAG_BITS : 0,
                        len + o->payload_len, len,     o->body_len};
     uint32_t hash = o->family->hash, has_key = !o->no_key;
-    uint8_t key[TAMIS_KEY_LEN] = {0}, check[TAMIS_KEY_LEN];
+    WIPED_KEY key[TAMIS_KEY_LEN] = {0};
+    uint8_t check[TAMIS_KEY_LEN];
     if (has_key)
-        memcpy(key, o->family->key, TAMIS_KEY_LEN);
+        memcpy(key, o->family->secrets->key, TAMIS_KEY_LEN);
     family_check(o->family, check);
     memcpy(header, magic, sizeof magic);
     struct cursor at = cursor_write(header, BODY_AT);

@@ -72,11 +72,12 @@ struct container {
     bool bits_only;
     tamis_hash hash;
     bool has_key;
-    uint8_t key[TAMIS_KEY_LEN], check[TAMIS_KEY_LEN];
+    uint8_t check[TAMIS_KEY_LEN];
     const uint8_t *late; /* where only the header is in `data`: the payload from `late_at` on */
     uint64_t late_at;
 };
 
+#define KEY_AT     72 /* the family key, or zeros */
 #define PREFIX_LEN 64 /* bytes from which the lengths of the whole and of its header are known */
 /* As they are stated, not yet compared; false if these bytes begin nothing of ours. */
 bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *header);
@@ -109,8 +110,8 @@ tamis_error container_check_gaps(const struct container *c, tamis_reason *reason
 /* Both, for the whole payload. */
 tamis_error container_check_payload(const struct container *c, tamis_reason *reason);
 /* The family key: the stored one, or the given one (may be NULL) if it is the right one. */
-tamis_error container_key(const struct container *c, const uint8_t *given,
-                          uint8_t key[TAMIS_KEY_LEN], tamis_reason *reason);
+tamis_error container_key(const struct container *c, const uint8_t *given, const uint8_t **key,
+                          tamis_reason *reason);
 
 /* What the options of who opens it say; they may be NULL. */
 const tamis_allocator *open_allocator(const tamis_open_options *options);

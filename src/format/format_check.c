@@ -173,9 +173,9 @@ tamis_error set_verify(enum kind kind, const void *data, size_t len, tamis_reaso
 {
     struct container c;
     struct head head;
-    uint8_t key[TAMIS_KEY_LEN];
+    const uint8_t *key;
     tamis_error e = set_open(&c, &head, kind, data, len, reason);
     if (e == TAMIS_OK && c.has_key)
-        e = container_key(&c, NULL, key, reason);
+        e = container_key(&c, NULL, &key, reason);
     return e == TAMIS_OK ? set_check(&c, &head, &mem_system, reason) : e;
 }

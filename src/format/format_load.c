@@ -172,9 +172,9 @@ static tamis_error load_parts(struct set *s, const struct source *src)
 static tamis_error load(struct set **out, const struct source *src,
                         const tamis_open_options *options, tamis_reason *reason)
 {
-    uint8_t key[TAMIS_KEY_LEN];
+    const uint8_t *key;
     struct set *s;
-    tamis_error e = container_key(src->c, options ? options->key : NULL, key, reason);
+    tamis_error e = container_key(src->c, options ? options->key : NULL, &key, reason);
     if (e != TAMIS_OK)
         return e;
     e = set_from_head(&s, src->c, src->head, options, key);

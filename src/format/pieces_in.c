@@ -14,9 +14,9 @@ struct bytes {
 struct pieces_in {
     tamis_allocator allocator;
     tamis_open_options options;
-    uint8_t key[TAMIS_KEY_LEN];
-    bool keyless; /* the bytes came without theirs, */
-    bool adopts;  /* and what is made of them has it all the same */
+    struct secrets *given; /* of the key in the options */
+    bool keyless;          /* the bytes came without theirs, */
+    bool adopts;           /* and what is made of them has it all the same */
     uint64_t total, have, most_aside;
     struct bytes header, aside; /* aside: the payload from `late` to `tables`, which is neither */
     uint64_t header_len, late, tables;
@@ -47,12 +47,9 @@ static bool bytes_add(const tamis_allocator *a, struct bytes *b, const void *dat
 {
     if (b->len + len > b->room) {
         uint64_t room = max_u64(b->len + len, 2 * b->room);
-        uint8_t *grown = mem_new(a, (size_t)room, 1);
+        uint8_t *grown = mem_grow_secret(a, b->data, (size_t)b->room, (size_t)room);
         if (!grown)
             return false;
-        if (b->len)
-            memcpy(grown, b->data, (size_t)b->len);
-        mem_free_secret(a, b->data, (size_t)b->room, 1); /* the header has the key */
         b->data = grown;
         b->room = room;
     }
@@ -126,8 +123,7 @@ static tamis_error open_header(struct pieces_in *in, tamis_reason *reason)
 }
 
 /* Before anything is done for a structure of another family. */
-static tamis_error take_family(struct pieces_in *in, uint8_t key[TAMIS_KEY_LEN],
-                               tamis_reason *reason)
+static tamis_error take_family(struct pieces_in *in, const uint8_t **key, tamis_reason *reason)
 {
     in->c.data = in->header.data;
     tamis_error e = container_family(&in->c, reason);
@@ -139,10 +135,10 @@ static tamis_error take_family(struct pieces_in *in, uint8_t key[TAMIS_KEY_LEN],
 
 static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
 {
-    uint8_t key[TAMIS_KEY_LEN];
+    const uint8_t *key;
     tamis_error e = open_header(in, reason);
     if (e == TAMIS_OK)
-        e = take_family(in, key, reason);
+        e = take_family(in, &key, reason);
     if (e == TAMIS_OK)
         e = check_empty_tables(in, reason);
     if (e != TAMIS_OK)
@@ -155,6 +151,8 @@ static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
     in->n_ones = max_u64(in->walk.owners, in->head.width);
     in->ones = mem_new0(&in->allocator, in->n_ones, sizeof *in->ones);
     e = in->ones ? make_set(in, key) : TAMIS_ENOMEM;
+    if (e == TAMIS_OK) /* the set has it: not here too, until the last piece has come */
+        explicit_bzero(in->header.data + KEY_AT, TAMIS_KEY_LEN);
     hash_begin(&in->hash);
     return e == TAMIS_OK ? e : fail(reason, e, "no memory for the vectors");
 }
@@ -175,7 +173,7 @@ static tamis_error take_lengths(struct pieces_in *in, tamis_reason *reason)
 static tamis_error add_header(struct pieces_in *in, const uint8_t **data, size_t *len,
                               tamis_reason *reason)
 {
-    uint8_t key[TAMIS_KEY_LEN];
+    const uint8_t *key;
     uint64_t want = !in->header_len               ? PREFIX_LEN
                     : in->header.len < FAMILY_END ? FAMILY_END
                                                   : in->header_len;
@@ -188,7 +186,7 @@ static tamis_error add_header(struct pieces_in *in, const uint8_t **data, size_t
     if (in->header.len < want)
         return TAMIS_OK;
     return want == PREFIX_LEN   ? take_lengths(in, reason)
-           : want == FAMILY_END ? take_family(in, key, reason)
+           : want == FAMILY_END ? take_family(in, &key, reason)
                                 : take_header(in, reason);
 }
 
@@ -392,8 +390,12 @@ struct pieces_in *pieces_in_begin(uint64_t total, uint64_t aside, const tamis_op
     if (options)
         in->options = *options;
     if (in->options.key) {
-        memcpy(in->key, in->options.key, TAMIS_KEY_LEN);
-        in->options.key = in->key;
+        in->given = secrets_get(in->options.key);
+        if (!in->given) {
+            mem_free(a, in, 1, sizeof *in);
+            return NULL;
+        }
+        in->options.key = in->given->key;
     }
     return in;
 }
@@ -463,7 +465,8 @@ void pieces_in_free(struct pieces_in *in)
     mem_free(&a, in->aside.data, 1, in->aside.room);
     mem_free(&a, in->held.data, 1, in->held.room);
     mem_free(&a, in->ones, in->n_ones, sizeof *in->ones);
-    mem_free_secret(&a, in, 1, sizeof *in);
+    secrets_release(in->given);
+    mem_free(&a, in, 1, sizeof *in);
 }
 
 static const uint8_t *bytes_of(const struct pieces_in *in, const struct section *s)
@@ -506,13 +509,17 @@ static void put_sections(const struct pieces_in *in, struct writer *w, bool tabl
 tamis_error pieces_in_encode(const struct pieces_in *in, tamis_write write, void *context)
 {
     struct writer w = {.write = write, .context = context};
-    put(&w, in->header.data, in->header.len);
     if (in->set) {
+        bool key = !in->keyless;
+        put(&w, in->header.data, KEY_AT);
+        put(&w, key ? in->set->family.secrets->key : in->header.data + KEY_AT, TAMIS_KEY_LEN);
+        put(&w, in->header.data + KEY_AT + TAMIS_KEY_LEN, in->header.len - KEY_AT - TAMIS_KEY_LEN);
         put_sections(in, &w, false, min_u64(in->have, in->late));
         put(&w, in->aside.data, in->aside.len);
         put_sections(in, &w, true, in->have - in->held.len);
         put(&w, in->held.data, in->held.len);
-    }
+    } else
+        put(&w, in->header.data, in->header.len);
     return w.failed ? TAMIS_EIO : TAMIS_OK;
 }
 

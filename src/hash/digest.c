@@ -4,12 +4,6 @@
 #include <sodium.h>
 #include <stdatomic.h>
 
-static void put_le64(uint8_t *to, uint64_t value)
-{
-    for (int i = 0; i < 8; i++)
-        to[i] = (uint8_t)(value >> (8 * i));
-}
-
 static uint64_t get_le64(const uint8_t *from)
 {
     uint64_t value = 0;
@@ -18,53 +12,35 @@ static uint64_t get_le64(const uint8_t *from)
     return value;
 }
 
-/* Block `counter` of the stream that everything secret is drawn from: SipHash-2-4-128, under the
-   family key, of the purpose and the counter. Frozen: files depend on it. */
-static void key_stream(const uint8_t key[TAMIS_KEY_LEN], uint64_t purpose, uint64_t counter,
-                       uint8_t out[16])
-{
-    uint8_t message[16];
-    put_le64(message, purpose);
-    put_le64(message + 8, counter);
-    crypto_shorthash_siphashx24(out, message, sizeof message, key);
-}
-
 static void probe_h3(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
                      uint64_t *positions);
-
-enum { PURPOSE_SECRET = 1, PURPOSE_H3 = 2, PURPOSE_CHECK = 3 };
 
 tamis_error family_init(struct family *family, const tamis_allocator *a, tamis_hash hash,
                         const uint8_t *key)
 {
     struct family f = {.hash = hash, .has_key = true, .probe = probe_double};
-    tamis_error e = sodium_init() < 0 ? TAMIS_ENOMEM : TAMIS_OK;
-    if (key)
-        memcpy(f.key, key, TAMIS_KEY_LEN);
-    else
-        randombytes_buf(f.key, TAMIS_KEY_LEN);
-    for (unsigned i = 0; i < SECRET_LEN / 16; i++)
-        key_stream(f.key, PURPOSE_SECRET, i, f.secret + 16 * (size_t)i);
-    if (hash == TAMIS_H3 && e == TAMIS_OK) {
+    f.secrets = secrets_get(key);
+    if (!f.secrets)
+        return TAMIS_ENOMEM;
+    if (hash == TAMIS_H3) {
         f.probe = probe_h3;
         f.h3 = mem_new(a, K_MAX, sizeof *f.h3);
-        if (f.h3)
-            h3_draw(f.h3, K_MAX, 64, f.key);
-        else
-            e = TAMIS_ENOMEM;
+        if (!f.h3) {
+            secrets_release(f.secrets);
+            return TAMIS_ENOMEM;
+        }
+        h3_draw(f.h3, K_MAX, 64, f.secrets->key);
     }
-    if (e == TAMIS_OK)
-        *family = f;
-    sodium_memzero(&f, sizeof f);
-    return e;
+    *family = f;
+    return TAMIS_OK;
 }
 
 void family_free(struct family *family, const tamis_allocator *a)
 {
     mem_free_secret(a, family->h3, K_MAX, sizeof *family->h3);
+    secrets_release(family->secrets);
     family->h3 = NULL;
-    sodium_memzero(family->key, sizeof family->key);
-    sodium_memzero(family->secret, sizeof family->secret);
+    family->secrets = NULL;
 }
 
 tamis_error family_copy(struct family *to, const struct family *from, const tamis_allocator *a)
@@ -76,12 +52,18 @@ tamis_error family_copy(struct family *to, const struct family *from, const tami
         memcpy(h3, from->h3, K_MAX * sizeof *h3);
     *to = *from;
     to->h3 = h3;
+    secrets_share(to->secrets);
     return TAMIS_OK;
 }
 
 void family_check(const struct family *family, uint8_t out[TAMIS_KEY_LEN])
 {
-    key_stream(family->key, PURPOSE_CHECK, (uint64_t)family->hash, out);
+    key_check(family->secrets->key, family->hash, out);
+}
+
+void key_check(const uint8_t key[TAMIS_KEY_LEN], tamis_hash hash, uint8_t out[TAMIS_KEY_LEN])
+{
+    key_stream(key, PURPOSE_CHECK, (uint64_t)hash, out);
 }
 
 bool family_standard(const struct family *family)
@@ -92,7 +74,7 @@ bool family_standard(const struct family *family)
 bool family_equal(const struct family *x, const struct family *y)
 {
     return x->hash == y->hash && x->probe == y->probe && x->probe_context == y->probe_context &&
-           sodium_memcmp(x->key, y->key, TAMIS_KEY_LEN) == 0;
+           x->secrets == y->secrets; /* of one key there is one */
 }
 
 uint64_t process_secret(void)
@@ -112,7 +94,7 @@ tamis_digest family_digest(const struct family *family, const void *key, size_t 
     if (LIKELY(family->hash != TAMIS_SIP)) /* 8 bytes are common, and short when known */
         return len == 8 ? digest_xxh3(family, key, 8) : digest_xxh3(family, key, len);
     uint8_t out[16];
-    crypto_shorthash_siphashx24(out, key, len, family->key);
+    crypto_shorthash_siphashx24(out, key, len, family->secrets->key);
     return (tamis_digest){get_le64(out), get_le64(out + 8)};
 }
 
@@ -190,11 +172,11 @@ void h3_draw(struct h3_matrix *matrices, unsigned n, unsigned width,
              const uint8_t key[TAMIS_KEY_LEN])
 {
     uint64_t mask = width == 64 ? ~UINT64_C(0) : (UINT64_C(1) << width) - 1;
-    uint64_t rows[K_MAX][H3_ROWS];
+    uint64_t rows[K_MAX][H3_ROWS], basis[64];
     uint64_t counter = 0;
     uint8_t drawn[16];
     for (unsigned j = 0; j < n; j++) {
-        uint64_t basis[64] = {0};
+        memset(basis, 0, sizeof basis);
         for (unsigned i = 0; i < H3_ROWS;) {
             key_stream(key, PURPOSE_H3, counter++, drawn);
             uint64_t row = get_le64(drawn) & mask;
@@ -208,4 +190,7 @@ void h3_draw(struct h3_matrix *matrices, unsigned n, unsigned width,
         key_stream(key, PURPOSE_H3, counter++, drawn);
         h3_from_rows(&matrices[j], rows[j], H3_ROWS, (uint32_t)get_le64(drawn));
     }
+    explicit_bzero(rows, sizeof rows);
+    explicit_bzero(basis, sizeof basis);
+    explicit_bzero(drawn, sizeof drawn);
 }

@@ -17,10 +17,9 @@
 #define TAMIS_DIGEST_H
 
 #include "base/base.h"
-#include "base/mem.h"
+#include "secrets.h"
 
-#define SECRET_LEN 192
-#define H3_ROWS    32
+#define H3_ROWS 32
 
 struct family;
 
@@ -35,23 +34,23 @@ struct h3_matrix {
 };
 
 struct family {
-    uint8_t key[TAMIS_KEY_LEN];
+    struct secrets *secrets;
     tamis_hash hash;
-    bool has_key;               /* false: the key is known here, but neither told nor saved */
-    uint8_t secret[SECRET_LEN]; /* xxh3's, made from the key */
-    struct h3_matrix *h3;       /* K_MAX of them, or NULL */
+    bool has_key;         /* false: the key is known here, but neither told nor saved */
+    struct h3_matrix *h3; /* K_MAX of them, or NULL */
     probe_fn probe;
     void *probe_context;
 };
 
-/* Fills the family from the key (NULL: a random one). ENOMEM only for h3. */
+/* Fills the family from the key (NULL: a random one). */
 tamis_error family_init(struct family *family, const tamis_allocator *a, tamis_hash hash,
                         const uint8_t *key);
-/* Wipes the key and what was made from it. */
+/* Wipes what was made from the key, and with the last family of the key the key. */
 void family_free(struct family *family, const tamis_allocator *a);
 tamis_error family_copy(struct family *to, const struct family *from, const tamis_allocator *a);
 /* What can be stored instead of the key, to recognise it. */
 void family_check(const struct family *family, uint8_t out[TAMIS_KEY_LEN]);
+void key_check(const uint8_t key[TAMIS_KEY_LEN], tamis_hash hash, uint8_t out[TAMIS_KEY_LEN]);
 /* Does the family probe as its hash says, or by a function of its own? */
 bool family_standard(const struct family *family);
 bool family_equal(const struct family *x, const struct family *y);
@@ -72,7 +71,7 @@ size_t digest_eights(const struct family *family, const uint8_t *keys, size_t n,
 
 ALWAYS_INLINE tamis_digest digest_xxh3(const struct family *family, const void *key, size_t len)
 {
-    XXH128_hash_t h = XXH3_128bits_withSecret(key, len, family->secret, SECRET_LEN);
+    XXH128_hash_t h = XXH3_128bits_withSecret(key, len, family->secrets->xxh3, SECRET_LEN);
     return (tamis_digest){h.low64, h.high64};
 }
 
@@ -85,7 +84,8 @@ ALWAYS_INLINE tamis_digest digest_xxh3(const struct family *family, const void *
 
 ALWAYS_INLINE uint64_t digest_flip(const struct family *family)
 {
-    return XXH_readLE64(family->secret + 16) ^ XXH_readLE64(family->secret + 24);
+    const uint8_t *secret = family->secrets->xxh3;
+    return XXH_readLE64(secret + 16) ^ XXH_readLE64(secret + 24);
 }
 
 /* Word b still wants its last mix: b ^= b >> 37, b *= EIGHT_B, b ^= b >> 32. */

@@ -123,6 +123,7 @@ static bool map_fd(struct mapping *out, int fd, front_fn front)
     out->data = mmap(NULL, out->len, PROT_READ, MAP_PRIVATE, fd, 0);
     if ((const void *)out->data == MAP_FAILED)
         return false;
+    madvise((void *)(uintptr_t)out->data, out->len, MADV_DONTDUMP); /* the front may have the key */
     bool kept = keep(out, 1);
     size_t len = kept && front ? front(out->data, out->len) : 0;
     if (len)
@@ -141,6 +142,7 @@ static bool read_fd(struct mapping *out, int fd)
     void *own = mmap(NULL, out->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (own == MAP_FAILED)
         return false;
+    madvise(own, out->len, MADV_DONTDUMP);
     int error = spill_read(&file, own, out->len, 0); /* EIO: it became shorter */
     if (error)
         munmap(own, out->len);

@@ -90,7 +90,7 @@ static void family_dispose(struct retired *retired, const tamis_allocator *a)
 {
     struct columns_family *f = PART_OF(retired, struct columns_family, retired);
     family_free(&f->family, a);
-    mem_free_secret(a, f, 1, sizeof *f);
+    mem_free(a, f, 1, sizeof *f);
 }
 
 static void group_dispose(struct retired *retired, const tamis_allocator *a)
@@ -100,9 +100,7 @@ static void group_dispose(struct retired *retired, const tamis_allocator *a)
 
 static uint64_t family_hash(const struct family *family)
 {
-    uint64_t words[2], secret = process_secret();
-    memcpy(words, family->key, sizeof words);
-    return mul_fold(words[0] ^ secret, words[1] + secret + family->hash);
+    return family->secrets->entry.hash + family->hash;
 }
 
 static struct columns_family *family_get(struct columns *c, const struct family *family)

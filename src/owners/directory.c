@@ -158,7 +158,7 @@ tamis_error tamis_directory_new(tamis_directory **out, const tamis_directory_opt
                                            .clock_context = o->clock_context,
                                            .allocator = &d->allocator};
     if (o->key)
-        d->follower.key = memcpy(d->key, o->key, sizeof d->key);
+        d->follower.key = d->family.secrets->key;
     columns_init(&d->columns, a);
     *out = d;
     return TAMIS_OK;
@@ -181,7 +181,7 @@ void tamis_directory_free(tamis_directory *d)
     mem_free(&a, d->plans, d->plans_room, sizeof *d->plans);
     columns_free(&d->columns);
     family_free(&d->family, &a);
-    mem_free_secret(&a, d, 1, sizeof *d);
+    mem_free(&a, d, 1, sizeof *d);
 }
 
 tamis_digest tamis_directory_digest(const tamis_directory *d, const void *key, size_t len)

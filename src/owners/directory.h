@@ -47,8 +47,7 @@ struct piece {
 struct tamis_directory {
     tamis_allocator allocator;
     tamis_follower_options follower; /* what they are made with */
-    uint8_t key[TAMIS_KEY_LEN];
-    struct family family; /* of sets that are put as keys */
+    struct family family;            /* of sets that are put as keys */
     double fpp;
     bool whole;
     struct columns columns; /* and the guard of all readers */

@@ -17,8 +17,7 @@ int sink_write(void *context, const void *data, size_t len)
     struct sink *s = context;
     if (len > s->room - s->len) {
         size_t room = s->room + s->room / 2 > s->len + len ? s->room + s->room / 2 : s->len + len;
-        uint8_t *grown =
-            room < s->len ? NULL : mem_grow(s->a, s->data, s->room, room + 64, sizeof *grown);
+        uint8_t *grown = room < s->len ? NULL : mem_grow_secret(s->a, s->data, s->room, room + 64);
         s->failed |= !grown;
         if (!grown)
             return -1;
@@ -32,7 +31,7 @@ int sink_write(void *context, const void *data, size_t len)
 
 void sink_free(struct sink *s)
 {
-    mem_free(s->a, s->data, s->room, 1);
+    mem_free_secret(s->a, s->data, s->room, 1); /* a snapshot may bring the key */
     *s = (struct sink){.a = s->a};
 }
 

@@ -27,8 +27,7 @@ struct tamis_follower {
     tamis_clock clock;
     void *clock_context;
     uint32_t lease;
-    bool has_key;
-    uint8_t key[TAMIS_KEY_LEN];
+    struct secrets *given; /* of a key for snapshots without theirs, or NULL */
     /* Of the thread that takes messages alone. */
     struct retired *retired;
     struct envelope last;                          /* the last that belonged */
@@ -58,16 +57,18 @@ tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_option
     static const tamis_follower_options defaults;
     const tamis_follower_options *o = options ? options : &defaults;
     const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
+    struct secrets *given = o->key ? secrets_get(o->key) : NULL;
     tamis_follower *f = mem_new0(a, 1, sizeof *f);
-    if (!f)
+    if (!f || (o->key && !given)) {
+        mem_free(a, f, 1, sizeof *f);
+        secrets_release(given);
         return TAMIS_ENOMEM;
+    }
+    f->given = given;
     f->a = *a;
     f->clock = o->clock ? o->clock : monotonic_clock;
     f->clock_context = o->clock_context;
     f->lease = o->lease ? o->lease : LEASE_DEFAULT;
-    f->has_key = o->key != NULL;
-    if (o->key)
-        memcpy(f->key, o->key, sizeof f->key);
     f->parts.a = &f->a;
     f->needs_snapshot = true;
     atomic_store(&f->condition, TAMIS_UNKNOWN);
@@ -90,7 +91,8 @@ void tamis_follower_free(tamis_follower *f)
     tamis_filter_free(atomic_load(&f->copy));
     sink_free(&f->parts);
     tamis_allocator a = f->a;
-    mem_free_secret(&a, f, 1, sizeof *f);
+    secrets_release(f->given);
+    mem_free(&a, f, 1, sizeof *f);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -255,7 +257,7 @@ static tamis_error decode_snapshot(tamis_follower *f, const struct envelope *e,
                                    const struct sink *whole, tamis_filter **made,
                                    tamis_reason *reason)
 {
-    tamis_open_options options = {.key = f->has_key ? f->key : NULL, .allocator = &f->a};
+    tamis_open_options options = {.key = f->given ? f->given->key : NULL, .allocator = &f->a};
     uint8_t check[TAMIS_KEY_LEN];
     tamis_error error = tamis_filter_decode(made, whole->data, whole->len, &options, reason);
     if (error != TAMIS_OK)

@@ -19,7 +19,7 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
                        .growth = TAMIS_FIXED,
                        .layout = x->bits.kernel->layout,
                        .hash = a->set.family.hash,
-                       .key = a->set.family.key,
+                       .key = a->set.family.secrets->key,
                        .bits = vector_positions_total(x),
                        .hashes = x->bits.k,
                        .allocator = &a->set.allocator};

@@ -439,7 +439,7 @@ void set_become(struct set *s, struct set *made)
     dispose(s);
     *s = *made;
     set_adopt_family(s);
-    mem_free_secret(&s->allocator, made, 1, sizeof *made);
+    mem_free(&s->allocator, made, 1, sizeof *made);
 }
 
 /* ---- clearing -------------------------------------------------------------------------------- */

@@ -47,7 +47,7 @@ static tamis_error set_limit(struct set *s, uint64_t memory_limit)
 static bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN])
 {
     if (s->family.has_key)
-        memcpy(key, s->family.key, TAMIS_KEY_LEN);
+        memcpy(key, s->family.secrets->key, TAMIS_KEY_LEN);
     return s->family.has_key;
 }
 

@@ -1,4 +1,5 @@
 """The key of the server's family stays among those who may have it: what clients get does not tell it."""
+import os
 import signal
 import subprocess
 import tempfile
@@ -388,21 +389,41 @@ def test_logs_do_not_tell_it(servers, foreign):
             assert repr(bytes.fromhex(k))[2:-1] not in text
 
 
-def test_a_key_that_was_replaced_is_gone(servers):
-    """From the module's own memory: the copies of the server's are another matter, and values keep theirs."""
-    server = servers()
-    r = server.r
-    r.config_set("tamis.family-key", MINE)
-    assert key_of(r) == MINE  # the module keeps what it showed
-    r.config_set("tamis.family-key", OTHER)
-    found = 0
-    with open("/proc/%d/maps" % server.process.pid) as maps, \
+def copies(server, key, dumped):
+    """How often the bytes of the key are in the server's memory, or in that part which core dumps have."""
+    found, start, end = 0, 0, 0
+    with open("/proc/%d/smaps" % server.process.pid) as maps, \
             open("/proc/%d/mem" % server.process.pid, "rb", 0) as mem:
         for line in maps:
-            start, end = [int(x, 16) for x in line.split()[0].split("-")]
-            if line.split()[-1].endswith("tamis.so") and "rw" in line.split()[1]:
+            first = line.split()[0]
+            if "-" in first:
+                start, end = [int(x, 16) for x in first.split("-")]
+                own = line.split()[1].startswith("rw")
+            elif first == "VmFlags:" and own and not (dumped and "dd" in line.split()):
                 mem.seek(start)
-                data = mem.read(end - start)
-                found += bytes.fromhex(OTHER) in data
-                assert bytes.fromhex(MINE) not in data
-    assert found == 1
+                found += mem.read(end - start).count(bytes.fromhex(key))
+    return found
+
+
+def test_dumps_of_the_server_have_no_key(servers):
+    """No copy of a key's bytes is where a core dump would have it, whichever way it came or went; and no
+    copy at all is left when nothing has it. The hexadecimal digits of commands and of CONFIG are the
+    server's, and so are the bytes it sends and saves."""
+    server = servers()
+    r = server.r
+    other = os.urandom(16).hex()
+    r.config_set("tamis.family-key", MINE)
+    assert key_of(r) == MINE  # the module keeps what it showed
+    r.execute_command("TAMIS.RESERVE", "f", "0.01", 1000)
+    r.execute_command("TAMIS.XRESERVE", "x", "0.01", 1000, "ATTRIBUTES", 2, "a", "b")
+    r.execute_command("TAMIS.RESERVE", "o", "0.01", 1000, "HASH", "xxh3", "KEY", other)
+    r.execute_command("TAMIS.INSERT", "i", "KEY", other, "ITEMS", "a", "b")
+    r.execute_command("TAMIS.RESERVE", "l", "0.01", 1000, "LIKE", "o")
+    assert r.execute_command("TAMIS.DUMP", "f", 0)
+    for key in (MINE, other):
+        assert copies(server, key, False) > 0
+        assert copies(server, key, True) == 0
+    r.config_set("tamis.family-key", "00" * 16)
+    r.flushall()
+    for key in (MINE, other):
+        assert copies(server, key, False) == 0

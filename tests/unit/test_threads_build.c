@@ -1,7 +1,12 @@
 /* Building with several threads: the same bits as adding one by one, whatever the layout and the number
- * of threads, on top of what is there, and to the capacity and not past it.
+ * of threads, on top of what is there, and to the capacity and not past it. And families, which sets of
+ * several threads share.
  */
 #include "harness.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
 
 #include "tamis.h"
 
@@ -94,6 +99,51 @@ TEST(others_are_not_built)
         CHECK(tamis_filter_build(f, &digest, 1, 2) == TAMIS_EKIND);
         tamis_filter_free(f);
     }
+}
+
+/* ---- families -------------------------------------------------------------------------------- */
+
+static atomic_bool enough;
+
+/* Of keys that the other threads have too, each filter for a moment. */
+static void *come_and_go(void *of)
+{
+    for (unsigned i = 0; i < 3000 || (of && !atomic_load(&enough)); i++) {
+        uint8_t key[TAMIS_KEY_LEN] = {(uint8_t)(i % 5)};
+        tamis_options o = {.capacity = 8, .growth = TAMIS_FIXED, .hash = TAMIS_SIP, .key = key};
+        tamis_filter *f = NULL, *clone = NULL;
+        uint8_t told[TAMIS_KEY_LEN];
+        CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_clone(&clone, f) == TAMIS_OK);
+        tamis_filter_free(f);
+        CHECK(tamis_filter_key(clone, told) && memcmp(told, key, sizeof key) == 0);
+        tamis_filter_free(clone);
+    }
+    return NULL;
+}
+
+/* A child of fork() has the lock of the families free, whoever held it: it would wait for ever. */
+TEST(families_come_and_go_in_threads_and_children)
+{
+    pthread_t thread[3];
+    bool on = true;
+    atomic_store(&enough, false);
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&thread[i], NULL, come_and_go, &on) == 0);
+    for (int i = 0; i < 100; i++) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0) {
+            tamis_options o = {.capacity = 8, .growth = TAMIS_FIXED};
+            tamis_filter *f;
+            _exit(tamis_filter_new(&f, &o, NULL) == TAMIS_OK ? 0 : 1);
+        }
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    }
+    atomic_store(&enough, true);
+    for (int i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+    come_and_go(NULL);
 }
 
 HARNESS_MAIN

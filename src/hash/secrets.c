@@ -1,0 +1,174 @@
+/*
+ * Secrets are slots of 256 bytes in chunks of 64 KiB. Smaller chunks would, after many families have
+ * come and gone, leave the process with more mappings than the system allows (65,530). An allocator of
+ * the caller's is not asked: its pages hold other things too, and whether they are dumped is not ours to
+ * say. Not MADV_WIPEONFORK: a server saves its values, keys and all, in a child.
+ */
+#include "secrets.h"
+
+#include <pthread.h>
+#include <sodium.h>
+
+#include "digest.h"
+
+#define CHUNK_SIZE  ((size_t)1 << 16)
+#define CHUNK_SLOTS (CHUNK_SIZE / sizeof(struct secrets) - 1) /* the first is the chunk's own */
+
+struct chunk {
+    struct chunk *next, **back; /* of those with room */
+    struct lookup_entry *free;  /* slots that were given back */
+    uint32_t made, used;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lookup by_key;
+static struct chunk *roomy;
+
+/* ---- chunks ---------------------------------------------------------------------------------- */
+
+static void chunk_link(struct chunk *c)
+{
+    c->next = roomy;
+    c->back = &roomy;
+    if (roomy)
+        roomy->back = &c->next;
+    roomy = c;
+}
+
+static void chunk_unlink(struct chunk *c)
+{
+    *c->back = c->next;
+    if (c->next)
+        c->next->back = c->back;
+}
+
+static struct secrets *slot_take(void)
+{
+    if (!roomy) {
+        struct chunk *c = mem_undumped_new(CHUNK_SIZE);
+        if (!c)
+            return NULL;
+        chunk_link(c);
+    }
+    struct chunk *c = roomy;
+    struct secrets *s =
+        c->free ? PART_OF(c->free, struct secrets, entry) : (struct secrets *)(void *)c + ++c->made;
+    if (c->free)
+        c->free = c->free->next;
+    if (++c->used == CHUNK_SLOTS)
+        chunk_unlink(c);
+    s->chunk = c;
+    return s;
+}
+
+/* One chunk stays when all are empty, for those who make and free one structure after the other. */
+static void slot_give(struct secrets *s)
+{
+    struct chunk *c = s->chunk;
+    explicit_bzero(s, sizeof *s);
+    s->entry.next = c->free;
+    c->free = &s->entry;
+    if (c->used-- == CHUNK_SLOTS)
+        chunk_link(c);
+    if (c->used == 0 && (roomy != c || c->next)) {
+        chunk_unlink(c);
+        mem_undumped_free(c, CHUNK_SIZE);
+    }
+}
+
+/* ---- secrets --------------------------------------------------------------------------------- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* A child forked while another thread holds the lock would wait for it for ever. */
+static bool forks_safely(void)
+{
+    static bool asked;
+    asked = asked || pthread_atfork(before_fork, after_fork, after_fork) == 0;
+    return asked;
+}
+
+void key_stream(const uint8_t key[TAMIS_KEY_LEN], uint64_t purpose, uint64_t counter,
+                uint8_t out[16])
+{
+    uint8_t message[16];
+    for (int i = 0; i < 8; i++) {
+        message[i] = (uint8_t)(purpose >> (8 * i));
+        message[8 + i] = (uint8_t)(counter >> (8 * i));
+    }
+    crypto_shorthash_siphashx24(out, message, sizeof message, key);
+}
+
+static uint64_t hash_of(const uint8_t *key)
+{
+    uint64_t words[2], secret = process_secret();
+    memcpy(words, key, sizeof words);
+    return mul_fold(words[0] ^ secret, words[1] + secret);
+}
+
+static struct secrets *find(const uint8_t *key)
+{
+    uint64_t hash = hash_of(key);
+    for (struct lookup_entry *at = NULL; (at = lookup_next(&by_key, hash, at));) {
+        struct secrets *s = PART_OF(at, struct secrets, entry);
+        if (sodium_memcmp(s->key, key, TAMIS_KEY_LEN) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+static struct secrets *make(const uint8_t *key)
+{
+    struct secrets *s = forks_safely() && lookup_reserve(&by_key, &mem_system) ? slot_take() : NULL;
+    if (!s)
+        return NULL;
+    if (key)
+        memcpy(s->key, key, TAMIS_KEY_LEN);
+    else
+        randombytes_buf(s->key, TAMIS_KEY_LEN);
+    for (unsigned i = 0; i < SECRET_LEN / 16; i++)
+        key_stream(s->key, PURPOSE_SECRET, i, s->xxh3 + 16 * (size_t)i);
+    lookup_add(&by_key, &s->entry, hash_of(s->key));
+    return s;
+}
+
+struct secrets *secrets_get(const uint8_t *key)
+{
+    if (sodium_init() < 0)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    struct secrets *s = key ? find(key) : NULL;
+    if (!s)
+        s = make(key);
+    if (s)
+        s->holders++;
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+struct secrets *secrets_share(struct secrets *s)
+{
+    pthread_mutex_lock(&lock);
+    if (s)
+        s->holders++;
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+void secrets_release(struct secrets *s)
+{
+    pthread_mutex_lock(&lock);
+    if (s && --s->holders == 0) {
+        lookup_remove(&by_key, &s->entry);
+        slot_give(s);
+    }
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,32 @@
+/*
+ * Family keys in memory, and what is made from them. Structures point to them, and those of one key
+ * share them: a server with a million small filters of one family has one. They are in pages of their
+ * own that core dumps leave out, and are wiped when the last structure lets go of them.
+ */
+#ifndef TAMIS_SECRETS_H
+#define TAMIS_SECRETS_H
+
+#include "base/lookup.h"
+
+#define SECRET_LEN 192
+
+struct secrets {
+    _Alignas(64) uint8_t key[TAMIS_KEY_LEN];
+    uint8_t xxh3[SECRET_LEN]; /* XXH3's secret */
+    struct lookup_entry entry;
+    struct chunk *chunk;
+    uint64_t holders;
+};
+
+/* The secrets of a key (NULL: of a random one). NULL when there is no memory. From any thread. */
+struct secrets *secrets_get(const uint8_t *key);
+struct secrets *secrets_share(struct secrets *secrets); /* or NULL */
+void secrets_release(struct secrets *secrets);          /* or NULL */
+
+/* Block `counter` of the stream that everything secret is drawn from: SipHash-2-4-128, under the
+   family key, of the purpose and the counter. Frozen: files depend on it. */
+enum { PURPOSE_SECRET = 1, PURPOSE_H3 = 2, PURPOSE_CHECK = 3 };
+void key_stream(const uint8_t key[TAMIS_KEY_LEN], uint64_t purpose, uint64_t counter,
+                uint8_t out[16]);
+
+#endif
