@@ -37,9 +37,8 @@ TAMIS_API tamis_plan_size tamis_plan_vector(tamis_layout layout, uint64_t n, dou
 
 /* As filters are filled: adds that set no bit do not count, so that more keys than n come until n of
  * them did. Smallest vector whose rate is at most p then; and the adds that set a bit until the rate of a
- * vector is p. At one half that is 39 % more bits, at a tenth 3 %: up to there it is as tamis_plan_vector,
- * and a filter that takes keys past its capacity until so many set a bit is over its rate by 6 % of it at
- * most (at 1 % by 0.8 %). */
+ * vector is p. At one half that is 39 % more bits than tamis_plan_vector's, at a tenth 3 %, at 1 % 0.2 %;
+ * with those a filter that is filled until it refuses would be over a rate of a tenth by 6.5 % of it. */
 TAMIS_API tamis_plan_size tamis_plan_filled(tamis_layout layout, uint64_t n, double p);
 TAMIS_API uint64_t tamis_plan_takes(tamis_layout layout, uint64_t units, unsigned k, double p);
 

@@ -8,15 +8,14 @@
 
 #include <math.h>
 
-#define K_MAX       64
-#define STEP        8u  /* sizes are multiples of this many units, */
-#define FOLDS       64u /* and of this many from LARGE on, where that costs less than 0.1 %: such */
-#define LARGE       64000 /* vectors can be halved three times */
-#define BITS_MAX    ((uint64_t)1 << 40)
-#define KEYS_MAX    ((uint64_t)1 << 50)
-#define FEW_REPEATS 0.1 /* rates up to which adds that set no bit do not count in sizes */
-#define NEAR_TIE    1.005
-#define ROUND_TIE   1.01 /* blocked past 8 probes: a round less is worth more */
+#define K_MAX     64
+#define STEP      8u    /* sizes are multiples of this many units, */
+#define FOLDS     64u   /* and of this many from LARGE on, where that costs less than 0.1 %: such */
+#define LARGE     64000 /* vectors can be halved three times */
+#define BITS_MAX  ((uint64_t)1 << 40)
+#define KEYS_MAX  ((uint64_t)1 << 50)
+#define NEAR_TIE  1.005
+#define ROUND_TIE 1.01 /* blocked past 8 probes: a round less is worth more */
 
 static tamis_layout layout_of(tamis_layout layout)
 {
@@ -284,14 +283,16 @@ static double fresh_part(unsigned k, double p)
 tamis_plan_size tamis_plan_filled(tamis_layout layout, uint64_t n, double p)
 {
     tamis_plan_size size = tamis_plan_vector(layout, n, p);
-    double keys = size.bits && p > FEW_REPEATS ? ((double)n - p / 2) / fresh_part(size.k, p) : 0;
-    return keys > (double)n ? vector_for(layout, keys, p) : size;
+    double keys = size.bits ? ((double)n - p / 2) / fresh_part(size.k, p) : 0;
+    bool fits = !(keys > (double)n) || tamis_plan_rate(layout, size.units, size.k, keys) <= p;
+    return fits ? size
+                : vector_for(layout, keys, p); /* most small ones do: sizes are whole steps */
 }
 
 uint64_t tamis_plan_takes(tamis_layout layout, uint64_t units, unsigned k, double p)
 {
     uint64_t keys = tamis_plan_capacity(layout, units, k, p);
-    return keys && p > FEW_REPEATS ? (uint64_t)((double)keys * fresh_part(k, p) + p / 2) : keys;
+    return keys ? (uint64_t)((double)keys * fresh_part(k, p) + p / 2) : keys;
 }
 
 tamis_plan_size tamis_plan_vector_of(tamis_layout layout, uint64_t n, double p, unsigned k)

@@ -909,4 +909,56 @@ TEST(entropy)
     REL(tamis_plan_entropy_blocks(2000000, 5000, 0), sum, 1e-9);
 }
 
+/* ---- filled until full ---- */
+
+enum { FILL_BITS = 6000, FILL_K = 64 };
+
+/* The rate of m bits once n adds have set a bit, from the distribution of the number of ones: an add of k
+   probes sets i new bits with probability new[i], and those that set none are as if they had not been. */
+static double exact_filled(size_t m, unsigned k, unsigned n)
+{
+    static double p[FILL_BITS + 1], q[FILL_BITS + 1];
+    double new[FILL_K + 1], rate = 0;
+    memset(p, 0, sizeof p);
+    p[0] = 1;
+    for (unsigned add = 0; add < n; add++) {
+        memset(q, 0, sizeof q);
+        for (size_t ones = 0; ones < m && ones <= (size_t)k * add; ones++) {
+            if (p[ones] < 1e-30)
+                continue;
+            memset(new, 0, sizeof new);
+            new[0] = 1;
+            for (unsigned probe = 0; probe < k; probe++)
+                for (unsigned i = probe + 1; i-- > 0;) {
+                    double hits = (double)(ones + i) / (double)m;
+                    new[i + 1] += new[i] * (hits < 1 ? 1 - hits : 0);
+                    new[i] *= hits < 1 ? hits : 1;
+                }
+            for (unsigned i = 1; i <= k && ones + i <= m; i++)
+                q[ones + i] += p[ones] * new[i] / (1 - new[0]);
+        }
+        memcpy(p, q, sizeof p);
+    }
+    for (size_t ones = 0; ones <= m; ones++)
+        rate += p[ones] * pow((double)ones / (double)m, k);
+    return rate;
+}
+
+TEST(filled_vectors_keep_their_rate)
+{
+    static const double filled[] = {0.9, 0.5, 0.2, 0.101, 0.1, 0.05, 0.02, 0.01, 1e-3};
+    static const unsigned sizes[] = {2, 5, 15, 40, 300};
+    for (size_t r = 0; r < sizeof filled / sizeof *filled; r++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            tamis_plan_size size = tamis_plan_filled(TAMIS_SPREAD, sizes[i], filled[r]);
+            if (!CHECK(size.bits && size.bits <= FILL_BITS && size.k <= FILL_K))
+                continue;
+            double exact = exact_filled(size.bits, size.k, sizes[i]) / filled[r];
+            CHECK_MSG(exact < 1.002, "%u keys at %g: %.4f times", sizes[i], filled[r], exact);
+            if (getenv("TEST_VERBOSE"))
+                printf("%u keys at %g: %llu bits, k %u, %.4f\n", sizes[i], filled[r],
+                       (unsigned long long)size.bits, size.k, exact);
+        }
+}
+
 HARNESS_MAIN
