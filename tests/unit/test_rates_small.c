@@ -6,6 +6,7 @@
  * cell and to the cells of a row together, which shows an excess of a few percent.
  */
 #include "harness.h"
+#include "tamis/catalog.h"
 #include "tamis/records.h"
 
 #include <math.h>
@@ -288,6 +289,95 @@ TEST(small_records)
                 mean_check(&one, rates[r], &pool, text);
                 mean_check(&whole, rates[r], &pool, text);
             }
+}
+
+/* ---- catalogs -------------------------------------------------------------------------------- */
+
+enum { SEGMENTS = 8 };
+
+/* Segment s has the records (i, i + s), i + s modulo `records`: every value is everywhere, and no pair
+   (i, i) anywhere. `mixed`: the last segment has ten times as many records, of values of its own too. */
+static tamis_catalog *catalog_make(double fpp, uint32_t records, bool mixed)
+{
+    static const tamis_attribute names[] = {{.name = "a"}, {.name = "b"}};
+    uint64_t words[2] = {seed_next(), seed_next()};
+    tamis_catalog_options o = {.attributes = names,
+                               .n_attributes = 2,
+                               .fpp = fpp,
+                               .segments = SEGMENTS,
+                               .key = (const uint8_t *)words};
+    tamis_catalog_writer *w = NULL;
+    tamis_catalog *c = NULL;
+    tamis_gather *g = NULL;
+    CHECK(tamis_catalog_create(&w, "c.tamis", &o, NULL) == TAMIS_OK);
+    CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
+    for (uint32_t s = 1; s <= SEGMENTS; s++) {
+        uint32_t n = mixed && s == SEGMENTS ? 10 * records : records;
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t a = i, b = i < records ? (i + s) % records : i + 1;
+            CHECK(tamis_gather_add(g, (tamis_key[]){{&a, sizeof a}, {&b, sizeof b}}) == TAMIS_OK);
+        }
+        CHECK(tamis_catalog_put(w, g, "", 0, NULL) == TAMIS_OK);
+    }
+    tamis_gather_free(g);
+    CHECK(tamis_catalog_commit(w, NULL, 0, NULL) == TAMIS_OK);
+    tamis_catalog_abandon(w);
+    CHECK(tamis_catalog_open(&c, "c.tamis", NULL, NULL) == TAMIS_OK);
+    return c;
+}
+
+/* False candidates: of one attribute in each segment, of a pair in all together. */
+static void catalog_ask(const tamis_catalog *c, uint32_t records, unsigned questions,
+                        struct mean *one, struct mean *pair)
+{
+    double n_one = 0, n_pair = 0;
+    unsigned pairs = questions < records ? questions : records;
+    for (unsigned q = 0; q < questions; q++) {
+        tamis_digest d[2] = {{seed_next(), seed_next()}};
+        tamis_choice choice[] = {{0, &d[0], 1}, {1, &d[1], 1}};
+        tamis_catalog_answer answer = {0};
+        uint64_t found[1];
+        CHECK(tamis_catalog_ask(c, choice, 1, found, &answer, NULL) == TAMIS_OK);
+        n_one += (double)answer.candidates;
+        if (q >= pairs)
+            continue;
+        for (uint32_t at = 0; at < 2; at++)
+            d[at] = tamis_schema_digest(tamis_catalog_schema(c), at, (tamis_key){&q, sizeof q});
+        CHECK(tamis_catalog_ask(c, choice, 2, found, &answer, NULL) == TAMIS_OK);
+        CHECK(answer.verified && answer.by_attributes == 0);
+        n_pair += (double)answer.candidates;
+    }
+    mean_add(one, n_one, (double)questions * SEGMENTS);
+    mean_add(pair, n_pair, pairs);
+}
+
+TEST(catalog_columns)
+{
+    static const double stated[] = {0.5, 0.1, 0.01, 1e-3};
+    static const uint32_t sizes[] = {9, 15, 40, 300, 4000};
+    for (size_t r = 0; r < sizeof stated / sizeof *stated; r++)
+        for (int mixed = 0; mixed < 2; mixed++) {
+            struct pool ones = {0}, pairs = {0};
+            for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+                struct mean one = {0}, pair = {0};
+                char text[80];
+                for (unsigned j = 0; j < (sizes[i] < 100 ? 60 : 8) / LESS + 2; j++) {
+                    tamis_catalog *c = catalog_make(stated[r], sizes[i], mixed);
+                    if (c)
+                        catalog_ask(c, sizes[i], stated[r] < 0.01 ? 4000 : 1000, &one, &pair);
+                    tamis_catalog_close(c);
+                }
+                snprintf(text, sizeof text, "columns of %u values%s", (unsigned)sizes[i],
+                         mixed ? ", one of more" : "");
+                mean_check(&one, stated[r], &ones, text);
+                snprintf(text, sizeof text, "pairs of %u values%s", (unsigned)sizes[i],
+                         mixed ? ", one of more" : "");
+                mean_check(&pair, stated[r], &pairs, text);
+            }
+            pool_check(&ones, stated[r], "columns");
+            pool_check(&pairs, stated[r], "pairs");
+        }
+    unlink("c.tamis");
 }
 
 HARNESS_MAIN
