@@ -1,11 +1,8 @@
 /*
- * Memory: the allocator of an object, zeroed and aligned blocks for vectors, and the guard that says
- * when no reader is inside.
+ * Memory: the allocator of an object, zeroed and aligned blocks for vectors, bytes of mapped files.
  */
 #ifndef TAMIS_MEM_H
 #define TAMIS_MEM_H
-
-#include <stdatomic.h>
 
 #include "base.h"
 
@@ -58,42 +55,6 @@ void mapping_random(const struct mapping *mapping);
 void mapping_sequential(const struct mapping *mapping);
 
 unsigned mem_cores(void); /* processors to run on, at least 1 */
-
-/*
- * A guard counts readers, in stripes so that threads do not share a line. Readers enter before they
- * load a pointer and leave after they used what it led to. A writer that replaced the pointer may
- * free the old object once guard_idle() was true after the replacement.
- */
-#define GUARD_STRIPES 16
-
-struct guard {
-    union { /* a line apart; not aligned to lines, since allocators need not be */
-        atomic_uint_fast32_t inside;
-        char line[64];
-    } stripe[GUARD_STRIPES];
-};
-
-unsigned guard_enter(struct guard *guard); /* the stripe, for guard_leave */
-void guard_leave(struct guard *guard, unsigned stripe);
-bool guard_idle(struct guard *guard);
-/* The stripes that are empty now, as bits. An object may also be freed once every stripe was seen
-   empty at some time after it was replaced: under steady readers they are hardly empty all at once. */
-uint32_t guard_empty(struct guard *guard);
-#define GUARD_ALL ((UINT32_C(1) << GUARD_STRIPES) - 1)
-/* For a reader inside: what it read before is read before anything after. */
-void guard_order(struct guard *guard, unsigned stripe);
-
-/* Part of what was replaced and readers may still be in: it is disposed of when no reader can be. */
-struct retired {
-    struct retired *next;
-    uint32_t seen; /* stripes that were empty since */
-    void (*dispose)(struct retired *retired, const tamis_allocator *a);
-};
-
-void retire(struct retired **list, struct retired *retired,
-            void (*dispose)(struct retired *retired, const tamis_allocator *a));
-/* `guard` NULL: the caller knows that no reader is inside. */
-void retired_free(struct retired **list, struct guard *guard, const tamis_allocator *a);
 
 /* The struct that this is the member of. */
 #define PART_OF(part, type, member) ((type *)(void *)((char *)(part)-offsetof(type, member)))

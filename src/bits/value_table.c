@@ -85,6 +85,12 @@ void table_clear(struct table *table)
     table->used = 0;
 }
 
+bool table_replaced(const struct table *table)
+{
+    const struct table_slots *slots = slots_of(table);
+    return slots && slots->retired;
+}
+
 void table_reclaim(struct table *table, const tamis_allocator *a)
 {
     struct table_slots *slots = slots_of(table);

@@ -44,7 +44,9 @@ unsigned table_shift(size_t values);
 
 void table_free(struct table *table, const tamis_allocator *a);
 void table_clear(struct table *table);
-/* Frees what readers may have held; the caller knows that none is inside. */
+/* Is there something that readers may have held? */
+bool table_replaced(const struct table *table);
+/* Frees it; the caller knows that none is inside. */
 void table_reclaim(struct table *table, const tamis_allocator *a);
 /* Values that there is room for. */
 size_t table_fits(const struct table *table);

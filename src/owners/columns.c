@@ -215,7 +215,7 @@ void columns_free(struct columns *c)
         g->used = 0;
         group_settle(c, g);
     }
-    retired_free(&c->retired, NULL, &c->allocator);
+    retired_free(&c->retired, true, &c->allocator);
     lookup_free(&c->by_family, &c->allocator);
     lookup_free(&c->by_shape, &c->allocator);
 }
@@ -381,7 +381,7 @@ tamis_error columns_put(struct columns *c, const struct columns_put *puts, size_
     size_t total = 0, at = 0;
     for (size_t i = 0; i < n; i++)
         total += puts[i].n;
-    retired_free(&c->retired, &c->guard, a);
+    retired_free(&c->retired, false, a);
     struct columns_held *made = mem_new0(a, n, sizeof *made);
     struct column_write *writes = mem_new(a, total, sizeof *writes);
     bool good =
@@ -398,7 +398,7 @@ tamis_error columns_put(struct columns *c, const struct columns_put *puts, size_
             columns_forget(c, &made[i]);
     mem_free(a, made, n, sizeof *made);
     mem_free(a, writes, total, sizeof *writes);
-    retired_free(&c->retired, &c->guard, a);
+    retired_free(&c->retired, false, a);
     return good ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
@@ -407,7 +407,7 @@ void columns_drop(struct columns *c, struct columns_held *held)
     columns_give(held, COLUMN_FREE);
     version_move(c);
     columns_release(c, held);
-    retired_free(&c->retired, &c->guard, &c->allocator);
+    retired_free(&c->retired, false, &c->allocator);
 }
 
 /* Flips the bits of one column that differ; returns how many. */
@@ -498,8 +498,8 @@ static void group_locate(const struct columns_group *g, const tamis_digest *dige
         matrix_locate(m, rows[i], g->bits.k, owners + i * words, words);
 }
 
-uint32_t columns_locate(struct columns *c, unsigned stripe, const tamis_key *keys, size_t n,
-                        uint64_t *owners, size_t words)
+uint32_t columns_locate(struct columns *c, const tamis_key *keys, size_t n, uint64_t *owners,
+                        size_t words)
 {
     tamis_digest digests[COLUMNS_RUN];
     uint64_t version;
@@ -516,7 +516,7 @@ uint32_t columns_locate(struct columns *c, unsigned stripe, const tamis_key *key
                  g = atomic_load(&g->next))
                 group_locate(g, digests, n, owners, words);
         }
-        guard_order(&c->guard, stripe);
+        atomic_thread_fence(memory_order_acquire); /* what was read, before the version */
     } while (atomic_load(&c->version) != version);
     return changing;
 }

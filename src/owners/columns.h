@@ -20,6 +20,7 @@
 #define TAMIS_COLUMNS_H
 
 #include "base/lookup.h"
+#include "os/readers.h"
 #include "bits/vector.h"
 
 #define COLUMN_FREE   UINT32_MAX
@@ -59,7 +60,6 @@ struct columns_group {
 
 struct columns {
     tamis_allocator allocator;
-    struct guard guard;
     struct columns_family *_Atomic families;
     _Atomic uint64_t version;
     _Atomic uint32_t changing;
@@ -100,8 +100,8 @@ bool columns_change(struct columns *c, const struct columns_put *put, struct vec
 
 /* For each of n keys, at most COLUMNS_RUN: bit i of its `words` words is set for each owner i that may
    have it. Returns COLUMNS_STILL, or the owner whose bits are not to be trusted: ask its vectors. The
-   caller is inside the guard. */
-uint32_t columns_locate(struct columns *c, unsigned stripe, const tamis_key *keys, size_t n,
-                        uint64_t *owners, size_t words);
+   caller has gone in (readers_enter). */
+uint32_t columns_locate(struct columns *c, const tamis_key *keys, size_t n, uint64_t *owners,
+                        size_t words);
 
 #endif

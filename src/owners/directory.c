@@ -469,7 +469,7 @@ void tamis_directory_locate_many(const tamis_directory *directory, const tamis_k
     tamis_directory *d = (tamis_directory *)(uintptr_t)directory;
     size_t known = min_u64(words, ((size_t)tamis_directory_owners(d) + 63) / 64);
     uint64_t now = d->follower.clock(d->follower.clock_context);
-    unsigned stripe = guard_enter(&d->columns.guard);
+    uint64_t inside = readers_enter();
     memset(doubt, 0, words * sizeof *doubt);
     for (size_t i = 0; i < known; i++) { /* first: an owner is in doubt until it has columns */
         struct piece *piece = piece_of(d, (uint32_t)(OWNER_PIECE * i));
@@ -480,8 +480,7 @@ void tamis_directory_locate_many(const tamis_directory *directory, const tamis_k
     }
     for (size_t i = 0; i < n; i += COLUMNS_RUN) {
         size_t some = min_u64(COLUMNS_RUN, n - i);
-        uint32_t changing =
-            columns_locate(&d->columns, stripe, keys + i, some, hits + i * words, words);
+        uint32_t changing = columns_locate(&d->columns, keys + i, some, hits + i * words, words);
         for (uint32_t j = 0; d->whole && j < 64 * known; j++)
             if (live_owner(d, j) && !(doubt[j / 64] & bit_of(j)))
                 ask_copy(d, j, keys + i, some, hits + i * words, words);
@@ -494,7 +493,7 @@ void tamis_directory_locate_many(const tamis_directory *directory, const tamis_k
         for (size_t j = 0; j < n; j++)
             hits[j * words + i] &= live & ~doubt[i];
     }
-    guard_leave(&d->columns.guard, stripe);
+    readers_leave(inside);
 }
 
 size_t tamis_directory_locate(const tamis_directory *d, const void *key, size_t len,

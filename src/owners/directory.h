@@ -50,7 +50,7 @@ struct tamis_directory {
     struct family family;            /* of sets that are put as keys */
     double fpp;
     bool whole;
-    struct columns columns; /* and the guard of all readers */
+    struct columns columns;
     struct column_plan *plans;
     size_t n_plans, plans_room;
     struct lookup names;

@@ -1,13 +1,14 @@
 /*
  * Followers. One thread takes messages; any number ask. What is asked is a whole filter, replaced by
  * the next one in a single store: readers see the old version or the new one. The old one is freed
- * when every stripe of the guard was empty once since.
+ * when all readers that were inside have come out.
  */
 #include "replica.h"
 
 #include <time.h>
 
 #include "base/err.h"
+#include "os/readers.h"
 #include "delta/patch.h"
 #include "tamis/replica.h"
 
@@ -20,7 +21,6 @@ struct old_copy {
 
 struct tamis_follower {
     tamis_allocator a;
-    struct guard guard;
     tamis_filter *_Atomic copy;
     _Atomic int condition;    /* a tamis_freshness, but for the lease */
     _Atomic uint64_t expires; /* clock at which the lease runs out */
@@ -87,7 +87,7 @@ void tamis_follower_free(tamis_follower *f)
 {
     if (!f)
         return;
-    retired_free(&f->retired, NULL, &f->a);
+    retired_free(&f->retired, true, &f->a);
     tamis_filter_free(atomic_load(&f->copy));
     sink_free(&f->parts);
     tamis_allocator a = f->a;
@@ -107,11 +107,10 @@ tamis_freshness tamis_follower_freshness(const tamis_follower *f)
 
 bool tamis_follower_has(const tamis_follower *f, const void *key, size_t len)
 {
-    struct guard *guard = (struct guard *)(uintptr_t)&f->guard;
-    unsigned stripe = guard_enter(guard);
+    uint64_t inside = readers_enter();
     const tamis_filter *copy = atomic_load(&f->copy);
     bool found = !copy || tamis_filter_has(copy, key, len);
-    guard_leave(guard, stripe);
+    readers_leave(inside);
     return found;
 }
 
@@ -119,9 +118,8 @@ void tamis_follower_has_many(const tamis_follower *f, const tamis_key *keys, siz
                              uint8_t *found)
 {
     enum { RUN = 64 };
-    struct guard *guard = (struct guard *)(uintptr_t)&f->guard;
     tamis_digest digests[RUN];
-    unsigned stripe = guard_enter(guard);
+    uint64_t inside = readers_enter();
     const tamis_filter *copy = atomic_load(&f->copy);
     if (!copy)
         memset(found, 1, n);
@@ -130,7 +128,7 @@ void tamis_follower_has_many(const tamis_follower *f, const tamis_key *keys, siz
         tamis_filter_digest_many(copy, keys + i, some, digests);
         tamis_filter_has_many(copy, digests, some, found + i);
     }
-    guard_leave(guard, stripe);
+    readers_leave(inside);
 }
 
 static void follower_dispose(struct retired *retired, const tamis_allocator *a)
@@ -301,7 +299,7 @@ static tamis_error apply(tamis_follower *f, const struct envelope *e, const stru
     f->epoch = e->m.epoch;
     f->version = e->m.version;
     f->applied++;
-    retired_free(&f->retired, &f->guard, &f->a);
+    retired_free(&f->retired, false, &f->a);
     return TAMIS_OK;
 }
 
@@ -390,7 +388,7 @@ tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t le
 {
     f->bytes += len;
     *taken = TAMIS_REFUSED;
-    retired_free(&f->retired, &f->guard, &f->a);
+    retired_free(&f->retired, false, &f->a);
     tamis_error error = take(f, e, age, taken, reason);
     if (error != TAMIS_OK)
         *taken = TAMIS_REFUSED;

@@ -34,11 +34,11 @@ static void layers_have(const struct layers *layers, const tamis_digest *digests
 
 void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found)
 {
-    if (!s->guard) {
+    if (!s->guarded) {
         layers_have(set_layers(s), digests, n, found);
         return;
     }
-    unsigned stripe = guard_enter(s->guard);
+    uint64_t inside = readers_enter();
     const struct matrix *matrix = atomic_load(&s->matrix);
     if (matrix) {
         memset(found, 0, n);
@@ -46,7 +46,7 @@ void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n
     } else {
         layers_have(atomic_load(&s->layers), digests, n, found);
     }
-    guard_leave(s->guard, stripe);
+    readers_leave(inside);
 }
 
 void tamis_filter_has_many(const tamis_filter *f, const tamis_digest *digests, size_t n,
@@ -74,7 +74,7 @@ bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len
     const tamis_filter *f = (const tamis_filter *)quick;
     const struct set *s = &f->set;
     tamis_digest digest = family_digest(&s->family, key, len);
-    if (s->guard || s->opt.unique)
+    if (s->guarded || s->opt.unique)
         return has_with_care(f, digest);
     const struct layers *layers = set_layers(s);
     return layers->v[0]->bits.kernel->has_any(layers->v, layers_count(layers), digest);

@@ -406,7 +406,7 @@ tamis_error tamis_records_add_many(tamis_records *x, const tamis_digest *records
                              : add_plain(s, from, some, to, &added);
         all += added;
     }
-    if (s->guard)
+    if (s->guarded)
         set_reclaim(s, false);
     if (done)
         *done = all;

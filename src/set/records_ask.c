@@ -153,10 +153,10 @@ void tamis_records_has_many(const tamis_records *x, uint64_t mask, const tamis_d
                             size_t n, uint8_t *found)
 {
     const struct set *s = &x->set;
-    unsigned stripe = s->guard ? guard_enter(s->guard) : 0;
+    uint64_t inside = s->guarded ? readers_enter() : 0;
     index_bits_have(s, mask_of(s->form, mask), records, n, found);
-    if (s->guard)
-        guard_leave(s->guard, stripe);
+    if (s->guarded)
+        readers_leave(inside);
 }
 
 bool tamis_records_verifies(const tamis_records *x, uint64_t mask)
@@ -315,7 +315,7 @@ tamis_error tamis_records_ask(const tamis_records *x, const tamis_choice *choice
             verifiers |= UINT64_C(1) << i;
             about |= s->form->masks[i];
         }
-    unsigned stripe = s->guard ? guard_enter(s->guard) : 0;
+    uint64_t inside = s->guarded ? readers_enter() : 0;
     const struct layers *layers = set_layers(s);
     enum found best = FOUND_NONE;
     struct search search = {.set = s};
@@ -324,8 +324,8 @@ tamis_error tamis_records_ask(const tamis_records *x, const tamis_choice *choice
         enum found found = layer_ask(&search, choices, n, about, verifiers);
         best = found > best ? found : best;
     }
-    if (s->guard)
-        guard_leave(s->guard, stripe);
+    if (s->guarded)
+        readers_leave(inside);
     answer->maybe = best != FOUND_NONE;
     answer->verified = best != FOUND_PARTS && tamis_records_verifies(x, mask);
     return TAMIS_OK;

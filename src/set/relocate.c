@@ -102,7 +102,6 @@ static struct set *move_head(struct set *s, const struct mover *m)
     move_plain(m, &s->form);
     if (s->form)
         s->form->names = (const char *)(s->form + 1);
-    move_plain(m, &s->guard);
     move_plain(m, &s->family.h3);
     move_removals(m, &s->removals);
     set_adopt_family(s);

@@ -142,9 +142,23 @@ struct layer *set_layer_by_id(const struct set *s, uint32_t id)
     return i < layers_count(layers) ? layers->l[i] : NULL;
 }
 
+/* Is there something that was replaced? */
+static bool set_replaced(const struct set *s)
+{
+    const struct layers *layers = set_layers(s);
+    const struct matrix *matrix = atomic_load(&s->matrix);
+    if (layers->retired || (matrix && matrix->retired) || s->gone)
+        return true;
+    for (uint32_t i = 0; s->form && i < layers_count(layers); i++)
+        for (uint32_t j = s->form->attributes; j < layers->l[i]->parts; j++)
+            if (table_replaced(&layers->l[i]->part[j].table))
+                return true;
+    return false;
+}
+
 void set_reclaim(struct set *s, bool alone)
 {
-    if (!alone && !(s->guard && guard_idle(s->guard)))
+    if (!alone && !(s->guarded && set_replaced(s) && readers_oldest() == UINT64_MAX))
         return;
     struct layers *layers = set_layers(s);
     struct matrix *matrix = atomic_load(&s->matrix);
@@ -237,7 +251,7 @@ void set_quick(struct set *s)
     s->into = NULL;
     s->open = 0;
     s->tidy_till = 0;
-    if (layers && layers_count(layers) == 1 && !s->guard && !s->opt.unique && !s->form) {
+    if (layers && layers_count(layers) == 1 && !s->guarded && !s->opt.unique && !s->form) {
         struct vector *v = layers->v[0];
         has = quick_set(&s->quick, &v->bits);
         if (s->opt.growth == TAMIS_FIXED && !s->opt.deletable && !s->opt.shared_adds &&
@@ -279,11 +293,9 @@ static struct set *make(const tamis_allocator *a, const struct settings *opt,
     s->removals.width = form ? form->attributes : 1;
     struct layers *layers = layers_new(a, room);
     atomic_store(&s->layers, layers);
-    bool guarded = form ? form->verifier == TAMIS_VERIFIER_TABLE
-                        : opt->growth == TAMIS_DYNAMIC || opt->growth == TAMIS_WINDOW;
-    if (guarded)
-        s->guard = mem_new0(a, 1, sizeof *s->guard);
-    if (layers && (s->form || !form) && (s->guard || !guarded))
+    s->guarded = form ? form->verifier == TAMIS_VERIFIER_TABLE
+                      : opt->growth == TAMIS_DYNAMIC || opt->growth == TAMIS_WINDOW;
+    if (layers && (s->form || !form))
         return s;
     set_free(s);
     return NULL;
@@ -337,7 +349,6 @@ static void dispose(struct set *s)
     }
     matrix_free(atomic_load(&s->matrix), &s->allocator);
     mem_free(&s->allocator, s->form, 1, s->form ? form_size(s->form) : 0);
-    mem_free(&s->allocator, s->guard, 1, sizeof *s->guard);
     removals_free(&s->removals, &s->allocator);
     family_free(&s->family, &s->allocator);
     mapping_free(&s->mapping);

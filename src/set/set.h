@@ -23,6 +23,7 @@
 #include "hash/digest.h"
 #include "bits/matrix.h"
 #include "base/mem.h"
+#include "os/readers.h"
 #include "pending.h"
 #include "bits/value_table.h"
 #include "bits/vector.h"
@@ -114,8 +115,8 @@ struct set {
     struct record_form *form; /* NULL: a filter */
     struct layers *_Atomic layers;
     struct matrix *_Atomic matrix; /* dynamic filters only */
-    struct guard *guard;           /* where a writer may let go of what readers see */
-    struct layer *gone;            /* window: layers let go, while readers may be inside */
+    bool guarded;       /* a writer may let go of what readers see: they say that they are inside */
+    struct layer *gone; /* window: layers let go, while readers may be inside */
     struct removals removals;
     uint64_t stored; /* sum of the layers' counts */
     uint32_t next_id;

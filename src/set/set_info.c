@@ -19,7 +19,7 @@ uint64_t set_bytes(const struct set *s)
         bytes += sizeof *m + m->memory.size;
     bytes += s->form ? sizeof *s->form + s->form->names_len : 0;
     bytes += s->family.h3 ? K_MAX * sizeof *s->family.h3 : 0;
-    return bytes + (s->guard ? sizeof *s->guard : 0);
+    return bytes;
 }
 
 /* Keys or records, and the bits of all vectors. */

@@ -37,9 +37,9 @@ static void *read_along(void *argument)
     uint64_t owners[(OWNERS + 63) / 64], key = 0;
     tamis_key asked = {&key, sizeof key};
     while (!atomic_load(&s->over)) {
-        unsigned stripe = guard_enter(&s->c.guard);
-        uint32_t changing = columns_locate(&s->c, stripe, &asked, 1, owners, 3);
-        guard_leave(&s->c.guard, stripe);
+        uint64_t inside = readers_enter();
+        uint32_t changing = columns_locate(&s->c, &asked, 1, owners, 3);
+        readers_leave(inside);
         if (changing < 64)
             owners[0] |= UINT64_C(1) << changing;
         CHECK_MSG(owners[0] == UINT64_MAX, "%" PRIx64, owners[0]);
@@ -102,9 +102,9 @@ static void *read_one(void *argument)
     uint64_t owners, key = 0;
     tamis_key asked = {&key, sizeof key};
     while (!atomic_load(&s->over)) {
-        unsigned stripe = guard_enter(&s->c.guard);
-        uint32_t changing = columns_locate(&s->c, stripe, &asked, 1, &owners, 1);
-        guard_leave(&s->c.guard, stripe);
+        uint64_t inside = readers_enter();
+        uint32_t changing = columns_locate(&s->c, &asked, 1, &owners, 1);
+        readers_leave(inside);
         CHECK_MSG(owners == 3 || changing == 0, "%" PRIx64, owners);
         CHECK(changing == 0 || changing == COLUMNS_STILL);
         atomic_fetch_add(&s->asked, 1);
