@@ -83,6 +83,14 @@ void secret_offer(const uint8_t *key)
     secrets_release(before);
 }
 
+/* A module that is refused when it is loaded is unloaded again. */
+static __attribute__((destructor)) void unload(void)
+{
+    secret_offer(NULL);
+    secrets_release(server.secrets);
+    server.secrets = NULL;
+}
+
 static int loaded(RedisModuleCtx *ctx, int events, const char *event, RedisModuleString *name)
 {
     (void)ctx, (void)events, (void)event, (void)name;

@@ -163,6 +163,20 @@ struct secrets *secrets_share(struct secrets *s)
     return s;
 }
 
+/* A library that is unloaded leaves nothing behind. After the destructors that have no number. */
+static __attribute__((destructor(1000))) void unload(void)
+{
+    pthread_mutex_lock(&lock);
+    if (by_key.n == 0) {
+        lookup_free(&by_key, &mem_system);
+        by_key = (struct lookup){0};
+        if (roomy)
+            mem_undumped_free(roomy, CHUNK_SIZE);
+        roomy = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 void secrets_release(struct secrets *s)
 {
     pthread_mutex_lock(&lock);

@@ -51,12 +51,14 @@ static void start(void)
     keyed = pthread_key_create(&key, reader_end) == 0;
 }
 
-/* The code of the destructor goes with the library. */
+/* The code of the destructor goes with the library, and the record of the thread that unloads it. */
 static __attribute__((destructor)) void stop(void)
 {
     if (keyed)
         pthread_key_delete(key);
     keyed = false;
+    if (reader_mine && reader_mine != &unlisted)
+        reader_end(reader_mine);
 }
 
 struct reader *reader_join(void)

@@ -70,8 +70,8 @@ def test_looking_is_linear(name, tmp_path):
     for n in (300, 600, 1200):
         folder = tmp_path / str(n)
         fill(folder, n, same)
-        subprocess.run([TAMIS, "index", "-o", "c.tamis", "--attrs", "k", str(n)], cwd=tmp_path,
-                       check=True)
+        subprocess.run([TAMIS, "index", "-o", "c.tamis", "--attrs", "k", "--fpp", "1e-9", str(n)],
+                       cwd=tmp_path, check=True)  # a false candidate would be read, and count
         live(folder, n)
         words = ["find", "c.tamis", "k=nosuch", "--explain", "--json", "-j", "1"]
         facts = json.loads(subprocess.run([TAMIS, *words], cwd=tmp_path,
