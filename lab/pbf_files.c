@@ -136,7 +136,7 @@ static void rates(const struct lab_file *files, size_t n)
     for (enum structure j = PBF; j < STRUCTURES; j++) {
         tamis_records_facts info;
         tamis_records_info(s.index[j], &info);
-        lab_exact("f20 bytes", names[j], x, (double)info.bytes / x);
+        lab_exact("f20 bytes", names[j], x, (double)info.set.bytes / x);
         tamis_records_free(s.index[j]);
     }
     tamis_filter_facts info;

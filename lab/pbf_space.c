@@ -74,7 +74,7 @@ static double table_bits(unsigned p, uint64_t n, double rate)
     tamis_records_info(r.index, &full);
     records_free(&r);
     free(stored);
-    return (double)(p * s.q * s.m) + 8 * (double)(full.bytes - empty.bytes);
+    return (double)(p * s.q * s.m) + 8 * (double)(full.set.bytes - empty.set.bytes);
 }
 
 static void figure(const char *name, unsigned p, double rate)

@@ -29,10 +29,10 @@ static int change_at(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, co
     if (!read_time(ctx, argv, argc))
         return RM_OK;
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *v = find_value(key, KIND_FILTER, &error);
+    struct value *v = find_value(key, VALUE_FILTER, &error);
     if (v)
         value_changes(v, false);
-    tamis_error e = v ? change(v->filter) : TAMIS_OK;
+    tamis_error e = v ? change(as_filter(v->set)) : TAMIS_OK;
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     } else if (e != TAMIS_OK) {
@@ -96,8 +96,8 @@ static uint64_t merge_work(const struct value *v)
 static uint64_t pairs_work(const struct value *x, const struct value *y)
 {
     tamis_filter_facts a, b;
-    tamis_filter_brief(x->filter, &a);
-    tamis_filter_brief(y->filter, &b);
+    set_brief(x->set, &a);
+    set_brief(y->set, &b);
     uint64_t vectors = (uint64_t)a.vectors + b.vectors;
     return PAIR * vectors * vectors;
 }
@@ -107,7 +107,7 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
 {
     RedisModuleKey *key;
     bool replied;
-    const struct value *from = find_kind(ctx, name, KIND_FILTER, &key, &replied);
+    const struct value *from = find_kind(ctx, name, VALUE_FILTER, &key, &replied);
     tamis_error e = TAMIS_OK;
     if (!from && !replied) {
         rm.ReplyWithError(ctx, NOT_FOUND);
@@ -123,7 +123,7 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
         m->result = value_copy(from);
         e = m->result ? TAMIS_OK : TAMIS_ENOMEM;
     } else if (ok) {
-        e = tamis_filter_merge(m->result->filter, from->filter, m->flags);
+        e = set_merge(m->result->set, from->set, m->flags);
     }
     if (e != TAMIS_OK)
         reply_failure(ctx, from, e, NULL);
@@ -177,7 +177,7 @@ COMMAND(command_merge)
                                  "ERR after the sources come RESTATE, CONCAT, DISJOINT or nothing");
     time_of_command(0);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const struct value *v = find_value(key, KIND_FILTER, &error);
+    const struct value *v = find_value(key, VALUE_FILTER, &error);
     bool ok = !error;
     if (error)
         rm.ReplyWithError(ctx, error);
@@ -216,7 +216,7 @@ COMMAND(command_intersect)
     time_of_command(0);
     for (int i = 2; i >= 0; i--) {
         keys[i] = rm.OpenKey(ctx, argv[i + 1], i ? RM_READ : RM_READ | RM_WRITE);
-        v[i] = find_value(keys[i], KIND_FILTER, &errors[i]);
+        v[i] = find_value(keys[i], VALUE_FILTER, &errors[i]);
         if (i && !v[i] && !errors[i])
             errors[i] = NOT_FOUND;
     }
@@ -226,8 +226,8 @@ COMMAND(command_intersect)
     if (error) {
         rm.ReplyWithError(ctx, error);
     } else if (!too_much(ctx, merge_work(v[1]) + merge_work(v[2]), ELSEWHERE)) {
-        tamis_error e = tamis_filter_intersect(&both, v[1]->filter, v[2]->filter);
-        made = e == TAMIS_OK ? value_of((struct whole){.filter = both}) : NULL;
+        tamis_error e = tamis_filter_intersect(&both, as_filter(v[1]->set), as_filter(v[2]->set));
+        made = e == TAMIS_OK ? value_of(filter_set(both)) : NULL;
         if (!made)
             reply_failure(ctx, v[1], e == TAMIS_OK ? TAMIS_ENOMEM : e, NULL);
     }
@@ -257,13 +257,14 @@ COMMAND(command_fold)
         return rm.ReplyWithError(ctx, "ERR after the key comes RESTATE or nothing");
     time_of_command(0);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *v = find_value(key, KIND_FILTER, &error);
+    struct value *v = find_value(key, VALUE_FILTER, &error);
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     } else if (!too_much(ctx, FOLDING * value_bytes(v), ELSEWHERE)) {
         struct value *half = value_copy(v);
-        tamis_error e = half ? tamis_filter_fold(half->filter, restate ? TAMIS_MERGE_RESTATE : 0)
-                             : TAMIS_ENOMEM;
+        tamis_error e =
+            half ? tamis_filter_fold(as_filter(half->set), restate ? TAMIS_MERGE_RESTATE : 0)
+                 : TAMIS_ENOMEM;
         if (e == TAMIS_ESHAPE)
             rm.ReplyWithError(ctx, "ERR its size cannot be halved: of a LAYOUT spread or GROWTH "
                                    "dynamic filter the bits must make an even number of bytes, of "

@@ -272,15 +272,15 @@ static const char *join_family(RedisModuleCtx *ctx, struct creation *c)
 {
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, c->like, RM_READ);
-    struct value *model = find_value(key, KIND_FILTER, &error);
+    struct value *model = find_value(key, VALUE_FILTER, &error);
     if (!model && !error)
         error = "ERR LIKE: there is no such key";
     if (model) {
         tamis_filter_facts info;
-        tamis_filter_brief(model->filter, &info);
+        set_brief(model->set, &info);
         c->o.hash = info.hash;
         c->o.key = c->key;
-        tamis_filter_key(model->filter, c->key);
+        set_key(model->set, c->key);
     }
     rm.CloseKey(key);
     return error;
@@ -368,7 +368,7 @@ struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModule
     if (!creation_limit(ctx, c))
         return NULL;
     tamis_error e = tamis_filter_new(&filter, &c->o, &reason);
-    struct value *v = e == TAMIS_OK ? value_of((struct whole){.filter = filter}) : NULL;
+    struct value *v = e == TAMIS_OK ? value_of(filter_set(filter)) : NULL;
     if (!v) {
         creation_failed(ctx, c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
         return NULL;
@@ -389,15 +389,15 @@ static int reserve_alike(RedisModuleCtx *ctx, const struct creation *c, RedisMod
     const char *error, *model_error;
     RedisModuleKey *from = rm.OpenKey(ctx, c->like, RM_READ);
     RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ | RM_WRITE);
-    struct value *there = find_value(key, KIND_FILTER, &error), *v = NULL;
-    struct value *model = find_value(from, KIND_FILTER, &model_error);
+    struct value *there = find_value(key, VALUE_FILTER, &error), *v = NULL;
+    struct value *model = find_value(from, VALUE_FILTER, &model_error);
     if (there || error) {
         rm.ReplyWithError(ctx, there ? EXISTS : error);
     } else if (!model) {
         rm.ReplyWithError(ctx, model_error ? model_error : "ERR LIKE: there is no such key");
     } else if (!too_much(ctx, value_bytes(model), "State rate and capacity before LIKE.")) {
         v = value_copy(model);
-        if (!v || tamis_filter_clear(v->filter) != TAMIS_OK) {
+        if (!v || set_clear(v->set) != TAMIS_OK) {
             value_free(v);
             v = NULL;
             reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
@@ -454,7 +454,7 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool
     if (error)
         return rm.ReplyWithError(ctx, error);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *there = find_value(key, KIND_FILTER, &error);
+    struct value *there = find_value(key, VALUE_FILTER, &error);
     if (there || error)
         rm.ReplyWithError(ctx, there ? EXISTS : error);
     else if (creation_make(ctx, &c, key, argv[1]))

@@ -19,8 +19,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "format/pieces.h"
-
 #define DUMPS      16
 #define HOLD       ((uint64_t)128 << 20)
 #define NUMBERS    8191 /* of dumps, then the first again: 13 bits */
@@ -81,18 +79,16 @@ static struct dump *dump_of(const struct value *v)
 
 static void keep_end(struct value *v)
 {
-    struct whole whole = value_whole(v);
     if (v->kept)
-        pieces_keep_end(&whole);
+        pieces_keep_end(v->set);
     v->kept = false;
 }
 
 void value_changes(struct value *v, bool adds)
 {
     struct dump *d = dump_of(v);
-    struct whole whole = value_whole(v);
     if (d && adds && !v->kept)
-        v->kept = pieces_keep(&whole);
+        v->kept = pieces_keep(v->set);
     if (d && adds && v->kept)
         return;
     for (; d; d = dump_of(v)) {
@@ -124,7 +120,6 @@ static int dump_write(void *context, const void *data, size_t len)
 static tamis_error dump_fill(struct dump *d, const struct value *v, bool pieces)
 {
     tamis_error e;
-    struct whole whole = value_whole(v);
     unsigned flags = d->with_key ? 0 : TAMIS_SAVE_NO_KEY;
     d->bytes.data = rm.TryAlloc(d->bytes.room);
     d->value = v->number;
@@ -132,7 +127,7 @@ static tamis_error dump_fill(struct dump *d, const struct value *v, bool pieces)
         d->bytes.room = 0;
         return TAMIS_ENOMEM;
     }
-    e = pieces ? pieces_out_begin(&d->out, &whole, flags)
+    e = pieces ? pieces_out_begin(&d->out, v->set, flags)
                : value_encode(v, flags, dump_write, &d->bytes);
     in_pieces += d->out != NULL;
     return e;
@@ -250,7 +245,7 @@ static struct dump *dump_at(RedisModuleCtx *ctx, RedisModuleString *name, long l
 {
     bool replied;
     struct dump *d = NULL;
-    *v = find_kind(ctx, name, KIND_ANY, key, &replied);
+    *v = find_kind(ctx, name, VALUE_ANY, key, &replied);
     if (!*v && !replied)
         rm.ReplyWithError(ctx, NOT_FOUND);
     else if (*v && cursor != 0)
@@ -281,8 +276,7 @@ static void reply_piece(RedisModuleCtx *ctx, struct dump *d, struct value *v, ui
     const char *data = d->bytes.data;
     size_t len = 0;
     if (d->out) {
-        struct whole whole = value_whole(v);
-        tamis_error e = pieces_out_read(d->out, &whole, from, d->bytes.data, room, &len);
+        tamis_error e = pieces_out_read(d->out, v->set, from, d->bytes.data, room, &len);
         if (e != TAMIS_OK) {
             if (e == TAMIS_EARG)
                 rm.ReplyWithError(ctx, "ERR the cursor is not one that a call replied");

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-struct value *find_value(RedisModuleKey *key, enum kind kind, const char **error)
+struct value *find_value(RedisModuleKey *key, enum value_kind kind, const char **error)
 {
     *error = NULL;
     int there = rm.KeyType(key);
@@ -16,14 +16,14 @@ struct value *find_value(RedisModuleKey *key, enum kind kind, const char **error
     if (there != RM_KEY_MODULE || rm.ModuleTypeGetType(key) != type)
         return NULL;
     struct value *v = rm.ModuleTypeGetValue(key);
-    if (v->kind == KIND_PARTIAL && kind != KIND_PARTIAL)
+    if (v->kind == VALUE_PARTIAL && kind != VALUE_PARTIAL)
         *error = "ERR this value is still being loaded: go on with TAMIS.LOAD, or DEL it";
-    else if (v->kind == kind || kind == KIND_ANY)
+    else if (v->kind == kind || kind == VALUE_ANY)
         *error = NULL;
     return *error ? NULL : v;
 }
 
-struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum kind kind,
+struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum value_kind kind,
                         RedisModuleKey **key, bool *replied)
 {
     const char *error;
@@ -56,17 +56,13 @@ int reply_printf(RedisModuleCtx *ctx, const char *format, ...)
 static int reply_full(RedisModuleCtx *ctx, const struct value *v)
 {
     unsigned long long held = 0;
-    bool records = v && v->index;
+    bool records = v && v->kind == VALUE_RECORDS;
     if (v && v->growth == TAMIS_FIXED && !records) /* as clients of BF.* know it */
         return rm.ReplyWithError(ctx, "ERR non scaling filter is full");
-    if (records) {
-        tamis_records_facts info;
-        tamis_records_brief(v->index, &info);
-        held = info.capacity;
-    } else if (v && v->filter) {
-        tamis_filter_facts info;
-        tamis_filter_brief(v->filter, &info);
-        held = info.capacity;
+    if (v && v->set) {
+        tamis_filter_facts facts;
+        set_brief(v->set, &facts);
+        held = facts.capacity;
     }
     return reply_printf(ctx,
                         "ERR the %s is full: it holds the %llu %s it was made for; make a larger "
@@ -139,7 +135,8 @@ void put_value(RedisModuleKey *key, struct value *v)
     } else {
         rm.ModuleTypeReplaceValue(key, type, v, &old);
         struct value *was = old;
-        if (was->publication && v->filter) { /* goes on, with a snapshot of the new filter */
+        if (was->publication &&
+            v->kind == VALUE_FILTER) { /* goes on, with a snapshot of the new filter */
             tamis_origin_free(was->publication->origin);
             was->publication->origin = NULL;
             v->publication = was->publication;

@@ -28,7 +28,7 @@ struct adding {
 static long add_all(RedisModuleCtx *ctx, struct adding *a, struct value *v)
 {
     bool always = v->deletable || v->growth == TAMIS_WINDOW;
-    tamis_filter *filter = v->filter;
+    tamis_filter *filter = as_filter(v->set);
     tamis_digest digests[BATCH];
     uint8_t fresh[BATCH];
     tamis_error e = TAMIS_OK;
@@ -67,7 +67,7 @@ static int add(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
 {
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, a->name, RM_READ | RM_WRITE);
-    struct value *v = find_value(key, KIND_FILTER, &error);
+    struct value *v = find_value(key, VALUE_FILTER, &error);
     time_of_command(c->at);
     if (!v && (error || c->nocreate))
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
@@ -76,7 +76,7 @@ static int add(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
     if (v) {
         bool free_hand = v->limit && follows(ctx); /* what fitted the master fits here */
         if (free_hand)
-            value_set_limit(v, 0);
+            set_limit(v->set, 0);
         if (a->many)
             rm.ReplyWithArray(ctx, RM_POSTPONED);
         value_changes(v, true);
@@ -84,7 +84,7 @@ static int add(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
         if (a->many)
             rm.ReplySetArrayLength(ctx, replies);
         if (free_hand)
-            value_set_limit(v, v->limit);
+            set_limit(v->set, v->limit);
         replicate_add(ctx, a, v->growth);
         if (a->changed) {
             notify(ctx, "tamis.add", a->name);
@@ -151,11 +151,11 @@ COMMAND(command_exists)
     bool replied;
     if (argc != 3)
         return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], VALUE_FILTER, &key, &replied);
     if (!replied) {
         size_t len;
         const char *item = rm.StringPtrLen(argv[2], &len);
-        rm.ReplyWithBool(ctx, v && tamis_filter_has(v->filter, item, len));
+        rm.ReplyWithBool(ctx, v && tamis_filter_has(as_filter(v->set), item, len));
     }
     rm.CloseKey(key);
     return RM_OK;
@@ -167,7 +167,7 @@ COMMAND(command_mexists)
     bool replied;
     if (argc < 3)
         return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], VALUE_FILTER, &key, &replied);
     size_t n = replied ? 0 : (size_t)argc - 2;
     if (!replied)
         rm.ReplyWithArray(ctx, (long)n);
@@ -176,8 +176,8 @@ COMMAND(command_mexists)
         uint8_t found[BATCH] = {0};
         size_t some = n - i < BATCH ? n - i : BATCH;
         if (v) {
-            digest_batch(v->filter, argv + 2 + i, some, digests);
-            tamis_filter_has_many(v->filter, digests, some, found);
+            digest_batch(as_filter(v->set), argv + 2 + i, some, digests);
+            tamis_filter_has_many(as_filter(v->set), digests, some, found);
         }
         for (size_t j = 0; j < some; j++)
             rm.ReplyWithBool(ctx, found[j]);
@@ -201,8 +201,8 @@ static size_t remove_all(RedisModuleCtx *ctx, struct value *v, RedisModuleString
     size_t all = 0, m = 0;
     tamis_error e = TAMIS_OK;
     while (e == TAMIS_OK && all < n) {
-        size_t done, some = digest_batch(v->filter, items + all, n - all, digests);
-        e = tamis_filter_remove_many(v->filter, digests, some, outcomes, &done);
+        size_t done, some = digest_batch(as_filter(v->set), items + all, n - all, digests);
+        e = tamis_filter_remove_many(as_filter(v->set), digests, some, outcomes, &done);
         for (size_t i = 0; i < done; i++) {
             rm.ReplyWithLongLong(ctx, removal_reply[outcomes[i]]);
             if (outcomes[i] != TAMIS_ABSENT)
@@ -231,7 +231,7 @@ static int delete_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModul
 {
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ | RM_WRITE);
-    struct value *v = find_value(key, KIND_FILTER, &error);
+    struct value *v = find_value(key, VALUE_FILTER, &error);
     size_t m = 0;
     if (v && !v->deletable)
         error = "ERR the filter is not deletable: make it with DELETABLE";

@@ -69,7 +69,7 @@ static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, struct value
     if (!p->limit && !following)
         p->limit = v->limit && v->limit < most ? v->limit : most;
     if (p->limit) {
-        value_set_limit(v, p->limit);
+        set_limit(v->set, p->limit);
         v->limit = p->limit;
     }
     return v;
@@ -155,7 +155,7 @@ static int load(RedisModuleCtx *ctx, struct piece *p)
 {
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, p->name, RM_READ | RM_WRITE);
-    struct value *there = find_value(key, KIND_PARTIAL, &error), *v = NULL;
+    struct value *there = find_value(key, VALUE_PARTIAL, &error), *v = NULL;
     time_of_command(0);
     if (p->offset == 0)
         secret_redact(ctx, 3); /* the key may be in the first bytes */

@@ -29,7 +29,7 @@ bool buffer_add(struct buffer *b, const void *data, size_t len);
 void buffer_free(struct buffer *b);
 
 /* A key of the server holds a filter, an index, or the first bytes of one that is being loaded. */
-enum kind { KIND_ANY = 0, KIND_FILTER = 1, KIND_INDEX = 2, KIND_PARTIAL = 3 };
+enum value_kind { VALUE_ANY = 0, VALUE_FILTER = 1, VALUE_RECORDS = 2, VALUE_PARTIAL = 3 };
 
 /* Where copies of a filter go, and how wrong they may be. */
 struct publication {
@@ -45,11 +45,10 @@ struct publication {
 };
 
 struct value {
-    enum kind kind;
-    uint64_t number; /* its own, never used again while the server runs */
-    tamis_filter *filter;
-    tamis_records *index;
-    tamis_growth growth; /* of the filter or index, like the next two */
+    enum value_kind kind;
+    uint64_t number;     /* its own, never used again while the server runs */
+    struct set *set;     /* NULL in a partial one */
+    tamis_growth growth; /* of the set, like the next two */
     bool deletable;
     uint64_t limit; /* its memory_limit, put aside while a master is followed */
     bool kept;      /* it remembers what is added, for a dump */
@@ -72,8 +71,7 @@ extern struct settings_of_server server;
 /* ---- value.c ---- */
 extern const tamis_allocator value_allocator;
 /* These take what they are given, even where they fail for lack of memory (NULL). */
-struct value *value_of(struct whole whole);
-struct whole value_whole(const struct value *v);
+struct value *value_of(struct set *set);
 /* Trusted: what some values keep aside is no limit. The key is for bytes without theirs, or NULL. */
 struct value *value_partial(uint64_t total, bool trusted, const uint8_t *key);
 struct value *value_copy(const struct value *v);
@@ -84,7 +82,6 @@ uint64_t value_encoded_size(const struct value *v);
 tamis_error value_encode(const struct value *v, unsigned flags, tamis_write write, void *context);
 /* Its family's, or what it was given for the bytes of a partial one; false: it has none. */
 bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN]);
-void value_set_limit(struct value *v, uint64_t limit);
 unsigned long long value_count(void);
 /* The bytes of a partial value, which may be anything: how many there are; more of them, after an error
    of which it is of no use; and when all are there, what they make. The reason says what is wrong with
@@ -107,9 +104,9 @@ bool type_register(RedisModuleCtx *ctx);
 
 /* The value under an open key. NULL with *error NULL: there is none; else what to reply. Any kind is
    any but a partial one. */
-struct value *find_value(RedisModuleKey *key, enum kind kind, const char **error);
+struct value *find_value(RedisModuleKey *key, enum value_kind kind, const char **error);
 /* The value for a question. NULL: replied if `*replied`, else there is none. */
-struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum kind kind,
+struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum value_kind kind,
                         RedisModuleKey **key, bool *replied);
 bool follows(RedisModuleCtx *ctx); /* a master's stream or an append-only file is replayed */
 int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,
@@ -158,6 +155,14 @@ struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModule
 /* The word before its key, for those who follow. */
 const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c);
 
+/* ---- report.c: names and figures of a map ---- */
+void say_text(RedisModuleCtx *ctx, const char *name, const char *text);
+void say_count(RedisModuleCtx *ctx, const char *name, uint64_t n);
+void say_flag(RedisModuleCtx *ctx, const char *name, bool flag);
+void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x); /* else null */
+#define SAY_SET 11                                                          /* of these: */
+void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_facts *i);
+
 /* ---- secret.c ---- */
 #define KEY_HEX   (2 * TAMIS_KEY_LEN + 1)
 #define WIPED_HEX __attribute__((cleanup(key_wipe_hex))) char
@@ -176,7 +181,7 @@ bool secret_told(RedisModuleCtx *ctx); /* may the client have it? false when it 
 void secret_redact(RedisModuleCtx *ctx, int position);
 void secret_redact_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
-/* ---- set_options.c ---- */
+/* ---- settings.c ---- */
 bool settings_register(RedisModuleCtx *ctx);
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
 
@@ -199,7 +204,7 @@ bool publish_register(int db, const RedisModuleString *name);
 void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
 void publish_start(RedisModuleCtx *ctx);
 
-/* ---- value_table.c ---- */
+/* ---- table.c ---- */
 bool table_register(RedisModuleCtx *ctx, bool bf);
 bool table_bf_free(RedisModuleCtx *ctx); /* nobody has commands called BF.* */
 

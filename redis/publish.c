@@ -290,7 +290,7 @@ static bool origin_ready(RedisModuleCtx *ctx, struct value *v, RedisModuleString
 {
     struct publication *p = v->publication;
     tamis_reason reason = {0};
-    tamis_error e = make_origin(p, v->filter, &reason);
+    tamis_error e = make_origin(p, as_filter(v->set), &reason);
     if (e == TAMIS_OK)
         return true;
     rm.Log(ctx, "warning", "tamis: %s cannot be published: %s", p->owner, reason.text);
@@ -363,7 +363,7 @@ static void tick(RedisModuleCtx *ctx, void *unused)
         rm.SelectDb(ctx, places[i].db);
         RedisModuleString *name = rm.CreateString(NULL, places[i].name.data, places[i].name.len);
         RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ);
-        struct value *v = find_value(key, KIND_FILTER, &error);
+        struct value *v = find_value(key, VALUE_FILTER, &error);
         if (v && v->publication)
             publish_changes(ctx, v, name);
         else
@@ -382,7 +382,7 @@ static int renamed(RedisModuleCtx *ctx, int events, const char *event, RedisModu
     if (strcmp(event, "rename_to") != 0 && strcmp(event, "move_to") != 0)
         return RM_OK;
     RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ);
-    const struct value *v = find_value(key, KIND_FILTER, &error);
+    const struct value *v = find_value(key, VALUE_FILTER, &error);
     if (v && v->publication)
         publish_register(rm.GetSelectedDb(ctx), name);
     rm.CloseKey(key);
@@ -468,7 +468,7 @@ static void publish(RedisModuleCtx *ctx, struct value *v, RedisModuleString *nam
                     struct publication *p)
 {
     tamis_reason reason = {0};
-    tamis_error e = leads(ctx) ? make_origin(p, v->filter, &reason) : TAMIS_OK;
+    tamis_error e = leads(ctx) ? make_origin(p, as_filter(v->set), &reason) : TAMIS_OK;
     if (e == TAMIS_OK && !publish_register(rm.GetSelectedDb(ctx), name))
         e = TAMIS_ENOMEM;
     if (e != TAMIS_OK) {
@@ -505,7 +505,7 @@ COMMAND(command_publish)
         return RM_OK;
     }
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *v = error ? NULL : find_value(key, KIND_FILTER, &error);
+    struct value *v = error ? NULL : find_value(key, VALUE_FILTER, &error);
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
         publication_free(p);
@@ -526,7 +526,7 @@ static bool say_farewell(RedisModuleCtx *ctx, struct value *v)
     struct publication *p = v->publication;
     if (!leads(ctx))
         return true;
-    tamis_error e = make_origin(p, v->filter, NULL);
+    tamis_error e = make_origin(p, as_filter(v->set), NULL);
     if (e != TAMIS_OK)
         return e != TAMIS_ENOMEM;
     sending_begin(&s, ctx, p);
@@ -544,7 +544,7 @@ COMMAND(command_unpublish)
         return rm.WrongArity(ctx);
     time_of_command(0);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *v = find_value(key, KIND_FILTER, &error);
+    struct value *v = find_value(key, VALUE_FILTER, &error);
     if (error) {
         rm.ReplyWithError(ctx, error);
     } else {

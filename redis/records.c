@@ -171,7 +171,7 @@ static struct value *make_index(RedisModuleCtx *ctx, struct plan *p)
     x.set.clock = value_clock;
     x.set.allocator = &value_allocator;
     tamis_error e = tamis_records_new(&index, &x, &reason);
-    struct value *v = e == TAMIS_OK ? value_of((struct whole){.index = index}) : NULL;
+    struct value *v = e == TAMIS_OK ? value_of(records_set(index)) : NULL;
     if (!v)
         creation_failed(ctx, &p->c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
     return v;
@@ -196,7 +196,7 @@ COMMAND(command_xreserve)
     }
     time_of_command(p->c.at);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *there = find_value(key, KIND_ANY, &error), *v = NULL;
+    struct value *there = find_value(key, VALUE_ANY, &error), *v = NULL;
     if (there || error)
         rm.ReplyWithError(ctx, there ? EXISTS : error);
     else if (creation_limit(ctx, &p->c))
@@ -269,10 +269,10 @@ static struct value *open_record(RedisModuleCtx *ctx, RedisModuleString **argv, 
     const char *error;
     time_of_command(0);
     *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *v = find_value(*key, KIND_INDEX, &error);
+    struct value *v = find_value(*key, VALUE_RECORDS, &error);
     if (!v)
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
-    return v && read_record(ctx, v->index, argv + 2, argc - 2, record) ? v : NULL;
+    return v && read_record(ctx, as_records(v->set), argv + 2, argc - 2, record) ? v : NULL;
 }
 
 COMMAND(command_xadd)
@@ -285,11 +285,11 @@ COMMAND(command_xadd)
     if (v) {
         bool fresh = false, free_hand = v->limit && follows(ctx);
         if (free_hand)
-            value_set_limit(v, 0);
+            set_limit(v->set, 0);
         value_changes(v, true);
-        tamis_error e = tamis_records_add(v->index, record, &fresh);
+        tamis_error e = tamis_records_add(as_records(v->set), record, &fresh);
         if (free_hand)
-            value_set_limit(v, v->limit);
+            set_limit(v->set, v->limit);
         if (e != TAMIS_OK)
             reply_failure(ctx, v, e, NULL);
         else
@@ -317,7 +317,7 @@ COMMAND(command_xdel)
         rm.ReplyWithError(ctx, "ERR the index is not deletable: make it with DELETABLE");
     } else if (v) {
         value_changes(v, false);
-        tamis_error e = tamis_records_remove(v->index, record, &outcome);
+        tamis_error e = tamis_records_remove(as_records(v->set), record, &outcome);
         if (e != TAMIS_OK)
             reply_failure(ctx, v, e, NULL);
         else
@@ -376,14 +376,14 @@ COMMAND(command_xquery)
     if (argc < 3)
         return rm.WrongArity(ctx);
     size_t n = (size_t)argc - 2;
-    const struct value *v = find_kind(ctx, argv[1], KIND_INDEX, &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], VALUE_RECORDS, &key, &replied);
     if (v) {
         q.pairs = rm.TryAlloc(n * sizeof *q.pairs);
         q.values = rm.TryAlloc(n * sizeof *q.values);
         if (!q.pairs || !q.values)
             e = TAMIS_ENOMEM;
-        else if (read_question(ctx, v->index, argv + 2, n, &q))
-            e = tamis_records_ask(v->index, q.choices, q.n, &answer);
+        else if (read_question(ctx, as_records(v->set), argv + 2, n, &q))
+            e = tamis_records_ask(as_records(v->set), q.choices, q.n, &answer);
         else
             replied = true;
     }
@@ -402,26 +402,6 @@ COMMAND(command_xquery)
 
 /* ---- XINFO ----------------------------------------------------------------------------------- */
 
-static void say_name(RedisModuleCtx *ctx, const char *name)
-{
-    rm.ReplyWithSimpleString(ctx, name);
-}
-
-static void say_count(RedisModuleCtx *ctx, const char *name, uint64_t n)
-{
-    say_name(ctx, name);
-    rm.ReplyWithLongLong(ctx, (long long)n);
-}
-
-static void say_rate(RedisModuleCtx *ctx, const char *name, bool known, double rate)
-{
-    say_name(ctx, name);
-    if (known)
-        rm.ReplyWithDouble(ctx, rate);
-    else
-        rm.ReplyWithNull(ctx);
-}
-
 static void reply_name(RedisModuleCtx *ctx, const tamis_records *index, uint32_t i)
 {
     const char *name = tamis_records_name(index, i);
@@ -433,7 +413,7 @@ static void say_attributes(RedisModuleCtx *ctx, const tamis_records *index, bool
     tamis_attribute_facts a;
     tamis_records_facts info;
     tamis_records_brief(index, &info);
-    say_name(ctx, "attributes");
+    rm.ReplyWithSimpleString(ctx, "attributes");
     rm.ReplyWithArray(ctx, (long)info.attributes);
     for (uint32_t i = 0; i < info.attributes; i++) {
         bool known = read && tamis_records_attribute_info(index, i, &a);
@@ -444,7 +424,7 @@ static void say_attributes(RedisModuleCtx *ctx, const tamis_records *index, bool
             rm.ReplyWithDouble(ctx, a.fpp);
         }
     }
-    say_name(ctx, "combos");
+    rm.ReplyWithSimpleString(ctx, "combos");
     rm.ReplyWithArray(ctx, (long)info.combos);
     for (uint32_t i = 0; i < info.combos; i++) {
         uint64_t mask = tamis_records_combo(index, i);
@@ -461,31 +441,22 @@ COMMAND(command_xinfo)
     bool replied;
     if (argc != 2)
         return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], KIND_INDEX, &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], VALUE_RECORDS, &key, &replied);
     if (v) {
+        const tamis_records *records = as_records(v->set);
         tamis_records_facts i;
-        tamis_records_brief(v->index, &i);
-        bool read = i.bytes <= (uint64_t)server.work_limit;
+        tamis_records_brief(records, &i);
+        bool read = i.set.bytes <= (uint64_t)server.work_limit;
         if (read)
-            tamis_records_info(v->index, &i);
-        rm.ReplyWithMap(ctx, 18);
-        say_name(ctx, "kind"), rm.ReplyWithSimpleString(ctx, "index");
-        say_name(ctx, "growth"), rm.ReplyWithSimpleString(ctx, growth_words[i.growth]);
-        say_name(ctx, "layout"), rm.ReplyWithSimpleString(ctx, layout_words[i.layout]);
-        say_name(ctx, "hash"), rm.ReplyWithSimpleString(ctx, hash_words[i.hash]);
-        say_name(ctx, "verifier"), rm.ReplyWithSimpleString(ctx, verifier_words[i.verifier]);
-        say_name(ctx, "deletable"), rm.ReplyWithBool(ctx, i.deletable);
-        say_count(ctx, "records", i.records);
-        say_count(ctx, "capacity", i.capacity);
-        say_count(ctx, "bytes", value_bytes(v));
-        say_count(ctx, "memory_limit", i.memory_limit);
+            tamis_records_info(records, &i);
+        rm.ReplyWithMap(ctx, SAY_SET + 7);
+        say_set(ctx, v, &i.set);
+        say_text(ctx, "verifier", verifier_words[i.verifier]);
         say_count(ctx, "layers", i.layers);
-        say_count(ctx, "pending", i.pending);
-        say_rate(ctx, "fpp", i.fpp > 0, i.fpp);
-        say_rate(ctx, "fpp_attribute", read, i.fpp_attribute);
-        say_rate(ctx, "fpp_fresh", read, i.fpp_fresh);
-        say_rate(ctx, "fpp_record", read, i.fpp_record);
-        say_attributes(ctx, v->index, read);
+        say_real(ctx, "fpp_attribute", read, i.fpp_attribute);
+        say_real(ctx, "fpp_fresh", read, i.fpp_fresh);
+        say_real(ctx, "fpp_record", read, i.fpp_record);
+        say_attributes(ctx, records, read);
     } else if (!replied) {
         rm.ReplyWithError(ctx, NOT_FOUND);
     }

@@ -7,10 +7,10 @@ COMMAND(command_card)
     bool replied;
     if (argc != 2)
         return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], VALUE_FILTER, &key, &replied);
     tamis_filter_facts info = {0};
     if (v)
-        tamis_filter_brief(v->filter, &info);
+        set_brief(v->set, &info);
     if (!replied)
         rm.ReplyWithLongLong(ctx, (long long)info.items);
     rm.CloseKey(key);
@@ -45,10 +45,10 @@ COMMAND(command_bf_info)
     int which = 0;
     if (argc != 2 && argc != 3)
         return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], VALUE_FILTER, &key, &replied);
     tamis_filter_facts info = {0};
     if (v)
-        tamis_filter_brief(v->filter, &info);
+        set_brief(v->set, &info);
     while (argc == 3 && which < FIGURES && !is_word(argv[2], figure_words[which]))
         which++;
     if (!v && !replied) {
@@ -71,25 +71,25 @@ COMMAND(command_bf_info)
 
 /* ---- TAMIS.INFO: the names that `tamis info --json` uses -------------------------------------- */
 
-static void say_text(RedisModuleCtx *ctx, const char *name, const char *text)
+void say_text(RedisModuleCtx *ctx, const char *name, const char *text)
 {
     rm.ReplyWithSimpleString(ctx, name);
     rm.ReplyWithSimpleString(ctx, text);
 }
 
-static void say_count(RedisModuleCtx *ctx, const char *name, uint64_t n)
+void say_count(RedisModuleCtx *ctx, const char *name, uint64_t n)
 {
     rm.ReplyWithSimpleString(ctx, name);
     rm.ReplyWithLongLong(ctx, (long long)n);
 }
 
-static void say_flag(RedisModuleCtx *ctx, const char *name, bool flag)
+void say_flag(RedisModuleCtx *ctx, const char *name, bool flag)
 {
     rm.ReplyWithSimpleString(ctx, name);
     rm.ReplyWithBool(ctx, flag);
 }
 
-static void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x)
+void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x)
 {
     rm.ReplyWithSimpleString(ctx, name);
     if (known)
@@ -116,32 +116,39 @@ static void say_publication(RedisModuleCtx *ctx, const struct publication *p)
         rm.ReplyWithNull(ctx);
 }
 
+void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_facts *i)
+{
+    bool records = v->kind == VALUE_RECORDS;
+    say_text(ctx, "kind", records ? "index" : "filter");
+    say_text(ctx, "growth", growth_words[i->growth]);
+    say_text(ctx, "layout", layout_words[i->layout]);
+    say_text(ctx, "hash", hash_words[i->hash]);
+    say_flag(ctx, "deletable", i->deletable);
+    say_count(ctx, records ? "records" : "items", i->items);
+    say_count(ctx, "capacity", i->capacity);
+    say_count(ctx, "bytes", value_bytes(v));
+    say_count(ctx, "memory_limit", i->memory_limit);
+    say_count(ctx, "pending", i->pending);
+    say_real(ctx, "fpp", i->fpp > 0, i->fpp);
+}
+
 static void reply_info(RedisModuleCtx *ctx, const struct value *v)
 {
+    const tamis_filter *filter = as_filter(v->set);
     tamis_filter_facts i;
-    tamis_filter_brief(v->filter, &i);
+    tamis_filter_brief(filter, &i);
     /* The last three read every bit of a plain filter: 10 GB a second at best. */
     bool read = i.deletable || i.bytes <= 4 * (uint64_t)server.work_limit;
     if (read)
-        tamis_filter_info(v->filter, &i);
-    rm.ReplyWithMap(ctx, 22);
-    say_text(ctx, "kind", "filter");
-    say_text(ctx, "growth", growth_words[i.growth]);
-    say_text(ctx, "layout", layout_words[i.layout]);
-    say_text(ctx, "hash", hash_words[i.hash]);
-    say_flag(ctx, "deletable", i.deletable);
+        tamis_filter_info(filter, &i);
+    rm.ReplyWithMap(ctx, SAY_SET + 11);
+    say_set(ctx, v, &i);
     say_flag(ctx, "unique", i.unique);
     say_flag(ctx, "read_only", i.read_only);
-    say_count(ctx, "items", i.items);
-    say_count(ctx, "capacity", i.capacity);
-    say_count(ctx, "bytes", value_bytes(v));
-    say_count(ctx, "memory_limit", i.memory_limit);
     say_count(ctx, "bits", i.bits);
     say_count(ctx, "vectors", i.vectors);
     say_count(ctx, "hashes", i.hashes);
-    say_count(ctx, "pending", i.pending);
     say_real(ctx, "window", i.window > 0, (double)i.window / 1e9);
-    say_real(ctx, "fpp", i.fpp > 0, i.fpp);
     say_real(ctx, "distinct", read, i.distinct);
     say_real(ctx, "fpp_now", read, i.fpp_now);
     say_real(ctx, "fill", read, i.fill);
@@ -154,7 +161,7 @@ COMMAND(command_info)
     bool replied;
     if (argc != 2)
         return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], KIND_FILTER, &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], VALUE_FILTER, &key, &replied);
     if (v)
         reply_info(ctx, v);
     else if (!replied)

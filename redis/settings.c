@@ -69,8 +69,8 @@ static RedisModuleString *get_key(const char *name, void *unused)
 }
 
 /* "random" leaves the key as it is: made at the start, or taken from the values that were loaded. */
-static int set_key(const char *name, RedisModuleString *text, void *unused,
-                   RedisModuleString **error)
+static int change_key(const char *name, RedisModuleString *text, void *unused,
+                      RedisModuleString **error)
 {
     WIPED_KEY key[TAMIS_KEY_LEN];
     (void)name;
@@ -114,7 +114,7 @@ bool settings_register(RedisModuleCtx *ctx)
     return rm.RegisterStringConfig(ctx, "error-rate", "0.01", 0, get_rate, set_rate, NULL, NULL) ==
                RM_OK &&
            rm.RegisterStringConfig(ctx, "family-key", "random", RM_CONFIG_SENSITIVE, get_key,
-                                   set_key, NULL, NULL) == RM_OK &&
+                                   change_key, NULL, NULL) == RM_OK &&
            rm.LoadConfigs(ctx) == RM_OK;
 }
 

@@ -17,8 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "set/relocate.h"
-
 enum { PUBLISHED = 16, TELLS = 32, OWN = 64, FLAGS = PUBLISHED | TELLS | OWN };
 
 RedisModuleType *type;
@@ -149,11 +147,11 @@ static struct value *load_rest(RedisModuleIO *io, uint64_t kind, tamis_reason *r
 {
     WIPED_KEY key[TAMIS_KEY_LEN];
     struct value *v = NULL, *whole = NULL;
-    bool partial = kind == KIND_PARTIAL;
+    bool partial = kind == VALUE_PARTIAL;
     if (partial && !load_key(io, key))
         return NULL;
     uint64_t total = rm.LoadUnsigned(io);
-    if (!rm.IsIOError(io) && kind >= KIND_FILTER && kind <= KIND_PARTIAL)
+    if (!rm.IsIOError(io) && kind >= VALUE_FILTER && kind <= VALUE_PARTIAL)
         v = load_pieces(io, partial ? key : NULL, total, reason);
     if (v && !partial) {
         partial_end(v, &whole, loads(io), reason);
@@ -171,7 +169,7 @@ static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
     WIPED_KEY key[TAMIS_KEY_LEN];
     uint64_t word = rm.LoadUnsigned(io), flags = word & FLAGS, kind = word & ~(uint64_t)FLAGS;
     bool published = flags & PUBLISHED;
-    if (rm.IsIOError(io) || (published && kind != KIND_FILTER) || (!published && flags & TELLS))
+    if (rm.IsIOError(io) || (published && kind != VALUE_FILTER) || (!published && flags & TELLS))
         return NULL;
     struct publication *publication = published ? publication_load(io) : NULL;
     if (rm.IsIOError(io) || (published && !publication))
@@ -179,7 +177,7 @@ static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
     struct value *v = load_rest(io, kind, reason);
     if (publication)
         publication->with_key = flags & TELLS;
-    if (v && v->filter)
+    if (v && v->kind == VALUE_FILTER)
         v->publication = publication;
     else
         publication_free(publication);
@@ -324,10 +322,8 @@ static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **valu
     void *moved = part == 0 ? rm.DefragAlloc(ctx, v) : NULL;
     if (moved)
         *value = v = moved;
-    if (v->filter)
-        part = filter_move(&v->filter, &m, part);
-    else if (v->index)
-        part = index_move(&v->index, &m, part);
+    if (v->set)
+        part = set_move(&v->set, &m, part);
     return part && rm.DefragCursorSet(ctx, part) == RM_OK;
 }
 

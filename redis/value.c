@@ -141,8 +141,7 @@ static struct value *value_new(struct value like)
 {
     struct value *v = rm.TryAlloc(sizeof *v);
     if (!v) {
-        tamis_filter_free(like.filter);
-        tamis_records_free(like.index);
+        set_free(like.set);
         pieces_in_free(like.in);
         return NULL;
     }
@@ -152,25 +151,16 @@ static struct value *value_new(struct value like)
     return v;
 }
 
-struct value *value_of(struct whole whole)
+struct value *value_of(struct set *set)
 {
-    tamis_filter_facts info = {0};
-    tamis_records_facts records = {0};
-    if (whole.filter)
-        tamis_filter_brief(whole.filter, &info);
-    else
-        tamis_records_brief(whole.index, &records);
-    return value_new((struct value){.kind = whole.filter ? KIND_FILTER : KIND_INDEX,
-                                    .filter = whole.filter,
-                                    .index = whole.index,
-                                    .growth = whole.filter ? info.growth : records.growth,
-                                    .deletable = info.deletable || records.deletable,
-                                    .limit = info.memory_limit + records.memory_limit});
-}
-
-struct whole value_whole(const struct value *v)
-{
-    return (struct whole){v->filter, v->index};
+    tamis_filter_facts facts;
+    set_brief(set, &facts);
+    return value_new(
+        (struct value){.kind = set_kind(set) == TAMIS_KIND_FILTER ? VALUE_FILTER : VALUE_RECORDS,
+                       .set = set,
+                       .growth = facts.growth,
+                       .deletable = facts.deletable,
+                       .limit = facts.memory_limit});
 }
 
 struct value *value_partial(uint64_t total, bool trusted, const uint8_t *key)
@@ -182,7 +172,7 @@ struct value *value_partial(uint64_t total, bool trusted, const uint8_t *key)
     if (!in)
         return NULL;
     pieces_in_adopt(in);
-    return value_new((struct value){.kind = KIND_PARTIAL, .total = total, .in = in});
+    return value_new((struct value){.kind = VALUE_PARTIAL, .total = total, .in = in});
 }
 
 uint64_t partial_have(const struct value *v)
@@ -206,9 +196,9 @@ tamis_error partial_add(struct value *v, const void *data, size_t len, bool trus
 
 static tamis_error decode_partial(struct value *v, struct value **out, tamis_reason *reason)
 {
-    struct whole whole;
-    tamis_error e = pieces_in_end(v->in, &whole, reason);
-    *out = e == TAMIS_OK ? value_of(whole) : NULL;
+    struct set *set;
+    tamis_error e = pieces_in_end(v->in, &set, reason);
+    *out = e == TAMIS_OK ? value_of(set) : NULL;
     return e == TAMIS_OK && !*out ? TAMIS_ENOMEM : e;
 }
 
@@ -234,8 +224,7 @@ void value_free(struct value *v)
     if (!v)
         return;
     publication_free(v->publication); /* it looks at the filter */
-    tamis_filter_free(v->filter);
-    tamis_records_free(v->index);
+    set_free(v->set);
     pieces_in_free(v->in);
     rm.Free(v);
     values--;
@@ -249,11 +238,9 @@ static int copy_bytes(void *context, const void *data, size_t len)
 
 struct value *value_copy(const struct value *v)
 {
-    struct whole copy = {0};
-    if (v->filter)
-        return tamis_filter_clone(&copy.filter, v->filter) == TAMIS_OK ? value_of(copy) : NULL;
-    if (v->index)
-        return tamis_records_clone(&copy.index, v->index) == TAMIS_OK ? value_of(copy) : NULL;
+    struct set *copy;
+    if (v->set)
+        return set_clone(&copy, v->set, false) == TAMIS_OK ? value_of(copy) : NULL;
     struct value *partial = value_partial(v->total, true, pieces_in_key(v->in));
     if (partial && value_encode(v, 0, copy_bytes, partial) != TAMIS_OK) {
         value_free(partial);
@@ -269,49 +256,31 @@ size_t value_bytes(const struct value *v)
         bytes += pieces_in_bytes(v->in);
     if (v->publication)
         bytes += sizeof *v->publication + v->publication->stream.room;
-    if (v->filter) {
-        tamis_filter_facts info;
-        tamis_filter_brief(v->filter, &info);
-        bytes += (size_t)info.bytes;
-    }
-    if (v->index) {
-        tamis_records_facts info;
-        tamis_records_brief(v->index, &info);
-        bytes += (size_t)info.bytes;
+    if (v->set) {
+        tamis_filter_facts facts;
+        set_brief(v->set, &facts);
+        bytes += (size_t)facts.bytes;
     }
     return bytes;
 }
 
-void value_set_limit(struct value *v, uint64_t limit)
-{
-    if (v->filter)
-        tamis_filter_limit(v->filter, limit);
-    if (v->index)
-        tamis_records_limit(v->index, limit);
-}
-
 uint64_t value_encoded_size(const struct value *v)
 {
-    return v->filter  ? tamis_filter_encoded_size(v->filter, 0)
-           : v->index ? tamis_records_encoded_size(v->index, 0)
-                      : v->total;
+    return v->set ? set_encoded_size(v->set, 0) : v->total;
 }
 
 tamis_error value_encode(const struct value *v, unsigned flags, tamis_write write, void *context)
 {
-    if (v->filter)
-        return tamis_filter_encode(v->filter, flags, write, context);
-    if (v->index)
-        return tamis_records_encode(v->index, flags, write, context);
-    return pieces_in_encode(v->in, write, context);
+    return v->set ? set_encode(v->set, flags, write, context)
+                  : pieces_in_encode(v->in, write, context);
 }
 
 bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN])
 {
-    const uint8_t *given = v->in ? pieces_in_key(v->in) : NULL;
+    if (v->set)
+        return set_key(v->set, key);
+    const uint8_t *given = pieces_in_key(v->in);
     if (given)
         memcpy(key, given, TAMIS_KEY_LEN);
-    return v->filter  ? tamis_filter_key(v->filter, key)
-           : v->index ? tamis_records_key(v->index, key)
-                      : given != NULL;
+    return given != NULL;
 }

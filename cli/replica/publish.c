@@ -190,7 +190,7 @@ static void beat(struct publishing *p)
 {
     uint64_t epoch = 0;
     if (p->window)
-        failed(p, tamis_filter_expire(p->store.filter), NULL);
+        failed(p, tamis_filter_expire(as_filter(p->store.set)), NULL);
     if (!box_send(p))
         return;
     int there = carrier_last_epoch(p->carrier, p->owner, &epoch);
@@ -219,7 +219,7 @@ static void run_end(struct publishing *p)
     size_t done = 0;
     if (p->n_run == 0 || p->error != TAMIS_OK)
         return;
-    tamis_filter *f = p->store.filter;
+    tamis_filter *f = as_filter(p->store.set);
     tamis_error e = p->removing ? tamis_filter_remove_many(f, p->run, p->n_run, outcomes, &done)
                                 : tamis_filter_add_many(f, p->run, p->n_run, NULL, &done);
     for (size_t i = 0; p->removing && i < done; i++)
@@ -249,7 +249,7 @@ static void take_line(struct publishing *p, const char *line, size_t len)
     if (p->n_run >= p->run_most || removing != p->removing)
         run_end(p);
     p->removing = removing;
-    p->run[p->n_run++] = tamis_filter_digest(p->store.filter, line + 1, len - 1);
+    p->run[p->n_run++] = tamis_filter_digest(as_filter(p->store.set), line + 1, len - 1);
 }
 
 /* Keeps the start of a line whose end is to come. */
@@ -475,10 +475,10 @@ static int publish_with(struct publishing *p, const struct choices *c, tamis_ori
     if (!find_epoch(p, c->stay ? UINT64_MAX / 2 : linger / 1000000))
         return TROUBLE;
     o->epoch = p->epoch;
-    tamis_error e = tamis_origin_new(&p->origin, p->store.filter, o, &reason);
+    tamis_error e = tamis_origin_new(&p->origin, as_filter(p->store.set), o, &reason);
     if (e != TAMIS_OK)
         return complain_of(e, &reason, p->store.path);
-    tamis_filter_info(p->store.filter, &info);
+    tamis_filter_info(as_filter(p->store.set), &info);
     p->window = info.growth == TAMIS_WINDOW;
     p->miss = o->targets.member_miss == 0 ? 0.01 : o->targets.member_miss;
     p->items = info.items;
@@ -547,8 +547,9 @@ int verb_publish(int argc, char **argv)
     p.carrier = carrier_open(c.to, error);
     if (!p.carrier)
         return complain("%s: --to", error);
-    int status =
-        store_begin(&p.store, words.word[0], &c.files) ? publish_with(&p, &c, &o, linger) : TROUBLE;
+    int status = store_change(&p.store, words.word[0], TAMIS_KIND_FILTER, &c.files)
+                     ? publish_with(&p, &c, &o, linger)
+                     : TROUBLE;
     box_drop(&p.box, p.box.n);
     free(p.box.message);
     free(p.line);

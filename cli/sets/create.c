@@ -35,12 +35,13 @@ int verb_create(int argc, char **argv)
     const char *path = words.word[0];
     if (no_key && !files.key_file && !make.like)
         return complain("a random key that nobody has: --no-key: give the key with --key-file");
-    struct store made = {.path = path}, store;
-    if (!make_any(&make, &files, &made) || !store_lock(&store, path, &files)) {
-        store_end(&made);
+    struct store store;
+    struct set *made = make_any(&make, &files, path);
+    if (!made || !store_lock(&store, path, &files)) {
+        set_free(made);
         return TROUBLE;
     }
-    store.filter = made.filter, store.index = made.index;
+    store.set = made;
     int status = FOUND;
     if (!force && store_exists(path))
         status = complain("the file exists: %s: give another name, or --force", path);

@@ -113,7 +113,7 @@ static int dedup_memory(struct dedup *d, struct make *make, const struct store_o
             return complain("out of memory: --capacity: give a smaller one");
         sieve_foresee(d->sieve, lines_to_come(d->keys.end));
     } else {
-        d->filter = make_filter(make, files, "filter in memory");
+        d->filter = as_filter(make_filter(make, TAMIS_KIND_FILTER, files, "filter in memory"));
         if (!d->filter)
             return TROUBLE;
     }
@@ -145,20 +145,22 @@ static bool alike(const tamis_filter *a, const tamis_filter *b, bool family)
 }
 
 /* The filter in the file, which a script may describe each time as it did when it was made. */
-static tamis_filter *load_as_told(struct make *make, const struct store_options *files,
-                                  const char *path)
+static struct set *load_as_told(struct make *make, const struct store_options *files,
+                                const char *path)
 {
     bool told = make_shaped(make) || make->like;
-    tamis_filter *model = told ? make_filter(make, files, path) : NULL;
-    tamis_filter *filter = told && !model ? NULL : store_load(path, files);
-    if (filter && model &&
-        (make->options.overfill || make->lambda || !alike(filter, model, make->like))) {
+    struct set *model = told ? make_filter(make, TAMIS_KIND_FILTER, files, path) : NULL;
+    struct set *set =
+        told && !model ? NULL : store_read(path, TAMIS_KIND_FILTER, STORE_LOAD, files);
+    if (set && model &&
+        (make->options.overfill || make->lambda ||
+         !alike(as_filter(set), as_filter(model), make->like))) {
         complain("the file exists: %s: it was made with other options; leave them out", path);
-        tamis_filter_free(filter);
-        filter = NULL;
+        set_free(set);
+        set = NULL;
     }
-    tamis_filter_free(model);
-    return filter;
+    set_free(model);
+    return set;
 }
 
 static int dedup_file(struct dedup *d, struct make *make, const struct store_options *files,
@@ -167,12 +169,12 @@ static int dedup_file(struct dedup *d, struct make *make, const struct store_opt
     struct store store;
     if (!store_lock(&store, path, files))
         return TROUBLE;
-    store.filter =
-        store_exists(path) ? load_as_told(make, files, path) : make_filter(make, files, path);
+    store.set = store_exists(path) ? load_as_told(make, files, path)
+                                   : make_filter(make, TAMIS_KIND_FILTER, files, path);
     int status = TROUBLE;
-    d->filter = store.filter;
-    if (store.filter) {
-        const struct work work = {store.filter, NULL, dedup_batch, d};
+    d->filter = as_filter(store.set);
+    if (store.set) {
+        const struct work work = {d->filter, NULL, dedup_batch, d};
         status = dedup_finish(d, keys_run(&d->keys, &work), path);
         if (status == FOUND && !store_save(&store, 0))
             status = TROUBLE;

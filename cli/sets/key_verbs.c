@@ -26,7 +26,7 @@ struct job {
 static bool job_settle(struct job *job, const struct words *words)
 {
     struct records *r = &job->records;
-    if (!job->store.index) {
+    if (!store_has_records(&job->store)) {
         const char *wrong = r->format     ? "--format"
                             : r->headless ? "--no-header"
                             : r->attrs    ? "--attrs"
@@ -63,7 +63,8 @@ static bool job_begin(struct job *job, int argc, char **argv, const struct arg *
         complain("no file: FILE: name the filter, then keys, or give keys on standard input");
         return false;
     }
-    if (!(changes ? store_change : store_ask)(&job->store, words.word[0], &job->files))
+    if (!(changes ? store_change(&job->store, words.word[0], TAMIS_KIND_NONE, &job->files)
+                  : store_ask(&job->store, words.word[0], &job->files)))
         return false;
     if (job_settle(job, &words))
         return true;
@@ -73,7 +74,7 @@ static bool job_begin(struct job *job, int argc, char **argv, const struct arg *
 
 static const char *things(const struct job *job)
 {
-    return job->store.index ? "records" : "keys";
+    return store_has_records(&job->store) ? "records" : "keys";
 }
 
 /* ---- add and remove -------------------------------------------------------------------------- */
@@ -92,7 +93,7 @@ static bool changed(const struct job *job, const struct change *how)
 
 static int complain_change(const struct job *job)
 {
-    const char *path = job->store.path, *kind = job->store.index ? "index" : "filter";
+    const char *path = job->store.path, *kind = store_has_records(&job->store) ? "index" : "filter";
     if (job->error == TAMIS_EFULL)
         return complain(
             "the %s is full: %s: %llu %s went in before, none was saved; make a larger one "
@@ -115,9 +116,11 @@ static int run_change(int argc, char **argv, const struct change *how)
     int status;
     if (!job_begin(&job, argc, argv, args, COUNT(args), true, &status))
         return status;
-    const struct work keys = {job.store.filter, NULL, how->batch, &job};
-    const struct records_work records = {job.store.index, false, how->records, NULL, &job};
-    status = job.store.index ? records_run(&job.records, &records) : keys_run(&job.keys, &keys);
+    const struct work keys = {as_filter(job.store.set), NULL, how->batch, &job};
+    const struct records_work records = {as_records(job.store.set), false, how->records, NULL,
+                                         &job};
+    status = store_has_records(&job.store) ? records_run(&job.records, &records)
+                                           : keys_run(&job.keys, &keys);
     if (job.error != TAMIS_OK)
         status = complain_change(&job);
     if (status == FOUND && changed(&job, how) && !store_save(&job.store, 0))
@@ -143,7 +146,7 @@ static bool add_batch(void *context, struct batch *b)
     struct job *job = context;
     uint16_t who[KEYS_BATCH];
     size_t n = b->n_none ? batch_pack(b, who) : b->n, done;
-    job->error = tamis_filter_add_many(job->store.filter, b->digest, n, b->mark, &done);
+    job->error = tamis_filter_add_many(as_filter(job->store.set), b->digest, n, b->mark, &done);
     return added(job, b->mark, done);
 }
 
@@ -151,7 +154,8 @@ static bool add_records(void *context, struct record_batch *b)
 {
     struct job *job = context;
     size_t done;
-    job->error = tamis_records_add_many(job->store.index, b->digest, b->n, b->mark, &done);
+    job->error =
+        tamis_records_add_many(as_records(job->store.set), b->digest, b->n, b->mark, &done);
     return added(job, b->mark, done);
 }
 
@@ -167,7 +171,7 @@ static void report_add(const struct job *job)
     json_count(things(job), n);
     json_count("added", fresh);
     json_count("already", n - fresh);
-    if (job->store.index)
+    if (store_has_records(&job->store))
         json_count("bad", job->records.bad);
     json_close('}');
 }
@@ -193,7 +197,7 @@ static bool remove_batch(void *context, struct batch *b)
     struct job *job = context;
     uint16_t who[KEYS_BATCH];
     size_t n = b->n_none ? batch_pack(b, who) : b->n, done = 0;
-    job->error = tamis_filter_remove_many(job->store.filter, b->digest, n, b->mark, &done);
+    job->error = tamis_filter_remove_many(as_filter(job->store.set), b->digest, n, b->mark, &done);
     return removed(job, b->mark, done);
 }
 
@@ -201,7 +205,8 @@ static bool remove_records(void *context, struct record_batch *b)
 {
     struct job *job = context;
     size_t done = 0;
-    job->error = tamis_records_remove_many(job->store.index, b->digest, b->n, b->mark, &done);
+    job->error =
+        tamis_records_remove_many(as_records(job->store.set), b->digest, b->n, b->mark, &done);
     return removed(job, b->mark, done);
 }
 
@@ -218,7 +223,7 @@ static void report_remove(const struct job *job)
     json_count("removed", gone);
     json_count("pending", pending);
     json_count("absent", n - gone - pending);
-    if (job->store.index)
+    if (store_has_records(&job->store))
         json_count("bad", job->records.bad);
     json_close('}');
 }
@@ -240,7 +245,7 @@ struct check {
 static void check_ask(void *context, struct batch *b)
 {
     const struct check *c = context;
-    tamis_filter_has_many(c->job.store.filter, b->digest, b->n, b->mark);
+    tamis_filter_has_many(as_filter(c->job.store.set), b->digest, b->n, b->mark);
     for (size_t i = 0; b->n_none && i < b->n; i++)
         if (b->key[i].data == key_none.data)
             b->mark[i] = 0;
@@ -264,9 +269,9 @@ static bool check_take(void *context, struct batch *b)
 static void check_warn(struct check *c)
 {
     if (!c->warned)
-        records_warn(c->job.store.index, c->job.records.mask);
+        records_warn(as_records(c->job.store.set), c->job.records.mask);
     c->warned = true;
-    c->verified = tamis_records_verifies(c->job.store.index, c->job.records.mask);
+    c->verified = tamis_records_verifies(as_records(c->job.store.set), c->job.records.mask);
 }
 
 static bool check_records(void *context, struct record_batch *b)
@@ -274,7 +279,8 @@ static bool check_records(void *context, struct record_batch *b)
     struct check *c = context;
     bool print = !c->quiet && !c->count;
     check_warn(c);
-    tamis_records_has_many(c->job.store.index, c->job.records.mask, b->digest, b->n, b->mark);
+    tamis_records_has_many(as_records(c->job.store.set), c->job.records.mask, b->digest, b->n,
+                           b->mark);
     for (size_t i = 0; i < b->n; i++) {
         const tamis_key *text = &b->text[i];
         if (b->mark[i] == c->others)
@@ -297,7 +303,7 @@ static void check_choices(void *context, const tamis_choice *choices, size_t n)
     const struct records *r = &c->job.records;
     tamis_answer answer = {0};
     check_warn(c);
-    c->job.error = tamis_records_ask(c->job.store.index, choices, n, &answer);
+    c->job.error = tamis_records_ask(as_records(c->job.store.set), choices, n, &answer);
     if (c->verified && !answer.verified)
         remark("not verified as a combination: too many choices: give fewer values");
     c->verified &= answer.verified;
@@ -321,7 +327,7 @@ static void report_check(const struct check *c)
     json_count(things(&c->job), c->job.n);
     json_count("found", found);
     json_count("missing", c->job.n - found);
-    if (c->job.store.index) {
+    if (store_has_records(&c->job.store)) {
         json_flag("verified", c->verified);
         json_count("bad", c->job.records.bad);
     }
@@ -345,9 +351,11 @@ int verb_check(int argc, char **argv)
         return status;
     c.count |= c.job.json;
     const struct store *store = &c.job.store;
-    const struct work keys = {store->filter, check_ask, check_take, &c};
-    const struct records_work records = {store->index, true, check_records, check_choices, &c};
-    status = store->index ? records_run(&c.job.records, &records) : keys_run(&c.job.keys, &keys);
+    const struct work keys = {as_filter(store->set), check_ask, check_take, &c};
+    const struct records_work records = {as_records(store->set), true, check_records, check_choices,
+                                         &c};
+    status = store_has_records(store) ? records_run(&c.job.records, &records)
+                                      : keys_run(&c.job.keys, &keys);
     if (c.job.error != TAMIS_OK)
         status = complain_of(c.job.error, NULL, store->path);
     if (status == FOUND && c.count && !c.quiet)

@@ -70,17 +70,6 @@ static bool check_growth(const struct make *make)
     return true;
 }
 
-static tamis_hash hash_of(const struct store *store)
-{
-    tamis_filter_facts filter = {0};
-    tamis_records_facts index = {0};
-    if (store->filter)
-        tamis_filter_info(store->filter, &filter);
-    else
-        tamis_records_info(store->index, &index);
-    return store->filter ? filter.hash : index.hash;
-}
-
 /* The key of the family to join, from --key-file or from the file to be like. */
 static bool family_of(struct make *make, const struct store_options *files, uint8_t *key)
 {
@@ -90,16 +79,16 @@ static bool family_of(struct make *make, const struct store_options *files, uint
         struct store model;
         if (!store_ask(&model, make->like, files))
             return false;
-        tamis_hash hash = hash_of(&model);
-        bool told = files->key_file || (model.index ? tamis_records_key(model.index, key)
-                                                    : tamis_filter_key(model.filter, key));
+        tamis_filter_facts facts;
+        set_brief(model.set, &facts);
+        bool told = files->key_file || set_key(model.set, key);
         store_end(&model);
         if (!told)
             return complain_of(TAMIS_EKEY, NULL, make->like), false;
-        if (make->hash && make->hash != (unsigned)hash)
+        if (make->hash && make->hash != (unsigned)facts.hash)
             return complain("another hash: --hash: %s has its own; leave it out", make->like),
                    false;
-        make->options.hash = hash;
+        make->options.hash = facts.hash;
     }
     if (files->key_file || make->like)
         make->options.key = key;
@@ -107,16 +96,16 @@ static bool family_of(struct make *make, const struct store_options *files, uint
 }
 
 /* Alike in all: the model, emptied. */
-static bool make_alike(const struct make *make, const struct store_options *files,
-                       struct store *store)
+static struct set *make_alike(const struct make *make, tamis_kind kind,
+                              const struct store_options *files)
 {
-    if (!store_get(store, make->like, files, false))
-        return false;
-    tamis_error e =
-        store->index ? tamis_records_clear(store->index) : tamis_filter_clear(store->filter);
-    if (e != TAMIS_OK)
-        complain_of(e, NULL, make->like);
-    return e == TAMIS_OK;
+    struct set *set = store_read(make->like, kind, STORE_LOAD, files);
+    tamis_error e = set ? set_clear(set) : TAMIS_OK;
+    if (e == TAMIS_OK)
+        return set;
+    complain_of(e, NULL, make->like);
+    set_free(set);
+    return NULL;
 }
 
 bool make_settle(struct make *make, const struct store_options *files, struct made *made)
@@ -135,41 +124,33 @@ bool make_settle(struct make *make, const struct store_options *files, struct ma
     return true;
 }
 
-bool make_any(struct make *make, const struct store_options *files, struct store *store)
+struct set *make_any(struct make *make, const struct store_options *files, const char *path)
 {
     const char *wrong = make->combos.n     ? "--combo"
                         : make->distinct.n ? "--distinct"
                         : make->verifier   ? "--verifier"
                                            : NULL;
     if (make->attrs)
-        return (store->index = make_index(make, files, store->path)) != NULL;
+        return make_records(make, files, path);
     if (wrong)
-        return complain("for records alone: %s: give --attrs too", wrong), false;
-    if (make->like && !make_shaped(make))
-        return make_alike(make, files, store);
-    return (store->filter = make_filter(make, files, store->path)) != NULL;
+        return complain("for records alone: %s: give --attrs too", wrong), NULL;
+    return make_filter(make, TAMIS_KIND_NONE, files, path);
 }
 
-tamis_filter *make_filter(struct make *make, const struct store_options *files, const char *path)
+struct set *make_filter(struct make *make, tamis_kind like, const struct store_options *files,
+                        const char *path)
 {
     WIPED_KEY key[TAMIS_KEY_LEN];
     struct made made = {.key = key};
-    struct store store = {.path = path};
     tamis_reason reason = {0};
     tamis_filter *filter;
-    if (make->like && !make_shaped(make)) {
-        if (make_alike(make, files, &store) && !store.index)
-            return store.filter;
-        if (store.index)
-            complain("this is an index, not a filter: %s: give a filter", make->like);
-        store_end(&store);
-        return NULL;
-    }
+    if (make->like && !make_shaped(make))
+        return make_alike(make, like, files);
     if (!make_settle(make, files, &made))
         return NULL;
     tamis_error e = tamis_filter_new(&filter, &make->options, &reason);
     if (e == TAMIS_OK)
-        return filter;
+        return filter_set(filter);
     complain_of(e, &reason, path);
     return NULL;
 }

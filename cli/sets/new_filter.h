@@ -46,10 +46,12 @@ static inline bool make_shaped(const struct make *make)
     return make->sized || make->formed;
 }
 
-/* NULL after complaining; `path` is named in complaints. */
-tamis_filter *make_filter(struct make *make, const struct store_options *files, const char *path);
-/* What the options say: an index if there are attributes, or if it is to be like one. */
-bool make_any(struct make *make, const struct store_options *files, struct store *store);
+/* NULL after complaining; `path` is named in complaints. A filter, or what another file has, emptied, if
+   nothing more is said than that: that file is to be of the kind `like`, or any. */
+struct set *make_filter(struct make *make, tamis_kind like, const struct store_options *files,
+                        const char *path);
+/* What the options say: records if there are attributes, else the same. */
+struct set *make_any(struct make *make, const struct store_options *files, const char *path);
 
 /* ---- new_filter.c for new_records.c ---- */
 
@@ -59,6 +61,6 @@ struct made {
 
 /* Completes make->options; complains. */
 bool make_settle(struct make *make, const struct store_options *files, struct made *made);
-tamis_records *make_index(struct make *make, const struct store_options *files, const char *path);
+struct set *make_records(struct make *make, const struct store_options *files, const char *path);
 
 #endif

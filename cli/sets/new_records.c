@@ -49,7 +49,7 @@ static bool read_attrs(const struct make *make, struct attrs *attrs)
     return good;
 }
 
-tamis_records *make_index(struct make *make, const struct store_options *files, const char *path)
+struct set *make_records(struct make *make, const struct store_options *files, const char *path)
 {
     struct attrs attrs = {0};
     WIPED_KEY key[TAMIS_KEY_LEN];
@@ -71,5 +71,5 @@ tamis_records *make_index(struct make *make, const struct store_options *files, 
             complain_of(e, &reason, path);
     }
     attrs_free(&attrs);
-    return index;
+    return records_set(index);
 }

@@ -35,20 +35,20 @@ int verb_diff(int argc, char **argv)
         return complain("a patch is no text: standard output: send it to a file with > PATCH");
     int status = TROUBLE;
     tamis_reason reason = {0};
-    tamis_filter *(*get)(const char *, const struct store_options *) =
-        bits_only ? store_open : store_whole;
-    tamis_filter *older = get(words.word[0], &files);
-    tamis_filter *newer = older ? get(words.word[1], &files) : NULL;
+    enum store_how how = bits_only ? STORE_ASK : STORE_WHOLE;
+    struct set *older = store_read(words.word[0], TAMIS_KIND_FILTER, how, &files);
+    struct set *newer = older ? store_read(words.word[1], TAMIS_KIND_FILTER, how, &files) : NULL;
     if (newer) {
-        tamis_error e = tamis_filter_diff(older, newer, bits_only ? TAMIS_SAVE_BITS_ONLY : 0,
-                                          write_out, NULL, &reason);
+        tamis_error e =
+            tamis_filter_diff(as_filter(older), as_filter(newer),
+                              bits_only ? TAMIS_SAVE_BITS_ONLY : 0, write_out, NULL, &reason);
         if (e == TAMIS_OK || put_failed())
             status = FOUND; /* lost output is told at the end */
         else
             complain_of(e, &reason, words.word[1]);
     }
-    tamis_filter_free(newer);
-    tamis_filter_free(older);
+    set_free(newer);
+    set_free(older);
     return status;
 }
 
@@ -123,8 +123,8 @@ int verb_apply(int argc, char **argv)
         return TROUBLE;
     int status = TROUBLE;
     tamis_reason reason = {0};
-    if (store_begin(&store, words.word[0], &files)) {
-        tamis_error e = tamis_filter_apply(store.filter, patch, len, &reason);
+    if (store_change(&store, words.word[0], TAMIS_KIND_FILTER, &files)) {
+        tamis_error e = tamis_filter_apply(as_filter(store.set), patch, len, &reason);
         if (e != TAMIS_OK)
             complain_of(e, &reason, e == TAMIS_EBASE ? store.path : path ? path : "standard input");
         else if (store_save(&store, 0))

@@ -1,4 +1,4 @@
-/* Filters and indexes in files. See set_file.h. */
+/* Filters and records in files. See set_file.h. */
 #include "set_file.h"
 
 #include <errno.h>
@@ -65,109 +65,39 @@ bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN])
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* How files are opened; complains. */
-struct opening {
-    tamis_open_options options;
-    uint8_t key[TAMIS_KEY_LEN];
-    tamis_reason reason;
-};
-
-static bool opening_make(struct opening *o, const struct store_options *options)
+struct set *store_read(const char *path, tamis_kind kind, enum store_how how,
+                       const struct store_options *options)
 {
-    *o = (struct opening){.options = {.verify = options->verify, .clock = store_clock}};
-    if (options->key_file) {
-        if (!store_read_key(options->key_file, o->key))
-            return false;
-        o->options.key = o->key;
-    }
-    return true;
-}
-
-static tamis_filter *get_filter(const char *path, const struct store_options *options, bool mapped)
-{
-    struct opening o;
-    tamis_filter *filter;
-    if (!opening_make(&o, options))
-        return NULL;
-    mapped_name = path;
-    tamis_error e = mapped ? tamis_filter_open(&filter, path, &o.options, &o.reason)
-                           : tamis_filter_load(&filter, path, &o.options, &o.reason);
-    explicit_bzero(o.key, sizeof o.key);
-    if (e == TAMIS_OK)
-        return filter;
-    complain_of(e, &o.reason, path);
-    return NULL;
-}
-
-static tamis_records *get_index(const char *path, const struct store_options *options, bool mapped)
-{
-    struct opening o;
-    tamis_records *index;
-    if (!opening_make(&o, options))
-        return NULL;
-    mapped_name = path;
-    tamis_error e = mapped ? tamis_records_open(&index, path, &o.options, &o.reason)
-                           : tamis_records_load(&index, path, &o.options, &o.reason);
-    explicit_bzero(o.key, sizeof o.key);
-    if (e == TAMIS_OK)
-        return index;
-    complain_of(e, &o.reason, path);
-    return NULL;
-}
-
-tamis_filter *store_open(const char *path, const struct store_options *options)
-{
-    return get_filter(path, options, true);
-}
-
-tamis_filter *store_load(const char *path, const struct store_options *options)
-{
-    return get_filter(path, options, false);
-}
-
-bool store_get(struct store *store, const char *path, const struct store_options *options,
-               bool mapped)
-{
-    tamis_kind kind = TAMIS_KIND_NONE;
+    WIPED_KEY key[TAMIS_KEY_LEN];
+    tamis_open_options o = {.verify = options->verify, .clock = store_clock};
     tamis_reason reason = {0};
-    tamis_error e = tamis_file_kind(path, &kind, &reason);
-    if (e != TAMIS_OK)
-        return complain_of(e, &reason, path), false;
-    if (kind == TAMIS_KIND_RECORDS)
-        store->index = get_index(path, options, mapped);
-    else
-        store->filter = get_filter(path, options, mapped);
-    return store->index || store->filter;
+    tamis_filter_facts facts;
+    struct set *set = NULL;
+    if (options->key_file) {
+        if (!store_read_key(options->key_file, key))
+            return NULL;
+        o.key = key;
+    }
+    mapped_name = path;
+    tamis_error e =
+        (how == STORE_LOAD ? set_file_load : set_file_open)(&set, kind, path, &o, &reason);
+    if (e == TAMIS_OK && how == STORE_WHOLE) {
+        set_brief(set, &facts);
+        if (facts.deletable && !facts.bits_only) {
+            set_free(set);
+            e = set_file_load(&set, kind, path, &o, &reason);
+        }
+    }
+    if (e == TAMIS_OK)
+        return set;
+    complain_of(e, &reason, path);
+    return NULL;
 }
 
 bool store_ask(struct store *store, const char *path, const struct store_options *options)
 {
-    *store = (struct store){.path = path};
-    return store_get(store, path, options, true);
-}
-
-tamis_records *store_whole_index(const char *path, const struct store_options *options)
-{
-    tamis_records *index = get_index(path, options, true);
-    tamis_records_facts info = {0};
-    if (index)
-        tamis_records_info(index, &info);
-    if (!info.deletable || info.bits_only)
-        return index;
-    tamis_records_free(index);
-    return get_index(path, options, false);
-}
-
-tamis_filter *store_whole(const char *path, const struct store_options *options)
-{
-    tamis_filter *filter = store_open(path, options);
-    tamis_filter_facts info = {0};
-    if (filter)
-        tamis_filter_info(filter, &info);
-    if (!info.deletable || info.bits_only)
-        return filter;
-    tamis_filter_free(filter);
-    return store_load(path, options);
+    *store = (struct store){path, NULL, store_read(path, TAMIS_KIND_NONE, STORE_ASK, options)};
+    return store->set != NULL;
 }
 
 /* ---- changing -------------------------------------------------------------------------------- */
@@ -196,30 +126,22 @@ bool store_lock(struct store *store, const char *path, const struct store_option
     return e == TAMIS_OK;
 }
 
-bool store_begin(struct store *store, const char *path, const struct store_options *options)
+bool store_change(struct store *store, const char *path, tamis_kind kind,
+                  const struct store_options *options)
 {
     if (!store_lock(store, path, options))
         return false;
-    store->filter = store_load(path, options);
-    if (!store->filter)
-        store_end(store);
-    return store->filter != NULL;
-}
-
-bool store_change(struct store *store, const char *path, const struct store_options *options)
-{
-    bool good = store_lock(store, path, options) && store_get(store, path, options, false);
-    if (!good)
-        store_end(store);
-    return good;
+    store->set = store_read(path, kind, STORE_LOAD, options);
+    if (store->set)
+        return true;
+    store_end(store);
+    return false;
 }
 
 bool store_save(const struct store *store, unsigned save_flags)
 {
     tamis_reason reason = {0};
-    tamis_error e = store->index
-                        ? tamis_records_save(store->index, store->path, save_flags, &reason)
-                        : tamis_filter_save(store->filter, store->path, save_flags, &reason);
+    tamis_error e = set_file_save(store->set, store->path, save_flags, &reason);
     if (e != TAMIS_OK)
         complain_of(e, &reason, store->path);
     return e == TAMIS_OK;
@@ -227,8 +149,7 @@ bool store_save(const struct store *store, unsigned save_flags)
 
 void store_end(struct store *store)
 {
-    tamis_filter_free(store->filter);
-    tamis_records_free(store->index);
+    set_free(store->set);
     if (store->lock)
         tamis_file_unlock(store->lock);
     *store = (struct store){0};

@@ -1,8 +1,9 @@
-/* Filters and indexes in files: opened to ask, or locked, loaded, changed and saved. All of these
+/* Filters and records in files: opened to ask, or locked, loaded, changed and saved. All of these
    complain. */
 #ifndef TAMIS_STORE_H
 #define TAMIS_STORE_H
 
+#include "api/api.h"
 #include "base/base.h"
 #include "ui/cli.h"
 
@@ -16,31 +17,31 @@ struct store_options {
 #define STORE_WRITE_ARG(o) ARG("no-wait", 0, ARG_FLAG, &(o).no_wait)
 #define STORE_READ_ARG(o)  ARG("verify", 0, ARG_FLAG, &(o).verify)
 
-/* Mapped and read-only; NULL after complaining. */
-tamis_filter *store_open(const char *path, const struct store_options *options);
-/* The same with the counters of a deletable one, which a mapped file leaves aside. */
-tamis_filter *store_whole(const char *path, const struct store_options *options);
-/* In memory, every byte checked. */
-tamis_filter *store_load(const char *path, const struct store_options *options);
-
 /* A file, or one that this process alone changes: then it is locked. */
 struct store {
     const char *path;
     tamis_lock *lock;
-    tamis_filter *filter; /* or */
-    tamis_records *index;
+    struct set *set; /* NULL: not read */
 };
-/* Filters alone. */
-bool store_begin(struct store *store, const char *path, const struct store_options *options);
-/* Whatever the file is; not locked, or locked. */
+
+/* How much of a file is to be there. */
+enum store_how {
+    STORE_ASK,   /* mapped, read-only, without the counters of a deletable one */
+    STORE_WHOLE, /* with its counters: in memory if it has some, else mapped */
+    STORE_LOAD,  /* in memory, every byte checked, to be changed */
+};
+/* What is in a file, which is to be of a kind or, TAMIS_KIND_NONE, a filter or records; NULL after
+   complaining. */
+struct set *store_read(const char *path, tamis_kind kind, enum store_how how,
+                       const struct store_options *options);
+/* To be asked; or locked, and loaded to be changed. */
 bool store_ask(struct store *store, const char *path, const struct store_options *options);
-bool store_change(struct store *store, const char *path, const struct store_options *options);
-/* Loads whatever it is into a store that may be locked; `mapped`: read-only, in place; else in
-   memory. */
-bool store_get(struct store *store, const char *path, const struct store_options *options,
-               bool mapped);
-/* An index with its counters, in place if it has none. */
-tamis_records *store_whole_index(const char *path, const struct store_options *options);
+bool store_change(struct store *store, const char *path, tamis_kind kind,
+                  const struct store_options *options);
+static inline bool store_has_records(const struct store *store)
+{
+    return set_kind(store->set) == TAMIS_KIND_RECORDS;
+}
 /* Locks a file that is to be written, whether it exists or not; loads nothing. */
 bool store_lock(struct store *store, const char *path, const struct store_options *options);
 bool store_save(const struct store *store, unsigned save_flags);

@@ -1,4 +1,4 @@
-/* What a filter or an index says of itself. See set_file.h. */
+/* What filters and records say of itself. See set_file.h. */
 #include <stdio.h>
 
 #include "ui/out.h"
@@ -28,35 +28,7 @@ static void report_vectors(const tamis_filter *filter)
     report_table_end();
 }
 
-static void report_filter(const tamis_filter *filter, bool json, bool all)
-{
-    tamis_filter_facts i;
-    tamis_filter_info(filter, &i);
-    report_text("kind", "kind", "filter");
-    report_text("growth", "growth", growths[i.growth]);
-    report_text("layout", "layout", layouts[i.layout]);
-    report_text("hash", "hash", hashes[i.hash]);
-    report_flag("deletable", "deletable", i.deletable);
-    report_flag("unique", "unique", i.unique);
-    report_flag("bits_only", "bits only", i.bits_only);
-    report_flag("has_key", "key stored", i.has_key);
-    report_count("items", "items", i.items);
-    report_real("distinct", "distinct (estimated)",
-                json ? i.distinct : (double)(uint64_t)(i.distinct + 0.5));
-    report_count("capacity", "capacity", i.capacity);
-    report_size("bytes", "bytes", i.bytes);
-    report_count("bits", "bits", i.bits);
-    report_count("vectors", "vectors", i.vectors);
-    report_count("hashes", "hashes (most)", i.hashes);
-    report_count("pending", "pending removals", i.pending);
-    report_rate("fpp", "fpp (stated)", i.fpp);
-    report_rate("fpp_now", "fpp now (estimated)", i.fpp_now);
-    report_rate("fill", "fill", i.fill);
-    if (all)
-        report_vectors(filter);
-}
-
-/* ---- indexes --------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static void report_attributes(const tamis_records *index, bool json)
 {
@@ -115,38 +87,59 @@ static void report_combos(const tamis_records *index, bool json, uint32_t n)
         report_group_end();
 }
 
-static void report_index(const tamis_records *index, bool json)
+static void report_rates(const struct store *store, const tamis_records_facts *facts, bool json,
+                         bool all)
 {
-    static const char *const verifiers[] = {"", "none", "table", "filter"};
-    tamis_records_facts i;
-    tamis_records_info(index, &i);
-    report_text("kind", "kind", "index");
-    report_text("growth", "growth", growths[i.growth]);
-    report_text("layout", "layout", layouts[i.layout]);
-    report_text("hash", "hash", hashes[i.hash]);
-    report_text("verifier", "verifier", verifiers[i.verifier]);
-    report_flag("deletable", "deletable", i.deletable);
-    report_flag("bits_only", "bits only", i.bits_only);
-    report_flag("has_key", "key stored", i.has_key);
-    report_count("records", "records", i.records);
-    report_count("capacity", "capacity", i.capacity);
-    report_size("bytes", "bytes", i.bytes);
-    report_count("bits", "bits", i.bits);
-    report_count("layers", "layers", i.layers);
-    report_count("pending", "pending removals", i.pending);
-    report_rate("fpp", "fpp (stated)", i.fpp);
-    report_rate("fpp_attribute", "fpp now, one attribute", i.fpp_attribute);
-    report_rate("fpp_record", "fpp now, whole records", i.fpp_record);
-    report_attributes(index, json);
-    report_combos(index, json, i.combos);
+    report_rate("fpp", "fpp (stated)", facts->set.fpp);
+    if (store_has_records(store)) {
+        report_rate("fpp_attribute", "fpp now, one attribute", facts->fpp_attribute);
+        report_rate("fpp_record", "fpp now, whole records", facts->fpp_record);
+        report_attributes(as_records(store->set), json);
+        report_combos(as_records(store->set), json, facts->combos);
+    } else {
+        report_rate("fpp_now", "fpp now (estimated)", facts->set.fpp_now);
+        report_rate("fill", "fill", facts->set.fill);
+        if (all)
+            report_vectors(as_filter(store->set));
+    }
 }
 
 void store_report(const struct store *store, bool json, bool all)
 {
-    report_open(json);
-    if (store->index)
-        report_index(store->index, json);
+    static const char *const verifiers[] = {"", "none", "table", "filter"};
+    bool records = store_has_records(store);
+    tamis_records_facts facts = {0};
+    const tamis_filter_facts *i = &facts.set;
+    if (records)
+        tamis_records_info(as_records(store->set), &facts);
     else
-        report_filter(store->filter, json, all);
+        tamis_filter_info(as_filter(store->set), &facts.set);
+    report_open(json);
+    report_text("kind", "kind", records ? "index" : "filter");
+    report_text("growth", "growth", growths[i->growth]);
+    report_text("layout", "layout", layouts[i->layout]);
+    report_text("hash", "hash", hashes[i->hash]);
+    if (records)
+        report_text("verifier", "verifier", verifiers[facts.verifier]);
+    report_flag("deletable", "deletable", i->deletable);
+    if (!records)
+        report_flag("unique", "unique", i->unique);
+    report_flag("bits_only", "bits only", i->bits_only);
+    report_flag("has_key", "key stored", i->has_key);
+    report_count(records ? "records" : "items", records ? "records" : "items", i->items);
+    if (!records)
+        report_real("distinct", "distinct (estimated)",
+                    json ? i->distinct : (double)(uint64_t)(i->distinct + 0.5));
+    report_count("capacity", "capacity", i->capacity);
+    report_size("bytes", "bytes", i->bytes);
+    report_count("bits", "bits", i->bits);
+    if (records)
+        report_count("layers", "layers", facts.layers);
+    else
+        report_count("vectors", "vectors", i->vectors);
+    if (!records)
+        report_count("hashes", "hashes (most)", i->hashes);
+    report_count("pending", "pending removals", i->pending);
+    report_rates(store, &facts, json, all);
     report_close();
 }

@@ -109,13 +109,12 @@ static int change(int argc, char **argv, bool fold)
     int status;
     if (!words_are(argc, argv, args, COUNT(args) - !fold, 1, 1, "FILE", &words, &status))
         return status;
-    bool begun = fold ? store_begin(&store, words.word[0], &files)
-                      : store_change(&store, words.word[0], &files);
-    if (!begun)
+    tamis_kind kind = fold ? TAMIS_KIND_FILTER : TAMIS_KIND_NONE;
+    if (!store_change(&store, words.word[0], kind, &files))
         return TROUBLE;
-    tamis_error e = fold ? tamis_filter_fold(store.filter, restate ? TAMIS_MERGE_RESTATE : 0)
-                    : store.index ? tamis_records_clear(store.index)
-                                  : tamis_filter_clear(store.filter);
+    tamis_error e = fold
+                        ? tamis_filter_fold(as_filter(store.set), restate ? TAMIS_MERGE_RESTATE : 0)
+                        : set_clear(store.set);
     status = FOUND;
     if (e == TAMIS_ERATE)
         status = complain("more than half full: %s: allow a new rate with --restate", store.path);
@@ -157,33 +156,20 @@ static unsigned merge_flags(const struct combine *c)
            (c->disjoint ? TAMIS_MERGE_DISJOINT : 0);
 }
 
-static bool merge_index(const struct combine *c, tamis_records *all, const char *path)
-{
-    tamis_records *other = store_whole_index(path, &c->files);
-    if (!other)
-        return false;
-    tamis_error e = tamis_records_merge(all, other, merge_flags(c));
-    tamis_records_free(other);
-    if (e == TAMIS_EKIND || e == TAMIS_ESHAPE)
-        complain("another kind of index: %s: merge what has the same attributes, combinations, "
-                 "verifier, growth and layout, all deletable or none",
-                 path);
-    else if (e != TAMIS_OK)
-        complain_of(e, NULL, path);
-    return e == TAMIS_OK;
-}
-
 /* all := all with the file at path. */
 static bool merge_one(const struct combine *c, struct store *all, const char *path)
 {
-    if (all->index)
-        return merge_index(c, all->index, path);
-    tamis_filter *other = store_whole(path, &c->files);
+    bool records = store_has_records(all);
+    struct set *other = store_read(path, set_kind(all->set), STORE_WHOLE, &c->files);
     if (!other)
         return false;
-    tamis_error e = tamis_filter_merge(all->filter, other, merge_flags(c));
-    tamis_filter_free(other);
-    if (e == TAMIS_EKIND)
+    tamis_error e = set_merge(all->set, other, merge_flags(c));
+    set_free(other);
+    if (records && (e == TAMIS_EKIND || e == TAMIS_ESHAPE))
+        complain("another kind of index: %s: merge what has the same attributes, combinations, "
+                 "verifier, growth and layout, all deletable or none",
+                 path);
+    else if (e == TAMIS_EKIND)
         complain(
             "another kind of filter: %s: merge what has one growth and layout, all deletable or "
             "none",
@@ -195,16 +181,17 @@ static bool merge_one(const struct combine *c, struct store *all, const char *pa
 
 static bool intersect_one(const struct combine *c, struct store *all, const char *path)
 {
-    if (all->index)
+    if (store_has_records(all))
         return complain("this is an index: %s: only filters are intersected", all->path), false;
-    tamis_filter *other = store_open(path, &c->files), *both;
+    struct set *other = store_read(path, TAMIS_KIND_FILTER, STORE_ASK, &c->files);
     if (!other)
         return false;
-    tamis_error e = tamis_filter_intersect(&both, all->filter, other);
-    tamis_filter_free(other);
+    tamis_filter *both;
+    tamis_error e = tamis_filter_intersect(&both, as_filter(all->set), as_filter(other));
+    set_free(other);
     if (e == TAMIS_OK) {
-        tamis_filter_free(all->filter);
-        all->filter = both;
+        set_free(all->set);
+        all->set = filter_set(both);
     } else if (e == TAMIS_EKIND || e == TAMIS_ESHAPE) {
         complain("not one vector of the same shape: %s: intersect fixed filters made with create "
                  "--like",
@@ -229,7 +216,9 @@ static int combine(struct combine *c, const struct words *words,
         complain("the file exists: %s: give another name, or --force", c->output);
         good = false;
     }
-    good = good && store_get(&store, words->word[0], &c->files, false);
+    if (good)
+        store.set = store_read(words->word[0], TAMIS_KIND_NONE, STORE_LOAD, &c->files);
+    good = store.set != NULL;
     for (size_t i = 1; good && i < words->n; i++)
         good = one(c, &store, words->word[i]);
     good = good && store_save(&store, c->no_key ? TAMIS_SAVE_NO_KEY : 0);

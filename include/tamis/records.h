@@ -134,23 +134,13 @@ typedef struct tamis_records_facts {
     uint32_t attributes, combos; /* the whole record not counted */
     tamis_verifier verifier;
     tamis_verify value;
-    tamis_growth growth;
-    tamis_layout layout;
-    tamis_hash hash;
-    bool deletable, read_only, has_key;
-    bool bits_only;    /* saved without counters: read-only for good */
-    uint64_t records;  /* deletable: adds less removals. plain: adds that were fresh */
-    uint64_t capacity; /* records that the present layers hold */
-    uint64_t bits;     /* of all vectors, without counters */
-    uint64_t bytes;    /* all memory (of the file, when mapped) */
     uint32_t layers;
-    uint64_t pending;
-    double fpp;           /* stated */
     double fpp_attribute; /* now, for values not stored: the highest of the single attributes, */
     double fpp_fresh;     /* and whole records of such values */
     double fpp_record;    /* whole records of values that are all stored, but not together */
-    double expansion;     /* as in the options, like the next one */
-    uint64_t memory_limit;
+    tamis_filter_facts
+        set; /* as of filters: items and capacity are records, vectors those of all parts;
+                               distinct, fpp_now and fill are 0 */
 } tamis_records_facts;
 
 TAMIS_API void tamis_records_info(const tamis_records *index, tamis_records_facts *info);

@@ -1,5 +1,5 @@
 /* Followers in files: one snapshot message, of whatever size. */
-#include "api/save.h"
+#include "api.h"
 #include "base/err.h"
 #include "os/file.h"
 #include "owners/directory.h"

@@ -2,6 +2,7 @@
  * Opening files by what they are: filters, records and catalogs mapped, to be asked at once whatever their
  * size; or read into memory, every byte checked, to be changed. And checking whole files.
  */
+#include "api.h"
 #include "base/err.h"
 #include "catalog/catalog_bytes.h"
 #include "delta/patch.h"
@@ -47,7 +48,7 @@ static tamis_error was_read(struct mapping *mapping, tamis_error e, const char *
 }
 
 /* What is checked is what was read, once; and there is no second copy of it. */
-static tamis_error load_pieces(struct whole *out, const struct spill *file, uint64_t total,
+static tamis_error load_pieces(struct set **out, const struct spill *file, uint64_t total,
                                const tamis_open_options *options, tamis_reason *reason)
 {
     struct pieces_in *in = pieces_in_begin(total, UINT64_MAX, options);
@@ -66,42 +67,50 @@ static tamis_error load_pieces(struct whole *out, const struct spill *file, uint
     return e;
 }
 
-/* The header alone is mapped: what it is, and what is wrong with it, is said before it is read. */
-static tamis_error load_whole(struct whole *out, enum kind kind, const char *path,
-                              const tamis_open_options *options, tamis_reason *reason)
+/* What a set's file is to be, if nothing is said: what it is. */
+static enum kind kind_wanted(tamis_kind kind, const struct mapping *mapping)
 {
-    struct mapping front = {0};
+    if (kind == TAMIS_KIND_NONE)
+        kind = tamis_kind_of(mapping->data, mapping->len);
+    return kind == TAMIS_KIND_RECORDS ? KIND_INDEX : KIND_FILTER;
+}
+
+tamis_error set_file_load(struct set **out, tamis_kind kind, const char *path,
+                          const tamis_open_options *options, tamis_reason *reason)
+{
+    struct mapping front = {0}; /* the header: what is wrong with it is said before all is read */
     struct container c;
     const uint8_t *key;
     struct spill file;
-    *out = (struct whole){0};
+    struct set *made = NULL;
     tamis_error e = file_map_open(&front, &file, path, header_of, false, reason);
     if (e == TAMIS_OK) {
-        e = container_open(&c, front.data, front.len, kind, reason);
+        enum kind want = kind_wanted(kind, &front);
+        e = container_open(&c, front.data, front.len, want, reason);
         if (e == TAMIS_OK)
             e = container_key(&c, options ? options->key : NULL, &key, reason);
         if (e == TAMIS_OK)
-            e = load_pieces(out, &file, front.len, options, reason);
-        if (e == TAMIS_OK && (kind == KIND_FILTER ? !out->filter : !out->index))
+            e = load_pieces(&made, &file, front.len, options, reason);
+        if (e == TAMIS_OK && set_kind(made) != (tamis_kind)want) {
             e = fail(reason, TAMIS_EKIND, "it became another kind while it was read");
-        if (e != TAMIS_OK) {
-            tamis_filter_free(out->filter);
-            tamis_records_free(out->index);
+            set_free(made);
         }
         e = was_read(&front, e, path, reason);
     }
+    if (e == TAMIS_OK)
+        *out = made;
     spill_close(&file);
     return e;
 }
 
-static tamis_error set_open_file(struct set **out, enum kind kind, const char *path,
-                                 const tamis_open_options *options, tamis_reason *reason)
+tamis_error set_file_open(struct set **out, tamis_kind kind, const char *path,
+                          const tamis_open_options *options, tamis_reason *reason)
 {
     struct mapping mapping;
     tamis_error e = map_to_keep(&mapping, path, options, reason);
     if (e != TAMIS_OK)
         return e;
-    e = set_from_mapping(out, kind, mapping, options, reason);
+    e = set_from_mapping(out, kind_wanted(kind, &mapping), mapping, options, reason);
     return mapped(&mapping, e, path, reason);
 }
 
@@ -109,7 +118,7 @@ tamis_error tamis_filter_open(tamis_filter **out, const char *path,
                               const tamis_open_options *options, tamis_reason *reason)
 {
     struct set *s;
-    tamis_error e = set_open_file(&s, KIND_FILTER, path, options, reason);
+    tamis_error e = set_file_open(&s, TAMIS_KIND_FILTER, path, options, reason);
     if (e == TAMIS_OK)
         *out = as_filter(s);
     return e;
@@ -119,29 +128,29 @@ tamis_error tamis_records_open(tamis_records **out, const char *path,
                                const tamis_open_options *options, tamis_reason *reason)
 {
     struct set *s;
-    tamis_error e = set_open_file(&s, KIND_INDEX, path, options, reason);
+    tamis_error e = set_file_open(&s, TAMIS_KIND_RECORDS, path, options, reason);
     if (e == TAMIS_OK)
-        *out = as_index(s);
+        *out = as_records(s);
     return e;
 }
 
 tamis_error tamis_filter_load(tamis_filter **out, const char *path,
                               const tamis_open_options *options, tamis_reason *reason)
 {
-    struct whole whole;
-    tamis_error e = load_whole(&whole, KIND_FILTER, path, options, reason);
+    struct set *s;
+    tamis_error e = set_file_load(&s, TAMIS_KIND_FILTER, path, options, reason);
     if (e == TAMIS_OK)
-        *out = whole.filter;
+        *out = as_filter(s);
     return e;
 }
 
 tamis_error tamis_records_load(tamis_records **out, const char *path,
                                const tamis_open_options *options, tamis_reason *reason)
 {
-    struct whole whole;
-    tamis_error e = load_whole(&whole, KIND_INDEX, path, options, reason);
+    struct set *s;
+    tamis_error e = set_file_load(&s, TAMIS_KIND_RECORDS, path, options, reason);
     if (e == TAMIS_OK)
-        *out = whole.index;
+        *out = as_records(s);
     return e;
 }
 

@@ -1,10 +1,9 @@
 /* Saving what is in memory. */
-#include "api/save.h"
+#include "api.h"
 
 #include "base/err.h"
 #include "format/format.h"
 #include "os/file.h"
-#include "tamis/records.h"
 
 #define BUFFER 32768
 
@@ -81,8 +80,8 @@ static tamis_error encode_set(const void *of, unsigned flags, tamis_write write,
     return set_encode(of, flags, write, context);
 }
 
-static tamis_error set_save(const struct set *s, const char *path, unsigned flags,
-                            tamis_reason *reason)
+tamis_error set_file_save(const struct set *s, const char *path, unsigned flags,
+                          tamis_reason *reason)
 {
     struct saved what = {.of = s,
                          .encode = encode_set,
@@ -95,11 +94,11 @@ static tamis_error set_save(const struct set *s, const char *path, unsigned flag
 tamis_error tamis_filter_save(const tamis_filter *f, const char *path, unsigned flags,
                               tamis_reason *reason)
 {
-    return set_save(&f->set, path, flags, reason);
+    return set_file_save(&f->set, path, flags, reason);
 }
 
 tamis_error tamis_records_save(const tamis_records *x, const char *path, unsigned flags,
                                tamis_reason *reason)
 {
-    return set_save(&x->set, path, flags, reason);
+    return set_file_save(&x->set, path, flags, reason);
 }

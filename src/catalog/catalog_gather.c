@@ -78,7 +78,7 @@ void digest_set_list(const struct digest_set *set, tamis_digest *out)
 }
 
 /* A table much larger than what was in it goes, so that one large segment is not remembered. */
-static void set_clear(struct digest_set *set, const tamis_allocator *a)
+static void digests_clear(struct digest_set *set, const tamis_allocator *a)
 {
     if (set->size > SET_FIRST && set->n < set->size / 16) {
         block_free(a, &set->memory);
@@ -184,7 +184,7 @@ uint64_t tamis_gather_bytes(const tamis_gather *g)
 void tamis_gather_clear(tamis_gather *g)
 {
     for (uint32_t r = 0; r < g->relations; r++)
-        set_clear(&g->set[r], &g->allocator);
+        digests_clear(&g->set[r], &g->allocator);
     g->waiting = 0;
     g->records = 0;
 }

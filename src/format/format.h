@@ -19,6 +19,7 @@
 #include "base/bytes.h"
 #include "hash/digest.h"
 #include "base/mem.h"
+#include "pieces.h"
 #include "set/set.h"
 
 #define FORMAT_VERSION 1
@@ -294,8 +295,6 @@ tamis_error set_body(const struct set *s, const struct pending_list *pending, bo
                      bool exact, struct head *head, uint8_t **body);
 struct outline set_outline(const struct set *s, const struct head *head, const uint8_t *body,
                            unsigned flags);
-tamis_error set_encode(const struct set *s, unsigned flags, tamis_write write, void *context);
-uint64_t set_encoded_size(const struct set *s, unsigned flags);
 /* XXH3-128 of the bytes that would be saved without the key. */
 tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]);
 

@@ -235,6 +235,6 @@ tamis_error tamis_records_decode(tamis_records **out, const void *data, size_t l
     struct set *s;
     tamis_error e = set_decode(&s, KIND_INDEX, data, len, options, reason);
     if (e == TAMIS_OK)
-        *out = as_index(s);
+        *out = as_records(s);
     return e;
 }

@@ -3,11 +3,6 @@
 
 #include "format.h"
 
-struct set *whole_set(const struct whole *whole)
-{
-    return whole->filter ? &whole->filter->set : whole->index ? &whole->index->set : NULL;
-}
-
 uint64_t pieces_total(const void *data, size_t len)
 {
     uint64_t total, header;

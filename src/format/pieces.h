@@ -7,18 +7,11 @@
 #ifndef TAMIS_FORMAT_PIECES_H
 #define TAMIS_FORMAT_PIECES_H
 
-#include <stdbool.h>
+#include "set/any_set.h"
 
-#include "tamis/records.h"
-
-/* What goes in pieces: one of the two. */
-struct whole {
-    tamis_filter *filter;
-    tamis_records *index;
-};
-
-struct set;
-struct set *whole_set(const struct whole *whole); /* NULL if it is neither */
+/* At once: as tamis_filter_encode. */
+tamis_error set_encode(const struct set *s, unsigned flags, tamis_write write, void *context);
+uint64_t set_encoded_size(const struct set *s, unsigned flags);
 
 /* What is not vectors and tables (large counters, pending removals) is kept aside, and so is the
    header: up to so many bytes. What has more goes as a whole only. */
@@ -38,18 +31,18 @@ struct pieces_out;
 #define PIECES_HEAD 128
 
 /* Flags: TAMIS_SAVE_NO_KEY or none. EKIND: it can be written as a whole only. */
-tamis_error pieces_out_begin(struct pieces_out **out, const struct whole *whole, unsigned flags);
+tamis_error pieces_out_begin(struct pieces_out **out, const struct set *s, unsigned flags);
 void pieces_out_end(struct pieces_out *out);
 uint64_t pieces_out_size(const struct pieces_out *out);
 /* The bytes from `at` on, at most `room` (from 64 KiB on): in turn, or the last ones again (of the
    header perhaps more of them). EARG: not these. 0 bytes: the end, or counters or a table were looked through and there is more. */
-tamis_error pieces_out_read(struct pieces_out *out, const struct whole *whole, uint64_t at,
-                            void *to, size_t room, size_t *len);
+tamis_error pieces_out_read(struct pieces_out *out, const struct set *s, uint64_t at, void *to,
+                            size_t room, size_t *len);
 
 /* From now on what adding changes is remembered, so that the bits of this moment can still be read;
    and no more. False: it cannot be, or there is no memory. */
-bool pieces_keep(const struct whole *whole);
-void pieces_keep_end(const struct whole *whole);
+bool pieces_keep(struct set *s);
+void pieces_keep_end(struct set *s);
 
 /* ---- in: pieces_in.c ----
  *
@@ -68,7 +61,7 @@ struct pieces_in *pieces_in_begin(uint64_t total, uint64_t aside,
 tamis_error pieces_in_add(struct pieces_in *in, const void *data, size_t len, tamis_reason *reason);
 uint64_t pieces_in_have(const struct pieces_in *in); /* bytes that came */
 /* All have come: what they make; `in` is still to be freed. */
-tamis_error pieces_in_end(struct pieces_in *in, struct whole *out, tamis_reason *reason);
+tamis_error pieces_in_end(struct pieces_in *in, struct set **out, tamis_reason *reason);
 void pieces_in_free(struct pieces_in *in);
 /* The key of the options, NULL if there was none; and whether the bytes need it (false before
    PIECES_HEAD of them have come). */

@@ -431,7 +431,7 @@ bool pieces_in_keyless(const struct pieces_in *in)
     return in->keyless;
 }
 
-tamis_error pieces_in_end(struct pieces_in *in, struct whole *out, tamis_reason *reason)
+tamis_error pieces_in_end(struct pieces_in *in, struct set **out, tamis_reason *reason)
 {
     const struct head *head = &in->head;
     if (in->have != in->total || !in->set)
@@ -445,11 +445,7 @@ tamis_error pieces_in_end(struct pieces_in *in, struct whole *out, tamis_reason 
             fail(reason, e, "%s", load_wrong(e));
     }
     if (e == TAMIS_OK) {
-        *out = (struct whole){0};
-        if (in->kind == KIND_INDEX)
-            out->index = as_index(in->set);
-        else
-            out->filter = as_filter(in->set);
+        *out = in->set;
         in->set = NULL;
     }
     return e;

@@ -260,9 +260,8 @@ static tamis_error begin(struct pieces_out *o, const struct set *s, unsigned fla
     return e == TAMIS_OK ? find_columns(o, s) : e;
 }
 
-tamis_error pieces_out_begin(struct pieces_out **out, const struct whole *whole, unsigned flags)
+tamis_error pieces_out_begin(struct pieces_out **out, const struct set *s, unsigned flags)
 {
-    const struct set *s = whole_set(whole);
     const tamis_allocator *a = &s->allocator;
     /* Only as a whole: probes of the caller's, counters in a file, or more removals than can be sorted
        in a moment. */
@@ -366,10 +365,9 @@ static tamis_error read_header(struct pieces_out *o, const struct set *s, uint64
     return TAMIS_OK;
 }
 
-tamis_error pieces_out_read(struct pieces_out *o, const struct whole *whole, uint64_t at, void *to,
+tamis_error pieces_out_read(struct pieces_out *o, const struct set *s, uint64_t at, void *to,
                             size_t room, size_t *len)
 {
-    const struct set *s = whole_set(whole);
     *len = 0;
     if (at < o->header_len)
         return read_header(o, s, at, to, room, len);
@@ -400,9 +398,8 @@ static bool vector_keep(struct vector *v, const tamis_allocator *a)
 }
 
 /* Tables keep no moment: what is added goes between the values that they had. */
-bool pieces_keep(const struct whole *whole)
+bool pieces_keep(struct set *s)
 {
-    struct set *s = whole_set(whole);
     uint32_t n = layers_count(set_layers(s)) * set_parts(s);
     bool kept = !s->opt.deletable && !s->opt.shared_adds && !set_sliced(s) &&
                 s->opt.growth != TAMIS_WINDOW && !s->read_only;
@@ -411,14 +408,13 @@ bool pieces_keep(const struct whole *whole)
         kept = v && vector_keep(v, &s->allocator);
     }
     if (!kept)
-        pieces_keep_end(whole);
+        pieces_keep_end(s);
     return kept;
 }
 
-void pieces_keep_end(const struct whole *whole)
+void pieces_keep_end(struct set *s)
 {
-    const struct set *s = whole_set(whole);
-    for (uint32_t i = 0; s && i < layers_count(set_layers(s)) * set_parts(s); i++)
+    for (uint32_t i = 0; i < layers_count(set_layers(s)) * set_parts(s); i++)
         if (set_part(s, i)->vector)
             block_free(&s->allocator, &set_part(s, i)->vector->turned);
 }

@@ -1,9 +1,6 @@
-/* See relocate.h. Part 0 is the head and what there is once; then layers, one a part; then the
+/* Moving the memory of a set: see any_set.h. Part 0 is the head and what there is once; then layers, one a part; then the
    candidates of pending removals, some a part. */
-#include "relocate.h"
-
 #include "set.h"
-#include "tamis/records.h"
 
 #define CANDIDATES 64 /* entries a part */
 
@@ -121,7 +118,7 @@ static void move_layer(const struct mover *m, struct layers *layers, unsigned lo
     layers->v[i] = layers->l[i]->part[0].vector;
 }
 
-static unsigned long move(struct set **s, const struct mover *m, unsigned long from)
+unsigned long set_move(struct set **s, const struct mover *m, unsigned long from)
 {
     for (unsigned long part = from;; part++) {
         struct layers *layers = set_layers(*s);
@@ -137,20 +134,4 @@ static unsigned long move(struct set **s, const struct mover *m, unsigned long f
         if (part == 1) /* the one that it asks at once, if it is the only one */
             set_quick(*s);
     }
-}
-
-unsigned long filter_move(tamis_filter **f, const struct mover *m, unsigned long from)
-{
-    struct set *s = &(*f)->set;
-    unsigned long next = move(&s, m, from);
-    *f = as_filter(s);
-    return next;
-}
-
-unsigned long index_move(tamis_records **x, const struct mover *m, unsigned long from)
-{
-    struct set *s = &(*x)->set;
-    unsigned long next = move(&s, m, from);
-    *x = as_index(s);
-    return next;
 }

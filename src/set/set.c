@@ -514,7 +514,7 @@ void set_empty(struct set *s)
     removals_free(&s->removals, &s->allocator); /* what it took while it was large goes too */
 }
 
-static tamis_error set_clear(struct set *s)
+tamis_error set_clear(struct set *s)
 {
     tamis_error e = set_writable(s);
     if (e == TAMIS_OK)
@@ -555,7 +555,7 @@ tamis_error tamis_records_new(tamis_records **out, const tamis_records_options *
     if (e == TAMIS_OK)
         e = set_new(&s, &o->set, &opt, &form, reason);
     if (e == TAMIS_OK)
-        *out = as_index(s);
+        *out = as_records(s);
     return e;
 }
 
@@ -583,7 +583,7 @@ tamis_error tamis_records_clone(tamis_records **out, const tamis_records *from)
     struct set *s;
     tamis_error e = set_clone(&s, &from->set, false);
     if (e == TAMIS_OK)
-        *out = as_index(s);
+        *out = as_records(s);
     return e;
 }
 

@@ -19,6 +19,7 @@
 
 #include <stdatomic.h>
 
+#include "any_set.h"
 #include "base/base.h"
 #include "hash/digest.h"
 #include "bits/matrix.h"
@@ -140,17 +141,6 @@ struct tamis_records {
     struct set set;
 };
 
-/* Which of the two a set is, its maker knows. */
-ALWAYS_INLINE tamis_filter *as_filter(struct set *s)
-{
-    return (tamis_filter *)s;
-}
-
-ALWAYS_INLINE tamis_records *as_index(struct set *s)
-{
-    return (tamis_records *)s;
-}
-
 /* ---- set.c: layers ---- */
 ALWAYS_INLINE struct layers *set_layers(const struct set *s)
 {
@@ -245,9 +235,6 @@ tamis_error set_make(struct set **out, const tamis_allocator *a, const struct se
 /* With its first layer. */
 tamis_error set_new(struct set **out, const tamis_options *o, const struct settings *opt,
                     const struct record_form *form, tamis_reason *reason);
-void set_free(struct set *s);
-/* A copy, as it is or with all vectors folded to half. */
-tamis_error set_clone(struct set **out, const struct set *from, bool half);
 /* The set becomes what `made` is, and `made` is gone. */
 void set_become(struct set *s, struct set *made);
 /* Vectors point at their family, which moved. */

@@ -1,6 +1,5 @@
 /* What sets say of themselves. */
 #include "set.h"
-#include "tamis/records.h"
 #include "tamis/plan.h"
 
 uint64_t set_bytes(const struct set *s)
@@ -22,21 +21,12 @@ uint64_t set_bytes(const struct set *s)
     return bytes;
 }
 
-/* Keys or records, and the bits of all vectors. */
-static void add_up(const struct set *s, uint64_t *capacity, uint64_t *bits)
+tamis_kind set_kind(const struct set *s)
 {
-    const struct layers *layers = set_layers(s);
-    for (uint32_t i = 0; i < layers_count(layers); i++) {
-        *capacity += layers->l[i]->capacity;
-        for (uint32_t j = 0; j < layers->l[i]->parts; j++)
-            if (layers->l[i]->part[j].vector)
-                *bits += vector_positions_total(layers->l[i]->part[j].vector);
-    }
-    if (s->opt.items_max && s->opt.items_max < *capacity)
-        *capacity = s->opt.items_max;
+    return s->form ? TAMIS_KIND_RECORDS : TAMIS_KIND_FILTER;
 }
 
-static tamis_error set_limit(struct set *s, uint64_t memory_limit)
+tamis_error set_limit(struct set *s, uint64_t memory_limit)
 {
     tamis_error e = set_writable(s);
     if (e == TAMIS_OK)
@@ -44,20 +34,18 @@ static tamis_error set_limit(struct set *s, uint64_t memory_limit)
     return e;
 }
 
-static bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN])
+bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN])
 {
     if (s->family.has_key)
         memcpy(key, s->family.secrets->key, TAMIS_KEY_LEN);
     return s->family.has_key;
 }
 
-/* ---- filters --------------------------------------------------------------------------------- */
-
-void tamis_filter_brief(const tamis_filter *f, tamis_filter_facts *info)
+void set_brief(const struct set *s, tamis_filter_facts *facts)
 {
-    const struct set *s = &f->set;
     const struct layers *layers = set_layers(s);
-    *info = (tamis_filter_facts){
+    uint64_t pending = atomic_load(&s->removals.total);
+    *facts = (tamis_filter_facts){
         .growth = s->opt.growth,
         .layout = s->opt.layout,
         .hash = s->family.hash,
@@ -66,18 +54,33 @@ void tamis_filter_brief(const tamis_filter *f, tamis_filter_facts *info)
         .read_only = s->read_only,
         .bits_only = s->bits_only,
         .has_key = s->family.has_key,
-        .vectors = layers_count(layers),
-        .pending = atomic_load(&s->removals.total),
+        .items = s->stored - pending,
+        .pending = pending,
         .fpp = s->opt.tolerate != 0 && s->opt.fpp > 0 ? s->opt.tolerate : s->opt.fpp,
         .bytes = s->mapping.data ? s->mapping.len : set_bytes(s),
         .expansion = s->opt.expansion,
         .window = s->opt.growth == TAMIS_WINDOW ? s->opt.window : 0,
         .memory_limit = s->opt.memory_limit,
     };
-    info->items = s->stored - info->pending;
-    for (uint32_t i = 0; i < info->vectors; i++)
-        info->hashes = layers->v[i]->bits.k > info->hashes ? layers->v[i]->bits.k : info->hashes;
-    add_up(s, &info->capacity, &info->bits);
+    for (uint32_t i = 0; i < layers_count(layers) * set_parts(s); i++) {
+        const struct vector *v = set_part(s, i)->vector;
+        if (i % set_parts(s) == 0)
+            facts->capacity += layers->l[i / set_parts(s)]->capacity;
+        if (!v)
+            continue;
+        facts->vectors++;
+        facts->bits += vector_positions_total(v);
+        facts->hashes = v->bits.k > facts->hashes ? v->bits.k : facts->hashes;
+    }
+    if (s->opt.items_max && s->opt.items_max < facts->capacity)
+        facts->capacity = s->opt.items_max;
+}
+
+/* ---- filters --------------------------------------------------------------------------------- */
+
+void tamis_filter_brief(const tamis_filter *f, tamis_filter_facts *info)
+{
+    set_brief(&f->set, info);
 }
 
 void tamis_filter_info(const tamis_filter *f, tamis_filter_facts *info)
@@ -186,28 +189,15 @@ double tamis_records_rate(const tamis_records *x, uint64_t mask, bool fresh)
 
 void tamis_records_brief(const tamis_records *x, tamis_records_facts *info)
 {
-    const struct set *s = &x->set;
+    const struct record_form *form = x->set.form;
     *info = (tamis_records_facts){
-        .attributes = s->form->attributes,
-        .combos = s->form->verifiers ? s->form->verifiers - 1 : 0,
-        .verifier = s->form->verifier,
-        .value = s->form->value,
-        .growth = s->opt.growth,
-        .layout = s->opt.layout,
-        .hash = s->family.hash,
-        .deletable = s->opt.deletable,
-        .read_only = s->read_only,
-        .bits_only = s->bits_only,
-        .has_key = s->family.has_key,
-        .bytes = s->mapping.data ? s->mapping.len : set_bytes(s),
-        .layers = layers_count(set_layers(s)),
-        .pending = atomic_load(&s->removals.total),
-        .fpp = s->opt.fpp,
-        .expansion = s->opt.expansion,
-        .memory_limit = s->opt.memory_limit,
+        .attributes = form->attributes,
+        .combos = form->verifiers ? form->verifiers - 1 : 0,
+        .verifier = form->verifier,
+        .value = form->value,
+        .layers = layers_count(set_layers(&x->set)),
     };
-    info->records = s->stored - info->pending;
-    add_up(s, &info->capacity, &info->bits);
+    set_brief(&x->set, &info->set);
 }
 
 void tamis_records_info(const tamis_records *x, tamis_records_facts *info)

@@ -370,7 +370,7 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
     return e;
 }
 
-static tamis_error set_merge(struct set *s, const struct set *other, unsigned flags)
+tamis_error set_merge(struct set *s, const struct set *other, unsigned flags)
 {
     tamis_error e = set_writable(s);
     if (e == TAMIS_OK)

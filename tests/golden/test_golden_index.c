@@ -116,10 +116,10 @@ static double score_of(const tamis_records *x)
 {
     tamis_records_facts info;
     tamis_records_info(x, &info);
-    if (tamis_records_encoded_size(x, 0) > 9000 || info.records < 10)
+    if (tamis_records_encoded_size(x, 0) > 9000 || info.set.items < 10)
         return -1;
-    return (info.pending > 3 ? 3 : (double)info.pending) + (info.layers > 1) + (info.layers > 2) +
-           (info.attributes > 1) + (info.combos > 0);
+    return (info.set.pending > 3 ? 3 : (double)info.set.pending) + (info.layers > 1) +
+           (info.layers > 2) + (info.attributes > 1) + (info.combos > 0);
 }
 
 /* Where the class of a world is in its options. */

@@ -168,7 +168,7 @@ TEST(values_move)
             CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
         for (uint64_t key = 0; o.deletable && key < 200; key++)
             CHECK(tamis_filter_remove(f, &key, sizeof key, NULL) == TAMIS_OK);
-        check_value(value_of((struct whole){.filter = f}), 5);
+        check_value(value_of(filter_set(f)), 5);
     }
     CHECK(value_count() == 0);
 }
@@ -191,7 +191,7 @@ TEST(records_move)
         tamis_key record[] = {{&i, sizeof i}, {&b, sizeof b}};
         CHECK(tamis_records_add(x, record, NULL) == TAMIS_OK);
     }
-    check_value(value_of((struct whole){.index = x}), 10);
+    check_value(value_of(records_set(x)), 10);
 }
 
 /* The first bytes of a value that is being loaded, and one whose head others know. */
@@ -208,10 +208,10 @@ TEST(what_stays)
     tamis_filter *f;
     CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
     struct publication known = {.origin = (tamis_origin *)&rm};
-    v = value_of((struct whole){.filter = f});
+    v = value_of(filter_set(f));
     v->publication = &known;
     v = defragged(v, false, &moved);
-    CHECK(moved >= 3 && v->filter == f);
+    CHECK(moved >= 3 && v->set == filter_set(f));
     methods->free(v);
 }
 

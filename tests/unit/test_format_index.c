@@ -70,10 +70,13 @@ static void check_infos(const tamis_records *x, const tamis_records *y)
     tamis_records_info(x, &a);
     tamis_records_info(y, &b);
     CHECK(a.attributes == b.attributes && a.combos == b.combos && a.verifier == b.verifier);
-    CHECK(a.value == b.value && a.growth == b.growth && a.layout == b.layout && a.hash == b.hash);
-    CHECK(a.deletable == b.deletable && a.has_key == b.has_key && a.bits_only == b.bits_only);
-    CHECK(a.records == b.records && a.capacity == b.capacity && a.bits == b.bits);
-    CHECK(a.layers == b.layers && a.pending == b.pending && a.fpp == b.fpp);
+    CHECK(a.value == b.value && a.set.growth == b.set.growth && a.set.layout == b.set.layout &&
+          a.set.hash == b.set.hash);
+    CHECK(a.set.deletable == b.set.deletable && a.set.has_key == b.set.has_key &&
+          a.set.bits_only == b.set.bits_only);
+    CHECK(a.set.items == b.set.items && a.set.capacity == b.set.capacity &&
+          a.set.bits == b.set.bits);
+    CHECK(a.layers == b.layers && a.set.pending == b.set.pending && a.set.fpp == b.set.fpp);
     CHECK(a.fpp_attribute == b.fpp_attribute && a.fpp_fresh == b.fpp_fresh &&
           a.fpp_record == b.fpp_record);
     for (uint32_t i = 0; i <= a.attributes; i++) {
@@ -246,7 +249,7 @@ TEST(bits_only_is_read_only)
         tamis_records_facts info;
         CHECK(bytes.len == tamis_records_encoded_size(s->x, TAMIS_SAVE_BITS_ONLY));
         tamis_records_info(loaded, &info);
-        CHECK(info.bits_only && info.read_only && info.pending == 0);
+        CHECK(info.set.bits_only && info.set.read_only && info.set.pending == 0);
         CHECK(world_compare(&s->world, s->x, loaded) == 0);
         check_read_only(s, loaded);
         CHECK(tamis_records_clone(&clone, loaded) == TAMIS_OK);
@@ -275,11 +278,11 @@ TEST(mapped_indexes_stay_as_they_are)
         CHECK_MSG(tamis_records_open(&mapped, "m.tamis", NULL, &reason) == TAMIS_OK, "%s",
                   reason.text);
         tamis_records_info(mapped, &info);
-        CHECK(info.read_only && !info.bits_only && info.bytes == s->bytes.len);
+        CHECK(info.set.read_only && !info.set.bits_only && info.set.bytes == s->bytes.len);
         check_read_only(s, mapped);
         CHECK(tamis_records_clone(&clone, mapped) == TAMIS_OK);
         tamis_records_info(clone, &info);
-        CHECK(info.read_only == deletable && info.bits_only == deletable);
+        CHECK(info.set.read_only == deletable && info.set.bits_only == deletable);
         CHECK(world_compare(&s->world, clone, s->x) == 0);
         if (!deletable) {
             tamis_error e = tamis_records_merge(clone, mapped, TAMIS_MERGE_RESTATE);

@@ -199,8 +199,10 @@ TEST(a_limit_on_memory_can_be_changed)
     CHECK(tamis_records_limit(x, 50000) == TAMIS_OK);
     tamis_records_info(x, &info);
     tamis_records_brief(x, &brief);
-    CHECK(brief.memory_limit == 50000 && brief.records == info.records && brief.fpp == info.fpp);
-    CHECK(brief.bytes == info.bytes && brief.bits == info.bits && brief.layers == info.layers);
+    CHECK(brief.set.memory_limit == 50000 && brief.set.items == info.set.items &&
+          brief.set.fpp == info.set.fpp);
+    CHECK(brief.set.bytes == info.set.bytes && brief.set.bits == info.set.bits &&
+          brief.layers == info.layers);
     CHECK(info.fpp_fresh > 0 && brief.fpp_fresh == 0);
     CHECK(strcmp(tamis_records_name(x, 1), "b") == 0 && tamis_records_name(x, 2) == NULL);
     tamis_records_free(x);
@@ -742,7 +744,7 @@ TEST(more_values_than_planned)
                 tamis_records_facts info;
                 tamis_records_info(x, &info);
                 layers = info.layers > layers ? info.layers : layers;
-                CHECK(info.records > n - n / 20);
+                CHECK(info.set.items > n - n / 20);
                 double yes = 0;
                 for (int j = 0; j < 2048; j++) {
                     tamis_digest record[2] = {{0, 0}, digest_of(x, 1, FRESH + rng_next(&rng) / 4)};
@@ -797,7 +799,7 @@ TEST(values_in_very_many_records)
         CHECK(absent == 0 && denied == 0 && found == 0);
         tamis_records_facts info;
         tamis_records_info(x, &info);
-        CHECK(info.records == 0 && info.pending == 0 && info.layers == 1);
+        CHECK(info.set.items == 0 && info.set.pending == 0 && info.layers == 1);
         CHECK(info.fpp_attribute == 0 && info.fpp_record == 0);
         tamis_records_free(x);
     }
@@ -816,7 +818,7 @@ TEST(limits_of_memory_and_capacity)
     }
     tamis_records_facts info;
     tamis_records_info(x, &info);
-    CHECK(e == TAMIS_ESPACE && info.bytes <= 1 << 16 && r > 100);
+    CHECK(e == TAMIS_ESPACE && info.set.bytes <= 1 << 16 && r > 100);
     tamis_records_free(x);
     x = make((tamis_records_options){.set.growth = TAMIS_DYNAMIC,
                                      .set.capacity = 1000,
@@ -828,7 +830,8 @@ TEST(limits_of_memory_and_capacity)
         e = tamis_records_add_many(x, record, 1, NULL, NULL);
     }
     tamis_records_info(x, &info);
-    CHECK(e == TAMIS_EFULL && info.layers == 4 && info.records == 1000 && info.capacity == 1000);
+    CHECK(e == TAMIS_EFULL && info.layers == 4 && info.set.items == 1000 &&
+          info.set.capacity == 1000);
     record_of(x, 2, 3, NULL, record); /* a member is no reason to refuse */
     CHECK(tamis_records_add_many(x, record, 1, NULL, NULL) == TAMIS_OK);
     tamis_records_free(x);

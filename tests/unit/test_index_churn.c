@@ -112,14 +112,15 @@ static void check_rates(const struct churn *c, const char *when)
         tamis_records_attribute_info(c->x, i, &a);
         const struct vector *v = set_layers(&c->x->set)->l[0]->part[i].vector;
         double m = (double)a.bits / info.layers, spread = v->bits.k * 0.28 / (0.5 * sqrt(m));
-        double expected = info.fpp * probes * (1 + 6 * spread / sqrt(info.layers));
+        double expected = info.set.fpp * probes * (1 + 6 * spread / sqrt(info.layers));
         uint32_t found = false_positives(c->x, UINT64_C(1) << i, probes);
         CHECK_MSG(found <= expected + 6 * sqrt(expected),
                   "%s: growth %d, layout %d, attribute %u: %u of %u, not %g", when,
-                  (int)info.growth, (int)info.layout, i, found, probes, info.fpp * probes);
+                  (int)info.set.growth, (int)info.set.layout, i, found, probes,
+                  info.set.fpp * probes);
         if (getenv("TEST_VERBOSE"))
             printf("%s: growth %d, layout %d, attribute %u: %u of %u; %u layers\n", when,
-                   (int)info.growth, (int)info.layout, i, found, probes, info.layers);
+                   (int)info.set.growth, (int)info.set.layout, i, found, probes, info.layers);
     }
 }
 
@@ -141,9 +142,9 @@ static void check_recombined(const struct churn *c)
         tamis_records_has_many(c->x, 3, record, 1, &here);
         found += here;
     }
-    double expected = info.fpp * probes * 1.6;
+    double expected = info.set.fpp * probes * 1.6;
     CHECK_MSG(found <= expected + 6 * sqrt(expected), "growth %d: %u of %u recombined",
-              (int)info.growth, found, probes);
+              (int)info.set.growth, found, probes);
 }
 
 static void churn_one(tamis_records_options o, uint32_t live, bool oldest)
@@ -159,10 +160,10 @@ static void churn_one(tamis_records_options o, uint32_t live, bool oldest)
         good = churn_turn(&c, oldest);
         tamis_records_facts info = info_of(c.x);
         uint64_t *most = turn < turns / 2 ? &bytes : &later;
-        *most = info.bytes > *most ? info.bytes : *most;
+        *most = info.set.bytes > *most ? info.set.bytes : *most;
         if (turn == turns / 2)
             layers = info.layers;
-        CHECK(info.records == live);
+        CHECK(info.set.items == live);
         CHECK_MSG(turn <= turns / 2 || info.layers <= layers + 2, "%u layers, then %u", layers,
                   info.layers);
     }
@@ -175,7 +176,7 @@ static void churn_one(tamis_records_options o, uint32_t live, bool oldest)
     for (uint32_t i = 0; i < live && good; i++)
         good = take(&c, c.live[i]);
     const struct layers *all = set_layers(&c.x->set);
-    CHECK(info_of(c.x).records == 0 && info_of(c.x).layers == 1 &&
+    CHECK(info_of(c.x).set.items == 0 && info_of(c.x).layers == 1 &&
           all->l[0]->part[0].vector->ones == 0);
     tamis_records_free(c.x);
     free(c.live);

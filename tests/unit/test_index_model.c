@@ -228,8 +228,8 @@ static bool check_all(struct world *w, struct model *m, const tamis_records *x)
     }
     tamis_records_facts info;
     tamis_records_info(x, &info);
-    bool empty = model_total(m) == 0 && info.pending == 0;
-    return CHECK(stored == x->set.stored) && CHECK(info.records == model_total(m)) &&
+    bool empty = model_total(m) == 0 && info.set.pending == 0;
+    return CHECK(stored == x->set.stored) && CHECK(info.set.items == model_total(m)) &&
            CHECK(!(w->options.set.deletable && empty) || (info.layers == 1 && x->set.stored == 0));
 }
 
@@ -599,8 +599,8 @@ static bool unions(uint64_t seed, bool deletable)
     } else {
         tamis_records_facts info;
         tamis_records_info(x, &info);
-        good =
-            check_answers(&w, &m, x, &rng) && CHECK(!deletable || info.records == model_total(&m));
+        good = check_answers(&w, &m, x, &rng) &&
+               CHECK(!deletable || info.set.items == model_total(&m));
         for (uint32_t r = 0; deletable && r < w.n; r++)
             while (good && m.copies[r]) {
                 tamis_removed outcome;

@@ -10,7 +10,6 @@
 #include "set/set.h"
 #include "format/pieces.h"
 #include "set/set.h"
-#include "set/relocate.h"
 #include "tamis/records.h"
 
 /* ---- memory that moves: a header of two words, at an odd multiple of 16 ------------------------ */
@@ -91,16 +90,16 @@ static struct mover mover_of(struct movable *m, bool pinned)
 /* ---- filters --------------------------------------------------------------------------------- */
 
 /* All parts, in slices; when it is pinned the head stays where it is. */
-static void move_all(tamis_filter **f, struct movable *m, unsigned round)
+static void move_all(struct set **set, struct movable *m, unsigned round)
 {
     struct mover mover = mover_of(m, round % 3 == 0);
-    const tamis_filter *before = *f;
+    const struct set *before = *set;
     unsigned long part = 0;
     m->stop_after = round % 4;
     do
-        part = filter_move(f, &mover, part);
+        part = set_move(set, &mover, part);
     while (part);
-    CHECK(round % 3 != 0 || *f == before);
+    CHECK(round % 3 != 0 || *set == before);
 }
 
 TEST(filters_that_move_are_as_their_twins)
@@ -120,7 +119,9 @@ TEST(filters_that_move_are_as_their_twins)
                 .clock = history_clock, .clock_context = &other, .allocator = &m.allocator};
             CHECK(tamis_filter_decode(&f, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
             for (unsigned part = 0; f && part < 4; part++) {
-                move_all(&f, &m, round + part);
+                struct set *set = filter_set(f);
+                move_all(&set, &m, round + part);
+                f = as_filter(set);
                 struct bytes x = bytes_of(twin, 0), y = bytes_of(f, 0);
                 CHECK_MSG(bytes_equal(&x, &y), "%s, round %u", history_kind(kind), round);
                 bytes_free(&x);
@@ -142,42 +143,6 @@ TEST(filters_that_move_are_as_their_twins)
 }
 
 /* While it is dumped, and with what changed since it was published. */
-TEST(a_filter_moves_while_it_is_dumped)
-{
-    struct movable m;
-    movable_init(&m, harness_seed());
-    tamis_options o = {.capacity = 20000, .allocator = &m.allocator};
-    tamis_filter *f;
-    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
-    for (uint64_t key = 0; key < 30000; key++)
-        CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
-    struct bytes before = bytes_of(f, 0), pieces = {0};
-    struct pieces_out *out;
-    struct whole whole = {.filter = f};
-    CHECK(pieces_out_begin(&out, &whole, 0) == TAMIS_OK && pieces_keep(&whole));
-    static uint8_t piece[65536];
-    uint64_t next = 30000;
-    while (pieces.len < pieces_out_size(out)) {
-        size_t len = 0;
-        move_all(&f, &m, (unsigned)next);
-        whole.filter = f;
-        for (uint64_t end = next + 100; next < end; next++)
-            CHECK(tamis_filter_add(f, &next, sizeof next, NULL) == TAMIS_OK);
-        if (!CHECK(pieces_out_read(out, &whole, pieces.len, piece, sizeof piece, &len) == TAMIS_OK))
-            break;
-        CHECK(bytes_write(&pieces, piece, len) == 0);
-    }
-    CHECK(bytes_equal(&before, &pieces));
-    for (uint64_t key = 0; key < next; key++)
-        CHECK(tamis_filter_has(f, &key, sizeof key));
-    pieces_keep_end(&whole);
-    pieces_out_end(out);
-    bytes_free(&before);
-    bytes_free(&pieces);
-    tamis_filter_free(f);
-    CHECK(m.live == 0);
-}
-
 /* ---- indexes --------------------------------------------------------------------------------- */
 
 TEST(indexes_that_move_are_as_their_twins)
@@ -198,12 +163,9 @@ TEST(indexes_that_move_are_as_their_twins)
         CHECK(tamis_records_decode(&x, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
         memcpy(others, copies, sizeof copies);
         for (unsigned part = 0; x && part < 3; part++) {
-            struct mover mover = mover_of(&m, part == 1);
-            unsigned long at = 0;
-            m.stop_after = round % 3;
-            do
-                at = index_move(&x, &mover, at);
-            while (at);
+            struct set *set = records_set(x);
+            move_all(&set, &m, round + 2 * part);
+            x = as_records(set);
             struct bytes a = bytes_of_index(twin, 0), b = bytes_of_index(x, 0);
             CHECK_MSG(bytes_equal(&a, &b), "round %u", round);
             bytes_free(&a);
@@ -223,57 +185,68 @@ TEST(indexes_that_move_are_as_their_twins)
     CHECK(moved > 1000);
 }
 
-static void move_index(tamis_records **x, struct movable *m, unsigned round)
-{
-    struct mover mover = mover_of(m, round % 3 == 0);
-    unsigned long part = 0;
-    m->stop_after = round % 4;
-    do
-        part = index_move(x, &mover, part);
-    while (part);
-}
-
-/* With vectors, while records are added; and with a table. */
-TEST(an_index_moves_while_it_is_dumped)
+static struct set *set_of(unsigned kind, const tamis_allocator *allocator)
 {
     static const tamis_attribute attribute = {.name = "a"};
-    for (unsigned table = 0; table < 2; table++) {
+    tamis_options o = {.capacity = 20000, .allocator = allocator};
+    tamis_records_options r = {.attributes = &attribute,
+                               .n_attributes = 1,
+                               .verifier = kind == 1 ? TAMIS_VERIFIER_FILTER : TAMIS_VERIFIER_TABLE,
+                               .set = o};
+    tamis_filter *f = NULL;
+    tamis_records *x = NULL;
+    CHECK((kind ? tamis_records_new(&x, &r, NULL) : tamis_filter_new(&f, &o, NULL)) == TAMIS_OK);
+    return kind ? records_set(x) : filter_set(f);
+}
+
+static tamis_error add_number(struct set *set, uint64_t n)
+{
+    return set_kind(set) == TAMIS_KIND_RECORDS
+               ? tamis_records_add(as_records(set), &(tamis_key){&n, sizeof n}, NULL)
+               : tamis_filter_add(as_filter(set), &n, sizeof n, NULL);
+}
+
+static bool has_number(struct set *set, uint64_t n)
+{
+    return set_kind(set) == TAMIS_KIND_RECORDS
+               ? tamis_records_has(as_records(set), &(tamis_key){&n, sizeof n}, 1).maybe
+               : tamis_filter_has(as_filter(set), &n, sizeof n);
+}
+
+/* A filter, records with vectors alone, while keys are added; and records with a table. */
+TEST(a_set_moves_while_it_is_dumped)
+{
+    for (unsigned kind = 0; kind < 3; kind++) {
+        bool table = kind == 2;
         struct movable m;
-        movable_init(&m, harness_seed() + table);
-        tamis_records_options o = {.attributes = &attribute,
-                                   .n_attributes = 1,
-                                   .set.capacity = 20000,
-                                   .verifier = table ? TAMIS_VERIFIER_TABLE : TAMIS_VERIFIER_FILTER,
-                                   .set.allocator = &m.allocator};
-        struct whole whole = {0};
-        CHECK(tamis_records_new(&whole.index, &o, NULL) == TAMIS_OK);
+        movable_init(&m, harness_seed() + kind);
+        struct set *set = set_of(kind, &m.allocator);
         uint64_t next = 0;
         for (; next < 30000; next++)
-            CHECK(tamis_records_add(whole.index, &(tamis_key){&next, sizeof next}, NULL) ==
-                  TAMIS_OK);
-        struct bytes before = bytes_of_index(whole.index, 0), pieces = {0};
+            CHECK(add_number(set, next) == TAMIS_OK);
+        struct bytes before = {0}, pieces = {0};
         struct pieces_out *out;
-        CHECK(pieces_out_begin(&out, &whole, 0) == TAMIS_OK && pieces_keep(&whole) == !table);
+        CHECK(set_encode(set, 0, bytes_write, &before) == TAMIS_OK);
+        CHECK(pieces_out_begin(&out, set, 0) == TAMIS_OK && pieces_keep(set) == !table);
         static uint8_t piece[65536];
         while (pieces.len < pieces_out_size(out)) {
             size_t len = 0;
-            move_index(&whole.index, &m, (unsigned)(next + pieces.len));
+            move_all(&set, &m, (unsigned)(next + pieces.len));
             for (uint64_t end = next + 100; !table && next < end; next++)
-                CHECK(tamis_records_add(whole.index, &(tamis_key){&next, sizeof next}, NULL) ==
-                      TAMIS_OK);
-            if (!CHECK(pieces_out_read(out, &whole, pieces.len, piece, sizeof piece, &len) ==
+                CHECK(add_number(set, next) == TAMIS_OK);
+            if (!CHECK(pieces_out_read(out, set, pieces.len, piece, sizeof piece, &len) ==
                        TAMIS_OK))
                 break;
             CHECK(bytes_write(&pieces, piece, len) == 0);
         }
         CHECK(bytes_equal(&before, &pieces));
         for (uint64_t key = 0; key < next; key++)
-            CHECK(tamis_records_has(whole.index, &(tamis_key){&key, sizeof key}, 1).maybe);
-        pieces_keep_end(&whole);
+            CHECK(has_number(set, key));
+        pieces_keep_end(set);
         pieces_out_end(out);
         bytes_free(&before);
         bytes_free(&pieces);
-        tamis_records_free(whole.index);
+        set_free(set);
         CHECK(m.live == 0);
     }
 }

@@ -74,7 +74,7 @@ TEST(an_opened_index_watches_nothing)
         tamis_open_options options = {.allocator = &fault.allocator};
         CHECK(tamis_records_open(&x, path, &options, NULL) == TAMIS_OK);
         tamis_records_brief(x, &info);
-        CHECK(info.pending == KEYS);
+        CHECK(info.set.pending == KEYS);
         CHECK_MSG(fault.bytes < 400 * KEYS, "%zu bytes for %d removals", fault.bytes, KEYS);
         tamis_records_free(x);
         CHECK(fault_clean(&fault));

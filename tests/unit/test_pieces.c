@@ -11,17 +11,17 @@
 
 /* As whole ones, for filters. */
 static tamis_error pull_all(tamis_filter *f, struct bytes *out, size_t room, uint64_t *rng,
-                            void (*during)(const struct whole *))
+                            void (*during)(struct set *))
 {
-    return pieces_pull(&(struct whole){.filter = f}, out, room, rng, during);
+    return pieces_pull(filter_set(f), out, room, rng, during);
 }
 
 static tamis_error push_all(tamis_filter **out, const struct bytes *bytes, size_t most,
                             uint64_t *rng, const tamis_open_options *options, tamis_reason *reason)
 {
-    struct whole whole;
-    tamis_error e = pieces_push(&whole, bytes, most, rng, options, reason);
-    *out = whole.filter;
+    struct set *set;
+    tamis_error e = pieces_push(&set, bytes, most, rng, options, reason);
+    *out = as_filter(set);
     return e;
 }
 
@@ -64,12 +64,12 @@ TEST(the_key_is_looked_at_first)
         struct history h;
         struct pieces_out *out;
         tamis_filter *f = history_new(&h, kind, 3);
-        struct whole whole = {.filter = f}, made;
+        struct set *set = filter_set(f), *made;
         struct bytes with = bytes_of(f, 0), without = bytes_of(f, TAMIS_SAVE_NO_KEY);
         uint8_t *piece = malloc(without.len + 65536), other[TAMIS_KEY_LEN] = {1};
         size_t len = 0;
-        CHECK(pieces_out_begin(&out, &whole, TAMIS_SAVE_NO_KEY) == TAMIS_OK);
-        CHECK(pieces_out_read(out, &whole, 0, piece, 65536, &len) == TAMIS_OK);
+        CHECK(pieces_out_begin(&out, set, TAMIS_SAVE_NO_KEY) == TAMIS_OK);
+        CHECK(pieces_out_read(out, set, 0, piece, 65536, &len) == TAMIS_OK);
         CHECK(len >= PIECES_HEAD && memcmp(piece, without.data, len) == 0);
         pieces_out_end(out);
         tamis_open_options o = opening(&h);
@@ -87,10 +87,10 @@ TEST(the_key_is_looked_at_first)
                 CHECK(memcmp(pieces_in_key(in), h.key, TAMIS_KEY_LEN) == 0);
                 CHECK(pieces_in_add(in, without.data + at, without.len - at, NULL) == TAMIS_OK);
                 CHECK(pieces_in_end(in, &made, NULL) == TAMIS_OK);
-                struct bytes again = bytes_of(made.filter, 0);
+                struct bytes again = bytes_of(as_filter(made), 0);
                 CHECK(bytes_equal(&again, kind % 2 ? &with : &without));
                 bytes_free(&again);
-                tamis_filter_free(made.filter);
+                tamis_filter_free(as_filter(made));
             }
             pieces_in_free(in);
         }
@@ -101,10 +101,10 @@ TEST(the_key_is_looked_at_first)
     }
 }
 
-static tamis_error pull_under(const struct whole *whole, struct bytes *out)
+static tamis_error pull_under(struct set *set, struct bytes *out)
 {
     uint64_t rng = harness_seed();
-    return pieces_pull(whole, out, 1 << 16, &rng, NULL);
+    return pieces_pull(set, out, 1 << 16, &rng, NULL);
 }
 
 /* Whatever is freed was wiped of the key before: structures, and the headers that are written. */
@@ -114,23 +114,23 @@ TEST(freed_memory_has_no_key)
     uint64_t rng = harness_seed();
     for (unsigned hash = TAMIS_XXH3; hash <= TAMIS_H3; hash++) {
         struct fault fault;
-        struct whole whole = {0}, loaded;
-        tamis_filter *copy;
+        struct set *loaded;
+        tamis_filter *f, *copy;
         struct bytes bytes = {0}, again = {0};
         fault_init(&fault);
         fault.secret = key;
         tamis_options o = {
             .capacity = 1000, .key = key, .hash = hash, .allocator = &fault.allocator};
         tamis_open_options open = {.key = key, .allocator = &fault.allocator};
-        CHECK(tamis_filter_new(&whole.filter, &o, NULL) == TAMIS_OK);
-        CHECK(tamis_filter_add(whole.filter, "x", 1, NULL) == TAMIS_OK);
-        CHECK(tamis_filter_encode(whole.filter, 0, bytes_write, &bytes) == TAMIS_OK);
-        CHECK(pull_under(&whole, &again) == TAMIS_OK && bytes_equal(&bytes, &again));
+        CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_add(f, "x", 1, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_encode(f, 0, bytes_write, &bytes) == TAMIS_OK);
+        CHECK(pull_under(filter_set(f), &again) == TAMIS_OK && bytes_equal(&bytes, &again));
         CHECK(pieces_push(&loaded, &bytes, 100, &rng, &open, NULL) == TAMIS_OK);
-        CHECK(tamis_filter_clone(&copy, loaded.filter) == TAMIS_OK);
+        CHECK(tamis_filter_clone(&copy, as_filter(loaded)) == TAMIS_OK);
         tamis_filter_free(copy);
-        tamis_filter_free(loaded.filter);
-        tamis_filter_free(whole.filter);
+        tamis_filter_free(as_filter(loaded));
+        tamis_filter_free(f);
         CHECK_MSG(fault.left == 0, "%u", (unsigned)fault.left);
         CHECK(fault_clean(&fault));
         bytes_free(&bytes);
@@ -233,7 +233,7 @@ TEST(more_than_was_said_is_refused)
 {
     struct history h;
     tamis_filter *f = history_new(&h, 0, 3);
-    struct whole out;
+    struct set *out;
     struct bytes bytes = bytes_of(f, 0);
     tamis_open_options o = opening(&h);
     struct pieces_in *in = pieces_in_begin(bytes.len, bytes.len, &o);
@@ -291,10 +291,10 @@ TEST(without_memory_nothing_is_left)
 
 static uint64_t next_key;
 
-static void add_some(const struct whole *whole)
+static void add_some(struct set *set)
 {
     for (unsigned i = 0; i < 50; i++, next_key++)
-        CHECK(tamis_filter_add(whole->filter, &next_key, sizeof next_key, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_add(as_filter(set), &next_key, sizeof next_key, NULL) == TAMIS_OK);
 }
 
 /* Keys added meanwhile, past the capacity, do not show; they are there all the same. */
@@ -310,14 +310,14 @@ TEST(the_moment_is_kept_while_keys_are_added)
         tamis_filter *f;
         CHECK(tamis_filter_new(&f, &kinds[i], NULL) == TAMIS_OK);
         next_key = 0;
-        struct whole whole = {.filter = f};
+        struct set *set = filter_set(f);
         for (unsigned j = 0; j < 20; j++)
-            add_some(&whole);
+            add_some(set);
         struct bytes before = bytes_of(f, 0), pieces = {0};
-        CHECK(pieces_keep(&whole));
+        CHECK(pieces_keep(set));
         CHECK(pull_all(f, &pieces, 2000, &rng, add_some) == TAMIS_OK);
         CHECK(bytes_equal(&before, &pieces));
-        pieces_keep_end(&whole);
+        pieces_keep_end(set);
         CHECK(next_key > 1000);
         for (uint64_t key = 0; key < next_key; key++)
             CHECK(tamis_filter_has(f, &key, sizeof key));
@@ -339,7 +339,7 @@ TEST(what_cannot_be_kept)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         tamis_filter *f;
         CHECK(tamis_filter_new(&f, &kinds[i], NULL) == TAMIS_OK);
-        CHECK(!pieces_keep(&(struct whole){.filter = f}));
+        CHECK(!pieces_keep(filter_set(f)));
         tamis_filter_free(f);
     }
 }

@@ -59,10 +59,10 @@ static tamis_records *index_of(tamis_records_options o)
 static tamis_error push_all(tamis_records **out, const struct bytes *bytes, size_t most,
                             uint64_t *rng, const tamis_open_options *options, tamis_reason *reason)
 {
-    struct whole whole;
-    tamis_error e = pieces_push(&whole, bytes, most, rng, options, reason);
-    CHECK(!whole.filter);
-    *out = whole.index;
+    struct set *set;
+    tamis_error e = pieces_push(&set, bytes, most, rng, options, reason);
+    CHECK(!set || set_kind(set) == TAMIS_KIND_RECORDS);
+    *out = as_records(set);
     return e;
 }
 
@@ -79,7 +79,7 @@ TEST(every_state_goes_out_and_in)
         tamis_reason reason = {0};
         tamis_records *loaded;
         size_t room = i % 2 ? 512 : 1 << 16;
-        CHECK(pieces_pull(&(struct whole){.index = s->x}, &pieces, room, &rng, NULL) == TAMIS_OK);
+        CHECK(pieces_pull(records_set(s->x), &pieces, room, &rng, NULL) == TAMIS_OK);
         CHECK_MSG(bytes_equal(&s->bytes, &pieces), "world %u", i);
         tamis_error e = push_all(&loaded, &s->bytes, i % 2 ? 50 : 5000, &rng, &o, &reason);
         CHECK_MSG(e == TAMIS_OK, "world %u: %s", i, reason.text);
@@ -104,14 +104,14 @@ TEST(every_size_of_a_piece)
         struct subject *s = subject_new(&rng, i % 2, 60, 6000);
         for (size_t size = 1; size <= s->bytes.len; size += size < 200 ? 1 : 97) {
             struct pieces_in *in = pieces_in_begin(s->bytes.len, PIECES_ASIDE, NULL);
-            struct whole whole = {0};
+            struct set *set = NULL;
             for (size_t at = 0; at < s->bytes.len; at += size) {
                 size_t len = s->bytes.len - at < size ? s->bytes.len - at : size;
                 CHECK(pieces_in_add(in, s->bytes.data + at, len, NULL) == TAMIS_OK);
             }
-            CHECK(pieces_in_end(in, &whole, NULL) == TAMIS_OK);
-            CHECK(whole.index && tamis_records_equal(whole.index, s->x));
-            tamis_records_free(whole.index);
+            CHECK(pieces_in_end(in, &set, NULL) == TAMIS_OK);
+            CHECK(set && tamis_records_equal(as_records(set), s->x));
+            set_free(set);
             pieces_in_free(in);
         }
         subject_free(s);
@@ -216,10 +216,10 @@ TEST(cut_short)
         struct subject *s = subject_new(&rng, i % 2, 60, 5000);
         for (size_t len = 1; len < s->bytes.len; len += 1 + i % 3) {
             struct pieces_in *in = pieces_in_begin(s->bytes.len, PIECES_ASIDE, NULL);
-            struct whole whole = {0};
+            struct set *set = NULL;
             struct bytes again = {0}, first = {s->bytes.data, len, len};
             CHECK(pieces_in_add(in, s->bytes.data, len, NULL) == TAMIS_OK);
-            CHECK(pieces_in_end(in, &whole, NULL) == TAMIS_EFORMAT && !whole.index);
+            CHECK(pieces_in_end(in, &set, NULL) == TAMIS_EFORMAT && !set);
             CHECK(pieces_in_encode(in, bytes_write, &again) == TAMIS_OK);
             CHECK_MSG(bytes_equal(&again, &first), "%zu of %zu bytes", len, s->bytes.len);
             bytes_free(&again);
@@ -313,7 +313,7 @@ TEST(without_memory_nothing_is_left)
         for (uint64_t n = 1; x && e == TAMIS_ENOMEM && n < 100; n++) {
             struct bytes again = {0};
             fault_arm(&fault, n, n % 2);
-            e = pieces_pull(&(struct whole){.index = x}, &again, 1 << 16, &rng, NULL);
+            e = pieces_pull(records_set(x), &again, 1 << 16, &rng, NULL);
             CHECK(e == TAMIS_OK ? bytes_equal(&s->bytes, &again) : e == TAMIS_ENOMEM);
             CHECK(fault.blocks == blocks);
             bytes_free(&again);
@@ -323,7 +323,7 @@ TEST(without_memory_nothing_is_left)
         for (uint64_t n = 1; x && !keeps && n < 500; n++) {
             fault_arm(&fault, n, false);
             uint64_t failed = fault.failed;
-            keeps = pieces_keep(&(struct whole){.index = x});
+            keeps = pieces_keep(records_set(x));
             CHECK(keeps || fault.blocks == blocks);
             if (fault.failed == failed)
                 break;
@@ -341,10 +341,10 @@ TEST(without_memory_nothing_is_left)
 
 static uint64_t next_record;
 
-static void add_some(const struct whole *whole)
+static void add_some(struct set *set)
 {
     for (unsigned i = 0; i < 50; i++)
-        CHECK(add_record(whole->index, next_record++) == TAMIS_OK);
+        CHECK(add_record(as_records(set), next_record++) == TAMIS_OK);
 }
 
 /* Records added meanwhile, past the capacity, do not show; they are there all the same. */
@@ -359,29 +359,30 @@ TEST(the_moment_is_kept_while_records_are_added)
         {.set.capacity = 30000, .set.growth = TAMIS_FIXED}};
     uint64_t rng = harness_seed() + 7;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        struct whole whole = {.index = index_of(kinds[i])};
+        tamis_records *x = index_of(kinds[i]);
+        struct set *set = records_set(x);
         next_record = 0;
         for (unsigned j = 0; j < 20; j++)
-            add_some(&whole);
-        struct bytes before = bytes_of_index(whole.index, 0), pieces = {0};
-        CHECK(pieces_keep(&whole));
-        CHECK(pieces_pull(&whole, &pieces, 2000, &rng, add_some) == TAMIS_OK);
+            add_some(set);
+        struct bytes before = bytes_of_index(x, 0), pieces = {0};
+        CHECK(pieces_keep(set));
+        CHECK(pieces_pull(set, &pieces, 2000, &rng, add_some) == TAMIS_OK);
         CHECK_MSG(bytes_equal(&before, &pieces), "kind %zu", i);
-        pieces_keep_end(&whole);
+        pieces_keep_end(set);
         CHECK(next_record > 1000);
         for (uint64_t r = 0; r < next_record; r++) {
             uint64_t b = r % 50;
             tamis_key keys[] = {{&r, sizeof r}, {&b, sizeof b}};
-            CHECK(tamis_records_has(whole.index, keys, 3).maybe);
+            CHECK(tamis_records_has(x, keys, 3).maybe);
         }
-        struct bytes now = bytes_of_index(whole.index, 0), again = {0};
-        CHECK(pieces_pull(&whole, &again, 2000, &rng, NULL) == TAMIS_OK);
+        struct bytes now = bytes_of_index(x, 0), again = {0};
+        CHECK(pieces_pull(set, &again, 2000, &rng, NULL) == TAMIS_OK);
         CHECK(bytes_equal(&now, &again) && !bytes_equal(&before, &now));
         bytes_free(&before);
         bytes_free(&pieces);
         bytes_free(&now);
         bytes_free(&again);
-        tamis_records_free(whole.index);
+        tamis_records_free(x);
     }
 }
 
@@ -392,9 +393,10 @@ TEST(what_cannot_be_kept)
         {.set.capacity = 1000, .verifier = TAMIS_VERIFIER_TABLE},
         {.set.capacity = 1000, .set.deletable = true, .verifier = TAMIS_VERIFIER_TABLE}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        struct whole whole = {.index = index_of(kinds[i])};
-        CHECK(!pieces_keep(&whole));
-        tamis_records_free(whole.index);
+        tamis_records *x = index_of(kinds[i]);
+        struct set *set = records_set(x);
+        CHECK(!pieces_keep(set));
+        tamis_records_free(x);
     }
 }
 
@@ -413,11 +415,11 @@ TEST(large_tables)
         CHECK(add_record(x, r) == TAMIS_OK);
     for (unsigned sparse = 0; sparse < 2; sparse++) {
         struct bytes bytes = bytes_of_index(x, 0), pieces = {0};
-        struct whole whole = {.index = x};
+        struct set *set = records_set(x);
         tamis_reason reason = {0};
         tamis_records *loaded;
         CHECK(bytes.len > (sparse ? 1u : 4u) << 20);
-        CHECK(pieces_pull(&whole, &pieces, 1 << 20, &rng, NULL) == TAMIS_OK);
+        CHECK(pieces_pull(set, &pieces, 1 << 20, &rng, NULL) == TAMIS_OK);
         CHECK(bytes_equal(&bytes, &pieces));
         tamis_error e = push_all(&loaded, &bytes, 300000, &rng, NULL, &reason);
         CHECK_MSG(e == TAMIS_OK, "%s", reason.text);
@@ -437,9 +439,9 @@ TEST(large_tables)
 
 static unsigned calls;
 
-static void count_call(const struct whole *whole)
+static void count_call(struct set *set)
 {
-    (void)whole;
+    (void)set;
     calls++;
 }
 
@@ -449,20 +451,21 @@ TEST(a_table_of_one_run)
 {
     uint64_t rng = harness_seed() + 10;
     tamis_records_options o = {.set.capacity = 100, .verifier = TAMIS_VERIFIER_TABLE};
-    struct whole whole = {.index = index_of(o)};
-    struct table *table = &set_part(&whole.index->set, 2)->table;
+    tamis_records *x = index_of(o);
+    struct set *set = records_set(x);
+    struct table *table = &set_part(set, 2)->table;
     CHECK(table_reserve(table, &mem_system, 6000));
     for (uint64_t value = 0; table->used < 6000; value++)
         if (table_hash(value) >> 56 == 77)
             table_add(table, value, 1);
-    struct bytes bytes = bytes_of_index(whole.index, 0), pieces = {0};
+    struct bytes bytes = bytes_of_index(x, 0), pieces = {0};
     calls = 0;
-    CHECK(pieces_pull(&whole, &pieces, 1 << 20, &rng, count_call) == TAMIS_OK);
+    CHECK(pieces_pull(set, &pieces, 1 << 20, &rng, count_call) == TAMIS_OK);
     CHECK(bytes_equal(&bytes, &pieces));
     CHECK_MSG(calls > 12, "%u", calls); /* twice over 6000 times 6000 looks, 4 million a call */
     bytes_free(&bytes);
     bytes_free(&pieces);
-    tamis_records_free(whole.index);
+    tamis_records_free(x);
 }
 
 /* A table with its last values in slots from the first on, made by appending as by adding. */

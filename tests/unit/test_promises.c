@@ -138,9 +138,9 @@ static uint64_t fill_index(tamis_records *x, uint64_t limit, size_t batch)
         e = tamis_records_add_many(x, digests, batch, NULL, &done);
         n += done;
         tamis_records_brief(x, &info);
-        CHECK_MSG(info.bytes <= limit, "%llu bytes", (unsigned long long)info.bytes);
+        CHECK_MSG(info.set.bytes <= limit, "%llu bytes", (unsigned long long)info.set.bytes);
     }
-    CHECK(e == TAMIS_ESPACE || (e == TAMIS_EFULL && info.growth <= TAMIS_DYNAMIC));
+    CHECK(e == TAMIS_ESPACE || (e == TAMIS_EFULL && info.set.growth <= TAMIS_DYNAMIC));
     for (uint64_t i = 0; i < n; i += 11) {
         tamis_key record[3] = {{&i, sizeof i}, {&i, sizeof i}, {&i, sizeof i}};
         CHECK(tamis_records_has(x, record, 0).maybe);

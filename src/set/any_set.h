@@ -1,0 +1,62 @@
+/*
+ * A set of either kind, by one pointer: for the bytes, and for the command line and the module, which
+ * hold whatever a file or a value has. A filter and records of the public headers are the same memory
+ * under a type that says which of the two it is.
+ */
+#ifndef TAMIS_ANY_SET_H
+#define TAMIS_ANY_SET_H
+
+#include "tamis/records.h"
+
+struct set;
+
+/* TAMIS_KIND_FILTER or TAMIS_KIND_RECORDS. */
+tamis_kind set_kind(const struct set *s);
+
+/* Only of a set of that kind. */
+static inline tamis_filter *as_filter(struct set *s)
+{
+    return (tamis_filter *)(void *)s;
+}
+
+static inline tamis_records *as_records(struct set *s)
+{
+    return (tamis_records *)(void *)s;
+}
+
+static inline struct set *filter_set(tamis_filter *f)
+{
+    return (struct set *)(void *)f;
+}
+
+static inline struct set *records_set(tamis_records *x)
+{
+    return (struct set *)(void *)x;
+}
+
+/* As the functions of the public headers that have these names for each kind. */
+void set_free(struct set *s);
+tamis_error set_clone(struct set **out, const struct set *s, bool half); /* half: folded */
+tamis_error set_clear(struct set *s);
+tamis_error set_merge(struct set *s, const struct set *other, unsigned flags);
+void set_brief(const struct set *s, tamis_filter_facts *facts);
+bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN]);
+tamis_error set_limit(struct set *s, uint64_t memory_limit);
+
+/*
+ * Moving its memory elsewhere, block by block, for a server that puts its memory together again while
+ * it runs (relocate.c). The caller has the set to itself; nothing else changes.
+ */
+struct mover {
+    /* The new place of the block, with the same bytes, the old one freed; NULL: it stays. */
+    void *(*move)(void *context, void *memory);
+    bool (*stop)(void *context); /* time is up */
+    void *context;
+    bool pinned; /* the head stays: others know it */
+};
+
+/* From part `from` on, which is 0 at first; returns the part to go on with, or 0 if all is done. What
+   changed between two calls may be passed over. */
+unsigned long set_move(struct set **s, const struct mover *m, unsigned long from);
+
+#endif
