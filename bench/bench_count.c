@@ -9,6 +9,8 @@
 #define KEYS  4096
 #define CHUNK 1024
 
+#define REMOVABLE 32768 /* keys, of which n are removed: counts.py takes fewer */
+
 static uint64_t keys[KEYS];
 static tamis_digest digests[CHUNK];
 static uint8_t found[CHUNK];
@@ -65,16 +67,63 @@ static int owners(bool messages, size_t n)
     return failed;
 }
 
+/* One key after the other is asked of 200 owners. */
+static int owners_locate(size_t n)
+{
+    static const uint8_t key[TAMIS_KEY_LEN] = "tamis benchmark";
+    tamis_directory *d = NULL;
+    tamis_place places[8];
+    uint64_t next[CHUNK];
+    int failed = tamis_directory_new(&d, &(tamis_directory_options){.key = key}, NULL) != TAMIS_OK;
+    for (size_t i = 0; i < 200 && !failed; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "owner-%zu", i);
+        bench_keys(next, CHUNK, i);
+        for (size_t j = 0; j < CHUNK; j++)
+            digests[j] = tamis_directory_digest(d, &next[j], 8);
+        failed = tamis_directory_put(d, name, digests, CHUNK) != TAMIS_OK;
+    }
+    bench_keys(next, CHUNK, 1000);
+    for (size_t i = 0; i < n && !failed; i++)
+        failed = tamis_directory_locate(d, &next[i % CHUNK], 8, places, 8) > 200;
+    tamis_directory_free(d);
+    return failed;
+}
+
+/* Keys that were added go again. */
+static int removes(const char *what, size_t n)
+{
+    tamis_filter *f = make(what);
+    uint64_t next[CHUNK];
+    int failed = 0;
+    for (size_t i = 0; i < REMOVABLE; i += CHUNK) {
+        bench_keys(next, CHUNK, 2 + i);
+        for (size_t j = 0; j < CHUNK; j++)
+            tamis_filter_add(f, &next[j], 8, NULL);
+    }
+    for (size_t i = 0; i < n && i < REMOVABLE && !failed; i += CHUNK) {
+        bench_keys(next, CHUNK, 2 + i);
+        for (size_t j = 0; j < CHUNK; j++)
+            failed |= tamis_filter_remove(f, &next[j], 8, NULL) != TAMIS_OK;
+    }
+    tamis_filter_free(f);
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3) {
         printf("has has_scalable has_many has_many_spread has_many_scalable has_many_dynamic add "
                "add_scalable add_dynamic add_many add_many_spread add_many_scalable add_deletable "
-               "owners_put owners_take\n");
+               "remove_deletable owners_put owners_take owners_locate\n");
         return 0;
     }
     const char *what = argv[1];
     size_t n = (size_t)atol(argv[2]);
+    if (strcmp(what, "owners_locate") == 0)
+        return owners_locate(n);
+    if (strncmp(what, "remove", 6) == 0)
+        return removes(what, n);
     if (strncmp(what, "owners", 6) == 0)
         return owners(strcmp(what, "owners_take") == 0, n);
     tamis_filter *f = make(what);

@@ -272,11 +272,15 @@ uint64_t positions_repeat(const uint64_t *positions, unsigned k, unsigned j)
 
 uint64_t vector_copies(const struct vector *v, tamis_digest digest)
 {
-    uint64_t positions[K_MAX], least = UINT64_MAX;
+    uint64_t positions[K_MAX], least = UINT64_MAX, words = 0;
+    unsigned k = v->bits.k;
     vector_positions(v, digest, positions);
-    for (unsigned j = 0; j < v->bits.k && least; j++) {
+    for (unsigned j = 0; j < k; j++)
+        words |= UINT64_C(1) << (positions[j] >> 6 & 63);
+    bool apart = (unsigned)__builtin_popcountll(words) == k; /* up to 8 in a block always are */
+    for (unsigned j = 0; j < k && least; j++) {
         uint64_t n = counters_get(&v->counters, positions[j]);
-        least = min_u64(least, n / positions_repeat(positions, v->bits.k, j));
+        least = min_u64(least, apart ? n : n / positions_repeat(positions, k, j));
     }
     return least;
 }

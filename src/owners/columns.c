@@ -205,6 +205,7 @@ void columns_init(struct columns *c, const tamis_allocator *a)
 {
     memset(c, 0, sizeof *c);
     c->allocator = *a;
+    c->and_rows = kernel_rows();
     atomic_init(&c->changing, COLUMNS_STILL);
 }
 
@@ -460,12 +461,11 @@ static void mark_owners(const struct columns_matrix *m, uint64_t first, const ui
         }
 }
 
-static void matrix_locate(const struct columns_matrix *m, const uint64_t *rows, unsigned k,
-                          uint64_t *owners, size_t n)
+static void matrix_locate(const struct columns_matrix *m, rows_fn and_rows, const uint64_t *rows,
+                          unsigned k, uint64_t *owners, size_t n)
 {
     uint64_t left[CHUNK_WORDS], stride = m->width / 64;
     const uint64_t *words = m->memory.data;
-    rows_fn and_rows = kernel_rows();
     if (stride == 0) {
         left[0] = UINT64_MAX;
         for (unsigned j = 0; j < k && left[0]; j++)
@@ -474,28 +474,30 @@ static void matrix_locate(const struct columns_matrix *m, const uint64_t *rows, 
     }
     for (uint64_t first = 0; first < stride; first += CHUNK_WORDS) {
         uint64_t some = min_u64(CHUNK_WORDS, stride - first);
-        memset(left, 0xff, (size_t)some * sizeof *left);
+        for (uint64_t i = 0; i < some; i++)
+            left[i] = UINT64_MAX;
         if (and_rows(words + first, stride, some, rows, k, left))
             mark_owners(m, first, left, some, owners, n);
     }
 }
 
-/* The rows of all keys are on their way before the first is looked at. */
-static void group_locate(const struct columns_group *g, const tamis_digest *digests, size_t n,
-                         uint64_t *owners, size_t words)
+/* The rows of several keys are on their way before the first is looked at. */
+static void group_locate(const struct columns_group *g, rows_fn and_rows,
+                         const tamis_digest *digests, size_t n, uint64_t *owners, size_t words)
 {
     uint64_t rows[COLUMNS_RUN][K_MAX];
     const struct columns_matrix *m = atomic_load(&g->matrix);
     const uint64_t *bits = m->memory.data;
     uint64_t lines = min_u64(LINES_AHEAD, (m->width + BLOCK_BITS - 1) / BLOCK_BITS);
+    unsigned k = g->bits.k;
     for (size_t i = 0; i < n; i++) {
         g->bits.kernel->positions(&g->bits, digests[i], rows[i]);
-        for (unsigned j = 0; j < g->bits.k; j++)
-            for (uint64_t line = 0; line < lines; line++)
+        for (uint64_t line = 0; n > 1 && line < lines; line++)
+            for (unsigned j = 0; j < k; j++)
                 __builtin_prefetch(bits + (rows[i][j] * m->width >> 6) + 8 * line);
     }
     for (size_t i = 0; i < n; i++)
-        matrix_locate(m, rows[i], g->bits.k, owners + i * words, words);
+        matrix_locate(m, and_rows, rows[i], k, owners + i * words, words);
 }
 
 uint32_t columns_locate(struct columns *c, const tamis_key *keys, size_t n, uint64_t *owners,
@@ -514,7 +516,7 @@ uint32_t columns_locate(struct columns *c, const tamis_key *keys, size_t n, uint
                 digests[i] = family_digest(&f->family, keys[i].data, keys[i].len);
             for (const struct columns_group *g = atomic_load(&f->groups); g;
                  g = atomic_load(&g->next))
-                group_locate(g, digests, n, owners, words);
+                group_locate(g, c->and_rows, digests, n, owners, words);
         }
         atomic_thread_fence(memory_order_acquire); /* what was read, before the version */
     } while (atomic_load(&c->version) != version);

@@ -60,6 +60,7 @@ struct columns_group {
 
 struct columns {
     tamis_allocator allocator;
+    rows_fn and_rows; /* for this processor */
     struct columns_family *_Atomic families;
     _Atomic uint64_t version;
     _Atomic uint32_t changing;

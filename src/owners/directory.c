@@ -470,9 +470,8 @@ void tamis_directory_locate_many(const tamis_directory *directory, const tamis_k
     size_t known = min_u64(words, ((size_t)tamis_directory_owners(d) + 63) / 64);
     uint64_t now = d->follower.clock(d->follower.clock_context);
     uint64_t inside = readers_enter();
-    memset(doubt, 0, words * sizeof *doubt);
     for (size_t i = 0; i < known; i++) { /* first: an owner is in doubt until it has columns */
-        struct piece *piece = piece_of(d, (uint32_t)(OWNER_PIECE * i));
+        struct piece *piece = atomic_load_explicit(&d->piece[i], memory_order_acquire);
         uint64_t next = atomic_load(&piece->next_expiry);
         if (UNLIKELY(now >= next))
             expire(piece, now, next);
@@ -488,11 +487,13 @@ void tamis_directory_locate_many(const tamis_directory *directory, const tamis_k
             ask_copy(d, changing, keys + i, some, hits + i * words, words);
     }
     for (size_t i = 0; i < known; i++) {
-        uint64_t live = atomic_load(&piece_of(d, (uint32_t)(OWNER_PIECE * i))->live);
+        uint64_t live = atomic_load(&d->piece[i]->live), sure = live & ~doubt[i];
         doubt[i] &= live;
-        for (size_t j = 0; j < n; j++)
-            hits[j * words + i] &= live & ~doubt[i];
+        for (size_t j = i; j < n * words; j += words)
+            hits[j] &= sure;
     }
+    for (size_t i = known; i < words; i++) /* owners to come: their hits are 0 */
+        doubt[i] = 0;
     readers_leave(inside);
 }
 
