@@ -74,19 +74,19 @@ static void measure(const tamis_filter *f, const tamis_filter *other, struct tim
     check(tamis_filter_clone(&copy, f), "copy");
     keep_least(&t->copy, bench_used() - start);
     start = bench_used();
-    tamis_error e = tamis_filter_intersect(&both, f, other);
+    tamis_error e = tamis_filter_intersect(&both, f, other, NULL);
     keep_least(&t->intersect, bench_used() - start);
     if (e == TAMIS_OK)
         tamis_filter_free(both);
     else
         t->intersect = -1; /* of more than one vector */
     start = bench_used();
-    check(tamis_filter_merge(copy, other, TAMIS_MERGE_RESTATE), "merge");
+    check(tamis_filter_merge(copy, other, TAMIS_MERGE_RESTATE, NULL), "merge");
     keep_least(&t->merge, bench_used() - start);
     tamis_filter_free(copy);
     check(tamis_filter_clone(&copy, f), "copy");
     start = bench_used();
-    check(tamis_filter_fold(copy, TAMIS_MERGE_RESTATE), "fold");
+    check(tamis_filter_fold(copy, TAMIS_MERGE_RESTATE, NULL), "fold");
     keep_least(&t->fold, bench_used() - start);
     tamis_filter_free(copy);
 }

@@ -54,7 +54,7 @@ static int owners(bool messages, size_t n)
         tamis_origin_options o = {.owner = name, .epoch = 1};
         snprintf(name, sizeof name, "owner-%zu", i);
         if (!messages) {
-            failed = tamis_directory_put(d, name, digests, 16) != TAMIS_OK;
+            failed = tamis_directory_put(d, name, digests, 16, NULL) != TAMIS_OK;
             continue;
         }
         failed = tamis_origin_new(&origin, f, &o, NULL) != TAMIS_OK ||
@@ -81,7 +81,7 @@ static int owners_locate(size_t n)
         bench_keys(next, CHUNK, i);
         for (size_t j = 0; j < CHUNK; j++)
             digests[j] = tamis_directory_digest(d, &next[j], 8);
-        failed = tamis_directory_put(d, name, digests, CHUNK) != TAMIS_OK;
+        failed = tamis_directory_put(d, name, digests, CHUNK, NULL) != TAMIS_OK;
     }
     bench_keys(next, CHUNK, 1000);
     for (size_t i = 0; i < n && !failed; i++)

@@ -34,7 +34,7 @@ static void build(struct scene *s)
         bench_keys(keys, KEYS, i + 1);
         for (unsigned j = 0; j < KEYS; j++)
             digests[j] = tamis_directory_digest(s->directory, &keys[j], 8);
-        if (tamis_directory_put(s->directory, name, digests, KEYS) != TAMIS_OK ||
+        if (tamis_directory_put(s->directory, name, digests, KEYS, NULL) != TAMIS_OK ||
             tamis_filter_new(&s->filters[i], &one, NULL) != TAMIS_OK ||
             tamis_filter_add_many(s->filters[i], digests, KEYS, NULL, NULL) != TAMIS_OK)
             exit(2);

@@ -105,7 +105,7 @@ static void stack_of(size_t n, bool deletable)
                                             .deletable = deletable});
             add_keys(all, 1);
         }
-        must(tamis_filter_merge(all, all, TAMIS_MERGE_CONCAT));
+        must(tamis_filter_merge(all, all, TAMIS_MERGE_CONCAT, NULL));
     }
     if (!all)
         return;

@@ -100,8 +100,8 @@ static int use_directory(void)
         return 1;
     tamis_digest apple = tamis_directory_digest(hosts, "apple", 5);
     tamis_digest pear = tamis_directory_digest(hosts, "pear", 4);
-    tamis_directory_put(hosts, "alpha", &apple, 1);
-    tamis_directory_put(hosts, "beta", &pear, 1);
+    tamis_directory_put(hosts, "alpha", &apple, 1, NULL);
+    tamis_directory_put(hosts, "beta", &pear, 1, NULL);
     size_t n = tamis_directory_locate(hosts, "pear", 4, places, 8);
     for (size_t i = 0; i < n && i < 8; i++) {
         const char *name = tamis_directory_name(hosts, places[i].owner);

@@ -85,7 +85,7 @@ static tamis_error uniting(void)
     if (e == TAMIS_OK)
         e = tamis_filter_add(here, "fig", 3, NULL);
     if (e == TAMIS_OK)
-        e = tamis_filter_merge(here, there, 0);
+        e = tamis_filter_merge(here, there, 0, NULL);
     if (e == TAMIS_OK) {
         ask(here, "fig");
         ask(here, "date");

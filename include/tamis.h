@@ -288,13 +288,13 @@ typedef enum tamis_merge_flags {
  * appended. ERATE when the total would pass the stated rate (unless RESTATE).
  */
 TAMIS_API tamis_error tamis_filter_merge(tamis_filter *filter, const tamis_filter *other,
-                                         unsigned flags);
+                                         unsigned flags, tamis_reason *reason);
 /* A new plain fixed filter with the bits both have. Single vectors of one shape and family. */
 TAMIS_API tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a,
-                                             const tamis_filter *b);
+                                             const tamis_filter *b, tamis_reason *reason);
 /* Every vector to half its bits. ERATE if more than half full (unless RESTATE), ESHAPE if half would not
  * be whole: blocks must be even in number, the bits of a spread vector a multiple of 16. */
-TAMIS_API tamis_error tamis_filter_fold(tamis_filter *filter, unsigned flags);
+TAMIS_API tamis_error tamis_filter_fold(tamis_filter *filter, unsigned flags, tamis_reason *reason);
 /* Same family, shape, bits, counters and pending removals. */
 TAMIS_API bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b);
 TAMIS_API bool tamis_filter_same_family(const tamis_filter *a, const tamis_filter *b);

@@ -78,7 +78,7 @@ static void rows_merge(struct rows *r)
         for (unsigned j = i + 1; j < r->s; j++) {
             if (r->n[i] + r->n[j] > C)
                 continue;
-            MUST(tamis_filter_merge(r->row[i], r->row[j], TAMIS_MERGE_RESTATE));
+            MUST(tamis_filter_merge(r->row[i], r->row[j], TAMIS_MERGE_RESTATE, NULL));
             r->n[i] += r->n[j];
             tamis_filter_free(r->row[j]);
             r->s--;

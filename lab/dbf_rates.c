@@ -136,8 +136,8 @@ static void union_at(uint64_t na, uint64_t nb, const char *series, const char *f
             f[j] = new_filter(j < 2 ? TAMIS_FIXED : TAMIS_DYNAMIC, M, C, i);
             lab_add(f[j], keys + (j % 2 ? na : 0), j % 2 ? nb : na);
         }
-        MUST(tamis_filter_merge(f[0], f[1], TAMIS_MERGE_RESTATE));
-        MUST(tamis_filter_merge(f[2], f[3], TAMIS_MERGE_CONCAT));
+        MUST(tamis_filter_merge(f[0], f[1], TAMIS_MERGE_RESTATE, NULL));
+        MUST(tamis_filter_merge(f[2], f[3], TAMIS_MERGE_CONCAT, NULL));
         mean_add(&gap, lab_false_rate(f[0], i, asked) - lab_false_rate(f[2], i, asked));
         for (unsigned j = 0; j < 4; j++)
             tamis_filter_free(f[j]);

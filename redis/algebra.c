@@ -109,6 +109,7 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
     bool replied;
     const struct value *from = find_kind(ctx, name, VALUE_FILTER, &key, &replied);
     tamis_error e = TAMIS_OK;
+    tamis_reason reason = {0};
     if (!from && !replied) {
         rm.ReplyWithError(ctx, NOT_FOUND);
     } else if (from) {
@@ -123,10 +124,10 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
         m->result = value_copy(from);
         e = m->result ? TAMIS_OK : TAMIS_ENOMEM;
     } else if (ok) {
-        e = set_merge(m->result->set, from->set, m->flags);
+        e = set_merge(m->result->set, from->set, m->flags, &reason);
     }
     if (e != TAMIS_OK)
-        reply_failure(ctx, from, e, NULL);
+        reply_failure(ctx, from, e, &reason);
     rm.CloseKey(key);
     return ok && e == TAMIS_OK;
 }
@@ -226,10 +227,12 @@ COMMAND(command_intersect)
     if (error) {
         rm.ReplyWithError(ctx, error);
     } else if (!too_much(ctx, merge_work(v[1]) + merge_work(v[2]), ELSEWHERE)) {
-        tamis_error e = tamis_filter_intersect(&both, as_filter(v[1]->set), as_filter(v[2]->set));
+        tamis_reason reason = {0};
+        tamis_error e =
+            tamis_filter_intersect(&both, as_filter(v[1]->set), as_filter(v[2]->set), &reason);
         made = e == TAMIS_OK ? value_of(filter_set(both)) : NULL;
         if (!made)
-            reply_failure(ctx, v[1], e == TAMIS_OK ? TAMIS_ENOMEM : e, NULL);
+            reply_failure(ctx, v[1], e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
     }
     if (made && !fits(ctx, made)) {
         value_free(made);
@@ -262,15 +265,12 @@ COMMAND(command_fold)
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     } else if (!too_much(ctx, FOLDING * value_bytes(v), ELSEWHERE)) {
         struct value *half = value_copy(v);
+        tamis_reason reason = {0};
+        unsigned flags = restate ? TAMIS_MERGE_RESTATE : 0;
         tamis_error e =
-            half ? tamis_filter_fold(as_filter(half->set), restate ? TAMIS_MERGE_RESTATE : 0)
-                 : TAMIS_ENOMEM;
-        if (e == TAMIS_ESHAPE)
-            rm.ReplyWithError(ctx, "ERR its size cannot be halved: of a LAYOUT spread or GROWTH "
-                                   "dynamic filter the bits must make an even number of bytes, of "
-                                   "others the blocks must be even in number");
-        else if (e != TAMIS_OK)
-            reply_failure(ctx, v, e, NULL);
+            half ? tamis_filter_fold(as_filter(half->set), flags, &reason) : TAMIS_ENOMEM;
+        if (e != TAMIS_OK)
+            reply_failure(ctx, v, e, &reason);
         if (e != TAMIS_OK || !fits(ctx, half)) {
             value_free(half);
         } else {

@@ -383,7 +383,7 @@ COMMAND(command_xquery)
         if (!q.pairs || !q.values)
             e = TAMIS_ENOMEM;
         else if (read_question(ctx, as_records(v->set), argv + 2, n, &q))
-            e = tamis_records_ask(as_records(v->set), q.choices, q.n, &answer);
+            e = tamis_records_ask(as_records(v->set), q.choices, q.n, &answer, NULL);
         else
             replied = true;
     }

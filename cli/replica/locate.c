@@ -43,7 +43,7 @@ static void load_whole(const struct locating *l, uint32_t number, const char *na
     if (tamis_directory_load(d, name, path, 0, NULL) == TAMIS_OK &&
         !as_told(tamis_directory_follower(d, number), &l->replicas.replica[number])) {
         tamis_directory_drop(d, name);
-        tamis_directory_expect(d, name, NULL);
+        tamis_directory_expect(d, name, NULL, NULL);
     }
 }
 
@@ -82,7 +82,7 @@ static bool load_all(struct locating *l, const uint8_t *key)
         if (n < TOGETHER && i + 1 < l->n)
             continue;
         if (e == TAMIS_OK)
-            e = tamis_directory_put_filters(l->replicas.directory, names, copies, n);
+            e = tamis_directory_put_filters(l->replicas.directory, names, copies, n, NULL);
         while (n > 0)
             tamis_filter_free((tamis_filter *)(uintptr_t)copies[--n]);
     }

@@ -22,8 +22,10 @@ static bool no_memory(const char *what)
 struct replica *replicas_get(struct replicas *r, const char *name)
 {
     uint32_t number;
-    if (tamis_directory_expect(r->directory, name, &number) != TAMIS_OK)
-        return no_memory(name), NULL;
+    tamis_reason reason = {0};
+    tamis_error e = tamis_directory_expect(r->directory, name, &number, &reason);
+    if (e != TAMIS_OK)
+        return complain_of(e, &reason, name), NULL;
     if (number >= r->room) {
         size_t room = r->room ? 2 * r->room : 64;
         struct replica *grown = realloc(r->replica, room * sizeof *grown);

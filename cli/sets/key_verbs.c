@@ -303,7 +303,7 @@ static void check_choices(void *context, const tamis_choice *choices, size_t n)
     const struct records *r = &c->job.records;
     tamis_answer answer = {0};
     check_warn(c);
-    c->job.error = tamis_records_ask(as_records(c->job.store.set), choices, n, &answer);
+    c->job.error = tamis_records_ask(as_records(c->job.store.set), choices, n, &answer, NULL);
     if (c->verified && !answer.verified)
         remark("not verified as a combination: too many choices: give fewer values");
     c->verified &= answer.verified;

@@ -112,17 +112,13 @@ static int change(int argc, char **argv, bool fold)
     tamis_kind kind = fold ? TAMIS_KIND_FILTER : TAMIS_KIND_NONE;
     if (!store_change(&store, words.word[0], kind, &files))
         return TROUBLE;
-    tamis_error e = fold
-                        ? tamis_filter_fold(as_filter(store.set), restate ? TAMIS_MERGE_RESTATE : 0)
-                        : set_clear(store.set);
+    tamis_reason reason = {0};
+    unsigned flags = restate ? TAMIS_MERGE_RESTATE : 0;
+    tamis_error e =
+        fold ? tamis_filter_fold(as_filter(store.set), flags, &reason) : set_clear(store.set);
     status = FOUND;
-    if (e == TAMIS_ERATE)
-        status = complain("more than half full: %s: allow a new rate with --restate", store.path);
-    else if (e == TAMIS_ESHAPE)
-        status = complain("its size cannot be halved: %s: make one of 2^n bits with create --bits",
-                          store.path);
-    else if (e != TAMIS_OK)
-        status = complain_of(e, NULL, store.path);
+    if (e != TAMIS_OK)
+        status = complain_of(e, &reason, store.path);
     else if (!store_save(&store, 0))
         status = TROUBLE;
     else if (json)
@@ -159,45 +155,33 @@ static unsigned merge_flags(const struct combine *c)
 /* all := all with the file at path. */
 static bool merge_one(const struct combine *c, struct store *all, const char *path)
 {
-    bool records = store_has_records(all);
+    tamis_reason reason = {0};
     struct set *other = store_read(path, set_kind(all->set), STORE_WHOLE, &c->files);
     if (!other)
         return false;
-    tamis_error e = set_merge(all->set, other, merge_flags(c));
+    tamis_error e = set_merge(all->set, other, merge_flags(c), &reason);
     set_free(other);
-    if (records && (e == TAMIS_EKIND || e == TAMIS_ESHAPE))
-        complain("another kind of index: %s: merge what has the same attributes, combinations, "
-                 "verifier, growth and layout, all deletable or none",
-                 path);
-    else if (e == TAMIS_EKIND)
-        complain(
-            "another kind of filter: %s: merge what has one growth and layout, all deletable or "
-            "none",
-            path);
-    else if (e != TAMIS_OK)
-        complain_of(e, NULL, path);
+    if (e != TAMIS_OK)
+        complain_of(e, &reason, path);
     return e == TAMIS_OK;
 }
 
 static bool intersect_one(const struct combine *c, struct store *all, const char *path)
 {
+    tamis_reason reason = {0};
+    tamis_filter *both;
     if (store_has_records(all))
         return complain("this is an index: %s: only filters are intersected", all->path), false;
     struct set *other = store_read(path, TAMIS_KIND_FILTER, STORE_ASK, &c->files);
     if (!other)
         return false;
-    tamis_filter *both;
-    tamis_error e = tamis_filter_intersect(&both, as_filter(all->set), as_filter(other));
+    tamis_error e = tamis_filter_intersect(&both, as_filter(all->set), as_filter(other), &reason);
     set_free(other);
     if (e == TAMIS_OK) {
         set_free(all->set);
         all->set = filter_set(both);
-    } else if (e == TAMIS_EKIND || e == TAMIS_ESHAPE) {
-        complain("not one vector of the same shape: %s: intersect fixed filters made with create "
-                 "--like",
-                 path);
     } else {
-        complain_of(e, NULL, path);
+        complain_of(e, &reason, path);
     }
     return e == TAMIS_OK;
 }

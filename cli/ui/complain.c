@@ -113,7 +113,8 @@ static const char *advice(tamis_error error)
     case TAMIS_EFAMILY:
         return "make filters that belong together with create --like or --key-file";
     case TAMIS_ESHAPE:
-        return "make them alike with create --like";
+        return verb_is("fold") ? "make one of 2^n bits with create --bits"
+                               : "make them alike with create --like";
     case TAMIS_ERATE:
         return "allow a new rate with --restate";
     case TAMIS_EREADONLY:
@@ -133,7 +134,8 @@ static const char *advice(tamis_error error)
     case TAMIS_EKIND:
         if (verb_is("find") || verb_is("check") || verb_is("add") || verb_is("remove"))
             return "catalogs are for tamis find, filters and indexes for tamis check";
-        return help_of_verb();
+        return verb_is("merge") || verb_is("intersect") ? "make them alike with create --like"
+                                                        : help_of_verb();
     default:
         return help_of_verb();
     }

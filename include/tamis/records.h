@@ -78,7 +78,7 @@ TAMIS_API tamis_error tamis_records_clone(tamis_records **out, const tamis_recor
 TAMIS_API tamis_error tamis_records_clear(tamis_records *index);
 /* The same attributes, combinations, verifier, growth and family; otherwise as filters. */
 TAMIS_API tamis_error tamis_records_merge(tamis_records *index, const tamis_records *other,
-                                          unsigned flags);
+                                          unsigned flags, tamis_reason *reason);
 TAMIS_API bool tamis_records_equal(const tamis_records *a, const tamis_records *b);
 TAMIS_API bool tamis_records_key(const tamis_records *index, uint8_t key[TAMIS_KEY_LEN]);
 
@@ -128,7 +128,7 @@ typedef struct tamis_choice {
 } tamis_choice;
 
 TAMIS_API tamis_error tamis_records_ask(const tamis_records *index, const tamis_choice *choices,
-                                        size_t n, tamis_answer *answer);
+                                        size_t n, tamis_answer *answer, tamis_reason *reason);
 
 typedef struct tamis_records_facts {
     uint32_t attributes, combos; /* the whole record not counted */

@@ -235,15 +235,17 @@ TAMIS_API void tamis_directory_free(tamis_directory *directory);
 TAMIS_API tamis_digest tamis_directory_digest(const tamis_directory *directory, const void *key,
                                               size_t len);
 TAMIS_API tamis_error tamis_directory_put(tamis_directory *directory, const char *owner,
-                                          const tamis_digest *digests, size_t n);
+                                          const tamis_digest *digests, size_t n,
+                                          tamis_reason *reason);
 /* The set of each of n owners is what its filter has now, of any family, at the filter's rate; the
    filter is not needed afterwards. Dozens at a time are sliced much faster than one by one. */
 TAMIS_API tamis_error tamis_directory_put_filters(tamis_directory *directory,
                                                   const char *const *owners,
-                                                  const tamis_filter *const *filters, size_t n);
+                                                  const tamis_filter *const *filters, size_t n,
+                                                  tamis_reason *reason);
 /* An origin whose messages are to come: in doubt until then. Sets *number, unless NULL. */
 TAMIS_API tamis_error tamis_directory_expect(tamis_directory *directory, const char *owner,
-                                             uint32_t *number);
+                                             uint32_t *number, tamis_reason *reason);
 /* A message of this owner, expected or not, or with NULL of whoever it says; otherwise as
    tamis_follower_take. EFAMILY if it is another's, EKIND if the owner's set was put. */
 TAMIS_API tamis_error tamis_directory_take(tamis_directory *directory, const char *owner,

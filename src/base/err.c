@@ -64,6 +64,11 @@ tamis_error fail(tamis_reason *reason, tamis_error error, const char *format, ..
     return error;
 }
 
+tamis_error fail_so(tamis_reason *reason, tamis_error error)
+{
+    return error == TAMIS_OK ? error : fail(reason, error, "%s", tamis_error_text(error));
+}
+
 tamis_error fail_at(tamis_reason *reason, tamis_error error, uint64_t offset, const char *format,
                     ...)
 {

@@ -298,7 +298,5 @@ tamis_error tamis_filter_apply(tamis_filter *f, const void *patch, size_t len, t
 {
     struct set *made;
     tamis_error e = patch_apply(&f->set, patch, len, &made, reason);
-    if (e == TAMIS_OK)
-        set_become(&f->set, made);
-    return e;
+    return e == TAMIS_OK ? set_become(&f->set, made, e) : e;
 }

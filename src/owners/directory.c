@@ -46,27 +46,28 @@ static struct owner *owner_named(const tamis_directory *d, const char *name)
 }
 
 /* The owner of this name, made if there is none: not live yet. */
-static tamis_error owner_get(tamis_directory *d, const char *name, struct owner **out)
+static tamis_error owner_get(tamis_directory *d, const char *name, struct owner **out,
+                             tamis_reason *reason)
 {
     const tamis_allocator *a = &d->allocator;
     uint32_t n = atomic_load(&d->n);
     size_t len = name ? strlen(name) : 0;
     if (len == 0 || len > OWNER_NAME)
-        return TAMIS_EARG;
+        return fail(reason, TAMIS_EARG, "the name of an owner has 1 to %d bytes", OWNER_NAME);
     if ((*out = owner_named(d, name)))
         return TAMIS_OK;
     if (n >= TAMIS_OWNERS_MAX)
-        return TAMIS_ELIMIT;
+        return fail(reason, TAMIS_ELIMIT, "at most %d owners", TAMIS_OWNERS_MAX);
     struct piece *piece = piece_of(d, n);
     if (!piece) {
         if (!(piece = mem_new0(a, 1, sizeof *piece)))
-            return TAMIS_ENOMEM;
+            return fail_so(reason, TAMIS_ENOMEM);
         atomic_init(&piece->next_expiry, UINT64_MAX);
         atomic_store(&d->piece[n / OWNER_PIECE], piece);
     }
     char *copy = lookup_reserve(&d->names, a) ? mem_new(a, len + 1, 1) : NULL;
     if (!copy)
-        return TAMIS_ENOMEM;
+        return fail_so(reason, TAMIS_ENOMEM);
     struct owner *owner = &piece->owner[n % OWNER_PIECE];
     memcpy(copy, name, len + 1);
     owner->name = copy;
@@ -294,21 +295,22 @@ static tamis_error put_keys(tamis_directory *d, struct owner *owner, const struc
 }
 
 tamis_error tamis_directory_put(tamis_directory *d, const char *name, const tamis_digest *digests,
-                                size_t n)
+                                size_t n, tamis_reason *reason)
 {
     if (n > DIRECTORY_MAX)
-        return TAMIS_ELIMIT;
+        return fail(reason, TAMIS_ELIMIT, "more keys than an owner can have");
     struct owner *owner = NULL;
     size_t plan = 0;
     uint32_t columns = 0;
     tamis_error e = TAMIS_OK;
     if (n && !plan_find(d->plans, d->n_plans, n, d->fpp, &plan))
         e = plan_again(d, n, &plan);
-    if (e == TAMIS_OK)
-        e = owner_get(d, name, &owner);
+    if (e != TAMIS_OK)
+        return fail_so(reason, e);
+    e = owner_get(d, name, &owner, reason);
     if (e == TAMIS_OK && n) {
         columns = column_plan_columns(&d->plans[plan], n);
-        e = put_keys(d, owner, &d->plans[plan], digests, n, columns);
+        e = fail_so(reason, put_keys(d, owner, &d->plans[plan], digests, n, columns));
     } else if (e == TAMIS_OK) {
         columns_drop(&d->columns, &owner->held);
     }
@@ -321,19 +323,20 @@ tamis_error tamis_directory_put(tamis_directory *d, const char *name, const tami
 }
 
 tamis_error tamis_directory_put_filters(tamis_directory *d, const char *const *names,
-                                        const tamis_filter *const *filters, size_t n)
+                                        const tamis_filter *const *filters, size_t n,
+                                        tamis_reason *reason)
 {
     const tamis_allocator *a = &d->allocator;
     struct owner **owners = mem_new(a, n, sizeof(struct owner *));
     struct columns_put *puts = mem_new(a, n, sizeof *puts);
-    tamis_error e = owners && puts ? TAMIS_OK : TAMIS_ENOMEM;
+    tamis_error e = fail_so(reason, owners && puts ? TAMIS_OK : TAMIS_ENOMEM);
     for (size_t i = 0; i < n && e == TAMIS_OK; i++) {
-        e = owner_get(d, names[i], &owners[i]);
+        e = owner_get(d, names[i], &owners[i], reason);
         if (e == TAMIS_OK)
             puts[i] = put_of(owners[i], filters[i]);
     }
     if (e == TAMIS_OK)
-        e = columns_put(&d->columns, puts, n);
+        e = fail_so(reason, columns_put(&d->columns, puts, n));
     for (size_t i = 0; i < n && e == TAMIS_OK; i++)
         was_put(d, owners[i], filters[i]->set.stored);
     mem_free(a, owners, n, sizeof(struct owner *));
@@ -370,15 +373,16 @@ static void copy_swapped(void *directory, const tamis_filter *before, const tami
 }
 
 /* The owner, with a follower; in doubt until that has a copy. */
-static tamis_error owner_follow(tamis_directory *d, const char *name, struct owner **out)
+static tamis_error owner_follow(tamis_directory *d, const char *name, struct owner **out,
+                                tamis_reason *reason)
 {
     tamis_follower *follower;
-    tamis_error e = owner_get(d, name, out);
+    tamis_error e = owner_get(d, name, out, reason);
     struct owner *owner = *out;
     if (e != TAMIS_OK || live_owner(d, owner->number))
         return e;
     if ((e = tamis_follower_new(&follower, &d->follower)) != TAMIS_OK)
-        return e;
+        return fail_so(reason, e);
     follower_watch(follower, copy_swapped, d);
     owner->behind = true;
     owner->keys = false;
@@ -388,10 +392,11 @@ static tamis_error owner_follow(tamis_directory *d, const char *name, struct own
     return TAMIS_OK;
 }
 
-tamis_error tamis_directory_expect(tamis_directory *d, const char *name, uint32_t *number)
+tamis_error tamis_directory_expect(tamis_directory *d, const char *name, uint32_t *number,
+                                   tamis_reason *reason)
 {
     struct owner *owner = NULL;
-    tamis_error e = owner_follow(d, name, &owner);
+    tamis_error e = owner_follow(d, name, &owner, reason);
     if (e == TAMIS_OK && number)
         *number = owner->number;
     return e;
@@ -426,8 +431,8 @@ tamis_error tamis_directory_take(tamis_directory *d, const char *name, const voi
     tamis_error e = envelope_open(&envelope, message, len, reason);
     if (e == TAMIS_OK && name && strcmp(name, envelope.m.owner) != 0)
         e = fail(reason, TAMIS_EFAMILY, "a message of %.60s, not of %.60s", envelope.m.owner, name);
-    if (e == TAMIS_OK && (e = owner_follow(d, envelope.m.owner, &owner)) != TAMIS_OK)
-        fail(reason, e, "%.100s: %s", envelope.m.owner, tamis_error_text(e));
+    if (e == TAMIS_OK)
+        e = owner_follow(d, envelope.m.owner, &owner, reason);
     if (e == TAMIS_OK && !atomic_load(&owner->follower))
         e = fail(reason, TAMIS_EKIND, "%.100s: its set was put here: drop it first", owner->name);
     if (e == TAMIS_OK) {

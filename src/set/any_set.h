@@ -38,7 +38,7 @@ static inline struct set *records_set(tamis_records *x)
 void set_free(struct set *s);
 tamis_error set_clone(struct set **out, const struct set *s, bool half); /* half: folded */
 tamis_error set_clear(struct set *s);
-tamis_error set_merge(struct set *s, const struct set *other, unsigned flags);
+tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, tamis_reason *reason);
 void set_brief(const struct set *s, tamis_filter_facts *facts);
 bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN]);
 tamis_error set_limit(struct set *s, uint64_t memory_limit);

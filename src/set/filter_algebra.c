@@ -1,19 +1,22 @@
 /* Filters made of filters: intersections, and folds to half the bits. */
+#include "base/err.h"
 #include "set.h"
 #include "tamis/plan.h"
 
 /* ---- intersection ---------------------------------------------------------------------------- */
 
-tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, const tamis_filter *b)
+tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, const tamis_filter *b,
+                                   tamis_reason *reason)
 {
     const struct layers *mine = set_layers(&a->set), *theirs = set_layers(&b->set);
     if (!family_equal(&a->set.family, &b->set.family))
-        return TAMIS_EFAMILY;
-    if (layers_count(mine) != 1 || layers_count(theirs) != 1)
-        return TAMIS_EKIND;
+        return fail_so(reason, TAMIS_EFAMILY);
     const struct vector *x = mine->v[0], *y = theirs->v[0];
+    if (layers_count(mine) != 1 || layers_count(theirs) != 1)
+        return fail(reason, TAMIS_EKIND, "not one vector each, but %u and %u", layers_count(mine),
+                    layers_count(theirs));
     if (!shape_equal(x, y))
-        return TAMIS_ESHAPE;
+        return fail(reason, TAMIS_ESHAPE, "not one vector of the same shape");
     tamis_options o = {.fpp = 0.5,
                        .capacity = x->capacity,
                        .growth = TAMIS_FIXED,
@@ -24,14 +27,14 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
                        .hashes = x->bits.k,
                        .allocator = &a->set.allocator};
     tamis_filter *f;
-    tamis_error e = tamis_filter_new(&f, &o, NULL);
+    tamis_error e = tamis_filter_new(&f, &o, reason);
     if (e != TAMIS_OK)
         return e;
     struct set *s = &f->set;
     struct vector *v = set_layers(s)->v[0];
     if (!vector_intersect(v, x, y, &s->allocator)) {
         tamis_filter_free(f);
-        return TAMIS_ENOMEM;
+        return fail_so(reason, TAMIS_ENOMEM);
     }
     double items =
         tamis_plan_items((int)s->opt.layout, v->bits.units, v->bits.k, vector_count_ones(v));
@@ -109,23 +112,20 @@ static tamis_error fold_settle(struct set *s, unsigned flags)
     return pending_rebuild(s);
 }
 
-tamis_error tamis_filter_fold(tamis_filter *f, unsigned flags)
+tamis_error tamis_filter_fold(tamis_filter *f, unsigned flags, tamis_reason *reason)
 {
-    struct set *s = &f->set;
+    struct set *s = &f->set, *made;
     const struct layers *layers = set_layers(s);
     tamis_error e = set_writable(s);
-    for (uint32_t i = 0; e == TAMIS_OK && i < layers_count(layers); i++)
-        if (layers->v[i]->bits.units % (2 * shape_step(layers->v[i]->bits.kernel->layout)))
-            e = TAMIS_ESHAPE;
-    struct set *made;
-    if (e == TAMIS_OK)
-        e = set_clone(&made, s, true);
-    if (e != TAMIS_OK)
-        return e;
-    e = fold_settle(made, flags);
-    if (e == TAMIS_OK)
-        set_become(s, made);
-    else
-        set_free(made);
-    return e;
+    for (uint32_t i = 0; e == TAMIS_OK && i < layers_count(layers); i++) {
+        const struct bits *bits = &layers->v[i]->bits;
+        if (bits->units % (2 * shape_step(bits->kernel->layout)))
+            return fail(reason, TAMIS_ESHAPE, "its size cannot be halved: %llu %s",
+                        (unsigned long long)bits->units,
+                        bits->kernel->unit_bits > 1 ? "blocks are an odd number"
+                                                    : "bits are not a multiple of 16");
+    }
+    if (e == TAMIS_OK && (e = set_clone(&made, s, true)) == TAMIS_OK)
+        e = set_become(s, made, fold_settle(made, flags));
+    return e == TAMIS_ERATE ? fail(reason, e, "more than half full") : fail_so(reason, e);
 }

@@ -4,6 +4,7 @@
  * takes one cache miss a layer. What is left of a batch goes on to the next part; each step fetches
  * the lines of the whole batch before it looks.
  */
+#include "base/err.h"
 #include "set.h"
 #include "tamis/records.h"
 
@@ -289,25 +290,28 @@ static enum found layer_ask(struct search *s, const tamis_choice *choices, size_
 }
 
 static tamis_error choices_mask(const struct set *s, const tamis_choice *choices, size_t n,
-                                uint64_t *mask)
+                                uint64_t *mask, tamis_reason *reason)
 {
     *mask = 0;
     for (size_t i = 0; i < n; i++) {
-        uint64_t bit =
-            choices[i].attribute < s->form->attributes ? UINT64_C(1) << choices[i].attribute : 0;
-        if (bit == 0 || *mask & bit || choices[i].n > UINT32_MAX)
-            return TAMIS_EARG;
-        *mask |= bit;
+        uint32_t attribute = choices[i].attribute;
+        if (attribute >= s->form->attributes || choices[i].n > UINT32_MAX)
+            return fail(reason, TAMIS_EARG, "there is no attribute %u, or too many values of it",
+                        attribute);
+        if (*mask >> attribute & 1)
+            return fail(reason, TAMIS_EARG, "attribute %.100s is asked for twice",
+                        form_name(s->form, attribute));
+        *mask |= UINT64_C(1) << attribute;
     }
-    return n ? TAMIS_OK : TAMIS_EARG;
+    return n ? TAMIS_OK : fail(reason, TAMIS_EARG, "no attribute is asked for");
 }
 
 tamis_error tamis_records_ask(const tamis_records *x, const tamis_choice *choices, size_t n,
-                              tamis_answer *answer)
+                              tamis_answer *answer, tamis_reason *reason)
 {
     const struct set *s = &x->set;
     uint64_t mask, about = 0, verifiers = 0;
-    tamis_error e = choices_mask(s, choices, n, &mask);
+    tamis_error e = choices_mask(s, choices, n, &mask, reason);
     if (e != TAMIS_OK)
         return e;
     for (uint32_t i = 0; i < s->form->verifiers; i++)

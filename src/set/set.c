@@ -445,12 +445,17 @@ void set_adopt_family(struct set *s)
     set_quick(s);
 }
 
-void set_become(struct set *s, struct set *made)
+tamis_error set_become(struct set *s, struct set *made, tamis_error e)
 {
+    if (e != TAMIS_OK) {
+        set_free(made);
+        return e;
+    }
     dispose(s);
     *s = *made;
     set_adopt_family(s);
     mem_free(&s->allocator, made, 1, sizeof *made);
+    return TAMIS_OK;
 }
 
 /* ---- clearing -------------------------------------------------------------------------------- */

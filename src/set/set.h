@@ -235,8 +235,8 @@ tamis_error set_make(struct set **out, const tamis_allocator *a, const struct se
 /* With its first layer. */
 tamis_error set_new(struct set **out, const tamis_options *o, const struct settings *opt,
                     const struct record_form *form, tamis_reason *reason);
-/* The set becomes what `made` is, and `made` is gone. */
-void set_become(struct set *s, struct set *made);
+/* The set becomes what `made` is, unless that failed; `made` is gone in any case. Returns the error. */
+tamis_error set_become(struct set *s, struct set *made, tamis_error e);
 /* Vectors point at their family, which moved. */
 void set_adopt_family(struct set *s);
 void set_empty(struct set *s); /* to the first day; cannot fail */

@@ -1,6 +1,6 @@
 /* Unions of sets, comparison. */
+#include "base/err.h"
 #include "set.h"
-#include "tamis/records.h"
 #include "tamis/plan.h"
 
 /* ---- pairs of layers ------------------------------------------------------------------------- */
@@ -327,22 +327,26 @@ static void sort_by_age(struct set *s)
         newest->last = max_u64(newest->last, layers->l[i]->last);
 }
 
-static tamis_error may_merge(const struct set *s, const struct set *other)
+static tamis_error may_merge(const struct set *s, const struct set *other, tamis_reason *reason)
 {
     const struct settings *mine = &s->opt, *theirs = &other->opt;
-    if (!family_equal(&s->family, &other->family))
-        return TAMIS_EFAMILY;
     if (!set_counted(other))
-        return TAMIS_EREADONLY; /* its counters are not here to be added */
-    if (mine->growth != theirs->growth || mine->deletable != theirs->deletable ||
-        mine->published != theirs->published)
-        return TAMIS_EKIND;
-    bool shapes = mine->layout == theirs->layout && mine->window == theirs->window &&
-                  record_form_equal(s->form, other->form);
-    if (set_sliced(s))
-        shapes &= mine->shape.units == theirs->shape.units && mine->shape.k == theirs->shape.k &&
-                  mine->capacity == theirs->capacity;
-    return shapes ? TAMIS_OK : TAMIS_ESHAPE;
+        return fail(reason, TAMIS_EREADONLY, "its counters are in the file: load it to merge it");
+    const char *kind = mine->growth != theirs->growth         ? "growth"
+                       : mine->deletable != theirs->deletable ? "whether they are deletable"
+                       : mine->published != theirs->published ? "whether sizes are as published"
+                                                              : NULL;
+    if (kind)
+        return fail(reason, TAMIS_EKIND, "they differ in %s", kind);
+    bool columns = mine->shape.units == theirs->shape.units && mine->shape.k == theirs->shape.k &&
+                   mine->capacity == theirs->capacity;
+    const char *shape = !record_form_equal(s->form, other->form)
+                            ? "attributes, combinations or verifier"
+                        : mine->layout != theirs->layout ? "layout"
+                        : mine->window != theirs->window ? "window"
+                        : set_sliced(s) && !columns      ? "the shape of their vectors"
+                                                         : NULL;
+    return shape ? fail(reason, TAMIS_ESHAPE, "they differ in %s", shape) : TAMIS_OK;
 }
 
 static tamis_error merge_into(struct set *s, const struct set *before, const struct set *other,
@@ -370,32 +374,31 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
     return e;
 }
 
-tamis_error set_merge(struct set *s, const struct set *other, unsigned flags)
+tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, tamis_reason *reason)
 {
-    tamis_error e = set_writable(s);
-    if (e == TAMIS_OK)
-        e = may_merge(s, other);
     struct set *made;
-    if (e == TAMIS_OK)
-        e = set_clone(&made, s, false);
+    tamis_error e = set_writable(s);
+    if (e == TAMIS_OK && !family_equal(&s->family, &other->family))
+        e = TAMIS_EFAMILY;
     if (e != TAMIS_OK)
+        return fail_so(reason, e);
+    if ((e = may_merge(s, other, reason)) != TAMIS_OK)
         return e;
-    e = merge_into(made, s, other, flags);
-    if (e == TAMIS_OK)
-        set_become(s, made);
-    else
-        set_free(made);
-    return e;
+    if ((e = set_clone(&made, s, false)) == TAMIS_OK)
+        e = set_become(s, made, merge_into(made, s, other, flags));
+    return fail_so(reason, e);
 }
 
-tamis_error tamis_filter_merge(tamis_filter *f, const tamis_filter *other, unsigned flags)
+tamis_error tamis_filter_merge(tamis_filter *f, const tamis_filter *other, unsigned flags,
+                               tamis_reason *reason)
 {
-    return set_merge(&f->set, &other->set, flags);
+    return set_merge(&f->set, &other->set, flags, reason);
 }
 
-tamis_error tamis_records_merge(tamis_records *x, const tamis_records *other, unsigned flags)
+tamis_error tamis_records_merge(tamis_records *x, const tamis_records *other, unsigned flags,
+                                tamis_reason *reason)
 {
-    return set_merge(&x->set, &other->set, flags);
+    return set_merge(&x->set, &other->set, flags, reason);
 }
 
 /* ---- comparison ------------------------------------------------------------------------------ */

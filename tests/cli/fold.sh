@@ -19,7 +19,7 @@ seq 100 | tamis add d.tamis
 is deletable 0 "" "" 'tamis fold d.tamis && seq 100 | tamis remove d.tamis'
 json deletable-empties 'tamis info --json d.tamis' 'd["items"] == 0 and d["fill"] == 0'
 tamis create odd.tamis --growth fixed --layout spread --bits 1000 --hashes 6 --capacity 50
-trouble odd-size 'its size cannot be halved: odd.tamis: ' 'tamis fold odd.tamis'
+trouble odd-size 'its size cannot be halved: 1000 bits are not a multiple of 16: odd.tamis: make one of 2\^n bits with create --bits$' 'tamis fold odd.tamis'
 for layout in spread blocked; do # sizes that tamis chooses can be halved three times
 	for capacity in 10007 123457 4000037; do
 		rm -f own.tamis

@@ -41,7 +41,7 @@ tamis create k2.tamis --key-file key
 is no-key 0 "" "" 'tamis merge --no-key -o k.tamis k1.tamis k2.tamis'
 trouble no-key-then '.*key.*: give --key-file$' 'tamis check k.tamis x'
 
-trouble other-kind 'another kind of filter: d1.tamis: ' 'tamis create z.tamis --like d1.tamis --fpp 0.01 &&
+trouble other-kind 'they differ in .*: d1.tamis: make them alike with create --like$' 'tamis create z.tamis --like d1.tamis --fpp 0.01 &&
     tamis merge -o y.tamis z.tamis d1.tamis'
 tamis create lone.tamis
 trouble other-family '.*famil.*: lone.tamis: make filters that belong together' 'tamis merge -o y.tamis a.tamis lone.tamis'

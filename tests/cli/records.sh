@@ -121,7 +121,7 @@ is merge 0 "" "" 'tamis create m1.tamis --attrs a,b --fpp 1e-6 && tamis create m
 is merged 0 $'1,1\n2,2' "" 'printf "a,b\n1,1\n1,2\n2,2\n" | tamis check m.tamis'
 trouble merge-others 'the structures belong to different families' 'tamis merge -o x.tamis m1.tamis n.tamis'
 trouble merge-filter 'this is a filter, not an index: f.f' 'tamis create f.f --like m1.tamis --capacity 10; tamis merge -o x.tamis m1.tamis f.f'
-trouble merge-shape 'another kind of index: o.tamis: ' 'tamis create o.tamis --like m1.tamis --attrs a,c; tamis merge -o x.tamis m1.tamis o.tamis'
+trouble merge-shape 'they differ in attributes, combinations or verifier: o.tamis: make them alike with create --like$' 'tamis create o.tamis --like m1.tamis --attrs a,c; tamis merge -o x.tamis m1.tamis o.tamis'
 trouble intersect 'this is an index: ' 'tamis intersect -o x.tamis m1.tamis m2.tamis'
 is clear 0 "" "" 'tamis clear m.tamis && ! tamis check -q m.tamis a=1'
 json like-is-alike 'tamis create l.tamis --like a.tamis --json' 'd["records"] == 0 and [x["name"] for x in d["attributes"]] == ["ip", "user", "size"] and d["deletable"]'

@@ -176,7 +176,7 @@ static void merge(struct history *h, tamis_filter *f)
         }
         unsigned flags = TAMIS_MERGE_DISJOINT | (draw(h, 2) ? TAMIS_MERGE_RESTATE : 0u) |
                          (draw(h, 2) ? TAMIS_MERGE_CONCAT : 0u);
-        if (tamis_filter_merge(f, other, flags) == TAMIS_OK)
+        if (tamis_filter_merge(f, other, flags, NULL) == TAMIS_OK)
             for (unsigned i = 0; i < HISTORY_KEYS; i++)
                 h->copies[i] += copies[i];
         tamis_filter_free(other);
@@ -204,7 +204,7 @@ static void step(struct history *h, tamis_filter *f)
     } else if (what < 93) {
         merge(h, f);
     } else if (what < 94) {
-        tamis_filter_fold(f, draw(h, 2) ? TAMIS_MERGE_RESTATE : 0);
+        tamis_filter_fold(f, draw(h, 2) ? TAMIS_MERGE_RESTATE : 0, NULL);
     } else if (what == 99 && draw(h, 4) == 0) {
         if (tamis_filter_clear(f) == TAMIS_OK)
             memset(h->copies, 0, sizeof h->copies);

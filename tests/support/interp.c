@@ -353,7 +353,7 @@ static bool step_merge(struct machine *m, struct slot *s, struct slot *other, un
     if (tamis_filter_clone(&before, s->filter) != TAMIS_OK)
         return interp_fail(m, "clone");
     m->report->steps++;
-    tamis_error e = tamis_filter_merge(s->filter, other->filter, flags);
+    tamis_error e = tamis_filter_merge(s->filter, other->filter, flags, NULL);
     bool good = e == TAMIS_OK ? machine_note_merge(m, s, other, before, flags)
                               : refused(m, s, before, "merge", e, flags);
     tamis_filter_free(before);
@@ -366,7 +366,7 @@ static bool step_fold(struct machine *m, struct slot *s, unsigned flags)
     if (tamis_filter_clone(&before, s->filter) != TAMIS_OK)
         return interp_fail(m, "clone");
     m->report->steps++;
-    tamis_error e = tamis_filter_fold(s->filter, flags);
+    tamis_error e = tamis_filter_fold(s->filter, flags, NULL);
     bool good = true;
     if (e != TAMIS_OK)
         good = refused(m, s, before, "fold", e, flags);
@@ -385,7 +385,7 @@ static bool step_intersect(struct machine *m, struct slot *s, const struct slot 
 {
     tamis_filter *both;
     m->report->steps++;
-    tamis_error e = tamis_filter_intersect(&both, s->filter, other->filter);
+    tamis_error e = tamis_filter_intersect(&both, s->filter, other->filter, NULL);
     if (e != TAMIS_OK)
         return e == TAMIS_EKIND || e == TAMIS_ESHAPE ||
                interp_fail(m, "intersect: %s", tamis_error_name(e));

@@ -116,8 +116,8 @@ TEST(union_is_adding_both)
     for (unsigned k = 0; k < 4; k++) {
         tamis_filter *a = filled(fixed[k], 0, 500), *b = filled(fixed[k], 300, 800);
         tamis_filter *both = filled(fixed[k], 0, 800), *other = copy_of(b);
-        CHECK(tamis_filter_merge(b, a, 0) == TAMIS_OK);
-        CHECK(tamis_filter_merge(a, other, 0) == TAMIS_OK);
+        CHECK(tamis_filter_merge(b, a, 0, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_merge(a, other, 0, NULL) == TAMIS_OK);
         CHECK(same_bits(a, both) && same_bits(b, both));
         uint64_t items = info_of(a).items;
         CHECK_MSG(items >= 500 && items <= 1000, "%" PRIu64 " items", items);
@@ -139,7 +139,7 @@ TEST(union_of_multisets_adds_up)
         for (int i = 0; i < 20; i++) /* past 15, into the side table */
             add_range(a, 7, 9), add_range(b, 8, 10), add_range(both, 7, 9), add_range(both, 8, 10);
         add_range(both, 300, 700);
-        CHECK(tamis_filter_merge(a, b, 0) == TAMIS_OK);
+        CHECK(tamis_filter_merge(a, b, 0, NULL) == TAMIS_OK);
         CHECK(tamis_filter_equal(a, both) && info_of(a).items == 980);
         for (uint32_t i = 300; i < 700; i++)
             CHECK(take(a, i) == TAMIS_REMOVED);
@@ -155,7 +155,7 @@ static void check_refused(tamis_filter *a, tamis_filter *b, unsigned flags, tami
 {
     tamis_filter *was = copy_of(a), *was_other = copy_of(b);
     tamis_filter_facts before = info_of(a);
-    tamis_error e = tamis_filter_merge(a, b, flags);
+    tamis_error e = tamis_filter_merge(a, b, flags, NULL);
     tamis_filter_facts after = info_of(a);
     CHECK_MSG(e == expected, "line %d: %s, not %s", line, tamis_error_name(e),
               tamis_error_name(expected));
@@ -215,7 +215,7 @@ TEST(a_union_may_restate_the_rate)
             double stated = info_of(a).fpp;
             if (k < 3)
                 check_refused(a, b, 0, TAMIS_ERATE, __LINE__);
-            tamis_error e = tamis_filter_merge(a, b, TAMIS_MERGE_RESTATE);
+            tamis_error e = tamis_filter_merge(a, b, TAMIS_MERGE_RESTATE, NULL);
             CHECK_MSG(e == TAMIS_OK, "kind %u: %s", k, tamis_error_name(e));
             double now = info_of(a).fpp;
             CHECK_MSG(now > stated && now <= 1, "kind %u: %g, then %g", k, stated, now);
@@ -232,7 +232,7 @@ TEST(restated_unions_go_on)
     tamis_filter *a = filled(fixed[0], 0, 900);
     for (uint32_t i = 1; i < 4; i++) {
         tamis_filter *b = filled(fixed[0], 900 * i, 900 * (i + 1));
-        tamis_error e = tamis_filter_merge(a, b, TAMIS_MERGE_RESTATE);
+        tamis_error e = tamis_filter_merge(a, b, TAMIS_MERGE_RESTATE, NULL);
         CHECK_MSG(e == TAMIS_OK, "%s", tamis_error_name(e));
         tamis_filter_free(b);
     }
@@ -253,9 +253,9 @@ TEST(dynamic_unions_concatenate_or_merge_pairs)
         tamis_filter *a = filled(o, 0, 133 * 3 + 50), *b = filled(o, 1000, 1000 + 133 * 2 + 60);
         tamis_filter *side = copy_of(a);
         CHECK(info_of(a).vectors == 4 && info_of(b).vectors == 3);
-        CHECK(tamis_filter_merge(side, b, TAMIS_MERGE_CONCAT) == TAMIS_OK);
+        CHECK(tamis_filter_merge(side, b, TAMIS_MERGE_CONCAT, NULL) == TAMIS_OK);
         CHECK_MSG(info_of(side).vectors == 7, "%u vectors", info_of(side).vectors);
-        CHECK(tamis_filter_merge(a, b, 0) == TAMIS_OK);
+        CHECK(tamis_filter_merge(a, b, 0, NULL) == TAMIS_OK);
         CHECK_MSG(info_of(a).vectors == 6, "%u vectors", info_of(a).vectors);
         uint64_t items = 0;
         for (uint32_t i = 0; i < info_of(a).vectors; i++) {
@@ -293,7 +293,7 @@ TEST(growing_unions_find_all)
     for (unsigned k = 0; k < 5; k++)
         for (unsigned flags = 0; flags < 4; flags++) {
             tamis_filter *a = filled(kinds[k], 0, 400), *b = filled(kinds[k], 300, 700);
-            tamis_error e = tamis_filter_merge(a, b, flags);
+            tamis_error e = tamis_filter_merge(a, b, flags, NULL);
             CHECK(e == TAMIS_OK || (e == TAMIS_ERATE && !(flags & TAMIS_MERGE_RESTATE)));
             CHECK(all_found(a, 0, 400) && (e != TAMIS_OK || all_found(a, 300, 700)));
             check_rate(a, info_of(a).fpp, "union");
@@ -311,9 +311,9 @@ TEST(union_with_itself_and_with_nothing)
         tamis_options o = fixed[1];
         o.deletable = deletable;
         tamis_filter *a = filled(o, 0, 300), *was = copy_of(a), *none = filter_of(o);
-        CHECK(tamis_filter_merge(a, none, 0) == TAMIS_OK && tamis_filter_equal(a, was));
-        CHECK(tamis_filter_merge(none, a, 0) == TAMIS_OK && tamis_filter_equal(none, was));
-        CHECK(tamis_filter_merge(a, a, 0) == TAMIS_OK);
+        CHECK(tamis_filter_merge(a, none, 0, NULL) == TAMIS_OK && tamis_filter_equal(a, was));
+        CHECK(tamis_filter_merge(none, a, 0, NULL) == TAMIS_OK && tamis_filter_equal(none, was));
+        CHECK(tamis_filter_merge(a, a, 0, NULL) == TAMIS_OK);
         CHECK(same_bits(a, was) && info_of(a).items == (deletable ? 600u : 300u));
         tamis_filter_free(a);
         tamis_filter_free(was);
@@ -328,7 +328,7 @@ TEST(window_unions_forget_by_age)
     tamis_filter *a = filled(o, 0, 500);
     clock_now += 50000;
     tamis_filter *b = filled(o, 1000, 1500);
-    CHECK(tamis_filter_merge(a, b, TAMIS_MERGE_RESTATE) == TAMIS_OK);
+    CHECK(tamis_filter_merge(a, b, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
     CHECK(all_found(a, 0, 500) && all_found(a, 1000, 1500));
     clock_now += 40000;
     CHECK(tamis_filter_expire(a) == TAMIS_OK);
@@ -401,7 +401,7 @@ TEST(unions_keep_pending_removals)
         tamis_filter *a = filter_of(o), *b = filter_of(o);
         pending += fill_crowded(a, copies[0], 2, &rng);
         pending += fill_crowded(b, copies[1], 2, &rng);
-        CHECK(tamis_filter_merge(a, b, flags) == TAMIS_OK);
+        CHECK(tamis_filter_merge(a, b, flags, NULL) == TAMIS_OK);
         CHECK(holds(b, copies[1]));
         for (uint32_t i = 0; i < KEYS; i++)
             copies[0][i] += copies[1][i];
@@ -435,7 +435,7 @@ TEST(unique_unions_do_not_deny_members)
                 crossed += set_hides(&a->set, &d);
             }
         tamis_filter *to = run & 2 ? a : b, *from = run & 2 ? b : a;
-        CHECK(tamis_filter_merge(to, from, flags) == TAMIS_OK && info_of(to).unique);
+        CHECK(tamis_filter_merge(to, from, flags, NULL) == TAMIS_OK && info_of(to).unique);
         for (uint32_t i = 0; i < KEYS; i++)
             copies[0][i] += copies[1][i];
         CHECK_MSG(holds(to, copies[0]) && empties(to, copies[0]), "run %d", run);
@@ -450,8 +450,8 @@ TEST(unique_needs_disjoint_unions)
     tamis_options o = crowded[0];
     o.unique = true;
     tamis_filter *a = filled(o, 0, 30), *b = filled(o, 30, 60), *c = filled(o, 60, 90);
-    CHECK(tamis_filter_merge(a, b, TAMIS_MERGE_DISJOINT) == TAMIS_OK && info_of(a).unique);
-    CHECK(tamis_filter_merge(a, c, 0) == TAMIS_OK && !info_of(a).unique);
+    CHECK(tamis_filter_merge(a, b, TAMIS_MERGE_DISJOINT, NULL) == TAMIS_OK && info_of(a).unique);
+    CHECK(tamis_filter_merge(a, c, 0, NULL) == TAMIS_OK && !info_of(a).unique);
     tamis_filter_free(a);
     tamis_filter_free(b);
     tamis_filter_free(c);
@@ -466,7 +466,7 @@ TEST(intersection_has_the_bits_of_both)
             tamis_options o = fixed[k];
             o.deletable = deletable;
             tamis_filter *a = filled(o, 0, 600), *b = filled(o, 400, 1000), *both = NULL;
-            CHECK(tamis_filter_intersect(&both, a, b) == TAMIS_OK);
+            CHECK(tamis_filter_intersect(&both, a, b, NULL) == TAMIS_OK);
             const struct vector *x = set_layers(&a->set)->v[0], *y = set_layers(&b->set)->v[0],
                                 *z = set_layers(&both->set)->v[0];
             bool same = shape_equal(x, z);
@@ -488,9 +488,9 @@ TEST(intersections_that_cannot_be)
     tamis_filter *a = filled(fixed[0], 0, 100), *b = filled(far, 0, 100), *out = NULL;
     tamis_filter *sip = filled(fixed[2], 0, 100);
     tamis_filter *grown = filled((tamis_options){.capacity = 10}, 0, 100);
-    CHECK(tamis_filter_intersect(&out, a, b) == TAMIS_ESHAPE);
-    CHECK(tamis_filter_intersect(&out, a, sip) == TAMIS_EFAMILY);
-    CHECK(tamis_filter_intersect(&out, grown, grown) == TAMIS_EKIND);
+    CHECK(tamis_filter_intersect(&out, a, b, NULL) == TAMIS_ESHAPE);
+    CHECK(tamis_filter_intersect(&out, a, sip, NULL) == TAMIS_EFAMILY);
+    CHECK(tamis_filter_intersect(&out, grown, grown, NULL) == TAMIS_EKIND);
     CHECK(out == NULL);
     tamis_filter_free(a);
     tamis_filter_free(b);
@@ -521,7 +521,7 @@ TEST(fold_is_building_at_half_the_size)
                 for (o.bits /= 2; o.bits >= 4096 * 3; o.bits /= 2) {
                     tamis_filter *built = filled(o, 0, 400);
                     add_range(built, 0, deletable ? 50 : 0);
-                    CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE) == TAMIS_OK);
+                    CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
                     CHECK_MSG(same_bits(f, built) && tamis_filter_equal(f, built),
                               "layout %d, hash %d, %" PRIu64 " bits", layout, (int)hashes[h],
                               o.bits);
@@ -541,7 +541,7 @@ TEST(folded_dynamic_is_built_dynamic)
                            .deletable = deletable,
                            .add_always = !deletable};
         tamis_filter *f = filled(o, 0, 133 * 6 + 20);
-        CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE) == TAMIS_OK);
+        CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
         CHECK(info_of(f).vectors == 7 && info_of(f).bits == 7 * 1280);
         CHECK(all_found(f, 0, 133 * 6 + 20));
         o.bits = 1280;
@@ -555,7 +555,7 @@ TEST(folded_dynamic_is_built_dynamic)
         CHECK(all_found(f, 5000, 5200));
         tamis_filter *copy = copy_of(f); /* a clone and a union of what was folded */
         CHECK(tamis_filter_equal(copy, f));
-        CHECK(tamis_filter_merge(copy, f, TAMIS_MERGE_CONCAT) == TAMIS_OK);
+        CHECK(tamis_filter_merge(copy, f, TAMIS_MERGE_CONCAT, NULL) == TAMIS_OK);
         CHECK(all_found(copy, 5000, 5200));
         tamis_filter_free(f);
         tamis_filter_free(copy);
@@ -579,7 +579,7 @@ TEST(folded_filters_are_emptied)
             tamis_filter *f = filled(o, 0, 300);
             for (uint32_t i = 0; i < 100 && !after; i++)
                 CHECK(take(f, i) != TAMIS_ABSENT);
-            CHECK_MSG(tamis_filter_fold(f, TAMIS_MERGE_RESTATE) == TAMIS_OK, "kind %u", k);
+            CHECK_MSG(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK, "kind %u", k);
             CHECK(all_found(f, after ? 0 : 100, 300));
             for (uint32_t i = after ? 0 : 100; i < 300; i++)
                 CHECK(take(f, i) != TAMIS_ABSENT);
@@ -602,16 +602,16 @@ TEST(fold_keeps_or_restates_the_rate)
             f = filter_of(o);
         }
         add_range(f, 0, 15000);
-        CHECK(tamis_filter_fold(f, 0) == TAMIS_OK); /* less than half full */
+        CHECK(tamis_filter_fold(f, 0, NULL) == TAMIS_OK); /* less than half full */
         CHECK(info_of(f).fpp == 0.01 && all_found(f, 0, 15000));
         CHECK(info_of(f).capacity >= 15000 && info_of(f).capacity < o.capacity);
         check_rate(f, 0.01, "folded");
         tamis_filter_free(f);
         f = filled(o, 0, 30000);
         tamis_filter *was = copy_of(f);
-        CHECK(tamis_filter_fold(f, 0) == TAMIS_ERATE && tamis_filter_equal(f, was));
+        CHECK(tamis_filter_fold(f, 0, NULL) == TAMIS_ERATE && tamis_filter_equal(f, was));
         CHECK(info_of(f).fpp == 0.01 && info_of(f).capacity == o.capacity);
-        CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE) == TAMIS_OK);
+        CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
         CHECK(info_of(f).fpp > 0.01 && all_found(f, 0, 30000));
         check_rate(f, info_of(f).fpp, "folded and restated");
         CHECK(tamis_filter_clear(f) == TAMIS_OK && info_of(f).fill == 0);
@@ -628,7 +628,8 @@ TEST(odd_sizes_do_not_fold)
                        .hashes = 4,
                        .capacity = 400};
     tamis_filter *f = filled(o, 0, 10), *was = copy_of(f);
-    CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE) == TAMIS_ESHAPE && tamis_filter_equal(f, was));
+    CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_ESHAPE &&
+          tamis_filter_equal(f, was));
     tamis_filter_free(f);
     tamis_filter_free(was);
 }
@@ -642,10 +643,11 @@ TEST(blocks_fold_until_they_are_odd)
         o.deletable = deletable;
         tamis_filter *f = filled(o, 0, 100), *loaded;
         for (int i = 0; i < 3; i++)
-            CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE) == TAMIS_OK && all_found(f, 0, 100));
+            CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK &&
+                  all_found(f, 0, 100));
         CHECK(info_of(f).bits == 512 * 3);
         tamis_filter *was = copy_of(f);
-        CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE) == TAMIS_ESHAPE);
+        CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_ESHAPE);
         CHECK(tamis_filter_equal(f, was));
         tamis_reason reason;
         CHECK(tamis_filter_save(f, "odd.tamis", 0, &reason) == TAMIS_OK);

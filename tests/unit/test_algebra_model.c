@@ -120,7 +120,7 @@ TEST(folds_are_those_of_the_model)
         columns += f->set.opt.growth == TAMIS_DYNAMIC ? layers_count(set_layers(&f->set)) : 0;
         for (uint32_t i = 0; i < layers_count(set_layers(&f->set)); i++)
             large += set_layers(&f->set)->v[i]->counters.used;
-        tamis_error e = tamis_filter_fold(f, TAMIS_MERGE_RESTATE);
+        tamis_error e = tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL);
         slow_fold(model);
         CHECK_MSG(e == TAMIS_OK && tamis_filter_equal(f, model) && ones_agree(f, model) &&
                       f->set.stored == model->set.stored,
@@ -205,7 +205,7 @@ TEST(unions_of_columns_are_those_of_the_model)
         bool settled =
             atomic_load(&x->set.removals.total) + atomic_load(&y->set.removals.total) == 0;
         tamis_error e =
-            tamis_filter_merge(f, y, TAMIS_MERGE_RESTATE | (concat ? TAMIS_MERGE_CONCAT : 0));
+            tamis_filter_merge(f, y, TAMIS_MERGE_RESTATE | (concat ? TAMIS_MERGE_CONCAT : 0), NULL);
         sum_up(&got, f);
         CHECK_MSG(e == TAMIS_OK && is_sound(f) && is_sound(x) && is_sound(y), "run %d", run);
         if (settled) /* else what was pending may be settled now */
@@ -240,7 +240,7 @@ TEST(intersections_of_columns)
             wide += matrix->width > 1;
         }
         const struct vector *x = set_layers(&f[0]->set)->v[0], *y = set_layers(&f[1]->set)->v[0];
-        tamis_error e = tamis_filter_intersect(&both, f[0], f[1]);
+        tamis_error e = tamis_filter_intersect(&both, f[0], f[1], NULL);
         bool same = e == TAMIS_OK;
         for (uint64_t p = 0; same && p < vector_positions_total(x); p++)
             same = vector_bit(set_layers(&both->set)->v[0], p) ==

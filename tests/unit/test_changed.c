@@ -116,15 +116,15 @@ static void use_filter(tamis_filter *f, const tamis_filter *good)
         tamis_filter_encode(f, flags, drop_bytes, &sum);
     if (tamis_filter_clone(&other, f) == TAMIS_OK) {
         tamis_filter_add(other, "x", 1, NULL);
-        tamis_filter_fold(other, 0);
+        tamis_filter_fold(other, 0, NULL);
         tamis_filter_encode(other, 0, drop_bytes, &sum);
         tamis_filter_free(other);
     }
     if (tamis_filter_clone(&other, good) == TAMIS_OK) {
-        tamis_filter_merge(other, f, 0);
+        tamis_filter_merge(other, f, 0, NULL);
         tamis_filter_free(other);
     }
-    if (tamis_filter_intersect(&other, good, f) == TAMIS_OK)
+    if (tamis_filter_intersect(&other, good, f, NULL) == TAMIS_OK)
         tamis_filter_free(other);
     tamis_filter_equal(good, f);
     tamis_filter_diff(good, f, 0, drop_bytes, &sum, NULL);
@@ -180,7 +180,8 @@ TEST(filters_with_pending_removals)
     for (uint64_t i = 0; i < 300; i++)
         CHECK(tamis_filter_add(good, &i, sizeof i, NULL) == TAMIS_OK);
     CHECK(tamis_filter_clone(&same, good) == TAMIS_OK);
-    CHECK(tamis_filter_merge(good, same, TAMIS_MERGE_CONCAT | TAMIS_MERGE_RESTATE) == TAMIS_OK);
+    CHECK(tamis_filter_merge(good, same, TAMIS_MERGE_CONCAT | TAMIS_MERGE_RESTATE, NULL) ==
+          TAMIS_OK);
     tamis_filter_free(same);
     for (uint64_t i = 0; i < 300; i++)
         CHECK(tamis_filter_remove(good, &i, sizeof i, NULL) == TAMIS_OK);
@@ -220,7 +221,7 @@ static void use_index(const struct world *w, tamis_records *x, const tamis_recor
         tamis_records_free(other);
     }
     if (tamis_records_clone(&other, good) == TAMIS_OK) {
-        tamis_records_merge(other, x, 0);
+        tamis_records_merge(other, x, 0, NULL);
         tamis_records_free(other);
     }
     tamis_records_equal(good, x);

@@ -127,7 +127,7 @@ static void candidates(size_t vectors, size_t removals)
     CHECK(tamis_filter_add_many(f, &d, 1, NULL, NULL) == TAMIS_OK);
     add_crowd(other, d, removals);
     for (size_t n = 1; n < vectors; n *= 2) /* doubles what there is */
-        CHECK(tamis_filter_merge(f, n == 1 ? other : f, TAMIS_MERGE_CONCAT) == TAMIS_OK);
+        CHECK(tamis_filter_merge(f, n == 1 ? other : f, TAMIS_MERGE_CONCAT, NULL) == TAMIS_OK);
     CHECK_MSG(layers_count(set_layers(&f->set)) >= vectors, "%u",
               layers_count(set_layers(&f->set)));
     remove_crowd(f, d, removals);
@@ -163,7 +163,8 @@ COST(empty_vectors_do_not_multiply, 1 << 16)
     CHECK(tamis_filter_add(f, "a", 1, NULL) == TAMIS_OK);
     CHECK(tamis_filter_add(other, "b", 1, NULL) == TAMIS_OK);
     for (size_t vectors = 1; vectors < n; vectors *= 2)
-        CHECK(tamis_filter_merge(f, vectors == 1 ? other : f, TAMIS_MERGE_CONCAT) == TAMIS_OK);
+        CHECK(tamis_filter_merge(f, vectors == 1 ? other : f, TAMIS_MERGE_CONCAT, NULL) ==
+              TAMIS_OK);
     const struct layers *stack = set_layers(&f->set);
     for (uint32_t i = 1; i < layers_count(stack); i += 2) {
         f->set.stored -= stack->v[i]->count;

@@ -37,7 +37,7 @@ static tamis_error put_range(tamis_directory *d, uint32_t owner, uint64_t first,
         digests[i] = tamis_directory_digest(d, &key, sizeof key);
     }
     name_of(owner, name);
-    tamis_error e = tamis_directory_put(d, name, digests, n);
+    tamis_error e = tamis_directory_put(d, name, digests, n, NULL);
     free(digests);
     return e;
 }
@@ -228,10 +228,10 @@ TEST(arguments_are_checked)
     tamis_directory_options bad = {.fpp = 2};
     CHECK(tamis_directory_new(&d, &bad, &reason) == TAMIS_EARG && reason.text[0]);
     CHECK(tamis_directory_new(&d, NULL, &reason) == TAMIS_OK);
-    CHECK(tamis_directory_put(d, "", NULL, 0) == TAMIS_EARG);
-    CHECK(tamis_directory_expect(d, "", NULL) == TAMIS_EARG);
+    CHECK(tamis_directory_put(d, "", NULL, 0, NULL) == TAMIS_EARG);
+    CHECK(tamis_directory_expect(d, "", NULL, NULL) == TAMIS_EARG);
     CHECK(tamis_directory_drop(d, "nobody") == TAMIS_EARG);
-    CHECK(tamis_directory_put(d, "empty", NULL, 0) == TAMIS_OK);
+    CHECK(tamis_directory_put(d, "empty", NULL, 0, NULL) == TAMIS_OK);
     CHECK(tamis_directory_owners(d) == 1 && strcmp(tamis_directory_name(d, 0), "empty") == 0);
     CHECK(tamis_directory_locate(d, "x", 1, NULL, 0) == 0);
     tamis_directory_free(d);
@@ -347,7 +347,7 @@ static void follow_hosts(bool whole)
     for (unsigned i = 0; i < HOSTS; i++) {
         host_start(&hosts[i], i, 100 + i);
         host_add(&hosts[i], 80 + rng_next(&rng) % 200);
-        CHECK(tamis_directory_expect(r, hosts[i].name, NULL) == TAMIS_OK);
+        CHECK(tamis_directory_expect(r, hosts[i].name, NULL, NULL) == TAMIS_OK);
     }
     compare_all(r, hosts, &rng);
     for (unsigned step = 0; step < (harness_long() ? 3000u : 300u); step++) {
@@ -367,7 +367,7 @@ static void follow_hosts(bool whole)
             CHECK(e == TAMIS_OK || e == TAMIS_EARG);
             CHECK(tamis_directory_drop(r, h->name) == TAMIS_EARG);
             if (step % 8 == 0)
-                CHECK(tamis_directory_expect(r, h->name, NULL) == TAMIS_OK);
+                CHECK(tamis_directory_expect(r, h->name, NULL, NULL) == TAMIS_OK);
             tamis_origin_free(h->origin); /* and it comes back as another */
             tamis_filter_free(h->filter);
             host_start(h, (unsigned)(h - hosts), 100);
@@ -405,7 +405,7 @@ TEST(owners_in_doubt_are_told_apart)
         tamis_origin_options o = {
             .owner = h[i].name, .beat = i == 1 ? 1000 : 100, .epoch = 1, .clock = test_clock};
         CHECK(tamis_origin_new(&h[i].origin, h[i].filter, &o, NULL) == TAMIS_OK);
-        CHECK(tamis_directory_expect(r, h[i].name, NULL) == TAMIS_OK);
+        CHECK(tamis_directory_expect(r, h[i].name, NULL, NULL) == TAMIS_OK);
     }
     h[1].first = 0;
     host_add(&h[1], 20);
@@ -462,7 +462,7 @@ TEST(more_owners_than_a_word_of_words)
             CHECK(tamis_origin_publish(origin, to_directory, r, NULL) == TAMIS_OK);
             tamis_origin_free(origin);
         } else {
-            CHECK(tamis_directory_expect(r, name, NULL) == TAMIS_OK);
+            CHECK(tamis_directory_expect(r, name, NULL, NULL) == TAMIS_OK);
         }
     }
     size_t n = tamis_directory_locate(r, &key, sizeof key, places, MANY);
@@ -491,7 +491,7 @@ TEST(without_memory_an_owner_is_in_doubt)
     tamis_directory_options options = {.clock = test_clock, .allocator = &fault.allocator};
     for (uint64_t n = 1;; n++) {
         CHECK(tamis_directory_new(&r, &options, NULL) == TAMIS_OK);
-        CHECK(tamis_directory_expect(r, h.name, NULL) == TAMIS_OK);
+        CHECK(tamis_directory_expect(r, h.name, NULL, NULL) == TAMIS_OK);
         fault_arm(&fault, n, false);
         tamis_error e = tamis_directory_take(r, NULL, message.data, message.len, 0, NULL, NULL);
         fault_arm(&fault, 0, false);
@@ -545,7 +545,7 @@ TEST(owners_put_as_filters_are_their_filters)
         }
         do { /* all or none */
             fault_arm(&fault, at += 1 + at / 8, false);
-            e = tamis_directory_put_filters(d, names, filters, HOSTS);
+            e = tamis_directory_put_filters(d, names, filters, HOSTS, NULL);
             fault_arm(&fault, 0, false);
             CHECK(e == TAMIS_OK || e == TAMIS_ENOMEM);
             CHECK(round > 0 || e == TAMIS_OK ||
@@ -592,7 +592,7 @@ TEST(a_delta_changes_its_bits_alone)
         const char *names[] = {name};
         const tamis_filter *filters[] = {f};
         snprintf(name, sizeof name, "other-%u", i);
-        CHECK(tamis_directory_put_filters(d, names, filters, 1) == TAMIS_OK);
+        CHECK(tamis_directory_put_filters(d, names, filters, 1, NULL) == TAMIS_OK);
     }
     CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
     CHECK(tamis_origin_publish(origin, to_directory, d, NULL) == TAMIS_OK);
@@ -628,12 +628,12 @@ TEST(messages_of_others_are_refused)
     host_start(&h, 3, 100);
     CHECK(tamis_origin_publish(h.origin, bytes_write, &message, NULL) == TAMIS_OK);
     CHECK(tamis_directory_new(&d, NULL, NULL) == TAMIS_OK);
-    CHECK(tamis_directory_expect(d, "host-2", &number) == TAMIS_OK && number == 0);
+    CHECK(tamis_directory_expect(d, "host-2", &number, NULL) == TAMIS_OK && number == 0);
     CHECK(tamis_directory_take(d, "host-2", message.data, message.len, 0, &taken, &reason) ==
           TAMIS_EFAMILY);
     CHECK(taken == TAMIS_REFUSED && strstr(reason.text, "host-3"));
     CHECK(tamis_directory_owners(d) == 1);
-    CHECK(tamis_directory_put(d, "host-3", &digest, 1) == TAMIS_OK);
+    CHECK(tamis_directory_put(d, "host-3", &digest, 1, NULL) == TAMIS_OK);
     CHECK(tamis_directory_take(d, NULL, message.data, message.len, 0, &taken, &reason) ==
           TAMIS_EKIND);
     CHECK(tamis_directory_drop(d, "host-3") == TAMIS_OK);

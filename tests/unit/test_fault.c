@@ -124,18 +124,18 @@ static tamis_error op_remove_many(struct stage *stage)
 
 static tamis_error op_merge(struct stage *stage)
 {
-    return tamis_filter_merge(stage->filter, stage->other, TAMIS_MERGE_RESTATE);
+    return tamis_filter_merge(stage->filter, stage->other, TAMIS_MERGE_RESTATE, NULL);
 }
 
 static tamis_error op_concat(struct stage *stage)
 {
-    return tamis_filter_merge(stage->filter, stage->other,
-                              TAMIS_MERGE_RESTATE | TAMIS_MERGE_CONCAT);
+    return tamis_filter_merge(stage->filter, stage->other, TAMIS_MERGE_RESTATE | TAMIS_MERGE_CONCAT,
+                              NULL);
 }
 
 static tamis_error op_fold(struct stage *stage)
 {
-    return tamis_filter_fold(stage->filter, TAMIS_MERGE_RESTATE);
+    return tamis_filter_fold(stage->filter, TAMIS_MERGE_RESTATE, NULL);
 }
 
 static tamis_error op_clone(struct stage *stage)
@@ -145,7 +145,7 @@ static tamis_error op_clone(struct stage *stage)
 
 static tamis_error op_intersect(struct stage *stage)
 {
-    return tamis_filter_intersect(&stage->made, stage->filter, stage->other);
+    return tamis_filter_intersect(&stage->made, stage->filter, stage->other, NULL);
 }
 
 static tamis_error op_clear(struct stage *stage)

@@ -86,7 +86,7 @@ static void check_mapped(const tamis_filter *f, tamis_filter *mapped, const stru
     CHECK(history_compare(f, mapped) == 0);
     CHECK(tamis_filter_add(mapped, "x", 1, NULL) == TAMIS_EREADONLY);
     CHECK(tamis_filter_clear(mapped) == TAMIS_EREADONLY);
-    CHECK(tamis_filter_fold(mapped, 0) == TAMIS_EREADONLY);
+    CHECK(tamis_filter_fold(mapped, 0, NULL) == TAMIS_EREADONLY);
     CHECK(tamis_filter_encoded_size(mapped, 0) == bytes->len);
     struct bytes again = bytes_of(mapped, 0);
     CHECK(bytes_equal(bytes, &again));

@@ -178,11 +178,11 @@ TEST(bits_only_is_read_only)
         CHECK(info.fill == original.fill);
         CHECK(tamis_filter_add(loaded, "x", 1, NULL) == TAMIS_EREADONLY);
         CHECK(tamis_filter_clear(loaded) == TAMIS_EREADONLY);
-        CHECK(tamis_filter_fold(loaded, TAMIS_MERGE_RESTATE) == TAMIS_EREADONLY);
-        CHECK(tamis_filter_merge(loaded, f, 0) == TAMIS_EREADONLY);
+        CHECK(tamis_filter_fold(loaded, TAMIS_MERGE_RESTATE, NULL) == TAMIS_EREADONLY);
+        CHECK(tamis_filter_merge(loaded, f, 0, NULL) == TAMIS_EREADONLY);
         if (info.deletable) {
             CHECK(tamis_filter_remove(loaded, "x", 1, NULL) == TAMIS_EREADONLY);
-            CHECK(tamis_filter_merge(f, loaded, 0) == TAMIS_EREADONLY);
+            CHECK(tamis_filter_merge(f, loaded, 0, NULL) == TAMIS_EREADONLY);
         }
         for (unsigned i = 0; i < 2 * HISTORY_KEYS; i++) {
             char key[24];
@@ -250,7 +250,7 @@ TEST(merged_windows_are_kept)
     h.now += 50000;
     CHECK(tamis_filter_new(&young, &o, NULL) == TAMIS_OK);
     CHECK(tamis_filter_add(young, "young", 5, NULL) == TAMIS_OK);
-    CHECK(tamis_filter_merge(young, old, TAMIS_MERGE_CONCAT) == TAMIS_OK);
+    CHECK(tamis_filter_merge(young, old, TAMIS_MERGE_CONCAT, NULL) == TAMIS_OK);
     check_identity(&h, young);
     h.now += 60000;
     CHECK(tamis_filter_expire(young) == TAMIS_OK);

@@ -231,10 +231,10 @@ static void check_read_only(const struct subject *s, tamis_records *x)
     tamis_key keys[TAMIS_ATTRIBUTES_MAX] = {{NULL, 0}};
     CHECK(tamis_records_add(x, keys, NULL) == TAMIS_EREADONLY);
     CHECK(tamis_records_clear(x) == TAMIS_EREADONLY);
-    CHECK(tamis_records_merge(x, s->x, 0) == TAMIS_EREADONLY);
+    CHECK(tamis_records_merge(x, s->x, 0, NULL) == TAMIS_EREADONLY);
     if (s->world.options.set.deletable) {
         CHECK(tamis_records_remove(x, keys, NULL) == TAMIS_EREADONLY);
-        CHECK(tamis_records_merge(s->x, x, TAMIS_MERGE_RESTATE) == TAMIS_EREADONLY);
+        CHECK(tamis_records_merge(s->x, x, TAMIS_MERGE_RESTATE, NULL) == TAMIS_EREADONLY);
     }
 }
 
@@ -285,7 +285,7 @@ TEST(mapped_indexes_stay_as_they_are)
         CHECK(info.set.read_only == deletable && info.set.bits_only == deletable);
         CHECK(world_compare(&s->world, clone, s->x) == 0);
         if (!deletable) {
-            tamis_error e = tamis_records_merge(clone, mapped, TAMIS_MERGE_RESTATE);
+            tamis_error e = tamis_records_merge(clone, mapped, TAMIS_MERGE_RESTATE, NULL);
             CHECK_MSG(e == TAMIS_OK, "%s", tamis_error_name(e));
             CHECK(world_compare(&s->world, clone, s->x) == 0);
         }

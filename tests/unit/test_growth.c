@@ -340,9 +340,9 @@ TEST(vectors_that_are_asked_one_by_one_have_a_bound)
                  *before;
     CHECK(add(f, 1) == TAMIS_OK);
     while (info_of(f).vectors < 4096)
-        CHECK(tamis_filter_merge(f, f, TAMIS_MERGE_CONCAT) == TAMIS_OK);
+        CHECK(tamis_filter_merge(f, f, TAMIS_MERGE_CONCAT, NULL) == TAMIS_OK);
     CHECK(tamis_filter_clone(&before, f) == TAMIS_OK);
-    CHECK(tamis_filter_merge(f, before, TAMIS_MERGE_CONCAT) == TAMIS_ELIMIT);
+    CHECK(tamis_filter_merge(f, before, TAMIS_MERGE_CONCAT, NULL) == TAMIS_ELIMIT);
     CHECK(add(f, 2) == TAMIS_ELIMIT);
     CHECK(tamis_filter_equal(before, f) && add(f, 1) == TAMIS_OK && !has(f, 2));
     tamis_filter_free(before);

@@ -213,7 +213,8 @@ TEST(kinds_and_families_are_kept_apart)
     uint8_t key[TAMIS_KEY_LEN] = {1};
     tamis_records_options o = {.set.key = key};
     tamis_records *x = make(o, 2, NULL), *y = make(o, 3, NULL), *z = make(o, 2, NULL);
-    CHECK(tamis_records_merge(x, y, 0) == TAMIS_ESHAPE && tamis_records_merge(x, z, 0) == TAMIS_OK);
+    CHECK(tamis_records_merge(x, y, 0, NULL) == TAMIS_ESHAPE &&
+          tamis_records_merge(x, z, 0, NULL) == TAMIS_OK);
     CHECK(tamis_records_remove(x, (tamis_key[2]){{"", 0}, {"", 0}}, NULL) == TAMIS_EKIND);
     tamis_records_free(y);
     tamis_records_free(z);
@@ -221,12 +222,12 @@ TEST(kinds_and_families_are_kept_apart)
     y = make(o, 2, NULL);
     o.set.deletable = false, o.verifier = TAMIS_VERIFIER_TABLE;
     z = make(o, 2, NULL);
-    CHECK(tamis_records_merge(x, y, 0) == TAMIS_EKIND &&
-          tamis_records_merge(x, z, 0) == TAMIS_ESHAPE);
+    CHECK(tamis_records_merge(x, y, 0, NULL) == TAMIS_EKIND &&
+          tamis_records_merge(x, z, 0, NULL) == TAMIS_ESHAPE);
     tamis_records_free(y);
     tamis_records_free(z);
     y = make((tamis_records_options){0}, 2, NULL);
-    CHECK(tamis_records_merge(x, y, 0) == TAMIS_EFAMILY && !tamis_records_equal(x, y));
+    CHECK(tamis_records_merge(x, y, 0, NULL) == TAMIS_EFAMILY && !tamis_records_equal(x, y));
     tamis_records_free(x);
     tamis_records_free(y);
 }
@@ -330,32 +331,33 @@ TEST(any_of_several_values)
     }
     tamis_choice choices[2] = {{0, a, 10}, {1, b, 10}};
     tamis_answer answer;
-    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && answer.maybe && answer.verified);
+    CHECK(tamis_records_ask(x, choices, 2, &answer, NULL) == TAMIS_OK && answer.maybe &&
+          answer.verified);
     choices[1].values = b + 20; /* records 21..30 */
-    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe &&
+    CHECK(tamis_records_ask(x, choices, 2, &answer, NULL) == TAMIS_OK && !answer.maybe &&
           answer.verified);
     choices[0].n = 100, choices[1].n = 0; /* any of none */
-    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe);
+    CHECK(tamis_records_ask(x, choices, 2, &answer, NULL) == TAMIS_OK && !answer.maybe);
     choices[1].n = 100, choices[1].values = b + 200; /* 10,000 choices, none of them */
-    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe &&
+    CHECK(tamis_records_ask(x, choices, 2, &answer, NULL) == TAMIS_OK && !answer.maybe &&
           answer.verified);
     choices[0].n = 300, choices[1] = (tamis_choice){1, b + 99, 300}; /* some, but tried late */
-    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && answer.maybe);
+    CHECK(tamis_records_ask(x, choices, 2, &answer, NULL) == TAMIS_OK && answer.maybe);
     /* too many to try: by the attributes alone */
     tamis_digest *far = calloc(MANY, sizeof *far);
     for (uint64_t i = 0; i < MANY; i++)
         far[i] = digest_of(x, 1, i < 300 ? 300 + i % 100 : FRESH + i);
     choices[0] = (tamis_choice){0, a, 300}, choices[1] = (tamis_choice){1, far, 300};
-    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && answer.maybe &&
+    CHECK(tamis_records_ask(x, choices, 2, &answer, NULL) == TAMIS_OK && answer.maybe &&
           !answer.verified);
     choices[1] = (tamis_choice){1, far + 300, 100}; /* values that are nowhere */
-    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_OK && !answer.maybe);
+    CHECK(tamis_records_ask(x, choices, 2, &answer, NULL) == TAMIS_OK && !answer.maybe);
     free(far);
-    CHECK(tamis_records_ask(x, choices, 0, &answer) == TAMIS_EARG);
+    CHECK(tamis_records_ask(x, choices, 0, &answer, NULL) == TAMIS_EARG);
     choices[1].attribute = 0;
-    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_EARG);
+    CHECK(tamis_records_ask(x, choices, 2, &answer, NULL) == TAMIS_EARG);
     choices[1].attribute = 2;
-    CHECK(tamis_records_ask(x, choices, 2, &answer) == TAMIS_EARG);
+    CHECK(tamis_records_ask(x, choices, 2, &answer, NULL) == TAMIS_EARG);
     tamis_records_free(x);
 }
 

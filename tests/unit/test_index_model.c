@@ -309,7 +309,7 @@ static bool check_choices(struct world *w, struct model *m, const tamis_records 
         }
         member |= fits;
     }
-    return CHECK(tamis_records_ask(x, choices, n, &answer) == TAMIS_OK) &&
+    return CHECK(tamis_records_ask(x, choices, n, &answer, NULL) == TAMIS_OK) &&
            CHECK(answer.maybe || !member) &&
            CHECK(answer.maybe == any_choice(x, choices, n, mask)) &&
            CHECK(answer.verified == tamis_records_verifies(x, mask));
@@ -591,7 +591,7 @@ static bool unions(uint64_t seed, bool deletable)
     CHECK(tamis_records_clone(&before, x) == TAMIS_OK);
     unsigned flags = rng_next(&rng) % 2 ? TAMIS_MERGE_RESTATE : 0;
     flags |= rng_next(&rng) % 4 == 0 ? TAMIS_MERGE_CONCAT : 0;
-    tamis_error e = tamis_records_merge(x, y, flags);
+    tamis_error e = tamis_records_merge(x, y, flags, NULL);
     bool good = true;
     if (e != TAMIS_OK) {
         good = CHECK(e == TAMIS_ERATE && !(flags & TAMIS_MERGE_RESTATE)) &&
@@ -645,7 +645,7 @@ static tamis_error run_op(struct world *w, tamis_records *x, const tamis_records
     case OP_REMOVE:
         return tamis_records_remove_many(x, world_digests(w, record), 1, NULL, NULL);
     case OP_MERGE:
-        return tamis_records_merge(x, other, TAMIS_MERGE_RESTATE);
+        return tamis_records_merge(x, other, TAMIS_MERGE_RESTATE, NULL);
     default:
         e = tamis_records_clone(&copy, x);
         if (e == TAMIS_OK)

@@ -62,7 +62,7 @@ TEST(filters)
         tamis_filter *f = NULL, *other;
         CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
         CHECK(tamis_filter_clone(&other, f) == TAMIS_OK);
-        CHECK(tamis_filter_merge(other, f, 0) == TAMIS_OK);
+        CHECK(tamis_filter_merge(other, f, 0, NULL) == TAMIS_OK);
         tamis_filter_free(other);
         struct bytes bytes = bytes_of(f, 0);
         CHECK(tamis_filter_decode(&other, bytes.data, bytes.len, &opening, NULL) == TAMIS_OK);
@@ -103,10 +103,10 @@ TEST(indexes_directories_catalogs)
     tamis_records_free(x);
     CHECK_MSG(told == 0, "indexes");
     CHECK(tamis_directory_new(&d, &d_o, NULL) == TAMIS_OK);
-    CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1) == TAMIS_OK);
-    CHECK(tamis_directory_expect(d, "you", NULL) == TAMIS_OK);
+    CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1, NULL) == TAMIS_OK);
+    CHECK(tamis_directory_expect(d, "you", NULL, NULL) == TAMIS_OK);
     CHECK(tamis_directory_drop(d, "me") == TAMIS_OK);
-    CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1) == TAMIS_OK);
+    CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1, NULL) == TAMIS_OK);
     tamis_directory_free(d);
     CHECK_MSG(told == 0, "directories");
     CHECK(tamis_catalog_create(&w, "f", &co, NULL) == TAMIS_OK);

@@ -20,7 +20,7 @@ static tamis_filter *doubled(void)
     for (uint64_t i = 0; i < KEYS; i++)
         CHECK(tamis_filter_add(f, &i, sizeof i, NULL) == TAMIS_OK);
     CHECK(tamis_filter_clone(&same, f) == TAMIS_OK);
-    CHECK(tamis_filter_merge(f, same, TAMIS_MERGE_CONCAT | TAMIS_MERGE_RESTATE) == TAMIS_OK);
+    CHECK(tamis_filter_merge(f, same, TAMIS_MERGE_CONCAT | TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
     tamis_filter_free(same);
     for (uint64_t i = 0; i < KEYS; i++)
         CHECK(tamis_filter_remove(f, &i, sizeof i, NULL) == TAMIS_OK);
@@ -64,7 +64,8 @@ TEST(an_opened_index_watches_nothing)
         for (i[0] = 0; i[0] < KEYS; i[0]++)
             CHECK(tamis_records_add(x, record, NULL) == TAMIS_OK);
         CHECK(tamis_records_clone(&same, x) == TAMIS_OK);
-        CHECK(tamis_records_merge(x, same, TAMIS_MERGE_CONCAT | TAMIS_MERGE_RESTATE) == TAMIS_OK);
+        CHECK(tamis_records_merge(x, same, TAMIS_MERGE_CONCAT | TAMIS_MERGE_RESTATE, NULL) ==
+              TAMIS_OK);
         tamis_records_free(same);
         for (i[0] = 0; i[0] < KEYS; i[0]++)
             CHECK(tamis_records_remove(x, record, NULL) == TAMIS_OK);

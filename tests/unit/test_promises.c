@@ -111,10 +111,10 @@ TEST(a_directory_knows_how_many_keys_an_owner_has)
     CHECK(tamis_directory_new(&d, NULL, NULL) == TAMIS_OK);
     for (uint64_t i = 0; i < 300; i++)
         digests[i] = tamis_directory_digest(d, &i, sizeof i);
-    CHECK(tamis_directory_put(d, "a", digests, 300) == TAMIS_OK);
-    CHECK(tamis_directory_put(d, "b", digests, 0) == TAMIS_OK);
+    CHECK(tamis_directory_put(d, "a", digests, 300, NULL) == TAMIS_OK);
+    CHECK(tamis_directory_put(d, "b", digests, 0, NULL) == TAMIS_OK);
     CHECK(tamis_directory_items(d, 0) == 300 && tamis_directory_items(d, 1) == 0);
-    CHECK(tamis_directory_put(d, "a", digests, 7) == TAMIS_OK);
+    CHECK(tamis_directory_put(d, "a", digests, 7, NULL) == TAMIS_OK);
     CHECK(tamis_directory_items(d, 0) == 7 && tamis_directory_items(d, 2) == 0);
     CHECK(tamis_directory_drop(d, "a") == TAMIS_OK && tamis_directory_items(d, 0) == 0);
     tamis_directory_free(d);

@@ -34,7 +34,7 @@ static void *read_along(void *argument)
         const tamis_digest *record = s->records + (size_t)i * P;
         tamis_choice choices[2] = {{0, record, 1}, {2, record + 2, 1}};
         tamis_answer answer = {false, false};
-        CHECK(tamis_records_ask(s->x, choices, 2, &answer) == TAMIS_OK && answer.maybe);
+        CHECK(tamis_records_ask(s->x, choices, 2, &answer, NULL) == TAMIS_OK && answer.maybe);
         tamis_digest other[P] = {{rng_next(&rng), 1}, {2, 3}, {rng_next(&rng), 4}};
         tamis_records_has_many(s->x, 0, other, 1, found);
         atomic_fetch_add(&s->asked, 1);

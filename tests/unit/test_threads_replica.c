@@ -165,7 +165,7 @@ TEST(an_owner_that_becomes_known_is_not_missed)
     crowd_begin(&c, threads);
     for (unsigned i = 0; i < OWNERS; i++) {
         snprintf(name, sizeof name, "owner-%u", i);
-        CHECK(tamis_directory_expect(c.directory, name, NULL) == TAMIS_OK);
+        CHECK(tamis_directory_expect(c.directory, name, NULL, NULL) == TAMIS_OK);
         atomic_fetch_add(&c.expected, 1);
         introduce(&c, name, 1, i % 2);
     }
