@@ -30,7 +30,7 @@ cli_src      := $(wildcard cli/main.c)
 parts_src    := $(wildcard cli/*/*.c) $(carrier_src)
 module_src   := $(if $(wildcard redis/module.c),$(wildcard redis/*.c))
 test_src     := $(wildcard tests/*/test_*.c)
-support_src  := $(wildcard tests/support/*.c)
+support_src  := $(wildcard tests/support/*.c) lab/common_plan.c
 fuzz_support := $(filter-out tests/support/golden.c tests/support/pieces.c,$(support_src)) # whose checks want a harness
 fuzz_src     := $(wildcard tests/fuzz/fuzz_*.c)
 bench_src    := $(wildcard bench/bench_*.c)
@@ -98,7 +98,7 @@ endif
 FLAGS_src      := -std=gnu11 -Iinclude -Isrc
 FLAGS_cli      := -std=gnu11 -Iinclude -Isrc -Icli $(CLI_FLAGS)
 FLAGS_redis    := -std=gnu11 -Iinclude -Isrc -Iredis
-FLAGS_tests    := -std=gnu11 -Iinclude -Isrc -Itests -Itests/support -Icli -Iredis
+FLAGS_tests    := -std=gnu11 -Iinclude -Isrc -Itests -Itests/support -Icli -Iredis -Ilab
 FLAGS_bench    := -std=gnu11 -Iinclude -Isrc -Icli -Ibench
 FLAGS_lab      := -std=gnu11 -Iinclude -Isrc -Ilab
 FLAGS_examples := -std=c11 -pedantic -Iinclude

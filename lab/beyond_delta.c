@@ -6,7 +6,7 @@
  */
 #include "common.h"
 #include "set/set.h"
-#include "tamis/plan.h"
+#include "common_plan.h"
 
 #define BLOCK_BITS_N 512
 
@@ -48,7 +48,7 @@ static void patch(const tamis_filter *older, tamis_layout layout, uint64_t capac
     double entropy =
         layout == TAMIS_SPREAD
             ? tamis_plan_entropy(m, (double)changed)
-            : tamis_plan_entropy_blocks(m / BLOCK_BITS_N, (double)touched, (double)changed);
+            : lab_plan_entropy_blocks(m / BLOCK_BITS_N, (double)touched, (double)changed);
     const char *figure = layout == TAMIS_SPREAD ? "delta spread" : "delta blocked";
     lab_exact(figure, "patch", x, (double)bytes);
     lab_formula(figure, "entropy", x, entropy / 8);

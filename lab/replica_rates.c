@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "common_replica.h"
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 #define M 1200
 
@@ -65,8 +65,8 @@ static void figure_4(unsigned k, size_t start)
         lab_measured(members, name, x, &points[s].missed, 0);
         snprintf(name, sizeof name, "n=%zu formula", start);
         lab_formula(members, name, x,
-                    tamis_plan_member_miss(added, added + (double)start,
-                                           tamis_plan_rate_exp(M, k, (double)start)));
+                    plan_member_miss(added, added + (double)start,
+                                     tamis_plan_rate_exp(M, k, (double)start)));
         snprintf(name, sizeof name, "n=%zu estimated", start);
         lab_measured(members, name, x, &points[s].miss_estimated, 0);
     }

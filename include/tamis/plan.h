@@ -35,17 +35,6 @@ typedef struct tamis_plan_size {
  * vector would pass 2^40 bits; n = 0 is planned as 1. */
 TAMIS_API tamis_plan_size tamis_plan_vector(tamis_layout layout, uint64_t n, double p);
 
-/* As filters are filled: adds that set no bit do not count, so that more keys than n come until n of
- * them did. Smallest vector whose rate is at most p then; and the adds that set a bit until the rate of a
- * vector is p. At one half that is 39 % more bits than tamis_plan_vector's, at a tenth 3 %, at 1 % 0.2 %;
- * with those a filter that is filled until it refuses would be over a rate of a tenth by 6.5 % of it. */
-TAMIS_API tamis_plan_size tamis_plan_filled(tamis_layout layout, uint64_t n, double p);
-TAMIS_API uint64_t tamis_plan_takes(tamis_layout layout, uint64_t units, unsigned k, double p);
-
-/* The same as tamis_plan_vector with k given. */
-TAMIS_API tamis_plan_size tamis_plan_vector_of(tamis_layout layout, uint64_t n, double p,
-                                               unsigned k);
-
 /* False positive rate of a vector after n distinct keys. k in 1..64, else NaN. */
 TAMIS_API double tamis_plan_rate(tamis_layout layout, uint64_t units, unsigned k, double n);
 
@@ -57,10 +46,6 @@ TAMIS_API uint64_t tamis_plan_capacity(tamis_layout layout, uint64_t units, unsi
  * half a bit short of full. */
 TAMIS_API double tamis_plan_items(tamis_layout layout, uint64_t units, unsigned k, uint64_t ones);
 
-/* Rate of a vector in which the share `fill` of the bits is set: fill^k (spread), or the rate at
- * the number of keys that gives this fill (blocked). */
-TAMIS_API double tamis_plan_fill_rate(tamis_layout layout, uint64_t units, unsigned k, double fill);
-
 /* ---- one vector: the published forms, spread layout ---- */
 
 TAMIS_API double tamis_plan_rate_exp(double m, double k, double n);      /* (1-e^{-kn/m})^k */
@@ -70,9 +55,8 @@ TAMIS_API double tamis_plan_rate_discrete(double m, double k, double n); /* (1-(
  * the exp form with its first correction in 1/m. */
 TAMIS_API double tamis_plan_rate_exact(uint64_t m, unsigned k, double n);
 TAMIS_API double tamis_plan_rate_spread(uint64_t m, unsigned k, double n);
-/* The blocked layout's own forms, behind tamis_plan_rate and tamis_plan_items. */
+/* The blocked layout's own form, behind tamis_plan_rate. */
 TAMIS_API double tamis_plan_rate_blocked(uint64_t units, unsigned k, double n);
-TAMIS_API double tamis_plan_items_blocked(uint64_t units, unsigned k, double ones);
 TAMIS_API double tamis_plan_capacity_real(double m, double k,
                                           double p); /* SFBF (2): -(m/k)ln(1-p^{1/k}) */
 TAMIS_API uint64_t tamis_plan_capacity_whole(double m, double k, double p); /* its floor */
@@ -81,12 +65,6 @@ TAMIS_API double tamis_plan_capacity_best(double m,
 TAMIS_API double tamis_plan_bits_best(double n, double p); /* n ln p / ln .6185, unrounded */
 /* Smallest m, to the bit, with exp form <= p for some integer k. */
 TAMIS_API tamis_plan_size tamis_plan_bits_whole(uint64_t n, double p);
-
-/* DBF Thm 3: chance that BF(A) AND BF(B) = BF(A and B). a = #(A-B), b = #(B-A), c = #(A and B).
- * The published value is a lower bound. The exact one takes k*a, k*b <= 2^16, m <= 2^20 and at
- * most some thousand bits in common; NaN beyond. */
-TAMIS_API double tamis_plan_and_bound(double m, double k, double a, double b);
-TAMIS_API double tamis_plan_and_exact(uint64_t m, unsigned k, uint64_t a, uint64_t b, uint64_t c);
 
 /* ---- dynamic (DBF): rows of m bits, k probes, c items each; exp form throughout ---- */
 
@@ -158,34 +136,6 @@ TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, doubl
 
 /* ---- growing stacks: scalable and flexible ---- */
 
-/* Slots for the small vectors of the start, before those for large ones. */
-#define TAMIS_PLAN_SMALL 4
-
-/* Share of the total rate p that vector `slot` of a growing stack gets. The sum over all slots is at
- * most p. */
-TAMIS_API double tamis_plan_share(unsigned slot, double p);
-
-/* The first slot for a vector of this capacity, given that of the first: 0 or TAMIS_PLAN_SMALL. */
-TAMIS_API unsigned tamis_plan_slot(uint64_t first, uint64_t capacity);
-
-/* The vector for n keys with this share of the total rate p. Blocked vectors of one stack have the
- * same k, that of a large vector, because then a lookup makes the bits of a key once; only shares below
- * p/1000, and vectors that would pass 2^40 bits with it, have the best of their own. */
-TAMIS_API tamis_plan_size tamis_plan_in_stack(tamis_layout layout, uint64_t n, double share,
-                                              double p);
-
-/* No vector of a growing stack is smaller than this part of all before it, whatever the expansion or
- * the forecast says: n keys are in some 16 + 11 log2(n / (16 first)) vectors at most, so that adding
- * them costs n log n and not n^2. */
-#define TAMIS_PLAN_PARTS 16
-
-/* Capacity of the next vector, given those of the first and the largest so far and their total.
- * expansion 0: x6 up to 216 times the first, then to a total of 1,600 times the first, then the total
- * doubles; >= 1: ceil(largest * expansion), or ceil(total / TAMIS_PLAN_PARTS) if that is more; anything else
- * counts as 1. At most 2^40. */
-TAMIS_API uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
-                                            double expansion);
-
 typedef struct tamis_plan_layer {
     uint64_t capacity, load, bits;
     unsigned k;
@@ -200,7 +150,7 @@ typedef struct tamis_plan_stack {
     double per_item; /* bits / items */
 } tamis_plan_stack;
 
-/* Our stack for n keys: capacity of the first vector, expansion as above, total rate p. Writes
+/* Our stack for n keys: capacity of the first vector, expansion as in the options, total rate p. Writes
  * the layers to out[0..room-1]. */
 TAMIS_API tamis_plan_stack tamis_plan_grow(tamis_layout layout, uint64_t first, double expansion,
                                            double p, uint64_t n, tamis_plan_layer *out,
@@ -230,16 +180,6 @@ TAMIS_API tamis_plan_flex tamis_plan_flexible(double m0, uint64_t n0, double k, 
                                               const unsigned *lambda, size_t n_lambda);
 /* clamp(ceil(log2(predicted/base))+1, 1, max) */
 TAMIS_API unsigned tamis_plan_lambda(double predicted, double base, unsigned max);
-
-/* Holt's linear forecaster on the logarithm of an arrival rate. Start with all zero. */
-typedef struct tamis_plan_holt {
-    double level, trend;
-    uint32_t n;
-} tamis_plan_holt;
-
-TAMIS_API void tamis_plan_holt_add(tamis_plan_holt *h,
-                                   double rate);                 /* ignores rates not in (0, inf) */
-TAMIS_API double tamis_plan_holt_next(const tamis_plan_holt *h); /* NaN before the first rate */
 
 /* ---- index (PBF): p attributes, q arrays of m cells each, n records ---- */
 
@@ -295,27 +235,9 @@ typedef struct tamis_plan_replica {
 TAMIS_API tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double delta1,
                                                    double delta0, double hosts, double w_pos,
                                                    double w_neg);
-/* One vector of an origin and of its copy: ones in the one, in the other, and in both. A vector that
- * the copy does not have yet has 0 and 0 of the latter, one that the origin has no more 0 and 0 of
- * the origin's. Blocks are taken to be filled as their ones tell. */
-typedef struct tamis_plan_copy {
-    tamis_layout layout;
-    uint64_t units;
-    unsigned k;
-    uint64_t ones, copy_ones, both;
-} tamis_plan_copy;
 
-/* The same for a stack of vectors, from what was counted: the origin says "maybe" if any of its
- * vectors does. items, added and member_miss are NaN. */
-TAMIS_API tamis_plan_replica tamis_plan_replica_stack(const tamis_plan_copy *vectors, size_t n,
-                                                      double hosts, double w_pos, double w_neg);
-/* (a/n)(1-rate), with the number of members added known exactly */
-TAMIS_API double tamis_plan_member_miss(double added, double n, double copy_rate);
-
-/* Entropy of a change, in bits: `changed` of m bits (spread); or `changed` bits over `touched` of
- * `blocks` blocks of 512 bits. */
+/* Entropy of a change, in bits: `changed` of m bits. */
 TAMIS_API double tamis_plan_entropy(double m, double changed);
-TAMIS_API double tamis_plan_entropy_blocks(double blocks, double touched, double changed);
 
 #ifdef __cplusplus
 }

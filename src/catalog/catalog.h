@@ -19,7 +19,7 @@
 
 #include <stdatomic.h>
 
-#include "plan/columns_plan.h"
+#include "plan/plan.h"
 #include "set/set.h"
 #include "tamis/catalog.h"
 

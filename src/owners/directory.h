@@ -15,7 +15,7 @@
 #define TAMIS_DIRECTORY_H
 
 #include "columns.h"
-#include "plan/columns_plan.h"
+#include "plan/plan.h"
 #include "replica/replica.h"
 #include "tamis/replica.h"
 

@@ -1,6 +1,5 @@
 /* How many columns of which size an owner or a segment gets: sizes in steps, so that few shapes serve all. */
-#include "columns_plan.h"
-#include "tamis/plan.h"
+#include "plan.h"
 
 #include <stdlib.h>
 

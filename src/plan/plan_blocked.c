@@ -9,13 +9,11 @@
  * and the rate is the mean of F over j, which is binomial (n, 1/units). That blocks do not fill
  * evenly is what the layout costs: some 4 % of the bits at a rate of 1 %, more for lower rates.
  */
-#include "tamis/plan.h"
+#include "plan.h"
 
 #include <math.h>
 #include <stdatomic.h>
 
-#define K_MAX     64
-#define BLOCK     512.0
 #define LANE      64.0
 #define LANES     8
 #define C_MAX     (K_MAX / LANES)
@@ -218,15 +216,15 @@ double tamis_plan_rate_blocked(uint64_t units, unsigned k, double n)
     return sum / all;
 }
 
-double tamis_plan_items_blocked(uint64_t units, unsigned k, double ones)
+double plan_items_blocked(uint64_t units, unsigned k, double ones)
 {
-    double bits = (double)units * BLOCK;
+    double bits = (double)units * (double)BLOCK_BITS;
     if (units == 0 || k == 0 || k > K_MAX || !(ones >= 0 && ones <= bits))
         return NAN;
     if (ones > bits - 0.5)
         ones = bits - 0.5;
     /* One key spares a bit with chance 1-(1-rho_1)/units: its q or q+1 probes in the bit's lane may
      * coincide, so that (1-rho_1) is under k/512 (1 % at k = 20, 5 % at k = 64). */
-    double hit = 1 - pow(1 - 1 / LANE, k / LANES) * (1 - k % LANES / BLOCK);
+    double hit = 1 - pow(1 - 1 / LANE, k / LANES) * (1 - k % LANES / (double)BLOCK_BITS);
     return log1p(-ones / bits) / log1p(-hit / (double)units);
 }

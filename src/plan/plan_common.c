@@ -4,15 +4,13 @@
  * whenever a filter is made or grows, so they are kept to some twenty evaluations: a guess, secant
  * steps on logarithms (rates are nearly powers of the size), and a bracket that always closes.
  */
-#include "tamis/plan.h"
+#include "plan.h"
 
 #include <math.h>
 
-#define K_MAX     64
 #define STEP      8u    /* sizes are multiples of this many units, */
 #define FOLDS     64u   /* and of this many from LARGE on, where that costs less than 0.1 %: such */
 #define LARGE     64000 /* vectors can be halved three times */
-#define BITS_MAX  ((uint64_t)1 << 40)
 #define KEYS_MAX  ((uint64_t)1 << 50)
 #define NEAR_TIE  1.005
 #define ROUND_TIE 1.01 /* blocked past 8 probes: a round less is worth more */
@@ -57,7 +55,7 @@ static double items_of(tamis_layout layout, uint64_t units, unsigned k, double o
     case TAMIS_SPREAD:
         return items_spread(units, k, ones);
     case TAMIS_BLOCKED:
-        return tamis_plan_items_blocked(units, k, ones);
+        return plan_items_blocked(units, k, ones);
     default:
         return NAN;
     }
@@ -68,7 +66,7 @@ double tamis_plan_items(tamis_layout layout, uint64_t units, unsigned k, uint64_
     return items_of(layout, units, k, (double)ones);
 }
 
-double tamis_plan_fill_rate(tamis_layout layout, uint64_t units, unsigned k, double fill)
+double plan_fill_rate(tamis_layout layout, uint64_t units, unsigned k, double fill)
 {
     if (units == 0 || k == 0 || k > K_MAX || !(fill >= 0 && fill <= 1))
         return NAN;
@@ -280,7 +278,7 @@ static double fresh_part(unsigned k, double p)
     return s / -log1p(-root);
 }
 
-tamis_plan_size tamis_plan_filled(tamis_layout layout, uint64_t n, double p)
+tamis_plan_size plan_filled(tamis_layout layout, uint64_t n, double p)
 {
     tamis_plan_size size = tamis_plan_vector(layout, n, p);
     double keys = size.bits ? ((double)n - p / 2) / fresh_part(size.k, p) : 0;
@@ -289,13 +287,13 @@ tamis_plan_size tamis_plan_filled(tamis_layout layout, uint64_t n, double p)
                 : vector_for(layout, keys, p); /* most small ones do: sizes are whole steps */
 }
 
-uint64_t tamis_plan_takes(tamis_layout layout, uint64_t units, unsigned k, double p)
+uint64_t plan_takes(tamis_layout layout, uint64_t units, unsigned k, double p)
 {
     uint64_t keys = tamis_plan_capacity(layout, units, k, p);
     return keys ? (uint64_t)((double)keys * fresh_part(k, p) + p / 2) : keys;
 }
 
-tamis_plan_size tamis_plan_vector_of(tamis_layout layout, uint64_t n, double p, unsigned k)
+tamis_plan_size plan_vector_of(tamis_layout layout, uint64_t n, double p, unsigned k)
 {
     struct search s;
     if (!search_start(&s, layout, (double)n, p) || k == 0 || k > K_MAX)

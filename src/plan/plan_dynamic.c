@@ -2,11 +2,10 @@
  * addresses. Equation and section numbers are those of Guo, Wu, Chen, Yuan, Luo, "The Dynamic Bloom
  * Filters"; rates of a row are in the exp form, as there.
  */
-#include "tamis/plan.h"
+#include "plan.h"
 
 #include <math.h>
 
-#define K_MAX     64
 #define S_MAX     1000   /* vectors tried in sec. 4.2: more than any optimum of the paper's sets */
 #define SUM_EXACT 100000 /* row size up to which sums run over every item */
 

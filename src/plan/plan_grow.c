@@ -1,13 +1,13 @@
 /* Stacks of vectors that grow: our schedule and budget, the course report's doubling stack, SFBF's
  * flexible one, and the forecaster that feeds it.
  */
-#include "tamis/plan.h"
+#include "plan.h"
 
 #include <math.h>
 
-#define CAPACITY_MAX ((uint64_t)1 << 40)
-#define LAMBDA_MAX   41 /* 2^40 times the base */
-#define PARTS        TAMIS_PLAN_PARTS
+#define LAMBDA_TOP (LAMBDA_MAX + 1) /* 2^40 times the base */
+
+#define PARTS PLAN_PARTS
 
 /* ---- our schedule ---- */
 
@@ -18,11 +18,11 @@
  *
  *     4/100 + 9/10 + .0364 * pi^2/6 = .99988 < 1.
  */
-#define SMALL       TAMIS_PLAN_SMALL
+#define SMALL       PLAN_SMALL
 #define LARGE       9
 #define LARGE_TIMES 1296 /* the first: what counts as large */
 
-double tamis_plan_share(unsigned slot, double p)
+double plan_share(unsigned slot, double p)
 {
     if (!(p > 0 && p < 1))
         return NAN;
@@ -34,28 +34,27 @@ double tamis_plan_share(unsigned slot, double p)
     return 0.0364 * p / (i * i);
 }
 
-unsigned tamis_plan_slot(uint64_t first, uint64_t capacity)
+unsigned plan_slot(uint64_t first, uint64_t capacity)
 {
     return capacity / LARGE_TIMES < (first ? first : 1) ? 0 : SMALL;
 }
 
 /* The few small vectors of a blocked stack take more bits with the k of the large ones, 6 % at p/100;
  * deep in the tail it would be too many. Where that k passes the limit, the best one may not. */
-tamis_plan_size tamis_plan_in_stack(tamis_layout layout, uint64_t n, double share, double p)
+tamis_plan_size plan_in_stack(tamis_layout layout, uint64_t n, double share, double p)
 {
     const uint64_t many = 1 << 20; /* any number: k hardly depends on it */
     if (layout != TAMIS_BLOCKED || !(share >= p / 1000))
         return tamis_plan_vector(layout, n, share);
     tamis_plan_size same =
-        tamis_plan_vector_of(layout, n, share, tamis_plan_vector(layout, many, p / 10).k);
+        plan_vector_of(layout, n, share, tamis_plan_vector(layout, many, p / 10).k);
     return same.bits ? same : tamis_plan_vector(layout, n, share);
 }
 
 /* Sixfold while a vector more costs little to ask, then by doubling the total. The step between them
  * is such that 10^5 times the first comes shortly before the last vector is full and not after the next
  * one was begun. */
-uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total,
-                                  double expansion)
+uint64_t plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total, double expansion)
 {
     double next = (double)largest;
     first = first ? first : 1;
@@ -67,7 +66,7 @@ uint64_t tamis_plan_next_capacity(uint64_t first, uint64_t largest, uint64_t tot
         next *= 6;
     else
         next = fmax(next, fmax((double)total, 1600 * (double)first - (double)total));
-    return next < (double)CAPACITY_MAX ? (uint64_t)next : CAPACITY_MAX;
+    return next < (double)BITS_MAX ? (uint64_t)next : BITS_MAX;
 }
 
 static tamis_plan_stack stack_none(void)
@@ -104,12 +103,12 @@ tamis_plan_stack tamis_plan_grow(tamis_layout layout, uint64_t first, double exp
         if (v.layers == room)
             return stack_none();
         tamis_plan_layer *l = &out[v.layers];
-        l->capacity = tamis_plan_next_capacity(first, largest, total, expansion);
+        l->capacity = plan_next_capacity(first, largest, total, expansion);
         l->load = n - total < l->capacity ? n - total : l->capacity;
-        unsigned least = tamis_plan_slot(first, l->capacity);
+        unsigned least = plan_slot(first, l->capacity);
         slot = slot < least ? least : slot;
-        l->share = tamis_plan_share(slot++, p);
-        tamis_plan_size size = tamis_plan_in_stack(layout, l->capacity, l->share, p);
+        l->share = plan_share(slot++, p);
+        tamis_plan_size size = plan_in_stack(layout, l->capacity, l->share, p);
         if (size.bits == 0)
             return stack_none();
         l->bits = size.bits;
@@ -173,7 +172,7 @@ tamis_plan_stack tamis_plan_report(double m, unsigned k, double p, uint64_t n, i
 
 unsigned tamis_plan_lambda(double predicted, double base, unsigned max)
 {
-    max = max < 1 ? 1 : max > LAMBDA_MAX ? LAMBDA_MAX : max;
+    max = max < 1 ? 1 : max > LAMBDA_TOP ? LAMBDA_TOP : max;
     double step = ceil(log2(predicted / base) - 1e-9) + 1; /* a steady rate is not a rising one */
     if (!(predicted > 0 && base > 0) || !(step > 1))
         return 1;
@@ -182,7 +181,7 @@ unsigned tamis_plan_lambda(double predicted, double base, unsigned max)
 
 static double flex_factor(unsigned lambda)
 {
-    return ldexp(1, (int)(lambda < 1 ? 1 : lambda > LAMBDA_MAX ? LAMBDA_MAX : lambda) - 1);
+    return ldexp(1, (int)(lambda < 1 ? 1 : lambda > LAMBDA_TOP ? LAMBDA_TOP : lambda) - 1);
 }
 
 /* Every full vector has the base's m/n and so its rate f0: (3) needs only their number. */
@@ -237,7 +236,7 @@ static double within(double x, double limit)
 
 /* On logarithms, since lambda only asks for the power of two: a steady factor is a steady trend and
  * is forecast exactly. */
-void tamis_plan_holt_add(tamis_plan_holt *h, double rate)
+void plan_holt_add(struct plan_holt *h, double rate)
 {
     if (h == NULL || !(rate > 0) || isinf(rate))
         return;
@@ -257,7 +256,7 @@ void tamis_plan_holt_add(tamis_plan_holt *h, double rate)
         h->n++;
 }
 
-double tamis_plan_holt_next(const tamis_plan_holt *h)
+double plan_holt_next(const struct plan_holt *h)
 {
     return h == NULL || h->n == 0 ? NAN : exp(within(h->level + h->trend, HOLT_LOG));
 }

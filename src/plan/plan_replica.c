@@ -2,12 +2,9 @@
  * one since, delta0 zero. Equation numbers are those of Zhu and Jiang, "False Rate Analysis of
  * Bloom Filter Replicas in Distributed Systems".
  */
-#include "tamis/plan.h"
+#include "plan.h"
 
 #include <math.h>
-
-#define LN2   0.6931471805599453
-#define BLOCK 512.0
 
 static tamis_plan_replica replica_none(void)
 {
@@ -15,7 +12,7 @@ static tamis_plan_replica replica_none(void)
     return v;
 }
 
-double tamis_plan_member_miss(double added, double n, double copy_rate)
+double plan_member_miss(double added, double n, double copy_rate)
 {
     if (!(added >= 0 && n >= 0 && copy_rate >= 0 && copy_rate <= 1))
         return NAN;
@@ -62,30 +59,30 @@ tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double de
     double lost = copy0 > 0 ? delta1 / copy0 : 0;
     v.added = lost < 1 ? -m / k * log1p(-lost) : n;
     v.added = v.added < n ? v.added : n;
-    v.member_miss = tamis_plan_member_miss(v.added, n, v.positive);
+    v.member_miss = plan_member_miss(v.added, n, v.positive);
     return v;
 }
 
 /* A stranger is denied by all vectors of the origin, of the copy, or of both; the vectors share his
  * digest and are taken as independent, as everywhere. Denied by one vector of both: the chances of
  * "maybe" of either, less that of both at once, which is that of the ones they share. */
-tamis_plan_replica tamis_plan_replica_stack(const tamis_plan_copy *vectors, size_t n, double hosts,
-                                            double w_pos, double w_neg)
+tamis_plan_replica plan_replica_stack(const struct plan_copy *vectors, size_t n, double hosts,
+                                      double w_pos, double w_neg)
 {
     tamis_plan_replica v = replica_none();
     double no = 1, copy_no = 1, both_no = 1;
     if (!(hosts >= 1))
         return v;
     for (size_t i = 0; i < n; i++) {
-        const tamis_plan_copy *c = &vectors[i];
-        double m = (double)c->units * (c->layout == TAMIS_SPREAD ? 1 : BLOCK);
-        double own = tamis_plan_fill_rate(c->layout, c->units, c->k, (double)c->ones / m);
+        const struct plan_copy *c = &vectors[i];
+        double m = (double)c->units * (c->layout == TAMIS_SPREAD ? 1 : BLOCK_BITS);
+        double own = plan_fill_rate(c->layout, c->units, c->k, (double)c->ones / m);
         double copy = own, both = own;
         if (c->copy_ones != c->ones || c->both != c->ones) {
-            copy = tamis_plan_fill_rate(c->layout, c->units, c->k, (double)c->copy_ones / m);
+            copy = plan_fill_rate(c->layout, c->units, c->k, (double)c->copy_ones / m);
             both = c->both == c->copy_ones
                        ? copy
-                       : tamis_plan_fill_rate(c->layout, c->units, c->k, (double)c->both / m);
+                       : plan_fill_rate(c->layout, c->units, c->k, (double)c->both / m);
         }
         no *= 1 - own;
         copy_no *= 1 - copy;
@@ -115,34 +112,4 @@ double tamis_plan_entropy(double m, double changed)
     if (!(m > 0 && changed >= 0 && changed <= m))
         return NAN;
     return m * entropy(changed / m);
-}
-
-/* log2 C(n,k) by Stirling's series: n H(k/n) - log2(2 pi k (n-k)/n)/2 and small terms. */
-static double log2_choose(double n, double k)
-{
-    int sign;
-    if (k <= 0 || k >= n)
-        return 0;
-    if (n < 1e6)
-        return (lgamma_r(n + 1, &sign) - lgamma_r(k + 1, &sign) - lgamma_r(n - k + 1, &sign)) / LN2;
-    double small = k < n - k ? k : n - k, sum = 0;
-    if (small < 64) {
-        for (double i = 0; i < small; i++)
-            sum += log2((n - i) / (i + 1));
-        return sum;
-    }
-    double root = 0.5 * log(6.283185307179586 * k * ((n - k) / n));
-    return n * entropy(k / n) - (root + (1 / k + 1 / (n - k) - 1 / n) / 12) / LN2;
-}
-
-/* Which blocks were touched, then the bits within them at their mean density. */
-double tamis_plan_entropy_blocks(double blocks, double touched, double changed)
-{
-    if (!(blocks > 0 && touched >= 0 && touched <= blocks && changed >= 0 &&
-          changed <= touched * BLOCK))
-        return NAN;
-    if (touched == 0)
-        return 0;
-    double cells = touched * BLOCK;
-    return log2_choose(blocks, touched) + cells * entropy(changed / cells);
 }

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "delta/patch.h"
 #include "tamis/replica.h"
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 #define BEAT_DEFAULT    (UINT64_C(10) * 1000000000)
 #define MESSAGE_DEFAULT ((uint64_t)1 << 20)
@@ -187,11 +187,11 @@ static struct tally tally_of(const tamis_origin *o)
     return t;
 }
 
-static tamis_plan_copy copy_of(const tamis_origin *o, const struct vector *v, bool fresh)
+static struct plan_copy copy_of(const tamis_origin *o, const struct vector *v, bool fresh)
 {
     const struct changes *c = known_changes(o, v);
     struct shape s = vector_shape(v);
-    tamis_plan_copy p = {(int)s.layout, s.units, s.k, 0, 0, 0};
+    struct plan_copy p = {(int)s.layout, s.units, s.k, 0, 0, 0};
     if (c) {
         p.ones = c->ones + c->set - c->cleared;
         p.copy_ones = c->ones;
@@ -205,7 +205,7 @@ static tamis_plan_copy copy_of(const tamis_origin *o, const struct vector *v, bo
 }
 
 /* All vectors of the filter and those that only copies have. */
-static uint32_t list_copies(const tamis_origin *o, bool fresh, tamis_plan_copy *out)
+static uint32_t list_copies(const tamis_origin *o, bool fresh, struct plan_copy *out)
 {
     const struct layers *layers = set_layers(&o->f->set);
     uint32_t n = layers_count(layers);
@@ -216,14 +216,14 @@ static uint32_t list_copies(const tamis_origin *o, bool fresh, tamis_plan_copy *
         const struct layer *layer = set_layer_by_id(&o->f->set, p->id);
         if (!layer || !known_changes(o, layer->part[0].vector))
             out[n++] =
-                (tamis_plan_copy){(int)p->shape.layout, p->shape.units, p->shape.k, 0, p->ones, 0};
+                (struct plan_copy){(int)p->shape.layout, p->shape.units, p->shape.k, 0, p->ones, 0};
     }
     return n;
 }
 
 static void estimate(const tamis_origin *o, bool fresh, tamis_estimate *out)
 {
-    tamis_plan_copy few[64], *copies = few;
+    struct plan_copy few[64], *copies = few;
     uint32_t room = layers_count(set_layers(&o->f->set)) + o->n_published;
     struct tally t = tally_of(o);
     uint64_t bits = 0;
@@ -232,21 +232,21 @@ static void estimate(const tamis_origin *o, bool fresh, tamis_estimate *out)
         return; /* without memory nothing is promised */
     uint32_t n = list_copies(o, fresh, copies);
     tamis_plan_replica r =
-        tamis_plan_replica_stack(copies, n, o->hosts, o->targets.w_positive, o->targets.w_disagree);
+        plan_replica_stack(copies, n, o->hosts, o->targets.w_positive, o->targets.w_disagree);
     *out = (tamis_estimate){.own = r.own,
                             .positive = r.positive,
                             .disagree = r.disagree,
                             .weighted = r.weighted,
                             .host = r.host};
     for (uint32_t i = 0; i < n; i++) {
-        const tamis_plan_copy *c = &copies[i];
+        const struct plan_copy *c = &copies[i];
         bits += c->units * layout_unit_bits(c->layout);
         out->set += c->ones - c->both;
         out->cleared += c->copy_ones - c->both;
     }
     out->dirty = bits ? (double)(out->set + out->cleared) / (double)bits : 0;
     out->missed = fresh ? 0 : t.missed;
-    out->member_miss = tamis_plan_member_miss((double)out->missed, (double)t.items, 0);
+    out->member_miss = plan_member_miss((double)out->missed, (double)t.items, 0);
     out->unreachable =
         o->targets.false_rate >= 0 && o->targets.w_positive * r.own > o->targets.false_rate;
     if (copies != few)

@@ -3,7 +3,7 @@
  * slot); shares in use never sum to more than the stated rate.
  */
 #include "set.h"
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 /* Of n slots taken one in from .. from+n is free; past the larger shares those only fall. */
 uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
@@ -18,7 +18,7 @@ uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
             taken[at >> 6] |= UINT64_C(1) << (at & 63);
     }
     for (uint32_t at = 0; at <= last; at++)
-        if (!(taken[at >> 6] >> (at & 63) & 1) && tamis_plan_share(from + at, s->opt.budget) >= fpp)
+        if (!(taken[at >> 6] >> (at & 63) & 1) && plan_share(from + at, s->opt.budget) >= fpp)
             return from + at;
     return SLOT_NONE;
 }
@@ -30,7 +30,7 @@ static tamis_error next_in_stack(const struct set *s, uint64_t capacity, uint32_
 {
     plan->capacity = capacity;
     plan->slot = growth_slot(s, from, 0);
-    plan->fpp = tamis_plan_share(plan->slot, s->opt.budget);
+    plan->fpp = plan_share(plan->slot, s->opt.budget);
     return plan_parts(s, plan);
 }
 
@@ -50,8 +50,8 @@ static tamis_error next_scalable(const struct set *s, struct plan *plan)
         room |= s->form && layer_load(s, layer) < most;
     }
     uint64_t capacity =
-        room ? largest : tamis_plan_next_capacity(first, largest, total, s->opt.expansion);
-    return next_in_stack(s, capacity, tamis_plan_slot(first, capacity), plan);
+        room ? largest : plan_next_capacity(first, largest, total, s->opt.expansion);
+    return next_in_stack(s, capacity, plan_slot(first, capacity), plan);
 }
 
 /* Xie et al., section 4.3: the rate at which the last one filled goes into the forecast, and
@@ -72,15 +72,15 @@ static unsigned next_lambda(struct set *s)
     for (uint32_t i = 0; i < n && !s->opt.published; i++)
         total += layers->l[i]->capacity;
     while (least < LAMBDA_MAX &&
-           s->opt.capacity << (least - 1) < (total + TAMIS_PLAN_PARTS - 1) / TAMIS_PLAN_PARTS)
+           s->opt.capacity << (least - 1) < (total + PLAN_PARTS - 1) / PLAN_PARTS)
         least++;
     if (now > last->born) { /* a clock that stood still tells nothing */
         double rate = (double)layer_load(s, last) / (double)(now - last->born);
         if (f->holt.n == 0)
             f->base_rate = rate;
-        tamis_plan_holt_add(&f->holt, rate);
+        plan_holt_add(&f->holt, rate);
     }
-    unsigned told = tamis_plan_lambda(tamis_plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
+    unsigned told = tamis_plan_lambda(plan_holt_next(&f->holt), f->base_rate, LAMBDA_MAX);
     return told > least ? told : least;
 }
 
@@ -91,8 +91,7 @@ static tamis_error next_flexible(struct set *s, struct plan *plan)
     do { /* the largest that a vector can be */
         uint64_t capacity = s->opt.capacity << (lambda - 1);
         bool fits = capacity >> (lambda - 1) == s->opt.capacity && capacity <= BITS_MAX;
-        e = fits ? next_in_stack(s, capacity, s->grown == 0 ? 0 : TAMIS_PLAN_SMALL, plan)
-                 : TAMIS_ELIMIT;
+        e = fits ? next_in_stack(s, capacity, s->grown == 0 ? 0 : PLAN_SMALL, plan) : TAMIS_ELIMIT;
     } while (e == TAMIS_ELIMIT && --lambda);
     return e;
 }

@@ -2,11 +2,11 @@
    which each counts as full. */
 #include "set.h"
 #include "tamis/records.h"
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* The vectors of a growing filter have one k where they can (tamis_plan_in_stack). */
+/* The vectors of a growing filter have one k where they can (plan_in_stack). */
 static tamis_error plan_keys(const struct set *s, struct plan *plan)
 {
     const struct settings *opt = &s->opt;
@@ -17,8 +17,8 @@ static tamis_error plan_keys(const struct set *s, struct plan *plan)
         return TAMIS_OK;
     }
     tamis_plan_size size =
-        stack ? tamis_plan_in_stack((int)opt->layout, plan->capacity, plan->fpp, opt->budget)
-              : tamis_plan_filled((int)opt->layout, plan->capacity, plan->fpp);
+        stack ? plan_in_stack((int)opt->layout, plan->capacity, plan->fpp, opt->budget)
+              : plan_filled((int)opt->layout, plan->capacity, plan->fpp);
     return shape_from_plan(opt->layout, size, &plan->shape[0]);
 }
 
@@ -59,8 +59,7 @@ static tamis_error plan_values(const struct set *s, struct plan *plan, uint32_t 
     tamis_error e = shape_for(layout, n, plan->fpp, &plan->shape[part]);
     const struct shape *shape = &plan->shape[part];
     if (e == TAMIS_OK)
-        plan->room[part] =
-            max_u64(n, tamis_plan_takes((int)layout, shape->units, shape->k, plan->fpp));
+        plan->room[part] = max_u64(n, plan_takes((int)layout, shape->units, shape->k, plan->fpp));
     return e;
 }
 

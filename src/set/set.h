@@ -29,13 +29,12 @@
 #include "bits/value_table.h"
 #include "bits/vector.h"
 #include "tamis/records.h"
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 #define WINDOW_VECTORS     8
 #define WINDOW_VECTORS_MAX 1024
 #define WINDOW_DEFAULT     (UINT64_C(86400) * 1000000000)
 #define CAPACITY_DEFAULT   1024
-#define LAMBDA_MAX         40         /* 2^40 times the first */
 #define SLOT_NONE          UINT32_MAX /* a layer outside the budget: the stated rate was restated */
 #define STACK_MAX          4096       /* layers that are asked one by one */
 #define PARTS_MAX          SPOTS_MAX
@@ -103,7 +102,7 @@ struct layers {
 
 /* Flexible: how fast keys come, by how fast layers filled. */
 struct forecast {
-    tamis_plan_holt holt;
+    struct plan_holt holt;
     double base_rate; /* the first */
 };
 

@@ -2,7 +2,7 @@
 #include "set.h"
 
 #include "base/err.h"
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 static bool is_rate(double p)
 {
@@ -19,7 +19,7 @@ tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct sh
 
 tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out)
 {
-    return shape_from_plan(layout, tamis_plan_filled((int)layout, n, p), out);
+    return shape_from_plan(layout, plan_filled((int)layout, n, p), out);
 }
 
 /* Dynamic without a bound N (Guo et al., section 4.3): one vector meets fpp, and there are more until
@@ -41,7 +41,7 @@ static tamis_error tolerant_settings(struct settings *set, tamis_reason *reason)
         uint64_t rows = (uint64_t)(set->tolerate / set->fpp);
         double rest = set->tolerate - (double)rows * set->fpp;
         items = rows * set->capacity +
-                (rest > 0 ? tamis_plan_takes((int)one->layout, one->units, one->k, rest) : 0);
+                (rest > 0 ? plan_takes((int)one->layout, one->units, one->k, rest) : 0);
     }
     set->items_max = max_u64(items, set->capacity);
     set->vectors_max =

@@ -2,7 +2,7 @@
  * one of its vectors, asked alone, has the key.
  */
 #include "owners/columns.h"
-#include "plan/columns_plan.h"
+#include "plan/plan.h"
 #include "fault.h"
 #include "harness.h"
 #include "bits/vector.h"

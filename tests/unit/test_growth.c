@@ -3,7 +3,7 @@
  * bounds at which an add is refused and what stays as it was then, and what a window remembers.
  */
 #include "harness.h"
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 #include <math.h>
 
@@ -89,7 +89,7 @@ static void check_refusal(tamis_filter *f, uint64_t key, tamis_error why)
     tamis_filter *before;
     if (!CHECK(tamis_filter_clone(&before, f) == TAMIS_OK))
         return;
-    tamis_plan_holt holt = f->set.forecast.holt;
+    struct plan_holt holt = f->set.forecast.holt;
     tamis_filter_facts a = info_of(f);
     CHECK(add(f, key) == why);
     tamis_filter_facts b = info_of(f);
@@ -283,8 +283,8 @@ TEST(scalable_follows_the_plan)
                       info_of(f).vectors, plan.layers);
             for (uint32_t j = 0; j < plan.layers; j++) {
                 tamis_vector_facts v = vector_of(f, j);
-                CHECK_MSG(v.capacity == tamis_plan_next_capacity(runs[i].first, largest, total,
-                                                                 runs[i].expansion),
+                CHECK_MSG(v.capacity ==
+                              plan_next_capacity(runs[i].first, largest, total, runs[i].expansion),
                           "vector %u: %" PRIu64, j, v.capacity);
                 largest = v.capacity > largest ? v.capacity : largest;
                 total += v.capacity;

@@ -235,8 +235,8 @@ TEST(dumps_of_the_rest)
     CHECK(tamis_records_save(x, "x", 0, NULL) == TAMIS_OK);
     CHECK(tamis_records_open(&mapped, "x", NULL, NULL) == TAMIS_OK);
     CHECK(tamis_directory_new(&d, &d_o, NULL) == TAMIS_OK);
-    CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1) == TAMIS_OK);
-    CHECK(tamis_directory_expect(d, "you", NULL) == TAMIS_OK);
+    CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1, NULL) == TAMIS_OK);
+    CHECK(tamis_directory_expect(d, "you", NULL, NULL) == TAMIS_OK);
     CHECK(tamis_follower_new(&follower, &fo) == TAMIS_OK);
     CHECK(tamis_catalog_create(&w, "c", &co, NULL) == TAMIS_OK);
     CHECK(tamis_catalog_commit(w, "", 0, NULL) == TAMIS_OK);

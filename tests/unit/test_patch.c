@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "fault.h"
 #include "set/set.h"
-#include "tamis/plan.h"
+#include "common_plan.h"
 
 static struct bytes patch_of(const tamis_filter *older, const tamis_filter *newer, unsigned flags)
 {
@@ -172,7 +172,7 @@ static void measure(tamis_layout layout, double density, uint64_t m, bool from_e
     double entropy =
         layout == TAMIS_SPREAD
             ? tamis_plan_entropy((double)m, (double)changed)
-            : tamis_plan_entropy_blocks((double)m / 512, (double)touched, (double)changed);
+            : lab_plan_entropy_blocks((double)m / 512, (double)touched, (double)changed);
     double ratio = 8 * (double)patch.len / entropy;
     printf("%-7s %s density %-8.2g changed %9" PRIu64
            "  coded %9zu bytes  entropy %11.1f  ratio %.4f\n",

@@ -2,7 +2,8 @@
  * share nothing with them (chains, convolutions, simulations), and the promises of the sizing.
  */
 #include "harness.h"
-#include "tamis/plan.h"
+#include "common_plan.h"
+#include "plan/plan.h"
 
 #include <float.h>
 #include <math.h>
@@ -165,21 +166,21 @@ TEST(large_spread_rate_meets_the_exact_one)
 
 TEST(intersection)
 {
-    NEAR(tamis_plan_and_bound(1280, 7, 10, 10), .0217, 5e-5);
-    NEAR(tamis_plan_and_exact(1280, 7, 10, 10, 133), .1657, 5e-5);
+    NEAR(lab_plan_and_bound(1280, 7, 10, 10), .0217, 5e-5);
+    NEAR(lab_plan_and_exact(1280, 7, 10, 10, 133), .1657, 5e-5);
     static const int shapes[][5] = {{16, 2, 2, 2, 2},  {64, 3, 4, 2, 9},   {128, 4, 5, 6, 12},
                                     {200, 2, 9, 3, 0}, {256, 5, 8, 8, 40}, {256, 6, 20, 20, 60},
                                     {100, 1, 1, 1, 1}, {8, 3, 5, 5, 3}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const int *s = shapes[i];
-        double got = tamis_plan_and_exact((uint64_t)s[0], (unsigned)s[1], (uint64_t)s[2],
-                                          (uint64_t)s[3], (uint64_t)s[4]);
+        double got = lab_plan_and_exact((uint64_t)s[0], (unsigned)s[1], (uint64_t)s[2],
+                                        (uint64_t)s[3], (uint64_t)s[4]);
         REL(got, chain_and(s[0], s[1], s[2], s[3], s[4]), 1e-8);
-        CHECK(got >= tamis_plan_and_bound(s[0], s[1], s[2], s[3]) * (1 - 1e-9));
+        CHECK(got >= lab_plan_and_bound(s[0], s[1], s[2], s[3]) * (1 - 1e-9));
     }
-    CHECK(tamis_plan_and_exact(1000, 5, 0, 9, 3) == 1);
-    CHECK(isnan(tamis_plan_and_exact(1000, 5, 100000, 9, 3)));
-    CHECK(isnan(tamis_plan_and_exact(0, 5, 1, 9, 3)) && isnan(tamis_plan_and_bound(0, 1, 1, 1)));
+    CHECK(lab_plan_and_exact(1000, 5, 0, 9, 3) == 1);
+    CHECK(isnan(lab_plan_and_exact(1000, 5, 100000, 9, 3)));
+    CHECK(isnan(lab_plan_and_exact(0, 5, 1, 9, 3)) && isnan(lab_plan_and_bound(0, 1, 1, 1)));
 }
 
 /* ---- one blocked vector ---- */
@@ -264,7 +265,7 @@ TEST(blocked_rate_is_what_happens)
         CHECK_MSG(fabs(mean - want) < 6 * sigma + 1e-3 * want, "k %u: %.6g, plan %.6g, sigma %.2g",
                   k, mean, want, sigma);
         REL(tamis_plan_items(TAMIS_BLOCKED, 256, k, (uint64_t)ones), n, 2e-3);
-        REL(tamis_plan_fill_rate(TAMIS_BLOCKED, 256, k, ones / (256 * 512)), want, 3e-2);
+        REL(plan_fill_rate(TAMIS_BLOCKED, 256, k, ones / (256 * 512)), want, 3e-2);
     }
 }
 
@@ -402,9 +403,9 @@ TEST(items_undo_ones)
     CHECK(isfinite(tamis_plan_items(TAMIS_BLOCKED, 8, 64, 4096)));
     CHECK(isnan(tamis_plan_items(TAMIS_SPREAD, 1024, 3, 1025)) &&
           isnan(tamis_plan_items(7, 8, 3, 1)));
-    NEAR(tamis_plan_fill_rate(TAMIS_SPREAD, 1000, 7, .5), 1 / 128.0, 1e-12);
-    CHECK(tamis_plan_fill_rate(TAMIS_BLOCKED, 8, 7, 1) == 1 &&
-          tamis_plan_fill_rate(TAMIS_BLOCKED, 8, 7, 0) == 0);
+    NEAR(plan_fill_rate(TAMIS_SPREAD, 1000, 7, .5), 1 / 128.0, 1e-12);
+    CHECK(plan_fill_rate(TAMIS_BLOCKED, 8, 7, 1) == 1 &&
+          plan_fill_rate(TAMIS_BLOCKED, 8, 7, 0) == 0);
 }
 
 TEST(outside_the_domain)
@@ -435,7 +436,7 @@ TEST(outside_the_domain)
             tamis_plan_report(x, (unsigned)i, y, i * j, 1, out, 8);
             tamis_plan_bits_whole(UINT64_MAX, x);
             tamis_plan_lambda(x, y, (unsigned)i);
-            tamis_plan_entropy_blocks(x, y, x);
+            lab_plan_entropy_blocks(x, y, x);
         }
     CHECK(isnan(tamis_plan_rate(TAMIS_SPREAD, 0, 7, 1)) &&
           isnan(tamis_plan_rate(TAMIS_SPREAD, 8, 0, 1)));
@@ -639,13 +640,13 @@ TEST(growing_stack_keeps_its_rate)
     tamis_plan_layer out[64];
     double sum = 0;
     for (unsigned i = 0; i < 2000000; i++)
-        sum += tamis_plan_share(i, .01);
+        sum += plan_share(i, .01);
     CHECK(sum <= .01 && sum > .00999);
-    CHECK(tamis_plan_share(0, .5) == .005 && tamis_plan_share(3, .5) == .005);
-    CHECK(tamis_plan_share(4, .1) == .01 && tamis_plan_share(12, .1) == .01);
-    CHECK(tamis_plan_slot(10, 12959) == 0 && tamis_plan_slot(10, 12960) == TAMIS_PLAN_SMALL);
-    CHECK(tamis_plan_slot(UINT64_MAX, UINT64_MAX) == 0 && tamis_plan_slot(0, 1295) == 0);
-    CHECK(tamis_plan_share(13, .1) < .01 && isnan(tamis_plan_share(0, 1)));
+    CHECK(plan_share(0, .5) == .005 && plan_share(3, .5) == .005);
+    CHECK(plan_share(4, .1) == .01 && plan_share(12, .1) == .01);
+    CHECK(plan_slot(10, 12959) == 0 && plan_slot(10, 12960) == PLAN_SMALL);
+    CHECK(plan_slot(UINT64_MAX, UINT64_MAX) == 0 && plan_slot(0, 1295) == 0);
+    CHECK(plan_share(13, .1) < .01 && isnan(plan_share(0, 1)));
     for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
         for (uint64_t n = 1; n < 20000000000; n *= 5) {
             tamis_plan_stack v = tamis_plan_grow(layout, 1000, 0, .01, n, out, 64);
@@ -675,28 +676,28 @@ TEST(vectors_of_a_stack)
             CHECK_MSG((double)out[j].bits <= 1.1 * (double)best.bits + 8 * 512,
                       "vector %zu: %.3f times", j, (double)out[j].bits / (double)best.bits);
             tamis_plan_size given =
-                tamis_plan_vector_of(TAMIS_BLOCKED, out[j].capacity, out[j].share, out[j].k);
+                plan_vector_of(TAMIS_BLOCKED, out[j].capacity, out[j].share, out[j].k);
             CHECK(given.bits == out[j].bits && given.rate <= out[j].share);
             CHECK(given.units <= 64 || tamis_plan_rate(TAMIS_BLOCKED, given.units - 64, given.k,
                                                        (double)out[j].capacity) > out[j].share);
         }
     }
-    CHECK(tamis_plan_in_stack(TAMIS_BLOCKED, 1000, 1e-9, .01).bits ==
+    CHECK(plan_in_stack(TAMIS_BLOCKED, 1000, 1e-9, .01).bits ==
           tamis_plan_vector(TAMIS_BLOCKED, 1000, 1e-9).bits);
-    CHECK(tamis_plan_in_stack(TAMIS_SPREAD, 1000, 1e-4, .01).bits ==
+    CHECK(plan_in_stack(TAMIS_SPREAD, 1000, 1e-4, .01).bits ==
           tamis_plan_vector(TAMIS_SPREAD, 1000, 1e-4).bits);
     /* a k for large vectors that this one would pass the limit with, and none for large ones */
     const uint64_t most = (uint64_t)1 << 36;
-    const double deep = tamis_plan_share(15, .5);
+    const double deep = plan_share(15, .5);
     CHECK(tamis_plan_vector(TAMIS_BLOCKED, most, deep).bits > 0);
-    CHECK(tamis_plan_in_stack(TAMIS_BLOCKED, most, deep, .5).bits ==
+    CHECK(plan_in_stack(TAMIS_BLOCKED, most, deep, .5).bits ==
           tamis_plan_vector(TAMIS_BLOCKED, most, deep).bits);
     CHECK(tamis_plan_vector(TAMIS_BLOCKED, 16, 1e-40).bits > 0);
-    CHECK(tamis_plan_in_stack(TAMIS_BLOCKED, 16, 1e-40, 1e-38).bits ==
+    CHECK(plan_in_stack(TAMIS_BLOCKED, 16, 1e-40, 1e-38).bits ==
           tamis_plan_vector(TAMIS_BLOCKED, 16, 1e-40).bits);
-    CHECK(tamis_plan_vector_of(TAMIS_BLOCKED, 1000, .01, 0).bits == 0);
-    CHECK(tamis_plan_vector_of(TAMIS_BLOCKED, 1000, .01, 65).bits == 0);
-    CHECK(tamis_plan_vector_of(TAMIS_BLOCKED, UINT64_MAX, .01, 8).bits == 0);
+    CHECK(plan_vector_of(TAMIS_BLOCKED, 1000, .01, 0).bits == 0);
+    CHECK(plan_vector_of(TAMIS_BLOCKED, 1000, .01, 65).bits == 0);
+    CHECK(plan_vector_of(TAMIS_BLOCKED, UINT64_MAX, .01, 8).bits == 0);
 }
 
 TEST(next_capacity)
@@ -704,17 +705,17 @@ TEST(next_capacity)
     uint64_t first = 100, total = 0, largest = 0,
              want[] = {100, 600, 3600, 21600, 134100, 160000, 320000, 640000};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        largest = tamis_plan_next_capacity(first, largest, total, 0);
+        largest = plan_next_capacity(first, largest, total, 0);
         CHECK(largest == want[i]);
         total += largest;
     }
-    CHECK(tamis_plan_next_capacity(10, 11, 21, 1.5) == 17);
-    CHECK(tamis_plan_next_capacity(10, 11, 21, 1) == 11);
-    CHECK(tamis_plan_next_capacity(10, 11, 21, .5) == 11);
-    CHECK(tamis_plan_next_capacity(10, 11, 21, NAN) == 11);
-    CHECK(tamis_plan_next_capacity(0, 0, 0, 0) == 1);
-    CHECK(tamis_plan_next_capacity(1, UINT64_MAX, UINT64_MAX, 0) == (uint64_t)1 << 40);
-    CHECK(tamis_plan_next_capacity(1, 5, 5, INFINITY) == (uint64_t)1 << 40);
+    CHECK(plan_next_capacity(10, 11, 21, 1.5) == 17);
+    CHECK(plan_next_capacity(10, 11, 21, 1) == 11);
+    CHECK(plan_next_capacity(10, 11, 21, .5) == 11);
+    CHECK(plan_next_capacity(10, 11, 21, NAN) == 11);
+    CHECK(plan_next_capacity(0, 0, 0, 0) == 1);
+    CHECK(plan_next_capacity(1, UINT64_MAX, UINT64_MAX, 0) == (uint64_t)1 << 40);
+    CHECK(plan_next_capacity(1, 5, 5, INFINITY) == (uint64_t)1 << 40);
 }
 
 TEST(flexible)
@@ -744,26 +745,26 @@ TEST(flexible)
 
 TEST(holt)
 {
-    tamis_plan_holt h = {0, 0, 0};
-    CHECK(isnan(tamis_plan_holt_next(&h)));
-    tamis_plan_holt_add(&h, NAN);
-    tamis_plan_holt_add(&h, 0);
-    tamis_plan_holt_add(&h, -4);
-    tamis_plan_holt_add(&h, INFINITY);
+    struct plan_holt h = {0, 0, 0};
+    CHECK(isnan(plan_holt_next(&h)));
+    plan_holt_add(&h, NAN);
+    plan_holt_add(&h, 0);
+    plan_holt_add(&h, -4);
+    plan_holt_add(&h, INFINITY);
     CHECK(h.n == 0);
-    tamis_plan_holt_add(&h, 250);
-    REL(tamis_plan_holt_next(&h), 250, 1e-12);
+    plan_holt_add(&h, 250);
+    REL(plan_holt_next(&h), 250, 1e-12);
     for (double rate = 500; rate < 1e6; rate *= 2) { /* steady growth is forecast exactly */
-        tamis_plan_holt_add(&h, rate);
-        REL(tamis_plan_holt_next(&h), 2 * rate, 1e-9);
+        plan_holt_add(&h, rate);
+        REL(plan_holt_next(&h), 2 * rate, 1e-9);
     }
     for (int i = 0; i < 60; i++)
-        tamis_plan_holt_add(&h, 1000);
-    REL(tamis_plan_holt_next(&h), 1000, .01);
+        plan_holt_add(&h, 1000);
+    REL(plan_holt_next(&h), 1000, .01);
     uint64_t rng = harness_seed();
     for (int i = 0; i < 10000; i++) {
-        tamis_plan_holt_add(&h, exp(1400 * (uniform(&rng) - .5)));
-        CHECK(isfinite(tamis_plan_holt_next(&h)) && tamis_plan_holt_next(&h) > 0);
+        plan_holt_add(&h, exp(1400 * (uniform(&rng) - .5)));
+        CHECK(isfinite(plan_holt_next(&h)) && plan_holt_next(&h) > 0);
     }
 }
 
@@ -885,8 +886,8 @@ TEST(replica_equations)
     CHECK(isfinite(tamis_plan_replica_of(m, k, 100, 1 - exp(-.5) + .02, 0, 2, 1, 1).overall));
     CHECK(isnan(tamis_plan_replica_of(m, k, 100, .9, 0, 2, 1, 1).overall));
     CHECK(isnan(tamis_plan_replica_of(m, k, 100, .1, .9, 2, 1, 1).items));
-    NEAR(tamis_plan_member_miss(50, 175, .02), 50 / 175.0 * .98, 1e-15);
-    CHECK(tamis_plan_member_miss(9, 3, 0) == 1 && isnan(tamis_plan_member_miss(-1, 3, 0)));
+    NEAR(plan_member_miss(50, 175, .02), 50 / 175.0 * .98, 1e-15);
+    CHECK(plan_member_miss(9, 3, 0) == 1 && isnan(plan_member_miss(-1, 3, 0)));
 }
 
 TEST(entropy)
@@ -894,19 +895,19 @@ TEST(entropy)
     NEAR(tamis_plan_entropy(1000, 500), 1000, 1e-9);
     NEAR(tamis_plan_entropy(8192, 819.2), 8192 * .4689955936, 1e-4);
     CHECK(tamis_plan_entropy(10, 0) == 0 && tamis_plan_entropy(10, 10) == 0);
-    CHECK(isnan(tamis_plan_entropy(10, 11)) && isnan(tamis_plan_entropy_blocks(10, 2, 1025)));
-    NEAR(tamis_plan_entropy_blocks(10, 3, 3), log2(120) + tamis_plan_entropy(1536, 3), 1e-9);
-    CHECK(tamis_plan_entropy_blocks(10, 0, 0) == 0);
+    CHECK(isnan(tamis_plan_entropy(10, 11)) && isnan(lab_plan_entropy_blocks(10, 2, 1025)));
+    NEAR(lab_plan_entropy_blocks(10, 3, 3), log2(120) + tamis_plan_entropy(1536, 3), 1e-9);
+    CHECK(lab_plan_entropy_blocks(10, 0, 0) == 0);
     for (double touched = 1; touched < 4e6; touched *= 7) { /* both roads of log2 C(n,k) agree */
-        double below = tamis_plan_entropy_blocks(999999, fmin(touched, 999998), 0);
-        double above = tamis_plan_entropy_blocks(1000000, fmin(touched, 999999), 0);
+        double below = lab_plan_entropy_blocks(999999, fmin(touched, 999998), 0);
+        double above = lab_plan_entropy_blocks(1000000, fmin(touched, 999999), 0);
         REL(above, below, 3e-5 + 2e-6 * touched / fmax(below, 1));
         CHECK(above > 0);
     }
     double sum = 0;
     for (int i = 0; i < 5000; i++)
         sum += log2((2000000.0 - i) / (i + 1));
-    REL(tamis_plan_entropy_blocks(2000000, 5000, 0), sum, 1e-9);
+    REL(lab_plan_entropy_blocks(2000000, 5000, 0), sum, 1e-9);
 }
 
 /* ---- filled until full ---- */
@@ -950,7 +951,7 @@ TEST(filled_vectors_keep_their_rate)
     static const unsigned sizes[] = {2, 5, 15, 40, 300};
     for (size_t r = 0; r < sizeof filled / sizeof *filled; r++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            tamis_plan_size size = tamis_plan_filled(TAMIS_SPREAD, sizes[i], filled[r]);
+            tamis_plan_size size = plan_filled(TAMIS_SPREAD, sizes[i], filled[r]);
             if (!CHECK(size.bits && size.bits <= FILL_BITS && size.k <= FILL_K))
                 continue;
             double exact = exact_filled(size.bits, size.k, sizes[i]) / filled[r];

@@ -9,7 +9,7 @@
 
 #include "tamis/catalog.h"
 #include "tamis/replica.h"
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 /* ---- schemas, gathering, catalogs ------------------------------------------------------------ */
 
@@ -282,7 +282,7 @@ TEST(forms_of_one_formula_agree)
             uint64_t ones = 200 * units;
             CHECK(tamis_plan_rate_blocked(units, k, n) ==
                   tamis_plan_rate(TAMIS_BLOCKED, units, k, n));
-            CHECK(tamis_plan_items_blocked(units, k, (double)ones) ==
+            CHECK(plan_items_blocked(units, k, (double)ones) ==
                   tamis_plan_items(TAMIS_BLOCKED, units, k, ones));
         }
     CHECK(tamis_plan_sizes_uniform(sizes, 500) == 0 && tamis_plan_sizes_cumulate(sizes, 500) == 0);
@@ -299,14 +299,14 @@ TEST(a_stack_of_copies_is_its_vectors)
 {
     const double m = 1 << 20, k = 7, n = 100000;
     uint64_t ones = (uint64_t)(m * -expm1(-k * n / m));
-    tamis_plan_copy copy = {TAMIS_SPREAD, 1 << 20, 7, ones, ones - 30000, ones - 40000};
-    tamis_plan_copy two[2] = {copy, copy};
-    tamis_plan_replica one = tamis_plan_replica_stack(two, 1, 4, 2, 3);
+    struct plan_copy copy = {TAMIS_SPREAD, 1 << 20, 7, ones, ones - 30000, ones - 40000};
+    struct plan_copy two[2] = {copy, copy};
+    tamis_plan_replica one = plan_replica_stack(two, 1, 4, 2, 3);
     tamis_plan_replica of = tamis_plan_replica_of(m, k, n, 40000 / m, 10000 / m, 4, 2, 3);
     CHECK(near(one.own, of.own, 1e-3) && near(one.positive, of.positive, 1e-3));
     CHECK(near(one.disagree, of.disagree, 1e-3) && near(one.weighted, of.weighted, 1e-3));
     CHECK(near(one.host, of.host, 1e-3));
-    tamis_plan_replica both = tamis_plan_replica_stack(two, 2, 4, 2, 3);
+    tamis_plan_replica both = plan_replica_stack(two, 2, 4, 2, 3);
     double fill = (double)ones / m, kept = (double)(ones - 40000) / m;
     double was = (double)(ones - 30000) / m;
     double own = 1 - (1 - pow(fill, k)) * (1 - pow(fill, k));
