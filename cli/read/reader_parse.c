@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "bits/kernel.h"
 #include "reader_cut.h"
 #include "reader_scan.h"
 

@@ -18,6 +18,11 @@
 #define UNLIKELY(x)   __builtin_expect(!!(x), 0)
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
+/* Which instructions the processor has, as far as kernels use them; TAMIS_ISA=scalar|avx2|avx512 in the
+   environment limits it. */
+enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512 };
+enum isa cpu_isa(void);
+
 ALWAYS_INLINE uint64_t min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;

@@ -1,5 +1,5 @@
-/* See cpu.h. Decided once. */
-#include "cpu.h"
+/* Which instructions the processor has, decided once. */
+#include "base.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

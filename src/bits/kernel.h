@@ -15,7 +15,6 @@
 #define TAMIS_KERNEL_H
 
 #include "base/base.h"
-#include "base/cpu.h"
 #include "hash/digest.h"
 
 #define BLOCK_MIX UINT64_C(0xD6E8FEB86659FD93)

@@ -2,7 +2,7 @@
  * Strips: from columns to rows and back, 64 by 64 bits at a time. Rows lie `width` bits apart: 1, 2 or
  * 4 for so few columns, else whole bytes, at most 64.
  */
-#include "bits/bit_rows.h"
+#include "bits/bits.h"
 #include "catalog.h"
 
 uint32_t strip_width(uint32_t columns)

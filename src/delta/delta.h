@@ -17,7 +17,7 @@
 
 #include "base/base.h"
 #include "base/bytes.h"
-#include "bits/vector.h"
+#include "bits/bits.h"
 #include "tamis/replica.h"
 
 /* The chance of a one, of 2^16, and how often it was met (up to 255). */

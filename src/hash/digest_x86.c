@@ -1,5 +1,4 @@
 /* XXH3-128 of eight keys of 8 bytes at a time, one a lane: see digest_eight() for the steps. */
-#include "base/cpu.h"
 #include "digest.h"
 
 #if defined(__x86_64__) && !defined(TAMIS_SCALAR_ONLY)

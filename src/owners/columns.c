@@ -1,8 +1,6 @@
 /* The matrices of columns.h: shapes and their memory, changing them, asking them. */
 #include "columns.h"
 
-#include "bits/bit_rows.h"
-
 #include <stdlib.h>
 
 #define CHUNK_WORDS 64 /* columns looked at together: 4096 */
@@ -10,27 +8,28 @@
 
 /* ---- matrices -------------------------------------------------------------------------------- */
 
-static size_t matrix_size(uint64_t width)
+static size_t columns_matrix_size(uint64_t width)
 {
     return sizeof(struct columns_matrix) + 2 * (size_t)width * sizeof(uint32_t);
 }
 
-static void matrix_dispose(struct retired *retired, const tamis_allocator *a)
+static void columns_matrix_dispose(struct retired *retired, const tamis_allocator *a)
 {
     struct columns_matrix *m = PART_OF(retired, struct columns_matrix, retired);
     block_free(a, &m->memory);
-    mem_free(a, m, 1, matrix_size(m->width));
+    mem_free(a, m, 1, columns_matrix_size(m->width));
 }
 
-static struct columns_matrix *matrix_new(const tamis_allocator *a, uint64_t rows, uint64_t width)
+static struct columns_matrix *columns_matrix_new(const tamis_allocator *a, uint64_t rows,
+                                                 uint64_t width)
 {
-    struct columns_matrix *m = mem_new0(a, 1, matrix_size(width));
+    struct columns_matrix *m = mem_new0(a, 1, columns_matrix_size(width));
     size_t bytes;
     if (!m)
         return NULL;
     if (!mul_size((size_t)rows, (size_t)width, &bytes) ||
         !block_new(a, bytes / 8 + 8, &m->memory)) {
-        mem_free(a, m, 1, matrix_size(width));
+        mem_free(a, m, 1, columns_matrix_size(width));
         return NULL;
     }
     m->width = width;
@@ -63,7 +62,7 @@ static bool group_widen(struct columns *c, struct columns_group *g)
         width = wider(width);
     if (width == old->width)
         return true;
-    struct columns_matrix *m = matrix_new(&c->allocator, g->rows, width);
+    struct columns_matrix *m = columns_matrix_new(&c->allocator, g->rows, width);
     const uint64_t *from = old->memory.data;
     if (!m)
         return false;
@@ -80,7 +79,7 @@ static bool group_widen(struct columns *c, struct columns_group *g)
             memcpy(to, from + row * (old->width / 64), (size_t)old->width / 8);
     }
     atomic_store(&g->matrix, m);
-    retire(&c->retired, &old->retired, matrix_dispose);
+    retire(&c->retired, &old->retired, columns_matrix_dispose);
     return true;
 }
 
@@ -149,7 +148,7 @@ static void group_settle(struct columns *c, struct columns_group *g)
     if (next)
         next->back = g->back;
     lookup_remove(&c->by_shape, &g->entry);
-    retire(&c->retired, &atomic_load(&g->matrix)->retired, matrix_dispose);
+    retire(&c->retired, &atomic_load(&g->matrix)->retired, columns_matrix_dispose);
     retire(&c->retired, &g->retired, group_dispose);
     family_settle(c, g->family);
 }
@@ -160,7 +159,7 @@ static struct columns_group *group_new(struct columns *c, struct columns_family 
     struct columns_group *g = mem_new0(&c->allocator, 1, sizeof *g);
     uint64_t rows = shape->units * shape->kernel->unit_bits;
     struct columns_matrix *m = g && lookup_reserve(&c->by_shape, &c->allocator)
-                                   ? matrix_new(&c->allocator, rows, 1)
+                                   ? columns_matrix_new(&c->allocator, rows, 1)
                                    : NULL;
     if (!m) {
         mem_free(&c->allocator, g, 1, sizeof *g);

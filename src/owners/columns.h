@@ -21,7 +21,7 @@
 
 #include "base/lookup.h"
 #include "os/readers.h"
-#include "bits/vector.h"
+#include "bits/bits.h"
 
 #define COLUMN_FREE   UINT32_MAX
 #define COLUMNS_STILL UINT32_MAX /* no owner's columns are changing in place */

@@ -22,8 +22,7 @@
 
 #include "base/base.h"
 #include "base/mem.h"
-#include "bits/value_table.h"
-#include "bits/vector.h"
+#include "bits/bits.h"
 #include "pending_watch.h"
 
 #define SPOTS_MAX 128

@@ -22,12 +22,10 @@
 #include "any_set.h"
 #include "base/base.h"
 #include "hash/digest.h"
-#include "bits/matrix.h"
+#include "bits/bits.h"
 #include "base/mem.h"
 #include "os/readers.h"
 #include "pending.h"
-#include "bits/value_table.h"
-#include "bits/vector.h"
 #include "tamis/records.h"
 #include "plan/plan.h"
 

@@ -1,0 +1,10 @@
+/* What sets are made of: vectors and their counters, matrices of vectors, tables of values, rows of bits. */
+#ifndef TAMIS_BITS_H
+#define TAMIS_BITS_H
+
+#include "bit_rows.h"
+#include "matrix.h"
+#include "value_table.h"
+#include "vector.h"
+
+#endif
