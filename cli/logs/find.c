@@ -289,10 +289,7 @@ int verb_find(int argc, char **argv)
         STORE_KEY_ARG(f.files),
         STORE_READ_ARG(f.files),
     };
-    struct words words;
-    enum args_outcome outcome = args_read(argc, argv, args, COUNT(args), &words);
-    if (outcome != ARGS_READ)
-        return outcome == ARGS_HELPED ? FOUND : TROUBLE;
+    struct words words = args_read(argc, argv, args, COUNT(args));
     int status = TROUBLE;
     const char *path = words.word[0];
     if (options_fit(&f, &words) && open_catalog(&f, path) &&

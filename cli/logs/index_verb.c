@@ -507,10 +507,7 @@ int verb_index(int argc, char **argv)
         ARG("verbose", 'v', ARG_FLAG, &x.verbose),
         STORE_WRITE_ARG(x.files),
     };
-    struct words words;
-    enum args_outcome outcome = args_read(argc, argv, args, COUNT(args), &words);
-    if (outcome != ARGS_READ)
-        return outcome == ARGS_HELPED ? FOUND : TROUBLE;
+    struct words words = args_read(argc, argv, args, COUNT(args));
     if (!options_fit(&x, &words) ||
         (x.attrs_text && !attrs_read(&x.attrs, x.attrs_text, &x.combos)))
         return TROUBLE;

@@ -104,10 +104,7 @@ int verb_plan(int argc, char **argv)
         ARG("plot", 0, ARG_TEXT, &plan.plot)};
     for (unsigned i = 0; i < PLAN_OPTION_COUNT; i++)
         args[i].name = option_text(i, names[i]) + 2;
-    struct words words;
-    enum args_outcome outcome = args_read(argc, argv, args, COUNT(args), &words);
-    if (outcome != ARGS_READ)
-        return outcome == ARGS_HELPED ? FOUND : TROUBLE;
+    struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n != 1)
         return complain("%s: tamis plan FORM: give fixed, dynamic, scalable, flexible, index or "
                         "replica",

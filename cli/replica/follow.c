@@ -319,10 +319,7 @@ int verb_follow(int argc, char **argv)
         ARG("key-file", 0, ARG_TEXT, &key_file), ARG("verbose", 'v', ARG_FLAG, &f.verbose),
         ARG("json", 0, ARG_FLAG, &json),
     };
-    struct words words;
-    enum args_outcome outcome = args_read(argc, argv, args, COUNT(args), &words);
-    if (outcome != ARGS_READ)
-        return outcome == ARGS_HELPED ? FOUND : TROUBLE;
+    struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n != 1 || !folder)
         return complain("an address and -o are needed: tamis follow redis://HOST:PORT/NAME -o "
                         "DIRECTORY: see tamis help follow");

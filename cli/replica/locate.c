@@ -238,10 +238,7 @@ int verb_locate(int argc, char **argv)
         ARG("null", '0', ARG_FLAG, &l.keys.zero), ARG("json", 0, ARG_FLAG, &l.json),
         ARG("key-file", 0, ARG_TEXT, &key_file),
     };
-    struct words words;
-    enum args_outcome outcome = args_read(argc, argv, args, COUNT(args), &words);
-    if (outcome != ARGS_READ)
-        return outcome == ARGS_HELPED ? FOUND : TROUBLE;
+    struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n < 1 || (l.owners && words.n > 1))
         return complain("a folder is needed: tamis locate DIRECTORY KEY...: see tamis help locate");
     if (key_file && !store_read_key(key_file, key))

@@ -527,10 +527,7 @@ int verb_publish(int argc, char **argv)
         STORE_KEY_ARG(c.files),
         STORE_WRITE_ARG(c.files),
     };
-    struct words words;
-    enum args_outcome outcome = args_read(argc, argv, args, COUNT(args), &words);
-    if (outcome != ARGS_READ)
-        return outcome == ARGS_HELPED ? FOUND : TROUBLE;
+    struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n != 1 || !c.to || !c.as)
         return complain("a file, --to and --as are needed: tamis publish FILE --to "
                         "redis://HOST:PORT/NAME --as OWNER: see tamis help publish");

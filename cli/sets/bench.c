@@ -292,15 +292,7 @@ int verb_bench(int argc, char **argv)
     struct bench b = {.items = 10000000, .fpp = 0.01};
     const struct arg args[] = {ARG("items", 0, ARG_COUNT, &b.items),
                                ARG("fpp", 0, ARG_RATE, &b.fpp), ARG("json", 0, ARG_FLAG, &b.json)};
-    struct words words;
-    switch (args_read(argc, argv, args, COUNT(args), &words)) {
-    case ARGS_HELPED:
-        return FOUND;
-    case ARGS_WRONG:
-        return TROUBLE;
-    case ARGS_READ:
-        break;
-    }
+    struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n)
         return complain("unexpected word: %s: tamis bench takes options only", words.word[0]);
     if (b.items == 0)

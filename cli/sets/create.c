@@ -20,15 +20,7 @@ int verb_create(int argc, char **argv)
         ARG("no-key", 0, ARG_FLAG, &no_key),
         ARG("json", 0, ARG_FLAG, &json),
     };
-    struct words words;
-    switch (args_read(argc, argv, args, COUNT(args), &words)) {
-    case ARGS_HELPED:
-        return FOUND;
-    case ARGS_WRONG:
-        return TROUBLE;
-    case ARGS_READ:
-        break;
-    }
+    struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n != 1)
         return complain("%s: FILE: give the name of one file to make",
                         words.n ? "too many names" : "no name");

@@ -199,10 +199,7 @@ int verb_dedup(int argc, char **argv)
         STORE_WRITE_ARG(files),
         ARG("json", 0, ARG_FLAG, &json),
     };
-    struct words words;
-    enum args_outcome outcome = args_read(argc, argv, args, COUNT(args), &words);
-    if (outcome != ARGS_READ)
-        return outcome == ARGS_HELPED ? FOUND : TROUBLE;
+    struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n > 1)
         return complain("too many files: tamis dedup [FILE]: lines come from standard input");
     if (!keys_settle(&d.keys, NULL, 0))

@@ -50,19 +50,15 @@ static bool job_settle(struct job *job, const struct words *words)
     return true;
 }
 
-/* Reads the options and opens the file; true if there is work, else *status says how it ended. */
+/* Reads the options and opens the file; false after complaining. */
 static bool job_begin(struct job *job, int argc, char **argv, const struct arg *args, size_t n,
-                      bool changes, int *status)
+                      bool changes)
 {
-    struct words words;
-    enum args_outcome outcome = args_read(argc, argv, args, n, &words);
-    *status = outcome == ARGS_HELPED ? FOUND : TROUBLE;
-    if (outcome != ARGS_READ)
-        return false;
-    if (words.n == 0) {
-        complain("no file: FILE: name the filter, then keys, or give keys on standard input");
-        return false;
-    }
+    struct words words = args_read(argc, argv, args, n);
+    if (words.n == 0)
+        return complain(
+                   "no file: FILE: name the filter, then keys, or give keys on standard input"),
+               false;
     if (!(changes ? store_change(&job->store, words.word[0], TAMIS_KIND_NONE, &job->files)
                   : store_ask(&job->store, words.word[0], &job->files)))
         return false;
@@ -113,14 +109,13 @@ static int run_change(int argc, char **argv, const struct change *how)
         ARG("json", 0, ARG_FLAG, &job.json),
         ARG("verbose", 'v', ARG_FLAG, &job.verbose),
     };
-    int status;
-    if (!job_begin(&job, argc, argv, args, COUNT(args), true, &status))
-        return status;
+    if (!job_begin(&job, argc, argv, args, COUNT(args), true))
+        return TROUBLE;
     const struct work keys = {as_filter(job.store.set), NULL, how->batch, &job};
     const struct records_work records = {as_records(job.store.set), false, how->records, NULL,
                                          &job};
-    status = store_has_records(&job.store) ? records_run(&job.records, &records)
-                                           : keys_run(&job.keys, &keys);
+    int status = store_has_records(&job.store) ? records_run(&job.records, &records)
+                                               : keys_run(&job.keys, &keys);
     if (job.error != TAMIS_OK)
         status = complain_change(&job);
     if (status == FOUND && changed(&job, how) && !store_save(&job.store, 0))
@@ -346,16 +341,15 @@ int verb_check(int argc, char **argv)
         ARG("quiet", 'q', ARG_FLAG, &c.quiet),
         ARG("json", 0, ARG_FLAG, &c.job.json),
     };
-    int status;
-    if (!job_begin(&c.job, argc, argv, args, COUNT(args), false, &status))
-        return status;
+    if (!job_begin(&c.job, argc, argv, args, COUNT(args), false))
+        return TROUBLE;
     c.count |= c.job.json;
     const struct store *store = &c.job.store;
     const struct work keys = {as_filter(store->set), check_ask, check_take, &c};
     const struct records_work records = {as_records(store->set), true, check_records, check_choices,
                                          &c};
-    status = store_has_records(store) ? records_run(&c.job.records, &records)
-                                      : keys_run(&c.job.keys, &keys);
+    int status = store_has_records(store) ? records_run(&c.job.records, &records)
+                                          : keys_run(&c.job.keys, &keys);
     if (c.job.error != TAMIS_OK)
         status = complain_of(c.job.error, NULL, store->path);
     if (status == FOUND && c.count && !c.quiet)

@@ -25,12 +25,7 @@ int verb_diff(int argc, char **argv)
         STORE_KEY_ARG(files),
         ARG("bits-only", 0, ARG_FLAG, &bits_only),
     };
-    struct words words;
-    enum args_outcome outcome = args_read(argc, argv, args, COUNT(args), &words);
-    if (outcome != ARGS_READ)
-        return outcome == ARGS_HELPED ? FOUND : TROUBLE;
-    if (words.n != 2)
-        return complain("two files are needed: tamis diff OLD NEW: see tamis help diff");
+    struct words words = args_read_files(argc, argv, args, COUNT(args), 2, 2, "OLD NEW");
     if (isatty(STDOUT_FILENO))
         return complain("a patch is no text: standard output: send it to a file with > PATCH");
     int status = TROUBLE;
@@ -110,14 +105,9 @@ int verb_apply(int argc, char **argv)
         ARG("patch", 'p', ARG_TEXT, &path),
         ARG("json", 0, ARG_FLAG, &json),
     };
-    struct words words;
+    struct words words = args_read_files(argc, argv, args, COUNT(args), 1, 1, "FILE < PATCH");
     struct store store;
     size_t len;
-    enum args_outcome outcome = args_read(argc, argv, args, COUNT(args), &words);
-    if (outcome != ARGS_READ)
-        return outcome == ARGS_HELPED ? FOUND : TROUBLE;
-    if (words.n != 1)
-        return complain("one file is needed: tamis apply FILE < PATCH: see tamis help apply");
     char *patch = read_patch(path, &len);
     if (!patch)
         return TROUBLE;

@@ -7,23 +7,6 @@
 #include "ui/out.h"
 #include "set_file.h"
 
-/* Reads the options; true if the number of words is right, else *status says how it ended. */
-static bool words_are(int argc, char **argv, const struct arg *args, size_t n, size_t least,
-                      size_t most, const char *usage, struct words *words, int *status)
-{
-    enum args_outcome outcome = args_read(argc, argv, args, n, words);
-    *status = outcome == ARGS_HELPED ? FOUND : TROUBLE;
-    if (outcome != ARGS_READ)
-        return false;
-    if (words->n < least || words->n > most) {
-        complain("%s: tamis %s %s: see tamis help %s",
-                 words->n < least ? "a file is missing" : "too many files", verb_name, usage,
-                 verb_name);
-        return false;
-    }
-    return true;
-}
-
 int verb_info(int argc, char **argv)
 {
     struct store_options files = {0};
@@ -35,10 +18,7 @@ int verb_info(int argc, char **argv)
         ARG("verbose", 'v', ARG_FLAG, &verbose),
         ARG("inputs", 0, ARG_FLAG, &inputs),
     };
-    struct words words;
-    int status;
-    if (!words_are(argc, argv, args, COUNT(args), 1, 1, "FILE", &words, &status))
-        return status;
+    struct words words = args_read_files(argc, argv, args, COUNT(args), 1, 1, "FILE");
     struct store store;
     tamis_kind kind;
     if (tamis_file_kind(words.word[0], &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_CATALOG)
@@ -80,11 +60,8 @@ int verb_verify(int argc, char **argv)
 {
     bool json = false;
     const struct arg args[] = {ARG("json", 0, ARG_FLAG, &json)};
-    struct words words;
-    int status;
-    if (!words_are(argc, argv, args, COUNT(args), 1, SIZE_MAX, "FILE...", &words, &status))
-        return status;
-    status = FOUND;
+    struct words words = args_read_files(argc, argv, args, COUNT(args), 1, SIZE_MAX, "FILE...");
+    int status = FOUND;
     for (size_t i = 0; i < words.n; i++)
         if (verify_one(words.word[i], json) != FOUND)
             status = TROUBLE;
@@ -104,11 +81,8 @@ static int change(int argc, char **argv, bool fold)
         ARG("json", 0, ARG_FLAG, &json),
         ARG("restate", 0, ARG_FLAG, &restate),
     };
-    struct words words;
+    struct words words = args_read_files(argc, argv, args, COUNT(args) - !fold, 1, 1, "FILE");
     struct store store;
-    int status;
-    if (!words_are(argc, argv, args, COUNT(args) - !fold, 1, 1, "FILE", &words, &status))
-        return status;
     tamis_kind kind = fold ? TAMIS_KIND_FILTER : TAMIS_KIND_NONE;
     if (!store_change(&store, words.word[0], kind, &files))
         return TROUBLE;
@@ -116,7 +90,7 @@ static int change(int argc, char **argv, bool fold)
     unsigned flags = restate ? TAMIS_MERGE_RESTATE : 0;
     tamis_error e =
         fold ? tamis_filter_fold(as_filter(store.set), flags, &reason) : set_clear(store.set);
-    status = FOUND;
+    int status = FOUND;
     if (e != TAMIS_OK)
         status = complain_of(e, &reason, store.path);
     else if (!store_save(&store, 0))
@@ -226,11 +200,8 @@ static int combine_verb(int argc, char **argv, bool merge)
         ARG("concat", 0, ARG_FLAG, &c.concat),
         ARG("disjoint", 0, ARG_FLAG, &c.disjoint),
     };
-    struct words words;
-    int status;
-    if (!words_are(argc, argv, args, COUNT(args) - (merge ? 0 : 3), 2, SIZE_MAX, "-o OUT A B...",
-                   &words, &status))
-        return status;
+    struct words words = args_read_files(argc, argv, args, COUNT(args) - (merge ? 0 : 3), 2,
+                                         SIZE_MAX, "-o OUT A B...");
     if (!c.output)
         return complain("no file to write: -o OUT: say where the result goes");
     return combine(&c, &words, merge ? merge_one : intersect_one);

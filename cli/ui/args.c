@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "out.h"
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static const struct {
@@ -280,25 +282,35 @@ static bool take_letters(struct reading *r, const char *text)
     return true;
 }
 
-enum args_outcome args_read(int argc, char **argv, const struct arg *args, size_t n,
-                            struct words *words)
+struct words args_read(int argc, char **argv, const struct arg *args, size_t n)
 {
     struct reading r = {argc, argv, 1, args, n, 0};
+    struct words words = {argv + 1, 0};
     bool only_words = false;
-    *words = (struct words){argv + 1, 0};
     while (r.at < argc) {
         char *text = argv[r.at++];
         if (only_words || text[0] != '-' || text[1] == 0) {
-            words->word[words->n++] = text;
+            words.word[words.n++] = text;
         } else if (strcmp(text, "--") == 0) {
             only_words = true;
         } else if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
             help_print(verb_name);
-            return ARGS_HELPED;
+            exit(put_end(FOUND));
         } else if (!(text[1] == '-' ? take_long(&r, text + 2) : take_letters(&r, text + 1))) {
-            return ARGS_WRONG;
+            exit(put_end(TROUBLE));
         }
     }
-    words->word[words->n] = NULL;
-    return ARGS_READ;
+    words.word[words.n] = NULL;
+    return words;
+}
+
+struct words args_read_files(int argc, char **argv, const struct arg *args, size_t n, size_t least,
+                             size_t most, const char *usage)
+{
+    struct words words = args_read(argc, argv, args, n);
+    if (words.n < least || words.n > most)
+        exit(put_end(complain("%s: tamis %s %s: see tamis help %s",
+                              words.n < least ? "a file is missing" : "too many files", verb_name,
+                              usage, verb_name)));
+    return words;
 }

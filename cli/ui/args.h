@@ -53,11 +53,12 @@ struct words {
     size_t n;
 };
 
-enum args_outcome { ARGS_READ, ARGS_HELPED, ARGS_WRONG };
-
-/* Reads argv[1..]; moves the words to the front of argv+1. Complains about what is wrong. */
-enum args_outcome args_read(int argc, char **argv, const struct arg *args, size_t n,
-                            struct words *words);
+/* Reads argv[1..]; moves the words to the front of argv+1. --help and what is wrong, which it complains
+   about, end the program: verbs read their options before they do anything. */
+struct words args_read(int argc, char **argv, const struct arg *args, size_t n);
+/* The same for verbs that take a number of files, as `usage` says. */
+struct words args_read_files(int argc, char **argv, const struct arg *args, size_t n, size_t least,
+                             size_t most, const char *usage);
 
 /* The values by themselves; false if the text is not one. */
 bool parse_count(const char *text, uint64_t *out);

@@ -44,6 +44,6 @@ trouble half-a-patch '.*: patch.half.*: ' 'tamis diff old.tamis newer.tamis | he
 trouble missing-patch 'No such file or directory: nosuch: ' 'tamis apply old.tamis -p nosuch'
 trouble not-to-a-terminal 'a patch is no text: standard output: send it to a file with > PATCH$' \
     'script -qec "tamis diff old.tamis newer.tamis" /dev/null 2>&1 >typed </dev/null; s=$?; tr -d "\r" <typed >&2; (exit $s)'
-trouble one-file 'two files are needed: tamis diff OLD NEW: ' 'tamis diff old.tamis'
-trouble no-file 'one file is needed: tamis apply FILE < PATCH: ' 'tamis apply'
+trouble one-file 'a file is missing: tamis diff OLD NEW: ' 'tamis diff old.tamis'
+trouble no-file 'a file is missing: tamis apply FILE < PATCH: ' 'tamis apply'
 finish
