@@ -50,20 +50,6 @@ static const char *take_expansion(struct creation *c, const RedisModuleString *s
     return NULL;
 }
 
-static const char *take_nonscaling(struct creation *c, const RedisModuleString *s)
-{
-    (void)s;
-    c->nonscaling = true;
-    return NULL;
-}
-
-static const char *take_nocreate(struct creation *c, const RedisModuleString *s)
-{
-    (void)s;
-    c->nocreate = true;
-    return NULL;
-}
-
 int word_of(const RedisModuleString *s, const char *const *words, int n)
 {
     for (int i = 1; i < n; i++)
@@ -123,20 +109,6 @@ static const char *take_maxmem(struct creation *c, const RedisModuleString *s)
     return NULL;
 }
 
-static const char *take_deletable(struct creation *c, const RedisModuleString *s)
-{
-    (void)s;
-    c->o.deletable = true;
-    return NULL;
-}
-
-static const char *take_unique(struct creation *c, const RedisModuleString *s)
-{
-    (void)s;
-    c->o.unique = true;
-    return NULL;
-}
-
 /* Once: who may read the model was asked for the first. */
 static const char *take_like(struct creation *c, const RedisModuleString *s)
 {
@@ -162,23 +134,24 @@ static const struct option {
     int with;
     take_option take;
     const char *bf_error; /* BF.INSERT has its own words */
+    size_t flag;          /* without `take`: where it is noted that it was said */
 } options[] = {
-    {"CAPACITY", WITH_INSERT | WITH_BF | WITH_VALUE, creation_capacity, "Bad capacity"},
-    {"ERROR", WITH_INSERT | WITH_BF | WITH_VALUE, creation_rate, "Bad error rate"},
-    {"EXPANSION", WITH_ALL | WITH_BF | WITH_VALUE, take_expansion, "Bad expansion"},
-    {"NONSCALING", WITH_ALL | WITH_BF, take_nonscaling, NULL},
-    {"NOCREATE", WITH_INSERT | WITH_BF, take_nocreate, NULL},
-    {"GROWTH", WITH_ALL | WITH_VALUE, take_growth, NULL},
-    {"WINDOW", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_window, NULL},
-    {"DELETABLE", WITH_ALL, take_deletable, NULL},
-    {"UNIQUE", WITH_RESERVE | WITH_INSERT, take_unique, NULL},
-    {"LAYOUT", WITH_ALL | WITH_VALUE, take_layout, NULL},
-    {"HASH", WITH_ALL | WITH_VALUE, take_hash, NULL},
-    {"MAXMEM", WITH_ALL | WITH_VALUE, take_maxmem, NULL},
-    {"KEY", WITH_ALL | WITH_VALUE, take_key, NULL},
-    {"FAMILY", WITH_ALL | WITH_VALUE, take_family, NULL},
-    {"LIKE", WITH_RESERVE | WITH_VALUE, take_like, NULL},
-    {"AT", WITH_ALL | WITH_VALUE, take_at, NULL},
+    {"CAPACITY", WITH_INSERT | WITH_BF | WITH_VALUE, creation_capacity, "Bad capacity", 0},
+    {"ERROR", WITH_INSERT | WITH_BF | WITH_VALUE, creation_rate, "Bad error rate", 0},
+    {"EXPANSION", WITH_ALL | WITH_BF | WITH_VALUE, take_expansion, "Bad expansion", 0},
+    {"NONSCALING", WITH_ALL | WITH_BF, NULL, NULL, offsetof(struct creation, nonscaling)},
+    {"NOCREATE", WITH_INSERT | WITH_BF, NULL, NULL, offsetof(struct creation, nocreate)},
+    {"GROWTH", WITH_ALL | WITH_VALUE, take_growth, NULL, 0},
+    {"WINDOW", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_window, NULL, 0},
+    {"DELETABLE", WITH_ALL, NULL, NULL, offsetof(struct creation, o.deletable)},
+    {"UNIQUE", WITH_RESERVE | WITH_INSERT, NULL, NULL, offsetof(struct creation, o.unique)},
+    {"LAYOUT", WITH_ALL | WITH_VALUE, take_layout, NULL, 0},
+    {"HASH", WITH_ALL | WITH_VALUE, take_hash, NULL, 0},
+    {"MAXMEM", WITH_ALL | WITH_VALUE, take_maxmem, NULL, 0},
+    {"KEY", WITH_ALL | WITH_VALUE, take_key, NULL, 0},
+    {"FAMILY", WITH_ALL | WITH_VALUE, take_family, NULL, 0},
+    {"LIKE", WITH_RESERVE | WITH_VALUE, take_like, NULL, 0},
+    {"AT", WITH_ALL | WITH_VALUE, take_at, NULL, 0},
 };
 
 static const struct option *option_of(const RedisModuleString *s, int with)
@@ -244,7 +217,11 @@ const char *creation_one(struct creation *c, RedisModuleString **argv, int argc,
         snprintf(c->error, sizeof c->error, "ERR %s needs a value", option->name);
         return c->error;
     }
-    const char *error = option->take(c, value ? argv[*i + 1] : NULL);
+    const char *error = NULL;
+    if (option->take)
+        error = option->take(c, value ? argv[*i + 1] : NULL);
+    else
+        *(bool *)((char *)c + option->flag) = true;
     if (error)
         return c->bf && insert && option->bf_error ? option->bf_error : error;
     *i += 1 + value;

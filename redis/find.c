@@ -35,6 +35,20 @@ struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum value
     return v;
 }
 
+int with_value(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum value_kind kind,
+               int mode, value_fn run)
+{
+    const char *error;
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], mode);
+    struct value *v = find_value(key, kind, &error);
+    if (v)
+        run(ctx, v, argv, argc);
+    else
+        rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
 bool follows(RedisModuleCtx *ctx)
 {
     return rm.GetContextFlags(ctx) & (RM_FLAG_REPLICATED | RM_FLAG_LOADING);

@@ -189,8 +189,7 @@ COMMAND(command_mexists)
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-static const long long removal_reply[] = {
-    [TAMIS_REMOVED] = 1, [TAMIS_ABSENT] = 0, [TAMIS_PENDING] = 2};
+const long long removal_replies[3] = {[TAMIS_REMOVED] = 1, [TAMIS_ABSENT] = 0, [TAMIS_PENDING] = 2};
 
 /* Removes what it can; `changed` gets the items that changed something. Returns their number. */
 static size_t remove_all(RedisModuleCtx *ctx, struct value *v, RedisModuleString **items, size_t n,
@@ -204,7 +203,7 @@ static size_t remove_all(RedisModuleCtx *ctx, struct value *v, RedisModuleString
         size_t done, some = digest_batch(as_filter(v->set), items + all, n - all, digests);
         e = tamis_filter_remove_many(as_filter(v->set), digests, some, outcomes, &done);
         for (size_t i = 0; i < done; i++) {
-            rm.ReplyWithLongLong(ctx, removal_reply[outcomes[i]]);
+            rm.ReplyWithLongLong(ctx, removal_replies[outcomes[i]]);
             if (outcomes[i] != TAMIS_ABSENT)
                 changed[m++] = items[all + i];
         }

@@ -108,6 +108,10 @@ struct value *find_value(RedisModuleKey *key, enum value_kind kind, const char *
 /* The value for a question. NULL: replied if `*replied`, else there is none. */
 struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum value_kind kind,
                         RedisModuleKey **key, bool *replied);
+/* Runs it on the value under argv[1], which is there and of the kind, or replies that it is not. */
+typedef void (*value_fn)(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc);
+int with_value(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum value_kind kind,
+               int mode, value_fn run);
 bool follows(RedisModuleCtx *ctx); /* a master's stream or an append-only file is replayed */
 int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,
                   const tamis_reason *reason);
@@ -162,6 +166,9 @@ void say_flag(RedisModuleCtx *ctx, const char *name, bool flag);
 void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x); /* else null */
 #define SAY_SET 11                                                          /* of these: */
 void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_facts *i);
+
+/* ---- keys.c ---- */
+extern const long long removal_replies[3]; /* for each tamis_removed */
 
 /* ---- secret.c ---- */
 #define KEY_HEX   (2 * TAMIS_KEY_LEN + 1)

@@ -25,44 +25,44 @@
 
 /* ---- which keys are published ------------------------------------------------------------------ */
 
-struct place {
+struct published {
     int db;
     struct buffer name;
 };
 
-static struct place *places;
-static size_t n_places, room_places;
+static struct published *published;
+static size_t n_published, room_published;
 
 bool publish_register(int db, const RedisModuleString *name)
 {
     size_t len;
     const char *text = rm.StringPtrLen(name, &len);
-    for (size_t i = 0; i < n_places; i++)
-        if (places[i].db == db && places[i].name.len == len &&
-            (len == 0 || memcmp(places[i].name.data, text, len) == 0))
+    for (size_t i = 0; i < n_published; i++)
+        if (published[i].db == db && published[i].name.len == len &&
+            (len == 0 || memcmp(published[i].name.data, text, len) == 0))
             return true;
-    if (n_places == room_places) {
-        size_t room = room_places ? 2 * room_places : 8;
-        struct place *grown = rm.TryAlloc(room * sizeof *grown);
+    if (n_published == room_published) {
+        size_t room = room_published ? 2 * room_published : 8;
+        struct published *grown = rm.TryAlloc(room * sizeof *grown);
         if (!grown)
             return false;
-        if (n_places)
-            memcpy(grown, places, n_places * sizeof *grown);
-        rm.Free(places);
-        places = grown;
-        room_places = room;
+        if (n_published)
+            memcpy(grown, published, n_published * sizeof *grown);
+        rm.Free(published);
+        published = grown;
+        room_published = room;
     }
-    struct place *p = &places[n_places];
-    *p = (struct place){.db = db};
+    struct published *p = &published[n_published];
+    *p = (struct published){.db = db};
     bool known = buffer_add(&p->name, text, len);
-    n_places += known;
+    n_published += known;
     return known;
 }
 
-static void place_forget(size_t i)
+static void published_forget(size_t i)
 {
-    buffer_free(&places[i].name);
-    places[i] = places[--n_places];
+    buffer_free(&published[i].name);
+    published[i] = published[--n_published];
 }
 
 /* ---- settings -------------------------------------------------------------------------------- */
@@ -354,20 +354,21 @@ static void tick(RedisModuleCtx *ctx, void *unused)
     rm.CreateTimer(ctx, TICK, tick, NULL);
     /* While writes are paused (CLIENT PAUSE, a failover, a shutdown that waits for replicas) the
        server dies of a change that is to be replicated. */
-    if (!n_places || !leads(ctx) || rm.AvoidReplicaTraffic())
+    if (!n_published || !leads(ctx) || rm.AvoidReplicaTraffic())
         return;
     int db = rm.GetSelectedDb(ctx);
     time_of_command(0);
-    for (size_t i = n_places; i-- > 0;) {
+    for (size_t i = n_published; i-- > 0;) {
         const char *error;
-        rm.SelectDb(ctx, places[i].db);
-        RedisModuleString *name = rm.CreateString(NULL, places[i].name.data, places[i].name.len);
+        rm.SelectDb(ctx, published[i].db);
+        RedisModuleString *name =
+            rm.CreateString(NULL, published[i].name.data, published[i].name.len);
         RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ);
         struct value *v = find_value(key, VALUE_FILTER, &error);
         if (v && v->publication)
             publish_changes(ctx, v, name);
         else
-            place_forget(i);
+            published_forget(i);
         rm.CloseKey(key);
         rm.FreeString(NULL, name);
     }
@@ -393,11 +394,11 @@ static void swapped(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
 {
     const RedisModuleSwapDbInfo *swap = data;
     (void)ctx, (void)event, (void)sub;
-    for (size_t i = 0; i < n_places; i++)
-        if (places[i].db == swap->first)
-            places[i].db = swap->second;
-        else if (places[i].db == swap->second)
-            places[i].db = swap->first;
+    for (size_t i = 0; i < n_published; i++)
+        if (published[i].db == swap->first)
+            published[i].db = swap->second;
+        else if (published[i].db == swap->second)
+            published[i].db = swap->first;
 }
 
 void publish_start(RedisModuleCtx *ctx)

@@ -11,7 +11,7 @@
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-struct plan {
+struct reservation {
     struct creation c;
     tamis_attribute attributes[TAMIS_ATTRIBUTES_MAX];
     char names[TAMIS_ATTRIBUTES_MAX][256];
@@ -44,7 +44,7 @@ static bool read_suffix(tamis_attribute *a, const char *text, size_t len)
 }
 
 /* name[:type][:distinct] */
-static const char *read_attribute(struct plan *p, const RedisModuleString *s)
+static const char *read_attribute(struct reservation *p, const RedisModuleString *s)
 {
     size_t len;
     const char *text = rm.StringPtrLen(s, &len), *end = text + len;
@@ -72,7 +72,7 @@ static const char *read_attribute(struct plan *p, const RedisModuleString *s)
 }
 
 /* a+b: a set of attributes */
-static const char *read_combo(struct plan *p, const RedisModuleString *s)
+static const char *read_combo(struct reservation *p, const RedisModuleString *s)
 {
     size_t len;
     const char *text = rm.StringPtrLen(s, &len), *end = text + len;
@@ -93,7 +93,7 @@ static const char *read_combo(struct plan *p, const RedisModuleString *s)
     return NULL;
 }
 
-static const char *read_plan(struct plan *p, RedisModuleString **argv, int argc)
+static const char *read_plan(struct reservation *p, RedisModuleString **argv, int argc)
 {
     long long n;
     const char *error = creation_rate(&p->c, argv[2]);
@@ -130,15 +130,15 @@ static const char *read_plan(struct plan *p, RedisModuleString **argv, int argc)
     return error;
 }
 
-static void plan_free(struct plan *p)
+static void reservation_free(struct reservation *p)
 {
     creation_wipe(&p->c);
     rm.Free(p);
 }
 
 /* As it was given, with what the server added: rate and capacity are there in any case. */
-static void replicate_plan(RedisModuleCtx *ctx, const struct plan *p, RedisModuleString **argv,
-                           int argc)
+static void replicate_plan(RedisModuleCtx *ctx, const struct reservation *p,
+                           RedisModuleString **argv, int argc)
 {
     WIPED_HEX key[KEY_HEX];
     const tamis_options *o = &p->c.o;
@@ -155,7 +155,7 @@ static void replicate_plan(RedisModuleCtx *ctx, const struct plan *p, RedisModul
                      "MAXMEM", (long long)o->memory_limit, "AT", (long long)value_clock(NULL));
 }
 
-static struct value *make_index(RedisModuleCtx *ctx, struct plan *p)
+static struct value *make_index(RedisModuleCtx *ctx, struct reservation *p)
 {
     tamis_records_options x = {
         .attributes = p->attributes,
@@ -182,7 +182,7 @@ COMMAND(command_xreserve)
     const char *error;
     if (argc < 7)
         return rm.WrongArity(ctx);
-    struct plan *p = rm.TryAlloc(sizeof *p); /* 18 KB of names */
+    struct reservation *p = rm.TryAlloc(sizeof *p); /* 18 KB of names */
     if (!p)
         return reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     memset(p, 0, sizeof *p);
@@ -191,7 +191,7 @@ COMMAND(command_xreserve)
     error = read_plan(p, argv, argc);
     if (error) {
         rm.ReplyWithError(ctx, error);
-        plan_free(p);
+        reservation_free(p);
         return RM_OK;
     }
     time_of_command(p->c.at);
@@ -210,7 +210,7 @@ COMMAND(command_xreserve)
         rm.ReplyWithSimpleString(ctx, "OK");
     }
     rm.CloseKey(key);
-    plan_free(p);
+    reservation_free(p);
     return RM_OK;
 }
 
@@ -262,73 +262,64 @@ static bool read_record(RedisModuleCtx *ctx, const tamis_records *index, RedisMo
 
 /* ---- adding and removing --------------------------------------------------------------------- */
 
-/* The index to change, and the record; NULL when it has replied. */
-static struct value *open_record(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
-                                 RedisModuleKey **key, tamis_key record[TAMIS_ATTRIBUTES_MAX])
+static void add_record(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
-    const char *error;
-    time_of_command(0);
-    *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *v = find_value(*key, VALUE_RECORDS, &error);
-    if (!v)
-        rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
-    return v && read_record(ctx, as_records(v->set), argv + 2, argc - 2, record) ? v : NULL;
+    tamis_key record[TAMIS_ATTRIBUTES_MAX];
+    bool fresh = false, free_hand = v->limit && follows(ctx);
+    if (!read_record(ctx, as_records(v->set), argv + 2, argc - 2, record))
+        return;
+    if (free_hand)
+        set_limit(v->set, 0);
+    value_changes(v, true);
+    tamis_error e = tamis_records_add(as_records(v->set), record, &fresh);
+    if (free_hand)
+        set_limit(v->set, v->limit);
+    if (e != TAMIS_OK) {
+        reply_failure(ctx, v, e, NULL);
+        return;
+    }
+    rm.ReplyWithBool(ctx, fresh);
+    if (fresh || v->deletable) {
+        rm.Replicate(ctx, "TAMIS.XADD", "v", argv + 1, (size_t)argc - 1);
+        notify(ctx, "tamis.add", argv[1]);
+    }
 }
 
 COMMAND(command_xadd)
 {
-    RedisModuleKey *key = NULL;
+    time_of_command(0);
+    return argc < 3 ? rm.WrongArity(ctx)
+                    : with_value(ctx, argv, argc, VALUE_RECORDS, RM_READ | RM_WRITE, add_record);
+}
+
+static void remove_record(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
+{
     tamis_key record[TAMIS_ATTRIBUTES_MAX];
-    if (argc < 3)
-        return rm.WrongArity(ctx);
-    struct value *v = open_record(ctx, argv, argc, &key, record);
-    if (v) {
-        bool fresh = false, free_hand = v->limit && follows(ctx);
-        if (free_hand)
-            set_limit(v->set, 0);
-        value_changes(v, true);
-        tamis_error e = tamis_records_add(as_records(v->set), record, &fresh);
-        if (free_hand)
-            set_limit(v->set, v->limit);
-        if (e != TAMIS_OK)
-            reply_failure(ctx, v, e, NULL);
-        else
-            rm.ReplyWithBool(ctx, fresh);
-        if (e == TAMIS_OK && (fresh || v->deletable)) {
-            rm.Replicate(ctx, "TAMIS.XADD", "v", argv + 1, (size_t)argc - 1);
-            notify(ctx, "tamis.add", argv[1]);
-        }
+    tamis_removed outcome = TAMIS_ABSENT;
+    if (!read_record(ctx, as_records(v->set), argv + 2, argc - 2, record))
+        return;
+    if (!v->deletable) {
+        rm.ReplyWithError(ctx, "ERR the index is not deletable: make it with DELETABLE");
+        return;
     }
-    rm.CloseKey(key);
-    return RM_OK;
+    value_changes(v, false);
+    tamis_error e = tamis_records_remove(as_records(v->set), record, &outcome);
+    if (e != TAMIS_OK) {
+        reply_failure(ctx, v, e, NULL);
+        return;
+    }
+    rm.ReplyWithLongLong(ctx, removal_replies[outcome]);
+    if (outcome != TAMIS_ABSENT) {
+        rm.Replicate(ctx, "TAMIS.XDEL", "v", argv + 1, (size_t)argc - 1);
+        notify(ctx, "tamis.del", argv[1]);
+    }
 }
 
 COMMAND(command_xdel)
 {
-    static const long long replies[] = {
-        [TAMIS_REMOVED] = 1, [TAMIS_ABSENT] = 0, [TAMIS_PENDING] = 2};
-    RedisModuleKey *key = NULL;
-    tamis_key record[TAMIS_ATTRIBUTES_MAX];
-    tamis_removed outcome = TAMIS_ABSENT;
-    if (argc < 3)
-        return rm.WrongArity(ctx);
-    struct value *v = open_record(ctx, argv, argc, &key, record);
-    if (v && !v->deletable) {
-        rm.ReplyWithError(ctx, "ERR the index is not deletable: make it with DELETABLE");
-    } else if (v) {
-        value_changes(v, false);
-        tamis_error e = tamis_records_remove(as_records(v->set), record, &outcome);
-        if (e != TAMIS_OK)
-            reply_failure(ctx, v, e, NULL);
-        else
-            rm.ReplyWithLongLong(ctx, replies[outcome]);
-        if (e == TAMIS_OK && outcome != TAMIS_ABSENT) {
-            rm.Replicate(ctx, "TAMIS.XDEL", "v", argv + 1, (size_t)argc - 1);
-            notify(ctx, "tamis.del", argv[1]);
-        }
-    }
-    rm.CloseKey(key);
-    return RM_OK;
+    time_of_command(0);
+    return argc < 3 ? rm.WrongArity(ctx)
+                    : with_value(ctx, argv, argc, VALUE_RECORDS, RM_READ | RM_WRITE, remove_record);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -435,31 +426,27 @@ static void say_attributes(RedisModuleCtx *ctx, const tamis_records *index, bool
     }
 }
 
+static void reply_xinfo(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
+{
+    (void)argv, (void)argc;
+    const tamis_records *records = as_records(v->set);
+    tamis_records_facts i;
+    tamis_records_brief(records, &i);
+    bool read = i.set.bytes <= (uint64_t)server.work_limit;
+    if (read)
+        tamis_records_info(records, &i);
+    rm.ReplyWithMap(ctx, SAY_SET + 7);
+    say_set(ctx, v, &i.set);
+    say_text(ctx, "verifier", verifier_words[i.verifier]);
+    say_count(ctx, "layers", i.layers);
+    say_real(ctx, "fpp_attribute", read, i.fpp_attribute);
+    say_real(ctx, "fpp_fresh", read, i.fpp_fresh);
+    say_real(ctx, "fpp_record", read, i.fpp_record);
+    say_attributes(ctx, records, read);
+}
+
 COMMAND(command_xinfo)
 {
-    RedisModuleKey *key;
-    bool replied;
-    if (argc != 2)
-        return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], VALUE_RECORDS, &key, &replied);
-    if (v) {
-        const tamis_records *records = as_records(v->set);
-        tamis_records_facts i;
-        tamis_records_brief(records, &i);
-        bool read = i.set.bytes <= (uint64_t)server.work_limit;
-        if (read)
-            tamis_records_info(records, &i);
-        rm.ReplyWithMap(ctx, SAY_SET + 7);
-        say_set(ctx, v, &i.set);
-        say_text(ctx, "verifier", verifier_words[i.verifier]);
-        say_count(ctx, "layers", i.layers);
-        say_real(ctx, "fpp_attribute", read, i.fpp_attribute);
-        say_real(ctx, "fpp_fresh", read, i.fpp_fresh);
-        say_real(ctx, "fpp_record", read, i.fpp_record);
-        say_attributes(ctx, records, read);
-    } else if (!replied) {
-        rm.ReplyWithError(ctx, NOT_FOUND);
-    }
-    rm.CloseKey(key);
-    return RM_OK;
+    return argc != 2 ? rm.WrongArity(ctx)
+                     : with_value(ctx, argv, argc, VALUE_RECORDS, RM_READ, reply_xinfo);
 }

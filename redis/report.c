@@ -38,35 +38,32 @@ static void reply_figure(RedisModuleCtx *ctx, const struct value *v, const tamis
         rm.ReplyWithLongLong(ctx, figures[i]);
 }
 
-COMMAND(command_bf_info)
+static void reply_bf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
-    RedisModuleKey *key;
-    bool replied;
     int which = 0;
-    if (argc != 2 && argc != 3)
-        return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], VALUE_FILTER, &key, &replied);
-    tamis_filter_facts info = {0};
-    if (v)
-        set_brief(v->set, &info);
+    tamis_filter_facts info;
+    set_brief(v->set, &info);
     while (argc == 3 && which < FIGURES && !is_word(argv[2], figure_words[which]))
         which++;
-    if (!v && !replied) {
-        rm.ReplyWithError(ctx, NOT_FOUND);
-    } else if (v && which == FIGURES) {
+    if (which == FIGURES) {
         rm.ReplyWithError(ctx, "Invalid information value");
-    } else if (v && argc == 3) {
+    } else if (argc == 3) {
         rm.ReplyWithArray(ctx, 1);
         reply_figure(ctx, v, &info, which);
-    } else if (v) {
+    } else {
         rm.ReplyWithMap(ctx, FIGURES);
         for (int i = 0; i < FIGURES; i++) {
             rm.ReplyWithSimpleString(ctx, figure_names[i]);
             reply_figure(ctx, v, &info, i);
         }
     }
-    rm.CloseKey(key);
-    return RM_OK;
+}
+
+COMMAND(command_bf_info)
+{
+    return argc != 2 && argc != 3
+               ? rm.WrongArity(ctx)
+               : with_value(ctx, argv, argc, VALUE_FILTER, RM_READ, reply_bf_info);
 }
 
 /* ---- TAMIS.INFO: the names that `tamis info --json` uses -------------------------------------- */
@@ -132,8 +129,9 @@ void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_fact
     say_real(ctx, "fpp", i->fpp > 0, i->fpp);
 }
 
-static void reply_info(RedisModuleCtx *ctx, const struct value *v)
+static void reply_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
+    (void)argv, (void)argc;
     const tamis_filter *filter = as_filter(v->set);
     tamis_filter_facts i;
     tamis_filter_brief(filter, &i);
@@ -157,15 +155,6 @@ static void reply_info(RedisModuleCtx *ctx, const struct value *v)
 
 COMMAND(command_info)
 {
-    RedisModuleKey *key;
-    bool replied;
-    if (argc != 2)
-        return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], VALUE_FILTER, &key, &replied);
-    if (v)
-        reply_info(ctx, v);
-    else if (!replied)
-        rm.ReplyWithError(ctx, NOT_FOUND);
-    rm.CloseKey(key);
-    return RM_OK;
+    return argc != 2 ? rm.WrongArity(ctx)
+                     : with_value(ctx, argv, argc, VALUE_FILTER, RM_READ, reply_info);
 }

@@ -60,6 +60,12 @@ static arg words_of_growth[] = {
         ARG_SET(STRING, "hash", "HASH"), ARG_SET(INTEGER, "bytes", "MAXMEM"),               \
         ARG_SET(STRING, "hex", "KEY"), ARG_SET(INTEGER, "nanoseconds", "AT")
 
+#define ARG_ITEMS                                                                      \
+    {                                                                                  \
+        .name = "item", .type = RM_ARG_STRING, .key_spec_index = -1, .token = "ITEMS", \
+        .flags = RM_ARG_MULTIPLE                                                       \
+    }
+
 static arg args_reserve[] = {ARG_OF_KEY("key", 0),
                              ARG(DOUBLE, "error_rate"),
                              ARG(INTEGER, "capacity"),
@@ -75,20 +81,10 @@ static arg args_insert[] = {ARG_OF_KEY("key", 0),
                             ARG_SET(DOUBLE, "error_rate", "ERROR"),
                             ARG_SET(TOKEN, "nocreate", "NOCREATE"),
                             ARGS_OF_CREATION,
-                            {.name = "item",
-                             .type = RM_ARG_STRING,
-                             .key_spec_index = -1,
-                             .token = "ITEMS",
-                             .flags = RM_ARG_MULTIPLE},
+                            ARG_ITEMS,
                             {0}};
-static arg args_remove[] = {ARG_OF_KEY("key", 0),
-                            ARG_SET(INTEGER, "nanoseconds", "AT"),
-                            {.name = "item",
-                             .type = RM_ARG_STRING,
-                             .key_spec_index = -1,
-                             .token = "ITEMS",
-                             .flags = RM_ARG_MULTIPLE},
-                            {0}};
+static arg args_remove[] = {
+    ARG_OF_KEY("key", 0), ARG_SET(INTEGER, "nanoseconds", "AT"), ARG_ITEMS, {0}};
 static arg args_pairs[] = {ARG_OF_KEY("key", 0), ARG_MANY(STRING, "attribute=value"), {0}};
 static arg args_xreserve[] = {
     ARG_OF_KEY("key", 0),
@@ -128,11 +124,7 @@ static arg args_bf_insert[] = {ARG_OF_KEY("key", 0),
                                ARG_SET(INTEGER, "expansion", "EXPANSION"),
                                ARG_SET(TOKEN, "nocreate", "NOCREATE"),
                                ARG_SET(TOKEN, "nonscaling", "NONSCALING"),
-                               {.name = "item",
-                                .type = RM_ARG_STRING,
-                                .key_spec_index = -1,
-                                .token = "ITEMS",
-                                .flags = RM_ARG_MULTIPLE},
+                               ARG_ITEMS,
                                {0}};
 static arg args_bf_info[] = {
     ARG_OF_KEY("key", 0),
@@ -154,15 +146,17 @@ static arg args_intersect[] = {
 
 typedef RedisModuleCommandKeySpec spec;
 
-#define FIRST_KEY(how)                                                                             \
-    {                                                                                              \
-        .flags = (how), .begin_type = RM_BEGIN_INDEX, .bs.index = {1}, .find_type = RM_FIND_RANGE, \
-        .fk.range = {                                                                              \
-            0,                                                                                     \
-            1,                                                                                     \
-            0                                                                                      \
-        }                                                                                          \
+/* Argument `at`, and so many after it. */
+#define KEYS(how, at, more)                                             \
+    {                                                                   \
+        .flags = (how), .begin_type = RM_BEGIN_INDEX, .bs.index = {at}, \
+        .find_type = RM_FIND_RANGE, .fk.range = {                       \
+            more,                                                       \
+            1,                                                          \
+            0                                                           \
+        }                                                               \
     }
+#define FIRST_KEY(how) KEYS(how, 1, 0)
 
 static spec keys_read[] = {FIRST_KEY(RM_KEYS_RO | RM_KEYS_ACCESS), {0}};
 static spec keys_write[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_INSERT), {0}};
@@ -185,19 +179,10 @@ static spec keys_merge[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_ACCESS | RM_KEYS_UPDA
                              .fk.keynum = {0, 1, 1}},
                             {0}};
 static spec keys_publish[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_ACCESS | RM_KEYS_UPDATE),
-                              {.flags = RM_KEYS_RW | RM_KEYS_INSERT,
-                               .begin_type = RM_BEGIN_INDEX,
-                               .bs.index = {2},
-                               .find_type = RM_FIND_RANGE,
-                               .fk.range = {0, 1, 0}},
+                              KEYS(RM_KEYS_RW | RM_KEYS_INSERT, 2, 0),
                               {0}};
-static spec keys_intersect[] = {FIRST_KEY(RM_KEYS_RW | RM_KEYS_INSERT),
-                                {.flags = RM_KEYS_RO | RM_KEYS_ACCESS,
-                                 .begin_type = RM_BEGIN_INDEX,
-                                 .bs.index = {2},
-                                 .find_type = RM_FIND_RANGE,
-                                 .fk.range = {1, 1, 0}},
-                                {0}};
+static spec keys_intersect[] = {
+    FIRST_KEY(RM_KEYS_RW | RM_KEYS_INSERT), KEYS(RM_KEYS_RO | RM_KEYS_ACCESS, 2, 1), {0}};
 
 /* ---- the table ------------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@ uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
 /* A growing stack: a capacity, then the first free share that suits it. The small first layers of the
    default schedule have small shares: their extra bits cost little. */
 static tamis_error next_in_stack(const struct set *s, uint64_t capacity, uint32_t from,
-                                 struct plan *plan)
+                                 struct layer_plan *plan)
 {
     plan->capacity = capacity;
     plan->slot = growth_slot(s, from, 0);
@@ -37,7 +37,7 @@ static tamis_error next_in_stack(const struct set *s, uint64_t capacity, uint32_
 /* Where many records would still fit and some attribute has no room for their values, a layer like the
    largest. Of the last quarter the bits of a deletable layer may say that it is full, a little
    before its time. */
-static tamis_error next_scalable(const struct set *s, struct plan *plan)
+static tamis_error next_scalable(const struct set *s, struct layer_plan *plan)
 {
     const struct layers *layers = set_layers(s);
     uint64_t largest = 0, total = 0, first = s->opt.capacity;
@@ -84,7 +84,7 @@ static unsigned next_lambda(struct set *s)
     return told > least ? told : least;
 }
 
-static tamis_error next_flexible(struct set *s, struct plan *plan)
+static tamis_error next_flexible(struct set *s, struct layer_plan *plan)
 {
     unsigned lambda = next_lambda(s);
     tamis_error e;
@@ -151,7 +151,7 @@ static uint64_t window_need(const struct set *s, const struct layers *layers, ui
     return max_u64(least, need < (double)most ? (uint64_t)need : most);
 }
 
-static tamis_error next_window(struct set *s, struct plan *plan)
+static tamis_error next_window(struct set *s, struct layer_plan *plan)
 {
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
@@ -176,7 +176,7 @@ static unsigned next_doubling(const struct set *s)
 }
 
 /* As published: every vector with the ratio of bits to keys, and the k, of the first. */
-static tamis_error next_published(struct set *s, struct plan *plan)
+static tamis_error next_published(struct set *s, struct layer_plan *plan)
 {
     unsigned shift = 0;
     if (s->opt.growth == TAMIS_FLEXIBLE)
@@ -193,7 +193,7 @@ static tamis_error next_published(struct set *s, struct plan *plan)
     return shape_valid(&plan->shape[0], &s->family) ? TAMIS_OK : TAMIS_ELIMIT;
 }
 
-static tamis_error next_of(struct set *s, struct plan *plan)
+static tamis_error next_of(struct set *s, struct layer_plan *plan)
 {
     plan->slot = s->grown;
     if (s->opt.published)
@@ -216,7 +216,7 @@ static tamis_error next_of(struct set *s, struct plan *plan)
 
 tamis_error growth_next(struct set *s, struct layer **out)
 {
-    struct plan plan = {0};
+    struct layer_plan plan = {0};
     if (s->next_id == UINT32_MAX || s->grown == UINT32_MAX) /* bytes from elsewhere may say so */
         return TAMIS_ELIMIT;
     tamis_error e = next_of(s, &plan);

@@ -7,7 +7,7 @@
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* The vectors of a growing filter have one k where they can (plan_in_stack). */
-static tamis_error plan_keys(const struct set *s, struct plan *plan)
+static tamis_error plan_keys(const struct set *s, struct layer_plan *plan)
 {
     const struct settings *opt = &s->opt;
     bool stack = opt->growth == TAMIS_SCALABLE || opt->growth == TAMIS_FLEXIBLE;
@@ -46,7 +46,8 @@ static uint64_t next_values(const struct set *s, uint32_t attribute, uint64_t ca
 }
 
 /* A shape for n values, and how many it really holds: small ones hold more for the same bits. */
-static tamis_error plan_values(const struct set *s, struct plan *plan, uint32_t part, uint64_t n)
+static tamis_error plan_values(const struct set *s, struct layer_plan *plan, uint32_t part,
+                               uint64_t n)
 {
     tamis_layout layout = s->opt.layout;
     plan->asked[part] = n;
@@ -64,7 +65,7 @@ static tamis_error plan_values(const struct set *s, struct plan *plan, uint32_t 
 }
 
 /* No more combinations than records, nor than the values of the attributes can make. */
-static uint64_t next_combinations(const struct plan *plan, uint64_t mask)
+static uint64_t next_combinations(const struct layer_plan *plan, uint64_t mask)
 {
     uint64_t n = 1;
     for (; mask && n < plan->capacity; mask &= mask - 1) {
@@ -74,7 +75,7 @@ static uint64_t next_combinations(const struct plan *plan, uint64_t mask)
     return min_u64(n, plan->capacity);
 }
 
-static tamis_error plan_records(const struct set *s, struct plan *plan)
+static tamis_error plan_records(const struct set *s, struct layer_plan *plan)
 {
     const struct record_form *form = s->form;
     bool tables = form->verifier == TAMIS_VERIFIER_TABLE;
@@ -87,7 +88,7 @@ static tamis_error plan_records(const struct set *s, struct plan *plan)
     return e;
 }
 
-tamis_error plan_parts(const struct set *s, struct plan *plan)
+tamis_error plan_parts(const struct set *s, struct layer_plan *plan)
 {
     tamis_error e = s->form ? plan_records(s, plan) : plan_keys(s, plan);
     for (uint32_t i = 0; i < set_parts(s) && e == TAMIS_OK; i++)
@@ -130,7 +131,7 @@ static size_t first_values(const struct set *s)
     return s->opt.deletable ? 1 : BATCH;
 }
 
-static bool within_limit(const struct set *s, const struct plan *plan)
+static bool within_limit(const struct set *s, const struct layer_plan *plan)
 {
     const struct table none = {.slots = NULL};
     uint32_t parts = set_parts(s);
@@ -200,7 +201,7 @@ void set_limits(const struct settings *set, struct vector *v, uint64_t capacity,
 /* ---- making ---------------------------------------------------------------------------------- */
 
 /* With room for its first key. */
-static bool part_make(struct set *s, const struct plan *plan, uint32_t i, struct part *part)
+static bool part_make(struct set *s, const struct layer_plan *plan, uint32_t i, struct part *part)
 {
     const tamis_allocator *a = &s->allocator;
     if (plan->shape[i].units == 0)
@@ -212,7 +213,7 @@ static bool part_make(struct set *s, const struct plan *plan, uint32_t i, struct
     return !s->opt.deletable || vector_reserve(part->vector, a);
 }
 
-tamis_error plan_make(struct set *s, const struct plan *plan, struct layer **out)
+tamis_error plan_make(struct set *s, const struct layer_plan *plan, struct layer **out)
 {
     if (!within_limit(s, plan))
         return TAMIS_ESPACE;

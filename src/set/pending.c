@@ -6,7 +6,7 @@
 
 void removals_init(struct removals *r)
 {
-    *r = (struct removals){.width = 1, .first_free = NONE};
+    *r = (struct removals){.width = 1, .first_free = NO_ENTRY};
     watches_init(&r->watches);
 }
 
@@ -31,7 +31,7 @@ void removals_free(struct removals *r, const tamis_allocator *a)
 
 void removals_clear(struct removals *r)
 {
-    r->first_free = NONE;
+    r->first_free = NO_ENTRY;
     for (uint32_t i = r->room; i-- > 0;) {
         r->entries[i].used = r->entries[i].queued = false;
         r->entries[i].next_free = r->first_free;
@@ -106,14 +106,14 @@ static bool same_key(const struct removals *r, uint32_t entry, const tamis_diges
 uint32_t pending_find(const struct removals *r, const tamis_digest *key)
 {
     if (r->used == 0)
-        return NONE;
+        return NO_ENTRY;
     tamis_digest name = name_of(r, key);
     for (uint32_t i = index_home(r, key); r->index[i]; i = (i + 1) & (r->index_room - 1)) {
         uint32_t entry = r->index[i] - 1;
         if (same_digest(r->entries[entry].digest, name) && same_key(r, entry, key))
             return entry;
     }
-    return NONE;
+    return NO_ENTRY;
 }
 
 static void index_put(struct removals *r, uint32_t entry)
@@ -142,7 +142,7 @@ static void index_take(struct removals *r, uint32_t entry)
 /* Room for one more entry, with its key, its place in the index and in the queue. */
 static bool reserve_entry(struct removals *r, const tamis_allocator *a)
 {
-    if (r->first_free != NONE)
+    if (r->first_free != NO_ENTRY)
         return true;
     struct removals grown = *r;
     uint32_t room = r->room ? 2 * r->room : 16;
@@ -269,7 +269,7 @@ static void queue_entry(struct removals *r, uint32_t entry)
 {
     struct pending *p = &r->entries[entry];
     watch_remove(&r->watches, p->watches);
-    p->watches = NONE;
+    p->watches = NO_ENTRY;
     if (p->queued)
         return;
     p->queued = true;
@@ -304,7 +304,7 @@ void pending_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t
         for (unsigned j = 0; j < spot_probes(&spots[part]); j++) {
             uint64_t value = spot_value(&spots[part], positions[j]);
             uint32_t hash = watch_hash(id, part, positions[j]), at;
-            while ((at = watch_told(&r->watches, hash, value)) != NONE)
+            while ((at = watch_told(&r->watches, hash, value)) != NO_ENTRY)
                 queue_entry(r, r->watches.list[at].who);
         }
     }
@@ -415,7 +415,7 @@ bool pending_cancel(struct removals *r, const tamis_digest *key)
     if (LIKELY(atomic_load_explicit(&r->total, memory_order_relaxed) == 0))
         return false;
     uint32_t entry = pending_find(r, key);
-    struct pending *p = entry != NONE ? &r->entries[entry] : NULL;
+    struct pending *p = entry != NO_ENTRY ? &r->entries[entry] : NULL;
     uint64_t copies = p ? atomic_load(&p->copies) : 0;
     if (copies == 0)
         return false;
@@ -454,7 +454,7 @@ tamis_error pending_remember(struct set *s, const tamis_digest *key, uint64_t co
 {
     struct removals *r = &s->removals;
     uint32_t entry = pending_find(r, key);
-    if (entry != NONE) {
+    if (entry != NO_ENTRY) {
         struct pending *p = &r->entries[entry];
         r->cancelled -= atomic_load(&p->copies) == 0;
         atomic_store(&p->copies, atomic_load(&p->copies) + copies);
@@ -479,7 +479,7 @@ tamis_error pending_remember(struct set *s, const tamis_digest *key, uint64_t co
     p->used = true;
     p->hides = hides;
     p->queued = false;
-    p->watches = NONE;
+    p->watches = NO_ENTRY;
     p->probes = (uint32_t)probes;
     r->probes += probes;
     r->used++;
@@ -533,8 +533,8 @@ bool pending_equal(const struct removals *x, const struct removals *y)
     for (uint32_t i = 0; i < x->room; i++) {
         const struct pending *p = removals_entry(x, i);
         uint64_t copies = p ? atomic_load(&p->copies) : 0;
-        uint32_t other = copies ? pending_find(y, removals_key(x, i)) : NONE;
-        if (copies && (other == NONE || atomic_load(&y->entries[other].copies) != copies))
+        uint32_t other = copies ? pending_find(y, removals_key(x, i)) : NO_ENTRY;
+        if (copies && (other == NO_ENTRY || atomic_load(&y->entries[other].copies) != copies))
             return false;
     }
     return true;

@@ -33,7 +33,7 @@ struct pending {
     uint32_t *candidates;    /* ids of places, rising */
     uint32_t n, room;
     uint32_t next_free;
-    uint32_t watches; /* the first of its own, or NONE */
+    uint32_t watches; /* the first of its own, or NO_ENTRY */
     uint32_t probes;  /* the most that it may have */
     bool used, queued;
     bool hides; /* the key answers "no": nothing else can be it (unique keys) */
@@ -78,7 +78,7 @@ size_t removals_bytes(const struct removals *r);
 /* Entry i in use, or NULL; for i < room. */
 const struct pending *removals_entry(const struct removals *r, uint32_t i);
 const tamis_digest *removals_key(const struct removals *r, uint32_t i);
-/* The entry of a key, or NONE. */
+/* The entry of a key, or NO_ENTRY. */
 uint32_t pending_find(const struct removals *r, const tamis_digest *key);
 
 /* An add takes back a pending removal of the same key; beside readers. The entry goes later, when

@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "base/mem.h"
 
-#define NONE UINT32_MAX
+#define NO_ENTRY UINT32_MAX
 
 struct watch {
     uint64_t level;
@@ -22,7 +22,7 @@ struct watch {
     uint32_t own;   /* the next watch of the same one; or the next that is free */
     uint32_t child; /* the first of those below it in the heap */
     uint32_t next;  /* beside it; of tops, the next with the same head */
-    uint32_t prev;  /* the one it is `next` or `child` of; NONE: the head */
+    uint32_t prev;  /* the one it is `next` or `child` of; NO_ENTRY: the head */
 };
 
 struct watches {
@@ -43,7 +43,7 @@ bool watches_reserve(struct watches *w, const tamis_allocator *a, size_t n);
 uint32_t watch_add(struct watches *w, uint32_t hash, uint64_t level, uint32_t who, uint32_t others);
 /* Takes away this watch and its `own` ones. */
 void watch_remove(struct watches *w, uint32_t first);
-/* One that waits for a counter of this value, or NONE. */
+/* One that waits for a counter of this value, or NO_ENTRY. */
 uint32_t watch_told(const struct watches *w, uint32_t hash, uint64_t value);
 
 #endif

@@ -67,7 +67,7 @@ static uint64_t layer_claim(const struct set *s, struct group *g, uint32_t numbe
     uint8_t who[BATCH] = {0}, has[BATCH];
     size_t n = 0;
     for (size_t i = 0; i < g->n; i++)
-        if (g->to[i] == NONE)
+        if (g->to[i] == NO_ENTRY)
             who[n++] = (uint8_t)i;
     for (uint32_t j = 0; j < layer->parts && n; j++) {
         const struct part *part = &layer->part[j];
@@ -97,11 +97,11 @@ static size_t group_place(const struct set *s, struct group *g)
     uint64_t room = index_room(s);
     size_t placed = 0;
     for (size_t i = 0; i < g->n; i++)
-        g->to[i] = NONE;
+        g->to[i] = NO_ENTRY;
     for (uint32_t i = 0; i < layers_count(layers) && room; i++)
         if (layer_room(s, layers->l[i]))
             room = min_u64(room, layer_claim(s, g, i));
-    while (placed < g->n && placed < room && g->to[placed] != NONE && g->to[placed] == g->to[0])
+    while (placed < g->n && placed < room && g->to[placed] != NO_ENTRY && g->to[placed] == g->to[0])
         placed++;
     return placed;
 }

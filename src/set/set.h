@@ -308,7 +308,7 @@ ALWAYS_INLINE uint64_t form_mask_all(const struct record_form *form)
 
 /* ---- growth.c ---- */
 /* The next layer: capacity and share, then what layer_parts.c makes of it. */
-struct plan {
+struct layer_plan {
     uint64_t capacity;
     double fpp;
     uint32_t slot;
@@ -334,8 +334,8 @@ uint32_t growth_slot(const struct set *s, uint32_t from, double fpp);
 
 /* ---- layer_parts.c ---- */
 /* The shapes of a layer of this capacity and rate. */
-tamis_error plan_parts(const struct set *s, struct plan *plan);
-tamis_error plan_make(struct set *s, const struct plan *plan, struct layer **out);
+tamis_error plan_parts(const struct set *s, struct layer_plan *plan);
+tamis_error plan_make(struct set *s, const struct layer_plan *plan, struct layer **out);
 /* The smallest whole number whose square is m or more: two deviations of the ones of m bits. */
 uint64_t growth_root(uint64_t m);
 /* Capacity and rate of a vector, and the ones at which it counts as full: alone, in a set. */

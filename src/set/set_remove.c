@@ -35,7 +35,7 @@ void place_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t c
 bool set_hides(const struct set *s, const tamis_digest *key)
 {
     uint32_t entry = pending_find(&s->removals, key);
-    return entry != NONE && s->removals.entries[entry].hides &&
+    return entry != NO_ENTRY && s->removals.entries[entry].hides &&
            atomic_load(&s->removals.entries[entry].copies) > 0;
 }
 
@@ -103,7 +103,7 @@ uint32_t set_matches(const struct set *s, const tamis_digest *key, uint32_t *ids
 static tamis_removed outcome_of(struct set *s, const tamis_digest *key)
 {
     tidy(s);
-    return pending_find(&s->removals, key) != NONE ? TAMIS_PENDING : TAMIS_REMOVED;
+    return pending_find(&s->removals, key) != NO_ENTRY ? TAMIS_PENDING : TAMIS_REMOVED;
 }
 
 static tamis_error remove_one(struct set *s, const tamis_digest *key, tamis_removed *outcome)
@@ -112,7 +112,7 @@ static tamis_error remove_one(struct set *s, const tamis_digest *key, tamis_remo
     tamis_error e = TAMIS_OK;
     pending_settle(s); /* what adds cancelled goes */
     uint32_t entry = pending_find(&s->removals, key);
-    if (entry != NONE) {
+    if (entry != NO_ENTRY) {
         *outcome = pending_again(s, entry) ? outcome_of(s, key) : TAMIS_ABSENT;
         return TAMIS_OK;
     }

@@ -63,7 +63,7 @@ static uint32_t model_total(const struct model *m)
 static uint32_t pending_copies(const tamis_records *x, const tamis_digest *record)
 {
     uint32_t entry = pending_find(&x->set.removals, record);
-    return entry == NONE ? 0 : (uint32_t)atomic_load(&x->set.removals.entries[entry].copies);
+    return entry == NO_ENTRY ? 0 : (uint32_t)atomic_load(&x->set.removals.entries[entry].copies);
 }
 
 /* `left` copies of the record stay in all layers together: only one layer may have held it, or none

@@ -219,7 +219,7 @@ TEST(pending_removals_cannot_be_crowded)
                 break;
         }
         CHECK_MSG(r->index_room == ROOM, "%u", r->index_room);
-        CHECK(r->used && pending_find(r, key) != NONE);
+        CHECK(r->used && pending_find(r, key) != NO_ENTRY);
         CHECK_MSG(longest_run(r) < 1000, "%u slots in a run", longest_run(r));
         set_free(s);
     }
