@@ -152,9 +152,9 @@ typedef uint64_t (*tamis_clock)(void *context);
 /* Zero means default in every field: tamis_options o = {0}; is a fine start. */
 typedef struct tamis_options {
     double fpp;        /* total false positive rate; 0.01 */
-    uint64_t capacity; /* fixed: keys it holds. dynamic: upper bound on the set. scalable, flexible:
-                          keys of the first vector. window: keys added within any one window, which
-                          fit however they arrive; often many more do. 1024 */
+    uint64_t capacity; /* keys that fit at the stated rate: at most (fixed, dynamic), before it
+                          grows (scalable, flexible), in any one window however they arrive
+                          (window; often many more do). 1024 */
     tamis_growth growth;
     tamis_layout layout;
     tamis_hash hash;
@@ -165,11 +165,11 @@ typedef struct tamis_options {
     bool shared_adds;   /* plain fixed: several threads may add at once (slower adds) */
     bool add_always;    /* growing plain: do not ask before adding; a repeated key counts again */
     double expansion;   /* scalable: factor from vector to vector; 0: the default schedule */
-    double tolerate;    /* dynamic: capacity is that of one vector, which meets fpp; vectors are
-                             added until the rate reaches this bound (the pair beta < gamma) */
-    uint32_t vectors;   /* dynamic: number of vectors for the capacity; 0: the planner's choice.
-                             window: live vectors that turn by time, 8; what bursts fill before
-                             their time comes on top, log2(vectors) at most */
+    double tolerate;    /* dynamic: it grows past the capacity, which one vector holds at fpp, until
+                             the rate reaches this bound (the pair beta < gamma) */
+    uint32_t vectors;   /* that share the capacity. dynamic: 0 is the planner's choice. window: 8,
+                             which turn by time; what bursts fill before their time comes on top,
+                             log2(vectors) at most */
     uint64_t bits;      /* as published: bits and hashes of one vector (of the first one),     */
     uint32_t hashes;    /* holding `capacity` keys; every vector alike, the total not bounded   */
     const uint8_t *lambdas; /* flexible: expansion speeds to use in turn, the last one repeats; */
@@ -227,13 +227,13 @@ typedef struct tamis_filter_facts {
     uint64_t capacity; /* keys the present vectors hold together at the stated rate */
     uint64_t bits;     /* of all vectors, without counters */
     uint64_t bytes;    /* all memory of the filter (of the file, when mapped) */
-    uint32_t vectors;
-    uint32_t hashes;  /* of the vector with the most */
-    uint64_t pending; /* removals remembered, not yet settled */
-    double fpp;       /* stated; 0 when made as published, without a bound on the total */
-    double fpp_now;   /* estimated from the real fill */
-    double fill;      /* share of bits set */
-    double expansion; /* as in the options, like the next two */
+    uint32_t vectors;  /* now */
+    uint32_t hashes;   /* of the vector with the most */
+    uint64_t pending;  /* removals remembered, not yet settled */
+    double fpp;        /* stated; 0 when made as published, without a bound on the total */
+    double fpp_now;    /* estimated from the real fill */
+    double fill;       /* share of bits set */
+    double expansion;  /* as in the options, like the next two */
     uint64_t window, memory_limit;
 } tamis_filter_facts;
 

@@ -162,7 +162,6 @@ const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c);
 /* ---- report.c: names and figures of a map ---- */
 void say_text(RedisModuleCtx *ctx, const char *name, const char *text);
 void say_count(RedisModuleCtx *ctx, const char *name, uint64_t n);
-void say_flag(RedisModuleCtx *ctx, const char *name, bool flag);
 void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x); /* else null */
 #define SAY_SET 11                                                          /* of these: */
 void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_facts *i);

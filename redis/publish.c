@@ -25,12 +25,12 @@
 
 /* ---- which keys are published ------------------------------------------------------------------ */
 
-struct published {
+struct published_key {
     int db;
     struct buffer name;
 };
 
-static struct published *published;
+static struct published_key *published;
 static size_t n_published, room_published;
 
 bool publish_register(int db, const RedisModuleString *name)
@@ -43,7 +43,7 @@ bool publish_register(int db, const RedisModuleString *name)
             return true;
     if (n_published == room_published) {
         size_t room = room_published ? 2 * room_published : 8;
-        struct published *grown = rm.TryAlloc(room * sizeof *grown);
+        struct published_key *grown = rm.TryAlloc(room * sizeof *grown);
         if (!grown)
             return false;
         if (n_published)
@@ -52,8 +52,8 @@ bool publish_register(int db, const RedisModuleString *name)
         published = grown;
         room_published = room;
     }
-    struct published *p = &published[n_published];
-    *p = (struct published){.db = db};
+    struct published_key *p = &published[n_published];
+    *p = (struct published_key){.db = db};
     bool known = buffer_add(&p->name, text, len);
     n_published += known;
     return known;

@@ -80,7 +80,7 @@ void say_count(RedisModuleCtx *ctx, const char *name, uint64_t n)
     rm.ReplyWithLongLong(ctx, (long long)n);
 }
 
-void say_flag(RedisModuleCtx *ctx, const char *name, bool flag)
+static void say_flag(RedisModuleCtx *ctx, const char *name, bool flag)
 {
     rm.ReplyWithSimpleString(ctx, name);
     rm.ReplyWithBool(ctx, flag);

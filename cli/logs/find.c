@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ui/args.h"
 #include "ui/out.h"
+#include "ui/progress.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
 
@@ -31,13 +31,6 @@ struct find {
     tamis_catalog_answer answer;
     double start;
 };
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static uint64_t words_of(const struct find *f)
 {

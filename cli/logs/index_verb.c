@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ui/args.h"
 #include "read/attrs.h"
 #include "ui/out.h"
+#include "ui/progress.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
 
@@ -35,13 +35,6 @@ struct index {
     char *base;
     double start;
 };
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void interrupt(int signal_number)
 {

@@ -132,7 +132,7 @@ static bool save_replica(struct following *f, uint32_t number, const char *name)
         r->epoch = facts.epoch;
         r->version = facts.version;
     }
-    uint64_t now = store_clock(NULL);
+    uint64_t now = clock_real(NULL);
     r->heard = now > facts.age ? now - facts.age : 0;
     r->lease = facts.freshness == TAMIS_CURRENT ? facts.lease : 0;
     return true;
@@ -167,7 +167,7 @@ static bool resume(struct following *f)
         char path[PATH_MAX];
         tamis_reason reason = {0};
         replicas_path(&f->replicas, name, path);
-        uint64_t now = store_clock(NULL);
+        uint64_t now = clock_real(NULL);
         uint64_t age = r->lease && now > r->heard ? now - r->heard : UINT64_MAX;
         if (r->version &&
             tamis_directory_load(f->replicas.directory, name, path, age, &reason) != TAMIS_OK) {

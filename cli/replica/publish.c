@@ -387,7 +387,7 @@ static bool find_epoch(struct publishing *p, uint64_t wait_ms)
     if (there < 0)
         return complain("%s: nothing was published: check the address", p->carrier->error), false;
     p->cut_off = false;
-    p->epoch = store_clock(NULL);
+    p->epoch = clock_real(NULL);
     if (there && last >= p->epoch)
         p->epoch = last + 1;
     return true;

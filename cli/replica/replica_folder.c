@@ -150,7 +150,7 @@ void replicas_drop(struct replicas *r, uint32_t number)
 
 bool replica_trusted(const struct replica *r)
 {
-    uint64_t now = store_clock(NULL);
+    uint64_t now = clock_real(NULL);
     return r->version && (now < r->heard || now - r->heard < r->lease);
 }
 

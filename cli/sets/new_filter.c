@@ -120,7 +120,6 @@ bool make_settle(struct make *make, const struct store_options *files, struct ma
                false;
     make->options.vectors = (uint32_t)make->vectors;
     make->options.hashes = (uint32_t)make->hashes;
-    make->options.clock = store_clock;
     return true;
 }
 

@@ -7,16 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-uint64_t store_clock(void *context)
-{
-    (void)context;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 bool store_exists(const char *path)
 {
@@ -69,7 +60,7 @@ struct set *store_read(const char *path, tamis_kind kind, enum store_how how,
                        const struct store_options *options)
 {
     WIPED_KEY key[TAMIS_KEY_LEN];
-    tamis_open_options o = {.verify = options->verify, .clock = store_clock};
+    tamis_open_options o = {.verify = options->verify};
     tamis_reason reason = {0};
     tamis_filter_facts facts;
     struct set *set = NULL;

@@ -49,8 +49,6 @@ void store_end(struct store *store); /* unlocks and frees */
 
 /* 16 bytes, or 32 hexadecimal digits and perhaps a newline. */
 bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN]);
-/* The time of day: what window and flexible filters in files go by, across processes. */
-uint64_t store_clock(void *context);
 bool store_exists(const char *path);
 
 /* The figures as `info` prints them; `all`: a table of the vectors of a filter too. */

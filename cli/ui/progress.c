@@ -1,6 +1,8 @@
 /* The bar. See progress.h. */
 #include "progress.h"
 
+#include "base/base.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +19,9 @@ static struct {
     double start, last;
 } bar;
 
-static double seconds(void)
+double seconds(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return 1e-9 * (double)clock_steady(NULL);
 }
 
 /* 1234567 -> "1.2 MiB" */

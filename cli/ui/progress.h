@@ -17,4 +17,6 @@ void progress_step(uint64_t bytes); /* so many more */
 void progress_hide(void);
 void progress_end(void);
 
+double seconds(void); /* since some moment, never set back */
+
 #endif

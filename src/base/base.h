@@ -23,6 +23,10 @@
 enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512 };
 enum isa cpu_isa(void);
 
+uint64_t
+clock_real(void *unused); /* nanoseconds since 1970: for what outlives processes and boots */
+uint64_t clock_steady(void *unused); /* since some moment, never set back */
+
 ALWAYS_INLINE uint64_t min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;

@@ -2,6 +2,8 @@
    of owners as they can stand in keys and paths. */
 #include "carrier.h"
 
+#include "base/base.h"
+
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,9 +82,7 @@ bool carrier_fail(struct carrier *c, const char *format, ...)
 
 uint64_t carrier_now(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return clock_steady(NULL) / 1000000;
 }
 
 void carrier_sleep(uint64_t milliseconds)

@@ -155,7 +155,7 @@ tamis_error tamis_directory_new(tamis_directory **out, const tamis_directory_opt
     d->fpp = fpp;
     d->whole = o->whole;
     d->follower = (tamis_follower_options){.lease = o->lease,
-                                           .clock = o->clock ? o->clock : monotonic_clock,
+                                           .clock = o->clock ? o->clock : clock_steady,
                                            .clock_context = o->clock_context,
                                            .allocator = &d->allocator};
     if (o->key)

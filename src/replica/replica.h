@@ -6,9 +6,6 @@
 #include "message.h"
 #include "tamis/replica.h"
 
-uint64_t replica_clock(void *context);   /* real time: origins */
-uint64_t monotonic_clock(void *context); /* followers */
-
 /* tamis_follower_take of a message that was opened; `taken` is needed. */
 tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t age,
                           tamis_taken *taken, tamis_reason *reason);

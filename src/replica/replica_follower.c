@@ -5,8 +5,6 @@
  */
 #include "replica.h"
 
-#include <time.h>
-
 #include "base/err.h"
 #include "os/readers.h"
 #include "delta/patch.h"
@@ -42,14 +40,6 @@ struct tamis_follower {
     struct retired gone; /* from a directory whose readers may be in it */
 };
 
-uint64_t monotonic_clock(void *context)
-{
-    (void)context;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* ---- making ---------------------------------------------------------------------------------- */
 
 tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_options *options)
@@ -66,7 +56,7 @@ tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_option
     }
     f->given = given;
     f->a = *a;
-    f->clock = o->clock ? o->clock : monotonic_clock;
+    f->clock = o->clock ? o->clock : clock_steady;
     f->clock_context = o->clock_context;
     f->lease = o->lease ? o->lease : LEASE_DEFAULT;
     f->parts.a = &f->a;

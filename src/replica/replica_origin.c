@@ -4,8 +4,6 @@
  */
 #include "replica.h"
 
-#include <time.h>
-
 #include "base/err.h"
 #include "delta/patch.h"
 #include "tamis/replica.h"
@@ -15,14 +13,6 @@
 #define MESSAGE_DEFAULT ((uint64_t)1 << 20)
 #define MISS_DEFAULT    0.01
 #define SLACK           1.1 /* where the false rate cannot be had: times that of a fresh copy */
-
-uint64_t replica_clock(void *context)
-{
-    (void)context;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* A vector as it was published. */
 struct published {
@@ -105,7 +95,7 @@ tamis_error tamis_origin_new(tamis_origin **out, tamis_filter *f, const tamis_or
     origin->beat = o->beat ? o->beat : BEAT_DEFAULT;
     origin->message_bytes = o->message_bytes ? o->message_bytes : MESSAGE_DEFAULT;
     origin->no_key = o->no_key;
-    origin->clock = o->clock ? o->clock : replica_clock;
+    origin->clock = o->clock ? o->clock : clock_real;
     origin->clock_context = o->clock_context;
     tamis_message *m = &origin->envelope.m;
     memcpy(m->owner, o->owner, strlen(o->owner) + 1);

@@ -114,7 +114,7 @@ static uint32_t count_old(const struct set *s, uint64_t now)
  * 5/4 capacity / (G-1), doubles few times. Those places come on top, and however the keys of a window
  * arrive, there is a place for them.
  */
-uint32_t window_places(uint32_t vectors)
+static uint32_t window_places(uint32_t vectors)
 {
     uint32_t doublings = 0;
     while (UINT64_C(5) << doublings < 4 * (uint64_t)(vectors - 1))

@@ -32,7 +32,7 @@ static void question_of(const struct set *s, uint64_t mask, struct question *q)
         q->part[q->n++] = (uint8_t)__builtin_ctzll(mask);
 }
 
-void part_prefetch(const struct part *part, const tamis_digest *column, size_t n)
+static void part_prefetch(const struct part *part, const tamis_digest *column, size_t n)
 {
     if (part->vector && !bits_small(&part->vector->bits))
         part->vector->bits.kernel->prefetch(&part->vector->bits, column, n);

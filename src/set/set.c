@@ -1,18 +1,8 @@
 /* Sets: the list of their layers beside readers, and the life of the whole. See set.h. */
 #include "set.h"
 
-#include <time.h>
-
 #include "base/err.h"
 #include "tamis/records.h"
-
-static uint64_t system_clock(void *context)
-{
-    (void)context;
-    struct timespec now; /* of the day, not monotonic: sets outlive processes and boots */
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 uint64_t set_now(struct set *s)
 {
@@ -72,7 +62,7 @@ static size_t layers_size(uint32_t room)
     return sizeof(struct layers) + room * (sizeof(struct vector *) + sizeof(struct layer *));
 }
 
-struct layers *layers_new(const tamis_allocator *a, uint32_t room)
+static struct layers *layers_new(const tamis_allocator *a, uint32_t room)
 {
     struct layers *layers = mem_new0(a, 1, layers_size(room));
     if (layers) {
@@ -287,7 +277,7 @@ static struct set *make(const tamis_allocator *a, const struct settings *opt,
         return NULL;
     s->allocator = *a;
     s->opt = *opt;
-    s->clock = system_clock;
+    s->clock = clock_real;
     s->form = form ? form_copy(form, a) : NULL;
     removals_init(&s->removals);
     s->removals.width = form ? form->attributes : 1;
@@ -314,8 +304,9 @@ tamis_error set_make(struct set **out, const tamis_allocator *a, const struct se
     return e;
 }
 
-tamis_error set_new(struct set **out, const tamis_options *o, const struct settings *opt,
-                    const struct record_form *form, tamis_reason *reason)
+/* With its first layer. */
+static tamis_error set_new(struct set **out, const tamis_options *o, const struct settings *opt,
+                           const struct record_form *form, tamis_reason *reason)
 {
     const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
     struct set *s;

@@ -193,7 +193,6 @@ ALWAYS_INLINE uint64_t layer_load(const struct set *s, const struct layer *layer
     return v->deletable ? min_u64(layer->load, layer->count) : layer->load;
 }
 
-struct layers *layers_new(const tamis_allocator *a, uint32_t room);
 struct layer *layer_new(const tamis_allocator *a, uint32_t parts);
 void layer_free(struct layer *layer, const tamis_allocator *a);
 /* For the set `to`, as it is or folded to half; NULL without memory. */
@@ -229,9 +228,6 @@ bool set_counted(const struct set *s);
 tamis_error set_make(struct set **out, const tamis_allocator *a, const struct settings *opt,
                      const struct record_form *form, tamis_hash hash, const uint8_t *key,
                      uint32_t room);
-/* With its first layer. */
-tamis_error set_new(struct set **out, const tamis_options *o, const struct settings *opt,
-                    const struct record_form *form, tamis_reason *reason);
 /* The set becomes what `made` is, unless that failed; `made` is gone in any case. Returns the error. */
 tamis_error set_become(struct set *s, struct set *made, tamis_error e);
 /* Vectors point at their family, which moved. */
@@ -326,7 +322,6 @@ bool growth_bound(const struct set *s);
 tamis_error growth_active(struct set *s, struct layer **out);
 /* Most layers of a dynamic or window set; of a window with so many that turn by time. */
 uint32_t growth_places(const struct settings *set);
-uint32_t window_places(uint32_t vectors);
 /* Windows: lets old layers go, starts a new one when its time has come. */
 tamis_error growth_turn(struct set *s, uint64_t now);
 /* The first free slot from `from` on whose share is at least fpp; or SLOT_NONE. */
@@ -364,7 +359,6 @@ void index_bits_have(const struct set *s, uint64_t mask, const tamis_digest *rec
                      uint8_t *found);
 /* found[i] = the part has column[i]; at most BATCH. */
 void part_has(const struct part *part, const tamis_digest *column, size_t n, uint8_t *found);
-void part_prefetch(const struct part *part, const tamis_digest *column, size_t n);
 
 /* ---- set_remove.c ---- */
 /* Does a removal that waits hide the key? Reads beside a writer that adds. */
