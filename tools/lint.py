@@ -21,7 +21,8 @@ FOLDERS = ["base", "os", "hash", "plan", "bits", "set", "format", "delta", "cata
 # What a folder offers to the others: one header; the rest is its own. Where there are more:
 OFFERED = {"base": ["base.h", "err.h", "mem.h", "bytes.h", "lookup.h"],  # a box of tools, not one subject
            "os": ["file.h", "readers.h"],  # files; and readers beside a writer, by the system's own barrier
-           "hash": ["digest.h"], "plan": ["plan.h"], "bits": ["bits.h"],
+           "hash": ["digest.h", "types.h", "words.h"],  # digests; types of values; words, for inner loops
+           "plan": ["plan.h"], "bits": ["bits.h"],
            "set": ["set.h", "any_set.h"],  # to whoever looks inside, and to whoever has a set
            "format": ["format.h", "pieces.h"],  # the parts of the format, and the bytes of a set
            "delta": ["patch.h"], "catalog": ["catalog_bytes.h"], "replica": ["replica.h"],
