@@ -34,6 +34,7 @@ tamis_error seek_begin(struct seek *k, struct parser *parser, const struct selec
 {
     enum read_format format = selection->dialect.format;
     *k = (struct seek){.parser = parser,
+                       .text = text,
                        .selection = selection,
                        .start = text->data,
                        .at = text->data,
@@ -46,7 +47,9 @@ tamis_error seek_begin(struct seek *k, struct parser *parser, const struct selec
     if (k->needle)
         return TAMIS_OK;
     k->at = k->end;
-    return parser_begin(parser, selection, text->data, text->len);
+    tamis_error error = parser_begin(parser, selection, text->data, text->len);
+    parser_context(parser, text);
+    return error;
 }
 
 #if SCAN_HAS_VECTOR
@@ -111,6 +114,7 @@ static bool next_line(struct seek *k, tamis_error *error)
     if (k->runs > 64 && k->runs * DENSE > (uint64_t)(end - k->start))
         end = k->end;
     *error = parser_begin(k->parser, k->selection, line, (size_t)(end - line));
+    parser_context(k->parser, k->text);
     k->at = end;
     return true;
 }

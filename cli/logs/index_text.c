@@ -43,15 +43,17 @@ tamis_error text_gather(struct parser *parser, const struct selection *selection
     const uint8_t *open_end = closed ? NULL : text->data + text->len;
     *t = (struct text_tally){.resume = text->len};
     tamis_error error = parser_begin(parser, selection, text->data, text->len);
+    parser_context(parser, text);
     while (error == TAMIS_OK && (parsed = parser_next(parser, &record)) != PARSED_END) {
         if (UNLIKELY(parsed == PARSED_NOMEM))
             return TAMIS_ENOMEM;
         if (UNLIKELY(record.data + record.len + record.end_len == open_end ||
                      (csv && parsed == PARSED_BAD)))
             note_open(t, text, &record);
+        error = add_record(gather, &record, n, &t->present);
         if (LIKELY(parsed == PARSED_RECORD)) {
-            error = add_record(gather, &record, n, &t->present);
             t->records++;
+            t->unfit += record.unfit;
         } else if (t->bad++ == 0) {
             t->bad_line = parser_line(parser);
             t->complaint = record.complaint;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -216,6 +217,9 @@ static struct sniff settle_dialect(struct input *input, const uint8_t *text, siz
     struct sniff sniff = sniff_text(d, !given, text, len, whole);
     d->format = sniff.format;
     if (!d->delimiter)
+        d->delimiter = sniff.delimiter;
+    d->headless |= sniff.headless;
+    if (!d->delimiter)
         d->delimiter = d->format == READ_TSV ? '\t' : ',';
     if (!d->record_max)
         d->record_max = READ_RECORD_MAX;
@@ -253,7 +257,8 @@ static tamis_error read_head(struct input *input, struct head *head, tamis_reaso
     if (sniff.class != SNIFF_READABLE)
         return fail(reason, TAMIS_EKIND, "%.120s: %s is not read; %s", input->path, sniff.what,
                     sniff.advice);
-    if (input->dialect.format != READ_JSONL && !input->dialect.headless) {
+    bool table = input->dialect.format == READ_CSV || input->dialect.format == READ_TSV;
+    if (table && !input->dialect.headless) {
         error = head_header(input, head, &from, reason);
         if (error != TAMIS_OK)
             return error;
@@ -279,6 +284,7 @@ static tamis_error open_regular(struct input *input, const char *path, bool foll
     }
     input->regular = true;
     input->size = input->id.size;
+    input->own->reference = input->id.mtime / 1000000000;
     return TAMIS_OK;
 }
 
@@ -305,6 +311,7 @@ static tamis_error open_file(struct input *input, const char *path,
     /* Standard input may stand in the middle of a file: it is read on from there. */
     input->regular = S_ISREG(st.st_mode) && !standard;
     input->size = input->regular ? (uint64_t)st.st_size : 0;
+    own->reference = input->regular ? (int64_t)st.st_mtime : (int64_t)time(NULL);
     return TAMIS_OK;
 }
 
@@ -347,6 +354,8 @@ static tamis_error go_to(struct input *input, const struct input_options *option
         memcpy(own->restart.blob, to->restart, to->restart_len);
     own->offset = to->offset;
     own->line = to->line;
+    own->timed = to->timed;
+    own->time_before = to->time_before;
     if (source_drop(source, to->skip))
         return TAMIS_OK;
     if (source->error == TAMIS_OK)
@@ -369,6 +378,8 @@ static tamis_error start(struct input *input, const struct input_options *option
             error = fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     }
     free(head.data);
+    if (error == TAMIS_OK)
+        error = input_clock(input, reason);
     if (error == TAMIS_OK && options->from)
         error = go_to(input, options, reason);
     return error;
@@ -446,6 +457,8 @@ void input_close(struct input *input)
     free(own->header);
     free(own->back.data);
     free(own->restart.blob);
+    parser_free(own->clock);
+    selection_free(own->clock_selection);
     pthread_mutex_destroy(&own->lock);
     free(own);
     free(input);

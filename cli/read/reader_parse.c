@@ -54,14 +54,40 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
     ps->end = len ? ps->data + len : ps->data;
     ps->lines = 0;
     bool vector = scan_choose();
-    ps->next =
-        s->dialect.format == READ_JSONL ? json_parser(vector) : csv_parser(&s->dialect, vector);
+    ps->fit = format_of(s->dialect.format)->fit;
+    ps->next = ps->fit                ? line_next
+               : selection_by_path(s) ? json_parser(vector)
+                                      : csv_parser(&s->dialect, vector);
+    ps->text = data;
+    ps->full = ps->asked = ps->timed = false;
+    ps->time_len = 0;
+    if (ps->clock.zone != s->dialect.zone)
+        ps->clock = (struct time_context){.zone = s->dialect.zone};
+    ps->clock.reference = 0;
     return ok ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
 enum parsed parser_next(struct parser *ps, struct record *record)
 {
-    return ps->next(ps, record);
+    record->unfit = false;
+    enum parsed parsed = ps->next(ps, record);
+    if (UNLIKELY(parsed == PARSED_BAD)) {
+        record->unfit = true;
+        memset(ps->value, 0, ps->selection->n_slots * sizeof *ps->value);
+    }
+    if (ps->selection->completes && LIKELY(parsed == PARSED_RECORD || parsed == PARSED_BAD)) {
+        parser_complete(ps, record);
+        if (UNLIKELY(ps->full))
+            return PARSED_NOMEM;
+    }
+    return parsed;
+}
+
+void parser_share(struct parser *ps)
+{
+    const uint32_t *copy = ps->selection->copy;
+    for (size_t i = 0; i < ps->selection->n; i++)
+        ps->value[i] = ps->value[copy[i]];
 }
 
 uint64_t parser_line(struct parser *ps)
@@ -91,20 +117,4 @@ bool parser_room(struct parser *ps, size_t len)
     ps->scratch = fresh;
     ps->scratch_room = room;
     return true;
-}
-
-const char *read_format_name(enum read_format format)
-{
-    static const char *const names[] = {"auto", "csv", "tsv", "jsonl"};
-    return names[format];
-}
-
-bool read_format_of(const char *name, enum read_format *out)
-{
-    for (int i = READ_AUTO; i <= READ_JSONL; i++)
-        if (strcmp(name, read_format_name((enum read_format)i)) == 0) {
-            *out = (enum read_format)i;
-            return true;
-        }
-    return false;
 }

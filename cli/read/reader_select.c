@@ -25,9 +25,14 @@ static uint32_t number_of(const char *text, size_t len)
 static bool find_columns(const struct selection *s, const char *const *names, const uint8_t *header,
                          size_t len, uint32_t *column)
 {
-    for (size_t i = 0; i < s->n; i++)
+    const struct format *format = format_of(s->dialect.format);
+    for (size_t i = 0; i < s->n; i++) {
         column[i] = NO_SLOT;
-    if (!header)
+        for (uint32_t c = 0; c < format->n_fields; c++)
+            if (strcmp(names[i], format->field[c].name) == 0)
+                column[i] = c;
+    }
+    if (!header || format->field)
         return true;
     uint8_t *name = malloc(len + 1);
     if (!name)
@@ -46,8 +51,9 @@ static bool find_columns(const struct selection *s, const char *const *names, co
 /* Attribute i gets its column from its number, or shares it with one before it. */
 static void settle_columns(struct selection *s, const char *const *names, uint32_t *column)
 {
+    bool table = s->dialect.format == READ_CSV || s->dialect.format == READ_TSV;
     for (size_t i = 0; i < s->n; i++) {
-        uint32_t number = number_of(names[i], strlen(names[i]));
+        uint32_t number = table ? number_of(names[i], strlen(names[i])) : NO_NODE;
         if (column[i] == NO_SLOT && number != NO_NODE && number > 0)
             column[i] = number - 1;
         s->absent[i] = column[i] == NO_SLOT;
@@ -72,7 +78,7 @@ static tamis_error select_columns(struct selection *s, const char *const *names,
     s->copy = calloc(s->n, sizeof *s->copy);
     s->absent = calloc(s->n, sizeof *s->absent);
     bool ok = column && s->copy && s->absent && find_columns(s, names, header, len, column);
-    s->n_columns = 1;
+    s->n_columns = 1 + format_of(s->dialect.format)->n_fields;
     if (ok)
         settle_columns(s, names, column);
     if (ok && s->n_columns > COLUMNS_MAX) {
@@ -196,7 +202,7 @@ static bool grow_tree(struct selection *s)
     const char *name = s->names;
     for (size_t i = 0; i < s->n; i++, name += strlen(name) + 1) {
         bool first = true;
-        if (!add_ways(s, 0, name, (uint32_t)i, &first))
+        if (i != s->whole && !add_ways(s, 0, name, (uint32_t)i, &first))
             return false;
     }
     struct path_node *laid = malloc(s->n_nodes * sizeof *laid);
@@ -214,6 +220,7 @@ static bool grow_tree(struct selection *s)
 static tamis_error check_names(const struct dialect *dialect, const char *const *names, size_t n,
                                bool header, tamis_reason *reason)
 {
+    bool table = dialect->format == READ_CSV || dialect->format == READ_TSV;
     if (n == 0 || n > 4096)
         return fail(reason, TAMIS_EARG, "%zu attributes: from 1 to 4096 can be read", n);
     for (size_t i = 0; i < n; i++) {
@@ -225,11 +232,12 @@ static tamis_error check_names(const struct dialect *dialect, const char *const 
                 return fail(reason, TAMIS_EARG, "attribute %.100s is given twice", names[i]);
         for (const char *p = names[i]; (p = strchr(p, '.')); p++)
             dots++;
-        if (dialect->format == READ_JSONL && dots >= PATH_PARTS)
+        if ((dialect->format == READ_JSONL || dialect->format == READ_JSON) && dots >= PATH_PARTS)
             return fail(reason, TAMIS_EARG, "attribute %.100s: a path has at most %d dots",
                         names[i], PATH_PARTS - 1);
         uint32_t number = number_of(names[i], len);
-        if (dialect->format != READ_JSONL && !header && (number == NO_NODE || number == 0))
+        if (table && !header && (number == NO_NODE || number == 0) &&
+            strcmp(names[i], READ_LINE) != 0 && strcmp(names[i], READ_WHOLE) != 0)
             return fail(reason, TAMIS_EARG,
                         "attribute %.100s: without a header, columns have numbers, from 1",
                         names[i]);
@@ -246,6 +254,25 @@ static bool keep_names(struct selection *s, const char *const *names)
     for (size_t i = 0; at && i < s->n; i++)
         at = stpcpy(at, names[i]) + 1;
     return at != NULL;
+}
+
+/* The attributes that are more than fields. */
+static void find_special(struct selection *s, const char *const *names)
+{
+    const char *time = s->dialect.time;
+    const struct format *format = format_of(s->dialect.format);
+    s->line = s->whole = s->time = NO_SLOT;
+    for (uint32_t c = 0; !time && c < format->n_fields; c++)
+        if (format->field[c].is_time)
+            time = format->field[c].name;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (strcmp(names[i], READ_LINE) == 0)
+            s->line = i;
+        if (strcmp(names[i], READ_WHOLE) == 0)
+            s->whole = i;
+        if (time && strcmp(names[i], time) == 0)
+            s->time = i;
+    }
 }
 
 tamis_error selection_new(struct selection **out, const struct dialect *dialect,
@@ -268,7 +295,8 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
     if (!s->dialect.quoted_max)
         s->dialect.quoted_max = READ_QUOTED_MAX;
     s->n = s->n_slots = n;
-    if (dialect->format != READ_JSONL)
+    find_special(s, names);
+    if (!selection_by_path(s))
         error = select_columns(s, names, header, header_len, reason);
     else if (!keep_names(s, names) || !grow_tree(s))
         error = fail(reason, TAMIS_ENOMEM, "no memory for the attributes");
@@ -276,13 +304,18 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
         selection_free(s);
         return error;
     }
+    if (s->absent && s->line != NO_SLOT && !s->absent[s->line])
+        s->line = NO_SLOT; /* a column of that name */
+    if (s->copy && s->time != NO_SLOT)
+        s->time = s->copy[s->time];
+    s->completes = s->line != NO_SLOT || s->whole != NO_SLOT || s->time != NO_SLOT;
     *out = s;
     return TAMIS_OK;
 }
 
 size_t selection_absent(const struct selection *s, size_t from)
 {
-    while (from < s->n && !(s->absent && s->absent[from]))
+    while (from < s->n && (!(s->absent && s->absent[from]) || from == s->line || from == s->whole))
         from++;
     return from;
 }

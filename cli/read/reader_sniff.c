@@ -2,6 +2,7 @@
 #include "reader_sniff.h"
 
 #include "base/base.h"
+#include "reader_parse.h"
 
 static struct sniff refused(enum sniff_class class, const char *what, const char *advice)
 {
@@ -317,14 +318,68 @@ static struct row row_of(const uint8_t *text, size_t len, uint8_t delimiter, boo
     return row;
 }
 
-/*
- * Is it a table? Its rows are as wide as the first; two of them need not be, nor one in ten of
- * many. The header has names: no quote in the middle of one, and if it is alone, no blank. (A log
- * line has both.)
- */
-static bool is_table(const struct dialect *d, const uint8_t *text, size_t len, bool whole)
+/* What a cell looks like: names of columns look like none of these. */
+enum cell { CELL_TEXT, CELL_NUMBER, CELL_YEAR, CELL_TIME, CELL_IP };
+
+static enum cell cell_of(const uint8_t *p, size_t len)
 {
-    size_t width = 0, rows = 0, misfits = 0;
+    struct time_context context = {0};
+    struct stamp stamp;
+    size_t digits = 0, dots = 0, colons = 0, hex = 0;
+    if (len >= 2 && *p == '"' && p[len - 1] == '"')
+        p++, len -= 2;
+    for (size_t i = 0; i < len; i++) {
+        digits += p[i] >= '0' && p[i] <= '9';
+        dots += p[i] == '.';
+        colons += p[i] == ':';
+        hex += (p[i] | 0x20) >= 'a' && (p[i] | 0x20) <= 'f';
+    }
+    bool sign = len && (*p == '-' || *p == '+');
+    if (digits == 0)
+        return CELL_TEXT;
+    if (digits + dots == len && dots == 3)
+        return CELL_IP;
+    if (colons > 1 && digits + colons + dots + hex == len)
+        return CELL_IP;
+    if (digits + dots + sign == len && dots <= 1)
+        return len == 4 && digits == 4 && (*p == '1' || *p == '2') ? CELL_YEAR : CELL_NUMBER;
+    return time_read(&context, p, len, &stamp) ? CELL_TIME : CELL_TEXT;
+}
+
+/* The kinds of the first cells of a row; how many. */
+static size_t cells_of(const uint8_t *text, size_t len, uint8_t delimiter, enum cell *cell,
+                       size_t most)
+{
+    size_t n = 0, start = 0;
+    bool inside = false;
+    while (len && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+        len--;
+    for (size_t i = 0; i <= len && n < most; i++) {
+        if (i < len && text[i] == '"')
+            inside = !inside;
+        if (i == len || (text[i] == delimiter && !inside)) {
+            cell[n++] = cell_of(text + start, i - start);
+            start = i + 1;
+        }
+    }
+    return n;
+}
+
+#define CELLS 64
+
+struct table {
+    size_t width, rows, misfits;
+    bool names; /* the first row may be a header: no quote in the middle of a name and, if it is
+                   alone, no blank */
+    bool typed; /* some column has numbers, times or addresses, but not in its first row */
+    bool alike; /* some do, and in the first row too, and the others have none in either */
+};
+
+/* The rows of a text: they should be as wide as the first. */
+static struct table table_of(const struct dialect *d, const uint8_t *text, size_t len, bool whole)
+{
+    struct table t = {.names = true};
+    enum cell first[CELLS], second[CELLS];
     for (size_t at = 0; at < len;) {
         struct row row = row_of(text + at, len - at, d->delimiter, d->format == READ_CSV);
         size_t end = row.end ? at + row.end : len;
@@ -333,17 +388,100 @@ static bool is_table(const struct dialect *d, const uint8_t *text, size_t len, b
             at = end;
             continue;
         }
-        if (width == 0) {
-            width = row.columns;
-            if (!d->headless && (row.quote || (width == 1 && row.blank)))
-                return false;
+        if (t.width == 0) {
+            t.width = row.columns;
+            t.names = !row.quote && !(row.columns == 1 && row.blank);
+            cells_of(text + at, end - at, d->delimiter, first, CELLS);
         } else if (!cut) {
-            rows++;
-            misfits += row.columns != width || !row.end;
+            if (t.rows++ == 0 && row.columns == t.width) {
+                size_t n = cells_of(text + at, end - at, d->delimiter, second, CELLS);
+                bool any = false, same = true;
+                for (size_t i = 0; i < n; i++) {
+                    any |= first[i] != CELL_TEXT;
+                    same &= first[i] == second[i];
+                    t.typed |= first[i] == CELL_TEXT && second[i] != CELL_TEXT;
+                }
+                t.alike = any && same;
+            }
+            t.misfits += row.columns != t.width || !row.end;
         }
         at = end;
     }
-    return misfits <= 2 + rows / 10;
+    return t;
+}
+
+/* Is it a table? Two rows may be of another width, and one in ten of many. (A log line has quotes and
+   blanks where a header has none.) */
+static bool is_table(const struct dialect *d, const struct table *t)
+{
+    return (d->headless || t->names) && t->misfits <= 2 + t->rows / 10;
+}
+
+/*
+ * The table that the text is, by the delimiter that gives it most columns; *delimiter is 0 if it is
+ * none. Blanks part columns only if nothing else does, all rows are equally wide, and there are
+ * numbers or the like below names that are none.
+ */
+static struct table find_table(const struct dialect *dialect, const uint8_t *text, size_t len,
+                               bool whole, uint8_t *delimiter)
+{
+    static const char candidates[] = ",;|\t ";
+    struct table best = {0};
+    *delimiter = 0;
+    for (const char *c = candidates; *c; c++) {
+        struct dialect d = *dialect;
+        d.delimiter = (uint8_t)*c;
+        if (*delimiter && best.width > 1 && (*c == ' ' || *delimiter == ','))
+            break;
+        struct table t = table_of(&d, text, len, whole);
+        bool good = is_table(&d, &t) && (*c == ',' || t.width > 1);
+        if (*c == ' ')
+            good = good && t.typed && t.misfits == 0;
+        if (good && t.width > best.width) {
+            best = t;
+            *delimiter = (uint8_t)*c;
+        }
+    }
+    return best;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* Whether the format fits most lines of the text. Lines that go on behind it do not count. */
+static bool lines_fit(enum read_format format, const uint8_t *text, size_t len, bool whole)
+{
+    static const struct selection none = {.line = NO_SLOT, .whole = NO_SLOT, .time = NO_SLOT};
+    struct parser *ps = parser_new();
+    struct record record;
+    struct value nowhere;
+    size_t fit = 0, lines = 0;
+    if (!ps)
+        return false;
+    ps->selection = &none;
+    ps->value = &nowhere;
+    ps->fit = format_of(format)->sniff;
+    ps->at = text;
+    ps->end = text + len;
+    while (line_next(ps, &record) == PARSED_RECORD) {
+        if (ps->at == ps->end && !record.end_len && !whole && lines)
+            break;
+        lines++;
+        fit += !record.unfit;
+    }
+    ps->value = NULL;
+    parser_free(ps);
+    return fit && 2 * fit >= lines;
+}
+
+/* The first line starts with a time that is no cell of its own. */
+static bool timed_line(const uint8_t *text, size_t len)
+{
+    struct time_context context = {0};
+    struct stamp stamp;
+    size_t bracket = len && *text == '[';
+    size_t time = time_lead(&context, text + bracket, len - bracket, &stamp) + bracket;
+    return time > bracket && time < len && text[time] != ',' && text[time] != ';' &&
+           text[time] != '|' && text[time] != '\t';
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
@@ -359,6 +497,48 @@ static struct sniff sniff_bytes(const uint8_t *text, size_t len, bool given)
         return refused(SNIFF_UNKNOWN, "text with bare CR line ends",
                        "make them line feeds, as tr '\\r' '\\n' does");
     return (struct sniff){0};
+}
+
+/* A format of lines that the text is, by most of them; READ_AUTO: none. */
+static enum read_format line_format(const uint8_t *text, size_t len, bool whole)
+{
+    for (int i = READ_AUTO; len && i < READ_FORMATS; i++)
+        if (format_of((enum read_format)i)->sniff &&
+            lines_fit((enum read_format)i, text, len, whole))
+            return (enum read_format)i;
+    return READ_AUTO;
+}
+
+/* A table by the look of it, or because it is said to be one; else text. */
+static struct sniff sniff_table(const struct dialect *dialect, const uint8_t *text, size_t len,
+                                bool whole)
+{
+    struct dialect d = *dialect;
+    bool named = d.format == READ_CSV, told = d.delimiter != 0; /* then there are columns */
+    struct sniff sniff = {.format = READ_CSV, .delimiter = d.delimiter, .headless = d.headless};
+    if (len == 0)
+        return sniff;
+    const uint8_t *line = len ? memchr(text, '\n', len) : NULL;
+    bool tab = !named && len && memchr(text, '\t', line ? (size_t)(line - text) : len);
+    d.format = READ_CSV;
+    if (told)
+        return sniff.format = tab ? READ_TSV : READ_CSV, sniff;
+    if (tab) {
+        d.format = READ_TSV;
+        d.delimiter = '\t';
+        struct table t = table_of(&d, text, len, whole);
+        if (!is_table(&d, &t))
+            return sniff.format = READ_TEXT, sniff;
+        sniff.format = READ_TSV;
+        sniff.headless |= t.alike;
+        return sniff;
+    }
+    struct table t = find_table(&d, text, len, whole, &sniff.delimiter);
+    if (sniff.delimiter)
+        sniff.headless |= t.alike && t.rows > 0;
+    if (!named && (!sniff.delimiter || timed_line(text, len)))
+        sniff.format = READ_TEXT;
+    return sniff;
 }
 
 struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t *text, size_t len,
@@ -381,15 +561,9 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
         list = false; /* [2026-01-02 ...] of a log */
     if ((object || list) && (d.format == READ_AUTO || d.format == READ_JSONL))
         return sniff_json(text, len);
-    if (d.format == READ_AUTO) {
-        const uint8_t *line = len ? memchr(text, '\n', len) : NULL;
-        bool tab = len && memchr(text, '\t', line ? (size_t)(line - text) : len);
-        bool told = d.delimiter != 0; /* that parts columns: then there are some */
-        sniff.format = d.format = tab ? READ_TSV : READ_CSV;
-        d.delimiter = tab ? '\t' : ',';
-        if (!told && !is_table(&d, text, len, whole))
-            return refused(SNIFF_UNKNOWN, "text that is not a table",
-                           "if it is one, say so with --format");
-    }
+    if (d.format == READ_AUTO)
+        sniff.format = d.format = line_format(text, len, whole);
+    if (d.format == READ_AUTO || d.format == READ_CSV)
+        return sniff_table(&d, text, len, whole);
     return sniff;
 }

@@ -130,8 +130,10 @@ trouble json-array "a JSON array is not read; write one record per line, as jq -
     'echo "[{\"id\":1},{\"id\":2}]" >array.json; tamis index -o x.tamis --attrs id array.json'
 trouble wrapped-records "a JSON object that wraps records is not read; write one record per line, as jq -c '.NAME\[\]' does: trail.json: it was skipped$" \
     'echo "{\"Records\":[{\"id\":1},{\"id\":2}]}" >trail.json; tamis index -o x.tamis --attrs id trail.json'
-trouble log-is-no-table "text that is not a table is not read; if it is one, say so with --format: access.log: it was skipped$" \
-    'echo "10.0.0.1 - - [1/Jan/2026] \"GET / HTTP/1.1\" 200 5" >access.log; tamis index -o x.tamis --attrs id access.log'
+line='10.0.0.1 - - [01/Jan/2026:10:00:00 +0000] "GET /a?b HTTP/1.1" 200 5'
+is access-log 0 "$line" "" 'printf "%s\n  at java.lang\n" "$line" >access.log
+    tamis index -o access.tamis --attrs host,path,line access.log >/dev/null; tamis find access.tamis path=/a'
+is access-log-line-that-does-not-fit 0 "  at java.lang" "" 'tamis find access.tamis host! "line=  at java.lang"'
 trouble packed-tar "a tar archive is not read; extract it first: t.csv.gz: it was skipped$" \
     'tar -czf t.csv.gz cr.csv; tamis index -o x.tamis --attrs id t.csv.gz'
 trouble no-text 'no record: void.csv: ' ': >void.csv; tamis index -o nothing.tamis --attrs ip void.csv'

@@ -65,9 +65,9 @@ is copied-found 0 5 "" 'tamis find -c logs.tamis n=8'
 # What is known of a file was read in a format, whatever it is called later.
 mkdir called && printf 'k\tx\n1\t2\n' >called/a.csv
 tamis index -o called.tamis --attrs 1 called
-mv called/a.csv called/a && printf '3\t4\n' >>called/a
-is called-otherwise 0 $'1\t2\n3\t4' "" 'tamis find called.tamis 1=$'"'3\t4' 1=$'1\t2'"
-is called-otherwise-updated 0 $'1\t2\n3\t4' "" 'tamis index --update called.tamis && tamis find called.tamis 1=$'"'3\t4' 1=$'1\t2'"
+mv called/a.csv called/a && printf '"3"\t4\n' >>called/a
+is called-otherwise 0 $'1\t2\n"3"\t4' "" 'tamis find called.tamis 1=3 1=1'
+is called-otherwise-updated 0 $'1\t2\n"3"\t4' "" 'tamis index --update called.tamis && tamis find called.tamis 1=3 1=1'
 # A folder that is gone, or empty as one that is not mounted: no "none", and no update empties it.
 cp logs.tamis before
 told='tamis find: not searched: logs and 7 more: No such file or directory: see tamis info --inputs logs.tamis'

@@ -27,8 +27,18 @@ static void check_sample(const struct sample *s)
 
 TEST(what_is_read)
 {
+    static const char log[] =
+        "10.0.0.1 - - [01/Jan/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 12 \"-\" \"Mozilla/5.0\"\n"
+        "10.0.0.2 - - [01/Jan/2026:10:00:01 +0000] \"GET / HTTP/1.1\" 200 12 \"-\" \"A, b\"\n";
     static const struct sample samples[] = {
         {"", 0, NULL, READ_CSV, READ_AUTO},
+        {log, 0, NULL, READ_COMBINED, READ_AUTO},
+        {"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] \"GET /a.gif HTTP/1.0\" 200 2326\n", 0,
+         NULL, READ_COMMON, READ_AUTO},
+        {"[2026-01-02 10:00] INFO start\n", 0, NULL, READ_TEXT, READ_AUTO},
+        {"id\na,b\na,b\na,b\n", 0, NULL, READ_TEXT, READ_AUTO},
+        {"2026-01-02 10:00:00,123 INFO a\n2026-01-02 10:00:00,124 INFO b\n", 0, NULL, READ_TEXT,
+         READ_AUTO},
         {"\n\r\n \n", 0, NULL, READ_CSV, READ_AUTO},
         {"id\n1\n2\n", 0, NULL, READ_CSV, READ_AUTO},
         {"a,b\r\n1,2\r\n3\r\n", 0, NULL, READ_CSV, READ_AUTO},
@@ -63,15 +73,7 @@ TEST(what_is_read)
 
 TEST(what_is_refused)
 {
-    static const char log[] =
-        "10.0.0.1 - - [01/Jan/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 12 \"-\" \"Mozilla/5.0\"\n"
-        "10.0.0.2 - - [01/Jan/2026:10:00:01 +0000] \"GET / HTTP/1.1\" 200 12 \"-\" \"A, b\"\n";
     static const struct sample samples[] = {
-        {log, 0, "text that is not a table", 0, READ_AUTO},
-        {"Jan  1 00:00:01 host sshd[12]: session opened\n", 0, "text that is not a table", 0,
-         READ_AUTO},
-        {"[2026-01-02 10:00] INFO start\n", 0, "text that is not a table", 0, READ_AUTO},
-        {"id\na,b\na,b\na,b\n", 0, "text that is not a table", 0, READ_AUTO},
         {"[{\"a\":1},{\"a\":2}]", 0, "a JSON array", 0, READ_AUTO},
         {"[{\"a\":1},{\"a\":2}]\n", 0, "a JSON array", 0, READ_JSONL},
         {"[\n{\"a\":1},\n{\"a\":2}\n]\n", 0, "a JSON array", 0, READ_JSONL},

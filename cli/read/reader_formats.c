@@ -1,0 +1,58 @@
+/* The formats, a row each: how they are called, and what their documentation calls their fields. */
+#include "reader_parse.h"
+
+/* Apache's mod_log_config, "Access Log"; `path` is its %U and `query` its %q without the question
+   mark, so that /login?next=/ is found as /login. `vhost` is there in its vhost_combined. */
+static const struct read_field access_fields[] = {
+    {"host", "ip", false},      {"ident", "text", false},   {"user", "text", false},
+    {"time", "time", true},     {"request", "text", false}, {"method", "text", false},
+    {"path", "path", false},    {"query", "text", false},   {"protocol", "text", false},
+    {"status", "int", false},   {"bytes", "int", false},    {"vhost", "text", false},
+    {"referer", "text", false}, {"agent", "words", false},
+};
+
+static const struct read_field text_fields[] = {{"time", "time", true}};
+
+#define FIELDS(fields, less) (fields), sizeof(fields) / sizeof *(fields) - (less)
+
+static const struct format formats[READ_FORMATS] = {
+    [READ_AUTO] = {"auto", NULL, NULL, NULL, 0},
+    [READ_CSV] = {"csv", NULL, NULL, NULL, 0},
+    [READ_TSV] = {"tsv", NULL, NULL, NULL, 0},
+    [READ_JSONL] = {"jsonl", NULL, NULL, NULL, 0},
+    [READ_JSON] = {"json", NULL, NULL, NULL, 0},
+    [READ_COMBINED] = {"combined", access_fit, combined_sniff, FIELDS(access_fields, 0)},
+    [READ_COMMON] = {"common", access_fit, access_fit, FIELDS(access_fields, 2)},
+    [READ_SYSLOG] = {"syslog", NULL, NULL, NULL, 0},
+    [READ_LOGFMT] = {"logfmt", NULL, NULL, NULL, 0},
+    [READ_ZEEK] = {"zeek", NULL, NULL, NULL, 0},
+    [READ_W3C] = {"w3c", NULL, NULL, NULL, 0},
+    [READ_PATTERN] = {"pattern", NULL, NULL, NULL, 0},
+    [READ_TEXT] = {"text", text_fit, NULL, FIELDS(text_fields, 0)},
+};
+
+const struct format *format_of(enum read_format format)
+{
+    return &formats[format];
+}
+
+const struct read_field *read_fields(enum read_format format, size_t *n)
+{
+    *n = formats[format].n_fields;
+    return formats[format].field;
+}
+
+const char *read_format_name(enum read_format format)
+{
+    return formats[format].name;
+}
+
+bool read_format_of(const char *name, enum read_format *out)
+{
+    for (int i = READ_AUTO; i < READ_FORMATS; i++)
+        if (strcmp(name, formats[i].name) == 0) {
+            *out = (enum read_format)i;
+            return true;
+        }
+    return false;
+}
