@@ -70,7 +70,7 @@ void parser_look_back(struct parser *ps, const uint8_t *from, const uint8_t *to)
     ps->at = at;
     ps->end = end;
     ps->record = record;
-    memset(ps->value, 0, ps->selection->n_slots * sizeof *ps->value);
+    parser_clear(ps);
 }
 
 /* The time of an unfit record. */
@@ -117,11 +117,10 @@ void parser_context(struct parser *ps, const struct input_text *text)
 tamis_error input_clock(struct input *input, tamis_reason *reason)
 {
     struct input_private *own = input->own;
-    const char *name = input->dialect.time ? input->dialect.time : READ_TIME;
-    size_t n;
-    if (!input->dialect.time && !read_fields(input->dialect.format, &n))
-        return TAMIS_OK;
-    if (!input->dialect.time && n == 0)
+    const char *name = input->dialect.time;
+    if (!name)
+        name = format_of(input->dialect.format)->time;
+    if (!name)
         return TAMIS_OK;
     tamis_error error = selection_new(&own->clock_selection, &input->dialect, &name, 1,
                                       input->header, input->header_len, reason);

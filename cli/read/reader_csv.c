@@ -186,8 +186,7 @@ ALWAYS_INLINE enum parsed csv_next(struct parser *ps, struct record *record, uin
     const struct how how = {end, (size_t)(end - p) > most ? p + most : end, s->dialect.quoted_max,
                             delimiter, quotes};
     ps->record = p;
-    ps->scratch_len = 0;
-    memset(ps->value, 0, s->n_slots * sizeof *ps->value);
+    parser_clear(ps);
     for (size_t column = 0; column < s->n_columns; column++) {
         struct field field;
         uint32_t slot = s->slot[column];

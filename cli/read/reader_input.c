@@ -207,6 +207,35 @@ static tamis_error head_header(struct input *input, struct head *head, size_t *f
     return TAMIS_OK;
 }
 
+/* The header of a log that names its columns: the lines at its start that begin with #. */
+static tamis_error head_hashes(struct input *input, struct head *head, size_t *from,
+                               tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    size_t start = *from, end = start;
+    for (;;) {
+        const uint8_t *line = NULL;
+        while (end < head->len &&
+               (head->data[end] == '#' || head->data[end] == '\n' || head->data[end] == '\r') &&
+               (line = memchr(head->data + end, '\n', head->len - end)))
+            end = (size_t)(line - head->data) + 1;
+        if (head->final || (end < head->len && head->data[end] != '#'))
+            break;
+        if (head->len - start > input->dialect.record_max)
+            return fail(reason, TAMIS_ELIMIT, "%.120s: the header is too long", input->path);
+        if (!head_more(own, head))
+            return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
+    }
+    own->header = malloc(end - start + 1);
+    if (!own->header)
+        return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
+    memcpy(own->header, head->data + start, end - start);
+    input->header = own->header;
+    input->header_len = end - start;
+    *from = end;
+    return TAMIS_OK;
+}
+
 /* What the text is, by all that is known of it: settles the dialect unless it is refused. */
 static struct sniff settle_dialect(struct input *input, const uint8_t *text, size_t len, bool whole)
 {
@@ -258,11 +287,12 @@ static tamis_error read_head(struct input *input, struct head *head, tamis_reaso
         return fail(reason, TAMIS_EKIND, "%.120s: %s is not read; %s", input->path, sniff.what,
                     sniff.advice);
     bool table = input->dialect.format == READ_CSV || input->dialect.format == READ_TSV;
-    if (table && !input->dialect.headless) {
+    if (table && !input->dialect.headless)
         error = head_header(input, head, &from, reason);
-        if (error != TAMIS_OK)
-            return error;
-    }
+    else if (input->dialect.format == READ_ZEEK || input->dialect.format == READ_W3C)
+        error = head_hashes(input, head, &from, reason);
+    if (error != TAMIS_OK)
+        return error;
     input->own->offset = from;
     return TAMIS_OK;
 }

@@ -313,8 +313,7 @@ static void next_turn(struct parser *ps)
         memset(ps->seen, 0, ps->n_seen * sizeof *ps->seen);
         ps->turn = 1;
     }
-    memset(ps->value, 0, ps->selection->n_slots * sizeof *ps->value);
-    ps->scratch_len = 0;
+    parser_clear(ps);
 }
 
 /* `p` is in the line that starts at ps->record: fills the record, up to the line's end. */

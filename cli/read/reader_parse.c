@@ -12,6 +12,22 @@ scan_how scan_choose(void)
     return SCAN_HAS_VECTOR && cpu_isa() != ISA_SCALAR;
 }
 
+struct chunk {
+    struct chunk *next;
+    size_t room;
+    _Alignas(16) uint8_t data[];
+};
+
+#define CHUNK_MIN ((size_t)4096)
+
+static void use_chunk(struct parser *ps, struct chunk *chunk)
+{
+    ps->chunk = chunk;
+    ps->scratch = chunk->data;
+    ps->scratch_room = chunk->room;
+    ps->scratch_len = 0;
+}
+
 struct parser *parser_new(void)
 {
     return calloc(1, sizeof(struct parser));
@@ -23,7 +39,10 @@ void parser_free(struct parser *ps)
         return;
     free(ps->value);
     free(ps->seen);
-    free(ps->scratch);
+    for (struct chunk *next; ps->chunks; ps->chunks = next) {
+        next = ps->chunks->next;
+        free(ps->chunks);
+    }
     free(ps->tail);
     free(ps);
 }
@@ -58,6 +77,7 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
     ps->next = ps->fit                ? line_next
                : selection_by_path(s) ? json_parser(vector)
                                       : csv_parser(&s->dialect, vector);
+    ps->hashes = s->dialect.format == READ_ZEEK || s->dialect.format == READ_W3C;
     ps->text = data;
     ps->full = ps->asked = ps->timed = false;
     ps->time_len = 0;
@@ -73,7 +93,7 @@ enum parsed parser_next(struct parser *ps, struct record *record)
     enum parsed parsed = ps->next(ps, record);
     if (UNLIKELY(parsed == PARSED_BAD)) {
         record->unfit = true;
-        memset(ps->value, 0, ps->selection->n_slots * sizeof *ps->value);
+        parser_clear(ps);
     }
     if (ps->selection->completes && LIKELY(parsed == PARSED_RECORD || parsed == PARSED_BAD)) {
         parser_complete(ps, record);
@@ -97,24 +117,46 @@ uint64_t parser_line(struct parser *ps)
     return ps->lines;
 }
 
+void parser_clear(struct parser *ps)
+{
+    memset(ps->value, 0, ps->selection->n_slots * sizeof *ps->value);
+    ps->scratch_len = 0;
+    if (UNLIKELY(ps->chunk != ps->chunks))
+        use_chunk(ps, ps->chunks);
+}
+
 bool parser_room(struct parser *ps, size_t len)
 {
-    size_t need = ps->scratch_len + len;
-    if (LIKELY(need <= ps->scratch_room))
+    if (LIKELY(ps->scratch_room - ps->scratch_len >= len))
         return true;
-    size_t room = need < 4096 ? 4096 : need + need / 2;
-    uint8_t *fresh = malloc(room);
-    if (!fresh)
-        return false;
-    for (size_t i = 0; i < ps->selection->n_slots; i++) {
-        struct value *v = &ps->value[i];
-        if (ps->scratch && (uintptr_t)v->data - (uintptr_t)ps->scratch < ps->scratch_len)
-            v->data = fresh + (v->data - ps->scratch);
+    struct chunk *next = ps->chunk ? ps->chunk->next : NULL;
+    while (next && next->room < len)
+        next = next->next;
+    if (!next) { /* each at least twice the one before: few, and little is lost */
+        size_t room = ps->chunk ? 2 * ps->chunk->room : CHUNK_MIN;
+        room = room < len ? len : room;
+        next = malloc(sizeof *next + room);
+        if (!next)
+            return false;
+        next->room = room;
+        next->next = ps->chunk ? ps->chunk->next : NULL;
+        *(ps->chunk ? &ps->chunk->next : &ps->chunks) = next;
     }
-    if (ps->scratch_len)
-        memcpy(fresh, ps->scratch, ps->scratch_len);
-    free(ps->scratch);
-    ps->scratch = fresh;
-    ps->scratch_room = room;
+    use_chunk(ps, next);
     return true;
+}
+
+struct value *parser_element(struct parser *ps, struct value *last)
+{
+    const size_t align = _Alignof(struct value);
+    if (!parser_room(ps, sizeof(struct value) + align - 1)) {
+        ps->full = true;
+        return NULL;
+    }
+    ps->scratch_len = (ps->scratch_len + align - 1) & ~(align - 1);
+    struct value *next = (struct value *)(void *)(ps->scratch + ps->scratch_len);
+    ps->scratch_len += sizeof *next;
+    *next = (struct value){0};
+    last->next = next;
+    return next;
 }

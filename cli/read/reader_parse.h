@@ -21,6 +21,23 @@ struct path_node {
     uint32_t child, sibling, end;
 };
 
+/* A text that stands for something: "-", "(empty)". */
+struct mark {
+    uint8_t len;
+    char text[31];
+};
+
+/* What the # lines of a log say; see reader_columns.c. */
+struct columns {
+    uint8_t separator, set_separator;
+    struct mark unset, empty;
+    const uint8_t *names, *types; /* in the header */
+    size_t names_len, types_len;
+    size_t n;             /* columns of a record */
+    bool *listed;         /* by column: it is a list; NULL: none is */
+    uint32_t date, clock; /* W3C: columns, else NO_SLOT */
+};
+
 /*
  * Values go to slots. Slot i < n is attribute i; paths with dots have more, one for each way to cut
  * them, in the order in which they count.
@@ -41,6 +58,7 @@ struct selection {
     uint32_t *copy;
     bool copies;
     bool *absent;
+    struct columns columns;
 
     /* JSONL: node 0 is the record. next[s]: the slot to look at when slot s is missing. */
     struct path_node *node;
@@ -68,9 +86,12 @@ struct parser {
     uint32_t turn;
 
     bool (*fit)(struct parser *parser, const uint8_t *line, const uint8_t *end);
-    bool full; /* there was no memory */
+    bool hashes; /* lines that start with # are none */
+    bool full;   /* there was no memory */
 
-    uint8_t *scratch; /* values without their escapes */
+    /* Values without their escapes, elements of lists: in chunks, which stay where they are. */
+    struct chunk *chunk, *chunks; /* in use; all */
+    uint8_t *scratch;             /* of the one in use */
     size_t scratch_len, scratch_room;
     uint8_t *tail; /* a last line without its end, with one */
     size_t tail_room;
@@ -83,6 +104,7 @@ struct parser {
     uint8_t time[TIME_KEPT];     /* (longer ones are none) */
     struct stamp before;         /* else this */
     char shown[TIME_NORMAL_MAX]; /* the time of an unfit record */
+    uint8_t joined[TIME_KEPT];   /* W3C: date and time */
 
     const uint8_t *record; /* the one last returned */
     const uint8_t *counted;
@@ -94,8 +116,12 @@ struct parser {
 /* Attributes whose columns others have too get their values. */
 void parser_share(struct parser *parser);
 
-/* Room for `len` bytes more at the end of the scratch; values that lie in it move along. */
+/* All values missing, nothing in the scratch. */
+void parser_clear(struct parser *parser);
+/* Room for `len` bytes more at ps->scratch + ps->scratch_len. */
 bool parser_room(struct parser *parser, size_t len);
+/* An element of a list behind `last`; NULL: no memory, which is noted. */
+struct value *parser_element(struct parser *parser, struct value *last);
 
 ALWAYS_INLINE void value_set(struct value *value, const uint8_t *data, size_t len)
 {
@@ -115,13 +141,20 @@ enum parsed line_next(struct parser *parser, struct record *record);
 typedef bool (*fit_fn)(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool access_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool combined_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool syslog_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool syslog_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool logfmt_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool logfmt_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool zeek_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool w3c_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool text_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 
 /* A format, as reader_formats.c has it. */
 struct format {
     const char *name;
-    fit_fn fit;   /* of formats of lines */
-    fit_fn sniff; /* whether a line speaks for it; NULL: it is not found so */
+    fit_fn fit;       /* of formats of lines */
+    fit_fn sniff;     /* whether a line speaks for it; NULL: it is not found so */
+    const char *time; /* the field that says when; NULL: only the user knows */
     const struct read_field *field;
     size_t n_fields;
 };
@@ -142,10 +175,20 @@ ALWAYS_INLINE bool selection_by_path(const struct selection *s)
 size_t csv_header_field(const struct dialect *dialect, const uint8_t **at, const uint8_t *end,
                         uint8_t *out);
 
+/* reader_columns.c: what a header says; and its names or types one after the other, from *at on. */
+void columns_read(struct columns *columns, enum read_format format, const uint8_t *header,
+                  size_t len);
+bool columns_next(const struct columns *columns, const uint8_t **at, const uint8_t *end,
+                  const uint8_t **text, size_t *len);
+
+/* reader_logfmt.c: the key at p; behind its value, NULL if there is none. */
+const uint8_t *logfmt_key(const uint8_t *p, const uint8_t *end, const uint8_t **key, size_t *len);
+
 /* reader_string.c: JSON strings. `p` is behind the opening quote and the string has a backslash or
    its line end comes first. The closing quote, or NULL with *bad = where it is not JSON. */
 const uint8_t *json_string_end(const uint8_t *p, const uint8_t *end, const uint8_t **bad);
-/* A string that json_string_end accepted, without its escapes; the length. */
+/* The string up to its closing quote without its escapes; the length, which is never more. What is no
+   escape stays as it stands: json_string_end() accepts none. */
 size_t json_unescape(const uint8_t *p, const uint8_t *quote, uint8_t *out);
 
 #endif

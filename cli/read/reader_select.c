@@ -21,8 +21,42 @@ static uint32_t number_of(const char *text, size_t len)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
+/* The columns that # lines name. False: no memory. */
+static bool find_named(struct selection *s, const char *const *names, const uint8_t *header,
+                       size_t len, uint32_t *column)
+{
+    struct columns *c = &s->columns;
+    const char *when = format_of(s->dialect.format)->time;
+    uint32_t says_when = NO_SLOT;
+    const uint8_t *text, *at;
+    size_t n;
+    columns_read(c, s->dialect.format, header, len);
+    for (at = c->names; columns_next(c, &at, c->names + c->names_len, &text, &n); c->n++) {
+        for (size_t i = 0; i < s->n; i++)
+            if (strlen(names[i]) == n && memcmp(names[i], text, n) == 0)
+                column[i] = (uint32_t)c->n;
+        bool w3c = s->dialect.format == READ_W3C;
+        if (w3c && n == 4 && memcmp(text, "date", 4) == 0)
+            c->date = (uint32_t)c->n;
+        if (w3c && n == 4 && memcmp(text, "time", 4) == 0)
+            c->clock = (uint32_t)c->n;
+        if (strlen(when) == n && memcmp(when, text, n) == 0)
+            says_when = (uint32_t)c->n;
+    }
+    for (size_t i = 0; i < s->n; i++) /* time, where another column says when */
+        if (column[i] == NO_SLOT && strcmp(names[i], READ_TIME) == 0)
+            column[i] = says_when;
+    c->listed = calloc(c->n + 1, sizeof *c->listed);
+    at = c->types;
+    for (size_t i = 0; c->listed && i < c->n; i++)
+        if (columns_next(c, &at, c->types + c->types_len, &text, &n))
+            c->listed[i] = (n > 4 && memcmp(text, "set[", 4) == 0) ||
+                           (n > 7 && memcmp(text, "vector[", 7) == 0);
+    return c->listed;
+}
+
 /* column[i] = the column of attribute i, NO_SLOT if there is none. False: no memory. */
-static bool find_columns(const struct selection *s, const char *const *names, const uint8_t *header,
+static bool find_columns(struct selection *s, const char *const *names, const uint8_t *header,
                          size_t len, uint32_t *column)
 {
     const struct format *format = format_of(s->dialect.format);
@@ -32,6 +66,8 @@ static bool find_columns(const struct selection *s, const char *const *names, co
             if (strcmp(names[i], format->field[c].name) == 0)
                 column[i] = c;
     }
+    if (s->dialect.format == READ_ZEEK || s->dialect.format == READ_W3C)
+        return find_named(s, names, header, len, column);
     if (!header || format->field)
         return true;
     uint8_t *name = malloc(len + 1);
@@ -202,7 +238,11 @@ static bool grow_tree(struct selection *s)
     const char *name = s->names;
     for (size_t i = 0; i < s->n; i++, name += strlen(name) + 1) {
         bool first = true;
-        if (i != s->whole && !add_ways(s, 0, name, (uint32_t)i, &first))
+        uint32_t node = s->dialect.format == READ_LOGFMT
+                            ? grow_child(s, 0, name, strlen(name)) /* without parts */
+                            : 0;
+        if (node == NO_NODE || (node && !add_way(s, node, (uint32_t)i, true)) ||
+            (!node && i != s->whole && !add_ways(s, 0, name, (uint32_t)i, &first)))
             return false;
     }
     struct path_node *laid = malloc(s->n_nodes * sizeof *laid);
@@ -259,18 +299,15 @@ static bool keep_names(struct selection *s, const char *const *names)
 /* The attributes that are more than fields. */
 static void find_special(struct selection *s, const char *const *names)
 {
-    const char *time = s->dialect.time;
-    const struct format *format = format_of(s->dialect.format);
+    const char *time = s->dialect.time ? s->dialect.time : format_of(s->dialect.format)->time;
+    bool zeek = s->dialect.format == READ_ZEEK && !s->dialect.time;
     s->line = s->whole = s->time = NO_SLOT;
-    for (uint32_t c = 0; !time && c < format->n_fields; c++)
-        if (format->field[c].is_time)
-            time = format->field[c].name;
     for (uint32_t i = 0; i < s->n; i++) {
         if (strcmp(names[i], READ_LINE) == 0)
             s->line = i;
         if (strcmp(names[i], READ_WHOLE) == 0)
             s->whole = i;
-        if (time && strcmp(names[i], time) == 0)
+        if (time && (strcmp(names[i], time) == 0 || (zeek && strcmp(names[i], READ_TIME) == 0)))
             s->time = i;
     }
 }
@@ -296,7 +333,7 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
         s->dialect.quoted_max = READ_QUOTED_MAX;
     s->n = s->n_slots = n;
     find_special(s, names);
-    if (!selection_by_path(s))
+    if (!selection_by_path(s) && dialect->format != READ_LOGFMT)
         error = select_columns(s, names, header, header_len, reason);
     else if (!keep_names(s, names) || !grow_tree(s))
         error = fail(reason, TAMIS_ENOMEM, "no memory for the attributes");
@@ -328,6 +365,7 @@ void selection_free(struct selection *s)
     free(s->slot);
     free(s->copy);
     free(s->absent);
+    free(s->columns.listed);
     free(s->node);
     free(s->next);
     free(s);

@@ -499,9 +499,23 @@ static struct sniff sniff_bytes(const uint8_t *text, size_t len, bool given)
     return (struct sniff){0};
 }
 
+static bool starts(const uint8_t *text, size_t len, const char *with)
+{
+    return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
+}
+
 /* A format of lines that the text is, by most of them; READ_AUTO: none. */
 static enum read_format line_format(const uint8_t *text, size_t len, bool whole)
 {
+    for (const uint8_t *line = text, *end = text + len; line && line < end && *line == '#';) {
+        size_t left = (size_t)(end - line);
+        if (starts(line, left, "#separator") || starts(line, left, "#fields"))
+            return READ_ZEEK;
+        if (starts(line, left, "#Fields:"))
+            return READ_W3C;
+        line = memchr(line, '\n', left);
+        line += line != NULL;
+    }
     for (int i = READ_AUTO; len && i < READ_FORMATS; i++)
         if (format_of((enum read_format)i)->sniff &&
             lines_fit((enum read_format)i, text, len, whole))

@@ -88,11 +88,11 @@ static size_t put_utf8(uint32_t c, uint8_t *out)
 }
 
 /* The character of the \u at p, with a second one if the two are a surrogate pair. */
-static uint32_t take_u(const uint8_t **p)
+static uint32_t take_u(const uint8_t **p, const uint8_t *quote)
 {
     uint32_t c = (uint32_t)hex4(*p + 2);
     *p += 6;
-    if (c >= 0xD800 && c < 0xDC00 && (*p)[0] == '\\' && (*p)[1] == 'u') {
+    if (c >= 0xD800 && c < 0xDC00 && quote - *p >= 6 && (*p)[0] == '\\' && (*p)[1] == 'u') {
         uint32_t low = (uint32_t)hex4(*p + 2);
         if (low >= 0xDC00 && low < 0xE000) {
             *p += 6;
@@ -113,10 +113,13 @@ size_t json_unescape(const uint8_t *p, const uint8_t *quote, uint8_t *out)
         if (!stop)
             break;
         p = stop;
-        if (p[1] == 'u') {
-            out += put_utf8(take_u(&p), out);
+        if (p[1] == 'u' && quote - p >= 6 && hex4(p + 2) >= 0) {
+            out += put_utf8(take_u(&p, quote), out);
         } else {
-            *out++ = escape_of(p[1]);
+            uint8_t c = escape_of(p[1]);
+            if (!c)
+                *out++ = '\\';
+            *out++ = c ? c : p[1];
             p += 2;
         }
     }

@@ -15,21 +15,19 @@ enum parsed line_next(struct parser *ps, struct record *record)
         p = stop ? stop + 1 : end;
         stop = stop ? stop : end;
         stop -= stop > line && stop[-1] == '\r';
-    } while (stop == line);
-    const size_t n = ps->selection->n_slots * sizeof *ps->value;
+    } while (stop == line || (*line == '#' && ps->hashes));
     ps->at = p;
     ps->record = line;
-    ps->scratch_len = 0;
     record->data = line;
     record->len = (size_t)(stop - line);
     record->end_len = (size_t)(p - stop);
     record->values = ps->value;
-    memset(ps->value, 0, n);
+    parser_clear(ps);
     record->unfit = !ps->fit(ps, line, stop);
     record->complaint = "it does not fit the format";
     record->bad_at = line;
     if (record->unfit)
-        memset(ps->value, 0, n);
+        parser_clear(ps);
     else if (ps->selection->copies)
         parser_share(ps);
     return ps->full ? PARSED_NOMEM : PARSED_RECORD;

@@ -26,7 +26,7 @@ def dump(path, form, attributes, segment=0):
     out = subprocess.run([DUMP, "--dump", form, str(segment), str(path)] + attributes, check=True,
                          capture_output=True, text=True).stdout
     records = []
-    for line in out.split("\n")[:-1]:
+    for line in out.split("\n")[1:-1]:
         if line == BAD:
             records.append(BAD)
             continue

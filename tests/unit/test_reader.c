@@ -489,10 +489,15 @@ TEST(vector_and_scalar_parsers_agree)
 
 /* ---- for Python ------------------------------------------------------------------------------ */
 
-/* One line a record: for each value P, E or M and its bytes in hex; or "bad". */
+/* One line a record: for each value P, E or M and its bytes in hex, elements of lists with + between,
+   and U first if it is unfit; or "bad". The first line says the format. */
 static int dump(int argc, char **argv)
 {
     struct input_options options = {.segment = strtoull(argv[1], NULL, 10)};
+    options.dialect.pattern = getenv("DUMP_PATTERN");
+    options.dialect.records = getenv("DUMP_RECORDS");
+    options.dialect.time = getenv("DUMP_TIME");
+    options.dialect.zone = getenv("DUMP_ZONE");
     struct input *input;
     struct selection *s;
     tamis_reason reason;
@@ -506,15 +511,21 @@ static int dump(int argc, char **argv)
     struct input_segment segment;
     bool more;
     tamis_error error;
+    puts(read_format_name(input->dialect.format));
     while ((error = input_next(input, &segment, &text, &more, &reason)) == TAMIS_OK && more) {
         struct record r;
         enum parsed kind;
         parser_begin(p, s, text.data, text.len);
+        parser_context(p, &text);
         while ((kind = parser_next(p, &r)) != PARSED_END) {
+            if (kind == PARSED_RECORD && r.unfit)
+                printf("U ");
             for (size_t i = 0; kind == PARSED_RECORD && i < s->n; i++) {
-                putchar("MEP"[r.values[i].state]);
-                for (size_t j = 0; j < r.values[i].len; j++)
-                    printf("%02x", r.values[i].data[j]);
+                for (const struct value *v = &r.values[i]; v; v = v->next) {
+                    printf("%s%c", v == &r.values[i] ? "" : "+", "MEP"[v->state]);
+                    for (size_t j = 0; j < v->len; j++)
+                        printf("%02x", v->data[j]);
+                }
                 putchar(' ');
             }
             puts(kind == PARSED_BAD ? "bad" : "");
