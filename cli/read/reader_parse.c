@@ -43,7 +43,6 @@ void parser_free(struct parser *ps)
         next = ps->chunks->next;
         free(ps->chunks);
     }
-    free(ps->tail);
     free(ps);
 }
 

@@ -69,7 +69,9 @@ struct selection {
 
 struct json_level {
     const uint8_t *start;
+    struct value *last; /* of a list: its last element, NULL if it has none yet */
     uint32_t node;
+    uint32_t list;     /* of an array: where its elements go, else NO_SLOT */
     uint32_t position; /* in an array */
     uint8_t close;     /* the bracket that ends it */
 };
@@ -93,8 +95,6 @@ struct parser {
     struct chunk *chunk, *chunks; /* in use; all */
     uint8_t *scratch;             /* of the one in use */
     size_t scratch_len, scratch_room;
-    uint8_t *tail; /* a last line without its end, with one */
-    size_t tail_room;
 
     struct time_context clock;
     const uint8_t *text;         /* where the text starts that `data` is a piece of */
@@ -125,9 +125,7 @@ struct value *parser_element(struct parser *parser, struct value *last);
 
 ALWAYS_INLINE void value_set(struct value *value, const uint8_t *data, size_t len)
 {
-    value->data = data;
-    value->len = len;
-    value->state = len ? VALUE_PRESENT : VALUE_EMPTY;
+    *value = (struct value){data, len, len ? VALUE_PRESENT : VALUE_EMPTY, NULL};
 }
 
 /* The function of a format, with vectors or without. */
@@ -183,6 +181,24 @@ bool columns_next(const struct columns *columns, const uint8_t **at, const uint8
 
 /* reader_logfmt.c: the key at p; behind its value, NULL if there is none. */
 const uint8_t *logfmt_key(const uint8_t *p, const uint8_t *end, const uint8_t **key, size_t *len);
+
+/* What is wrong with JSON: where parsing stopped, and why; NULL: there was no memory. */
+struct fault {
+    const uint8_t *at;
+    const char *why;
+};
+
+/* reader_json.c: free JSON. The value at p, with its parts if they are wanted; behind it, NULL for a
+   fault. */
+const uint8_t *json_value(struct parser *parser, const uint8_t *p, const uint8_t *end, bool wanted,
+                          struct fault *fault);
+/* The key at p as it stands, and what follows its colon. */
+const uint8_t *json_key(const uint8_t *p, const uint8_t *end, const uint8_t **key, size_t *len,
+                        struct fault *fault);
+const uint8_t *json_blanks(const uint8_t *p, const uint8_t *end);
+/* Before a record, and behind it. */
+void json_turn(struct parser *parser);
+void json_choose(struct parser *parser);
 
 /* reader_string.c: JSON strings. `p` is behind the opening quote and the string has a backslash or
    its line end comes first. The closing quote, or NULL with *bad = where it is not JSON. */

@@ -52,9 +52,9 @@ const uint8_t *json_string_end(const uint8_t *p, const uint8_t *end, const uint8
             return p;
         if (*p != '\\')
             continue;
-        if (p[1] == 'u' && hex4(p + 2) >= 0) /* a line end is no digit: nothing is read past it */
+        if (end - p >= 6 && p[1] == 'u' && hex4(p + 2) >= 0)
             p += 5;
-        else if (escape_of(p[1]))
+        else if (end - p >= 2 && escape_of(p[1]))
             p++;
         else
             break;
