@@ -43,7 +43,9 @@ tamis_error seek_begin(struct seek *k, struct parser *parser, const struct selec
     k->needle = needle_of(when);
     if (format == READ_CSV && text->len && memchr(text->data, '"', text->len))
         k->needle = NULL;
-    k->escapes = format == READ_JSONL;
+    if (format == READ_JSON) /* whose records are no lines */
+        k->needle = NULL;
+    k->escapes = format == READ_JSONL || format == READ_LOGFMT;
     if (k->needle)
         return TAMIS_OK;
     k->at = k->end;

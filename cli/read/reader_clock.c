@@ -31,14 +31,14 @@ static bool clock_read(struct parser *ps)
 /* The last time in the records of [from, to). */
 static bool last_time(struct parser *ps, const uint8_t *from, const uint8_t *to)
 {
-    struct record r = {0};
+    struct record r;
     enum parsed parsed;
     bool found = false;
     const struct value *time = &ps->value[ps->selection->time];
-    ps->at = from;
+    ps->at = ps->damage = from;
     ps->end = to;
-    while ((parsed = ps->next(ps, &r)) == PARSED_RECORD || parsed == PARSED_BAD)
-        if (parsed == PARSED_RECORD && time->state != VALUE_MISSING) {
+    while ((r.unfit = false, parsed = ps->next(ps, &r)) == PARSED_RECORD || parsed == PARSED_BAD)
+        if (parsed == PARSED_RECORD && !r.unfit && time->state != VALUE_MISSING) {
             keep_time(ps, time);
             found = true;
         }
@@ -51,7 +51,7 @@ static bool last_time(struct parser *ps, const uint8_t *from, const uint8_t *to)
 void parser_look_back(struct parser *ps, const uint8_t *from, const uint8_t *to)
 {
     const struct dialect *d = &ps->selection->dialect;
-    const uint8_t *at = ps->at, *end = ps->end, *record = ps->record;
+    const uint8_t *at = ps->at, *end = ps->end, *record = ps->record, *damage = ps->damage;
     size_t len = (size_t)(to - from);
     /* where a line is not always a record, all is read */
     bool lines =
@@ -70,6 +70,7 @@ void parser_look_back(struct parser *ps, const uint8_t *from, const uint8_t *to)
     ps->at = at;
     ps->end = end;
     ps->record = record;
+    ps->damage = damage;
     parser_clear(ps);
 }
 

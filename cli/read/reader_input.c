@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "reader_cut.h"
+#include "reader_parse.h"
 #include "reader_sniff.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -236,6 +237,33 @@ static tamis_error head_hashes(struct input *input, struct head *head, size_t *f
     return TAMIS_OK;
 }
 
+/* JSON whose records are no lines: the first one of them. */
+static tamis_error head_array(struct input *input, struct head *head, size_t *from,
+                              tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    const char *line = READ_LINE;
+    size_t start;
+    tamis_error error =
+        selection_new(&own->walker_selection, &input->dialect, &line, 1, NULL, 0, reason);
+    own->walker = parser_new();
+    if (error == TAMIS_OK && own->walker)
+        error = parser_begin(own->walker, own->walker_selection, "", 0);
+    while (error == TAMIS_OK && own->walker &&
+           (start = array_start(own->walker, head->data + *from, head->len - *from, head->final)) ==
+               SIZE_MAX) {
+        if (head->len - *from > input->dialect.record_max)
+            return fail(reason, TAMIS_ELIMIT, "%.120s: no records before byte %zu", input->path,
+                        head->len);
+        if (!head_more(own, head))
+            error = TAMIS_ENOMEM;
+    }
+    if (error == TAMIS_ENOMEM || !own->walker)
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    *from += start;
+    return error;
+}
+
 /* What the text is, by all that is known of it: settles the dialect unless it is refused. */
 static struct sniff settle_dialect(struct input *input, const uint8_t *text, size_t len, bool whole)
 {
@@ -248,6 +276,8 @@ static struct sniff settle_dialect(struct input *input, const uint8_t *text, siz
     if (!d->delimiter)
         d->delimiter = sniff.delimiter;
     d->headless |= sniff.headless;
+    if (d->format == READ_JSON && !d->records)
+        d->records = input->own->records = strdup(sniff.records);
     if (!d->delimiter)
         d->delimiter = d->format == READ_TSV ? '\t' : ',';
     if (!d->record_max)
@@ -272,6 +302,8 @@ static tamis_error sniff_head(struct input *input, struct head *head, size_t *fr
     }
     *from = head->len >= 3 && memcmp(head->data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     *sniff = settle_dialect(input, head->data + *from, head->len - *from, head->final);
+    if (input->dialect.format == READ_JSON && !input->dialect.records)
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     return TAMIS_OK;
 }
 
@@ -291,6 +323,8 @@ static tamis_error read_head(struct input *input, struct head *head, tamis_reaso
         error = head_header(input, head, &from, reason);
     else if (input->dialect.format == READ_ZEEK || input->dialect.format == READ_W3C)
         error = head_hashes(input, head, &from, reason);
+    else if (input->dialect.format == READ_JSON)
+        error = head_array(input, head, &from, reason);
     if (error != TAMIS_OK)
         return error;
     input->own->offset = from;
@@ -487,6 +521,9 @@ void input_close(struct input *input)
     free(own->header);
     free(own->back.data);
     free(own->restart.blob);
+    free(own->records);
+    parser_free(own->walker);
+    selection_free(own->walker_selection);
     parser_free(own->clock);
     selection_free(own->clock_selection);
     pthread_mutex_destroy(&own->lock);

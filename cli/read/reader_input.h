@@ -28,6 +28,9 @@ struct input_private {
     struct stamp time_before;
     int64_t reference; /* when the file was last written to, in seconds */
     uint8_t *header;
+    char *records;         /* what the dialect has */
+    struct parser *walker; /* JSON whose records are no lines: finds their ends */
+    struct selection *walker_selection;
     struct parser *clock; /* finds the time of the last record; NULL: records have none */
     struct selection *clock_selection;
 };

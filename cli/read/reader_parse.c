@@ -73,9 +73,11 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
     ps->lines = 0;
     bool vector = scan_choose();
     ps->fit = format_of(s->dialect.format)->fit;
-    ps->next = ps->fit                ? line_next
-               : selection_by_path(s) ? json_parser(vector)
-                                      : csv_parser(&s->dialect, vector);
+    ps->damage = data;
+    ps->next = ps->fit                           ? line_next
+               : s->dialect.format == READ_JSONL ? json_parser(vector)
+               : s->dialect.format == READ_JSON  ? array_next
+                                                 : csv_parser(&s->dialect, vector);
     ps->hashes = s->dialect.format == READ_ZEEK || s->dialect.format == READ_W3C;
     ps->text = data;
     ps->full = ps->asked = ps->timed = false;

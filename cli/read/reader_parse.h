@@ -88,8 +88,9 @@ struct parser {
     uint32_t turn;
 
     bool (*fit)(struct parser *parser, const uint8_t *line, const uint8_t *end);
-    bool hashes; /* lines that start with # are none */
-    bool full;   /* there was no memory */
+    const uint8_t *damage; /* JSON: all before this is lines that do not fit */
+    bool hashes;           /* lines that start with # are none */
+    bool full;             /* there was no memory */
 
     /* Values without their escapes, elements of lists: in chunks, which stay where they are. */
     struct chunk *chunk, *chunks; /* in use; all */
@@ -157,6 +158,11 @@ struct format {
     size_t n_fields;
 };
 const struct format *format_of(enum read_format format);
+
+/* reader_array.c: records that are no lines. */
+enum parsed array_next(struct parser *parser, struct record *record);
+/* Where they start in a text, whose dialect the parser has; SIZE_MAX: more of it is needed. */
+size_t array_start(struct parser *parser, const uint8_t *data, size_t len, bool final);
 
 /* reader_clock.c: the time of the last record in [from, to) becomes that of the parser. */
 void parser_look_back(struct parser *parser, const uint8_t *from, const uint8_t *to);

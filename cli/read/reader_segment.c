@@ -217,6 +217,7 @@ static tamis_error next_locked(struct input *input, struct input_segment *segmen
     struct growth g = {.input = input, .text = text, .chunk = chunk_of(own->segment)};
     size_t end;
     g.cut.dialect = &input->dialect;
+    g.cut.walker = own->walker;
     if (!own->source->noted) { /* counted from the last point, so that frames of equal size pair */
         uint64_t far = own->restart.out + own->segment, near = own->offset + own->segment / 2 + 1;
         own->source->want = far > near ? far : near;

@@ -135,12 +135,13 @@ static bool bare_returns(const uint8_t *text, size_t len, bool given)
 /* The first value of a text from outside: brackets, strings, commas. Numbers and words are not
    checked. */
 struct json_shape {
-    bool broken;   /* it is no JSON */
-    bool lines;    /* a line ends inside it */
-    bool nested;   /* an array whose first element is an object or an array */
-    size_t keys;   /* of an object */
-    size_t listed; /* of an object: bytes of its longest array of objects */
-    size_t end;    /* behind it; 0: it is not closed */
+    bool broken;           /* it is no JSON */
+    bool lines;            /* a line ends inside it */
+    bool nested;           /* an array whose first element is an object or an array */
+    size_t keys;           /* of an object */
+    size_t listed;         /* of an object: bytes of its longest array of objects, */
+    size_t name, name_len; /* and where its key is */
+    size_t end;            /* behind it; 0: it is not closed */
 };
 
 #define SHAPE_LEVELS 64
@@ -150,8 +151,9 @@ struct json_walk {
     size_t len, at;
     uint8_t level[SHAPE_LEVELS];
     size_t depth;
-    size_t list; /* where an array of objects starts at the first level, 0: in none */
-    char want;   /* 'v' a value, 'f' the first value or the end, 'k' a key, 'o' the first key or the
+    size_t key, key_len; /* the last key of the first level */
+    size_t list;         /* where an array of objects starts at the first level, 0: in none */
+    char want; /* 'v' a value, 'f' the first value or the end, 'k' a key, 'o' the first key or the
                     end, ':', ',' a comma or the end */
 };
 
@@ -184,6 +186,17 @@ static bool walk_open(struct json_walk *w, struct json_shape *shape, uint8_t c)
     return true;
 }
 
+/* An array of objects ends here, or the text in it. */
+static void end_list(struct json_walk *w, struct json_shape *shape)
+{
+    if (w->at - w->list > shape->listed) {
+        shape->listed = w->at - w->list;
+        shape->name = w->key;
+        shape->name_len = w->key_len;
+    }
+    w->list = 0;
+}
+
 static bool walk_close(struct json_walk *w, struct json_shape *shape, uint8_t c)
 {
     bool ends = w->want == ',' || w->want == (c == '}' ? 'o' : 'f');
@@ -192,10 +205,8 @@ static bool walk_close(struct json_walk *w, struct json_shape *shape, uint8_t c)
     w->depth--;
     w->at++;
     w->want = ',';
-    if (w->depth == 1 && w->list) {
-        shape->listed = w->at - w->list > shape->listed ? w->at - w->list : shape->listed;
-        w->list = 0;
-    }
+    if (w->depth == 1 && w->list)
+        end_list(w, shape);
     return true;
 }
 
@@ -210,7 +221,13 @@ static bool walk_token(struct json_walk *w, struct json_shape *shape, uint8_t c)
         shape->broken = false;
         shape->keys += key && w->depth == 1;
         w->want = key ? ':' : ',';
-        return walk_string(w, &shape->broken);
+        size_t start = w->at + 1;
+        bool closed = walk_string(w, &shape->broken);
+        if (closed && key && w->depth == 1) {
+            w->key = start;
+            w->key_len = w->at - 1 - start;
+        }
+        return closed;
     }
     if (c == ':' || c == ',') {
         if (w->want != (char)c)
@@ -250,8 +267,8 @@ static struct json_shape shape_of(const uint8_t *text, size_t len)
             good = walk_token(&w, &shape, c);
         }
     }
-    if (w.list && len - w.list > shape.listed) /* the text ends in it */
-        shape.listed = len - w.list;
+    if (w.list)
+        end_list(&w, &shape);
     return shape;
 }
 
@@ -263,25 +280,26 @@ static bool blank(const uint8_t *text, size_t len)
     return true;
 }
 
-/* JSON that is no JSON lines: records inside of one value, or over several lines. */
-static struct sniff sniff_json(const uint8_t *text, size_t len)
+/* JSON lines, unless records are inside of one value, or go over several lines. */
+static struct sniff sniff_json(const uint8_t *text, size_t len, bool lines)
 {
     struct json_shape shape = shape_of(text, len);
     bool list = text[0] == '[', alone = !shape.end || blank(text + shape.end, len - shape.end);
     size_t seen = shape.end ? shape.end : len;
-    struct sniff lines = {.format = READ_JSONL};
-    if (shape.broken)
-        return lines; /* bad records, each of which is told */
-    if (list && (shape.lines || (shape.nested && alone)))
-        return refused(SNIFF_UNKNOWN, "a JSON array",
-                       "write one record per line, as jq -c '.[]' does");
-    if (!list && shape.listed && (shape.keys == 1 || (alone && 2 * shape.listed > seen)))
-        return refused(SNIFF_UNKNOWN, "a JSON object that wraps records",
-                       "write one record per line, as jq -c '.NAME[]' does");
-    if (shape.lines)
-        return refused(SNIFF_UNKNOWN, "JSON over several lines",
-                       "write one record per line, as jq -c . does");
-    return lines;
+    struct sniff sniff = {.format = READ_JSONL};
+    const uint8_t *name = text + shape.name;
+    bool wraps = !list && shape.listed && shape.name_len < sizeof sniff.records &&
+                 (shape.keys == 1 || (alone && 2 * shape.listed > seen)) &&
+                 !memchr(name, '.', shape.name_len) && !memchr(name, '\\', shape.name_len);
+    if (shape.broken && lines && !(list && shape.nested && shape.lines))
+        return sniff; /* bad records, each of which is told */
+    if (!lines || wraps || shape.lines || (list && shape.nested && alone))
+        sniff.format = READ_JSON;
+    if (wraps)
+        memcpy(sniff.records, name, shape.name_len);
+    else if (!list)
+        strcpy(sniff.records, ".");
+    return sniff;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -566,15 +584,18 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
     if (sniff.class == SNIFF_READABLE && !given && binary(text, len, d.delimiter))
         sniff = refused(SNIFF_BINARY, "binary data", LEAVE);
     sniff.format = d.format;
-    if (sniff.class != SNIFF_READABLE || given)
+    if (sniff.class != SNIFF_READABLE || (given && d.format != READ_JSON))
         return sniff;
     while (len && (*text == ' ' || *text == '\t' || *text == '\r' || *text == '\n'))
         text++, len--;
     bool object = len && *text == '{', list = len && *text == '[';
-    if (list && d.format == READ_AUTO && shape_of(text, len).broken)
+    struct json_shape shape = list ? shape_of(text, len) : (struct json_shape){0};
+    if (d.format == READ_AUTO && shape.broken && !shape.nested)
         list = false; /* [2026-01-02 ...] of a log */
+    if (d.format == READ_JSON || ((object || list) && d.records))
+        return len ? sniff_json(text, len, false) : sniff;
     if ((object || list) && (d.format == READ_AUTO || d.format == READ_JSONL))
-        return sniff_json(text, len);
+        return sniff_json(text, len, true);
     if (d.format == READ_AUTO)
         sniff.format = d.format = line_format(text, len, whole);
     if (d.format == READ_AUTO || d.format == READ_CSV)

@@ -22,6 +22,7 @@ struct sniff {
     uint8_t delimiter;
     bool headless;
     bool returns;
+    char records[64];
     const char *what;   /* else: "a tar archive"; */
     const char *advice; /* and what to do: "extract it first" */
 };

@@ -119,17 +119,17 @@ is damaged-is-no-proof 2 "" "$told" 'tamis find half.tamis ip=nosuch --trust'
 trouble damaged-strict '.*: half.jsonl.gz: nothing was changed$' 'tamis index -o new.tamis --attrs ip --strict half.jsonl.gz'
 trouble other-compression 'an xz-compressed file is not read; decompress it, or use gzip or zstd: x.csv.xz: it was skipped$' \
     'printf "\3757zXZ\0aaaaaaaa" >x.csv.xz; tamis index -o xz.tamis --attrs ip x.csv.xz'
-trouble pretty-json "JSON over several lines is not read; write one record per line, as jq -c . does: pretty.json: it was skipped$" \
-    'printf "{\n\"ip\": 1\n}\n" >pretty.json; tamis index -o p.tamis --attrs ip pretty.json'
+is pretty-json 0 $'{\n"ip": 1\n}' "" 'printf "{\n\"ip\": 1\n}\n" >pretty.json
+    tamis index -o pretty.tamis --attrs ip pretty.json >/dev/null; tamis find pretty.tamis ip=1'
 is pretty-json-by-force 2 "" "tamis index: bad record: pretty.json, line 1: a key is missing: 3 skipped
 tamis index: no record: pretty.json: give CSV or TSV with a header, or one JSON object a line; see --format and --delimiter" \
     'tamis index -o p.tamis --attrs ip --format jsonl pretty.json'
 trouble bare-returns "text with bare CR line ends is not read; make them line feeds, as tr '.r' '.n' does: cr.csv: it was skipped$" \
     'printf "ip,user\r1,ann\r2,bob\r" >cr.csv; tamis index -o p.tamis --attrs ip cr.csv'
-trouble json-array "a JSON array is not read; write one record per line, as jq -c '.\[\]' does: array.json: it was skipped$" \
-    'echo "[{\"id\":1},{\"id\":2}]" >array.json; tamis index -o x.tamis --attrs id array.json'
-trouble wrapped-records "a JSON object that wraps records is not read; write one record per line, as jq -c '.NAME\[\]' does: trail.json: it was skipped$" \
-    'echo "{\"Records\":[{\"id\":1},{\"id\":2}]}" >trail.json; tamis index -o x.tamis --attrs id trail.json'
+is json-array 0 '{"id":2}' "" 'echo "[{\"id\":1},{\"id\":2}]" >array.json
+    tamis index -o array.tamis --attrs id array.json >/dev/null; tamis find array.tamis id=2'
+is wrapped-records 0 '{"id":2}' "" 'echo "{\"Records\":[{\"id\":1},{\"id\":2}]}" >trail.json
+    tamis index -o trail.tamis --attrs id trail.json >/dev/null; tamis find trail.tamis id=2'
 line='10.0.0.1 - - [01/Jan/2026:10:00:00 +0000] "GET /a?b HTTP/1.1" 200 5'
 is access-log 0 "$line" "" 'printf "%s\n  at java.lang\n" "$line" >access.log
     tamis index -o access.tamis --attrs host,path,line access.log >/dev/null; tamis find access.tamis path=/a'
