@@ -62,11 +62,7 @@ struct worker {
 
 uint64_t text_expected(const char *path, uint64_t bytes)
 {
-    size_t len = strlen(path);
-    bool packed = (len > 3 && strcasecmp(path + len - 3, ".gz") == 0) ||
-                  (len > 4 && (strcasecmp(path + len - 4, ".zst") == 0 ||
-                               strcasecmp(path + len - 4, ".bgz") == 0)) ||
-                  (len > 5 && strcasecmp(path + len - 5, ".zstd") == 0);
+    bool packed = read_packed_suffix(path) > 0;
     return packed && bytes < UINT64_MAX / 6 ? 6 * bytes : bytes;
 }
 

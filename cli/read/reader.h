@@ -109,6 +109,8 @@ const struct read_field *read_fields(enum read_format format, size_t *n);
 
 const char *read_format_name(enum read_format format);
 bool read_format_of(const char *name, enum read_format *out);
+/* The length of what the name of a file has at its end for its compression; 0: nothing. */
+size_t read_packed_suffix(const char *path);
 /* Whether the name of a file says its format: how input_open() knows it. */
 bool read_format_named(const char *path);
 
@@ -182,7 +184,16 @@ tamis_error reader_fields(const struct input *input, const struct input_text *te
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-enum packing { PACK_NONE, PACK_GZIP, PACK_ZSTD };
+enum packing {
+    PACK_NONE,
+    PACK_GZIP,
+    PACK_ZSTD,
+    PACK_BZIP2,
+    PACK_XZ,
+    PACK_LZ4,
+    PACK_UTF16LE,
+    PACK_UTF16BE
+};
 
 struct input_options {
     struct dialect dialect;
@@ -200,8 +211,9 @@ struct input_options {
  * a decoder can start (with the help of `restart`), and drops `skip` bytes of text.
  *
  *     plain         at = offset, skip = 0
- *     .zst          at is the start of a frame. A frame much longer than a segment holds several
- *                   segments, then skip is large: input_read goes on where it stands if it can
+ *     .zst .bz2     at is the start of a frame. A frame much longer than a segment holds several
+ *     .xz .lz4      segments, then skip is large: input_read goes on where it stands if it can
+ *     UTF-16        at is the start of a character
  *     .gz           at is the start of a member, or the end of a deflate block; then `restart` has
  *                   the 32 KiB of text before it, compressed: about 10 KiB for each segment
  */

@@ -37,7 +37,7 @@ static const struct format formats[READ_FORMATS] = {
     [READ_LOGFMT] = {"logfmt", logfmt_fit, logfmt_sniff, NULL, NULL, 0},
     [READ_ZEEK] = {"zeek", zeek_fit, NULL, "ts", NULL, 0},
     [READ_W3C] = {"w3c", w3c_fit, NULL, "time", NULL, 0},
-    [READ_PATTERN] = {"pattern", NULL, NULL, NULL, NULL, 0},
+    [READ_PATTERN] = {"pattern", pattern_fit, NULL, "time", NULL, 0},
     [READ_TEXT] = {"text", text_fit, NULL, "time", FIELDS(text_fields, 0)},
 };
 

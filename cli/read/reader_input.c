@@ -72,6 +72,7 @@ tamis_error input_source(const struct input *input, const struct restart *from, 
         source_new(input->path, input->own->fd, sized, input->regular ? input->size : NEVER);
     if (!s)
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    s->returns = input->dialect.returns;
     tamis_error error = source_start(s, input->kind, from, reason);
     if (error != TAMIS_OK) {
         source_free(s);
@@ -94,6 +95,18 @@ static size_t before_rotation(const char *path, size_t len)
     return turned ? at : len;
 }
 
+size_t read_packed_suffix(const char *path)
+{
+    static const char *const packed[] = {".gz", ".zst", ".zstd", ".bgz", ".bz2", ".xz", ".lz4"};
+    size_t len = strlen(path);
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+        size_t cut = strlen(packed[i]);
+        if (len > cut && strcasecmp(path + len - cut, packed[i]) == 0)
+            return cut;
+    }
+    return 0;
+}
+
 static enum read_format format_by_name(const char *path)
 {
     static const struct {
@@ -101,16 +114,7 @@ static enum read_format format_by_name(const char *path)
         enum read_format format;
     } known[] = {{".csv", READ_CSV},     {".tsv", READ_TSV},      {".tab", READ_TSV},
                  {".jsonl", READ_JSONL}, {".ndjson", READ_JSONL}, {".json", READ_JSONL}};
-    static const char *const packed[] = {".gz", ".zst", ".zstd", ".bgz"};
-    size_t len = strlen(path);
-    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
-        size_t cut = strlen(packed[i]);
-        if (len > cut && strcasecmp(path + len - cut, packed[i]) == 0) {
-            len -= cut;
-            break;
-        }
-    }
-    len = before_rotation(path, len);
+    size_t len = before_rotation(path, strlen(path) - read_packed_suffix(path));
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         size_t cut = strlen(known[i].suffix);
         if (len > cut && strncasecmp(path + len - cut, known[i].suffix, cut) == 0)
@@ -300,6 +304,11 @@ static tamis_error sniff_head(struct input *input, struct head *head, size_t *fr
             *reason = own->source->reason;
         return own->source->error;
     }
+    struct dialect *d = &input->dialect;
+    if (!d->returns && sniff_returns(head->data, head->len, d->format != READ_AUTO)) {
+        d->returns = own->source->returns = true;
+        text_returns(head->data, head->len);
+    }
     *from = head->len >= 3 && memcmp(head->data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     *sniff = settle_dialect(input, head->data + *from, head->len - *from, head->final);
     if (input->dialect.format == READ_JSON && !input->dialect.records)
@@ -388,6 +397,7 @@ static tamis_error open_source(struct input *input, struct raw_sums *sums, tamis
     if (!own->source)
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     own->source->sums = sums;
+    own->source->returns = input->dialect.returns;
     tamis_error error = source_kind(own->source, &input->kind, reason);
     return error == TAMIS_OK ? source_start(own->source, input->kind, NULL, reason) : error;
 }

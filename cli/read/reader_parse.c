@@ -37,6 +37,7 @@ void parser_free(struct parser *ps)
 {
     if (!ps)
         return;
+    pattern_end(ps);
     free(ps->value);
     free(ps->seen);
     for (struct chunk *next; ps->chunks; ps->chunks = next) {
@@ -73,6 +74,7 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
     ps->lines = 0;
     bool vector = scan_choose();
     ps->fit = format_of(s->dialect.format)->fit;
+    ok = (s->dialect.format != READ_PATTERN || pattern_begin(ps)) && ok;
     ps->damage = data;
     ps->next = ps->fit                           ? line_next
                : s->dialect.format == READ_JSONL ? json_parser(vector)

@@ -59,6 +59,7 @@ struct selection {
     bool copies;
     bool *absent;
     struct columns columns;
+    void *pattern; /* compiled; slot[g] is that of group g */
 
     /* JSONL: node 0 is the record. next[s]: the slot to look at when slot s is missing. */
     struct path_node *node;
@@ -97,6 +98,7 @@ struct parser {
     uint8_t *scratch;             /* of the one in use */
     size_t scratch_len, scratch_room;
 
+    void *matcher; /* the pattern's */
     struct time_context clock;
     const uint8_t *text;         /* where the text starts that `data` is a piece of */
     bool asked;                  /* what is before `data` is known: */
@@ -146,6 +148,7 @@ bool logfmt_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool logfmt_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool zeek_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool w3c_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool pattern_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool text_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 
 /* A format, as reader_formats.c has it. */
@@ -185,6 +188,14 @@ void columns_read(struct columns *columns, enum read_format format, const uint8_
 bool columns_next(const struct columns *columns, const uint8_t **at, const uint8_t *end,
                   const uint8_t **text, size_t *len);
 
+/* reader_pattern.c: what a selection and a parser have of a pattern. EARG: it is none. */
+tamis_error pattern_compile(struct selection *selection, tamis_reason *reason);
+void pattern_free(struct selection *selection);
+bool pattern_begin(struct parser *parser); /* false: no memory */
+void pattern_end(struct parser *parser);
+/* Its named groups, by name; false: there are no more. */
+bool pattern_group(const struct selection *selection, size_t i, const char **name, uint32_t *group);
+
 /* reader_logfmt.c: the key at p; behind its value, NULL if there is none. */
 const uint8_t *logfmt_key(const uint8_t *p, const uint8_t *end, const uint8_t **key, size_t *len);
 
@@ -211,6 +222,8 @@ void json_choose(struct parser *parser);
 const uint8_t *json_string_end(const uint8_t *p, const uint8_t *end, const uint8_t **bad);
 /* The string up to its closing quote without its escapes; the length, which is never more. What is no
    escape stays as it stands: json_string_end() accepts none. */
+/* A character as UTF-8; its length. Halves of pairs too. */
+size_t utf8_put(uint32_t c, uint8_t *out);
 size_t json_unescape(const uint8_t *p, const uint8_t *quote, uint8_t *out);
 
 #endif

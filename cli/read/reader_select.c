@@ -68,7 +68,13 @@ static bool find_columns(struct selection *s, const char *const *names, const ui
     }
     if (s->dialect.format == READ_ZEEK || s->dialect.format == READ_W3C)
         return find_named(s, names, header, len, column);
-    if (!header || format->field)
+    const char *name_of;
+    uint32_t group;
+    for (size_t g = 0; s->pattern && pattern_group(s, g, &name_of, &group); g++)
+        for (size_t i = 0; i < s->n; i++)
+            if (strcmp(names[i], name_of) == 0)
+                column[i] = group;
+    if (!header || format->fit)
         return true;
     uint8_t *name = malloc(len + 1);
     if (!name)
@@ -333,7 +339,11 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
         s->dialect.quoted_max = READ_QUOTED_MAX;
     s->n = s->n_slots = n;
     find_special(s, names);
-    if (!selection_by_path(s) && dialect->format != READ_LOGFMT)
+    if (dialect->format == READ_PATTERN)
+        error = pattern_compile(s, reason);
+    if (error != TAMIS_OK)
+        ;
+    else if (!selection_by_path(s) && dialect->format != READ_LOGFMT)
         error = select_columns(s, names, header, header_len, reason);
     else if (!keep_names(s, names) || !grow_tree(s))
         error = fail(reason, TAMIS_ENOMEM, "no memory for the attributes");
@@ -366,6 +376,7 @@ void selection_free(struct selection *s)
     free(s->copy);
     free(s->absent);
     free(s->columns.listed);
+    pattern_free(s);
     free(s->node);
     free(s->next);
     free(s);

@@ -11,11 +11,12 @@ static struct sniff refused(enum sniff_class class, const char *what, const char
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static const char EXTRACT[] = "extract it first", UNPACK[] = "decompress it, or use gzip or zstd",
+static const char EXTRACT[] = "extract it first",
+                  UNPACK[] = "decompress it, or use gzip, zstd, bzip2, xz or lz4",
                   EXPORT[] = "export it as CSV or JSON lines",
                   RECODE[] = "make it UTF-8 with iconv", LEAVE[] = "leave it out";
 
-/* The gzip and zstd that are read here are gone when this is asked: a second layer is left. */
+/* The compression that is read here is gone when this is asked: a second layer is left. */
 static const struct magic {
     const char *bytes;
     uint16_t len, at;
@@ -28,12 +29,12 @@ static const struct magic {
     {"7z\xBC\xAF\x27\x1C", 6, 0, SNIFF_UNKNOWN, "a 7z archive", EXTRACT},
     {"Rar!\x1A\x07", 6, 0, SNIFF_UNKNOWN, "a rar archive", EXTRACT},
     {"!<arch>\n", 8, 0, SNIFF_UNKNOWN, "an ar archive", EXTRACT},
-    {"\xFD\x37zXZ\x00", 6, 0, SNIFF_UNKNOWN, "an xz-compressed file", UNPACK},
-    {"BZh91AY&SY", 10, 0, SNIFF_UNKNOWN, "a bzip2-compressed file", UNPACK},
-    {"\x04\x22\x4D\x18", 4, 0, SNIFF_UNKNOWN, "an lz4-compressed file", UNPACK},
     {"\x1F\x9D", 2, 0, SNIFF_UNKNOWN, "a file from compress", UNPACK},
     {"LZIP", 4, 0, SNIFF_UNKNOWN, "an lzip-compressed file", UNPACK},
     {"\x1F\x8B", 2, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
+    {"\xFD\x37zXZ\x00", 6, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
+    {"BZh91AY&SY", 10, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
+    {"\x04\x22\x4D\x18", 4, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
     {"\x28\xB5\x2F\xFD", 4, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
     {"PAR1", 4, 0, SNIFF_UNKNOWN, "a Parquet file", EXPORT},
     {"PARE", 4, 0, SNIFF_UNKNOWN, "a Parquet file", EXPORT},
@@ -116,9 +117,7 @@ static bool binary(const uint8_t *text, size_t len, uint8_t delimiter)
     return controls > 1 + bytes / 32 || (bytes && controls == bytes);
 }
 
-/* Lines end with a bare CR: there are more of them than of line feeds; if the format is given, there
-   is no line feed. */
-static bool bare_returns(const uint8_t *text, size_t len, bool given)
+bool sniff_returns(const uint8_t *text, size_t len, bool given)
 {
     size_t returns = 0, lines = 0;
     if (len == 0 || !memchr(text, '\r', len))
@@ -465,19 +464,12 @@ static struct table find_table(const struct dialect *dialect, const uint8_t *tex
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Whether the format fits most lines of the text. Lines that go on behind it do not count. */
-static bool lines_fit(enum read_format format, const uint8_t *text, size_t len, bool whole)
+/* Whether what the parser's `fit` says holds for half of the lines of the text. Those that go on behind
+   it do not count. */
+static bool lines_fit(struct parser *ps, const uint8_t *text, size_t len, bool whole)
 {
-    static const struct selection none = {.line = NO_SLOT, .whole = NO_SLOT, .time = NO_SLOT};
-    struct parser *ps = parser_new();
     struct record record;
-    struct value nowhere;
     size_t fit = 0, lines = 0;
-    if (!ps)
-        return false;
-    ps->selection = &none;
-    ps->value = &nowhere;
-    ps->fit = format_of(format)->sniff;
     ps->at = text;
     ps->end = text + len;
     while (line_next(ps, &record) == PARSED_RECORD) {
@@ -486,9 +478,22 @@ static bool lines_fit(enum read_format format, const uint8_t *text, size_t len, 
         lines++;
         fit += !record.unfit;
     }
-    ps->value = NULL;
-    parser_free(ps);
     return fit && 2 * fit >= lines;
+}
+
+/* Whether the user's pattern fits. */
+static bool pattern_fits(const struct dialect *dialect, const uint8_t *text, size_t len, bool whole)
+{
+    struct dialect d = *dialect;
+    const char *line = READ_LINE;
+    struct selection *s = NULL;
+    struct parser *ps = parser_new();
+    d.format = READ_PATTERN;
+    bool fits = ps && selection_new(&s, &d, &line, 1, NULL, 0, NULL) == TAMIS_OK &&
+                parser_begin(ps, s, text, len) == TAMIS_OK && lines_fit(ps, text, len, whole);
+    parser_free(ps);
+    selection_free(s);
+    return fits;
 }
 
 /* The first line starts with a time that is no cell of its own. */
@@ -504,16 +509,13 @@ static bool timed_line(const uint8_t *text, size_t len)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static struct sniff sniff_bytes(const uint8_t *text, size_t len, bool given)
+static struct sniff sniff_bytes(const uint8_t *text, size_t len)
 {
     const struct magic *magic = magic_of(text, len);
     if (magic)
         return refused(magic->class, magic->what, magic->advice);
     if (wide(text, len))
         return refused(SNIFF_UNKNOWN, "UTF-16 text without a byte order mark", RECODE);
-    if (bare_returns(text, len, given))
-        return refused(SNIFF_UNKNOWN, "text with bare CR line ends",
-                       "make them line feeds, as tr '\\r' '\\n' does");
     return (struct sniff){0};
 }
 
@@ -534,11 +536,20 @@ static enum read_format line_format(const uint8_t *text, size_t len, bool whole)
         line = memchr(line, '\n', left);
         line += line != NULL;
     }
-    for (int i = READ_AUTO; len && i < READ_FORMATS; i++)
-        if (format_of((enum read_format)i)->sniff &&
-            lines_fit((enum read_format)i, text, len, whole))
-            return (enum read_format)i;
-    return READ_AUTO;
+    static const struct selection none = {.line = NO_SLOT, .whole = NO_SLOT, .time = NO_SLOT};
+    struct value nowhere;
+    struct parser *ps = len ? parser_new() : NULL;
+    enum read_format found = READ_AUTO;
+    for (int i = READ_AUTO; ps && !found && i < READ_FORMATS; i++) {
+        ps->selection = &none;
+        ps->value = &nowhere;
+        ps->fit = format_of((enum read_format)i)->sniff;
+        if (ps->fit && lines_fit(ps, text, len, whole))
+            found = (enum read_format)i;
+        ps->value = NULL;
+    }
+    parser_free(ps);
+    return found;
 }
 
 /* A table by the look of it, or because it is said to be one; else text. */
@@ -580,7 +591,7 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
     bool given = d.format != READ_AUTO && !named;
     whole = whole && len <= SNIFF_LEN;
     len = len < SNIFF_LEN ? len : SNIFF_LEN;
-    struct sniff sniff = sniff_bytes(text, len, given);
+    struct sniff sniff = sniff_bytes(text, len);
     if (sniff.class == SNIFF_READABLE && !given && binary(text, len, d.delimiter))
         sniff = refused(SNIFF_BINARY, "binary data", LEAVE);
     sniff.format = d.format;
@@ -588,6 +599,10 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
         return sniff;
     while (len && (*text == ' ' || *text == '\t' || *text == '\r' || *text == '\n'))
         text++, len--;
+    if (d.format == READ_AUTO && d.pattern && pattern_fits(&d, text, len, whole)) {
+        sniff.format = READ_PATTERN;
+        return sniff;
+    }
     bool object = len && *text == '{', list = len && *text == '[';
     struct json_shape shape = list ? shape_of(text, len) : (struct json_shape){0};
     if (d.format == READ_AUTO && shape.broken && !shape.nested)

@@ -21,7 +21,6 @@ struct sniff {
     enum read_format format; /* of what is readable; and how: */
     uint8_t delimiter;
     bool headless;
-    bool returns;
     char records[64];
     const char *what;   /* else: "a tar archive"; */
     const char *advice; /* and what to do: "extract it first" */
@@ -34,6 +33,10 @@ struct sniff {
  */
 struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t *text, size_t len,
                         bool whole);
+
+/* Whether lines end with a bare CR: there are more of them than of line feeds; if the format is given,
+   there is no line feed. */
+bool sniff_returns(const uint8_t *text, size_t len, bool given);
 
 /* The same for a file, through its compression. Errors: it cannot be opened, read, or decompressed
    at all. */

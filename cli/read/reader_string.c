@@ -63,7 +63,7 @@ const uint8_t *json_string_end(const uint8_t *p, const uint8_t *end, const uint8
     return NULL;
 }
 
-static size_t put_utf8(uint32_t c, uint8_t *out)
+size_t utf8_put(uint32_t c, uint8_t *out)
 {
     if (c < 0x80) {
         out[0] = (uint8_t)c;
@@ -114,7 +114,7 @@ size_t json_unescape(const uint8_t *p, const uint8_t *quote, uint8_t *out)
             break;
         p = stop;
         if (p[1] == 'u' && quote - p >= 6 && hex4(p + 2) >= 0) {
-            out += put_utf8(take_u(&p, quote), out);
+            out += utf8_put(take_u(&p, quote), out);
         } else {
             uint8_t c = escape_of(p[1]);
             if (!c)

@@ -117,15 +117,21 @@ told='tamis find: not searched: half.jsonl.gz: damaged when it was indexed, from
 is damaged-start 2 '{"ip": "7"}' "$told" 'tamis find half.tamis ip=7'
 is damaged-is-no-proof 2 "" "$told" 'tamis find half.tamis ip=nosuch --trust'
 trouble damaged-strict '.*: half.jsonl.gz: nothing was changed$' 'tamis index -o new.tamis --attrs ip --strict half.jsonl.gz'
-trouble other-compression 'an xz-compressed file is not read; decompress it, or use gzip or zstd: x.csv.xz: it was skipped$' \
+trouble other-compression 'xz at byte 12: damaged: x.csv.xz: it was skipped$' \
     'printf "\3757zXZ\0aaaaaaaa" >x.csv.xz; tamis index -o xz.tamis --attrs ip x.csv.xz'
+for pack in bzip2 xz lz4; do
+    is "packed-by-$pack" 0 2,bob "" "printf 'ip,user\n1,ann\n2,bob\n' | $pack -c >packed.csv.$pack
+        tamis index -o packed.tamis --attrs ip packed.csv.$pack >/dev/null && tamis find packed.tamis ip=2"
+done
 is pretty-json 0 $'{\n"ip": 1\n}' "" 'printf "{\n\"ip\": 1\n}\n" >pretty.json
     tamis index -o pretty.tamis --attrs ip pretty.json >/dev/null; tamis find pretty.tamis ip=1'
 is pretty-json-by-force 2 "" "tamis index: bad record: pretty.json, line 1: a key is missing: 3 skipped
 tamis index: no record: pretty.json: give CSV or TSV with a header, or one JSON object a line; see --format and --delimiter" \
     'tamis index -o p.tamis --attrs ip --format jsonl pretty.json'
-trouble bare-returns "text with bare CR line ends is not read; make them line feeds, as tr '.r' '.n' does: cr.csv: it was skipped$" \
-    'printf "ip,user\r1,ann\r2,bob\r" >cr.csv; tamis index -o p.tamis --attrs ip cr.csv'
+is bare-returns 0 2,bob "" 'printf "ip,user\r1,ann\r2,bob\r" >cr.csv
+    tamis index -o cr.tamis --attrs ip cr.csv >/dev/null; tamis find cr.tamis ip=2'
+is utf16 0 2,bob "" 'printf "\377\376i\0p\0,\0u\0\n\0001\0,\0a\0\n\0002\0,\0b\0o\0b\0\n\0" >wide.csv
+    tamis index -o wide.tamis --attrs ip wide.csv >/dev/null; tamis find wide.tamis ip=2'
 is json-array 0 '{"id":2}' "" 'echo "[{\"id\":1},{\"id\":2}]" >array.json
     tamis index -o array.tamis --attrs id array.json >/dev/null; tamis find array.tamis id=2'
 is wrapped-records 0 '{"id":2}' "" 'echo "{\"Records\":[{\"id\":1},{\"id\":2}]}" >trail.json

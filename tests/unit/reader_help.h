@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <bzlib.h>
+#include <lz4frame.h>
+#include <lzma.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -234,6 +237,36 @@ static inline void pack_zst(struct buf *out, const void *data, size_t len, size_
         size_t made = ZSTD_compress(packed, room, (const uint8_t *)data + done, some, 3);
         if (ZSTD_isError(made))
             die("zstd");
+        buf_add(out, packed, made);
+        free(packed);
+        done += some;
+    } while (done < len);
+}
+
+/* The same with bzip2, xz and lz4. */
+static inline void pack_frames(struct buf *out, enum packing kind, const void *data, size_t len,
+                               size_t part)
+{
+    size_t done = 0;
+    do {
+        size_t some = part && len - done > part ? part : len - done, made = 0;
+        size_t room = some + some / 8 + 65536;
+        uint8_t *packed = malloc(room), *from = (uint8_t *)(uintptr_t)data + done;
+        unsigned made_bz2 = (unsigned)room;
+        if (kind == PACK_BZIP2) {
+            if (BZ2_bzBuffToBuffCompress((char *)packed, &made_bz2, (char *)from, (unsigned)some, 1,
+                                         0, 0) != BZ_OK)
+                die("bzip2");
+            made = made_bz2;
+        } else if (kind == PACK_XZ) {
+            if (lzma_easy_buffer_encode(0, LZMA_CHECK_CRC32, NULL, from, some, packed, &made,
+                                        room) != LZMA_OK)
+                die("xz");
+        } else {
+            made = LZ4F_compressFrame(packed, room, from, some, NULL);
+            if (LZ4F_isError(made))
+                die("lz4");
+        }
         buf_add(out, packed, made);
         free(packed);
         done += some;

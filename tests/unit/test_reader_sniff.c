@@ -87,9 +87,6 @@ TEST(what_is_read)
 TEST(what_is_refused)
 {
     static const struct sample samples[] = {
-        {"a,b\r1,2\r3,4\r", 0, "text with bare CR line ends", 0, READ_CSV},
-        {"a,b\r1,2\r3,4\n", 0, "text with bare CR line ends", 0, READ_AUTO},
-        {"{\"a\":1}\r{\"a\":2}\r", 0, "text with bare CR line ends", 0, READ_JSONL},
         {"\xff\xfe"
          "a\0,\0",
          6, "UTF-16 text", 0, READ_CSV},
