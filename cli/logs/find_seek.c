@@ -16,14 +16,14 @@
 #define DENSE 256 /* bytes between hits below which everything is parsed */
 
 /* The longest value that a record must have. */
-static const struct wanted *needle_of(const struct when *when)
+static const struct wanted *needle_of(const struct when *when, const struct selection *selection)
 {
     const struct wanted *best = NULL;
     for (size_t i = 0; i < when->n; i++) {
         const struct clause *c = &when->clause[i];
         const struct wanted *v = c->value;
         if (c->type == TAMIS_BYTES && c->n == 1 && !v->missing && v->len &&
-            (!best || v->len > best->len))
+            selection_plain(selection, i) && (!best || v->len > best->len))
             best = v;
     }
     return best;
@@ -40,7 +40,7 @@ tamis_error seek_begin(struct seek *k, struct parser *parser, const struct selec
                        .at = text->data,
                        .end = text->data + text->len,
                        .counted = text->data};
-    k->needle = needle_of(when);
+    k->needle = needle_of(when, selection);
     if (format == READ_CSV && text->len && memchr(text->data, '"', text->len))
         k->needle = NULL;
     if (format == READ_JSON) /* whose records are no lines */

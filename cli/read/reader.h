@@ -96,6 +96,7 @@ struct read_field {
     const char *name;
     const char *type; /* as --attrs has it: text, int, ip, time, path, words */
     bool is_time;     /* it says when */
+    bool made;        /* it does not stand in the record as it is */
 };
 
 /* Those of a format; NULL, with *n = 0, if its files name them or it has none. */
@@ -153,6 +154,9 @@ void selection_free(struct selection *selection);
 /* CSV, TSV: the first attribute from `from` on that the header lacks, so that all records miss it;
    the number of attributes if there is none. */
 size_t selection_absent(const struct selection *selection, size_t from);
+/* Whether values of an attribute stand in their records as they are, but for quotes and escapes: not
+   those that are made, such as a syslog's severity or the time of a record that has none itself. */
+bool selection_plain(const struct selection *selection, size_t attribute);
 
 /* PARSED_BAD: an unfit record that is damaged rather than something else, which is worth a word. */
 enum parsed { PARSED_END, PARSED_RECORD, PARSED_BAD, PARSED_NOMEM };

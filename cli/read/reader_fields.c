@@ -67,15 +67,163 @@ static void table_names(const struct input *input, const struct input_text *text
     free(name);
 }
 
-static void find_names(const struct input *input, const struct input_text *text,
-                       struct names *names)
+/* The names that # lines have. */
+static void hash_names(const struct input *input, struct names *names)
+{
+    struct columns c;
+    const uint8_t *at, *text;
+    size_t len;
+    columns_read(&c, input->dialect.format, input->header, input->header_len);
+    for (at = c.names; columns_next(&c, &at, c.names + c.names_len, &text, &len);)
+        names_add(names, text, len);
+}
+
+static void pattern_names(const struct selection *s, struct names *names)
+{
+    const char *name;
+    uint32_t group;
+    for (size_t i = 0; pattern_group(s, i, &name, &group); i++)
+        names_add(names, (const uint8_t *)name, strlen(name));
+}
+
+/* A dotted path. */
+struct path {
+    uint8_t text[512];
+    size_t len, parts;
+};
+
+static void string_names(struct parser *ps, const uint8_t *p, const uint8_t *quote,
+                         struct path *path, struct names *names);
+
+/*
+ * The keys of the JSON object at p that is a good value, each below `path`; objects inside of it,
+ * and JSON in strings, instead of their own keys. Behind the object.
+ */
+static const uint8_t *object_names(struct parser *ps, const uint8_t *p, const uint8_t *end,
+                                   struct path *path, struct names *names)
+{
+    struct fault fault;
+    for (p++; p && p < end;) {
+        const uint8_t *key, *value;
+        size_t key_len, before = path->len;
+        while ((p = json_blanks(p, end)) < end && *p == ',')
+            p++;
+        if (p == end || *p == '}')
+            return p + 1;
+        p = value = json_key(p, end, &key, &key_len, &fault);
+        if (!p)
+            return NULL;
+        p = json_value(ps, p, end, false, &fault);
+        if (!p || key_len + 1 > sizeof path->text - path->len || path->parts == PATH_PARTS - 1)
+            continue;
+        if (before)
+            path->text[path->len++] = '.';
+        path->len += json_unescape(key, key + key_len, path->text + path->len);
+        path->parts++;
+        if (*value == '{')
+            object_names(ps, value, p, path, names);
+        else if (*value == '"')
+            string_names(ps, value + 1, p - 1, path, names);
+        else
+            names_add(names, path->text, path->len);
+        path->len = before;
+        path->parts--;
+    }
+    return p;
+}
+
+/* A string that holds an object has names below it; it has a name itself too. */
+static void string_names(struct parser *ps, const uint8_t *p, const uint8_t *quote,
+                         struct path *path, struct names *names)
+{
+    struct fault fault;
+    size_t len = (size_t)(quote - p);
+    names_add(names, path->text, path->len);
+    if (!memchr(p, '{', len))
+        return;
+    uint8_t *plain = malloc(len);
+    names->full |= !plain;
+    if (!plain)
+        return;
+    const uint8_t *end = plain + json_unescape(p, quote, plain), *at = json_blanks(plain, end);
+    if (at < end && *at == '{') {
+        const uint8_t *stop = json_value(ps, at, end, false, &fault);
+        if (stop && json_blanks(stop, end) == end)
+            object_names(ps, at, stop, path, names);
+    }
+    free(plain);
+}
+
+/* Those of formats that name fields in each record. */
+static tamis_error record_names(const struct input *input, const struct input_text *text,
+                                struct names *names, tamis_reason *reason)
+{
+    const char *line = READ_LINE;
+    struct selection *s = NULL;
+    struct parser *ps = parser_new(), *walker = parser_new();
+    struct record r;
+    enum parsed parsed;
+    tamis_error error = ps && walker ? TAMIS_OK : TAMIS_ENOMEM;
+    if (error == TAMIS_OK)
+        error = selection_new(&s, &input->dialect, &line, 1, NULL, 0, reason);
+    if (error == TAMIS_OK)
+        error = parser_begin(ps, s, text->data, text->len);
+    if (error == TAMIS_OK)
+        error = parser_begin(walker, s, text->data, 0);
+    while (error == TAMIS_OK && (parsed = parser_next(ps, &r)) != PARSED_END) {
+        const uint8_t *p = r.data, *end = r.data + r.len, *key;
+        struct path path = {.len = 0};
+        size_t len;
+        if (parsed == PARSED_NOMEM || names->full)
+            error = TAMIS_ENOMEM;
+        else if (r.unfit)
+            continue;
+        else if (input->dialect.format == READ_LOGFMT)
+            while (p < end && (p = logfmt_key(p, end, &key, &len)))
+                names_add(names, key, len);
+        else if (*(p = json_blanks(p, end)) == '{')
+            object_names(walker, p, end, &path, names);
+    }
+    parser_free(ps);
+    parser_free(walker);
+    selection_free(s);
+    return error;
+}
+
+static tamis_error find_names(const struct input *input, const struct input_text *text,
+                              struct names *names, tamis_reason *reason)
 {
     size_t n;
+    const char *line = READ_LINE;
+    struct selection *s = NULL;
+    tamis_error error = TAMIS_OK;
     const struct read_field *field = read_fields(input->dialect.format, &n);
     for (size_t i = 0; i < n; i++)
         names_add(names, (const uint8_t *)field[i].name, strlen(field[i].name));
-    if (input->dialect.format == READ_CSV || input->dialect.format == READ_TSV)
+    switch (input->dialect.format) {
+    case READ_CSV:
+    case READ_TSV:
         table_names(input, text, names);
+        break;
+    case READ_ZEEK:
+    case READ_W3C:
+        hash_names(input, names);
+        break;
+    case READ_PATTERN:
+        error = selection_new(&s, &input->dialect, &line, 1, NULL, 0, reason);
+        if (error == TAMIS_OK)
+            pattern_names(s, names);
+        selection_free(s);
+        break;
+    case READ_JSONL:
+    case READ_JSON:
+    case READ_LOGFMT:
+        error = record_names(input, text, names, reason);
+        break;
+    default:
+        break;
+    }
+    return names->full ? TAMIS_ENOMEM : error;
 }
 
 static tamis_error visit_all(struct parser *ps, const struct names *names, read_visit visit,
@@ -102,9 +250,7 @@ tamis_error reader_fields(const struct input *input, const struct input_text *te
     struct parser *ps = parser_new();
     tamis_error error = ps ? TAMIS_OK : TAMIS_ENOMEM;
     if (ps)
-        find_names(input, text, &names);
-    if (names.full)
-        error = TAMIS_ENOMEM;
+        error = find_names(input, text, &names, reason);
     if (error == TAMIS_OK && names.n) {
         error = selection_new(&selection, &input->dialect, (const char *const *)names.name, names.n,
                               input->header, input->header_len, reason);

@@ -367,6 +367,16 @@ size_t selection_absent(const struct selection *s, size_t from)
     return from;
 }
 
+bool selection_plain(const struct selection *s, size_t attribute)
+{
+    size_t of = s->copy ? s->copy[attribute] : attribute;
+    const struct format *format = format_of(s->dialect.format);
+    for (size_t c = 0; c < format->n_fields; c++)
+        if (format->field[c].made && s->slot[c] == of)
+            return false;
+    return of != s->time;
+}
+
 void selection_free(struct selection *s)
 {
     if (!s)

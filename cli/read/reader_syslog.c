@@ -115,11 +115,11 @@ static bool take_5424(struct parser *ps, const uint8_t *p, const uint8_t *end)
 
 /* ---- RFC 3164 -------------------------------------------------------------------------------- */
 
-/* su: or su[12]: at p; behind it and a blank. NULL: there is none. */
-static const uint8_t *take_tag(struct parser *ps, const uint8_t *p, const uint8_t *end)
+/* su: or su[12]: at p; behind it and a blank. NULL: there is none. `all`: or there is more. */
+static const uint8_t *take_tag(struct parser *ps, const uint8_t *p, const uint8_t *end, bool all)
 {
     const uint8_t *tag = scan_for(p, end, ' ', ':', '[', SCAN_HAS_VECTOR), *stop = tag, *id = NULL;
-    while (tag < end && *tag == ':' && tag + 1 < end && tag[1] != ' ') /* a::b: */
+    while (tag > p && tag < end && *tag == ':' && tag + 1 < end && tag[1] != ' ') /* a::b: */
         tag = stop = scan_for(tag + 1, end, ' ', ':', '[', SCAN_HAS_VECTOR);
     if (tag == p || tag >= end || *tag == ' ')
         return NULL;
@@ -128,13 +128,18 @@ static const uint8_t *take_tag(struct parser *ps, const uint8_t *p, const uint8_
         stop = scan_for(id, end, ']', ' ', ']', SCAN_HAS_VECTOR);
         if (stop == end || *stop != ']')
             return NULL;
-        give(ps, PROCID, id, stop++);
+        stop++;
     }
+    const uint8_t *id_end = stop - 1;
     if (stop < end && *stop == ':')
         stop++;
     else if (!id)
         return NULL;
+    if (all && stop != end)
+        return NULL;
     give(ps, APP_NAME, p, tag);
+    if (id)
+        give(ps, PROCID, id, id_end);
     return stop + (stop < end && *stop == ' ');
 }
 
@@ -148,14 +153,14 @@ static bool take_3164(struct parser *ps, const uint8_t *p, const uint8_t *end, b
         return false;
     give(ps, TIME, p, p + len);
     p += len + 1;
-    const uint8_t *host = p, *stop = word_end(p, end), *message = take_tag(ps, p, stop);
-    if (message && message == stop && (message[-1] == ':' || message[-1] == ']')) {
+    const uint8_t *host = p, *stop = word_end(p, end), *message = take_tag(ps, p, stop, true);
+    if (message) {
         message = stop + (stop < end); /* no host, a tag at once */
     } else if (stop == end || stop == host) {
         return false;
     } else {
         give(ps, HOSTNAME, host, stop);
-        message = take_tag(ps, stop + 1, end);
+        message = take_tag(ps, stop + 1, end, false);
     }
     *tagged = message != NULL;
     give(ps, MSG, message ? message : stop + 1, end);

@@ -1,6 +1,7 @@
 /*
- * The rules of records: what a CSV, TSV or JSONL text means. With "--dump FORMAT SEGMENT PATH
- * ATTRIBUTE…" it prints the records of a file instead, for tests/python/test_reader.py.
+ * The rules of records: what a CSV, TSV or JSONL text means. For the tests in tests/python it prints
+ * instead: the records of a file with "--dump FORMAT SEGMENT PATH ATTRIBUTE…", their fields with
+ * "--fields PATH", what the times on standard input are with "--times ZONE REFERENCE".
  */
 #include "harness.h"
 #include "reader_help.h"
@@ -539,10 +540,66 @@ static int dump(int argc, char **argv)
     return error == TAMIS_OK ? 0 : (fprintf(stderr, "%s\n", reason.text), 1);
 }
 
+/* One line a value: the record, the name, its bytes in hex. */
+static bool show_field(void *context, uint64_t record, const char *name, const struct value *value)
+{
+    (void)context;
+    printf("%llu %s ", (unsigned long long)record, name);
+    for (; value; value = value->next) {
+        for (size_t j = 0; j < value->len; j++)
+            printf("%02x", value->data[j]);
+        putchar(value->next ? '+' : '\n');
+    }
+    return true;
+}
+
+static int fields(const char *path)
+{
+    struct input_options options = {.dialect.pattern = getenv("DUMP_PATTERN")};
+    struct input *input;
+    struct input_text text = {0};
+    struct input_segment segment;
+    tamis_reason reason = {0};
+    bool more;
+    tamis_error error = input_open(&input, path, &options, &reason);
+    if (error == TAMIS_OK)
+        error = input_next(input, &segment, &text, &more, &reason);
+    if (error == TAMIS_OK && more)
+        error = reader_fields(input, &text, show_field, NULL, &reason);
+    if (error != TAMIS_OK)
+        return fprintf(stderr, "%s\n", reason.text), 1;
+    input_segment_free(&segment);
+    input_text_free(&text);
+    input_close(input);
+    return 0;
+}
+
+/* One line each: seconds and nanoseconds and the normal form, or "-". */
+static int times(const char *zone, long long reference)
+{
+    struct time_context context = {.zone = *zone ? zone : NULL, .reference = reference};
+    char line[256], normal[TIME_NORMAL_MAX];
+    while (fgets(line, sizeof line, stdin)) {
+        struct stamp stamp;
+        size_t len = strcspn(line, "\n");
+        if (!time_read(&context, (const uint8_t *)line, len, &stamp))
+            puts("-");
+        else
+            printf("%lld %u %.*s\n", (long long)stamp.seconds, stamp.nanoseconds,
+                   (int)time_normal(&context, (const uint8_t *)line, len, normal), normal);
+    }
+    return 0;
+}
+
 struct harness harness;
 
 int main(int argc, char **argv)
 {
-    return argc > 5 && strcmp(argv[1], "--dump") == 0 ? dump(argc - 2, argv + 2)
-                                                      : harness_main(argc, argv);
+    if (argc > 5 && strcmp(argv[1], "--dump") == 0)
+        return dump(argc - 2, argv + 2);
+    if (argc == 3 && strcmp(argv[1], "--fields") == 0)
+        return fields(argv[2]);
+    if (argc == 4 && strcmp(argv[1], "--times") == 0)
+        return times(argv[2], atoll(argv[3]));
+    return harness_main(argc, argv);
 }
