@@ -35,7 +35,11 @@
  *        objects and arrays are their text as it stands. null is missing. Every record is checked
  *        against RFC 8259, wanted parts or not, with three liberties: control characters in
  *        strings, NaN and Infinity (Python writes them), and bytes that are not UTF-8.
- * All    a byte order mark at the start is skipped. Bytes that are not UTF-8 pass as they are.
+ * JSON   the same objects wherever they are: in arrays, wrapped, over several lines (reader_array.c).
+ *        Elements of an array of values are a list. A path leads into a string that holds JSON.
+ * Logs   a line is a record: reader_access.c, _syslog.c, _logfmt.c, _columns.c, _pattern.c, _text.c.
+ * All    a byte order mark at the start is skipped. Bytes that are not UTF-8 pass as they are. A line
+ *        that its format does not fit is a record of that line alone.
  *
  * Memory: a text holds one segment, up to twice the size asked for where a compressed file has no
  * place to cut, and never less than a record; an input as much again in the worst case, and what
@@ -269,9 +273,8 @@ struct input {
     struct input_private *own;
 };
 
-/* "-" is standard input. Formats by name: .csv .tsv .tab .jsonl .ndjson .json, under .gz or .zst;
-   else by content: `{` or an array first: JSONL; a tab in the first line: TSV; else CSV. EKIND: it is
-   none of these, see reader_sniff.h. */
+/* "-" is standard input. Formats by name: .csv .tsv .tab .jsonl .ndjson .json, under a compression's
+   suffix; else by content, see reader_sniff.h. EKIND: it is nothing that is read. */
 tamis_error input_open(struct input **out, const char *path, const struct input_options *options,
                        tamis_reason *reason);
 void input_close(struct input *input);

@@ -76,16 +76,20 @@ void columns_read(struct columns *c, enum read_format format, const uint8_t *hea
         keep_mark(&c->empty, text, n, "(empty)");
         text = directive(header, len, "#unset_field", &n);
         keep_mark(&c->unset, text, n, "-");
-        c->types = directive(header, len, "#types", &c->types_len);
+        c->types = directive(header, len, "#types", &n);
+        c->types_end = c->types ? c->types + n : NULL;
     } else {
         keep_mark(&c->unset, NULL, 0, "-");
     }
-    c->names = directive(header, len, zeek ? "#fields" : "#Fields:", &c->names_len);
-    while (c->names_len && (*c->names == ' ' || *c->names == '\t') && !zeek)
-        c->names++, c->names_len--;
-    while (c->names_len && c->names[c->names_len - 1] == ' ')
-        c->names_len--;
-    if (!zeek && c->names_len && memchr(c->names, '\t', c->names_len))
+    c->names = directive(header, len, zeek ? "#fields" : "#Fields:", &n);
+    if (!c->names)
+        return;
+    for (; n && (*c->names == ' ' || *c->names == '\t') && !zeek; n--)
+        c->names++;
+    while (n && c->names[n - 1] == ' ')
+        n--;
+    c->names_end = c->names + n;
+    if (!zeek && memchr(c->names, '\t', n))
         c->separator = '\t';
 }
 

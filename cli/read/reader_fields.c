@@ -74,7 +74,7 @@ static void hash_names(const struct input *input, struct names *names)
     const uint8_t *at, *text;
     size_t len;
     columns_read(&c, input->dialect.format, input->header, input->header_len);
-    for (at = c.names; columns_next(&c, &at, c.names + c.names_len, &text, &len);)
+    for (at = c.names; columns_next(&c, &at, c.names_end, &text, &len);)
         names_add(names, text, len);
 }
 

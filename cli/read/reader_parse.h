@@ -31,9 +31,8 @@ struct mark {
 struct columns {
     uint8_t separator, set_separator;
     struct mark unset, empty;
-    const uint8_t *names, *types; /* in the header */
-    size_t names_len, types_len;
-    size_t n;             /* columns of a record */
+    const uint8_t *names, *names_end, *types, *types_end; /* in the header; or NULL */
+    size_t n;                                             /* columns of a record */
     bool *listed;         /* by column: it is a list; NULL: none is */
     uint32_t date, clock; /* W3C: columns, else NO_SLOT */
 };

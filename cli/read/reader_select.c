@@ -31,7 +31,7 @@ static bool find_named(struct selection *s, const char *const *names, const uint
     const uint8_t *text, *at;
     size_t n;
     columns_read(c, s->dialect.format, header, len);
-    for (at = c->names; columns_next(c, &at, c->names + c->names_len, &text, &n); c->n++) {
+    for (at = c->names; columns_next(c, &at, c->names_end, &text, &n); c->n++) {
         for (size_t i = 0; i < s->n; i++)
             if (strlen(names[i]) == n && memcmp(names[i], text, n) == 0)
                 column[i] = (uint32_t)c->n;
@@ -49,7 +49,7 @@ static bool find_named(struct selection *s, const char *const *names, const uint
     c->listed = calloc(c->n + 1, sizeof *c->listed);
     at = c->types;
     for (size_t i = 0; c->listed && i < c->n; i++)
-        if (columns_next(c, &at, c->types + c->types_len, &text, &n))
+        if (columns_next(c, &at, c->types_end, &text, &n))
             c->listed[i] = (n > 4 && memcmp(text, "set[", 4) == 0) ||
                            (n > 7 && memcmp(text, "vector[", 7) == 0);
     return c->listed;

@@ -145,7 +145,7 @@ TEST(other_delimiters)
     struct dialect dialect = {.format = READ_CSV, .delimiter = ';'};
     struct selection *s = select_words(&dialect, "b a", "a;b", 3);
     struct buf out = {0};
-    show_records(&out, s, (const uint8_t *)"1,2;\"3;\"\n\";\";\n", 14, 0, 0, 1);
+    show_records(&out, s, (const uint8_t *)"1,2;\"3;\"\n\";\";\n", 14, 0, 0, 1, NULL);
     CHECK_MSG(strcmp(out.data, "3;|1,2\n|;\n") == 0, "%s", out.data);
     buf_free(&out);
     selection_free(s);
@@ -344,7 +344,7 @@ static void places(enum read_format format, const char *attributes, const char *
     struct dialect dialect = {.format = format};
     struct selection *s = select_words(&dialect, attributes, header, header ? strlen(header) : 0);
     struct buf out = {0};
-    show_records(&out, s, (const uint8_t *)text, strlen(text), SHOW_RAW | SHOW_PLACE, 100, 7);
+    show_records(&out, s, (const uint8_t *)text, strlen(text), SHOW_RAW | SHOW_PLACE, 100, 7, NULL);
     CHECK_MSG(strcmp(out.data, expected) == 0, "<%s>, not <%s>", out.data, expected);
     buf_free(&out);
     selection_free(s);
