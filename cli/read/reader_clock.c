@@ -130,7 +130,7 @@ tamis_error input_clock(struct input *input, tamis_reason *reason)
     if (selection_absent(own->clock_selection, 0) == 0)
         return TAMIS_OK;
     own->clock = parser_new();
-    return own->clock ? TAMIS_OK : TAMIS_ENOMEM;
+    return own->clock ? parser_begin(own->clock, own->clock_selection, "", 0) : TAMIS_ENOMEM;
 }
 
 bool input_time_of(struct input *input, const struct input_text *text, size_t len,

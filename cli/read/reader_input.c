@@ -311,7 +311,7 @@ static tamis_error sniff_head(struct input *input, struct head *head, size_t *fr
     }
     *from = head->len >= 3 && memcmp(head->data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     *sniff = settle_dialect(input, head->data + *from, head->len - *from, head->final);
-    if (input->dialect.format == READ_JSON && !input->dialect.records)
+    if (sniff->full || (input->dialect.format == READ_JSON && !input->dialect.records))
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     return TAMIS_OK;
 }

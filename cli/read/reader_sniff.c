@@ -343,15 +343,19 @@ static bool lines_fit(struct parser *ps, const uint8_t *text, size_t len, bool w
 }
 
 /* Whether the user's pattern fits. */
-static bool pattern_fits(const struct dialect *dialect, const uint8_t *text, size_t len, bool whole)
+static bool pattern_fits(const struct dialect *dialect, const uint8_t *text, size_t len, bool whole,
+                         bool *full)
 {
     struct dialect d = *dialect;
     const char *line = READ_LINE;
     struct selection *s = NULL;
     struct parser *ps = parser_new();
     d.format = READ_PATTERN;
-    bool fits = ps && selection_new(&s, &d, &line, 1, NULL, 0, NULL) == TAMIS_OK &&
-                parser_begin(ps, s, text, len) == TAMIS_OK && lines_fit(ps, text, len, whole);
+    tamis_error error = ps ? selection_new(&s, &d, &line, 1, NULL, 0, NULL) : TAMIS_ENOMEM;
+    if (error == TAMIS_OK)
+        error = parser_begin(ps, s, text, len);
+    bool fits = error == TAMIS_OK && lines_fit(ps, text, len, whole);
+    *full |= error == TAMIS_ENOMEM;
     parser_free(ps);
     selection_free(s);
     return fits;
@@ -386,7 +390,7 @@ static bool starts(const uint8_t *text, size_t len, const char *with)
 }
 
 /* A format of lines that the text is, by most of them; READ_AUTO: none. */
-static enum read_format line_format(const uint8_t *text, size_t len, bool whole)
+static enum read_format line_format(const uint8_t *text, size_t len, bool whole, bool *full)
 {
     for (const uint8_t *line = text, *end = text + len; line && line < end && *line == '#';) {
         size_t left = (size_t)(end - line);
@@ -401,6 +405,7 @@ static enum read_format line_format(const uint8_t *text, size_t len, bool whole)
     struct value nowhere;
     struct parser *ps = len ? parser_new() : NULL;
     enum read_format found = READ_AUTO;
+    *full |= len && !ps;
     for (int i = READ_AUTO; ps && !found && i < READ_FORMATS; i++) {
         ps->selection = &none;
         ps->value = &nowhere;
@@ -460,7 +465,7 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
         return sniff;
     while (len && (*text == ' ' || *text == '\t' || *text == '\r' || *text == '\n'))
         text++, len--;
-    if (d.format == READ_AUTO && d.pattern && pattern_fits(&d, text, len, whole)) {
+    if (d.format == READ_AUTO && d.pattern && pattern_fits(&d, text, len, whole, &sniff.full)) {
         sniff.format = READ_PATTERN;
         return sniff;
     }
@@ -473,7 +478,9 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
     if ((object || list) && (d.format == READ_AUTO || d.format == READ_JSONL))
         return sniff_json(text, len, true);
     if (d.format == READ_AUTO)
-        sniff.format = d.format = line_format(text, len, whole);
+        sniff.format = d.format = line_format(text, len, whole, &sniff.full);
+    if (sniff.full)
+        return sniff;
     if (d.format == READ_AUTO || d.format == READ_CSV)
         return sniff_table(&d, text, len, whole);
     return sniff;

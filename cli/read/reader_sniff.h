@@ -22,6 +22,7 @@ struct sniff {
     uint8_t delimiter;
     bool headless;
     char records[64];
+    bool full;          /* there was no memory to tell */
     const char *what;   /* else: "a tar archive"; */
     const char *advice; /* and what to do: "extract it first" */
 };
