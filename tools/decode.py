@@ -16,6 +16,7 @@ nothing but Python, libxxhash and libsodium, and shares no code with the library
 """
 import ctypes
 import datetime
+import ipaddress
 import json
 import os
 import re
@@ -602,12 +603,25 @@ def normal_time(text):
         rest % 60, b"." + fraction if fraction else b"")
 
 
+def normal_ip(text):
+    try:
+        address = ipaddress.ip_address("" if b"%" in text else text.decode("ascii"))
+    except ValueError:
+        return None
+    return str(getattr(address, "ipv4_mapped", None) or address).encode()
+
+
+def folded(text):
+    return text.translate(bytes(c + 32 if 65 <= c <= 90 else c for c in range(256)))
+
+
 def normal(type_, value):
     """What is hashed of a value; one that is none of its type stands for itself."""
     text = value.strip(SPACE)
     if len(text) >= 2 and text[:1] == text[-1:] == b'"':
         text = text[1:-1].strip(SPACE)
-    form = (None, normal_int, normal_dec, normal_time)[type_]
+    form = (None, normal_int, normal_dec, normal_time, normal_ip, None, None,
+            lambda _: folded(value))[type_]
     found = form(text) if form and len(value) <= 4096 else None
     return value if found is None else found
 
@@ -617,7 +631,8 @@ def normal(type_, value):
 LAYER = [("id", "I"), ("slot", "I"), ("capacity", "Q"), ("load", "Q"), ("count", "Q"),
          ("fpp", "d"), ("born", "Q"), ("zero1", "Q"), ("zero2", "Q")]
 VALUE_A, VALUE_B, VALUE_MIX = 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0xA0761D6478BD642F
-VERIFIERS, TYPES = ["", "none", "table", "filter"], ["bytes", "int", "dec", "time"]
+VERIFIERS, TYPES = ["", "none", "table", "filter"], ["text", "int", "dec", "time", "ip",
+                                                           "path", "words", "fold"]
 TABLE = 2
 
 
@@ -676,7 +691,7 @@ class Index(Structure):
         self.masks = list(struct.unpack_from("<%dQ" % v, data, 416))
         at = 416 + 8 * v
         attributes = list(struct.iter_unpack("<QII", data[at:at + 16 * p]))
-        need(all(distinct <= 1 << 40 and type_ <= 3 and not zero
+        need(all(distinct <= 1 << 40 and type_ <= 7 and not zero
                  for distinct, type_, zero in attributes), at, "an attribute")
         self.types = [type_ for _, type_, _ in attributes]
         at += 16 * p
@@ -859,7 +874,7 @@ class Catalog(Family16):
         self.names = names.split(b"\0")
         need(self.names.pop() == b"" and len(self.names) == p == len(set(self.names)) and
              all(1 <= len(name) <= 255 for name in self.names), at, "the names")
-        need(all(type_ <= 3 for type_ in self.types), at, "a type")
+        need(all(type_ <= 7 for type_ in self.types), at, "a type")
         need(len(set(self.masks)) == v and all(0 < m < 1 << p and m & m - 1 for m in self.masks),
              256, "a combination")
 

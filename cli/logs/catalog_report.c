@@ -9,8 +9,6 @@
 #include "ui/report.h"
 #include "sets/set_file.h"
 
-static const char *const types[] = {"bytes", "int", "dec", "time"};
-
 /* "ip" or "ip+user". */
 static void name_relation(const tamis_schema *schema, uint64_t mask, char *to, size_t room)
 {
@@ -28,8 +26,9 @@ static void report_relation(const tamis_schema *schema, const tamis_relation_fac
     char name[200], text[320];
     bool combo = r->mask & (r->mask - 1);
     name_relation(schema, r->mask, name, sizeof name);
-    const char *type = combo ? "combination"
-                             : types[tamis_schema_type(schema, (uint32_t)__builtin_ctzll(r->mask))];
+    const char *type =
+        combo ? "combination"
+              : tamis_type_name(tamis_schema_type(schema, (uint32_t)__builtin_ctzll(r->mask)));
     if (json) {
         json_open(NULL, '{');
         json_text("name", name);

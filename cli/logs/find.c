@@ -100,19 +100,23 @@ static void name_combo(const struct find *f)
     remark("not verified as a combination; add --combo %s", text);
 }
 
+/* Words do not say which whole values there are. */
 static bool ask(struct find *f, const char *path)
 {
     tamis_reason reason = {0};
-    tamis_choice *choices = calloc(f->when.n, sizeof *choices);
-    if (!choices)
+    size_t n = 0;
+    tamis_condition *conditions = calloc(f->when.n, sizeof *conditions);
+    if (!conditions)
         return complain("out of memory: conditions: free some memory and run again"), false;
     for (size_t i = 0; i < f->when.n; i++) {
         const struct clause *c = &f->when.clause[i];
-        choices[i] = (tamis_choice){c->attribute, c->digest, c->n};
+        if (c->type == TAMIS_WORDS)
+            continue;
+        conditions[n] = (tamis_condition){.attribute = c->attribute, .keys = c->digest, .n = c->n};
+        n++;
     }
-    tamis_error error =
-        tamis_catalog_ask(f->catalog, choices, f->when.n, f->bits, &f->answer, &reason);
-    free(choices);
+    tamis_error error = tamis_catalog_ask(f->catalog, conditions, n, f->bits, &f->answer, &reason);
+    free(conditions);
     if (error != TAMIS_OK)
         return complain_of(error, &reason, path), false;
     if (!f->answer.verified)

@@ -7,20 +7,18 @@
 /* The type that follows the last colon. */
 static bool take_type(char *name, tamis_type *type)
 {
-    static const char *const names[] = {"bytes", "int", "dec", "time"};
     char *colon = strrchr(name, ':');
     *type = TAMIS_BYTES;
     if (!colon)
         return true;
-    for (unsigned i = 0; i < COUNT(names); i++)
-        if (strcmp(colon + 1, names[i]) == 0) {
-            *type = (tamis_type)i;
-            *colon = 0;
-            return true;
-        }
-    complain("unknown type '%s': --attrs: give int, dec, time or bytes (which a name with a colon "
-             "needs too)",
-             colon + 1);
+    if (tamis_type_named(colon + 1, type)) {
+        *colon = 0;
+        return true;
+    }
+    complain(
+        "unknown type '%s': --attrs: give text (which a name with a colon needs too), int, dec, "
+        "time, ip, path, words or fold",
+        colon + 1);
     return false;
 }
 

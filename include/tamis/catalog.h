@@ -38,6 +38,9 @@ TAMIS_API double tamis_schema_fpp(const tamis_schema *schema);
 /* As in an index: the value is brought to the normal form of its type, without data it is missing. */
 TAMIS_API tamis_digest tamis_schema_digest(const tamis_schema *schema, uint32_t attribute,
                                            tamis_key value);
+/* Of a part of a value (see tamis_type_keys). */
+TAMIS_API tamis_digest tamis_schema_part(const tamis_schema *schema, uint32_t attribute,
+                                         tamis_key part);
 
 /*
  * Gathering: what one segment has of each relation, exactly and once. One for each thread. A record
@@ -50,10 +53,19 @@ TAMIS_API tamis_error tamis_gather_new(tamis_gather **out, const tamis_schema *s
 TAMIS_API void tamis_gather_free(tamis_gather *gather);
 /* One value for each attribute, in order; without data it is missing. */
 TAMIS_API tamis_error tamis_gather_add(tamis_gather *gather, const tamis_key *record);
+/* The same with a list of values for each attribute: a question matches if one of them does. None: it
+   is missing. Combinations are of one value each; a record with more than 64 of some makes that one
+   unknown for the segment, which then is a candidate whatever is asked of it. */
+typedef struct tamis_values {
+    const tamis_key *value;
+    size_t n;
+} tamis_values;
+
+TAMIS_API tamis_error tamis_gather_add_lists(tamis_gather *gather, const tamis_values *record);
 TAMIS_API uint64_t tamis_gather_records(const tamis_gather *gather);
 /* Memory that what was gathered takes. Empty it is 0: memory that was taken for a segment serves the
    next one. */
-TAMIS_API uint64_t tamis_gather_bytes(const tamis_gather *gather);
+TAMIS_API uint64_t tamis_gather_bytes(tamis_gather *gather);
 TAMIS_API void tamis_gather_clear(tamis_gather *gather); /* lets go of what was gathered */
 
 /* Zero means default. */
@@ -135,11 +147,29 @@ typedef struct tamis_catalog_answer {
     uint64_t candidates;    /* and left */
 } tamis_catalog_answer;
 
-/* Bit i of `segments` ((n + 63) / 64 words for n segments): segment i may have a record with one of
-   the values for each of the attributes. Every combination whose attributes are all asked for is
-   used, as long as there are at most 65,536 choices of its values; past that it is not verified. */
-TAMIS_API tamis_error tamis_catalog_ask(const tamis_catalog *catalog, const tamis_choice *choices,
-                                        size_t n, uint64_t *segments, tamis_catalog_answer *answer,
+/*
+ * A condition holds for a segment if one of the keys is there, or a value within one of the ranges (both
+ * ends counted; int, dec and time only). Several conditions must all hold, also on one attribute.
+ */
+typedef struct tamis_range {
+    tamis_order low, high;
+} tamis_range;
+
+typedef struct tamis_condition {
+    uint32_t attribute;
+    const tamis_digest *keys; /* tamis_schema_digest, tamis_schema_part */
+    size_t n;
+    bool parts; /* some keys are of parts of values, about which combinations know nothing */
+    const tamis_range *ranges;
+    size_t n_ranges;
+} tamis_condition;
+
+/* Bit i of `segments` ((n + 63) / 64 words for n segments): segment i may have a record for which all
+   conditions hold. Every combination is used whose attributes all have a condition with whole values
+   alone, as long as there are at most 65,536 choices of them; past that it is not verified. */
+TAMIS_API tamis_error tamis_catalog_ask(const tamis_catalog *catalog,
+                                        const tamis_condition *conditions, size_t n,
+                                        uint64_t *segments, tamis_catalog_answer *answer,
                                         tamis_reason *reason);
 
 typedef struct tamis_catalog_facts {

@@ -23,12 +23,13 @@
 #include "set/set.h"
 #include "tamis/catalog.h"
 
-#define RELATIONS_MAX  (TAMIS_ATTRIBUTES_MAX + TAMIS_COMBOS_MAX)
-#define STRIP_COLUMNS  512
-#define STRIP_NONE     UINT32_MAX /* the segment of a column that was dropped */
-#define SEGMENTS_MAX   (UINT64_C(1) << 31)
-#define CATALOG_MEMORY ((uint64_t)96 << 20)
-#define CATALOG_WINDOW ((uint64_t)4 << 20) /* of a mapped one in memory at a time */
+#define RELATIONS_MAX    (TAMIS_ATTRIBUTES_MAX + TAMIS_COMBOS_MAX)
+#define STRIP_COLUMNS    512
+#define DISTINCT_UNKNOWN UINT32_MAX /* values of a relation: what a segment has is not known */
+#define STRIP_NONE       UINT32_MAX /* the segment of a column that was dropped */
+#define SEGMENTS_MAX     (UINT64_C(1) << 31)
+#define CATALOG_MEMORY   ((uint64_t)96 << 20)
+#define CATALOG_WINDOW   ((uint64_t)4 << 20) /* of a mapped one in memory at a time */
 
 struct tamis_schema {
     const struct family *family;
@@ -68,16 +69,26 @@ struct digest_set {
     bool zero; /* the digest that a free slot looks like is there */
 };
 
-#define GATHER_BATCH 32 /* records whose slots are fetched together */
+#define GATHER_BATCH 256 /* digests whose slots are fetched together */
+#define LIST_MAX     64  /* choices of values that a record may have for a combination */
+
+struct gathered {
+    tamis_digest digest;
+    uint32_t relation;
+};
 
 struct tamis_gather {
     const tamis_schema *schema;
     tamis_allocator allocator;
     uint32_t relations;
+    uint64_t combined; /* attributes that are in a combination */
     uint64_t records;
-    struct block scratch; /* of the writer: a column under way */
+    bool unknown[RELATIONS_MAX]; /* too much to say what the segment has */
+    struct block scratch;        /* of the writer: a column under way */
+    bool failed;                 /* no memory for what waits */
     size_t waiting;
-    tamis_digest *batch; /* GATHER_BATCH records of `relations` digests */
+    struct gathered batch[GATHER_BATCH];
+    tamis_digest *whole; /* up to LIST_MAX values of each attribute of the record at hand */
     struct digest_set set[];
 };
 

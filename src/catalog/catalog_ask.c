@@ -207,11 +207,11 @@ static tamis_error relation_ask(const tamis_catalog *c, uint32_t relation, tamis
 
 struct question {
     const tamis_catalog *c;
-    const tamis_choice *of[TAMIS_ATTRIBUTES_MAX]; /* by attribute */
+    const tamis_condition *of[TAMIS_ATTRIBUTES_MAX]; /* whole values of each attribute */
     uint64_t mask;
     uint64_t words;
     uint64_t *left;  /* segments not rejected so far */
-    uint64_t *found; /* for one attribute or combination */
+    uint64_t *found; /* for one condition or combination */
 };
 
 static uint64_t count(const struct question *q)
@@ -228,29 +228,44 @@ static void keep_found(const struct question *q)
         q->left[i] &= q->found[i];
 }
 
-static tamis_error question_of(struct question *q, const tamis_choice *choices, size_t n,
+static tamis_error question_of(struct question *q, const tamis_condition *conditions, size_t n,
                                tamis_reason *reason)
 {
     for (size_t i = 0; i < n; i++) {
-        uint32_t at = choices[i].attribute;
+        const tamis_condition *c = &conditions[i];
+        uint32_t at = c->attribute;
         if (at >= q->c->schema.attributes)
             return fail(reason, TAMIS_EARG, "no attribute %u: there are %u", at,
                         q->c->schema.attributes);
-        if (q->of[at])
-            return fail(reason, TAMIS_EARG, "attribute \"%.40s\" is asked for twice",
+        if (c->n_ranges && !tamis_type_ordered(q->c->schema.types[at]))
+            return fail(reason, TAMIS_EARG, "attribute \"%.40s\" has no order",
                         tamis_schema_name(&q->c->schema, at));
-        q->of[at] = &choices[i];
+        if (c->parts || c->n_ranges || (q->of[at] && q->of[at]->n <= c->n))
+            continue;
+        q->of[at] = c;
         q->mask |= UINT64_C(1) << at;
     }
-    return n ? TAMIS_OK : fail(reason, TAMIS_EARG, "no attribute is asked for");
+    return TAMIS_OK;
 }
 
-static tamis_error ask_attribute(const struct question *q, uint32_t at, tamis_reason *reason)
+/* Segments of which it is not known what they have of the relation: candidates for anything. */
+static void add_unknown(const struct question *q, uint32_t relation)
+{
+    for (uint64_t i = 0; i < q->c->segments; i++)
+        if (catalog_distinct(q->c, i, relation) == DISTINCT_UNKNOWN)
+            q->found[i >> 6] |= UINT64_C(1) << (i & 63);
+}
+
+static tamis_error ask_condition(const struct question *q, const tamis_condition *c,
+                                 tamis_reason *reason)
 {
     tamis_error e = TAMIS_OK;
+    if (c->n_ranges)
+        return e;
     memset(q->found, 0, q->words * sizeof *q->found);
-    for (size_t i = 0; i < q->of[at]->n && e == TAMIS_OK; i++)
-        e = relation_ask(q->c, at, q->of[at]->values[i], q->found, reason);
+    for (size_t i = 0; i < c->n && e == TAMIS_OK; i++)
+        e = relation_ask(q->c, c->attribute, c->keys[i], q->found, reason);
+    add_unknown(q, c->attribute);
     keep_found(q);
     return e;
 }
@@ -278,11 +293,12 @@ static tamis_error ask_combo(const struct question *q, uint32_t combo, tamis_rea
         uint64_t rest = i;
         for (uint64_t left = mask; left; left &= left - 1) {
             uint32_t at = (uint32_t)__builtin_ctzll(left);
-            record[at] = q->of[at]->values[rest % q->of[at]->n];
+            record[at] = q->of[at]->keys[rest % q->of[at]->n];
             rest /= q->of[at]->n;
         }
         e = relation_ask(q->c, s->attributes + combo, mixed_digest(mask, record), q->found, reason);
     }
+    add_unknown(q, s->attributes + combo);
     keep_found(q);
     return e;
 }
@@ -304,12 +320,12 @@ static tamis_error ask_combos(const struct question *q, bool *verified, tamis_re
     return e;
 }
 
-tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_choice *choices, size_t n,
+tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_condition *conditions, size_t n,
                               uint64_t *segments, tamis_catalog_answer *answer,
                               tamis_reason *reason)
 {
     struct question q = {.c = c, .words = (c->segments + 63) / 64, .left = segments};
-    tamis_error e = question_of(&q, choices, n, reason);
+    tamis_error e = question_of(&q, conditions, n, reason);
     if (e != TAMIS_OK)
         return e;
     q.found = mem_new(&c->allocator, q.words, sizeof *q.found);
@@ -318,8 +334,8 @@ tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_choice *choice
     for (uint64_t i = 0; i < q.words; i++)
         segments[i] =
             c->segments - 64 * i < 64 ? (UINT64_C(1) << (c->segments - 64 * i)) - 1 : UINT64_MAX;
-    for (uint64_t left = q.mask; left && e == TAMIS_OK; left &= left - 1)
-        e = ask_attribute(&q, (uint32_t)__builtin_ctzll(left), reason);
+    for (size_t i = 0; i < n && e == TAMIS_OK; i++)
+        e = ask_condition(&q, &conditions[i], reason);
     uint64_t passed = count(&q);
     bool verified = (q.mask & (q.mask - 1)) == 0;
     if (e == TAMIS_OK)

@@ -4,6 +4,7 @@
  * digests wait in batches with their slots on the way.
  */
 #include "catalog.h"
+#include "hash/types.h"
 #include "tamis/catalog.h"
 
 #define SET_FIRST UINT64_C(256) /* slots */
@@ -45,9 +46,9 @@ static uint64_t set_size(uint64_t n)
 
 static bool set_room(struct digest_set *set, const tamis_allocator *a, uint64_t more)
 {
-    uint64_t size = set_size(set->n + more);
-    if (size <= set->size)
+    if (LIKELY(set->n + more < set->size - set->size / 4))
         return true;
+    uint64_t size = set_size(set->n + more);
     struct digest_set larger = {.size = size, .zero = set->zero};
     size_t bytes;
     if (!mul_size((size_t)size, sizeof(tamis_digest), &bytes) ||
@@ -108,8 +109,10 @@ tamis_error tamis_gather_new(tamis_gather **out, const tamis_schema *schema)
     g->schema = schema;
     g->allocator = *a;
     g->relations = relations;
-    g->batch = mem_new(a, (size_t)GATHER_BATCH * relations, sizeof *g->batch);
-    if (!g->batch) {
+    for (uint32_t i = 0; i < schema->combos; i++)
+        g->combined |= schema->masks[i];
+    g->whole = mem_new(a, (size_t)LIST_MAX * schema->attributes, sizeof *g->whole);
+    if (!g->whole) {
         tamis_gather_free(g);
         return TAMIS_ENOMEM;
     }
@@ -125,47 +128,115 @@ void tamis_gather_free(tamis_gather *g)
     for (uint32_t i = 0; i < g->relations; i++)
         block_free(&a, &g->set[i].memory);
     block_free(&a, &g->scratch);
-    mem_free(&a, g->batch, (size_t)GATHER_BATCH * g->relations, sizeof *g->batch);
+    mem_free(&a, g->whole, (size_t)LIST_MAX * g->schema->attributes, sizeof *g->whole);
     mem_free(&a, g, 1, gather_size(g->relations));
 }
 
 tamis_error gather_settle(tamis_gather *g)
 {
-    for (uint32_t r = 0; r < g->relations; r++) {
-        struct digest_set *set = &g->set[r];
-        if (!set_room(set, &g->allocator, g->waiting)) /* done twice does no harm */
+    for (size_t i = 0; i < g->waiting; i++) { /* done twice does no harm */
+        struct digest_set *set = &g->set[g->batch[i].relation];
+        tamis_digest d = g->batch[i].digest;
+        if (!set_room(set, &g->allocator, 1))
             return TAMIS_ENOMEM;
-        for (size_t i = 0; i < g->waiting; i++) {
-            tamis_digest d = g->batch[i * g->relations + r];
-            if (LIKELY(d.a | d.b))
-                set_put(set, d);
-            else
-                set->zero = true;
-        }
+        if (LIKELY(d.a | d.b))
+            set_put(set, d);
+        else
+            set->zero = true;
     }
     g->waiting = 0;
     return TAMIS_OK;
 }
 
-tamis_error tamis_gather_add(tamis_gather *g, const tamis_key *record)
+static void gather_key(tamis_gather *g, uint32_t relation, tamis_digest d)
+{
+    if (g->waiting == GATHER_BATCH && gather_settle(g) != TAMIS_OK) {
+        g->failed = true;
+        return;
+    }
+    if (g->set[relation].size)
+        __builtin_prefetch(set_slots(&g->set[relation]) + set_home(&g->set[relation], d), 1);
+    g->batch[g->waiting++] = (struct gathered){d, relation};
+}
+
+struct giving {
+    tamis_gather *gather;
+    uint32_t attribute;
+};
+
+static void give_part(void *context, tamis_key key, bool part)
+{
+    const struct giving *to = context;
+    (void)part;
+    gather_key(to->gather, to->attribute,
+               value_part_digest(to->gather->schema->family, to->attribute, key));
+}
+
+/* All keys of a value; in a combination it counts as a whole. */
+static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_digest *whole)
 {
     const tamis_schema *s = g->schema;
-    if (g->waiting == GATHER_BATCH) {
-        tamis_error e = gather_settle(g);
-        if (e != TAMIS_OK)
-            return e;
+    const struct type *type = &types[s->types[at]];
+    bool parts =
+        type->parts && value.data && type->parts(value, give_part, &(struct giving){g, at}) > 0;
+    bool alone = parts && type->splits;
+    if (alone && !(g->combined >> at & 1))
+        return;
+    *whole = value_digest(s->family, s->types[at], at, value);
+    if (!alone)
+        gather_key(g, at, *whole);
+}
+
+/* Every choice of one value for each attribute, counted like the digits of a number. */
+static void gather_combo(tamis_gather *g, uint32_t combo, const tamis_values *record)
+{
+    const tamis_schema *s = g->schema;
+    uint64_t mask = s->masks[combo];
+    size_t n = 1;
+    tamis_digest chosen[TAMIS_ATTRIBUTES_MAX];
+    for (uint64_t left = mask; left && n <= LIST_MAX; left &= left - 1) {
+        size_t here = record[__builtin_ctzll(left)].n;
+        n = here > LIST_MAX ? LIST_MAX + 1 : n * (here ? here : 1);
     }
-    tamis_digest *d = g->batch + g->waiting * g->relations;
-    for (uint32_t i = 0; i < s->attributes; i++)
-        d[i] = value_digest(s->family, s->types[i], i, record[i]);
+    g->unknown[s->attributes + combo] |= n > LIST_MAX;
+    for (size_t i = 0; i < n && n <= LIST_MAX; i++) {
+        size_t rest = i;
+        for (uint64_t left = mask; left; left &= left - 1) {
+            uint32_t at = (uint32_t)__builtin_ctzll(left);
+            size_t here = record[at].n ? record[at].n : 1;
+            chosen[at] = g->whole[LIST_MAX * at + rest % here];
+            rest /= here;
+        }
+        gather_key(g, s->attributes + combo, mixed_digest(mask, chosen));
+    }
+}
+
+tamis_error tamis_gather_add_lists(tamis_gather *g, const tamis_values *record)
+{
+    const tamis_schema *s = g->schema;
+    tamis_digest past;
+    g->failed = false;
+    for (uint32_t i = 0; i < s->attributes; i++) {
+        tamis_digest *whole = g->whole + LIST_MAX * i;
+        if (record[i].n == 0)
+            gather_value(g, i, (tamis_key){NULL, 0}, whole);
+        for (size_t j = 0; j < record[i].n; j++)
+            gather_value(g, i, record[i].value[j], j < LIST_MAX ? &whole[j] : &past);
+    }
     for (uint32_t i = 0; i < s->combos; i++)
-        d[s->attributes + i] = mixed_digest(s->masks[i], d);
-    for (uint32_t r = 0; r < g->relations; r++)
-        if (g->set[r].size)
-            __builtin_prefetch(set_slots(&g->set[r]) + set_home(&g->set[r], d[r]), 1);
-    g->waiting++;
+        gather_combo(g, i, record);
+    if (g->failed)
+        return TAMIS_ENOMEM;
     g->records++;
     return TAMIS_OK;
+}
+
+tamis_error tamis_gather_add(tamis_gather *g, const tamis_key *record)
+{
+    tamis_values values[TAMIS_ATTRIBUTES_MAX];
+    for (uint32_t i = 0; i < g->schema->attributes; i++)
+        values[i] = (tamis_values){&record[i], 1};
+    return tamis_gather_add_lists(g, values);
 }
 
 uint64_t tamis_gather_records(const tamis_gather *g)
@@ -173,11 +244,12 @@ uint64_t tamis_gather_records(const tamis_gather *g)
     return g->records;
 }
 
-uint64_t tamis_gather_bytes(const tamis_gather *g)
+uint64_t tamis_gather_bytes(tamis_gather *g)
 {
     uint64_t bytes = 0;
+    gather_settle(g);
     for (uint32_t r = 0; r < g->relations && g->records; r++)
-        bytes += set_size(g->set[r].n + g->waiting) * sizeof(tamis_digest);
+        bytes += set_size(g->set[r].n) * sizeof(tamis_digest);
     return bytes;
 }
 
@@ -185,6 +257,7 @@ void tamis_gather_clear(tamis_gather *g)
 {
     for (uint32_t r = 0; r < g->relations; r++)
         set_clear(&g->set[r], &g->allocator);
+    memset(g->unknown, 0, sizeof g->unknown);
     g->waiting = 0;
     g->records = 0;
 }

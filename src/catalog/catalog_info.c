@@ -133,6 +133,8 @@ bool tamis_catalog_relation(const tamis_catalog *c, uint32_t i, tamis_relation_f
         strip_facts(c, &c->strips[s], i, facts);
     for (uint64_t s = 0; s < c->segments; s++) {
         uint64_t distinct = catalog_distinct(c, s, i);
+        if (distinct == DISTINCT_UNKNOWN)
+            continue;
         facts->distinct += distinct;
         facts->distinct_most = max_u64(facts->distinct_most, distinct);
     }

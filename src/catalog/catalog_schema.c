@@ -17,7 +17,7 @@ static tamis_error take_attributes(tamis_schema *s, const tamis_catalog_options 
         if (len < 1 || len > ATTRIBUTE_LEN)
             return fail(reason, TAMIS_EARG, "the name of an attribute has 1 to %d bytes",
                         ATTRIBUTE_LEN);
-        if ((unsigned)o->attributes[i].type > TAMIS_TIME)
+        if ((unsigned)o->attributes[i].type >= TAMIS_TYPES)
             return fail(reason, TAMIS_EARG, "attribute \"%.40s\" is of no known type", name);
         for (size_t j = 0; j < i; j++)
             if (strcmp(name, o->attributes[j].name) == 0)
@@ -102,7 +102,7 @@ const char *schema_wrong(tamis_schema *s)
             return "a combination is of two or more of the attributes";
     }
     for (uint32_t i = 0; i < s->attributes; i++)
-        if ((unsigned)s->types[i] > TAMIS_TIME)
+        if ((unsigned)s->types[i] >= TAMIS_TYPES)
             return "the type of an attribute";
     return names_found(s) ? NULL : "the names of the attributes";
 }
@@ -148,6 +148,11 @@ double tamis_schema_fpp(const tamis_schema *s)
 tamis_digest tamis_schema_digest(const tamis_schema *s, uint32_t attribute, tamis_key value)
 {
     return value_digest(s->family, tamis_schema_type(s, attribute), attribute, value);
+}
+
+tamis_digest tamis_schema_part(const tamis_schema *s, uint32_t attribute, tamis_key part)
+{
+    return value_part_digest(s->family, attribute, part);
 }
 
 uint64_t schema_mask(const tamis_schema *s, uint32_t relation)

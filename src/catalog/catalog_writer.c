@@ -26,6 +26,12 @@ bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, s
     return true;
 }
 
+/* Values of a relation that columns are made for. */
+static uint64_t gathered(const tamis_gather *g, uint32_t relation)
+{
+    return g->unknown[relation] ? 0 : digest_set_count(&g->set[relation]);
+}
+
 /* ---- segments -------------------------------------------------------------------------------- */
 
 static bool segments_room(tamis_catalog_writer *w)
@@ -212,15 +218,16 @@ static tamis_error hold(tamis_catalog_writer *w, const tamis_gather *g, uint32_t
 {
     uint64_t n = 0;
     for (uint32_t r = 0; r < g->relations; r++)
-        n += digest_set_count(&g->set[r]);
+        n += gathered(g, r);
     struct held *held = mem_new(&w->allocator, 1, held_size(n));
     if (!held)
         return no_memory(reason);
     *held = (struct held){.next = w->held, .segment = segment, .n = n};
     tamis_digest *at = held->digests;
     for (uint32_t r = 0; r < g->relations; r++) {
-        digest_set_list(&g->set[r], at);
-        at += digest_set_count(&g->set[r]);
+        if (gathered(g, r))
+            digest_set_list(&g->set[r], at);
+        at += gathered(g, r);
     }
     w->held = held;
     w->held_bytes += held_size(n);
@@ -238,7 +245,8 @@ static tamis_error plan_relation(tamis_catalog_writer *w, uint32_t relation, boo
     if (!sizes)
         return no_memory(reason);
     for (size_t i = 0; i < w->n_segments; i++)
-        if (w->distinct[i * relations + relation])
+        if (w->distinct[i * relations + relation] &&
+            w->distinct[i * relations + relation] != DISTINCT_UNKNOWN)
             sizes[n++] = w->distinct[i * relations + relation];
     double rate = relation < w->schema.attributes ? w->schema.fpp : catalog_share(&w->schema, 0, 0);
     if (n)
@@ -257,7 +265,7 @@ static tamis_error build_held(tamis_catalog_writer *w, const struct held *held,
     for (uint32_t r = 0; r < relations; r++) {
         uint64_t n = w->distinct[held->segment * (size_t)relations + r];
         struct place place;
-        if (n == 0)
+        if (n == 0 || n == DISTINCT_UNKNOWN)
             continue;
         tamis_error e = place_choose(w, r, n, &place, reason);
         if (e == TAMIS_OK)
@@ -326,10 +334,11 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
         return e;
     uint32_t segment = (uint32_t)w->n_segments - 1;
     for (uint32_t r = 0; r < g->relations; r++) {
-        uint64_t n = digest_set_count(&g->set[r]);
-        if (n > UINT32_MAX)
+        uint64_t n = gathered(g, r);
+        if (n >= DISTINCT_UNKNOWN)
             return fail(reason, TAMIS_ELIMIT, "a segment with too many values");
-        w->distinct[segment * (size_t)g->relations + r] = (uint32_t)n;
+        w->distinct[segment * (size_t)g->relations + r] =
+            g->unknown[r] ? DISTINCT_UNKNOWN : (uint32_t)n;
     }
     if (!w->planned) {
         e = hold(w, g, segment, reason);
@@ -338,7 +347,7 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
         return e;
     }
     for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; r++) {
-        uint64_t n = digest_set_count(&g->set[r]);
+        uint64_t n = gathered(g, r);
         places[r] = (struct place){0};
         if (n == 0)
             continue;
@@ -356,7 +365,7 @@ static tamis_error put_build(tamis_catalog_writer *w, tamis_gather *g, const str
     tamis_error e = TAMIS_OK;
     uint64_t most = 0;
     for (uint32_t r = 0; r < g->relations; r++)
-        most = max_u64(most, digest_set_count(&g->set[r]));
+        most = max_u64(most, gathered(g, r));
     tamis_digest *list = mem_new(&g->allocator, most, sizeof *list);
     if (!list)
         return no_memory(reason);

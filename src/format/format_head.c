@@ -105,7 +105,7 @@ static void lists_fields(struct cursor *c, struct record_form *form)
         field_u64(c, &form->distinct[i]);
         field_u32(c, &type);
         field_zero(c, 4);
-        if (type > TAMIS_TIME)
+        if (type >= TAMIS_TYPES)
             cursor_refuse(c, c->at - 8, "an unknown type");
         else
             form->types[i] = (tamis_type)type;

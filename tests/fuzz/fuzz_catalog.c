@@ -42,7 +42,7 @@ static void try_catalog(const uint8_t *data, size_t len)
         return;
     uint64_t *found = calloc(tamis_catalog_segments(c) / 64 + 1, sizeof *found);
     tamis_digest digest = tamis_schema_digest(tamis_catalog_schema(c), 0, (tamis_key){"ip1", 3});
-    tamis_choice choice = {0, &digest, 1};
+    tamis_condition choice = {.attribute = 0, .keys = &digest, .n = 1};
     tamis_relation_facts facts;
     tamis_catalog_ask(c, &choice, 1, found, NULL, NULL);
     for (uint32_t i = 0; tamis_catalog_relation(c, i, &facts); i++)

@@ -18,7 +18,7 @@
 
 static void catalog_answer(const tamis_catalog *c, const char *asked, char *out)
 {
-    tamis_choice choices[8];
+    tamis_condition choices[8] = {0};
     tamis_digest digests[8];
     uint64_t found[8];
     char question[ROOM], *rest = question;
@@ -36,7 +36,7 @@ static void catalog_answer(const tamis_catalog *c, const char *asked, char *out)
         }
         CHECK(tamis_schema_attribute(s, pair, &choices[n].attribute, NULL) == TAMIS_OK);
         digests[n] = tamis_schema_digest(s, choices[n].attribute, value);
-        choices[n].values = &digests[n];
+        choices[n].keys = &digests[n];
         choices[n].n = 1;
         n++;
     }

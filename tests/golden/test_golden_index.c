@@ -308,7 +308,7 @@ static void write_bad_ones(void)
         {"whole-mask.EFORMAT", 416, 255},
         {"combination.EFORMAT", 416 + 8 + 7, 128},
         {"distinct.EFORMAT", lists + 7, 1},
-        {"type.EFORMAT", lists + 8, 4},
+        {"type.EFORMAT", lists + 8, 9},
         {"name-empty.EFORMAT", names, (uint8_t)-good.data[names]},
         {"name-twice.EFORMAT", names + 4, 255},
         {"window.EFORMAT", 128, (uint8_t)(5 - good.data[128])},

@@ -87,7 +87,8 @@ static tamis_error ask_all(const tamis_catalog *c, uint64_t *sum, tamis_reason *
         uint32_t j = 3;
         tamis_digest d[2] = {tamis_schema_digest(s, 0, (tamis_key){tag, len}),
                              tamis_schema_digest(s, 1, (tamis_key){&j, sizeof j})};
-        tamis_choice choices[2] = {{0, &d[0], 1}, {1, &d[1], 1}};
+        tamis_condition choices[2] = {{.attribute = 0, .keys = &d[0], .n = 1},
+                                      {.attribute = 1, .keys = &d[1], .n = 1}};
         tamis_error e = tamis_catalog_ask(c, choices, 2, found, NULL, reason);
         if (e != TAMIS_OK)
             return e;

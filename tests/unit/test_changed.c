@@ -324,7 +324,8 @@ static void use_catalog(const tamis_catalog *c)
         char text[24];
         tamis_digest a = tamis_schema_digest(schema, 0, value_of(i, 3, 0, text));
         tamis_digest b = tamis_schema_digest(schema, 1, value_of(i, 3, 1, text));
-        tamis_choice choices[] = {{0, &a, 1}, {1, &b, 1}};
+        tamis_condition choices[] = {{.attribute = 0, .keys = &a, .n = 1},
+                                     {.attribute = 1, .keys = &b, .n = 1}};
         tamis_catalog_ask(c, choices, 2, found, NULL, NULL);
         tamis_catalog_ask(c, choices + 1, 1, found, NULL, NULL);
         const uint8_t *tag = tamis_catalog_tag(c, i, &len);

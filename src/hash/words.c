@@ -1,0 +1,126 @@
+/*
+ * Words of a text. A token is a run of letters, digits, underscores and bytes from 0x80 on, as long as
+ * can be; capital letters of ASCII count as small ones. Tokens with one of . : - / @ and nothing else
+ * between them are one more together, a compound: 10.1.2.3 gives 10, 1, 2, 3 and 10.1.2.3, so that an
+ * address, a time, a path or an identifier is one key, and its pieces can be asked for too.
+ *
+ * A phrase matches tokens that follow one another. What is compound in the phrase must be that very
+ * compound in the text: 1.2 does not match 10.1.2.3, but the two words 1 2 do.
+ */
+#include "types.h"
+
+enum { WORD = 1, JOIN = 2 };
+
+static const uint8_t kinds[256] = {
+    ['0' ... '9'] = WORD,   ['A' ... 'Z'] = WORD, ['a' ... 'z'] = WORD, ['_'] = WORD,
+    [0x80 ... 0xff] = WORD, ['.'] = JOIN,         [':'] = JOIN,         ['-'] = JOIN,
+    ['/'] = JOIN,           ['@'] = JOIN};
+
+static bool is_word(const char *at, const char *end)
+{
+    return at < end && kinds[(uint8_t)*at] == WORD;
+}
+
+/* A token, and what joins it to the ones before and after it: 0, or a byte. */
+struct token {
+    const char *at, *end;
+    char before, after;
+};
+
+/* The next one; `from` is the end of the one before, or the beginning. */
+static bool token_next(const char *from, const char *end, struct token *t)
+{
+    char before = t->after;
+    while (from < end && kinds[(uint8_t)*from] != WORD)
+        from++;
+    if (from == end)
+        return false;
+    *t = (struct token){.at = from, .before = before};
+    while (is_word(from, end))
+        from++;
+    t->end = from;
+    if (from < end && kinds[(uint8_t)*from] == JOIN && is_word(from + 1, end))
+        t->after = *from;
+    return true;
+}
+
+static void give_folded(const char *at, const char *end, tamis_give give, void *context)
+{
+    char key[WORD_LEN_MAX];
+    size_t len = (size_t)(end - at) < WORD_LEN_MAX ? (size_t)(end - at) : WORD_LEN_MAX;
+    for (size_t i = 0; i < len; i++)
+        key[i] = fold(at[i]);
+    give(context, (tamis_key){key, len}, true);
+}
+
+/* Compounds, and tokens: all of them, or those that are not part of a compound. */
+static unsigned words_give(tamis_key text, bool all, tamis_give give, void *context)
+{
+    const char *at = text.data, *end = at + text.len, *first = NULL;
+    struct token t = {.after = 0};
+    unsigned n = 0;
+    for (; token_next(at, end, &t); at = t.end) {
+        if (all || (!t.before && !t.after)) {
+            give_folded(t.at, t.end, give, context);
+            n++;
+        }
+        if (!t.before)
+            first = t.at;
+        if (t.before && !t.after) {
+            give_folded(first, t.end, give, context);
+            n++;
+        }
+    }
+    return n;
+}
+
+unsigned words_parts(tamis_key value, tamis_give give, void *context)
+{
+    return words_give(value, true, give, context);
+}
+
+tamis_need words_ask(tamis_key phrase, tamis_give give, void *context)
+{
+    return words_give(phrase, false, give, context) ? TAMIS_NEED_ALL : TAMIS_NEED_WRONG;
+}
+
+bool words_any(tamis_key text)
+{
+    return token_next(text.data, (const char *)text.data + text.len, &(struct token){0});
+}
+
+static bool token_equal(const struct token *x, const struct token *y)
+{
+    if (x->end - x->at != y->end - y->at)
+        return false;
+    for (ptrdiff_t i = 0; i < x->end - x->at; i++)
+        if (fold(x->at[i]) != fold(y->at[i]))
+            return false;
+    return true;
+}
+
+/* Does the token of the text stand where the one of the phrase is asked for? */
+static bool token_fits(const struct token *text, const struct token *phrase)
+{
+    bool compound = phrase->before || phrase->after;
+    return token_equal(text, phrase) &&
+           (!compound || (text->before == phrase->before && text->after == phrase->after));
+}
+
+bool words_match(tamis_key value, tamis_key phrase)
+{
+    const char *end = (const char *)value.data + value.len;
+    const char *phrase_end = (const char *)phrase.data + phrase.len;
+    struct token first = {.after = 0}, t = {.after = 0};
+    if (!token_next(phrase.data, phrase_end, &first))
+        return false;
+    for (const char *at = value.data; token_next(at, end, &t); at = t.end) {
+        struct token here = t, asked = first;
+        bool fits = token_fits(&here, &asked), more = true;
+        while (fits && (more = token_next(asked.end, phrase_end, &asked)))
+            fits = token_next(here.end, end, &here) && token_fits(&here, &asked);
+        if (fits && !more)
+            return true;
+    }
+    return false;
+}
