@@ -809,7 +809,7 @@ def question_of(text):
 # ---- directories and catalogs --------------------------------------------------------------------
 
 PAGE = 4096
-DROPPED = 0xFFFFFFFF
+DROPPED = UNKNOWN = 0xFFFFFFFF
 
 
 class Family16:
@@ -867,21 +867,26 @@ class Catalog(Family16):
         at = 256
         self.masks = list(struct.unpack_from("<%dQ" % v, data, at))
         at += 8 * v
-        self.types = list(struct.unpack_from("<%dI" % p, data, at))
+        kinds = struct.unpack_from("<%dI" % p, data, at)
+        self.types = [kind & ~256 for kind in kinds]
+        self.bounds_only = [bool(kind & 256) for kind in kinds]
+        self.ordered = [i for i, type_ in enumerate(self.types) if type_ in (1, 2, 3)]
         at += round_up(4 * p, 8)
         names = data[at:at + names_len]
         need(128 + self.container.body_len == at + round_up(names_len, 8), 32, "the body")
         self.names = names.split(b"\0")
         need(self.names.pop() == b"" and len(self.names) == p == len(set(self.names)) and
              all(1 <= len(name) <= 255 for name in self.names), at, "the names")
-        need(all(type_ <= 7 for type_ in self.types), at, "a type")
+        need(all(type_ <= 7 for type_ in self.types) and
+             all(i in self.ordered for i in range(p) if self.bounds_only[i]), at, "a type")
         need(len(set(self.masks)) == v and all(0 < m < 1 << p and m & m - 1 for m in self.masks),
              256, "a combination")
 
     def read_pages(self, c):
         relations = len(self.names) + len(self.masks)
         table = (40 * self.n_shapes + 16 * self.n_strips + round_up(4 * self.n_columns, 8) +
-                 16 * self.n + round_up(4 * self.n * relations, 8))
+                 24 * self.n + round_up(4 * self.n * relations, 8) +
+                 32 * self.n * len(self.ordered))
         lengths, at, want = [self.strips_len, table, self.tags_len, self.note_len], c.header, []
         for i in range(6):
             if i >= 4:
@@ -916,11 +921,18 @@ class Catalog(Family16):
         need(all(s < self.n or s == DROPPED for s in self.columns), 0, "a column of no segment")
         at += round_up(4 * self.n_columns, 8)
         self.records = list(struct.unpack_from("<%dQ" % self.n, table, at))
-        ends = list(struct.unpack_from("<%dQ" % self.n, table, at + 8 * self.n))
+        self.texts = list(struct.unpack_from("<%dQ" % self.n, table, at + 8 * self.n))
+        ends = list(struct.unpack_from("<%dQ" % self.n, table, at + 16 * self.n))
         need(ends == sorted(ends) and (ends[-1] if ends else 0) == self.tags_len, 0, "the tags")
         self.tags = [self.tags_data[a:b] for a, b in zip([0] + ends, ends)]
-        self.distinct = list(struct.unpack_from("<%dI" % (self.n * relations), table,
-                                                at + 16 * self.n))
+        at += 24 * self.n
+        self.distinct = [struct.unpack_from("<%dI" % self.n, table, at + 4 * self.n * i)
+                         for i in range(relations)]
+        at += round_up(4 * self.n * relations, 8)
+        self.bounds = {}
+        for i in self.ordered:
+            self.bounds[i] = [struct.unpack_from("<qQqQ", table, at + 32 * j) for j in range(self.n)]
+            at += 32 * self.n
         self.place_strips(strips)
 
     def place_strips(self, strips):
@@ -948,7 +960,7 @@ class Catalog(Family16):
         return mix(a + (number + 1) * VALUE_A & MASK), mix(b + (number + 1) * VALUE_B & MASK)
 
     def relation(self, family, number, digest):
-        found = set()
+        found = {i for i, n in enumerate(self.distinct[number]) if n == UNKNOWN}
         for (relation, k, units, *_), width, segments, data in self.strips:
             if relation == number:
                 places = family.positions(digest, 1, units, k)

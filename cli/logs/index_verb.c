@@ -393,7 +393,7 @@ static int update_locked(struct index *x, const struct words *words, tamis_catal
     const void *note = tamis_catalog_note(old, &len);
     tamis_error error = inputs_decode(&x->known, note, len, &reason);
     if (error == TAMIS_OK)
-        error = tamis_catalog_update(&run->writer, x->update, NULL, &reason);
+        error = tamis_catalog_update(&run->writer, x->update, NULL, NULL, &reason);
     if (error != TAMIS_OK)
         return complain_of(error, &reason, x->update);
     run->schema = tamis_catalog_writer_schema(run->writer);

@@ -31,6 +31,8 @@ TAMIS_API tamis_error tamis_schema_attribute(const tamis_schema *schema, const c
 TAMIS_API uint32_t tamis_schema_attributes(const tamis_schema *schema);
 TAMIS_API const char *tamis_schema_name(const tamis_schema *schema, uint32_t attribute);
 TAMIS_API tamis_type tamis_schema_type(const tamis_schema *schema, uint32_t attribute);
+/* Lowest and highest alone are kept: keys of the attribute are not, and reject nothing. */
+TAMIS_API bool tamis_schema_bounds_only(const tamis_schema *schema, uint32_t attribute);
 /* Combination i, as a mask; 0 if there is none. */
 TAMIS_API uint64_t tamis_schema_combo(const tamis_schema *schema, uint32_t i);
 TAMIS_API tamis_verifier tamis_schema_verifier(const tamis_schema *schema);
@@ -63,6 +65,9 @@ typedef struct tamis_values {
 
 TAMIS_API tamis_error tamis_gather_add_lists(tamis_gather *gather, const tamis_values *record);
 TAMIS_API uint64_t tamis_gather_records(const tamis_gather *gather);
+/* How long the text of the segment is, which the sizes of some things are a share of; unless it is told,
+   it is that of all values. Told several times, it adds up. */
+TAMIS_API void tamis_gather_text(tamis_gather *gather, uint64_t bytes);
 /* Memory that what was gathered takes. Empty it is 0: memory that was taken for a segment serves the
    next one. */
 TAMIS_API uint64_t tamis_gather_bytes(tamis_gather *gather);
@@ -95,9 +100,12 @@ typedef struct tamis_catalog_writer tamis_catalog_writer;
 TAMIS_API tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
                                            const tamis_catalog_options *options,
                                            tamis_reason *reason);
-/* Starts with all the file has. Takes no lock: see tamis_file_lock. */
+/* Starts with all the file has. `more` (or NULL): attributes that come behind those there are, and
+   combinations, bit i for attribute i of all; segments from before answer "maybe" to them. Of its other
+   options only the memory counts. Takes no lock: see tamis_file_lock. */
 TAMIS_API tamis_error tamis_catalog_update(tamis_catalog_writer **out, const char *path,
-                                           const tamis_open_options *options, tamis_reason *reason);
+                                           const tamis_open_options *options,
+                                           const tamis_catalog_options *more, tamis_reason *reason);
 TAMIS_API const tamis_schema *tamis_catalog_writer_schema(const tamis_catalog_writer *writer);
 /* A segment of the old file, by its number there. EARG if there is none or it was dropped. */
 TAMIS_API tamis_error tamis_catalog_drop(tamis_catalog_writer *writer, uint64_t segment);
@@ -112,6 +120,11 @@ TAMIS_API tamis_error tamis_catalog_commit(tamis_catalog_writer *writer, const v
                                            size_t len, tamis_reason *reason);
 /* Frees the writer, after a commit too; without one the file is as it was. */
 TAMIS_API void tamis_catalog_abandon(tamis_catalog_writer *writer);
+
+/* Both ends counted. */
+typedef struct tamis_range {
+    tamis_order low, high;
+} tamis_range;
 
 /*
  * Asking. The file is mapped and ready at once whatever its size: what names and places everything is
@@ -137,6 +150,11 @@ TAMIS_API const void *tamis_catalog_tag(const tamis_catalog *catalog, uint64_t s
                                         size_t *len);
 TAMIS_API const void *tamis_catalog_note(const tamis_catalog *catalog, size_t *len);
 TAMIS_API uint64_t tamis_catalog_records(const tamis_catalog *catalog, uint64_t segment);
+TAMIS_API uint64_t tamis_catalog_text(const tamis_catalog *catalog, uint64_t segment);
+/* Lowest and highest value of a segment. False if it has none, or the attribute no order; a segment
+   of which it is not known has the lowest and highest there are. */
+TAMIS_API bool tamis_catalog_bounds(const tamis_catalog *catalog, uint64_t segment,
+                                    uint32_t attribute, tamis_range *bounds);
 
 typedef struct tamis_catalog_answer {
     bool verified; /* something covers just these attributes: one alone, or a declared combination;
@@ -148,13 +166,9 @@ typedef struct tamis_catalog_answer {
 } tamis_catalog_answer;
 
 /*
- * A condition holds for a segment if one of the keys is there, or a value within one of the ranges (both
- * ends counted; int, dec and time only). Several conditions must all hold, also on one attribute.
+ * A condition holds for a segment if one of the keys is there, or a value within one of the ranges (int,
+ * dec and time only). Several conditions must all hold, also on one attribute.
  */
-typedef struct tamis_range {
-    tamis_order low, high;
-} tamis_range;
-
 typedef struct tamis_condition {
     uint32_t attribute;
     const tamis_digest *keys; /* tamis_schema_digest, tamis_schema_part */
@@ -177,8 +191,8 @@ typedef struct tamis_catalog_facts {
     tamis_verifier verifier;
     tamis_hash hash;
     bool has_key;
-    uint64_t segments, records, bytes; /* of the file */
-    uint32_t strips;                   /* matrices of up to 512 columns */
+    uint64_t segments, records, text, bytes; /* text: of all segments; bytes: of the file */
+    uint32_t strips;                         /* matrices of up to 512 columns */
     double fpp;
 } tamis_catalog_facts;
 

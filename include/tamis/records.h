@@ -45,6 +45,7 @@ typedef struct tamis_attribute {
     tamis_type type;
     uint64_t distinct; /* values expected, the missing one counted; 0: as many as records. Where
                           there are more, the index grows sooner; a fixed one is full */
+    bool bounds_only;  /* catalogs, int, dec and time: lowest and highest of a segment, no keys */
 } tamis_attribute;
 
 typedef enum tamis_verifier {

@@ -27,6 +27,7 @@
 #define STRIP_COLUMNS    512
 #define DISTINCT_UNKNOWN UINT32_MAX /* values of a relation: what a segment has is not known */
 #define STRIP_NONE       UINT32_MAX /* the segment of a column that was dropped */
+#define ORDER_NONE       UINT8_MAX
 #define SEGMENTS_MAX     (UINT64_C(1) << 31)
 #define CATALOG_MEMORY   ((uint64_t)96 << 20)
 #define CATALOG_WINDOW   ((uint64_t)4 << 20) /* of a mapped one in memory at a time */
@@ -37,6 +38,9 @@ struct tamis_schema {
     uint32_t attributes, combos;
     uint64_t masks[TAMIS_COMBOS_MAX];
     tamis_type types[TAMIS_ATTRIBUTES_MAX];
+    bool bounds_only[TAMIS_ATTRIBUTES_MAX];
+    uint32_t ordered;                       /* attributes of which bounds are kept, */
+    uint8_t order_at[TAMIS_ATTRIBUTES_MAX]; /* and which of them each is, or ORDER_NONE */
     tamis_verifier verifier;
     double fpp;
     uint64_t segments; /* expected */
@@ -45,8 +49,16 @@ struct tamis_schema {
     uint16_t name_at[TAMIS_ATTRIBUTES_MAX];
 };
 
+/* Bounds of no value, and of values that are not known. */
+#define ORDER_LOWEST   ((tamis_order){INT64_MIN, 0})
+#define ORDER_HIGHEST  ((tamis_order){INT64_MAX, UINT64_MAX})
+#define BOUNDS_NONE    ((tamis_range){ORDER_HIGHEST, ORDER_LOWEST})
+#define BOUNDS_UNKNOWN ((tamis_range){ORDER_LOWEST, ORDER_HIGHEST})
+
 /* ---- catalog_schema.c ---- */
 tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason);
+/* Attributes and combinations more. */
+tamis_error schema_extend(tamis_schema *s, const tamis_catalog_options *more, tamis_reason *reason);
 /* For one from elsewhere: NULL, or what no catalog has. Finds the names. */
 const char *schema_wrong(tamis_schema *s);
 ALWAYS_INLINE uint32_t schema_relations(const tamis_schema *s)
@@ -81,8 +93,9 @@ struct tamis_gather {
     const tamis_schema *schema;
     tamis_allocator allocator;
     uint32_t relations;
-    uint64_t combined; /* attributes that are in a combination */
-    uint64_t records;
+    uint64_t combined;                  /* attributes that are in a combination */
+    uint64_t records, text, values_len; /* of all values, where the text is not told */
+    tamis_range bounds[TAMIS_ATTRIBUTES_MAX];
     bool unknown[RELATIONS_MAX]; /* too much to say what the segment has */
     struct block scratch;        /* of the writer: a column under way */
     bool failed;                 /* no memory for what waits */
@@ -146,9 +159,10 @@ struct tamis_catalog {
     uint32_t first[RELATIONS_MAX]; /* strip of each relation, or STRIP_NONE */
     /* in the file, little-endian, perhaps not aligned */
     const uint8_t *column_segments; /* u32 each */
-    const uint8_t *records;         /* u64 for each segment */
-    const uint8_t *tag_ends;        /* u64 for each segment */
-    const uint8_t *distinct;        /* u32 for each segment and relation */
+    const uint8_t *records;         /* u64 for each segment, like the next two */
+    const uint8_t *texts, *tag_ends;
+    const uint8_t *distinct; /* u32 for each relation and segment */
+    const uint8_t *bounds;   /* BOUNDS_LEN for each attribute with an order and segment */
     const uint8_t *tags, *note;
     uint64_t tags_len, note_len, strips_at, strips_len;
     /* checksums: of pages, and of pages of those */
@@ -167,6 +181,7 @@ tamis_error catalog_check_long(const tamis_catalog *c, uint64_t from, uint64_t l
 bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *segment,
                             tamis_reason *reason);
 uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation);
+tamis_range catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t attribute);
 struct bits shape_bits(const struct catalog_shape *shape, const struct family *family);
 void catalog_dispose(tamis_catalog *c); /* all but the mapping */
 

@@ -105,8 +105,15 @@ bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *s
 
 uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation)
 {
-    uint64_t at = segment * schema_relations(&c->schema) + relation;
-    return get_u32(c->distinct + at * sizeof(uint32_t));
+    return fetch_u32(c->distinct + (relation * c->segments + segment) * sizeof(uint32_t));
+}
+
+tamis_range catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t attribute)
+{
+    uint64_t at = c->schema.order_at[attribute] * c->segments + segment;
+    const uint8_t *from = c->bounds + at * BOUNDS_LEN;
+    return (tamis_range){{(int64_t)fetch_u64(from), fetch_u64(from + 8)},
+                         {(int64_t)fetch_u64(from + 16), fetch_u64(from + 24)}};
 }
 
 /* Pages that are read from a disk one after the other take their time: where the first one is not in
@@ -256,16 +263,29 @@ static void add_unknown(const struct question *q, uint32_t relation)
             q->found[i >> 6] |= UINT64_C(1) << (i & 63);
 }
 
+static void add_in_range(const struct question *q, const tamis_condition *c)
+{
+    for (uint64_t i = 0; i < q->c->segments; i++) {
+        tamis_range here = catalog_bounds(q->c, i, c->attribute);
+        for (size_t j = 0; j < c->n_ranges; j++)
+            if (tamis_order_compare(here.low, here.high) <= 0 &&
+                tamis_order_compare(here.low, c->ranges[j].high) <= 0 &&
+                tamis_order_compare(c->ranges[j].low, here.high) <= 0)
+                q->found[i >> 6] |= UINT64_C(1) << (i & 63);
+    }
+}
+
 static tamis_error ask_condition(const struct question *q, const tamis_condition *c,
                                  tamis_reason *reason)
 {
     tamis_error e = TAMIS_OK;
-    if (c->n_ranges)
-        return e;
     memset(q->found, 0, q->words * sizeof *q->found);
     for (size_t i = 0; i < c->n && e == TAMIS_OK; i++)
         e = relation_ask(q->c, c->attribute, c->keys[i], q->found, reason);
-    add_unknown(q, c->attribute);
+    if (c->n)
+        add_unknown(q, c->attribute);
+    if (c->n_ranges)
+        add_in_range(q, c);
     keep_found(q);
     return e;
 }

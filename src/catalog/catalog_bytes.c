@@ -40,9 +40,10 @@ static void schema_fields(struct cursor *c, tamis_schema *s)
     for (uint32_t i = 0; i < s->combos; i++)
         field_u64(c, &s->masks[i]);
     for (uint32_t i = 0; i < s->attributes; i++) {
-        uint32_t type = s->types[i];
+        uint32_t type = s->types[i] | (uint32_t)s->bounds_only[i] << 8;
         field_u32(c, &type);
-        s->types[i] = (tamis_type)type;
+        s->types[i] = (tamis_type)(type & ~256u);
+        s->bounds_only[i] = type >> 8 & 1;
     }
     field_zero(c, s->attributes % 2 * sizeof(uint32_t));
     field_bytes(c, s->names, s->names_len);
@@ -90,9 +91,11 @@ struct catalog_table catalog_table_of(const tamis_schema *s, const struct catalo
     struct catalog_table t = {.strips = SHAPE_LEN * h->shapes};
     t.columns = t.strips + STRIP_LEN * h->strips;
     t.records = t.columns + round_up(4 * h->columns, 8);
-    t.tag_ends = t.records + 8 * h->segments;
+    t.texts = t.records + 8 * h->segments;
+    t.tag_ends = t.texts + 8 * h->segments;
     t.distinct = t.tag_ends + 8 * h->segments;
-    t.len = t.distinct + round_up(4 * h->segments * schema_relations(s), 8);
+    t.bounds = t.distinct + round_up(4 * h->segments * schema_relations(s), 8);
+    t.len = t.bounds + BOUNDS_LEN * h->segments * s->ordered;
     return t;
 }
 
@@ -108,6 +111,14 @@ void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip)
     struct catalog_strip s = *strip;
     struct cursor c = cursor_write(to, STRIP_LEN);
     strip_fields(&c, &s);
+}
+
+void catalog_bounds_put(uint8_t to[BOUNDS_LEN], tamis_range bounds)
+{
+    put_u64(to, (uint64_t)bounds.low.whole);
+    put_u64(to + 8, bounds.low.part);
+    put_u64(to + 16, (uint64_t)bounds.high.whole);
+    put_u64(to + 24, bounds.high.part);
 }
 
 uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head *head, uint64_t at,
@@ -292,8 +303,10 @@ static tamis_error parse_table(tamis_catalog *c, const struct catalog_head *head
     tamis_error e = catalog_check_long(c, from, c->sums_at - from, reason); /* tags and note too */
     c->column_segments = start + t.columns;
     c->records = start + t.records;
+    c->texts = start + t.texts;
     c->tag_ends = start + t.tag_ends;
     c->distinct = start + t.distinct;
+    c->bounds = start + t.bounds;
     if (e == TAMIS_OK)
         e = parse_shapes(c, start, reason);
     if (e == TAMIS_OK)

@@ -26,17 +26,19 @@ void catalog_body(const tamis_schema *schema, const struct catalog_head *head, u
 uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head *head, uint64_t at,
                           struct section out[CATALOG_SECTIONS]);
 
-/* The table: shapes, strips, segments of columns, then of every segment its records, the end of its
-   tag and its distinct values. */
+/* The table: shapes, strips, segments of columns, then of every segment its records, text and the end of
+   its tag; of every relation the distinct values, of every attribute with an order the bounds of each. */
 struct catalog_table { /* where each begins, from the beginning of the table; shapes at 0 */
-    uint64_t strips, columns, records, tag_ends, distinct, len;
+    uint64_t strips, columns, records, texts, tag_ends, distinct, bounds, len;
 };
 
 struct catalog_table catalog_table_of(const tamis_schema *schema, const struct catalog_head *head);
-#define SHAPE_LEN 40
-#define STRIP_LEN 16
+#define SHAPE_LEN  40
+#define STRIP_LEN  16
+#define BOUNDS_LEN 32
 void catalog_shape_put(uint8_t to[SHAPE_LEN], const struct catalog_shape *shape);
 void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip);
+void catalog_bounds_put(uint8_t to[BOUNDS_LEN], tamis_range bounds);
 
 /* A catalog from bytes that stay where they are: header and table checked. */
 tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,

@@ -99,6 +99,17 @@ static size_t gather_size(uint32_t relations)
     return sizeof(tamis_gather) + relations * sizeof(struct digest_set);
 }
 
+/* Nothing gathered, but for the sets. */
+static void gather_start(tamis_gather *g)
+{
+    for (uint32_t i = 0; i < g->schema->ordered; i++)
+        g->bounds[i] = BOUNDS_NONE;
+    for (uint32_t r = 0; r < g->relations; r++)
+        g->unknown[r] = r < g->schema->attributes && g->schema->bounds_only[r];
+    g->waiting = 0;
+    g->records = g->text = g->values_len = 0;
+}
+
 tamis_error tamis_gather_new(tamis_gather **out, const tamis_schema *schema)
 {
     uint32_t relations = schema_relations(schema);
@@ -116,6 +127,7 @@ tamis_error tamis_gather_new(tamis_gather **out, const tamis_schema *schema)
         tamis_gather_free(g);
         return TAMIS_ENOMEM;
     }
+    gather_start(g);
     *out = g;
     return TAMIS_OK;
 }
@@ -172,18 +184,31 @@ static void give_part(void *context, tamis_key key, bool part)
                value_part_digest(to->gather->schema->family, to->attribute, key));
 }
 
+static void widen(tamis_range *bounds, tamis_order order)
+{
+    if (tamis_order_compare(order, bounds->low) < 0)
+        bounds->low = order;
+    if (tamis_order_compare(order, bounds->high) > 0)
+        bounds->high = order;
+}
+
 /* All keys of a value; in a combination it counts as a whole. */
 static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_digest *whole)
 {
     const tamis_schema *s = g->schema;
     const struct type *type = &types[s->types[at]];
+    char room[NORMAL_ROOM];
+    tamis_key normal = value_normal(s->types[at], value, room);
+    g->values_len += value.len;
+    if (s->order_at[at] != ORDER_NONE && normal.data == room)
+        widen(&g->bounds[s->order_at[at]], type->order(room, normal.len));
     bool parts =
         type->parts && value.data && type->parts(value, give_part, &(struct giving){g, at}) > 0;
-    bool alone = parts && type->splits;
-    if (alone && !(g->combined >> at & 1))
+    bool keyless = s->bounds_only[at] || (parts && type->splits);
+    if (keyless && !(g->combined >> at & 1))
         return;
-    *whole = value_digest(s->family, s->types[at], at, value);
-    if (!alone)
+    *whole = normal_digest(s->family, at, normal);
+    if (!keyless)
         gather_key(g, at, *whole);
 }
 
@@ -239,6 +264,11 @@ tamis_error tamis_gather_add(tamis_gather *g, const tamis_key *record)
     return tamis_gather_add_lists(g, values);
 }
 
+void tamis_gather_text(tamis_gather *g, uint64_t bytes)
+{
+    g->text += bytes;
+}
+
 uint64_t tamis_gather_records(const tamis_gather *g)
 {
     return g->records;
@@ -257,7 +287,5 @@ void tamis_gather_clear(tamis_gather *g)
 {
     for (uint32_t r = 0; r < g->relations; r++)
         set_clear(&g->set[r], &g->allocator);
-    memset(g->unknown, 0, sizeof g->unknown);
-    g->waiting = 0;
-    g->records = 0;
+    gather_start(g);
 }

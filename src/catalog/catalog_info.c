@@ -72,6 +72,20 @@ uint64_t tamis_catalog_records(const tamis_catalog *c, uint64_t segment)
     return segment < c->segments ? get_u64(c->records + segment * sizeof(uint64_t)) : 0;
 }
 
+uint64_t tamis_catalog_text(const tamis_catalog *c, uint64_t segment)
+{
+    return segment < c->segments ? get_u64(c->texts + segment * sizeof(uint64_t)) : 0;
+}
+
+bool tamis_catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t attribute,
+                          tamis_range *bounds)
+{
+    if (segment >= c->segments || !tamis_type_ordered(tamis_schema_type(&c->schema, attribute)))
+        return false;
+    *bounds = catalog_bounds(c, segment, attribute);
+    return tamis_order_compare(bounds->low, bounds->high) <= 0;
+}
+
 void tamis_catalog_info(const tamis_catalog *c, tamis_catalog_facts *facts)
 {
     *facts = (tamis_catalog_facts){.attributes = c->schema.attributes,
@@ -83,8 +97,10 @@ void tamis_catalog_info(const tamis_catalog *c, tamis_catalog_facts *facts)
                                    .bytes = c->len,
                                    .strips = c->n_strips,
                                    .fpp = c->schema.fpp};
-    for (uint64_t i = 0; i < c->segments; i++)
+    for (uint64_t i = 0; i < c->segments; i++) {
         facts->records += tamis_catalog_records(c, i);
+        facts->text += tamis_catalog_text(c, i);
+    }
 }
 
 /* The rate of a segment, all its columns together, as full as its values make them. */

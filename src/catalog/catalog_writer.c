@@ -36,24 +36,24 @@ static uint64_t gathered(const tamis_gather *g, uint32_t relation)
 
 static bool segments_room(tamis_catalog_writer *w)
 {
-    size_t before = w->segments_room, relations = schema_relations(&w->schema);
+    size_t before = w->segments_room, len = facts_len(&w->schema);
     if (w->n_segments < before)
         return true;
     size_t more = before ? 2 * before : 64;
-    uint32_t *distinct = mem_new(&w->allocator, more * relations, sizeof *distinct);
+    uint8_t *facts = mem_new(&w->allocator, more, len);
     struct segment_work *segments = mem_new(&w->allocator, more, sizeof *segments);
-    if (!distinct || !segments) {
-        mem_free(&w->allocator, distinct, more * relations, sizeof *distinct);
+    if (!facts || !segments) {
+        mem_free(&w->allocator, facts, more, len);
         mem_free(&w->allocator, segments, more, sizeof *segments);
         return false;
     }
     if (before) {
-        memcpy(distinct, w->distinct, w->n_segments * relations * sizeof *distinct);
+        memcpy(facts, w->facts, w->n_segments * len);
         memcpy(segments, w->segments, w->n_segments * sizeof *segments);
     }
-    mem_free(&w->allocator, w->distinct, before * relations, sizeof *distinct);
+    mem_free(&w->allocator, w->facts, before, len);
     mem_free(&w->allocator, w->segments, before, sizeof *segments);
-    w->distinct = distinct;
+    w->facts = facts;
     w->segments = segments;
     w->segments_room = more;
     return true;
@@ -112,7 +112,7 @@ static void count_used(tamis_catalog_writer *w)
             const struct catalog_shape *shape = &old->shapes[old->strips[i].shape];
             if (catalog_column_segment(old, old->strips[i].column + j, &segment, NULL) &&
                 segment != STRIP_NONE && !w->segments[segment].dropped)
-                w->used[shape->relation] += shape->plan.rate;
+                w->used[w->shapes[old->strips[i].shape].shape.relation] += shape->plan.rate;
         }
     w->used_known = true;
 }
@@ -237,17 +237,17 @@ static tamis_error hold(tamis_catalog_writer *w, const tamis_gather *g, uint32_t
 static tamis_error plan_relation(tamis_catalog_writer *w, uint32_t relation, bool last,
                                  tamis_reason *reason)
 {
-    uint32_t relations = schema_relations(&w->schema);
     struct column_plan plans[PLANS_MAX];
     uint64_t *sizes = mem_new(&w->allocator, w->n_segments, sizeof *sizes);
     size_t n = 0, found = 0;
     tamis_error e = TAMIS_OK;
     if (!sizes)
         return no_memory(reason);
-    for (size_t i = 0; i < w->n_segments; i++)
-        if (w->distinct[i * relations + relation] &&
-            w->distinct[i * relations + relation] != DISTINCT_UNKNOWN)
-            sizes[n++] = w->distinct[i * relations + relation];
+    for (size_t i = 0; i < w->n_segments; i++) {
+        uint32_t size = segment_distinct(w, i)[relation];
+        if (size && size != DISTINCT_UNKNOWN)
+            sizes[n++] = size;
+    }
     double rate = relation < w->schema.attributes ? w->schema.fpp : catalog_share(&w->schema, 0, 0);
     if (n)
         found = column_plans(plans, sizes, n, rate, !last);
@@ -263,7 +263,7 @@ static tamis_error build_held(tamis_catalog_writer *w, const struct held *held,
     const tamis_digest *digests = held->digests;
     uint32_t relations = schema_relations(&w->schema);
     for (uint32_t r = 0; r < relations; r++) {
-        uint64_t n = w->distinct[held->segment * (size_t)relations + r];
+        uint64_t n = segment_distinct(w, held->segment)[r];
         struct place place;
         if (n == 0 || n == DISTINCT_UNKNOWN)
             continue;
@@ -324,7 +324,7 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
                              size_t len, struct place *places, struct catalog_shape *shapes,
                              tamis_reason *reason)
 {
-    struct segment_work s = {.records = g->records};
+    struct segment_work s = {.records = g->records, .text = g->text ? g->text : g->values_len};
     tamis_error e = stopped(w, reason);
     if (e == TAMIS_OK)
         e = segment_tag(w, &s, tag, len, reason);
@@ -337,9 +337,9 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
         uint64_t n = gathered(g, r);
         if (n >= DISTINCT_UNKNOWN)
             return fail(reason, TAMIS_ELIMIT, "a segment with too many values");
-        w->distinct[segment * (size_t)g->relations + r] =
-            g->unknown[r] ? DISTINCT_UNKNOWN : (uint32_t)n;
+        segment_distinct(w, segment)[r] = g->unknown[r] ? DISTINCT_UNKNOWN : (uint32_t)n;
     }
+    memcpy(segment_bounds(w, segment), g->bounds, w->schema.ordered * sizeof *g->bounds);
     if (!w->planned) {
         e = hold(w, g, segment, reason);
         if (e == TAMIS_OK && w->held_bytes >= HELD_SHARE(w->memory))
@@ -475,41 +475,68 @@ tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
     return TAMIS_OK;
 }
 
+/* Combinations come after all attributes, those that are new too. */
+static uint32_t relation_now(const tamis_catalog_writer *w, uint32_t old)
+{
+    uint32_t attributes = w->old->schema.attributes;
+    return old < attributes ? old : old + w->schema.attributes - attributes;
+}
+
+/* What the old version knows of a segment; of what came with the update nothing is known. */
+static void take_facts(tamis_catalog_writer *w, uint64_t segment)
+{
+    const tamis_schema *s = &w->schema, *old = &w->old->schema;
+    uint32_t *distinct = segment_distinct(w, segment);
+    tamis_range *bounds = segment_bounds(w, segment);
+    for (uint32_t r = 0; r < schema_relations(s); r++)
+        distinct[r] = DISTINCT_UNKNOWN;
+    for (uint32_t r = 0; r < schema_relations(old); r++)
+        distinct[relation_now(w, r)] = catalog_distinct(w->old, segment, r);
+    for (uint32_t i = 0; i < s->attributes; i++)
+        if (s->order_at[i] != ORDER_NONE)
+            bounds[s->order_at[i]] =
+                i < old->attributes ? catalog_bounds(w->old, segment, i) : BOUNDS_UNKNOWN;
+}
+
 static tamis_error take_old(tamis_catalog_writer *w, tamis_reason *reason)
 {
     const tamis_catalog *old = w->old;
-    uint32_t relations = schema_relations(&w->schema);
     tamis_error e = TAMIS_OK;
     for (uint64_t i = 0; i < old->segments && e == TAMIS_OK; i++) {
         size_t len;
         tamis_catalog_tag(old, i, &len);
-        const struct segment_work s = {
-            .records = tamis_catalog_records(old, i), .tag_at = TAG_OLD, .tag_len = len};
+        const struct segment_work s = {.records = tamis_catalog_records(old, i),
+                                       .text = tamis_catalog_text(old, i),
+                                       .tag_at = TAG_OLD,
+                                       .tag_len = len};
         e = segment_add(w, &s, reason);
-        for (uint32_t r = 0; r < relations && e == TAMIS_OK; r++)
-            w->distinct[i * relations + r] = catalog_distinct(old, i, r);
+        if (e == TAMIS_OK)
+            take_facts(w, i);
     }
     for (uint32_t i = 0; i < old->n_shapes && e == TAMIS_OK; i++)
-        e = shape_add(w, old->shapes[i].relation, &old->shapes[i].plan, reason);
+        e = shape_add(w, relation_now(w, old->shapes[i].relation), &old->shapes[i].plan, reason);
     w->planned = old->n_shapes > 0;
     tamis_catalog_rest(old);
     return e;
 }
 
 tamis_error tamis_catalog_update(tamis_catalog_writer **out, const char *path,
-                                 const tamis_open_options *o, tamis_reason *reason)
+                                 const tamis_open_options *o, const tamis_catalog_options *more,
+                                 tamis_reason *reason)
 {
     tamis_catalog_writer *w;
     tamis_error e = writer_new(&w, o && o->allocator ? o->allocator : &mem_system, path, reason);
     if (e != TAMIS_OK)
         return e;
-    w->memory = CATALOG_MEMORY;
+    w->memory = more && more->memory ? more->memory : CATALOG_MEMORY;
     e = tamis_catalog_open(&w->old, path, o, reason);
     if (e == TAMIS_OK) {
         w->schema = w->old->schema;
         if (family_copy(&w->family, &w->old->family, &w->allocator) != TAMIS_OK)
             e = no_memory(reason);
     }
+    if (e == TAMIS_OK && more)
+        e = schema_extend(&w->schema, more, reason);
     if (e == TAMIS_OK)
         e = writer_files(w, reason);
     if (e == TAMIS_OK)
@@ -585,14 +612,13 @@ void tamis_catalog_abandon(tamis_catalog_writer *w)
     if (!w)
         return;
     tamis_allocator a = w->allocator;
-    uint32_t relations = schema_relations(&w->schema);
     for (size_t i = 0; i < w->n_shapes; i++)
         mem_free(&a, w->shapes[i].columns, w->shapes[i].room, sizeof *w->shapes[i].columns);
     mem_free(&a, w->shapes, w->shapes_room, sizeof *w->shapes);
     mem_free(&a, w->strips, w->strips_room, sizeof *w->strips);
     mem_free(&a, w->columns, w->columns_room, sizeof *w->columns);
     mem_free(&a, w->segments, w->segments_room, sizeof *w->segments);
-    mem_free(&a, w->distinct, w->segments_room * relations, sizeof *w->distinct);
+    mem_free(&a, w->facts, w->segments_room, facts_len(&w->schema));
     for (struct held *next; w->held; w->held = next) {
         next = w->held->next;
         mem_free(&a, w->held, 1, held_size(w->held->n));

@@ -45,7 +45,7 @@ struct shape_work {
 #define TAG_OLD UINT64_MAX
 
 struct segment_work {
-    uint64_t records;
+    uint64_t records, text;
     uint64_t tag_at; /* in the spill, or TAG_OLD: as in the old version */
     uint64_t tag_len;
     uint32_t number; /* in the new file, once that is known */
@@ -94,7 +94,7 @@ struct tamis_catalog_writer {
     uint32_t *columns; /* their segments */
     size_t n_columns, columns_room;
     struct segment_work *segments;
-    uint32_t *distinct;
+    uint8_t *facts; /* FACTS_LEN for each: distinct values of relations, bounds of attributes */
     size_t n_segments, segments_room;
     uint64_t live;
     double used[RELATIONS_MAX]; /* of the rate, by combinations */
@@ -106,6 +106,21 @@ struct tamis_catalog_writer {
     tamis_reason why;   /* and why: whoever comes first, or later */
     bool committed;
 };
+
+/* What is known of a segment. */
+ALWAYS_INLINE size_t facts_len(const tamis_schema *s)
+{
+    return (size_t)round_up(4 * schema_relations(s), 8) + s->ordered * sizeof(tamis_range);
+}
+ALWAYS_INLINE uint32_t *segment_distinct(const tamis_catalog_writer *w, size_t segment)
+{
+    return (uint32_t *)(w->facts + segment * facts_len(&w->schema));
+}
+ALWAYS_INLINE tamis_range *segment_bounds(const tamis_catalog_writer *w, size_t segment)
+{
+    return (tamis_range *)((uint8_t *)segment_distinct(w, segment) +
+                           round_up(4 * schema_relations(&w->schema), 8));
+}
 
 /* One more of an array; false without memory. */
 bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size);

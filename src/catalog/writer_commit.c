@@ -59,27 +59,72 @@ static tamis_error put_columns(tamis_catalog_writer *w, tamis_reason *reason)
     return e;
 }
 
-static tamis_error put_segments(tamis_catalog_writer *w, tamis_reason *reason)
+/* Of every segment that stays a number of 8 bytes, by `of`. */
+static tamis_error put_each(tamis_catalog_writer *w, uint64_t (*of)(const struct segment_work *s),
+                            bool summed, tamis_reason *reason)
 {
-    uint32_t relations = schema_relations(&w->schema);
     uint8_t bytes[8];
-    uint64_t end = 0;
+    uint64_t sum = 0;
     tamis_error e = TAMIS_OK;
     for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
         if (!w->segments[i].dropped) {
-            put_u64(bytes, w->segments[i].records);
+            sum = (summed ? sum : 0) + of(&w->segments[i]);
+            put_u64(bytes, sum);
             e = new_file_put(w, bytes, sizeof bytes, reason);
         }
-    for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
-        if (!w->segments[i].dropped) {
-            put_u64(bytes, end += w->segments[i].tag_len);
-            e = new_file_put(w, bytes, sizeof bytes, reason);
-        }
-    for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
-        if (!w->segments[i].dropped)
-            e = new_file_put(w, w->distinct + i * relations, relations * sizeof *w->distinct,
-                             reason);
     return e;
+}
+
+static uint64_t records_of(const struct segment_work *s)
+{
+    return s->records;
+}
+
+static uint64_t text_of(const struct segment_work *s)
+{
+    return s->text;
+}
+
+static uint64_t tag_of(const struct segment_work *s)
+{
+    return s->tag_len;
+}
+
+static tamis_error put_distinct(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    for (uint32_t r = 0; r < schema_relations(&w->schema); r++)
+        for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
+            if (!w->segments[i].dropped)
+                e = new_file_put(w, &segment_distinct(w, i)[r], sizeof(uint32_t), reason);
+    return e;
+}
+
+static tamis_error put_bounds(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    uint8_t bytes[BOUNDS_LEN];
+    tamis_error e = TAMIS_OK;
+    for (uint32_t at = 0; at < w->schema.ordered; at++)
+        for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
+            if (!w->segments[i].dropped) {
+                catalog_bounds_put(bytes, segment_bounds(w, i)[at]);
+                e = new_file_put(w, bytes, sizeof bytes, reason);
+            }
+    return e;
+}
+
+static tamis_error put_segments(tamis_catalog_writer *w, uint64_t bounds_at, tamis_reason *reason)
+{
+    tamis_error e = put_each(w, records_of, false, reason);
+    if (e == TAMIS_OK)
+        e = put_each(w, text_of, false, reason);
+    if (e == TAMIS_OK)
+        e = put_each(w, tag_of, true, reason);
+    if (e == TAMIS_OK)
+        e = put_distinct(w, reason);
+    if (e == TAMIS_OK)
+        e = new_file_fill(w, bounds_at, reason);
+    return e == TAMIS_OK ? put_bounds(w, reason) : e;
 }
 
 /* At `at`. */
@@ -95,8 +140,8 @@ static tamis_error put_table(tamis_catalog_writer *w, const struct catalog_head 
     if (e == TAMIS_OK)
         e = new_file_fill(w, at + t.records, reason);
     if (e == TAMIS_OK)
-        e = put_segments(w, reason);
-    return e == TAMIS_OK ? new_file_fill(w, at + t.len, reason) : e;
+        e = put_segments(w, at + t.bounds, reason);
+    return e;
 }
 
 /* ---- tags, the note, checksums --------------------------------------------------------------- */

@@ -126,14 +126,18 @@ static tamis_digest digest_in(tamis_digest d, uint64_t attribute)
                           mix(d.b + (attribute + 1) * VALUE_B)};
 }
 
+tamis_digest normal_digest(const struct family *family, uint32_t attribute, tamis_key normal)
+{
+    if (!normal.data) /* the empty value of an attribute that nobody has */
+        return digest_in(family_digest(family, "", 0), (uint64_t)attribute + TAMIS_ATTRIBUTES_MAX);
+    return digest_in(family_digest(family, normal.data, normal.len), attribute);
+}
+
 tamis_digest value_digest(const struct family *family, tamis_type type, uint32_t attribute,
                           tamis_key value)
 {
     char normal[NORMAL_ROOM];
-    if (!value.data) /* the empty value of an attribute that nobody has */
-        return digest_in(family_digest(family, "", 0), (uint64_t)attribute + TAMIS_ATTRIBUTES_MAX);
-    value = value_normal(type, value, normal);
-    return digest_in(family_digest(family, value.data, value.len), attribute);
+    return normal_digest(family, attribute, value_normal(type, value, normal));
 }
 
 tamis_digest value_part_digest(const struct family *family, uint32_t attribute, tamis_key part)

@@ -177,7 +177,7 @@ static void write_catalog(const char *stem, tamis_catalog_options o, uint32_t se
     CHECK(tamis_catalog_commit(w, stem, strlen(stem), NULL) == TAMIS_OK);
     tamis_catalog_abandon(w);
     if (twice) {
-        CHECK(tamis_catalog_update(&w, "new.tamis", NULL, NULL) == TAMIS_OK);
+        CHECK(tamis_catalog_update(&w, "new.tamis", NULL, NULL, NULL) == TAMIS_OK);
         for (uint32_t i = 0; i < segments; i += 9)
             CHECK(tamis_catalog_drop(w, i) == TAMIS_OK);
         put_segments(w, p, 5, &rng);
@@ -229,7 +229,7 @@ static void write_bad_ones(void)
     uint64_t table = golden_section(&good, 17), shapes = get_u64(good.data + 168);
     uint64_t strips = table + 40 * shapes, columns = strips + 16 * get_u64(good.data + 176);
     uint64_t ends =
-        columns + round_up(4 * get_u64(good.data + 184), 8) + 8 * get_u64(good.data + 160);
+        columns + round_up(4 * get_u64(good.data + 184), 8) + 16 * get_u64(good.data + 160);
     const struct {
         const char *name;
         uint64_t at;

@@ -182,8 +182,10 @@ static void write_class(unsigned class)
 /* Numbers and times: asked as they were written, and otherwise. */
 static void write_typed(void)
 {
-    static const tamis_attribute attributes[] = {
-        {"n", TAMIS_INT, 0}, {"d", TAMIS_DEC, 0}, {"t", TAMIS_TIME, 0}, {"s", TAMIS_BYTES, 0}};
+    static const tamis_attribute attributes[] = {{.name = "n", .type = TAMIS_INT, .distinct = 0},
+                                                 {.name = "d", .type = TAMIS_DEC, .distinct = 0},
+                                                 {.name = "t", .type = TAMIS_TIME, .distinct = 0},
+                                                 {.name = "s", .type = TAMIS_BYTES, .distinct = 0}};
     static const char *const records[][4] = {
         {"07", "1.50", "2024-01-31T23:59:59.50+01:00", "07"},
         {"-0", "-0.0", "1706741999", "x"},

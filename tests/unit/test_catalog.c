@@ -178,7 +178,7 @@ static void play(uint32_t p, const tamis_catalog_options *o, uint32_t rounds, ui
     for (uint32_t round = 0; round < rounds; round++) {
         tamis_catalog_writer *w = NULL;
         tamis_gather *g = NULL;
-        tamis_error e = round ? tamis_catalog_update(&w, "c.tamis", NULL, &reason)
+        tamis_error e = round ? tamis_catalog_update(&w, "c.tamis", NULL, NULL, &reason)
                               : tamis_catalog_create(&w, "c.tamis", o, &reason);
         if (!CHECK_MSG(e == TAMIS_OK, "%s", reason.text))
             break;
@@ -270,7 +270,7 @@ TEST(many_segments_make_several_strips)
     }
     /* full strips are kept with their gaps, then lose them */
     for (uint32_t often = 20; often > 1; often /= 3) {
-        CHECK(tamis_catalog_update(&w, "c.tamis", NULL, &reason) == TAMIS_OK);
+        CHECK(tamis_catalog_update(&w, "c.tamis", NULL, NULL, &reason) == TAMIS_OK);
         for (uint32_t i = m.n; i-- > 0;)
             if (rng_next(&rng) % often == 0) {
                 CHECK(tamis_catalog_drop(w, i) == TAMIS_OK);
@@ -303,7 +303,7 @@ static bool world_make(struct world *x, const tamis_catalog_options *o, uint32_t
     tamis_reason reason = {0};
     *x = (struct world){.m.p = (uint32_t)o->n_attributes};
     for (int go = 0; go <= twice; go++) {
-        tamis_error e = go ? tamis_catalog_update(&w, "w.tamis", NULL, &reason)
+        tamis_error e = go ? tamis_catalog_update(&w, "w.tamis", NULL, NULL, &reason)
                            : tamis_catalog_create(&w, "w.tamis", o, &reason);
         if (!CHECK_MSG(e == TAMIS_OK, "%s", reason.text))
             return false;
@@ -606,7 +606,7 @@ TEST(options_are_checked)
     bad = o, bad.n_attributes = 65;
     CHECK(tamis_catalog_create(&w, "o.tamis", &bad, &reason) == TAMIS_EARG);
     CHECK(tamis_catalog_create(&w, "no/such/folder", &o, &reason) == TAMIS_EIO);
-    CHECK(tamis_catalog_update(&w, "o.tamis", NULL, &reason) == TAMIS_EIO);
+    CHECK(tamis_catalog_update(&w, "o.tamis", NULL, NULL, &reason) == TAMIS_EIO);
     tamis_catalog *c = NULL;
     tamis_filter *f = NULL;
     CHECK(tamis_filter_new(&f, NULL, NULL) == TAMIS_OK);

@@ -61,7 +61,7 @@ static tamis_error update(const char *path, uint32_t version, const tamis_alloca
 {
     tamis_open_options o = {.allocator = a};
     tamis_catalog_writer *w = NULL;
-    tamis_error e = tamis_catalog_update(&w, path, &o, reason);
+    tamis_error e = tamis_catalog_update(&w, path, &o, NULL, reason);
     if (e != TAMIS_OK)
         return e;
     for (uint64_t i = 0; tamis_catalog_drop(w, i) == TAMIS_OK; i += 3)
@@ -376,7 +376,7 @@ TEST(updates_of_nothing_keep_the_answers)
     struct bytes first = read_bytes("u.tamis");
     for (int i = 0; i < 3; i++) {
         tamis_catalog_writer *w = NULL;
-        CHECK(tamis_catalog_update(&w, "u.tamis", NULL, &reason) == TAMIS_OK);
+        CHECK(tamis_catalog_update(&w, "u.tamis", NULL, NULL, &reason) == TAMIS_OK);
         CHECK(tamis_catalog_commit(w, "note", 4, &reason) == TAMIS_OK);
         tamis_catalog_abandon(w);
         check_whole("u.tamis", 45, 0);
@@ -386,7 +386,7 @@ TEST(updates_of_nothing_keep_the_answers)
     bytes_free(&first), bytes_free(&last);
     for (int i = 0; i < 12; i++) { /* many small updates do not make many strips */
         tamis_catalog_writer *w = NULL;
-        CHECK(tamis_catalog_update(&w, "u.tamis", NULL, &reason) == TAMIS_OK);
+        CHECK(tamis_catalog_update(&w, "u.tamis", NULL, NULL, &reason) == TAMIS_OK);
         CHECK(put_some(w, 0, 2, 5 + (uint32_t)i, &reason) == TAMIS_OK);
         CHECK(tamis_catalog_commit(w, "note", 4, &reason) == TAMIS_OK);
         tamis_catalog_abandon(w);

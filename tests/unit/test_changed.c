@@ -378,7 +378,7 @@ TEST(catalogs_that_are_updated)
         shaker_begin(&s, "file", rng_next(&rng));
         tamis_open_options o = shaken(&s);
         s.countdown = i % 2 ? 1 + rng_next(&rng) % 200 : 0;
-        if (tamis_catalog_update(&w, "file", &o, NULL) == TAMIS_OK) {
+        if (tamis_catalog_update(&w, "file", &o, NULL, NULL) == TAMIS_OK) {
             CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
             tamis_catalog_drop(w, rng_next(&rng) % SEGMENTS);
             tamis_catalog_retag(w, rng_next(&rng) % SEGMENTS, "new", 3, NULL);

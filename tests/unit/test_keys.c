@@ -112,7 +112,7 @@ TEST(indexes_directories_catalogs)
     CHECK(tamis_catalog_create(&w, "f", &co, NULL) == TAMIS_OK);
     CHECK(tamis_catalog_commit(w, "", 0, NULL) == TAMIS_OK);
     tamis_catalog_abandon(w);
-    CHECK(tamis_catalog_update(&w, "f", &opening, NULL) == TAMIS_OK);
+    CHECK(tamis_catalog_update(&w, "f", &opening, NULL, NULL) == TAMIS_OK);
     CHECK(tamis_catalog_commit(w, "", 0, NULL) == TAMIS_OK);
     tamis_catalog_abandon(w);
     CHECK(tamis_catalog_open(&c, "f", &opening, NULL) == TAMIS_OK);
