@@ -16,6 +16,7 @@ nothing but Python, libxxhash and libsodium, and shares no code with the library
 """
 import ctypes
 import datetime
+import fractions
 import ipaddress
 import json
 import os
@@ -738,12 +739,60 @@ class Index(Structure):
              "copies in table %d" % i)
         self.tables[i] = dict(pairs)
 
+    def place_fronts(self, heads):
+        """For each attribute, (bits, fingerprints) of its fronts."""
+        self.fronts, end = {}, 0
+        for attribute, bits, buckets, zero, n, _, _ in heads:
+            low = bits - buckets
+            need(attribute < len(self.names) and buckets <= 32 and 1 <= low <= 56 and bits <= 64 and
+                 n < 0xFFFFFFFF and not zero, 0, "a front")
+            start = round_up(end, 64)
+            need(not any(self.fronts_data[end:start]), start, "what fills up a front")
+            middle = start + round_up((n * low + 7) // 8, 8)
+            end = middle + round_up(4 << buckets, 8)
+            need(end <= self.fronts_len, start, "a front that is not there")
+            packed = int.from_bytes(self.fronts_data[start:middle], "little")
+            ends = struct.unpack_from("<%dI" % (1 << buckets), self.fronts_data, middle)
+            need(list(ends) == sorted(ends) and ends[-1] == n and packed >> n * low == 0 and
+                 not any(self.fronts_data[middle + (4 << buckets):end]), start, "a front")
+            prints, first = [], 0
+            for bucket, last in enumerate(ends):
+                prints += [bucket << low | packed >> i * low & (1 << low) - 1
+                           for i in range(first, last)]
+                first = last
+            need(prints == sorted(set(prints)), start, "a front that is not in order")
+            self.fronts.setdefault(attribute, []).append((bits, set(prints)))
+        need(end == self.fronts_len, 0, "the fronts")
+
     # -- asking --
 
-    def digest(self, family, attribute, value):
-        number = attribute + 64 if value is None else attribute
-        a, b = family.digest(b"" if value is None else normal(self.types[attribute], value))
+    def digest(self, family, attribute, value, part=False):
+        number = attribute + (128 if part else 64 if value is None else 0)
+        text = value if part else b"" if value is None else normal(self.types[attribute], value)
+        a, b = family.digest(text)
         return mix(a + (number + 1) * VALUE_A & MASK), mix(b + (number + 1) * VALUE_B & MASK)
+
+    def keys(self, family, attribute, value, sign):
+        """Lists of digests: of each list one is to be there. None: the type does not help."""
+        kind, part = TYPES[self.types[attribute]], lambda text: self.digest(family, attribute, text,
+                                                                            True)
+        if sign == b"~" or (sign == b"" and kind == "words" and value and tokens(value)):
+            if kind != "words":
+                return []
+            return [[part(word)] for word in tokens(value)]
+        if sign == b"^":
+            prefix = value[:value.rfind(b"/") + 1]
+            return [[part(prefix)]] if kind == "path" and prefix else []
+        if sign == b"/":
+            return network_keys(value.decode(), part,
+                                lambda text: self.digest(family, attribute, text))
+        return [[self.digest(family, attribute, value)]]
+
+    def within(self, attribute, value):
+        """Segments with a value from low to high, LOW..HIGH."""
+        low, high = (order_of(self.types[attribute], end) for end in value.split(b".."))
+        return {i for i, (a, b, c, d) in enumerate(self.bounds[attribute])
+                if (a, b) <= (c, d) and (a, b) <= high and low <= (c, d)}
 
     def verification(self, family, layer, mask, record):
         """The value that layer `layer` keeps of a record for the attributes in the mask."""
@@ -844,6 +893,43 @@ def check_unused(data, rows, width, columns, at):
         need(not (bits & ((1 << width) - 1)) >> columns, at, "a bit of no column")
 
 
+def tokens(text):
+    """The words that a phrase needs: those that are no part of a compound, and the compounds."""
+    word = rb"[0-9A-Za-z_\x80-\xff]+"
+    return [folded(found)[:255] for found in re.findall(word + rb"(?:[.:/@-]" + word + rb")*", text)]
+
+
+def network_keys(text, part, whole):
+    net = ipaddress.ip_network(text, strict=False)
+    if net.version == 6 and net.prefixlen >= 96 and net.network_address.ipv4_mapped:
+        net = ipaddress.ip_network("%s/%d" % (net.network_address.ipv4_mapped, net.prefixlen - 96))
+    if net.prefixlen == net.max_prefixlen:
+        return [[whole(str(net.network_address).encode())]]
+    for kept in (24, 16, 8) if net.version == 4 else (64, 48, 32):
+        if net.prefixlen >= kept:
+            return [[part(bytes([net.version, kept]) + net.network_address.packed[:kept // 8])]]
+    if net.version == 6 or net.prefixlen == 0:
+        return []
+    return [[part(bytes([4, 8, one.network_address.packed[0]])) for one in net.subnets(new_prefix=8)]]
+
+
+def order_of(type_, value):
+    """A number or time, as bounds have it; negative fractions as all bits turned."""
+    text = normal(type_, value)
+    if type_ == 3:
+        seconds, fraction = date_time(text)
+        exact = seconds + fractions.Fraction(int(fraction or 0), 10**len(fraction))
+    else:
+        exact = fractions.Fraction(text.decode())
+    whole, rest = divmod(abs(exact), 1)
+    cut = int(rest * 10**19) * 2**64 // 10**19
+    if exact < 0:
+        whole, cut = (-whole - 1, MASK ^ cut) if rest else (-whole, 0)
+    if whole >= 1 << 63 or whole < -(1 << 63):
+        return ((1 << 63) - 1, MASK) if whole > 0 else (-(1 << 63), 0)
+    return int(whole), cut
+
+
 class Catalog(Family16):
     def __init__(self, container):
         c = self.container = container
@@ -852,18 +938,19 @@ class Catalog(Family16):
         self.read_body(c.data)
         self.read_pages(c)
         parts = [c.data[at:at + length] for _, _, at, length in c.sections]
-        self.strips_data, table, self.tags_data, self.note = parts[:4]
+        self.strips_data, self.fronts_data, table, self.tags_data, self.note = parts[:5]
         self.read_table(table)
 
     def read_body(self, data):
         p, v, self.verifier, names_len, self.fpp, self.expected = struct.unpack_from("<IIIIdQ", data,
                                                                                      128)
         (self.n, self.n_shapes, self.n_strips, self.n_columns, self.strips_len, self.tags_len,
-         self.note_len, self.tops_sum) = struct.unpack_from("<8Q", data, 160)
+         self.note_len, self.tops_sum, self.n_fronts, self.fronts_len) = struct.unpack_from(
+             "<10Q", data, 160)
         need(1 <= p <= 64 and v <= 63 and self.verifier in (1, 3) and 0 < self.fpp < 1 and
              1 <= self.expected <= 1 << 31 and self.n <= 1 << 31, 128, "the head")
         need(self.verifier == 3 or v == 0, 132, "combinations without a verifier")
-        need(not any(data[224:256]), 224, "reserved fields")
+        need(not any(data[240:256]), 240, "reserved fields")
         at = 256
         self.masks = list(struct.unpack_from("<%dQ" % v, data, at))
         at += 8 * v
@@ -884,18 +971,19 @@ class Catalog(Family16):
 
     def read_pages(self, c):
         relations = len(self.names) + len(self.masks)
-        table = (40 * self.n_shapes + 16 * self.n_strips + round_up(4 * self.n_columns, 8) +
+        table = (40 * self.n_shapes + 16 * self.n_strips + 40 * self.n_fronts + round_up(4 * self.n_columns, 8) +
                  24 * self.n + round_up(4 * self.n * relations, 8) +
                  32 * self.n * len(self.ordered))
-        lengths, at, want = [self.strips_len, table, self.tags_len, self.note_len], c.header, []
-        for i in range(6):
-            if i >= 4:
-                of = at - c.header if i == 4 else want[4][3]
+        lengths, at, want = [self.strips_len, self.fronts_len, table, self.tags_len,
+                             self.note_len], c.header, []
+        for i in range(7):
+            if i >= 5:
+                of = at - c.header if i == 5 else want[5][3]
                 lengths.append(8 * ((of + PAGE - 1) // PAGE))
             want.append((16 + i, 0, at, lengths[i]))
             at = round_up(at + lengths[i], 64)
         need(c.sections == want and at == len(c.data), 128 + c.body_len, "the sections")
-        sums, tops = want[4], want[5]
+        sums, tops = want[5], want[6]
         need(xxh3(c.data[tops[2]:tops[2] + tops[3]]) == self.tops_sum, 216, "the last checksum")
         for (first, end), (_, _, where, _) in (((c.header, sums[2]), sums),
                                                ((sums[2], sums[2] + sums[3]), tops)):
@@ -917,6 +1005,9 @@ class Catalog(Family16):
         at += 40 * self.n_shapes
         strips = [struct.unpack_from("<IIII", table, at + 16 * i) for i in range(self.n_strips)]
         at += 16 * self.n_strips
+        self.place_fronts([struct.unpack_from("<IIIIQQQ", table, at + 40 * i)
+                           for i in range(self.n_fronts)])
+        at += 40 * self.n_fronts
         self.columns = list(struct.unpack_from("<%dI" % self.n_columns, table, at))
         need(all(s < self.n or s == DROPPED for s in self.columns), 0, "a column of no segment")
         at += round_up(4 * self.n_columns, 8)
@@ -952,15 +1043,66 @@ class Catalog(Family16):
             column += count
         need(end == self.strips_len and column == self.n_columns, 0, "the strips")
 
+    def place_fronts(self, heads):
+        """For each attribute, (bits, fingerprints) of its fronts."""
+        self.fronts, end = {}, 0
+        for attribute, bits, buckets, zero, n, _, _ in heads:
+            low = bits - buckets
+            need(attribute < len(self.names) and buckets <= 32 and 1 <= low <= 56 and bits <= 64 and
+                 n < 0xFFFFFFFF and not zero, 0, "a front")
+            start = round_up(end, 64)
+            need(not any(self.fronts_data[end:start]), start, "what fills up a front")
+            middle = start + round_up((n * low + 7) // 8, 8)
+            end = middle + round_up(4 << buckets, 8)
+            need(end <= self.fronts_len, start, "a front that is not there")
+            packed = int.from_bytes(self.fronts_data[start:middle], "little")
+            ends = struct.unpack_from("<%dI" % (1 << buckets), self.fronts_data, middle)
+            need(list(ends) == sorted(ends) and ends[-1] == n and packed >> n * low == 0 and
+                 not any(self.fronts_data[middle + (4 << buckets):end]), start, "a front")
+            prints, first = [], 0
+            for bucket, last in enumerate(ends):
+                prints += [bucket << low | packed >> i * low & (1 << low) - 1
+                           for i in range(first, last)]
+                first = last
+            need(prints == sorted(set(prints)), start, "a front that is not in order")
+            self.fronts.setdefault(attribute, []).append((bits, set(prints)))
+        need(end == self.fronts_len, 0, "the fronts")
+
     # -- asking --
 
-    def digest(self, family, attribute, value):
-        number = attribute + 64 if value is None else attribute
-        a, b = family.digest(b"" if value is None else normal(self.types[attribute], value))
+    def digest(self, family, attribute, value, part=False):
+        number = attribute + (128 if part else 64 if value is None else 0)
+        text = value if part else b"" if value is None else normal(self.types[attribute], value)
+        a, b = family.digest(text)
         return mix(a + (number + 1) * VALUE_A & MASK), mix(b + (number + 1) * VALUE_B & MASK)
+
+    def keys(self, family, attribute, value, sign):
+        """Lists of digests: of each list one is to be there. None: the type does not help."""
+        kind, part = TYPES[self.types[attribute]], lambda text: self.digest(family, attribute, text,
+                                                                            True)
+        if sign == b"~" or (sign == b"" and kind == "words" and value and tokens(value)):
+            if kind != "words":
+                return []
+            return [[part(word)] for word in tokens(value)]
+        if sign == b"^":
+            prefix = value[:value.rfind(b"/") + 1]
+            return [[part(prefix)]] if kind == "path" and prefix else []
+        if sign == b"/":
+            return network_keys(value.decode(), part,
+                                lambda text: self.digest(family, attribute, text))
+        return [[self.digest(family, attribute, value)]]
+
+    def within(self, attribute, value):
+        """Segments with a value from low to high, LOW..HIGH."""
+        low, high = (order_of(self.types[attribute], end) for end in value.split(b".."))
+        return {i for i, (a, b, c, d) in enumerate(self.bounds[attribute])
+                if (a, b) <= (c, d) and (a, b) <= high and low <= (c, d)}
 
     def relation(self, family, number, digest):
         found = {i for i, n in enumerate(self.distinct[number]) if n == UNKNOWN}
+        if number in self.fronts and not any(digest[0] >> 64 - bits in prints
+                                             for bits, prints in self.fronts[number]):
+            return found
         for (relation, k, units, *_), width, segments, data in self.strips:
             if relation == number:
                 places = family.positions(digest, 1, units, k)
@@ -971,11 +1113,18 @@ class Catalog(Family16):
         """The segments that may have a record with these values, by name of the attribute."""
         record, mask, found = {}, 0, set(range(self.n))
         for name, value in question.items():
+            sign = name[-1:] if value is not None and name[-1:] in (b"/", b"^", b"~", b":") else b""
+            name = name[:len(name) - len(sign)]
             need(name in self.names, 0, "no attribute %r" % name)
             at = self.names.index(name)
-            record[at] = self.digest(family, at, value)
-            mask |= 1 << at
-            found &= self.relation(family, at, record[at])
+            if sign == b":":
+                found &= self.within(at, value)
+                continue
+            for keys in self.keys(family, at, value, sign):
+                found &= set().union(*(self.relation(family, at, key) for key in keys))
+            if not sign and (TYPES[self.types[at]] != "words" or not value or not tokens(value)):
+                record[at] = self.digest(family, at, value)
+                mask |= 1 << at
         for i, combo in enumerate(self.masks):
             if combo & ~mask:
                 continue

@@ -23,7 +23,7 @@ static void name_relation(const tamis_schema *schema, uint64_t mask, char *to, s
 
 static void report_relation(const tamis_schema *schema, const tamis_relation_facts *r, bool json)
 {
-    char name[200], text[320];
+    char name[200], text[480];
     bool combo = r->mask & (r->mask - 1);
     name_relation(schema, r->mask, name, sizeof name);
     const char *type =
@@ -42,13 +42,24 @@ static void report_relation(const tamis_schema *schema, const tamis_relation_fac
         json_count("hashes", r->hashes);
         json_real("fpp", r->fpp);
         json_real("fpp_now", r->fpp_now);
+        if (!combo) {
+            json_count("front_bytes", r->front_bytes);
+            json_count("front_keys", r->front_keys);
+            json_real("front_fpp", r->front_fpp);
+            json_real("front_forgotten", r->front_forgotten);
+        }
         json_close('}');
         return;
     }
-    snprintf(text, sizeof text,
-             "%s: %llu values in all segments, %llu in one; %llu bytes; fpp now %.3g",
-             combo ? name : type, (unsigned long long)r->distinct,
-             (unsigned long long)r->distinct_most, (unsigned long long)r->bytes, r->fpp_now);
+    int n = snprintf(
+        text, sizeof text, "%s: %llu values in all segments, %llu in one; %llu bytes; fpp now %.3g",
+        combo ? name : type, (unsigned long long)r->distinct, (unsigned long long)r->distinct_most,
+        (unsigned long long)r->bytes, r->fpp_now);
+    if (r->front_keys)
+        snprintf(text + n, sizeof text - (size_t)n,
+                 "; in front %llu keys, %llu bytes, fpp %.1g, %.0f %% forgotten",
+                 (unsigned long long)r->front_keys, (unsigned long long)r->front_bytes,
+                 r->front_fpp, 100 * r->front_forgotten);
     report_text(
         NULL, combo ? "combination" : tamis_schema_name(schema, (uint32_t)__builtin_ctzll(r->mask)),
         text);

@@ -57,6 +57,7 @@ tamis_error text_gather(struct parser *parser, const struct selection *selection
             t->complaint = record.complaint;
         }
     }
+    tamis_gather_text(gather, text->len);
     t->open_records = t->resume < text->len ? t->records - t->open_records : 0;
     t->open_bad = t->resume < text->len ? t->bad - t->open_bad : 0;
     t->resume_line = count_lines(text->data, t->resume);

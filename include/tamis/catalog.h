@@ -205,6 +205,12 @@ typedef struct tamis_relation_facts {
     uint32_t hashes;                  /* of the column with the most */
     double fpp;     /* stated: of a segment (attributes), of all together (combinations) */
     double fpp_now; /* as the columns are: the highest of a segment, or all together */
+    uint64_t
+        front_bytes; /* of what stands before the columns of an attribute: a list of the keys of */
+    uint64_t
+        front_keys;   /* all segments, within a 200th of the text; 0 where that is too little. A */
+    double front_fpp; /* key that is nowhere passes it at this rate. Keys of segments that were */
+    double front_forgotten; /* dropped stay in it: about this share */
 } tamis_relation_facts;
 
 TAMIS_API void tamis_catalog_info(const tamis_catalog *catalog, tamis_catalog_facts *facts);

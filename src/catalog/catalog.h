@@ -145,6 +145,16 @@ struct catalog_strip {
     uint32_t next;   /* strip of the same relation, or STRIP_NONE */
 };
 
+/* A front of an attribute. See catalog_front.c. */
+struct catalog_front {
+    uint32_t attribute;
+    uint32_t bits, buckets; /* of a fingerprint, and how many of them say where */
+    uint32_t next;          /* of the same attribute, or STRIP_NONE */
+    uint64_t n, most;       /* keys, and how many it was planned for */
+    uint64_t given;         /* distinct keys of segments as they were put, added up */
+    uint64_t offset;
+};
+
 struct tamis_catalog {
     tamis_allocator allocator;
     struct mapping mapping; /* or bytes of the caller's: then it is not freed */
@@ -157,6 +167,9 @@ struct tamis_catalog {
     struct catalog_shape *shapes;
     struct catalog_strip *strips;
     uint32_t first[RELATIONS_MAX]; /* strip of each relation, or STRIP_NONE */
+    uint32_t n_fronts, first_front[TAMIS_ATTRIBUTES_MAX];
+    struct catalog_front *fronts;
+    uint64_t fronts_at, fronts_len;
     /* in the file, little-endian, perhaps not aligned */
     const uint8_t *column_segments; /* u32 each */
     const uint8_t *records;         /* u64 for each segment, like the next two */
@@ -184,5 +197,27 @@ uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t rel
 tamis_range catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t attribute);
 struct bits shape_bits(const struct catalog_shape *shape, const struct family *family);
 void catalog_dispose(tamis_catalog *c); /* all but the mapping */
+
+/* ---- catalog_front.c ---- */
+
+#define ENTRY_BITS_MAX 56
+#define FRONTS_MAX     64   /* of an attribute */
+#define FRONT_REST     4096 /* buckets that are read before their pages may go */
+
+uint64_t front_len(const struct catalog_front *f);
+double front_rate(const struct catalog_front *f); /* for keys that are nowhere */
+bool front_valid(const struct catalog_front *f, const tamis_schema *s);
+/* Has any front of the attribute, of which there are some, a digest with this first word? */
+tamis_error fronts_find(const tamis_catalog *c, uint32_t attribute, uint64_t word, bool *found,
+                        tamis_reason *reason);
+/* All of one in order: fingerprints as the first bits of a word. */
+struct front_reader {
+    const tamis_catalog *catalog;
+    const struct catalog_front *front;
+    uint64_t bucket, at, to;
+};
+bool front_next(struct front_reader *r, uint64_t *word, tamis_error *e, tamis_reason *reason);
+tamis_error front_check(const tamis_catalog *c, const struct catalog_front *f,
+                        tamis_reason *reason);
 
 #endif

@@ -280,8 +280,13 @@ static tamis_error ask_condition(const struct question *q, const tamis_condition
 {
     tamis_error e = TAMIS_OK;
     memset(q->found, 0, q->words * sizeof *q->found);
-    for (size_t i = 0; i < c->n && e == TAMIS_OK; i++)
-        e = relation_ask(q->c, c->attribute, c->keys[i], q->found, reason);
+    for (size_t i = 0; i < c->n && e == TAMIS_OK; i++) {
+        bool somewhere = true;
+        if (q->c->first_front[c->attribute] != STRIP_NONE)
+            e = fronts_find(q->c, c->attribute, c->keys[i].a, &somewhere, reason);
+        if (e == TAMIS_OK && somewhere)
+            e = relation_ask(q->c, c->attribute, c->keys[i], q->found, reason);
+    }
     if (c->n)
         add_unknown(q, c->attribute);
     if (c->n_ranges)

@@ -12,6 +12,7 @@ void catalog_dispose(tamis_catalog *c)
     family_free(&c->family, a);
     mem_free(a, c->shapes, c->n_shapes, sizeof *c->shapes);
     mem_free(a, c->strips, c->n_strips, sizeof *c->strips);
+    mem_free(a, c->fronts, c->n_fronts, sizeof *c->fronts);
     mem_free(a, c->checked, c->n_sums / 64 + 1, sizeof *c->checked);
     mem_free(a, c->checked_sums, sums / 64 + 1, sizeof *c->checked_sums);
     mem_free(a, c, 1, sizeof *c);
@@ -138,6 +139,20 @@ static void strip_facts(const tamis_catalog *c, const struct catalog_strip *stri
     facts->hashes = plan->k > facts->hashes ? plan->k : facts->hashes;
 }
 
+static void front_facts(const tamis_catalog *c, uint32_t attribute, tamis_relation_facts *facts)
+{
+    uint64_t given = 0;
+    for (uint32_t i = c->first_front[attribute]; i != STRIP_NONE; i = c->fronts[i].next) {
+        const struct catalog_front *f = &c->fronts[i];
+        facts->front_bytes += front_len(f);
+        facts->front_keys += f->n;
+        facts->front_fpp += front_rate(f);
+        given += f->given;
+    }
+    facts->front_forgotten =
+        given > facts->distinct ? 1 - (double)facts->distinct / (double)given : 0;
+}
+
 bool tamis_catalog_relation(const tamis_catalog *c, uint32_t i, tamis_relation_facts *facts)
 {
     if (i >= schema_relations(&c->schema))
@@ -154,5 +169,7 @@ bool tamis_catalog_relation(const tamis_catalog *c, uint32_t i, tamis_relation_f
         facts->distinct += distinct;
         facts->distinct_most = max_u64(facts->distinct_most, distinct);
     }
+    if (i < c->schema.attributes)
+        front_facts(c, i, facts);
     return true;
 }

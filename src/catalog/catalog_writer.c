@@ -220,18 +220,20 @@ static tamis_error hold(tamis_catalog_writer *w, const tamis_gather *g, uint32_t
     for (uint32_t r = 0; r < g->relations; r++)
         n += gathered(g, r);
     struct held *held = mem_new(&w->allocator, 1, held_size(n));
+    tamis_error e = TAMIS_OK;
     if (!held)
         return no_memory(reason);
     *held = (struct held){.next = w->held, .segment = segment, .n = n};
-    tamis_digest *at = held->digests;
-    for (uint32_t r = 0; r < g->relations; r++) {
-        if (gathered(g, r))
-            digest_set_list(&g->set[r], at);
-        at += gathered(g, r);
-    }
     w->held = held;
     w->held_bytes += held_size(n);
-    return TAMIS_OK;
+    tamis_digest *at = held->digests;
+    for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; at += gathered(g, r), r++) {
+        if (gathered(g, r))
+            digest_set_list(&g->set[r], at);
+        if (r < w->schema.attributes)
+            e = fronts_put(w, r, at, gathered(g, r), reason);
+    }
+    return e;
 }
 
 static tamis_error plan_relation(tamis_catalog_writer *w, uint32_t relation, bool last,
@@ -373,8 +375,13 @@ static tamis_error put_build(tamis_catalog_writer *w, tamis_gather *g, const str
         if (places[r].columns == 0)
             continue;
         digest_set_list(&g->set[r], list);
-        e = place_build(w, &shapes[r], &places[r], list, digest_set_count(&g->set[r]), &g->scratch,
-                        reason);
+        uint64_t n = digest_set_count(&g->set[r]);
+        e = place_build(w, &shapes[r], &places[r], list, n, &g->scratch, reason);
+        if (e != TAMIS_OK || r >= w->schema.attributes)
+            continue;
+        pthread_mutex_lock(&w->lock);
+        e = fronts_put(w, r, list, n, reason);
+        pthread_mutex_unlock(&w->lock);
     }
     mem_free(&g->allocator, list, most, sizeof *list);
     return e;
@@ -490,8 +497,13 @@ static void take_facts(tamis_catalog_writer *w, uint64_t segment)
     tamis_range *bounds = segment_bounds(w, segment);
     for (uint32_t r = 0; r < schema_relations(s); r++)
         distinct[r] = DISTINCT_UNKNOWN;
-    for (uint32_t r = 0; r < schema_relations(old); r++)
-        distinct[relation_now(w, r)] = catalog_distinct(w->old, segment, r);
+    for (uint32_t r = 0; r < schema_relations(old); r++) {
+        uint32_t n = catalog_distinct(w->old, segment, r);
+        distinct[relation_now(w, r)] = n;
+        if (r < old->attributes && w->old->first_front[r] == STRIP_NONE && n &&
+            n != DISTINCT_UNKNOWN)
+            w->fronts[r].lost = true;
+    }
     for (uint32_t i = 0; i < s->attributes; i++)
         if (s->order_at[i] != ORDER_NONE)
             bounds[s->order_at[i]] =
@@ -598,6 +610,9 @@ tamis_error tamis_catalog_commit(tamis_catalog_writer *w, const void *note, size
         e = strips_keep(w, reason);
     for (size_t i = 0; i < w->n_shapes && e == TAMIS_OK; i++)
         e = strips_write(w, &w->shapes[i], true, reason);
+    w->strips_len = w->sink.at + w->sink.used - w->sink.start;
+    if (e == TAMIS_OK)
+        e = fronts_write(w, reason);
     if (e == TAMIS_OK)
         e = commit_write(w, note, len, reason);
     w->committed = e == TAMIS_OK;
@@ -623,6 +638,7 @@ void tamis_catalog_abandon(tamis_catalog_writer *w)
         next = w->held->next;
         mem_free(&a, w->held, 1, held_size(w->held->n));
     }
+    fronts_free(w);
     new_file_free(w);
     tamis_catalog_close(w->old);
     beside_close(&w->file);

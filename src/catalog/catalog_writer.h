@@ -9,8 +9,9 @@
  * sizes. Of an old version, strips that are full are copied; the columns of others go into new strips
  * with those that came.
  *
- * In memory stay: the digests held; a window of the columns of a strip, 4 MiB, and as much of the old
- * version; for each segment some 40 bytes and 8 for each relation. Tags and checksums of pages wait in
+ * In memory stay: the digests held; keys for the fronts, an eighth of the memory; a window of the columns
+ * of a strip, 4 MiB, and as much of the old version; for each segment some 60 bytes, 4 for each relation
+ * and 32 for each attribute with an order. Tags and checksums of pages wait in
  * the spill.
  */
 #ifndef TAMIS_FILE_CATALOG_H
@@ -76,6 +77,27 @@ struct sink {
     size_t n, room;
 };
 
+/* The keys of an attribute for its front: their first words, and those that went to the spill. */
+struct front_run {
+    uint64_t at, n;
+    uint32_t level; /* runs of one level are merged */
+};
+
+struct front_work {
+    uint64_t *words;
+    size_t n, room;
+    struct front_run *runs;
+    size_t n_runs, runs_room;
+    uint64_t given;
+    bool lost; /* the old version has keys, but no front */
+};
+
+struct front_plan {
+    struct catalog_front head;
+    const struct catalog_front *old; /* what it was in the old version, or NULL */
+    bool fresh;                      /* it takes what came */
+};
+
 struct tamis_catalog_writer {
     tamis_allocator allocator;
     struct family family;
@@ -102,6 +124,11 @@ struct tamis_catalog_writer {
     struct held *held;
     uint64_t held_bytes;
     bool planned;
+    struct front_work fronts[TAMIS_ATTRIBUTES_MAX];
+    size_t front_words; /* that wait, of all */
+    struct front_plan *plans;
+    size_t n_plans, plans_room;
+    uint64_t strips_len;
     tamis_error failed; /* after which nothing goes on, */
     tamis_reason why;   /* and why: whoever comes first, or later */
     bool committed;
@@ -142,6 +169,20 @@ tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool
                          tamis_reason *reason);
 /* What stays of the old version: full strips are copied, columns of others wait for strips_write. */
 tamis_error strips_keep(tamis_catalog_writer *w, tamis_reason *reason);
+
+/* Bytes of the spill, and of the old version, checked. */
+tamis_error new_file_put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len,
+                                 tamis_reason *reason);
+tamis_error new_file_copy(tamis_catalog_writer *w, uint64_t from, uint64_t len,
+                          tamis_reason *reason);
+
+/* ---- writer_fronts.c ---- */
+bool front_kept(const tamis_schema *s, uint32_t attribute); /* not for words and bounds alone */
+/* With the lock: the keys of a segment. */
+tamis_error fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_digest *digests,
+                       uint64_t n, tamis_reason *reason);
+tamis_error fronts_write(tamis_catalog_writer *w, tamis_reason *reason);
+void fronts_free(tamis_catalog_writer *w);
 
 /* ---- writer_commit.c ---- */
 tamis_error commit_write(tamis_catalog_writer *w, const void *note, size_t len,

@@ -31,7 +31,8 @@ static uint64_t number_shapes(tamis_catalog_writer *w)
 
 static tamis_error put_shapes(tamis_catalog_writer *w, tamis_reason *reason)
 {
-    uint8_t bytes[SHAPE_LEN > STRIP_LEN ? SHAPE_LEN : STRIP_LEN];
+    uint8_t bytes[SHAPE_LEN]; /* the longest */
+    static_assert(STRIP_LEN <= SHAPE_LEN && FRONT_LEN <= SHAPE_LEN, "room for each");
     tamis_error e = TAMIS_OK;
     for (size_t i = 0; i < w->n_shapes && e == TAMIS_OK; i++)
         if (w->shapes[i].number != STRIP_NONE) {
@@ -43,6 +44,10 @@ static tamis_error put_shapes(tamis_catalog_writer *w, tamis_reason *reason)
         strip.shape = w->shapes[strip.shape].number;
         catalog_strip_put(bytes, &strip);
         e = new_file_put(w, bytes, STRIP_LEN, reason);
+    }
+    for (size_t i = 0; i < w->n_plans && e == TAMIS_OK; i++) {
+        catalog_front_put(bytes, &w->plans[i].head);
+        e = new_file_put(w, bytes, FRONT_LEN, reason);
     }
     return e;
 }
@@ -146,21 +151,6 @@ static tamis_error put_table(tamis_catalog_writer *w, const struct catalog_head 
 
 /* ---- tags, the note, checksums --------------------------------------------------------------- */
 
-/* From the spill into the new file. */
-static tamis_error put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len,
-                               tamis_reason *reason)
-{
-    uint8_t bytes[4096];
-    tamis_error e = TAMIS_OK;
-    for (uint64_t some; len && e == TAMIS_OK; at += some, len -= some) {
-        some = min_u64(len, sizeof bytes);
-        int error = spill_read(&w->spill, bytes, (size_t)some, at);
-        e = error ? file_fail(reason, error, w->path, "reading what is beside")
-                  : new_file_put(w, bytes, some, reason);
-    }
-    return e;
-}
-
 static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t len,
                             tamis_reason *reason)
 {
@@ -172,7 +162,7 @@ static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t le
         if (s->dropped)
             continue;
         if (s->tag_at != TAG_OLD) {
-            e = put_spilled(w, s->tag_at, s->tag_len, reason);
+            e = new_file_put_spilled(w, s->tag_at, s->tag_len, reason);
             continue;
         }
         const void *old = tamis_catalog_tag(w->old, i, &old_len);
@@ -250,7 +240,11 @@ tamis_error commit_write(tamis_catalog_writer *w, const void *note, size_t len,
                                 .shapes = number_shapes(w),
                                 .strips = w->n_strips,
                                 .columns = w->n_columns,
-                                .strips_len = w->sink.at + w->sink.used - w->sink.start,
+                                .strips_len = w->strips_len,
+                                .fronts = w->n_plans,
+                                .fronts_len =
+                                    w->sink.at + w->sink.used -
+                                    round_up(w->sink.start + w->strips_len, SECTION_ALIGN),
                                 .note_len = len};
     for (size_t i = 0; i < w->n_segments; i++)
         head.tags_len += w->segments[i].dropped ? 0 : w->segments[i].tag_len;

@@ -78,6 +78,35 @@ tamis_error new_file_put(tamis_catalog_writer *w, const void *data, uint64_t len
     return TAMIS_OK;
 }
 
+tamis_error new_file_put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len,
+                                 tamis_reason *reason)
+{
+    uint8_t bytes[4096];
+    tamis_error e = TAMIS_OK;
+    for (uint64_t some; len && e == TAMIS_OK; at += some, len -= some) {
+        some = min_u64(len, sizeof bytes);
+        int error = spill_read(&w->spill, bytes, (size_t)some, at);
+        e = error ? file_fail(reason, error, w->path, "reading what is beside")
+                  : new_file_put(w, bytes, some, reason);
+    }
+    return e;
+}
+
+tamis_error new_file_copy(tamis_catalog_writer *w, uint64_t from, uint64_t len,
+                          tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    for (uint64_t at = 0, some; at < len && e == TAMIS_OK; at += some) {
+        some = min_u64(len - at, CATALOG_WINDOW);
+        mapping_will_need(w->old->data + from + at, some);
+        e = catalog_check(w->old, from + at, some, reason);
+        if (e == TAMIS_OK)
+            e = new_file_put(w, w->old->data + from + at, some, reason);
+        tamis_catalog_rest(w->old);
+    }
+    return e;
+}
+
 tamis_error new_file_fill(tamis_catalog_writer *w, uint64_t to, tamis_reason *reason)
 {
     static const uint8_t zeros[SECTION_ALIGN];

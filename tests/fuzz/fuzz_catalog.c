@@ -16,10 +16,10 @@ static void repair(uint8_t *d, size_t len)
         return;
     uint64_t header = get_u64(d + 24), body = get_u64(d + 32), sections = BODY_AT + body;
     put_u64(d + 16, len);
-    if (header > len || header < 300 || body > header - 300 || sections + 144 > header)
+    if (header > len || header < 300 || body > header - 300 || sections + 168 > header)
         return;
-    uint64_t sums = get_u64(d + sections + 104), n = get_u64(d + sections + 112);
-    uint64_t tops = get_u64(d + sections + 128), m = get_u64(d + sections + 136);
+    uint64_t sums = get_u64(d + sections + 128), n = get_u64(d + sections + 136);
+    uint64_t tops = get_u64(d + sections + 152), m = get_u64(d + sections + 160);
     bool fits = sums >= header && sums <= len && n <= len - sums && tops <= len && m <= len - tops;
     for (uint64_t i = 0; fits && i < n / 8 && header + CATALOG_PAGE * i < sums; i++) {
         uint64_t from = header + CATALOG_PAGE * i;

@@ -190,10 +190,10 @@ static void repair(struct bytes *bytes)
     memcpy(&header, data + 24, 8);
     memcpy(&body_len, data + 32, 8);
     const uint8_t *sections = data + 128 + body_len;
-    memcpy(&sums, sections + 24 * 4 + 8, 8);
-    memcpy(&n, sections + 24 * 4 + 16, 8);
-    memcpy(&tops, sections + 24 * 5 + 8, 8);
-    memcpy(&tops_len, sections + 24 * 5 + 16, 8);
+    memcpy(&sums, sections + 24 * 5 + 8, 8);
+    memcpy(&n, sections + 24 * 5 + 16, 8);
+    memcpy(&tops, sections + 24 * 6 + 8, 8);
+    memcpy(&tops_len, sections + 24 * 6 + 16, 8);
     for (uint64_t i = 0; i < n / 8; i++) {
         from = header + 4096 * i;
         uint64_t hash = hash_of(data + from, from + 4096 > sums ? sums - from : 4096);
