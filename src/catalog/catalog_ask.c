@@ -214,7 +214,9 @@ static tamis_error relation_ask(const tamis_catalog *c, uint32_t relation, tamis
 
 struct question {
     const tamis_catalog *c;
-    const tamis_condition *of[TAMIS_ATTRIBUTES_MAX]; /* whole values of each attribute */
+    const tamis_condition *of[TAMIS_ATTRIBUTES_MAX]; /* whole values of each attribute, */
+    tamis_digest *keys[TAMIS_ATTRIBUTES_MAX];        /* and those that are not nowhere */
+    size_t n_keys[TAMIS_ATTRIBUTES_MAX];
     uint64_t mask;
     uint64_t words;
     uint64_t *left;  /* segments not rejected so far */
@@ -275,20 +277,23 @@ static void add_in_range(const struct question *q, const tamis_condition *c)
     }
 }
 
-static tamis_error ask_condition(const struct question *q, const tamis_condition *c,
-                                 tamis_reason *reason)
+static tamis_error ask_condition(struct question *q, const tamis_condition *c, tamis_reason *reason)
 {
     tamis_error e = TAMIS_OK;
+    uint32_t at = c->attribute;
     memset(q->found, 0, q->words * sizeof *q->found);
     for (size_t i = 0; i < c->n && e == TAMIS_OK; i++) {
         bool somewhere = true;
-        if (q->c->first_front[c->attribute] != STRIP_NONE)
-            e = fronts_find(q->c, c->attribute, c->keys[i].a, &somewhere, reason);
-        if (e == TAMIS_OK && somewhere)
-            e = relation_ask(q->c, c->attribute, c->keys[i], q->found, reason);
+        if (q->c->first_front[at] != STRIP_NONE)
+            e = fronts_find(q->c, at, c->keys[i].a, &somewhere, reason);
+        if (e != TAMIS_OK || !somewhere)
+            continue;
+        e = relation_ask(q->c, at, c->keys[i], q->found, reason);
+        if (c == q->of[at])
+            q->keys[at][q->n_keys[at]++] = c->keys[i];
     }
     if (c->n)
-        add_unknown(q, c->attribute);
+        add_unknown(q, at);
     if (c->n_ranges)
         add_in_range(q, c);
     keep_found(q);
@@ -300,7 +305,7 @@ static uint64_t choices_of(const struct question *q, uint64_t mask)
 {
     uint64_t n = 1;
     for (; mask && n && n <= CHOICES_MAX; mask &= mask - 1) {
-        size_t here = q->of[__builtin_ctzll(mask)]->n;
+        size_t here = q->n_keys[__builtin_ctzll(mask)];
         n = here > CHOICES_MAX ? CHOICES_MAX + 1 : n * here;
     }
     return n;
@@ -318,8 +323,8 @@ static tamis_error ask_combo(const struct question *q, uint32_t combo, tamis_rea
         uint64_t rest = i;
         for (uint64_t left = mask; left; left &= left - 1) {
             uint32_t at = (uint32_t)__builtin_ctzll(left);
-            record[at] = q->of[at]->keys[rest % q->of[at]->n];
-            rest /= q->of[at]->n;
+            record[at] = q->keys[at][rest % q->n_keys[at]];
+            rest /= q->n_keys[at];
         }
         e = relation_ask(q->c, s->attributes + combo, mixed_digest(mask, record), q->found, reason);
     }
@@ -345,6 +350,33 @@ static tamis_error ask_combos(const struct question *q, bool *verified, tamis_re
     return e;
 }
 
+static void question_free(struct question *q)
+{
+    const tamis_allocator *a = &q->c->allocator;
+    mem_free(a, q->found, q->words, sizeof *q->found);
+    for (uint64_t left = q->mask; left; left &= left - 1) {
+        uint32_t at = (uint32_t)__builtin_ctzll(left);
+        mem_free(a, q->keys[at], q->of[at]->n, sizeof *q->keys[at]);
+    }
+}
+
+/* Room, and all segments. */
+static tamis_error question_start(struct question *q, tamis_reason *reason)
+{
+    const tamis_catalog *c = q->c;
+    q->found = mem_new(&c->allocator, q->words, sizeof *q->found);
+    bool good = q->found;
+    for (uint64_t left = q->mask; left; left &= left - 1) {
+        uint32_t at = (uint32_t)__builtin_ctzll(left);
+        q->keys[at] = mem_new(&c->allocator, q->of[at]->n, sizeof *q->keys[at]);
+        good &= q->keys[at] != NULL;
+    }
+    for (uint64_t i = 0; i < q->words; i++)
+        q->left[i] =
+            c->segments - 64 * i < 64 ? (UINT64_C(1) << (c->segments - 64 * i)) - 1 : UINT64_MAX;
+    return good ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to ask a catalog");
+}
+
 tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_condition *conditions, size_t n,
                               uint64_t *segments, tamis_catalog_answer *answer,
                               tamis_reason *reason)
@@ -353,12 +385,7 @@ tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_condition *con
     tamis_error e = question_of(&q, conditions, n, reason);
     if (e != TAMIS_OK)
         return e;
-    q.found = mem_new(&c->allocator, q.words, sizeof *q.found);
-    if (!q.found)
-        return fail(reason, TAMIS_ENOMEM, "no memory to ask a catalog");
-    for (uint64_t i = 0; i < q.words; i++)
-        segments[i] =
-            c->segments - 64 * i < 64 ? (UINT64_C(1) << (c->segments - 64 * i)) - 1 : UINT64_MAX;
+    e = question_start(&q, reason);
     for (size_t i = 0; i < n && e == TAMIS_OK; i++)
         e = ask_condition(&q, &conditions[i], reason);
     uint64_t passed = count(&q);
@@ -366,7 +393,7 @@ tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_condition *con
     if (e == TAMIS_OK)
         e = ask_combos(&q, &verified, reason);
     uint64_t candidates = count(&q);
-    mem_free(&c->allocator, q.found, q.words, sizeof *q.found);
+    question_free(&q);
     if (answer && e == TAMIS_OK)
         *answer = (tamis_catalog_answer){verified, c->segments, c->segments - passed,
                                          passed - candidates, candidates};
