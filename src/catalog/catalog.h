@@ -81,6 +81,17 @@ struct digest_set {
     bool zero; /* the digest that a free slot looks like is there */
 };
 
+/*
+ * What was gathered lately, by its bytes: most values of a log were there a moment ago, and all that is to
+ * be done for them is to see that. A value or a part of one has a slot of two or four words, by a quick
+ * hash: its bytes, and in the last four a tag of segment, whole or part, and length.
+ */
+#define SEEN_SHORT  12
+#define SEEN_LONG   28
+#define SEEN_DIGEST 62   /* the length that stands for those that are longer */
+#define SEEN_SLOTS  1024 /* of an attribute */
+#define SEEN_WORDS  4096 /* of one of words, short and long each */
+
 #define GATHER_BATCH 256 /* digests whose slots are fetched together */
 #define LIST_MAX     64  /* choices of values that a record may have for a combination */
 
@@ -102,6 +113,11 @@ struct tamis_gather {
     size_t waiting;
     struct gathered batch[GATHER_BATCH];
     tamis_digest *whole; /* up to LIST_MAX values of each attribute of the record at hand */
+    uint32_t epoch;      /* of what was seen */
+    struct block seen_memory;
+    uint64_t *seen_short[TAMIS_ATTRIBUTES_MAX], *seen_long[TAMIS_ATTRIBUTES_MAX];
+    tamis_digest
+        *seen_whole; /* digests of whole values: short, then long ones, of each attribute */
     struct digest_set set[];
 };
 

@@ -4,7 +4,9 @@
  * digests wait in batches with their slots on the way.
  */
 #include "catalog.h"
-#include "hash/types.h"
+
+#include "base/bytes.h"
+#include "hash/words.h"
 #include "tamis/catalog.h"
 
 #define SET_FIRST UINT64_C(256) /* slots */
@@ -99,6 +101,39 @@ static size_t gather_size(uint32_t relations)
     return sizeof(tamis_gather) + relations * sizeof(struct digest_set);
 }
 
+ALWAYS_INLINE uint32_t seen_slots(const tamis_schema *s, uint32_t attribute)
+{
+    return s->types[attribute] == TAMIS_WORDS ? SEEN_WORDS : SEEN_SLOTS;
+}
+
+static bool seen_new(tamis_gather *g)
+{
+    const tamis_schema *s = g->schema;
+    size_t slots = 0;
+    for (uint32_t i = 0; i < s->attributes; i++)
+        slots += seen_slots(s, i);
+    if (!block_new(&g->allocator, 6 * slots * sizeof(uint64_t), &g->seen_memory))
+        return false;
+    uint64_t *at = g->seen_memory.data;
+    for (uint32_t i = 0; i < s->attributes; at += 6 * seen_slots(s, i), i++) {
+        g->seen_short[i] = at;
+        g->seen_long[i] = at + 2 * seen_slots(s, i);
+    }
+    size_t whole = 2 * (size_t)SEEN_SLOTS * s->attributes;
+    g->seen_whole = mem_new(&g->allocator, whole, sizeof *g->seen_whole);
+    return g->seen_whole;
+}
+
+/* Forgets all: what slots have is of an old segment. */
+static void seen_forget(tamis_gather *g)
+{
+    if (++g->epoch < 1u << 24)
+        return;
+    g->epoch = 1;
+    for (uint32_t i = 0; i < g->schema->attributes; i++)
+        memset(g->seen_short[i], 0, 6 * seen_slots(g->schema, i) * sizeof(uint64_t));
+}
+
 /* Nothing gathered, but for the sets. */
 static void gather_start(tamis_gather *g)
 {
@@ -106,6 +141,7 @@ static void gather_start(tamis_gather *g)
         g->bounds[i] = BOUNDS_NONE;
     for (uint32_t r = 0; r < g->relations; r++)
         g->unknown[r] = r < g->schema->attributes && g->schema->bounds_only[r];
+    seen_forget(g);
     g->waiting = 0;
     g->records = g->text = g->values_len = 0;
 }
@@ -123,7 +159,7 @@ tamis_error tamis_gather_new(tamis_gather **out, const tamis_schema *schema)
     for (uint32_t i = 0; i < schema->combos; i++)
         g->combined |= schema->masks[i];
     g->whole = mem_new(a, (size_t)LIST_MAX * schema->attributes, sizeof *g->whole);
-    if (!g->whole) {
+    if (!g->whole || !seen_new(g)) {
         tamis_gather_free(g);
         return TAMIS_ENOMEM;
     }
@@ -140,6 +176,9 @@ void tamis_gather_free(tamis_gather *g)
     for (uint32_t i = 0; i < g->relations; i++)
         block_free(&a, &g->set[i].memory);
     block_free(&a, &g->scratch);
+    block_free(&a, &g->seen_memory);
+    mem_free(&a, g->seen_whole, 2 * (size_t)SEEN_SLOTS * g->schema->attributes,
+             sizeof *g->seen_whole);
     mem_free(&a, g->whole, (size_t)LIST_MAX * g->schema->attributes, sizeof *g->whole);
     mem_free(&a, g, 1, gather_size(g->relations));
 }
@@ -171,17 +210,104 @@ static void gather_key(tamis_gather *g, uint32_t relation, tamis_digest d)
     g->batch[g->waiting++] = (struct gathered){d, relation};
 }
 
+/* ---- what was seen lately -------------------------------------------------------------------- */
+
+/* Up to 28 bytes as words, zeros behind them: in registers, since what was just stored in pieces is slow
+   to load as a whole. */
+ALWAYS_INLINE void words_alone(const uint8_t *data, size_t len, unsigned words, uint64_t x[4])
+{
+    for (unsigned i = 0; i < words; i++)
+        x[i] = 0;
+    if (len < 4) {
+        for (size_t i = 0; i < len; i++)
+            x[0] |= (uint64_t)data[i] << (8 * i);
+    } else if (len < 8) {
+        x[0] = get_u32(data) | (uint64_t)get_u32(data + len - 4) << (8 * (len - 4));
+    } else {
+        unsigned full = (unsigned)len / 8, rest = (unsigned)len % 8;
+        for (unsigned i = 0; i < words; i++)
+            if (i < full)
+                x[i] = get_u64(data + 8 * i);
+            else if (i == full && rest)
+                x[i] = get_u64(data + len - 8) >> (64 - 8 * rest);
+    }
+}
+
+/* The same where 32 bytes can be read from `data` on. */
+ALWAYS_INLINE void words_within(const uint8_t *data, size_t len, unsigned words, uint64_t x[4])
+{
+    static const uint8_t keep[64] = {[0 ... 31] = 0xff};
+    for (unsigned i = 0; i < words; i++)
+        x[i] = get_u64(data + 8 * i) & get_u64(keep + 32 - len + 8 * i);
+}
+
+/* Was it seen in this segment? If not, it is now. */
+ALWAYS_INLINE bool seen_before(const tamis_gather *g, uint64_t *slots, uint32_t n, unsigned words,
+                               uint64_t x[4], size_t len, bool part, uint32_t *slot)
+{
+    uint64_t differs = 0, hash = 0;
+    x[words - 1] |= (uint64_t)(g->epoch << 8 | (unsigned)part << 6 | (unsigned)(len + 1)) << 32;
+    for (unsigned i = 0; i < words; i++)
+        hash = (hash ^ x[i]) * EIGHT_A;
+    *slot = (uint32_t)(hash >> 40) & (n - 1);
+    uint64_t *there = slots + (size_t)words * *slot;
+    for (unsigned i = 0; i < words; i++)
+        differs |= there[i] ^ x[i];
+    if (LIKELY(!differs))
+        return true;
+    for (unsigned i = 0; i < words; i++)
+        there[i] = x[i];
+    return false;
+}
+
+/* ---- keys of values -------------------------------------------------------------------------- */
+
 struct giving {
     tamis_gather *gather;
     uint32_t attribute;
 };
 
+/* A part of a value; true if it was there lately. `within`: 32 bytes can be read from `data` on. */
+ALWAYS_INLINE bool gather_part(const struct giving *to, const uint8_t *data, size_t len,
+                               uint32_t slots, bool within)
+{
+    tamis_gather *g = to->gather;
+    uint32_t at = to->attribute, slot;
+    uint64_t x[4];
+    if (LIKELY(len <= SEEN_SHORT)) {
+        within ? words_within(data, len, 2, x) : words_alone(data, len, 2, x);
+        if (seen_before(g, g->seen_short[at], slots, 2, x, len, true, &slot))
+            return true;
+    } else if (len <= SEEN_LONG) {
+        within ? words_within(data, len, 4, x) : words_alone(data, len, 4, x);
+        if (seen_before(g, g->seen_long[at], slots, 4, x, len, true, &slot))
+            return true;
+    }
+    gather_key(g, at, value_part_digest(g->schema->family, at, (tamis_key){data, len}));
+    return false;
+}
+
 static void give_part(void *context, tamis_key key, bool part)
 {
     const struct giving *to = context;
     (void)part;
-    gather_key(to->gather, to->attribute,
-               value_part_digest(to->gather->schema->family, to->attribute, key));
+    gather_part(to, key.data, key.len, seen_slots(to->gather->schema, to->attribute), false);
+}
+
+ALWAYS_INLINE bool give_word(void *context, const uint8_t *word, size_t len)
+{
+    return gather_part(context, word, len < WORD_LEN_MAX ? len : WORD_LEN_MAX, SEEN_WORDS, true);
+}
+
+/* How many parts. */
+static unsigned gather_parts(tamis_gather *g, uint32_t at, const struct type *type, tamis_key value)
+{
+    struct giving to = {g, at};
+    if (!type->parts || !value.data)
+        return 0;
+    if (type->splits && value.len <= WORDS_TEXT)
+        return words_each(value, give_word, &to);
+    return type->parts(value, give_part, &to);
 }
 
 static void widen(tamis_range *bounds, tamis_order order)
@@ -192,24 +318,55 @@ static void widen(tamis_range *bounds, tamis_order order)
         bounds->high = order;
 }
 
-/* All keys of a value; in a combination it counts as a whole. */
-static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_digest *whole)
+/* All keys of a value that was not seen lately; in a combination it counts as a whole. */
+static tamis_digest gather_fresh(tamis_gather *g, uint32_t at, tamis_key value)
 {
     const tamis_schema *s = g->schema;
     const struct type *type = &types[s->types[at]];
     char room[NORMAL_ROOM];
+    tamis_digest whole = {0, 0};
     tamis_key normal = value_normal(s->types[at], value, room);
-    g->values_len += value.len;
     if (s->order_at[at] != ORDER_NONE && normal.data == room)
         widen(&g->bounds[s->order_at[at]], type->order(room, normal.len));
-    bool parts =
-        type->parts && value.data && type->parts(value, give_part, &(struct giving){g, at}) > 0;
+    unsigned parts = gather_parts(g, at, type, value);
     bool keyless = s->bounds_only[at] || (parts && type->splits);
     if (keyless && !(g->combined >> at & 1))
-        return;
-    *whole = normal_digest(s->family, at, normal);
+        return whole;
+    whole = normal_digest(s->family, at, normal);
     if (!keyless)
-        gather_key(g, at, *whole);
+        gather_key(g, at, whole);
+    return whole;
+}
+
+/* The value, or of a long one its digest, where that is of all its bytes, as what was seen lately. */
+static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_digest *whole)
+{
+    const struct type *type = &types[g->schema->types[at]];
+    const uint8_t *data = value.data;
+    bool seen, is_short = value.len <= SEEN_SHORT;
+    uint32_t slot;
+    uint64_t x[4] = {0};
+    g->values_len += value.len;
+    if (!data || type->splits || (value.len > SEEN_LONG && (type->normal || !type->parts))) {
+        *whole = gather_fresh(g, at, value);
+        return;
+    }
+    if (is_short) {
+        words_alone(data, value.len, 2, x);
+        seen = seen_before(g, g->seen_short[at], SEEN_SLOTS, 2, x, value.len, false, &slot);
+    } else if (value.len <= SEEN_LONG) {
+        words_alone(data, value.len, 4, x);
+        seen = seen_before(g, g->seen_long[at], SEEN_SLOTS, 4, x, value.len, false, &slot);
+    } else {
+        *whole = normal_digest(g->schema->family, at, value);
+        x[0] = whole->a;
+        x[1] = whole->b;
+        seen = seen_before(g, g->seen_long[at], SEEN_SLOTS, 4, x, SEEN_DIGEST, false, &slot);
+    }
+    tamis_digest *digest = &g->seen_whole[SEEN_SLOTS * (2 * at + !is_short) + slot];
+    if (!seen)
+        *digest = gather_fresh(g, at, value);
+    *whole = *digest;
 }
 
 /* Every choice of one value for each attribute, counted like the digits of a number. */
@@ -250,8 +407,10 @@ tamis_error tamis_gather_add_lists(tamis_gather *g, const tamis_values *record)
     }
     for (uint32_t i = 0; i < s->combos; i++)
         gather_combo(g, i, record);
-    if (g->failed)
+    if (g->failed) {
+        seen_forget(g); /* what was lost is to be gathered again */
         return TAMIS_ENOMEM;
+    }
     g->records++;
     return TAMIS_OK;
 }

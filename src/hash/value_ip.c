@@ -33,14 +33,21 @@ static bool take_number(struct text *t, unsigned base, unsigned digits, unsigned
     return t->at > from && (base == 16 || t->at - from == 1 || *from != '0');
 }
 
+/* One to three digits four times: what logs have most of. */
 static bool take_v4(struct text *t, uint8_t bytes[4])
 {
-    for (unsigned i = 0, value; i < 4; i++) {
-        if ((i && (t->at == t->end || *t->at++ != '.')) || !take_number(t, 10, 3, &value) ||
-            value > 255)
+    const char *at = t->at, *end = t->end;
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned value = 0, n = 0;
+        if (i && (at == end || *at++ != '.'))
+            return false;
+        for (; at < end && (uint8_t)(*at - '0') < 10 && n < 3; at++, n++)
+            value = 10 * value + (unsigned)(*at - '0');
+        if (n == 0 || value > 255 || (n > 1 && at[-(int)n] == '0'))
             return false;
         bytes[i] = (uint8_t)value;
     }
+    t->at = at;
     return true;
 }
 
@@ -82,11 +89,9 @@ static bool take_v6(struct text *t, uint8_t bytes[16])
 /* The address at the beginning. */
 static bool take_ip(struct text *t, struct ip *ip)
 {
-    struct text start = *t;
     ip->len = 4;
     if (take_v4(t, ip->bytes))
         return true;
-    *t = start;
     ip->len = 16;
     return take_v6(t, ip->bytes);
 }
@@ -162,7 +167,13 @@ static void ip_write(const struct ip *ip, struct out *o)
 
 bool normal_ip(struct text t, struct out *o)
 {
+    struct text rest = t;
     struct ip ip;
+    if (take_v4(&rest, ip.bytes) && rest.at == t.end) { /* it is in its form */
+        memcpy(o->at, t.at, (size_t)(t.end - t.at));
+        o->at += t.end - t.at;
+        return true;
+    }
     if (!ip_read(t, &ip))
         return false;
     ip_write(&ip, o);

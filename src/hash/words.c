@@ -7,18 +7,17 @@
  * A phrase matches tokens that follow one another. What is compound in the phrase must be that very
  * compound in the text: 1.2 does not match 10.1.2.3, but the two words 1 2 do.
  */
-#include "types.h"
+#include "words.h"
 
-enum { WORD = 1, JOIN = 2 };
-
-static const uint8_t kinds[256] = {
-    ['0' ... '9'] = WORD,   ['A' ... 'Z'] = WORD, ['a' ... 'z'] = WORD, ['_'] = WORD,
-    [0x80 ... 0xff] = WORD, ['.'] = JOIN,         [':'] = JOIN,         ['-'] = JOIN,
-    ['/'] = JOIN,           ['@'] = JOIN};
+const uint8_t byte_kinds[256] = {['0' ... '9'] = BYTE_WORD,   ['A' ... 'Z'] = BYTE_WORD,
+                                 ['a' ... 'z'] = BYTE_WORD,   ['_'] = BYTE_WORD,
+                                 [0x80 ... 0xff] = BYTE_WORD, ['.'] = BYTE_JOIN,
+                                 [':'] = BYTE_JOIN,           ['-'] = BYTE_JOIN,
+                                 ['/'] = BYTE_JOIN,           ['@'] = BYTE_JOIN};
 
 static bool is_word(const char *at, const char *end)
 {
-    return at < end && kinds[(uint8_t)*at] == WORD;
+    return at < end && byte_kinds[(uint8_t)*at] == BYTE_WORD;
 }
 
 /* A token, and what joins it to the ones before and after it: 0, or a byte. */
@@ -31,7 +30,7 @@ struct token {
 static bool token_next(const char *from, const char *end, struct token *t)
 {
     char before = t->after;
-    while (from < end && kinds[(uint8_t)*from] != WORD)
+    while (from < end && byte_kinds[(uint8_t)*from] != BYTE_WORD)
         from++;
     if (from == end)
         return false;
@@ -39,7 +38,7 @@ static bool token_next(const char *from, const char *end, struct token *t)
     while (is_word(from, end))
         from++;
     t->end = from;
-    if (from < end && kinds[(uint8_t)*from] == JOIN && is_word(from + 1, end))
+    if (from < end && byte_kinds[(uint8_t)*from] == BYTE_JOIN && is_word(from + 1, end))
         t->after = *from;
     return true;
 }
@@ -74,8 +73,22 @@ static unsigned words_give(tamis_key text, bool all, tamis_give give, void *cont
     return n;
 }
 
+struct giving {
+    tamis_give give;
+    void *context;
+};
+
+static bool give_short(void *context, const uint8_t *word, size_t len)
+{
+    const struct giving *to = context;
+    to->give(to->context, (tamis_key){word, len < WORD_LEN_MAX ? len : WORD_LEN_MAX}, true);
+    return false;
+}
+
 unsigned words_parts(tamis_key value, tamis_give give, void *context)
 {
+    if (value.len <= WORDS_TEXT)
+        return words_each(value, give_short, &(struct giving){give, context});
     return words_give(value, true, give, context);
 }
 

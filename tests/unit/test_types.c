@@ -49,8 +49,8 @@ static const struct {
     {TAMIS_PATH, "a/", "[a/] a/"},
     {TAMIS_PATH, "", ""},
     {TAMIS_WORDS, "Connection refused: 10.1.2.3!",
-     "[connection] [refused] [10] [1] [2] [3] [10.1.2.3]"},
-    {TAMIS_WORDS, "a.b..c - d_1@x", "[a] [b] [a.b] [c] [d_1] [x] [d_1@x]"},
+     "[connection] [refused] [10.1.2.3] [10] [1] [2] [3]"},
+    {TAMIS_WORDS, "a.b..c - d_1@x", "[a.b] [a] [b] [c] [d_1@x] [d_1] [x]"},
     {TAMIS_WORDS, "--", "--"},
 };
 
