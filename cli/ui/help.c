@@ -46,7 +46,8 @@ static const struct {
     {"create",
      "tamis create FILE [OPTION]...\n"
      "Makes an empty filter or, with --attrs, an index of records.\n\n" SHAPE_OPTIONS(
-         "0.01") "      --attrs a,b,c    attributes of records; a:int, a:dec, a:time: 7 is 07\n"
+         "0.01") "      --attrs a,b,c    attributes of records; a:int, a:dec, a:time: 7 is 07;\n"
+                 "                       a:ip: ::ffff:1.2.3.4 is 1.2.3.4; a:fold: ANN is ann\n"
                  "      --combo a+b      verify these together (again for more; none: only whole\n"
                  "                       records; default for three attributes: every pair)\n"
                  "      --verifier V     filter (default), table (exact), none\n"

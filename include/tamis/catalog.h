@@ -81,7 +81,7 @@ typedef struct tamis_catalog_options {
     size_t n_combos;         /* given: all pairs when there are two or three attributes, */
     bool no_combos;          /* or with this none */
     tamis_verifier verifier; /* filter, or none: then there are no combinations */
-    double fpp;              /* 0.01 */
+    double fpp;              /* 0.003 */
     uint64_t segments;       /* expected in all; 1000. With more the rate still holds, but those
                                 past it take more bits for their combinations */
     uint64_t memory; /* bytes the writer may hold, whatever the size of the data, beside some
@@ -205,12 +205,11 @@ typedef struct tamis_relation_facts {
     uint32_t hashes;                  /* of the column with the most */
     double fpp;     /* stated: of a segment (attributes), of all together (combinations) */
     double fpp_now; /* as the columns are: the highest of a segment, or all together */
-    uint64_t
-        front_bytes; /* of what stands before the columns of an attribute: a list of the keys of */
-    uint64_t
-        front_keys;   /* all segments, within a 200th of the text; 0 where that is too little. A */
-    double front_fpp; /* key that is nowhere passes it at this rate. Keys of segments that were */
-    double front_forgotten; /* dropped stay in it: about this share */
+    /* In front of the columns of an attribute, but for words and times, stand the keys of all segments,
+       within a 200th of the text; 0 keys where that is too little. */
+    uint64_t front_bytes, front_keys;
+    double front_fpp;       /* at which a key that is nowhere passes */
+    double front_forgotten; /* about: the share of keys of segments that were dropped */
 } tamis_relation_facts;
 
 TAMIS_API void tamis_catalog_info(const tamis_catalog *catalog, tamis_catalog_facts *facts);

@@ -29,6 +29,7 @@
 #define STRIP_NONE       UINT32_MAX /* the segment of a column that was dropped */
 #define ORDER_NONE       UINT8_MAX
 #define SEGMENTS_MAX     (UINT64_C(1) << 31)
+#define CATALOG_FPP      0.003 /* see docs/design.md: a third more space than 0.01 */
 #define CATALOG_MEMORY   ((uint64_t)96 << 20)
 #define CATALOG_WINDOW   ((uint64_t)4 << 20) /* of a mapped one in memory at a time */
 

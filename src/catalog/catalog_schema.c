@@ -87,7 +87,7 @@ tamis_error schema_extend(tamis_schema *s, const tamis_catalog_options *o, tamis
 tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason)
 {
     *s = (tamis_schema){.verifier = o->verifier ? o->verifier : TAMIS_VERIFIER_FILTER,
-                        .fpp = o->fpp == 0 ? 0.01 : o->fpp,
+                        .fpp = o->fpp == 0 ? CATALOG_FPP : o->fpp,
                         .segments = o->segments ? o->segments : 1000};
     tamis_error e = schema_extend(s, o, reason);
     if (e == TAMIS_OK)

@@ -177,7 +177,6 @@ tamis_error new_file_copy(tamis_catalog_writer *w, uint64_t from, uint64_t len,
                           tamis_reason *reason);
 
 /* ---- writer_fronts.c ---- */
-bool front_kept(const tamis_schema *s, uint32_t attribute); /* not for words and bounds alone */
 /* With the lock: the keys of a segment. */
 tamis_error fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_digest *digests,
                        uint64_t n, tamis_reason *reason);

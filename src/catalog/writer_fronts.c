@@ -265,9 +265,11 @@ static tamis_error words_relieve(tamis_catalog_writer *w, tamis_reason *reason)
     return e;
 }
 
-bool front_kept(const tamis_schema *s, uint32_t attribute)
+/* Not for words, which are too many, nor for times, of which nobody has lists. */
+static bool front_kept(const tamis_schema *s, uint32_t attribute)
 {
-    return !s->bounds_only[attribute] && s->types[attribute] != TAMIS_WORDS;
+    return !s->bounds_only[attribute] && s->types[attribute] != TAMIS_WORDS &&
+           s->types[attribute] != TAMIS_TIME;
 }
 
 tamis_error fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_digest *digests,

@@ -444,6 +444,7 @@ static double size_of(uint32_t segments, uint32_t combos)
     tamis_gather *g = NULL;
     struct stat st = {0};
     uint64_t next = 0;
+    o.fpp = 0.01;
     o.combos = masks;
     o.n_combos = combos;
     o.segments = segments;

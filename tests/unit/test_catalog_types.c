@@ -83,7 +83,7 @@ struct question {
 
 static bool value_holds(const struct question *q, uint32_t v)
 {
-    uint32_t mask = q->more ? UINT32_MAX << (32 - q->more) : 0;
+    uint32_t mask = q->kind == NETWORK && q->more ? UINT32_MAX << (32 - q->more) : 0;
     switch (q->kind) {
     case EQUAL:
         return q->attribute == LATER ? later_of(v) == later_of(q->value) : v == q->value;
