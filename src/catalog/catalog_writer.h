@@ -19,6 +19,7 @@
 
 #include <pthread.h>
 
+#include "base/err.h"
 #include "os/file.h"
 #include "catalog_bytes.h"
 #include "tamis/catalog.h"
@@ -149,10 +150,22 @@ ALWAYS_INLINE tamis_range *segment_bounds(const tamis_catalog_writer *w, size_t 
                            round_up(4 * schema_relations(&w->schema), 8));
 }
 
+ALWAYS_INLINE tamis_error no_memory(tamis_reason *reason)
+{
+    return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+}
+
 /* One more of an array; false without memory. */
 bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size);
 #define ROOM_FOR_ONE(w, array, n, room) \
     array_room(&(w)->allocator, &(w)->array, (w)->n, &(w)->room, sizeof *(w)->array)
+
+/* ---- catalog_writer.c ---- */
+/* The next segment, what is known of it to be filled in; a shape that columns may have. */
+tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s,
+                           tamis_reason *reason);
+tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struct column_plan *plan,
+                         tamis_reason *reason);
 
 /* ---- writer_strips.c ---- */
 tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason);

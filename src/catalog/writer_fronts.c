@@ -21,11 +21,6 @@
 #define FRONT_TEXT   200   /* a 200th of the text is for all fronts, */
 #define FRONT_SPARE  65536 /* bits, or so many where there is little text */
 
-static tamis_error no_memory(tamis_reason *reason)
-{
-    return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
-}
-
 static tamis_error spill_failed(const tamis_catalog_writer *w, int error, tamis_reason *reason)
 {
     return error ? file_fail(reason, error, w->path, "writing beside") : TAMIS_OK;

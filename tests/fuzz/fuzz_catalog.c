@@ -42,9 +42,17 @@ static void try_catalog(const uint8_t *data, size_t len)
         return;
     uint64_t *found = calloc(tamis_catalog_segments(c) / 64 + 1, sizeof *found);
     tamis_digest digest = tamis_schema_digest(tamis_catalog_schema(c), 0, (tamis_key){"ip1", 3});
-    tamis_condition choice = {.attribute = 0, .keys = &digest, .n = 1};
     tamis_relation_facts facts;
-    tamis_catalog_ask(c, &choice, 1, found, NULL, NULL);
+    const tamis_schema *schema = tamis_catalog_schema(c);
+    const tamis_range range = {{10, 0}, {20, 0}};
+    for (uint32_t i = 0; i < tamis_schema_attributes(schema); i++) {
+        bool ordered = tamis_type_ordered(tamis_schema_type(schema, i));
+        tamis_condition asked[2] = {{.attribute = i, .keys = &digest, .n = 1},
+                                    {.attribute = 0, .keys = &digest, .n = 1, .parts = true}};
+        if (ordered)
+            asked[1] = (tamis_condition){.attribute = i, .ranges = &range, .n_ranges = 1};
+        tamis_catalog_ask(c, asked, 2, found, NULL, NULL);
+    }
     for (uint32_t i = 0; tamis_catalog_relation(c, i, &facts); i++)
         ;
     for (uint64_t i = 0; i < tamis_catalog_segments(c); i++) {
