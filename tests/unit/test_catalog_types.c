@@ -484,4 +484,31 @@ TEST(fronts_grow_with_updates)
     tamis_catalog_close(c);
 }
 
+/* ---- costs ----------------------------------------------------------------------------------- */
+
+/* Keys that all differ, with memory for a few: runs of the fronts are merged in tiers. */
+COST(fronts_are_merged_in_tiers, 160000)
+{
+    front_put(front_writer(true, 65536), 0, n / 1000, 1000, 1 << 20);
+}
+
+/* One line of words, all different, and of bytes that are all one token. */
+COST(long_lines_are_cut_once, 1 << 20)
+{
+    tamis_catalog_options o = {.attributes = attributes + LINE, .n_attributes = 1, .key = KEY};
+    tamis_catalog_writer *w = NULL;
+    tamis_gather *g = NULL;
+    char *text = malloc(n + 16);
+    CHECK(tamis_catalog_create(&w, "l.tamis", &o, NULL) == TAMIS_OK);
+    CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
+    for (size_t i = 0; i < n; i += 8)
+        sprintf(text + i, "%07zx.", i / 8);
+    CHECK(tamis_gather_add(g, &(tamis_key){text, n}) == TAMIS_OK);
+    memset(text, 'x', n);
+    CHECK(tamis_gather_add(g, &(tamis_key){text, n}) == TAMIS_OK);
+    tamis_gather_free(g);
+    tamis_catalog_abandon(w);
+    free(text);
+}
+
 HARNESS_MAIN
