@@ -1486,12 +1486,16 @@ class Cursor:
         place = {"offset": self.number(), "length": self.number(), "line": self.number(), "skip": 0,
                  "restart": b""}
         how = self.byte()
-        need(how < 4, self.at, "a place")
+        need(how < 16, self.at, "a place")
         place["at"], place["at_len"] = place["offset"], place["length"]
         if how & 1:
             place["at"], place["at_len"], place["skip"] = self.number(), self.number(), self.number()
         if how & 2:
             place["restart"] = self.raw(self.number())
+        if how & 4:
+            place["before"] = struct.unpack("<q", self.raw(8))[0], self.number()
+        if how & 8:
+            place["reference"] = struct.unpack("<q", self.raw(8))[0]
         need(place["skip"] <= place["offset"], self.at, "a place")
         return place
 
@@ -1499,9 +1503,10 @@ class Cursor:
 def inputs_of(catalog):
     """(head, roots, entries by id, parts of each segment) of a catalog made by tamis index."""
     c = Cursor(catalog.note)
-    need(c.byte() == 2, 0, "the version of the table of inputs")
+    need(c.byte() == 3, 0, "the version of the table of inputs")
     head = {"format": c.byte(), "delimiter": c.byte(), "headless": c.byte(),
-            "skip_unknown": c.byte(), "segment": c.number(), "next_id": c.number()}
+            "skip_unknown": c.byte(), "records": c.string(), "pattern": c.string(),
+            "time": c.string(), "zone": c.string(), "segment": c.number(), "next_id": c.number()}
     roots = []
     for _ in range(c.number()):
         folder = c.byte()
@@ -1515,9 +1520,11 @@ def inputs_of(catalog):
     for _ in range(c.number()):
         e = {"id": c.number(), "root": c.number(), "path": c.string()}
         flags = c.byte()
-        need(flags < 64, c.at, "the flags of an entry")
+        e.update(format=c.byte(), delimiter=c.byte())
+        if e["format"] == 4:
+            e["records"] = c.string()
         e.update(damaged=bool(flags & 2), unread=bool(flags & 4), racy=bool(flags & 8),
-                 unknown=bool(flags & 32), format=c.byte(), device=c.number(), inode=c.number(),
+                 unknown=bool(flags & 32), device=c.number(), inode=c.number(),
                  size=c.number(), mtime=struct.unpack("<q", c.raw(8))[0],
                  ctime=struct.unpack("<q", c.raw(8))[0], passed=None, sums=())
         if flags & 16:

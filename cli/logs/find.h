@@ -87,6 +87,7 @@ bool places_find(struct places *places, const struct inputs *inputs, const struc
 struct seek {
     struct parser *parser;
     const struct selection *selection;
+    const struct input_text *text;
     const struct wanted *needle; /* NULL: all records are parsed */
     bool escapes, running;
     const uint8_t *start, *at, *end;

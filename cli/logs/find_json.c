@@ -52,7 +52,9 @@ void json_record(struct bytes *out, const char *path_json, const struct dialect 
     bytes_put(out, "{\"file\": ", 9);
     bytes_put(out, path_json, strlen(path_json));
     bytes_put(out, numbers, (size_t)n);
-    if (dialect->format == READ_JSONL && strict(r->data, r->len))
+    bool json = dialect->format == READ_JSONL ||
+                (dialect->format == READ_JSON && !memchr(r->data, '\n', r->len));
+    if (json && !r->unfit && strict(r->data, r->len))
         bytes_put(out, r->data, r->len);
     else
         put_string(out, r->data, r->len);

@@ -189,7 +189,7 @@ static tamis_error scan_text(struct hand *h, struct group *g, const struct input
     while ((parsed = seek_next(&seek, &r)) != PARSED_END) {
         if (parsed == PARSED_NOMEM)
             return TAMIS_ENOMEM;
-        if (parsed == PARSED_BAD || !when_holds(s->when, r.values))
+        if (!when_holds(s->when, r.values))
             continue;
         if (!keep_match(h, g, where, &seek, &r))
             return TAMIS_ENOMEM;
@@ -228,7 +228,7 @@ static tamis_error hand_open(struct hand *h, const struct place *place, tamis_re
                                     .file = true,
                                     .no_link = s->inputs->root[seen->root].folder};
     if (known)
-        options.dialect.format = s->inputs->entry[seen->entry].format;
+        entry_restore(&s->inputs->entry[seen->entry], &options.dialect);
     h->path = base_join(s->base, seen->path);
     if (!h->path)
         return TAMIS_ENOMEM;

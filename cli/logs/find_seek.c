@@ -16,14 +16,14 @@
 #define DENSE 256 /* bytes between hits below which everything is parsed */
 
 /* The longest value that a record must have. */
-static const struct wanted *needle_of(const struct when *when)
+static const struct wanted *needle_of(const struct when *when, const struct selection *selection)
 {
     const struct wanted *best = NULL;
     for (size_t i = 0; i < when->n; i++) {
         const struct clause *c = &when->clause[i];
         const struct wanted *v = c->value;
         if (c->type == TAMIS_BYTES && c->n == 1 && !v->missing && v->len &&
-            (!best || v->len > best->len))
+            selection_plain(selection, i) && (!best || v->len > best->len))
             best = v;
     }
     return best;
@@ -34,19 +34,24 @@ tamis_error seek_begin(struct seek *k, struct parser *parser, const struct selec
 {
     enum read_format format = selection->dialect.format;
     *k = (struct seek){.parser = parser,
+                       .text = text,
                        .selection = selection,
                        .start = text->data,
                        .at = text->data,
                        .end = text->data + text->len,
                        .counted = text->data};
-    k->needle = needle_of(when);
+    k->needle = needle_of(when, selection);
     if (format == READ_CSV && text->len && memchr(text->data, '"', text->len))
         k->needle = NULL;
-    k->escapes = format == READ_JSONL;
+    if (format == READ_JSON) /* whose records are no lines */
+        k->needle = NULL;
+    k->escapes = format == READ_JSONL || format == READ_LOGFMT;
     if (k->needle)
         return TAMIS_OK;
     k->at = k->end;
-    return parser_begin(parser, selection, text->data, text->len);
+    tamis_error error = parser_begin(parser, selection, text->data, text->len);
+    parser_context(parser, text);
+    return error;
 }
 
 #if SCAN_HAS_VECTOR
@@ -111,6 +116,7 @@ static bool next_line(struct seek *k, tamis_error *error)
     if (k->runs > 64 && k->runs * DENSE > (uint64_t)(end - k->start))
         end = k->end;
     *error = parser_begin(k->parser, k->selection, line, (size_t)(end - line));
+    parser_context(k->parser, k->text);
     k->at = end;
     return true;
 }

@@ -16,6 +16,15 @@ static void note_open(struct text_tally *t, const struct input_text *text,
     t->open_bad = t->bad;
 }
 
+/* Behind this record another may follow, whatever is there now. */
+static void note_end(struct text_tally *t, const struct input_text *text,
+                     const struct record *record)
+{
+    t->resume = (size_t)(record->data + record->len - text->data);
+    t->open_records = t->records;
+    t->open_bad = t->bad;
+}
+
 static tamis_error add_record(tamis_gather *gather, const struct record *record, size_t n,
                               uint64_t *present)
 {
@@ -39,19 +48,24 @@ tamis_error text_gather(struct parser *parser, const struct selection *selection
     struct record record;
     enum parsed parsed;
     bool csv = selection->dialect.format == READ_CSV;
+    bool json = selection->dialect.format == READ_JSON; /* records end by themselves */
     bool closed = text->len == 0 || text->data[text->len - 1] == '\n';
-    const uint8_t *open_end = closed ? NULL : text->data + text->len;
-    *t = (struct text_tally){.resume = text->len};
+    const uint8_t *open_end = closed || json ? NULL : text->data + text->len;
+    *t = (struct text_tally){.resume = json ? 0 : text->len};
     tamis_error error = parser_begin(parser, selection, text->data, text->len);
+    parser_context(parser, text);
     while (error == TAMIS_OK && (parsed = parser_next(parser, &record)) != PARSED_END) {
         if (UNLIKELY(parsed == PARSED_NOMEM))
             return TAMIS_ENOMEM;
         if (UNLIKELY(record.data + record.len + record.end_len == open_end ||
                      (csv && parsed == PARSED_BAD)))
             note_open(t, text, &record);
+        error = add_record(gather, &record, n, &t->present);
         if (LIKELY(parsed == PARSED_RECORD)) {
-            error = add_record(gather, &record, n, &t->present);
             t->records++;
+            t->unfit += record.unfit;
+            if (json && !record.unfit)
+                note_end(t, text, &record);
         } else if (t->bad++ == 0) {
             t->bad_line = parser_line(parser);
             t->complaint = record.complaint;

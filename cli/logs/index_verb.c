@@ -492,7 +492,7 @@ int verb_index(int argc, char **argv)
         ARG("combo", 0, ARG_TEXTS, &x.combos),
         ARG("fpp", 0, ARG_RATE, &x.fpp),
         ARG_ONE_OF("verifier", &x.verifier, "none|filter"),
-        ARG_ONE_OF("format", &x.format, "auto|csv|tsv|jsonl"),
+        ARG_ONE_OF("format", &x.format, READ_FORMAT_NAMES),
         ARG_GIVEN("delimiter", ARG_BYTE, &x.delimiter, &x.delimited),
         ARG("no-header", 0, ARG_FLAG, &x.headless),
         ARG("segment", 0, ARG_COUNT, &x.segment),

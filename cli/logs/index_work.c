@@ -62,11 +62,7 @@ struct worker {
 
 uint64_t text_expected(const char *path, uint64_t bytes)
 {
-    size_t len = strlen(path);
-    bool packed = (len > 3 && strcasecmp(path + len - 3, ".gz") == 0) ||
-                  (len > 4 && (strcasecmp(path + len - 4, ".zst") == 0 ||
-                               strcasecmp(path + len - 4, ".bgz") == 0)) ||
-                  (len > 5 && strcasecmp(path + len - 5, ".zstd") == 0);
+    bool packed = read_packed_suffix(path) > 0;
     return packed && bytes < UINT64_MAX / 6 ? 6 * bytes : bytes;
 }
 
@@ -190,7 +186,7 @@ static bool open_input(struct crew *c, struct opened *o, const struct task *t, t
                         t->tail ? t->from.at : 0))
         return *error = TAMIS_ENOMEM, false;
     if (t->tail) /* whatever it is called now */
-        options.dialect.format = e->format;
+        entry_restore(e, &options.dialect);
     let_settle(o->path, !folder);
     *error = input_open(&o->input, o->path, &options, reason);
     if (*error == TAMIS_OK)
@@ -214,8 +210,12 @@ static struct opened *opened_new(struct crew *c, const struct task *t)
     if (o && o->path && open_input(c, o, t, &reason, &error)) {
         o->done = t->tail ? t->from.at : 0;
         o->entry->file = o->input->id;
-        o->entry->format = o->input->dialect.format;
-        return o;
+        pthread_mutex_lock(&c->lock);
+        bool kept = entry_keep(in, o->entry, &o->input->dialect);
+        pthread_mutex_unlock(&c->lock);
+        if (kept)
+            return o;
+        error = TAMIS_ENOMEM;
     }
     if (o)
         o->entry->unread = true;
@@ -233,7 +233,10 @@ static bool settle_resume(struct inputs *in, struct opened *o)
     if (last->len == 0)
         return true;
     *to = (struct input_segment){.offset = last->offset + o->end.resume,
-                                 .line = last->line + o->end.resume_line};
+                                 .line = last->line + o->end.resume_line,
+                                 .timed = o->end.before.timed,
+                                 .time_before = o->end.before.time_before,
+                                 .reference = last->reference};
     e->resumable = true;
     e->open_records = o->end.open_records;
     e->open_bad = o->end.open_bad;
@@ -352,8 +355,10 @@ static bool take_text(struct worker *w, struct opened *o, struct input_segment *
     tamis_error error = text_gather(w->parser, o->selection, &w->text,
                                     tamis_schema_attributes(c->run->schema), w->gather, &t);
     const struct part part = {o->entry->id, t.records, t.bad, *segment};
-    if (error == TAMIS_OK && t.records && !tag_add(&w->tag, &part))
+    if (error == TAMIS_OK && (t.records || t.bad) && !tag_add(&w->tag, &part))
         error = TAMIS_ENOMEM;
+    if (error == TAMIS_OK)
+        input_time(o->input, &w->text, t.resume, &t.before);
     bool good = error == TAMIS_OK && !refuse_bad(w, o, segment, &t);
     if (error != TAMIS_OK)
         break_off(c, error, NULL, o->path);

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 
-#define NOTE_VERSION 2
+#define NOTE_VERSION 3
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
@@ -112,6 +112,25 @@ struct entry *inputs_add(struct inputs *in)
     return &in->entry[in->n++];
 }
 
+bool entry_keep(struct inputs *in, struct entry *e, const struct dialect *d)
+{
+    e->format = d->format;
+    e->delimiter = d->delimiter;
+    e->headless = d->headless;
+    e->returns = d->returns;
+    e->array = d->format == READ_JSON ? inputs_keep(in, d->records) : NULL;
+    return d->format != READ_JSON || e->array;
+}
+
+void entry_restore(const struct entry *e, struct dialect *d)
+{
+    d->format = e->format;
+    d->delimiter = e->delimiter;
+    d->headless = e->headless;
+    d->returns = e->returns;
+    d->records = e->array;
+}
+
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
 static void put_raw(struct bytes *b, const void *data, size_t len)
@@ -212,11 +231,13 @@ static const char *get_string(struct cursor *c)
 /* ---- places ---------------------------------------------------------------------------------- */
 
 /* A piece of text: offset and length, line, and a byte that says how it is reached.
-   0: at its offset. Bit 0: at, at_len, skip follow. Bit 1: then a restart. */
+   0: at its offset. Bit 0: at, at_len, skip follow. Bit 1: then a restart. Bit 2: then the time
+   before it. Bit 3: then when the file was written to. */
 static void put_place(struct bytes *b, const struct input_segment *s)
 {
     bool apart = s->at != s->offset || s->at_len != s->len || s->skip || s->restart_len;
-    uint8_t how = (uint8_t)((apart ? 1 : 0) | (s->restart_len ? 2 : 0));
+    uint8_t how = (uint8_t)((apart ? 1 : 0) | (s->restart_len ? 2 : 0) | (s->timed ? 4 : 0) |
+                            (s->reference ? 8 : 0));
     put_number(b, s->offset);
     put_number(b, s->len);
     put_number(b, s->line);
@@ -230,6 +251,12 @@ static void put_place(struct bytes *b, const struct input_segment *s)
         put_number(b, s->restart_len);
         put_raw(b, s->restart, s->restart_len);
     }
+    if (s->timed) {
+        put_word(b, (uint64_t)s->time_before.seconds);
+        put_number(b, s->time_before.nanoseconds);
+    }
+    if (s->reference)
+        put_word(b, (uint64_t)s->reference);
 }
 
 static struct input_segment get_place(struct cursor *c)
@@ -252,8 +279,15 @@ static struct input_segment get_place(struct cursor *c)
         s.restart = (uint8_t *)get_raw(c, len); /* not to be written to */
         s.restart_len = (size_t)len;
     }
-    if (how > 3 || s.skip > s.offset || s.len > UINT64_MAX - s.offset ||
-        s.at_len > UINT64_MAX - s.at)
+    if (how & 4) {
+        s.timed = true;
+        s.time_before.seconds = (int64_t)get_word(c);
+        s.time_before.nanoseconds = (uint32_t)get_number(c);
+    }
+    if (how & 8)
+        s.reference = (int64_t)get_word(c);
+    if (how > 15 || s.time_before.nanoseconds > 999999999 || s.skip > s.offset ||
+        s.len > UINT64_MAX - s.offset || s.at_len > UINT64_MAX - s.at)
         c->bad = true;
     return s;
 }
@@ -292,19 +326,31 @@ bool tag_next(const void *tag, size_t len, size_t *at, struct part *part, bool *
 
 /* ---- the note -------------------------------------------------------------------------------- */
 
-enum entry_flags { RESUMABLE = 1, DAMAGED = 2, UNREAD = 4, RACY = 8, PASSED = 16, UNKNOWN = 32 };
+enum entry_flags {
+    RESUMABLE = 1,
+    DAMAGED = 2,
+    UNREAD = 4,
+    RACY = 8,
+    PASSED = 16,
+    UNKNOWN = 32,
+    HEADLESS = 64,
+    RETURNS = 128
+};
 
 static void put_entry(struct bytes *b, const struct entry *e)
 {
     uint8_t flags = (uint8_t)((e->resumable ? RESUMABLE : 0) | (e->damaged ? DAMAGED : 0) |
                               (e->unread ? UNREAD : 0) | (e->file.racy ? RACY : 0) |
-                              (e->passed ? PASSED : 0) | (e->unknown ? UNKNOWN : 0));
-    uint8_t format = (uint8_t)e->format;
+                              (e->passed ? PASSED : 0) | (e->unknown ? UNKNOWN : 0) |
+                              (e->headless ? HEADLESS : 0) | (e->returns ? RETURNS : 0));
+    const uint8_t how[] = {(uint8_t)e->format, e->delimiter};
     put_number(b, e->id);
     put_number(b, e->root);
     put_string(b, e->path);
     put_raw(b, &flags, 1);
-    put_raw(b, &format, 1);
+    put_raw(b, how, sizeof how);
+    if (e->format == READ_JSON)
+        put_string(b, e->array);
     put_number(b, e->file.device);
     put_number(b, e->file.inode);
     put_number(b, e->file.size);
@@ -329,7 +375,11 @@ bool inputs_encode(const struct inputs *in, struct bytes *out)
     const uint8_t head[] = {NOTE_VERSION, (uint8_t)in->dialect.format, in->dialect.delimiter,
                             in->dialect.headless, in->skip_unknown};
     out->len = 0;
+    const char *const text[] = {in->dialect.records, in->dialect.pattern, in->dialect.time,
+                                in->dialect.zone};
     put_raw(out, head, sizeof head);
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        put_string(out, text[i] ? text[i] : "");
     put_number(out, in->segment);
     put_number(out, in->next_id);
     put_number(out, in->n_roots);
@@ -355,7 +405,9 @@ static void get_entry(struct cursor *c, struct entry *e)
     e->id = get_number(c);
     e->root = (uint32_t)get_number(c);
     e->path = get_string(c);
-    const uint8_t *flags = get_raw(c, 2);
+    const uint8_t *flags = get_raw(c, 3);
+    if (flags && flags[1] == READ_JSON)
+        e->array = get_string(c);
     e->file.device = get_number(c);
     e->file.inode = get_number(c);
     e->file.size = get_number(c);
@@ -375,8 +427,11 @@ static void get_entry(struct cursor *c, struct entry *e)
     e->unread = *flags & UNREAD;
     e->file.racy = *flags & RACY;
     e->unknown = *flags & UNKNOWN;
+    e->headless = *flags & HEADLESS;
+    e->returns = *flags & RETURNS;
     e->format = flags[1];
-    c->bad |= *flags >= 2 * UNKNOWN || e->format > READ_JSONL;
+    e->delimiter = flags[2];
+    c->bad |= e->format >= READ_FORMATS;
     if (e->resumable) {
         e->resume = get_place(c);
         e->open_records = get_number(c);
@@ -387,11 +442,18 @@ static void get_entry(struct cursor *c, struct entry *e)
 static bool get_head(struct cursor *c, struct inputs *in)
 {
     const uint8_t *head = get_raw(c, 5);
-    if (!head || head[0] != NOTE_VERSION || head[1] > READ_JSONL || head[3] > 1 || head[4] > 1)
+    if (!head || head[0] != NOTE_VERSION || head[1] >= READ_FORMATS || head[3] > 1 || head[4] > 1)
         return false;
     in->skip_unknown = head[4] == 1;
     in->dialect =
         (struct dialect){.format = head[1], .delimiter = head[2], .headless = head[3] == 1};
+    const char **const text[] = {&in->dialect.records, &in->dialect.pattern, &in->dialect.time,
+                                 &in->dialect.zone};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+        *text[i] = get_string(c);
+        if (**text[i] == 0)
+            *text[i] = NULL;
+    }
     in->segment = (size_t)get_number(c);
     in->next_id = get_number(c);
     return !c->bad && in->segment > 0;

@@ -37,10 +37,13 @@ struct entry {
     uint64_t id;
     uint32_t root;
     const char *path;
-    struct raw_id file;  /* when it was read */
-    const uint8_t *sums; /* of its bytes, unless it is unread or passed over */
-    enum read_format format;
-    uint64_t text; /* bytes of text known */
+    struct raw_id file;      /* when it was read */
+    const uint8_t *sums;     /* of its bytes, unless it is unread or passed over */
+    enum read_format format; /* how it was read, */
+    uint8_t delimiter;       /* as dialects have it */
+    bool headless, returns;
+    const char *array; /* JSON: where its records are; else NULL */
+    uint64_t text;     /* bytes of text known */
     uint64_t records, bad;
     /* Where to go on when it grows: behind the last record that has its line end. */
     bool resumable;
@@ -68,6 +71,10 @@ struct inputs {
 };
 
 void inputs_free(struct inputs *inputs);
+/* How an entry was read, kept in it; false: no memory. And the other way: so it is read again,
+   whatever it looks like now. */
+bool entry_keep(struct inputs *inputs, struct entry *entry, const struct dialect *dialect);
+void entry_restore(const struct entry *entry, struct dialect *dialect);
 /* A copy of a string, that lives as long as the inputs; NULL: no memory. */
 const char *inputs_keep(struct inputs *inputs, const char *text);
 /* Memory from malloc, freed with the inputs. */

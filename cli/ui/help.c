@@ -29,12 +29,12 @@
     "      --like FILE      join the family of FILE; without options above, alike in all\n"     \
     "      --key-file F     the family's key: 16 bytes or 32 hexadecimal digits\n"
 
-#define RECORD_OPTIONS                                                                      \
-    "For an index (create --attrs), arguments are one record: attr=value, attr= (empty),\n" \
-    "attr! (missing); standard input is CSV, TSV or JSONL:\n"                               \
-    "      --format F       csv, tsv, jsonl, or auto: by content (default)\n"               \
-    "      --delimiter C    what parts columns of CSV\n"                                    \
-    "      --no-header      no header: attributes are named by the numbers of columns\n"    \
+#define RECORD_OPTIONS                                                                        \
+    "For an index (create --attrs), arguments are one record: attr=value, attr= (empty),\n"   \
+    "attr! (missing); standard input is CSV, TSV, JSON or a log:\n"                           \
+    "      --format F       csv, jsonl, combined, syslog, …: see tamis help index (auto)\n" \
+    "      --delimiter C    what parts columns of CSV\n"                                      \
+    "      --no-header      no header: attributes are named by the numbers of columns\n"      \
     "      --strict         a bad record is an error; else it is told of and skipped\n"
 
 #define OPEN_OPTIONS "      --key-file F     the key, for files saved without it\n"

@@ -117,21 +117,29 @@ told='tamis find: not searched: half.jsonl.gz: damaged when it was indexed, from
 is damaged-start 2 '{"ip": "7"}' "$told" 'tamis find half.tamis ip=7'
 is damaged-is-no-proof 2 "" "$told" 'tamis find half.tamis ip=nosuch --trust'
 trouble damaged-strict '.*: half.jsonl.gz: nothing was changed$' 'tamis index -o new.tamis --attrs ip --strict half.jsonl.gz'
-trouble other-compression 'an xz-compressed file is not read; decompress it, or use gzip or zstd: x.csv.xz: it was skipped$' \
+trouble other-compression 'xz at byte 12: damaged: x.csv.xz: it was skipped$' \
     'printf "\3757zXZ\0aaaaaaaa" >x.csv.xz; tamis index -o xz.tamis --attrs ip x.csv.xz'
-trouble pretty-json "JSON over several lines is not read; write one record per line, as jq -c . does: pretty.json: it was skipped$" \
-    'printf "{\n\"ip\": 1\n}\n" >pretty.json; tamis index -o p.tamis --attrs ip pretty.json'
+for pack in bzip2 xz lz4; do
+    is "packed-by-$pack" 0 2,bob "" "printf 'ip,user\n1,ann\n2,bob\n' | $pack -c >packed.csv.$pack
+        tamis index -o packed.tamis --attrs ip packed.csv.$pack >/dev/null && tamis find packed.tamis ip=2"
+done
+is pretty-json 0 $'{\n"ip": 1\n}' "" 'printf "{\n\"ip\": 1\n}\n" >pretty.json
+    tamis index -o pretty.tamis --attrs ip pretty.json >/dev/null; tamis find pretty.tamis ip=1'
 is pretty-json-by-force 2 "" "tamis index: bad record: pretty.json, line 1: a key is missing: 3 skipped
 tamis index: no record: pretty.json: give CSV or TSV with a header, or one JSON object a line; see --format and --delimiter" \
     'tamis index -o p.tamis --attrs ip --format jsonl pretty.json'
-trouble bare-returns "text with bare CR line ends is not read; make them line feeds, as tr '.r' '.n' does: cr.csv: it was skipped$" \
-    'printf "ip,user\r1,ann\r2,bob\r" >cr.csv; tamis index -o p.tamis --attrs ip cr.csv'
-trouble json-array "a JSON array is not read; write one record per line, as jq -c '.\[\]' does: array.json: it was skipped$" \
-    'echo "[{\"id\":1},{\"id\":2}]" >array.json; tamis index -o x.tamis --attrs id array.json'
-trouble wrapped-records "a JSON object that wraps records is not read; write one record per line, as jq -c '.NAME\[\]' does: trail.json: it was skipped$" \
-    'echo "{\"Records\":[{\"id\":1},{\"id\":2}]}" >trail.json; tamis index -o x.tamis --attrs id trail.json'
-trouble log-is-no-table "text that is not a table is not read; if it is one, say so with --format: access.log: it was skipped$" \
-    'echo "10.0.0.1 - - [1/Jan/2026] \"GET / HTTP/1.1\" 200 5" >access.log; tamis index -o x.tamis --attrs id access.log'
+is bare-returns 0 2,bob "" 'printf "ip,user\r1,ann\r2,bob\r" >cr.csv
+    tamis index -o cr.tamis --attrs ip cr.csv >/dev/null; tamis find cr.tamis ip=2'
+is utf16 0 2,bob "" 'printf "\377\376i\0p\0,\0u\0\n\0001\0,\0a\0\n\0002\0,\0b\0o\0b\0\n\0" >wide.csv
+    tamis index -o wide.tamis --attrs ip wide.csv >/dev/null; tamis find wide.tamis ip=2'
+is json-array 0 '{"id":2}' "" 'echo "[{\"id\":1},{\"id\":2}]" >array.json
+    tamis index -o array.tamis --attrs id array.json >/dev/null; tamis find array.tamis id=2'
+is wrapped-records 0 '{"id":2}' "" 'echo "{\"Records\":[{\"id\":1},{\"id\":2}]}" >trail.json
+    tamis index -o trail.tamis --attrs id trail.json >/dev/null; tamis find trail.tamis id=2'
+line='10.0.0.1 - - [01/Jan/2026:10:00:00 +0000] "GET /a?b HTTP/1.1" 200 5'
+is access-log 0 "$line" "" 'printf "%s\n  at java.lang\n" "$line" >access.log
+    tamis index -o access.tamis --attrs host,path,line access.log >/dev/null; tamis find access.tamis path=/a'
+is access-log-line-that-does-not-fit 0 "  at java.lang" "" 'tamis find access.tamis host! "line=  at java.lang"'
 trouble packed-tar "a tar archive is not read; extract it first: t.csv.gz: it was skipped$" \
     'tar -czf t.csv.gz cr.csv; tamis index -o x.tamis --attrs id t.csv.gz'
 trouble no-text 'no record: void.csv: ' ': >void.csv; tamis index -o nothing.tamis --attrs ip void.csv'

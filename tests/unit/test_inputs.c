@@ -32,6 +32,12 @@ static struct input_segment draw_place(uint8_t *blob)
         s.restart_len = 1 + draw() % 64;
         s.restart = blob;
     }
+    if (draw() & 1) {
+        s.timed = true;
+        s.time_before = (struct stamp){(int64_t)draw() - (1 << 20), draw() % 1000000000};
+    }
+    if (draw() & 1)
+        s.reference = (int64_t)draw() - (1 << 20);
     return s;
 }
 
@@ -39,7 +45,15 @@ static bool same_place(const struct input_segment *a, const struct input_segment
 {
     return a->offset == b->offset && a->len == b->len && a->line == b->line && a->at == b->at &&
            a->at_len == b->at_len && a->skip == b->skip && a->restart_len == b->restart_len &&
+           a->timed == b->timed && a->time_before.seconds == b->time_before.seconds &&
+           a->time_before.nanoseconds == b->time_before.nanoseconds &&
+           a->reference == b->reference &&
            (a->restart_len == 0 || memcmp(a->restart, b->restart, a->restart_len) == 0);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
 static bool same_entry(const struct entry *a, const struct entry *b)
@@ -48,11 +62,13 @@ static bool same_entry(const struct entry *a, const struct entry *b)
            a->file.device == b->file.device && a->file.inode == b->file.inode &&
            a->file.size == b->file.size && a->file.mtime == b->file.mtime &&
            a->file.ctime == b->file.ctime && a->file.racy == b->file.racy &&
-           a->format == b->format && a->unknown == b->unknown && !a->sums == !b->sums &&
+           a->format == b->format && a->delimiter == b->delimiter && a->headless == b->headless &&
+           a->returns == b->returns && same_text(a->array, b->array) && a->unknown == b->unknown &&
+           !a->sums == !b->sums &&
            (!a->sums || memcmp(a->sums, b->sums, raw_sums_len(a->file.size)) == 0) &&
-           !a->passed == !b->passed && (!a->passed || strcmp(a->passed, b->passed) == 0) &&
-           a->text == b->text && a->records == b->records && a->bad == b->bad &&
-           a->resumable == b->resumable && a->damaged == b->damaged && a->unread == b->unread &&
+           same_text(a->passed, b->passed) && a->text == b->text && a->records == b->records &&
+           a->bad == b->bad && a->resumable == b->resumable && a->damaged == b->damaged &&
+           a->unread == b->unread &&
            (!a->resumable || (same_place(&a->resume, &b->resume) &&
                               a->open_records == b->open_records && a->open_bad == b->open_bad));
 }
@@ -61,7 +77,11 @@ static void fill(struct inputs *in, uint8_t *blob)
 {
     *in = (struct inputs){.segment = 1 + draw() % 100000, .next_id = UINT64_MAX};
     in->dialect = (struct dialect){
-        .format = draw() % 4, .delimiter = (uint8_t)draw(), .headless = draw() & 1};
+        .format = draw() % READ_FORMATS, .delimiter = (uint8_t)draw(), .headless = draw() & 1};
+    in->dialect.records = draw() & 1 ? "a.b" : NULL;
+    in->dialect.pattern = draw() & 1 ? "(?<a>.*)" : NULL;
+    in->dialect.time = draw() & 1 ? "ts" : NULL;
+    in->dialect.zone = draw() & 1 ? "Europe/Paris" : NULL;
     size_t roots = 1 + draw() % 5, n = draw() % 20;
     char name[64];
     for (size_t i = 0; i < roots; i++) {
@@ -84,7 +104,10 @@ static void fill(struct inputs *in, uint8_t *blob)
                                      .mtime = (int64_t)draw() * (draw() & 1 ? 1 : -1),
                                      .ctime = (int64_t)draw(),
                                      .racy = draw() & 1},
-                            .format = draw() % 4,
+                            .format = draw() % READ_FORMATS,
+                            .delimiter = (uint8_t)draw(),
+                            .headless = draw() & 1,
+                            .returns = draw() & 1,
                             .unknown = draw() & 1,
                             .passed = draw() & 1 ? "a tar archive" : NULL,
                             .text = draw(),
@@ -92,6 +115,7 @@ static void fill(struct inputs *in, uint8_t *blob)
                             .bad = draw(),
                             .damaged = draw() & 1,
                             .unread = draw() & 1};
+        e->array = e->format == READ_JSON ? "Records" : NULL;
         e->sums = e->unread || e->passed || e->file.size == 0 ? NULL : blob;
         if (draw() & 1) {
             e->resumable = true;
@@ -117,7 +141,11 @@ TEST(note_and_back)
         CHECK(out.n == in.n && out.n_roots == in.n_roots && out.segment == in.segment &&
               out.next_id == in.next_id && out.dialect.format == in.dialect.format &&
               out.dialect.delimiter == in.dialect.delimiter &&
-              out.dialect.headless == in.dialect.headless && out.n_rules == in.n_rules &&
+              out.dialect.headless == in.dialect.headless &&
+              same_text(out.dialect.records, in.dialect.records) &&
+              same_text(out.dialect.pattern, in.dialect.pattern) &&
+              same_text(out.dialect.time, in.dialect.time) &&
+              same_text(out.dialect.zone, in.dialect.zone) && out.n_rules == in.n_rules &&
               out.skip_unknown == in.skip_unknown);
         for (size_t i = 0; i < in.n_rules; i++)
             CHECK(in.rule[i].kind == out.rule[i].kind &&
@@ -192,7 +220,7 @@ TEST(damage)
             CHECK(at <= note.len && part.where.skip <= part.where.offset);
         free(copy);
     }
-    note.data[0] = 3;
+    note.data[0] = 4;
     CHECK(inputs_decode(&out, note.data, note.len, NULL) == TAMIS_EVERSION);
     note.data[0] = 1;
     CHECK(inputs_decode(&out, note.data, note.len, NULL) == TAMIS_EFORMAT);
