@@ -230,7 +230,7 @@ TAMIS_API int tamis_value_compare(tamis_type type, tamis_key x, tamis_key y, boo
  *   path    every prefix that ends at a slash
  *   words   every token, and every compound of tokens; these alone, if there are any. A token is a run
  *           of letters, digits, _ and bytes from 0x80 on, as long as can be, with capitals of ASCII as
- *           small letters; tokens with a single . : - / or @ between them are a compound too. Of more
+ *           small letters; tokens with one and the same of . : - / @ between them are a compound. Of more
  *           than 255 bytes the first 255 count
  *
  * Equal bytes as a whole value and as a part are two keys.

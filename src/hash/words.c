@@ -1,11 +1,13 @@
 /*
  * Words of a text. A token is a run of letters, digits, underscores and bytes from 0x80 on, as long as
- * can be; capital letters of ASCII count as small ones. Tokens with one of . : - / @ and nothing else
- * between them are one more together, a compound: 10.1.2.3 gives 10, 1, 2, 3 and 10.1.2.3, so that an
- * address, a time, a path or an identifier is one key, and its pieces can be asked for too.
+ * can be; capital letters of ASCII count as small ones. Tokens with one and the same of . : - / @ and
+ * nothing else between them are one more together, a compound, as long as can be: 10.1.2.3:80 gives 10,
+ * 1, 2, 3, 80, 10.1.2.3 and 3:80. So an address, a time, a path or an identifier is one key, whatever
+ * it is joined to, and its pieces can be asked for too.
  *
- * A phrase matches tokens that follow one another. What is compound in the phrase must be that very
- * compound in the text: 1.2 does not match 10.1.2.3, but the two words 1 2 do.
+ * A phrase matches tokens that follow one another. What is joined in the phrase must be joined so in the
+ * text, and not go on so: 10.1.2.3 matches 10.1.2.3:80, but not 10.1.2.3.4; 1.2 does not match
+ * 10.1.2.3, but the two words 1 2 do. So the compounds of the phrase are compounds of the text.
  */
 #include "words.h"
 
@@ -63,12 +65,13 @@ static unsigned words_give(tamis_key text, bool all, tamis_give give, void *cont
             give_folded(t.at, t.end, give, context);
             n++;
         }
-        if (!t.before)
-            first = t.at;
-        if (t.before && !t.after) {
+        if (t.before == t.after)
+            continue;
+        if (t.before) {
             give_folded(first, t.end, give, context);
             n++;
         }
+        first = t.at;
     }
     return n;
 }
@@ -112,12 +115,18 @@ static bool token_equal(const struct token *x, const struct token *y)
     return true;
 }
 
+/* What joins tokens on one side, in the text and in the phrase: the same, or at the edge of a compound
+   anything but what joins its other side. */
+static bool join_fits(char text, char phrase, char other)
+{
+    return phrase ? text == phrase : !other || text != other;
+}
+
 /* Does the token of the text stand where the one of the phrase is asked for? */
 static bool token_fits(const struct token *text, const struct token *phrase)
 {
-    bool compound = phrase->before || phrase->after;
-    return token_equal(text, phrase) &&
-           (!compound || (text->before == phrase->before && text->after == phrase->after));
+    return token_equal(text, phrase) && join_fits(text->before, phrase->before, phrase->after) &&
+           join_fits(text->after, phrase->after, phrase->before);
 }
 
 bool words_match(tamis_key value, tamis_key phrase)

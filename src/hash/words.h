@@ -65,11 +65,13 @@ ALWAYS_INLINE void words_masks(uint8_t *text, uint64_t *word, uint64_t *join)
 /* Takes a word; true: its tokens are not asked for. It is inlined. */
 typedef bool (*words_fn)(void *context, const uint8_t *word, size_t len);
 
-/* A compound and then its tokens, or a token alone; how many were given. */
+/* What is joined, and then its tokens and compounds, or a token alone; how many were given. Joined by
+   different bytes it is no compound itself, but who has had it lately has had all of it. */
 ALWAYS_INLINE unsigned words_unit(const uint8_t *at, const uint8_t *end, words_fn give,
                                   void *context)
 {
-    unsigned n = 1;
+    const uint8_t *start = at, *first = at;
+    unsigned n = 1, before = 0;
     if (give(context, at, (size_t)(end - at)))
         return n;
     for (const uint8_t *to = at; at < end; at = to + 1, n++) {
@@ -78,6 +80,13 @@ ALWAYS_INLINE unsigned words_unit(const uint8_t *at, const uint8_t *end, words_f
         if (n == 1 && to == end)
             return n;
         give(context, at, (size_t)(to - at));
+        unsigned after = to < end ? *to : 0;
+        if (before && before != after && (first != start || to != end)) {
+            give(context, first, (size_t)(to - first));
+            n++;
+        }
+        first = before == after ? first : at;
+        before = after;
     }
     return n;
 }
