@@ -1505,7 +1505,7 @@ def inputs_of(catalog):
     c = Cursor(catalog.note)
     need(c.byte() == 3, 0, "the version of the table of inputs")
     head = {"format": c.byte(), "delimiter": c.byte(), "headless": c.byte(),
-            "skip_unknown": c.byte(), "records": c.string(), "pattern": c.string(),
+            "flags": c.byte(), "records": c.string(), "pattern": c.string(),
             "time": c.string(), "zone": c.string(), "segment": c.number(), "next_id": c.number()}
     roots = []
     for _ in range(c.number()):
@@ -1516,6 +1516,11 @@ def inputs_of(catalog):
         kind = c.byte()
         need(1 <= kind <= 3, c.at, "a rule")
         head["rules"].append((("include", "exclude", "append-only")[kind - 1], c.string()))
+    head["fields"] = []
+    for _ in range(c.number()):
+        type_ = c.byte()
+        need(type_ < len(TYPES) and head["flags"] < 4, c.at, "a field")
+        head["fields"].append((c.string(), TYPES[type_]))
     entries = {}
     for _ in range(c.number()):
         e = {"id": c.number(), "root": c.number(), "path": c.string()}
@@ -1532,10 +1537,10 @@ def inputs_of(catalog):
         elif not flags & 4:
             n = -(-e["size"] // 2 ** 20)
             e["sums"] = struct.unpack("<%dQ" % n, c.raw(8 * n))
-        e.update(text=c.number(), records=c.number(), bad=c.number())
+        e.update(text=c.number(), records=c.number(), unfit=c.number(), bad=c.number())
         if flags & 1:
             e["resume"] = c.place()
-            e["open"] = (c.number(), c.number())
+            e["open"] = (c.number(), c.number(), c.number())
         need(e["root"] < len(roots) and e["id"] < head["next_id"] and e["id"] not in entries, c.at,
              "an entry")
         entries[e["id"]] = e
@@ -1544,7 +1549,7 @@ def inputs_of(catalog):
     for tag in catalog.tags:
         c, parts = Cursor(tag), []
         while c.at < len(c.data):
-            part = {"id": c.number(), "records": c.number(), "bad": c.number()}
+            part = {"id": c.number(), "records": c.number(), "unfit": c.number(), "bad": c.number()}
             part.update(c.place())
             parts.append(part)
         segments.append(parts)

@@ -86,17 +86,19 @@ static void report_inputs(const tamis_catalog *catalog)
     struct inputs inputs;
     size_t len;
     const void *note = tamis_catalog_note(catalog, &len);
-    uint64_t bytes = 0, text = 0, bad = 0;
+    uint64_t bytes = 0, text = 0, bad = 0, unfit = 0;
     if (inputs_decode(&inputs, note, len, NULL) != TAMIS_OK)
         return;
     for (size_t i = 0; i < inputs.n; i++) {
         bytes += inputs.entry[i].passed ? 0 : inputs.entry[i].file.size;
         text += inputs.entry[i].text;
-        bad += inputs.entry[i].bad;
+        unfit += inputs.entry[i].count.unfit;
+        bad += inputs.entry[i].count.bad;
     }
     report_count("inputs", "inputs", inputs_count(&inputs));
     report_size("input_bytes", "bytes of inputs", bytes);
     report_size("input_text", "bytes of their text", text);
+    report_count("unfit_lines", "lines that do not fit their format", unfit);
     report_count("bad_records", "bad records", bad);
     inputs_free(&inputs);
 }

@@ -89,7 +89,7 @@ struct dialect {
     bool returns;        /* lines end with \r alone */
     const char *records; /* JSON: where the records are; see reader_array.c. NULL: as it looks */
     const char *pattern; /* PATTERN: a regular expression (PCRE2) with named groups */
-    const char *time;    /* the attribute that says when; NULL: the format's own */
+    const char *time;    /* the attribute that says when, where the format has none of its own */
     const char *zone;    /* of times that have none, as TZ names it; NULL: UTC */
     size_t record_max;
     size_t quoted_max; /* CSV: bytes in quotes that have line ends among them; 0: 1 MiB */
@@ -105,6 +105,7 @@ struct read_field {
 
 /* Those of a format; NULL, with *n = 0, if its files name them or it has none. */
 const struct read_field *read_fields(enum read_format format, size_t *n);
+bool read_timed(enum read_format format); /* its documentation says which one says when */
 
 /* Attributes that every format has, unless it has fields of these names: the whole record as it is;
    and, of formats whose fields say when, that. READ_WHOLE is the record whatever its fields are. */

@@ -288,6 +288,8 @@ static struct sniff settle_dialect(struct input *input, const uint8_t *text, siz
         d->record_max = READ_RECORD_MAX;
     if (!d->quoted_max)
         d->quoted_max = READ_QUOTED_MAX;
+    if (read_timed(d->format))
+        d->time = NULL;
     return sniff;
 }
 

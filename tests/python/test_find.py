@@ -413,7 +413,7 @@ class World:
         """All files as they are now, known or not."""
         rng, condition = self.rng, self.condition()
         found = scan(self.files, sorted(self.files), condition, self.names)
-        words = [b"%s!" % n.encode() if w is MISSING else b"%s=%s" % (n.encode(), w)
+        words = [b"%s!" % n.encode() if w is MISSING else b"%s==%s" % (n.encode(), w)
                  for n, wanted in condition.items() for w in wanted]
         rng.shuffle(words)
         lost, gone = self.lost()

@@ -56,6 +56,11 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+static bool same_counts(const struct counts *a, const struct counts *b)
+{
+    return a->records == b->records && a->unfit == b->unfit && a->bad == b->bad;
+}
+
 static bool same_entry(const struct entry *a, const struct entry *b)
 {
     return a->id == b->id && a->root == b->root && strcmp(a->path, b->path) == 0 &&
@@ -66,11 +71,11 @@ static bool same_entry(const struct entry *a, const struct entry *b)
            a->returns == b->returns && same_text(a->array, b->array) && a->unknown == b->unknown &&
            !a->sums == !b->sums &&
            (!a->sums || memcmp(a->sums, b->sums, raw_sums_len(a->file.size)) == 0) &&
-           same_text(a->passed, b->passed) && a->text == b->text && a->records == b->records &&
-           a->bad == b->bad && a->resumable == b->resumable && a->damaged == b->damaged &&
-           a->unread == b->unread &&
-           (!a->resumable || (same_place(&a->resume, &b->resume) &&
-                              a->open_records == b->open_records && a->open_bad == b->open_bad));
+           same_text(a->passed, b->passed) && a->text == b->text &&
+           same_counts(&a->count, &b->count) && a->resumable == b->resumable &&
+           a->damaged == b->damaged && a->unread == b->unread &&
+           (!a->resumable ||
+            (same_place(&a->resume, &b->resume) && same_counts(&a->open, &b->open)));
 }
 
 static void fill(struct inputs *in, uint8_t *blob)
@@ -91,6 +96,9 @@ static void fill(struct inputs *in, uint8_t *blob)
     for (size_t i = draw() % 4; i; i--)
         CHECK(inputs_add_rule(in, 1 + draw() % 3, inputs_keep(in, "*.csv")));
     in->skip_unknown = draw() & 1;
+    in->chosen = draw() & 1;
+    for (uint64_t k = draw() % 5; k; k--)
+        inputs_add_field(in, k & 1 ? "user" : "a.b", (tamis_type)(draw() % TAMIS_TYPES));
     for (size_t i = 0; i < n; i++) {
         struct entry *e = inputs_add(in);
         CHECK(e != NULL);
@@ -111,8 +119,7 @@ static void fill(struct inputs *in, uint8_t *blob)
                             .unknown = draw() & 1,
                             .passed = draw() & 1 ? "a tar archive" : NULL,
                             .text = draw(),
-                            .records = draw(),
-                            .bad = draw(),
+                            .count = {draw(), draw(), draw()},
                             .damaged = draw() & 1,
                             .unread = draw() & 1};
         e->array = e->format == READ_JSON ? "Records" : NULL;
@@ -120,8 +127,7 @@ static void fill(struct inputs *in, uint8_t *blob)
         if (draw() & 1) {
             e->resumable = true;
             e->resume = draw_place(blob);
-            e->open_records = draw();
-            e->open_bad = draw();
+            e->open = (struct counts){draw(), draw(), draw()};
         }
     }
 }
@@ -146,7 +152,11 @@ TEST(note_and_back)
               same_text(out.dialect.pattern, in.dialect.pattern) &&
               same_text(out.dialect.time, in.dialect.time) &&
               same_text(out.dialect.zone, in.dialect.zone) && out.n_rules == in.n_rules &&
-              out.skip_unknown == in.skip_unknown);
+              out.skip_unknown == in.skip_unknown && out.chosen == in.chosen &&
+              out.n_fields == in.n_fields);
+        for (size_t i = 0; i < in.n_fields; i++)
+            CHECK(in.field[i].type == out.field[i].type &&
+                  strcmp(in.field[i].name, out.field[i].name) == 0);
         for (size_t i = 0; i < in.n_rules; i++)
             CHECK(in.rule[i].kind == out.rule[i].kind &&
                   strcmp(in.rule[i].glob, out.rule[i].glob) == 0);
@@ -172,12 +182,12 @@ TEST(tag_and_back)
         bool bad;
         tag_start(&tag);
         for (size_t j = 0; j < n; j++) {
-            part[j] = (struct part){draw(), draw(), draw(), draw_place(blob)};
+            part[j] = (struct part){draw(), {draw(), draw(), draw()}, draw_place(blob)};
             CHECK(tag_add(&tag, &part[j]));
         }
         for (; tag_next(tag.data, tag.len, &at, &back, &bad); i++)
-            CHECK(i < n && back.id == part[i].id && back.records == part[i].records &&
-                  back.bad == part[i].bad && same_place(&back.where, &part[i].where));
+            CHECK(i < n && back.id == part[i].id && same_counts(&back.count, &part[i].count) &&
+                  same_place(&back.where, &part[i].where));
         CHECK(i == n && !bad);
         free(tag.data);
     }
