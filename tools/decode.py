@@ -26,7 +26,8 @@ MASK = (1 << 64) - 1
 NONE = MASK
 GOLDEN = 0x9E3779B97F4A7C15
 BLOCK_MIX = 0xD6E8FEB86659FD93
-CHUNK = 1 << 20
+PAGE = 4096
+RECORD_LEN = 88
 LADDER = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 192, 256, 384, 512]
 
 
@@ -162,11 +163,12 @@ def round_up(x, step):
     return (x + step - 1) // step * step
 
 
-def header_length(body, sections, payload, kind=1):
-    if kind == 4:
-        return round_up(128 + body + 24 * sections + 8, 4096)
-    chunks = (payload + CHUNK - 1) // CHUNK
-    return round_up(128 + body + 24 * sections + 8 * chunks + 8, 64)
+def header_length(body, sections, kind=1):
+    return round_up(128 + body + 24 * sections + 8, 4096 if kind == 4 else 64)
+
+
+def page_sums(data):
+    return b"".join(struct.pack("<Q", xxh3(data[at:at + PAGE])) for at in range(0, len(data), PAGE))
 
 
 class Container:
@@ -177,11 +179,11 @@ class Container:
         need(data[:8] == self.MAGIC, 0, "no tamis structure")
         need(len(data) >= 136, len(data), "cut short")
         version, self.kind = struct.unpack_from("<II", data, 8)
-        need(version == 1, 8, "format version %d" % version)
+        need(version == 2, 8, "format version %d" % version)
         total, self.header, self.body_len, n, self.flags = struct.unpack_from("<QQQII", data, 16)
         need(total == len(data) and total % 64 == 0, 16, "the length is not %d" % total)
         need(self.header <= total and self.body_len <= total, 24, "lengths")
-        want = header_length(self.body_len, n, total - self.header, self.kind)
+        want = header_length(self.body_len, n, self.kind)
         need(self.header == want, 24, "lengths")
         need(struct.unpack_from("<Q", data, self.header - 8)[0] == xxh3(data[:self.header - 8]),
              self.header - 8, "the checksum of the header")
@@ -195,46 +197,51 @@ class Container:
         need(not self.has_key or self.key_fits(self.key), 88, "the check of the key")
         at = 128 + self.body_len
         self.sections = [struct.unpack_from("<IIQQ", data, at + 24 * i) for i in range(n)]
-        self.sums_at = at + 24 * n
-        used = self.sums_at
-        if self.kind != 4:
-            used += 8 * ((total - self.header + CHUNK - 1) // CHUNK)
+        used = at + 24 * n
         need(not any(data[used:self.header - 8]), used, "the end of the header")
 
     def key_fits(self, key):
         return drawn(key, 3, self.hash) == self.check
 
     def check_payload(self):
-        for i, start in enumerate(range(self.header, len(self.data), CHUNK)):
-            want = struct.unpack_from("<Q", self.data, self.sums_at + 8 * i)[0]
-            need(xxh3(self.data[start:start + CHUNK]) == want, start, "the checksum of a chunk")
-        end = self.header
+        end, sums = self.header, b""
         for _, _, offset, length in self.sections:
             need(offset == round_up(end, 64), offset, "sections do not follow one another")
             need(not any(self.data[end:offset]), end, "what fills up a section")
             end = offset + length
-        need(round_up(end, 64) == len(self.data), 40, "sections do not fill the payload")
-        need(not any(self.data[end:]), end, "what fills up a section")
+            sums += page_sums(self.data[offset:end])
+        at = round_up(end, 64)
+        need(not any(self.data[end:at]), end, "what fills up a section")
+        need(at + round_up(len(sums), 64) == len(self.data), 40, "sections do not fill the payload")
+        need(self.data[at:at + len(sums)] == sums, at, "the checksums of the pages")
+        need(not any(self.data[at + len(sums):]), at, "what fills up the checksums")
 
 
 def container_bytes(kind, flags, hash_id, key, check, body, sections):
     """The whole structure; sections are (type, owner, bytes)."""
-    payload = sum(round_up(len(data), 64) for _, _, data in sections)
-    header = header_length(len(body), len(sections), payload)
+    header = header_length(len(body), len(sections))
+    sums = b"".join(page_sums(data) for _, _, data in sections)
+    sums += bytes(-len(sums) % 64)
+    total = header + sum(round_up(len(data), 64) for _, _, data in sections) + len(sums)
     out = bytearray(Container.MAGIC)
-    out += struct.pack("<IIQQQII16x", 1, kind, header + payload, header, len(body), len(sections),
-                       flags)
+    out += struct.pack("<IIQQQII16x", 2, kind, total, header, len(body), len(sections), flags)
     out += struct.pack("<II16s16s24x", hash_id, 1 if key else 0, key or bytes(16), check) + body
     at, parts = header, []
     for type_, owner, data in sections:
         out += struct.pack("<IIQQ", type_, owner, at, len(data))
         parts.append(bytes(data) + bytes(-len(data) % 64))
         at += len(parts[-1])
-    rest = b"".join(parts)
-    for start in range(0, len(rest), CHUNK):
-        out += struct.pack("<Q", xxh3(rest[start:start + CHUNK]))
     out += bytes(header - 8 - len(out))
-    return bytes(out + struct.pack("<Q", xxh3(out)) + rest)
+    return bytes(out + struct.pack("<Q", xxh3(out)) + b"".join(parts) + sums)
+
+
+def fingerprint(data):
+    """Of bytes without a key: of their header, and of each 512 checksums of a section."""
+    c, tops = Container(data), b""
+    for _, _, offset, length in c.sections:
+        sums = page_sums(data[offset:offset + length])
+        tops += page_sums(sums)
+    return xxh3_128(data[:c.header - 8] + tops)
 
 
 # ---- filters -------------------------------------------------------------------------------------
@@ -247,7 +254,7 @@ HEAD = [("growth", "I"), ("layout", "I"), ("flags", "I"), ("vectors_max", "I"), 
         ("trend", "d"), ("rates", "I"), ("n", "I"), ("base_rate", "d"), ("width", "Q"),
         ("pending", "Q"), ("candidates", "Q"), ("copies", "Q"), ("zero2", "Q")]
 RECORD = [("id", "I"), ("slot", "I"), ("units", "Q"), ("k", "I"), ("zero", "I"), ("capacity", "Q"),
-          ("load", "Q"), ("count", "Q"), ("ones", "Q"), ("ones_max", "Q"), ("fpp", "d"),
+          ("load", "Q"), ("count", "Q"), ("ones_max", "Q"), ("fpp", "d"),
           ("born", "Q"), ("last", "Q"), ("large", "Q")]
 GROWTHS = ["", "fixed", "dynamic", "scalable", "flexible", "window"]
 DELETABLE, UNIQUE, SHARED_ADDS, PUBLISHED = 1, 2, 8, 32
@@ -337,7 +344,7 @@ def check_record(r, layout, hash_id, counted, at):
     need(shape_fits(layout, r["units"], r["k"], hash_id), at, "the shape")
     m = r["units"] * (512 if layout == 2 else 1)
     need(r["ones_max"] == NONE or (counted and r["ones_max"] <= 4 * m), at, "full at")
-    need(r["ones"] <= m and r["large"] <= (r["ones"] if counted else 0), at, "ones")
+    need(r["large"] <= (m if counted else 0), at, "large counters")
     need(r["fpp"] >= 0, at, "rate")
     return m
 
@@ -360,6 +367,13 @@ class Structure:
         need(list(want) == have, 128 + c.body_len, "the sections are not what the vectors ask for")
         self.parts = {(type_, owner): c.data[offset:offset + length]
                       for type_, owner, offset, length in c.sections}
+
+    def read_ones(self):
+        """How many bits of each part are set; 0 for a table."""
+        ones = struct.unpack("<%dQ" % len(self.vectors), self.parts[9, 0])
+        for i, (v, said) in enumerate(zip(self.vectors, ones)):
+            need(said == (v.bits.bit_count() if v else 0), self.container.header,
+                 "ones of vector %d" % i)
 
     def read_counters(self, i, v, at):
         v.counters = bytearray(v.m)
@@ -401,7 +415,7 @@ class Structure:
 class Filter(Structure):
     def __init__(self, container):
         super().__init__(container, 1, "a filter")
-        need(container.body_len == 256 + 96 * self.head["n"], 32, "the length of the body")
+        need(container.body_len == 256 + RECORD_LEN * self.head["n"], 32, "the length of the body")
         check_head(self.head, container.hash, 128)
         need(self.head["width"] == (width_for(self.head["n"]) if self.head["growth"] == 2 else 0),
              128, "the width of the matrix")
@@ -409,20 +423,21 @@ class Filter(Structure):
         need(sum(v.record["count"] for v in self.vectors) == self.head["stored"], 296, "stored")
         self.read_sections(self.section_lengths())
         self.read_bits()
+        self.read_ones()
         if self.counted:
             for i, v in enumerate(self.vectors):
-                self.read_counters(i, v, 384 + 96 * i)
+                self.read_counters(i, v, 384 + RECORD_LEN * i)
         self.read_pending({v.record["id"] for v in self.vectors}, 1)
 
     def read_record(self, i):
-        at, head = 384 + 96 * i, self.head
+        at, head = 384 + RECORD_LEN * i, self.head
         r = unpack(RECORD, self.container.data, at, at)
         m = check_record(r, head["layout"], self.hash, self.counted, at)
         need(head["growth"] != 2 or (r["units"], r["k"]) == (head["shape_units"], head["shape_k"]),
              at, "the shape of a dynamic filter")
         need(r["id"] < head["next_id"], at, "id")
         if i and head["growth"] != 5:
-            before = struct.unpack_from("<I", self.container.data, at - 96)[0]
+            before = struct.unpack_from("<I", self.container.data, at - RECORD_LEN)[0]
             need(before < r["id"], at, "ids do not rise")
         return Vector(r, m)
 
@@ -442,6 +457,7 @@ class Filter(Structure):
         if head["pending"]:
             yield 5, 0, 32 * head["pending"]
             yield 6, 0, 4 * head["candidates"]
+        yield 9, 0, 8 * len(self.vectors)
 
     def read_bits(self):
         width = self.head["width"]
@@ -457,7 +473,6 @@ class Filter(Structure):
         for i, v in enumerate(self.vectors):
             if not width:
                 v.bits = int.from_bytes(self.parts[1, i], "little")
-            need(v.bits.bit_count() == v.record["ones"], 384 + 96 * i + 48, "ones of vector %d" % i)
 
     # -- asking --
 
@@ -487,8 +502,7 @@ class Filter(Structure):
         if not counted:
             pending = []
         for v in self.vectors:
-            records.append(dict(v.record, ones=v.bits.bit_count(),
-                                large=len(v.large) if counted else 0,
+            records.append(dict(v.record, large=len(v.large) if counted else 0,
                                 ones_max=v.record["ones_max"] if counted else NONE))
         head.update(pending=len(pending), copies=sum(p[0] for _, p in pending),
                     candidates=sum(len(p[2]) for _, p in pending))
@@ -518,6 +532,7 @@ class Filter(Structure):
             yield 5, 0, b"".join(struct.pack("<QQQII", a, b, copies, hides, len(ids))
                                  for (a, b), (copies, hides, ids) in pending)
             yield 6, 0, b"".join(struct.pack("<I", x) for _, p in pending for x in p[2])
+        yield 9, 0, b"".join(struct.pack("<Q", v.bits.bit_count()) for v in self.vectors)
 
 
 # ---- values of records ---------------------------------------------------------------------------
@@ -644,7 +659,7 @@ class Index(Structure):
              not self.head["flags"] & (UNIQUE | PUBLISHED), 128, "no index has this")
         at = self.read_settings(container.data)
         n, parts = self.head["n"], len(self.names) + len(self.masks)
-        need(container.body_len == at - 128 + n * (64 + 96 * parts), 32, "the length of the body")
+        need(container.body_len == at - 128 + n * (64 + RECORD_LEN * parts), 32, "the length of the body")
         self.layers = [unpack(LAYER, container.data, at + 64 * i, at) for i in range(n)]
         self.records_at = at + 64 * n
         ids = [layer["id"] for layer in self.layers]
@@ -659,11 +674,10 @@ class Index(Structure):
             if v is None:
                 self.read_table(i, self.layers[i // parts]["count"])
                 continue
-            at = self.records_at + 96 * i
             v.bits = int.from_bytes(self.parts[1, i], "little")
-            need(v.bits.bit_count() == v.record["ones"], at, "ones of part %d" % i)
             if self.counted:
-                self.read_counters(i, v, at)
+                self.read_counters(i, v, self.records_at + RECORD_LEN * i)
+        self.read_ones()
         self.read_pending(set(ids), len(self.names))
 
     def read_settings(self, data):
@@ -692,7 +706,7 @@ class Index(Structure):
         return end
 
     def read_record(self, i, part):
-        at = self.records_at + 96 * i
+        at = self.records_at + RECORD_LEN * i
         r = unpack(RECORD, self.container.data, at, at)
         if part >= len(self.names) and self.verifier == TABLE:
             need(not any(value for name, value in r.items() if name != "load"), at, "a table")
@@ -713,6 +727,7 @@ class Index(Structure):
         for i, v in enumerate(self.vectors):
             if v is None and self.sizes[i]:
                 yield 7, i, 16 * self.sizes[i]
+        yield 9, 0, 8 * len(self.vectors)
 
     def read_table(self, i, count):
         pairs = list(struct.iter_unpack("<QQ", self.parts.get((7, i), b"")))
@@ -793,7 +808,6 @@ def question_of(text):
 
 # ---- directories and catalogs --------------------------------------------------------------------
 
-PAGE = 4096
 DROPPED = 0xFFFFFFFF
 
 
@@ -1065,7 +1079,7 @@ class Patch:
         need(data[:8] == b"TAMISPAT", 0, "no patch")
         need(len(data) >= 64, len(data), "cut short")
         version, kind, self.flags = struct.unpack_from("<III", data, 8)
-        need(version == 1, 8, "format version %d" % version)
+        need(version == 2, 8, "format version %d" % version)
         need(struct.unpack("<Q", data[-8:])[0] == xxh3(data[:-8]), len(data) - 8, "the checksum")
         need(kind == 1 and self.flags <= 1, 12, "kind or flags")
         self.family, self.older, self.newer = data[20:24], data[24:40], data[40:56]
@@ -1075,7 +1089,7 @@ class Patch:
         """Turns the filter into the newer version."""
         need(old.container.check[:4] == self.family, 20, "a patch for another family")
         need(self.bits_only or not old.bits_only, 16, "a full patch for a filter of bits only")
-        need(xxh3_128(old.encode(None, self.bits_only)) == self.older, 24,
+        need(fingerprint(old.encode(None, self.bits_only)) == self.older, 24,
              "a patch for another version")
         self.old, self.stream = old, Stream(self.data[56:-8])
         self.counted = bool(old.head["flags"] & DELETABLE) and not self.bits_only
@@ -1090,7 +1104,7 @@ class Patch:
         need(self.stream.at >= len(self.stream.data), 56 + self.stream.at, "bytes are left over")
         old.head, old.vectors, old.pending = head, [v for _, v in vectors], pending
         old.counted, old.bits_only = self.counted, self.bits_only
-        need(xxh3_128(old.encode(None, self.bits_only)) == self.newer, 40,
+        need(fingerprint(old.encode(None, self.bits_only)) == self.newer, 40,
              "the result is not the newer version")
 
     def read_vectors(self, head):
@@ -1101,10 +1115,10 @@ class Patch:
             need(which <= len(self.old.vectors), 56 + self.stream.at, "no such old vector")
             base = self.old.vectors[which - 1] if which else None
             expected = which + 1 if which else expected
-            before = bytes(96)
+            before = bytes(RECORD_LEN)
             if base:
                 ones_max = base.record["ones_max"] if self.counted else NONE
-                before = pack(RECORD, dict(base.record, ones=0, large=0, ones_max=ones_max))
+                before = pack(RECORD, dict(base.record, large=0, ones_max=ones_max))
             record = unpack(RECORD, self.stream.image(record_models, before), 0, 56)
             need(shape_fits(head["layout"], record["units"], record["k"], self.old.hash), 56,
                  "the shape")
@@ -1429,7 +1443,7 @@ def describe(path):
         "deletable": bool(flags & DELETABLE), "unique": bool(flags & UNIQUE),
         "items": f.head["stored"] - copies, "pending": copies, "fpp": f.head["fpp"],
         "vectors": [{"id": v.record["id"], "bits": v.m, "hashes": v.record["k"],
-                     "items": v.record["count"], "ones": v.record["ones"],
+                     "items": v.record["count"], "ones": v.bits.bit_count(),
                      "capacity": v.record["capacity"]} for v in f.vectors]}
 
 

@@ -46,49 +46,37 @@ static tamis_error was_read(struct mapping *mapping, tamis_error e, const char *
     return file_named(reason, e, path);
 }
 
+#define READ_PIECE ((uint64_t)1 << 20)
+
 /* What is checked is what was read, once; and there is no second copy of it. */
-static tamis_error load_pieces(struct whole *out, const struct spill *file, uint64_t total,
-                               const tamis_open_options *options, tamis_reason *reason)
+static tamis_error read_pieces(struct pieces_in *in, const struct spill *file, tamis_reason *reason)
 {
-    struct pieces_in *in = pieces_in_begin(total, UINT64_MAX, options);
-    uint8_t *buffer = mem_new(&mem_system, 1, CHUNK);
-    tamis_error e = in && buffer ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for it");
-    for (uint64_t at = 0, n; e == TAMIS_OK && at < total; at += n) {
-        n = min_u64(CHUNK, total - at);
+    uint8_t *buffer = mem_new(&mem_system, 1, READ_PIECE);
+    tamis_error e = buffer ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for it");
+    for (uint64_t at = 0, n; e == TAMIS_OK && at < file->end; at += n) {
+        n = min_u64(READ_PIECE, file->end - at);
         int error = spill_read(file, buffer, (size_t)n, at); /* EIO: it became shorter */
         e = error ? fail(reason, TAMIS_EIO, "it could not be read to its end")
                   : pieces_in_add(in, buffer, (size_t)n, reason);
     }
-    if (e == TAMIS_OK)
-        e = pieces_in_end(in, out, reason);
-    mem_free_secret(&mem_system, buffer, 1, CHUNK);
-    pieces_in_free(in);
+    mem_free_secret(&mem_system, buffer, 1, READ_PIECE);
     return e;
 }
 
-/* The header alone is mapped: what it is, and what is wrong with it, is said before it is read. */
-static tamis_error load_whole(struct whole *out, enum kind kind, const char *path,
-                              const tamis_open_options *options, tamis_reason *reason)
+static tamis_error set_load_file(struct set **out, enum kind kind, const char *path,
+                                 const tamis_open_options *options, tamis_reason *reason)
 {
-    struct mapping front = {0};
-    struct container c;
-    const uint8_t *key;
     struct spill file;
-    *out = (struct whole){0};
-    tamis_error e = file_map_open(&front, &file, path, header_of, false, reason);
+    tamis_error e = file_read_open(&file, path, reason);
     if (e == TAMIS_OK) {
-        e = container_open(&c, front.data, front.len, kind, reason);
+        struct pieces_in *in = pieces_in_begin(file.end, UINT64_MAX, options);
+        if (in)
+            pieces_in_want(in, kind);
+        e = in ? read_pieces(in, &file, reason) : fail(reason, TAMIS_ENOMEM, "no memory for it");
         if (e == TAMIS_OK)
-            e = container_key(&c, options ? options->key : NULL, &key, reason);
-        if (e == TAMIS_OK)
-            e = load_pieces(out, &file, front.len, options, reason);
-        if (e == TAMIS_OK && (kind == KIND_FILTER ? !out->filter : !out->index))
-            e = fail(reason, TAMIS_EKIND, "it became another kind while it was read");
-        if (e != TAMIS_OK) {
-            tamis_filter_free(out->filter);
-            tamis_records_free(out->index);
-        }
-        e = was_read(&front, e, path, reason);
+            e = set_in_end(in, out, reason);
+        pieces_in_free(in);
+        file_named(reason, e, path);
     }
     spill_close(&file);
     return e;
@@ -128,20 +116,20 @@ tamis_error tamis_records_open(tamis_records **out, const char *path,
 tamis_error tamis_filter_load(tamis_filter **out, const char *path,
                               const tamis_open_options *options, tamis_reason *reason)
 {
-    struct whole whole;
-    tamis_error e = load_whole(&whole, KIND_FILTER, path, options, reason);
+    struct set *s;
+    tamis_error e = set_load_file(&s, KIND_FILTER, path, options, reason);
     if (e == TAMIS_OK)
-        *out = whole.filter;
+        *out = as_filter(s);
     return e;
 }
 
 tamis_error tamis_records_load(tamis_records **out, const char *path,
                                const tamis_open_options *options, tamis_reason *reason)
 {
-    struct whole whole;
-    tamis_error e = load_whole(&whole, KIND_INDEX, path, options, reason);
+    struct set *s;
+    tamis_error e = set_load_file(&s, KIND_INDEX, path, options, reason);
     if (e == TAMIS_OK)
-        *out = whole.index;
+        *out = as_index(s);
     return e;
 }
 

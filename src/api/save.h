@@ -2,12 +2,13 @@
 #ifndef TAMIS_SAVE_H
 #define TAMIS_SAVE_H
 
-#include "base/base.h"
+#include "format/format.h"
 
 struct saved {
     const void *of;
-    tamis_error (*encode)(const void *of, unsigned flags, tamis_write write, void *context);
-    uint64_t size;   /* that it will have; 0: not known */
+    /* Writes it, after it told its size if that is known. */
+    tamis_error (*encode)(const void *of, unsigned flags, size_fn size, tamis_write write,
+                          void *context);
     bool key_inside; /* for its owner's eyes only */
     unsigned flags;
 };

@@ -264,6 +264,17 @@ static void write_typed(void)
     tamis_records_free(x);
 }
 
+/* Has its first table two values? */
+static bool two_values(const struct bytes *bytes)
+{
+    struct container c;
+    struct head head;
+    uint64_t len;
+    return set_open(&c, &head, KIND_INDEX, bytes->data, bytes->len, NULL) == TAMIS_OK &&
+           golden_section(bytes, SECTION_TABLE) &&
+           container_find(&c, SECTION_TABLE, head.digests, &len) && len >= 2 * TABLE_PAIR;
+}
+
 /* A deletable index with tables, pending removals and large counters. */
 static struct bytes rich_index(uint32_t *attributes, uint32_t *verifiers)
 {
@@ -281,7 +292,7 @@ static struct bytes rich_index(uint32_t *attributes, uint32_t *verifiers)
         world_free(&w);
         if (tables && bytes.len < 9000 && *attributes > 1 && *verifiers > 1 &&
             get_u64(bytes.data + 352) >= 2 && get_u32(bytes.data + 332) > 1 &&
-            golden_section(&bytes, SECTION_ESCAPES))
+            golden_section(&bytes, SECTION_ESCAPES) && two_values(&bytes))
             return bytes;
         bytes_free(&bytes);
     }
@@ -320,16 +331,16 @@ static void write_bad_ones(void)
         {"layer-reserved.EFORMAT", layers + 50, 1},
         {"probes.EFORMAT", parts + 16, 100},
         {"units.EFORMAT", parts + 8 + 4, 100},
-        {"ones.EFORMAT", parts + 48, 1},
-        {"table-units.EFORMAT", parts + 96 * (uint64_t)p + 8, 8},
-        {"table-size.EFORMAT", parts + 96 * (uint64_t)p + 32, 1},
+        {"ones.EFORMAT", golden_section(&good, SECTION_ONES), 1},
+        {"table-units.EFORMAT", parts + 88 * (uint64_t)p + 8, 8},
+        {"table-size.EFORMAT", parts + 88 * (uint64_t)p + 32, 1},
         {"counters.EFORMAT", golden_section(&good, SECTION_COUNTERS), 16},
         {"large-counters.EFORMAT", golden_section(&good, SECTION_ESCAPES), 1},
         {"removals-hide.EFORMAT", golden_section(&good, SECTION_PENDING) + 16 * p + 8, 1},
         {"removals-copies.EFORMAT", golden_section(&good, SECTION_PENDING) + 16 * p, 1},
         {"candidates.EFORMAT", golden_section(&good, SECTION_CANDIDATES) + 1, 1},
         {"table-copies.EFORMAT", golden_section(&good, SECTION_TABLE) + 8, 1},
-        {"gap.EFORMAT", good.len - 1, 1},
+        {"gap.EFORMAT", golden_section(&good, SECTION_PENDING) - 1, 1},
         {"filter.EKIND", 12, 255},
     };
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++)

@@ -315,8 +315,10 @@ TEST(a_patch_fits_one_version_only)
     /* and a filter is no patch */
     CHECK(try_apply(older, &before, &reason) == TAMIS_EKIND);
     CHECK(try_apply(older, &(struct bytes){(uint8_t *)"x", 1, 0}, &reason) == TAMIS_EFORMAT);
-    patch.data[8] = 2;
-    CHECK(try_apply(older, &patch, &reason) == TAMIS_EVERSION && reason.offset == 8);
+    for (uint8_t version = 1; version <= 3; version += 2) {
+        patch.data[8] = version;
+        CHECK(try_apply(older, &patch, &reason) == TAMIS_EVERSION && reason.offset == 8);
+    }
     bytes_free(&patch), bytes_free(&bits), bytes_free(&before), bytes_free(&after);
     bytes_free(&unused);
     tamis_filter_free(copy), tamis_filter_free(older), tamis_filter_free(f);
