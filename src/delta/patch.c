@@ -155,16 +155,18 @@ static uint32_t base_of(const struct diff *d, const struct layer *layer)
 
 static void out_changes(struct diff *d, uint32_t i)
 {
-    const struct vector *v = set_layers(d->newer)->v[i], *base = NULL;
+    const struct vector *v = set_layers(d->newer)->v[i];
     struct vector dirty = {.stride = 1};
+    struct step step = {.v = v, .counted = d->counted};
     if (d->bases[i] && d->older) {
-        base = set_layers(d->older)->v[d->bases[i] - 1];
+        step.base = set_layers(d->older)->v[d->bases[i] - 1];
     } else if (d->bases[i]) { /* the difference, as if against nothing */
         dirty.bits = v->bits;
         dirty.bits.words = v->changes->dirty.data;
-        v = &dirty;
+        step.v = &dirty;
+        step.touched = v->changes->touched;
     }
-    out_vector(&d->out, &d->models.vectors, base, v, d->counted);
+    out_vector(&d->out, &d->models.vectors, &step);
 }
 
 static void out_vectors(struct diff *d)

@@ -101,7 +101,9 @@ static tamis_error make_vector(struct apply *p, uint32_t i)
         return broken;
     if (!p->head.width)
         memcpy(v->bits.words, base->bits.words, (size_t)vector_positions_total(v) / 8);
+    v->sums = kept_sums_copy(a, base->sums); /* the changes will mark what they touch */
     if (p->head.counted) {
+        v->counter_sums = kept_sums_copy(a, base->counter_sums);
         counters_free(&v->counters, a);
         if (!counters_copy(&v->counters, &base->counters, a))
             return TAMIS_ENOMEM;

@@ -22,6 +22,7 @@
 
 #include "base/base.h"
 #include "base/bytes.h"
+#include "bits/page_sums.h"
 #include "hash/digest.h"
 #include "base/mem.h"
 #include "set/set.h"
@@ -29,7 +30,6 @@
 #define FORMAT_VERSION 2
 #define SECTION_ALIGN  64
 #define CATALOG_PAGE   ((uint64_t)4096) /* what headers of catalogs end on */
-#define PAGE           ((uint64_t)4096) /* bytes of a section under one checksum */
 #define BODY_AT        128              /* where the body begins */
 
 /* The numbers of tamis_kind. */
@@ -149,16 +149,6 @@ void outline_count(struct outline *o, struct section_walk walk);
 void outline_front(const struct outline *o, struct section_walk walk, uint8_t *header);
 void outline_header(const struct outline *o, const struct section *sections, uint8_t *header);
 
-/* Makes checksums of pages, given the bytes of a section in pieces of any size. */
-struct page_sums {
-    uint8_t *next; /* where the next one goes */
-    uint64_t used; /* bytes of the page */
-    uint8_t page[PAGE];
-};
-
-void page_sums_add(struct page_sums *sums, const void *data, uint64_t len);
-void page_sums_end(struct page_sums *sums); /* of the section */
-
 /* The same bytes again, without the key if that is wanted. */
 tamis_error container_write(const struct container *c, bool no_key, const tamis_allocator *a,
                             tamis_write write, void *context);
@@ -252,7 +242,10 @@ tamis_error part_out_begin(struct pieces_out **out, const struct outline *outlin
 /* All bytes. The set is NULL where there is none. */
 tamis_error pieces_out_write(struct pieces_out *o, const struct set *s, tamis_write write,
                              void *context);
-void pieces_out_fingerprint(struct pieces_out *o, const struct set *s, uint8_t out[16]);
+
+/* XXH3-128 of the header without the key and its checksum, and of the tops of each section but the ones:
+   XXH3 of every 512 checksums of its pages. Those of bits and counters are kept from then on. */
+tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]);
 
 enum read_flags {
     READ_VIEW = 1,   /* the bytes stay: what is made has views of them */
@@ -303,10 +296,6 @@ typedef tamis_error (*size_fn)(void *context, uint64_t size);
 tamis_error set_encode_sized(const struct set *s, unsigned flags, size_fn size, tamis_write write,
                              void *context);
 uint64_t set_encoded_size(const struct set *s, unsigned flags);
-/* XXH3-128 of the header without the key and its checksum, and of the tops of each section: XXH3 of every
-   512 checksums of its pages. */
-tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]);
-
 /* A set without layers, with the settings of the head. */
 tamis_error set_from_head(struct set **out, const struct container *c, const struct head *head,
                           const tamis_open_options *options, const uint8_t key[TAMIS_KEY_LEN]);

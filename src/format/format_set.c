@@ -136,18 +136,6 @@ uint64_t tamis_records_encoded_size(const tamis_records *x, unsigned flags)
     return set_encoded_size(&x->set, flags);
 }
 
-tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16])
-{
-    struct pieces_out *o;
-    tamis_error e = set_out_begin(
-        &o, s, TAMIS_SAVE_NO_KEY | (bits_only ? TAMIS_SAVE_BITS_ONLY : 0u), UINT64_MAX);
-    if (e != TAMIS_OK)
-        return e;
-    pieces_out_fingerprint(o, s, out);
-    pieces_out_end(o);
-    return TAMIS_OK;
-}
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
 tamis_error set_from_head(struct set **out, const struct container *c, const struct head *head,

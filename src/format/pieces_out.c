@@ -41,32 +41,6 @@ struct pieces_out {
     struct page_sums pages;
 };
 
-void page_sums_end(struct page_sums *sums)
-{
-    if (!sums->used)
-        return;
-    put_u64(sums->next, hash_of(sums->page, (size_t)sums->used));
-    sums->next += sizeof(uint64_t);
-    sums->used = 0;
-}
-
-void page_sums_add(struct page_sums *sums, const void *data, uint64_t len)
-{
-    const uint8_t *from = data;
-    for (uint64_t some; len; from += some, len -= some) {
-        some = min_u64(len, PAGE - sums->used);
-        if (some == PAGE) { /* where it lies */
-            put_u64(sums->next, hash_of(from, PAGE));
-            sums->next += sizeof(uint64_t);
-            continue;
-        }
-        memcpy(sums->page + sums->used, from, (size_t)some);
-        sums->used += some;
-        if (sums->used == PAGE)
-            page_sums_end(sums);
-    }
-}
-
 /* ---- sections -------------------------------------------------------------------------------- */
 
 /* As they were when they were to be kept. */
@@ -233,12 +207,17 @@ static tamis_error put_header(struct pieces_out *o, const struct outline *outlin
     o->sums_len = sums_len(outline->pages);
     o->now.walk = o->before.walk = walk;
     o->header = mem_new0(&o->allocator, 1, o->header_len);
-    o->sums = o->sums_len ? mem_new0(&o->allocator, 1, o->sums_len) : NULL;
-    o->pages.next = o->sums;
-    if (!o->header || (o->sums_len && !o->sums))
+    if (!o->header)
         return TAMIS_ENOMEM;
     outline_front(outline, walk, o->header);
     return TAMIS_OK;
+}
+
+/* Room for the checksums; who wants a fingerprint alone needs none. */
+static tamis_error sums_begin(struct pieces_out *o)
+{
+    o->sums = o->pages.next = o->sums_len ? mem_new0(&o->allocator, 1, o->sums_len) : NULL;
+    return o->sums_len && !o->sums ? TAMIS_ENOMEM : TAMIS_OK;
 }
 
 static struct pieces_out *out_new(const tamis_allocator *a)
@@ -256,7 +235,8 @@ tamis_error part_out_begin(struct pieces_out **out, const struct outline *outlin
     if (!o)
         return TAMIS_ENOMEM;
     o->part = part;
-    return put_header(o, outline, walk);
+    tamis_error e = put_header(o, outline, walk);
+    return e == TAMIS_OK ? sums_begin(o) : e;
 }
 
 static tamis_error put_aside(struct pieces_out *o, const struct pending_list *list, uint64_t most)
@@ -326,8 +306,8 @@ static tamis_error begin(struct pieces_out *o, const struct set *s, unsigned fla
     return e == TAMIS_OK && o->head.width ? find_columns(o, s) : e;
 }
 
-tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
-                          uint64_t most)
+static tamis_error out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
+                             uint64_t most, bool sums)
 {
     if (flags & ~(unsigned)(TAMIS_SAVE_NO_KEY | TAMIS_SAVE_BITS_ONLY))
         return TAMIS_EARG;
@@ -335,11 +315,19 @@ tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned
         return TAMIS_EKIND; /* its probes are a function of the caller's */
     struct pieces_out *o = out_new(&s->allocator);
     tamis_error e = o ? begin(o, s, flags, most) : TAMIS_ENOMEM;
+    if (e == TAMIS_OK && sums)
+        e = sums_begin(o);
     if (e == TAMIS_OK)
         *out = o;
     else
         pieces_out_end(o);
     return e == TAMIS_EFORMAT ? TAMIS_EARG : e; /* never write what would not be read */
+}
+
+tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
+                          uint64_t most)
+{
+    return out_begin(out, s, flags, most, true);
 }
 
 tamis_error pieces_out_begin(struct pieces_out **out, const struct whole *whole, unsigned flags)
@@ -428,28 +416,68 @@ tamis_error pieces_out_write(struct pieces_out *o, const struct set *s, tamis_wr
     return failed ? TAMIS_EIO : TAMIS_OK;
 }
 
-#define TOP 512 /* checksums of pages under one more */
+/* The checksums that are kept of the section it comes to next, up to date; NULL: none are. Records have no
+   fingerprints, and columns are not looked after. */
+static const struct kept_sums *section_sums(const struct set *s, const struct section *section)
+{
+    bool counters = section->type == SECTION_COUNTERS;
+    if (section->type != SECTION_BITS && !counters)
+        return NULL;
+    const struct vector *v = set_part(s, section->owner)->vector;
+    struct kept_sums *sums = vector_sums(v, counters, &s->allocator);
+    if (sums)
+        kept_sums_refresh(sums, section_kinds[section->type].place(s, section->owner));
+    return sums;
+}
 
-void pieces_out_fingerprint(struct pieces_out *o, const struct set *s, uint8_t out[16])
+/* All of a section, for its checksums. */
+static void pass_section(struct pieces_out *o, const struct set *s)
+{
+    const uint8_t *from;
+    do {
+        uint64_t work = 0;
+        next(o, s, &from, SPAN, &work);
+    } while (o->now.open);
+}
+
+static tamis_error fingerprint(struct pieces_out *o, const struct set *s, uint8_t out[16])
 {
     struct hash_stream hash;
     struct section_walk walk = head_sections(&o->head);
     struct section section;
-    const uint8_t *from;
-    while (o->now.at < o->payload_len) {
-        uint64_t work = 0;
-        next(o, s, &from, SPAN, &work);
-    }
     hash_begin_128(&hash);
     hash_add_128(&hash, o->header, (size_t)o->header_len - sizeof(uint64_t));
-    while (section_next(&walk, &section))
-        for (uint64_t i = walk.page; i < walk.pages; i += TOP) {
-            uint8_t top[sizeof(uint64_t)];
-            uint64_t n = min_u64(TOP, walk.pages - i);
-            put_u64(top, hash_of(o->sums + sizeof top * i, (size_t)n * sizeof top));
-            hash_add_128(&hash, top, sizeof top);
+    while (section_next(&walk, &section) &&
+           section.type != SECTION_ONES) { /* it follows from bits */
+        uint64_t pages = walk.pages - walk.page;
+        const struct kept_sums *kept = section_sums(s, &section);
+        uint8_t *sums = kept ? NULL : mem_new(&o->allocator, pages, sizeof(uint64_t));
+        if (!kept && !sums)
+            return TAMIS_ENOMEM;
+        if (kept) {
+            hash_add_128(&hash, kept->top, (size_t)((pages + PAGES_TOP - 1) / PAGES_TOP * 8));
+            continue;
         }
+        o->now = (struct place){.s = section, .open = true, .at = section.offset};
+        o->pages.next = sums;
+        pass_section(o, s);
+        tops_add(&hash, sums, pages);
+        mem_free(&o->allocator, sums, pages, sizeof(uint64_t));
+    }
     hash_end_128(&hash, out);
+    return TAMIS_OK;
+}
+
+tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16])
+{
+    struct pieces_out *o;
+    unsigned flags = TAMIS_SAVE_NO_KEY | (bits_only ? TAMIS_SAVE_BITS_ONLY : 0u);
+    tamis_error e = out_begin(&o, s, flags, UINT64_MAX, false);
+    if (e == TAMIS_OK) {
+        e = fingerprint(o, s, out);
+        pieces_out_end(o);
+    }
+    return e;
 }
 
 /* ---- keeping the bits of a moment ------------------------------------------------------------ */
