@@ -1,4 +1,5 @@
-/* See page_sums.h. */
+/* Checksums of pages: of bytes that pass by, and of bits and counters that change, where only the pages that
+   were marked are summed again. */
 #include "page_sums.h"
 
 void page_sums_end(struct page_sums *sums)
