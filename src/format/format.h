@@ -198,6 +198,8 @@ tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, u
 /* Writes one. False: there is what cannot be written. */
 bool head_write(struct head *head, const struct set *s, uint8_t *body);
 uint64_t head_body_len(const struct head *head);
+/* The body was copied. */
+void head_moved(struct head *head, const uint8_t *from, const uint8_t *to);
 struct layer_record head_layer(const struct head *head, uint32_t i);
 /* Of part `owner`; a table has no units. */
 struct record head_record(const struct head *head, uint32_t owner);

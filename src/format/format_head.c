@@ -467,6 +467,13 @@ static bool section_length(const void *head, uint32_t type, uint32_t owner, uint
     return section_kinds[type].length && section_kinds[type].length(head, owner, len);
 }
 
+void head_moved(struct head *head, const uint8_t *from, const uint8_t *to)
+{
+    head->layers = to + (head->layers - from);
+    head->records = to + (head->records - from);
+    head->form.names = (const char *)to + (head->form.names - (const char *)from);
+}
+
 struct section_walk head_sections(const struct head *head)
 {
     return (struct section_walk){

@@ -228,9 +228,10 @@ static tamis_error add_sums(struct pieces_in *in, const uint8_t **data, size_t *
 struct pieces_in *pieces_in_begin(uint64_t total, uint64_t aside, const tamis_open_options *options)
 {
     const tamis_allocator *a = open_allocator(options);
-    struct pieces_in *in = mem_new0(a, 1, sizeof *in);
+    struct pieces_in *in = mem_new(a, 1, sizeof *in);
     if (!in)
         return NULL;
+    memset(in, 0, offsetof(struct pieces_in, pages.page));
     in->allocator = *a;
     in->total = total;
     in->most_aside = aside;

@@ -222,9 +222,11 @@ static tamis_error sums_begin(struct pieces_out *o)
 
 static struct pieces_out *out_new(const tamis_allocator *a)
 {
-    struct pieces_out *o = mem_new0(a, 1, sizeof *o);
-    if (o)
-        o->allocator = *a;
+    struct pieces_out *o = mem_new(a, 1, sizeof *o);
+    if (!o)
+        return NULL;
+    memset(o, 0, offsetof(struct pieces_out, pages.page)); /* small sets come in thousands */
+    o->allocator = *a;
     return o;
 }
 
@@ -289,16 +291,16 @@ static tamis_error begin(struct pieces_out *o, const struct set *s, unsigned fla
         e = outline_header_len(&outline) > most ? TAMIS_EKIND : TAMIS_OK;
         if (e == TAMIS_OK)
             e = put_header(o, &outline, head_sections(&o->head));
-        if (e == TAMIS_OK) /* its records are to be found as long as it lives */
-            e = head_parse(&o->head, o->head.kind, o->header + BODY_AT, outline.body_len, bits_only,
-                           s->family.hash, NULL);
+        if (e == TAMIS_OK)
+            head_moved(&o->head, body, o->header + BODY_AT);
         mem_free(&s->allocator, body, 1, outline.body_len);
     }
     if (e == TAMIS_OK)
         e = put_aside(o, &list, most);
     pending_list_free(&list);
     o->n_ones = max_u64((uint64_t)o->head.n * o->head.parts, o->head.width);
-    o->buffer_len = (size_t)round_up(max_u64(BUFFER, group_len(o->head.width)), 8);
+    o->buffer_len = (size_t)round_up(
+        max_u64(min_u64(BUFFER, o->payload_len), group_len(o->head.width)), SECTION_ALIGN);
     o->ones = mem_new0(&o->allocator, o->n_ones, sizeof *o->ones);
     o->buffer = mem_new(&o->allocator, 1, o->buffer_len);
     if (e == TAMIS_OK && (!o->ones || !o->buffer))

@@ -54,12 +54,12 @@ struct pieces_in {
         uint64_t far,
             next; /* how far they will lie from their homes; the first slot after the last */
     } pairs;
-    size_t next;      /* slot of a table that the next value may have */
-    struct kept held; /* what came of tables and after them, and is in none: see take_pairs */
-    uint8_t *sums;    /* of all pages */
-    struct page_sums pages;
+    size_t next;       /* slot of a table that the next value may have */
+    struct kept held;  /* what came of tables and after them, and is in none: see take_pairs */
+    uint8_t *sums;     /* of all pages */
     tamis_error wrong; /* found, if the checksums are right */
     tamis_reason reason;
+    struct page_sums pages; /* last: its page is not cleared */
 };
 
 void bits_look(struct pieces_in *in);
