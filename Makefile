@@ -80,6 +80,23 @@ ifeq ($(call found,libzstd),yes)
 CLI_FLAGS += -DTAMIS_HAVE_ZSTD
 CLI_LIBS  += -lzstd
 endif
+ifeq ($(call found,liblzma),yes)
+CLI_FLAGS += -DTAMIS_HAVE_LZMA
+CLI_LIBS  += -llzma
+endif
+ifeq ($(call found,liblz4),yes)
+CLI_FLAGS += -DTAMIS_HAVE_LZ4
+CLI_LIBS  += -llz4
+endif
+# Debian's libbz2 has no file for pkg-config.
+ifneq ($(shell echo '_include <bzlib.h>' | tr _ '\043' | $(CC) $(CPPFLAGS) -fsyntax-only -xc - 2>/dev/null && echo yes),)
+CLI_FLAGS += -DTAMIS_HAVE_BZ2
+CLI_LIBS  += -lbz2
+endif
+ifeq ($(call found,libpcre2-8),yes)
+CLI_FLAGS += -DTAMIS_HAVE_PCRE2
+CLI_LIBS  += -lpcre2-8
+endif
 ifeq ($(call found,hiredis),yes)
 CLI_FLAGS += -DTAMIS_HAVE_HIREDIS
 CLI_LIBS  += -lhiredis

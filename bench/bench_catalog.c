@@ -197,7 +197,8 @@ static void ask_one(const char *path, const uint32_t *pair, const uint64_t *trut
     const tamis_schema *s = tamis_catalog_schema(c);
     tamis_digest d[2] = {tamis_schema_digest(s, 0, text_of(0, pair[0], text[0])),
                          tamis_schema_digest(s, 1, text_of(1, pair[1], text[1]))};
-    tamis_choice choices[2] = {{0, &d[0], 1}, {1, &d[1], 1}};
+    tamis_condition choices[2] = {{.attribute = 0, .keys = &d[0], .n = 1},
+                                  {.attribute = 1, .keys = &d[1], .n = 1}};
     start = bench_now();
     e = tamis_catalog_ask(c, choices, 2, found, &answer, &reason);
     t->first[t->n] = bench_now() - start;

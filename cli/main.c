@@ -35,8 +35,8 @@ static int run_help(const char *verb)
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
-        complain("no command: tamis VERB: see tamis help");
-        return TROUBLE;
+        put_text(help_first);
+        return FOUND;
     }
     const char *name = argv[1];
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

@@ -70,12 +70,13 @@ static int ask_catalog(const char *path)
     const tamis_schema *schema = tamis_catalog_schema(catalog);
     tamis_digest ip = tamis_schema_digest(schema, 0, text("10.0.0.7"));
     tamis_digest user = tamis_schema_digest(schema, 1, text("ann"));
-    tamis_choice choices[2];
+    tamis_condition asked[2];
     uint64_t segments = 0; /* a bit for each, 64 in a word */
     tamis_catalog_answer answer;
-    choices[0].attribute = 0, choices[0].values = &ip, choices[0].n = 1;
-    choices[1].attribute = 1, choices[1].values = &user, choices[1].n = 1;
-    if (check(tamis_catalog_ask(catalog, choices, 2, &segments, &answer, &reason), &reason))
+    memset(asked, 0, sizeof asked); /* what is not set does not count */
+    asked[0].attribute = 0, asked[0].keys = &ip, asked[0].n = 1;
+    asked[1].attribute = 1, asked[1].keys = &user, asked[1].n = 1;
+    if (check(tamis_catalog_ask(catalog, asked, 2, &segments, &answer, &reason), &reason))
         return 1;
     for (unsigned i = 0; i < tamis_catalog_segments(catalog); i++) {
         size_t len;

@@ -62,7 +62,8 @@ static uint64_t candidates(const tamis_catalog *c, uint64_t ip, uint64_t user)
     const tamis_schema *s = tamis_catalog_schema(c);
     tamis_digest a = tamis_schema_digest(s, 0, (tamis_key){&ip, 8}),
                  b = tamis_schema_digest(s, 1, (tamis_key){&user, 8});
-    tamis_choice choices[] = {{0, &a, 1}, {1, &b, 1}};
+    tamis_condition choices[] = {{.attribute = 0, .keys = &a, .n = 1},
+                                 {.attribute = 1, .keys = &b, .n = 1}};
     tamis_catalog_answer answer;
     MUST(tamis_catalog_ask(c, choices, 2, bits, &answer, NULL));
     free(bits);

@@ -7,8 +7,10 @@ INCLUDEDIR   ?= $(PREFIX)/include
 MANDIR       ?= $(PREFIX)/share/man
 PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
 MODULEDIR    ?= $(LIBDIR)/redis/modules
+DOCDIR       ?= $(PREFIX)/share/doc/tamis
 
 man_pages := $(wildcard docs/man/*.1)
+units     := $(wildcard packaging/tamis-update@.*)
 
 # Each installed file as MODE:FROM:TO, so that uninstall removes what install wrote.
 headers   := include/tamis.h $(wildcard include/tamis/*.h)
@@ -18,7 +20,8 @@ installed := $(foreach h,$(headers),644:$(h):$(h:include/%=$(INCLUDEDIR)/%)) \
              644:$(B)/tamis.pc:$(PKGCONFIGDIR)/tamis.pc \
              $(if $(cli_src),755:$(cli):$(BINDIR)/tamis) \
              $(if $(module_src),755:$(module):$(MODULEDIR)/tamis.so) \
-             $(foreach page,$(man_pages),644:$(page):$(MANDIR)/man1/$(notdir $(page)))
+             $(foreach page,$(man_pages),644:$(page):$(MANDIR)/man1/$(notdir $(page))) \
+             $(foreach unit,$(units),644:$(unit):$(DOCDIR)/examples/$(notdir $(unit)))
 links := $(LIBDIR)/$(shared_soname) $(LIBDIR)/libtamis.so
 
 install: all $(B)/tamis.pc ## put library, headers, program, module and manual under PREFIX

@@ -3,8 +3,9 @@
  *
  * The pieces are put together under the key as a value of their own kind, which is saved and
  * replicated like any other; the last piece turns it into the real thing. Bytes are checked as they
- * come and go to where they will be used, so no piece takes longer than its size says. Bytes that are
- * wrong end the load, and nothing is left; a piece that is not the next one, or too long, changes nothing.
+ * come and go to where they will be used, so no piece takes longer than its size says; the checksums come
+ * last. Bytes that are wrong end the load, and nothing is left; a piece that is not the next one, or too
+ * long, changes nothing.
  */
 #include "module.h"
 

@@ -23,16 +23,17 @@ struct reservation {
 };
 
 static const char *const verifier_words[4] = {"", "none", "table", "filter"};
-static const char *const type_words[4] = {"bytes", "int", "dec", "time"};
 
 /* What follows a colon: a type, or the number of distinct values expected. */
 static bool read_suffix(tamis_attribute *a, const char *text, size_t len)
 {
-    for (int i = 0; i < 4; i++)
-        if (strlen(type_words[i]) == len && strncasecmp(text, type_words[i], len) == 0) {
+    for (int i = 0; i < TAMIS_TYPES; i++) {
+        const char *name = tamis_type_name((tamis_type)i);
+        if (strlen(name) == len && strncasecmp(text, name, len) == 0) {
             a->type = (tamis_type)i;
             return true;
         }
+    }
     uint64_t n = 0;
     for (size_t i = 0; i < len; i++) {
         if (text[i] < '0' || text[i] > '9' || n > UINT64_MAX / 16)
@@ -61,7 +62,7 @@ static const char *read_attribute(struct reservation *p, const RedisModuleString
         const char *from = colon + 1;
         colon = memchr(from, ':', (size_t)(end - from));
         if (!read_suffix(a, from, (size_t)((colon ? colon : end) - from)))
-            return "ERR after the name of an attribute come :int, :dec or :time, and :distinct "
+            return "ERR after the name of an attribute come a type, as in :int, and :distinct "
                    "values";
     }
     for (size_t i = 0; i < p->n; i++)
@@ -411,7 +412,7 @@ static void say_attributes(RedisModuleCtx *ctx, const tamis_records *index, bool
         rm.ReplyWithArray(ctx, known ? 3 : 1);
         reply_name(ctx, index, i);
         if (known) {
-            rm.ReplyWithSimpleString(ctx, type_words[a.type]);
+            rm.ReplyWithSimpleString(ctx, tamis_type_name(a.type));
             rm.ReplyWithDouble(ctx, a.fpp);
         }
     }

@@ -16,6 +16,8 @@ nothing but Python, libxxhash and libsodium, and shares no code with the library
 """
 import ctypes
 import datetime
+import fractions
+import ipaddress
 import json
 import os
 import re
@@ -26,7 +28,8 @@ MASK = (1 << 64) - 1
 NONE = MASK
 GOLDEN = 0x9E3779B97F4A7C15
 BLOCK_MIX = 0xD6E8FEB86659FD93
-CHUNK = 1 << 20
+PAGE = 4096
+RECORD_LEN = 88
 LADDER = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 192, 256, 384, 512]
 
 
@@ -162,11 +165,12 @@ def round_up(x, step):
     return (x + step - 1) // step * step
 
 
-def header_length(body, sections, payload, kind=1):
-    if kind == 4:
-        return round_up(128 + body + 24 * sections + 8, 4096)
-    chunks = (payload + CHUNK - 1) // CHUNK
-    return round_up(128 + body + 24 * sections + 8 * chunks + 8, 64)
+def header_length(body, sections, kind=1):
+    return round_up(128 + body + 24 * sections + 8, 4096 if kind == 4 else 64)
+
+
+def page_sums(data):
+    return b"".join(struct.pack("<Q", xxh3(data[at:at + PAGE])) for at in range(0, len(data), PAGE))
 
 
 class Container:
@@ -177,11 +181,11 @@ class Container:
         need(data[:8] == self.MAGIC, 0, "no tamis structure")
         need(len(data) >= 136, len(data), "cut short")
         version, self.kind = struct.unpack_from("<II", data, 8)
-        need(version == 1, 8, "format version %d" % version)
+        need(version == 2, 8, "format version %d" % version)
         total, self.header, self.body_len, n, self.flags = struct.unpack_from("<QQQII", data, 16)
         need(total == len(data) and total % 64 == 0, 16, "the length is not %d" % total)
         need(self.header <= total and self.body_len <= total, 24, "lengths")
-        want = header_length(self.body_len, n, total - self.header, self.kind)
+        want = header_length(self.body_len, n, self.kind)
         need(self.header == want, 24, "lengths")
         need(struct.unpack_from("<Q", data, self.header - 8)[0] == xxh3(data[:self.header - 8]),
              self.header - 8, "the checksum of the header")
@@ -195,46 +199,53 @@ class Container:
         need(not self.has_key or self.key_fits(self.key), 88, "the check of the key")
         at = 128 + self.body_len
         self.sections = [struct.unpack_from("<IIQQ", data, at + 24 * i) for i in range(n)]
-        self.sums_at = at + 24 * n
-        used = self.sums_at
-        if self.kind != 4:
-            used += 8 * ((total - self.header + CHUNK - 1) // CHUNK)
+        used = at + 24 * n
         need(not any(data[used:self.header - 8]), used, "the end of the header")
 
     def key_fits(self, key):
         return drawn(key, 3, self.hash) == self.check
 
     def check_payload(self):
-        for i, start in enumerate(range(self.header, len(self.data), CHUNK)):
-            want = struct.unpack_from("<Q", self.data, self.sums_at + 8 * i)[0]
-            need(xxh3(self.data[start:start + CHUNK]) == want, start, "the checksum of a chunk")
-        end = self.header
+        end, sums = self.header, b""
         for _, _, offset, length in self.sections:
             need(offset == round_up(end, 64), offset, "sections do not follow one another")
             need(not any(self.data[end:offset]), end, "what fills up a section")
             end = offset + length
-        need(round_up(end, 64) == len(self.data), 40, "sections do not fill the payload")
-        need(not any(self.data[end:]), end, "what fills up a section")
+            sums += page_sums(self.data[offset:end])
+        at = round_up(end, 64)
+        need(not any(self.data[end:at]), end, "what fills up a section")
+        need(at + round_up(len(sums), 64) == len(self.data), 40, "sections do not fill the payload")
+        need(self.data[at:at + len(sums)] == sums, at, "the checksums of the pages")
+        need(not any(self.data[at + len(sums):]), at, "what fills up the checksums")
 
 
 def container_bytes(kind, flags, hash_id, key, check, body, sections):
     """The whole structure; sections are (type, owner, bytes)."""
-    payload = sum(round_up(len(data), 64) for _, _, data in sections)
-    header = header_length(len(body), len(sections), payload)
+    header = header_length(len(body), len(sections))
+    sums = b"".join(page_sums(data) for _, _, data in sections)
+    sums += bytes(-len(sums) % 64)
+    total = header + sum(round_up(len(data), 64) for _, _, data in sections) + len(sums)
     out = bytearray(Container.MAGIC)
-    out += struct.pack("<IIQQQII16x", 1, kind, header + payload, header, len(body), len(sections),
-                       flags)
+    out += struct.pack("<IIQQQII16x", 2, kind, total, header, len(body), len(sections), flags)
     out += struct.pack("<II16s16s24x", hash_id, 1 if key else 0, key or bytes(16), check) + body
     at, parts = header, []
     for type_, owner, data in sections:
         out += struct.pack("<IIQQ", type_, owner, at, len(data))
         parts.append(bytes(data) + bytes(-len(data) % 64))
         at += len(parts[-1])
-    rest = b"".join(parts)
-    for start in range(0, len(rest), CHUNK):
-        out += struct.pack("<Q", xxh3(rest[start:start + CHUNK]))
     out += bytes(header - 8 - len(out))
-    return bytes(out + struct.pack("<Q", xxh3(out)) + rest)
+    return bytes(out + struct.pack("<Q", xxh3(out)) + b"".join(parts) + sums)
+
+
+def fingerprint(data):
+    """Of bytes without a key: of their header, and of each 512 checksums of a section but the ones."""
+    c, tops = Container(data), b""
+    for type_, _, offset, length in c.sections:
+        if type_ == 9:
+            continue
+        sums = page_sums(data[offset:offset + length])
+        tops += page_sums(sums)
+    return xxh3_128(data[:c.header - 8] + tops)
 
 
 # ---- filters -------------------------------------------------------------------------------------
@@ -247,7 +258,7 @@ HEAD = [("growth", "I"), ("layout", "I"), ("flags", "I"), ("vectors_max", "I"), 
         ("trend", "d"), ("rates", "I"), ("n", "I"), ("base_rate", "d"), ("width", "Q"),
         ("pending", "Q"), ("candidates", "Q"), ("copies", "Q"), ("zero2", "Q")]
 RECORD = [("id", "I"), ("slot", "I"), ("units", "Q"), ("k", "I"), ("zero", "I"), ("capacity", "Q"),
-          ("load", "Q"), ("count", "Q"), ("ones", "Q"), ("ones_max", "Q"), ("fpp", "d"),
+          ("load", "Q"), ("count", "Q"), ("ones_max", "Q"), ("fpp", "d"),
           ("born", "Q"), ("last", "Q"), ("large", "Q")]
 GROWTHS = ["", "fixed", "dynamic", "scalable", "flexible", "window"]
 DELETABLE, UNIQUE, SHARED_ADDS, PUBLISHED = 1, 2, 8, 32
@@ -337,7 +348,7 @@ def check_record(r, layout, hash_id, counted, at):
     need(shape_fits(layout, r["units"], r["k"], hash_id), at, "the shape")
     m = r["units"] * (512 if layout == 2 else 1)
     need(r["ones_max"] == NONE or (counted and r["ones_max"] <= 4 * m), at, "full at")
-    need(r["ones"] <= m and r["large"] <= (r["ones"] if counted else 0), at, "ones")
+    need(r["large"] <= (m if counted else 0), at, "large counters")
     need(r["fpp"] >= 0, at, "rate")
     return m
 
@@ -360,6 +371,13 @@ class Structure:
         need(list(want) == have, 128 + c.body_len, "the sections are not what the vectors ask for")
         self.parts = {(type_, owner): c.data[offset:offset + length]
                       for type_, owner, offset, length in c.sections}
+
+    def read_ones(self):
+        """How many bits of each part are set; 0 for a table."""
+        ones = struct.unpack("<%dQ" % len(self.vectors), self.parts[9, 0])
+        for i, (v, said) in enumerate(zip(self.vectors, ones)):
+            need(said == (v.bits.bit_count() if v else 0), self.container.header,
+                 "ones of vector %d" % i)
 
     def read_counters(self, i, v, at):
         v.counters = bytearray(v.m)
@@ -401,7 +419,7 @@ class Structure:
 class Filter(Structure):
     def __init__(self, container):
         super().__init__(container, 1, "a filter")
-        need(container.body_len == 256 + 96 * self.head["n"], 32, "the length of the body")
+        need(container.body_len == 256 + RECORD_LEN * self.head["n"], 32, "the length of the body")
         check_head(self.head, container.hash, 128)
         need(self.head["width"] == (width_for(self.head["n"]) if self.head["growth"] == 2 else 0),
              128, "the width of the matrix")
@@ -409,20 +427,21 @@ class Filter(Structure):
         need(sum(v.record["count"] for v in self.vectors) == self.head["stored"], 296, "stored")
         self.read_sections(self.section_lengths())
         self.read_bits()
+        self.read_ones()
         if self.counted:
             for i, v in enumerate(self.vectors):
-                self.read_counters(i, v, 384 + 96 * i)
+                self.read_counters(i, v, 384 + RECORD_LEN * i)
         self.read_pending({v.record["id"] for v in self.vectors}, 1)
 
     def read_record(self, i):
-        at, head = 384 + 96 * i, self.head
+        at, head = 384 + RECORD_LEN * i, self.head
         r = unpack(RECORD, self.container.data, at, at)
         m = check_record(r, head["layout"], self.hash, self.counted, at)
         need(head["growth"] != 2 or (r["units"], r["k"]) == (head["shape_units"], head["shape_k"]),
              at, "the shape of a dynamic filter")
         need(r["id"] < head["next_id"], at, "id")
         if i and head["growth"] != 5:
-            before = struct.unpack_from("<I", self.container.data, at - 96)[0]
+            before = struct.unpack_from("<I", self.container.data, at - RECORD_LEN)[0]
             need(before < r["id"], at, "ids do not rise")
         return Vector(r, m)
 
@@ -442,6 +461,7 @@ class Filter(Structure):
         if head["pending"]:
             yield 5, 0, 32 * head["pending"]
             yield 6, 0, 4 * head["candidates"]
+        yield 9, 0, 8 * len(self.vectors)
 
     def read_bits(self):
         width = self.head["width"]
@@ -457,7 +477,6 @@ class Filter(Structure):
         for i, v in enumerate(self.vectors):
             if not width:
                 v.bits = int.from_bytes(self.parts[1, i], "little")
-            need(v.bits.bit_count() == v.record["ones"], 384 + 96 * i + 48, "ones of vector %d" % i)
 
     # -- asking --
 
@@ -487,8 +506,7 @@ class Filter(Structure):
         if not counted:
             pending = []
         for v in self.vectors:
-            records.append(dict(v.record, ones=v.bits.bit_count(),
-                                large=len(v.large) if counted else 0,
+            records.append(dict(v.record, large=len(v.large) if counted else 0,
                                 ones_max=v.record["ones_max"] if counted else NONE))
         head.update(pending=len(pending), copies=sum(p[0] for _, p in pending),
                     candidates=sum(len(p[2]) for _, p in pending))
@@ -518,6 +536,7 @@ class Filter(Structure):
             yield 5, 0, b"".join(struct.pack("<QQQII", a, b, copies, hides, len(ids))
                                  for (a, b), (copies, hides, ids) in pending)
             yield 6, 0, b"".join(struct.pack("<I", x) for _, p in pending for x in p[2])
+        yield 9, 0, b"".join(struct.pack("<Q", v.bits.bit_count()) for v in self.vectors)
 
 
 # ---- values of records ---------------------------------------------------------------------------
@@ -602,12 +621,25 @@ def normal_time(text):
         rest % 60, b"." + fraction if fraction else b"")
 
 
+def normal_ip(text):
+    try:
+        address = ipaddress.ip_address("" if b"%" in text else text.decode("ascii"))
+    except ValueError:
+        return None
+    return str(getattr(address, "ipv4_mapped", None) or address).encode()
+
+
+def folded(text):
+    return text.translate(bytes(c + 32 if 65 <= c <= 90 else c for c in range(256)))
+
+
 def normal(type_, value):
     """What is hashed of a value; one that is none of its type stands for itself."""
     text = value.strip(SPACE)
     if len(text) >= 2 and text[:1] == text[-1:] == b'"':
         text = text[1:-1].strip(SPACE)
-    form = (None, normal_int, normal_dec, normal_time)[type_]
+    form = (None, normal_int, normal_dec, normal_time, normal_ip, None, None,
+            lambda _: folded(value))[type_]
     found = form(text) if form and len(value) <= 4096 else None
     return value if found is None else found
 
@@ -617,7 +649,8 @@ def normal(type_, value):
 LAYER = [("id", "I"), ("slot", "I"), ("capacity", "Q"), ("load", "Q"), ("count", "Q"),
          ("fpp", "d"), ("born", "Q"), ("zero1", "Q"), ("zero2", "Q")]
 VALUE_A, VALUE_B, VALUE_MIX = 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0xA0761D6478BD642F
-VERIFIERS, TYPES = ["", "none", "table", "filter"], ["bytes", "int", "dec", "time"]
+VERIFIERS, TYPES = ["", "none", "table", "filter"], ["text", "int", "dec", "time", "ip",
+                                                           "path", "words", "fold"]
 TABLE = 2
 
 
@@ -644,7 +677,7 @@ class Index(Structure):
              not self.head["flags"] & (UNIQUE | PUBLISHED), 128, "no index has this")
         at = self.read_settings(container.data)
         n, parts = self.head["n"], len(self.names) + len(self.masks)
-        need(container.body_len == at - 128 + n * (64 + 96 * parts), 32, "the length of the body")
+        need(container.body_len == at - 128 + n * (64 + RECORD_LEN * parts), 32, "the length of the body")
         self.layers = [unpack(LAYER, container.data, at + 64 * i, at) for i in range(n)]
         self.records_at = at + 64 * n
         ids = [layer["id"] for layer in self.layers]
@@ -659,11 +692,10 @@ class Index(Structure):
             if v is None:
                 self.read_table(i, self.layers[i // parts]["count"])
                 continue
-            at = self.records_at + 96 * i
             v.bits = int.from_bytes(self.parts[1, i], "little")
-            need(v.bits.bit_count() == v.record["ones"], at, "ones of part %d" % i)
             if self.counted:
-                self.read_counters(i, v, at)
+                self.read_counters(i, v, self.records_at + RECORD_LEN * i)
+        self.read_ones()
         self.read_pending(set(ids), len(self.names))
 
     def read_settings(self, data):
@@ -676,7 +708,7 @@ class Index(Structure):
         self.masks = list(struct.unpack_from("<%dQ" % v, data, 416))
         at = 416 + 8 * v
         attributes = list(struct.iter_unpack("<QII", data[at:at + 16 * p]))
-        need(all(distinct <= 1 << 40 and type_ <= 3 and not zero
+        need(all(distinct <= 1 << 40 and type_ <= 7 and not zero
                  for distinct, type_, zero in attributes), at, "an attribute")
         self.types = [type_ for _, type_, _ in attributes]
         at += 16 * p
@@ -692,7 +724,7 @@ class Index(Structure):
         return end
 
     def read_record(self, i, part):
-        at = self.records_at + 96 * i
+        at = self.records_at + RECORD_LEN * i
         r = unpack(RECORD, self.container.data, at, at)
         if part >= len(self.names) and self.verifier == TABLE:
             need(not any(value for name, value in r.items() if name != "load"), at, "a table")
@@ -713,6 +745,7 @@ class Index(Structure):
         for i, v in enumerate(self.vectors):
             if v is None and self.sizes[i]:
                 yield 7, i, 16 * self.sizes[i]
+        yield 9, 0, 8 * len(self.vectors)
 
     def read_table(self, i, count):
         pairs = list(struct.iter_unpack("<QQ", self.parts.get((7, i), b"")))
@@ -723,12 +756,60 @@ class Index(Structure):
              "copies in table %d" % i)
         self.tables[i] = dict(pairs)
 
+    def place_fronts(self, heads):
+        """For each attribute, (bits, fingerprints) of its fronts."""
+        self.fronts, end = {}, 0
+        for attribute, bits, buckets, zero, n, _, _ in heads:
+            low = bits - buckets
+            need(attribute < len(self.names) and buckets <= 32 and 1 <= low <= 56 and bits <= 64 and
+                 n < 0xFFFFFFFF and not zero, 0, "a front")
+            start = round_up(end, 64)
+            need(not any(self.fronts_data[end:start]), start, "what fills up a front")
+            middle = start + round_up((n * low + 7) // 8, 8)
+            end = middle + round_up(4 << buckets, 8)
+            need(end <= self.fronts_len, start, "a front that is not there")
+            packed = int.from_bytes(self.fronts_data[start:middle], "little")
+            ends = struct.unpack_from("<%dI" % (1 << buckets), self.fronts_data, middle)
+            need(list(ends) == sorted(ends) and ends[-1] == n and packed >> n * low == 0 and
+                 not any(self.fronts_data[middle + (4 << buckets):end]), start, "a front")
+            prints, first = [], 0
+            for bucket, last in enumerate(ends):
+                prints += [bucket << low | packed >> i * low & (1 << low) - 1
+                           for i in range(first, last)]
+                first = last
+            need(prints == sorted(set(prints)), start, "a front that is not in order")
+            self.fronts.setdefault(attribute, []).append((bits, set(prints)))
+        need(end == self.fronts_len, 0, "the fronts")
+
     # -- asking --
 
-    def digest(self, family, attribute, value):
-        number = attribute + 64 if value is None else attribute
-        a, b = family.digest(b"" if value is None else normal(self.types[attribute], value))
+    def digest(self, family, attribute, value, part=False):
+        number = attribute + (128 if part else 64 if value is None else 0)
+        text = value if part else b"" if value is None else normal(self.types[attribute], value)
+        a, b = family.digest(text)
         return mix(a + (number + 1) * VALUE_A & MASK), mix(b + (number + 1) * VALUE_B & MASK)
+
+    def keys(self, family, attribute, value, sign):
+        """Lists of digests: of each list one is to be there. None: the type does not help."""
+        kind, part = TYPES[self.types[attribute]], lambda text: self.digest(family, attribute, text,
+                                                                            True)
+        if sign == b"~" or (sign == b"" and kind == "words" and value and tokens(value)):
+            if kind != "words":
+                return []
+            return [[part(word)] for word in tokens(value)]
+        if sign == b"^":
+            prefix = value[:value.rfind(b"/") + 1]
+            return [[part(prefix)]] if kind == "path" and prefix else []
+        if sign == b"/":
+            return network_keys(value.decode(), part,
+                                lambda text: self.digest(family, attribute, text))
+        return [[self.digest(family, attribute, value)]]
+
+    def within(self, attribute, value):
+        """Segments with a value from low to high, LOW..HIGH."""
+        low, high = (order_of(self.types[attribute], end) for end in value.split(b".."))
+        return {i for i, (a, b, c, d) in enumerate(self.bounds[attribute])
+                if (a, b) <= (c, d) and (a, b) <= high and low <= (c, d)}
 
     def verification(self, family, layer, mask, record):
         """The value that layer `layer` keeps of a record for the attributes in the mask."""
@@ -793,8 +874,7 @@ def question_of(text):
 
 # ---- directories and catalogs --------------------------------------------------------------------
 
-PAGE = 4096
-DROPPED = 0xFFFFFFFF
+DROPPED = UNKNOWN = 0xFFFFFFFF
 
 
 class Family16:
@@ -829,6 +909,43 @@ def check_unused(data, rows, width, columns, at):
         need(not (bits & ((1 << width) - 1)) >> columns, at, "a bit of no column")
 
 
+def tokens(text):
+    """The words that a phrase needs: those that are no part of a compound, and the compounds."""
+    word = rb"[0-9A-Za-z_\x80-\xff]+"
+    return [folded(found)[:255] for found in re.findall(word + rb"(?:[.:/@-]" + word + rb")*", text)]
+
+
+def network_keys(text, part, whole):
+    net = ipaddress.ip_network(text, strict=False)
+    if net.version == 6 and net.prefixlen >= 96 and net.network_address.ipv4_mapped:
+        net = ipaddress.ip_network("%s/%d" % (net.network_address.ipv4_mapped, net.prefixlen - 96))
+    if net.prefixlen == net.max_prefixlen:
+        return [[whole(str(net.network_address).encode())]]
+    for kept in (24, 16, 8) if net.version == 4 else (64, 48, 32):
+        if net.prefixlen >= kept:
+            return [[part(bytes([net.version, kept]) + net.network_address.packed[:kept // 8])]]
+    if net.version == 6 or net.prefixlen == 0:
+        return []
+    return [[part(bytes([4, 8, one.network_address.packed[0]])) for one in net.subnets(new_prefix=8)]]
+
+
+def order_of(type_, value):
+    """A number or time, as bounds have it; negative fractions as all bits turned."""
+    text = normal(type_, value)
+    if type_ == 3:
+        seconds, fraction = date_time(text)
+        exact = seconds + fractions.Fraction(int(fraction or 0), 10**len(fraction))
+    else:
+        exact = fractions.Fraction(text.decode())
+    whole, rest = divmod(abs(exact), 1)
+    cut = int(rest * 10**19) * 2**64 // 10**19
+    if exact < 0:
+        whole, cut = (-whole - 1, MASK ^ cut) if rest else (-whole, 0)
+    if whole >= 1 << 63 or whole < -(1 << 63):
+        return ((1 << 63) - 1, MASK) if whole > 0 else (-(1 << 63), 0)
+    return int(whole), cut
+
+
 class Catalog(Family16):
     def __init__(self, container):
         c = self.container = container
@@ -837,45 +954,52 @@ class Catalog(Family16):
         self.read_body(c.data)
         self.read_pages(c)
         parts = [c.data[at:at + length] for _, _, at, length in c.sections]
-        self.strips_data, table, self.tags_data, self.note = parts[:4]
+        self.strips_data, self.fronts_data, table, self.tags_data, self.note = parts[:5]
         self.read_table(table)
 
     def read_body(self, data):
         p, v, self.verifier, names_len, self.fpp, self.expected = struct.unpack_from("<IIIIdQ", data,
                                                                                      128)
         (self.n, self.n_shapes, self.n_strips, self.n_columns, self.strips_len, self.tags_len,
-         self.note_len, self.tops_sum) = struct.unpack_from("<8Q", data, 160)
+         self.note_len, self.tops_sum, self.n_fronts, self.fronts_len) = struct.unpack_from(
+             "<10Q", data, 160)
         need(1 <= p <= 64 and v <= 63 and self.verifier in (1, 3) and 0 < self.fpp < 1 and
              1 <= self.expected <= 1 << 31 and self.n <= 1 << 31, 128, "the head")
         need(self.verifier == 3 or v == 0, 132, "combinations without a verifier")
-        need(not any(data[224:256]), 224, "reserved fields")
+        need(not any(data[240:256]), 240, "reserved fields")
         at = 256
         self.masks = list(struct.unpack_from("<%dQ" % v, data, at))
         at += 8 * v
-        self.types = list(struct.unpack_from("<%dI" % p, data, at))
+        kinds = struct.unpack_from("<%dI" % p, data, at)
+        self.types = [kind & ~256 for kind in kinds]
+        self.bounds_only = [bool(kind & 256) for kind in kinds]
+        self.ordered = [i for i, type_ in enumerate(self.types) if type_ in (1, 2, 3)]
         at += round_up(4 * p, 8)
         names = data[at:at + names_len]
         need(128 + self.container.body_len == at + round_up(names_len, 8), 32, "the body")
         self.names = names.split(b"\0")
         need(self.names.pop() == b"" and len(self.names) == p == len(set(self.names)) and
              all(1 <= len(name) <= 255 for name in self.names), at, "the names")
-        need(all(type_ <= 3 for type_ in self.types), at, "a type")
+        need(all(type_ <= 7 for type_ in self.types) and
+             all(i in self.ordered for i in range(p) if self.bounds_only[i]), at, "a type")
         need(len(set(self.masks)) == v and all(0 < m < 1 << p and m & m - 1 for m in self.masks),
              256, "a combination")
 
     def read_pages(self, c):
         relations = len(self.names) + len(self.masks)
-        table = (40 * self.n_shapes + 16 * self.n_strips + round_up(4 * self.n_columns, 8) +
-                 16 * self.n + round_up(4 * self.n * relations, 8))
-        lengths, at, want = [self.strips_len, table, self.tags_len, self.note_len], c.header, []
-        for i in range(6):
-            if i >= 4:
-                of = at - c.header if i == 4 else want[4][3]
+        table = (40 * self.n_shapes + 16 * self.n_strips + 40 * self.n_fronts + round_up(4 * self.n_columns, 8) +
+                 24 * self.n + round_up(4 * self.n * relations, 8) +
+                 32 * self.n * len(self.ordered))
+        lengths, at, want = [self.strips_len, self.fronts_len, table, self.tags_len,
+                             self.note_len], c.header, []
+        for i in range(7):
+            if i >= 5:
+                of = at - c.header if i == 5 else want[5][3]
                 lengths.append(8 * ((of + PAGE - 1) // PAGE))
             want.append((16 + i, 0, at, lengths[i]))
             at = round_up(at + lengths[i], 64)
         need(c.sections == want and at == len(c.data), 128 + c.body_len, "the sections")
-        sums, tops = want[4], want[5]
+        sums, tops = want[5], want[6]
         need(xxh3(c.data[tops[2]:tops[2] + tops[3]]) == self.tops_sum, 216, "the last checksum")
         for (first, end), (_, _, where, _) in (((c.header, sums[2]), sums),
                                                ((sums[2], sums[2] + sums[3]), tops)):
@@ -897,15 +1021,25 @@ class Catalog(Family16):
         at += 40 * self.n_shapes
         strips = [struct.unpack_from("<IIII", table, at + 16 * i) for i in range(self.n_strips)]
         at += 16 * self.n_strips
+        self.place_fronts([struct.unpack_from("<IIIIQQQ", table, at + 40 * i)
+                           for i in range(self.n_fronts)])
+        at += 40 * self.n_fronts
         self.columns = list(struct.unpack_from("<%dI" % self.n_columns, table, at))
         need(all(s < self.n or s == DROPPED for s in self.columns), 0, "a column of no segment")
         at += round_up(4 * self.n_columns, 8)
         self.records = list(struct.unpack_from("<%dQ" % self.n, table, at))
-        ends = list(struct.unpack_from("<%dQ" % self.n, table, at + 8 * self.n))
+        self.texts = list(struct.unpack_from("<%dQ" % self.n, table, at + 8 * self.n))
+        ends = list(struct.unpack_from("<%dQ" % self.n, table, at + 16 * self.n))
         need(ends == sorted(ends) and (ends[-1] if ends else 0) == self.tags_len, 0, "the tags")
         self.tags = [self.tags_data[a:b] for a, b in zip([0] + ends, ends)]
-        self.distinct = list(struct.unpack_from("<%dI" % (self.n * relations), table,
-                                                at + 16 * self.n))
+        at += 24 * self.n
+        self.distinct = [struct.unpack_from("<%dI" % self.n, table, at + 4 * self.n * i)
+                         for i in range(relations)]
+        at += round_up(4 * self.n * relations, 8)
+        self.bounds = {}
+        for i in self.ordered:
+            self.bounds[i] = [struct.unpack_from("<qQqQ", table, at + 32 * j) for j in range(self.n)]
+            at += 32 * self.n
         self.place_strips(strips)
 
     def place_strips(self, strips):
@@ -925,15 +1059,66 @@ class Catalog(Family16):
             column += count
         need(end == self.strips_len and column == self.n_columns, 0, "the strips")
 
+    def place_fronts(self, heads):
+        """For each attribute, (bits, fingerprints) of its fronts."""
+        self.fronts, end = {}, 0
+        for attribute, bits, buckets, zero, n, _, _ in heads:
+            low = bits - buckets
+            need(attribute < len(self.names) and buckets <= 32 and 1 <= low <= 56 and bits <= 64 and
+                 n < 0xFFFFFFFF and not zero, 0, "a front")
+            start = round_up(end, 64)
+            need(not any(self.fronts_data[end:start]), start, "what fills up a front")
+            middle = start + round_up((n * low + 7) // 8, 8)
+            end = middle + round_up(4 << buckets, 8)
+            need(end <= self.fronts_len, start, "a front that is not there")
+            packed = int.from_bytes(self.fronts_data[start:middle], "little")
+            ends = struct.unpack_from("<%dI" % (1 << buckets), self.fronts_data, middle)
+            need(list(ends) == sorted(ends) and ends[-1] == n and packed >> n * low == 0 and
+                 not any(self.fronts_data[middle + (4 << buckets):end]), start, "a front")
+            prints, first = [], 0
+            for bucket, last in enumerate(ends):
+                prints += [bucket << low | packed >> i * low & (1 << low) - 1
+                           for i in range(first, last)]
+                first = last
+            need(prints == sorted(set(prints)), start, "a front that is not in order")
+            self.fronts.setdefault(attribute, []).append((bits, set(prints)))
+        need(end == self.fronts_len, 0, "the fronts")
+
     # -- asking --
 
-    def digest(self, family, attribute, value):
-        number = attribute + 64 if value is None else attribute
-        a, b = family.digest(b"" if value is None else normal(self.types[attribute], value))
+    def digest(self, family, attribute, value, part=False):
+        number = attribute + (128 if part else 64 if value is None else 0)
+        text = value if part else b"" if value is None else normal(self.types[attribute], value)
+        a, b = family.digest(text)
         return mix(a + (number + 1) * VALUE_A & MASK), mix(b + (number + 1) * VALUE_B & MASK)
 
+    def keys(self, family, attribute, value, sign):
+        """Lists of digests: of each list one is to be there. None: the type does not help."""
+        kind, part = TYPES[self.types[attribute]], lambda text: self.digest(family, attribute, text,
+                                                                            True)
+        if sign == b"~" or (sign == b"" and kind == "words" and value and tokens(value)):
+            if kind != "words":
+                return []
+            return [[part(word)] for word in tokens(value)]
+        if sign == b"^":
+            prefix = value[:value.rfind(b"/") + 1]
+            return [[part(prefix)]] if kind == "path" and prefix else []
+        if sign == b"/":
+            return network_keys(value.decode(), part,
+                                lambda text: self.digest(family, attribute, text))
+        return [[self.digest(family, attribute, value)]]
+
+    def within(self, attribute, value):
+        """Segments with a value from low to high, LOW..HIGH."""
+        low, high = (order_of(self.types[attribute], end) for end in value.split(b".."))
+        return {i for i, (a, b, c, d) in enumerate(self.bounds[attribute])
+                if (a, b) <= (c, d) and (a, b) <= high and low <= (c, d)}
+
     def relation(self, family, number, digest):
-        found = set()
+        found = {i for i, n in enumerate(self.distinct[number]) if n == UNKNOWN}
+        if number in self.fronts and not any(digest[0] >> 64 - bits in prints
+                                             for bits, prints in self.fronts[number]):
+            return found
         for (relation, k, units, *_), width, segments, data in self.strips:
             if relation == number:
                 places = family.positions(digest, 1, units, k)
@@ -944,11 +1129,18 @@ class Catalog(Family16):
         """The segments that may have a record with these values, by name of the attribute."""
         record, mask, found = {}, 0, set(range(self.n))
         for name, value in question.items():
+            sign = name[-1:] if value is not None and name[-1:] in (b"/", b"^", b"~", b":") else b""
+            name = name[:len(name) - len(sign)]
             need(name in self.names, 0, "no attribute %r" % name)
             at = self.names.index(name)
-            record[at] = self.digest(family, at, value)
-            mask |= 1 << at
-            found &= self.relation(family, at, record[at])
+            if sign == b":":
+                found &= self.within(at, value)
+                continue
+            for keys in self.keys(family, at, value, sign):
+                found &= set().union(*(self.relation(family, at, key) for key in keys))
+            if not sign and (TYPES[self.types[at]] != "words" or not value or not tokens(value)):
+                record[at] = self.digest(family, at, value)
+                mask |= 1 << at
         for i, combo in enumerate(self.masks):
             if combo & ~mask:
                 continue
@@ -1065,7 +1257,7 @@ class Patch:
         need(data[:8] == b"TAMISPAT", 0, "no patch")
         need(len(data) >= 64, len(data), "cut short")
         version, kind, self.flags = struct.unpack_from("<III", data, 8)
-        need(version == 1, 8, "format version %d" % version)
+        need(version == 2, 8, "format version %d" % version)
         need(struct.unpack("<Q", data[-8:])[0] == xxh3(data[:-8]), len(data) - 8, "the checksum")
         need(kind == 1 and self.flags <= 1, 12, "kind or flags")
         self.family, self.older, self.newer = data[20:24], data[24:40], data[40:56]
@@ -1075,7 +1267,7 @@ class Patch:
         """Turns the filter into the newer version."""
         need(old.container.check[:4] == self.family, 20, "a patch for another family")
         need(self.bits_only or not old.bits_only, 16, "a full patch for a filter of bits only")
-        need(xxh3_128(old.encode(None, self.bits_only)) == self.older, 24,
+        need(fingerprint(old.encode(None, self.bits_only)) == self.older, 24,
              "a patch for another version")
         self.old, self.stream = old, Stream(self.data[56:-8])
         self.counted = bool(old.head["flags"] & DELETABLE) and not self.bits_only
@@ -1090,7 +1282,7 @@ class Patch:
         need(self.stream.at >= len(self.stream.data), 56 + self.stream.at, "bytes are left over")
         old.head, old.vectors, old.pending = head, [v for _, v in vectors], pending
         old.counted, old.bits_only = self.counted, self.bits_only
-        need(xxh3_128(old.encode(None, self.bits_only)) == self.newer, 40,
+        need(fingerprint(old.encode(None, self.bits_only)) == self.newer, 40,
              "the result is not the newer version")
 
     def read_vectors(self, head):
@@ -1101,10 +1293,10 @@ class Patch:
             need(which <= len(self.old.vectors), 56 + self.stream.at, "no such old vector")
             base = self.old.vectors[which - 1] if which else None
             expected = which + 1 if which else expected
-            before = bytes(96)
+            before = bytes(RECORD_LEN)
             if base:
                 ones_max = base.record["ones_max"] if self.counted else NONE
-                before = pack(RECORD, dict(base.record, ones=0, large=0, ones_max=ones_max))
+                before = pack(RECORD, dict(base.record, large=0, ones_max=ones_max))
             record = unpack(RECORD, self.stream.image(record_models, before), 0, 56)
             need(shape_fits(head["layout"], record["units"], record["k"], self.old.hash), 56,
                  "the shape")
@@ -1310,12 +1502,16 @@ class Cursor:
         place = {"offset": self.number(), "length": self.number(), "line": self.number(), "skip": 0,
                  "restart": b""}
         how = self.byte()
-        need(how < 4, self.at, "a place")
+        need(how < 16, self.at, "a place")
         place["at"], place["at_len"] = place["offset"], place["length"]
         if how & 1:
             place["at"], place["at_len"], place["skip"] = self.number(), self.number(), self.number()
         if how & 2:
             place["restart"] = self.raw(self.number())
+        if how & 4:
+            place["before"] = struct.unpack("<q", self.raw(8))[0], self.number()
+        if how & 8:
+            place["reference"] = struct.unpack("<q", self.raw(8))[0]
         need(place["skip"] <= place["offset"], self.at, "a place")
         return place
 
@@ -1323,9 +1519,10 @@ class Cursor:
 def inputs_of(catalog):
     """(head, roots, entries by id, parts of each segment) of a catalog made by tamis index."""
     c = Cursor(catalog.note)
-    need(c.byte() == 2, 0, "the version of the table of inputs")
+    need(c.byte() == 3, 0, "the version of the table of inputs")
     head = {"format": c.byte(), "delimiter": c.byte(), "headless": c.byte(),
-            "skip_unknown": c.byte(), "segment": c.number(), "next_id": c.number()}
+            "flags": c.byte(), "records": c.string(), "pattern": c.string(),
+            "time": c.string(), "zone": c.string(), "segment": c.number(), "next_id": c.number()}
     roots = []
     for _ in range(c.number()):
         folder = c.byte()
@@ -1335,13 +1532,20 @@ def inputs_of(catalog):
         kind = c.byte()
         need(1 <= kind <= 3, c.at, "a rule")
         head["rules"].append((("include", "exclude", "append-only")[kind - 1], c.string()))
+    head["fields"] = []
+    for _ in range(c.number()):
+        type_ = c.byte()
+        need(type_ < len(TYPES) and head["flags"] < 4, c.at, "a field")
+        head["fields"].append((c.string(), TYPES[type_]))
     entries = {}
     for _ in range(c.number()):
         e = {"id": c.number(), "root": c.number(), "path": c.string()}
         flags = c.byte()
-        need(flags < 64, c.at, "the flags of an entry")
+        e.update(format=c.byte(), delimiter=c.byte())
+        if e["format"] == 4:
+            e["records"] = c.string()
         e.update(damaged=bool(flags & 2), unread=bool(flags & 4), racy=bool(flags & 8),
-                 unknown=bool(flags & 32), format=c.byte(), device=c.number(), inode=c.number(),
+                 unknown=bool(flags & 32), device=c.number(), inode=c.number(),
                  size=c.number(), mtime=struct.unpack("<q", c.raw(8))[0],
                  ctime=struct.unpack("<q", c.raw(8))[0], passed=None, sums=())
         if flags & 16:
@@ -1349,10 +1553,10 @@ def inputs_of(catalog):
         elif not flags & 4:
             n = -(-e["size"] // 2 ** 20)
             e["sums"] = struct.unpack("<%dQ" % n, c.raw(8 * n))
-        e.update(text=c.number(), records=c.number(), bad=c.number())
+        e.update(text=c.number(), records=c.number(), unfit=c.number(), bad=c.number())
         if flags & 1:
             e["resume"] = c.place()
-            e["open"] = (c.number(), c.number())
+            e["open"] = (c.number(), c.number(), c.number())
         need(e["root"] < len(roots) and e["id"] < head["next_id"] and e["id"] not in entries, c.at,
              "an entry")
         entries[e["id"]] = e
@@ -1361,7 +1565,7 @@ def inputs_of(catalog):
     for tag in catalog.tags:
         c, parts = Cursor(tag), []
         while c.at < len(c.data):
-            part = {"id": c.number(), "records": c.number(), "bad": c.number()}
+            part = {"id": c.number(), "records": c.number(), "unfit": c.number(), "bad": c.number()}
             part.update(c.place())
             parts.append(part)
         segments.append(parts)
@@ -1429,7 +1633,7 @@ def describe(path):
         "deletable": bool(flags & DELETABLE), "unique": bool(flags & UNIQUE),
         "items": f.head["stored"] - copies, "pending": copies, "fpp": f.head["fpp"],
         "vectors": [{"id": v.record["id"], "bits": v.m, "hashes": v.record["k"],
-                     "items": v.record["count"], "ones": v.record["ones"],
+                     "items": v.record["count"], "ones": v.bits.bit_count(),
                      "capacity": v.record["capacity"]} for v in f.vectors]}
 
 

@@ -6,9 +6,11 @@
 # When nothing is missing it returns at once (one dpkg-query, no network, no root).
 set -u
 
-build="gcc g++ make pkg-config libxxhash-dev libsodium-dev zlib1g-dev libzstd-dev libhiredis-dev"
+build="gcc g++ make pkg-config libxxhash-dev libsodium-dev zlib1g-dev libzstd-dev
+       libbz2-dev liblzma-dev liblz4-dev libpcre2-dev libhiredis-dev"
 check="clang clang-format libclang-rt-dev cppcheck valgrind python3 python3-pytest python3-redis
-       python3-hypothesis redis-server gnuplot-nox zstd"
+       python3-hypothesis redis-server gnuplot-nox zstd bzip2
+       xz-utils lz4"
 bench="libbloom-dev librocksdb-dev redis-server zstd"
 lab="python3"
 browser="chromium fonts-dejavu-core"

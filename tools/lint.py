@@ -21,7 +21,8 @@ FOLDERS = ["base", "os", "hash", "plan", "bits", "set", "format", "delta", "cata
 # What a folder offers to the others: one header; the rest is its own. Where there are more:
 OFFERED = {"base": ["base.h", "err.h", "mem.h", "bytes.h", "lookup.h"],  # a box of tools, not one subject
            "os": ["file.h", "readers.h"],  # files; and readers beside a writer, by the system's own barrier
-           "hash": ["digest.h"], "plan": ["plan.h"], "bits": ["bits.h"],
+           "hash": ["digest.h", "types.h", "words.h"],  # digests; types of values; words, for inner loops
+           "plan": ["plan.h"], "bits": ["bits.h"],
            "set": ["set.h", "any_set.h"],  # to whoever looks inside, and to whoever has a set
            "format": ["format.h", "pieces.h"],  # the parts of the format, and the bytes of a set
            "delta": ["patch.h"], "catalog": ["catalog_bytes.h"], "replica": ["replica.h"],
@@ -60,7 +61,8 @@ CPPCHECK = ["cppcheck", "-q", "--std=c11", "--language=c", "--library=posix,gnu"
             "--suppress=normalCheckLevelMaxBranches", "--suppress=unmatchedSuppression",
             "--template={file}:{line}: {id}: {message}", "-Iinclude", "-Isrc", "-Icli", "-Iredis",
             "-j2", "-D__GNUC__=12", "-D__x86_64__=1", "-DTAMIS_HAVE_ZLIB",
-            "-DTAMIS_HAVE_ZSTD", "-DTAMIS_HAVE_HIREDIS"]
+            "-DTAMIS_HAVE_ZSTD", "-DTAMIS_HAVE_BZ2", "-DTAMIS_HAVE_LZMA", "-DTAMIS_HAVE_LZ4",
+            "-DTAMIS_HAVE_PCRE2", "-DTAMIS_HAVE_HIREDIS"]
 
 
 class Tree:

@@ -9,8 +9,6 @@
 #include "ui/report.h"
 #include "sets/set_file.h"
 
-static const char *const types[] = {"bytes", "int", "dec", "time"};
-
 /* "ip" or "ip+user". */
 static void name_relation(const tamis_schema *schema, uint64_t mask, char *to, size_t room)
 {
@@ -25,11 +23,12 @@ static void name_relation(const tamis_schema *schema, uint64_t mask, char *to, s
 
 static void report_relation(const tamis_schema *schema, const tamis_relation_facts *r, bool json)
 {
-    char name[200], text[320];
+    char name[200], text[480];
     bool combo = r->mask & (r->mask - 1);
     name_relation(schema, r->mask, name, sizeof name);
-    const char *type = combo ? "combination"
-                             : types[tamis_schema_type(schema, (uint32_t)__builtin_ctzll(r->mask))];
+    const char *type =
+        combo ? "combination"
+              : tamis_type_name(tamis_schema_type(schema, (uint32_t)__builtin_ctzll(r->mask)));
     if (json) {
         json_open(NULL, '{');
         json_text("name", name);
@@ -43,13 +42,24 @@ static void report_relation(const tamis_schema *schema, const tamis_relation_fac
         json_count("hashes", r->hashes);
         json_real("fpp", r->fpp);
         json_real("fpp_now", r->fpp_now);
+        if (!combo) {
+            json_count("front_bytes", r->front_bytes);
+            json_count("front_keys", r->front_keys);
+            json_real("front_fpp", r->front_fpp);
+            json_real("front_forgotten", r->front_forgotten);
+        }
         json_close('}');
         return;
     }
-    snprintf(text, sizeof text,
-             "%s: %llu values in all segments, %llu in one; %llu bytes; fpp now %.3g",
-             combo ? name : type, (unsigned long long)r->distinct,
-             (unsigned long long)r->distinct_most, (unsigned long long)r->bytes, r->fpp_now);
+    int n = snprintf(
+        text, sizeof text, "%s: %llu values in all segments, %llu in one; %llu bytes; fpp now %.3g",
+        combo ? name : type, (unsigned long long)r->distinct, (unsigned long long)r->distinct_most,
+        (unsigned long long)r->bytes, r->fpp_now);
+    if (r->front_keys)
+        snprintf(text + n, sizeof text - (size_t)n,
+                 "; in front %llu keys, %llu bytes, fpp %.1g, %.0f %% forgotten",
+                 (unsigned long long)r->front_keys, (unsigned long long)r->front_bytes,
+                 r->front_fpp, 100 * r->front_forgotten);
     report_text(
         NULL, combo ? "combination" : tamis_schema_name(schema, (uint32_t)__builtin_ctzll(r->mask)),
         text);
@@ -76,17 +86,19 @@ static void report_inputs(const tamis_catalog *catalog)
     struct inputs inputs;
     size_t len;
     const void *note = tamis_catalog_note(catalog, &len);
-    uint64_t bytes = 0, text = 0, bad = 0;
+    uint64_t bytes = 0, text = 0, bad = 0, unfit = 0;
     if (inputs_decode(&inputs, note, len, NULL) != TAMIS_OK)
         return;
     for (size_t i = 0; i < inputs.n; i++) {
         bytes += inputs.entry[i].passed ? 0 : inputs.entry[i].file.size;
         text += inputs.entry[i].text;
-        bad += inputs.entry[i].bad;
+        unfit += inputs.entry[i].count.unfit;
+        bad += inputs.entry[i].count.bad;
     }
     report_count("inputs", "inputs", inputs_count(&inputs));
     report_size("input_bytes", "bytes of inputs", bytes);
     report_size("input_text", "bytes of their text", text);
+    report_count("unfit_lines", "lines that do not fit their format", unfit);
     report_count("bad_records", "bad records", bad);
     inputs_free(&inputs);
 }

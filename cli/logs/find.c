@@ -1,10 +1,11 @@
-/* tamis find: the records of a catalog's inputs that match. */
+/* tamis find: the records of the inputs of catalogs that match. */
 #include "find.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ui/args.h"
@@ -12,30 +13,23 @@
 #include "ui/progress.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
+#include "find_target.h"
 
 struct find {
-    bool count, segments, explain, json, trust;
+    bool count, segments, explain, json, trust, tag, file, line;
     bool limited;
+    const char *since, *until, *fields_text, *count_by;
     uint64_t limit, threads;
     struct store_options files;
 
-    tamis_catalog *catalog;
-    char *base;
-    struct inputs inputs;
-    struct when when;
-    struct sight sight;
-    struct missed missed;
-    struct places places;
-    uint64_t *bits; /* candidates, */
-    uint64_t *hit;  /* and those in which something matched */
-    tamis_catalog_answer answer;
+    struct target *target; /* the catalogs that are asked */
+    size_t n;
+    struct output output;
+    struct bytes header;
+    struct tally tally;
+    uint64_t matches;
     double start;
 };
-
-static uint64_t words_of(const struct find *f)
-{
-    return (tamis_catalog_segments(f->catalog) + 63) / 64;
-}
 
 static uint64_t ones(const uint64_t *bits, uint64_t words)
 {
@@ -47,88 +41,59 @@ static uint64_t ones(const uint64_t *bits, uint64_t words)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static bool open_catalog(struct find *f, const char *path)
-{
-    tamis_reason reason = {0};
-    size_t len;
-    WIPED_KEY key[TAMIS_KEY_LEN];
-    tamis_open_options o = {.verify = f->files.verify};
-    if (f->files.key_file) {
-        if (!store_read_key(f->files.key_file, key))
-            return false;
-        o.key = key;
-    }
-    mapped_name = path;
-    tamis_error error = tamis_catalog_open(&f->catalog, path, &o, &reason);
-    const void *note = error == TAMIS_OK ? tamis_catalog_note(f->catalog, &len) : NULL;
-    if (error == TAMIS_OK)
-        error = inputs_decode(&f->inputs, note, len, &reason);
-    if (error != TAMIS_OK)
-        return complain_of(error, &reason, path), false;
-    f->bits = calloc(words_of(f) + 1, sizeof *f->bits);
-    f->hit = calloc(words_of(f) + 1, sizeof *f->hit);
-    if (f->bits && f->hit && base_of(path, &f->base))
-        return true;
-    return complain("out of memory: %s: free some memory and run again", path), false;
-}
-
-/* The attributes asked for, as --combo would name them. One that is declared did not help because
+/* The attributes of equality, as --combo would name them. One that is declared did not help because
    the values have too many combinations. */
-static void name_combo(const struct find *f)
+static void name_combo(const struct target *t)
 {
     char text[1024];
-    size_t len = 0;
-    const tamis_schema *schema = tamis_catalog_schema(f->catalog);
+    size_t len = 0, n = 0;
+    const tamis_schema *schema = tamis_catalog_schema(t->catalog);
+    const struct question *q = &t->question;
     uint64_t asked = 0, combo;
-    for (size_t i = 0; i < f->when.n; i++)
-        asked |= (uint64_t)1 << f->when.clause[i].attribute;
+    for (size_t i = 0; i < q->n; i++) {
+        const struct clause *c = &q->clause[i];
+        if (!t->prunes[i] || !c->open || c->column == PERIOD)
+            continue;
+        const struct field *f = &q->column[c->column];
+        if (asked >> f->attribute & 1 || len + 260 > sizeof text)
+            continue;
+        asked |= UINT64_C(1) << f->attribute;
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s", n++ ? "+" : "", f->name);
+    }
     for (uint32_t i = 0; (combo = tamis_schema_combo(schema, i)) != 0; i++)
         if (combo == asked) {
             remark("not verified as a combination: too many choices: give fewer values");
             return;
         }
-    for (size_t i = 0; i < f->when.n && len + 260 < sizeof text; i++)
-        len +=
-            (size_t)snprintf(text + len, sizeof text - len, "%s%s", i ? "+" : "", f->when.name[i]);
-    remark("not verified as a combination; add --combo %s", text);
+    if (n > 1)
+        remark("not verified as a combination; add --combo %s", text);
 }
 
-static bool ask(struct find *f, const char *path)
+static bool ask(struct find *f, struct target *t)
 {
     tamis_reason reason = {0};
-    tamis_choice *choices = calloc(f->when.n, sizeof *choices);
-    if (!choices)
-        return complain("out of memory: conditions: free some memory and run again"), false;
-    for (size_t i = 0; i < f->when.n; i++) {
-        const struct clause *c = &f->when.clause[i];
-        choices[i] = (tamis_choice){c->attribute, c->digest, c->n};
-    }
+    t->prunes = calloc(t->question.n + 1, sizeof *t->prunes);
     tamis_error error =
-        tamis_catalog_ask(f->catalog, choices, f->when.n, f->bits, &f->answer, &reason);
-    free(choices);
+        t->prunes ? question_ask(&t->question, t->catalog, t->bits, t->prunes, &t->answer, &reason)
+                  : TAMIS_ENOMEM;
     if (error != TAMIS_OK)
-        return complain_of(error, &reason, path), false;
-    if (!f->answer.verified)
-        name_combo(f);
-    return true;
-}
-
-static bool look(struct find *f)
-{
-    bool good = f->trust ? sight_trust(&f->sight, &f->inputs)
-                         : sight_take(&f->sight, &f->inputs, f->base, (unsigned)f->threads);
+        return complain_of(error, &reason, t->path), false;
+    if (!t->answer.verified)
+        name_combo(t);
+    bool good = f->trust ? sight_trust(&t->sight, &t->inputs)
+                         : sight_take(&t->sight, &t->inputs, t->base, (unsigned)f->threads);
     if (good)
-        sight_missed(&f->sight, &f->inputs, f->base, &f->missed);
-    return good;
+        sight_missed(&t->sight, &t->inputs, t->base, &t->missed);
+    return good && places_find(&t->places, &t->inputs, &t->sight, t->catalog, t->bits);
 }
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-static int list_places(const struct find *f)
+static int list_places(const struct find *f, const struct target *t)
 {
-    for (size_t i = 0; i < f->places.n; i++) {
-        const struct place *p = &f->places.place[i];
-        char *path = base_join(f->base, f->sight.seen[p->seen].path);
+    for (size_t i = 0; i < t->places.n; i++) {
+        const struct place *p = &t->places.place[i];
+        char *path = base_join(t->base, t->sight.seen[p->seen].path);
         if (!path)
             return complain("out of memory: inputs: free some memory and run again");
         if (f->json) {
@@ -153,7 +118,7 @@ static int list_places(const struct find *f)
         }
         free(path);
     }
-    return f->places.n ? FOUND : NONE;
+    return t->places.n ? FOUND : NONE;
 }
 
 /* People are spared what did not happen. */
@@ -163,74 +128,115 @@ static void report_event(const struct find *f, const char *key, const char *labe
         report_count(key, label, n);
 }
 
-static void explain(const struct find *f, const struct scan *s)
+/* What could rule segments out, and what is only checked on records. */
+static void report_clauses(const struct target *t)
+{
+    const struct question *q = &t->question;
+    report_group("conditions", "conditions");
+    for (size_t i = 0; i < q->n; i++)
+        report_text(q->clause[i].word, q->clause[i].word,
+                    t->prunes[i] ? "rejects segments"
+                    : q->clause[i].negative
+                        ? "only filters records: what is excluded may be anywhere"
+                    : q->clause[i].column != PERIOD &&
+                            q->column[q->clause[i].column].attribute == NOT_INDEXED
+                        ? "only filters records: its attribute is not indexed"
+                        : "only filters records: the type of its attribute has no keys for it");
+    report_group_end();
+}
+
+static void explain(const struct find *f, const struct target *t, const struct scan *s)
 {
     uint64_t text = 0, records = 0, renamed = 0, gone = 0, looks[LOOK_PASSED + 1] = {0};
-    uint64_t candidates = ones(f->bits, words_of(f)), hits = ones(f->hit, words_of(f));
-    for (size_t i = 0; i < f->inputs.n; i++) {
-        const struct entry *e = &f->inputs.entry[i];
+    uint64_t candidates = ones(t->bits, target_words(t)), hits = ones(t->hit, target_words(t));
+    for (size_t i = 0; i < t->inputs.n; i++) {
+        const struct entry *e = &t->inputs.entry[i];
         text += e->text;
-        records += e->records;
-        gone += f->sight.where[i] == NOWHERE && !e->passed;
+        records += e->count.records;
+        gone += t->sight.where[i] == NOWHERE && !e->passed;
     }
-    for (size_t i = 0; i < f->sight.n; i++) {
-        const struct seen *seen = &f->sight.seen[i];
+    for (size_t i = 0; i < t->sight.n; i++) {
+        const struct seen *seen = &t->sight.seen[i];
         looks[seen->look]++;
         renamed += (seen->look == LOOK_SAME || seen->look == LOOK_GROWN) &&
-                   strcmp(seen->path, f->inputs.entry[seen->entry].path) != 0;
+                   strcmp(seen->path, t->inputs.entry[seen->entry].path) != 0;
     }
     report_open(f->json);
-    report_count("inputs", "inputs", inputs_count(&f->inputs));
+    if (f->n > 1)
+        report_text("catalog", "catalog", t->path);
+    report_count("inputs", "inputs", inputs_count(&t->inputs));
     report_count("records", "records", records);
-    report_count("segments", "segments", f->answer.segments);
-    report_count("rejected_by_attributes", "  rejected by attributes", f->answer.by_attributes);
-    report_count("rejected_by_combinations", "  rejected by combinations", f->answer.by_verifier);
+    report_count("segments", "segments", t->answer.segments);
+    report_count("rejected_by_attributes", "  rejected by attributes", t->answer.by_attributes);
+    report_count("rejected_by_combinations", "  rejected by combinations", t->answer.by_verifier);
     report_count("candidates", "  candidates", candidates);
     report_count("read_in_vain", "  read in vain", candidates - hits);
-    if (f->json || f->when.n > 1)
-        report_flag("verified", "verified as a combination", f->answer.verified);
+    report_clauses(t);
+    if (f->json || t->question.n > 1)
+        report_flag("verified", "verified as a combination", t->answer.verified);
     report_event(f, "grown", "inputs that grew (tail read)", looks[LOOK_GROWN]);
     report_event(f, "changed", "inputs that changed (read whole)", looks[LOOK_CHANGED]);
     report_event(f, "renamed", "inputs renamed", renamed);
     report_event(f, "removed", "inputs removed", gone + looks[LOOK_GONE]);
     report_event(f, "new", "new files (read whole)", looks[LOOK_NEW]);
-    report_event(f, "not_searched", "not searched", f->missed.n + f->missed.unknown);
+    report_event(f, "not_searched", "not searched", t->missed.n + t->missed.unknown);
     report_count("matches", "matching records", s->matches);
+    report_event(f, "timeless", "matching records without a time, left out", s->timeless);
     report_size("bytes_read", "bytes of files read", s->bytes_read);
-    report_size("bytes_total", "  of", f->sight.bytes);
+    report_size("bytes_total", "  of", t->sight.bytes);
     report_size("unindexed_bytes_read", "  of which not indexed yet", s->unindexed);
-    report_size("bytes_hashed", "bytes hashed to prove what is known", f->sight.hashed);
+    report_size("bytes_hashed", "bytes hashed to prove what is known", t->sight.hashed);
     report_size("text_read", "bytes of text read", s->text_read);
     report_size("text_total", "  of", text);
     report_real("seconds", "seconds", seconds() - f->start);
     report_close();
 }
 
-static int read_places(struct find *f)
+static void output_of(struct find *f, const struct target *t)
 {
-    struct scan s = {.inputs = &f->inputs,
-                     .sight = &f->sight,
-                     .missed = &f->missed,
-                     .base = f->base,
-                     .when = &f->when,
-                     .places = &f->places,
+    f->output.name = t->name;
+    f->output.column = t->column;
+    f->output.n_fields = t->n_fields;
+}
+
+static int read_places(struct find *f, struct target *t)
+{
+    output_of(f, t);
+    struct scan s = {.inputs = &t->inputs,
+                     .sight = &t->sight,
+                     .missed = &t->missed,
+                     .base = t->base,
+                     .question = &t->question,
+                     .output = &f->output,
+                     .header = &f->header,
+                     .tally = f->count_by ? &f->tally : NULL,
+                     .places = &t->places,
                      .threads = (unsigned)f->threads,
-                     .quiet = f->count || f->explain,
-                     .json = f->json,
-                     .limit = f->limited ? f->limit : UINT64_MAX,
-                     .hit = f->hit};
+                     .limit = f->limited && !f->count_by ? f->limit - f->matches : UINT64_MAX,
+                     .hit = t->hit};
     if (!scan_run(&s))
         return TROUBLE;
-    if (f->explain) {
-        explain(f, &s);
+    f->matches += s.matches;
+    if (f->explain)
+        explain(f, t, &s);
+    else if (s.timeless)
+        remark("no time: %llu records that match but for --since or --until: left out",
+               (unsigned long long)s.timeless);
+    return s.matches ? FOUND : NONE;
+}
+
+/* Counts, once all is read. */
+static void tell_counts(struct find *f)
+{
+    if (f->count_by) {
+        tally_print(&f->tally, f->limited ? f->limit : UINT64_MAX, f->json);
     } else if (f->count && f->json) {
         json_open(NULL, '{');
-        json_count("matches", s.matches);
+        json_count("matches", f->matches);
         json_close('}');
     } else if (f->count) {
-        put_format("%llu\n", (unsigned long long)s.matches);
+        put_format("%llu\n", (unsigned long long)f->matches);
     }
-    return s.matches ? FOUND : NONE;
 }
 
 /* ---- the verb -------------------------------------------------------------------------------- */
@@ -238,13 +244,13 @@ static int read_places(struct find *f)
 static bool options_fit(struct find *f, const struct words *words)
 {
     if (words->n == 0)
-        return complain("no catalog: CATALOG: give one made by tamis index"), false;
-    if (words->n == 1)
-        return complain("no condition: %s: give attr=value, attr= (empty) or attr! (missing)",
-                        words->word[0]),
+        return complain("no catalog: CATALOG: give one made by tamis index, or its folder"), false;
+    if (f->count + f->segments + f->explain + (f->count_by != NULL) > 1)
+        return complain("two kinds of answer: --count, --count-by, --segments, --explain: give one "
+                        "of them"),
                false;
-    if (f->count + f->segments + f->explain > 1)
-        return complain("two kinds of answer: --count, --segments, --explain: give one of them"),
+    if (f->fields_text && (f->count || f->segments || f->explain || f->count_by))
+        return complain("no records to print: --fields: leave it out, or --count and its like"),
                false;
     if (f->limited && f->limit == 0)
         return complain("wrong value '0': --limit: give 1 or more"), false;
@@ -255,43 +261,122 @@ static bool options_fit(struct find *f, const struct words *words)
     return true;
 }
 
+static void choose_form(struct find *f)
+{
+    struct output *o = &f->output;
+    o->form = f->count_by              ? OUT_TALLY
+              : f->count || f->explain ? OUT_NOTHING
+              : f->json                ? OUT_JSON
+              : f->fields_text         ? OUT_FIELDS
+                                       : OUT_RECORDS;
+    o->file = f->file;
+    o->line = f->line;
+    o->tag = f->tag;
+    o->chosen = f->fields_text != NULL;
+    o->terminal = o->form == OUT_RECORDS && isatty(STDOUT_FILENO);
+    const char *term = getenv("TERM"), *none = getenv("NO_COLOR");
+    o->colour = o->terminal && !(none && *none) && term && strcmp(term, "dumb") != 0;
+}
+
+/* Nothing was found: perhaps because a value was not what its type is. */
+static void tell_doubts(const struct find *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        const struct question *q = &f->target[i].question;
+        for (size_t j = 0; j < q->n; j++)
+            if (q->clause[j].doubt) {
+                const struct field *field = &q->column[q->clause[j].column];
+                remark(
+                    "none: %s: that is no %s, so it was asked as text; write %s== to mean that, or "
+                    "a value of the type",
+                    q->clause[j].doubt, tamis_type_name(field->type), field->name);
+                return;
+            }
+    }
+}
+
+static int find_all(struct find *f)
+{
+    int status = NONE;
+    for (size_t i = 0; i < f->n; i++)
+        if (!ask(f, &f->target[i]))
+            return TROUBLE;
+    output_of(f, &f->target[0]);
+    if (f->output.form == OUT_FIELDS)
+        out_header(&f->output);
+    for (size_t i = 0; i < f->n; i++) {
+        struct target *t = &f->target[i];
+        if (f->limited && !f->count_by && !f->segments && f->matches >= f->limit)
+            break;
+        int one = f->segments ? list_places(f, t) : read_places(f, t);
+        one = missed_tell(&t->missed, t->path, one);
+        status = one == TROUBLE || status == TROUBLE ? TROUBLE : one == FOUND ? FOUND : status;
+    }
+    tell_counts(f);
+    if (status == NONE)
+        tell_doubts(f);
+    return status;
+}
+
+/* Reads the question for each catalog; false after complaining. */
+static bool read_questions(struct find *f, char **words, size_t n)
+{
+    const struct target_question asked = {.words = words,
+                                          .n = n,
+                                          .since = f->since,
+                                          .until = f->until,
+                                          .fields = f->count_by ? f->count_by : f->fields_text,
+                                          .all_fields = f->output.form == OUT_JSON,
+                                          .one = f->count_by != NULL,
+                                          .tag = f->tag};
+    return targets_join(f->target, f->n) && targets_read(f->target, f->n, &asked);
+}
+
 static void find_free(struct find *f)
 {
-    when_free(&f->when);
-    inputs_free(&f->inputs);
-    tamis_catalog_close(f->catalog);
-    sight_free(&f->sight);
-    free(f->missed.path);
-    free(f->places.place);
-    free(f->bits);
-    free(f->hit);
-    free(f->base);
+    for (size_t i = 0; i < f->n; i++)
+        target_free(&f->target[i]);
+    free(f->target);
+    free(f->header.data);
+    tally_free(&f->tally);
 }
 
 int verb_find(int argc, char **argv)
 {
     struct find f = {.start = seconds()};
+    size_t before = 0;
+    bool split = false;
     const struct arg args[] = {
         ARG("count", 'c', ARG_FLAG, &f.count),
+        ARG("count-by", 0, ARG_TEXT, &f.count_by),
+        ARG("fields", 0, ARG_TEXT, &f.fields_text),
+        ARG("since", 0, ARG_TEXT, &f.since),
+        ARG("until", 0, ARG_TEXT, &f.until),
         ARG("segments", 0, ARG_FLAG, &f.segments),
         ARG("explain", 0, ARG_FLAG, &f.explain),
         ARG("json", 0, ARG_FLAG, &f.json),
+        ARG("with-filename", 'H', ARG_FLAG, &f.file),
+        ARG("line-number", 'n', ARG_FLAG, &f.line),
+        ARG("tag", 0, ARG_FLAG, &f.tag),
         ARG_GIVEN("limit", ARG_COUNT, &f.limit, &f.limited),
         ARG("trust", 0, ARG_FLAG, &f.trust),
         ARG("threads", 'j', ARG_COUNT, &f.threads),
+        {NULL, 0, ARG_SPLIT, &before, &split, NULL},
         STORE_KEY_ARG(f.files),
         STORE_READ_ARG(f.files),
     };
     struct words words = args_read(argc, argv, args, COUNT(args));
     int status = TROUBLE;
-    const char *path = words.word[0];
-    if (options_fit(&f, &words) && open_catalog(&f, path) &&
-        when_read(&f.when, words.word + 1, words.n - 1, tamis_catalog_schema(f.catalog)) &&
-        ask(&f, path) && look(&f) &&
-        places_find(&f.places, &f.inputs, &f.sight, f.catalog, f.bits)) {
-        status = f.segments ? list_places(&f) : read_places(&f);
-        status = missed_tell(&f.missed, path, status);
-    }
+    size_t n = split ? before : words.n ? 1 : 0;
+    bool good = options_fit(&f, &words);
+    choose_form(&f);
+    f.target = good ? calloc(n + 1, sizeof *f.target) : NULL;
+    for (; good && f.n < n; f.n++)
+        good = target_open(&f.target[f.n], words.word[f.n], &f.files);
+    if (good && n == words.n && !f.since && !f.until)
+        status = targets_about(f.target, f.n, f.json);
+    else if (good && read_questions(&f, words.word + n, words.n - n))
+        status = find_all(&f);
     find_free(&f);
     return status;
 }

@@ -1,46 +1,20 @@
 /*
  * tamis find: the records that match, reading only segments that may have one.
  *
- *     when      the conditions: which values of which attributes, for the catalog and for a record
+ *     question  what is asked, of the catalog and of a record (question.h)
  *     places    what there is to read: parts of candidate segments, tails of files that grew, files
  *               that changed; in the order of the inputs
  *     scan      reads them with several threads and prints the matches in that order
+ *     out       what is printed of a record
  */
 #ifndef TAMIS_FIND_H
 #define TAMIS_FIND_H
 
 #include "inputs.h"
+#include "question_check.h"
 
-/* ---- conditions ------------------------------------------------------------------------------ */
-
-/* A value asked for, in the normal form of its type. */
-struct wanted {
-    const uint8_t *data;
-    size_t len;
-    bool missing;
-};
-
-/* An attribute and the values it may have. */
-struct clause {
-    uint32_t attribute;
-    tamis_type type;
-    struct wanted *value; /* in order */
-    tamis_digest *digest; /* as they were given */
-    size_t n;
-};
-
-struct when {
-    struct clause *clause;
-    size_t n;
-    const char **name; /* of the clauses' attributes: what the reader looks for */
-    uint8_t *memory;   /* for normal forms */
-};
-
-/* Words such as ip=10.1.2.3, user=, path!. Complains. */
-bool when_read(struct when *when, char **words, size_t n, const tamis_schema *schema);
-void when_free(struct when *when);
-/* Whether the values of a record, one a clause, are what is asked for. */
-bool when_holds(const struct when *when, const struct value *values);
+/* The column with the times of records of such an input, or NO_COLUMN. */
+size_t question_period_of(const struct question *question, const struct dialect *dialect);
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -83,24 +57,73 @@ bool places_find(struct places *places, const struct inputs *inputs, const struc
 
 /* ---- records of a text ----------------------------------------------------------------------- */
 
+/* Bytes that stand in every record of an input that matches. */
+struct needle {
+    struct span bytes; /* of no length: there are none */
+    bool fold;         /* in small or capital letters; the bytes are small */
+    struct span other; /* or these, in small or capital letters */
+};
+void needle_of(struct needle *needle, const struct question *question,
+               const struct selection *selection);
+
 /* The records of a text that may match, one after the other; most of the others are not parsed. */
 struct seek {
     struct parser *parser;
     const struct selection *selection;
-    const struct wanted *needle; /* NULL: all records are parsed */
+    const struct input_text *text;
+    const struct needle *needle; /* NULL: all records are parsed */
     bool escapes, running;
     const uint8_t *start, *at, *end;
-    const uint8_t *hit, *escape; /* the next ones, if they are not behind */
+    const uint8_t *hit, *escape, *other; /* the next ones, if they are not behind */
     uint64_t runs;
     const uint8_t *counted;
     uint64_t lines; /* before it */
 };
 
 tamis_error seek_begin(struct seek *seek, struct parser *parser, const struct selection *selection,
-                       const struct when *when, const struct input_text *text);
+                       const struct needle *needle, const struct input_text *text);
 enum parsed seek_next(struct seek *seek, struct record *record);
 /* The lines of the text before a record, which is not before the one asked about last. */
 uint64_t seek_line(struct seek *seek, const struct record *record);
+
+/* ---- counting values ------------------------------------------------------------------------- */
+
+struct counted;
+struct tally {
+    struct counted **slot;
+    size_t n, room;
+};
+bool tally_add(struct tally *tally, const struct value *value); /* false: no memory */
+bool tally_merge(struct tally *tally, const struct tally *from);
+/* The most frequent first; at most so many. */
+void tally_print(struct tally *tally, uint64_t most, bool json);
+void tally_free(struct tally *tally);
+
+/* ---- printing -------------------------------------------------------------------------------- */
+
+enum out_form { OUT_NOTHING, OUT_RECORDS, OUT_FIELDS, OUT_JSON, OUT_TALLY };
+
+struct output {
+    enum out_form form;
+    bool file, line, tag;    /* in front of the record */
+    bool terminal, colour;   /* where it goes to */
+    bool chosen;             /* the fields were named */
+    const char *const *name; /* of fields to print, */
+    const size_t *column;    /* and their columns in the question */
+    size_t n_fields;
+};
+
+/* A record that matches. */
+struct found {
+    const char *path;
+    bool json; /* it is an object */
+    uint64_t offset, line;
+    const struct record *record;
+    struct check *check;
+};
+
+void out_header(const struct output *output); /* of OUT_FIELDS */
+void out_record(const struct output *output, struct bytes *to, const struct found *found);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -108,15 +131,17 @@ struct scan {
     const struct inputs *inputs;
     const struct sight *sight;
     const char *base;
-    const struct when *when;
+    const struct question *question;
+    const struct output *output;
     const struct places *places;
     unsigned threads;
-    bool quiet; /* print nothing */
-    bool json;
     uint64_t limit; /* records; UINT64_MAX: all */
 
-    uint64_t *hit; /* bits: segments in which something matched */
+    struct bytes *header; /* of tables: the one printed last, to a terminal */
+    struct tally *tally;  /* of OUT_TALLY */
+    uint64_t *hit;        /* bits: segments in which something matched */
     uint64_t matches;
+    uint64_t timeless; /* records that match but have no time */
     uint64_t bytes_read, text_read;
     uint64_t unindexed; /* of the bytes read, those that the catalog does not know */
     struct missed *missed;
@@ -124,11 +149,5 @@ struct scan {
 
 /* False: it complained and could not go on. */
 bool scan_run(struct scan *scan);
-
-/* A record for --json; the path is JSON already. */
-void json_record(struct bytes *out, const char *path_json, const struct dialect *dialect,
-                 uint64_t offset, uint64_t line, const struct record *record);
-void json_path(struct bytes *out, const char *path); /* a string of JSON, and a zero */
-void bytes_put(struct bytes *out, const void *data, size_t len);
 
 #endif

@@ -77,14 +77,8 @@ void sight_missed(const struct sight *s, const struct inputs *in, const char *ba
 
 static bool add_place(struct places *p, const struct place *place)
 {
-    if (p->n == p->room) {
-        size_t room = p->room ? 2 * p->room : 64;
-        struct place *fresh = realloc(p->place, room * sizeof *fresh);
-        if (!fresh)
-            return no_memory();
-        p->place = fresh;
-        p->room = room;
-    }
+    if (!room_for(&p->place, p->n, &p->room, sizeof *p->place))
+        return no_memory();
     p->place[p->n++] = *place;
     return true;
 }

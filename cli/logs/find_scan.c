@@ -20,7 +20,7 @@
 /* Places [first, first + n) of one file, which are best read one after the other. */
 struct group {
     size_t first, n;
-    struct bytes out;
+    struct bytes out, header;
     size_t *end; /* with a limit: where the records in `out` end */
     size_t n_ends, ends_room;
     bool done;
@@ -46,26 +46,24 @@ struct hand {
     struct selection *selection;
     size_t seen; /* which file it is */
     char *path;
-    struct bytes name; /* the path as JSON */
+    struct needle needle;
+    struct check check;
+    struct tally tally;
 };
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-void bytes_put(struct bytes *b, const void *data, size_t len)
+/* With the lock: the header of a table, unless it was the last one printed. */
+static void print_header(struct scan *s, struct group *g)
 {
-    if (len > b->room - b->len && !b->failed) {
-        size_t room = 2 * (b->room + len) + 4096;
-        uint8_t *fresh = realloc(b->data, room);
-        if (fresh) {
-            b->data = fresh;
-            b->room = room;
-        }
-        b->failed = !fresh;
-    }
-    if (b->failed || len == 0)
+    struct bytes *last = s->header;
+    if (!g->header.len ||
+        (last->len == g->header.len && memcmp(last->data, g->header.data, last->len) == 0))
         return;
-    memcpy(b->data + b->len, data, len);
-    b->len += len;
+    put_bytes(g->header.data, g->header.len);
+    free(last->data);
+    *last = g->header;
+    g->header = (struct bytes){0};
 }
 
 /* With the lock, in the group's turn: what it holds goes out. */
@@ -81,10 +79,23 @@ static void print_group(struct party *p, struct group *g)
         g->n_ends = 0;
         p->stop |= p->printed == s->limit;
     }
-    if (!s->quiet)
-        put_bytes(g->out.data, len);
+    if (len) {
+        print_header(s, g);
+        if (s->output->terminal)
+            put_raw(g->out.data, len);
+        else
+            put_bytes(g->out.data, len);
+    }
     g->out.len = 0;
     p->stop |= put_failed();
+}
+
+static void group_free(struct group *g)
+{
+    bytes_end(&g->out);
+    bytes_end(&g->header);
+    free(g->end);
+    g->end = NULL;
 }
 
 /* With the lock: all groups that are done and whose turn it is. */
@@ -93,10 +104,7 @@ static void print_ready(struct party *p)
     while (p->turn < p->n && p->group[p->turn].done && !p->stop) {
         struct group *g = &p->group[p->turn++];
         print_group(p, g);
-        free(g->out.data);
-        free(g->end);
-        g->out = (struct bytes){0};
-        g->end = NULL;
+        group_free(g);
     }
     pthread_cond_broadcast(&p->change);
 }
@@ -159,37 +167,57 @@ static bool keep_match(struct hand *h, struct group *g, const struct input_segme
                        struct seek *seek, const struct record *r)
 {
     const struct scan *s = h->party->scan;
-    if (!s->quiet && s->json) {
-        uint64_t offset = where->offset + (uint64_t)(r->data - h->text.data);
-        uint64_t line = where->line + seek_line(seek, r);
-        json_record(&g->out, (const char *)h->name.data, &h->input->dialect, offset, line, r);
-    } else if (!s->quiet) {
-        size_t len = r->len + r->end_len; /* a line end may be a lone \r at the end of the file */
-        bytes_put(&g->out, r->data, len);
-        if (r->end_len == 0 || r->data[len - 1] != '\n')
-            bytes_put(&g->out, "\n", 1);
+    const struct output *o = s->output;
+    enum read_format format = h->input->dialect.format;
+    struct found f = {.path = h->path,
+                      .json = format == READ_JSONL || format == READ_JSON,
+                      .offset = where->offset + (uint64_t)(r->data - h->text.data),
+                      .record = r,
+                      .check = &h->check};
+    if (o->form == OUT_TALLY)
+        return tally_add(&h->tally, &r->values[o->column[0]]);
+    if (o->form == OUT_NOTHING)
+        return s->limit == UINT64_MAX || note_end(g);
+    if (o->line || o->form == OUT_JSON)
+        f.line = where->line + seek_line(seek, r);
+    if (o->form == OUT_RECORDS && o->terminal && h->input->header && !g->header.len) {
+        bytes_put(&g->header, h->input->header, h->input->header_len);
+        bytes_put(&g->header, "\n", 1);
     }
-    if (s->limit != UINT64_MAX && !note_end(g))
-        return false;
-    return !g->out.failed;
+    out_record(o, &g->out, &f);
+    return !g->out.failed && !g->header.failed && (s->limit == UINT64_MAX || note_end(g));
+}
+
+/* A regular expression that gives up has not searched: that must be told. */
+static tamis_error give_up(struct hand *h, const struct input_segment *where, struct seek *seek,
+                           const struct record *r, tamis_reason *reason)
+{
+    const char *word = h->check.gave_up;
+    h->check.gave_up = NULL;
+    return fail(reason, TAMIS_EARG, "the regular expression in %.60s takes too long on line %llu",
+                word, (unsigned long long)(where->line + seek_line(seek, r)));
 }
 
 /* The matches in the text that the hand holds. */
 static tamis_error scan_text(struct hand *h, struct group *g, const struct input_segment *where,
-                             uint64_t *matches)
+                             uint64_t *matches, tamis_reason *reason)
 {
     struct party *p = h->party;
     const struct scan *s = p->scan;
     struct record r;
     enum parsed parsed;
     struct seek seek;
-    tamis_error error = seek_begin(&seek, h->parser, h->selection, s->when, &h->text);
+    tamis_error error = seek_begin(&seek, h->parser, h->selection, &h->needle, &h->text);
     if (error != TAMIS_OK)
         return error;
+    h->check.time.reference = h->text.reference;
     while ((parsed = seek_next(&seek, &r)) != PARSED_END) {
         if (parsed == PARSED_NOMEM)
             return TAMIS_ENOMEM;
-        if (parsed == PARSED_BAD || !when_holds(s->when, r.values))
+        bool holds = check_holds(&h->check, r.values);
+        if (h->check.gave_up)
+            return give_up(h, where, &seek, &r, reason);
+        if (!holds)
             continue;
         if (!keep_match(h, g, where, &seek, &r))
             return TAMIS_ENOMEM;
@@ -228,20 +256,22 @@ static tamis_error hand_open(struct hand *h, const struct place *place, tamis_re
                                     .file = true,
                                     .no_link = s->inputs->root[seen->root].folder};
     if (known)
-        options.dialect.format = s->inputs->entry[seen->entry].format;
+        entry_restore(&s->inputs->entry[seen->entry], &options.dialect);
     h->path = base_join(s->base, seen->path);
     if (!h->path)
         return TAMIS_ENOMEM;
-    h->name.len = 0;
-    if (s->json)
-        json_path(&h->name, h->path);
     tamis_error error = input_open(&h->input, h->path, &options, reason);
     if (error == TAMIS_OK && known && !s->sight->trusted &&
         (h->input->id.inode != seen->file.inode || h->input->size < seen->file.size))
         error = fail(reason, TAMIS_EIO, "replaced while it was searched");
     if (error == TAMIS_OK)
-        error = selection_new(&h->selection, &h->input->dialect, s->when->name, s->when->n,
-                              h->input->header, h->input->header_len, reason);
+        error =
+            selection_new(&h->selection, &h->input->dialect, s->question->name,
+                          s->question->n_columns, h->input->header, h->input->header_len, reason);
+    if (error == TAMIS_OK) {
+        h->check.period = question_period_of(s->question, &h->input->dialect);
+        needle_of(&h->needle, s->question, h->selection);
+    }
     if (error == TAMIS_OK)
         h->seen = place->kind == PLACE_PART ? place->seen : NOWHERE;
     return error;
@@ -268,7 +298,7 @@ static tamis_error scan_part(struct hand *h, struct group *g, const struct place
     uint64_t matches = 0;
     tamis_error error = input_read(h->input, &place->where, &h->text, reason);
     if (error == TAMIS_OK) {
-        error = scan_text(h, g, &place->where, &matches);
+        error = scan_text(h, g, &place->where, &matches, reason);
         account(h->party, place, matches, place->where.at_len, place->where.len);
     }
     return error;
@@ -288,7 +318,7 @@ static tamis_error scan_rest(struct hand *h, struct group *g, const struct place
         error = input_next(h->input, &segment, &h->text, &more, reason);
         if (!more)
             break;
-        error = scan_text(h, g, &segment, &matches);
+        error = scan_text(h, g, &segment, &matches, reason);
         uint64_t end = segment.at + segment.at_len;
         account(p, place, matches, end > at ? end - at : 0, segment.len);
         at = end > at ? end : at;
@@ -368,7 +398,8 @@ static bool run_party(struct party *p, struct hand *hands, unsigned n)
     for (unsigned i = 0; i < n && good; i++) {
         hands[i].party = p;
         hands[i].seen = NOWHERE;
-        good = (hands[i].parser = parser_new()) != NULL;
+        good = (hands[i].parser = parser_new()) != NULL &&
+               check_start(&hands[i].check, p->scan->question);
     }
     while (good && started + 1 < n &&
            pthread_create(&thread[started], NULL, work, &hands[started]) == 0)
@@ -381,7 +412,10 @@ static bool run_party(struct party *p, struct hand *hands, unsigned n)
         hand_close(&hands[i]);
         parser_free(hands[i].parser);
         input_text_free(&hands[i].text);
-        free(hands[i].name.data);
+        p->scan->timeless += hands[i].check.timeless;
+        check_end(&hands[i].check);
+        good = (!good || !p->scan->tally || tally_merge(p->scan->tally, &hands[i].tally)) && good;
+        tally_free(&hands[i].tally);
     }
     return good;
 }
@@ -402,10 +436,8 @@ bool scan_run(struct scan *s)
     good = good && (n == 0 || hands);
     if (s->matches > s->limit)
         s->matches = s->limit;
-    for (size_t i = 0; p.group && i < p.n; i++) {
-        free(p.group[i].out.data);
-        free(p.group[i].end);
-    }
+    for (size_t i = 0; p.group && i < p.n; i++)
+        group_free(&p.group[i]);
     free(p.group);
     free(hands);
     if (!good)

@@ -1,12 +1,14 @@
 /*
- * The records of a text that may match. A value that is asked for as bytes stands in its record as
- * it is, unless something is escaped: a line of JSON with a backslash, a CSV field with quotes. So a
- * search for the bytes of a value finds the lines worth parsing, at several times the speed of
- * parsing all; where nearly every line is worth it, all are parsed.
+ * The records of a text that may match. What is asked for stands in its record as it was asked, or in
+ * other letters, unless something is escaped: a line with a backslash, a CSV field with quotes. So a
+ * search for these bytes finds the lines worth parsing, at several times the speed of parsing all;
+ * where nearly every line is worth it, all are parsed. What has several forms has no needle: numbers
+ * with a point, times, addresses of version 6, networks, ranges, lists, regular expressions.
  */
 #define _GNU_SOURCE
 #include "find.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 #include "read/reader_cut.h"
@@ -15,86 +17,224 @@
 
 #define DENSE 256 /* bytes between hits below which everything is parsed */
 
-/* The longest value that a record must have. */
-static const struct wanted *needle_of(const struct when *when)
+/* ---- needles --------------------------------------------------------------------------------- */
+
+/* The longest of the tokens of a phrase, as it was given: a compound stands in the text as it is. */
+struct longest {
+    size_t len;
+    char bytes[256];
+};
+
+static void take_longest(void *context, tamis_key key, bool part)
 {
-    const struct wanted *best = NULL;
-    for (size_t i = 0; i < when->n; i++) {
-        const struct clause *c = &when->clause[i];
-        const struct wanted *v = c->value;
-        if (c->type == TAMIS_BYTES && c->n == 1 && !v->missing && v->len &&
-            (!best || v->len > best->len))
-            best = v;
+    struct longest *l = context;
+    (void)part;
+    if (key.len <= l->len || key.len > sizeof l->bytes)
+        return;
+    memcpy(l->bytes, key.data, key.len);
+    l->len = key.len;
+}
+
+static const uint8_t *find_folded(const struct span *text, const char *bytes, size_t len)
+{
+    for (size_t i = 0; len && i + len <= text->len; i++)
+        if (strncasecmp((const char *)text->data + i, bytes, len) == 0)
+            return text->data + i;
+    return NULL;
+}
+
+static void words_needle(const struct clause *c, struct needle *n)
+{
+    struct longest l = {0};
+    tamis_type_ask(TAMIS_WORDS, TAMIS_PHRASE, (tamis_key){c->phrase.data, c->phrase.len},
+                   take_longest, &l);
+    n->bytes = (struct span){find_folded(&c->phrase, l.bytes, l.len), l.len};
+    n->fold = true;
+}
+
+static void value_needle(const struct span *value, tamis_type type, struct needle *n)
+{
+    char text[INET_ADDRSTRLEN];
+    struct in_addr address;
+    n->bytes = *value;
+    switch (type) {
+    case TAMIS_INT: /* zeros before it and a plus do no harm */
+        n->bytes.data += value->len && value->data[0] == '-';
+        n->bytes.len -= value->len && value->data[0] == '-';
+        break;
+    case TAMIS_IP: /* or mapped: ::ffff:a01:203 */
+        n->other = (struct span){(const uint8_t *)"ffff", 4};
+        n->bytes.len = 0;
+        if (value->len >= sizeof text)
+            break;
+        memcpy(text, value->data, value->len);
+        text[value->len] = 0;
+        if (inet_pton(AF_INET, text, &address) == 1)
+            n->bytes = *value;
+        break;
+    case TAMIS_DEC:
+        n->bytes.len = 0;
+        break;
+    default:
+        n->fold = type == TAMIS_FOLD;
     }
-    return best;
+}
+
+static void clause_needle(const struct question *q, const struct clause *c,
+                          const struct selection *selection, struct needle *n)
+{
+    size_t ways = c->n_values + c->n_prefixes + c->n_networks + c->n_ranges + c->missing;
+    *n = (struct needle){{NULL, 0}, false, {NULL, 0}};
+    if (c->negative || c->column == PERIOD)
+        return;
+    tamis_type type = q->column[c->column].type;
+    if (type == TAMIS_TIME || !selection_plain(selection, c->column))
+        return;
+    if (c->kind == CLAUSE_WORDS)
+        words_needle(c, n);
+    if (c->kind != CLAUSE_SET || ways != 1)
+        return;
+    if (c->n_values)
+        value_needle(&c->value->is, type, n);
+    if (c->n_prefixes)
+        *n = (struct needle){c->prefix->is, type == TAMIS_FOLD, {NULL, 0}};
+}
+
+void needle_of(struct needle *needle, const struct question *q, const struct selection *selection)
+{
+    *needle = (struct needle){{NULL, 0}, false, {NULL, 0}};
+    for (size_t i = 0; i < q->n; i++) {
+        struct needle n;
+        clause_needle(q, &q->clause[i], selection, &n);
+        if (n.bytes.data && n.bytes.len > needle->bytes.len)
+            *needle = n;
+    }
+}
+
+/* Where a line may not be a record by itself, all is parsed. */
+static bool lines_alone(const struct dialect *dialect, const struct input_text *text)
+{
+    if (dialect->format == READ_JSON || dialect->returns || text->len == 0)
+        return false;
+    if (dialect->format == READ_CSV)
+        return !memchr(text->data, '"', text->len);
+    if (dialect->format == READ_ZEEK || dialect->format == READ_W3C)
+        return text->data[0] != '#' && !memmem(text->data, text->len, "\n#", 2);
+    return true;
 }
 
 tamis_error seek_begin(struct seek *k, struct parser *parser, const struct selection *selection,
-                       const struct when *when, const struct input_text *text)
+                       const struct needle *needle, const struct input_text *text)
 {
-    enum read_format format = selection->dialect.format;
+    const struct dialect *dialect = &selection->dialect;
     *k = (struct seek){.parser = parser,
+                       .text = text,
                        .selection = selection,
                        .start = text->data,
                        .at = text->data,
                        .end = text->data + text->len,
                        .counted = text->data};
-    k->needle = needle_of(when);
-    if (format == READ_CSV && text->len && memchr(text->data, '"', text->len))
-        k->needle = NULL;
-    k->escapes = format == READ_JSONL;
+    k->needle = needle->bytes.len && lines_alone(dialect, text) ? needle : NULL;
+    k->escapes = dialect->format == READ_JSONL || dialect->format == READ_LOGFMT ||
+                 dialect->format == READ_SYSLOG || dialect->format == READ_ZEEK;
     if (k->needle)
         return TAMIS_OK;
     k->at = k->end;
-    return parser_begin(parser, selection, text->data, text->len);
+    tamis_error error = parser_begin(parser, selection, text->data, text->len);
+    parser_context(parser, text);
+    return error;
+}
+
+/* ---- searching ------------------------------------------------------------------------------- */
+
+static uint8_t small(uint8_t c)
+{
+    return (uint8_t)(c - 'A') < 26 ? c | 32 : c;
+}
+
+static uint8_t capital(uint8_t c)
+{
+    return (uint8_t)(c - 'a') < 26 ? c & ~32 : c;
+}
+
+static bool same(const uint8_t *at, const struct span *needle, bool fold)
+{
+    if (!fold)
+        return memcmp(at, needle->data, needle->len) == 0;
+    for (size_t i = 0; i < needle->len; i++)
+        if (small(at[i]) != small(needle->data[i]))
+            return false;
+    return true;
+}
+
+static const uint8_t *search_plain(const uint8_t *p, const uint8_t *end, const struct span *needle,
+                                   bool fold)
+{
+    if (!fold)
+        return memmem(p, (size_t)(end - p), needle->data, needle->len);
+    for (; (size_t)(end - p) >= needle->len; p++)
+        if (same(p, needle, true))
+            return p;
+    return NULL;
 }
 
 #if SCAN_HAS_VECTOR
 /* Where both the first and the last byte of the needle stand, 16 places at a time. */
-static const uint8_t *search_vector(const uint8_t *p, const uint8_t *end, const uint8_t *needle,
-                                    size_t len)
+static const uint8_t *search_vector(const uint8_t *p, const uint8_t *end, const struct span *needle,
+                                    bool fold)
 {
-    const __m128i first = _mm_set1_epi8((char)needle[0]),
-                  last = _mm_set1_epi8((char)needle[len - 1]);
+    size_t len = needle->len;
+    uint8_t one = needle->data[0], two = needle->data[len - 1];
+    const __m128i first = _mm_set1_epi8((char)(fold ? small(one) : one)),
+                  First = _mm_set1_epi8((char)(fold ? capital(one) : one)),
+                  last = _mm_set1_epi8((char)(fold ? small(two) : two)),
+                  Last = _mm_set1_epi8((char)(fold ? capital(two) : two));
     for (; (size_t)(end - p) >= len + 15; p += 16) {
         __m128i a = _mm_loadu_si128((const __m128i *)p);
         __m128i b = _mm_loadu_si128((const __m128i *)(p + len - 1));
-        __m128i both = _mm_and_si128(_mm_cmpeq_epi8(a, first), _mm_cmpeq_epi8(b, last));
+        __m128i both =
+            _mm_and_si128(_mm_or_si128(_mm_cmpeq_epi8(a, first), _mm_cmpeq_epi8(a, First)),
+                          _mm_or_si128(_mm_cmpeq_epi8(b, last), _mm_cmpeq_epi8(b, Last)));
         for (unsigned mask = (unsigned)_mm_movemask_epi8(both); mask; mask &= mask - 1) {
             const uint8_t *at = p + __builtin_ctz(mask);
-            if (memcmp(at, needle, len) == 0)
+            if (same(at, needle, fold))
                 return at;
         }
     }
-    return (size_t)(end - p) < len ? NULL : memmem(p, (size_t)(end - p), needle, len);
+    return (size_t)(end - p) < len ? NULL : search_plain(p, end, needle, fold);
 }
 #endif
 
 /* The needle in [p, end), else end. */
-static const uint8_t *search(const uint8_t *p, const uint8_t *end, const struct wanted *needle)
+static const uint8_t *search(const uint8_t *p, const uint8_t *end, const struct span *needle,
+                             bool fold)
 {
     const uint8_t *at;
 #if SCAN_HAS_VECTOR
     if (scan_choose())
-        at = search_vector(p, end, needle->data, needle->len);
+        at = search_vector(p, end, needle, fold);
     else
 #endif
-        at = memmem(p, (size_t)(end - p), needle->data, needle->len);
+        at = search_plain(p, end, needle, fold);
     return at ? at : end;
 }
 
 /* The next place worth parsing from k->at on; the end if there is none. */
 static const uint8_t *next_place(struct seek *k)
 {
+    const uint8_t *place;
     if (k->hit < k->at)
-        k->hit = search(k->at, k->end, k->needle);
-    if (!k->escapes)
-        return k->hit;
-    if (k->escape < k->at) { /* up to the hit will do */
-        const uint8_t *at = memchr(k->at, '\\', (size_t)(k->hit - k->at));
-        k->escape = at ? at : k->hit;
+        k->hit = search(k->at, k->end, &k->needle->bytes, k->needle->fold);
+    place = k->hit;
+    if (k->needle->other.len && k->other < k->at)
+        k->other = search(k->at, k->end, &k->needle->other, true);
+    if (k->needle->other.len && k->other < place)
+        place = k->other;
+    if (k->escapes && k->escape < k->at) { /* up to the hit will do */
+        const uint8_t *at = memchr(k->at, '\\', (size_t)(place - k->at));
+        k->escape = at ? at : place;
     }
-    return k->escape < k->hit ? k->escape : k->hit;
+    return k->escapes && k->escape < place ? k->escape : place;
 }
 
 /* The line of the next place goes to the parser; false: there is none. */
@@ -111,6 +251,7 @@ static bool next_line(struct seek *k, tamis_error *error)
     if (k->runs > 64 && k->runs * DENSE > (uint64_t)(end - k->start))
         end = k->end;
     *error = parser_begin(k->parser, k->selection, line, (size_t)(end - line));
+    parser_context(k->parser, k->text);
     k->at = end;
     return true;
 }

@@ -1,6 +1,8 @@
 /* The records of a text, gathered. See index_text.h. */
 #include "index_text.h"
 
+#include <stdlib.h>
+
 #include "read/reader_cut.h"
 #include "read/reader_parse.h"
 
@@ -12,53 +14,128 @@ static void note_open(struct text_tally *t, const struct input_text *text,
     if (at >= t->resume)
         return;
     t->resume = at;
-    t->open_records = t->records;
-    t->open_bad = t->bad;
+    t->open = t->count;
 }
 
-static tamis_error add_record(tamis_gather *gather, const struct record *record, size_t n,
-                              uint64_t *present)
+/* Behind this record another may follow, whatever is there now. */
+static void note_end(struct text_tally *t, const struct input_text *text,
+                     const struct record *record)
 {
-    tamis_key keys[TAMIS_ATTRIBUTES_MAX];
-    uint64_t some = 0;
-    for (size_t i = 0; i < n; i++) {
+    t->resume = (size_t)(record->data + record->len - text->data);
+    t->open = t->count;
+}
+
+static bool room_of(struct text_keys *k, size_t n)
+{
+    if (n <= k->room)
+        return true;
+    tamis_key *key = realloc(k->key, 2 * n * sizeof *key);
+    if (key)
+        k->key = key;
+    char(*time)[TIME_NORMAL_MAX] = key ? realloc(k->time, 2 * n * sizeof *time) : NULL;
+    if (time) {
+        k->time = time;
+        k->room = 2 * n;
+    }
+    return time != NULL;
+}
+
+void text_keys_free(struct text_keys *k)
+{
+    free(k->key);
+    free(k->time);
+}
+
+/* Times in their normal form: the library knows neither zones nor years that are not said. */
+static tamis_key key_of(struct text_keys *k, const struct value *v, size_t at, bool time)
+{
+    size_t n = 0;
+    if (v->state == VALUE_MISSING)
+        return (tamis_key){NULL, 0};
+    if (time)
+        n = time_normal(&k->clock, v->data, v->len, k->time[at]);
+    if (n)
+        return (tamis_key){k->time[at], n};
+    return (tamis_key){v->len ? (const void *)v->data : "", v->len};
+}
+
+/* Some value is a list. */
+static tamis_error add_lists(struct text_keys *k, const struct record *record, tamis_gather *gather)
+{
+    tamis_values values[TAMIS_ATTRIBUTES_MAX];
+    size_t at = 0, total = 0;
+    for (size_t i = 0; i < k->n; i++)
+        for (const struct value *v = &record->values[i]; v; v = v->next)
+            total++;
+    if (!room_of(k, total))
+        return TAMIS_ENOMEM;
+    for (size_t i = 0; i < k->n; i++) {
         const struct value *v = &record->values[i];
-        bool there = v->state != VALUE_MISSING;
-        keys[i].data = there ? v->len ? (const void *)v->data : "" : NULL;
-        keys[i].len = there ? v->len : 0;
-        some |= (uint64_t)there << i;
+        values[i] = (tamis_values){k->key + at, 0};
+        for (; v && v->state != VALUE_MISSING; v = v->next, at++, values[i].n++)
+            k->key[at] = key_of(k, v, at, k->times >> i & 1);
+    }
+    return tamis_gather_add_lists(gather, values);
+}
+
+static tamis_error add_record(struct text_keys *k, const struct record *record,
+                              tamis_gather *gather, uint64_t *present)
+{
+    uint64_t some = 0;
+    bool lists = false;
+    for (size_t i = 0; i < k->n; i++) {
+        const struct value *v = &record->values[i];
+        k->key[i] = key_of(k, v, i, k->times >> i & 1);
+        some |= (uint64_t)(v->state != VALUE_MISSING) << i;
+        lists |= v->next != NULL;
     }
     *present |= some;
-    return tamis_gather_add(gather, keys);
+    return UNLIKELY(lists) ? add_lists(k, record, gather) : tamis_gather_add(gather, k->key);
 }
 
-tamis_error text_gather(struct parser *parser, const struct selection *selection,
-                        const struct input_text *text, size_t n, tamis_gather *gather,
-                        struct text_tally *t)
+bool text_keys_start(struct text_keys *k, const tamis_schema *schema, const char *zone)
+{
+    *k = (struct text_keys){.n = tamis_schema_attributes(schema), .clock = {.zone = zone}};
+    for (uint32_t i = 0; i < k->n; i++)
+        k->times |= (uint64_t)(tamis_schema_type(schema, i) == TAMIS_TIME) << i;
+    return room_of(k, TAMIS_ATTRIBUTES_MAX);
+}
+
+tamis_error text_gather(struct text_keys *keys, struct parser *parser,
+                        const struct selection *selection, const struct input_text *text,
+                        tamis_gather *gather, struct text_tally *t)
 {
     struct record record;
     enum parsed parsed;
     bool csv = selection->dialect.format == READ_CSV;
+    bool json = selection->dialect.format == READ_JSON; /* records end by themselves */
     bool closed = text->len == 0 || text->data[text->len - 1] == '\n';
-    const uint8_t *open_end = closed ? NULL : text->data + text->len;
-    *t = (struct text_tally){.resume = text->len};
+    const uint8_t *open_end = closed || json ? NULL : text->data + text->len;
+    *t = (struct text_tally){.resume = json ? 0 : text->len};
     tamis_error error = parser_begin(parser, selection, text->data, text->len);
+    parser_context(parser, text);
+    keys->clock.reference = text->reference;
     while (error == TAMIS_OK && (parsed = parser_next(parser, &record)) != PARSED_END) {
         if (UNLIKELY(parsed == PARSED_NOMEM))
             return TAMIS_ENOMEM;
         if (UNLIKELY(record.data + record.len + record.end_len == open_end ||
                      (csv && parsed == PARSED_BAD)))
             note_open(t, text, &record);
+        error = add_record(keys, &record, gather, &t->present);
         if (LIKELY(parsed == PARSED_RECORD)) {
-            error = add_record(gather, &record, n, &t->present);
-            t->records++;
-        } else if (t->bad++ == 0) {
+            t->count.records++;
+            t->count.unfit += record.unfit;
+            if (json && !record.unfit)
+                note_end(t, text, &record);
+        } else if (t->count.bad++ == 0) {
             t->bad_line = parser_line(parser);
             t->complaint = record.complaint;
         }
     }
-    t->open_records = t->resume < text->len ? t->records - t->open_records : 0;
-    t->open_bad = t->resume < text->len ? t->bad - t->open_bad : 0;
+    tamis_gather_text(gather, text->len);
+    struct counts before = t->resume < text->len ? t->open : t->count;
+    t->open = t->count;
+    counts_take(&t->open, &before);
     t->resume_line = count_lines(text->data, t->resume);
     return error;
 }

@@ -2,23 +2,36 @@
 #ifndef TAMIS_INDEX_TEXT_H
 #define TAMIS_INDEX_TEXT_H
 
-#include "read/reader.h"
+#include "inputs.h"
 #include "tamis/catalog.h"
 
 struct text_tally {
-    uint64_t records, bad;
-    uint64_t present;  /* bit i: some record has attribute i */
-    uint64_t bad_line; /* lines of the text before the first bad record, */
+    struct counts count; /* damaged ones are gathered too */
+    uint64_t present;    /* bit i: some record has attribute i */
+    uint64_t bad_line;   /* lines of the text before the first bad record, */
     const char *complaint;
     /* Reading goes on here if the file grows: before a last record without line end, and in CSV
        before a bad one, whose quote may yet be closed. Else the end of the text. */
     size_t resume;
-    uint64_t resume_line;            /* lines of the text before it */
-    uint64_t open_records, open_bad; /* behind it */
+    uint64_t resume_line;        /* lines of the text before it */
+    struct counts open;          /* behind it */
+    struct input_segment before; /* the time there; the caller's to find */
 };
 
-tamis_error text_gather(struct parser *parser, const struct selection *selection,
-                        const struct input_text *text, size_t n_attributes, tamis_gather *gather,
-                        struct text_tally *tally);
+/* Turns values into keys; one for each thread. */
+struct text_keys {
+    size_t n;       /* attributes */
+    uint64_t times; /* bit i: attribute i is a time */
+    struct time_context clock;
+    tamis_key *key;                /* of a record, */
+    char (*time)[TIME_NORMAL_MAX]; /* and what those of times point to */
+    size_t room;
+};
+
+bool text_keys_start(struct text_keys *keys, const tamis_schema *schema, const char *zone);
+void text_keys_free(struct text_keys *keys);
+tamis_error text_gather(struct text_keys *keys, struct parser *parser,
+                        const struct selection *selection, const struct input_text *text,
+                        tamis_gather *gather, struct text_tally *tally);
 
 #endif

@@ -36,11 +36,6 @@ static bool no_memory(void)
     return false;
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
-
 /* ---- entries --------------------------------------------------------------------------------- */
 
 /* What is known goes on being known, under the name of today. */
@@ -269,8 +264,7 @@ static bool settle(struct planning *p, struct fate *fate, struct part *part, boo
         where->len -= cut;
         if (where->at == where->offset && where->at_len == where->len + cut && !where->skip)
             where->at_len -= cut;
-        part->records = less(part->records, fate->old->open_records);
-        part->bad = less(part->bad, fate->old->open_bad);
+        counts_take(&part->count, &fate->old->open);
     }
     return true;
 }
@@ -300,15 +294,16 @@ static bool plan_tail(struct planning *p, size_t number, const struct piece *pie
     uint64_t size = f->size, segment = p->run->inputs->segment;
     uint64_t tail = text_expected(e->path, size > e->file.size ? size - e->file.size : 0);
     struct input_segment from = e->resume;
-    e->records = less(e->records, e->open_records);
-    e->bad = less(e->bad, e->open_bad);
+    counts_take(&e->count, &e->open);
     for (size_t i = 0; i < n; i++) {
         const struct part *part = &piece[i].part;
         uint64_t len = part->where.len;
         if (part->where.offset + len < from.offset || len > tail || tail + len > segment)
             break;
-        e->records = less(e->records, less(part->records, i == 0 ? e->open_records : 0));
-        e->bad = less(e->bad, less(part->bad, i == 0 ? e->open_bad : 0));
+        struct counts again = part->count;
+        if (i == 0)
+            counts_take(&again, &e->open);
+        counts_take(&e->count, &again);
         from = part->where;
         tail += len;
     }
@@ -359,6 +354,8 @@ bool update_plan(struct index_run *run, const struct inputs *old, const tamis_ca
     good = good && sight_take(&sight, old, run->base, run->threads) && plan_entries(&p, &sight);
     update->any |= update->fresh || update->changed || update->grown || update->gone ||
                    update->renamed || update->touched;
+    if (good && update->any && catalog)
+        good = run->start(run);
     if (good && update->any && catalog) {
         good = !update->grown || (scan_tags(&p, collect, false) && plan_tails(&p));
         good = good && scan_tags(&p, settle, true);

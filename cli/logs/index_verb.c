@@ -1,5 +1,6 @@
 /* tamis index: a catalog of files of records, made and kept up to date. */
 #define _GNU_SOURCE
+#include "index_choose.h"
 #include "index_verb.h"
 
 #include <errno.h>
@@ -22,14 +23,16 @@
 #define SEGMENT_MAX ((uint64_t)1 << 30)
 
 struct index {
-    const char *out, *update, *attrs_text;
+    const char *out, *update, *attrs_text, *pattern, *records, *time, *zone;
+    char *beside; /* INPUT.tamis */
     struct texts combos, include, exclude, append_only, forget;
     struct attrs attrs;
     double fpp;
     unsigned format, verifier;
     uint64_t segment, threads;
     char delimiter;
-    bool delimited, headless, strict, json, verbose, skip_unknown;
+    bool delimited, headless, strict, json, verbose, skip_unknown, newly_skipped, reread;
+    char here[256]; /* zone of this machine */
     struct store_options files;
     struct inputs known, inputs; /* as they were, and as they will be */
     char *base;
@@ -123,6 +126,7 @@ static bool set_scope(struct index *x, const struct words *words)
     bool good = add_rules(x, &x->include, RULE_INCLUDE) &&
                 add_rules(x, &x->exclude, RULE_EXCLUDE) &&
                 add_rules(x, &x->append_only, RULE_APPEND_ONLY);
+    x->newly_skipped = x->skip_unknown && !known->skip_unknown;
     known->skip_unknown |= x->skip_unknown;
     for (size_t i = 0; good && i < x->forget.n; i++)
         good = forget_root(x, x->forget.text[i]);
@@ -134,10 +138,13 @@ static bool set_scope(struct index *x, const struct words *words)
     in->segment = known->segment;
     in->next_id = known->next_id;
     in->skip_unknown = known->skip_unknown;
+    in->chosen = known->chosen;
     for (size_t i = 0; good && i < known->n_roots; i++)
         good = inputs_add_root(in, known->root[i].path, known->root[i].folder);
     for (size_t i = 0; good && i < known->n_rules; i++)
         good = inputs_add_rule(in, known->rule[i].kind, known->rule[i].glob);
+    for (size_t i = 0; good && i < known->n_fields; i++)
+        good = inputs_add_field(in, known->field[i].name, known->field[i].type);
     return good;
 }
 
@@ -166,108 +173,6 @@ bool plan_new(struct index_run *run, uint32_t root, const char *path, uint64_t b
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void report(const struct index *x, const struct index_run *run, const struct update *u,
-                   const char *path)
-{
-    const struct tally *t = &run->tally;
-    struct stat st;
-    uint64_t bytes = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
-    double time = seconds() - x->start;
-    if (x->json) {
-        report_open(true);
-        report_count("inputs", "", inputs_count(run->inputs));
-        report_count("read", "", t->inputs);
-        if (u) {
-            report_count("new", "", u->fresh);
-            report_count("changed", "", u->changed);
-            report_count("grown", "", u->grown);
-            report_count("renamed", "", u->renamed);
-            report_count("removed", "", u->gone);
-        }
-        report_count("failed", "", t->failed);
-        report_count("records_read", "", t->records);
-        report_count("bad_records", "", t->bad);
-        report_count("bytes_read", "", t->bytes);
-        report_count("segments_added", "", t->segments);
-        report_count("catalog_bytes", "", bytes);
-        report_real("seconds", "", time);
-        report_close();
-    } else if (x->verbose) {
-        if (u)
-            remark("%zu new, %zu changed, %zu grown, %zu renamed, %zu removed, %zu as before",
-                   u->fresh, u->changed, u->grown, u->renamed, u->gone, u->same);
-        remark("%llu records in %llu segments read from %llu inputs, %llu bad: %.1f MB of text in "
-               "%.2f s, catalog %.1f MB",
-               (unsigned long long)t->records, (unsigned long long)t->segments,
-               (unsigned long long)t->inputs, (unsigned long long)t->bad, 1e-6 * (double)t->bytes,
-               time, 1e-6 * (double)bytes);
-    }
-}
-
-/* How the first input that can be read begins, so that names can be compared. */
-static void tell_start(const struct index_run *run)
-{
-    enum { MOST = 100 };
-    const struct input_options options = {.dialect = run->inputs->dialect, .segment = 4096};
-    for (size_t i = 0; i < run->inputs->n; i++) {
-        struct input *input = NULL;
-        struct input_segment segment = {0};
-        struct input_text text = {0};
-        tamis_reason reason;
-        bool more = false;
-        char *path = base_join(run->base, run->inputs->entry[i].path);
-        if (path && input_open(&input, path, &options, &reason) == TAMIS_OK && !input->header)
-            input_next(input, &segment, &text, &more, &reason);
-        const uint8_t *start = input && input->header ? input->header : text.data;
-        size_t len = input && input->header ? input->header_len : more ? text.len : 0;
-        const uint8_t *end = len ? memchr(start, '\n', len) : NULL;
-        len = end ? (size_t)(end - start) : len;
-        if (len)
-            remark("%s begins: %.*s%s", path, len > MOST ? MOST : (int)len, (const char *)start,
-                   len > MOST ? "..." : "");
-        input_text_free(&text);
-        input_segment_free(&segment);
-        input_close(input);
-        free(path);
-        if (len)
-            break;
-    }
-}
-
-/* What may have records and was not read: find will say so, too. */
-static void tell_passed(const struct index_run *run, const struct update *u)
-{
-    if (!u->passed)
-        return;
-    const struct entry *e = &run->inputs->entry[u->first_passed];
-    char *path = base_join(run->base, e->path);
-    remark(
-        "not read: %s: it is %s; %zu such in all, which tamis info --inputs lists: give --exclude "
-        "or --skip-unknown",
-        path ? path : e->path, e->passed, u->passed);
-    free(path);
-}
-
-/* A catalog without a record proves nothing, and one in which no record has any of the attributes
-   nothing that anyone wants to know: text of another form, or a slip of the pen. */
-static bool worth_keeping(const struct index_run *run)
-{
-    uint32_t n = tamis_schema_attributes(run->schema), absent = 0;
-    for (uint32_t i = 0; run->tally.records && i < n; i++)
-        if (!(run->tally.present >> i & 1)) {
-            absent++;
-            remark("no record has the attribute: %s: check the names in --attrs, and --delimiter",
-                   tamis_schema_name(run->schema, i));
-        }
-    if (absent)
-        tell_start(run);
-    if (run->tally.records == 0 && run->tally.failed == 0)
-        complain("no record: %s: give CSV or TSV with a header, or one JSON object a line; see "
-                 "--format and --delimiter",
-                 run->inputs->root[0].path);
-    return run->tally.records && absent < n;
-}
-
 static bool commit(struct index_run *run)
 {
     struct bytes note = {0};
@@ -291,12 +196,12 @@ static int finish(const struct index *x, struct index_run *run, const struct upd
     uint64_t records = 0;
     sigaction(SIGINT, &action, NULL); /* not before: one who waits for the lock just ends */
     sigaction(SIGTERM, &action, NULL);
-    if (!index_work(run) || (!x->update && !worth_keeping(run)) || !commit(run))
+    if (!index_work(run) || (!x->update && !index_worth_keeping(run)) || !commit(run))
         return TROUBLE;
     for (size_t i = 0; i < run->inputs->n; i++)
-        records += run->inputs->entry[i].records;
-    tell_passed(run, u);
-    report(x, run, x->update ? u : NULL, run->path);
+        records += run->inputs->entry[i].count.records;
+    index_tell_passed(run, u);
+    index_report(run, x->update ? u : NULL, x->json, x->verbose, seconds() - x->start);
     if (records == 0)
         return complain("no record is left: %s: check its inputs", run->path);
     return run->tally.failed ? TROUBLE : FOUND;
@@ -322,12 +227,37 @@ static bool may_replace(const char *path)
     return false;
 }
 
-static bool create(struct index *x, struct index_run *run)
+static uint64_t text_of(const struct index_run *run)
 {
-    tamis_reason reason = {0};
     uint64_t text = 0;
     for (size_t i = 0; i < run->n_tasks; i++)
-        text += text_expected(x->inputs.entry[run->task[i].entry].path, run->task[i].bytes);
+        text += text_expected(run->inputs->entry[run->task[i].entry].path, run->task[i].bytes);
+    return text;
+}
+
+/* What may be asked for, if nobody said so, and the types that were not given. */
+static bool choose(struct index *x, const struct index_run *run)
+{
+    size_t *entries = calloc(run->n_tasks + 1, sizeof *entries);
+    if (!entries)
+        return complain("out of memory: inputs: free some memory and run again"), false;
+    for (size_t i = 0; i < run->n_tasks; i++)
+        entries[i] = run->task[i].entry;
+    for (size_t i = 0; x->time && i < x->attrs.n; i++)
+        if (strcmp(x->attrs.names[i], x->time) == 0) {
+            x->attrs.list[i].type = TAMIS_TIME;
+            x->attrs.typed[i] = true;
+        }
+    bool good = choose_attributes(&x->inputs, x->base, entries, run->n_tasks, text_of(run),
+                                  &x->attrs, x->verbose);
+    free(entries);
+    return good;
+}
+
+/* A new file; with the key of an old one, if it takes its place. */
+static bool create(struct index *x, struct index_run *run, const uint8_t *key, tamis_hash hash)
+{
+    tamis_reason reason = {0};
     const tamis_catalog_options options = {
         .attributes = x->attrs.list,
         .n_attributes = x->attrs.n,
@@ -336,7 +266,9 @@ static bool create(struct index *x, struct index_run *run)
         .no_combos = x->attrs.no_combos,
         .verifier = x->verifier == 1 ? TAMIS_VERIFIER_NONE : TAMIS_VERIFIER_FILTER,
         .fpp = x->fpp,
-        .segments = 2 * (text / x->segment) + 50, /* room for updates */
+        .key = key,
+        .hash = hash,
+        .segments = 2 * (text_of(run) / x->segment) + 50, /* room for updates */
     };
     tamis_error error = tamis_catalog_create(&run->writer, x->out, &options, &reason);
     if (error != TAMIS_OK)
@@ -354,10 +286,18 @@ static int index_new(struct index *x, const struct words *words)
     bool good = find_base(x, x->out);
     run.base = x->base;
     x->known.segment = x->segment;
-    x->known.dialect =
-        (struct dialect){.format = x->format ? (enum read_format)(x->format - 1) : READ_AUTO,
-                         .delimiter = (uint8_t)x->delimiter,
-                         .headless = x->headless};
+    x->known.chosen = !x->attrs_text;
+    time_zone_here(x->here, sizeof x->here);
+    x->known.dialect = (struct dialect){.format = x->format    ? (enum read_format)(x->format - 1)
+                                                  : x->pattern ? READ_PATTERN
+                                                  : x->records ? READ_JSON
+                                                               : READ_AUTO,
+                                        .delimiter = (uint8_t)x->delimiter,
+                                        .headless = x->headless,
+                                        .pattern = x->pattern,
+                                        .records = x->records,
+                                        .time = x->time,
+                                        .zone = x->zone ? x->zone : x->here};
     good = good && set_scope(x, words) && update_plan(&run, &x->known, NULL, &update);
     if (good && run.n_tasks == 0 && run.tally.failed == 0) {
         const struct entry *e = update.passed ? &x->inputs.entry[update.first_passed] : NULL;
@@ -365,8 +305,8 @@ static int index_new(struct index *x, const struct words *words)
                          words->word[0], e ? ", for example " : "", e ? e->passed : "");
     }
     int status = TROUBLE;
-    if (good && store_lock(&store, x->out, &x->files)) {
-        if (may_replace(x->out) && create(x, &run))
+    if (good && choose(x, &run) && store_lock(&store, x->out, &x->files)) {
+        if (may_replace(x->out) && create(x, &run, NULL, 0))
             status = finish(x, &run, &update);
         tamis_catalog_abandon(run.writer);
         store_end(&store);
@@ -377,6 +317,55 @@ static int index_new(struct index *x, const struct words *words)
 
 /* ---- an update ------------------------------------------------------------------------------- */
 
+/* The writer, with attributes that are new. */
+static bool start_update(struct index_run *run)
+{
+    struct index *x = run->context;
+    tamis_reason reason = {0};
+    if (run->n_tasks && !choose(x, run))
+        return false;
+    const struct attrs *a = &x->attrs;
+    const tamis_catalog_options more = {.attributes = a->list + a->n_known,
+                                        .n_attributes = a->n - a->n_known,
+                                        .combos = a->combos,
+                                        .n_combos = a->n_combos,
+                                        .no_combos = a->n_combos == 0};
+    tamis_error error = tamis_catalog_update(
+        &run->writer, x->update, NULL, more.n_attributes || more.n_combos ? &more : NULL, &reason);
+    if (error != TAMIS_OK)
+        return complain_of(error, &reason, x->update), false;
+    run->schema = tamis_catalog_writer_schema(run->writer);
+    return true;
+}
+
+/* --reread: all of it anew, as it was asked for when it was made. */
+static int reread(struct index *x, const tamis_catalog *old, struct index_run *run)
+{
+    struct update update = {0};
+    uint8_t key[TAMIS_KEY_LEN];
+    tamis_catalog_facts facts;
+    const tamis_schema *schema = tamis_catalog_schema(old);
+    uint64_t combo;
+    bool keyed = tamis_catalog_key(old, key);
+    int status = TROUBLE;
+    tamis_catalog_info(old, &facts);
+    if (x->inputs.chosen && !x->attrs_text)
+        x->attrs = (struct attrs){0};
+    for (uint32_t i = 0; x->attrs.n && (combo = tamis_schema_combo(schema, i)) != 0; i++)
+        x->attrs.combos[x->attrs.n_combos++] = combo;
+    x->attrs.no_combos = x->attrs.n && !x->attrs.n_combos;
+    x->known.n = x->inputs.n_fields = 0;
+    x->fpp = facts.fpp;
+    x->verifier = facts.verifier == TAMIS_VERIFIER_NONE ? 1 : 0;
+    x->segment = x->inputs.segment;
+    x->out = x->update;
+    if (update_plan(run, &x->known, NULL, &update) && choose(x, run) &&
+        create(x, run, keyed ? key : NULL, facts.hash))
+        status = finish(x, run, &update);
+    explicit_bzero(key, sizeof key);
+    return status;
+}
+
 static int update_locked(struct index *x, const struct words *words, tamis_catalog *old,
                          struct index_run *run)
 {
@@ -385,21 +374,23 @@ static int update_locked(struct index *x, const struct words *words, tamis_catal
     size_t len;
     const void *note = tamis_catalog_note(old, &len);
     tamis_error error = inputs_decode(&x->known, note, len, &reason);
-    if (error == TAMIS_OK)
-        error = tamis_catalog_update(&run->writer, x->update, NULL, &reason);
     if (error != TAMIS_OK)
         return complain_of(error, &reason, x->update);
-    run->schema = tamis_catalog_writer_schema(run->writer);
     size_t roots = x->known.n_roots, rules = x->known.n_rules;
-    bool said = x->forget.n || (x->skip_unknown && !x->known.skip_unknown);
-    if (!set_scope(x, words))
+    attrs_known(&x->attrs, tamis_catalog_schema(old));
+    if (!set_scope(x, words) || !attrs_read(&x->attrs, x->attrs_text, &x->combos))
         return TROUBLE;
-    update.any = said || x->known.n_roots != roots || x->known.n_rules != rules;
+    if (x->reread)
+        return reread(x, old, run);
+    update.any = x->forget.n || x->known.n_roots != roots || x->known.n_rules != rules ||
+                 x->attrs.n > x->attrs.n_known || x->attrs.n_combos || x->newly_skipped;
+    run->start = start_update;
+    run->context = x;
     if (!update_plan(run, &x->known, old, &update))
         return TROUBLE;
     if (update.any)
         return finish(x, run, &update);
-    report(x, run, &update, x->update);
+    index_report(run, &update, x->json, x->verbose, seconds() - x->start);
     return run->tally.failed ? TROUBLE : FOUND;
 }
 
@@ -430,14 +421,61 @@ static int index_update(struct index *x, const struct words *words)
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
+/* Whether something was said that only a new catalog can heed. */
+static bool is_shaped(const struct index *x)
+{
+    return x->fpp > 0 || x->format || x->verifier || x->segment || x->delimited || x->headless ||
+           x->pattern || x->records || x->time || x->zone;
+}
+
+/* logs or logs/ is indexed in logs.tamis beside it. */
+static bool name_beside(struct index *x, const char *input)
+{
+    size_t len = strlen(input);
+    while (len > 1 && input[len - 1] == '/')
+        len--;
+    const char *last = memrchr(input, '/', len);
+    last = last ? last + 1 : input;
+    size_t name = (size_t)(input + len - last);
+    bool nameless = name == 0 || (name == 1 && last[0] == '.') ||
+                    (name == 2 && last[0] == '.' && last[1] == '.');
+    if (nameless)
+        return complain("no name for the catalog: %s: say where to write it with -o", input), false;
+    x->beside = malloc(len + sizeof ".tamis");
+    if (!x->beside)
+        return complain("out of memory: %s: free some memory and run again", input), false;
+    memcpy(x->beside, input, len);
+    memcpy(x->beside + len, ".tamis", sizeof ".tamis");
+    return true;
+}
+
+/* The catalog that is meant; one that exists is updated, unless it is to be another. */
+static bool name_catalog(struct index *x, const struct words *words)
+{
+    tamis_kind kind = TAMIS_KIND_NONE;
+    if (x->update || words->n == 0)
+        return true;
+    if (!x->out && words->n > 1)
+        return complain("no name for the catalog: several inputs: say where to write it with -o"),
+               false;
+    if (!x->out && !name_beside(x, words->word[0]))
+        return false;
+    x->out = x->out ? x->out : x->beside;
+    if (!is_shaped(x) && !x->attrs_text && !x->combos.n &&
+        tamis_file_kind(x->out, &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_CATALOG) {
+        x->update = x->out;
+        x->out = NULL;
+    }
+    return true;
+}
+
 static bool options_fit(struct index *x, const struct words *words)
 {
     if (!x->update && x->forget.n)
         return complain("no catalog to forget it: --forget %s: give --update CATALOG",
                         x->forget.text[0]),
                false;
-    bool shaped = x->attrs_text || x->combos.n || x->fpp > 0 || x->format || x->verifier ||
-                  x->segment || x->delimited || x->headless;
+    bool shaped = is_shaped(x);
     if (x->update && x->out)
         return complain("two catalogs: -o and --update: give one of them"), false;
     if (x->update && shaped)
@@ -445,12 +483,13 @@ static bool options_fit(struct index *x, const struct words *words)
                         "exists; make a new one with -o",
                         x->update),
                false;
-    if (!x->update && !x->out)
-        return complain("no catalog: -o: say where to write it"), false;
-    if (!x->update && !x->attrs_text)
-        return complain("no attributes: --attrs: name those to ask for, such as ip,user"), false;
     if (!x->update && words->n == 0)
         return complain("no inputs: INPUT: give files or folders"), false;
+    if (!x->update && x->combos.n && !x->attrs_text)
+        return complain("no attributes: --combo %s: name them with --attrs", x->combos.text[0]),
+               false;
+    if (x->reread && !x->update)
+        return complain("no catalog to read again: --reread: give --update CATALOG"), false;
     if (x->segment && (x->segment < SEGMENT_MIN || x->segment > SEGMENT_MAX))
         return complain("wrong value '%llu': --segment: give 64 to 1Gi",
                         (unsigned long long)x->segment),
@@ -485,7 +524,7 @@ int verb_index(int argc, char **argv)
         ARG("combo", 0, ARG_TEXTS, &x.combos),
         ARG("fpp", 0, ARG_RATE, &x.fpp),
         ARG_ONE_OF("verifier", &x.verifier, "none|filter"),
-        ARG_ONE_OF("format", &x.format, "auto|csv|tsv|jsonl"),
+        ARG_ONE_OF("format", &x.format, READ_FORMAT_NAMES),
         ARG_GIVEN("delimiter", ARG_BYTE, &x.delimiter, &x.delimited),
         ARG("no-header", 0, ARG_FLAG, &x.headless),
         ARG("segment", 0, ARG_COUNT, &x.segment),
@@ -495,19 +534,25 @@ int verb_index(int argc, char **argv)
         ARG("append-only", 0, ARG_TEXTS, &x.append_only),
         ARG("skip-unknown", 0, ARG_FLAG, &x.skip_unknown),
         ARG("forget", 0, ARG_TEXTS, &x.forget),
+        ARG("reread", 0, ARG_FLAG, &x.reread),
+        ARG("pattern", 0, ARG_TEXT, &x.pattern),
+        ARG("records", 0, ARG_TEXT, &x.records),
+        ARG("time", 0, ARG_TEXT, &x.time),
+        ARG("tz", 0, ARG_TEXT, &x.zone),
         ARG("strict", 0, ARG_FLAG, &x.strict),
         ARG("json", 0, ARG_FLAG, &x.json),
         ARG("verbose", 'v', ARG_FLAG, &x.verbose),
         STORE_WRITE_ARG(x.files),
     };
     struct words words = args_read(argc, argv, args, COUNT(args));
-    if (!options_fit(&x, &words) ||
-        (x.attrs_text && !attrs_read(&x.attrs, x.attrs_text, &x.combos)))
+    if (!options_fit(&x, &words) || !name_catalog(&x, &words) ||
+        (!x.update && !attrs_read(&x.attrs, x.attrs_text, &x.combos)))
         return TROUBLE;
     int status = x.update ? index_update(&x, &words) : index_new(&x, &words);
     attrs_free(&x.attrs);
     inputs_free(&x.inputs);
     inputs_free(&x.known);
     free(x.base);
+    free(x.beside);
     return end_interrupted(status);
 }

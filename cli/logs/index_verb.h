@@ -24,9 +24,10 @@ struct task {
 
 /* What came of it. */
 struct tally {
-    uint64_t inputs, records, bad, bytes, segments; /* read in this run */
-    uint64_t failed;                                /* inputs that could not be read to the end */
-    uint64_t present;                               /* attributes that some record had */
+    uint64_t inputs, bytes, segments; /* read in this run */
+    struct counts count;
+    uint64_t failed;  /* inputs that could not be read to the end */
+    uint64_t present; /* attributes that some record had */
 };
 
 struct index_run {
@@ -40,6 +41,9 @@ struct index_run {
     struct task *task;
     size_t n_tasks;
     struct tally tally;
+    /* Makes the writer of an update, once it is known that there is something to do. */
+    bool (*start)(struct index_run *run);
+    void *context;
 };
 
 /* Bytes of text that a file is expected to have. */
@@ -67,5 +71,13 @@ bool update_plan(struct index_run *run, const struct inputs *old, const tamis_ca
 bool plan_new(struct index_run *run, uint32_t root, const char *path, uint64_t bytes);
 /* A task: `bytes` of the file are to be read. */
 bool plan_task(struct index_run *run, size_t entry, uint64_t bytes);
+
+/* index_report.c: the figures of a run; `update` NULL: of a new catalog. */
+void index_report(const struct index_run *run, const struct update *update, bool json, bool verbose,
+                  double seconds);
+/* Tells of files that may have records and were not read. */
+void index_tell_passed(const struct index_run *run, const struct update *update);
+/* False: there is no record, or none has any of the attributes, which it tells. */
+bool index_worth_keeping(const struct index_run *run);
 
 #endif

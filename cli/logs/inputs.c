@@ -7,12 +7,11 @@
 
 #include "base/err.h"
 
-#define NOTE_VERSION 2
+#define NOTE_VERSION 3
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Room for one more in an array of elements of `size` bytes; false: no memory. */
-static bool room_for(void *array, size_t n, size_t *room, size_t size)
+bool room_for(void *array, size_t n, size_t *room, size_t size)
 {
     void **at = array, *fresh;
     if (n < *room)
@@ -33,6 +32,7 @@ void inputs_free(struct inputs *in)
     free(in->own);
     free(in->root);
     free(in->rule);
+    free(in->field);
     free(in->entry);
     *in = (struct inputs){0};
 }
@@ -96,6 +96,28 @@ bool inputs_rule(const struct inputs *in, enum rule_kind kind, const char *path,
     return none;
 }
 
+bool inputs_add_field(struct inputs *in, const char *name, tamis_type type)
+{
+    if (!room_for(&in->field, in->n_fields, &in->fields_room, sizeof *in->field))
+        return false;
+    in->field[in->n_fields++] = (struct note_field){name, type};
+    return true;
+}
+
+void counts_add(struct counts *to, const struct counts *more)
+{
+    to->records += more->records;
+    to->unfit += more->unfit;
+    to->bad += more->bad;
+}
+
+void counts_take(struct counts *from, const struct counts *less)
+{
+    from->records -= less->records < from->records ? less->records : from->records;
+    from->unfit -= less->unfit < from->unfit ? less->unfit : from->unfit;
+    from->bad -= less->bad < from->bad ? less->bad : from->bad;
+}
+
 size_t inputs_count(const struct inputs *in)
 {
     size_t n = 0;
@@ -112,9 +134,42 @@ struct entry *inputs_add(struct inputs *in)
     return &in->entry[in->n++];
 }
 
+bool entry_keep(struct inputs *in, struct entry *e, const struct dialect *d)
+{
+    e->format = d->format;
+    e->delimiter = d->delimiter;
+    e->headless = d->headless;
+    e->returns = d->returns;
+    e->array = d->format == READ_JSON ? inputs_keep(in, d->records) : NULL;
+    return d->format != READ_JSON || e->array;
+}
+
+void entry_restore(const struct entry *e, struct dialect *d)
+{
+    d->format = e->format;
+    d->delimiter = e->delimiter;
+    d->headless = e->headless;
+    d->returns = e->returns;
+    d->records = e->array;
+}
+
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static void put_raw(struct bytes *b, const void *data, size_t len)
+uint64_t bytes_hash(const uint8_t *data, size_t len)
+{
+    uint64_t h = 0xcbf29ce484222325; /* FNV-1a */
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ data[i]) * 0x100000001b3;
+    return h ^ h >> 29;
+}
+
+void bytes_end(struct bytes *b)
+{
+    free(b->data);
+    *b = (struct bytes){0};
+}
+
+void bytes_put(struct bytes *b, const void *data, size_t len)
 {
     if (b->failed || len == 0)
         return;
@@ -140,7 +195,7 @@ static void put_number(struct bytes *b, uint64_t value)
     for (; value > 127; value >>= 7)
         out[n++] = (uint8_t)(value | 128);
     out[n++] = (uint8_t)value;
-    put_raw(b, out, n);
+    bytes_put(b, out, n);
 }
 
 static void put_word(struct bytes *b, uint64_t value)
@@ -148,14 +203,14 @@ static void put_word(struct bytes *b, uint64_t value)
     uint8_t out[8];
     for (int i = 0; i < 8; i++)
         out[i] = (uint8_t)(value >> 8 * i);
-    put_raw(b, out, sizeof out);
+    bytes_put(b, out, sizeof out);
 }
 
 static void put_string(struct bytes *b, const char *text)
 {
     size_t len = strlen(text);
     put_number(b, len);
-    put_raw(b, text, len + 1);
+    bytes_put(b, text, len + 1);
 }
 
 struct cursor {
@@ -209,18 +264,35 @@ static const char *get_string(struct cursor *c)
     return (const char *)data;
 }
 
+static void put_counts(struct bytes *b, const struct counts *n)
+{
+    put_number(b, n->records);
+    put_number(b, n->unfit);
+    put_number(b, n->bad);
+}
+
+static struct counts get_counts(struct cursor *c)
+{
+    struct counts n = {.records = get_number(c)};
+    n.unfit = get_number(c);
+    n.bad = get_number(c);
+    return n;
+}
+
 /* ---- places ---------------------------------------------------------------------------------- */
 
 /* A piece of text: offset and length, line, and a byte that says how it is reached.
-   0: at its offset. Bit 0: at, at_len, skip follow. Bit 1: then a restart. */
+   0: at its offset. Bit 0: at, at_len, skip follow. Bit 1: then a restart. Bit 2: then the time
+   before it. Bit 3: then when the file was written to. */
 static void put_place(struct bytes *b, const struct input_segment *s)
 {
     bool apart = s->at != s->offset || s->at_len != s->len || s->skip || s->restart_len;
-    uint8_t how = (uint8_t)((apart ? 1 : 0) | (s->restart_len ? 2 : 0));
+    uint8_t how = (uint8_t)((apart ? 1 : 0) | (s->restart_len ? 2 : 0) | (s->timed ? 4 : 0) |
+                            (s->reference ? 8 : 0));
     put_number(b, s->offset);
     put_number(b, s->len);
     put_number(b, s->line);
-    put_raw(b, &how, 1);
+    bytes_put(b, &how, 1);
     if (apart) {
         put_number(b, s->at);
         put_number(b, s->at_len);
@@ -228,8 +300,14 @@ static void put_place(struct bytes *b, const struct input_segment *s)
     }
     if (s->restart_len) {
         put_number(b, s->restart_len);
-        put_raw(b, s->restart, s->restart_len);
+        bytes_put(b, s->restart, s->restart_len);
     }
+    if (s->timed) {
+        put_word(b, (uint64_t)s->time_before.seconds);
+        put_number(b, s->time_before.nanoseconds);
+    }
+    if (s->reference)
+        put_word(b, (uint64_t)s->reference);
 }
 
 static struct input_segment get_place(struct cursor *c)
@@ -252,8 +330,15 @@ static struct input_segment get_place(struct cursor *c)
         s.restart = (uint8_t *)get_raw(c, len); /* not to be written to */
         s.restart_len = (size_t)len;
     }
-    if (how > 3 || s.skip > s.offset || s.len > UINT64_MAX - s.offset ||
-        s.at_len > UINT64_MAX - s.at)
+    if (how & 4) {
+        s.timed = true;
+        s.time_before.seconds = (int64_t)get_word(c);
+        s.time_before.nanoseconds = (uint32_t)get_number(c);
+    }
+    if (how & 8)
+        s.reference = (int64_t)get_word(c);
+    if (how > 15 || s.time_before.nanoseconds > 999999999 || s.skip > s.offset ||
+        s.len > UINT64_MAX - s.offset || s.at_len > UINT64_MAX - s.at)
         c->bad = true;
     return s;
 }
@@ -268,8 +353,7 @@ void tag_start(struct bytes *out)
 bool tag_add(struct bytes *out, const struct part *part)
 {
     put_number(out, part->id);
-    put_number(out, part->records);
-    put_number(out, part->bad);
+    put_counts(out, &part->count);
     put_place(out, &part->where);
     return !out->failed;
 }
@@ -282,8 +366,7 @@ bool tag_next(const void *tag, size_t len, size_t *at, struct part *part, bool *
         return false;
     struct cursor c = {data + *at, data + len, false};
     part->id = get_number(&c);
-    part->records = get_number(&c);
-    part->bad = get_number(&c);
+    part->count = get_counts(&c);
     part->where = get_place(&c);
     *at = (size_t)(c.at - data);
     *bad = c.bad;
@@ -292,19 +375,31 @@ bool tag_next(const void *tag, size_t len, size_t *at, struct part *part, bool *
 
 /* ---- the note -------------------------------------------------------------------------------- */
 
-enum entry_flags { RESUMABLE = 1, DAMAGED = 2, UNREAD = 4, RACY = 8, PASSED = 16, UNKNOWN = 32 };
+enum entry_flags {
+    RESUMABLE = 1,
+    DAMAGED = 2,
+    UNREAD = 4,
+    RACY = 8,
+    PASSED = 16,
+    UNKNOWN = 32,
+    HEADLESS = 64,
+    RETURNS = 128
+};
 
 static void put_entry(struct bytes *b, const struct entry *e)
 {
     uint8_t flags = (uint8_t)((e->resumable ? RESUMABLE : 0) | (e->damaged ? DAMAGED : 0) |
                               (e->unread ? UNREAD : 0) | (e->file.racy ? RACY : 0) |
-                              (e->passed ? PASSED : 0) | (e->unknown ? UNKNOWN : 0));
-    uint8_t format = (uint8_t)e->format;
+                              (e->passed ? PASSED : 0) | (e->unknown ? UNKNOWN : 0) |
+                              (e->headless ? HEADLESS : 0) | (e->returns ? RETURNS : 0));
+    const uint8_t how[] = {(uint8_t)e->format, e->delimiter};
     put_number(b, e->id);
     put_number(b, e->root);
     put_string(b, e->path);
-    put_raw(b, &flags, 1);
-    put_raw(b, &format, 1);
+    bytes_put(b, &flags, 1);
+    bytes_put(b, how, sizeof how);
+    if (e->format == READ_JSON)
+        put_string(b, e->array);
     put_number(b, e->file.device);
     put_number(b, e->file.inode);
     put_number(b, e->file.size);
@@ -313,36 +408,44 @@ static void put_entry(struct bytes *b, const struct entry *e)
     if (e->passed)
         put_string(b, e->passed);
     else if (!e->unread)
-        put_raw(b, e->sums, (size_t)raw_sums_len(e->file.size));
+        bytes_put(b, e->sums, (size_t)raw_sums_len(e->file.size));
     put_number(b, e->text);
-    put_number(b, e->records);
-    put_number(b, e->bad);
+    put_counts(b, &e->count);
     if (e->resumable) {
         put_place(b, &e->resume);
-        put_number(b, e->open_records);
-        put_number(b, e->open_bad);
+        put_counts(b, &e->open);
     }
 }
 
 bool inputs_encode(const struct inputs *in, struct bytes *out)
 {
     const uint8_t head[] = {NOTE_VERSION, (uint8_t)in->dialect.format, in->dialect.delimiter,
-                            in->dialect.headless, in->skip_unknown};
+                            in->dialect.headless, (uint8_t)(in->skip_unknown | in->chosen << 1)};
     out->len = 0;
-    put_raw(out, head, sizeof head);
+    const char *const text[] = {in->dialect.records, in->dialect.pattern, in->dialect.time,
+                                in->dialect.zone};
+    bytes_put(out, head, sizeof head);
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        put_string(out, text[i] ? text[i] : "");
     put_number(out, in->segment);
     put_number(out, in->next_id);
     put_number(out, in->n_roots);
     for (size_t i = 0; i < in->n_roots; i++) {
         uint8_t folder = in->root[i].folder;
-        put_raw(out, &folder, 1);
+        bytes_put(out, &folder, 1);
         put_string(out, in->root[i].path);
     }
     put_number(out, in->n_rules);
     for (size_t i = 0; i < in->n_rules; i++) {
         uint8_t kind = (uint8_t)in->rule[i].kind;
-        put_raw(out, &kind, 1);
+        bytes_put(out, &kind, 1);
         put_string(out, in->rule[i].glob);
+    }
+    put_number(out, in->n_fields);
+    for (size_t i = 0; i < in->n_fields; i++) {
+        uint8_t type = (uint8_t)in->field[i].type;
+        bytes_put(out, &type, 1);
+        put_string(out, in->field[i].name);
     }
     put_number(out, in->n);
     for (size_t i = 0; i < in->n; i++)
@@ -355,7 +458,9 @@ static void get_entry(struct cursor *c, struct entry *e)
     e->id = get_number(c);
     e->root = (uint32_t)get_number(c);
     e->path = get_string(c);
-    const uint8_t *flags = get_raw(c, 2);
+    const uint8_t *flags = get_raw(c, 3);
+    if (flags && flags[1] == READ_JSON)
+        e->array = get_string(c);
     e->file.device = get_number(c);
     e->file.inode = get_number(c);
     e->file.size = get_number(c);
@@ -366,8 +471,7 @@ static void get_entry(struct cursor *c, struct entry *e)
     else if (flags && !(*flags & UNREAD))
         e->sums = get_raw(c, raw_sums_len(e->file.size));
     e->text = get_number(c);
-    e->records = get_number(c);
-    e->bad = get_number(c);
+    e->count = get_counts(c);
     if (!flags)
         return;
     e->resumable = *flags & RESUMABLE;
@@ -375,23 +479,33 @@ static void get_entry(struct cursor *c, struct entry *e)
     e->unread = *flags & UNREAD;
     e->file.racy = *flags & RACY;
     e->unknown = *flags & UNKNOWN;
+    e->headless = *flags & HEADLESS;
+    e->returns = *flags & RETURNS;
     e->format = flags[1];
-    c->bad |= *flags >= 2 * UNKNOWN || e->format > READ_JSONL;
+    e->delimiter = flags[2];
+    c->bad |= e->format >= READ_FORMATS;
     if (e->resumable) {
         e->resume = get_place(c);
-        e->open_records = get_number(c);
-        e->open_bad = get_number(c);
+        e->open = get_counts(c);
     }
 }
 
 static bool get_head(struct cursor *c, struct inputs *in)
 {
     const uint8_t *head = get_raw(c, 5);
-    if (!head || head[0] != NOTE_VERSION || head[1] > READ_JSONL || head[3] > 1 || head[4] > 1)
+    if (!head || head[0] != NOTE_VERSION || head[1] >= READ_FORMATS || head[3] > 1 || head[4] > 3)
         return false;
-    in->skip_unknown = head[4] == 1;
+    in->skip_unknown = head[4] & 1;
+    in->chosen = head[4] & 2;
     in->dialect =
         (struct dialect){.format = head[1], .delimiter = head[2], .headless = head[3] == 1};
+    const char **const text[] = {&in->dialect.records, &in->dialect.pattern, &in->dialect.time,
+                                 &in->dialect.zone};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+        *text[i] = get_string(c);
+        if (**text[i] == 0)
+            *text[i] = NULL;
+    }
     in->segment = (size_t)get_number(c);
     in->next_id = get_number(c);
     return !c->bad && in->segment > 0;
@@ -413,6 +527,14 @@ static bool get_lists(struct cursor *c, struct inputs *in, bool *full)
         const char *glob = get_string(c);
         c->bad |= !kind || *kind < RULE_INCLUDE || *kind > RULE_APPEND_ONLY;
         if (!c->bad && !inputs_add_rule(in, *kind, glob))
+            return *full = true, false;
+    }
+    uint64_t n_fields = get_number(c);
+    for (uint64_t i = 0; i < n_fields && !c->bad; i++) {
+        const uint8_t *type = get_raw(c, 1);
+        const char *name = get_string(c);
+        c->bad |= !type || *type >= TAMIS_TYPES;
+        if (!c->bad && !inputs_add_field(in, name, *type))
             return *full = true, false;
     }
     uint64_t n = get_number(c);

@@ -33,20 +33,36 @@ struct rule {
     const char *glob;
 };
 
+/* A field that some input has, indexed or not, and what its values look like. */
+struct note_field {
+    const char *name;
+    tamis_type type;
+};
+
+/* Records; lines that their format does not fit, which are among them; and damaged ones, which are not. */
+struct counts {
+    uint64_t records, unfit, bad;
+};
+void counts_add(struct counts *to, const struct counts *more);
+void counts_take(struct counts *from, const struct counts *less); /* never below 0 */
+
 struct entry {
     uint64_t id;
     uint32_t root;
     const char *path;
-    struct raw_id file;  /* when it was read */
-    const uint8_t *sums; /* of its bytes, unless it is unread or passed over */
-    enum read_format format;
-    uint64_t text; /* bytes of text known */
-    uint64_t records, bad;
+    struct raw_id file;      /* when it was read */
+    const uint8_t *sums;     /* of its bytes, unless it is unread or passed over */
+    enum read_format format; /* how it was read, */
+    uint8_t delimiter;       /* as dialects have it */
+    bool headless, returns;
+    const char *array; /* JSON: where its records are; else NULL */
+    uint64_t text;     /* bytes of text known */
+    struct counts count;
     /* Where to go on when it grows: behind the last record that has its line end. */
     bool resumable;
     struct input_segment resume;
-    uint64_t open_records, open_bad; /* of those counted, behind that place */
-    bool damaged;                    /* its compression broke off: what came before is known */
+    struct counts open; /* of those counted, behind that place */
+    bool damaged;       /* its compression broke off: what came before is known */
     bool unread;        /* it could not be opened, or changed while it was read: nothing is known */
     const char *passed; /* it is nothing that can be read, but this */
     bool unknown;       /* which may have records */
@@ -60,6 +76,9 @@ struct inputs {
     size_t n_roots, roots_room;
     struct rule *rule;
     size_t n_rules, rules_room;
+    struct note_field *field;
+    size_t n_fields, fields_room;
+    bool chosen;       /* the attributes were, nobody gave them */
     bool skip_unknown; /* files that cannot be read are none of our business */
     struct entry *entry;
     size_t n, room;
@@ -68,6 +87,10 @@ struct inputs {
 };
 
 void inputs_free(struct inputs *inputs);
+/* How an entry was read, kept in it; false: no memory. And the other way: so it is read again,
+   whatever it looks like now. */
+bool entry_keep(struct inputs *inputs, struct entry *entry, const struct dialect *dialect);
+void entry_restore(const struct entry *entry, struct dialect *dialect);
 /* A copy of a string, that lives as long as the inputs; NULL: no memory. */
 const char *inputs_keep(struct inputs *inputs, const char *text);
 /* Memory from malloc, freed with the inputs. */
@@ -76,6 +99,7 @@ bool inputs_add_root(struct inputs *inputs, const char *path, bool folder);
 /* Without the root and its entries. */
 void inputs_forget(struct inputs *inputs, uint32_t root);
 bool inputs_add_rule(struct inputs *inputs, enum rule_kind kind, const char *glob);
+bool inputs_add_field(struct inputs *inputs, const char *name, tamis_type type);
 /* Does a rule of this kind hold for a path, as entries have it? A glob without a slash is about the
    last name of the path alone. `none`: the answer if there is no such rule. */
 bool inputs_rule(const struct inputs *inputs, enum rule_kind kind, const char *path, bool none);
@@ -90,6 +114,11 @@ struct bytes {
     size_t len, room;
     bool failed; /* no memory */
 };
+void bytes_put(struct bytes *bytes, const void *data, size_t len);
+void bytes_end(struct bytes *bytes);
+uint64_t bytes_hash(const uint8_t *data, size_t len); /* for tables in memory */
+/* Room for one more in an array of elements of `size` bytes; false: no memory. */
+bool room_for(void *array, size_t n, size_t *room, size_t size);
 bool inputs_encode(const struct inputs *inputs, struct bytes *out);
 tamis_error inputs_decode(struct inputs *inputs, const void *data, size_t len,
                           tamis_reason *reason);
@@ -97,7 +126,7 @@ tamis_error inputs_decode(struct inputs *inputs, const void *data, size_t len,
 /* A piece of the text of one file, in a segment. */
 struct part {
     uint64_t id; /* of its entry */
-    uint64_t records, bad;
+    struct counts count;
     struct input_segment where;
 };
 void tag_start(struct bytes *out);

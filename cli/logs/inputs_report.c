@@ -26,8 +26,9 @@ static void print_json(const struct line *l, const char *path)
         json_text("was", l->was);
     if (l->entry) {
         json_text("format", read_format_name(l->entry->format));
-        json_count("records", l->entry->records);
-        json_count("bad_records", l->entry->bad);
+        json_count("records", l->entry->count.records);
+        json_count("unfit_lines", l->entry->count.unfit);
+        json_count("bad_records", l->entry->count.bad);
         json_flag("damaged", l->entry->damaged);
     }
     json_count("bytes", l->bytes);
@@ -38,10 +39,12 @@ static void print_text(const struct line *l, const char *path)
 {
     put_format("%-13s", l->state);
     if (l->entry)
-        put_format("%-6s %12llu %9llu  ", read_format_name(l->entry->format),
-                   (unsigned long long)l->entry->records, (unsigned long long)l->entry->bad);
+        put_format("%-8s %12llu %9llu %9llu  ", read_format_name(l->entry->format),
+                   (unsigned long long)l->entry->count.records,
+                   (unsigned long long)l->entry->count.unfit,
+                   (unsigned long long)l->entry->count.bad);
     else
-        put_format("%-6s %12s %9s  ", "-", "-", "-");
+        put_format("%-8s %12s %9s %9s  ", "-", "-", "-", "-");
     put_name(path);
     if (l->why)
         put_format(": %s", l->why);
@@ -82,7 +85,8 @@ static struct line line_of(const struct seen *s, const struct inputs *in)
 void inputs_report(const struct inputs *in, const struct sight *s, const char *base, bool json)
 {
     if (!json)
-        put_format("%-13s%-6s %12s %9s  %s\n", "state", "format", "records", "bad", "file");
+        put_format("%-13s%-8s %12s %9s %9s  %s\n", "state", "format", "records", "unfit", "bad",
+                   "file");
     for (size_t i = 0; i < s->names.shut.n; i++) {
         const struct name *n = &s->names.shut.name[i];
         print(&(struct line){.state = "shut", .path = n->path, .why = n->why}, base, json);

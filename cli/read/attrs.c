@@ -5,22 +5,21 @@
 #include <string.h>
 
 /* The type that follows the last colon. */
-static bool take_type(char *name, tamis_type *type)
+static bool take_type(char *name, tamis_type *type, bool *typed)
 {
-    static const char *const names[] = {"bytes", "int", "dec", "time"};
     char *colon = strrchr(name, ':');
     *type = TAMIS_BYTES;
     if (!colon)
         return true;
-    for (unsigned i = 0; i < COUNT(names); i++)
-        if (strcmp(colon + 1, names[i]) == 0) {
-            *type = (tamis_type)i;
-            *colon = 0;
-            return true;
-        }
-    complain("unknown type '%s': --attrs: give int, dec, time or bytes (which a name with a colon "
-             "needs too)",
-             colon + 1);
+    if (tamis_type_named(colon + 1, type)) {
+        *typed = true;
+        *colon = 0;
+        return true;
+    }
+    complain(
+        "unknown type '%s': --attrs: give text (which a name with a colon needs too), int, dec, "
+        "time, ip, path, words or fold",
+        colon + 1);
     return false;
 }
 
@@ -45,14 +44,17 @@ static bool read_list(struct attrs *a, const char *list)
             return complain("too many: --attrs: give at most %d attributes", TAMIS_ATTRIBUTES_MAX),
                    false;
         tamis_attribute *one = &a->list[a->n];
-        if (!take_type(at, &one->type))
+        if (!take_type(at, &one->type, &a->typed[a->n]))
             return false;
         if (!*at || strlen(at) > 255)
             return complain("no name: --attrs '%s': give names of 1 to 255 bytes, with commas "
                             "between them",
                             list),
                    false;
-        if (number_of(a, at, strlen(at)) < a->n)
+        size_t known = number_of(a, at, strlen(at));
+        if (known < a->n_known)
+            continue;
+        if (known < a->n)
             return complain("given twice: --attrs, '%s': name each attribute once", at), false;
         one->name = a->names[a->n] = at;
         a->n++;
@@ -84,10 +86,22 @@ static bool read_combo(struct attrs *a, const char *text)
     return true;
 }
 
+void attrs_known(struct attrs *a, const tamis_schema *schema)
+{
+    *a = (struct attrs){.n_known = tamis_schema_attributes(schema)};
+    for (; a->n < a->n_known; a->n++) {
+        a->names[a->n] = tamis_schema_name(schema, (uint32_t)a->n);
+        a->list[a->n] =
+            (tamis_attribute){.name = a->names[a->n],
+                              .type = tamis_schema_type(schema, (uint32_t)a->n),
+                              .bounds_only = tamis_schema_bounds_only(schema, (uint32_t)a->n)};
+        a->typed[a->n] = true;
+    }
+}
+
 bool attrs_read(struct attrs *a, const char *list, const struct texts *combos)
 {
-    *a = (struct attrs){0};
-    bool good = read_list(a, list);
+    bool good = !list || read_list(a, list);
     if (good && combos->n == 1 && strcmp(combos->text[0], "none") == 0)
         a->no_combos = true;
     else

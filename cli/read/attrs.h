@@ -8,14 +8,17 @@
 struct attrs {
     tamis_attribute list[TAMIS_ATTRIBUTES_MAX];
     const char *names[TAMIS_ATTRIBUTES_MAX]; /* the same, for the reader */
-    size_t n;
+    bool typed[TAMIS_ATTRIBUTES_MAX];        /* with their types */
+    size_t n, n_known;                       /* known: of a catalog that exists */
     uint64_t combos[TAMIS_COMBOS_MAX];
     size_t n_combos;
     bool no_combos; /* --combo none */
     char *text;     /* what the names point into */
 };
 
-/* False after complaining. */
+/* Those that a catalog has: what is read after that comes behind them. */
+void attrs_known(struct attrs *attrs, const tamis_schema *schema);
+/* Adds a list (or NULL) and combinations to attrs, {0} at first. False after complaining. */
 bool attrs_read(struct attrs *attrs, const char *list, const struct texts *combos);
 void attrs_free(struct attrs *attrs);
 

@@ -1,6 +1,5 @@
 /*
- * The reader of inputs: records of CSV, TSV and JSONL files, plain or compressed, for index and
- * find.
+ * The reader of inputs: records of tables, JSON and logs, plain or compressed, for index and find.
  *
  * The workload: gigabytes of records of about 100 bytes, of which a few attributes are wanted;
  * later a handful of places must be read again, at once. So an input is cut into segments of whole
@@ -36,7 +35,11 @@
  *        objects and arrays are their text as it stands. null is missing. Every record is checked
  *        against RFC 8259, wanted parts or not, with three liberties: control characters in
  *        strings, NaN and Infinity (Python writes them), and bytes that are not UTF-8.
- * All    a byte order mark at the start is skipped. Bytes that are not UTF-8 pass as they are.
+ * JSON   the same objects wherever they are: in arrays, wrapped, over several lines (reader_array.c).
+ *        Elements of an array of values are a list. A path leads into a string that holds JSON.
+ * Logs   a line is a record: reader_access.c, _syslog.c, _logfmt.c, _columns.c, _pattern.c, _text.c.
+ * All    a byte order mark at the start is skipped. Bytes that are not UTF-8 pass as they are. A line
+ *        that its format does not fit is a record of that line alone.
  *
  * Memory: a text holds one segment, up to twice the size asked for where a compressed file has no
  * place to cut, and never less than a record; an input as much again in the worst case, and what
@@ -51,24 +54,69 @@
 
 #include "logs/raw_sums.h"
 #include "tamis.h"
+#include "time_read.h"
 
-enum read_format { READ_AUTO, READ_CSV, READ_TSV, READ_JSONL };
+/* The order is that of the bytes in a catalog. */
+enum read_format {
+    READ_AUTO,
+    READ_CSV,
+    READ_TSV,
+    READ_JSONL,
+    READ_JSON,
+    READ_COMBINED,
+    READ_COMMON,
+    READ_SYSLOG,
+    READ_LOGFMT,
+    READ_ZEEK,
+    READ_W3C,
+    READ_PATTERN,
+    READ_TEXT
+};
+#define READ_FORMATS (READ_TEXT + 1)
+/* Their names, in that order, for --format. */
+#define READ_FORMAT_NAMES \
+    "auto|csv|tsv|jsonl|json|combined|common|syslog|logfmt|zeek|w3c|pattern|text"
 
 #define READ_RECORD_MAX ((size_t)1 << 30)
 #define READ_QUOTED_MAX ((size_t)1 << 20)
 
-/* How a text is to be read. All zero: as the input says, with a header, records up to 1 GiB. */
+/* How a text is to be read. All zero: as the input says, records up to 1 GiB. Strings belong to the
+   caller, and live as long as what is made with them. */
 struct dialect {
     enum read_format format;
-    uint8_t delimiter; /* comma in CSV, tab in TSV */
-    bool headless;
+    uint8_t delimiter;   /* comma in CSV, tab in TSV; 0: as it looks */
+    bool headless;       /* CSV, TSV: the first record is no header */
+    bool returns;        /* lines end with \r alone */
+    const char *records; /* JSON: where the records are; see reader_array.c. NULL: as it looks */
+    const char *pattern; /* PATTERN: a regular expression (PCRE2) with named groups */
+    const char *time;    /* the attribute that says when, where the format has none of its own */
+    const char *zone;    /* of times that have none, as TZ names it; NULL: UTC */
     size_t record_max;
     size_t quoted_max; /* CSV: bytes in quotes that have line ends among them; 0: 1 MiB */
 };
 
-/* "csv", "tsv", "jsonl", "auto" */
+/* A field that the documentation of a format names. */
+struct read_field {
+    const char *name;
+    const char *type; /* as --attrs has it: text, int, ip, time, path, words */
+    bool is_time;     /* it says when */
+    bool made;        /* it does not stand in the record as it is */
+};
+
+/* Those of a format; NULL, with *n = 0, if its files name them or it has none. */
+const struct read_field *read_fields(enum read_format format, size_t *n);
+bool read_timed(enum read_format format); /* its documentation says which one says when */
+
+/* Attributes that every format has, unless it has fields of these names: the whole record as it is;
+   and, of formats whose fields say when, that. READ_WHOLE is the record whatever its fields are. */
+#define READ_LINE  "line"
+#define READ_TIME  "time"
+#define READ_WHOLE "\n"
+
 const char *read_format_name(enum read_format format);
 bool read_format_of(const char *name, enum read_format *out);
+/* The length of what the name of a file has at its end for its compression; 0: nothing. */
+size_t read_packed_suffix(const char *path);
 /* Whether the name of a file says its format: how input_open() knows it. */
 bool read_format_named(const char *path);
 
@@ -84,6 +132,7 @@ struct value {
     const uint8_t *data;
     size_t len;
     enum value_state state;
+    const struct value *next; /* the next element of an array; NULL: none */
 };
 
 struct record {
@@ -91,8 +140,11 @@ struct record {
     size_t len;
     size_t end_len; /* bytes of the line end that follows: 0 (end of the text), 1 or 2 */
     const struct value *values; /* of the attributes, valid until the parser goes on */
-    const char *complaint;      /* of a bad record: why */
-    const uint8_t *bad_at;      /* of a bad record: where, within it */
+    /* A line that its format does not fit, a stack trace say: all values are missing but the line
+       itself and the time, which is that of the record before, as time_write() has it. */
+    bool unfit;
+    const char *complaint; /* of a bad record: why */
+    const uint8_t *bad_at; /* of a bad record: where, within it */
 };
 
 /* The wanted attributes in the texts of one input. Fixed once made: threads share it. */
@@ -107,25 +159,50 @@ void selection_free(struct selection *selection);
 /* CSV, TSV: the first attribute from `from` on that the header lacks, so that all records miss it;
    the number of attributes if there is none. */
 size_t selection_absent(const struct selection *selection, size_t from);
+/* Whether values of an attribute stand in their records as they are, but for quotes and escapes: not
+   those that are made, such as a syslog's severity or the time of a record that has none itself. */
+bool selection_plain(const struct selection *selection, size_t attribute);
 
+/* PARSED_BAD: an unfit record that is damaged rather than something else, which is worth a word. */
 enum parsed { PARSED_END, PARSED_RECORD, PARSED_BAD, PARSED_NOMEM };
 
 /* One for each thread. Its memory grows to the largest record that has an escaped value. */
 struct parser;
+struct input_text;
 
 struct parser *parser_new(void); /* NULL: no memory */
 void parser_free(struct parser *parser);
 /* `data` are whole records: the text of a segment. */
 tamis_error parser_begin(struct parser *parser, const struct selection *selection, const void *data,
                          size_t len);
-/* PARSED_BAD fills the record too, but for its values; the next call goes on after it. */
+/* The text of which `data` is a piece: what is before it says what time it was. Without this nothing
+   is known before `data`. Call it after parser_begin(). */
+void parser_context(struct parser *parser, const struct input_text *text);
 enum parsed parser_next(struct parser *parser, struct record *record);
 /* The lines of the text before the record last returned. Counted when asked. */
 uint64_t parser_line(struct parser *parser);
 
+/* Every field of the records of a text, for choosing among them: names in the order in which they
+   first appear (dotted paths in JSON), then for each record the values that are there. False from
+   `visit` stops. Errors: memory. */
+struct input;
+typedef bool (*read_visit)(void *context, uint64_t record, const char *name,
+                           const struct value *value);
+tamis_error reader_fields(const struct input *input, const struct input_text *text,
+                          read_visit visit, void *context, tamis_reason *reason);
+
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-enum packing { PACK_NONE, PACK_GZIP, PACK_ZSTD };
+enum packing {
+    PACK_NONE,
+    PACK_GZIP,
+    PACK_ZSTD,
+    PACK_BZIP2,
+    PACK_XZ,
+    PACK_LZ4,
+    PACK_UTF16LE,
+    PACK_UTF16BE
+};
 
 struct input_options {
     struct dialect dialect;
@@ -143,8 +220,9 @@ struct input_options {
  * a decoder can start (with the help of `restart`), and drops `skip` bytes of text.
  *
  *     plain         at = offset, skip = 0
- *     .zst          at is the start of a frame. A frame much longer than a segment holds several
- *                   segments, then skip is large: input_read goes on where it stands if it can
+ *     .zst .bz2     at is the start of a frame. A frame much longer than a segment holds several
+ *     .xz .lz4      segments, then skip is large: input_read goes on where it stands if it can
+ *     UTF-16        at is the start of a character
  *     .gz           at is the start of a member, or the end of a deflate block; then `restart` has
  *                   the 32 KiB of text before it, compressed: about 10 KiB for each segment
  */
@@ -155,9 +233,18 @@ struct input_segment {
     uint64_t skip;
     uint8_t *restart; /* the caller's, from malloc; to be kept as it is. NULL: none */
     size_t restart_len;
+    /* What times in it need: that of the last record before it, if one was readable; and when the
+       file was last written to, which says the year of those without one. */
+    bool timed;
+    struct stamp time_before;
+    int64_t reference; /* seconds */
 };
 
 void input_segment_free(struct input_segment *segment);
+/* The time of the last record of a text before `len`, as segments keep it; segment->timed is false if
+   there is none, or none that can be read. */
+void input_time(struct input *input, const struct input_text *text, size_t len,
+                struct input_segment *segment);
 
 /* The text of a segment and what it needs to be read. One for each thread; start with {0}. It may
    be used with one input after the other. */
@@ -166,6 +253,9 @@ struct input_text {
     size_t len;
     uint8_t *memory;
     size_t capacity;
+    bool timed; /* as the segment has it */
+    struct stamp time_before;
+    int64_t reference;
     struct source *source; /* an open decoder, at the end of the segment last read */
     uint64_t source_of;    /* the input it belongs to */
 };
@@ -184,9 +274,8 @@ struct input {
     struct input_private *own;
 };
 
-/* "-" is standard input. Formats by name: .csv .tsv .tab .jsonl .ndjson .json, under .gz or .zst;
-   else by content: `{` or an array first: JSONL; a tab in the first line: TSV; else CSV. EKIND: it is
-   none of these, see reader_sniff.h. */
+/* "-" is standard input. Formats by name: .csv .tsv .tab .jsonl .ndjson .json, under a compression's
+   suffix; else by content, see reader_sniff.h. EKIND: it is nothing that is read. */
 tamis_error input_open(struct input **out, const char *path, const struct input_options *options,
                        tamis_reason *reason);
 void input_close(struct input *input);

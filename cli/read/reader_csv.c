@@ -165,13 +165,6 @@ static enum parsed bad_record(struct parser *ps, const uint8_t *open, struct rec
     return PARSED_BAD;
 }
 
-static void copy_shared(struct parser *ps)
-{
-    const uint32_t *copy = ps->selection->copy;
-    for (size_t i = 0; i < ps->selection->n; i++)
-        ps->value[i] = ps->value[copy[i]];
-}
-
 /* Past empty lines; NULL: the text ends. */
 ALWAYS_INLINE const uint8_t *record_start(struct parser *ps)
 {
@@ -193,8 +186,7 @@ ALWAYS_INLINE enum parsed csv_next(struct parser *ps, struct record *record, uin
     const struct how how = {end, (size_t)(end - p) > most ? p + most : end, s->dialect.quoted_max,
                             delimiter, quotes};
     ps->record = p;
-    ps->scratch_len = 0;
-    memset(ps->value, 0, s->n_slots * sizeof *ps->value);
+    parser_clear(ps);
     for (size_t column = 0; column < s->n_columns; column++) {
         struct field field;
         uint32_t slot = s->slot[column];
@@ -213,7 +205,7 @@ ALWAYS_INLINE enum parsed csv_next(struct parser *ps, struct record *record, uin
         return bad_record(ps, open, record);
 done:
     if (s->copies)
-        copy_shared(ps);
+        parser_share(ps);
     end_record(ps, p, record);
     return PARSED_RECORD;
 }

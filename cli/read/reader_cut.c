@@ -188,6 +188,8 @@ size_t cut_search(struct cut *cut, const uint8_t *data, size_t len, size_t targe
         return end;
     if (cut->dialect->format == READ_CSV)
         end = cut_quoted(cut, data, len, target, final);
+    else if (cut->dialect->format == READ_JSON)
+        end = array_cut(cut, data, len, target, final);
     else if (pass_lines(cut, data, len, target))
         end = cut->at;
     return end ? end : final ? len : 0;

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "reader_cut.h"
+#include "reader_parse.h"
 #include "reader_sniff.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -70,6 +72,7 @@ tamis_error input_source(const struct input *input, const struct restart *from, 
         source_new(input->path, input->own->fd, sized, input->regular ? input->size : NEVER);
     if (!s)
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    s->returns = input->dialect.returns;
     tamis_error error = source_start(s, input->kind, from, reason);
     if (error != TAMIS_OK) {
         source_free(s);
@@ -92,6 +95,18 @@ static size_t before_rotation(const char *path, size_t len)
     return turned ? at : len;
 }
 
+size_t read_packed_suffix(const char *path)
+{
+    static const char *const packed[] = {".gz", ".zst", ".zstd", ".bgz", ".bz2", ".xz", ".lz4"};
+    size_t len = strlen(path);
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+        size_t cut = strlen(packed[i]);
+        if (len > cut && strcasecmp(path + len - cut, packed[i]) == 0)
+            return cut;
+    }
+    return 0;
+}
+
 static enum read_format format_by_name(const char *path)
 {
     static const struct {
@@ -99,16 +114,7 @@ static enum read_format format_by_name(const char *path)
         enum read_format format;
     } known[] = {{".csv", READ_CSV},     {".tsv", READ_TSV},      {".tab", READ_TSV},
                  {".jsonl", READ_JSONL}, {".ndjson", READ_JSONL}, {".json", READ_JSONL}};
-    static const char *const packed[] = {".gz", ".zst", ".zstd", ".bgz"};
-    size_t len = strlen(path);
-    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
-        size_t cut = strlen(packed[i]);
-        if (len > cut && strcasecmp(path + len - cut, packed[i]) == 0) {
-            len -= cut;
-            break;
-        }
-    }
-    len = before_rotation(path, len);
+    size_t len = before_rotation(path, strlen(path) - read_packed_suffix(path));
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         size_t cut = strlen(known[i].suffix);
         if (len > cut && strncasecmp(path + len - cut, known[i].suffix, cut) == 0)
@@ -206,6 +212,62 @@ static tamis_error head_header(struct input *input, struct head *head, size_t *f
     return TAMIS_OK;
 }
 
+/* The header of a log that names its columns: the lines at its start that begin with #. */
+static tamis_error head_hashes(struct input *input, struct head *head, size_t *from,
+                               tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    size_t start = *from, end = start;
+    for (;;) {
+        const uint8_t *line = NULL;
+        while (end < head->len &&
+               (head->data[end] == '#' || head->data[end] == '\n' || head->data[end] == '\r') &&
+               (line = memchr(head->data + end, '\n', head->len - end)))
+            end = (size_t)(line - head->data) + 1;
+        if (head->final || (end < head->len && head->data[end] != '#'))
+            break;
+        if (head->len - start > input->dialect.record_max)
+            return fail(reason, TAMIS_ELIMIT, "%.120s: the header is too long", input->path);
+        if (!head_more(own, head))
+            return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
+    }
+    own->header = malloc(end - start + 1);
+    if (!own->header)
+        return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
+    memcpy(own->header, head->data + start, end - start);
+    input->header = own->header;
+    input->header_len = end - start;
+    *from = end;
+    return TAMIS_OK;
+}
+
+/* JSON whose records are no lines: the first one of them. */
+static tamis_error head_array(struct input *input, struct head *head, size_t *from,
+                              tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    const char *line = READ_LINE;
+    size_t start;
+    tamis_error error =
+        selection_new(&own->walker_selection, &input->dialect, &line, 1, NULL, 0, reason);
+    own->walker = parser_new();
+    if (error == TAMIS_OK && own->walker)
+        error = parser_begin(own->walker, own->walker_selection, "", 0);
+    while (error == TAMIS_OK && own->walker &&
+           (start = array_start(own->walker, head->data + *from, head->len - *from, head->final)) ==
+               SIZE_MAX) {
+        if (head->len - *from > input->dialect.record_max)
+            return fail(reason, TAMIS_ELIMIT, "%.120s: no records before byte %zu", input->path,
+                        head->len);
+        if (!head_more(own, head))
+            error = TAMIS_ENOMEM;
+    }
+    if (error == TAMIS_ENOMEM || !own->walker)
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    *from += start;
+    return error;
+}
+
 /* What the text is, by all that is known of it: settles the dialect unless it is refused. */
 static struct sniff settle_dialect(struct input *input, const uint8_t *text, size_t len, bool whole)
 {
@@ -216,11 +278,18 @@ static struct sniff settle_dialect(struct input *input, const uint8_t *text, siz
     struct sniff sniff = sniff_text(d, !given, text, len, whole);
     d->format = sniff.format;
     if (!d->delimiter)
+        d->delimiter = sniff.delimiter;
+    d->headless |= sniff.headless;
+    if (d->format == READ_JSON && !d->records)
+        d->records = input->own->records = strdup(sniff.records);
+    if (!d->delimiter)
         d->delimiter = d->format == READ_TSV ? '\t' : ',';
     if (!d->record_max)
         d->record_max = READ_RECORD_MAX;
     if (!d->quoted_max)
         d->quoted_max = READ_QUOTED_MAX;
+    if (read_timed(d->format))
+        d->time = NULL;
     return sniff;
 }
 
@@ -237,8 +306,15 @@ static tamis_error sniff_head(struct input *input, struct head *head, size_t *fr
             *reason = own->source->reason;
         return own->source->error;
     }
+    struct dialect *d = &input->dialect;
+    if (!d->returns && sniff_returns(head->data, head->len, d->format != READ_AUTO)) {
+        d->returns = own->source->returns = true;
+        text_returns(head->data, head->len);
+    }
     *from = head->len >= 3 && memcmp(head->data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     *sniff = settle_dialect(input, head->data + *from, head->len - *from, head->final);
+    if (sniff->full || (input->dialect.format == READ_JSON && !input->dialect.records))
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     return TAMIS_OK;
 }
 
@@ -253,11 +329,15 @@ static tamis_error read_head(struct input *input, struct head *head, tamis_reaso
     if (sniff.class != SNIFF_READABLE)
         return fail(reason, TAMIS_EKIND, "%.120s: %s is not read; %s", input->path, sniff.what,
                     sniff.advice);
-    if (input->dialect.format != READ_JSONL && !input->dialect.headless) {
+    bool table = input->dialect.format == READ_CSV || input->dialect.format == READ_TSV;
+    if (table && !input->dialect.headless)
         error = head_header(input, head, &from, reason);
-        if (error != TAMIS_OK)
-            return error;
-    }
+    else if (input->dialect.format == READ_ZEEK || input->dialect.format == READ_W3C)
+        error = head_hashes(input, head, &from, reason);
+    else if (input->dialect.format == READ_JSON)
+        error = head_array(input, head, &from, reason);
+    if (error != TAMIS_OK)
+        return error;
     input->own->offset = from;
     return TAMIS_OK;
 }
@@ -279,6 +359,7 @@ static tamis_error open_regular(struct input *input, const char *path, bool foll
     }
     input->regular = true;
     input->size = input->id.size;
+    input->own->reference = input->id.mtime / 1000000000;
     return TAMIS_OK;
 }
 
@@ -305,6 +386,7 @@ static tamis_error open_file(struct input *input, const char *path,
     /* Standard input may stand in the middle of a file: it is read on from there. */
     input->regular = S_ISREG(st.st_mode) && !standard;
     input->size = input->regular ? (uint64_t)st.st_size : 0;
+    own->reference = input->regular ? (int64_t)st.st_mtime : (int64_t)time(NULL);
     return TAMIS_OK;
 }
 
@@ -317,6 +399,7 @@ static tamis_error open_source(struct input *input, struct raw_sums *sums, tamis
     if (!own->source)
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     own->source->sums = sums;
+    own->source->returns = input->dialect.returns;
     tamis_error error = source_kind(own->source, &input->kind, reason);
     return error == TAMIS_OK ? source_start(own->source, input->kind, NULL, reason) : error;
 }
@@ -347,6 +430,8 @@ static tamis_error go_to(struct input *input, const struct input_options *option
         memcpy(own->restart.blob, to->restart, to->restart_len);
     own->offset = to->offset;
     own->line = to->line;
+    own->timed = to->timed;
+    own->time_before = to->time_before;
     if (source_drop(source, to->skip))
         return TAMIS_OK;
     if (source->error == TAMIS_OK)
@@ -369,6 +454,8 @@ static tamis_error start(struct input *input, const struct input_options *option
             error = fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     }
     free(head.data);
+    if (error == TAMIS_OK)
+        error = input_clock(input, reason);
     if (error == TAMIS_OK && options->from)
         error = go_to(input, options, reason);
     return error;
@@ -446,6 +533,11 @@ void input_close(struct input *input)
     free(own->header);
     free(own->back.data);
     free(own->restart.blob);
+    free(own->records);
+    parser_free(own->walker);
+    selection_free(own->walker_selection);
+    parser_free(own->clock);
+    selection_free(own->clock_selection);
     pthread_mutex_destroy(&own->lock);
     free(own);
     free(input);

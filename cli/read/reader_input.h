@@ -24,8 +24,22 @@ struct input_private {
     struct pushback back;
     struct restart restart; /* for the segment to come */
     uint64_t offset, line;  /* likewise */
+    bool timed;             /* likewise */
+    struct stamp time_before;
+    int64_t reference; /* when the file was last written to, in seconds */
     uint8_t *header;
+    char *records;         /* what the dialect has */
+    struct parser *walker; /* JSON whose records are no lines: finds their ends */
+    struct selection *walker_selection;
+    struct parser *clock; /* finds the time of the last record; NULL: records have none */
+    struct selection *clock_selection;
 };
+
+/* reader_clock.c: makes the clock, if the format or the dialect says what the time is. */
+tamis_error input_clock(struct input *input, tamis_reason *reason);
+/* The time of the last record in the first `len` bytes of a text. With the lock. */
+bool input_time_of(struct input *input, const struct input_text *text, size_t len,
+                   struct stamp *time);
 
 /* A source of the input's file that starts at `from`, or at its start. */
 tamis_error input_source(const struct input *input, const struct restart *from, struct source **out,

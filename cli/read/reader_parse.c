@@ -11,6 +11,22 @@ scan_how scan_choose(void)
     return SCAN_HAS_VECTOR && cpu_isa() != ISA_SCALAR;
 }
 
+struct chunk {
+    struct chunk *next;
+    size_t room;
+    _Alignas(16) uint8_t data[];
+};
+
+#define CHUNK_MIN ((size_t)4096)
+
+static void use_chunk(struct parser *ps, struct chunk *chunk)
+{
+    ps->chunk = chunk;
+    ps->scratch = chunk->data;
+    ps->scratch_room = chunk->room;
+    ps->scratch_len = 0;
+}
+
 struct parser *parser_new(void)
 {
     return calloc(1, sizeof(struct parser));
@@ -20,10 +36,13 @@ void parser_free(struct parser *ps)
 {
     if (!ps)
         return;
+    pattern_end(ps);
     free(ps->value);
     free(ps->seen);
-    free(ps->scratch);
-    free(ps->tail);
+    for (struct chunk *next; ps->chunks; ps->chunks = next) {
+        next = ps->chunks->next;
+        free(ps->chunks);
+    }
     free(ps);
 }
 
@@ -53,14 +72,44 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
     ps->end = len ? ps->data + len : ps->data;
     ps->lines = 0;
     bool vector = scan_choose();
-    ps->next =
-        s->dialect.format == READ_JSONL ? json_parser(vector) : csv_parser(&s->dialect, vector);
+    ps->fit = format_of(s->dialect.format)->fit;
+    ok = (s->dialect.format != READ_PATTERN || pattern_begin(ps)) && ok;
+    ps->damage = data;
+    ps->next = ps->fit                           ? line_next
+               : s->dialect.format == READ_JSONL ? json_parser(vector)
+               : s->dialect.format == READ_JSON  ? array_next
+                                                 : csv_parser(&s->dialect, vector);
+    ps->hashes = s->dialect.format == READ_ZEEK || s->dialect.format == READ_W3C;
+    ps->text = data;
+    ps->full = ps->asked = ps->timed = false;
+    ps->time_len = 0;
+    if (ps->clock.zone != s->dialect.zone)
+        ps->clock = (struct time_context){.zone = s->dialect.zone};
+    ps->clock.reference = 0;
     return ok ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
 enum parsed parser_next(struct parser *ps, struct record *record)
 {
-    return ps->next(ps, record);
+    record->unfit = false;
+    enum parsed parsed = ps->next(ps, record);
+    if (UNLIKELY(parsed == PARSED_BAD)) {
+        record->unfit = true;
+        parser_clear(ps);
+    }
+    if (ps->selection->completes && LIKELY(parsed == PARSED_RECORD || parsed == PARSED_BAD)) {
+        parser_complete(ps, record);
+        if (UNLIKELY(ps->full))
+            return PARSED_NOMEM;
+    }
+    return parsed;
+}
+
+void parser_share(struct parser *ps)
+{
+    const uint32_t *copy = ps->selection->copy;
+    for (size_t i = 0; i < ps->selection->n; i++)
+        ps->value[i] = ps->value[copy[i]];
 }
 
 uint64_t parser_line(struct parser *ps)
@@ -70,40 +119,46 @@ uint64_t parser_line(struct parser *ps)
     return ps->lines;
 }
 
+void parser_clear(struct parser *ps)
+{
+    memset(ps->value, 0, ps->selection->n_slots * sizeof *ps->value);
+    ps->scratch_len = 0;
+    if (UNLIKELY(ps->chunk != ps->chunks))
+        use_chunk(ps, ps->chunks);
+}
+
 bool parser_room(struct parser *ps, size_t len)
 {
-    size_t need = ps->scratch_len + len;
-    if (LIKELY(need <= ps->scratch_room))
+    if (LIKELY(ps->scratch_room - ps->scratch_len >= len))
         return true;
-    size_t room = need < 4096 ? 4096 : need + need / 2;
-    uint8_t *fresh = malloc(room);
-    if (!fresh)
-        return false;
-    for (size_t i = 0; i < ps->selection->n_slots; i++) {
-        struct value *v = &ps->value[i];
-        if (ps->scratch && (uintptr_t)v->data - (uintptr_t)ps->scratch < ps->scratch_len)
-            v->data = fresh + (v->data - ps->scratch);
+    struct chunk *next = ps->chunk ? ps->chunk->next : NULL;
+    while (next && next->room < len)
+        next = next->next;
+    if (!next) { /* each at least twice the one before: few, and little is lost */
+        size_t room = ps->chunk ? 2 * ps->chunk->room : CHUNK_MIN;
+        room = room < len ? len : room;
+        next = malloc(sizeof *next + room);
+        if (!next)
+            return false;
+        next->room = room;
+        next->next = ps->chunk ? ps->chunk->next : NULL;
+        *(ps->chunk ? &ps->chunk->next : &ps->chunks) = next;
     }
-    if (ps->scratch_len)
-        memcpy(fresh, ps->scratch, ps->scratch_len);
-    free(ps->scratch);
-    ps->scratch = fresh;
-    ps->scratch_room = room;
+    use_chunk(ps, next);
     return true;
 }
 
-const char *read_format_name(enum read_format format)
+struct value *parser_element(struct parser *ps, struct value *last)
 {
-    static const char *const names[] = {"auto", "csv", "tsv", "jsonl"};
-    return names[format];
-}
-
-bool read_format_of(const char *name, enum read_format *out)
-{
-    for (int i = READ_AUTO; i <= READ_JSONL; i++)
-        if (strcmp(name, read_format_name((enum read_format)i)) == 0) {
-            *out = (enum read_format)i;
-            return true;
-        }
-    return false;
+    const size_t align = _Alignof(struct value);
+    if (!parser_room(ps, sizeof(struct value) + align - 1)) {
+        ps->full = true;
+        return NULL;
+    }
+    ps->scratch_len = (ps->scratch_len + align - 1) & ~(align - 1);
+    struct value *next = (struct value *)(void *)(ps->scratch + ps->scratch_len);
+    ps->scratch_len += sizeof *next;
+    *next = (struct value){0};
+    last->next = next;
+    return next;
 }

@@ -9,6 +9,7 @@
 #define NO_SLOT     UINT32_MAX
 #define PATH_PARTS  9    /* most parts of a path: it is cut at its dots in 2^8 ways */
 #define JSON_LEVELS 1024 /* deepest nesting */
+#define TIME_KEPT   64
 
 /* A key of a wanted path. The nodes below it are those up to `end`. */
 struct path_node {
@@ -20,6 +21,22 @@ struct path_node {
     uint32_t child, sibling, end;
 };
 
+/* A text that stands for something: "-", "(empty)". */
+struct mark {
+    uint8_t len;
+    char text[31];
+};
+
+/* What the # lines of a log say; see reader_columns.c. */
+struct columns {
+    uint8_t separator, set_separator;
+    struct mark unset, empty;
+    const uint8_t *names, *names_end, *types, *types_end; /* in the header; or NULL */
+    size_t n;                                             /* columns of a record */
+    bool *listed;         /* by column: it is a list; NULL: none is */
+    uint32_t date, clock; /* W3C: columns, else NO_SLOT */
+};
+
 /*
  * Values go to slots. Slot i < n is attribute i; paths with dots have more, one for each way to cut
  * them, in the order in which they count.
@@ -29,13 +46,19 @@ struct selection {
     size_t n, n_slots;
     char *names; /* copies, zero-terminated, one after the other */
 
-    /* CSV, TSV: slot[c] for columns c up to the last wanted one; copy[i] = attribute whose column
-       attribute i shares, else i. */
+    uint32_t line, whole; /* the attribute that is the whole record if it is missing; always */
+    uint32_t time;        /* the attribute that says when */
+    bool completes;       /* one of these is there */
+
+    /* Columns of tables, fields of logs: slot[c] for columns c up to the last wanted one;
+       copy[i] = attribute whose column attribute i shares, else i. */
     uint32_t *slot;
     size_t n_columns;
     uint32_t *copy;
     bool copies;
     bool *absent;
+    struct columns columns;
+    void *pattern; /* compiled; slot[g] is that of group g */
 
     /* JSONL: node 0 is the record. next[s]: the slot to look at when slot s is missing. */
     struct path_node *node;
@@ -46,7 +69,9 @@ struct selection {
 
 struct json_level {
     const uint8_t *start;
+    struct value *last; /* of a list: its last element, NULL if it has none yet */
     uint32_t node;
+    uint32_t list;     /* of an array: where its elements go, else NO_SLOT */
     uint32_t position; /* in an array */
     uint8_t close;     /* the bracket that ends it */
 };
@@ -62,10 +87,26 @@ struct parser {
     size_t n_seen;
     uint32_t turn;
 
-    uint8_t *scratch; /* values without their escapes */
+    bool (*fit)(struct parser *parser, const uint8_t *line, const uint8_t *end);
+    const uint8_t *damage; /* JSON: all before this is lines that do not fit */
+    bool hashes;           /* lines that start with # are none */
+    bool full;             /* there was no memory */
+
+    /* Values without their escapes, elements of lists: in chunks, which stay where they are. */
+    struct chunk *chunk, *chunks; /* in use; all */
+    uint8_t *scratch;             /* of the one in use */
     size_t scratch_len, scratch_room;
-    uint8_t *tail; /* a last line without its end, with one */
-    size_t tail_room;
+
+    void *matcher; /* the pattern's */
+    struct time_context clock;
+    const uint8_t *text;         /* where the text starts that `data` is a piece of */
+    bool asked;                  /* what is before `data` is known: */
+    bool timed;                  /* the record before has a time: */
+    size_t time_len;             /* as it stands, unless it is 0 */
+    uint8_t time[TIME_KEPT];     /* (longer ones are none) */
+    struct stamp before;         /* else this */
+    char shown[TIME_NORMAL_MAX]; /* the time of an unfit record */
+    uint8_t joined[TIME_KEPT];   /* W3C: date and time */
 
     const uint8_t *record; /* the one last returned */
     const uint8_t *counted;
@@ -74,30 +115,114 @@ struct parser {
     struct json_level level[JSON_LEVELS + 1];
 };
 
-/* Room for `len` bytes more at the end of the scratch; values that lie in it move along. */
+/* Attributes whose columns others have too get their values. */
+void parser_share(struct parser *parser);
+
+/* All values missing, nothing in the scratch. */
+void parser_clear(struct parser *parser);
+/* Room for `len` bytes more at ps->scratch + ps->scratch_len. */
 bool parser_room(struct parser *parser, size_t len);
+/* An element of a list behind `last`; NULL: no memory, which is noted. */
+struct value *parser_element(struct parser *parser, struct value *last);
 
 ALWAYS_INLINE void value_set(struct value *value, const uint8_t *data, size_t len)
 {
-    value->data = data;
-    value->len = len;
-    value->state = len ? VALUE_PRESENT : VALUE_EMPTY;
+    *value = (struct value){data, len, len ? VALUE_PRESENT : VALUE_EMPTY, NULL};
 }
 
 /* The function of a format, with vectors or without. */
 typedef enum parsed (*parser_fn)(struct parser *parser, struct record *record);
 parser_fn csv_parser(const struct dialect *dialect, bool vector);
 parser_fn json_parser(bool vector);
+/* Formats of lines: the next one that is not empty, with what ps->fit makes of it. */
+enum parsed line_next(struct parser *parser, struct record *record);
+
+/* A log format: whether a line, without its end, is a record of it; then its values are set. */
+typedef bool (*fit_fn)(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool access_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool combined_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool syslog_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool syslog_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool logfmt_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool logfmt_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool zeek_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool w3c_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool pattern_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool text_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+
+/* A format, as reader_formats.c has it. */
+struct format {
+    const char *name;
+    fit_fn fit;       /* of formats of lines */
+    fit_fn sniff;     /* whether a line speaks for it; NULL: it is not found so */
+    const char *time; /* the field that says when; NULL: only the user knows */
+    const struct read_field *field;
+    size_t n_fields;
+};
+const struct format *format_of(enum read_format format);
+
+/* reader_array.c: records that are no lines. */
+enum parsed array_next(struct parser *parser, struct record *record);
+/* Where they start in a text, whose dialect the parser has; SIZE_MAX: more of it is needed. */
+size_t array_start(struct parser *parser, const uint8_t *data, size_t len, bool final);
+
+/* reader_clock.c: the time of the last record in [from, to) becomes that of the parser. */
+void parser_look_back(struct parser *parser, const uint8_t *from, const uint8_t *to);
+/* Fills in what all formats have: the line, and the time of what does not fit. */
+void parser_complete(struct parser *parser, struct record *record);
+
+ALWAYS_INLINE bool selection_by_path(const struct selection *s)
+{
+    return s->dialect.format == READ_JSONL || s->dialect.format == READ_JSON;
+}
 
 /* reader_csv.c: a field of a header at `*at`, copied without its quotes to `out`, which has room
    for the whole header; its length. *at is then behind the delimiter, or NULL after the last. */
 size_t csv_header_field(const struct dialect *dialect, const uint8_t **at, const uint8_t *end,
                         uint8_t *out);
 
+/* reader_columns.c: what a header says; and its names or types one after the other, from *at on. */
+void columns_read(struct columns *columns, enum read_format format, const uint8_t *header,
+                  size_t len);
+bool columns_next(const struct columns *columns, const uint8_t **at, const uint8_t *end,
+                  const uint8_t **text, size_t *len);
+
+/* reader_pattern.c: what a selection and a parser have of a pattern. EARG: it is none. */
+tamis_error pattern_compile(struct selection *selection, tamis_reason *reason);
+void pattern_free(struct selection *selection);
+bool pattern_begin(struct parser *parser); /* false: no memory */
+void pattern_end(struct parser *parser);
+/* Its named groups, by name; false: there are no more. */
+bool pattern_group(const struct selection *selection, size_t i, const char **name, uint32_t *group);
+
+/* reader_logfmt.c: the key at p; behind its value, NULL if there is none. */
+const uint8_t *logfmt_key(const uint8_t *p, const uint8_t *end, const uint8_t **key, size_t *len);
+
+/* What is wrong with JSON: where parsing stopped, and why; NULL: there was no memory. */
+struct fault {
+    const uint8_t *at;
+    const char *why;
+};
+
+/* reader_json.c: free JSON. The value at p, with its parts if they are wanted; behind it, NULL for a
+   fault. */
+const uint8_t *json_value(struct parser *parser, const uint8_t *p, const uint8_t *end, bool wanted,
+                          struct fault *fault);
+/* The key at p as it stands, and what follows its colon. */
+const uint8_t *json_key(const uint8_t *p, const uint8_t *end, const uint8_t **key, size_t *len,
+                        struct fault *fault);
+const uint8_t *json_blanks(const uint8_t *p, const uint8_t *end);
+/* Before a record, and behind it. */
+void json_turn(struct parser *parser);
+void json_choose(struct parser *parser);
+
 /* reader_string.c: JSON strings. `p` is behind the opening quote and the string has a backslash or
    its line end comes first. The closing quote, or NULL with *bad = where it is not JSON. */
 const uint8_t *json_string_end(const uint8_t *p, const uint8_t *end, const uint8_t **bad);
-/* A string that json_string_end accepted, without its escapes; the length. */
+/* The string up to its closing quote without its escapes; the length, which is never more. What is no
+   escape stays as it stands: json_string_end() accepts none. */
+/* A character as UTF-8; its length. Halves of pairs too. */
+size_t utf8_put(uint32_t c, uint8_t *out);
 size_t json_unescape(const uint8_t *p, const uint8_t *quote, uint8_t *out);
 
 #endif

@@ -155,13 +155,25 @@ static bool copy_restart(const struct restart *from, struct input_segment *to)
     return to->restart != NULL;
 }
 
+static void text_times(struct input_text *text, const struct input_segment *segment)
+{
+    text->timed = segment->timed;
+    text->time_before = segment->time_before;
+    text->reference = segment->reference;
+}
+
 /* The segment is the first `end` bytes of the text. */
 static tamis_error take_segment(struct growth *g, size_t end, struct input_segment *segment,
                                 tamis_reason *reason)
 {
     struct input_private *own = g->input->own;
     struct source *source = own->source;
-    *segment = (struct input_segment){.offset = own->offset, .len = end, .line = own->line};
+    *segment = (struct input_segment){.offset = own->offset,
+                                      .len = end,
+                                      .line = own->line,
+                                      .timed = own->timed,
+                                      .time_before = own->time_before,
+                                      .reference = own->reference};
     if (g->input->kind == PACK_NONE) {
         segment->at = own->offset;
         segment->at_len = end;
@@ -184,6 +196,8 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
     }
     g->text->data = g->text->memory;
     g->text->len = end;
+    text_times(g->text, segment);
+    own->timed = input_time_of(g->input, g->text, end, &own->time_before);
     return TAMIS_OK;
 }
 
@@ -203,6 +217,7 @@ static tamis_error next_locked(struct input *input, struct input_segment *segmen
     struct growth g = {.input = input, .text = text, .chunk = chunk_of(own->segment)};
     size_t end;
     g.cut.dialect = &input->dialect;
+    g.cut.walker = own->walker;
     if (!own->source->noted) { /* counted from the last point, so that frames of equal size pair */
         uint64_t far = own->restart.out + own->segment, near = own->offset + own->segment / 2 + 1;
         own->source->want = far > near ? far : near;
@@ -301,6 +316,7 @@ tamis_error input_read(struct input *input, const struct input_segment *segment,
     if (error == TAMIS_OK) {
         text->data = text->memory + skip;
         text->len = (size_t)segment->len;
+        text_times(text, segment);
     }
     return error;
 }

@@ -21,13 +21,60 @@ static uint32_t number_of(const char *text, size_t len)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
+/* The columns that # lines name. False: no memory. */
+static bool find_named(struct selection *s, const char *const *names, const uint8_t *header,
+                       size_t len, uint32_t *column)
+{
+    struct columns *c = &s->columns;
+    const char *when = format_of(s->dialect.format)->time;
+    uint32_t says_when = NO_SLOT;
+    const uint8_t *text, *at;
+    size_t n;
+    columns_read(c, s->dialect.format, header, len);
+    for (at = c->names; columns_next(c, &at, c->names_end, &text, &n); c->n++) {
+        for (size_t i = 0; i < s->n; i++)
+            if (strlen(names[i]) == n && memcmp(names[i], text, n) == 0)
+                column[i] = (uint32_t)c->n;
+        bool w3c = s->dialect.format == READ_W3C;
+        if (w3c && n == 4 && memcmp(text, "date", 4) == 0)
+            c->date = (uint32_t)c->n;
+        if (w3c && n == 4 && memcmp(text, "time", 4) == 0)
+            c->clock = (uint32_t)c->n;
+        if (strlen(when) == n && memcmp(when, text, n) == 0)
+            says_when = (uint32_t)c->n;
+    }
+    for (size_t i = 0; i < s->n; i++) /* time, where another column says when */
+        if (column[i] == NO_SLOT && strcmp(names[i], READ_TIME) == 0)
+            column[i] = says_when;
+    c->listed = calloc(c->n + 1, sizeof *c->listed);
+    at = c->types;
+    for (size_t i = 0; c->listed && i < c->n; i++)
+        if (columns_next(c, &at, c->types_end, &text, &n))
+            c->listed[i] = (n > 4 && memcmp(text, "set[", 4) == 0) ||
+                           (n > 7 && memcmp(text, "vector[", 7) == 0);
+    return c->listed;
+}
+
 /* column[i] = the column of attribute i, NO_SLOT if there is none. False: no memory. */
-static bool find_columns(const struct selection *s, const char *const *names, const uint8_t *header,
+static bool find_columns(struct selection *s, const char *const *names, const uint8_t *header,
                          size_t len, uint32_t *column)
 {
-    for (size_t i = 0; i < s->n; i++)
+    const struct format *format = format_of(s->dialect.format);
+    for (size_t i = 0; i < s->n; i++) {
         column[i] = NO_SLOT;
-    if (!header)
+        for (uint32_t c = 0; c < format->n_fields; c++)
+            if (strcmp(names[i], format->field[c].name) == 0)
+                column[i] = c;
+    }
+    if (s->dialect.format == READ_ZEEK || s->dialect.format == READ_W3C)
+        return find_named(s, names, header, len, column);
+    const char *name_of;
+    uint32_t group;
+    for (size_t g = 0; s->pattern && pattern_group(s, g, &name_of, &group); g++)
+        for (size_t i = 0; i < s->n; i++)
+            if (strcmp(names[i], name_of) == 0)
+                column[i] = group;
+    if (!header || format->fit)
         return true;
     uint8_t *name = malloc(len + 1);
     if (!name)
@@ -46,8 +93,9 @@ static bool find_columns(const struct selection *s, const char *const *names, co
 /* Attribute i gets its column from its number, or shares it with one before it. */
 static void settle_columns(struct selection *s, const char *const *names, uint32_t *column)
 {
+    bool table = s->dialect.format == READ_CSV || s->dialect.format == READ_TSV;
     for (size_t i = 0; i < s->n; i++) {
-        uint32_t number = number_of(names[i], strlen(names[i]));
+        uint32_t number = table ? number_of(names[i], strlen(names[i])) : NO_NODE;
         if (column[i] == NO_SLOT && number != NO_NODE && number > 0)
             column[i] = number - 1;
         s->absent[i] = column[i] == NO_SLOT;
@@ -72,7 +120,7 @@ static tamis_error select_columns(struct selection *s, const char *const *names,
     s->copy = calloc(s->n, sizeof *s->copy);
     s->absent = calloc(s->n, sizeof *s->absent);
     bool ok = column && s->copy && s->absent && find_columns(s, names, header, len, column);
-    s->n_columns = 1;
+    s->n_columns = 1 + format_of(s->dialect.format)->n_fields;
     if (ok)
         settle_columns(s, names, column);
     if (ok && s->n_columns > COLUMNS_MAX) {
@@ -196,7 +244,11 @@ static bool grow_tree(struct selection *s)
     const char *name = s->names;
     for (size_t i = 0; i < s->n; i++, name += strlen(name) + 1) {
         bool first = true;
-        if (!add_ways(s, 0, name, (uint32_t)i, &first))
+        uint32_t node = s->dialect.format == READ_LOGFMT
+                            ? grow_child(s, 0, name, strlen(name)) /* without parts */
+                            : 0;
+        if (node == NO_NODE || (node && !add_way(s, node, (uint32_t)i, true)) ||
+            (!node && i != s->whole && !add_ways(s, 0, name, (uint32_t)i, &first)))
             return false;
     }
     struct path_node *laid = malloc(s->n_nodes * sizeof *laid);
@@ -214,6 +266,7 @@ static bool grow_tree(struct selection *s)
 static tamis_error check_names(const struct dialect *dialect, const char *const *names, size_t n,
                                bool header, tamis_reason *reason)
 {
+    bool table = dialect->format == READ_CSV || dialect->format == READ_TSV;
     if (n == 0 || n > 4096)
         return fail(reason, TAMIS_EARG, "%zu attributes: from 1 to 4096 can be read", n);
     for (size_t i = 0; i < n; i++) {
@@ -225,11 +278,12 @@ static tamis_error check_names(const struct dialect *dialect, const char *const 
                 return fail(reason, TAMIS_EARG, "attribute %.100s is given twice", names[i]);
         for (const char *p = names[i]; (p = strchr(p, '.')); p++)
             dots++;
-        if (dialect->format == READ_JSONL && dots >= PATH_PARTS)
+        if ((dialect->format == READ_JSONL || dialect->format == READ_JSON) && dots >= PATH_PARTS)
             return fail(reason, TAMIS_EARG, "attribute %.100s: a path has at most %d dots",
                         names[i], PATH_PARTS - 1);
         uint32_t number = number_of(names[i], len);
-        if (dialect->format != READ_JSONL && !header && (number == NO_NODE || number == 0))
+        if (table && !header && (number == NO_NODE || number == 0) &&
+            strcmp(names[i], READ_LINE) != 0 && strcmp(names[i], READ_WHOLE) != 0)
             return fail(reason, TAMIS_EARG,
                         "attribute %.100s: without a header, columns have numbers, from 1",
                         names[i]);
@@ -246,6 +300,22 @@ static bool keep_names(struct selection *s, const char *const *names)
     for (size_t i = 0; at && i < s->n; i++)
         at = stpcpy(at, names[i]) + 1;
     return at != NULL;
+}
+
+/* The attributes that are more than fields. */
+static void find_special(struct selection *s, const char *const *names)
+{
+    const char *time = s->dialect.time ? s->dialect.time : format_of(s->dialect.format)->time;
+    bool zeek = s->dialect.format == READ_ZEEK && !s->dialect.time;
+    s->line = s->whole = s->time = NO_SLOT;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (strcmp(names[i], READ_LINE) == 0)
+            s->line = i;
+        if (strcmp(names[i], READ_WHOLE) == 0)
+            s->whole = i;
+        if (time && (strcmp(names[i], time) == 0 || (zeek && strcmp(names[i], READ_TIME) == 0)))
+            s->time = i;
+    }
 }
 
 tamis_error selection_new(struct selection **out, const struct dialect *dialect,
@@ -268,7 +338,12 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
     if (!s->dialect.quoted_max)
         s->dialect.quoted_max = READ_QUOTED_MAX;
     s->n = s->n_slots = n;
-    if (dialect->format != READ_JSONL)
+    find_special(s, names);
+    if (dialect->format == READ_PATTERN)
+        error = pattern_compile(s, reason);
+    if (error != TAMIS_OK)
+        ;
+    else if (!selection_by_path(s) && dialect->format != READ_LOGFMT)
         error = select_columns(s, names, header, header_len, reason);
     else if (!keep_names(s, names) || !grow_tree(s))
         error = fail(reason, TAMIS_ENOMEM, "no memory for the attributes");
@@ -276,15 +351,30 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
         selection_free(s);
         return error;
     }
+    if (s->absent && s->line != NO_SLOT && !s->absent[s->line])
+        s->line = NO_SLOT; /* a column of that name */
+    if (s->copy && s->time != NO_SLOT)
+        s->time = s->copy[s->time];
+    s->completes = s->line != NO_SLOT || s->whole != NO_SLOT || s->time != NO_SLOT;
     *out = s;
     return TAMIS_OK;
 }
 
 size_t selection_absent(const struct selection *s, size_t from)
 {
-    while (from < s->n && !(s->absent && s->absent[from]))
+    while (from < s->n && (!(s->absent && s->absent[from]) || from == s->line || from == s->whole))
         from++;
     return from;
+}
+
+bool selection_plain(const struct selection *s, size_t attribute)
+{
+    size_t of = s->copy ? s->copy[attribute] : attribute;
+    const struct format *format = format_of(s->dialect.format);
+    for (size_t c = 0; c < format->n_fields; c++)
+        if (format->field[c].made && s->slot[c] == of)
+            return false;
+    return of != s->time;
 }
 
 void selection_free(struct selection *s)
@@ -295,6 +385,8 @@ void selection_free(struct selection *s)
     free(s->slot);
     free(s->copy);
     free(s->absent);
+    free(s->columns.listed);
+    pattern_free(s);
     free(s->node);
     free(s->next);
     free(s);

@@ -2,6 +2,8 @@
 #include "reader_sniff.h"
 
 #include "base/base.h"
+#include "reader_parse.h"
+#include "reader_shape.h"
 
 static struct sniff refused(enum sniff_class class, const char *what, const char *advice)
 {
@@ -10,11 +12,12 @@ static struct sniff refused(enum sniff_class class, const char *what, const char
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static const char EXTRACT[] = "extract it first", UNPACK[] = "decompress it, or use gzip or zstd",
+static const char EXTRACT[] = "extract it first",
+                  UNPACK[] = "decompress it, or use gzip, zstd, bzip2, xz or lz4",
                   EXPORT[] = "export it as CSV or JSON lines",
                   RECODE[] = "make it UTF-8 with iconv", LEAVE[] = "leave it out";
 
-/* The gzip and zstd that are read here are gone when this is asked: a second layer is left. */
+/* The compression that is read here is gone when this is asked: a second layer is left. */
 static const struct magic {
     const char *bytes;
     uint16_t len, at;
@@ -27,12 +30,12 @@ static const struct magic {
     {"7z\xBC\xAF\x27\x1C", 6, 0, SNIFF_UNKNOWN, "a 7z archive", EXTRACT},
     {"Rar!\x1A\x07", 6, 0, SNIFF_UNKNOWN, "a rar archive", EXTRACT},
     {"!<arch>\n", 8, 0, SNIFF_UNKNOWN, "an ar archive", EXTRACT},
-    {"\xFD\x37zXZ\x00", 6, 0, SNIFF_UNKNOWN, "an xz-compressed file", UNPACK},
-    {"BZh91AY&SY", 10, 0, SNIFF_UNKNOWN, "a bzip2-compressed file", UNPACK},
-    {"\x04\x22\x4D\x18", 4, 0, SNIFF_UNKNOWN, "an lz4-compressed file", UNPACK},
     {"\x1F\x9D", 2, 0, SNIFF_UNKNOWN, "a file from compress", UNPACK},
     {"LZIP", 4, 0, SNIFF_UNKNOWN, "an lzip-compressed file", UNPACK},
     {"\x1F\x8B", 2, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
+    {"\xFD\x37zXZ\x00", 6, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
+    {"BZh91AY&SY", 10, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
+    {"\x04\x22\x4D\x18", 4, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
     {"\x28\xB5\x2F\xFD", 4, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
     {"PAR1", 4, 0, SNIFF_UNKNOWN, "a Parquet file", EXPORT},
     {"PARE", 4, 0, SNIFF_UNKNOWN, "a Parquet file", EXPORT},
@@ -115,9 +118,7 @@ static bool binary(const uint8_t *text, size_t len, uint8_t delimiter)
     return controls > 1 + bytes / 32 || (bytes && controls == bytes);
 }
 
-/* Lines end with a bare CR: there are more of them than of line feeds; if the format is given, there
-   is no line feed. */
-static bool bare_returns(const uint8_t *text, size_t len, bool given)
+bool sniff_returns(const uint8_t *text, size_t len, bool given)
 {
     size_t returns = 0, lines = 0;
     if (len == 0 || !memchr(text, '\r', len))
@@ -131,129 +132,6 @@ static bool bare_returns(const uint8_t *text, size_t len, bool given)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* The first value of a text from outside: brackets, strings, commas. Numbers and words are not
-   checked. */
-struct json_shape {
-    bool broken;   /* it is no JSON */
-    bool lines;    /* a line ends inside it */
-    bool nested;   /* an array whose first element is an object or an array */
-    size_t keys;   /* of an object */
-    size_t listed; /* of an object: bytes of its longest array of objects */
-    size_t end;    /* behind it; 0: it is not closed */
-};
-
-#define SHAPE_LEVELS 64
-
-struct json_walk {
-    const uint8_t *text;
-    size_t len, at;
-    uint8_t level[SHAPE_LEVELS];
-    size_t depth;
-    size_t list; /* where an array of objects starts at the first level, 0: in none */
-    char want;   /* 'v' a value, 'f' the first value or the end, 'k' a key, 'o' the first key or the
-                    end, ':', ',' a comma or the end */
-};
-
-/* Past a string, from its opening quote; false: it has no end in the text, or none in its line. */
-static bool walk_string(struct json_walk *w, bool *broken)
-{
-    for (w->at++; w->at < w->len; w->at++) {
-        uint8_t c = w->text[w->at];
-        if (c == '\n')
-            return *broken = true, false;
-        if (c == '\\')
-            w->at++;
-        else if (c == '"')
-            return w->at++, true;
-    }
-    return false;
-}
-
-static bool walk_open(struct json_walk *w, struct json_shape *shape, uint8_t c)
-{
-    if ((w->want != 'v' && w->want != 'f') || w->depth == SHAPE_LEVELS)
-        return false;
-    if (w->depth == 1 && w->level[0] == '[' && w->want == 'f')
-        shape->nested = true;
-    if (w->depth == 2 && w->level[1] == '[' && w->level[0] == '{' && c == '{' && !w->list)
-        w->list = w->at;
-    w->level[w->depth++] = c;
-    w->want = c == '{' ? 'o' : 'f';
-    w->at++;
-    return true;
-}
-
-static bool walk_close(struct json_walk *w, struct json_shape *shape, uint8_t c)
-{
-    bool ends = w->want == ',' || w->want == (c == '}' ? 'o' : 'f');
-    if (!ends || !w->depth || w->level[w->depth - 1] != (c == '}' ? '{' : '['))
-        return false;
-    w->depth--;
-    w->at++;
-    w->want = ',';
-    if (w->depth == 1 && w->list) {
-        shape->listed = w->at - w->list > shape->listed ? w->at - w->list : shape->listed;
-        w->list = 0;
-    }
-    return true;
-}
-
-/* One token that is no bracket; false: it cannot stand here, or the text ends in it. */
-static bool walk_token(struct json_walk *w, struct json_shape *shape, uint8_t c)
-{
-    bool value = w->want == 'v' || w->want == 'f', key = w->want == 'k' || w->want == 'o';
-    shape->broken = true;
-    if (c == '"') {
-        if (!value && !key)
-            return false;
-        shape->broken = false;
-        shape->keys += key && w->depth == 1;
-        w->want = key ? ':' : ',';
-        return walk_string(w, &shape->broken);
-    }
-    if (c == ':' || c == ',') {
-        if (w->want != (char)c)
-            return false;
-        w->want = c == ':' || w->level[w->depth - 1] == '[' ? 'v' : 'k';
-        w->at++;
-    } else {
-        size_t start = w->at;
-        while (w->at < w->len && (w->text[w->at] > ' ') && !strchr(",:]}[{\"", w->text[w->at]))
-            w->at++;
-        if (!value || w->at == start || !strchr("-0123456789tfnNI", c))
-            return false;
-        w->want = ',';
-    }
-    shape->broken = false;
-    return true;
-}
-
-static struct json_shape shape_of(const uint8_t *text, size_t len)
-{
-    struct json_shape shape = {0};
-    struct json_walk w = {.text = text, .len = len, .want = 'v'};
-    bool good = true;
-    while (good && w.at < len && shape.end == 0) {
-        uint8_t c = text[w.at];
-        if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
-            shape.lines |= c == '\n' && w.depth > 0;
-            w.at++;
-        } else if (c == '{' || c == '[') {
-            good = walk_open(&w, &shape, c);
-            shape.broken = !good;
-        } else if (c == '}' || c == ']') {
-            good = walk_close(&w, &shape, c);
-            shape.broken = !good;
-            shape.end = good && w.depth == 0 ? w.at : 0;
-        } else {
-            good = walk_token(&w, &shape, c);
-        }
-    }
-    if (w.list && len - w.list > shape.listed) /* the text ends in it */
-        shape.listed = len - w.list;
-    return shape;
-}
-
 static bool blank(const uint8_t *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -262,25 +140,26 @@ static bool blank(const uint8_t *text, size_t len)
     return true;
 }
 
-/* JSON that is no JSON lines: records inside of one value, or over several lines. */
-static struct sniff sniff_json(const uint8_t *text, size_t len)
+/* JSON lines, unless records are inside of one value, or go over several lines. */
+static struct sniff sniff_json(const uint8_t *text, size_t len, bool lines)
 {
-    struct json_shape shape = shape_of(text, len);
+    struct json_shape shape = json_shape_of(text, len);
     bool list = text[0] == '[', alone = !shape.end || blank(text + shape.end, len - shape.end);
     size_t seen = shape.end ? shape.end : len;
-    struct sniff lines = {.format = READ_JSONL};
-    if (shape.broken)
-        return lines; /* bad records, each of which is told */
-    if (list && (shape.lines || (shape.nested && alone)))
-        return refused(SNIFF_UNKNOWN, "a JSON array",
-                       "write one record per line, as jq -c '.[]' does");
-    if (!list && shape.listed && (shape.keys == 1 || (alone && 2 * shape.listed > seen)))
-        return refused(SNIFF_UNKNOWN, "a JSON object that wraps records",
-                       "write one record per line, as jq -c '.NAME[]' does");
-    if (shape.lines)
-        return refused(SNIFF_UNKNOWN, "JSON over several lines",
-                       "write one record per line, as jq -c . does");
-    return lines;
+    struct sniff sniff = {.format = READ_JSONL};
+    const uint8_t *name = text + shape.name;
+    bool wraps = !list && shape.listed && shape.name_len < sizeof sniff.records &&
+                 (shape.keys == 1 || (alone && 2 * shape.listed > seen)) &&
+                 !memchr(name, '.', shape.name_len) && !memchr(name, '\\', shape.name_len);
+    if (shape.broken && lines && !(list && shape.nested && shape.lines))
+        return sniff; /* bad records, each of which is told */
+    if (!lines || wraps || shape.lines || (list && shape.nested && alone))
+        sniff.format = READ_JSON;
+    if (wraps)
+        memcpy(sniff.records, name, shape.name_len);
+    else if (!list)
+        strcpy(sniff.records, ".");
+    return sniff;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -317,14 +196,68 @@ static struct row row_of(const uint8_t *text, size_t len, uint8_t delimiter, boo
     return row;
 }
 
-/*
- * Is it a table? Its rows are as wide as the first; two of them need not be, nor one in ten of
- * many. The header has names: no quote in the middle of one, and if it is alone, no blank. (A log
- * line has both.)
- */
-static bool is_table(const struct dialect *d, const uint8_t *text, size_t len, bool whole)
+/* What a cell looks like: names of columns look like none of these. */
+enum cell { CELL_TEXT, CELL_NUMBER, CELL_YEAR, CELL_TIME, CELL_IP };
+
+static enum cell cell_of(const uint8_t *p, size_t len)
 {
-    size_t width = 0, rows = 0, misfits = 0;
+    struct time_context context = {0};
+    struct stamp stamp;
+    size_t digits = 0, dots = 0, colons = 0, hex = 0;
+    if (len >= 2 && *p == '"' && p[len - 1] == '"')
+        p++, len -= 2;
+    for (size_t i = 0; i < len; i++) {
+        digits += p[i] >= '0' && p[i] <= '9';
+        dots += p[i] == '.';
+        colons += p[i] == ':';
+        hex += (p[i] | 0x20) >= 'a' && (p[i] | 0x20) <= 'f';
+    }
+    bool sign = len && (*p == '-' || *p == '+');
+    if (digits == 0)
+        return CELL_TEXT;
+    if (digits + dots == len && dots == 3)
+        return CELL_IP;
+    if (colons > 1 && digits + colons + dots + hex == len)
+        return CELL_IP;
+    if (digits + dots + sign == len && dots <= 1)
+        return len == 4 && digits == 4 && (*p == '1' || *p == '2') ? CELL_YEAR : CELL_NUMBER;
+    return time_read(&context, p, len, &stamp) ? CELL_TIME : CELL_TEXT;
+}
+
+/* The kinds of the first cells of a row; how many. */
+static size_t cells_of(const uint8_t *text, size_t len, uint8_t delimiter, enum cell *cell,
+                       size_t most)
+{
+    size_t n = 0, start = 0;
+    bool inside = false;
+    while (len && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+        len--;
+    for (size_t i = 0; i <= len && n < most; i++) {
+        if (i < len && text[i] == '"')
+            inside = !inside;
+        if (i == len || (text[i] == delimiter && !inside)) {
+            cell[n++] = cell_of(text + start, i - start);
+            start = i + 1;
+        }
+    }
+    return n;
+}
+
+#define CELLS 64
+
+struct table {
+    size_t width, rows, misfits;
+    bool names; /* the first row may be a header: no quote in the middle of a name and, if it is
+                   alone, no blank */
+    bool typed; /* some column has numbers, times or addresses, but not in its first row */
+    bool alike; /* some do, and in the first row too, and the others have none in either */
+};
+
+/* The rows of a text: they should be as wide as the first. */
+static struct table table_of(const struct dialect *d, const uint8_t *text, size_t len, bool whole)
+{
+    struct table t = {.names = true};
+    enum cell first[CELLS], second[CELLS];
     for (size_t at = 0; at < len;) {
         struct row row = row_of(text + at, len - at, d->delimiter, d->format == READ_CSV);
         size_t end = row.end ? at + row.end : len;
@@ -333,32 +266,188 @@ static bool is_table(const struct dialect *d, const uint8_t *text, size_t len, b
             at = end;
             continue;
         }
-        if (width == 0) {
-            width = row.columns;
-            if (!d->headless && (row.quote || (width == 1 && row.blank)))
-                return false;
+        if (t.width == 0) {
+            t.width = row.columns;
+            t.names = !row.quote && !(row.columns == 1 && row.blank);
+            cells_of(text + at, end - at, d->delimiter, first, CELLS);
         } else if (!cut) {
-            rows++;
-            misfits += row.columns != width || !row.end;
+            if (t.rows++ == 0 && row.columns == t.width) {
+                size_t n = cells_of(text + at, end - at, d->delimiter, second, CELLS);
+                bool any = false, same = true;
+                for (size_t i = 0; i < n; i++) {
+                    any |= first[i] != CELL_TEXT;
+                    same &= first[i] == second[i];
+                    t.typed |= first[i] == CELL_TEXT && second[i] != CELL_TEXT;
+                }
+                t.alike = any && same;
+            }
+            t.misfits += row.columns != t.width || !row.end;
         }
         at = end;
     }
-    return misfits <= 2 + rows / 10;
+    return t;
+}
+
+/* Is it a table? Two rows may be of another width, and one in ten of many. (A log line has quotes and
+   blanks where a header has none.) */
+static bool is_table(const struct dialect *d, const struct table *t)
+{
+    return (d->headless || t->names) && t->misfits <= 2 + t->rows / 10;
+}
+
+/*
+ * The table that the text is, by the delimiter that gives it most columns; *delimiter is 0 if it is
+ * none. Blanks part columns only if nothing else does, all rows are equally wide, and there are
+ * numbers or the like below names that are none.
+ */
+static struct table find_table(const struct dialect *dialect, const uint8_t *text, size_t len,
+                               bool whole, uint8_t *delimiter)
+{
+    static const char candidates[] = ",;|\t ";
+    struct table best = {0};
+    *delimiter = 0;
+    for (const char *c = candidates; *c; c++) {
+        struct dialect d = *dialect;
+        d.delimiter = (uint8_t)*c;
+        if (*delimiter && best.width > 1 && (*c == ' ' || *delimiter == ','))
+            break;
+        struct table t = table_of(&d, text, len, whole);
+        bool good = is_table(&d, &t) && (*c == ',' || t.width > 1);
+        if (*c == ' ')
+            good = good && t.typed && t.misfits == 0;
+        if (good && t.width > best.width) {
+            best = t;
+            *delimiter = (uint8_t)*c;
+        }
+    }
+    return best;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* Whether what the parser's `fit` says holds for half of the lines of the text. Those that go on behind
+   it do not count. */
+static bool lines_fit(struct parser *ps, const uint8_t *text, size_t len, bool whole)
+{
+    struct record record;
+    size_t fit = 0, lines = 0;
+    ps->at = text;
+    ps->end = text + len;
+    while (line_next(ps, &record) == PARSED_RECORD) {
+        if (ps->at == ps->end && !record.end_len && !whole && lines)
+            break;
+        lines++;
+        fit += !record.unfit;
+    }
+    return fit && 2 * fit >= lines;
+}
+
+/* Whether the user's pattern fits. */
+static bool pattern_fits(const struct dialect *dialect, const uint8_t *text, size_t len, bool whole,
+                         bool *full)
+{
+    struct dialect d = *dialect;
+    const char *line = READ_LINE;
+    struct selection *s = NULL;
+    struct parser *ps = parser_new();
+    d.format = READ_PATTERN;
+    tamis_error error = ps ? selection_new(&s, &d, &line, 1, NULL, 0, NULL) : TAMIS_ENOMEM;
+    if (error == TAMIS_OK)
+        error = parser_begin(ps, s, text, len);
+    bool fits = error == TAMIS_OK && lines_fit(ps, text, len, whole);
+    *full |= error == TAMIS_ENOMEM;
+    parser_free(ps);
+    selection_free(s);
+    return fits;
+}
+
+/* The first line starts with a time that is no cell of its own. */
+static bool timed_line(const uint8_t *text, size_t len)
+{
+    struct time_context context = {0};
+    struct stamp stamp;
+    size_t bracket = len && *text == '[';
+    size_t time = time_lead(&context, text + bracket, len - bracket, &stamp) + bracket;
+    return time > bracket && time < len && text[time] != ',' && text[time] != ';' &&
+           text[time] != '|' && text[time] != '\t';
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static struct sniff sniff_bytes(const uint8_t *text, size_t len, bool given)
+static struct sniff sniff_bytes(const uint8_t *text, size_t len)
 {
     const struct magic *magic = magic_of(text, len);
     if (magic)
         return refused(magic->class, magic->what, magic->advice);
     if (wide(text, len))
         return refused(SNIFF_UNKNOWN, "UTF-16 text without a byte order mark", RECODE);
-    if (bare_returns(text, len, given))
-        return refused(SNIFF_UNKNOWN, "text with bare CR line ends",
-                       "make them line feeds, as tr '\\r' '\\n' does");
     return (struct sniff){0};
+}
+
+static bool starts(const uint8_t *text, size_t len, const char *with)
+{
+    return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
+}
+
+/* A format of lines that the text is, by most of them; READ_AUTO: none. */
+static enum read_format line_format(const uint8_t *text, size_t len, bool whole, bool *full)
+{
+    for (const uint8_t *line = text, *end = text + len; line && line < end && *line == '#';) {
+        size_t left = (size_t)(end - line);
+        if (starts(line, left, "#separator") || starts(line, left, "#fields"))
+            return READ_ZEEK;
+        if (starts(line, left, "#Fields:"))
+            return READ_W3C;
+        line = memchr(line, '\n', left);
+        line += line != NULL;
+    }
+    static const struct selection none = {.line = NO_SLOT, .whole = NO_SLOT, .time = NO_SLOT};
+    struct value nowhere;
+    struct parser *ps = len ? parser_new() : NULL;
+    enum read_format found = READ_AUTO;
+    *full |= len && !ps;
+    for (int i = READ_AUTO; ps && !found && i < READ_FORMATS; i++) {
+        ps->selection = &none;
+        ps->value = &nowhere;
+        ps->fit = format_of((enum read_format)i)->sniff;
+        if (ps->fit && lines_fit(ps, text, len, whole))
+            found = (enum read_format)i;
+        ps->value = NULL;
+    }
+    parser_free(ps);
+    return found;
+}
+
+/* A table by the look of it, or because it is said to be one; else text. */
+static struct sniff sniff_table(const struct dialect *dialect, const uint8_t *text, size_t len,
+                                bool whole)
+{
+    struct dialect d = *dialect;
+    bool named = d.format == READ_CSV, told = d.delimiter != 0; /* then there are columns */
+    struct sniff sniff = {.format = READ_CSV, .delimiter = d.delimiter, .headless = d.headless};
+    if (len == 0)
+        return sniff;
+    const uint8_t *line = len ? memchr(text, '\n', len) : NULL;
+    bool tab = !named && len && memchr(text, '\t', line ? (size_t)(line - text) : len);
+    d.format = READ_CSV;
+    if (told)
+        return sniff.format = tab ? READ_TSV : READ_CSV, sniff;
+    if (tab) {
+        d.format = READ_TSV;
+        d.delimiter = '\t';
+        struct table t = table_of(&d, text, len, whole);
+        if (!is_table(&d, &t))
+            return sniff.format = READ_TEXT, sniff;
+        sniff.format = READ_TSV;
+        sniff.headless |= t.alike;
+        return sniff;
+    }
+    struct table t = find_table(&d, text, len, whole, &sniff.delimiter);
+    if (sniff.delimiter)
+        sniff.headless |= t.alike && t.rows > 0;
+    if (!named && (!sniff.delimiter || timed_line(text, len)))
+        sniff.format = READ_TEXT;
+    return sniff;
 }
 
 struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t *text, size_t len,
@@ -368,28 +457,31 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
     bool given = d.format != READ_AUTO && !named;
     whole = whole && len <= SNIFF_LEN;
     len = len < SNIFF_LEN ? len : SNIFF_LEN;
-    struct sniff sniff = sniff_bytes(text, len, given);
+    struct sniff sniff = sniff_bytes(text, len);
     if (sniff.class == SNIFF_READABLE && !given && binary(text, len, d.delimiter))
         sniff = refused(SNIFF_BINARY, "binary data", LEAVE);
     sniff.format = d.format;
-    if (sniff.class != SNIFF_READABLE || given)
+    if (sniff.class != SNIFF_READABLE || (given && d.format != READ_JSON))
         return sniff;
     while (len && (*text == ' ' || *text == '\t' || *text == '\r' || *text == '\n'))
         text++, len--;
-    bool object = len && *text == '{', list = len && *text == '[';
-    if (list && d.format == READ_AUTO && shape_of(text, len).broken)
-        list = false; /* [2026-01-02 ...] of a log */
-    if ((object || list) && (d.format == READ_AUTO || d.format == READ_JSONL))
-        return sniff_json(text, len);
-    if (d.format == READ_AUTO) {
-        const uint8_t *line = len ? memchr(text, '\n', len) : NULL;
-        bool tab = len && memchr(text, '\t', line ? (size_t)(line - text) : len);
-        bool told = d.delimiter != 0; /* that parts columns: then there are some */
-        sniff.format = d.format = tab ? READ_TSV : READ_CSV;
-        d.delimiter = tab ? '\t' : ',';
-        if (!told && !is_table(&d, text, len, whole))
-            return refused(SNIFF_UNKNOWN, "text that is not a table",
-                           "if it is one, say so with --format");
+    if (d.format == READ_AUTO && d.pattern && pattern_fits(&d, text, len, whole, &sniff.full)) {
+        sniff.format = READ_PATTERN;
+        return sniff;
     }
+    bool object = len && *text == '{', list = len && *text == '[';
+    struct json_shape shape = list ? json_shape_of(text, len) : (struct json_shape){0};
+    if (d.format == READ_AUTO && shape.broken && !shape.nested)
+        list = false; /* [2026-01-02 ...] of a log */
+    if (d.format == READ_JSON || ((object || list) && d.records))
+        return len ? sniff_json(text, len, false) : sniff;
+    if ((object || list) && (d.format == READ_AUTO || d.format == READ_JSONL))
+        return sniff_json(text, len, true);
+    if (d.format == READ_AUTO)
+        sniff.format = d.format = line_format(text, len, whole, &sniff.full);
+    if (sniff.full)
+        return sniff;
+    if (d.format == READ_AUTO || d.format == READ_CSV)
+        return sniff_table(&d, text, len, whole);
     return sniff;
 }

@@ -1,8 +1,7 @@
 /*
- * What a file is, by its first bytes: a table or JSON lines, which the reader takes, or something
- * else, which it must not take for one. A reader that is wrong here loses records in silence: an
- * Apache log read as CSV swallows lines at every quote, a JSON array is one record, a file with
- * bare CR line ends is one header.
+ * What a file is, by its first bytes: one of the formats, or something else, which must not be taken
+ * for one. A reader that is wrong here loses records in silence: an Apache log read as CSV swallows
+ * lines at every quote, a JSON array is one record, a file with bare CR line ends is one header.
  */
 #ifndef TAMIS_READER_SNIFF_H
 #define TAMIS_READER_SNIFF_H
@@ -19,9 +18,13 @@ enum sniff_class {
 
 struct sniff {
     enum sniff_class class;
-    enum read_format format; /* of what is readable */
-    const char *what;        /* else: "a tar archive"; */
-    const char *advice;      /* and what to do: "extract it first" */
+    enum read_format format; /* of what is readable; and how: */
+    uint8_t delimiter;
+    bool headless;
+    char records[64];
+    bool full;          /* there was no memory to tell */
+    const char *what;   /* else: "a tar archive"; */
+    const char *advice; /* and what to do: "extract it first" */
 };
 
 /*
@@ -31,6 +34,10 @@ struct sniff {
  */
 struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t *text, size_t len,
                         bool whole);
+
+/* Whether lines end with a bare CR: there are more of them than of line feeds; if the format is given,
+   there is no line feed. */
+bool sniff_returns(const uint8_t *text, size_t len, bool given);
 
 /* The same for a file, through its compression. Errors: it cannot be opened, read, or decompressed
    at all. */

@@ -115,7 +115,19 @@ static const struct magic {
     const char *bytes;
     uint8_t len;
     enum packing kind;
-} magics[] = {{"\x1F\x8B", 2, PACK_GZIP}, {"\x28\xB5\x2F\xFD", 4, PACK_ZSTD}};
+} magics[] = {{"\x1F\x8B", 2, PACK_GZIP},      {"\x28\xB5\x2F\xFD", 4, PACK_ZSTD},
+              {"BZh?1AY&SY", 10, PACK_BZIP2},  {"BZh?\x17\x72\x45\x38\x50\x90", 10, PACK_BZIP2},
+              {"\xFD\x37zXZ\x00", 6, PACK_XZ}, {"\x04\x22\x4D\x18", 4, PACK_LZ4},
+              {"\xFF\xFE", 2, PACK_UTF16LE},   {"\xFE\xFF", 2, PACK_UTF16BE}};
+
+/* Whether the bytes are those, of which ? stands for any. */
+static bool is_magic(const uint8_t *data, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (data[i] != (uint8_t)bytes[i] && bytes[i] != '?')
+            return false;
+    return true;
+}
 
 /* The magic that the source starts with, NULL if none. *open: it may still be one, with more bytes.
    */
@@ -124,7 +136,7 @@ static const struct magic *find_magic(const struct source *s, bool *open)
     *open = s->in_len == 0;
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++) {
         size_t len = s->in_len < magics[i].len ? s->in_len : magics[i].len;
-        if (memcmp(s->in, magics[i].bytes, len) != 0)
+        if (!is_magic(s->in, magics[i].bytes, len))
             continue;
         if (len == magics[i].len)
             return &magics[i];
@@ -169,7 +181,9 @@ tamis_error source_kind(struct source *s, enum packing *kind, tamis_reason *reas
 tamis_error source_start(struct source *s, enum packing kind, const struct restart *from,
                          tamis_reason *reason)
 {
-    static const struct decoder *const decoders[] = {&decoder_plain, &decoder_gz, &decoder_zst};
+    static const struct decoder *const decoders[] = {
+        &decoder_plain, &decoder_gz,  &decoder_zst,     &decoder_bz2,
+        &decoder_xz,    &decoder_lz4, &decoder_utf16le, &decoder_utf16be};
     if (from && from->at > s->limit)
         return fail_at(reason, TAMIS_EFORMAT, from->at, "%.120s: ends before byte %llu", s->path,
                        (unsigned long long)from->at);
@@ -218,5 +232,13 @@ size_t source_read(struct source *s, uint8_t *out, size_t room)
     }
     if (s->decoder == &decoder_plain)
         s->out += len;
+    if (s->returns)
+        text_returns(out, len);
     return len;
+}
+
+void text_returns(uint8_t *text, size_t len)
+{
+    for (uint8_t *end = text + len; len && (text = memchr(text, '\r', (size_t)(end - text)));)
+        *text = '\n';
 }

@@ -45,7 +45,8 @@ struct source {
     tamis_reason reason;
 
     void *state;  /* the decoder's */
-    bool between; /* gz: before a member; zst: before a frame */
+    bool returns; /* a \r is a line end: it becomes \n */
+    bool between; /* gz: before a member; others: before a frame */
     bool at_once; /* zst: what is asked for holds the text of whole frames that `in` has */
     bool raw;     /* gz: started inside a member, whose checksum cannot be known */
     uint8_t trailer;
@@ -60,7 +61,8 @@ struct decoder {
     void (*stop)(struct source *s);
 };
 
-extern const struct decoder decoder_plain, decoder_gz, decoder_zst;
+extern const struct decoder decoder_plain, decoder_gz, decoder_zst, decoder_bz2, decoder_xz,
+    decoder_lz4, decoder_utf16le, decoder_utf16be;
 
 /* The first bytes of a source say its kind. */
 tamis_error source_kind(struct source *s, enum packing *kind, tamis_reason *reason);
@@ -81,6 +83,9 @@ bool source_fill(struct source *s);
 void source_note(struct source *s, uint8_t *blob, size_t len);
 /* For decoders: the file is not what it should be. */
 void source_damaged(struct source *s, tamis_error error, const char *what);
+
+/* Each \r becomes \n. */
+void text_returns(uint8_t *text, size_t len);
 
 ALWAYS_INLINE uint64_t source_at(const struct source *s)
 {

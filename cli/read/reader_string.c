@@ -52,9 +52,9 @@ const uint8_t *json_string_end(const uint8_t *p, const uint8_t *end, const uint8
             return p;
         if (*p != '\\')
             continue;
-        if (p[1] == 'u' && hex4(p + 2) >= 0) /* a line end is no digit: nothing is read past it */
+        if (end - p >= 6 && p[1] == 'u' && hex4(p + 2) >= 0)
             p += 5;
-        else if (escape_of(p[1]))
+        else if (end - p >= 2 && escape_of(p[1]))
             p++;
         else
             break;
@@ -63,7 +63,7 @@ const uint8_t *json_string_end(const uint8_t *p, const uint8_t *end, const uint8
     return NULL;
 }
 
-static size_t put_utf8(uint32_t c, uint8_t *out)
+size_t utf8_put(uint32_t c, uint8_t *out)
 {
     if (c < 0x80) {
         out[0] = (uint8_t)c;
@@ -88,11 +88,11 @@ static size_t put_utf8(uint32_t c, uint8_t *out)
 }
 
 /* The character of the \u at p, with a second one if the two are a surrogate pair. */
-static uint32_t take_u(const uint8_t **p)
+static uint32_t take_u(const uint8_t **p, const uint8_t *quote)
 {
     uint32_t c = (uint32_t)hex4(*p + 2);
     *p += 6;
-    if (c >= 0xD800 && c < 0xDC00 && (*p)[0] == '\\' && (*p)[1] == 'u') {
+    if (c >= 0xD800 && c < 0xDC00 && quote - *p >= 6 && (*p)[0] == '\\' && (*p)[1] == 'u') {
         uint32_t low = (uint32_t)hex4(*p + 2);
         if (low >= 0xDC00 && low < 0xE000) {
             *p += 6;
@@ -113,10 +113,13 @@ size_t json_unescape(const uint8_t *p, const uint8_t *quote, uint8_t *out)
         if (!stop)
             break;
         p = stop;
-        if (p[1] == 'u') {
-            out += put_utf8(take_u(&p), out);
+        if (p[1] == 'u' && quote - p >= 6 && hex4(p + 2) >= 0) {
+            out += utf8_put(take_u(&p, quote), out);
         } else {
-            *out++ = escape_of(p[1]);
+            uint8_t c = escape_of(p[1]);
+            if (!c)
+                *out++ = '\\';
+            *out++ = c ? c : p[1];
             p += 2;
         }
     }

@@ -266,11 +266,12 @@ static bool read_text(struct reading *g, uint64_t first_line)
     struct record record;
     enum parsed parsed = PARSED_END;
     bool good = parser_begin(g->parser, g->selection, g->text.data, g->text.len) == TAMIS_OK;
+    parser_context(g->parser, &g->text);
     while (good && !g->stopped && (parsed = parser_next(g->parser, &record)) != PARSED_END) {
-        if (parsed == PARSED_RECORD)
+        if (parsed == PARSED_RECORD && !record.unfit)
             batch_put(g, &record);
         else
-            good = parsed == PARSED_BAD ? skip_bad(g, &record, first_line) : no_memory();
+            good = parsed != PARSED_NOMEM ? skip_bad(g, &record, first_line) : no_memory();
     }
     batch_end(g); /* what is printed lies in the text */
     return good;

@@ -50,8 +50,8 @@ void records_warn(const tamis_records *index, uint64_t mask);
 /* "a+b", as --combo would have it; cut short if there is no room. */
 void records_names(const tamis_records *index, uint64_t mask, char *out, size_t room);
 
-#define RECORDS_ARGS(r)                                      \
-    ARG_ONE_OF("format", &(r).format, "auto|csv|tsv|jsonl"), \
+#define RECORDS_ARGS(r)                                   \
+    ARG_ONE_OF("format", &(r).format, READ_FORMAT_NAMES), \
         ARG("no-header", 0, ARG_FLAG, &(r).headless)
 
 #endif

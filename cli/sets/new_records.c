@@ -41,6 +41,7 @@ static bool read_distinct(struct attrs *attrs, const char *text)
 
 static bool read_attrs(const struct make *make, struct attrs *attrs)
 {
+    *attrs = (struct attrs){0};
     bool good = attrs_read(attrs, make->attrs, &make->combos);
     for (size_t i = 0; good && i < make->distinct.n; i++)
         good = read_distinct(attrs, make->distinct.text[i]);

@@ -32,7 +32,6 @@ static void report_vectors(const tamis_filter *filter)
 
 static void report_attributes(const tamis_records *index, bool json)
 {
-    static const char *const types[] = {"bytes", "int", "dec", "time"};
     tamis_attribute_facts a;
     char text[120];
     if (json)
@@ -43,15 +42,15 @@ static void report_attributes(const tamis_records *index, bool json)
         if (json) {
             json_open(NULL, '{');
             json_text("name", a.name);
-            json_text("type", types[a.type]);
+            json_text("type", tamis_type_name(a.type));
             json_count("bits", a.bits);
             json_real("distinct", a.distinct);
             json_real("fpp_now", a.fpp);
             json_close('}');
             continue;
         }
-        snprintf(text, sizeof text, "%s, %.0f values (estimated), fpp now %.3g", types[a.type],
-                 a.distinct, a.fpp);
+        snprintf(text, sizeof text, "%s, %.0f values (estimated), fpp now %.3g",
+                 tamis_type_name(a.type), a.distinct, a.fpp);
         report_text(NULL, a.name, text);
     }
     if (json)

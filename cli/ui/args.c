@@ -203,6 +203,8 @@ static bool take_value(const struct arg *arg, const char *text, const char *writ
         texts->text[texts->n++] = text;
         return true;
     }
+    case ARG_SPLIT: /* has no name */
+        break;
     case ARG_COUNT:
         good = parse_count(text, arg->to);
         break;
@@ -282,6 +284,17 @@ static bool take_letters(struct reading *r, const char *text)
     return true;
 }
 
+/* For a verb whose words come in two parts. */
+static bool take_split(struct reading *r, size_t words)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->args[i].kind == ARG_SPLIT && !*r->args[i].given) {
+            *(size_t *)r->args[i].to = words;
+            return *r->args[i].given = true;
+        }
+    return false;
+}
+
 struct words args_read(int argc, char **argv, const struct arg *args, size_t n)
 {
     struct reading r = {argc, argv, 1, args, n, 0};
@@ -292,7 +305,7 @@ struct words args_read(int argc, char **argv, const struct arg *args, size_t n)
         if (only_words || text[0] != '-' || text[1] == 0) {
             words.word[words.n++] = text;
         } else if (strcmp(text, "--") == 0) {
-            only_words = true;
+            only_words = !take_split(&r, words.n);
         } else if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
             help_print(verb_name);
             exit(put_end(FOUND));

@@ -16,7 +16,8 @@ enum arg_kind {
     ARG_RATE,   /* double in (0, 1): 0.01, 1e-9, 1% */
     ARG_CHOICE, /* unsigned: place of the value in `choices`, from 1 */
     ARG_BYTE,   /* char: one byte, or \t \n \0 \\ */
-    ARG_TEXTS   /* struct texts: may be given again */
+    ARG_TEXTS,  /* struct texts: may be given again */
+    ARG_SPLIT   /* size_t: "--" parts the words, after so many of them; options may still follow */
 };
 
 #define TEXTS_MAX 64

@@ -61,6 +61,7 @@ int verb_locate(int argc, char **argv);
 
 /* help.c: the text of a verb on standard output; NULL: the list of verbs. False: no such verb. */
 bool help_print(const char *verb);
+extern const char help_first[]; /* one screen for those who come new */
 extern const char help_plan[], help_index[], help_find[];
 extern const char help_publish[], help_follow[], help_locate[];
 

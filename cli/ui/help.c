@@ -29,12 +29,12 @@
     "      --like FILE      join the family of FILE; without options above, alike in all\n"     \
     "      --key-file F     the family's key: 16 bytes or 32 hexadecimal digits\n"
 
-#define RECORD_OPTIONS                                                                      \
-    "For an index (create --attrs), arguments are one record: attr=value, attr= (empty),\n" \
-    "attr! (missing); standard input is CSV, TSV or JSONL:\n"                               \
-    "      --format F       csv, tsv, jsonl, or auto: by content (default)\n"               \
-    "      --delimiter C    what parts columns of CSV\n"                                    \
-    "      --no-header      no header: attributes are named by the numbers of columns\n"    \
+#define RECORD_OPTIONS                                                                        \
+    "For an index (create --attrs), arguments are one record: attr=value, attr= (empty),\n"   \
+    "attr! (missing); standard input is CSV, TSV, JSON or a log:\n"                           \
+    "      --format F       csv, jsonl, combined, syslog, …: see tamis help index (auto)\n" \
+    "      --delimiter C    what parts columns of CSV\n"                                      \
+    "      --no-header      no header: attributes are named by the numbers of columns\n"      \
     "      --strict         a bad record is an error; else it is told of and skipped\n"
 
 #define OPEN_OPTIONS "      --key-file F     the key, for files saved without it\n"
@@ -46,7 +46,8 @@ static const struct {
     {"create",
      "tamis create FILE [OPTION]...\n"
      "Makes an empty filter or, with --attrs, an index of records.\n\n" SHAPE_OPTIONS(
-         "0.01") "      --attrs a,b,c    attributes of records; a:int, a:dec, a:time: 7 is 07\n"
+         "0.01") "      --attrs a,b,c    attributes of records; a:int, a:dec, a:time: 7 is 07;\n"
+                 "                       a:ip: ::ffff:1.2.3.4 is 1.2.3.4; a:fold: ANN is ann\n"
                  "      --combo a+b      verify these together (again for more; none: only whole\n"
                  "                       records; default for three attributes: every pair)\n"
                  "      --verifier V     filter (default), table (exact), none\n"
@@ -152,7 +153,7 @@ static const struct {
                "Examples:\n"
                "  $ tamis create users.tamis --growth fixed --bits 8Ki --hashes 6 --capacity 800\n"
                "  $ tamis verify users.tamis\n"
-               "  users.tamis: OK, 1600 bytes\n"},
+               "  users.tamis: OK, 1728 bytes\n"},
     {"fold", "tamis fold FILE [OPTION]...\n"
              "Halves every vector, without the keys. A filter that is at most half full keeps its\n"
              "rate; another needs --restate, and then states the new one.\n\n"
@@ -249,7 +250,7 @@ static const struct {
 
 static const char overview[] =
     "tamis: could this be here? Filters that answer \"no\" for sure or \"maybe\" at a stated rate.\n\n"
-    "  tamis index -o CATALOG --attrs a,b INPUT...   a catalog of files of records\n"
+    "  tamis index INPUT...         a catalog of logs and tables: files, folders\n"
     "  tamis find CATALOG a=VALUE...   the records that match, reading only what may have one\n"
     "  tamis create FILE            make a filter; with --attrs, an index of records\n"
     "  tamis add FILE [KEY]...      put keys in; without KEY, the lines of standard input\n"
@@ -272,6 +273,24 @@ static const char overview[] =
     "  tamis help [VERB]            more on one of them\n"
     "  tamis version\n\n"
     "Status: 0 found or done, 1 none found, 2 error. --json prints reports for programs.\n";
+
+const char help_first[] =
+    "tamis: could this be here? \"No\" is a proof; \"maybe\" is wrong at a rate you choose.\n\n"
+    "Find the few records you want in folders of logs and tables, without reading everything:\n"
+    "  tamis index logs/                                  finds out what they are; again: what is new\n"
+    "  tamis find logs ip=10.1.2.3 user=ann               the records, byte for byte\n"
+    "  tamis find logs 'connection refused' --since 2h    words and times; tamis find logs: what else\n\n"
+    "Find which of 100,000 suspects occur:\n"
+    "  tamis find logs ip=@suspects.txt --tag\n\n"
+    "Print the lines not seen before, in this run or an earlier one:\n"
+    "  tamis dedup seen.tamis <lines\n\n"
+    "Keep a set of keys in a few bits each, growing and shrinking:\n"
+    "  tamis create set.tamis; tamis add set.tamis <keys; tamis check set.tamis KEY\n\n"
+    "Unite, compare and move sets:\n"
+    "  tamis merge -o week.tamis mon.tamis tue.tamis; tamis diff old.tamis new.tamis >patch\n\n"
+    "Know which host may have a key:\n"
+    "  tamis publish set.tamis --to redis://HOST/sets --as ME; tamis locate COPIES KEY\n\n"
+    "tamis help: all commands; tamis help find: one of them.\n";
 
 bool help_print(const char *verb)
 {

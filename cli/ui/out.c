@@ -98,6 +98,14 @@ void put_bytes(const void *data, size_t len)
     out.n += len;
 }
 
+void put_raw(const void *data, size_t len)
+{
+    put_flush();
+    if (terminal())
+        progress_hide();
+    write_raw(data, len);
+}
+
 void put_text(const char *text)
 {
     put_bytes(text, strlen(text));

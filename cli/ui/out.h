@@ -10,6 +10,8 @@
 #include "cli.h"
 
 void put_bytes(const void *data, size_t len);
+/* What may be sent to a terminal as it is: it has colours, and the rest was escaped. */
+void put_raw(const void *data, size_t len);
 void put_text(const char *text);
 /* A name or path that strangers gave: on a terminal it is shown on one line, see escape.h. */
 void put_name(const char *name);

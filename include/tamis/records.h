@@ -29,17 +29,23 @@ typedef struct tamis_records tamis_records;
 
 /* How a value is written before it is compared or hashed; see tamis_value_normal. */
 typedef enum tamis_type {
-    TAMIS_BYTES = 0,
+    TAMIS_BYTES = 0, /* text */
     TAMIS_INT = 1,
     TAMIS_DEC = 2,
-    TAMIS_TIME = 3
+    TAMIS_TIME = 3,
+    TAMIS_IP = 4,
+    TAMIS_PATH = 5,
+    TAMIS_WORDS = 6,
+    TAMIS_FOLD = 7
 } tamis_type;
+#define TAMIS_TYPES 8
 
 typedef struct tamis_attribute {
     const char *name; /* 1 to 255 bytes */
     tamis_type type;
     uint64_t distinct; /* values expected, the missing one counted; 0: as many as records. Where
                           there are more, the index grows sooner; a fixed one is full */
+    bool bounds_only;  /* catalogs, int, dec and time: lowest and highest of a segment, no keys */
 } tamis_attribute;
 
 typedef enum tamis_verifier {
@@ -180,9 +186,66 @@ TAMIS_API uint64_t tamis_records_combo(const tamis_records *index, uint32_t i);
  *   time   2024-01-31T23:59:59.50+01:00, 20240131T225959.5Z, 2024-01-31 22:59:59,5,
  *          1706741999.5 (seconds since 1970) -> 2024-01-31T22:59:59.5Z. Without an offset it is
  *          UTC; a date is its first moment; second 60 is the next minute; years 0000 to 9999
+ *   ip     10.1.2.3; version 6 as RFC 5952 has it; ::ffff:10.1.2.3 -> 10.1.2.3
+ *   fold   capital letters of ASCII as small ones; spaces and quotes do count
  */
 TAMIS_API size_t tamis_value_normal(tamis_type type, const void *value, size_t len, void *out,
                                     size_t room);
+
+/* "text", "int", "dec", "time", "ip", "path", "words", "fold"; NULL for no type. */
+TAMIS_API const char *tamis_type_name(tamis_type type);
+TAMIS_API bool tamis_type_named(const char *name, tamis_type *type);
+
+/*
+ * Values of int, dec and time have an order. As a tamis_order it is floor(value) and its fraction times
+ * 2^64, past 64 bits the lowest or highest there is: of two values the lower one never has the higher
+ * order, but two that differ little may have the same. Times count in seconds since 1970.
+ */
+typedef struct tamis_order {
+    int64_t whole;
+    uint64_t part;
+} tamis_order;
+
+TAMIS_API bool tamis_type_ordered(tamis_type type);
+TAMIS_API int tamis_order_compare(tamis_order x, tamis_order y);
+/* False for a value that is none of its type. */
+TAMIS_API bool tamis_value_order(tamis_type type, tamis_key value, tamis_order *order);
+/* Below 0, 0 or above, exactly, if both are values of the type. */
+TAMIS_API int tamis_value_compare(tamis_type type, tamis_key x, tamis_key y, bool *comparable);
+
+/*
+ * The keys that a value gives to a catalog: the whole of it in its normal form, and parts of it.
+ *
+ *   ip      its networks: /8, /16 and /24 of version 4, /32, /48 and /64 of version 6
+ *   path    every prefix that ends at a slash
+ *   words   every token, and every compound of tokens; these alone, if there are any. A token is a run
+ *           of letters, digits, _ and bytes from 0x80 on, as long as can be, with capitals of ASCII as
+ *           small letters; tokens with one and the same of . : - / @ between them are a compound. Of more
+ *           than 255 bytes the first 255 count
+ *
+ * Equal bytes as a whole value and as a part are two keys.
+ */
+typedef void (*tamis_give)(void *context, tamis_key key, bool part);
+TAMIS_API void tamis_type_keys(tamis_type type, tamis_key value, tamis_give give, void *context);
+
+typedef enum tamis_op {
+    TAMIS_EQUAL = 0,   /* the same normal form; without data: missing */
+    TAMIS_NETWORK = 1, /* ip only: ADDRESS/BITS */
+    TAMIS_PREFIX = 2,  /* begins with the text */
+    TAMIS_PHRASE = 3   /* has the tokens of the text, one after the other; compounds whole */
+} tamis_op;
+
+typedef enum tamis_need {
+    TAMIS_NEED_NONE = 0, /* the keys of the type do not help: any value may match */
+    TAMIS_NEED_ANY = 1,  /* a value that matches gives one of the keys, or more */
+    TAMIS_NEED_ALL = 2,  /* it gives all of them */
+    TAMIS_NEED_WRONG = 3 /* no such question: not a network, or no token */
+} tamis_need;
+
+/* The keys that a question needs, and whether a value matches it. */
+TAMIS_API tamis_need tamis_type_ask(tamis_type type, tamis_op op, tamis_key asked, tamis_give give,
+                                    void *context);
+TAMIS_API bool tamis_type_match(tamis_type type, tamis_op op, tamis_key value, tamis_key asked);
 
 /* As for filters; verifiers that are tables are asked where they lie in the file. */
 TAMIS_API uint64_t tamis_records_encoded_size(const tamis_records *index, unsigned save_flags);

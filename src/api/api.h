@@ -17,8 +17,10 @@ tamis_error set_file_save(const struct set *s, const char *path, unsigned flags,
 
 struct saved {
     const void *of;
-    tamis_error (*encode)(const void *of, unsigned flags, tamis_write write, void *context);
-    uint64_t size;   /* that it will have; 0: not known */
+    /* Writes it, after it told its size if that is known. */
+    tamis_error (*encode)(const void *of, unsigned flags,
+                          tamis_error (*size)(void *context, uint64_t size), tamis_write write,
+                          void *context);
     bool key_inside; /* for its owner's eyes only */
     unsigned flags;
 };

@@ -6,9 +6,10 @@
 #include "replica/replica.h"
 #include "tamis/replica.h"
 
-static tamis_error encode(const void *of, unsigned flags, tamis_write write, void *context)
+static tamis_error encode(const void *of, unsigned flags, size_fn size, tamis_write write,
+                          void *context)
 {
-    (void)flags;
+    (void)flags, (void)size;
     return tamis_follower_encode(of, write, context);
 }
 

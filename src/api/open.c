@@ -47,23 +47,39 @@ static tamis_error was_read(struct mapping *mapping, tamis_error e, const char *
     return file_named(reason, e, path);
 }
 
+#define READ_PIECE ((uint64_t)1 << 20)
+
 /* What is checked is what was read, once; and there is no second copy of it. */
-static tamis_error load_pieces(struct set **out, const struct spill *file, uint64_t total,
-                               const tamis_open_options *options, tamis_reason *reason)
+static tamis_error read_pieces(struct pieces_in *in, const struct spill *file, tamis_reason *reason)
 {
-    struct pieces_in *in = pieces_in_begin(total, UINT64_MAX, options);
-    uint8_t *buffer = mem_new(&mem_system, 1, CHUNK);
-    tamis_error e = in && buffer ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for it");
-    for (uint64_t at = 0, n; e == TAMIS_OK && at < total; at += n) {
-        n = min_u64(CHUNK, total - at);
+    uint8_t *buffer = mem_new(&mem_system, 1, READ_PIECE);
+    tamis_error e = buffer ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for it");
+    for (uint64_t at = 0, n; e == TAMIS_OK && at < file->end; at += n) {
+        n = min_u64(READ_PIECE, file->end - at);
         int error = spill_read(file, buffer, (size_t)n, at); /* EIO: it became shorter */
         e = error ? fail(reason, TAMIS_EIO, "it could not be read to its end")
                   : pieces_in_add(in, buffer, (size_t)n, reason);
     }
-    if (e == TAMIS_OK)
-        e = pieces_in_end(in, out, reason);
-    mem_free_secret(&mem_system, buffer, 1, CHUNK);
-    pieces_in_free(in);
+    mem_free_secret(&mem_system, buffer, 1, READ_PIECE);
+    return e;
+}
+
+tamis_error set_file_load(struct set **out, tamis_kind kind, const char *path,
+                          const tamis_open_options *options, tamis_reason *reason)
+{
+    struct spill file;
+    tamis_error e = file_read_open(&file, path, reason);
+    if (e == TAMIS_OK) {
+        struct pieces_in *in = pieces_in_begin(file.end, UINT64_MAX, options);
+        if (in && kind != TAMIS_KIND_NONE)
+            pieces_in_want(in, (enum kind)kind);
+        e = in ? read_pieces(in, &file, reason) : fail(reason, TAMIS_ENOMEM, "no memory for it");
+        if (e == TAMIS_OK)
+            e = pieces_in_end(in, out, reason);
+        pieces_in_free(in);
+        file_named(reason, e, path);
+    }
+    spill_close(&file);
     return e;
 }
 
@@ -73,34 +89,6 @@ static enum kind kind_wanted(tamis_kind kind, const struct mapping *mapping)
     if (kind == TAMIS_KIND_NONE)
         kind = tamis_kind_of(mapping->data, mapping->len);
     return kind == TAMIS_KIND_RECORDS ? KIND_INDEX : KIND_FILTER;
-}
-
-tamis_error set_file_load(struct set **out, tamis_kind kind, const char *path,
-                          const tamis_open_options *options, tamis_reason *reason)
-{
-    struct mapping front = {0}; /* the header: what is wrong with it is said before all is read */
-    struct container c;
-    const uint8_t *key;
-    struct spill file;
-    struct set *made = NULL;
-    tamis_error e = file_map_open(&front, &file, path, header_of, false, reason);
-    if (e == TAMIS_OK) {
-        enum kind want = kind_wanted(kind, &front);
-        e = container_open(&c, front.data, front.len, want, reason);
-        if (e == TAMIS_OK)
-            e = container_key(&c, options ? options->key : NULL, &key, reason);
-        if (e == TAMIS_OK)
-            e = load_pieces(&made, &file, front.len, options, reason);
-        if (e == TAMIS_OK && set_kind(made) != (tamis_kind)want) {
-            e = fail(reason, TAMIS_EKIND, "it became another kind while it was read");
-            set_free(made);
-        }
-        e = was_read(&front, e, path, reason);
-    }
-    if (e == TAMIS_OK)
-        *out = made;
-    spill_close(&file);
-    return e;
 }
 
 tamis_error set_file_open(struct set **out, tamis_kind kind, const char *path,

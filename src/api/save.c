@@ -40,17 +40,20 @@ static int save_write(void *context, const void *data, size_t len)
     return 0;
 }
 
+/* A full disk is noticed now, not after minutes. Where this cannot be told, we try. */
+static tamis_error save_size(void *context, uint64_t size)
+{
+    struct save *s = context;
+    s->error = size > BUFFER ? file_reserve(s->file.fd, size) : 0;
+    return s->error ? TAMIS_EIO : TAMIS_OK;
+}
+
 /* ---- the steps ------------------------------------------------------------------------------- */
 
 static tamis_error fill(struct save *s, const struct saved *what, const char *path,
                         tamis_reason *reason)
 {
-    uint64_t size = what->size;
-    /* A full disk is noticed now, not after minutes. Where this cannot be told, we try. */
-    int full = size > BUFFER ? file_reserve(s->file.fd, size) : 0;
-    if (full)
-        return file_fail(reason, full, path, "writing");
-    tamis_error e = what->encode(what->of, what->flags, save_write, s);
+    tamis_error e = what->encode(what->of, what->flags, save_size, save_write, s);
     if (e == TAMIS_OK && (flush(s) != 0))
         e = TAMIS_EIO;
     if (e == TAMIS_EIO)
@@ -75,9 +78,10 @@ tamis_error file_save(const struct saved *what, const char *path, tamis_reason *
     return e;
 }
 
-static tamis_error encode_set(const void *of, unsigned flags, tamis_write write, void *context)
+static tamis_error encode_set(const void *of, unsigned flags, size_fn size, tamis_write write,
+                              void *context)
 {
-    return set_encode(of, flags, write, context);
+    return set_encode_sized(of, flags, size, write, context);
 }
 
 tamis_error set_file_save(const struct set *s, const char *path, unsigned flags,
@@ -85,7 +89,6 @@ tamis_error set_file_save(const struct set *s, const char *path, unsigned flags,
 {
     struct saved what = {.of = s,
                          .encode = encode_set,
-                         .size = set_encoded_size(s, flags),
                          .key_inside = s->family.has_key && !(flags & TAMIS_SAVE_NO_KEY),
                          .flags = flags};
     return file_save(&what, path, reason);

@@ -4,6 +4,7 @@
 
 #include "bit_rows.h"
 #include "matrix.h"
+#include "page_sums.h"
 #include "value_table.h"
 #include "vector.h"
 

@@ -4,6 +4,11 @@
 
 #include "vector.h"
 
+static size_t dirty_len(const struct changes *c)
+{
+    return (size_t)(c->positions + 7) / 8;
+}
+
 struct changes *changes_new(const tamis_allocator *a, const struct vector *v, const void *owner)
 {
     struct changes *c = mem_new0(a, 1, sizeof *c);
@@ -12,11 +17,11 @@ struct changes *changes_new(const tamis_allocator *a, const struct vector *v, co
     c->owner = owner;
     c->positions = vector_positions_total(v);
     c->ones = vector_count_ones(v);
-    if (!block_new(a, (size_t)(c->positions + 7) / 8, &c->dirty)) {
-        mem_free(a, c, 1, sizeof *c);
-        return NULL;
-    }
-    return c;
+    c->touched = mem_new0(a, pages_of(dirty_len(c)), 1);
+    if (c->touched && block_new(a, dirty_len(c), &c->dirty))
+        return c;
+    changes_free(c, a);
+    return NULL;
 }
 
 void changes_free(struct changes *c, const tamis_allocator *a)
@@ -24,6 +29,7 @@ void changes_free(struct changes *c, const tamis_allocator *a)
     if (!c)
         return;
     block_free(a, &c->dirty);
+    mem_free(a, c->touched, pages_of(dirty_len(c)), 1);
     mem_free(a, c, 1, sizeof *c);
 }
 
@@ -33,8 +39,10 @@ void changes_reset(struct changes *c, const struct vector *v)
         c->ones = vector_count_ones(v);
     else
         c->ones += c->set - c->cleared;
-    if (c->lost || c->set || c->cleared)
-        memset(c->dirty.data, 0, (size_t)(c->positions + 7) / 8);
+    for (uint64_t at = 0; at < dirty_len(c); at += PAGE)
+        if (c->touched[at / PAGE])
+            memset((uint8_t *)c->dirty.data + at, 0, (size_t)min_u64(PAGE, dirty_len(c) - at));
+    memset(c->touched, 0, pages_of(dirty_len(c)));
     c->set = c->cleared = c->missed = 0;
     c->lost = false;
 }

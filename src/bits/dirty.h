@@ -11,12 +11,14 @@
 
 #include "base/base.h"
 #include "base/mem.h"
+#include "page_sums.h"
 
 struct vector;
 
 struct changes {
     const void *owner; /* who asked for them */
     struct block dirty;
+    uint8_t *touched;      /* pages of it that are not all zero, or were not */
     uint64_t positions;    /* of the vector */
     uint64_t ones;         /* that are published */
     uint64_t set, cleared; /* bits that became one, and zero */
@@ -39,6 +41,7 @@ ALWAYS_INLINE void changes_turn(struct changes *c, uint64_t position, bool on)
     uint64_t bit = UINT64_C(1) << (position & 63);
     bool back = *word & bit; /* to what was published */
     *word ^= bit;
+    c->touched[position / (8 * PAGE)] = 1;
     if (back)
         c->set -= !on, c->cleared -= on;
     else

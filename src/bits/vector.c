@@ -87,6 +87,8 @@ void vector_free(struct vector *v, const tamis_allocator *a)
     counters_free(&v->counters, a);
     block_free(a, &v->turned);
     changes_free(v->changes, a);
+    kept_sums_free(v->sums, a);
+    kept_sums_free(v->counter_sums, a);
     mem_free(a, v, 1, sizeof *v);
 }
 
@@ -110,6 +112,7 @@ struct vector *vector_clone(const struct vector *v, const struct family *family,
     copy->counters = made.counters;
     copy->view = false;
     copy->changes = NULL;
+    copy->sums = copy->counter_sums = NULL;
     copy->turned = (struct block){0};
     return copy;
 }
@@ -117,6 +120,36 @@ struct vector *vector_clone(const struct vector *v, const struct family *family,
 void vector_positions(const struct vector *v, tamis_digest digest, uint64_t *positions)
 {
     v->bits.kernel->positions(&v->bits, digest, positions);
+}
+
+struct kept_sums *vector_sums(const struct vector *v, bool counters, const tamis_allocator *a)
+{
+    struct vector *own = (struct vector *)(uintptr_t)v; /* who may ask may have them kept */
+    struct kept_sums **place = counters ? &own->counter_sums : &own->sums;
+    struct kept_sums *kept = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (kept)
+        return kept;
+    kept = kept_sums_new(a, vector_positions_total(v) / (counters ? 2 : 8));
+    struct kept_sums *other = NULL; /* another reader was first? */
+    if (kept && !__atomic_compare_exchange_n(place, &other, kept, false, __ATOMIC_ACQ_REL,
+                                             __ATOMIC_ACQUIRE)) {
+        kept_sums_free(kept, a);
+        kept = other;
+    }
+    return kept;
+}
+
+void vector_mark_digests(struct vector *v, const tamis_digest *digests, const uint8_t *fresh,
+                         size_t n)
+{
+    uint64_t positions[K_MAX];
+    for (size_t i = 0; v->sums && i < n; i++) {
+        if (!fresh[i])
+            continue;
+        vector_positions(v, digests[i], positions);
+        for (unsigned j = 0; j < (v->bits.kernel->local ? 1 : v->bits.k); j++)
+            vector_mark(v, positions[j]); /* a block is in one page */
+    }
 }
 
 static struct rows vector_rows(const struct vector *v)
@@ -184,6 +217,8 @@ void vector_clear(struct vector *v)
         v->counters.used = 0;
     }
     v->load = v->count = v->ones = 0;
+    kept_sums_spoil(v->sums);
+    kept_sums_spoil(v->counter_sums);
     if (v->changes)
         v->changes->lost = true;
 }
@@ -247,9 +282,11 @@ bool vector_insert(struct vector *v, tamis_digest digest)
     bool fresh = false;
     vector_positions(v, digest, positions);
     for (unsigned j = 0; j < v->bits.k; j++) {
+        vector_mark_counter(v, positions[j]);
         if (counters_add(&v->counters, positions[j], 1) != 0)
             continue;
         vector_bit_set(v, positions[j]);
+        vector_mark(v, positions[j]);
         if (v->changes)
             changes_turn(v->changes, positions[j], true);
         v->ones++;
@@ -291,9 +328,11 @@ void vector_erase(struct vector *v, tamis_digest digest, uint64_t copies)
     bool cleared = false;
     vector_positions(v, digest, positions);
     for (unsigned j = 0; j < v->bits.k; j++) {
+        vector_mark_counter(v, positions[j]);
         if (!vector_bit(v, positions[j]) || counters_sub(&v->counters, positions[j], copies) != 0)
             continue;
         vector_bit_clear(v, positions[j]);
+        vector_mark(v, positions[j]);
         if (v->changes)
             changes_turn(v->changes, positions[j], false);
         v->ones--;
@@ -348,6 +387,8 @@ void vector_unite(struct vector *to, const struct vector *from)
     struct rows mine = vector_rows(to), theirs = vector_rows(from);
     uint64_t m = vector_positions_total(to);
     uint64_t before = vector_count_ones(to), other = vector_count_ones(from);
+    kept_sums_spoil(to->sums);
+    kept_sums_spoil(to->counter_sums);
     if (to->deletable && to->changes)
         unite_noting(to, from);
     else

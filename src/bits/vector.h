@@ -11,6 +11,7 @@
 #include "counters.h"
 #include "kernel.h"
 #include "base/mem.h"
+#include "page_sums.h"
 
 /* All that makes two vectors of one family alike: equal shapes alone may merge. */
 struct shape {
@@ -35,7 +36,14 @@ struct vector {
     double fpp;
     struct changes *changes; /* since its bits were published, if anyone wants to know */
     struct block turned;     /* bits set since they were to be kept (pieces_out.c), or none */
+    struct kept_sums *sums, *counter_sums; /* of its bits and counters, if anyone wants to know */
 };
+
+/* Does anyone want to know of its changes? */
+ALWAYS_INLINE bool vector_watched(const struct vector *v)
+{
+    return ((uintptr_t)v->changes | (uintptr_t)v->turned.data | (uintptr_t)v->sums) != 0;
+}
 
 bool shape_valid(const struct shape *shape, const struct family *family);
 /* Units come in so many: whole bytes, or whole blocks. Planned sizes are multiples of UNIT_STEP, so
@@ -55,6 +63,22 @@ void vector_free(struct vector *v, const tamis_allocator *a);
 struct vector *vector_clone(const struct vector *v, const struct family *family,
                             const tamis_allocator *a);
 void vector_clear(struct vector *v);
+/* Checksums of the pages of its bits (own or a view, not a column) or counters, made if there are none;
+   NULL without memory. They are kept from then on. */
+struct kept_sums *vector_sums(const struct vector *v, bool counters, const tamis_allocator *a);
+/* A bit at this position changed; its counter did. */
+ALWAYS_INLINE void vector_mark(struct vector *v, uint64_t position)
+{
+    if (v->sums)
+        kept_sums_mark(v->sums, position / 8);
+}
+ALWAYS_INLINE void vector_mark_counter(struct vector *v, uint64_t position)
+{
+    if (v->counter_sums)
+        kept_sums_mark(v->counter_sums, position / 2);
+}
+void vector_mark_digests(struct vector *v, const tamis_digest *digests, const uint8_t *fresh,
+                         size_t n);
 
 /* Any layout and stride. */
 void vector_positions(const struct vector *v, tamis_digest digest, uint64_t *positions);

@@ -23,12 +23,15 @@
 #include "set/set.h"
 #include "tamis/catalog.h"
 
-#define RELATIONS_MAX  (TAMIS_ATTRIBUTES_MAX + TAMIS_COMBOS_MAX)
-#define STRIP_COLUMNS  512
-#define STRIP_NONE     UINT32_MAX /* the segment of a column that was dropped */
-#define SEGMENTS_MAX   (UINT64_C(1) << 31)
-#define CATALOG_MEMORY ((uint64_t)96 << 20)
-#define CATALOG_WINDOW ((uint64_t)4 << 20) /* of a mapped one in memory at a time */
+#define RELATIONS_MAX    (TAMIS_ATTRIBUTES_MAX + TAMIS_COMBOS_MAX)
+#define STRIP_COLUMNS    512
+#define DISTINCT_UNKNOWN UINT32_MAX /* values of a relation: what a segment has is not known */
+#define STRIP_NONE       UINT32_MAX /* the segment of a column that was dropped */
+#define ORDER_NONE       UINT8_MAX
+#define SEGMENTS_MAX     (UINT64_C(1) << 31)
+#define CATALOG_FPP      0.003 /* see docs/design.md: a third more space than 0.01 */
+#define CATALOG_MEMORY   ((uint64_t)96 << 20)
+#define CATALOG_WINDOW   ((uint64_t)4 << 20) /* of a mapped one in memory at a time */
 
 struct tamis_schema {
     const struct family *family;
@@ -36,6 +39,9 @@ struct tamis_schema {
     uint32_t attributes, combos;
     uint64_t masks[TAMIS_COMBOS_MAX];
     tamis_type types[TAMIS_ATTRIBUTES_MAX];
+    bool bounds_only[TAMIS_ATTRIBUTES_MAX];
+    uint32_t ordered;                       /* attributes of which bounds are kept, */
+    uint8_t order_at[TAMIS_ATTRIBUTES_MAX]; /* and which of them each is, or ORDER_NONE */
     tamis_verifier verifier;
     double fpp;
     uint64_t segments; /* expected */
@@ -44,8 +50,16 @@ struct tamis_schema {
     uint16_t name_at[TAMIS_ATTRIBUTES_MAX];
 };
 
+/* Bounds of no value, and of values that are not known. */
+#define ORDER_LOWEST   ((tamis_order){INT64_MIN, 0})
+#define ORDER_HIGHEST  ((tamis_order){INT64_MAX, UINT64_MAX})
+#define BOUNDS_NONE    ((tamis_range){ORDER_HIGHEST, ORDER_LOWEST})
+#define BOUNDS_UNKNOWN ((tamis_range){ORDER_LOWEST, ORDER_HIGHEST})
+
 /* ---- catalog_schema.c ---- */
 tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason);
+/* Attributes and combinations more. */
+tamis_error schema_extend(tamis_schema *s, const tamis_catalog_options *more, tamis_reason *reason);
 /* For one from elsewhere: NULL, or what no catalog has. Finds the names. */
 const char *schema_wrong(tamis_schema *s);
 ALWAYS_INLINE uint32_t schema_relations(const tamis_schema *s)
@@ -68,16 +82,43 @@ struct digest_set {
     bool zero; /* the digest that a free slot looks like is there */
 };
 
-#define GATHER_BATCH 32 /* records whose slots are fetched together */
+/*
+ * What was gathered lately, by its bytes: most values of a log were there a moment ago, and all that is to
+ * be done for them is to see that. A value or a part of one has a slot of two or four words, by a quick
+ * hash: its bytes, and in the last four a tag of segment, whole or part, and length.
+ */
+#define SEEN_SHORT  12
+#define SEEN_LONG   28
+#define SEEN_DIGEST 62   /* the length that stands for those that are longer */
+#define SEEN_SLOTS  1024 /* of an attribute */
+#define SEEN_WORDS  4096 /* of one of words, short and long each */
+
+#define GATHER_BATCH 256 /* digests whose slots are fetched together */
+#define LIST_MAX     64  /* choices of values that a record may have for a combination */
+
+struct gathered {
+    tamis_digest digest;
+    uint32_t relation;
+};
 
 struct tamis_gather {
     const tamis_schema *schema;
     tamis_allocator allocator;
     uint32_t relations;
-    uint64_t records;
-    struct block scratch; /* of the writer: a column under way */
+    uint64_t combined;                  /* attributes that are in a combination */
+    uint64_t records, text, values_len; /* of all values, where the text is not told */
+    tamis_range bounds[TAMIS_ATTRIBUTES_MAX];
+    bool unknown[RELATIONS_MAX]; /* too much to say what the segment has */
+    struct block scratch;        /* of the writer: a column under way */
+    bool failed;                 /* no memory for what waits */
     size_t waiting;
-    tamis_digest *batch; /* GATHER_BATCH records of `relations` digests */
+    struct gathered batch[GATHER_BATCH];
+    tamis_digest *whole; /* up to LIST_MAX values of each attribute of the record at hand */
+    uint32_t epoch;      /* of what was seen */
+    struct block seen_memory;
+    uint64_t *seen_short[TAMIS_ATTRIBUTES_MAX], *seen_long[TAMIS_ATTRIBUTES_MAX];
+    tamis_digest
+        *seen_whole; /* digests of whole values: short, then long ones, of each attribute */
     struct digest_set set[];
 };
 
@@ -121,6 +162,16 @@ struct catalog_strip {
     uint32_t next;   /* strip of the same relation, or STRIP_NONE */
 };
 
+/* A front of an attribute. See catalog_front.c. */
+struct catalog_front {
+    uint32_t attribute;
+    uint32_t bits, buckets; /* of a fingerprint, and how many of them say where */
+    uint32_t next;          /* of the same attribute, or STRIP_NONE */
+    uint64_t n, most;       /* keys, and how many it was planned for */
+    uint64_t given;         /* distinct keys of segments as they were put, added up */
+    uint64_t offset;
+};
+
 struct tamis_catalog {
     tamis_allocator allocator;
     struct mapping mapping; /* or bytes of the caller's: then it is not freed */
@@ -133,11 +184,15 @@ struct tamis_catalog {
     struct catalog_shape *shapes;
     struct catalog_strip *strips;
     uint32_t first[RELATIONS_MAX]; /* strip of each relation, or STRIP_NONE */
+    uint32_t n_fronts, first_front[TAMIS_ATTRIBUTES_MAX];
+    struct catalog_front *fronts;
+    uint64_t fronts_at, fronts_len;
     /* in the file, little-endian, perhaps not aligned */
     const uint8_t *column_segments; /* u32 each */
-    const uint8_t *records;         /* u64 for each segment */
-    const uint8_t *tag_ends;        /* u64 for each segment */
-    const uint8_t *distinct;        /* u32 for each segment and relation */
+    const uint8_t *records;         /* u64 for each segment, like the next two */
+    const uint8_t *texts, *tag_ends;
+    const uint8_t *distinct; /* u32 for each relation and segment */
+    const uint8_t *bounds;   /* BOUNDS_LEN for each attribute with an order and segment */
     const uint8_t *tags, *note;
     uint64_t tags_len, note_len, strips_at, strips_len;
     /* checksums: of pages, and of pages of those */
@@ -156,7 +211,30 @@ tamis_error catalog_check_long(const tamis_catalog *c, uint64_t from, uint64_t l
 bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *segment,
                             tamis_reason *reason);
 uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation);
+tamis_range catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t attribute);
 struct bits shape_bits(const struct catalog_shape *shape, const struct family *family);
 void catalog_dispose(tamis_catalog *c); /* all but the mapping */
+
+/* ---- catalog_front.c ---- */
+
+#define ENTRY_BITS_MAX 56
+#define FRONTS_MAX     64   /* of an attribute */
+#define FRONT_REST     4096 /* buckets that are read before their pages may go */
+
+uint64_t front_len(const struct catalog_front *f);
+double front_rate(const struct catalog_front *f); /* for keys that are nowhere */
+bool front_valid(const struct catalog_front *f, const tamis_schema *s);
+/* Has any front of the attribute, of which there are some, a digest with this first word? */
+tamis_error fronts_find(const tamis_catalog *c, uint32_t attribute, uint64_t word, bool *found,
+                        tamis_reason *reason);
+/* All of one in order: fingerprints as the first bits of a word. */
+struct front_reader {
+    const tamis_catalog *catalog;
+    const struct catalog_front *front;
+    uint64_t bucket, at, to;
+};
+bool front_next(struct front_reader *r, uint64_t *word, tamis_error *e, tamis_reason *reason);
+tamis_error front_check(const tamis_catalog *c, const struct catalog_front *f,
+                        tamis_reason *reason);
 
 #endif

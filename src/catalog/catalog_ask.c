@@ -105,8 +105,15 @@ bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *s
 
 uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation)
 {
-    uint64_t at = segment * schema_relations(&c->schema) + relation;
-    return get_u32(c->distinct + at * sizeof(uint32_t));
+    return fetch_u32(c->distinct + (relation * c->segments + segment) * sizeof(uint32_t));
+}
+
+tamis_range catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t attribute)
+{
+    uint64_t at = c->schema.order_at[attribute] * c->segments + segment;
+    const uint8_t *from = c->bounds + at * BOUNDS_LEN;
+    return (tamis_range){{(int64_t)fetch_u64(from), fetch_u64(from + 8)},
+                         {(int64_t)fetch_u64(from + 16), fetch_u64(from + 24)}};
 }
 
 /* Pages that are read from a disk one after the other take their time: where the first one is not in
@@ -207,11 +214,13 @@ static tamis_error relation_ask(const tamis_catalog *c, uint32_t relation, tamis
 
 struct question {
     const tamis_catalog *c;
-    const tamis_choice *of[TAMIS_ATTRIBUTES_MAX]; /* by attribute */
+    const tamis_condition *of[TAMIS_ATTRIBUTES_MAX]; /* whole values of each attribute, */
+    tamis_digest *keys[TAMIS_ATTRIBUTES_MAX];        /* and those that are not nowhere */
+    size_t n_keys[TAMIS_ATTRIBUTES_MAX];
     uint64_t mask;
     uint64_t words;
     uint64_t *left;  /* segments not rejected so far */
-    uint64_t *found; /* for one attribute or combination */
+    uint64_t *found; /* for one condition or combination */
 };
 
 static uint64_t count(const struct question *q)
@@ -228,29 +237,65 @@ static void keep_found(const struct question *q)
         q->left[i] &= q->found[i];
 }
 
-static tamis_error question_of(struct question *q, const tamis_choice *choices, size_t n,
+static tamis_error question_of(struct question *q, const tamis_condition *conditions, size_t n,
                                tamis_reason *reason)
 {
     for (size_t i = 0; i < n; i++) {
-        uint32_t at = choices[i].attribute;
+        const tamis_condition *c = &conditions[i];
+        uint32_t at = c->attribute;
         if (at >= q->c->schema.attributes)
             return fail(reason, TAMIS_EARG, "no attribute %u: there are %u", at,
                         q->c->schema.attributes);
-        if (q->of[at])
-            return fail(reason, TAMIS_EARG, "attribute \"%.40s\" is asked for twice",
+        if (c->n_ranges && !tamis_type_ordered(q->c->schema.types[at]))
+            return fail(reason, TAMIS_EARG, "attribute \"%.40s\" has no order",
                         tamis_schema_name(&q->c->schema, at));
-        q->of[at] = &choices[i];
+        if (c->parts || c->n_ranges || (q->of[at] && q->of[at]->n <= c->n))
+            continue;
+        q->of[at] = c;
         q->mask |= UINT64_C(1) << at;
     }
-    return n ? TAMIS_OK : fail(reason, TAMIS_EARG, "no attribute is asked for");
+    return TAMIS_OK;
 }
 
-static tamis_error ask_attribute(const struct question *q, uint32_t at, tamis_reason *reason)
+/* Segments of which it is not known what they have of the relation: candidates for anything. */
+static void add_unknown(const struct question *q, uint32_t relation)
+{
+    for (uint64_t i = 0; i < q->c->segments; i++)
+        if (catalog_distinct(q->c, i, relation) == DISTINCT_UNKNOWN)
+            q->found[i >> 6] |= UINT64_C(1) << (i & 63);
+}
+
+static void add_in_range(const struct question *q, const tamis_condition *c)
+{
+    for (uint64_t i = 0; i < q->c->segments; i++) {
+        tamis_range here = catalog_bounds(q->c, i, c->attribute);
+        for (size_t j = 0; j < c->n_ranges; j++)
+            if (tamis_order_compare(here.low, here.high) <= 0 &&
+                tamis_order_compare(here.low, c->ranges[j].high) <= 0 &&
+                tamis_order_compare(c->ranges[j].low, here.high) <= 0)
+                q->found[i >> 6] |= UINT64_C(1) << (i & 63);
+    }
+}
+
+static tamis_error ask_condition(struct question *q, const tamis_condition *c, tamis_reason *reason)
 {
     tamis_error e = TAMIS_OK;
+    uint32_t at = c->attribute;
     memset(q->found, 0, q->words * sizeof *q->found);
-    for (size_t i = 0; i < q->of[at]->n && e == TAMIS_OK; i++)
-        e = relation_ask(q->c, at, q->of[at]->values[i], q->found, reason);
+    for (size_t i = 0; i < c->n && e == TAMIS_OK; i++) {
+        bool somewhere = true;
+        if (q->c->first_front[at] != STRIP_NONE)
+            e = fronts_find(q->c, at, c->keys[i].a, &somewhere, reason);
+        if (e != TAMIS_OK || !somewhere)
+            continue;
+        e = relation_ask(q->c, at, c->keys[i], q->found, reason);
+        if (c == q->of[at])
+            q->keys[at][q->n_keys[at]++] = c->keys[i];
+    }
+    if (c->n)
+        add_unknown(q, at);
+    if (c->n_ranges)
+        add_in_range(q, c);
     keep_found(q);
     return e;
 }
@@ -260,7 +305,7 @@ static uint64_t choices_of(const struct question *q, uint64_t mask)
 {
     uint64_t n = 1;
     for (; mask && n && n <= CHOICES_MAX; mask &= mask - 1) {
-        size_t here = q->of[__builtin_ctzll(mask)]->n;
+        size_t here = q->n_keys[__builtin_ctzll(mask)];
         n = here > CHOICES_MAX ? CHOICES_MAX + 1 : n * here;
     }
     return n;
@@ -278,11 +323,12 @@ static tamis_error ask_combo(const struct question *q, uint32_t combo, tamis_rea
         uint64_t rest = i;
         for (uint64_t left = mask; left; left &= left - 1) {
             uint32_t at = (uint32_t)__builtin_ctzll(left);
-            record[at] = q->of[at]->values[rest % q->of[at]->n];
-            rest /= q->of[at]->n;
+            record[at] = q->keys[at][rest % q->n_keys[at]];
+            rest /= q->n_keys[at];
         }
         e = relation_ask(q->c, s->attributes + combo, mixed_digest(mask, record), q->found, reason);
     }
+    add_unknown(q, s->attributes + combo);
     keep_found(q);
     return e;
 }
@@ -304,28 +350,50 @@ static tamis_error ask_combos(const struct question *q, bool *verified, tamis_re
     return e;
 }
 
-tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_choice *choices, size_t n,
+static void question_free(struct question *q)
+{
+    const tamis_allocator *a = &q->c->allocator;
+    mem_free(a, q->found, q->words, sizeof *q->found);
+    for (uint64_t left = q->mask; left; left &= left - 1) {
+        uint32_t at = (uint32_t)__builtin_ctzll(left);
+        mem_free(a, q->keys[at], q->of[at]->n, sizeof *q->keys[at]);
+    }
+}
+
+/* Room, and all segments. */
+static tamis_error question_start(struct question *q, tamis_reason *reason)
+{
+    const tamis_catalog *c = q->c;
+    q->found = mem_new(&c->allocator, q->words, sizeof *q->found);
+    bool good = q->found;
+    for (uint64_t left = q->mask; left; left &= left - 1) {
+        uint32_t at = (uint32_t)__builtin_ctzll(left);
+        q->keys[at] = mem_new(&c->allocator, q->of[at]->n, sizeof *q->keys[at]);
+        good &= q->keys[at] != NULL;
+    }
+    for (uint64_t i = 0; i < q->words; i++)
+        q->left[i] =
+            c->segments - 64 * i < 64 ? (UINT64_C(1) << (c->segments - 64 * i)) - 1 : UINT64_MAX;
+    return good ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to ask a catalog");
+}
+
+tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_condition *conditions, size_t n,
                               uint64_t *segments, tamis_catalog_answer *answer,
                               tamis_reason *reason)
 {
     struct question q = {.c = c, .words = (c->segments + 63) / 64, .left = segments};
-    tamis_error e = question_of(&q, choices, n, reason);
+    tamis_error e = question_of(&q, conditions, n, reason);
     if (e != TAMIS_OK)
         return e;
-    q.found = mem_new(&c->allocator, q.words, sizeof *q.found);
-    if (!q.found)
-        return fail(reason, TAMIS_ENOMEM, "no memory to ask a catalog");
-    for (uint64_t i = 0; i < q.words; i++)
-        segments[i] =
-            c->segments - 64 * i < 64 ? (UINT64_C(1) << (c->segments - 64 * i)) - 1 : UINT64_MAX;
-    for (uint64_t left = q.mask; left && e == TAMIS_OK; left &= left - 1)
-        e = ask_attribute(&q, (uint32_t)__builtin_ctzll(left), reason);
+    e = question_start(&q, reason);
+    for (size_t i = 0; i < n && e == TAMIS_OK; i++)
+        e = ask_condition(&q, &conditions[i], reason);
     uint64_t passed = count(&q);
     bool verified = (q.mask & (q.mask - 1)) == 0;
     if (e == TAMIS_OK)
         e = ask_combos(&q, &verified, reason);
     uint64_t candidates = count(&q);
-    mem_free(&c->allocator, q.found, q.words, sizeof *q.found);
+    question_free(&q);
     if (answer && e == TAMIS_OK)
         *answer = (tamis_catalog_answer){verified, c->segments, c->segments - passed,
                                          passed - candidates, candidates};

@@ -30,7 +30,9 @@ static void head_fields_of(struct cursor *c, tamis_schema *s, struct catalog_hea
     field_u64(c, &h->tags_len);
     field_u64(c, &h->note_len);
     field_u64(c, &h->tops_sum);
-    field_zero(c, 32);
+    field_u64(c, &h->fronts);
+    field_u64(c, &h->fronts_len);
+    field_zero(c, 16);
     s->verifier = (tamis_verifier)verifier;
 }
 
@@ -40,9 +42,10 @@ static void schema_fields(struct cursor *c, tamis_schema *s)
     for (uint32_t i = 0; i < s->combos; i++)
         field_u64(c, &s->masks[i]);
     for (uint32_t i = 0; i < s->attributes; i++) {
-        uint32_t type = s->types[i];
+        uint32_t type = s->types[i] | (uint32_t)s->bounds_only[i] << 8;
         field_u32(c, &type);
-        s->types[i] = (tamis_type)type;
+        s->types[i] = (tamis_type)(type & ~256u);
+        s->bounds_only[i] = type >> 8 & 1;
     }
     field_zero(c, s->attributes % 2 * sizeof(uint32_t));
     field_bytes(c, s->names, s->names_len);
@@ -68,6 +71,17 @@ static void strip_fields(struct cursor *c, struct catalog_strip *s)
     field_zero(c, 4);
 }
 
+static void front_fields(struct cursor *c, struct catalog_front *f)
+{
+    field_u32(c, &f->attribute);
+    field_u32(c, &f->bits);
+    field_u32(c, &f->buckets);
+    field_zero(c, 4);
+    field_u64(c, &f->n);
+    field_u64(c, &f->most);
+    field_u64(c, &f->given);
+}
+
 uint64_t catalog_body_len(const tamis_schema *s)
 {
     return CATALOG_HEAD_LEN + 8 * (uint64_t)s->combos + round_up(4 * (uint64_t)s->attributes, 8) +
@@ -88,11 +102,14 @@ void catalog_body(const tamis_schema *schema, const struct catalog_head *head, u
 struct catalog_table catalog_table_of(const tamis_schema *s, const struct catalog_head *h)
 {
     struct catalog_table t = {.strips = SHAPE_LEN * h->shapes};
-    t.columns = t.strips + STRIP_LEN * h->strips;
+    t.fronts = t.strips + STRIP_LEN * h->strips;
+    t.columns = t.fronts + FRONT_LEN * h->fronts;
     t.records = t.columns + round_up(4 * h->columns, 8);
-    t.tag_ends = t.records + 8 * h->segments;
+    t.texts = t.records + 8 * h->segments;
+    t.tag_ends = t.texts + 8 * h->segments;
     t.distinct = t.tag_ends + 8 * h->segments;
-    t.len = t.distinct + round_up(4 * h->segments * schema_relations(s), 8);
+    t.bounds = t.distinct + round_up(4 * h->segments * schema_relations(s), 8);
+    t.len = t.bounds + BOUNDS_LEN * h->segments * s->ordered;
     return t;
 }
 
@@ -110,12 +127,28 @@ void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip)
     strip_fields(&c, &s);
 }
 
+void catalog_front_put(uint8_t to[FRONT_LEN], const struct catalog_front *front)
+{
+    struct catalog_front f = *front;
+    struct cursor c = cursor_write(to, FRONT_LEN);
+    front_fields(&c, &f);
+}
+
+void catalog_bounds_put(uint8_t to[BOUNDS_LEN], tamis_range bounds)
+{
+    put_u64(to, (uint64_t)bounds.low.whole);
+    put_u64(to + 8, bounds.low.part);
+    put_u64(to + 16, (uint64_t)bounds.high.whole);
+    put_u64(to + 24, bounds.high.part);
+}
+
 uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head *head, uint64_t at,
                           struct section out[CATALOG_SECTIONS])
 {
     uint64_t payload = at;
-    uint64_t lens[CATALOG_SECTIONS] = {
-        head->strips_len, catalog_table_of(schema, head).len, head->tags_len, head->note_len, 0, 0};
+    uint64_t lens[CATALOG_SECTIONS] = {head->strips_len, head->fronts_len,
+                                       catalog_table_of(schema, head).len, head->tags_len,
+                                       head->note_len};
     for (uint32_t i = 0; i < CATALOG_SECTIONS; i++) {
         if (i >= CATALOG_SUMS) { /* 8 bytes for each page of what is before */
             uint64_t of = i == CATALOG_SUMS ? at - payload : out[CATALOG_SUMS].len;
@@ -155,8 +188,9 @@ static tamis_error parse_body(tamis_catalog *c, const struct container *box,
     uint64_t most = c->len; /* nothing is longer than the whole, so nothing overflows */
     if (head->segments > SEGMENTS_MAX || head->segments > most || head->shapes > most ||
         head->strips > most || head->columns > most || head->strips_len > most ||
-        head->tags_len > most || head->note_len > most || head->shapes >= STRIP_NONE ||
-        head->strips >= STRIP_NONE)
+        head->tags_len > most || head->note_len > most || head->fronts_len > most ||
+        head->shapes >= STRIP_NONE || head->strips >= STRIP_NONE ||
+        head->fronts > FRONTS_MAX * TAMIS_ATTRIBUTES_MAX)
         return wrong_at(reason, BODY_AT + 32, "more than the whole can have");
     return TAMIS_OK;
 }
@@ -182,6 +216,9 @@ static tamis_error place_sections(tamis_catalog *c, const struct container *box,
     c->n_strips = (uint32_t)head->strips;
     c->strips_at = want[CATALOG_STRIPS].offset;
     c->strips_len = head->strips_len;
+    c->n_fronts = (uint32_t)head->fronts;
+    c->fronts_at = want[CATALOG_FRONTS].offset;
+    c->fronts_len = head->fronts_len;
     c->tags = c->data + want[CATALOG_TAGS].offset;
     c->tags_len = head->tags_len;
     c->note = c->data + want[CATALOG_NOTE].offset;
@@ -201,9 +238,10 @@ static tamis_error make_room(tamis_catalog *c, tamis_reason *reason)
     uint64_t sums = (c->n_sums * 8 + CATALOG_PAGE - 1) / CATALOG_PAGE;
     c->shapes = mem_new0(a, c->n_shapes, sizeof *c->shapes);
     c->strips = mem_new0(a, c->n_strips, sizeof *c->strips);
+    c->fronts = mem_new0(a, c->n_fronts, sizeof *c->fronts);
     c->checked = mem_new0(a, c->n_sums / 64 + 1, sizeof *c->checked);
     c->checked_sums = mem_new0(a, sums / 64 + 1, sizeof *c->checked_sums);
-    if (!c->shapes || !c->strips || !c->checked || !c->checked_sums)
+    if (!c->shapes || !c->strips || !c->fronts || !c->checked || !c->checked_sums)
         return fail(reason, TAMIS_ENOMEM, "no memory for a catalog");
     return TAMIS_OK;
 }
@@ -252,6 +290,33 @@ static tamis_error parse_strips(tamis_catalog *c, const uint8_t *from, tamis_rea
     return TAMIS_OK;
 }
 
+static tamis_error parse_fronts(tamis_catalog *c, const uint8_t *from, tamis_reason *reason)
+{
+    uint64_t end = c->fronts_at;
+    uint32_t *last[TAMIS_ATTRIBUTES_MAX], fronts[TAMIS_ATTRIBUTES_MAX] = {0};
+    memset(c->first_front, 0xff, sizeof c->first_front);
+    for (uint32_t i = 0; i < TAMIS_ATTRIBUTES_MAX; i++)
+        last[i] = &c->first_front[i];
+    for (uint32_t i = 0; i < c->n_fronts; i++) {
+        struct catalog_front *f = &c->fronts[i];
+        struct cursor at = cursor_read(from + (size_t)FRONT_LEN * i, FRONT_LEN);
+        uint64_t offset = (uint64_t)(at.from - c->data);
+        front_fields(&at, f);
+        if (at.wrong || !front_valid(f, &c->schema) || fronts[f->attribute]++ == FRONTS_MAX)
+            return wrong_at(reason, offset, "a front");
+        f->offset = round_up(end, SECTION_ALIGN);
+        end = f->offset + front_len(f);
+        if (end > c->fronts_at + c->fronts_len)
+            return wrong_at(reason, offset, "a front that is not there");
+        f->next = STRIP_NONE; /* they stay in order */
+        *last[f->attribute] = i;
+        last[f->attribute] = &f->next;
+    }
+    if (end != c->fronts_at + c->fronts_len)
+        return wrong_at(reason, c->fronts_at, "the fronts are not what the table says");
+    return TAMIS_OK;
+}
+
 /* On the way from front to back: what was passed since `last` stays in memory up to a window. */
 static void passed(const tamis_catalog *c, uint64_t at, uint64_t *last)
 {
@@ -292,12 +357,16 @@ static tamis_error parse_table(tamis_catalog *c, const struct catalog_head *head
     tamis_error e = catalog_check_long(c, from, c->sums_at - from, reason); /* tags and note too */
     c->column_segments = start + t.columns;
     c->records = start + t.records;
+    c->texts = start + t.texts;
     c->tag_ends = start + t.tag_ends;
     c->distinct = start + t.distinct;
+    c->bounds = start + t.bounds;
     if (e == TAMIS_OK)
         e = parse_shapes(c, start, reason);
     if (e == TAMIS_OK)
         e = parse_strips(c, start + t.strips, reason);
+    if (e == TAMIS_OK)
+        e = parse_fronts(c, start + t.fronts, reason);
     if (e == TAMIS_OK)
         e = check_segments(c, reason);
     return e;
@@ -401,6 +470,13 @@ tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason)
         e = check_strip(c, &c->strips[i], end, &last, reason);
         end = c->strips[i].offset +
               strip_len(c->shapes[c->strips[i].shape].plan.units, c->strips[i].width);
+    }
+    end = c->fronts_at;
+    for (uint32_t i = 0; i < c->n_fronts && e == TAMIS_OK; i++) {
+        if (!bytes_are_zero(c->data + end, c->fronts[i].offset - end))
+            return wrong_at(reason, end, "what fills up a front is not zero");
+        e = front_check(c, &c->fronts[i], reason);
+        end = c->fronts[i].offset + front_len(&c->fronts[i]);
     }
     struct container box;
     if (e == TAMIS_OK)

@@ -10,14 +10,23 @@
 #include "format/format.h"
 #include "tamis/catalog.h"
 
-enum { CATALOG_STRIPS, CATALOG_TABLE, CATALOG_TAGS, CATALOG_NOTE, CATALOG_SUMS, CATALOG_TOPS };
-#define CATALOG_SECTIONS 6
+enum {
+    CATALOG_STRIPS,
+    CATALOG_FRONTS,
+    CATALOG_TABLE,
+    CATALOG_TAGS,
+    CATALOG_NOTE,
+    CATALOG_SUMS,
+    CATALOG_TOPS
+};
+#define CATALOG_SECTIONS 7
 
 /* The body, but for the schema. */
 struct catalog_head {
     uint64_t segments, shapes, strips, columns;
     uint64_t strips_len, tags_len, note_len;
     uint64_t tops_sum; /* checksum of the last section */
+    uint64_t fronts, fronts_len;
 };
 
 uint64_t catalog_body_len(const tamis_schema *schema);
@@ -26,17 +35,21 @@ void catalog_body(const tamis_schema *schema, const struct catalog_head *head, u
 uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head *head, uint64_t at,
                           struct section out[CATALOG_SECTIONS]);
 
-/* The table: shapes, strips, segments of columns, then of every segment its records, the end of its
-   tag and its distinct values. */
+/* The table: shapes, strips, fronts, segments of columns, then of every segment its records, text and the end of
+   its tag; of every relation the distinct values, of every attribute with an order the bounds of each. */
 struct catalog_table { /* where each begins, from the beginning of the table; shapes at 0 */
-    uint64_t strips, columns, records, tag_ends, distinct, len;
+    uint64_t strips, fronts, columns, records, texts, tag_ends, distinct, bounds, len;
 };
 
 struct catalog_table catalog_table_of(const tamis_schema *schema, const struct catalog_head *head);
-#define SHAPE_LEN 40
-#define STRIP_LEN 16
+#define SHAPE_LEN  40
+#define STRIP_LEN  16
+#define FRONT_LEN  40
+#define BOUNDS_LEN 32
 void catalog_shape_put(uint8_t to[SHAPE_LEN], const struct catalog_shape *shape);
 void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip);
+void catalog_front_put(uint8_t to[FRONT_LEN], const struct catalog_front *front);
+void catalog_bounds_put(uint8_t to[BOUNDS_LEN], tamis_range bounds);
 
 /* A catalog from bytes that stay where they are: header and table checked. */
 tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,

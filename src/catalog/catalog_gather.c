@@ -4,6 +4,9 @@
  * digests wait in batches with their slots on the way.
  */
 #include "catalog.h"
+
+#include "base/bytes.h"
+#include "hash/words.h"
 #include "tamis/catalog.h"
 
 #define SET_FIRST UINT64_C(256) /* slots */
@@ -45,9 +48,9 @@ static uint64_t set_size(uint64_t n)
 
 static bool set_room(struct digest_set *set, const tamis_allocator *a, uint64_t more)
 {
-    uint64_t size = set_size(set->n + more);
-    if (size <= set->size)
+    if (LIKELY(set->n + more < set->size - set->size / 4))
         return true;
+    uint64_t size = set_size(set->n + more);
     struct digest_set larger = {.size = size, .zero = set->zero};
     size_t bytes;
     if (!mul_size((size_t)size, sizeof(tamis_digest), &bytes) ||
@@ -98,6 +101,51 @@ static size_t gather_size(uint32_t relations)
     return sizeof(tamis_gather) + relations * sizeof(struct digest_set);
 }
 
+ALWAYS_INLINE uint32_t seen_slots(const tamis_schema *s, uint32_t attribute)
+{
+    return s->types[attribute] == TAMIS_WORDS ? SEEN_WORDS : SEEN_SLOTS;
+}
+
+static bool seen_new(tamis_gather *g)
+{
+    const tamis_schema *s = g->schema;
+    size_t slots = 0;
+    for (uint32_t i = 0; i < s->attributes; i++)
+        slots += seen_slots(s, i);
+    if (!block_new(&g->allocator, 6 * slots * sizeof(uint64_t), &g->seen_memory))
+        return false;
+    uint64_t *at = g->seen_memory.data;
+    for (uint32_t i = 0; i < s->attributes; at += 6 * seen_slots(s, i), i++) {
+        g->seen_short[i] = at;
+        g->seen_long[i] = at + 2 * seen_slots(s, i);
+    }
+    size_t whole = 2 * (size_t)SEEN_SLOTS * s->attributes;
+    g->seen_whole = mem_new(&g->allocator, whole, sizeof *g->seen_whole);
+    return g->seen_whole;
+}
+
+/* Forgets all: what slots have is of an old segment. */
+static void seen_forget(tamis_gather *g)
+{
+    if (++g->epoch < 1u << 24)
+        return;
+    g->epoch = 1;
+    for (uint32_t i = 0; i < g->schema->attributes; i++)
+        memset(g->seen_short[i], 0, 6 * seen_slots(g->schema, i) * sizeof(uint64_t));
+}
+
+/* Nothing gathered, but for the sets. */
+static void gather_start(tamis_gather *g)
+{
+    for (uint32_t i = 0; i < g->schema->ordered; i++)
+        g->bounds[i] = BOUNDS_NONE;
+    for (uint32_t r = 0; r < g->relations; r++)
+        g->unknown[r] = r < g->schema->attributes && g->schema->bounds_only[r];
+    seen_forget(g);
+    g->waiting = 0;
+    g->records = g->text = g->values_len = 0;
+}
+
 tamis_error tamis_gather_new(tamis_gather **out, const tamis_schema *schema)
 {
     uint32_t relations = schema_relations(schema);
@@ -108,11 +156,14 @@ tamis_error tamis_gather_new(tamis_gather **out, const tamis_schema *schema)
     g->schema = schema;
     g->allocator = *a;
     g->relations = relations;
-    g->batch = mem_new(a, (size_t)GATHER_BATCH * relations, sizeof *g->batch);
-    if (!g->batch) {
+    for (uint32_t i = 0; i < schema->combos; i++)
+        g->combined |= schema->masks[i];
+    g->whole = mem_new(a, (size_t)LIST_MAX * schema->attributes, sizeof *g->whole);
+    if (!g->whole || !seen_new(g)) {
         tamis_gather_free(g);
         return TAMIS_ENOMEM;
     }
+    gather_start(g);
     *out = g;
     return TAMIS_OK;
 }
@@ -125,47 +176,256 @@ void tamis_gather_free(tamis_gather *g)
     for (uint32_t i = 0; i < g->relations; i++)
         block_free(&a, &g->set[i].memory);
     block_free(&a, &g->scratch);
-    mem_free(&a, g->batch, (size_t)GATHER_BATCH * g->relations, sizeof *g->batch);
+    block_free(&a, &g->seen_memory);
+    mem_free(&a, g->seen_whole, 2 * (size_t)SEEN_SLOTS * g->schema->attributes,
+             sizeof *g->seen_whole);
+    mem_free(&a, g->whole, (size_t)LIST_MAX * g->schema->attributes, sizeof *g->whole);
     mem_free(&a, g, 1, gather_size(g->relations));
 }
 
 tamis_error gather_settle(tamis_gather *g)
 {
-    for (uint32_t r = 0; r < g->relations; r++) {
-        struct digest_set *set = &g->set[r];
-        if (!set_room(set, &g->allocator, g->waiting)) /* done twice does no harm */
+    for (size_t i = 0; i < g->waiting; i++) { /* done twice does no harm */
+        struct digest_set *set = &g->set[g->batch[i].relation];
+        tamis_digest d = g->batch[i].digest;
+        if (!set_room(set, &g->allocator, 1))
             return TAMIS_ENOMEM;
-        for (size_t i = 0; i < g->waiting; i++) {
-            tamis_digest d = g->batch[i * g->relations + r];
-            if (LIKELY(d.a | d.b))
-                set_put(set, d);
-            else
-                set->zero = true;
-        }
+        if (LIKELY(d.a | d.b))
+            set_put(set, d);
+        else
+            set->zero = true;
     }
     g->waiting = 0;
     return TAMIS_OK;
 }
 
-tamis_error tamis_gather_add(tamis_gather *g, const tamis_key *record)
+static void gather_key(tamis_gather *g, uint32_t relation, tamis_digest d)
+{
+    if (g->waiting == GATHER_BATCH && gather_settle(g) != TAMIS_OK) {
+        g->failed = true;
+        return;
+    }
+    if (g->set[relation].size)
+        __builtin_prefetch(set_slots(&g->set[relation]) + set_home(&g->set[relation], d), 1);
+    g->batch[g->waiting++] = (struct gathered){d, relation};
+}
+
+/* ---- what was seen lately -------------------------------------------------------------------- */
+
+/* Up to 28 bytes as words, zeros behind them: in registers, since what was just stored in pieces is slow
+   to load as a whole. */
+ALWAYS_INLINE void words_alone(const uint8_t *data, size_t len, unsigned words, uint64_t x[4])
+{
+    for (unsigned i = 0; i < words; i++)
+        x[i] = 0;
+    if (len < 4) {
+        for (size_t i = 0; i < len; i++)
+            x[0] |= (uint64_t)data[i] << (8 * i);
+    } else if (len < 8) {
+        x[0] = get_u32(data) | (uint64_t)get_u32(data + len - 4) << (8 * (len - 4));
+    } else {
+        unsigned full = (unsigned)len / 8, rest = (unsigned)len % 8;
+        for (unsigned i = 0; i < words; i++)
+            if (i < full)
+                x[i] = get_u64(data + 8 * i);
+            else if (i == full && rest)
+                x[i] = get_u64(data + len - 8) >> (64 - 8 * rest);
+    }
+}
+
+/* The same where 32 bytes can be read from `data` on. */
+ALWAYS_INLINE void words_within(const uint8_t *data, size_t len, unsigned words, uint64_t x[4])
+{
+    static const uint8_t keep[64] = {[0 ... 31] = 0xff};
+    for (unsigned i = 0; i < words; i++)
+        x[i] = get_u64(data + 8 * i) & get_u64(keep + 32 - len + 8 * i);
+}
+
+/* Was it seen in this segment? If not, it is now. */
+ALWAYS_INLINE bool seen_before(const tamis_gather *g, uint64_t *slots, uint32_t n, unsigned words,
+                               uint64_t x[4], size_t len, bool part, uint32_t *slot)
+{
+    uint64_t differs = 0, hash = 0;
+    x[words - 1] |= (uint64_t)(g->epoch << 8 | (unsigned)part << 6 | (unsigned)(len + 1)) << 32;
+    for (unsigned i = 0; i < words; i++)
+        hash = (hash ^ x[i]) * EIGHT_A;
+    *slot = (uint32_t)(hash >> 40) & (n - 1);
+    uint64_t *there = slots + (size_t)words * *slot;
+    for (unsigned i = 0; i < words; i++)
+        differs |= there[i] ^ x[i];
+    if (LIKELY(!differs))
+        return true;
+    for (unsigned i = 0; i < words; i++)
+        there[i] = x[i];
+    return false;
+}
+
+/* ---- keys of values -------------------------------------------------------------------------- */
+
+struct giving {
+    tamis_gather *gather;
+    uint32_t attribute;
+};
+
+/* A part of a value; true if it was there lately. `within`: 32 bytes can be read from `data` on. */
+ALWAYS_INLINE bool gather_part(const struct giving *to, const uint8_t *data, size_t len,
+                               uint32_t slots, bool within)
+{
+    tamis_gather *g = to->gather;
+    uint32_t at = to->attribute, slot;
+    uint64_t x[4];
+    if (LIKELY(len <= SEEN_SHORT)) {
+        within ? words_within(data, len, 2, x) : words_alone(data, len, 2, x);
+        if (seen_before(g, g->seen_short[at], slots, 2, x, len, true, &slot))
+            return true;
+    } else if (len <= SEEN_LONG) {
+        within ? words_within(data, len, 4, x) : words_alone(data, len, 4, x);
+        if (seen_before(g, g->seen_long[at], slots, 4, x, len, true, &slot))
+            return true;
+    }
+    gather_key(g, at, value_part_digest(g->schema->family, at, (tamis_key){data, len}));
+    return false;
+}
+
+static void give_part(void *context, tamis_key key, bool part)
+{
+    const struct giving *to = context;
+    (void)part;
+    gather_part(to, key.data, key.len, seen_slots(to->gather->schema, to->attribute), false);
+}
+
+ALWAYS_INLINE bool give_word(void *context, const uint8_t *word, size_t len)
+{
+    return gather_part(context, word, len < WORD_LEN_MAX ? len : WORD_LEN_MAX, SEEN_WORDS, true);
+}
+
+/* How many parts. */
+static unsigned gather_parts(tamis_gather *g, uint32_t at, const struct type *type, tamis_key value)
+{
+    struct giving to = {g, at};
+    if (!type->parts || !value.data)
+        return 0;
+    if (type->splits && value.len <= WORDS_TEXT)
+        return words_each(value, give_word, &to);
+    return type->parts(value, give_part, &to);
+}
+
+static void widen(tamis_range *bounds, tamis_order order)
+{
+    if (tamis_order_compare(order, bounds->low) < 0)
+        bounds->low = order;
+    if (tamis_order_compare(order, bounds->high) > 0)
+        bounds->high = order;
+}
+
+/* All keys of a value that was not seen lately; in a combination it counts as a whole. */
+static tamis_digest gather_fresh(tamis_gather *g, uint32_t at, tamis_key value)
 {
     const tamis_schema *s = g->schema;
-    if (g->waiting == GATHER_BATCH) {
-        tamis_error e = gather_settle(g);
-        if (e != TAMIS_OK)
-            return e;
+    const struct type *type = &types[s->types[at]];
+    char room[NORMAL_ROOM];
+    tamis_digest whole = {0, 0};
+    tamis_key normal = value_normal(s->types[at], value, room);
+    if (s->order_at[at] != ORDER_NONE && normal.data == room)
+        widen(&g->bounds[s->order_at[at]], type->order(room, normal.len));
+    unsigned parts = gather_parts(g, at, type, value);
+    bool keyless = s->bounds_only[at] || (parts && type->splits);
+    if (keyless && !(g->combined >> at & 1))
+        return whole;
+    whole = normal_digest(s->family, at, normal);
+    if (!keyless)
+        gather_key(g, at, whole);
+    return whole;
+}
+
+/* The value, or of a long one its digest, where that is of all its bytes, as what was seen lately. */
+static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_digest *whole)
+{
+    const struct type *type = &types[g->schema->types[at]];
+    const uint8_t *data = value.data;
+    bool seen, is_short = value.len <= SEEN_SHORT;
+    uint32_t slot;
+    uint64_t x[4] = {0};
+    g->values_len += value.len;
+    if (!data || type->splits || (value.len > SEEN_LONG && (type->normal || !type->parts))) {
+        *whole = gather_fresh(g, at, value);
+        return;
     }
-    tamis_digest *d = g->batch + g->waiting * g->relations;
-    for (uint32_t i = 0; i < s->attributes; i++)
-        d[i] = value_digest(s->family, s->types[i], i, record[i]);
+    if (is_short) {
+        words_alone(data, value.len, 2, x);
+        seen = seen_before(g, g->seen_short[at], SEEN_SLOTS, 2, x, value.len, false, &slot);
+    } else if (value.len <= SEEN_LONG) {
+        words_alone(data, value.len, 4, x);
+        seen = seen_before(g, g->seen_long[at], SEEN_SLOTS, 4, x, value.len, false, &slot);
+    } else {
+        *whole = normal_digest(g->schema->family, at, value);
+        x[0] = whole->a;
+        x[1] = whole->b;
+        seen = seen_before(g, g->seen_long[at], SEEN_SLOTS, 4, x, SEEN_DIGEST, false, &slot);
+    }
+    tamis_digest *digest = &g->seen_whole[SEEN_SLOTS * (2 * at + !is_short) + slot];
+    if (!seen)
+        *digest = gather_fresh(g, at, value);
+    *whole = *digest;
+}
+
+/* Every choice of one value for each attribute, counted like the digits of a number. */
+static void gather_combo(tamis_gather *g, uint32_t combo, const tamis_values *record)
+{
+    const tamis_schema *s = g->schema;
+    uint64_t mask = s->masks[combo];
+    size_t n = 1;
+    tamis_digest chosen[TAMIS_ATTRIBUTES_MAX];
+    for (uint64_t left = mask; left && n <= LIST_MAX; left &= left - 1) {
+        size_t here = record[__builtin_ctzll(left)].n;
+        n = here > LIST_MAX ? LIST_MAX + 1 : n * (here ? here : 1);
+    }
+    g->unknown[s->attributes + combo] |= n > LIST_MAX;
+    for (size_t i = 0; i < n && n <= LIST_MAX; i++) {
+        size_t rest = i;
+        for (uint64_t left = mask; left; left &= left - 1) {
+            uint32_t at = (uint32_t)__builtin_ctzll(left);
+            size_t here = record[at].n ? record[at].n : 1;
+            chosen[at] = g->whole[LIST_MAX * at + rest % here];
+            rest /= here;
+        }
+        gather_key(g, s->attributes + combo, mixed_digest(mask, chosen));
+    }
+}
+
+tamis_error tamis_gather_add_lists(tamis_gather *g, const tamis_values *record)
+{
+    const tamis_schema *s = g->schema;
+    tamis_digest past;
+    g->failed = false;
+    for (uint32_t i = 0; i < s->attributes; i++) {
+        tamis_digest *whole = g->whole + LIST_MAX * i;
+        if (record[i].n == 0)
+            gather_value(g, i, (tamis_key){NULL, 0}, whole);
+        for (size_t j = 0; j < record[i].n; j++)
+            gather_value(g, i, record[i].value[j], j < LIST_MAX ? &whole[j] : &past);
+    }
     for (uint32_t i = 0; i < s->combos; i++)
-        d[s->attributes + i] = mixed_digest(s->masks[i], d);
-    for (uint32_t r = 0; r < g->relations; r++)
-        if (g->set[r].size)
-            __builtin_prefetch(set_slots(&g->set[r]) + set_home(&g->set[r], d[r]), 1);
-    g->waiting++;
+        gather_combo(g, i, record);
+    if (g->failed) {
+        seen_forget(g); /* what was lost is to be gathered again */
+        return TAMIS_ENOMEM;
+    }
     g->records++;
     return TAMIS_OK;
+}
+
+tamis_error tamis_gather_add(tamis_gather *g, const tamis_key *record)
+{
+    tamis_values values[TAMIS_ATTRIBUTES_MAX];
+    for (uint32_t i = 0; i < g->schema->attributes; i++)
+        values[i] = (tamis_values){&record[i], 1};
+    return tamis_gather_add_lists(g, values);
+}
+
+void tamis_gather_text(tamis_gather *g, uint64_t bytes)
+{
+    g->text += bytes;
 }
 
 uint64_t tamis_gather_records(const tamis_gather *g)
@@ -173,11 +433,12 @@ uint64_t tamis_gather_records(const tamis_gather *g)
     return g->records;
 }
 
-uint64_t tamis_gather_bytes(const tamis_gather *g)
+uint64_t tamis_gather_bytes(tamis_gather *g)
 {
     uint64_t bytes = 0;
+    gather_settle(g);
     for (uint32_t r = 0; r < g->relations && g->records; r++)
-        bytes += set_size(g->set[r].n + g->waiting) * sizeof(tamis_digest);
+        bytes += set_size(g->set[r].n) * sizeof(tamis_digest);
     return bytes;
 }
 
@@ -185,6 +446,5 @@ void tamis_gather_clear(tamis_gather *g)
 {
     for (uint32_t r = 0; r < g->relations; r++)
         digests_clear(&g->set[r], &g->allocator);
-    g->waiting = 0;
-    g->records = 0;
+    gather_start(g);
 }

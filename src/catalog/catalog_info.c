@@ -12,6 +12,7 @@ void catalog_dispose(tamis_catalog *c)
     family_free(&c->family, a);
     mem_free(a, c->shapes, c->n_shapes, sizeof *c->shapes);
     mem_free(a, c->strips, c->n_strips, sizeof *c->strips);
+    mem_free(a, c->fronts, c->n_fronts, sizeof *c->fronts);
     mem_free(a, c->checked, c->n_sums / 64 + 1, sizeof *c->checked);
     mem_free(a, c->checked_sums, sums / 64 + 1, sizeof *c->checked_sums);
     mem_free(a, c, 1, sizeof *c);
@@ -72,6 +73,20 @@ uint64_t tamis_catalog_records(const tamis_catalog *c, uint64_t segment)
     return segment < c->segments ? get_u64(c->records + segment * sizeof(uint64_t)) : 0;
 }
 
+uint64_t tamis_catalog_text(const tamis_catalog *c, uint64_t segment)
+{
+    return segment < c->segments ? get_u64(c->texts + segment * sizeof(uint64_t)) : 0;
+}
+
+bool tamis_catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t attribute,
+                          tamis_range *bounds)
+{
+    if (segment >= c->segments || !tamis_type_ordered(tamis_schema_type(&c->schema, attribute)))
+        return false;
+    *bounds = catalog_bounds(c, segment, attribute);
+    return tamis_order_compare(bounds->low, bounds->high) <= 0;
+}
+
 void tamis_catalog_info(const tamis_catalog *c, tamis_catalog_facts *facts)
 {
     *facts = (tamis_catalog_facts){.attributes = c->schema.attributes,
@@ -83,8 +98,10 @@ void tamis_catalog_info(const tamis_catalog *c, tamis_catalog_facts *facts)
                                    .bytes = c->len,
                                    .strips = c->n_strips,
                                    .fpp = c->schema.fpp};
-    for (uint64_t i = 0; i < c->segments; i++)
+    for (uint64_t i = 0; i < c->segments; i++) {
         facts->records += tamis_catalog_records(c, i);
+        facts->text += tamis_catalog_text(c, i);
+    }
 }
 
 /* The rate of a segment, all its columns together, as full as its values make them. */
@@ -122,6 +139,20 @@ static void strip_facts(const tamis_catalog *c, const struct catalog_strip *stri
     facts->hashes = plan->k > facts->hashes ? plan->k : facts->hashes;
 }
 
+static void front_facts(const tamis_catalog *c, uint32_t attribute, tamis_relation_facts *facts)
+{
+    uint64_t given = 0;
+    for (uint32_t i = c->first_front[attribute]; i != STRIP_NONE; i = c->fronts[i].next) {
+        const struct catalog_front *f = &c->fronts[i];
+        facts->front_bytes += front_len(f);
+        facts->front_keys += f->n;
+        facts->front_fpp += front_rate(f);
+        given += f->given;
+    }
+    facts->front_forgotten =
+        given > facts->distinct ? 1 - (double)facts->distinct / (double)given : 0;
+}
+
 bool tamis_catalog_relation(const tamis_catalog *c, uint32_t i, tamis_relation_facts *facts)
 {
     if (i >= schema_relations(&c->schema))
@@ -133,8 +164,12 @@ bool tamis_catalog_relation(const tamis_catalog *c, uint32_t i, tamis_relation_f
         strip_facts(c, &c->strips[s], i, facts);
     for (uint64_t s = 0; s < c->segments; s++) {
         uint64_t distinct = catalog_distinct(c, s, i);
+        if (distinct == DISTINCT_UNKNOWN)
+            continue;
         facts->distinct += distinct;
         facts->distinct_most = max_u64(facts->distinct_most, distinct);
     }
+    if (i < c->schema.attributes)
+        front_facts(c, i, facts);
     return true;
 }

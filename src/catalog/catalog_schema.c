@@ -6,28 +6,34 @@
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
+static tamis_error take_attribute(tamis_schema *s, const tamis_attribute *at, tamis_reason *reason)
+{
+    size_t len = at->name ? strlen(at->name) : 0;
+    uint32_t same;
+    if (len < 1 || len > ATTRIBUTE_LEN)
+        return fail(reason, TAMIS_EARG, "the name of an attribute has 1 to %d bytes",
+                    ATTRIBUTE_LEN);
+    if ((unsigned)at->type >= TAMIS_TYPES)
+        return fail(reason, TAMIS_EARG, "attribute \"%.40s\" is of no known type", at->name);
+    if (s->attributes && attribute_find(s->names, s->attributes, at->name, &same, NULL) == TAMIS_OK)
+        return fail(reason, TAMIS_EARG, "two attributes are called \"%.40s\"", at->name);
+    s->types[s->attributes] = at->type;
+    s->bounds_only[s->attributes++] = at->bounds_only;
+    memcpy(s->names + s->names_len, at->name, len + 1);
+    s->names_len += (uint32_t)len + 1;
+    return TAMIS_OK;
+}
+
 static tamis_error take_attributes(tamis_schema *s, const tamis_catalog_options *o,
                                    tamis_reason *reason)
 {
-    if (o->n_attributes < 1 || o->n_attributes > TAMIS_ATTRIBUTES_MAX || !o->attributes)
+    tamis_error e = TAMIS_OK;
+    if (s->attributes + o->n_attributes < 1 || !(o->attributes || o->n_attributes == 0) ||
+        o->n_attributes > TAMIS_ATTRIBUTES_MAX - s->attributes)
         return fail(reason, TAMIS_EARG, "a catalog has 1 to %d attributes", TAMIS_ATTRIBUTES_MAX);
-    for (size_t i = 0; i < o->n_attributes; i++) {
-        const char *name = o->attributes[i].name;
-        size_t len = name ? strlen(name) : 0;
-        if (len < 1 || len > ATTRIBUTE_LEN)
-            return fail(reason, TAMIS_EARG, "the name of an attribute has 1 to %d bytes",
-                        ATTRIBUTE_LEN);
-        if ((unsigned)o->attributes[i].type > TAMIS_TIME)
-            return fail(reason, TAMIS_EARG, "attribute \"%.40s\" is of no known type", name);
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(name, o->attributes[j].name) == 0)
-                return fail(reason, TAMIS_EARG, "two attributes are called \"%.40s\"", name);
-        s->types[i] = o->attributes[i].type;
-        memcpy(s->names + s->names_len, name, len + 1);
-        s->names_len += (uint32_t)len + 1;
-    }
-    s->attributes = (uint32_t)o->n_attributes;
-    return TAMIS_OK;
+    for (size_t i = 0; i < o->n_attributes && e == TAMIS_OK; i++)
+        e = take_attribute(s, &o->attributes[i], reason);
+    return e;
 }
 
 static tamis_error take_combos(tamis_schema *s, const tamis_catalog_options *o,
@@ -35,27 +41,40 @@ static tamis_error take_combos(tamis_schema *s, const tamis_catalog_options *o,
 {
     if (o->no_combos || s->verifier == TAMIS_VERIFIER_NONE)
         return TAMIS_OK;
-    if (o->n_combos > TAMIS_COMBOS_MAX)
-        return fail(reason, TAMIS_EARG, "a catalog has at most %d combinations", TAMIS_COMBOS_MAX);
     for (size_t i = 0; i < o->n_combos; i++) {
         bool repeated = false;
         for (uint32_t j = 0; j < s->combos; j++)
             repeated |= s->masks[j] == o->combos[i];
-        if (!repeated)
-            s->masks[s->combos++] = o->combos[i];
+        if (repeated)
+            continue;
+        if (s->combos == TAMIS_COMBOS_MAX)
+            return fail(reason, TAMIS_EARG, "a catalog has at most %d combinations",
+                        TAMIS_COMBOS_MAX);
+        s->masks[s->combos++] = o->combos[i];
     }
-    uint32_t p = o->n_combos == 0 && (s->attributes == 2 || s->attributes == 3) ? s->attributes : 0;
-    for (uint32_t i = 0; i < p; i++)
-        for (uint32_t j = i + 1; j < p; j++)
-            s->masks[s->combos++] = UINT64_C(1) << i | UINT64_C(1) << j;
     return TAMIS_OK;
 }
 
-tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason)
+/* Whole values that are no keys are hardly asked for together with others. */
+static bool keyless(const tamis_schema *s, uint32_t attribute)
 {
-    *s = (tamis_schema){.verifier = o->verifier ? o->verifier : TAMIS_VERIFIER_FILTER,
-                        .fpp = o->fpp == 0 ? 0.01 : o->fpp,
-                        .segments = o->segments ? o->segments : 1000};
+    return s->bounds_only[attribute] || s->types[attribute] == TAMIS_WORDS;
+}
+
+/* All pairs of two or three. */
+static void take_pairs(tamis_schema *s, const tamis_catalog_options *o)
+{
+    uint32_t p = s->attributes;
+    if (o->no_combos || o->n_combos || s->verifier == TAMIS_VERIFIER_NONE || p > 3)
+        return;
+    for (uint32_t i = 0; i < p; i++)
+        for (uint32_t j = i + 1; j < p; j++)
+            if (!keyless(s, i) && !keyless(s, j))
+                s->masks[s->combos++] = UINT64_C(1) << i | UINT64_C(1) << j;
+}
+
+tamis_error schema_extend(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason)
+{
     tamis_error e = take_attributes(s, o, reason);
     if (e == TAMIS_OK)
         e = take_combos(s, o, reason);
@@ -63,6 +82,17 @@ tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_r
         return e;
     const char *wrong = schema_wrong(s);
     return wrong ? fail(reason, TAMIS_EARG, "no catalog has such settings: %s", wrong) : TAMIS_OK;
+}
+
+tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason)
+{
+    *s = (tamis_schema){.verifier = o->verifier ? o->verifier : TAMIS_VERIFIER_FILTER,
+                        .fpp = o->fpp == 0 ? CATALOG_FPP : o->fpp,
+                        .segments = o->segments ? o->segments : 1000};
+    tamis_error e = schema_extend(s, o, reason);
+    if (e == TAMIS_OK)
+        take_pairs(s, o);
+    return e;
 }
 
 static bool names_found(tamis_schema *s)
@@ -101,9 +131,13 @@ const char *schema_wrong(tamis_schema *s)
         if (repeated || s->masks[i] & ~all || (s->masks[i] & (s->masks[i] - 1)) == 0)
             return "a combination is of two or more of the attributes";
     }
-    for (uint32_t i = 0; i < s->attributes; i++)
-        if ((unsigned)s->types[i] > TAMIS_TIME)
+    s->ordered = 0;
+    for (uint32_t i = 0; i < s->attributes; i++) {
+        bool ordered = tamis_type_ordered(s->types[i]);
+        if ((unsigned)s->types[i] >= TAMIS_TYPES || (s->bounds_only[i] && !ordered))
             return "the type of an attribute";
+        s->order_at[i] = ordered ? (uint8_t)s->ordered++ : ORDER_NONE;
+    }
     return names_found(s) ? NULL : "the names of the attributes";
 }
 
@@ -130,6 +164,11 @@ tamis_type tamis_schema_type(const tamis_schema *s, uint32_t attribute)
     return attribute < s->attributes ? s->types[attribute] : TAMIS_BYTES;
 }
 
+bool tamis_schema_bounds_only(const tamis_schema *s, uint32_t attribute)
+{
+    return attribute < s->attributes && s->bounds_only[attribute];
+}
+
 uint64_t tamis_schema_combo(const tamis_schema *s, uint32_t i)
 {
     return i < s->combos ? s->masks[i] : 0;
@@ -148,6 +187,11 @@ double tamis_schema_fpp(const tamis_schema *s)
 tamis_digest tamis_schema_digest(const tamis_schema *s, uint32_t attribute, tamis_key value)
 {
     return value_digest(s->family, tamis_schema_type(s, attribute), attribute, value);
+}
+
+tamis_digest tamis_schema_part(const tamis_schema *s, uint32_t attribute, tamis_key part)
+{
+    return value_part_digest(s->family, attribute, part);
 }
 
 uint64_t schema_mask(const tamis_schema *s, uint32_t relation)

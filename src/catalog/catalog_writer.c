@@ -6,11 +6,6 @@
 
 #define HELD_SHARE(memory) ((memory) / 3 * 2) /* digests that wait for the plan */
 
-static tamis_error no_memory(tamis_reason *reason)
-{
-    return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
-}
-
 bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size)
 {
     void *now;
@@ -26,28 +21,34 @@ bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, s
     return true;
 }
 
+/* Values of a relation that columns are made for. */
+static uint64_t gathered(const tamis_gather *g, uint32_t relation)
+{
+    return g->unknown[relation] ? 0 : digest_set_count(&g->set[relation]);
+}
+
 /* ---- segments -------------------------------------------------------------------------------- */
 
 static bool segments_room(tamis_catalog_writer *w)
 {
-    size_t before = w->segments_room, relations = schema_relations(&w->schema);
+    size_t before = w->segments_room, len = facts_len(&w->schema);
     if (w->n_segments < before)
         return true;
     size_t more = before ? 2 * before : 64;
-    uint32_t *distinct = mem_new(&w->allocator, more * relations, sizeof *distinct);
+    uint8_t *facts = mem_new(&w->allocator, more, len);
     struct segment_work *segments = mem_new(&w->allocator, more, sizeof *segments);
-    if (!distinct || !segments) {
-        mem_free(&w->allocator, distinct, more * relations, sizeof *distinct);
+    if (!facts || !segments) {
+        mem_free(&w->allocator, facts, more, len);
         mem_free(&w->allocator, segments, more, sizeof *segments);
         return false;
     }
     if (before) {
-        memcpy(distinct, w->distinct, w->n_segments * relations * sizeof *distinct);
+        memcpy(facts, w->facts, w->n_segments * len);
         memcpy(segments, w->segments, w->n_segments * sizeof *segments);
     }
-    mem_free(&w->allocator, w->distinct, before * relations, sizeof *distinct);
+    mem_free(&w->allocator, w->facts, before, len);
     mem_free(&w->allocator, w->segments, before, sizeof *segments);
-    w->distinct = distinct;
+    w->facts = facts;
     w->segments = segments;
     w->segments_room = more;
     return true;
@@ -66,8 +67,8 @@ static tamis_error segment_tag(tamis_catalog_writer *w, struct segment_work *s, 
 }
 
 /* The next segment, its distinct values to be filled in. */
-static tamis_error segment_add(tamis_catalog_writer *w, const struct segment_work *s,
-                               tamis_reason *reason)
+tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s,
+                           tamis_reason *reason)
 {
     if (w->n_segments >= SEGMENTS_MAX)
         return fail(reason, TAMIS_ELIMIT, "a catalog has at most 2^31 segments");
@@ -86,8 +87,8 @@ struct place {
     uint64_t at; /* in the spill */
 };
 
-static tamis_error shape_add(tamis_catalog_writer *w, uint32_t relation,
-                             const struct column_plan *plan, tamis_reason *reason)
+tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struct column_plan *plan,
+                         tamis_reason *reason)
 {
     if (!ROOM_FOR_ONE(w, shapes, n_shapes, shapes_room))
         return no_memory(reason);
@@ -106,7 +107,7 @@ static void count_used(tamis_catalog_writer *w)
             const struct catalog_shape *shape = &old->shapes[old->strips[i].shape];
             if (catalog_column_segment(old, old->strips[i].column + j, &segment, NULL) &&
                 segment != STRIP_NONE && !w->segments[segment].dropped)
-                w->used[shape->relation] += shape->plan.rate;
+                w->used[w->shapes[old->strips[i].shape].shape.relation] += shape->plan.rate;
         }
     w->used_known = true;
 }
@@ -145,7 +146,7 @@ static tamis_error place_choose(tamis_catalog_writer *w, uint32_t relation, uint
         if (!column_plan_one(&plan, n, rate))
             return fail(reason, TAMIS_ELIMIT, "no column holds %llu values at the rate %g",
                         (unsigned long long)n, rate);
-        tamis_error e = shape_add(w, relation, &plan, reason);
+        tamis_error e = writer_shape(w, relation, &plan, reason);
         if (e != TAMIS_OK)
             return e;
         out->shape = (uint32_t)w->n_shapes - 1;
@@ -212,40 +213,44 @@ static tamis_error hold(tamis_catalog_writer *w, const tamis_gather *g, uint32_t
 {
     uint64_t n = 0;
     for (uint32_t r = 0; r < g->relations; r++)
-        n += digest_set_count(&g->set[r]);
+        n += gathered(g, r);
     struct held *held = mem_new(&w->allocator, 1, held_size(n));
+    tamis_error e = TAMIS_OK;
     if (!held)
         return no_memory(reason);
     *held = (struct held){.next = w->held, .segment = segment, .n = n};
-    tamis_digest *at = held->digests;
-    for (uint32_t r = 0; r < g->relations; r++) {
-        digest_set_list(&g->set[r], at);
-        at += digest_set_count(&g->set[r]);
-    }
     w->held = held;
     w->held_bytes += held_size(n);
-    return TAMIS_OK;
+    tamis_digest *at = held->digests;
+    for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; at += gathered(g, r), r++) {
+        if (gathered(g, r))
+            digest_set_list(&g->set[r], at);
+        if (r < w->schema.attributes)
+            e = fronts_put(w, r, at, gathered(g, r), reason);
+    }
+    return e;
 }
 
 static tamis_error plan_relation(tamis_catalog_writer *w, uint32_t relation, bool last,
                                  tamis_reason *reason)
 {
-    uint32_t relations = schema_relations(&w->schema);
     struct column_plan plans[PLANS_MAX];
     uint64_t *sizes = mem_new(&w->allocator, w->n_segments, sizeof *sizes);
     size_t n = 0, found = 0;
     tamis_error e = TAMIS_OK;
     if (!sizes)
         return no_memory(reason);
-    for (size_t i = 0; i < w->n_segments; i++)
-        if (w->distinct[i * relations + relation])
-            sizes[n++] = w->distinct[i * relations + relation];
+    for (size_t i = 0; i < w->n_segments; i++) {
+        uint32_t size = segment_distinct(w, i)[relation];
+        if (size && size != DISTINCT_UNKNOWN)
+            sizes[n++] = size;
+    }
     double rate = relation < w->schema.attributes ? w->schema.fpp : catalog_share(&w->schema, 0, 0);
     if (n)
         found = column_plans(plans, sizes, n, rate, !last);
     mem_free(&w->allocator, sizes, w->n_segments, sizeof *sizes);
     for (size_t i = 0; i < found && e == TAMIS_OK; i++)
-        e = shape_add(w, relation, &plans[i], reason);
+        e = writer_shape(w, relation, &plans[i], reason);
     return e;
 }
 
@@ -255,9 +260,9 @@ static tamis_error build_held(tamis_catalog_writer *w, const struct held *held,
     const tamis_digest *digests = held->digests;
     uint32_t relations = schema_relations(&w->schema);
     for (uint32_t r = 0; r < relations; r++) {
-        uint64_t n = w->distinct[held->segment * (size_t)relations + r];
+        uint64_t n = segment_distinct(w, held->segment)[r];
         struct place place;
-        if (n == 0)
+        if (n == 0 || n == DISTINCT_UNKNOWN)
             continue;
         tamis_error e = place_choose(w, r, n, &place, reason);
         if (e == TAMIS_OK)
@@ -316,21 +321,22 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
                              size_t len, struct place *places, struct catalog_shape *shapes,
                              tamis_reason *reason)
 {
-    struct segment_work s = {.records = g->records};
+    struct segment_work s = {.records = g->records, .text = g->text ? g->text : g->values_len};
     tamis_error e = stopped(w, reason);
     if (e == TAMIS_OK)
         e = segment_tag(w, &s, tag, len, reason);
     if (e == TAMIS_OK)
-        e = segment_add(w, &s, reason);
+        e = writer_segment(w, &s, reason);
     if (e != TAMIS_OK)
         return e;
     uint32_t segment = (uint32_t)w->n_segments - 1;
     for (uint32_t r = 0; r < g->relations; r++) {
-        uint64_t n = digest_set_count(&g->set[r]);
-        if (n > UINT32_MAX)
+        uint64_t n = gathered(g, r);
+        if (n >= DISTINCT_UNKNOWN)
             return fail(reason, TAMIS_ELIMIT, "a segment with too many values");
-        w->distinct[segment * (size_t)g->relations + r] = (uint32_t)n;
+        segment_distinct(w, segment)[r] = g->unknown[r] ? DISTINCT_UNKNOWN : (uint32_t)n;
     }
+    memcpy(segment_bounds(w, segment), g->bounds, w->schema.ordered * sizeof *g->bounds);
     if (!w->planned) {
         e = hold(w, g, segment, reason);
         if (e == TAMIS_OK && w->held_bytes >= HELD_SHARE(w->memory))
@@ -338,7 +344,7 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
         return e;
     }
     for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; r++) {
-        uint64_t n = digest_set_count(&g->set[r]);
+        uint64_t n = gathered(g, r);
         places[r] = (struct place){0};
         if (n == 0)
             continue;
@@ -356,7 +362,7 @@ static tamis_error put_build(tamis_catalog_writer *w, tamis_gather *g, const str
     tamis_error e = TAMIS_OK;
     uint64_t most = 0;
     for (uint32_t r = 0; r < g->relations; r++)
-        most = max_u64(most, digest_set_count(&g->set[r]));
+        most = max_u64(most, gathered(g, r));
     tamis_digest *list = mem_new(&g->allocator, most, sizeof *list);
     if (!list)
         return no_memory(reason);
@@ -364,8 +370,13 @@ static tamis_error put_build(tamis_catalog_writer *w, tamis_gather *g, const str
         if (places[r].columns == 0)
             continue;
         digest_set_list(&g->set[r], list);
-        e = place_build(w, &shapes[r], &places[r], list, digest_set_count(&g->set[r]), &g->scratch,
-                        reason);
+        uint64_t n = digest_set_count(&g->set[r]);
+        e = place_build(w, &shapes[r], &places[r], list, n, &g->scratch, reason);
+        if (e != TAMIS_OK || r >= w->schema.attributes)
+            continue;
+        pthread_mutex_lock(&w->lock);
+        e = fronts_put(w, r, list, n, reason);
+        pthread_mutex_unlock(&w->lock);
     }
     mem_free(&g->allocator, list, most, sizeof *list);
     return e;
@@ -406,117 +417,7 @@ tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const vo
     return e;
 }
 
-/* ---- creating and updating ------------------------------------------------------------------- */
-
-static tamis_error writer_new(tamis_catalog_writer **out, const tamis_allocator *a,
-                              const char *path, tamis_reason *reason)
-{
-    tamis_catalog_writer *w = mem_new0(a, 1, sizeof *w);
-    if (!w)
-        return no_memory(reason);
-    w->allocator = *a;
-    w->file.fd = w->spill.fd = -1;
-    w->path = mem_new(a, strlen(path) + 1, 1);
-    if (!w->path || pthread_mutex_init(&w->lock, NULL) != 0) {
-        mem_free(a, w->path, strlen(path) + 1, 1);
-        mem_free(a, w, 1, sizeof *w);
-        return no_memory(reason);
-    }
-    memcpy(w->path, path, strlen(path) + 1);
-    *out = w;
-    return TAMIS_OK;
-}
-
-/* The schema and the family are there. */
-static tamis_error writer_files(tamis_catalog_writer *w, tamis_reason *reason)
-{
-    w->schema.family = &w->family;
-    w->schema.allocator = &w->allocator;
-    tamis_error e =
-        beside_open(&w->file, w->path, family_beside(w->path, w->family.has_key), reason);
-    int error = e == TAMIS_OK ? spill_open(&w->spill, &w->file) : 0;
-    if (error)
-        e = file_fail(reason, error, w->path, "writing beside");
-    return e == TAMIS_OK ? new_file_init(w, reason) : e;
-}
-
-tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
-                                 const tamis_catalog_options *o, tamis_reason *reason)
-{
-    static const tamis_catalog_options none;
-    tamis_catalog_writer *w;
-    o = o ? o : &none;
-    if ((unsigned)o->hash > TAMIS_H3)
-        return fail(reason, TAMIS_EARG, "an unknown hash");
-    tamis_error e = writer_new(&w, o->allocator ? o->allocator : &mem_system, path, reason);
-    if (e != TAMIS_OK)
-        return e;
-    w->memory = o->memory ? o->memory : CATALOG_MEMORY;
-    e = schema_from(&w->schema, o, reason);
-    if (e == TAMIS_OK &&
-        family_init(&w->family, &w->allocator, o->hash ? o->hash : TAMIS_XXH3, o->key) != TAMIS_OK)
-        e = no_memory(reason);
-    if (e == TAMIS_OK)
-        e = writer_files(w, reason);
-    if (e != TAMIS_OK) {
-        tamis_catalog_abandon(w);
-        return e;
-    }
-    *out = w;
-    return TAMIS_OK;
-}
-
-static tamis_error take_old(tamis_catalog_writer *w, tamis_reason *reason)
-{
-    const tamis_catalog *old = w->old;
-    uint32_t relations = schema_relations(&w->schema);
-    tamis_error e = TAMIS_OK;
-    for (uint64_t i = 0; i < old->segments && e == TAMIS_OK; i++) {
-        size_t len;
-        tamis_catalog_tag(old, i, &len);
-        const struct segment_work s = {
-            .records = tamis_catalog_records(old, i), .tag_at = TAG_OLD, .tag_len = len};
-        e = segment_add(w, &s, reason);
-        for (uint32_t r = 0; r < relations && e == TAMIS_OK; r++)
-            w->distinct[i * relations + r] = catalog_distinct(old, i, r);
-    }
-    for (uint32_t i = 0; i < old->n_shapes && e == TAMIS_OK; i++)
-        e = shape_add(w, old->shapes[i].relation, &old->shapes[i].plan, reason);
-    w->planned = old->n_shapes > 0;
-    tamis_catalog_rest(old);
-    return e;
-}
-
-tamis_error tamis_catalog_update(tamis_catalog_writer **out, const char *path,
-                                 const tamis_open_options *o, tamis_reason *reason)
-{
-    tamis_catalog_writer *w;
-    tamis_error e = writer_new(&w, o && o->allocator ? o->allocator : &mem_system, path, reason);
-    if (e != TAMIS_OK)
-        return e;
-    w->memory = CATALOG_MEMORY;
-    e = tamis_catalog_open(&w->old, path, o, reason);
-    if (e == TAMIS_OK) {
-        w->schema = w->old->schema;
-        if (family_copy(&w->family, &w->old->family, &w->allocator) != TAMIS_OK)
-            e = no_memory(reason);
-    }
-    if (e == TAMIS_OK)
-        e = writer_files(w, reason);
-    if (e == TAMIS_OK)
-        e = take_old(w, reason);
-    if (e != TAMIS_OK) {
-        tamis_catalog_abandon(w);
-        return e;
-    }
-    *out = w;
-    return TAMIS_OK;
-}
-
-const tamis_schema *tamis_catalog_writer_schema(const tamis_catalog_writer *w)
-{
-    return &w->schema;
-}
+/* ---- segments of the old version -------------------------------------------------------------- */
 
 static tamis_error old_segment(tamis_catalog_writer *w, uint64_t segment)
 {
@@ -562,6 +463,9 @@ tamis_error tamis_catalog_commit(tamis_catalog_writer *w, const void *note, size
         e = strips_keep(w, reason);
     for (size_t i = 0; i < w->n_shapes && e == TAMIS_OK; i++)
         e = strips_write(w, &w->shapes[i], true, reason);
+    w->strips_len = w->sink.at + w->sink.used - w->sink.start;
+    if (e == TAMIS_OK)
+        e = fronts_write(w, reason);
     if (e == TAMIS_OK)
         e = commit_write(w, note, len, reason);
     w->committed = e == TAMIS_OK;
@@ -576,18 +480,18 @@ void tamis_catalog_abandon(tamis_catalog_writer *w)
     if (!w)
         return;
     tamis_allocator a = w->allocator;
-    uint32_t relations = schema_relations(&w->schema);
     for (size_t i = 0; i < w->n_shapes; i++)
         mem_free(&a, w->shapes[i].columns, w->shapes[i].room, sizeof *w->shapes[i].columns);
     mem_free(&a, w->shapes, w->shapes_room, sizeof *w->shapes);
     mem_free(&a, w->strips, w->strips_room, sizeof *w->strips);
     mem_free(&a, w->columns, w->columns_room, sizeof *w->columns);
     mem_free(&a, w->segments, w->segments_room, sizeof *w->segments);
-    mem_free(&a, w->distinct, w->segments_room * relations, sizeof *w->distinct);
+    mem_free(&a, w->facts, w->segments_room, facts_len(&w->schema));
     for (struct held *next; w->held; w->held = next) {
         next = w->held->next;
         mem_free(&a, w->held, 1, held_size(w->held->n));
     }
+    fronts_free(w);
     new_file_free(w);
     tamis_catalog_close(w->old);
     beside_close(&w->file);

@@ -9,8 +9,9 @@
  * sizes. Of an old version, strips that are full are copied; the columns of others go into new strips
  * with those that came.
  *
- * In memory stay: the digests held; a window of the columns of a strip, 4 MiB, and as much of the old
- * version; for each segment some 40 bytes and 8 for each relation. Tags and checksums of pages wait in
+ * In memory stay: the digests held; keys for the fronts, an eighth of the memory; a window of the columns
+ * of a strip, 4 MiB, and as much of the old version; for each segment some 60 bytes, 4 for each relation
+ * and 32 for each attribute with an order. Tags and checksums of pages wait in
  * the spill.
  */
 #ifndef TAMIS_FILE_CATALOG_H
@@ -18,6 +19,7 @@
 
 #include <pthread.h>
 
+#include "base/err.h"
 #include "os/file.h"
 #include "catalog_bytes.h"
 #include "tamis/catalog.h"
@@ -45,7 +47,7 @@ struct shape_work {
 #define TAG_OLD UINT64_MAX
 
 struct segment_work {
-    uint64_t records;
+    uint64_t records, text;
     uint64_t tag_at; /* in the spill, or TAG_OLD: as in the old version */
     uint64_t tag_len;
     uint32_t number; /* in the new file, once that is known */
@@ -76,6 +78,27 @@ struct sink {
     size_t n, room;
 };
 
+/* The keys of an attribute for its front: their first words, and those that went to the spill. */
+struct front_run {
+    uint64_t at, n;
+    uint32_t level; /* runs of one level are merged */
+};
+
+struct front_work {
+    uint64_t *words;
+    size_t n, room;
+    struct front_run *runs;
+    size_t n_runs, runs_room;
+    uint64_t given;
+    bool lost; /* the old version has keys, but no front */
+};
+
+struct front_plan {
+    struct catalog_front head;
+    const struct catalog_front *old; /* what it was in the old version, or NULL */
+    bool fresh;                      /* it takes what came */
+};
+
 struct tamis_catalog_writer {
     tamis_allocator allocator;
     struct family family;
@@ -94,7 +117,7 @@ struct tamis_catalog_writer {
     uint32_t *columns; /* their segments */
     size_t n_columns, columns_room;
     struct segment_work *segments;
-    uint32_t *distinct;
+    uint8_t *facts; /* FACTS_LEN for each: distinct values of relations, bounds of attributes */
     size_t n_segments, segments_room;
     uint64_t live;
     double used[RELATIONS_MAX]; /* of the rate, by combinations */
@@ -102,15 +125,47 @@ struct tamis_catalog_writer {
     struct held *held;
     uint64_t held_bytes;
     bool planned;
+    struct front_work fronts[TAMIS_ATTRIBUTES_MAX];
+    size_t front_words; /* that wait, of all */
+    struct front_plan *plans;
+    size_t n_plans, plans_room;
+    uint64_t strips_len;
     tamis_error failed; /* after which nothing goes on, */
     tamis_reason why;   /* and why: whoever comes first, or later */
     bool committed;
 };
 
+/* What is known of a segment. */
+ALWAYS_INLINE size_t facts_len(const tamis_schema *s)
+{
+    return (size_t)round_up(4 * schema_relations(s), 8) + s->ordered * sizeof(tamis_range);
+}
+ALWAYS_INLINE uint32_t *segment_distinct(const tamis_catalog_writer *w, size_t segment)
+{
+    return (uint32_t *)(w->facts + segment * facts_len(&w->schema));
+}
+ALWAYS_INLINE tamis_range *segment_bounds(const tamis_catalog_writer *w, size_t segment)
+{
+    return (tamis_range *)((uint8_t *)segment_distinct(w, segment) +
+                           round_up(4 * schema_relations(&w->schema), 8));
+}
+
+ALWAYS_INLINE tamis_error no_memory(tamis_reason *reason)
+{
+    return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+}
+
 /* One more of an array; false without memory. */
 bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size);
 #define ROOM_FOR_ONE(w, array, n, room) \
     array_room(&(w)->allocator, &(w)->array, (w)->n, &(w)->room, sizeof *(w)->array)
+
+/* ---- catalog_writer.c ---- */
+/* The next segment, what is known of it to be filled in; a shape that columns may have. */
+tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s,
+                           tamis_reason *reason);
+tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struct column_plan *plan,
+                         tamis_reason *reason);
 
 /* ---- writer_strips.c ---- */
 tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason);
@@ -127,6 +182,19 @@ tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool
                          tamis_reason *reason);
 /* What stays of the old version: full strips are copied, columns of others wait for strips_write. */
 tamis_error strips_keep(tamis_catalog_writer *w, tamis_reason *reason);
+
+/* Bytes of the spill, and of the old version, checked. */
+tamis_error new_file_put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len,
+                                 tamis_reason *reason);
+tamis_error new_file_copy(tamis_catalog_writer *w, uint64_t from, uint64_t len,
+                          tamis_reason *reason);
+
+/* ---- writer_fronts.c ---- */
+/* With the lock: the keys of a segment. */
+tamis_error fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_digest *digests,
+                       uint64_t n, tamis_reason *reason);
+tamis_error fronts_write(tamis_catalog_writer *w, tamis_reason *reason);
+void fronts_free(tamis_catalog_writer *w);
 
 /* ---- writer_commit.c ---- */
 tamis_error commit_write(tamis_catalog_writer *w, const void *note, size_t len,

@@ -31,7 +31,8 @@ static uint64_t number_shapes(tamis_catalog_writer *w)
 
 static tamis_error put_shapes(tamis_catalog_writer *w, tamis_reason *reason)
 {
-    uint8_t bytes[SHAPE_LEN > STRIP_LEN ? SHAPE_LEN : STRIP_LEN];
+    uint8_t bytes[SHAPE_LEN]; /* the longest */
+    static_assert(STRIP_LEN <= SHAPE_LEN && FRONT_LEN <= SHAPE_LEN, "room for each");
     tamis_error e = TAMIS_OK;
     for (size_t i = 0; i < w->n_shapes && e == TAMIS_OK; i++)
         if (w->shapes[i].number != STRIP_NONE) {
@@ -43,6 +44,10 @@ static tamis_error put_shapes(tamis_catalog_writer *w, tamis_reason *reason)
         strip.shape = w->shapes[strip.shape].number;
         catalog_strip_put(bytes, &strip);
         e = new_file_put(w, bytes, STRIP_LEN, reason);
+    }
+    for (size_t i = 0; i < w->n_plans && e == TAMIS_OK; i++) {
+        catalog_front_put(bytes, &w->plans[i].head);
+        e = new_file_put(w, bytes, FRONT_LEN, reason);
     }
     return e;
 }
@@ -59,27 +64,72 @@ static tamis_error put_columns(tamis_catalog_writer *w, tamis_reason *reason)
     return e;
 }
 
-static tamis_error put_segments(tamis_catalog_writer *w, tamis_reason *reason)
+/* Of every segment that stays a number of 8 bytes, by `of`. */
+static tamis_error put_each(tamis_catalog_writer *w, uint64_t (*of)(const struct segment_work *s),
+                            bool summed, tamis_reason *reason)
 {
-    uint32_t relations = schema_relations(&w->schema);
     uint8_t bytes[8];
-    uint64_t end = 0;
+    uint64_t sum = 0;
     tamis_error e = TAMIS_OK;
     for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
         if (!w->segments[i].dropped) {
-            put_u64(bytes, w->segments[i].records);
+            sum = (summed ? sum : 0) + of(&w->segments[i]);
+            put_u64(bytes, sum);
             e = new_file_put(w, bytes, sizeof bytes, reason);
         }
-    for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
-        if (!w->segments[i].dropped) {
-            put_u64(bytes, end += w->segments[i].tag_len);
-            e = new_file_put(w, bytes, sizeof bytes, reason);
-        }
-    for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
-        if (!w->segments[i].dropped)
-            e = new_file_put(w, w->distinct + i * relations, relations * sizeof *w->distinct,
-                             reason);
     return e;
+}
+
+static uint64_t records_of(const struct segment_work *s)
+{
+    return s->records;
+}
+
+static uint64_t text_of(const struct segment_work *s)
+{
+    return s->text;
+}
+
+static uint64_t tag_of(const struct segment_work *s)
+{
+    return s->tag_len;
+}
+
+static tamis_error put_distinct(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    for (uint32_t r = 0; r < schema_relations(&w->schema); r++)
+        for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
+            if (!w->segments[i].dropped)
+                e = new_file_put(w, &segment_distinct(w, i)[r], sizeof(uint32_t), reason);
+    return e;
+}
+
+static tamis_error put_bounds(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    uint8_t bytes[BOUNDS_LEN];
+    tamis_error e = TAMIS_OK;
+    for (uint32_t at = 0; at < w->schema.ordered; at++)
+        for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
+            if (!w->segments[i].dropped) {
+                catalog_bounds_put(bytes, segment_bounds(w, i)[at]);
+                e = new_file_put(w, bytes, sizeof bytes, reason);
+            }
+    return e;
+}
+
+static tamis_error put_segments(tamis_catalog_writer *w, uint64_t bounds_at, tamis_reason *reason)
+{
+    tamis_error e = put_each(w, records_of, false, reason);
+    if (e == TAMIS_OK)
+        e = put_each(w, text_of, false, reason);
+    if (e == TAMIS_OK)
+        e = put_each(w, tag_of, true, reason);
+    if (e == TAMIS_OK)
+        e = put_distinct(w, reason);
+    if (e == TAMIS_OK)
+        e = new_file_fill(w, bounds_at, reason);
+    return e == TAMIS_OK ? put_bounds(w, reason) : e;
 }
 
 /* At `at`. */
@@ -95,26 +145,11 @@ static tamis_error put_table(tamis_catalog_writer *w, const struct catalog_head 
     if (e == TAMIS_OK)
         e = new_file_fill(w, at + t.records, reason);
     if (e == TAMIS_OK)
-        e = put_segments(w, reason);
-    return e == TAMIS_OK ? new_file_fill(w, at + t.len, reason) : e;
+        e = put_segments(w, at + t.bounds, reason);
+    return e;
 }
 
 /* ---- tags, the note, checksums --------------------------------------------------------------- */
-
-/* From the spill into the new file. */
-static tamis_error put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len,
-                               tamis_reason *reason)
-{
-    uint8_t bytes[4096];
-    tamis_error e = TAMIS_OK;
-    for (uint64_t some; len && e == TAMIS_OK; at += some, len -= some) {
-        some = min_u64(len, sizeof bytes);
-        int error = spill_read(&w->spill, bytes, (size_t)some, at);
-        e = error ? file_fail(reason, error, w->path, "reading what is beside")
-                  : new_file_put(w, bytes, some, reason);
-    }
-    return e;
-}
 
 static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t len,
                             tamis_reason *reason)
@@ -127,7 +162,7 @@ static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t le
         if (s->dropped)
             continue;
         if (s->tag_at != TAG_OLD) {
-            e = put_spilled(w, s->tag_at, s->tag_len, reason);
+            e = new_file_put_spilled(w, s->tag_at, s->tag_len, reason);
             continue;
         }
         const void *old = tamis_catalog_tag(w->old, i, &old_len);
@@ -155,7 +190,7 @@ static tamis_error put_sums(tamis_catalog_writer *w, const struct section *secti
     uint8_t *bytes = mem_new0(&w->allocator, 1, end - tops->offset);
     int error = 0;
     if (!bytes)
-        return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+        return no_memory(reason);
     for (uint64_t i = 0, at = 0; at < sums->len && !error; i++, at += sizeof page) {
         size_t len = (size_t)min_u64(sizeof page, sums->len - at);
         error = spill_read(&w->spill, page, len, w->sink.pages[i].at);
@@ -190,7 +225,7 @@ static tamis_error put_header(tamis_catalog_writer *w, const struct section *sec
         if (error)
             e = file_fail(reason, error, w->path, "writing");
     } else {
-        e = fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+        e = no_memory(reason);
     }
     mem_free_secret(&w->allocator, header, 1, len);
     mem_free(&w->allocator, body, 1, body_len);
@@ -205,7 +240,11 @@ tamis_error commit_write(tamis_catalog_writer *w, const void *note, size_t len,
                                 .shapes = number_shapes(w),
                                 .strips = w->n_strips,
                                 .columns = w->n_columns,
-                                .strips_len = w->sink.at + w->sink.used - w->sink.start,
+                                .strips_len = w->strips_len,
+                                .fronts = w->n_plans,
+                                .fronts_len =
+                                    w->sink.at + w->sink.used -
+                                    round_up(w->sink.start + w->strips_len, SECTION_ALIGN),
                                 .note_len = len};
     for (size_t i = 0; i < w->n_segments; i++)
         head.tags_len += w->segments[i].dropped ? 0 : w->segments[i].tag_len;

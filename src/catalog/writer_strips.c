@@ -15,7 +15,7 @@ tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason)
                         .sections = CATALOG_SECTIONS};
     w->sink.start = w->sink.at = outline_header_len(&o);
     w->sink.buffer = mem_new(&w->allocator, 1, SINK_BUFFER);
-    return w->sink.buffer ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+    return w->sink.buffer ? TAMIS_OK : no_memory(reason);
 }
 
 void new_file_free(tamis_catalog_writer *w)
@@ -30,7 +30,7 @@ static tamis_error sums_flush(tamis_catalog_writer *w, tamis_reason *reason)
     struct sink *o = &w->sink;
     size_t len = o->n_sums * sizeof *o->sums;
     if (!ROOM_FOR_ONE(w, sink.pages, sink.n, sink.room))
-        return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+        return no_memory(reason);
     struct sums_page page = {spill_room(&w->spill, len), hash_of(o->sums, len)};
     int error = spill_write(&w->spill, o->sums, len, page.at);
     if (error)
@@ -76,6 +76,35 @@ tamis_error new_file_put(tamis_catalog_writer *w, const void *data, uint64_t len
             return e;
     }
     return TAMIS_OK;
+}
+
+tamis_error new_file_put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len,
+                                 tamis_reason *reason)
+{
+    uint8_t bytes[4096];
+    tamis_error e = TAMIS_OK;
+    for (uint64_t some; len && e == TAMIS_OK; at += some, len -= some) {
+        some = min_u64(len, sizeof bytes);
+        int error = spill_read(&w->spill, bytes, (size_t)some, at);
+        e = error ? file_fail(reason, error, w->path, "reading what is beside")
+                  : new_file_put(w, bytes, some, reason);
+    }
+    return e;
+}
+
+tamis_error new_file_copy(tamis_catalog_writer *w, uint64_t from, uint64_t len,
+                          tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    for (uint64_t at = 0, some; at < len && e == TAMIS_OK; at += some) {
+        some = min_u64(len - at, CATALOG_WINDOW);
+        mapping_will_need(w->old->data + from + at, some);
+        e = catalog_check(w->old, from + at, some, reason);
+        if (e == TAMIS_OK)
+            e = new_file_put(w, w->old->data + from + at, some, reason);
+        tamis_catalog_rest(w->old);
+    }
+    return e;
 }
 
 tamis_error new_file_fill(tamis_catalog_writer *w, uint64_t to, tamis_reason *reason)
@@ -161,7 +190,7 @@ static tamis_error strip_record(tamis_catalog_writer *w, uint32_t shape, uint32_
                                 tamis_reason *reason)
 {
     if (!ROOM_FOR_ONE(w, strips, n_strips, strips_room))
-        return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+        return no_memory(reason);
     w->strips[w->n_strips++] =
         (struct catalog_strip){.shape = shape, .width = strip_width(n), .n = n};
     return TAMIS_OK;
@@ -170,7 +199,7 @@ static tamis_error strip_record(tamis_catalog_writer *w, uint32_t shape, uint32_
 static tamis_error column_record(tamis_catalog_writer *w, uint32_t segment, tamis_reason *reason)
 {
     if (!ROOM_FOR_ONE(w, columns, n_columns, columns_room))
-        return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+        return no_memory(reason);
     w->columns[w->n_columns++] = segment;
     return TAMIS_OK;
 }
@@ -212,7 +241,7 @@ static tamis_error strip_write(tamis_catalog_writer *w, struct shape_work *shape
     uint64_t bytes = 8 * strip_column_words(shape->shape.plan.units);
     struct strip_room *room = strip_room_new(w, shape->shape.plan.units, n);
     if (!room)
-        return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+        return no_memory(reason);
     tamis_error e = strip_bytes(w, shape, n, room, reason);
     mem_free(&w->allocator, room, 1, strip_room_size(room->stride, n));
     if (e == TAMIS_OK)
@@ -267,22 +296,15 @@ static tamis_error strip_segments(const tamis_catalog_writer *w, const struct ca
     return TAMIS_OK;
 }
 
-/* All of an old strip checked, a window at a time, and `copied` if it is to stay as it is. */
+/* All of an old strip checked, and `copied` if it is to stay as it is. */
 static tamis_error strip_pass(tamis_catalog_writer *w, const struct catalog_strip *strip,
                               bool copied, tamis_reason *reason)
 {
     uint64_t len = strip_len(w->old->shapes[strip->shape].plan.units, strip->width);
-    tamis_error e = copied ? new_file_align(w, reason) : TAMIS_OK;
-    for (uint64_t at = 0, some; at < len && e == TAMIS_OK; at += some) {
-        some = min_u64(len - at, CATALOG_WINDOW);
-        const uint8_t *from = w->old->data + strip->offset + at;
-        mapping_will_need(from, some);
-        e = catalog_check(w->old, strip->offset + at, some, reason);
-        if (e == TAMIS_OK && copied)
-            e = new_file_put(w, from, some, reason);
-        tamis_catalog_rest(w->old);
-    }
-    return e;
+    if (!copied)
+        return catalog_check_long(w->old, strip->offset, len, reason);
+    tamis_error e = new_file_align(w, reason);
+    return e == TAMIS_OK ? new_file_copy(w, strip->offset, len, reason) : e;
 }
 
 static tamis_error strip_copy(tamis_catalog_writer *w, const struct catalog_strip *strip,
@@ -305,7 +327,7 @@ static tamis_error strip_take(tamis_catalog_writer *w, uint32_t number, const ui
             continue;
         if (!ROOM_FOR_ONE(w, shapes[strip->shape].columns, shapes[strip->shape].n,
                           shapes[strip->shape].room))
-            return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+            return no_memory(reason);
         shape->columns[shape->n++] = (struct source){segment, number, i};
     }
     return TAMIS_OK;

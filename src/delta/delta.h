@@ -96,9 +96,15 @@ struct vector_models {
 };
 
 void vector_models_reset(struct vector_models *models);
-/* From `base` (same shape; NULL: all zero) to `v`; with `counted` their counters, else their bits. */
-void out_vector(struct delta_out *o, struct vector_models *models, const struct vector *base,
-                const struct vector *v, bool counted);
+/* From `base` (same shape; NULL: all zero) to `v`; with `counted` their counters, else their bits. Pages
+   that have the same checksums are passed over, and those that are not `touched` (NULL: all are). */
+struct step {
+    const struct vector *base, *v;
+    bool counted;
+    const uint8_t *touched;
+};
+
+void out_vector(struct delta_out *o, struct vector_models *models, const struct step *step);
 /* Changes v, which is as `base` was. False if broken, or without memory (`memory` is then false). */
 bool in_vector(struct delta_in *in, struct vector_models *models, struct vector *v, bool counted,
                const tamis_allocator *a, bool *memory);

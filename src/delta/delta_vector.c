@@ -132,25 +132,60 @@ static uint64_t in_position(struct delta_in *in, struct positions *p)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static uint64_t change_word(const struct vector *base, const struct vector *v, bool counted,
-                            uint64_t i)
+static uint64_t change_word(const struct step *s, uint64_t i)
 {
-    if (counted)
-        return counters_changed(&v->counters, base ? &base->counters : NULL, i);
-    return vector_word(v, i) ^ (base ? vector_word(base, i) : 0);
+    if (s->counted)
+        return counters_changed(&s->v->counters, s->base ? &s->base->counters : NULL, i);
+    return vector_word(s->v, i) ^ (s->base ? vector_word(s->base, i) : 0);
+}
+
+static bool page_changed(const struct step *s, uint64_t page)
+{
+    if (s->touched)
+        return s->touched[page];
+    if (!s->base || (s->counted && (s->base->counters.used || s->v->counters.used)))
+        return true; /* large counters are in no page */
+    return s->counted ? kept_sums_differ(s->base->counter_sums, s->v->counter_sums, page)
+                      : kept_sums_differ(s->base->sums, s->v->sums, page);
+}
+
+/* Are eight words of bits from word i on, of so many, unchanged? */
+static bool eight_same(const struct step *s, uint64_t i, uint64_t words)
+{
+    if (s->counted || i + 8 > words || s->v->stride != 1 || (s->base && s->base->stride != 1))
+        return false;
+    const uint64_t *v = s->v->bits.words + i, *base = s->base ? s->base->bits.words + i : NULL;
+    uint64_t turned = 0;
+    for (unsigned j = 0; j < 8; j++)
+        turned |= v[j] ^ (base ? base[j] : 0);
+    return turned == 0;
+}
+
+/* The first from word i on, of so many, that may have changed. A word is 8 bytes of bits, 32 of counters. */
+static uint64_t next_word(const struct step *s, uint64_t i, uint64_t words)
+{
+    uint64_t per_page = PAGE / (s->counted ? 32 : 8);
+    while (i < words && i % 8 == 0) {
+        if (i % per_page == 0 && !page_changed(s, i / per_page))
+            i += per_page;
+        else if (eight_same(s, i, words))
+            i += 8;
+        else
+            break;
+    }
+    return min_u64(i, words);
 }
 
 struct change_count {
     uint64_t changed, touched;
 };
 
-static struct change_count count_changes(const struct vector *base, const struct vector *v,
-                                         bool counted)
+static struct change_count count_changes(const struct step *s)
 {
     struct change_count n = {0};
-    uint64_t words = (vector_positions_total(v) + 63) / 64, in_block = 0;
-    for (uint64_t i = 0; i < words; i++) {
-        uint64_t word = change_word(base, v, counted, i);
+    uint64_t words = (vector_positions_total(s->v) + 63) / 64, in_block = 0;
+    for (uint64_t i = next_word(s, 0, words); i < words; i = next_word(s, i + 1, words)) {
+        uint64_t word = change_word(s, i);
         n.changed += (uint64_t)__builtin_popcountll(word);
         in_block |= word;
         if (i % 8 == 7 || i + 1 == words) {
@@ -163,7 +198,7 @@ static struct change_count count_changes(const struct vector *base, const struct
 
 uint64_t vector_distance(const struct vector *x, const struct vector *y)
 {
-    return count_changes(y, x, false).changed;
+    return count_changes(&(struct step){.base = y, .v = x}).changed;
 }
 
 static void out_value(struct delta_out *o, struct vector_models *m, uint64_t old, uint64_t value)
@@ -178,25 +213,26 @@ static void out_value(struct delta_out *o, struct vector_models *m, uint64_t old
         out_number(o, &m->large, value - COUNTER_ESCAPE);
 }
 
-static void out_raw(struct delta_out *o, const struct vector *base, const struct vector *v)
+static void out_raw(struct delta_out *o, const struct step *s)
 {
-    uint64_t m = vector_positions_total(v);
+    uint64_t m = vector_positions_total(s->v);
     for (uint64_t i = 0; 64 * i < m; i++)
-        out_direct(o, change_word(base, v, false, i), (unsigned)min_u64(64, m - 64 * i));
+        out_direct(o, change_word(s, i), (unsigned)min_u64(64, m - 64 * i));
 }
 
-void out_vector(struct delta_out *o, struct vector_models *models, const struct vector *base,
-                const struct vector *v, bool counted)
+void out_vector(struct delta_out *o, struct vector_models *models, const struct step *s)
 {
-    struct change_count n = count_changes(base, v, counted);
-    uint64_t m = vector_positions_total(v),
+    const struct vector *base = s->base, *v = s->v;
+    bool counted = s->counted;
+    struct change_count n = count_changes(s);
+    uint64_t m = vector_positions_total(v), words = (m + 63) / 64,
              distance = n.changed < m / 2 ? m / 2 - n.changed : n.changed - m / 2;
     bool raw = !counted && distance < m / 16; /* within 1.2 % of a bit a bit */
     out_number(o, &models->mode, n.changed == 0 ? MODE_SAME : raw ? MODE_RAW : MODE_GAPS);
     if (n.changed == 0)
         return;
     if (raw) {
-        out_raw(o, base, v);
+        out_raw(o, s);
         return;
     }
     struct positions p;
@@ -204,8 +240,8 @@ void out_vector(struct delta_out *o, struct vector_models *models, const struct 
     out_number(o, &models->count, n.changed - 1);
     if (p.width)
         out_number(o, &models->count, n.touched - 1);
-    for (uint64_t i = 0; 64 * i < m; i++)
-        for (uint64_t word = change_word(base, v, counted, i); word; word &= word - 1) {
+    for (uint64_t i = next_word(s, 0, words); i < words; i = next_word(s, i + 1, words))
+        for (uint64_t word = change_word(s, i); word; word &= word - 1) {
             uint64_t at = 64 * i + (uint64_t)__builtin_ctzll(word);
             out_position(o, &p, at);
             if (counted)
@@ -222,11 +258,13 @@ static void flip(struct vector *v, uint64_t at)
         vector_bit_clear(v, at);
     else
         vector_bit_set(v, at);
+    vector_mark(v, at);
 }
 
 static void in_raw(struct delta_in *in, struct vector *v)
 {
     uint64_t m = vector_positions_total(v);
+    kept_sums_spoil(v->sums);
     for (uint64_t i = 0; 64 * i < m && !in->broken; i++) {
         uint64_t word = in_direct(in, (unsigned)min_u64(64, m - 64 * i));
         if (v->stride == 1)
@@ -257,6 +295,8 @@ static bool in_value(struct delta_in *in, struct vector_models *m, struct vector
     counters_add(&v->counters, at, value);
     v->ones += value != 0;
     v->ones -= old != 0;
+    vector_mark(v, at);
+    vector_mark_counter(v, at);
     if (value)
         vector_bit_set(v, at);
     else

@@ -7,10 +7,10 @@
  *     16  4  flags: 1 bits only    end  8  XXH3-64 of all before
  *     20  4  first bytes of the check of the family key
  *
- * A fingerprint is the XXH3-128 of the bytes that the version would be saved as without its key. The
- * stream holds the body (format_filter.c) as changes against the old body; for every vector which old
+ * A fingerprint (set_fingerprint) is of the bytes that the version would be saved as without its key. The
+ * stream holds the body (format_head.c) as changes against the old body; for every vector which old
  * one it comes from, and its record; then the changes of every vector; then the pending removals.
- * What follows from the rest (ones, numbers of large counters and removals) is left out as zero.
+ * What follows from the rest (numbers of large counters and removals) is left out as zero.
  *
  * Applying makes the new version aside and compares its fingerprint before anyone sees it.
  */
@@ -47,7 +47,7 @@ tamis_error patch_body(const struct set *s, bool bits_only, uint8_t **body, uint
 {
     struct pending_list none = {.set = s};
     struct head head;
-    tamis_error e = set_body(s, &none, bits_only, false, &head, body);
+    tamis_error e = set_body(s, &none, bits_only, &head, body);
     if (e != TAMIS_OK)
         return e;
     *len = head_body_len(&head);
@@ -55,7 +55,7 @@ tamis_error patch_body(const struct set *s, bool bits_only, uint8_t **body, uint
         uint8_t *at = *body + HEAD_LEN + RECORD_LEN * (size_t)i;
         struct record r = head_record(&head, i);
         struct cursor c = cursor_write(at, RECORD_LEN);
-        r.ones = r.escapes = 0;
+        r.escapes = 0;
         record_fields(&c, &r);
     }
     return TAMIS_OK;
@@ -88,12 +88,12 @@ tamis_error patch_open(struct patch_front *front, const uint8_t *data, size_t le
     struct cursor c = cursor_read(data, PATCH_FRONT);
     c.at = sizeof patch_magic;
     front_fields(&c, front);
-    if (front->version > FORMAT_VERSION)
-        return fail_at(reason, TAMIS_EVERSION, 8,
-                       "format version %u: this version of tamis reads up to %d", front->version,
-                       FORMAT_VERSION);
     if (front->version == 0)
         return fail_at(reason, TAMIS_EFORMAT, 8, "format version 0");
+    if (front->version != FORMAT_VERSION)
+        return fail_at(reason, TAMIS_EVERSION, 8,
+                       "format version %u: this version of tamis reads version %d", front->version,
+                       FORMAT_VERSION);
     if (hash_of(data, len - PATCH_SUM) != get_u64(data + len - PATCH_SUM))
         return fail_at(reason, TAMIS_ECHECKSUM, len - PATCH_SUM,
                        "the checksum of the patch does not match: damaged or cut short");
@@ -155,16 +155,18 @@ static uint32_t base_of(const struct diff *d, const struct layer *layer)
 
 static void out_changes(struct diff *d, uint32_t i)
 {
-    const struct vector *v = set_layers(d->newer)->v[i], *base = NULL;
+    const struct vector *v = set_layers(d->newer)->v[i];
     struct vector dirty = {.stride = 1};
+    struct step step = {.v = v, .counted = d->counted};
     if (d->bases[i] && d->older) {
-        base = set_layers(d->older)->v[d->bases[i] - 1];
+        step.base = set_layers(d->older)->v[d->bases[i] - 1];
     } else if (d->bases[i]) { /* the difference, as if against nothing */
         dirty.bits = v->bits;
         dirty.bits.words = v->changes->dirty.data;
-        v = &dirty;
+        step.v = &dirty;
+        step.touched = v->changes->touched;
     }
-    out_vector(&d->out, &d->models.vectors, base, v, d->counted);
+    out_vector(&d->out, &d->models.vectors, &step);
 }
 
 static void out_vectors(struct diff *d)

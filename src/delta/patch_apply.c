@@ -92,7 +92,7 @@ static tamis_error make_vector(struct apply *p, uint32_t i)
 {
     const tamis_allocator *a = &p->made->allocator;
     const struct vector *base = base_of(p, i);
-    if (!layer_read(p->made, &p->head, i, part_blank, &p->head))
+    if (!layer_read(p->made, &p->head, i, NULL))
         return TAMIS_ENOMEM;
     struct vector *v = set_layers(p->made)->v[i];
     if (!base)
@@ -101,7 +101,9 @@ static tamis_error make_vector(struct apply *p, uint32_t i)
         return broken;
     if (!p->head.width)
         memcpy(v->bits.words, base->bits.words, (size_t)vector_positions_total(v) / 8);
+    v->sums = kept_sums_copy(a, base->sums); /* the changes will mark what they touch */
     if (p->head.counted) {
+        v->counter_sums = kept_sums_copy(a, base->counter_sums);
         counters_free(&v->counters, a);
         if (!counters_copy(&v->counters, &base->counters, a))
             return TAMIS_ENOMEM;
@@ -120,13 +122,10 @@ static void copy_column(struct vector *v, const struct vector *base)
 static tamis_error make_matrix(struct apply *p)
 {
     const struct layers *layers = set_layers(p->made);
-    struct matrix *matrix = matrix_new(&p->made->allocator, &layers->v[0]->bits, p->head.width);
-    if (!matrix)
+    if (!matrix_read(p->made, &p->head, NULL))
         return TAMIS_ENOMEM;
-    atomic_store(&p->made->matrix, matrix);
-    set_place_columns(p->made);
     for (uint32_t i = 0; i < p->head.n; i++)
-        if (base_of(p, i))
+        if (p->head.width && base_of(p, i))
             copy_column(layers->v[i], base_of(p, i));
     return TAMIS_OK;
 }
@@ -136,7 +135,7 @@ static tamis_error read_vectors(struct apply *p)
     tamis_error e = TAMIS_OK;
     for (uint32_t i = 0; i < p->head.n && e == TAMIS_OK; i++)
         e = make_vector(p, i);
-    if (e == TAMIS_OK && p->head.width)
+    if (e == TAMIS_OK)
         e = make_matrix(p);
     for (uint32_t i = 0; i < p->head.n && e == TAMIS_OK; i++) {
         bool memory;

@@ -13,7 +13,6 @@ static const char *const kind_names[] = {NULL, "a filter",  "an index",
 #define SECTION_LEN  24
 #define FLAG_BITS    1u
 #define CHECKSUM_LEN 8
-#define CHECKED_MAX  ((uint64_t)64 << 20) /* payload that is checked when it is mapped */
 
 struct prefix {
     uint32_t version, kind, sections, flags;
@@ -31,6 +30,14 @@ static void prefix_fields(struct cursor *c, struct prefix *p)
     field_u32(c, &p->sections);
     field_u32(c, &p->flags);
     field_zero(c, 16);
+}
+
+static struct cursor read_prefix(const void *data, struct prefix *p)
+{
+    struct cursor c = cursor_read(data, PREFIX_LEN);
+    c.at = sizeof magic;
+    prefix_fields(&c, p);
+    return c;
 }
 
 static void family_fields(struct cursor *c, uint32_t *hash, uint32_t *has_key, uint8_t *key,
@@ -51,20 +58,16 @@ static void section_fields(struct cursor *c, struct section *s)
     field_u64(c, &s->len);
 }
 
-static uint64_t chunks_of(uint64_t payload_len)
+/* A catalog is read by pages. */
+static uint64_t header_len(uint32_t kind, uint64_t body_len, uint64_t sections)
 {
-    return (payload_len + CHUNK - 1) / CHUNK;
+    return round_up(BODY_AT + body_len + SECTION_LEN * sections + CHECKSUM_LEN,
+                    kind == KIND_CATALOG ? CATALOG_PAGE : SECTION_ALIGN);
 }
 
-/* A catalog is written before its length is known, so its checksums come last; and it is read by
-   pages. */
-static uint64_t header_len(uint32_t kind, uint64_t body_len, uint64_t sections,
-                           uint64_t payload_len)
+uint64_t sums_len(uint64_t pages)
 {
-    uint64_t sums = kind == KIND_CATALOG ? 0 : chunks_of(payload_len);
-    return round_up(BODY_AT + body_len + SECTION_LEN * sections + sizeof(uint64_t) * sums +
-                        CHECKSUM_LEN,
-                    kind == KIND_CATALOG ? CATALOG_PAGE : SECTION_ALIGN);
+    return round_up(sizeof(uint64_t) * pages, SECTION_ALIGN);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -81,12 +84,12 @@ static tamis_error check_magic(const uint8_t *data, size_t len, tamis_reason *re
     if (len < 12)
         return fail_at(reason, TAMIS_EFORMAT, len, "cut short after %zu bytes", len);
     uint32_t version = get_u32(data + 8);
-    if (version > FORMAT_VERSION)
-        return fail_at(reason, TAMIS_EVERSION, 8,
-                       "format version %u: this version of tamis reads up to %d", version,
-                       FORMAT_VERSION);
     if (version == 0)
         return fail_at(reason, TAMIS_EFORMAT, 8, "format version 0");
+    if (version != FORMAT_VERSION)
+        return fail_at(reason, TAMIS_EVERSION, 8,
+                       "format version %u: this version of tamis reads version %d", version,
+                       FORMAT_VERSION);
     if (len < BODY_AT + CHECKSUM_LEN)
         return fail_at(reason, TAMIS_EFORMAT, len, "cut short after %zu bytes", len);
     return TAMIS_OK;
@@ -101,8 +104,7 @@ static tamis_error check_lengths(const struct prefix *p, uint64_t len, tamis_rea
                        (unsigned long long)len);
     if (p->header > len || p->body > len || p->sections > len / SECTION_LEN)
         return fail_at(reason, TAMIS_EFORMAT, 24, "the header is longer than the whole");
-    if (p->header != header_len(p->kind, p->body, p->sections, len - p->header) ||
-        len % SECTION_ALIGN)
+    if (p->header != header_len(p->kind, p->body, p->sections) || len % SECTION_ALIGN)
         return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
     return TAMIS_OK;
 }
@@ -148,27 +150,30 @@ bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *hea
     struct prefix p;
     if (len < PREFIX_LEN || memcmp(data, magic, sizeof magic) != 0)
         return false;
-    struct cursor at = cursor_read(data, PREFIX_LEN);
-    at.at = sizeof magic;
-    prefix_fields(&at, &p);
+    read_prefix(data, &p);
     *total = p.total;
     *header = p.header;
     return true;
 }
 
+tamis_error prefix_check(const void *data, uint64_t len, tamis_reason *reason)
+{
+    struct prefix p;
+    tamis_error e = check_magic(data, (size_t)len, reason);
+    if (e != TAMIS_OK)
+        return e;
+    read_prefix(data, &p);
+    return check_lengths(&p, len, reason);
+}
+
 tamis_error container_open(struct container *c, const void *data, size_t len, enum kind want,
                            tamis_reason *reason)
 {
-    tamis_error e = check_magic(data, len, reason);
+    tamis_error e = prefix_check(data, len, reason);
     if (e != TAMIS_OK)
         return e;
     struct prefix p;
-    struct cursor at = cursor_read(data, PREFIX_LEN);
-    at.at = sizeof magic;
-    prefix_fields(&at, &p);
-    e = check_lengths(&p, len, reason);
-    if (e != TAMIS_OK)
-        return e;
+    struct cursor at = read_prefix(data, &p);
     *c = (struct container){.data = data,
                             .len = len,
                             .payload = p.header,
@@ -188,8 +193,6 @@ tamis_error container_open(struct container *c, const void *data, size_t len, en
     if (p.flags & ~FLAG_BITS)
         return fail_at(reason, TAMIS_EFORMAT, 44, "unknown flags, %#x", p.flags);
     uint64_t used = BODY_AT + p.body + SECTION_LEN * (uint64_t)p.sections;
-    if (p.kind != KIND_CATALOG)
-        used += sizeof(uint64_t) * chunks_of(c->len - p.header);
     if (!bytes_are_zero(c->data + used, p.header - CHECKSUM_LEN - used))
         return fail_at(reason, TAMIS_EFORMAT, used, "the end of the header is not zero");
     return container_family(c, reason);
@@ -222,7 +225,7 @@ const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t
         struct section s = container_section(c, middle);
         if (s.type == type && s.owner == owner) {
             *len = s.len;
-            return c->late ? c->late + (s.offset - c->late_at) : c->data + s.offset;
+            return c->data + s.offset;
         }
         if (s.type < type || (s.type == type && s.owner < owner))
             low = middle + 1;
@@ -231,11 +234,6 @@ const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t
     }
     *len = 0;
     return NULL;
-}
-
-uint64_t container_offset(const struct container *c, const uint8_t *at)
-{
-    return c->late ? c->late_at + (uint64_t)(at - c->late) : (uint64_t)(at - c->data);
 }
 
 bool section_next(struct section_walk *w, struct section *out)
@@ -248,6 +246,8 @@ bool section_next(struct section_walk *w, struct section *out)
                 continue;
             *out = (struct section){w->type, owner, w->offset, len};
             w->offset += round_up(len, SECTION_ALIGN);
+            w->page = w->pages;
+            w->pages += (len + PAGE - 1) / PAGE;
             return true;
         }
     return false;
@@ -255,7 +255,7 @@ bool section_next(struct section_walk *w, struct section *out)
 
 /* Lengths stay below 2^61: 2^20 vectors of 2^40 bits with counters and escapes do not. So the sum
    is watched, and no section may leave the bytes. */
-tamis_error container_check_sections(const struct container *c, struct section_walk walk,
+tamis_error container_check_sections(struct container *c, struct section_walk walk,
                                      tamis_reason *reason)
 {
     struct section want;
@@ -268,62 +268,56 @@ tamis_error container_check_sections(const struct container *c, struct section_w
             return fail_at(reason, TAMIS_EFORMAT, BODY_AT + c->body_len + SECTION_LEN * (uint64_t)i,
                            "section %u is not what the vectors ask for", i);
     }
-    if (i != c->sections || walk.offset != c->len)
+    if (i != c->sections || walk.offset + sums_len(walk.pages) != c->len)
         return fail_at(reason, TAMIS_EFORMAT, 40, "the sections are not what the vectors ask for");
+    c->sums = walk.offset;
+    c->pages = walk.pages;
     return TAMIS_OK;
 }
 
-tamis_error container_check_sum(const struct container *c, uint64_t i, uint64_t sum,
-                                tamis_reason *reason)
+tamis_error page_check(const struct section *s, uint64_t i, uint64_t sum, const uint8_t *sums,
+                       tamis_reason *reason)
 {
-    const uint8_t *sums = c->data + BODY_AT + c->body_len + SECTION_LEN * (uint64_t)c->sections;
-    uint64_t start = c->payload + i * CHUNK, n = min_u64(CHUNK, c->len - start);
+    uint64_t start = s->offset + i * PAGE, end = min_u64(start + PAGE, s->offset + s->len);
     if (sum == get_u64(sums + sizeof(uint64_t) * i))
         return TAMIS_OK;
     return fail_at(reason, TAMIS_ECHECKSUM, start,
                    "the checksum of bytes %llu to %llu does not match", (unsigned long long)start,
-                   (unsigned long long)(start + n - 1));
+                   (unsigned long long)(end - 1));
 }
 
-tamis_error container_verify(const struct container *c, uint64_t from, uint64_t to,
-                             tamis_reason *reason)
+tamis_error container_check_pages(const struct container *c, const struct section *s,
+                                  tamis_reason *reason)
 {
     tamis_error e = TAMIS_OK;
-    if (from >= to)
-        return e;
-    uint64_t last = (to - 1 - c->payload) / CHUNK;
-    for (uint64_t i = (from - c->payload) / CHUNK; e == TAMIS_OK && i <= last; i++) {
-        uint64_t start = c->payload + i * CHUNK, n = min_u64(CHUNK, c->len - start);
-        e = container_check_sum(c, i, hash_of(c->data + start, n), reason);
-    }
+    for (uint64_t at = 0; at < s->len && e == TAMIS_OK; at += PAGE)
+        e = page_check(s, at / PAGE,
+                       hash_of(c->data + s->offset + at, (size_t)min_u64(PAGE, s->len - at)),
+                       c->data + c->sums, reason);
     return e;
+}
+
+tamis_error gap_check(const uint8_t *gap, uint64_t len, uint64_t at, tamis_reason *reason)
+{
+    return bytes_are_zero(gap, len)
+               ? TAMIS_OK
+               : fail_at(reason, TAMIS_EFORMAT, at, "what fills up a section is not zero");
 }
 
 tamis_error container_check_gaps(const struct container *c, tamis_reason *reason)
 {
-    for (uint32_t i = 0; i < c->sections; i++) {
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; i < c->sections && e == TAMIS_OK; i++) {
         struct section s = container_section(c, i);
         uint64_t end = s.offset + s.len;
-        if (!bytes_are_zero(c->data + end, round_up(end, SECTION_ALIGN) - end))
-            return fail_at(reason, TAMIS_EFORMAT, end, "what fills up a section is not zero");
+        e = gap_check(c->data + end, round_up(end, SECTION_ALIGN) - end, end, reason);
     }
-    return TAMIS_OK;
-}
-
-tamis_error container_check_payload(const struct container *c, tamis_reason *reason)
-{
-    tamis_error e = container_verify(c, c->payload, c->len, reason);
-    return e == TAMIS_OK ? container_check_gaps(c, reason) : e;
+    return e;
 }
 
 const tamis_allocator *open_allocator(const tamis_open_options *options)
 {
     return options && options->allocator ? options->allocator : &mem_system;
-}
-
-bool open_checks_all(const tamis_open_options *options, const struct container *c)
-{
-    return (options && options->verify) || c->len - c->payload <= CHECKED_MAX;
 }
 
 /* Is it the key that the check was made from? */
@@ -352,21 +346,9 @@ tamis_error container_key(const struct container *c, const uint8_t *given, const
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-void put(struct writer *w, const void *data, uint64_t len)
-{
-    if (!w->failed && len)
-        w->failed = w->write(w->context, data, len) != 0;
-}
-
-void put_zeros(struct writer *w, uint64_t len)
-{
-    static const uint8_t zeros[SECTION_ALIGN];
-    put(w, zeros, len);
-}
-
 uint64_t outline_header_len(const struct outline *o)
 {
-    return header_len(o->kind, o->body_len, o->sections, o->payload_len);
+    return header_len(o->kind, o->body_len, o->sections);
 }
 
 void outline_count(struct outline *o, struct section_walk walk)
@@ -375,43 +357,18 @@ void outline_count(struct outline *o, struct section_walk walk)
     for (o->sections = 0; section_next(&walk, &s);)
         o->sections++;
     o->payload_len = walk.offset;
-}
-
-void sums_begin(struct chunk_sums *sums, uint8_t *next)
-{
-    sums->room = CHUNK;
-    sums->next = next;
-    hash_begin(&sums->hash);
-}
-
-static void sums_close(struct chunk_sums *sums)
-{
-    put_u64(sums->next, hash_end(&sums->hash));
-    sums->next += sizeof(uint64_t);
-    sums->room = CHUNK;
-    hash_begin(&sums->hash);
-}
-
-int sums_write(void *context, const void *data, size_t len)
-{
-    struct chunk_sums *sums = context;
-    const uint8_t *bytes = data;
-    while (len) {
-        size_t some = (size_t)min_u64(len, sums->room);
-        hash_add(&sums->hash, bytes, some);
-        bytes += some;
-        len -= some;
-        sums->room -= some;
-        if (sums->room == 0)
-            sums_close(sums);
-    }
-    return 0;
+    o->pages = walk.pages;
 }
 
 static void write_front(const struct outline *o, uint8_t *header, uint64_t len)
 {
-    struct prefix p = {FORMAT_VERSION,       o->kind, o->sections, o->bits_only ? FLAG_BITS : 0,
-                       len + o->payload_len, len,     o->body_len};
+    struct prefix p = {.version = FORMAT_VERSION,
+                       .kind = o->kind,
+                       .sections = o->sections,
+                       .flags = o->bits_only ? FLAG_BITS : 0,
+                       .total = len + o->payload_len + sums_len(o->pages),
+                       .header = len,
+                       .body = o->body_len};
     uint32_t hash = o->family->hash, has_key = !o->no_key;
     WIPED_KEY key[TAMIS_KEY_LEN] = {0};
     uint8_t check[TAMIS_KEY_LEN];
@@ -424,6 +381,11 @@ static void write_front(const struct outline *o, uint8_t *header, uint64_t len)
     prefix_fields(&at, &p);
     family_fields(&at, &hash, &has_key, key, check);
     memcpy(header + BODY_AT, o->body, o->body_len);
+}
+
+static void header_seal(uint8_t *header, uint64_t len)
+{
+    put_u64(header + len - CHECKSUM_LEN, hash_of(header, len - CHECKSUM_LEN));
 }
 
 void outline_header(const struct outline *o, const struct section *sections, uint8_t *header)
@@ -439,54 +401,16 @@ void outline_header(const struct outline *o, const struct section *sections, uin
     header_seal(header, len);
 }
 
-void sums_end(struct chunk_sums *sums)
-{
-    if (sums->room != CHUNK)
-        sums_close(sums);
-}
-
-uint8_t *outline_front(const struct outline *o, struct section_walk walk, uint8_t *header)
+void outline_front(const struct outline *o, struct section_walk walk, uint8_t *header)
 {
     uint64_t len = outline_header_len(o);
     struct section s;
     write_front(o, header, len);
     struct cursor at = cursor_write(header, len);
     at.at = BODY_AT + o->body_len;
-    while (section_next(&walk, &s)) {
-        s.offset += len;
+    for (walk.offset = len; section_next(&walk, &s);)
         section_fields(&at, &s);
-    }
-    return header + at.at;
-}
-
-void header_seal(uint8_t *header, uint64_t len)
-{
-    put_u64(header + len - CHECKSUM_LEN, hash_of(header, len - CHECKSUM_LEN));
-}
-
-static tamis_error write_header(const struct outline *o, struct section_walk walk,
-                                payload_fn payload, void *what, uint8_t *header, uint64_t len)
-{
-    struct chunk_sums sums;
-    sums_begin(&sums, outline_front(o, walk, header));
-    tamis_error e = payload(what, sums_write, &sums);
-    sums_end(&sums);
     header_seal(header, len);
-    return e;
-}
-
-tamis_error outline_write(const struct outline *o, struct section_walk walk, payload_fn payload,
-                          void *what, const tamis_allocator *a, tamis_write write, void *context)
-{
-    uint64_t len = outline_header_len(o);
-    uint8_t *header = mem_new0(a, 1, len);
-    if (!header)
-        return TAMIS_ENOMEM;
-    tamis_error e = write_header(o, walk, payload, what, header, len);
-    if (e == TAMIS_OK && write(context, header, len) != 0)
-        e = TAMIS_EIO;
-    mem_free_secret(a, header, 1, len);
-    return e == TAMIS_OK ? payload(what, write, context) : e;
 }
 
 tamis_error container_write(const struct container *c, bool no_key, const tamis_allocator *a,
@@ -498,7 +422,7 @@ tamis_error container_write(const struct container *c, bool no_key, const tamis_
     memcpy(header, c->data, c->payload);
     if (no_key) {
         memset(header + PREFIX_LEN + 4, 0, 4 + TAMIS_KEY_LEN);
-        put_u64(header + c->payload - CHECKSUM_LEN, hash_of(header, c->payload - CHECKSUM_LEN));
+        header_seal(header, c->payload);
     }
     bool failed = write(context, header, c->payload) != 0 ||
                   write(context, c->data + c->payload, c->len - c->payload) != 0;

@@ -3,30 +3,35 @@
  * the way in. Only this folder knows offsets, and src/delta, src/catalog and src/replica for bytes of
  * their own.
  *
- *     +---------+--------+------+----------+-----------+-----+ +---------+   +---------+
- *     | prefix  | family | body | sections | checksums | sum | | section |...| section |
- *     +---------+--------+------+----------+-----------+-----+ +---------+   +---------+
- *     0         64       128    header, a multiple of 64     | payload, each on a line of 64
+ *     +--------+--------+------+----------+-----+ +---------+   +---------+ +-----------+
+ *     | prefix | family | body | sections | sum | | section |...| section | | checksums |
+ *     +--------+--------+------+----------+-----+ +---------+   +---------+ +-----------+
+ *     0        64       128    header, lines of 64| payload, each on a line of 64
  *
  * The body is what the kind makes of it (settings, counts, a table of vectors). Everything else is
- * alike: a table of the sections of the payload, a checksum for each MiB of the payload, and one for
- * the header itself. What can be derived is derived, and compared with what is written.
+ * alike: a table of the sections of the payload, and a checksum for the header and for every page of every
+ * section. What can be derived is derived, and compared with what is written.
+ *
+ * There is one writer, pieces_out, and one validator, pieces_in; both take the bytes from front to back,
+ * whole or in pieces. So the checksums, and the number of ones of every vector, come behind what they are
+ * made of. A kind of section is a row of one table (section_kinds): how long it is, where in memory its
+ * bytes lie, how it is written if they do not lie anywhere, and what must hold in it.
  */
 #ifndef TAMIS_FORMAT_H
 #define TAMIS_FORMAT_H
 
 #include "base/base.h"
 #include "base/bytes.h"
+#include "bits/bits.h"
 #include "hash/digest.h"
 #include "base/mem.h"
 #include "pieces.h"
 #include "set/set.h"
 
-#define FORMAT_VERSION 1
+#define FORMAT_VERSION 2
 #define SECTION_ALIGN  64
-#define CATALOG_PAGE   ((uint64_t)4096)    /* what headers of catalogs end on */
-#define CHUNK          ((uint64_t)1 << 20) /* bytes of payload under one checksum */
-#define BODY_AT        128                 /* where the body begins */
+#define CATALOG_PAGE   ((uint64_t)4096) /* what headers of catalogs end on */
+#define BODY_AT        128              /* where the body begins */
 
 /* The numbers of tamis_kind. */
 enum kind { KIND_FILTER = 1, KIND_INDEX = 2, KIND_CATALOG = 4, KIND_MESSAGE = 5, KIND_END };
@@ -40,6 +45,7 @@ enum section_type {
     SECTION_CANDIDATES, /* ids of vectors, for all pending removals in turn */
     SECTION_TABLE,      /* values and copies of part `owner` of an index */
     SECTION_PART,       /* what a message carries, or a part of it */
+    SECTION_ONES,       /* of every part: how many bits are set */
     SECTION_END
 };
 
@@ -57,6 +63,7 @@ struct section_walk {
     uint32_t owners;
     uint32_t type, owner; /* where it is; start with zeros */
     uint64_t offset;
+    uint64_t page, pages; /* the first of the section it came to; all up to its end */
 };
 
 bool section_next(struct section_walk *walk, struct section *out);
@@ -68,14 +75,14 @@ struct container {
     const uint8_t *data;
     uint64_t len;
     uint64_t payload; /* where it begins: the length of the header */
+    uint64_t sums,
+        pages; /* where the checksums begin, and how many they are: container_check_sections */
     uint64_t body_len;
     uint32_t sections;
     bool bits_only;
     tamis_hash hash;
     bool has_key;
     uint8_t check[TAMIS_KEY_LEN];
-    const uint8_t *late; /* where only the header is in `data`: the payload from `late_at` on */
-    uint64_t late_at;
 };
 
 #define KEY_AT     72 /* the family key, or zeros */
@@ -89,6 +96,8 @@ bool family_has_key(const void *data, size_t len);
 unsigned family_beside(const char *path, bool key_inside);
 /* Reads hash, key and check from the first FAMILY_END bytes of c->data. */
 tamis_error container_family(struct container *c, tamis_reason *reason);
+/* Magic, version and lengths, from the first PREFIX_LEN bytes of `len`, or all of them. */
+tamis_error prefix_check(const void *data, uint64_t len, tamis_reason *reason);
 /* Looks at nothing but the header. */
 tamis_error container_open(struct container *c, const void *data, size_t len, enum kind want,
                            tamis_reason *reason);
@@ -96,29 +105,25 @@ struct section container_section(const struct container *c, uint32_t i);
 /* Where the section of a type and owner begins; NULL and length 0 if there is none. */
 const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t owner,
                               uint64_t *len);
-uint64_t container_offset(const struct container *c, const uint8_t *at); /* of what it found */
 /* Compares the sections with what they must be. */
-tamis_error container_check_sections(const struct container *c, struct section_walk walk,
+tamis_error container_check_sections(struct container *c, struct section_walk walk,
                                      tamis_reason *reason);
-/* Checks the chunks of the payload that have a byte in from..to-1. */
-tamis_error container_verify(const struct container *c, uint64_t from, uint64_t to,
-                             tamis_reason *reason);
-/* Compares the checksum of chunk i. */
-tamis_error container_check_sum(const struct container *c, uint64_t i, uint64_t sum,
-                                tamis_reason *reason);
-/* Checks that what lies between the sections is zero. */
+/* Compares the checksum of page i of a section, whose checksums are these. */
+tamis_error page_check(const struct section *s, uint64_t i, uint64_t sum, const uint8_t *sums,
+                       tamis_reason *reason);
+/* All pages of the first section, which is at hand. */
+tamis_error container_check_pages(const struct container *c, const struct section *s,
+                                  tamis_reason *reason);
+/* What lies between sections must be zero: one gap, and all of a structure that is at hand. */
+tamis_error gap_check(const uint8_t *gap, uint64_t len, uint64_t at, tamis_reason *reason);
 tamis_error container_check_gaps(const struct container *c, tamis_reason *reason);
-/* Both, for the whole payload. */
-tamis_error container_check_payload(const struct container *c, tamis_reason *reason);
 /* The family key: the stored one, or the given one (may be NULL) if it is the right one. */
 tamis_error container_key(const struct container *c, const uint8_t *given, const uint8_t **key,
                           tamis_reason *reason);
 
 /* What the options of who opens it say; they may be NULL. */
 const tamis_allocator *open_allocator(const tamis_open_options *options);
-/* Is all of a mapped file checked at once? If that is asked, or if it is small; of others only what is
-   read now. */
-bool open_checks_all(const tamis_open_options *options, const struct container *c);
+#define CHECKED_MAX ((uint64_t)64 << 20) /* a mapped file is checked at once up to this size */
 
 /* Is it a patch? Then its own functions read it. */
 extern const uint8_t patch_magic[8];
@@ -134,46 +139,16 @@ struct outline {
     uint64_t body_len;
     uint32_t sections;
     uint64_t payload_len; /* each section rounded up to whole lines */
+    uint64_t pages;       /* with a checksum behind the payload; those of a catalog are in it */
 };
-
-/* Writes the payload. Called twice, for the checksums and for good. */
-typedef tamis_error (*payload_fn)(void *what, tamis_write write, void *context);
 
 uint64_t outline_header_len(const struct outline *o);
-/* The header of a catalog, whose checksums are in its payload; into zeroed bytes. Sections from the
-   start of the whole. */
-void outline_header(const struct outline *o, const struct section *sections, uint8_t *header);
-/* The header of others, into zeroed bytes, but for the checksums of the payload, whose place it
-   returns; header_seal is the last step. */
-uint8_t *outline_front(const struct outline *o, struct section_walk walk, uint8_t *header);
-void header_seal(uint8_t *header, uint64_t len);
-
-/* Fills the table of checksums, given the payload in pieces of any size; sums_write is a
-   tamis_write. */
-struct chunk_sums {
-    struct hash_stream hash;
-    uint64_t room; /* of the chunk */
-    uint8_t *next;
-};
-
-void sums_begin(struct chunk_sums *sums, uint8_t *next);
-int sums_write(void *sums, const void *data, size_t len);
-void sums_end(struct chunk_sums *sums);
-
-/* Counts the sections and their bytes. */
+uint64_t sums_len(uint64_t pages); /* of their checksums, up to a whole line */
+/* Counts the sections, their bytes and their pages. */
 void outline_count(struct outline *o, struct section_walk walk);
-tamis_error outline_write(const struct outline *o, struct section_walk walk, payload_fn payload,
-                          void *what, const tamis_allocator *a, tamis_write write, void *context);
-
-/* Writes until a write fails. */
-struct writer {
-    tamis_write write;
-    void *context;
-    bool failed;
-};
-
-void put(struct writer *w, const void *data, uint64_t len);
-void put_zeros(struct writer *w, uint64_t len); /* less than SECTION_ALIGN */
+/* The header, into zeroed bytes; that of a catalog has sections of its own, from the start of the whole. */
+void outline_front(const struct outline *o, struct section_walk walk, uint8_t *header);
+void outline_header(const struct outline *o, const struct section *sections, uint8_t *header);
 
 /* The same bytes again, without the key if that is wanted. */
 tamis_error container_write(const struct container *c, bool no_key, const tamis_allocator *a,
@@ -200,7 +175,7 @@ struct head {
 
 struct record { /* id, slot, born and last: in a filter only */
     uint32_t id, slot, k;
-    uint64_t units, capacity, load, count, ones, ones_max;
+    uint64_t units, capacity, load, count, ones_max;
     double fpp;
     uint64_t born, last, escapes;
 };
@@ -213,7 +188,7 @@ struct layer_record {
 };
 
 #define HEAD_LEN   256
-#define RECORD_LEN 96
+#define RECORD_LEN 88
 
 /* What all bodies begin with, and a record of a part. */
 void head_fields(struct cursor *c, struct head *head);
@@ -221,11 +196,11 @@ void record_fields(struct cursor *c, struct record *record);
 /* Reads a body and checks all that can be checked without the payload. */
 tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, uint64_t len,
                        bool bits_only, tamis_hash hash, tamis_reason *reason);
-/* Writes one; `exact` has the ones of the columns of a matrix, or NULL, and counts all others. False:
-   there is what cannot be written. */
-bool head_write(struct head *head, const struct set *s, const uint64_t *ones, bool exact,
-                uint8_t *body);
+/* Writes one. False: there is what cannot be written. */
+bool head_write(struct head *head, const struct set *s, uint8_t *body);
 uint64_t head_body_len(const struct head *head);
+/* The body was copied. */
+void head_moved(struct head *head, const uint8_t *from, const uint8_t *to);
 struct layer_record head_layer(const struct head *head, uint32_t i);
 /* Of part `owner`; a table has no units. */
 struct record head_record(const struct head *head, uint32_t owner);
@@ -240,26 +215,52 @@ struct section_walk head_sections(const struct head *head);
 tamis_error set_open(struct container *c, struct head *head, enum kind kind, const void *data,
                      size_t len, tamis_reason *reason);
 
-/* ---- checks: format_check.c ---- */
+/* ---- kinds of sections ---- */
 
-/* Every byte of the payload: checksums, and all that must agree in it. */
-tamis_error set_check(const struct container *c, const struct head *head, const tamis_allocator *a,
-                      tamis_reason *reason);
-/* Everything but memory is checked. */
-tamis_error set_verify(enum kind kind, const void *data, size_t len, tamis_reason *reason);
+struct pieces_in;
+struct pieces_out;
 
-/* The pairs of a table as they come. */
-struct table_check {
-    uint64_t most; /* that `far` may be */
-    unsigned shift;
-    uint64_t n, hash, value, copies;
-    uint64_t far, next; /* how far they will lie from their homes; the first slot after the last */
+struct section_kind {
+    /* Its length; false if there is none. */
+    bool (*length)(const struct head *head, uint32_t owner, uint64_t *len);
+    /* Where its bytes are in memory, as they are written; NULL: nowhere. */
+    uint8_t *(*place)(const struct set *s, uint32_t owner);
+    /* Writing what is not in place: some of the next bytes, perhaps none, and how much work it was. */
+    size_t (*make)(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
+                   uint64_t *work);
+    /* Reading: looks at what came since it last did. */
+    void (*look)(struct pieces_in *in);
 };
 
-/* Of part `owner`. The others: NULL or what is wrong. */
-struct table_check table_check_begin(const struct head *head, uint32_t owner);
-const char *table_check_pair(struct table_check *t, const uint8_t pair[TABLE_PAIR]);
-const char *table_check_end(const struct table_check *t, const struct head *head, uint32_t owner);
+extern const struct section_kind section_kinds[SECTION_END];
+
+/* ---- writing and reading: pieces_out.c, pieces_in.c; in pieces, see pieces.h ---- */
+
+/* A set. What has to be kept aside may be `most` bytes, else EKIND. */
+tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
+                          uint64_t most);
+/* Anything with one section, which lies at `part`. */
+tamis_error part_out_begin(struct pieces_out **out, const struct outline *outline,
+                           struct section_walk walk, const uint8_t *part, const tamis_allocator *a);
+/* All bytes. The set is NULL where there is none. */
+tamis_error pieces_out_write(struct pieces_out *o, const struct set *s, tamis_write write,
+                             void *context);
+
+/* XXH3-128 of the header without the key and its checksum, and of the tops of each section but the ones:
+   XXH3 of every 512 checksums of its pages. Those of bits and counters are kept from then on. */
+tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]);
+
+enum read_flags {
+    READ_VIEW = 1,   /* the bytes stay: what is made has views of them */
+    READ_SKIM = 2,   /* and only what is read at once is checked */
+    READ_VERIFY = 4, /* nothing is made, and no key is needed */
+};
+
+/* A set from bytes that are all at hand. */
+tamis_error set_read(struct set **out, enum kind kind, const void *data, size_t len, unsigned how,
+                     const tamis_open_options *options, tamis_reason *reason);
+/* From pieces (pieces.h), of this kind alone. */
+void pieces_in_want(struct pieces_in *in, enum kind kind);
 
 /* ---- pending removals: pending_bytes.c ---- */
 
@@ -275,42 +276,39 @@ bool pending_section(const struct head *head, uint32_t type, uint64_t *len);
 tamis_error pending_list_make(struct pending_list *out, const struct set *s);
 void pending_list_free(struct pending_list *list);
 void pending_list_count(const struct pending_list *list, struct head *head);
-/* Sections 5 and 6. */
-void pending_put(const struct pending_list *list, struct writer *w);
-void pending_put_candidates(const struct pending_list *list, struct writer *w);
-tamis_error pending_check(const struct container *c, const struct head *head, tamis_reason *reason);
-/* The same where a mapped file is not checked otherwise. */
-tamis_error pending_check_mapped(const struct container *c, const struct head *head,
-                                 tamis_reason *reason);
-tamis_error pending_load(const struct container *c, const struct head *head, struct set *s);
+/* Their bytes: all entries, then all candidates. */
+void pending_put(const struct pending_list *list, uint8_t *to);
+/* The entries of the bytes; what is right goes to the set, unless that is NULL. `at` is their offset. */
+tamis_error pending_take(const struct head *head, const uint8_t *entries, const uint8_t *candidates,
+                         uint64_t at, struct set *s, tamis_reason *reason);
 /* The most probes to watch for the pending removals of a structure of so many bytes. */
 size_t probes_for(uint64_t len);
 /* Why what was checked could not be loaded. */
 const char *load_wrong(tamis_error e);
 
-/* ---- filters and indexes: format_encode.c, format_load.c ---- */
+/* ---- filters and indexes: format_set.c ---- */
 
-/* The body of a set as it would be saved, and the head read from it again; `exact` counts the ones. */
+/* The body of a set as it would be saved, and the head read from it again. */
 tamis_error set_body(const struct set *s, const struct pending_list *pending, bool bits_only,
-                     bool exact, struct head *head, uint8_t **body);
-struct outline set_outline(const struct set *s, const struct head *head, const uint8_t *body,
-                           unsigned flags);
-/* XXH3-128 of the bytes that would be saved without the key. */
-tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]);
-
+                     struct head *head, uint8_t **body);
+/* The same, and `size` (may be NULL), of the same context, is told how many bytes it will be before the
+   first is written. */
+typedef tamis_error (*size_fn)(void *context, uint64_t size);
+tamis_error set_encode_sized(const struct set *s, unsigned flags, size_fn size, tamis_write write,
+                             void *context);
 /* A set without layers, with the settings of the head. */
 tamis_error set_from_head(struct set **out, const struct container *c, const struct head *head,
                           const tamis_open_options *options, const uint8_t key[TAMIS_KEY_LEN]);
-/* Reads layer `number`, whose parts `make` makes; false without memory. */
-typedef bool (*part_fn)(const void *context, struct set *s, struct part *part,
-                        const struct record *r, uint32_t owner);
-bool layer_read(struct set *s, const struct head *head, uint32_t number, part_fn make,
-                const void *context);
-/* Such a one, of a head: without a bit or value, but with room for those that the record says. */
-bool part_blank(const void *head, struct set *s, struct part *part, const struct record *r,
-                uint32_t owner);
+/* Layer `number`: without a bit or value, but with room for those that its records say; or, of a
+   container, with views of them. False without memory. */
+bool layer_read(struct set *s, const struct head *head, uint32_t number,
+                const struct container *view);
+/* Its matrix, if it has one: false without memory. */
+bool matrix_read(struct set *s, const struct head *head, const struct container *view);
 /* A set from a mapped file: views of it, read-only. On success the mapping belongs to it. */
 tamis_error set_from_mapping(struct set **out, enum kind kind, struct mapping mapping,
                              const tamis_open_options *options, tamis_reason *reason);
+/* Everything but memory is checked. */
+tamis_error set_verify(enum kind kind, const void *data, size_t len, tamis_reason *reason);
 
 #endif

@@ -105,7 +105,7 @@ static void lists_fields(struct cursor *c, struct record_form *form)
         field_u64(c, &form->distinct[i]);
         field_u32(c, &type);
         field_zero(c, 4);
-        if (type > TAMIS_TIME)
+        if (type >= TAMIS_TYPES)
             cursor_refuse(c, c->at - 8, "an unknown type");
         else
             form->types[i] = (tamis_type)type;
@@ -147,7 +147,6 @@ void record_fields(struct cursor *c, struct record *r)
     field_u64(c, &r->capacity);
     field_u64(c, &r->load);
     field_u64(c, &r->count);
-    field_u64(c, &r->ones);
     field_u64(c, &r->ones_max);
     field_f64(c, &r->fpp, "the rate of a vector is no number");
     field_u64(c, &r->born);
@@ -260,8 +259,7 @@ static struct record part_record(const struct head *head, const struct layer *la
     return r;
 }
 
-bool head_write(struct head *head, const struct set *s, const uint64_t *ones, bool exact,
-                uint8_t *body)
+bool head_write(struct head *head, const struct set *s, uint8_t *body)
 {
     const struct layers *layers = set_layers(s);
     struct cursor c = cursor_write(body, head_body_len(head));
@@ -279,9 +277,7 @@ bool head_write(struct head *head, const struct set *s, const uint64_t *ones, bo
     }
     for (uint32_t i = 0; i < head->n * head->parts; i++) {
         const struct layer *l = layers->l[i / head->parts];
-        const struct vector *v = l->part[i % head->parts].vector;
         struct record r = part_record(head, l, i % head->parts);
-        r.ones = !exact ? r.escapes : !v ? 0 : ones ? ones[v->column] : vector_count_ones(v);
         record_fields(&c, &r);
     }
     return !c.wrong;
@@ -292,7 +288,6 @@ void vector_from_record(struct vector *v, const struct record *r)
     v->capacity = r->capacity;
     v->load = r->load;
     v->count = r->count;
-    v->ones = r->ones;
     v->ones_max = r->ones_max;
     v->fpp = r->fpp;
 }
@@ -306,12 +301,10 @@ static const char *record_wrong(const struct record *r, const struct head *head,
     if (!shape_valid(&shape, family))
         return "no vector has this shape";
     uint64_t m = record_positions(head, r);
-    if (r->ones > m)
-        return "more bits set than there are";
     if (r->ones_max != UINT64_MAX && !(head->counted && r->ones_max <= 4 * m))
         return "a limit on the bits set that no vector has";
-    if (r->escapes > (head->counted ? r->ones : 0))
-        return "more large counters than bits set";
+    if (r->escapes > (head->counted ? m : 0))
+        return "more large counters than bits";
     if (!(r->fpp >= 0))
         return "the rate of a vector";
     return NULL;
@@ -319,8 +312,8 @@ static const char *record_wrong(const struct record *r, const struct head *head,
 
 static const char *table_wrong(const struct record *r)
 {
-    bool more = r->id || r->slot || r->k || r->units || r->capacity || r->count || r->ones ||
-                r->ones_max || r->fpp != 0 || r->born || r->last || r->escapes;
+    bool more = r->id || r->slot || r->k || r->units || r->capacity || r->count || r->ones_max ||
+                r->fpp != 0 || r->born || r->last || r->escapes;
     if (more || r->load > SIZE_MAX / 64)
         return "what no table has";
     return NULL;
@@ -469,33 +462,16 @@ tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, u
 
 /* ---- sections -------------------------------------------------------------------------------- */
 
-static bool section_length(const void *of, uint32_t type, uint32_t owner, uint64_t *len)
+static bool section_length(const void *head, uint32_t type, uint32_t owner, uint64_t *len)
 {
-    const struct head *head = of;
-    if (type == SECTION_PENDING || type == SECTION_CANDIDATES)
-        return owner == 0 && pending_section(head, type, len);
-    if (type == SECTION_MATRIX) {
-        *len = head->set.shape.units * head->width / 8;
-        return owner == 0 && head->width;
-    }
-    struct record r = head_record(head, owner);
-    uint64_t m = record_positions(head, &r);
-    switch (type) {
-    case SECTION_BITS:
-        *len = m / 8;
-        return m != 0 && head->width == 0;
-    case SECTION_COUNTERS:
-        *len = m / 2;
-        return m != 0 && head->counted;
-    case SECTION_ESCAPES:
-        *len = 16 * r.escapes;
-        return r.escapes != 0;
-    case SECTION_TABLE:
-        *len = TABLE_PAIR * r.load;
-        return m == 0 && r.load;
-    default:
-        return false;
-    }
+    return section_kinds[type].length && section_kinds[type].length(head, owner, len);
+}
+
+void head_moved(struct head *head, const uint8_t *from, const uint8_t *to)
+{
+    head->layers = to + (head->layers - from);
+    head->records = to + (head->records - from);
+    head->form.names = (const char *)to + (head->form.names - (const char *)from);
 }
 
 struct section_walk head_sections(const struct head *head)

@@ -96,28 +96,20 @@ void pending_list_count(const struct pending_list *list, struct head *head)
     }
 }
 
-void pending_put(const struct pending_list *list, struct writer *w)
+void pending_put(const struct pending_list *list, uint8_t *to)
 {
     const struct removals *r = &list->set->removals;
-    for (uint64_t i = 0; i < list->n; i++) {
+    size_t key_len = r->width * sizeof(tamis_digest);
+    for (uint64_t i = 0; i < list->n; i++, to += key_len + 16) {
         const struct pending *p = list->list[i];
-        uint8_t rest[16];
-        put(w, removals_key(r, (uint32_t)(p - r->entries)), r->width * sizeof(tamis_digest));
-        put_u64(rest, atomic_load(&p->copies));
-        put_u32(rest + 8, p->hides);
-        put_u32(rest + 12, count_candidates(list, p));
-        put(w, rest, sizeof rest);
+        memcpy(to, removals_key(r, (uint32_t)(p - r->entries)), key_len);
+        put_u64(to + key_len, atomic_load(&p->copies));
+        put_u32(to + key_len + 8, p->hides);
+        put_u32(to + key_len + 12, count_candidates(list, p));
     }
-}
-
-void pending_put_candidates(const struct pending_list *list, struct writer *w)
-{
     for (uint64_t i = 0; i < list->n; i++)
-        for (uint32_t at = 0; next_candidate(list, list->list[i], &at); at++) {
-            uint8_t bytes[4];
-            put_u32(bytes, list->list[i]->candidates[at]);
-            put(w, bytes, sizeof bytes);
-        }
+        for (uint32_t at = 0; next_candidate(list, list->list[i], &at); at++, to += 4)
+            put_u32(to, list->list[i]->candidates[at]);
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -187,20 +179,18 @@ static const char *entry_next(struct entries *e, uint32_t *ids)
     return NULL;
 }
 
-/* All of them; what is right goes to the set, if there is one. */
-static tamis_error entries_take(const struct container *c, const struct head *head, struct set *s,
-                                tamis_reason *reason)
+tamis_error pending_take(const struct head *head, const uint8_t *entries, const uint8_t *candidates,
+                         uint64_t at, struct set *s, tamis_reason *reason)
 {
     const tamis_allocator *a = s ? &s->allocator : &mem_system;
-    uint64_t len;
-    struct entries all = {.head = head, .at = container_find(c, SECTION_PENDING, 0, &len)};
-    all.candidates = container_find(c, SECTION_CANDIDATES, 0, &all.left);
+    struct entries all = {.head = head, .at = entries, .candidates = candidates};
+    all.left = 4 * head->candidates;
     uint32_t *ids = mem_new(a, head->n, sizeof *ids);
     tamis_error e = ids ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to check it");
     while (e == TAMIS_OK && all.i < head->pending) {
         const char *wrong = entry_next(&all, ids);
         if (wrong)
-            e = fail_at(reason, TAMIS_EFORMAT, container_offset(c, all.at),
+            e = fail_at(reason, TAMIS_EFORMAT, at + (uint64_t)(all.at - entries),
                         "pending removal %llu: %s", (unsigned long long)all.i, wrong);
         else if (s)
             e = pending_remember(s, all.now.key, all.now.copies, ids, all.now.n, all.now.hides);
@@ -210,24 +200,6 @@ static tamis_error entries_take(const struct container *c, const struct head *he
         e = fail_at(reason, TAMIS_EFORMAT, BODY_AT + 224,
                     "the pending removals do not add up to their number");
     return e;
-}
-
-tamis_error pending_check(const struct container *c, const struct head *head, tamis_reason *reason)
-{
-    return head->pending ? entries_take(c, head, NULL, reason) : TAMIS_OK;
-}
-
-tamis_error pending_check_mapped(const struct container *c, const struct head *head,
-                                 tamis_reason *reason)
-{
-    static const uint32_t types[] = {SECTION_PENDING, SECTION_CANDIDATES};
-    for (unsigned i = 0; head->pending && i < 2; i++) {
-        uint64_t len, at = (uint64_t)(container_find(c, types[i], 0, &len) - c->data);
-        tamis_error e = container_verify(c, at, at + len, reason);
-        if (e != TAMIS_OK)
-            return e;
-    }
-    return pending_check(c, head, reason);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -248,12 +220,4 @@ const char *load_wrong(tamis_error e)
     return e == TAMIS_ELIMIT ? "its pending removals take more memory than so many bytes can mean"
            : e == TAMIS_EFORMAT ? "it was changed while it was read"
                                 : "no memory for it";
-}
-
-tamis_error pending_load(const struct container *c, const struct head *head, struct set *s)
-{
-    s->removals.probes_max = probes_for(c->len);
-    tamis_error e = entries_take(c, head, s, NULL);
-    s->removals.probes_max = 0;
-    return e;
 }

@@ -1,8 +1,8 @@
 /*
- * Filters and indexes as bytes, a piece at a time, for a program that may not stop for long (a server
- * with one thread): the same bytes as tamis_filter_encode and tamis_records_encode write, and the same
- * checks as their decoders make, with work in each call that the size of the piece bounds, and no
- * second copy of the bytes.
+ * The one writer of bytes and the one validator. Both go from front to back, with all of the bytes in one
+ * piece (files, messages, values that are saved) or a piece at a time, for a program that may not stop
+ * for long (a server with one thread): then the work in each call is bounded by the size of the piece,
+ * and there is no second copy of the bytes.
  */
 #ifndef TAMIS_FORMAT_PIECES_H
 #define TAMIS_FORMAT_PIECES_H
@@ -19,10 +19,8 @@ uint64_t set_encoded_size(const struct set *s, unsigned flags);
 
 /* ---- out: pieces_out.c ----
  *
- * The header has checksums of what follows it, so the whole is gone over twice. The first bytes of
- * the header are known before: of these a call returns one while it works on the rest, so that every
- * call brings something. Nothing of the whole is held between calls; each gets it anew. It may not
- * have changed since pieces_out_begin, but for what was added after pieces_keep.
+ * Nothing of the whole is held between calls; each gets it anew. It may not have changed since
+ * pieces_out_begin, but for what was added after pieces_keep.
  */
 struct pieces_out;
 
@@ -34,8 +32,8 @@ struct pieces_out;
 tamis_error pieces_out_begin(struct pieces_out **out, const struct set *s, unsigned flags);
 void pieces_out_end(struct pieces_out *out);
 uint64_t pieces_out_size(const struct pieces_out *out);
-/* The bytes from `at` on, at most `room` (from 64 KiB on): in turn, or the last ones again (of the
-   header perhaps more of them). EARG: not these. 0 bytes: the end, or counters or a table were looked through and there is more. */
+/* The bytes from `at` on, at most `room` (from 64 KiB on): in turn, or the last ones again. EARG: not
+   these. 0 bytes: the end, or counters or a table were looked through and there is more. */
 tamis_error pieces_out_read(struct pieces_out *out, const struct set *s, uint64_t at, void *to,
                             size_t room, size_t *len);
 

@@ -1,22 +1,22 @@
-/* See pieces.h: filters and indexes written a piece at a time. */
+/* See pieces.h: the one writer. Bytes go out from front to back, and the checksums of pages and the ones of
+   vectors are made as they pass. The same state gives the same bytes: what an allocator, a hash table or the
+   order of columns in a matrix came to be does not show. */
 #include "pieces.h"
 
-#include "format.h"
+#include "sections.h"
 
-#define BUFFER  ((size_t)256 << 10)
+#define BUFFER  ((size_t)128 << 10) /* bytes made at a time of what does not lie as it is written */
+#define SPAN    ((size_t)256 << 10) /* bytes taken at a time where all of them are written */
 #define SCAN    ((uint64_t)2 << 20) /* bytes of counters or slots looked through at a time */
 #define LOOKS   ((size_t)4 << 20)   /* at slots of a table in a call: 64 for each pair of a piece */
-#define ROWS    ((size_t)128 << 10) /* bytes of a matrix put together at a time */
-#define ROW_MAX ((size_t)64 << 10)  /* of one row of it */
-#define WORK    ((uint64_t)2 << 20) /* bytes gone over in a call before the header is ready, */
-#define CALLS   256                 /* in about so many calls if they are more */
-#define KNOWN   (BODY_AT + HEAD_LEN) /* bytes of the header that are known before */
+#define ROW_MAX ((size_t)64 << 10)  /* of one row of a matrix, where it goes in pieces */
 
 /* A place in the payload. Plain data: to go back is to copy it. */
 struct place {
     struct section_walk walk;
     struct section s;
     bool open;
+    uint64_t at;   /* bytes of the payload before it */
     uint64_t done; /* bytes of the section, its zeros included */
     uint64_t scan; /* large counters: the position to look at next */
     struct table_walk pairs;
@@ -24,123 +24,151 @@ struct place {
 
 struct pieces_out {
     tamis_allocator allocator;
-    uint8_t *header;
-    uint64_t header_len, payload_len;
-    struct head head; /* of the body in the header */
-    uint64_t body_len;
-    bool bits_only;
-    tamis_hash hash;
-    struct chunk_sums sums;
-    uint8_t *sums_at;
-    uint64_t *ones; /* of vectors, or columns */
-    uint64_t n_ones;
+    uint8_t *header, *sums; /* sums: of all pages */
+    uint64_t header_len, payload_len, sums_len;
+    struct head head;          /* of the body in the header, of a set */
+    uint64_t *ones, n_ones;    /* of vectors, or columns */
     uint32_t *columns, *moved; /* of a matrix: see struct arrangement */
     uint32_t n_moved;
-    uint8_t *aside; /* pending removals and candidates, one after the other */
-    uint64_t aside_len, aside_room;
+    uint8_t *aside; /* pending removals and their candidates */
+    uint64_t aside_len;
+    const uint8_t *part; /* of a message */
     uint8_t *buffer;
-    bool ready;
+    size_t buffer_len;
     struct place now, before;
-    uint64_t at, before_at; /* of these, in the payload */
+    uint64_t
+        summed; /* bytes of the payload that sums and ones know; those that come again are not new */
+    struct page_sums pages;
 };
 
-/* ---- pieces of sections ---------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
-static size_t copy_bits(const struct vector *v, const struct place *p, uint8_t *to, size_t n)
+/* As they were when they were to be kept. */
+size_t bits_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
+                 uint64_t *work)
 {
-    const uint8_t *turned = v->turned.data;
-    memcpy(to, (const uint8_t *)v->bits.words + p->done, n);
-    if (turned)
-        for (size_t i = 0; i < n; i++)
-            to[i] ^= turned[p->done + i];
-    return n;
+    const struct vector *v = set_part(s, o->now.s.owner)->vector;
+    const uint8_t *turned = v->turned.data, *bits = (const uint8_t *)v->bits.words;
+    (void)work;
+    for (size_t i = 0; i < room; i++)
+        to[i] = bits[o->now.done + i] ^ turned[o->now.done + i];
+    return room;
 }
 
 /* Rows come in groups that are whole words where they are narrower than that. */
-static uint64_t group_rows(uint64_t width)
+static uint64_t group_len(uint64_t width)
 {
-    return width < 64 ? 64 : 1;
+    return width < 64 ? 8 * width : width / 8;
 }
 
-static size_t copy_rows(const struct pieces_out *o, const struct matrix *matrix,
-                        const struct place *p, uint8_t *to, size_t room)
+/* In the order of the vectors. */
+size_t matrix_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
+                   uint64_t *work)
 {
-    uint64_t width = o->head.width, group = group_rows(width), row = p->done * 8 / width;
-    uint64_t rows = min_u64(matrix->bits.units - row, 8 * room / width);
-    if (rows < matrix->bits.units - row)
-        rows = rows / group * group;
-    size_t len = (size_t)(rows * width / 8);
-    if (o->n_moved == 0 && matrix->width == width) {
-        memcpy(to, (const uint8_t *)matrix->bits.words + p->done, len);
-        return len;
-    }
-    rows = min_u64(rows, 8 * ROWS / width / group * group); /* where they are put together */
-    len = (size_t)(rows * width / 8);
+    uint64_t width = o->head.width;
     struct arrangement order = {o->columns, o->moved, o->n_moved};
-    uint64_t *words = (uint64_t *)(void *)o->buffer;
-    memset(words, 0, round_up(len, 8));
-    matrix_rows(matrix, &order, row, rows, width, words);
-    memcpy(to, words, len);
-    return len;
+    (void)work;
+    memset(to, 0, round_up(room, 8));
+    matrix_rows(atomic_load(&s->matrix), &order, o->now.done * 8 / width, room * 8 / width, width,
+                (uint64_t *)(void *)to);
+    return room;
 }
 
-/* Large counters in order of position, found by looking for 15s. */
-static size_t copy_escapes(const struct counters *counters, struct place *p, uint8_t *to,
-                           size_t room)
+/* In order of position, found by looking for counters of 15: no memory, no sorting. */
+size_t escapes_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
+                    uint64_t *work)
 {
+    const struct counters *counters = &set_part(s, o->now.s.owner)->vector->counters;
     const uint8_t *nibbles = counters->nibbles.data;
-    uint64_t end = min_u64(counters->n, p->scan + 2 * SCAN);
+    uint64_t *scan = &o->now.scan, begin = *scan, end = min_u64(counters->n, begin + 2 * SCAN);
     size_t len = 0;
-    while (p->scan < end && len + 16 <= room) {
-        uint64_t first = p->scan & ~UINT64_C(63), n = min_u64(64, counters->n - first);
+    while (*scan < end && len + 16 <= room) {
+        uint64_t first = *scan & ~UINT64_C(63), n = min_u64(64, counters->n - first);
         uint64_t set, large;
         counters_masks(nibbles + first / 2, (size_t)n / 2, &set, &large);
-        large &= ~UINT64_C(0) << (p->scan & 63);
+        large &= ~UINT64_C(0) << (*scan & 63);
         for (; large && len + 16 <= room; large &= large - 1, len += 16) {
             uint64_t at = first + (uint64_t)__builtin_ctzll(large);
             put_u64(to + len, at);
             put_u64(to + len + 8, counters_get(counters, at));
-            p->scan = at + 1;
+            *scan = at + 1;
         }
         if (!large)
-            p->scan = first + 64;
+            *scan = first + 64;
     }
+    *work += (*scan - begin) / 2;
     return len;
 }
 
 /* Pairs of a table, in order. It may have few of them in many slots; and values that someone chose lie
    in long runs, each of which is looked through for every value. */
-static size_t copy_pairs(const struct table *table, struct place *p, uint8_t *to, size_t room)
+size_t table_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
+                  uint64_t *work)
 {
-    size_t len = 0, most = p->pairs.looked + LOOKS;
-    p->pairs.table = table; /* it may have moved */
-    p->pairs.stop = p->pairs.from + SCAN / sizeof(struct table_slot);
-    while (len + TABLE_PAIR <= room && p->pairs.looked < most && table_next(&p->pairs)) {
-        put_u64(to + len, p->pairs.value);
-        put_u64(to + len + 8, p->pairs.count);
+    struct table_walk *pairs = &o->now.pairs;
+    size_t len = 0, from = pairs->from, most = pairs->looked + LOOKS;
+    pairs->table = &set_part(s, o->now.s.owner)->table; /* it may have moved */
+    pairs->stop = from + SCAN / sizeof(struct table_slot);
+    while (len + TABLE_PAIR <= room && pairs->looked < most && table_next(pairs)) {
+        put_u64(to + len, pairs->value);
+        put_u64(to + len + 8, pairs->count);
         len += TABLE_PAIR;
     }
+    *work += (pairs->from - from) * sizeof(struct table_slot) + (pairs->looked < most ? 0 : SCAN);
     return len;
 }
 
-/* What of it is not bits that lie as they are written. */
-static size_t copy_found(const struct part *part, struct place *p, uint8_t *to, size_t room,
-                         uint64_t *work)
+/* Where the bytes of the section are, or NULL: they are made. */
+static const uint8_t *section_bytes(const struct pieces_out *o, const struct set *s)
 {
-    uint64_t from = p->scan / 2 + p->pairs.from * sizeof(struct table_slot);
-    size_t looked = p->pairs.looked;
-    size_t n = p->s.type == SECTION_ESCAPES ? copy_escapes(&part->vector->counters, p, to, room)
-                                            : copy_pairs(&part->table, p, to, room);
-    *work += p->scan / 2 + p->pairs.from * sizeof(struct table_slot) - from;
-    if (p->pairs.looked - looked >= LOOKS)
-        *work += SCAN;
-    return n;
+    const struct section *section = &o->now.s;
+    switch (section->type) {
+    case SECTION_PART:
+        return o->part;
+    case SECTION_ONES:
+        return (const uint8_t *)o->ones;
+    case SECTION_PENDING:
+        return o->aside;
+    case SECTION_CANDIDATES:
+        return o->aside + o->aside_len - section->len;
+    case SECTION_MATRIX:
+        if (o->n_moved || atomic_load(&s->matrix)->width != o->head.width)
+            return NULL;
+        break;
+    default:
+        if (section->type == SECTION_BITS && set_part(s, section->owner)->vector->turned.data)
+            return NULL;
+    }
+    uint8_t *(*place)(const struct set *, uint32_t) = section_kinds[section->type].place;
+    return place ? place(s, section->owner) : NULL;
 }
 
-/* Some of the next bytes, perhaps none: then it was work, or it is the end. */
-static size_t pull(const struct pieces_out *o, const struct set *s, struct place *p, uint8_t *to,
-                   size_t room, uint64_t *work)
+/* Bytes that were not there before: for the checksums, and for the ones. */
+static void note(struct pieces_out *o, const uint8_t *data, uint64_t n)
 {
+    const struct place *p = &o->now;
+    uint64_t known = o->summed > p->at ? o->summed - p->at : 0;
+    if (known >= n)
+        return;
+    o->summed = p->at + n;
+    if (p->done >= p->s.len) /* zeros */
+        return;
+    page_sums_add(&o->pages, data + known, n - known);
+    if (p->done + n == p->s.len)
+        page_sums_end(&o->pages);
+    if (p->s.type == SECTION_BITS)
+        o->ones[p->s.owner] += bytes_ones(data + known, (size_t)(n - known));
+    else if (p->s.type == SECTION_MATRIX)
+        matrix_count_ones(data + known, 8 * (n - known) / o->head.width, o->head.width, o->ones);
+}
+
+/* Some of the next bytes of the payload, where they are; perhaps none: then it was work, the room is too
+   small for a row, or it is the end. */
+static size_t next(struct pieces_out *o, const struct set *s, const uint8_t **from, size_t room,
+                   uint64_t *work)
+{
+    static const uint8_t zeros[SECTION_ALIGN];
+    struct place *p = &o->now;
     if (!p->open) {
         p->open = section_next(&p->walk, &p->s);
         p->done = p->scan = 0;
@@ -148,67 +176,90 @@ static size_t pull(const struct pieces_out *o, const struct set *s, struct place
         if (!p->open)
             return 0;
     }
-    const struct part *part = set_part(s, p->s.owner);
-    const struct vector *v = part->vector;
-    size_t n = (size_t)min_u64(room, p->s.len > p->done ? p->s.len - p->done : 0);
-    if (n == 0) {
-        n = (size_t)min_u64(room, round_up(p->s.len, SECTION_ALIGN) - p->done);
-        memset(to, 0, n);
-    } else if (p->s.type == SECTION_BITS) {
-        n = copy_bits(v, p, to, n);
-    } else if (p->s.type == SECTION_MATRIX) {
-        n = copy_rows(o, atomic_load(&s->matrix), p, to, n);
-    } else if (p->s.type == SECTION_COUNTERS) {
-        memcpy(to, (const uint8_t *)v->counters.nibbles.data + p->done, n);
-    } else if (p->s.type == SECTION_ESCAPES || p->s.type == SECTION_TABLE) {
-        n = copy_found(part, p, to, n, work);
+    uint64_t left = p->s.len > p->done ? p->s.len - p->done : 0;
+    size_t n = (size_t)min_u64(room, left ? left : round_up(p->s.len, SECTION_ALIGN) - p->done);
+    const uint8_t *bytes = left ? section_bytes(o, s) : zeros;
+    if (left && !bytes)
+        n = (size_t)min_u64(n, o->buffer_len);
+    if (p->s.type == SECTION_MATRIX && n < left)
+        n -= n % group_len(o->head.width);
+    if (bytes) {
+        *from = left ? bytes + p->done : zeros;
     } else {
-        uint64_t from = p->s.type == SECTION_PENDING ? 0 : o->aside_len - p->s.len;
-        memcpy(to, o->aside + from + p->done, n);
+        *from = o->buffer;
+        n = n ? section_kinds[p->s.type].make(o, s, o->buffer, n, work) : 0;
     }
+    note(o, *from, n);
     *work += n;
     p->done += n;
+    p->at += n;
     p->open = p->done < round_up(p->s.len, SECTION_ALIGN);
     return n;
 }
 
-/* ---- the header ------------------------------------------------------------------------------ */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
-static int aside_write(void *context, const void *data, size_t len)
+static tamis_error put_header(struct pieces_out *o, const struct outline *outline,
+                              struct section_walk walk)
 {
-    struct pieces_out *o = context;
-    if (len > o->aside_room - o->aside_len)
-        return 1;
-    memcpy(o->aside + o->aside_len, data, len);
-    o->aside_len += len;
-    return 0;
+    o->header_len = outline_header_len(outline);
+    o->payload_len = outline->payload_len;
+    o->sums_len = sums_len(outline->pages);
+    o->now.walk = o->before.walk = walk;
+    o->header = mem_new0(&o->allocator, 1, o->header_len);
+    if (!o->header)
+        return TAMIS_ENOMEM;
+    outline_front(outline, walk, o->header);
+    return TAMIS_OK;
 }
 
-static tamis_error put_aside(struct pieces_out *o, struct pending_list *list)
+/* Room for the checksums; who wants a fingerprint alone needs none. */
+static tamis_error sums_begin(struct pieces_out *o)
 {
-    uint64_t len = 0, candidates = 0;
+    o->sums = o->pages.next = o->sums_len ? mem_new0(&o->allocator, 1, o->sums_len) : NULL;
+    return o->sums_len && !o->sums ? TAMIS_ENOMEM : TAMIS_OK;
+}
+
+static struct pieces_out *out_new(const tamis_allocator *a)
+{
+    struct pieces_out *o = mem_new(a, 1, sizeof *o);
+    if (!o)
+        return NULL;
+    memset(o, 0, offsetof(struct pieces_out, pages.page)); /* small sets come in thousands */
+    o->allocator = *a;
+    return o;
+}
+
+tamis_error part_out_begin(struct pieces_out **out, const struct outline *outline,
+                           struct section_walk walk, const uint8_t *part, const tamis_allocator *a)
+{
+    struct pieces_out *o = *out = out_new(a);
+    if (!o)
+        return TAMIS_ENOMEM;
+    o->part = part;
+    tamis_error e = put_header(o, outline, walk);
+    return e == TAMIS_OK ? sums_begin(o) : e;
+}
+
+static tamis_error put_aside(struct pieces_out *o, const struct pending_list *list, uint64_t most)
+{
+    uint64_t len, candidates;
     if (!pending_section(&o->head, SECTION_PENDING, &len) ||
         !pending_section(&o->head, SECTION_CANDIDATES, &candidates))
         return TAMIS_OK;
-    if (len + candidates > PIECES_ASIDE)
+    if (len + candidates > most)
         return TAMIS_EKIND;
-    o->aside_room = len + candidates;
-    o->aside = mem_new(&o->allocator, 1, o->aside_room);
+    o->aside_len = len + candidates;
+    o->aside = mem_new(&o->allocator, 1, o->aside_len);
     if (!o->aside)
         return TAMIS_ENOMEM;
-    struct writer w = {.write = aside_write, .context = o};
-    pending_put(list, &w);
-    pending_put_candidates(list, &w);
-    return w.failed || o->aside_len != o->aside_room ? TAMIS_EARG : TAMIS_OK;
+    pending_put(list, o->aside);
+    return TAMIS_OK;
 }
 
 static tamis_error find_columns(struct pieces_out *o, const struct set *s)
 {
     uint32_t n = o->head.n;
-    if (o->head.width == 0)
-        return TAMIS_OK;
-    if (o->head.width / 8 > ROW_MAX)
-        return TAMIS_EKIND;
     o->columns = mem_new(&o->allocator, n, sizeof *o->columns);
     o->moved = mem_new(&o->allocator, n, sizeof *o->moved);
     if (!o->columns || !o->moved)
@@ -221,65 +272,74 @@ static tamis_error find_columns(struct pieces_out *o, const struct set *s)
     return TAMIS_OK;
 }
 
-/* The header but for ones and checksums, with a copy of the body. */
-static tamis_error put_header(struct pieces_out *o, const struct outline *outline)
+static tamis_error begin(struct pieces_out *o, const struct set *s, unsigned flags, uint64_t most)
 {
-    struct section_walk walk = head_sections(&o->head);
-    o->header_len = outline_header_len(outline);
-    o->payload_len = outline->payload_len;
-    o->body_len = outline->body_len;
-    if (o->header_len > PIECES_ASIDE)
-        return TAMIS_EKIND;
-    o->n_ones = max_u64(walk.owners, o->head.width);
-    o->header = mem_new0(&o->allocator, 1, o->header_len);
-    o->ones = mem_new0(&o->allocator, o->n_ones, sizeof *o->ones);
-    o->buffer = mem_new(&o->allocator, 1, BUFFER);
-    if (!o->header || !o->ones || !o->buffer)
-        return TAMIS_ENOMEM;
-    o->sums_at = outline_front(outline, walk, o->header);
-    sums_begin(&o->sums, o->sums_at);
-    return head_parse(&o->head, o->head.kind, o->header + BODY_AT, o->body_len, o->bits_only,
-                      o->hash, NULL);
-}
-
-static tamis_error begin(struct pieces_out *o, const struct set *s, unsigned flags)
-{
-    uint8_t *body = NULL;
+    bool bits_only = (flags & TAMIS_SAVE_BITS_ONLY) || s->bits_only;
     struct pending_list list;
+    uint8_t *body = NULL;
     tamis_error e = pending_list_make(&list, s);
     if (e == TAMIS_OK)
-        e = set_body(s, &list, s->bits_only, false, &o->head, &body);
+        e = set_body(s, &list, bits_only, &o->head, &body);
     if (e == TAMIS_OK) {
-        struct outline outline = set_outline(s, &o->head, body, flags);
-        e = put_header(o, &outline);
+        struct outline outline = {.kind = o->head.kind,
+                                  .bits_only = bits_only,
+                                  .no_key = (flags & TAMIS_SAVE_NO_KEY) || !s->family.has_key,
+                                  .family = &s->family,
+                                  .body = body,
+                                  .body_len = head_body_len(&o->head)};
+        outline_count(&outline, head_sections(&o->head));
+        e = outline_header_len(&outline) > most ? TAMIS_EKIND : TAMIS_OK;
+        if (e == TAMIS_OK)
+            e = put_header(o, &outline, head_sections(&o->head));
+        if (e == TAMIS_OK)
+            head_moved(&o->head, body, o->header + BODY_AT);
         mem_free(&s->allocator, body, 1, outline.body_len);
     }
     if (e == TAMIS_OK)
-        e = put_aside(o, &list);
+        e = put_aside(o, &list, most);
     pending_list_free(&list);
-    return e == TAMIS_OK ? find_columns(o, s) : e;
+    o->n_ones = max_u64((uint64_t)o->head.n * o->head.parts, o->head.width);
+    o->buffer_len = (size_t)round_up(
+        max_u64(min_u64(BUFFER, o->payload_len), group_len(o->head.width)), SECTION_ALIGN);
+    o->ones = mem_new0(&o->allocator, o->n_ones, sizeof *o->ones);
+    o->buffer = mem_new(&o->allocator, 1, o->buffer_len);
+    if (e == TAMIS_OK && (!o->ones || !o->buffer))
+        e = TAMIS_ENOMEM;
+    return e == TAMIS_OK && o->head.width ? find_columns(o, s) : e;
 }
 
-tamis_error pieces_out_begin(struct pieces_out **out, const struct set *s, unsigned flags)
+static tamis_error out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
+                             uint64_t most, bool sums)
 {
-    const tamis_allocator *a = &s->allocator;
-    /* Only as a whole: probes of the caller's, counters in a file, or more removals than can be sorted
-       in a moment. */
-    if (!family_standard(&s->family) || !set_counted(s) || s->removals.used > PIECES_ASIDE / 64)
-        return TAMIS_EKIND;
-    struct pieces_out *o = mem_new0(a, 1, sizeof *o);
-    if (!o)
-        return TAMIS_ENOMEM;
-    o->allocator = *a;
-    o->bits_only = s->bits_only;
-    o->hash = s->family.hash;
-    tamis_error e = begin(o, s, flags);
-    o->now.walk = head_sections(&o->head);
+    if (flags & ~(unsigned)(TAMIS_SAVE_NO_KEY | TAMIS_SAVE_BITS_ONLY))
+        return TAMIS_EARG;
+    if (!family_standard(&s->family))
+        return TAMIS_EKIND; /* its probes are a function of the caller's */
+    struct pieces_out *o = out_new(&s->allocator);
+    tamis_error e = o ? begin(o, s, flags, most) : TAMIS_ENOMEM;
+    if (e == TAMIS_OK && sums)
+        e = sums_begin(o);
     if (e == TAMIS_OK)
         *out = o;
     else
         pieces_out_end(o);
     return e == TAMIS_EFORMAT ? TAMIS_EARG : e; /* never write what would not be read */
+}
+
+tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
+                          uint64_t most)
+{
+    return out_begin(out, s, flags, most, true);
+}
+
+tamis_error pieces_out_begin(struct pieces_out **out, const struct set *s, unsigned flags)
+{
+    /* Only as a whole: counters in a file, or more removals or columns than can be gone through in a
+       moment. */
+    if (!set_counted(s) || s->removals.used > PIECES_ASIDE / 64 ||
+        (set_sliced(s) && atomic_load(&s->matrix)->width / 8 > ROW_MAX))
+        return TAMIS_EKIND;
+    return set_out_begin(out, s, flags, PIECES_ASIDE);
 }
 
 void pieces_out_end(struct pieces_out *o)
@@ -288,106 +348,137 @@ void pieces_out_end(struct pieces_out *o)
         return;
     tamis_allocator a = o->allocator;
     mem_free_secret(&a, o->header, 1, o->header_len);
+    mem_free(&a, o->sums, 1, o->sums_len);
     mem_free(&a, o->ones, o->n_ones, sizeof *o->ones);
     mem_free(&a, o->columns, o->head.n, sizeof *o->columns);
     mem_free(&a, o->moved, o->head.n, sizeof *o->moved);
-    mem_free(&a, o->aside, 1, o->aside_room);
-    mem_free(&a, o->buffer, 1, BUFFER);
+    mem_free(&a, o->aside, 1, o->aside_len);
+    mem_free(&a, o->buffer, 1, o->buffer_len);
     mem_free(&a, o, 1, sizeof *o);
 }
 
 uint64_t pieces_out_size(const struct pieces_out *o)
 {
-    return o->header_len + o->payload_len;
+    return o->header_len + o->payload_len + o->sums_len;
 }
 
 /* ---- going over it --------------------------------------------------------------------------- */
 
-static void count_ones(struct pieces_out *o, const struct section *s, const uint8_t *data,
-                       size_t len)
+static size_t copy(const uint8_t *from, uint64_t at, uint64_t end, uint8_t *to, size_t room)
 {
-    uint64_t width = o->head.width;
-    if (s->type == SECTION_BITS)
-        o->ones[s->owner] += bytes_ones(data, len);
-    else if (s->type == SECTION_MATRIX)
-        matrix_count_ones(data, 8 * len / width, width, o->ones);
-}
-
-static tamis_error finish_header(struct pieces_out *o)
-{
-    struct section_walk walk = head_sections(&o->head);
-    uint8_t *records = o->header + (o->head.records - o->header);
-    sums_end(&o->sums);
-    for (uint32_t i = 0; i < walk.owners; i++) { /* those of tables are 0 */
-        struct record r = head_record(&o->head, i);
-        struct cursor c = cursor_write(records + RECORD_LEN * (size_t)i, RECORD_LEN);
-        r.ones = o->ones[i];
-        record_fields(&c, &r);
-    }
-    header_seal(o->header, o->header_len);
-    o->now = (struct place){.walk = walk};
-    o->before = o->now;
-    o->at = o->before_at = 0;
-    o->ready = true;
-    struct head head; /* never write what would not be read */
-    tamis_error e = head_parse(&head, o->head.kind, o->header + BODY_AT, o->body_len, o->bits_only,
-                               o->hash, NULL);
-    return e == TAMIS_OK ? TAMIS_OK : TAMIS_EARG;
-}
-
-static tamis_error prepare(struct pieces_out *o, const struct set *s, uint64_t most)
-{
-    tamis_error e = TAMIS_OK;
-    for (uint64_t work = 0; work < most && !o->ready && e == TAMIS_OK;) {
-        uint8_t *to = o->buffer + ROWS; /* before it rows are put together */
-        size_t n = pull(o, s, &o->now, to, BUFFER - ROWS, &work);
-        count_ones(o, &o->now.s, to, n);
-        sums_write(&o->sums, to, n);
-        o->at += n;
-        if (o->at == o->payload_len)
-            e = finish_header(o);
-    }
-    return e;
-}
-
-/* Before the header is ready, the first bytes of it and then one at a time. */
-static tamis_error read_header(struct pieces_out *o, const struct set *s, uint64_t at, void *to,
-                               size_t room, size_t *len)
-{
-    tamis_error e = o->ready ? TAMIS_OK : prepare(o, s, max_u64(WORK, o->payload_len / CALLS));
-    uint64_t end = o->ready ? o->header_len : at ? at + 1 : KNOWN - CALLS;
-    if (e == TAMIS_OK && end > (o->ready ? o->header_len : KNOWN))
-        e = TAMIS_EARG;
-    if (e != TAMIS_OK)
-        return e;
-    *len = (size_t)min_u64(room, end - at);
-    memcpy(to, o->header + at, *len);
-    return TAMIS_OK;
+    size_t n = (size_t)min_u64(room, end - at);
+    memcpy(to, from + at, n);
+    return n;
 }
 
 tamis_error pieces_out_read(struct pieces_out *o, const struct set *s, uint64_t at, void *to,
                             size_t room, size_t *len)
 {
+    uint64_t past = o->header_len + o->payload_len;
     *len = 0;
-    if (at < o->header_len)
-        return read_header(o, s, at, to, room, len);
-    at -= o->header_len;
-    if (!o->ready || (at != o->at && at != o->before_at))
-        return TAMIS_EARG;
-    if (at != o->at) {
-        o->now = o->before;
-        o->at = at;
+    if (at < o->header_len) {
+        *len = copy(o->header, at, o->header_len, to, room);
+        return TAMIS_OK;
     }
+    if (at >= past && at - past <= o->sums_len && o->summed == o->payload_len) {
+        *len = copy(o->sums, at - past, o->sums_len, to, room);
+        return TAMIS_OK;
+    }
+    at -= o->header_len;
+    if (at >= o->payload_len || (at != o->now.at && at != o->before.at))
+        return TAMIS_EARG;
+    if (at != o->now.at)
+        o->now = o->before;
     o->before = o->now;
-    o->before_at = o->at;
-    for (uint64_t work = 0; work < room && o->at < o->payload_len;) {
-        size_t n = pull(o, s, &o->now, (uint8_t *)to + *len, room - *len, &work);
+    for (uint64_t work = 0; work < room && o->now.at < o->payload_len;) {
+        const uint8_t *from;
+        size_t n = next(o, s, &from, room - *len, &work);
         if (n == 0 && *len) /* what is left has no room for a row or a counter */
             break;
+        memcpy((uint8_t *)to + *len, from, n);
         *len += n;
-        o->at += n;
     }
     return TAMIS_OK;
+}
+
+tamis_error pieces_out_write(struct pieces_out *o, const struct set *s, tamis_write write,
+                             void *context)
+{
+    size_t span = max_u64(SPAN, group_len(o->head.width));
+    bool failed = write(context, o->header, (size_t)o->header_len) != 0;
+    while (!failed && o->now.at < o->payload_len) {
+        const uint8_t *from;
+        uint64_t work = 0;
+        size_t n = next(o, s, &from, span, &work);
+        failed = n && write(context, from, n) != 0;
+    }
+    if (!failed && o->sums_len)
+        failed = write(context, o->sums, (size_t)o->sums_len) != 0;
+    return failed ? TAMIS_EIO : TAMIS_OK;
+}
+
+/* The checksums that are kept of the section it comes to next, up to date; NULL: none are. Records have no
+   fingerprints, and columns are not looked after. */
+static const struct kept_sums *section_sums(const struct set *s, const struct section *section)
+{
+    bool counters = section->type == SECTION_COUNTERS;
+    if (section->type != SECTION_BITS && !counters)
+        return NULL;
+    const struct vector *v = set_part(s, section->owner)->vector;
+    struct kept_sums *sums = vector_sums(v, counters, &s->allocator);
+    if (sums)
+        kept_sums_refresh(sums, section_kinds[section->type].place(s, section->owner));
+    return sums;
+}
+
+/* All of a section, for its checksums. */
+static void pass_section(struct pieces_out *o, const struct set *s)
+{
+    const uint8_t *from;
+    do {
+        uint64_t work = 0;
+        next(o, s, &from, SPAN, &work);
+    } while (o->now.open);
+}
+
+static tamis_error fingerprint(struct pieces_out *o, const struct set *s, uint8_t out[16])
+{
+    struct hash_stream hash;
+    struct section_walk walk = head_sections(&o->head);
+    struct section section;
+    hash_begin_128(&hash);
+    hash_add_128(&hash, o->header, (size_t)o->header_len - sizeof(uint64_t));
+    while (section_next(&walk, &section) &&
+           section.type != SECTION_ONES) { /* it follows from bits */
+        uint64_t pages = walk.pages - walk.page;
+        const struct kept_sums *kept = section_sums(s, &section);
+        uint8_t *sums = kept ? NULL : mem_new(&o->allocator, pages, sizeof(uint64_t));
+        if (!kept && !sums)
+            return TAMIS_ENOMEM;
+        if (kept) {
+            hash_add_128(&hash, kept->top, (size_t)((pages + PAGES_TOP - 1) / PAGES_TOP * 8));
+            continue;
+        }
+        o->now = (struct place){.s = section, .open = true, .at = section.offset};
+        o->pages.next = sums;
+        pass_section(o, s);
+        tops_add(&hash, sums, pages);
+        mem_free(&o->allocator, sums, pages, sizeof(uint64_t));
+    }
+    hash_end_128(&hash, out);
+    return TAMIS_OK;
+}
+
+tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16])
+{
+    struct pieces_out *o;
+    unsigned flags = TAMIS_SAVE_NO_KEY | (bits_only ? TAMIS_SAVE_BITS_ONLY : 0u);
+    tamis_error e = out_begin(&o, s, flags, UINT64_MAX, false);
+    if (e == TAMIS_OK) {
+        e = fingerprint(o, s, out);
+        pieces_out_end(o);
+    }
+    return e;
 }
 
 /* ---- keeping the bits of a moment ------------------------------------------------------------ */

@@ -1,20 +1,9 @@
 /* Values and their normal forms: numbers and times, by their digits alone. */
-#include "base/base.h"
-#include "tamis/records.h"
+#include "types.h"
 
-#define VALUE_LEN_MAX 4096                      /* longer ones are just bytes */
-#define EXPONENT_MAX  INT64_C(1000000000000000) /* 10^15; larger ones are just bytes */
-#define TIME_FIRST    (-INT64_C(62167219200))   /* 0000-01-01T00:00:00Z */
-#define TIME_LAST     INT64_C(253402300799)     /* 9999-12-31T23:59:59Z */
-
-/* What is left to read, and what was written; room enough was made sure of. */
-struct text {
-    const char *at, *end;
-};
-
-struct out {
-    char *start, *at;
-};
+#define EXPONENT_MAX INT64_C(1000000000000000) /* 10^15; larger ones are just bytes */
+#define TIME_FIRST   (-INT64_C(62167219200))   /* 0000-01-01T00:00:00Z */
+#define TIME_LAST    INT64_C(253402300799)     /* 9999-12-31T23:59:59Z */
 
 static bool is_digit(char c)
 {
@@ -95,7 +84,7 @@ static bool take_sign(struct text *t)
 
 /* ---- integers -------------------------------------------------------------------------------- */
 
-static bool normal_int(struct text t, struct out *o)
+bool normal_int(struct text t, struct out *o)
 {
     bool minus = take_sign(&t);
     struct text digits = take_digits(&t);
@@ -130,7 +119,7 @@ static bool take_exponent(struct text *t, int64_t *exponent)
 }
 
 /* Digits without zeros around them, times a power of ten. */
-static bool normal_dec(struct text t, struct out *o)
+bool normal_dec(struct text t, struct out *o)
 {
     bool minus = take_sign(&t);
     int64_t exponent;
@@ -176,7 +165,7 @@ struct moment {
 };
 
 /* Days since 1970-01-01 in the Gregorian calendar, years from 0; March counts as the first month. */
-static int64_t days_of(int64_t year, int64_t month, int64_t day)
+int64_t days_of(int64_t year, int64_t month, int64_t day)
 {
     year -= month <= 2;
     int64_t era = (year >= 0 ? year : year - 399) / 400, of_era = year - era * 400;
@@ -318,7 +307,7 @@ static void put_moment(struct out *o, const struct moment *m, bool minus)
     put(o, "Z", 1);
 }
 
-static bool normal_time(struct text t, struct out *o)
+bool normal_time(struct text t, struct out *o)
 {
     struct moment m = {0};
     bool minus = false;
@@ -338,25 +327,43 @@ static bool normal_time(struct text t, struct out *o)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+bool normal_fold(struct text t, struct out *o)
+{
+    for (; t.at < t.end; t.at++)
+        *o->at++ = fold(*t.at);
+    return true;
+}
+
+void trim_quoted(struct text *t)
+{
+    trim(t);
+    if (t->end - t->at >= 2 && *t->at == '"' && t->end[-1] == '"') {
+        t->at++;
+        t->end--;
+        trim(t);
+    }
+}
+
+tamis_key value_normal(tamis_type type, tamis_key value, char normal[NORMAL_ROOM])
+{
+    const struct type *row = &types[type];
+    struct text t = {value.data, (const char *)value.data + value.len};
+    struct out o = {normal, normal};
+    if (!row->normal || !value.data || value.len > VALUE_LEN_MAX)
+        return value;
+    if (row->trims)
+        trim_quoted(&t);
+    return row->normal(t, &o) ? (tamis_key){normal, (size_t)(o.at - o.start)} : value;
+}
+
 size_t tamis_value_normal(tamis_type type, const void *value, size_t len, void *out, size_t room)
 {
-    if (type == TAMIS_BYTES || !value || len > VALUE_LEN_MAX)
+    char made[NORMAL_ROOM];
+    if ((unsigned)type >= TAMIS_TYPES)
         return 0;
-    struct text t = {value, (const char *)value + len};
-    char made[VALUE_LEN_MAX + 32];
-    struct out o = {made, made};
-    trim(&t);
-    if (t.end - t.at >= 2 && *t.at == '"' && t.end[-1] == '"') {
-        t.at++;
-        t.end--;
-        trim(&t);
-    }
-    bool is = type == TAMIS_INT   ? normal_int(t, &o)
-              : type == TAMIS_DEC ? normal_dec(t, &o)
-                                  : type == TAMIS_TIME && normal_time(t, &o);
-    size_t n = (size_t)(o.at - o.start);
-    if (!is || n > room)
+    tamis_key normal = value_normal(type, (tamis_key){value, len}, made);
+    if (normal.data != made || normal.len > room)
         return 0;
-    memcpy(out, made, n);
-    return n;
+    memcpy(out, made, normal.len);
+    return normal.len;
 }

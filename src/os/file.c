@@ -152,20 +152,17 @@ static bool read_fd(struct mapping *out, int fd)
     return error == 0;
 }
 
-tamis_error file_map_open(struct mapping *out, struct spill *file, const char *path, front_fn front,
-                          bool read, tamis_reason *reason)
+tamis_error file_read_open(struct spill *file, const char *path, tamis_reason *reason)
 {
     struct stat st;
     *file = (struct spill){.fd = file_open(path, true, &st)};
     if (file->fd < 0)
         return file_fail(reason, errno, path, "");
-    out->len = (size_t)st.st_size;
+    file->end = (uint64_t)st.st_size;
     if (st.st_size == 0)
         return fail(reason, TAMIS_EFORMAT, "%s: the file is empty", path);
     if ((uint64_t)st.st_size > SIZE_MAX / 2)
         return fail(reason, TAMIS_ELIMIT, "%s: too large to map", path);
-    if (read ? !read_fd(out, file->fd) : !map_fd(out, file->fd, front))
-        return file_fail(reason, errno, path, read ? "reading" : "mapping");
     return TAMIS_OK;
 }
 
@@ -173,7 +170,10 @@ tamis_error file_map(struct mapping *out, const char *path, front_fn front, bool
                      tamis_reason *reason)
 {
     struct spill file;
-    tamis_error e = file_map_open(out, &file, path, front, read, reason);
+    tamis_error e = file_read_open(&file, path, reason);
+    out->len = (size_t)file.end;
+    if (e == TAMIS_OK && (read ? !read_fd(out, file.fd) : !map_fd(out, file.fd, front)))
+        e = file_fail(reason, errno, path, read ? "reading" : "mapping");
     spill_close(&file);
     return e;
 }

@@ -34,9 +34,8 @@ struct spill;
 /* The whole file, read-only: mapped, its front a copy (`front` may be NULL); or read into memory. */
 tamis_error file_map(struct mapping *out, const char *path, front_fn front, bool read,
                      tamis_reason *reason);
-/* The same, with the file left open, to be read and closed as a spill. */
-tamis_error file_map_open(struct mapping *out, struct spill *file, const char *path, front_fn front,
-                          bool read, tamis_reason *reason);
+/* To be read from front to back, up to its `end`, and closed as a spill, whatever this says. */
+tamis_error file_read_open(struct spill *file, const char *path, tamis_reason *reason);
 /* The first bytes of a file: how many there are, up to `len`; 0 if it cannot be read. */
 size_t file_front(const char *path, void *to, size_t len);
 /* Puts the path in front of what was found wrong in the file. */

@@ -417,6 +417,10 @@ static uint64_t flip_column(const struct column_place *at, const struct vector *
     struct columns_matrix *m = atomic_load(&at->group->matrix);
     uint64_t *words = m->memory.data, flipped = 0;
     for (uint64_t i = 0; i < (at->group->rows + 63) / 64; i++) {
+        if (i % (PAGE / 8) == 0 && !kept_sums_differ(before->sums, after->sums, i / (PAGE / 8))) {
+            i += PAGE / 8 - 1;
+            continue;
+        }
         uint64_t turned = vector_word(before, i) ^ vector_word(after, i);
         for (; turned; turned &= turned - 1, flipped++) {
             uint64_t row = 64 * i + (unsigned)__builtin_ctzll(turned);

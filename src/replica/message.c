@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "delta/patch.h"
+#include "format/pieces.h"
 #include "tamis/replica.h"
 
 #define BODY_LEN 208
@@ -139,7 +140,7 @@ static bool part_length(const void *of, uint32_t type, uint32_t owner, uint64_t 
     return type == SECTION_PART && e->part_len;
 }
 
-static tamis_error read_part(struct envelope *e, const struct container *c, tamis_reason *reason)
+static tamis_error read_part(struct envelope *e, struct container *c, tamis_reason *reason)
 {
     e->part = NULL;
     e->part_len = 0;
@@ -154,7 +155,11 @@ static tamis_error read_part(struct envelope *e, const struct container *c, tami
     if (error != TAMIS_OK)
         return error;
     e->part = c->data + s.offset;
-    return container_check_payload(c, reason);
+    error = container_check_pages(c, &s, reason);
+    if (error == TAMIS_OK)
+        error = container_check_gaps(c, reason);
+    uint64_t used = c->sums + sizeof(uint64_t) * c->pages;
+    return error == TAMIS_OK ? gap_check(c->data + used, c->len - used, used, reason) : error;
 }
 
 tamis_error envelope_open(struct envelope *e, const void *data, size_t len, tamis_reason *reason)
@@ -207,15 +212,6 @@ tamis_error tamis_message_read(tamis_message *out, const void *data, size_t len,
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static tamis_error part_write(void *what, tamis_write write, void *context)
-{
-    const struct envelope *e = what;
-    struct writer w = {write, context, false};
-    put(&w, e->part, e->part_len);
-    put_zeros(&w, round_up(e->part_len, SECTION_ALIGN) - e->part_len);
-    return w.failed ? TAMIS_EIO : TAMIS_OK;
-}
-
 /* One message into the sink, and from there in one piece. */
 static tamis_error send_part(struct envelope *e, const struct family *family, struct sink *sink,
                              tamis_write write, void *context)
@@ -234,7 +230,11 @@ static tamis_error send_part(struct envelope *e, const struct family *family, st
     body_fields(&at, e, &owner_len);
     memcpy(body + BODY_LEN, e->m.owner, owner_len);
     sink->len = 0;
-    tamis_error error = outline_write(&o, walk, part_write, e, sink->a, sink_write, sink);
+    struct pieces_out *out;
+    tamis_error error = part_out_begin(&out, &o, walk, e->part, sink->a);
+    if (error == TAMIS_OK)
+        error = pieces_out_write(out, NULL, sink_write, sink);
+    pieces_out_end(out);
     if (error == TAMIS_EIO || error == TAMIS_ENOMEM)
         return TAMIS_ENOMEM; /* the sink fails for want of memory alone */
     return error == TAMIS_OK && write(context, sink->data, sink->len) != 0 ? TAMIS_EIO : error;
@@ -243,9 +243,9 @@ static tamis_error send_part(struct envelope *e, const struct family *family, st
 /* Most bytes of a part so that its message has at most `most`. */
 static uint64_t part_most(const struct envelope *e, uint64_t most)
 {
-    uint64_t header =
-        BODY_AT + BODY_LEN + round_up(strlen(e->m.owner), 8) + 24 + 8 * (most / CHUNK + 1) + 8;
-    return (most - round_up(header, SECTION_ALIGN)) / SECTION_ALIGN * SECTION_ALIGN;
+    uint64_t header = BODY_AT + BODY_LEN + round_up(strlen(e->m.owner), 8) + 24 + 8;
+    uint64_t sums = sums_len(most / PAGE + 1);
+    return (most - round_up(header, SECTION_ALIGN) - sums) / SECTION_ALIGN * SECTION_ALIGN;
 }
 
 tamis_error envelope_send(const struct envelope *message, const struct family *family,

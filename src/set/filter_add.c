@@ -16,6 +16,7 @@ static void prefetch_changes(const struct vector *v, const tamis_digest *digests
 static void vector_turn(struct vector *v, uint64_t position)
 {
     uint64_t *turned = v->turned.data;
+    vector_mark(v, position);
     if (v->changes)
         changes_turn(v->changes, position, true);
     if (turned)
@@ -52,6 +53,8 @@ uint64_t vector_add(struct vector *v, const tamis_digest *digests, size_t n, uin
         fresh[0] = v->bits.kernel->add_one(&v->bits, digests[0]);
     else
         v->bits.kernel->add(&v->bits, digests, n, fresh);
+    if (v->sums)
+        vector_mark_digests(v, digests, fresh, n);
     for (size_t i = 0; i < n; i++)
         added += fresh[i];
     v->load += added;
@@ -72,6 +75,7 @@ static bool vector_add_shared(struct set *s, struct vector *v, const tamis_diges
     }
     v->bits.kernel->prefetch(&v->bits, digests, n);
     v->bits.kernel->add_shared(&v->bits, digests, n, fresh);
+    vector_mark_digests(v, digests, fresh, n);
     for (size_t i = 0; i < n; i++)
         repeated += !fresh[i];
     __atomic_fetch_sub(&v->load, repeated, __ATOMIC_RELAXED);
@@ -315,7 +319,7 @@ tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool 
     uint8_t new_here = 0;
     tamis_error e = TAMIS_OK;
     struct vector *v = s->into;
-    if (LIKELY(v && !s->read_only && !v->changes && !v->turned.data && v->load < v->capacity)) {
+    if (LIKELY(v && !s->read_only && !vector_watched(v) && v->load < v->capacity)) {
         new_here = s->quick.add(&s->quick, key, len); /* the common case, on the shortest path */
         v->load += new_here;
         v->count += new_here;

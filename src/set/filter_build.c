@@ -97,7 +97,7 @@ tamis_error tamis_filter_build(tamis_filter *f, const tamis_digest *digests, siz
     threads = threads < THREADS_MAX ? threads : THREADS_MAX;
     bool large = vector_positions_total(v) / 8 >= LARGE; /* below, one thread is as fast */
     bool certainly_fits = v->load <= v->capacity && n <= v->capacity - v->load;
-    if (threads < 2 || v->changes || v->turned.data || !large || n < threads * (size_t)RUN ||
+    if (threads < 2 || vector_watched(v) || !large || n < threads * (size_t)RUN ||
         !(certainly_fits || s->opt.overfill))
         return tamis_filter_add_many(f, digests, n, NULL, NULL);
     struct share shares[THREADS_MAX];

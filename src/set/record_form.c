@@ -20,7 +20,7 @@ static tamis_error check_attributes(const tamis_records_options *o, tamis_reason
         for (size_t j = 0; j < i; j++)
             if (strcmp(o->attributes[j].name, at->name) == 0)
                 return fail(reason, TAMIS_EARG, "two attributes are named \"%.100s\"", at->name);
-        if ((unsigned)at->type > TAMIS_TIME)
+        if ((unsigned)at->type >= TAMIS_TYPES)
             return fail(reason, TAMIS_EARG, "attribute \"%.100s\" has an unknown type", at->name);
         if (at->distinct > BITS_MAX)
             return fail(reason, TAMIS_EARG, "attribute \"%.100s\" can have 2^40 values at most",
@@ -116,7 +116,7 @@ const char *record_form_wrong(const struct record_form *form, const struct setti
             return "a combination";
     }
     for (uint32_t i = 0; i < p; i++)
-        if ((unsigned)form->types[i] > TAMIS_TIME || form->distinct[i] > BITS_MAX)
+        if ((unsigned)form->types[i] >= TAMIS_TYPES || form->distinct[i] > BITS_MAX)
             return "an attribute";
     if (set->growth == TAMIS_WINDOW || set->unique || set->published)
         return "the growth";

@@ -12,6 +12,8 @@
  * the value of a record differs from layer to layer.
  */
 #include "set.h"
+
+#include "hash/types.h"
 #include "tamis/records.h"
 
 #define VALUE_MIX UINT64_C(0xA0761D6478BD642F)
@@ -124,20 +126,24 @@ static tamis_digest digest_in(tamis_digest d, uint64_t attribute)
                           mix(d.b + (attribute + 1) * VALUE_B)};
 }
 
-#define NORMAL_ROOM (4096 + 32)
+tamis_digest normal_digest(const struct family *family, uint32_t attribute, tamis_key normal)
+{
+    if (!normal.data) /* the empty value of an attribute that nobody has */
+        return digest_in(family_digest(family, "", 0), (uint64_t)attribute + TAMIS_ATTRIBUTES_MAX);
+    return digest_in(family_digest(family, normal.data, normal.len), attribute);
+}
 
 tamis_digest value_digest(const struct family *family, tamis_type type, uint32_t attribute,
                           tamis_key value)
 {
     char normal[NORMAL_ROOM];
-    if (!value.data) /* the empty value of an attribute that nobody has */
-        return digest_in(family_digest(family, "", 0), (uint64_t)attribute + TAMIS_ATTRIBUTES_MAX);
-    if (type != TAMIS_BYTES) {
-        size_t len = tamis_value_normal(type, value.data, value.len, normal, sizeof normal);
-        if (len)
-            value = (tamis_key){normal, len};
-    }
-    return digest_in(family_digest(family, value.data, value.len), attribute);
+    return normal_digest(family, attribute, value_normal(type, value, normal));
+}
+
+tamis_digest value_part_digest(const struct family *family, uint32_t attribute, tamis_key part)
+{
+    return digest_in(family_digest(family, part.data, part.len),
+                     (uint64_t)attribute + 2 * TAMIS_ATTRIBUTES_MAX);
 }
 
 tamis_digest tamis_records_digest(const tamis_records *x, uint32_t attribute, tamis_key value)

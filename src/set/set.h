@@ -348,6 +348,8 @@ uint32_t layer_spots(const struct set *s, struct layer *layer, const tamis_diges
    filter keeps of the attributes in the mask, `mixed`. */
 tamis_digest value_digest(const struct family *family, tamis_type type, uint32_t attribute,
                           tamis_key value);
+tamis_digest normal_digest(const struct family *family, uint32_t attribute, tamis_key normal);
+tamis_digest value_part_digest(const struct family *family, uint32_t attribute, tamis_key part);
 tamis_digest mixed_digest(uint64_t mask, const tamis_digest *record);
 bool spot_has(const struct spot *spot);
 /* Brings the bits and counters of deletable parts. */

@@ -61,10 +61,14 @@ mkdir "$evil"
 printf '%s,id\n\e[2Jgone,1\n\u009b2J,2\n\x9b2J,3\nplain\xc3\xa9\tx,4\n' "${evil//[$'\n']/}" >"$evil/a.csv"
 shows index-complains "$told/a.csv" 2 'tamis index -o c.tamis --attrs id,nosuch "$evil"'
 tamis index -o c.tamis --attrs id "$evil"
-shows record 'plainé	x,4' 1 'tamis find c.tamis id=4'
-shows record-esc '\u001b[2Jgone,1' 1 'tamis find c.tamis id=1'
-shows record-c1 '\u009b2J,2' 1 'tamis find c.tamis id=2'
-shows record-byte '\x9b2J,3' 1 'tamis find c.tamis id=3'
+export NO_COLOR=1
+shows record 'plainé	x,4' 2 'tamis find c.tamis id=4'
+shows record-esc '\u001b[2Jgone,1' 2 'tamis find c.tamis id=1'
+shows record-c1 '\u009b2J,2' 2 'tamis find c.tamis id=2'
+shows record-byte '\x9b2J,3' 2 'tamis find c.tamis id=3'
+terminal 'NO_COLOR= TERM=xterm tamis find c.tamis id=1'
+coloured=$'\\u001b[2Jgone,\e[1;31m1\e[0m'
+holds coloured '[ "$(tail -1 shown)" = "$coloured" ]'
 shows record-json '\u009b2J,2' 1 'tamis find --json c.tamis id=2'
 shows segments "$told/a.csv	" 1 'tamis find --segments c.tamis id=2'
 is record-in-a-pipe 0 $'\e[2Jgone,1' "" 'tamis find c.tamis id=1'
@@ -75,7 +79,7 @@ shows catalog-info "records" "$(tamis info c.tamis | wc -l)" 'tamis info c.tamis
 printf 'id,v\r\n1,a\rb\r\n' >crlf.csv
 tamis index -o r.tamis --attrs id crlf.csv
 terminal 'tamis find r.tamis id=1'
-holds line-ends '[ "$(cat shown)" = "1,a\\rb"$'"'\\r'"' ]'
+holds line-ends '[ "$(tail -1 shown)" = "1,a\\rb"$'"'\\r'"' ]'
 
 # Names of owners come with messages from strangers.
 own=${evil//[$'\n\t']/}

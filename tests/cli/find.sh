@@ -19,8 +19,10 @@ is equals-in-a-name 0 '{"user": "ann", "x=y": "z"}' "" 'tamis find c.tamis x=y=z
 is typed 0 1,bob,2 "" 'tamis find c.tamis n=+02'
 is none 1 "" "" 'tamis find c.tamis user=zoe'
 is not-verified 0 1,ann,1 'tamis find: not verified as a combination; add --combo user+n' 'tamis find c.tamis user=ann n=1'
-is too-many-choices 1 0 'tamis find: not verified as a combination: too many choices: give fewer values' \
-    'tamis find c.tamis -c $(seq -f ip=no%g 300) $(seq -f user=no%g 300)'
+for i in $(seq 300); do echo "i$i,u$i"; done | sed '1i ip,user' >many.csv
+tamis index --attrs ip,user many.csv
+is too-many-choices 0 300 'tamis find: not verified as a combination: too many choices: give fewer values' \
+    'tamis find many.csv -c $(seq -f ip=i%g 300) $(seq -f user=u%g 300)'
 is count 0 3 "" 'tamis find c.tamis ip=1 --count'
 is count-none 1 0 "" 'tamis find -c c.tamis ip=7'
 is count-json 0 '{"matches": 3}' "" 'tamis find c.tamis ip=1 -c --json'
@@ -30,7 +32,7 @@ is segments 0 $'d/a.csv\t10\t29\nd/b.jsonl\t0\t53' "" 'tamis find c.tamis ip=1 u
 is segments-none 1 "" "" 'tamis find c.tamis ip=7 --segments'
 is segments-json 0 $'{"file": "d/a.csv", "offset": 10, "length": 29, "line": 2, "segment": 0}\n{"file": "d/b.jsonl", "offset": 0, "length": 53, "line": 1, "segment": 0}' "" \
     'tamis find c.tamis ip=1 --segments --json'
-is records-json 0 $'{"file": "d/a.csv", "offset": 10, "line": 2, "record": "1,ann,1"}\n{"file": "d/a.csv", "offset": 18, "line": 3, "record": "1,bob,2"}\n{"file": "d/b.jsonl", "offset": 0, "line": 1, "record": {"ip": 1, "user": "cho"}}' "" \
+is records-json 0 $'{"file": "d/a.csv", "offset": 10, "line": 2, "record": "1,ann,1", "fields": {"ip": "1", "user": "ann", "n": "1"}}\n{"file": "d/a.csv", "offset": 18, "line": 3, "record": "1,bob,2", "fields": {"ip": "1", "user": "bob", "n": "2"}}\n{"file": "d/b.jsonl", "offset": 0, "line": 1, "record": {"ip": 1, "user": "cho"}}' "" \
     'tamis find c.tamis ip=1 --json'
 json explain 'tamis find c.tamis ip=1 user=ann --explain --json' \
     'd["segments"] == 1 and d["candidates"] == 1 and d["read_in_vain"] == 0 and d["matches"] == 1 and d["bytes_read"] == 82 and d["bytes_total"] == 92 and d["verified"] and d["records"] == 6 and d["seconds"] > 0'
@@ -40,8 +42,11 @@ is explain-none 1 0 "" '(tamis find c.tamis ip=7 --explain >f; s=$?; grep "^matc
 # What cannot be asked.
 trouble unknown-attribute ".*.usr..*ip, user, n, x=y.*: usr=ann: " 'tamis find c.tamis usr=ann'
 trouble unknown-missing ".*.usr..*: " 'tamis find c.tamis usr!'
-trouble no-condition 'no condition: c.tamis: ' 'tamis find c.tamis'
-trouble no-equals 'no condition: ann: give attr=value' 'tamis find c.tamis ann'
+trouble attribute-alone "an attribute's name alone: user: write user=VALUE, or '\"user\"' for the word$" 'tamis find c.tamis user'
+trouble no-order 'user is text, which has no order: user>=5: ' "tamis find c.tamis 'user>=5'"
+trouble pattern '[*] stands for nothing: user=a[*]: write user\^=PREFIX' "tamis find c.tamis 'user=a*'"
+is doubt 1 "" "tamis find: none: n=5xx: that is no int, so it was asked as text; write n== to mean that, or a value of the type" 'tamis find c.tamis n=5xx'
+is no-doubt 1 "" "" 'tamis find c.tamis n==5xx'
 trouble no-catalog 'no catalog: CATALOG: ' 'tamis find'
 trouble missing-catalog 'No such file or directory: nosuch: check the name, or make it with tamis index -o$' 'tamis find nosuch ip=1'
 trouble text-catalog '.*: d/a.csv' 'tamis find d/a.csv ip=1'
@@ -49,6 +54,51 @@ trouble filter-catalog '.*: f.tamis' 'tamis create f.tamis; tamis find f.tamis i
 trouble two-answers 'two kinds of answer: ' 'tamis find c.tamis ip=1 --count --segments'
 trouble limit-zero "wrong value '0': --limit: " 'tamis find c.tamis ip=1 --limit 0'
 trouble full-output 'No space left on device: standard output: ' 'tamis find c.tamis ip=1 >/dev/full'
+
+# Questions of every kind; what each holds for: tests/unit/test_question.c and tests/python/test_questions.py.
+mkdir q
+cat >q/a.log <<'END'
+10.1.2.3 - ann [01/May/2024:10:00:00 +0000] "GET /admin/x HTTP/1.1" 200 12 "-" "curl/7.88"
+10.1.2.4 - bob [01/May/2024:11:00:00 +0000] "GET /index.html HTTP/1.1" 404 - "-" "Mozilla/5.0"
+Traceback: connection refused
+192.168.0.9 - - [02/May/2024:12:00:00 +0000] "POST /admin/y HTTP/1.1" 500 7 "-" "curl/7.88"
+END
+cut -d '"' -f 1 q/a.log >.heads
+tamis index --tz UTC q
+is network 0 2 "" 'tamis find q host=10.1.0.0/16 -c'
+is network-or-value 0 3 "" 'tamis find q host=10.1.2.3/32 host=10.1.2.4 host=192.168.0.9 -c'
+is range 0 "404" "" 'tamis find q status=300..499 --fields status | tail -1'
+is open-range 0 2 "" 'tamis find q status=300.. -c'
+is above 0 1 "" "tamis find q 'status>404' -c"
+is prefix 0 2 "" 'tamis find q path^=/admin/ -c'
+is word 0 "Traceback: connection refused" "" "tamis find q 'connection refused'"
+is word-of-a-field 0 2 "" 'tamis find q agent~CURL -c'
+is regex 0 1 "" 'tamis find q "path~/index[.]/" -c'
+is not 0 3 "" 'tamis find q user!=ann -c'
+is missing-dash 0 2 "" 'tamis find q user! -c'
+printf '10.1.2.4\n9.9.9.9\n192.168.0.0/24\n' >list
+is list 0 $'tag,line,status\n10.1.2.4,2,404\n192.168.0.0/24,4,500' "" 'tamis find q host=@list --tag -n --fields status'
+is list-records 0 "10.1.2.4 192.168.0.0/24" "" 'echo $(tamis find q host=@list --tag | cut -f 1)'
+is since 0 2 "" 'tamis find q --since 2024-05-01T11:00:00Z --until 2024-05-01 -c'
+is since-day 0 1 "" 'tamis find q --since 2024-05-02 -c'
+is until-hour 0 1 "" 'tamis find q --until 2024-05-01T10 -c'
+is relative 0 4 "" 'tamis find q --until 2h -c'
+is fields 0 $'host,user\n10.1.2.3,ann\n10.1.2.4,bob' "" 'tamis find q status=200..404 --fields host,user'
+is count-by 0 $'2\tcurl/7.88\n1\tMozilla/5.0\n1\t!' "" 'tamis find q --until 2h --count-by agent'
+is count-by-json 0 $'{"count": 2, "value": "curl/7.88"}\n{"count": 1, "value": "Mozilla/5.0"}' "" 'tamis find q --until 2h --count-by agent --json --limit 2'
+is place 0 "q/a.log:3:Traceback: connection refused" "" 'tamis find q -Hn refused'
+json one-json 'tamis find q status=404 --json' 'd["line"] == 2 and d["fields"]["host"] == "10.1.2.4" and d["fields"]["status"] == "404" and "ident" not in d["fields"]'
+json explain-conditions 'tamis find q status=404 "agent~/moz/i" --explain --json' 'd["conditions"]["status=404"] == "rejects segments" and "only filters" in d["conditions"]["agent~/moz/i"]'
+# Several catalogs; the folder they were made of is as good as their name.
+tamis index d
+is several 0 4 "" 'tamis find q d -- user=ann -c'
+is several-order 0 "3 4" "" 'echo $(tamis find d q.tamis -- user=ann user=bob --limit 3 -c) $(tamis find d q -- user=ann --fields user | grep -c ann)'
+is field-of-another 0 1 "" 'tamis find d q -- status=404 -c'
+trouble field-of-none "no input has an attribute 'nosuch'; " 'tamis find d q -- nosuch=1'
+trouble not-made 'no catalog: e0.tamis: make it with tamis index e0$' 'mkdir e0; tamis find e0 x=1'
+# Nothing asked: what can be.
+json about 'tamis find q --json' 'd["inputs"] == 1 and d["formats"] == {"combined": 1} and {"name": "status", "type": "int", "indexed": True, "example": "200"} in d["attributes"] and d["since"] == "2024-05-01T10:00:00Z" and d["until"] == "2024-05-02T12:00:00Z"'
+holds about-text 'tamis find q | grep -qE "^ +host +ip +10.1.2.3$"'
 
 # An input that only grew: its tail is read too, an open last record anew.
 cp -a d e

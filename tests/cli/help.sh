@@ -17,7 +17,8 @@ done
 holds default-rates 'tamis help create | grep -q "whole (0.01)" && tamis help dedup | grep -q "whole (1e-9)"'
 trouble unknown-help 'unknown command: frob: see tamis help$' 'tamis help frob'
 trouble unknown-verb 'unknown command: frob: see tamis help$' 'tamis frob'
-trouble no-verb 'no command: tamis VERB: see tamis help$' 'tamis'
+holds alone-one-screen '[ "$(tamis | wc -l)" -le 24 ] && ! tamis | grep -qE ".{101}"'
+holds alone-six-things '[ "$(tamis | grep -c "^[A-Z].*:$")" = 6 ]'
 trouble option-for-verb 'unknown command: --frob: see tamis help$' 'tamis --frob'
 # What the help lists as an option, the manual page explains (dedup: with the page of create).
 for verb in index find create add remove check dedup info verify fold clear merge intersect diff apply plan bench publish follow locate; do

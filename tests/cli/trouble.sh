@@ -40,7 +40,7 @@ holds folder-left-alone '[ -d folder ] && [ -z "$(ls -A folder)" ]'
 data = bytearray(open("a.tamis", "rb").read())
 
 for i in range(4, 16):
-    if data[i] == 1 and bytes(data[i + 1:i + 4]) == b"\0\0\0":
+    if data[i] == 2 and bytes(data[i + 1:i + 4]) == b"\0\0\0":
         data[i] = 99
         break
 open("future.tamis", "wb").write(data)

@@ -69,7 +69,7 @@ is packed-end 0 '{"n": 5000}' "" 'tamis find o.tamis n=5000'
 json records-counted 'tamis find o.tamis n=1 --explain --json' 'd["records"] == 5003'
 
 trouble missing 'No such file or directory: nosuch: ' 'tamis index --update nosuch'
-trouble no-new-shape 'options for a new catalog: --update c.tamis: ' 'tamis index --update c.tamis --attrs ip'
+trouble no-new-shape 'options for a new catalog: --update c.tamis: ' 'tamis index --update c.tamis --fpp 0.1'
 trouble strict 'bad record: d/bad.jsonl, line 1: ' 'echo "{oops" >d/bad.jsonl; cp c.tamis before; tamis index --update c.tamis --strict'
 holds strict-changes-nothing 'cmp c.tamis before'
 rm d/bad.jsonl
@@ -169,4 +169,47 @@ for delay in 0.002 0.01 0.02 0.04 0.08; do
 done
 is updated-after-all 0 $'5,dan\n5,u5' "" 'tamis index --update c.tamis; tamis find c.tamis ip=5'
 holds nothing-left '! ls -A | grep -q "lock\|\.tamis-"'
+
+# Nothing said: attributes and types are chosen, and the catalog lies beside.
+mkdir auto
+for i in $(seq 200); do echo "10.1.0.$((i % 250)),user$((i % 7)),$((200 + i % 3)),0.$i,2024-05-01T10:00:$((10 + i % 50))Z"; done |
+    sed '1i ip,user,status,ratio,at' >auto/a.csv
+is auto 0 "" "" 'tamis index auto/'
+json auto-chosen 'tamis find auto --json' '{a["name"]: a["type"] for a in d["attributes"] if a["indexed"]} == {"ip": "ip", "user": "text", "status": "int", "ratio": "dec", "at": "time"}'
+is auto-time 0 4 "" 'tamis find auto --since 2024-05-01T10:00:59Z -c'
+is auto-explained 0 "" "" 'tamis index -v -o v.tamis auto/a.csv 2>told && grep -q "indexed: user:text: 7 values in 200 of 200 records" told && grep -q "lowest and highest: ratio:dec" told'
+is auto-same 0 "" "" 'tamis index -o w.tamis auto/a.csv && cmp <(tamis info w.tamis | grep -v bytes) <(tamis info v.tamis | grep -v bytes)'
+# Again: an update. Fields that come with new files are indexed from then on, others stay what they are.
+printf '{"ip": "10.1.0.3", "order": "A-17", "user": "user3"}\n{"order": "B-4"}\n' >auto/b.jsonl
+is auto-again 0 "" "" 'tamis index auto'
+is auto-new-field 0 '{"order": "B-4"}' "" 'tamis find auto order=B-4'
+json auto-new-is-indexed 'tamis find auto order=B-4 --explain --json' 'd["conditions"]["order=B-4"] == "rejects segments" and d["inputs"] == 2'
+is auto-quiet 0 "" "" 'tamis index --update auto.tamis'
+# By hand: attributes and combinations that were not thought of.
+is more 0 "" "" 'tamis index -o m.tamis --attrs ip auto/a.csv && tamis index --update m.tamis --attrs user:text --combo ip+user'
+is more-found 0 200 "" 'tamis find m.tamis user!=nobody -c'
+is more-verified 0 10.1.0.3,user3,200,0.3,2024-05-01T10:00:13Z "" 'tamis find m.tamis ip=10.1.0.3 user=user3'
+trouble more-shape 'options for a new catalog: ' 'tamis index --update m.tamis --segment 1Mi'
+# --reread: the same, anew; what is gone is forgotten.
+sed -i 's/user3/USER3/' auto/a.csv
+rm auto/b.jsonl
+is reread 0 "" "" 'tamis index --update auto.tamis --reread && tamis index --update m.tamis --reread'
+is reread-found 0 29 "" 'tamis find auto user=USER3 -c'
+is reread-pair 0 10.1.0.3,USER3,200,0.3,2024-05-01T10:00:13Z "" 'tamis find m.tamis ip=10.1.0.3 user=USER3'
+trouble reread-gone "no input has an attribute 'order'" 'tamis find auto order=B-4'
+json reread-explained 'tamis find m.tamis ip=10.1.0.3 --explain --json' 'd["changed"] == 0 and d["bytes_hashed"] >= 0 and d["unindexed_bytes_read"] == 0'
+# The units that are installed as an example do this.
+unit=$TAMIS_ROOT/packaging/tamis-update@.service
+is unit 0 "" "" '$(sed -n "s|^ExecStart=||p" "$unit" | sed "s|%f|$PWD/auto.tamis|")'
+# Tiny files: a rare value is in a segment of a few of them.
+mkdir tiny
+for i in $(seq 1000 1999); do echo "id$i"; done | split -l 1 --additional-suffix=.csv - tiny/t
+sed -i '1i id' tiny/*
+tamis index --attrs id --fpp 1e-6 tiny
+json tiny-few-are-read 'tamis find tiny id=id1500 --explain --json' 'd["segments"] == 4 and d["candidates"] == 1 and d["matches"] == 1 and d["bytes_read"] < d["bytes_total"] / 3'
+# What an update and the inputs say of lines that do not fit.
+printf '10.1.2.%d - - [01/May/2024:10:00:00 +0000] "GET / HTTP/1.1" 200 12\n' 1 2 3 4 >unfit.log
+printf 'Traceback\n  at x\n' >>unfit.log
+json unfit-counted 'tamis index --json unfit.log' 'd["unfit_lines"] == 2 and d["records_read"] == 6 and d["bad_records"] == 0'
+json unfit-listed 'tamis info --inputs --json unfit.log.tamis' 'd["unfit_lines"] == 2 and d["records"] == 6 and d["format"] == "common" and d["state"] == "same"'
 finish

@@ -16,10 +16,10 @@ static void repair(uint8_t *d, size_t len)
         return;
     uint64_t header = get_u64(d + 24), body = get_u64(d + 32), sections = BODY_AT + body;
     put_u64(d + 16, len);
-    if (header > len || header < 300 || body > header - 300 || sections + 144 > header)
+    if (header > len || header < 300 || body > header - 300 || sections + 168 > header)
         return;
-    uint64_t sums = get_u64(d + sections + 104), n = get_u64(d + sections + 112);
-    uint64_t tops = get_u64(d + sections + 128), m = get_u64(d + sections + 136);
+    uint64_t sums = get_u64(d + sections + 128), n = get_u64(d + sections + 136);
+    uint64_t tops = get_u64(d + sections + 152), m = get_u64(d + sections + 160);
     bool fits = sums >= header && sums <= len && n <= len - sums && tops <= len && m <= len - tops;
     for (uint64_t i = 0; fits && i < n / 8 && header + CATALOG_PAGE * i < sums; i++) {
         uint64_t from = header + CATALOG_PAGE * i;
@@ -42,9 +42,17 @@ static void try_catalog(const uint8_t *data, size_t len)
         return;
     uint64_t *found = calloc(tamis_catalog_segments(c) / 64 + 1, sizeof *found);
     tamis_digest digest = tamis_schema_digest(tamis_catalog_schema(c), 0, (tamis_key){"ip1", 3});
-    tamis_choice choice = {0, &digest, 1};
     tamis_relation_facts facts;
-    tamis_catalog_ask(c, &choice, 1, found, NULL, NULL);
+    const tamis_schema *schema = tamis_catalog_schema(c);
+    const tamis_range range = {{10, 0}, {20, 0}};
+    for (uint32_t i = 0; i < tamis_schema_attributes(schema); i++) {
+        bool ordered = tamis_type_ordered(tamis_schema_type(schema, i));
+        tamis_condition asked[2] = {{.attribute = i, .keys = &digest, .n = 1},
+                                    {.attribute = 0, .keys = &digest, .n = 1, .parts = true}};
+        if (ordered)
+            asked[1] = (tamis_condition){.attribute = i, .ranges = &range, .n_ranges = 1};
+        tamis_catalog_ask(c, asked, 2, found, NULL, NULL);
+    }
     for (uint32_t i = 0; tamis_catalog_relation(c, i, &facts); i++)
         ;
     for (uint64_t i = 0; i < tamis_catalog_segments(c); i++) {

@@ -11,21 +11,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* Where lengths allow it. */
-static void repair(uint8_t *d, size_t len)
-{
-    if (len < 192)
-        return;
-    uint64_t header = get_u64(d + 24), body = get_u64(d + 32), sections = get_u32(d + 40);
-    put_u64(d + 16, len);
-    if (header > len || header < 136 || body > len || sections > len / 24)
-        return;
-    uint64_t sums = BODY_AT + body + 24 * sections;
-    for (uint64_t at = header; at < len && sums + 16 <= header; at += CHUNK, sums += 8)
-        put_u64(d + sums, hash_of(d + at, (size_t)min_u64(CHUNK, len - at)));
-    put_u64(d + header - 8, hash_of(d, header - 8));
-}
-
 static void need(bool holds)
 {
     if (!holds)
@@ -76,7 +61,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct capped capped;
     tamis_reason reason = {0};
     memcpy(copy, data, len);
-    repair(copy, len);
+    if (len >= 192) {
+        put_u64(copy + 16, len);
+        container_repair(copy, len);
+    }
     capped_init(&capped, len);
     tamis_open_options o = {.allocator = &capped.allocator};
     tamis_error e = tamis_kind_of(copy, len) == TAMIS_KIND_RECORDS

@@ -172,7 +172,7 @@ static struct bytes rich_filter(void)
         history_steps(&h, f, 40);
         struct bytes bytes = bytes_of(f, 0);
         tamis_filter_free(f);
-        if (get_u64(bytes.data + 352) >= 2 && get_u64(bytes.data + 384 + 88) >= 2)
+        if (get_u64(bytes.data + 352) >= 2 && get_u64(bytes.data + 384 + 80) >= 2)
             return bytes;
         bytes_free(&bytes);
     }
@@ -190,8 +190,10 @@ static void write_all_bad(void)
     golden_write_bad(&good, "bad", "flipped-header.ECHECKSUM", 200, 1, false);
     golden_write_bad(&good, "bad", "flipped-payload.ECHECKSUM", header + 1, 1, false);
     golden_write_bad(&good, "bad", "flipped-checksum.ECHECKSUM", header - 1, 1, false);
-    golden_write_bad(&good, "bad", "version-2.EVERSION", 8, 1, true);
-    golden_write_bad(&good, "bad", "version-0.EFORMAT", 8, 255, true);
+    golden_write_bad(&good, "bad", "flipped-page-checksum.ECHECKSUM", good.len - 64, 1, false);
+    golden_write_bad(&good, "bad", "version-3.EVERSION", 8, 1, true);
+    golden_write_bad(&good, "bad", "version-1.EVERSION", 8, 255, true);
+    golden_write_bad(&good, "bad", "version-0.EFORMAT", 8, 254, true);
     golden_write_bad(&good, "bad", "index.EKIND", 12, 1, true);
     golden_write_bad(&good, "bad", "unknown-kind.EFORMAT", 12, 90, true);
     golden_write_bad(&good, "bad", "flags.EFORMAT", 44, 2, true);
@@ -205,7 +207,7 @@ static void write_all_bad(void)
     golden_write_bad(&good, "bad", "many-pending.EFORMAT", 352 + 3, 8, true);
     golden_write_bad(&good, "bad", "huge-units.EFORMAT", 384 + 8 + 4, 100, true);
     golden_write_bad(&good, "bad", "probes.EFORMAT", 384 + 16, 100, true);
-    golden_write_bad(&good, "bad", "ones.EFORMAT", 384 + 48, 1, true);
+    golden_write_bad(&good, "bad", "ones.EFORMAT", golden_section(&good, SECTION_ONES), 1, true);
     golden_write_bad(&good, "bad", "ids.EFORMAT", 384 + 3, 1, true);
     golden_write_bad(&good, "bad", "section-offset.EFORMAT", table + 8, 64, true);
     golden_write_bad(&good, "bad", "section-length.EFORMAT", table + 16, 1, true);
@@ -220,7 +222,8 @@ static void write_all_bad(void)
                      golden_section(&good, SECTION_PENDING) + 24, 1, true);
     golden_write_bad(&good, "bad", "candidates.EFORMAT",
                      golden_section(&good, SECTION_CANDIDATES) + 1, 1, true);
-    golden_write_bad(&good, "bad", "gap.EFORMAT", good.len - 1, 1, true);
+    golden_write_bad(&good, "bad", "gap.EFORMAT", golden_section(&good, SECTION_ONES) - 1, 1, true);
+    golden_write_bad(&good, "bad", "gap-of-checksums.EFORMAT", good.len - 1, 1, true);
     uint8_t nan[8] = {0, 0, 0, 0, 0, 0, 0xf8, 0x7f};
     struct bytes bad = {0};
     bytes_write(&bad, good.data, good.len);

@@ -2,6 +2,7 @@
 larger ones made here, and on the normal forms of values."""
 import ctypes
 import random
+import re
 
 import pytest
 
@@ -14,7 +15,8 @@ GOOD, BAD = golden("index"), golden("index-bad")
 # ---- the library ---------------------------------------------------------------------------------
 
 class Attribute(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("type", ctypes.c_int), ("distinct", ctypes.c_uint64)]
+    _fields_ = [("name", ctypes.c_char_p), ("type", ctypes.c_int), ("distinct", ctypes.c_uint64),
+                ("bounds_only", ctypes.c_bool)]
 
 
 class Options(ctypes.Structure):
@@ -28,6 +30,11 @@ class Options(ctypes.Structure):
 
 class Key(ctypes.Structure):
     _fields_ = [("data", ctypes.c_char_p), ("len", ctypes.c_size_t)]
+
+
+class Given(ctypes.Structure):
+    """A key as it is given: bytes that may have zeros in them."""
+    _fields_ = [("data", ctypes.c_void_p), ("len", ctypes.c_size_t)]
 
 
 class Answer(ctypes.Structure):
@@ -155,12 +162,17 @@ SAMPLES = [b"7", b"007", b"+7", b"-7", b"-0", b"0", b"", b" ", b'"7"', b'" 7 "',
            b"1900-02-29", b"2000-02-29", b"2024-1-31", b"20240131T2259", b"20240131t225959", b"1.5.5"]
 
 
-@pytest.mark.parametrize("type_", [0, 1, 2, 3])
+ADDRESSES = [b"10.1.2.3", b"255.255.255.255", b"01.2.3.4", b"2001:db8::1", b"2001:DB8:0:0:1:0:0:1",
+             b"::", b"1::", b"::ffff:1.2.3.4", b"1:2:3:4:5:6:7:8", b"1:2:3:4:5:6:7::", b"::1.2.3.4",
+             b"fe80::1%eth0", b"1:0:0:2:0:0:0:3", b"0:0:0:0:0:ffff:a01:203", b" \"::1\" ", b"Ann"]
+
+
+@pytest.mark.parametrize("type_", range(8))
 def test_normal_forms_are_alike(library, type_):
     rng = random.Random(type_)
-    samples = list(SAMPLES)
+    samples = SAMPLES + ADDRESSES
     for _ in range(4000):
-        one = bytearray(rng.choice(SAMPLES))
+        one = bytearray(rng.choice(ADDRESSES if type_ == 4 else SAMPLES))
         for _ in range(rng.randrange(3)):
             at = rng.randrange(len(one) + 1)
             if rng.random() < 0.5:
@@ -170,6 +182,27 @@ def test_normal_forms_are_alike(library, type_):
         samples.append(bytes(one))
     for one in samples:
         assert decode.normal(type_, one) == library.normal(type_, one), one
+
+
+def test_words_are_alike(library):
+    """Tokens and compounds of random texts, by a rule of one line and by the library."""
+    give = ctypes.CFUNCTYPE(None, ctypes.c_void_p, Given, ctypes.c_bool)
+    library.c.tamis_type_keys.argtypes = [ctypes.c_int, Key, give, ctypes.c_void_p]
+    rng, word = random.Random(6), rb"[0-9A-Za-z_\x80-\xff]+"
+    for _ in range(5000):
+        pieces = [b"a", b"B7", b"_", b"\xc3\xa4", b".", b":", b"-", b"/", b"@", b" ", b"=", b"..",
+                  b"0123456789" * rng.randrange(1, 9)]
+        text = b"".join(rng.choice(pieces) for _ in range(rng.randrange(90)))
+        units = re.findall(word + rb"(?:[.:/@-]" + word + rb")*", text)
+        want = {one for unit in units for one in [unit] + re.findall(word, unit)}
+        got = []
+        taken = give(lambda _, key, part: got.append((ctypes.string_at(key.data, key.len), part)))
+        library.c.tamis_type_keys(6, Key(text, len(text)), taken, None)
+        if want:
+            assert {key for key, _ in got} == {decode.folded(one)[:255] for one in want}, text
+            assert all(part for _, part in got)
+        else:
+            assert got == [(text, False)]
 
 
 # ---- the program ---------------------------------------------------------------------------------

@@ -88,9 +88,12 @@ def test_loading_refuses(r):
     huge[16:24] = (1 << 40).to_bytes(8, "little")
     assert "more than tamis.value-limit" in refused(r, "TAMIS.LOAD", "g", 0, bytes(huge))
     assert r.exists("g") == 0
-    huge[16:24] = (100 << 20).to_bytes(8, "little")  # no header has lengths like these
+    huge[16:24] = (100 << 20).to_bytes(8, "little")  # more than there is
     assert r.execute_command("TAMIS.LOAD", "g", 0, bytes(huge)) == (100 << 20) - 128
-    assert refused(r, "TAMIS.LOAD", "g", 128, data[128:1000]).startswith("received bad data: the lengths")
+    assert refused(r, "TAMIS.LOAD", "g", 128, data[128:1000]).startswith(
+        "received bad data: the checksum of the header")
+    huge[24:32] = (100 << 10).to_bytes(8, "little")  # no header has lengths like these
+    assert refused(r, "TAMIS.LOAD", "g", 0, bytes(huge)).startswith("received bad data: the lengths")
     assert r.exists("g") == 0
     r.config_set("tamis.work-limit", 1 << 16)
     try:

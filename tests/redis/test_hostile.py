@@ -170,13 +170,18 @@ def test_mutated_bytes_of_load(server, r):
     assert r.ping()
 
 
-def reseal(data, header, body, sections):
-    """The checksums of a structure made right again: of each chunk, then of the header."""
+def reseal(data, like=None):
+    """The checksums of a structure, whose sections are those of `like`, made right again: of each page of a
+    section, then of the header."""
     data = bytearray(data)
-    at = 128 + body + 24 * sections
-    for i in range(0, len(data) - header, 1 << 20):
-        struct.pack_into("<Q", data, at, xxh3(bytes(data[header + i:header + i + (1 << 20)])))
-        at += 8
+    like = like or data
+    header, body, n = struct.unpack_from("<QQI", like, 24)
+    sections = [struct.unpack_from("<QQ", like, 128 + body + 24 * i + 8) for i in range(n)]
+    at = sum(-(-length // 64) * 64 for _, length in sections) + header
+    for start, length in sections:
+        for i in range(start, start + length, 4096):
+            struct.pack_into("<Q", data, at, xxh3(bytes(data[i:min(i + 4096, start + length)])))
+            at += 8
     struct.pack_into("<Q", data, header - 8, xxh3(bytes(data[:header - 8])))
     return bytes(data)
 
@@ -188,8 +193,9 @@ def test_mutations_with_the_right_checksums(server, r):
              if r.type(key) == b"tamis-set" and key != b"{v}partial"]
     rng, base, let_in = random.Random(SEED + 3), used(r), 0
     for i in range(PAYLOADS // 2):
-        data = bytearray(rng.choice(dumps))
-        header, body, sections = struct.unpack_from("<QQI", data, 24)
+        whole = rng.choice(dumps)
+        data = bytearray(whole)
+        header, body = struct.unpack_from("<QQ", data, 24)
         for _ in range(rng.choice([1, 1, 2, 4])):
             place = rng.choice([(44, 128), (128, 128 + body), (128, 128 + body), (header, len(data))])
             at = rng.randrange(place[0], place[1])
@@ -200,7 +206,7 @@ def test_mutations_with_the_right_checksums(server, r):
                 struct.pack_into("<Q", data, at, value)
             else:
                 data[at] ^= 1 << rng.randrange(8)
-        data = reseal(data, header, body, sections)
+        data = reseal(data, whole)
         r.delete("x")
         try:
             r.execute_command("TAMIS.LOAD", "x", 0, data)
@@ -217,26 +223,24 @@ def test_mutations_with_the_right_checksums(server, r):
 
 def with_removals(data, n):
     """A dump with n pending removals more, each of which may belong to any of the vectors."""
-    header, body, sections = struct.unpack_from("<QQI", data, 24)
-    head = bytearray(data[:128 + body + 24 * sections])
+    header, body, n_sections = struct.unpack_from("<QQI", data, 24)
+    head = bytearray(data[:128 + body])
     vectors, = struct.unpack_from("<I", head, 332)
-    ids = [struct.unpack_from("<I", head, 384 + 96 * i)[0] for i in range(vectors)]
-    payload = data[header:]
-    more = [b"".join(struct.pack("<QQQII", i, 7, 1, 0, vectors) for i in range(n)),
-            n * struct.pack("<%dI" % vectors, *ids)]
+    ids = [struct.unpack_from("<I", head, 384 + 88 * i)[0] for i in range(vectors)]
+    sections = [struct.unpack_from("<IIQQ", data, 128 + body + 24 * i) for i in range(n_sections)]
+    parts = [(kind, owner, data[at:at + length]) for kind, owner, at, length in sections]
+    parts[-1:-1] = [(5, 0, b"".join(struct.pack("<QQQII", i, 7, 1, 0, vectors) for i in range(n))),
+                    (6, 0, n * struct.pack("<%dI" % vectors, *ids))]
     struct.pack_into("<QQQ", head, 352, n, n * vectors, n)
-    length = len(payload) + sum(-(-len(m) // 64) * 64 for m in more)
-    sums = -(-length // (1 << 20))
-    begin = -(-(128 + body + 24 * (sections + 2) + 8 * sums + 8) // 64) * 64
-    for i in range(sections):
-        at = 128 + body + 24 * i + 8
-        struct.pack_into("<Q", head, at, struct.unpack_from("<Q", head, at)[0] - header + begin)
-    for i, m in enumerate(more):
-        head += struct.pack("<IIQQ", 5 + i, 0, begin + len(payload), len(m))
-        payload += m + bytes(-len(m) % 64)
-    struct.pack_into("<QQ", head, 16, begin + len(payload), begin)
-    struct.pack_into("<I", head, 40, sections + 2)
-    return reseal(head.ljust(begin, b"\0") + payload, begin, body, sections + 2)
+    begin = -(-(128 + body + 24 * len(parts) + 8) // 64) * 64
+    payload, pages = b"", 0
+    for kind, owner, part in parts:
+        head += struct.pack("<IIQQ", kind, owner, begin + len(payload), len(part))
+        payload += part + bytes(-len(part) % 64)
+        pages += -(-len(part) // 4096)
+    payload += bytes(-(-8 * pages // 64) * 64)
+    struct.pack_into("<QQQI", head, 16, begin + len(payload), begin, body, len(parts))
+    return reseal(head.ljust(begin, b"\0") + payload)
 
 
 def test_removals_that_would_take_much_memory(server, r):

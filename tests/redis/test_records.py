@@ -46,7 +46,7 @@ def test_add_and_ask(r):
     i = xinfo(r, "x")
     assert i["records"] == 2 and i["kind"] == b"index" and i["verifier"] == b"filter"
     assert [a[0] for a in i["attributes"]] == [b"ip", b"user", b"status"]
-    assert [a[1] for a in i["attributes"]] == [b"bytes", b"bytes", b"int"]
+    assert [a[1] for a in i["attributes"]] == [b"text", b"text", b"int"]
     assert sorted(i["combos"]) == [[b"ip", b"status"], [b"ip", b"user"], [b"user", b"status"]]
     assert float(i["fpp"]) == 0.01 and float(i["fpp_record"]) < 0.01
 

@@ -286,11 +286,23 @@ struct bytes file_bytes(const char *path)
 
 void bytes_repair(struct bytes *bytes)
 {
-    uint8_t *d = bytes->data;
-    uint64_t header = get_u64(d + 24), body = get_u64(d + 32);
-    uint64_t sums = BODY_AT + body + 24 * (uint64_t)get_u32(d + 40);
-    for (uint64_t at = header; at < bytes->len; at += CHUNK, sums += 8)
-        put_u64(d + sums, hash_of(d + at, bytes->len - at < CHUNK ? bytes->len - at : CHUNK));
+    container_repair(bytes->data, bytes->len);
+}
+
+void container_repair(uint8_t *d, size_t len)
+{
+    uint64_t header = get_u64(d + 24), body = get_u64(d + 32), n = get_u32(d + 40), sums = header;
+    if (header > len || header < 136 || body > header - 136 || n > (header - 136 - body) / 24)
+        return;
+    const uint8_t *table = d + BODY_AT + body; /* u32 type, u32 owner, u64 offset, u64 length */
+    for (uint64_t i = 0; i < n; i++)
+        sums += round_up(get_u64(table + 24 * i + 16) % (2 * len), 64);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t from = get_u64(table + 24 * i + 8), bytes = get_u64(table + 24 * i + 16);
+        for (uint64_t at = 0; at < bytes && from <= len && bytes <= len - from && sums + 8 <= len;
+             at += PAGE, sums += 8)
+            put_u64(d + sums, hash_of(d + from + at, bytes - at < PAGE ? bytes - at : PAGE));
+    }
     put_u64(d + header - 8, hash_of(d, header - 8));
 }
 

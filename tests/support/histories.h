@@ -48,5 +48,6 @@ bool bytes_equal(const struct bytes *x, const struct bytes *y);
 struct bytes file_bytes(const char *path);
 /* Makes the checksums of a container right again, so that only the other checks can refuse it. */
 void bytes_repair(struct bytes *bytes);
+void container_repair(uint8_t *data, size_t len); /* the same, as far as the lengths allow it */
 
 #endif

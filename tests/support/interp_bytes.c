@@ -58,9 +58,15 @@ bool machine_reload(struct machine *m, struct slot *s)
         good = true;
     if (good) {
         again = bytes_of(loaded, 0);
+        uint8_t kept[16],
+            fresh[16]; /* its checksums were kept up to date since it was last loaded */
         good = bytes_equal(&bytes, &again) && tamis_filter_equal(s->filter, loaded);
         if (!good)
             interp_fail(m, "what was loaded differs");
+        else if (set_fingerprint(&s->filter->set, false, kept) != TAMIS_OK ||
+                 set_fingerprint(&loaded->set, false, fresh) != TAMIS_OK ||
+                 memcmp(kept, fresh, sizeof kept) != 0)
+            good = interp_fail(m, "its fingerprint is not that of its bytes");
         tamis_filter_free(s->filter);
         s->filter = loaded;
     }

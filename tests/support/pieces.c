@@ -70,3 +70,37 @@ tamis_error pieces_push(struct set **out, const struct bytes *bytes, size_t most
     pieces_in_free(in);
     return e;
 }
+
+static void refused(tamis_error e, const tamis_reason *reason, const char *text, const char *how)
+{
+    CHECK_MSG(e == TAMIS_EFORMAT && strstr(reason->text, text), "%s, %s: %s: %s", text, how,
+              tamis_error_name(e), reason->text);
+}
+
+void refused_everywhere(const struct bytes *bytes, enum kind kind, const char *text)
+{
+    uint64_t rng = harness_seed();
+    tamis_reason reason = {0};
+    struct set *set;
+    refused(set_verify(kind, bytes->data, bytes->len, &reason), &reason, text, "verified");
+    refused(set_read(NULL, kind, bytes->data, bytes->len, 0, NULL, &reason), &reason, text, "read");
+    refused(pieces_push(&set, bytes, 700, &rng, NULL, &reason), &reason, text, "in pieces");
+    if (kind == KIND_FILTER && CHECK(bytes_to_file(bytes, "forged.tamis"))) {
+        tamis_filter *f;
+        refused(tamis_filter_open(&f, "forged.tamis", NULL, &reason), &reason, text, "mapped");
+        refused(tamis_filter_load(&f, "forged.tamis", NULL, &reason), &reason, text, "loaded");
+        remove("forged.tamis");
+    }
+}
+
+void refused_with(const struct bytes *good, enum kind kind, struct section s, uint64_t at,
+                  uint64_t value, size_t len, const char *text)
+{
+    struct bytes bad = {0};
+    bytes_write(&bad, good->data, good->len);
+    if (CHECK_MSG(at + len <= s.len, "%s: no such place", text))
+        memcpy(bad.data + s.offset + at, &value, len);
+    bytes_repair(&bad);
+    refused_everywhere(&bad, kind, text);
+    bytes_free(&bad);
+}

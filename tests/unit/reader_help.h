@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <bzlib.h>
+#include <lz4frame.h>
+#include <lzma.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -22,6 +25,7 @@ struct buf {
 
 #define SHOW_RAW   1 /* the record itself too */
 #define SHOW_PLACE 2 /* its offset and line too */
+#define SHOW_ALL   4 /* whether it is unfit, its values even if it is bad, elements of lists */
 
 static inline void die(const char *what)
 {
@@ -77,13 +81,15 @@ static inline void show_bytes(struct buf *out, const uint8_t *data, size_t len)
  */
 static inline void show_records(struct buf *out, const struct selection *selection,
                                 const uint8_t *data, size_t len, unsigned what, uint64_t offset,
-                                uint64_t line)
+                                uint64_t line, const struct input_text *text)
 {
     struct parser *parser = parser_new();
     struct record r;
     enum parsed kind;
     if (!parser || parser_begin(parser, selection, data, len) != TAMIS_OK)
         die("parser_begin");
+    if (text)
+        parser_context(parser, text);
     while ((kind = parser_next(parser, &r)) != PARSED_END) {
         if (kind == PARSED_NOMEM)
             die("no memory");
@@ -97,15 +103,20 @@ static inline void show_records(struct buf *out, const struct selection *selecti
         }
         if (kind == PARSED_BAD)
             buf_say(out, "bad: %s", r.complaint);
-        for (size_t i = 0; kind == PARSED_RECORD && i < selection->n; i++) {
+        if (what & SHOW_ALL && r.unfit)
+            buf_say(out, "unfit ");
+        for (size_t i = 0; (kind == PARSED_RECORD || what & SHOW_ALL) && i < selection->n; i++) {
             const struct value *v = &r.values[i];
             if (i)
                 buf_add(out, "|", 1);
-            if (v->state == VALUE_MISSING)
-                buf_add(out, "~", 1);
-            else if ((v->state == VALUE_EMPTY) != (v->len == 0))
-                buf_say(out, "state!");
-            show_bytes(out, v->data, v->len);
+            for (; v; v = what & SHOW_ALL ? v->next : NULL) {
+                if (v->state == VALUE_MISSING)
+                    buf_add(out, "~", 1);
+                else if ((v->state == VALUE_EMPTY) != (v->len == 0))
+                    buf_say(out, "state!");
+                show_bytes(out, v->data, v->len);
+                buf_say(out, v->next && what & SHOW_ALL ? "+" : "");
+            }
         }
         buf_add(out, "\n", 1);
     }
@@ -141,7 +152,7 @@ static inline char *show_text(enum read_format format, const char *attributes, c
     if (len)
         memcpy(copy, data, len);
     buf_add(&out, "", 0);
-    show_records(&out, s, copy, len, 0, 0, 1);
+    show_records(&out, s, copy, len, 0, 0, 1, NULL);
     free(copy);
     selection_free(s);
     return out.data;
@@ -176,7 +187,7 @@ static inline tamis_error show_input(struct buf *out, struct buf *texts, const c
         if (texts)
             buf_add(texts, text.data, text.len);
         if (out)
-            show_records(out, s, text.data, text.len, what, segment.offset, segment.line);
+            show_records(out, s, text.data, text.len, what, segment.offset, segment.line, &text);
         input_segment_free(&segment);
     }
     if (n)
@@ -234,6 +245,36 @@ static inline void pack_zst(struct buf *out, const void *data, size_t len, size_
         size_t made = ZSTD_compress(packed, room, (const uint8_t *)data + done, some, 3);
         if (ZSTD_isError(made))
             die("zstd");
+        buf_add(out, packed, made);
+        free(packed);
+        done += some;
+    } while (done < len);
+}
+
+/* The same with bzip2, xz and lz4. */
+static inline void pack_frames(struct buf *out, enum packing kind, const void *data, size_t len,
+                               size_t part)
+{
+    size_t done = 0;
+    do {
+        size_t some = part && len - done > part ? part : len - done, made = 0;
+        size_t room = some + some / 8 + 65536;
+        uint8_t *packed = malloc(room), *from = (uint8_t *)(uintptr_t)data + done;
+        unsigned made_bz2 = (unsigned)room;
+        if (kind == PACK_BZIP2) {
+            if (BZ2_bzBuffToBuffCompress((char *)packed, &made_bz2, (char *)from, (unsigned)some, 1,
+                                         0, 0) != BZ_OK)
+                die("bzip2");
+            made = made_bz2;
+        } else if (kind == PACK_XZ) {
+            if (lzma_easy_buffer_encode(0, LZMA_CHECK_CRC32, NULL, from, some, packed, &made,
+                                        room) != LZMA_OK)
+                die("xz");
+        } else {
+            made = LZ4F_compressFrame(packed, room, from, some, NULL);
+            if (LZ4F_isError(made))
+                die("lz4");
+        }
         buf_add(out, packed, made);
         free(packed);
         done += some;

@@ -61,7 +61,7 @@ static tamis_error update(const char *path, uint32_t version, const tamis_alloca
 {
     tamis_open_options o = {.allocator = a};
     tamis_catalog_writer *w = NULL;
-    tamis_error e = tamis_catalog_update(&w, path, &o, reason);
+    tamis_error e = tamis_catalog_update(&w, path, &o, NULL, reason);
     if (e != TAMIS_OK)
         return e;
     for (uint64_t i = 0; tamis_catalog_drop(w, i) == TAMIS_OK; i += 3)
@@ -87,7 +87,8 @@ static tamis_error ask_all(const tamis_catalog *c, uint64_t *sum, tamis_reason *
         uint32_t j = 3;
         tamis_digest d[2] = {tamis_schema_digest(s, 0, (tamis_key){tag, len}),
                              tamis_schema_digest(s, 1, (tamis_key){&j, sizeof j})};
-        tamis_choice choices[2] = {{0, &d[0], 1}, {1, &d[1], 1}};
+        tamis_condition choices[2] = {{.attribute = 0, .keys = &d[0], .n = 1},
+                                      {.attribute = 1, .keys = &d[1], .n = 1}};
         tamis_error e = tamis_catalog_ask(c, choices, 2, found, NULL, reason);
         if (e != TAMIS_OK)
             return e;
@@ -189,10 +190,10 @@ static void repair(struct bytes *bytes)
     memcpy(&header, data + 24, 8);
     memcpy(&body_len, data + 32, 8);
     const uint8_t *sections = data + 128 + body_len;
-    memcpy(&sums, sections + 24 * 4 + 8, 8);
-    memcpy(&n, sections + 24 * 4 + 16, 8);
-    memcpy(&tops, sections + 24 * 5 + 8, 8);
-    memcpy(&tops_len, sections + 24 * 5 + 16, 8);
+    memcpy(&sums, sections + 24 * 5 + 8, 8);
+    memcpy(&n, sections + 24 * 5 + 16, 8);
+    memcpy(&tops, sections + 24 * 6 + 8, 8);
+    memcpy(&tops_len, sections + 24 * 6 + 16, 8);
     for (uint64_t i = 0; i < n / 8; i++) {
         from = header + 4096 * i;
         uint64_t hash = hash_of(data + from, from + 4096 > sums ? sums - from : 4096);
@@ -375,7 +376,7 @@ TEST(updates_of_nothing_keep_the_answers)
     struct bytes first = read_bytes("u.tamis");
     for (int i = 0; i < 3; i++) {
         tamis_catalog_writer *w = NULL;
-        CHECK(tamis_catalog_update(&w, "u.tamis", NULL, &reason) == TAMIS_OK);
+        CHECK(tamis_catalog_update(&w, "u.tamis", NULL, NULL, &reason) == TAMIS_OK);
         CHECK(tamis_catalog_commit(w, "note", 4, &reason) == TAMIS_OK);
         tamis_catalog_abandon(w);
         check_whole("u.tamis", 45, 0);
@@ -385,7 +386,7 @@ TEST(updates_of_nothing_keep_the_answers)
     bytes_free(&first), bytes_free(&last);
     for (int i = 0; i < 12; i++) { /* many small updates do not make many strips */
         tamis_catalog_writer *w = NULL;
-        CHECK(tamis_catalog_update(&w, "u.tamis", NULL, &reason) == TAMIS_OK);
+        CHECK(tamis_catalog_update(&w, "u.tamis", NULL, NULL, &reason) == TAMIS_OK);
         CHECK(put_some(w, 0, 2, 5 + (uint32_t)i, &reason) == TAMIS_OK);
         CHECK(tamis_catalog_commit(w, "note", 4, &reason) == TAMIS_OK);
         tamis_catalog_abandon(w);

@@ -325,7 +325,8 @@ static void use_catalog(const tamis_catalog *c)
         char text[24];
         tamis_digest a = tamis_schema_digest(schema, 0, value_of(i, 3, 0, text));
         tamis_digest b = tamis_schema_digest(schema, 1, value_of(i, 3, 1, text));
-        tamis_choice choices[] = {{0, &a, 1}, {1, &b, 1}};
+        tamis_condition choices[] = {{.attribute = 0, .keys = &a, .n = 1},
+                                     {.attribute = 1, .keys = &b, .n = 1}};
         tamis_catalog_ask(c, choices, 2, found, NULL, NULL);
         tamis_catalog_ask(c, choices + 1, 1, found, NULL, NULL);
         const uint8_t *tag = tamis_catalog_tag(c, i, &len);
@@ -378,7 +379,7 @@ TEST(catalogs_that_are_updated)
         shaker_begin(&s, "file", rng_next(&rng));
         tamis_open_options o = shaken(&s);
         s.countdown = i % 2 ? 1 + rng_next(&rng) % 200 : 0;
-        if (tamis_catalog_update(&w, "file", &o, NULL) == TAMIS_OK) {
+        if (tamis_catalog_update(&w, "file", &o, NULL, NULL) == TAMIS_OK) {
             CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
             tamis_catalog_drop(w, rng_next(&rng) % SEGMENTS);
             tamis_catalog_retag(w, rng_next(&rng) % SEGMENTS, "new", 3, NULL);

@@ -257,7 +257,7 @@ TEST(settings_from_elsewhere)
     WRONG(s.form.masks[2] = s.form.masks[1]);
     WRONG(s.form.verifier = 0);
     WRONG(s.form.value = 4);
-    WRONG(s.form.types[1] = 4);
+    WRONG(s.form.types[1] = TAMIS_TYPES);
     WRONG(s.form.distinct[1] = UINT64_MAX);
     WRONG(s.set.growth = TAMIS_WINDOW);
     WRONG(s.set.fpp = -1);

@@ -28,7 +28,9 @@ static void digests_of(const tamis_records *x, uint32_t i, tamis_digest *out)
 static tamis_records *index_of(tamis_records_options o)
 {
     static const tamis_attribute attributes[ATTRIBUTES] = {
-        {"own", TAMIS_BYTES, 0}, {"shared", TAMIS_BYTES, 0}, {"few", TAMIS_BYTES, 200}};
+        {.name = "own", .type = TAMIS_BYTES, .distinct = 0},
+        {.name = "shared", .type = TAMIS_BYTES, .distinct = 0},
+        {.name = "few", .type = TAMIS_BYTES, .distinct = 200}};
     static const uint8_t key[TAMIS_KEY_LEN] = "churn in indexes";
     tamis_records *x = NULL;
     o.attributes = attributes;

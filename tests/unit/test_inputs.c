@@ -32,6 +32,12 @@ static struct input_segment draw_place(uint8_t *blob)
         s.restart_len = 1 + draw() % 64;
         s.restart = blob;
     }
+    if (draw() & 1) {
+        s.timed = true;
+        s.time_before = (struct stamp){(int64_t)draw() - (1 << 20), draw() % 1000000000};
+    }
+    if (draw() & 1)
+        s.reference = (int64_t)draw() - (1 << 20);
     return s;
 }
 
@@ -39,7 +45,20 @@ static bool same_place(const struct input_segment *a, const struct input_segment
 {
     return a->offset == b->offset && a->len == b->len && a->line == b->line && a->at == b->at &&
            a->at_len == b->at_len && a->skip == b->skip && a->restart_len == b->restart_len &&
+           a->timed == b->timed && a->time_before.seconds == b->time_before.seconds &&
+           a->time_before.nanoseconds == b->time_before.nanoseconds &&
+           a->reference == b->reference &&
            (a->restart_len == 0 || memcmp(a->restart, b->restart, a->restart_len) == 0);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_counts(const struct counts *a, const struct counts *b)
+{
+    return a->records == b->records && a->unfit == b->unfit && a->bad == b->bad;
 }
 
 static bool same_entry(const struct entry *a, const struct entry *b)
@@ -48,20 +67,26 @@ static bool same_entry(const struct entry *a, const struct entry *b)
            a->file.device == b->file.device && a->file.inode == b->file.inode &&
            a->file.size == b->file.size && a->file.mtime == b->file.mtime &&
            a->file.ctime == b->file.ctime && a->file.racy == b->file.racy &&
-           a->format == b->format && a->unknown == b->unknown && !a->sums == !b->sums &&
+           a->format == b->format && a->delimiter == b->delimiter && a->headless == b->headless &&
+           a->returns == b->returns && same_text(a->array, b->array) && a->unknown == b->unknown &&
+           !a->sums == !b->sums &&
            (!a->sums || memcmp(a->sums, b->sums, raw_sums_len(a->file.size)) == 0) &&
-           !a->passed == !b->passed && (!a->passed || strcmp(a->passed, b->passed) == 0) &&
-           a->text == b->text && a->records == b->records && a->bad == b->bad &&
-           a->resumable == b->resumable && a->damaged == b->damaged && a->unread == b->unread &&
-           (!a->resumable || (same_place(&a->resume, &b->resume) &&
-                              a->open_records == b->open_records && a->open_bad == b->open_bad));
+           same_text(a->passed, b->passed) && a->text == b->text &&
+           same_counts(&a->count, &b->count) && a->resumable == b->resumable &&
+           a->damaged == b->damaged && a->unread == b->unread &&
+           (!a->resumable ||
+            (same_place(&a->resume, &b->resume) && same_counts(&a->open, &b->open)));
 }
 
 static void fill(struct inputs *in, uint8_t *blob)
 {
     *in = (struct inputs){.segment = 1 + draw() % 100000, .next_id = UINT64_MAX};
     in->dialect = (struct dialect){
-        .format = draw() % 4, .delimiter = (uint8_t)draw(), .headless = draw() & 1};
+        .format = draw() % READ_FORMATS, .delimiter = (uint8_t)draw(), .headless = draw() & 1};
+    in->dialect.records = draw() & 1 ? "a.b" : NULL;
+    in->dialect.pattern = draw() & 1 ? "(?<a>.*)" : NULL;
+    in->dialect.time = draw() & 1 ? "ts" : NULL;
+    in->dialect.zone = draw() & 1 ? "Europe/Paris" : NULL;
     size_t roots = 1 + draw() % 5, n = draw() % 20;
     char name[64];
     for (size_t i = 0; i < roots; i++) {
@@ -71,6 +96,9 @@ static void fill(struct inputs *in, uint8_t *blob)
     for (size_t i = draw() % 4; i; i--)
         CHECK(inputs_add_rule(in, 1 + draw() % 3, inputs_keep(in, "*.csv")));
     in->skip_unknown = draw() & 1;
+    in->chosen = draw() & 1;
+    for (uint64_t k = draw() % 5; k; k--)
+        inputs_add_field(in, k & 1 ? "user" : "a.b", (tamis_type)(draw() % TAMIS_TYPES));
     for (size_t i = 0; i < n; i++) {
         struct entry *e = inputs_add(in);
         CHECK(e != NULL);
@@ -84,20 +112,22 @@ static void fill(struct inputs *in, uint8_t *blob)
                                      .mtime = (int64_t)draw() * (draw() & 1 ? 1 : -1),
                                      .ctime = (int64_t)draw(),
                                      .racy = draw() & 1},
-                            .format = draw() % 4,
+                            .format = draw() % READ_FORMATS,
+                            .delimiter = (uint8_t)draw(),
+                            .headless = draw() & 1,
+                            .returns = draw() & 1,
                             .unknown = draw() & 1,
                             .passed = draw() & 1 ? "a tar archive" : NULL,
                             .text = draw(),
-                            .records = draw(),
-                            .bad = draw(),
+                            .count = {draw(), draw(), draw()},
                             .damaged = draw() & 1,
                             .unread = draw() & 1};
+        e->array = e->format == READ_JSON ? "Records" : NULL;
         e->sums = e->unread || e->passed || e->file.size == 0 ? NULL : blob;
         if (draw() & 1) {
             e->resumable = true;
             e->resume = draw_place(blob);
-            e->open_records = draw();
-            e->open_bad = draw();
+            e->open = (struct counts){draw(), draw(), draw()};
         }
     }
 }
@@ -117,8 +147,16 @@ TEST(note_and_back)
         CHECK(out.n == in.n && out.n_roots == in.n_roots && out.segment == in.segment &&
               out.next_id == in.next_id && out.dialect.format == in.dialect.format &&
               out.dialect.delimiter == in.dialect.delimiter &&
-              out.dialect.headless == in.dialect.headless && out.n_rules == in.n_rules &&
-              out.skip_unknown == in.skip_unknown);
+              out.dialect.headless == in.dialect.headless &&
+              same_text(out.dialect.records, in.dialect.records) &&
+              same_text(out.dialect.pattern, in.dialect.pattern) &&
+              same_text(out.dialect.time, in.dialect.time) &&
+              same_text(out.dialect.zone, in.dialect.zone) && out.n_rules == in.n_rules &&
+              out.skip_unknown == in.skip_unknown && out.chosen == in.chosen &&
+              out.n_fields == in.n_fields);
+        for (size_t i = 0; i < in.n_fields; i++)
+            CHECK(in.field[i].type == out.field[i].type &&
+                  strcmp(in.field[i].name, out.field[i].name) == 0);
         for (size_t i = 0; i < in.n_rules; i++)
             CHECK(in.rule[i].kind == out.rule[i].kind &&
                   strcmp(in.rule[i].glob, out.rule[i].glob) == 0);
@@ -144,12 +182,12 @@ TEST(tag_and_back)
         bool bad;
         tag_start(&tag);
         for (size_t j = 0; j < n; j++) {
-            part[j] = (struct part){draw(), draw(), draw(), draw_place(blob)};
+            part[j] = (struct part){draw(), {draw(), draw(), draw()}, draw_place(blob)};
             CHECK(tag_add(&tag, &part[j]));
         }
         for (; tag_next(tag.data, tag.len, &at, &back, &bad); i++)
-            CHECK(i < n && back.id == part[i].id && back.records == part[i].records &&
-                  back.bad == part[i].bad && same_place(&back.where, &part[i].where));
+            CHECK(i < n && back.id == part[i].id && same_counts(&back.count, &part[i].count) &&
+                  same_place(&back.where, &part[i].where));
         CHECK(i == n && !bad);
         free(tag.data);
     }
@@ -192,7 +230,7 @@ TEST(damage)
             CHECK(at <= note.len && part.where.skip <= part.where.offset);
         free(copy);
     }
-    note.data[0] = 3;
+    note.data[0] = 4;
     CHECK(inputs_decode(&out, note.data, note.len, NULL) == TAMIS_EVERSION);
     note.data[0] = 1;
     CHECK(inputs_decode(&out, note.data, note.len, NULL) == TAMIS_EFORMAT);

@@ -112,7 +112,7 @@ TEST(indexes_directories_catalogs)
     CHECK(tamis_catalog_create(&w, "f", &co, NULL) == TAMIS_OK);
     CHECK(tamis_catalog_commit(w, "", 0, NULL) == TAMIS_OK);
     tamis_catalog_abandon(w);
-    CHECK(tamis_catalog_update(&w, "f", &opening, NULL) == TAMIS_OK);
+    CHECK(tamis_catalog_update(&w, "f", &opening, NULL, NULL) == TAMIS_OK);
     CHECK(tamis_catalog_commit(w, "", 0, NULL) == TAMIS_OK);
     tamis_catalog_abandon(w);
     CHECK(tamis_catalog_open(&c, "f", &opening, NULL) == TAMIS_OK);
@@ -242,7 +242,7 @@ TEST(dumps_of_the_rest)
     CHECK(tamis_catalog_commit(w, "", 0, NULL) == TAMIS_OK);
     tamis_catalog_abandon(w);
     CHECK(tamis_catalog_open(&c, "c", NULL, NULL) == TAMIS_OK);
-    CHECK(tamis_catalog_update(&w, "c", NULL, NULL) == TAMIS_OK);
+    CHECK(tamis_catalog_update(&w, "c", NULL, NULL, NULL) == TAMIS_OK);
     CHECK_MSG(copies(true) == 0, "%s", found);
     tamis_catalog_abandon(w);
     tamis_catalog_close(c);

@@ -2,12 +2,14 @@
  * else.
  */
 #include "harness.h"
+#include "format/format.h"
 #include "histories.h"
 
 #include "base/bytes.h"
 #include "fault.h"
 #include "set/set.h"
 #include "common_plan.h"
+#include "tamis/replica.h"
 
 static struct bytes patch_of(const tamis_filter *older, const tamis_filter *newer, unsigned flags)
 {
@@ -315,8 +317,10 @@ TEST(a_patch_fits_one_version_only)
     /* and a filter is no patch */
     CHECK(try_apply(older, &before, &reason) == TAMIS_EKIND);
     CHECK(try_apply(older, &(struct bytes){(uint8_t *)"x", 1, 0}, &reason) == TAMIS_EFORMAT);
-    patch.data[8] = 2;
-    CHECK(try_apply(older, &patch, &reason) == TAMIS_EVERSION && reason.offset == 8);
+    for (uint8_t version = 1; version <= 3; version += 2) {
+        patch.data[8] = version;
+        CHECK(try_apply(older, &patch, &reason) == TAMIS_EVERSION && reason.offset == 8);
+    }
     bytes_free(&patch), bytes_free(&bits), bytes_free(&before), bytes_free(&after);
     bytes_free(&unused);
     tamis_filter_free(copy), tamis_filter_free(older), tamis_filter_free(f);
@@ -383,6 +387,13 @@ static void bounded_free(void *context, void *memory, size_t size)
     free(memory);
 }
 
+/* From now on. */
+static void keep_sums(const tamis_filter *f)
+{
+    uint8_t print[16];
+    CHECK(set_fingerprint(&f->set, false, print) == TAMIS_OK);
+}
+
 /* Made on purpose, checksum and all: it is refused, or leads to the very version it names; nothing
    leaks. */
 TEST(forged_patches_do_no_harm)
@@ -399,6 +410,7 @@ TEST(forged_patches_do_no_harm)
         tamis_open_options o = {
             .allocator = &bounded.allocator, .clock = history_clock, .clock_context = &h};
         CHECK(tamis_filter_decode(&f, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
+        keep_sums(f);
         size_t live = bounded.live;
         CHECK(tamis_filter_clone(&newer, older) == TAMIS_OK && apply(newer, &patch));
         for (unsigned i = 0; i < rounds && patch.len > 66; i++) {
@@ -421,6 +433,7 @@ TEST(forged_patches_do_no_harm)
                 CHECK(same_bytes(f, newer, 0));
                 tamis_filter_free(f);
                 CHECK(tamis_filter_decode(&f, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
+                keep_sums(f);
             } else {
                 CHECK_MSG(e == TAMIS_EFORMAT || e == TAMIS_ECHECKSUM || e == TAMIS_ENOMEM ||
                               e == TAMIS_ELIMIT,
@@ -432,6 +445,83 @@ TEST(forged_patches_do_no_harm)
         tamis_filter_free(older), tamis_filter_free(newer), tamis_filter_free(f);
         CHECK(bounded.live == 0);
     }
+}
+
+/* ---- what a small change costs ---------------------------------------------------------------- */
+
+/* A filter of many pages of checksums, changed in a few places again and again: what is kept up to date is
+   what is made anew, and so are the patches. */
+TEST(kept_sums_are_those_of_the_bits)
+{
+    for (unsigned deletable = 0; deletable < 2; deletable++) {
+        tamis_options o = {
+            .growth = TAMIS_FIXED, .capacity = 4 << 20, .deletable = deletable, .overfill = true};
+        tamis_filter *f = NULL, *copy = NULL;
+        CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+        keep_sums(f);
+        CHECK(set_layers(&f->set)->v[0]->sums->pages > 2 * PAGES_TOP);
+        CHECK(tamis_filter_clone(&copy, f) == TAMIS_OK);
+        for (uint64_t i = 0; i < 20; i++) {
+            for (uint64_t j = 10 * i; j < 10 * i + 10; j++)
+                CHECK(tamis_filter_add(f, &j, sizeof j, NULL) == TAMIS_OK);
+            uint64_t gone = 3 * i;
+            if (deletable)
+                tamis_filter_remove(f, &gone, sizeof gone, NULL);
+            uint8_t kept[16], fresh[16];
+            tamis_filter *clone;
+            CHECK(tamis_filter_clone(&clone, f) == TAMIS_OK);
+            CHECK(set_fingerprint(&f->set, false, kept) == TAMIS_OK);
+            CHECK(set_fingerprint(&clone->set, false, fresh) == TAMIS_OK);
+            CHECK(memcmp(kept, fresh, sizeof kept) == 0);
+            struct bytes patch = patch_of(copy, f, 0);
+            CHECK(apply(copy, &patch) && tamis_filter_equal(copy, f));
+            bytes_free(&patch);
+            tamis_filter_free(clone);
+        }
+        tamis_filter_free(f), tamis_filter_free(copy);
+    }
+}
+
+/* Four adds to a filter of harness.size keys, so many times published and taken as a patch. */
+static void change_and_publish(unsigned rounds)
+{
+    uint64_t n = harness.size ? harness.size : 10000;
+    tamis_options o = {.growth = TAMIS_FIXED, .capacity = n + 1000};
+    tamis_origin_options origin_options = {.owner = "x"};
+    tamis_filter *f = NULL, *older = NULL;
+    tamis_origin *origin = NULL;
+    struct bytes snapshot = {0};
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    for (uint64_t i = 0; i < n; i++)
+        tamis_filter_add(f, &i, sizeof i, NULL);
+    CHECK(tamis_origin_new(&origin, f, &origin_options, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_publish(origin, bytes_write, &snapshot, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_clone(&older, f) == TAMIS_OK);
+    keep_sums(f), keep_sums(older);
+    for (uint64_t i = 0; i < 4 * rounds; i++) {
+        uint64_t key = n + i;
+        CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+        if (i % 4 != 3)
+            continue;
+        struct bytes message = {0}, patch = patch_of(older, f, 0);
+        CHECK(tamis_origin_publish(origin, bytes_write, &message, NULL) == TAMIS_OK);
+        CHECK(message.len < 4096 && patch.len < 2048);
+        bytes_free(&message), bytes_free(&patch);
+    }
+    bytes_free(&snapshot);
+    tamis_origin_free(origin);
+    tamis_filter_free(older), tamis_filter_free(f);
+}
+
+/* tests/python/test_costs.py counts the instructions of the first without those of the second. */
+TEST(small_changes_are_published)
+{
+    change_and_publish(8);
+}
+
+TEST(small_changes_are_prepared)
+{
+    change_and_publish(0);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
@@ -459,8 +549,14 @@ TEST(without_memory_or_writes_nothing_changes)
             .allocator = &fault.allocator, .clock = history_clock, .clock_context = &h};
         CHECK(tamis_filter_decode(&older, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
         CHECK(tamis_filter_clone(&newer, older) == TAMIS_OK);
-        size_t blocks = fault.blocks;
         tamis_error e = TAMIS_ENOMEM;
+        for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 5000; n++) {
+            uint8_t print[16]; /* its checksums are kept */
+            fault_arm(&fault, n, n % 2);
+            e = set_fingerprint(&newer->set, false, print);
+        }
+        size_t blocks = fault.blocks;
+        e = TAMIS_ENOMEM;
         for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 5000; n++) {
             fault_arm(&fault, n, n % 2);
             e = tamis_filter_apply(newer, patch.data, patch.len, NULL);
@@ -469,6 +565,8 @@ TEST(without_memory_or_writes_nothing_changes)
         }
         CHECK(e == TAMIS_OK);
         e = TAMIS_ENOMEM;
+        fault_arm(&fault, 0, false);
+        keep_sums(older), keep_sums(newer);
         blocks = fault.blocks;
         for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 200; n++) {
             struct bytes again = {0};

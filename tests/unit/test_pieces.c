@@ -217,6 +217,67 @@ TEST(refuses_large_counters_elsewhere)
     tamis_filter_free(f);
 }
 
+static struct section section_of(const struct bytes *bytes, enum kind kind, uint32_t type)
+{
+    struct container c;
+    struct head head;
+    CHECK(set_open(&c, &head, kind, bytes->data, bytes->len, NULL) == TAMIS_OK);
+    for (uint32_t i = 0; i < c.sections; i++)
+        if (container_section(&c, i).type == type)
+            return container_section(&c, i);
+    return (struct section){0};
+}
+
+/* What must hold among the bits, their numbers and the counters, each broken alone. */
+TEST(what_does_not_agree_is_refused)
+{
+    tamis_options o = {.growth = TAMIS_FIXED, .capacity = 1000, .deletable = true};
+    tamis_filter *f;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    for (unsigned i = 0; i < 40; i++)
+        CHECK(tamis_filter_add(f, "many", 4, NULL) == TAMIS_OK);
+    struct bytes good = bytes_of(f, 0), plain = bytes_of(f, TAMIS_SAVE_BITS_ONLY);
+    struct section bits = section_of(&good, KIND_FILTER, SECTION_BITS);
+    struct section counters = section_of(&good, KIND_FILTER, SECTION_COUNTERS);
+    struct section large = section_of(&good, KIND_FILTER, SECTION_ESCAPES);
+    struct section ones = section_of(&good, KIND_FILTER, SECTION_ONES);
+    uint64_t at = get_u64(good.data + large.offset), zero = 0; /* a counter of 15, a byte of none */
+    while (good.data[bits.offset + zero])
+        zero++;
+    refused_with(&good, KIND_FILTER, bits, zero, 1, 1, "bits and counters do not agree");
+    refused_with(&good, KIND_FILTER, bits, at / 8, 0, 1, "bits and counters do not agree");
+    refused_with(&good, KIND_FILTER, counters, 4 * zero, 1, 1, "bits and counters do not agree");
+    refused_with(&good, KIND_FILTER, counters, at / 2, at & 1 ? 0xe0 : 0x0e, 1,
+                 "not in their table");
+    refused_with(&good, KIND_FILTER, large, 8, 14, 8, "not in their table");
+    refused_with(&good, KIND_FILTER, large, 0, 8 * zero, 8, "not in their table");
+    refused_with(&good, KIND_FILTER, large, 16, at, 8, "not in their table");
+    refused_with(&good, KIND_FILTER, large, large.len - 16, UINT64_MAX, 8, "not in their table");
+    refused_with(&good, KIND_FILTER, ones, 0, 1, 8, "bits set, not 1");
+    refused_with(&plain, KIND_FILTER, section_of(&plain, KIND_FILTER, SECTION_BITS), zero, 1, 1,
+                 "bits set, not");
+    bytes_free(&good), bytes_free(&plain);
+    tamis_filter_free(f);
+}
+
+/* Five vectors in six columns, the last of which is nobody's. */
+TEST(a_column_without_a_vector_is_refused)
+{
+    tamis_options o = {.growth = TAMIS_DYNAMIC, .capacity = 100, .vectors = 10};
+    tamis_filter *f;
+    tamis_filter_facts info;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    for (uint64_t i = 0; tamis_filter_info(f, &info), info.vectors < 5; i++)
+        CHECK(tamis_filter_add(f, &i, sizeof i, NULL) == TAMIS_OK);
+    struct bytes good = bytes_of(f, 0);
+    struct section matrix = section_of(&good, KIND_FILTER, SECTION_MATRIX);
+    uint8_t first = good.data[matrix.offset];
+    refused_with(&good, KIND_FILTER, matrix, 0, first | 32u, 1, "a column without a vector");
+    refused_with(&good, KIND_FILTER, matrix, 0, first ^ 4u, 1, "vector 2 has");
+    bytes_free(&good);
+    tamis_filter_free(f);
+}
+
 TEST(too_much_aside_is_refused)
 {
     struct history h;

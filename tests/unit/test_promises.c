@@ -94,7 +94,7 @@ TEST(a_catalog_says_what_it_is)
     for (uint64_t i = 0; i < SEGMENTS * RECORDS; i += 37) { /* after a rest as before */
         uint64_t found;
         tamis_digest d = tamis_schema_digest(tamis_catalog_schema(c), 0, (tamis_key){&i, sizeof i});
-        tamis_choice choice = {0, &d, 1};
+        tamis_condition choice = {.attribute = 0, .keys = &d, .n = 1};
         tamis_catalog_answer answer;
         CHECK(tamis_catalog_ask(c, &choice, 1, &found, &answer, NULL) == TAMIS_OK);
         CHECK(found >> (i / RECORDS) & 1);

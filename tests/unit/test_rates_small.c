@@ -299,7 +299,9 @@ enum { SEGMENTS = 8 };
    (i, i) anywhere. `mixed`: the last segment has ten times as many records, of values of its own too. */
 static tamis_catalog *catalog_make(double fpp, uint32_t records, bool mixed)
 {
-    static const tamis_attribute names[] = {{.name = "a"}, {.name = "b"}};
+    /* times have no front, which would settle what is nowhere before the columns are asked */
+    static const tamis_attribute names[] = {{.name = "a", .type = TAMIS_TIME},
+                                            {.name = "b", .type = TAMIS_TIME}};
     uint64_t words[2] = {seed_next(), seed_next()};
     tamis_catalog_options o = {.attributes = names,
                                .n_attributes = 2,
@@ -334,7 +336,8 @@ static void catalog_ask(const tamis_catalog *c, uint32_t records, unsigned quest
     unsigned pairs = questions < records ? questions : records;
     for (unsigned q = 0; q < questions; q++) {
         tamis_digest d[2] = {{seed_next(), seed_next()}};
-        tamis_choice choice[] = {{0, &d[0], 1}, {1, &d[1], 1}};
+        tamis_condition choice[] = {{.attribute = 0, .keys = &d[0], .n = 1},
+                                    {.attribute = 1, .keys = &d[1], .n = 1}};
         tamis_catalog_answer answer = {0};
         uint64_t found[1];
         CHECK(tamis_catalog_ask(c, choice, 1, found, &answer, NULL) == TAMIS_OK);

@@ -1,6 +1,7 @@
 /*
- * The rules of records: what a CSV, TSV or JSONL text means. With "--dump FORMAT SEGMENT PATH
- * ATTRIBUTE…" it prints the records of a file instead, for tests/python/test_reader.py.
+ * The rules of records: what a CSV, TSV or JSONL text means. For the tests in tests/python it prints
+ * instead: the records of a file with "--dump FORMAT SEGMENT PATH ATTRIBUTE…", their fields with
+ * "--fields PATH", what the times on standard input are with "--times ZONE REFERENCE".
  */
 #include "harness.h"
 #include "reader_help.h"
@@ -144,7 +145,7 @@ TEST(other_delimiters)
     struct dialect dialect = {.format = READ_CSV, .delimiter = ';'};
     struct selection *s = select_words(&dialect, "b a", "a;b", 3);
     struct buf out = {0};
-    show_records(&out, s, (const uint8_t *)"1,2;\"3;\"\n\";\";\n", 14, 0, 0, 1);
+    show_records(&out, s, (const uint8_t *)"1,2;\"3;\"\n\";\";\n", 14, 0, 0, 1, NULL);
     CHECK_MSG(strcmp(out.data, "3;|1,2\n|;\n") == 0, "%s", out.data);
     buf_free(&out);
     selection_free(s);
@@ -343,7 +344,7 @@ static void places(enum read_format format, const char *attributes, const char *
     struct dialect dialect = {.format = format};
     struct selection *s = select_words(&dialect, attributes, header, header ? strlen(header) : 0);
     struct buf out = {0};
-    show_records(&out, s, (const uint8_t *)text, strlen(text), SHOW_RAW | SHOW_PLACE, 100, 7);
+    show_records(&out, s, (const uint8_t *)text, strlen(text), SHOW_RAW | SHOW_PLACE, 100, 7, NULL);
     CHECK_MSG(strcmp(out.data, expected) == 0, "<%s>, not <%s>", out.data, expected);
     buf_free(&out);
     selection_free(s);
@@ -489,10 +490,15 @@ TEST(vector_and_scalar_parsers_agree)
 
 /* ---- for Python ------------------------------------------------------------------------------ */
 
-/* One line a record: for each value P, E or M and its bytes in hex; or "bad". */
+/* One line a record: for each value P, E or M and its bytes in hex, elements of lists with + between,
+   and U first if it is unfit; or "bad". The first line says the format. */
 static int dump(int argc, char **argv)
 {
     struct input_options options = {.segment = strtoull(argv[1], NULL, 10)};
+    options.dialect.pattern = getenv("DUMP_PATTERN");
+    options.dialect.records = getenv("DUMP_RECORDS");
+    options.dialect.time = getenv("DUMP_TIME");
+    options.dialect.zone = getenv("DUMP_ZONE");
     struct input *input;
     struct selection *s;
     tamis_reason reason;
@@ -506,15 +512,21 @@ static int dump(int argc, char **argv)
     struct input_segment segment;
     bool more;
     tamis_error error;
+    puts(read_format_name(input->dialect.format));
     while ((error = input_next(input, &segment, &text, &more, &reason)) == TAMIS_OK && more) {
         struct record r;
         enum parsed kind;
         parser_begin(p, s, text.data, text.len);
+        parser_context(p, &text);
         while ((kind = parser_next(p, &r)) != PARSED_END) {
+            if (kind == PARSED_RECORD && r.unfit)
+                printf("U ");
             for (size_t i = 0; kind == PARSED_RECORD && i < s->n; i++) {
-                putchar("MEP"[r.values[i].state]);
-                for (size_t j = 0; j < r.values[i].len; j++)
-                    printf("%02x", r.values[i].data[j]);
+                for (const struct value *v = &r.values[i]; v; v = v->next) {
+                    printf("%s%c", v == &r.values[i] ? "" : "+", "MEP"[v->state]);
+                    for (size_t j = 0; j < v->len; j++)
+                        printf("%02x", v->data[j]);
+                }
                 putchar(' ');
             }
             puts(kind == PARSED_BAD ? "bad" : "");
@@ -528,10 +540,66 @@ static int dump(int argc, char **argv)
     return error == TAMIS_OK ? 0 : (fprintf(stderr, "%s\n", reason.text), 1);
 }
 
+/* One line a value: the record, the name, its bytes in hex. */
+static bool show_field(void *context, uint64_t record, const char *name, const struct value *value)
+{
+    (void)context;
+    printf("%llu %s ", (unsigned long long)record, name);
+    for (; value; value = value->next) {
+        for (size_t j = 0; j < value->len; j++)
+            printf("%02x", value->data[j]);
+        putchar(value->next ? '+' : '\n');
+    }
+    return true;
+}
+
+static int fields(const char *path)
+{
+    struct input_options options = {.dialect.pattern = getenv("DUMP_PATTERN")};
+    struct input *input;
+    struct input_text text = {0};
+    struct input_segment segment;
+    tamis_reason reason = {0};
+    bool more;
+    tamis_error error = input_open(&input, path, &options, &reason);
+    if (error == TAMIS_OK)
+        error = input_next(input, &segment, &text, &more, &reason);
+    if (error == TAMIS_OK && more)
+        error = reader_fields(input, &text, show_field, NULL, &reason);
+    if (error != TAMIS_OK)
+        return fprintf(stderr, "%s\n", reason.text), 1;
+    input_segment_free(&segment);
+    input_text_free(&text);
+    input_close(input);
+    return 0;
+}
+
+/* One line each: seconds and nanoseconds and the normal form, or "-". */
+static int times(const char *zone, long long reference)
+{
+    struct time_context context = {.zone = *zone ? zone : NULL, .reference = reference};
+    char line[256], normal[TIME_NORMAL_MAX];
+    while (fgets(line, sizeof line, stdin)) {
+        struct stamp stamp;
+        size_t len = strcspn(line, "\n");
+        if (!time_read(&context, (const uint8_t *)line, len, &stamp))
+            puts("-");
+        else
+            printf("%lld %u %.*s\n", (long long)stamp.seconds, stamp.nanoseconds,
+                   (int)time_normal(&context, (const uint8_t *)line, len, normal), normal);
+    }
+    return 0;
+}
+
 struct harness harness;
 
 int main(int argc, char **argv)
 {
-    return argc > 5 && strcmp(argv[1], "--dump") == 0 ? dump(argc - 2, argv + 2)
-                                                      : harness_main(argc, argv);
+    if (argc > 5 && strcmp(argv[1], "--dump") == 0)
+        return dump(argc - 2, argv + 2);
+    if (argc == 3 && strcmp(argv[1], "--fields") == 0)
+        return fields(argv[2]);
+    if (argc == 4 && strcmp(argv[1], "--times") == 0)
+        return times(argv[2], atoll(argv[3]));
+    return harness_main(argc, argv);
 }

@@ -178,13 +178,20 @@ static void fail_each(const char *path)
 
 TEST(every_allocation_may_fail)
 {
-    struct buf csv = {0}, json = {0}, packed = {0};
+    struct buf csv = {0}, json = {0}, packed = {0}, log = {0}, array = {0}, pairs = {0};
     buf_say(&csv, "a,b,c\n");
+    buf_say(&array, "[");
     for (int i = 0; i < 1500; i++) {
         buf_say(&csv, "%d,\"x \"\"%d\"\"\ny\",%d\n", i, i * 7919 % 1000, i);
         buf_say(&json, "{\"a\": %d, \"b\": \"\\u00e9 \\\"%d\\\"\", \"c\": [%d]}\n", i,
                 i * 7919 % 1000, i);
+        buf_say(&log, "10.0.0.%d - - [10/Oct/2000:13:55:36 -0700] \"GET /%d HTTP/1.0\" 200 %d\n%s",
+                i % 256, i, i, i % 9 ? "" : "  at Main\n");
+        buf_say(&array, "%s{\"a\": [%d, \"\\u00e9\", \"x\"],\n\"b\": \"{\\\"c\\\": 1}\"}",
+                i ? "," : "", i);
+        buf_say(&pairs, "a=%d b=\"x \\\"%d\\\"\" c=1\n", i, i);
     }
+    buf_say(&array, "]");
     write_file("r.csv", csv.data, csv.len);
     write_file("r.jsonl", json.data, json.len);
     pack_gz(&packed, csv.data, csv.len, 0, 4000);
@@ -192,11 +199,22 @@ TEST(every_allocation_may_fail)
     packed.len = 0;
     pack_zst(&packed, json.data, json.len, 20000);
     write_file("r.jsonl.zst", packed.data, packed.len);
+    packed.len = 0;
+    pack_frames(&packed, PACK_XZ, log.data, log.len, 0);
+    write_file("r.xz", packed.data, packed.len);
+    write_file("r.log", log.data, log.len);
+    write_file("r.array", array.data, array.len);
+    write_file("r.pairs", pairs.data, pairs.len);
+    fail_each("r.log");
+    fail_each("r.xz");
+    fail_each("r.array");
+    fail_each("r.pairs");
     fail_each("r.csv");
     fail_each("r.jsonl");
     fail_each("r.csv.gz");
     fail_each("r.jsonl.zst");
     buf_free(&csv), buf_free(&json), buf_free(&packed);
+    buf_free(&log), buf_free(&array), buf_free(&pairs);
 }
 
 HARNESS_MAIN

@@ -280,20 +280,27 @@ TEST(lines_of_100_MiB)
 
 static const struct way {
     const char *name;
-    bool zst;
+    enum packing kind;
     size_t part, flush;
-} packings[] = {{"one.gz", false, 0, 0},      {"members.gz", false, 700, 0},
-                {"blocks.gz", false, 0, 200}, {"both.gz", false, 3000, 100},
-                {"one.zst", true, 0, 0},      {"frames.zst", true, 500, 0},
-                {"small.zst", true, 7, 0}};
+} packings[] = {
+    {"one.gz", PACK_GZIP, 0, 0},      {"members.gz", PACK_GZIP, 700, 0},
+    {"blocks.gz", PACK_GZIP, 0, 200}, {"both.gz", PACK_GZIP, 3000, 100},
+    {"one.zst", PACK_ZSTD, 0, 0},     {"frames.zst", PACK_ZSTD, 500, 0},
+    {"small.zst", PACK_ZSTD, 7, 0},   {"one.bz2", PACK_BZIP2, 0, 0},
+    {"two.bz2", PACK_BZIP2, 2000, 0}, {"one.xz", PACK_XZ, 0, 0},
+    {"two.xz", PACK_XZ, 2000, 0},     {"one.lz4", PACK_LZ4, 0, 0},
+    {"frames.lz4", PACK_LZ4, 500, 0},
+};
 #define N_PACKINGS (sizeof packings / sizeof *packings)
 
 static void pack(struct buf *out, const struct way *way, const struct buf *text)
 {
-    if (way->zst)
+    if (way->kind == PACK_ZSTD)
         pack_zst(out, text->data, text->len, way->part);
-    else
+    else if (way->kind == PACK_GZIP)
         pack_gz(out, text->data, text->len, way->part, way->flush);
+    else
+        pack_frames(out, way->kind, text->data, text->len, way->part);
 }
 
 TEST(packed_is_as_plain)
@@ -739,14 +746,12 @@ TEST(inputs_that_cannot_be_read)
                "\xff\xfe"
                "a\0,\0",
                6);
-    CHECK(input_open(&input, "wide", &options, &reason) == TAMIS_EKIND);
-    CHECK(strstr(reason.text, "UTF-16") != NULL);
     write_file("x.xz",
                "\xfd"
                "7zXZ\0\0\4\xe6\xd6",
                10);
-    CHECK(input_open(&input, "x.xz", &options, &reason) == TAMIS_EKIND);
-    CHECK(strstr(reason.text, "an xz-compressed file is not read") != NULL);
+    CHECK(input_open(&input, "x.xz", &options, &reason) == TAMIS_EFORMAT);
+    CHECK(strstr(reason.text, "xz at byte") != NULL);
     write_file("bad.gz", "\x1f\x8bxxxxxxxxxxxxxxxxx", 19);
     CHECK(input_open(&input, "bad.gz", &options, &reason) == TAMIS_EFORMAT);
     options.dialect.delimiter = '"';

@@ -6,6 +6,7 @@
 
 #include "set/set.h"
 #include "harness.h"
+#include "tamis/replica.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "threads";
 
@@ -347,6 +348,55 @@ TEST(only_plain_fixed_filters_share_adds)
               &f, &(tamis_options){.growth = TAMIS_FIXED, .deletable = true, .shared_adds = true},
               NULL) == TAMIS_EARG);
     CHECK(f == NULL);
+}
+
+/* ---- two versions compared by several threads at once ----------------------------------------- */
+
+struct comparison {
+    const tamis_filter *older, *newer;
+    uint64_t bytes, sum;
+};
+
+static int sum_bytes(void *context, const void *data, size_t len)
+{
+    struct comparison *c = context;
+    for (size_t i = 0; i < len; i++)
+        c->sum = c->sum * 31 + ((const uint8_t *)data)[i];
+    c->bytes += len;
+    return 0;
+}
+
+static void *compare(void *argument)
+{
+    struct comparison *c = argument;
+    CHECK(tamis_filter_diff(c->older, c->newer, 0, sum_bytes, c, NULL) == TAMIS_OK);
+    return NULL;
+}
+
+/* The checksums that a comparison needs are made by whoever comes first, and kept. */
+TEST(several_threads_compare)
+{
+    tamis_options o = {.growth = TAMIS_FIXED, .capacity = 100000, .key = family_key};
+    tamis_filter *older = NULL, *newer = NULL;
+    CHECK(tamis_filter_new(&older, &o, NULL) == TAMIS_OK);
+    for (uint32_t i = 0; i < 50000; i++)
+        CHECK(tamis_filter_add(older, &i, sizeof i, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_clone(&newer, older) == TAMIS_OK);
+    for (uint32_t round = 0; round < 5; round++) {
+        struct comparison c[READERS];
+        pthread_t threads[READERS];
+        for (uint32_t i = 50000 + 10 * round; i < 50010 + 10 * round; i++)
+            CHECK(tamis_filter_add(newer, &i, sizeof i, NULL) == TAMIS_OK);
+        for (unsigned i = 0; i < READERS; i++) {
+            c[i] = (struct comparison){.older = older, .newer = newer};
+            CHECK(pthread_create(&threads[i], NULL, compare, &c[i]) == 0);
+        }
+        for (unsigned i = 0; i < READERS; i++) {
+            pthread_join(threads[i], NULL);
+            CHECK(c[i].bytes > 50 && c[i].bytes == c[0].bytes && c[i].sum == c[0].sum);
+        }
+    }
+    tamis_filter_free(older), tamis_filter_free(newer);
 }
 
 HARNESS_MAIN

@@ -43,7 +43,8 @@ static void *ask_part(void *argument)
         uint32_t j = (uint32_t)(i % RECORDS);
         tamis_digest d[2] = {tamis_schema_digest(s, 0, (tamis_key){tag, len}),
                              tamis_schema_digest(s, 1, (tamis_key){&j, 4})};
-        tamis_choice choices[2] = {{0, &d[0], 1}, {1, &d[1], 1}};
+        tamis_condition choices[2] = {{.attribute = 0, .keys = &d[0], .n = 1},
+                                      {.attribute = 1, .keys = &d[1], .n = 1}};
         tamis_catalog_answer answer;
         CHECK(tamis_catalog_ask(p->c, choices, 2, found, &answer, NULL) == TAMIS_OK);
         CHECK(answer.verified && (found[i / 64] >> (i % 64) & 1));

@@ -1,0 +1,253 @@
+/* Catalogs and the question as each of them reads it. See find_target.h. */
+#include "find_target.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "question_parts.h"
+
+static bool no_memory(const char *path)
+{
+    complain("out of memory: %s: free some memory and run again", path);
+    return false;
+}
+
+uint64_t target_words(const struct target *t)
+{
+    return (tamis_catalog_segments(t->catalog) + 63) / 64;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* logs or logs/ is asked by logs.tamis, access.log by access.log.tamis. */
+static char *catalog_of(const char *operand)
+{
+    struct stat st;
+    tamis_kind kind = TAMIS_KIND_NONE;
+    size_t len = strlen(operand);
+    bool there = stat(operand, &st) == 0;
+    if (there && S_ISREG(st.st_mode) && tamis_file_kind(operand, &kind, NULL) == TAMIS_OK &&
+        kind != TAMIS_KIND_NONE)
+        return strdup(operand);
+    while (len > 1 && operand[len - 1] == '/')
+        len--;
+    char *path = malloc(len + sizeof ".tamis");
+    if (!path)
+        return NULL;
+    memcpy(path, operand, len);
+    memcpy(path + len, ".tamis", sizeof ".tamis");
+    if ((there && S_ISDIR(st.st_mode)) || stat(path, &st) == 0)
+        return path;
+    free(path);
+    return strdup(operand);
+}
+
+/* The attributes of the catalog, and what else its inputs have. */
+static bool find_fields(struct target *t)
+{
+    const tamis_schema *schema = tamis_catalog_schema(t->catalog);
+    uint32_t n = tamis_schema_attributes(schema);
+    t->own.field = calloc(n + t->inputs.n_fields + 1, sizeof *t->own.field);
+    if (!t->own.field)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        t->own.field[t->own.n++] =
+            (struct field){tamis_schema_name(schema, i), tamis_schema_type(schema, i), i};
+    for (size_t i = 0; i < t->inputs.n_fields; i++) {
+        const struct note_field *f = &t->inputs.field[i];
+        if (!field_named(&t->own, f->name, strlen(f->name)))
+            t->own.field[t->own.n++] = (struct field){f->name, f->type, NOT_INDEXED};
+    }
+    return true;
+}
+
+bool target_open(struct target *t, const char *operand, const struct store_options *options)
+{
+    tamis_reason reason = {0};
+    size_t len;
+    WIPED_KEY key[TAMIS_KEY_LEN];
+    tamis_open_options o = {.verify = options->verify};
+    t->path = catalog_of(operand);
+    if (!t->path)
+        return no_memory(operand);
+    if (options->key_file) {
+        if (!store_read_key(options->key_file, key))
+            return false;
+        o.key = key;
+    }
+    mapped_name = t->path;
+    tamis_error error = tamis_catalog_open(&t->catalog, t->path, &o, &reason);
+    if (error == TAMIS_EIO && reason.system_error == ENOENT && strcmp(t->path, operand) != 0)
+        return complain("no catalog: %s: make it with tamis index %s", t->path, operand), false;
+    const void *note = error == TAMIS_OK ? tamis_catalog_note(t->catalog, &len) : NULL;
+    if (error == TAMIS_OK)
+        error = inputs_decode(&t->inputs, note, len, &reason);
+    if (error != TAMIS_OK)
+        return complain_of(error, &reason, t->path), false;
+    t->bits = calloc(target_words(t) + 1, sizeof *t->bits);
+    t->hit = calloc(target_words(t) + 1, sizeof *t->hit);
+    t->time = (struct time_context){.zone = t->inputs.dialect.zone, .reference = time(NULL)};
+    return (t->bits && t->hit && find_fields(t) && base_of(t->path, &t->base)) ||
+           no_memory(t->path);
+}
+
+void target_free(struct target *t)
+{
+    question_free(&t->question);
+    inputs_free(&t->inputs);
+    tamis_catalog_close(t->catalog);
+    sight_free(&t->sight);
+    free(t->own.field);
+    free(t->fields.field);
+    free(t->missed.path);
+    free(t->places.place);
+    free(t->prunes);
+    free(t->name);
+    free(t->column);
+    free(t->bits);
+    free(t->hit);
+    free(t->base);
+    free(t->path);
+}
+
+bool targets_join(struct target *targets, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct target *t = &targets[i];
+        size_t room = 1;
+        for (size_t j = 0; j < n; j++)
+            room += targets[j].own.n;
+        t->fields.field = calloc(room, sizeof *t->fields.field);
+        if (!t->fields.field)
+            return no_memory(t->path);
+        memcpy(t->fields.field, t->own.field, t->own.n * sizeof *t->own.field);
+        t->fields.n = t->own.n;
+        for (size_t j = 0; j < n; j++)
+            for (size_t k = 0; k < targets[j].own.n; k++) {
+                struct field f = targets[j].own.field[k];
+                f.attribute = NOT_INDEXED;
+                if (!field_named(&t->fields, f.name, strlen(f.name)))
+                    t->fields.field[t->fields.n++] = f;
+            }
+    }
+    return true;
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+size_t question_period_of(const struct question *q, const struct dialect *dialect)
+{
+    const char *name = dialect->time ? dialect->time : READ_TIME;
+    for (size_t i = 0; i < q->n_periods; i++)
+        if (strcmp(q->name[q->period[i]], name) == 0)
+            return q->period[i];
+    return NO_COLUMN;
+}
+
+/* Which fields say when, depending on the format of the input. */
+static bool find_periods(struct target *t)
+{
+    struct question *q = &t->question;
+    const char *names[] = {READ_TIME, t->inputs.dialect.time};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        const struct field *known =
+            names[i] ? field_named(&t->own, names[i], strlen(names[i])) : NULL;
+        struct field f = {names[i], TAMIS_TIME, NOT_INDEXED};
+        if (known && known->type == TAMIS_TIME)
+            f = *known;
+        if (names[i] && !question_period_field(q, &f))
+            return no_memory(t->path);
+    }
+    return true;
+}
+
+/* ---- the question ---------------------------------------------------------------------------- */
+
+static bool add_output(struct target *t, const struct field *field)
+{
+    size_t column = question_column(&t->question, field);
+    if (column == NO_COLUMN)
+        return no_memory(t->path);
+    t->name[t->n_fields] = field->name;
+    t->column[t->n_fields++] = column;
+    return true;
+}
+
+/* --fields a,b or --count-by a. */
+static bool choose_fields(struct target *t, const char *list)
+{
+    char why[QUESTION_WHY];
+    bool good = true;
+    for (const char *at = list; good && at;) {
+        size_t len = strcspn(at, ",");
+        const struct field *f = field_named(&t->fields, at, len);
+        if (!f && len == strlen(READ_LINE) && strncmp(at, READ_LINE, len) == 0)
+            f = &(const struct field){READ_LINE, TAMIS_WORDS, NOT_INDEXED};
+        if (!f) {
+            unknown_field(at, len, list, &t->fields, why);
+            return complain("%s", why), false;
+        }
+        good = add_output(t, f);
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    return good;
+}
+
+/* The set with the most alternatives says which value a record was found by. */
+static void choose_tag(struct question *q)
+{
+    struct clause *best = q->n ? q->clause : NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < q->n; i++) {
+        struct clause *c = &q->clause[i];
+        size_t ways = c->n_values + c->n_networks + c->n_prefixes;
+        if (!c->negative && ways > most) {
+            most = ways;
+            best = c;
+        }
+    }
+    if (best)
+        best->tagged = true;
+}
+
+static bool read_one(struct target *t, const struct target_question *asked)
+{
+    char why[QUESTION_WHY];
+    struct question *q = &t->question;
+    size_t room = t->fields.n + 2;
+    for (const char *at = asked->fields; at; at = strchr(at, ','), at += at != NULL)
+        room++;
+    if (!question_read(q, asked->words, asked->n, &t->fields, &t->time, why))
+        return complain("%s", why), false;
+    bool timed = asked->since || asked->until;
+    if (timed && !question_period(q, asked->since, asked->until, why))
+        return complain("%s", why), false;
+    if (timed && !find_periods(t))
+        return false;
+    t->name = calloc(room, sizeof *t->name);
+    t->column = calloc(room, sizeof *t->column);
+    if (!t->name || !t->column)
+        return no_memory(t->path);
+    if (asked->tag)
+        choose_tag(q);
+    if (asked->fields)
+        return choose_fields(t, asked->fields);
+    for (size_t i = 0; asked->all_fields && i < t->own.n; i++)
+        if (strcmp(t->own.field[i].name, READ_LINE) != 0 && !add_output(t, &t->own.field[i]))
+            return false;
+    return true;
+}
+
+bool targets_read(struct target *targets, size_t n, const struct target_question *asked)
+{
+    if (asked->one && strchr(asked->fields, ','))
+        return complain("two attributes: --count-by %s: give one", asked->fields), false;
+    for (size_t i = 0; i < n; i++)
+        if (!read_one(&targets[i], asked))
+            return false;
+    return true;
+}

@@ -1,0 +1,484 @@
+/*
+ * What to index when nobody says. A sample of the inputs shows which fields there are, what their values
+ * look like, and how many different ones a segment would have; that times the bits of a key is what an
+ * attribute costs. Within the budget those are taken that tell records apart best.
+ *
+ *     cost of an attribute   distinct values in a segment * 12 bits (0.3 %)
+ *     cost of a pair         distinct pairs in a segment * 22 bits (0.3 % over a hundred segments)
+ *     budget                 3 % of the text, 5 % with words, less 0.5 % for the fronts of attributes
+ *     worth                  share of the records that have it * log2(distinct values) * what people ask
+ *                            for: addresses and names more than numbers, whole sentences least
+ *
+ * The number of distinct values of a segment is found from how it grew in the sample: d(2n) = 2^b d(n).
+ */
+#define _GNU_SOURCE
+#include "index_choose.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "question.h"
+
+#define SAMPLE_FILES  256
+#define SAMPLE_TEXT   ((size_t)8 << 20)
+#define SAMPLE_LEAST  ((size_t)16 << 10) /* of a file */
+#define SAMPLE_MOST   ((size_t)4 << 20)
+#define SAMPLE_FIELDS 512
+#define WITHOUT       0.025 /* budgets */
+#define WITH_WORDS    0.045
+#define SMALL         65536.0
+#define KEY_BYTES     (12 / 8.0)
+#define PAIR_BYTES    (22 / 8.0)
+#define SURE          0.95 /* of the values that must look like a type */
+
+/* Different values, as they come. */
+struct growth {
+    uint64_t *slot; /* hashes, 0: none */
+    size_t n, room;
+    uint64_t seen;           /* values, different or not */
+    double at_half, at_mark; /* different ones at the last two powers of two of `seen` */
+};
+
+struct sampled {
+    const char *name;
+    struct growth values;
+    uint64_t records, there;     /* that have it; with a value that is not empty */
+    uint64_t looks[TAMIS_TYPES]; /* of these: what they look like */
+    uint64_t zeros, spaces;      /* with leading zeros; blanks in all */
+    const char *documented;      /* type */
+    double cost, worth;
+    tamis_type type;
+    bool taken, bounds; /* lowest and highest alone */
+};
+
+struct cell {
+    uint64_t record, hash;
+    size_t field;
+};
+
+struct sample {
+    struct inputs *inputs;
+    struct sampled *field;
+    size_t n, room;
+    struct cell *cell;
+    size_t n_cells, cells_room;
+    struct growth words; /* of whole lines */
+    struct time_context time;
+    const struct input *input;
+    uint64_t records, first, text; /* first: of the file that is read */
+    double total;                  /* text of all inputs */
+    size_t last;                   /* the field met last */
+    bool prose, failed;            /* there is text to be asked for by words */
+};
+
+/* ---- growth ---------------------------------------------------------------------------------- */
+
+static bool growth_put(struct growth *g, uint64_t hash)
+{
+    hash += hash == 0;
+    if (2 * g->n >= g->room) {
+        size_t room = g->room ? 2 * g->room : 64;
+        uint64_t *fresh = calloc(room, sizeof *fresh);
+        if (!fresh)
+            return false;
+        for (size_t i = 0; i < g->room; i++) {
+            size_t at = (size_t)g->slot[i] & (room - 1);
+            while (g->slot[i] && fresh[at])
+                at = (at + 1) & (room - 1);
+            if (g->slot[i])
+                fresh[at] = g->slot[i];
+        }
+        free(g->slot);
+        g->slot = fresh;
+        g->room = room;
+    }
+    size_t at = (size_t)hash & (g->room - 1);
+    while (g->slot[at] && g->slot[at] != hash)
+        at = (at + 1) & (g->room - 1);
+    g->n += !g->slot[at];
+    g->slot[at] = hash;
+    g->seen++;
+    if ((g->seen & (g->seen - 1)) == 0) {
+        g->at_half = g->at_mark;
+        g->at_mark = (double)g->n;
+    }
+    return true;
+}
+
+/* Different values in `scale` times as much text as was sampled. */
+static double growth_at(const struct growth *g, double scale)
+{
+    double power = g->at_half > 0 && g->at_mark > 0 ? __builtin_log2(g->at_mark / g->at_half) : 1;
+    if (scale < 1)
+        return (double)g->n * scale;
+    return (double)g->n * __builtin_pow(scale, power < 0 ? 0 : power > 1 ? 1 : power);
+}
+
+/* ---- looking at values ----------------------------------------------------------------------- */
+
+static void look_at(struct sample *s, struct sampled *f, const struct value *v)
+{
+    char room[300];
+    struct stamp stamp;
+    f->there++;
+    for (size_t i = 0; i < v->len; i++)
+        f->spaces += v->data[i] == ' ';
+    f->looks[TAMIS_PATH] += v->data[0] == '/';
+    if (v->len > 64)
+        return;
+    bool whole = tamis_value_normal(TAMIS_INT, v->data, v->len, room, sizeof room) > 0;
+    f->looks[TAMIS_INT] += whole && v->len <= 18;
+    f->looks[TAMIS_DEC] += tamis_value_normal(TAMIS_DEC, v->data, v->len, room, sizeof room) > 0;
+    f->looks[TAMIS_IP] += tamis_value_normal(TAMIS_IP, v->data, v->len, room, sizeof room) > 0;
+    f->looks[TAMIS_TIME] += time_read(&s->time, v->data, v->len, &stamp) && (!whole || v->len > 9);
+    f->zeros += whole && v->len > 1 && v->data[0] == '0';
+}
+
+/* Names that people give to times: a number alone does not say that it is one. */
+static bool named_time(const char *name)
+{
+    static const char *const parts[] = {"time", "date", "epoch", "created", "updated"};
+    const char *last = strrchr(name, '.');
+    last = last ? last + 1 : name;
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (strcasestr(last, parts[i]))
+            return true;
+    return strcasecmp(last, "ts") == 0;
+}
+
+static tamis_type guess(const struct sampled *f)
+{
+    double sure = SURE * (double)f->there;
+    tamis_type type;
+    if (f->documented && tamis_type_named(f->documented, &type))
+        return type;
+    if (f->there == 0)
+        return TAMIS_BYTES;
+    bool numbers = (double)f->looks[TAMIS_DEC] >= sure;
+    if ((double)f->looks[TAMIS_TIME] >= sure && (!numbers || named_time(f->name)))
+        return TAMIS_TIME;
+    if ((double)f->looks[TAMIS_IP] >= sure)
+        return TAMIS_IP;
+    if ((double)f->looks[TAMIS_INT] >= sure)
+        return f->zeros ? TAMIS_BYTES : TAMIS_INT;
+    if (numbers && !f->zeros)
+        return TAMIS_DEC;
+    if ((double)f->looks[TAMIS_PATH] >= sure)
+        return TAMIS_PATH;
+    return f->spaces >= 3 * f->there && f->values.n > f->there / 4 ? TAMIS_WORDS : TAMIS_BYTES;
+}
+
+/* ---- sampling -------------------------------------------------------------------------------- */
+
+static const char *documented_type(enum read_format format, const char *name)
+{
+    size_t n;
+    const struct read_field *f = read_fields(format, &n);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(f[i].name, name) == 0)
+            return f[i].type;
+    return NULL;
+}
+
+/* The field of this name; fields come in about the same order in every record. */
+static struct sampled *field_of(struct sample *s, const char *name)
+{
+    for (size_t k = 0; k < s->n; k++) {
+        size_t i = (s->last + 1 + k) % s->n;
+        if (strcmp(s->field[i].name, name) == 0) {
+            s->last = i;
+            return &s->field[i];
+        }
+    }
+    if (s->n == SAMPLE_FIELDS || !room_for(&s->field, s->n, &s->room, sizeof *s->field))
+        return NULL;
+    const char *kept = inputs_keep(s->inputs, name);
+    s->failed |= !kept;
+    if (!kept)
+        return NULL;
+    s->field[s->n] = (struct sampled){
+        .name = kept, .documented = documented_type(s->input->dialect.format, name)};
+    s->last = s->n++;
+    return &s->field[s->last];
+}
+
+static bool visit(void *context, uint64_t record, const char *name, const struct value *v)
+{
+    struct sample *s = context;
+    struct sampled *f = field_of(s, name);
+    if (s->first + record >= s->records)
+        s->records = s->first + record + 1;
+    if (!f || !v || v->state == VALUE_MISSING)
+        return !s->failed;
+    f->records++;
+    for (; v; v = v->next) {
+        uint64_t hash = bytes_hash(v->data, v->len);
+        s->failed |= !growth_put(&f->values, hash) ||
+                     !room_for(&s->cell, s->n_cells, &s->cells_room, sizeof *s->cell);
+        if (s->failed)
+            return false;
+        s->cell[s->n_cells++] = (struct cell){s->first + record, hash, (size_t)(f - s->field)};
+        if (v->len)
+            look_at(s, f, v);
+    }
+    return true;
+}
+
+static void give_word(void *context, tamis_key key, bool part)
+{
+    struct sample *s = context;
+    (void)part;
+    s->failed |= !growth_put(&s->words, bytes_hash(key.data, key.len));
+}
+
+static bool sample_file(struct sample *s, const char *path, size_t most)
+{
+    const struct input_options options = {
+        .dialect = s->inputs->dialect, .segment = most, .file = true};
+    struct input *input = NULL;
+    struct input_segment segment = {0};
+    struct input_text text = {0};
+    tamis_reason reason = {0};
+    bool more = false;
+    tamis_error error = input_open(&input, path, &options, &reason);
+    if (error == TAMIS_OK)
+        error = input_next(input, &segment, &text, &more, &reason);
+    if (error == TAMIS_OK && more) {
+        s->input = input;
+        s->first = s->records;
+        s->time.reference = text.reference;
+        s->text += text.len;
+        s->prose |= input->dialect.format == READ_TEXT || input->dialect.format == READ_SYSLOG;
+        error = reader_fields(input, &text, visit, s, &reason);
+        tamis_type_keys(TAMIS_WORDS, (tamis_key){text.data, text.len}, give_word, s);
+    }
+    input_text_free(&text);
+    input_segment_free(&segment);
+    input_close(input);
+    return error != TAMIS_ENOMEM && !s->failed; /* other trouble is told when it is read */
+}
+
+/* ---- choosing -------------------------------------------------------------------------------- */
+
+/* In a segment, as a share of its text. */
+static double share_of(const struct sample *s, const struct growth *g, double bytes)
+{
+    double segment = (double)s->inputs->segment;
+    segment = segment < s->total ? segment : s->total;
+    return s->text ? growth_at(g, segment / (double)s->text) * bytes / segment : 0;
+}
+
+static double interest(const struct sampled *f)
+{
+    if (2 * f->spaces > f->there)
+        return 0.3;
+    return f->type == TAMIS_IP ? 2 : f->type == TAMIS_INT ? 0.5 : 1;
+}
+
+static void weigh(struct sample *s)
+{
+    const char *time = s->inputs->dialect.time;
+    for (size_t i = 0; i < s->n; i++) {
+        struct sampled *f = &s->field[i];
+        f->type = time && strcmp(f->name, time) == 0 ? TAMIS_TIME : guess(f);
+        f->cost = share_of(s, &f->values, KEY_BYTES);
+        f->worth = s->records ? (double)f->records / (double)s->records *
+                                    __builtin_log2(1 + (double)f->values.n) * interest(f)
+                              : 0;
+        f->bounds = f->type == TAMIS_DEC || f->type == TAMIS_TIME;
+        s->prose |= f->type == TAMIS_WORDS && !f->documented;
+    }
+}
+
+/* The most useful field that is left; ties go to the one that came first. */
+static struct sampled *best_left(struct sample *s)
+{
+    struct sampled *best = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+        struct sampled *f = &s->field[i];
+        if (!f->taken && (!best || f->worth > best->worth))
+            best = f;
+    }
+    return best;
+}
+
+static void take(struct attrs *a, const char *name, tamis_type type, bool bounds)
+{
+    a->names[a->n] = name;
+    a->list[a->n++] = (tamis_attribute){.name = name, .type = type, .bounds_only = bounds};
+}
+
+/* Different pairs of values of two fields, in the records of the sample. */
+static double pair_cost(struct sample *s, size_t one, size_t two)
+{
+    struct growth pairs = {0};
+    uint64_t record = UINT64_MAX, hash[2] = {0};
+    unsigned have = 0;
+    for (size_t i = 0; i < s->n_cells; i++) {
+        const struct cell *c = &s->cell[i];
+        if (c->field != one && c->field != two)
+            continue;
+        if (c->record != record)
+            have = 0;
+        record = c->record;
+        hash[c->field == two] = c->hash;
+        have |= c->field == two ? 2 : 1;
+        if (have == 3)
+            s->failed |= !growth_put(&pairs, hash[0] * 31 + hash[1]);
+    }
+    double cost = share_of(s, &pairs, PAIR_BYTES);
+    free(pairs.slot);
+    return cost;
+}
+
+static void say_field(const struct sampled *f, const struct sample *s, const char *what)
+{
+    remark("%s %s:%s: %llu values in %llu of %llu records sampled, %.2f %% of the text", what,
+           f->name, tamis_type_name(f->type), (unsigned long long)f->values.n,
+           (unsigned long long)f->records, (unsigned long long)s->records,
+           f->bounds ? 0.0 : 100 * f->cost);
+}
+
+/* What is chosen, as it goes. */
+struct choice {
+    struct sample *sample;
+    struct attrs *attrs;
+    double spent, budget;
+    size_t best[3][2],
+        n_best; /* the first attributes that can be paired: their numbers, and fields */
+    bool say;
+};
+
+/* Pairs of the three that tell most, as long as there is room for them. */
+static void take_pairs(struct choice *c)
+{
+    struct attrs *a = c->attrs;
+    for (size_t i = 0; i < c->n_best; i++)
+        for (size_t j = i + 1; j < c->n_best; j++) {
+            double cost = pair_cost(c->sample, c->best[i][1], c->best[j][1]);
+            bool fits = c->spent + cost <= c->budget;
+            if (c->say)
+                remark("%s %s+%s together: %.2f %% of the text",
+                       fits ? "indexed:" : "too much:", a->names[c->best[i][0]],
+                       a->names[c->best[j][0]], 100 * cost);
+            if (!fits)
+                continue;
+            c->spent += cost;
+            a->combos[a->n_combos++] = UINT64_C(1) << c->best[i][0] | UINT64_C(1) << c->best[j][0];
+        }
+    a->no_combos = a->n_combos == 0;
+    c->n_best = 0;
+}
+
+static void take_field(struct choice *c, struct sampled *f)
+{
+    f->bounds |= tamis_type_ordered(f->type) && f->cost + c->spent > c->budget;
+    bool fits = f->bounds || f->cost + c->spent <= c->budget;
+    if (c->say)
+        say_field(f, c->sample,
+                  !fits       ? "too much:"
+                  : f->bounds ? "lowest and highest:"
+                              : "indexed:");
+    if (!fits)
+        return;
+    if (!f->bounds && f->type != TAMIS_WORDS && f->values.n > 1 && c->n_best < 3 &&
+        !c->attrs->n_combos && !c->attrs->no_combos) {
+        c->best[c->n_best][0] = c->attrs->n;
+        c->best[c->n_best++][1] = (size_t)(f - c->sample->field);
+    }
+    c->spent += f->bounds ? 0 : f->cost;
+    take(c->attrs, f->name, f->type, f->bounds);
+    if (c->n_best == 3 && !c->attrs->n_known)
+        take_pairs(c);
+}
+
+static void choose(struct sample *s, struct attrs *a, bool say)
+{
+    double words = s->prose ? share_of(s, &s->words, KEY_BYTES) : 0;
+    struct choice c = {.sample = s,
+                       .attrs = a,
+                       .spent = words,
+                       .budget = s->prose ? WITH_WORDS : WITHOUT,
+                       .say = say};
+    struct sampled *f;
+    if (c.budget * s->total < SMALL) /* a budget for what is small would save nothing */
+        c.budget = SMALL / s->total;
+    while (a->n < TAMIS_ATTRIBUTES_MAX - 1 && (f = best_left(s)) != NULL) {
+        f->taken = true;
+        if (!s->prose || f->type != TAMIS_WORDS) /* else the line has them */
+            take_field(&c, f);
+    }
+    if (c.n_best && !a->n_known)
+        take_pairs(&c);
+    bool lines = false;
+    for (size_t i = 0; i < a->n; i++)
+        lines |= strcmp(a->names[i], READ_LINE) == 0;
+    if (!lines && (s->prose || a->n == 0)) {
+        take(a, READ_LINE, TAMIS_WORDS, false);
+        if (say)
+            remark("indexed: the words of lines: %.2f %% of the text", 100 * words);
+    }
+}
+
+/* Types that --attrs did not say. */
+static void fill_types(const struct sample *s, struct attrs *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        for (size_t j = 0; j < s->n && !a->typed[i]; j++)
+            if (strcmp(a->names[i], s->field[j].name) == 0)
+                a->list[i].type = s->field[j].type;
+}
+
+/* For inputs whose format does not say it: the first field of times that most records have. */
+static const char *find_time(const struct sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->field[i].type == TAMIS_TIME && !s->field[i].documented &&
+            2 * s->field[i].records > s->records)
+            return s->field[i].name;
+    return NULL;
+}
+
+static bool is_noted(const struct inputs *in, size_t n, const char *name)
+{
+    size_t i = 0;
+    while (i < n && strcmp(in->field[i].name, name) != 0)
+        i++;
+    return i < n;
+}
+
+bool choose_attributes(struct inputs *in, const char *base, const size_t *entries, size_t n,
+                       uint64_t text, struct attrs *attrs, bool say)
+{
+    struct sample s = {.inputs = in, .time = {.zone = in->dialect.zone}, .total = 1 + (double)text};
+    size_t files = n < SAMPLE_FILES ? n : SAMPLE_FILES, most = files ? SAMPLE_TEXT / files : 0;
+    size_t noted = in->n_fields;
+    bool good = true;
+    most = most < SAMPLE_LEAST ? SAMPLE_LEAST : most > SAMPLE_MOST ? SAMPLE_MOST : most;
+    for (size_t i = 0; good && i < files; i++) {
+        char *path = base_join(base, in->entry[entries[i * n / files]].path);
+        good = path && sample_file(&s, path, most);
+        free(path);
+    }
+    weigh(&s);
+    for (size_t i = 0; good && i < s.n; i++) {
+        s.field[i].taken = is_noted(in, noted, s.field[i].name); /* before: it was chosen or not */
+        good = s.field[i].taken || inputs_add_field(in, s.field[i].name, s.field[i].type);
+    }
+    if (!in->dialect.time)
+        in->dialect.time = find_time(&s);
+    if (good && in->chosen)
+        choose(&s, attrs, say);
+    else if (good)
+        fill_types(&s, attrs);
+    good = good && !s.failed;
+    for (size_t i = 0; i < s.n; i++)
+        free(s.field[i].values.slot);
+    free(s.field);
+    free(s.cell);
+    free(s.words.slot);
+    if (!good)
+        complain("out of memory: inputs: free some memory and run again");
+    return good;
+}

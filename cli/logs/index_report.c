@@ -1,0 +1,112 @@
+/* What tamis index says in the end: figures, files that were passed over, attributes that nobody has. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "index_verb.h"
+#include "ui/report.h"
+
+void index_report(const struct index_run *run, const struct update *u, bool json, bool verbose,
+                  double time)
+{
+    const struct tally *t = &run->tally;
+    struct stat st;
+    uint64_t bytes = stat(run->path, &st) == 0 ? (uint64_t)st.st_size : 0;
+    if (json) {
+        report_open(true);
+        report_count("inputs", "", inputs_count(run->inputs));
+        report_count("read", "", t->inputs);
+        if (u) {
+            report_count("new", "", u->fresh);
+            report_count("changed", "", u->changed);
+            report_count("grown", "", u->grown);
+            report_count("renamed", "", u->renamed);
+            report_count("removed", "", u->gone);
+        }
+        report_count("failed", "", t->failed);
+        report_count("records_read", "", t->count.records);
+        report_count("unfit_lines", "", t->count.unfit);
+        report_count("bad_records", "", t->count.bad);
+        report_count("bytes_read", "", t->bytes);
+        report_count("segments_added", "", t->segments);
+        report_count("catalog_bytes", "", bytes);
+        report_real("seconds", "", time);
+        report_close();
+    } else if (verbose) {
+        if (u)
+            remark("%zu new, %zu changed, %zu grown, %zu renamed, %zu removed, %zu as before",
+                   u->fresh, u->changed, u->grown, u->renamed, u->gone, u->same);
+        remark(
+            "%llu records in %llu segments read from %llu inputs, %llu lines that do not fit, %llu "
+            "bad: %.1f MB of text in "
+            "%.2f s, catalog %.1f MB",
+            (unsigned long long)t->count.records, (unsigned long long)t->segments,
+            (unsigned long long)t->inputs, (unsigned long long)t->count.unfit,
+            (unsigned long long)t->count.bad, 1e-6 * (double)t->bytes, time, 1e-6 * (double)bytes);
+    }
+}
+
+/* How the first input that can be read begins, so that names can be compared. */
+static void tell_start(const struct index_run *run)
+{
+    enum { MOST = 100 };
+    const struct input_options options = {.dialect = run->inputs->dialect, .segment = 4096};
+    for (size_t i = 0; i < run->inputs->n; i++) {
+        struct input *input = NULL;
+        struct input_segment segment = {0};
+        struct input_text text = {0};
+        tamis_reason reason;
+        bool more = false;
+        char *path = base_join(run->base, run->inputs->entry[i].path);
+        if (path && input_open(&input, path, &options, &reason) == TAMIS_OK && !input->header)
+            input_next(input, &segment, &text, &more, &reason);
+        const uint8_t *start = input && input->header ? input->header : text.data;
+        size_t len = input && input->header ? input->header_len : more ? text.len : 0;
+        const uint8_t *end = len ? memchr(start, '\n', len) : NULL;
+        len = end ? (size_t)(end - start) : len;
+        if (len)
+            remark("%s begins: %.*s%s", path, len > MOST ? MOST : (int)len, (const char *)start,
+                   len > MOST ? "..." : "");
+        input_text_free(&text);
+        input_segment_free(&segment);
+        input_close(input);
+        free(path);
+        if (len)
+            break;
+    }
+}
+
+/* What may have records and was not read: find will say so, too. */
+void index_tell_passed(const struct index_run *run, const struct update *u)
+{
+    if (!u->passed)
+        return;
+    const struct entry *e = &run->inputs->entry[u->first_passed];
+    char *path = base_join(run->base, e->path);
+    remark(
+        "not read: %s: it is %s; %zu such in all, which tamis info --inputs lists: give --exclude "
+        "or --skip-unknown",
+        path ? path : e->path, e->passed, u->passed);
+    free(path);
+}
+
+/* A catalog without a record proves nothing, and one in which no record has any of the attributes
+   nothing that anyone wants to know: text of another form, or a slip of the pen. */
+bool index_worth_keeping(const struct index_run *run)
+{
+    uint32_t n = tamis_schema_attributes(run->schema), absent = 0;
+    for (uint32_t i = 0; run->tally.count.records && i < n; i++)
+        if (!(run->tally.present >> i & 1)) {
+            absent++;
+            remark("no record has the attribute: %s: check the names in --attrs, and --delimiter",
+                   tamis_schema_name(run->schema, i));
+        }
+    if (absent)
+        tell_start(run);
+    if (run->tally.count.records == 0 && run->tally.failed == 0)
+        complain("no record: %s: give CSV or TSV with a header, or one JSON object a line; see "
+                 "--format and --delimiter",
+                 run->inputs->root[0].path);
+    return run->tally.count.records && absent < n;
+}

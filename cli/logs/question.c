@@ -1,0 +1,544 @@
+/* Words to clauses. See question.h. */
+#define _GNU_SOURCE
+#include "question.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inputs.h"
+#include "question_parts.h"
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+void question_free(struct question *q)
+{
+    for (size_t i = 0; i < q->n; i++) {
+        struct clause *c = &q->clause[i];
+        regex_free(c->regex);
+        free(c->value);
+        free(c->prefix);
+        free(c->range);
+        free(c->network);
+    }
+    for (size_t i = 0; i < q->n_own; i++)
+        free(q->own[i]);
+    free(q->own);
+    free(q->clause);
+    free(q->column);
+    free(q->name);
+    free(q->period);
+    *q = (struct question){0};
+}
+
+bool question_adopt(struct question *q, void *memory)
+{
+    bool good = memory && room_for(&q->own, q->n_own, &q->own_room, sizeof *q->own);
+    if (good)
+        q->own[q->n_own++] = memory;
+    else
+        free(memory);
+    return good;
+}
+
+bool wrong(char why[QUESTION_WHY], const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, QUESTION_WHY, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool no_memory(char why[QUESTION_WHY])
+{
+    return wrong(why, "out of memory: question: free some memory and run again");
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+enum op { OP_EQUAL, OP_NOT, OP_PREFIX, OP_BELOW, OP_UP_TO, OP_ABOVE, OP_FROM, OP_HAS, OP_MISSING };
+
+/* A word cut in two. */
+struct word {
+    const char *whole, *text; /* text: behind the operator */
+    const struct field *field;
+    enum op op;
+};
+
+/* The operator here, and its length; 0: there is none. */
+static size_t op_at(const char *p, enum op *op)
+{
+    bool equals = p[0] && p[1] == '=';
+    switch (p[0]) {
+    case '=':
+        return *op = OP_EQUAL, 1;
+    case '!':
+        *op = equals ? OP_NOT : OP_MISSING;
+        return equals ? 2 : p[1] == 0;
+    case '^':
+        return *op = OP_PREFIX, equals ? 2 : 0;
+    case '<':
+        return *op = equals ? OP_UP_TO : OP_BELOW, 1 + equals;
+    case '>':
+        return *op = equals ? OP_FROM : OP_ABOVE, 1 + equals;
+    case '~':
+        return *op = OP_HAS, 1;
+    default:
+        return 0;
+    }
+}
+
+const struct field *field_named(const struct fields *fields, const char *name, size_t len)
+{
+    for (size_t i = 0; i < fields->n; i++)
+        if (strncmp(fields->field[i].name, name, len) == 0 && !fields->field[i].name[len])
+            return &fields->field[i];
+    return NULL;
+}
+
+/* The attribute is what stands before the first operator with which it is one. */
+static bool cut_word(struct word *w, const char *text, const struct fields *fields)
+{
+    for (size_t i = 1; text[0] && text[i]; i++) {
+        enum op op;
+        size_t len = op_at(text + i, &op);
+        const struct field *field = len ? field_named(fields, text, i) : NULL;
+        if (field) {
+            *w = (struct word){text, text + i + len, field, op};
+            return true;
+        }
+    }
+    return false;
+}
+
+bool unknown_field(const char *name, size_t len, const char *word, const struct fields *fields,
+                   char why[QUESTION_WHY])
+{
+    char list[400] = "";
+    size_t at = 0, i = 0;
+    for (; i < fields->n && at + strlen(fields->field[i].name) + 30 < sizeof list; i++)
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "",
+                               fields->field[i].name);
+    if (i < fields->n)
+        snprintf(list + at, sizeof list - at, " and %zu more", fields->n - i);
+    return wrong(why,
+                 "no input has an attribute '%.*s'; there are %s: %.100s: check the name, or put "
+                 "text in double quotes",
+                 len > 100 ? 100 : (int)len, name, list, word);
+}
+
+/* A word that names no attribute is asked of the line, unless an attribute was meant. */
+static bool bare_word(struct word *w, const char *text, const struct fields *fields,
+                      char why[QUESTION_WHY])
+{
+    static const struct field line = {"line", TAMIS_WORDS, NOT_INDEXED};
+    size_t name =
+        strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@-");
+    const struct field *known = field_named(fields, "line", 4);
+    enum op op;
+    *w = (struct word){text, text, known ? known : &line, OP_HAS};
+    if (text[0] == '"')
+        return true;
+    if (name && op_at(text + name, &op))
+        return unknown_field(text, name, text, fields, why);
+    if (strchr(text, '*'))
+        return wrong(why, "* stands for nothing: %.200s: write line~/regex/, or '\"%.100s\"'", text,
+                     text);
+    if (field_named(fields, text, strlen(text)))
+        return wrong(
+            why,
+            "an attribute's name alone: %.200s: write %.100s=VALUE, or '\"%.100s\"' for the "
+            "word",
+            text, text, text);
+    return true;
+}
+
+/* ---- clauses --------------------------------------------------------------------------------- */
+
+size_t question_column(struct question *q, const struct field *field)
+{
+    size_t i = 0;
+    while (i < q->n_columns && strcmp(q->column[i].name, field->name) != 0)
+        i++;
+    if (i < q->n_columns)
+        return i;
+    if (!room_for(&q->name, i, &q->names_room, sizeof *q->name) ||
+        !room_for(&q->column, i, &q->columns_room, sizeof *q->column))
+        return NO_COLUMN;
+    q->column[i] = *field;
+    q->name[i] = field->name;
+    q->n_columns++;
+    return i;
+}
+
+/* The clause that a word belongs to: the alternatives for its attribute, or one of its own. */
+static struct clause *clause_for(struct question *q, const struct word *w)
+{
+    size_t column = question_column(q, w->field);
+    bool negative = w->op == OP_NOT;
+    bool open = negative || w->op == OP_EQUAL || w->op == OP_PREFIX || w->op == OP_MISSING;
+    for (size_t i = 0; open && i < q->n; i++)
+        if (q->clause[i].open && q->clause[i].negative == negative && q->clause[i].column == column)
+            return &q->clause[i];
+    if (column == NO_COLUMN || !room_for(&q->clause, q->n, &q->room, sizeof *q->clause))
+        return NULL;
+    q->clause[q->n] = (struct clause){.kind = w->op == OP_HAS ? CLAUSE_WORDS : CLAUSE_SET,
+                                      .negative = negative,
+                                      .open = open,
+                                      .column = column,
+                                      .word = w->whole};
+    return &q->clause[q->n++];
+}
+
+/* The normal form of a value of this type, in memory of the question; false: it is none. */
+static bool normal_of(struct question *q, tamis_type type, const char *text, size_t len,
+                      struct span *out, bool *no_room)
+{
+    size_t room = len + TIME_NORMAL_MAX;
+    uint8_t *normal = malloc(room);
+    if (!question_adopt(q, normal)) {
+        *no_room = true;
+        return false;
+    }
+    out->data = normal;
+    out->len = type == TAMIS_TIME ? time_normal(q->time, (const uint8_t *)text, len, (char *)normal)
+                                  : tamis_value_normal(type, text, len, normal, room);
+    return out->len > 0;
+}
+
+/* A value that its type does not understand stands for itself: *plain. */
+static bool add_value(struct question *q, struct clause *c, tamis_type type, const char *text,
+                      size_t len, bool *plain, char why[QUESTION_WHY])
+{
+    struct span is;
+    bool no_room = !room_for(&c->value, c->n_values, &c->values_room, sizeof *c->value);
+    *plain = type == TAMIS_BYTES || no_room || !normal_of(q, type, text, len, &is, &no_room);
+    if (*plain)
+        is = (struct span){(const uint8_t *)text, len};
+    if (no_room)
+        return no_memory(why);
+    c->value[c->n_values++] = (struct wanted){is, text};
+    return true;
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+/* A bound in the type's own form. Times that name a day, an hour or a minute mean all of it: `from`
+   is its start and `to` the start of the next; *exact: they are one moment. */
+static bool bound_of(struct question *q, const struct field *field, const char *text, size_t len,
+                     struct end *from, struct end *to, bool *exact, const char *word,
+                     char why[QUESTION_WHY])
+{
+    static const char *const names[] = {
+        [TAMIS_INT] = "whole number", [TAMIS_DEC] = "number", [TAMIS_TIME] = "time"};
+    bool no_room = false, good;
+    *from = *to = (struct end){.there = true};
+    *exact = true;
+    if (field->type == TAMIS_TIME)
+        good = moment_of(q->time, text, len, &from->time, &to->time, exact);
+    else
+        good = normal_of(q, field->type, text, len, &from->text, &no_room);
+    to->text = from->text;
+    if (no_room)
+        return no_memory(why);
+    if (!good)
+        return wrong(
+            why, "not a %s: '%.*s' in %.200s: %s", names[field->type], (int)len, text, word,
+            field->type == TAMIS_TIME ? "write 2024-05-31, 2024-05-31T10:00 or 2024-05-31T10:00:00Z"
+                                      : "write digits such as 500 or 1.5");
+    return true;
+}
+
+static bool add_range(struct clause *c, const struct range *range, char why[QUESTION_WHY])
+{
+    if (!room_for(&c->range, c->n_ranges, &c->ranges_room, sizeof *c->range))
+        return no_memory(why);
+    c->range[c->n_ranges++] = *range;
+    return true;
+}
+
+/* a=v1..v2 */
+static bool read_range(struct question *q, struct clause *c, const struct word *w, const char *text,
+                       const char *dots, char why[QUESTION_WHY])
+{
+    struct range r = {0};
+    struct end other;
+    bool exact, good = true;
+    size_t len = (size_t)(dots - text), rest = strlen(dots + 2);
+    if (len == 0 && rest == 0)
+        return wrong(why, "a range without ends: %.200s: write %s=1.., ..9 or 1..9", w->whole,
+                     w->field->name);
+    if (len)
+        good = bound_of(q, w->field, text, len, &r.low, &other, &exact, w->whole, why);
+    if (good && rest) {
+        good = bound_of(q, w->field, dots + 2, rest, &other, &r.high, &exact, w->whole, why);
+        r.high.outside = !exact;
+    }
+    return good && add_range(c, &r, why);
+}
+
+/* a<v and its like. */
+static bool read_compare(struct question *q, struct clause *c, const struct word *w,
+                         char why[QUESTION_WHY])
+{
+    struct range r = {0};
+    struct end from, to;
+    bool exact;
+    if (!bound_of(q, w->field, w->text, strlen(w->text), &from, &to, &exact, w->whole, why))
+        return false;
+    if (w->op == OP_FROM || w->op == OP_ABOVE) {
+        r.low = w->op == OP_FROM ? from : to;
+        r.low.outside = w->op == OP_ABOVE && exact;
+    } else {
+        r.high = w->op == OP_BELOW ? from : to;
+        r.high.outside = w->op == OP_BELOW || !exact;
+    }
+    return add_range(c, &r, why);
+}
+
+bool question_period(struct question *q, const char *since, const char *until,
+                     char why[QUESTION_WHY])
+{
+    static const struct field time = {"time", TAMIS_TIME, NOT_INDEXED};
+    const struct word from = {since, since, &time, OP_FROM}, to = {until, until, &time, OP_UP_TO};
+    struct clause period = {.column = PERIOD, .word = since ? since : until};
+    struct range both = {0};
+    bool good = (!since || read_compare(q, &period, &from, why)) &&
+                (!until || read_compare(q, &period, &to, why));
+    if (good && since)
+        both.low = period.range[0].low;
+    if (good && until)
+        both.high = period.range[period.n_ranges - 1].high;
+    if (good && !room_for(&q->clause, q->n, &q->room, sizeof *q->clause))
+        good = no_memory(why);
+    if (!good) {
+        free(period.range);
+        return false;
+    }
+    period.range[0] = both;
+    period.n_ranges = 1;
+    q->clause[q->n++] = period;
+    return true;
+}
+
+bool question_period_field(struct question *q, const struct field *field)
+{
+    size_t column = question_column(q, field);
+    for (size_t i = 0; i < q->n_periods; i++)
+        if (q->period[i] == column)
+            return true;
+    if (column == NO_COLUMN ||
+        !room_for(&q->period, q->n_periods, &q->periods_room, sizeof *q->period))
+        return false;
+    q->period[q->n_periods++] = column;
+    return true;
+}
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+/* 10.1.0.0/16, 2001:db8::/32; false: it is none. */
+static bool network_of(const char *text, size_t len, struct network *out)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    char host[64];
+    const char *slash = memchr(text, '/', len);
+    size_t digits = slash ? (size_t)(text + len - slash) - 1 : 0, n = slash ? len - digits - 1 : 0;
+    if (digits < 1 || digits > 3 || strspn(slash + 1, "0123456789") < digits || n >= sizeof host)
+        return false;
+    memcpy(host, text, n);
+    host[n] = 0;
+    out->bits = (unsigned)atoi(slash + 1);
+    out->given = text;
+    if (inet_pton(AF_INET, host, out->address + 12) == 1) {
+        memcpy(out->address, mapped, sizeof mapped);
+        out->bits += 96;
+    } else if (inet_pton(AF_INET6, host, out->address) != 1) {
+        return false;
+    }
+    network_mask(out->address, out->bits);
+    return out->bits <= 128;
+}
+
+static bool add_network(struct clause *c, const struct network *network, char why[QUESTION_WHY])
+{
+    if (!room_for(&c->network, c->n_networks, &c->networks_room, sizeof *c->network))
+        return no_memory(why);
+    c->network[c->n_networks++] = *network;
+    return true;
+}
+
+/* The lines of a file, each a value; a network where the attribute has addresses. */
+static bool read_list(struct question *q, struct clause *c, const struct word *w, const char *path,
+                      char why[QUESTION_WHY])
+{
+    FILE *file = fopen(path, "r");
+    char *line = NULL;
+    size_t room = 0, n = 0;
+    ssize_t len;
+    bool plain;
+    bool good = file || wrong(why, "%s: %.200s: give a file with a value on each line, or %s==@...",
+                              strerror(errno), path, w->field->name);
+    while (good && (len = getline(&line, &room, file)) >= 0) {
+        struct network network;
+        while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r'))
+            line[--len] = 0;
+        if (len == 0)
+            continue;
+        char *copy = strdup(line);
+        if (!question_adopt(q, copy))
+            good = no_memory(why);
+        else if (w->field->type == TAMIS_IP && network_of(copy, (size_t)len, &network))
+            good = add_network(c, &network, why);
+        else
+            good = add_value(q, c, w->field->type, copy, (size_t)len, &plain, why);
+        n++;
+    }
+    if (good && ferror(file))
+        good =
+            wrong(why, "%s: %.200s: give a file with a value on each line", strerror(errno), path);
+    if (good && n == 0)
+        good = wrong(why, "an empty list: %.200s: give a file with a value on each line", path);
+    if (file)
+        fclose(file);
+    free(line);
+    return good;
+}
+
+/* What stands behind a= or a!=. */
+static bool read_set(struct question *q, struct clause *c, const struct word *w,
+                     char why[QUESTION_WHY])
+{
+    const struct field *f = w->field;
+    const char *text = w->text, *dots;
+    size_t len = strlen(text);
+    struct network network;
+    struct stamp from, to;
+    bool exact, plain;
+    if (text[0] == '=')
+        return add_value(q, c, f->type, text + 1, len - 1, &plain, why);
+    if (text[0] == '@' && text[1])
+        return read_list(q, c, w, text + 1, why);
+    if (strchr(text, '*'))
+        return wrong(
+            why,
+            "* stands for nothing: %.200s: write %s^=PREFIX, %s~/regex/, or %s==%.100s for "
+            "the text",
+            w->whole, f->name, f->name, f->name, text);
+    if (tamis_type_ordered(f->type) && (dots = strstr(text, "..")) != NULL)
+        return read_range(q, c, w, text, dots, why);
+    if (f->type == TAMIS_IP && memchr(text, '/', len)) {
+        if (network_of(text, len, &network))
+            return add_network(c, &network, why);
+        return wrong(why, "not a network: %.200s: write %s=10.1.0.0/16, or %s==%.100s for the text",
+                     w->whole, f->name, f->name, text);
+    }
+    if (f->type == TAMIS_TIME && moment_of(q->time, text, len, &from, &to, &exact) && !exact) {
+        struct range day = {{.there = true, .time = from},
+                            {.there = true, .outside = true, .time = to}};
+        return add_range(c, &day, why);
+    }
+    if (!add_value(q, c, f->type, text, len, &plain, why))
+        return false;
+    if (len && plain && (tamis_type_ordered(f->type) || f->type == TAMIS_IP))
+        c->doubt = w->whole;
+    return true;
+}
+
+static bool add_prefix(struct question *q, struct clause *c, const struct word *w,
+                       char why[QUESTION_WHY])
+{
+    struct span is = {(const uint8_t *)w->text, strlen(w->text)};
+    bool no_room = !room_for(&c->prefix, c->n_prefixes, &c->prefixes_room, sizeof *c->prefix);
+    if (!is.len)
+        return wrong(why, "an empty prefix: %.200s: write %s^=TEXT", w->whole, w->field->name);
+    if (!no_room && w->field->type == TAMIS_FOLD)
+        normal_of(q, TAMIS_FOLD, w->text, is.len, &is, &no_room);
+    if (no_room)
+        return no_memory(why);
+    c->prefix[c->n_prefixes++] = (struct wanted){is, w->text};
+    return true;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* a~/regex/ or a~/regex/i */
+static bool read_regex(struct clause *c, const struct word *w, char why[QUESTION_WHY])
+{
+    const char *end = strrchr(w->text, '/');
+    bool fold = end[1] == 'i' && !end[2];
+    if (end == w->text || (end[1] && !fold))
+        return wrong(why, "a regular expression without its end: %.200s: write %s~/regex/",
+                     w->whole, w->field->name);
+    c->kind = CLAUSE_REGEX;
+    return regex_new(&c->regex, w->text + 1, (size_t)(end - w->text) - 1, fold, w->whole, why);
+}
+
+static void no_key(void *context, tamis_key key, bool part)
+{
+    (void)context, (void)key, (void)part;
+}
+
+/* a~words, or a word alone; quotes around it are the shell's. */
+static bool read_words(struct clause *c, const struct word *w, char why[QUESTION_WHY])
+{
+    const tamis_key phrase = {w->text, strlen(w->text)};
+    c->phrase = (struct span){phrase.data, phrase.len};
+    if (tamis_type_ask(TAMIS_WORDS, TAMIS_PHRASE, phrase, no_key, NULL) == TAMIS_NEED_ALL)
+        return true;
+    return wrong(why, "no word in it: %.200s: write letters or digits, or %s~/regex/", w->whole,
+                 w->field->name);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static bool read_word(struct question *q, const char *text, const struct fields *fields,
+                      char why[QUESTION_WHY])
+{
+    struct word w;
+    if (!text[0])
+        return wrong(why, "an empty word: '': write attr=VALUE or a word of the line");
+    if ((text[0] == '"' || !cut_word(&w, text, fields)) && !bare_word(&w, text, fields, why))
+        return false;
+    bool compared = w.op == OP_BELOW || w.op == OP_UP_TO || w.op == OP_ABOVE || w.op == OP_FROM;
+    if (compared && !tamis_type_ordered(w.field->type))
+        return wrong(
+            why,
+            "%s is %s, which has no order: %.200s: index it as a number or time, with --attrs "
+            "%s:int, %s:dec or %s:time",
+            w.field->name, tamis_type_name(w.field->type), text, w.field->name, w.field->name,
+            w.field->name);
+    struct clause *c = clause_for(q, &w);
+    if (!c)
+        return no_memory(why);
+    if (compared)
+        return read_compare(q, c, &w, why);
+    switch (w.op) {
+    case OP_MISSING:
+        return c->missing = true;
+    case OP_PREFIX:
+        return add_prefix(q, c, &w, why);
+    case OP_HAS:
+        return w.text[0] == '/' && w.text != w.whole ? read_regex(c, &w, why)
+                                                     : read_words(c, &w, why);
+    default:
+        return read_set(q, c, &w, why);
+    }
+}
+
+bool question_read(struct question *q, char *const *words, size_t n, const struct fields *fields,
+                   struct time_context *time, char why[QUESTION_WHY])
+{
+    bool good = true;
+    *q = (struct question){.time = time};
+    for (size_t i = 0; good && i < n; i++)
+        good = read_word(q, words[i], fields, why);
+    for (size_t i = 0; good && i < q->n; i++)
+        clause_sort(&q->clause[i]);
+    if (!good)
+        question_free(q);
+    return good;
+}

@@ -1,0 +1,127 @@
+/*
+ * Questions: what is asked of records, one word of the command line each.
+ *
+ *     a=v            equal in the normal form of the type; a== says that v is nothing but text
+ *     a=@FILE        any of the lines of a file
+ *     a=v1..v2       a range, both ends in it, one may be open; on int, dec, time
+ *     a=10.1.0.0/16  a network; on ip
+ *     a= a! a^=text  empty; missing; what it begins with
+ *     a<v a<=v a>v a>=v
+ *     a!=…           the complement of a=…
+ *     a~"two words"  consecutive words, a~/regex/ a regular expression (PCRE2), /regex/i without case
+ *     word           of the whole line
+ *
+ * `=`, `!` and `^=` on one attribute are alternatives: one *clause*, a set; what `!=` names is another,
+ * none of which may be there. Every other word is a clause of its own, and a record matches if all
+ * clauses hold. A clause is checked on the values of the record,
+ * whatever a catalog could rule out before: what find prints is what a scan would print.
+ *
+ * Fields have types, which say how a word is read: that of the catalog's attribute, or the one that
+ * was guessed for a field that is not indexed.
+ */
+#ifndef TAMIS_QUESTION_H
+#define TAMIS_QUESTION_H
+
+#include "read/reader.h"
+#include "read/time_read.h"
+#include "tamis/catalog.h"
+
+#define NOT_INDEXED UINT32_MAX
+
+/* What may be asked for. */
+struct field {
+    const char *name;
+    tamis_type type;
+    uint32_t attribute; /* of the catalog, or NOT_INDEXED */
+};
+
+struct fields {
+    struct field *field;
+    size_t n;
+};
+
+/* Text, not terminated. */
+struct span {
+    const uint8_t *data;
+    size_t len;
+};
+
+/* A value asked for, in the normal form of its type. */
+struct wanted {
+    struct span is;
+    const char *given; /* as it was written, for --tag */
+};
+
+/* From `low` to `high`. The text of numbers, the moment of times. */
+struct end {
+    bool there;   /* else the range is open here */
+    bool outside; /* it does not belong to the range itself */
+    struct span text;
+    struct stamp time;
+};
+struct range {
+    struct end low, high;
+};
+
+struct network {
+    uint8_t address[16]; /* the bits behind the network are zero; IPv4 as ::ffff:10.1.0.0 */
+    unsigned bits;       /* of the 128 */
+    const char *given;
+};
+
+enum clause_kind { CLAUSE_SET, CLAUSE_WORDS, CLAUSE_REGEX };
+
+struct clause {
+    enum clause_kind kind;
+    bool negative;     /* no value is in the set */
+    bool open;         /* a set that takes more */
+    bool missing;      /* is one */
+    size_t column;     /* the field asked for, among those of the question */
+    const char *word;  /* the first that made it, as it was given */
+    const char *doubt; /* a word whose value is none of its type, and stands for its text */
+    struct wanted *value, *prefix; /* values in order */
+    size_t n_values, values_room, n_prefixes, prefixes_room;
+    struct range *range;
+    size_t n_ranges, ranges_room;
+    struct network *network;
+    size_t n_networks, networks_room;
+    struct span phrase; /* words */
+    void *regex;
+    bool tagged; /* the value that it finds is the record's tag */
+};
+
+struct question {
+    struct field *column; /* what is looked at in a record */
+    const char **name;    /* their names: what the reader looks for */
+    size_t n_columns, columns_room, names_room;
+    size_t *period; /* columns that have the times of records, depending on the format */
+    size_t n_periods, periods_room;
+    struct clause *clause;
+    size_t n, room;
+    struct time_context *time; /* of times without a zone */
+    void **own;
+    size_t n_own, own_room;
+};
+
+/*
+ * Reads the words. False: `why` says "what: where: what to do". Words, fields and context must outlive
+ * the question.
+ */
+#define QUESTION_WHY 800
+bool question_read(struct question *q, char *const *words, size_t n, const struct fields *fields,
+                   struct time_context *time, char why[QUESTION_WHY]);
+void question_free(struct question *q);
+/* The column of a field, which is added unless it is there. */
+#define NO_COLUMN SIZE_MAX /* no memory */
+size_t question_column(struct question *q, const struct field *field);
+/* --since and --until, of which one may be NULL: a last clause, whose column is PERIOD, which stands for
+   one of those in `period`, by the input. */
+#define PERIOD (SIZE_MAX - 1)
+bool question_period(struct question *q, const char *since, const char *until,
+                     char why[QUESTION_WHY]);
+bool question_period_field(struct question *q, const struct field *field); /* false: no memory */
+
+/* Memory from malloc that is freed with the question. */
+bool question_adopt(struct question *q, void *memory);
+
+#endif

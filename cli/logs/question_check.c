@@ -1,0 +1,281 @@
+/*
+ * Whether a record is what is asked for: every clause, on the values as the reader gives them. This
+ * is the only place that decides what find prints; catalogs and needles only spare it work.
+ */
+#include "question_check.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "question_parts.h"
+
+#define NORMAL_MAX 4096 /* longer values have no normal form: they stand for themselves */
+
+bool check_start(struct check *k, const struct question *q)
+{
+    bool any = false;
+    *k = (struct check){.question = q, .time = {.zone = q->time ? q->time->zone : NULL}};
+    for (size_t i = 0; i < q->n; i++)
+        any |= q->clause[i].kind == CLAUSE_REGEX;
+    k->matcher = any ? matcher_new() : NULL;
+    return !any || k->matcher;
+}
+
+void check_end(struct check *k)
+{
+    matcher_free(k->matcher);
+    *k = (struct check){0};
+}
+
+static bool regex_holds(struct check *k, const struct clause *c, const struct value *v)
+{
+    bool gave_up;
+    bool found =
+        regex_find(c->regex, k->matcher, (struct span){v->data, v->len}, &k->spot, &gave_up);
+    if (gave_up)
+        k->gave_up = c->word;
+    return found;
+}
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+static int by_span(const struct span *x, const struct span *y)
+{
+    if (x->len != y->len)
+        return x->len < y->len ? -1 : 1;
+    return x->len ? memcmp(x->data, y->data, x->len) : 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    return by_span(&((const struct wanted *)a)->is, &((const struct wanted *)b)->is);
+}
+
+/* The widest first. */
+static int by_network(const void *a, const void *b)
+{
+    const struct network *x = a, *y = b;
+    if (x->bits != y->bits)
+        return x->bits < y->bits ? -1 : 1;
+    return memcmp(x->address, y->address, sizeof x->address);
+}
+
+void clause_sort(struct clause *c)
+{
+    if (c->n_values > 1)
+        qsort(c->value, c->n_values, sizeof *c->value, by_value);
+    if (c->n_networks > 1)
+        qsort(c->network, c->n_networks, sizeof *c->network, by_network);
+}
+
+/* A whole number that is written as it should be: most are, and this takes a tenth of the time. */
+static bool plain_int(const struct value *v)
+{
+    if (v->len == 0 || v->len > 18 || (v->data[0] == '0' && v->len > 1))
+        return false;
+    for (size_t i = 0; i < v->len; i++)
+        if ((uint8_t)(v->data[i] - '0') > 9)
+            return false;
+    return true;
+}
+
+/* The normal form of a value, at `room`, or the value itself. */
+static struct span normal_of(struct check *k, tamis_type type, const struct value *v,
+                             uint8_t room[NORMAL_MAX + 40], bool *is)
+{
+    size_t n = 0;
+    if (type == TAMIS_INT && plain_int(v)) {
+        *is = true;
+        return (struct span){v->data, v->len};
+    }
+    if (type != TAMIS_BYTES && v->len <= NORMAL_MAX)
+        n = type == TAMIS_TIME ? time_normal(&k->time, v->data, v->len, (char *)room)
+                               : tamis_value_normal(type, v->data, v->len, room, NORMAL_MAX + 40);
+    *is = n > 0;
+    return n ? (struct span){room, n} : (struct span){v->data, v->len};
+}
+
+static int compare_end(const struct end *end, tamis_type type, const struct span *normal,
+                       const struct stamp *time)
+{
+    bool comparable;
+    if (type != TAMIS_TIME)
+        return tamis_value_compare(type, (tamis_key){normal->data, normal->len},
+                                   (tamis_key){end->text.data, end->text.len}, &comparable);
+    if (time->seconds != end->time.seconds)
+        return time->seconds < end->time.seconds ? -1 : 1;
+    return (time->nanoseconds > end->time.nanoseconds) -
+           (time->nanoseconds < end->time.nanoseconds);
+}
+
+static bool in_range(const struct range *r, tamis_type type, const struct span *normal,
+                     const struct stamp *time)
+{
+    int low = r->low.there ? compare_end(&r->low, type, normal, time) : 1;
+    int high = r->high.there ? compare_end(&r->high, type, normal, time) : -1;
+    return low >= r->low.outside && high <= -r->high.outside;
+}
+
+static bool in_ranges(struct check *k, const struct clause *c, tamis_type type,
+                      const struct value *v, const struct span *normal, bool is)
+{
+    struct stamp time = {0};
+    if (type == TAMIS_TIME ? !time_read(&k->time, v->data, v->len, &time) : !is)
+        return false;
+    for (size_t i = 0; i < c->n_ranges; i++)
+        if (in_range(&c->range[i], type, normal, &time))
+            return true;
+    return false;
+}
+
+/* The network that an address, in its normal form, belongs to: one search for each length there is. */
+static const struct network *in_networks(const struct clause *c, const struct span *normal)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    char text[64];
+    struct network here = {{[10] = 0xff, [11] = 0xff}, 0, NULL};
+    uint8_t address[16];
+    if (normal->len >= sizeof text)
+        return NULL;
+    memcpy(text, normal->data, normal->len);
+    text[normal->len] = 0;
+    if (inet_pton(AF_INET, text, here.address + 12) != 1 &&
+        inet_pton(AF_INET6, text, here.address) != 1)
+        return NULL;
+    memcpy(address, here.address, sizeof address);
+    bool four = memcmp(address, mapped, sizeof mapped) == 0; /* in no network of version 6 */
+    for (size_t i = 0; i < c->n_networks;) {
+        here.bits = c->network[i].bits;
+        if (four && here.bits < 96) {
+            i++;
+            continue;
+        }
+        memcpy(here.address, address, sizeof address);
+        network_mask(here.address, here.bits);
+        const struct network *found =
+            bsearch(&here, c->network, c->n_networks, sizeof here, by_network);
+        if (found)
+            return found;
+        while (i < c->n_networks && c->network[i].bits == here.bits)
+            i++;
+    }
+    return NULL;
+}
+
+static bool has_prefix(const struct clause *c, const struct span *text, const char **tag)
+{
+    for (size_t i = 0; i < c->n_prefixes; i++) {
+        const struct span *p = &c->prefix[i].is;
+        if (text->len >= p->len && memcmp(text->data, p->data, p->len) == 0)
+            return *tag = c->prefix[i].given, true;
+    }
+    return false;
+}
+
+/* Whether a value is in the set; *tag: what it was given as. */
+static bool in_set(struct check *k, tamis_type type, const struct clause *c, const struct value *v,
+                   const char **tag)
+{
+    uint8_t room[NORMAL_MAX + 40];
+    bool is;
+    const struct wanted here = {normal_of(k, type, v, room, &is), NULL}, *value = NULL;
+    const struct span text = type == TAMIS_FOLD ? here.is : (struct span){v->data, v->len};
+    if (c->n_values == 1)
+        value = by_value(&here, c->value) == 0 ? c->value : NULL;
+    else if (c->n_values)
+        value = bsearch(&here, c->value, c->n_values, sizeof here, by_value);
+    if (value)
+        return *tag = value->given, true;
+    if (c->n_networks && is) {
+        const struct network *network = in_networks(c, &here.is);
+        if (network)
+            return *tag = network->given, true;
+    }
+    *tag = c->word;
+    return (c->n_prefixes && has_prefix(c, &text, tag)) ||
+           (c->n_ranges && in_ranges(k, c, type, v, &here.is, is));
+}
+
+/* ---- clauses --------------------------------------------------------------------------------- */
+
+static bool value_holds(struct check *k, tamis_type type, const struct clause *c,
+                        const struct value *v, const char **tag)
+{
+    switch (c->kind) {
+    case CLAUSE_SET:
+        return in_set(k, type, c, v, tag);
+    case CLAUSE_WORDS:
+        return tamis_type_match(TAMIS_WORDS, TAMIS_PHRASE, (tamis_key){v->data, v->len},
+                                (tamis_key){c->phrase.data, c->phrase.len});
+    default:
+        return regex_holds(k, c, v);
+    }
+}
+
+static const struct value *value_of(const struct check *k, const struct clause *c,
+                                    const struct value *values, tamis_type *type)
+{
+    static const struct value none = {.state = VALUE_MISSING};
+    size_t column = c->column == PERIOD ? k->period : c->column;
+    *type = column == NO_COLUMN ? TAMIS_BYTES : k->question->column[column].type;
+    return column == NO_COLUMN ? &none : &values[column];
+}
+
+/* Of a list any element counts. */
+static bool clause_holds(struct check *k, const struct clause *c, const struct value *values)
+{
+    tamis_type type;
+    const struct value *v = value_of(k, c, values, &type);
+    const char *tag = c->word;
+    if (v->state == VALUE_MISSING) {
+        k->timeless += c->column == PERIOD;
+        return c->missing != c->negative;
+    }
+    while (v && !value_holds(k, type, c, v, &tag))
+        v = v->next;
+    if (v && c->tagged)
+        k->tag = tag;
+    return (v != NULL) != c->negative;
+}
+
+bool check_holds(struct check *k, const struct value *values)
+{
+    const struct question *q = k->question;
+    for (size_t i = 0; i < q->n; i++)
+        if (!clause_holds(k, &q->clause[i], values))
+            return false;
+    return true;
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+/* Of words, where the phrase stands as it was asked for. */
+static struct span spot_of(const struct check *k, const struct clause *c, const struct value *v)
+{
+    if (c->kind == CLAUSE_REGEX)
+        return k->spot;
+    if (c->kind == CLAUSE_SET)
+        return (struct span){v->data, v->len};
+    for (size_t i = 0; i + c->phrase.len <= v->len; i++)
+        if (strncasecmp((const char *)v->data + i, (const char *)c->phrase.data, c->phrase.len) ==
+            0)
+            return (struct span){v->data + i, c->phrase.len};
+    return (struct span){v->data, 0};
+}
+
+void check_spots(struct check *k, const struct value *values,
+                 void (*spot)(void *context, struct span bytes), void *context)
+{
+    const struct question *q = k->question;
+    for (size_t i = 0; i < q->n; i++) {
+        const struct clause *c = &q->clause[i];
+        tamis_type type;
+        const char *tag;
+        const struct value *v = value_of(k, c, values, &type);
+        for (; !c->negative && c->column != PERIOD && v && v->state != VALUE_MISSING; v = v->next)
+            if (value_holds(k, type, c, v, &tag))
+                spot(context, spot_of(k, c, v));
+    }
+}

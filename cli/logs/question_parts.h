@@ -1,0 +1,41 @@
+/* What the files of questions share. */
+#ifndef TAMIS_QUESTION_PARTS_H
+#define TAMIS_QUESTION_PARTS_H
+
+#include "base/base.h"
+#include "question.h"
+
+/* Fills `why`; false. */
+bool wrong(char why[QUESTION_WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
+const struct field *field_named(const struct fields *fields, const char *name, size_t len);
+bool unknown_field(const char *name, size_t len, const char *word, const struct fields *fields,
+                   char why[QUESTION_WHY]);
+
+/* question_time.c: a moment as people write it: 2024-05-31, with an hour or a minute, means all of
+   it, from *from up to *to; 2h: so long ago; else all that is a time in a record, one moment. */
+bool moment_of(struct time_context *time, const char *text, size_t len, struct stamp *from,
+               struct stamp *to, bool *exact);
+
+/* question_regex.c: an expression; what a thread needs to match one; and whether it is found, where.
+   *gave_up: nobody knows. */
+bool regex_new(void **out, const char *pattern, size_t len, bool fold, const char *word,
+               char why[QUESTION_WHY]);
+void regex_free(void *regex);
+struct matcher;
+struct matcher *matcher_new(void); /* NULL: no memory */
+void matcher_free(struct matcher *matcher);
+bool regex_find(const void *regex, struct matcher *matcher, struct span text, struct span *spot,
+                bool *gave_up);
+
+/* question_check.c */
+/* Values and networks in order, so that they can be searched. */
+void clause_sort(struct clause *clause);
+
+/* Clears the bits of an address that are behind the network. */
+ALWAYS_INLINE void network_mask(uint8_t address[16], unsigned bits)
+{
+    for (unsigned i = bits / 8; i < 16; i++)
+        address[i] &= i == bits / 8 ? (uint8_t)(0xff00 >> bits % 8) : 0;
+}
+
+#endif

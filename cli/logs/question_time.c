@@ -1,0 +1,94 @@
+/* Moments and spans of time as a question gives them. See question_parts.h. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "question_parts.h"
+#include "ui/args.h"
+
+static bool digits(const char *p, size_t n)
+{
+    return strspn(p, "0123456789") >= n;
+}
+
+/* The day after one that exists. */
+static void next_day(int *year, int *month, int *day)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = *year % 4 == 0 && (*year % 100 != 0 || *year % 400 == 0);
+    if (++*day <= days[*month - 1] + (leap && *month == 2))
+        return;
+    *day = 1;
+    if (++*month <= 12)
+        return;
+    *month = 1;
+    ++*year;
+}
+
+static bool read_at(struct time_context *time, int year, int month, int day, int hour, int minute,
+                    const char *zone, struct stamp *out)
+{
+    char text[80];
+    int len = snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:00%s", year, month, day, hour,
+                       minute, zone);
+    return time_read(time, (const uint8_t *)text, (size_t)len, out);
+}
+
+/* A day, an hour or a minute, with a zone behind it or none. */
+static bool span_of(struct time_context *time, const char *text, struct stamp *from,
+                    struct stamp *to)
+{
+    int year, month, day, hour = 0, minute = 0;
+    int64_t unit = 0;
+    const char *p = text + 10;
+    if (!digits(text, 4) || text[4] != '-' || !digits(text + 5, 2) || text[7] != '-' ||
+        !digits(text + 8, 2) || sscanf(text, "%4d-%2d-%2d", &year, &month, &day) != 3)
+        return false;
+    if ((p[0] == 'T' || p[0] == ' ') && digits(p + 1, 2)) {
+        hour = (p[1] - '0') * 10 + p[2] - '0';
+        unit = 3600;
+        p += 3;
+        if (p[0] == ':' && digits(p + 1, 2)) {
+            minute = (p[1] - '0') * 10 + p[2] - '0';
+            unit = 60;
+            p += 3;
+        }
+    }
+    bool zoned = p[0] == 'Z' || ((p[0] == '+' || p[0] == '-') && digits(p + 1, 2));
+    if ((p[0] && !zoned) || strlen(p) > 6 ||
+        !read_at(time, year, month, day, hour, minute, p, from))
+        return false;
+    if (unit) {
+        *to = *from;
+        to->seconds += unit;
+        return true;
+    }
+    next_day(&year, &month, &day);
+    return read_at(time, year, month, day, 0, 0, p, to);
+}
+
+bool moment_of(struct time_context *time, const char *text, size_t len, struct stamp *from,
+               struct stamp *to, bool *exact)
+{
+    char copy[64];
+    uint64_t ago;
+    struct timespec now;
+    if (len >= sizeof copy)
+        return false;
+    memcpy(copy, text, len);
+    copy[len] = 0;
+    *exact = false;
+    if (len >= 10 && span_of(time, copy, from, to))
+        return true;
+    *exact = true;
+    if (parse_time(copy, &ago)) {
+        clock_gettime(CLOCK_REALTIME, &now);
+        int64_t nano = now.tv_nsec - (int64_t)(ago % 1000000000);
+        from->seconds = now.tv_sec - (int64_t)(ago / 1000000000) - (nano < 0);
+        from->nanoseconds = (uint32_t)(nano < 0 ? nano + 1000000000 : nano);
+    } else if (!time_read(time, (const uint8_t *)copy, len, from)) {
+        return false;
+    }
+    *to = *from;
+    return true;
+}

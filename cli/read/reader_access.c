@@ -1,0 +1,159 @@
+/*
+ * Access logs: the common format of NCSA httpd, the combined one of Apache and nginx, and what is
+ * like them.
+ *
+ *     host ident user [time] "request" status bytes "referer" "agent" …
+ *
+ * A name and a port in front of the host are those of vhost_combined. What follows the agent is left
+ * alone. A quote that a backslash precedes, or that no blank follows, is text; values stay as they
+ * are written. "-" is missing.
+ */
+#include "reader_parse.h"
+
+#include "reader_scan.h"
+
+enum access_field {
+    HOST,
+    IDENT,
+    USER,
+    TIME,
+    REQUEST,
+    METHOD,
+    PATH,
+    QUERY,
+    PROTOCOL,
+    STATUS,
+    BYTES,
+    VHOST,
+    REFERER,
+    AGENT
+};
+
+ALWAYS_INLINE void give(struct parser *ps, size_t field, const uint8_t *from, const uint8_t *to)
+{
+    const struct selection *s = ps->selection;
+    uint32_t slot = field < s->n_columns ? s->slot[field] : NO_SLOT;
+    if (slot != NO_SLOT && !(to - from == 1 && *from == '-'))
+        value_set(&ps->value[slot], from, (size_t)(to - from));
+}
+
+/* The blank behind the word at p, NULL if there is none. */
+ALWAYS_INLINE const uint8_t *word_end(const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t *stop = scan_for(p, end, ' ', ' ', ' ', SCAN_HAS_VECTOR);
+    return stop < end && stop > p ? stop : NULL;
+}
+
+/* The quote that closes what opened before p. */
+ALWAYS_INLINE const uint8_t *quote_end(const uint8_t *p, const uint8_t *end)
+{
+    for (;; p++) {
+        p = scan_for(p, end, '"', '\\', '"', SCAN_HAS_VECTOR);
+        if (p >= end)
+            return NULL;
+        if (*p == '\\')
+            p++;
+        else if (p + 1 == end || p[1] == ' ')
+            return p;
+    }
+}
+
+/* GET /path?query HTTP/1.1, of which the protocol may lack. */
+static void give_request(struct parser *ps, const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t *blank = word_end(p, end), *stop = end;
+    if (!blank)
+        return;
+    give(ps, METHOD, p, blank);
+    const uint8_t *target = blank + 1, *last = stop;
+    while (last > target && last[-1] != ' ')
+        last--;
+    if (last > target && end - last > 5 && memcmp(last, "HTTP/", 5) == 0) {
+        give(ps, PROTOCOL, last, end);
+        stop = last - 1;
+    }
+    const uint8_t *query = scan_for(target, stop, '?', '?', '?', SCAN_HAS_VECTOR);
+    give(ps, PATH, target, query);
+    if (query < stop)
+        give(ps, QUERY, query + 1, stop);
+}
+
+/* host ident user [time], with a name in front or not; behind the bracket, NULL if it is not so. */
+static const uint8_t *take_client(struct parser *ps, const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t *word[5], *stop[5];
+    size_t n = 0;
+    while (n < 4 && p < end && *p != '[') {
+        word[n] = p;
+        stop[n] = word_end(p, end);
+        if (!stop[n])
+            return NULL;
+        p = stop[n++] + 1;
+    }
+    if (n < 3 || p == end || *p != '[')
+        return NULL;
+    size_t first = n - 3;
+    if (first)
+        give(ps, VHOST, word[0], stop[0]);
+    give(ps, HOST, word[first], stop[first]);
+    give(ps, IDENT, word[first + 1], stop[first + 1]);
+    give(ps, USER, word[first + 2], stop[first + 2]);
+    const uint8_t *close = scan_for(++p, end, ']', '"', ']', SCAN_HAS_VECTOR);
+    if (close - p < 20 || close >= end || *close != ']' || p[2] != '/' || p[6] != '/')
+        return NULL;
+    give(ps, TIME, p, close);
+    return close + 1;
+}
+
+/* A number or "-", up to a blank or the end. */
+static const uint8_t *take_number(struct parser *ps, size_t field, const uint8_t *p,
+                                  const uint8_t *end)
+{
+    const uint8_t *stop = p;
+    while (stop < end && (uint8_t)(*stop - '0') < 10)
+        stop++;
+    stop += stop == p && p < end && *p == '-';
+    if (stop == p || (stop < end && *stop != ' '))
+        return NULL;
+    give(ps, field, p, stop);
+    return stop;
+}
+
+/* The fields of a line; how many of those in quotes it has behind the request, -1 if it is no line of
+   such a log. */
+ALWAYS_INLINE int take_access(struct parser *ps, const uint8_t *p, const uint8_t *end)
+{
+    p = take_client(ps, p, end);
+    if (!p || end - p < 2 || p[0] != ' ' || p[1] != '"')
+        return -1;
+    const uint8_t *request = p + 2, *quote = quote_end(request, end);
+    if (!quote || quote + 1 == end)
+        return -1;
+    give(ps, REQUEST, request, quote);
+    if (!(quote - request == 1 && *request == '-'))
+        give_request(ps, request, quote);
+    p = take_number(ps, STATUS, quote + 2, end);
+    p = p && p < end ? take_number(ps, BYTES, p + 1, end) : NULL;
+    if (!p)
+        return -1;
+    int n = 0;
+    for (; n < 2 && end - p > 2 && p[1] == '"'; n++) {
+        const uint8_t *text = p + 2;
+        quote = quote_end(text, end);
+        if (!quote)
+            return -1;
+        give(ps, REFERER + (size_t)n, text, quote);
+        p = quote + 1;
+    }
+    return n;
+}
+
+bool access_fit(struct parser *ps, const uint8_t *line, const uint8_t *end)
+{
+    return take_access(ps, line, end) >= 0;
+}
+
+bool combined_sniff(struct parser *ps, const uint8_t *line, const uint8_t *end)
+{
+    return take_access(ps, line, end) == 2;
+}

@@ -1,0 +1,156 @@
+/*
+ * What time it was. A line that its format does not fit has the time of the record before it, which
+ * may stand in another piece of the text: a search starts in the middle, and a segment is read
+ * alone. So a segment keeps the time before it, and a parser that starts in the middle looks back.
+ *
+ * The record before is the last one that has a value for its time; if that is no time, none is known.
+ */
+#include "reader_parse.h"
+
+#include "reader_input.h"
+
+static void keep_time(struct parser *ps, const struct value *value)
+{
+    ps->asked = true;
+    ps->timed = false;
+    ps->time_len = value->len <= TIME_KEPT ? value->len : 0;
+    if (ps->time_len)
+        memcpy(ps->time, value->data, ps->time_len);
+}
+
+/* The time kept, read; false: there is none. */
+static bool clock_read(struct parser *ps)
+{
+    if (ps->time_len) {
+        ps->timed = time_read(&ps->clock, ps->time, ps->time_len, &ps->before);
+        ps->time_len = 0;
+    }
+    return ps->timed;
+}
+
+/* The last time in the records of [from, to). */
+static bool last_time(struct parser *ps, const uint8_t *from, const uint8_t *to)
+{
+    struct record r;
+    enum parsed parsed;
+    bool found = false;
+    const struct value *time = &ps->value[ps->selection->time];
+    ps->at = ps->damage = from;
+    ps->end = to;
+    while ((r.unfit = false, parsed = ps->next(ps, &r)) == PARSED_RECORD || parsed == PARSED_BAD)
+        if (parsed == PARSED_RECORD && !r.unfit && time->state != VALUE_MISSING) {
+            keep_time(ps, time);
+            found = true;
+        }
+    ps->full |= parsed == PARSED_NOMEM;
+    return found;
+}
+
+#define LOOK_FIRST ((size_t)4 << 10)
+
+void parser_look_back(struct parser *ps, const uint8_t *from, const uint8_t *to)
+{
+    const struct dialect *d = &ps->selection->dialect;
+    const uint8_t *at = ps->at, *end = ps->end, *record = ps->record, *damage = ps->damage;
+    size_t len = (size_t)(to - from);
+    /* where a line is not always a record, all is read */
+    bool lines =
+        len && d->format != READ_JSON && !(d->format == READ_CSV && memchr(from, '"', len));
+    for (size_t span = LOOK_FIRST;; span *= 8) {
+        const uint8_t *start = from, *line = NULL;
+        if (lines && span < len) {
+            line = memchr(to - span, '\n', span);
+            if (!line)
+                continue;
+            start = line + 1;
+        }
+        if (last_time(ps, start, to) || !line)
+            break;
+    }
+    ps->at = at;
+    ps->end = end;
+    ps->record = record;
+    ps->damage = damage;
+    parser_clear(ps);
+}
+
+/* The time of an unfit record. */
+static void set_time(struct parser *ps, struct value *time)
+{
+    if (!ps->asked) {
+        ps->asked = true;
+        if (ps->text < ps->data)
+            parser_look_back(ps, ps->text, ps->data);
+    }
+    if (clock_read(ps))
+        value_set(time, (const uint8_t *)ps->shown, time_write(ps->before, ps->shown));
+}
+
+void parser_complete(struct parser *ps, struct record *record)
+{
+    const struct selection *s = ps->selection;
+    if (s->time != NO_SLOT) {
+        struct value *time = &ps->value[s->time];
+        if (time->state != VALUE_MISSING)
+            keep_time(ps, time);
+        else if (record->unfit || s->dialect.format == READ_TEXT)
+            set_time(ps, time);
+        for (size_t i = 0; s->copies && i < s->n; i++)
+            if (s->copy[i] == s->time)
+                ps->value[i] = *time;
+    }
+    if (s->line != NO_SLOT && ps->value[s->line].state == VALUE_MISSING)
+        value_set(&ps->value[s->line], record->data, record->len);
+    if (s->whole != NO_SLOT)
+        value_set(&ps->value[s->whole], record->data, record->len);
+}
+
+void parser_context(struct parser *ps, const struct input_text *text)
+{
+    ps->text = text->data;
+    ps->timed = text->timed;
+    ps->before = text->time_before;
+    ps->clock.reference = text->reference;
+}
+
+/* ---- segments -------------------------------------------------------------------------------- */
+
+tamis_error input_clock(struct input *input, tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    const char *name = input->dialect.time;
+    if (!name)
+        name = format_of(input->dialect.format)->time;
+    if (!name)
+        return TAMIS_OK;
+    tamis_error error = selection_new(&own->clock_selection, &input->dialect, &name, 1,
+                                      input->header, input->header_len, reason);
+    if (error != TAMIS_OK)
+        return error == TAMIS_ENOMEM ? error : TAMIS_OK; /* it has no such column */
+    if (selection_absent(own->clock_selection, 0) == 0)
+        return TAMIS_OK;
+    own->clock = parser_new();
+    return own->clock ? parser_begin(own->clock, own->clock_selection, "", 0) : TAMIS_ENOMEM;
+}
+
+bool input_time_of(struct input *input, const struct input_text *text, size_t len,
+                   struct stamp *time)
+{
+    struct parser *ps = input->own->clock;
+    if (!ps || parser_begin(ps, input->own->clock_selection, text->data, len) != TAMIS_OK)
+        return false;
+    parser_context(ps, text);
+    parser_look_back(ps, text->data, text->data + len);
+    bool timed = clock_read(ps);
+    *time = ps->before;
+    return timed;
+}
+
+void input_time(struct input *input, const struct input_text *text, size_t len,
+                struct input_segment *segment)
+{
+    pthread_mutex_lock(&input->own->lock);
+    segment->timed = input_time_of(input, text, len, &segment->time_before);
+    pthread_mutex_unlock(&input->own->lock);
+    segment->reference = text->reference;
+}

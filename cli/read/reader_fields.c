@@ -1,0 +1,270 @@
+/*
+ * Every field of the records of a text, for choosing among them: first the names, then a selection
+ * of all of them, so that the values are those that index and find will see.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "reader_parse.h"
+
+/* Names in the order in which they came, zero-terminated; at most what a selection takes. */
+struct names {
+    char **name;
+    size_t n, room;
+    bool full; /* no memory */
+};
+
+#define NAMES_MAX 4096
+
+static void names_free(struct names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        free(names->name[i]);
+    free(names->name);
+}
+
+static void names_add(struct names *names, const uint8_t *name, size_t len)
+{
+    if (len == 0 || memchr(name, 0, len) || names->n == NAMES_MAX)
+        return;
+    for (size_t i = 0; i < names->n; i++)
+        if (strlen(names->name[i]) == len && memcmp(names->name[i], name, len) == 0)
+            return;
+    if (names->n == names->room) {
+        size_t room = names->room ? 2 * names->room : 64;
+        char **fresh = realloc(names->name, room * sizeof *fresh);
+        if (!fresh) {
+            names->full = true;
+            return;
+        }
+        names->name = fresh;
+        names->room = room;
+    }
+    char *copy = strndup((const char *)name, len);
+    names->full |= !copy;
+    if (copy)
+        names->name[names->n++] = copy;
+}
+
+/* The columns of a header, or their numbers: those of the first line. */
+static void table_names(const struct input *input, const struct input_text *text,
+                        struct names *names)
+{
+    const uint8_t *at = input->header ? input->header : text->data;
+    size_t len = input->header ? input->header_len : text->len;
+    const uint8_t *line = len ? memchr(at, '\n', len) : NULL, *end = at + len;
+    if (!input->header && line)
+        end = line;
+    uint8_t *name = malloc((size_t)(end - at) + 16);
+    names->full |= !name;
+    for (unsigned c = 1; at && name && len; c++) {
+        size_t n = csv_header_field(&input->dialect, &at, end, name);
+        if (!input->header)
+            n = (size_t)sprintf((char *)name, "%u", c);
+        names_add(names, name, n);
+    }
+    free(name);
+}
+
+/* The names that # lines have. */
+static void hash_names(const struct input *input, struct names *names)
+{
+    struct columns c;
+    const uint8_t *at, *text;
+    size_t len;
+    columns_read(&c, input->dialect.format, input->header, input->header_len);
+    for (at = c.names; columns_next(&c, &at, c.names_end, &text, &len);)
+        names_add(names, text, len);
+}
+
+static void pattern_names(const struct selection *s, struct names *names)
+{
+    const char *name;
+    uint32_t group;
+    for (size_t i = 0; pattern_group(s, i, &name, &group); i++)
+        names_add(names, (const uint8_t *)name, strlen(name));
+}
+
+/* A dotted path. */
+struct path {
+    uint8_t text[512];
+    size_t len, parts;
+};
+
+static void string_names(struct parser *ps, const uint8_t *p, const uint8_t *quote,
+                         struct path *path, struct names *names);
+
+/*
+ * The keys of the JSON object at p that is a good value, each below `path`; objects inside of it,
+ * and JSON in strings, instead of their own keys. Behind the object.
+ */
+static const uint8_t *object_names(struct parser *ps, const uint8_t *p, const uint8_t *end,
+                                   struct path *path, struct names *names)
+{
+    struct fault fault;
+    for (p++; p && p < end;) {
+        const uint8_t *key, *value;
+        size_t key_len, before = path->len;
+        while ((p = json_blanks(p, end)) < end && *p == ',')
+            p++;
+        if (p == end || *p == '}')
+            return p + 1;
+        p = value = json_key(p, end, &key, &key_len, &fault);
+        if (!p)
+            return NULL;
+        p = json_value(ps, p, end, false, &fault);
+        if (!p || key_len + 1 > sizeof path->text - path->len || path->parts == PATH_PARTS - 1)
+            continue;
+        if (before)
+            path->text[path->len++] = '.';
+        path->len += json_unescape(key, key + key_len, path->text + path->len);
+        path->parts++;
+        if (*value == '{')
+            object_names(ps, value, p, path, names);
+        else if (*value == '"')
+            string_names(ps, value + 1, p - 1, path, names);
+        else
+            names_add(names, path->text, path->len);
+        path->len = before;
+        path->parts--;
+    }
+    return p;
+}
+
+/* A string that holds an object has names below it; it has a name itself too. */
+static void string_names(struct parser *ps, const uint8_t *p, const uint8_t *quote,
+                         struct path *path, struct names *names)
+{
+    struct fault fault;
+    size_t len = (size_t)(quote - p);
+    names_add(names, path->text, path->len);
+    if (!memchr(p, '{', len))
+        return;
+    uint8_t *plain = malloc(len);
+    names->full |= !plain;
+    if (!plain)
+        return;
+    const uint8_t *end = plain + json_unescape(p, quote, plain), *at = json_blanks(plain, end);
+    if (at < end && *at == '{') {
+        const uint8_t *stop = json_value(ps, at, end, false, &fault);
+        if (stop && json_blanks(stop, end) == end)
+            object_names(ps, at, stop, path, names);
+    }
+    free(plain);
+}
+
+/* Those of formats that name fields in each record. */
+static tamis_error record_names(const struct input *input, const struct input_text *text,
+                                struct names *names, tamis_reason *reason)
+{
+    const char *line = READ_LINE;
+    struct selection *s = NULL;
+    struct parser *ps = parser_new(), *walker = parser_new();
+    struct record r;
+    enum parsed parsed;
+    tamis_error error = ps && walker ? TAMIS_OK : TAMIS_ENOMEM;
+    if (error == TAMIS_OK)
+        error = selection_new(&s, &input->dialect, &line, 1, NULL, 0, reason);
+    if (error == TAMIS_OK)
+        error = parser_begin(ps, s, text->data, text->len);
+    if (error == TAMIS_OK)
+        error = parser_begin(walker, s, text->data, 0);
+    while (error == TAMIS_OK && (parsed = parser_next(ps, &r)) != PARSED_END) {
+        const uint8_t *p = r.data, *end = r.data + r.len, *key;
+        struct path path = {.len = 0};
+        size_t len;
+        if (parsed == PARSED_NOMEM || names->full)
+            error = TAMIS_ENOMEM;
+        else if (r.unfit)
+            continue;
+        else if (input->dialect.format == READ_LOGFMT)
+            while (p < end && (p = logfmt_key(p, end, &key, &len)))
+                names_add(names, key, len);
+        else if (*(p = json_blanks(p, end)) == '{')
+            object_names(walker, p, end, &path, names);
+    }
+    parser_free(ps);
+    parser_free(walker);
+    selection_free(s);
+    return error;
+}
+
+static tamis_error find_names(const struct input *input, const struct input_text *text,
+                              struct names *names, tamis_reason *reason)
+{
+    size_t n;
+    const char *line = READ_LINE;
+    struct selection *s = NULL;
+    tamis_error error = TAMIS_OK;
+    const struct read_field *field = read_fields(input->dialect.format, &n);
+    for (size_t i = 0; i < n; i++)
+        names_add(names, (const uint8_t *)field[i].name, strlen(field[i].name));
+    switch (input->dialect.format) {
+    case READ_CSV:
+    case READ_TSV:
+        table_names(input, text, names);
+        break;
+    case READ_ZEEK:
+    case READ_W3C:
+        hash_names(input, names);
+        break;
+    case READ_PATTERN:
+        error = selection_new(&s, &input->dialect, &line, 1, NULL, 0, reason);
+        if (error == TAMIS_OK)
+            pattern_names(s, names);
+        selection_free(s);
+        break;
+    case READ_JSONL:
+    case READ_JSON:
+    case READ_LOGFMT:
+        error = record_names(input, text, names, reason);
+        break;
+    default:
+        break;
+    }
+    return names->full ? TAMIS_ENOMEM : error;
+}
+
+static tamis_error visit_all(struct parser *ps, const struct names *names, read_visit visit,
+                             void *context)
+{
+    struct record record;
+    enum parsed parsed;
+    for (uint64_t n = 0; (parsed = parser_next(ps, &record)) != PARSED_END; n++) {
+        if (parsed == PARSED_NOMEM)
+            return TAMIS_ENOMEM;
+        for (size_t i = 0; i < names->n; i++)
+            if (record.values[i].state != VALUE_MISSING &&
+                !visit(context, n, names->name[i], &record.values[i]))
+                return TAMIS_OK;
+    }
+    return TAMIS_OK;
+}
+
+tamis_error reader_fields(const struct input *input, const struct input_text *text,
+                          read_visit visit, void *context, tamis_reason *reason)
+{
+    struct names names = {0};
+    struct selection *selection = NULL;
+    struct parser *ps = parser_new();
+    tamis_error error = ps ? TAMIS_OK : TAMIS_ENOMEM;
+    if (ps)
+        error = find_names(input, text, &names, reason);
+    if (error == TAMIS_OK && names.n) {
+        error = selection_new(&selection, &input->dialect, (const char *const *)names.name, names.n,
+                              input->header, input->header_len, reason);
+        if (error == TAMIS_OK)
+            error = parser_begin(ps, selection, text->data, text->len);
+        if (error == TAMIS_OK) {
+            parser_context(ps, text);
+            error = visit_all(ps, &names, visit, context);
+        }
+    }
+    if (error == TAMIS_ENOMEM)
+        fail(reason, error, "no memory for the fields of %.120s", input->path);
+    selection_free(selection);
+    parser_free(ps);
+    names_free(&names);
+    return error;
+}

@@ -1,0 +1,75 @@
+/* The formats, a row each: how they are called, and what their documentation calls their fields. */
+#include "reader_parse.h"
+
+/* Apache's mod_log_config, "Access Log"; `path` is its %U and `query` its %q without the question
+   mark, so that /login?next=/ is found as /login. `vhost` is there in its vhost_combined. */
+static const struct read_field access_fields[] = {
+    {"host", "ip", false, false},       {"ident", "text", false, false},
+    {"user", "text", false, false},     {"time", "time", true, false},
+    {"request", "text", false, false},  {"method", "text", false, false},
+    {"path", "path", false, false},     {"query", "text", false, false},
+    {"protocol", "text", false, false}, {"status", "int", false, false},
+    {"bytes", "int", false, false},     {"vhost", "text", false, false},
+    {"referer", "text", false, false},  {"agent", "words", false, false},
+};
+
+/* RFC 5424, section 6, but for the time, which is called as in other logs. */
+static const struct read_field syslog_fields[] = {
+    {"pri", "int", false, false},       {"facility", "int", false, true},
+    {"severity", "int", false, true},   {"version", "int", false, false},
+    {"time", "time", true, false},      {"hostname", "text", false, false},
+    {"app-name", "text", false, false}, {"procid", "text", false, false},
+    {"msgid", "text", false, false},    {"structured-data", "words", false, false},
+    {"msg", "words", false, false},
+};
+
+static const struct read_field text_fields[] = {{"time", "time", true, false}};
+
+#define FIELDS(fields, less) (fields), sizeof(fields) / sizeof *(fields) - (less)
+
+static const struct format formats[READ_FORMATS] = {
+    [READ_AUTO] = {"auto", NULL, NULL, NULL, NULL, 0},
+    [READ_CSV] = {"csv", NULL, NULL, NULL, NULL, 0},
+    [READ_TSV] = {"tsv", NULL, NULL, NULL, NULL, 0},
+    [READ_JSONL] = {"jsonl", NULL, NULL, NULL, NULL, 0},
+    [READ_JSON] = {"json", NULL, NULL, NULL, NULL, 0},
+    [READ_COMBINED] = {"combined", access_fit, combined_sniff, "time", FIELDS(access_fields, 0)},
+    [READ_COMMON] = {"common", access_fit, access_fit, "time", FIELDS(access_fields, 2)},
+    [READ_SYSLOG] = {"syslog", syslog_fit, syslog_sniff, "time", FIELDS(syslog_fields, 0)},
+    [READ_LOGFMT] = {"logfmt", logfmt_fit, logfmt_sniff, NULL, NULL, 0},
+    [READ_ZEEK] = {"zeek", zeek_fit, NULL, "ts", NULL, 0},
+    [READ_W3C] = {"w3c", w3c_fit, NULL, "time", NULL, 0},
+    [READ_PATTERN] = {"pattern", pattern_fit, NULL, "time", NULL, 0},
+    [READ_TEXT] = {"text", text_fit, NULL, "time", FIELDS(text_fields, 0)},
+};
+
+const struct format *format_of(enum read_format format)
+{
+    return &formats[format];
+}
+
+const struct read_field *read_fields(enum read_format format, size_t *n)
+{
+    *n = formats[format].n_fields;
+    return formats[format].field;
+}
+
+bool read_timed(enum read_format format)
+{
+    return formats[format].time && format != READ_PATTERN;
+}
+
+const char *read_format_name(enum read_format format)
+{
+    return formats[format].name;
+}
+
+bool read_format_of(const char *name, enum read_format *out)
+{
+    for (int i = READ_AUTO; i < READ_FORMATS; i++)
+        if (strcmp(name, formats[i].name) == 0) {
+            *out = (enum read_format)i;
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,131 @@
+/*
+ * logfmt, as Heroku and Go programs write it: key=value key="a value" key
+ *
+ * A key is a run of bytes above the blank that are neither = nor a quote; without = it is there and
+ * empty. A quoted value has the escapes of JSON; what is no escape stays as it stands. Of two equal
+ * keys the last counts. A line starts with a key and its value: so prose is none.
+ */
+#include "reader_parse.h"
+
+#include "reader_scan.h"
+
+/* The slot of a key, else NO_SLOT. Keys have no parts: dots are theirs. */
+ALWAYS_INLINE uint32_t slot_of(const struct selection *s, const uint8_t *key, size_t len)
+{
+    if (!s->n_nodes || !(s->node[0].lens >> (len < 63 ? len : 63) & 1))
+        return NO_SLOT;
+    for (uint32_t i = s->node[0].child; i != NO_NODE; i = s->node[i].sibling)
+        if (s->node[i].len == len && memcmp(s->node[i].name, key, len) == 0)
+            return s->node[i].slot;
+    return NO_SLOT;
+}
+
+/* Behind the bytes of a key. */
+ALWAYS_INLINE const uint8_t *key_end(const uint8_t *p, const uint8_t *end)
+{
+    while (p<end && * p> ' ' && *p != '=' && *p != '"')
+        p++;
+    return p;
+}
+
+/* The closing quote of the text at p, or NULL. */
+ALWAYS_INLINE const uint8_t *quote_end(const uint8_t *p, const uint8_t *end, bool *escaped)
+{
+    *escaped = false;
+    for (;; p += 2) {
+        p = scan_for(p, end, '"', '\\', '"', SCAN_HAS_VECTOR);
+        if (p >= end)
+            return NULL;
+        if (*p == '"')
+            return p;
+        *escaped = true;
+        if (end - p < 2)
+            return NULL;
+    }
+}
+
+static bool give_escaped(struct parser *ps, uint32_t slot, const uint8_t *p, const uint8_t *quote)
+{
+    if (!parser_room(ps, (size_t)(quote - p)))
+        return ps->full = true, false;
+    uint8_t *plain = ps->scratch + ps->scratch_len;
+    size_t len = json_unescape(p, quote, plain);
+    ps->scratch_len += len;
+    value_set(&ps->value[slot], plain, len);
+    return true;
+}
+
+/* How many keys with values and without; false: it is none. */
+ALWAYS_INLINE bool take_pairs(struct parser *ps, const uint8_t *p, const uint8_t *end,
+                              size_t *pairs, size_t *words)
+{
+    const struct selection *s = ps->selection;
+    *pairs = *words = 0;
+    for (;;) {
+        while (p < end && (*p == ' ' || *p == '\t'))
+            p++;
+        if (p == end)
+            return *pairs > 0;
+        const uint8_t *key = p, *stop = key_end(p, end), *text, *quote;
+        bool escaped = false;
+        if (stop == key)
+            return false;
+        uint32_t slot = slot_of(s, key, (size_t)(stop - key));
+        p = stop;
+        if (p == end || *p != '=') {
+            if (*pairs == 0 || (p < end && *p == '"'))
+                return false;
+            ++*words;
+            if (slot != NO_SLOT)
+                value_set(&ps->value[slot], stop, 0);
+            continue;
+        }
+        ++*pairs;
+        text = ++p;
+        if (p < end && *p == '"') {
+            quote = quote_end(++text, end, &escaped);
+            if (!quote || (quote + 1 < end && quote[1] > ' '))
+                return false;
+            p = quote + 1;
+        } else {
+            quote = p = scan_for(p, end, ' ', '\t', ' ', SCAN_HAS_VECTOR);
+        }
+        if (slot != NO_SLOT && !escaped)
+            value_set(&ps->value[slot], text, (size_t)(quote - text));
+        else if (slot != NO_SLOT && !give_escaped(ps, slot, text, quote))
+            return false;
+    }
+}
+
+bool logfmt_fit(struct parser *ps, const uint8_t *line, const uint8_t *end)
+{
+    size_t pairs, words;
+    return take_pairs(ps, line, end, &pairs, &words);
+}
+
+bool logfmt_sniff(struct parser *ps, const uint8_t *line, const uint8_t *end)
+{
+    size_t pairs, words;
+    return take_pairs(ps, line, end, &pairs, &words) && pairs > 1 && pairs >= words;
+}
+
+/* The keys of a line one after the other, for reader_fields(). */
+const uint8_t *logfmt_key(const uint8_t *p, const uint8_t *end, const uint8_t **key, size_t *len)
+{
+    bool escaped;
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    *key = p;
+    p = key_end(p, end);
+    *len = (size_t)(p - *key);
+    if (*len == 0)
+        return NULL;
+    if (p == end || *p != '=')
+        return p;
+    p++;
+    if (p < end && *p == '"') {
+        p = quote_end(p + 1, end, &escaped);
+        return p ? p + 1 : NULL;
+    }
+    return scan_for(p, end, ' ', '\t', ' ', SCAN_HAS_VECTOR);
+}

@@ -1,0 +1,47 @@
+/* Formats of lines, and the one that every text has: a line is a record, with a time if it starts
+   with one. */
+#include "reader_parse.h"
+
+enum parsed line_next(struct parser *ps, struct record *record)
+{
+    const uint8_t *p = ps->at, *const end = ps->end, *line, *stop;
+    do {
+        if (p == end) {
+            ps->at = end;
+            return PARSED_END;
+        }
+        line = p;
+        stop = memchr(p, '\n', (size_t)(end - p));
+        p = stop ? stop + 1 : end;
+        stop = stop ? stop : end;
+        stop -= stop > line && stop[-1] == '\r';
+    } while (stop == line || (*line == '#' && ps->hashes));
+    ps->at = p;
+    ps->record = line;
+    record->data = line;
+    record->len = (size_t)(stop - line);
+    record->end_len = (size_t)(p - stop);
+    record->values = ps->value;
+    parser_clear(ps);
+    record->unfit = !ps->fit(ps, line, stop);
+    record->complaint = "it does not fit the format";
+    record->bad_at = line;
+    if (record->unfit)
+        parser_clear(ps);
+    else if (ps->selection->copies)
+        parser_share(ps);
+    return ps->full ? PARSED_NOMEM : PARSED_RECORD;
+}
+
+/* A time at the start of the line, in brackets or not. */
+bool text_fit(struct parser *ps, const uint8_t *line, const uint8_t *end)
+{
+    struct stamp stamp;
+    if (ps->selection->slot[0] == NO_SLOT)
+        return true;
+    const uint8_t *p = line + (*line == '[');
+    size_t len = time_lead(&ps->clock, p, (size_t)(end - p), &stamp);
+    if (len)
+        value_set(&ps->value[ps->selection->slot[0]], p, len);
+    return true;
+}

@@ -1,0 +1,101 @@
+/*
+ * UTF-16 with a byte order mark, as Windows writes it: its text is UTF-8. It is a packing like others,
+ * one that can be entered at any character. Halves of a pair that stand alone, and a last odd byte,
+ * become U+FFFD. Written out, since iconv() stops at each of them.
+ */
+#include "reader_source.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "reader_parse.h"
+
+/* A character that did not fit where it was wanted. */
+struct rest {
+    uint8_t bytes[4];
+    size_t at, len;
+};
+
+static tamis_error wide_start(struct source *s, const struct restart *from, tamis_reason *reason)
+{
+    (void)from;
+    s->state = calloc(1, sizeof(struct rest));
+    return s->state ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", s->path);
+}
+
+static void wide_stop(struct source *s)
+{
+    free(s->state);
+}
+
+ALWAYS_INLINE uint32_t unit_at(const struct source *s, size_t at, bool big)
+{
+    const uint8_t *p = s->in + at;
+    return big ? (uint32_t)p[0] << 8 | p[1] : (uint32_t)p[1] << 8 | p[0];
+}
+
+/* The next character; false: there is none. */
+static bool take_char(struct source *s, bool big, uint32_t *c)
+{
+    while (s->in_len - s->in_at < 4 && source_fill(s))
+        ;
+    size_t left = s->in_len - s->in_at;
+    if (left == 0)
+        return false;
+    *c = 0xFFFD;
+    if (left == 1) {
+        s->in_at++;
+        return true;
+    }
+    uint32_t unit = unit_at(s, s->in_at, big);
+    s->in_at += 2;
+    if (unit < 0xD800 || unit > 0xDFFF) {
+        *c = unit;
+    } else if (unit < 0xDC00 && left >= 4) {
+        uint32_t low = unit_at(s, s->in_at, big);
+        if (low >= 0xDC00 && low <= 0xDFFF) {
+            *c = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
+            s->in_at += 2;
+        }
+    }
+    return true;
+}
+
+ALWAYS_INLINE size_t wide_step(struct source *s, uint8_t *out, size_t room, bool big)
+{
+    struct rest *rest = s->state;
+    size_t made = 0;
+    uint32_t c;
+    while (made < room) {
+        if (rest->at < rest->len) {
+            out[made++] = rest->bytes[rest->at++];
+            s->out++;
+            continue;
+        }
+        if (s->out >= s->want)
+            source_note(s, NULL, 0);
+        bool first = source_at(s) == 0;
+        if (!take_char(s, big, &c)) {
+            s->ended = true;
+            break;
+        }
+        if (first && c == 0xFEFF)
+            continue;
+        rest->len = utf8_put(c, rest->bytes);
+        rest->at = 0;
+    }
+    return made;
+}
+
+static size_t little_step(struct source *s, uint8_t *out, size_t room)
+{
+    return wide_step(s, out, room, false);
+}
+
+static size_t big_step(struct source *s, uint8_t *out, size_t room)
+{
+    return wide_step(s, out, room, true);
+}
+
+const struct decoder decoder_utf16le = {"UTF-16", wide_start, little_step, wide_stop};
+const struct decoder decoder_utf16be = {"UTF-16", wide_start, big_step, wide_stop};

@@ -1,0 +1,455 @@
+/* Times as logs write them. See time_read.h. */
+#define _GNU_SOURCE
+#include "time_read.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Text from `at` to `end`. What is taken off it only if it fits. */
+struct rest {
+    const uint8_t *at, *end;
+};
+
+/* A time as it is written. */
+struct civil {
+    int64_t year;
+    unsigned month, day, hour, minute, second;
+    uint32_t nanoseconds;
+    bool zoned;
+    int64_t offset; /* seconds east */
+};
+
+/* ---- calendar -------------------------------------------------------------------------------- */
+
+/* Days since 1970 of a date of the Gregorian calendar: 400 years have 146,097 days, and a year that
+   starts in March has its leap day last. */
+static int64_t days_of(int64_t year, unsigned month, unsigned day)
+{
+    year -= month <= 2;
+    int64_t era = (year >= 0 ? year : year - 399) / 400, of_era = year - era * 400;
+    int64_t of_year = (153 * ((int64_t)month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+static void date_of(int64_t days, int64_t *year, unsigned *month, unsigned *day)
+{
+    days += 719468;
+    int64_t era = (days >= 0 ? days : days - 146096) / 146097, of_era = days - era * 146097;
+    int64_t y = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int64_t of_year = of_era - (365 * y + y / 4 - y / 100), m = (5 * of_year + 2) / 153;
+    *day = (unsigned)(of_year - (153 * m + 2) / 5 + 1);
+    *month = (unsigned)(m < 10 ? m + 3 : m - 9);
+    *year = y + era * 400 + (*month <= 2);
+}
+
+static bool leap(int64_t year)
+{
+    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+}
+
+static bool valid(const struct civil *c)
+{
+    static const uint8_t days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    return c->year >= 1 && c->year <= 9999 && c->month >= 1 && c->month <= 12 && c->day >= 1 &&
+           c->day <= days[c->month - 1] && (c->day < 29 || c->month != 2 || leap(c->year)) &&
+           c->hour <= 23 && c->minute <= 59 && c->second <= 60;
+}
+
+/* Seconds since 1970 as if it were UTC. */
+static int64_t local_seconds(const struct civil *c)
+{
+    return days_of(c->year, c->month, c->day) * 86400 + c->hour * 3600 + c->minute * 60 + c->second;
+}
+
+/* ---- zones ----------------------------------------------------------------------------------- */
+
+/* libc has one zone for the process: it is changed here alone, and mostly once. */
+static int64_t look_up(const char *zone, int64_t local)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char *now;
+    struct tm tm = {.tm_isdst = -1};
+    int64_t year;
+    unsigned month, day;
+    date_of((local >= 0 ? local : local - 86399) / 86400, &year, &month, &day);
+    int64_t second = local - days_of(year, month, day) * 86400;
+    tm.tm_year = (int)(year - 1900);
+    tm.tm_mon = (int)month - 1;
+    tm.tm_mday = (int)day;
+    tm.tm_hour = (int)(second / 3600);
+    tm.tm_min = (int)(second / 60 % 60);
+    pthread_mutex_lock(&lock);
+    if (!now || strcmp(now, zone) != 0) {
+        free(now);
+        now = strdup(zone);
+        setenv("TZ", zone, 1);
+        tzset();
+    }
+    time_t utc = mktime(&tm);
+    pthread_mutex_unlock(&lock);
+    return local - local % 60 - (int64_t)utc;
+}
+
+static int64_t zone_offset(struct time_context *x, int64_t local)
+{
+    int64_t quarter = (local >= 0 ? local : local - 899) / 900;
+    if (!x->zone)
+        return 0;
+    if (x->quarter != quarter + 1 || x->quarter == 0) {
+        x->offset = look_up(x->zone, quarter * 900);
+        x->quarter = quarter + 1;
+    }
+    return x->offset;
+}
+
+void time_zone_here(char *out, size_t room)
+{
+    char target[512];
+    const char *given = getenv("TZ"), *name = NULL;
+    ssize_t len = readlink("/etc/localtime", target, sizeof target - 1);
+    if (len > 0) {
+        target[len] = 0;
+        name = strstr(target, "zoneinfo/");
+        name = name ? name + strlen("zoneinfo/") : NULL;
+    }
+    if (given && *given)
+        name = *given == ':' ? given + 1 : given;
+    if (!name || strlen(name) >= room)
+        name = "UTC";
+    strcpy(out, name);
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static bool digit(const struct rest *r)
+{
+    return r->at < r->end && (uint8_t)(*r->at - '0') < 10;
+}
+
+static bool take(struct rest *r, char c)
+{
+    if (r->at == r->end || *r->at != (uint8_t)c)
+        return false;
+    r->at++;
+    return true;
+}
+
+/* A number of exactly n digits. */
+static bool take_digits(struct rest *r, unsigned n, unsigned *out)
+{
+    unsigned x = 0;
+    if ((size_t)(r->end - r->at) < n)
+        return false;
+    for (unsigned i = 0; i < n; i++) {
+        unsigned c = (unsigned)(r->at[i] - '0');
+        if (c > 9)
+            return false;
+        x = 10 * x + c;
+    }
+    r->at += n;
+    *out = x;
+    return true;
+}
+
+/* A number of one or two digits, with a blank where a first one may lack. */
+static bool take_day(struct rest *r, unsigned *out)
+{
+    return take_digits(r, 2, out) || (take(r, ' '), take_digits(r, 1, out));
+}
+
+/* Jan to Dec, whatever their case. */
+static bool take_month(struct rest *r, unsigned *out)
+{
+    static const char names[] = "janfebmaraprmayjunjulaugsepoctnovdec";
+    if (r->end - r->at < 3)
+        return false;
+    for (unsigned i = 0; i < 12; i++)
+        if ((r->at[0] | 0x20) == names[3 * i] && (r->at[1] | 0x20) == names[3 * i + 1] &&
+            (r->at[2] | 0x20) == names[3 * i + 2]) {
+            *out = i + 1;
+            r->at += 3;
+            return true;
+        }
+    return false;
+}
+
+/* Mon to Sun, whatever their case; which it is does not count. */
+static bool take_weekday(struct rest *r)
+{
+    static const char names[] = "montuewedthufrisatsun";
+    for (unsigned i = 0; r->end - r->at >= 3 && i < 7; i++)
+        if ((r->at[0] | 0x20) == names[3 * i] && (r->at[1] | 0x20) == names[3 * i + 1] &&
+            (r->at[2] | 0x20) == names[3 * i + 2]) {
+            r->at += 3;
+            return true;
+        }
+    return false;
+}
+
+/* Digits behind the point: those after the ninth do not count. */
+static void take_fraction(struct rest *r, uint32_t *nanoseconds)
+{
+    uint32_t unit = 100000000, x = 0;
+    for (r->at++; digit(r); r->at++, unit /= 10)
+        x += (uint32_t)(*r->at - '0') * unit;
+    *nanoseconds = x;
+}
+
+/* 22:14, 22:14:15, 22:14:15.003 */
+static bool take_clock(struct rest *r, struct civil *c)
+{
+    if (!take_digits(r, 2, &c->hour) || !take(r, ':') || !take_digits(r, 2, &c->minute))
+        return false;
+    struct rest more = *r;
+    if (!take(&more, ':') || !take_digits(&more, 2, &c->second))
+        return c->second = 0, true;
+    *r = more;
+    if (r->end - r->at > 1 && (*r->at == '.' || *r->at == ',') && (uint8_t)(r->at[1] - '0') < 10)
+        take_fraction(r, &c->nanoseconds);
+    return true;
+}
+
+/* Z, +02:00, +0200, +02, UTC, GMT, the words behind a blank; *blank: so may the numbers be. */
+static void take_zone(struct rest *r, struct civil *c)
+{
+    struct rest z = *r;
+    unsigned hours, minutes = 0;
+    bool blank = take(&z, ' ');
+    if (!blank && (take(&z, 'Z') || take(&z, 'z'))) {
+        c->zoned = true;
+    } else if (z.end - z.at >= 3 && (memcmp(z.at, "UTC", 3) == 0 || memcmp(z.at, "GMT", 3) == 0)) {
+        z.at += 3;
+        c->zoned = true;
+    } else if (z.at < z.end && (*z.at == '+' || *z.at == '-')) {
+        int sign = *z.at++ == '-' ? -1 : 1;
+        if (!take_digits(&z, 2, &hours) || hours > 23)
+            return;
+        struct rest rest = z;
+        take(&rest, ':');
+        if (take_digits(&rest, 2, &minutes))
+            z = rest;
+        else
+            minutes = 0;
+        if (minutes > 59)
+            return;
+        c->zoned = true;
+        c->offset = sign * (int64_t)(hours * 3600 + minutes * 60);
+    }
+    if (c->zoned && !(z.at < z.end && ((*z.at | 0x20) >= 'a' && (*z.at | 0x20) <= 'z')))
+        *r = z;
+    else
+        c->zoned = false, c->offset = 0;
+}
+
+/* ---- forms ----------------------------------------------------------------------------------- */
+
+/* 2024-05-01T10:00:00.123+02:00 and what is like it; *dated: there is no clock. */
+static bool iso_form(struct rest *r, struct civil *c, bool *dated)
+{
+    unsigned year;
+    if (!take_digits(r, 4, &year))
+        return false;
+    char dash = take(r, '-') ? '-' : '/';
+    if ((dash == '/' && !take(r, '/')) || !take_digits(r, 2, &c->month) || !take(r, dash) ||
+        !take_digits(r, 2, &c->day))
+        return false;
+    c->year = year;
+    struct rest clock = *r;
+    *dated = !(take(&clock, 'T') || take(&clock, 't') || take(&clock, ' ') || take(&clock, '_')) ||
+             !take_clock(&clock, c);
+    if (*dated)
+        c->hour = c->minute = c->second = 0;
+    else
+        *r = clock, take_zone(r, c);
+    return true;
+}
+
+/* 10/Oct/2000:13:55:36 -0700 */
+static bool access_form(struct rest *r, struct civil *c)
+{
+    unsigned year;
+    if (!take_digits(r, 2, &c->day) || !take(r, '/') || !take_month(r, &c->month) ||
+        !take(r, '/') || !take_digits(r, 4, &year) || !take(r, ':') || !take_clock(r, c))
+        return false;
+    c->year = year;
+    take_zone(r, c);
+    return true;
+}
+
+/* 11 Oct 2023 22:14:15 GMT */
+static bool mail_form(struct rest *r, struct civil *c)
+{
+    unsigned year;
+    if (!take_day(r, &c->day) || !take(r, ' ') || !take_month(r, &c->month) || !take(r, ' ') ||
+        !take_digits(r, 4, &year) || !take(r, ' ') || !take_clock(r, c))
+        return false;
+    c->year = year;
+    take_zone(r, c);
+    return true;
+}
+
+/* Oct 11 22:14:15, with a year in front of the clock, behind it, or none: then it is 0. */
+static bool syslog_form(struct rest *r, struct civil *c, bool behind)
+{
+    unsigned year = 0;
+    if (!take_month(r, &c->month) || !take(r, ' ') || !take_day(r, &c->day) || !take(r, ' '))
+        return false;
+    struct rest more = *r;
+    if (take_digits(&more, 4, &year) && take(&more, ' '))
+        *r = more;
+    else
+        year = 0;
+    if (!take_clock(r, c))
+        return false;
+    more = *r;
+    if (behind && year == 0 && take(&more, ' ') && take_digits(&more, 4, &year) && !digit(&more))
+        *r = more;
+    c->year = year;
+    return true;
+}
+
+/* The newest year that is not later than the reference and a day. */
+static bool settle_year(struct time_context *x, struct civil *c, int64_t *seconds)
+{
+    unsigned month, day;
+    date_of((x->reference + 86400) / 86400, &c->year, &month, &day);
+    c->year++;
+    for (int i = 0; i < 10; i++, c->year--) { /* a leap day is up to eight years apart */
+        if (!valid(c))
+            continue;
+        *seconds = local_seconds(c);
+        *seconds -= c->zoned ? c->offset : zone_offset(x, *seconds);
+        if (*seconds <= x->reference + 86400)
+            return true;
+    }
+    return false;
+}
+
+/* A time at the start, but for numbers; its length. */
+static size_t take_time(struct time_context *x, const uint8_t *text, size_t len, bool *dated,
+                        struct stamp *out)
+{
+    struct rest r = {text, text + len};
+    struct civil c = {0};
+    bool good, month = len && (*text | 0x20) >= 'a' && (*text | 0x20) <= 'z';
+    *dated = false;
+    if (len < 10 || (!month && !digit(&r) && *text != ' '))
+        return 0;
+    if (month) {
+        bool weekday = take_weekday(&r);
+        if (weekday && take(&r, ','))
+            good = take(&r, ' ') && mail_form(&r, &c);
+        else
+            good = (!weekday || take(&r, ' ')) && syslog_form(&r, &c, weekday);
+    } else if (text[2] == '/') {
+        good = access_form(&r, &c);
+    } else if (text[4] == '-' || text[4] == '/') {
+        good = iso_form(&r, &c, dated);
+    } else {
+        good = mail_form(&r, &c);
+    }
+    if (!good)
+        return 0;
+    if (c.year == 0) {
+        if (!settle_year(x, &c, &out->seconds))
+            return 0;
+    } else if (valid(&c)) {
+        out->seconds = local_seconds(&c);
+        out->seconds -= c.zoned ? c.offset : zone_offset(x, out->seconds);
+    } else {
+        return 0;
+    }
+    out->nanoseconds = c.nanoseconds;
+    return (size_t)(r.at - text);
+}
+
+#define YEAR_1    (-62135596800) /* seconds */
+#define YEAR_9999 253402300799
+
+/* A number since 1970, its unit by its size. */
+static bool since_1970(const uint8_t *text, size_t len, struct stamp *out)
+{
+    struct rest r = {text, text + len};
+    bool negative = take(&r, '-');
+    int64_t x = 0, unit = 1;
+    uint32_t part = 0;
+    if (!digit(&r) || len > 40)
+        return false;
+    for (; digit(&r); r.at++)
+        if (__builtin_mul_overflow(x, 10, &x) || __builtin_add_overflow(x, *r.at - '0', &x))
+            return false;
+    if (r.end - r.at > 1 && *r.at == '.')
+        take_fraction(&r, &part);
+    if (r.at != r.end)
+        return false;
+    if (x >= INT64_C(100000000000))
+        unit = x < INT64_C(100000000000000)      ? 1000
+               : x < INT64_C(100000000000000000) ? 1000000
+                                                 : 1000000000;
+    /* below the unit the fraction of the number goes on */
+    int64_t nanoseconds = x % unit * (1000000000 / unit) + part / unit;
+    x /= unit;
+    if (negative) {
+        x = -x - (nanoseconds > 0);
+        nanoseconds = nanoseconds ? 1000000000 - nanoseconds : 0;
+    }
+    *out = (struct stamp){x, (uint32_t)nanoseconds};
+    return x >= YEAR_1 && x <= YEAR_9999;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+bool time_read(struct time_context *x, const uint8_t *text, size_t len, struct stamp *out)
+{
+    bool dated;
+    size_t taken = take_time(x, text, len, &dated, out);
+    if (taken)
+        return taken == len;
+    return since_1970(text, len, out);
+}
+
+size_t time_lead(struct time_context *x, const uint8_t *text, size_t len, struct stamp *out)
+{
+    bool dated;
+    size_t taken = take_time(x, text, len < 64 ? len : 64, &dated, out);
+    return dated ? 0 : taken;
+}
+
+size_t time_write(struct stamp stamp, char out[TIME_NORMAL_MAX])
+{
+    int64_t days = (stamp.seconds >= 0 ? stamp.seconds : stamp.seconds - 86399) / 86400, year;
+    unsigned month, day, second = (unsigned)(stamp.seconds - days * 86400);
+    uint32_t part = stamp.nanoseconds;
+    date_of(days, &year, &month, &day);
+    const unsigned field[] = {(unsigned)year / 100, (unsigned)year % 100, month,      day,
+                              second / 3600,        second / 60 % 60,     second % 60};
+    static const char between[] = "\0--T::";
+    char *p = out;
+    for (int i = 0; i < 7; i++) {
+        if (i > 1)
+            *p++ = between[i - 1];
+        *p++ = (char)('0' + field[i] / 10);
+        *p++ = (char)('0' + field[i] % 10);
+    }
+    if (part) {
+        *p++ = '.';
+        for (uint32_t unit = 100000000; part; unit /= 10) {
+            *p++ = (char)('0' + part / unit);
+            part %= unit;
+        }
+    }
+    *p++ = 'Z';
+    return (size_t)(p - out);
+}
+
+size_t time_normal(struct time_context *x, const uint8_t *text, size_t len,
+                   char out[TIME_NORMAL_MAX])
+{
+    struct stamp stamp;
+    return time_read(x, text, len, &stamp) && stamp.seconds >= YEAR_1 && stamp.seconds <= YEAR_9999
+               ? time_write(stamp, out)
+               : 0;
+}

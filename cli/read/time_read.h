@@ -1,0 +1,57 @@
+/*
+ * Times as logs write them. A record has one, index wants it as a number, and a file has millions:
+ * so each form is read digit by digit, with neither strptime() nor mktime() (400 ns); what a zone is
+ * off from UTC is looked up once for each quarter of an hour that is met.
+ *
+ *     2024-05-01T10:00:00.123Z      RFC 3339; also with a blank for the T, a comma before the
+ *     2024/05/01 10:00 +0200        fraction, slashes in the date, without seconds, without a zone
+ *     2024-05-01                    its midnight
+ *     10/Oct/2000:13:55:36 -0700    access logs
+ *     Oct 11 22:14:15               RFC 3164: the newest year not later than the reference and a day
+ *     Oct 11 2023 22:14:15          the same with a year
+ *     Wed Oct 11 22:14:15.5 2023    asctime, error logs of Apache
+ *     Wed, 11 Oct 2023 22:14:15 GMT mail and HTTP
+ *     1700000000.25                 since 1970: seconds below 10^11, then milliseconds below 10^14,
+ *                                   microseconds below 10^17, nanoseconds
+ *
+ * A time without a zone is in the context's. Of an hour that comes twice the first is taken (or what
+ * mktime() says), and years go from 1 to 9999.
+ */
+#ifndef TAMIS_TIME_READ_H
+#define TAMIS_TIME_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Seconds since 1970 in UTC, and what is above them. */
+struct stamp {
+    int64_t seconds;
+    uint32_t nanoseconds;
+};
+
+/* One for each thread: it remembers what it looked up. */
+struct time_context {
+    const char *zone;  /* as TZ names it: Europe/Paris; NULL: UTC */
+    int64_t reference; /* seconds: no time without a year is later than a day after it */
+    int64_t quarter;   /* whose offset is known, plus 1; 0: of none */
+    int64_t offset;
+};
+
+#define TIME_NORMAL_MAX 32
+
+/* All of the bytes are a time. */
+bool time_read(struct time_context *context, const uint8_t *text, size_t len, struct stamp *out);
+/* A time at the start of the bytes: its length, 0 if there is none. No numbers since 1970, and no
+   date alone. */
+size_t time_lead(struct time_context *context, const uint8_t *text, size_t len, struct stamp *out);
+/* RFC 3339 in UTC, with as many digits behind the point as are not zero: its length. */
+size_t time_write(struct stamp stamp, char out[TIME_NORMAL_MAX]);
+/* The two together, the normal form of a time; 0: it is none. */
+size_t time_normal(struct time_context *context, const uint8_t *text, size_t len,
+                   char out[TIME_NORMAL_MAX]);
+
+/* The zone of this machine by its name: TZ, else what /etc/localtime links to, else UTC. */
+void time_zone_here(char *out, size_t room);
+
+#endif

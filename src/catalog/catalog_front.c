@@ -1,0 +1,163 @@
+/*
+ * Fronts: what stands before the columns of an attribute. A list of 100,000 addresses is mostly of such as
+ * are nowhere, and asking every segment's columns for each would read half the catalog; a front settles
+ * one in two lines of memory, whatever the number of segments.
+ *
+ * A front has the first `bits` bits of the digest of every key of the attribute in any segment, in order.
+ * The first `buckets` of them say where to look, the others are what is stored:
+ *
+ *     entries   n of `bits - buckets` bits, packed; then
+ *     ends      u32 for each bucket: how many entries there are up to its end
+ *
+ * With 16 to 32 entries in a bucket that is 26 bits per key at 10^-6, less than any vector takes, and two
+ * such lists are one by merging them, in any amount of memory, without the keys. A vector would have to
+ * be sized in advance; the values of a catalog that is updated for years cannot be told.
+ *
+ * Fingerprints do not get longer, so a front takes only as many keys as it was planned for. The next one
+ * is planned for as many as there are: fronts of an attribute double, and are few. A key is nowhere if
+ * none of them has it.
+ */
+#include "catalog_bytes.h"
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+/* ---- where things are ------------------------------------------------------------------------ */
+
+static uint32_t entry_bits(const struct catalog_front *f)
+{
+    return f->bits - f->buckets;
+}
+
+static uint64_t entries_len(const struct catalog_front *f)
+{
+    return round_up((f->n * entry_bits(f) + 7) / 8, 8);
+}
+
+uint64_t front_len(const struct catalog_front *f)
+{
+    return entries_len(f) + round_up(UINT64_C(4) << f->buckets, 8);
+}
+
+double front_rate(const struct catalog_front *f)
+{
+    double rate = (double)f->n;
+    for (uint32_t i = 0; i < f->bits; i++)
+        rate /= 2;
+    return rate;
+}
+
+bool front_valid(const struct catalog_front *f, const tamis_schema *s)
+{
+    return f->attribute < s->attributes && f->n < UINT32_MAX && f->buckets <= 32 &&
+           f->bits > f->buckets && f->bits <= 64 && f->bits - f->buckets <= ENTRY_BITS_MAX;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Entry i. Eight bytes are there: the ends follow. */
+static uint64_t entry_at(const tamis_catalog *c, const struct catalog_front *f, uint64_t i)
+{
+    uint64_t bit = i * entry_bits(f);
+    return fetch_u64(c->data + f->offset + bit / 8) >> (bit % 8) &
+           ((UINT64_C(1) << entry_bits(f)) - 1);
+}
+
+/* The entries of a bucket, from .. to - 1, their bytes checked. */
+static tamis_error bucket_of(const tamis_catalog *c, const struct catalog_front *f, uint64_t bucket,
+                             uint64_t *from, uint64_t *to, tamis_reason *reason)
+{
+    uint64_t ends = f->offset + entries_len(f), at = ends + 4 * bucket;
+    tamis_error e = catalog_check(c, bucket ? at - 4 : at, bucket ? 8 : 4, reason);
+    if (e != TAMIS_OK)
+        return e;
+    *from = bucket ? fetch_u32(c->data + at - 4) : 0;
+    *to = fetch_u32(c->data + at);
+    if (*from > *to || *to > f->n)
+        return fail_at(reason, TAMIS_EFORMAT, at, "the end of a bucket");
+    uint64_t first = *from * entry_bits(f) / 8, last = *to * entry_bits(f) / 8;
+    return catalog_check(c, f->offset + first, last - first + 8, reason);
+}
+
+/* The first entry of from .. to - 1 that is not below; `to` if all are. */
+static uint64_t entry_find(const tamis_catalog *c, const struct catalog_front *f, uint64_t from,
+                           uint64_t to, uint64_t entry)
+{
+    while (from < to) {
+        uint64_t middle = from + (to - from) / 2;
+        if (entry_at(c, f, middle) < entry)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+static tamis_error front_find(const tamis_catalog *c, const struct catalog_front *f, uint64_t word,
+                              bool *found, tamis_reason *reason)
+{
+    uint64_t print = word >> (64 - f->bits), from, to;
+    uint64_t entry = print & ((UINT64_C(1) << entry_bits(f)) - 1);
+    tamis_error e = bucket_of(c, f, print >> entry_bits(f), &from, &to, reason);
+    if (e != TAMIS_OK)
+        return e;
+    uint64_t at = entry_find(c, f, from, to, entry);
+    *found = at < to && entry_at(c, f, at) == entry;
+    return TAMIS_OK;
+}
+
+tamis_error fronts_find(const tamis_catalog *c, uint32_t attribute, uint64_t word, bool *found,
+                        tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    *found = false;
+    for (uint32_t i = c->first_front[attribute]; i != STRIP_NONE && !*found && e == TAMIS_OK;
+         i = c->fronts[i].next)
+        e = front_find(c, &c->fronts[i], word, found, reason);
+    return e;
+}
+
+/* ---- in order -------------------------------------------------------------------------------- */
+
+bool front_next(struct front_reader *r, uint64_t *word, tamis_error *e, tamis_reason *reason)
+{
+    const struct catalog_front *f = r->front;
+    while (r->at == r->to) {
+        if (r->bucket >> f->buckets || *e != TAMIS_OK)
+            return false;
+        uint64_t before = r->to;
+        *e = bucket_of(r->catalog, f, r->bucket, &r->at, &r->to, reason);
+        if (*e != TAMIS_OK)
+            return false;
+        if (r->at != before) {
+            *e = fail_at(reason, TAMIS_EFORMAT, f->offset, "the end of a bucket");
+            return false;
+        }
+        r->bucket++;
+        if (r->bucket % FRONT_REST == 0)
+            tamis_catalog_rest(r->catalog);
+    }
+    uint64_t print = (r->bucket - 1) << entry_bits(f) | entry_at(r->catalog, f, r->at++);
+    *word = print << (64 - f->bits);
+    return true;
+}
+
+/* Every bucket ends where the next begins, and all entries are in order. */
+tamis_error front_check(const tamis_catalog *c, const struct catalog_front *f, tamis_reason *reason)
+{
+    struct front_reader r = {.catalog = c, .front = f};
+    tamis_error e = TAMIS_OK;
+    uint64_t word, before = 0, n = 0;
+    for (; front_next(&r, &word, &e, reason); before = word, n++)
+        if (n && word <= before)
+            return fail_at(reason, TAMIS_EFORMAT, f->offset, "a front is not in order");
+    if (e != TAMIS_OK)
+        return e;
+    uint64_t used = f->n * entry_bits(f), ends = f->offset + entries_len(f);
+    bool rest = used % 8 && c->data[f->offset + used / 8] >> (used % 8);
+    uint64_t behind = f->offset + (used + 7) / 8, end = ends + (UINT64_C(4) << f->buckets);
+    if (n != f->n || rest || !bytes_are_zero(c->data + behind, ends - behind) ||
+        !bytes_are_zero(c->data + end, f->offset + front_len(f) - end))
+        return fail_at(reason, TAMIS_EFORMAT, f->offset, "a front is not what the table says");
+    return TAMIS_OK;
+}

@@ -1,0 +1,532 @@
+/*
+ * Fronts into the new file. The keys of all segments, many times as many as there are different ones, pass
+ * through an array of their first words for each attribute. When the arrays have their share of the memory
+ * they are sorted, each key once, and if that does not help the longest becomes a run in the spill; sixteen
+ * runs of one length become one. At the commit the runs are merged twice: once to count what is new, which
+ * says how long fingerprints may be, and once to write.
+ */
+#include "catalog_writer.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+
+#define FRONT_SHARE  8     /* of the memory: words that wait, and as many to sort them */
+#define FRONT_LEAST  256   /* words, however little memory there is */
+#define RUNS_MERGED  16    /* of one level */
+#define RUN_WORDS    512   /* of a run in memory, as it is read */
+#define FRONT_FIRST  1024  /* keys that the first front of an attribute is planned for at least */
+#define FRONT_BITS   20    /* a front that is full has the rate 2^-20 */
+#define FRONT_BUCKET 16    /* keys of a bucket at least, if there are so many */
+#define FRONT_TEXT   200   /* a 200th of the text is for all fronts, */
+#define FRONT_SPARE  65536 /* bits, or so many where there is little text */
+
+static tamis_error spill_failed(const tamis_catalog_writer *w, int error, tamis_reason *reason)
+{
+    return error ? file_fail(reason, error, w->path, "writing beside") : TAMIS_OK;
+}
+
+/* ---- words in order -------------------------------------------------------------------------- */
+
+/* By their first 33 bits, 11 at a time; words of hashes that are equal in those are few. */
+static void sort_words(uint64_t *words, uint64_t *spare, size_t n)
+{
+    for (unsigned shift = 31; shift < 64; shift += 11) {
+        size_t ends[2048] = {0}, sum = 0;
+        for (size_t i = 0; i < n; i++)
+            ends[words[i] >> shift & 2047]++;
+        for (unsigned i = 0; i < 2048; i++) {
+            size_t here = ends[i];
+            ends[i] = sum;
+            sum += here;
+        }
+        for (size_t i = 0; i < n; i++)
+            spare[ends[words[i] >> shift & 2047]++] = words[i];
+        memcpy(words, spare, n * sizeof *words);
+    }
+    for (size_t i = 1; i < n; i++)
+        for (size_t j = i; j && words[j - 1] > words[j]; j--) {
+            uint64_t word = words[j];
+            words[j] = words[j - 1];
+            words[j - 1] = word;
+        }
+}
+
+/* In order, each once, in no more memory than that takes. */
+static tamis_error words_settle(tamis_catalog_writer *w, struct front_work *f, tamis_reason *reason)
+{
+    size_t kept = 0, n = f->n;
+    if (n == 0)
+        return TAMIS_OK;
+    uint64_t *spare = mem_new(&w->allocator, n, sizeof *spare);
+    if (!spare)
+        return no_memory(reason);
+    sort_words(f->words, spare, n);
+    mem_free(&w->allocator, spare, n, sizeof *spare);
+    for (size_t i = 0; i < n; i++)
+        if (kept == 0 || f->words[kept - 1] != f->words[i])
+            f->words[kept++] = f->words[i];
+    w->front_words -= n - kept;
+    f->n = kept;
+    uint64_t *fitting = mem_grow(&w->allocator, f->words, f->room, kept, sizeof *fitting);
+    if (fitting) {
+        f->words = fitting;
+        f->room = kept;
+    }
+    return TAMIS_OK;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+/* A run as it is read: from the spill, or words in memory. */
+struct run_reader {
+    uint64_t at, left; /* in the spill */
+    const uint64_t *words;
+    size_t i, n;
+    uint64_t buffer[RUN_WORDS];
+};
+
+/* Several runs as one, each word once; the run with the lowest word is first in the heap. */
+struct merge {
+    tamis_catalog_writer *w;
+    struct run_reader *runs, **heap;
+    size_t n, room;
+    uint64_t before;
+    bool any;
+    int error;
+};
+
+static bool run_ready(struct merge *m, struct run_reader *r)
+{
+    if (r->i < r->n)
+        return true;
+    if (r->left == 0 || m->error)
+        return false;
+    r->n = (size_t)min_u64(RUN_WORDS, r->left);
+    r->i = 0;
+    m->error = spill_read(&m->w->spill, r->buffer, r->n * sizeof *r->buffer, r->at);
+    r->at += r->n * sizeof *r->buffer;
+    r->left -= r->n;
+    r->words = r->buffer;
+    return !m->error;
+}
+
+static bool run_below(const struct run_reader *x, const struct run_reader *y)
+{
+    return x->words[x->i] < y->words[y->i];
+}
+
+static void heap_sink(const struct merge *m, size_t i)
+{
+    for (size_t child; (child = 2 * i + 1) < m->n; i = child) {
+        if (child + 1 < m->n && run_below(m->heap[child + 1], m->heap[child]))
+            child++;
+        if (!run_below(m->heap[child], m->heap[i]))
+            return;
+        struct run_reader *other = m->heap[i];
+        m->heap[i] = m->heap[child];
+        m->heap[child] = other;
+    }
+}
+
+/* Runs from `first` on, and the words in memory, which are in order, if `fresh`. */
+static tamis_error merge_open(struct merge *m, tamis_catalog_writer *w, const struct front_work *f,
+                              size_t first, bool fresh, tamis_reason *reason)
+{
+    size_t room = f->n_runs - first + 1;
+    *m = (struct merge){.w = w, .room = room};
+    m->runs = mem_new(&w->allocator, room, sizeof *m->runs);
+    m->heap = mem_new(&w->allocator, room, sizeof *m->heap);
+    if (!m->runs || !m->heap) {
+        mem_free(&w->allocator, m->runs, room, sizeof *m->runs);
+        mem_free(&w->allocator, m->heap, room, sizeof *m->heap);
+        return no_memory(reason);
+    }
+    for (size_t i = 0; i < room; i++) {
+        struct run_reader *r = &m->runs[i];
+        bool spilled = i + 1 < room;
+        r->at = spilled ? f->runs[first + i].at : 0;
+        r->left = spilled ? f->runs[first + i].n : 0;
+        r->words = f->words;
+        r->i = 0;
+        r->n = spilled || !fresh ? 0 : f->n;
+        if (run_ready(m, r))
+            m->heap[m->n++] = r;
+    }
+    for (size_t i = m->n; i-- > 0;)
+        heap_sink(m, i);
+    return TAMIS_OK;
+}
+
+static bool merge_next(struct merge *m, uint64_t *word)
+{
+    while (m->n && !m->error) {
+        struct run_reader *r = m->heap[0];
+        *word = r->words[r->i++];
+        if (!run_ready(m, r))
+            m->heap[0] = m->heap[--m->n];
+        heap_sink(m, 0);
+        if (m->any && *word == m->before)
+            continue;
+        m->any = true;
+        m->before = *word;
+        return !m->error;
+    }
+    return false;
+}
+
+static tamis_error merge_close(struct merge *m, tamis_reason *reason)
+{
+    mem_free(&m->w->allocator, m->runs, m->room, sizeof *m->runs);
+    mem_free(&m->w->allocator, m->heap, m->room, sizeof *m->heap);
+    return spill_failed(m->w, m->error, reason);
+}
+
+/* The last sixteen runs become one. */
+static tamis_error runs_merge(tamis_catalog_writer *w, struct front_work *f, tamis_reason *reason)
+{
+    size_t first = f->n_runs - RUNS_MERGED, n = 0;
+    uint64_t words[RUN_WORDS], room = 0, at;
+    struct merge m;
+    for (size_t i = first; i < f->n_runs; i++)
+        room += f->runs[i].n;
+    tamis_error e = merge_open(&m, w, f, first, false, reason);
+    if (e != TAMIS_OK)
+        return e;
+    struct front_run run = {spill_room(&w->spill, room * sizeof *words), 0,
+                            f->runs[first].level + 1};
+    at = run.at;
+    for (bool more = true; more && !m.error;) {
+        more = merge_next(&m, &words[n]);
+        n += more;
+        if (n < RUN_WORDS && more)
+            continue;
+        if (!m.error)
+            m.error = spill_write(&w->spill, words, n * sizeof *words, at);
+        at += n * sizeof *words;
+        run.n += n;
+        n = 0;
+    }
+    e = merge_close(&m, reason);
+    for (size_t i = first; i < f->n_runs && e == TAMIS_OK; i++)
+        spill_forget(&w->spill, f->runs[i].at, f->runs[i].n * sizeof *words);
+    f->n_runs = first;
+    f->runs[f->n_runs++] = run;
+    return e;
+}
+
+/* The words of an attribute, which are in order, go to the spill. */
+static tamis_error run_write(tamis_catalog_writer *w, struct front_work *f, tamis_reason *reason)
+{
+    size_t len = f->n * sizeof *f->words;
+    if (!array_room(&w->allocator, &f->runs, f->n_runs, &f->runs_room, sizeof *f->runs))
+        return no_memory(reason);
+    struct front_run run = {spill_room(&w->spill, len), f->n, 0};
+    tamis_error e = spill_failed(w, spill_write(&w->spill, f->words, len, run.at), reason);
+    if (e != TAMIS_OK)
+        return e;
+    f->runs[f->n_runs++] = run;
+    w->front_words -= f->n;
+    mem_free(&w->allocator, f->words, f->room, sizeof *f->words);
+    f->words = NULL;
+    f->n = f->room = 0;
+    while (e == TAMIS_OK && f->n_runs >= RUNS_MERGED &&
+           f->runs[f->n_runs - RUNS_MERGED].level == f->runs[f->n_runs - 1].level)
+        e = runs_merge(w, f, reason);
+    return e;
+}
+
+/* ---- keys as they come ----------------------------------------------------------------------- */
+
+static size_t words_most(const tamis_catalog_writer *w)
+{
+    uint64_t most = w->memory / (2 * FRONT_SHARE * sizeof(uint64_t));
+    return (size_t)max_u64(most, FRONT_LEAST);
+}
+
+/* Room for as many words as may wait, less half of it. */
+static tamis_error words_relieve(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; i < w->schema.attributes && e == TAMIS_OK; i++)
+        e = words_settle(w, &w->fronts[i], reason);
+    while (e == TAMIS_OK && w->front_words > words_most(w) / 2) {
+        struct front_work *longest = &w->fronts[0];
+        for (uint32_t i = 1; i < w->schema.attributes; i++)
+            if (w->fronts[i].n > longest->n)
+                longest = &w->fronts[i];
+        e = run_write(w, longest, reason);
+    }
+    return e;
+}
+
+/* Not for words, which are too many, nor for times, of which nobody has lists. */
+static bool front_kept(const tamis_schema *s, uint32_t attribute)
+{
+    return !s->bounds_only[attribute] && s->types[attribute] != TAMIS_WORDS &&
+           s->types[attribute] != TAMIS_TIME;
+}
+
+tamis_error fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_digest *digests,
+                       uint64_t n, tamis_reason *reason)
+{
+    struct front_work *f = &w->fronts[attribute];
+    tamis_error e = TAMIS_OK;
+    if (f->lost || !front_kept(&w->schema, attribute))
+        return e;
+    f->given += n;
+    for (uint64_t done = 0; done < n && e == TAMIS_OK;) {
+        size_t some = (size_t)min_u64(n - done, words_most(w) / 2);
+        if (w->front_words + some > words_most(w))
+            e = words_relieve(w, reason);
+        if (e == TAMIS_OK && f->n + some > f->room) {
+            size_t room = (size_t)max_u64(f->n + some, 2 * f->room);
+            uint64_t *words = mem_grow(&w->allocator, f->words, f->room, room, sizeof *words);
+            if (!words)
+                return no_memory(reason);
+            f->words = words;
+            f->room = room;
+        }
+        for (size_t i = 0; i < some && e == TAMIS_OK; i++)
+            f->words[f->n++] = digests[done + i].a;
+        w->front_words += some;
+        done += some;
+    }
+    return e;
+}
+
+void fronts_free(tamis_catalog_writer *w)
+{
+    for (uint32_t i = 0; i < w->schema.attributes; i++) {
+        mem_free(&w->allocator, w->fronts[i].words, w->fronts[i].room, sizeof(uint64_t));
+        mem_free(&w->allocator, w->fronts[i].runs, w->fronts[i].runs_room,
+                 sizeof(struct front_run));
+    }
+    mem_free(&w->allocator, w->plans, w->plans_room, sizeof *w->plans);
+}
+
+/* ---- what is to be written ------------------------------------------------------------------- */
+
+/* The next key that came and that no front of the old version has. */
+static bool fresh_next(struct merge *m, uint32_t attribute, uint64_t *word, tamis_error *e,
+                       tamis_reason *reason)
+{
+    const tamis_catalog *old = m->w->old;
+    bool found = true;
+    while (found && *e == TAMIS_OK) {
+        if (!merge_next(m, word))
+            return false;
+        found = false;
+        if (old && attribute < old->schema.attributes)
+            *e = fronts_find(old, attribute, *word, &found, reason);
+    }
+    return *e == TAMIS_OK;
+}
+
+static tamis_error fresh_count(tamis_catalog_writer *w, uint32_t attribute, uint64_t *n,
+                               tamis_reason *reason)
+{
+    struct merge m;
+    uint64_t word;
+    *n = 0;
+    tamis_error e = words_settle(w, &w->fronts[attribute], reason);
+    if (e == TAMIS_OK)
+        e = merge_open(&m, w, &w->fronts[attribute], 0, true, reason);
+    if (e != TAMIS_OK)
+        return e;
+    while (fresh_next(&m, attribute, &word, &e, reason))
+        ++*n;
+    tamis_error closed = merge_close(&m, reason);
+    return e == TAMIS_OK ? closed : e;
+}
+
+static uint32_t bits_of(uint64_t n)
+{
+    return n ? 64 - (uint32_t)__builtin_clzll(n) : 0;
+}
+
+static uint32_t buckets_for(uint64_t n)
+{
+    return n < 2 * FRONT_BUCKET ? 0 : bits_of(n / FRONT_BUCKET) - 1;
+}
+
+/* The fronts of an attribute: those of the old version, the last of which takes what came, or one more. */
+static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, tamis_reason *reason)
+{
+    struct front_plan *last = NULL;
+    uint64_t n = 0, before = 0;
+    uint32_t i = w->old && attribute < w->old->schema.attributes ? w->old->first_front[attribute]
+                                                                 : STRIP_NONE;
+    tamis_error e = fresh_count(w, attribute, &n, reason);
+    for (; e == TAMIS_OK && i != STRIP_NONE; i = w->old->fronts[i].next) {
+        if (!ROOM_FOR_ONE(w, plans, n_plans, plans_room))
+            return no_memory(reason);
+        last = &w->plans[w->n_plans++];
+        *last = (struct front_plan){.head = w->old->fronts[i], .old = &w->old->fronts[i]};
+        before += last->head.n;
+    }
+    if (e != TAMIS_OK || (n == 0 && !last))
+        return e;
+    if (n && (!last || last->head.n + n > last->head.most)) {
+        uint64_t most = 2 * max_u64(max_u64(n, before), FRONT_FIRST);
+        if (!ROOM_FOR_ONE(w, plans, n_plans, plans_room))
+            return no_memory(reason);
+        last = &w->plans[w->n_plans++];
+        *last = (struct front_plan){.head = {.attribute = attribute,
+                                             .most = min_u64(most, UINT32_MAX - 1),
+                                             .bits = bits_of(most - 1) + FRONT_BITS}};
+    }
+    last->fresh = n > 0;
+    last->head.n += n;
+    last->head.given += w->fronts[attribute].given;
+    if (n)
+        last->head.buckets = buckets_for(last->head.n);
+    return TAMIS_OK;
+}
+
+static void plans_drop(tamis_catalog_writer *w, uint32_t attribute)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < w->n_plans; i++)
+        if (w->plans[i].head.attribute != attribute)
+            w->plans[kept++] = w->plans[i];
+    w->n_plans = kept;
+}
+
+/* Shorter fingerprints until all fronts fit: the largest gives a bit, again and again. What rejects
+   fewer than three of four strangers goes. */
+static void plans_fit(tamis_catalog_writer *w)
+{
+    uint64_t text = 0;
+    for (size_t i = 0; i < w->n_segments; i++)
+        text += w->segments[i].dropped ? 0 : w->segments[i].text;
+    uint64_t most = max_u64(text / FRONT_TEXT, FRONT_SPARE / 8);
+    while (w->n_plans) {
+        uint64_t len = 0;
+        struct front_plan *largest = w->plans;
+        for (size_t i = 0; i < w->n_plans; i++) {
+            len += front_len(&w->plans[i].head);
+            if (front_len(&w->plans[i].head) > front_len(&largest->head))
+                largest = &w->plans[i];
+        }
+        if (len <= most)
+            return;
+        largest->head.bits--;
+        if (largest->head.bits <= largest->head.buckets + 1 || front_rate(&largest->head) > 0.25 ||
+            largest->head.n >= UINT32_MAX)
+            plans_drop(w, largest->head.attribute);
+    }
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+struct packer {
+    tamis_catalog_writer *w;
+    const struct catalog_front *front;
+    uint64_t word, n, bucket; /* bits under way, entries so far, buckets that have their end */
+    unsigned used;
+    uint32_t ends[RUN_WORDS];
+    size_t n_ends;
+    uint64_t ends_at;
+};
+
+static tamis_error pack_end(struct packer *p, tamis_reason *reason)
+{
+    p->ends[p->n_ends++] = (uint32_t)p->n;
+    p->bucket++;
+    if (p->n_ends < RUN_WORDS && p->bucket >> p->front->buckets == 0)
+        return TAMIS_OK;
+    size_t len = p->n_ends * sizeof *p->ends;
+    int error = spill_write(&p->w->spill, p->ends, len, p->ends_at);
+    p->ends_at += len;
+    p->n_ends = 0;
+    return spill_failed(p->w, error, reason);
+}
+
+static tamis_error pack_word(struct packer *p, uint64_t word, tamis_reason *reason)
+{
+    uint32_t bits = p->front->bits - p->front->buckets;
+    uint64_t print = word >> (64 - p->front->bits), entry = print & ((UINT64_C(1) << bits) - 1);
+    tamis_error e = TAMIS_OK;
+    while (p->bucket < print >> bits && e == TAMIS_OK)
+        e = pack_end(p, reason);
+    p->n++;
+    p->word |= entry << p->used;
+    p->used += bits;
+    if (p->used < 64 || e != TAMIS_OK)
+        return e;
+    e = new_file_put(p->w, &p->word, sizeof p->word, reason);
+    p->used -= 64;
+    p->word = p->used ? entry >> (bits - p->used) : 0;
+    return e;
+}
+
+static tamis_error pack_close(struct packer *p, uint64_t ends_at, tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    while (p->bucket >> p->front->buckets == 0 && e == TAMIS_OK)
+        e = pack_end(p, reason);
+    if (e == TAMIS_OK && p->used)
+        e = new_file_put(p->w, &p->word, sizeof p->word, reason);
+    uint64_t len = UINT64_C(4) << p->front->buckets, zero = 0;
+    if (e == TAMIS_OK)
+        e = new_file_put_spilled(p->w, ends_at, len, reason);
+    return e == TAMIS_OK ? new_file_put(p->w, &zero, round_up(len, 8) - len, reason) : e;
+}
+
+/* What the old front has and what came, in order, as the plan has it. */
+static tamis_error front_pack(tamis_catalog_writer *w, struct front_plan *plan, struct merge *m,
+                              tamis_reason *reason)
+{
+    uint64_t spilled = spill_room(&w->spill, UINT64_C(4) << plan->head.buckets), before = 0;
+    struct packer p = {.w = w, .front = &plan->head, .ends_at = spilled};
+    struct front_reader r = {.catalog = w->old, .front = plan->old};
+    uint64_t old_word = 0, new_word = 0, cut = 64 - plan->head.bits;
+    tamis_error e = TAMIS_OK;
+    bool old = plan->old && front_next(&r, &old_word, &e, reason);
+    bool new = plan->fresh &&fresh_next(m, plan->head.attribute, &new_word, &e, reason);
+    while ((old || new) && e == TAMIS_OK) {
+        bool first = old && (!new || old_word <= new_word);
+        uint64_t word = first ? old_word : new_word;
+        if (p.n == 0 || word >> cut != before >> cut)
+            e = pack_word(&p, word, reason);
+        before = word;
+        if (e != TAMIS_OK)
+            break;
+        if (first)
+            old = front_next(&r, &old_word, &e, reason);
+        else
+            new = fresh_next(m, plan->head.attribute, &new_word, &e, reason);
+    }
+    plan->head.n = p.n;
+    return e == TAMIS_OK ? pack_close(&p, spilled, reason) : e;
+}
+
+static tamis_error front_write(tamis_catalog_writer *w, struct front_plan *plan,
+                               tamis_reason *reason)
+{
+    struct merge m;
+    tamis_error e = new_file_align(w, reason);
+    if (e != TAMIS_OK)
+        return e;
+    if (plan->old && !plan->fresh && plan->head.bits == plan->old->bits)
+        return new_file_copy(w, plan->old->offset, front_len(plan->old), reason);
+    e = merge_open(&m, w, &w->fronts[plan->head.attribute], 0, true, reason);
+    if (e != TAMIS_OK)
+        return e;
+    e = front_pack(w, plan, &m, reason);
+    tamis_error closed = merge_close(&m, reason);
+    return e == TAMIS_OK ? closed : e;
+}
+
+tamis_error fronts_write(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    tamis_error e = new_file_align(w, reason);
+    for (uint32_t i = 0; i < w->schema.attributes && e == TAMIS_OK; i++)
+        if (!w->fronts[i].lost)
+            e = plan_attribute(w, i, reason);
+    plans_fit(w);
+    for (size_t i = 0; i < w->n_plans && e == TAMIS_OK; i++)
+        e = front_write(w, &w->plans[i], reason);
+    return e;
+}

@@ -1,0 +1,147 @@
+/* Writers as they start: creating a catalog, or updating one with all that it has. See catalog_writer.h. */
+#include "catalog_writer.h"
+
+#include "base/err.h"
+#include "tamis/catalog.h"
+
+static tamis_error writer_new(tamis_catalog_writer **out, const tamis_allocator *a,
+                              const char *path, tamis_reason *reason)
+{
+    tamis_catalog_writer *w = mem_new0(a, 1, sizeof *w);
+    if (!w)
+        return no_memory(reason);
+    w->allocator = *a;
+    w->file.fd = w->spill.fd = -1;
+    w->path = mem_new(a, strlen(path) + 1, 1);
+    if (!w->path || pthread_mutex_init(&w->lock, NULL) != 0) {
+        mem_free(a, w->path, strlen(path) + 1, 1);
+        mem_free(a, w, 1, sizeof *w);
+        return no_memory(reason);
+    }
+    memcpy(w->path, path, strlen(path) + 1);
+    *out = w;
+    return TAMIS_OK;
+}
+
+/* The schema and the family are there. */
+static tamis_error writer_files(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    w->schema.family = &w->family;
+    w->schema.allocator = &w->allocator;
+    tamis_error e =
+        beside_open(&w->file, w->path, family_beside(w->path, w->family.has_key), reason);
+    int error = e == TAMIS_OK ? spill_open(&w->spill, &w->file) : 0;
+    if (error)
+        e = file_fail(reason, error, w->path, "writing beside");
+    return e == TAMIS_OK ? new_file_init(w, reason) : e;
+}
+
+tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
+                                 const tamis_catalog_options *o, tamis_reason *reason)
+{
+    static const tamis_catalog_options none;
+    tamis_catalog_writer *w;
+    o = o ? o : &none;
+    if ((unsigned)o->hash > TAMIS_H3)
+        return fail(reason, TAMIS_EARG, "an unknown hash");
+    tamis_error e = writer_new(&w, o->allocator ? o->allocator : &mem_system, path, reason);
+    if (e != TAMIS_OK)
+        return e;
+    w->memory = o->memory ? o->memory : CATALOG_MEMORY;
+    e = schema_from(&w->schema, o, reason);
+    if (e == TAMIS_OK &&
+        family_init(&w->family, &w->allocator, o->hash ? o->hash : TAMIS_XXH3, o->key) != TAMIS_OK)
+        e = no_memory(reason);
+    if (e == TAMIS_OK)
+        e = writer_files(w, reason);
+    if (e != TAMIS_OK) {
+        tamis_catalog_abandon(w);
+        return e;
+    }
+    *out = w;
+    return TAMIS_OK;
+}
+
+/* Combinations come after all attributes, those that are new too. */
+static uint32_t relation_now(const tamis_catalog_writer *w, uint32_t old)
+{
+    uint32_t attributes = w->old->schema.attributes;
+    return old < attributes ? old : old + w->schema.attributes - attributes;
+}
+
+/* What the old version knows of a segment; of what came with the update nothing is known. */
+static void take_facts(tamis_catalog_writer *w, uint64_t segment)
+{
+    const tamis_schema *s = &w->schema, *old = &w->old->schema;
+    uint32_t *distinct = segment_distinct(w, segment);
+    tamis_range *bounds = segment_bounds(w, segment);
+    for (uint32_t r = 0; r < schema_relations(s); r++)
+        distinct[r] = DISTINCT_UNKNOWN;
+    for (uint32_t r = 0; r < schema_relations(old); r++) {
+        uint32_t n = catalog_distinct(w->old, segment, r);
+        distinct[relation_now(w, r)] = n;
+        if (r < old->attributes && w->old->first_front[r] == STRIP_NONE && n &&
+            n != DISTINCT_UNKNOWN)
+            w->fronts[r].lost = true;
+    }
+    for (uint32_t i = 0; i < s->attributes; i++)
+        if (s->order_at[i] != ORDER_NONE)
+            bounds[s->order_at[i]] =
+                i < old->attributes ? catalog_bounds(w->old, segment, i) : BOUNDS_UNKNOWN;
+}
+
+static tamis_error take_old(tamis_catalog_writer *w, tamis_reason *reason)
+{
+    const tamis_catalog *old = w->old;
+    tamis_error e = TAMIS_OK;
+    for (uint64_t i = 0; i < old->segments && e == TAMIS_OK; i++) {
+        size_t len;
+        tamis_catalog_tag(old, i, &len);
+        const struct segment_work s = {.records = tamis_catalog_records(old, i),
+                                       .text = tamis_catalog_text(old, i),
+                                       .tag_at = TAG_OLD,
+                                       .tag_len = len};
+        e = writer_segment(w, &s, reason);
+        if (e == TAMIS_OK)
+            take_facts(w, i);
+    }
+    for (uint32_t i = 0; i < old->n_shapes && e == TAMIS_OK; i++)
+        e = writer_shape(w, relation_now(w, old->shapes[i].relation), &old->shapes[i].plan, reason);
+    w->planned = old->n_shapes > 0;
+    tamis_catalog_rest(old);
+    return e;
+}
+
+tamis_error tamis_catalog_update(tamis_catalog_writer **out, const char *path,
+                                 const tamis_open_options *o, const tamis_catalog_options *more,
+                                 tamis_reason *reason)
+{
+    tamis_catalog_writer *w;
+    tamis_error e = writer_new(&w, o && o->allocator ? o->allocator : &mem_system, path, reason);
+    if (e != TAMIS_OK)
+        return e;
+    w->memory = more && more->memory ? more->memory : CATALOG_MEMORY;
+    e = tamis_catalog_open(&w->old, path, o, reason);
+    if (e == TAMIS_OK) {
+        w->schema = w->old->schema;
+        if (family_copy(&w->family, &w->old->family, &w->allocator) != TAMIS_OK)
+            e = no_memory(reason);
+    }
+    if (e == TAMIS_OK && more)
+        e = schema_extend(&w->schema, more, reason);
+    if (e == TAMIS_OK)
+        e = writer_files(w, reason);
+    if (e == TAMIS_OK)
+        e = take_old(w, reason);
+    if (e != TAMIS_OK) {
+        tamis_catalog_abandon(w);
+        return e;
+    }
+    *out = w;
+    return TAMIS_OK;
+}
+
+const tamis_schema *tamis_catalog_writer_schema(const tamis_catalog_writer *w)
+{
+    return &w->schema;
+}

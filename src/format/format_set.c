@@ -1,0 +1,256 @@
+/* Sets as bytes: what is written of them, fingerprints, and sets from bytes: memory of their own, or views
+   of a mapped file. */
+#include "format.h"
+
+#include "base/err.h"
+#include "pieces.h"
+#include "tamis/records.h"
+
+uint64_t pieces_total(const void *data, size_t len)
+{
+    uint64_t total, header;
+    return prefix_lengths(data, len, &total, &header) && total >= len ? total : 0;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static struct head head_of(const struct set *s, bool counted)
+{
+    const struct layers *layers = set_layers(s);
+    struct head head = {
+        .kind = s->form ? KIND_INDEX : KIND_FILTER,
+        .set = s->opt,
+        .next_id = s->next_id,
+        .grown = s->grown,
+        .forecast = s->forecast,
+        .n = layers_count(layers),
+        .counted = counted,
+        .parts = set_parts(s),
+    };
+    if (s->form)
+        head.form = *s->form;
+    if (set_sliced(s))
+        head.width = matrix_width_for(head.n);
+    for (uint32_t i = 0; i < head.n; i++)
+        head.stored += layer_count(s, layers->l[i]);
+    return head;
+}
+
+/* Read again: never write what would not be read. */
+tamis_error set_body(const struct set *s, const struct pending_list *pending, bool bits_only,
+                     struct head *head, uint8_t **body)
+{
+    *head = head_of(s, s->opt.deletable && !bits_only);
+    if (head->counted)
+        pending_list_count(pending, head);
+    uint64_t len = head_body_len(head);
+    *body = mem_new0(&s->allocator, 1, len);
+    if (!*body)
+        return TAMIS_ENOMEM;
+    if (head_write(head, s, *body) &&
+        head_parse(head, head->kind, *body, len, bits_only, s->family.hash, NULL) == TAMIS_OK)
+        return TAMIS_OK;
+    mem_free(&s->allocator, *body, 1, len);
+    *body = NULL;
+    return TAMIS_EARG;
+}
+
+/* A mapped file whose counters are not in memory: its own bytes again. */
+static bool only_mapped(const struct set *s, unsigned flags)
+{
+    return !set_counted(s) && !(flags & TAMIS_SAVE_BITS_ONLY) && !s->bits_only;
+}
+
+static tamis_error write_mapped(const struct set *s, unsigned flags, tamis_write write,
+                                void *context)
+{
+    struct container c;
+    tamis_error e = container_open(&c, s->mapping.data, s->mapping.len,
+                                   s->form ? KIND_INDEX : KIND_FILTER, NULL);
+    return e == TAMIS_OK
+               ? container_write(&c, flags & TAMIS_SAVE_NO_KEY, &s->allocator, write, context)
+               : e;
+}
+
+tamis_error set_encode_sized(const struct set *s, unsigned flags, size_fn size, tamis_write write,
+                             void *context)
+{
+    struct pieces_out *o;
+    if (only_mapped(s, flags) && family_standard(&s->family)) {
+        tamis_error e = size ? size(context, s->mapping.len) : TAMIS_OK;
+        return e == TAMIS_OK && write ? write_mapped(s, flags, write, context) : e;
+    }
+    tamis_error e = set_out_begin(&o, s, flags, UINT64_MAX);
+    if (e != TAMIS_OK)
+        return e;
+    if (size)
+        e = size(context, pieces_out_size(o));
+    if (e == TAMIS_OK && write)
+        e = pieces_out_write(o, s, write, context);
+    pieces_out_end(o);
+    return e;
+}
+
+tamis_error set_encode(const struct set *s, unsigned flags, tamis_write write, void *context)
+{
+    return set_encode_sized(s, flags, NULL, write, context);
+}
+
+static tamis_error take_size(void *context, uint64_t size)
+{
+    *(uint64_t *)context = size;
+    return TAMIS_OK;
+}
+
+uint64_t set_encoded_size(const struct set *s, unsigned flags)
+{
+    uint64_t size = 0;
+    tamis_error e = set_encode_sized(s, flags, take_size, NULL, &size);
+    return e == TAMIS_OK ? size : 0;
+}
+
+tamis_error tamis_filter_encode(const tamis_filter *f, unsigned flags, tamis_write write,
+                                void *context)
+{
+    return set_encode(&f->set, flags, write, context);
+}
+
+tamis_error tamis_records_encode(const tamis_records *x, unsigned flags, tamis_write write,
+                                 void *context)
+{
+    return set_encode(&x->set, flags, write, context);
+}
+
+uint64_t tamis_filter_encoded_size(const tamis_filter *f, unsigned flags)
+{
+    return set_encoded_size(&f->set, flags);
+}
+
+uint64_t tamis_records_encoded_size(const tamis_records *x, unsigned flags)
+{
+    return set_encoded_size(&x->set, flags);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+tamis_error set_from_head(struct set **out, const struct container *c, const struct head *head,
+                          const tamis_open_options *options, const uint8_t key[TAMIS_KEY_LEN])
+{
+    struct set *s;
+    tamis_error e = set_make(&s, open_allocator(options), &head->set,
+                             head->kind == KIND_INDEX ? &head->form : NULL, c->hash, key,
+                             (uint32_t)max_u64(4, head->n));
+    if (e != TAMIS_OK)
+        return e;
+    if (options && options->clock) {
+        s->clock = options->clock;
+        s->clock_context = options->clock_context;
+    }
+    s->next_id = head->next_id;
+    s->grown = head->grown;
+    s->forecast = head->forecast;
+    s->family.has_key = c->has_key;
+    s->bits_only = s->read_only = c->bits_only;
+    *out = s;
+    return TAMIS_OK;
+}
+
+static bool part_read(struct set *s, struct part *part, const struct head *head, uint32_t owner,
+                      const struct container *view)
+{
+    const tamis_allocator *a = &s->allocator;
+    struct record r = head_record(head, owner);
+    struct shape shape = {head->set.layout, r.units, r.k};
+    uint64_t len;
+    if (r.units == 0 && view) {
+        part->table = (struct table){.view = container_find(view, SECTION_TABLE, owner, &len),
+                                     .used = (size_t)r.load};
+        return true;
+    }
+    if (r.units == 0)
+        return r.load == 0 || table_reserve(&part->table, a, (size_t)r.load);
+    bool sliced = head->width != 0, counted = head->counted && !view;
+    struct vector *v = part->vector =
+        view && !sliced ? vector_view(a, &s->family, shape,
+                                      (const void *)container_find(view, SECTION_BITS, owner, &len))
+                        : vector_new(a, &s->family, shape, counted, !sliced);
+    if (!v || (counted && !counters_reserve(&v->counters, a, (size_t)r.escapes)))
+        return false;
+    vector_from_record(v, &r);
+    v->view = view != NULL;
+    v->column = sliced ? owner : 0;
+    return true;
+}
+
+bool layer_read(struct set *s, const struct head *head, uint32_t number,
+                const struct container *view)
+{
+    const tamis_allocator *a = &s->allocator;
+    struct layer_record r = head_layer(head, number);
+    struct layer *layer = layer_new(a, head->parts);
+    bool made = layer != NULL;
+    for (uint32_t i = 0; made && i < head->parts; i++)
+        made = part_read(s, &layer->part[i], head, number * head->parts + i, view);
+    if (!made) {
+        layer_free(layer, a);
+        return false;
+    }
+    layer->id = r.id, layer->slot = r.slot, layer->capacity = r.capacity;
+    layer->load = r.load, layer->count = r.count, layer->fpp = r.fpp;
+    layer->born = r.born, layer->last = r.last;
+    set_put_back(s, layer);
+    return true;
+}
+
+bool matrix_read(struct set *s, const struct head *head, const struct container *view)
+{
+    uint64_t len;
+    const struct bits *shape = &set_layers(s)->v[0]->bits;
+    if (!head->width)
+        return true;
+    struct matrix *matrix =
+        view ? matrix_view(&s->allocator, shape, head->width,
+                           (const void *)container_find(view, SECTION_MATRIX, 0, &len))
+             : matrix_new(&s->allocator, shape, head->width);
+    if (!matrix)
+        return false;
+    atomic_store(&s->matrix, matrix);
+    set_place_columns(s);
+    return true;
+}
+
+tamis_error set_verify(enum kind kind, const void *data, size_t len, tamis_reason *reason)
+{
+    return set_read(NULL, kind, data, len, READ_VIEW | READ_VERIFY, NULL, reason);
+}
+
+tamis_error set_from_mapping(struct set **out, enum kind kind, struct mapping mapping,
+                             const tamis_open_options *options, tamis_reason *reason)
+{
+    bool all = (options && options->verify) || mapping.len <= CHECKED_MAX;
+    tamis_error e = set_read(out, kind, mapping.data, mapping.len,
+                             READ_VIEW | (all ? 0 : READ_SKIM), options, reason);
+    if (e == TAMIS_OK)
+        (*out)->mapping = mapping;
+    return e;
+}
+
+tamis_error tamis_filter_decode(tamis_filter **out, const void *data, size_t len,
+                                const tamis_open_options *options, tamis_reason *reason)
+{
+    struct set *s;
+    tamis_error e = set_read(&s, KIND_FILTER, data, len, 0, options, reason);
+    if (e == TAMIS_OK)
+        *out = as_filter(s);
+    return e;
+}
+
+tamis_error tamis_records_decode(tamis_records **out, const void *data, size_t len,
+                                 const tamis_open_options *options, tamis_reason *reason)
+{
+    struct set *s;
+    tamis_error e = set_read(&s, KIND_INDEX, data, len, 0, options, reason);
+    if (e == TAMIS_OK)
+        *out = as_records(s);
+    return e;
+}

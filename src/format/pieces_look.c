@@ -1,0 +1,179 @@
+/* What must hold in each kind of section, looked at as its bytes come: see pieces_in.c. What is wrong is
+   noted, and said when the checksums are known. */
+#include "base/err.h"
+#include "sections.h"
+
+/* ---- vectors --------------------------------------------------------------------------------- */
+
+static void note_wrong(struct pieces_in *in, const char *what)
+{
+    if (in->wrong == TAMIS_OK)
+        in->wrong =
+            fail_at(&in->reason, TAMIS_EFORMAT, in->s.offset, "vector %u: %s", in->s.owner, what);
+}
+
+/* Where the bytes of the section are. */
+static const uint8_t *here(const struct pieces_in *in)
+{
+    uint8_t *(*place)(const struct set *, uint32_t) = section_kinds[in->s.type].place;
+    return in->view                    ? in->view + in->s.offset
+           : place                     ? place(in->set, in->s.owner)
+           : in->s.offset < in->tables ? in->aside.data + (in->s.offset - in->late)
+                                       : in->held.data;
+}
+
+static const struct vector *vector_here(const struct pieces_in *in)
+{
+    return set_part(in->set, in->s.owner)->vector;
+}
+
+void bits_look(struct pieces_in *in)
+{
+    in->ones[in->s.owner] += bytes_ones(here(in) + in->checked, (size_t)(in->done - in->checked));
+    in->checked = in->done;
+}
+
+/* By groups of rows that are whole words. */
+void matrix_look(struct pieces_in *in)
+{
+    uint64_t width = in->head.width, step = width < 64 ? 8 * width : width / 8;
+    bool all = in->done == in->s.len;
+    uint64_t to = all ? in->done : in->done / step * step;
+    matrix_count_ones(here(in) + in->checked, 8 * (to - in->checked) / width, width, in->ones);
+    in->checked = to;
+    for (uint64_t i = in->head.n; all && i < width; i++)
+        if (in->ones[i])
+            note_wrong(in, "bits are set in a column without a vector");
+}
+
+/* A bit is set where its counter is not 0; those of 15 are counted, for the next section. */
+void counters_look(struct pieces_in *in)
+{
+    const struct vector *v = vector_here(in);
+    const uint8_t *nibbles = here(in);
+    bool all = in->done == in->s.len;
+    uint64_t to = all ? in->done : in->done / 32 * 32;
+    for (; in->checked < to; in->checked += 32) {
+        uint64_t set, large, n = min_u64(32, to - in->checked);
+        counters_masks(nibbles + in->checked, (size_t)n, &set, &large);
+        if (set != vector_word(v, in->checked / 32))
+            note_wrong(in, "bits and counters do not agree");
+        in->large += (uint64_t)__builtin_popcountll(large);
+    }
+    if (all && in->large != head_record(&in->head, in->s.owner).escapes)
+        note_wrong(in, "the large counters are not in their table");
+}
+
+/* As many as there are counters of 15, rising, each at one of those: so all of them. */
+void escapes_look(struct pieces_in *in)
+{
+    struct vector *v = set_part(in->set, in->s.owner)->vector;
+    const uint8_t *entries = here(in);
+    uint64_t len, positions = vector_positions_total(v);
+    const uint8_t *nibbles = in->view ? container_find(&in->c, SECTION_COUNTERS, in->s.owner, &len)
+                                      : v->counters.nibbles.data;
+    for (; in->checked + 16 <= in->done; in->checked += 16) {
+        uint64_t at = fetch_u64(entries + in->checked), value = get_u64(entries + in->checked + 8);
+        if (in->wrong != TAMIS_OK)
+            continue;
+        if (at < in->last || at >= positions || value < COUNTER_ESCAPE ||
+            (nibbles[at / 2] >> (4 * (at & 1)) & 15) != COUNTER_ESCAPE)
+            note_wrong(in, "the large counters are not in their table");
+        else if (!in->view)
+            counters_escape(&v->counters, at, value);
+        in->last = at + 1;
+    }
+}
+
+/* As many as were counted; or as there can be, where none were. */
+void ones_look(struct pieces_in *in)
+{
+    const uint8_t *numbers = here(in);
+    for (; in->checked + 8 <= in->done && in->wrong == TAMIS_OK; in->checked += 8) {
+        uint32_t i = (uint32_t)(in->checked / 8);
+        struct vector *v = set_part(in->set, i)->vector;
+        uint64_t said = fetch_u64(numbers + in->checked), m = v ? vector_positions_total(v) : 0;
+        if (in->skim ? said > m : said != in->ones[i])
+            in->wrong = fail_at(&in->reason, TAMIS_EFORMAT, in->s.offset + in->checked,
+                                in->skim ? "vector %u has more bits set than there are"
+                                         : "vector %u has %llu bits set, not %llu",
+                                i, (unsigned long long)in->ones[i], (unsigned long long)said);
+        else if (v)
+            v->ones = said;
+    }
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+/* Hashes are even, and lookups are short because of it: on average a value lies 2 slots from its home.
+   Values that someone chose may lie all in one run, and to make a table of them would take hours. */
+#define FAR_MEAN  64
+#define FAR_SMALL 65536 /* in all, for tables so small that it does not matter */
+
+/* Values in order, each once, with copies. */
+static const char *pair_wrong(struct table_check *t, const uint8_t pair[TABLE_PAIR])
+{
+    uint64_t value = fetch_u64(pair), copies = get_u64(pair + 8), hash = table_hash(value);
+    uint64_t home = hash >> t->shift;
+    if (t->n && (hash < t->hash || (hash == t->hash && value <= t->value)))
+        return "its values are not in order";
+    if (copies == 0 || __builtin_add_overflow(t->copies, copies, &t->copies))
+        return "copies of a value";
+    t->next = max_u64(t->next, home) + 1;
+    t->far += t->next - 1 - home;
+    if (t->far > t->most)
+        return "its values are too close to one another";
+    t->n++, t->hash = hash, t->value = value;
+    return NULL;
+}
+
+/* In a deletable index as many copies as the layer has records. */
+static const char *copies_wrong(const struct pieces_in *in, uint64_t copies, uint32_t owner)
+{
+    if (in->head.counted && copies != head_layer(&in->head, owner / in->head.parts).count)
+        return "its copies are not the records of the layer";
+    return NULL;
+}
+
+/* Pairs that are there whole go to the table; after something wrong nothing does, and all that comes is
+   held until the load is over. */
+void table_look(struct pieces_in *in)
+{
+    struct table *table = &set_part(in->set, in->s.owner)->table;
+    const uint8_t *from = in->view ? here(in) + in->checked : in->held.data;
+    uint64_t have = in->view ? in->done - in->checked : in->held.len, at = 0;
+    if (in->checked == 0) {
+        uint64_t values = head_record(&in->head, in->s.owner).load;
+        in->pairs = (struct table_check){.most = FAR_MEAN * values + FAR_SMALL,
+                                         .shift = table_shift((size_t)values)};
+    }
+    for (; in->wrong == TAMIS_OK && at + TABLE_PAIR <= have; at += TABLE_PAIR) {
+        const char *wrong = pair_wrong(&in->pairs, from + at);
+        if (!wrong && in->checked + TABLE_PAIR == in->s.len)
+            wrong = copies_wrong(in, in->pairs.copies, in->s.owner);
+        if (wrong) {
+            in->wrong = fail_at(&in->reason, TAMIS_EFORMAT, in->s.offset,
+                                "the table of part %u: %s", in->s.owner, wrong);
+            break;
+        }
+        if (!in->view)
+            table_append(table, &in->next, in->pairs.value, get_u64(from + at + 8));
+        in->checked += TABLE_PAIR;
+    }
+    if (in->view || !at)
+        return;
+    in->held.len -= at;
+    memmove(in->held.data, in->held.data + at, (size_t)in->held.len);
+}
+
+tamis_error check_empty_tables(const struct pieces_in *in, tamis_reason *reason)
+{
+    for (uint32_t i = 0; i < in->walk.owners && in->kind == KIND_INDEX; i++) {
+        struct record r = head_record(&in->head, i);
+        const char *wrong = r.units || r.load ? NULL : copies_wrong(in, 0, i);
+        if (wrong)
+            return fail_at(reason, TAMIS_EFORMAT, in->header_len, "the table of part %u: %s", i,
+                           wrong);
+    }
+    return TAMIS_OK;
+}

@@ -1,0 +1,83 @@
+/* The kinds of sections of a set: how long they are, where their bytes lie, who writes and checks them. A
+   new kind of part is a row here. */
+#include "sections.h"
+
+static uint64_t positions_of(const struct head *head, uint32_t owner)
+{
+    struct record r = head_record(head, owner);
+    return record_positions(head, &r);
+}
+
+static bool bits_length(const struct head *head, uint32_t owner, uint64_t *len)
+{
+    *len = positions_of(head, owner) / 8;
+    return *len && head->width == 0;
+}
+
+static bool matrix_length(const struct head *head, uint32_t owner, uint64_t *len)
+{
+    *len = head->set.shape.units * head->width / 8;
+    return owner == 0 && head->width;
+}
+
+static bool counters_length(const struct head *head, uint32_t owner, uint64_t *len)
+{
+    *len = positions_of(head, owner) / 2;
+    return *len && head->counted;
+}
+
+static bool escapes_length(const struct head *head, uint32_t owner, uint64_t *len)
+{
+    *len = 16 * head_record(head, owner).escapes;
+    return *len;
+}
+
+static bool pending_length(const struct head *head, uint32_t owner, uint64_t *len)
+{
+    return owner == 0 && pending_section(head, SECTION_PENDING, len);
+}
+
+static bool candidates_length(const struct head *head, uint32_t owner, uint64_t *len)
+{
+    return owner == 0 && pending_section(head, SECTION_CANDIDATES, len);
+}
+
+static bool table_length(const struct head *head, uint32_t owner, uint64_t *len)
+{
+    struct record r = head_record(head, owner);
+    *len = TABLE_PAIR * r.load;
+    return r.units == 0 && r.load;
+}
+
+static bool ones_length(const struct head *head, uint32_t owner, uint64_t *len)
+{
+    *len = sizeof(uint64_t) * (uint64_t)head->n * head->parts;
+    return owner == 0;
+}
+
+static uint8_t *bits_place(const struct set *s, uint32_t owner)
+{
+    return (uint8_t *)set_part(s, owner)->vector->bits.words;
+}
+
+static uint8_t *matrix_place(const struct set *s, uint32_t owner)
+{
+    (void)owner;
+    return (uint8_t *)atomic_load(&s->matrix)->bits.words;
+}
+
+static uint8_t *counters_place(const struct set *s, uint32_t owner)
+{
+    return set_part(s, owner)->vector->counters.nibbles.data;
+}
+
+const struct section_kind section_kinds[SECTION_END] = {
+    [SECTION_BITS] = {bits_length, bits_place, bits_make, bits_look},
+    [SECTION_MATRIX] = {matrix_length, matrix_place, matrix_make, matrix_look},
+    [SECTION_COUNTERS] = {counters_length, counters_place, NULL, counters_look},
+    [SECTION_ESCAPES] = {escapes_length, NULL, escapes_make, escapes_look},
+    [SECTION_PENDING] = {pending_length, NULL, NULL, NULL},
+    [SECTION_CANDIDATES] = {candidates_length, NULL, NULL, NULL},
+    [SECTION_TABLE] = {table_length, NULL, table_make, table_look},
+    [SECTION_ONES] = {ones_length, NULL, NULL, ones_look},
+};

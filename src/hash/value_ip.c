@@ -1,0 +1,266 @@
+/*
+ * Addresses of the Internet Protocol and their networks. An address is its 4 or 16 bytes; one of version 6
+ * that only carries one of version 4 (::ffff:10.1.2.3) is that. Networks that are kept end at whole
+ * bytes, so that the key of one is the version, the length and so many bytes:
+ *
+ *     10.1.2.3     4 8 0a   4 16 0a01   4 24 0a0102
+ *     2001:db8::1  6 32 20010db8   6 48 20010db80000   6 64 20010db800000000
+ */
+#include "types.h"
+
+struct ip {
+    uint8_t bytes[16];
+    unsigned len; /* 4 or 16 */
+};
+
+static const uint8_t kept[2][3] = {{8, 16, 24}, {32, 48, 64}};
+
+/* ---- reading and writing --------------------------------------------------------------------- */
+
+static bool take_number(struct text *t, unsigned base, unsigned digits, unsigned *value)
+{
+    const char *from = t->at;
+    *value = 0;
+    for (; t->at < t->end && t->at - from < (ptrdiff_t)digits; t->at++) {
+        char c = fold(*t->at);
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                                                : 99;
+        if (digit >= base)
+            break;
+        *value = base * *value + digit;
+    }
+    return t->at > from && (base == 16 || t->at - from == 1 || *from != '0');
+}
+
+/* One to three digits four times: what logs have most of. */
+static bool take_v4(struct text *t, uint8_t bytes[4])
+{
+    const char *at = t->at, *end = t->end;
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned value = 0, n = 0;
+        if (i && (at == end || *at++ != '.'))
+            return false;
+        for (; at < end && (uint8_t)(*at - '0') < 10 && n < 3; at++, n++)
+            value = 10 * value + (unsigned)(*at - '0');
+        if (n == 0 || value > 255 || (n > 1 && at[-(int)n] == '0'))
+            return false;
+        bytes[i] = (uint8_t)value;
+    }
+    t->at = at;
+    return true;
+}
+
+/* Groups of 16 bits with colons between them; two colons once, for as many zeros as it takes; the last
+   two groups may be written as an address of version 4. */
+static bool take_v6(struct text *t, uint8_t bytes[16])
+{
+    unsigned n = 0, gap = 17, value;
+    memset(bytes, 0, 16);
+    while (t->at < t->end && *t->at != '/' && n < 16) {
+        bool colon = *t->at == ':';
+        t->at += colon;
+        if (colon && t->at < t->end && *t->at == ':' && gap == 17) {
+            gap = n;
+            t->at++;
+            if (t->at == t->end || *t->at == '/')
+                break;
+        } else if (colon != (n > 0)) {
+            return false;
+        }
+        struct text whole = *t;
+        if (n <= 12 && take_v4(&whole, bytes + n) && (whole.at == whole.end || *whole.at == '/')) {
+            *t = whole;
+            n += 4;
+            break;
+        }
+        if (!take_number(t, 16, 4, &value))
+            return false;
+        bytes[n++] = (uint8_t)(value >> 8);
+        bytes[n++] = (uint8_t)value;
+    }
+    if (gap == 17)
+        return n == 16;
+    memmove(bytes + 16 - (n - gap), bytes + gap, n - gap);
+    memset(bytes + gap, 0, 16 - n);
+    return n < 16;
+}
+
+/* The address at the beginning. */
+static bool take_ip(struct text *t, struct ip *ip)
+{
+    ip->len = 4;
+    if (take_v4(t, ip->bytes))
+        return true;
+    ip->len = 16;
+    return take_v6(t, ip->bytes);
+}
+
+/* One of version 6 that carries one of version 4 becomes that. */
+static void unmap(struct ip *ip)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
+    if (ip->len != 16 || memcmp(ip->bytes, mapped, sizeof mapped) != 0)
+        return;
+    memmove(ip->bytes, ip->bytes + 12, 4);
+    ip->len = 4;
+}
+
+static bool ip_read(struct text t, struct ip *ip)
+{
+    if (!take_ip(&t, ip) || t.at != t.end)
+        return false;
+    unmap(ip);
+    return true;
+}
+
+static void put_number(struct out *o, unsigned value, unsigned base)
+{
+    char digits[4];
+    unsigned n = 0;
+    do
+        digits[n++] = "0123456789abcdef"[value % base];
+    while (value /= base);
+    while (n)
+        *o->at++ = digits[--n];
+}
+
+/* As RFC 5952 has it: small letters, no leading zeros, the first of the longest runs of zero groups
+   as two colons, unless it is of one group. */
+static void put_v6(struct out *o, const uint8_t bytes[16])
+{
+    unsigned longest = 1, gap = 8;
+    for (unsigned i = 0, run = 0; i < 8; i++) {
+        run = bytes[2 * i] | bytes[2 * i + 1] ? 0 : run + 1;
+        if (run > longest) {
+            longest = run;
+            gap = i + 1 - run;
+        }
+    }
+    for (unsigned i = 0; i < 8;) {
+        if (i == gap) {
+            *o->at++ = ':';
+            i += longest;
+            if (i == 8)
+                *o->at++ = ':';
+            continue;
+        }
+        if (i)
+            *o->at++ = ':';
+        put_number(o, (unsigned)bytes[2 * i] << 8 | bytes[2 * i + 1], 16);
+        i++;
+    }
+}
+
+static void ip_write(const struct ip *ip, struct out *o)
+{
+    if (ip->len == 16) {
+        put_v6(o, ip->bytes);
+        return;
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        if (i)
+            *o->at++ = '.';
+        put_number(o, ip->bytes[i], 10);
+    }
+}
+
+bool normal_ip(struct text t, struct out *o)
+{
+    struct text rest = t;
+    struct ip ip;
+    if (take_v4(&rest, ip.bytes) && rest.at == t.end) { /* it is in its form */
+        memcpy(o->at, t.at, (size_t)(t.end - t.at));
+        o->at += t.end - t.at;
+        return true;
+    }
+    if (!ip_read(t, &ip))
+        return false;
+    ip_write(&ip, o);
+    return true;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static bool ip_of(tamis_key value, struct ip *ip)
+{
+    struct text t = {value.data, (const char *)value.data + value.len};
+    if (!value.data || value.len > VALUE_LEN_MAX)
+        return false;
+    trim_quoted(&t);
+    return ip_read(t, ip);
+}
+
+static void give_network(const struct ip *ip, unsigned bits, tamis_give give, void *context)
+{
+    uint8_t key[2 + 8] = {ip->len == 4 ? 4 : 6, (uint8_t)bits};
+    memcpy(key + 2, ip->bytes, bits / 8);
+    give(context, (tamis_key){key, 2 + bits / 8}, true);
+}
+
+unsigned ip_parts(tamis_key value, tamis_give give, void *context)
+{
+    struct ip ip;
+    if (!ip_of(value, &ip))
+        return 0;
+    for (unsigned i = 0; i < 3; i++)
+        give_network(&ip, kept[ip.len == 16][i], give, context);
+    return 3;
+}
+
+/* ADDRESS/BITS. */
+static bool network_of(tamis_key asked, struct ip *ip, unsigned *bits)
+{
+    struct text t = {asked.data, (const char *)asked.data + asked.len};
+    if (!asked.data || !take_ip(&t, ip) || t.at == t.end || *t.at++ != '/' ||
+        !take_number(&t, 10, 3, bits) || t.at != t.end || *bits > 8 * ip->len)
+        return false;
+    struct ip short_one = *ip;
+    unmap(&short_one);
+    if (short_one.len != ip->len && *bits >= 96) {
+        *ip = short_one;
+        *bits -= 96;
+    }
+    return true;
+}
+
+/* The network that is kept and has this one in it; one of version 4 that is larger than those kept is
+   some of them. */
+tamis_need ip_ask(tamis_key asked, tamis_give give, void *context)
+{
+    struct ip ip;
+    unsigned bits;
+    char normal[64];
+    struct out o = {normal, normal};
+    if (!network_of(asked, &ip, &bits))
+        return TAMIS_NEED_WRONG;
+    if (bits == 8 * ip.len) {
+        ip_write(&ip, &o);
+        give(context, (tamis_key){normal, (size_t)(o.at - o.start)}, false);
+        return TAMIS_NEED_ANY;
+    }
+    for (unsigned i = 3; i-- > 0;)
+        if (bits >= kept[ip.len == 16][i]) {
+            give_network(&ip, kept[ip.len == 16][i], give, context);
+            return TAMIS_NEED_ANY;
+        }
+    if (ip.len == 16 || bits == 0)
+        return TAMIS_NEED_NONE;
+    unsigned n = 1u << (8 - bits), first = ip.bytes[0] & ~(n - 1);
+    for (unsigned i = 0; i < n; i++) {
+        ip.bytes[0] = (uint8_t)(first + i);
+        give_network(&ip, 8, give, context);
+    }
+    return TAMIS_NEED_ANY;
+}
+
+bool ip_match(tamis_key value, tamis_key asked)
+{
+    struct ip ip, network;
+    unsigned bits;
+    if (!network_of(asked, &network, &bits) || !ip_of(value, &ip) || ip.len != network.len ||
+        memcmp(ip.bytes, network.bytes, bits / 8) != 0)
+        return false;
+    unsigned rest = bits % 8;
+    return rest == 0 || (ip.bytes[bits / 8] ^ network.bytes[bits / 8]) >> (8 - rest) == 0;
+}

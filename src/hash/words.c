@@ -1,0 +1,148 @@
+/*
+ * Words of a text. A token is a run of letters, digits, underscores and bytes from 0x80 on, as long as
+ * can be; capital letters of ASCII count as small ones. Tokens with one and the same of . : - / @ and
+ * nothing else between them are one more together, a compound, as long as can be: 10.1.2.3:80 gives 10,
+ * 1, 2, 3, 80, 10.1.2.3 and 3:80. So an address, a time, a path or an identifier is one key, whatever
+ * it is joined to, and its pieces can be asked for too.
+ *
+ * A phrase matches tokens that follow one another. What is joined in the phrase must be joined so in the
+ * text, and not go on so: 10.1.2.3 matches 10.1.2.3:80, but not 10.1.2.3.4; 1.2 does not match
+ * 10.1.2.3, but the two words 1 2 do. So the compounds of the phrase are compounds of the text.
+ */
+#include "words.h"
+
+const uint8_t byte_kinds[256] = {['0' ... '9'] = BYTE_WORD,   ['A' ... 'Z'] = BYTE_WORD,
+                                 ['a' ... 'z'] = BYTE_WORD,   ['_'] = BYTE_WORD,
+                                 [0x80 ... 0xff] = BYTE_WORD, ['.'] = BYTE_JOIN,
+                                 [':'] = BYTE_JOIN,           ['-'] = BYTE_JOIN,
+                                 ['/'] = BYTE_JOIN,           ['@'] = BYTE_JOIN};
+
+static bool is_word(const char *at, const char *end)
+{
+    return at < end && byte_kinds[(uint8_t)*at] == BYTE_WORD;
+}
+
+/* A token, and what joins it to the ones before and after it: 0, or a byte. */
+struct token {
+    const char *at, *end;
+    char before, after;
+};
+
+/* The next one; `from` is the end of the one before, or the beginning. */
+static bool token_next(const char *from, const char *end, struct token *t)
+{
+    char before = t->after;
+    while (from < end && byte_kinds[(uint8_t)*from] != BYTE_WORD)
+        from++;
+    if (from == end)
+        return false;
+    *t = (struct token){.at = from, .before = before};
+    while (is_word(from, end))
+        from++;
+    t->end = from;
+    if (from < end && byte_kinds[(uint8_t)*from] == BYTE_JOIN && is_word(from + 1, end))
+        t->after = *from;
+    return true;
+}
+
+static void give_folded(const char *at, const char *end, tamis_give give, void *context)
+{
+    char key[WORD_LEN_MAX];
+    size_t len = (size_t)(end - at) < WORD_LEN_MAX ? (size_t)(end - at) : WORD_LEN_MAX;
+    for (size_t i = 0; i < len; i++)
+        key[i] = fold(at[i]);
+    give(context, (tamis_key){key, len}, true);
+}
+
+/* Compounds, and tokens: all of them, or those that are not part of a compound. */
+static unsigned words_give(tamis_key text, bool all, tamis_give give, void *context)
+{
+    const char *at = text.data, *end = at + text.len, *first = NULL;
+    struct token t = {.after = 0};
+    unsigned n = 0;
+    for (; token_next(at, end, &t); at = t.end) {
+        if (all || (!t.before && !t.after)) {
+            give_folded(t.at, t.end, give, context);
+            n++;
+        }
+        if (t.before == t.after)
+            continue;
+        if (t.before) {
+            give_folded(first, t.end, give, context);
+            n++;
+        }
+        first = t.at;
+    }
+    return n;
+}
+
+struct giving {
+    tamis_give give;
+    void *context;
+};
+
+static bool give_short(void *context, const uint8_t *word, size_t len)
+{
+    const struct giving *to = context;
+    to->give(to->context, (tamis_key){word, len < WORD_LEN_MAX ? len : WORD_LEN_MAX}, true);
+    return false;
+}
+
+unsigned words_parts(tamis_key value, tamis_give give, void *context)
+{
+    if (value.len <= WORDS_TEXT)
+        return words_each(value, give_short, &(struct giving){give, context});
+    return words_give(value, true, give, context);
+}
+
+tamis_need words_ask(tamis_key phrase, tamis_give give, void *context)
+{
+    return words_give(phrase, false, give, context) ? TAMIS_NEED_ALL : TAMIS_NEED_WRONG;
+}
+
+bool words_any(tamis_key text)
+{
+    return token_next(text.data, (const char *)text.data + text.len, &(struct token){0});
+}
+
+static bool token_equal(const struct token *x, const struct token *y)
+{
+    if (x->end - x->at != y->end - y->at)
+        return false;
+    for (ptrdiff_t i = 0; i < x->end - x->at; i++)
+        if (fold(x->at[i]) != fold(y->at[i]))
+            return false;
+    return true;
+}
+
+/* What joins tokens on one side, in the text and in the phrase: the same, or at the edge of a compound
+   anything but what joins its other side. */
+static bool join_fits(char text, char phrase, char other)
+{
+    return phrase ? text == phrase : !other || text != other;
+}
+
+/* Does the token of the text stand where the one of the phrase is asked for? */
+static bool token_fits(const struct token *text, const struct token *phrase)
+{
+    return token_equal(text, phrase) && join_fits(text->before, phrase->before, phrase->after) &&
+           join_fits(text->after, phrase->after, phrase->before);
+}
+
+bool words_match(tamis_key value, tamis_key phrase)
+{
+    const char *end = (const char *)value.data + value.len;
+    const char *phrase_end = (const char *)phrase.data + phrase.len;
+    struct token first = {.after = 0}, t = {.after = 0};
+    if (!token_next(phrase.data, phrase_end, &first))
+        return false;
+    for (const char *at = value.data; token_next(at, end, &t); at = t.end) {
+        struct token here = t, asked = first;
+        bool fits = token_fits(&here, &asked), more = true;
+        while (fits && (more = token_next(asked.end, phrase_end, &asked)))
+            fits = token_next(here.end, end, &here) && token_fits(&here, &asked);
+        if (fits && !more)
+            return true;
+    }
+    return false;
+}

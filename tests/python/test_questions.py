@@ -1,0 +1,492 @@
+"""tamis find = a scan, for every kind of question: random ones of random logs along their lives.
+
+The scan is Python's (questions.py): its own readers, its own types, its own words.
+"""
+import datetime
+import decimal
+import gzip
+import io
+import csv
+import json
+import os
+import random
+import subprocess
+
+import pytest
+
+import questions
+from questions import Between, Equal, Missing, Network, Phrase, Prefix, Question, Regex
+
+ROOT = os.environ.get("TAMIS_ROOT", os.path.join(os.path.dirname(__file__), "../.."))
+TAMIS = os.path.join(ROOT, os.environ.get("TAMIS", "build/release/tamis"))
+SEED = int(os.environ.get("TAMIS_SEED", "7"), 0)
+LONG = os.environ.get("TAMIS_LONG") == "1"
+LIVES, STEPS, EACH = (400, 8, 10) if LONG else (25, 4, 10)  # questions: their product
+
+ADDRESSES = ["10.1.%d.%d" % (a, b) for a in (0, 2, 127, 128) for b in (3, 30)] + [
+    "10.2.0.1", "192.168.1.9", "::1", "2001:db8::1", "2001:db8:1::5", "::ffff:10.1.2.3", "localhost"]
+USERS = ["ann", "Ann", "bob", "cho", "d,e", 'f"g', "é€", "x" * 60, "10.1.2.3"]
+PATHS = ["/", "/admin/", "/admin/users", "/admin", "/index.html", "/a/b/c.php", "img/x.png"]
+WORDS = ("connection refused", "Connection Refused by peer", "error 500 at 10.1.2.3:443", "user ann logged in",
+         "failed: timeout=30s", "GET /a/b HTTP/1.1", "2024-05-01 was a day", "a-b-c a.b.c@x", "ünïcode wörds",
+         "disk /dev/sda1 full", "refused connection")
+LISTS = 0.15  # of the values that may be one
+TAGS = ["red", "green", "blue", "red green"]
+
+
+class Maker:
+    """Values, as text; the time goes on."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.now = datetime.datetime(2024, 4, 29, 22, 0, tzinfo=datetime.timezone.utc)
+
+    def time(self, form=None):
+        self.now += datetime.timedelta(seconds=self.rng.choice([0, 1, 7, 300, 4000]))
+        form = form or self.rng.choice(["iso", "iso", "offset", "blank", "fraction", "epoch", "never"])
+        zoned = self.now.astimezone(datetime.timezone(datetime.timedelta(hours=2)))
+        return {"iso": self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "offset": zoned.strftime("%Y-%m-%dT%H:%M:%S+02:00"),
+                "blank": self.now.strftime("%Y-%m-%d %H:%M:%S"),
+                "fraction": self.now.strftime("%Y-%m-%dT%H:%M:%S.25Z"),
+                "epoch": str(int(self.now.timestamp())), "never": "never",
+                "clf": zoned.strftime("%d/%b/%Y:%H:%M:%S +0200")}[form]
+
+    def row(self):
+        rng = self.rng
+        return {"ip": rng.choice(ADDRESSES), "user": rng.choice(USERS + [""]),
+                "status": rng.choice(["200", "0200", "404", "500", "503", "-7", "n/a", "99999999999999999999"]),
+                "ratio": rng.choice(["0.5", ".5", "5e-1", "1", "100", "-2.5", "nan"]),
+                "t": self.time(), "path": rng.choice(PATHS), "msg": rng.choice(WORDS),
+                "host": rng.choice(["WWW.Example", "www.example", "db1", "DB2"]), "a.b": rng.choice(TAGS)}
+
+
+def csv_line(row, columns, rng, delimiter=","):
+    out = io.StringIO()
+    csv.writer(out, lineterminator=rng.choice(["\n", "\n", "\r\n"]), delimiter=delimiter).writerow(
+        [row[name] for name in columns][:rng.choice([99, 99, 99, rng.randrange(1, 9)])])
+    return out.getvalue().encode()
+
+
+def tsv_line(row, columns, rng):
+    return ("\t".join(row[name] for name in columns) + "\n").encode()
+
+
+def json_line(row, columns, rng):
+    if rng.random() < 0.02:
+        return rng.choice([b"{oops ann refused\n", b"\n", b"plain text: connection refused\n"])
+    value = {}
+    for name in columns:
+        one = row[name]
+        if rng.random() < 0.1:
+            one = rng.choice([None, True, 7, 1.5])
+        elif name in ("user", "status") and rng.random() < LISTS:
+            one = [one, rng.choice(["ann", "500", "7"])] + [8] * rng.randrange(2)
+        if rng.random() < 0.1:
+            continue
+        if name == "a.b":
+            value["a"] = {"b": one, "c": [1, 2]}
+        else:
+            value[name] = one
+    return (json.dumps(value, ensure_ascii=rng.random() < 0.5) + "\n").encode()
+
+
+def access_line(row, maker):
+    rng = maker.rng
+    if rng.random() < 0.05:
+        return rng.choice([b"  at java.lang.Foo.bar(Foo.java:12)\n", b"connection refused\n", b"user ann\n"])
+    user = rng.choice(["ann", "bob", "-"])
+    return ('%s - %s [%s] "GET %s%s HTTP/1.1" %s %s "%s" "%s"\n' % (
+        rng.choice([a for a in ADDRESSES if a != "localhost"]), user, maker.time("clf"),
+        rng.choice([p for p in PATHS if p[0] == "/"]), rng.choice(["", "?q=1", "?next=/admin/"]),
+        rng.choice(["200", "404", "500"]), rng.choice(["-", "0", "512"]),
+        rng.choice(["-", "http://x/y"]), rng.choice(["Mozilla/5.0 (X11)", "curl/7.88", "-"]))).encode()
+
+
+def syslog_line(row, maker):
+    rng = maker.rng
+    if rng.random() < 0.05:
+        return rng.choice([b"   a line that is none\n", b"connection refused\n"])
+    time = maker.time("iso") if rng.random() < 0.3 else maker.now.strftime("%b ") + "%2d" % maker.now.day + \
+        maker.now.strftime(" %H:%M:%S")
+    return ("%s%s %s %s%s: %s\n" % (rng.choice(["", "<34>", "<165>"]), time, rng.choice(["host", "db1"]), rng.choice(
+        ["sshd", "cron", "kernel"]), rng.choice(["", "[12]", "[4242]"]), row["msg"])).encode()
+
+
+def logfmt_line(row, maker):
+    rng = maker.rng
+    if rng.random() < 0.05:
+        return rng.choice([b"panic: runtime error\n", b"connection refused, twice\n"])
+    row["user"] = rng.choice(["ann", "Ann", "bob"])
+    names = rng.sample(["ip", "user", "status", "msg", "path"], rng.randrange(1, 6))
+    return (" ".join(["t=" + maker.time("iso"), "level=info"] + [
+        "%s=%s" % (n, json.dumps(row[n], ensure_ascii=False) if " " in row[n] else row[n]) for n in names]) + "\n").encode()
+
+
+def text_line(row, maker):
+    rng = maker.rng
+    head = rng.choice([maker.time("blank") + " ", "[" + maker.time("iso") + "] ", "", "  at "])
+    return (head + row["msg"] + rng.choice(["", " for " + row["ip"]]) + "\n").encode()
+
+
+# ---- worlds -------------------------------------------------------------------------------------
+
+COLUMNS = {"csv": ["ip", "user", "status", "ratio", "t", "path", "msg", "host"],
+           "tsv": ["ip", "user", "status", "t", "msg"],
+           "jsonl": ["ip", "user", "status", "ratio", "t", "path", "msg", "host", "a.b"],
+           "syslog": ["time", "hostname", "app-name", "procid", "msg", "pri", "facility", "severity"],
+           "logfmt": ["t", "level", "ip", "user", "status", "msg", "path"],
+           "txt": ["time", "line"],
+           "log": ["host", "user", "time", "request", "method", "path", "query", "status", "bytes", "agent"]}
+TYPES = {"ip": "ip", "user": "text", "status": "int", "ratio": "dec", "t": "time", "path": "path",
+         "msg": "words", "host": "fold", "a.b": "text", "time": "time", "method": "text", "query": "text",
+         "hostname": "text", "app-name": "fold", "procid": "text", "pri": "int", "facility": "int",
+         "severity": "int", "level": "text", "bytes": "int", "agent": "words", "line": "words", "request": "text"}
+
+
+class World:
+    """A folder of logs, as Python knows it, and a catalog of it."""
+
+    def __init__(self, rng, tmp):
+        self.rng, self.tmp, self.made = rng, tmp, 0
+        self.maker = Maker(rng)
+        self.zone = rng.choice(["UTC", "UTC", "Europe/Berlin", "America/New_York"])
+        self.reference = 1714600000
+        self.files, self.clock, self.open = {}, 1714600000, {}
+        (tmp / "data").mkdir()
+        self.forms = rng.sample(list(COLUMNS), rng.randrange(1, 5))
+        for _ in range(rng.randrange(1, 5)):
+            self.create()
+        self.index()
+
+    # -- files
+
+    def line(self, form, columns):
+        row = self.maker.row()
+        lines = {"log": access_line, "syslog": syslog_line, "logfmt": logfmt_line, "txt": text_line}
+        if form in lines:
+            return lines[form](row, self.maker)
+        return {"csv": csv_line, "tsv": tsv_line, "jsonl": json_line}[form](row, columns, self.rng)
+
+    def text(self, form, columns, most):
+        return b"".join(self.line(form, columns) for _ in range(self.rng.randrange(1, most)))
+
+    def path(self, name):
+        return self.tmp / "data" / name
+
+    def stamp(self, name):
+        self.clock += 1
+        os.utime(self.path(name), (self.clock, self.clock))
+
+    def pack(self, name, data):
+        return gzip.compress(data, mtime=0) if name.endswith(".gz") else data
+
+    def create(self, name=None):
+        rng = self.rng
+        form = name.split(".")[1] if name else rng.choice(self.forms)
+        name = name or "%s%d.%s%s" % (rng.choice("abc"), self.made, form, rng.choice(["", "", ".gz"]))
+        self.made += 1
+        columns = COLUMNS[form][:]
+        if form in ("csv", "tsv"):
+            rng.shuffle(columns)
+        head = {"csv": ",", "tsv": "\t"}.get(form)
+        data = (head.join(columns) + "\n").encode() if head else b""
+        data += self.text(form, columns, rng.choice([3, 40, 150]))
+        self.path(name).write_bytes(self.pack(name, data))
+        self.files[name], self.open[name] = data, columns
+        self.stamp(name)
+
+    def grow(self, name):
+        form = name.split(".")[1]
+        more = self.text(form, self.open[name], 20)
+        if not self.files[name].endswith(b"\n"):
+            more = b"\n" + more
+        if form not in ("csv", "tsv") and self.rng.random() < 0.3:
+            more = more[:-1]
+        with open(self.path(name), "ab") as out:
+            out.write(self.pack(name, more))
+        self.files[name] += more
+        self.stamp(name)
+
+    def change(self):
+        rng = self.rng
+        name = rng.choice(list(self.files))
+        step = rng.randrange(7)
+        if step <= 1:
+            self.grow(name)
+        elif step == 2:
+            self.create()
+        elif step == 3:  # rotated: another name, and mostly a new one in its place
+            self.made += 1
+            to = "%s%d.%s" % (rng.choice("abc"), self.made, name.split(".", 1)[1])
+            self.path(name).rename(self.path(to))
+            self.files[to], self.open[to] = self.files.pop(name), self.open.pop(name)
+            if rng.random() < 0.7:
+                self.create(name)
+        elif step == 4:  # cut short, by whole lines
+            data = self.files[name]
+            head = data.find(b"\n") + 1
+            cut = data.find(b"\n", rng.randrange(head, len(data) + 1) - 1) + 1
+            if b'"' in data or cut < head:
+                return
+            self.files[name] = data[:cut]
+            self.path(name).write_bytes(self.pack(name, data[:cut]))
+            self.stamp(name)
+        elif step == 5:  # other bytes of the same size in the middle
+            data = self.files[name].replace(b"10.1.2.3", b"10.1.9.9").replace(b"ann", b"ben")
+            self.files[name] = data
+            self.path(name).write_bytes(self.pack(name, data))
+            self.stamp(name)
+        elif len(self.files) > 1:
+            self.path(name).unlink()
+            del self.files[name], self.open[name]
+
+    # -- the program
+
+    def tamis(self, *words, status=(0,)):
+        done = subprocess.run([TAMIS, *words], cwd=self.tmp, capture_output=True)
+        assert done.returncode in status, (words, done.returncode, done.stderr)
+        return done
+
+    def index(self):
+        rng = self.rng
+        names = sorted({name for form in self.forms for name in COLUMNS[form]})
+        words = ["--tz", self.zone, "--segment", str(rng.choice([300, 2000, 100000]))]
+        if rng.random() < 0.7:  # some of them; types that are not said are guessed
+            some = rng.sample(names, rng.randrange(1, min(7, len(names)) + 1))
+            if rng.random() < 0.5 and "line" not in some:
+                some.append("line")
+            words += ["--attrs", ",".join(n + ":" + TYPES[n] if rng.random() < 0.8 else n for n in some)]
+            if len(some) > 1 and rng.random() < 0.5:
+                words += ["--combo", "+".join(rng.sample(some, 2))]
+        if set(self.forms) & {"csv", "tsv", "jsonl", "logfmt"}:
+            words += ["--time", "t"]
+        while self.tamis("index", "data", "-o", "c.tamis", *words, status=(0, 2)).returncode:
+            self.create()  # no record has any of the attributes
+        self.learn()
+
+    def learn(self):
+        facts = json.loads(self.tamis("find", "c.tamis", "--json").stdout)
+        self.types = {a["name"]: a["type"] for a in facts["attributes"]}
+        self.known = dict(self.files)
+
+    def records(self, name):
+        return questions.READERS[name.split(".")[1]](self.files[name], self)
+
+    def scan(self, question):
+        return [(name, record) for name in sorted(self.files) for record in self.records(name)
+                if question.holds(record, self)]
+
+
+# ---- questions ----------------------------------------------------------------------------------
+
+def values_of(world, name):
+    """What records have there, and what none has."""
+    rng, found = world.rng, []
+    for file in rng.sample(sorted(world.files), min(2, len(world.files))):
+        records = list(world.records(file))
+        for record in rng.sample(records, min(4, len(records))):
+            found += [v for v in questions.elements(record, name) if v is not None]
+    return found + [b"nowhere", b"10.1.2.3", b"500", b"7"]
+
+
+def day_of(text, zone):
+    """The span that a day, an hour or a minute stands for."""
+    units = {10: None, 13: 3600, 16: 60}
+    low = questions.moment((text + "T00:00:00"[len(text) - 10:] if len(text) == 10 else
+                            text + ":00:00"[:6 - (len(text) - 13)] if len(text) == 13 else
+                            text + ":00").encode(), zone, 0)
+    if units[len(text)]:
+        return low, low + units[len(text)]
+    after = (datetime.date.fromisoformat(text) + datetime.timedelta(days=1)).isoformat()
+    return low, questions.moment(after.encode(), zone, 0)
+
+
+def time_span(world):
+    rng = world.rng
+    when = world.maker.now - datetime.timedelta(seconds=rng.randrange(400000))
+    text = when.strftime(rng.choice(["%Y-%m-%d", "%Y-%m-%dT%H", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%SZ"]))
+    if text.endswith("Z"):
+        exact = questions.moment(text.encode(), world.zone, 0)
+        return text, exact, exact, True
+    low, high = day_of(text, world.zone)
+    return text, low, high, False
+
+
+def range_clause(world, name, kind):
+    rng = world.rng
+    ends = []
+    for _ in range(2):
+        if kind == "time":
+            ends.append(time_span(world))
+        else:
+            text = rng.choice(["0", "0.5", "200", "404", "500", "-7", "1e2"][1 if kind == "dec" else 0::1])
+            if kind == "int":
+                text = rng.choice(["0", "200", "404", "500", "-7", "512"])
+            number = decimal.Decimal(text)
+            ends.append((text, number, number, True))
+    ends.sort(key=lambda end: end[1])
+    (a, low, _, _), (b, _, high, exact) = ends
+    how = rng.randrange(3)
+    if how == 0:
+        return "%s..%s" % (a, b), Between(low, high, False, not exact)
+    return (a + "..", Between(low)) if how == 1 else (".." + b, Between(None, high, False, not exact))
+
+
+def compare(world, name, kind):
+    rng = world.rng
+    if kind == "time":
+        text, low, high, exact = time_span(world)
+    else:
+        text = rng.choice(["0", "200", "404", "500", "-7"])
+        low = high = decimal.Decimal(text)
+        exact = True
+    return {0: (">=" + text, Between(low)), 1: (">" + text, Between(high, None, exact)),
+            2: ("<=" + text, Between(None, high, False, not exact)),
+            3: ("<" + text, Between(None, low, False, True))}[rng.randrange(4)]
+
+
+def phrase_of(world, value):
+    words = [m[0] for m in questions.tokens(value)]
+    rng = world.rng
+    if not words or rng.random() < 0.2:
+        return rng.choice([b"refused", b"connection refused", b"10.1.2.3", b"ann", b"a.b.c", b"nowhere"])
+    at = rng.randrange(len(words))
+    phrase = b" ".join(words[at:at + rng.choice([1, 1, 2])])
+    return phrase.upper() if rng.random() < 0.3 and phrase.isascii() else phrase
+
+
+def add_set(world, q, name, kind):
+    """One alternative, or one that is excluded."""
+    rng = world.rng
+    how = "none" if rng.random() < 0.2 else "any"
+    op = "!=" if how == "none" else "="
+    pick = rng.randrange(12)
+    b = name.encode()
+    if pick == 0 and how == "any":
+        q.add(b + b"!", name, Missing(), how)
+    elif pick == 1:
+        q.add(b + op.encode(), name, Equal([b""]), how)
+    elif pick == 2 and how == "any":
+        text = rng.choice(values_of(world, name))[:rng.randrange(1, 9)] or b"x"
+        q.add(b + b"^=" + text, name, Prefix(text), how)
+    elif pick in (3, 4) and kind == "ip":
+        text = rng.choice(["10.1.0.0/17", "10.0.0.0/8", "10.1.2.0/24", "10.1.2.3/31", "2001:db8::/32", "0.0.0.0/0",
+                           "::/0", "10.0.0.0/7"])
+        q.add(b + op.encode() + text.encode(), name, Network(text), how)
+    elif pick in (3, 4, 5) and kind in questions.ORDERED:
+        text, clause = range_clause(world, name, kind)
+        q.add(b + op.encode() + text.encode(), name, clause, how)
+    elif pick == 6:
+        values = [v for v in rng.choices(values_of(world, name), k=rng.randrange(1, 30)) if b"\n" not in v and v]
+        file = world.tmp / ("list%d" % rng.randrange(10 ** 9))
+        file.write_bytes(b"".join(v + b"\n" for v in values) or b"nothing\n")
+        q.add(b + op.encode() + b"@" + file.name.encode(), name, Equal(values or [b"nothing"]), how)
+    else:
+        for value in rng.choices(values_of(world, name), k=rng.choice([1, 1, 2])):
+            q.add(b + op.encode() + b"=" + value, name, Equal([value]), how)
+
+
+def add_word(world, q, name, kind):
+    rng = world.rng
+    pick = rng.randrange(10)
+    b = name.encode()
+    if pick <= 4:
+        add_set(world, q, name, kind)
+    elif pick <= 6 and kind in questions.ORDERED:
+        text, clause = compare(world, name, kind)
+        q.add(b + text.encode(), name, clause, "all")
+    elif pick <= 8:
+        phrase = phrase_of(world, rng.choice(values_of(world, name)))
+        q.add(b + b"~" + phrase, name, Phrase(phrase), "all")
+    else:
+        text, pattern = rng.choice([(b"/ann/", b"ann"), (b"/^10[.]1[.]/", rb"^10\.1\."), (b"/[0-9]{3}$/", rb"[0-9]{3}$"),
+                                    (b"/REFUSED/i", b"(?i)refused"), (b"/^$/", b"^$"), (b"/a|b/", b"a|b")])
+        q.add(b + b"~" + text, name, Regex(pattern), "all")
+
+
+def random_question(world):
+    rng, q = world.rng, Question()
+    names = sorted(set(world.types) - {"line", "request"})
+    for name in rng.sample(names, min(len(names), rng.choice([1, 1, 1, 2, 2, 3]))):
+        add_word(world, q, name, world.types[name])
+        if rng.random() < 0.2:
+            add_word(world, q, name, world.types[name])
+    if rng.random() < 0.25 or not q.words:
+        phrase = phrase_of(world, rng.choice([w.encode() for w in WORDS]))
+        q.add(b'"' + phrase + b'"', "line", Phrase(phrase), "all")
+    if rng.random() < 0.25:
+        (a, low, _, _), (b, _, high, exact) = sorted([time_span(world) for _ in range(2)], key=lambda s: s[1])
+        if rng.random() < 0.7:
+            q.options += ["--since", a]
+        else:
+            low = None
+        if low is None or rng.random() < 0.7:
+            q.options += ["--until", b]
+        else:
+            high, exact = None, True
+        q.period = Between(low, high, False, not exact)
+    rng.shuffle(q.words)
+    return q
+
+
+def check(world, question):
+    rng, found = world.rng, world.scan(question)
+    words = ["c.tamis", *question.words, *question.options, "-j", str(rng.randrange(1, 4))]
+    lost = [name for name in world.known if name not in world.files]
+    status = (0 if found else 1,) + ((2,) if lost else ())
+    done = world.tamis("find", *words, status=status)
+    whole = [r.raw if r.raw.endswith(b"\n") else r.raw + b"\n" for _, r in found]
+    assert done.stdout == b"".join(whole), (words, world.types)
+    form = rng.randrange(5)
+    names = sorted(set(world.types) - {"line"})
+    if form == 0 or not names:
+        assert world.tamis("find", "--count", *words, status=status).stdout == b"%d\n" % len(found)
+    elif form == 1:
+        name = rng.choice(names)
+        counts = {}
+        for _, record in found:
+            for value in questions.elements(record, name):
+                counts[value] = counts.get(value, 0) + 1
+        lines = world.tamis("find", "--count-by", name, "--json", *words, status=status).stdout.splitlines()
+        told = [json.loads(line) for line in lines]
+        assert sorted((c["count"], c.get("value")) for c in told if "value" in c) == sorted(
+            (n, v.decode("utf-8", "replace")) for v, n in counts.items() if v is not None)
+        assert [c["count"] for c in told] == sorted(counts.values(), reverse=True)
+    elif form == 2:
+        names = rng.sample(names, min(3, len(names)))
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(names)
+        for _, record in found:
+            writer.writerow([b";".join(v for v in questions.elements(record, n) if v is not None).decode(
+                "utf-8", "surrogateescape") for n in names])
+        got = world.tamis("find", "--fields", ",".join(names), *words, status=status).stdout
+        assert list(csv.reader(io.StringIO(got.decode("utf-8", "surrogateescape"), newline=""))) == list(
+            csv.reader(io.StringIO(out.getvalue(), newline="")))
+    elif form == 3:
+        lines = world.tamis("find", "--json", *words, status=status).stdout.splitlines()
+        assert len(lines) == len(found)
+        for line, (name, record) in zip(lines, found):
+            place = json.loads(line)
+            text = world.files[name]
+            assert place["file"] == "data/" + name
+            assert text[place["offset"]:][:len(record.raw)] == record.raw
+            assert text[:place["offset"]].count(b"\n") + 1 == place["line"]
+    else:
+        facts = json.loads(world.tamis("find", "--explain", "--json", *words, status=status).stdout)
+        assert facts["matches"] == len(found)
+
+
+@pytest.mark.parametrize("number", range(LIVES))
+def test_find_is_a_scan_for_any_question(number, tmp_path):
+    rng = random.Random(SEED * 7919 + number)
+    world = World(rng, tmp_path)
+    for step in range(STEPS):
+        for _ in range(EACH):
+            check(world, random_question(world))
+        for _ in range(rng.randrange(4)):
+            world.change()
+        if rng.random() < 0.5:
+            world.tamis("index", "--update", "c.tamis", status=(0, 2))
+            world.learn()

@@ -1,0 +1,376 @@
+/* Questions: every form of a word, what it holds for, and what is said of what is not understood. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "logs/question_check.h"
+
+static struct field known[] = {
+    {"user", TAMIS_BYTES, 0}, {"status", TAMIS_INT, 1},
+    {"ratio", TAMIS_DEC, 2},  {"t", TAMIS_TIME, 3},
+    {"ip", TAMIS_IP, 4},      {"path", TAMIS_PATH, 5},
+    {"msg", TAMIS_WORDS, 6},  {"host", TAMIS_FOLD, 7},
+    {"x=y", TAMIS_BYTES, 8},  {"a.b", TAMIS_BYTES, NOT_INDEXED},
+};
+static const struct fields fields = {known, sizeof known / sizeof *known};
+static struct time_context utc;
+
+/* The words up to NULL as a question. */
+static bool read_words(struct question *q, const char *const *words, char why[QUESTION_WHY])
+{
+    char *copies[16];
+    size_t n = 0;
+    static char room[16][400];
+    for (; words[n]; n++)
+        copies[n] = strcpy(room[n], words[n]);
+    utc = (struct time_context){.reference = 1700000000};
+    why[0] = 0;
+    return question_read(q, copies, n, &fields, &utc, why);
+}
+
+#define MISSING ((const char *)-1)
+
+/* Whether the question holds where each of the columns has this one value: "a;b" is a list. */
+static bool holds_for(const struct question *q, const char *text)
+{
+    struct check k;
+    struct value values[16], elements[16];
+    char copy[400];
+    size_t n = 0;
+    CHECK(check_start(&k, q));
+    k.time = utc;
+    k.period = NO_COLUMN;
+    if (text == MISSING) {
+        elements[n++] = (struct value){.state = VALUE_MISSING};
+    } else {
+        strcpy(copy, text);
+        for (char *at = copy, *next; at; at = next) {
+            next = strchr(at, ';');
+            if (next)
+                *next++ = 0;
+            elements[n++] = (struct value){(const uint8_t *)at, strlen(at),
+                                           *at ? VALUE_PRESENT : VALUE_EMPTY, NULL};
+        }
+        for (size_t i = 0; i + 1 < n; i++)
+            elements[i].next = &elements[i + 1];
+    }
+    for (size_t i = 0; i < q->n_columns; i++)
+        values[i] = elements[0];
+    bool holds = check_holds(&k, values);
+    CHECK(!k.gave_up);
+    check_end(&k);
+    return holds;
+}
+
+/* YES and NO are lists of values with bars between them; ! stands for missing. */
+static void expect(const char *const *words, const char *yes, const char *no, int line)
+{
+    struct question q;
+    char why[QUESTION_WHY];
+    if (!read_words(&q, words, why)) {
+        CHECK_MSG(false, "line %d: %s", line, why);
+        return;
+    }
+    for (int side = 0; side < 2; side++) {
+        char copy[800];
+        strcpy(copy, side ? no : yes);
+        for (char *at = copy, *next; at; at = next) {
+            next = strchr(at, '|');
+            if (next)
+                *next++ = 0;
+            if (holds_for(&q, strcmp(at, "!") == 0 ? MISSING : at) != (side == 0)) {
+                char text[QUESTION_WHY + 100];
+                snprintf(text, sizeof text, "%s %s '%s'", words[0],
+                         side ? "holds for" : "does not hold for", at);
+                CHECK_MSG(false, "line %d: %s", line, text);
+            }
+        }
+    }
+    question_free(&q);
+}
+
+#define EXPECT(yes, no, ...) expect((const char *const[]){__VA_ARGS__, NULL}, yes, no, __LINE__)
+
+static void refuse(const char *word, const char *part, int line)
+{
+    struct question q;
+    char why[QUESTION_WHY], text[QUESTION_WHY + 100];
+    const char *const words[] = {word, NULL};
+    bool read = read_words(&q, words, why);
+    if (read) {
+        question_free(&q);
+        snprintf(text, sizeof text, "'%s' is understood", word);
+        CHECK_MSG(false, "line %d: %s", line, text);
+    } else if (!strstr(why, part)) {
+        snprintf(text, sizeof text, "'%s': %s", word, why);
+        CHECK_MSG(false, "line %d: %s", line, text);
+    }
+}
+
+#define REFUSE(word, part) refuse(word, part, __LINE__)
+
+TEST(equal_and_any_of_the_values)
+{
+    EXPECT("ann", "bob|Ann|annn||!", "user=ann");
+    EXPECT("ann|bob", "cho|!", "user=ann", "user=bob");
+    EXPECT("200|0200|+200| 200 ", "201|two|!", "status=200");
+    EXPECT("1.5|1.50|15e-1", "1.51|x", "ratio=1.5");
+    EXPECT("10.1.2.3|::ffff:10.1.2.3|::FFFF:a01:203", "10.1.2.30|!", "ip=10.1.2.3");
+    EXPECT("2001:db8::1|2001:0db8:0:0::1", "2001:db8::2", "ip=2001:DB8::1");
+    EXPECT("Ann|ANN|ann", "anna|!", "host=aNN");
+    EXPECT("z", "y=z|!", "x=y=z");
+    EXPECT("q", "!", "a.b=q");
+}
+
+TEST(empty_and_missing)
+{
+    EXPECT("", "!| |x", "user=");
+    EXPECT("!", "|x", "user!");
+    EXPECT("!|x", "|y", "user!", "user=x");
+    EXPECT("!|x|", "ann", "user!=ann");
+    EXPECT("!|x", "", "user!=");
+}
+
+TEST(different_attributes_must_all_match)
+{
+    EXPECT("5", "6", "user=5", "status=5");
+    EXPECT("5", "6|7", "user=5", "user=6", "status=5");
+}
+
+TEST(not_is_the_complement)
+{
+    EXPECT("!|x|", "a|b", "user!=a", "user!=b");
+    EXPECT("!|11.0.0.1|x|", "10.1.2.3", "ip!=10.0.0.0/8");
+    EXPECT("!|499|600|x", "500|599", "status!=500..599");
+    EXPECT("!|..", "a..b", "user!=a..b");
+}
+
+TEST(comparisons)
+{
+    EXPECT("501|999999999999999999999", "500|499|x||!|-1", "status>500");
+    EXPECT("500|501", "499|x", "status>=500");
+    EXPECT("499|-3", "500|x|!", "status<500");
+    EXPECT("500|499", "501|!", "status<=500");
+    EXPECT("500|501", "499|502", "status>=500", "status<502");
+    EXPECT("0.05|1e-9", "0.1|0.10", "ratio<0.1");
+    EXPECT("-2", "-1|1", "ratio<-1");
+}
+
+TEST(ranges)
+{
+    EXPECT("500|599|0550", "499|600|x|!", "status=500..599");
+    EXPECT("500|1000000", "499", "status=500..");
+    EXPECT("-7|500", "501", "status=..500");
+    EXPECT("7|500|510", "499|8", "status=7", "status=500..");
+    EXPECT("0.5|1", "1.01", "ratio=0.5..1");
+    EXPECT("a..b", "a|b", "user=a..b"); /* no order, no range */
+    EXPECT("..", "a", "user=..");
+}
+
+TEST(times)
+{
+    EXPECT("2024-05-01T10:00:00Z|2024-05-01 12:00:00+02:00|1714557600",
+           "2024-05-01T10:00:01Z|never|!", "t=2024-05-01T10:00:00Z");
+    /* a day, an hour, a minute mean all of it */
+    EXPECT("2024-05-01|2024-05-01T23:59:59.999Z", "2024-04-30T23:59:59Z|2024-05-02|!",
+           "t=2024-05-01");
+    EXPECT("2024-05-01T10:59:59Z", "2024-05-01T11:00:00Z|2024-05-01T09:59:59Z", "t=2024-05-01T10");
+    EXPECT("2024-05-01T10:30:59Z", "2024-05-01T10:31:00Z", "t=2024-05-01T10:30");
+    EXPECT("2024-05-01|2024-05-02T23:00:00Z", "2024-05-03|2024-04-30", "t=2024-05-01..2024-05-02");
+    EXPECT("2024-05-02|2024-12-31", "2024-05-01T23:59:59.9Z", "t>2024-05-01");
+    EXPECT("2024-05-01T00:00:00Z", "2024-04-30T23:59:59Z", "t>=2024-05-01");
+    EXPECT("2024-05-01T23:59:59Z", "2024-05-02", "t<=2024-05-01");
+    EXPECT("2024-04-30T23:59:59Z", "2024-05-01", "t<2024-05-01");
+    EXPECT("2024-02-29T12:00:00Z", "2024-03-01", "t=2024-02-29");
+    EXPECT("2023-12-31T23:59:59Z", "2024-01-01", "t=2023-12-31");
+    EXPECT("2024-05-01", "2024-05-01T00:00:01Z", "t==2024-05-01"); /* the moment */
+    EXPECT("2024-05-01T08:30:00Z", "2024-05-01T10:30:00Z", "t=2024-05-01T10+02:00");
+}
+
+TEST(networks)
+{
+    EXPECT("10.1.0.0|10.1.127.255|::ffff:10.1.2.3", "10.1.128.0|10.2.0.0|x|!", "ip=10.1.0.0/17");
+    EXPECT("10.1.2.3", "10.1.2.2", "ip=10.1.2.3/32");
+    EXPECT("10.1.2.3|0.0.0.0", "::1|x", "ip=0.0.0.0/0");
+    EXPECT("2001:db8:ffff::1", "2001:db9::", "ip=2001:db8::/32");
+    EXPECT("::1|2001:db8::1", "10.1.2.3|::ffff:10.1.2.3", "ip=::/0");
+    EXPECT("10.1.2.3|192.168.0.9|1.2.3.4", "192.168.1.1", "ip=10.0.0.0/8", "ip=192.168.0.0/24",
+           "ip=1.2.3.4");
+    EXPECT("10.1.0.0/16", "10.1.0.1", "user=10.1.0.0/16"); /* no address, no network */
+    EXPECT("10.1.0.0/16", "10.1.0.1", "ip==10.1.0.0/16");
+}
+
+TEST(prefixes)
+{
+    EXPECT("/admin/|/admin/x", "/admin|/Admin/|x/admin/|!|", "path^=/admin/");
+    EXPECT("annabel|ann|bob", "an|!", "user^=ann", "user=bob");
+    EXPECT("WWW.example", "ww", "host^=www");
+    EXPECT("10.1.2.3", "110.1.", "ip^=10.1.");
+}
+
+TEST(words)
+{
+    EXPECT("Connection refused|(connection  REFUSED)|x: connection,refused!",
+           "connections refused|refused connection|connection was refused||!",
+           "msg~connection refused");
+    EXPECT("two words", "two  three words", "msg~\"two words\"");
+    EXPECT("a b", "ab", "user~b");
+    EXPECT("Error 500 x|error 500", "error 5000|error", "msg~error", "msg~500");
+    EXPECT("from 10.1.2.3 port 22|10.1.2.3", "110.1.2.3|10.1.2.33|10.1.2.3.4", "msg~10.1.2.3");
+    EXPECT("na\xc3\xafve", "na ve", "msg~NA\xc3\xafVE");
+}
+
+TEST(regular_expressions)
+{
+    EXPECT("/a/1|/a/22x", "/a/|/b/1||!", "path~/^\\/a\\/[0-9]+/");
+    EXPECT("FOO", "bar", "msg~/fo+/i");
+    EXPECT("foo", "FOO", "msg~/fo+/");
+    EXPECT("", "x|!", "user~/^$/");
+    EXPECT("na\xc3\xafve|na\xffve naxve", "na\xffve", "msg~/na.ve/");
+    EXPECT("ab", "a|b", "user~/a/", "user~/b/");
+}
+
+TEST(bare_words_are_asked_of_the_line)
+{
+    EXPECT("a Connection refused", "refused", "connection");
+    EXPECT("user=ann", "user x ann", "\"user=ann\"", "\"user\"");
+    EXPECT("the user", "users", "\"user\"");
+    EXPECT("GET http://x/y?a=b HTTP", "GET x", "http://x/y?a=b");
+    struct question q;
+    char why[QUESTION_WHY];
+    CHECK(read_words(&q, (const char *const[]){"refused", NULL}, why));
+    CHECK(q.n_columns == 1 && strcmp(q.name[0], "line") == 0);
+    question_free(&q);
+}
+
+TEST(of_lists_any_element_counts)
+{
+    EXPECT("a;b|b|c;b", "a;c|!", "user=b");
+    EXPECT("1;20", "5;7", "status<5", "status>10");
+    EXPECT("a;c", "a;b", "user!=b");
+    EXPECT("x;two words", "two;words", "msg~two words");
+}
+
+TEST(lists_from_files)
+{
+    char name[] = "list-XXXXXX", word[64];
+    int fd = mkstemp(name);
+    FILE *f = fdopen(fd, "w");
+    fputs("10.1.2.3\r\n\n10.2.0.0/16\nnot an address\n::1", f);
+    fclose(f);
+    snprintf(word, sizeof word, "ip=@%s", name);
+    EXPECT("10.1.2.3|10.2.9.9|::1|not an address|9.9.9.9", "10.1.2.4|!|", word, "ip=9.9.9.9");
+    snprintf(word, sizeof word, "user!=@%s", name);
+    EXPECT("ann|!", "10.1.2.3|10.2.0.0/16", word);
+    unlink(name);
+    REFUSE("ip=@nosuch-file", "No such file");
+    REFUSE("ip=@/dev/null", "an empty list");
+    EXPECT("@x", "x", "user==@x");
+}
+
+TEST(literally)
+{
+    EXPECT("a*b", "ab", "user==a*b");
+    EXPECT("=x", "x", "user===x");
+    EXPECT("", "=", "user==");
+    EXPECT("500..", "501", "status==500..");
+    EXPECT("abc", "12", "status==abc");
+}
+
+TEST(a_value_that_is_none_of_its_type_stands_for_its_text)
+{
+    static const char *const words[] = {"status=5xx", "t=2024-13-01", "ip=localhost", "ratio=x"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        struct question q;
+        char why[QUESTION_WHY];
+        CHECK(read_words(&q, (const char *const[]){words[i], NULL}, why));
+        CHECK(q.clause[0].doubt && strcmp(q.clause[0].doubt, words[i]) == 0);
+        CHECK(holds_for(&q, strchr(words[i], '=') + 1));
+        question_free(&q);
+    }
+}
+
+TEST(what_is_not_understood_says_what_to_write)
+{
+    REFUSE("usr=ann", "'usr'");
+    REFUSE("usr=ann", "user, status");
+    REFUSE("usr!", "'usr'");
+    REFUSE("usr>5", "'usr'");
+    REFUSE("user", "\"user\"");
+    REFUSE("status", "status=VALUE");
+    REFUSE("user>=5", "user:int");
+    REFUSE("ip<10.0.0.1", "no order");
+    REFUSE("user=a*", "user^=PREFIX");
+    REFUSE("err*", "line~/regex/");
+    REFUSE("status=500..abc", "whole number");
+    REFUSE("status=..", "status=1..");
+    REFUSE("status>", "whole number");
+    REFUSE("t>yesterdayish", "2024-05-31");
+    REFUSE("ip=10.1.0.0/33", "10.1.0.0/16");
+    REFUSE("ip=host/8", "ip==host/8");
+    REFUSE("path~/adm", "path~/regex/");
+    REFUSE("path~/(/", "regular expression");
+    REFUSE("msg~", "no word");
+    REFUSE("msg~\"--\"", "no word");
+    REFUSE("---", "no word");
+    REFUSE("path^=", "path^=TEXT");
+    REFUSE("", "attr=VALUE");
+}
+
+TEST(periods)
+{
+    struct question q;
+    char why[QUESTION_WHY];
+    CHECK(read_words(&q, (const char *const[]){"user=ann", NULL}, why));
+    CHECK(question_period(&q, "2024-05-01T10:00", "2024-05-01T11", why));
+    CHECK(question_period_field(&q, &known[3]) && question_period_field(&q, &known[3]));
+    CHECK(q.n_periods == 1 && q.n_columns == 2 && q.n == 2);
+    struct check k;
+    CHECK(check_start(&k, &q));
+    static const struct {
+        const char *time;
+        bool holds;
+    } cases[] = {{"2024-05-01T09:59:59Z", false},
+                 {"2024-05-01T10:00:00Z", true},
+                 {"2024-05-01T11:59:59Z", true},
+                 {"2024-05-01T12:00:00Z", false},
+                 {"never", false}};
+    struct value values[2] = {{(const uint8_t *)"ann", 3, VALUE_PRESENT, NULL}};
+    k.period = q.period[0];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        values[1] = (struct value){(const uint8_t *)cases[i].time, strlen(cases[i].time),
+                                   VALUE_PRESENT, NULL};
+        CHECK(check_holds(&k, values) == cases[i].holds);
+    }
+    CHECK(k.timeless == 0);
+    values[1] = (struct value){.state = VALUE_MISSING};
+    CHECK(!check_holds(&k, values) && k.timeless == 1);
+    k.period = NO_COLUMN; /* a format without times */
+    CHECK(!check_holds(&k, values) && k.timeless == 2);
+    check_end(&k);
+    question_free(&q);
+    CHECK(read_words(&q, (const char *const[]){NULL}, why));
+    CHECK(question_period(&q, "2h", NULL, why));
+    CHECK(!question_period(&q, "soon", NULL, why) && strstr(why, "soon"));
+    question_free(&q);
+}
+
+TEST(a_regular_expression_that_takes_too_long_is_no_answer)
+{
+    struct question q;
+    char why[QUESTION_WHY], text[64];
+    struct check k;
+    CHECK(read_words(&q, (const char *const[]){"user~/^(a+)+$/", NULL}, why));
+    CHECK(check_start(&k, &q));
+    memset(text, 'a', sizeof text);
+    text[60] = '!';
+    const struct value value = {(const uint8_t *)text, 61, VALUE_PRESENT, NULL};
+    CHECK(!check_holds(&k, &value));
+    CHECK(k.gave_up && strcmp(k.gave_up, "user~/^(a+)+$/") == 0);
+    check_end(&k);
+    question_free(&q);
+}
+
+HARNESS_MAIN
