@@ -18,7 +18,6 @@ import labdata  # noqa: E402
 import plot     # noqa: E402
 
 COLORS = 9                              # of page.css
-VERDICTS = ["agrees", "explained", "differs"]
 
 
 def text_of(name):
@@ -42,9 +41,9 @@ def curves_of(figure, data, expected):
         rows = list(rows.values())
         color = wanted.get("color", color) % COLORS
         curves.append(plot.Curve(wanted["label"], rows[0].kind, rows, color))
-        points = [labdata.Row("published", float(x), y, None, None)
+        points = [labdata.Row("published", float(x), y, 0, 0, 0, 0)
                   for group in expected.get("values", []) for x, y in group["points"]
-                  if (group["figure"], group["series"]) == (source, wanted["series"])]
+                  if (group["figure"], group.get("series")) == (source, wanted["series"])]
         if points:
             rings.append(plot.Curve("published: " + wanted["label"], "published", points, color))
     return curves + rings
@@ -115,24 +114,30 @@ def values_html(found, names):
     rows = []
     for v in found:
         interval = " ± " + plot.number((v.high - v.low) / 2) if v.low is not None and v.high > v.low else ""
+        measured = plot.number(v.measured) + interval if v.measured is not None else ""
         rows.append([(v.where, v.where, ""),
                      (names.get((v.figure, "%g" % v.x), plot.number(v.x)), "%r" % v.x, ""),
                      cell(v.published), cell(v.formula),
-                     (plot.number(v.measured) + interval, "%r" % v.measured, ""),
-                     (v.verdict, v.verdict, v.verdict), (v.why, v.why, "soft")])
-    return table_html("Published, computed, measured (95 % interval)",
-                      ["where", "at", "published", "formula", "measured", "verdict", "why"], rows,
+                     (measured, "%r" % v.measured if measured else "", ""),
+                     (v.verdict, v.verdict, kind_of(v.verdict)), (v.why, v.why, "soft")])
+    return table_html("Published, computed, measured (99.9 % interval)",
+                      ["where", "at", "published", "computed", "measured", "verdict", "why"], rows,
                       (0, 6))
 
 
 def count(found):
-    return {verdict: sum(v.verdict == verdict for v in found) for verdict in VERDICTS}
+    return {verdict: sum(v.verdict == verdict for v in found) for verdict in labdata.VERDICTS}
 
 
 def count_text(counts):
-    words = {"agrees": "agree", "explained": "explained", "differs": "differ"}
-    return ", ".join('<span class="%s">%d %s</span>' % (v, counts[v], words[v])
-                     for v in VERDICTS if counts[v])
+    words = {"agrees": "agree", "bound holds": "bounds hold", "explained": "explained",
+             "differs": "differ"}
+    return ", ".join('<span class="%s">%d %s</span>' % (kind_of(v), counts[v], words[v])
+                     for v in labdata.VERDICTS if counts[v])
+
+
+def kind_of(verdict):
+    return verdict.split()[-1]          # a class of page.css
 
 
 # ---- the page --------------------------------------------------------------------------------------
@@ -180,12 +185,13 @@ def picture():
 
 
 def first_screen(papers):
-    total = {v: sum(count(found)[v] for _, _, _, found in papers) for v in VERDICTS}
+    total = {v: sum(count(found)[v] for _, _, _, found in papers) for v in labdata.VERDICTS}
     figures = sum(len(expected["figures"]) for _, expected, _, _ in papers)
     tiles = [("", figures, "figures and tables, run again"),
-             ("agrees", total["agrees"], "published numbers come out"),
-             ("explained", total["explained"], "differ for a reason that is given"),
-             ("differs", total["differs"], "differ without one")]
+             ("agrees", total["agrees"], "published numbers agree within 99.9 %"),
+             ("holds", total["bound holds"], "published bounds hold"),
+             ("explained", total["explained"], "come out once a slip is repeated"),
+             ("differs", total["differs"], "differ")]
     links = "".join('<a href="#%s">%s</a>' % (paper, esc(expected["title"]))
                     for paper, expected, _, _ in papers)
     return """
@@ -217,9 +223,11 @@ def foot(folder):
     seconds = sum(run["seconds"] for run in runs)
     return """
 <footer><p>Run on %s at commit <code>%s</code>, size “%s”, seed %s, in %d seconds on %s. Repeat it with
-<code>make lab</code>%s. Dots are measured, with bars for the 95 %% interval where it is wider than the
-dot; dashed lines are formulas; rings are published values. “Explained” means that the difference has a
-known reason, given beside the number.</p></footer>""" % (
+<code>make lab</code>%s. Dots are measured, with bars for the 99.9 %% interval where it is wider than the
+dot; dashed lines are formulas; rings are published values. A published number “agrees” when it lies within
+the 99.9 %% interval of the measurement, its own sampling error and rounding included; it is “explained”
+when a slip of the paper, repeated here, gives it and the measurement agrees with the corrected form;
+otherwise it “differs”.</p></footer>""" % (
         all_of("date"), all_of("commit"), all_of("size"), all_of("seed"), seconds,
         all_of("machine"), "" if all_of("size") == "full" else
         " (<code>make lab LAB=full</code> for the papers' own sizes)")

@@ -92,7 +92,7 @@ static void figure(const char *name, unsigned p, double rate)
     uint64_t n = 5000, asked = lab_size(20000, 100000, 1000000);
     for (enum structure s = SBF; s < STRUCTURES; s++) {
         struct mean share = {0};
-        for (uint64_t i = 0; i < lab_size(2, 6, 10); i++)
+        for (uint64_t i = 0; i < lab_size(6, 6, 10); i++)
             mean_add(&share, measured_rate(s, p, n, rate, asked, 810 + i));
         char series[32];
         snprintf(series, sizeof series, "%s rate", names[s]);
@@ -112,10 +112,9 @@ static void table_1(void)
         lab_exact("t1", "PBF-HT", x, table_bits(3, n, rate) / sbf);
         lab_exact("t1", "PBF-BF", x, bits_of(4, n, rate) / sbf);
         lab_formula("t1", "least", x, (double)n * log2(1 / rate) / sbf);
-        for (uint64_t i = 0; i < lab_size(2, 6, 10); i++)
+        for (uint64_t i = 0; i < lab_size(6, 6, 10); i++)
             mean_add(&share, measured_rate(BF, 3, n, rate, asked, 830 + i) / rate);
-        lab_measured("t1", "PBF-BF rate over stated", x, &share,
-                     1 / sqrt((double)asked * rate * (double)share.n));
+        lab_measured("t1", "PBF-BF rate over stated", x, &share);
     }
 }
 

@@ -1,11 +1,13 @@
 """Plots as SVG text: lines with markers, axes with units, in the colours of the page (page.css).
 
 A plot is drawn twice, wide and narrow, so that its letters can be read on a phone; the style sheet
-shows the one that fits. Measured series have markers and bars for their 95 % interval, formulas are
+shows the one that fits. Measured series have markers and bars for their 99.9 % interval, formulas are
 dashed, published points are rings.
 """
 import html
 import math
+
+import labdata
 
 SHAPES = ["circle", "square", "diamond", "triangle"]
 POINTS_MAX = 60                         # of one line
@@ -124,7 +126,7 @@ def draw_curve(curve, index, xs, ys, small):
     for x, y, row in placed:
         data = ' class="p" data-x="%s" data-y="%s"' % (number(row.x), number(row.y))
         if curve.kind == "measured":
-            low, high = ys.at(row.low, True), ys.at(row.high, True)
+            low, high = (ys.at(end, True) for end in labdata.interval(row))
             if low - high > 2:
                 parts.append('<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (x, x, low, high))
             shape = SHAPES[curve.color % len(SHAPES)]

@@ -92,12 +92,12 @@ static void compare(size_t start)
         for (uint64_t i = 0; i < lab_size(8, 20, 100); i++)
             one_run(&r, policy, start, i, i == 0);
         double x = policy + 1;
-        lab_measured(figure, "updates", x, &r.updates, 0);
-        lab_measured(figure, "bytes", x, &r.bytes, 0);
-        lab_measured(figure, "wrong", x, &r.mean_wrong, 0);
-        lab_measured(figure, "members denied", x, &r.mean_missed, 0);
-        lab_measured(figure, "most denied", x, &r.worst_missed, 0);
-        lab_measured(figure, "measured less estimated", x, &r.gap, 0.0005);
+        lab_measured(figure, "updates", x, &r.updates);
+        lab_measured(figure, "bytes", x, &r.bytes);
+        lab_measured(figure, "wrong", x, &r.mean_wrong);
+        lab_measured(figure, "members denied", x, &r.mean_missed);
+        lab_measured(figure, "most denied", x, &r.worst_missed);
+        lab_measured(figure, "measured less estimated", x, &r.gap);
     }
 }
 

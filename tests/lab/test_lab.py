@@ -44,21 +44,27 @@ def test_nothing_is_missing(paper):
 
 def test_verdicts():
     """The comparison itself: it must be able to say no."""
-    text = "figure,series,kind,x,y,low,high\nf,s,measured,1,0.5,0.48,0.52\nf,t,formula,1,0.6,,\n"
+    text = "figure,series,kind,x,y,error,spread,runs,asked\n" \
+           "f,s,measured,1,0.5,0.01,0.1,100,0\nf,t,formula,1,0.6,,,,\nf,u,formula,1,0.505,,,,\n"
     data = labdata.read_csv(text)
 
     def verdict(**group):
-        spec = dict({"figure": "f", "where": "w", "series": "s", "points": [[1, 0.6]]}, **group)
+        spec = dict({"figure": "f", "where": "w", "series": "s", "unit": 0, "points": [[1, 0.6]]}, **group)
         return [v.verdict for v in labdata.values(data, {"values": [spec]})]
 
     def wrong(**claim):
         return len(labdata.broken(data, {"holds": [dict({"figure": "f", "measured": "s"},
                                                         **claim)]})[1])
     assert verdict() == ["differs"]
-    assert verdict(reason="r") == ["explained"]
-    assert verdict(abs=0.1) == ["agrees"] and verdict(rel=0.2) == ["agrees"]
+    assert verdict(known={"1": "seen"}) == ["differs"]
+    assert verdict(unit=0.2) == ["agrees"] and verdict(runs=4) == ["agrees"] and verdict(runs=100) == ["differs"]
     assert verdict(points=[[1, 0.515]]) == ["agrees"]
     assert verdict(points=[[2, 0.5]]) == []
+    assert verdict(bound="at_most") == ["bound holds"] and verdict(bound="at_least") == ["differs"]
+    slip = {"1": {"reason": "r", "as": "t", "corrected": "u"}}
+    assert verdict(explained=slip) == ["explained"]
+    assert verdict(explained=slip, points=[[1, 0.7]]) == ["differs"]
+    assert verdict(explained={"1": dict(slip["1"], corrected="t")}) == ["differs"]
     assert wrong(formula="t") == 1 and wrong(formula="t", rel=0.1) == 0
     assert wrong(at_most=0.4) == 1 and wrong(at_most=0.6) == 0 and wrong(at_least=0.6) == 1
     assert wrong(equals=0.4) == 1 and wrong(equals=0.5) == 0
