@@ -4,6 +4,8 @@
  * 50, 100 and 150; table 2 adds 100 and deletes 10 to 100 of all. The printed values are single runs,
  * so they are held against the spread of one run here, not against the error of the mean.
  */
+#include <math.h>
+
 #include "common_replica.h"
 #include "plan/plan.h"
 
@@ -62,6 +64,61 @@ static void figure_4(unsigned k, size_t start)
         snprintf(name, sizeof name, "n=%zu estimated", start);
         lab_measured(members, name, x, &points[s].miss_estimated);
     }
+}
+
+/* ---- lemma 1: the size of the copy from the bits that differ ---------------------------------- */
+
+/* (6): n̂ = -(m/k) ln(e^{-kn/m} + δ1 - δ0), after 25 deletions and 50 additions; and f+ from it. */
+static void lemma_1(unsigned k, size_t start)
+{
+    struct mean size = {0}, positive = {0};
+    char name[48];
+    double x = (double)start;
+    for (uint64_t i = 0; i < lab_size(40, 200, 1000); i++) {
+        struct host h;
+        double d1, d0;
+        host_new(&h, M, k, start, i * 64 + k + 7000);
+        host_delete_old(&h, 25);
+        host_add(&h, 50);
+        host_changed(&h, &d1, &d0);
+        mean_add(&size, -(double)M / k * log(exp(-(double)k * (double)h.n / M) + d1 - d0));
+        mean_add(&positive, tamis_plan_replica_of(M, k, (double)h.n, d1, d0, 2, 1, 1).positive);
+        host_free(&h);
+    }
+    double spread = sqrt((double)size.n), n = (double)size.n;
+    snprintf(name, sizeof name, "size over n̂ k=%u", k);
+    lab_value("lemma 1", name, x, mean_of(&size) / x, mean_error(&size) / x, size.n);
+    snprintf(name, sizeof name, "deviation k=%u", k);
+    lab_value("lemma 1", name, x, mean_error(&size) * spread / x,
+              mean_error(&size) * spread / x / sqrt(2 * n), 0);
+    snprintf(name, sizeof name, "estimate deviation k=%u", k);
+    lab_value("lemma 1", name, x, mean_error(&positive) * spread / mean_of(&positive),
+              mean_error(&positive) * spread / mean_of(&positive) / sqrt(2 * n), 0);
+}
+
+/* ---- (17): errors weighted -------------------------------------------------------------------- */
+
+/* x is the weight of a false negative, that of a false positive being 1; 150 objects, 25 deleted and
+   50 added. */
+static void weighted(double weight)
+{
+    struct mean measured = {0}, estimated = {0};
+    uint64_t asked = lab_size(10000, 50000, 100000);
+    for (uint64_t i = 0; i < lab_size(10, 40, 200); i++) {
+        struct host h;
+        double d1, d0;
+        host_new(&h, M, 6, 150, i * 64 + 8000);
+        host_delete_old(&h, 25);
+        host_add(&h, 50);
+        host_changed(&h, &d1, &d0);
+        struct met met = host_ask(&h, i, asked);
+        mean_add(&measured, met.positive + weight * met.disagree);
+        mean_add(&estimated,
+                 tamis_plan_replica_of(M, 6, (double)h.n, d1, d0, 2, 1, weight).weighted);
+        host_free(&h);
+    }
+    lab_measured("weighted", "measured", weight, &measured);
+    lab_formula("weighted", "formula", weight, mean_of(&estimated));
 }
 
 /* ---- table 1 --------------------------------------------------------------------------------- */
@@ -170,6 +227,7 @@ static void table_2(unsigned k, size_t start, size_t drop, double row)
     lab_measured("t2", "estimated", row, &s.estimated);
     lab_measured("t2", "measured", row, &s.measured);
     lab_measured("t2", "host by host less of the means", row, &s.apart);
+    lab_formula("t2", "of the means", row, mean_of(&s.estimated));
     lab_formula("t2", "exclusive", row, mean_of(&s.exclusive));
 }
 
@@ -199,9 +257,12 @@ int main(void)
         for (unsigned j = 0; j < 4; j++) {
             figure_4(hashes[i], starts[j]);
             figure_5(hashes[i], starts[j]);
+            lemma_1(hashes[i], starts[j]);
             for (unsigned added = 50; added <= 150; added += 50)
                 table_1(hashes[i], starts[j], added, row++);
         }
+    for (double weight = 0.5; weight <= 16; weight *= 2)
+        weighted(weight);
     for (unsigned i = 0; i < 2; i++)
         for (size_t drop = 10; drop <= 100; drop += 10)
             table_2(hashes[i], i ? 100 : 150, drop, (double)(i * 10 + drop / 10));
