@@ -9,6 +9,7 @@ measurement with its verdict. All numbers on the page come from the CSV files, f
 was published) or from counting those; style, script and pictures are inside the one file.
 """
 import argparse
+import hashlib
 import html
 import json
 import os
@@ -315,15 +316,31 @@ corrected form; otherwise it “differs”.</p></footer>""" % (
         " (<code>make lab LAB=full</code> for the papers' own sizes)")
 
 
+def sources():
+    """A sum over all that decides what the page shows: the lab, and the library that it measures."""
+    total = hashlib.sha256()
+    root = os.path.dirname(labdata.HERE)
+    for top in ("include", "src", "lab"):
+        for folder, folders, names in os.walk(os.path.join(root, top)):
+            folders.sort()
+            for name in sorted(names):
+                if name.endswith((".c", ".h", ".py", ".json", ".css", ".js")):
+                    path = os.path.join(folder, name)
+                    total.update(os.path.relpath(path, root).encode() + b"\0")
+                    with open(path, "rb") as f:
+                        total.update(hashlib.sha256(f.read()).digest())
+    return total.hexdigest()[:16]
+
+
 def build(folder):
     papers = [Paper(name, folder) for name in labdata.PAPERS]
     return """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
+<html lang="en" data-sources="%s"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>tamis: the experiments of five works, run again</title>
 <link rel="icon" href="data:,">
 <style>%s</style></head><body>%s<main>%s%s</main>%s<script>%s</script></body></html>
-""" % (text_of("page.css"), contents(papers), first_screen(papers),
+""" % (sources(), text_of("page.css"), contents(papers), first_screen(papers),
        "".join(section_html(paper) for paper in papers), foot(folder), text_of("page.js"))
 
 
