@@ -16,6 +16,13 @@ trouble attr-type "unknown type 'real': --attrs: give int, dec, time or bytes" '
 trouble combo-unknown "unknown attribute 'z': --combo a\+z: " 'tamis create x.tamis --attrs a,b --combo a+z'
 trouble combo-alone "no combination: --combo a: " 'tamis create x.tamis --attrs a,b --combo a'
 trouble combo-without-attrs "for records alone: --combo: give --attrs too$" 'tamis create x.tamis --combo a+b'
+for value in mixed basic attenuated; do
+    json "value-$value" "tamis create -f val.tamis --attrs a,b --verifier table --value $value &&
+        tamis add val.tamis a=1 b=2 && tamis check val.tamis a=1 b=2 >/dev/null && tamis info val.tamis --json" \
+        "d[\"value\"] == \"$value\" and d[\"records\"] == 1"
+done
+trouble value-without-attrs "for records alone: --value: " 'tamis create x.tamis --value basic'
+trouble value-of-nothing "nothing keeps it: --value: " 'tamis create x.tamis --attrs a,b --verifier none --value basic'
 trouble verifier-without-attrs "for records alone: --verifier: " 'tamis create x.tamis --verifier none'
 trouble combo-not-verified "nothing verifies it: --combo: " 'tamis create x.tamis --attrs a,b,c --combo a+b --verifier none'
 trouble distinct-unknown "unknown attribute 'z': --distinct: " 'tamis create x.tamis --attrs a,b --distinct z=4'
