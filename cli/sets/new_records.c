@@ -11,8 +11,6 @@ static bool check_options(const struct make *make)
     const char *wrong = o->unique                              ? "--unique"
                         : o->add_always                        ? "--add-always"
                         : o->tolerate != 0                     ? "--tolerate"
-                        : o->bits                              ? "--bits"
-                        : make->hashes                         ? "--hashes"
                         : make->options.growth == TAMIS_WINDOW ? "--growth window"
                                                                : NULL;
     if (wrong)

@@ -26,7 +26,8 @@
     "      --lambda L,L,…   flexible: expansion speeds instead of the forecast\n"             \
     "      --overfill       go on past the capacity, with a rising rate\n"                      \
     "      --add-always     growing: a key that tests positive is added and counted too\n"      \
-    "      --bits M --hashes K   vectors as published, the total not bounded\n"                 \
+    "      --bits M --hashes K   vectors as published, the total not bounded; with\n"           \
+    "                       --attrs and --growth fixed: of each attribute and verifier\n"       \
     "      --like FILE      join the family of FILE; without options above, alike in all\n"     \
     "      --key-file F     the family's key: 16 bytes or 32 hexadecimal digits\n"
 
