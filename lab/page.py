@@ -148,8 +148,6 @@ def data_table(spec, data):
     if not places:
         return ""
     names = spec.get("names", {})
-    if not names and spec.get("only"):
-        places = [x for x in places if x in spec["only"]]
     rows = []
     for x in places:
         first = (typeset(names["%g" % x]), x, "") if "%g" % x in names else cell(x)
