@@ -187,6 +187,8 @@ lab: ## repeat the experiments of the papers; LAB=full in their own sizes
 	@$(MAKE) --no-print-directory run-lab
 run-lab: all labs
 	@LAB=$(LAB) lab/run $(ONLY)
+lab-page: all labs ## remake docs/lab/index.html from a full run of what is committed
+	@LAB=full lab/run --committed -o docs/lab/index.html
 
 FUZZ_TIME ?= 60
 fuzz: ## fuzz every target FUZZ_TIME seconds (60)
@@ -210,7 +212,7 @@ help: ## this list
 	@echo "Variants: make VARIANT=$(subst $() ,|,$(VARIANTS)) TARGET"
 
 .PHONY: all library tests tests-threads examples fuzzers labs everything demo demo-redis check check-long lint \
-        format bench run-bench lab run-lab fuzz run-fuzz deps clean help FORCE
+        format bench run-bench lab run-lab lab-page fuzz run-fuzz deps clean help FORCE
 
 # ---- rules --------------------------------------------------------------------------------------
 

@@ -94,7 +94,7 @@ static void experiment(const char *path, bool pairs, uint64_t segments, double f
     snprintf(series, sizeof series, "%s", pairs ? "pairs verified" : "attributes alone");
     struct mean share = {0};
     mean_add(&share, mean_of(&any));
-    lab_measured("segments named", series, (double)segments, &named, 0);
+    lab_measured("segments named", series, (double)segments, &named);
     lab_rate("questions answered", series, (double)segments, &share, asked);
     lab_exact("bytes", series, (double)segments, (double)facts.bytes / (double)facts.records);
     lab_exact("real pairs", series, (double)segments, (double)real);

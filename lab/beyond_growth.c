@@ -127,7 +127,7 @@ int main(void)
         }
         for (unsigned i = 0; i < n; i++) {
             lab_rate("rate", policies[j].name, (double)sizes[i], &rate[i], asked);
-            lab_measured("space", policies[j].name, (double)sizes[i], &bits[i], 0);
+            lab_measured("space", policies[j].name, (double)sizes[i], &bits[i]);
         }
     }
     for (unsigned i = 0, n = places(most, sizes); i < n; i++)

@@ -40,8 +40,10 @@ def run(program, size, seed=None, save=None):
     if done.returncode:
         raise RuntimeError("status %d: %s" % (done.returncode, done.stderr.strip()))
     if save:
-        with open(save, "w") as f:
+        aside = "%s.%d" % (save, os.getpid())   # tests that run side by side share the file
+        with open(aside, "w") as f:
             f.write(done.stdout)
+        os.replace(aside, save)
     return labdata.read_csv(done.stdout)
 
 

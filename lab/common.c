@@ -118,39 +118,41 @@ double mean_error(const struct mean *s)
 
 void lab_head(void)
 {
-    puts("figure,series,kind,x,y,low,high");
+    puts("figure,series,kind,x,y,error,spread,runs,asked");
 }
 
 void lab_formula(const char *figure, const char *series, double x, double y)
 {
-    printf("%s,%s,formula,%.12g,%.9g,,\n", figure, series, x, y);
+    printf("%s,%s,formula,%.12g,%.9g,,,,\n", figure, series, x, y);
+}
+
+static void line(const char *figure, const char *series, double x, double y, double error,
+                 uint64_t runs, uint64_t asked)
+{
+    printf("%s,%s,measured,%.12g,%.9g,%.6g,%.6g,%" PRIu64 ",%" PRIu64 "\n", figure, series, x, y,
+           error, error * sqrt((double)runs), runs, asked);
 }
 
 void lab_exact(const char *figure, const char *series, double x, double y)
 {
-    printf("%s,%s,measured,%.12g,%.9g,%.9g,%.9g\n", figure, series, x, y, y, y);
+    line(figure, series, x, y, 0, 0, 0);
 }
 
-void lab_value(const char *figure, const char *series, double x, double y, double error)
+void lab_value(const char *figure, const char *series, double x, double y, double error,
+               uint64_t runs)
 {
-    printf("%s,%s,measured,%.12g,%.9g,%.9g,%.9g\n", figure, series, x, y, y - 1.96 * error,
-           y + 1.96 * error);
+    line(figure, series, x, y, error, runs, 0);
 }
 
-void lab_measured(const char *figure, const char *series, double x, const struct mean *s,
-                  double floor)
+void lab_measured(const char *figure, const char *series, double x, const struct mean *s)
 {
-    lab_value(figure, series, x, mean_of(s), fmax(floor, mean_error(s)));
+    line(figure, series, x, mean_of(s), mean_error(s), s->n, 0);
 }
 
-/* Where nothing was found the share is taken as that of one hit: an interval of no width would be
-   a lie. */
 void lab_rate(const char *figure, const char *series, double x, const struct mean *s,
               uint64_t asked)
 {
-    double all = (double)asked * (double)s->n, y = mean_of(s);
-    double p = fmin(fmax(y, 1 / all), 1 - 1 / all);
-    lab_measured(figure, series, x, s, sqrt(p * (1 - p) / all));
+    line(figure, series, x, mean_of(s), mean_error(s), s->n, asked * s->n);
 }
 
 /* ---- filters --------------------------------------------------------------------------------- */

@@ -1,10 +1,12 @@
 /*
  * What the experiments share. An experiment is a program that prints lines of CSV
  *
- *     figure,series,kind,x,y,low,high
+ *     figure,series,kind,x,y,error,spread,runs,asked
  *
- * where kind is "formula" (low and high empty) or "measured" (low and high: the 95 % interval, equal
- * to y where nothing is random). lab/expected/ says what was published for them, lab/check.py compares.
+ * where kind is "formula" (the rest empty) or "measured": the standard error of y, the deviation of
+ * one repetition from another, how many repetitions there were, and for a share of questions how many
+ * were asked in all. All are 0 where nothing is random. Intervals are made from them by
+ * lab/labdata.py, which compares with what lab/expected/ says was published.
  *
  * LAB in the environment sets the size: "small" for the tests (a second or two a program), "full" for
  * the papers' own sizes, anything else a run of minutes in all. Everything random comes from LAB_SEED
@@ -59,12 +61,12 @@ double mean_error(const struct mean *s); /* standard error of the mean */
 void lab_head(void);
 void lab_formula(const char *figure, const char *series, double x, double y);
 void lab_exact(const char *figure, const char *series, double x, double y);
-/* The 95 % interval from the spread of the repetitions. `floor` is the least standard error that is
-   believed: of a share, that of all answers together; 0 if there is none. */
-void lab_measured(const char *figure, const char *series, double x, const struct mean *s,
-                  double floor);
-/* Computed from measurements, with the standard error that follows from theirs. */
-void lab_value(const char *figure, const char *series, double x, double y, double error);
+/* The mean of the repetitions. */
+void lab_measured(const char *figure, const char *series, double x, const struct mean *s);
+/* Computed from the measurements of `runs` repetitions, with the standard error that follows from
+   theirs. */
+void lab_value(const char *figure, const char *series, double x, double y, double error,
+               uint64_t runs);
 /* Mean rate of s->n repetitions with `asked` questions each. */
 void lab_rate(const char *figure, const char *series, double x, const struct mean *s,
               uint64_t asked);

@@ -53,6 +53,19 @@ void flexible_new(struct flexible *x, enum speed speed, tamis_hash hash, bool as
     *x = (struct flexible){lab_filter(&o), speed, stream + 5, 1};
 }
 
+void flexible_dbf(struct flexible *x, uint64_t items, uint64_t stream)
+{
+    uint8_t family[TAMIS_KEY_LEN];
+    lab_family(stream, family);
+    tamis_options o = {.growth = TAMIS_DYNAMIC,
+                       .layout = TAMIS_SPREAD,
+                       .bits = FLEX_BITS,
+                       .hashes = FLEX_K,
+                       .capacity = items,
+                       .key = family};
+    *x = (struct flexible){lab_filter(&o), DBF, stream + 5, 1};
+}
+
 void flexible_draw(struct flexible *x)
 {
     uint32_t vectors = layers_count(set_layers(&x->filter->set));

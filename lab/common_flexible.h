@@ -23,6 +23,9 @@ struct flexible {
     uint32_t vectors;
 };
 
+/* DBF, an item that tests positive not inserted, with room for other than FLEX_ITEMS in a vector. */
+void flexible_dbf(struct flexible *x, uint64_t items, uint64_t stream);
+
 /* ask_first: an item that already tests positive is not inserted. */
 void flexible_new(struct flexible *x, enum speed speed, tamis_hash hash, bool ask_first,
                   uint64_t stream);

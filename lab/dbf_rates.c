@@ -4,6 +4,8 @@
  * filled, a dynamic one (DBF) appends vectors. The sizes of figures 2 and 4 are not printed; 320 to
  * 2560 bits are taken.
  */
+#include <math.h>
+
 #include "common.h"
 #include "tamis/plan.h"
 
@@ -72,6 +74,15 @@ static void one_round(struct rates *r, uint64_t m, uint64_t round, uint64_t aske
     free(keys);
 }
 
+/* Both means vary by themselves. */
+static void ratio_of(const char *series, const struct mean *over, const struct mean *under)
+{
+    double ratio = mean_of(over) / mean_of(under);
+    lab_value("f1", series, S, ratio,
+              ratio * hypot(mean_error(over) / mean_of(over), mean_error(under) / mean_of(under)),
+              over->n);
+}
+
 static void print_rates(const struct rates *r, uint64_t m, uint64_t asked)
 {
     uint64_t c = capacity_of(m);
@@ -87,7 +98,7 @@ static void print_rates(const struct rates *r, uint64_t m, uint64_t asked)
                relative = mean_error(&r->dbf[i]) / mean_of(&r->dbf[i]) +
                           mean_error(&r->sbf[i]) / mean_of(&r->sbf[i]);
         if (i >= 2) /* below, too few wrong answers to divide by */
-            lab_value("f2", name, x, ratio, relative * ratio);
+            lab_value("f2", name, x, ratio, relative * ratio, r->dbf[i].n);
         snprintf(name, sizeof name, "m=%" PRIu64, m);
         lab_formula("f4", name, n, rows);
         snprintf(name, sizeof name, "m=%" PRIu64 " measured", m);
@@ -105,10 +116,8 @@ static void print_rates(const struct rates *r, uint64_t m, uint64_t asked)
                     tamis_plan_dynamic_one_rate((double)m, K, c, (uint64_t)n));
     }
     if (m == M) { /* section 3.2: "about one hundred times", "about ten times" at n = 10 c */
-        double base = mean_of(&r->sbf[2]), share = mean_error(&r->sbf[2]) / base;
-        double sbf = mean_of(&r->sbf[STEPS - 1]) / base, dbf = mean_of(&r->dbf[STEPS - 1]) / base;
-        lab_value("f1", "SBF growth", S, sbf, sbf * share);
-        lab_value("f1", "DBF growth", S, dbf, dbf * share);
+        ratio_of("SBF growth", &r->sbf[STEPS - 1], &r->sbf[2]);
+        ratio_of("DBF growth", &r->dbf[STEPS - 1], &r->sbf[2]);
     }
 }
 
@@ -143,7 +152,7 @@ static void union_at(uint64_t na, uint64_t nb, const char *series, const char *f
             tamis_filter_free(f[j]);
     }
     free(keys);
-    lab_measured("f3", series, (double)na, &gap, 1e-4);
+    lab_measured("f3", series, (double)na, &gap);
     lab_formula("f3", formula, (double)na,
                 tamis_plan_rate_exp(M, K, (double)(na + nb)) -
                     tamis_plan_dynamic_union(M, K, C, na, nb));
@@ -203,7 +212,7 @@ static void double_hashing(uint64_t m)
 {
     struct mean published = {0}, ours = {0};
     uint64_t n = tamis_plan_capacity_whole((double)m, K, 0.01), asked = 20000;
-    uint64_t rounds = lab_size(40, 200, 1000), *keys = lab_alloc(n, sizeof *keys);
+    uint64_t rounds = lab_size(150, 200, 1000), *keys = lab_alloc(n, sizeof *keys);
     for (uint64_t i = 0; i < rounds; i++) {
         uint8_t family[TAMIS_KEY_LEN];
         lab_family(i, family);
@@ -227,7 +236,7 @@ static void double_hashing(uint64_t m)
     lab_formula("e11", "exact", (double)m, tamis_plan_rate_exact(m, K, (double)n));
     double exact = tamis_plan_rate_exact(m, K, (double)n);
     lab_value("e11", "excess", (double)m, mean_of(&published) / exact - 1,
-              mean_error(&published) / exact);
+              mean_error(&published) / exact, published.n);
 }
 
 int main(void)

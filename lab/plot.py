@@ -1,13 +1,16 @@
 """Plots as SVG text: lines with markers, axes with units, in the colours of the page (page.css).
 
 A plot is drawn twice, wide and narrow, so that its letters can be read on a phone; the style sheet
-shows the one that fits. Measured series have markers and bars for their 95 % interval, formulas are
-dashed, published points are rings.
+shows the one that fits. Measured series have markers and bars for their 99.9 % interval, formulas are
+dashed, published points are rings; the curves of one legend entry share its colour and marker.
 """
 import html
 import math
+import re
 
-SHAPES = ["circle", "square", "diamond", "triangle"]
+import labdata
+
+SHAPES = ["circle", "square", "diamond", "triangle", "cross", "down"]
 POINTS_MAX = 60                         # of one line
 
 
@@ -100,10 +103,22 @@ def marker(shape, x, y, r, more=""):
     if shape == "square":
         return '<rect%s x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>' % (
             more, x - r, y - r, 2 * r, 2 * r)
-    corners = [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)] if shape == "diamond" else \
-        [(0, -1.3), (1.2, 0.9), (-1.2, 0.9)]
+    corners = {"diamond": [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
+               "triangle": [(0, -1.3), (1.2, 0.9), (-1.2, 0.9)],
+               "down": [(0, 1.3), (1.2, -0.9), (-1.2, -0.9)],
+               "cross": [(-.4, -1.2), (.4, -1.2), (.4, -.4), (1.2, -.4), (1.2, .4), (.4, .4), (.4, 1.2),
+                         (-.4, 1.2), (-.4, .4), (-1.2, .4), (-1.2, -.4), (-.4, -.4)]}[shape]
     return '<path%s d="M%sZ"/>' % (more, "L".join(
         "%.1f %.1f" % (x + r * a, y + r * b) for a, b in corners))
+
+
+LOWERED = str.maketrans("0123456789abn", "₀₁₂₃₄₅₆₇₈₉ₐ_ₙ")
+
+
+def plain(text):
+    """Indices for text without markup."""
+    text = re.sub(r"([λδ])([0-9])", lambda m: m.group(1) + m.group(2).translate(LOWERED), text)
+    return html.escape(text.replace("n_a", "nₐ").replace("n_b", "n of B"))
 
 
 class Curve:
@@ -122,9 +137,10 @@ def draw_curve(curve, index, xs, ys, small):
         parts.append('<polyline points="%s"/>' % " ".join("%.1f,%.1f" % p[:2] for p in placed))
     radius = 2.6 if small else 3.2
     for x, y, row in placed:
-        data = ' class="p" data-x="%s" data-y="%s"' % (number(row.x), number(row.y))
+        data = ' class="p" data-x="%s" data-y="%s" data-k="%s"' % (
+            number(row.x), number(row.y), curve.kind)
         if curve.kind == "measured":
-            low, high = ys.at(row.low, True), ys.at(row.high, True)
+            low, high = (ys.at(end, True) for end in labdata.interval(row))
             if low - high > 2:
                 parts.append('<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (x, x, low, high))
             shape = SHAPES[curve.color % len(SHAPES)]
@@ -143,48 +159,68 @@ def draw_axes(xs, ys, spec, width, height, left, bottom, top):
         parts.append('<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>'
                      '<text class="t" text-anchor="end" x="%d" y="%.1f">%s</text>' % (
                          left, width - 8, y, y, left - 6, y + 4, tick_text(tick, ys.log)))
+    free = -math.inf                    # a label that would touch the one before is left out
     for tick in xs.ticks:
-        x = xs.at(tick)
-        parts.append('<line class="grid" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>'
-                     '<text class="t" text-anchor="%s" x="%.1f" y="%d">%s</text>' % (
-                         x, x, top, height - bottom, "end" if x > width - 24 else "middle",
-                         width - 2 if x > width - 24 else x,
-                         height - bottom + 16, tick_text(tick, xs.log)))
+        x, text = xs.at(tick), tick_text(tick, xs.log)
+        half = LETTER / 2 * len(text) + 3
+        middle = min(x, width - half)
+        parts.append('<line class="grid" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>' % (
+            x, x, top, height - bottom))
+        if middle - half >= free:
+            parts.append('<text class="t" text-anchor="middle" x="%.1f" y="%d">%s</text>' % (
+                middle, height - bottom + 16, text))
+            free = middle + half
     parts.append('<text class="l" text-anchor="middle" x="%d" y="%d">%s</text>' % (
-        (left + width - 8) / 2, height - 6, html.escape(spec["x"]["label"])))
-    parts.append('<text class="l" x="4" y="13">%s</text>' % html.escape(spec["y"]["label"]))
+        (left + width - 8) / 2, height - 6, plain(spec["x"]["label"])))
+    parts.append('<text class="l" x="4" y="13">%s</text>' % plain(spec["y"]["label"]))
     return "".join(parts)
 
 
-def draw(spec, curves, small):
+LETTER = 7.5                            # widest digit of the plots' letters
+
+
+def spans(panels):
+    """Values that the panels of one figure show, so that all have the same scale."""
+    return [row.y for entries in panels for curves in entries for curve in curves for row in curve.rows]
+
+
+def draw(spec, entries, small, shared=()):
+    """entries: the curves of each entry of the legend; shared: values of the other panels."""
     width, height = (344, 270) if small else (760, 380)
-    left, bottom, top = (48 if small else 62), 42, 24
-    rows = [row for curve in curves for row in curve.rows]
+    left, bottom, top = (48 if small else 62), 42, 30
+    rows = [row for curves in entries for curve in curves for row in curve.rows]
     line = spec.get("line")
-    ys_seen = [row.y for row in rows] + ([line["y"]] if line else [])
+    ys_seen = [row.y for row in rows] + list(shared) + ([line["y"]] if line else [])
     xs = Axis(spec["x"], [row.x for row in rows], left, width - 8, 4 if small else 9)
     ys = Axis(spec["y"], ys_seen, height - bottom, top, 5 if small else 7)
-    parts = ['<svg class="%s" viewBox="0 0 %d %d" role="img" aria-label="%s">' % (
-        "narrow" if small else "wide", width, height, html.escape(spec["title"], quote=True))]
+    parts = ['<svg class="%s" viewBox="0 0 %d %d" role="img" tabindex="0" aria-label="%s">' % (
+        "narrow" if small else "wide", width, height, html.escape(
+            "%s. Arrow keys read the values." % spec["title"], quote=True))]
     parts.append(draw_axes(xs, ys, spec, width, height, left, bottom, top))
     if line:
         y = ys.at(line["y"])
         parts.append('<line class="limit" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text class="t" '
                      'text-anchor="end" x="%d" y="%.1f">%s</text>' % (
-                         left, width - 8, y, y, width - 10, y - 5, html.escape(line["label"])))
-    for index, curve in enumerate(curves):
-        parts.append(draw_curve(curve, index, xs, ys, small))
+                         left, width - 8, y, y, width - 10, y - 5, plain(line["label"])))
+    for index, curves in enumerate(entries):
+        for curve in curves:
+            parts.append(draw_curve(curve, index, xs, ys, small))
     return "".join(parts) + "</svg>"
 
 
-def legend(curves):
-    items = []
-    for index, curve in enumerate(curves):
-        sign = {"formula": '<line x1="1" x2="25" y1="7" y2="7"/>',
-                "published": marker("circle", 13, 7, 5),
-                "measured": '<line x1="1" x2="25" y1="7" y2="7"/>' +
-                            marker(SHAPES[curve.color % len(SHAPES)], 13, 7, 3.4)}[curve.kind]
+def legend(entries):
+    """One entry a curve; what dashes and rings are is said once."""
+    items, kinds = [], {curve.kind for curves in entries for curve in curves}
+    for index, curves in enumerate(entries):
+        curve = curves[0]
+        sign = '<line x1="1" x2="25" y1="7" y2="7"/>'
+        if curve.kind == "measured":
+            sign += marker(SHAPES[curve.color % len(SHAPES)], 13, 7, 3.4)
         items.append('<button type="button" data-s="%d" aria-pressed="true"><svg class="sign" '
-                     'viewBox="0 0 26 14"><g class="s%d k-%s">%s</g></svg>%s</button>' % (
-                         index, curve.color, curve.kind, sign, html.escape(curve.label)))
-    return '<div class="legend">%s</div>' % "".join(items)
+                     'viewBox="0 0 26 14" aria-hidden="true"><g class="s%d k-%s">%s</g></svg>'
+                     '<span>%s</span></button>' % (
+                         index, curve.color, curve.kind, sign, plain(curve.label)))
+    words = [word for kind, word in (("formula", "dashed: formula"), ("published", "rings: published"))
+             if kind in kinds]
+    return '<div class="legend">%s%s</div>' % (
+        "".join(items), '<span class="key">%s</span>' % ", ".join(words) if words else "")

@@ -110,7 +110,7 @@ static void one_target(unsigned number, const struct target *t)
     lab_exact("targets", "bytes", x, (double)(after.bytes - before.bytes) / changes);
     lab_exact("targets", "mean denied", x, mean_of(&missed));
     lab_exact("targets", "most denied", x, worst);
-    lab_measured("targets", "measured less estimated", x, &gap, 1e-5);
+    lab_measured("targets", "measured less estimated", x, &gap);
     tamis_follower_free(w.follower);
     tamis_origin_free(w.origin);
     tamis_filter_free(w.filter);

@@ -223,7 +223,7 @@ static void with_ours(const char *table, uint64_t m, double limit)
     lab_rate(table, "fp1 ours", (double)m, &r.plain, T);
     lab_rate(table, "fp2 ours", (double)m, &r.stack, T);
     lab_rate(table, "fp scalable", (double)m, &r.ours, T);
-    lab_measured(table, "bits scalable", (double)m, &r.bits, 0);
+    lab_measured(table, "bits scalable", (double)m, &r.bits);
     lab_formula(table, "fp1", (double)m, tamis_plan_rate_exp((double)m, HASHES, N));
     lab_formula(table, "fp2", (double)m,
                 tamis_plan_report((double)m, HASHES, limit, N, 1, layers, LAYERS).rate);

@@ -674,7 +674,8 @@ class Index(Structure):
         super().__init__(container, 2, "an index")
         check_head(self.head, container.hash, 128)
         need(self.head["growth"] != 5 and self.head["width"] == 0 and
-             not self.head["flags"] & (UNIQUE | PUBLISHED), 128, "no index has this")
+             not self.head["flags"] & UNIQUE and
+             (self.head["growth"] == 1 or not self.head["flags"] & PUBLISHED), 128, "no index has this")
         at = self.read_settings(container.data)
         n, parts = self.head["n"], len(self.names) + len(self.masks)
         need(container.body_len == at - 128 + n * (64 + RECORD_LEN * parts), 32, "the length of the body")

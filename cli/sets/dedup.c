@@ -153,7 +153,7 @@ static struct set *load_as_told(struct make *make, const struct store_options *f
     struct set *set =
         told && !model ? NULL : store_read(path, TAMIS_KIND_FILTER, STORE_LOAD, files);
     if (set && model &&
-        (make->options.overfill || make->lambda ||
+        (make->options.overfill || make->options.add_always || make->lambda ||
          !alike(as_filter(set), as_filter(model), make->like))) {
         complain("the file exists: %s: it was made with other options; leave them out", path);
         set_free(set);

@@ -63,6 +63,10 @@ static bool check_growth(const struct make *make)
                false;
     if (o->tolerate != 0 && growth != TAMIS_DYNAMIC)
         return complain("only dynamic filters have one: --tolerate: give --growth dynamic"), false;
+    if (o->add_always && (growth == TAMIS_FIXED || o->deletable))
+        return complain("others count every key, or have no next vector: --add-always: give it for "
+                        "plain filters that grow"),
+               false;
     if (make->vectors && growth != TAMIS_DYNAMIC && growth != TAMIS_WINDOW)
         return complain(
                    "only dynamic and window filters have it: --vectors: give --growth dynamic"),
@@ -128,6 +132,7 @@ struct set *make_any(struct make *make, const struct store_options *files, const
     const char *wrong = make->combos.n     ? "--combo"
                         : make->distinct.n ? "--distinct"
                         : make->verifier   ? "--verifier"
+                        : make->value      ? "--value"
                                            : NULL;
     if (make->attrs)
         return make_records(make, files, path);

@@ -14,7 +14,7 @@ struct make {
     bool formed;       /* another option that says how it is built was */
     const char *attrs; /* of an index: what it is about */
     struct texts combos, distinct;
-    unsigned verifier;
+    unsigned verifier, value; /* as tamis_verifier and tamis_verify number them */
 };
 
 /* Those that shape the filter, then those that place it in a family. */
@@ -26,6 +26,7 @@ struct make {
         MAKE_SHAPE("deletable", ARG_FLAG, options.deletable, m),                               \
         MAKE_SHAPE("unique", ARG_FLAG, options.unique, m),                                     \
         MAKE_SHAPE("overfill", ARG_FLAG, options.overfill, m),                                 \
+        MAKE_SHAPE("add-always", ARG_FLAG, options.add_always, m),                             \
         MAKE_SHAPE("expansion", ARG_REAL, options.expansion, m),                               \
         MAKE_SHAPE("tolerate", ARG_RATE, options.tolerate, m),                                 \
         MAKE_SHAPE("vectors", ARG_COUNT, vectors, m),                                          \
@@ -38,7 +39,8 @@ struct make {
 #define MAKE_INDEX_ARGS(m)                                                          \
     ARG("attrs", 0, ARG_TEXT, &(m).attrs), ARG("combo", 0, ARG_TEXTS, &(m).combos), \
         ARG("distinct", 0, ARG_TEXTS, &(m).distinct),                               \
-        ARG_ONE_OF("verifier", &(m).verifier, "none|table|filter")
+        ARG_ONE_OF("verifier", &(m).verifier, "none|table|filter"),                 \
+        ARG_ONE_OF("value", &(m).value, "mixed|basic|attenuated")
 
 /* Whether it is said how to build it. */
 static inline bool make_shaped(const struct make *make)

@@ -9,9 +9,8 @@ static bool check_options(const struct make *make)
 {
     const tamis_options *o = &make->options;
     const char *wrong = o->unique                              ? "--unique"
+                        : o->add_always                        ? "--add-always"
                         : o->tolerate != 0                     ? "--tolerate"
-                        : o->bits                              ? "--bits"
-                        : make->hashes                         ? "--hashes"
                         : make->options.growth == TAMIS_WINDOW ? "--growth window"
                                                                : NULL;
     if (wrong)
@@ -47,6 +46,8 @@ static bool read_attrs(const struct make *make, struct attrs *attrs)
         good = read_distinct(attrs, make->distinct.text[i]);
     if (good && make->verifier == TAMIS_VERIFIER_NONE && attrs->n_combos)
         good = complain("nothing verifies it: --combo: leave out --verifier none") == FOUND;
+    if (good && make->verifier == TAMIS_VERIFIER_NONE && make->value)
+        good = complain("nothing keeps it: --value: leave out --verifier none") == FOUND;
     return good;
 }
 
@@ -66,6 +67,7 @@ struct set *make_records(struct make *make, const struct store_options *files, c
                                          .n_combos = attrs.n_combos,
                                          .no_combos = attrs.no_combos,
                                          .verifier = (tamis_verifier)make->verifier,
+                                         .value = (tamis_verify)make->value,
                                          .set = make->options};
         tamis_error e = tamis_records_new(&index, &options, &reason);
         if (e != TAMIS_OK)

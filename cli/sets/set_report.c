@@ -89,7 +89,10 @@ static void report_combos(const tamis_records *index, bool json, uint32_t n)
 static void report_rates(const struct store *store, const tamis_records_facts *facts, bool json,
                          bool all)
 {
-    report_rate("fpp", "fpp (stated)", facts->set.fpp);
+    if (facts->set.fpp == 0) /* vectors as published that grow: the total has no bound */
+        report_none("fpp", "fpp (stated)", "none stated");
+    else
+        report_rate("fpp", "fpp (stated)", facts->set.fpp);
     if (store_has_records(store)) {
         report_rate("fpp_attribute", "fpp now, one attribute", facts->fpp_attribute);
         report_rate("fpp_record", "fpp now, whole records", facts->fpp_record);
@@ -106,6 +109,7 @@ static void report_rates(const struct store *store, const tamis_records_facts *f
 void store_report(const struct store *store, bool json, bool all)
 {
     static const char *const verifiers[] = {"", "none", "table", "filter"};
+    static const char *const values[] = {"mixed", "mixed", "basic", "attenuated"};
     bool records = store_has_records(store);
     tamis_records_facts facts = {0};
     const tamis_filter_facts *i = &facts.set;
@@ -120,6 +124,8 @@ void store_report(const struct store *store, bool json, bool all)
     report_text("hash", "hash", hashes[i->hash]);
     if (records)
         report_text("verifier", "verifier", verifiers[facts.verifier]);
+    if (records && facts.verifier != TAMIS_VERIFIER_NONE)
+        report_text("value", "verification value", values[facts.value]);
     report_flag("deletable", "deletable", i->deletable);
     if (!records)
         report_flag("unique", "unique", i->unique);

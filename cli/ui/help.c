@@ -25,7 +25,9 @@
     "      --vectors S      dynamic: vectors for the capacity; window: that turn by time\n"     \
     "      --lambda L,L,…   flexible: expansion speeds instead of the forecast\n"             \
     "      --overfill       go on past the capacity, with a rising rate\n"                      \
-    "      --bits M --hashes K   vectors as published, the total not bounded\n"                 \
+    "      --add-always     growing: a key that tests positive is added and counted too\n"      \
+    "      --bits M --hashes K   vectors as published, the total not bounded; with\n"           \
+    "                       --attrs and --growth fixed: of each attribute and verifier\n"       \
     "      --like FILE      join the family of FILE; without options above, alike in all\n"     \
     "      --key-file F     the family's key: 16 bytes or 32 hexadecimal digits\n"
 
@@ -51,6 +53,7 @@ static const struct {
                  "      --combo a+b      verify these together (again for more; none: only whole\n"
                  "                       records; default for three attributes: every pair)\n"
                  "      --verifier V     filter (default), table (exact), none\n"
+                 "      --value V        what it keeps: mixed (default), basic, attenuated\n"
                  "      --distinct a=N   attribute a has only N values or so\n"
                  "      --no-key         do not store the key: --key-file is needed to ask\n"
                  "  -f, --force          replace FILE if it exists\n"

@@ -125,6 +125,14 @@ void report_rate(const char *key, const char *label, double value)
         snprintf(line(label), sizeof report.value[0], "%.6g", value);
 }
 
+void report_none(const char *key, const char *label, const char *text)
+{
+    if (report.json)
+        json_real(key, __builtin_nan(""));
+    else
+        snprintf(line(label), sizeof report.value[0], "%s", text);
+}
+
 void report_flag(const char *key, const char *label, bool value)
 {
     if (report.json)

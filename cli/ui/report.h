@@ -13,7 +13,8 @@ void report_close(void);
 void report_text(const char *key, const char *label, const char *text);
 void report_count(const char *key, const char *label, uint64_t value);
 void report_real(const char *key, const char *label, double value);
-void report_rate(const char *key, const char *label, double value); /* text: six digits */
+void report_rate(const char *key, const char *label, double value);     /* text: six digits */
+void report_none(const char *key, const char *label, const char *text); /* JSON: null */
 void report_flag(const char *key, const char *label, bool value);
 void report_size(const char *key, const char *label, uint64_t bytes); /* text: 1.2 MiB too */
 

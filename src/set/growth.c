@@ -188,6 +188,11 @@ static tamis_error next_published(struct set *s, struct layer_plan *plan)
     plan->shape[0] = s->opt.shape;
     plan->shape[0].units <<= shift;
     plan->capacity = plan->room[0] = s->opt.capacity << shift;
+    for (uint32_t i = 1; i < set_parts(s); i++) /* of records: attributes and filters alike */
+        if (i < s->form->attributes || s->form->verifier != TAMIS_VERIFIER_TABLE) {
+            plan->shape[i] = plan->shape[0];
+            plan->asked[i] = plan->room[i] = plan->capacity;
+        }
     plan->fpp = tamis_plan_rate((int)s->opt.layout, plan->shape[0].units, plan->shape[0].k,
                                 (double)plan->capacity);
     return shape_valid(&plan->shape[0], &s->family) ? TAMIS_OK : TAMIS_ELIMIT;

@@ -80,10 +80,12 @@ tamis_error record_form_from(struct record_form *form, char names[NAMES_MAX],
         return fail(reason, TAMIS_EARG, "an unknown verifier or verification value");
     if (set->growth == TAMIS_WINDOW)
         return fail(reason, TAMIS_EARG, "an index does not forget by age: no window");
-    if (set->unique || set->shared_adds || set->add_always || set->tolerate != 0 || set->bits ||
-        set->hashes)
+    if (set->unique || set->shared_adds || set->add_always || set->tolerate != 0)
         return fail(reason, TAMIS_EARG,
-                    "only filters have unique, shared_adds, add_always, tolerate, bits and hashes");
+                    "only filters have unique, shared_adds, add_always and tolerate");
+    if ((set->bits || set->hashes) && set->growth != TAMIS_FIXED)
+        return fail(reason, TAMIS_EARG,
+                    "records of given bits and hashes do not grow: growth fixed");
     for (size_t i = 0; i < o->n_attributes; i++) {
         size_t len = strlen(o->attributes[i].name) + 1;
         form->types[i] = o->attributes[i].type;
@@ -118,7 +120,8 @@ const char *record_form_wrong(const struct record_form *form, const struct setti
     for (uint32_t i = 0; i < p; i++)
         if ((unsigned)form->types[i] >= TAMIS_TYPES || form->distinct[i] > BITS_MAX)
             return "an attribute";
-    if (set->growth == TAMIS_WINDOW || set->unique || set->published)
+    if (set->growth == TAMIS_WINDOW || set->unique ||
+        (set->published && set->growth != TAMIS_FIXED))
         return "the growth";
     return set->vectors_max > STACK_MAX ? "the most layers" : NULL;
 }

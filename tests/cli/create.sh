@@ -32,6 +32,19 @@ json rate-percent 'tamis create -f g.tamis --fpp 5% --json' 'd["fpp"] == 0.05'
 json low-rates-are-spread 'tamis create -f g.tamis --fpp 1e-9 --json' 'd["layout"] == "spread"'
 json as-published 'tamis create -f g.tamis --growth fixed --layout spread --bits 1280 --hashes 7 \
     --capacity 133 --json' 'd["bits"] == 1280 and d["hashes"] == 7 and 0.0098 < d["fpp"] < 0.01'
+for growth in scalable dynamic flexible; do
+    json "no-rate-stated-$growth" "tamis create -f g.tamis --growth $growth --bits 1280 --hashes 7 \
+        --capacity 133 --json" 'd["fpp"] is None and d["fpp_now"] == 0'
+done
+is no-rate-in-words 0 'fpp (stated)          none stated' "" 'tamis info g.tamis | grep stated'
+json add-always 'tamis create -f g.tamis --growth dynamic --bits 1280 --hashes 7 --capacity 133 \
+    --layout spread --add-always && yes key | head -1330 | tamis add g.tamis && tamis info g.tamis --json' \
+    'd["items"] == 1330 and d["vectors"] == 10'
+json repeated-keys-take-no-room 'tamis create -f g.tamis --growth dynamic --bits 1280 --hashes 7 \
+    --capacity 133 --layout spread && yes key | head -1330 | tamis add g.tamis && tamis info g.tamis --json' \
+    'd["items"] == 1 and d["vectors"] == 1'
+trouble add-always-fixed "others count every key, or have no next vector: --add-always: " \
+    'tamis create -f g.tamis --growth fixed --add-always'
 json dynamic-vectors 'tamis create -f g.tamis --growth dynamic --capacity 1000 --vectors 4 &&
     seq 980 | tamis add g.tamis && tamis info g.tamis --json' 'd["vectors"] == 4'
 json dynamic-tolerate 'tamis create -f g.tamis --growth dynamic --fpp 0.01 --tolerate 0.05 --json' \

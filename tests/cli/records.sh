@@ -16,6 +16,22 @@ trouble attr-type "unknown type 'real': --attrs: give text \(which a name with a
 trouble combo-unknown "unknown attribute 'z': --combo a\+z: " 'tamis create x.tamis --attrs a,b --combo a+z'
 trouble combo-alone "no combination: --combo a: " 'tamis create x.tamis --attrs a,b --combo a'
 trouble combo-without-attrs "for records alone: --combo: give --attrs too$" 'tamis create x.tamis --combo a+b'
+for value in mixed basic attenuated; do
+    json "value-$value" "tamis create -f val.tamis --attrs a,b --verifier table --value $value &&
+        tamis add val.tamis a=1 b=2 && tamis check val.tamis a=1 b=2 >/dev/null && tamis info val.tamis --json" \
+        "d[\"value\"] == \"$value\" and d[\"records\"] == 1"
+done
+json as-published 'tamis create -f pub.tamis --attrs a,b,c --combo none --growth fixed --layout spread \
+    --bits 2240 --hashes 7 --capacity 200 --value attenuated && seq 150 | sed "s/.*/&,x&,y&/" | sed 1i\ a,b,c |
+    tamis add pub.tamis && tamis verify pub.tamis >/dev/null && tamis info pub.tamis --json' \
+    'd["bits"] == 4 * 2240 and d["records"] == 150 and d["capacity"] == 200 and 0 < d["fpp"] < 0.01'
+is as-published-has-them 0 '' '' 'for i in $(seq 150); do tamis check pub.tamis a=$i b=x$i c=y$i >/dev/null || exit 1; done'
+is as-published-decoded 0 "maybe a=7	b=x7	c=y7" "" \
+    '/usr/bin/python3 "$TAMIS_ROOT/tools/decode.py" check pub.tamis "a=7	b=x7	c=y7"'
+trouble as-published-grows "records of given bits and hashes do not grow: growth fixed" \
+    'tamis create x.tamis --attrs a,b --bits 2240 --hashes 7'
+trouble value-without-attrs "for records alone: --value: " 'tamis create x.tamis --value basic'
+trouble value-of-nothing "nothing keeps it: --value: " 'tamis create x.tamis --attrs a,b --verifier none --value basic'
 trouble verifier-without-attrs "for records alone: --verifier: " 'tamis create x.tamis --verifier none'
 trouble combo-not-verified "nothing verifies it: --combo: " 'tamis create x.tamis --attrs a,b,c --combo a+b --verifier none'
 trouble distinct-unknown "unknown attribute 'z': --distinct: " 'tamis create x.tamis --attrs a,b --distinct z=4'

@@ -1,5 +1,8 @@
 """Every experiment of the lab in its small form, against what was published and what must hold."""
+import math
 import os
+import re
+import subprocess
 import sys
 
 import pytest
@@ -44,21 +47,27 @@ def test_nothing_is_missing(paper):
 
 def test_verdicts():
     """The comparison itself: it must be able to say no."""
-    text = "figure,series,kind,x,y,low,high\nf,s,measured,1,0.5,0.48,0.52\nf,t,formula,1,0.6,,\n"
+    text = "figure,series,kind,x,y,error,spread,runs,asked\n" \
+           "f,s,measured,1,0.5,0.01,0.1,100,0\nf,t,formula,1,0.6,,,,\nf,u,formula,1,0.505,,,,\n"
     data = labdata.read_csv(text)
 
     def verdict(**group):
-        spec = dict({"figure": "f", "where": "w", "series": "s", "points": [[1, 0.6]]}, **group)
+        spec = dict({"figure": "f", "where": "w", "series": "s", "unit": 0, "points": [[1, 0.6]]}, **group)
         return [v.verdict for v in labdata.values(data, {"values": [spec]})]
 
     def wrong(**claim):
         return len(labdata.broken(data, {"holds": [dict({"figure": "f", "measured": "s"},
                                                         **claim)]})[1])
     assert verdict() == ["differs"]
-    assert verdict(reason="r") == ["explained"]
-    assert verdict(abs=0.1) == ["agrees"] and verdict(rel=0.2) == ["agrees"]
+    assert verdict(known={"1": "seen"}) == ["differs"]
+    assert verdict(unit=0.2) == ["agrees"] and verdict(runs=4) == ["agrees"] and verdict(runs=100) == ["differs"]
     assert verdict(points=[[1, 0.515]]) == ["agrees"]
     assert verdict(points=[[2, 0.5]]) == []
+    assert verdict(bound="at_most") == ["bound holds"] and verdict(bound="at_least") == ["differs"]
+    slip = {"1": {"reason": "r", "as": "t", "corrected": "u"}}
+    assert verdict(explained=slip) == ["explained"]
+    assert verdict(explained=slip, points=[[1, 0.7]]) == ["differs"]
+    assert verdict(explained={"1": dict(slip["1"], corrected="t")}) == ["differs"]
     assert wrong(formula="t") == 1 and wrong(formula="t", rel=0.1) == 0
     assert wrong(at_most=0.4) == 1 and wrong(at_most=0.6) == 0 and wrong(at_least=0.6) == 1
     assert wrong(equals=0.4) == 1 and wrong(equals=0.5) == 0
@@ -68,3 +77,54 @@ def test_page_is_whole(tmp_path):
     """A page of no data at all still builds; its text stays inside one file."""
     text = page.build(str(tmp_path))
     assert "<title>tamis" in text and "http:" not in text and "https:" not in text
+
+
+def test_runs_without_git(tmp_path):
+    """From a tarball, on a machine that has no git: the page is made and says so."""
+    target = tmp_path / "page.html"
+    done = subprocess.run([os.path.join(ROOT, "lab/run"), "--folder", str(tmp_path / "csv"), "-o", str(target),
+                           "replica_protocol"], env={"LAB": "small", "PATH": str(tmp_path)},
+                          capture_output=True, text=True)
+    assert "replica_protocol" in done.stdout and done.returncode == 0, done.stderr + done.stdout
+    assert "commit <code>unknown</code>" in target.read_text()
+
+
+def test_committed_page_is_of_these_sources():
+    """Says when the lab or the library changed since docs/lab/index.html was made."""
+    with open(os.path.join(ROOT, "docs/lab/index.html")) as f:
+        made = f.read(500)
+    if 'data-sources="%s"' % page.sources() not in made:
+        pytest.skip("docs/lab/index.html was made from other sources: make lab-page")
+
+
+# Machado, Oliveira, Fernandes 2009: how linear colours look without the red or the green cones.
+BLIND = {"full sight": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+         "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+                    [-0.003882, -0.048116, 1.051998]],
+         "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                      [-0.011820, 0.042940, 0.968881]]}
+
+
+def lab_color(code, matrix):
+    """CIE L*a*b* of a colour of the style sheet as an eye with this matrix sees it."""
+    linear = [int(code[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in linear]
+    seen = [min(max(sum(m * c for m, c in zip(row, linear)), 0), 1) for row in matrix]
+    xyz = [sum(m * c for m, c in zip(row, seen)) / white for row, white in (
+        ((0.4124, 0.3576, 0.1805), 0.9505), ((0.2126, 0.7152, 0.0722), 1), ((0.0193, 0.1192, 0.9505), 1.089))]
+    f = [v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in xyz]
+    return 116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])
+
+
+@pytest.mark.parametrize("eye", BLIND)
+def test_colors_can_be_told_apart(eye):
+    """The first six colours, which have six different markers too, in both themes; and colours beyond
+    those from the ones whose marker they share."""
+    themes = page.text_of("page.css").split("@media screen and (prefers-color-scheme: dark)")
+    for theme in themes:
+        found = dict(re.findall(r"--(c\d): (#[0-9a-f]{6});", theme))
+        colors = [lab_color(found["c%d" % i], BLIND[eye]) for i in range(9)]
+        for i in range(9):
+            for j in range(i):
+                if (i < 6 and j < 6) or (i - j) % 6 == 0:
+                    assert math.dist(colors[i], colors[j]) > 12, (eye, i, j)

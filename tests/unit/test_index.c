@@ -121,7 +121,7 @@ TEST(options_that_cannot_be)
     REFUSED((t.set.shared_adds = true, t.set.growth = TAMIS_FIXED), "only filters have");
     REFUSED(t.set.add_always = true, "only filters have");
     REFUSED((t.set.tolerate = 0.5, t.set.growth = TAMIS_DYNAMIC), "only filters have");
-    REFUSED((t.set.bits = 64, t.set.hashes = 1), "only filters have");
+    REFUSED((t.set.bits = 64, t.set.hashes = 1), "do not grow");
 #undef REFUSED
     t = o, t.combos = &pair, t.n_combos = 1; /* the whole record, which is verified anyway */
     CHECK(try_make(t, &reason) == TAMIS_OK);
