@@ -279,8 +279,8 @@ static tamis_error make_origin(struct publication *p, tamis_filter *filter, tami
     tamis_origin_options o = {.owner = p->owner,
                               .targets = p->targets,
                               .beat = p->beat,
-                              .no_key = !p->with_key,
-                              .clock = value_clock};
+                              .epoch = value_clock(NULL),
+                              .no_key = !p->with_key};
     return p->origin ? TAMIS_OK : tamis_origin_new(&p->origin, filter, &o, reason);
 }
 

@@ -29,7 +29,7 @@
 #define BODY_AT        128                 /* where the body begins */
 
 /* The numbers of tamis_kind. */
-enum kind { KIND_FILTER = 1, KIND_INDEX = 2, KIND_CATALOG = 4, KIND_MESSAGE = 5, KIND_END };
+enum kind { KIND_FILTER = 1, KIND_INDEX = 2, KIND_CATALOG = 4, KIND_END };
 
 enum section_type {
     SECTION_BITS = 1,   /* of vector `owner` */
@@ -39,7 +39,6 @@ enum section_type {
     SECTION_PENDING,    /* removals */
     SECTION_CANDIDATES, /* ids of vectors, for all pending removals in turn */
     SECTION_TABLE,      /* values and copies of part `owner` of an index */
-    SECTION_PART,       /* what a message carries, or a part of it */
     SECTION_END
 };
 
@@ -121,7 +120,7 @@ const tamis_allocator *open_allocator(const tamis_open_options *options);
 bool open_checks_all(const tamis_open_options *options, const struct container *c);
 
 /* Is it a patch? Then its own functions read it. */
-extern const uint8_t patch_magic[8];
+extern const uint8_t patch_magic[8], message_magic[4];
 bool patch_is(const void *data, size_t len);
 
 /* ---- writing: format.c ---- */

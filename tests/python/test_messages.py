@@ -93,3 +93,16 @@ def test_something_missing_is_noticed(tmp_path):
     follower.take(deltas[0])
     follower.take(deltas[0])
     follower.take(deltas[1])
+
+
+def test_seals_agree(tmp_path):
+    key = bytes(range(16))
+    (tmp_path / "key").write_bytes(key)
+    run(tmp_path, "create", "f.tamis", "--key-file", "key")
+    run(tmp_path, "publish", "f.tamis", "--to", "file:x", "--as", "a", "--no-key", input="+1\n+2\n")
+    found = messages(tmp_path / "x" / "a")
+    assert len(found) > 2
+    for data in found:
+        assert decode.Message(data, key).sealed
+        with pytest.raises(decode.Bad):
+            decode.Message(data, bytes(16))
