@@ -56,9 +56,9 @@ typedef struct tamis_origin_options {
     uint64_t message_bytes; /* most bytes of a message, from 1024; 1 MiB */
     uint64_t epoch;         /* number of this life of the origin, above those before; the clock, or
                                by default nanoseconds since 1970 */
-    bool no_key;            /* leave the family key out of snapshots, and seal messages with a MAC made
+    bool no_key;       /* leave the family key out of snapshots, and seal messages with a MAC made
                                with it: followers must have the key, and take nothing else */
-    tamis_clock clock;      /* nanoseconds since any moment; the system's, which is never set */
+    tamis_clock clock; /* nanoseconds since any moment; the system's, which is never set */
     void *clock_context;
 } tamis_origin_options;
 
@@ -122,7 +122,7 @@ typedef struct tamis_message {
     uint64_t time;                 /* of the origin's clock, in nanoseconds */
     uint64_t beat;                 /* nanoseconds; of snapshots alone */
     tamis_targets targets;         /* none: negative, or 0 for max_age; of snapshots alone */
-    tamis_estimate estimate;       /* when it was sent: own, positive, disagree, member_miss in seven
+    tamis_estimate estimate; /* when it was sent: own, positive, disagree, member_miss in seven
                                       digits, set, cleared, missed; the others are not told */
 } tamis_message;
 TAMIS_API tamis_error tamis_message_read(tamis_message *out, const void *data, size_t len,
@@ -135,7 +135,7 @@ typedef struct tamis_follower_options {
                             with it */
     uint32_t lease;      /* heartbeats that may be missing before the copy is stale; 3 */
     uint64_t lease_most; /* nanoseconds that it may take, whatever the origin says; an hour */
-    tamis_clock clock;   /* nanoseconds since any moment; the system's, which is never set and goes on
+    tamis_clock clock; /* nanoseconds since any moment; the system's, which is never set and goes on
                             while the machine sleeps */
     void *clock_context;
     const tamis_allocator *allocator;
@@ -165,11 +165,11 @@ TAMIS_API tamis_error tamis_follower_take(tamis_follower *follower, const void *
                                           uint64_t age, tamis_taken *taken, tamis_reason *reason);
 
 typedef enum tamis_freshness {
-    TAMIS_CURRENT = 0, /* within the lease, and of the last version heard of: the targets hold */
-    TAMIS_UNKNOWN = 1, /* no snapshot yet */
-    TAMIS_BEHIND = 2,  /* a version is missing: being rebuilt */
-    TAMIS_STALE = 3,   /* nothing was heard for so long that the lease ran out */
-    TAMIS_GONE = 4,    /* the origin said farewell: nothing more is to be expected of it */
+    TAMIS_CURRENT = 0,  /* within the lease, and of the last version heard of: the targets hold */
+    TAMIS_UNKNOWN = 1,  /* no snapshot yet */
+    TAMIS_BEHIND = 2,   /* a version is missing: being rebuilt */
+    TAMIS_STALE = 3,    /* nothing was heard for so long that the lease ran out */
+    TAMIS_GONE = 4,     /* the origin said farewell: nothing more is to be expected of it */
     TAMIS_CONTESTED = 5 /* two origins publish under its name */
 } tamis_freshness;
 TAMIS_API tamis_freshness tamis_follower_freshness(const tamis_follower *follower);
@@ -189,10 +189,12 @@ typedef struct tamis_follower_facts {
     uint64_t epoch, version; /* of the copy; 0, 0: none */
     uint64_t newest;         /* version that was heard of */
     uint64_t age;            /* nanoseconds since the last message was sent */
-    uint64_t lease;          /* nanoseconds it holds, counted from then */
+    uint64_t lease;          /* nanoseconds it holds, counted from then, */
+    uint64_t beat;           /* and between heartbeats, or the most that is believed of it */
     tamis_targets targets;   /* of the origin, */
-    tamis_estimate estimate; /* and how wrong copies of `newest` were at the last message; but host */
-    uint64_t items, bits;    /* of the copy */
+    tamis_estimate
+        estimate;         /* and how wrong copies of `newest` were at the last message; but host */
+    uint64_t items, bits; /* of the copy */
     uint64_t applied, refused, repeated, bytes; /* messages so far, and the bytes of all */
 } tamis_follower_facts;
 TAMIS_API void tamis_follower_info(const tamis_follower *follower, tamis_follower_facts *facts);

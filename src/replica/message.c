@@ -196,7 +196,8 @@ static tamis_error check_message(const uint8_t *data, size_t len, tamis_reason *
         return fail_at(reason, version ? TAMIS_EVERSION : TAMIS_EFORMAT, 4,
                        "version %u of messages: this version of tamis reads version %d", version,
                        MESSAGE_VERSION);
-    size_t mac = data[6] & FLAG_SEALED ? MAC_LEN : 0, end = sizeof message_magic + 4 + SUM_LEN + mac;
+    size_t mac = data[6] & FLAG_SEALED ? MAC_LEN : 0,
+           end = sizeof message_magic + 4 + SUM_LEN + mac;
     if (len < end || hash_of(data, len - SUM_LEN - mac) != get_u64(data + len - SUM_LEN - mac))
         return fail_at(reason, TAMIS_ECHECKSUM, len,
                        "the checksum of the message does not match: damaged or cut short");
@@ -256,8 +257,8 @@ tamis_error tamis_message_read(tamis_message *out, const void *data, size_t len,
 static size_t put_front(struct envelope *e, uint8_t to[FRONT_MAX + TAMIS_OWNER_MAX])
 {
     size_t owner_len = strlen(e->m.owner);
-    uint32_t word = MESSAGE_VERSION | (uint32_t)e->m.type << 8 | (e->sealed ? FLAG_SEALED : 0) << 16 |
-                    (uint32_t)owner_len << 24;
+    uint32_t word = MESSAGE_VERSION | (uint32_t)e->m.type << 8 |
+                    (e->sealed ? FLAG_SEALED : 0) << 16 | (uint32_t)owner_len << 24;
     struct cursor c = cursor_write(to, FRONT_MAX + TAMIS_OWNER_MAX);
     field_bytes(&c, (uint8_t *)(uintptr_t)message_magic, sizeof message_magic);
     message_fields(&c, e, &word);
@@ -272,7 +273,7 @@ static tamis_error send_part(struct envelope *e, const struct family *family, st
     uint8_t front[FRONT_MAX + TAMIS_OWNER_MAX], tail[SUM_LEN + MAC_LEN];
     sink->len = 0;
     if (sink_write(sink, front, put_front(e, front)) != 0 ||
-        sink_write(sink, e->part, (size_t)e->part_len) != 0)
+        (e->part_len && sink_write(sink, e->part, (size_t)e->part_len) != 0))
         return TAMIS_ENOMEM;
     put_u64(tail, hash_of(sink->data, sink->len));
     if (sink_write(sink, tail, SUM_LEN) != 0)
@@ -291,7 +292,8 @@ tamis_error envelope_send(const struct envelope *message, const struct family *f
 {
     struct envelope e = *message;
     struct sink sink = {.a = a};
-    uint64_t part = most ? most - FRONT_MAX - strlen(e.m.owner) - SUM_LEN - MAC_LEN : max_u64(len, 1);
+    uint64_t part =
+        most ? most - FRONT_MAX - strlen(e.m.owner) - SUM_LEN - MAC_LEN : max_u64(len, 1);
     e.family = family_tag(family);
     e.whole_len = len;
     e.whole_sum = len ? hash_of(whole, len) : 0;

@@ -35,7 +35,7 @@ struct delays {
 struct tamis_follower {
     tamis_allocator a;
     tamis_filter *_Atomic copy;
-    _Atomic int condition;    /* a tamis_freshness, but for the lease */
+    _Atomic int condition;      /* a tamis_freshness, but for the lease */
     _Atomic uint64_t expires;   /* clock at which the lease runs out */
     _Atomic uint64_t contact;   /* at which the carrier was reached; 0: nobody said */
     _Atomic uint64_t contested; /* until which another origin of its name counts as alive */
@@ -52,7 +52,7 @@ struct tamis_follower {
     uint64_t heard;                                /* clock when the last one was sent */
     tamis_targets targets;                         /* as the last snapshot said */
     struct delays delays, rival;                   /* of the newest life, and of the one before */
-    uint64_t taken_over;                           /* clock when the newest life was first heard of */
+    uint64_t taken_over; /* clock when the newest life was first heard of */
     bool needs_snapshot;
     struct envelope held; /* the message whose parts are gathered; parts 0: none */
     struct sink parts;
@@ -503,6 +503,7 @@ void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
         .newest = f->newest,
         .age = now > f->heard ? now - f->heard : 0,
         .lease = lease_of(f),
+        .beat = min_u64(atomic_load(&f->beat), f->lease_most),
         .targets = f->targets,
         .estimate = f->last.m.estimate,
         .applied = f->applied,

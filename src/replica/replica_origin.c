@@ -130,8 +130,9 @@ void tamis_origin_free(tamis_origin *o)
 
 void tamis_origin_info(const tamis_origin *o, tamis_origin_facts *facts)
 {
-    *facts = (tamis_origin_facts){o->envelope.m.epoch, o->version, o->deltas,       o->snapshots,
-                                  o->messages,         o->bytes,   o->published_at, o->envelope.m.beat};
+    *facts =
+        (tamis_origin_facts){o->envelope.m.epoch, o->version, o->deltas,       o->snapshots,
+                             o->messages,         o->bytes,   o->published_at, o->envelope.m.beat};
 }
 
 /* ---- how wrong the copies are ---------------------------------------------------------------- */
@@ -407,8 +408,9 @@ static tamis_error publish(tamis_origin *o, struct edition *ed, bool snapshot, t
     }
     snapshot = snapshot || o->version == 0 || o->torn;
     if (snapshot)
-        e = tamis_filter_encode(o->f, TAMIS_SAVE_BITS_ONLY | (o->envelope.sealed ? TAMIS_SAVE_NO_KEY : 0u),
-                                sink_write, &ed->whole);
+        e = tamis_filter_encode(
+            o->f, TAMIS_SAVE_BITS_ONLY | (o->envelope.sealed ? TAMIS_SAVE_NO_KEY : 0u), sink_write,
+            &ed->whole);
     else
         e = patch_changes(&o->f->set, &o->base, ed->base.print, sink_write, &ed->whole);
     if (e != TAMIS_OK)

@@ -13,7 +13,7 @@
 
 enum { QUEUE = 65536, VERSIONS = 4096 };
 #define BITS  (TAMIS_SAVE_BITS_ONLY | TAMIS_SAVE_NO_KEY) /* what copies have in any case */
-#define LEASE (UINT64_C(30) * 1000000000) /* of the default heartbeats */
+#define LEASE (UINT64_C(30) * 1000000000)                /* of the default heartbeats */
 
 struct version {
     uint64_t epoch, number;
@@ -674,8 +674,7 @@ TEST(who_is_cut_off_doubts_after_one_beat)
 TEST(leases_have_a_ceiling)
 {
     static struct world w;
-    tamis_follower_options options = {
-        .lease_most = 150, .clock = world_clock, .clock_context = &w};
+    tamis_follower_options options = {.lease_most = 150, .clock = world_clock, .clock_context = &w};
     if (!beating_world(&w, &options, false))
         return;
     deliver(&w, 0, false, false);
@@ -744,8 +743,8 @@ TEST(with_the_key_only_sealed_messages_are_taken)
     CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
     CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
     memset(&forged, 0, sizeof forged);
-    tamis_origin_options o = {.owner = "store-7", .epoch = 6, .clock = world_clock,
-                              .clock_context = &w};
+    tamis_origin_options o = {
+        .owner = "store-7", .epoch = 6, .clock = world_clock, .clock_context = &w};
     tamis_options empty = {.capacity = 100, .key = key};
     for (unsigned sealed = 0; sealed < 2; sealed++) {
         uint8_t other[TAMIS_KEY_LEN] = "another key";
@@ -767,7 +766,8 @@ TEST(with_the_key_only_sealed_messages_are_taken)
     }
     restart_follower_with(&w, &options); /* what it saves it takes again */
     CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
-    for (size_t at = 0; at < w.queue[0].len; at++) { /* nor with a byte changed and the sum made right */
+    for (size_t at = 0; at < w.queue[0].len;
+         at++) { /* nor with a byte changed and the sum made right */
         struct bytes *m = &w.queue[0];
         uint64_t sum;
         m->data[at] ^= 1;
