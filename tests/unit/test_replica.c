@@ -705,6 +705,7 @@ TEST(two_origins_with_one_name_are_contested)
     CHECK(tamis_origin_publish(other.origin, enqueue, &other, NULL) == TAMIS_OK);
     CHECK(tamis_follower_take(w.follower, other.queue[0].data, other.queue[0].len, 0, NULL, NULL) ==
           TAMIS_OK);
+    w.now += 5;
     CHECK(tamis_follower_take(w.follower, w.queue[0].data, w.queue[0].len, 0, NULL, NULL) ==
           TAMIS_EBASE);
     CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
