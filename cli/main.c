@@ -23,6 +23,7 @@ static const struct {
     {"apply", verb_apply},         {"plan", verb_plan},
     {"bench", verb_bench},         {"publish", verb_publish},
     {"follow", verb_follow},       {"locate", verb_locate},
+    {"forget", verb_forget},
 };
 
 static int run_help(const char *verb)

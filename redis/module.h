@@ -40,7 +40,8 @@ struct publication {
     bool with_key; /* in the snapshots */
     /* of the master, not saved: */
     tamis_origin *origin;
-    uint64_t last, since; /* bytes of the last snapshot, and of messages since */
+    uint64_t last, since;       /* bytes of the last snapshot, and of messages since, */
+    char first[48], latest[48]; /* and the ids of those in the stream */
     uint64_t next_beat, retry;
 };
 

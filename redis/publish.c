@@ -7,7 +7,8 @@
  *                            unnecessary
  *   {NAME}:snapshot:OWNER    list: epoch, then the messages of the snapshot
  *
- * (without braces where NAME has some). What to publish is a part of the value: it is saved, replicated
+ * (without braces where NAME has some). With every heartbeat it is looked whether all of this is still
+ * there, and written anew if not; of two that publish as one owner the later one goes on. What to publish is a part of the value: it is saved, replicated
  * and migrated with it. Publishing itself is done by the master alone, after a change and twice a
  * second; what it writes is replicated as any XADD. A new master, or a server that was started again,
  * begins a new epoch with a snapshot.
@@ -15,13 +16,15 @@
 #include "module.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SECOND       UINT64_C(1000000000)
 #define SNAPSHOT_MIN ((uint64_t)4 << 20) /* bytes of messages before a new snapshot lets them go */
 #define RETRY        (10 * SECOND)
 #define BEAT         (10 * SECOND)
-#define TICK         500 /* milliseconds */
+#define TICK         500     /* milliseconds */
+#define EXPIRE       3600000 /* an owner that is so far behind the others keeps no messages */
 
 /* ---- which keys are published ------------------------------------------------------------------ */
 
@@ -212,6 +215,32 @@ static void sending_end(struct sending *s)
     rm.FreeString(NULL, s->snapshot);
 }
 
+static void copy_text(RedisModuleCallReply *reply, char *out, size_t room)
+{
+    size_t len = 0;
+    const char *text = reply ? rm.CallReplyStringPtr(reply, &len) : NULL;
+    snprintf(out, room, "%.*s", (int)(text ? len : 0), text ? text : "");
+}
+
+/* The epoch of the snapshot that is there; 0: none is. */
+static uint64_t epoch_there(const struct sending *s)
+{
+    char text[32];
+    RedisModuleCallReply *reply = rm.Call(s->ctx, "LINDEX", "sl", s->snapshot, 0LL);
+    copy_text(reply, text, sizeof text);
+    good(reply);
+    return strtoull(text, NULL, 10);
+}
+
+static bool entry_there(const struct sending *s, const char *id)
+{
+    RedisModuleCallReply *reply = rm.Call(s->ctx, "XRANGE", "scc", s->stream, id, id);
+    bool there = !id[0] || (reply && rm.CallReplyType(reply) == RM_REPLY_ARRAY &&
+                            rm.CallReplyLength(reply) == 1);
+    good(reply);
+    return there;
+}
+
 /* A message of the origin: snapshots are kept aside, the others follow one another in the stream. */
 static int send_message(void *context, const void *data, size_t len)
 {
@@ -220,9 +249,14 @@ static int send_message(void *context, const void *data, size_t len)
     if (tamis_message_read(&m, data, len, NULL) != TAMIS_OK)
         return 1;
     if (m.type != TAMIS_SNAPSHOT) {
-        s->p->since += len;
-        return !good(rm.Call(s->ctx, "XADD", "!sccccb", s->stream, "*", "o", s->p->owner, "m",
-                             (const char *)data, len));
+        struct publication *p = s->p;
+        RedisModuleCallReply *reply = rm.Call(s->ctx, "XADD", "!sccccb", s->stream, "*", "o",
+                                              p->owner, "m", (const char *)data, len);
+        p->since += len;
+        copy_text(reply, p->latest, sizeof p->latest);
+        if (!p->first[0])
+            memcpy(p->first, p->latest, sizeof p->first);
+        return !good(reply);
     }
     if (m.part == 0) {
         s->snapshot_bytes = 0;
@@ -234,25 +268,28 @@ static int send_message(void *context, const void *data, size_t len)
     return !good(rm.Call(s->ctx, "RPUSH", "!sb", s->snapshot, (const char *)data, len));
 }
 
-static bool before(const char *x, const char *y)
+/* The stream is cut before what the snapshot of some owner needs that is not an hour behind; this one's
+   is of the last entry. */
+static bool trim(const struct sending *s, const char *position)
 {
-    unsigned long long a[2] = {0}, b[2] = {0};
-    sscanf(x, "%llu-%llu", &a[0], &a[1]);
-    sscanf(y, "%llu-%llu", &b[0], &b[1]);
-    return a[0] != b[0] ? a[0] < b[0] : a[1] < b[1];
+    unsigned long long newest = strtoull(position, NULL, 10), least[2] = {newest, UINT64_MAX};
+    char each[64], id[64];
+    RedisModuleCallReply *all = rm.Call(s->ctx, "HVALS", "s", s->owners);
+    for (size_t i = 0; all && i < rm.CallReplyLength(all); i++) {
+        unsigned long long at[2] = {0};
+        copy_text(rm.CallReplyArrayElement(all, i), each, sizeof each);
+        sscanf(each, "%llu-%llu", &at[0], &at[1]);
+        if (at[0] + EXPIRE > newest && (at[0] != least[0] ? at[0] < least[0] : at[1] < least[1]))
+            memcpy(least, at, sizeof least);
+    }
+    snprintf(id, sizeof id, "%llu-%llu", least[0], least[1]);
+    return good(all) && good(rm.Call(s->ctx, "XTRIM", "!scc", s->stream, "MINID", id));
 }
 
-static void copy_text(RedisModuleCallReply *reply, char *out, size_t room)
-{
-    size_t len = 0;
-    const char *text = reply ? rm.CallReplyStringPtr(reply, &len) : NULL;
-    snprintf(out, room, "%.*s", (int)(text ? len : 0), text ? text : "");
-}
-
-/* The snapshot is as of the last entry; then the stream is cut before what some snapshot needs. */
+/* The snapshot is as of the last entry. */
 static bool snapshot_done(struct sending *s)
 {
-    char position[64] = "0-0", least[64] = "", each[64];
+    char position[64] = "0-0";
     RedisModuleCallReply *last =
         rm.Call(s->ctx, "XREVRANGE", "scccl", s->stream, "+", "-", "COUNT", 1LL);
     if (last && rm.CallReplyType(last) == RM_REPLY_ARRAY && rm.CallReplyLength(last) == 1)
@@ -260,28 +297,31 @@ static bool snapshot_done(struct sending *s)
                   sizeof position);
     if (!good(last) || !good(rm.Call(s->ctx, "HSET", "!scc", s->owners, s->p->owner, position)))
         return false;
-    RedisModuleCallReply *all = rm.Call(s->ctx, "HVALS", "s", s->owners);
-    for (size_t i = 0; all && i < rm.CallReplyLength(all); i++) {
-        copy_text(rm.CallReplyArrayElement(all, i), each, sizeof each);
-        if (!least[0] || before(each, least))
-            snprintf(least, sizeof least, "%s", each);
-    }
-    bool ok = good(all);
     s->p->last = s->snapshot_bytes;
     s->p->since = 0;
-    return ok && (!least[0] || good(rm.Call(s->ctx, "XTRIM", "!scc", s->stream, "MINID", least)));
+    s->p->first[0] = s->p->latest[0] = 0;
+    return trim(s, position);
 }
 
 /* ---- publishing ------------------------------------------------------------------------------ */
 
-static tamis_error make_origin(struct publication *p, tamis_filter *filter, tamis_reason *reason)
+/* Its epoch is above that of the snapshot that is there, whatever the clock says. */
+static tamis_error make_origin(RedisModuleCtx *ctx, struct publication *p, tamis_filter *filter,
+                               tamis_reason *reason)
 {
+    struct sending s;
     tamis_origin_options o = {.owner = p->owner,
                               .targets = p->targets,
                               .beat = p->beat,
-                              .no_key = !p->with_key,
-                              .clock = value_clock};
-    return p->origin ? TAMIS_OK : tamis_origin_new(&p->origin, filter, &o, reason);
+                              .epoch = value_clock(NULL),
+                              .no_key = !p->with_key};
+    if (p->origin)
+        return TAMIS_OK;
+    sending_begin(&s, ctx, p);
+    uint64_t there = epoch_there(&s);
+    sending_end(&s);
+    o.epoch = there >= o.epoch ? there + 1 : o.epoch;
+    return tamis_origin_new(&p->origin, filter, &o, reason);
 }
 
 /* Before anything is published. Without memory: later, nothing is lost. What can never be, as bytes from
@@ -290,7 +330,7 @@ static bool origin_ready(RedisModuleCtx *ctx, struct value *v, RedisModuleString
 {
     struct publication *p = v->publication;
     tamis_reason reason = {0};
-    tamis_error e = make_origin(p, as_filter(v->set), &reason);
+    tamis_error e = make_origin(ctx, p, as_filter(v->set), &reason);
     if (e == TAMIS_OK)
         return true;
     rm.Log(ctx, "warning", "tamis: %s cannot be published: %s", p->owner, reason.text);
@@ -303,13 +343,29 @@ static bool origin_ready(RedisModuleCtx *ctx, struct value *v, RedisModuleString
     return false;
 }
 
+/* Is something gone of what was written, or is another origin's snapshot in its place? */
+static bool lost(const struct sending *s, bool *other)
+{
+    tamis_origin_facts facts;
+    uint64_t there = epoch_there(s);
+    tamis_origin_info(s->p->origin, &facts);
+    *other = facts.version && there > facts.epoch;
+    return facts.version &&
+           (there != facts.epoch || !entry_there(s, s->p->first) || !entry_there(s, s->p->latest));
+}
+
 /* Writes the change if a target is passed, a snapshot where one is due, and a heartbeat. */
 static bool publish_now(struct sending *s, bool beat)
 {
     struct publication *p = s->p;
     tamis_error e = TAMIS_OK;
     uint64_t most = p->last > SNAPSHOT_MIN ? p->last : SNAPSHOT_MIN;
-    bool renew = p->last && p->since > most;
+    bool other = false, renew = (p->last && p->since > most) || (beat && lost(s, &other));
+    if (other) {
+        rm.Log(s->ctx, "warning", "tamis: %s is published by another since: unpublish one of them",
+               p->owner);
+        return false;
+    }
     if (tamis_origin_due(p->origin) != TAMIS_DUE_NOT || renew)
         e = tamis_origin_publish(p->origin, send_message, s, NULL);
     if (e == TAMIS_OK && renew && !s->snapshot_bytes)
@@ -469,7 +525,7 @@ static void publish(RedisModuleCtx *ctx, struct value *v, RedisModuleString *nam
                     struct publication *p)
 {
     tamis_reason reason = {0};
-    tamis_error e = leads(ctx) ? make_origin(p, as_filter(v->set), &reason) : TAMIS_OK;
+    tamis_error e = leads(ctx) ? make_origin(ctx, p, as_filter(v->set), &reason) : TAMIS_OK;
     if (e == TAMIS_OK && !publish_register(rm.GetSelectedDb(ctx), name))
         e = TAMIS_ENOMEM;
     if (e != TAMIS_OK) {
@@ -527,7 +583,7 @@ static bool say_farewell(RedisModuleCtx *ctx, struct value *v)
     struct publication *p = v->publication;
     if (!leads(ctx))
         return true;
-    tamis_error e = make_origin(p, as_filter(v->set), NULL);
+    tamis_error e = make_origin(ctx, p, as_filter(v->set), NULL);
     if (e != TAMIS_OK)
         return e != TAMIS_ENOMEM;
     sending_begin(&s, ctx, p);

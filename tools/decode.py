@@ -17,6 +17,7 @@ nothing but Python, libxxhash and libsodium, and shares no code with the library
 import ctypes
 import datetime
 import fractions
+import hashlib
 import ipaddress
 import json
 import os
@@ -1384,47 +1385,72 @@ class Patch:
 
 # ---- messages ------------------------------------------------------------------------------------
 
-MESSAGE = [("type", "I"), ("name_len", "I"), ("part", "I"), ("parts", "I"), ("epoch", "Q"),
-           ("older", "Q"), ("version", "Q"), ("time", "Q"), ("beat", "Q"), ("whole_len", "Q"),
-           ("whole_sum", "Q"), ("target_miss", "d"), ("target_rate", "d"), ("w_positive", "d"),
-           ("w_disagree", "d"), ("target_dirty", "d"), ("target_age", "Q"), ("own", "d"),
-           ("positive", "d"), ("disagree", "d"), ("weighted", "d"), ("host", "d"),
-           ("member_miss", "d"), ("dirty", "d"), ("set", "Q"), ("cleared", "Q"), ("missed", "Q"),
-           ("unreachable", "I"), ("zero", "I")]
 SNAPSHOT, DELTA, HEARTBEAT, FAREWELL = 1, 2, 3, 4
 
 
 class Message:
-    def __init__(self, data):
-        self.container = c = Container(data)
-        need(c.kind == 5, 12, "kind %d is no message" % c.kind)
-        need(c.flags == 1 and not c.has_key, 44, "flags of a message")
-        c.check_payload()
-        need(c.body_len >= 208, 32, "the length of the body")
-        self.body = b = unpack(MESSAGE, data, 128, 128)
-        need(1 <= b["name_len"] <= 255 and c.body_len == 208 + round_up(b["name_len"], 8), 132,
-             "the length of the name")
-        self.owner = data[336:336 + b["name_len"]]
-        need(0 not in self.owner and not any(data[336 + b["name_len"]:128 + c.body_len]), 336,
-             "the name")
+    MAGIC = b"TMSG"
+
+    def __init__(self, data, key=None):
+        need(data[:4] == self.MAGIC and len(data) >= 16, 0, "no message")
+        need(data[4] == 1, 4, "version %d of messages" % data[4])
+        need(data[6] <= 1, 6, "unknown flags")
+        self.sealed = data[6] == 1
+        end = len(data) - 8 - 16 * self.sealed
+        need(end > 8 and xxh3(data[:end]) == struct.unpack_from("<Q", data, end)[0], end, "checksum")
+        if key is not None:
+            made = hashlib.blake2b(b"tamis message\0", key=key, digest_size=32).digest()
+            mac = hashlib.blake2b(data[:-16], key=made, digest_size=16).digest()
+            need(self.sealed and mac == data[-16:], len(data), "the seal")
+        self.data, self.at = data[:end], 8
+        self.body = b = {"type": data[5]}
+        need(1 <= b["type"] <= 4 and data[7], 5, "type %d" % b["type"])
         carries = b["type"] in (SNAPSHOT, DELTA)
-        need(1 <= b["type"] <= 4, 128, "type %d" % b["type"])
-        need(b["epoch"] > 0 and b["version"] > 0 and b["beat"] <= 1 << 60, 144, "versions")
-        need(0 < b["older"] < b["version"] if b["type"] == DELTA else b["older"] == 0, 152,
-             "the version to start from")
-        need(b["part"] < b["parts"] and (carries or b["parts"] == 1), 136, "parts")
-        need(b["unreachable"] <= 1, 328, "a flag")
-        for name in ("own", "positive", "disagree", "host", "member_miss", "dirty"):
-            need(0 <= b[name] <= 1, 248, name)
-        need(b["weighted"] >= 0 and b["w_positive"] >= 0 and b["w_disagree"] >= 0, 216, "weights")
-        need([s[:2] for s in c.sections] == ([(8, 0)] if carries else []), 40, "sections")
-        self.part = b""
+        b["family"], b["epoch"], b["time"] = self.take("<IQQ")
+        b["version"] = self.number()
+        for name in ("own", "positive", "disagree", "member_miss"):
+            b[name] = self.take("<f")[0]
+            need(0 <= b[name] <= 1, self.at, name)
+        for name in ("set", "cleared", "missed"):
+            b[name] = self.number()
+        b["part"], b["parts"], b["whole_len"], b["whole_sum"] = 0, 1, 0, 0
         if carries:
-            _, _, at, length = c.sections[0]
-            self.part = data[at:at + length]
-        need((b["parts"] == 1) == (len(self.part) == b["whole_len"]) and
-             len(self.part) <= b["whole_len"], 184, "the length of the whole")
-        need(carries or b["whole_sum"] == 0, 192, "the sum of nothing")
+            for name in ("part", "parts", "whole_len"):
+                b[name] = self.number()
+            b["whole_sum"] = self.take("<Q")[0]
+        b["older"] = self.number() if b["type"] == DELTA else 0
+        if b["type"] == SNAPSHOT:
+            b["beat"] = self.number()
+            for name in ("target_miss", "target_rate", "w_positive", "w_disagree", "target_dirty"):
+                b[name] = self.take("<d")[0]
+            b["target_age"] = self.number()
+            need(b["beat"] <= 1 << 60, self.at, "the beat")
+            need(b["w_positive"] >= 0 and b["w_disagree"] >= 0, self.at, "weights")
+        self.owner = self.take("%ds" % data[7])[0]
+        need(0 not in self.owner, self.at, "the name")
+        self.part = self.data[self.at:]
+        need(b["epoch"] > 0 and b["version"] > 0, 12, "versions")
+        need(b["type"] != DELTA or 0 < b["older"] < b["version"], self.at, "the version to start from")
+        need(b["part"] < b["parts"], self.at, "parts")
+        need(carries == (len(self.part) > 0) and len(self.part) <= b["whole_len"] and
+             (b["parts"] == 1) == (len(self.part) == b["whole_len"]), self.at,
+             "the length of the whole")
+
+    def take(self, form):
+        need(self.at + struct.calcsize(form) <= len(self.data), self.at, "cut short")
+        values = struct.unpack_from(form, self.data, self.at)
+        self.at += struct.calcsize(form)
+        return values
+
+    def number(self):
+        value, shift, byte = 0, 0, 128
+        while byte & 128:
+            byte = self.take("<B")[0]
+            need(shift < 64 and not (shift and byte == 0), self.at, "a number that is too long")
+            value |= (byte & 127) << shift
+            shift += 7
+        need(value < 1 << 64, self.at, "a number that is too long")
+        return value
 
 
 class Follower:
@@ -1451,7 +1477,7 @@ class Follower:
             need(self.copy.bits_only, 0, "a snapshot has bits only")
         else:
             Patch(whole).apply(self.copy)
-        need(self.copy.container.check == message.container.check, 88, "another family")
+        need(struct.unpack_from("<I", self.copy.container.check)[0] == b["family"], 8, "another family")
         self.epoch, self.version = b["epoch"], b["version"]
 
     def encode(self):
@@ -1616,7 +1642,7 @@ def describe(path):
         patch = Patch(data)
         return {"kind": "patch", "bytes": len(data), "bits_only": patch.bits_only,
                 "older": patch.older.hex(), "newer": patch.newer.hex()}
-    if data[:8] == Container.MAGIC and struct.unpack_from("<I", data, 12)[0] == 5:
+    if data[:4] == Message.MAGIC:
         message = Message(data)
         return dict(message.body, kind="message", bytes=len(data),
                     owner=message.owner.decode(errors="replace"))

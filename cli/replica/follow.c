@@ -1,6 +1,7 @@
 /*
  * tamis follow: copies of all origins of a stream, kept in a folder. Each second what changed is
- * saved, and then the status that says up to when each copy may be trusted.
+ * saved, and then the status that says up to when each copy may be trusted. What a copy promises, it
+ * promises as of the last heartbeat of its origin.
  */
 #include <errno.h>
 #include <limits.h>
@@ -19,7 +20,7 @@
 #include "ui/report.h"
 #include "sets/set_file.h"
 
-#define WAIT_MS   200  /* for messages, so that nothing else waits longer */
+#define WAIT_MS   100  /* for messages, so that nothing else waits longer */
 #define OWNERS_MS 5000 /* between looks for owners that were never heard of */
 #define PAUSE_MIN 200  /* between fetches of one snapshot that did not help */
 #define PAUSE_MAX 10000
@@ -57,6 +58,12 @@ static const tamis_follower *copy_of(const struct following *f, uint32_t number)
     return tamis_directory_follower(f->replicas.directory, number);
 }
 
+static bool is_beat(const void *data, size_t len)
+{
+    tamis_message m;
+    return tamis_message_read(&m, data, len, NULL) == TAMIS_OK && m.type == TAMIS_HEARTBEAT;
+}
+
 static void take(void *context, const char *owner, const void *data, size_t len, uint64_t age)
 {
     struct following *f = context;
@@ -71,15 +78,24 @@ static void take(void *context, const char *owner, const void *data, size_t len,
         tamis_directory_take(f->replicas.directory, owner, data, len, age, &taken, &reason);
     f->applied += taken == TAMIS_APPLIED;
     f->refused += e != TAMIS_OK;
+    if (e == TAMIS_EBASE && age != AGE_UNKNOWN && is_beat(data, len))
+        r->next_fetch = 0; /* the origin lives: what it has for us may have changed */
     if (e != TAMIS_OK && (f->verbose || (e != TAMIS_EBASE && !r->told))) {
         remark("refused: %s: %s", reason.text, owner);
         r->told = true;
     }
 }
 
-static void expect(void *context, const char *owner)
+/* One that was forgotten is dropped, unless it lives. */
+static void expect(void *context, const char *owner, bool forgotten)
 {
-    owner_of(context, owner);
+    struct following *f = context;
+    const char *name;
+    if (!forgotten)
+        owner_of(f, owner);
+    for (uint32_t i = 0; forgotten && replicas_next(&f->replicas, &i, &name); i++)
+        if (strcmp(name, owner) == 0 && tamis_follower_freshness(copy_of(f, i)) != TAMIS_CURRENT)
+            replicas_drop(&f->replicas, i);
 }
 
 /* One that did not help (an origin that died half-way) is not fetched again and again. */
@@ -132,15 +148,17 @@ static bool save_replica(struct following *f, uint32_t number, const char *name)
         r->epoch = facts.epoch;
         r->version = facts.version;
     }
-    uint64_t now = clock_real(NULL);
+    uint64_t now = carrier_clock();
     r->heard = now > facts.age ? now - facts.age : 0;
     r->lease = facts.freshness == TAMIS_CURRENT ? facts.lease : 0;
+    r->beat = facts.beat;
     return true;
 }
 
 static bool save(struct following *f)
 {
     const char *name;
+    f->replicas.reached = f->carrier->reached;
     drop_gone(f);
     for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++)
         if (!save_replica(f, i, name))
@@ -159,16 +177,17 @@ static bool resume(struct following *f)
         return complain("%s: %s: give a folder that can be made", strerror(errno),
                         f->replicas.folder),
                false;
-    if (!replicas_read(&f->replicas, f->key, true, true))
+    if (!replicas_lock(&f->replicas) || !replicas_read(&f->replicas, f->key, true, true))
         return false;
+    f->replicas.every = f->every_ms * 1000000;
     const char *name;
     for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++) {
         struct replica *r = &f->replicas.replica[i];
         char path[PATH_MAX];
         tamis_reason reason = {0};
         replicas_path(&f->replicas, name, path);
-        uint64_t now = clock_real(NULL);
-        uint64_t age = r->lease && now > r->heard ? now - r->heard : UINT64_MAX;
+        bool known = r->lease && f->replicas.boot[0];
+        uint64_t age = known ? carrier_since(r->heard, carrier_clock()) : AGE_UNKNOWN;
         if (r->version &&
             tamis_directory_load(f->replicas.directory, name, path, age, &reason) != TAMIS_OK) {
             remark("%s: fetching it again", reason.text);
@@ -210,22 +229,24 @@ static void show(const struct following *f)
     }
     fprintf(
         stderr,
-        "\r%zu origins, %zu current:%s; age %.0f s, miss <= %g %%; %llu messages, %.1f MB\033[K",
+        "\r%zu origins, %zu current:%s; heard %.0f s ago, miss <= %g %% as of then; %llu messages, "
+        "%.1f MB\033[K",
         replicas_count(&f->replicas), count_current(f), versions, oldest, 100 * miss,
         (unsigned long long)f->messages, (double)f->bytes / 1e6);
 }
 
 static void report_owner(const char *name, const tamis_follower *follower)
 {
-    static const char *const names[] = {"current", "unknown", "behind", "stale", "gone"};
+    static const char *const names[] = {"current", "unknown", "behind",
+                                        "stale",   "gone",    "contested"};
     tamis_follower_facts facts;
     tamis_follower_info(follower, &facts);
     report_group(name, name);
     report_text("state", "state", names[facts.freshness]);
     report_count("version", "version", facts.version);
     report_real("age", "seconds since it was heard", (double)facts.age / 1e9);
-    report_rate("member_miss", "members missed at most", facts.targets.member_miss);
-    report_rate("member_miss_now", "as of the last message", facts.estimate.member_miss);
+    report_rate("member_miss", "members missed at most, as of then", facts.targets.member_miss);
+    report_rate("member_miss_now", "members missed, as of then", facts.estimate.member_miss);
     report_rate("positive", "false positives", facts.estimate.positive);
     report_count("items", "keys", facts.items);
     report_group_end();
@@ -273,6 +294,9 @@ static bool step(struct following *f)
     if (f->cut_off && n >= 0)
         f->next_owners = 0;
     say_connection(f, n >= 0);
+    if (f->carrier->reached)
+        tamis_directory_contact(f->replicas.directory,
+                                carrier_since(f->carrier->reached, carrier_clock()));
     if (f->out_of_memory)
         return complain("out of memory: %s: free some and run again", f->replicas.folder), false;
     now = carrier_now();
@@ -309,7 +333,7 @@ static int follow(struct following *f, bool once, uint64_t limit_ms)
 int verb_follow(int argc, char **argv)
 {
     struct following f = {.every_ms = 1000};
-    const char *folder = NULL, *limit = NULL, *every = NULL, *key_file = NULL;
+    const char *folder = NULL, *limit = NULL, *every = NULL, *key_file = NULL, *most = NULL;
     bool once = false, json = false;
     uint64_t limit_ns = UINT64_MAX / 2, every_ns = UINT64_C(1000000000);
     WIPED_KEY key[TAMIS_KEY_LEN];
@@ -317,7 +341,7 @@ int verb_follow(int argc, char **argv)
         ARG("output", 'o', ARG_TEXT, &folder),   ARG("once", 0, ARG_FLAG, &once),
         ARG("for", 0, ARG_TEXT, &limit),         ARG("every", 0, ARG_TEXT, &every),
         ARG("key-file", 0, ARG_TEXT, &key_file), ARG("verbose", 'v', ARG_FLAG, &f.verbose),
-        ARG("json", 0, ARG_FLAG, &json),
+        ARG("json", 0, ARG_FLAG, &json),         ARG("max-lease", 0, ARG_TEXT, &most),
     };
     struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n != 1 || !folder)
@@ -327,6 +351,10 @@ int verb_follow(int argc, char **argv)
         return complain("wrong value '%s': --for: give a time such as 30s or 5m", limit);
     if (every && !parse_time(every, &every_ns))
         return complain("wrong value '%s': --every: give a time such as 1s or 200ms", every);
+    if (most && strcmp(most, "none") == 0)
+        f.replicas.lease_most = UINT64_MAX;
+    else if (most && !parse_time(most, &f.replicas.lease_most))
+        return complain("wrong value '%s': --max-lease: give a time such as 1h, or none", most);
     if (key_file && !store_read_key(key_file, key))
         return TROUBLE;
     f.key = key_file ? key : NULL;

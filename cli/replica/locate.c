@@ -26,12 +26,13 @@ struct locating {
 
 /* ---- the copies ------------------------------------------------------------------------------ */
 
-/* Is it the copy that the status speaks of? */
+/* Is it the copy that the status speaks of? A later one, which took its place since the status was
+   read, has all that this one has. */
 static bool as_told(const tamis_follower *follower, const struct replica *r)
 {
     tamis_follower_facts facts;
     tamis_follower_info(follower, &facts);
-    return facts.epoch == r->epoch && facts.version == r->version;
+    return facts.epoch == r->epoch ? facts.version >= r->version : facts.epoch > r->epoch;
 }
 
 /* A copy that is asked a few times stays as it is; if it cannot be had, it stays in doubt. */
@@ -72,7 +73,7 @@ static bool load_all(struct locating *l, const uint8_t *key)
     for (size_t i = 0, n = 0; i < l->n; i++) {
         uint32_t number = l->order[i];
         names[n] = tamis_directory_name(l->replicas.directory, number);
-        if (!replica_trusted(&l->replicas.replica[number]))
+        if (!replica_trusted(&l->replicas, &l->replicas.replica[number]))
             copies[n] = NULL;
         else if (l->few)
             load_whole(l, number, names[n]), copies[n] = NULL;

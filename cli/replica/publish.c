@@ -1,7 +1,12 @@
 /*
  * tamis publish: an origin. Lines of standard input change the filter; whenever a target is passed,
- * what changed goes out. Messages that cannot be sent wait, in order, and are sent when the carrier is
- * there again; meanwhile the filter goes on, and no more is published than what waits.
+ * what changed goes out, at most once in the least gap: a burst is one message or two. Messages that
+ * cannot be sent wait, in order, and are sent when the carrier is there again; meanwhile the filter
+ * goes on, and no more is published than what waits. What was done is in a log beside the file
+ * (change_log.h) before anyone is told that it is safe.
+ *
+ * With every heartbeat the origin looks at what the carrier has of it: what was lost is published anew,
+ * and if the snapshot there is of a later life, another origin took its name, and this one ends.
  */
 #include <errno.h>
 #include <poll.h>
@@ -12,40 +17,33 @@
 #include <unistd.h>
 
 #include "ui/args.h"
-#include "carrier/carrier.h"
-#include "ui/cli.h"
+#include "change_log.h"
+#include "outbox.h"
+#include "ui/out.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
 
-#define RUN          256 /* keys added or removed between two looks at the targets */
-#define PIECE        ((size_t)1 << 16)
-#define SNAPSHOT_MIN ((uint64_t)1 << 18) /* bytes of messages that are no reason for a snapshot */
-#define RETRY_MS     100
-
-struct message {
-    void *data;
-    size_t len;
-    bool snapshot;
-};
-
-struct outbox {
-    struct message *message;
-    size_t n, room;
-    uint64_t since; /* bytes sent since the last snapshot, */
-    uint64_t last;  /* and the bytes of that one */
-};
+#define RUN           256 /* keys added or removed between two looks at the targets */
+#define PIECE         ((size_t)1 << 16)
+#define RETRY_MS      100
+#define LOOK_MS       10000               /* between looks at the carrier, at most */
+#define ADVANCE_LOOKS 6                   /* so often, an idle owner holds on to nothing */
+#define RENEW_LOOKS   60                  /* and so often there is a new snapshot of a busy one */
+#define LOG_MIN       ((uint64_t)1 << 22) /* bytes of changes that are no reason to save the file */
 
 struct publishing {
     struct store store;
     const char *owner;
-    struct carrier *carrier;
     tamis_origin *origin;
     struct outbox box;
-    uint64_t epoch, beat_ms, next_beat, save_ms, next_save;
+    struct change_log log;
+    uint64_t beat_ms, next_beat, look_ms, next_look, looks, save_ms, next_save;
+    uint64_t gap_ms, next_publish; /* milliseconds between publications, at least */
     char end;
-    bool strict, changed, window;
-    bool out_of_memory, cut_off; /* cut off: the carrier failed, and this was said */
-    char *line;                  /* the start of a line that is not all there yet */
+    bool strict, changed, window, ack;
+    uint64_t acknowledged; /* lines */
+    uint64_t log_most;     /* bytes of the log that are a reason to save */
+    char *line;            /* the start of a line that is not all there yet */
     size_t line_len, line_room;
     tamis_digest run[RUN];
     size_t n_run, run_most;
@@ -66,91 +64,6 @@ static void on_signal(int number)
 
 /* ---- what goes out --------------------------------------------------------------------------- */
 
-static int box_add(void *context, const void *data, size_t len)
-{
-    struct publishing *p = context;
-    struct outbox *box = &p->box;
-    tamis_message message;
-    if (box->n == box->room) {
-        size_t room = box->room ? 2 * box->room : 16;
-        struct message *grown = realloc(box->message, room * sizeof *grown);
-        if (!grown)
-            return -1;
-        box->message = grown;
-        box->room = room;
-    }
-    if (tamis_message_read(&message, data, len, NULL) != TAMIS_OK)
-        return -1;
-    struct message *next = &box->message[box->n];
-    next->data = malloc(len);
-    if (!next->data)
-        return -1;
-    memcpy(next->data, data, len);
-    next->len = len;
-    next->snapshot = message.type == TAMIS_SNAPSHOT;
-    box->n++;
-    return 0;
-}
-
-static void box_drop(struct outbox *box, size_t n)
-{
-    if (n == 0)
-        return;
-    for (size_t i = 0; i < n; i++)
-        free(box->message[i].data);
-    memmove(box->message, box->message + n, (box->n - n) * sizeof *box->message);
-    box->n -= n;
-}
-
-/* The snapshot at the front of the box, all its parts. */
-static bool send_snapshot(struct publishing *p)
-{
-    struct outbox *box = &p->box;
-    size_t n = 0;
-    uint64_t bytes = 0;
-    while (n < box->n && box->message[n].snapshot)
-        bytes += box->message[n++].len;
-    struct carrier_part *parts = malloc(n * sizeof *parts);
-    if (!parts)
-        return carrier_fail(p->carrier, "out of memory");
-    for (size_t i = 0; i < n; i++)
-        parts[i] = (struct carrier_part){box->message[i].data, box->message[i].len};
-    bool sent = carrier_replace(p->carrier, p->owner, p->epoch, parts, n);
-    free(parts);
-    if (!sent)
-        return false;
-    box_drop(box, n);
-    box->since = 0;
-    box->last = bytes;
-    return true;
-}
-
-/* Sends what waits; false if something still does. */
-static bool box_send(struct publishing *p)
-{
-    struct outbox *box = &p->box;
-    while (box->n) {
-        bool snapshot = box->message[0].snapshot;
-        bool sent = snapshot ? send_snapshot(p)
-                             : carrier_send(p->carrier, p->owner, box->message[0].data,
-                                            box->message[0].len);
-        if (!sent) {
-            if (!p->cut_off)
-                remark("%s: trying again", p->carrier->error);
-            p->cut_off = true;
-            return false;
-        }
-        if (!snapshot) {
-            box->since += box->message[0].len;
-            box_drop(box, 1);
-        }
-    }
-    if (p->cut_off)
-        remark("%s is there again", p->owner);
-    p->cut_off = false;
-    return true;
-}
-
 static void failed(struct publishing *p, tamis_error e, const tamis_reason *reason)
 {
     if (e != TAMIS_OK && p->error == TAMIS_OK) {
@@ -162,45 +75,58 @@ static void failed(struct publishing *p, tamis_error e, const tamis_reason *reas
 static void publish(struct publishing *p, bool snapshot)
 {
     tamis_reason reason = {0};
-    tamis_error e = tamis_origin_publish(p->origin, box_add, p, &reason);
+    tamis_error e = tamis_origin_publish(p->origin, outbox_add, &p->box, &reason);
     if (e == TAMIS_OK && snapshot)
-        e = tamis_origin_snapshot(p->origin, box_add, p, &reason);
-    if (e == TAMIS_OK && p->box.n && p->box.message[p->box.n - 1].snapshot)
-        e = tamis_origin_beat(p->origin, box_add, p); /* so that followers hear of it */
+        e = tamis_origin_snapshot(p->origin, outbox_add, &p->box, &reason);
+    if (e == TAMIS_OK && outbox_ends_with(&p->box, TAMIS_SNAPSHOT))
+        e = tamis_origin_beat(p->origin, outbox_add, &p->box); /* so that followers hear of it */
     failed(p, e, &reason);
-    box_send(p);
+    outbox_send(&p->box);
+    p->next_publish = carrier_now() + p->gap_ms;
+    if (p->box.deltas == 0)
+        p->looks = 0;
 }
 
-/* Is a snapshot wanted, so that the messages since the last one can go? */
-static bool snapshot_due(const struct publishing *p)
+/* False if it has to wait for the least gap. */
+static bool publish_if_due(struct publishing *p)
 {
-    uint64_t most = p->box.last > SNAPSHOT_MIN ? p->box.last : SNAPSHOT_MIN;
-    return p->box.last && p->box.since > most;
+    if (!outbox_send(&p->box) || tamis_origin_due(p->origin) == TAMIS_DUE_NOT)
+        return true;
+    if (carrier_now() < p->next_publish)
+        return false;
+    publish(p, outbox_snapshot_due(&p->box));
+    return true;
 }
 
-static void publish_if_due(struct publishing *p)
+/* Is all there that was sent, and is the name still ours? */
+static void look(struct publishing *p)
 {
-    if (p->box.n ? !box_send(p) : false)
+    struct carrier_state state;
+    if (!outbox_send(&p->box) || !carrier_state(p->box.carrier, p->owner, &state))
         return;
-    if (tamis_origin_due(p->origin) != TAMIS_DUE_NOT)
-        publish(p, snapshot_due(p));
+    if (state.there && state.epoch > p->box.epoch && p->error == TAMIS_OK) {
+        p->error = TAMIS_EBUSY;
+        complain("another process publishes as %s since: %s: stop one of them, or give it another "
+                 "--as",
+                 p->owner, p->store.path);
+        return;
+    }
+    p->looks++;
+    if (!state.whole || state.epoch != p->box.epoch || outbox_snapshot_due(&p->box) ||
+        (p->box.deltas && p->looks >= RENEW_LOOKS))
+        publish(p, true);
+    else if (!p->box.deltas && p->looks % ADVANCE_LOOKS == 0)
+        carrier_advance(p->box.carrier, p->owner);
 }
 
 static void beat(struct publishing *p)
 {
-    uint64_t epoch = 0;
     if (p->window)
         failed(p, tamis_filter_expire(as_filter(p->store.set)), NULL);
-    if (!box_send(p))
-        return;
-    int there = carrier_last_epoch(p->carrier, p->owner, &epoch);
-    if (there == 0 || (there > 0 && epoch != p->epoch)) {
-        publish(p, true); /* the carrier lost what it had */
-        return;
+    if (p->error == TAMIS_OK && outbox_send(&p->box)) {
+        failed(p, tamis_origin_beat(p->origin, outbox_add, &p->box), NULL);
+        outbox_send(&p->box);
     }
-    failed(p, tamis_origin_beat(p->origin, box_add, p), NULL);
-    if (box_send(p) && snapshot_due(p))
-        publish(p, true);
 }
 
 /* ---- what comes in --------------------------------------------------------------------------- */
@@ -224,6 +150,8 @@ static void run_end(struct publishing *p)
                                 : tamis_filter_add_many(f, p->run, p->n_run, NULL, &done);
     for (size_t i = 0; p->removing && i < done; i++)
         p->absent += outcomes[i] == TAMIS_ABSENT;
+    if (!change_log_add(&p->log, p->removing, p->run, done))
+        p->error = TAMIS_EIO;
     *(p->removing ? &p->removed : &p->added) += done;
     p->changed |= done != 0;
     p->n_run = 0;
@@ -290,6 +218,20 @@ static void take_piece(struct publishing *p, const char *data, size_t len)
     }
 }
 
+/* All lines so far are safe; one sync for as many as came while the last one went on. */
+static void acknowledge(struct publishing *p)
+{
+    if (!p->ack || p->lines == p->acknowledged || p->error != TAMIS_OK)
+        return;
+    if (!change_log_sync(&p->log)) {
+        p->error = TAMIS_EIO;
+        return;
+    }
+    p->acknowledged = p->lines;
+    put_format("%llu\n", (unsigned long long)p->lines);
+    put_flush();
+}
+
 /* False at the end of the input. */
 static bool read_some(struct publishing *p, int wait)
 {
@@ -310,6 +252,7 @@ static bool read_some(struct publishing *p, int wait)
         complain("%s: standard input: what came so far is published", strerror(errno));
     }
     run_end(p);
+    acknowledge(p);
     return len > 0 || (len < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
@@ -319,7 +262,7 @@ static void save(struct publishing *p)
 {
     if (!p->changed)
         return;
-    if (store_save(&p->store, 0))
+    if (change_log_save(&p->log, &p->store))
         p->changed = false;
     else
         p->error = TAMIS_EIO;
@@ -330,29 +273,41 @@ static bool strict_stop(const struct publishing *p)
     return p->strict && p->bad;
 }
 
+/* Milliseconds until there is something to do. */
+static uint64_t wait_of(const struct publishing *p, bool gap)
+{
+    uint64_t now = carrier_now(), next = now + 1000; /* ages pass without a sign */
+    const uint64_t times[] = {p->next_beat, p->next_look, p->next_save,
+                              gap ? p->next_publish : next, p->box.n ? now + RETRY_MS : next};
+    for (size_t i = 0; i < COUNT(times); i++)
+        next = times[i] < next ? times[i] : next;
+    return next > now ? next - now : 0;
+}
+
 static void run(struct publishing *p, bool stay)
 {
-    bool open = true;
+    bool open = true, gap = false;
     publish(p, false);
     p->next_beat = carrier_now() + p->beat_ms;
+    p->next_look = carrier_now() + p->look_ms;
     p->next_save = carrier_now() + p->save_ms;
-    while (!stopped && p->error == TAMIS_OK && !p->carrier->hopeless && (open || stay) &&
+    while (!stopped && p->error == TAMIS_OK && !p->box.carrier->hopeless && (open || stay) &&
            !strict_stop(p)) {
-        uint64_t now = carrier_now(),
-                 next = p->next_beat < p->next_save ? p->next_beat : p->next_save;
-        uint64_t wait = p->box.n ? RETRY_MS : next > now ? next - now : 0;
-        wait = wait < 1000 ? wait : 1000; /* ages pass without a sign */
         if (open)
-            open = read_some(p, (int)wait);
+            open = read_some(p, (int)wait_of(p, gap));
         else
-            carrier_sleep(wait);
-        publish_if_due(p);
-        now = carrier_now();
+            carrier_sleep(wait_of(p, gap));
+        gap = !publish_if_due(p);
+        uint64_t now = carrier_now();
+        if (now >= p->next_look) {
+            look(p);
+            p->next_look = now + p->look_ms;
+        }
         if (now >= p->next_beat) {
             beat(p);
             p->next_beat = now + p->beat_ms;
         }
-        if (now >= p->next_save) {
+        if (now >= p->next_save || p->log.end > p->log_most) {
             save(p);
             p->next_save = now + p->save_ms;
         }
@@ -363,33 +318,35 @@ static void run(struct publishing *p, bool stay)
 static bool finish(struct publishing *p, uint64_t linger_ms)
 {
     uint64_t until = carrier_now() + linger_ms;
-    while (!box_send(p) && !p->carrier->hopeless && carrier_now() < until)
-        carrier_sleep(RETRY_MS);
-    if (p->box.n == 0)
-        publish(p, false);
-    while (!box_send(p) && !p->carrier->hopeless && carrier_now() < until)
-        carrier_sleep(RETRY_MS);
+    for (int i = 0; i < 2 && p->error != TAMIS_EBUSY; i++) {
+        while (!outbox_send(&p->box) && !p->box.carrier->hopeless && carrier_now() < until)
+            carrier_sleep(RETRY_MS);
+        if (i == 0 && p->box.n == 0)
+            publish(p, false);
+    }
     return p->box.n == 0;
 }
 
 /* The epoch is above that of the last life, whatever the clock says. */
 static bool find_epoch(struct publishing *p, uint64_t wait_ms)
 {
-    uint64_t until = carrier_now() + wait_ms, last = 0;
-    int there;
-    while ((there = carrier_last_epoch(p->carrier, p->owner, &last)) < 0 && !stopped &&
-           !p->carrier->hopeless && carrier_now() < until) {
-        if (!p->cut_off)
-            remark("%s: trying again", p->carrier->error);
-        p->cut_off = true;
+    uint64_t until = carrier_now() + wait_ms;
+    struct carrier *c = p->box.carrier;
+    struct carrier_state state;
+    bool told;
+    while (!(told = carrier_state(c, p->owner, &state)) && !stopped && !c->hopeless &&
+           carrier_now() < until) {
+        if (!p->box.cut_off)
+            remark("%s: trying again", c->error);
+        p->box.cut_off = true;
         carrier_sleep(RETRY_MS);
     }
-    if (there < 0)
-        return complain("%s: nothing was published: check the address", p->carrier->error), false;
-    p->cut_off = false;
-    p->epoch = clock_real(NULL);
-    if (there && last >= p->epoch)
-        p->epoch = last + 1;
+    if (!told)
+        return complain("%s: nothing was published: check the address", c->error), false;
+    p->box.cut_off = false;
+    p->box.epoch = clock_real(NULL);
+    if (state.there && state.epoch >= p->box.epoch)
+        p->box.epoch = state.epoch + 1;
     return true;
 }
 
@@ -412,7 +369,7 @@ static void report(const struct publishing *p, bool json)
 
 struct choices {
     struct store_options files;
-    const char *to, *as, *miss, *weights, *max_age, *beat, *linger, *save;
+    const char *to, *as, *miss, *weights, *max_age, *beat, *linger, *save, *gap;
     double false_rate, dirty;
     uint64_t message;
     bool zero, strict, stay, retire, no_key, json, verbose, has_rate, has_dirty;
@@ -421,13 +378,15 @@ struct choices {
 static bool read_times(const struct choices *c, struct publishing *p, tamis_origin_options *o,
                        uint64_t *linger)
 {
-    uint64_t save_every = UINT64_C(60000000000);
+    uint64_t save_every = UINT64_C(60000000000), gap = UINT64_C(20000000);
+    bool no_gap = c->gap && strcmp(c->gap, "none") == 0;
     const struct {
         const char *text, *name;
         uint64_t *to;
     } times[] = {{c->max_age, "--max-age", &o->targets.max_age},
                  {c->linger, "--linger", linger},
-                 {c->save, "--save", &save_every}};
+                 {c->save, "--save", &save_every},
+                 {no_gap ? NULL : c->gap, "--min-gap", &gap}};
     for (size_t i = 0; i < COUNT(times); i++)
         if (times[i].text && !parse_time(times[i].text, times[i].to))
             return complain("wrong value '%s': %s: give a time such as 30s or 5m", times[i].text,
@@ -441,7 +400,9 @@ static bool read_times(const struct choices *c, struct publishing *p, tamis_orig
         return complain("wrong value '%s': --beat: give a time such as 10s, or none", c->beat),
                false;
     p->beat_ms = o->beat / 1000000 ? o->beat / 1000000 : 1;
+    p->look_ms = p->beat_ms < LOOK_MS ? p->beat_ms : LOOK_MS;
     p->save_ms = save_every / 1000000 ? save_every / 1000000 : 1;
+    p->gap_ms = no_gap ? 0 : gap / 1000000;
     return true;
 }
 
@@ -464,38 +425,57 @@ static bool read_targets(const struct choices *c, tamis_targets *t)
     return true;
 }
 
-static int publish_with(struct publishing *p, const struct choices *c, tamis_origin_options *o,
-                        uint64_t linger)
+/* The filter as it was when the last process ended, however that was. */
+static bool recover(struct publishing *p)
 {
-    tamis_reason reason = {0};
     tamis_filter_facts info;
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    if (!find_epoch(p, c->stay ? UINT64_MAX / 2 : linger / 1000000))
-        return TROUBLE;
-    o->epoch = p->epoch;
-    tamis_error e = tamis_origin_new(&p->origin, as_filter(p->store.set), o, &reason);
-    if (e != TAMIS_OK)
-        return complain_of(e, &reason, p->store.path);
+    uint64_t replayed;
+    if (!change_log_open(&p->log, &p->store, &replayed))
+        return false;
+    if (replayed)
+        remark("%llu changes of a process that did not end well: %s: done again",
+               (unsigned long long)replayed, p->log.path);
+    p->changed = replayed != 0;
     tamis_filter_info(as_filter(p->store.set), &info);
     p->window = info.growth == TAMIS_WINDOW;
-    p->miss = o->targets.member_miss == 0 ? 0.01 : o->targets.member_miss;
     p->items = info.items;
-    set_run(p);
-    run(p, c->stay);
-    bool delivered = finish(p, linger / 1000000);
-    if (delivered && c->retire)
-        delivered = tamis_origin_farewell(p->origin, box_add, p) == TAMIS_OK && box_send(p) &&
-                    carrier_retire(p->carrier, p->owner);
-    save(p);
+    p->log_most = info.bits / 8 > LOG_MIN ? info.bits / 8 : LOG_MIN;
+    return true;
+}
+
+static void say_what_was_wrong(const struct publishing *p, bool delivered)
+{
     if (p->bad)
         complain("%llu lines do not begin with + or -: standard input, the first is line %llu: %s",
                  (unsigned long long)p->bad, (unsigned long long)p->first_bad,
                  p->strict ? "nothing after it was read" : "they were skipped");
-    if (!delivered)
-        complain("%s: %zu messages were not sent: the file %s", p->carrier->error, p->box.n,
+    if (!delivered && p->error != TAMIS_EBUSY)
+        complain("%s: %zu messages were not sent: the file %s", p->box.carrier->error, p->box.n,
                  p->changed ? "could not be saved" : "is saved, publish it again");
+}
+
+static int publish_with(struct publishing *p, const struct choices *c, tamis_origin_options *o,
+                        uint64_t linger)
+{
+    tamis_reason reason = {0};
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    if (!recover(p) || !find_epoch(p, c->stay ? UINT64_MAX / 2 : linger / 1000000))
+        return TROUBLE;
+    o->epoch = p->box.epoch;
+    tamis_error e = tamis_origin_new(&p->origin, as_filter(p->store.set), o, &reason);
+    if (e != TAMIS_OK)
+        return complain_of(e, &reason, p->store.path);
+    p->miss = o->targets.member_miss == 0 ? 0.01 : o->targets.member_miss;
+    set_run(p);
+    run(p, c->stay);
+    bool delivered = finish(p, linger / 1000000);
+    if (delivered && c->retire && p->error == TAMIS_OK)
+        delivered = tamis_origin_farewell(p->origin, outbox_add, &p->box) == TAMIS_OK &&
+                    outbox_send(&p->box) && carrier_retire(p->box.carrier, p->owner, false);
+    save(p);
+    say_what_was_wrong(p, delivered);
     if (c->json || c->verbose)
         report(p, c->json);
     return delivered && p->error == TAMIS_OK && !strict_stop(p) ? FOUND : TROUBLE;
@@ -504,7 +484,7 @@ static int publish_with(struct publishing *p, const struct choices *c, tamis_ori
 int verb_publish(int argc, char **argv)
 {
     struct choices c = {0};
-    struct publishing p = {0};
+    struct publishing p = {.log.fd = -1};
     const struct arg args[] = {
         ARG("to", 0, ARG_TEXT, &c.to),
         ARG("as", 0, ARG_TEXT, &c.as),
@@ -516,6 +496,8 @@ int verb_publish(int argc, char **argv)
         ARG("beat", 0, ARG_TEXT, &c.beat),
         ARG("linger", 0, ARG_TEXT, &c.linger),
         ARG("save", 0, ARG_TEXT, &c.save),
+        ARG("min-gap", 0, ARG_TEXT, &c.gap),
+        ARG("ack", 0, ARG_FLAG, &p.ack),
         ARG("message", 0, ARG_COUNT, &c.message),
         ARG("stay", 0, ARG_FLAG, &c.stay),
         ARG("retire", 0, ARG_FLAG, &c.retire),
@@ -536,22 +518,23 @@ int verb_publish(int argc, char **argv)
     char error[256];
     uint64_t linger = UINT64_C(30000000000);
     tamis_origin_options o = {.owner = c.as, .message_bytes = c.message, .no_key = c.no_key};
-    p.owner = c.as;
+    p.owner = p.box.owner = c.as;
     p.end = c.zero ? 0 : '\n';
     p.strict = c.strict;
     if (!read_times(&c, &p, &o, &linger) || !read_targets(&c, &o.targets))
         return TROUBLE;
-    p.carrier = carrier_open(c.to, error);
-    if (!p.carrier)
+    c.files.replays = true;
+    p.box.carrier = carrier_open(c.to, error);
+    if (!p.box.carrier)
         return complain("%s: --to", error);
     int status = store_change(&p.store, words.word[0], TAMIS_KIND_FILTER, &c.files)
                      ? publish_with(&p, &c, &o, linger)
                      : TROUBLE;
-    box_drop(&p.box, p.box.n);
-    free(p.box.message);
+    outbox_free(&p.box);
     free(p.line);
     tamis_origin_free(p.origin);
+    change_log_close(&p.log);
     store_end(&p.store);
-    carrier_close(p.carrier);
+    carrier_close(p.box.carrier);
     return status;
 }

@@ -11,7 +11,7 @@
 
 #include "sets/set_file.h"
 
-static const char title[] = "tamis replicas 1\n";
+static const char title[] = "tamis replicas 2\n";
 
 static bool no_memory(const char *what)
 {
@@ -62,16 +62,37 @@ void replicas_path(const struct replicas *r, const char *name, char *out)
     snprintf(out, PATH_MAX, "%s/%s.replica", r->folder, quoted);
 }
 
+/* Of the machine since it was started; "" if that cannot be told, and then nothing is trusted. */
+static void boot_id(char out[64])
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (!file || fscanf(file, "%63s", out) != 1)
+        out[0] = 0;
+    if (file)
+        fclose(file);
+}
+
 static bool read_line(struct replicas *r, const char *line)
 {
-    char quoted[3 * TAMIS_OWNER_MAX + 8], name[TAMIS_OWNER_MAX + 1], position[CARRIER_POSITION];
-    unsigned long long epoch, version, heard, lease;
-    if (sscanf(line, "position %63s", position) == 1) {
-        memcpy(r->position, position, sizeof position);
+    char quoted[3 * TAMIS_OWNER_MAX + 8], name[TAMIS_OWNER_MAX + 1], here[64], text[64];
+    unsigned long long epoch, version, heard, lease, beat;
+    if (sscanf(line, "position %63s", text) == 1) {
+        memcpy(r->position, text, sizeof text);
         return true;
     }
-    if (sscanf(line, "owner %772s %llu %llu %llu %llu", quoted, &epoch, &version, &heard, &lease) !=
-            5 ||
+    if (sscanf(line, "boot %63s", text) == 1) {
+        boot_id(here);
+        if (strcmp(text, here) == 0)
+            memcpy(r->boot, here, sizeof here);
+        return true;
+    }
+    if (sscanf(line, "reached %llu %llu", &heard, &lease) == 2) {
+        r->reached = heard;
+        r->every = lease;
+        return true;
+    }
+    if (sscanf(line, "owner %772s %llu %llu %llu %llu %llu", quoted, &epoch, &version, &heard,
+               &lease, &beat) != 6 ||
         !carrier_unquote(quoted, strlen(quoted), name, sizeof name))
         return false;
     struct replica *replica = replicas_get(r, name);
@@ -80,6 +101,7 @@ static bool read_line(struct replicas *r, const char *line)
         replica->version = version;
         replica->heard = heard;
         replica->lease = lease;
+        replica->beat = beat;
     }
     return replica;
 }
@@ -87,7 +109,8 @@ static bool read_line(struct replicas *r, const char *line)
 bool replicas_read(struct replicas *r, const uint8_t *key, bool whole, bool fresh)
 {
     char path[PATH_MAX], line[2048];
-    tamis_directory_options options = {.key = key, .whole = whole, .lease = fresh ? 0 : UINT32_MAX};
+    tamis_directory_options options = {
+        .key = key, .whole = whole, .lease = fresh ? 0 : UINT32_MAX, .lease_most = r->lease_most};
     if (tamis_directory_new(&r->directory, &options, NULL) != TAMIS_OK)
         return no_memory(r->folder);
     snprintf(path, sizeof path, "%s/status", r->folder);
@@ -111,24 +134,44 @@ bool replicas_read(struct replicas *r, const uint8_t *key, bool whole, bool fres
     return good;
 }
 
+bool replicas_lock(struct replicas *r)
+{
+    char path[PATH_MAX];
+    tamis_reason reason = {0};
+    snprintf(path, sizeof path, "%s/status", r->folder);
+    tamis_error e = tamis_file_lock(&r->lock, path, NULL, &reason);
+    if (e == TAMIS_EBUSY)
+        complain(
+            "another tamis follow keeps the copies in it: %s: give this one a folder of its own",
+            r->folder);
+    else if (e != TAMIS_OK)
+        complain_of(e, &reason, path);
+    return e == TAMIS_OK;
+}
+
 bool replicas_write(const struct replicas *r)
 {
-    char path[PATH_MAX], aside[PATH_MAX], quoted[3 * TAMIS_OWNER_MAX + 8];
+    char path[PATH_MAX], aside[PATH_MAX], quoted[3 * TAMIS_OWNER_MAX + 8], boot[64];
     snprintf(path, sizeof path, "%s/status", r->folder);
     snprintf(aside, sizeof aside, "%s/.status.new", r->folder);
     FILE *file = fopen(aside, "w");
     if (!file)
         return false;
+    boot_id(boot);
     fputs(title, file);
+    if (boot[0])
+        fprintf(file, "boot %s\nreached %llu %llu\n", boot, (unsigned long long)r->reached,
+                (unsigned long long)r->every);
     if (r->position[0])
         fprintf(file, "position %s\n", r->position);
     const char *name;
     for (uint32_t i = 0; replicas_next(r, &i, &name); i++) {
         const struct replica *replica = &r->replica[i];
         carrier_quote(name, quoted, sizeof quoted);
-        fprintf(file, "owner %s %llu %llu %llu %llu\n", quoted, (unsigned long long)replica->epoch,
-                (unsigned long long)replica->version, (unsigned long long)replica->heard,
-                (unsigned long long)replica->lease);
+        fprintf(file, "owner %s %llu %llu %llu %llu %llu\n", quoted,
+                (unsigned long long)replica->epoch, (unsigned long long)replica->version,
+                (unsigned long long)replica->heard, (unsigned long long)replica->lease,
+                (unsigned long long)replica->beat);
     }
     bool good = fflush(file) == 0 && !ferror(file);
     int error = errno;
@@ -148,15 +191,17 @@ void replicas_drop(struct replicas *r, uint32_t number)
     r->replica[number] = (struct replica){0};
 }
 
-bool replica_trusted(const struct replica *r)
+bool replica_trusted(const struct replicas *all, const struct replica *r)
 {
-    uint64_t now = clock_real(NULL);
-    return r->version && (now < r->heard || now - r->heard < r->lease);
+    uint64_t now = carrier_clock();
+    return all->boot[0] && r->version && carrier_since(r->heard, now) < r->lease &&
+           carrier_since(all->reached, now) < r->beat + all->every;
 }
 
 void replicas_free(struct replicas *r)
 {
     tamis_directory_free(r->directory);
+    tamis_file_unlock(r->lock);
     free(r->replica);
     *r = (struct replicas){0};
 }

@@ -117,12 +117,25 @@ bool store_lock(struct store *store, const char *path, const struct store_option
     return e == TAMIS_OK;
 }
 
+/* Changes that a killed tamis publish left are for the file as it is. */
+static bool nothing_waits(const char *path, const struct store_options *options)
+{
+    char log[PATH_MAX];
+    if (options->replays || snprintf(log, sizeof log, "%s.changes", path) >= (int)sizeof log ||
+        !store_exists(log))
+        return true;
+    complain("changes of a tamis publish that was killed wait in it: %s: publish the file again "
+             "first, or remove them",
+             log);
+    return false;
+}
+
 bool store_change(struct store *store, const char *path, tamis_kind kind,
                   const struct store_options *options)
 {
     if (!store_lock(store, path, options))
         return false;
-    store->set = store_read(path, kind, STORE_LOAD, options);
+    store->set = nothing_waits(path, options) ? store_read(path, kind, STORE_LOAD, options) : NULL;
     if (store->set)
         return true;
     store_end(store);

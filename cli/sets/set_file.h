@@ -12,6 +12,7 @@ struct store_options {
     const char *key_file; /* for files saved without their key */
     bool no_wait;         /* fail when another process writes */
     bool verify;          /* check every byte before asking */
+    bool replays;         /* FILE.changes, if there is one: others do not write to the file then */
 };
 #define STORE_KEY_ARG(o)   ARG("key-file", 0, ARG_TEXT, &(o).key_file)
 #define STORE_WRITE_ARG(o) ARG("no-wait", 0, ARG_FLAG, &(o).no_wait)

@@ -58,11 +58,12 @@ int verb_bench(int argc, char **argv);
 int verb_publish(int argc, char **argv);
 int verb_follow(int argc, char **argv);
 int verb_locate(int argc, char **argv);
+int verb_forget(int argc, char **argv);
 
 /* help.c: the text of a verb on standard output; NULL: the list of verbs. False: no such verb. */
 bool help_print(const char *verb);
 extern const char help_first[]; /* one screen for those who come new */
 extern const char help_plan[], help_index[], help_find[];
-extern const char help_publish[], help_follow[], help_locate[];
+extern const char help_publish[], help_follow[], help_locate[], help_forget[];
 
 #endif

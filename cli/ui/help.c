@@ -249,6 +249,7 @@ static const struct {
     {"publish", help_publish},
     {"follow", help_follow},
     {"locate", help_locate},
+    {"forget", help_forget},
 };
 
 static const char overview[] =
@@ -271,6 +272,7 @@ static const char overview[] =
     "  tamis publish FILE --to ADDRESS --as OWNER   to followers, as it changes\n"
     "  tamis follow ADDRESS -o DIRECTORY   copies of what is published\n"
     "  tamis locate DIRECTORY [KEY]...     which of them may have it\n"
+    "  tamis forget ADDRESS|DIRECTORY OWNER...   one that does not come again\n"
     "  tamis plan FORM              sizes, rates, thresholds\n"
     "  tamis bench                  how fast filters are on this machine\n"
     "  tamis help [VERB]            more on one of them\n"

@@ -54,9 +54,11 @@ typedef struct tamis_origin_options {
     uint32_t hosts;         /* for the estimate of a host; 2 */
     uint64_t beat;          /* nanoseconds between heartbeats; 10 s */
     uint64_t message_bytes; /* most bytes of a message, from 1024; 1 MiB */
-    uint64_t epoch;         /* number of this life of the origin, above those before; the clock */
-    bool no_key;            /* leave the family key out of snapshots: followers must have it */
-    tamis_clock clock;      /* nanoseconds since 1970; the system's real-time clock */
+    uint64_t epoch;         /* number of this life of the origin, above those before; the clock, or
+                               by default nanoseconds since 1970 */
+    bool no_key;       /* leave the family key out of snapshots, and seal messages with a MAC made
+                               with it: followers must have the key, and take nothing else */
+    tamis_clock clock; /* nanoseconds since any moment; the system's, which is never set */
     void *clock_context;
 } tamis_origin_options;
 
@@ -117,9 +119,11 @@ typedef struct tamis_message {
     char owner[TAMIS_OWNER_MAX + 1];
     uint64_t epoch, from, version; /* a delta leads from version `from` to `version` */
     uint32_t part, parts;          /* large ones travel in parts, numbered from 0 */
-    uint64_t time, beat;           /* of the origin's clock; nanoseconds */
-    tamis_targets targets;         /* none: negative, or 0 for max_age */
-    tamis_estimate estimate;       /* when it was sent */
+    uint64_t time;                 /* of the origin's clock, in nanoseconds */
+    uint64_t beat;                 /* nanoseconds; of snapshots alone */
+    tamis_targets targets;         /* none: negative, or 0 for max_age; of snapshots alone */
+    tamis_estimate estimate; /* when it was sent: own, positive, disagree, member_miss in seven
+                                      digits, set, cleared, missed; the others are not told */
 } tamis_message;
 TAMIS_API tamis_error tamis_message_read(tamis_message *out, const void *data, size_t len,
                                          tamis_reason *reason);
@@ -127,9 +131,12 @@ TAMIS_API tamis_error tamis_message_read(tamis_message *out, const void *data, s
 typedef struct tamis_follower tamis_follower;
 
 typedef struct tamis_follower_options {
-    const uint8_t *key; /* of the family, where snapshots come without it */
-    uint32_t lease;     /* heartbeats that may be missing before the copy is stale; 3 */
-    tamis_clock clock;  /* nanoseconds since any moment; the system's monotonic clock */
+    const uint8_t *key;  /* of the family, where snapshots come without it: messages must be sealed
+                            with it */
+    uint32_t lease;      /* heartbeats that may be missing before the copy is stale; 3 */
+    uint64_t lease_most; /* nanoseconds that it may take, whatever the origin says; an hour */
+    tamis_clock clock; /* nanoseconds since any moment; the system's, which is never set and goes on
+                            while the machine sleeps */
     void *clock_context;
     const tamis_allocator *allocator;
 } tamis_follower_options;
@@ -147,7 +154,9 @@ typedef enum tamis_taken {
 } tamis_taken;
 
 /*
- * Takes the next message; `age` says how many nanoseconds ago it was sent (0 if that is not known).
+ * Takes the next message; `age` says how many nanoseconds ago it was sent at most, as far as its
+ * carrier knows (0: it came at once). By its own time it may turn out to be older: what came later than
+ * the fastest message of its origin is late by the difference. The lease runs from when it was sent.
  * EBASE: it does not follow on what is here (the reason names both versions); if it is of the same
  * origin, the follower needs a snapshot from then on. EFAMILY: of another family or owner. Other
  * errors: damaged. One thread takes while any number of others ask (freshness, has, has_many).
@@ -156,13 +165,17 @@ TAMIS_API tamis_error tamis_follower_take(tamis_follower *follower, const void *
                                           uint64_t age, tamis_taken *taken, tamis_reason *reason);
 
 typedef enum tamis_freshness {
-    TAMIS_CURRENT = 0, /* within the lease, and of the last version heard of: the targets hold */
-    TAMIS_UNKNOWN = 1, /* no snapshot yet */
-    TAMIS_BEHIND = 2,  /* a version is missing: being rebuilt */
-    TAMIS_STALE = 3,   /* nothing was heard for so long that the lease ran out */
-    TAMIS_GONE = 4     /* the origin said farewell: nothing more is to be expected of it */
+    TAMIS_CURRENT = 0,  /* within the lease, and of the last version heard of: the targets hold */
+    TAMIS_UNKNOWN = 1,  /* no snapshot yet */
+    TAMIS_BEHIND = 2,   /* a version is missing: being rebuilt */
+    TAMIS_STALE = 3,    /* nothing was heard for so long that the lease ran out */
+    TAMIS_GONE = 4,     /* the origin said farewell: nothing more is to be expected of it */
+    TAMIS_CONTESTED = 5 /* two origins publish under its name */
 } tamis_freshness;
 TAMIS_API tamis_freshness tamis_follower_freshness(const tamis_follower *follower);
+/* What carries the messages was reached `age` nanoseconds ago and had no others. Once this was called,
+   a copy is current for one heartbeat after the last contact at most: whoever is cut off knows. */
+TAMIS_API void tamis_follower_contact(tamis_follower *follower, uint64_t age);
 
 /* What the copy says, whatever its freshness; true if there is none. */
 TAMIS_API bool tamis_follower_has(const tamis_follower *follower, const void *key, size_t len);
@@ -176,10 +189,12 @@ typedef struct tamis_follower_facts {
     uint64_t epoch, version; /* of the copy; 0, 0: none */
     uint64_t newest;         /* version that was heard of */
     uint64_t age;            /* nanoseconds since the last message was sent */
-    uint64_t lease;          /* nanoseconds it holds, counted from then; 0: for ever */
+    uint64_t lease;          /* nanoseconds it holds, counted from then, */
+    uint64_t beat;           /* and between heartbeats, or the most that is believed of it */
     tamis_targets targets;   /* of the origin, */
-    tamis_estimate estimate; /* and how wrong copies of `newest` were at the last message */
-    uint64_t items, bits;    /* of the copy */
+    tamis_estimate
+        estimate;         /* and how wrong copies of `newest` were at the last message; but host */
+    uint64_t items, bits; /* of the copy */
     uint64_t applied, refused, repeated, bytes; /* messages so far, and the bytes of all */
 } tamis_follower_facts;
 TAMIS_API void tamis_follower_info(const tamis_follower *follower, tamis_follower_facts *facts);
@@ -217,6 +232,7 @@ typedef struct tamis_directory_options {
     tamis_hash hash;    /* of keys that are put, */
     const uint8_t *key; /* and their family; also that of snapshots that come without their key */
     uint32_t lease;     /* as tamis_follower_options */
+    uint64_t lease_most;
     tamis_clock clock;
     void *clock_context;
     bool whole; /* copies are not bit-sliced but asked in turn: for few questions, or none */
@@ -254,6 +270,8 @@ TAMIS_API tamis_error tamis_directory_take(tamis_directory *directory, const cha
 /* The same for what tamis_follower_save wrote; see tamis_follower_load. */
 TAMIS_API tamis_error tamis_directory_load(tamis_directory *directory, const char *owner,
                                            const char *path, uint64_t age, tamis_reason *reason);
+/* As tamis_follower_contact, for all owners that are told by messages. */
+TAMIS_API void tamis_directory_contact(tamis_directory *directory, uint64_t age);
 /* EARG if there is no such owner. */
 TAMIS_API tamis_error tamis_directory_drop(tamis_directory *directory, const char *owner);
 

@@ -25,7 +25,7 @@ enum isa cpu_isa(void);
 
 uint64_t
 clock_real(void *unused); /* nanoseconds since 1970: for what outlives processes and boots */
-uint64_t clock_steady(void *unused); /* since some moment, never set back */
+uint64_t clock_steady(void *unused); /* since some moment, never set, and on while it sleeps */
 
 ALWAYS_INLINE uint64_t min_u64(uint64_t a, uint64_t b)
 {

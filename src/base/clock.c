@@ -19,5 +19,5 @@ uint64_t clock_real(void *unused)
 uint64_t clock_steady(void *unused)
 {
     (void)unused;
-    return read_clock(CLOCK_MONOTONIC);
+    return read_clock(CLOCK_BOOTTIME);
 }

@@ -1,5 +1,5 @@
-/* Which carrier a URL names, to which every call then goes; and what carriers share: errors, waiting, names
-   of owners as they can stand in keys and paths. */
+/* Which carrier a URL names, to which every call then goes; and what carriers share: snapshots made
+   smaller, errors, waiting, names of owners as they can stand in keys and paths. */
 #include "carrier.h"
 
 #include "base/base.h"
@@ -7,8 +7,14 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#ifdef TAMIS_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#define UNPACKED_MOST ((size_t)1 << 28) /* bytes of one message, however small it was packed */
 
 struct carrier *carrier_open(const char *url, char error[256])
 {
@@ -37,20 +43,79 @@ bool carrier_send(struct carrier *c, const char *owner, const void *data, size_t
     return c->kind->send(c, owner, data, len);
 }
 
+/* ---- snapshots made smaller ------------------------------------------------------------------ */
+
+#ifdef TAMIS_HAVE_ZSTD
+/* A filter that is not half full yet takes a third of its bytes, and a full one hardly less than all:
+   then it travels as it is. */
+static struct carrier_part pack(struct carrier_part part)
+{
+    size_t room = part.len - part.len / 8;
+    void *to = part.len <= UNPACKED_MOST ? malloc(room + 1) : NULL;
+    size_t len = to ? ZSTD_compress(to, room, part.data, part.len, 1) : 0;
+    if (len && !ZSTD_isError(len))
+        return (struct carrier_part){to, len};
+    free(to);
+    return part;
+}
+
+void carrier_deliver(carrier_take take, void *context, const char *owner, const void *data,
+                     size_t len, uint64_t age)
+{
+    static const uint8_t magic[4] = {0x28, 0xB5, 0x2F, 0xFD};
+    bool packed = len > sizeof magic && memcmp(data, magic, sizeof magic) == 0;
+    unsigned long long room = packed ? ZSTD_getFrameContentSize(data, len) : 0;
+    void *to = packed && room <= UNPACKED_MOST ? malloc((size_t)room + 1) : NULL;
+    size_t made = to ? ZSTD_decompress(to, (size_t)room, data, len) : 0;
+    if (to && !ZSTD_isError(made))
+        take(context, owner, to, made, age);
+    else
+        take(context, owner, data, len, age); /* to be refused, if it is damaged */
+    free(to);
+}
+#else
+static struct carrier_part pack(struct carrier_part part)
+{
+    return part;
+}
+
+void carrier_deliver(carrier_take take, void *context, const char *owner, const void *data,
+                     size_t len, uint64_t age)
+{
+    take(context, owner, data, len, age);
+}
+#endif
+
 bool carrier_replace(struct carrier *c, const char *owner, uint64_t epoch,
                      const struct carrier_part *parts, size_t n)
 {
-    return c->kind->replace(c, owner, epoch, parts, n);
+    struct carrier_part *packed = calloc(n + 1, sizeof *packed);
+    if (!packed)
+        return carrier_fail(c, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        packed[i] = pack(parts[i]);
+    bool good = c->kind->replace(c, owner, epoch, packed, n);
+    for (size_t i = 0; i < n; i++)
+        if (packed[i].data != parts[i].data)
+            free((void *)(uintptr_t)packed[i].data);
+    free(packed);
+    return good;
 }
 
-int carrier_last_epoch(struct carrier *c, const char *owner, uint64_t *epoch)
+bool carrier_state(struct carrier *c, const char *owner, struct carrier_state *state)
 {
-    return c->kind->last_epoch(c, owner, epoch);
+    *state = (struct carrier_state){0};
+    return c->kind->state(c, owner, state);
 }
 
-bool carrier_retire(struct carrier *c, const char *owner)
+bool carrier_advance(struct carrier *c, const char *owner)
 {
-    return c->kind->retire(c, owner);
+    return c->kind->advance(c, owner);
+}
+
+bool carrier_retire(struct carrier *c, const char *owner, bool forget)
+{
+    return c->kind->retire(c, owner, forget);
 }
 
 int carrier_receive(struct carrier *c, char position[CARRIER_POSITION], int milliseconds,
@@ -65,8 +130,7 @@ int carrier_fetch(struct carrier *c, const char *owner, char position[CARRIER_PO
     return c->kind->fetch(c, owner, position, take, context);
 }
 
-bool carrier_owners(struct carrier *c, void (*each)(void *context, const char *owner),
-                    void *context)
+bool carrier_owners(struct carrier *c, carrier_each each, void *context)
 {
     return c->kind->owners(c, each, context);
 }
@@ -80,9 +144,26 @@ bool carrier_fail(struct carrier *c, const char *format, ...)
     return false;
 }
 
+bool carrier_yields(struct carrier *c, const char *owner, const struct carrier_state *state,
+                    uint64_t epoch)
+{
+    return !state->there || state->epoch <= epoch ||
+           carrier_fail(c, "another origin publishes as %.100s", owner);
+}
+
+uint64_t carrier_clock(void)
+{
+    return clock_steady(NULL);
+}
+
 uint64_t carrier_now(void)
 {
-    return clock_steady(NULL) / 1000000;
+    return carrier_clock() / 1000000;
+}
+
+uint64_t carrier_since(uint64_t clock, uint64_t now)
+{
+    return clock && clock <= now ? now - clock : AGE_UNKNOWN;
 }
 
 void carrier_sleep(uint64_t milliseconds)

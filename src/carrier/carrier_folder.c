@@ -5,6 +5,7 @@
  *     OWNER/00000000000000000007   the message with this number: written aside, renamed
  *     OWNER/snapshot               u64 epoch, u64 number of the last message before it, and for each
  *                                  of its messages u64 length and the message
+ *     OWNER/forgotten              it is no owner any more
  *
  * Numbers rise; after a snapshot the messages up to its number are removed. A position is a number for
  * each owner, kept in memory: a follower that starts anew begins with all messages that are there,
@@ -26,7 +27,8 @@
 
 struct place {
     char *owner;
-    uint64_t seen; /* the last message taken */
+    uint64_t seen;  /* the last message taken */
+    uint64_t known; /* the last one that was ever seen: those up to it may be old */
 };
 
 struct folder {
@@ -34,6 +36,7 @@ struct folder {
     char path[PATH_MAX - 600];
     struct place *places;
     size_t n_places;
+    uint64_t first, last; /* sent since the snapshot; 0: nothing */
 };
 
 static void folder_close(struct carrier *c)
@@ -140,11 +143,12 @@ static bool put_file(struct folder *f, const char *owner, const char *name,
 struct message {
     uint8_t *data;
     size_t len;
-    uint64_t age; /* nanoseconds since it was written */
+    uint64_t age; /* nanoseconds since it was written, if its time says so */
 };
 
-/* A copy: others may change the file. 1, 0 if it is not there, -1. */
-static int read_file(struct folder *f, const char *owner, const char *name, struct message *out)
+/* A copy of its first bytes: others may change the file. 1, 0 if it is not there, -1. */
+static int read_file(struct folder *f, const char *owner, const char *name, size_t most,
+                     struct message *out)
 {
     char path[PATH_MAX], why[80];
     struct stat st;
@@ -152,7 +156,9 @@ static int read_file(struct folder *f, const char *owner, const char *name, stru
     name_of(f, owner, name, path);
     struct spill file = {.fd = file_open(path, false, &st)};
     int error = file.fd < 0 ? errno : 0;
-    *out = (struct message){.len = error ? 0 : (size_t)st.st_size};
+    *out = (struct message){.len = error                         ? 0
+                                   : (uint64_t)st.st_size < most ? (size_t)st.st_size
+                                                                 : most};
     if (out->len && !(out->data = malloc(out->len)))
         error = ENOMEM;
     if (out->len && !error)
@@ -168,7 +174,7 @@ static int read_file(struct folder *f, const char *owner, const char *name, stru
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t age =
         (now.tv_sec - st.st_mtim.tv_sec) * INT64_C(1000000000) + now.tv_nsec - st.st_mtim.tv_nsec;
-    out->age = age > 0 ? (uint64_t)age : 0;
+    out->age = age >= 0 ? (uint64_t)age : AGE_UNKNOWN;
     return 1;
 }
 
@@ -178,7 +184,7 @@ static int read_file(struct folder *f, const char *owner, const char *name, stru
 static int read_front(struct folder *f, const char *owner, uint64_t front[2])
 {
     struct message file;
-    int there = read_file(f, owner, "snapshot", &file);
+    int there = read_file(f, owner, "snapshot", 16, &file);
     front[0] = front[1] = 0;
     if (there <= 0)
         return there;
@@ -210,7 +216,27 @@ static bool folder_send(struct carrier *c, const char *owner, const void *data, 
     if (!last_number(f, owner, &last))
         return false;
     snprintf(name, sizeof name, "%020llu", (unsigned long long)last + 1);
-    return put_file(f, owner, name, &part, 1);
+    if (!put_file(f, owner, name, &part, 1))
+        return false;
+    f->last = last + 1;
+    f->first = f->first ? f->first : f->last;
+    return true;
+}
+
+/* Messages up to this number are not needed any more. */
+static bool remove_up_to(struct folder *f, const char *owner, uint64_t number)
+{
+    struct numbers numbers;
+    char name[32], path[PATH_MAX];
+    if (!list_numbers(f, owner, &numbers))
+        return false;
+    for (size_t i = 0; i < numbers.n && numbers.number[i] <= number; i++) {
+        snprintf(name, sizeof name, "%020llu", (unsigned long long)numbers.number[i]);
+        name_of(f, owner, name, path);
+        unlink(path);
+    }
+    free(numbers.number);
+    return true;
 }
 
 static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
@@ -218,8 +244,10 @@ static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
 {
     struct folder *f = (struct folder *)c;
     uint64_t front[2] = {epoch, 0};
-    struct numbers numbers;
-    if (!last_number(f, owner, &front[1]))
+    struct carrier_state state;
+    char path[PATH_MAX];
+    if (!carrier_state(c, owner, &state) || !carrier_yields(c, owner, &state, epoch) ||
+        !last_number(f, owner, &front[1]))
         return false;
     uint64_t *lens = malloc(n * sizeof *lens);
     struct carrier_part *all = malloc((2 * n + 1) * sizeof *all);
@@ -235,31 +263,57 @@ static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
     }
     free(lens);
     free(all);
-    if (!good || !list_numbers(f, owner, &numbers))
+    if (!good)
         return false;
-    for (size_t i = 0; i < numbers.n && numbers.number[i] <= front[1]; i++) {
-        char name[32], path[PATH_MAX];
-        snprintf(name, sizeof name, "%020llu", (unsigned long long)numbers.number[i]);
-        name_of(f, owner, name, path);
-        unlink(path);
-    }
-    free(numbers.number);
-    return true;
+    f->first = f->last = 0;
+    name_of(f, owner, "forgotten", path);
+    unlink(path);
+    return remove_up_to(f, owner, front[1]);
 }
 
-static int folder_last_epoch(struct carrier *c, const char *owner, uint64_t *epoch)
+static bool file_there(const struct folder *f, const char *owner, const char *name)
 {
-    uint64_t front[2];
-    int there = read_front((struct folder *)c, owner, front);
-    if (there > 0)
-        *epoch = front[0];
-    return there;
+    char path[PATH_MAX];
+    struct stat st;
+    name_of(f, owner, name, path);
+    return lstat(path, &st) == 0;
 }
 
-static bool folder_retire(struct carrier *c, const char *owner)
+static bool number_there(const struct folder *f, const char *owner, uint64_t number)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%020llu", (unsigned long long)number);
+    return !number || file_there(f, owner, name);
+}
+
+static bool folder_state(struct carrier *c, const char *owner, struct carrier_state *state)
+{
+    struct folder *f = (struct folder *)c;
+    uint64_t front[2];
+    int there = read_front(f, owner, front);
+    *state = (struct carrier_state){there > 0, front[0], false};
+    state->whole = there > 0 && number_there(f, owner, f->first) && number_there(f, owner, f->last);
+    return there >= 0;
+}
+
+/* The last heartbeat stays, so that numbers go on, and whoever comes hears of it. */
+static bool folder_advance(struct carrier *c, const char *owner)
+{
+    struct folder *f = (struct folder *)c;
+    if (f->last)
+        f->first = f->last;
+    return !f->last || remove_up_to(f, owner, f->last - 1);
+}
+
+/* A farewell stays, so that followers hear it. */
+static bool folder_retire(struct carrier *c, const char *owner, bool forget)
 {
     struct folder *f = (struct folder *)c;
     char path[PATH_MAX];
+    uint64_t last;
+    if (!last_number(f, owner, &last) || !put_file(f, owner, "forgotten", NULL, 0) ||
+        !remove_up_to(f, owner, forget || !last ? last : last - 1))
+        return false;
     name_of(f, owner, "snapshot", path);
     return unlink(path) == 0 || errno == ENOENT || fail_system(f, path);
 }
@@ -280,7 +334,7 @@ static struct place *place_of(struct folder *f, const char *owner)
         carrier_fail(&f->carrier, "out of memory");
         return NULL;
     }
-    f->places[f->n_places] = (struct place){name, 0};
+    f->places[f->n_places] = (struct place){name, 0, 0};
     return &f->places[f->n_places++];
 }
 
@@ -292,9 +346,11 @@ struct looking {
     bool failed;
 };
 
-static void look_at(void *context, const char *owner)
+static void look_at(void *context, const char *owner, bool forgotten)
 {
     struct looking *l = context;
+    uint64_t since = carrier_since(l->f->carrier.reached, carrier_clock());
+    (void)forgotten; /* the farewell is to be heard */
     struct place *place = place_of(l->f, owner);
     struct numbers numbers;
     if (!place || !list_numbers(l->f, owner, &numbers)) {
@@ -303,25 +359,26 @@ static void look_at(void *context, const char *owner)
     }
     /* Numbers that begin again: the folder was emptied. */
     if (numbers.n && numbers.number[numbers.n - 1] < place->seen)
-        place->seen = 0;
+        place->seen = place->known = 0, since = AGE_UNKNOWN;
     for (size_t i = 0; i < numbers.n; i++) {
         struct message file;
         char name[32];
         if (numbers.number[i] <= place->seen)
             continue;
         snprintf(name, sizeof name, "%020llu", (unsigned long long)numbers.number[i]);
-        if (read_file(l->f, owner, name, &file) <= 0)
+        if (read_file(l->f, owner, name, SIZE_MAX, &file) <= 0)
             continue; /* removed since: the follower will see that something is missing */
-        l->take(l->context, owner, file.data, file.len, file.age);
+        bool came = since != AGE_UNKNOWN && numbers.number[i] > place->known;
+        carrier_deliver(l->take, l->context, owner, file.data, file.len, came ? since : file.age);
         free(file.data);
         place->seen = numbers.number[i];
+        place->known = place->seen > place->known ? place->seen : place->known;
         l->n++;
     }
     free(numbers.number);
 }
 
-static bool folder_owners(struct carrier *c, void (*each)(void *context, const char *owner),
-                          void *context)
+static bool folder_owners(struct carrier *c, carrier_each each, void *context)
 {
     struct folder *f = (struct folder *)c;
     struct dirent **names;
@@ -332,7 +389,7 @@ static bool folder_owners(struct carrier *c, void (*each)(void *context, const c
         const char *name = names[i]->d_name;
         char owner[256];
         if (name[0] != '.' && carrier_unquote(name, strlen(name), owner, sizeof owner))
-            each(context, owner);
+            each(context, owner, file_there(f, owner, "forgotten"));
         free(names[i]);
     }
     free(names);
@@ -346,10 +403,12 @@ static int folder_receive(struct carrier *c, char position[CARRIER_POSITION], in
     uint64_t until = carrier_now() + (uint64_t)milliseconds;
     snprintf(position, CARRIER_POSITION, "-");
     for (;;) {
+        uint64_t began = carrier_clock();
         if (!folder_owners(c, look_at, &l) || l.failed) {
             carrier_sleep(LOOK_MS);
             return -1;
         }
+        c->reached = began;
         uint64_t now = carrier_now();
         if (l.n || now >= until)
             return l.n;
@@ -362,8 +421,8 @@ static int folder_fetch(struct carrier *c, const char *owner, char position[CARR
 {
     struct place *place = place_of((struct folder *)c, owner);
     struct message file;
-    int there = read_file((struct folder *)c, owner, "snapshot", &file);
-    (void)position;
+    int there = read_file((struct folder *)c, owner, "snapshot", SIZE_MAX, &file);
+    (void)position; /* what follows on it comes again */
     if (there <= 0 || !place)
         return place ? there : -1;
     if (file.len >= 16)
@@ -374,16 +433,16 @@ static int folder_fetch(struct carrier *c, const char *owner, char position[CARR
         at += sizeof len;
         if (len > file.len - at)
             break;
-        take(context, owner, file.data + at, (size_t)len, file.age);
+        carrier_deliver(take, context, owner, file.data + at, (size_t)len, AGE_UNKNOWN);
         at += len;
     }
     free(file.data);
     return 1;
 }
 
-static const struct carrier_kind folder_kind = {folder_send,       folder_replace, folder_fetch,
-                                                folder_last_epoch, folder_receive, folder_owners,
-                                                folder_retire,     folder_close};
+static const struct carrier_kind folder_kind = {folder_send,   folder_replace, folder_fetch,
+                                                folder_state,  folder_advance, folder_receive,
+                                                folder_owners, folder_retire,  folder_close};
 
 struct carrier *carrier_folder_open(const char *path, char error[256])
 {

@@ -4,12 +4,13 @@
  *
  *     N                        stream: an entry a message, fields "o" owner and "m" message
  *     {N}:owners               hash: owner -> position up to which its snapshot makes the stream
- *                              unnecessary
+ *                              unnecessary; or "forgotten"
  *     {N}:snapshot:OWNER       list: "EPOCH", then the messages of the snapshot
  *
  * A snapshot is written aside and renamed, together with its position, in one transaction. The stream
- * is then cut before the earliest position of all owners: what a snapshot needs is never removed.
- * Followers keep their own position, so the server keeps nothing for them.
+ * is then cut before the earliest position of all owners that is not an hour behind the last one: what
+ * the snapshot of a living owner needs is never removed, and a dead one holds nothing. Followers keep
+ * their own position, so the server keeps nothing for them.
  *
  * A lost connection is made again when the next call comes, after a pause that doubles up to 5 s.
  */
@@ -25,9 +26,11 @@
 #define CALL_MS    5000
 #define PAUSE_MIN  100
 #define PAUSE_MAX  5000
-#define READ_MOST  "64"      /* messages in one reply */
+#define READ_MOST  64        /* messages in one reply */
 #define FETCH_MOST 8         /* parts of a snapshot in one reply */
 #define PARTS_MOST (1 << 18) /* of a snapshot: more are none of ours */
+#define EXPIRE_MS  3600000   /* an owner that is so far behind the others keeps no messages */
+#define FORGOTTEN  "forgotten"
 
 struct redis {
     struct carrier carrier;
@@ -36,6 +39,7 @@ struct redis {
     char *owners, *prefix; /* names of keys */
     redisContext *context;
     uint64_t next_try, pause;
+    char first[CARRIER_POSITION], last[CARRIER_POSITION]; /* sent since the snapshot; "": nothing */
 };
 
 /* ---- the address ----------------------------------------------------------------------------- */
@@ -274,7 +278,14 @@ static bool connected(struct redis *r)
 static bool redis_send(struct carrier *c, const char *owner, const void *data, size_t len)
 {
     struct redis *r = (struct redis *)c;
-    return connected(r) && done(COMMAND(r, "XADD %s * o %s m %b", r->name, owner, data, len));
+    redisReply *reply =
+        connected(r) ? COMMAND(r, "XADD %s * o %s m %b", r->name, owner, data, len) : NULL;
+    if (text(reply)) {
+        snprintf(r->last, sizeof r->last, "%s", text(reply));
+        if (!r->first[0])
+            memcpy(r->first, r->last, sizeof r->first);
+    }
+    return done(reply);
 }
 
 /* The last entry of the stream, "0-0" if there is none. */
@@ -289,10 +300,11 @@ static bool last_position(struct redis *r, char position[CARRIER_POSITION])
     return true;
 }
 
+/* What is none is before all others. */
 static void parse_position(const char *text, uint64_t out[2])
 {
-    char *end;
-    out[0] = strtoull(text, &end, 10);
+    char *end = (char *)(uintptr_t)(text ? text : "");
+    out[0] = strtoull(end, &end, 10);
     out[1] = *end == '-' ? strtoull(end + 1, NULL, 10) : 0;
 }
 
@@ -307,16 +319,23 @@ static bool before(const char *x, const char *y)
 static bool trim(struct redis *r)
 {
     redisReply *reply = COMMAND(r, "HVALS %s", r->owners);
-    char least[CARRIER_POSITION] = "";
+    uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, each[2], newest = 0;
     if (!reply)
         return false;
     for (size_t i = 0; i < parts_of(reply); i++) {
-        const char *position = text(part(reply, i));
-        if (position && (!least[0] || before(position, least)))
-            snprintf(least, sizeof least, "%s", position);
+        parse_position(text(part(reply, i)), each);
+        newest = each[0] > newest ? each[0] : newest;
+    }
+    for (size_t i = 0; i < parts_of(reply); i++) {
+        parse_position(text(part(reply, i)), each);
+        if (newest - each[0] < EXPIRE_MS &&
+            (each[0] != least[0] ? each[0] < least[0] : each[1] < least[1]))
+            memcpy(least, each, sizeof least);
     }
     freeReplyObject(reply);
-    return !least[0] || done(COMMAND(r, "XTRIM %s MINID %s", r->name, least));
+    return least[0] == UINT64_MAX ||
+           done(COMMAND(r, "XTRIM %s MINID %llu-%llu", r->name, (unsigned long long)least[0],
+                        (unsigned long long)least[1]));
 }
 
 static bool exchange(struct redis *r, const char *owner, const char *position)
@@ -334,39 +353,69 @@ static bool exchange(struct redis *r, const char *owner, const char *position)
     return good;
 }
 
+/* Another origin of this name may do the same: only one of both transactions is carried out. */
 static bool redis_replace(struct carrier *c, const char *owner, uint64_t epoch,
                           const struct carrier_part *parts, size_t n)
 {
     struct redis *r = (struct redis *)c;
     char position[CARRIER_POSITION];
-    if (!connected(r) || !last_position(r, position) ||
-        !done(COMMAND(r, "DEL %s%s:new", r->prefix, owner)) ||
+    struct carrier_state state;
+    if (!connected(r) || !done(COMMAND(r, "WATCH %s%s", r->prefix, owner)) ||
+        !carrier_state(c, owner, &state) || !carrier_yields(c, owner, &state, epoch) ||
+        !last_position(r, position) || !done(COMMAND(r, "DEL %s%s:new", r->prefix, owner)) ||
         !done(COMMAND(r, "RPUSH %s%s:new %llu", r->prefix, owner, (unsigned long long)epoch)))
         return false;
     for (size_t i = 0; i < n; i++)
         if (!done(COMMAND(r, "RPUSH %s%s:new %b", r->prefix, owner, parts[i].data, parts[i].len)))
             return false;
-    return exchange(r, owner, position) && trim(r);
+    if (!exchange(r, owner, position))
+        return false;
+    r->first[0] = r->last[0] = 0;
+    return trim(r);
 }
 
-static int redis_last_epoch(struct carrier *c, const char *owner, uint64_t *epoch)
+static bool entry_there(struct redis *r, const char *id, bool *there)
+{
+    redisReply *reply = COMMAND(r, "XRANGE %s %s %s", r->name, id, id);
+    *there &= parts_of(reply) == 1;
+    return done(reply);
+}
+
+/* A stream that was cut short has lost its first entries, and one of a server that went back in time
+   the last ones. The first that is sent on a snapshot is a heartbeat, and so is the last nearly always,
+   so this looks at few bytes. */
+static bool redis_state(struct carrier *c, const char *owner, struct carrier_state *state)
 {
     struct redis *r = (struct redis *)c;
     redisReply *reply = connected(r) ? COMMAND(r, "LINDEX %s%s 0", r->prefix, owner) : NULL;
     if (!reply)
-        return -1;
-    const char *there = text(reply);
-    if (there)
-        *epoch = strtoull(there, NULL, 10);
+        return false;
+    state->there = state->whole = text(reply) != NULL;
+    if (text(reply))
+        state->epoch = strtoull(text(reply), NULL, 10);
     freeReplyObject(reply);
-    return there != NULL;
+    return !r->first[0] ||
+           (entry_there(r, r->first, &state->whole) && entry_there(r, r->last, &state->whole));
 }
 
-static bool redis_retire(struct carrier *c, const char *owner)
+static bool redis_advance(struct carrier *c, const char *owner)
 {
     struct redis *r = (struct redis *)c;
-    return connected(r) && done(COMMAND(r, "HDEL %s %s", r->owners, owner)) &&
-           done(COMMAND(r, "DEL %s%s", r->prefix, owner));
+    if (!r->last[0])
+        return true;
+    if (!connected(r) || !done(COMMAND(r, "HSET %s %s %s", r->owners, owner, r->last)))
+        return false;
+    memcpy(r->first, r->last, sizeof r->first); /* stays: the cut is before it */
+    return trim(r);
+}
+
+static bool redis_retire(struct carrier *c, const char *owner, bool forget)
+{
+    struct redis *r = (struct redis *)c;
+    return connected(r) &&
+           done(forget ? COMMAND(r, "HSET %s %s " FORGOTTEN, r->owners, owner)
+                       : COMMAND(r, "HDEL %s %s", r->owners, owner)) &&
+           done(COMMAND(r, "DEL %s%s", r->prefix, owner)) && trim(r);
 }
 
 /* ---- followers ------------------------------------------------------------------------------- */
@@ -384,12 +433,21 @@ static bool server_time(struct redis *r, uint64_t *milliseconds)
     return true;
 }
 
-/* An entry: its id, and fields with values. The id begins with the time it was added, by the
-   server's clock. */
-static bool take_entry(const redisReply *entry, uint64_t now, carrier_take take, void *context)
+/* Where the entries of a reply go; of one owner only, unless NULL. */
+struct taking {
+    const char *only;
+    uint64_t age;   /* of all, or AGE_UNKNOWN: by their ids, which begin with the time, */
+    uint64_t clock; /* and this is the server's, in milliseconds */
+    carrier_take take;
+    void *context;
+};
+
+/* An entry: its id, and fields with values. */
+static bool take_entry(const redisReply *entry, const struct taking *t)
 {
     const redisReply *fields = part(entry, 1), *message = NULL;
     const char *owner = NULL, *id = text(part(entry, 0));
+    uint64_t age = t->age;
     for (size_t i = 0; i + 1 < parts_of(fields); i += 2) {
         const char *name = text(part(fields, i));
         if (name && strcmp(name, "o") == 0)
@@ -399,28 +457,29 @@ static bool take_entry(const redisReply *entry, uint64_t now, carrier_take take,
     }
     if (!id || !owner || !text(message))
         return false; /* somebody else's: passed over */
-    uint64_t sent = strtoull(id, NULL, 10);
-    take(context, owner, message->str, message->len, now > sent ? (now - sent) * 1000000 : 0);
+    if (t->only && strcmp(t->only, owner) != 0)
+        return false;
+    if (age == AGE_UNKNOWN &&
+        (age = carrier_since(strtoull(id, NULL, 10), t->clock)) != AGE_UNKNOWN)
+        age = age < UINT64_MAX / 1000000 ? age * 1000000 : AGE_UNKNOWN;
+    carrier_deliver(t->take, t->context, owner, message->str, message->len, age);
     return true;
 }
 
-static int take_entries(struct redis *r, const redisReply *reply, char position[CARRIER_POSITION],
-                        carrier_take take, void *context)
+/* How many there were, or -1; the position is the last one's. */
+static int take_entries(struct redis *r, const redisReply *entries, char position[CARRIER_POSITION],
+                        struct taking *t)
 {
-    int n = 0;
-    uint64_t now;
-    const redisReply *entries = part(part(reply, 0), 1);
-    if (parts_of(entries) == 0)
-        return 0;
-    if (!server_time(r, &now))
+    size_t n = parts_of(entries);
+    if (n && t->age == AGE_UNKNOWN && !server_time(r, &t->clock))
         return -1;
-    for (size_t i = 0; i < parts_of(entries); i++) {
+    for (size_t i = 0; i < n; i++) {
         const char *id = text(part(part(entries, i), 0));
-        n += take_entry(part(entries, i), now, take, context);
+        take_entry(part(entries, i), t);
         if (id)
             snprintf(position, CARRIER_POSITION, "%s", id);
     }
-    return n;
+    return (int)n;
 }
 
 /* A stream that ends before our position is another one: the server lost its data. */
@@ -431,8 +490,10 @@ static bool check_position(struct redis *r, char position[CARRIER_POSITION])
         snprintf(position, CARRIER_POSITION, "0-0");
     if (!last_position(r, last))
         return false;
-    if (before(last, position))
+    if (before(last, position)) {
         snprintf(position, CARRIER_POSITION, "0-0");
+        r->carrier.reached = 0;
+    }
     return true;
 }
 
@@ -449,31 +510,47 @@ static int redis_receive(struct carrier *c, char position[CARRIER_POSITION], int
     if (fresh && !check_position(r, position))
         return -1;
     redisSetTimeout(r->context, time_of(CALL_MS + milliseconds));
-    redisReply *reply = COMMAND(r, "XREAD COUNT " READ_MOST " BLOCK %d STREAMS %s %s",
+    uint64_t began = carrier_clock();
+    redisReply *reply = COMMAND(r, "XREAD COUNT %d BLOCK %d STREAMS %s %s", READ_MOST,
                                 milliseconds > 0 ? milliseconds : 1, r->name, position);
     if (!reply)
         return -1;
     redisSetTimeout(r->context, time_of(CALL_MS));
-    int n = take_entries(r, reply, position, take, context);
+    struct taking t = {NULL, carrier_since(c->reached, carrier_clock()), 0, take, context};
+    int n = take_entries(r, part(part(reply, 0), 1), position, &t);
     freeReplyObject(reply);
+    if (n >= 0 && n < READ_MOST)
+        c->reached = began;
     return n;
 }
 
-static bool go_back(struct redis *r, const char *owner, char position[CARRIER_POSITION])
+/* What the owner sent after `from`, up to the position. */
+static bool take_again(struct redis *r, const char *owner, char from[CARRIER_POSITION],
+                       const char *position, carrier_take take, void *context)
 {
-    redisReply *reply = COMMAND(r, "HGET %s %s", r->owners, owner);
-    if (text(reply) && before(text(reply), position))
-        snprintf(position, CARRIER_POSITION, "%s", text(reply));
-    return done(reply);
+    struct taking t = {owner, AGE_UNKNOWN, 0, take, context};
+    for (int n = READ_MOST; n == READ_MOST && before(from, position);) {
+        redisReply *reply = connected(r) ? COMMAND(r, "XRANGE %s (%s %s COUNT %d", r->name, from,
+                                                   position, READ_MOST)
+                                         : NULL;
+        n = reply ? take_entries(r, reply, from, &t) : -1;
+        done(reply);
+        if (n < 0)
+            return false;
+    }
+    return true;
 }
 
-/* How old it is, only later messages tell. In pieces; if the snapshot is exchanged meanwhile, its parts do not fit together, the follower
-   says so, and the next fetch is whole. */
+/* How old a snapshot is, only later messages tell. In pieces; if it is exchanged meanwhile, its parts
+   do not fit together, the follower says so, and the next fetch is whole. */
 static int redis_fetch(struct carrier *c, const char *owner, char position[CARRIER_POSITION],
                        carrier_take take, void *context)
 {
     struct redis *r = (struct redis *)c;
-    if (!connected(r) || !go_back(r, owner, position))
+    char begin[CARRIER_POSITION];
+    redisReply *at = connected(r) ? COMMAND(r, "HGET %s %s", r->owners, owner) : NULL;
+    snprintf(begin, sizeof begin, "%s", text(at) ? text(at) : "");
+    if (!done(at))
         return -1;
     for (int from = 1; from < PARTS_MOST; from += FETCH_MOST) {
         redisReply *reply = connected(r) ? COMMAND(r, "LRANGE %s%s %d %d", r->prefix, owner, from,
@@ -484,29 +561,33 @@ static int redis_fetch(struct carrier *c, const char *owner, char position[CARRI
         size_t n = parts_of(reply);
         for (size_t i = 0; i < n; i++)
             if (text(part(reply, i)))
-                take(context, owner, part(reply, i)->str, part(reply, i)->len, UINT64_MAX);
+                carrier_deliver(take, context, owner, part(reply, i)->str, part(reply, i)->len,
+                                AGE_UNKNOWN);
         freeReplyObject(reply);
+        if (n < FETCH_MOST && from == 1 && n == 0)
+            return 0;
         if (n < FETCH_MOST)
-            return from > 1 || n > 0;
+            return take_again(r, owner, begin, position, take, context) ? 1 : -1;
     }
     carrier_fail(c, "the snapshot of %.100s has no end", owner);
     return -1;
 }
 
-static bool redis_owners(struct carrier *c, void (*each)(void *context, const char *owner),
-                         void *context)
+static bool redis_owners(struct carrier *c, carrier_each each, void *context)
 {
     struct redis *r = (struct redis *)c;
-    redisReply *reply = connected(r) ? COMMAND(r, "HKEYS %s", r->owners) : NULL;
-    for (size_t i = 0; i < parts_of(reply); i++)
-        if (text(part(reply, i)))
-            each(context, text(part(reply, i)));
+    redisReply *reply = connected(r) ? COMMAND(r, "HGETALL %s", r->owners) : NULL;
+    for (size_t i = 0; i + 1 < parts_of(reply); i += 2) {
+        const char *owner = text(part(reply, i)), *position = text(part(reply, i + 1));
+        if (owner && position)
+            each(context, owner, strcmp(position, FORGOTTEN) == 0);
+    }
     return done(reply);
 }
 
-static const struct carrier_kind redis_kind = {redis_send,       redis_replace, redis_fetch,
-                                               redis_last_epoch, redis_receive, redis_owners,
-                                               redis_retire,     redis_close};
+static const struct carrier_kind redis_kind = {redis_send,   redis_replace, redis_fetch,
+                                               redis_state,  redis_advance, redis_receive,
+                                               redis_owners, redis_retire,  redis_close};
 
 struct carrier *carrier_redis_open(const char *url, char error[256])
 {

@@ -5,10 +5,10 @@
 #include "os/file.h"
 
 const uint8_t patch_magic[8] = {'T', 'A', 'M', 'I', 'S', 'P', 'A', 'T'};
+const uint8_t message_magic[4] = {'T', 'M', 'S', 'G'};
 static const uint8_t magic[8] = {'T', 'A', 'M', 'I', 'S', 0, '\r', '\n'};
 
-static const char *const kind_names[] = {NULL, "a filter",  "an index",
-                                         NULL, "a catalog", "a message of a replica"};
+static const char *const kind_names[] = {NULL, "a filter", "an index", NULL, "a catalog"};
 
 #define SECTION_LEN  24
 #define FLAG_BITS    1u
@@ -78,6 +78,8 @@ static tamis_error check_magic(const uint8_t *data, size_t len, tamis_reason *re
         return fail(reason, TAMIS_EFORMAT, "there is nothing in it");
     if (patch_is(data, len))
         return fail(reason, TAMIS_EKIND, "this is a patch: apply it to a filter");
+    if (tamis_kind_of(data, len) == TAMIS_KIND_MESSAGE)
+        return fail(reason, TAMIS_EKIND, "this is a message of a replica");
     size_t seen = len < sizeof magic ? len : sizeof magic;
     if (memcmp(data, magic, seen) != 0)
         return fail(reason, TAMIS_EFORMAT, "this is no tamis structure");
@@ -202,6 +204,8 @@ tamis_kind tamis_kind_of(const void *data, size_t len)
 {
     if (patch_is(data, len))
         return TAMIS_KIND_PATCH;
+    if (len > sizeof message_magic + 4 && memcmp(data, message_magic, sizeof message_magic) == 0)
+        return TAMIS_KIND_MESSAGE;
     bool ours = len >= sizeof magic + 8 && memcmp(data, magic, sizeof magic) == 0;
     uint32_t kind = ours ? get_u32((const uint8_t *)data + 12) : 0;
     return kind < KIND_END && kind_names[kind] ? (tamis_kind)kind : TAMIS_KIND_NONE;

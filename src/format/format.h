@@ -34,7 +34,7 @@
 #define BODY_AT        128              /* where the body begins */
 
 /* The numbers of tamis_kind. */
-enum kind { KIND_FILTER = 1, KIND_INDEX = 2, KIND_CATALOG = 4, KIND_MESSAGE = 5, KIND_END };
+enum kind { KIND_FILTER = 1, KIND_INDEX = 2, KIND_CATALOG = 4, KIND_END };
 
 enum section_type {
     SECTION_BITS = 1,   /* of vector `owner` */
@@ -44,8 +44,7 @@ enum section_type {
     SECTION_PENDING,    /* removals */
     SECTION_CANDIDATES, /* ids of vectors, for all pending removals in turn */
     SECTION_TABLE,      /* values and copies of part `owner` of an index */
-    SECTION_PART,       /* what a message carries, or a part of it */
-    SECTION_ONES,       /* of every part: how many bits are set */
+    SECTION_ONES = 9,   /* of every part: how many bits are set */
     SECTION_END
 };
 
@@ -126,7 +125,7 @@ const tamis_allocator *open_allocator(const tamis_open_options *options);
 #define CHECKED_MAX ((uint64_t)64 << 20) /* a mapped file is checked at once up to this size */
 
 /* Is it a patch? Then its own functions read it. */
-extern const uint8_t patch_magic[8];
+extern const uint8_t patch_magic[8], message_magic[4];
 bool patch_is(const void *data, size_t len);
 
 /* ---- writing: format.c ---- */
@@ -239,9 +238,6 @@ extern const struct section_kind section_kinds[SECTION_END];
 /* A set. What has to be kept aside may be `most` bytes, else EKIND. */
 tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
                           uint64_t most);
-/* Anything with one section, which lies at `part`. */
-tamis_error part_out_begin(struct pieces_out **out, const struct outline *outline,
-                           struct section_walk walk, const uint8_t *part, const tamis_allocator *a);
 /* All bytes. The set is NULL where there is none. */
 tamis_error pieces_out_write(struct pieces_out *o, const struct set *s, tamis_write write,
                              void *context);

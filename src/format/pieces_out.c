@@ -32,7 +32,6 @@ struct pieces_out {
     uint32_t n_moved;
     uint8_t *aside; /* pending removals and their candidates */
     uint64_t aside_len;
-    const uint8_t *part; /* of a message */
     uint8_t *buffer;
     size_t buffer_len;
     struct place now, before;
@@ -123,8 +122,6 @@ static const uint8_t *section_bytes(const struct pieces_out *o, const struct set
 {
     const struct section *section = &o->now.s;
     switch (section->type) {
-    case SECTION_PART:
-        return o->part;
     case SECTION_ONES:
         return (const uint8_t *)o->ones;
     case SECTION_PENDING:
@@ -228,17 +225,6 @@ static struct pieces_out *out_new(const tamis_allocator *a)
     memset(o, 0, offsetof(struct pieces_out, pages.page)); /* small sets come in thousands */
     o->allocator = *a;
     return o;
-}
-
-tamis_error part_out_begin(struct pieces_out **out, const struct outline *outline,
-                           struct section_walk walk, const uint8_t *part, const tamis_allocator *a)
-{
-    struct pieces_out *o = *out = out_new(a);
-    if (!o)
-        return TAMIS_ENOMEM;
-    o->part = part;
-    tamis_error e = put_header(o, outline, walk);
-    return e == TAMIS_OK ? sums_begin(o) : e;
 }
 
 static tamis_error put_aside(struct pieces_out *o, const struct pending_list *list, uint64_t most)

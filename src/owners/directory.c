@@ -155,6 +155,7 @@ tamis_error tamis_directory_new(tamis_directory **out, const tamis_directory_opt
     d->fpp = fpp;
     d->whole = o->whole;
     d->follower = (tamis_follower_options){.lease = o->lease,
+                                           .lease_most = o->lease_most,
                                            .clock = o->clock ? o->clock : clock_steady,
                                            .clock_context = o->clock_context,
                                            .allocator = &d->allocator};
@@ -447,6 +448,19 @@ tamis_error tamis_directory_take(tamis_directory *d, const char *name, const voi
     if (taken)
         *taken = outcome;
     return e;
+}
+
+void tamis_directory_contact(tamis_directory *d, uint64_t age)
+{
+    for (uint32_t i = 0; i < tamis_directory_owners(d); i++) {
+        struct owner *owner = live_owner(d, i);
+        tamis_follower *follower = owner ? atomic_load(&owner->follower) : NULL;
+        if (!follower)
+            continue;
+        tamis_follower_contact(follower, age);
+        if (!owner->behind || d->whole)
+            set_lease(d, owner, follower_expires(follower));
+    }
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */

@@ -1,15 +1,20 @@
 /*
- * The bytes of messages (docs/format.md). The body is 208 bytes and the name of the owner, filled up
- * to a multiple of 8; one section holds the part that is carried, none if nothing is.
+ * The bytes of messages (docs/format.md): a front of the same fields for all, then those of its type,
+ * the name of the owner, the part that is carried, a checksum, and where it is sealed a MAC.
  */
 #include "message.h"
 
+#include <sodium.h>
+
 #include "base/err.h"
 #include "delta/patch.h"
-#include "format/pieces.h"
 #include "tamis/replica.h"
 
-#define BODY_LEN 208
+#define MESSAGE_VERSION 1
+#define FRONT_MAX       256 /* bytes in front of the name, at most */
+#define SUM_LEN         8
+#define MAC_LEN         16
+#define FLAG_SEALED     1u
 
 /* ---- bytes in memory ------------------------------------------------------------------------- */
 
@@ -18,7 +23,8 @@ int sink_write(void *context, const void *data, size_t len)
     struct sink *s = context;
     if (len > s->room - s->len) {
         size_t room = s->room + s->room / 2 > s->len + len ? s->room + s->room / 2 : s->len + len;
-        uint8_t *grown = room < s->len ? NULL : mem_grow_secret(s->a, s->data, s->room, room + 64);
+        uint8_t *grown =
+            room < s->len ? NULL : mem_grow(s->a, s->data, s->room, room + 64, sizeof *grown);
         s->failed |= !grown;
         if (!grown)
             return -1;
@@ -32,7 +38,7 @@ int sink_write(void *context, const void *data, size_t len)
 
 void sink_free(struct sink *s)
 {
-    mem_free_secret(s->a, s->data, s->room, 1); /* a snapshot may bring the key */
+    mem_free(s->a, s->data, s->room, 1);
     *s = (struct sink){.a = s->a};
 }
 
@@ -45,6 +51,46 @@ bool targets_wrong(const tamis_targets *t)
              t->w_disagree < 1e300);
 }
 
+/* Seven bits a byte, the lowest first, the top bit set in all but the last; never longer than need
+   be, so that equal messages are equal bytes. */
+static void field_number(struct cursor *c, uint64_t *value)
+{
+    uint64_t left = *value, read = 0;
+    uint8_t byte = 0x80;
+    for (unsigned shift = 0; byte & 0x80; shift += 7, left >>= 7) {
+        byte = (uint8_t)((left & 0x7F) | (left > 0x7F ? 0x80 : 0));
+        field_bytes(c, &byte, 1);
+        if (shift > 63 || (shift == 63 && byte > 1) || (shift && byte == 0 && c->from))
+            cursor_refuse(c, c->at, "a number that is too long");
+        if (c->wrong)
+            break;
+        read |= (uint64_t)(byte & 0x7F) << shift;
+    }
+    if (c->from)
+        *value = c->wrong ? 0 : read;
+}
+
+/* A rate from 0 to 1 in four bytes. */
+static void field_rate(struct cursor *c, double *value)
+{
+    float rate = (float)*value;
+    size_t at = c->at;
+    field_bytes(c, &rate, sizeof rate);
+    if (!(rate >= 0 && rate <= 1))
+        cursor_refuse(c, at, "a rate that is none");
+    if (c->from)
+        *value = c->wrong ? 0 : (double)rate;
+}
+
+static void small_field(struct cursor *c, uint32_t *value)
+{
+    uint64_t wide = *value;
+    field_number(c, &wide);
+    if (wide > UINT32_MAX)
+        cursor_refuse(c, c->at, "a number out of range");
+    *value = (uint32_t)wide;
+}
+
 static void target_fields(struct cursor *c, tamis_targets *t)
 {
     field_f64(c, &t->member_miss, "a target that is no number");
@@ -52,43 +98,71 @@ static void target_fields(struct cursor *c, tamis_targets *t)
     field_f64(c, &t->w_positive, "a weight that is no number");
     field_f64(c, &t->w_disagree, "a weight that is no number");
     field_f64(c, &t->dirty, "a target that is no number");
-    field_u64(c, &t->max_age);
+    field_number(c, &t->max_age);
 }
 
-static void estimate_fields(struct cursor *c, tamis_estimate *e)
+static bool carries(const tamis_message *m)
 {
-    uint32_t unreachable = e->unreachable;
-    double *const rates[] = {&e->own,  &e->positive,    &e->disagree, &e->weighted,
-                             &e->host, &e->member_miss, &e->dirty};
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        field_f64(c, rates[i], "a rate that is no number");
-    field_u64(c, &e->set);
-    field_u64(c, &e->cleared);
-    field_u64(c, &e->missed);
-    field_u32(c, &unreachable);
-    field_zero(c, 4);
-    if (unreachable > 1)
-        cursor_refuse(c, c->at - 8, "a flag that is neither 0 nor 1");
-    e->unreachable = unreachable;
+    return m->type == TAMIS_SNAPSHOT || m->type == TAMIS_DELTA;
 }
 
-static void body_fields(struct cursor *c, struct envelope *e, uint32_t *owner_len)
+/* Type, flags and length of the name are in one word with the version of the format. */
+static void message_fields(struct cursor *c, struct envelope *e, uint32_t *word)
 {
-    uint32_t type = e->m.type;
-    field_u32(c, &type);
-    field_u32(c, owner_len);
-    field_u32(c, &e->m.part);
-    field_u32(c, &e->m.parts);
+    field_u32(c, word);
+    field_u32(c, &e->family);
     field_u64(c, &e->m.epoch);
-    field_u64(c, &e->m.from);
-    field_u64(c, &e->m.version);
     field_u64(c, &e->m.time);
-    field_u64(c, &e->m.beat);
-    field_u64(c, &e->whole_len);
-    field_u64(c, &e->whole_sum);
-    target_fields(c, &e->m.targets);
-    estimate_fields(c, &e->m.estimate);
-    e->m.type = (tamis_message_type)type;
+    e->m.type = (tamis_message_type)(*word >> 8 & 0xFF);
+    field_number(c, &e->m.version);
+    field_rate(c, &e->m.estimate.own);
+    field_rate(c, &e->m.estimate.positive);
+    field_rate(c, &e->m.estimate.disagree);
+    field_rate(c, &e->m.estimate.member_miss);
+    field_number(c, &e->m.estimate.set);
+    field_number(c, &e->m.estimate.cleared);
+    field_number(c, &e->m.estimate.missed);
+    if (carries(&e->m)) {
+        small_field(c, &e->m.part);
+        small_field(c, &e->m.parts);
+        field_number(c, &e->whole_len);
+        field_u64(c, &e->whole_sum);
+    }
+    if (e->m.type == TAMIS_DELTA)
+        field_number(c, &e->m.from);
+    if (e->m.type == TAMIS_SNAPSHOT) {
+        field_number(c, &e->m.beat);
+        target_fields(c, &e->m.targets);
+    }
+}
+
+uint32_t family_tag(const struct family *family)
+{
+    uint8_t check[TAMIS_KEY_LEN];
+    family_check(family, check);
+    return get_u32(check);
+}
+
+/* ---- seals ----------------------------------------------------------------------------------- */
+
+static void seal(uint8_t mac[MAC_LEN], const uint8_t *data, size_t len,
+                 const uint8_t key[TAMIS_KEY_LEN])
+{
+    static const char purpose[] = "tamis message";
+    uint8_t made[crypto_generichash_KEYBYTES];
+    crypto_generichash(made, sizeof made, (const uint8_t *)purpose, sizeof purpose, key,
+                       TAMIS_KEY_LEN);
+    crypto_generichash(mac, MAC_LEN, data, len, made, sizeof made);
+    sodium_memzero(made, sizeof made);
+}
+
+bool envelope_sealed_by(const struct envelope *e, const uint8_t key[TAMIS_KEY_LEN])
+{
+    uint8_t mac[MAC_LEN];
+    if (!e->sealed)
+        return false;
+    seal(mac, e->data, e->len - MAC_LEN, key);
+    return sodium_memcmp(mac, e->data + e->len - MAC_LEN, MAC_LEN) == 0;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -96,95 +170,63 @@ static void body_fields(struct cursor *c, struct envelope *e, uint32_t *owner_le
 static const char *envelope_wrong(const struct envelope *e)
 {
     const tamis_message *m = &e->m;
-    const tamis_estimate *s = &m->estimate;
-    bool carries = m->type == TAMIS_SNAPSHOT || m->type == TAMIS_DELTA;
     if (m->type < TAMIS_SNAPSHOT || m->type > TAMIS_FAREWELL)
         return "an unknown type of message";
     if (m->epoch == 0 || m->version == 0 || m->beat > BEAT_MAX)
         return "a version, epoch or beat that cannot be";
-    if (m->type == TAMIS_DELTA ? m->from == 0 || m->from >= m->version : m->from != 0)
+    if (m->type == TAMIS_DELTA && (m->from == 0 || m->from >= m->version))
         return "a version to start from that cannot be";
-    if (m->part >= m->parts || (!carries && m->parts != 1))
+    if (m->part >= m->parts)
         return "a number of parts that cannot be";
-    if (carries != (e->part_len != 0) || e->part_len > e->whole_len ||
-        (m->parts == 1) != (e->part_len == e->whole_len) || (carries && e->whole_len < m->parts))
+    if (carries(m) != (e->part_len != 0) || e->part_len > e->whole_len ||
+        (m->parts == 1) != (e->part_len == e->whole_len) || (carries(m) && e->whole_len < m->parts))
         return "parts that do not make the whole";
-    if (!carries && (e->whole_len || e->whole_sum))
-        return "a part where there is none";
-    if (targets_wrong(&m->targets))
-        return "a target or weight that cannot be";
-    const double rates[] = {s->own, s->positive, s->disagree, s->host, s->member_miss, s->dirty};
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        if (!(rates[i] >= 0 && rates[i] <= 1))
-            return "a rate that is none";
-    return s->weighted >= 0 ? NULL : "a rate that is none";
+    return targets_wrong(&m->targets) ? "a target or weight that cannot be" : NULL;
 }
 
-static tamis_error read_owner(struct envelope *e, const struct container *c, uint32_t len,
-                              tamis_reason *reason)
+static tamis_error check_message(const uint8_t *data, size_t len, tamis_reason *reason)
 {
-    const uint8_t *name = c->data + BODY_AT + BODY_LEN;
-    if (len == 0 || len > TAMIS_OWNER_MAX || c->body_len != BODY_LEN + round_up(len, 8) ||
-        memchr(name, 0, len) || !bytes_are_zero(name + len, c->body_len - BODY_LEN - len))
-        return fail_at(reason, TAMIS_EFORMAT, BODY_AT + 4, "the name of the owner cannot be");
-    memcpy(e->m.owner, name, len);
-    e->m.owner[len] = 0;
+    tamis_kind kind = tamis_kind_of(data, len);
+    if (kind != TAMIS_KIND_MESSAGE && kind != TAMIS_KIND_NONE)
+        return fail(reason, TAMIS_EKIND, "this is no message of a replica");
+    if (kind != TAMIS_KIND_MESSAGE)
+        return fail(reason, TAMIS_EFORMAT, "this is no message of a replica");
+    uint8_t version = data[sizeof message_magic];
+    if (version != MESSAGE_VERSION)
+        return fail_at(reason, version ? TAMIS_EVERSION : TAMIS_EFORMAT, 4,
+                       "version %u of messages: this version of tamis reads version %d", version,
+                       MESSAGE_VERSION);
+    size_t mac = data[6] & FLAG_SEALED ? MAC_LEN : 0,
+           end = sizeof message_magic + 4 + SUM_LEN + mac;
+    if (len < end || hash_of(data, len - SUM_LEN - mac) != get_u64(data + len - SUM_LEN - mac))
+        return fail_at(reason, TAMIS_ECHECKSUM, len,
+                       "the checksum of the message does not match: damaged or cut short");
     return TAMIS_OK;
-}
-
-static bool part_length(const void *of, uint32_t type, uint32_t owner, uint64_t *len)
-{
-    const struct envelope *e = of;
-    (void)owner;
-    *len = e->part_len;
-    return type == SECTION_PART && e->part_len;
-}
-
-static tamis_error read_part(struct envelope *e, struct container *c, tamis_reason *reason)
-{
-    e->part = NULL;
-    e->part_len = 0;
-    if (c->sections > 1 || (c->sections == 0 && c->payload != c->len))
-        return fail_at(reason, TAMIS_EFORMAT, 40, "a message has one section at most");
-    if (c->sections == 0)
-        return TAMIS_OK;
-    struct section s = container_section(c, 0);
-    struct section_walk walk = {.length = part_length, .of = e, .owners = 1};
-    e->part_len = s.len; /* what it must be, the versions and the whole will tell */
-    tamis_error error = container_check_sections(c, walk, reason);
-    if (error != TAMIS_OK)
-        return error;
-    e->part = c->data + s.offset;
-    error = container_check_pages(c, &s, reason);
-    if (error == TAMIS_OK)
-        error = container_check_gaps(c, reason);
-    uint64_t used = c->sums + sizeof(uint64_t) * c->pages;
-    return error == TAMIS_OK ? gap_check(c->data + used, c->len - used, used, reason) : error;
 }
 
 tamis_error envelope_open(struct envelope *e, const void *data, size_t len, tamis_reason *reason)
 {
-    struct container c;
-    uint32_t owner_len = 0;
-    memset(e, 0, sizeof *e);
-    tamis_error error = container_open(&c, data, len, KIND_MESSAGE, reason);
+    *e = (struct envelope){.m.parts = 1, .data = data, .len = len};
+    tamis_error error = check_message(data, len, reason);
     if (error != TAMIS_OK)
         return error;
-    if (c.body_len < BODY_LEN || c.has_key || !c.bits_only)
-        return fail_at(reason, TAMIS_EFORMAT, 32, "the header is not that of a message");
-    struct cursor at = cursor_read(c.data + BODY_AT, BODY_LEN);
-    body_fields(&at, e, &owner_len);
-    if (at.wrong)
-        return fail_at(reason, TAMIS_EFORMAT, BODY_AT + at.wrong_at, "%s", at.wrong);
-    e->hash = c.hash;
-    memcpy(e->check, c.check, sizeof e->check);
-    error = read_owner(e, &c, owner_len, reason);
-    if (error == TAMIS_OK)
-        error = read_part(e, &c, reason);
-    if (error != TAMIS_OK)
-        return error;
+    uint32_t word = 0;
+    e->sealed = e->data[6] & FLAG_SEALED;
+    struct cursor c = cursor_read(data, len - SUM_LEN - (e->sealed ? MAC_LEN : 0));
+    c.at = sizeof message_magic;
+    message_fields(&c, e, &word);
+    size_t owner_len = word >> 24;
+    if ((word >> 16 & 0xFF) > FLAG_SEALED)
+        cursor_refuse(&c, 6, "unknown flags");
+    field_bytes(&c, e->m.owner, owner_len);
+    if (owner_len == 0 || memchr(e->m.owner, 0, owner_len))
+        cursor_refuse(&c, 7, "the name of the owner cannot be");
+    if (c.wrong)
+        return fail_at(reason, TAMIS_EFORMAT, c.wrong_at, "%s", c.wrong);
+    e->part_len = c.len - c.at;
+    e->part = e->part_len ? e->data + c.at : NULL;
     const char *wrong = envelope_wrong(e);
-    return wrong ? fail_at(reason, TAMIS_EFORMAT, BODY_AT, "%s", wrong) : TAMIS_OK;
+    return wrong ? fail_at(reason, TAMIS_EFORMAT, c.at, "%s", wrong) : TAMIS_OK;
 }
 
 tamis_error message_verify(const void *data, size_t len, tamis_reason *reason)
@@ -194,8 +236,7 @@ tamis_error message_verify(const void *data, size_t len, tamis_reason *reason)
     if (error != TAMIS_OK || e.m.parts != 1 || e.part_len == 0)
         return error;
     if (hash_of(e.part, (size_t)e.part_len) != e.whole_sum)
-        return fail_at(reason, TAMIS_ECHECKSUM, BODY_AT + 64,
-                       "the sum of the whole does not match");
+        return fail(reason, TAMIS_ECHECKSUM, "the sum of the whole does not match");
     return e.m.type == TAMIS_SNAPSHOT ? set_verify(KIND_FILTER, e.part, (size_t)e.part_len, reason)
                                       : patch_verify(e.part, (size_t)e.part_len, reason);
 }
@@ -212,40 +253,37 @@ tamis_error tamis_message_read(tamis_message *out, const void *data, size_t len,
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* All in front of the part; returns its length. */
+static size_t put_front(struct envelope *e, uint8_t to[FRONT_MAX + TAMIS_OWNER_MAX])
+{
+    size_t owner_len = strlen(e->m.owner);
+    uint32_t word = MESSAGE_VERSION | (uint32_t)e->m.type << 8 |
+                    (e->sealed ? FLAG_SEALED : 0) << 16 | (uint32_t)owner_len << 24;
+    struct cursor c = cursor_write(to, FRONT_MAX + TAMIS_OWNER_MAX);
+    field_bytes(&c, (uint8_t *)(uintptr_t)message_magic, sizeof message_magic);
+    message_fields(&c, e, &word);
+    field_bytes(&c, e->m.owner, owner_len);
+    return c.at;
+}
+
 /* One message into the sink, and from there in one piece. */
 static tamis_error send_part(struct envelope *e, const struct family *family, struct sink *sink,
                              tamis_write write, void *context)
 {
-    uint8_t body[BODY_LEN + TAMIS_OWNER_MAX + 1] = {0};
-    uint32_t owner_len = (uint32_t)strlen(e->m.owner);
-    struct cursor at = cursor_write(body, BODY_LEN);
-    struct section_walk walk = {.length = part_length, .of = e, .owners = 1};
-    struct outline o = {.kind = KIND_MESSAGE,
-                        .bits_only = true,
-                        .no_key = true,
-                        .family = family,
-                        .body = body,
-                        .body_len = BODY_LEN + round_up(owner_len, 8)};
-    outline_count(&o, walk);
-    body_fields(&at, e, &owner_len);
-    memcpy(body + BODY_LEN, e->m.owner, owner_len);
+    uint8_t front[FRONT_MAX + TAMIS_OWNER_MAX], tail[SUM_LEN + MAC_LEN];
     sink->len = 0;
-    struct pieces_out *out;
-    tamis_error error = part_out_begin(&out, &o, walk, e->part, sink->a);
-    if (error == TAMIS_OK)
-        error = pieces_out_write(out, NULL, sink_write, sink);
-    pieces_out_end(out);
-    if (error == TAMIS_EIO || error == TAMIS_ENOMEM)
-        return TAMIS_ENOMEM; /* the sink fails for want of memory alone */
-    return error == TAMIS_OK && write(context, sink->data, sink->len) != 0 ? TAMIS_EIO : error;
-}
-
-/* Most bytes of a part so that its message has at most `most`. */
-static uint64_t part_most(const struct envelope *e, uint64_t most)
-{
-    uint64_t header = BODY_AT + BODY_LEN + round_up(strlen(e->m.owner), 8) + 24 + 8;
-    uint64_t sums = sums_len(most / PAGE + 1);
-    return (most - round_up(header, SECTION_ALIGN) - sums) / SECTION_ALIGN * SECTION_ALIGN;
+    if (sink_write(sink, front, put_front(e, front)) != 0 ||
+        (e->part_len && sink_write(sink, e->part, (size_t)e->part_len) != 0))
+        return TAMIS_ENOMEM;
+    put_u64(tail, hash_of(sink->data, sink->len));
+    if (sink_write(sink, tail, SUM_LEN) != 0)
+        return TAMIS_ENOMEM;
+    if (e->sealed) {
+        seal(tail, sink->data, sink->len, family->secrets->key);
+        if (sink_write(sink, tail, MAC_LEN) != 0)
+            return TAMIS_ENOMEM;
+    }
+    return write(context, sink->data, sink->len) == 0 ? TAMIS_OK : TAMIS_EIO;
 }
 
 tamis_error envelope_send(const struct envelope *message, const struct family *family,
@@ -254,7 +292,9 @@ tamis_error envelope_send(const struct envelope *message, const struct family *f
 {
     struct envelope e = *message;
     struct sink sink = {.a = a};
-    uint64_t part = most ? part_most(&e, most) : max_u64(len, 1);
+    uint64_t part =
+        most ? most - FRONT_MAX - strlen(e.m.owner) - SUM_LEN - MAC_LEN : max_u64(len, 1);
+    e.family = family_tag(family);
     e.whole_len = len;
     e.whole_sum = len ? hash_of(whole, len) : 0;
     e.m.parts = (uint32_t)max_u64(1, (len + part - 1) / part);

@@ -2,6 +2,11 @@
  * Followers. One thread takes messages; any number ask. What is asked is a whole filter, replaced by
  * the next one in a single store: readers see the old version or the new one. The old one is freed
  * when all readers that were inside have come out.
+ *
+ * How old a message is, nobody can tell who does not share a clock with its origin. But the clocks run
+ * alike: the message that took the least time from the origin's clock to ours is the yardstick, and
+ * what took longer than that one is late by the difference. A message that waited somewhere (in a
+ * server that was stopped, in a buffer) renews no lease for the time it waited.
  */
 #include "replica.h"
 
@@ -11,26 +16,43 @@
 #include "tamis/replica.h"
 
 #define LEASE_DEFAULT 3
+#define LEASE_MOST    (UINT64_C(3600) * 1000000000)
 
 struct old_copy {
     struct retired retired;
     tamis_filter *filter;
 };
 
+/* From the clock of one life of the origin to ours: the least in this span and in the one before it.
+   A span lasts at least a lease by both clocks: what comes all at once after a stall does not end it,
+   and clocks that drift apart by a second a day are off by less than a millisecond. */
+struct delays {
+    uint64_t epoch;
+    int64_t least[2];
+    uint64_t here, there; /* clocks when the span began */
+};
+
 struct tamis_follower {
     tamis_allocator a;
     tamis_filter *_Atomic copy;
-    _Atomic int condition;    /* a tamis_freshness, but for the lease */
-    _Atomic uint64_t expires; /* clock at which the lease runs out */
+    _Atomic int condition;      /* a tamis_freshness, but for the lease */
+    _Atomic uint64_t expires;   /* clock at which the lease runs out */
+    _Atomic uint64_t contact;   /* at which the carrier was reached; 0: nobody said */
+    _Atomic uint64_t contested; /* until which another origin of its name counts as alive */
+    _Atomic uint64_t beat;
     tamis_clock clock;
     void *clock_context;
     uint32_t lease;
+    uint64_t lease_most;
     struct secrets *given; /* of a key for snapshots without theirs, or NULL */
     /* Of the thread that takes messages alone. */
     struct retired *retired;
     struct envelope last;                          /* the last that belonged */
     uint64_t epoch, version, newest_epoch, newest; /* held, and heard of */
     uint64_t heard;                                /* clock when the last one was sent */
+    tamis_targets targets;                         /* as the last snapshot said */
+    struct delays delays, rival;                   /* of the newest life, and of the one before */
+    uint64_t taken_over; /* clock when the newest life was first heard of */
     bool needs_snapshot;
     struct envelope held; /* the message whose parts are gathered; parts 0: none */
     struct sink parts;
@@ -59,8 +81,10 @@ tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_option
     f->clock = o->clock ? o->clock : clock_steady;
     f->clock_context = o->clock_context;
     f->lease = o->lease ? o->lease : LEASE_DEFAULT;
+    f->lease_most = o->lease_most ? o->lease_most : LEASE_MOST;
     f->parts.a = &f->a;
     f->needs_snapshot = true;
+    atomic_store(&f->beat, BEAT_DEFAULT); /* until a snapshot tells */
     atomic_store(&f->condition, TAMIS_UNKNOWN);
     *out = f;
     return TAMIS_OK;
@@ -90,9 +114,12 @@ void tamis_follower_free(tamis_follower *f)
 tamis_freshness tamis_follower_freshness(const tamis_follower *f)
 {
     int condition = atomic_load(&f->condition);
+    uint64_t now = f->clock(f->clock_context);
+    if (condition != TAMIS_GONE && now < atomic_load(&f->contested))
+        return TAMIS_CONTESTED;
     if (condition != TAMIS_CURRENT)
         return (tamis_freshness)condition;
-    return f->clock(f->clock_context) < atomic_load(&f->expires) ? TAMIS_CURRENT : TAMIS_STALE;
+    return now < follower_expires(f) ? TAMIS_CURRENT : TAMIS_STALE;
 }
 
 bool tamis_follower_has(const tamis_follower *f, const void *key, size_t len)
@@ -145,22 +172,80 @@ const tamis_filter *follower_copy(const tamis_follower *f)
 
 uint64_t follower_expires(const tamis_follower *f)
 {
-    return atomic_load(&f->condition) == TAMIS_CURRENT ? atomic_load(&f->expires) : 0;
+    uint64_t expires = atomic_load(&f->expires), contact = atomic_load(&f->contact);
+    if (atomic_load(&f->condition) != TAMIS_CURRENT ||
+        f->clock(f->clock_context) < atomic_load(&f->contested))
+        return 0;
+    return contact ? min_u64(expires, contact + min_u64(atomic_load(&f->beat), f->lease_most))
+                   : expires;
+}
+
+void tamis_follower_contact(tamis_follower *f, uint64_t age)
+{
+    uint64_t now = f->clock(f->clock_context);
+    atomic_store(&f->contact, now > age ? now - age : 1);
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-static uint64_t lease_of(const tamis_follower *f, uint64_t beat)
+static uint64_t lease_of(const tamis_follower *f)
 {
     uint64_t lease;
-    return __builtin_mul_overflow(beat, f->lease, &lease) ? UINT64_MAX : lease;
+    return __builtin_mul_overflow(atomic_load(&f->beat), f->lease, &lease)
+               ? f->lease_most
+               : min_u64(lease, f->lease_most);
+}
+
+/* How much later it came than the fastest. Clocks may have any zero: the differences may wrap. */
+static uint64_t lateness(const tamis_follower *f, struct delays *d, const tamis_message *m,
+                         uint64_t now)
+{
+    uint64_t span = lease_of(f);
+    int64_t delay = (int64_t)(now - m->time);
+    if (d->epoch != m->epoch)
+        *d = (struct delays){m->epoch, {delay, delay}, now, m->time};
+    if (now - d->here >= span && (int64_t)(m->time - d->there) >= (int64_t)span) {
+        d->least[1] = d->least[0];
+        d->least[0] = delay;
+        d->here = now;
+        d->there = m->time;
+    }
+    if (delay < d->least[0])
+        d->least[0] = delay;
+    return (uint64_t)delay - (uint64_t)(d->least[0] < d->least[1] ? d->least[0] : d->least[1]);
+}
+
+/* A message of a life that ended: if it was sent after the next one began, two origins have one name.
+   Of the life before the newest it is known when that was; of others it counts as now. */
+static void hear_rival(tamis_follower *f, const tamis_message *m)
+{
+    uint64_t now = f->clock(f->clock_context), late = 0;
+    if (m->epoch == f->rival.epoch)
+        late = lateness(f, &f->rival, m, now);
+    if (now - late > f->taken_over && late < lease_of(f))
+        atomic_store(&f->contested, now + lease_of(f) - late);
+}
+
+/* Its age, by the carrier or by its own time, whichever is more. */
+static uint64_t age_of(tamis_follower *f, const tamis_message *m, uint64_t age)
+{
+    uint64_t now = f->clock(f->clock_context);
+    if (m->epoch != f->delays.epoch) {
+        f->rival = f->delays;
+        f->taken_over = now;
+    }
+    return max_u64(age, lateness(f, &f->delays, m, now));
 }
 
 /* A message of the origin came that is not older than what is known: the lease begins anew, unless
    another was sent later (a snapshot fetched after a heartbeat). */
 static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
 {
-    uint64_t now = f->clock(f->clock_context), lease = lease_of(f, e->m.beat), expires = 0;
+    if (e->m.type == TAMIS_SNAPSHOT) {
+        atomic_store(&f->beat, e->m.beat);
+        f->targets = e->m.targets;
+    }
+    uint64_t now = f->clock(f->clock_context), lease = lease_of(f), expires = 0;
     uint64_t heard = now > age ? now - age : 0;
     bool other = e->m.epoch != f->newest_epoch;
     if (age < lease)
@@ -173,7 +258,7 @@ static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
         return;
     f->heard = heard;
     f->last = *e;
-    f->last.part = NULL;
+    f->last.part = f->last.data = NULL;
     atomic_store(&f->expires, expires);
 }
 
@@ -246,12 +331,10 @@ static tamis_error decode_snapshot(tamis_follower *f, const struct envelope *e,
                                    tamis_reason *reason)
 {
     tamis_open_options options = {.key = f->given ? f->given->key : NULL, .allocator = &f->a};
-    uint8_t check[TAMIS_KEY_LEN];
     tamis_error error = tamis_filter_decode(made, whole->data, whole->len, &options, reason);
     if (error != TAMIS_OK)
         return error;
-    family_check(&(*made)->set.family, check);
-    if ((*made)->set.bits_only && memcmp(check, e->check, sizeof check) == 0)
+    if ((*made)->set.bits_only && family_tag(&(*made)->set.family) == e->family)
         return TAMIS_OK;
     tamis_filter_free(*made);
     return fail(reason, TAMIS_EFORMAT, "%s: the snapshot is not what its message says", e->m.owner);
@@ -337,16 +420,20 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
     if (f->last.m.owner[0] && strcmp(f->last.m.owner, m->owner) != 0)
         return fail(reason, TAMIS_EFAMILY, "a message of %.60s, this is a copy of %.60s", m->owner,
                     f->last.m.owner);
-    if (m->epoch < f->newest_epoch && origin_lives(f))
+    if (f->given && !envelope_sealed_by(e, f->given->key))
+        return fail(reason, TAMIS_EFAMILY,
+                    e->sealed ? "%s: not sealed with the key that was given"
+                              : "%s: not sealed: published with its key, or forged",
+                    m->owner);
+    if (m->epoch < f->newest_epoch && origin_lives(f)) {
+        hear_rival(f, m);
         return fail(reason, TAMIS_EBASE, "%s: of epoch %llu, which ended before epoch %llu",
                     m->owner, (unsigned long long)m->epoch, (unsigned long long)f->newest_epoch);
-    bool here = copy && m->epoch == f->epoch;
-    if (here) {
-        uint8_t check[TAMIS_KEY_LEN];
-        family_check(&copy->set.family, check);
-        if (e->hash != copy->set.family.hash || memcmp(check, e->check, sizeof check) != 0)
-            return fail(reason, TAMIS_EFAMILY, "%s: the message is of another family", m->owner);
     }
+    bool here = copy && m->epoch == f->epoch;
+    if (here && e->family != family_tag(&copy->set.family))
+        return fail(reason, TAMIS_EFAMILY, "%s: the message is of another family", m->owner);
+    age = age_of(f, m, age);
     bool old = here &&
                (m->type == TAMIS_HEARTBEAT || m->type == TAMIS_FAREWELL ? m->version < f->version
                                                                         : m->version <= f->version);
@@ -415,8 +502,9 @@ void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
         .version = f->version,
         .newest = f->newest,
         .age = now > f->heard ? now - f->heard : 0,
-        .lease = lease_of(f, f->last.m.beat),
-        .targets = f->last.m.targets,
+        .lease = lease_of(f),
+        .beat = min_u64(atomic_load(&f->beat), f->lease_most),
+        .targets = f->targets,
         .estimate = f->last.m.estimate,
         .applied = f->applied,
         .refused = f->refused,
@@ -430,6 +518,11 @@ void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
     facts->items = copy->set.stored;
     for (uint32_t i = 0; i < layers_count(layers); i++)
         facts->bits += vector_positions_total(layers->v[i]);
+    tamis_estimate *s = &facts->estimate; /* what messages leave to their reader */
+    const tamis_targets *t = &facts->targets;
+    s->weighted = t->w_positive * s->positive + t->w_disagree * s->disagree;
+    s->dirty = facts->bits ? (double)(s->set + s->cleared) / (double)facts->bits : 0;
+    s->unreachable = t->false_rate >= 0 && t->w_positive * s->own > t->false_rate;
 }
 
 tamis_error tamis_follower_filter(const tamis_follower *f, tamis_filter **out)
@@ -449,6 +542,9 @@ tamis_error tamis_follower_encode(const tamis_follower *f, tamis_write write, vo
     e.m.epoch = f->epoch;
     e.m.version = f->version;
     e.m.from = 0;
+    e.m.beat = atomic_load(&f->beat);
+    e.m.targets = f->targets;
+    e.sealed = f->given != NULL;
     tamis_error error = tamis_filter_encode(copy, TAMIS_SAVE_BITS_ONLY, sink_write, &whole);
     if (error == TAMIS_OK)
         error =

@@ -9,7 +9,6 @@
 #include "tamis/replica.h"
 #include "plan/plan.h"
 
-#define BEAT_DEFAULT    (UINT64_C(10) * 1000000000)
 #define MESSAGE_DEFAULT ((uint64_t)1 << 20)
 #define MISS_DEFAULT    0.01
 #define SLACK           1.1 /* where the false rate cannot be had: times that of a fresh copy */
@@ -26,8 +25,7 @@ struct tamis_origin {
     tamis_allocator a;
     tamis_targets targets;
     uint32_t hosts;
-    uint64_t beat, message_bytes;
-    bool no_key;
+    uint64_t message_bytes;
     tamis_clock clock;
     void *clock_context;
     struct envelope envelope; /* what all messages have in common */
@@ -92,15 +90,16 @@ tamis_error tamis_origin_new(tamis_origin **out, tamis_filter *f, const tamis_or
     origin->targets = o->targets;
     settle_targets(&origin->targets);
     origin->hosts = o->hosts ? o->hosts : 2;
-    origin->beat = o->beat ? o->beat : BEAT_DEFAULT;
     origin->message_bytes = o->message_bytes ? o->message_bytes : MESSAGE_DEFAULT;
-    origin->no_key = o->no_key;
-    origin->clock = o->clock ? o->clock : clock_real;
+    origin->clock = o->clock ? o->clock : clock_steady;
     origin->clock_context = o->clock_context;
     tamis_message *m = &origin->envelope.m;
     memcpy(m->owner, o->owner, strlen(o->owner) + 1);
-    m->epoch = o->epoch ? o->epoch : max_u64(1, origin->clock(origin->clock_context));
-    m->beat = origin->beat;
+    m->epoch = o->epoch    ? o->epoch
+               : !o->clock ? clock_real(NULL)
+                           : max_u64(1, o->clock(o->clock_context));
+    m->beat = o->beat ? o->beat : BEAT_DEFAULT;
+    origin->envelope.sealed = o->no_key;
     m->targets = origin->targets;
     *out = origin;
     return TAMIS_OK;
@@ -131,8 +130,9 @@ void tamis_origin_free(tamis_origin *o)
 
 void tamis_origin_info(const tamis_origin *o, tamis_origin_facts *facts)
 {
-    *facts = (tamis_origin_facts){o->envelope.m.epoch, o->version, o->deltas,       o->snapshots,
-                                  o->messages,         o->bytes,   o->published_at, o->beat};
+    *facts =
+        (tamis_origin_facts){o->envelope.m.epoch, o->version, o->deltas,       o->snapshots,
+                             o->messages,         o->bytes,   o->published_at, o->envelope.m.beat};
 }
 
 /* ---- how wrong the copies are ---------------------------------------------------------------- */
@@ -408,8 +408,9 @@ static tamis_error publish(tamis_origin *o, struct edition *ed, bool snapshot, t
     }
     snapshot = snapshot || o->version == 0 || o->torn;
     if (snapshot)
-        e = tamis_filter_encode(o->f, TAMIS_SAVE_BITS_ONLY | (o->no_key ? TAMIS_SAVE_NO_KEY : 0u),
-                                sink_write, &ed->whole);
+        e = tamis_filter_encode(
+            o->f, TAMIS_SAVE_BITS_ONLY | (o->envelope.sealed ? TAMIS_SAVE_NO_KEY : 0u), sink_write,
+            &ed->whole);
     else
         e = patch_changes(&o->f->set, &o->base, ed->base.print, sink_write, &ed->whole);
     if (e != TAMIS_OK)

@@ -41,7 +41,7 @@ is no-beat 0 "" "" 'echo +dan | tamis publish a.tamis --to file:x --as alpha --b
     tamis follow file:x -o d --once --for 120s'
 is never-stale 0 $'dan\talpha' "" 'tamis locate d dan'
 
-json report 'seq 1000 | sed s/^/+/ | tamis publish a.tamis --to file:x --as alpha --json' \
+json report 'seq 1000 | sed s/^/+/ | tamis publish a.tamis --to file:x --as alpha --min-gap none --json' \
     'd["added"] == 1000 and d["snapshots"] >= 1 and d["deltas"] > 5 and d["version"] > 5'
 json follow-report 'tamis follow file:x -o d --once --for 120s --json' \
     'd["origins"] == 2 and d["current"] == 2 and d["owners"]["alpha"]["items"] == 1003'
@@ -59,6 +59,46 @@ is no-key 0 "" "" 'head -c 16 /dev/zero >key; tamis create k.tamis --key-file ke
 is no-key-follow 1 "" "tamis follow: refused: saved without its family key: the key is needed to ask: k" 'tamis follow file:y -o e --once --for 500ms'
 is no-key-given 0 "" "" 'tamis follow file:y -o e --once --for 120s --key-file key'
 is no-key-located 0 $'ann\tk' "" 'tamis locate e ann --key-file key'
+
+# With the key, nothing is taken that is not sealed with it.
+is sealed-only 1 "" "tamis follow: refused: p: not sealed: published with its key, or forged: p" \
+    'tamis create p.tamis --key-file key && echo +ann | tamis publish p.tamis --to file:open --as p &&
+    tamis follow file:open -o open-copies --once --for 500ms --key-file key'
+
+# A burst of a third more keys is one message, or two if a gap ends meanwhile.
+json burst 'tamis create burst.tamis; seq 3000 | sed s/^/+/ | tamis publish burst.tamis --to file:b --as b
+    seq 3001 4000 | sed s/^/+/ | tamis publish burst.tamis --to file:b --as b --min-gap 10s --json' \
+    'd["added"] == 1000 and d["deltas"] <= 2'
+json no-gap 'seq 4001 5000 | sed s/^/+/ | tamis publish burst.tamis --to file:b --as b --min-gap none --json' 'd["deltas"] > 5'
+# Snapshots travel compressed.
+holds small-snapshot 'tamis create roomy.tamis --growth fixed --capacity 1M; echo +ann | tamis publish roomy.tamis --to file:z --as z;
+    [ $(stat -c %s z/z/snapshot) -lt 5000 ] && tamis follow file:z -o zz --once --for 120s && [ "$(tamis locate zz ann)" = "ann	z" ]'
+
+# Times that cannot be: a message that is yet to be written, a copy that is yet to be heard of, another
+# machine. All of these mean doubt.
+is time-ahead 1 "" "" 'echo +ann | tamis publish p.tamis --to file:ahead --as p;
+    touch -d "+1 hour" ahead/p/0*; tamis follow file:ahead -o ahead-copies --once --for 400ms'
+is follow-now 0 "" "" 'tamis publish p.tamis --to file:ahead --as p </dev/null && tamis follow file:ahead -o ahead-copies --once --for 120s'
+is trusted 0 $'ann\tp' "" 'tamis locate ahead-copies ann'
+is set-back 1 $'zoe\t?p' "" 'cp -r ahead-copies back; sed -i -E "s/^(owner p [0-9]+ [0-9]+) [0-9]+/\1 9999999999999999999/" back/status
+    tamis locate back zoe'
+is other-machine 1 $'zoe\t?p' "" 'cp -r ahead-copies other; sed -i "s/^boot .*/boot 5e1f/" other/status; tamis locate other zoe'
+
+# The log of changes: what was acknowledged and not saved is done again; others do not write meanwhile.
+is ack 0 $'3' "" 'tamis create l.tamis --deletable; printf "+ann\n+bob\n-ann\n" | tamis publish l.tamis --to file:l --as l --ack'
+holds log-gone '[ ! -e l.tamis.changes ]'
+trouble log-waits 'changes of a tamis publish that was killed wait in it: l.tamis.changes: ' 'echo x >l.tamis.changes; tamis add l.tamis cho'
+trouble log-damaged 'no log of changes, or damaged: l.tamis.changes: ' 'head -c 100 /dev/zero >l.tamis.changes; tamis publish l.tamis --to file:l --as l </dev/null'
+is log-cut 0 "" "" 'head -c 7 /dev/zero >l.tamis.changes; tamis publish l.tamis --to file:l --as l </dev/null'
+
+# An owner that does not come again.
+is forget 0 "" "" 'tamis forget file:l l'
+is forget-nobody 1 "" "" 'tamis forget file:l nobody'
+is forgotten 1 "" "" 'tamis follow file:l -o lost --for 300ms; tamis locate lost ann'
+is forget-copy 0 "" "" 'tamis forget ahead-copies p'
+is forgot-copy 1 "" "" 'tamis locate ahead-copies ann'
+is back-again 0 "" "" 'tamis publish l.tamis --to file:l --as l </dev/null && tamis follow file:l -o lost --once --for 120s'
+is back-located 0 $'bob\tl' "" 'tamis locate lost bob'
 
 is retire 0 "" "" 'tamis publish a.tamis --to file:x --as alpha --retire </dev/null &&
     tamis follow file:x -o d --for 300ms'
@@ -81,5 +121,7 @@ trouble bad-weights "wrong value '1': --weights: " 'tamis publish b.tamis --to f
 trouble no-folder 'No such file or directory: nosuch: make it with tamis follow' 'tamis locate nosuch x'
 trouble damaged-status 'not written by tamis follow, or damaged: d/status: ' \
     'echo hello >d/status; tamis locate d x'
+trouble bad-lease "wrong value 'long': --max-lease: " 'tamis follow file:x -o d --max-lease long'
+trouble forget-what 'an address or folder and an owner are needed: ' 'tamis forget file:x'
 trouble long-name 'not a name of 1 to 255 bytes: --as: ' 'tamis publish b.tamis --to file:x --as $(printf %0300d 1) </dev/null'
 finish

@@ -22,13 +22,19 @@ def run(folder, *arguments, **more):
     return done.stdout
 
 
+def unpacked(data):
+    if data[:4] != b"\x28\xb5\x2f\xfd":
+        return data
+    return subprocess.run(["zstd", "-dcq"], input=data, capture_output=True, check=True).stdout
+
+
 def messages(folder):
     """All that is in a folder of one owner: the parts of the snapshot, then the messages."""
     data = (folder / "snapshot").read_bytes()
     found, at = [], 16
     while at < len(data):
         length = struct.unpack_from("<Q", data, at)[0]
-        found.append(data[at + 8:at + 8 + length])
+        found.append(unpacked(data[at + 8:at + 8 + length]))
         at += 8 + length
     names = sorted(p.name for p in folder.iterdir() if p.name.isdigit())
     assert struct.unpack_from("<Q", data, 8)[0] < int(names[0])
@@ -51,6 +57,7 @@ def test_copies_agree(tmp_path, kind, size):
         for i in range(400):
             lines.insert(rng.randrange(600, len(lines)), "-%d" % i)
     run(tmp_path, "publish", "f.tamis", "--to", "file:x", "--as", "host a", "--message", size,
+        "--min-gap", "none",
         input="".join(line + "\n" for line in lines))
     run(tmp_path, "follow", "file:x", "-o", "d", "--once", "--for", "120s")
     found = messages(tmp_path / "x" / "host%20a")
@@ -82,7 +89,7 @@ def test_every_damaged_byte_is_noticed(tmp_path):
 
 def test_something_missing_is_noticed(tmp_path):
     run(tmp_path, "create", "f.tamis")
-    run(tmp_path, "publish", "f.tamis", "--to", "file:x", "--as", "a",
+    run(tmp_path, "publish", "f.tamis", "--to", "file:x", "--as", "a", "--min-gap", "none",
         input="".join("+%d\n" % i for i in range(500)))
     found = [decode.Message(data) for data in messages(tmp_path / "x" / "a")]
     deltas = [m for m in found if m.body["type"] == decode.DELTA]
@@ -93,3 +100,16 @@ def test_something_missing_is_noticed(tmp_path):
     follower.take(deltas[0])
     follower.take(deltas[0])
     follower.take(deltas[1])
+
+
+def test_seals_agree(tmp_path):
+    key = bytes(range(16))
+    (tmp_path / "key").write_bytes(key)
+    run(tmp_path, "create", "f.tamis", "--key-file", "key")
+    run(tmp_path, "publish", "f.tamis", "--to", "file:x", "--as", "a", "--no-key", input="+1\n+2\n")
+    found = messages(tmp_path / "x" / "a")
+    assert len(found) > 2
+    for data in found:
+        assert decode.Message(data, key).sealed
+        with pytest.raises(decode.Bad):
+            decode.Message(data, bytes(16))

@@ -64,10 +64,10 @@ def test_a_stream_of_messages(server, r):
     assert r.execute_command("TAMIS.PUBLISH", "f", "copies", "host1", "MISS", 0.05) == b"OK"
     first = entries(r, "copies")
     assert first and all(set(e[1]) == {b"o", b"m"} and e[1][b"o"] == b"host1" for e in first)
-    assert all(e[1][b"m"].startswith(b"TAMIS\0\r\n") for e in first)
+    assert all(e[1][b"m"].startswith(b"TMSG") for e in first)
     assert r.hget("{copies}:owners", "host1") is not None
     snapshot = r.lrange("{copies}:snapshot:host1", 0, -1)
-    assert int(snapshot[0]) > 10**18 and snapshot[1].startswith(b"TAMIS\0\r\n")
+    assert int(snapshot[0]) > 10**18 and snapshot[1].startswith(b"TMSG")
     i = info(r, "f")
     assert i["published"] == b"copies" and i["version"] >= 1
     # Few changes are not worth a message; many are.
@@ -97,6 +97,28 @@ def test_heartbeats(server, r):
     n = len(entries(r, "copies"))
     time.sleep(1.5)
     assert len(entries(r, "copies")) == n  # there is no one to speak
+
+
+@pytest.mark.parametrize("lose", [
+    lambda r: r.delete("{copies}:snapshot:host1"), lambda r: r.xtrim("copies", maxlen=0),
+    lambda r: r.delete("copies"), lambda r: r.xdel("copies", r.xrevrange("copies", count=1)[0][0])])
+def test_what_is_lost_is_written_anew(server, r, lose):
+    reserve(r, "f", 0.01, 1000)
+    r.execute_command("TAMIS.PUBLISH", "f", "copies", "host1", "BEAT", 1)
+    before = r.lindex("{copies}:snapshot:host1", 1)
+    epoch = epochs(r, "copies", "host1")
+    lose(r)
+    wait(lambda: r.lindex("{copies}:snapshot:host1", 1) not in (None, before), 10)
+    wait(lambda: epochs(r, "copies", "host1") == epoch and len(entries(r, "copies")), 10)
+
+
+def test_of_two_with_one_name_the_later_goes_on(server, r):
+    for name in "fg":
+        reserve(r, name, 0.01, 1000)
+        r.execute_command("TAMIS.PUBLISH", name, "copies", "host1", "BEAT", 1)
+    epoch = epochs(r, "copies", "host1")
+    wait(lambda: "host1 is published by another since" in server.log_tail(), 10)
+    assert epochs(r, "copies", "host1") == epoch
 
 
 def test_no_word_while_writes_are_paused(servers):

@@ -86,9 +86,9 @@ static void taken(void *context, const char *owner, const void *data, size_t len
         *sum += ((const uint8_t *)data)[i];
 }
 
-static void named(void *context, const char *owner)
+static void named(void *context, const char *owner, bool forgotten)
 {
-    *(uint64_t *)context += strlen(owner);
+    *(uint64_t *)context += strlen(owner) + forgotten;
 }
 
 /* Each call on a connection of its own: after an error there is a pause. */
@@ -97,6 +97,7 @@ static void call(const char *url, unsigned which)
     char error[256], position[CARRIER_POSITION] = "";
     uint64_t sum = 0;
     struct carrier_part part = {"part", 4};
+    struct carrier_state state;
     struct carrier *c = carrier_open(url, error);
     if (!CHECK_MSG(c != NULL, "%s", error))
         return;
@@ -108,10 +109,13 @@ static void call(const char *url, unsigned which)
         carrier_replace(c, "owner", 5, &part, 1);
         break;
     case 2:
-        carrier_last_epoch(c, "owner", &sum);
+        carrier_send(c, "owner", "message", 7);
+        carrier_state(c, "owner", &state);
         break;
     case 3:
-        carrier_retire(c, "owner");
+        carrier_retire(c, "owner", which % 2);
+        carrier_send(c, "owner", "message", 7);
+        carrier_advance(c, "owner");
         break;
     case 4:
         for (int i = 0; i < 4; i++)
@@ -220,14 +224,15 @@ TEST(planted_links_and_fifos_are_not_read)
     close(fd);
     for (size_t i = 0; i < 4; i++) {
         char path[64];
-        uint64_t sum = 0, epoch = 0;
+        uint64_t sum = 0;
+        struct carrier_state state;
         snprintf(path, sizeof path, "shared/me/%s", names[i % 2]);
         CHECK(i < 2 ? symlink("../../other", path) == 0 : mkfifo(path, 0600) == 0);
         struct carrier *c = folder();
         alarm(30);
         carrier_fetch(c, "me", position, taken, &sum);
         carrier_receive(c, position, 0, taken, &sum);
-        carrier_last_epoch(c, "me", &epoch);
+        carrier_state(c, "me", &state);
         alarm(0);
         CHECK_MSG(sum == 0, "read through %s", names[i % 2]);
         carrier_close(c);

@@ -4,6 +4,7 @@
 #include "harness.h"
 #include "histories.h"
 
+#include "base/bytes.h"
 #include "fault.h"
 #include "set/set.h"
 #include "tamis/replica.h"
@@ -11,6 +12,8 @@
 /* ---- a channel that keeps, loses, repeats, swaps and damages --------------------------------- */
 
 enum { QUEUE = 65536, VERSIONS = 4096 };
+#define BITS  (TAMIS_SAVE_BITS_ONLY | TAMIS_SAVE_NO_KEY) /* what copies have in any case */
+#define LEASE (UINT64_C(30) * 1000000000)                /* of the default heartbeats */
 
 struct version {
     uint64_t epoch, number;
@@ -107,7 +110,7 @@ static void remember(struct world *w)
             return;
     if (w->n_versions < VERSIONS)
         w->versions[w->n_versions++] =
-            (struct version){facts.epoch, facts.version, bytes_of(w->filter, TAMIS_SAVE_BITS_ONLY)};
+            (struct version){facts.epoch, facts.version, bytes_of(w->filter, BITS)};
 }
 
 static void publish(struct world *w, bool snapshot)
@@ -134,7 +137,7 @@ static void check_copy(struct world *w)
         return;
     if (!CHECK(tamis_follower_filter(w->follower, &copy) == TAMIS_OK))
         return;
-    struct bytes bits = bytes_of(copy, TAMIS_SAVE_BITS_ONLY);
+    struct bytes bits = bytes_of(copy, BITS);
     bool found = false;
     for (size_t i = 0; i < w->n_versions && !found; i++)
         if (w->versions[i].epoch == facts.epoch && w->versions[i].number == facts.version) {
@@ -179,7 +182,7 @@ static tamis_error deliver(struct world *w, size_t i, bool keep, bool damage)
     return e;
 }
 
-static void restart_follower(struct world *w)
+static void restart_follower_with(struct world *w, const tamis_follower_options *o)
 {
     struct bytes file = {0};
     tamis_taken taken;
@@ -188,7 +191,7 @@ static void restart_follower(struct world *w)
     tamis_error e = tamis_follower_encode(w->follower, bytes_write, &file);
     CHECK(e == (before.version ? TAMIS_OK : TAMIS_EKIND));
     tamis_follower_free(w->follower);
-    start_follower(w);
+    CHECK(tamis_follower_new(&w->follower, o) == TAMIS_OK);
     if (e != TAMIS_OK)
         return;
     e = tamis_follower_take(w->follower, file.data, file.len, UINT64_MAX, &taken, NULL);
@@ -199,6 +202,11 @@ static void restart_follower(struct world *w)
     CHECK(memcmp(&after.targets, &before.targets, sizeof after.targets) == 0);
     check_copy(w);
     bytes_free(&file);
+}
+
+static void restart_follower(struct world *w)
+{
+    restart_follower_with(w, &(tamis_follower_options){.clock = world_clock, .clock_context = w});
 }
 
 /* The origin's process ends; what it had is loaded again, and goes on as a new epoch. */
@@ -230,6 +238,7 @@ static void converge(struct world *w)
         while (w->queued)
             deliver(w, 0, false, false);
     }
+    w->now += LEASE; /* a message of an earlier life may have made it contested */
     CHECK(tamis_origin_beat(w->origin, enqueue, w) == TAMIS_OK);
     CHECK(deliver(w, 0, false, false) == TAMIS_OK);
     tamis_follower_info(w->follower, &facts);
@@ -550,11 +559,239 @@ TEST(a_stale_copy_takes_an_earlier_epoch)
     w.epochs = 4;
     restart_origin(&w);
     publish(&w, false);
+    w.now += 7; /* sent after the higher one began: both are alive, as far as can be told */
     CHECK(deliver(&w, 0, true, false) == TAMIS_EBASE);
-    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CONTESTED);
     w.now += UINT64_C(1) << 40;
     CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
     CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    world_end(&w);
+}
+
+/* A world whose origin beats every 100, with a first copy. */
+static bool beating_world(struct world *w, const tamis_follower_options *options, bool no_key)
+{
+    if (!CHECK(world_begin(w, 15, 1, 0)))
+        return false;
+    tamis_origin_free(w->origin);
+    tamis_follower_free(w->follower);
+    tamis_origin_options o = {.owner = "store-7",
+                              .epoch = 5,
+                              .beat = 100,
+                              .no_key = no_key,
+                              .clock = world_clock,
+                              .clock_context = w};
+    w->now = UINT64_C(1) << 40;
+    CHECK(tamis_origin_new(&w->origin, w->filter, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_follower_new(&w->follower, options) == TAMIS_OK);
+    publish(w, false);
+    return true;
+}
+
+static uint64_t other_clock(void *context) /* of another machine, which was started later */
+{
+    return ((struct world *)context)->now - (UINT64_C(1) << 39);
+}
+
+/* Messages that waited together, in a server that was stopped: the carrier takes them for new. */
+TEST(late_messages_renew_no_lease)
+{
+    static struct world w;
+    tamis_follower_options options = {.clock = other_clock, .clock_context = &w};
+    if (!beating_world(&w, &options, false))
+        return;
+    deliver(&w, 0, false, false);
+    for (unsigned i = 0; i < 20; i++) { /* never at once, but sometimes after 3 */
+        CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+        w.now += 3 + 5 * (i % 4);
+        CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
+        CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+        w.now += 90;
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+        w.now += 100;
+    }
+    w.now += 250; /* the last of them is 350 old, more than a lease */
+    while (w.queued)
+        CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_STALE);
+    CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+    w.now += 203; /* this one is 200 late, and good for 100 */
+    CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    w.now += 100;
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_STALE);
+    world_end(&w);
+}
+
+/* The way became longer for good, by more than a lease: late at first, then the measure. */
+TEST(a_longer_way_becomes_the_measure)
+{
+    static struct world w;
+    tamis_follower_options options = {.clock = world_clock, .clock_context = &w};
+    uint64_t stale = 0, current = 0;
+    if (!beating_world(&w, &options, false))
+        return;
+    deliver(&w, 0, false, false);
+    for (unsigned i = 0; i < 40; i++) {
+        CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+        w.now += 100;
+        if (w.queued > 5)
+            deliver(&w, 0, false, false);
+        stale += i > 4 && i < 10 && tamis_follower_freshness(w.follower) == TAMIS_STALE;
+        current += i > 20 && tamis_follower_freshness(w.follower) == TAMIS_CURRENT;
+    }
+    CHECK_MSG(stale == 5 && current == 19, "%d stale, %d current", (int)stale, (int)current);
+    world_end(&w);
+}
+
+TEST(who_is_cut_off_doubts_after_one_beat)
+{
+    static struct world w;
+    tamis_follower_options options = {.clock = world_clock, .clock_context = &w};
+    if (!beating_world(&w, &options, false))
+        return;
+    deliver(&w, 0, false, false);
+    tamis_follower_contact(w.follower, 0);
+    w.now += 99;
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    tamis_follower_contact(w.follower, 0);
+    w.now += 99;
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    w.now += 1;
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_STALE);
+    tamis_follower_contact(w.follower, 30); /* the lease of three beats is still on */
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    w.now += 70;
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_STALE);
+    w.now += 31;
+    tamis_follower_contact(w.follower, 0);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_STALE);
+    world_end(&w);
+}
+
+TEST(leases_have_a_ceiling)
+{
+    static struct world w;
+    tamis_follower_options options = {.lease_most = 150, .clock = world_clock, .clock_context = &w};
+    if (!beating_world(&w, &options, false))
+        return;
+    deliver(&w, 0, false, false);
+    w.now += 149;
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    w.now += 1;
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_STALE);
+    world_end(&w);
+}
+
+/* Two origins under one name, both alive: the higher epoch counts, and the copy is contested as long as
+   the other one speaks. What was on its way when the first one ended makes no doubt. */
+TEST(two_origins_with_one_name_are_contested)
+{
+    static struct world w, other;
+    tamis_follower_options options = {.clock = world_clock, .clock_context = &w};
+    if (!beating_world(&w, &options, false))
+        return;
+    deliver(&w, 0, false, false);
+    CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK); /* on its way */
+    w.now += 20;
+    memset(&other, 0, sizeof other);
+    tamis_origin_options o = {
+        .owner = "store-7", .epoch = 6, .beat = 100, .clock = world_clock, .clock_context = &w};
+    CHECK(tamis_filter_clone(&other.filter, w.filter) == TAMIS_OK);
+    CHECK(tamis_origin_new(&other.origin, other.filter, &o, NULL) == TAMIS_OK);
+    add_keys(other.filter, 0, 10);
+    CHECK(tamis_origin_publish(other.origin, enqueue, &other, NULL) == TAMIS_OK);
+    CHECK(tamis_follower_take(w.follower, other.queue[0].data, other.queue[0].len, 0, NULL, NULL) ==
+          TAMIS_OK);
+    w.now += 5;
+    CHECK(tamis_follower_take(w.follower, w.queue[0].data, w.queue[0].len, 0, NULL, NULL) ==
+          TAMIS_EBASE);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    w.now += 50;
+    CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+    CHECK(tamis_follower_take(w.follower, w.queue[1].data, w.queue[1].len, 0, NULL, NULL) ==
+          TAMIS_EBASE);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CONTESTED);
+    w.now += 299;
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CONTESTED);
+    w.now += 1;
+    CHECK(tamis_origin_beat(other.origin, enqueue, &other) == TAMIS_OK);
+    CHECK(tamis_follower_take(w.follower, other.queue[1].data, other.queue[1].len, 0, NULL, NULL) ==
+          TAMIS_OK);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    world_end(&w);
+    world_end(&other);
+}
+
+/* A forged empty snapshot with everything right that can be read off the stream: the tag of the family,
+   owner, epoch and version. Its filter is of another key, which the forger does not have to name. */
+TEST(with_the_key_only_sealed_messages_are_taken)
+{
+    static struct world w, forged;
+    uint8_t key[TAMIS_KEY_LEN];
+    tamis_reason reason = {0};
+    tamis_taken taken;
+    if (!CHECK(world_begin(&w, 15, 1, 0)))
+        return;
+    memcpy(key, w.filter->set.family.secrets->key, sizeof key);
+    world_end(&w);
+    tamis_follower_options options = {.key = key, .clock = world_clock, .clock_context = &w};
+    if (!beating_world(&w, &options, true))
+        return;
+    CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
+    CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+    CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
+    memset(&forged, 0, sizeof forged);
+    tamis_origin_options o = {
+        .owner = "store-7", .epoch = 6, .clock = world_clock, .clock_context = &w};
+    tamis_options empty = {.capacity = 100, .key = key};
+    for (unsigned sealed = 0; sealed < 2; sealed++) {
+        uint8_t other[TAMIS_KEY_LEN] = "another key";
+        empty.key = sealed ? other : key; /* not sealed, or with a key of his own */
+        o.no_key = sealed;
+        CHECK(tamis_filter_new(&forged.filter, &empty, NULL) == TAMIS_OK);
+        CHECK(tamis_origin_new(&forged.origin, forged.filter, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_origin_publish(forged.origin, enqueue, &forged, NULL) == TAMIS_OK);
+        CHECK(tamis_origin_beat(forged.origin, enqueue, &forged) == TAMIS_OK);
+        CHECK(tamis_origin_farewell(forged.origin, enqueue, &forged) == TAMIS_OK);
+        for (size_t i = 0; i < forged.queued; i++) {
+            CHECK(tamis_follower_take(w.follower, forged.queue[i].data, forged.queue[i].len, 0,
+                                      &taken, &reason) == TAMIS_EFAMILY);
+            CHECK_MSG(strstr(reason.text, "not sealed"), "%s", reason.text);
+        }
+        CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+        world_end(&forged);
+        memset(&forged, 0, sizeof forged);
+    }
+    restart_follower_with(&w, &options); /* what it saves it takes again */
+    CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+    for (size_t at = 0; at < w.queue[0].len;
+         at++) { /* nor with a byte changed and the sum made right */
+        struct bytes *m = &w.queue[0];
+        uint64_t sum;
+        m->data[at] ^= 1;
+        if (at < m->len - 24)
+            sum = hash_of(m->data, m->len - 24), memcpy(m->data + m->len - 24, &sum, sizeof sum);
+        CHECK(tamis_follower_take(w.follower, m->data, m->len, 0, NULL, NULL) != TAMIS_OK);
+        m->data[at] ^= 1;
+        sum = hash_of(m->data, m->len - 24), memcpy(m->data + m->len - 24, &sum, sizeof sum);
+    }
+    CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
+    world_end(&w);
+}
+
+TEST(heartbeats_are_small)
+{
+    static struct world w;
+    if (!CHECK(world_begin(&w, 15, 1, 0)))
+        return;
+    add_keys(w.filter, 0, 300);
+    publish(&w, false);
+    add_keys(w.filter, 300, 400);
+    CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+    CHECK_MSG(w.queue[w.queued - 1].len <= 68, "%zu bytes", w.queue[w.queued - 1].len);
     world_end(&w);
 }
 

@@ -1,0 +1,240 @@
+/* The log of changes beside a published file. See change_log.h. */
+#include "change_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define FRONT_LEN 24
+#define GROUP     256 /* digests, at most */
+#define GROUP_LEN (16 + sizeof(tamis_digest) * GROUP)
+
+enum group { GROUP_ADD = 1, GROUP_REMOVE = 2, GROUP_SAVING = 3 };
+
+static const char magic[8] = {'T', 'A', 'M', 'I', 'S', 'L', 'O', 'G'};
+
+static bool log_failed(struct change_log *log, const char *what)
+{
+    if (!log->failed)
+        complain("%s: %s: %s", strerror(errno), log->path, what);
+    log->failed = true;
+    return false;
+}
+
+/* All of it, from where it is; false with errno. */
+static bool read_all(int fd, void *to, size_t len, uint64_t at, size_t *got)
+{
+    ssize_t n;
+    for (*got = 0; *got < len; *got += (size_t)n) {
+        n = pread(fd, (char *)to + *got, len - *got, (off_t)(at + *got));
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n == 0)
+            break;
+        n = n < 0 ? 0 : n;
+    }
+    return true;
+}
+
+/* A save writes all bytes anyway: reading them back takes a small part of its time. */
+static bool file_sum(const char *path, uint64_t *sum)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    XXH3_state_t *state = XXH3_createState();
+    static char piece[1 << 16];
+    size_t got = sizeof piece;
+    bool good = fd >= 0 && state && XXH3_64bits_reset(state) == XXH_OK;
+    for (uint64_t at = 0; good && got == sizeof piece; at += got)
+        good = read_all(fd, piece, sizeof piece, at, &got) &&
+               XXH3_64bits_update(state, piece, got) == XXH_OK;
+    *sum = good ? XXH3_64bits_digest(state) : 0;
+    XXH3_freeState(state);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static bool append(struct change_log *log, const void *data, size_t len)
+{
+    for (size_t done = 0; done < len;) {
+        ssize_t n =
+            pwrite(log->fd, (const char *)data + done, len - done, (off_t)(log->end + done));
+        if (n < 0 && errno != EINTR)
+            return log_failed(log, "make room and publish again; what is in it is safe");
+        done += n > 0 ? (size_t)n : 0;
+    }
+    log->end += len;
+    return true;
+}
+
+static bool append_group(struct change_log *log, enum group what, const tamis_digest *digests,
+                         size_t n)
+{
+    unsigned char group[GROUP_LEN];
+    uint32_t front[2] = {what, (uint32_t)n};
+    size_t len = sizeof front + n * sizeof *digests;
+    memcpy(group, front, sizeof front);
+    if (n)
+        memcpy(group + sizeof front, digests, n * sizeof *digests);
+    uint64_t sum = XXH3_64bits(group, len);
+    memcpy(group + len, &sum, sizeof sum);
+    return append(log, group, len + sizeof sum);
+}
+
+bool change_log_add(struct change_log *log, bool removing, const tamis_digest *digests, size_t n)
+{
+    return n == 0 || append_group(log, removing ? GROUP_REMOVE : GROUP_ADD, digests, n);
+}
+
+bool change_log_sync(struct change_log *log)
+{
+    if (log->synced == log->end)
+        return true;
+    if (fdatasync(log->fd) != 0)
+        return log_failed(log, "what was not acknowledged may be lost");
+    log->synced = log->end;
+    return true;
+}
+
+/* Empty, and of the file as it is now. */
+static bool begin(struct change_log *log, const char *path)
+{
+    unsigned char front[FRONT_LEN];
+    uint64_t sum;
+    if (!file_sum(path, &sum)) {
+        complain("%s: %s: it cannot be read back", strerror(errno), path);
+        return false;
+    }
+    memcpy(front, magic, sizeof magic);
+    memcpy(front + 8, &sum, sizeof sum);
+    sum = XXH3_64bits(front, 16);
+    memcpy(front + 16, &sum, sizeof sum);
+    if (ftruncate(log->fd, 0) != 0)
+        return log_failed(log, "it cannot be emptied");
+    log->end = log->synced = 0;
+    return append(log, front, sizeof front) && change_log_sync(log);
+}
+
+bool change_log_save(struct change_log *log, const struct store *store)
+{
+    return append_group(log, GROUP_SAVING, NULL, 0) && change_log_sync(log) &&
+           store_save(store, 0) && begin(log, store->path);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* The group at the end of what was read: its length, or 0 if there is no whole one. */
+static size_t read_group(const struct change_log *log, unsigned char group[GROUP_LEN])
+{
+    uint32_t front[2];
+    uint64_t sum;
+    size_t got;
+    if (!read_all(log->fd, group, GROUP_LEN, log->end, &got) || got < 16)
+        return 0;
+    memcpy(front, group, sizeof front);
+    size_t len = sizeof front + front[1] * sizeof(tamis_digest);
+    if (front[0] < GROUP_ADD || front[0] > GROUP_SAVING || front[1] > GROUP ||
+        got < len + sizeof sum)
+        return 0;
+    memcpy(&sum, group + len, sizeof sum);
+    return sum == XXH3_64bits(group, len) ? len + sizeof sum : 0;
+}
+
+static tamis_error do_again(tamis_filter *f, const unsigned char *group, uint64_t *replayed)
+{
+    uint32_t front[2];
+    tamis_digest digests[GROUP];
+    uint8_t outcomes[GROUP];
+    size_t done;
+    memcpy(front, group, sizeof front);
+    memcpy(digests, group + sizeof front, front[1] * sizeof *digests);
+    if (front[0] == GROUP_SAVING)
+        return TAMIS_OK;
+    *replayed += front[1];
+    return front[0] == GROUP_REMOVE
+               ? tamis_filter_remove_many(f, digests, front[1], outcomes, &done)
+               : tamis_filter_add_many(f, digests, front[1], NULL, &done);
+}
+
+/* Goes over all groups, and does them again unless the filter is NULL; which was the last? */
+static bool go_over(struct change_log *log, tamis_filter *f, uint64_t *replayed, uint32_t *last)
+{
+    unsigned char group[GROUP_LEN];
+    *last = 0;
+    log->end = FRONT_LEN;
+    for (size_t len; (len = read_group(log, group)); log->end += len) {
+        tamis_error e = f ? do_again(f, group, replayed) : TAMIS_OK;
+        memcpy(last, group, sizeof *last);
+        if (e != TAMIS_OK)
+            return complain_of(e, NULL, log->path), false;
+    }
+    log->synced = 0;
+    return f ? ftruncate(log->fd, (off_t)log->end) == 0 || log_failed(log, "it cannot be cut")
+             : true;
+}
+
+/* 1 if the log is of this file, 0 if it can be dropped, -1 after complaining. */
+static int belongs(struct change_log *log, const char *path)
+{
+    unsigned char front[FRONT_LEN];
+    uint64_t sum, of;
+    size_t got;
+    uint32_t last;
+    if (!read_all(log->fd, front, sizeof front, 0, &got))
+        return log_failed(log, "it cannot be read") - 1;
+    if (got < sizeof front)
+        return 0; /* it was being made */
+    memcpy(&sum, front + 16, sizeof sum);
+    if (memcmp(front, magic, sizeof magic) != 0 || sum != XXH3_64bits(front, 16))
+        return complain("no log of changes, or damaged: %s: remove it to go on without it",
+                        log->path),
+               -1;
+    memcpy(&of, front + 8, sizeof of);
+    if (!file_sum(path, &sum))
+        return complain("%s: %s: it cannot be read", strerror(errno), path), -1;
+    if (of == sum)
+        return 1;
+    if (!go_over(log, NULL, NULL, &last))
+        return -1;
+    if (log->end == FRONT_LEN || last == GROUP_SAVING)
+        return 0;
+    return complain("its changes are for another version of %s: %s: put that version back, or "
+                    "remove the log",
+                    path, log->path),
+           -1;
+}
+
+bool change_log_open(struct change_log *log, const struct store *store, uint64_t *replayed)
+{
+    uint32_t last;
+    *replayed = 0;
+    log->fd = -1;
+    if (snprintf(log->path, sizeof log->path, "%s.changes", store->path) >= (int)sizeof log->path)
+        return complain("the name is too long: %s", store->path), false;
+    log->fd = open(log->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (log->fd < 0)
+        return log_failed(log, "check the permissions of the folder");
+    int ours = belongs(log, store->path);
+    return ours > 0   ? go_over(log, as_filter(store->set), replayed, &last)
+           : ours < 0 ? false
+                      : begin(log, store->path);
+}
+
+void change_log_close(struct change_log *log)
+{
+    if (log->fd < 0)
+        return;
+    if (log->end == FRONT_LEN)
+        unlink(log->path);
+    close(log->fd);
+    log->fd = -1;
+}
