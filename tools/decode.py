@@ -913,8 +913,19 @@ def check_unused(data, rows, width, columns, at):
 
 def tokens(text):
     """The words that a phrase needs: those that are no part of a compound, and the compounds."""
-    word = rb"[0-9A-Za-z_\x80-\xff]+"
-    return [folded(found)[:255] for found in re.findall(word + rb"(?:[.:/@-]" + word + rb")*", text)]
+    found = list(re.finditer(rb"[0-9A-Za-z_\x80-\xff]+", text))
+    joins = [text[a.end():b.start()] for a, b in zip(found, found[1:])]
+    joins = [join if join in (b".", b":", b"/", b"@", b"-") else b"" for join in joins] + [b""]
+    needed, first = [], 0
+    for i, join in enumerate(joins):
+        before = joins[i - 1] if i else b""
+        if before and join != before:  # a compound ends with this token
+            needed.append(text[found[first].start():found[i].end()])
+        elif not before and not join and found:
+            needed.append(found[i].group())
+        if join != before:
+            first = i
+    return [folded(one)[:255] for one in needed]
 
 
 def network_keys(text, part, whole):
