@@ -45,9 +45,10 @@ static int owners(bool messages, size_t n)
     tamis_directory *d = NULL;
     tamis_filter *f = NULL;
     tamis_options small = {.growth = TAMIS_FIXED, .capacity = 64, .key = key};
-    int failed =
-        tamis_directory_new(&d, &(tamis_directory_options){.key = key}, NULL) != TAMIS_OK ||
-        tamis_filter_new(&f, &small, NULL) != TAMIS_OK;
+    /* With the key it would take sealed messages only. */
+    tamis_directory_options whole = {.key = messages ? NULL : key};
+    int failed = tamis_directory_new(&d, &whole, NULL) != TAMIS_OK ||
+                 tamis_filter_new(&f, &small, NULL) != TAMIS_OK;
     for (size_t i = 0; i < n / 16 && !failed; i++) {
         char name[32];
         tamis_origin *origin = NULL;
