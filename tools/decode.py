@@ -670,6 +670,14 @@ def table_hash(value):
     return fold(value ^ GOLDEN, GOLDEN)
 
 
+def value_digest(family, kind, attribute, value, part=False):
+    """Of a value of an attribute, None if it is missing, or of a part of one."""
+    number = attribute + (128 if part else 64 if value is None else 0)
+    text = value if part else b"" if value is None else normal(kind, value)
+    a, b = family.digest(text)
+    return mix(a + (number + 1) * VALUE_A & MASK), mix(b + (number + 1) * VALUE_B & MASK)
+
+
 class Index(Structure):
     def __init__(self, container):
         super().__init__(container, 2, "an index")
@@ -758,60 +766,7 @@ class Index(Structure):
              "copies in table %d" % i)
         self.tables[i] = dict(pairs)
 
-    def place_fronts(self, heads):
-        """For each attribute, (bits, fingerprints) of its fronts."""
-        self.fronts, end = {}, 0
-        for attribute, bits, buckets, zero, n, _, _ in heads:
-            low = bits - buckets
-            need(attribute < len(self.names) and buckets <= 32 and 1 <= low <= 56 and bits <= 64 and
-                 n < 0xFFFFFFFF and not zero, 0, "a front")
-            start = round_up(end, 64)
-            need(not any(self.fronts_data[end:start]), start, "what fills up a front")
-            middle = start + round_up((n * low + 7) // 8, 8)
-            end = middle + round_up(4 << buckets, 8)
-            need(end <= self.fronts_len, start, "a front that is not there")
-            packed = int.from_bytes(self.fronts_data[start:middle], "little")
-            ends = struct.unpack_from("<%dI" % (1 << buckets), self.fronts_data, middle)
-            need(list(ends) == sorted(ends) and ends[-1] == n and packed >> n * low == 0 and
-                 not any(self.fronts_data[middle + (4 << buckets):end]), start, "a front")
-            prints, first = [], 0
-            for bucket, last in enumerate(ends):
-                prints += [bucket << low | packed >> i * low & (1 << low) - 1
-                           for i in range(first, last)]
-                first = last
-            need(prints == sorted(set(prints)), start, "a front that is not in order")
-            self.fronts.setdefault(attribute, []).append((bits, set(prints)))
-        need(end == self.fronts_len, 0, "the fronts")
-
     # -- asking --
-
-    def digest(self, family, attribute, value, part=False):
-        number = attribute + (128 if part else 64 if value is None else 0)
-        text = value if part else b"" if value is None else normal(self.types[attribute], value)
-        a, b = family.digest(text)
-        return mix(a + (number + 1) * VALUE_A & MASK), mix(b + (number + 1) * VALUE_B & MASK)
-
-    def keys(self, family, attribute, value, sign):
-        """Lists of digests: of each list one is to be there. None: the type does not help."""
-        kind, part = TYPES[self.types[attribute]], lambda text: self.digest(family, attribute, text,
-                                                                            True)
-        if sign == b"~" or (sign == b"" and kind == "words" and value and tokens(value)):
-            if kind != "words":
-                return []
-            return [[part(word)] for word in tokens(value)]
-        if sign == b"^":
-            prefix = value[:value.rfind(b"/") + 1]
-            return [[part(prefix)]] if kind == "path" and prefix else []
-        if sign == b"/":
-            return network_keys(value.decode(), part,
-                                lambda text: self.digest(family, attribute, text))
-        return [[self.digest(family, attribute, value)]]
-
-    def within(self, attribute, value):
-        """Segments with a value from low to high, LOW..HIGH."""
-        low, high = (order_of(self.types[attribute], end) for end in value.split(b".."))
-        return {i for i, (a, b, c, d) in enumerate(self.bounds[attribute])
-                if (a, b) <= (c, d) and (a, b) <= high and low <= (c, d)}
 
     def verification(self, family, layer, mask, record):
         """The value that layer `layer` keeps of a record for the attributes in the mask."""
@@ -859,7 +814,7 @@ class Index(Structure):
         for name, value in question.items():
             need(name in self.names, 0, "no attribute %r" % name)
             i = self.names.index(name)
-            record[i] = self.digest(family, i, value)
+            record[i] = value_digest(family, self.types[i], i, value)
             mask |= 1 << i
         return any(self.in_layer(family, layer, mask, record) for layer in range(self.head["n"]))
 
@@ -1100,10 +1055,7 @@ class Catalog(Family16):
     # -- asking --
 
     def digest(self, family, attribute, value, part=False):
-        number = attribute + (128 if part else 64 if value is None else 0)
-        text = value if part else b"" if value is None else normal(self.types[attribute], value)
-        a, b = family.digest(text)
-        return mix(a + (number + 1) * VALUE_A & MASK), mix(b + (number + 1) * VALUE_B & MASK)
+        return value_digest(family, self.types[attribute], attribute, value, part)
 
     def keys(self, family, attribute, value, sign):
         """Lists of digests: of each list one is to be there. None: the type does not help."""
