@@ -72,36 +72,25 @@ CODEGEN := -fPIC -fvisibility=hidden -fno-semantic-interposition
 
 # Optional parts of the command line, taken as the machine has them.
 found = $(shell pkg-config --exists $(1) 2>/dev/null && echo yes)
-ifeq ($(call found,zlib),yes)
-CLI_FLAGS += -DTAMIS_HAVE_ZLIB
-CLI_LIBS  += -lz
+define optional # package, NAME, library
+ifeq ($$(call found,$(1)),yes)
+CLI_FLAGS += -DTAMIS_HAVE_$(2)
+CLI_LIBS  += -l$(3)
 endif
-ifeq ($(call found,libzstd),yes)
-CLI_FLAGS += -DTAMIS_HAVE_ZSTD
-CLI_LIBS  += -lzstd
-endif
-ifeq ($(call found,liblzma),yes)
-CLI_FLAGS += -DTAMIS_HAVE_LZMA
-CLI_LIBS  += -llzma
-endif
-ifeq ($(call found,liblz4),yes)
-CLI_FLAGS += -DTAMIS_HAVE_LZ4
-CLI_LIBS  += -llz4
+endef
+$(eval $(call optional,zlib,ZLIB,z))
+$(eval $(call optional,libzstd,ZSTD,zstd))
+$(eval $(call optional,liblzma,LZMA,lzma))
+$(eval $(call optional,liblz4,LZ4,lz4))
+$(eval $(call optional,libpcre2-8,PCRE2,pcre2-8))
+$(eval $(call optional,hiredis,HIREDIS,hiredis))
+ifneq ($(call found,hiredis),yes)
+parts_src := $(filter-out src/carrier/carrier_redis.c,$(parts_src))
 endif
 # Debian's libbz2 has no file for pkg-config.
 ifneq ($(shell echo '_include <bzlib.h>' | tr _ '\043' | $(CC) $(CPPFLAGS) -fsyntax-only -xc - 2>/dev/null && echo yes),)
 CLI_FLAGS += -DTAMIS_HAVE_BZ2
 CLI_LIBS  += -lbz2
-endif
-ifeq ($(call found,libpcre2-8),yes)
-CLI_FLAGS += -DTAMIS_HAVE_PCRE2
-CLI_LIBS  += -lpcre2-8
-endif
-ifeq ($(call found,hiredis),yes)
-CLI_FLAGS += -DTAMIS_HAVE_HIREDIS
-CLI_LIBS  += -lhiredis
-else
-parts_src := $(filter-out src/carrier/carrier_redis.c,$(parts_src))
 endif
 
 LIBS := -lsodium -lm -lpthread
