@@ -1,5 +1,6 @@
 /*
- * tamis: the numbers behind filters and records: sizes, rates, capacities, thresholds. After tamis.h.
+ * tamis: the numbers behind filters and records: sizes, rates, capacities, thresholds. Read tamis.h
+ * first.
  */
 #ifndef TAMIS_PLAN_PUBLIC_H
 #define TAMIS_PLAN_PUBLIC_H
@@ -11,51 +12,51 @@ extern "C" {
 #endif
 
 /*
- * The formulas behind every filter: sizes, rates, capacities, thresholds, as published and corrected.
- * The library and `tamis plan` ask here and nowhere else. All are pure and never allocate; an
- * argument outside a formula's domain gives NaN (or 0 for whole numbers). Rates are probabilities,
- * sizes are bits unless a unit is named. "exp form" is (1-e^{-kn/m})^k; "exact" is the occupancy law
- * of k n independent throws into m cells. `layout` is a tamis_layout: a unit of TAMIS_SPREAD is one
- * bit, of TAMIS_BLOCKED a block of 512; 0 means blocked. DBF, SFBF, PBF name the papers on dynamic,
- * flexible and parallel filters.
+ * The formulas behind every filter: sizes, rates, capacities, thresholds, as published and
+ * corrected. The library and `tamis plan` use no others. All are pure functions and never allocate;
+ * an argument outside a formula's domain returns NaN (0 for integers). Rates are probabilities,
+ * sizes are bits unless a unit is given. "exp form" is (1-e^{-kn/m})^k; "exact" is the occupancy
+ * law of k n independent throws into m cells. An address unit is one bit in TAMIS_SPREAD and a
+ * block of 512 bits in TAMIS_BLOCKED; layout 0 means blocked. DBF, SFBF and PBF are the papers on
+ * dynamic, flexible and parallel filters.
  */
 
 /* ---- one vector: what the library sizes itself with ---- */
 
 typedef struct tamis_plan_size {
     uint64_t units; /* bits (spread) or blocks (blocked) */
-    uint64_t bits;  /* 0: cannot be had */
+    uint64_t bits;  /* 0: not possible */
     unsigned k;
-    double rate; /* after n keys; NaN if it cannot be had */
+    double rate; /* after n keys; NaN: not possible */
 } tamis_plan_size;
 
-/* Smallest vector, its units a multiple of 8 (of 64 from 64,000 on, so that it can be folded), whose
- * rate after n distinct keys is at most p; k in 1..64 for the fewest bits, the smallest k among those
- * within 0.5 % (1 % for blocked vectors of more than 8 probes). bits is 0 if p is not in (0,1) or the
- * vector would pass 2^40 bits; n = 0 is planned as 1. */
+/* Smallest vector whose rate after n distinct keys is at most p. Its units are a multiple of 8
+   (of 64 from 64,000 on, so that it can be folded); k is the smallest in 1..64 within 0.5 % of
+   the fewest bits (1 % for blocked vectors with more than 8 probes). bits is 0 if p is not in
+   (0,1) or the vector would exceed 2^40 bits; n = 0 is planned as 1. */
 TAMIS_API tamis_plan_size tamis_plan_vector(tamis_layout layout, uint64_t n, double p);
 
-/* False positive rate of a vector after n distinct keys. k in 1..64, else NaN. */
+/* False positive rate of a vector after n distinct keys; NaN unless k is in 1..64. */
 TAMIS_API double tamis_plan_rate(tamis_layout layout, uint64_t units, unsigned k, double n);
 
-/* Largest whole n whose rate is at most p; 0 if there is none. */
+/* Largest integer n whose rate is at most p; 0 if there is none. */
 TAMIS_API uint64_t tamis_plan_capacity(tamis_layout layout, uint64_t units, unsigned k, double p);
 
-/* How many distinct keys give this many ones, -(m/k) ln(1-ones/m) with the exact chance that one
- * key leaves a bit alone in place of e^{-k/m}. A full vector only says "at least": it is read as
- * half a bit short of full. */
+/* Number of distinct keys that leave this many ones: -(m/k) ln(1-ones/m), with the exact
+   probability that a key leaves a bit untouched in place of e^{-k/m}. A full vector only gives a
+   lower bound; it is treated as half a bit short of full. */
 TAMIS_API double tamis_plan_items(tamis_layout layout, uint64_t units, unsigned k, uint64_t ones);
 
 /* ---- one vector: the published forms, spread layout ---- */
 
 TAMIS_API double tamis_plan_rate_exp(double m, double k, double n);      /* (1-e^{-kn/m})^k */
 TAMIS_API double tamis_plan_rate_discrete(double m, double k, double n); /* (1-(1-1/m)^{kn})^k */
-/* Exact occupancy, k in 1..64, in some 50 steps for any m (past 2^24 bits by the expansion, which is right
- * to ten digits there); and what tamis_plan_rate uses: exact under 2^16 bits, then
- * the exp form with its first correction in 1/m. */
+/* Exact occupancy for k in 1..64 in about 50 steps for any m (past 2^24 bits by the expansion,
+   which is accurate to ten digits there); and what tamis_plan_rate uses: exact below 2^16 bits,
+   above it the exp form with its first correction in 1/m. */
 TAMIS_API double tamis_plan_rate_exact(uint64_t m, unsigned k, double n);
 TAMIS_API double tamis_plan_rate_spread(uint64_t m, unsigned k, double n);
-/* The blocked layout's own form, behind tamis_plan_rate. */
+/* The form for the blocked layout that tamis_plan_rate uses. */
 TAMIS_API double tamis_plan_rate_blocked(uint64_t units, unsigned k, double n);
 TAMIS_API double tamis_plan_capacity_real(double m, double k,
                                           double p); /* SFBF (2): -(m/k)ln(1-p^{1/k}) */
@@ -63,7 +64,7 @@ TAMIS_API uint64_t tamis_plan_capacity_whole(double m, double k, double p); /* i
 TAMIS_API double tamis_plan_capacity_best(double m,
                                           double p);       /* DBF sec. 4, k = (m/n)ln2, unrounded */
 TAMIS_API double tamis_plan_bits_best(double n, double p); /* n ln p / ln .6185, unrounded */
-/* Smallest m, to the bit, with exp form <= p for some integer k. */
+/* Smallest m, to the bit, for which the exp form is <= p with some integer k. */
 TAMIS_API tamis_plan_size tamis_plan_bits_whole(uint64_t n, double p);
 
 /* ---- dynamic (DBF): rows of m bits, k probes, c items each; exp form throughout ---- */
@@ -85,15 +86,15 @@ TAMIS_API double tamis_plan_dynamic_present(double m, double k, uint64_t c, uint
 TAMIS_API double tamis_plan_dynamic_insert_ratio(double f,
                                                  double s); /* sec. 3.5.1: s(1-(1-f)^{s-1}) */
 TAMIS_API double tamis_plan_dynamic_bound(double m, double k, uint64_t c, uint64_t n); /* (12) */
-/* (13): bits of one filter of equal rate over those of the s rows, with the rows' k, and with the
- * k that suits the one filter. */
+/* (13): bits of a single filter of equal rate relative to the s rows, with the k of the rows and
+   with the best k for the single filter. */
 TAMIS_API double tamis_plan_dynamic_size_ratio(double m, double k, double c, double s);
 TAMIS_API double tamis_plan_dynamic_size_ratio_best(double m, double k, double c, double s);
 TAMIS_API double tamis_plan_dynamic_one_rate(double m, double k, uint64_t c, uint64_t n); /* (14) */
 
-/* Sec. 4.2. Probabilities of the set sizes 1..N, filled into p[0..N-1], summing to 1. Return 0, or
- * -1 on bad arguments. zipf: the commonest size is the smallest (min), the largest (max), or the
- * ranks are shuffled by `seed` (random). */
+/* Sec. 4.2: writes the probabilities of the set sizes 1..N to p[0..N-1]; they sum to 1. Returns
+   0, or -1 for bad arguments. zipf: the most frequent size is the smallest (min) or the largest
+   (max), or the ranks are shuffled by `seed` (random). */
 TAMIS_API int tamis_plan_sizes_uniform(double *p, size_t N);
 TAMIS_API int tamis_plan_sizes_normal(double *p, size_t N, double mean, double sd);
 TAMIS_API int tamis_plan_sizes_zipf_min(double *p, size_t N, double theta);
@@ -105,13 +106,13 @@ TAMIS_API int tamis_plan_sizes_cumulate(double *p, size_t N);
 typedef struct tamis_plan_rows {
     uint64_t s;       /* number of vectors with the fewest expected bits; 0: bad arguments */
     uint64_t c;       /* capacity of each, ceil(N/s) */
-    double delta;     /* rate allowed to each, 1-(1-alpha)^{1/s} */
+    double delta;     /* rate allowed for each, 1-(1-alpha)^{1/s} */
     uint64_t m;       /* bits of each by the formula, ceil(c ln delta / ln .6185) */
-    uint64_t m_whole; /* bits of each that really keep delta with an integer k... */
-    unsigned k;       /* ...which is this one */
+    uint64_t m_whole; /* bits of each that keep delta with an integer k */
+    unsigned k;       /* that k */
     double used;      /* expected number of vectors in use, sum of r_i */
     double bits;      /* expected bits, m * used */
-    double one;       /* bits of one filter for N */
+    double one;       /* bits of a single filter for N */
     double ratio;     /* bits / one */
 } tamis_plan_rows;
 
@@ -122,15 +123,16 @@ TAMIS_API tamis_plan_rows tamis_plan_dynamic_at(const double *cum, size_t N, dou
                                                 uint64_t s);
 
 typedef struct tamis_plan_limits {
-    double one;         /* items one filter takes from rate beta to rate gamma, real */
+    double one;         /* items a single filter takes from rate beta to rate gamma, real */
     uint64_t one_whole; /* floor */
-    double rows;        /* full rows a dynamic filter takes, floor(ln(1-gamma)/ln(1-beta)) */
-    double partial;     /* items of the partial row that follows, real */
+    double rows;        /* full rows of a dynamic filter, floor(ln(1-gamma)/ln(1-beta)) */
+    double partial;     /* items in the partial row that follows, real */
     double dynamic;     /* n0 rows + partial */
     uint64_t dynamic_whole;
 } tamis_plan_limits;
 
-/* Sec. 4.3: how far filters sized for n0 items at rate beta go before the rate passes gamma. */
+/* Sec. 4.3: number of items that filters sized for n0 items at rate beta hold until the rate
+   exceeds gamma. */
 TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, double beta,
                                                       double gamma);
 
@@ -139,29 +141,30 @@ TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, doubl
 typedef struct tamis_plan_layer {
     uint64_t capacity, load, bits;
     unsigned k;
-    double share; /* rate it is sized for */
+    double share; /* rate for which it is sized */
     double rate;  /* rate at its load */
 } tamis_plan_layer;
 
 typedef struct tamis_plan_stack {
-    size_t layers; /* 0: bad arguments, or more layers than room */
+    size_t layers; /* 0: bad arguments, or more layers than `room` */
     double bits, items;
     double rate;     /* of the whole stack */
     double per_item; /* bits / items */
 } tamis_plan_stack;
 
-/* Our stack for n keys: capacity of the first vector, expansion as in the options, total rate p. Writes
- * the layers to out[0..room-1]. */
+/* The stack of this library for n keys: capacity of the first vector, expansion as in the
+   options, total rate p. Writes the layers to out[0..room-1]. */
 TAMIS_API tamis_plan_stack tamis_plan_grow(tamis_layout layout, uint64_t first, double expansion,
                                            double p, uint64_t n, tamis_plan_layer *out,
                                            size_t room);
 
-/* The course report's stack: layer i has 2^i m bits, the same k and the same p. `round` says what
- * a layer holds of N_i = -(2^i m/k) ln(1-p^{1/k}): +1 ceil (its code), -1 floor (keeps p). */
+/* The stack of the course report: layer i has 2^i m bits, the same k and the same p. `round`
+   tells how the capacity N_i = -(2^i m/k) ln(1-p^{1/k}) is rounded: +1 up (as in its code), -1
+   down (keeps p). */
 TAMIS_API double tamis_plan_report_capacity(double m, double k, double p, unsigned i);
 TAMIS_API tamis_plan_stack tamis_plan_report(double m, unsigned k, double p, uint64_t n, int round,
                                              tamis_plan_layer *out, size_t room);
-/* Its closed forms, with real capacities: expansions i = ceil(log2(n/n0+1))-1. */
+/* Its closed form, with real capacities: expansions i = ceil(log2(n/n0+1))-1. */
 TAMIS_API double tamis_plan_report_expansions(double m, double k, double p, double n);
 
 typedef struct tamis_plan_flex {
@@ -171,11 +174,11 @@ typedef struct tamis_plan_flex {
     double load;                 /* "load factor": bits per item */
     double load_min, load_max;   /* (6) */
     double load_tight;           /* m0/n0 + m_i/n, the tighter upper bound */
-    double last_bits, last_load; /* the active vector */
+    double last_bits, last_load; /* of the active vector */
 } tamis_plan_flex;
 
-/* SFBF of n items: vectors of 2^(lambda-1) m0 bits and 2^(lambda-1) n0 items. lambda[0] is the
- * baseline; past the end the last lambda repeats. */
+/* An SFBF of n items: vectors of 2^(lambda-1) m0 bits and 2^(lambda-1) n0 items. lambda[0] is
+   the baseline; past the end the last lambda repeats. */
 TAMIS_API tamis_plan_flex tamis_plan_flexible(double m0, uint64_t n0, double k, uint64_t n,
                                               const unsigned *lambda, size_t n_lambda);
 /* clamp(ceil(log2(predicted/base))+1, 1, max) */
@@ -183,7 +186,8 @@ TAMIS_API unsigned tamis_plan_lambda(double predicted, double base, unsigned max
 
 /* ---- index (PBF): p attributes, q arrays of m cells each, n records ---- */
 
-typedef struct tamis_plan_verify {      /* chance that a value not stored meets a stored one */
+/* Probability that a value not stored equals a stored one. */
+typedef struct tamis_plan_verify {
     double basic, basic_mean;           /* Thm 5.3: bound, mean over random records */
     double attenuated, attenuated_mean; /* Thm 5.4 */
     double mixed;                       /* ours: 64 mixed bits */
@@ -199,16 +203,16 @@ typedef struct tamis_plan_index_rates { /* for one class of queries */
 
 typedef struct tamis_plan_index {
     double attribute; /* rate of one attribute for a value not stored, Thm 5.1 */
-    double stored;    /* rho: chance that a value drawn from the range is stored */
+    double stored;    /* rho: probability that a value drawn from the range is stored */
     tamis_plan_verify verify;
     tamis_plan_index_rates fresh;      /* no value of the query is stored */
     tamis_plan_index_rates in_range;   /* values drawn from the same range as the records */
-    tamis_plan_index_rates recombined; /* every value stored, never in one record */
+    tamis_plan_index_rates recombined; /* all values are stored, but not in one record */
 } tamis_plan_index;
 
 TAMIS_API tamis_plan_verify tamis_plan_verify_rates(unsigned p, unsigned q, double m, double n);
 /* range: number of possible values of an attribute, 0 if unbounded (then rho = 0, and the n
- * values of an attribute are all distinct). */
+   values of an attribute are all distinct). */
 TAMIS_API tamis_plan_index tamis_plan_index_of(unsigned p, unsigned q, double m, double n,
                                                double range);
 
@@ -218,25 +222,25 @@ TAMIS_API tamis_plan_index tamis_plan_index_of(unsigned p, unsigned q, double m,
 typedef struct tamis_plan_replica {
     double items;         /* (6): items in the copy */
     double own;           /* P1(n)^k, the origin's own rate */
-    double disagree;      /* (10): B says yes and the copy no, for a random object */
+    double disagree;      /* (10): the origin says yes and the copy no, for a random key */
     double positive;      /* (12): false positives of the copy */
     double overall;       /* (13) */
-    double host_positive; /* (14), (15), (16): a host that holds `hosts`-1 such copies */
+    double host_positive; /* (14), (15), (16): for a host that holds `hosts`-1 such copies */
     double host_disagree;
     double host;
-    double host_exclusive; /* (16) with the two events of one copy exclusive, as they are */
+    double host_exclusive; /* (16) with the two events of one copy mutually exclusive */
     double weighted;       /* (17) */
     double added;          /* members added since the copy was made, from delta1 */
     double member_miss;    /* share of true members that the copy denies */
 } tamis_plan_replica;
 
-/* NaN in every field if the shares cannot be: delta1 <= P1(n), delta0 <= P0(n), give or take the
- * six deviations by which a real vector may differ. */
+/* NaN in every field if the shares are impossible: delta1 <= P1(n) and delta0 <= P0(n) must hold
+   up to the six standard deviations by which an actual vector may differ. */
 TAMIS_API tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double delta1,
                                                    double delta0, double hosts, double w_pos,
                                                    double w_neg);
 
-/* Entropy of a change, in bits: `changed` of m bits. */
+/* Entropy of a change of `changed` out of m bits, in bits. */
 TAMIS_API double tamis_plan_entropy(double m, double changed);
 
 #ifdef __cplusplus

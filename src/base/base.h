@@ -1,4 +1,4 @@
-/* What every file of the library may use: small arithmetic, no state. */
+/* Small arithmetic and constants for every file of the library; no state. */
 #ifndef TAMIS_BASE_H
 #define TAMIS_BASE_H
 
@@ -11,21 +11,22 @@
 
 #define BITS_MAX   (UINT64_C(1) << 40) /* largest vector */
 #define K_MAX      64                  /* most probes of a vector */
-#define UNIT_STEP  8                   /* address units that sizes are planned in */
+#define UNIT_STEP  8                   /* planned sizes are multiples, in address units */
 #define BLOCK_BITS 512                 /* a block is one cache line: 8 lanes of 64 bits */
 
 #define LIKELY(x)     __builtin_expect(!!(x), 1)
 #define UNLIKELY(x)   __builtin_expect(!!(x), 0)
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* Which instructions the processor has, as far as kernels use them; TAMIS_ISA=scalar|avx2|avx512 in the
-   environment limits it. */
+/* The instruction set that kernels may use; TAMIS_ISA=scalar|avx2|avx512 in the environment
+   limits it. */
 enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512 };
 enum isa cpu_isa(void);
 
-uint64_t
-clock_real(void *unused); /* nanoseconds since 1970: for what outlives processes and boots */
-uint64_t clock_steady(void *unused); /* since some moment, never set, and on while it sleeps */
+/* Nanoseconds since 1970, for data that outlives processes and reboots; and since some moment by a
+   clock that is never set and counts while the machine sleeps. */
+uint64_t clock_real(void *unused);
+uint64_t clock_steady(void *unused);
 
 ALWAYS_INLINE uint64_t min_u64(uint64_t a, uint64_t b)
 {
@@ -37,8 +38,8 @@ ALWAYS_INLINE uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* The high word of the product: maps x, a fraction of 2^64, to 0..n-1. A prefix of x decides, so
-   the address for n/2 is half the address for n. */
+/* High word of the product: maps x, a fraction of 2^64, to 0..n-1. Only the leading bits of x
+   decide, so the address for n/2 is half the address for n. */
 ALWAYS_INLINE uint64_t mul_high(uint64_t x, uint64_t n)
 {
     return (uint64_t)(((unsigned __int128)x * n) >> 64);
@@ -51,7 +52,7 @@ ALWAYS_INLINE uint64_t mul_fold(uint64_t x, uint64_t y)
     return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
-/* false if a * b does not fit. */
+/* False if a * b overflows. */
 ALWAYS_INLINE bool mul_size(size_t a, size_t b, size_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);
@@ -62,16 +63,17 @@ ALWAYS_INLINE uint64_t round_up(uint64_t x, uint64_t step)
     return (x + step - 1) / step * step;
 }
 
-/* Bytes of a family key, wiped where the variable goes out of scope. */
+/* A family key on the stack, wiped when the variable goes out of scope. */
 #define WIPED_KEY __attribute__((cleanup(key_wipe))) uint8_t
 
 static inline void key_wipe(uint8_t (*key)[TAMIS_KEY_LEN])
 {
     memset(key, 0, sizeof *key);
-    __asm__ volatile("" : : "r"(key) : "memory"); /* it is not left out for being the last use */
+    __asm__ volatile("" : : "r"(key) : "memory"); /* or it would be a dead store */
 }
 
-/* Words that a writer changes beside readers: plain moves on every machine we know, but said so. */
+/* Words that a writer changes while others read: plain moves on every supported machine, made
+   explicit for the compiler. */
 ALWAYS_INLINE uint64_t word_load(const uint64_t *word)
 {
     return __atomic_load_n(word, __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
-/* Cursors over fixed layouts and XXH3 checksums, for everything that reads or writes a header. Headers are
-   read once for each file that is opened, payloads are hashed at memory speed. */
+/* Cursors over fixed layouts and XXH3 checksums, for everything that reads or writes a header.
+   Headers are read once per opened file; payloads are hashed at memory speed. */
 #include "bytes.h"
 
 #define XXH_INLINE_ALL
@@ -18,7 +18,7 @@ bool bytes_are_zero(const void *data, size_t len)
 
 /* ---- ones ------------------------------------------------------------------------------------ */
 
-/* A full adder on 64 bits at once. */
+/* A full adder for 64 bits in parallel. */
 ALWAYS_INLINE uint64_t add_bits(uint64_t *sum, uint64_t a, uint64_t b)
 {
     uint64_t half = *sum ^ a, carry = (*sum & a) | (half & b);
@@ -34,8 +34,8 @@ static uint64_t word_ones(uint64_t x)
     return (x * UINT64_C(0x0101010101010101)) >> 56;
 }
 
-/* Harley and Seal: eight words are added to ones, twos and fours with full adders, and only the
-   eights are counted. Twice as fast as counting each word where there is no instruction for it. */
+/* Harley and Seal: full adders reduce eight words to ones, twos and fours, and only the eights
+   are counted. Twice as fast as counting each word where the processor has no popcount. */
 uint64_t bytes_ones(const void *data, size_t len)
 {
     const uint8_t *p = data;
@@ -80,7 +80,7 @@ void cursor_refuse(struct cursor *c, size_t at, const char *what)
 void field_bytes(struct cursor *c, void *bytes, size_t len)
 {
     if (c->len - c->at < len)
-        cursor_refuse(c, c->at, "a field past the end");
+        cursor_refuse(c, c->at, "a field lies past the end");
     if (c->wrong) {
         if (c->from)
             memset(bytes, 0, len);
@@ -118,7 +118,7 @@ void field_zero(struct cursor *c, size_t len)
 {
     size_t at = c->at;
     if (c->len - c->at < len)
-        cursor_refuse(c, c->at, "a field past the end");
+        cursor_refuse(c, c->at, "a field lies past the end");
     if (c->wrong)
         return;
     if (c->to)

@@ -1,8 +1,8 @@
 /*
  * Bytes: little-endian numbers, cursors that cannot leave their bytes, checksums.
  *
- * Everything is little-endian on every machine. Vectors are written as the memory they are, so a
- * big-endian machine would have to turn every word: it is refused when compiling.
+ * All numbers are little-endian. Vectors are written exactly as they are in memory, so a big-endian
+ * machine would have to swap every word; it is rejected at compile time.
  */
 #ifndef TAMIS_BYTES_H
 #define TAMIS_BYTES_H
@@ -10,7 +10,7 @@
 #include "base.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "tamis writes vectors as they lie in memory and needs a little-endian machine"
+#error "tamis writes vectors as they are in memory and needs a little-endian machine"
 #endif
 
 ALWAYS_INLINE uint32_t get_u32(const void *from)
@@ -27,8 +27,8 @@ ALWAYS_INLINE uint64_t get_u64(const void *from)
     return value;
 }
 
-/* The same from a mapped file, which others may be changing: the asm keeps the compiler from reading
-   it again after it was compared. */
+/* For a mapped file that others may change: the asm keeps the compiler from reading the value
+   again after it was compared. */
 ALWAYS_INLINE uint32_t fetch_u32(const void *from)
 {
     uint32_t value = get_u32(from);
@@ -54,20 +54,20 @@ ALWAYS_INLINE void put_u64(void *to, uint64_t value)
 }
 
 bool bytes_are_zero(const void *data, size_t len);
-/* How many bits are set. `data` need not be aligned. */
+/* Number of bits set. `data` need not be aligned. */
 uint64_t bytes_ones(const void *data, size_t len);
 
 /*
- * A cursor goes over a fixed layout in one direction or the other: the same list of fields writes
- * and reads, so they cannot drift apart. Going past the end, a number that is NaN or infinite, a
- * reserved field that is not zero: the cursor remembers the first such place and reads zeros from
- * then on. Callers look at `wrong` once, at the end.
+ * A cursor runs over a fixed layout in either direction: the same list of fields writes and reads,
+ * so the two cannot drift apart. On an access past the end, a NaN or infinite number, or a reserved
+ * field that is not zero, the cursor remembers the first such position and reads zeros from then
+ * on. Callers check `wrong` once, at the end.
  */
 struct cursor {
     uint8_t *to;         /* writing */
     const uint8_t *from; /* reading */
     size_t at, len;
-    const char *wrong; /* what, or NULL */
+    const char *wrong; /* what is wrong, or NULL */
     size_t wrong_at;
 };
 
@@ -80,10 +80,10 @@ void field_f64(struct cursor *c, double *value, const char *name);
 void field_bytes(struct cursor *c, void *bytes, size_t len);
 void field_zero(struct cursor *c, size_t len); /* reserved */
 
-/* XXH3 of 64 and 128 bits, seed 0. The 128-bit value as 16 bytes: low word, high word. */
+/* XXH3 with 64 and 128 bits, seed 0. The 128-bit hash is 16 bytes: low word, high word. */
 uint64_t hash_of(const void *data, size_t len);
 
-/* Must stay where it is while it is used: the state takes the line of 64 bytes that it needs. */
+/* Must not be moved while in use: the state inside is aligned to 64 bytes. */
 struct hash_stream {
     uint8_t room[640];
 };

@@ -1,4 +1,4 @@
-/* The two clocks of the system, in nanoseconds, as a tamis_clock. */
+/* The two system clocks as a tamis_clock, in nanoseconds. */
 #include "base.h"
 
 #include <time.h>

@@ -1,4 +1,4 @@
-/* Which instructions the processor has, decided once. */
+/* Detects the instruction set, once per process. */
 #include "base.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* The texts of the errors, and the reasons that callers own. */
+/* Error texts, and filling the reasons that callers pass. */
 #include "err.h"
 
 #include <stdarg.h>
@@ -22,7 +22,8 @@ const char *tamis_error_name(tamis_error error)
     return (unsigned)error < TAMIS_ERROR_COUNT ? errors[error].name : "TAMIS_UNKNOWN";
 }
 
-/* Bytes of the character at s if it is UTF-8 and no control: neither C0, DEL nor C1. */
+/* Length of the character at s if it is UTF-8 and not a control character (C0, DEL or C1), else
+   0. */
 static int plain_char(const unsigned char *s)
 {
     int more = s[0] >= 0xF0 ? 3 : s[0] >= 0xE0 ? 2 : s[0] >= 0xC0 ? 1 : 0;
@@ -34,7 +35,7 @@ static int plain_char(const unsigned char *s)
     return control ? 0 : 1 + more;
 }
 
-/* One line without orders to a terminal, whatever was in the names that foreign bytes gave. */
+/* Makes one line without terminal escapes, whatever names from untrusted bytes contain. */
 static void make_plain(char *text)
 {
     for (char *at = text; *at;) {

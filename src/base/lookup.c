@@ -1,4 +1,4 @@
-/* Buckets of lookup tables: they double when there are as many entries as buckets. */
+/* The buckets of lookup tables; they double when there are as many entries as buckets. */
 #include "lookup.h"
 
 #define BUCKETS_MIN 16

@@ -1,7 +1,8 @@
 /*
- * A hash table whose entries are part of the things they find: owners by name, families by key,
- * matrices by shape. Chained, so that entries never move and leave in O(1); buckets double. Of one
- * thread. Hashes must be keyed where names come from strangers, or they could all share a bucket.
+ * A hash table whose entries are embedded in the objects that it finds: owners by name, families by
+ * key, matrices by shape. Entries are chained, so they never move and are removed in O(1); the
+ * buckets double. For one thread. Hashes must be keyed where untrusted parties choose the names, or
+ * they could all fall into one bucket.
  */
 #ifndef TAMIS_LOOKUP_H
 #define TAMIS_LOOKUP_H
@@ -18,13 +19,13 @@ struct lookup {
     size_t buckets, n;
 };
 
-/* Room for one entry more, so that the next lookup_add cannot fail. */
+/* Makes room for one more entry, so that the next lookup_add cannot fail. */
 bool lookup_reserve(struct lookup *l, const tamis_allocator *a);
 void lookup_add(struct lookup *l, struct lookup_entry *entry, uint64_t hash);
 void lookup_remove(struct lookup *l, struct lookup_entry *entry);
-void lookup_free(struct lookup *l, const tamis_allocator *a); /* the buckets */
+void lookup_free(struct lookup *l, const tamis_allocator *a); /* frees the buckets only */
 
-/* The first entry of this hash, or after `from` the next one; NULL: there is none. */
+/* The first entry with this hash, or the next one after `from`; NULL if there is none. */
 ALWAYS_INLINE struct lookup_entry *lookup_next(const struct lookup *l, uint64_t hash,
                                                const struct lookup_entry *from)
 {

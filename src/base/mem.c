@@ -1,5 +1,5 @@
-/* See mem.h. Blocks of at least LARGE bytes come straight from the system: zeroed without being
-   touched, and on huge pages, which save most of the TLB misses of random access. */
+/* Blocks of at least LARGE bytes come directly from the kernel: zeroed without being touched,
+   and on huge pages, which avoid most TLB misses of random access. See mem.h. */
 #include "mem.h"
 
 #include <stdlib.h>
@@ -90,7 +90,7 @@ void mem_undumped_free(void *memory, size_t size)
 
 static void *pages_new(size_t bytes)
 {
-    /* Over-reserve to start on a huge page, then give the edges back. */
+    /* Reserve more, to start on a huge page, then unmap both ends. */
     size_t span = bytes + LARGE;
     char *raw = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (raw == MAP_FAILED)
@@ -105,7 +105,7 @@ static void *pages_new(size_t bytes)
     return start;
 }
 
-/* `zeros` says whether the bytes must be zero, and then whether they are. */
+/* `zeros` says whether the bytes must be zero, and on return whether they are. */
 static bool block_take(const tamis_allocator *a, size_t bytes, struct block *out, bool *zeros)
 {
     if (bytes > SIZE_MAX / 2)

@@ -1,9 +1,10 @@
 /*
- * A new file beside the old one, synced, renamed over it, and the folder synced. Until the rename the
- * new file has no name where the system can do that (O_TMPFILE), so that a process killed half-way
- * leaves nothing behind. Elsewhere, and for the moment before the rename, it is called .tamis-XY, X made
- * from the name of the old one, Y one of TEMPS letters. Who writes it holds a lock on it: a file of such
- * a name without one was left by a process that was killed, and the next save removes it.
+ * Saving: a new file is written, synced and renamed over the old one, and the folder is synced.
+ * Until the rename the new file has no name if the system supports that (O_TMPFILE), so a process
+ * killed half-way leaves nothing behind. Otherwise, and for the moment before the rename, it is
+ * called .tamis-XY, where X is derived from the name of the old file and Y is one of TEMPS letters.
+ * Its writer holds a lock on it: a file of such a name without a lock was left by a killed process,
+ * and the next save removes it.
  */
 #define _GNU_SOURCE /* O_TMPFILE, fallocate */
 
@@ -19,7 +20,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 
-#define TEMPS 8 /* that write one file at a time, at most */
+#define TEMPS 8 /* most processes that write one file at the same time */
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -39,7 +40,7 @@ static bool find_names(struct beside *s, const char *path, bool links)
     return true;
 }
 
-/* Name i for it in the folder. */
+/* The i-th temporary name in the folder. */
 static bool temp_name(struct beside *s, unsigned i)
 {
     const char *slash = strrchr(s->target, '/'), *name = slash ? slash + 1 : s->target;
@@ -51,7 +52,7 @@ static bool temp_name(struct beside *s, unsigned i)
     return false;
 }
 
-/* Removes what a killed process left under these names. */
+/* Removes files that a killed process left under these names. */
 static bool remove_left(struct beside *s)
 {
     for (unsigned i = 0; i < TEMPS; i++) {
@@ -109,7 +110,7 @@ static bool sync_folder(const struct beside *s)
 {
     int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return errno == EACCES; /* a folder we may write to and not read: nothing more to do */
+        return errno == EACCES; /* a folder that is writable but not readable cannot be synced */
     bool synced = fsync(fd) == 0 || errno == EINVAL || errno == EROFS;
     int error = errno;
     close(fd);
@@ -130,8 +131,9 @@ static tamis_error check_target(const struct beside *s, const char *path, bool l
 
 /* ---- who may use it -------------------------------------------------------------------------- */
 
-/* The new file gets the owner and the permissions of the old one: who was let in stays in. As far as
-   the system allows; where the group cannot be kept, its rights are not given to another. */
+/* Gives the new file the owner and permissions of the old one, so that whoever had access keeps
+   it. Where the system does not allow that, access is never widened: if the group cannot be
+   kept, the new group gets no rights. */
 static void pass_on(int fd, const struct stat *old)
 {
     struct stat fresh;
@@ -139,11 +141,11 @@ static void pass_on(int fd, const struct stat *old)
     if (fstat(fd, &fresh) != 0)
         return;
     if (fresh.st_uid != old->st_uid && fchown(fd, old->st_uid, (gid_t)-1) != 0)
-        errno = 0; /* it is ours then */
+        errno = 0; /* it then belongs to this user */
     if (fresh.st_gid != old->st_gid && fchown(fd, (uid_t)-1, old->st_gid) != 0)
         mode &= ~(mode_t)070;
     if (fchmod(fd, mode) != 0)
-        errno = 0; /* it stays as private as it was made */
+        errno = 0; /* it stays as private as it was created */
 }
 
 tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *reason)
@@ -173,7 +175,7 @@ tamis_error beside_open(struct beside *s, const char *path, unsigned flags, tami
     if (e == TAMIS_OK && !open_new(s, flags & BESIDE_PRIVATE ? 0600 : 0644))
         e = file_fail(reason, errno, path, "writing");
     if (e == TAMIS_OK && flock(s->fd, LOCK_EX) != 0)
-        errno = 0; /* no locks in this folder: then nobody removes it either */
+        errno = 0; /* no locks in this folder, so no other process removes it either */
     if (e == TAMIS_OK && flags & BESIDE_KEEP && stat(s->target, &old) == 0)
         pass_on(s->fd, &old);
     return e;
@@ -248,7 +250,7 @@ int spill_read(const struct spill *spill, void *data, size_t len, uint64_t at)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return n < 0 ? errno : EIO; /* what was written is there */
+            return n < 0 ? errno : EIO; /* EIO: the file is shorter than what was written */
         to += n;
         at += (uint64_t)n;
         len -= (size_t)n;
@@ -259,7 +261,7 @@ int spill_read(const struct spill *spill, void *data, size_t len, uint64_t at)
 void spill_forget(struct spill *spill, uint64_t from, uint64_t len)
 {
 #ifdef FALLOC_FL_PUNCH_HOLE
-    int error = errno; /* what cannot be given back is kept until the end */
+    int error = errno; /* space that cannot be freed now is freed on close */
     if (fallocate(spill->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)len) !=
         0)
         errno = error;

@@ -1,5 +1,5 @@
-/* Opening files that strangers may have put there, mapping and reading them whole, and errors that name
-   them. */
+/* Opens files that may come from untrusted parties, maps them or reads them whole, and makes
+   errors that name them. */
 #include "file.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 /* ---- errors and names ------------------------------------------------------------------------ */
 
-/* A reason has room for 200 letters: of a long path its end is shown. */
+/* A reason has room for 200 characters: of a long path the end is shown. */
 static const char *shown(const char *path)
 {
     size_t len = strlen(path);
@@ -39,7 +39,7 @@ tamis_error file_fail(tamis_reason *reason, int error, const char *path, const c
     file_why(error, why);
     fail(reason, e, "%s%s%s: %s", doing, *doing ? " " : "", shown(path), why);
     if (reason)
-        reason->system_error = error == ENXIO ? 0 : error; /* its text would mislead */
+        reason->system_error = error == ENXIO ? 0 : error; /* the system's text would mislead */
     return e;
 }
 
@@ -66,7 +66,7 @@ bool file_resolve(char out[PATH_MAX], const char *path)
         char target[PATH_MAX];
         ssize_t n = readlink(out, target, sizeof target - 1);
         if (n < 0)
-            return errno == EINVAL || errno == ENOENT; /* no link, or nothing yet: the end */
+            return errno == EINVAL || errno == ENOENT; /* not a link, or not existing yet: done */
         target[n] = 0;
         char *slash = strrchr(out, '/');
         size_t folder = target[0] == '/' || !slash ? 0 : (size_t)(slash - out) + 1;
@@ -92,7 +92,7 @@ int file_open(const char *path, bool links, struct stat *st)
     int error = fstat(fd, st) != 0     ? errno
                 : S_ISREG(st->st_mode) ? 0
                 : S_ISDIR(st->st_mode) ? EISDIR
-                                       : ENXIO; /* as the system says of a socket */
+                                       : ENXIO; /* the system's own error for opening a socket */
     if (error == 0)
         return fd;
     close(fd);
@@ -100,8 +100,8 @@ int file_open(const char *path, bool links, struct stat *st)
     return -1;
 }
 
-/* Pages of a private mapping that were written to are the process's own: nobody changes them. So the
-   first `len` bytes are as they are now. */
+/* Copies the first `len` bytes: writing to a page of a private mapping makes it the process's
+   own, so later changes of the file do not reach it. */
 static bool keep(struct mapping *m, size_t len)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), end = (len + page - 1) / page * page;
@@ -116,14 +116,14 @@ static bool keep(struct mapping *m, size_t len)
     return mprotect((void *)(uintptr_t)m->data, end, PROT_READ) == 0;
 }
 
-/* The first page says how much of the front is kept; then all of that is. */
+/* Given the first page, `front` tells how many leading bytes to copy. */
 static bool map_fd(struct mapping *out, int fd, front_fn front)
 {
     out->kept = 0;
     out->data = mmap(NULL, out->len, PROT_READ, MAP_PRIVATE, fd, 0);
     if ((const void *)out->data == MAP_FAILED)
         return false;
-    madvise((void *)(uintptr_t)out->data, out->len, MADV_DONTDUMP); /* the front may have the key */
+    madvise((void *)(uintptr_t)out->data, out->len, MADV_DONTDUMP); /* it may have the key */
     bool kept = keep(out, 1);
     size_t len = kept && front ? front(out->data, out->len) : 0;
     if (len)
@@ -135,7 +135,7 @@ static bool map_fd(struct mapping *out, int fd, front_fn front)
     return kept;
 }
 
-/* All of it into memory: whatever becomes of the file, the bytes stay. */
+/* Reads the whole file into memory, so that later changes of the file do not matter. */
 static bool read_fd(struct mapping *out, int fd)
 {
     struct spill file = {.fd = fd};
@@ -143,7 +143,7 @@ static bool read_fd(struct mapping *out, int fd)
     if (own == MAP_FAILED)
         return false;
     madvise(own, out->len, MADV_DONTDUMP);
-    int error = spill_read(&file, own, out->len, 0); /* EIO: it became shorter */
+    int error = spill_read(&file, own, out->len, 0); /* EIO: the file became shorter */
     if (error)
         munmap(own, out->len);
     out->data = own;

@@ -1,8 +1,8 @@
 /*
- * Locks: the file PATH.lock, held with flock. The file itself cannot be held, since every save
- * replaces it. The lock file is removed while it is still held; who waited for it finds that it is no
- * longer the one of that name, and takes the new one. A process that dies lets go, and the file it
- * leaves behind is taken over by the next.
+ * Locks: the file PATH.lock, held with flock. The data file itself cannot be locked, since every
+ * save replaces it. The lock file is removed while it is still held; a process that was waiting for
+ * it finds that the name now refers to another file, or none, and tries again. When a process dies
+ * its lock is released, and the next process takes over the file it left.
  */
 #include "file.h"
 
@@ -22,7 +22,7 @@ struct tamis_lock {
     char path[PATH_MAX];
 };
 
-/* Is the file we hold still the one of this name? */
+/* Does the name still refer to the file that we hold? */
 static bool still_there(int fd, const char *path)
 {
     struct stat held, named;
@@ -30,7 +30,7 @@ static bool still_there(int fd, const char *path)
            held.st_ino == named.st_ino;
 }
 
-/* 0, or errno. */
+/* Returns 0 or errno. */
 static int hold(struct tamis_lock *lock, bool wait)
 {
     for (;;) {
@@ -48,7 +48,7 @@ static int hold(struct tamis_lock *lock, bool wait)
     }
 }
 
-/* Who holds it, for the message; 0 if that cannot be told. */
+/* The process that holds the lock, for the message; 0 if unknown. */
 static long holder(const char *path)
 {
     char text[24] = "";

@@ -1,4 +1,4 @@
-/* The list of threads that read. See readers.h. */
+/* The process-wide list of reading threads. See readers.h. */
 #define _GNU_SOURCE
 #include "readers.h"
 
@@ -14,10 +14,10 @@ bool readers_fence;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct reader *readers; /* with the lock */
-static pthread_key_t key;      /* its destructor is told of threads that end */
+static struct reader *readers; /* protected by the lock */
+static pthread_key_t key;      /* its destructor runs when a thread ends */
 static bool keyed;
-/* A thread had no memory for its record: from then on nobody knows whether a reader is inside. */
+/* A thread got no memory for its record: from then on nobody knows whether a reader is inside. */
 static struct reader unlisted;
 static atomic_bool lost;
 
@@ -47,11 +47,12 @@ static void let_go(void)
 static void start(void)
 {
     readers_fence = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
-    pthread_atfork(hold, let_go, let_go); /* a child finds the list whole */
+    pthread_atfork(hold, let_go, let_go); /* the child finds the list consistent */
     keyed = pthread_key_create(&key, reader_end) == 0;
 }
 
-/* The code of the destructor goes with the library, and the record of the thread that unloads it. */
+/* The destructor's code is unloaded with the library, so the key and the record of the unloading
+   thread go first. */
 static __attribute__((destructor)) void stop(void)
 {
     if (keyed)
@@ -107,7 +108,7 @@ void retire(struct retired **list, struct retired *retired,
     *list = retired;
 }
 
-/* The newest comes first: those behind one that may go may go too. */
+/* The newest comes first: everything behind one that may be freed may be freed too. */
 void retired_free(struct retired **list, bool alone, const tamis_allocator *a)
 {
     uint64_t oldest = *list && !alone ? readers_oldest() : UINT64_MAX;

@@ -1,15 +1,16 @@
 /*
- * Readers beside a writer: when may what was replaced be freed?
+ * Readers beside a writer: when may a replaced object be freed?
  *
- * Every thread that reads has a record of its own in one list of the process. It writes there the time at
- * which it went in, and 0 when it is out: two plain stores, no locked instruction, and nothing to keep in the
- * objects that are read. A writer replaces a pointer, takes a mark, and frees the old object once every reader
- * that is inside went in after the mark. Before it looks it has the system run a barrier on all processors
- * that run this process (membarrier, some microseconds, rarely), so that readers need none; where the system
- * has no such call, readers fence instead.
+ * Every reading thread has a record in one list of the process. It stores there the time at which
+ * it entered, and 0 when it leaves: two plain stores, no locked instruction, and nothing to
+ * maintain in the objects being read. A writer replaces a pointer, takes a mark, and frees the old
+ * object once every reader that is inside entered after the mark. Before it looks, it has the
+ * kernel run a barrier on all processors that run this process (membarrier, a few microseconds,
+ * rarely), so that readers need none; where the kernel has no such call, readers use a fence
+ * instead.
  *
- * A reader goes in before it loads a pointer and comes out when it is done with what the pointer led to. It may go
- * in again while it is inside.
+ * A reader enters before it loads a pointer and leaves when it no longer uses what the pointer led
+ * to. It may enter again while it is inside.
  */
 #ifndef TAMIS_READERS_H
 #define TAMIS_READERS_H
@@ -19,19 +20,20 @@
 #include "base/base.h"
 
 struct reader {
-    _Atomic uint64_t since; /* the time when it went in; 0: it is outside */
+    _Atomic uint64_t since; /* time when it entered; 0: outside */
     struct reader *next;
-    char line[48]; /* threads do not share a line */
+    char line[48]; /* keeps threads on separate cache lines */
 };
 
-/* The library may be loaded late, by dlopen: one pointer fits what the loader keeps for that. */
+/* The library may be loaded late, by dlopen: one pointer fits into the TLS space that the loader
+   reserves for that. */
 extern _Thread_local struct reader *reader_mine __attribute__((tls_model("initial-exec")));
 extern _Atomic uint64_t readers_clock;
-extern bool readers_fence; /* set before the first reader goes in */
+extern bool readers_fence; /* set before the first reader enters */
 
 struct reader *reader_join(void); /* this thread's record; cannot fail */
 
-/* What readers_leave() wants. */
+/* Returns the argument for readers_leave(). */
 ALWAYS_INLINE uint64_t readers_enter(void)
 {
     struct reader *r = LIKELY(reader_mine) ? reader_mine : reader_join();
@@ -51,13 +53,14 @@ ALWAYS_INLINE void readers_leave(uint64_t before)
     atomic_store_explicit(&reader_mine->since, before, memory_order_release);
 }
 
-/* The time now: taken after something was replaced. */
+/* The present time; take it after replacing an object. */
 uint64_t readers_mark(void);
-/* The time when the reader went in that is inside for longest; UINT64_MAX: none is. What was replaced before a
-   mark may be freed if this is not before the mark. */
+/* The time when the longest-present reader entered; UINT64_MAX if nobody is inside. An object
+   replaced before a mark may be freed if this is not before the mark. */
 uint64_t readers_oldest(void);
 
-/* Part of what was replaced and readers may still be in: it is disposed of when no reader can be. */
+/* Embedded in an object that was replaced but may still be read; it is disposed of when no
+   reader can be inside. */
 struct retired {
     struct retired *next;
     uint64_t mark;
