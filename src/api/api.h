@@ -1,13 +1,13 @@
 /*
- * Files of sets of either kind, for the command line, which has whatever a file is; and saving anything
- * that writes its bytes in order: beside the old file, which it replaces whole.
+ * Files of either kind of set, for the command line, which takes whatever a file contains; and
+ * saving any structure that writes its bytes in order, to a new file that replaces the old one.
  */
 #ifndef TAMIS_API_H
 #define TAMIS_API_H
 
 #include "set/any_set.h"
 
-/* As the functions of the public headers; TAMIS_KIND_NONE: a filter or records, as the file says. */
+/* Like the functions of the public headers. TAMIS_KIND_NONE accepts a filter or records. */
 tamis_error set_file_open(struct set **out, tamis_kind kind, const char *path,
                           const tamis_open_options *options, tamis_reason *reason);
 tamis_error set_file_load(struct set **out, tamis_kind kind, const char *path,
@@ -17,11 +17,11 @@ tamis_error set_file_save(const struct set *s, const char *path, unsigned flags,
 
 struct saved {
     const void *of;
-    /* Writes it, after it told its size if that is known. */
+    /* Writes the bytes, after announcing their number if it is known. */
     tamis_error (*encode)(const void *of, unsigned flags,
                           tamis_error (*size)(void *context, uint64_t size), tamis_write write,
                           void *context);
-    bool key_inside; /* for its owner's eyes only */
+    bool key_inside; /* readable by its owner only */
     unsigned flags;
 };
 

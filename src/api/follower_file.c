@@ -1,4 +1,4 @@
-/* Followers in files: one snapshot message, of whatever size. */
+/* Followers in files: one snapshot message of any size. */
 #include "api.h"
 #include "base/err.h"
 #include "os/file.h"

@@ -1,6 +1,7 @@
 /*
- * Opening files by what they are: filters, records and catalogs mapped, to be asked at once whatever their
- * size; or read into memory, every byte checked, to be changed. And checking whole files.
+ * Opens files by their kind: filters, records and catalogs are mapped, ready for queries at any
+ * size, or read into memory, with every byte checked, so that they can be changed. Also checks
+ * whole files.
  */
 #include "api.h"
 #include "base/err.h"
@@ -13,16 +14,17 @@
 #include "tamis/catalog.h"
 
 #define RANDOM_FROM \
-    ((size_t)64 << 20) /* a mapped file of this size is read where it is asked only */
+    ((size_t)64 << 20) /* larger mapped files are checked only where they are queried */
 
-/* The header is the part of a mapped file that must not change once it was checked. */
+/* The header is the part of a mapped file that must not change after it was checked. */
 static size_t header_of(const uint8_t *data, size_t len)
 {
     uint64_t total, header;
     return prefix_lengths(data, len, &total, &header) && header <= len ? (size_t)header : 0;
 }
 
-/* What something is made of that keeps it, and what is left to do once it was made, or not. */
+/* Maps a file for a structure that keeps the mapping, and cleans up if the structure could not
+   be made. */
 static tamis_error map_to_keep(struct mapping *mapping, const char *path,
                                const tamis_open_options *options, tamis_reason *reason)
 {
@@ -39,7 +41,7 @@ static tamis_error mapped(struct mapping *mapping, tamis_error e, const char *pa
     return file_named(reason, e, path);
 }
 
-/* To be let go afterwards. */
+/* For a mapping that is released afterwards. */
 static tamis_error was_read(struct mapping *mapping, tamis_error e, const char *path,
                             tamis_reason *reason)
 {
@@ -49,14 +51,14 @@ static tamis_error was_read(struct mapping *mapping, tamis_error e, const char *
 
 #define READ_PIECE ((uint64_t)1 << 20)
 
-/* What is checked is what was read, once; and there is no second copy of it. */
+/* The bytes checked are the bytes read, once, without a second copy. */
 static tamis_error read_pieces(struct pieces_in *in, const struct spill *file, tamis_reason *reason)
 {
     uint8_t *buffer = mem_new(&mem_system, 1, READ_PIECE);
     tamis_error e = buffer ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for it");
     for (uint64_t at = 0, n; e == TAMIS_OK && at < file->end; at += n) {
         n = min_u64(READ_PIECE, file->end - at);
-        int error = spill_read(file, buffer, (size_t)n, at); /* EIO: it became shorter */
+        int error = spill_read(file, buffer, (size_t)n, at); /* EIO: the file became shorter */
         e = error ? fail(reason, TAMIS_EIO, "it could not be read to its end")
                   : pieces_in_add(in, buffer, (size_t)n, reason);
     }
@@ -83,7 +85,7 @@ tamis_error set_file_load(struct set **out, tamis_kind kind, const char *path,
     return e;
 }
 
-/* What a set's file is to be, if nothing is said: what it is. */
+/* The expected kind of set; by default the kind of the file. */
 static enum kind kind_wanted(tamis_kind kind, const struct mapping *mapping)
 {
     if (kind == TAMIS_KIND_NONE)
@@ -163,7 +165,8 @@ tamis_error tamis_file_kind(const char *path, tamis_kind *kind, tamis_reason *re
     return TAMIS_OK;
 }
 
-/* Patches and messages are gone over from end to end and back; of others only the header is. */
+/* Patches and messages are read into memory, since their checks go back and forth; of other kinds a
+   copy of the header is enough. */
 tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
 {
     struct mapping mapping;

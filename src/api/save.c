@@ -1,4 +1,4 @@
-/* Saving what is in memory. */
+/* Saving structures that are in memory. */
 #include "api.h"
 
 #include "base/err.h"
@@ -27,7 +27,7 @@ static int flush(struct save *s)
     return write_all(s, s->buffer, n);
 }
 
-/* A tamis_write: small pieces are gathered, large ones go out as they are. */
+/* A tamis_write: small pieces are collected in a buffer, large ones are written directly. */
 static int save_write(void *context, const void *data, size_t len)
 {
     struct save *s = context;
@@ -40,7 +40,7 @@ static int save_write(void *context, const void *data, size_t len)
     return 0;
 }
 
-/* A full disk is noticed now, not after minutes. Where this cannot be told, we try. */
+/* A full disk is noticed now, not after minutes. Where this cannot be known, we try. */
 static tamis_error save_size(void *context, uint64_t size)
 {
     struct save *s = context;
@@ -74,7 +74,7 @@ tamis_error file_save(const struct saved *what, const char *path, tamis_reason *
     if (e == TAMIS_OK)
         e = beside_replace(&s->file, path, reason);
     beside_close(&s->file);
-    mem_free_secret(&mem_system, s, 1, sizeof *s); /* the buffer had the header */
+    mem_free_secret(&mem_system, s, 1, sizeof *s); /* the buffer contained the header */
     return e;
 }
 

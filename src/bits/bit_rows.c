@@ -1,23 +1,23 @@
-/* Fields of rows of bits, moved and counted a word at a time: what folding a vector, widening a matrix and
-   dropping a column spend their time in. */
+/* Moves and counts fields of rows of bits, a word at a time. Folding a vector, widening a matrix
+   and dropping a column spend their time here. */
 #include "bit_rows.h"
 
 #include "base/bytes.h"
 
 /* ---- some rows in a word --------------------------------------------------------------------- */
 
-/* How to bring rows in a word from one distance to another. */
+/* How to change the distance between the rows in a word. */
 struct regroup {
-    unsigned rows; /* at a time, a power of two */
-    unsigned n;    /* steps */
+    unsigned rows; /* rows at a time, a power of two */
+    unsigned n;    /* number of steps */
     bool apart;    /* to a larger distance */
     struct {
         unsigned shift;
-        uint64_t stay, moved; /* the blocks of rows that stay, and the others close by */
+        uint64_t stay, moved; /* the blocks of rows that stay, and the others after the move */
     } step[6];
 };
 
-/* The bits of so many rows at such a distance. */
+/* The bits of so many rows at this distance. */
 static uint64_t comb(unsigned rows, uint64_t period, uint64_t bits)
 {
     uint64_t one = bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << bits) - 1, all = 0;
@@ -34,8 +34,8 @@ static unsigned rows_in_word(uint64_t period)
     return rows;
 }
 
-/* Step i joins blocks of 2^i rows, which lie `wide` apart a row, in pairs that lie `narrow` apart;
-   the other way round in the other order. */
+/* Step i joins blocks of 2^i rows, `wide` apart per row, into pairs that are `narrow` apart; in
+   the opposite direction the steps run in reverse. */
 static struct regroup regroup_plan(uint64_t from, uint64_t to, uint64_t bits)
 {
     uint64_t wide = max_u64(from, to), narrow = min_u64(from, to);
@@ -51,7 +51,7 @@ static struct regroup regroup_plan(uint64_t from, uint64_t to, uint64_t bits)
     return g;
 }
 
-/* In many words at once, which the compiler does side by side. */
+/* Many words at once, which the compiler vectorises. */
 enum { WORDS = 32 };
 
 static void regroup(const struct regroup *g, uint64_t x[WORDS])
@@ -68,7 +68,7 @@ static void regroup(const struct regroup *g, uint64_t x[WORDS])
     }
 }
 
-/* The rows of a field, 2^log of them to a word. */
+/* The rows of a field, 2^log of them per word. */
 struct bunch {
     uint64_t *words;
     uint64_t period, first, bits;
@@ -86,7 +86,8 @@ static struct bunch bunch_of(const struct rows *rows, uint64_t bits, unsigned so
                           .field = comb(some, rows->period, bits)};
 }
 
-/* Rows `row` to `end`, in words and what is left; `span` bits from the first to the last of a word. */
+/* Rows `row` to `end`, in whole words and a remainder; `span` is the number of bits from the
+   first to the last row of a word. */
 struct pieces {
     uint64_t at, step, n, left;
     unsigned span, left_span;
@@ -140,7 +141,8 @@ static void long_row_or(uint64_t *to, uint64_t to_at, const uint64_t *from, uint
 
 void rows_or(const struct rows *to, const struct rows *from, uint64_t n, uint64_t bits)
 {
-    if (bits == to->period && bits == from->period) { /* all of them are one row */
+    /* the rows are contiguous: treat them as one */
+    if (bits == to->period && bits == from->period) {
         long_row_or(to->words, to->first, from->words, from->first, n * bits);
         return;
     }
@@ -214,7 +216,7 @@ void rows_fold(uint64_t *out, const uint64_t *words, uint64_t n, uint64_t width)
     }
 }
 
-/* Blocks of 32, 16, ... 1 change places. */
+/* Swaps blocks of 32, 16, ... 1. */
 void bits_transpose(uint64_t m[64])
 {
     uint64_t mask = UINT64_C(0x00000000FFFFFFFF);

@@ -1,4 +1,5 @@
-/* What sets are made of: vectors and their counters, matrices of vectors, tables of values, rows of bits. */
+/* The parts of sets: vectors and their counters, matrices of vectors, tables of values, rows of
+   bits. */
 #ifndef TAMIS_BITS_H
 #define TAMIS_BITS_H
 

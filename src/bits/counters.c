@@ -1,5 +1,6 @@
-/* Counters of 4 bits beside the bits of a deletable vector. Adds and removals touch k of them, queries
-   none. Those past 14, which only repeated keys and small vectors have, are in a hash table of their own. */
+/* Counters of 4 bits beside the bits of a deletable vector. Adds and removals touch k of them,
+   queries none. Counters above 14, which occur only with repeated keys or in small vectors, are
+   in a separate hash table. */
 #include "counters.h"
 
 #include "hash/digest.h"
@@ -19,8 +20,9 @@ static void nibble_set(struct counters *counters, uint64_t position, uint8_t val
 
 /* ---- the side table -------------------------------------------------------------------------- */
 
-/* Folded twice: once is nearly linear in the position, and with one secret in a hundred neighbours lay
-   in runs of 100 slots and more, against 16 (measured: 40,000 in 131,072). */
+/* Folded twice: folded once it is nearly linear in the position, and for one secret in a
+   hundred, neighbouring positions formed runs of 100 slots and more instead of 16 (measured with
+   40,000 in 131,072). */
 static size_t escape_home(const struct counters *counters, uint64_t position)
 {
     uint64_t secret = process_secret();
@@ -44,7 +46,7 @@ static void escape_insert(struct counters *counters, uint64_t position, uint64_t
     counters->used++;
 }
 
-/* Closes the gap by moving back what would no longer be found. */
+/* Closes the gap by moving back entries that would no longer be found. */
 static void escape_delete(struct counters *counters, struct escape *gone)
 {
     size_t mask = counters->room - 1, hole = (size_t)(gone - counters->escapes);
@@ -116,7 +118,7 @@ uint64_t counters_get(const struct counters *counters, uint64_t position)
     return value < COUNTER_ESCAPE ? value : escape_find(counters, position)->value;
 }
 
-/* No key is added 2^64 times, but bytes from elsewhere may say so: sums end there. */
+/* No key is added 2^64 times, but foreign bytes may claim it: sums saturate. */
 static uint64_t sum_of(uint64_t x, uint64_t y)
 {
     return x + y < x ? UINT64_MAX : x + y;
@@ -152,7 +154,8 @@ static uint64_t sixteen(const struct counters *counters, uint64_t at)
 #define LOW_NIBBLES UINT64_C(0x0F0F0F0F0F0F0F0F)
 #define ONES        UINT64_C(0x0101010101010101)
 
-/* Does a sum of two counters need an escape? Nibbles are added in bytes, so that none carries. */
+/* Does a sum of two counters need an escape? Nibbles are added in bytes, so that there is no
+   carry between them. */
 static bool sixteen_escape(uint64_t x, uint64_t y)
 {
     uint64_t even = (x & LOW_NIBBLES) + (y & LOW_NIBBLES) + ONES;
@@ -187,7 +190,7 @@ void counters_sum(struct counters *to, const struct counters *from)
     }
 }
 
-/* The low nibbles of eight bytes side by side. */
+/* Packs the low nibbles of eight bytes. */
 static uint64_t nibbles_join(uint64_t x)
 {
     x = (x | x >> 4) & UINT64_C(0x00FF00FF00FF00FF);
@@ -195,8 +198,8 @@ static uint64_t nibbles_join(uint64_t x)
     return (x | x >> 16) & UINT32_MAX;
 }
 
-/* Sixteen sums of pairs from `at` on; false if one needs an escape. Runs of one are the two halves of
-   a byte. */
+/* Sixteen sums of pairs from `at` on; false if one needs an escape. In runs of one, the pair is
+   the two halves of a byte. */
 static bool sixteen_fold(const struct counters *from, uint64_t at, uint64_t run, uint64_t *sum)
 {
     if (run > 1) {
@@ -257,7 +260,7 @@ void counters_escape(struct counters *counters, uint64_t position, uint64_t valu
 
 #define LOW_BITS UINT64_C(0x1111111111111111)
 
-/* Bit i of the result: bit 4 i of x. */
+/* Bit i of the result is bit 4 i of x. */
 static uint64_t every_fourth(uint64_t x)
 {
     x = (x | x >> 3) & UINT64_C(0x0303030303030303);

@@ -1,5 +1,5 @@
-/* The bits of a vector that differ from those last published, counted as they turn: an add or removal at an
-   origin pays for its k bits, and whether to publish is known without looking at the vector. */
+/* The bits of a vector that differ from those last published, counted as they change: an add or
+   removal at an origin costs k bits, and the decision to publish does not read the vector. */
 #include "dirty.h"
 
 #include "vector.h"

@@ -1,4 +1,4 @@
-/* See kernel.h: the rows that this machine runs. */
+/* Selects the kernels that this machine runs; see kernel.h. */
 #include "kernel.h"
 
 #ifdef TAMIS_X86

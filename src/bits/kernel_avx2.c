@@ -1,4 +1,4 @@
-/* Blocked kernels for AVX2: see kernel_avx512.c. A line is two halves. */
+/* Blocked kernels for AVX2, with a line as two halves; see kernel_avx512.c. */
 #include "kernel_stack.h"
 
 #ifdef TAMIS_X86
@@ -7,7 +7,7 @@
 
 #define AVX2 __attribute__((target("avx2,bmi2")))
 
-/* Row r, read from word 8 - s: all ones for the lanes of a round of r probes with rotation s. */
+/* Row r, read from word 8 - s: all ones in the lanes of a round of r probes with rotation s. */
 #define ON ~UINT64_C(0)
 #define ROW(a, b, c, d, e, f, g, h)                    \
     {                                                  \
@@ -38,7 +38,7 @@ ALWAYS_INLINE AVX2 struct half_pair round_halves(uint64_t w, const uint64_t *lan
     return (struct half_pair){half_bits(w, low, lanes), half_bits(w, high, lanes + 4)};
 }
 
-/* `rounds` is 1 when k <= 8 is known, or 0. */
+/* `rounds` is 1 if k <= 8 is known, otherwise 0. */
 ALWAYS_INLINE AVX2 struct half_pair key_halves(uint64_t b, unsigned k, int rounds)
 {
     unsigned s = (unsigned)(b >> 61);

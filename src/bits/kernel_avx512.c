@@ -1,5 +1,5 @@
-/* Blocked kernels for AVX-512, compiled whatever the build's own target and chosen at run time. Blocks
-   are 64-byte lines; see kernel.h for the bits. */
+/* Blocked kernels for AVX-512, compiled for any build target and chosen at run time. Blocks are
+   64-byte lines; see kernel.h for the bits. */
 #include "kernel_stack.h"
 
 #ifdef TAMIS_X86
@@ -26,7 +26,7 @@ ALWAYS_INLINE AVX512 __m512i round_bits(uint64_t w, __mmask8 lanes)
     return _mm512_maskz_mov_epi64(lanes, lane_bits(_mm512_set1_epi64((long long)w), 1));
 }
 
-/* All k bits. `rounds` is the number of rounds when known, or 0. */
+/* All k bits. `rounds` is the number of rounds if known, otherwise 0. */
 ALWAYS_INLINE AVX512 __m512i key_bits(uint64_t b, unsigned k, int rounds)
 {
     if (rounds == 1)
@@ -74,12 +74,13 @@ static AVX512 bool has_one_avx512(const struct bits *bits, tamis_digest digest)
 }
 
 /*
- * One key from its bytes; see struct quick. Word b is mixed in all lanes at once, where registers are
- * free, and stays there. Lane l is asked in the last round if (l - rotation) mod 8 is less than the
- * probes of the round: that is, if the top 3 bits of b less l + 1 are at least 8 less the probes.
+ * One key from its bytes; see struct quick. Word b is mixed in all lanes at once, where registers
+ * are free, and stays there. Lane l is probed in the last round if (l - rotation) mod 8 is less
+ * than the number of probes: that is, if the top 3 bits of b minus l + 1 are at least 8 minus the
+ * probes.
  */
 struct quick_ask {
-    __m512i *line, first, last; /* with one round they are the same */
+    __m512i *line, first, last; /* equal if there is one round */
     __mmask8 lanes;             /* of the last round */
 };
 
@@ -169,7 +170,7 @@ ALWAYS_INLINE AVX512 void add_512(const struct bits *bits, const tamis_digest *d
     }
 }
 
-/* One body for each number of rounds, so that none is counted key by key. */
+/* One body per number of rounds, so that rounds are not counted for each key. */
 #define BY_ROUNDS(body, bits, ...)      \
     do {                                \
         if ((bits)->k <= 8)             \
@@ -198,7 +199,7 @@ static AVX512 void add_avx512(const struct bits *bits, const tamis_digest *diges
     BY_ROUNDS(add_512, bits, digests, n, fresh);
 }
 
-/* With 8 probes each lane has one, and all of them are there if no lane is without. */
+/* With 8 probes each lane has one, and all are present if no lane lacks its bit. */
 ALWAYS_INLINE AVX512 unsigned level_has(const struct levels *levels, size_t j, uint64_t a,
                                         __m512i want, bool eight)
 {
@@ -236,8 +237,8 @@ static AVX512 void levels_have_avx512(const struct levels *levels, const tamis_d
         levels_512(levels, digests, n, found, false);
 }
 
-/* One key, newest vector first: a key that is there is mostly in a large one. All lines are on their way
-   before the first has come, since the processor goes on as if it were not there. */
+/* One key, newest vector first: a key that is present is usually in a large one. All lines are
+   requested before the first arrives, because the processor speculates past the test. */
 static AVX512 bool has_any_avx512(const void *stack, size_t vectors, tamis_digest digest)
 {
     __m512i want = _mm512_setzero_si512();

@@ -1,5 +1,6 @@
-/* Kernels in plain C: the spread layout (bound by memory, not by arithmetic) on every machine, and
-   the blocked layout where there is nothing wider. They are also the reference for the others. */
+/* Kernels in plain C: the spread layout (limited by memory, not arithmetic) on every machine,
+   and the blocked layout where there are no wider registers. They are also the reference for the
+   others. */
 #include "kernel.h"
 
 /* ---- one key ------------------------------------------------------------------------------------ */
@@ -35,8 +36,8 @@ quick_fn quick_set(struct quick *quick, const struct bits *bits)
 
 /* ---- spread ---------------------------------------------------------------------------------- */
 
-/* A key that is not a member is refuted after two probes on average, so only EARLY probes are
-   fetched ahead; the few that pass them fetch the rest together. */
+/* A key that is not a member is rejected after two probes on average, so only EARLY probes are
+   prefetched; keys that pass them prefetch the rest together. */
 #define EARLY 3
 
 ALWAYS_INLINE bool bit_is_set(const uint64_t *words, uint64_t position)
@@ -133,7 +134,7 @@ ALWAYS_INLINE void spread_add_body(const struct bits *bits, const tamis_digest *
 static void spread_add(const struct bits *bits, const tamis_digest *digests, size_t n,
                        uint8_t *fresh)
 {
-    enum { SOME = 8 }; /* all lines of some keys ahead: adding touches every probe */
+    enum { SOME = 8 }; /* all lines of the next keys: an add touches every probe */
     for (size_t i = 0; i < n; i += SOME) {
         size_t some = n - i < SOME ? n - i : SOME;
         for (size_t j = 0; j < some; j++) {
@@ -169,7 +170,7 @@ static void spread_fill(const struct bits *bits, const tamis_digest *digests, si
     }
 }
 
-/* By the positions, whatever they are. */
+/* Sets bits by position, for any probe function. */
 static void fill_positions(const struct bits *bits, const tamis_digest *digests, size_t n)
 {
     uint64_t positions[K_MAX];
@@ -227,7 +228,8 @@ const struct kernel kernel_spread = {
 
 static void probe_prefetch(const struct bits *bits, const tamis_digest *digests, size_t n)
 {
-    (void)bits, (void)digests, (void)n; /* the addresses cost as much as the lines */
+    /* computing the addresses would cost as much as fetching the lines */
+    (void)bits, (void)digests, (void)n;
 }
 
 static bool probe_has_one(const struct bits *bits, tamis_digest digest)
@@ -312,7 +314,7 @@ void blocked_prefetch(const struct bits *bits, const tamis_digest *digests, size
         fetch(&bits->words[8 * mul_high(digests[i].a, bits->units)]);
 }
 
-/* The k bits of word b as one word a lane. */
+/* The k bits of word b, one word per lane. */
 ALWAYS_INLINE void block_masks(uint64_t b, unsigned k, uint64_t masks[8])
 {
     unsigned rotation = (unsigned)(b >> 61);

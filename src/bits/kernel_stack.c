@@ -1,4 +1,4 @@
-/* Stacks of vectors asked by way of the kernels of one vector, for rows that have no body of their own. */
+/* Queries stacks of vectors through the kernels of one vector, for rows without a specific body. */
 #include "kernel_stack.h"
 
 #include <string.h>

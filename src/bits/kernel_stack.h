@@ -1,12 +1,13 @@
 /*
- * Several vectors asked for the same keys, and what the blocked rows of wide registers share.
+ * Queries several vectors for the same keys; and code that the blocked rows of wide registers
+ * share.
  *
- * The bits of a key depend on k alone, not on the size, so blocked vectors of one k share them: levels.
- * What is left for each vector and key is to find the line, to fetch it and to look. A line goes to the
- * second level of the cache FAR keys ahead, and from there to the first a key ahead: a load that waits
- * while the second level is busy with misses holds up all that follow, which costs a stack larger than
- * the caches a quarter more, and the second fetch costs one that is not a twentieth. Lines are found
- * again rather than kept: that would be more loads.
+ * The bits of a key depend only on k, not on the size, so blocked vectors of equal k share them;
+ * they are called levels. For each vector and key it remains to find the line, fetch it and test
+ * it. A line is prefetched to the L2 cache FAR keys ahead, and from there to L1 one key ahead: a
+ * load that waits while L2 is busy with misses delays everything behind it, which makes a stack
+ * larger than the caches 25 % slower, while the second prefetch makes a smaller one 5 % slower.
+ * Line addresses are recomputed rather than stored, which would take more loads.
  */
 #ifndef TAMIS_KERNEL_STACK_H
 #define TAMIS_KERNEL_STACK_H
@@ -14,9 +15,9 @@
 #include "kernel.h"
 
 #define FAR        24
-#define STACK_MOST 64 /* vectors; higher stacks go vector by vector */
+#define STACK_MOST 64 /* vectors; taller stacks are queried vector by vector */
 
-/* The vectors of one k; the first `fetched` of them are not in cache unasked. */
+/* The vectors of one k; the first `fetched` of them need prefetching. */
 struct levels {
     const uint64_t *words[STACK_MOST];
     uint64_t units[STACK_MOST];
@@ -29,7 +30,7 @@ ALWAYS_INLINE const void *level_line(const struct levels *levels, size_t j, uint
     return (const char *)levels->words[j] + 64 * mul_high(a, levels->units[j]);
 }
 
-/* For digest i of n: the lines that the digests to come want of level j. */
+/* At digest i of n: prefetches the lines that later digests need in level j. */
 ALWAYS_INLINE void level_fetch(const struct levels *levels, size_t j, const tamis_digest *digests,
                                size_t i, size_t n)
 {
@@ -37,7 +38,8 @@ ALWAYS_INLINE void level_fetch(const struct levels *levels, size_t j, const tami
     __builtin_prefetch(level_line(levels, j, digests[i + 1 < n ? i + 1 : i].a), 0, 3);
 }
 
-/* found[i] |= one of the levels has all bits of digest i; the first FAR lines are on their way. */
+/* found[i] |= one of the levels has all bits of digest i; the first FAR lines are already
+   requested. */
 typedef void (*levels_fn)(const struct levels *levels, const tamis_digest *digests, size_t n,
                           uint8_t *found);
 
@@ -50,7 +52,7 @@ ALWAYS_INLINE uint64_t block_index(const struct bits *bits, tamis_digest d)
     return 8 * mul_high(d.a, bits->units);
 }
 
-/* Fetches the line of the key AHEAD of this one. */
+/* Prefetches the line of the key AHEAD of this one. */
 ALWAYS_INLINE void line_ahead(const struct bits *bits, const tamis_digest *digests, size_t i,
                               size_t n)
 {
@@ -58,7 +60,7 @@ ALWAYS_INLINE void line_ahead(const struct bits *bits, const tamis_digest *diges
         fetch(bits->words + block_index(bits, digests[i + AHEAD]));
 }
 
-/* The row of an instruction set: what is not hot is the scalar row's. */
+/* The row of an instruction set; functions that are not hot come from the scalar row. */
 #define BLOCKED_ROW(isa)                                                                           \
     {                                                                                              \
         .name = "blocked, " #isa, .layout = TAMIS_BLOCKED, .unit_bits = BLOCK_BITS, .local = true, \

@@ -1,10 +1,10 @@
-/* Vectors of one shape, bit-sliced: a query ands k rows, whether there are 2 columns or 500. Columns are
-   added beside readers; widening makes a new matrix and retires the old one. */
+/* Vectors of one shape, bit-sliced: a query ANDs k rows, for 2 columns or for 500. Columns are
+   added while others read; widening makes a new matrix and retires the old one. */
 #include "matrix.h"
 
 #include "bit_rows.h"
 
-#define GROUP 16 /* queries whose rows are fetched together */
+#define GROUP 16 /* queries whose rows are prefetched together */
 
 uint64_t matrix_width_for(uint64_t columns)
 {
@@ -19,7 +19,7 @@ uint64_t matrix_width_for(uint64_t columns)
     return width;
 }
 
-/* With these words, or without any: all zero. */
+/* Uses these words, or zeroed ones of its own if NULL. */
 static struct matrix *matrix_make(const tamis_allocator *a, const struct bits *shape,
                                   uint64_t width, const uint64_t *words)
 {
@@ -139,7 +139,8 @@ bool matrix_match(const struct matrix *matrix, tamis_digest digest, uint64_t *co
     return rows_and(matrix, rows, columns, kernel_rows());
 }
 
-/* How many rows a query reads before a non-member is refuted: each row leaves half the columns. */
+/* The number of rows that a query reads before a non-member is rejected: each row leaves half
+   the columns. */
 static unsigned rows_expected(const struct matrix *matrix)
 {
     unsigned n = 3;
@@ -148,7 +149,7 @@ static unsigned rows_expected(const struct matrix *matrix)
     return n < matrix->bits.k ? n : matrix->bits.k;
 }
 
-/* Any column? In chunks of columns, so that the columns left fit on the stack. */
+/* Does any column match? In chunks of columns, so that the remaining columns fit on the stack. */
 static bool any_column(const struct matrix *matrix, const uint64_t *rows, rows_fn wide)
 {
     enum { CHUNK = 64 };
@@ -183,8 +184,8 @@ void matrix_has(const struct matrix *matrix, const tamis_digest *digests, size_t
 }
 
 /*
- * Rows repeat every `period` words. The words of one residue are added up bit by bit in planes: bit b
- * of plane j is bit j of the count at b. 255 words fill the planes; then they are emptied.
+ * Rows repeat every `period` words. The words of one residue are added bit by bit in planes: bit b
+ * of plane j is bit j of the count at b. 255 words fill the planes, which are then emptied.
  */
 enum { PLANES = 8, PLANES_FULL = 255 };
 
@@ -202,7 +203,7 @@ static void planes_empty(const uint64_t planes[PLANES], uint64_t first, uint64_t
 void matrix_count_ones(const void *words, uint64_t rows, uint64_t width, uint64_t *counts)
 {
     const uint8_t *bytes = words;
-    uint64_t len = rows * width / 8; /* rows are a multiple of 8 */
+    uint64_t len = rows * width / 8; /* the number of rows is a multiple of 8 */
     uint64_t period = width >= 64 ? width / 64 : 64 % width == 0 ? 1 : 3;
     uint64_t n = (len + 7) / 8;
     for (uint64_t start = 0; start < n; start += PLANES_FULL * period)

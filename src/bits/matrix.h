@@ -1,11 +1,11 @@
 /*
- * Vectors of one shape stored bit-sliced: row p holds bit p of every vector, one column each. A query
- * reads the k rows of its positions and ands them, whether there are 2 columns or 500; what is left
- * are the columns that match (Guo et al., section 3.5.3).
+ * Vectors of one shape stored bit-sliced: row p holds bit p of every vector, one column each. A
+ * query reads the k rows of its positions and ANDs them, for 2 columns or for 500; the remaining
+ * bits are the columns that match (Guo et al., section 3.5.3).
  *
  * Rows are `width` bits apart. A matrix widens by a factor (columns 1, 2, 3, 4, 6, 8, 12 ... 512,
- * then by a quarter), so a new column costs amortised O(rows). Widening makes a new matrix: readers
- * may still be in the old one.
+ * then by a quarter), so a new column costs amortised O(rows). Widening makes a new matrix, since
+ * readers may still be in the old one.
  */
 #ifndef TAMIS_MATRIX_H
 #define TAMIS_MATRIX_H
@@ -17,23 +17,23 @@
 #define MATRIX_COLUMNS_MAX (UINT32_C(1) << 20)
 
 struct matrix {
-    struct bits bits; /* shape of a column, and the words of the whole */
-    uint64_t width;   /* bits from row to row */
+    struct bits bits; /* shape of a column, and the words of the whole matrix */
+    uint64_t width;   /* bits between rows */
     struct block memory;
-    struct matrix *retired; /* the one that this one replaced, while readers may be inside */
+    struct matrix *retired; /* the matrix that this one replaced, while readers may use it */
 };
 
-/* Smallest width on the ladder for so many columns. */
+/* Smallest width on the ladder for that many columns. */
 uint64_t matrix_width_for(uint64_t columns);
 struct matrix *matrix_new(const tamis_allocator *a, const struct bits *shape, uint64_t width);
-/* Bits that lie elsewhere, to be read only. */
+/* Read-only, on bits stored elsewhere. */
 struct matrix *matrix_view(const tamis_allocator *a, const struct bits *shape, uint64_t width,
                            const uint64_t *words);
 void matrix_free(struct matrix *matrix, const tamis_allocator *a);
-/* A copy of another width; columns past it are left out and must be empty. */
+/* A copy of another width; columns past it are omitted and must be empty. */
 struct matrix *matrix_resize(const struct matrix *matrix, const tamis_allocator *a, uint64_t width);
 
-/* Each two rows united, as the columns are when their vectors are folded to half. */
+/* ORs pairs of rows, which folds every column to half its size. */
 struct matrix *matrix_fold(const struct matrix *matrix, const tamis_allocator *a);
 
 /* found[i] |= some column has digest i. */
@@ -43,15 +43,16 @@ uint64_t matrix_words(const struct matrix *matrix);
 bool matrix_match(const struct matrix *matrix, tamis_digest digest, uint64_t *columns);
 /* Adds the ones of every column to counts[0..width-1]. `words` need not be aligned. */
 void matrix_count_ones(const void *words, uint64_t rows, uint64_t width, uint64_t *counts);
-/* Columns in another order: place i gets column columns[i]. `moved` lists the i where that is not i. */
+/* Columns in another order: position i gets column columns[i]. `moved` lists each i that differs
+   from columns[i]. */
 struct arrangement {
     const uint32_t *columns, *moved;
     uint32_t n_moved;
 };
-/* Rows first .. first + n - 1 so arranged, `width` bits apart, into zeroed words. */
+/* Rows first .. first + n - 1 in this order, `width` bits apart, written to zeroed words. */
 void matrix_rows(const struct matrix *matrix, const struct arrangement *order, uint64_t first,
                  uint64_t n, uint64_t width, uint64_t *out);
-/* Column `to` becomes what `from`, another, is. Needs the matrix to itself. */
+/* Copies column `from` to another column `to`. Needs exclusive access. */
 void matrix_column_move(struct matrix *matrix, uint64_t to, uint64_t from);
 
 #endif

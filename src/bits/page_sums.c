@@ -1,5 +1,5 @@
-/* Checksums of pages: of bytes that pass by, and of bits and counters that change, where only the pages that
-   were marked are summed again. */
+/* Checksums of pages: of a stream of bytes, and of bits and counters that change, for which only
+   marked pages are summed again. */
 #include "page_sums.h"
 
 void page_sums_end(struct page_sums *sums)
@@ -16,7 +16,7 @@ void page_sums_add(struct page_sums *sums, const void *data, uint64_t len)
     const uint8_t *from = data;
     for (uint64_t some; len; from += some, len -= some) {
         some = min_u64(len, PAGE - sums->used);
-        if (some == PAGE) { /* where it lies */
+        if (some == PAGE) { /* summed in place */
             put_u64(sums->next, hash_of(from, PAGE));
             sums->next += sizeof(uint64_t);
             continue;
@@ -44,7 +44,7 @@ static uint64_t tops_of(const struct kept_sums *k)
     return (k->pages + PAGES_TOP - 1) / PAGES_TOP;
 }
 
-/* In one block: checksums, tops, marks; the marks up to a whole word. */
+/* One block holds the checksums, the tops and the marks, the latter up to a whole word. */
 static size_t kept_len(const struct kept_sums *k)
 {
     return (size_t)(sizeof(uint64_t) * (k->pages + tops_of(k)) + round_up(k->pages, 8));
@@ -96,7 +96,7 @@ void kept_sums_spoil(struct kept_sums *k)
         memset(k->stale, 1, (size_t)k->pages);
 }
 
-/* The marks of eight pages are looked at as one word. */
+/* The marks of eight pages are tested as one word. */
 static bool refresh_pages(struct kept_sums *k, const uint8_t *data, uint64_t first, uint64_t end)
 {
     bool any = false;
@@ -115,7 +115,7 @@ static bool refresh_pages(struct kept_sums *k, const uint8_t *data, uint64_t fir
 void kept_sums_refresh(struct kept_sums *k, const void *data)
 {
     while (atomic_flag_test_and_set_explicit(&k->busy, memory_order_acquire))
-        continue; /* another reader sums them, which takes a few ms for each 10 MB */
+        continue; /* another reader is summing, which takes a few ms per 10 MB */
     for (uint64_t first = 0; first < k->pages; first += PAGES_TOP) {
         uint64_t end = min_u64(first + PAGES_TOP, k->pages);
         if (refresh_pages(k, data, first, end))

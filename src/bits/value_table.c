@@ -1,5 +1,6 @@
-/* Exact verification values with their copies: open addressing, a miss per lookup. Values are added beside
-   readers, and in the order of their hashes a table is saved, merged and loaded in linear time. */
+/* Exact verification values with their number of copies: open addressing, one cache miss per
+   lookup. Values are added while others read; a table is saved, merged and loaded in the order
+   of hashes, in linear time. */
 #include "value_table.h"
 
 #include "base/bytes.h"
@@ -37,7 +38,7 @@ static size_t home_of(const struct table_slots *slots, uint64_t value)
     return (size_t)(table_hash(value) >> slots->shift);
 }
 
-/* The slot of the value, or the free one where it would go. */
+/* The slot of the value, or the free one where it would be stored. */
 static struct table_slot *seek(const struct table_slots *slots, uint64_t value)
 {
     size_t i = home_of(slots, value);
@@ -114,8 +115,8 @@ size_t table_fits(const struct table *table)
     return room - room / 4 - table->used;
 }
 
-/* At most three quarters are used: lookups that fail end after some eight slots, two lines. 0: there
-   cannot be so many. */
+/* At most three quarters are in use: unsuccessful lookups end after about eight slots, two cache
+   lines. 0: there cannot be that many. */
 static size_t room_for(const struct table *table, size_t more)
 {
     size_t need = table->used + more, room = slots_of(table) ? slots_of(table)->room : 16;
@@ -156,15 +157,16 @@ bool table_reserve(struct table *table, const tamis_allocator *a, size_t more)
 
 /* ---- a mapped file --------------------------------------------------------------------------- */
 
-/* Where a hash lies among n, if they are spread evenly from `low` to `high`. */
+/* The expected index of a hash among n hashes that are spread evenly from `low` to `high`. */
 static size_t guess(size_t n, uint64_t low, uint64_t high, uint64_t hash)
 {
     unsigned __int128 part = (unsigned __int128)(n - 1) * (hash - low);
     return high > low ? (size_t)(part / (high - low)) : n / 2;
 }
 
-/* Hashes are even, so a guess is off by the root of what is left: some four looks for millions of
-   values. Every fourth look halves what is left, whatever the bytes are. */
+/* Hashes are evenly spread, so a guess is off by about the square root of the remaining range:
+   about four reads for millions of values. Every fourth read halves the range, whatever the
+   bytes are. */
 static uint64_t view_get(const struct table *table, uint64_t value)
 {
     uint64_t hash = table_hash(value), from = 0, to = UINT64_MAX;
@@ -217,14 +219,14 @@ void table_append(struct table *table, size_t *next, uint64_t value, uint64_t co
 {
     struct table_slots *slots = slots_of(table);
     size_t mask = slots->room - 1, home = home_of(slots, value), at = home > *next ? home : *next;
-    while (slot_count(&slots->slot[at & mask])) /* only past the end, where it goes round */
+    while (slot_count(&slots->slot[at & mask])) /* only past the end, where it wraps around */
         at++;
     slot_set(&slots->slot[at & mask], value, copies);
     table->used++;
     *next = at + 1;
 }
 
-/* Closes the gap by moving back what would no longer be found. */
+/* Closes the gap by moving back entries that would no longer be found. */
 static void slot_delete(struct table_slots *slots, struct table_slot *gone)
 {
     size_t mask = slots->room - 1, hole = (size_t)(gone - slots->slot);
@@ -257,8 +259,9 @@ uint64_t table_sub(struct table *table, uint64_t value, uint64_t copies)
 
 /* ---- all values ------------------------------------------------------------------------------ */
 
-/* The next run of used slots. The first is that of slot 0, of which some may have come round from the
-   end: they belong to the last run, which goes on past the end. False after it, or to pause. */
+/* The next run of used slots. The first is the one at slot 0; entries of it that wrapped around
+   from the end belong to the last run, which continues past the end. False after the last run,
+   or to pause. */
 static bool next_run(const struct table_slots *slots, struct table_walk *w)
 {
     size_t room = slots->room, stop = w->stop && w->stop < room ? w->stop : room;
@@ -277,7 +280,8 @@ static bool next_run(const struct table_slots *slots, struct table_walk *w)
     return w->from < w->to || first;
 }
 
-/* The smallest of the run after what came last: runs are short, so looking again is cheap. */
+/* The smallest entry of the run after the previous one: runs are short, so scanning again is
+   cheap. */
 static bool next_in_run(const struct table_slots *slots, struct table_walk *w)
 {
     w->looked += w->to - w->from;

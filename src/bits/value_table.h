@@ -1,12 +1,13 @@
 /*
- * A multiset of 64-bit values: each with the number of its copies, in open addressing. Verifiers that
- * must not err keep their values here (PBF-HT); two records may share a value, so it is counted.
+ * A multiset of 64-bit values, each with the number of its copies, in open addressing. Verifiers
+ * that must be exact keep their values here (PBF-HT); two records may have the same value, so
+ * copies are counted.
  *
- * Readers may ask beside one writer that adds: a slot gets its value before its count, and a larger
- * table takes the place of the old one, which stays until table_reclaim.
+ * Others may read while one thread adds: a slot gets its value before its count, and a larger table
+ * replaces the old one, which stays until table_reclaim.
  *
- * A value's home is where its hash lies among all hashes, so a table is nearly in order of hashes; in
- * that order its values are saved, merged and loaded, and a file of them is searched where it lies.
+ * The home slot of a value is proportional to its hash, so a table is nearly sorted by hash. Values
+ * are saved, merged and loaded in that order, and a mapped file of them is searched in place.
  */
 #ifndef TAMIS_TABLE_H
 #define TAMIS_TABLE_H
@@ -29,55 +30,56 @@ struct table_slots {
     struct table_slot *slot;
 };
 
-#define TABLE_PAIR 16 /* bytes of a value and its copies in a file */
+#define TABLE_PAIR 16 /* bytes of a value and its count in a file */
 
 struct table {
     struct table_slots *_Atomic slots; /* NULL before the first value */
-    const uint8_t *view;               /* or pairs of a mapped file, read-only, in order */
+    const uint8_t *view;               /* or pairs in a mapped file, read-only, sorted */
     size_t used;                       /* distinct values */
 };
 
-/* What values are ordered by, then by themselves. */
+/* Values are sorted by this hash, then by value. */
 uint64_t table_hash(uint64_t value);
-/* Of a table with room for so many: the home of a value is its hash shifted right by this. */
+/* For a table with room for that many values: the home of a value is its hash shifted right by
+   this. */
 unsigned table_shift(size_t values);
 
 void table_free(struct table *table, const tamis_allocator *a);
 void table_clear(struct table *table);
-/* Is there something that readers may have held? */
+/* Is there an old table that readers may still use? */
 bool table_replaced(const struct table *table);
-/* Frees it; the caller knows that none is inside. */
+/* Frees it; the caller knows that no reader is inside. */
 void table_reclaim(struct table *table, const tamis_allocator *a);
-/* Values that there is room for. */
+/* Number of values that fit. */
 size_t table_fits(const struct table *table);
-/* What it grows by with room for so many values more, in bytes; 0: there is room. */
+/* Bytes by which the table grows to fit so many more values; 0 if they fit already. */
 uint64_t table_growth(const struct table *table, size_t more);
-/* Room for so many values more, so that as many table_add cannot fail. */
+/* Makes room for so many more values, so that as many calls of table_add cannot fail. */
 bool table_reserve(struct table *table, const tamis_allocator *a, size_t more);
 uint64_t table_get(const struct table *table, uint64_t value);
 void table_prefetch(const struct table *table, uint64_t value);
-/* Returns the copies before. */
+/* Returns the number of copies before. */
 uint64_t table_add(struct table *table, uint64_t value, uint64_t copies);
-/* Adds, in O(1) on the average whatever they are, values that come in order and are new; there is room
-   for them, and `next` starts at 0. */
+/* Appends values that arrive in order and are new, in O(1) on average whatever they are; there
+   must be room for them, and `next` starts at 0. */
 void table_append(struct table *table, size_t *next, uint64_t value, uint64_t copies);
-/* Returns the copies left; never below 0. Needs the table to itself. */
+/* Returns the number of copies left; never below 0. Needs exclusive access. */
 uint64_t table_sub(struct table *table, uint64_t value, uint64_t copies);
 
-/* All values in order: start with the table and zeros. */
+/* Iterates over all values in order. Initialise with the table and zeros. */
 struct table_walk {
     const struct table *table;
-    size_t from, to; /* the run of used slots it is in, numbered on past the last slot */
-    size_t high;     /* what has its home before this slot is taken */
-    size_t passed;   /* pairs so far */
-    size_t looked;   /* slots, at that; some of them many times */
-    size_t stop;     /* it pauses at this slot, and says false, if there is nothing before; 0: no */
+    size_t from, to; /* the current run of used slots, numbered past the last slot */
+    size_t high;     /* entries with their home before this slot are done */
+    size_t passed;   /* pairs returned so far */
+    size_t looked;   /* slots read for that, some of them several times */
+    size_t stop;     /* pause at this slot and return false if nothing comes before it; 0: never */
     uint64_t hash, value, count;
 };
 
 bool table_next(struct table_walk *walk);
 
-/* to += from; false without memory, and nothing changed. */
+/* to += from; false if there is no memory, and then nothing changed. */
 bool table_unite(struct table *to, const struct table *from, const tamis_allocator *a);
 bool table_equal(const struct table *x, const struct table *y);
 size_t table_bytes(const struct table *table);

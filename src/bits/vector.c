@@ -1,12 +1,12 @@
-/* One vector: its memory, its bits by position, its counters, and what is done with vectors as a whole
-   (union, intersection, fold). Batches of lookups and adds go to the kernels directly. */
+/* One vector: its memory, its bits by position, its counters, and operations on whole vectors
+   (union, intersection, fold). Batches of lookups and adds go directly to the kernels. */
 #include "vector.h"
 
 #include "base/bytes.h"
 #include "bit_rows.h"
 #include "tamis/plan.h"
 
-#define RATE_SAMPLE 65536 /* places looked at to estimate a rate */
+#define RATE_SAMPLE 65536 /* words or blocks sampled to estimate a rate */
 
 uint64_t shape_step(tamis_layout layout)
 {
@@ -124,13 +124,13 @@ void vector_positions(const struct vector *v, tamis_digest digest, uint64_t *pos
 
 struct kept_sums *vector_sums(const struct vector *v, bool counters, const tamis_allocator *a)
 {
-    struct vector *own = (struct vector *)(uintptr_t)v; /* who may ask may have them kept */
+    struct vector *own = (struct vector *)(uintptr_t)v; /* a reader may start to keep them */
     struct kept_sums **place = counters ? &own->counter_sums : &own->sums;
     struct kept_sums *kept = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (kept)
         return kept;
     kept = kept_sums_new(a, vector_positions_total(v) / (counters ? 2 : 8));
-    struct kept_sums *other = NULL; /* another reader was first? */
+    struct kept_sums *other = NULL; /* set if another reader was first */
     if (kept && !__atomic_compare_exchange_n(place, &other, kept, false, __ATOMIC_ACQ_REL,
                                              __ATOMIC_ACQUIRE)) {
         kept_sums_free(kept, a);
@@ -148,7 +148,7 @@ void vector_mark_digests(struct vector *v, const tamis_digest *digests, const ui
             continue;
         vector_positions(v, digests[i], positions);
         for (unsigned j = 0; j < (v->bits.kernel->local ? 1 : v->bits.k); j++)
-            vector_mark(v, positions[j]); /* a block is in one page */
+            vector_mark(v, positions[j]); /* a block lies in one page */
     }
 }
 
@@ -250,7 +250,7 @@ size_t vector_bytes(const struct vector *v)
     return sizeof *v + v->memory.size + counters_bytes(&v->counters);
 }
 
-/* Never room where the bits say that there is none, whatever the load. */
+/* A vector whose bits show that it is full has no room, whatever its load. */
 bool vector_full(const struct vector *v)
 {
     return vector_load(v) >= v->capacity || v->ones > v->ones_max;
@@ -353,7 +353,8 @@ bool vector_unite_reserve(struct vector *to, const struct vector *from, const ta
     return counters_reserve(&to->counters, a, counters_sum_escapes(&to->counters, &from->counters));
 }
 
-/* How many keys two plain vectors hold together: they may share some, so the bits have a say. */
+/* The number of keys that two plain vectors hold together: they may share some, so the bits
+   limit it. */
 static uint64_t united_load(const struct vector *to, const struct vector *from, uint64_t before,
                             uint64_t other, uint64_t after)
 {
@@ -371,7 +372,7 @@ void vector_fill_columns(struct vector *to, const struct vector *from, uint64_t 
     rows_or(&mine, &theirs, vector_positions_total(to), n);
 }
 
-/* Bit by bit, since somebody wants to know of each. */
+/* Bit by bit, since each change has to be noted. */
 static void unite_noting(struct vector *to, const struct vector *from)
 {
     for (uint64_t i = 0; i < vector_positions_total(to); i++)
@@ -453,7 +454,7 @@ bool vector_equal(const struct vector *x, const struct vector *y)
     if (!shape_equal(x, y) || x->deletable != y->deletable)
         return false;
     if (x->deletable && x->count != y->count)
-        return false; /* plain vectors count what seemed fresh, which depends on the order */
+        return false; /* plain vectors count adds that seemed fresh, which depends on the order */
     uint64_t m = vector_positions_total(x);
     if (x->stride == 1 && y->stride == 1) {
         if (memcmp(x->bits.words, y->bits.words, (size_t)(m + 7) / 8) != 0)

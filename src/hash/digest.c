@@ -1,4 +1,5 @@
-/* Families: the secret made from a key, digests of keys under it, and the probes that follow from a digest. */
+/* Families: secrets derived from a key, digests of keys under them, and the probes that a digest
+   yields. */
 #include "digest.h"
 
 #include <sodium.h>
@@ -74,7 +75,7 @@ bool family_standard(const struct family *family)
 bool family_equal(const struct family *x, const struct family *y)
 {
     return x->hash == y->hash && x->probe == y->probe && x->probe_context == y->probe_context &&
-           x->secrets == y->secrets; /* of one key there is one */
+           x->secrets == y->secrets; /* equal keys share one struct */
 }
 
 uint64_t process_secret(void)
@@ -91,7 +92,7 @@ uint64_t process_secret(void)
 
 tamis_digest family_digest(const struct family *family, const void *key, size_t len)
 {
-    if (LIKELY(family->hash != TAMIS_SIP)) /* 8 bytes are common, and short when known */
+    if (LIKELY(family->hash != TAMIS_SIP)) /* 8 bytes are common and fast */
         return len == 8 ? digest_xxh3(family, key, 8) : digest_xxh3(family, key, len);
     uint8_t out[16];
     crypto_shorthash_siphashx24(out, key, len, family->secrets->key);
@@ -101,7 +102,7 @@ tamis_digest family_digest(const struct family *family, const void *key, size_t 
 void family_digest_fixed(const struct family *family, const uint8_t *keys, size_t width, size_t n,
                          tamis_digest *out)
 {
-    if (family->hash != TAMIS_SIP && width == 8) { /* the length known: the hash is inlined */
+    if (family->hash != TAMIS_SIP && width == 8) { /* with a known length the hash is inlined */
         for (size_t i = digest_eights(family, keys, n, out); i < n; i++)
             out[i] = digest_xxh3(family, keys + 8 * i, 8);
         return;
@@ -153,7 +154,7 @@ void h3_from_rows(struct h3_matrix *matrix, const uint64_t *rows, unsigned n_row
     }
 }
 
-/* Adds the row to a basis in echelon form; false if it depends on the rows before. */
+/* Adds the row to a basis in echelon form; false if it depends linearly on the earlier rows. */
 static bool basis_add(uint64_t basis[64], uint64_t row)
 {
     for (int bit = 63; bit >= 0 && row; bit--) {
@@ -180,7 +181,7 @@ void h3_draw(struct h3_matrix *matrices, unsigned n, unsigned width,
         for (unsigned i = 0; i < H3_ROWS;) {
             key_stream(key, PURPOSE_H3, counter++, drawn);
             uint64_t row = get_le64(drawn) & mask;
-            bool taken = false; /* by the same row of an earlier matrix: Theorem 3's condition */
+            bool taken = false; /* equals a row of an earlier matrix: the condition of Theorem 3 */
             for (unsigned e = 0; e < j; e++)
                 taken |= rows[e][i] == row;
             if (taken || !basis_add(basis, row))

@@ -1,17 +1,17 @@
 /*
- * A family: a secret key and a hash. Keys of one family get the same digests, so their structures
- * can be compared and merged. Below the digest only positions matter, and a family also says how a
- * digest becomes the k probes of a spread vector:
+ * A family: a secret key and a hash. Structures of one family give a key the same digest, so they can
+ * be compared and merged. Everything below works with positions; the family also defines how a digest
+ * becomes the k probes of a spread vector:
  *
- *   xxh3, sip   enhanced double hashing on the digest's two words: the fraction x moves by y; y is
- *               rotated and moves by a growing multiple of an odd constant. Plain double hashing (y
- *               fixed) misses the rate by 4 % to several times in small vectors or with many probes.
- *               Without the rotation only the first bits of y count: keys near one another in x and
- *               y share all their probes, which alone gives 23 times the rate for 100 keys at 1e-9,
- *               and 2 to 7 times for a key or two at 1e-4 and 1e-5.
+ *   xxh3, sip   enhanced double hashing on the two words of the digest: x is advanced by y, and y is
+ *               rotated and advanced by a growing multiple of an odd constant. Plain double hashing (y
+ *               fixed) exceeds the rate by 4 % to several times in small vectors or with many probes.
+ *               Without the rotation only the leading bits of y count: keys close to each other in x
+ *               and y share all their probes, which alone gives 23 times the rate for 100 keys at 1e-9,
+ *               and 2 to 7 times for one or two keys at 1e-4 and 1e-5.
  *   h3          k matrices over GF(2) of 32 rows by 64 (or 32) columns; the product is an address of
- *               32 bits, of which a vector of 2^l bits takes the first l rows (Xie et al., section
- *               6, Algorithm 2), and a vector of any size the prefix that mul_high takes.
+ *               32 bits, of which a vector of 2^l bits uses the first l rows (Xie et al., section
+ *               6, Algorithm 2), and a vector of any other size the prefix that mul_high takes.
  */
 #ifndef TAMIS_DIGEST_H
 #define TAMIS_DIGEST_H
@@ -23,49 +23,50 @@
 
 struct family;
 
-/* The k positions (0..units-1) of a digest in a spread vector. The lab brings its own. */
+/* The k positions (0..units-1) of a digest in a spread vector. The lab supplies its own
+   functions. */
 typedef void (*probe_fn)(const struct family *family, tamis_digest digest, uint64_t units,
                          unsigned k, uint64_t *positions);
 
-/* One matrix as tables: table[t][v] is the xor of the columns that byte t of value v picks. */
+/* One matrix as tables: table[t][v] is the XOR of the columns that byte t with value v selects. */
 struct h3_matrix {
     uint32_t table[8][256];
-    uint32_t constant; /* xored in, so that fingerprint 0 is no special case */
+    uint32_t constant; /* XORed in, so that fingerprint 0 is not a special case */
 };
 
 struct family {
     struct secrets *secrets;
     tamis_hash hash;
-    bool has_key;         /* false: the key is known here, but neither told nor saved */
+    bool has_key;         /* false: the key is known here, but neither revealed nor saved */
     struct h3_matrix *h3; /* K_MAX of them, or NULL */
     probe_fn probe;
     void *probe_context;
 };
 
-/* Fills the family from the key (NULL: a random one). */
+/* Initialises the family from the key (NULL: a random one). */
 tamis_error family_init(struct family *family, const tamis_allocator *a, tamis_hash hash,
                         const uint8_t *key);
-/* Wipes what was made from the key, and with the last family of the key the key. */
+/* Wipes everything derived from the key, and the key itself with the last family that uses it. */
 void family_free(struct family *family, const tamis_allocator *a);
 tamis_error family_copy(struct family *to, const struct family *from, const tamis_allocator *a);
-/* What can be stored instead of the key, to recognise it. */
+/* A value to store instead of the key, by which the key can be recognised. */
 void family_check(const struct family *family, uint8_t out[TAMIS_KEY_LEN]);
 void key_check(const uint8_t key[TAMIS_KEY_LEN], tamis_hash hash, uint8_t out[TAMIS_KEY_LEN]);
-/* Does the family probe as its hash says, or by a function of its own? */
+/* True if the probes follow from the hash, false if the family has a probe function of its own. */
 bool family_standard(const struct family *family);
 bool family_equal(const struct family *x, const struct family *y);
 
-/* A word that nobody outside this process knows: for tables in memory whose entries may come from
-   forged bytes, so that they cannot be made to collide. */
+/* A word that nobody outside this process knows. Tables in memory whose entries may come from
+   forged bytes use it, so that nobody can make the entries collide. */
 uint64_t process_secret(void);
 
 tamis_digest family_digest(const struct family *family, const void *key, size_t len);
 void family_digest_fixed(const struct family *family, const uint8_t *keys, size_t width, size_t n,
                          tamis_digest *out);
-/* The same for keys of 8 bytes under xxh3, eight at a time: how many it did, 0 where it cannot. */
+/* Digests keys of 8 bytes under xxh3, eight at a time. Returns how many it did, 0 if it cannot. */
 size_t digest_eights(const struct family *family, const uint8_t *keys, size_t n, tamis_digest *out);
 
-/* The digest of an 8-byte key, inlined: for the shortest paths. Only where hash is not sip. */
+/* The digest of an 8-byte key, inlined for the shortest paths. Not for sip. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -76,8 +77,8 @@ ALWAYS_INLINE tamis_digest digest_xxh3(const struct family *family, const void *
 }
 
 /*
- * The same for a key of 8 bytes in pieces, for lookups that count instructions: what the secret adds
- * to the key, made once; the product; and the two words it becomes. On little-endian machines.
+ * The same in steps, for lookups in which every instruction counts: what the secret adds to the
+ * key, computed once; the product; and its two words. For little-endian machines.
  */
 #define EIGHT_A UINT64_C(0x9FB21C651E98DF25)
 #define EIGHT_B UINT64_C(0x165667919E3779F9)
@@ -88,7 +89,7 @@ ALWAYS_INLINE uint64_t digest_flip(const struct family *family)
     return XXH_readLE64(secret + 16) ^ XXH_readLE64(secret + 24);
 }
 
-/* Word b still wants its last mix: b ^= b >> 37, b *= EIGHT_B, b ^= b >> 32. */
+/* Word b still needs its final mix: b ^= b >> 37, b *= EIGHT_B, b ^= b >> 32. */
 ALWAYS_INLINE tamis_digest digest_eight(uint64_t flip, const void *key)
 {
     uint64_t word;
@@ -124,12 +125,13 @@ ALWAYS_INLINE void probe_next(struct probe *p)
 void probe_double(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
                   uint64_t *positions);
 
-/* H3 with rows given as published: bit w-1 of a row is its first column, row 0 gives the address's
-   first (highest) bit. */
+/* H3 from rows as published: bit w-1 of a row is its first column, row 0 yields the first
+   (highest) bit of the address. */
 void h3_from_rows(struct h3_matrix *matrix, const uint64_t *rows, unsigned n_rows,
                   uint32_t constant);
 uint32_t h3_address(const struct h3_matrix *matrix, uint64_t fingerprint);
-/* Draws matrices 0..n-1 of full row rank over `width` columns, rows distinct across matrices. */
+/* Draws matrices 0..n-1 of full row rank over `width` columns, with rows distinct across
+   matrices. */
 void h3_draw(struct h3_matrix *matrices, unsigned n, unsigned width,
              const uint8_t key[TAMIS_KEY_LEN]);
 

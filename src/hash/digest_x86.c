@@ -1,4 +1,4 @@
-/* XXH3-128 of eight keys of 8 bytes at a time, one a lane: see digest_eight() for the steps. */
+/* XXH3-128 of eight 8-byte keys at a time, one per lane; see digest_eight() for the steps. */
 #include "digest.h"
 
 #if defined(__x86_64__) && !defined(TAMIS_SCALAR_ONLY)
@@ -11,7 +11,7 @@ struct wide {
     __m512i low, high;
 };
 
-/* All 128 bits of x times y in each lane. */
+/* The 128-bit product of x and y in each lane. */
 ALWAYS_INLINE AVX512 struct wide mul_wide(__m512i x, uint64_t y)
 {
     const __m512i half = _mm512_set1_epi64(UINT32_MAX);

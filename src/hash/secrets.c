@@ -1,8 +1,9 @@
 /*
- * Secrets are slots of 256 bytes in chunks of 64 KiB. Smaller chunks would, after many families have
- * come and gone, leave the process with more mappings than the system allows (65,530). An allocator of
- * the caller's is not asked: its pages hold other things too, and whether they are dumped is not ours to
- * say. Not MADV_WIPEONFORK: a server saves its values, keys and all, in a child.
+ * Secrets are slots of 256 bytes in chunks of 64 KiB. With smaller chunks, after many families have
+ * come and gone, a process would have more mappings than the system allows (65,530). The caller's
+ * allocator is not used: its pages hold other data too, and whether they are dumped is the caller's
+ * decision. MADV_WIPEONFORK is not used either: a server saves its values, keys included, in a
+ * child.
  */
 #include "secrets.h"
 
@@ -11,12 +12,13 @@
 
 #include "digest.h"
 
-#define CHUNK_SIZE  ((size_t)1 << 16)
-#define CHUNK_SLOTS (CHUNK_SIZE / sizeof(struct secrets) - 1) /* the first is the chunk's own */
+#define CHUNK_SIZE ((size_t)1 << 16)
+/* the first slot is the chunk's header */
+#define CHUNK_SLOTS (CHUNK_SIZE / sizeof(struct secrets) - 1)
 
 struct chunk {
-    struct chunk *next, **back; /* of those with room */
-    struct lookup_entry *free;  /* slots that were given back */
+    struct chunk *next, **back; /* list of chunks with free slots */
+    struct lookup_entry *free;  /* slots that were returned */
     uint32_t made, used;
 };
 
@@ -61,7 +63,8 @@ static struct secrets *slot_take(void)
     return s;
 }
 
-/* One chunk stays when all are empty, for those who make and free one structure after the other. */
+/* One chunk is kept when all are empty, for callers that create and free one structure after
+   another. */
 static void slot_give(struct secrets *s)
 {
     struct chunk *c = s->chunk;
@@ -88,7 +91,7 @@ static void after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* A child forked while another thread holds the lock would wait for it for ever. */
+/* A child forked while another thread holds the lock would wait for it forever. */
 static bool forks_safely(void)
 {
     static bool asked;
@@ -163,7 +166,7 @@ struct secrets *secrets_share(struct secrets *s)
     return s;
 }
 
-/* A library that is unloaded leaves nothing behind. After the destructors that have no number. */
+/* Leaves nothing behind when the library is unloaded. Runs after destructors without a number. */
 static __attribute__((destructor(1000))) void unload(void)
 {
     pthread_mutex_lock(&lock);

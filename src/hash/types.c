@@ -1,4 +1,4 @@
-/* The types, a row each. See types.h. */
+/* The types of values, one row each. See types.h. */
 #include "types.h"
 
 /* ---- paths ----------------------------------------------------------------------------------- */
@@ -15,7 +15,7 @@ static unsigned path_parts(tamis_key value, tamis_give give, void *context)
     return n;
 }
 
-/* The longest prefix that every path with this one has. */
+/* The longest prefix that all paths beginning with the text have. */
 static tamis_need path_ask(tamis_key asked, tamis_give give, void *context)
 {
     size_t len = asked.len;

@@ -1,7 +1,7 @@
 /*
- * Types of values: one row each says how a value is written before it is compared or hashed, which keys
- * it gives, which keys a question needs, and whether its values have an order. Records, catalogs, the
- * command line and the module know types by this table alone.
+ * Types of values. One row per type gives the normal form of a value, the keys of a value, the keys
+ * that a query needs, and the order of values, if any. Records, catalogs, the command line and the
+ * module know types only through this table.
  */
 #ifndef TAMIS_TYPES_H
 #define TAMIS_TYPES_H
@@ -11,9 +11,9 @@
 
 #define VALUE_LEN_MAX 4096 /* longer values have no normal form */
 #define NORMAL_ROOM   (VALUE_LEN_MAX + 32)
-#define WORD_LEN_MAX  255 /* of a token that count for its key */
+#define WORD_LEN_MAX  255 /* only so many bytes of a token form its key */
 
-/* What is left to read, and what was written; room enough was made sure of. */
+/* The remaining input, and the output, which always has enough room. */
 struct text {
     const char *at, *end;
 };
@@ -24,11 +24,11 @@ struct out {
 
 struct type {
     const char *name;
-    bool trims;  /* spaces around it and a pair of double quotes do not count */
-    bool splits; /* its parts alone are its keys, unless it has none */
+    bool trims;  /* surrounding spaces and a pair of double quotes are ignored */
+    bool splits; /* only its parts are keys, unless it has none */
     bool (*normal)(struct text text, struct out *out);
-    unsigned (*parts)(tamis_key value, tamis_give give, void *context); /* how many */
-    tamis_op serves; /* the question that parts help with, and the keys it needs */
+    unsigned (*parts)(tamis_key value, tamis_give give, void *context); /* returns their number */
+    tamis_op serves; /* the operator that the parts support, and the keys it needs */
     tamis_need (*ask)(tamis_key asked, tamis_give give, void *context);
     tamis_order (*order)(const char *normal, size_t len);
     int (*compare)(const char *x, size_t x_len, const char *y, size_t y_len); /* normal forms */
@@ -42,10 +42,10 @@ bool normal_dec(struct text text, struct out *out);
 bool normal_time(struct text text, struct out *out);
 bool normal_fold(struct text text, struct out *out);
 bool normal_ip(struct text text, struct out *out);
-int64_t days_of(int64_t year, int64_t month, int64_t day); /* since 1970-01-01 */
-/* Without spaces around it and one pair of double quotes. */
+int64_t days_of(int64_t year, int64_t month, int64_t day); /* days since 1970-01-01 */
+/* Strips surrounding spaces and one pair of double quotes. */
 void trim_quoted(struct text *text);
-/* The value in its normal form: `normal`, or itself where it has none. */
+/* The normal form of a value, written to `normal`, or the value itself if it has none. */
 tamis_key value_normal(tamis_type type, tamis_key value, char normal[NORMAL_ROOM]);
 
 unsigned ip_parts(tamis_key value, tamis_give give, void *context);
@@ -62,9 +62,9 @@ int compare_time(const char *x, size_t x_len, const char *y, size_t y_len);
 
 /* ---- words.c ---- */
 unsigned words_parts(tamis_key value, tamis_give give, void *context);
-/* What a text with the phrase must have. */
+/* The keys that every text with the phrase has. */
 tamis_need words_ask(tamis_key phrase, tamis_give give, void *context);
-bool words_any(tamis_key text); /* has it a token? */
+bool words_any(tamis_key text); /* does it contain a token? */
 bool words_match(tamis_key value, tamis_key phrase);
 
 ALWAYS_INLINE char fold(char c)

@@ -1,7 +1,7 @@
 /*
- * Addresses of the Internet Protocol and their networks. An address is its 4 or 16 bytes; one of version 6
- * that only carries one of version 4 (::ffff:10.1.2.3) is that. Networks that are kept end at whole
- * bytes, so that the key of one is the version, the length and so many bytes:
+ * IP addresses and their networks. An address is its 4 or 16 bytes; an IPv4-mapped IPv6 address
+ * (::ffff:10.1.2.3) is the IPv4 address. Stored networks end at whole bytes, so the key of a network is
+ * the IP version, the length in bits and that many bits as bytes:
  *
  *     10.1.2.3     4 8 0a   4 16 0a01   4 24 0a0102
  *     2001:db8::1  6 32 20010db8   6 48 20010db80000   6 64 20010db800000000
@@ -33,7 +33,7 @@ static bool take_number(struct text *t, unsigned base, unsigned digits, unsigned
     return t->at > from && (base == 16 || t->at - from == 1 || *from != '0');
 }
 
-/* One to three digits four times: what logs have most of. */
+/* Four groups of one to three digits: the most frequent form in logs. */
 static bool take_v4(struct text *t, uint8_t bytes[4])
 {
     const char *at = t->at, *end = t->end;
@@ -51,8 +51,8 @@ static bool take_v4(struct text *t, uint8_t bytes[4])
     return true;
 }
 
-/* Groups of 16 bits with colons between them; two colons once, for as many zeros as it takes; the last
-   two groups may be written as an address of version 4. */
+/* Groups of 16 bits separated by colons; one double colon stands for as many zero groups as
+   needed; the last two groups may be written as an IPv4 address. */
 static bool take_v6(struct text *t, uint8_t bytes[16])
 {
     unsigned n = 0, gap = 17, value;
@@ -86,7 +86,7 @@ static bool take_v6(struct text *t, uint8_t bytes[16])
     return n < 16;
 }
 
-/* The address at the beginning. */
+/* The address at the beginning of the text. */
 static bool take_ip(struct text *t, struct ip *ip)
 {
     ip->len = 4;
@@ -96,7 +96,7 @@ static bool take_ip(struct text *t, struct ip *ip)
     return take_v6(t, ip->bytes);
 }
 
-/* One of version 6 that carries one of version 4 becomes that. */
+/* Turns an IPv4-mapped IPv6 address into the IPv4 address. */
 static void unmap(struct ip *ip)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, 0xff};
@@ -125,8 +125,8 @@ static void put_number(struct out *o, unsigned value, unsigned base)
         *o->at++ = digits[--n];
 }
 
-/* As RFC 5952 has it: small letters, no leading zeros, the first of the longest runs of zero groups
-   as two colons, unless it is of one group. */
+/* RFC 5952: lower case, no leading zeros, and the first of the longest runs of zero groups, if
+   longer than one group, as a double colon. */
 static void put_v6(struct out *o, const uint8_t bytes[16])
 {
     unsigned longest = 1, gap = 8;
@@ -169,7 +169,7 @@ bool normal_ip(struct text t, struct out *o)
 {
     struct text rest = t;
     struct ip ip;
-    if (take_v4(&rest, ip.bytes) && rest.at == t.end) { /* it is in its form */
+    if (take_v4(&rest, ip.bytes) && rest.at == t.end) { /* already in normal form */
         memcpy(o->at, t.at, (size_t)(t.end - t.at));
         o->at += t.end - t.at;
         return true;
@@ -208,7 +208,7 @@ unsigned ip_parts(tamis_key value, tamis_give give, void *context)
     return 3;
 }
 
-/* ADDRESS/BITS. */
+/* Parses ADDRESS/BITS. */
 static bool network_of(tamis_key asked, struct ip *ip, unsigned *bits)
 {
     struct text t = {asked.data, (const char *)asked.data + asked.len};
@@ -224,8 +224,8 @@ static bool network_of(tamis_key asked, struct ip *ip, unsigned *bits)
     return true;
 }
 
-/* The network that is kept and has this one in it; one of version 4 that is larger than those kept is
-   some of them. */
+/* The stored network that contains this one; an IPv4 network larger than the stored ones
+   consists of several of them. */
 tamis_need ip_ask(tamis_key asked, tamis_give give, void *context)
 {
     struct ip ip;

@@ -1,9 +1,10 @@
-/* Values and their normal forms: numbers and times, by their digits alone. */
+/* Normal forms of numbers and times, computed from their digits. */
 #include "types.h"
 
-#define EXPONENT_MAX INT64_C(1000000000000000) /* 10^15; larger ones are just bytes */
-#define TIME_FIRST   (-INT64_C(62167219200))   /* 0000-01-01T00:00:00Z */
-#define TIME_LAST    INT64_C(253402300799)     /* 9999-12-31T23:59:59Z */
+/* 10^15; values with larger exponents are plain bytes */
+#define EXPONENT_MAX INT64_C(1000000000000000)
+#define TIME_FIRST   (-INT64_C(62167219200)) /* 0000-01-01T00:00:00Z */
+#define TIME_LAST    INT64_C(253402300799)   /* 9999-12-31T23:59:59Z */
 
 static bool is_digit(char c)
 {
@@ -31,7 +32,7 @@ static bool take(struct text *t, char c)
     return true;
 }
 
-/* The digits that come next. */
+/* The digits at the current position. */
 static struct text take_digits(struct text *t)
 {
     struct text digits = {t->at, t->at};
@@ -52,7 +53,7 @@ static void put(struct out *o, const char *from, size_t len)
     o->at += len;
 }
 
-/* At least `width` digits. */
+/* Writes at least `width` digits. */
 static void put_number(struct out *o, uint64_t value, unsigned width)
 {
     char digits[20];
@@ -92,7 +93,7 @@ bool normal_int(struct text t, struct out *o)
         return false;
     skip_zeros(&digits);
     if (digits.at == digits.end)
-        digits.at--; /* one of its zeros, without a sign */
+        digits.at--; /* keep one zero, without a sign */
     else if (minus)
         put(o, "-", 1);
     put(o, digits.at, text_len(digits));
@@ -101,7 +102,7 @@ bool normal_int(struct text t, struct out *o)
 
 /* ---- decimals -------------------------------------------------------------------------------- */
 
-/* False if there is something else than an exponent. Past the limit it stays there. */
+/* False if something other than an exponent follows. Stops at the limit. */
 static bool take_exponent(struct text *t, int64_t *exponent)
 {
     *exponent = 0;
@@ -118,7 +119,7 @@ static bool take_exponent(struct text *t, int64_t *exponent)
     return true;
 }
 
-/* Digits without zeros around them, times a power of ten. */
+/* Digits without leading and trailing zeros, times a power of ten. */
 bool normal_dec(struct text t, struct out *o)
 {
     bool minus = take_sign(&t);
@@ -158,13 +159,14 @@ bool normal_dec(struct text t, struct out *o)
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* A moment: whole seconds since 1970 in UTC, and the digits of a fraction to add. */
+/* A moment: whole seconds since 1970 in UTC, and the digits of a fraction to be added. */
 struct moment {
     int64_t seconds;
     struct text fraction;
 };
 
-/* Days since 1970-01-01 in the Gregorian calendar, years from 0; March counts as the first month. */
+/* Days since 1970-01-01 in the Gregorian calendar, for years from 0; March counts as the first
+   month. */
 int64_t days_of(int64_t year, int64_t month, int64_t day)
 {
     year -= month <= 2;
@@ -185,7 +187,7 @@ static void date_of(int64_t days, int64_t *year, int64_t *month, int64_t *day)
     *year = years + era * 400 + (*month <= 2);
 }
 
-/* Just n digits, within bounds. */
+/* Exactly n digits, within bounds. */
 static bool take_field(struct text *t, unsigned n, int64_t least, int64_t most, int64_t *value)
 {
     *value = 0;
@@ -219,7 +221,7 @@ static bool take_offset(struct text *t, int64_t *seconds)
     return t->at == t->end;
 }
 
-/* hh:mm or hh:mm:ss with a fraction, or the same without colons; then the offset. */
+/* hh:mm or hh:mm:ss with a fraction, with or without colons; then the offset. */
 static bool take_time(struct text *t, bool basic, struct moment *m)
 {
     int64_t hour, minute, second = 0, offset;
@@ -254,13 +256,13 @@ static bool take_date_time(struct text t, struct moment *m)
         return false;
     m->seconds = 86400 * days_of(year, month, day);
     if (t.at == t.end)
-        return !basic; /* digits alone are seconds */
+        return !basic; /* digits without anything else are seconds */
     if (!take(&t, 'T') && !take(&t, 't') && (basic || !take(&t, ' ')))
         return false;
     return take_time(&t, basic, m);
 }
 
-/* Seconds since 1970; below that the fraction counts down. */
+/* Seconds since 1970; before that the fraction counts down. */
 static bool take_epoch(struct text t, struct moment *m, bool *minus)
 {
     *minus = take_sign(&t);

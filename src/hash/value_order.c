@@ -1,13 +1,13 @@
 /*
- * The order of numbers and times. Exact, between two normal forms; and as a tamis_order, which is coarser
- * but never turned around: if one value is below another, its order is not above the other's. That is all
- * that lowest and highest values of a segment need to reject it for sure.
+ * The order of numbers and times: exact, between two normal forms; and as a tamis_order, which is
+ * coarser but never reversed: if one value is below another, its order is not above the other's.
+ * The lowest and highest values of a segment need no more than that to reject it safely.
  */
 #include "types.h"
 
-#define PART_DIGITS 19 /* of a fraction: 10^19 < 2^64 */
+#define PART_DIGITS 19 /* digits of a fraction: 10^19 < 2^64 */
 
-/* Digits after a point, as a fraction of 2^64. */
+/* Digits after the point as a fraction of 2^64. */
 static uint64_t part_of(const char *digits, size_t n)
 {
     uint64_t value = 0, ten = UINT64_C(10000000000000000000);
@@ -16,7 +16,7 @@ static uint64_t part_of(const char *digits, size_t n)
     return (uint64_t)(((unsigned __int128)value << 64) / ten);
 }
 
-/* Sign, whole digits and a fraction put together. Past 64 bits it is the lowest or highest there is. */
+/* Combines sign, whole digits and fraction, limited to the lowest or highest order past 64 bits. */
 static tamis_order order_of(bool minus, uint64_t whole, bool over, const char *part, size_t n)
 {
     if (over || whole > INT64_MAX)
@@ -43,7 +43,7 @@ tamis_order order_int(const char *at, size_t len)
     return order_of(minus, whole, over, NULL, 0);
 }
 
-/* A decimal in its normal form: 0.DIGITS times ten to the power of `point`. */
+/* A decimal in normal form: 0.DIGITS times ten to the power of `point`. */
 struct decimal {
     bool minus;
     const char *digits;
@@ -79,7 +79,7 @@ tamis_order order_dec(const char *at, size_t len)
         return (tamis_order){0, 0};
     if (d.point > PART_DIGITS)
         return order_of(d.minus, 0, true, NULL, 0);
-    if (d.point <= 0) { /* zeros, and then the digits */
+    if (d.point <= 0) { /* leading zeros, then the digits */
         size_t skip = d.point < -PART_DIGITS ? PART_DIGITS : (size_t)-d.point;
         memcpy(digits + skip, d.digits, d.n < PART_DIGITS - skip ? d.n : PART_DIGITS - skip);
         return order_of(d.minus, 0, false, digits, PART_DIGITS);
@@ -142,7 +142,7 @@ int compare_dec(const char *x, size_t x_len, const char *y, size_t y_len)
     return a.minus ? -by : by;
 }
 
-/* "…:59Z", "…:59.5Z": the digits of the fraction as they come. */
+/* "…:59Z", "…:59.5Z": compares the digits of the fraction one by one. */
 int compare_time(const char *x, size_t x_len, const char *y, size_t y_len)
 {
     return compare_bytes(x, x_len - 1, y, y_len - 1);

@@ -1,13 +1,14 @@
 /*
- * Words of a text. A token is a run of letters, digits, underscores and bytes from 0x80 on, as long as
- * can be; capital letters of ASCII count as small ones. Tokens with one and the same of . : - / @ and
- * nothing else between them are one more together, a compound, as long as can be: 10.1.2.3:80 gives 10,
- * 1, 2, 3, 80, 10.1.2.3 and 3:80. So an address, a time, a path or an identifier is one key, whatever
- * it is joined to, and its pieces can be asked for too.
+ * Words of a text. A token is a maximal run of letters, digits, underscores and bytes from 0x80 on;
+ * ASCII letters are folded to lower case. Tokens joined by one and the same of . : - / @, with
+ * nothing else between them, also form a compound, as long as possible: 10.1.2.3:80 yields 10, 1,
+ * 2, 3, 80, 10.1.2.3 and 3:80. So an address, a time, a path or an identifier is one key, whatever
+ * it is joined to, and its pieces can be queried too.
  *
- * A phrase matches tokens that follow one another. What is joined in the phrase must be joined so in the
- * text, and not go on so: 10.1.2.3 matches 10.1.2.3:80, but not 10.1.2.3.4; 1.2 does not match
- * 10.1.2.3, but the two words 1 2 do. So the compounds of the phrase are compounds of the text.
+ * A phrase matches consecutive tokens. What is joined in the phrase must be joined in the same way
+ * in the text, and the join must not continue there: 10.1.2.3 matches 10.1.2.3:80, but not
+ * 10.1.2.3.4; 1.2 does not match 10.1.2.3, but the two words 1 2 do. So the compounds of the phrase
+ * are compounds of the text.
  */
 #include "words.h"
 
@@ -22,13 +23,13 @@ static bool is_word(const char *at, const char *end)
     return at < end && byte_kinds[(uint8_t)*at] == BYTE_WORD;
 }
 
-/* A token, and what joins it to the ones before and after it: 0, or a byte. */
+/* A token, and the bytes that join it to the tokens before and after it, or 0. */
 struct token {
     const char *at, *end;
     char before, after;
 };
 
-/* The next one; `from` is the end of the one before, or the beginning. */
+/* The next token; `from` is the end of the previous one, or the beginning. */
 static bool token_next(const char *from, const char *end, struct token *t)
 {
     char before = t->after;
@@ -54,7 +55,7 @@ static void give_folded(const char *at, const char *end, tamis_give give, void *
     give(context, (tamis_key){key, len}, true);
 }
 
-/* Compounds, and tokens: all of them, or those that are not part of a compound. */
+/* Yields compounds, and either all tokens or only those that are not part of a compound. */
 static unsigned words_give(tamis_key text, bool all, tamis_give give, void *context)
 {
     const char *at = text.data, *end = at + text.len, *first = NULL;
@@ -115,14 +116,14 @@ static bool token_equal(const struct token *x, const struct token *y)
     return true;
 }
 
-/* What joins tokens on one side, in the text and in the phrase: the same, or at the edge of a compound
-   anything but what joins its other side. */
+/* Compares what joins the tokens on one side, in the text and in the phrase: the same byte, or
+   at the edge of a compound anything except the byte that joins its other side. */
 static bool join_fits(char text, char phrase, char other)
 {
     return phrase ? text == phrase : !other || text != other;
 }
 
-/* Does the token of the text stand where the one of the phrase is asked for? */
+/* Is the token of the text joined as the token of the phrase requires? */
 static bool token_fits(const struct token *text, const struct token *phrase)
 {
     return token_equal(text, phrase) && join_fits(text->before, phrase->before, phrase->after) &&

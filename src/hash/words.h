@@ -1,9 +1,9 @@
 /*
- * The words of a short text, for those who index whole lines: some fifty keys in 200 bytes, most of them
- * seen before, so that a byte may cost a few nanoseconds. The text is folded into a buffer with zeros
- * behind it, and told apart 64 bytes at a time into compounds and tokens that stand alone. Who has had a
- * compound lately has had its tokens too, and does not get them again. What is given points into the
- * buffer: the 32 bytes from a word on can be read whatever its length.
+ * The words of a short text, for indexing whole lines: about fifty keys in 200 bytes, most of them
+ * seen before, so a byte may cost a few nanoseconds. The text is folded into a buffer padded with
+ * zeros, and 64 bytes at a time are split into compounds and single tokens. A caller that has seen
+ * a compound recently has seen its tokens too, and is not given them again. Words point into the
+ * buffer: 32 bytes from the start of a word are readable, whatever its length.
  */
 #ifndef TAMIS_WORDS_H
 #define TAMIS_WORDS_H
@@ -17,7 +17,7 @@
 #define WORDS_HAVE_VECTOR 0
 #endif
 
-#define WORDS_TEXT ((size_t)16 << 10) /* longer ones are cut into tokens one by one */
+#define WORDS_TEXT ((size_t)16 << 10) /* longer texts are split token by token */
 #define WORDS_ROOM (WORDS_TEXT + 128)
 
 enum { BYTE_WORD = 1, BYTE_JOIN = 2 };
@@ -30,7 +30,7 @@ ALWAYS_INLINE __m128i bytes_in(__m128i x, char first, char n)
     return _mm_cmpeq_epi8(_mm_min_epu8(at, _mm_set1_epi8(n)), at);
 }
 
-/* Folds 16 bytes where they are; which are of words, and which may join words. */
+/* Folds 16 bytes in place; returns which belong to words and which may join words. */
 ALWAYS_INLINE void words_sixteen(uint8_t *text, unsigned shift, uint64_t *word, uint64_t *join)
 {
     __m128i x = _mm_loadu_si128((const __m128i *)text);
@@ -38,7 +38,7 @@ ALWAYS_INLINE void words_sixteen(uint8_t *text, unsigned shift, uint64_t *word, 
     _mm_storeu_si128((__m128i *)text, x);
     __m128i w = _mm_or_si128(bytes_in(x, 'a', 25), bytes_in(x, '0', 9));
     w = _mm_or_si128(w, _mm_cmpeq_epi8(x, _mm_set1_epi8('_')));
-    w = _mm_or_si128(w, x); /* from 0x80 on */
+    w = _mm_or_si128(w, x); /* bytes from 0x80 on */
     __m128i j = _mm_or_si128(bytes_in(x, '-', 2), _mm_cmpeq_epi8(x, _mm_set1_epi8(':')));
     j = _mm_or_si128(j, _mm_cmpeq_epi8(x, _mm_set1_epi8('@')));
     *word |= (uint64_t)(unsigned)_mm_movemask_epi8(w) << shift;
@@ -46,7 +46,7 @@ ALWAYS_INLINE void words_sixteen(uint8_t *text, unsigned shift, uint64_t *word, 
 }
 #endif
 
-/* The same for 64 bytes. */
+/* Does the same for 64 bytes. */
 ALWAYS_INLINE void words_masks(uint8_t *text, uint64_t *word, uint64_t *join)
 {
     *word = *join = 0;
@@ -62,11 +62,12 @@ ALWAYS_INLINE void words_masks(uint8_t *text, uint64_t *word, uint64_t *join)
 #endif
 }
 
-/* Takes a word; true: its tokens are not asked for. It is inlined. */
+/* Takes a word; returns true if its tokens are not needed. Inlined. */
 typedef bool (*words_fn)(void *context, const uint8_t *word, size_t len);
 
-/* What is joined, and then its tokens and compounds, or a token alone; how many were given. Joined by
-   different bytes it is no compound itself, but who has had it lately has had all of it. */
+/* Yields what is joined, then its tokens and compounds, or a single token; returns how many.
+   Text joined by different bytes is not a compound, but a caller that has seen it recently has
+   seen all of it. */
 ALWAYS_INLINE unsigned words_unit(const uint8_t *at, const uint8_t *end, words_fn give,
                                   void *context)
 {
@@ -91,7 +92,7 @@ ALWAYS_INLINE unsigned words_unit(const uint8_t *at, const uint8_t *end, words_f
     return n;
 }
 
-/* How many. The text has at most WORDS_TEXT bytes. */
+/* Returns how many. The text has at most WORDS_TEXT bytes. */
 ALWAYS_INLINE unsigned words_each(tamis_key text, words_fn give, void *context)
 {
     uint8_t buffer[WORDS_ROOM];

@@ -1,12 +1,13 @@
-/* How many columns of which size an owner or a segment gets: sizes in steps, so that few shapes serve all. */
+/* How many columns of which size an owner or a segment gets. Sizes are rounded to steps, so that
+   a few shapes fit all. */
 #include "plan.h"
 
 #include <stdlib.h>
 
-#define STEPS    64       /* that sizes are told apart by within a shape */
-#define ROUNDING 1.000001 /* of a rate that was taken apart and put together */
-#define SHARES   20       /* of all keys, that are told apart */
-#define PADDING  4        /* columns that a matrix has on top, on average */
+#define STEPS    64       /* sizes distinguished within one shape */
+#define ROUNDING 1.000001 /* allowance for a rate that was split and recombined */
+#define SHARES   20       /* parts of all keys that are distinguished */
+#define PADDING  4        /* padding columns of a matrix, on average */
 
 uint32_t column_plan_columns(const struct column_plan *plan, uint64_t n)
 {
@@ -22,7 +23,7 @@ static bool plan_settle(struct column_plan *plan)
     return size.bits != 0;
 }
 
-/* n with all but its first `bits` + 1 bits rounded up. */
+/* Rounds n up to its leading `bits` + 1 bits. */
 static uint64_t ladder(uint64_t n, int bits)
 {
     int shift = 63 - __builtin_clzll(n | 1) - bits;
@@ -51,9 +52,9 @@ uint64_t column_plan_cost(const struct column_plan *plan, uint64_t n, double rat
 
 /* ---- several shapes -------------------------------------------------------------------------- */
 
-/* Sets of nearly one size. */
+/* Sets of nearly equal size. */
 struct group {
-    uint64_t size, count; /* of the largest; how many */
+    uint64_t size, count; /* largest size; number of sets */
 };
 
 static int compare_sizes(const void *x, const void *y)
@@ -62,8 +63,9 @@ static int compare_sizes(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Groups of sizes within an octave, and with few keys of all: what most bits are for is told apart most
-   finely. At most PLANS_MAX, since no size is over BITS_MAX. */
+/* Groups sizes within an octave that hold only a small part of all keys: sizes that take most of
+   the bits are distinguished most finely. At most PLANS_MAX groups, since no size exceeds
+   BITS_MAX. */
 static size_t group_sizes(struct group *groups, const uint64_t *sizes, size_t n)
 {
     double all = 0, so_far = 0;
@@ -86,7 +88,8 @@ static size_t group_sizes(struct group *groups, const uint64_t *sizes, size_t n)
     return found;
 }
 
-/* The plan for groups first .. last together, and the bits of all their columns by the formula. */
+/* The plan for groups first .. last together; returns the bits of all their columns by the
+   formula. */
 static double cluster(const struct group *groups, size_t first, size_t last, double rate,
                       struct column_plan *plan)
 {
@@ -116,7 +119,7 @@ size_t column_plans(struct column_plan *out, uint64_t *sizes, size_t n, double r
     if (n == 0 || sizes[0] == 0 || sizes[n - 1] > BITS_MAX)
         return 0;
     size_t n_groups = group_sizes(groups, sizes, n);
-    /* another matrix is another k rows to read: it must save some space */
+    /* one more matrix means k more rows to read, so it must save some space */
     double worth = 0.005 * cluster(groups, 0, n_groups - 1, rate, &plan);
     for (size_t end = 1; end <= n_groups; end++)
         for (size_t start = end; start-- > 0;) {

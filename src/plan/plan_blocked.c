@@ -1,31 +1,32 @@
-/* The blocked vector: all k probes of a key in one block of 512 bits.
+/* The blocked vector: all k probes of a key are in one block of 512 bits.
  *
- * A key takes one of `units` blocks and a rotation s in 0..7. With k = 8q + r, it sets q bits in
+ * A key selects one of `units` blocks and a rotation s in 0..7. With k = 8q + r, it sets q bits in
  * each of the block's 8 lanes of 64, and one more in the r lanes l with ((l - s) & 7) < r; a query
  * probes the same way. So for a block that holds j keys
  *
  *     F(j) = E[ product over lanes of (X_l/64)^{c_l} ],   c_l = q+1 in r lanes, q in the others,
  *
- * and the rate is the mean of F over j, which is binomial (n, 1/units). That blocks do not fill
- * evenly is what the layout costs: some 4 % of the bits at a rate of 1 %, more for lower rates.
+ * and the rate is the mean of F over j, which is binomial (n, 1/units). The uneven load of the blocks
+ * is the price of the layout: about 4 % more bits at a rate of 1 %, more at lower rates.
  */
 #include "plan.h"
 
 #include <math.h>
 #include <stdatomic.h>
 
-#define LANE      64.0
-#define LANES     8
-#define C_MAX     (K_MAX / LANES)
-#define FEW       8      /* keys in a block up to which F is summed exactly */
-#define KEYS_FULL 4096.0 /* keys in a block from which it counts as full: x > .9996 even at k = 1 */
+#define LANE  64.0
+#define LANES 8
+#define C_MAX (K_MAX / LANES)
+#define FEW   8 /* number of keys in a block up to which F is summed exactly */
+/* number of keys from which a block counts as full: x > .9996 even at k = 1 */
+#define KEYS_FULL 4096.0
 
 /* One lane after j keys. The moment of its occupied share is a sum of exponentials in j,
  *
  *     g(j,c) = E[(X/64)^c] = sum_u coef[u] rho_u^j,   rho_u = (1-u/64)^q (1 - (r/8) u/64),
  *
- * since u given cells all stay empty under one key with chance rho_u. At most 8 probes fall into a
- * lane, so the alternating signs cost three digits at worst; Jensen's x^c catches the rest. */
+ * since u given cells all stay empty under one key with probability rho_u. At most 8 probes fall into a
+ * lane, so the alternating signs cost at most three digits; Jensen's bound x^c catches the rest. */
 struct lane {
     unsigned q, r;
     double rho[C_MAX + 1], now[C_MAX + 1];  /* rho_u, and rho_u^j for the present j */
@@ -33,8 +34,8 @@ struct lane {
     double skew;                            /* of lane_pull() */
 };
 
-/* Coefficients of E[(X/64)^c] in the powers (1-u/64)^throws: the distinct cells of c probes, then
- * inclusion and exclusion. */
+/* Coefficients of E[(X/64)^c] in the powers (1-u/64)^throws: the distinct cells of c probes,
+   then inclusion-exclusion. */
 static void moment_coefficients(unsigned c, double coef[C_MAX + 1])
 {
     double w[C_MAX + 1] = {1};
@@ -60,10 +61,10 @@ static void moment_coefficients(unsigned c, double coef[C_MAX + 1])
  *     ln E[prod] - ln prod E = (j/2) d^2 sum_{l != l'} c_l c_l' Cov(I_l, I_l'),
  *
  * I_l = "lane l takes an extra probe", d = (1-x)/(64x) the gain of ln x by one throw. The sum is
- * Var(arc met by arc) - sum c_l^2 (r/8)(1-r/8), because the I_l add up to r. It is positive for
- * k = 2, 3, 4 (the plain product is up to 1 % too low there) and negative beyond (up to 3 % too
- * high). What remains is under 0.1 % in blocks as full as they are made for, against the exact sum over
- * all rotations; with FEW keys and less it would be up to 1.8 times too low. */
+ * Var(overlap of two arcs) - sum c_l^2 (r/8)(1-r/8), because the I_l add up to r. It is positive for
+ * k = 2, 3, 4 (where the plain product is up to 1 % too low) and negative beyond (up to 3 % too
+ * high). The remaining error is below 0.1 % in blocks of the intended load, compared to the exact sum
+ * over all rotations; with FEW or fewer keys the form would be up to 1.8 times too low. */
 static double lane_pull(unsigned q, unsigned r)
 {
     double sum = 0, square = 0, var = r / 8.0 * (1 - r / 8.0);
@@ -110,8 +111,8 @@ static double lane_moment(const struct lane *a, const double *coef, unsigned c, 
 
 /* ---- few keys in a block ---- */
 
-/* The query's rotation is 0; of the j keys at[s] have rotation s. moment[0] and [1] are of a lane with
- * q and q+1 probes of the query, after so many throws. */
+/* The query's rotation is 0; at[s] of the j keys have rotation s. moment[0] and moment[1] belong
+   to a lane with q and q+1 probes of the query, after that many throws. */
 struct few {
     unsigned q, r, j, at[LANES];
     double moment[2][FEW * (C_MAX + 1) + 1];
@@ -119,7 +120,7 @@ struct few {
 
 static void few_start(struct few *f, unsigned k)
 {
-    double p[(int)LANE + 1] = {1}; /* law of the occupied cells of a lane */
+    double p[(int)LANE + 1] = {1}; /* distribution of the occupied cells of a lane */
     *f = (struct few){.q = k / LANES, .r = k % LANES};
     for (unsigned t = 0; t <= FEW * (f->q + 1); t++) {
         for (unsigned x = 0; x <= LANE; x++)
@@ -131,7 +132,7 @@ static void few_start(struct few *f, unsigned k)
     }
 }
 
-/* Over all ways to give rotations from s on to the keys that are left. */
+/* Sums over all ways to give rotations from s on to the remaining keys. */
 static double few_sum(struct few *f, unsigned s, unsigned left, double weight)
 {
     double sum = 0, v = weight;
@@ -152,7 +153,7 @@ static double few_sum(struct few *f, unsigned s, unsigned left, double weight)
     return v;
 }
 
-/* The sums of one k are 10^4 terms; they are kept for the next one who asks. */
+/* The sum for one k has 10^4 terms; it is kept for later calls. */
 static double few_rate(unsigned k, unsigned j)
 {
     static _Atomic double known[K_MAX + 1][FEW + 1];
@@ -179,15 +180,17 @@ static double block_rate(const struct lane *a, double j)
         return v;
     v *= power(lane_moment(a, a->high, a->q + 1, x), a->r);
     double d = (1 - x) / (LANE * x), pull = 0.5 * j * a->skew * d * d;
-    pull = pull > 0.25 ? 0.25 : pull < -0.25 ? -0.25 : pull; /* few keys: no longer small */
+    /* few keys: the correction is no longer small */
+    pull = pull > 0.25 ? 0.25 : pull < -0.25 ? -0.25 : pull;
     v *= exp(pull);
     return v < 1 ? v : 1;
 }
 
-/* Sum over j upwards from ten deviations under the mean, where weight and F are both negligible.
- * Weights follow from one another, P(j+1)/P(j) = (n-j)/(j+1)/(units-1), and are scaled at the end.
- * It ends when all that can follow (F <= 1) is lost in the sum, which for low rates is far beyond
- * the mean: there the fullest blocks are what counts. */
+/* Sums over j upwards from ten standard deviations below the mean, where weight and F are both
+   negligible. Each weight follows from the previous one, P(j+1)/P(j) = (n-j)/(j+1)/(units-1),
+   and all are scaled at the end. It ends when everything that can follow (F <= 1) is below the
+   precision of the sum, which for low rates is far beyond the mean: there the fullest blocks
+   dominate. */
 double tamis_plan_rate_blocked(uint64_t units, unsigned k, double n)
 {
     struct lane a;
@@ -223,8 +226,8 @@ double plan_items_blocked(uint64_t units, unsigned k, double ones)
         return NAN;
     if (ones > bits - 0.5)
         ones = bits - 0.5;
-    /* One key spares a bit with chance 1-(1-rho_1)/units: its q or q+1 probes in the bit's lane may
-     * coincide, so that (1-rho_1) is under k/512 (1 % at k = 20, 5 % at k = 64). */
+    /* One key leaves a bit unset with probability 1-(1-rho_1)/units: its q or q+1 probes in the
+       bit's lane may coincide, so (1-rho_1) is below k/512 (by 1 % at k = 20, 5 % at k = 64). */
     double hit = 1 - pow(1 - 1 / LANE, k / LANES) * (1 - k % LANES / (double)BLOCK_BITS);
     return log1p(-ones / bits) / log1p(-hit / (double)units);
 }

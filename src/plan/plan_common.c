@@ -1,19 +1,20 @@
-/* One vector: which layout's rate to ask, and the search for sizes and capacities.
+/* One vector: the rate by layout, and the search for sizes and capacities.
  *
- * Searches take the rate as a black box that falls with the size and rises with the keys. They run
- * whenever a filter is made or grows, so they are kept to some twenty evaluations: a guess, secant
- * steps on logarithms (rates are nearly powers of the size), and a bracket that always closes.
+ * Searches treat the rate as a black box that falls with the size and rises with the number of keys.
+ * They run whenever a filter is created or grows, so they are limited to about twenty evaluations: an
+ * initial guess, secant steps on logarithms (rates are nearly powers of the size), and a bracket that
+ * always closes.
  */
 #include "plan.h"
 
 #include <math.h>
 
-#define STEP      8u    /* sizes are multiples of this many units, */
-#define FOLDS     64u   /* and of this many from LARGE on, where that costs less than 0.1 %: such */
-#define LARGE     64000 /* vectors can be halved three times */
+#define STEP      8u    /* sizes are multiples of this many units */
+#define FOLDS     64u   /* and of this many from LARGE on, where it costs less than 0.1 %: */
+#define LARGE     64000 /* such vectors can be halved three times */
 #define KEYS_MAX  ((uint64_t)1 << 50)
 #define NEAR_TIE  1.005
-#define ROUND_TIE 1.01 /* blocked past 8 probes: a round less is worth more */
+#define ROUND_TIE 1.01 /* blocked, more than 8 probes: one round fewer is worth more */
 
 static tamis_layout layout_of(tamis_layout layout)
 {
@@ -79,18 +80,18 @@ double plan_fill_rate(tamis_layout layout, uint64_t units, unsigned k, double fi
 
 /* ---- searches ---- */
 
-/* A question about whole numbers x >= 1 that is false up to some x and true from there on. value()
- * is <= 0 exactly where it is true, and nearly linear in ln x with the given slope. */
+/* A predicate on integers x >= 1 that is false up to some x and true from there on. value() is
+   <= 0 exactly where it is true, and nearly linear in ln x with the given slope. */
 struct search {
     tamis_layout layout;
     unsigned k;
     double n, p;
     uint64_t units;
-    double slope; /* steepness guessed for the first steps, > 0 */
+    double slope; /* estimated slope for the first steps, > 0 */
     double (*value)(const struct search *s, uint64_t x);
 };
 
-/* First true x in 1..limit near `guess`; limit+1 if none. */
+/* First x in 1..limit for which it is true, searched from `guess`; limit+1 if there is none. */
 static uint64_t search_first(const struct search *s, uint64_t guess, uint64_t limit)
 {
     uint64_t no = 0, yes = limit + 1, x = guess < 1 ? 1 : guess > limit ? limit : guess;
@@ -107,7 +108,7 @@ static uint64_t search_first(const struct search *s, uint64_t guess, uint64_t li
         last = v;
         double move = v / slope;
         next = ceil(exp(at + (move > 5 ? 5 : move < -5 ? -5 : move)));
-        if (i % 4 == 3) /* the bracket closes whatever the shape */
+        if (i % 4 == 3) /* closes the bracket whatever the shape of the function */
             next = sqrt((double)(no ? no : 1) * (double)yes);
         if (!(next > (double)no))
             x = no + 1;
@@ -135,7 +136,7 @@ static double value_keys(const struct search *s, uint64_t x)
     double v = -log_excess(rate, s->p);
     if (rate > s->p)
         return v < 0 ? v : -1e-300;
-    return v > 0 ? v : 1e-300; /* a rate of just p still fits */
+    return v > 0 ? v : 1e-300; /* a rate of exactly p still fits */
 }
 
 uint64_t tamis_plan_capacity(tamis_layout layout, uint64_t units, unsigned k, double p)
@@ -156,7 +157,7 @@ uint64_t tamis_plan_capacity(tamis_layout layout, uint64_t units, unsigned k, do
 
 /* ---- sizing ---- */
 
-/* Fewest units, a multiple of STEP, for this k; beyond the limit if it takes more. */
+/* Fewest units, a multiple of STEP, for this k; more than the limit if impossible. */
 static uint64_t fit(struct search *s, unsigned k, uint64_t guess)
 {
     uint64_t limit = BITS_MAX / unit_bits(s->layout) / STEP;
@@ -170,8 +171,9 @@ static int fits(struct search *s, unsigned k, uint64_t units)
     return units > 0 && tamis_plan_rate(s->layout, units, k, s->n) <= s->p;
 }
 
-/* Probes to start from: log2(1/p), which halves the zeros of a spread vector. Blocks want fewer the
- * lower the rate, since their fullest ones decide; the denominator is fitted to the optima. */
+/* The k to start from: log2(1/p), which leaves half the bits of a spread vector zero. Blocks
+   need fewer probes the lower the rate, since the fullest blocks dominate; the denominator is
+   fitted to the optima. */
 static unsigned first_k(const struct search *s)
 {
     double bits = -log2(s->p);
@@ -180,7 +182,8 @@ static unsigned first_k(const struct search *s)
     return bits < 1 ? 1 : bits > K_MAX ? K_MAX : (unsigned)(bits + 0.5);
 }
 
-/* Units to start from: the exp form, and for blocks what their unevenness adds at usual rates. */
+/* The size to start from: the exp form, plus for blocks what their uneven load adds at usual
+   rates. */
 static uint64_t first_guess(const struct search *s, unsigned k)
 {
     double m = -(double)k * s->n / log1p(-pow(s->p, 1.0 / k));
@@ -190,9 +193,10 @@ static uint64_t first_guess(const struct search *s, unsigned k)
     return m < 1e15 ? (uint64_t)m + 1 : (uint64_t)1e15;
 }
 
-/* Walks from k to a k that no neighbour beats by a step. Sizes fall, then rise with k; looking
- * further bridges what rounding to whole steps hides, and the ripple of blocks at multiples of 8.
- * One evaluation tells whether a neighbour does better, a search only follows when it does. */
+/* Walks from k to a k that no neighbour beats by a step. Sizes fall and then rise with k;
+   looking further bridges plateaus from rounding to whole steps and the ripple of blocks at
+   multiples of 8. One evaluation tells whether a neighbour is better, and only then a search
+   follows. */
 static unsigned best_k(struct search *s, unsigned k, uint64_t *units)
 {
     static const int look[] = {1, -1, 2, -2, 3, -3, 5, -5, 8, -8};
@@ -211,7 +215,8 @@ static unsigned best_k(struct search *s, unsigned k, uint64_t *units)
 static unsigned least_k(struct search *s, unsigned k, uint64_t units)
 {
     unsigned no = 0, yes = k, stride = 1;
-    while (yes - no > 1) { /* near ties are near k: strides of 1, 2, 4..., then halving */
+    /* equally good values are close to k: strides of 1, 2, 4..., then halving */
+    while (yes - no > 1) {
         unsigned mid = no == 0 && stride < yes ? yes - stride : (no + yes) / 2;
         stride *= 2;
         if (fits(s, mid, units))
@@ -231,7 +236,7 @@ static int search_start(struct search *s, tamis_layout layout, double n, double 
     return (s->layout == TAMIS_SPREAD || s->layout == TAMIS_BLOCKED) && p > 0 && p < 1;
 }
 
-/* Units of a large vector are a multiple of FOLDS, as the limit is. */
+/* Rounds the units of a large vector to a multiple of FOLDS, as the limit is. */
 static uint64_t foldable(uint64_t units)
 {
     return units >= LARGE && units % FOLDS ? units + FOLDS - units % FOLDS : units;
@@ -267,9 +272,9 @@ tamis_plan_size tamis_plan_vector(tamis_layout layout, uint64_t n, double p)
     return vector_for(layout, (double)n, p);
 }
 
-/* Of n' keys, after which the rate is p, so many set a bit: n = n' - sum of f(t) for t < n'. In the exp
- * form that is n' s/a + p/2, a = -ln(1-P), s = sum of P^i/i for i = 1..k, P = p^{1/k}. This is s/a: .72
- * at .5, .998 at .01. */
+/* Of the n' keys after which the rate is p, this share sets a bit: n = n' - sum of f(t) for t <
+   n'. In the exp form that is n' s/a + p/2, with a = -ln(1-P), s = sum of P^i/i for i = 1..k, P
+   = p^{1/k}. Returns s/a: .72 at .5, .998 at .01. */
 static double fresh_part(unsigned k, double p)
 {
     double root = pow(p, 1.0 / k), s = 0, power = 1;
@@ -283,8 +288,7 @@ tamis_plan_size plan_filled(tamis_layout layout, uint64_t n, double p)
     tamis_plan_size size = tamis_plan_vector(layout, n, p);
     double keys = size.bits ? ((double)n - p / 2) / fresh_part(size.k, p) : 0;
     bool fits = !(keys > (double)n) || tamis_plan_rate(layout, size.units, size.k, keys) <= p;
-    return fits ? size
-                : vector_for(layout, keys, p); /* most small ones do: sizes are whole steps */
+    return fits ? size : vector_for(layout, keys, p); /* most small ones fit already */
 }
 
 uint64_t plan_takes(tamis_layout layout, uint64_t units, unsigned k, double p)

@@ -1,12 +1,12 @@
-/* The dynamic Bloom filter: s rows of m bits, k probes and c items each, all asked by the same k
- * addresses. Equation and section numbers are those of Guo, Wu, Chen, Yuan, Luo, "The Dynamic Bloom
- * Filters"; rates of a row are in the exp form, as there.
- */
+/* The dynamic Bloom filter: s rows of m bits, k probes and c items each, all queried with the
+   same k addresses. Equation and section numbers refer to Guo, Wu, Chen, Yuan, Luo, "The Dynamic
+   Bloom Filters"; the rate of a row is the exp form, as there. */
 #include "plan.h"
 
 #include <math.h>
 
-#define S_MAX     1000   /* vectors tried in sec. 4.2: more than any optimum of the paper's sets */
+/* vectors tried for sec. 4.2: more than any optimum for the paper's sets */
+#define S_MAX     1000
 #define SUM_EXACT 100000 /* row size up to which sums run over every item */
 
 static int bad_row(double m, double k, uint64_t c)
@@ -27,15 +27,15 @@ uint64_t tamis_plan_dynamic_rows(uint64_t c, uint64_t n)
     return c ? n / c + (n % c != 0) : 0;
 }
 
-/* (3): 1-(1-f_c)^{floor(n/c)} (1-f_{n-c floor(n/c)}). Rows share the query's addresses, so the
- * exact value is a little different (.09478 against .09422 for ten rows of 1280 bits). */
+/* (3): 1-(1-f_c)^{floor(n/c)} (1-f_{n-c floor(n/c)}). The rows share the query's addresses, so
+   the exact rate differs slightly (.09478 instead of .09422 for ten rows of 1280 bits). */
 double tamis_plan_dynamic_rate(double m, double k, uint64_t c, uint64_t n)
 {
     return tamis_plan_dynamic_union(m, k, c, n, 0);
 }
 
-/* (4): the product over the rows of both sets. It is not (3) at na+nb: each set keeps its own
- * partial row. */
+/* (4): the product over the rows of both sets. It differs from (3) at na+nb: each set keeps its
+   own partial row. */
 double tamis_plan_dynamic_union(double m, double k, uint64_t c, uint64_t na, uint64_t nb)
 {
     if (bad_row(m, k, c))
@@ -49,8 +49,8 @@ double tamis_plan_dynamic_union(double m, double k, uint64_t c, uint64_t na, uin
     return -expm1(rows * log1p(-full) + log1p(-fa) + log1p(-fb));
 }
 
-/* (6): (1-xy)^k + ((1-x)(1-y))^k - (1-x)^k - (1-y)^k with x = e^{-k na/m}, y = e^{-k nb/m}. Every
- * query that the two rows accept is accepted by their OR, so it is never negative. */
+/* (6): (1-xy)^k + ((1-x)(1-y))^k - (1-x)^k - (1-y)^k with x = e^{-k na/m}, y = e^{-k nb/m}.
+   Every query that the two rows accept is accepted by their OR, so it is never negative. */
 double tamis_plan_dynamic_union_gain(double m, double k, double na, double nb)
 {
     if (!(m > 0 && k > 0 && na >= 0 && nb >= 0))
@@ -59,7 +59,8 @@ double tamis_plan_dynamic_union_gain(double m, double k, double na, double nb)
     return tamis_plan_rate_exp(m, k, na + nb) + fa * fb - fa - fb;
 }
 
-/* Items of the last row, n - c(s-1), which is in 1..c: not the remainder, 0 at multiples of c. */
+/* Items in the last row, n - c(s-1), in 1..c; unlike the remainder it is not 0 at multiples of
+   c. */
 static double last_row(uint64_t c, uint64_t n)
 {
     return n == 0 ? 0 : (double)((n - 1) % c + 1);
@@ -99,8 +100,8 @@ double tamis_plan_dynamic_multi_bound(double m, double k, uint64_t c, uint64_t n
     return (double)n * tamis_plan_dynamic_f2(m, k, c, n);
 }
 
-/* Sum of f(m,k,t) over t = 0..n-1. Long rows by Simpson's rule on 2000 panels and the first
- * Euler-Maclaurin term: f is smooth, the error is under 1e-9 of the sum. */
+/* Sum of f(m,k,t) over t = 0..n-1. For long rows Simpson's rule on 2000 panels with the first
+   Euler-Maclaurin term: f is smooth, and the error is below 1e-9 of the sum. */
 static double row_sum(double m, double k, double n)
 {
     double sum = 0;
@@ -115,15 +116,15 @@ static double row_sum(double m, double k, double n)
     return sum * h / 3 - tamis_plan_rate_exp(m, k, n) / 2;
 }
 
-/* sum_{i<n} f_DBF(i): with r full rows behind it, an item meets 1-(1-f_c)^r (1-f_t). Rows are
- * summed as a geometric series. Sec. 3.5.1 takes n f2 instead, about twice as much. */
+/* sum_{i<n} f_DBF(i): with r full rows before it, an item matches with probability 1-(1-f_c)^r
+   (1-f_t). The rows form a geometric series. Sec. 3.5.1 uses n f2 instead, about twice as much. */
 double tamis_plan_dynamic_present(double m, double k, uint64_t c, uint64_t n)
 {
     if (bad_row(m, k, c))
         return NAN;
     double f = tamis_plan_rate_exp(m, k, (double)c), items = (double)c;
     double rows = (double)(n / c), rest = (double)(n % c);
-    double clear = items - row_sum(m, k, items); /* items that meet nothing in their own row */
+    double clear = items - row_sum(m, k, items); /* items that match nothing in their own row */
     double pass = f > 0 ? any_of(f, rows) / f : rows;
     double left = (rest - row_sum(m, k, rest)) * (1 - any_of(f, rows));
     return (double)n - clear * pass - left;
@@ -142,13 +143,13 @@ double tamis_plan_dynamic_bound(double m, double k, uint64_t c, uint64_t n)
     return any_of(tamis_plan_rate_exp(m, k, (double)c), (double)tamis_plan_dynamic_rows(c, n));
 }
 
-/* Bits an item of one filter with k probes at rate f. */
+/* Bits per item of a single filter with k probes at rate f. */
 static double bits_per_item(double k, double f)
 {
     return -k / log1p(-pow(f, 1 / k));
 }
 
-/* (13), y = f_c: one filter of rate 1-(1-y)^s for s c items, over s rows of m bits. */
+/* (13), y = f_c: a single filter of rate 1-(1-y)^s for s c items, relative to s rows of m bits. */
 double tamis_plan_dynamic_size_ratio(double m, double k, double c, double s)
 {
     if (!(m > 0 && k > 0 && c > 0 && s >= 1))
@@ -163,11 +164,11 @@ double tamis_plan_dynamic_size_ratio_best(double m, double k, double c, double s
         return NAN;
     double f = any_of(tamis_plan_rate_exp(m, k, c), s);
     for (unsigned i = 1; i <= K_MAX; i++)
-        best = fmin(best, bits_per_item(i, f)); /* fmin passes over the first NaN */
+        best = fmin(best, bits_per_item(i, f)); /* fmin ignores the initial NaN */
     return best * c / m;
 }
 
-/* (14): one filter rebuilt at ceil(n/c) m bits. Never above f_c. */
+/* (14): a single filter rebuilt with ceil(n/c) m bits. Never above f_c. */
 double tamis_plan_dynamic_one_rate(double m, double k, uint64_t c, uint64_t n)
 {
     if (bad_row(m, k, c))
@@ -211,7 +212,8 @@ int tamis_plan_sizes_normal(double *p, size_t N, double mean, double sd)
 {
     if (bad_sizes(p, N) || !isfinite(mean) || !(sd > 0))
         return -1;
-    double near = fmin(fmax(round(mean), 1), (double)N); /* size nearest the mean has weight 1 */
+    /* the size closest to the mean has weight 1 */
+    double near = fmin(fmax(round(mean), 1), (double)N);
     for (size_t i = 0; i < N; i++) {
         double z = ((double)i + 1 - mean) / sd, z0 = (near - mean) / sd;
         p[i] = exp((z0 * z0 - z * z) / 2);
@@ -244,7 +246,7 @@ int tamis_plan_sizes_zipf_max(double *p, size_t N, double theta)
     return 0;
 }
 
-/* Fisher and Yates' shuffle, fed by splitmix64. */
+/* A Fisher-Yates shuffle driven by splitmix64. */
 int tamis_plan_sizes_zipf_random(double *p, size_t N, double theta, uint64_t seed)
 {
     if (tamis_plan_sizes_zipf_min(p, N, theta))
@@ -268,7 +270,7 @@ int tamis_plan_sizes_cumulate(double *p, size_t N)
     return 0;
 }
 
-/* Expected rows in use, sum of r_i = P(size > c(i-1)), r_1 = 1: an equality, not a bound. */
+/* Expected rows in use, the sum of r_i = P(size > c(i-1)), r_1 = 1: an equality, not a bound. */
 static double rows_used(const double *cum, size_t N, uint64_t c, uint64_t s)
 {
     double used = 1;
@@ -279,13 +281,13 @@ static double rows_used(const double *cum, size_t N, uint64_t c, uint64_t s)
     return used;
 }
 
-/* The objective with c = ceil(N/s) in m as well as in r_i. With N/s in m, as printed, large s is
- * counted too cheap: uniform sizes to 1330 would ask for 1329 vectors of one item. */
+/* The objective with c = ceil(N/s) in both m and r_i. With N/s in m, as printed, large s looks
+   too cheap: uniform sizes up to 1330 would get 1329 vectors of one item. */
 static tamis_plan_rows rows_at(const double *cum, size_t N, double alpha, uint64_t s)
 {
     tamis_plan_rows v = {.s = s, .c = tamis_plan_dynamic_rows(s, N)};
     v.delta = any_of(alpha, 1.0 / (double)s);
-    double m = ceil(tamis_plan_bits_best((double)v.c, v.delta)); /* no number where delta is 0 */
+    double m = ceil(tamis_plan_bits_best((double)v.c, v.delta)); /* not a number if delta is 0 */
     v.m = m < 9e18 ? (uint64_t)m : 0;
     v.used = rows_used(cum, N, v.c, s);
     v.bits = m * v.used;
@@ -327,10 +329,10 @@ tamis_plan_rows tamis_plan_dynamic_best(const double *cum, size_t N, double alph
 
 /* ---- sec. 4.3: no bound on the size, the rate may go from beta to gamma ---- */
 
-/* One filter: f rises from beta to gamma at n0 ln(1-gamma^{1/k})/ln(1-beta^{1/k}) items (the
- * printed n0 log(beta-gamma) has no value). Rows: the printed ceil is already past gamma;
- * floor(ln(1-gamma)/ln(1-beta)) rows are full, and the next takes items up to the rate
- * 1-(1-gamma)/(1-beta)^rows. */
+/* Single filter: f rises from beta to gamma at n0 ln(1-gamma^{1/k})/ln(1-beta^{1/k}) items (the
+   printed n0 log(beta-gamma) is undefined). Rows: the printed ceiling is already past gamma;
+   floor(ln(1-gamma)/ln(1-beta)) rows are full, and the next takes items up to the rate
+   1-(1-gamma)/(1-beta)^rows. */
 tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, double beta, double gamma)
 {
     tamis_plan_limits v = {NAN, 0, NAN, NAN, NAN, 0};

@@ -1,6 +1,5 @@
-/* Stacks of vectors that grow: our schedule and budget, the course report's doubling stack, SFBF's
- * flexible one, and the forecaster that feeds it.
- */
+/* Growing stacks of vectors: our schedule and error budget, the doubling stack of the course
+   report, the flexible stack of SFBF, and the forecast that drives it. */
 #include "plan.h"
 
 #include <math.h>
@@ -12,15 +11,15 @@
 /* ---- our schedule ---- */
 
 /*
- * Shares of the total rate. The first slots are for the small vectors of the start: a hundredth each,
- * since their bits cost little. The large ones, of which a lookup misses the cache, get a tenth each
- * for as long as the sum allows, and past that a tail that falls as 1/i^2:
+ * Shares of the total rate. The first slots are for the small vectors at the start: a hundredth each,
+ * since their bits cost little. The large vectors, for which a lookup misses the cache, get a tenth
+ * each for as long as the sum allows, and after that a tail that falls as 1/i^2:
  *
  *     4/100 + 9/10 + .0364 * pi^2/6 = .99988 < 1.
  */
 #define SMALL       PLAN_SMALL
 #define LARGE       9
-#define LARGE_TIMES 1296 /* the first: what counts as large */
+#define LARGE_TIMES 1296 /* times the first capacity: what counts as large */
 
 double plan_share(unsigned slot, double p)
 {
@@ -39,8 +38,9 @@ unsigned plan_slot(uint64_t first, uint64_t capacity)
     return capacity / LARGE_TIMES < (first ? first : 1) ? 0 : SMALL;
 }
 
-/* The few small vectors of a blocked stack take more bits with the k of the large ones, 6 % at p/100;
- * deep in the tail it would be too many. Where that k passes the limit, the best one may not. */
+/* With the k of the large vectors, the few small vectors of a blocked stack take more bits, 6 %
+   at p/100; deep in the tail it would be too many. Where that k exceeds the limit, the best k
+   may not. */
 tamis_plan_size plan_in_stack(tamis_layout layout, uint64_t n, double share, double p)
 {
     const uint64_t many = 1 << 20; /* any number: k hardly depends on it */
@@ -51,9 +51,9 @@ tamis_plan_size plan_in_stack(tamis_layout layout, uint64_t n, double share, dou
     return same.bits ? same : tamis_plan_vector(layout, n, share);
 }
 
-/* Sixfold while a vector more costs little to ask, then by doubling the total. The step between them
- * is such that 10^5 times the first comes shortly before the last vector is full and not after the next
- * one was begun. */
+/* Grows sixfold while one more vector costs little per query, then doubles the total. The step
+   between is chosen so that 10^5 times the first capacity is reached shortly before a vector is
+   full, not shortly after the next one was started. */
 uint64_t plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total, double expansion)
 {
     double next = (double)largest;
@@ -75,7 +75,7 @@ static tamis_plan_stack stack_none(void)
     return v;
 }
 
-/* Adds a layer; `clear` is ln of the chance that no layer answers yes. */
+/* Adds a layer; `clear` is the logarithm of the probability that no layer answers yes. */
 static void stack_add(tamis_plan_stack *v, const tamis_plan_layer *l, double *clear)
 {
     v->layers++;
@@ -131,7 +131,7 @@ double tamis_plan_report_capacity(double m, double k, double p, unsigned i)
 }
 
 /* (2^i-1) n0 < n <= (2^{i+1}-1) n0, so i = ceil(log2(n/n0+1))-1, and the L = i+1 layers take
- * (2^L-1)m bits; the report's own formulas are off by one against this inequality. */
+   (2^L-1)m bits; the report's own formulas are off by one with respect to this inequality. */
 double tamis_plan_report_expansions(double m, double k, double p, double n)
 {
     double n0 = tamis_plan_report_capacity(m, k, p, 0);
@@ -173,7 +173,8 @@ tamis_plan_stack tamis_plan_report(double m, unsigned k, double p, uint64_t n, i
 unsigned tamis_plan_lambda(double predicted, double base, unsigned max)
 {
     max = max < 1 ? 1 : max > LAMBDA_TOP ? LAMBDA_TOP : max;
-    double step = ceil(log2(predicted / base) - 1e-9) + 1; /* a steady rate is not a rising one */
+    /* a steady rate must not count as rising */
+    double step = ceil(log2(predicted / base) - 1e-9) + 1;
     if (!(predicted > 0 && base > 0) || !(step > 1))
         return 1;
     return step < max ? (unsigned)step : max;
@@ -184,7 +185,7 @@ static double flex_factor(unsigned lambda)
     return ldexp(1, (int)(lambda < 1 ? 1 : lambda > LAMBDA_TOP ? LAMBDA_TOP : lambda) - 1);
 }
 
-/* Every full vector has the base's m/n and so its rate f0: (3) needs only their number. */
+/* Every full vector has the m/n of the base and so its rate f0: (3) needs only their number. */
 tamis_plan_flex tamis_plan_flexible(double m0, uint64_t n0, double k, uint64_t n,
                                     const unsigned *lambda, size_t n_lambda)
 {
@@ -200,7 +201,7 @@ tamis_plan_flex tamis_plan_flexible(double m0, uint64_t n0, double k, uint64_t n
         bits += factor * m0;
         full++;
     }
-    if (left > factor * items) { /* the sequence is spent: its last step repeats */
+    if (left > factor * items) { /* the sequence is exhausted: its last step repeats */
         double more = ceil(left / (factor * items)) - 1;
         left -= more * factor * items;
         bits += more * factor * m0;
@@ -224,7 +225,7 @@ tamis_plan_flex tamis_plan_flexible(double m0, uint64_t n0, double k, uint64_t n
 
 /* ---- Holt ---- */
 
-#define HOLT_LEVEL 0.5 /* weight of the newest rate: vectors are few, each tells much */
+#define HOLT_LEVEL 0.5 /* weight of the newest rate: there are few vectors, and each tells much */
 #define HOLT_TREND 0.3
 #define HOLT_STEEP 2.8 /* at most x16 from one vector to the next */
 #define HOLT_LOG   690.0
@@ -234,8 +235,8 @@ static double within(double x, double limit)
     return x > limit ? limit : x < -limit ? -limit : x;
 }
 
-/* On logarithms, since lambda only asks for the power of two: a steady factor is a steady trend and
- * is forecast exactly. */
+/* Works on logarithms, since lambda only needs the power of two: a constant growth factor is a
+   linear trend and is forecast exactly. */
 void plan_holt_add(struct plan_holt *h, double rate)
 {
     if (h == NULL || !(rate > 0) || isinf(rate))

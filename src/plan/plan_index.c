@@ -1,11 +1,11 @@
 /* Parallel Bloom filters: p attributes, each in q arrays of m cells, and a verifier for the record.
- * Theorem numbers are those of Xiao and Hua, "Using Parallel Bloom Filters for Multiattribute
+ * Theorem numbers refer to Xiao and Hua, "Using Parallel Bloom Filters for Multiattribute
  * Representation on Network Services".
  *
  * The published rates hold for *fresh* queries, none of whose values is stored. A query whose
- * values are all stored, but never in one record, is *recombined*: the attributes accept it always
- * and only the verifier stands in its way. In between, values drawn from a common range are stored
- * with chance rho each.
+ * values are all stored, but never in one record, is *recombined*: the attributes always accept it
+ * and only the verifier can reject it. In between, values drawn from a common range are stored with
+ * probability rho each.
  */
 #include "tamis/plan.h"
 
@@ -14,16 +14,16 @@
 #define SQRT_HALF    0.7071067811865476
 #define INV_SQRT_2PI 0.3989422804014327
 
-/* 2 Phi(z) - 1: n unit cells side by side in the middle of the law, the worst place that the stored
- * values can have. z = n/(2 sigma), sigma in lattice steps. */
+/* 2 Phi(z) - 1: n unit cells side by side in the middle of the distribution, the worst position
+   that the stored values can have. z = n/(2 sigma), sigma in lattice steps. */
 static double bound_of(double n, double sigma)
 {
     return sigma > 0 ? erf(n / (2 * sigma) * SQRT_HALF) : n > 0 ? 1 : 0;
 }
 
-/* The mean over random stored values, 1 - E[(1-P(V))^n] with P(v) the normal density a lattice
- * step wide: about n/(2 sqrt(pi) sigma) while small. The trapezoid rule is exact to rounding for
- * such tails. */
+/* The mean over random stored values, 1 - E[(1-P(V))^n], where P(v) is the normal density over
+   one lattice step: about n/(2 sqrt(pi) sigma) while small. For such tails the trapezoid rule is
+   exact up to rounding. */
 static double mean_of(double n, double sigma)
 {
     double sum = 0, step = 0.05;
@@ -37,9 +37,10 @@ static double mean_of(double n, double sigma)
     return sum * step;
 }
 
-/* Values in lattice steps. Basic, V = sum H_ij: sigma^2 = pq(m^2-1)/12, the variance of a uniform
- * whole number (the paper has the continuous (m-1)^2). Attenuated, V = sum H_ij/2^j, in steps of
- * 2^-q: sigma^2 = p(m^2-1)(4^q-1)/36, so that the bound is 2 Phi(3n/sqrt(p(m^2-1)(4^q-1))) - 1. */
+/* Values in lattice steps. Basic, V = sum H_ij: sigma^2 = pq(m^2-1)/12, the variance of a
+   uniform integer (the paper has the continuous (m-1)^2). Attenuated, V = sum H_ij/2^j, in steps
+   of 2^-q: sigma^2 = p(m^2-1)(4^q-1)/36, so that the bound is 2 Phi(3n/sqrt(p(m^2-1)(4^q-1))) -
+   1. */
 tamis_plan_verify tamis_plan_verify_rates(unsigned p, unsigned q, double m, double n)
 {
     tamis_plan_verify v = {NAN, NAN, NAN, NAN, NAN};
@@ -56,8 +57,8 @@ tamis_plan_verify tamis_plan_verify_rates(unsigned p, unsigned q, double m, doub
     return v;
 }
 
-/* attributes: chance that all p attributes accept; v: the verifier's collisions; f: rate of its
- * filter. Thm 5.6 leaves the collisions out: a filter accepts h + (1-h) f. */
+/* attributes: probability that all p attributes accept; v: collisions of the verifier; f: rate
+   of its filter. Thm 5.6 omits the collisions: a filter accepts h + (1-h) f. */
 static tamis_plan_index_rates class_rates(double attributes, const tamis_plan_verify *v, double f)
 {
     tamis_plan_index_rates c;
@@ -73,7 +74,7 @@ static tamis_plan_index_rates class_rates(double attributes, const tamis_plan_ve
     return c;
 }
 
-/* Thm 5.1 with M = qm: (1-e^{-qn/M})^q = (1-e^{-n/m})^q; the printed exponent n/M is a slip. */
+/* Thm 5.1 with M = qm: (1-e^{-qn/M})^q = (1-e^{-n/m})^q; the printed exponent n/M is a misprint. */
 static double array_rate(double m, unsigned q, double n)
 {
     return pow(-expm1(-n / m), q);
@@ -83,7 +84,7 @@ tamis_plan_index tamis_plan_index_of(unsigned p, unsigned q, double m, double n,
 {
     tamis_plan_index v;
     int bad = p == 0 || q == 0 || !(m >= 1 && n >= 0 && range >= 0) || (range > 0 && range < 1);
-    if (bad) { /* and not pow(NaN, 0), which is 1 */
+    if (bad) { /* rather than pow(NaN, 0), which is 1 */
         m = NAN;
         p = q = 1;
     }
@@ -91,7 +92,7 @@ tamis_plan_index tamis_plan_index_of(unsigned p, unsigned q, double m, double n,
     v.stored = bad ? NAN : 0;
     if (range > 0 && !isinf(range)) {
         v.stored = range > 1 ? -expm1(n * log1p(-1 / range)) : n > 0;
-        distinct = v.stored * range; /* few values, drawn often, fill few cells */
+        distinct = v.stored * range; /* few values, drawn often, occupy few cells */
     }
     v.verify = tamis_plan_verify_rates(p, q, m, n);
     v.attribute = array_rate(m, q, distinct);

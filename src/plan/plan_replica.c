@@ -1,7 +1,6 @@
-/* Stale copies. B has n items now, its copy B^ is older; the share delta1 of the bits has become
- * one since, delta0 zero. Equation numbers are those of Zhu and Jiang, "False Rate Analysis of
- * Bloom Filter Replicas in Distributed Systems".
- */
+/* Stale copies. B has n items now and its copy B^ is older; since then the share delta1 of the
+   bits has become one and delta0 zero. Equation numbers refer to Zhu and Jiang, "False Rate
+   Analysis of Bloom Filter Replicas in Distributed Systems". */
 #include "plan.h"
 
 #include <math.h>
@@ -21,8 +20,9 @@ double plan_member_miss(double added, double n, double copy_rate)
     return (added < n ? added / n : 1) * (1 - copy_rate);
 }
 
-/* (14), (15): a host asks its own filter and hosts-1 copies. (16) combines them as if independent;
- * the two errors of one copy exclude each other, which gives up to 0.6 points more. */
+/* (14), (15): a host queries its own filter and hosts-1 copies. (16) combines them as if they
+   were independent; the two errors of one copy exclude each other, which gives up to 0.6
+   percentage points more. */
 static void replica_host(tamis_plan_replica *v, double hosts)
 {
     double copies = hosts - 1;
@@ -40,8 +40,9 @@ tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double de
     if (!(m > 0 && k > 0 && n >= 0 && delta1 >= 0 && delta0 >= 0 && hosts >= 1) || isinf(n))
         return v;
     double p0 = exp(-k * n / m), p1 = -expm1(-k * n / m);
-    /* The shares are counted, P1 is a model: a real fill is within 6 deviations of it, 6/(2 sqrt m)
-     * at most, and so far out a share is read as all there is. */
+    /* The shares are counted, P1 is a model: an actual fill is within 6 standard deviations of
+       it, at most 6/(2 sqrt m), and within this slack a share is limited to what the model
+       allows. */
     double slack = 3 / sqrt(m);
     if (delta1 > p1 + slack || delta0 > p0 + slack)
         return v;
@@ -54,8 +55,8 @@ tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double de
     v.overall = v.positive + v.disagree;
     v.weighted = w_pos * v.positive + w_neg * v.disagree;
     replica_host(&v, hosts);
-    /* The a members added since set a zero of the copy with chance 1-e^{-ka/m}: delta1 = P0(n^)
-     * (1-e^{-ka/m}). What a user feels is the share of members that the copy denies. */
+    /* The a members added since then set a zero of the copy with probability 1-e^{-ka/m}: delta1
+       = P0(n^) (1-e^{-ka/m}). What users notice is the share of members that the copy denies. */
     double lost = copy0 > 0 ? delta1 / copy0 : 0;
     v.added = lost < 1 ? -m / k * log1p(-lost) : n;
     v.added = v.added < n ? v.added : n;
@@ -63,9 +64,10 @@ tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double de
     return v;
 }
 
-/* A stranger is denied by all vectors of the origin, of the copy, or of both; the vectors share his
- * digest and are taken as independent, as everywhere. Denied by one vector of both: the chances of
- * "maybe" of either, less that of both at once, which is that of the ones they share. */
+/* A non-member is denied by all vectors of the origin, of the copy, or of both; the vectors
+   share its digest and are treated as independent, as elsewhere. Denied by one vector of both:
+   the probabilities of "maybe" of either, minus that of both at once, which is that of the ones
+   they share. */
 tamis_plan_replica plan_replica_stack(const struct plan_copy *vectors, size_t n, double hosts,
                                       double w_pos, double w_neg)
 {
@@ -99,7 +101,7 @@ tamis_plan_replica plan_replica_stack(const struct plan_copy *vectors, size_t n,
 
 /* ---- size of a change ---- */
 
-/* Bits of entropy of one bit that is one with chance d. */
+/* Entropy, in bits, of a bit that is one with probability d. */
 static double entropy(double d)
 {
     if (!(d > 0 && d < 1))

@@ -7,25 +7,25 @@
  *     E[(X/m)^k] = sum_j w_j B(T,j),   w_j = P(k throws hit exactly j cells),
  *                                      B(T,j) = P(T throws cover j given cells).
  *
- * B as an alternating sum loses every digit (terms 3^j times the value at half fill), and a chain
- * over X costs m T steps. Instead: were T Poisson with mean m y, cells would be independent and
- * B = (1-e^{-y})^j, so
+ * B as an alternating sum loses every digit (terms 3^j times the value at half fill), and a Markov
+ * chain over X costs m T steps. Instead: if T were Poisson with mean m y, the cells would be
+ * independent and B = (1-e^{-y})^j, so
  *
  *     B(T,j) = T!/m^T [y^T] e^{my} (1-e^{-y})^j,
  *
  * and the coefficient is a Cauchy integral over a circle through the saddle point, where the
  * trapezoid rule converges faster than any power: about ten points give twelve digits, for any m
- * and T, in some microseconds. The function has only positive coefficients, so the saddle on the
+ * and T, in a few microseconds. The function has only positive coefficients, so the saddle on the
  * real axis is its maximum on the circle and nothing cancels.
  */
 #include "plan.h"
 
 #include <math.h>
 
-#define EXACT_BELOW 65536.0 /* bits; larger vectors take the expansion, */
-#define EXACT_MOST  0x1p24  /* and here both agree to ten digits */
+#define EXACT_BELOW 65536.0 /* bits; larger vectors use the expansion */
+#define EXACT_MOST  0x1p24  /* where both agree to ten digits */
 #define TWO_PI      6.283185307179586
-#define SATURATED   40.0 /* throws a cell: e^-40 is under half an ulp of 1 */
+#define SATURATED   40.0 /* throws per cell: e^-40 is below half an ulp of 1 */
 
 /* ---- published forms ---- */
 
@@ -82,7 +82,8 @@ tamis_plan_size tamis_plan_bits_whole(uint64_t n, double p)
         if (!(m < 9e18))
             continue;
         m = m < 1 ? 1 : m;
-        /* Rounding of the closed form: a step at most, but for rates within 1e-12 of 1 or so. */
+        /* Rounding of the closed form: at most one step, except for rates within about 1e-12 of
+           1. */
         for (double step = 1; tamis_plan_rate_exp(m, k, (double)n) > p; step *= 2)
             m = nextafter(m + step, INFINITY);
         if (best.bits && m >= (double)best.bits)
@@ -109,17 +110,17 @@ static double factorial_ratio(double t)
     return v;
 }
 
-/* Weights w[0..n-1] of sum_j w_j B(T,j), and the figures of the integrand on the real axis. */
+/* Weights w[0..n-1] of sum_j w_j B(T,j), and values of the integrand on the real axis. */
 struct cover {
     double m, t;
     const double *w;
     unsigned n;
     double r;     /* the saddle */
-    double value; /* sum w_j p^j there, p = 1-e^{-r} */
-    double kappa; /* variance of the throws under the tilted law: the peak's width is its -1/2 */
+    double value; /* sum w_j p^j at the saddle, p = 1-e^{-r} */
+    double kappa; /* variance of the throws, tilted; the width of the peak is its -1/2 power */
 };
 
-/* Derivative of the log of the integrand by ln y at y = r, which vanishes at the saddle. */
+/* Derivative of the log of the integrand with respect to ln y at y = r; zero at the saddle. */
 static double cover_slope(struct cover *c, double r)
 {
     double p = -expm1(-r), pj = 1, s0 = 0, s1 = 0, s2 = 0;
@@ -140,8 +141,8 @@ static double cover_slope(struct cover *c, double r)
     return c->m * r + a * mean - c->t;
 }
 
-/* Newton in ln r. The slope rises with r (positive coefficients), so steps of bounded length from
- * T/m cannot run away. A tenth of the peak's width off the saddle is near enough. */
+/* Newton's method in ln r. The slope rises with r (positive coefficients), so steps of bounded
+   length from T/m converge. A tenth of the peak's width from the saddle is close enough. */
 static int cover_saddle(struct cover *c)
 {
     double s = log(c->t / c->m);
@@ -157,11 +158,12 @@ static int cover_saddle(struct cover *c)
     return -1;
 }
 
-/* Real part of the integrand at angle x, the factor at angle 0 taken out but for `value`. */
+/* Real part of the integrand at angle x, without the factor at angle 0 except `value`. */
 static double cover_at(const struct cover *c, double x, double *size)
 {
     double re = c->r * cos(x), im = c->r * sin(x), half = sin(im / 2), q = exp(-re);
-    double pr = -expm1(-re) + 2 * q * half * half, pi = q * sin(im); /* 1-e^{-y}, no cancelling */
+    /* 1-e^{-y} without cancellation */
+    double pr = -expm1(-re) + 2 * q * half * half, pi = q * sin(im);
     double gr = 0, gi = 0;
     for (unsigned j = c->n; j-- > 0;) {
         double t = gr * pr - gi * pi + c->w[j];
@@ -174,7 +176,7 @@ static double cover_at(const struct cover *c, double x, double *size)
     return scale * (gr * cos(turn) - gi * sin(turn));
 }
 
-/* sum_j w_j B(T,j) for whole T. */
+/* sum_j w_j B(T,j) for integer T. */
 double plan_cover_sum(double m, double t, const double *w, unsigned n)
 {
     struct cover c = {.m = m, .t = t, .w = w, .n = n};
@@ -190,11 +192,12 @@ double plan_cover_sum(double m, double t, const double *w, unsigned n)
         return v;
     }
     if (cover_saddle(&c))
-        return 0; /* underflow of every term */
+        return 0; /* every term underflows */
     double width = sqrt(c.kappa), nodes = ceil(TWO_PI * width / 0.8);
     nodes = nodes < 41 ? 41 : nodes + (fmod(nodes, 2) == 0); /* odd: no node at pi */
     double step = TWO_PI / nodes, sum = c.value;
-    double last = fmin((nodes - 1) / 2, 40 / (step * width)); /* widths: nothing is left there */
+    /* in widths: nothing is left beyond */
+    double last = fmin((nodes - 1) / 2, 40 / (step * width));
     for (double i = 1; i <= last; i++) {
         double size;
         sum += 2 * cover_at(&c, i * step, &size);
@@ -206,7 +209,7 @@ double plan_cover_sum(double m, double t, const double *w, unsigned n)
     return v < 0 ? 0 : v > 1 ? 1 : v;
 }
 
-/* Law of the number of distinct cells after k throws into m. */
+/* Distribution of the number of distinct cells after k throws into m. */
 static void distinct_law(double m, unsigned k, double w[K_MAX + 1])
 {
     for (unsigned j = 0; j <= k; j++)
@@ -225,8 +228,9 @@ static void distinct_law(double m, unsigned k, double w[K_MAX + 1])
  *
  *     ln f = k ln p + [ k a q / (2p) + k(k-1)/2 (q-(1+a)q^2) / p^2 ] / m,   a = kn/m, q = e^{-a}.
  *
- * The first part is (1-1/m)^T below e^{-a}, the second the variance of X. Without it the rate at
- * 2^16 bits would be 0.013 % low at k = 7 and 0.6 % low at k = 50; with it, 2e-6 at k = 64. */
+ * The first part accounts for (1-1/m)^T being below e^{-a}, the second for the variance of X. Without
+ * the correction the rate at 2^16 bits would be 0.013 % too low at k = 7 and 0.6 % at k = 50; with it,
+ * the error is 2e-6 at k = 64. */
 static double rate_large(double m, double k, double n)
 {
     double a = k * n / m, q = exp(-a), p = -expm1(-a);
@@ -247,13 +251,14 @@ double tamis_plan_rate_exact(uint64_t m, unsigned k, double n)
     if (n == 0)
         return 0;
     if (k == 1 || t > SATURATED * bits)
-        return tamis_plan_rate_discrete(bits, k, n); /* exact for k = 1, and where all is full */
+        /* exact for k = 1, and where everything is full */
+        return tamis_plan_rate_discrete(bits, k, n);
     if (bits > EXACT_MOST)
         return rate_large(bits, k, n);
     distinct_law(bits, k, w);
     double low = floor(t), part = t - low;
     double v = part < 1 ? plan_cover_sum(bits, low, w, k + 1) : 0;
-    if (part > 1e-9) /* an estimated n: straight line between whole numbers of throws */
+    if (part > 1e-9) /* an estimated n: linear interpolation between integer numbers of throws */
         v += part * (plan_cover_sum(bits, low + 1, w, k + 1) - v);
     return v;
 }
