@@ -361,7 +361,7 @@ class Structure:
         c = self.container = container
         need(c.kind == kind, 12, "not " + name)
         self.hash, self.bits_only = c.hash, bool(c.flags & 1)
-        need(c.body_len >= 256, 32, "the length of the body")
+        need(c.body_len >= 256, 32, "the body has the wrong length")
         self.head = unpack(HEAD, c.data, 128, 128)
         self.counted = bool(self.head["flags"] & DELETABLE) and not self.bits_only
 
@@ -420,7 +420,7 @@ class Structure:
 class Filter(Structure):
     def __init__(self, container):
         super().__init__(container, 1, "a filter")
-        need(container.body_len == 256 + RECORD_LEN * self.head["n"], 32, "the length of the body")
+        need(container.body_len == 256 + RECORD_LEN * self.head["n"], 32, "the body has the wrong length")
         check_head(self.head, container.hash, 128)
         need(self.head["width"] == (width_for(self.head["n"]) if self.head["growth"] == 2 else 0),
              128, "the width of the matrix")
@@ -687,7 +687,7 @@ class Index(Structure):
              (self.head["growth"] == 1 or not self.head["flags"] & PUBLISHED), 128, "no index has this")
         at = self.read_settings(container.data)
         n, parts = self.head["n"], len(self.names) + len(self.masks)
-        need(container.body_len == at - 128 + n * (64 + RECORD_LEN * parts), 32, "the length of the body")
+        need(container.body_len == at - 128 + n * (64 + RECORD_LEN * parts), 32, "the body has the wrong length")
         self.layers = [unpack(LAYER, container.data, at + 64 * i, at) for i in range(n)]
         self.records_at = at + 64 * n
         ids = [layer["id"] for layer in self.layers]
@@ -709,7 +709,7 @@ class Index(Structure):
         self.read_pending(set(ids), len(self.names))
 
     def read_settings(self, data):
-        need(self.container.body_len >= 288, 32, "the length of the body")
+        need(self.container.body_len >= 288, 32, "the body has the wrong length")
         p, v, self.verifier, self.value, names_len, zero = struct.unpack_from("<IIIIQQ", data, 384)
         need(1 <= p <= 64 and v <= 64 and 1 <= self.verifier <= 3 and 1 <= self.value <= 3 and
              names_len <= 64 * 256 and zero == 0, 384, "attributes and verifiers")
@@ -846,7 +846,7 @@ class Family16:
 
 
 def shape_of(k, units, hash_id, at):
-    need(shape_fits(1, units, k, hash_id), at, "the shape of a column")
+    need(shape_fits(1, units, k, hash_id), at, "a column has an impossible shape")
 
 
 def matching(data, width, columns, places):
@@ -918,7 +918,7 @@ class Catalog(Family16):
     def __init__(self, container):
         c = self.container = container
         need(c.kind == 4 and c.flags == 0, 12, "not a catalog")
-        need(c.body_len >= 128, 32, "the length of the body")
+        need(c.body_len >= 128, 32, "the body has the wrong length")
         self.read_body(c.data)
         self.read_pages(c)
         parts = [c.data[at:at + length] for _, _, at, length in c.sections]
@@ -993,7 +993,7 @@ class Catalog(Family16):
                            for i in range(self.n_fronts)])
         at += 40 * self.n_fronts
         self.columns = list(struct.unpack_from("<%dI" % self.n_columns, table, at))
-        need(all(s < self.n or s == DROPPED for s in self.columns), 0, "a column of no segment")
+        need(all(s < self.n or s == DROPPED for s in self.columns), 0, "a column belongs to no segment")
         at += round_up(4 * self.n_columns, 8)
         self.records = list(struct.unpack_from("<%dQ" % self.n, table, at))
         self.texts = list(struct.unpack_from("<%dQ" % self.n, table, at + 8 * self.n))
@@ -1015,13 +1015,13 @@ class Catalog(Family16):
         for shape, width, count, zero in strips:
             need(shape < self.n_shapes and 1 <= count <= 512 and not zero and
                  width == (count if count <= 2 else 4 if count <= 4 else round_up(count, 8)), 0,
-                 "a strip")
+                 "a strip is impossible")
             units = self.shapes[shape][2]
             start = round_up(end, 64)
             need(not any(self.strips_data[end:start]), start, "what fills up a strip")
             end = start + units * width // 8
             data = self.strips_data[start:end]
-            need(len(data) == units * width // 8, start, "a strip that is not there")
+            need(len(data) == units * width // 8, start, "a strip lies past the end")
             check_unused(data, units, width, count, start)
             self.strips.append((self.shapes[shape], width, self.columns[column:column + count], data))
             column += count
@@ -1033,16 +1033,16 @@ class Catalog(Family16):
         for attribute, bits, buckets, zero, n, _, _ in heads:
             low = bits - buckets
             need(attribute < len(self.names) and buckets <= 32 and 1 <= low <= 56 and bits <= 64 and
-                 n < 0xFFFFFFFF and not zero, 0, "a front")
+                 n < 0xFFFFFFFF and not zero, 0, "a front is impossible")
             start = round_up(end, 64)
             need(not any(self.fronts_data[end:start]), start, "what fills up a front")
             middle = start + round_up((n * low + 7) // 8, 8)
             end = middle + round_up(4 << buckets, 8)
-            need(end <= self.fronts_len, start, "a front that is not there")
+            need(end <= self.fronts_len, start, "a front lies past the end")
             packed = int.from_bytes(self.fronts_data[start:middle], "little")
             ends = struct.unpack_from("<%dI" % (1 << buckets), self.fronts_data, middle)
             need(list(ends) == sorted(ends) and ends[-1] == n and packed >> n * low == 0 and
-                 not any(self.fronts_data[middle + (4 << buckets):end]), start, "a front")
+                 not any(self.fronts_data[middle + (4 << buckets):end]), start, "a front is impossible")
             prints, first = [], 0
             for bucket, last in enumerate(ends):
                 prints += [bucket << low | packed >> i * low & (1 << low) - 1

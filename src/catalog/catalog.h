@@ -1,18 +1,18 @@
 /*
- * A catalog inside: the segments of a data set, and what each has of every relation. A relation is an
- * attribute, or a combination of attributes; relations 0 .. p-1 are the attributes.
+ * The inside of a catalog: the segments of a data set, and the values of each in every relation. A
+ * relation is an attribute, or a combination of attributes; relations 0 .. p-1 are the attributes.
  *
- * A relation is kept in strips: bit-sliced matrices of up to 512 columns of one shape, so that a row
- * is at most one line. Segments of about as many values share a shape; a segment takes one column or
- * several of one shape, and has the value if one of them has.
+ * A relation is stored in strips: bit-sliced matrices of up to 512 columns of one shape, so that a row
+ * is at most one cache line. Segments with similar numbers of values share a shape; a segment takes one
+ * or more columns of one shape, and has a value if one of them does.
  *
  *     strip 0   relation 0   rows 672,008   k 7    columns: segments 0 1 2 ... 511
  *     strip 1   relation 3   rows 1,707,200 k 17   columns: segments 0 1 2 ... 511
  *     strip 2   relation 0   rows 31,400    k 7    columns: segments 77 912
  *
- * An attribute's column has the stated rate, for each segment. A combination's column has a share of
- * it, and all shares together are at most the stated rate (catalog_share): a question about values
- * that occur everywhere, but never together, names no segment at all.
+ * The column of an attribute has the stated rate for each segment. The column of a combination has a
+ * share of it, and all shares together are at most the stated rate (catalog_share), so a query for
+ * values that occur everywhere, but never together, usually returns no segment.
  */
 #ifndef TAMIS_CATALOG_H
 #define TAMIS_CATALOG_H
@@ -25,13 +25,14 @@
 
 #define RELATIONS_MAX    (TAMIS_ATTRIBUTES_MAX + TAMIS_COMBOS_MAX)
 #define STRIP_COLUMNS    512
-#define DISTINCT_UNKNOWN UINT32_MAX /* values of a relation: what a segment has is not known */
+#define DISTINCT_UNKNOWN UINT32_MAX /* number of values of a relation in a segment: not known */
 #define STRIP_NONE       UINT32_MAX /* the segment of a column that was dropped */
 #define ORDER_NONE       UINT8_MAX
 #define SEGMENTS_MAX     (UINT64_C(1) << 31)
-#define CATALOG_FPP      0.003 /* see docs/design.md: a third more space than 0.01 */
+#define CATALOG_FPP      0.003 /* takes a third more space than 0.01; see docs/design.md */
 #define CATALOG_MEMORY   ((uint64_t)96 << 20)
-#define CATALOG_WINDOW   ((uint64_t)4 << 20) /* of a mapped one in memory at a time */
+/* bytes of a mapped catalog that are in memory at a time */
+#define CATALOG_WINDOW ((uint64_t)4 << 20)
 
 struct tamis_schema {
     const struct family *family;
@@ -40,17 +41,17 @@ struct tamis_schema {
     uint64_t masks[TAMIS_COMBOS_MAX];
     tamis_type types[TAMIS_ATTRIBUTES_MAX];
     bool bounds_only[TAMIS_ATTRIBUTES_MAX];
-    uint32_t ordered;                       /* attributes of which bounds are kept, */
-    uint8_t order_at[TAMIS_ATTRIBUTES_MAX]; /* and which of them each is, or ORDER_NONE */
+    uint32_t ordered;                       /* number of attributes with bounds */
+    uint8_t order_at[TAMIS_ATTRIBUTES_MAX]; /* and their index among those, or ORDER_NONE */
     tamis_verifier verifier;
     double fpp;
-    uint64_t segments; /* expected */
+    uint64_t segments; /* expected number */
     char names[TAMIS_ATTRIBUTES_MAX * (ATTRIBUTE_LEN + 1)];
     uint32_t names_len;
     uint16_t name_at[TAMIS_ATTRIBUTES_MAX];
 };
 
-/* Bounds of no value, and of values that are not known. */
+/* Bounds of a segment without values, and of unknown values. */
 #define ORDER_LOWEST   ((tamis_order){INT64_MIN, 0})
 #define ORDER_HIGHEST  ((tamis_order){INT64_MAX, UINT64_MAX})
 #define BOUNDS_NONE    ((tamis_range){ORDER_HIGHEST, ORDER_LOWEST})
@@ -58,43 +59,43 @@ struct tamis_schema {
 
 /* ---- catalog_schema.c ---- */
 tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason);
-/* Attributes and combinations more. */
+/* Adds attributes and combinations. */
 tamis_error schema_extend(tamis_schema *s, const tamis_catalog_options *more, tamis_reason *reason);
-/* For one from elsewhere: NULL, or what no catalog has. Finds the names. */
+/* Checks a schema from untrusted bytes: returns NULL, or what is wrong. Indexes the names. */
 const char *schema_wrong(tamis_schema *s);
 ALWAYS_INLINE uint32_t schema_relations(const tamis_schema *s)
 {
     return s->attributes + s->combos;
 }
-/* The attributes of a relation. */
+/* The attributes of a relation, as a mask. */
 uint64_t schema_mask(const tamis_schema *s, uint32_t relation);
-/* The share of the stated rate for the next segment of a combination: `live` segments have `used` of
-   it so far. Steps of two, so that segments can have shapes in common. */
+/* The share of the stated rate for the next segment of a combination, when `live` segments have
+   used `used` of it so far. Shares are powers of two, so that segments can have the same shapes. */
 double catalog_share(const tamis_schema *s, uint64_t live, double used);
 
 /* ---- catalog_gather.c ---- */
 
-/* Digests, each once: open addressing, zero is free. */
+/* A set of digests: open addressing, zero marks a free slot. */
 struct digest_set {
     struct block memory;
     uint64_t size; /* slots, a power of two */
     uint64_t n;
-    bool zero; /* the digest that a free slot looks like is there */
+    bool zero; /* the digest that looks like a free slot is in the set */
 };
 
 /*
- * What was gathered lately, by its bytes: most values of a log were there a moment ago, and all that is to
- * be done for them is to see that. A value or a part of one has a slot of two or four words, by a quick
- * hash: its bytes, and in the last four a tag of segment, whole or part, and length.
+ * Values gathered recently, by their bytes: most values of a log occurred a moment ago, and nothing
+ * has to be done for them. A value or a part of one has a slot of two or four words, found by a
+ * quick hash: its bytes, and in the last four bytes a tag with segment, whole or part, and length.
  */
 #define SEEN_SHORT  12
 #define SEEN_LONG   28
-#define SEEN_DIGEST 62   /* the length that stands for those that are longer */
-#define SEEN_SLOTS  1024 /* of an attribute */
-#define SEEN_WORDS  4096 /* of one of words, short and long each */
+#define SEEN_DIGEST 62   /* length code for values that are longer */
+#define SEEN_SLOTS  1024 /* per attribute */
+#define SEEN_WORDS  4096 /* per attribute of words, short and long each */
 
-#define GATHER_BATCH 256 /* digests whose slots are fetched together */
-#define LIST_MAX     64  /* choices of values that a record may have for a combination */
+#define GATHER_BATCH 256 /* digests whose slots are prefetched together */
+#define LIST_MAX     64  /* most choices of values of one record for a combination */
 
 struct gathered {
     tamis_digest digest;
@@ -105,45 +106,45 @@ struct tamis_gather {
     const tamis_schema *schema;
     tamis_allocator allocator;
     uint32_t relations;
-    uint64_t combined;                  /* attributes that are in a combination */
-    uint64_t records, text, values_len; /* of all values, where the text is not told */
+    uint64_t combined;                  /* attributes that occur in a combination */
+    uint64_t records, text, values_len; /* values_len: of all values, if no text is given */
     tamis_range bounds[TAMIS_ATTRIBUTES_MAX];
-    bool unknown[RELATIONS_MAX]; /* too much to say what the segment has */
-    struct block scratch;        /* of the writer: a column under way */
-    bool failed;                 /* no memory for what waits */
+    bool unknown[RELATIONS_MAX]; /* too many values to record for the segment */
+    struct block scratch;        /* of the writer: the column being built */
+    bool failed;                 /* no memory for pending digests */
     size_t waiting;
     struct gathered batch[GATHER_BATCH];
-    tamis_digest *whole; /* up to LIST_MAX values of each attribute of the record at hand */
-    uint32_t epoch;      /* of what was seen */
+    tamis_digest *whole; /* up to LIST_MAX values of each attribute of the current record */
+    uint32_t epoch;      /* of the recent values */
     struct block seen_memory;
     uint64_t *seen_short[TAMIS_ATTRIBUTES_MAX], *seen_long[TAMIS_ATTRIBUTES_MAX];
-    tamis_digest
-        *seen_whole; /* digests of whole values: short, then long ones, of each attribute */
+    tamis_digest *seen_whole; /* digests of whole values: short, then long ones, per attribute */
     struct digest_set set[];
 };
 
-/* All that waits goes in. */
+/* Inserts all pending digests. */
 tamis_error gather_settle(tamis_gather *g);
 uint64_t digest_set_count(const struct digest_set *set);
-/* All of them, in the order of their first probe, about. */
+/* Lists all digests, approximately in the order of their first probe. */
 void digest_set_list(const struct digest_set *set, tamis_digest *out);
 
 /* ---- catalog_strip.c ---- */
 
-/* Bits from row to row for so many columns: 1, 2, 4, or a multiple of 8. */
+/* Bits between rows for so many columns: 1, 2, 4, or a multiple of 8. */
 uint32_t strip_width(uint32_t columns);
 bool strip_width_valid(uint32_t width);
-uint64_t strip_len(uint64_t rows, uint32_t width); /* bytes; rows are a multiple of 8 */
-/* Rows of a strip, from columns: 64 rows for each word of a column. out has 64 * words * width / 8
-   bytes. */
+/* bytes; the number of rows is a multiple of 8 */
+uint64_t strip_len(uint64_t rows, uint32_t width);
+/* Transposes columns to rows of a strip: 64 rows for each word of a column. out has 64 * words *
+   width / 8 bytes. */
 void strip_rows(const uint64_t *const *columns, uint32_t n, uint64_t words, uint32_t width,
                 uint8_t *out);
-/* The other way: column i of `rows` goes to words[i], zeros past the last row, for those that are not
+/* The reverse: column i of `rows` goes to words[i], padded with zeros, for those that are not
    NULL. */
 void strip_columns(const uint8_t *rows, uint64_t n_rows, uint32_t width, uint64_t *const *columns,
                    uint32_t n);
-/* Builds columns of a shape from digests: n of them over `columns` columns, `column_words` words
-   apart, into zeroed words. */
+/* Builds columns of a shape from n digests, distributed over `columns` columns that are
+   `column_words` words apart, in zeroed words. */
 void strip_build(const struct bits *shape, const tamis_digest *digests, uint64_t n,
                  uint32_t columns, uint64_t column_words, uint64_t *words);
 uint64_t strip_column_words(uint64_t rows);
@@ -159,22 +160,22 @@ struct catalog_strip {
     uint32_t shape, width, n;
     uint64_t offset; /* of its first byte */
     uint64_t column; /* number of its first column */
-    uint32_t next;   /* strip of the same relation, or STRIP_NONE */
+    uint32_t next;   /* next strip of the same relation, or STRIP_NONE */
 };
 
-/* A front of an attribute. See catalog_front.c. */
+/* A front of an attribute; see catalog_front.c. */
 struct catalog_front {
     uint32_t attribute;
-    uint32_t bits, buckets; /* of a fingerprint, and how many of them say where */
-    uint32_t next;          /* of the same attribute, or STRIP_NONE */
-    uint64_t n, most;       /* keys, and how many it was planned for */
-    uint64_t given;         /* distinct keys of segments as they were put, added up */
+    uint32_t bits, buckets; /* bits of a fingerprint, and how many of them select the bucket */
+    uint32_t next;          /* next front of the same attribute, or STRIP_NONE */
+    uint64_t n, most;       /* keys, and the number it was planned for */
+    uint64_t given;         /* sum of the distinct keys of the segments that were put */
     uint64_t offset;
 };
 
 struct tamis_catalog {
     tamis_allocator allocator;
-    struct mapping mapping; /* or bytes of the caller's: then it is not freed */
+    struct mapping mapping; /* or bytes of the caller, which are not freed */
     const uint8_t *data;
     uint64_t len, payload;
     struct family family;
@@ -183,51 +184,52 @@ struct tamis_catalog {
     uint32_t n_shapes, n_strips;
     struct catalog_shape *shapes;
     struct catalog_strip *strips;
-    uint32_t first[RELATIONS_MAX]; /* strip of each relation, or STRIP_NONE */
+    uint32_t first[RELATIONS_MAX]; /* first strip of each relation, or STRIP_NONE */
     uint32_t n_fronts, first_front[TAMIS_ATTRIBUTES_MAX];
     struct catalog_front *fronts;
     uint64_t fronts_at, fronts_len;
-    /* in the file, little-endian, perhaps not aligned */
+    /* in the file: little-endian, possibly unaligned */
     const uint8_t *column_segments; /* u32 each */
-    const uint8_t *records;         /* u64 for each segment, like the next two */
+    const uint8_t *records;         /* u64 per segment, like the next two */
     const uint8_t *texts, *tag_ends;
-    const uint8_t *distinct; /* u32 for each relation and segment */
-    const uint8_t *bounds;   /* BOUNDS_LEN for each attribute with an order and segment */
+    const uint8_t *distinct; /* u32 per relation and segment */
+    const uint8_t *bounds;   /* BOUNDS_LEN per ordered attribute and segment */
     const uint8_t *tags, *note;
     uint64_t tags_len, note_len, strips_at, strips_len;
-    /* checksums: of pages, and of pages of those */
+    /* checksums of pages, and of pages of checksums */
     uint64_t sums_at, n_sums, tops_at;
-    uint64_t *checked, *checked_sums; /* a bit for each page */
+    uint64_t *checked, *checked_sums; /* one bit per page */
 };
 
-/* Checks the pages that have a byte in from .. from + len - 1, those that were not. */
+/* Checks the pages that contain bytes from .. from + len - 1, unless they were checked before. */
 tamis_error catalog_check(const tamis_catalog *c, uint64_t from, uint64_t len,
                           tamis_reason *reason);
-/* The same for much of it, a window at a time: of a mapping no more stays in memory. */
+/* The same for long ranges, a window at a time, so that no more of a mapping stays in memory. */
 tamis_error catalog_check_long(const tamis_catalog *c, uint64_t from, uint64_t len,
                                tamis_reason *reason);
-/* The segment of a column, STRIP_NONE if that was dropped. A mapped table may change after it was
-   checked: false, with a reason, for a number that no segment has. */
+/* The segment of a column; STRIP_NONE if it was dropped. A mapped table may change after it was
+   checked: returns false, with a reason, for a number that no segment has. */
 bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *segment,
                             tamis_reason *reason);
 uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation);
 tamis_range catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t attribute);
 struct bits shape_bits(const struct catalog_shape *shape, const struct family *family);
-void catalog_dispose(tamis_catalog *c); /* all but the mapping */
+void catalog_dispose(tamis_catalog *c); /* frees everything but the mapping */
 
 /* ---- catalog_front.c ---- */
 
 #define ENTRY_BITS_MAX 56
-#define FRONTS_MAX     64   /* of an attribute */
-#define FRONT_REST     4096 /* buckets that are read before their pages may go */
+#define FRONTS_MAX     64   /* most fronts per attribute */
+#define FRONT_REST     4096 /* buckets read before their pages are released */
 
 uint64_t front_len(const struct catalog_front *f);
-double front_rate(const struct catalog_front *f); /* for keys that are nowhere */
+double front_rate(const struct catalog_front *f); /* rate for keys that occur nowhere */
 bool front_valid(const struct catalog_front *f, const tamis_schema *s);
-/* Has any front of the attribute, of which there are some, a digest with this first word? */
+/* Does any front of the attribute, which has at least one, contain a digest with this first
+   word? */
 tamis_error fronts_find(const tamis_catalog *c, uint32_t attribute, uint64_t word, bool *found,
                         tamis_reason *reason);
-/* All of one in order: fingerprints as the first bits of a word. */
+/* Reads all entries of a front in order: fingerprints as the leading bits of a word. */
 struct front_reader {
     const tamis_catalog *catalog;
     const struct catalog_front *front;

@@ -1,7 +1,7 @@
 /*
- * Asking a catalog. Of a mapped file only the pages of the rows asked for are touched, and checked the
- * first time: a row costs a page fault and a checksum of 4 KiB, about a microsecond, then nothing. The
- * attributes are asked first; what they leave goes to the combinations.
+ * Queries. Of a mapped file only the pages of the rows needed are touched, and checked the first
+ * time: a row then costs a page fault and a checksum of 4 KiB, about a microsecond, and later
+ * nothing. Attributes are queried first; combinations are queried for the remaining segments.
  */
 #include "catalog_bytes.h"
 
@@ -9,9 +9,9 @@
 #include "base/err.h"
 #include "tamis/catalog.h"
 
-#define CHOICES_MAX UINT64_C(65536) /* of values that a combination is asked for */
-#define ROWS_AHEAD  12 /* half the columns go with every row: few are left after these */
-#define FETCH_FROM  ((size_t)64 << 20) /* a smaller file is read ahead by the system */
+#define CHOICES_MAX UINT64_C(65536)    /* choices of values tried for a combination */
+#define ROWS_AHEAD  12                 /* every row halves the columns: few are left after these */
+#define FETCH_FROM  ((size_t)64 << 20) /* smaller files are read ahead by the system */
 
 /* ---- checksums ------------------------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ static tamis_error damaged(tamis_reason *reason, uint64_t at)
                    (unsigned long long)at);
 }
 
-/* The page of checksums that the checksum of a page is in. */
+/* Checks the page of checksums that contains the checksum of a page. */
 static tamis_error check_sums(const tamis_catalog *c, uint64_t page, tamis_reason *reason)
 {
     uint64_t at = page * sizeof(uint64_t) / CATALOG_PAGE;
@@ -99,7 +99,7 @@ bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *s
     *segment = fetch_u32(at);
     if (*segment < c->segments || *segment == STRIP_NONE)
         return true;
-    fail_at(reason, TAMIS_EFORMAT, (uint64_t)(at - c->data), "a column of no segment");
+    fail_at(reason, TAMIS_EFORMAT, (uint64_t)(at - c->data), "a column belongs to no segment");
     return false;
 }
 
@@ -116,9 +116,9 @@ tamis_range catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t at
                          {(int64_t)fetch_u64(from + 16), fetch_u64(from + 24)}};
 }
 
-/* Pages that are read from a disk one after the other take their time: where the first one is not in
-   memory, all that a question is about to touch are asked for at once, those of checksums too. False
-   if there is nothing to ask for. */
+/* Reading pages from disk one after the other takes long: if the first one is not in memory, all
+   pages that a query is about to touch, including those of checksums, are requested at once.
+   False if there is nothing to request. */
 static bool strip_fetch(const tamis_catalog *c, const struct catalog_strip *strip,
                         tamis_digest digest, bool ask)
 {
@@ -147,7 +147,7 @@ static void relation_fetch(const tamis_catalog *c, uint32_t relation, tamis_dige
             return;
 }
 
-/* One question: a digest in a relation. */
+/* One query: a digest in a relation. */
 struct probe_rows {
     const tamis_catalog *c;
     uint64_t rows[K_MAX];
@@ -155,7 +155,7 @@ struct probe_rows {
     uint32_t width;
 };
 
-/* left &= row; whether anything is left. A row of whole bytes is at most 8 words. */
+/* left &= row; returns whether anything is left. A row of whole bytes has at most 8 words. */
 static bool and_row(const struct probe_rows *p, uint64_t row, uint64_t left[8])
 {
     uint64_t at = row * p->width;
@@ -214,8 +214,8 @@ static tamis_error relation_ask(const tamis_catalog *c, uint32_t relation, tamis
 
 struct question {
     const tamis_catalog *c;
-    const tamis_condition *of[TAMIS_ATTRIBUTES_MAX]; /* whole values of each attribute, */
-    tamis_digest *keys[TAMIS_ATTRIBUTES_MAX];        /* and those that are not nowhere */
+    const tamis_condition *of[TAMIS_ATTRIBUTES_MAX]; /* condition on whole values, per attribute */
+    tamis_digest *keys[TAMIS_ATTRIBUTES_MAX];        /* and those of its keys that pass the front */
     size_t n_keys[TAMIS_ATTRIBUTES_MAX];
     uint64_t mask;
     uint64_t words;
@@ -244,7 +244,7 @@ static tamis_error question_of(struct question *q, const tamis_condition *condit
         const tamis_condition *c = &conditions[i];
         uint32_t at = c->attribute;
         if (at >= q->c->schema.attributes)
-            return fail(reason, TAMIS_EARG, "no attribute %u: there are %u", at,
+            return fail(reason, TAMIS_EARG, "there is no attribute %u, only %u", at,
                         q->c->schema.attributes);
         if (c->n_ranges && !tamis_type_ordered(q->c->schema.types[at]))
             return fail(reason, TAMIS_EARG, "attribute \"%.40s\" has no order",
@@ -257,7 +257,7 @@ static tamis_error question_of(struct question *q, const tamis_condition *condit
     return TAMIS_OK;
 }
 
-/* Segments of which it is not known what they have of the relation: candidates for anything. */
+/* Segments whose values in the relation are unknown are always candidates. */
 static void add_unknown(const struct question *q, uint32_t relation)
 {
     for (uint64_t i = 0; i < q->c->segments; i++)
@@ -300,7 +300,8 @@ static tamis_error ask_condition(struct question *q, const tamis_condition *c, t
     return e;
 }
 
-/* How many choices of one value each; past CHOICES_MAX that is as good as any. */
+/* Number of choices of one value per attribute; past CHOICES_MAX the exact number does not
+   matter. */
 static uint64_t choices_of(const struct question *q, uint64_t mask)
 {
     uint64_t n = 1;
@@ -311,7 +312,7 @@ static uint64_t choices_of(const struct question *q, uint64_t mask)
     return n;
 }
 
-/* Every choice of values for the attributes of a combination, counted like the digits of a number. */
+/* Tries every choice of values for the attributes of a combination, like the digits of a number. */
 static tamis_error ask_combo(const struct question *q, uint32_t combo, tamis_reason *reason)
 {
     const tamis_schema *s = &q->c->schema;
@@ -333,7 +334,7 @@ static tamis_error ask_combo(const struct question *q, uint32_t combo, tamis_rea
     return e;
 }
 
-/* The combination of just these attributes first, then those of some of them. */
+/* The combination of exactly these attributes first, then those of subsets. */
 static tamis_error ask_combos(const struct question *q, bool *verified, tamis_reason *reason)
 {
     const tamis_schema *s = &q->c->schema;
@@ -360,7 +361,7 @@ static void question_free(struct question *q)
     }
 }
 
-/* Room, and all segments. */
+/* Allocates memory and starts with all segments. */
 static tamis_error question_start(struct question *q, tamis_reason *reason)
 {
     const tamis_catalog *c = q->c;
@@ -374,7 +375,7 @@ static tamis_error question_start(struct question *q, tamis_reason *reason)
     for (uint64_t i = 0; i < q->words; i++)
         q->left[i] =
             c->segments - 64 * i < 64 ? (UINT64_C(1) << (c->segments - 64 * i)) - 1 : UINT64_MAX;
-    return good ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to ask a catalog");
+    return good ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for a query");
 }
 
 tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_condition *conditions, size_t n,

@@ -1,7 +1,7 @@
 /*
  * The bytes of a catalog (docs/format.md). It is written from front to back before its length is
- * known: the strips, then all tables, last the checksums of pages and the checksums of those, and then
- * the header, whose length depends on the schema alone.
+ * known: the strips, then all tables, then the checksums of pages and their checksums, and finally
+ * the header, whose length depends only on the schema.
  */
 #include "catalog_bytes.h"
 
@@ -36,7 +36,7 @@ static void head_fields_of(struct cursor *c, tamis_schema *s, struct catalog_hea
     s->verifier = (tamis_verifier)verifier;
 }
 
-/* What follows, its lengths known from the head. */
+/* The rest of the schema, whose lengths the head contains. */
 static void schema_fields(struct cursor *c, tamis_schema *s)
 {
     for (uint32_t i = 0; i < s->combos; i++)
@@ -150,7 +150,7 @@ uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head 
                                        catalog_table_of(schema, head).len, head->tags_len,
                                        head->note_len};
     for (uint32_t i = 0; i < CATALOG_SECTIONS; i++) {
-        if (i >= CATALOG_SUMS) { /* 8 bytes for each page of what is before */
+        if (i >= CATALOG_SUMS) { /* 8 bytes for each earlier page */
             uint64_t of = i == CATALOG_SUMS ? at - payload : out[CATALOG_SUMS].len;
             lens[i] = 8 * ((of + CATALOG_PAGE - 1) / CATALOG_PAGE);
         }
@@ -178,20 +178,20 @@ static tamis_error parse_body(tamis_catalog *c, const struct container *box,
     head_fields_of(&at, s, head);
     if (s->attributes > TAMIS_ATTRIBUTES_MAX || s->combos > TAMIS_COMBOS_MAX ||
         s->names_len > sizeof s->names || box->body_len != catalog_body_len(s))
-        return wrong_at(reason, BODY_AT, "the length of the body");
+        return wrong_at(reason, BODY_AT, "the body has the wrong length");
     schema_fields(&at, s);
     if (at.wrong)
         return wrong_at(reason, BODY_AT + at.wrong_at, at.wrong);
     const char *wrong = schema_wrong(s);
     if (wrong)
         return wrong_at(reason, BODY_AT, wrong);
-    uint64_t most = c->len; /* nothing is longer than the whole, so nothing overflows */
+    uint64_t most = c->len; /* no part is longer than the whole, so nothing overflows */
     if (head->segments > SEGMENTS_MAX || head->segments > most || head->shapes > most ||
         head->strips > most || head->columns > most || head->strips_len > most ||
         head->tags_len > most || head->note_len > most || head->fronts_len > most ||
         head->shapes >= STRIP_NONE || head->strips >= STRIP_NONE ||
         head->fronts > FRONTS_MAX * TAMIS_ATTRIBUTES_MAX)
-        return wrong_at(reason, BODY_AT + 32, "more than the whole can have");
+        return wrong_at(reason, BODY_AT + 32, "a count exceeds the size of the file");
     return TAMIS_OK;
 }
 
@@ -201,13 +201,13 @@ static tamis_error place_sections(tamis_catalog *c, const struct container *box,
 {
     uint64_t end = catalog_sections(&c->schema, head, box->payload, want);
     if (box->sections != CATALOG_SECTIONS || box->bits_only || end != c->len)
-        return wrong_at(reason, 40, "the sections are not what the catalog asks for");
+        return wrong_at(reason, 40, "the sections do not match the catalog");
     for (uint32_t i = 0; i < CATALOG_SECTIONS; i++) {
         struct section have = container_section(box, i);
         if (have.type != want[i].type || have.owner != want[i].owner ||
             have.offset != want[i].offset || have.len != want[i].len)
             return wrong_at(reason, BODY_AT + box->body_len,
-                            "the sections are not what the catalog asks for");
+                            "the sections do not match the catalog");
     }
     c->payload = box->payload;
     c->segments = head->segments;
@@ -258,7 +258,7 @@ static tamis_error parse_shapes(tamis_catalog *c, const uint8_t *from, tamis_rea
             return wrong_at(reason, offset + at.wrong_at, at.wrong);
         if (s->relation >= schema_relations(&c->schema) || !shape_valid(&shape, &c->family) ||
             s->plan.capacity == 0 || s->plan.most == 0 || !(s->plan.rate > 0 && s->plan.rate < 1))
-            return wrong_at(reason, offset, "the shape of a column");
+            return wrong_at(reason, offset, "a column has an impossible shape");
     }
     return TAMIS_OK;
 }
@@ -274,19 +274,19 @@ static tamis_error parse_strips(tamis_catalog *c, const uint8_t *from, tamis_rea
         strip_fields(&at, s);
         if (at.wrong || s->shape >= c->n_shapes || !strip_width_valid(s->width) || s->n == 0 ||
             strip_width(s->n) != s->width)
-            return wrong_at(reason, offset, "a strip");
+            return wrong_at(reason, offset, "a strip is impossible");
         s->offset = round_up(end, SECTION_ALIGN);
         s->column = column;
         column += s->n;
         end = s->offset + strip_len(c->shapes[s->shape].plan.units, s->width);
         if (end > c->strips_at + c->strips_len || column > c->columns)
-            return wrong_at(reason, offset, "a strip that is not there");
+            return wrong_at(reason, offset, "a strip lies past the end");
         uint32_t *first = &c->first[c->shapes[s->shape].relation];
         s->next = *first;
         *first = i;
     }
     if (end != c->strips_at + c->strips_len || column != c->columns)
-        return wrong_at(reason, c->strips_at, "the strips are not what the table says");
+        return wrong_at(reason, c->strips_at, "the strips do not match the table");
     return TAMIS_OK;
 }
 
@@ -303,21 +303,21 @@ static tamis_error parse_fronts(tamis_catalog *c, const uint8_t *from, tamis_rea
         uint64_t offset = (uint64_t)(at.from - c->data);
         front_fields(&at, f);
         if (at.wrong || !front_valid(f, &c->schema) || fronts[f->attribute]++ == FRONTS_MAX)
-            return wrong_at(reason, offset, "a front");
+            return wrong_at(reason, offset, "a front is impossible");
         f->offset = round_up(end, SECTION_ALIGN);
         end = f->offset + front_len(f);
         if (end > c->fronts_at + c->fronts_len)
-            return wrong_at(reason, offset, "a front that is not there");
-        f->next = STRIP_NONE; /* they stay in order */
+            return wrong_at(reason, offset, "a front lies past the end");
+        f->next = STRIP_NONE; /* keeps their order */
         *last[f->attribute] = i;
         last[f->attribute] = &f->next;
     }
     if (end != c->fronts_at + c->fronts_len)
-        return wrong_at(reason, c->fronts_at, "the fronts are not what the table says");
+        return wrong_at(reason, c->fronts_at, "the fronts do not match the table");
     return TAMIS_OK;
 }
 
-/* On the way from front to back: what was passed since `last` stays in memory up to a window. */
+/* On a pass from front to back: of what was read since `last`, at most a window stays in memory. */
 static void passed(const tamis_catalog *c, uint64_t at, uint64_t *last)
 {
     if (at - *last < CATALOG_WINDOW)
@@ -339,12 +339,12 @@ static tamis_error check_segments(const tamis_catalog *c, tamis_reason *reason)
     for (uint64_t i = 0; i < c->segments; i++, at += 8) {
         uint64_t end = fetch_u64(c->data + at);
         if (end < before || end > c->tags_len)
-            return wrong_at(reason, at, "the end of a tag");
+            return wrong_at(reason, at, "a tag ends out of order");
         before = end;
         passed(c, at, &last);
     }
     if (before != c->tags_len)
-        return wrong_at(reason, (uint64_t)(c->tags - c->data), "tags of no segment");
+        return wrong_at(reason, (uint64_t)(c->tags - c->data), "tags do not belong to a segment");
     return TAMIS_OK;
 }
 
@@ -354,7 +354,8 @@ static tamis_error parse_table(tamis_catalog *c, const struct catalog_head *head
     uint64_t from = sections[CATALOG_TABLE].offset;
     const uint8_t *start = c->data + from;
     struct catalog_table t = catalog_table_of(&c->schema, head);
-    tamis_error e = catalog_check_long(c, from, c->sums_at - from, reason); /* tags and note too */
+    /* including tags and note */
+    tamis_error e = catalog_check_long(c, from, c->sums_at - from, reason);
     c->column_segments = start + t.columns;
     c->records = start + t.records;
     c->texts = start + t.texts;
@@ -396,7 +397,7 @@ static tamis_error fill(tamis_catalog *c, const uint8_t *key, bool ask, tamis_re
     return e;
 }
 
-/* `mapped`: the bytes are a mapping, whose pages the catalog may let go of. */
+/* `mapped`: the bytes are a mapping whose pages the catalog may release. */
 static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool mapped,
                               const tamis_open_options *o, bool ask, tamis_reason *reason)
 {
@@ -436,14 +437,14 @@ tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
 
 /* ---- every byte ------------------------------------------------------------------------------ */
 
-/* Zeros up to the next strip, and in columns that are not there. */
+/* Checks for zeros up to the next strip and in unused columns. */
 static tamis_error check_strip(const tamis_catalog *c, const struct catalog_strip *s, uint64_t end,
                                uint64_t *last, tamis_reason *reason)
 {
     uint64_t rows = c->shapes[s->shape].plan.units;
     passed(c, s->offset, last);
     if (!bytes_are_zero(c->data + end, s->offset - end))
-        return wrong_at(reason, end, "what fills up a strip is not zero");
+        return wrong_at(reason, end, "the padding of a strip is not zero");
     if (s->width == s->n)
         return TAMIS_OK;
     uint64_t *spare[STRIP_COLUMNS] = {0}, words[8][8];
@@ -455,7 +456,7 @@ static tamis_error check_strip(const tamis_catalog *c, const struct catalog_stri
         memset(words, 0, sizeof words);
         strip_columns(c->data + at, min_u64(512, rows - row), s->width, spare, s->width);
         if (!bytes_are_zero(words, sizeof words))
-            return wrong_at(reason, s->offset, "a bit of a column that is not there");
+            return wrong_at(reason, s->offset, "an unused column has a bit set");
     }
     return TAMIS_OK;
 }
@@ -465,7 +466,7 @@ tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason)
     uint64_t end = c->strips_at, last = end;
     tamis_error e = catalog_check_long(c, c->payload, c->sums_at - c->payload, reason);
     if (e == TAMIS_OK && c->n_sums == 0 && c->sums_at != c->payload)
-        e = wrong_at(reason, c->sums_at, "pages without checksums");
+        e = wrong_at(reason, c->sums_at, "pages have no checksums");
     for (uint32_t i = 0; i < c->n_strips && e == TAMIS_OK; i++) {
         e = check_strip(c, &c->strips[i], end, &last, reason);
         end = c->strips[i].offset +
@@ -474,7 +475,7 @@ tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason)
     end = c->fronts_at;
     for (uint32_t i = 0; i < c->n_fronts && e == TAMIS_OK; i++) {
         if (!bytes_are_zero(c->data + end, c->fronts[i].offset - end))
-            return wrong_at(reason, end, "what fills up a front is not zero");
+            return wrong_at(reason, end, "the padding of a front is not zero");
         e = front_check(c, &c->fronts[i], reason);
         end = c->fronts[i].offset + front_len(&c->fronts[i]);
     }

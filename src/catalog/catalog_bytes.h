@@ -1,7 +1,5 @@
 /*
- * The bytes of a catalog (docs/format.md). It is written from front to back before its length is known:
- * the strips, then all tables, last the checksums of pages and the checksums of those, and then the header,
- * whose length depends on the schema alone.
+ * Encoding and checking the bytes of a catalog; the layout is described in catalog_bytes.c.
  */
 #ifndef TAMIS_CATALOG_BYTES_H
 #define TAMIS_CATALOG_BYTES_H
@@ -21,7 +19,7 @@ enum {
 };
 #define CATALOG_SECTIONS 7
 
-/* The body, but for the schema. */
+/* The body without the schema. */
 struct catalog_head {
     uint64_t segments, shapes, strips, columns;
     uint64_t strips_len, tags_len, note_len;
@@ -31,13 +29,15 @@ struct catalog_head {
 
 uint64_t catalog_body_len(const tamis_schema *schema);
 void catalog_body(const tamis_schema *schema, const struct catalog_head *head, uint8_t *body);
-/* Where the sections are, `at` being the end of the header; returns the end. */
+/* Computes the positions of the sections, which start at `at`, the end of the header; returns
+   the end. */
 uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head *head, uint64_t at,
                           struct section out[CATALOG_SECTIONS]);
 
-/* The table: shapes, strips, fronts, segments of columns, then of every segment its records, text and the end of
-   its tag; of every relation the distinct values, of every attribute with an order the bounds of each. */
-struct catalog_table { /* where each begins, from the beginning of the table; shapes at 0 */
+/* The table: shapes, strips, fronts, the segments of columns; then for every segment its
+   records, text and the end of its tag; for every relation the distinct values, and for every
+   ordered attribute the bounds, of each segment. */
+struct catalog_table { /* offset of each part from the beginning of the table; shapes are at 0 */
     uint64_t strips, fronts, columns, records, texts, tag_ends, distinct, bounds, len;
 };
 
@@ -51,15 +51,15 @@ void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip)
 void catalog_front_put(uint8_t to[FRONT_LEN], const struct catalog_front *front);
 void catalog_bounds_put(uint8_t to[BOUNDS_LEN], tamis_range bounds);
 
-/* A catalog from bytes that stay where they are: header and table checked. */
+/* A catalog on bytes that stay in place; header and table are checked. */
 tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
                                const tamis_open_options *options, tamis_reason *reason);
-/* The mapping is its own, unless this fails. */
+/* Takes over the mapping, unless this fails. */
 tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
                                  const tamis_open_options *options, tamis_reason *reason);
-/* Every byte. */
+/* Checks every byte. */
 tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason);
-/* A mapping passes through memory, and stays the caller's. */
+/* Reads through a mapping, which still belongs to the caller. */
 tamis_error catalog_verify(struct mapping bytes, bool mapped, tamis_reason *reason);
 
 #endif

@@ -1,21 +1,21 @@
 /*
- * Fronts: what stands before the columns of an attribute. A list of 100,000 addresses is mostly of such as
- * are nowhere, and asking every segment's columns for each would read half the catalog; a front settles
- * one in two lines of memory, whatever the number of segments.
+ * Fronts: lists of keys in front of the columns of an attribute. Of a list of 100,000 addresses to
+ * look for, most occur nowhere, and querying the columns of all segments for each would read half
+ * the catalog; a front settles one in two cache lines, for any number of segments.
  *
- * A front has the first `bits` bits of the digest of every key of the attribute in any segment, in order.
- * The first `buckets` of them say where to look, the others are what is stored:
+ * A front contains the first `bits` bits of the digest of every key of the attribute in any
+ * segment, sorted. The first `buckets` of them select the bucket, the others are stored:
  *
  *     entries   n of `bits - buckets` bits, packed; then
- *     ends      u32 for each bucket: how many entries there are up to its end
+ *     ends      u32 for each bucket: the number of entries up to its end
  *
- * With 16 to 32 entries in a bucket that is 26 bits per key at 10^-6, less than any vector takes, and two
- * such lists are one by merging them, in any amount of memory, without the keys. A vector would have to
- * be sized in advance; the values of a catalog that is updated for years cannot be told.
+ * With 16 to 32 entries per bucket this takes 26 bits per key at 10^-6, less than any vector, and
+ * two such lists can be merged in any amount of memory, without the keys. A vector would have to be
+ * sized in advance, but the number of values of a catalog that is updated for years is unknown.
  *
- * Fingerprints do not get longer, so a front takes only as many keys as it was planned for. The next one
- * is planned for as many as there are: fronts of an attribute double, and are few. A key is nowhere if
- * none of them has it.
+ * Fingerprints cannot become longer, so a front takes only as many keys as it was planned for. The
+ * next front is planned for as many keys as there are: the fronts of an attribute double, and are
+ * few. A key occurs nowhere if none of them contains it.
  */
 #include "catalog_bytes.h"
 
@@ -55,7 +55,7 @@ bool front_valid(const struct catalog_front *f, const tamis_schema *s)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Entry i. Eight bytes are there: the ends follow. */
+/* Entry i. Eight bytes can be read: the ends follow. */
 static uint64_t entry_at(const tamis_catalog *c, const struct catalog_front *f, uint64_t i)
 {
     uint64_t bit = i * entry_bits(f);
@@ -63,7 +63,7 @@ static uint64_t entry_at(const tamis_catalog *c, const struct catalog_front *f, 
            ((UINT64_C(1) << entry_bits(f)) - 1);
 }
 
-/* The entries of a bucket, from .. to - 1, their bytes checked. */
+/* The entries from .. to - 1 of a bucket, after checking their bytes. */
 static tamis_error bucket_of(const tamis_catalog *c, const struct catalog_front *f, uint64_t bucket,
                              uint64_t *from, uint64_t *to, tamis_reason *reason)
 {
@@ -74,7 +74,7 @@ static tamis_error bucket_of(const tamis_catalog *c, const struct catalog_front 
     *from = bucket ? fetch_u32(c->data + at - 4) : 0;
     *to = fetch_u32(c->data + at);
     if (*from > *to || *to > f->n)
-        return fail_at(reason, TAMIS_EFORMAT, at, "the end of a bucket");
+        return fail_at(reason, TAMIS_EFORMAT, at, "a bucket ends out of order");
     uint64_t first = *from * entry_bits(f) / 8, last = *to * entry_bits(f) / 8;
     return catalog_check(c, f->offset + first, last - first + 8, reason);
 }
@@ -130,7 +130,7 @@ bool front_next(struct front_reader *r, uint64_t *word, tamis_error *e, tamis_re
         if (*e != TAMIS_OK)
             return false;
         if (r->at != before) {
-            *e = fail_at(reason, TAMIS_EFORMAT, f->offset, "the end of a bucket");
+            *e = fail_at(reason, TAMIS_EFORMAT, f->offset, "a bucket ends out of order");
             return false;
         }
         r->bucket++;
@@ -142,7 +142,7 @@ bool front_next(struct front_reader *r, uint64_t *word, tamis_error *e, tamis_re
     return true;
 }
 
-/* Every bucket ends where the next begins, and all entries are in order. */
+/* Checks that every bucket ends where the next one begins, and that all entries are in order. */
 tamis_error front_check(const tamis_catalog *c, const struct catalog_front *f, tamis_reason *reason)
 {
     struct front_reader r = {.catalog = c, .front = f};
@@ -158,6 +158,6 @@ tamis_error front_check(const tamis_catalog *c, const struct catalog_front *f, t
     uint64_t behind = f->offset + (used + 7) / 8, end = ends + (UINT64_C(4) << f->buckets);
     if (n != f->n || rest || !bytes_are_zero(c->data + behind, ends - behind) ||
         !bytes_are_zero(c->data + end, f->offset + front_len(f) - end))
-        return fail_at(reason, TAMIS_EFORMAT, f->offset, "a front is not what the table says");
+        return fail_at(reason, TAMIS_EFORMAT, f->offset, "a front does not match the table");
     return TAMIS_OK;
 }

@@ -1,7 +1,7 @@
 /*
- * Gathering the values of a segment: a set of digests for each relation, exact, by open addressing. A
- * segment of 70,000 records has tables of some MiB, so a record costs a cache miss for each relation:
- * digests wait in batches with their slots on the way.
+ * Gathers the values of a segment: for each relation an exact set of digests, with open addressing.
+ * A segment of 70,000 records has tables of a few MiB, so a record costs a cache miss per relation:
+ * digests wait in batches while their slots are prefetched.
  */
 #include "catalog.h"
 
@@ -18,7 +18,8 @@ ALWAYS_INLINE tamis_digest *set_slots(const struct digest_set *set)
     return set->memory.data;
 }
 
-/* By the first bits, as a vector's first probe: what is listed in order is added in order. */
+/* By the leading bits, like the first probe of a vector: digests listed in order are added in
+   order. */
 ALWAYS_INLINE uint64_t set_home(const struct digest_set *set, tamis_digest d)
 {
     return mul_high(d.a, set->size);
@@ -37,7 +38,7 @@ static void set_put(struct digest_set *set, tamis_digest d)
     set->n++;
 }
 
-/* Slots for so many. */
+/* Number of slots for so many digests. */
 static uint64_t set_size(uint64_t n)
 {
     uint64_t size = SET_FIRST;
@@ -80,7 +81,8 @@ void digest_set_list(const struct digest_set *set, tamis_digest *out)
             *out++ = slots[i];
 }
 
-/* A table much larger than what was in it goes, so that one large segment is not remembered. */
+/* A table much larger than its contents is freed, so that one large segment has no lasting
+   effect. */
 static void digests_clear(struct digest_set *set, const tamis_allocator *a)
 {
     if (set->size > SET_FIRST && set->n < set->size / 16) {
@@ -124,7 +126,7 @@ static bool seen_new(tamis_gather *g)
     return g->seen_whole;
 }
 
-/* Forgets all: what slots have is of an old segment. */
+/* Invalidates all slots: they belong to an earlier segment. */
 static void seen_forget(tamis_gather *g)
 {
     if (++g->epoch < 1u << 24)
@@ -134,7 +136,7 @@ static void seen_forget(tamis_gather *g)
         memset(g->seen_short[i], 0, 6 * seen_slots(g->schema, i) * sizeof(uint64_t));
 }
 
-/* Nothing gathered, but for the sets. */
+/* Empties everything but the sets. */
 static void gather_start(tamis_gather *g)
 {
     for (uint32_t i = 0; i < g->schema->ordered; i++)
@@ -185,7 +187,7 @@ void tamis_gather_free(tamis_gather *g)
 
 tamis_error gather_settle(tamis_gather *g)
 {
-    for (size_t i = 0; i < g->waiting; i++) { /* done twice does no harm */
+    for (size_t i = 0; i < g->waiting; i++) { /* inserting twice does no harm */
         struct digest_set *set = &g->set[g->batch[i].relation];
         tamis_digest d = g->batch[i].digest;
         if (!set_room(set, &g->allocator, 1))
@@ -212,8 +214,8 @@ static void gather_key(tamis_gather *g, uint32_t relation, tamis_digest d)
 
 /* ---- what was seen lately -------------------------------------------------------------------- */
 
-/* Up to 28 bytes as words, zeros behind them: in registers, since what was just stored in pieces is slow
-   to load as a whole. */
+/* Up to 28 bytes as words, padded with zeros: in registers, since a word that was just stored in
+   pieces is slow to load as a whole. */
 ALWAYS_INLINE void words_alone(const uint8_t *data, size_t len, unsigned words, uint64_t x[4])
 {
     for (unsigned i = 0; i < words; i++)
@@ -233,7 +235,7 @@ ALWAYS_INLINE void words_alone(const uint8_t *data, size_t len, unsigned words, 
     }
 }
 
-/* The same where 32 bytes can be read from `data` on. */
+/* The same if 32 bytes can be read from `data` on. */
 ALWAYS_INLINE void words_within(const uint8_t *data, size_t len, unsigned words, uint64_t x[4])
 {
     static const uint8_t keep[64] = {[0 ... 31] = 0xff};
@@ -241,7 +243,7 @@ ALWAYS_INLINE void words_within(const uint8_t *data, size_t len, unsigned words,
         x[i] = get_u64(data + 8 * i) & get_u64(keep + 32 - len + 8 * i);
 }
 
-/* Was it seen in this segment? If not, it is now. */
+/* Was it seen in this segment? If not, it is recorded. */
 ALWAYS_INLINE bool seen_before(const tamis_gather *g, uint64_t *slots, uint32_t n, unsigned words,
                                uint64_t x[4], size_t len, bool part, uint32_t *slot)
 {
@@ -267,7 +269,8 @@ struct giving {
     uint32_t attribute;
 };
 
-/* A part of a value; true if it was there lately. `within`: 32 bytes can be read from `data` on. */
+/* Gathers a part of a value; true if it was seen recently. `within`: 32 bytes can be read from
+   `data` on. */
 ALWAYS_INLINE bool gather_part(const struct giving *to, const uint8_t *data, size_t len,
                                uint32_t slots, bool within)
 {
@@ -299,7 +302,7 @@ ALWAYS_INLINE bool give_word(void *context, const uint8_t *word, size_t len)
     return gather_part(context, word, len < WORD_LEN_MAX ? len : WORD_LEN_MAX, SEEN_WORDS, true);
 }
 
-/* How many parts. */
+/* Returns the number of parts. */
 static unsigned gather_parts(tamis_gather *g, uint32_t at, const struct type *type, tamis_key value)
 {
     struct giving to = {g, at};
@@ -318,7 +321,7 @@ static void widen(tamis_range *bounds, tamis_order order)
         bounds->high = order;
 }
 
-/* All keys of a value that was not seen lately; in a combination it counts as a whole. */
+/* Gathers all keys of a value that was not seen recently; in a combination it counts as a whole. */
 static tamis_digest gather_fresh(tamis_gather *g, uint32_t at, tamis_key value)
 {
     const tamis_schema *s = g->schema;
@@ -338,7 +341,8 @@ static tamis_digest gather_fresh(tamis_gather *g, uint32_t at, tamis_key value)
     return whole;
 }
 
-/* The value, or of a long one its digest, where that is of all its bytes, as what was seen lately. */
+/* The value, or for a long one its digest if it covers all bytes, is looked up among those seen
+   recently. */
 static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_digest *whole)
 {
     const struct type *type = &types[g->schema->types[at]];
@@ -369,7 +373,7 @@ static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_di
     *whole = *digest;
 }
 
-/* Every choice of one value for each attribute, counted like the digits of a number. */
+/* Every choice of one value per attribute, like the digits of a number. */
 static void gather_combo(tamis_gather *g, uint32_t combo, const tamis_values *record)
 {
     const tamis_schema *s = g->schema;
@@ -408,7 +412,7 @@ tamis_error tamis_gather_add_lists(tamis_gather *g, const tamis_values *record)
     for (uint32_t i = 0; i < s->combos; i++)
         gather_combo(g, i, record);
     if (g->failed) {
-        seen_forget(g); /* what was lost is to be gathered again */
+        seen_forget(g); /* lost values must be gathered again */
         return TAMIS_ENOMEM;
     }
     g->records++;

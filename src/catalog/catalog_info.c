@@ -1,4 +1,4 @@
-/* What a catalog is made of. See catalog.h. */
+/* Facts about a catalog and its relations. See catalog.h. */
 #include "catalog_bytes.h"
 
 #include "base/bytes.h"
@@ -57,7 +57,8 @@ const void *tamis_catalog_tag(const tamis_catalog *c, uint64_t segment, size_t *
     }
     const uint8_t *at = c->tag_ends + segment * sizeof(uint64_t);
     uint64_t from = segment ? fetch_u64(at - sizeof(uint64_t)) : 0, end = fetch_u64(at);
-    bool there = from <= end && end <= c->tags_len; /* false: changed since it was opened */
+    /* false: the file was modified since it was opened */
+    bool there = from <= end && end <= c->tags_len;
     *len = there ? (size_t)(end - from) : 0;
     return there ? c->tags + from : NULL;
 }
@@ -104,7 +105,7 @@ void tamis_catalog_info(const tamis_catalog *c, tamis_catalog_facts *facts)
     }
 }
 
-/* The rate of a segment, all its columns together, as full as its values make them. */
+/* The rate of a segment, over all its columns, at the load that its values give. */
 static double segment_rate(const struct column_plan *plan, uint64_t distinct)
 {
     uint32_t columns = distinct ? column_plan_columns(plan, distinct) : 0;
@@ -123,7 +124,7 @@ static void strip_facts(const tamis_catalog *c, const struct catalog_strip *stri
     for (uint32_t i = 0; i < strip->n; i++) {
         uint32_t segment;
         if (!catalog_column_segment(c, strip->column + i, &segment, NULL) ||
-            segment == STRIP_NONE || segment == before) /* columns of a segment stand together */
+            segment == STRIP_NONE || segment == before) /* the columns of a segment are adjacent */
             continue;
         before = segment;
         double rate = segment_rate(plan, catalog_distinct(c, segment, relation));

@@ -1,4 +1,4 @@
-/* What the attributes and combinations of a catalog are. See catalog.h. */
+/* The attributes and combinations of a catalog. See catalog.h. */
 #include "catalog.h"
 
 #include "base/err.h"
@@ -14,7 +14,7 @@ static tamis_error take_attribute(tamis_schema *s, const tamis_attribute *at, ta
         return fail(reason, TAMIS_EARG, "the name of an attribute has 1 to %d bytes",
                     ATTRIBUTE_LEN);
     if ((unsigned)at->type >= TAMIS_TYPES)
-        return fail(reason, TAMIS_EARG, "attribute \"%.40s\" is of no known type", at->name);
+        return fail(reason, TAMIS_EARG, "attribute \"%.40s\" has an unknown type", at->name);
     if (s->attributes && attribute_find(s->names, s->attributes, at->name, &same, NULL) == TAMIS_OK)
         return fail(reason, TAMIS_EARG, "two attributes are called \"%.40s\"", at->name);
     s->types[s->attributes] = at->type;
@@ -55,13 +55,13 @@ static tamis_error take_combos(tamis_schema *s, const tamis_catalog_options *o,
     return TAMIS_OK;
 }
 
-/* Whole values that are no keys are hardly asked for together with others. */
+/* Attributes whose whole values are not keys are rarely queried together with others. */
 static bool keyless(const tamis_schema *s, uint32_t attribute)
 {
     return s->bounds_only[attribute] || s->types[attribute] == TAMIS_WORDS;
 }
 
-/* All pairs of two or three. */
+/* All pairs of two or three attributes. */
 static void take_pairs(tamis_schema *s, const tamis_catalog_options *o)
 {
     uint32_t p = s->attributes;
@@ -81,7 +81,7 @@ tamis_error schema_extend(tamis_schema *s, const tamis_catalog_options *o, tamis
     if (e != TAMIS_OK)
         return e;
     const char *wrong = schema_wrong(s);
-    return wrong ? fail(reason, TAMIS_EARG, "no catalog has such settings: %s", wrong) : TAMIS_OK;
+    return wrong ? fail(reason, TAMIS_EARG, "invalid settings: %s", wrong) : TAMIS_OK;
 }
 
 tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason)
@@ -114,28 +114,28 @@ static bool names_found(tamis_schema *s)
 const char *schema_wrong(tamis_schema *s)
 {
     if (s->attributes < 1 || s->attributes > TAMIS_ATTRIBUTES_MAX)
-        return "the number of attributes";
+        return "the number of attributes is out of range";
     if (s->verifier != TAMIS_VERIFIER_NONE && s->verifier != TAMIS_VERIFIER_FILTER)
-        return "the verifier is none or filter";
+        return "the verifier must be none or filter";
     if (s->combos > (s->verifier == TAMIS_VERIFIER_NONE ? 0 : TAMIS_COMBOS_MAX))
-        return "the number of combinations";
+        return "the number of combinations is out of range";
     if (!(s->fpp > 0 && s->fpp < 1))
-        return "the rate is between 0 and 1";
+        return "the rate must be between 0 and 1";
     if (s->segments == 0 || s->segments > SEGMENTS_MAX)
-        return "the number of segments expected";
+        return "the expected number of segments is out of range";
     uint64_t all = UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - s->attributes);
     for (uint32_t i = 0; i < s->combos; i++) {
         bool repeated = false;
         for (uint32_t j = 0; j < i; j++)
             repeated |= s->masks[j] == s->masks[i];
         if (repeated || s->masks[i] & ~all || (s->masks[i] & (s->masks[i] - 1)) == 0)
-            return "a combination is of two or more of the attributes";
+            return "a combination needs two or more of the attributes";
     }
     s->ordered = 0;
     for (uint32_t i = 0; i < s->attributes; i++) {
         bool ordered = tamis_type_ordered(s->types[i]);
         if ((unsigned)s->types[i] >= TAMIS_TYPES || (s->bounds_only[i] && !ordered))
-            return "the type of an attribute";
+            return "an attribute has an unknown type";
         s->order_at[i] = ordered ? (uint8_t)s->ordered++ : ORDER_NONE;
     }
     return names_found(s) ? NULL : "the names of the attributes";
@@ -199,10 +199,10 @@ uint64_t schema_mask(const tamis_schema *s, uint32_t relation)
     return relation < s->attributes ? UINT64_C(1) << relation : s->masks[relation - s->attributes];
 }
 
-/* Those expected have seven eighths of the rate among them. Each of the others has a share of what
-   is left that falls with their number, so that some is always left: with L segments, of which S were
-   expected, a column has about (L/S)^-1.5 of what the first ones have, 0.7 bits a value for each
-   doubling. */
+/* The expected segments share seven eighths of the rate. Each further segment gets a share of
+   the rest that falls with their number, so that some is always left: with L segments, of which
+   S were expected, a column has about (L/S)^-1.5 of the share of the first ones, which takes 0.7
+   more bits per value for each doubling. */
 double catalog_share(const tamis_schema *s, uint64_t live, double used)
 {
     double planned = 0.875 * s->fpp / (double)s->segments, left = s->fpp - used;

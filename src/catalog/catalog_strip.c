@@ -1,6 +1,6 @@
 /*
- * Strips: from columns to rows and back, 64 by 64 bits at a time. Rows lie `width` bits apart: 1, 2 or
- * 4 for so few columns, else whole bytes, at most 64.
+ * Strips: transposes columns to rows and back, 64 by 64 bits at a time. Rows are `width` bits
+ * apart: 1, 2 or 4 for as few columns, otherwise whole bytes, at most 64.
  */
 #include "bits/bits.h"
 #include "catalog.h"
@@ -28,7 +28,7 @@ uint64_t strip_column_words(uint64_t rows)
     return round_up(rows, 512) / 64;
 }
 
-/* 64 rows, of `width` bits below 8, packed. */
+/* Packs 64 rows of `width` bits, less than 8. */
 static void narrow_rows(const uint64_t m[64], uint32_t width, uint8_t *out)
 {
     uint64_t packed[4] = {0};

@@ -12,7 +12,7 @@ bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, s
     if (n < *room)
         return true;
     size_t more = *room ? 2 * *room : 16;
-    memcpy(&now, array, sizeof now); /* a pointer of another type */
+    memcpy(&now, array, sizeof now); /* it points to another type */
     void *grown = mem_grow(a, now, *room, more, size);
     if (!grown)
         return false;
@@ -21,7 +21,7 @@ bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, s
     return true;
 }
 
-/* Values of a relation that columns are made for. */
+/* Number of values of a relation for which columns are made. */
 static uint64_t gathered(const tamis_gather *g, uint32_t relation)
 {
     return g->unknown[relation] ? 0 : digest_set_count(&g->set[relation]);
@@ -60,13 +60,13 @@ static tamis_error segment_tag(tamis_catalog_writer *w, struct segment_work *s, 
     uint64_t at = spill_room(&w->spill, len);
     int error = spill_write(&w->spill, tag, len, at);
     if (error)
-        return file_fail(reason, error, w->path, "writing beside");
+        return file_fail(reason, error, w->path, "writing temporary data for");
     s->tag_at = at;
     s->tag_len = len;
     return TAMIS_OK;
 }
 
-/* The next segment, its distinct values to be filled in. */
+/* Adds a segment, whose distinct values are still to be filled in. */
 tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s,
                            tamis_reason *reason)
 {
@@ -81,10 +81,10 @@ tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* What a segment takes of a relation. */
+/* What a segment takes in a relation. */
 struct place {
     uint32_t shape, columns;
-    uint64_t at; /* in the spill */
+    uint64_t at; /* offset in the spill */
 };
 
 tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struct column_plan *plan,
@@ -97,13 +97,13 @@ tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struc
     return TAMIS_OK;
 }
 
-/* The rate that the old version's columns of combinations have in all. */
+/* The rate used by the columns of combinations in the old version. */
 static void count_used(tamis_catalog_writer *w)
 {
     const tamis_catalog *old = w->old;
     for (uint32_t i = 0; !w->used_known && old && i < old->n_strips; i++)
         for (uint32_t j = 0; j < old->strips[i].n; j++) {
-            uint32_t segment; /* a wrong one is found when the columns are taken */
+            uint32_t segment; /* a wrong number is found when the columns are read */
             const struct catalog_shape *shape = &old->shapes[old->strips[i].shape];
             if (catalog_column_segment(old, old->strips[i].column + j, &segment, NULL) &&
                 segment != STRIP_NONE && !w->segments[segment].dropped)
@@ -120,8 +120,8 @@ static double rate_of(tamis_catalog_writer *w, uint32_t relation)
                : catalog_share(&w->schema, w->live - 1, w->used[relation]);
 }
 
-/* The shape with the fewest bits for n values. The more shapes there are, the less is asked of one
-   before it is used. */
+/* The shape with the fewest bits for n values. The more shapes there are, the more waste is
+   accepted. */
 static tamis_error place_choose(tamis_catalog_writer *w, uint32_t relation, uint64_t n,
                                 struct place *out, tamis_reason *reason)
 {
@@ -160,7 +160,7 @@ static tamis_error place_choose(tamis_catalog_writer *w, uint32_t relation, uint
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* Zeroed words, in memory that is kept. */
+/* Zeroed words in reusable memory. */
 static uint64_t *scratch_words(struct block *scratch, const tamis_allocator *a, uint64_t words)
 {
     if (scratch->size < 8 * words + 64) {
@@ -172,7 +172,7 @@ static uint64_t *scratch_words(struct block *scratch, const tamis_allocator *a, 
     return scratch->data;
 }
 
-/* Needs no lock but for the shapes, which are given. */
+/* Needs no lock, since the shapes are given. */
 static tamis_error place_build(tamis_catalog_writer *w, const struct catalog_shape *shape,
                                const struct place *place, const tamis_digest *digests, uint64_t n,
                                struct block *scratch, tamis_reason *reason)
@@ -184,7 +184,7 @@ static tamis_error place_build(tamis_catalog_writer *w, const struct catalog_sha
         return no_memory(reason);
     strip_build(&bits, digests, n, place->columns, column_words, words);
     int error = spill_write(&w->spill, words, 8 * column_words * place->columns, place->at);
-    return error ? file_fail(reason, error, w->path, "writing beside") : TAMIS_OK;
+    return error ? file_fail(reason, error, w->path, "writing temporary data for") : TAMIS_OK;
 }
 
 static tamis_error place_record(tamis_catalog_writer *w, uint32_t segment,
@@ -276,7 +276,7 @@ static tamis_error build_held(tamis_catalog_writer *w, const struct held *held,
     return TAMIS_OK;
 }
 
-/* Shapes for all that is held, `last`: and for nothing more; then its columns. */
+/* Plans shapes for everything held (`last`: and for nothing more), then builds its columns. */
 static tamis_error plan_and_build(tamis_catalog_writer *w, bool last, tamis_reason *reason)
 {
     struct block scratch = {0};
@@ -285,7 +285,7 @@ static tamis_error plan_and_build(tamis_catalog_writer *w, bool last, tamis_reas
     for (uint32_t r = 0; r < schema_relations(&w->schema) && e == TAMIS_OK; r++)
         e = plan_relation(w, r, last, reason);
     w->planned = true;
-    struct held *before = NULL; /* in the order they came */
+    struct held *before = NULL; /* restore the order of arrival */
     for (struct held *next; w->held; w->held = next) {
         next = w->held->next;
         w->held->next = before;
@@ -294,7 +294,7 @@ static tamis_error plan_and_build(tamis_catalog_writer *w, bool last, tamis_reas
     w->held = before;
     while (w->held && e == TAMIS_OK) {
         struct held *held = w->held;
-        w->live = held->segment + 1; /* as when it came */
+        w->live = held->segment + 1; /* as it was on arrival */
         e = build_held(w, held, &scratch, reason);
         w->held = held->next;
         mem_free(&w->allocator, held, 1, held_size(held->n));
@@ -310,13 +310,14 @@ static tamis_error plan_and_build(tamis_catalog_writer *w, bool last, tamis_reas
 static tamis_error stopped(const tamis_catalog_writer *w, tamis_reason *reason)
 {
     if (w->committed)
-        return fail(reason, TAMIS_EARG, "%s is written already", w->path);
+        return fail(reason, TAMIS_EARG, "%s was already committed", w->path);
     if (w->failed && reason)
         *reason = w->why;
     return w->failed;
 }
 
-/* With the lock: a number for the segment, and shapes; before the plan, it is held. */
+/* Under the lock: assigns a number and shapes to the segment; before the plan exists, the
+   segment is held. */
 static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, const void *tag,
                              size_t len, struct place *places, struct catalog_shape *shapes,
                              tamis_reason *reason)
@@ -333,7 +334,7 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
     for (uint32_t r = 0; r < g->relations; r++) {
         uint64_t n = gathered(g, r);
         if (n >= DISTINCT_UNKNOWN)
-            return fail(reason, TAMIS_ELIMIT, "a segment with too many values");
+            return fail(reason, TAMIS_ELIMIT, "the segment has too many values");
         segment_distinct(w, segment)[r] = g->unknown[r] ? DISTINCT_UNKNOWN : (uint32_t)n;
     }
     memcpy(segment_bounds(w, segment), g->bounds, w->schema.ordered * sizeof *g->bounds);
@@ -389,7 +390,7 @@ tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const vo
     struct catalog_shape shapes[RELATIONS_MAX];
     tamis_reason why = {0};
     if (g->schema != &w->schema)
-        return fail(reason, TAMIS_EARG, "what was gathered is not for this catalog");
+        return fail(reason, TAMIS_EARG, "the gatherer belongs to another catalog");
     tamis_error e = gather_settle(g);
     if (e != TAMIS_OK)
         return no_memory(reason);

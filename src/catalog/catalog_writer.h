@@ -1,18 +1,17 @@
 /*
- * Writing a catalog. Segments come from several threads; each builds its columns in memory of its own
- * and writes them to a spill file, so that memory is bounded whatever there is to write. As soon as a
- * shape has 512 columns they become a strip, transposed window by window into the new file.
+ * Writing a catalog. Segments come from several threads; each thread builds its columns in its own
+ * memory and writes them to a spill file, so that memory is bounded for any amount of data. As soon as
+ * a shape has 512 columns they become a strip, transposed window by window into the new file.
  *
  *     gather --> columns --> spill --(512 of a shape)--> strip --> new file --(commit)--> the file
  *
  * The first segments are held as digests until there are enough of them to plan shapes from their
- * sizes. Of an old version, strips that are full are copied; the columns of others go into new strips
- * with those that came.
+ * sizes. Full strips of an old version are copied; the columns of its other strips go into new strips
+ * together with new columns.
  *
- * In memory stay: the digests held; keys for the fronts, an eighth of the memory; a window of the columns
- * of a strip, 4 MiB, and as much of the old version; for each segment some 60 bytes, 4 for each relation
- * and 32 for each attribute with an order. Tags and checksums of pages wait in
- * the spill.
+ * Memory holds: the digests held; keys for the fronts, an eighth of the memory; a window of the columns
+ * of a strip, 4 MiB, and as much of the old version; per segment about 60 bytes, plus 4 per relation
+ * and 32 per ordered attribute. Tags and checksums of pages wait in the spill.
  */
 #ifndef TAMIS_FILE_CATALOG_H
 #define TAMIS_FILE_CATALOG_H
@@ -24,24 +23,25 @@
 #include "catalog_bytes.h"
 #include "tamis/catalog.h"
 
-#define BLOCK_WORDS  UINT64_C(64)       /* of a column, that are transposed together */
-#define WINDOW_WORDS (16 * BLOCK_WORDS) /* that are read together, at most */
-#define WINDOW_SHARE 8                  /* of the memory: a window of all columns of a strip */
+#define BLOCK_WORDS  UINT64_C(64)       /* words of a column that are transposed together */
+#define WINDOW_WORDS (16 * BLOCK_WORDS) /* most words that are read together */
+/* fraction of the memory for a window of all columns of a strip */
+#define WINDOW_SHARE 8
 #define SINK_BUFFER  ((size_t)256 << 10)
 #define SINK_SUMS    (CATALOG_PAGE / sizeof(uint64_t)) /* in a page of checksums */
 
-/* A column that is to be part of a strip: in the spill, or in a strip of the old version. */
+/* A column that will be part of a strip: in the spill, or in a strip of the old version. */
 struct source {
-    uint32_t segment; /* old ones first, then in the order put */
-    uint32_t strip;   /* old one, or STRIP_NONE */
-    uint64_t at;      /* in the spill, or number of the column in the strip */
+    uint32_t segment; /* old segments first, then in the order in which they were put */
+    uint32_t strip;   /* strip of the old version, or STRIP_NONE */
+    uint64_t at;      /* offset in the spill, or number of the column in the strip */
 };
 
 struct shape_work {
     struct catalog_shape shape;
     struct source *columns;
     size_t n, room;
-    uint32_t number; /* in the new file, or STRIP_NONE */
+    uint32_t number; /* number in the new file, or STRIP_NONE */
 };
 
 #define TAG_OLD UINT64_MAX
@@ -50,11 +50,11 @@ struct segment_work {
     uint64_t records, text;
     uint64_t tag_at; /* in the spill, or TAG_OLD: as in the old version */
     uint64_t tag_len;
-    uint32_t number; /* in the new file, once that is known */
+    uint32_t number; /* in the new file, once known */
     bool dropped;
 };
 
-/* The digests of a segment that waits for the plan, relation by relation. */
+/* The digests of a segment that waits for the plan, by relation. */
 struct held {
     struct held *next;
     uint32_t segment;
@@ -62,7 +62,7 @@ struct held {
     tamis_digest digests[];
 };
 
-/* A page of checksums, in the spill, and its own. */
+/* A page of checksums in the spill, and its own checksum. */
 struct sums_page {
     uint64_t at, sum;
 };
@@ -78,7 +78,8 @@ struct sink {
     size_t n, room;
 };
 
-/* The keys of an attribute for its front: their first words, and those that went to the spill. */
+/* Keys of an attribute for its front: their first words in memory, and runs of them in the
+   spill. */
 struct front_run {
     uint64_t at, n;
     uint32_t level; /* runs of one level are merged */
@@ -95,8 +96,8 @@ struct front_work {
 
 struct front_plan {
     struct catalog_front head;
-    const struct catalog_front *old; /* what it was in the old version, or NULL */
-    bool fresh;                      /* it takes what came */
+    const struct catalog_front *old; /* the front in the old version, or NULL */
+    bool fresh;                      /* takes the new keys */
 };
 
 struct tamis_catalog_writer {
@@ -112,30 +113,30 @@ struct tamis_catalog_writer {
     tamis_catalog *old;
     struct shape_work *shapes;
     size_t n_shapes, shapes_room;
-    struct catalog_strip *strips; /* written */
+    struct catalog_strip *strips; /* written so far */
     size_t n_strips, strips_room;
     uint32_t *columns; /* their segments */
     size_t n_columns, columns_room;
     struct segment_work *segments;
-    uint8_t *facts; /* FACTS_LEN for each: distinct values of relations, bounds of attributes */
+    uint8_t *facts; /* FACTS_LEN each: distinct values of relations, bounds of attributes */
     size_t n_segments, segments_room;
     uint64_t live;
-    double used[RELATIONS_MAX]; /* of the rate, by combinations */
+    double used[RELATIONS_MAX]; /* share of the rate used, by combination */
     bool used_known;
     struct held *held;
     uint64_t held_bytes;
     bool planned;
     struct front_work fronts[TAMIS_ATTRIBUTES_MAX];
-    size_t front_words; /* that wait, of all */
+    size_t front_words; /* waiting, in all attributes */
     struct front_plan *plans;
     size_t n_plans, plans_room;
     uint64_t strips_len;
-    tamis_error failed; /* after which nothing goes on, */
-    tamis_reason why;   /* and why: whoever comes first, or later */
+    tamis_error failed; /* the first error; nothing continues after it */
+    tamis_reason why;   /* its reason, for every later caller */
     bool committed;
 };
 
-/* What is known of a segment. */
+/* Bytes of facts about a segment. */
 ALWAYS_INLINE size_t facts_len(const tamis_schema *s)
 {
     return (size_t)round_up(4 * schema_relations(s), 8) + s->ordered * sizeof(tamis_range);
@@ -155,13 +156,13 @@ ALWAYS_INLINE tamis_error no_memory(tamis_reason *reason)
     return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
 }
 
-/* One more of an array; false without memory. */
+/* Makes room for one more element of an array; false if there is no memory. */
 bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size);
 #define ROOM_FOR_ONE(w, array, n, room) \
     array_room(&(w)->allocator, &(w)->array, (w)->n, &(w)->room, sizeof *(w)->array)
 
 /* ---- catalog_writer.c ---- */
-/* The next segment, what is known of it to be filled in; a shape that columns may have. */
+/* Adds a segment, whose facts are still to be filled in; and a shape for columns. */
 tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s,
                            tamis_reason *reason);
 tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struct column_plan *plan,
@@ -172,25 +173,26 @@ tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason);
 void new_file_free(tamis_catalog_writer *w);
 tamis_error new_file_put(tamis_catalog_writer *w, const void *data, uint64_t len,
                          tamis_reason *reason);
-/* Zeros up to an offset less than SECTION_ALIGN away; up to the next multiple of that. */
+/* Zeros up to an offset less than SECTION_ALIGN away; or up to the next multiple of it. */
 tamis_error new_file_fill(tamis_catalog_writer *w, uint64_t to, tamis_reason *reason);
 tamis_error new_file_align(tamis_catalog_writer *w, tamis_reason *reason);
-/* All that was put is on its way, all pages have their checksums, those are in the spill. */
+/* Everything was written, all pages have checksums, and these are in the spill. */
 tamis_error new_file_end(tamis_catalog_writer *w, tamis_reason *reason);
-/* Strips of the columns of a shape: while there are 512, or all. */
+/* Writes strips of the columns of a shape: as long as there are 512, or all. */
 tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool all,
                          tamis_reason *reason);
-/* What stays of the old version: full strips are copied, columns of others wait for strips_write. */
+/* Keeps the remaining parts of the old version: full strips are copied, columns of others wait
+   for strips_write. */
 tamis_error strips_keep(tamis_catalog_writer *w, tamis_reason *reason);
 
-/* Bytes of the spill, and of the old version, checked. */
+/* Copies bytes of the spill, and checked bytes of the old version. */
 tamis_error new_file_put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len,
                                  tamis_reason *reason);
 tamis_error new_file_copy(tamis_catalog_writer *w, uint64_t from, uint64_t len,
                           tamis_reason *reason);
 
 /* ---- writer_fronts.c ---- */
-/* With the lock: the keys of a segment. */
+/* Under the lock: adds the keys of a segment. */
 tamis_error fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_digest *digests,
                        uint64_t n, tamis_reason *reason);
 tamis_error fronts_write(tamis_catalog_writer *w, tamis_reason *reason);

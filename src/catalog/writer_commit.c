@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "tamis/catalog.h"
 
-/* Numbers in the new file: of segments that stay, of shapes that a strip has. */
+/* Assigns numbers in the new file to the remaining segments, and to shapes that have a strip. */
 static void number_segments(tamis_catalog_writer *w)
 {
     uint32_t next = 0;
@@ -31,7 +31,7 @@ static uint64_t number_shapes(tamis_catalog_writer *w)
 
 static tamis_error put_shapes(tamis_catalog_writer *w, tamis_reason *reason)
 {
-    uint8_t bytes[SHAPE_LEN]; /* the longest */
+    uint8_t bytes[SHAPE_LEN]; /* size of the longest record */
     static_assert(STRIP_LEN <= SHAPE_LEN && FRONT_LEN <= SHAPE_LEN, "room for each");
     tamis_error e = TAMIS_OK;
     for (size_t i = 0; i < w->n_shapes && e == TAMIS_OK; i++)
@@ -64,7 +64,7 @@ static tamis_error put_columns(tamis_catalog_writer *w, tamis_reason *reason)
     return e;
 }
 
-/* Of every segment that stays a number of 8 bytes, by `of`. */
+/* Writes 8 bytes for every remaining segment, given by `of`. */
 static tamis_error put_each(tamis_catalog_writer *w, uint64_t (*of)(const struct segment_work *s),
                             bool summed, tamis_reason *reason)
 {
@@ -132,7 +132,7 @@ static tamis_error put_segments(tamis_catalog_writer *w, uint64_t bounds_at, tam
     return e == TAMIS_OK ? put_bounds(w, reason) : e;
 }
 
-/* At `at`. */
+/* Writes the table at `at`. */
 static tamis_error put_table(tamis_catalog_writer *w, const struct catalog_head *head, uint64_t at,
                              tamis_reason *reason)
 {
@@ -155,7 +155,7 @@ static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t le
                             tamis_reason *reason)
 {
     tamis_error e = new_file_align(w, reason);
-    uint64_t seen = 0; /* of the old version, since it was let go */
+    uint64_t seen = 0; /* of the old version, since pages were last released */
     for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++) {
         const struct segment_work *s = &w->segments[i];
         size_t old_len;
@@ -166,8 +166,9 @@ static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t le
             continue;
         }
         const void *old = tamis_catalog_tag(w->old, i, &old_len);
-        e = old_len == s->tag_len ? new_file_put(w, old, old_len, reason)
-                                  : fail(reason, TAMIS_ECHECKSUM, "%s: changed by others", w->path);
+        e = old_len == s->tag_len
+                ? new_file_put(w, old, old_len, reason)
+                : fail(reason, TAMIS_ECHECKSUM, "%s was changed by another program", w->path);
         seen += old_len;
         if (seen > CATALOG_WINDOW) {
             tamis_catalog_rest(w->old);
@@ -181,7 +182,7 @@ static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t le
     return e == TAMIS_OK ? new_file_align(w, reason) : e;
 }
 
-/* Both sections of checksums, with the zeros that fill them up. */
+/* Writes both sections of checksums, padded with zeros. */
 static tamis_error put_sums(tamis_catalog_writer *w, const struct section *sections,
                             struct catalog_head *head, uint64_t end, tamis_reason *reason)
 {

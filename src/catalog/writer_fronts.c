@@ -1,9 +1,10 @@
 /*
- * Fronts into the new file. The keys of all segments, many times as many as there are different ones, pass
- * through an array of their first words for each attribute. When the arrays have their share of the memory
- * they are sorted, each key once, and if that does not help the longest becomes a run in the spill; sixteen
- * runs of one length become one. At the commit the runs are merged twice: once to count what is new, which
- * says how long fingerprints may be, and once to write.
+ * Writes fronts to the new file. The keys of all segments, many times the number of distinct ones,
+ * pass through an array of their first words per attribute. When the arrays reach their share of
+ * the memory they are sorted and duplicates removed; if this is not enough, the longest becomes a
+ * run in the spill, and sixteen runs of one length become one. At the commit the runs are merged
+ * twice: first to count the new keys, which determines the length of fingerprints, and then to
+ * write.
  */
 #include "catalog_writer.h"
 
@@ -11,24 +12,24 @@
 
 #include "base/err.h"
 
-#define FRONT_SHARE  8     /* of the memory: words that wait, and as many to sort them */
-#define FRONT_LEAST  256   /* words, however little memory there is */
-#define RUNS_MERGED  16    /* of one level */
-#define RUN_WORDS    512   /* of a run in memory, as it is read */
-#define FRONT_FIRST  1024  /* keys that the first front of an attribute is planned for at least */
-#define FRONT_BITS   20    /* a front that is full has the rate 2^-20 */
-#define FRONT_BUCKET 16    /* keys of a bucket at least, if there are so many */
-#define FRONT_TEXT   200   /* a 200th of the text is for all fronts, */
-#define FRONT_SPARE  65536 /* bits, or so many where there is little text */
+#define FRONT_SHARE  8     /* fraction of the memory for waiting words, and as much to sort them */
+#define FRONT_LEAST  256   /* words, however small the memory */
+#define RUNS_MERGED  16    /* runs of one level */
+#define RUN_WORDS    512   /* words of a run that are in memory while it is read */
+#define FRONT_FIRST  1024  /* fewest keys that the first front of an attribute is planned for */
+#define FRONT_BITS   20    /* a full front has the rate 2^-20 */
+#define FRONT_BUCKET 16    /* fewest keys per bucket, if there are so many */
+#define FRONT_TEXT   200   /* 1/200 of the text for all fronts */
+#define FRONT_SPARE  65536 /* in bits, or this much if there is little text */
 
 static tamis_error spill_failed(const tamis_catalog_writer *w, int error, tamis_reason *reason)
 {
-    return error ? file_fail(reason, error, w->path, "writing beside") : TAMIS_OK;
+    return error ? file_fail(reason, error, w->path, "writing temporary data for") : TAMIS_OK;
 }
 
 /* ---- words in order -------------------------------------------------------------------------- */
 
-/* By their first 33 bits, 11 at a time; words of hashes that are equal in those are few. */
+/* Sorts by the first 33 bits, 11 at a time; few hashes agree in all of those. */
 static void sort_words(uint64_t *words, uint64_t *spare, size_t n)
 {
     for (unsigned shift = 31; shift < 64; shift += 11) {
@@ -52,7 +53,7 @@ static void sort_words(uint64_t *words, uint64_t *spare, size_t n)
         }
 }
 
-/* In order, each once, in no more memory than that takes. */
+/* Sorts and removes duplicates, and shrinks the memory to fit. */
 static tamis_error words_settle(tamis_catalog_writer *w, struct front_work *f, tamis_reason *reason)
 {
     size_t kept = 0, n = f->n;
@@ -78,7 +79,7 @@ static tamis_error words_settle(tamis_catalog_writer *w, struct front_work *f, t
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/* A run as it is read: from the spill, or words in memory. */
+/* A run being read: from the spill, or words in memory. */
 struct run_reader {
     uint64_t at, left; /* in the spill */
     const uint64_t *words;
@@ -86,7 +87,7 @@ struct run_reader {
     uint64_t buffer[RUN_WORDS];
 };
 
-/* Several runs as one, each word once; the run with the lowest word is first in the heap. */
+/* Merges several runs and removes duplicates; the run with the lowest word is first in the heap. */
 struct merge {
     tamis_catalog_writer *w;
     struct run_reader *runs, **heap;
@@ -129,7 +130,7 @@ static void heap_sink(const struct merge *m, size_t i)
     }
 }
 
-/* Runs from `first` on, and the words in memory, which are in order, if `fresh`. */
+/* Opens the runs from `first` on, and the sorted words in memory if `fresh`. */
 static tamis_error merge_open(struct merge *m, tamis_catalog_writer *w, const struct front_work *f,
                               size_t first, bool fresh, tamis_reason *reason)
 {
@@ -182,7 +183,7 @@ static tamis_error merge_close(struct merge *m, tamis_reason *reason)
     return spill_failed(m->w, m->error, reason);
 }
 
-/* The last sixteen runs become one. */
+/* Merges the last sixteen runs into one. */
 static tamis_error runs_merge(tamis_catalog_writer *w, struct front_work *f, tamis_reason *reason)
 {
     size_t first = f->n_runs - RUNS_MERGED, n = 0;
@@ -215,7 +216,7 @@ static tamis_error runs_merge(tamis_catalog_writer *w, struct front_work *f, tam
     return e;
 }
 
-/* The words of an attribute, which are in order, go to the spill. */
+/* Writes the sorted words of an attribute to the spill. */
 static tamis_error run_write(tamis_catalog_writer *w, struct front_work *f, tamis_reason *reason)
 {
     size_t len = f->n * sizeof *f->words;
@@ -244,7 +245,7 @@ static size_t words_most(const tamis_catalog_writer *w)
     return (size_t)max_u64(most, FRONT_LEAST);
 }
 
-/* Room for as many words as may wait, less half of it. */
+/* Frees half of the room for waiting words. */
 static tamis_error words_relieve(tamis_catalog_writer *w, tamis_reason *reason)
 {
     tamis_error e = TAMIS_OK;
@@ -260,7 +261,7 @@ static tamis_error words_relieve(tamis_catalog_writer *w, tamis_reason *reason)
     return e;
 }
 
-/* Not for words, which are too many, nor for times, of which nobody has lists. */
+/* Neither words, which are too many, nor times, for which nobody has lists, have fronts. */
 static bool front_kept(const tamis_schema *s, uint32_t attribute)
 {
     return !s->bounds_only[attribute] && s->types[attribute] != TAMIS_WORDS &&
@@ -307,7 +308,7 @@ void fronts_free(tamis_catalog_writer *w)
 
 /* ---- what is to be written ------------------------------------------------------------------- */
 
-/* The next key that came and that no front of the old version has. */
+/* The next new key that no front of the old version contains. */
 static bool fresh_next(struct merge *m, uint32_t attribute, uint64_t *word, tamis_error *e,
                        tamis_reason *reason)
 {
@@ -350,7 +351,8 @@ static uint32_t buckets_for(uint64_t n)
     return n < 2 * FRONT_BUCKET ? 0 : bits_of(n / FRONT_BUCKET) - 1;
 }
 
-/* The fronts of an attribute: those of the old version, the last of which takes what came, or one more. */
+/* Plans the fronts of an attribute: those of the old version, the last of which takes the new
+   keys, or one more. */
 static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, tamis_reason *reason)
 {
     struct front_plan *last = NULL;
@@ -393,8 +395,8 @@ static void plans_drop(tamis_catalog_writer *w, uint32_t attribute)
     w->n_plans = kept;
 }
 
-/* Shorter fingerprints until all fronts fit: the largest gives a bit, again and again. What rejects
-   fewer than three of four strangers goes. */
+/* Shortens fingerprints until all fronts fit: the largest front gives up a bit, repeatedly. A
+   front that rejects fewer than three of four keys that occur nowhere is dropped. */
 static void plans_fit(tamis_catalog_writer *w)
 {
     uint64_t text = 0;
@@ -423,7 +425,7 @@ static void plans_fit(tamis_catalog_writer *w)
 struct packer {
     tamis_catalog_writer *w;
     const struct catalog_front *front;
-    uint64_t word, n, bucket; /* bits under way, entries so far, buckets that have their end */
+    uint64_t word, n, bucket; /* pending bits, entries so far, buckets completed */
     unsigned used;
     uint32_t ends[RUN_WORDS];
     size_t n_ends;
@@ -474,7 +476,7 @@ static tamis_error pack_close(struct packer *p, uint64_t ends_at, tamis_reason *
     return e == TAMIS_OK ? new_file_put(p->w, &zero, round_up(len, 8) - len, reason) : e;
 }
 
-/* What the old front has and what came, in order, as the plan has it. */
+/* Writes the old entries and the new keys, in order, as planned. */
 static tamis_error front_pack(tamis_catalog_writer *w, struct front_plan *plan, struct merge *m,
                               tamis_reason *reason)
 {

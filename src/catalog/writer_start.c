@@ -1,4 +1,5 @@
-/* Writers as they start: creating a catalog, or updating one with all that it has. See catalog_writer.h. */
+/* Starts writers: creates a catalog, or updates one with everything it has. See
+   catalog_writer.h. */
 #include "catalog_writer.h"
 
 #include "base/err.h"
@@ -23,7 +24,7 @@ static tamis_error writer_new(tamis_catalog_writer **out, const tamis_allocator 
     return TAMIS_OK;
 }
 
-/* The schema and the family are there. */
+/* The schema and the family are already set. */
 static tamis_error writer_files(tamis_catalog_writer *w, tamis_reason *reason)
 {
     w->schema.family = &w->family;
@@ -32,7 +33,7 @@ static tamis_error writer_files(tamis_catalog_writer *w, tamis_reason *reason)
         beside_open(&w->file, w->path, family_beside(w->path, w->family.has_key), reason);
     int error = e == TAMIS_OK ? spill_open(&w->spill, &w->file) : 0;
     if (error)
-        e = file_fail(reason, error, w->path, "writing beside");
+        e = file_fail(reason, error, w->path, "writing temporary data for");
     return e == TAMIS_OK ? new_file_init(w, reason) : e;
 }
 
@@ -62,14 +63,15 @@ tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
     return TAMIS_OK;
 }
 
-/* Combinations come after all attributes, those that are new too. */
+/* Combinations come after all attributes, including new ones. */
 static uint32_t relation_now(const tamis_catalog_writer *w, uint32_t old)
 {
     uint32_t attributes = w->old->schema.attributes;
     return old < attributes ? old : old + w->schema.attributes - attributes;
 }
 
-/* What the old version knows of a segment; of what came with the update nothing is known. */
+/* Copies what the old version knows about a segment; nothing is known about relations added by
+   the update. */
 static void take_facts(tamis_catalog_writer *w, uint64_t segment)
 {
     const tamis_schema *s = &w->schema, *old = &w->old->schema;

@@ -1,4 +1,4 @@
-/* Strips into the new file. See catalog_writer.h. */
+/* Writes strips to the new file. See catalog_writer.h. */
 #include "catalog_writer.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ void new_file_free(tamis_catalog_writer *w)
     mem_free(&w->allocator, w->sink.pages, w->sink.room, sizeof *w->sink.pages);
 }
 
-/* The checksums so far are a page of their own, or the last of them. */
+/* The checksums so far form a page, or the last part of one. */
 static tamis_error sums_flush(tamis_catalog_writer *w, tamis_reason *reason)
 {
     struct sink *o = &w->sink;
@@ -34,13 +34,13 @@ static tamis_error sums_flush(tamis_catalog_writer *w, tamis_reason *reason)
     struct sums_page page = {spill_room(&w->spill, len), hash_of(o->sums, len)};
     int error = spill_write(&w->spill, o->sums, len, page.at);
     if (error)
-        return file_fail(reason, error, w->path, "writing beside");
+        return file_fail(reason, error, w->path, "writing temporary data for");
     o->pages[o->n++] = page;
     o->n_sums = 0;
     return TAMIS_OK;
 }
 
-/* The buffer is a whole number of pages, but for the last. */
+/* The buffer is a whole number of pages, except the last time. */
 static tamis_error new_file_flush(tamis_catalog_writer *w, tamis_reason *reason)
 {
     struct sink *o = &w->sink;
@@ -86,7 +86,7 @@ tamis_error new_file_put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t 
     for (uint64_t some; len && e == TAMIS_OK; at += some, len -= some) {
         some = min_u64(len, sizeof bytes);
         int error = spill_read(&w->spill, bytes, (size_t)some, at);
-        e = error ? file_fail(reason, error, w->path, "reading what is beside")
+        e = error ? file_fail(reason, error, w->path, "reading temporary data for")
                   : new_file_put(w, bytes, some, reason);
     }
     return e;
@@ -126,10 +126,10 @@ tamis_error new_file_end(tamis_catalog_writer *w, tamis_reason *reason)
 
 /* ---- a strip --------------------------------------------------------------------------------- */
 
-/* Room for one: rows of a block, and a window of every column. Columns lie an odd number of lines
-   apart, so that they do not fall on each other in the cache. */
+/* Memory for one strip: the rows of a block, and a window of every column. Columns are an odd
+   number of cache lines apart, so that they do not collide in the cache. */
 struct strip_room {
-    uint64_t window, stride; /* words */
+    uint64_t window, stride; /* in words */
     uint8_t rows[64 * BLOCK_WORDS * STRIP_COLUMNS / 8];
     uint64_t words[];
 };
@@ -153,7 +153,7 @@ static struct strip_room *strip_room_new(const tamis_catalog_writer *w, uint64_t
     return room;
 }
 
-/* Columns of an old strip, out of its rows from `first` on. */
+/* Reads columns from the rows of an old strip, from row `first` on. */
 static void window_old(const tamis_catalog_writer *w, const struct source *sources, uint32_t n,
                        uint64_t first, uint64_t n_rows, uint64_t *words, uint64_t stride)
 {
@@ -166,7 +166,7 @@ static void window_old(const tamis_catalog_writer *w, const struct source *sourc
     tamis_catalog_rest(w->old);
 }
 
-/* `n_rows` rows from `first` on, of all columns. */
+/* Reads `n_rows` rows from `first` on of all columns. */
 static int window_read(const tamis_catalog_writer *w, const struct source *sources, uint32_t n,
                        uint64_t first, uint64_t n_rows, struct strip_room *room)
 {
@@ -229,7 +229,7 @@ static tamis_error strip_bytes(tamis_catalog_writer *w, const struct shape_work 
     for (uint64_t first = 0; first < rows && e == TAMIS_OK; first += window) {
         uint64_t here = min_u64(window, rows - first);
         int error = window_read(w, shape->columns, n, first, here, room);
-        e = error ? file_fail(reason, error, w->path, "reading what is beside")
+        e = error ? file_fail(reason, error, w->path, "reading temporary data for")
                   : window_write(w, n, here, room, reason);
     }
     return e;
@@ -264,7 +264,7 @@ static int compare_sources(const void *x, const void *y)
     return (a->at > b->at) - (a->at < b->at);
 }
 
-/* Columns of a segment stay together. */
+/* The columns of a segment stay together. */
 tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool all,
                          tamis_reason *reason)
 {
@@ -282,7 +282,7 @@ tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool
 
 /* ---- strips of the old version --------------------------------------------------------------- */
 
-/* The segments of its columns, read once, and how many of them stay. */
+/* Reads the segments of its columns once, and counts those that remain. */
 static tamis_error strip_segments(const tamis_catalog_writer *w, const struct catalog_strip *strip,
                                   uint32_t segments[STRIP_COLUMNS], uint32_t *live,
                                   tamis_reason *reason)
@@ -296,7 +296,7 @@ static tamis_error strip_segments(const tamis_catalog_writer *w, const struct ca
     return TAMIS_OK;
 }
 
-/* All of an old strip checked, and `copied` if it is to stay as it is. */
+/* Checks an entire old strip, and copies it if it stays as it is. */
 static tamis_error strip_pass(tamis_catalog_writer *w, const struct catalog_strip *strip,
                               bool copied, tamis_reason *reason)
 {
@@ -333,8 +333,8 @@ static tamis_error strip_take(tamis_catalog_writer *w, uint32_t number, const ui
     return TAMIS_OK;
 }
 
-/* A strip is kept as it is if it has most of its columns and is half full; or if it is the only one
-   that is not, and nothing is to be added. Shapes of the old version have their old numbers. */
+/* A strip is kept as it is if it has most of its columns and is half full; or if it is the only
+   one that does not, and nothing will be added. Shapes of the old version keep their numbers. */
 tamis_error strips_keep(tamis_catalog_writer *w, tamis_reason *reason)
 {
     tamis_error e = TAMIS_OK;

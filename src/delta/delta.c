@@ -1,8 +1,8 @@
-/* The arithmetic coder and what is built on single decisions; see delta.h. */
+/* The arithmetic coder, and what is built from single binary decisions; see delta.h. */
 #include "delta.h"
 
 #define TOP       (UINT64_C(1) << 56) /* the whole range */
-#define BOTTOM    (UINT64_C(1) << 48) /* below it, a byte goes out */
+#define BOTTOM    (UINT64_C(1) << 48) /* below it, a byte is output */
 #define SEEN_MAX  255
 #define RATE_LAST (131072u / (2u * SEEN_MAX + 3u))
 
@@ -14,8 +14,8 @@ void models_reset(struct model *models, size_t n)
         models[i] = (struct model){32768, 0};
 }
 
-/* Towards what was met by 1 / (seen + 1.5): the mean of the past at first, and from 255 on the mean
-   of about the last 250. Never reaches 0 or 1. */
+/* Moves towards the bit by 1 / (seen + 1.5): the mean of all past bits at first, and of about
+   the last 250 once 255 were seen. Never reaches 0 or 1. */
 static void model_learn(struct model *m, bool bit)
 {
     uint32_t rate = m->seen < SEEN_MAX ? 131072u / (2u * m->seen + 3u) : RATE_LAST;
@@ -61,7 +61,8 @@ void out_bytes(struct delta_out *o, const void *data, size_t len)
         put(o, bytes[i]);
 }
 
-/* The byte held back, and the 0xff after it, now that it is known whether a carry comes. */
+/* Outputs the pending byte and the 0xff bytes after it, once it is known whether there is a
+   carry. */
 static void put_held(struct delta_out *o)
 {
     uint8_t carry = (uint8_t)(o->low >> 56);
@@ -126,7 +127,7 @@ void out_number(struct delta_out *o, struct number_models *models, uint64_t valu
         out_direct(o, value, len - 1);
 }
 
-/* The number in the range with the most zero bytes at its end, which are left out. */
+/* The number in the range with the most zero bytes at its end, which are omitted. */
 bool out_end(struct delta_out *o)
 {
     unsigned bytes = 7;
@@ -199,7 +200,7 @@ uint64_t in_direct(struct delta_in *in, unsigned bits)
         bits -= some;
         in->range >>= some;
         uint64_t part = in->code / in->range;
-        if (part >> some) { /* no coder wrote this */
+        if (part >> some) { /* not the output of this coder */
             in->broken = true;
             part = in->code = 0;
         }

@@ -1,16 +1,17 @@
 /*
  * Changes, coded close to their entropy. A patch is one stream of decisions through a binary
- * arithmetic coder: 56 bits of range, probabilities of 16 bits that adapt. Numbers, gaps and counters
- * are taken apart into decisions here; what is in a patch, and in which order, is patch.c's.
+ * arithmetic coder with a range of 56 bits and adaptive probabilities of 16 bits. Numbers, gaps and
+ * counters are split into decisions here; patch.c defines what a patch contains, and in which
+ * order.
  *
- * Changed positions are coded as the gaps between them. With density d a gap is geometric, and the
- * bits of a geometric number are independent of one another, so a gap costs its entropy if every bit
- * has its own probability: the lower bits as bits, what is above them as a run. One scheme from
- * 10^-9, where a change costs some 30 decisions and the zeros between cost nothing, up to dense, where
- * every bit is a decision. Golomb codes alone lose 3 % near d = 0.1 and more above.
+ * Changed positions are coded as the gaps between them. At density d a gap is geometric, and the
+ * bits of a geometric number are independent of one another, so a gap costs its entropy if every
+ * bit has its own probability: the lower bits as bits, the rest as a run. One scheme covers
+ * densities from 10^-9, where a change takes about 30 decisions and the zeros between cost nothing,
+ * to dense, where every bit is a decision. Golomb codes alone lose 3 % near d = 0.1 and more above.
  *
- * In a blocked vector changes come in clumps: the gaps between blocks that changed, and the gaps
- * between changed bits counted over those blocks alone.
+ * In a blocked vector changes come in clusters: the gaps between changed blocks are coded, and the
+ * gaps between changed bits, counted over those blocks only.
  */
 #ifndef TAMIS_DELTA_H
 #define TAMIS_DELTA_H
@@ -20,7 +21,7 @@
 #include "bits/bits.h"
 #include "tamis/replica.h"
 
-/* The chance of a one, of 2^16, and how often it was met (up to 255). */
+/* The probability of a one, in units of 2^-16, and how many bits it was learnt from (up to 255). */
 struct model {
     uint16_t chance, seen;
 };
@@ -44,7 +45,7 @@ void models_reset(struct model *models, size_t n);
 /* ---- the coder ---- */
 
 struct delta_out {
-    uint64_t low, range, pending; /* pending: bytes 0xff that a carry would turn */
+    uint64_t low, range, pending; /* pending: number of 0xff bytes that a carry would change */
     uint8_t cache;
     bool any, failed;
     size_t used;
@@ -55,14 +56,14 @@ struct delta_out {
 };
 
 void out_begin(struct delta_out *o, tamis_write write, void *context);
-void out_bytes(struct delta_out *o, const void *data, size_t len); /* as they are, before coding */
+void out_bytes(struct delta_out *o, const void *data, size_t len); /* copied before coding starts */
 void out_bit(struct delta_out *o, struct model *model, bool bit);
-void out_direct(struct delta_out *o, uint64_t value, unsigned bits); /* at most 64 */
+void out_direct(struct delta_out *o, uint64_t value, unsigned bits); /* at most 64 bits */
 void out_number(struct delta_out *o, struct number_models *models, uint64_t value);
-/* Ends the stream with the checksum of all; false if a write failed. */
+/* Ends the stream with the checksum of everything; false if a write failed. */
 bool out_end(struct delta_out *o);
 
-/* Reads zeros past the end; `broken` once that is too many, or a number cannot be. */
+/* Reads zeros past the end; `broken` is set after too many of them, or on an impossible number. */
 struct delta_in {
     const uint8_t *data;
     size_t len, at;
@@ -74,10 +75,10 @@ void in_begin(struct delta_in *in, const uint8_t *data, size_t len);
 bool in_bit(struct delta_in *in, struct model *model);
 uint64_t in_direct(struct delta_in *in, unsigned bits);
 uint64_t in_number(struct delta_in *in, struct number_models *models);
-/* All read, and nothing wrong? */
+/* Was everything read without an error? */
 bool in_ended(const struct delta_in *in);
 
-/* Bytes against others of the same length. */
+/* Codes bytes relative to others of the same length. */
 struct byte_models {
     struct model word[2], byte;
 };
@@ -89,15 +90,16 @@ void in_image(struct delta_in *in, struct byte_models *models, const uint8_t *fr
 
 /* ---- vectors: delta_vector.c ---- */
 
-/* What adapts over all vectors of a patch. */
+/* Models that adapt over all vectors of a patch. */
 struct vector_models {
     struct number_models mode, count, large;
-    struct model value[16][16]; /* of a counter, by the old one */
+    struct model value[16][16]; /* of a counter, given its old value */
 };
 
 void vector_models_reset(struct vector_models *models);
-/* From `base` (same shape; NULL: all zero) to `v`; with `counted` their counters, else their bits. Pages
-   that have the same checksums are passed over, and those that are not `touched` (NULL: all are). */
+/* From `base` (same shape; NULL: all zero) to `v`: their counters if `counted`, otherwise their
+   bits. Pages with equal checksums, and pages that are not `touched` (NULL: all are), are
+   skipped. */
 struct step {
     const struct vector *base, *v;
     bool counted;
@@ -105,10 +107,11 @@ struct step {
 };
 
 void out_vector(struct delta_out *o, struct vector_models *models, const struct step *step);
-/* Changes v, which is as `base` was. False if broken, or without memory (`memory` is then false). */
+/* Changes v, which must equal `base`. False if the stream is broken or if there is no memory
+   (then `memory` is false). */
 bool in_vector(struct delta_in *in, struct vector_models *models, struct vector *v, bool counted,
                const tamis_allocator *a, bool *memory);
-/* Bits by which they differ; y may be NULL. */
+/* Number of bits in which they differ; y may be NULL. */
 uint64_t vector_distance(const struct vector *x, const struct vector *y);
 
 #endif

@@ -1,4 +1,4 @@
-/* The changes of one vector: which positions, and for counters to which values. */
+/* The changes of one vector: which positions, and for counters their new values. */
 #include "delta.h"
 
 enum { MODE_SAME, MODE_GAPS, MODE_RAW, MODE_END };
@@ -13,7 +13,8 @@ void vector_models_reset(struct vector_models *models)
 
 /* ---- gaps ------------------------------------------------------------------------------------ */
 
-/* For n gaps over so many cells: the run goes on with a chance near one half. */
+/* For n gaps over that many cells: chooses the split so that a run continues with a probability
+   near 1/2. */
 static void gap_begin(struct gap_models *g, uint64_t cells, uint64_t n)
 {
     g->low = 0;
@@ -28,7 +29,7 @@ static struct model *run_model(struct gap_models *g, uint64_t i)
     return &g->run[min_u64(i, GAP_RUN - 1)];
 }
 
-/* The lowest bits are even chances; the first GAP_LEVELS below the run are not. */
+/* The lowest bits have probability 1/2; the first GAP_LEVELS below the run are modelled. */
 static void out_gap(struct delta_out *o, struct gap_models *g, uint64_t gap)
 {
     uint64_t run = gap >> g->low;
@@ -42,7 +43,7 @@ static void out_gap(struct delta_out *o, struct gap_models *g, uint64_t gap)
         out_direct(o, gap & ((UINT64_C(1) << left) - 1), left);
 }
 
-/* At most `most`, or broken. */
+/* At most `most`; otherwise the stream is broken. */
 static uint64_t in_gap(struct delta_in *in, struct gap_models *g, uint64_t most)
 {
     uint64_t run = 0, gap = 0;
@@ -61,15 +62,15 @@ static uint64_t in_gap(struct delta_in *in, struct gap_models *g, uint64_t most)
 /* ---- sets of positions ----------------------------------------------------------------------- */
 
 /*
- * Positions in rising order: the gaps between them. Where the bits of a key lie in one block (a unit of
- * the kernel), the gaps are counted in the blocks that have any, and at the first position in a new
- * block comes the gap between the blocks.
+ * Positions in rising order, as the gaps between them. Where the bits of a key are in one block (a
+ * unit of the kernel), gaps are counted within the blocks that have any, and the first position in
+ * a new block is preceded by the gap between the blocks.
  */
 struct positions {
     struct gap_models cells, blocks;
-    uint64_t total, next; /* positions of the vector; the first that is still possible */
-    uint64_t width;       /* of a block; 0: none are told apart */
-    uint64_t cell, cell_end, block, n_blocks; /* the next cell, block + 1 of the last */
+    uint64_t total, next; /* positions of the vector; the lowest that is still possible */
+    uint64_t width;       /* of a block; 0: blocks are not distinguished */
+    uint64_t cell, cell_end, block, n_blocks; /* the next cell; block + 1 of the last one */
 };
 
 static uint64_t block_width(const struct vector *v)
@@ -108,7 +109,7 @@ static void out_position(struct delta_out *o, struct positions *p, uint64_t at)
     }
 }
 
-/* The next position; p->total if there is none, which is broken. */
+/* The next position; p->total if there is none, which means broken. */
 static uint64_t in_position(struct delta_in *in, struct positions *p)
 {
     uint64_t at = p->total;
@@ -144,12 +145,12 @@ static bool page_changed(const struct step *s, uint64_t page)
     if (s->touched)
         return s->touched[page];
     if (!s->base || (s->counted && (s->base->counters.used || s->v->counters.used)))
-        return true; /* large counters are in no page */
+        return true; /* escaped counters are in no page */
     return s->counted ? kept_sums_differ(s->base->counter_sums, s->v->counter_sums, page)
                       : kept_sums_differ(s->base->sums, s->v->sums, page);
 }
 
-/* Are eight words of bits from word i on, of so many, unchanged? */
+/* Are the eight words of bits from word i on, out of so many, unchanged? */
 static bool eight_same(const struct step *s, uint64_t i, uint64_t words)
 {
     if (s->counted || i + 8 > words || s->v->stride != 1 || (s->base && s->base->stride != 1))
@@ -161,7 +162,8 @@ static bool eight_same(const struct step *s, uint64_t i, uint64_t words)
     return turned == 0;
 }
 
-/* The first from word i on, of so many, that may have changed. A word is 8 bytes of bits, 32 of counters. */
+/* The first word from i on, out of so many, that may have changed. A word is 8 bytes of bits, 32
+   of counters. */
 static uint64_t next_word(const struct step *s, uint64_t i, uint64_t words)
 {
     uint64_t per_page = PAGE / (s->counted ? 32 : 8);
@@ -227,7 +229,7 @@ void out_vector(struct delta_out *o, struct vector_models *models, const struct 
     struct change_count n = count_changes(s);
     uint64_t m = vector_positions_total(v), words = (m + 63) / 64,
              distance = n.changed < m / 2 ? m / 2 - n.changed : n.changed - m / 2;
-    bool raw = !counted && distance < m / 16; /* within 1.2 % of a bit a bit */
+    bool raw = !counted && distance < m / 16; /* within 1.2 % of one bit per bit */
     out_number(o, &models->mode, n.changed == 0 ? MODE_SAME : raw ? MODE_RAW : MODE_GAPS);
     if (n.changed == 0)
         return;
@@ -285,7 +287,7 @@ static bool in_value(struct delta_in *in, struct vector_models *m, struct vector
     uint64_t value = node & 15;
     if (value == COUNTER_ESCAPE) {
         value += in_number(in, &m->large);
-        in->broken |= value < COUNTER_ESCAPE; /* too large */
+        in->broken |= value < COUNTER_ESCAPE; /* out of range */
         if (!counters_reserve(&v->counters, a, 1))
             return false;
     }

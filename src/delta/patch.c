@@ -1,5 +1,5 @@
 /*
- * Patches: what makes one version of a filter of another. The bytes are
+ * Patches turn one version of a filter into another. The bytes are
  *
  *     0   8  "TAMISPAT"            24  16  fingerprint of the older version
  *     8   4  format version        40  16  fingerprint of the newer one
@@ -7,12 +7,12 @@
  *     16  4  flags: 1 bits only    end  8  XXH3-64 of all before
  *     20  4  first bytes of the check of the family key
  *
- * A fingerprint (set_fingerprint) is of the bytes that the version would be saved as without its key. The
- * stream holds the body (format_head.c) as changes against the old body; for every vector which old
- * one it comes from, and its record; then the changes of every vector; then the pending removals.
- * What follows from the rest (numbers of large counters and removals) is left out as zero.
+ * A fingerprint (set_fingerprint) covers the bytes as which the version would be saved without its key.
+ * The stream holds the body (format_head.c) as changes to the old body; for every vector the old one
+ * that it comes from, and its record; then the changes of every vector; then the pending removals.
+ * Values that follow from the rest (numbers of large counters and removals) are written as zero.
  *
- * Applying makes the new version aside and compares its fingerprint before anyone sees it.
+ * Applying a patch makes the new version separately and compares its fingerprint before it is used.
  */
 #include "patch.h"
 
@@ -113,18 +113,18 @@ tamis_error patch_verify(const void *data, size_t len, tamis_reason *reason)
 /* ---- diff ------------------------------------------------------------------------------------ */
 
 struct diff {
-    const struct set *older, *newer; /* older: NULL where the vectors' changes tell */
-    const void *owner;               /* of those */
+    const struct set *older, *newer; /* older: NULL if changes are recorded */
+    const void *owner;               /* of those changes */
     uint8_t *old_body, *new_body;
     uint64_t old_len, new_len;
     uint32_t n;      /* vectors of newer */
-    uint32_t *bases; /* of each, the old one plus 1, or 0 */
+    uint32_t *bases; /* for each of them the old vector plus 1, or 0 */
     bool counted;
     struct patch_models models;
     struct delta_out out;
 };
 
-/* The same where the changes since are watched. */
+/* The same for vectors whose changes are recorded. */
 static uint32_t watched_base(const struct diff *d, const struct layer *layer)
 {
     const struct changes *c = layer->part[0].vector->changes;
@@ -137,8 +137,8 @@ static uint32_t watched_base(const struct diff *d, const struct layer *layer)
     return 0;
 }
 
-/* The old vector, plus 1, that the vector of a layer is coded against: the one with its id, if that is closer
-   than none at all. */
+/* The old vector, plus 1, against which the vector of a layer is coded: the one with the same
+   id, if it is closer than an empty one. */
 static uint32_t base_of(const struct diff *d, const struct layer *layer)
 {
     if (!d->older)
@@ -147,7 +147,7 @@ static uint32_t base_of(const struct diff *d, const struct layer *layer)
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         const struct vector *old = layers->v[i], *v = layer->part[0].vector;
         if (layers->l[i]->id == layer->id &&
-            shape_equal(old, v)) /* half the bits apart: not the same any more */
+            shape_equal(old, v)) /* half the bits differ: no longer the same vector */
             return vector_distance(v, old) <= vector_positions_total(v) / 2 ? i + 1 : 0;
     }
     return 0;
@@ -229,7 +229,8 @@ static void out_entry(struct diff *d, const struct pending *p)
         }
 }
 
-/* For every old entry whether it stays as it is; then the others, how many and which. */
+/* For every old entry, whether it stays unchanged; then the number of other entries, and the
+   entries. */
 static void out_pending(struct diff *d, const struct pending **before, uint64_t n_before,
                         const struct pending **after, uint64_t n_after)
 {
@@ -290,13 +291,15 @@ static tamis_error may_diff(const struct set *older, const struct set *newer, bo
     if (!family_equal(&older->family, &newer->family))
         return fail(reason, TAMIS_EFAMILY, "the two versions are of different families");
     if (!family_standard(&older->family))
-        return fail(reason, TAMIS_EKIND, "the probes are a function of the caller's");
+        return fail(reason, TAMIS_EKIND,
+                    "filters with a probe function of the caller have no patches");
     if (older->opt.growth != newer->opt.growth || older->opt.layout != newer->opt.layout ||
         older->opt.deletable != newer->opt.deletable)
-        return fail(reason, TAMIS_EKIND, "these are no two versions of one filter");
+        return fail(reason, TAMIS_EKIND, "these are not two versions of one filter");
     if (!bits_only && !(set_counted(older) && set_counted(newer)))
-        return fail(reason, TAMIS_EREADONLY,
-                    "the counters of an opened file are not in memory: load it, or take bits only");
+        return fail(
+            reason, TAMIS_EREADONLY,
+            "the counters of an opened file are not in memory: load it, or patch bits only");
     return TAMIS_OK;
 }
 

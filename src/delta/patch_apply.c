@@ -1,10 +1,10 @@
-/* Applying patches; what they are is told in patch.c. */
+/* Applies patches; patch.c describes them. */
 #include "patch.h"
 
 #include "base/err.h"
 
-/* A vector without keys costs a patch nothing, so its size says little about what a patch may ask
-   for. No filter grows by more than this from one version to the next. */
+/* An empty vector costs a patch nothing, so the size of a patch does not limit the memory that
+   it can request. No filter grows by more than this from one version to the next. */
 #define GROWTH_BYTES  ((uint64_t)1 << 30)
 #define GROWTH_FACTOR 4096
 
@@ -13,7 +13,7 @@ struct apply {
     struct set *made;
     uint8_t *old_body, *body;
     uint64_t old_len, len;
-    uint32_t *bases; /* of each vector, the old one plus 1, or 0 */
+    uint32_t *bases; /* for each vector the old one plus 1, or 0 */
     size_t patch_len;
     struct head head;
     struct patch_models models;
@@ -24,7 +24,7 @@ static const tamis_error broken = TAMIS_EFORMAT;
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
-/* Which old vectors the new ones come from, and their records. */
+/* Reads which old vectors the new ones come from, and their records. */
 static tamis_error read_records(struct apply *p, uint32_t n)
 {
     uint32_t expected = 1, n_old = layers_count(set_layers(p->s));
@@ -101,7 +101,7 @@ static tamis_error make_vector(struct apply *p, uint32_t i)
         return broken;
     if (!p->head.width)
         memcpy(v->bits.words, base->bits.words, (size_t)vector_positions_total(v) / 8);
-    v->sums = kept_sums_copy(a, base->sums); /* the changes will mark what they touch */
+    v->sums = kept_sums_copy(a, base->sums); /* the changes will mark the pages they touch */
     if (p->head.counted) {
         v->counter_sums = kept_sums_copy(a, base->counter_sums);
         counters_free(&v->counters, a);
@@ -148,7 +148,7 @@ static tamis_error read_vectors(struct apply *p)
 
 /* ---- pending removals ------------------------------------------------------------------------ */
 
-/* Old entries that stay, with those of their candidates that do. */
+/* Keeps old entries that remain, with their remaining candidates. */
 static tamis_error keep_pending(struct apply *p, uint32_t *ids)
 {
     struct pending_list list;

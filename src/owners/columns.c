@@ -1,10 +1,10 @@
-/* The matrices of columns.h: shapes and their memory, changing them, asking them. */
+/* The matrices of columns.h: shapes and their memory, changes, queries. */
 #include "columns.h"
 
 #include <stdlib.h>
 
-#define CHUNK_WORDS 64 /* columns looked at together: 4096 */
-#define LINES_AHEAD 4  /* of each row, fetched before the first is looked at */
+#define CHUNK_WORDS 64 /* columns tested together: 4096 */
+#define LINES_AHEAD 4  /* lines of each row, prefetched before the first is read */
 
 /* ---- matrices -------------------------------------------------------------------------------- */
 
@@ -41,7 +41,7 @@ static struct columns_matrix *columns_matrix_new(const tamis_allocator *a, uint6
     return m;
 }
 
-/* A row of less than a word; words hold whole rows. */
+/* A row narrower than a word; words hold whole rows. */
 ALWAYS_INLINE uint64_t narrow_row(const uint64_t *words, uint64_t row, uint64_t width)
 {
     uint64_t at = row * width;
@@ -68,7 +68,7 @@ static bool group_widen(struct columns *c, struct columns_group *g)
         return false;
     for (uint64_t i = 0; i < old->width; i++)
         atomic_init(&m->owner[i], atomic_load(&old->owner[i]));
-    m->n_free -= (uint32_t)old->width; /* the last that are free are the first columns */
+    m->n_free -= (uint32_t)old->width; /* the last free entries are the first columns */
     memcpy(m->free + m->n_free, old->free, old->n_free * sizeof *old->free);
     m->n_free += old->n_free;
     for (uint64_t row = 0; row < g->rows; row++) {
@@ -126,7 +126,7 @@ static struct columns_family *family_get(struct columns *c, const struct family 
     return f;
 }
 
-/* Out of the lists when nothing is in it. Readers who are there go on by its `next`. */
+/* Unlinks the family when it is empty. Readers inside it continue through its `next`. */
 static void family_settle(struct columns *c, struct columns_family *f)
 {
     struct columns_family *next = atomic_load(&f->next);
@@ -181,7 +181,7 @@ static struct columns_group *group_new(struct columns *c, struct columns_family 
     return g;
 }
 
-/* Where vectors like this are columns; NULL: no memory. */
+/* The group for vectors of this shape; NULL: no memory. */
 static struct columns_group *group_get(struct columns *c, const struct bits *shape)
 {
     struct columns_family *f = family_get(c, shape->family);
@@ -228,11 +228,12 @@ void columns_forget(struct columns *c, struct columns_held *held)
     *held = (struct columns_held){0};
 }
 
-/* What was written before is seen before, and what is written after is seen after. */
+/* Earlier writes become visible before it, later writes after it. */
 static void version_move(struct columns *c)
 {
     atomic_fetch_add(&c->version, 1);
-#ifndef __SANITIZE_THREAD__ /* which knows no fences, and needs none: all it sees is atomic */
+/* it does not support fences and needs none: everything it sees is atomic */
+#ifndef __SANITIZE_THREAD__
     atomic_thread_fence(memory_order_seq_cst);
 #endif
 }
@@ -245,7 +246,7 @@ static void columns_give(const struct columns_held *held, uint32_t owner)
     }
 }
 
-/* To be used again: no reader takes it for the owner's any more. */
+/* For reuse: readers no longer take it for the owner's column. */
 static void column_release(struct columns *c, const struct column_place *place)
 {
     struct columns_matrix *m = atomic_load(&place->group->matrix);
@@ -261,7 +262,7 @@ static void columns_release(struct columns *c, struct columns_held *held)
     columns_forget(c, held);
 }
 
-/* A vector on its way into its column. */
+/* A vector to be written into its column. */
 struct column_write {
     struct column_place to;
     const struct vector *from;
@@ -275,7 +276,7 @@ static int compare_writes(const void *x, const void *y)
                   : (a->to.column > b->to.column) - (a->to.column < b->to.column);
 }
 
-/* Columns that lie in one word of every row, 64 rows at a time. One alone needs no transposing. */
+/* Columns within one word of every row, 64 rows at a time. A single one needs no transposition. */
 static void write_word(const struct column_write *w, size_t n)
 {
     const struct columns_group *g = w->to.group;
@@ -308,8 +309,8 @@ static bool same_word(const struct column_place *x, const struct column_place *y
     return x->group == y->group && x->column / 64 == y->column / 64;
 }
 
-/* A column for each vector, or for none. First their groups, so that each becomes as wide as it must be
-   at once. */
+/* Reserves a column for every vector, or none. Groups come first, so that each is widened only
+   once. */
 static bool reserve(struct columns *c, struct column_write *writes, size_t n)
 {
     size_t found = 0, taken = 0;
@@ -338,8 +339,8 @@ static bool reserve(struct columns *c, struct column_write *writes, size_t n)
     return taken == n;
 }
 
-/* The owner gets its new columns before it loses the old ones. Readers see the first only whole, the
-   change of hands only done, and the second not any more when they are written again. */
+/* The owner gets its new columns before it loses the old ones. Readers see new columns only
+   complete, and no longer see the old ones by the time they are written again. */
 static void hand_over(struct columns *c, const struct columns_put *put, struct columns_held *made)
 {
     version_move(c);
@@ -351,7 +352,7 @@ static void hand_over(struct columns *c, const struct columns_put *put, struct c
     *put->held = *made;
 }
 
-/* Memory for what each owner will hold, and all vectors in one list. */
+/* Allocates what each owner will hold, and lists all vectors. */
 static bool list_vectors(struct columns *c, const struct columns_put *puts, size_t n,
                          struct columns_held *made, struct column_write *writes)
 {
@@ -410,7 +411,7 @@ void columns_drop(struct columns *c, struct columns_held *held)
     retired_free(&c->retired, false, &c->allocator);
 }
 
-/* Flips the bits of one column that differ; returns how many. */
+/* Flips the bits of one column that differ; returns their number. */
 static uint64_t flip_column(const struct column_place *at, const struct vector *before,
                             const struct vector *after)
 {
@@ -484,7 +485,7 @@ static void matrix_locate(const struct columns_matrix *m, rows_fn and_rows, cons
     }
 }
 
-/* The rows of several keys are on their way before the first is looked at. */
+/* The rows of several keys are prefetched before the first is tested. */
 static void group_locate(const struct columns_group *g, rows_fn and_rows,
                          const tamis_digest *digests, size_t n, uint64_t *owners, size_t words)
 {
@@ -521,7 +522,8 @@ uint32_t columns_locate(struct columns *c, const tamis_key *keys, size_t n, uint
                  g = atomic_load(&g->next))
                 group_locate(g, c->and_rows, digests, n, owners, words);
         }
-        atomic_thread_fence(memory_order_acquire); /* what was read, before the version */
+        /* reads must complete before the version is read */
+        atomic_thread_fence(memory_order_acquire);
     } while (atomic_load(&c->version) != version);
     return changing;
 }

@@ -1,20 +1,20 @@
 /*
  * Vectors of many owners, bit-sliced: who may have this key? Vectors of one family and shape are the
- * columns of one matrix, so a question reads k rows of each matrix and ands them, whether there are ten
- * owners or ten thousand. An owner has any number of columns in any number of matrices, and may have
- * the key if one of them has.
+ * columns of one matrix, so a query reads k rows of each matrix and ANDs them, for ten owners or for
+ * ten thousand. An owner has any number of columns in any number of matrices, and may have the key if
+ * one of them does.
  *
  *     matrix of a shape      column 0  1  2  3 ...            owner[0] = 4, owner[1] = 0,
  *              row 0                1  0  0  1                owner[2] = none, owner[3] = 4
  *              row 1                0  1  0  1                ...
  *
- * Readers are beside one writer without locks, and see each owner before or after a change. New
- * vectors are written into columns that are nobody's, then given to their owner; only then the old ones
- * are taken from it. A delta is written in place, bit by bit: meanwhile `changing` names the owner,
- * and whoever asks must ask its filter instead. Every change moves `version` on; a question during
- * which it moved is asked again. So a change costs the rows that change, and no other owner is looked
- * at; tried and left: a second column for each owner (half as much memory again), and writing all
- * rows of a column anew (thousands of times as many for a small delta).
+ * Any number of threads read while one writes, without locks, and see each owner either before or after
+ * a change. New vectors are written into columns without an owner, then assigned to their owner; only
+ * then are the old ones released. A delta is written in place, bit by bit: meanwhile `changing` names
+ * the owner, and queries use its filter instead. Every change increments `version`; a query during
+ * which it changed is repeated. So a change costs the rows that change and touches no other owner.
+ * Rejected: a second column for each owner (1.5 times the memory), and rewriting all rows of a column
+ * (thousands of times as many for a small delta).
  */
 #ifndef TAMIS_COLUMNS_H
 #define TAMIS_COLUMNS_H
@@ -24,16 +24,16 @@
 #include "bits/bits.h"
 
 #define COLUMN_FREE   UINT32_MAX
-#define COLUMNS_STILL UINT32_MAX /* no owner's columns are changing in place */
-#define COLUMNS_RUN   16         /* keys that are asked together */
+#define COLUMNS_STILL UINT32_MAX /* no owner's columns are being changed in place */
+#define COLUMNS_RUN   16         /* keys queried together */
 #define OWNERS_MAX    UINT32_C(0xFFFFFF00)
 
-/* The memory of a shape; a wider one takes its place. */
+/* The memory of a shape; a wider one replaces it. */
 struct columns_matrix {
     struct retired retired;
-    uint64_t width; /* columns: bits from row to row, a power of two below 64 or a multiple of it */
+    uint64_t width; /* columns: bits between rows, a power of two below 64 or a multiple of 64 */
     struct block memory;
-    uint32_t *free, n_free; /* columns of nobody, the next one last */
+    uint32_t *free, n_free; /* columns without an owner; the next one to use is last */
     _Atomic uint32_t owner[];
 };
 
@@ -53,7 +53,7 @@ struct columns_group {
     struct bits bits; /* the shape */
     uint64_t rows;
     uint64_t used;   /* columns with an owner */
-    uint64_t wanted; /* and to come */
+    uint64_t wanted; /* columns that will be added */
     struct columns_matrix *_Atomic matrix;
     struct columns_group *_Atomic next, *_Atomic *back;
 };
@@ -68,7 +68,7 @@ struct columns {
     struct retired *retired;
 };
 
-/* The columns of an owner, one for each of its vectors: the owner's to keep, zeros to begin with. */
+/* The columns of an owner, one for each of its vectors; stored by the owner, initially zero. */
 struct columns_held {
     struct column_place {
         struct columns_group *group;
@@ -85,23 +85,24 @@ struct columns_put {
 };
 
 void columns_init(struct columns *c, const tamis_allocator *a);
-/* What owners held is to be freed before, with columns_forget, readers being gone. */
+/* Before this, free what owners hold with columns_forget; there must be no readers. */
 void columns_free(struct columns *c);
 void columns_forget(struct columns *c, struct columns_held *held);
 
-/* The columns of each owner are now its vectors; those before are gone. Several owners at once are
-   written 64 columns at a time. On failure nothing has changed. */
+/* Replaces the columns of each owner by its vectors. With several owners, 64 columns are written
+   at a time. On failure nothing has changed. */
 tamis_error columns_put(struct columns *c, const struct columns_put *puts, size_t n);
-/* The owner's columns go. */
+/* Removes the owner's columns. */
 void columns_drop(struct columns *c, struct columns_held *held);
-/* The owner's vectors were `before`, as its columns are, and are to be alike in all but bits: only rows
-   that differ are written, and `written` says how many. False if they are not alike. */
+/* The owner's vectors were `before`, like its columns, and the new ones must differ from them
+   only in bits: only differing rows are written, and `written` returns their number. False if
+   they differ otherwise. */
 bool columns_change(struct columns *c, const struct columns_put *put, struct vector *const *before,
                     uint64_t *written);
 
-/* For each of n keys, at most COLUMNS_RUN: bit i of its `words` words is set for each owner i that may
-   have it. Returns COLUMNS_STILL, or the owner whose bits are not to be trusted: ask its vectors. The
-   caller has gone in (readers_enter). */
+/* For each of n keys, at most COLUMNS_RUN: sets bit i of its `words` words for each owner i that
+   may have it. Returns COLUMNS_STILL, or the owner whose bits are unreliable: query its vectors.
+   The caller must be inside (readers_enter). */
 uint32_t columns_locate(struct columns *c, const tamis_key *keys, size_t n, uint64_t *owners,
                         size_t words);
 

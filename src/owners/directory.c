@@ -1,4 +1,4 @@
-/* One table of owners: making it, putting, taking messages, asking. See directory.h. */
+/* One table of owners: creation, putting sets, taking messages, queries. See directory.h. */
 #include "directory.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static uint64_t bit_of(uint32_t number)
     return UINT64_C(1) << number % OWNER_PIECE;
 }
 
-/* NULL: there is none, or it was dropped. */
+/* NULL if there is no such owner, or it was dropped. */
 static struct owner *live_owner(const tamis_directory *d, uint32_t number)
 {
     struct piece *piece = number < tamis_directory_owners(d) ? piece_of(d, number) : NULL;
@@ -45,7 +45,7 @@ static struct owner *owner_named(const tamis_directory *d, const char *name)
     return NULL;
 }
 
-/* The owner of this name, made if there is none: not live yet. */
+/* The owner of this name, created if necessary; a new one is not live yet. */
 static tamis_error owner_get(tamis_directory *d, const char *name, struct owner **out,
                              tamis_reason *reason)
 {
@@ -57,7 +57,7 @@ static tamis_error owner_get(tamis_directory *d, const char *name, struct owner 
     if ((*out = owner_named(d, name)))
         return TAMIS_OK;
     if (n >= TAMIS_OWNERS_MAX)
-        return fail(reason, TAMIS_ELIMIT, "at most %d owners", TAMIS_OWNERS_MAX);
+        return fail(reason, TAMIS_ELIMIT, "a directory has at most %d owners", TAMIS_OWNERS_MAX);
     struct piece *piece = piece_of(d, n);
     if (!piece) {
         if (!(piece = mem_new0(a, 1, sizeof *piece)))
@@ -98,8 +98,8 @@ const tamis_follower *tamis_directory_follower(const tamis_directory *d, uint32_
 
 /* ---- doubt ----------------------------------------------------------------------------------- */
 
-/* The renewal is counted when all can see it, and before the next expiry is looked at: whoever goes
-   through the leases meanwhile sees the new one, or that there was one. 0: in doubt. */
+/* The renewal is counted once all can see it, and before the next expiry is read: whoever checks
+   the leases meanwhile sees the new lease, or that there was a renewal. 0: in doubt. */
 static void set_lease(tamis_directory *d, const struct owner *owner, uint64_t expires)
 {
     struct piece *piece = piece_of(d, owner->number);
@@ -115,7 +115,7 @@ static void set_lease(tamis_directory *d, const struct owner *owner, uint64_t ex
         ;
 }
 
-/* Leases that have run out by now; and when the next one does. */
+/* Marks leases that have expired, and computes when the next one expires. */
 static void expire(struct piece *piece, uint64_t now, uint64_t seen)
 {
     uint64_t renewals = atomic_load(&piece->renewals), next = UINT64_MAX;
@@ -129,7 +129,7 @@ static void expire(struct piece *piece, uint64_t now, uint64_t seen)
             next = min_u64(next, expires);
     }
     atomic_compare_exchange_strong(&piece->next_expiry, &seen, next);
-    if (atomic_load(&piece->renewals) != renewals) /* one may have been missed: look again */
+    if (atomic_load(&piece->renewals) != renewals) /* one may have been missed: check again */
         atomic_store(&piece->next_expiry, 0);
 }
 
@@ -143,7 +143,7 @@ tamis_error tamis_directory_new(tamis_directory **out, const tamis_directory_opt
     const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
     double fpp = o->fpp == 0 ? 0.01 : o->fpp;
     if (!(fpp > 0 && fpp < 1))
-        return fail(reason, TAMIS_EARG, "the rate is between 0 and 1");
+        return fail(reason, TAMIS_EARG, "the rate must be between 0 and 1");
     if ((unsigned)o->hash > TAMIS_H3)
         return fail(reason, TAMIS_EARG, "an unknown hash");
     tamis_directory *d = mem_new0(a, 1, sizeof *d);
@@ -191,7 +191,7 @@ tamis_digest tamis_directory_digest(const tamis_directory *d, const void *key, s
     return family_digest(&d->family, key, len);
 }
 
-/* What its columns become; a filter is known by its vectors here, and by how many keys it has. */
+/* The vectors that become its columns, and the number of keys. */
 static struct columns_put put_of(struct owner *owner, const tamis_filter *filter)
 {
     const struct layers *layers = set_layers(&filter->set);
@@ -208,7 +208,7 @@ static void stop_following(tamis_directory *d, struct owner *owner)
         follower_retire(follower, &d->columns.retired);
 }
 
-/* Its columns are its set, for good. */
+/* From now on its columns are its set. */
 static void was_put(tamis_directory *d, struct owner *owner, uint64_t items)
 {
     stop_following(d, owner);
@@ -218,8 +218,8 @@ static void was_put(tamis_directory *d, struct owner *owner, uint64_t items)
     atomic_fetch_or(&piece_of(d, owner->number)->live, bit_of(owner->number));
 }
 
-/* The plan with the fewest bits, of those that waste little; the more there are, the less is asked of
-   them. */
+/* The plan with the fewest bits among those that waste little; the more plans there are, the
+   more waste is accepted. */
 static bool plan_find(const struct column_plan *plans, size_t n, uint64_t items, double rate,
                       size_t *found)
 {
@@ -235,7 +235,7 @@ static bool plan_find(const struct column_plan *plans, size_t n, uint64_t items,
     return best != 0;
 }
 
-/* From the sizes of all owners, this one included. */
+/* Plans from the sizes of all owners, including this one. */
 static tamis_error plan_again(tamis_directory *d, uint64_t items, size_t *found)
 {
     uint32_t n = tamis_directory_owners(d);
@@ -271,7 +271,7 @@ static tamis_error plan_again(tamis_directory *d, uint64_t items, size_t *found)
     return TAMIS_OK;
 }
 
-/* Vectors of the plan with the keys, in so many columns. */
+/* Vectors of the plan filled with the keys, in that many columns. */
 static tamis_error put_keys(tamis_directory *d, struct owner *owner, const struct column_plan *plan,
                             const tamis_digest *digests, size_t n, uint32_t columns)
 {
@@ -359,7 +359,7 @@ tamis_error tamis_directory_drop(tamis_directory *d, const char *name)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* The copy of the owner becomes another: if only bits differ, so do its columns at once. */
+/* The owner's copy is being replaced: if only bits differ, the columns are changed at once. */
 static void copy_swapped(void *directory, const tamis_filter *before, const tamis_filter *after)
 {
     tamis_directory *d = directory;
@@ -373,7 +373,7 @@ static void copy_swapped(void *directory, const tamis_filter *before, const tami
     d->flipped += flipped;
 }
 
-/* The owner, with a follower; in doubt until that has a copy. */
+/* The owner, with a follower; in doubt until the follower has a copy. */
 static tamis_error owner_follow(tamis_directory *d, const char *name, struct owner **out,
                                 tamis_reason *reason)
 {
@@ -403,7 +403,7 @@ tamis_error tamis_directory_expect(tamis_directory *d, const char *name, uint32_
     return e;
 }
 
-/* After a message: the columns are those of the copy, as long as that may be trusted. */
+/* After a message: the columns become those of the copy, for as long as it may be trusted. */
 static tamis_error follow_copy(tamis_directory *d, struct owner *owner)
 {
     const tamis_follower *follower = atomic_load(&owner->follower);
@@ -431,11 +431,13 @@ tamis_error tamis_directory_take(tamis_directory *d, const char *name, const voi
     tamis_taken outcome = TAMIS_REFUSED;
     tamis_error e = envelope_open(&envelope, message, len, reason);
     if (e == TAMIS_OK && name && strcmp(name, envelope.m.owner) != 0)
-        e = fail(reason, TAMIS_EFAMILY, "a message of %.60s, not of %.60s", envelope.m.owner, name);
+        e = fail(reason, TAMIS_EFAMILY, "the message is from %.60s, not from %.60s",
+                 envelope.m.owner, name);
     if (e == TAMIS_OK)
         e = owner_follow(d, envelope.m.owner, &owner, reason);
     if (e == TAMIS_OK && !atomic_load(&owner->follower))
-        e = fail(reason, TAMIS_EKIND, "%.100s: its set was put here: drop it first", owner->name);
+        e = fail(reason, TAMIS_EKIND,
+                 "%.100s: its set was put and takes no messages: drop it first", owner->name);
     if (e == TAMIS_OK) {
         d->taking = owner;
         e = follower_take(atomic_load(&owner->follower), &envelope, len, age, &outcome, reason);
@@ -465,8 +467,8 @@ void tamis_directory_contact(tamis_directory *d, uint64_t age)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* What the owner's copy says, of at most COLUMNS_RUN keys: its columns are changing, or there are none.
-   Without a copy they are right: its set was put. */
+/* The answers of the owner's copy for at most COLUMNS_RUN keys, while its columns are changing
+   or missing. Without a copy the columns are right: its set was put. */
 static void ask_copy(const tamis_directory *d, uint32_t number, const tamis_key *keys, size_t n,
                      uint64_t *hits, size_t words)
 {
@@ -511,7 +513,7 @@ void tamis_directory_locate_many(const tamis_directory *directory, const tamis_k
         for (size_t j = i; j < n * words; j += words)
             hits[j] &= sure;
     }
-    for (size_t i = known; i < words; i++) /* owners to come: their hits are 0 */
+    for (size_t i = known; i < words; i++) /* owners added meanwhile: no hits */
         doubt[i] = 0;
     readers_leave(inside);
 }

@@ -1,15 +1,15 @@
 /*
- * A directory inside: one table of owners, by name and by number, and their sets as columns.
+ * The inside of a directory: one table of owners, by name and by number, and their sets as columns.
  *
- *   put as keys       columns of a few shapes that are planned from the sizes of all owners, and again
- *                     when an owner comes that no shape suits; the keys are not kept
- *   put as filters    columns as the filters' vectors are
- *   told by messages  a follower keeps the copy; the columns are its vectors
+ *   put as keys        columns of a few shapes, planned from the sizes of all owners and planned again
+ *                      when an owner fits no shape; the keys are not kept
+ *   put as filters     columns with the vectors of the filters
+ *   kept by messages   a follower keeps the copy; the columns are its vectors
  *
- * Readers look at columns, names, leases and what is live beside the writer: owners are in pieces of 64
- * that never move, and numbers and names are for life. Doubt is a bit, so a question looks at a word
- * for 64 owners and at no follower. A lease runs out without anyone's doing: of each piece it is known
- * when the next one does, and the first question after that looks at its 64 leases.
+ * Threads read columns, names, leases and the live bits while one thread writes: owners are in pieces
+ * of 64 that never move, and numbers and names are permanent. Doubt is one bit, so a query reads a word
+ * per 64 owners and no follower. Leases expire by themselves: each piece has the time when the next one
+ * expires, and the first query after that checks its 64 leases.
  */
 #ifndef TAMIS_DIRECTORY_H
 #define TAMIS_DIRECTORY_H
@@ -21,10 +21,10 @@
 
 #define OWNER_PIECE   64
 #define OWNER_PIECES  (TAMIS_OWNERS_MAX / OWNER_PIECE)
-#define OWNER_NAME    65535 /* longest name, in bytes; of one told by messages TAMIS_OWNER_MAX */
+#define OWNER_NAME    65535 /* longest name in bytes; TAMIS_OWNER_MAX for origins of messages */
 #define DIRECTORY_MAX (UINT64_C(1) << 32)
 
-/* What readers look at is atomic; the rest is the writer's. */
+/* Fields that readers use are atomic; the rest belongs to the writer. */
 struct owner {
     struct lookup_entry entry;
     char *name;
@@ -33,12 +33,12 @@ struct owner {
     struct columns_held held;
     uint32_t number;
     uint32_t plan; /* of columns planned for keys */
-    bool keys;     /* they are */
-    bool behind;   /* its columns are not those of its copy */
+    bool keys;     /* its set was put as keys */
+    bool behind;   /* its columns do not match its copy */
 };
 
 struct piece {
-    _Atomic uint64_t live, doubt; /* owners, by bit */
+    _Atomic uint64_t live, doubt; /* one bit per owner */
     _Atomic uint64_t next_expiry, renewals;
     _Atomic uint64_t expires[OWNER_PIECE];
     struct owner owner[OWNER_PIECE];
@@ -46,7 +46,7 @@ struct piece {
 
 struct tamis_directory {
     tamis_allocator allocator;
-    tamis_follower_options follower; /* what they are made with */
+    tamis_follower_options follower; /* options for new followers */
     struct family family;            /* of sets that are put as keys */
     double fpp;
     bool whole;
@@ -54,8 +54,8 @@ struct tamis_directory {
     struct column_plan *plans;
     size_t n_plans, plans_room;
     struct lookup names;
-    struct owner *taking; /* a message at the moment */
-    uint64_t flipped;     /* bits of columns that deltas changed so far */
+    struct owner *taking; /* whose message is being taken */
+    uint64_t flipped;     /* bits of columns changed by deltas so far */
     _Atomic uint32_t n;
     struct piece *_Atomic piece[OWNER_PIECES];
 };

@@ -100,7 +100,7 @@ const char *record_form_wrong(const struct record_form *form, const struct setti
 {
     uint32_t p = form->attributes;
     if (p < 1 || p > TAMIS_ATTRIBUTES_MAX)
-        return "the number of attributes";
+        return "the number of attributes is out of range";
     if (form->verifier < TAMIS_VERIFIER_NONE || form->verifier > TAMIS_VERIFIER_FILTER ||
         form->value < TAMIS_VERIFY_MIXED || form->value > TAMIS_VERIFY_ATTENUATED)
         return "the verifier";
