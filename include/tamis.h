@@ -278,6 +278,9 @@ TAMIS_API tamis_error tamis_filter_remove(tamis_filter *filter, const void *key,
 /* outcomes (may be NULL): n bytes, each one a tamis_removed. */
 TAMIS_API tamis_error tamis_filter_remove_many(tamis_filter *filter, const tamis_digest *digests,
                                                size_t n, uint8_t *outcomes, size_t *done);
+/* How often the key may have been added and not removed: never less than it was, and more only where
+   others cover it. Of a plain filter 1 or 0. */
+TAMIS_API uint64_t tamis_filter_count(const tamis_filter *filter, const void *key, size_t len);
 
 /* ---- Set algebra ----------------------------------------------------------------------------- */
 

@@ -254,6 +254,7 @@ typedef void (*RedisModuleEventFunc)(RedisModuleCtx *, RedisModuleEvent, uint64_
     X(int, CallReplyType, (RedisModuleCallReply *))                                              \
     X(RedisModuleCallReply *, CallReplyArrayElement, (RedisModuleCallReply *, size_t))           \
     X(int, Replicate, (RedisModuleCtx *, const char *command, const char *format, ...))          \
+    X(int, ReplicateVerbatim, (RedisModuleCtx *))                                                \
     X(int, NotifyKeyspaceEvent, (RedisModuleCtx *, int, const char *event, RedisModuleString *)) \
     X(int, SelectDb, (RedisModuleCtx *, int db))                                                 \
     X(const RedisModuleString *, GetKeyNameFromIO, (RedisModuleIO *))                            \

@@ -140,6 +140,7 @@ static const struct option {
     {"ERROR", WITH_INSERT | WITH_BF | WITH_VALUE, creation_rate, "Bad error rate", 0},
     {"EXPANSION", WITH_ALL | WITH_BF | WITH_VALUE, take_expansion, "Bad expansion", 0},
     {"NONSCALING", WITH_ALL | WITH_BF, NULL, NULL, offsetof(struct creation, nonscaling)},
+    {"NX", WITH_INSERT, NULL, NULL, offsetof(struct creation, nx)},
     {"NOCREATE", WITH_INSERT | WITH_BF, NULL, NULL, offsetof(struct creation, nocreate)},
     {"GROWTH", WITH_ALL | WITH_VALUE, take_growth, NULL, 0},
     {"WINDOW", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_window, NULL, 0},
@@ -189,8 +190,9 @@ void creation_wipe(struct creation *c)
 void creation_init(struct creation *c, int with)
 {
     *c = (struct creation){.with = with, .bf = with & WITH_BF};
-    c->o.fpp = server.error_rate;
-    c->o.capacity = (uint64_t)server.capacity;
+    c->o.deletable = with & WITH_CF;
+    c->o.fpp = c->o.deletable ? cuckoo_rate(server.cf_bucket) : server.error_rate;
+    c->o.capacity = (uint64_t)(c->o.deletable ? server.cf_capacity : server.capacity);
     c->o.hash = TAMIS_SIP;
     c->o.key = server.secrets->key;
     c->o.clock = value_clock;

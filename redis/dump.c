@@ -268,9 +268,9 @@ static void dump_over(struct dump *d, struct value *v)
 }
 
 /* Replies with at most `room` bytes from `from` on. The cursor that goes with them is the position
-   after them plus `plus`, or 0 at the end if the last piece is to say so. */
+   after them plus `plus`, or 0 at the end: with the last piece, to clients of BF and CF after it. */
 static void reply_piece(RedisModuleCtx *ctx, struct dump *d, struct value *v, uint64_t from,
-                        size_t room, uint64_t plus, bool last_says)
+                        size_t room, uint64_t plus, enum dialect dialect)
 {
     uint64_t total = d->out ? pieces_out_size(d->out) : d->bytes.len;
     const char *data = d->bytes.data;
@@ -289,11 +289,14 @@ static void reply_piece(RedisModuleCtx *ctx, struct dump *d, struct value *v, ui
         len = (size_t)(total - from < room ? total - from : room);
         data += from;
     }
-    bool over = from + len == total && (last_says || len == 0);
+    bool over = from + len == total && (dialect == OURS || len == 0);
     uint64_t cursor = (uint64_t)d->number << POSITION_BITS | (from + len + plus);
     rm.ReplyWithArray(ctx, 2);
     rm.ReplyWithLongLong(ctx, over ? 0 : (long long)cursor);
-    rm.ReplyWithStringBuffer(ctx, data, len);
+    if (over && dialect == CF)
+        rm.ReplyWithNull(ctx);
+    else
+        rm.ReplyWithStringBuffer(ctx, data, len);
     if (over)
         dump_over(d, v);
 }
@@ -303,9 +306,13 @@ static uint64_t position_of(long long cursor)
     return (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1);
 }
 
-/* SCANDUMP, if `scan`. */
-static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool scan)
+/* SCANDUMP, but for OURS. */
+static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum dialect dialect)
 {
+    static const char *const wrong[] = {[OURS] =
+                                            "ERR the cursor is 0, or what the last call replied",
+                                        [BF] = "Second argument must be numeric",
+                                        [CF] = "Invalid position"};
     long long cursor;
     RedisModuleKey *key;
     struct value *v;
@@ -315,28 +322,32 @@ static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bo
     if (with_key && !secret_told(ctx))
         return RM_OK;
     if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor < 0)
-        return rm.ReplyWithError(ctx, scan ? "Second argument must be numeric"
-                                           : "ERR the cursor is 0, or what the last call replied");
+        return rm.ReplyWithError(ctx, wrong[dialect]);
     struct dump *d = dump_at(ctx, argv[1], cursor, with_key, &key, &v);
     uint64_t position = position_of(cursor);
     size_t room = server.work_limit < (long long)PIECE ? (size_t)server.work_limit : PIECE;
-    if (d && !scan)
-        reply_piece(ctx, d, v, position, room, 0, true);
+    if (d && dialect == OURS)
+        reply_piece(ctx, d, v, position, room, 0, dialect);
     else if (d && cursor == 0) /* the first position is 1, not PIECES_HEAD + 1 */
-        reply_piece(ctx, d, v, 0, PIECES_HEAD, 1 - PIECES_HEAD, false);
+        reply_piece(ctx, d, v, 0, PIECES_HEAD, 1 - PIECES_HEAD, dialect);
     else if (d)
         reply_piece(ctx, d, v, position > 1 ? position - 1 : position * PIECES_HEAD, room, 1,
-                    false);
+                    dialect);
     rm.CloseKey(key);
     return RM_OK;
 }
 
 COMMAND(command_dump)
 {
-    return dump_call(ctx, argv, argc, false);
+    return dump_call(ctx, argv, argc, OURS);
 }
 
 COMMAND(command_scandump)
 {
-    return dump_call(ctx, argv, argc, true);
+    return dump_call(ctx, argv, argc, BF);
+}
+
+COMMAND(command_cf_scandump)
+{
+    return dump_call(ctx, argv, argc, CF);
 }

@@ -18,7 +18,8 @@ struct value *find_value(RedisModuleKey *key, enum value_kind kind, const char *
     struct value *v = rm.ModuleTypeGetValue(key);
     if (v->kind == VALUE_PARTIAL && kind != VALUE_PARTIAL)
         *error = "ERR this value is still being loaded: go on with TAMIS.LOAD, or DEL it";
-    else if (v->kind == kind || kind == VALUE_ANY)
+    else if (v->kind == kind || kind == VALUE_ANY ||
+             (kind == VALUE_DELETABLE && v->kind == VALUE_FILTER && v->deletable))
         *error = NULL;
     return *error ? NULL : v;
 }

@@ -1,6 +1,8 @@
 /* Commands that take keys of a filter: ADD, EXISTS, DEL and their forms for many. */
 #include "module.h"
 
+#include <string.h>
+
 #define BATCH 128
 
 /* Digests of the next keys of a command. */
@@ -17,103 +19,178 @@ static size_t digest_batch(const tamis_filter *filter, RedisModuleString **items
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-struct adding {
-    RedisModuleString *name, **items;
-    size_t n;
-    bool many;    /* reply with an array */
-    size_t added; /* items done */
-    bool changed;
-};
+/* CF.ADD always adds; in the arrays of CF.INSERTNX there are numbers in both protocols. */
+static void reply_added(RedisModuleCtx *ctx, const struct adding *a, bool fresh)
+{
+    if (a->dialect == CF && a->nx && a->many)
+        rm.ReplyWithLongLong(ctx, fresh);
+    else
+        rm.ReplyWithBool(ctx, fresh || (a->dialect == CF && !a->nx));
+}
 
+/* One that was not added. An array of CF has a -1, or false, for each of them. */
+static void reply_refused(RedisModuleCtx *ctx, const struct adding *a, const struct value *v,
+                          tamis_error e)
+{
+    bool numbers = a->nx || !(rm.GetContextFlags(ctx) & RM_FLAG_RESP3);
+    if (a->dialect != CF)
+        reply_failure(ctx, v, e, NULL);
+    else if (!a->many)
+        rm.ReplyWithError(ctx, e == TAMIS_ENOMEM ? "ERR Insufficient memory" : "Filter is full");
+    else if (numbers)
+        rm.ReplyWithLongLong(ctx, -1);
+    else
+        rm.ReplyWithBool(ctx, false);
+}
+
+/* The next items, as many as are done at a time. */
+static tamis_error add_batch(const struct adding *a, tamis_filter *filter, uint8_t *fresh,
+                             size_t *done)
+{
+    tamis_digest digests[BATCH];
+    bool there = false, was = true;
+    size_t len;
+    if (!a->nx && a->n > 1) {
+        size_t some = digest_batch(filter, a->items + a->added, a->n - a->added, digests);
+        return tamis_filter_add_many(filter, digests, some, fresh, done);
+    }
+    const char *item = rm.StringPtrLen(a->items[a->added], &len);
+    if (a->nx)
+        there = tamis_filter_has(filter, item, len);
+    tamis_error e = there ? TAMIS_OK : tamis_filter_add(filter, item, len, &was);
+    *fresh = !there && was;
+    *done = e == TAMIS_OK;
+    return e;
+}
+
+/* What fitted the master fits here, so one that follows has no limit. */
+static tamis_error add_some(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
+                            uint8_t *fresh, size_t *done)
+{
+    tamis_filter *filter = as_filter(v->set);
+    tamis_error e = add_batch(a, filter, fresh, done);
+    if (e != TAMIS_ESPACE || !v->limit || *done || !follows(ctx))
+        return e;
+    set_limit(v->set, 0);
+    e = add_batch(a, filter, fresh, done);
+    set_limit(v->set, v->limit);
+    return e;
+}
+
+/* Returns the number of replies. */
 static long add_all(RedisModuleCtx *ctx, struct adding *a, struct value *v)
 {
-    bool always = v->deletable || v->growth == TAMIS_WINDOW;
-    tamis_filter *filter = as_filter(v->set);
-    tamis_digest digests[BATCH];
+    bool always = !a->nx && (v->deletable || v->growth == TAMIS_WINDOW);
     uint8_t fresh[BATCH];
     tamis_error e = TAMIS_OK;
-    while (e == TAMIS_OK && a->added < a->n) {
-        size_t some, done;
-        some = digest_batch(filter, a->items + a->added, a->n - a->added, digests);
-        e = tamis_filter_add_many(filter, digests, some, fresh, &done);
+    size_t done = 1;
+    while (a->added < a->n && done) {
+        e = add_some(ctx, a, v, fresh, &done);
         for (size_t i = 0; i < done; i++) {
             a->changed |= fresh[i] || always;
-            rm.ReplyWithBool(ctx, fresh[i]);
+            reply_added(ctx, a, fresh[i]);
         }
         a->added += done;
     }
-    if (e != TAMIS_OK)
-        reply_failure(ctx, v, e, NULL);
-    return (long)a->added + (e != TAMIS_OK);
+    size_t left = a->n - a->added, refused = a->dialect == CF ? left : left > 0;
+    for (size_t i = 0; i < refused; i++)
+        reply_refused(ctx, a, v, e);
+    return (long)(a->added + refused);
 }
 
-/* The canonical command, with the items that were added and the time they were added at. */
-static void replicate_add(RedisModuleCtx *ctx, const struct adding *a, tamis_growth growth)
+/* As it came, where that says all, by a name that every server with the module has; else with the items
+   that were added, and the time. */
+static void replicate_add(RedisModuleCtx *ctx, const struct adding *a, tamis_growth growth,
+                          bool as_it_came)
 {
-    long long at = (long long)value_clock(NULL);
     bool clocked = growth == TAMIS_WINDOW || growth == TAMIS_FLEXIBLE;
     if (a->changed && clocked)
-        rm.Replicate(ctx, "TAMIS.INSERT", "scclcv", a->name, "NOCREATE", "AT", at, "ITEMS",
-                     a->items, a->added);
+        rm.Replicate(ctx, "TAMIS.INSERT", "scclcv", a->name, "NOCREATE", "AT",
+                     (long long)value_clock(NULL), "ITEMS", a->items, a->added);
+    else if (a->changed && as_it_came && a->added == a->n)
+        rm.ReplicateVerbatim(ctx);
+    else if (a->changed && a->nx)
+        rm.Replicate(ctx, "TAMIS.INSERT", "scccv", a->name, "NOCREATE", "NX", "ITEMS", a->items,
+                     a->added);
     else if (a->changed && a->added == 1)
         rm.Replicate(ctx, "TAMIS.ADD", "ss", a->name, a->items[0]);
     else if (a->changed)
         rm.Replicate(ctx, "TAMIS.MADD", "sv", a->name, a->items, a->added);
     else if (growth == TAMIS_WINDOW && a->added == 0) /* old vectors may be gone all the same */
-        rm.Replicate(ctx, "TAMIS.FORGET", "scl", a->name, "AT", at);
+        rm.Replicate(ctx, "TAMIS.FORGET", "scl", a->name, "AT", (long long)value_clock(NULL));
 }
 
-static int add(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
+static void add_to(RedisModuleCtx *ctx, struct adding *a, struct value *v, bool as_it_came)
+{
+    if (a->many)
+        rm.ReplyWithArray(ctx, RM_POSTPONED);
+    value_changes(v, true);
+    long replies = add_all(ctx, a, v);
+    if (a->many)
+        rm.ReplySetArrayLength(ctx, replies);
+    replicate_add(ctx, a, v->growth, as_it_came);
+    if (a->changed) {
+        notify(ctx, "tamis.add", a->name);
+        publish_changes(ctx, v, a->name);
+    }
+}
+
+static struct value *make_default(RedisModuleCtx *ctx, const struct adding *a, RedisModuleKey *key)
+{
+    struct creation c;
+    creation_init(&c, WITH_INSERT | (a->dialect == CF ? WITH_CF : 0));
+    creation_settle(&c);
+    return creation_make(ctx, &c, key, a->name);
+}
+
+int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
 {
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, a->name, RM_READ | RM_WRITE);
-    struct value *v = find_value(key, VALUE_FILTER, &error);
-    time_of_command(c->at);
-    if (!v && (error || c->nocreate))
+    struct value *v = find_value(key, a->dialect == CF ? VALUE_DELETABLE : VALUE_FILTER, &error);
+    if (c || !v || v->publication || v->growth > TAMIS_SCALABLE) /* the clock takes 25 ns */
+        time_of_command(c ? c->at : 0);
+    if (!v && (error || (c && c->nocreate)))
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     else if (!v)
-        v = creation_make(ctx, c, key, a->name);
-    if (v) {
-        bool free_hand = v->limit && follows(ctx); /* what fitted the master fits here */
-        if (free_hand)
-            set_limit(v->set, 0);
-        if (a->many)
-            rm.ReplyWithArray(ctx, RM_POSTPONED);
-        value_changes(v, true);
-        long replies = add_all(ctx, a, v);
-        if (a->many)
-            rm.ReplySetArrayLength(ctx, replies);
-        if (free_hand)
-            set_limit(v->set, v->limit);
-        replicate_add(ctx, a, v->growth);
-        if (a->changed) {
-            notify(ctx, "tamis.add", a->name);
-            publish_changes(ctx, v, a->name);
-        }
-    }
+        v = c ? creation_make(ctx, c, key, a->name) : make_default(ctx, a, key);
+    if (v)
+        add_to(ctx, a, v, !c && a->dialect == OURS);
     rm.CloseKey(key);
     return RM_OK;
 }
 
+static int add_plainly(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many,
+                       enum dialect dialect)
+{
+    if (many ? argc < 3 : argc != 3)
+        return rm.WrongArity(ctx);
+    struct adding a = {.name = argv[1],
+                       .items = argv + 2,
+                       .n = (size_t)argc - 2,
+                       .many = many,
+                       .dialect = dialect};
+    return add_items(ctx, &a, NULL);
+}
+
 COMMAND(command_add)
 {
-    struct creation c;
-    if (argc != 3)
-        return rm.WrongArity(ctx);
-    creation_init(&c, WITH_INSERT);
-    creation_settle(&c);
-    return add(ctx, &(struct adding){.name = argv[1], .items = argv + 2, .n = 1}, &c);
+    return add_plainly(ctx, argv, argc, false, OURS);
 }
 
 COMMAND(command_madd)
 {
-    struct creation c;
-    if (argc < 3)
-        return rm.WrongArity(ctx);
-    creation_init(&c, WITH_INSERT);
-    creation_settle(&c);
-    struct adding a = {.name = argv[1], .items = argv + 2, .n = (size_t)argc - 2, .many = true};
-    return add(ctx, &a, &c);
+    return add_plainly(ctx, argv, argc, true, OURS);
+}
+
+COMMAND(command_bf_add)
+{
+    return add_plainly(ctx, argv, argc, false, BF);
+}
+
+COMMAND(command_bf_madd)
+{
+    return add_plainly(ctx, argv, argc, true, BF);
 }
 
 static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int with)
@@ -128,9 +205,12 @@ static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int w
         return rm.ReplyWithError(ctx, error);
     if (c.items == 0 || c.items == argc)
         return rm.WrongArity(ctx);
-    struct adding a = {
-        .name = argv[1], .items = argv + c.items, .n = (size_t)(argc - c.items), .many = true};
-    return add(ctx, &a, &c);
+    struct adding a = {.name = argv[1],
+                       .items = argv + c.items,
+                       .n = (size_t)(argc - c.items),
+                       .many = true,
+                       .nx = c.nx};
+    return add_items(ctx, &a, &c);
 }
 
 COMMAND(command_insert)
@@ -145,15 +225,39 @@ COMMAND(command_bf_insert)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-COMMAND(command_exists)
+static void reply_found(RedisModuleCtx *ctx, const struct value *v, RedisModuleString **items,
+                        size_t n)
 {
-    RedisModuleKey *key;
-    bool replied;
-    if (argc != 3)
+    tamis_digest digests[BATCH];
+    uint8_t found[BATCH] = {0};
+    for (size_t i = 0; i < n;) {
+        size_t some = n - i < BATCH ? n - i : BATCH;
+        if (v) {
+            digest_batch(as_filter(v->set), items + i, some, digests);
+            tamis_filter_has_many(as_filter(v->set), digests, some, found);
+        }
+        for (size_t j = 0; j < some; j++)
+            rm.ReplyWithBool(ctx, found[j]);
+        i += some;
+    }
+}
+
+int ask_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many,
+              enum dialect dialect)
+{
+    const char *error;
+    size_t len;
+    if (many ? argc < 3 : argc != 3)
         return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], VALUE_FILTER, &key, &replied);
-    if (!replied) {
-        size_t len;
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ);
+    const struct value *v = find_value(key, VALUE_FILTER, &error);
+    /* To clients of BF and CF a key of another type has nothing; one that is being loaded may have. */
+    if (error && (dialect == OURS || strcmp(error, WRONG_TYPE) != 0)) {
+        rm.ReplyWithError(ctx, error);
+    } else if (many) {
+        rm.ReplyWithArray(ctx, argc - 2);
+        reply_found(ctx, v, argv + 2, (size_t)argc - 2);
+    } else {
         const char *item = rm.StringPtrLen(argv[2], &len);
         rm.ReplyWithBool(ctx, v && tamis_filter_has(as_filter(v->set), item, len));
     }
@@ -161,30 +265,24 @@ COMMAND(command_exists)
     return RM_OK;
 }
 
+COMMAND(command_exists)
+{
+    return ask_items(ctx, argv, argc, false, OURS);
+}
+
 COMMAND(command_mexists)
 {
-    RedisModuleKey *key;
-    bool replied;
-    if (argc < 3)
-        return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], VALUE_FILTER, &key, &replied);
-    size_t n = replied ? 0 : (size_t)argc - 2;
-    if (!replied)
-        rm.ReplyWithArray(ctx, (long)n);
-    for (size_t i = 0; i < n;) {
-        tamis_digest digests[BATCH];
-        uint8_t found[BATCH] = {0};
-        size_t some = n - i < BATCH ? n - i : BATCH;
-        if (v) {
-            digest_batch(as_filter(v->set), argv + 2 + i, some, digests);
-            tamis_filter_has_many(as_filter(v->set), digests, some, found);
-        }
-        for (size_t j = 0; j < some; j++)
-            rm.ReplyWithBool(ctx, found[j]);
-        i += some;
-    }
-    rm.CloseKey(key);
-    return RM_OK;
+    return ask_items(ctx, argv, argc, true, OURS);
+}
+
+COMMAND(command_bf_exists)
+{
+    return ask_items(ctx, argv, argc, false, BF);
+}
+
+COMMAND(command_bf_mexists)
+{
+    return ask_items(ctx, argv, argc, true, BF);
 }
 
 /* ---- removing -------------------------------------------------------------------------------- */
@@ -193,7 +291,7 @@ const long long removal_replies[3] = {[TAMIS_REMOVED] = 1, [TAMIS_ABSENT] = 0, [
 
 /* Removes what it can; `changed` gets the items that changed something. Returns their number. */
 static size_t remove_all(RedisModuleCtx *ctx, struct value *v, RedisModuleString **items, size_t n,
-                         RedisModuleString **changed, long *replies)
+                         RedisModuleString **changed, long *replies, enum dialect dialect)
 {
     tamis_digest digests[BATCH];
     uint8_t outcomes[BATCH];
@@ -203,7 +301,10 @@ static size_t remove_all(RedisModuleCtx *ctx, struct value *v, RedisModuleString
         size_t done, some = digest_batch(as_filter(v->set), items + all, n - all, digests);
         e = tamis_filter_remove_many(as_filter(v->set), digests, some, outcomes, &done);
         for (size_t i = 0; i < done; i++) {
-            rm.ReplyWithLongLong(ctx, removal_replies[outcomes[i]]);
+            if (dialect == CF)
+                rm.ReplyWithBool(ctx, outcomes[i] != TAMIS_ABSENT);
+            else
+                rm.ReplyWithLongLong(ctx, removal_replies[outcomes[i]]);
             if (outcomes[i] != TAMIS_ABSENT)
                 changed[m++] = items[all + i];
         }
@@ -225,15 +326,21 @@ static void replicate_removal(RedisModuleCtx *ctx, const struct value *v, RedisM
         rm.Replicate(ctx, "TAMIS.MDEL", "sv", name, items, n);
 }
 
-static int delete_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString **items,
-                        size_t n, bool many)
+static const char *not_removable(const struct value *v, const char *error, enum dialect dialect)
+{
+    if (dialect == CF)
+        return v ? NULL : error && strcmp(error, WRONG_TYPE) != 0 ? error : "Not found";
+    return v && !v->deletable ? "ERR the filter is not deletable: make it with DELETABLE" : error;
+}
+
+int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString **items, size_t n,
+                 bool many, enum dialect dialect)
 {
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ | RM_WRITE);
-    struct value *v = find_value(key, VALUE_FILTER, &error);
+    struct value *v = find_value(key, dialect == CF ? VALUE_DELETABLE : VALUE_FILTER, &error);
     size_t m = 0;
-    if (v && !v->deletable)
-        error = "ERR the filter is not deletable: make it with DELETABLE";
+    error = not_removable(v, error, dialect);
     RedisModuleString **changed = v && !error ? rm.TryAlloc(n * sizeof *changed) : NULL;
     if (error || (v && !changed)) {
         rm.ReplyWithError(ctx, error ? error : "OOM no memory for the removal");
@@ -244,7 +351,7 @@ static int delete_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModul
         if (v)
             value_changes(v, false);
         if (v)
-            m = remove_all(ctx, v, items, n, changed, &replies);
+            m = remove_all(ctx, v, items, n, changed, &replies, dialect);
         for (size_t i = 0; !v && i < n; i++)
             rm.ReplyWithLongLong(ctx, 0);
         if (many)
@@ -265,7 +372,7 @@ COMMAND(command_del)
     if (argc != 3)
         return rm.WrongArity(ctx);
     time_of_command(0);
-    return delete_items(ctx, argv[1], argv + 2, 1, false);
+    return remove_items(ctx, argv[1], argv + 2, 1, false, OURS);
 }
 
 COMMAND(command_mdel)
@@ -273,7 +380,7 @@ COMMAND(command_mdel)
     if (argc < 3)
         return rm.WrongArity(ctx);
     time_of_command(0);
-    return delete_items(ctx, argv[1], argv + 2, (size_t)argc - 2, true);
+    return remove_items(ctx, argv[1], argv + 2, (size_t)argc - 2, true, OURS);
 }
 
 /* REMOVE key [AT nanoseconds] ITEMS item [item ...] */
@@ -286,5 +393,5 @@ COMMAND(command_remove)
     if (argc < items + 2 || !is_word(argv[items], "ITEMS"))
         return rm.WrongArity(ctx);
     time_of_command((uint64_t)at);
-    return delete_items(ctx, argv[1], argv + items + 1, (size_t)(argc - items) - 1, true);
+    return remove_items(ctx, argv[1], argv + items + 1, (size_t)(argc - items) - 1, true, OURS);
 }

@@ -17,12 +17,24 @@ struct piece {
     uint64_t offset, limit; /* limit on memory of the value, 0 if not said */
     const char *data;
     size_t len;
-    bool bf;            /* the replies of BF.LOADCHUNK */
+    enum dialect dialect;
     const uint8_t *key; /* for bytes that come without theirs: the server's if none is given */
     bool own;           /* it is that of the server it comes from */
 };
 
 #define BAD_DATA "ERR received bad data"
+
+static const char *bad_data(const struct piece *p)
+{
+    return p->dialect != CF ? BAD_DATA : p->offset == 0 ? "Invalid header" : "Couldn't load chunk!";
+}
+
+/* The key holds something else than pieces. */
+static const char *in_the_way(const struct piece *p, bool ours)
+{
+    bool exists = p->dialect == OURS || (p->dialect == CF && p->offset == 0);
+    return !ours ? WRONG_TYPE : exists ? EXISTS : bad_data(p);
+}
 
 /* The value that the pieces go into, made for the first one; NULL when it has replied. */
 static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, struct value *there)
@@ -32,9 +44,9 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
         if (!there)
             rm.ReplyWithError(ctx, NOT_FOUND);
         else if (p->offset != have)
-            reply_printf(ctx, "%s: the next byte is %llu", BAD_DATA, (unsigned long long)have);
+            reply_printf(ctx, "%s: the next byte is %llu", bad_data(p), (unsigned long long)have);
         else if (p->len > there->total - have)
-            rm.ReplyWithError(ctx, BAD_DATA);
+            rm.ReplyWithError(ctx, bad_data(p));
         else
             return there;
         return NULL;
@@ -43,7 +55,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
     tamis_kind kind =
         total && p->len >= PIECES_HEAD ? tamis_kind_of(p->data, p->len) : TAMIS_KIND_NONE;
     if (kind != TAMIS_KIND_FILTER && kind != TAMIS_KIND_RECORDS) {
-        rm.ReplyWithError(ctx, BAD_DATA);
+        rm.ReplyWithError(ctx, bad_data(p));
         return NULL;
     }
     if (total > (uint64_t)server.value_limit && !follows(ctx)) {
@@ -105,7 +117,7 @@ static void load_done(RedisModuleCtx *ctx, const struct piece *p, uint64_t missi
         secret_adopt(p->key);
     load_replicate(ctx, p, missing == 0, keyless);
     notify(ctx, "tamis.load", p->name);
-    if (p->bf)
+    if (p->dialect != OURS)
         rm.ReplyWithSimpleString(ctx, "OK");
     else
         rm.ReplyWithLongLong(ctx, (long long)missing);
@@ -121,7 +133,8 @@ static void load_failed(RedisModuleCtx *ctx, const struct piece *p, RedisModuleK
         rm.ReplyWithError(ctx, BAD_DATA ": it was saved without its key, and belongs to another "
                                         "family than this server's (tamis.family-key)");
     else
-        reply_printf(ctx, "%s: %s", BAD_DATA, reason->text[0] ? reason->text : tamis_error_text(e));
+        reply_printf(ctx, "%s: %s", bad_data(p),
+                     reason->text[0] ? reason->text : tamis_error_text(e));
     if (!first) {
         rm.DeleteKey(key);
         rm.Replicate(ctx, "DEL", "s", p->name);
@@ -162,7 +175,7 @@ static int load(RedisModuleCtx *ctx, struct piece *p)
         secret_redact(ctx, 3); /* the key may be in the first bytes */
     if (error) {
         bool ours = rm.KeyType(key) == RM_KEY_MODULE && rm.ModuleTypeGetType(key) == type;
-        rm.ReplyWithError(ctx, !ours ? WRONG_TYPE : p->bf ? BAD_DATA : EXISTS);
+        rm.ReplyWithError(ctx, in_the_way(p, ours));
     } else if (!too_much(ctx, p->len, "Send it in smaller pieces.")) {
         v = load_start(ctx, p, there);
     }
@@ -213,6 +226,16 @@ COMMAND(command_load)
     return load(ctx, &p);
 }
 
+static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor,
+                      enum dialect dialect)
+{
+    struct piece p = {.name = argv[1], .dialect = dialect, .key = server.secrets->key};
+    p.data = rm.StringPtrLen(argv[3], &p.len);
+    uint64_t position = cursor > 0 ? (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1) : 0;
+    p.offset = position == 1 ? 0 : position > p.len + 1 ? position - 1 - p.len : UINT64_MAX;
+    return load(ctx, &p);
+}
+
 COMMAND(command_loadchunk)
 {
     long long cursor;
@@ -220,9 +243,15 @@ COMMAND(command_loadchunk)
         return rm.WrongArity(ctx);
     if (rm.StringToLongLong(argv[2], &cursor) != RM_OK)
         return rm.ReplyWithError(ctx, "ERR Second argument must be numeric");
-    struct piece p = {.name = argv[1], .bf = true, .key = server.secrets->key};
-    p.data = rm.StringPtrLen(argv[3], &p.len);
-    uint64_t position = cursor > 0 ? (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1) : 0;
-    p.offset = position == 1 ? 0 : position > p.len + 1 ? position - 1 - p.len : UINT64_MAX;
-    return load(ctx, &p);
+    return load_chunk(ctx, argv, cursor, BF);
+}
+
+COMMAND(command_cf_loadchunk)
+{
+    long long cursor;
+    if (argc != 4)
+        return rm.WrongArity(ctx);
+    if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor == 0)
+        return rm.ReplyWithError(ctx, "Invalid position");
+    return load_chunk(ctx, argv, cursor, CF);
 }

@@ -29,7 +29,13 @@ bool buffer_add(struct buffer *b, const void *data, size_t len);
 void buffer_free(struct buffer *b);
 
 /* A key of the server holds a filter, an index, or the first bytes of one that is being loaded. */
-enum value_kind { VALUE_ANY = 0, VALUE_FILTER = 1, VALUE_RECORDS = 2, VALUE_PARTIAL = 3 };
+enum value_kind {
+    VALUE_ANY = 0,
+    VALUE_FILTER = 1,
+    VALUE_RECORDS = 2,
+    VALUE_PARTIAL = 3,
+    VALUE_DELETABLE = 4 /* to look for: a filter that is */
+};
 
 /* Where copies of a filter go, and how wrong they may be. */
 struct publication {
@@ -61,10 +67,11 @@ struct value {
 struct settings_of_server {
     double error_rate;
     long long capacity, expansion, value_limit, work_limit;
-    struct secrets *secrets; /* of the family that values made here belong to */
-    bool key_given;          /* by configuration, not by chance */
-    bool key_adopted;        /* from values that were loaded or replicated */
-    bool bf;                 /* BF.* are registered */
+    long long cf_capacity, cf_bucket; /* of filters made by CF.* */
+    struct secrets *secrets;          /* of the family that values made here belong to */
+    bool key_given;                   /* by configuration, not by chance */
+    bool key_adopted;                 /* from values that were loaded or replicated */
+    bool bf;                          /* BF.* are registered */
 };
 
 extern struct settings_of_server server;
@@ -132,13 +139,21 @@ struct creation {
     RedisModuleString *like;    /* a key to be like */
     uint64_t at;
     bool bf, nocreate, nonscaling, expands;
+    bool nx;   /* adds only what seems not to be there */
     bool own;  /* the key is that of the server it comes from */
     int with;  /* whose options, WITH_ */
     int items; /* place of the first item in argv, 0 if there is none */
     char error[200];
 };
 
-enum { WITH_RESERVE = 1, WITH_INSERT = 2, WITH_RECORDS = 4, WITH_BF = 8, WITH_VALUE = 16 };
+enum {
+    WITH_RESERVE = 1,
+    WITH_INSERT = 2,
+    WITH_RECORDS = 4,
+    WITH_BF = 8,
+    WITH_VALUE = 16,
+    WITH_CF = 32
+};
 
 #define WIPED_CREATION __attribute__((cleanup(creation_wipe))) struct creation
 void creation_wipe(struct creation *c);
@@ -169,6 +184,28 @@ void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_fact
 
 /* ---- keys.c ---- */
 extern const long long removal_replies[3]; /* for each tamis_removed */
+
+/* Whose replies: the three families of commands differ in a few words. */
+enum dialect { OURS, BF, CF };
+
+struct adding {
+    RedisModuleString *name, **items;
+    size_t n;
+    bool many; /* reply with an array */
+    bool nx;   /* only what seems not to be there */
+    enum dialect dialect;
+    size_t added; /* items done */
+    bool changed;
+};
+/* The options for a value that is not there yet: NULL if the command has none. */
+int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c);
+int ask_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many,
+              enum dialect dialect);
+int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString **items, size_t n,
+                 bool many, enum dialect dialect);
+
+/* ---- cuckoo.c ---- */
+double cuckoo_rate(long long bucket); /* of a cuckoo filter with so many slots a bucket */
 
 /* ---- secret.c ---- */
 #define KEY_HEX   (2 * TAMIS_KEY_LEN + 1)
@@ -225,6 +262,10 @@ COMMAND(command_insert);
 COMMAND(command_bf_insert);
 COMMAND(command_exists);
 COMMAND(command_mexists);
+COMMAND(command_bf_add);
+COMMAND(command_bf_madd);
+COMMAND(command_bf_exists);
+COMMAND(command_bf_mexists);
 COMMAND(command_del);
 COMMAND(command_mdel);
 COMMAND(command_remove);
@@ -247,5 +288,18 @@ COMMAND(command_dump);
 COMMAND(command_load);
 COMMAND(command_scandump);
 COMMAND(command_loadchunk);
+COMMAND(command_cf_reserve);
+COMMAND(command_cf_add);
+COMMAND(command_cf_addnx);
+COMMAND(command_cf_insert);
+COMMAND(command_cf_insertnx);
+COMMAND(command_cf_exists);
+COMMAND(command_cf_mexists);
+COMMAND(command_cf_count);
+COMMAND(command_cf_del);
+COMMAND(command_cf_info);
+COMMAND(command_cf_compact);
+COMMAND(command_cf_scandump);
+COMMAND(command_cf_loadchunk);
 
 #endif

@@ -48,7 +48,12 @@ static void reply_bf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
     if (which == FIGURES) {
         rm.ReplyWithError(ctx, "Invalid information value");
     } else if (argc == 3) {
-        rm.ReplyWithArray(ctx, 1);
+        if (rm.GetContextFlags(ctx) & RM_FLAG_RESP3) {
+            rm.ReplyWithMap(ctx, 1);
+            rm.ReplyWithSimpleString(ctx, figure_names[which]);
+        } else {
+            rm.ReplyWithArray(ctx, 1);
+        }
         reply_figure(ctx, v, &info, which);
     } else {
         rm.ReplyWithMap(ctx, FIGURES);

@@ -101,6 +101,8 @@ bool settings_register(RedisModuleCtx *ctx)
     } numbers[] = {
         {"capacity", &server.capacity, 100, 1, 1LL << 30, 0},
         {"expansion", &server.expansion, 0, 0, 32768, 0},
+        {"cf-capacity", &server.cf_capacity, 1024, 2, 1LL << 30, 0},
+        {"cf-bucket-size", &server.cf_bucket, 2, 1, 255, 0},
         {"value-limit", &server.value_limit, 500LL << 20, 1 << 16, 1LL << 39, RM_CONFIG_MEMORY},
         {"work-limit", &server.work_limit, 8LL << 20, 1 << 16, 1LL << 42, RM_CONFIG_MEMORY},
     };

@@ -1,6 +1,7 @@
 /* The commands: names, flags, keys and what COMMAND DOCS says of them. */
 #include "module.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,6 +131,17 @@ static arg args_bf_info[] = {
     ARG_OF_KEY("key", 0),
     {.name = "field", .type = RM_ARG_STRING, .key_spec_index = -1, .flags = RM_ARG_OPTIONAL},
     {0}};
+static arg args_cf_reserve[] = {ARG_OF_KEY("key", 0),
+                                ARG(INTEGER, "capacity"),
+                                ARG_SET(INTEGER, "bucketsize", "BUCKETSIZE"),
+                                ARG_SET(INTEGER, "maxiterations", "MAXITERATIONS"),
+                                ARG_SET(INTEGER, "expansion", "EXPANSION"),
+                                {0}};
+static arg args_cf_insert[] = {ARG_OF_KEY("key", 0),
+                               ARG_SET(INTEGER, "capacity", "CAPACITY"),
+                               ARG_SET(TOKEN, "nocreate", "NOCREATE"),
+                               ARG_ITEMS,
+                               {0}};
 static arg args_fold[] = {ARG_OF_KEY("key", 0), ARG_SET(TOKEN, "restate", "RESTATE"), {0}};
 static arg args_merge[] = {
     ARG_OF_KEY("destination", 0),
@@ -209,18 +221,19 @@ static const struct command {
      args_bf_reserve},
     {"ADD", command_add, ADDS " fast", 3, keys_add, args_item,
      "Adds an item, to a new filter if there is none; false if it seemed to be there",
-     "O(k) for k hashes", command_add, args_item},
+     "O(k) for k hashes", command_bf_add, args_item},
     {"MADD", command_madd, ADDS, -3, keys_add, args_items,
-     "Adds items, to a new filter if there is none", "O(k n) for n items", command_madd,
+     "Adds items, to a new filter if there is none", "O(k n) for n items", command_bf_madd,
      args_items},
     {"INSERT", command_insert, ADDS, -4, keys_add, args_insert,
      "Adds items, with the parameters of the filter if there is none", "O(k n) for n items",
      command_bf_insert, args_bf_insert},
     {"EXISTS", command_exists, READS, 3, keys_read, args_item,
-     "Says whether an item may be there: no is for sure", "O(k) for k hashes", command_exists,
+     "Says whether an item may be there: no is for sure", "O(k) for k hashes", command_bf_exists,
      args_item},
     {"MEXISTS", command_mexists, SCANS, -3, keys_read, args_items,
-     "Says of items whether they may be there", "O(k n) for n items", command_mexists, args_items},
+     "Says of items whether they may be there", "O(k n) for n items", command_bf_mexists,
+     args_items},
     {"DEL", command_del, REMOVES " fast", 3, keys_remove, args_item,
      "Removes an item that was added: 1 removed, 0 not there, 2 remembered and settled later",
      "O(k) for k hashes", NULL, NULL},
@@ -273,6 +286,57 @@ static const struct command {
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
+static const struct command cuckoo_commands[] = {
+    {"RESERVE", command_cf_reserve, ADDS, -3, keys_write, args_cf_reserve,
+     "Makes an empty deletable filter", "O(1)", NULL, NULL},
+    {"ADD", command_cf_add, ADDS " fast", 3, keys_add, args_item,
+     "Adds an item, once more if it is there", "O(k) for k hashes", NULL, NULL},
+    {"ADDNX", command_cf_addnx, ADDS " fast", 3, keys_add, args_item,
+     "Adds an item unless it seems to be there", "O(k) for k hashes", NULL, NULL},
+    {"INSERT", command_cf_insert, ADDS, -4, keys_add, args_cf_insert,
+     "Adds items, with a capacity for the filter if there is none", "O(k n) for n items", NULL,
+     NULL},
+    {"INSERTNX", command_cf_insertnx, ADDS, -4, keys_add, args_cf_insert,
+     "Adds the items that seem not to be there", "O(k n) for n items", NULL, NULL},
+    {"EXISTS", command_cf_exists, READS, 3, keys_read, args_item,
+     "Says whether an item may be there: no is for sure", "O(k) for k hashes", NULL, NULL},
+    {"MEXISTS", command_cf_mexists, SCANS, -3, keys_read, args_items,
+     "Says of items whether they may be there", "O(k n) for n items", NULL, NULL},
+    {"COUNT", command_cf_count, READS, 3, keys_read, args_item,
+     "How often an item may be there: never less than it is", "O(k) for k hashes", NULL, NULL},
+    {"DEL", command_cf_del, REMOVES " fast", 3, keys_remove, args_item,
+     "Removes an item that was added, once", "O(k) for k hashes", NULL, NULL},
+    {"INFO", command_cf_info, READS, 2, keys_read, args_key, "Size, items and parameters", "O(1)",
+     NULL, NULL},
+    {"COMPACT", command_cf_compact, READS, 2, keys_read, args_key,
+     "Nothing: removals are settled as they come", "O(1)", NULL, NULL},
+    {"SCANDUMP", command_cf_scandump, SCANS, -3, keys_read, args_cursor,
+     "Pieces of a filter for LOADCHUNK", "O(bytes)", NULL, NULL},
+    {"LOADCHUNK", command_cf_loadchunk, ADDS, 4, keys_write, args_chunk,
+     "Makes a filter from the pieces of SCANDUMP", "O(bytes)", NULL, NULL},
+};
+
+enum { CUCKOO_COMMANDS = sizeof cuckoo_commands / sizeof *cuckoo_commands };
+
+/* In small letters, as servers have theirs: messages show it. */
+static void command_name(char name[40], const char *prefix, const struct command *c)
+{
+    snprintf(name, 40, "%s.%s", prefix, c->name);
+    for (char *p = name; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+}
+
+/* Servers from 7.2 on; those from 7.4 on know ours too. */
+static void set_categories(RedisModuleCommand *command, const char *flags, const char *ours)
+{
+    char all[40], known[24];
+    bool writes = strncmp(flags, "write", 5) == 0, fast = strstr(flags, "fast") != NULL;
+    snprintf(known, sizeof known, "%s %s", writes ? "write" : "read", fast ? "fast" : "slow");
+    snprintf(all, sizeof all, "%s %s", known, ours);
+    if (rm.SetCommandACLCategories && rm.SetCommandACLCategories(command, all) != RM_OK)
+        rm.SetCommandACLCategories(command, known);
+}
+
 static bool add_command(RedisModuleCtx *ctx, const char *prefix, const struct command *c,
                         RedisModuleCmdFunc run, arg *args)
 {
@@ -280,7 +344,7 @@ static bool add_command(RedisModuleCtx *ctx, const char *prefix, const struct co
                                                           sizeof(RedisModuleCommandKeySpec),
                                                           sizeof(RedisModuleCommandArg)};
     char name[40];
-    snprintf(name, sizeof name, "%s.%s", prefix, c->name);
+    command_name(name, prefix, c);
     spec *keys = strcmp(prefix, "BF") == 0 && c->keys == keys_reserve ? keys_write : c->keys;
     RedisModuleCommandInfo info = {.version = &version,
                                    .summary = c->summary,
@@ -294,41 +358,49 @@ static bool add_command(RedisModuleCtx *ctx, const char *prefix, const struct co
     RedisModuleCommand *command = rm.GetCommand(ctx, name);
     if (!command || rm.SetCommandInfo(command, &info) != RM_OK)
         return false;
-    bool writes = strncmp(c->flags, "write", 5) == 0, fast = strstr(c->flags, "fast") != NULL;
-    if (rm.SetCommandACLCategories) /* best effort: the server may lack the category of ours */
-        rm.SetCommandACLCategories(command, writes ? fast ? "write fast" : "write slow"
-                                            : fast ? "read fast"
-                                                   : "read slow");
+    set_categories(command, c->flags, strcmp(prefix, "CF") == 0 ? "cuckoo" : "bloom");
     return true;
+}
+
+/* Does some other module have a command of this name? */
+static bool taken(RedisModuleCtx *ctx, const char *prefix, const struct command *c)
+{
+    char name[40];
+    command_name(name, prefix, c);
+    RedisModuleCallReply *reply = rm.Call(ctx, "COMMAND", "cc", "INFO", name);
+    bool known = reply && rm.CallReplyType(reply) == RM_REPLY_ARRAY &&
+                 rm.CallReplyType(rm.CallReplyArrayElement(reply, 0)) == RM_REPLY_ARRAY;
+    if (reply)
+        rm.FreeCallReply(reply);
+    return known;
 }
 
 bool table_bf_free(RedisModuleCtx *ctx)
 {
-    if (rm.IsModuleNameBusy("bf"))
-        return false;
-    for (int i = 0; i < COMMANDS; i++) {
-        char name[40];
-        if (!commands[i].bf)
-            continue;
-        snprintf(name, sizeof name, "BF.%s", commands[i].name);
-        RedisModuleCallReply *reply = rm.Call(ctx, "COMMAND", "cc", "INFO", name);
-        bool known = reply && rm.CallReplyType(reply) == RM_REPLY_ARRAY &&
-                     rm.CallReplyType(rm.CallReplyArrayElement(reply, 0)) == RM_REPLY_ARRAY;
-        if (reply)
-            rm.FreeCallReply(reply);
-        if (known)
-            return false;
-    }
-    return true;
+    bool free = !rm.IsModuleNameBusy("bf");
+    for (int i = 0; i < COMMANDS && free; i++)
+        free = !commands[i].bf || !taken(ctx, "BF", &commands[i]);
+    for (int i = 0; i < CUCKOO_COMMANDS && free; i++)
+        free = !taken(ctx, "CF", &cuckoo_commands[i]);
+    return free;
 }
 
 bool table_register(RedisModuleCtx *ctx, bool bf)
 {
+    if (rm.AddACLCategory) { /* where they are there already, so much the better */
+        rm.AddACLCategory(ctx, "bloom");
+        rm.AddACLCategory(ctx, "cuckoo");
+    }
     for (int i = 0; i < COMMANDS; i++) {
         const struct command *c = &commands[i];
         if (!add_command(ctx, "TAMIS", c, c->run, c->args))
             return false;
         if (bf && c->bf && !add_command(ctx, "BF", c, c->bf, c->bf_args))
+            return false;
+    }
+    for (int i = 0; bf && i < CUCKOO_COMMANDS; i++) {
+        const struct command *c = &cuckoo_commands[i];
+        if (!add_command(ctx, "CF", c, c->run, c->args))
             return false;
     }
     return true;

@@ -174,6 +174,25 @@ tamis_error tamis_filter_remove(tamis_filter *f, const void *key, size_t len,
     return e;
 }
 
+uint64_t tamis_filter_count(const tamis_filter *f, const void *key, size_t len)
+{
+    const struct set *s = &f->set;
+    const struct layers *layers = set_layers(s);
+    tamis_digest digest = family_digest(&s->family, key, len);
+    struct match match;
+    uint64_t copies = 0;
+    if (!s->opt.deletable || !set_counted(s))
+        return tamis_filter_has(f, key, len);
+    if (!set_match(s, digest, &match))
+        return 0;
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        if (match_has(&match, layers->v[i]))
+            copies += vector_copies(layers->v[i], digest);
+    uint32_t entry = pending_find(&s->removals, &digest);
+    uint64_t gone = entry == NO_ENTRY ? 0 : atomic_load(&s->removals.entries[entry].copies);
+    return copies - min_u64(gone, copies);
+}
+
 tamis_error tamis_records_remove(tamis_records *x, const tamis_key *record, tamis_removed *outcome)
 {
     tamis_digest digests[TAMIS_ATTRIBUTES_MAX];

@@ -21,6 +21,7 @@ MODULE = os.path.join(BUILD, "tamis.so")
 TAMIS = os.path.join(BUILD, "tamis")
 ASAN = os.environ.get("TAMIS_VARIANT") == "asan"
 LONG = os.environ.get("TAMIS_LONG") == "1"
+SERVER = os.environ.get("REDIS_SERVER", "redis-server")
 
 
 def free_port(cluster=False):
@@ -81,7 +82,7 @@ class Server:
             for key, value in options.items():
                 for one in value if isinstance(value, list) else [value]:
                     conf.write("%s %s\n" % (key, '""' if one == "" else one))
-        self.process = subprocess.Popen(["redis-server", os.path.join(self.folder, "conf")],
+        self.process = subprocess.Popen([SERVER, os.path.join(self.folder, "conf")],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                         env=environment(self.folder))
         self.r = self.client()

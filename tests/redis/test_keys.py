@@ -365,7 +365,7 @@ def test_replies_in_both_protocols(server, r):
         assert raw("TAMIS.DEL", "f", "none", resp=resp) == b":0\r\n"
         assert raw("TAMIS.MDEL", "f", "none", resp=resp) == b"*1\r\n:0\r\n"
         assert raw("TAMIS.EXISTS", "none", resp=resp) == \
-            b"-ERR wrong number of arguments for 'TAMIS.EXISTS' command\r\n"
+            b"-ERR wrong number of arguments for 'tamis.exists' command\r\n"
     assert raw("TAMIS.INFO", "f").startswith(b"*44\r\n+kind\r\n+filter\r\n+growth\r\n+scalable\r\n")
     three = raw("TAMIS.INFO", "f", resp=3)
     assert three.startswith(b"%22\r\n") and b"+deletable\r\n#t\r\n" in three

@@ -380,6 +380,8 @@ TEST(copies_are_removed_exactly)
             add(f, key);
         CHECK(info_of(f).items == total);
         for (uint32_t key = 0; key < 8; key++)
+            CHECK(tamis_filter_count(f, &key, sizeof key) >= copies[key]);
+        for (uint32_t key = 0; key < 8; key++)
             remove_to_last_copy(f, key, copies[key]);
         CHECK_MSG(info_of(f).items == 50, "%" PRIu64 " items", info_of(f).items);
         for (uint32_t key = 100; key < 150; key++)
@@ -388,6 +390,28 @@ TEST(copies_are_removed_exactly)
         tamis_filter_free(f);
         tamis_filter_free(new);
     }
+}
+
+/* Where no other key is, the count is exact, removals that wait included; a plain filter has one. */
+TEST(copies_are_counted)
+{
+    tamis_filter *f = filter_of((tamis_options){.growth = TAMIS_SCALABLE, .capacity = 8});
+    tamis_filter *plain = NULL;
+    uint32_t key = 7, other = 8;
+    for (uint32_t i = 1; i <= 40; i++) {
+        add(f, key);
+        CHECK_MSG(tamis_filter_count(f, &key, sizeof key) == i, "%u", i);
+    }
+    for (uint32_t i = 40; i-- > 0;) {
+        take(f, key);
+        CHECK_MSG(tamis_filter_count(f, &key, sizeof key) == i, "%u", i);
+    }
+    CHECK(tamis_filter_new(&plain, &(tamis_options){.capacity = 100}, NULL) == TAMIS_OK);
+    add(plain, key), add(plain, key);
+    CHECK(tamis_filter_count(plain, &key, sizeof key) == 1);
+    CHECK(tamis_filter_count(plain, &other, sizeof other) == 0);
+    tamis_filter_free(plain);
+    tamis_filter_free(f);
 }
 
 /* A filter with the keys taken out again is the filter before, where no key was pending. */

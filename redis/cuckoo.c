@@ -1,0 +1,249 @@
+/*
+ * CF.*: for clients of cuckoo filters, on deletable sets. Arguments and replies are RedisBloom's.
+ *
+ * A cuckoo filter has buckets of b fingerprints of 8 bits, of which a query compares 2 b: so BUCKETSIZE
+ * states the rate, 1 - (1 - 1/255)^(2b), 1.6 % for the 2 of the default. The set here keeps it as the total
+ * at every size, where parts of a cuckoo filter add up. MAXITERATIONS is read and means nothing; EXPANSION
+ * 0 is a set that does not grow, any other number one that does.
+ */
+#include "module.h"
+
+#include <string.h>
+
+#define CAPACITY_MAX   (1LL << 30)
+#define BUCKET_MAX     255
+#define ITERATIONS     20 /* RedisBloom's, for INFO */
+#define ITERATIONS_MAX 65535
+#define EXPANSION_MAX  32768
+
+double cuckoo_rate(long long bucket)
+{
+    double none = 1;
+    for (long long i = 0; i < 2 * bucket; i++)
+        none *= 1 - 1.0 / 255;
+    return 1 - none;
+}
+
+/* ---- RESERVE --------------------------------------------------------------------------------- */
+
+struct cuckoo {
+    long long capacity, bucket, iterations, expansion;
+};
+
+/* One option and its value; false when it has replied. */
+static bool read_option(RedisModuleCtx *ctx, struct cuckoo *c, RedisModuleString **argv)
+{
+    const struct {
+        const char *name;
+        long long *place, least, most;
+    } options[] = {{"BUCKETSIZE", &c->bucket, 1, BUCKET_MAX},
+                   {"MAXITERATIONS", &c->iterations, 1, ITERATIONS_MAX},
+                   {"EXPANSION", &c->expansion, 0, EXPANSION_MAX}};
+    for (int i = 0; i < 3; i++) {
+        if (!is_word(argv[0], options[i].name))
+            continue;
+        if (rm.StringToLongLong(argv[1], options[i].place) != RM_OK)
+            reply_printf(ctx, "Couldn't parse %s", options[i].name);
+        else if (*options[i].place < options[i].least || *options[i].place > options[i].most)
+            reply_printf(ctx, "%s: value must be in the range [%lld, %lld]", options[i].name,
+                         options[i].least, options[i].most);
+        else
+            return true;
+        return false;
+    }
+    size_t len;
+    const char *word = rm.StringPtrLen(argv[0], &len);
+    reply_printf(ctx, "ERR unknown option '%.*s'", len < 60 ? (int)len : 60, word);
+    return false;
+}
+
+COMMAND(command_cf_reserve)
+{
+    const char *error;
+    struct creation c;
+    struct cuckoo o = {.bucket = server.cf_bucket, .iterations = ITERATIONS, .expansion = 1};
+    if (argc < 3 || argc % 2 == 0)
+        return rm.WrongArity(ctx);
+    if (rm.StringToLongLong(argv[2], &o.capacity) != RM_OK)
+        return rm.ReplyWithError(ctx, "Bad capacity");
+    for (int i = 3; i < argc; i += 2)
+        if (!read_option(ctx, &o, argv + i))
+            return RM_OK;
+    if (o.capacity < 2 * o.bucket || o.capacity > CAPACITY_MAX)
+        return reply_printf(ctx, "Capacity must be in the range [2 * BUCKETSIZE, %lld]",
+                            CAPACITY_MAX);
+    creation_init(&c, WITH_RESERVE | WITH_CF);
+    c.o.capacity = (uint64_t)o.capacity;
+    c.o.fpp = cuckoo_rate(o.bucket);
+    c.nonscaling = o.expansion == 0;
+    creation_settle(&c);
+    time_of_command(0);
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    const struct value *there = find_value(key, VALUE_DELETABLE, &error);
+    if (there || error)
+        rm.ReplyWithError(ctx, there ? EXISTS : error);
+    else if (creation_make(ctx, &c, key, argv[1]))
+        rm.ReplyWithSimpleString(ctx, "OK");
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+/* ---- ADD and INSERT -------------------------------------------------------------------------- */
+
+static int add_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool nx)
+{
+    if (argc != 3)
+        return rm.WrongArity(ctx);
+    struct adding a = {.name = argv[1], .items = argv + 2, .n = 1, .nx = nx, .dialect = CF};
+    return add_items(ctx, &a, NULL);
+}
+
+COMMAND(command_cf_add)
+{
+    return add_one(ctx, argv, argc, false);
+}
+
+COMMAND(command_cf_addnx)
+{
+    return add_one(ctx, argv, argc, true);
+}
+
+/* Options up to ITEMS; the place of the first item, or 0 when it has replied. */
+static int insert_options(RedisModuleCtx *ctx, struct creation *c, RedisModuleString **argv,
+                          int argc)
+{
+    long long n;
+    for (int i = 2; i < argc; i++) {
+        bool last = i + 1 == argc;
+        if (is_word(argv[i], "ITEMS") && !last)
+            return i + 1;
+        if (is_word(argv[i], "NOCREATE")) {
+            c->nocreate = true;
+        } else if (is_word(argv[i], "CAPACITY") && !last) {
+            if (rm.StringToLongLong(argv[++i], &n) != RM_OK) {
+                rm.ReplyWithError(ctx, "Bad capacity");
+                return 0;
+            }
+            if (n < 2 * server.cf_bucket || n > CAPACITY_MAX) {
+                reply_printf(ctx, "Capacity must be in the range [cf-bucket-size * 2, %lld]",
+                             CAPACITY_MAX);
+                return 0;
+            }
+            c->o.capacity = (uint64_t)n;
+        } else if (!is_word(argv[i], "ITEMS") && !is_word(argv[i], "CAPACITY")) {
+            rm.ReplyWithError(ctx, "Unknown argument received");
+            return 0;
+        }
+    }
+    rm.WrongArity(ctx);
+    return 0;
+}
+
+static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool nx)
+{
+    struct creation c;
+    if (argc < 4)
+        return rm.WrongArity(ctx);
+    creation_init(&c, WITH_INSERT | WITH_CF);
+    creation_settle(&c);
+    int first = insert_options(ctx, &c, argv, argc);
+    struct adding a = {.name = argv[1],
+                       .items = argv + first,
+                       .n = (size_t)(argc - first),
+                       .many = true,
+                       .nx = nx,
+                       .dialect = CF};
+    return first ? add_items(ctx, &a, &c) : RM_OK;
+}
+
+COMMAND(command_cf_insert)
+{
+    return insert(ctx, argv, argc, false);
+}
+
+COMMAND(command_cf_insertnx)
+{
+    return insert(ctx, argv, argc, true);
+}
+
+/* ---- the others ------------------------------------------------------------------------------ */
+
+COMMAND(command_cf_exists)
+{
+    return ask_items(ctx, argv, argc, false, CF);
+}
+
+COMMAND(command_cf_mexists)
+{
+    return ask_items(ctx, argv, argc, true, CF);
+}
+
+COMMAND(command_cf_count)
+{
+    const char *error;
+    size_t len;
+    if (argc != 3)
+        return rm.WrongArity(ctx);
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ);
+    const struct value *v = find_value(key, VALUE_FILTER, &error);
+    const char *item = rm.StringPtrLen(argv[2], &len);
+    if (error && strcmp(error, WRONG_TYPE) != 0)
+        rm.ReplyWithError(ctx, error);
+    else
+        rm.ReplyWithLongLong(ctx,
+                             v ? (long long)tamis_filter_count(as_filter(v->set), item, len) : 0);
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
+COMMAND(command_cf_del)
+{
+    if (argc != 3)
+        return rm.WrongArity(ctx);
+    time_of_command(0);
+    return remove_items(ctx, argv[1], argv + 2, 1, false, CF);
+}
+
+/* What a cuckoo filter with this capacity would have; deletions are those that are not settled yet, as
+   a cuckoo filter counts those since it was last compacted. */
+static void reply_cf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
+{
+    (void)argv, (void)argc;
+    tamis_filter_facts info;
+    set_brief(v->set, &info);
+    uint64_t bucket = 1, buckets = 1;
+    while (bucket < BUCKET_MAX && cuckoo_rate((long long)bucket) < info.fpp * (1 - 1e-9))
+        bucket++;
+    while (buckets < info.capacity / bucket)
+        buckets *= 2;
+    rm.ReplyWithMap(ctx, 8);
+    say_count(ctx, "Size", value_bytes(v));
+    say_count(ctx, "Number of buckets", buckets);
+    say_count(ctx, "Number of filters", info.vectors);
+    say_count(ctx, "Number of items inserted", info.items);
+    say_count(ctx, "Number of items deleted", info.pending);
+    say_count(ctx, "Bucket size", bucket);
+    say_count(ctx, "Expansion rate", info.growth != TAMIS_FIXED);
+    say_count(ctx, "Max iterations", ITERATIONS);
+}
+
+COMMAND(command_cf_info)
+{
+    return argc != 2 ? rm.WrongArity(ctx)
+                     : with_value(ctx, argv, argc, VALUE_DELETABLE, RM_READ, reply_cf_info);
+}
+
+/* Removals are settled as they come. */
+COMMAND(command_cf_compact)
+{
+    const char *error;
+    if (argc != 2)
+        return rm.WrongArity(ctx);
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ);
+    if (find_value(key, VALUE_DELETABLE, &error))
+        rm.ReplyWithSimpleString(ctx, "OK");
+    else
+        rm.ReplyWithError(ctx, "Cuckoo filter was not found");
+    rm.CloseKey(key);
+    return RM_OK;
+}
