@@ -1,4 +1,4 @@
-/* tamis: the command line. A table of verbs; each is a function in a file of its own group. */
+/* tamis: the command line. A table of verbs; each verb is a function in a file of its group. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -54,26 +54,27 @@ static int run(int argc, char **argv)
     return complain("unknown command: %s: see tamis help", name);
 }
 
-/* The first file that a program opens takes the lowest number that is free: where a standard one was
-   closed, keys would be read from a lock file, and lines written into a filter. So each has a file,
-   of the wrong direction, that reads and writes fail on. */
+/* The first file that a program opens gets the lowest free number: if a standard one was closed,
+   keys would be read from a lock file, and lines written into a filter. So each closed one gets
+   a file opened in the wrong direction, on which reads and writes fail. */
 static void hold_standard_files(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
         int held = fd;
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-            held = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* the lowest: fd itself */
+            /* the lowest free number is fd itself */
+            held = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
         if (held > fd)
             close(held);
     }
 }
 
-/* Family keys stay out of core dumps: they have no memory in them. */
+/* Keeps family keys out of core dumps, by leaving out all memory. */
 static void keep_out_of_dumps(void)
 {
     int fd = open("/proc/self/coredump_filter", O_WRONLY | O_CLOEXEC);
     if (fd >= 0 && write(fd, "0", 1) < 0)
-        errno = 0; /* a kernel without dumps */
+        errno = 0; /* a kernel without core dumps */
     if (fd >= 0)
         close(fd);
 }
@@ -82,8 +83,8 @@ int main(int argc, char **argv)
 {
     hold_standard_files();
     keep_out_of_dumps();
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is seen as an error of the write, */
-    signal(SIGXFSZ, SIG_IGN); /* and so is a limit on the size of files */
+    signal(SIGPIPE, SIG_IGN); /* the write then returns an error for a closed pipe, */
+    signal(SIGXFSZ, SIG_IGN); /* and for a limit on the size of files */
     signal(SIGBUS, complain_of_mapped);
     return put_end(run(argc, argv));
 }

@@ -121,7 +121,7 @@ static void say_publication(RedisModuleCtx *ctx, const struct publication *p)
 void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_facts *i)
 {
     bool records = v->kind == VALUE_RECORDS;
-    say_text(ctx, "kind", records ? "index" : "filter");
+    say_text(ctx, "kind", records ? "records" : "filter");
     say_text(ctx, "growth", growth_words[i->growth]);
     say_text(ctx, "layout", layout_words[i->layout]);
     say_text(ctx, "hash", hash_words[i->hash]);

@@ -3,7 +3,7 @@
 
     tools/decode.py info FILE                  checks every byte, then tells what is in it (JSON)
     tools/decode.py check FILE [KEY...]        "maybe KEY" or "no KEY"; keys from stdin, one a line.
-                                               For an index or a catalog a key is a question:
+                                               For records or a catalog a key is a query:
                                                NAME=VALUE or NAME!
                                                (missing), several with tabs between them
     tools/decode.py apply OLD PATCH NEW        writes what the patch makes of the old file
@@ -680,7 +680,7 @@ def value_digest(family, kind, attribute, value, part=False):
 
 class Index(Structure):
     def __init__(self, container):
-        super().__init__(container, 2, "an index")
+        super().__init__(container, 2, "a set of records")
         check_head(self.head, container.hash, 128)
         need(self.head["growth"] != 5 and self.head["width"] == 0 and
              not self.head["flags"] & UNIQUE and
@@ -1585,7 +1585,7 @@ def describe_catalog(x, length):
 def describe_index(x, length):
     copies = sum(p[0] for p in x.pending.values())
     return {
-        "kind": "index", "growth": GROWTHS[x.head["growth"]],
+        "kind": "records", "growth": GROWTHS[x.head["growth"]],
         "layout": ["", "spread", "blocked"][x.head["layout"]],
         "hash": ["", "xxh3", "sip", "h3"][x.hash], "bytes": length,
         "has_key": bool(x.container.has_key), "bits_only": x.bits_only,

@@ -1,4 +1,4 @@
-/* tamis plan: which form the options make. */
+/* tamis plan: selects the form by the options given. */
 #include "plan_verb.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ bool plan_hashes_fit(const struct plan *plan)
     return false;
 }
 
-/* The form that the options given differ least from. */
+/* The form whose options differ least from those given. */
 static const struct form *nearest(const char *name, uint32_t given, int *distance)
 {
     const struct form *best = NULL;

@@ -1,10 +1,10 @@
-/* tamis plan: its options, its forms and the parts they share. */
+/* tamis plan: its options, its forms and what they share. */
 #ifndef TAMIS_CLI_PLAN_H
 #define TAMIS_CLI_PLAN_H
 
 #include "ui/cli.h"
 
-/* Every option of every form; the names with dashes for underscores. */
+/* Every option of every form; names have dashes for underscores. */
 #define PLAN_OPTIONS(X)       \
     X(items, ARG_COUNT)       \
     X(fpp, ARG_RATE)          \
@@ -56,7 +56,7 @@ int plan_flexible_rate(const struct plan *plan);
 int plan_index(const struct plan *plan);
 int plan_replica(const struct plan *plan);
 
-/* 1..64, else complains. */
+/* True for 1..64, otherwise complains. */
 bool plan_hashes_fit(const struct plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
-/* Curves. gnuplot gets its orders and the points on its standard input; what it draws goes aside
-   and is renamed, so that a failed plot leaves no half of a file. See plot.h. */
+/* Curves. gnuplot gets commands and points on its standard input; it draws to a temporary file
+   that is renamed, so that a failed plot leaves no partial file. See plot.h. */
 #define _GNU_SOURCE /* open_memstream */
 #include "plot.h"
 
@@ -19,13 +19,13 @@ struct plot {
     char *aside;
     char *head_text, *data_text;
     size_t head_len, data_len;
-    FILE *head, *data; /* orders; points */
+    FILE *head, *data; /* commands; points */
     const char *name[CURVES];
     bool second[CURVES];
     int n;
 };
 
-/* A text as gnuplot quotes it. */
+/* Writes a text as gnuplot quotes it. */
 static void quote(FILE *to, const char *text)
 {
     fputc('\'', to);
@@ -121,7 +121,8 @@ double plot_place(int i, double to)
     return to * i / PLOT_POINTS;
 }
 
-/* Runs gnuplot on the text; its exit status, 127 if there is none, -1 if it could not be run. */
+/* Runs gnuplot on the text; returns its exit status, 127 if it is not installed, -1 if it could
+   not be run. */
 static int run_gnuplot(const char *text, size_t len)
 {
     int pipe_ends[2], status;
@@ -150,7 +151,7 @@ static int run_gnuplot(const char *text, size_t len)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Orders, points, and the order to draw them. */
+/* Commands, points, and the command to draw them. */
 static char *script(struct plot *p, size_t *len)
 {
     char *text = NULL;
@@ -171,7 +172,7 @@ static char *script(struct plot *p, size_t *len)
     return fclose(all) == 0 ? text : NULL;
 }
 
-/* gnuplot says nothing of a full disk: the end tells whether all was written. */
+/* gnuplot does not report a full disk: the end of the file tells whether everything was written. */
 static bool whole(const char *path)
 {
     char end[16] = "";
@@ -190,13 +191,11 @@ int plot_draw(struct plot *p)
     size_t len;
     char *text = script(p, &len);
     int status = FOUND;
-    FILE *probe =
-        fopen(p->aside, "we"); /* where it may not be written, gnuplot would not say why */
+    FILE *probe = fopen(p->aside, "we"); /* gnuplot would not say why it cannot write there */
     if (!text) {
         status = complain("out of memory: --plot: leave it out");
     } else if (!probe) {
-        status =
-            complain("%s: %s: give a place where a file may be written", strerror(errno), p->path);
+        status = complain("%s: %s: give the name of a writable file", strerror(errno), p->path);
     } else {
         int outcome = run_gnuplot(text, len);
         if (outcome == 127)
@@ -205,7 +204,7 @@ int plot_draw(struct plot *p)
         else if (outcome != 0)
             status = complain("gnuplot failed: %s: try it by hand, or use --json", p->path);
         else if (!whole(p->aside))
-            status = complain("the plot is not whole: %s: make room and run again", p->path);
+            status = complain("the plot is incomplete: %s: make room and run again", p->path);
         else if (rename(p->aside, p->path) != 0)
             status = complain("%s: %s: give the name of a file", strerror(errno), p->path);
     }

@@ -1,4 +1,4 @@
-/* tamis plan dynamic: equal vectors, for a set whose size is not known (Guo et al.). */
+/* tamis plan dynamic: equal vectors, for a set of unknown size (Guo et al.). */
 #include "plan_verb.h"
 
 #include <errno.h>
@@ -96,7 +96,7 @@ int plan_dynamic_rates(const struct plan *p)
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* A file of set sizes: a size a line, with how often it comes if that is more than once. */
+/* A file of set sizes: one size per line, with its frequency if that is more than 1. */
 static bool read_sizes(const char *path, double *weight, uint64_t N)
 {
     char line[256];
@@ -130,7 +130,7 @@ static bool read_sizes(const char *path, double *weight, uint64_t N)
     return good > 0;
 }
 
-/* The distribution that --sizes names, as chances of 1..N. */
+/* The distribution that --sizes names, as probabilities of 1..N. */
 static bool fill_sizes(const char *text, double *chance, uint64_t N)
 {
     static const char *const names[] = {"normal:", "zipf-min:", "zipf-max:", "zipf-random:"};
@@ -212,7 +212,7 @@ int plan_dynamic_sizes(const struct plan *p)
 
 /* ---- thresholds ------------------------------------------------------------------------------ */
 
-/* Bits that give n0 items the rate beta with k probes, from the capacity of one bit. */
+/* Bits that give n0 items the rate beta with k probes, from the capacity per bit. */
 static double bits_for(double k, double n0, double beta)
 {
     return n0 / tamis_plan_capacity_real(1, k, beta);
@@ -243,7 +243,7 @@ int plan_dynamic_thresholds(const struct plan *p)
     if (p->items == 0)
         return complain("wrong value '0': --items: give 1 or more");
     if (p->tolerate <= p->fpp)
-        return complain("not above --fpp: --tolerate: give the higher rate there");
+        return complain("not above --fpp: --tolerate: give a higher rate");
     tamis_plan_limits v =
         tamis_plan_dynamic_limits((double)p->hashes, (double)p->items, p->fpp, p->tolerate);
     report_open(p->json);

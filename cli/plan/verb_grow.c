@@ -67,7 +67,7 @@ int plan_scalable(const struct plan *p)
         return TROUBLE;
     uint64_t first = tamis_plan_capacity_whole(m, k, p->fpp);
     if (p->bits == 0 || p->items == 0 || first == 0)
-        return complain("a vector that holds nothing: --bits, --hashes, --fpp, --items: give more "
+        return complain("the capacity is 0: --bits, --hashes, --fpp, --items: give more "
                         "bits or a higher rate");
     tamis_plan_stack code =
         tamis_plan_report(m, (unsigned)p->hashes, p->fpp, p->items, 1, layers, LAYERS);
@@ -117,7 +117,7 @@ static int plot_flexible(const struct plan *p, const unsigned *lambda, size_t n_
     return plot_draw(plot);
 }
 
-/* The figures of a stack that follows the lambdas, the first one the baseline's. */
+/* The figures of a stack that follows the lambdas; the first one is the baseline's. */
 static void report_flexible(const struct plan *p, const unsigned *lambda, size_t n_lambda)
 {
     double k = (double)p->hashes, m0 = (double)p->bits;

@@ -48,7 +48,7 @@ static int plot_index(const struct plan *p)
                                 v.fresh.bf,
                                 v.recombined.ht_attenuated,
                                 v.recombined.bf};
-            if (y[curve] > 1e-20) /* what is less shows nothing */
+            if (y[curve] > 1e-20) /* smaller values cannot be seen */
                 plot_point(plot, n, y[curve]);
         }
     }
@@ -106,7 +106,7 @@ static int plot_replica(const struct plan *p, struct weights w)
     double most = p->delta1;
     struct plot *plot =
         plot_new(p->plot, "A stale copy", "share of bits that became one", "rate", 0);
-    for (int i = 0; plot && i <= PLOT_POINTS; i++) { /* as far as such a share can be */
+    for (int i = 0; plot && i <= PLOT_POINTS; i++) { /* up to the largest possible share */
         tamis_plan_replica v = replica_at(p, plot_place(i, 1), w);
         most = v.own == v.own ? plot_place(i, 1) : most;
     }

@@ -49,7 +49,7 @@ void records_warn(const tamis_records *index, uint64_t mask)
         return;
     records_names(index, mask, names, sizeof names);
     if (info.verifier == TAMIS_VERIFIER_NONE)
-        remark("not verified as a combination; make the index with --verifier filter");
+        remark("not verified as a combination; make the set with --verifier filter");
     else
         remark("not verified as a combination; add --combo %s", names);
 }

@@ -1,8 +1,8 @@
 /*
- * tamis bench: what the library does on this machine, in a few seconds. Keys are 8 random bytes,
- * lookups are of absent keys, hashing is included; medians of RUNS. The floor is what any filter with
- * one cache miss a lookup pays: random lines, fetched ahead, over as much memory as the filter has.
- * make bench measures more, and beside other libraries.
+ * tamis bench: the speed of the library on this machine, in a few seconds. Keys are 8 random bytes,
+ * lookups are of absent keys, hashing is included; times are medians of RUNS. The floor is what any
+ * filter with one cache miss per lookup pays: random lines, prefetched, from as much memory as the
+ * filter has. make bench measures more, and compares with other libraries.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -19,12 +19,12 @@
 #define QUERIES   ((size_t)1 << 20)
 #define HUGE_PAGE ((size_t)1 << 21)
 #define THREADS   64
-#define FIRST     1000 /* keys a growing filter starts with */
+#define FIRST     1000 /* capacity that a growing filter starts with */
 
 /* ---- clock, keys, medians -------------------------------------------------------------------- */
 
-/* Nanoseconds: by the clock, or of this thread's processor time, so that other programs that have
-   their turn in between do not count. */
+/* Nanoseconds: by the clock, or of processor time of this thread, so that other programs running
+   in between do not count. */
 static double nanoseconds(clockid_t clock)
 {
     struct timespec t;
@@ -58,7 +58,7 @@ struct run {
     uint64_t n_lines, found;
 };
 
-/* Nanoseconds for each of QUERIES: the median, after a run that warms the caches. */
+/* Nanoseconds per query for QUERIES of them: the median, after a run that warms the caches. */
 static double median(void (*body)(struct run *run), struct run *run)
 {
     double times[RUNS];
@@ -81,7 +81,7 @@ static const uint64_t *line_of(const struct run *run, size_t i)
     return &run->lines[8 * (uint64_t)(place >> 64)];
 }
 
-/* As the filters do it: some ahead, into the second level of the cache. */
+/* As the filters do it: some keys ahead, into the L2 cache. */
 static void fetch_lines(struct run *run)
 {
     enum { AHEAD = 64 };
@@ -121,7 +121,8 @@ static void ask_each(struct run *run)
     run->found += found;
 }
 
-/* Adds keys 0..n-1, one at a time or in chunks; nanoseconds a key, or -1 without memory. */
+/* Adds keys 0..n-1, one at a time or in chunks; returns nanoseconds per key, or -1 if there is
+   no memory. */
 static double add_all(tamis_filter *f, uint64_t n, bool many)
 {
     uint64_t keys[CHUNK];
@@ -186,7 +187,7 @@ static void *ask_often(void *context)
     return NULL;
 }
 
-/* Lookups a second by all cores, as a multiple of one's: the best of RUNS. */
+/* Lookups per second on all cores relative to one core: the best of RUNS. */
 static void report_threads(const struct bench *b, const tamis_filter *f)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -237,7 +238,7 @@ static void report_filter(struct bench *b, tamis_filter *f, const double add[2])
     report_count("vectors", "vectors", info.vectors);
 }
 
-/* One kind of filter, filled twice and asked. */
+/* One kind of filter, filled twice and queried. */
 static int bench_kind(struct bench *b, const char *key, const char *title, tamis_options o)
 {
     tamis_filter *f;
@@ -246,7 +247,7 @@ static int bench_kind(struct bench *b, const char *key, const char *title, tamis
     tamis_error e = tamis_filter_new(&f, &o, &reason);
     if (e != TAMIS_OK)
         return complain_of(e, &reason, NULL);
-    add_all(f, b->items < CHUNK ? b->items : CHUNK, true); /* the pages of the code */
+    add_all(f, b->items < CHUNK ? b->items : CHUNK, true); /* brings the code into memory */
     double add[2];
     for (int many = 0; many < 2; many++) {
         tamis_filter_clear(f);

@@ -1,4 +1,4 @@
-/* tamis create: an empty filter, or an empty set of records with --attrs, in a new file. */
+/* tamis create: an empty filter, or with --attrs an empty set of records, in a new file. */
 #include <string.h>
 
 #include "ui/args.h"
@@ -26,7 +26,7 @@ int verb_create(int argc, char **argv)
                         words.n ? "too many names" : "no name");
     const char *path = words.word[0];
     if (no_key && !files.key_file && !make.like)
-        return complain("a random key that nobody has: --no-key: give the key with --key-file");
+        return complain("nobody would know the random key: --no-key: give the key with --key-file");
     struct store store;
     struct set *made = make_any(&make, &files, path);
     if (!made || !store_lock(&store, path, &files)) {

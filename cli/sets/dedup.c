@@ -1,4 +1,4 @@
-/* tamis dedup: the lines of a stream that were not seen before. */
+/* tamis dedup: prints the lines of a stream that were not seen before. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,12 +11,12 @@
 #include "seen_lines.h"
 #include "set_file.h"
 
-#define RATE 1e-9 /* where nothing else is said */
+#define RATE 1e-9 /* default */
 
 struct dedup {
     struct keys keys;
     struct sieve *sieve;
-    tamis_filter *filter; /* or this */
+    tamis_filter *filter; /* or this one */
     tamis_error error;
     uint64_t n, fresh;
 };
@@ -32,7 +32,7 @@ static bool dedup_batch(void *context, struct batch *b)
                         : tamis_filter_add_many(d->filter, b->digest, n, mark, NULL);
     if (d->error != TAMIS_OK)
         return false;
-    if (b->n_none) { /* lines without a key pass */
+    if (b->n_none) { /* lines without a key are printed */
         memset(b->mark, 1, b->n);
         for (size_t i = 0; i < n; i++)
             b->mark[who[i]] = fresh[i];
@@ -42,7 +42,7 @@ static bool dedup_batch(void *context, struct batch *b)
     return true;
 }
 
-/* Lines in a file, from samples of it; 0 if the input is none. */
+/* The number of lines in a file, estimated from samples; 0 if the input is not a file. */
 static uint64_t lines_to_come(char end)
 {
     enum { PLACES = 64, PIECE = 16384 };
@@ -59,8 +59,9 @@ static uint64_t lines_to_come(char end)
     return ends ? (uint64_t)((double)size * ((double)ends / (double)seen)) + 1 : 0;
 }
 
-/* Of a filter the rate at the end, which is the highest, or the stated one of a window: at most that
-   share of the lines that are new, printed or lost, was lost. No more than were not printed. */
+/* The rate of a filter is highest at the end (for a window it is the stated one): at most that
+   share of the new lines, printed or lost, was lost. It cannot exceed the number of lines not
+   printed. */
 static double dedup_lost(const struct dedup *d)
 {
     double most = (double)(d->n - d->fresh), lost = most;
@@ -88,7 +89,7 @@ static void dedup_report(const struct dedup *d, bool json)
         remark("%llu lines, %llu new: expected to be lost: %.3g", n, fresh, lost < 1e-6 ? 0 : lost);
 }
 
-/* After the lines have gone out: only then may a file say that they were seen. */
+/* Saves after the lines were written: only then may a file say that they were seen. */
 static int dedup_finish(struct dedup *d, int status, const char *path)
 {
     if (d->error == TAMIS_EFULL)
@@ -99,7 +100,7 @@ static int dedup_finish(struct dedup *d, int status, const char *path)
     if (d->error != TAMIS_OK)
         return complain_of(d->error, NULL, path);
     if (status == FOUND && !put_flush())
-        return TROUBLE; /* told at the end of the program */
+        return TROUBLE; /* reported at the end of the program */
     return status;
 }
 
@@ -126,8 +127,8 @@ static int dedup_memory(struct dedup *d, struct make *make, const struct store_o
     return status;
 }
 
-/* Whether two filters are built alike, as far as a used one tells. Vectors of a window, which come
-   and go, and grow when far more keys come than expected, do not tell. */
+/* Are two filters built alike, as far as a used one shows? The vectors of a window come and go,
+   and grow when far more keys arrive than expected, so they are not compared. */
 static bool alike(const tamis_filter *a, const tamis_filter *b, bool family)
 {
     tamis_filter_facts x, y;
@@ -144,7 +145,7 @@ static bool alike(const tamis_filter *a, const tamis_filter *b, bool family)
            (x.growth == TAMIS_WINDOW || (u.bits == v.bits && u.hashes == v.hashes));
 }
 
-/* The filter in the file, which a script may describe each time as it did when it was made. */
+/* The filter in the file. A script may repeat the options with which it was created. */
 static struct set *load_as_told(struct make *make, const struct store_options *files,
                                 const char *path)
 {
@@ -155,7 +156,7 @@ static struct set *load_as_told(struct make *make, const struct store_options *f
     if (set && model &&
         (make->options.overfill || make->options.add_always || make->lambda ||
          !alike(as_filter(set), as_filter(model), make->like))) {
-        complain("the file exists: %s: it was made with other options; leave them out", path);
+        complain("the file exists: %s: it was created with other options; leave them out", path);
         set_free(set);
         set = NULL;
     }

@@ -1,4 +1,4 @@
-/* tamis add, remove, check: keys into a filter, out of it, and asked; records and an index likewise. */
+/* tamis add, remove, check: adds, removes and queries keys of a filter, or records. */
 #include <string.h>
 
 #include "ui/args.h"
@@ -8,7 +8,7 @@
 #include "read/record_input.h"
 #include "set_file.h"
 
-/* What the three have in common: a file, options, keys or records. */
+/* What the three verbs share: a file, options, keys or records. */
 struct job {
     struct keys keys;
     struct records records;
@@ -16,13 +16,13 @@ struct job {
     struct store store;
     bool json, verbose;
     tamis_error error;
-    uint64_t n, done; /* keys seen; those added, removed or found */
+    uint64_t n, done; /* keys read; keys added, removed or found */
     uint64_t pending;
 };
 
 #define JOB_ARGS(job) KEYS_ARGS((job).keys), RECORDS_ARGS((job).records), STORE_KEY_ARG((job).files)
 
-/* Options of keys are mistakes where records are taken, and the other way round. */
+/* Options for keys are mistakes with records, and vice versa. */
 static bool job_settle(struct job *job, const struct words *words)
 {
     struct records *r = &job->records;
@@ -32,16 +32,14 @@ static bool job_settle(struct job *job, const struct words *words)
                             : r->attrs    ? "--attrs"
                                           : NULL;
         if (wrong)
-            return complain("for records alone: %s: %s is a filter and takes keys", wrong,
+            return complain("only for records: %s: %s is a filter and takes keys", wrong,
                             job->store.path),
                    false;
         return keys_settle(&job->keys, words->word + 1, words->n - 1);
     }
     const char *wrong = job->keys.by_field ? "--field" : job->keys.zero ? "--null" : NULL;
     if (wrong)
-        return complain("for keys alone: %s: %s is an index and takes records", wrong,
-                        job->store.path),
-               false;
+        return complain("only for keys: %s: %s holds records", wrong, job->store.path), false;
     r->word = words->word + 1;
     r->n_words = words->n - 1;
     r->strict = job->keys.strict;
@@ -57,7 +55,7 @@ static bool job_begin(struct job *job, int argc, char **argv, const struct arg *
     struct words words = args_read(argc, argv, args, n);
     if (words.n == 0)
         return complain(
-                   "no file: FILE: name the filter, then keys, or give keys on standard input"),
+                   "no file: FILE: name the filter, then keys, or pass keys on standard input"),
                false;
     if (!(changes ? store_change(&job->store, words.word[0], TAMIS_KIND_NONE, &job->files)
                   : store_ask(&job->store, words.word[0], &job->files)))
@@ -79,7 +77,7 @@ struct change {
     bool (*batch)(void *job, struct batch *batch);
     bool (*records)(void *job, struct record_batch *batch);
     void (*report)(const struct job *job);
-    bool none_is_1; /* it ends with 1 if nothing was changed */
+    bool none_is_1; /* exit status 1 if nothing was changed */
 };
 
 static bool changed(const struct job *job, const struct change *how)
@@ -89,7 +87,8 @@ static bool changed(const struct job *job, const struct change *how)
 
 static int complain_change(const struct job *job)
 {
-    const char *path = job->store.path, *kind = store_has_records(&job->store) ? "index" : "filter";
+    const char *path = job->store.path,
+               *kind = store_has_records(&job->store) ? "set of records" : "filter";
     if (job->error == TAMIS_EFULL)
         return complain(
             "the %s is full: %s: %llu %s went in before, none was saved; make a larger one "
@@ -291,7 +290,7 @@ static bool check_records(void *context, struct record_batch *b)
     return !(c->quiet && c->job.done);
 }
 
-/* The question in the arguments; it is printed as it was written. */
+/* The query in the arguments; it is printed as it was written. */
 static void check_choices(void *context, const tamis_choice *choices, size_t n)
 {
     struct check *c = context;

@@ -24,8 +24,9 @@ static bool read_growth(struct make *make)
         return false;
     }
     if (time && !parse_time(time, &make->options.window)) {
-        complain("wrong duration '%s': --growth: give one such as window:90s, 30m, 24h or 7d",
-                 time);
+        complain(
+            "wrong duration '%s': --growth: give window:90s, window:30m, window:24h or the like",
+            time);
         return false;
     }
     return true;
@@ -47,34 +48,32 @@ static bool read_lambdas(struct make *make, uint8_t *lambdas)
                         make->lambda),
                false;
     if (make->options.growth != TAMIS_FLEXIBLE)
-        return complain("only flexible filters have one: --lambda: give --growth flexible"), false;
+        return complain("only for flexible filters: --lambda: give --growth flexible"), false;
     make->options.lambdas = lambdas;
     make->options.n_lambdas = n;
     return true;
 }
 
-/* Options that a growth would silently leave aside are mistakes. */
+/* Options that a growth would silently ignore are mistakes. */
 static bool check_growth(const struct make *make)
 {
     const tamis_options *o = &make->options;
     tamis_growth growth = o->growth ? o->growth : TAMIS_SCALABLE;
     if (o->expansion != 0 && growth != TAMIS_SCALABLE)
-        return complain("only scalable filters have one: --expansion: give --growth scalable"),
-               false;
+        return complain("only for scalable filters: --expansion: give --growth scalable"), false;
     if (o->tolerate != 0 && growth != TAMIS_DYNAMIC)
-        return complain("only dynamic filters have one: --tolerate: give --growth dynamic"), false;
+        return complain("only for dynamic filters: --tolerate: give --growth dynamic"), false;
     if (o->add_always && (growth == TAMIS_FIXED || o->deletable))
-        return complain("others count every key, or have no next vector: --add-always: give it for "
-                        "plain filters that grow"),
+        return complain(
+                   "only for plain filters that grow: --add-always: leave it out, or give --growth"),
                false;
     if (make->vectors && growth != TAMIS_DYNAMIC && growth != TAMIS_WINDOW)
-        return complain(
-                   "only dynamic and window filters have it: --vectors: give --growth dynamic"),
+        return complain("only for dynamic and window filters: --vectors: give --growth dynamic"),
                false;
     return true;
 }
 
-/* The key of the family to join, from --key-file or from the file to be like. */
+/* The key of the family to join, from --key-file or from the file given with --like. */
 static bool family_of(struct make *make, const struct store_options *files, uint8_t *key)
 {
     if (files->key_file && !store_read_key(files->key_file, key))
@@ -90,7 +89,7 @@ static bool family_of(struct make *make, const struct store_options *files, uint
         if (!told)
             return complain_of(TAMIS_EKEY, NULL, make->like), false;
         if (make->hash && make->hash != (unsigned)facts.hash)
-            return complain("another hash: --hash: %s has its own; leave it out", make->like),
+            return complain("conflicting hash: --hash: %s has its own; leave it out", make->like),
                    false;
         make->options.hash = facts.hash;
     }
@@ -99,7 +98,7 @@ static bool family_of(struct make *make, const struct store_options *files, uint
     return true;
 }
 
-/* Alike in all: the model, emptied. */
+/* A copy of the model, emptied. */
 static struct set *make_alike(const struct make *make, tamis_kind kind,
                               const struct store_options *files)
 {
@@ -137,7 +136,7 @@ struct set *make_any(struct make *make, const struct store_options *files, const
     if (make->attrs)
         return make_records(make, files, path);
     if (wrong)
-        return complain("for records alone: %s: give --attrs too", wrong), NULL;
+        return complain("only for records: %s: give --attrs too", wrong), NULL;
     return make_filter(make, TAMIS_KIND_NONE, files, path);
 }
 

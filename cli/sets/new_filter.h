@@ -1,4 +1,4 @@
-/* A new filter or index as options describe it: for create and dedup. */
+/* A new filter or set of records as options describe it, for create and dedup. */
 #ifndef TAMIS_MAKE_H
 #define TAMIS_MAKE_H
 
@@ -11,13 +11,13 @@ struct make {
     unsigned layout, hash; /* as tamis_layout and tamis_hash number them */
     uint64_t vectors, hashes;
     bool sized;        /* --capacity or --fpp was given */
-    bool formed;       /* another option that says how it is built was */
-    const char *attrs; /* of an index: what it is about */
+    bool formed;       /* another option about its structure was given */
+    const char *attrs; /* for records: their attributes */
     struct texts combos, distinct;
     unsigned verifier, value; /* as tamis_verifier and tamis_verify number them */
 };
 
-/* Those that shape the filter, then those that place it in a family. */
+/* Options that shape the filter, then those that assign it to a family. */
 #define MAKE_SHAPE(name, kind, to, m) ARG_GIVEN(name, kind, &(m).to, &(m).formed)
 #define MAKE_ARGS(m)                                                                           \
     ARG_GIVEN("capacity", ARG_COUNT, &(m).options.capacity, &(m).sized),                       \
@@ -42,17 +42,17 @@ struct make {
         ARG_ONE_OF("verifier", &(m).verifier, "none|table|filter"),                 \
         ARG_ONE_OF("value", &(m).value, "mixed|basic|attenuated")
 
-/* Whether it is said how to build it. */
+/* Do options describe its structure? */
 static inline bool make_shaped(const struct make *make)
 {
     return make->sized || make->formed;
 }
 
-/* NULL after complaining; `path` is named in complaints. A filter, or what another file has, emptied, if
-   nothing more is said than that: that file is to be of the kind `like`, or any. */
+/* NULL after complaining; `path` is named in complaints. A filter; or, if only --like is given,
+   an emptied copy of that file, which must be of the kind `like`, or any kind. */
 struct set *make_filter(struct make *make, tamis_kind like, const struct store_options *files,
                         const char *path);
-/* What the options say: records if there are attributes, else the same. */
+/* As the options say: records if there are attributes, otherwise the same. */
 struct set *make_any(struct make *make, const struct store_options *files, const char *path);
 
 /* ---- new_filter.c for new_records.c ---- */

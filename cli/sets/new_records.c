@@ -1,10 +1,10 @@
-/* New indexes. See new_filter.h. */
+/* New sets of records. See new_filter.h. */
 #include <string.h>
 
 #include "read/attrs.h"
 #include "new_filter.h"
 
-/* Options of filters that an index would silently leave aside are mistakes. */
+/* Options for filters that records would silently ignore are mistakes. */
 static bool check_options(const struct make *make)
 {
     const tamis_options *o = &make->options;
@@ -14,11 +14,11 @@ static bool check_options(const struct make *make)
                         : make->options.growth == TAMIS_WINDOW ? "--growth window"
                                                                : NULL;
     if (wrong)
-        complain("only filters have it: %s: leave it out, or --attrs", wrong);
+        complain("only for filters: %s: leave it out, or leave out --attrs", wrong);
     return !wrong;
 }
 
-/* status=10: so many values are to be expected. */
+/* status=10: the number of distinct values expected. */
 static bool read_distinct(struct attrs *attrs, const char *text)
 {
     const char *equals = strrchr(text, '=');
@@ -45,9 +45,9 @@ static bool read_attrs(const struct make *make, struct attrs *attrs)
     for (size_t i = 0; good && i < make->distinct.n; i++)
         good = read_distinct(attrs, make->distinct.text[i]);
     if (good && make->verifier == TAMIS_VERIFIER_NONE && attrs->n_combos)
-        good = complain("nothing verifies it: --combo: leave out --verifier none") == FOUND;
+        good = complain("no verifier: --combo: leave out --verifier none") == FOUND;
     if (good && make->verifier == TAMIS_VERIFIER_NONE && make->value)
-        good = complain("nothing keeps it: --value: leave out --verifier none") == FOUND;
+        good = complain("no verifier: --value: leave out --verifier none") == FOUND;
     return good;
 }
 

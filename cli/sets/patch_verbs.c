@@ -27,7 +27,7 @@ int verb_diff(int argc, char **argv)
     };
     struct words words = args_read_files(argc, argv, args, COUNT(args), 2, 2, "OLD NEW");
     if (isatty(STDOUT_FILENO))
-        return complain("a patch is no text: standard output: send it to a file with > PATCH");
+        return complain("a patch is binary: standard output: write it to a file with > PATCH");
     int status = TROUBLE;
     tamis_reason reason = {0};
     enum store_how how = bits_only ? STORE_ASK : STORE_WHOLE;
@@ -38,7 +38,7 @@ int verb_diff(int argc, char **argv)
             tamis_filter_diff(as_filter(older), as_filter(newer),
                               bits_only ? TAMIS_SAVE_BITS_ONLY : 0, write_out, NULL, &reason);
         if (e == TAMIS_OK || put_failed())
-            status = FOUND; /* lost output is told at the end */
+            status = FOUND; /* lost output is reported at the end */
         else
             complain_of(e, &reason, words.word[1]);
     }
@@ -47,8 +47,8 @@ int verb_diff(int argc, char **argv)
     return status;
 }
 
-/* All that a file holds, or the start of what is no patch and may have no end; NULL after
-   complaining. */
+/* Reads a whole file, or only the start of one that is not a patch and may be endless; NULL
+   after complaining. */
 static char *read_all(int fd, const char *name, size_t *len)
 {
     const size_t start = 1 << 16;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define LEVELS_MAX 64
-#define FIRST      ((uint64_t)1 << 18) /* keys of the first level: 0.8 MiB a filter */
-#define PAIR_BELOW 1e-5                /* rate from which on two filters take fewer bits than one */
+#define FIRST      ((uint64_t)1 << 18) /* keys of the first level: 0.8 MiB per filter */
+#define PAIR_BELOW 1e-5                /* rate below which two filters take fewer bits than one */
 #define RECENT     64                  /* batches over which the share of new keys is measured */
 
 struct level {
@@ -18,13 +18,13 @@ struct level {
 
 struct sieve {
     double fpp;
-    unsigned pair; /* filters a level: 1 or 2 */
+    unsigned pair; /* filters per level: 1 or 2 */
     bool told;     /* the capacity was given */
-    bool foreseen; /* the number of keys to come was, at least once */
+    bool foreseen; /* the number of keys to come was known at least once */
     struct level level[LEVELS_MAX];
     unsigned n;
-    uint64_t total;   /* keys all levels hold */
-    uint64_t to_come; /* keys, new or not; 0: unknown */
+    uint64_t total;   /* capacity of all levels */
+    uint64_t to_come; /* keys still to come, new or not; 0: unknown */
     uint64_t recent[RECENT], recent_new[RECENT];
     size_t turn;
 };
@@ -40,9 +40,9 @@ static double root(double p)
     return x;
 }
 
-/* The part of the rate that the next level gets. One that was sized for all that is to come gets
-   nine tenths, what follows it the rest by halves. Without foresight six levels, which reach a
-   hundred million keys, get a seventh each. The small first one gets little, which costs little. */
+/* The share of the rate for the next level. A level sized for everything to come gets nine
+   tenths, and later ones halve the rest. Without foresight six levels, which reach a hundred
+   million keys, get a seventh each. The small first one gets little, which costs little. */
 static double level_rate(const struct sieve *s)
 {
     bool sized = s->told || s->foreseen;
@@ -80,8 +80,8 @@ static tamis_error level_add(struct sieve *s, uint64_t capacity)
     return TAMIS_OK;
 }
 
-/* Keys of the next level: what is still to come if the share of new keys stays as it was lately,
-   else x32, x4, then half the total. A prophecy is believed up to a point. */
+/* Capacity of the next level: what is still to come if the recent share of new keys continues;
+   otherwise 32 times, 4 times, then half the total. A forecast is trusted only up to a limit. */
 static uint64_t next_capacity(const struct sieve *s)
 {
     uint64_t keys = 0, fresh = 0, most = 16 * s->total;
@@ -134,7 +134,7 @@ void sieve_foresee(struct sieve *s, uint64_t keys)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* The second filter's digests: each word mixed from the other one. */
+/* Digests for the second filter: each word is mixed from the other one. */
 static void second(const tamis_digest *from, size_t n, tamis_digest *to)
 {
     for (size_t i = 0; i < n; i++) {
@@ -147,14 +147,14 @@ static void second(const tamis_digest *from, size_t n, tamis_digest *to)
     }
 }
 
-/* Keys still to be judged, and where each came from. */
+/* Keys still to be decided, and where each came from. */
 struct rest {
     tamis_digest digest[SIEVE_BATCH];
     uint16_t who[SIEVE_BATCH];
     size_t n;
 };
 
-/* Takes out of the rest what the level has. */
+/* Removes keys from the rest that the level has. */
 static void level_ask(const struct sieve *s, const struct level *level, struct rest *rest)
 {
     tamis_digest some[SIEVE_BATCH], other[SIEVE_BATCH];
@@ -223,7 +223,7 @@ tamis_error sieve_add(struct sieve *s, const tamis_digest *digests, size_t n, ui
     return e;
 }
 
-/* A key that goes into a level meets that level as it is then, and the ones before it full. */
+/* A key that enters a level meets that level in its present state, and the earlier ones full. */
 double sieve_lost(const struct sieve *s)
 {
     const int steps = 64;

@@ -1,13 +1,14 @@
 /*
- * Lines seen before, for one pass over a stream: what dedup uses when no file is to be kept.
+ * Lines seen before, for one pass over a stream: used by dedup without a file.
  *
- * At 1e-9 one blocked vector takes 81 bits a key and one spread vector 43 bits, but 27 cache misses
- * to add. Two blocked vectors at the square root of the rate, asked with independent digests and
- * both believed or none, take 52 bits and two misses; and adding is asking. Above 1e-5 one does.
+ * At 1e-9 one blocked vector takes 81 bits per key and one spread vector 43 bits, but 27 cache
+ * misses per add. Two blocked vectors at the square root of the rate, queried with independent
+ * digests and trusted only if they agree, take 52 bits and two misses, and an add is also the
+ * query. Above 1e-5 one is enough.
  *
  * A sieve has levels, each a pair of fixed filters. The first is small enough for the cache. The
- * next is sized for what is still to come where that can be foreseen, so that most inputs end with
- * two; else the levels grow, quickly at first, then by half of all there is.
+ * next is sized for what is still to come if that can be estimated, so that most inputs end with
+ * two levels; otherwise the levels grow, quickly at first, then by half of the total.
  */
 #ifndef TAMIS_SIEVE_H
 #define TAMIS_SIEVE_H
@@ -16,19 +17,19 @@
 
 struct sieve;
 
-/* fpp: rate over all levels. capacity: keys to expect, 0 if that is not known. NULL: no memory, or
-   too large. */
+/* fpp: rate over all levels. capacity: expected keys, 0 if unknown. NULL: no memory, or too
+   large. */
 struct sieve *sieve_new(double fpp, uint64_t capacity);
 void sieve_free(struct sieve *sieve);
 
 /* The filter whose family hashes the keys. */
 const tamis_filter *sieve_family(const struct sieve *sieve);
-/* Adds; fresh[i]: key i was not seen before. At most SIEVE_BATCH keys. */
+/* Adds keys; fresh[i]: key i was not seen before. At most SIEVE_BATCH keys. */
 #define SIEVE_BATCH 1024
 tamis_error sieve_add(struct sieve *sieve, const tamis_digest *digests, size_t n, uint8_t *fresh);
-/* Says how many keys are still to come, new or not, as far as that is known; 0: it is not. */
+/* Announces how many keys are still to come, new or not; 0: unknown. */
 void sieve_foresee(struct sieve *sieve, uint64_t keys);
-/* How many new keys were taken for old ones, as the levels' sizes and loads let expect. */
+/* The expected number of new keys taken for old ones, given the levels' sizes and loads. */
 double sieve_lost(const struct sieve *sieve);
 
 #endif

@@ -93,14 +93,14 @@ bool store_ask(struct store *store, const char *path, const struct store_options
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
-/* A lock that is there and cannot be had, as another user's may be, is what stands in the way. */
+/* A lock file that exists but cannot be opened, such as another user's, is the obstacle. */
 static void complain_of_lock(tamis_error e, const tamis_reason *reason, const char *path)
 {
     char lock[PATH_MAX];
     int len = snprintf(lock, sizeof lock, "%s.lock", path);
     bool there = reason->system_error && len < (int)sizeof lock && store_exists(lock);
     if (there)
-        complain("%s: %s: remove it if no other tamis is at work", strerror(reason->system_error),
+        complain("%s: %s: remove it if no other tamis is running", strerror(reason->system_error),
                  lock);
     else
         complain_of(e, reason, path);
@@ -117,7 +117,7 @@ bool store_lock(struct store *store, const char *path, const struct store_option
     return e == TAMIS_OK;
 }
 
-/* Changes that a killed tamis publish left are for the file as it is. */
+/* Changes that a killed tamis publish left apply to the file in its present state. */
 static bool nothing_waits(const char *path, const struct store_options *options)
 {
     char log[PATH_MAX];

@@ -1,5 +1,5 @@
-/* Filters and records in files: opened to ask, or locked, loaded, changed and saved. All of these
-   complain. */
+/* Filters and records in files: opened for queries, or locked, loaded, changed and saved. All
+   functions complain. */
 #ifndef TAMIS_STORE_H
 #define TAMIS_STORE_H
 
@@ -10,32 +10,32 @@
 /* Options of every verb that opens files. */
 struct store_options {
     const char *key_file; /* for files saved without their key */
-    bool no_wait;         /* fail when another process writes */
-    bool verify;          /* check every byte before asking */
-    bool replays;         /* FILE.changes, if there is one: others do not write to the file then */
+    bool no_wait;         /* fail if another process is writing */
+    bool verify;          /* check every byte before queries */
+    bool replays;         /* reads FILE.changes; other verbs wait for it */
 };
 #define STORE_KEY_ARG(o)   ARG("key-file", 0, ARG_TEXT, &(o).key_file)
 #define STORE_WRITE_ARG(o) ARG("no-wait", 0, ARG_FLAG, &(o).no_wait)
 #define STORE_READ_ARG(o)  ARG("verify", 0, ARG_FLAG, &(o).verify)
 
-/* A file, or one that this process alone changes: then it is locked. */
+/* A file; it is locked if this process changes it. */
 struct store {
     const char *path;
     tamis_lock *lock;
     struct set *set; /* NULL: not read */
 };
 
-/* How much of a file is to be there. */
+/* How much of a file to read. */
 enum store_how {
     STORE_ASK,   /* mapped, read-only, without the counters of a deletable one */
-    STORE_WHOLE, /* with its counters: in memory if it has some, else mapped */
-    STORE_LOAD,  /* in memory, every byte checked, to be changed */
+    STORE_WHOLE, /* with its counters: in memory if it has some, otherwise mapped */
+    STORE_LOAD,  /* in memory, every byte checked, can be changed */
 };
-/* What is in a file, which is to be of a kind or, TAMIS_KIND_NONE, a filter or records; NULL after
-   complaining. */
+/* Reads a file, which must be of this kind, or with TAMIS_KIND_NONE a filter or records; NULL
+   after complaining. */
 struct set *store_read(const char *path, tamis_kind kind, enum store_how how,
                        const struct store_options *options);
-/* To be asked; or locked, and loaded to be changed. */
+/* For queries; or locked and loaded, for changes. */
 bool store_ask(struct store *store, const char *path, const struct store_options *options);
 bool store_change(struct store *store, const char *path, tamis_kind kind,
                   const struct store_options *options);
@@ -43,7 +43,7 @@ static inline bool store_has_records(const struct store *store)
 {
     return set_kind(store->set) == TAMIS_KIND_RECORDS;
 }
-/* Locks a file that is to be written, whether it exists or not; loads nothing. */
+/* Locks a file that will be written, whether it exists or not; reads nothing. */
 bool store_lock(struct store *store, const char *path, const struct store_options *options);
 bool store_save(const struct store *store, unsigned save_flags);
 void store_end(struct store *store); /* unlocks and frees */
@@ -52,11 +52,11 @@ void store_end(struct store *store); /* unlocks and frees */
 bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN]);
 bool store_exists(const char *path);
 
-/* The figures as `info` prints them; `all`: a table of the vectors of a filter too. */
+/* The figures that `info` prints; `all`: also a table of the vectors of a filter. */
 void store_report(const struct store *store, bool json, bool all);
-/* Those of a catalog; the exit status. */
+/* For a catalog; returns the exit status. */
 int catalog_report(const char *path, const struct store_options *options, bool json);
-/* Its inputs, as they are now. */
+/* Its inputs in their present state. */
 int catalog_inputs(const char *path, const struct store_options *options, bool json);
 
 #endif

@@ -1,4 +1,4 @@
-/* What filters and records say of itself. See set_file.h. */
+/* The figures of filters and records that info prints. See set_file.h. */
 #include <stdio.h>
 
 #include "ui/out.h"
@@ -89,7 +89,7 @@ static void report_combos(const tamis_records *index, bool json, uint32_t n)
 static void report_rates(const struct store *store, const tamis_records_facts *facts, bool json,
                          bool all)
 {
-    if (facts->set.fpp == 0) /* vectors as published that grow: the total has no bound */
+    if (facts->set.fpp == 0) /* growing vectors as published: the total has no bound */
         report_none("fpp", "fpp (stated)", "none stated");
     else
         report_rate("fpp", "fpp (stated)", facts->set.fpp);
@@ -118,7 +118,7 @@ void store_report(const struct store *store, bool json, bool all)
     else
         tamis_filter_info(as_filter(store->set), &facts.set);
     report_open(json);
-    report_text("kind", "kind", records ? "index" : "filter");
+    report_text("kind", "kind", records ? "records" : "filter");
     report_text("growth", "growth", growths[i->growth]);
     report_text("layout", "layout", layouts[i->layout]);
     report_text("hash", "hash", hashes[i->hash]);

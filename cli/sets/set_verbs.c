@@ -1,4 +1,4 @@
-/* tamis info, verify, fold, clear, merge, intersect: whole filters and indexes. */
+/* tamis info, verify, fold, clear, merge, intersect: operations on whole files. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -24,7 +24,7 @@ int verb_info(int argc, char **argv)
     if (tamis_file_kind(words.word[0], &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_CATALOG)
         return (inputs ? catalog_inputs : catalog_report)(words.word[0], &files, json);
     if (inputs)
-        return complain("no catalog: %s: only catalogs have inputs", words.word[0]);
+        return complain("not a catalog: %s: only catalogs have inputs", words.word[0]);
     if (!store_ask(&store, words.word[0], &files))
         return TROUBLE;
     store_report(&store, json, verbose);
@@ -126,7 +126,7 @@ static unsigned merge_flags(const struct combine *c)
            (c->disjoint ? TAMIS_MERGE_DISJOINT : 0);
 }
 
-/* all := all with the file at path. */
+/* Merges the file at path into `all`. */
 static bool merge_one(const struct combine *c, struct store *all, const char *path)
 {
     tamis_reason reason = {0};
@@ -145,7 +145,7 @@ static bool intersect_one(const struct combine *c, struct store *all, const char
     tamis_reason reason = {0};
     tamis_filter *both;
     if (store_has_records(all))
-        return complain("this is an index: %s: only filters are intersected", all->path), false;
+        return complain("records cannot be intersected: %s: give filters", all->path), false;
     struct set *other = store_read(path, TAMIS_KIND_FILTER, STORE_ASK, &c->files);
     if (!other)
         return false;
@@ -203,7 +203,7 @@ static int combine_verb(int argc, char **argv, bool merge)
     struct words words = args_read_files(argc, argv, args, COUNT(args) - (merge ? 0 : 3), 2,
                                          SIZE_MAX, "-o OUT A B...");
     if (!c.output)
-        return complain("no file to write: -o OUT: say where the result goes");
+        return complain("no output file: -o OUT: give a name for the result");
     return combine(&c, &words, merge ? merge_one : intersect_one);
 }
 

@@ -18,7 +18,8 @@ static const struct {
     {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40},
 };
 
-/* The number at the start of a text, digits first (or a point): no sign, no "inf", no "0x". */
+/* The number at the start of a text, which begins with a digit or a point: no sign, no "inf", no
+   "0x". */
 static bool number(const char *text, double *out, const char **rest)
 {
     char *end;
@@ -48,7 +49,7 @@ bool parse_real(const char *text, double *out)
 bool parse_count(const char *text, uint64_t *out)
 {
     double value;
-    if (text[0] && text[strspn(text, "0123456789")] == 0) { /* to the last digit */
+    if (text[0] && text[strspn(text, "0123456789")] == 0) { /* exact to the last digit */
         errno = 0;
         *out = strtoull(text, NULL, 10);
         return errno == 0;
@@ -131,7 +132,7 @@ static bool parse_byte(const char *text, char *out)
     return text[0] && !text[1];
 }
 
-/* Place of the value among "a|b|c", from 1; 0: not there. */
+/* Position of the value in "a|b|c", from 1; 0: not found. */
 static unsigned parse_choice(const char *text, const char *choices)
 {
     size_t len = strlen(text);
@@ -152,7 +153,7 @@ struct reading {
     int at; /* the next argument */
     const struct arg *args;
     size_t n;
-    uint64_t seen; /* a bit for each option given */
+    uint64_t seen; /* one bit per option given */
 };
 
 static const char *expected(const struct arg *arg)
@@ -171,7 +172,7 @@ static const char *expected(const struct arg *arg)
     }
 }
 
-/* How the option was written: "--fpp" or "-j". */
+/* The option as the user wrote it: "--fpp" or "-j". */
 static const char *as_written(const struct arg *arg, bool by_letter, char room[48])
 {
     if (by_letter) {
@@ -199,7 +200,7 @@ static bool take_value(const struct arg *arg, const char *text, const char *writ
     case ARG_TEXTS: {
         struct texts *texts = arg->to;
         if (texts->n == TEXTS_MAX)
-            return complain("too many: %s: give at most %d", written, TEXTS_MAX), false;
+            return complain("too many values: %s: give at most %d", written, TEXTS_MAX), false;
         texts->text[texts->n++] = text;
         return true;
     }
@@ -227,7 +228,7 @@ static bool take_value(const struct arg *arg, const char *text, const char *writ
     return good;
 }
 
-/* `value`: what follows "=" or the letter, NULL if nothing does. */
+/* `value`: what follows "=" or the letter; NULL if nothing does. */
 static bool take_option(struct reading *r, size_t i, const char *value, bool by_letter)
 {
     const struct arg *arg = &r->args[i];
@@ -238,7 +239,8 @@ static bool take_option(struct reading *r, size_t i, const char *value, bool by_
     if (arg->given)
         *arg->given = true;
     if (arg->kind == ARG_FLAG && value)
-        return complain("unexpected value '%s': %s: it takes none", value, written), false;
+        return complain("unexpected value '%s': %s: the option takes no value", value, written),
+               false;
     if (arg->kind != ARG_FLAG && arg->kind != ARG_TEXTS && repeated)
         return complain("option given twice: %s: give it once", written), false;
     if (arg->kind != ARG_FLAG && !value && r->at < r->argc) {
@@ -284,7 +286,7 @@ static bool take_letters(struct reading *r, const char *text)
     return true;
 }
 
-/* For a verb whose words come in two parts. */
+/* For a verb whose operands come in two parts. */
 static bool take_split(struct reading *r, size_t words)
 {
     for (size_t i = 0; i < r->n; i++)

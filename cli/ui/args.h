@@ -1,7 +1,7 @@
 /*
- * Options: a table of names, kinds and places. Long ones with their value apart or after "=", short
- * ones alone or together (-vc, -j4), options and words in any order, "--" before words that begin
- * with a dash. Every verb has --help.
+ * Options: a table of names, kinds and variables. A long option has its value in the next argument
+ * or after "="; short ones can be combined (-vc, -j4). Options and operands come in any order; "--"
+ * precedes operands that begin with a dash. Every verb has --help.
  */
 #ifndef TAMIS_ARGS_H
 #define TAMIS_ARGS_H
@@ -12,12 +12,12 @@ enum arg_kind {
     ARG_FLAG,   /* bool: no value */
     ARG_TEXT,   /* const char *: as given */
     ARG_COUNT,  /* uint64_t: 10000, 10k, 10M, 10G, 64Ki, 64Mi, 64Gi, 1e6 */
-    ARG_REAL,   /* double: a number >= 0, suffixes likewise */
+    ARG_REAL,   /* double: a number >= 0, with the same suffixes */
     ARG_RATE,   /* double in (0, 1): 0.01, 1e-9, 1% */
-    ARG_CHOICE, /* unsigned: place of the value in `choices`, from 1 */
+    ARG_CHOICE, /* unsigned: position of the value in `choices`, from 1 */
     ARG_BYTE,   /* char: one byte, or \t \n \0 \\ */
-    ARG_TEXTS,  /* struct texts: may be given again */
-    ARG_SPLIT   /* size_t: "--" parts the words, after so many of them; options may still follow */
+    ARG_TEXTS,  /* struct texts: may be repeated */
+    ARG_SPLIT   /* size_t: number of operands before "--"; options may still follow */
 };
 
 #define TEXTS_MAX 64
@@ -31,7 +31,7 @@ struct arg {
     char letter;      /* 0: only a name */
     enum arg_kind kind;
     void *to;
-    bool *given;         /* set if it was; may be NULL */
+    bool *given;         /* set if the option was given; may be NULL */
     const char *choices; /* "spread|blocked" */
 };
 
@@ -48,27 +48,27 @@ struct arg {
         name, 0, ARG_CHOICE, to, NULL, choices \
     }
 
-/* What is no option, in order; n words followed by NULL. */
+/* The operands, in order; n words followed by NULL. */
 struct words {
     char **word;
     size_t n;
 };
 
-/* Reads argv[1..]; moves the words to the front of argv+1. --help and what is wrong, which it complains
-   about, end the program: verbs read their options before they do anything. */
+/* Reads argv[1..] and moves the operands to the front of argv+1. --help, and a mistake, which it
+   complains about, end the program: verbs read their options before they do anything. */
 struct words args_read(int argc, char **argv, const struct arg *args, size_t n);
-/* The same for verbs that take a number of files, as `usage` says. */
+/* For verbs that take a number of files, which `usage` describes. */
 struct words args_read_files(int argc, char **argv, const struct arg *args, size_t n, size_t least,
                              size_t most, const char *usage);
 
-/* The values by themselves; false if the text is not one. */
+/* Parse one value; false if the text is not valid. */
 bool parse_count(const char *text, uint64_t *out);
 bool parse_real(const char *text, double *out);
 bool parse_rate(const char *text, double *out);
 bool parse_time(const char *text, uint64_t *nanoseconds); /* 90s, 30m, 24h, 7d, 250ms */
-/* How many threads there are without -j: 1 to 256. */
+/* Number of threads without -j: 1 to 256. */
 unsigned processors(void);
-/* "a,b,c" to at most `room` values; their number, 0 if wrong or too many. */
+/* Parses "a,b,c" into at most `room` values; returns their number, 0 if invalid or too many. */
 size_t parse_list(const char *text, double *out, size_t room);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * What the verbs of the command line share. A verb is one function: it reads its own options
  * (args.h), works, and returns the exit status, as grep does. Results go to standard output through
- * out.h; whatever goes wrong is one line on standard error: complain().
+ * out.h; every problem is one line on standard error: complain().
  */
 #ifndef TAMIS_CLI_H
 #define TAMIS_CLI_H
@@ -18,22 +18,22 @@ enum status { FOUND = 0, NONE = 1, TROUBLE = 2 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* One line "tamis VERB: what: where: what to do"; returns TROUBLE. */
+/* Prints one line "tamis VERB: what: where: what to do"; returns TROUBLE. */
 int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same for an error of the library about a file (or NULL), with advice that suits the error. */
+/* The same for an error of the library about a file (or NULL), with advice for that error. */
 int complain_of(tamis_error error, const tamis_reason *reason, const char *path);
-/* The same about an input: what was done about it instead of advice. */
+/* The same about an input; `done` tells how it was handled, instead of advice. */
 int complain_input(tamis_error error, const tamis_reason *reason, const char *path,
                    const char *done);
-/* What is wrong with it, alone. */
+/* Only the description of the problem. */
 const char *input_trouble(tamis_error error, const tamis_reason *reason, const char *path);
-/* A line that is no error: what was skipped, what is expected to be lost. */
+/* A line that is not an error: what was skipped, what may be lost. */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The verb that runs, for complaints. */
 extern const char *verb_name;
-/* The file that was mapped last, and what is said and done when it is cut short while it is read:
-   a copy over it, not a renaming, and the system sends SIGBUS. */
+/* The file mapped last, and the handler for SIGBUS, which the system sends if the file is
+   truncated while it is read (overwritten by a copy instead of renamed). */
 extern const char *mapped_name;
 void complain_of_mapped(int signal_number);
 
@@ -60,9 +60,9 @@ int verb_follow(int argc, char **argv);
 int verb_locate(int argc, char **argv);
 int verb_forget(int argc, char **argv);
 
-/* help.c: the text of a verb on standard output; NULL: the list of verbs. False: no such verb. */
+/* help.c: prints the help of a verb; NULL: the list of verbs. False: no such verb. */
 bool help_print(const char *verb);
-extern const char help_first[]; /* one screen for those who come new */
+extern const char help_first[]; /* one screen for new users */
 extern const char help_plan[], help_index[], help_find[];
 extern const char help_publish[], help_follow[], help_locate[], help_forget[];
 

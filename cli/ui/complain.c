@@ -1,4 +1,4 @@
-/* What is said on standard error: one line, "tamis VERB: what: where: what to do". */
+/* Messages on standard error: one line, "tamis VERB: what: where: what to do". */
 #include "cli.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@ static void say(const char *format, va_list args)
     int len = verb_name ? snprintf(text, sizeof text, "tamis %s: ", verb_name)
                         : snprintf(text, sizeof text, "tamis: ");
     vsnprintf(text + len, sizeof text - (size_t)len - 1, format, args);
-    size_t left = escape_text(shown, sizeof shown - 1, text); /* one line, whatever is in a name */
+    /* one line, whatever a name contains */
+    size_t left = escape_text(shown, sizeof shown - 1, text);
     shown[left++] = '\n';
     progress_hide();
     for (const char *at = shown; left;) {
@@ -47,7 +48,7 @@ void remark(const char *format, ...)
     va_end(args);
 }
 
-/* In a handler of signals: write() and no more. What is left to be written is lost. */
+/* A signal handler: only write() is safe. Buffered output is lost. */
 void complain_of_mapped(int signal_number)
 {
     char name[4096];
@@ -67,7 +68,7 @@ static bool verb_is(const char *name)
     return strcmp(verb_name, name) == 0;
 }
 
-/* What to do about a file that the system would not open, read or write. */
+/* What to do about a file that the system could not open, read or write. */
 static const char *system_advice(int error)
 {
     switch (error) {
@@ -109,7 +110,7 @@ static const char *advice(tamis_error error)
     case TAMIS_EFULL:
         return "make a larger one (--capacity), one that grows (--growth), or allow --overfill";
     case TAMIS_ESPACE:
-        return "make one with a larger limit of memory";
+        return "make one with a larger memory limit";
     case TAMIS_EFAMILY:
         return "make filters that belong together with create --like or --key-file";
     case TAMIS_ESHAPE:
@@ -118,7 +119,7 @@ static const char *advice(tamis_error error)
     case TAMIS_ERATE:
         return "allow a new rate with --restate";
     case TAMIS_EREADONLY:
-        return "it holds bits only; change the filter it was made from";
+        return "it has only bits; change the filter it was made from";
     case TAMIS_EFORMAT:
         return "give a file written by tamis, or restore it from a copy";
     case TAMIS_EVERSION:
@@ -133,7 +134,7 @@ static const char *advice(tamis_error error)
         return "run again later, or without --no-wait";
     case TAMIS_EKIND:
         if (verb_is("find") || verb_is("check") || verb_is("add") || verb_is("remove"))
-            return "catalogs are for tamis find, filters and indexes for tamis check";
+            return "catalogs are for tamis find, filters and records for tamis check";
         return verb_is("merge") || verb_is("intersect") ? "make them alike with create --like"
                                                         : help_of_verb();
     default:
@@ -141,11 +142,11 @@ static const char *advice(tamis_error error)
     }
 }
 
-/* What the reason says, without the file it may name first. */
+/* The text of the reason, without the file name it may begin with. */
 static const char *text_of(tamis_error error, const tamis_reason *reason, const char *where)
 {
     const char *text = reason && reason->text[0] ? reason->text : tamis_error_text(error);
-    size_t len = 0; /* the library has ? for control characters */
+    size_t len = 0; /* the library replaces control characters by ? */
     while (where[len] && (text[len] == where[len] || text[len] == '?'))
         len++;
     return !where[len] && strncmp(text + len, ": ", 2) == 0 ? text + len + 2 : text;
@@ -169,11 +170,12 @@ int complain_of(tamis_error error, const tamis_reason *reason, const char *path)
     const char *text = text_of(error, reason, where);
     bool system = reason && reason->system_error;
     if (error == TAMIS_EBUSY && reason)
-        return complain("%s", text); /* it says all: who, where, what to do */
+        return complain("%s", text); /* it is complete: who, where, what to do */
     if (system)
         return complain("%s: %s: %s", strerror(reason->system_error), where,
-                        error == TAMIS_ESYNC ? "it was changed, but a power failure may undo that"
-                                             : system_advice(reason->system_error));
+                        error == TAMIS_ESYNC
+                            ? "the file was changed, but a power failure may undo this"
+                            : system_advice(reason->system_error));
     if (reason && reason->offset)
         return complain("%s: %s, byte %llu: %s", text, where, (unsigned long long)reason->offset,
                         advice(error));

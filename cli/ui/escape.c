@@ -1,4 +1,4 @@
-/* Foreign text on a terminal. See escape.h. Called by a handler of signals too: no memory, no
+/* Untrusted text on a terminal; see escape.h. Also called by a signal handler: no memory, no
    locale. */
 #include "escape.h"
 
@@ -6,7 +6,7 @@
 
 #include "cli.h"
 
-/* The character that starts here goes to *c. */
+/* Decodes the character that starts here into *c. */
 static size_t decode(const uint8_t *s, size_t len, uint32_t *c)
 {
     static const struct {
@@ -38,7 +38,7 @@ size_t utf8_char(const uint8_t *s, size_t len)
     return decode(s, len, &c);
 }
 
-/* Controls, and the marks that reorder or break a line of text. */
+/* Control characters, and marks that reorder or break a line of text. */
 static bool commands(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x200E || c == 0x200F ||

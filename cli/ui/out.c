@@ -10,14 +10,15 @@
 #include "escape.h"
 #include "progress.h"
 
-#define ROOM   ((size_t)256 << 10)
-#define DIRECT ((size_t)32 << 10) /* from here on a copy costs more than a write of its own */
+#define ROOM ((size_t)256 << 10)
+/* larger pieces are written directly: copying would cost more than a write */
+#define DIRECT ((size_t)32 << 10)
 
 static struct {
     char held[ROOM];
     size_t n;
     int error;    /* errno of the first failure */
-    int terminal; /* 1: it is one, -1: it is not, 0: nobody looked */
+    int terminal; /* 1: yes, -1: no, 0: not determined yet */
 } out;
 
 static bool terminal(void)
@@ -40,7 +41,7 @@ static void write_raw(const char *data, size_t len)
     }
 }
 
-/* For a terminal: controls are shown, but for line ends and tabs. */
+/* For a terminal: shows control characters, except line ends and tabs. */
 static void write_shown(const char *data, size_t len)
 {
     char shown[4096];
@@ -138,7 +139,7 @@ int put_end(int status)
         out.error = errno;
     if (!out.error)
         return status;
-    if (out.error == EPIPE) /* the reader has what it wanted */
+    if (out.error == EPIPE) /* the reader has what it needed */
         return TROUBLE;
     bool full = out.error == ENOSPC || out.error == EDQUOT;
     return complain("%s: standard output: results are missing; %s", strerror(out.error),
@@ -151,10 +152,10 @@ int put_end(int status)
 
 static struct {
     int depth;
-    bool later; /* a value was written at this depth: a comma comes first */
+    bool later; /* a value was written at this depth: a comma comes next */
 } json;
 
-/* U+FFFD stands for what is not UTF-8. */
+/* U+FFFD stands for bytes that are not UTF-8. */
 size_t json_char(const uint8_t *s, size_t len, char to[8], size_t *n)
 {
     size_t took = escape_char(s, len, to, n);
@@ -230,7 +231,7 @@ void json_count(const char *key, uint64_t value)
 void json_real(const char *key, double value)
 {
     json_key(key);
-    if (value - value != 0) /* neither NaN nor infinity has a place in JSON */
+    if (value - value != 0) /* JSON has neither NaN nor infinity */
         put_text("null");
     else
         put_format("%.17g", value);

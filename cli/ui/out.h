@@ -1,8 +1,8 @@
 /*
- * Standard output, in large writes. The first error is kept: from then on nothing is written, the
+ * Standard output, in large writes. The first error is remembered: nothing is written after it, the
  * verbs see it with put_failed() and stop, and put_end() reports it. On a terminal control
- * characters are escaped (escape.h), but for line ends and tabs; files and pipes get all bytes as
- * they are.
+ * characters are escaped (escape.h), except line ends and tabs; files and pipes get all bytes
+ * unchanged.
  */
 #ifndef TAMIS_OUT_H
 #define TAMIS_OUT_H
@@ -10,29 +10,31 @@
 #include "cli.h"
 
 void put_bytes(const void *data, size_t len);
-/* What may be sent to a terminal as it is: it has colours, and the rest was escaped. */
+/* Text that may be sent to a terminal unchanged: it has colours, and the rest is escaped
+   already. */
 void put_raw(const void *data, size_t len);
 void put_text(const char *text);
-/* A name or path that strangers gave: on a terminal it is shown on one line, see escape.h. */
+/* A name or path from untrusted bytes: on a terminal it is shown on one line, see escape.h. */
 void put_name(const char *name);
 void put_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Writes what is held back. False after an error. */
+/* Writes the buffer. False after an error. */
 bool put_flush(void);
 bool put_failed(void);
-/* Flushes at the end of the program; the exit status: `status`, or TROUBLE if output was lost. */
+/* Flushes at the end of the program; returns the exit status: `status`, or TROUBLE if output was
+   lost. */
 int put_end(int status);
 
-/* JSON on one line. `key` is NULL inside an array; a number that is none becomes null, a byte that
-   is not UTF-8 becomes U+FFFD. */
+/* JSON on one line. `key` is NULL inside an array; NaN and infinity become null, bytes that are
+   not UTF-8 become U+FFFD. */
 void json_open(const char *key, char bracket); /* '{' or '[' */
 void json_close(char bracket);                 /* '}' or ']'; the outermost ends the line */
 void json_text(const char *key, const char *text);
 void json_bytes(const char *key, const void *data, size_t len);
 void json_count(const char *key, uint64_t value);
-void json_real(const char *key, double value); /* all its digits */
+void json_real(const char *key, double value); /* with all digits */
 void json_flag(const char *key, bool value);
 
-/* The character at s as it stands in a string of JSON: as escape_char() does. */
+/* The character at s as it is written in a JSON string; like escape_char(). */
 size_t json_char(const uint8_t *s, size_t len, char to[8], size_t *n);
 
 #endif

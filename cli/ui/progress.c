@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FIRST 1.0 /* seconds until it shows */
+#define FIRST 1.0 /* seconds until it appears */
 #define EVERY 0.2
 #define WIDTH 24
 

@@ -12,7 +12,7 @@
 
 static struct {
     bool json;
-    bool started; /* something was printed: a blank line parts what follows */
+    bool started; /* something was printed: a blank line separates what follows */
     const char *title;
     size_t n;
     char label[LINES][256], value[LINES][256];
@@ -22,7 +22,7 @@ static struct {
     double rows[ROWS][REPORT_COLUMNS];
 } report;
 
-/* Names of attributes and owners are foreign text: one line each, in a pipe too. */
+/* Names of attributes and owners are untrusted text: one line each, in a pipe too. */
 static void put_shown(const char *text)
 {
     char shown[1024];
@@ -37,7 +37,7 @@ static void put_title(const char *title)
     report.started = true;
 }
 
-/* Prints the group's lines, their values in one column. */
+/* Prints the lines of the group, with their values aligned. */
 static void flush(void)
 {
     size_t width = 0;
@@ -55,7 +55,7 @@ static void flush(void)
     report.title = NULL;
 }
 
-/* A place for the text of one more value. */
+/* Room for the text of one more value. */
 static char *line(const char *label)
 {
     if (report.n == LINES)
@@ -96,7 +96,7 @@ void report_count(const char *key, const char *label, uint64_t value)
         snprintf(line(label), sizeof report.value[0], "%llu", (unsigned long long)value);
 }
 
-/* NaN: outside the formula's domain. */
+/* NaN: outside the domain of the formula. */
 static void real_text(char *to, size_t room, double value)
 {
     if (value != value)
@@ -198,7 +198,7 @@ static void json_number(const char *key, double value)
         json_real(key, value);
 }
 
-/* Prints the rows collected, each column as wide as its widest cell. */
+/* Prints the collected rows, each column as wide as its widest cell. */
 static void flush_rows(void)
 {
     char cell[64];

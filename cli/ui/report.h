@@ -1,6 +1,6 @@
 /*
- * A report, once for people and once for programs: every value has a key for JSON and a label for
- * the aligned text. Groups become objects, tables become arrays of objects.
+ * A report, for people or for programs: every value has a key for JSON and a label for the aligned
+ * text. Groups become objects, tables become arrays of objects.
  */
 #ifndef TAMIS_REPORT_H
 #define TAMIS_REPORT_H
@@ -16,13 +16,13 @@ void report_real(const char *key, const char *label, double value);
 void report_rate(const char *key, const char *label, double value);     /* text: six digits */
 void report_none(const char *key, const char *label, const char *text); /* JSON: null */
 void report_flag(const char *key, const char *label, bool value);
-void report_size(const char *key, const char *label, uint64_t bytes); /* text: 1.2 MiB too */
+void report_size(const char *key, const char *label, uint64_t bytes); /* text: also as 1.2 MiB */
 
-/* What follows until report_group_end() belongs together under a title. */
+/* Everything until report_group_end() belongs together under a title. */
 void report_group(const char *key, const char *title);
 void report_group_end(void);
 
-/* Rows of numbers, at most REPORT_COLUMNS wide. A whole number is shown as one. */
+/* Rows of numbers, at most REPORT_COLUMNS columns. Integers are shown as such. */
 #define REPORT_COLUMNS 10
 struct report_column {
     const char *key, *label;

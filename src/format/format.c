@@ -8,7 +8,7 @@ const uint8_t patch_magic[8] = {'T', 'A', 'M', 'I', 'S', 'P', 'A', 'T'};
 const uint8_t message_magic[4] = {'T', 'M', 'S', 'G'};
 static const uint8_t magic[8] = {'T', 'A', 'M', 'I', 'S', 0, '\r', '\n'};
 
-static const char *const kind_names[] = {NULL, "a filter", "an index", NULL, "a catalog"};
+static const char *const kind_names[] = {NULL, "a filter", "a set of records", NULL, "a catalog"};
 
 #define SECTION_LEN  24
 #define FLAG_BITS    1u

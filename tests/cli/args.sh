@@ -24,7 +24,7 @@ trouble value-is-an-option 'missing value: --field: -j is an option; if it is th
 trouble letter-value-is-an-option 'missing value: -j: --json is an option; ' 'tamis check a.tamis -j --json'
 trouble update-verbose 'missing value: --update: -v is an option; ' 'tamis index --update -v c.tamis'
 trouble letter-value-missing 'missing value: -j: see tamis help check$' 'tamis check a.tamis -j'
-trouble value-not-wanted "unexpected value '1': --count: it takes none$" 'tamis check a.tamis --count=1'
+trouble value-not-wanted "unexpected value '1': --count: the option takes no value$" 'tamis check a.tamis --count=1'
 trouble given-twice 'option given twice: --field: give it once$' 'tamis check a.tamis --field 1 --field 2'
 trouble not-a-number "wrong value 'x': --field: give a whole number " 'tamis check a.tamis --field x'
 trouble negative "wrong value '-3': --field: " 'tamis check a.tamis --field -3'

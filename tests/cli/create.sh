@@ -43,7 +43,7 @@ json add-always 'tamis create -f g.tamis --growth dynamic --bits 1280 --hashes 7
 json repeated-keys-take-no-room 'tamis create -f g.tamis --growth dynamic --bits 1280 --hashes 7 \
     --capacity 133 --layout spread && yes key | head -1330 | tamis add g.tamis && tamis info g.tamis --json' \
     'd["items"] == 1 and d["vectors"] == 1'
-trouble add-always-fixed "others count every key, or have no next vector: --add-always: " \
+trouble add-always-fixed "only for plain filters that grow: --add-always: " \
     'tamis create -f g.tamis --growth fixed --add-always'
 json dynamic-vectors 'tamis create -f g.tamis --growth dynamic --capacity 1000 --vectors 4 &&
     seq 980 | tamis add g.tamis && tamis info g.tamis --json' 'd["vectors"] == 4'
@@ -71,7 +71,7 @@ json like-copies-shape 'tamis create wide2.tamis --like wide.tamis --json' \
 json like-with-options-joins-only 'tamis create wide3.tamis --like wide.tamis --fpp 0.5 --json' \
     'd["growth"] == "scalable" and d["fpp"] == 0.5'
 trouble like-missing 'No such file or directory: nosuch: ' 'tamis create z.tamis --like nosuch'
-trouble like-other-hash 'another hash: --hash: ' 'tamis create z.tamis --like wide.tamis --hash sip'
+trouble like-other-hash 'conflicting hash: --hash: ' 'tamis create z.tamis --like wide.tamis --hash sip'
 
 # Without the key in the file.
 is no-key 0 "" "" 'tamis create nokey.tamis --key-file hex --no-key'
@@ -88,7 +88,7 @@ trouble short-key 'not a key: short: a key is 16 bytes or 32 hexadecimal digits$
     'tamis create z.tamis --key-file short'
 trouble missing-key 'No such file or directory: nosuch: ' 'tamis create z.tamis --key-file nosuch'
 
-trouble no-key-alone 'a random key that nobody has: --no-key: ' 'tamis create z --no-key'
+trouble no-key-alone 'nobody would know the random key: --no-key: ' 'tamis create z --no-key'
 
 # What makes no filter.
 trouble no-name 'no name: FILE: ' 'tamis create'
@@ -111,13 +111,13 @@ trouble blocked-dynamic 'dynamic filters are bit-sliced' 'tamis create z --growt
 trouble deletable-window 'window filters forget by age' 'tamis create z --growth window --deletable'
 trouble blocked-h3 'h3 gives an address' 'tamis create z --hash h3 --layout blocked'
 trouble bits-alone 'bits and hashes go together' 'tamis create z --bits 100'
-trouble lambda-alone 'only flexible filters have one: --lambda: ' 'tamis create z --lambda 1,2'
+trouble lambda-alone 'only for flexible filters: --lambda: ' 'tamis create z --lambda 1,2'
 trouble bad-lambda "wrong value '1,x': --lambda: " 'tamis create z --growth flexible --lambda 1,x'
 trouble zero-lambda "wrong value '0': --lambda: " 'tamis create z --growth flexible --lambda 0'
-trouble expansion-alone 'only scalable filters have one: --expansion: ' \
+trouble expansion-alone 'only for scalable filters: --expansion: ' \
     'tamis create z --growth fixed --expansion 2'
-trouble tolerate-alone 'only dynamic filters have one: --tolerate: ' 'tamis create z --tolerate 0.1'
-trouble vectors-alone 'only dynamic and window filters have it: --vectors: ' 'tamis create z --vectors 3'
+trouble tolerate-alone 'only for dynamic filters: --tolerate: ' 'tamis create z --tolerate 0.1'
+trouble vectors-alone 'only for dynamic and window filters: --vectors: ' 'tamis create z --vectors 3'
 trouble too-large '.*: z: ' 'tamis create z --growth fixed --capacity 1T --fpp 1e-9'
 holds nothing-was-made '[ ! -e z ]'
 finish

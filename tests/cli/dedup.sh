@@ -46,7 +46,7 @@ expected lost-when-overfull --growth fixed --capacity 10k --fpp 0.01 --overfill
 is none-lost-if-all-are-printed 0 $'a\nb' 'tamis dedup: 2 lines, 2 new: expected to be lost: 0' \
     'printf "a\nb\n" | tamis dedup --fpp 0.5'
 # Options that do not apply are refused in memory too.
-trouble option-of-another-growth 'only dynamic filters have one: --tolerate: ' 'tamis dedup --tolerate 0.1 </dev/null'
+trouble option-of-another-growth 'only for dynamic filters: --tolerate: ' 'tamis dedup --tolerate 0.1 </dev/null'
 trouble wrong-lambda "wrong value '-1': --lambda: " 'tamis dedup --lambda=-1 </dev/null'
 trouble hashes-alone 'bits and hashes go together: ' 'tamis dedup --hashes 3 </dev/null'
 trouble unique-alone 'unique is a promise about removals: ' 'tamis dedup --unique </dev/null'
@@ -57,7 +57,7 @@ is file-remembers 0 c "*" 'printf "a\nb\nc\n" | tamis dedup seen.tamis'
 json file-is-a-filter 'tamis info seen.tamis --json' 'd["items"] == 3 and d["fpp"] == 1e-9'
 is file-keyed 0 $'a\nb\nc' "" 'tamis check seen.tamis a b c d'
 cp seen.tamis before
-trouble file-keeps-its-shape 'the file exists: seen.tamis: it was made with other options; leave them out$' \
+trouble file-keeps-its-shape 'the file exists: seen.tamis: it was created with other options; leave them out$' \
     'echo x | tamis dedup seen.tamis --fpp 0.1'
 is lost-output-is-not-seen 2 "" "tamis dedup: No space left on device: standard output: results are missing; make room and run again" \
     'seq 10 | tamis dedup seen.tamis >/dev/full'
@@ -76,7 +76,7 @@ done
 tamis dedup day.tamis --growth window:24h </dev/null 2>/dev/null
 for options in '--growth window:23h' '--growth fixed' '--growth window:24h --fpp 1e-8' '--growth window:24h --hash sip' \
     '--growth window:24h --layout blocked' '--growth window:24h --overfill' '--like kin.tamis' '--capacity 9'; do
-    trouble "never $options" 'the file exists: day.tamis: it was made with other options; leave them out$' \
+    trouble "never $options" 'the file exists: day.tamis: it was created with other options; leave them out$' \
         "tamis dedup day.tamis $options </dev/null"
 done
 

@@ -42,7 +42,7 @@ trouble empty-patch '.*: standard input.*: ' 'tamis apply new.tamis </dev/null'
 trouble half-a-patch '.*: patch.half.*: ' 'tamis diff old.tamis newer.tamis | head -c 60 >patch.half;
     tamis apply old.tamis -p patch.half'
 trouble missing-patch 'No such file or directory: nosuch: ' 'tamis apply old.tamis -p nosuch'
-trouble not-to-a-terminal 'a patch is no text: standard output: send it to a file with > PATCH$' \
+trouble not-to-a-terminal 'a patch is binary: standard output: write it to a file with > PATCH$' \
     'script -qec "tamis diff old.tamis newer.tamis" /dev/null 2>&1 >typed </dev/null; s=$?; tr -d "\r" <typed >&2; (exit $s)'
 trouble one-file 'a file is missing: tamis diff OLD NEW: ' 'tamis diff old.tamis'
 trouble no-file 'a file is missing: tamis apply FILE < PATCH: ' 'tamis apply'

@@ -14,7 +14,7 @@ for verb in index find create add remove check dedup info verify fold clear merg
     holds "listed-$verb" "tamis help | grep -q '  tamis $verb '"
     holds "narrow-$verb" "! tamis help $verb | grep -qE '.{101}'"
 done
-holds default-rates 'tamis help create | grep -q "whole (0.01)" && tamis help dedup | grep -q "whole (1e-9)"'
+holds default-rates 'tamis help create | grep -q "rate (0.01)" && tamis help dedup | grep -q "rate (1e-9)"'
 trouble unknown-help 'unknown command: frob: see tamis help$' 'tamis help frob'
 trouble unknown-verb 'unknown command: frob: see tamis help$' 'tamis frob'
 holds alone-one-screen '[ "$(tamis | wc -l)" -le 24 ] && ! tamis | grep -qE ".{101}"'

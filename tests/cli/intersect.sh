@@ -20,5 +20,5 @@ trouble other-shape '.*shape: s.tamis: make them alike with create --like$' \
 tamis create lone.tamis --growth fixed --capacity 2000 --fpp 1e-6
 trouble other-family '.*famil.*: lone.tamis: ' 'tamis intersect -o y.tamis a.tamis lone.tamis'
 trouble no-restate 'unknown option: --restate: ' 'tamis intersect -o y.tamis a.tamis b.tamis --restate'
-trouble no-output 'no file to write: -o OUT: ' 'tamis intersect a.tamis b.tamis'
+trouble no-output 'no output file: -o OUT: ' 'tamis intersect a.tamis b.tamis'
 finish

@@ -45,7 +45,7 @@ trouble other-kind 'they differ in .*: d1.tamis: make them alike with create --l
     tamis merge -o y.tamis z.tamis d1.tamis'
 tamis create lone.tamis
 trouble other-family '.*famil.*: lone.tamis: make filters that belong together' 'tamis merge -o y.tamis a.tamis lone.tamis'
-trouble no-output 'no file to write: -o OUT: ' 'tamis merge a.tamis b.tamis'
+trouble no-output 'no output file: -o OUT: ' 'tamis merge a.tamis b.tamis'
 trouble one-input 'a file is missing: tamis merge -o OUT A B...: ' 'tamis merge -o y.tamis a.tamis'
 trouble missing 'No such file or directory: nosuch: ' 'tamis merge -o y.tamis a.tamis nosuch'
 holds nothing-made '[ ! -e y.tamis ]'

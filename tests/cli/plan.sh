@@ -107,7 +107,7 @@ is without-gnuplot 2 "x" "tamis plan: gnuplot is not installed: --plot: install 
 holds without-gnuplot-no-file '[ ! -e g.svg ]'
 json rate-next-to-1 'tamis plan fixed --items 1e12 --fpp 0.9999999999999999 --json' 'd["published"]["rate_whole"] <= 0.9999999999999999'
 if command -v gnuplot >/dev/null; then
-    is plot-cut-short 2 "x" "tamis plan: the plot is not whole: cut.svg: make room and run again" \
+    is plot-cut-short 2 "x" "tamis plan: the plot is incomplete: cut.svg: make room and run again" \
         '(ulimit -f 4; tamis plan fixed --items 10 --fpp 0.1 --plot cut.svg >/dev/null; s=$?; echo x; exit $s)'
     holds plot-cut-short-leaves-nothing '[ ! -e cut.svg ] && [ -z "$(ls -A | grep tmp)" ]'
 fi
@@ -119,7 +119,7 @@ for place in pipe.svg folder.svg . ''; do
         "tamis plan fixed --items 10 --fpp 0.1 --plot '$place'"
 done
 holds plot-leaves-those-alone '[ -p pipe.svg ] && [ -d folder.svg ]'
-is plot-nowhere 2 "x" "tamis plan: No such file or directory: no/g.svg: give a place where a file may be written" \
+is plot-nowhere 2 "x" "tamis plan: No such file or directory: no/g.svg: give the name of a writable file" \
     'tamis plan fixed --items 10 --fpp 0.1 --plot no/g.svg >/dev/null; s=$?; echo x; (exit $s)'
 
 # mistakes

@@ -5,7 +5,7 @@
 # --- create
 is create 0 "" "" 'tamis create a.tamis --attrs ip,user,size:int --fpp 1e-6 --deletable'
 json create-json 'tamis create j.tamis --attrs a,b,c,d --combo a+b --combo b+c+d --verifier table --distinct b=10 --json' \
-    'd["kind"] == "index" and [x["name"] for x in d["attributes"]] == list("abcd") and [x["attributes"] for x in d["combos"]] == ["a+b", "b+c+d"] and d["verifier"] == "table"'
+    'd["kind"] == "records" and [x["name"] for x in d["attributes"]] == list("abcd") and [x["attributes"] for x in d["combos"]] == ["a+b", "b+c+d"] and d["verifier"] == "table"'
 json pairs-by-default 'tamis create p.tamis --attrs a,b,c --json' '[x["attributes"] for x in d["combos"]] == ["a+b", "a+c", "b+c"]'
 json no-pairs 'tamis create q.tamis --attrs a,b,c --combo none --json' 'd["combos"] == []'
 json types 'tamis create t.tamis --attrs n:int,d:dec,t:time,x:text --json' '[x["type"] for x in d["attributes"]] == ["int", "dec", "time", "text"]'
@@ -15,7 +15,7 @@ trouble attr-empty "no name: --attrs 'a,,b': " 'tamis create x.tamis --attrs a,,
 trouble attr-type "unknown type 'real': --attrs: give text \(which a name with a colon needs too\), int, dec, time, ip, path, words or fold" 'tamis create x.tamis --attrs a:real'
 trouble combo-unknown "unknown attribute 'z': --combo a\+z: " 'tamis create x.tamis --attrs a,b --combo a+z'
 trouble combo-alone "no combination: --combo a: " 'tamis create x.tamis --attrs a,b --combo a'
-trouble combo-without-attrs "for records alone: --combo: give --attrs too$" 'tamis create x.tamis --combo a+b'
+trouble combo-without-attrs "only for records: --combo: give --attrs too$" 'tamis create x.tamis --combo a+b'
 for value in mixed basic attenuated; do
     json "value-$value" "tamis create -f val.tamis --attrs a,b --verifier table --value $value &&
         tamis add val.tamis a=1 b=2 && tamis check val.tamis a=1 b=2 >/dev/null && tamis info val.tamis --json" \
@@ -30,14 +30,14 @@ is as-published-decoded 0 "maybe a=7	b=x7	c=y7" "" \
     '/usr/bin/python3 "$TAMIS_ROOT/tools/decode.py" check pub.tamis "a=7	b=x7	c=y7"'
 trouble as-published-grows "records of given bits and hashes do not grow: growth fixed" \
     'tamis create x.tamis --attrs a,b --bits 2240 --hashes 7'
-trouble value-without-attrs "for records alone: --value: " 'tamis create x.tamis --value basic'
-trouble value-of-nothing "nothing keeps it: --value: " 'tamis create x.tamis --attrs a,b --verifier none --value basic'
-trouble verifier-without-attrs "for records alone: --verifier: " 'tamis create x.tamis --verifier none'
-trouble combo-not-verified "nothing verifies it: --combo: " 'tamis create x.tamis --attrs a,b,c --combo a+b --verifier none'
+trouble value-without-attrs "only for records: --value: " 'tamis create x.tamis --value basic'
+trouble value-of-nothing "no verifier: --value: " 'tamis create x.tamis --attrs a,b --verifier none --value basic'
+trouble verifier-without-attrs "only for records: --verifier: " 'tamis create x.tamis --verifier none'
+trouble combo-not-verified "no verifier: --combo: " 'tamis create x.tamis --attrs a,b,c --combo a+b --verifier none'
 trouble distinct-unknown "unknown attribute 'z': --distinct: " 'tamis create x.tamis --attrs a,b --distinct z=4'
 trouble distinct-wrong "wrong value 'a': --distinct: " 'tamis create x.tamis --attrs a,b --distinct a'
-trouble no-window "only filters have it: --growth window: " 'tamis create x.tamis --attrs a,b --growth window:1h'
-trouble no-unique "only filters have it: --unique: " 'tamis create x.tamis --attrs a,b --deletable --unique'
+trouble no-window "only for filters: --growth window: " 'tamis create x.tamis --attrs a,b --growth window:1h'
+trouble no-unique "only for filters: --unique: " 'tamis create x.tamis --attrs a,b --deletable --unique'
 holds nothing-was-made '! [ -e x.tamis ]'
 
 # --- add and check: one record from the arguments
@@ -75,7 +75,7 @@ is not-verified-json 0 '{"records": 1, "found": 1, "missing": 0, "verified": fal
 is subset-of-it-counts 1 "" "tamis check: not verified as a combination; add --combo a+b+c" 'tamis check v.tamis a=1 b=2 c=1'
 tamis create n.tamis --attrs a,b --verifier none
 tamis add n.tamis a=1 b=1
-is no-verifier 0 "a=1 b=1" "tamis check: not verified as a combination; make the index with --verifier filter" 'tamis check n.tamis a=1 b=1'
+is no-verifier 0 "a=1 b=1" "tamis check: not verified as a combination; make the set with --verifier filter" 'tamis check n.tamis a=1 b=1'
 
 # --- standard input
 cat >in.csv <<'END'
@@ -136,29 +136,29 @@ trouble remove-plain 'it is not deletable: v.tamis: ' 'tamis remove v.tamis a=1 
 is merge 0 "" "" 'tamis create m1.tamis --attrs a,b --fpp 1e-6 && tamis create m2.tamis --like m1.tamis && tamis add m1.tamis a=1 b=1 && tamis add m2.tamis a=2 b=2 && tamis merge -o m.tamis m1.tamis m2.tamis'
 is merged 0 $'1,1\n2,2' "" 'printf "a,b\n1,1\n1,2\n2,2\n" | tamis check m.tamis'
 trouble merge-others 'the structures belong to different families' 'tamis merge -o x.tamis m1.tamis n.tamis'
-trouble merge-filter 'this is a filter, not an index: f.f' 'tamis create f.f --like m1.tamis --capacity 10; tamis merge -o x.tamis m1.tamis f.f'
+trouble merge-filter 'this is a filter, not a set of records: f.f' 'tamis create f.f --like m1.tamis --capacity 10; tamis merge -o x.tamis m1.tamis f.f'
 trouble merge-shape 'they differ in attributes, combinations or verifier: o.tamis: make them alike with create --like$' 'tamis create o.tamis --like m1.tamis --attrs a,c; tamis merge -o x.tamis m1.tamis o.tamis'
-trouble intersect 'this is an index: ' 'tamis intersect -o x.tamis m1.tamis m2.tamis'
+trouble intersect 'records cannot be intersected: ' 'tamis intersect -o x.tamis m1.tamis m2.tamis'
 is clear 0 "" "" 'tamis clear m.tamis && ! tamis check -q m.tamis a=1'
 json like-is-alike 'tamis create l.tamis --like a.tamis --json' 'd["records"] == 0 and [x["name"] for x in d["attributes"]] == ["ip", "user", "size"] and d["deletable"]'
 
 # --- info, verify, full
-json info 'tamis info v.tamis --json' 'd["kind"] == "index" and d["records"] == 2 and d["growth"] == "scalable" and abs(d["attributes"][0]["distinct"] - 2) < 0.1'
-is info-text 0 "kind                    index" "" 'tamis info v.tamis | head -1'
+json info 'tamis info v.tamis --json' 'd["kind"] == "records" and d["records"] == 2 and d["growth"] == "scalable" and abs(d["attributes"][0]["distinct"] - 2) < 0.1'
+is info-text 0 "kind                    records" "" 'tamis info v.tamis | head -1'
 holds info-attributes 'tamis info v.tamis | grep -q "^  a  text, 2 values (estimated), fpp now "'
 holds info-combos 'tamis info v.tamis | grep -q "^  combination  a+b, fpp now "'
 is verify 0 "v.tamis: OK, $(stat -c %s v.tamis) bytes" "" 'tamis verify v.tamis'
 trouble verify-damaged 'the checksum of bytes .* does not match: x.bad, ' 'cp v.tamis x.bad; printf x | dd of=x.bad bs=1 seek=3000 conv=notrunc 2>/dev/null; tamis verify x.bad'
-trouble full 'the index is full: g.tamis: [0-9]+ records went in before, none was saved' 'tamis create g.tamis --attrs a,b --growth fixed --capacity 10; seq 50 | sed "s/.*/&,&/; 1ia,b" | tamis add g.tamis'
+trouble full 'the set of records is full: g.tamis: [0-9]+ records went in before, none was saved' 'tamis create g.tamis --attrs a,b --growth fixed --capacity 10; seq 50 | sed "s/.*/&,&/; 1ia,b" | tamis add g.tamis'
 is full-changes-nothing 1 0 "" 'seq 50 | sed "s/.*/&,&/; 1ia,b" | tamis check -c g.tamis'
 is table-exact 0 $'1,1' "" 'tamis create h.tamis --attrs a,b --verifier table --fpp 0.5 && printf "a,b\n1,1\n2,2\n" | tamis add h.tamis && printf "a,b\n1,1\n1,2\n2,1\n" | tamis check h.tamis'
 
 # --- keys here and records there
-trouble field-of-records 'for keys alone: --field: a.tamis is an index and takes records$' 'tamis check a.tamis --field 2'
-trouble format-of-keys 'for records alone: --format: k.tamis is a filter and takes keys$' 'tamis create k.tamis; tamis add k.tamis --format csv'
+trouble field-of-records 'only for keys: --field: a.tamis holds records$' 'tamis check a.tamis --field 2'
+trouble format-of-keys 'only for records: --format: k.tamis is a filter and takes keys$' 'tamis create k.tamis; tamis add k.tamis --format csv'
 trouble format-of-arguments 'for standard input alone: --format: ' 'tamis check a.tamis --format csv user=ann'
-trouble fold-index 'this is an index, not a filter: a.tamis' 'tamis fold a.tamis'
-trouble dedup-index 'this is an index, not a filter: a.tamis' 'tamis dedup a.tamis </dev/null'
+trouble fold-index 'this is a set of records, not a filter: a.tamis' 'tamis fold a.tamis'
+trouble dedup-index 'this is a set of records, not a filter: a.tamis' 'tamis dedup a.tamis </dev/null'
 is no-key 0 "a=1 b=2" "" 'head -c 16 /dev/urandom >key && tamis create s.tamis --attrs a,b --key-file key --no-key && tamis add s.tamis a=1 b=2 --key-file key && tamis check s.tamis --key-file key a=1 b=2'
 trouble key-needed 'saved without its family key: the key is needed to ask: s.tamis' 'tamis check s.tamis a=1'
 finish

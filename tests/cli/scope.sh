@@ -164,7 +164,7 @@ END
 holds info-inputs-json 'tamis info --inputs --json mixed.tamis | /usr/bin/python3 -c "
 import json, sys
 print(json.dumps([[d[\"file\"], d[\"state\"], d[\"searched\"], d.get(\"format\")] for d in map(json.loads, sys.stdin)]))" | cmp - wanted'
-trouble info-inputs-of-a-filter 'no catalog: f.tamis: only catalogs have inputs$' 'tamis create f.tamis; tamis info --inputs f.tamis'
+trouble info-inputs-of-a-filter 'not a catalog: f.tamis: only catalogs have inputs$' 'tamis create f.tamis; tamis info --inputs f.tamis'
 # Rules are kept in the catalog, for find and for updates; they may come later.
 tamis index --update mixed.tamis
 is exclude 1 "" "" 'tamis index --update mixed.tamis --exclude "*.7z" && tamis find mixed.tamis k==nosuch'

@@ -19,7 +19,7 @@ trouble create-in-missing-folder 'No such file or directory: no/a.tamis: check t
     'tamis create no/a.tamis'
 trouble create-like-missing 'No such file or directory: nosuch.tamis: check the name and its folder$' \
     'tamis create b.tamis --like nosuch.tamis'
-trouble lock-in-the-way 'Is a directory: c.tamis.lock: remove it if no other tamis is at work$' \
+trouble lock-in-the-way 'Is a directory: c.tamis.lock: remove it if no other tamis is running$' \
     'mkdir c.tamis.lock; tamis create c.tamis'
 rmdir c.tamis.lock
 trouble create-over-folder 'the file exists: folder: ' 'tamis create folder'

@@ -215,7 +215,7 @@ def test_the_program():
     assert run("check", path, "n=007", "n=55")[:2] == (0, b"maybe n=007\nno n=55\n")
     assert run("check", path, "n=55")[:2] == (1, b"no n=55\n")
     status, out, _ = run("info", path)
-    assert status == 0 and b'"kind": "index"' in out and b'"type": "time"' in out
+    assert status == 0 and b'"kind": "records"' in out and b'"type": "time"' in out
     assert run("check", path, "other=1")[0] == 2
     assert run("check", path, "n")[0] == 2
     assert run("apply", path, path, "/dev/null")[0] == 2

@@ -44,7 +44,7 @@ def test_add_and_ask(r):
     assert ask(r, "x", "ip=1.2.3.4", "user=ann", "status=200") == [1, 1]
     assert ask(r, "none", "ip=1") == [0, 1]
     i = xinfo(r, "x")
-    assert i["records"] == 2 and i["kind"] == b"index" and i["verifier"] == b"filter"
+    assert i["records"] == 2 and i["kind"] == b"records" and i["verifier"] == b"filter"
     assert [a[0] for a in i["attributes"]] == [b"ip", b"user", b"status"]
     assert [a[1] for a in i["attributes"]] == [b"text", b"text", b"int"]
     assert sorted(i["combos"]) == [[b"ip", b"status"], [b"ip", b"user"], [b"user", b"status"]]
@@ -179,7 +179,7 @@ def test_replies_in_both_protocols(server, r):
     assert server.raw("TAMIS.XADD", "x", "ip=1") == b":0\r\n"
     assert server.raw("TAMIS.XQUERY", "x", "ip=1") == b"*2\r\n:1\r\n:1\r\n"
     assert server.raw("TAMIS.XQUERY", "x", "ip=2", resp=3) == b"*2\r\n#f\r\n#t\r\n"
-    assert server.raw("TAMIS.XINFO", "x", resp=3).startswith(b"%18\r\n+kind\r\n+index\r\n")
+    assert server.raw("TAMIS.XINFO", "x", resp=3).startswith(b"%18\r\n+kind\r\n+records\r\n")
 
 
 @pytest.mark.parametrize("growth", ["fixed", "dynamic"])

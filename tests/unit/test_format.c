@@ -409,7 +409,7 @@ TEST(reasons_are_clear)
     BAD(8, 0);
     expect(&bad, TAMIS_EFORMAT, 8, "version 0");
     BAD(12, KIND_INDEX);
-    expect(&bad, TAMIS_EKIND, 12, "this is an index, not a filter");
+    expect(&bad, TAMIS_EKIND, 12, "this is a set of records, not a filter");
     BAD(12, 99);
     expect(&bad, TAMIS_EFORMAT, 12, "unknown kind");
     BAD(44, 8);

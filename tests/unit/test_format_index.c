@@ -313,10 +313,10 @@ TEST(kinds_are_told_apart)
     CHECK(tamis_file_kind("none", &kind, &reason) == TAMIS_EIO && reason.system_error);
     CHECK(tamis_kind_of("TAMISPAT", 8) == TAMIS_KIND_PATCH && tamis_kind_of("", 0) == 0);
     CHECK(tamis_records_load(&x, "f.tamis", NULL, &reason) == TAMIS_EKIND);
-    CHECK(strstr(reason.text, "this is a filter, not an index") != NULL);
+    CHECK(strstr(reason.text, "this is a filter, not a set of records") != NULL);
     tamis_filter *other = NULL;
     CHECK(tamis_filter_open(&other, "i.tamis", NULL, &reason) == TAMIS_EKIND);
-    CHECK(strstr(reason.text, "this is an index, not a filter") != NULL);
+    CHECK(strstr(reason.text, "this is a set of records, not a filter") != NULL);
     tamis_filter_free(f);
     subject_free(s);
 }
