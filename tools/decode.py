@@ -1492,7 +1492,7 @@ class Cursor:
         place = {"offset": self.number(), "length": self.number(), "line": self.number(), "skip": 0,
                  "restart": b""}
         how = self.byte()
-        need(how < 16, self.at, "a place")
+        need(how < 64, self.at, "a place")
         place["at"], place["at_len"] = place["offset"], place["length"]
         if how & 1:
             place["at"], place["at_len"], place["skip"] = self.number(), self.number(), self.number()
@@ -1502,6 +1502,9 @@ class Cursor:
             place["before"] = struct.unpack("<q", self.raw(8))[0], self.number()
         if how & 8:
             place["reference"] = struct.unpack("<q", self.raw(8))[0]
+        if how & 16:
+            place["header"] = self.raw(self.number())
+        place["turns"] = bool(how & 32)
         need(place["skip"] <= place["offset"], self.at, "a place")
         return place
 

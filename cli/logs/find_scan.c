@@ -20,8 +20,8 @@
 /* Places [first, first + n) of one file, which are best read one after the other. */
 struct group {
     size_t first, n;
-    struct bytes out, header;
-    size_t *end; /* with a limit: where the records in `out` end */
+    struct bytes out, header, last; /* last: the header of the last record */
+    size_t *end;                    /* with a limit: where the records in `out` end */
     size_t n_ends, ends_room;
     bool done;
 };
@@ -94,6 +94,7 @@ static void group_free(struct group *g)
 {
     bytes_end(&g->out);
     bytes_end(&g->header);
+    bytes_end(&g->last);
     free(g->end);
     g->end = NULL;
 }
@@ -163,6 +164,21 @@ static bool stopped(struct party *p)
 
 /* ---- a text ---------------------------------------------------------------------------------- */
 
+/* The header of the record goes before the group; one that changes within it, before the record. */
+static void keep_header(struct hand *h, struct group *g)
+{
+    size_t len;
+    const uint8_t *header = parser_header(h->parser, &len);
+    if (g->last.len == len && g->last.data && memcmp(g->last.data, header, len) == 0)
+        return;
+    struct bytes *to = g->last.data ? &g->out : &g->header;
+    g->last.len = 0;
+    bytes_put(&g->last, header, len);
+    bytes_put(to, header, len);
+    if (len && header[len - 1] != '\n')
+        bytes_put(to, "\n", 1);
+}
+
 static bool keep_match(struct hand *h, struct group *g, const struct input_segment *where,
                        struct seek *seek, const struct record *r)
 {
@@ -180,12 +196,11 @@ static bool keep_match(struct hand *h, struct group *g, const struct input_segme
         return s->limit == UINT64_MAX || note_end(g);
     if (o->line || o->form == OUT_JSON)
         f.line = where->line + seek_line(seek, r);
-    if (o->form == OUT_RECORDS && o->terminal && h->input->header && !g->header.len) {
-        bytes_put(&g->header, h->input->header, h->input->header_len);
-        bytes_put(&g->header, "\n", 1);
-    }
+    if (o->form == OUT_RECORDS && o->terminal && h->input->header)
+        keep_header(h, g);
     out_record(o, &g->out, &f);
-    return !g->out.failed && !g->header.failed && (s->limit == UINT64_MAX || note_end(g));
+    return !g->out.failed && !g->header.failed && !g->last.failed &&
+           (s->limit == UINT64_MAX || note_end(g));
 }
 
 /* A regular expression that gives up has not searched: that must be told. */

@@ -114,12 +114,11 @@ void needle_of(struct needle *needle, const struct question *q, const struct sel
 /* Where a line may not be a record by itself, all is parsed. */
 static bool lines_alone(const struct dialect *dialect, const struct input_text *text)
 {
-    if (dialect->format == READ_JSON || dialect->returns || text->len == 0)
+    if (dialect->format == READ_JSON || dialect->returns || text->len == 0 || text->turns ||
+        text->header)
         return false;
     if (dialect->format == READ_CSV)
         return !memchr(text->data, '"', text->len);
-    if (dialect->format == READ_ZEEK || dialect->format == READ_W3C)
-        return text->data[0] != '#' && !memmem(text->data, text->len, "\n#", 2);
     return true;
 }
 
@@ -147,87 +146,16 @@ tamis_error seek_begin(struct seek *k, struct parser *parser, const struct selec
 
 /* ---- searching ------------------------------------------------------------------------------- */
 
-static uint8_t small(uint8_t c)
-{
-    return (uint8_t)(c - 'A') < 26 ? c | 32 : c;
-}
-
-static uint8_t capital(uint8_t c)
-{
-    return (uint8_t)(c - 'a') < 26 ? c & ~32 : c;
-}
-
-static bool same(const uint8_t *at, const struct span *needle, bool fold)
-{
-    if (!fold)
-        return memcmp(at, needle->data, needle->len) == 0;
-    for (size_t i = 0; i < needle->len; i++)
-        if (small(at[i]) != small(needle->data[i]))
-            return false;
-    return true;
-}
-
-static const uint8_t *search_plain(const uint8_t *p, const uint8_t *end, const struct span *needle,
-                                   bool fold)
-{
-    if (!fold)
-        return memmem(p, (size_t)(end - p), needle->data, needle->len);
-    for (; (size_t)(end - p) >= needle->len; p++)
-        if (same(p, needle, true))
-            return p;
-    return NULL;
-}
-
-#if SCAN_HAS_VECTOR
-/* Where both the first and the last byte of the needle stand, 16 places at a time. */
-static const uint8_t *search_vector(const uint8_t *p, const uint8_t *end, const struct span *needle,
-                                    bool fold)
-{
-    size_t len = needle->len;
-    uint8_t one = needle->data[0], two = needle->data[len - 1];
-    const __m128i first = _mm_set1_epi8((char)(fold ? small(one) : one)),
-                  First = _mm_set1_epi8((char)(fold ? capital(one) : one)),
-                  last = _mm_set1_epi8((char)(fold ? small(two) : two)),
-                  Last = _mm_set1_epi8((char)(fold ? capital(two) : two));
-    for (; (size_t)(end - p) >= len + 15; p += 16) {
-        __m128i a = _mm_loadu_si128((const __m128i *)p);
-        __m128i b = _mm_loadu_si128((const __m128i *)(p + len - 1));
-        __m128i both =
-            _mm_and_si128(_mm_or_si128(_mm_cmpeq_epi8(a, first), _mm_cmpeq_epi8(a, First)),
-                          _mm_or_si128(_mm_cmpeq_epi8(b, last), _mm_cmpeq_epi8(b, Last)));
-        for (unsigned mask = (unsigned)_mm_movemask_epi8(both); mask; mask &= mask - 1) {
-            const uint8_t *at = p + __builtin_ctz(mask);
-            if (same(at, needle, fold))
-                return at;
-        }
-    }
-    return (size_t)(end - p) < len ? NULL : search_plain(p, end, needle, fold);
-}
-#endif
-
-/* The needle in [p, end), else end. */
-static const uint8_t *search(const uint8_t *p, const uint8_t *end, const struct span *needle,
-                             bool fold)
-{
-    const uint8_t *at;
-#if SCAN_HAS_VECTOR
-    if (scan_choose())
-        at = search_vector(p, end, needle, fold);
-    else
-#endif
-        at = search_plain(p, end, needle, fold);
-    return at ? at : end;
-}
-
 /* The next place worth parsing from k->at on; the end if there is none. */
 static const uint8_t *next_place(struct seek *k)
 {
     const uint8_t *place;
     if (k->hit < k->at)
-        k->hit = search(k->at, k->end, &k->needle->bytes, k->needle->fold);
+        k->hit =
+            scan_find(k->at, k->end, k->needle->bytes.data, k->needle->bytes.len, k->needle->fold);
     place = k->hit;
     if (k->needle->other.len && k->other < k->at)
-        k->other = search(k->at, k->end, &k->needle->other, true);
+        k->other = scan_find(k->at, k->end, k->needle->other.data, k->needle->other.len, true);
     if (k->needle->other.len && k->other < place)
         place = k->other;
     if (k->escapes && k->escape < k->at) { /* up to the hit will do */

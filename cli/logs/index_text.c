@@ -132,6 +132,8 @@ tamis_error text_gather(struct text_keys *keys, struct parser *parser,
             t->complaint = record.complaint;
         }
     }
+    if (parser->unended) /* a header may yet become another */
+        note_open(t, text, &(struct record){.data = parser->unended});
     tamis_gather_text(gather, text->len);
     struct counts before = t->resume < text->len ? t->open : t->count;
     t->open = t->count;

@@ -15,7 +15,7 @@ struct text_tally {
     size_t resume;
     uint64_t resume_line;        /* lines of the text before it */
     struct counts open;          /* behind it */
-    struct input_segment before; /* the time there; the caller's to find */
+    struct input_segment before; /* what a segment there keeps; the caller's to find, and to free */
 };
 
 /* Turns values into keys; one for each thread. */

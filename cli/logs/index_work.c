@@ -155,6 +155,7 @@ static void opened_free(struct opened *o)
     raw_sums_free(&o->sums);
     selection_free(o->selection);
     input_segment_free(&o->last);
+    input_segment_free(&o->end.before);
     free(o->path);
     free(o);
 }
@@ -237,11 +238,13 @@ static bool settle_resume(struct inputs *in, struct opened *o)
     struct input_segment *last = &o->last, *to = &e->resume;
     if (last->len == 0)
         return true;
-    *to = (struct input_segment){.offset = last->offset + o->end.resume,
-                                 .line = last->line + o->end.resume_line,
-                                 .timed = o->end.before.timed,
-                                 .time_before = o->end.before.time_before,
-                                 .reference = last->reference};
+    *to = o->end.before;
+    to->offset = last->offset + o->end.resume;
+    to->line = last->line + o->end.resume_line;
+    to->reference = last->reference;
+    o->end.before.header = NULL;
+    if (to->header && !inputs_adopt(in, to->header))
+        return false;
     e->resumable = true;
     e->open = o->end.open;
     to->at = to->offset;
@@ -304,9 +307,10 @@ static bool put_segment(struct worker *w)
     return error == TAMIS_OK;
 }
 
-/* What a text had, for its entry and the whole. Takes the segment. With the lock. */
+/* What a text had, for its entry and the whole. May take the segment, and what is before the next. With
+   the lock. */
 static void account(struct crew *c, struct opened *o, struct input_segment *segment,
-                    const struct text_tally *t)
+                    struct text_tally *t)
 {
     struct tally *all = &c->run->tally;
     struct entry *e = o->entry;
@@ -321,9 +325,11 @@ static void account(struct crew *c, struct opened *o, struct input_segment *segm
     }
     if (segment->offset >= o->last.offset) {
         input_segment_free(&o->last);
+        input_segment_free(&o->end.before);
         o->last = *segment;
-        segment->restart = NULL;
+        segment->restart = segment->header = NULL;
         o->end = *t;
+        t->before.header = NULL;
         e->text = o->last.offset + o->last.len;
     }
     if (done > o->done) {
@@ -358,8 +364,8 @@ static bool take_text(struct worker *w, struct opened *o, struct input_segment *
     const struct part part = {o->entry->id, t.count, *segment};
     if (error == TAMIS_OK && (t.count.records || t.count.bad) && !tag_add(&w->tag, &part))
         error = TAMIS_ENOMEM;
-    if (error == TAMIS_OK)
-        input_time(o->input, &w->text, t.resume, &t.before);
+    if (error == TAMIS_OK && !input_before(o->input, &w->text, t.resume, &t.before))
+        error = TAMIS_ENOMEM;
     bool good = error == TAMIS_OK && !refuse_bad(w, o, segment, &t);
     if (error != TAMIS_OK)
         break_off(c, error, NULL, o->path);
@@ -369,6 +375,7 @@ static bool take_text(struct worker *w, struct opened *o, struct input_segment *
         account(c, o, segment, &t);
         pthread_mutex_unlock(&c->lock);
     }
+    input_segment_free(&t.before);
     input_segment_free(segment);
     return good;
 }

@@ -283,12 +283,13 @@ static struct counts get_counts(struct cursor *c)
 
 /* A piece of text: offset and length, line, and a byte that says how it is reached.
    0: at its offset. Bit 0: at, at_len, skip follow. Bit 1: then a restart. Bit 2: then the time
-   before it. Bit 3: then when the file was written to. */
+   before it. Bit 3: then when the file was written to. Bit 4: then the header that it begins with, and
+   bit 5: there are headers in it. */
 static void put_place(struct bytes *b, const struct input_segment *s)
 {
     bool apart = s->at != s->offset || s->at_len != s->len || s->skip || s->restart_len;
     uint8_t how = (uint8_t)((apart ? 1 : 0) | (s->restart_len ? 2 : 0) | (s->timed ? 4 : 0) |
-                            (s->reference ? 8 : 0));
+                            (s->reference ? 8 : 0) | (s->header ? 16 : 0) | (s->turns ? 32 : 0));
     put_number(b, s->offset);
     put_number(b, s->len);
     put_number(b, s->line);
@@ -308,6 +309,10 @@ static void put_place(struct bytes *b, const struct input_segment *s)
     }
     if (s->reference)
         put_word(b, (uint64_t)s->reference);
+    if (s->header) {
+        put_number(b, s->header_len);
+        bytes_put(b, s->header, s->header_len);
+    }
 }
 
 static struct input_segment get_place(struct cursor *c)
@@ -337,7 +342,13 @@ static struct input_segment get_place(struct cursor *c)
     }
     if (how & 8)
         s.reference = (int64_t)get_word(c);
-    if (how > 15 || s.time_before.nanoseconds > 999999999 || s.skip > s.offset ||
+    if (how & 16) {
+        uint64_t len = get_number(c);
+        s.header = (uint8_t *)get_raw(c, len);
+        s.header_len = (size_t)len;
+    }
+    s.turns = how & 32;
+    if (how > 63 || s.time_before.nanoseconds > 999999999 || s.skip > s.offset ||
         s.len > UINT64_MAX - s.offset || s.at_len > UINT64_MAX - s.at)
         c->bad = true;
     return s;

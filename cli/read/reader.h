@@ -26,7 +26,8 @@
  * TSV    fields between tabs, records between line ends, nothing else: no quotes, no escapes. A
  *        quoted file with tabs is CSV with the delimiter tab.
  * Both   the first record is the header unless `headless`. An attribute is the name of a column,
- *        else its number from 1. Of two columns with one name the last counts.
+ *        else its number from 1. Of two columns with one name the last counts. A header that comes
+ *        again is no record, and says what follows (reader_header.c).
  * JSONL  one object (or array) a line; lines of blanks are no records. An attribute is a key, or a
  *        path of keys and array positions (from 0) with dots: `request.headers.0`. A key that
  *        itself has dots is found too, and comes first: {"a.b": 1} before {"a": {"b": 2}}. Of
@@ -150,7 +151,7 @@ struct record {
 /* The wanted attributes in the texts of one input. Fixed once made: threads share it. */
 struct selection;
 
-/* `dialect` and `header` are those of the input (see struct input). EARG: a name that is empty or
+/* `dialect` and `header` are those of the input (see struct input) and must stay. EARG: a name that is empty or
    given twice, more than 8 dots, a name without a header. */
 tamis_error selection_new(struct selection **out, const struct dialect *dialect,
                           const char *const *names, size_t n, const void *header, size_t header_len,
@@ -175,12 +176,15 @@ void parser_free(struct parser *parser);
 /* `data` are whole records: the text of a segment. */
 tamis_error parser_begin(struct parser *parser, const struct selection *selection, const void *data,
                          size_t len);
-/* The text of which `data` is a piece: what is before it says what time it was. Without this nothing
-   is known before `data`. Call it after parser_begin(). */
+/* The text of which `data` is a piece: what is before it says what time it was, and which header is in
+   force. (A text that has headers in it is read from its start.) Without this nothing is known before
+   `data`. Call it after parser_begin(). */
 void parser_context(struct parser *parser, const struct input_text *text);
 enum parsed parser_next(struct parser *parser, struct record *record);
 /* The lines of the text before the record last returned. Counted when asked. */
 uint64_t parser_line(struct parser *parser);
+/* The header by which it was read; NULL: none. */
+const uint8_t *parser_header(const struct parser *parser, size_t *len);
 
 /* Every field of the records of a text, for choosing among them: names in the order in which they
    first appear (dotted paths in JSON), then for each record the values that are there. False from
@@ -238,16 +242,21 @@ struct input_segment {
     bool timed;
     struct stamp time_before;
     int64_t reference; /* seconds */
+    /* The header that it begins with, if that is not the first one of its file; the caller's, as
+       `restart` is. And whether there are headers in it. */
+    uint8_t *header;
+    size_t header_len;
+    bool turns;
 };
 
 void input_segment_free(struct input_segment *segment);
-/* The time of the last record of a text before `len`, as segments keep it; segment->timed is false if
-   there is none, or none that can be read. */
-void input_time(struct input *input, const struct input_text *text, size_t len,
-                struct input_segment *segment);
+/* What a segment that begins behind `len` bytes of a text keeps of those: the time of the last record,
+   the header in force. False: no memory. */
+bool input_before(struct input *input, const struct input_text *text, size_t len,
+                  struct input_segment *segment);
 
-/* The text of a segment and what it needs to be read. One for each thread; start with {0}. It may
-   be used with one input after the other. */
+/* The text of a segment and what it needs to be read, of which the header is the segment's. One for each
+   thread; start with {0}. It may be used with one input after the other. */
 struct input_text {
     const uint8_t *data;
     size_t len;
@@ -256,6 +265,9 @@ struct input_text {
     bool timed; /* as the segment has it */
     struct stamp time_before;
     int64_t reference;
+    const uint8_t *header;
+    size_t header_len;
+    bool turns;
     struct source *source; /* an open decoder, at the end of the segment last read */
     uint64_t source_of;    /* the input it belongs to */
 };

@@ -1,11 +1,13 @@
 /*
- * What time it was. A line that its format does not fit has the time of the record before it, which
+ * What was before: the time, and the header in force. A line that its format does not fit has the time of the record before it, which
  * may stand in another piece of the text: a search starts in the middle, and a segment is read
  * alone. So a segment keeps the time before it, and a parser that starts in the middle looks back.
  *
  * The record before is the last one that has a value for its time; if that is no time, none is known.
  */
 #include "reader_parse.h"
+
+#include <stdlib.h>
 
 #include "reader_input.h"
 
@@ -34,14 +36,15 @@ static bool last_time(struct parser *ps, const uint8_t *from, const uint8_t *to)
     struct record r;
     enum parsed parsed;
     bool found = false;
-    const struct value *time = &ps->value[ps->selection->time];
     ps->at = ps->damage = from;
     ps->end = to;
-    while ((r.unfit = false, parsed = ps->next(ps, &r)) == PARSED_RECORD || parsed == PARSED_BAD)
+    while ((parsed = parser_row(ps, &r)) == PARSED_RECORD || parsed == PARSED_BAD) {
+        const struct value *time = &ps->value[ps->selection->time];
         if (parsed == PARSED_RECORD && !r.unfit && time->state != VALUE_MISSING) {
             keep_time(ps, time);
             found = true;
         }
+    }
     ps->full |= parsed == PARSED_NOMEM;
     return found;
 }
@@ -54,8 +57,8 @@ void parser_look_back(struct parser *ps, const uint8_t *from, const uint8_t *to)
     const uint8_t *at = ps->at, *end = ps->end, *record = ps->record, *damage = ps->damage;
     size_t len = (size_t)(to - from);
     /* where a line is not always a record, all is read */
-    bool lines =
-        len && d->format != READ_JSON && !(d->format == READ_CSV && memchr(from, '"', len));
+    bool lines = len && !ps->turns && d->format != READ_JSON &&
+                 !(d->format == READ_CSV && memchr(from, '"', len));
     for (size_t span = LOOK_FIRST;; span *= 8) {
         const uint8_t *start = from, *line = NULL;
         if (lines && span < len) {
@@ -105,14 +108,6 @@ void parser_complete(struct parser *ps, struct record *record)
         value_set(&ps->value[s->whole], record->data, record->len);
 }
 
-void parser_context(struct parser *ps, const struct input_text *text)
-{
-    ps->text = text->data;
-    ps->timed = text->timed;
-    ps->before = text->time_before;
-    ps->clock.reference = text->reference;
-}
-
 /* ---- segments -------------------------------------------------------------------------------- */
 
 tamis_error input_clock(struct input *input, tamis_reason *reason)
@@ -127,8 +122,6 @@ tamis_error input_clock(struct input *input, tamis_reason *reason)
                                       input->header, input->header_len, reason);
     if (error != TAMIS_OK)
         return error == TAMIS_ENOMEM ? error : TAMIS_OK; /* it has no such column */
-    if (selection_absent(own->clock_selection, 0) == 0)
-        return TAMIS_OK;
     own->clock = parser_new();
     return own->clock ? parser_begin(own->clock, own->clock_selection, "", 0) : TAMIS_ENOMEM;
 }
@@ -140,17 +133,71 @@ bool input_time_of(struct input *input, const struct input_text *text, size_t le
     if (!ps || parser_begin(ps, input->own->clock_selection, text->data, len) != TAMIS_OK)
         return false;
     parser_context(ps, text);
-    parser_look_back(ps, text->data, text->data + len);
+    if (ps->turns || selection_absent(ps->selection, 0) != 0) /* else there is no such column */
+        parser_look_back(ps, text->data, text->data + len);
     bool timed = clock_read(ps);
     *time = ps->before;
     return timed;
 }
 
-void input_time(struct input *input, const struct input_text *text, size_t len,
-                struct input_segment *segment)
+/* The header in force behind `len` bytes of a text that has some; with the lock. */
+static tamis_error turn_over(struct input *input, const struct input_text *text, size_t len)
 {
-    pthread_mutex_lock(&input->own->lock);
+    struct input_private *own = input->own;
+    const char *whole = READ_WHOLE;
+    struct record r;
+    enum parsed parsed;
+    tamis_error error = TAMIS_OK;
+    if (!own->turner)
+        own->turner = parser_new();
+    if (!own->turner_selection)
+        error = selection_new(&own->turner_selection, &input->dialect, &whole, 1, input->header,
+                              input->header_len, NULL);
+    if (error == TAMIS_OK && own->turner)
+        error = parser_begin(own->turner, own->turner_selection, text->data, len);
+    if (error != TAMIS_OK || !own->turner)
+        return TAMIS_ENOMEM;
+    parser_context(own->turner, text);
+    while ((parsed = parser_row(own->turner, &r)) == PARSED_RECORD || parsed == PARSED_BAD)
+        ;
+    return parsed == PARSED_NOMEM ? TAMIS_ENOMEM : TAMIS_OK;
+}
+
+tamis_error input_turn(struct input *input, struct input_text *text)
+{
+    struct input_private *own = input->own;
+    text->turns = input->header && header_sees(&own->head, &input->dialect, text->data, text->len);
+    if (!text->turns)
+        return TAMIS_OK;
+    tamis_error error = turn_over(input, text, text->len);
+    if (error != TAMIS_OK)
+        return error;
+    const struct header *now = &own->turner->head;
+    text->turns = own->turner->turned;
+    if (now->len == own->head.len && memcmp(now->data, own->head.data, now->len) == 0)
+        return TAMIS_OK;
+    own->turned = true;
+    return header_set(&own->head, &input->dialect, now->data, now->len) ? TAMIS_OK : TAMIS_ENOMEM;
+}
+
+bool input_before(struct input *input, const struct input_text *text, size_t len,
+                  struct input_segment *segment)
+{
+    struct input_private *own = input->own;
+    const uint8_t *header = text->header;
+    size_t header_len = text->header_len;
+    bool good = true;
+    pthread_mutex_lock(&own->lock);
     segment->timed = input_time_of(input, text, len, &segment->time_before);
-    pthread_mutex_unlock(&input->own->lock);
     segment->reference = text->reference;
+    if (text->turns && (good = turn_over(input, text, len) == TAMIS_OK) && own->turner->turned) {
+        header = own->turner->head.data;
+        header_len = own->turner->head.len;
+    }
+    if (good && header && (good = (segment->header = malloc(header_len + 1)) != NULL)) {
+        memcpy(segment->header, header, header_len);
+        segment->header_len = header_len;
+    }
+    pthread_mutex_unlock(&own->lock);
+    return good;
 }

@@ -47,35 +47,66 @@ static void names_add(struct names *names, const uint8_t *name, size_t len)
         names->name[names->n++] = copy;
 }
 
-/* The columns of a header, or their numbers: those of the first line. */
-static void table_names(const struct input *input, const struct input_text *text,
+/* The columns of a table's header; without one their numbers, by its first line. */
+static void table_names(const struct dialect *dialect, const uint8_t *at, size_t len, bool header,
                         struct names *names)
 {
-    const uint8_t *at = input->header ? input->header : text->data;
-    size_t len = input->header ? input->header_len : text->len;
     const uint8_t *line = len ? memchr(at, '\n', len) : NULL, *end = at + len;
-    if (!input->header && line)
+    if (!header && line)
         end = line;
     uint8_t *name = malloc((size_t)(end - at) + 16);
     names->full |= !name;
     for (unsigned c = 1; at && name && len; c++) {
-        size_t n = csv_header_field(&input->dialect, &at, end, name);
-        if (!input->header)
+        size_t n = csv_header_field(dialect, &at, end, name);
+        if (!header)
             n = (size_t)sprintf((char *)name, "%u", c);
         names_add(names, name, n);
     }
     free(name);
 }
 
-/* The names that # lines have. */
-static void hash_names(const struct input *input, struct names *names)
+static void header_names(const struct dialect *dialect, const uint8_t *header, size_t header_len,
+                         struct names *names)
 {
     struct columns c;
     const uint8_t *at, *text;
     size_t len;
-    columns_read(&c, input->dialect.format, input->header, input->header_len);
+    if (dialect->format == READ_CSV || dialect->format == READ_TSV) {
+        table_names(dialect, header, header_len, true, names);
+        return;
+    }
+    columns_read(&c, dialect->format, header, header_len);
     for (at = c.names; columns_next(&c, &at, c.names_end, &text, &len);)
         names_add(names, text, len);
+}
+
+/* The names that headers in the text have. */
+static tamis_error later_names(const struct input *input, const struct input_text *text,
+                               struct names *names, tamis_reason *reason)
+{
+    const char *line = READ_LINE;
+    struct selection *s = NULL;
+    struct parser *ps = parser_new();
+    struct record r;
+    enum parsed parsed = PARSED_END;
+    tamis_error error =
+        ps ? selection_new(&s, &input->dialect, &line, 1, input->header, input->header_len, reason)
+           : TAMIS_ENOMEM;
+    if (error == TAMIS_OK)
+        error = parser_begin(ps, s, text->data, text->len);
+    if (error == TAMIS_OK)
+        parser_context(ps, text);
+    for (const struct selection *last = NULL;
+         error == TAMIS_OK && (parsed = parser_row(ps, &r)) != PARSED_END;) {
+        if (parsed == PARSED_NOMEM)
+            error = TAMIS_ENOMEM;
+        else if (ps->selection != last)
+            header_names(&input->dialect, ps->head.data, ps->head.len, names);
+        last = ps->selection;
+    }
+    parser_free(ps);
+    selection_free(s);
+    return error;
 }
 
 static void pattern_names(const struct selection *s, struct names *names)
@@ -203,11 +234,14 @@ static tamis_error find_names(const struct input *input, const struct input_text
     switch (input->dialect.format) {
     case READ_CSV:
     case READ_TSV:
-        table_names(input, text, names);
-        break;
     case READ_ZEEK:
     case READ_W3C:
-        hash_names(input, names);
+        if (input->header)
+            header_names(&input->dialect, input->header, input->header_len, names);
+        else
+            table_names(&input->dialect, text->data, text->len, false, names);
+        if (text->turns || text->header)
+            error = later_names(input, text, names, reason);
         break;
     case READ_PATTERN:
         error = selection_new(&s, &input->dialect, &line, 1, NULL, 0, reason);

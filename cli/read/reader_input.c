@@ -432,6 +432,9 @@ static tamis_error go_to(struct input *input, const struct input_options *option
     own->line = to->line;
     own->timed = to->timed;
     own->time_before = to->time_before;
+    own->turned = to->header != NULL;
+    if (to->header && !header_set(&own->head, &input->dialect, to->header, to->header_len))
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     if (source_drop(source, to->skip))
         return TAMIS_OK;
     if (source->error == TAMIS_OK)
@@ -454,6 +457,9 @@ static tamis_error start(struct input *input, const struct input_options *option
             error = fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     }
     free(head.data);
+    if (error == TAMIS_OK && input->header &&
+        !header_set(&own->head, &input->dialect, input->header, input->header_len))
+        error = fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     if (error == TAMIS_OK)
         error = input_clock(input, reason);
     if (error == TAMIS_OK && options->from)
@@ -538,6 +544,9 @@ void input_close(struct input *input)
     selection_free(own->walker_selection);
     parser_free(own->clock);
     selection_free(own->clock_selection);
+    parser_free(own->turner);
+    selection_free(own->turner_selection);
+    header_free(&own->head);
     pthread_mutex_destroy(&own->lock);
     free(own);
     free(input);

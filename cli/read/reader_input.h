@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "reader_header.h"
 #include "reader_source.h"
 
 #define SEGMENT_DEFAULT ((size_t)8 << 20)
@@ -28,6 +29,10 @@ struct input_private {
     struct stamp time_before;
     int64_t reference; /* when the file was last written to, in seconds */
     uint8_t *header;
+    struct header head; /* for the segment to come; */
+    bool turned;        /* it is not the input's */
+    struct parser *turner;
+    struct selection *turner_selection;
     char *records;         /* what the dialect has */
     struct parser *walker; /* JSON whose records are no lines: finds their ends */
     struct selection *walker_selection;
@@ -40,6 +45,10 @@ tamis_error input_clock(struct input *input, tamis_reason *reason);
 /* The time of the last record in the first `len` bytes of a text. With the lock. */
 bool input_time_of(struct input *input, const struct input_text *text, size_t len,
                    struct stamp *time);
+
+/* The text is what follows the last segment: whether there are headers in it, and the one that is in
+   force behind it. With the lock. */
+tamis_error input_turn(struct input *input, struct input_text *text);
 
 /* A source of the input's file that starts at `from`, or at its start. */
 tamis_error input_source(const struct input *input, const struct restart *from, struct source **out,

@@ -1,4 +1,4 @@
-/* The parser's memory, and the counting of lines. */
+/* The parser: its memory, the header in force, the counting of lines. */
 #include "reader_parse.h"
 
 #include <stdlib.h>
@@ -37,6 +37,8 @@ void parser_free(struct parser *ps)
     if (!ps)
         return;
     pattern_end(ps);
+    header_free(&ps->head);
+    selection_free(ps->own);
     free(ps->value);
     free(ps->seen);
     for (struct chunk *next; ps->chunks; ps->chunks = next) {
@@ -68,6 +70,11 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
     ps->value = value;
     ps->seen = seen;
     ps->selection = s;
+    selection_free(ps->own);
+    ps->own = NULL;
+    ps->turns = ps->turned = false;
+    ps->unended = NULL;
+    header_free(&ps->head);
     ps->data = ps->at = ps->record = ps->counted = data;
     ps->end = len ? ps->data + len : ps->data;
     ps->lines = 0;
@@ -89,10 +96,73 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
     return ok ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
+/* ---- headers in the middle ------------------------------------------------------------------- */
+
+/* The selection for the header in force takes the place of the one before. */
+static void turn_selection(struct parser *ps)
+{
+    const struct selection *s = ps->selection;
+    const char **names = malloc(s->n * sizeof *names), *name = s->names;
+    struct selection *fresh = NULL;
+    tamis_error error = names ? TAMIS_OK : TAMIS_ENOMEM;
+    for (size_t i = 0; names && i < s->n; i++, name += strlen(name) + 1)
+        names[i] = name;
+    if (names)
+        error = selection_new(&fresh, &s->dialect, names, s->n, ps->head.data, ps->head.len, NULL);
+    free(names);
+    ps->full |= error == TAMIS_ENOMEM;
+    if (!fresh) /* none of a million columns: what was known still is */
+        return;
+    selection_free(ps->own);
+    ps->selection = ps->own = fresh;
+}
+
+bool parser_turn(struct parser *ps, const uint8_t *line, size_t len)
+{
+    enum turn turn = header_take(&ps->head, &ps->selection->dialect, line, len);
+    ps->full |= turn == TURN_FULL;
+    if (turn == TURN_OTHER)
+        turn_selection(ps);
+    ps->turned |= turn == TURN_OTHER || (turn == TURN_SAME && !ps->hashes);
+    return turn != TURN_NONE;
+}
+
+void parser_context(struct parser *ps, const struct input_text *text)
+{
+    const struct selection *s = ps->selection;
+    ps->text = text->data;
+    ps->timed = text->timed;
+    ps->before = text->time_before;
+    ps->clock.reference = text->reference;
+    ps->turns = text->turns;
+    if (!text->header && !text->turns)
+        return;
+    const uint8_t *header = text->header ? text->header : s->header;
+    size_t len = text->header ? text->header_len : s->header_len;
+    ps->full |= !header_set(&ps->head, &s->dialect, header, len);
+    if (text->header && !ps->full)
+        turn_selection(ps);
+}
+
+const uint8_t *parser_header(const struct parser *ps, size_t *len)
+{
+    *len = ps->head.data ? ps->head.len : ps->selection->header_len;
+    return ps->head.data ? ps->head.data : ps->selection->header;
+}
+
+enum parsed parser_row(struct parser *ps, struct record *record)
+{
+    enum parsed parsed;
+    record->unfit = false;
+    while ((parsed = ps->next(ps, record)) == PARSED_RECORD && UNLIKELY(ps->turns) && !ps->hashes &&
+           parser_turn(ps, record->data, record->len))
+        ps->unended = record->end_len ? NULL : record->data;
+    return UNLIKELY(ps->full) ? PARSED_NOMEM : parsed;
+}
+
 enum parsed parser_next(struct parser *ps, struct record *record)
 {
-    record->unfit = false;
-    enum parsed parsed = ps->next(ps, record);
+    enum parsed parsed = parser_row(ps, record);
     if (UNLIKELY(parsed == PARSED_BAD)) {
         record->unfit = true;
         parser_clear(ps);

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "reader.h"
+#include "reader_header.h"
 
 #define NO_NODE     UINT32_MAX
 #define NO_SLOT     UINT32_MAX
@@ -44,7 +45,9 @@ struct columns {
 struct selection {
     struct dialect dialect;
     size_t n, n_slots;
-    char *names; /* copies, zero-terminated, one after the other */
+    char *names;           /* copies, zero-terminated, one after the other */
+    const uint8_t *header; /* the caller's */
+    size_t header_len;
 
     uint32_t line, whole; /* the attribute that is the whole record if it is missing; always */
     uint32_t time;        /* the attribute that says when */
@@ -77,7 +80,12 @@ struct json_level {
 };
 
 struct parser {
-    const struct selection *selection;
+    const struct selection *selection; /* for the header in force */
+    bool turns;                        /* there are headers in the text */
+    bool turned;                       /* one was met that is no record or changes something */
+    struct header head;                /* in force, if the text has any but the first */
+    struct selection *own;             /* made for it */
+    const uint8_t *unended;            /* a header line without its line end, or NULL */
     const uint8_t *data, *at, *end;
     enum parsed (*next)(struct parser *parser, struct record *record);
 
@@ -165,6 +173,11 @@ const struct format *format_of(enum read_format format);
 enum parsed array_next(struct parser *parser, struct record *record);
 /* Where they start in a text, whose dialect the parser has; SIZE_MAX: more of it is needed. */
 size_t array_start(struct parser *parser, const uint8_t *data, size_t len, bool final);
+
+/* reader_parse.c: the next row that is no header. */
+enum parsed parser_row(struct parser *parser, struct record *record);
+/* A line of a text that has headers: whether it is one. Then it is in force. */
+bool parser_turn(struct parser *parser, const uint8_t *line, size_t len);
 
 /* reader_clock.c: the time of the last record in [from, to) becomes that of the parser. */
 void parser_look_back(struct parser *parser, const uint8_t *from, const uint8_t *to);

@@ -46,6 +46,11 @@ ALWAYS_INLINE bool scan_word_has(const uint8_t *p, uint8_t a, uint8_t b, uint8_t
             scan_zero_bytes(x ^ each * c)) != 0;
 }
 
+/* reader_search.c: the first place in [p, end) of a string of 1 byte or more, else end. fold: in capital or
+   small letters of ASCII. */
+const uint8_t *scan_find(const uint8_t *p, const uint8_t *end, const void *bytes, size_t len,
+                         bool fold);
+
 /* The first byte of [p, end) that is a, b or c, else end. */
 ALWAYS_INLINE const uint8_t *scan_for(const uint8_t *p, const uint8_t *end, uint8_t a, uint8_t b,
                                       uint8_t c, scan_how vector)

@@ -37,6 +37,7 @@ void input_text_free(struct input_text *text)
 void input_segment_free(struct input_segment *segment)
 {
     free(segment->restart);
+    free(segment->header);
     *segment = (struct input_segment){0};
 }
 
@@ -143,23 +144,23 @@ static tamis_error grow_segment(struct growth *g, size_t *end, tamis_reason *rea
     return TAMIS_OK;
 }
 
-static bool copy_restart(const struct restart *from, struct input_segment *to)
+static bool copy_of(const uint8_t *from, size_t len, uint8_t **to, size_t *to_len)
 {
-    to->restart = NULL;
-    to->restart_len = from->len;
-    if (from->len == 0)
-        return true;
-    to->restart = malloc(from->len);
-    if (to->restart)
-        memcpy(to->restart, from->blob, from->len);
-    return to->restart != NULL;
+    *to = len ? malloc(len) : NULL;
+    *to_len = len;
+    if (*to)
+        memcpy(*to, from, len);
+    return *to || !len;
 }
 
-static void text_times(struct input_text *text, const struct input_segment *segment)
+static void text_context(struct input_text *text, const struct input_segment *segment)
 {
     text->timed = segment->timed;
     text->time_before = segment->time_before;
     text->reference = segment->reference;
+    text->header = segment->header;
+    text->header_len = segment->header_len;
+    text->turns = segment->turns;
 }
 
 /* The segment is the first `end` bytes of the text. */
@@ -181,9 +182,12 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
         segment->at = own->restart.at;
         segment->at_len = source_at(source) - own->restart.at;
         segment->skip = own->offset - own->restart.out;
-        if (!copy_restart(&own->restart, segment))
+        if (!copy_of(own->restart.blob, own->restart.len, &segment->restart, &segment->restart_len))
             return out_of_memory(g->input, reason);
     }
+    if (own->turned &&
+        !copy_of(own->head.data, own->head.len, &segment->header, &segment->header_len))
+        return out_of_memory(g->input, reason);
     if (!input_give_back(own, g->text->memory + end, g->len - end))
         return out_of_memory(g->input, reason);
     own->offset += end;
@@ -196,7 +200,10 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
     }
     g->text->data = g->text->memory;
     g->text->len = end;
-    text_times(g->text, segment);
+    text_context(g->text, segment);
+    if (input_turn(g->input, g->text) != TAMIS_OK)
+        return out_of_memory(g->input, reason);
+    segment->turns = g->text->turns;
     own->timed = input_time_of(g->input, g->text, end, &own->time_before);
     return TAMIS_OK;
 }
@@ -316,7 +323,7 @@ tamis_error input_read(struct input *input, const struct input_segment *segment,
     if (error == TAMIS_OK) {
         text->data = text->memory + skip;
         text->len = (size_t)segment->len;
-        text_times(text, segment);
+        text_context(text, segment);
     }
     return error;
 }

@@ -338,14 +338,18 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
     if (!s->dialect.quoted_max)
         s->dialect.quoted_max = READ_QUOTED_MAX;
     s->n = s->n_slots = n;
+    s->header = header;
+    s->header_len = header_len;
     find_special(s, names);
-    if (dialect->format == READ_PATTERN)
+    if (!keep_names(s, names))
+        error = fail(reason, TAMIS_ENOMEM, "no memory for the attributes");
+    else if (dialect->format == READ_PATTERN)
         error = pattern_compile(s, reason);
     if (error != TAMIS_OK)
         ;
     else if (!selection_by_path(s) && dialect->format != READ_LOGFMT)
         error = select_columns(s, names, header, header_len, reason);
-    else if (!keep_names(s, names) || !grow_tree(s))
+    else if (!grow_tree(s))
         error = fail(reason, TAMIS_ENOMEM, "no memory for the attributes");
     if (error != TAMIS_OK) {
         selection_free(s);

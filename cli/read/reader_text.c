@@ -15,7 +15,13 @@ enum parsed line_next(struct parser *ps, struct record *record)
         p = stop ? stop + 1 : end;
         stop = stop ? stop : end;
         stop -= stop > line && stop[-1] == '\r';
-    } while (stop == line || (*line == '#' && ps->hashes));
+        if (stop > line && *line == '#' && ps->hashes) {
+            ps->unended = p == stop ? line : NULL;
+            if (ps->turns)
+                parser_turn(ps, line, (size_t)(stop - line));
+            stop = line;
+        }
+    } while (stop == line);
     ps->at = p;
     ps->record = line;
     record->data = line;
