@@ -17,6 +17,7 @@
 #include "ui/escape.h"
 #include "ui/progress.h"
 #include "replica_folder.h"
+#include "serve.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
 
@@ -31,7 +32,9 @@ struct following {
     const uint8_t *key; /* or NULL */
     bool verbose, live, cut_off, out_of_memory;
     bool reached; /* what carries the messages, once */
-    uint64_t messages, bytes, applied, refused, snapshots;
+    struct follow_counts counts;
+    const struct serve_address *serve; /* or NULL */
+    struct serving *serving;
     uint64_t next_owners, next_save, every_ms;
 };
 
@@ -70,14 +73,14 @@ static void take(void *context, const char *owner, const void *data, size_t len,
     struct replica *r = owner_of(f, owner);
     tamis_reason reason = {0};
     tamis_taken taken;
-    f->messages++;
-    f->bytes += len;
+    f->counts.messages++;
+    f->counts.bytes += len;
     if (!r)
         return;
     tamis_error e =
         tamis_directory_take(f->replicas.directory, owner, data, len, age, &taken, &reason);
-    f->applied += taken == TAMIS_APPLIED;
-    f->refused += e != TAMIS_OK;
+    f->counts.applied += taken == TAMIS_APPLIED;
+    f->counts.refused += e != TAMIS_OK;
     if (e == TAMIS_EBASE && age != AGE_UNKNOWN && is_beat(data, len))
         r->next_fetch = 0; /* the origin lives: what it has for us may have changed */
     if (e != TAMIS_OK && (f->verbose || (e != TAMIS_EBASE && !r->told))) {
@@ -115,7 +118,7 @@ static void fetch_snapshots(struct following *f)
         r->pause = r->pause ? (2 * r->pause < PAUSE_MAX ? 2 * r->pause : PAUSE_MAX) : PAUSE_MIN;
         r->next_fetch = carrier_now() + r->pause;
         int there = carrier_fetch(f->carrier, name, f->replicas.position, take, f);
-        f->snapshots += there > 0;
+        f->counts.snapshots += there > 0;
         if (there < 0)
             return;
     }
@@ -177,9 +180,10 @@ static bool resume(struct following *f)
         return complain("%s: %s: give a folder that can be made", strerror(errno),
                         f->replicas.folder),
                false;
-    if (!replicas_lock(&f->replicas) || !replicas_read(&f->replicas, f->key, true, true))
+    if (!replicas_lock(&f->replicas) || !replicas_read(&f->replicas, f->key, !f->serve, true))
         return false;
     f->replicas.every = f->every_ms * 1000000;
+    snprintf(f->replicas.serve, sizeof f->replicas.serve, "%s", f->serve ? f->serve->whole : "");
     const char *name;
     for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++) {
         struct replica *r = &f->replicas.replica[i];
@@ -232,7 +236,7 @@ static void show(const struct following *f)
         "\r%zu origins, %zu current:%s; heard %.0f s ago, miss <= %g %% as of then; %llu messages, "
         "%.1f MB\033[K",
         replicas_count(&f->replicas), count_current(f), versions, oldest, 100 * miss,
-        (unsigned long long)f->messages, (double)f->bytes / 1e6);
+        (unsigned long long)f->counts.messages, (double)f->counts.bytes / 1e6);
 }
 
 static void report_owner(const char *name, const tamis_follower *follower)
@@ -257,11 +261,11 @@ static void report(const struct following *f, bool json)
     report_open(json);
     report_count("origins", "origins", replicas_count(&f->replicas));
     report_count("current", "current", count_current(f));
-    report_count("messages", "messages", f->messages);
-    report_size("bytes", "bytes", f->bytes);
-    report_count("applied", "versions taken", f->applied);
-    report_count("refused", "messages refused", f->refused);
-    report_count("snapshots", "snapshots fetched", f->snapshots);
+    report_count("messages", "messages", f->counts.messages);
+    report_size("bytes", "bytes", f->counts.bytes);
+    report_count("applied", "versions taken", f->counts.applied);
+    report_count("refused", "messages refused", f->counts.refused);
+    report_count("snapshots", "snapshots fetched", f->counts.snapshots);
     report_group("owners", "owners");
     const char *name;
     for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++)
@@ -279,6 +283,8 @@ static void say_connection(struct following *f, bool good)
     if (good && f->cut_off)
         remark("there again: %zu origins", replicas_count(&f->replicas));
     f->cut_off = !good;
+    f->counts.cut_off = !good;
+    f->counts.reached = f->carrier->reached;
     f->reached |= good;
 }
 
@@ -312,12 +318,17 @@ static int follow(struct following *f, bool once, uint64_t limit_ms)
 {
     uint64_t until = carrier_now() + limit_ms;
     bool good = resume(f), all = false;
+    if (good && f->serve)
+        good = (f->serving =
+                    serve_start(f->serve, f->replicas.directory, &f->counts, f->replicas.folder));
     while (good && !stopped && !f->carrier->hopeless && carrier_now() < until) {
         good = step(f);
         all = replicas_count(&f->replicas) && count_current(f) == replicas_count(&f->replicas);
         if (once && all && !f->cut_off)
             break;
     }
+    serve_stop(f->serving);
+    f->replicas.serve[0] = 0;
     if (f->live)
         fputs("\n", stderr);
     if (good && f->carrier->hopeless)
@@ -334,6 +345,8 @@ int verb_follow(int argc, char **argv)
 {
     struct following f = {.every_ms = 1000};
     const char *folder = NULL, *limit = NULL, *every = NULL, *key_file = NULL, *most = NULL;
+    const char *serve = NULL;
+    struct serve_address address;
     bool once = false, json = false;
     uint64_t limit_ns = UINT64_MAX / 2, every_ns = UINT64_C(1000000000);
     WIPED_KEY key[TAMIS_KEY_LEN];
@@ -342,6 +355,7 @@ int verb_follow(int argc, char **argv)
         ARG("for", 0, ARG_TEXT, &limit),         ARG("every", 0, ARG_TEXT, &every),
         ARG("key-file", 0, ARG_TEXT, &key_file), ARG("verbose", 'v', ARG_FLAG, &f.verbose),
         ARG("json", 0, ARG_FLAG, &json),         ARG("max-lease", 0, ARG_TEXT, &most),
+        ARG("serve", 0, ARG_TEXT, &serve),
     };
     struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n != 1 || !folder)
@@ -355,8 +369,10 @@ int verb_follow(int argc, char **argv)
         f.replicas.lease_most = UINT64_MAX;
     else if (most && !parse_time(most, &f.replicas.lease_most))
         return complain("wrong value '%s': --max-lease: give a time such as 1h, or none", most);
-    if (key_file && !store_read_key(key_file, key))
+    if ((serve && !serve_address_read(&address, serve)) ||
+        (key_file && !store_read_key(key_file, key)))
         return TROUBLE;
+    f.serve = serve ? &address : NULL;
     f.key = key_file ? key : NULL;
     char error[256];
     struct sigaction action = {.sa_handler = on_signal};

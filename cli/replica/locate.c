@@ -1,4 +1,7 @@
-/* tamis locate: which owners may have a key, by the copies that tamis follow keeps. */
+/*
+ * tamis locate: which owners may have a key, by the copies that tamis follow keeps. If that serves, it is
+ * asked, which takes no copy from the disk; what it answers is printed as it is.
+ */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,22 +9,24 @@
 
 #include "ui/args.h"
 #include "read/keys.h"
-#include "ui/out.h"
+#include "ask.h"
 #include "replica_folder.h"
 #include "sets/set_file.h"
 
-#define TOGETHER 64 /* copies that are put into the directory, and keys that are asked */
+#define TOGETHER  64                /* copies that are put into the directory */
+#define BODY_MOST ((size_t)1 << 19) /* bytes of keys that are asked at once, but for one key */
 
 struct locating {
     struct replicas replicas;
     struct keys keys;
-    uint32_t *order; /* owners, by name */
-    size_t n;
-    size_t words;           /* for a bit an owner */
-    uint64_t *hits, *doubt; /* of TOGETHER keys; of all */
+    struct answers answers;
+    struct ask server; /* if it is connected, it is asked */
+    struct text asked;
+    const uint8_t *key; /* of the family, or NULL */
     bool maybe, json, owners;
-    bool few; /* keys, of the command line */
-    uint64_t keys_hit, keys_doubtful;
+    bool few;    /* keys, of the command line */
+    bool failed; /* and said so */
+    bool folder; /* the copies can be asked instead of the server, as long as it said nothing */
 };
 
 /* ---- the copies ------------------------------------------------------------------------------ */
@@ -48,11 +53,10 @@ static void load_whole(const struct locating *l, uint32_t number, const char *na
     }
 }
 
-static tamis_filter *load_copy(const struct locating *l, uint32_t number, const char *name,
-                               const uint8_t *key)
+static tamis_filter *load_copy(const struct locating *l, uint32_t number, const char *name)
 {
     char path[PATH_MAX];
-    tamis_follower_options o = {.key = key};
+    tamis_follower_options o = {.key = l->key};
     tamis_follower *follower = NULL;
     tamis_filter *copy = NULL;
     replicas_path(&l->replicas, name, path);
@@ -65,22 +69,23 @@ static tamis_filter *load_copy(const struct locating *l, uint32_t number, const 
 }
 
 /* Slicing takes about as long as asking each copy for 50 keys of its 1,000. */
-static bool load_all(struct locating *l, const uint8_t *key)
+static bool load_all(struct locating *l)
 {
-    const char *names[TOGETHER];
+    const char *names[TOGETHER], *name;
     const tamis_filter *copies[TOGETHER];
     tamis_error e = TAMIS_OK;
-    for (size_t i = 0, n = 0; i < l->n; i++) {
-        uint32_t number = l->order[i];
-        names[n] = tamis_directory_name(l->replicas.directory, number);
-        if (!replica_trusted(&l->replicas, &l->replicas.replica[number]))
-            copies[n] = NULL;
+    size_t n = 0, left = replicas_count(&l->replicas);
+    for (uint32_t i = 0; replicas_next(&l->replicas, &i, &name); i++, left--) {
+        names[n] = name;
+        copies[n] = NULL;
+        if (!replica_trusted(&l->replicas, &l->replicas.replica[i]))
+            ; /* stays in doubt */
         else if (l->few)
-            load_whole(l, number, names[n]), copies[n] = NULL;
+            load_whole(l, i, name);
         else
-            copies[n] = load_copy(l, number, names[n], key);
+            copies[n] = load_copy(l, i, name);
         n += copies[n] != NULL;
-        if (n < TOGETHER && i + 1 < l->n)
+        if (n < TOGETHER && left > 1)
             continue;
         if (e == TAMIS_OK)
             e = tamis_directory_put_filters(l->replicas.directory, names, copies, n, NULL);
@@ -90,148 +95,134 @@ static bool load_all(struct locating *l, const uint8_t *key)
     return e == TAMIS_OK;
 }
 
-static const tamis_directory *sorted; /* by its names */
-
-static int by_name(const void *x, const void *y)
+static bool prepare(struct locating *l)
 {
-    return strcmp(tamis_directory_name(sorted, *(const uint32_t *)x),
-                  tamis_directory_name(sorted, *(const uint32_t *)y));
+    l->answers.directory = l->replicas.directory;
+    return (load_all(l) && answers_begin(&l->answers)) ||
+           (complain("out of memory: %s: free some and run again", l->replicas.folder), false);
 }
 
-static bool prepare(struct locating *l, const uint8_t *key)
+/* ---- a follower that serves ------------------------------------------------------------------ */
+
+static bool ask_server(struct locating *l)
 {
-    sorted = l->replicas.directory;
-    l->n = tamis_directory_owners(sorted);
-    l->words = (l->n + 63) / 64;
-    l->order = malloc((l->n + 1) * sizeof *l->order);
-    l->doubt = calloc(l->words + 1, sizeof *l->doubt);
-    l->hits = calloc(TOGETHER * l->words + 1, sizeof *l->hits);
-    if (!l->order || !l->doubt || !l->hits)
+    const char *accept = l->json          ? "application/x-ndjson"
+                         : l->answers.end ? "text/plain"
+                                          : "application/octet-stream";
+    if (!l->asked.len)
+        return true;
+    if (!ask_for(&l->server, "/locate", accept, &l->asked, l->few ? 0 : l->keys.end))
         return false;
-    for (size_t i = 0; i < l->n; i++)
-        l->order[i] = (uint32_t)i;
-    qsort(l->order, l->n, sizeof *l->order, by_name);
-    if (!load_all(l, key))
-        return false;
-    tamis_directory_locate_many(sorted, NULL, 0, l->hits, l->doubt, l->words);
+    if (l->folder && ask_number(&l->server, SERVE_FOLDER) != serve_folder(l->replicas.folder))
+        return ask_close(&l->server), false; /* another follower has its address now */
+    put_bytes(l->server.body.data, l->server.body.len);
+    l->answers.keys_hit += ask_number(&l->server, "Tamis-Hit");
+    l->answers.keys_doubtful += ask_number(&l->server, "Tamis-Doubt");
+    l->folder = false;
+    l->asked.len = 0;
     return true;
 }
 
-/* ---- what is printed ------------------------------------------------------------------------- */
-
-static bool has(const uint64_t *bits, uint32_t number)
+/* A key that is too long for the server is refused there. */
+static bool ask_batch(struct locating *l, const struct batch *b)
 {
-    return bits[number / 64] >> number % 64 & 1;
-}
-
-static const char *name_of(const struct locating *l, size_t i)
-{
-    return tamis_directory_name(l->replicas.directory, l->order[i]);
-}
-
-static void print_list(const struct locating *l, const char *title, const uint64_t *bits)
-{
-    json_open(title, '[');
-    for (size_t i = 0; i < l->n; i++)
-        if (has(bits, l->order[i]))
-            json_text(NULL, name_of(l, i));
-    json_close(']');
-}
-
-static void print_key(const struct locating *l, tamis_key key, const uint64_t *hits)
-{
-    if (l->json) {
-        json_open(NULL, '{');
-        json_bytes("key", key.data, key.len);
-        print_list(l, "owners", hits);
-        print_list(l, "maybe", l->doubt);
-        json_close('}');
-        return;
+    const char *end = l->few ? "" : &l->keys.end; /* which no key has in it */
+    l->asked.len = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        if (l->asked.len && l->asked.len + b->line[i].len > BODY_MOST && !ask_server(l))
+            return false;
+        if (!text_add(&l->asked, b->line[i].data, b->line[i].len) || !text_add(&l->asked, end, 1))
+            return snprintf(l->server.why, sizeof l->server.why, "out of memory"), false;
     }
-    put_bytes(key.data, key.len);
-    put_text("\t");
-    size_t n = 0;
-    for (size_t i = 0; i < l->n; i++) {
-        bool doubt = has(l->doubt, l->order[i]);
-        if (!doubt && !has(hits, l->order[i]))
-            continue;
-        put_text(n++ ? " " : "");
-        put_text(doubt ? "?" : "");
-        put_name(name_of(l, i));
-    }
-    put_bytes(&l->keys.end, 1);
+    return ask_server(l);
 }
 
-static bool any(const uint64_t *bits, size_t words)
+/* True if it is there. */
+static bool find_server(struct locating *l, const char *address)
 {
-    uint64_t all = 0;
-    for (size_t i = 0; i < words; i++)
-        all |= bits[i];
-    return all;
+    struct serve_address at;
+    return serve_address_read(&at, address) && ask_connect(&l->server, &at);
 }
+
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static bool locate_batch(void *context, struct batch *b)
 {
     struct locating *l = context;
-    for (size_t first = 0; first < b->n; first += TOGETHER) {
-        size_t n = b->n - first < TOGETHER ? b->n - first : TOGETHER;
-        tamis_directory_locate_many(l->replicas.directory, b->line + first, n, l->hits, l->doubt,
-                                    l->words);
-        for (size_t i = 0; i < n; i++) {
-            const uint64_t *hits = l->hits + i * l->words;
-            bool hit = any(hits, l->words), doubt = any(l->doubt, l->words);
-            l->keys_hit += hit;
-            l->keys_doubtful += doubt;
-            if (hit || doubt || l->json)
-                print_key(l, b->line[first + i], hits);
-        }
+    if (l->server.fd >= 0 && ask_batch(l, b))
+        return !put_failed();
+    if (!l->folder && !l->answers.names) {
+        complain("%s: tamis follow --serve: ask again", l->server.why);
+        l->failed = true;
+        return false;
     }
-    return !put_failed();
+    ask_close(&l->server);
+    l->failed = !l->answers.names && !prepare(l);
+    if (!l->failed)
+        answers_print(&l->answers, b->line, b->n);
+    return !l->failed && !put_failed();
 }
 
-static void list_owners(const struct locating *l)
+static int list_owners(struct locating *l)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        const struct replica *r = &l->replicas.replica[l->order[i]];
-        bool doubt = has(l->doubt, l->order[i]);
-        if (l->json) {
-            json_open(NULL, '{');
-            json_text("owner", name_of(l, i));
-            json_count("version", r->version);
-            json_flag("current", !doubt);
-            json_close('}');
-        } else {
-            put_text(doubt ? "?" : "");
-            put_name(name_of(l, i));
-            put_format("\t%llu\n", (unsigned long long)r->version);
-        }
+    const char *name, *accept = l->json ? "application/x-ndjson" : "text/plain";
+    size_t n = 0;
+    if (!l->folder) {
+        if (!ask_for(&l->server, "/owners", accept, NULL, 0))
+            return complain("%s: tamis follow --serve: ask again", l->server.why);
+        put_bytes(l->server.body.data, l->server.body.len);
+        return l->server.body.len ? FOUND : NONE;
     }
+    if (!prepare(l))
+        return TROUBLE;
+    for (uint32_t i = 0; replicas_next(&l->replicas, &i, &name); i++)
+        l->answers.names[n++] = (struct answers_name){name, l->answers.doubt[i / 64] >> i % 64 & 1,
+                                                      l->replicas.replica[i].version};
+    answers_owners(l->answers.form, l->answers.names, n);
+    return n ? FOUND : NONE;
 }
 
-static int locate_all(struct locating *l, const uint8_t *key, char **word, size_t n_words)
+static int locate_all(struct locating *l, char **word, size_t n_words)
 {
     tamis_filter *hasher;
     tamis_options plain = {0};
-    if (!prepare(l, key))
-        return complain("out of memory: %s: free some and run again", l->replicas.folder);
-    if (l->owners) {
-        list_owners(l);
-        return l->n ? FOUND : NONE;
-    }
-    if (tamis_filter_new(&hasher, &plain, NULL) != TAMIS_OK ||
-        !keys_settle(&l->keys, word, n_words))
+    if (!keys_settle(&l->keys, word, n_words))
+        return TROUBLE;
+    l->answers.end = l->keys.end;
+    l->answers.form = l->json ? ANSWERS_LINES : ANSWERS_TEXT;
+    if (l->owners)
+        return list_owners(l);
+    if (tamis_filter_new(&hasher, &plain, NULL) != TAMIS_OK)
         return TROUBLE;
     struct work work = {.filter = hasher, .take = locate_batch, .context = l};
     int status = keys_run(&l->keys, &work);
     tamis_filter_free(hasher);
-    if (status != FOUND)
-        return status;
-    return l->keys_hit || (l->maybe && l->keys_doubtful) ? FOUND : NONE;
+    if (status != FOUND || l->failed)
+        return TROUBLE;
+    return l->answers.keys_hit || (l->maybe && l->answers.keys_doubtful) ? FOUND : NONE;
+}
+
+/* The follower at an address; or a folder, and the follower that keeps it, if it serves. */
+static bool find_copies(struct locating *l, const char *where)
+{
+    bool address = strncmp(where, "unix:", 5) == 0 || strncmp(where, "http://", 7) == 0;
+    if (address)
+        return find_server(l, where) ||
+               (complain("%s: %s: is tamis follow --serve running?", l->server.why, where), false);
+    l->folder = true;
+    l->replicas.folder = where;
+    if (!store_exists(where))
+        return complain("No such file or directory: %s: make it with tamis follow", where), false;
+    if (!replicas_read(&l->replicas, l->key, l->few, false))
+        return false;
+    if (l->replicas.boot[0] && l->replicas.serve[0] && !l->owners)
+        find_server(l, l->replicas.serve);
+    return true;
 }
 
 int verb_locate(int argc, char **argv)
 {
-    struct locating l = {.keys = KEYS_DEFAULT};
+    struct locating l = {.keys = KEYS_DEFAULT, .server.fd = -1};
     const char *key_file = NULL;
     WIPED_KEY key[TAMIS_KEY_LEN];
     const struct arg args[] = {
@@ -244,17 +235,13 @@ int verb_locate(int argc, char **argv)
         return complain("a folder is needed: tamis locate DIRECTORY KEY...: see tamis help locate");
     if (key_file && !store_read_key(key_file, key))
         return TROUBLE;
-    l.replicas.folder = words.word[0];
-    if (!store_exists(l.replicas.folder))
-        return complain("No such file or directory: %s: make it with tamis follow",
-                        l.replicas.folder);
+    l.key = key_file ? key : NULL;
     l.few = words.n > 1 || l.owners;
-    int status = replicas_read(&l.replicas, key_file ? key : NULL, l.few, false)
-                     ? locate_all(&l, key_file ? key : NULL, words.word + 1, words.n - 1)
-                     : TROUBLE;
-    free(l.order);
-    free(l.doubt);
-    free(l.hits);
+    int status =
+        find_copies(&l, words.word[0]) ? locate_all(&l, words.word + 1, words.n - 1) : TROUBLE;
+    answers_end(&l.answers);
+    ask_close(&l.server);
+    text_free(&l.asked);
     replicas_free(&l.replicas);
     return status;
 }

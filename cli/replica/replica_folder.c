@@ -86,6 +86,10 @@ static bool read_line(struct replicas *r, const char *line)
             memcpy(r->boot, here, sizeof here);
         return true;
     }
+    if (strncmp(line, "serve ", 6) == 0 && strlen(line) < sizeof r->serve) {
+        memcpy(r->serve, line + 6, strcspn(line + 6, "\n"));
+        return true;
+    }
     if (sscanf(line, "reached %llu %llu", &heard, &lease) == 2) {
         r->reached = heard;
         r->every = lease;
@@ -164,6 +168,8 @@ bool replicas_write(const struct replicas *r)
                 (unsigned long long)r->every);
     if (r->position[0])
         fprintf(file, "position %s\n", r->position);
+    if (r->serve[0])
+        fprintf(file, "serve %s\n", r->serve);
     const char *name;
     for (uint32_t i = 0; replicas_next(r, &i, &name); i++) {
         const struct replica *replica = &r->replica[i];

@@ -8,6 +8,7 @@
  *     reached TIME EVERY                           what carries the messages, and how often this is
  *                                                  written, in nanoseconds
  *     position POSITION                            of the follower in its stream
+ *     serve ADDRESS                                where it can be asked, if it serves
  *     owner NAME EPOCH VERSION HEARD LEASE BEAT    heard of at this time, and trusted for so long; 0:
  *                                                  in doubt
  *
@@ -37,6 +38,7 @@ struct replicas {
     char boot[64];           /* "": not of this machine as it runs now */
     uint64_t reached, every; /* nanoseconds */
     uint64_t lease_most;     /* 0: as the library has it */
+    char serve[512];         /* "": nowhere */
     tamis_lock *lock;        /* of who writes to it */
     tamis_directory *directory;
     struct replica *replica; /* by the owner's number there */

@@ -50,6 +50,8 @@ const char help_follow[] =
     "      --for T          stop after this time\n"
     "      --every T        time between saves (1s)\n"
     "      --max-lease T    most that a copy is trusted after a heartbeat (1h; none)\n"
+    "      --serve ADDRESS  answer questions over HTTP at unix:PATH, PORT (of this machine alone) or\n"
+    "                       HOST:PORT: /locate?key=K, /owners, /healthz, /metrics\n"
     "      --key-file F     the family's key, where it is not published: nothing is taken that is\n"
     "                       not sealed with it\n"
     "  -v, --verbose        say on standard error what is refused\n"
@@ -62,8 +64,10 @@ const char help_follow[] =
     "  store-1\n";
 
 const char help_locate[] =
-    "tamis locate DIRECTORY [KEY]... [OPTION]...\n"
+    "tamis locate DIRECTORY|unix:PATH|http://HOST:PORT [KEY]... [OPTION]...\n"
     "Prints the keys, or lines of standard input, that an origin may have, a tab, and the origins.\n"
+    "A follower that serves (follow --serve) is asked, at its address or by its folder; otherwise\n"
+    "the copies in the folder are read.\n"
     "One whose copy is missing, stale, behind or contested (two origins with its name) may have\n"
     "any key: it is shown as ?NAME. A \"no\" holds as of the origin's last heartbeat. Only on the\n"
     "machine that follows are copies trusted.\n"

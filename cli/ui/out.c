@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,8 +22,36 @@ static struct {
     int terminal; /* 1: yes, -1: no, 0: not determined yet */
 } out;
 
+static _Thread_local struct text *into;
+
+bool text_add(struct text *text, const void *data, size_t len)
+{
+    if (text->failed || (text->most && len > text->most - text->len))
+        return !(text->failed = true);
+    if (len > text->room - text->len) {
+        size_t room = 2 * (text->len + len) + 256;
+        char *grown = realloc(text->data, room);
+        if (!grown)
+            return !(text->failed = true);
+        text->data = grown;
+        text->room = room;
+    }
+    if (len)
+        memcpy(text->data + text->len, data, len);
+    text->len += len;
+    return true;
+}
+
+void text_free(struct text *text)
+{
+    free(text->data);
+    *text = (struct text){0};
+}
+
 static bool terminal(void)
 {
+    if (into)
+        return false;
     if (out.terminal == 0)
         out.terminal = isatty(STDOUT_FILENO) ? 1 : -1;
     return out.terminal > 0;
@@ -89,6 +118,10 @@ void put_bytes(const void *data, size_t len)
 {
     if (len == 0)
         return;
+    if (into) {
+        text_add(into, data, len);
+        return;
+    }
     if (len > ROOM - out.n || len >= DIRECT)
         put_flush();
     if (len >= DIRECT) {
@@ -150,10 +183,17 @@ int put_end(int status)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static struct {
+static _Thread_local struct {
     int depth;
     bool later; /* a value was written at this depth: a comma comes next */
 } json;
+
+void put_into(struct text *text)
+{
+    into = text;
+    json.depth = 0;
+    json.later = false;
+}
 
 /* U+FFFD stands for bytes that are not UTF-8. */
 size_t json_char(const uint8_t *s, size_t len, char to[8], size_t *n)
@@ -174,8 +214,15 @@ static void json_string(const void *data, size_t left)
     put_text("\"");
     for (const uint8_t *s = data; left;) {
         char shown[8];
-        size_t n, took = json_char(s, left, shown, &n);
-        put_bytes(shown, n);
+        size_t n, took = 0;
+        while (took < left && s[took] >= ' ' && s[took] < 0x7F && s[took] != '"' && s[took] != '\\')
+            took++; /* most strings as they are */
+        if (took) {
+            put_bytes(s, took);
+        } else {
+            took = json_char(s, left, shown, &n);
+            put_bytes(shown, n);
+        }
         s += took;
         left -= took;
     }

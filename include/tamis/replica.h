@@ -166,7 +166,7 @@ typedef enum tamis_taken {
  * when the message was sent. EBASE: the message does not follow the version held here (the reason
  * names both); if it is from the same origin, the follower needs a snapshot from then on. EFAMILY:
  * it belongs to another family or owner. Other errors: it is damaged. One thread takes messages
- * while any number of others query (freshness, has, has_many).
+ * while any number of others query (freshness, has, has_many, info, filter, encode, save).
  */
 TAMIS_API tamis_error tamis_follower_take(tamis_follower *follower, const void *message, size_t len,
                                           uint64_t age, tamis_taken *taken, tamis_reason *reason);
@@ -290,7 +290,11 @@ TAMIS_API tamis_error tamis_directory_drop(tamis_directory *directory, const cha
 TAMIS_API uint32_t tamis_directory_owners(const tamis_directory *directory);
 TAMIS_API const char *tamis_directory_name(const tamis_directory *directory, uint32_t number);
 TAMIS_API uint64_t tamis_directory_items(const tamis_directory *directory, uint32_t number);
-/* The copy of an origin, for the thread that takes messages; NULL if the owner's set was put. */
+/* What is known of the copy of an origin, for any thread; false if the owner's set was put, or there is
+   no such owner. */
+TAMIS_API bool tamis_directory_copy(const tamis_directory *directory, uint32_t number,
+                                    tamis_follower_facts *facts);
+/* The copy itself, for the thread that takes messages; NULL if the owner's set was put. */
 TAMIS_API const tamis_follower *tamis_directory_follower(const tamis_directory *directory,
                                                          uint32_t number);
 

@@ -96,6 +96,16 @@ const tamis_follower *tamis_directory_follower(const tamis_directory *d, uint32_
     return owner ? atomic_load(&owner->follower) : NULL;
 }
 
+bool tamis_directory_copy(const tamis_directory *d, uint32_t number, tamis_follower_facts *facts)
+{
+    uint64_t inside = readers_enter(); /* one that is dropped meanwhile is freed after this */
+    const tamis_follower *follower = tamis_directory_follower(d, number);
+    if (follower)
+        tamis_follower_info(follower, facts);
+    readers_leave(inside);
+    return follower != NULL;
+}
+
 /* ---- doubt ----------------------------------------------------------------------------------- */
 
 /* The renewal is counted once all can see it, and before the next expiry is read: whoever checks

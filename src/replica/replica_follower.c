@@ -32,9 +32,22 @@ struct delays {
     uint64_t here, there; /* clocks when the span began */
 };
 
+/* What is known of the origin, and with the copy makes a version. */
+struct told {
+    struct envelope last;                          /* the last that belonged */
+    uint64_t epoch, version, newest_epoch, newest; /* held, and heard of */
+    uint64_t heard;                                /* clock when the last one was sent */
+    tamis_targets targets;                         /* as the last snapshot said */
+    uint64_t applied, refused, repeated, bytes;
+    bool needs_snapshot;
+};
+#define TOLD_WORDS ((sizeof(struct told) + 7) / 8)
+
 struct tamis_follower {
     tamis_allocator a;
     tamis_filter *_Atomic copy;
+    _Atomic uint64_t turn; /* odd while these words and the copy change together */
+    _Atomic uint64_t told[TOLD_WORDS];
     _Atomic int condition;      /* a tamis_freshness, but for the lease */
     _Atomic uint64_t expires;   /* clock at which the lease runs out */
     _Atomic uint64_t contact;   /* at which the carrier was reached; 0: nobody said */
@@ -47,20 +60,44 @@ struct tamis_follower {
     struct secrets *given; /* of a key for snapshots without theirs, or NULL */
     /* Of the thread that takes messages alone. */
     struct retired *retired;
-    struct envelope last;                          /* the last that belonged */
-    uint64_t epoch, version, newest_epoch, newest; /* held, and heard of */
-    uint64_t heard;                                /* clock when the last one was sent */
-    tamis_targets targets;                         /* as the last snapshot said */
-    struct delays delays, rival;                   /* of the newest life, and of the one before */
-    uint64_t taken_over; /* clock when the newest life was first heard of */
-    bool needs_snapshot;
-    struct envelope held; /* the message whose parts are gathered; parts 0: none */
+    struct told t;
+    struct delays delays, rival; /* of the newest life, and of the one before */
+    uint64_t taken_over;         /* clock when the newest life was first heard of */
+    struct envelope held;        /* the message whose parts are gathered; parts 0: none */
     struct sink parts;
-    uint64_t applied, refused, repeated, bytes;
     follower_swap swap; /* of a directory, or NULL */
     void *swap_context;
     struct retired gone; /* from a directory whose readers may be in it */
 };
+
+/* ---- what others see ------------------------------------------------------------------------- */
+
+/* The copy, and what is known from now on: other threads see both as before or both as after. */
+static void tell(tamis_follower *f, tamis_filter *copy)
+{
+    uint64_t words[TOLD_WORDS] = {0}, turn = atomic_load_explicit(&f->turn, memory_order_relaxed);
+    memcpy(words, &f->t, sizeof f->t);
+    atomic_store_explicit(&f->turn, turn + 1, memory_order_relaxed);
+    for (size_t i = 0; i < TOLD_WORDS; i++)
+        atomic_store_explicit(&f->told[i], words[i], memory_order_release);
+    atomic_store(&f->copy, copy);
+    atomic_store_explicit(&f->turn, turn + 2, memory_order_release);
+}
+
+/* For whoever is inside (readers.h): the copy, or NULL, and what is known of it. */
+static const tamis_filter *told_of(const tamis_follower *f, struct told *t)
+{
+    uint64_t words[TOLD_WORDS] = {0}, turn;
+    const tamis_filter *copy;
+    do {
+        turn = atomic_load_explicit(&f->turn, memory_order_acquire);
+        for (size_t i = 0; i < TOLD_WORDS; i++)
+            words[i] = atomic_load_explicit(&f->told[i], memory_order_acquire);
+        copy = atomic_load(&f->copy);
+    } while (turn % 2 || turn != atomic_load_explicit(&f->turn, memory_order_relaxed));
+    memcpy(t, words, sizeof *t);
+    return copy;
+}
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
@@ -83,7 +120,8 @@ tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_option
     f->lease = o->lease ? o->lease : LEASE_DEFAULT;
     f->lease_most = o->lease_most ? o->lease_most : LEASE_MOST;
     f->parts.a = &f->a;
-    f->needs_snapshot = true;
+    f->t.needs_snapshot = true;
+    tell(f, NULL);
     atomic_store(&f->beat, BEAT_DEFAULT); /* until a snapshot tells */
     atomic_store(&f->condition, TAMIS_UNKNOWN);
     *out = f;
@@ -243,37 +281,37 @@ static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
 {
     if (e->m.type == TAMIS_SNAPSHOT) {
         atomic_store(&f->beat, e->m.beat);
-        f->targets = e->m.targets;
+        f->t.targets = e->m.targets;
     }
     uint64_t now = f->clock(f->clock_context), lease = lease_of(f), expires = 0;
     uint64_t heard = now > age ? now - age : 0;
-    bool other = e->m.epoch != f->newest_epoch;
+    bool other = e->m.epoch != f->t.newest_epoch;
     if (age < lease)
         expires = now > UINT64_MAX - (lease - age) ? UINT64_MAX : now + (lease - age);
-    if (other || e->m.version > f->newest) {
-        f->newest_epoch = e->m.epoch;
-        f->newest = e->m.version;
+    if (other || e->m.version > f->t.newest) {
+        f->t.newest_epoch = e->m.epoch;
+        f->t.newest = e->m.version;
     }
-    if (!other && heard < f->heard)
+    if (!other && heard < f->t.heard)
         return;
-    f->heard = heard;
-    f->last = *e;
-    f->last.part = f->last.data = NULL;
+    f->t.heard = heard;
+    f->t.last = *e;
+    f->t.last.part = f->t.last.data = NULL;
     atomic_store(&f->expires, expires);
 }
 
 static void settle(tamis_follower *f)
 {
-    bool newest = f->epoch == f->newest_epoch && f->version >= f->newest;
+    bool newest = f->t.epoch == f->t.newest_epoch && f->t.version >= f->t.newest;
     int condition = TAMIS_CURRENT;
-    if (f->last.m.type == TAMIS_FAREWELL)
+    if (f->t.last.m.type == TAMIS_FAREWELL)
         condition = TAMIS_GONE;
     else if (!atomic_load(&f->copy))
         condition = TAMIS_UNKNOWN;
     else if (!newest)
         condition = TAMIS_BEHIND;
     if (condition == TAMIS_CURRENT || condition == TAMIS_GONE)
-        f->needs_snapshot = false;
+        f->t.needs_snapshot = false;
     atomic_store(&f->condition, condition);
 }
 
@@ -281,14 +319,14 @@ static tamis_error gap(tamis_follower *f, const struct envelope *e, uint64_t age
                        tamis_reason *reason)
 {
     hear(f, e, age);
-    f->needs_snapshot = true;
+    f->t.needs_snapshot = true;
     settle(f);
     return fail(reason, TAMIS_EBASE,
                 "%s: made for version %llu of epoch %llu, here is version %llu of epoch %llu: a "
                 "snapshot is needed",
                 e->m.owner, (unsigned long long)(e->m.from ? e->m.from : e->m.version),
-                (unsigned long long)e->m.epoch, (unsigned long long)f->version,
-                (unsigned long long)f->epoch);
+                (unsigned long long)e->m.epoch, (unsigned long long)f->t.version,
+                (unsigned long long)f->t.epoch);
 }
 
 /* Gathers the parts; *whole is set when they are all there. */
@@ -362,16 +400,16 @@ static tamis_error apply(tamis_follower *f, const struct envelope *e, const stru
     }
     if (f->swap)
         f->swap(f->swap_context, old, made);
-    atomic_store(&f->copy, made);
+    f->t.epoch = e->m.epoch;
+    f->t.version = e->m.version;
+    f->t.applied++;
+    tell(f, made);
     if (old) {
         node->filter = old;
         retire(&f->retired, &node->retired, dispose);
     } else {
         mem_free(&f->a, node, 1, sizeof *node);
     }
-    f->epoch = e->m.epoch;
-    f->version = e->m.version;
-    f->applied++;
     retired_free(&f->retired, false, &f->a);
     return TAMIS_OK;
 }
@@ -400,7 +438,7 @@ static tamis_error take_carried(tamis_follower *f, const struct envelope *e, uin
     if (error == TAMIS_OK)
         *taken = TAMIS_APPLIED;
     else
-        f->needs_snapshot = true; /* there is such a version, and it is not to be had this way */
+        f->t.needs_snapshot = true; /* there is such a version, and it is not to be had this way */
     settle(f);
     return error;
 }
@@ -417,27 +455,27 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
 {
     const tamis_message *m = &e->m;
     const tamis_filter *copy = atomic_load(&f->copy);
-    if (f->last.m.owner[0] && strcmp(f->last.m.owner, m->owner) != 0)
+    if (f->t.last.m.owner[0] && strcmp(f->t.last.m.owner, m->owner) != 0)
         return fail(reason, TAMIS_EFAMILY, "a message of %.60s, this is a copy of %.60s", m->owner,
-                    f->last.m.owner);
+                    f->t.last.m.owner);
     if (f->given && !envelope_sealed_by(e, f->given->key))
         return fail(reason, TAMIS_EFAMILY,
                     e->sealed ? "%s: not sealed with the key that was given"
                               : "%s: not sealed: published with its key, or forged",
                     m->owner);
-    if (m->epoch < f->newest_epoch && origin_lives(f)) {
+    if (m->epoch < f->t.newest_epoch && origin_lives(f)) {
         hear_rival(f, m);
         return fail(reason, TAMIS_EBASE, "%s: of epoch %llu, which ended before epoch %llu",
-                    m->owner, (unsigned long long)m->epoch, (unsigned long long)f->newest_epoch);
+                    m->owner, (unsigned long long)m->epoch, (unsigned long long)f->t.newest_epoch);
     }
-    bool here = copy && m->epoch == f->epoch;
+    bool here = copy && m->epoch == f->t.epoch;
     if (here && e->family != family_tag(&copy->set.family))
         return fail(reason, TAMIS_EFAMILY, "%s: the message is of another family", m->owner);
     age = age_of(f, m, age);
-    bool old = here &&
-               (m->type == TAMIS_HEARTBEAT || m->type == TAMIS_FAREWELL ? m->version < f->version
-                                                                        : m->version <= f->version);
-    if (old && !(m->type == TAMIS_SNAPSHOT && m->version == f->version)) {
+    bool old = here && (m->type == TAMIS_HEARTBEAT || m->type == TAMIS_FAREWELL
+                            ? m->version < f->t.version
+                            : m->version <= f->t.version);
+    if (old && !(m->type == TAMIS_SNAPSHOT && m->version == f->t.version)) {
         *taken = TAMIS_REPEATED;
         return TAMIS_OK;
     }
@@ -450,7 +488,7 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
         return TAMIS_OK;
     }
     if (m->type != TAMIS_FAREWELL &&
-        (!here || (m->type == TAMIS_DELTA ? m->from : m->version) != f->version))
+        (!here || (m->type == TAMIS_DELTA ? m->from : m->version) != f->t.version))
         return gap(f, e, age, reason);
     if (m->type == TAMIS_DELTA)
         return take_carried(f, e, age, taken, reason);
@@ -463,14 +501,15 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
 tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t age,
                           tamis_taken *taken, tamis_reason *reason)
 {
-    f->bytes += len;
+    f->t.bytes += len;
     *taken = TAMIS_REFUSED;
     retired_free(&f->retired, false, &f->a);
     tamis_error error = take(f, e, age, taken, reason);
     if (error != TAMIS_OK)
         *taken = TAMIS_REFUSED;
-    f->refused += error != TAMIS_OK;
-    f->repeated += *taken == TAMIS_REPEATED;
+    f->t.refused += error != TAMIS_OK;
+    f->t.repeated += *taken == TAMIS_REPEATED;
+    tell(f, atomic_load(&f->copy));
     return error;
 }
 
@@ -483,7 +522,7 @@ tamis_error tamis_follower_take(tamis_follower *f, const void *message, size_t l
     if (error == TAMIS_OK)
         error = follower_take(f, &e, len, age, &outcome, reason);
     else
-        f->bytes += len, f->refused++;
+        f->t.bytes += len, f->t.refused++, tell(f, atomic_load(&f->copy));
     if (taken)
         *taken = outcome;
     return error;
@@ -493,64 +532,72 @@ tamis_error tamis_follower_take(tamis_follower *f, const void *message, size_t l
 
 void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
 {
-    const tamis_filter *copy = atomic_load(&f->copy);
-    uint64_t now = f->clock(f->clock_context);
+    struct told t;
+    uint64_t now = f->clock(f->clock_context), inside = readers_enter();
+    const tamis_filter *copy = told_of(f, &t);
     *facts = (tamis_follower_facts){
         .freshness = tamis_follower_freshness(f),
-        .needs_snapshot = f->needs_snapshot,
-        .epoch = f->epoch,
-        .version = f->version,
-        .newest = f->newest,
-        .age = now > f->heard ? now - f->heard : 0,
+        .needs_snapshot = t.needs_snapshot,
+        .epoch = t.epoch,
+        .version = t.version,
+        .newest = t.newest,
+        .age = now > t.heard ? now - t.heard : 0,
         .lease = lease_of(f),
         .beat = min_u64(atomic_load(&f->beat), f->lease_most),
-        .targets = f->targets,
-        .estimate = f->last.m.estimate,
-        .applied = f->applied,
-        .refused = f->refused,
-        .repeated = f->repeated,
-        .bytes = f->bytes,
+        .targets = t.targets,
+        .estimate = t.last.m.estimate,
+        .applied = t.applied,
+        .refused = t.refused,
+        .repeated = t.repeated,
+        .bytes = t.bytes,
     };
-    memcpy(facts->owner, f->last.m.owner, sizeof facts->owner);
-    if (!copy)
-        return;
-    const struct layers *layers = set_layers(&copy->set);
-    facts->items = copy->set.stored;
-    for (uint32_t i = 0; i < layers_count(layers); i++)
-        facts->bits += vector_positions_total(layers->v[i]);
-    tamis_estimate *s = &facts->estimate; /* what messages leave to their reader */
-    const tamis_targets *t = &facts->targets;
-    s->weighted = t->w_positive * s->positive + t->w_disagree * s->disagree;
-    s->dirty = facts->bits ? (double)(s->set + s->cleared) / (double)facts->bits : 0;
-    s->unreachable = t->false_rate >= 0 && t->w_positive * s->own > t->false_rate;
+    memcpy(facts->owner, t.last.m.owner, sizeof facts->owner);
+    if (copy) {
+        const struct layers *layers = set_layers(&copy->set);
+        facts->items = copy->set.stored;
+        for (uint32_t i = 0; i < layers_count(layers); i++)
+            facts->bits += vector_positions_total(layers->v[i]);
+        tamis_estimate *s = &facts->estimate; /* what messages leave to their reader */
+        s->weighted = t.targets.w_positive * s->positive + t.targets.w_disagree * s->disagree;
+        s->dirty = facts->bits ? (double)(s->set + s->cleared) / (double)facts->bits : 0;
+        s->unreachable =
+            t.targets.false_rate >= 0 && t.targets.w_positive * s->own > t.targets.false_rate;
+    }
+    readers_leave(inside);
 }
 
 tamis_error tamis_follower_filter(const tamis_follower *f, tamis_filter **out)
 {
+    uint64_t inside = readers_enter();
     const tamis_filter *copy = atomic_load(&f->copy);
-    return copy ? tamis_filter_clone(out, copy) : TAMIS_EKIND;
+    tamis_error error = copy ? tamis_filter_clone(out, copy) : TAMIS_EKIND;
+    readers_leave(inside);
+    return error;
 }
 
 tamis_error tamis_follower_encode(const tamis_follower *f, tamis_write write, void *context)
 {
-    const tamis_filter *copy = atomic_load(&f->copy);
+    struct told t;
+    uint64_t inside = readers_enter();
+    const tamis_filter *copy = told_of(f, &t);
     struct sink whole = {.a = &f->a};
-    struct envelope e = f->last;
-    if (!copy)
-        return TAMIS_EKIND;
-    e.m.type = TAMIS_SNAPSHOT;
-    e.m.epoch = f->epoch;
-    e.m.version = f->version;
-    e.m.from = 0;
-    e.m.beat = atomic_load(&f->beat);
-    e.m.targets = f->targets;
-    e.sealed = f->given != NULL;
-    tamis_error error = tamis_filter_encode(copy, TAMIS_SAVE_BITS_ONLY, sink_write, &whole);
+    struct envelope *e = &t.last;
+    tamis_error error = copy ? TAMIS_OK : TAMIS_EKIND;
+    e->m.type = TAMIS_SNAPSHOT;
+    e->m.epoch = t.epoch;
+    e->m.version = t.version;
+    e->m.from = 0;
+    e->m.beat = atomic_load(&f->beat);
+    e->m.targets = t.targets;
+    e->sealed = f->given != NULL;
+    if (copy)
+        error = tamis_filter_encode(copy, TAMIS_SAVE_BITS_ONLY, sink_write, &whole);
     if (error == TAMIS_OK)
         error =
-            envelope_send(&e, &copy->set.family, whole.data, whole.len, 0, &f->a, write, context);
+            envelope_send(e, &copy->set.family, whole.data, whole.len, 0, &f->a, write, context);
     else if (error == TAMIS_EIO)
         error = TAMIS_ENOMEM;
+    readers_leave(inside);
     sink_free(&whole);
     return error;
 }

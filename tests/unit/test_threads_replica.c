@@ -7,14 +7,52 @@
 
 #include "tamis/replica.h"
 
-enum { READERS = 3, ALWAYS = 200, BATCH_KEYS = 64 };
+enum { READERS = 3, ALWAYS = 200, BATCH_KEYS = 64, VERSIONS = 4096 };
 
 struct shared {
     tamis_follower *follower;
     tamis_directory *directory;
     atomic_bool stop;
-    atomic_ulong asked, missing, unlocated;
+    atomic_ulong asked, missing, unlocated, torn;
+    atomic_ulong items[VERSIONS]; /* of each version, told before it is published */
 };
+
+/* The version and the copy belong together, whoever asks and whenever. */
+static bool whole(struct shared *s, const tamis_follower_facts *facts)
+{
+    return facts->version < VERSIONS && facts->items == atomic_load(&s->items[facts->version]) &&
+           strcmp(facts->owner, "x") == 0;
+}
+
+struct kept {
+    uint8_t data[1 << 16];
+    size_t len;
+};
+
+static int keep(void *context, const void *data, size_t len)
+{
+    struct kept *k = context;
+    if (len > sizeof k->data)
+        return -1;
+    memcpy(k->data, data, len);
+    k->len = len;
+    return 0;
+}
+
+/* So do those of a copy that is encoded meanwhile. */
+static bool encodes_whole(struct shared *s)
+{
+    struct kept kept = {.len = 0};
+    tamis_follower *again;
+    tamis_follower_facts facts;
+    if (tamis_follower_encode(s->follower, keep, &kept) != TAMIS_OK ||
+        tamis_follower_new(&again, NULL) != TAMIS_OK)
+        return false;
+    bool good = tamis_follower_take(again, kept.data, kept.len, 0, NULL, NULL) == TAMIS_OK;
+    tamis_follower_info(again, &facts);
+    tamis_follower_free(again);
+    return good && whole(s, &facts);
+}
 
 static int deliver(void *context, const void *data, size_t len)
 {
@@ -37,14 +75,32 @@ static void *read_all(void *context)
         atomic_fetch_add(&s->missing, !found[0] || !found[1]);
         size_t n = tamis_directory_locate(s->directory, &key, sizeof key, &place, 1);
         atomic_fetch_add(&s->unlocated, n != 1 || place.doubt);
+        tamis_follower_facts facts;
+        tamis_follower_info(s->follower, &facts);
+        atomic_fetch_add(&s->torn, !whole(s, &facts));
+        bool there = tamis_directory_copy(s->directory, 0, &facts);
+        atomic_fetch_add(&s->torn, !there || !whole(s, &facts));
+        if (rng % 16 == 0)
+            atomic_fetch_add(&s->torn, !encodes_whole(s));
         atomic_fetch_add(&s->asked, 1);
     }
     return NULL;
 }
 
+static void publish(struct shared *s, const tamis_filter *f, tamis_origin *origin)
+{
+    tamis_filter_facts facts;
+    tamis_origin_facts so_far;
+    tamis_filter_info(f, &facts);
+    tamis_origin_info(origin, &so_far);
+    atomic_store(&s->items[so_far.version + 1], facts.items);
+    CHECK(tamis_origin_publish(origin, deliver, s, NULL) == TAMIS_OK);
+}
+
 static void run(const tamis_options *options, unsigned versions)
 {
-    struct shared s = {0};
+    static struct shared s;
+    memset(&s, 0, sizeof s);
     tamis_filter *f;
     tamis_origin *origin;
     tamis_origin_options o = {.owner = "x", .targets = {.member_miss = 0.001}};
@@ -55,7 +111,7 @@ static void run(const tamis_options *options, unsigned versions)
     CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
     for (uint64_t i = 0; i < ALWAYS; i++)
         CHECK(tamis_filter_add(f, &i, sizeof i, NULL) == TAMIS_OK);
-    CHECK(tamis_origin_publish(origin, deliver, &s, NULL) == TAMIS_OK);
+    publish(&s, f, origin);
     for (unsigned i = 0; i < READERS; i++)
         CHECK(pthread_create(&threads[i], NULL, read_all, &s) == 0);
     for (unsigned v = 0; v < versions; v++) {
@@ -66,7 +122,7 @@ static void run(const tamis_options *options, unsigned versions)
             else
                 CHECK(tamis_filter_remove(f, &key, sizeof key, NULL) == TAMIS_OK);
         }
-        CHECK(tamis_origin_publish(origin, deliver, &s, NULL) == TAMIS_OK);
+        publish(&s, f, origin);
     }
     while (atomic_load(&s.asked) < 1000)
         ;
@@ -76,6 +132,7 @@ static void run(const tamis_options *options, unsigned versions)
     CHECK_MSG(atomic_load(&s.missing) == 0, "%lu of %lu", atomic_load(&s.missing),
               atomic_load(&s.asked));
     CHECK_MSG(atomic_load(&s.unlocated) == 0, "%lu", atomic_load(&s.unlocated));
+    CHECK_MSG(atomic_load(&s.torn) == 0, "%lu", atomic_load(&s.torn));
     tamis_origin_free(origin);
     tamis_filter_free(f);
     tamis_follower_free(s.follower);

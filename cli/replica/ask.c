@@ -1,0 +1,173 @@
+/* Asking a follower that serves. What it answers has a length, by its own promise. See ask.h. */
+#define _GNU_SOURCE
+#include "ask.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define WAIT_S    5 /* for a follower that does not answer */
+#define HEAD_MOST ((size_t)64 << 10)
+#define BODY_MOST ((size_t)1 << 30)
+
+static bool failed(struct ask *a, const char *why)
+{
+    snprintf(a->why, sizeof a->why, "%.255s", why);
+    if (a->fd >= 0)
+        close(a->fd);
+    a->fd = -1;
+    return false;
+}
+
+static bool system_failed(struct ask *a)
+{
+    return failed(a, errno == EAGAIN || errno == EWOULDBLOCK ? "no answer" : strerror(errno));
+}
+
+static int connect_unix(const char *path)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    memcpy(name.sun_path, path, strlen(path));
+    if (fd < 0 || connect(fd, (struct sockaddr *)&name, sizeof name) == 0)
+        return fd;
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static int connect_host(const struct serve_address *at, const struct timeval *wait)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    int fd = -1, error = EHOSTUNREACH;
+    if (getaddrinfo(at->host, at->port, &hints, &found) != 0)
+        found = NULL;
+    for (const struct addrinfo *i = found; i && fd < 0; i = i->ai_next) {
+        fd = socket(i->ai_family, i->ai_socktype | SOCK_CLOEXEC, i->ai_protocol);
+        if (fd < 0)
+            continue;
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, wait, sizeof *wait);
+        if (connect(fd, i->ai_addr, i->ai_addrlen) == 0)
+            continue;
+        error = errno;
+        close(fd);
+        fd = -1;
+    }
+    if (found)
+        freeaddrinfo(found);
+    errno = error;
+    return fd;
+}
+
+bool ask_connect(struct ask *a, const struct serve_address *at)
+{
+    struct timeval wait = {WAIT_S, 0};
+    a->head.most = HEAD_MOST;
+    a->body.most = BODY_MOST;
+    a->fd = at->path[0] ? connect_unix(at->path) : connect_host(at, &wait);
+    if (a->fd < 0)
+        return system_failed(a);
+    setsockopt(a->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    setsockopt(a->fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+    return true;
+}
+
+static bool send_all(struct ask *a, const char *data, size_t len)
+{
+    for (ssize_t n; len; data += n, len -= (size_t)n) {
+        n = send(a->fd, data, len, MSG_NOSIGNAL);
+        if (n < 0 && errno != EINTR)
+            return system_failed(a);
+        n = n < 0 ? 0 : n;
+    }
+    return true;
+}
+
+/* The next bytes; false at the end too. */
+static bool receive(struct ask *a, char *piece, size_t room, size_t *len)
+{
+    ssize_t n;
+    do
+        n = recv(a->fd, piece, room, 0);
+    while (n < 0 && errno == EINTR);
+    *len = n > 0 ? (size_t)n : 0;
+    return n > 0 || (n < 0 ? system_failed(a) : failed(a, "the answer ends too soon"));
+}
+
+uint64_t ask_number(const struct ask *a, const char *header)
+{
+    size_t len = strlen(header);
+    const char *line = a->head.data;
+    while ((line = strstr(line, "\r\n"))) {
+        line += 2;
+        if (strncasecmp(line, header, len) == 0 && line[len] == ':')
+            return strtoull(line + len + 1, NULL, 10);
+    }
+    return 0;
+}
+
+static bool read_answer(struct ask *a)
+{
+    char piece[1 << 14];
+    size_t len, behind = 0;
+    const char *end = NULL;
+    a->head.len = a->body.len = 0;
+    while (!end) {
+        if (!receive(a, piece, sizeof piece, &len))
+            return false;
+        if (!text_add(&a->head, piece, len) || !text_add(&a->head, "", 1))
+            return failed(a, "not an answer of tamis follow");
+        a->head.len--;
+        end = strstr(a->head.data, "\r\n\r\n");
+    }
+    behind = (size_t)(end + 4 - a->head.data);
+    len = a->head.len - behind;
+    if (!text_add(&a->body, a->head.data + behind, len))
+        return failed(a, "out of memory");
+    a->head.data[behind] = 0;
+    if (sscanf(a->head.data, "HTTP/1.%*1[01] %3u", &a->status) != 1)
+        return failed(a, "not an answer of tamis follow");
+    uint64_t whole = ask_number(a, "Content-Length");
+    while (a->body.len < whole)
+        if (!receive(a, piece, sizeof piece, &len))
+            return false;
+        else if (!text_add(&a->body, piece, len))
+            return failed(a, "out of memory");
+    return a->body.len == whole || failed(a, "not an answer of tamis follow");
+}
+
+bool ask_for(struct ask *a, const char *path, const char *accept, const struct text *keys, char end)
+{
+    char head[512];
+    int len = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: tamis\r\nAccept: %s\r\n",
+                       keys ? "POST" : "GET", path, accept);
+    if (keys)
+        len += snprintf(head + len, sizeof head - (size_t)len,
+                        "Content-Type: %s\r\nContent-Length: %zu\r\n",
+                        end == '\n' ? "text/plain"
+                        : end       ? "application/json"
+                                    : "application/octet-stream",
+                        keys->len);
+    len += snprintf(head + len, sizeof head - (size_t)len, "\r\n");
+    if (!send_all(a, head, (size_t)len) || (keys && !send_all(a, keys->data, keys->len)) ||
+        !read_answer(a))
+        return false;
+    return a->status == 200 || failed(a, "the follower refuses the question");
+}
+
+void ask_close(struct ask *a)
+{
+    if (a->fd >= 0)
+        close(a->fd);
+    text_free(&a->head);
+    text_free(&a->body);
+    a->fd = -1;
+}
