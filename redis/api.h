@@ -176,7 +176,7 @@ typedef struct RedisModuleEvent {
     uint64_t id, data_version;
 } RedisModuleEvent;
 
-enum { RM_EVENT_LOADING = 3, RM_EVENT_SWAPDB = 11 };
+enum { RM_EVENT_LOADING = 3, RM_EVENT_SWAPDB = 11, RM_EVENT_CONFIG = 16 };
 
 typedef struct RedisModuleSwapDbInfo { /* version 1 */
     uint64_t version;

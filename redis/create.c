@@ -127,6 +127,33 @@ static const char *take_at(struct creation *c, const RedisModuleString *s)
     return NULL;
 }
 
+/* valkey-bloom's: a rate that is the total needs no tightening, and the family key is the seed. */
+static const char *take_tightening(struct creation *c, const RedisModuleString *s)
+{
+    double ratio;
+    (void)c;
+    if (rm.StringToDouble(s, &ratio) != RM_OK)
+        return "ERR bad tightening ratio";
+    return ratio > 0 && ratio < 1 ? NULL : "ERR tightening ratio must be in the range (0, 1)";
+}
+
+static const char *take_seed(struct creation *c, const RedisModuleString *s)
+{
+    size_t len;
+    (void)c;
+    rm.StringPtrLen(s, &len);
+    return len == 32 ? NULL : "ERR invalid seed";
+}
+
+static const char *take_scale(struct creation *c, const RedisModuleString *s)
+{
+    long long n;
+    if (rm.StringToLongLong(s, &n) != RM_OK || n < 1)
+        return "ERR bad validatescaleto";
+    c->scale_to = (uint64_t)n;
+    return NULL;
+}
+
 #define WITH_ALL (WITH_RESERVE | WITH_INSERT | WITH_RECORDS)
 
 static const struct option {
@@ -140,6 +167,9 @@ static const struct option {
     {"ERROR", WITH_INSERT | WITH_BF | WITH_VALUE, creation_rate, "Bad error rate", 0},
     {"EXPANSION", WITH_ALL | WITH_BF | WITH_VALUE, take_expansion, "Bad expansion", 0},
     {"NONSCALING", WITH_ALL | WITH_BF, NULL, NULL, offsetof(struct creation, nonscaling)},
+    {"TIGHTENING", WITH_INSERT | WITH_BF | WITH_VALUE, take_tightening, NULL, 0},
+    {"SEED", WITH_INSERT | WITH_BF | WITH_VALUE, take_seed, NULL, 0},
+    {"VALIDATESCALETO", WITH_INSERT | WITH_BF | WITH_VALUE, take_scale, NULL, 0},
     {"NX", WITH_INSERT, NULL, NULL, offsetof(struct creation, nx)},
     {"NOCREATE", WITH_INSERT | WITH_BF, NULL, NULL, offsetof(struct creation, nocreate)},
     {"GROWTH", WITH_ALL | WITH_VALUE, take_growth, NULL, 0},
@@ -320,8 +350,8 @@ int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e
     if (e == TAMIS_ESPACE)
         return reply_printf(ctx,
                             "ERR could not create filter: it would take more than %llu bytes, the "
-                            "limit of a value (MAXMEM, tamis.value-limit): what RESTORE and "
-                            "MIGRATE can carry. Spread the keys over several filters",
+                            "limit of a value (MAXMEM, tamis.value-limit). Spread the keys "
+                            "over several filters",
                             (unsigned long long)c->o.memory_limit);
     if (e == TAMIS_ENOMEM)
         return reply_failure(ctx, NULL, e, NULL);
@@ -330,13 +360,37 @@ int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e
 
 bool creation_limit(RedisModuleCtx *ctx, struct creation *c)
 {
-    if (c->o.memory_limit > (uint64_t)server.value_limit && !follows(ctx)) {
-        reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %lld bytes", server.value_limit);
+    if (c->o.memory_limit > value_limit() && !follows(ctx)) {
+        reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %llu bytes",
+                     (unsigned long long)value_limit());
         return false;
     }
     if (!c->o.memory_limit)
-        c->o.memory_limit = (uint64_t)server.value_limit;
+        c->o.memory_limit = value_limit();
     return true;
+}
+
+/* VALIDATESCALETO: could it grow to so many keys? One of that capacity is a few microseconds of work, and
+   its pages are not touched. A growing filter takes up to three times as much. False when it has replied. */
+static bool scales(RedisModuleCtx *ctx, const struct creation *c)
+{
+    tamis_filter *filter = NULL;
+    tamis_options o = c->o;
+    if (c->nonscaling && c->scale_to > o.capacity) {
+        rm.ReplyWithError(ctx, "ERR cannot use NONSCALING and VALIDATESCALETO options together");
+        return false;
+    }
+    o.growth = TAMIS_FIXED;
+    o.expansion = 0;
+    o.capacity = c->scale_to;
+    if (!c->nonscaling)
+        o.memory_limit /= 3;
+    tamis_error e = tamis_filter_new(&filter, &o, NULL);
+    tamis_filter_free(filter);
+    if (e != TAMIS_OK)
+        rm.ReplyWithError(
+            ctx, "ERR provided VALIDATESCALETO causes bloom object to exceed memory limit");
+    return e == TAMIS_OK;
 }
 
 struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
@@ -345,6 +399,8 @@ struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModule
     tamis_filter *filter = NULL;
     tamis_reason reason = {0};
     if (!creation_limit(ctx, c))
+        return NULL;
+    if (c->scale_to && !scales(ctx, c))
         return NULL;
     tamis_error e = tamis_filter_new(&filter, &c->o, &reason);
     struct value *v = e == TAMIS_OK ? value_of(filter_set(filter)) : NULL;

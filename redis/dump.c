@@ -52,6 +52,14 @@ static time_t seconds(void)
     return now.tv_sec;
 }
 
+unsigned dump_count(void)
+{
+    unsigned n = 0;
+    for (const struct dump *d = dumps; d < dumps + DUMPS; d++)
+        n += d->number != 0;
+    return n;
+}
+
 /* Lets go of what it holds. */
 static void dump_drop(struct dump *d)
 {

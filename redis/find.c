@@ -90,8 +90,7 @@ static int reply_space(RedisModuleCtx *ctx, const struct value *v)
     return reply_printf(
         ctx,
         "ERR the value may not grow past its limit of %llu bytes: spread the keys over several, or "
-        "make one with a larger MAXMEM (tamis.value-limit bounds it, so that RESTORE and MIGRATE "
-        "can carry the value)",
+        "make one with a larger MAXMEM (tamis.value-limit bounds it)",
         (unsigned long long)(v ? v->limit : 0));
 }
 

@@ -32,6 +32,7 @@ static void reply_added(RedisModuleCtx *ctx, const struct adding *a, bool fresh)
 static void reply_refused(RedisModuleCtx *ctx, const struct adding *a, const struct value *v,
                           tamis_error e)
 {
+    server.refused++;
     bool numbers = a->nx || !(rm.GetContextFlags(ctx) & RM_FLAG_RESP3);
     if (a->dialect != CF)
         reply_failure(ctx, v, e, NULL);

@@ -58,9 +58,9 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
         rm.ReplyWithError(ctx, bad_data(p));
         return NULL;
     }
-    if (total > (uint64_t)server.value_limit && !follows(ctx)) {
-        reply_printf(ctx, "ERR %llu bytes are more than tamis.value-limit, %lld",
-                     (unsigned long long)total, server.value_limit);
+    if (total > value_limit() && !follows(ctx)) {
+        reply_printf(ctx, "ERR %llu bytes are more than tamis.value-limit, %llu",
+                     (unsigned long long)total, (unsigned long long)value_limit());
         return NULL;
     }
     struct value *v = value_partial(total, follows(ctx), p->key);
@@ -77,7 +77,7 @@ static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, struct value
     *e = partial_end(partial, &v, follows(ctx), reason);
     if (!v)
         return NULL;
-    uint64_t most = (uint64_t)server.value_limit;
+    uint64_t most = value_limit();
     bool following = follows(ctx);
     if (!p->limit && !following)
         p->limit = v->limit && v->limit < most ? v->limit : most;
@@ -219,9 +219,9 @@ COMMAND(command_load)
     secret_redact_options(ctx, argv, argc);
     if (error)
         return rm.ReplyWithError(ctx, error);
-    if (p.limit > (uint64_t)server.value_limit && !follows(ctx))
-        return reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %lld bytes",
-                            server.value_limit);
+    if (p.limit > value_limit() && !follows(ctx))
+        return reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %llu bytes",
+                            (unsigned long long)value_limit());
     p.data = rm.StringPtrLen(argv[3], &p.len);
     return load(ctx, &p);
 }
@@ -234,6 +234,17 @@ static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long c
     uint64_t position = cursor > 0 ? (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1) : 0;
     p.offset = position == 1 ? 0 : position > p.len + 1 ? position - 1 - p.len : UINT64_MAX;
     return load(ctx, &p);
+}
+
+/* BF.LOAD key data */
+COMMAND(command_bf_load)
+{
+    if (argc != 3)
+        return rm.WrongArity(ctx);
+    struct piece p = {.name = argv[1], .dialect = BF, .key = server.secrets->key};
+    p.data = rm.StringPtrLen(argv[2], &p.len);
+    secret_redact(ctx, 2);
+    return pieces_total(p.data, p.len) == p.len ? load(ctx, &p) : rm.ReplyWithError(ctx, BAD_DATA);
 }
 
 COMMAND(command_loadchunk)

@@ -1,9 +1,9 @@
 /*
  * tamis as a module of Redis or Valkey. Order of reading: module.h, value.c and type.c (what a key
- * holds), secret.c (the family key), create.c, keys.c, report.c, set_verbs.c, dump.c, load.c,
- * record_input.c, publish.c (the commands), value_table.c (their names).
+ * holds), secret.c (the family key), create.c, keys.c, cuckoo.c, report.c, algebra.c, dump.c,
+ * load.c, records.c, publish.c (the commands), table.c (their names).
  *
- *   loadmodule /path/tamis.so [bf=auto|yes|no]
+ *   loadmodule /path/tamis.so [bf=auto|yes|no] [ERROR_RATE p] [INITIAL_SIZE n] ...
  */
 #include "module.h"
 
@@ -13,14 +13,22 @@ EXPORT int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int
 
 enum bf { BF_AUTO, BF_YES, BF_NO, BF_WRONG };
 
-static enum bf read_arguments(RedisModuleString **argv, int argc)
+/* bf=..., and pairs of a name and a value. */
+static enum bf read_arguments(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
+    static const char *const words[] = {"bf=auto", "bf=yes", "bf=no"};
     enum bf bf = BF_AUTO;
-    for (int i = 0; i < argc && bf != BF_WRONG; i++)
-        bf = is_word(argv[i], "bf=auto")  ? BF_AUTO
-             : is_word(argv[i], "bf=yes") ? BF_YES
-             : is_word(argv[i], "bf=no")  ? BF_NO
-                                          : BF_WRONG;
+    for (int i = 0; i < argc; i++) {
+        int word = 0;
+        while (word < BF_WRONG && !is_word(argv[i], words[word]))
+            word++;
+        if (word < BF_WRONG)
+            bf = (enum bf)word;
+        else if (settings_argument(ctx, argv[i], i + 1 < argc ? argv[i + 1] : argv[i]))
+            i++;
+        else
+            return BF_WRONG;
+    }
     return bf;
 }
 
@@ -35,14 +43,13 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (rm.IsModuleNameBusy("tamis"))
         return RM_ERR;
     rm.SetModuleAttribs(ctx, "tamis", 100, 1);
-    enum bf bf = read_arguments(argv, argc);
-    if (bf == BF_WRONG) {
-        rm.Log(ctx, "warning", "the arguments are bf=auto, bf=yes or bf=no");
+    enum bf bf = read_arguments(ctx, argv, argc);
+    if (bf == BF_WRONG)
         return RM_ERR;
-    }
     server.bf = bf == BF_YES || (bf == BF_AUTO && table_bf_free(ctx));
     if (bf == BF_AUTO && !server.bf)
-        rm.Log(ctx, "notice", "another module has the BF commands: only TAMIS commands are added");
+        rm.Log(ctx, "notice",
+               "another module has BF or CF commands: only TAMIS commands are added");
     rm.SetModuleOptions(ctx, RM_HANDLE_IO_ERRORS | RM_HANDLE_REPL_ASYNC_LOAD);
     /* The type comes last: the server cannot take it back. */
     if (!settings_register(ctx) || !table_register(ctx, server.bf) || !type_register(ctx)) {
@@ -51,6 +58,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return RM_ERR;
     }
     rm.RegisterInfoFunc(ctx, settings_info);
+    settings_start(ctx);
     secret_start(ctx);
     publish_start(ctx);
     return RM_OK;

@@ -66,12 +66,14 @@ struct value {
 
 struct settings_of_server {
     double error_rate;
-    long long capacity, expansion, value_limit, work_limit;
+    long long capacity, expansion, work_limit;
+    long long value_limit;            /* 0: see value_limit() */
     long long cf_capacity, cf_bucket; /* of filters made by CF.* */
     struct secrets *secrets;          /* of the family that values made here belong to */
     bool key_given;                   /* by configuration, not by chance */
     bool key_adopted;                 /* from values that were loaded or replicated */
-    bool bf;                          /* BF.* are registered */
+    bool bf;                          /* BF.* and CF.* are registered */
+    unsigned long long refused;       /* adds, since the start */
 };
 
 extern struct settings_of_server server;
@@ -91,6 +93,7 @@ tamis_error value_encode(const struct value *v, unsigned flags, tamis_write writ
 /* Its family's, or what it was given for the bytes of a partial one; false: it has none. */
 bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN]);
 unsigned long long value_count(void);
+unsigned long long value_memory(void); /* bytes that sets have taken */
 /* The bytes of a partial value, which may be anything: how many there are; more of them, after an error
    of which it is of no use; and when all are there, what they make. The reason says what is wrong with
    them. Trusted: not from elsewhere, it may take any memory. */
@@ -137,7 +140,7 @@ struct creation {
     tamis_options o;
     uint8_t key[TAMIS_KEY_LEN]; /* one that was given: see WIPED_CREATION */
     RedisModuleString *like;    /* a key to be like */
-    uint64_t at;
+    uint64_t at, scale_to;
     bool bf, nocreate, nonscaling, expands;
     bool nx;   /* adds only what seems not to be there */
     bool own;  /* the key is that of the server it comes from */
@@ -226,13 +229,21 @@ void secret_redact(RedisModuleCtx *ctx, int position);
 void secret_redact_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 /* ---- settings.c ---- */
+/* The most that a value may take: as configured, or half of what the server may take (maxmemory), or half
+   of what the machine has. */
+uint64_t value_limit(void);
+/* An argument of loadmodule that RedisBloom or valkey-bloom has. False when it has said why not. */
+bool settings_argument(RedisModuleCtx *ctx, const RedisModuleString *name,
+                       const RedisModuleString *value);
 bool settings_register(RedisModuleCtx *ctx);
+void settings_start(RedisModuleCtx *ctx);
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
 
 #define PIECE ((size_t)1 << 20) /* bytes of a value that are written at a time, at most */
 
 /* ---- dump.c ---- */
-#define POSITION_BITS 40 /* of a cursor */
+#define POSITION_BITS 40   /* of a cursor */
+unsigned dump_count(void); /* dumps under way */
 /* To be called before a value is changed, by adding or otherwise. */
 void value_changes(struct value *v, bool adds);
 
@@ -247,6 +258,7 @@ void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct pu
 bool publish_register(int db, const RedisModuleString *name);
 void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
 void publish_start(RedisModuleCtx *ctx);
+size_t publish_count(void);
 
 /* ---- table.c ---- */
 bool table_register(RedisModuleCtx *ctx, bool bf);
@@ -288,6 +300,7 @@ COMMAND(command_dump);
 COMMAND(command_load);
 COMMAND(command_scandump);
 COMMAND(command_loadchunk);
+COMMAND(command_bf_load);
 COMMAND(command_cf_reserve);
 COMMAND(command_cf_add);
 COMMAND(command_cf_addnx);

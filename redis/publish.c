@@ -62,6 +62,11 @@ bool publish_register(int db, const RedisModuleString *name)
     return known;
 }
 
+size_t publish_count(void)
+{
+    return n_published;
+}
+
 static void published_forget(size_t i)
 {
     buffer_free(&published[i].name);

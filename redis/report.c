@@ -19,12 +19,15 @@ COMMAND(command_card)
 
 /* ---- BF.INFO: five figures by their names ---------------------------------------------------- */
 
-enum { FIGURES = 5 };
+enum { FIGURES = 5, EXPANSION = 4, ERROR_RATE = 5, TIGHTENING = 6, FIGURE_WORDS = 7 };
 
-static const char *const figure_names[FIGURES] = {"Capacity", "Size", "Number of filters",
-                                                  "Number of items inserted", "Expansion rate"};
-static const char *const figure_words[FIGURES] = {"CAPACITY", "SIZE", "FILTERS", "ITEMS",
-                                                  "EXPANSION"};
+/* The last two are valkey-bloom's, and only told when asked for by their words: clients of RedisBloom
+   know five. A rate that is the total has no tightening, which is 1. */
+static const char *const figure_names[FIGURE_WORDS] = {
+    "Capacity",       "Size",       "Number of filters", "Number of items inserted",
+    "Expansion rate", "Error rate", "Tightening ratio"};
+static const char *const figure_words[FIGURE_WORDS] = {"CAPACITY",  "SIZE",  "FILTERS",   "ITEMS",
+                                                       "EXPANSION", "ERROR", "TIGHTENING"};
 
 static void reply_figure(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_facts *info,
                          int i)
@@ -32,8 +35,10 @@ static void reply_figure(RedisModuleCtx *ctx, const struct value *v, const tamis
     long long figures[FIGURES] = {(long long)info->capacity, (long long)value_bytes(v),
                                   info->vectors, (long long)info->items,
                                   info->expansion > 0 ? (long long)info->expansion : 2};
-    if (i == FIGURES - 1 && info->growth == TAMIS_FIXED)
+    if (i == EXPANSION && info->growth == TAMIS_FIXED)
         rm.ReplyWithNull(ctx);
+    else if (i == ERROR_RATE || i == TIGHTENING)
+        rm.ReplyWithDouble(ctx, i == ERROR_RATE ? info->fpp : 1);
     else
         rm.ReplyWithLongLong(ctx, figures[i]);
 }
@@ -43,9 +48,9 @@ static void reply_bf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
     int which = 0;
     tamis_filter_facts info;
     set_brief(v->set, &info);
-    while (argc == 3 && which < FIGURES && !is_word(argv[2], figure_words[which]))
+    while (argc == 3 && which < FIGURE_WORDS && !is_word(argv[2], figure_words[which]))
         which++;
-    if (which == FIGURES) {
+    if (which == FIGURE_WORDS) {
         rm.ReplyWithError(ctx, "Invalid information value");
     } else if (argc == 3) {
         if (rm.GetContextFlags(ctx) & RM_FLAG_RESP3) {

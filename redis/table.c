@@ -131,6 +131,7 @@ static arg args_bf_info[] = {
     ARG_OF_KEY("key", 0),
     {.name = "field", .type = RM_ARG_STRING, .key_spec_index = -1, .flags = RM_ARG_OPTIONAL},
     {0}};
+static arg args_bf_load[] = {ARG_OF_KEY("key", 0), ARG(STRING, "data"), {0}};
 static arg args_cf_reserve[] = {ARG_OF_KEY("key", 0),
                                 ARG(INTEGER, "capacity"),
                                 ARG_SET(INTEGER, "bucketsize", "BUCKETSIZE"),
@@ -316,6 +317,18 @@ static const struct command cuckoo_commands[] = {
      "Makes a filter from the pieces of SCANDUMP", "O(bytes)", NULL, NULL},
 };
 
+/* Has the name of valkey-bloom's command, and takes a whole value. */
+static const struct command bf_load = {"LOAD",
+                                       command_bf_load,
+                                       ADDS,
+                                       3,
+                                       keys_write,
+                                       args_bf_load,
+                                       "Makes a value from the bytes of a .tamis file",
+                                       "O(bytes)",
+                                       NULL,
+                                       NULL};
+
 enum { CUCKOO_COMMANDS = sizeof cuckoo_commands / sizeof *cuckoo_commands };
 
 /* In small letters, as servers have theirs: messages show it. */
@@ -377,7 +390,7 @@ static bool taken(RedisModuleCtx *ctx, const char *prefix, const struct command 
 
 bool table_bf_free(RedisModuleCtx *ctx)
 {
-    bool free = !rm.IsModuleNameBusy("bf");
+    bool free = !rm.IsModuleNameBusy("bf") && !taken(ctx, "BF", &bf_load);
     for (int i = 0; i < COMMANDS && free; i++)
         free = !commands[i].bf || !taken(ctx, "BF", &commands[i]);
     for (int i = 0; i < CUCKOO_COMMANDS && free; i++)
@@ -398,6 +411,8 @@ bool table_register(RedisModuleCtx *ctx, bool bf)
         if (bf && c->bf && !add_command(ctx, "BF", c, c->bf, c->bf_args))
             return false;
     }
+    if (bf && !add_command(ctx, "BF", &bf_load, bf_load.run, bf_load.args))
+        return false;
     for (int i = 0; bf && i < CUCKOO_COMMANDS; i++) {
         const struct command *c = &cuckoo_commands[i];
         if (!add_command(ctx, "CF", c, c->run, c->args))

@@ -27,22 +27,33 @@ void value_insist(bool on)
     atomic_store(&insisting, on);
 }
 
+static atomic_ullong taken; /* by sets, in bytes */
+
+unsigned long long value_memory(void)
+{
+    return taken;
+}
+
 static void *server_alloc(void *context, size_t size)
 {
     (void)context;
-    if (atomic_load(&insisting))
-        return rm.Alloc(size);
-    if (atomic_load(&bounded)) {
+    bool insist = atomic_load(&insisting);
+    if (!insist && atomic_load(&bounded)) {
         if (atomic_load(&bound) < size)
             return NULL;
         atomic_fetch_sub(&bound, size);
     }
-    return rm.TryAlloc(size);
+    void *memory = insist ? rm.Alloc(size) : rm.TryAlloc(size);
+    if (memory)
+        taken += size;
+    return memory;
 }
 
 static void server_free(void *context, void *memory, size_t size)
 {
     (void)context;
+    if (memory)
+        taken -= size;
     if (atomic_load(&bounded) && memory)
         atomic_fetch_add(&bound, size);
     rm.Free(memory);
@@ -88,7 +99,7 @@ bool buffer_add(struct buffer *b, const void *data, size_t len)
         return false;
     if (b->len + len > b->room) {
         size_t room = b->len + len + (b->len + len) / 4 + 64;
-        char *grown = server_alloc(NULL, room);
+        char *grown = atomic_load(&insisting) ? rm.Alloc(room) : rm.TryAlloc(room);
         if (!grown)
             return false;
         if (b->len)
@@ -184,7 +195,7 @@ uint64_t partial_have(const struct value *v)
 tamis_error partial_add(struct value *v, const void *data, size_t len, bool trusted,
                         tamis_reason *reason)
 {
-    uint64_t limit = (uint64_t)server.value_limit;
+    uint64_t limit = value_limit();
     tamis_error e = pieces_in_add(v->in, data, len, reason);
     if (e != TAMIS_OK || trusted || pieces_in_makes(v->in) <= limit)
         return e;
@@ -204,7 +215,7 @@ static tamis_error decode_partial(struct value *v, struct value **out, tamis_rea
 
 tamis_error partial_end(struct value *v, struct value **out, bool trusted, tamis_reason *reason)
 {
-    uint64_t most = EXPANDS * v->total + EXPANDS_MIN, limit = (uint64_t)server.value_limit;
+    uint64_t most = EXPANDS * v->total + EXPANDS_MIN, limit = value_limit();
     if (trusted)
         return decode_partial(v, out, reason);
     atomic_store(&bound, most < limit ? most : limit);

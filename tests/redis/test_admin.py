@@ -116,7 +116,7 @@ def test_configuration(servers):
     i = info(r, "g")
     assert (i["capacity"], float(i["fpp"]), i["memory_limit"]) == (50, 0.02, 1 << 20)
     for name, value in (("capacity", 0), ("error-rate", 1), ("error-rate", "x"),
-                        ("expansion", 40000), ("value-limit", 0), ("family-key", "12"),
+                        ("expansion", 40000), ("value-limit", 1000), ("family-key", "12"),
                         ("work-limit", "1")):
         with pytest.raises(redis.ResponseError):
             r.config_set("tamis." + name, value)
@@ -149,7 +149,90 @@ def test_info_section(r):
     section = r.info("tamis")
     assert int(section["tamis_values"]) == before + 1
     assert section["tamis_version"] == "0.1.0"
-    assert section["tamis_bf_aliases"] == "yes" and section["tamis_value_limit"] == 524288000
+    assert section["tamis_bf_aliases"] == "yes" and section["tamis_dumps"] == 0
+    r.execute_command("TAMIS.RESERVE", "fixed", 0.01, 8, "GROWTH", "fixed")
+    taken = int(r.info("tamis")["tamis_bytes"])
+    assert taken > int(section["tamis_bytes"])
+    r.execute_command("TAMIS.MADD", "fixed", *range(100))
+    assert r.info("tamis")["tamis_refused_adds"] == section["tamis_refused_adds"] + 1
+    r.delete("fixed")
+    assert int(r.info("tamis")["tamis_bytes"]) == int(section["tamis_bytes"])
+
+
+def test_categories(server, r):
+    """From 7.4 on: @bloom has what RedisBloom has in it, @cuckoo the rest."""
+    if "bloom" not in r.acl_cat():
+        assert "@bloom" not in str(r.execute_command("COMMAND", "INFO", "tamis.add"))
+        return
+    assert {b"bf.add", b"tamis.merge"} <= {c.encode() for c in r.acl_cat("bloom")}
+    assert {b"cf.add", b"cf.del"} <= {c.encode() for c in r.acl_cat("cuckoo")}
+    r.execute_command("ACL", "SETUSER", "u", "on", ">p", "~*", "+@bloom", "-@write")
+    u = server.client(username="u", password="p")
+    assert u.execute_command("BF.EXISTS", "f", "x") == 0
+    assert "no permissions" in refused(u, "BF.ADD", "f", "x")
+    assert "no permissions" in refused(u, "CF.EXISTS", "f", "x")
+
+
+def value_limit(r):
+    return int(r.info("tamis")["tamis_value_limit"])
+
+
+def test_the_limit_of_a_value_is_half_of_what_the_server_may_take(servers):
+    r = servers(maxmemory="300mb").r
+    assert value_limit(r) == 150 << 20
+    r.execute_command("BF.ADD", "f", "x")
+    assert info(r, "f")["memory_limit"] == 150 << 20
+    r.config_set("maxmemory", "2gb")
+    assert value_limit(r) == 1 << 30
+    r.config_set("maxmemory", 0)
+    pages, page = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    assert value_limit(r) == pages * page // 2
+    r.config_set("tamis.value-limit", "7mb")
+    assert value_limit(r) == 7 << 20
+    r.config_set("tamis.value-limit", 0)
+    r.config_set("maxmemory", "50kb")
+    assert value_limit(r) == 1 << 16  # not so little that nothing fits
+
+
+def started_with(servers, arguments):
+    """What the settings are, and what the log says."""
+    server = servers(arguments)
+    return {name: value for name, value in server.r.config_get("tamis.*").items()}, server.log_tail()
+
+
+def test_arguments_of_other_modules(servers):
+    """What a line for RedisBloom or valkey-bloom says is understood."""
+    settings, log = started_with(servers, "ERROR_RATE 0.002 INITIAL_SIZE 333 CF_MAX_EXPANSIONS 16")
+    assert settings["tamis.error-rate"] == "0.002" and settings["tamis.capacity"] == "333"
+    assert "the argument ERROR_RATE sets tamis.error-rate" in log
+    assert "the argument CF_MAX_EXPANSIONS means nothing to tamis" in log
+    settings, log = started_with(
+        servers, "bf-error-rate 0.003 bf=yes bf-initial-size 50 bf-expansion-factor 4 "
+        "cf-initial-size 2048 cf-bucket-size 4 cf-max-iterations 9 cf-expansion-factor 2")
+    assert [settings["tamis." + name] for name in ("error-rate", "capacity", "expansion", "cf-capacity",
+                                                   "cf-bucket-size")] == ["0.003", "50", "4", "2048", "4"]
+    settings, log = started_with(
+        servers, "bf.bloom-fp-rate 0.01 bf.bloom-capacity 70 bf.bloom-expansion 2 "
+        "bf.bloom-memory-usage-limit 1048576 bf.bloom-tightening-ratio 0.5")
+    assert settings["tamis.expansion"] == "0" and settings["tamis.capacity"] == "70"
+    assert settings["tamis.value-limit"] == "1048576"
+    # What the configuration says comes before the argument.
+    server = servers("INITIAL_SIZE 333", **{"tamis.capacity": 44})
+    assert server.r.config_get("tamis.capacity") == {"tamis.capacity": "44"}
+
+
+@pytest.mark.parametrize("arguments, says", [
+    ("ERROR_RATE 2", "the argument ERROR_RATE cannot be '2'; see tamis.error-rate"),
+    ("INITIAL_SIZE", "the argument INITIAL_SIZE cannot be 'INITIAL_SIZE'"),
+    ("bf-expansion-factor 0", "the argument bf-expansion-factor cannot be '0'"),
+    ("COLOUR blue", "unknown argument 'COLOUR': tamis knows bf=auto|yes|no and the arguments of"),
+    ("bf=maybe", "unknown argument 'bf=maybe'"),
+])
+def test_arguments_that_are_wrong(servers, arguments, says):
+    server = servers(load=False)
+    assert "Error loading the extension" in refused(server.r, "MODULE", "LOAD", MODULE, *arguments.split())
+    assert says in server.log_tail()
+    assert server.r.ping()
 
 
 def test_events(server, r):

@@ -125,6 +125,29 @@ def test_edge_cases(server, r):
         assert do("BF.INFO", name, "expansion") == [2]
 
 
+def test_words_of_valkey_bloom(server, r):
+    """What its clients send beyond RedisBloom's arguments, where the two do not contradict."""
+    do = server.client().execute_command  # without the replies that bf() makes objects of
+    assert do("BF.INSERT", "f", "ERROR", 0.001, "TIGHTENING", 0.6, "SEED", "s" * 32, "VALIDATESCALETO",
+              100000, "ITEMS", "a") == [1]
+    assert [float(x) for x in do("BF.INFO", "f", "ERROR") + do("BF.INFO", "f", "tightening")] == [0.001, 1]
+    assert refused(r, "BF.INSERT", "g", "TIGHTENING", 1, "ITEMS", "a") == \
+        "tightening ratio must be in the range (0, 1)"
+    assert refused(r, "BF.INSERT", "g", "SEED", "short", "ITEMS", "a") == "invalid seed"
+    r.config_set("tamis.value-limit", "1mb")
+    assert refused(r, "BF.INSERT", "g", "VALIDATESCALETO", 10**7, "ITEMS", "a") == \
+        "provided VALIDATESCALETO causes bloom object to exceed memory limit"
+    assert refused(r, "BF.INSERT", "g", "NONSCALING", "VALIDATESCALETO", 1000, "ITEMS", "a") == \
+        "cannot use NONSCALING and VALIDATESCALETO options together"
+    r.config_set("tamis.value-limit", 0)
+    data = do("TAMIS.DUMP", "f", 0)[1]
+    assert do("BF.LOAD", "copy", data) == b"OK" and do("BF.EXISTS", "copy", "a") == 1
+    assert refused(r, "BF.LOAD", "copy", data) == "received bad data"
+    assert refused(r, "BF.LOAD", "short", data[:-1]) == "received bad data"
+    assert refused(r, "BF.LOAD", "theirs", b"\1\2\3") == "received bad data"
+    assert sorted(r.keys()) == [b"copy", b"f"]
+
+
 def test_protocol_3(server):
     raw = server.raw
     assert raw("BF.RESERVE", "f", 0.01, 10, resp=3) == b"+OK\r\n"

@@ -113,7 +113,8 @@ def test_reserve_refuses(r):
         ("k", 0.1, 10, "HASH", "x"): "HASH is sip, xxh3 or h3",
         ("k", 0.1, 10, "KEY", "12"): "KEY is 32 hexadecimal digits",
         ("k", 0.1, 10, "MAXMEM", "x"): "MAXMEM is a number of bytes",
-        ("k", 0.1, 10, "MAXMEM", 1 << 50): "MAXMEM is above tamis.value-limit, 524288000 bytes",
+        ("k", 0.1, 10, "MAXMEM", 1 << 50):
+            "MAXMEM is above tamis.value-limit, %d bytes" % r.info("tamis")["tamis_value_limit"],
         ("k", 0.1, 10, "AT", "x"): "AT is a time in nanoseconds since 1970",
         ("k", 0.1, 10, "UNIQUE"):
             "could not create filter: unique is a promise about removals: add deletable",
@@ -159,7 +160,7 @@ def test_every_growth(r, growth, deletable, layout):
     assert i["growth"].decode() == growth and i["deletable"] == deletable
     assert 4900 <= i["items"] <= 5000 and float(i["fpp"]) == 0.01
     assert float(i["fpp_now"]) <= 0.0125 and 0 < float(i["fill"]) < 1
-    assert i["hash"] == b"sip" and i["pending"] == 0 and i["memory_limit"] == 524288000
+    assert i["hash"] == b"sip" and i["pending"] == 0 and i["memory_limit"] == r.info("tamis")["tamis_value_limit"]
     if deletable:
         gone = set(random.Random(5).sample(range(5000), 2500))
         said = r.execute_command("TAMIS.MDEL", "f", *[keys[j] for j in gone])
@@ -234,7 +235,9 @@ def test_a_window_takes_its_capacity_however_it_arrives(r):
 
 def test_memory_limits(r):
     assert "more than 1000 bytes" in refused(r, "TAMIS.RESERVE", "f", 0.01, 10000, "MAXMEM", 1000)
+    r.config_set("tamis.value-limit", "500mb")
     assert "more than 524288000 bytes" in refused(r, "TAMIS.RESERVE", "f", 0.01, 2**33)
+    r.config_set("tamis.value-limit", 0)
     assert r.exists("f") == 0
     reserve(r, "f", 0.01, 1000, "MAXMEM", 20000)
     error = None
