@@ -12,28 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool key_from_hex(const RedisModuleString *s, uint8_t key[TAMIS_KEY_LEN])
 {
     size_t len;
     const char *text = rm.StringPtrLen(s, &len);
-    if (len != 2 * TAMIS_KEY_LEN)
-        return false;
-    for (size_t i = 0; i < TAMIS_KEY_LEN; i++) {
-        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        key[i] = (uint8_t)(high * 16 + low);
-    }
-    return true;
+    return len == 2 * TAMIS_KEY_LEN && hex_bytes(key, text, TAMIS_KEY_LEN);
 }
 
 void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[KEY_HEX])

@@ -137,7 +137,7 @@ int catalog_inputs(const char *path, const struct store_options *options, bool j
     if (error != TAMIS_OK) {
         complain_of(error, &reason, path);
     } else if (!base_of(path, &base)) {
-        complain("out of memory: %s: free some memory and run again", path);
+        no_memory(path);
     } else if (sight_take(&sight, &inputs, base, processors())) {
         inputs_report(&inputs, &sight, base, json);
         status = FOUND;

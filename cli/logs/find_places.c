@@ -5,12 +5,6 @@
 
 #include "find.h"
 
-static bool no_memory(void)
-{
-    complain("out of memory: inputs: free some memory and run again");
-    return false;
-}
-
 /* ---- what is missed -------------------------------------------------------------------------- */
 
 static void missed_note(struct missed *m, const char *base, const char *path, const char *why,
@@ -78,7 +72,7 @@ void sight_missed(const struct sight *s, const struct inputs *in, const char *ba
 static bool add_place(struct places *p, const struct place *place)
 {
     if (!room_for(&p->place, p->n, &p->room, sizeof *p->place))
-        return no_memory();
+        return no_memory("inputs");
     p->place[p->n++] = *place;
     return true;
 }
@@ -148,7 +142,7 @@ static bool add_candidates(struct places *p, const struct inputs *in, const stru
     uint64_t n = tamis_catalog_segments(catalog);
     struct known *known = calloc(in->n + 1, sizeof *known);
     if (!known)
-        return no_memory();
+        return no_memory("inputs");
     for (size_t i = 0; i < in->n; i++)
         known[i] = (struct known){in->entry[i].id, i};
     qsort(known, in->n, sizeof *known, by_id);

@@ -10,12 +10,6 @@
 
 #include "question_parts.h"
 
-static bool no_memory(const char *path)
-{
-    complain("out of memory: %s: free some memory and run again", path);
-    return false;
-}
-
 uint64_t target_words(const struct target *t)
 {
     return (tamis_catalog_segments(t->catalog) + 63) / 64;

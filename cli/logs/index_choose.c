@@ -479,6 +479,6 @@ bool choose_attributes(struct inputs *in, const char *base, const size_t *entrie
     free(s.cell);
     free(s.words.slot);
     if (!good)
-        complain("out of memory: inputs: free some memory and run again");
+        no_memory("inputs");
     return good;
 }

@@ -30,12 +30,6 @@ struct planning {
     size_t n_pieces, pieces_room;
 };
 
-static bool no_memory(void)
-{
-    complain("out of memory: inputs: free some memory and run again");
-    return false;
-}
-
 /* ---- entries --------------------------------------------------------------------------------- */
 
 /* What is known goes on being known, under the name of today. */
@@ -48,7 +42,7 @@ static bool keep_entry(struct planning *p, const struct seen *s)
     bool renamed = f->old->root != s->root || strcmp(f->old->path, s->path) != 0;
     const char *path = renamed ? inputs_keep(in, s->path) : f->old->path;
     if (!e || !path)
-        return no_memory();
+        return no_memory("inputs");
     *e = *f->old;
     e->root = s->root;
     e->path = path;
@@ -73,14 +67,14 @@ static bool keep_passed(struct planning *p, const struct seen *s)
     struct inputs *in = p->run->inputs;
     struct entry *e = inputs_add(in);
     if (!e)
-        return no_memory();
+        return no_memory("inputs");
     *e = (struct entry){
         .id = in->next_id++, .root = s->root, .file = s->file, .unknown = s->unknown};
     e->path = inputs_keep(in, s->path);
     e->passed = inputs_keep(in, s->why);
     if (s->unknown && s->entry == NOWHERE && !in->skip_unknown && p->update->passed++ == 0)
         p->update->first_passed = in->n - 1;
-    return (e->path && e->passed) || no_memory();
+    return (e->path && e->passed) || no_memory("inputs");
 }
 
 static bool out_of_reach(struct planning *p, const struct seen *s)
@@ -196,7 +190,7 @@ static bool scan_tag(struct planning *p, uint64_t segment, part_fn *each, struct
             good = each(p, fate, &part, &keep);
         *differs |= !keep || part.where.len != before;
         if (good && keep)
-            good = tag_add(tag, &part) || no_memory();
+            good = tag_add(tag, &part) || no_memory("inputs");
     }
     if (bad)
         complain("a segment has no valid tag: catalog: make a new one with -o");
@@ -242,7 +236,7 @@ static bool collect(struct planning *p, struct fate *fate, struct part *part, bo
         size_t room = p->pieces_room ? 2 * p->pieces_room : 64;
         struct piece *fresh = realloc(p->piece, room * sizeof *fresh);
         if (!fresh)
-            return no_memory();
+            return no_memory("inputs");
         p->piece = fresh;
         p->pieces_room = room;
     }
@@ -343,7 +337,7 @@ bool update_plan(struct index_run *run, const struct inputs *old, const tamis_ca
     struct sight sight = {0};
     p.fate = calloc(old->n + 1, sizeof *p.fate);
     p.by_id = calloc(old->n + 1, sizeof *p.by_id);
-    bool good = (p.fate && p.by_id) || no_memory();
+    bool good = (p.fate && p.by_id) || no_memory("inputs");
     for (size_t i = 0; good && i < old->n; i++) {
         p.by_id[i] = i;
         p.fate[i].old = &old->entry[i];

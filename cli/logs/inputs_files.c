@@ -143,8 +143,7 @@ static bool list_add(struct name_list *list, uint32_t root, char *path, const ch
         }
     }
     if (!path) {
-        complain("out of memory: list of inputs: free some memory and run again");
-        return false;
+        return no_memory("list of inputs");
     }
     list->name[list->n++] = (struct name){root, path, why};
     return true;
@@ -289,7 +288,7 @@ static bool find_places(struct walk *w, const struct inputs *inputs)
     if (w->n)
         qsort(w->place, w->n, sizeof *w->place, by_place);
     if (!w->place || !w->done)
-        complain("out of memory: list of inputs: free some memory and run again");
+        no_memory("list of inputs");
     return w->place && w->done;
 }
 

@@ -451,12 +451,6 @@ static bool looking_room(struct looking *w)
     return s->seen && w->at && w->tried && w->open && w->pair && w->key;
 }
 
-static bool no_memory(void)
-{
-    complain("out of memory: inputs: free some memory and run again");
-    return false;
-}
-
 static void look_all(struct looking *w)
 {
     merge(w);
@@ -479,11 +473,11 @@ bool sight_take(struct sight *s, const struct inputs *in, const char *base, unsi
     *s = (struct sight){0};
     w.plain = calloc(in->n + 1, sizeof *w.plain);
     if (!w.plain || !sight_room(s, in))
-        return free(w.plain), no_memory();
+        return free(w.plain), no_memory("inputs");
     team_start(&t, &w, look_plain, in->n, LOOK_EACH);
     bool walked = names_walk(&s->names, in, base);
     team_end(&t);
-    bool good = walked && (looking_room(&w) || no_memory());
+    bool good = walked && (looking_room(&w) || no_memory("inputs"));
     if (good)
         look_all(&w);
     free(w.plain);
@@ -499,7 +493,7 @@ bool sight_trust(struct sight *s, const struct inputs *in)
 {
     *s = (struct sight){.n = in->n, .trusted = true, .seen = calloc(in->n + 1, sizeof *s->seen)};
     if (!s->seen || !sight_room(s, in))
-        return no_memory();
+        return no_memory("inputs");
     for (size_t i = 0; i < in->n; i++) {
         const struct entry *e = &in->entry[i];
         s->seen[i] = (struct seen){.root = e->root, .path = e->path, .entry = i, .file = e->file};

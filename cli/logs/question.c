@@ -53,7 +53,7 @@ bool wrong(char why[QUESTION_WHY], const char *format, ...)
     return false;
 }
 
-static bool no_memory(char why[QUESTION_WHY])
+static bool out_of_memory(char why[QUESTION_WHY])
 {
     return wrong(why, "out of memory: question: free some memory and run again");
 }
@@ -220,7 +220,7 @@ static bool add_value(struct question *q, struct clause *c, tamis_type type, con
     if (*plain)
         is = (struct span){(const uint8_t *)text, len};
     if (no_room)
-        return no_memory(why);
+        return out_of_memory(why);
     c->value[c->n_values++] = (struct wanted){is, text};
     return true;
 }
@@ -244,7 +244,7 @@ static bool bound_of(struct question *q, const struct field *field, const char *
         good = normal_of(q, field->type, text, len, &from->text, &no_room);
     to->text = from->text;
     if (no_room)
-        return no_memory(why);
+        return out_of_memory(why);
     if (!good)
         return wrong(
             why, "not a %s: '%.*s' in %.200s: %s", names[field->type], (int)len, text, word,
@@ -256,7 +256,7 @@ static bool bound_of(struct question *q, const struct field *field, const char *
 static bool add_range(struct clause *c, const struct range *range, char why[QUESTION_WHY])
 {
     if (!room_for(&c->range, c->n_ranges, &c->ranges_room, sizeof *c->range))
-        return no_memory(why);
+        return out_of_memory(why);
     c->range[c->n_ranges++] = *range;
     return true;
 }
@@ -314,7 +314,7 @@ bool question_period(struct question *q, const char *since, const char *until,
     if (good && until)
         both.high = period.range[period.n_ranges - 1].high;
     if (good && !room_for(&q->clause, q->n, &q->room, sizeof *q->clause))
-        good = no_memory(why);
+        good = out_of_memory(why);
     if (!good) {
         free(period.range);
         return false;
@@ -366,7 +366,7 @@ static bool network_of(const char *text, size_t len, struct network *out)
 static bool add_network(struct clause *c, const struct network *network, char why[QUESTION_WHY])
 {
     if (!room_for(&c->network, c->n_networks, &c->networks_room, sizeof *c->network))
-        return no_memory(why);
+        return out_of_memory(why);
     c->network[c->n_networks++] = *network;
     return true;
 }
@@ -390,7 +390,7 @@ static bool read_list(struct question *q, struct clause *c, const struct word *w
             continue;
         char *copy = strdup(line);
         if (!question_adopt(q, copy))
-            good = no_memory(why);
+            good = out_of_memory(why);
         else if (w->field->type == TAMIS_IP && network_of(copy, (size_t)len, &network))
             good = add_network(c, &network, why);
         else
@@ -458,7 +458,7 @@ static bool add_prefix(struct question *q, struct clause *c, const struct word *
     if (!no_room && w->field->type == TAMIS_FOLD)
         normal_of(q, TAMIS_FOLD, w->text, is.len, &is, &no_room);
     if (no_room)
-        return no_memory(why);
+        return out_of_memory(why);
     c->prefix[c->n_prefixes++] = (struct wanted){is, w->text};
     return true;
 }
@@ -513,7 +513,7 @@ static bool read_word(struct question *q, const char *text, const struct fields 
             w.field->name);
     struct clause *c = clause_for(q, &w);
     if (!c)
-        return no_memory(why);
+        return out_of_memory(why);
     if (compared)
         return read_compare(q, c, &w, why);
     switch (w.op) {

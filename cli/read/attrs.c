@@ -35,7 +35,7 @@ static bool read_list(struct attrs *a, const char *list)
 {
     a->text = strdup(list);
     if (!a->text)
-        return complain("out of memory: --attrs: free some memory and run again"), false;
+        return no_memory("--attrs");
     for (char *at = a->text, *next; at; at = next) {
         next = strchr(at, ',');
         if (next)

@@ -1,14 +1,6 @@
 /* JSON strings with escapes: the rare ones. */
 #include "reader_parse.h"
 
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The number of the four digits at p, -1 if one is none. */
 static int32_t hex4(const uint8_t *p)
 {

@@ -9,12 +9,6 @@
 #include "ui/out.h"
 #include "ui/progress.h"
 
-static bool no_memory(void)
-{
-    complain("out of memory: records: free some memory and run again");
-    return false;
-}
-
 static uint32_t attributes_of(const tamis_records *index)
 {
     tamis_records_facts info;
@@ -132,7 +126,7 @@ static void use_words(struct records *r, const struct records_work *work, struct
 static int words_run(struct records *r, const struct records_work *work)
 {
     struct asked a = {.digest = calloc(TAMIS_ATTRIBUTES_MAX * r->n_words, sizeof *a.digest)};
-    bool good = a.digest ? read_words(r, work, &a) : no_memory();
+    bool good = a.digest ? read_words(r, work, &a) : no_memory("records");
     if (good)
         use_words(r, work, &a);
     free(a.digest);
@@ -159,7 +153,7 @@ static bool read_attrs(const struct records *r, const tamis_records *index, uint
 {
     char *list = strdup(r->attrs), *rest = list;
     tamis_reason reason = {0};
-    bool good = list ? true : no_memory();
+    bool good = list ? true : no_memory("records");
     for (char *name; good && (name = strsep(&rest, ","));) {
         uint32_t number;
         good = tamis_records_attribute(index, name, &number, &reason) == TAMIS_OK;
@@ -219,7 +213,7 @@ static bool open_input(struct reading *g)
         return complain_input(e, &reason, "standard input", "nothing was changed"), false;
     g->parser = parser_new();
     g->batch.digest = calloc((size_t)RECORDS_BATCH * g->p, sizeof *g->batch.digest);
-    return (g->parser && g->batch.digest ? true : no_memory()) && settle_mask(g);
+    return (g->parser && g->batch.digest ? true : no_memory("records")) && settle_mask(g);
 }
 
 static void batch_end(struct reading *g)
@@ -271,7 +265,7 @@ static bool read_text(struct reading *g, uint64_t first_line)
         if (parsed == PARSED_RECORD && !record.unfit)
             batch_put(g, &record);
         else
-            good = parsed != PARSED_NOMEM ? skip_bad(g, &record, first_line) : no_memory();
+            good = parsed != PARSED_NOMEM ? skip_bad(g, &record, first_line) : no_memory("records");
     }
     batch_end(g); /* what is printed lies in the text */
     return good;
@@ -281,7 +275,7 @@ static int input_run(struct records *r, const struct records_work *work)
 {
     struct reading *g = calloc(1, sizeof *g);
     if (!g)
-        return no_memory(), TROUBLE;
+        return no_memory("records"), TROUBLE;
     g->r = r, g->work = work, g->p = attributes_of(work->index);
     bool good = open_input(g), more = good;
     progress_start(0);

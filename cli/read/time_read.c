@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base.h"
+
 /* Text from `at` to `end`. What is taken off it only if it fits. */
 struct rest {
     const uint8_t *at, *end;
@@ -23,27 +25,6 @@ struct civil {
 };
 
 /* ---- calendar -------------------------------------------------------------------------------- */
-
-/* Days since 1970 of a date of the Gregorian calendar: 400 years have 146,097 days, and a year that
-   starts in March has its leap day last. */
-static int64_t days_of(int64_t year, unsigned month, unsigned day)
-{
-    year -= month <= 2;
-    int64_t era = (year >= 0 ? year : year - 399) / 400, of_era = year - era * 400;
-    int64_t of_year = (153 * ((int64_t)month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-static void date_of(int64_t days, int64_t *year, unsigned *month, unsigned *day)
-{
-    days += 719468;
-    int64_t era = (days >= 0 ? days : days - 146096) / 146097, of_era = days - era * 146097;
-    int64_t y = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * y + y / 4 - y / 100), m = (5 * of_year + 2) / 153;
-    *day = (unsigned)(of_year - (153 * m + 2) / 5 + 1);
-    *month = (unsigned)(m < 10 ? m + 3 : m - 9);
-    *year = y + era * 400 + (*month <= 2);
-}
 
 static bool leap(int64_t year)
 {
@@ -72,8 +53,7 @@ static int64_t look_up(const char *zone, int64_t local)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static char *now;
     struct tm tm = {.tm_isdst = -1};
-    int64_t year;
-    unsigned month, day;
+    int64_t year, month, day;
     date_of((local >= 0 ? local : local - 86399) / 86400, &year, &month, &day);
     int64_t second = local - days_of(year, month, day) * 86400;
     tm.tm_year = (int)(year - 1900);
@@ -314,7 +294,7 @@ static bool syslog_form(struct rest *r, struct civil *c, bool behind)
 /* The newest year that is not later than the reference and a day. */
 static bool settle_year(struct time_context *x, struct civil *c, int64_t *seconds)
 {
-    unsigned month, day;
+    int64_t month, day;
     date_of((x->reference + 86400) / 86400, &c->year, &month, &day);
     c->year++;
     for (int i = 0; i < 10; i++, c->year--) { /* a leap day is up to eight years apart */
@@ -420,12 +400,14 @@ size_t time_lead(struct time_context *x, const uint8_t *text, size_t len, struct
 
 size_t time_write(struct stamp stamp, char out[TIME_NORMAL_MAX])
 {
-    int64_t days = (stamp.seconds >= 0 ? stamp.seconds : stamp.seconds - 86399) / 86400, year;
-    unsigned month, day, second = (unsigned)(stamp.seconds - days * 86400);
+    int64_t days = (stamp.seconds >= 0 ? stamp.seconds : stamp.seconds - 86399) / 86400;
+    int64_t year, month, day;
+    unsigned second = (unsigned)(stamp.seconds - days * 86400);
     uint32_t part = stamp.nanoseconds;
     date_of(days, &year, &month, &day);
-    const unsigned field[] = {(unsigned)year / 100, (unsigned)year % 100, month,      day,
-                              second / 3600,        second / 60 % 60,     second % 60};
+    const unsigned field[] = {(unsigned)year / 100, (unsigned)year % 100, (unsigned)month,
+                              (unsigned)day,        second / 3600,        second / 60 % 60,
+                              second % 60};
     static const char between[] = "\0--T::";
     char *p = out;
     for (int i = 0; i < 7; i++) {

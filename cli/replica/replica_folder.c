@@ -13,12 +13,6 @@
 
 static const char title[] = "tamis replicas 2\n";
 
-static bool no_memory(const char *what)
-{
-    complain("out of memory: %s: free some and run again", what);
-    return false;
-}
-
 struct replica *replicas_get(struct replicas *r, const char *name)
 {
     uint32_t number;

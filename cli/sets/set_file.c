@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base.h"
+
 bool store_exists(const char *path)
 {
     struct stat st;
@@ -16,14 +18,6 @@ bool store_exists(const char *path)
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 'a' ^ 'A';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN])
 {
@@ -42,12 +36,7 @@ bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN])
     }
     while (len > 2 * TAMIS_KEY_LEN && (text[len - 1] == '\n' || text[len - 1] == '\r'))
         len--;
-    bool good = len == 2 * TAMIS_KEY_LEN;
-    for (int i = 0; good && i < TAMIS_KEY_LEN; i++) {
-        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-        good = high >= 0 && low >= 0;
-        key[i] = (uint8_t)(high * 16 + low);
-    }
+    bool good = len == 2 * TAMIS_KEY_LEN && hex_bytes(key, text, TAMIS_KEY_LEN);
     explicit_bzero(text, sizeof text);
     if (!good)
         complain("not a key: %s: a key is 16 bytes or 32 hexadecimal digits", path);

@@ -20,9 +20,11 @@ enum status { FOUND = 0, NONE = 1, TROUBLE = 2 };
 
 /* Prints one line "tamis VERB: what: where: what to do"; returns TROUBLE. */
 int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same for an error of the library about a file (or NULL), with advice for that error. */
+/* "out of memory: WHAT: free some memory and run again"; returns false. */
+bool no_memory(const char *what);
+/* For an error of the library about a file (or NULL), with advice for that error. */
 int complain_of(tamis_error error, const tamis_reason *reason, const char *path);
-/* The same about an input; `done` tells how it was handled, instead of advice. */
+/* About an input; `done` tells how it was handled, instead of advice. */
 int complain_input(tamis_error error, const tamis_reason *reason, const char *path,
                    const char *done);
 /* Only the description of the problem. */

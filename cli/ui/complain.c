@@ -68,6 +68,12 @@ static bool verb_is(const char *name)
     return strcmp(verb_name, name) == 0;
 }
 
+bool no_memory(const char *what)
+{
+    complain("out of memory: %s: free some memory and run again", what);
+    return false;
+}
+
 /* What to do about a file that the system could not open, read or write. */
 static const char *system_advice(int error)
 {

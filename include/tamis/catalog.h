@@ -160,7 +160,6 @@ TAMIS_API const void *tamis_catalog_tag(const tamis_catalog *catalog, uint64_t s
                                         size_t *len);
 TAMIS_API const void *tamis_catalog_note(const tamis_catalog *catalog, size_t *len);
 TAMIS_API uint64_t tamis_catalog_records(const tamis_catalog *catalog, uint64_t segment);
-TAMIS_API uint64_t tamis_catalog_text(const tamis_catalog *catalog, uint64_t segment);
 /* Lowest and highest value in a segment. False if it has no value or the attribute has no order.
    A segment whose bounds are unknown returns the lowest and highest possible order. */
 TAMIS_API bool tamis_catalog_bounds(const tamis_catalog *catalog, uint64_t segment,

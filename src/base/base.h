@@ -63,6 +63,49 @@ ALWAYS_INLINE uint64_t round_up(uint64_t x, uint64_t step)
     return (x + step - 1) / step * step;
 }
 
+/* A hexadecimal digit, or -1. */
+ALWAYS_INLINE int hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* n bytes from 2n hexadecimal digits; false if one is not. */
+static inline bool hex_bytes(uint8_t *out, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int high = hex_digit((uint8_t)text[2 * i]), low = hex_digit((uint8_t)text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        out[i] = (uint8_t)(high * 16 + low);
+    }
+    return true;
+}
+
+/* Days since 1970-01-01 of a date in the Gregorian calendar, and the date of a day. 400 years have
+   146,097 days, and a year that starts in March has its leap day last. */
+static inline int64_t days_of(int64_t year, int64_t month, int64_t day)
+{
+    year -= month <= 2;
+    int64_t era = (year >= 0 ? year : year - 399) / 400, of_era = year - era * 400;
+    int64_t of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
+    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+static inline void date_of(int64_t days, int64_t *year, int64_t *month, int64_t *day)
+{
+    days += 719468;
+    int64_t era = (days >= 0 ? days : days - 146096) / 146097, of_era = days - era * 146097;
+    int64_t years = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int64_t of_year = of_era - (365 * years + years / 4 - years / 100);
+    int64_t shifted = (5 * of_year + 2) / 153;
+    *day = of_year - (153 * shifted + 2) / 5 + 1;
+    *month = shifted < 10 ? shifted + 3 : shifted - 9;
+    *year = years + era * 400 + (*month <= 2);
+}
+
 /* A family key on the stack, wiped when the variable goes out of scope. */
 #define WIPED_KEY __attribute__((cleanup(key_wipe))) uint8_t
 

@@ -214,6 +214,7 @@ bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *s
 uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation);
 tamis_range catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t attribute);
 struct bits shape_bits(const struct catalog_shape *shape, const struct family *family);
+uint64_t catalog_text(const tamis_catalog *c, uint64_t segment); /* bytes */
 void catalog_dispose(tamis_catalog *c); /* frees everything but the mapping */
 
 /* ---- catalog_front.c ---- */

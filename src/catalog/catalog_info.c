@@ -74,7 +74,7 @@ uint64_t tamis_catalog_records(const tamis_catalog *c, uint64_t segment)
     return segment < c->segments ? get_u64(c->records + segment * sizeof(uint64_t)) : 0;
 }
 
-uint64_t tamis_catalog_text(const tamis_catalog *c, uint64_t segment)
+uint64_t catalog_text(const tamis_catalog *c, uint64_t segment)
 {
     return segment < c->segments ? get_u64(c->texts + segment * sizeof(uint64_t)) : 0;
 }
@@ -101,7 +101,7 @@ void tamis_catalog_info(const tamis_catalog *c, tamis_catalog_facts *facts)
                                    .fpp = c->schema.fpp};
     for (uint64_t i = 0; i < c->segments; i++) {
         facts->records += tamis_catalog_records(c, i);
-        facts->text += tamis_catalog_text(c, i);
+        facts->text += catalog_text(c, i);
     }
 }
 

@@ -100,7 +100,7 @@ static tamis_error take_old(tamis_catalog_writer *w, tamis_reason *reason)
         size_t len;
         tamis_catalog_tag(old, i, &len);
         const struct segment_work s = {.records = tamis_catalog_records(old, i),
-                                       .text = tamis_catalog_text(old, i),
+                                       .text = catalog_text(old, i),
                                        .tag_at = TAG_OLD,
                                        .tag_len = len};
         e = writer_segment(w, &s, reason);

@@ -42,7 +42,6 @@ bool normal_dec(struct text text, struct out *out);
 bool normal_time(struct text text, struct out *out);
 bool normal_fold(struct text text, struct out *out);
 bool normal_ip(struct text text, struct out *out);
-int64_t days_of(int64_t year, int64_t month, int64_t day); /* days since 1970-01-01 */
 /* Strips surrounding spaces and one pair of double quotes. */
 void trim_quoted(struct text *text);
 /* The normal form of a value, written to `normal`, or the value itself if it has none. */

@@ -165,28 +165,6 @@ struct moment {
     struct text fraction;
 };
 
-/* Days since 1970-01-01 in the Gregorian calendar, for years from 0; March counts as the first
-   month. */
-int64_t days_of(int64_t year, int64_t month, int64_t day)
-{
-    year -= month <= 2;
-    int64_t era = (year >= 0 ? year : year - 399) / 400, of_era = year - era * 400;
-    int64_t of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-static void date_of(int64_t days, int64_t *year, int64_t *month, int64_t *day)
-{
-    days += 719468;
-    int64_t era = (days >= 0 ? days : days - 146096) / 146097, of_era = days - era * 146097;
-    int64_t years = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * years + years / 4 - years / 100);
-    int64_t shifted = (5 * of_year + 2) / 153;
-    *day = of_year - (153 * shifted + 2) / 5 + 1;
-    *month = shifted < 10 ? shifted + 3 : shifted - 9;
-    *year = years + era * 400 + (*month <= 2);
-}
-
 /* Exactly n digits, within bounds. */
 static bool take_field(struct text *t, unsigned n, int64_t least, int64_t most, int64_t *value)
 {
