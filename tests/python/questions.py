@@ -270,11 +270,10 @@ def csv_records(text, world, time="t"):
         taken.clear()
         if not row:
             continue
-        row = [cell.encode("utf-8", "surrogateescape") for cell in row]
-        if header is None:
-            header = [name.decode() for name in row]
-        else:
-            yield Record(raw, dict(zip(header, row)), time)
+        if header is None or set(row) == set(header):  # files were joined
+            header = row
+            continue
+        yield Record(raw, dict(zip(header, [cell.encode("utf-8", "surrogateescape") for cell in row])), time)
 
 
 def tsv_records(text, world, time="t"):
@@ -283,10 +282,11 @@ def tsv_records(text, world, time="t"):
         cells = line.rstrip(b"\n").removesuffix(b"\r")
         if not cells:
             continue
-        if header is None:
-            header = [name.decode() for name in cells.split(b"\t")]
+        cells = cells.split(b"\t")
+        if header is None or set(cells) == set(name.encode() for name in header):
+            header = [name.decode() for name in cells]
         else:
-            yield Record(line, dict(zip(header, cells.split(b"\t"))), time)
+            yield Record(line, dict(zip(header, cells)), time)
 
 
 class Number(float):
@@ -429,5 +429,80 @@ def text_records(text, world, time="time"):
             yield Record(line, unfit(before, time, world), time)
 
 
-READERS = {"syslog": syslog_records, "logfmt": logfmt_records, "txt": text_records,
+def json_records(text, world, time="t"):
+    """Arrays one after the other, each record on a line of its own."""
+    at, decoder = 0, json.JSONDecoder(parse_int=number, parse_float=number)
+    text = text.decode()
+    while at < len(text):
+        if text[at] != "{":
+            assert text[at] in "[], \n"
+            at += 1
+            continue
+        record, end = decoder.raw_decode(text, at)
+        values = {}
+        flat(record, values)
+        yield Record(text[at:end].encode(), values, time)
+        at = end
+
+
+def columned(text, world, prefix, read, time):
+    """Records of a log whose lines with # name the columns of those below them."""
+    before, names, types = None, [], {}
+    for line in lines_of(text):
+        raw = line.rstrip(b"\n").removesuffix(b"\r")
+        if raw.startswith(b"#"):
+            if raw.startswith(prefix):
+                names = raw[len(prefix) + 1:].decode().split("\t" if prefix == b"#fields" else " ")
+            continue
+        if not raw:
+            continue
+        cells = read(raw)
+        if len(cells) != len(names):
+            values = unfit(before, time, world)
+        else:
+            values = {name: cell for name, cell in zip(names, cells) if cell != b"-"}
+            if prefix == b"#fields":
+                zeek_values(values)
+            elif "date" in names and "time" in names:
+                values["time"] = cells[names.index("date")] + b" " + cells[names.index("time")] + b"Z"
+            before = values.get(time, before)
+        if prefix == b"#fields" and time in values:
+            values["time"] = values[time]
+        yield Record(line, values, time)
+
+
+def zeek_values(values):
+    for name, cell in values.items():
+        values[name] = b"" if cell == b"(empty)" else cell
+    if b"," in values.get("tags", b""):  # the one that is a set
+        values["tags"] = [b"" if c == b"(empty)" else c for c in values["tags"].split(b",")]
+
+
+def zeek_records(text, world, time="ts"):
+    return columned(text, world, b"#fields", lambda raw: raw.split(b"\t"), time)
+
+
+def w3c_records(text, world, time="time"):
+    def cells(raw):
+        return [a or b for a, b in re.findall(rb'"([^"]*)"(?: |$)|([^ ]+)(?: |$)', raw)]
+    return columned(text, world, b"#Fields:", cells, time)
+
+
+PATTERN = r"^(?<level>[A-Z]+)!(?<user>[^!]*)!(?<status>[^!]*)!(?<t>[^!]*)!(?<msg>.*)$"
+
+
+def pattern_records(text, world, time="t"):
+    before = None
+    for line in lines_of(text):
+        raw = line.rstrip(b"\n").removesuffix(b"\r")
+        if not raw:
+            continue
+        match = re.match(PATTERN.replace("(?<", "(?P<").encode(), raw, re.S)
+        values = dict(match.groupdict()) if match else unfit(before, time, world)
+        before = values.get(time, before) if match else before
+        yield Record(line, values, time)
+
+
+READERS = {"zeek": zeek_records, "w3c": w3c_records, "json": json_records, "pat": pattern_records,
+           "syslog": syslog_records, "logfmt": logfmt_records, "txt": text_records,
            "csv": csv_records, "tsv": tsv_records, "jsonl": jsonl_records, "log": access_records}

@@ -129,6 +129,41 @@ def text_line(row, maker):
     return (head + row["msg"] + rng.choice(["", " for " + row["ip"]]) + "\n").encode()
 
 
+def zeek_line(row, columns, maker):
+    rng = maker.rng
+    if rng.random() < 0.05:
+        return rng.choice([b"connection refused\n", b"a\tb\n"])
+    cells = dict(row, ts="%d.%06d" % (maker.now.timestamp(), rng.randrange(10 ** 6)), tags=rng.choice(
+        ["red", "red,green", "(empty)", "-", "blue,(empty),red"]))
+    cells["id.orig_h"] = rng.choice(ADDRESSES)
+    maker.time()
+    return ("\t".join(rng.choice(["-", cells[c]]) if c not in ("ts", "id.orig_h") and rng.random() < 0.2 else cells[c]
+                      for c in columns) + "\n").encode()
+
+
+def w3c_line(row, columns, maker):
+    rng = maker.rng
+    if rng.random() < 0.05:
+        return rng.choice([b"connection refused\n", b"one two three\n"])
+    maker.time()
+    cells = {"date": maker.now.strftime("%Y-%m-%d"), "time": maker.now.strftime("%H:%M:%S"),
+             "c-ip": rng.choice(ADDRESSES), "cs-method": rng.choice(["GET", "POST"]), "user": rng.choice(["ann", "Bob", "-"]),
+             "cs-uri-stem": rng.choice(PATHS), "sc-status": rng.choice(["200", "404", "500", "-"]),
+             "x-msg": '"%s"' % row["msg"] if " " in row["msg"] else row["msg"]}
+    return (" ".join(cells[c] for c in columns) + "\n").encode()
+
+
+def pattern_line(row, columns, maker):
+    if maker.rng.random() < 0.05:
+        return maker.rng.choice([b"  at java.lang.Foo.bar(Foo.java:12)\n", b"connection refused\n"])
+    return ("%s!%s!%s!%s!%s\n" % (maker.rng.choice(["INFO", "WARN"]), row["user"], row["status"], row["t"],
+                                  row["msg"])).encode()
+
+
+def json_array(lines):
+    return b"[\n" + b",\n".join(line.rstrip(b"\n") for line in lines) + b"\n]\n"
+
+
 # ---- worlds -------------------------------------------------------------------------------------
 
 COLUMNS = {"csv": ["ip", "user", "status", "ratio", "t", "path", "msg", "host"],
@@ -136,21 +171,39 @@ COLUMNS = {"csv": ["ip", "user", "status", "ratio", "t", "path", "msg", "host"],
            "jsonl": ["ip", "user", "status", "ratio", "t", "path", "msg", "host", "a.b"],
            "syslog": ["time", "hostname", "app-name", "procid", "msg", "pri", "facility", "severity"],
            "logfmt": ["t", "level", "ip", "user", "status", "msg", "path"],
+           "zeek": ["ts", "id.orig_h", "user", "status", "tags", "msg"],
+           "w3c": ["date", "time", "c-ip", "cs-method", "user", "cs-uri-stem", "sc-status", "x-msg"],
+           "pat": ["level", "user", "status", "t", "msg"],
            "txt": ["time", "line"],
            "log": ["host", "user", "time", "request", "method", "path", "query", "status", "bytes", "agent"]}
-TYPES = {"ip": "ip", "user": "text", "status": "int", "ratio": "dec", "t": "time", "path": "path",
+COLUMNS["json"] = COLUMNS["jsonl"]
+HEADS = {"csv": lambda c: ",".join(c) + "\n", "tsv": lambda c: "\t".join(c) + "\n",
+         "zeek": lambda c: "#separator \\x09\n#set_separator\t,\n#fields\t%s\n#types\t%s\n" % (
+             "\t".join(c), "\t".join("set[string]" if name == "tags" else "string" for name in c)),
+         "w3c": lambda c: "#Fields: %s\n#Software: test\n" % " ".join(c)}
+TYPES = {"ts": "time", "id.orig_h": "ip", "tags": "text", "date": "text", "c-ip": "ip", "cs-method": "text",
+         "cs-uri-stem": "path", "sc-status": "int", "x-msg": "words",
+         "ip": "ip", "user": "text", "status": "int", "ratio": "dec", "t": "time", "path": "path",
          "msg": "words", "host": "fold", "a.b": "text", "time": "time", "method": "text", "query": "text",
          "hostname": "text", "app-name": "fold", "procid": "text", "pri": "int", "facility": "int",
          "severity": "int", "level": "text", "bytes": "int", "agent": "words", "line": "words", "request": "text"}
 
 
+def last_header(form, text):
+    """The columns of the last header in a text."""
+    parts = {"csv": ",", "w3c": " "}
+    rows = [line.split(parts.get(form, "\t")) for line in text.split("\n")]
+    rows = [row[1:] if row[0] in ("#fields", "#Fields:") else row for row in rows]
+    return next((row for row in reversed(rows) if set(row) == set(COLUMNS[form])), None)
+
+
 class World:
     """A folder of logs, as Python knows it, and a catalog of it."""
 
-    def __init__(self, rng, tmp):
+    def __init__(self, rng, tmp, zone=None):
         self.rng, self.tmp, self.made = rng, tmp, 0
         self.maker = Maker(rng)
-        self.zone = rng.choice(["UTC", "UTC", "Europe/Berlin", "America/New_York"])
+        self.zone = zone or rng.choice(["UTC", "UTC", "Europe/Berlin", "America/New_York"])
         self.reference = 1714600000
         self.files, self.clock, self.open = {}, 1714600000, {}
         (tmp / "data").mkdir()
@@ -166,10 +219,17 @@ class World:
         lines = {"log": access_line, "syslog": syslog_line, "logfmt": logfmt_line, "txt": text_line}
         if form in lines:
             return lines[form](row, self.maker)
+        lines = {"zeek": zeek_line, "w3c": w3c_line, "pat": pattern_line}
+        if form in lines:
+            return lines[form](row, columns, self.maker)
         return {"csv": csv_line, "tsv": tsv_line, "jsonl": json_line}[form](row, columns, self.rng)
 
     def text(self, form, columns, most):
-        return b"".join(self.line(form, columns) for _ in range(self.rng.randrange(1, most)))
+        n = self.rng.randrange(1, most)
+        if form != "json":
+            return b"".join(self.line(form, columns) for _ in range(n))
+        lines = (self.line("jsonl", columns) for _ in range(n))
+        return json_array([line for line in lines if line.startswith(b'{"') or line == b"{}\n"] or [b"{}"])
 
     def path(self, name):
         return self.tmp / "data" / name
@@ -187,10 +247,10 @@ class World:
         name = name or "%s%d.%s%s" % (rng.choice("abc"), self.made, form, rng.choice(["", "", ".gz"]))
         self.made += 1
         columns = COLUMNS[form][:]
-        if form in ("csv", "tsv"):
+        data = b""
+        if form in HEADS:
             rng.shuffle(columns)
-        head = {"csv": ",", "tsv": "\t"}.get(form)
-        data = (head.join(columns) + "\n").encode() if head else b""
+            data = HEADS[form](columns).encode()
         data += self.text(form, columns, rng.choice([3, 40, 150]))
         self.path(name).write_bytes(self.pack(name, data))
         self.files[name], self.open[name] = data, columns
@@ -198,10 +258,14 @@ class World:
 
     def grow(self, name):
         form = name.split(".")[1]
-        more = self.text(form, self.open[name], 20)
+        more = b""
+        if form in HEADS and self.rng.random() < 0.3:  # another file was joined, or a server restarted
+            self.rng.shuffle(self.open[name])
+            more = HEADS[form](self.open[name]).encode()
+        more += self.text(form, self.open[name], 20)
         if not self.files[name].endswith(b"\n"):
             more = b"\n" + more
-        if form not in ("csv", "tsv") and self.rng.random() < 0.3:
+        if form not in ("csv", "tsv", "json") and self.rng.random() < 0.3:
             more = more[:-1]
         with open(self.path(name), "ab") as out:
             out.write(self.pack(name, more))
@@ -227,8 +291,13 @@ class World:
             data = self.files[name]
             head = data.find(b"\n") + 1
             cut = data.find(b"\n", rng.randrange(head, len(data) + 1) - 1) + 1
-            if b'"' in data or cut < head:
+            form = name.split(".")[1]
+            if form == "json":  # an array, by its end
+                cut = data.find(b"\n]\n") + 3
+            elif (b'"' in data and form == "csv") or cut < head:
                 return
+            if form in HEADS:  # what follows is written by the header that is left
+                self.open[name] = last_header(form, data[:cut].decode()) or self.open[name]
             self.files[name] = data[:cut]
             self.path(name).write_bytes(self.pack(name, data[:cut]))
             self.stamp(name)
@@ -259,8 +328,10 @@ class World:
             words += ["--attrs", ",".join(n + ":" + TYPES[n] if rng.random() < 0.8 else n for n in some)]
             if len(some) > 1 and rng.random() < 0.5:
                 words += ["--combo", "+".join(rng.sample(some, 2))]
-        if set(self.forms) & {"csv", "tsv", "jsonl", "logfmt"}:
+        if set(self.forms) & {"csv", "tsv", "jsonl", "json", "logfmt", "pat"}:
             words += ["--time", "t"]
+        if "pat" in self.forms:
+            words += ["--format", "auto", "--pattern", questions.PATTERN]
         while self.tamis("index", "data", "-o", "c.tamis", *words, status=(0, 2)).returncode:
             self.create()  # no record has any of the attributes
         self.learn()
@@ -405,9 +476,9 @@ def add_word(world, q, name, kind):
         q.add(b + b"~" + text, name, Regex(pattern), "all")
 
 
-def random_question(world):
+def random_question(world, names=None):
     rng, q = world.rng, Question()
-    names = sorted(set(world.types) - {"line", "request"})
+    names = sorted(set(world.types) - {"line", "request"}) if names is None else names
     for name in rng.sample(names, min(len(names), rng.choice([1, 1, 1, 2, 2, 3]))):
         add_word(world, q, name, world.types[name])
         if rng.random() < 0.2:
@@ -490,3 +561,29 @@ def test_find_is_a_scan_for_any_question(number, tmp_path):
         if rng.random() < 0.5:
             world.tamis("index", "--update", "c.tamis", status=(0, 2))
             world.learn()
+
+
+@pytest.mark.parametrize("number", range(LIVES // 5))
+def test_several_catalogs_are_one_scan_after_the_other(number, tmp_path):
+    rng = random.Random(SEED * 104729 + number)
+    worlds = []
+    for name in ("a", "b", "c")[:rng.randrange(2, 4)]:
+        (tmp_path / name).mkdir()
+        worlds.append(World(rng, tmp_path / name, worlds[0].zone if worlds else None))
+    first = worlds[0]
+    paths = [rng.choice(["../%s/c.tamis", "../%s/data/../c.tamis"]) % world.tmp.name for world in worlds]
+    for step in range(STEPS):
+        for _ in range(EACH // 2):
+            alike = sorted(name for name, kind in first.types.items() if name not in ("line", "request") and
+                           all(world.types.get(name) == kind for world in worlds))
+            question = random_question(first, alike)
+            found = [r.raw for world in worlds for _, r in world.scan(question)]
+            lost = any(name not in world.files for world in worlds for name in world.known)
+            words = [*paths, "--", *question.words]
+            done = first.tamis("find", *question.options, *words, status=(0 if found else 1,) + ((2,) if lost else ()))
+            assert done.stdout == b"".join(r if r.endswith(b"\n") else r + b"\n" for r in found), words
+        for world in worlds:
+            world.change()
+            if rng.random() < 0.5:
+                world.tamis("index", "--update", "c.tamis", status=(0, 2))
+                world.learn()
