@@ -1,4 +1,4 @@
-/* One operation, n times, for counting instructions: bench/counts.py runs it under callgrind. */
+/* One operation, n times, for counting instructions: bench/counts.py runs it under cachegrind. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Instructions of one lookup, of one insert, and of a sixteenth of an owner of a directory, counted by valgrind's callgrind.
+"""Instructions of one lookup, of one insert, and of a sixteenth of an owner of a directory, counted by valgrind's cachegrind.
 
 Counts do not depend on the machine's load or clock, so a regression shows anywhere. They depend on
 the compiler, so bench/counts.json keeps a record for each: `counts.py --record` adds or replaces the
@@ -16,12 +16,13 @@ SMALL, LARGE = 8192, 24576
 
 def instructions(what, n):
     run = subprocess.run(
-        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", PROGRAM, what, str(n)],
+        ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", PROGRAM,
+         what, str(n)],
         capture_output=True, text=True, env={**os.environ, "TAMIS_ISA": "avx2"})
-    found = re.search(r"Collected : (\d+)", run.stderr)
+    found = re.search(r"I +refs: +([\d,]+)", run.stderr)
     if run.returncode or not found:
         sys.exit(f"counts.py: {what} failed under valgrind:\n{run.stderr}")
-    return int(found.group(1))
+    return int(found.group(1).replace(",", ""))
 
 
 def measure():

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""How work grows with its size, by instructions that valgrind's callgrind counts: bench_work with n
+"""How work grows with its size, by instructions that valgrind's cachegrind counts: bench_work with n
 and with 4n of a thing (keys, vectors, layers, pending removals, attributes), less what an empty
 run takes. Linear work is 4 times as much, n log n less than 5, a square 16: more than LIMIT fails.
 Counts do not depend on the machine's load or clock.

@@ -144,6 +144,29 @@ static inline bool harness_long(void)
     return harness.long_run;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HARNESS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HARNESS_SANITIZED 1
+#endif
+#endif
+
+/*
+ * True where a step costs several times as much: under sanitizers, and without vector instructions. Tests that
+ * only repeat a step many times, for statistics or over every bit, do fewer of them there, since the
+ * release build does them all; a long run does them all without vector instructions, too.
+ */
+static inline bool harness_slow(void)
+{
+#ifdef HARNESS_SANITIZED
+    return true;
+#else
+    const char *isa = getenv("TAMIS_ISA");
+    return isa && !strcmp(isa, "scalar") && !harness.long_run;
+#endif
+}
+
 /* splitmix64: every state is fine, so any seed is. */
 static inline uint64_t rng_next(uint64_t *state)
 {
@@ -172,14 +195,6 @@ static inline void harness_crashed(int sig)
 }
 
 /* Sanitizers report the other signals themselves, and say more. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HARNESS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HARNESS_SANITIZED 1
-#endif
-#endif
-
 static inline void harness_catch_crashes(void)
 {
     static const int signals[] = {

@@ -151,7 +151,7 @@ is absent-in-a-table 2 "" "${told/usr/ip}"$'\ntamis index: IP.csv begins: IP,Use
 
 # Long lines.
 size=$((100 * 1024 * 1024))
-[ "${TAMIS_VARIANT:-}" = asan ] && size=$((10 * 1024 * 1024))
+[ "${TAMIS_VARIANT:-release}" = release ] || size=$((10 * 1024 * 1024))
 long() { head -c "$size" /dev/zero | tr '\0' x; }
 (echo '{"ip": "1"}'; printf '{"ip": "2", "user": "'; long; echo '"}'; echo '{"ip": "3"}') >long.jsonl
 is long-line 0 "$((size + 24))" "" 'tamis index -o long.tamis --attrs ip,user long.jsonl; tamis find long.tamis ip=2 | wc -c'
@@ -206,6 +206,10 @@ trouble both 'two catalogs: ' 'tamis index -o x.tamis --update c.tamis'
 holds no-leftovers '[ ! -e x.tamis ] && ! ls -A | grep -q "lock\|\.tamis-"'
 
 # Killed or interrupted while it works: the old catalog is whole, nothing is left behind.
+if [ "${TAMIS_VARIANT:-release}" != release ]; then # slow enough to be killed with less of it
+    head -n 20000 big.csv >few.csv && mv few.csv big.csv
+    gzip -kf big.csv && zstd -qf big.csv
+fi
 tamis index -o k.tamis --attrs n,seven,x big.csv
 cp k.tamis before
 for signal in KILL INT TERM; do

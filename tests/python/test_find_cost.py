@@ -2,25 +2,11 @@
 twice the cost, whatever became of them."""
 import json
 import os
-import re
-import shutil
 import subprocess
 
 import pytest
 
-ROOT = os.environ.get("TAMIS_ROOT", os.path.join(os.path.dirname(__file__), "../.."))
-TAMIS = os.path.join(ROOT, os.environ.get("TAMIS", "build/release/tamis"))
-
-pytestmark = pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind")
-
-
-def instructions(words, cwd):
-    run = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", TAMIS,
-                          *words], cwd=cwd, capture_output=True, text=True,
-                         env={**os.environ, "TAMIS_ISA": "avx2"})
-    found = re.search(r"Collected : (\d+)", run.stderr)
-    assert found, run.stderr
-    return int(found.group(1))
+from costs import TAMIS, instructions
 
 
 def fill(folder, n, same):
@@ -77,6 +63,6 @@ def test_looking_is_linear(name, tmp_path):
         facts = json.loads(subprocess.run([TAMIS, *words], cwd=tmp_path,
                                           stdout=subprocess.PIPE).stdout)
         assert {key: facts[key] // n for key in wanted} == wanted
-        counts.append(instructions(words, tmp_path))
+        counts.append(instructions([TAMIS, *words], tmp_path, status=1))
     first, second = counts[1] - counts[0], counts[2] - counts[1]
     assert second < 2.6 * first, counts

@@ -1,25 +1,15 @@
 """What reading costs, in instructions counted by valgrind: twice the text, twice the cost, whatever
 the text is made of."""
-import os
-import re
-import shutil
-import subprocess
-
 import pytest
 
+from costs import instructions
 from test_reader import DUMP
 
-pytestmark = pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind")
 
-
-def instructions(path, form):
-    """Those of reading a file in segments of 64 KiB; the records that it printed."""
-    run = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", DUMP,
-                          "--dump", form, "65536", str(path), "1" if form == "csv" else "a"],
-                         capture_output=True, text=True, env={**os.environ, "TAMIS_ISA": "avx2"})
-    found = re.search(r"Collected : (\d+)", run.stderr)
-    assert found, run.stderr
-    return int(found.group(1))
+def reading(path, form):
+    """The instructions of reading a file in segments of 64 KiB."""
+    command = [DUMP, "--dump", form, "65536", str(path), "1" if form == "csv" else "a"]
+    return instructions(command, path.parent)
 
 
 TEXTS = {
@@ -43,7 +33,7 @@ def test_cost_is_linear(name, tmp_path):
     counts = []
     for n in (15000, 30000, 60000):  # all within the first 64 KiB
         path.write_text(make(n))
-        counts.append(instructions(path, form))
+        counts.append(reading(path, form))
     first, second = counts[1] - counts[0], counts[2] - counts[1]
     assert second < 2.5 * max(first, 20000), counts
 
@@ -54,5 +44,5 @@ def test_cost_of_quotes_is_linear_beyond_a_segment(tmp_path):
     counts = []
     for n in (1 << 20, 1 << 21, 1 << 22):
         path.write_text(make(n))
-        counts.append(instructions(path, form))
+        counts.append(reading(path, form))
     assert counts[2] - counts[1] < 2.5 * (counts[1] - counts[0]), counts

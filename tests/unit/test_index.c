@@ -14,12 +14,6 @@
 
 #include <math.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SLOW 1
-#else
-#define SLOW 0
-#endif
-
 #define FRESH (UINT64_C(1) << 40) /* values from here on are never stored */
 
 static const char *const letters[] = {"a", "b", "c", "d", "e"};
@@ -520,12 +514,12 @@ TEST(rates_by_class_of_question)
 {
     static const uint32_t attributes[] = {1, 2, 3, 4, 5, 20, 64};
     char where[64];
-    unsigned indexes = harness_long() ? 100 : SLOW ? 6 : 20;
+    unsigned indexes = harness_long() ? 100 : harness_slow() ? 6 : 20;
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         for (int layout = 1; layout <= 2; layout++)
             for (int growth = 0; growth < 2; growth++) {
                 uint32_t p = attributes[i];
-                if (p > 5 && growth && SLOW)
+                if (p > 5 && growth && harness_slow())
                     continue;
                 tamis_records_options o = {.set.fpp = 0.02,
                                            .set.layout = (tamis_layout)layout,
@@ -550,7 +544,7 @@ TEST(rates_of_small_and_deletable_indexes)
                                        .set.deletable = deletable};
             snprintf(where, sizeof where, "10 records, %s, %s", layout == 1 ? "spread" : "blocked",
                      deletable ? "deletable" : "plain");
-            rates_of(o, 3, 10, SLOW ? 40 : 200, 1024, where);
+            rates_of(o, 3, 10, harness_slow() ? 40 : 200, 1024, where);
         }
 }
 
@@ -588,7 +582,7 @@ TEST(recombined_records)
 TEST(pairs_that_occur_and_no_record)
 {
     struct tally t = {0};
-    for (int i = 0; i < (SLOW ? 4 : 20); i++) {
+    for (int i = 0; i < (harness_slow() ? 4 : 20); i++) {
         uint64_t n = 600;
         tamis_records *x = make((tamis_records_options){.set.fpp = 0.03,
                                                         .set.capacity = 3 * n,
@@ -629,7 +623,7 @@ TEST(published_values_collide_as_corrected)
             for (uint32_t p = 2; p <= 4; p += 2) {
                 struct tally t = {0};
                 tamis_plan_verify want = {0};
-                for (int i = 0; i < (SLOW ? 4 : 12); i++) {
+                for (int i = 0; i < (harness_slow() ? 4 : 12); i++) {
                     tamis_records *x =
                         make((tamis_records_options){.verifier = TAMIS_VERIFIER_TABLE,
                                                      .value = attenuated ? TAMIS_VERIFY_ATTENUATED
@@ -668,7 +662,7 @@ TEST(attributes_err_apart)
 {
     struct tally one = {0}, both = {0};
     uint64_t rng = harness_seed();
-    for (int i = 0; i < (SLOW ? 8 : 40); i++) {
+    for (int i = 0; i < (harness_slow() ? 8 : 40); i++) {
         tamis_records *x = make((tamis_records_options){.verifier = TAMIS_VERIFIER_NONE,
                                                         .set.growth = TAMIS_FIXED,
                                                         .set.fpp = 0.1,
@@ -736,7 +730,7 @@ TEST(more_values_than_planned)
             struct tally t = {0};
             uint64_t rng = harness_seed();
             uint32_t layers = 0;
-            for (int i = 0; i < (SLOW ? 4 : 12); i++) {
+            for (int i = 0; i < (harness_slow() ? 4 : 12); i++) {
                 tamis_records *x = make((tamis_records_options){.set.capacity = n,
                                                                 .set.fpp = 0.02,
                                                                 .set.layout = (tamis_layout)layout,
@@ -777,7 +771,7 @@ TEST(more_values_than_planned)
 
 TEST(values_in_very_many_records)
 {
-    uint64_t n = harness_long() ? 1000000 : SLOW ? 50000 : 300000, distinct[2] = {1, 0};
+    uint64_t n = harness_long() ? 1000000 : harness_slow() ? 50000 : 300000, distinct[2] = {1, 0};
     for (int verifier = 1; verifier <= 3; verifier++) {
         tamis_records *x = make((tamis_records_options){.set.capacity = n,
                                                         .set.growth = TAMIS_FIXED,

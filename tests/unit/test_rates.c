@@ -15,12 +15,6 @@
 
 #include <math.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SLOW 1
-#else
-#define SLOW 0
-#endif
-
 #define SECOND UINT64_C(1000000000)
 #define WINDOW (1000 * SECOND)
 #define CHUNK  1024 /* keys digested and asked at once */
@@ -252,7 +246,7 @@ static double distinct_variance(const tamis_filter *f)
 static unsigned cell_filters(const struct cell *c)
 {
     unsigned n = c->n <= 10 ? 240 : c->n <= 100 ? 100 : c->n <= 1000 ? 20 : c->n <= 10000 ? 4 : 2;
-    return SLOW ? (n + 3) / 4 : n;
+    return harness_slow() ? (n + 3) / 4 : n;
 }
 
 static struct result cell_measure(const struct cell *c)
@@ -350,7 +344,7 @@ static void pool_add(struct pool *pool, const struct cell *c, const struct resul
 /* One row of the table: all sizes at one rate and fill. */
 static void row_measure(struct cell c, struct pool *pool)
 {
-    uint64_t most = (harness_long() ? 1000000 : 100000) / (SLOW ? 10 : 1);
+    uint64_t most = (harness_long() ? 1000000 : 100000) / (harness_slow() ? 10 : 1);
     double per_key = 0;
     char line[200];
     int at = 0;
@@ -379,7 +373,7 @@ static double positives_for(const struct policy *policy, double times, bool dele
 {
     bool slack = times < 1 || (times == 1 && policy->most == 1000);
     double positives = slack ? 30 : deletable ? 60 : 120;
-    return positives * (harness_long() ? 10 : 1) / (SLOW ? 3 : 1);
+    return positives * (harness_long() ? 10 : 1) / (harness_slow() ? 3 : 1);
 }
 
 static void grid(const struct policy *policy)
@@ -463,7 +457,7 @@ static void keys_and_hash(tamis_hash hash)
                                  .p = kind == LONG ? 0.01 : 0.001,
                                  .n = kind == LONG ? 1000 : 20000,
                                  .times = i == 0 ? 1 : 100,
-                                 .positives = SLOW                                ? 20
+                                 .positives = harness_slow()                      ? 20
                                               : kind == LONG && hash == TAMIS_SIP ? 200
                                                                                   : 400};
                 struct result r = cell_measure(&c);
@@ -502,7 +496,7 @@ TEST(h3_holds_in_small_filters_and_in_a_matrix)
                              .p = 0.001,
                              .n = n,
                              .times = all[i]->most,
-                             .positives = SLOW ? 20 : 200};
+                             .positives = harness_slow() ? 20 : 200};
             struct result r = cell_measure(&c);
             cell_check(&c, &r);
         }
@@ -520,9 +514,9 @@ TEST(full_filters_to_a_hundredth)
                 struct cell c = {.policy = all[i],
                                  .layout = (tamis_layout)layout,
                                  .p = rates[p],
-                                 .n = SLOW ? 5000 : 50000,
+                                 .n = harness_slow() ? 5000 : 50000,
                                  .times = 1,
-                                 .positives = SLOW ? 500 : 10000};
+                                 .positives = harness_slow() ? 500 : 10000};
                 struct result r = cell_measure(&c);
                 cell_check(&c, &r);
                 if (verbose())
@@ -545,7 +539,7 @@ TEST(tiny_filters_at_low_rates)
                          .p = tiny[i].p,
                          .n = tiny[i].n,
                          .times = 1,
-                         .positives = SLOW             ? 20
+                         .positives = harness_slow()   ? 20
                                       : harness_long() ? 2000
                                                        : 200};
         struct result r = cell_measure(&c);
@@ -560,9 +554,9 @@ TEST(hundreds_of_vectors)
         struct cell c = {.policy = &equal,
                          .layout = (tamis_layout)layout,
                          .p = 0.01,
-                         .n = SLOW ? 2000 : 10000,
-                         .times = SLOW ? 200 : 1000,
-                         .positives = SLOW ? 20 : 200};
+                         .n = harness_slow() ? 2000 : 10000,
+                         .times = harness_slow() ? 200 : 1000,
+                         .positives = harness_slow() ? 20 : 200};
         struct result r = cell_measure(&c);
         cell_check(&c, &r);
         CHECK_MSG(r.vectors > c.times / 2, "%u vectors", r.vectors);
@@ -582,7 +576,7 @@ TEST(expansion_factors)
                              .n = 10000,
                              .times = factors[i] == 1 ? 40 : 1000,
                              .expansion = factors[i],
-                             .positives = SLOW ? 20 : 400};
+                             .positives = harness_slow() ? 20 : 400};
             struct result r = cell_measure(&c);
             cell_check(&c, &r);
         }

@@ -9,12 +9,6 @@
 
 #include "set/set.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SLOW 1
-#else
-#define SLOW 0
-#endif
-
 static tamis_filter *filter_for(tamis_growth growth, tamis_layout layout, uint64_t n, double p)
 {
     static const uint8_t key[TAMIS_KEY_LEN] = "space";
@@ -127,8 +121,8 @@ static uint64_t count_range(const tamis_filter *f, uint64_t first, uint64_t n)
 
 static void thousandfold(tamis_layout layout, double p)
 {
-    const uint64_t first = SLOW ? 50 : 1000, n = 1000 * first;
-    const uint64_t asked = (uint64_t)((SLOW ? 100 : 1000) / p);
+    const uint64_t first = harness_slow() ? 50 : 1000, n = 1000 * first;
+    const uint64_t asked = (uint64_t)((harness_slow() ? 100 : 1000) / p);
     tamis_filter *f = filter_for(TAMIS_SCALABLE, layout, first, p);
     tamis_filter_facts info;
     if (!f)
@@ -161,7 +155,7 @@ TEST(scalable_bits_a_key_on_the_way)
 {
     tamis_filter *f = filter_for(TAMIS_SCALABLE, TAMIS_SPREAD, 100, 0.01);
     double worst = 0, best = INFINITY;
-    uint64_t n = 0, most = SLOW ? 200000 : 1000000;
+    uint64_t n = 0, most = harness_slow() ? 200000 : 1000000;
     while (f && n < most) {
         uint64_t some = n < 20000 ? 20000 : n / 20;
         tamis_filter_facts info;
@@ -229,7 +223,7 @@ TEST(bits_per_key_are_those_of_the_guide)
         bits_on_the_way(f, N - 2048, N - 1024, &now_low, &now_high);
         is_printed_as(now_high, dynamic, 0.1);
         tamis_filter_free(f);
-        for (int layout = 0; !SLOW && layout < 2; layout++) {
+        for (int layout = 0; !harness_slow() && layout < 2; layout++) {
             f = filter_for(TAMIS_SCALABLE, layout ? TAMIS_BLOCKED : TAMIS_SPREAD, FIRST, p);
             bits_on_the_way(f, 1600 * FIRST, 3400 * FIRST, &now_low, &now_high);
             is_printed_as(now_low, low[layout], 2); /* depends on the first capacity */
@@ -238,7 +232,7 @@ TEST(bits_per_key_are_those_of_the_guide)
         }
     }
     CHECK_MSG(rows == 5, "%u rows", rows);
-    if (!SLOW) { /* "from 1,000 to 1.6 million keys between 3 and 18 bytes, beyond between 2 and 4" */
+    if (!harness_slow()) { /* "from 1,000 to 1.6 million keys between 3 and 18 bytes, beyond between 2 and 4" */
         double low, high;
         tamis_filter *f = filter_for(0, 0, 0, 0);
         bits_on_the_way(f, 1000, 1600000, &low, &high);
