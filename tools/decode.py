@@ -369,7 +369,7 @@ class Structure:
         c = self.container
         c.check_payload()
         have = [(type_, owner, length) for type_, owner, _, length in c.sections]
-        need(list(want) == have, 128 + c.body_len, "the sections are not what the vectors ask for")
+        need(list(want) == have, 128 + c.body_len, "the sections do not match the vectors")
         self.parts = {(type_, owner): c.data[offset:offset + length]
                       for type_, owner, offset, length in c.sections}
 
@@ -1409,10 +1409,10 @@ class Message:
         value, shift, byte = 0, 0, 128
         while byte & 128:
             byte = self.take("<B")[0]
-            need(shift < 64 and not (shift and byte == 0), self.at, "a number that is too long")
+            need(shift < 64 and not (shift and byte == 0), self.at, "a number is too long")
             value |= (byte & 127) << shift
             shift += 7
-        need(value < 1 << 64, self.at, "a number that is too long")
+        need(value < 1 << 64, self.at, "a number is too long")
         return value
 
 

@@ -82,7 +82,7 @@ tamis_error patch_open(struct patch_front *front, const uint8_t *data, size_t le
     if (!patch_is(data, len))
         return len > sizeof patch_magic && memcmp(data, patch_magic, 5) == 0
                    ? fail(reason, TAMIS_EKIND, "this is a structure, not a patch of one")
-                   : fail(reason, TAMIS_EFORMAT, "this is no patch");
+                   : fail(reason, TAMIS_EFORMAT, "not a patch");
     if (len < PATCH_FRONT + PATCH_SUM)
         return fail_at(reason, TAMIS_EFORMAT, len, "cut short after %zu bytes", len);
     struct cursor c = cursor_read(data, PATCH_FRONT);

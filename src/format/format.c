@@ -19,7 +19,7 @@ struct prefix {
     uint64_t total, header, body;
 };
 
-/* Both blocks in front of the body. */
+/* Both blocks before the body. */
 static void prefix_fields(struct cursor *c, struct prefix *p)
 {
     field_u32(c, &p->version);
@@ -75,14 +75,14 @@ uint64_t sums_len(uint64_t pages)
 static tamis_error check_magic(const uint8_t *data, size_t len, tamis_reason *reason)
 {
     if (len == 0)
-        return fail(reason, TAMIS_EFORMAT, "there is nothing in it");
+        return fail(reason, TAMIS_EFORMAT, "empty");
     if (patch_is(data, len))
         return fail(reason, TAMIS_EKIND, "this is a patch: apply it to a filter");
     if (tamis_kind_of(data, len) == TAMIS_KIND_MESSAGE)
         return fail(reason, TAMIS_EKIND, "this is a message of a replica");
     size_t seen = len < sizeof magic ? len : sizeof magic;
     if (memcmp(data, magic, seen) != 0)
-        return fail(reason, TAMIS_EFORMAT, "this is no tamis structure");
+        return fail(reason, TAMIS_EFORMAT, "not a tamis structure");
     if (len < 12)
         return fail_at(reason, TAMIS_EFORMAT, len, "cut short after %zu bytes", len);
     uint32_t version = get_u32(data + 8);
@@ -97,7 +97,7 @@ static tamis_error check_magic(const uint8_t *data, size_t len, tamis_reason *re
     return TAMIS_OK;
 }
 
-/* All lengths against what is there and against each other; nothing can overflow. */
+/* Compares all lengths with the available bytes and with each other; nothing can overflow. */
 static tamis_error check_lengths(const struct prefix *p, uint64_t len, tamis_reason *reason)
 {
     if (p->total != len)
@@ -105,7 +105,7 @@ static tamis_error check_lengths(const struct prefix *p, uint64_t len, tamis_rea
                        p->total > len ? "cut short" : "too long", (unsigned long long)p->total,
                        (unsigned long long)len);
     if (p->header > len || p->body > len || p->sections > len / SECTION_LEN)
-        return fail_at(reason, TAMIS_EFORMAT, 24, "the header is longer than the whole");
+        return fail_at(reason, TAMIS_EFORMAT, 24, "the header is longer than the structure");
     if (p->header != header_len(p->kind, p->body, p->sections) || len % SECTION_ALIGN)
         return fail_at(reason, TAMIS_EFORMAT, 24, "the lengths in the header do not agree");
     return TAMIS_OK;
@@ -121,7 +121,7 @@ tamis_error container_family(struct container *c, tamis_reason *reason)
     if (hash < TAMIS_XXH3 || hash > TAMIS_H3)
         cursor_refuse(&at, PREFIX_LEN, "an unknown hash");
     if (has_key > 1 || (!has_key && !bytes_are_zero(key, TAMIS_KEY_LEN)))
-        cursor_refuse(&at, PREFIX_LEN + 4, "a key that should not be there");
+        cursor_refuse(&at, PREFIX_LEN + 4, "an unexpected key");
     c->hash = (tamis_hash)hash;
     c->has_key = has_key;
     return at.wrong ? fail_at(reason, TAMIS_EFORMAT, at.wrong_at, "%s", at.wrong) : TAMIS_OK;
@@ -223,7 +223,7 @@ struct section container_section(const struct container *c, uint32_t i)
 const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t owner,
                               uint64_t *len)
 {
-    uint32_t low = 0, high = c->sections; /* sections are in order of type and owner */
+    uint32_t low = 0, high = c->sections; /* sections are sorted by type and owner */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         struct section s = container_section(c, middle);
@@ -257,8 +257,8 @@ bool section_next(struct section_walk *w, struct section *out)
     return false;
 }
 
-/* Lengths stay below 2^61: 2^20 vectors of 2^40 bits with counters and escapes do not. So the sum
-   is watched, and no section may leave the bytes. */
+/* Lengths stay below 2^61, but 2^20 vectors of 2^40 bits with counters and escapes do not: so
+   the sum is checked, and no section may exceed the bytes. */
 tamis_error container_check_sections(struct container *c, struct section_walk walk,
                                      tamis_reason *reason)
 {
@@ -270,10 +270,10 @@ tamis_error container_check_sections(struct container *c, struct section_walk wa
         if (have.type != want.type || have.owner != want.owner || have.offset != want.offset ||
             have.len != want.len || want.len > c->len || walk.offset > c->len)
             return fail_at(reason, TAMIS_EFORMAT, BODY_AT + c->body_len + SECTION_LEN * (uint64_t)i,
-                           "section %u is not what the vectors ask for", i);
+                           "section %u does not match the vectors", i);
     }
     if (i != c->sections || walk.offset + sums_len(walk.pages) != c->len)
-        return fail_at(reason, TAMIS_EFORMAT, 40, "the sections are not what the vectors ask for");
+        return fail_at(reason, TAMIS_EFORMAT, 40, "the sections do not match the vectors");
     c->sums = walk.offset;
     c->pages = walk.pages;
     return TAMIS_OK;
@@ -305,7 +305,7 @@ tamis_error gap_check(const uint8_t *gap, uint64_t len, uint64_t at, tamis_reaso
 {
     return bytes_are_zero(gap, len)
                ? TAMIS_OK
-               : fail_at(reason, TAMIS_EFORMAT, at, "what fills up a section is not zero");
+               : fail_at(reason, TAMIS_EFORMAT, at, "the padding of a section is not zero");
 }
 
 tamis_error container_check_gaps(const struct container *c, tamis_reason *reason)
@@ -324,7 +324,7 @@ const tamis_allocator *open_allocator(const tamis_open_options *options)
     return options && options->allocator ? options->allocator : &mem_system;
 }
 
-/* Is it the key that the check was made from? */
+/* Is this the key from which the check was made? */
 static bool key_fits(const struct container *c, const uint8_t *key)
 {
     uint8_t check[TAMIS_KEY_LEN];
@@ -338,12 +338,13 @@ tamis_error container_key(const struct container *c, const uint8_t *given, const
     const uint8_t *own = c->data + KEY_AT;
     if (!c->has_key && !given)
         return fail_at(reason, TAMIS_EKEY, PREFIX_LEN + 4,
-                       "saved without its family key: the key is needed to ask");
+                       "saved without its family key: queries need the key");
     if (c->has_key && !key_fits(c, own))
-        return fail_at(reason, TAMIS_EFORMAT, PREFIX_LEN + 24, "the family key is not its own");
+        return fail_at(reason, TAMIS_EFORMAT, PREFIX_LEN + 24,
+                       "the family key does not match its check");
     if (given && !key_fits(c, given))
         return fail_at(reason, TAMIS_EKEY, PREFIX_LEN + 24,
-                       "the family key given is not the one of this structure");
+                       "the given family key is not the key of this structure");
     *key = given ? given : own;
     return TAMIS_OK;
 }

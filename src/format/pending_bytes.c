@@ -1,7 +1,7 @@
 /*
- * Pending removals in bytes, for filters and indexes alike: an entry has the digests of its key (one,
- * or one for each attribute), copies, whether it hides the key, and how many candidates it has; the
- * candidates of all entries are a section of their own.
+ * The encoding of pending removals of filters and records: an entry has the digests of its key
+ * (one, or one per attribute), the number of copies, whether it hides the key, and its number of
+ * candidates; the candidates of all entries are a separate section.
  */
 #include "format.h"
 
@@ -23,7 +23,7 @@ bool pending_section(const struct head *head, uint32_t type, uint64_t *len)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* The next candidate from *at on that is still a place. */
+/* The next candidate from *at on that still is a layer. */
 static bool next_candidate(const struct pending_list *list, const struct pending *p, uint32_t *at)
 {
     while (*at < p->n && !set_layer_by_id(list->set, p->candidates[*at]))
@@ -114,18 +114,18 @@ void pending_put(const struct pending_list *list, uint8_t *to)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* One of them, copied: in a mapped file it may be another one at the next look. */
+/* A copy of one entry: in a mapped file it may change until the next read. */
 struct entry {
     tamis_digest key[TAMIS_ATTRIBUTES_MAX];
     uint64_t copies;
     uint32_t hides, n;
 };
 
-/* Those of the bytes in turn. */
+/* The encoded entries in turn. */
 struct entries {
     const struct head *head;
     const uint8_t *at, *candidates; /* the next ones */
-    uint64_t i, left;               /* entries so far; bytes of candidates to come */
+    uint64_t i, left;               /* entries so far; bytes of candidates left */
     struct entry now, before;
     uint64_t copies;
 };
@@ -138,7 +138,7 @@ static const char *candidates_wrong(const struct head *head, const uint32_t *ids
     return NULL;
 }
 
-/* Is the key of the entry larger than that of the one before it? */
+/* Is the key of the entry larger than the previous one? */
 static bool key_rises(const struct entries *e)
 {
     struct sortable before = {e->before.key, NULL, e->head->digests};
@@ -146,8 +146,8 @@ static bool key_rises(const struct entries *e)
     return e->i == 0 || key_order(&before, &now) < 0;
 }
 
-/* The next entry, and its candidates in ids, of which there is room for head->n: NULL, or what is
-   wrong. */
+/* The next entry, with its candidates in `ids`, which has room for head->n: returns NULL, or
+   what is wrong. */
 static const char *entry_next(struct entries *e, uint32_t *ids)
 {
     const struct head *head = e->head;
@@ -204,8 +204,8 @@ tamis_error pending_take(const struct head *head, const uint8_t *entries, const 
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* What a candidate takes in bytes says little about what it takes in memory, above all in patches,
-   where those that are alike cost next to nothing. No structure has more to watch than this. */
+/* The encoded size of a candidate says little about its size in memory, especially in patches,
+   where equal candidates cost almost nothing. No structure has more to watch than this. */
 #define WATCH_FACTOR 4096
 #define WATCH_BYTES  ((uint64_t)64 << 20)
 

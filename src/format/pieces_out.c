@@ -1,24 +1,26 @@
-/* See pieces.h: the one writer. Bytes go out from front to back, and the checksums of pages and the ones of
-   vectors are made as they pass. The same state gives the same bytes: what an allocator, a hash table or the
-   order of columns in a matrix came to be does not show. */
+/* The one writer; see pieces.h. Bytes are written from front to back, and the checksums of pages
+   and the ones of vectors are computed on the way. Equal sets give equal bytes, whatever the
+   allocator, the layout of hash tables or the order of columns in a matrix. */
 #include "pieces.h"
 
 #include "sections.h"
 
-#define BUFFER  ((size_t)128 << 10) /* bytes made at a time of what does not lie as it is written */
-#define SPAN    ((size_t)256 << 10) /* bytes taken at a time where all of them are written */
-#define SCAN    ((uint64_t)2 << 20) /* bytes of counters or slots looked through at a time */
-#define LOOKS   ((size_t)4 << 20)   /* at slots of a table in a call: 64 for each pair of a piece */
-#define ROW_MAX ((size_t)64 << 10)  /* of one row of a matrix, where it goes in pieces */
+/* bytes built at a time for parts that are not stored as they are written */
+#define BUFFER ((size_t)128 << 10)
+#define SPAN   ((size_t)256 << 10) /* bytes passed at a time where everything is written */
+#define SCAN   ((uint64_t)2 << 20) /* bytes of counters or slots scanned at a time */
+/* slots of a table scanned per call: 64 for each pair of a piece */
+#define LOOKS   ((size_t)4 << 20)
+#define ROW_MAX ((size_t)64 << 10) /* longest row of a matrix that can be written in pieces */
 
-/* A place in the payload. Plain data: to go back is to copy it. */
+/* A position in the payload. Plain data: to go back, copy it. */
 struct place {
     struct section_walk walk;
     struct section s;
     bool open;
     uint64_t at;   /* bytes of the payload before it */
-    uint64_t done; /* bytes of the section, its zeros included */
-    uint64_t scan; /* large counters: the position to look at next */
+    uint64_t done; /* bytes of the section, including padding */
+    uint64_t scan; /* large counters: the next position to test */
     struct table_walk pairs;
 };
 
@@ -35,14 +37,13 @@ struct pieces_out {
     uint8_t *buffer;
     size_t buffer_len;
     struct place now, before;
-    uint64_t
-        summed; /* bytes of the payload that sums and ones know; those that come again are not new */
+    uint64_t summed; /* bytes of the payload that `sums` and `ones` cover */
     struct page_sums pages;
 };
 
 /* ---- sections -------------------------------------------------------------------------------- */
 
-/* As they were when they were to be kept. */
+/* The bits as of pieces_keep. */
 size_t bits_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
                  uint64_t *work)
 {
@@ -54,7 +55,7 @@ size_t bits_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t 
     return room;
 }
 
-/* Rows come in groups that are whole words where they are narrower than that. */
+/* Rows narrower than a word come in groups of whole words. */
 static uint64_t group_len(uint64_t width)
 {
     return width < 64 ? 8 * width : width / 8;
@@ -73,7 +74,7 @@ size_t matrix_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_
     return room;
 }
 
-/* In order of position, found by looking for counters of 15: no memory, no sorting. */
+/* In order of position, found by scanning for counters of 15: no memory, no sorting. */
 size_t escapes_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
                     uint64_t *work)
 {
@@ -99,14 +100,14 @@ size_t escapes_make(struct pieces_out *o, const struct set *s, uint8_t *to, size
     return len;
 }
 
-/* Pairs of a table, in order. It may have few of them in many slots; and values that someone chose lie
-   in long runs, each of which is looked through for every value. */
+/* Pairs of a table, in order. It may have few pairs in many slots; and values chosen by an
+   attacker form long runs, each of which is scanned for every value. */
 size_t table_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
                   uint64_t *work)
 {
     struct table_walk *pairs = &o->now.pairs;
     size_t len = 0, from = pairs->from, most = pairs->looked + LOOKS;
-    pairs->table = &set_part(s, o->now.s.owner)->table; /* it may have moved */
+    pairs->table = &set_part(s, o->now.s.owner)->table; /* the table may have moved */
     pairs->stop = from + SCAN / sizeof(struct table_slot);
     while (len + TABLE_PAIR <= room && pairs->looked < most && table_next(pairs)) {
         put_u64(to + len, pairs->value);
@@ -117,7 +118,7 @@ size_t table_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t
     return len;
 }
 
-/* Where the bytes of the section are, or NULL: they are made. */
+/* The bytes of the section in memory, or NULL if they have to be built. */
 static const uint8_t *section_bytes(const struct pieces_out *o, const struct set *s)
 {
     const struct section *section = &o->now.s;
@@ -140,7 +141,7 @@ static const uint8_t *section_bytes(const struct pieces_out *o, const struct set
     return place ? place(s, section->owner) : NULL;
 }
 
-/* Bytes that were not there before: for the checksums, and for the ones. */
+/* Adds new bytes to the checksums and the ones. */
 static void note(struct pieces_out *o, const uint8_t *data, uint64_t n)
 {
     const struct place *p = &o->now;
@@ -148,7 +149,7 @@ static void note(struct pieces_out *o, const uint8_t *data, uint64_t n)
     if (known >= n)
         return;
     o->summed = p->at + n;
-    if (p->done >= p->s.len) /* zeros */
+    if (p->done >= p->s.len) /* padding */
         return;
     page_sums_add(&o->pages, data + known, n - known);
     if (p->done + n == p->s.len)
@@ -159,8 +160,8 @@ static void note(struct pieces_out *o, const uint8_t *data, uint64_t n)
         matrix_count_ones(data + known, 8 * (n - known) / o->head.width, o->head.width, o->ones);
 }
 
-/* Some of the next bytes of the payload, where they are; perhaps none: then it was work, the room is too
-   small for a row, or it is the end. */
+/* Some of the next bytes of the payload, in place; possibly none: then it was scanning, the room
+   is too small for a row, or it is the end. */
 static size_t next(struct pieces_out *o, const struct set *s, const uint8_t **from, size_t room,
                    uint64_t *work)
 {
@@ -210,7 +211,7 @@ static tamis_error put_header(struct pieces_out *o, const struct outline *outlin
     return TAMIS_OK;
 }
 
-/* Room for the checksums; who wants a fingerprint alone needs none. */
+/* Allocates the checksums; a fingerprint alone needs none. */
 static tamis_error sums_begin(struct pieces_out *o)
 {
     o->sums = o->pages.next = o->sums_len ? mem_new0(&o->allocator, 1, o->sums_len) : NULL;
@@ -222,7 +223,8 @@ static struct pieces_out *out_new(const tamis_allocator *a)
     struct pieces_out *o = mem_new(a, 1, sizeof *o);
     if (!o)
         return NULL;
-    memset(o, 0, offsetof(struct pieces_out, pages.page)); /* small sets come in thousands */
+    /* there may be thousands of small sets */
+    memset(o, 0, offsetof(struct pieces_out, pages.page));
     o->allocator = *a;
     return o;
 }
@@ -300,7 +302,7 @@ static tamis_error out_begin(struct pieces_out **out, const struct set *s, unsig
     if (flags & ~(unsigned)(TAMIS_SAVE_NO_KEY | TAMIS_SAVE_BITS_ONLY))
         return TAMIS_EARG;
     if (!family_standard(&s->family))
-        return TAMIS_EKIND; /* its probes are a function of the caller's */
+        return TAMIS_EKIND; /* it has a probe function of the caller */
     struct pieces_out *o = out_new(&s->allocator);
     tamis_error e = o ? begin(o, s, flags, most) : TAMIS_ENOMEM;
     if (e == TAMIS_OK && sums)
@@ -309,7 +311,7 @@ static tamis_error out_begin(struct pieces_out **out, const struct set *s, unsig
         *out = o;
     else
         pieces_out_end(o);
-    return e == TAMIS_EFORMAT ? TAMIS_EARG : e; /* never write what would not be read */
+    return e == TAMIS_EFORMAT ? TAMIS_EARG : e; /* never write what could not be read */
 }
 
 tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
@@ -320,8 +322,7 @@ tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned
 
 tamis_error pieces_out_begin(struct pieces_out **out, const struct set *s, unsigned flags)
 {
-    /* Only as a whole: counters in a file, or more removals or columns than can be gone through in a
-       moment. */
+    /* Only as a whole: counters in a file, or too many removals or columns for one call. */
     if (!set_counted(s) || s->removals.used > PIECES_ASIDE / 64 ||
         (set_sliced(s) && atomic_load(&s->matrix)->width / 8 > ROW_MAX))
         return TAMIS_EKIND;
@@ -379,7 +380,7 @@ tamis_error pieces_out_read(struct pieces_out *o, const struct set *s, uint64_t 
     for (uint64_t work = 0; work < room && o->now.at < o->payload_len;) {
         const uint8_t *from;
         size_t n = next(o, s, &from, room - *len, &work);
-        if (n == 0 && *len) /* what is left has no room for a row or a counter */
+        if (n == 0 && *len) /* the rest has no room for a row or a counter */
             break;
         memcpy((uint8_t *)to + *len, from, n);
         *len += n;
@@ -403,8 +404,8 @@ tamis_error pieces_out_write(struct pieces_out *o, const struct set *s, tamis_wr
     return failed ? TAMIS_EIO : TAMIS_OK;
 }
 
-/* The checksums that are kept of the section it comes to next, up to date; NULL: none are. Records have no
-   fingerprints, and columns are not looked after. */
+/* The stored checksums of the next section, brought up to date; NULL if there are none. Records
+   have no fingerprints, and columns have no stored checksums. */
 static const struct kept_sums *section_sums(const struct set *s, const struct section *section)
 {
     bool counters = section->type == SECTION_COUNTERS;
@@ -417,7 +418,7 @@ static const struct kept_sums *section_sums(const struct set *s, const struct se
     return sums;
 }
 
-/* All of a section, for its checksums. */
+/* Passes a whole section, for its checksums. */
 static void pass_section(struct pieces_out *o, const struct set *s)
 {
     const uint8_t *from;
@@ -435,7 +436,7 @@ static tamis_error fingerprint(struct pieces_out *o, const struct set *s, uint8_
     hash_begin_128(&hash);
     hash_add_128(&hash, o->header, (size_t)o->header_len - sizeof(uint64_t));
     while (section_next(&walk, &section) &&
-           section.type != SECTION_ONES) { /* it follows from bits */
+           section.type != SECTION_ONES) { /* it follows from the bits */
         uint64_t pages = walk.pages - walk.page;
         const struct kept_sums *kept = section_sums(s, &section);
         uint8_t *sums = kept ? NULL : mem_new(&o->allocator, pages, sizeof(uint64_t));
@@ -474,7 +475,7 @@ static bool vector_keep(struct vector *v, const tamis_allocator *a)
     return v->turned.base || block_new(a, (size_t)(vector_positions_total(v) + 7) / 8, &v->turned);
 }
 
-/* Tables keep no moment: what is added goes between the values that they had. */
+/* Tables cannot be kept: added values go between existing ones. */
 bool pieces_keep(struct set *s)
 {
     uint32_t n = layers_count(set_layers(s)) * set_parts(s);

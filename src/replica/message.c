@@ -1,6 +1,6 @@
 /*
- * The bytes of messages (docs/format.md): a front of the same fields for all, then those of its type,
- * the name of the owner, the part that is carried, a checksum, and where it is sealed a MAC.
+ * The encoding of messages (docs/format.md): fields that all types share, the fields of its type,
+ * the name of the owner, the part it carries, a checksum, and if it is sealed a MAC.
  */
 #include "message.h"
 
@@ -11,7 +11,7 @@
 #include "tamis/replica.h"
 
 #define MESSAGE_VERSION 1
-#define FRONT_MAX       256 /* bytes in front of the name, at most */
+#define FRONT_MAX       256 /* most bytes before the name */
 #define SUM_LEN         8
 #define MAC_LEN         16
 #define FLAG_SEALED     1u
@@ -51,8 +51,8 @@ bool targets_wrong(const tamis_targets *t)
              t->w_disagree < 1e300);
 }
 
-/* Seven bits a byte, the lowest first, the top bit set in all but the last; never longer than need
-   be, so that equal messages are equal bytes. */
+/* Seven bits per byte, the lowest first, the top bit set in all but the last; always in the
+   shortest form, so that equal messages are equal bytes. */
 static void field_number(struct cursor *c, uint64_t *value)
 {
     uint64_t left = *value, read = 0;
@@ -61,7 +61,7 @@ static void field_number(struct cursor *c, uint64_t *value)
         byte = (uint8_t)((left & 0x7F) | (left > 0x7F ? 0x80 : 0));
         field_bytes(c, &byte, 1);
         if (shift > 63 || (shift == 63 && byte > 1) || (shift && byte == 0 && c->from))
-            cursor_refuse(c, c->at, "a number that is too long");
+            cursor_refuse(c, c->at, "a number is too long");
         if (c->wrong)
             break;
         read |= (uint64_t)(byte & 0x7F) << shift;
@@ -77,7 +77,7 @@ static void field_rate(struct cursor *c, double *value)
     size_t at = c->at;
     field_bytes(c, &rate, sizeof rate);
     if (!(rate >= 0 && rate <= 1))
-        cursor_refuse(c, at, "a rate that is none");
+        cursor_refuse(c, at, "a rate is out of range");
     if (c->from)
         *value = c->wrong ? 0 : (double)rate;
 }
@@ -106,7 +106,7 @@ static bool carries(const tamis_message *m)
     return m->type == TAMIS_SNAPSHOT || m->type == TAMIS_DELTA;
 }
 
-/* Type, flags and length of the name are in one word with the version of the format. */
+/* Type, flags and length of the name share one word with the format version. */
 static void message_fields(struct cursor *c, struct envelope *e, uint32_t *word)
 {
     field_u32(c, word);
@@ -188,9 +188,9 @@ static tamis_error check_message(const uint8_t *data, size_t len, tamis_reason *
 {
     tamis_kind kind = tamis_kind_of(data, len);
     if (kind != TAMIS_KIND_MESSAGE && kind != TAMIS_KIND_NONE)
-        return fail(reason, TAMIS_EKIND, "this is no message of a replica");
+        return fail(reason, TAMIS_EKIND, "not a message of a replica");
     if (kind != TAMIS_KIND_MESSAGE)
-        return fail(reason, TAMIS_EFORMAT, "this is no message of a replica");
+        return fail(reason, TAMIS_EFORMAT, "not a message of a replica");
     uint8_t version = data[sizeof message_magic];
     if (version != MESSAGE_VERSION)
         return fail_at(reason, version ? TAMIS_EVERSION : TAMIS_EFORMAT, 4,
@@ -220,7 +220,7 @@ tamis_error envelope_open(struct envelope *e, const void *data, size_t len, tami
         cursor_refuse(&c, 6, "unknown flags");
     field_bytes(&c, e->m.owner, owner_len);
     if (owner_len == 0 || memchr(e->m.owner, 0, owner_len))
-        cursor_refuse(&c, 7, "the name of the owner cannot be");
+        cursor_refuse(&c, 7, "the name of the owner is invalid");
     if (c.wrong)
         return fail_at(reason, TAMIS_EFORMAT, c.wrong_at, "%s", c.wrong);
     e->part_len = c.len - c.at;
@@ -236,7 +236,7 @@ tamis_error message_verify(const void *data, size_t len, tamis_reason *reason)
     if (error != TAMIS_OK || e.m.parts != 1 || e.part_len == 0)
         return error;
     if (hash_of(e.part, (size_t)e.part_len) != e.whole_sum)
-        return fail(reason, TAMIS_ECHECKSUM, "the sum of the whole does not match");
+        return fail(reason, TAMIS_ECHECKSUM, "the checksum of the payload does not match");
     return e.m.type == TAMIS_SNAPSHOT ? set_verify(KIND_FILTER, e.part, (size_t)e.part_len, reason)
                                       : patch_verify(e.part, (size_t)e.part_len, reason);
 }
@@ -253,7 +253,7 @@ tamis_error tamis_message_read(tamis_message *out, const void *data, size_t len,
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* All in front of the part; returns its length. */
+/* Writes everything before the part; returns its length. */
 static size_t put_front(struct envelope *e, uint8_t to[FRONT_MAX + TAMIS_OWNER_MAX])
 {
     size_t owner_len = strlen(e->m.owner);
@@ -266,7 +266,7 @@ static size_t put_front(struct envelope *e, uint8_t to[FRONT_MAX + TAMIS_OWNER_M
     return c.at;
 }
 
-/* One message into the sink, and from there in one piece. */
+/* Writes one message to the sink, and from there in one piece. */
 static tamis_error send_part(struct envelope *e, const struct family *family, struct sink *sink,
                              tamis_write write, void *context)
 {

@@ -1,4 +1,4 @@
-/* Replicas inside: what origins, followers and directories share. */
+/* The inside of replicas: what origins, followers and directories share. */
 #ifndef TAMIS_REPLICA_H
 #define TAMIS_REPLICA_H
 
@@ -6,13 +6,14 @@
 #include "message.h"
 #include "tamis/replica.h"
 
-/* tamis_follower_take of a message that was opened; `taken` is needed. */
+/* tamis_follower_take for a message that was opened; `taken` is required. */
 tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t age,
                           tamis_taken *taken, tamis_reason *reason);
-/* What a follower holds, and until when it may be trusted (clock); for the thread that takes. */
+/* The copy of a follower, and until when (clock) it may be trusted; for the thread that takes
+   messages. */
 const tamis_filter *follower_copy(const tamis_follower *f);
-uint64_t follower_expires(const tamis_follower *f); /* 0: not at all */
-/* Called before each new version takes the place of the one before (NULL: the first). */
+uint64_t follower_expires(const tamis_follower *f); /* 0: not trusted */
+/* Called before a new version replaces the previous one (NULL: the first). */
 typedef void (*follower_swap)(void *context, const tamis_filter *before, const tamis_filter *after);
 void follower_watch(tamis_follower *f, follower_swap swap, void *context);
 /* Frees it when the readers of a directory have left it. */

@@ -1,7 +1,7 @@
 /*
- * A set of either kind, by one pointer: for the bytes, and for the command line and the module, which
- * hold whatever a file or a value has. A filter and records of the public headers are the same memory
- * under a type that says which of the two it is.
+ * A set of either kind, by one pointer: for the encoding, and for the command line and the module,
+ * which hold whatever a file or a value contains. A filter and records of the public headers are
+ * the same memory under a type that states the kind.
  */
 #ifndef TAMIS_ANY_SET_H
 #define TAMIS_ANY_SET_H
@@ -13,7 +13,7 @@ struct set;
 /* TAMIS_KIND_FILTER or TAMIS_KIND_RECORDS. */
 tamis_kind set_kind(const struct set *s);
 
-/* Only of a set of that kind. */
+/* Only for a set of that kind. */
 static inline tamis_filter *as_filter(struct set *s)
 {
     return (tamis_filter *)(void *)s;
@@ -34,9 +34,9 @@ static inline struct set *records_set(tamis_records *x)
     return (struct set *)(void *)x;
 }
 
-/* As the functions of the public headers that have these names for each kind. */
+/* Like the functions of the public headers with these names for each kind. */
 void set_free(struct set *s);
-tamis_error set_clone(struct set **out, const struct set *s, bool half); /* half: folded */
+tamis_error set_clone(struct set **out, const struct set *s, bool half); /* half: also folded */
 tamis_error set_clear(struct set *s);
 tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, tamis_reason *reason);
 void set_brief(const struct set *s, tamis_filter_facts *facts);
@@ -44,19 +44,19 @@ bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN]);
 tamis_error set_limit(struct set *s, uint64_t memory_limit);
 
 /*
- * Moving its memory elsewhere, block by block, for a server that puts its memory together again while
- * it runs (relocate.c). The caller has the set to itself; nothing else changes.
+ * Moves its memory elsewhere, block by block, for a server that defragments its memory while it
+ * runs (relocate.c). The caller needs exclusive access; nothing else changes.
  */
 struct mover {
-    /* The new place of the block, with the same bytes, the old one freed; NULL: it stays. */
+    /* The new address of the block, with the same bytes, the old one freed; NULL: it stays. */
     void *(*move)(void *context, void *memory);
     bool (*stop)(void *context); /* time is up */
     void *context;
-    bool pinned; /* the head stays: others know it */
+    bool pinned; /* the head stays: others point to it */
 };
 
-/* From part `from` on, which is 0 at first; returns the part to go on with, or 0 if all is done. What
-   changed between two calls may be passed over. */
+/* Continues from part `from`, 0 at first; returns the part to continue with, or 0 when done.
+   Parts that changed between two calls may be skipped. */
 unsigned long set_move(struct set **s, const struct mover *m, unsigned long from);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Building a plain fixed filter with several threads. Where all bits of a key lie in one unit, each
- * thread takes a range of units and picks its keys out of all of them: no line is shared, so no
- * atomic operation is needed, and every thread stays in its share of the memory. Elsewhere the keys
- * are divided and the bits set atomically.
+ * Builds a plain fixed filter with several threads. Where all bits of a key are in one unit, each
+ * thread takes a range of units and selects its keys from all of them: no cache line is shared, so
+ * no atomic operation is needed, and every thread stays in its part of the memory. Otherwise the
+ * keys are divided and the bits set atomically.
  */
 #include <pthread.h>
 
@@ -16,7 +16,7 @@ struct share {
     const struct bits *bits;
     const tamis_digest *digests;
     size_t n;
-    uint64_t first_unit, end_unit; /* local: its units */
+    uint64_t first_unit, end_unit; /* local layouts: its units */
     uint64_t added;
 };
 
@@ -66,7 +66,7 @@ static void *shared_share(void *context)
     return NULL;
 }
 
-/* Runs the shares, each in a thread of its own while there are threads to be had. */
+/* Runs the shares, each in its own thread as long as threads can be created. */
 static void run_shares(struct share *shares, unsigned n, void *(*body)(void *))
 {
     pthread_t thread[THREADS_MAX];
@@ -95,7 +95,8 @@ tamis_error tamis_filter_build(tamis_filter *f, const tamis_digest *digests, siz
     if (threads == 0)
         threads = mem_cores();
     threads = threads < THREADS_MAX ? threads : THREADS_MAX;
-    bool large = vector_positions_total(v) / 8 >= LARGE; /* below, one thread is as fast */
+    /* smaller ones are as fast with one thread */
+    bool large = vector_positions_total(v) / 8 >= LARGE;
     bool certainly_fits = v->load <= v->capacity && n <= v->capacity - v->load;
     if (threads < 2 || vector_watched(v) || !large || n < threads * (size_t)RUN ||
         !(certainly_fits || s->opt.overfill))

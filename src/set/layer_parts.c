@@ -1,12 +1,12 @@
-/* What a layer is made of: the shapes of its parts, what they may take of memory, and the limits at
-   which each counts as full. */
+/* The parts of a layer: their shapes, the memory they take, and the limits at which each counts
+   as full. */
 #include "set.h"
 #include "tamis/records.h"
 #include "plan/plan.h"
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* The vectors of a growing filter have one k where they can (plan_in_stack). */
+/* The vectors of a growing filter have the same k where possible (plan_in_stack). */
 static tamis_error plan_keys(const struct set *s, struct layer_plan *plan)
 {
     const struct settings *opt = &s->opt;
@@ -22,9 +22,9 @@ static tamis_error plan_keys(const struct set *s, struct layer_plan *plan)
     return shape_from_plan(opt->layout, size, &plan->shape[0]);
 }
 
-/* Values of an attribute to plan for: what was said or, once a layer has seen more, what it was made
-   for then. An attribute that is full gets at least twice as much, and as much as records bring at
-   the rate of the layer that it filled: new values come ever more slowly, so that is enough. */
+/* Number of values of an attribute to plan for: as given, or, once a layer has seen more, what
+   that layer was made for. An attribute that is full gets at least twice as much, and as much as
+   records bring at the rate at which it filled: new values become rarer, so this is enough. */
 static uint64_t next_values(const struct set *s, uint32_t attribute, uint64_t capacity)
 {
     const struct layers *layers = set_layers(s);
@@ -45,14 +45,14 @@ static uint64_t next_values(const struct set *s, uint32_t attribute, uint64_t ca
     return min_u64(most, capacity);
 }
 
-/* A shape for n values, and how many it really holds: small ones hold more for the same bits. */
+/* A shape for n values, and the number it really holds: small ones hold more in the same bits. */
 static tamis_error plan_values(const struct set *s, struct layer_plan *plan, uint32_t part,
                                uint64_t n)
 {
     tamis_layout layout = s->opt.layout;
     plan->asked[part] = n;
     for (uint32_t i = 0; i < part; i++)
-        if (plan->asked[i] <= n && n <= plan->room[i]) { /* the same again */
+        if (plan->asked[i] <= n && n <= plan->room[i]) { /* the same as before */
             plan->shape[part] = plan->shape[i];
             plan->room[part] = plan->room[i];
             return TAMIS_OK;
@@ -64,7 +64,7 @@ static tamis_error plan_values(const struct set *s, struct layer_plan *plan, uin
     return e;
 }
 
-/* No more combinations than records, nor than the values of the attributes can make. */
+/* No more combinations than records, nor than the values of the attributes allow. */
 static uint64_t next_combinations(const struct layer_plan *plan, uint64_t mask)
 {
     uint64_t n = 1;
@@ -99,14 +99,14 @@ tamis_error plan_parts(const struct set *s, struct layer_plan *plan)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What a block takes, edges included. */
+/* Memory of a block, including alignment. */
 static uint64_t block_bytes(uint64_t bytes)
 {
     return bytes < UINT64_C(1) << 21 ? round_up(bytes, 64) + 64 : round_up(bytes, 4096);
 }
 
-/* What a vector takes with its first key: its bits, unless they are a column, and counters with their
-   first escapes. */
+/* Memory of a vector with its first key: its bits, unless they are a column, and counters with
+   their first escapes. */
 static uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_bits)
 {
     uint64_t m = shape->units * layout_unit_bits(shape->layout), bytes = sizeof(struct vector);
@@ -115,7 +115,7 @@ static uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_
     return bytes + (own_bits ? block_bytes(m / 8) : 0);
 }
 
-/* What the matrix grows by with one more column. */
+/* Growth of the matrix for one more column. */
 static uint64_t column_cost(const struct set *s, const struct shape *shape)
 {
     const struct matrix *matrix = atomic_load(&s->matrix);
@@ -125,7 +125,7 @@ static uint64_t column_cost(const struct set *s, const struct shape *shape)
     return whole - (matrix ? sizeof *matrix + matrix->memory.size : 0);
 }
 
-/* That a new table has room for: those of a batch, so that adding to a layer just made cannot fail. */
+/* Initial room of a table: the values of a batch, so that adding to a new layer cannot fail. */
 static size_t first_values(const struct set *s)
 {
     return s->opt.deletable ? 1 : BATCH;
@@ -148,7 +148,7 @@ static bool within_limit(const struct set *s, const struct layer_plan *plan)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* The ones at which the estimate of keys reaches the capacity. */
+/* The number of ones at which the estimated number of keys reaches the capacity. */
 static uint64_t ones_at(const struct vector *v, uint64_t capacity)
 {
     uint64_t low = 0, high = vector_positions_total(v);
@@ -173,8 +173,8 @@ uint64_t growth_root(uint64_t m)
     return root;
 }
 
-/* Deletable vectors also count as full when their bits say so: at the ones expected at capacity and
-   six standard deviations (at most sqrt(m)/2 each). */
+/* Deletable vectors also count as full when their bits say so: at the ones expected at capacity
+   plus six standard deviations (at most sqrt(m)/2 each). */
 void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
 {
     v->capacity = capacity;
@@ -186,10 +186,10 @@ void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
 }
 
 /*
- * Of several vectors none gets the six deviations: in the long run each would end there. A key that
- * another vector covers goes into that one without being counted, and its removal may lower the load
- * of it, so load drifts down and the bits alone say what is full. Vectors made as published hold
- * their capacity.
+ * With several vectors none gets the six deviations: in the long run each would end there. A key
+ * that another vector covers goes into that one without being counted, and its removal may lower
+ * that vector's load, so load drifts down and only the bits tell what is full. Vectors made as
+ * published hold their capacity.
  */
 void set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp)
 {
@@ -200,7 +200,7 @@ void set_limits(const struct settings *set, struct vector *v, uint64_t capacity,
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* With room for its first key. */
+/* Makes a part with room for its first key. */
 static bool part_make(struct set *s, const struct layer_plan *plan, uint32_t i, struct part *part)
 {
     const tamis_allocator *a = &s->allocator;

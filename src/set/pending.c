@@ -1,5 +1,5 @@
-/* Removals that wait: the table of them, what they watch, and when they can be settled. Touched by removals
-   and by adds that take one back; lookups only ask whether a unique key is hidden. */
+/* Pending removals: their table, what they watch, and when they can be settled. Only removals,
+   and adds that cancel one, use it; lookups only check whether a unique key is hidden. */
 #include "set.h"
 
 /* ---- the table of pending removals ----------------------------------------------------------- */
@@ -139,7 +139,7 @@ static void index_take(struct removals *r, uint32_t entry)
     r->index[hole] = 0;
 }
 
-/* Room for one more entry, with its key, its place in the index and in the queue. */
+/* Makes room for one more entry, with its key, its slot in the index and in the queue. */
 static bool reserve_entry(struct removals *r, const tamis_allocator *a)
 {
     if (r->first_free != NO_ENTRY)
@@ -152,7 +152,7 @@ static bool reserve_entry(struct removals *r, const tamis_allocator *a)
     grown.queue = mem_new(a, room, sizeof *grown.queue);
     grown.index = mem_new0(a, grown.index_room, sizeof *grown.index);
     bool made = grown.entries && grown.queue && grown.index && (grown.keys || r->width == 1);
-    struct removals *old = made ? r : &grown; /* what goes */
+    struct removals *old = made ? r : &grown; /* the one to free */
     if (made && r->room) {
         memcpy(grown.entries, r->entries, r->room * sizeof *grown.entries);
         memcpy(grown.queue, r->queue, r->queued * sizeof *grown.queue);
@@ -179,14 +179,14 @@ static bool reserve_entry(struct removals *r, const tamis_allocator *a)
 
 /* ---- watches --------------------------------------------------------------------------------- */
 
-/* Folded twice, as nearness of positions would show otherwise. */
+/* Folded twice, since otherwise nearby positions would have nearby hashes. */
 static uint32_t watch_hash(uint32_t id, uint32_t spot, uint64_t position)
 {
     uint64_t where = ((uint64_t)id + 1) * SPOTS_MAX + spot, secret = process_secret();
     return (uint32_t)mul_fold(mul_fold(position ^ secret, where * PROBE_STEP), secret);
 }
 
-/* Counters that are not here, those of a mapped file, do not fall. */
+/* Counters that are not in memory, those of a mapped file, do not fall. */
 static unsigned spot_probes(const struct spot *spot)
 {
     if (spot->vector)
@@ -214,7 +214,7 @@ uint64_t spot_copies(const struct spot *spot)
                         : table_get(spot->table, spot->digest.a);
 }
 
-/* Most copies of the key that the place may have. */
+/* Most copies of the key that the layer may have. */
 static uint64_t copies_in(struct set *s, uint32_t id, const tamis_digest *key)
 {
     struct spot spots[SPOTS_MAX];
@@ -225,7 +225,7 @@ static uint64_t copies_in(struct set *s, uint32_t id, const tamis_digest *key)
     return copies;
 }
 
-/* Watches every position of the entry in one place, for so many copies or fewer. */
+/* Watches every position of the entry in one layer, for that many copies or fewer. */
 static void watch_place(struct set *s, uint32_t entry, uint32_t id, uint64_t level)
 {
     struct removals *r = &s->removals;
@@ -248,9 +248,10 @@ static void watch_place(struct set *s, uint32_t entry, uint32_t id, uint64_t lev
 }
 
 /*
- * Watches for what could settle an entry of two candidates or more, which allow more than its copies.
- * With fewer copies than candidates only the loss of a candidate can. Otherwise, with `spare` copies
- * allowed beyond those of n candidates, one of them must lose spare / n, or all it has.
+ * Watches for what could settle an entry with two or more candidates that allow more than its
+ * copies. With fewer copies than candidates only the loss of a candidate can settle it. Otherwise,
+ * with `spare` copies allowed beyond those of n candidates, one of them must lose spare / n, or all
+ * it has.
  */
 static void watch_entry(struct set *s, uint32_t entry, uint64_t spare)
 {
@@ -264,7 +265,7 @@ static void watch_entry(struct set *s, uint32_t entry, uint64_t spare)
     }
 }
 
-/* To be looked at again; until then it need not watch. */
+/* Queues the entry to be checked again; until then it need not watch. */
 static void queue_entry(struct removals *r, uint32_t entry)
 {
     struct pending *p = &r->entries[entry];
@@ -276,7 +277,7 @@ static void queue_entry(struct removals *r, uint32_t entry)
     r->queue[r->queued++] = entry;
 }
 
-/* A candidate may be gone: it was dropped when the last copy left. */
+/* A candidate may be gone: it was dropped when its last copy left. */
 static size_t probes_of(struct set *s, const tamis_digest *key, const uint32_t *candidates,
                         uint32_t n)
 {
@@ -310,7 +311,7 @@ void pending_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t
     }
 }
 
-/* Out of the table; it watches nothing. */
+/* Removes it from the table; it watches nothing. */
 static void forget(struct removals *r, uint32_t entry)
 {
     struct pending *p = &r->entries[entry];
@@ -326,7 +327,7 @@ static void forget(struct removals *r, uint32_t entry)
     r->used--;
 }
 
-/* Drops the candidates that lost a bit of the key. Returns what the counters allow in the rest. */
+/* Drops candidates that lost a bit of the key. Returns what the counters allow in the rest. */
 static uint64_t refresh(struct set *s, uint32_t entry)
 {
     struct pending *p = &s->removals.entries[entry];
@@ -351,7 +352,7 @@ static void settle_entry(struct set *s, uint32_t entry)
         watch_entry(s, entry, allowed - copies);
         return;
     }
-    forget(&s->removals, entry); /* key and candidates stay until the entry is used again */
+    forget(&s->removals, entry); /* key and candidates stay until the entry is reused */
     const tamis_digest *key = removals_key(&s->removals, entry);
     for (uint32_t i = 0; copies && i < p->n; i++) {
         uint64_t here = copies_in(s, p->candidates[i], key);
@@ -370,7 +371,7 @@ void pending_settle(struct set *s)
     }
 }
 
-/* Where the place is among the candidates, or would be. */
+/* The index of the layer among the candidates, or where it would be inserted. */
 static uint32_t candidate_at(const struct pending *p, uint32_t id)
 {
     uint32_t low = 0, high = p->n;
@@ -428,7 +429,7 @@ bool pending_cancel(struct removals *r, const tamis_digest *key)
     return true;
 }
 
-/* Makes room for an entry with these candidates; after it nothing can fail. */
+/* Reserves memory for an entry with these candidates; after that nothing can fail. */
 static tamis_error reserve(struct set *s, uint32_t n, size_t probes)
 {
     struct removals *r = &s->removals;

@@ -1,5 +1,5 @@
-/* Pairing heaps of watches, found by a hash of what is watched: a counter that falls finds those that wait
-   for it in O(log n), whatever number of them there is. */
+/* Pairing heaps of watches, found by a hash of what is watched: a counter that falls finds its
+   waiting entries in O(log n), for any number of them. */
 #include "pending_watch.h"
 
 void watches_init(struct watches *w)
@@ -42,7 +42,7 @@ static uint32_t top_of(const struct watches *w, uint32_t hash)
     return at;
 }
 
-/* A heap of its own, to be found by its hash. */
+/* Makes it a heap that is found by its hash. */
 static void show(struct watches *w, uint32_t top)
 {
     uint32_t *head = head_of(w, w->list[top].hash);
@@ -53,7 +53,7 @@ static void show(struct watches *w, uint32_t top)
     *head = top;
 }
 
-/* Out of the list it is in; what is below it stays there. */
+/* Unlinks it from its list; what is below it stays there. */
 static void unlink_watch(struct watches *w, uint32_t at)
 {
     const struct watch *gone = &w->list[at];
@@ -67,7 +67,7 @@ static void unlink_watch(struct watches *w, uint32_t at)
         w->list[gone->next].prev = gone->prev;
 }
 
-/* Of two heaps that are in no list: the lower one goes below the other. */
+/* Melds two heaps that are in no list: the lower one goes below the other. */
 static uint32_t meld(struct watches *w, uint32_t x, uint32_t y)
 {
     uint32_t high = w->list[x].level < w->list[y].level ? y : x, low = high == x ? y : x;
@@ -80,7 +80,7 @@ static uint32_t meld(struct watches *w, uint32_t x, uint32_t y)
     return high;
 }
 
-/* One heap of a list of them: in pairs from the first on, then all from the last on. */
+/* Melds a list of heaps into one: in pairs from the first on, then all from the last on. */
 static uint32_t meld_all(struct watches *w, uint32_t first)
 {
     uint32_t pairs = NO_ENTRY, all = NO_ENTRY;
@@ -99,7 +99,7 @@ static uint32_t meld_all(struct watches *w, uint32_t first)
     return all;
 }
 
-/* To the others of its hash. */
+/* Adds it to the others with its hash. */
 static void join(struct watches *w, uint32_t heap)
 {
     uint32_t top = top_of(w, w->list[heap].hash);

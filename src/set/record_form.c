@@ -1,5 +1,5 @@
-/* What the records of an index are: attributes, with their names, and verifiers; the options as they
-   are kept, and what cannot be. */
+/* The form of records: attributes, with their names, and verifiers; how the options are stored,
+   and which are impossible. */
 #include "set.h"
 
 #include "base/err.h"
@@ -10,7 +10,7 @@
 static tamis_error check_attributes(const tamis_records_options *o, tamis_reason *reason)
 {
     if (o->n_attributes < 1 || o->n_attributes > TAMIS_ATTRIBUTES_MAX || !o->attributes)
-        return fail(reason, TAMIS_EARG, "an index has 1 to %d attributes", TAMIS_ATTRIBUTES_MAX);
+        return fail(reason, TAMIS_EARG, "records have 1 to %d attributes", TAMIS_ATTRIBUTES_MAX);
     for (size_t i = 0; i < o->n_attributes; i++) {
         const tamis_attribute *at = &o->attributes[i];
         size_t len = at->name ? strlen(at->name) : 0;
@@ -37,7 +37,7 @@ static void add_mask(struct record_form *form, uint64_t mask)
     form->masks[form->verifiers++] = mask;
 }
 
-/* One attribute alone needs no filter beside it; a table still makes it exact. */
+/* A single attribute needs no filter as a verifier; a table still makes it exact. */
 static tamis_error settle_combos(struct record_form *form, const tamis_records_options *o,
                                  tamis_reason *reason)
 {
@@ -45,7 +45,7 @@ static tamis_error settle_combos(struct record_form *form, const tamis_records_o
     uint64_t all = form_mask_all(form);
     bool verifies = form->verifier != TAMIS_VERIFIER_NONE;
     if (o->n_combos > TAMIS_COMBOS_MAX || (o->n_combos && !o->combos))
-        return fail(reason, TAMIS_EARG, "at most %d combinations", TAMIS_COMBOS_MAX);
+        return fail(reason, TAMIS_EARG, "records have at most %d combinations", TAMIS_COMBOS_MAX);
     if (o->n_combos && (o->no_combos || !verifies))
         return fail(reason, TAMIS_EARG, "combinations of attributes need a verifier");
     if (verifies && (p > 1 || form->verifier == TAMIS_VERIFIER_TABLE))
@@ -53,8 +53,7 @@ static tamis_error settle_combos(struct record_form *form, const tamis_records_o
     for (size_t i = 0; i < o->n_combos; i++) {
         uint64_t mask = o->combos[i];
         if (mask & ~all || (mask & (mask - 1)) == 0)
-            return fail(reason, TAMIS_EARG,
-                        "a combination is a set of two or more of the attributes");
+            return fail(reason, TAMIS_EARG, "a combination needs two or more of the attributes");
         add_mask(form, mask);
     }
     for (uint32_t i = 0; verifies && p == 3 && i < p && !o->n_combos && !o->no_combos; i++)
@@ -79,7 +78,7 @@ tamis_error record_form_from(struct record_form *form, char names[NAMES_MAX],
         (unsigned)o->value > TAMIS_VERIFY_ATTENUATED)
         return fail(reason, TAMIS_EARG, "an unknown verifier or verification value");
     if (set->growth == TAMIS_WINDOW)
-        return fail(reason, TAMIS_EARG, "an index does not forget by age: no window");
+        return fail(reason, TAMIS_EARG, "records do not forget by age: window is for filters");
     if (set->unique || set->shared_adds || set->add_always || set->tolerate != 0)
         return fail(reason, TAMIS_EARG,
                     "only filters have unique, shared_adds, add_always and tolerate");
@@ -150,7 +149,7 @@ const char *form_name(const struct record_form *form, uint32_t attribute)
     return name;
 }
 
-/* "a, b, c", as far as there is room, and then "...". */
+/* "a, b, c", as far as there is room, followed by "...". */
 static void list_names(const char *names, uint32_t n, char *out, size_t room)
 {
     size_t at = 0;

@@ -1,15 +1,15 @@
 /*
- * Adding records. Plain: a record that some layer has already in all its parts is skipped; the
- * others go, many at a time, into the first layer that takes them. Deletable: every record counts,
- * and one that a layer seems to have goes there.
+ * Adds records. Plain: a record that some layer already has in all its parts is skipped; the others
+ * go, in batches, into the first layer that takes them. Deletable: every record counts, and one
+ * that a layer appears to have goes there.
  *
- * A batch ends as its records one by one would: it is cut where a layer or a part could get full
- * and where a layer must be made, and what comes after is asked for again.
+ * A batch has the same result as its records one by one: it is split where a layer or a part could
+ * become full and where a layer must be created, and the remaining records are queried again.
  */
 #include "set.h"
 #include "tamis/records.h"
 
-#define COUNTED_AHEAD 3 /* records with counters: each touches some five lines a part */
+#define COUNTED_AHEAD 3 /* records with counters: each touches about five cache lines per part */
 
 static bool part_full(const struct part *part)
 {
@@ -23,7 +23,7 @@ static uint64_t vector_room(const struct vector *v)
 
 /* ---- which layer ----------------------------------------------------------------------------- */
 
-/* Records that may still be added before the whole index is at its bound. */
+/* Records that may still be added before the set reaches its bound. */
 static uint64_t index_room(const struct set *s)
 {
     const struct layers *layers = set_layers(s);
@@ -57,8 +57,8 @@ static void group_column(const struct set *s, const struct group *g, const struc
             part_digest(s, layer, part, g->records + (size_t)g->who[who[i]] * s->form->attributes);
 }
 
-/* Gives the layer what it takes of the records that have none: those without a bit to set in parts
-   that are full. Returns how many it can take without one more part getting full. */
+/* Assigns to the layer the unassigned records that it takes: those that set no bit in parts that
+   are full. Returns how many it can take before another part becomes full. */
 static uint64_t layer_claim(const struct set *s, struct group *g, uint32_t number)
 {
     const struct layer *layer = set_layers(s)->l[number];
@@ -90,7 +90,7 @@ static uint64_t layer_claim(const struct set *s, struct group *g, uint32_t numbe
 }
 
 /* Finds a layer for the first records of the group; returns how many go to the same one, to[0].
-   Those that come after may be present in that layer once these are added. */
+   Later records may be present in that layer once these are added. */
 static size_t group_place(const struct set *s, struct group *g)
 {
     const struct layers *layers = set_layers(s);
@@ -106,7 +106,7 @@ static size_t group_place(const struct set *s, struct group *g)
     return placed;
 }
 
-/* A new layer; or, at the bound, leave to go on over it with the newest. */
+/* Makes a new layer; or, at the bound, allows exceeding it with the newest one. */
 static tamis_error make_room(struct set *s, bool *over)
 {
     struct layer *made;
@@ -117,8 +117,8 @@ static tamis_error make_room(struct set *s, bool *over)
     return growth_grow(s, &made);
 }
 
-/* Room in the tables of a layer for *n values more; or, at the limit of memory, for as many as there is
-   room for now. */
+/* Makes room in the tables of a layer for *n more values; or, at the memory limit, for as many
+   as fit now. */
 static tamis_error layer_reserve(struct set *s, struct layer *layer, size_t *n)
 {
     uint64_t limit = s->opt.memory_limit, grows = 0;
@@ -153,7 +153,7 @@ static void part_add(struct part *part, const tamis_digest *column, size_t n, ui
     vector_add(part->vector, column, n, fresh);
 }
 
-/* Adds the first n of the group; set[i] = one of its bits was not. */
+/* Adds the first n of the group; set[i] = one of its bits was not set before. */
 static void layer_add(struct set *s, struct layer *layer, const struct group *g, size_t n,
                       uint8_t *set)
 {
@@ -175,7 +175,7 @@ static void layer_add(struct set *s, struct layer *layer, const struct group *g,
     }
 }
 
-/* Adds as many of the group as go to one layer; none when that layer had to be made first. */
+/* Adds as many of the group as go to one layer; none if that layer had to be created first. */
 static tamis_error add_group(struct set *s, struct group *g, uint8_t *set, size_t *done)
 {
     *done = 0;
@@ -197,7 +197,7 @@ static tamis_error add_group(struct set *s, struct group *g, uint8_t *set, size_
     return TAMIS_OK;
 }
 
-/* At most BATCH records. Where they go to different layers in turn, few are looked at a time. */
+/* At most BATCH records. If they alternate between layers, only a few are processed at a time. */
 static tamis_error add_plain(struct set *s, const tamis_digest *records, size_t n, uint8_t *fresh,
                              size_t *done)
 {
@@ -262,7 +262,7 @@ static struct layer *layer_for(const struct set *s, const tamis_digest *record, 
     return NULL;
 }
 
-/* Are all vectors of a part together past the ones that they are to have? */
+/* Do all vectors of a part together have more ones than they should? */
 static bool part_over(const struct layers *layers, uint32_t part)
 {
     uint64_t ones = 0, most = 0, m = 0;
@@ -277,7 +277,7 @@ static bool part_over(const struct layers *layers, uint32_t part)
     return ones > most && ones > most + 2 * growth_root(m);
 }
 
-/* The values that it was made for are in it, whatever its bits say. */
+/* It contains the values it was made for, whatever its bits say. */
 static bool part_loaded(const struct part *part)
 {
     const struct vector *v = part->vector;
@@ -292,7 +292,7 @@ static uint64_t layer_ones(const struct layer *layer)
     return ones;
 }
 
-/* Dynamic: all layers are full by their bits, though the records that were promised are not all in.
+/* Dynamic: all layers are full by their bits, although fewer records than promised were added.
    The layer with the fewest ones that has room, unless the bits of all together say full. */
 static struct layer *layer_spare(const struct set *s, const tamis_digest *record,
                                  struct spot *spots)
@@ -316,7 +316,7 @@ static struct layer *layer_spare(const struct set *s, const tamis_digest *record
     return best;
 }
 
-/* A copy more of a record in a layer, whose parts with what they have of it these spots are. */
+/* Adds a copy of a record to a layer; the spots are its parts with their digests of the record. */
 static tamis_error layer_insert(struct set *s, struct layer *layer, const struct spot *spots,
                                 bool member)
 {
@@ -361,7 +361,7 @@ static tamis_error add_deletable(struct set *s, const tamis_digest *record, uint
     return e;
 }
 
-/* Brings bits and counters of a record in the layer where it most likely goes. */
+/* Prefetches bits and counters of a record in the layer where it most likely goes. */
 static void fetch_counted(const struct set *s, const tamis_digest *record)
 {
     const struct layers *layers = set_layers(s);

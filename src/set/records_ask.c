@@ -1,20 +1,21 @@
 /*
- * Asking an index. The parts that a question needs are asked in turn, the verifier of just its
- * attributes first: it denies nearly all that is not there, recombined values too, so that a "no"
- * takes one cache miss a layer. What is left of a batch goes on to the next part; each step fetches
- * the lines of the whole batch before it looks.
+ * Queries of records. The parts that a query needs are tested in turn, the verifier of exactly its
+ * attributes first: it rejects nearly everything that is absent, including recombined values, so
+ * that a "no" takes one cache miss per layer. The rest of a batch continues with the next part;
+ * each step prefetches the lines of the whole batch before it tests.
  */
 #include "base/err.h"
 #include "set.h"
 #include "tamis/records.h"
 
-#define VALUES_MAX 4096  /* of all attributes that are left after a layer's attributes were asked */
+/* values of all attributes that remain after a layer's attributes were tested */
+#define VALUES_MAX 4096
 #define FEW        4     /* records */
-#define STEPS_MAX  65536 /* partial choices tried in a layer */
+#define STEPS_MAX  65536 /* partial choices tried per layer */
 
 /* ---- many records ---------------------------------------------------------------------------- */
 
-/* The parts that a question needs, in the order to ask them. */
+/* The parts that a query needs, in the order in which they are tested. */
 struct question {
     uint32_t n;
     uint8_t part[PARTS_MAX];
@@ -58,7 +59,7 @@ struct batch {
     size_t n;
 };
 
-/* What a part has of n records, at least one. */
+/* The digests of a part for n records, at least one. */
 static void batch_column(const struct batch *b, const struct layer *layer, uint32_t part,
                          const uint8_t *who, size_t n, tamis_digest *column)
 {
@@ -69,7 +70,8 @@ static void batch_column(const struct batch *b, const struct layer *layer, uint3
     while (++i < n);
 }
 
-/* The first part's lines in every layer at once. Published values differ from layer to layer. */
+/* Prefetches the lines of the first part in every layer at once. Published values differ between
+   layers. */
 static void batch_prefetch(const struct batch *b, const struct layers *layers, uint32_t n)
 {
     tamis_digest column[BATCH];
@@ -81,7 +83,7 @@ static void batch_prefetch(const struct batch *b, const struct layers *layers, u
         part_prefetch(&layers->l[j]->part[first], column, b->n);
 }
 
-/* Asks one part for the records in who[0..n-1] and keeps those it has; returns how many. */
+/* Tests one part for the records in who[0..n-1] and keeps those it has; returns their number. */
 static size_t batch_part(const struct batch *b, const struct layer *layer, uint32_t part,
                          bool fetch, uint8_t *who, size_t n)
 {
@@ -99,8 +101,9 @@ static size_t batch_part(const struct batch *b, const struct layer *layer, uint3
     return kept;
 }
 
-/* Sets found for the records that the layer has, and takes them out of the batch. When few passed the
-   first part there is little to overlap in the others, so their lines are fetched all at once. */
+/* Sets found for the records that the layer has, and removes them from the batch. When few
+   passed the first part there is little to overlap in the others, so their lines are prefetched
+   all at once. */
 static void batch_layer(struct batch *b, const struct layer *layer, uint8_t *found)
 {
     tamis_digest column[BATCH];
@@ -187,16 +190,16 @@ tamis_answer tamis_records_has(const tamis_records *x, const tamis_key *record, 
 
 /* ---- any of several values ------------------------------------------------------------------- */
 
-/* The search for a choice of values that one layer has: depth first over the attributes, and a
-   verifier is asked as soon as all its attributes are chosen. */
+/* Searches for a choice of values that one layer has: depth first over the attributes; a
+   verifier is tested as soon as all its attributes are chosen. */
 struct search {
     const struct set *set;
     const struct layer *layer;
-    const tamis_choice *choice[TAMIS_ATTRIBUTES_MAX]; /* those that some verifier is about */
+    const tamis_choice *choice[TAMIS_ATTRIBUTES_MAX]; /* those that occur in a verifier */
     uint32_t n;
-    uint32_t values[VALUES_MAX];           /* that the layer has, choice by choice */
-    size_t from[TAMIS_ATTRIBUTES_MAX + 1]; /* where those of each begin */
-    uint64_t due[TAMIS_ATTRIBUTES_MAX];    /* verifiers to ask after each, as bits */
+    uint32_t values[VALUES_MAX];           /* values that the layer has, choice by choice */
+    size_t from[TAMIS_ATTRIBUTES_MAX + 1]; /* start of the values of each */
+    uint64_t due[TAMIS_ATTRIBUTES_MAX];    /* verifiers to test after each, as bits */
     tamis_digest record[TAMIS_ATTRIBUTES_MAX];
     uint32_t steps;
 };
@@ -229,7 +232,7 @@ static bool search_from(struct search *s, uint32_t level)
     return false;
 }
 
-/* Asks the attribute for all values of a choice; keeps those it has, while there is room. */
+/* Tests the attribute for all values of a choice; keeps those it has, while there is room. */
 static bool layer_values(struct search *s, const tamis_choice *choice, bool keep, bool *full)
 {
     const struct part *part = &s->layer->part[choice->attribute];
@@ -259,7 +262,7 @@ static bool layer_values(struct search *s, const tamis_choice *choice, bool keep
 
 enum found { FOUND_NONE, FOUND_PARTS, FOUND_CHOICE };
 
-/* `about`: attributes of the verifiers that the question contains, whose bits are in `verifiers`. */
+/* `about`: attributes of the verifiers that the query contains, whose bits are in `verifiers`. */
 static enum found layer_ask(struct search *s, const tamis_choice *choices, size_t n, uint64_t about,
                             uint64_t verifiers)
 {
@@ -299,11 +302,11 @@ static tamis_error choices_mask(const struct set *s, const tamis_choice *choices
             return fail(reason, TAMIS_EARG, "there is no attribute %u, or too many values of it",
                         attribute);
         if (*mask >> attribute & 1)
-            return fail(reason, TAMIS_EARG, "attribute %.100s is asked for twice",
+            return fail(reason, TAMIS_EARG, "attribute %.100s is queried twice",
                         form_name(s->form, attribute));
         *mask |= UINT64_C(1) << attribute;
     }
-    return n ? TAMIS_OK : fail(reason, TAMIS_EARG, "no attribute is asked for");
+    return n ? TAMIS_OK : fail(reason, TAMIS_EARG, "the query names no attribute");
 }
 
 tamis_error tamis_records_ask(const tamis_records *x, const tamis_choice *choices, size_t n,

@@ -1,15 +1,15 @@
 /*
  * What a layer keeps of a record: the digests of its attributes, and for each verifier one value of
- * 64 bits made from those of its attributes.
+ * 64 bits made from the digests of its attributes.
  *
- *   mixed        a chain of multiplications over the digests. Any two records meet with 2^-64.
+ *   mixed        a chain of multiplications over the digests. Two records collide with 2^-64.
  *   basic        V = sum of H_ij, the j-th address of attribute i, 1..m (Xiao and Hua, section 3.2)
  *   attenuated   W = sum of H_ij 2^(q-j), the published sum of H_ij / 2^j in steps of 2^-q, q the
  *                most probes of an attribute in the layer
  *
  * The sums are taken modulo 2^64. Addresses are those of a spread vector with the attribute's bits
- * and probes whatever the layout: the k bits of a block say too little. They depend on the sizes, so
- * the value of a record differs from layer to layer.
+ * and probes in any layout: the k bits of a block carry too little information. They depend on the
+ * sizes, so the value of a record differs between layers.
  */
 #include "set.h"
 
@@ -47,7 +47,7 @@ static uint64_t value_summed(const struct set *s, const struct layer *layer, uin
     return sum;
 }
 
-/* A one-to-one mix of 64 bits (the finalizer of splitmix64). */
+/* A bijective mix of 64 bits (the finalizer of splitmix64). */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -117,9 +117,10 @@ void spots_prefetch(const struct spot *spots, uint32_t n)
 
 /* ---- digests of values ----------------------------------------------------------------------- */
 
-/* The number of the attribute parts equal values, one-to-one in each word, so that nothing meets that
-   did not meet before. Added or xored alone it would not do: values near one another in one
-   attribute would be near in the other, and be mistaken for one another in both at once. */
+/* The number of the attribute distinguishes equal values, bijectively in each word, so that
+   nothing collides that did not collide before. Adding or XORing it would not be enough: values
+   close to each other in one attribute would be close in the other, and be confused in both at
+   once. */
 static tamis_digest digest_in(tamis_digest d, uint64_t attribute)
 {
     return (tamis_digest){mix(d.a + (attribute + 1) * VALUE_A),
@@ -128,7 +129,7 @@ static tamis_digest digest_in(tamis_digest d, uint64_t attribute)
 
 tamis_digest normal_digest(const struct family *family, uint32_t attribute, tamis_key normal)
 {
-    if (!normal.data) /* the empty value of an attribute that nobody has */
+    if (!normal.data) /* the empty value of an attribute that does not exist */
         return digest_in(family_digest(family, "", 0), (uint64_t)attribute + TAMIS_ATTRIBUTES_MAX);
     return digest_in(family_digest(family, normal.data, normal.len), attribute);
 }

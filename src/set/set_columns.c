@@ -1,4 +1,5 @@
-/* Vectors of a dynamic filter are columns of one matrix (matrix.h): where they are in it. */
+/* The vectors of a dynamic filter are columns of one matrix (matrix.h); this file maintains
+   their positions in it. */
 #include "set.h"
 
 void set_place_columns(struct set *s)
@@ -55,7 +56,7 @@ void set_narrow(struct set *s)
     matrix_publish(s, narrow);
 }
 
-/* So that columns stay 0..n-1 in some order. */
+/* Keeps the columns at 0..n-1, in any order. */
 void set_drop_column(struct set *s, struct vector *v)
 {
     struct matrix *matrix = atomic_load(&s->matrix);

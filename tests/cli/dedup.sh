@@ -87,5 +87,5 @@ trouble full 'the filter is full: f.tamis: nothing was saved; ' \
     'seq 1000 | tamis dedup f.tamis --growth fixed --capacity 10 >/dev/null'
 holds full-makes-nothing '[ ! -e f.tamis ]'
 trouble two-files 'too many files: tamis dedup \[FILE\]: ' 'tamis dedup a b'
-trouble bad-file '.*no tamis structure.*: lines: ' 'echo x | tamis dedup lines'
+trouble bad-file '.*not a tamis structure.*: lines: ' 'echo x | tamis dedup lines'
 finish

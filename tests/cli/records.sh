@@ -160,5 +160,5 @@ trouble format-of-arguments 'for standard input alone: --format: ' 'tamis check 
 trouble fold-index 'this is a set of records, not a filter: a.tamis' 'tamis fold a.tamis'
 trouble dedup-index 'this is a set of records, not a filter: a.tamis' 'tamis dedup a.tamis </dev/null'
 is no-key 0 "a=1 b=2" "" 'head -c 16 /dev/urandom >key && tamis create s.tamis --attrs a,b --key-file key --no-key && tamis add s.tamis a=1 b=2 --key-file key && tamis check s.tamis --key-file key a=1 b=2'
-trouble key-needed 'saved without its family key: the key is needed to ask: s.tamis' 'tamis check s.tamis a=1'
+trouble key-needed 'saved without its family key: queries need the key: s.tamis' 'tamis check s.tamis a=1'
 finish

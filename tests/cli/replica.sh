@@ -56,7 +56,7 @@ b"'
 
 is no-key 0 "" "" 'head -c 16 /dev/zero >key; tamis create k.tamis --key-file key &&
     echo +ann | tamis publish k.tamis --to file:y --as k --no-key'
-is no-key-follow 1 "" "tamis follow: refused: saved without its family key: the key is needed to ask: k" 'tamis follow file:y -o e --once --for 500ms'
+is no-key-follow 1 "" "tamis follow: refused: saved without its family key: queries need the key: k" 'tamis follow file:y -o e --once --for 500ms'
 is no-key-given 0 "" "" 'tamis follow file:y -o e --once --for 120s --key-file key'
 is no-key-located 0 $'ann\tk' "" 'tamis locate e ann --key-file key'
 

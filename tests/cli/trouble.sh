@@ -11,7 +11,7 @@ for verb in add remove check info verify fold clear; do
     trouble "$verb-missing" 'No such file or directory: nosuch.tamis: ' "tamis $verb nosuch.tamis </dev/null"
     trouble "$verb-folder" 'Is a directory: folder: give the name of a file$' "tamis $verb folder </dev/null"
     echo "hello, I am no filter, and longer than any header would need to be" >text
-    trouble "$verb-text" '.*no tamis structure.*: text: ' "tamis $verb text </dev/null"
+    trouble "$verb-text" '.*not a tamis structure.*: text: ' "tamis $verb text </dev/null"
     : >empty
     trouble "$verb-empty" '.*: empty' "tamis $verb empty </dev/null"
 done

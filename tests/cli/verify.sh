@@ -46,7 +46,7 @@ is json-bad 2 false "*" 'tamis verify --json b.tamis >report; status=$?
     /usr/bin/python3 -c "import json; d = json.load(open(\"report\")); print(str(d[\"ok\"]).lower())"; (exit $status)'
 printf 'more' >>a.tamis
 trouble trailing-bytes '.*: a.tamis' 'tamis verify a.tamis'
-trouble not-a-filter '.*no tamis structure: verify.txt: ' 'echo hello, this is a text file >verify.txt; tamis verify verify.txt'
+trouble not-a-filter '.*not a tamis structure: verify.txt: ' 'echo hello, this is a text file >verify.txt; tamis verify verify.txt'
 trouble missing 'No such file or directory: nosuch: ' 'tamis verify nosuch'
 trouble no-file 'a file is missing: tamis verify FILE...: ' 'tamis verify'
 finish

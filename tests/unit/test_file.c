@@ -302,7 +302,7 @@ TEST(every_reason_names_the_file)
     CHECK(strstr(r.text, "empty: the file is empty") != NULL);
     write_file("text", "Hello, world. This is not a filter at all.\n", 43);
     CHECK(tamis_filter_open(&out, "text", NULL, &r) == TAMIS_EFORMAT);
-    CHECK(strstr(r.text, "text: this is no tamis structure") != NULL);
+    CHECK(strstr(r.text, "text: not a tamis structure") != NULL);
     struct bytes patch = {0};
     CHECK(tamis_filter_diff(f, f, 0, bytes_write, &patch, NULL) == TAMIS_OK);
     write_file("patch", patch.data, patch.len);

@@ -140,7 +140,7 @@ TEST(without_the_key_it_must_be_given)
         CHECK(strstr(reason.text, "without its family key") != NULL);
         o.key = wrong;
         CHECK(tamis_filter_decode(&loaded, bytes.data, bytes.len, &o, &reason) == TAMIS_EKEY);
-        CHECK(strstr(reason.text, "not the one") != NULL);
+        CHECK(strstr(reason.text, "not the key of this") != NULL);
         o.key = h.key;
         if (CHECK(tamis_filter_decode(&loaded, bytes.data, bytes.len, &o, NULL) == TAMIS_OK)) {
             struct bytes again = bytes_of(loaded, 0); /* and stays without */
@@ -398,9 +398,9 @@ TEST(reasons_are_clear)
 #define BAD(offset, value)                                                                     \
     (bad.len = 0, bytes_write(&bad, good.data, good.len), bad.data[offset] = (uint8_t)(value), \
      bytes_repair(&bad))
-    expect(&(struct bytes){(uint8_t *)"", 0, 0}, TAMIS_EFORMAT, 0, "nothing");
+    expect(&(struct bytes){(uint8_t *)"", 0, 0}, TAMIS_EFORMAT, 0, "empty");
     expect(&(struct bytes){(uint8_t *)"hello, world", 12, 0}, TAMIS_EFORMAT, 0,
-           "no tamis structure");
+           "not a tamis structure");
     expect(&(struct bytes){good.data, 100, 0}, TAMIS_EFORMAT, 100, "cut short after 100 bytes");
     expect(&(struct bytes){good.data, good.len - 64, 0}, TAMIS_EFORMAT, 16, "cut short");
     BAD(8, 3);
@@ -440,9 +440,9 @@ TEST(reasons_are_clear)
     BAD(ones.offset, good.data[ones.offset] + 1);
     expect(&bad, TAMIS_EFORMAT, ones.offset, "bits set");
     BAD(ones.offset + ones.len, 1);
-    expect(&bad, TAMIS_EFORMAT, ones.offset + ones.len, "fills up");
+    expect(&bad, TAMIS_EFORMAT, ones.offset + ones.len, "padding");
     BAD(good.len - 1, 1);
-    expect(&bad, TAMIS_EFORMAT, c.sums + 8 * c.pages, "fills up");
+    expect(&bad, TAMIS_EFORMAT, c.sums + 8 * c.pages, "padding");
     BAD(0, good.data[0]);
     bad.data[c.payload + 1] ^= 1; /* and the ones are not right either */
     expect(&bad, TAMIS_ECHECKSUM, c.payload, "checksum of bytes");
