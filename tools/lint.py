@@ -279,6 +279,20 @@ def rule_walks(tree):
     return found
 
 
+def rule_struct_names(tree):
+    """a struct name means one thing within the library, and within the module"""
+    found = []
+    for folder in ("src/", "redis/"):
+        seen = {}
+        for path, number, match in each_line(tree, tree.c_files((folder,)),
+                                             re.compile(r"^(?:typedef )?struct (\w+) \{")):
+            name = match.group(1)
+            if name in seen:
+                found.append("%s:%d: struct %s is in %s too" % (path, number, name, seen[name]))
+            seen[name] = path
+    return found
+
+
 def rule_heads(tree):
     """every source file begins with what it is for"""
     return ["%s: its head says nothing" % path
@@ -294,7 +308,7 @@ def rule_registries(tree):
 
 RULES = [rule_format, rule_cppcheck, rule_folders, rule_calls, rule_math, rule_posix,
          rule_file_length, rule_function_length, rule_leftovers, rule_mutations,
-         rule_walks, rule_heads, rule_registries]
+         rule_walks, rule_struct_names, rule_heads, rule_registries]
 SHOWN = 40
 
 

@@ -33,7 +33,7 @@
 #define SURE          0.95 /* of the values that must look like a type */
 
 /* Different values, as they come. */
-struct growth {
+struct distinct_growth {
     uint64_t *slot; /* hashes, 0: none */
     size_t n, room;
     uint64_t seen;           /* values, different or not */
@@ -42,7 +42,7 @@ struct growth {
 
 struct sampled {
     const char *name;
-    struct growth values;
+    struct distinct_growth values;
     uint64_t records, there;     /* that have it; with a value that is not empty */
     uint64_t looks[TAMIS_TYPES]; /* of these: what they look like */
     uint64_t zeros, spaces;      /* with leading zeros; blanks in all */
@@ -63,7 +63,7 @@ struct sample {
     size_t n, room;
     struct cell *cell;
     size_t n_cells, cells_room;
-    struct growth words; /* of whole lines */
+    struct distinct_growth words; /* of whole lines */
     struct time_context time;
     const struct input *input;
     uint64_t records, first, text; /* first: of the file that is read */
@@ -74,7 +74,7 @@ struct sample {
 
 /* ---- growth ---------------------------------------------------------------------------------- */
 
-static bool growth_put(struct growth *g, uint64_t hash)
+static bool growth_put(struct distinct_growth *g, uint64_t hash)
 {
     hash += hash == 0;
     if (2 * g->n >= g->room) {
@@ -107,7 +107,7 @@ static bool growth_put(struct growth *g, uint64_t hash)
 }
 
 /* Different values in `scale` times as much text as was sampled. */
-static double growth_at(const struct growth *g, double scale)
+static double growth_at(const struct distinct_growth *g, double scale)
 {
     double power = g->at_half > 0 && g->at_mark > 0 ? __builtin_log2(g->at_mark / g->at_half) : 1;
     if (scale < 1)
@@ -262,7 +262,7 @@ static bool sample_file(struct sample *s, const char *path, size_t most)
 /* ---- choosing -------------------------------------------------------------------------------- */
 
 /* In a segment, as a share of its text. */
-static double share_of(const struct sample *s, const struct growth *g, double bytes)
+static double share_of(const struct sample *s, const struct distinct_growth *g, double bytes)
 {
     double segment = (double)s->inputs->segment;
     segment = segment < s->total ? segment : s->total;
@@ -312,7 +312,7 @@ static void take(struct attrs *a, const char *name, tamis_type type, bool bounds
 /* Different pairs of values of two fields, in the records of the sample. */
 static double pair_cost(struct sample *s, size_t one, size_t two)
 {
-    struct growth pairs = {0};
+    struct distinct_growth pairs = {0};
     uint64_t record = UINT64_MAX, hash[2] = {0};
     unsigned have = 0;
     for (size_t i = 0; i < s->n_cells; i++) {

@@ -10,7 +10,7 @@
 void index_report(const struct index_run *run, const struct update *u, bool json, bool verbose,
                   double time)
 {
-    const struct tally *t = &run->tally;
+    const struct index_tally *t = &run->tally;
     struct stat st;
     uint64_t bytes = stat(run->path, &st) == 0 ? (uint64_t)st.st_size : 0;
     if (json) {

@@ -23,7 +23,7 @@ struct task {
 };
 
 /* What came of it. */
-struct tally {
+struct index_tally {
     uint64_t inputs, bytes, segments; /* read in this run */
     struct counts count;
     uint64_t failed;  /* inputs that could not be read to the end */
@@ -40,7 +40,7 @@ struct index_run {
     bool strict;
     struct task *task;
     size_t n_tasks;
-    struct tally tally;
+    struct index_tally tally;
     /* Makes the writer of an update, once it is known that there is something to do. */
     bool (*start)(struct index_run *run);
     void *context;

@@ -312,7 +312,7 @@ static bool put_segment(struct worker *w)
 static void account(struct crew *c, struct opened *o, struct input_segment *segment,
                     struct text_tally *t)
 {
-    struct tally *all = &c->run->tally;
+    struct index_tally *all = &c->run->tally;
     struct entry *e = o->entry;
     uint64_t done = segment->at + segment->at_len;
     counts_add(&e->count, &t->count);

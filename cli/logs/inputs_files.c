@@ -175,7 +175,7 @@ static unsigned char kind_of(const char *folder, const struct dirent *d)
 }
 
 /* A root that is a folder, whatever it is called. */
-struct place {
+struct root_identity {
     dev_t device;
     ino_t inode;
     uint32_t root;
@@ -186,14 +186,14 @@ struct walk {
     const struct inputs *in;
     const char *base;
     uint32_t root;
-    struct place *place; /* in order; none if there is one root alone */
+    struct root_identity *place; /* in order; none if there is one root alone */
     size_t n;
     bool *done; /* roots that lie in an earlier one */
 };
 
 static int by_place(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct root_identity *x = a, *y = b;
     if (x->device != y->device)
         return x->device < y->device ? -1 : 1;
     return (x->inode > y->inode) - (x->inode < y->inode);
@@ -205,8 +205,8 @@ static bool walked_before(struct walk *w, const char *opened)
     struct stat st;
     if (w->n == 0 || stat(opened, &st) != 0)
         return false;
-    const struct place here = {.device = st.st_dev, .inode = st.st_ino};
-    struct place *p = bsearch(&here, w->place, w->n, sizeof here, by_place);
+    const struct root_identity here = {.device = st.st_dev, .inode = st.st_ino};
+    struct root_identity *p = bsearch(&here, w->place, w->n, sizeof here, by_place);
     if (p && p->root > w->root)
         w->done[p->root] = true;
     return p && p->root < w->root;
@@ -282,7 +282,7 @@ static bool find_places(struct walk *w, const struct inputs *inputs)
     for (uint32_t i = 0; w->place && w->done && i < inputs->n_roots; i++) {
         char *opened = inputs->root[i].folder ? base_join(w->base, inputs->root[i].path) : NULL;
         if (opened && stat(opened, &st) == 0)
-            w->place[w->n++] = (struct place){st.st_dev, st.st_ino, i};
+            w->place[w->n++] = (struct root_identity){st.st_dev, st.st_ino, i};
         free(opened);
     }
     if (w->n)

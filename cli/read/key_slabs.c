@@ -34,7 +34,7 @@ struct slab {
     bool done, no_memory;
 };
 
-struct reader {
+struct key_reader {
     struct keys *keys;
     const struct work *work;
     struct slab *ring;
@@ -78,7 +78,7 @@ static bool slab_grow(struct slab *s, size_t room)
 }
 
 /* Reads once into the slab. Waiting for input, what was found so far goes out first. */
-static bool slab_read(struct reader *r, struct slab *s)
+static bool slab_read(struct key_reader *r, struct slab *s)
 {
     size_t room = s->room - s->len - 1; /* one for the end that a last line may lack */
     if (input_waits())
@@ -97,7 +97,7 @@ static bool slab_read(struct reader *r, struct slab *s)
 }
 
 /* Fills the next slab with whole lines, one at least unless the input ends. */
-static bool slab_fill(struct reader *r)
+static bool slab_fill(struct key_reader *r)
 {
     struct slab *s = &r->ring[r->filled % r->n_ring];
     const struct slab *before = &r->ring[(r->filled + r->n_ring - 1) % r->n_ring];
@@ -125,7 +125,7 @@ static bool slab_fill(struct reader *r)
 /* ---- one thread ------------------------------------------------------------------------------ */
 
 /* False: stop. */
-static bool batch_take(struct reader *r, struct batch *b, int *status)
+static bool batch_take(struct key_reader *r, struct batch *b, int *status)
 {
     b->number = r->number;
     r->number += b->n;
@@ -136,7 +136,7 @@ static bool batch_take(struct reader *r, struct batch *b, int *status)
     return r->work->take(r->work->context, b) && !put_failed();
 }
 
-static int run_alone(struct reader *r)
+static int run_alone(struct key_reader *r)
 {
     struct batch *b = malloc(sizeof *b);
     int status = b ? FOUND : complain("out of memory: batch of keys: free some");
@@ -193,7 +193,7 @@ static void slab_ask(struct slab *s, const struct keys *keys, const struct work 
 
 static void *worker(void *context)
 {
-    struct reader *r = context;
+    struct key_reader *r = context;
     pthread_mutex_lock(&r->mutex);
     for (;;) {
         while (!r->closing && r->claimed == r->filled)
@@ -212,7 +212,7 @@ static void *worker(void *context)
 }
 
 /* Takes the oldest slab once it is done. */
-static bool slab_take(struct reader *r, int *status)
+static bool slab_take(struct key_reader *r, int *status)
 {
     struct slab *s = &r->ring[r->taken % r->n_ring];
     pthread_mutex_lock(&r->mutex);
@@ -232,7 +232,7 @@ static bool slab_take(struct reader *r, int *status)
 
 /* Reads ahead while there is a free slab and something to read, else takes. One slab stays behind
    as the place of the tail. */
-static int read_and_take(struct reader *r)
+static int read_and_take(struct key_reader *r)
 {
     int status = FOUND;
     while (!r->at_end || r->taken < r->filled) {
@@ -251,7 +251,7 @@ static int read_and_take(struct reader *r)
     return status;
 }
 
-static int run_threads(struct reader *r, size_t n)
+static int run_threads(struct key_reader *r, size_t n)
 {
     pthread_t thread[THREADS_MAX];
     size_t started = 0;
@@ -270,7 +270,7 @@ static int run_threads(struct reader *r, size_t n)
     return status;
 }
 
-static void reader_free(struct reader *r)
+static void reader_free(struct key_reader *r)
 {
     for (size_t i = 0; i < r->n_ring; i++) {
         for (size_t j = 0; j < r->ring[i].batch_room; j++)
@@ -288,7 +288,7 @@ int slabs_run(struct keys *keys, const struct work *work)
                      : processors > 0 ? (size_t)processors
                                       : 1;
     threads = threads < THREADS_MAX ? threads : THREADS_MAX;
-    struct reader r = {.keys = keys, .work = work, .number = 1};
+    struct key_reader r = {.keys = keys, .work = work, .number = 1};
     r.n_ring = threads > 1 ? 2 * threads + 2 : 1;
     r.ring = calloc(r.n_ring, sizeof *r.ring);
     if (!r.ring)

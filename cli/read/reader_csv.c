@@ -12,7 +12,7 @@
 
 /* The field at `start`. Text of quoted ones is [text, quote) with every quote in it doubled if
    `doubled`, then [quote + 1, stop). */
-struct field {
+struct csv_field {
     const uint8_t *text, *quote; /* quote NULL: the field is [text, stop) as it stands */
     const uint8_t *stop;         /* the delimiter, the line end (\r\n: its \r) or the end */
     const uint8_t *next;         /* the same, past a \r */
@@ -56,7 +56,7 @@ ALWAYS_INLINE const uint8_t *closing_quote(const uint8_t *p, const struct how *h
 }
 
 /* The field at p, which may be the end; false: its quote is not closed. */
-ALWAYS_INLINE bool take_field(struct field *field, const uint8_t *p, const struct how *how,
+ALWAYS_INLINE bool take_field(struct csv_field *field, const uint8_t *p, const struct how *how,
                               scan_how vector)
 {
     const uint8_t *const end = how->end;
@@ -78,7 +78,7 @@ ALWAYS_INLINE bool take_field(struct field *field, const uint8_t *p, const struc
 }
 
 /* A field that is not one piece of the text. */
-static size_t join_field(const struct field *field, uint8_t *out)
+static size_t join_field(const struct csv_field *field, uint8_t *out)
 {
     uint8_t *const start = out;
     for (const uint8_t *p = field->text; p < field->quote;) {
@@ -99,7 +99,7 @@ static size_t join_field(const struct field *field, uint8_t *out)
 }
 
 /* The value of a field goes to `value`; false: no memory. */
-ALWAYS_INLINE bool take_value(struct parser *ps, const struct field *field, struct value *value)
+ALWAYS_INLINE bool take_value(struct parser *ps, const struct csv_field *field, struct value *value)
 {
     if (LIKELY(!field->quote)) {
         value_set(value, field->text, (size_t)(field->stop - field->text));
@@ -188,7 +188,7 @@ ALWAYS_INLINE enum parsed csv_next(struct parser *ps, struct record *record, uin
     ps->record = p;
     parser_clear(ps);
     for (size_t column = 0; column < s->n_columns; column++) {
-        struct field field;
+        struct csv_field field;
         uint32_t slot = s->slot[column];
         open = p;
         if (UNLIKELY(!take_field(&field, p, &how, vector)))
@@ -242,7 +242,7 @@ parser_fn csv_parser(const struct dialect *dialect, bool vector)
 size_t csv_header_field(const struct dialect *dialect, const uint8_t **at, const uint8_t *end,
                         uint8_t *out)
 {
-    struct field field;
+    struct csv_field field;
     struct how how = {end, end, dialect->quoted_max, dialect->delimiter,
                       dialect->format == READ_CSV};
     const uint8_t *p = *at;

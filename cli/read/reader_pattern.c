@@ -57,7 +57,7 @@ bool pattern_group(const struct selection *s, size_t i, const char **name, uint3
     return true;
 }
 
-struct matcher {
+struct pattern_matcher {
     const void *code; /* that it was made for */
     pcre2_match_data *data;
     pcre2_match_context *limits;
@@ -65,7 +65,7 @@ struct matcher {
 
 bool pattern_begin(struct parser *ps)
 {
-    struct matcher *m = ps->matcher;
+    struct pattern_matcher *m = ps->matcher;
     if (m && m->code == ps->selection->pattern)
         return true;
     pattern_end(ps);
@@ -82,7 +82,7 @@ bool pattern_begin(struct parser *ps)
 
 void pattern_end(struct parser *ps)
 {
-    struct matcher *m = ps->matcher;
+    struct pattern_matcher *m = ps->matcher;
     if (!m)
         return;
     pcre2_match_data_free(m->data);
@@ -94,7 +94,7 @@ void pattern_end(struct parser *ps)
 bool pattern_fit(struct parser *ps, const uint8_t *line, const uint8_t *end)
 {
     const struct selection *s = ps->selection;
-    struct matcher *m = ps->matcher;
+    struct pattern_matcher *m = ps->matcher;
     size_t len = (size_t)(end - line);
     int n = pcre2_match(s->pattern, line, len, 0, 0, m->data, m->limits);
     if (n == PCRE2_ERROR_JIT_STACKLIMIT)

@@ -245,7 +245,7 @@ static size_t cells_of(const uint8_t *text, size_t len, uint8_t delimiter, enum 
 
 #define CELLS 64
 
-struct table {
+struct csv_sample {
     size_t width, rows, misfits;
     bool names; /* the first row may be a header: no quote in the middle of a name and, if it is
                    alone, no blank */
@@ -254,9 +254,10 @@ struct table {
 };
 
 /* The rows of a text: they should be as wide as the first. */
-static struct table table_of(const struct dialect *d, const uint8_t *text, size_t len, bool whole)
+static struct csv_sample table_of(const struct dialect *d, const uint8_t *text, size_t len,
+                                  bool whole)
 {
-    struct table t = {.names = true};
+    struct csv_sample t = {.names = true};
     enum cell first[CELLS], second[CELLS];
     for (size_t at = 0; at < len;) {
         struct row row = row_of(text + at, len - at, d->delimiter, d->format == READ_CSV);
@@ -290,7 +291,7 @@ static struct table table_of(const struct dialect *d, const uint8_t *text, size_
 
 /* Is it a table? Two rows may be of another width, and one in ten of many. (A log line has quotes and
    blanks where a header has none.) */
-static bool is_table(const struct dialect *d, const struct table *t)
+static bool is_table(const struct dialect *d, const struct csv_sample *t)
 {
     return (d->headless || t->names) && t->misfits <= 2 + t->rows / 10;
 }
@@ -300,18 +301,18 @@ static bool is_table(const struct dialect *d, const struct table *t)
  * none. Blanks part columns only if nothing else does, all rows are equally wide, and there are
  * numbers or the like below names that are none.
  */
-static struct table find_table(const struct dialect *dialect, const uint8_t *text, size_t len,
-                               bool whole, uint8_t *delimiter)
+static struct csv_sample find_table(const struct dialect *dialect, const uint8_t *text, size_t len,
+                                    bool whole, uint8_t *delimiter)
 {
     static const char candidates[] = ",;|\t ";
-    struct table best = {0};
+    struct csv_sample best = {0};
     *delimiter = 0;
     for (const char *c = candidates; *c; c++) {
         struct dialect d = *dialect;
         d.delimiter = (uint8_t)*c;
         if (*delimiter && best.width > 1 && (*c == ' ' || *delimiter == ','))
             break;
-        struct table t = table_of(&d, text, len, whole);
+        struct csv_sample t = table_of(&d, text, len, whole);
         bool good = is_table(&d, &t) && (*c == ',' || t.width > 1);
         if (*c == ' ')
             good = good && t.typed && t.misfits == 0;
@@ -435,14 +436,14 @@ static struct sniff sniff_table(const struct dialect *dialect, const uint8_t *te
     if (tab) {
         d.format = READ_TSV;
         d.delimiter = '\t';
-        struct table t = table_of(&d, text, len, whole);
+        struct csv_sample t = table_of(&d, text, len, whole);
         if (!is_table(&d, &t))
             return sniff.format = READ_TEXT, sniff;
         sniff.format = READ_TSV;
         sniff.headless |= t.alike;
         return sniff;
     }
-    struct table t = find_table(&d, text, len, whole, &sniff.delimiter);
+    struct csv_sample t = find_table(&d, text, len, whole, &sniff.delimiter);
     if (sniff.delimiter)
         sniff.headless |= t.alike && t.rows > 0;
     if (!named && (!sniff.delimiter || timed_line(text, len)))

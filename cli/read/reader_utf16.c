@@ -11,7 +11,7 @@
 #include "reader_parse.h"
 
 /* A character that did not fit where it was wanted. */
-struct rest {
+struct half_character {
     uint8_t bytes[4];
     size_t at, len;
 };
@@ -19,7 +19,7 @@ struct rest {
 static tamis_error wide_start(struct source *s, const struct restart *from, tamis_reason *reason)
 {
     (void)from;
-    s->state = calloc(1, sizeof(struct rest));
+    s->state = calloc(1, sizeof(struct half_character));
     return s->state ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", s->path);
 }
 
@@ -63,7 +63,7 @@ static bool take_char(struct source *s, bool big, uint32_t *c)
 
 ALWAYS_INLINE size_t wide_step(struct source *s, uint8_t *out, size_t room, bool big)
 {
-    struct rest *rest = s->state;
+    struct half_character *rest = s->state;
     size_t made = 0;
     uint32_t c;
     while (made < room) {

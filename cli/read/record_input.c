@@ -135,7 +135,7 @@ static int words_run(struct records *r, const struct records_work *work)
 
 /* ---- from standard input --------------------------------------------------------------------- */
 
-struct reading {
+struct record_reading {
     struct records *r;
     const struct records_work *work;
     struct input *input;
@@ -168,7 +168,7 @@ static bool read_attrs(const struct records *r, const tamis_records *index, uint
 }
 
 /* What the input has of the attributes: for questions the others do not count. */
-static bool settle_mask(struct reading *g)
+static bool settle_mask(struct record_reading *g)
 {
     uint64_t all = UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - g->p), there = all, wanted = 0;
     bool header = g->input->header != NULL;
@@ -194,7 +194,7 @@ static bool settle_mask(struct reading *g)
     return true;
 }
 
-static bool open_input(struct reading *g)
+static bool open_input(struct record_reading *g)
 {
     const char *names[TAMIS_ATTRIBUTES_MAX];
     struct records *r = g->r;
@@ -216,14 +216,14 @@ static bool open_input(struct reading *g)
     return (g->parser && g->batch.digest ? true : no_memory("records")) && settle_mask(g);
 }
 
-static void batch_end(struct reading *g)
+static void batch_end(struct record_reading *g)
 {
     if (g->batch.n && !g->stopped)
         g->stopped = !g->work->take(g->work->context, &g->batch) || put_failed();
     g->batch.n = 0;
 }
 
-static void batch_put(struct reading *g, const struct record *record)
+static void batch_put(struct record_reading *g, const struct record *record)
 {
     struct record_batch *b = &g->batch;
     tamis_digest *to = b->digest + b->n * g->p;
@@ -241,7 +241,7 @@ static void batch_put(struct reading *g, const struct record *record)
 }
 
 /* Counts a record that is none; false: it ends all. */
-static bool skip_bad(struct reading *g, const struct record *record, uint64_t first_line)
+static bool skip_bad(struct record_reading *g, const struct record *record, uint64_t first_line)
 {
     struct records *r = g->r;
     if (r->bad++ == 0) {
@@ -255,7 +255,7 @@ static bool skip_bad(struct reading *g, const struct record *record, uint64_t fi
     return !r->strict;
 }
 
-static bool read_text(struct reading *g, uint64_t first_line)
+static bool read_text(struct record_reading *g, uint64_t first_line)
 {
     struct record record;
     enum parsed parsed = PARSED_END;
@@ -273,7 +273,7 @@ static bool read_text(struct reading *g, uint64_t first_line)
 
 static int input_run(struct records *r, const struct records_work *work)
 {
-    struct reading *g = calloc(1, sizeof *g);
+    struct record_reading *g = calloc(1, sizeof *g);
     if (!g)
         return no_memory("records"), TROUBLE;
     g->r = r, g->work = work, g->p = attributes_of(work->index);

@@ -11,7 +11,7 @@
 #include "base/base.h"
 
 /* Text from `at` to `end`. What is taken off it only if it fits. */
-struct rest {
+struct time_text {
     const uint8_t *at, *end;
 };
 
@@ -104,12 +104,12 @@ void time_zone_here(char *out, size_t room)
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-static bool digit(const struct rest *r)
+static bool digit(const struct time_text *r)
 {
     return r->at < r->end && (uint8_t)(*r->at - '0') < 10;
 }
 
-static bool take(struct rest *r, char c)
+static bool take(struct time_text *r, char c)
 {
     if (r->at == r->end || *r->at != (uint8_t)c)
         return false;
@@ -118,7 +118,7 @@ static bool take(struct rest *r, char c)
 }
 
 /* A number of exactly n digits. */
-static bool take_digits(struct rest *r, unsigned n, unsigned *out)
+static bool take_digits(struct time_text *r, unsigned n, unsigned *out)
 {
     unsigned x = 0;
     if ((size_t)(r->end - r->at) < n)
@@ -135,13 +135,13 @@ static bool take_digits(struct rest *r, unsigned n, unsigned *out)
 }
 
 /* A number of one or two digits, with a blank where a first one may lack. */
-static bool take_day(struct rest *r, unsigned *out)
+static bool take_day(struct time_text *r, unsigned *out)
 {
     return take_digits(r, 2, out) || (take(r, ' '), take_digits(r, 1, out));
 }
 
 /* Jan to Dec, whatever their case. */
-static bool take_month(struct rest *r, unsigned *out)
+static bool take_month(struct time_text *r, unsigned *out)
 {
     static const char names[] = "janfebmaraprmayjunjulaugsepoctnovdec";
     if (r->end - r->at < 3)
@@ -157,7 +157,7 @@ static bool take_month(struct rest *r, unsigned *out)
 }
 
 /* Mon to Sun, whatever their case; which it is does not count. */
-static bool take_weekday(struct rest *r)
+static bool take_weekday(struct time_text *r)
 {
     static const char names[] = "montuewedthufrisatsun";
     for (unsigned i = 0; r->end - r->at >= 3 && i < 7; i++)
@@ -170,7 +170,7 @@ static bool take_weekday(struct rest *r)
 }
 
 /* Digits behind the point: those after the ninth do not count. */
-static void take_fraction(struct rest *r, uint32_t *nanoseconds)
+static void take_fraction(struct time_text *r, uint32_t *nanoseconds)
 {
     uint32_t unit = 100000000, x = 0;
     for (r->at++; digit(r); r->at++, unit /= 10)
@@ -179,11 +179,11 @@ static void take_fraction(struct rest *r, uint32_t *nanoseconds)
 }
 
 /* 22:14, 22:14:15, 22:14:15.003 */
-static bool take_clock(struct rest *r, struct civil *c)
+static bool take_clock(struct time_text *r, struct civil *c)
 {
     if (!take_digits(r, 2, &c->hour) || !take(r, ':') || !take_digits(r, 2, &c->minute))
         return false;
-    struct rest more = *r;
+    struct time_text more = *r;
     if (!take(&more, ':') || !take_digits(&more, 2, &c->second))
         return c->second = 0, true;
     *r = more;
@@ -193,9 +193,9 @@ static bool take_clock(struct rest *r, struct civil *c)
 }
 
 /* Z, +02:00, +0200, +02, UTC, GMT, the words behind a blank; *blank: so may the numbers be. */
-static void take_zone(struct rest *r, struct civil *c)
+static void take_zone(struct time_text *r, struct civil *c)
 {
-    struct rest z = *r;
+    struct time_text z = *r;
     unsigned hours, minutes = 0;
     bool blank = take(&z, ' ');
     if (!blank && (take(&z, 'Z') || take(&z, 'z'))) {
@@ -207,7 +207,7 @@ static void take_zone(struct rest *r, struct civil *c)
         int sign = *z.at++ == '-' ? -1 : 1;
         if (!take_digits(&z, 2, &hours) || hours > 23)
             return;
-        struct rest rest = z;
+        struct time_text rest = z;
         take(&rest, ':');
         if (take_digits(&rest, 2, &minutes))
             z = rest;
@@ -227,7 +227,7 @@ static void take_zone(struct rest *r, struct civil *c)
 /* ---- forms ----------------------------------------------------------------------------------- */
 
 /* 2024-05-01T10:00:00.123+02:00 and what is like it; *dated: there is no clock. */
-static bool iso_form(struct rest *r, struct civil *c, bool *dated)
+static bool iso_form(struct time_text *r, struct civil *c, bool *dated)
 {
     unsigned year;
     if (!take_digits(r, 4, &year))
@@ -237,7 +237,7 @@ static bool iso_form(struct rest *r, struct civil *c, bool *dated)
         !take_digits(r, 2, &c->day))
         return false;
     c->year = year;
-    struct rest clock = *r;
+    struct time_text clock = *r;
     *dated = !(take(&clock, 'T') || take(&clock, 't') || take(&clock, ' ') || take(&clock, '_')) ||
              !take_clock(&clock, c);
     if (*dated)
@@ -248,7 +248,7 @@ static bool iso_form(struct rest *r, struct civil *c, bool *dated)
 }
 
 /* 10/Oct/2000:13:55:36 -0700 */
-static bool access_form(struct rest *r, struct civil *c)
+static bool access_form(struct time_text *r, struct civil *c)
 {
     unsigned year;
     if (!take_digits(r, 2, &c->day) || !take(r, '/') || !take_month(r, &c->month) ||
@@ -260,7 +260,7 @@ static bool access_form(struct rest *r, struct civil *c)
 }
 
 /* 11 Oct 2023 22:14:15 GMT */
-static bool mail_form(struct rest *r, struct civil *c)
+static bool mail_form(struct time_text *r, struct civil *c)
 {
     unsigned year;
     if (!take_day(r, &c->day) || !take(r, ' ') || !take_month(r, &c->month) || !take(r, ' ') ||
@@ -272,12 +272,12 @@ static bool mail_form(struct rest *r, struct civil *c)
 }
 
 /* Oct 11 22:14:15, with a year in front of the clock, behind it, or none: then it is 0. */
-static bool syslog_form(struct rest *r, struct civil *c, bool behind)
+static bool syslog_form(struct time_text *r, struct civil *c, bool behind)
 {
     unsigned year = 0;
     if (!take_month(r, &c->month) || !take(r, ' ') || !take_day(r, &c->day) || !take(r, ' '))
         return false;
-    struct rest more = *r;
+    struct time_text more = *r;
     if (take_digits(&more, 4, &year) && take(&more, ' '))
         *r = more;
     else
@@ -312,7 +312,7 @@ static bool settle_year(struct time_context *x, struct civil *c, int64_t *second
 static size_t take_time(struct time_context *x, const uint8_t *text, size_t len, bool *dated,
                         struct stamp *out)
 {
-    struct rest r = {text, text + len};
+    struct time_text r = {text, text + len};
     struct civil c = {0};
     bool good, month = len && (*text | 0x20) >= 'a' && (*text | 0x20) <= 'z';
     *dated = false;
@@ -352,7 +352,7 @@ static size_t take_time(struct time_context *x, const uint8_t *text, size_t len,
 /* A number since 1970, its unit by its size. */
 static bool since_1970(const uint8_t *text, size_t len, struct stamp *out)
 {
-    struct rest r = {text, text + len};
+    struct time_text r = {text, text + len};
     bool negative = take(&r, '-');
     int64_t x = 0, unit = 1;
     uint32_t part = 0;

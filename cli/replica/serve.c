@@ -140,13 +140,13 @@ static void refuse(struct reply *r, unsigned status, const char *format, ...)
 
 /* ---- the keys of a request ------------------------------------------------------------------- */
 
-struct wanted {
+struct wanted_keys {
     tamis_key *keys;
     size_t n, room;
     struct reply *reply;
 };
 
-static bool want(struct wanted *w, const void *data, size_t len)
+static bool want(struct wanted_keys *w, const void *data, size_t len)
 {
     if (w->n == KEYS_MOST)
         return refuse(w->reply, 413, "more than %d keys: ask for fewer at a time", KEYS_MOST),
@@ -164,7 +164,7 @@ static bool want(struct wanted *w, const void *data, size_t len)
 }
 
 /* A string of JSON at p becomes a key, where it stands; what follows it, or NULL. */
-static uint8_t *want_string(struct wanted *w, uint8_t *p, const uint8_t *end)
+static uint8_t *want_string(struct wanted_keys *w, uint8_t *p, const uint8_t *end)
 {
     const uint8_t *bad = NULL,
                   *quote = p < end && *p == '"' ? json_string_end(p + 1, end, &bad) : NULL;
@@ -181,7 +181,7 @@ static uint8_t *skip(uint8_t *p, const uint8_t *end, const char *text)
 }
 
 /* ["a", "b"] or {"keys": ["a", "b"]} */
-static void want_json(struct wanted *w, struct text *body)
+static void want_json(struct wanted_keys *w, struct text *body)
 {
     uint8_t *p = (uint8_t *)body->data, *end = p ? p + body->len : p, *next;
     uint8_t *object = skip(p, end, "{");
@@ -202,7 +202,7 @@ static void want_json(struct wanted *w, struct text *body)
         refuse(w->reply, 400, "not a list of keys: send {\"keys\": [\"KEY\", ...]}");
 }
 
-static void want_lines(struct wanted *w, const struct text *body, char end)
+static void want_lines(struct wanted_keys *w, const struct text *body, char end)
 {
     for (size_t at = 0; at < body->len;) {
         const char *line = body->data + at, *stop = memchr(line, end, body->len - at);
@@ -216,7 +216,7 @@ static void want_lines(struct wanted *w, const struct text *body, char end)
 static enum MHD_Result want_argument(void *context, enum MHD_ValueKind kind, const char *name,
                                      size_t name_len, const char *value, size_t len)
 {
-    struct wanted *w = context;
+    struct wanted_keys *w = context;
     (void)kind;
     if (name_len == 3 && memcmp(name, "key", 3) == 0 && value)
         return want(w, value, len) ? MHD_YES : MHD_NO;
@@ -244,7 +244,7 @@ static void note_time(struct serve_counts *s, uint64_t nanoseconds)
 static void page_locate(struct serving *s, struct MHD_Connection *c, struct request *q, bool posted,
                         struct reply *r)
 {
-    struct wanted w = {.reply = r};
+    struct wanted_keys w = {.reply = r};
     struct answers a = {.directory = s->directory, .form = ANSWERS_OBJECT, .end = '\n'};
     MHD_get_connection_values_n(c, MHD_GET_ARGUMENT_KIND, want_argument, &w);
     if (posted && w.n)

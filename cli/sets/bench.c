@@ -14,12 +14,12 @@
 #include "ui/args.h"
 #include "ui/report.h"
 
-#define RUNS      5
-#define CHUNK     1024
-#define QUERIES   ((size_t)1 << 20)
-#define HUGE_PAGE ((size_t)1 << 21)
-#define THREADS   64
-#define FIRST     1000 /* capacity that a growing filter starts with */
+#define RUNS           5
+#define CHUNK          1024
+#define QUERIES        ((size_t)1 << 20)
+#define HUGE_PAGE      ((size_t)1 << 21)
+#define THREADS        64
+#define FIRST_CAPACITY 1000 /* capacity that a growing filter starts with */
 
 /* ---- clock, keys, medians -------------------------------------------------------------------- */
 
@@ -279,7 +279,7 @@ static int bench_all(struct bench *b)
                             (tamis_options){.growth = TAMIS_FIXED, .capacity = b->items});
     if (status == FOUND)
         status = bench_kind(b, "scalable", "grown from 1,000 keys",
-                            (tamis_options){.growth = TAMIS_SCALABLE, .capacity = FIRST});
+                            (tamis_options){.growth = TAMIS_SCALABLE, .capacity = FIRST_CAPACITY});
     if (status == FOUND)
         status = bench_kind(
             b, "deletable", "deletable, sized in advance",

@@ -9,7 +9,7 @@
 #include "set_file.h"
 
 /* What the three verbs share: a file, options, keys or records. */
-struct job {
+struct key_job {
     struct keys keys;
     struct records records;
     struct store_options files;
@@ -23,7 +23,7 @@ struct job {
 #define JOB_ARGS(job) KEYS_ARGS((job).keys), RECORDS_ARGS((job).records), STORE_KEY_ARG((job).files)
 
 /* Options for keys are mistakes with records, and vice versa. */
-static bool job_settle(struct job *job, const struct words *words)
+static bool job_settle(struct key_job *job, const struct words *words)
 {
     struct records *r = &job->records;
     if (!store_has_records(&job->store)) {
@@ -49,7 +49,7 @@ static bool job_settle(struct job *job, const struct words *words)
 }
 
 /* Reads the options and opens the file; false after complaining. */
-static bool job_begin(struct job *job, int argc, char **argv, const struct arg *args, size_t n,
+static bool job_begin(struct key_job *job, int argc, char **argv, const struct arg *args, size_t n,
                       bool changes)
 {
     struct words words = args_read(argc, argv, args, n);
@@ -66,7 +66,7 @@ static bool job_begin(struct job *job, int argc, char **argv, const struct arg *
     return false;
 }
 
-static const char *things(const struct job *job)
+static const char *things(const struct key_job *job)
 {
     return store_has_records(&job->store) ? "records" : "keys";
 }
@@ -76,16 +76,16 @@ static const char *things(const struct job *job)
 struct change {
     bool (*batch)(void *job, struct batch *batch);
     bool (*records)(void *job, struct record_batch *batch);
-    void (*report)(const struct job *job);
+    void (*report)(const struct key_job *job);
     bool none_is_1; /* exit status 1 if nothing was changed */
 };
 
-static bool changed(const struct job *job, const struct change *how)
+static bool changed(const struct key_job *job, const struct change *how)
 {
     return how->none_is_1 ? job->done + job->pending > 0 : job->n > 0;
 }
 
-static int complain_change(const struct job *job)
+static int complain_change(const struct key_job *job)
 {
     const char *path = job->store.path,
                *kind = store_has_records(&job->store) ? "set of records" : "filter";
@@ -101,7 +101,7 @@ static int complain_change(const struct job *job)
 
 static int run_change(int argc, char **argv, const struct change *how)
 {
-    struct job job = {.keys = KEYS_DEFAULT};
+    struct key_job job = {.keys = KEYS_DEFAULT};
     const struct arg args[] = {
         JOB_ARGS(job),
         STORE_WRITE_ARG(job.files),
@@ -127,7 +127,7 @@ static int run_change(int argc, char **argv, const struct change *how)
     return status;
 }
 
-static bool added(struct job *job, const uint8_t *fresh, size_t done)
+static bool added(struct key_job *job, const uint8_t *fresh, size_t done)
 {
     job->n += done;
     for (size_t i = 0; i < done; i++)
@@ -137,7 +137,7 @@ static bool added(struct job *job, const uint8_t *fresh, size_t done)
 
 static bool add_batch(void *context, struct batch *b)
 {
-    struct job *job = context;
+    struct key_job *job = context;
     uint16_t who[KEYS_BATCH];
     size_t n = b->n_none ? batch_pack(b, who) : b->n, done;
     job->error = tamis_filter_add_many(as_filter(job->store.set), b->digest, n, b->mark, &done);
@@ -146,14 +146,14 @@ static bool add_batch(void *context, struct batch *b)
 
 static bool add_records(void *context, struct record_batch *b)
 {
-    struct job *job = context;
+    struct key_job *job = context;
     size_t done;
     job->error =
         tamis_records_add_many(as_records(job->store.set), b->digest, b->n, b->mark, &done);
     return added(job, b->mark, done);
 }
 
-static void report_add(const struct job *job)
+static void report_add(const struct key_job *job)
 {
     unsigned long long n = job->n, fresh = job->done;
     if (job->verbose)
@@ -176,7 +176,7 @@ int verb_add(int argc, char **argv)
     return run_change(argc, argv, &how);
 }
 
-static bool removed(struct job *job, const uint8_t *outcomes, size_t done)
+static bool removed(struct key_job *job, const uint8_t *outcomes, size_t done)
 {
     job->n += done;
     for (size_t i = 0; i < done; i++) {
@@ -188,7 +188,7 @@ static bool removed(struct job *job, const uint8_t *outcomes, size_t done)
 
 static bool remove_batch(void *context, struct batch *b)
 {
-    struct job *job = context;
+    struct key_job *job = context;
     uint16_t who[KEYS_BATCH];
     size_t n = b->n_none ? batch_pack(b, who) : b->n, done = 0;
     job->error = tamis_filter_remove_many(as_filter(job->store.set), b->digest, n, b->mark, &done);
@@ -197,14 +197,14 @@ static bool remove_batch(void *context, struct batch *b)
 
 static bool remove_records(void *context, struct record_batch *b)
 {
-    struct job *job = context;
+    struct key_job *job = context;
     size_t done = 0;
     job->error =
         tamis_records_remove_many(as_records(job->store.set), b->digest, b->n, b->mark, &done);
     return removed(job, b->mark, done);
 }
 
-static void report_remove(const struct job *job)
+static void report_remove(const struct key_job *job)
 {
     unsigned long long n = job->n, gone = job->done, pending = job->pending;
     if (job->verbose)
@@ -230,15 +230,15 @@ int verb_remove(int argc, char **argv)
 
 /* ---- check ----------------------------------------------------------------------------------- */
 
-struct check {
-    struct job job;
+struct key_check {
+    struct key_job job;
     bool others, count, quiet;
     bool warned, verified;
 };
 
 static void check_ask(void *context, struct batch *b)
 {
-    const struct check *c = context;
+    const struct key_check *c = context;
     tamis_filter_has_many(as_filter(c->job.store.set), b->digest, b->n, b->mark);
     for (size_t i = 0; b->n_none && i < b->n; i++)
         if (b->key[i].data == key_none.data)
@@ -247,7 +247,7 @@ static void check_ask(void *context, struct batch *b)
 
 static bool check_take(void *context, struct batch *b)
 {
-    struct check *c = context;
+    struct key_check *c = context;
     uint8_t mark = !c->others;
     size_t found = 0;
     if (c->quiet || c->count)
@@ -260,7 +260,7 @@ static bool check_take(void *context, struct batch *b)
     return !(c->quiet && c->job.done);
 }
 
-static void check_warn(struct check *c)
+static void check_warn(struct key_check *c)
 {
     if (!c->warned)
         records_warn(as_records(c->job.store.set), c->job.records.mask);
@@ -270,7 +270,7 @@ static void check_warn(struct check *c)
 
 static bool check_records(void *context, struct record_batch *b)
 {
-    struct check *c = context;
+    struct key_check *c = context;
     bool print = !c->quiet && !c->count;
     check_warn(c);
     tamis_records_has_many(as_records(c->job.store.set), c->job.records.mask, b->digest, b->n,
@@ -293,7 +293,7 @@ static bool check_records(void *context, struct record_batch *b)
 /* The query in the arguments; it is printed as it was written. */
 static void check_choices(void *context, const tamis_choice *choices, size_t n)
 {
-    struct check *c = context;
+    struct key_check *c = context;
     const struct records *r = &c->job.records;
     tamis_answer answer = {0};
     check_warn(c);
@@ -310,7 +310,7 @@ static void check_choices(void *context, const tamis_choice *choices, size_t n)
     }
 }
 
-static void report_check(const struct check *c)
+static void report_check(const struct key_check *c)
 {
     if (!c->job.json) {
         put_format("%llu\n", (unsigned long long)c->job.done);
@@ -330,7 +330,7 @@ static void report_check(const struct check *c)
 
 int verb_check(int argc, char **argv)
 {
-    struct check c = {.job = {.keys = KEYS_DEFAULT}};
+    struct key_check c = {.job = {.keys = KEYS_DEFAULT}};
     const struct arg args[] = {
         JOB_ARGS(c.job),
         STORE_READ_ARG(c.job.files),

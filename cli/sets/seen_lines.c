@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define LEVELS_MAX 64
-#define FIRST      ((uint64_t)1 << 18) /* keys of the first level: 0.8 MiB per filter */
+#define FIRST_KEYS ((uint64_t)1 << 18) /* keys of the first level: 0.8 MiB per filter */
 #define PAIR_BELOW 1e-5                /* rate below which two filters take fewer bits than one */
 #define RECENT     64                  /* batches over which the share of new keys is measured */
 
@@ -92,10 +92,10 @@ static uint64_t next_capacity(const struct sieve *s)
     if (s->to_come && keys) {
         uint64_t next = (uint64_t)((double)s->to_come * ((double)fresh / (double)keys) * 1.005) +
                         2 * SIEVE_BATCH;
-        most = most < 256 * FIRST ? 256 * FIRST : most;
-        return next > most ? most : next < FIRST ? FIRST : next;
+        most = most < 256 * FIRST_KEYS ? 256 * FIRST_KEYS : most;
+        return next > most ? most : next < FIRST_KEYS ? FIRST_KEYS : next;
     }
-    return s->n == 1 ? 32 * FIRST : s->n == 2 ? 128 * FIRST : s->total / 2;
+    return s->n == 1 ? 32 * FIRST_KEYS : s->n == 2 ? 128 * FIRST_KEYS : s->total / 2;
 }
 
 struct sieve *sieve_new(double fpp, uint64_t capacity)
@@ -106,7 +106,7 @@ struct sieve *sieve_new(double fpp, uint64_t capacity)
     s->fpp = fpp;
     s->pair = fpp < PAIR_BELOW ? 2 : 1;
     s->told = capacity != 0;
-    if (level_add(s, capacity ? capacity : FIRST) == TAMIS_OK)
+    if (level_add(s, capacity ? capacity : FIRST_KEYS) == TAMIS_OK)
         return s;
     free(s);
     return NULL;
@@ -148,14 +148,14 @@ static void second(const tamis_digest *from, size_t n, tamis_digest *to)
 }
 
 /* Keys still to be decided, and where each came from. */
-struct rest {
+struct undecided {
     tamis_digest digest[SIEVE_BATCH];
     uint16_t who[SIEVE_BATCH];
     size_t n;
 };
 
 /* Removes keys from the rest that the level has. */
-static void level_ask(const struct sieve *s, const struct level *level, struct rest *rest)
+static void level_ask(const struct sieve *s, const struct level *level, struct undecided *rest)
 {
     tamis_digest some[SIEVE_BATCH], other[SIEVE_BATCH];
     uint8_t found[SIEVE_BATCH], both[SIEVE_BATCH];
@@ -180,8 +180,8 @@ static void level_ask(const struct sieve *s, const struct level *level, struct r
     rest->n = kept;
 }
 
-static tamis_error level_put(const struct sieve *s, struct level *level, const struct rest *rest,
-                             uint8_t *fresh)
+static tamis_error level_put(const struct sieve *s, struct level *level,
+                             const struct undecided *rest, uint8_t *fresh)
 {
     tamis_digest other[SIEVE_BATCH];
     uint8_t here[SIEVE_BATCH], there[SIEVE_BATCH] = {0};
@@ -200,7 +200,7 @@ static tamis_error level_put(const struct sieve *s, struct level *level, const s
 tamis_error sieve_add(struct sieve *s, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     struct level *last = &s->level[s->n - 1];
-    struct rest rest;
+    struct undecided rest;
     if (last->load + n > last->capacity) {
         tamis_error e = level_add(s, next_capacity(s));
         if (e != TAMIS_OK)

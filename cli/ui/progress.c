@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FIRST 1.0 /* seconds until it appears */
-#define EVERY 0.2
-#define WIDTH 24
+#define SHOWN_AFTER 1.0 /* seconds until it appears */
+#define EVERY       0.2
+#define WIDTH       24
 
 static struct {
     bool on, shown;
@@ -88,7 +88,7 @@ void progress_step(uint64_t bytes)
     if (!bar.on)
         return;
     double now = seconds();
-    if (now - bar.start < FIRST || now - bar.last < EVERY)
+    if (now - bar.start < SHOWN_AFTER || now - bar.last < EVERY)
         return;
     bar.last = now;
     draw(now - bar.start);

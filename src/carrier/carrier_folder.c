@@ -25,7 +25,7 @@
 
 #define LOOK_MS 50 /* between looks for new messages */
 
-struct place {
+struct owner_messages {
     char *owner;
     uint64_t seen;  /* the last message taken */
     uint64_t known; /* the last one that was ever seen: those up to it may be old */
@@ -34,7 +34,7 @@ struct place {
 struct folder {
     struct carrier carrier;
     char path[PATH_MAX - 600];
-    struct place *places;
+    struct owner_messages *places;
     size_t n_places;
     uint64_t first, last; /* sent since the snapshot; 0: nothing */
 };
@@ -320,12 +320,12 @@ static bool folder_retire(struct carrier *c, const char *owner, bool forget)
 
 /* ---- followers ------------------------------------------------------------------------------- */
 
-static struct place *place_of(struct folder *f, const char *owner)
+static struct owner_messages *place_of(struct folder *f, const char *owner)
 {
     for (size_t i = 0; i < f->n_places; i++)
         if (strcmp(f->places[i].owner, owner) == 0)
             return &f->places[i];
-    struct place *grown = realloc(f->places, (f->n_places + 1) * sizeof *grown);
+    struct owner_messages *grown = realloc(f->places, (f->n_places + 1) * sizeof *grown);
     char *name = strdup(owner);
     if (grown)
         f->places = grown;
@@ -334,7 +334,7 @@ static struct place *place_of(struct folder *f, const char *owner)
         carrier_fail(&f->carrier, "out of memory");
         return NULL;
     }
-    f->places[f->n_places] = (struct place){name, 0, 0};
+    f->places[f->n_places] = (struct owner_messages){name, 0, 0};
     return &f->places[f->n_places++];
 }
 
@@ -351,7 +351,7 @@ static void look_at(void *context, const char *owner, bool forgotten)
     struct looking *l = context;
     uint64_t since = carrier_since(l->f->carrier.reached, carrier_clock());
     (void)forgotten; /* the farewell is to be heard */
-    struct place *place = place_of(l->f, owner);
+    struct owner_messages *place = place_of(l->f, owner);
     struct numbers numbers;
     if (!place || !list_numbers(l->f, owner, &numbers)) {
         l->failed = true;
@@ -419,7 +419,7 @@ static int folder_receive(struct carrier *c, char position[CARRIER_POSITION], in
 static int folder_fetch(struct carrier *c, const char *owner, char position[CARRIER_POSITION],
                         carrier_take take, void *context)
 {
-    struct place *place = place_of((struct folder *)c, owner);
+    struct owner_messages *place = place_of((struct folder *)c, owner);
     struct message file;
     int there = read_file((struct folder *)c, owner, "snapshot", SIZE_MAX, &file);
     (void)position; /* what follows on it comes again */

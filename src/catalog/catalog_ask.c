@@ -212,7 +212,7 @@ static tamis_error relation_ask(const tamis_catalog *c, uint32_t relation, tamis
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-struct question {
+struct query {
     const tamis_catalog *c;
     const tamis_condition *of[TAMIS_ATTRIBUTES_MAX]; /* condition on whole values, per attribute */
     tamis_digest *keys[TAMIS_ATTRIBUTES_MAX];        /* and those of its keys that pass the front */
@@ -223,7 +223,7 @@ struct question {
     uint64_t *found; /* for one condition or combination */
 };
 
-static uint64_t count(const struct question *q)
+static uint64_t count(const struct query *q)
 {
     uint64_t n = 0;
     for (uint64_t i = 0; i < q->words; i++)
@@ -231,14 +231,14 @@ static uint64_t count(const struct question *q)
     return n;
 }
 
-static void keep_found(const struct question *q)
+static void keep_found(const struct query *q)
 {
     for (uint64_t i = 0; i < q->words; i++)
         q->left[i] &= q->found[i];
 }
 
-static tamis_error question_of(struct question *q, const tamis_condition *conditions, size_t n,
-                               tamis_reason *reason)
+static tamis_error query_of(struct query *q, const tamis_condition *conditions, size_t n,
+                            tamis_reason *reason)
 {
     for (size_t i = 0; i < n; i++) {
         const tamis_condition *c = &conditions[i];
@@ -258,14 +258,14 @@ static tamis_error question_of(struct question *q, const tamis_condition *condit
 }
 
 /* Segments whose values in the relation are unknown are always candidates. */
-static void add_unknown(const struct question *q, uint32_t relation)
+static void add_unknown(const struct query *q, uint32_t relation)
 {
     for (uint64_t i = 0; i < q->c->segments; i++)
         if (catalog_distinct(q->c, i, relation) == DISTINCT_UNKNOWN)
             q->found[i >> 6] |= UINT64_C(1) << (i & 63);
 }
 
-static void add_in_range(const struct question *q, const tamis_condition *c)
+static void add_in_range(const struct query *q, const tamis_condition *c)
 {
     for (uint64_t i = 0; i < q->c->segments; i++) {
         tamis_range here = catalog_bounds(q->c, i, c->attribute);
@@ -277,7 +277,7 @@ static void add_in_range(const struct question *q, const tamis_condition *c)
     }
 }
 
-static tamis_error ask_condition(struct question *q, const tamis_condition *c, tamis_reason *reason)
+static tamis_error ask_condition(struct query *q, const tamis_condition *c, tamis_reason *reason)
 {
     tamis_error e = TAMIS_OK;
     uint32_t at = c->attribute;
@@ -302,7 +302,7 @@ static tamis_error ask_condition(struct question *q, const tamis_condition *c, t
 
 /* Number of choices of one value per attribute; past CHOICES_MAX the exact number does not
    matter. */
-static uint64_t choices_of(const struct question *q, uint64_t mask)
+static uint64_t choices_of(const struct query *q, uint64_t mask)
 {
     uint64_t n = 1;
     for (; mask && n && n <= CHOICES_MAX; mask &= mask - 1) {
@@ -313,7 +313,7 @@ static uint64_t choices_of(const struct question *q, uint64_t mask)
 }
 
 /* Tries every choice of values for the attributes of a combination, like the digits of a number. */
-static tamis_error ask_combo(const struct question *q, uint32_t combo, tamis_reason *reason)
+static tamis_error ask_combo(const struct query *q, uint32_t combo, tamis_reason *reason)
 {
     const tamis_schema *s = &q->c->schema;
     uint64_t mask = s->masks[combo], n = choices_of(q, mask);
@@ -335,7 +335,7 @@ static tamis_error ask_combo(const struct question *q, uint32_t combo, tamis_rea
 }
 
 /* The combination of exactly these attributes first, then those of subsets. */
-static tamis_error ask_combos(const struct question *q, bool *verified, tamis_reason *reason)
+static tamis_error ask_combos(const struct query *q, bool *verified, tamis_reason *reason)
 {
     const tamis_schema *s = &q->c->schema;
     tamis_error e = TAMIS_OK;
@@ -351,7 +351,7 @@ static tamis_error ask_combos(const struct question *q, bool *verified, tamis_re
     return e;
 }
 
-static void question_free(struct question *q)
+static void query_free(struct query *q)
 {
     const tamis_allocator *a = &q->c->allocator;
     mem_free(a, q->found, q->words, sizeof *q->found);
@@ -362,7 +362,7 @@ static void question_free(struct question *q)
 }
 
 /* Allocates memory and starts with all segments. */
-static tamis_error question_start(struct question *q, tamis_reason *reason)
+static tamis_error query_start(struct query *q, tamis_reason *reason)
 {
     const tamis_catalog *c = q->c;
     q->found = mem_new(&c->allocator, q->words, sizeof *q->found);
@@ -382,11 +382,11 @@ tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_condition *con
                               uint64_t *segments, tamis_catalog_answer *answer,
                               tamis_reason *reason)
 {
-    struct question q = {.c = c, .words = (c->segments + 63) / 64, .left = segments};
-    tamis_error e = question_of(&q, conditions, n, reason);
+    struct query q = {.c = c, .words = (c->segments + 63) / 64, .left = segments};
+    tamis_error e = query_of(&q, conditions, n, reason);
     if (e != TAMIS_OK)
         return e;
-    e = question_start(&q, reason);
+    e = query_start(&q, reason);
     for (size_t i = 0; i < n && e == TAMIS_OK; i++)
         e = ask_condition(&q, &conditions[i], reason);
     uint64_t passed = count(&q);
@@ -394,7 +394,7 @@ tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_condition *con
     if (e == TAMIS_OK)
         e = ask_combos(&q, &verified, reason);
     uint64_t candidates = count(&q);
-    question_free(&q);
+    query_free(&q);
     if (answer && e == TAMIS_OK)
         *answer = (tamis_catalog_answer){verified, c->segments, c->segments - passed,
                                          passed - candidates, candidates};

@@ -82,7 +82,7 @@ tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* What a segment takes in a relation. */
-struct place {
+struct allotment {
     uint32_t shape, columns;
     uint64_t at; /* offset in the spill */
 };
@@ -123,7 +123,7 @@ static double rate_of(tamis_catalog_writer *w, uint32_t relation)
 /* The shape with the fewest bits for n values. The more shapes there are, the more waste is
    accepted. */
 static tamis_error place_choose(tamis_catalog_writer *w, uint32_t relation, uint64_t n,
-                                struct place *out, tamis_reason *reason)
+                                struct allotment *out, tamis_reason *reason)
 {
     double rate = rate_of(w, relation);
     uint64_t best = 0;
@@ -174,8 +174,8 @@ static uint64_t *scratch_words(struct block *scratch, const tamis_allocator *a, 
 
 /* Needs no lock, since the shapes are given. */
 static tamis_error place_build(tamis_catalog_writer *w, const struct catalog_shape *shape,
-                               const struct place *place, const tamis_digest *digests, uint64_t n,
-                               struct block *scratch, tamis_reason *reason)
+                               const struct allotment *place, const tamis_digest *digests,
+                               uint64_t n, struct block *scratch, tamis_reason *reason)
 {
     uint64_t column_words = strip_column_words(shape->plan.units);
     struct bits bits = shape_bits(shape, &w->family);
@@ -188,7 +188,7 @@ static tamis_error place_build(tamis_catalog_writer *w, const struct catalog_sha
 }
 
 static tamis_error place_record(tamis_catalog_writer *w, uint32_t segment,
-                                const struct place *place, tamis_reason *reason)
+                                const struct allotment *place, tamis_reason *reason)
 {
     struct shape_work *shape = &w->shapes[place->shape];
     uint64_t bytes = 8 * strip_column_words(shape->shape.plan.units);
@@ -196,7 +196,8 @@ static tamis_error place_record(tamis_catalog_writer *w, uint32_t segment,
         if (!array_room(&w->allocator, &shape->columns, shape->n, &shape->room,
                         sizeof *shape->columns))
             return no_memory(reason);
-        shape->columns[shape->n++] = (struct source){segment, STRIP_NONE, place->at + i * bytes};
+        shape->columns[shape->n++] =
+            (struct column_source){segment, STRIP_NONE, place->at + i * bytes};
     }
     return strips_write(w, shape, false, reason);
 }
@@ -261,7 +262,7 @@ static tamis_error build_held(tamis_catalog_writer *w, const struct held *held,
     uint32_t relations = schema_relations(&w->schema);
     for (uint32_t r = 0; r < relations; r++) {
         uint64_t n = segment_distinct(w, held->segment)[r];
-        struct place place;
+        struct allotment place;
         if (n == 0 || n == DISTINCT_UNKNOWN)
             continue;
         tamis_error e = place_choose(w, r, n, &place, reason);
@@ -319,7 +320,7 @@ static tamis_error stopped(const tamis_catalog_writer *w, tamis_reason *reason)
 /* Under the lock: assigns a number and shapes to the segment; before the plan exists, the
    segment is held. */
 static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, const void *tag,
-                             size_t len, struct place *places, struct catalog_shape *shapes,
+                             size_t len, struct allotment *places, struct catalog_shape *shapes,
                              tamis_reason *reason)
 {
     struct segment_work s = {.records = g->records, .text = g->text ? g->text : g->values_len};
@@ -346,7 +347,7 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
     }
     for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; r++) {
         uint64_t n = gathered(g, r);
-        places[r] = (struct place){0};
+        places[r] = (struct allotment){0};
         if (n == 0)
             continue;
         e = place_choose(w, r, n, &places[r], reason);
@@ -357,8 +358,9 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
 }
 
 /* Without the lock. */
-static tamis_error put_build(tamis_catalog_writer *w, tamis_gather *g, const struct place *places,
-                             const struct catalog_shape *shapes, tamis_reason *reason)
+static tamis_error put_build(tamis_catalog_writer *w, tamis_gather *g,
+                             const struct allotment *places, const struct catalog_shape *shapes,
+                             tamis_reason *reason)
 {
     tamis_error e = TAMIS_OK;
     uint64_t most = 0;
@@ -386,7 +388,7 @@ static tamis_error put_build(tamis_catalog_writer *w, tamis_gather *g, const str
 tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const void *tag, size_t len,
                               tamis_reason *reason)
 {
-    struct place places[RELATIONS_MAX];
+    struct allotment places[RELATIONS_MAX];
     struct catalog_shape shapes[RELATIONS_MAX];
     tamis_reason why = {0};
     if (g->schema != &w->schema)

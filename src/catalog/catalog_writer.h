@@ -31,7 +31,7 @@
 #define SINK_SUMS    (CATALOG_PAGE / sizeof(uint64_t)) /* in a page of checksums */
 
 /* A column that will be part of a strip: in the spill, or in a strip of the old version. */
-struct source {
+struct column_source {
     uint32_t segment; /* old segments first, then in the order in which they were put */
     uint32_t strip;   /* strip of the old version, or STRIP_NONE */
     uint64_t at;      /* offset in the spill, or number of the column in the strip */
@@ -39,7 +39,7 @@ struct source {
 
 struct shape_work {
     struct catalog_shape shape;
-    struct source *columns;
+    struct column_source *columns;
     size_t n, room;
     uint32_t number; /* number in the new file, or STRIP_NONE */
 };
@@ -68,7 +68,7 @@ struct sums_page {
 };
 
 /* The new file, written from front to back. */
-struct sink {
+struct new_file {
     uint64_t start, at; /* of the payload; of the buffer */
     size_t used;
     uint8_t *buffer;
@@ -109,7 +109,7 @@ struct tamis_catalog_writer {
     pthread_mutex_t lock;
     struct beside file;
     struct spill spill;
-    struct sink sink;
+    struct new_file sink;
     tamis_catalog *old;
     struct shape_work *shapes;
     size_t n_shapes, shapes_room;

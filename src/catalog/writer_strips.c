@@ -27,7 +27,7 @@ void new_file_free(tamis_catalog_writer *w)
 /* The checksums so far form a page, or the last part of one. */
 static tamis_error sums_flush(tamis_catalog_writer *w, tamis_reason *reason)
 {
-    struct sink *o = &w->sink;
+    struct new_file *o = &w->sink;
     size_t len = o->n_sums * sizeof *o->sums;
     if (!ROOM_FOR_ONE(w, sink.pages, sink.n, sink.room))
         return no_memory(reason);
@@ -43,7 +43,7 @@ static tamis_error sums_flush(tamis_catalog_writer *w, tamis_reason *reason)
 /* The buffer is a whole number of pages, except the last time. */
 static tamis_error new_file_flush(tamis_catalog_writer *w, tamis_reason *reason)
 {
-    struct sink *o = &w->sink;
+    struct new_file *o = &w->sink;
     tamis_error e = TAMIS_OK;
     for (size_t from = 0; from < o->used && e == TAMIS_OK; from += CATALOG_PAGE) {
         o->sums[o->n_sums++] =
@@ -154,8 +154,9 @@ static struct strip_room *strip_room_new(const tamis_catalog_writer *w, uint64_t
 }
 
 /* Reads columns from the rows of an old strip, from row `first` on. */
-static void window_old(const tamis_catalog_writer *w, const struct source *sources, uint32_t n,
-                       uint64_t first, uint64_t n_rows, uint64_t *words, uint64_t stride)
+static void window_old(const tamis_catalog_writer *w, const struct column_source *sources,
+                       uint32_t n, uint64_t first, uint64_t n_rows, uint64_t *words,
+                       uint64_t stride)
 {
     const struct catalog_strip *old = &w->old->strips[sources[0].strip];
     uint64_t *wanted[STRIP_COLUMNS] = {0};
@@ -167,12 +168,12 @@ static void window_old(const tamis_catalog_writer *w, const struct source *sourc
 }
 
 /* Reads `n_rows` rows from `first` on of all columns. */
-static int window_read(const tamis_catalog_writer *w, const struct source *sources, uint32_t n,
-                       uint64_t first, uint64_t n_rows, struct strip_room *room)
+static int window_read(const tamis_catalog_writer *w, const struct column_source *sources,
+                       uint32_t n, uint64_t first, uint64_t n_rows, struct strip_room *room)
 {
     int error = 0;
     for (uint32_t i = 0, some; i < n && !error; i += some) {
-        const struct source *s = &sources[i];
+        const struct column_source *s = &sources[i];
         uint64_t *words = room->words + i * room->stride;
         some = 1;
         if (s->strip == STRIP_NONE) {
@@ -258,7 +259,7 @@ static tamis_error strip_write(tamis_catalog_writer *w, struct shape_work *shape
 
 static int compare_sources(const void *x, const void *y)
 {
-    const struct source *a = x, *b = y;
+    const struct column_source *a = x, *b = y;
     if (a->segment != b->segment)
         return a->segment < b->segment ? -1 : 1;
     return (a->at > b->at) - (a->at < b->at);
@@ -328,7 +329,7 @@ static tamis_error strip_take(tamis_catalog_writer *w, uint32_t number, const ui
         if (!ROOM_FOR_ONE(w, shapes[strip->shape].columns, shapes[strip->shape].n,
                           shapes[strip->shape].room))
             return no_memory(reason);
-        shape->columns[shape->n++] = (struct source){segment, number, i};
+        shape->columns[shape->n++] = (struct column_source){segment, number, i};
     }
     return TAMIS_OK;
 }

@@ -115,7 +115,7 @@ void pending_put(const struct pending_list *list, uint8_t *to)
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 /* A copy of one entry: in a mapped file it may change until the next read. */
-struct entry {
+struct pending_entry {
     tamis_digest key[TAMIS_ATTRIBUTES_MAX];
     uint64_t copies;
     uint32_t hides, n;
@@ -126,7 +126,7 @@ struct entries {
     const struct head *head;
     const uint8_t *at, *candidates; /* the next ones */
     uint64_t i, left;               /* entries so far; bytes of candidates left */
-    struct entry now, before;
+    struct pending_entry now, before;
     uint64_t copies;
 };
 

@@ -16,19 +16,19 @@
 /* the first slot is the chunk's header */
 #define CHUNK_SLOTS (CHUNK_SIZE / sizeof(struct secrets) - 1)
 
-struct chunk {
-    struct chunk *next, **back; /* list of chunks with free slots */
-    struct lookup_entry *free;  /* slots that were returned */
+struct secrets_chunk {
+    struct secrets_chunk *next, **back; /* list of chunks with free slots */
+    struct lookup_entry *free;          /* slots that were returned */
     uint32_t made, used;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct lookup by_key;
-static struct chunk *roomy;
+static struct secrets_chunk *roomy;
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-static void chunk_link(struct chunk *c)
+static void chunk_link(struct secrets_chunk *c)
 {
     c->next = roomy;
     c->back = &roomy;
@@ -37,7 +37,7 @@ static void chunk_link(struct chunk *c)
     roomy = c;
 }
 
-static void chunk_unlink(struct chunk *c)
+static void chunk_unlink(struct secrets_chunk *c)
 {
     *c->back = c->next;
     if (c->next)
@@ -47,12 +47,12 @@ static void chunk_unlink(struct chunk *c)
 static struct secrets *slot_take(void)
 {
     if (!roomy) {
-        struct chunk *c = mem_undumped_new(CHUNK_SIZE);
+        struct secrets_chunk *c = mem_undumped_new(CHUNK_SIZE);
         if (!c)
             return NULL;
         chunk_link(c);
     }
-    struct chunk *c = roomy;
+    struct secrets_chunk *c = roomy;
     struct secrets *s =
         c->free ? PART_OF(c->free, struct secrets, entry) : (struct secrets *)(void *)c + ++c->made;
     if (c->free)
@@ -67,7 +67,7 @@ static struct secrets *slot_take(void)
    another. */
 static void slot_give(struct secrets *s)
 {
-    struct chunk *c = s->chunk;
+    struct secrets_chunk *c = s->chunk;
     explicit_bzero(s, sizeof *s);
     s->entry.next = c->free;
     c->free = &s->entry;
@@ -110,7 +110,7 @@ void key_stream(const uint8_t key[TAMIS_KEY_LEN], uint64_t purpose, uint64_t cou
     crypto_shorthash_siphashx24(out, message, sizeof message, key);
 }
 
-static uint64_t hash_of(const uint8_t *key)
+static uint64_t key_hash(const uint8_t *key)
 {
     uint64_t words[2], secret = process_secret();
     memcpy(words, key, sizeof words);
@@ -119,7 +119,7 @@ static uint64_t hash_of(const uint8_t *key)
 
 static struct secrets *find(const uint8_t *key)
 {
-    uint64_t hash = hash_of(key);
+    uint64_t hash = key_hash(key);
     for (struct lookup_entry *at = NULL; (at = lookup_next(&by_key, hash, at));) {
         struct secrets *s = PART_OF(at, struct secrets, entry);
         if (sodium_memcmp(s->key, key, TAMIS_KEY_LEN) == 0)
@@ -139,7 +139,7 @@ static struct secrets *make(const uint8_t *key)
         randombytes_buf(s->key, TAMIS_KEY_LEN);
     for (unsigned i = 0; i < SECRET_LEN / 16; i++)
         key_stream(s->key, PURPOSE_SECRET, i, s->xxh3 + 16 * (size_t)i);
-    lookup_add(&by_key, &s->entry, hash_of(s->key));
+    lookup_add(&by_key, &s->entry, key_hash(s->key));
     return s;
 }
 

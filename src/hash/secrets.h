@@ -14,7 +14,7 @@ struct secrets {
     _Alignas(64) uint8_t key[TAMIS_KEY_LEN];
     uint8_t xxh3[SECRET_LEN]; /* XXH3's secret */
     struct lookup_entry entry;
-    struct chunk *chunk;
+    struct secrets_chunk *chunk;
     uint64_t holders;
 };
 

@@ -77,14 +77,14 @@ static unsigned words_give(tamis_key text, bool all, tamis_give give, void *cont
     return n;
 }
 
-struct giving {
+struct token_giving {
     tamis_give give;
     void *context;
 };
 
 static bool give_short(void *context, const uint8_t *word, size_t len)
 {
-    const struct giving *to = context;
+    const struct token_giving *to = context;
     to->give(to->context, (tamis_key){word, len < WORD_LEN_MAX ? len : WORD_LEN_MAX}, true);
     return false;
 }
@@ -92,7 +92,7 @@ static bool give_short(void *context, const uint8_t *word, size_t len)
 unsigned words_parts(tamis_key value, tamis_give give, void *context)
 {
     if (value.len <= WORDS_TEXT)
-        return words_each(value, give_short, &(struct giving){give, context});
+        return words_each(value, give_short, &(struct token_giving){give, context});
     return words_give(value, true, give, context);
 }
 

@@ -53,7 +53,7 @@ uint64_t column_plan_cost(const struct column_plan *plan, uint64_t n, double rat
 /* ---- several shapes -------------------------------------------------------------------------- */
 
 /* Sets of nearly equal size. */
-struct group {
+struct size_group {
     uint64_t size, count; /* largest size; number of sets */
 };
 
@@ -66,7 +66,7 @@ static int compare_sizes(const void *x, const void *y)
 /* Groups sizes within an octave that hold only a small part of all keys: sizes that take most of
    the bits are distinguished most finely. At most PLANS_MAX groups, since no size exceeds
    BITS_MAX. */
-static size_t group_sizes(struct group *groups, const uint64_t *sizes, size_t n)
+static size_t group_sizes(struct size_group *groups, const uint64_t *sizes, size_t n)
 {
     double all = 0, so_far = 0;
     size_t found = 0, number = 0;
@@ -78,7 +78,7 @@ static size_t group_sizes(struct group *groups, const uint64_t *sizes, size_t n)
         so_far += (double)sizes[i];
         bool same = found && sizes[i] == groups[found - 1].size;
         if (!same && (found == 0 || here != number || sizes[i] >= 2 * first)) {
-            groups[found++] = (struct group){0};
+            groups[found++] = (struct size_group){0};
             first = sizes[i];
         }
         number = here;
@@ -90,7 +90,7 @@ static size_t group_sizes(struct group *groups, const uint64_t *sizes, size_t n)
 
 /* The plan for groups first .. last together; returns the bits of all their columns by the
    formula. */
-static double cluster(const struct group *groups, size_t first, size_t last, double rate,
+static double cluster(const struct size_group *groups, size_t first, size_t last, double rate,
                       struct column_plan *plan)
 {
     double cum[STEPS] = {0}, n = 0;
@@ -111,7 +111,7 @@ static double cluster(const struct group *groups, size_t first, size_t last, dou
 
 size_t column_plans(struct column_plan *out, uint64_t *sizes, size_t n, double rate, bool spare)
 {
-    struct group groups[PLANS_MAX];
+    struct size_group groups[PLANS_MAX];
     double best[PLANS_MAX + 1] = {0};
     size_t from[PLANS_MAX + 1] = {0}, found = 0;
     struct column_plan plans[PLANS_MAX + 1], plan;

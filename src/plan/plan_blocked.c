@@ -14,10 +14,10 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#define LANE  64.0
-#define LANES 8
-#define C_MAX (K_MAX / LANES)
-#define FEW   8 /* number of keys in a block up to which F is summed exactly */
+#define LANE       64.0
+#define LANES      8
+#define C_MAX      (K_MAX / LANES)
+#define EXACT_KEYS 8 /* number of keys in a block up to which F is summed exactly */
 /* number of keys from which a block counts as full: x > .9996 even at k = 1 */
 #define KEYS_FULL 4096.0
 
@@ -64,7 +64,7 @@ static void moment_coefficients(unsigned c, double coef[C_MAX + 1])
  * Var(overlap of two arcs) - sum c_l^2 (r/8)(1-r/8), because the I_l add up to r. It is positive for
  * k = 2, 3, 4 (where the plain product is up to 1 % too low) and negative beyond (up to 3 % too
  * high). The remaining error is below 0.1 % in blocks of the intended load, compared to the exact sum
- * over all rotations; with FEW or fewer keys the form would be up to 1.8 times too low. */
+ * over all rotations; with EXACT_KEYS or fewer keys the form would be up to 1.8 times too low. */
 static double lane_pull(unsigned q, unsigned r)
 {
     double sum = 0, square = 0, var = r / 8.0 * (1 - r / 8.0);
@@ -115,14 +115,14 @@ static double lane_moment(const struct lane *a, const double *coef, unsigned c, 
    to a lane with q and q+1 probes of the query, after that many throws. */
 struct few {
     unsigned q, r, j, at[LANES];
-    double moment[2][FEW * (C_MAX + 1) + 1];
+    double moment[2][EXACT_KEYS * (C_MAX + 1) + 1];
 };
 
 static void few_start(struct few *f, unsigned k)
 {
     double p[(int)LANE + 1] = {1}; /* distribution of the occupied cells of a lane */
     *f = (struct few){.q = k / LANES, .r = k % LANES};
-    for (unsigned t = 0; t <= FEW * (f->q + 1); t++) {
+    for (unsigned t = 0; t <= EXACT_KEYS * (f->q + 1); t++) {
         for (unsigned x = 0; x <= LANE; x++)
             for (unsigned more = 0; more < 2; more++)
                 f->moment[more][t] += p[x] * power(x / LANE, f->q + more);
@@ -156,11 +156,11 @@ static double few_sum(struct few *f, unsigned s, unsigned left, double weight)
 /* The sum for one k has 10^4 terms; it is kept for later calls. */
 static double few_rate(unsigned k, unsigned j)
 {
-    static _Atomic double known[K_MAX + 1][FEW + 1];
-    if (atomic_load_explicit(&known[k][FEW], memory_order_acquire) == 0) {
+    static _Atomic double known[K_MAX + 1][EXACT_KEYS + 1];
+    if (atomic_load_explicit(&known[k][EXACT_KEYS], memory_order_acquire) == 0) {
         struct few f;
         few_start(&f, k);
-        for (f.j = 1; f.j <= FEW; f.j++)
+        for (f.j = 1; f.j <= EXACT_KEYS; f.j++)
             atomic_store_explicit(&known[k][f.j], few_sum(&f, 0, f.j, power(1.0 / LANES, f.j)),
                                   memory_order_release);
     }
@@ -171,7 +171,7 @@ static double few_rate(unsigned k, unsigned j)
 static double block_rate(const struct lane *a, double j)
 {
     double x = 1 - a->now[1];
-    if (a->r && j <= FEW)
+    if (a->r && j <= EXACT_KEYS)
         return j > 0 ? few_rate(a->q * LANES + a->r, (unsigned)j) : 0;
     if (!(x > 0))
         return 0;

@@ -9,12 +9,12 @@
 
 #include <math.h>
 
-#define STEP      8u    /* sizes are multiples of this many units */
-#define FOLDS     64u   /* and of this many from LARGE on, where it costs less than 0.1 %: */
-#define LARGE     64000 /* such vectors can be halved three times */
-#define KEYS_MAX  ((uint64_t)1 << 50)
-#define NEAR_TIE  1.005
-#define ROUND_TIE 1.01 /* blocked, more than 8 probes: one round fewer is worth more */
+#define STEP       8u    /* sizes are multiples of this many units */
+#define FOLDS      64u   /* and of this many from FOLDS_FROM on, where it costs less than 0.1 %: */
+#define FOLDS_FROM 64000 /* such vectors can be halved three times */
+#define KEYS_MAX   ((uint64_t)1 << 50)
+#define NEAR_TIE   1.005
+#define ROUND_TIE  1.01 /* blocked, more than 8 probes: one round fewer is worth more */
 
 static tamis_layout layout_of(tamis_layout layout)
 {
@@ -239,7 +239,7 @@ static int search_start(struct search *s, tamis_layout layout, double n, double 
 /* Rounds the units of a large vector to a multiple of FOLDS, as the limit is. */
 static uint64_t foldable(uint64_t units)
 {
-    return units >= LARGE && units % FOLDS ? units + FOLDS - units % FOLDS : units;
+    return units >= FOLDS_FROM && units % FOLDS ? units + FOLDS - units % FOLDS : units;
 }
 
 static tamis_plan_size size_of(const struct search *s, uint64_t units, unsigned k)

@@ -17,25 +17,25 @@
  *
  *     4/100 + 9/10 + .0364 * pi^2/6 = .99988 < 1.
  */
-#define SMALL       PLAN_SMALL
-#define LARGE       9
+#define SMALL_SLOTS PLAN_SMALL
+#define LARGE_SLOTS 9
 #define LARGE_TIMES 1296 /* times the first capacity: what counts as large */
 
 double plan_share(unsigned slot, double p)
 {
     if (!(p > 0 && p < 1))
         return NAN;
-    if (slot < SMALL)
+    if (slot < SMALL_SLOTS)
         return p / 100;
-    if (slot < SMALL + LARGE)
+    if (slot < SMALL_SLOTS + LARGE_SLOTS)
         return p / 10;
-    double i = (double)slot - (SMALL + LARGE - 1);
+    double i = (double)slot - (SMALL_SLOTS + LARGE_SLOTS - 1);
     return 0.0364 * p / (i * i);
 }
 
 unsigned plan_slot(uint64_t first, uint64_t capacity)
 {
-    return capacity / LARGE_TIMES < (first ? first : 1) ? 0 : SMALL;
+    return capacity / LARGE_TIMES < (first ? first : 1) ? 0 : SMALL_SLOTS;
 }
 
 /* With the k of the large vectors, the few small vectors of a blocked stack take more bits, 6 %

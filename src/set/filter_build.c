@@ -8,9 +8,9 @@
 
 #include "set.h"
 
-#define THREADS_MAX 64
-#define RUN         1024
-#define LARGE       (UINT64_C(1) << 25)
+#define THREADS_MAX  64
+#define RUN          1024
+#define THREADS_FROM (UINT64_C(1) << 25)
 
 struct share {
     const struct bits *bits;
@@ -96,7 +96,7 @@ tamis_error tamis_filter_build(tamis_filter *f, const tamis_digest *digests, siz
         threads = mem_cores();
     threads = threads < THREADS_MAX ? threads : THREADS_MAX;
     /* smaller ones are as fast with one thread */
-    bool large = vector_positions_total(v) / 8 >= LARGE;
+    bool large = vector_positions_total(v) / 8 >= THREADS_FROM;
     bool certainly_fits = v->load <= v->capacity && n <= v->capacity - v->load;
     if (threads < 2 || vector_watched(v) || !large || n < threads * (size_t)RUN ||
         !(certainly_fits || s->opt.overfill))

@@ -42,15 +42,16 @@ static uint64_t layer_room(const struct set *s, const struct layer *layer)
 }
 
 /* A group of records that no layer has, and the number of the layer that each goes to. */
-struct group {
+struct record_group {
     const tamis_digest *records;
     uint8_t who[BATCH];
     uint32_t to[BATCH];
     size_t n;
 };
 
-static void group_column(const struct set *s, const struct group *g, const struct layer *layer,
-                         uint32_t part, const uint8_t *who, size_t n, tamis_digest *column)
+static void group_column(const struct set *s, const struct record_group *g,
+                         const struct layer *layer, uint32_t part, const uint8_t *who, size_t n,
+                         tamis_digest *column)
 {
     for (size_t i = 0; i < n; i++)
         column[i] =
@@ -59,7 +60,7 @@ static void group_column(const struct set *s, const struct group *g, const struc
 
 /* Assigns to the layer the unassigned records that it takes: those that set no bit in parts that
    are full. Returns how many it can take before another part becomes full. */
-static uint64_t layer_claim(const struct set *s, struct group *g, uint32_t number)
+static uint64_t layer_claim(const struct set *s, struct record_group *g, uint32_t number)
 {
     const struct layer *layer = set_layers(s)->l[number];
     uint64_t room = layer_room(s, layer);
@@ -91,7 +92,7 @@ static uint64_t layer_claim(const struct set *s, struct group *g, uint32_t numbe
 
 /* Finds a layer for the first records of the group; returns how many go to the same one, to[0].
    Later records may be present in that layer once these are added. */
-static size_t group_place(const struct set *s, struct group *g)
+static size_t group_place(const struct set *s, struct record_group *g)
 {
     const struct layers *layers = set_layers(s);
     uint64_t room = index_room(s);
@@ -154,7 +155,7 @@ static void part_add(struct part *part, const tamis_digest *column, size_t n, ui
 }
 
 /* Adds the first n of the group; set[i] = one of its bits was not set before. */
-static void layer_add(struct set *s, struct layer *layer, const struct group *g, size_t n,
+static void layer_add(struct set *s, struct layer *layer, const struct record_group *g, size_t n,
                       uint8_t *set)
 {
     tamis_digest column[BATCH];
@@ -176,7 +177,7 @@ static void layer_add(struct set *s, struct layer *layer, const struct group *g,
 }
 
 /* Adds as many of the group as go to one layer; none if that layer had to be created first. */
-static tamis_error add_group(struct set *s, struct group *g, uint8_t *set, size_t *done)
+static tamis_error add_group(struct set *s, struct record_group *g, uint8_t *set, size_t *done)
 {
     *done = 0;
     size_t n = group_place(s, g);
@@ -205,7 +206,7 @@ static tamis_error add_plain(struct set *s, const tamis_digest *records, size_t 
     size_t window = BATCH;
     tamis_error e = TAMIS_OK;
     for (*done = 0; e == TAMIS_OK && *done < n;) {
-        struct group g = {.records = records + *done * p};
+        struct record_group g = {.records = records + *done * p};
         uint8_t present[BATCH], set[BATCH] = {0}, *to = fresh + *done;
         size_t some = n - *done < window ? n - *done : window, added = 0;
         index_bits_have(s, form_mask_all(s->form), g.records, some, present);

@@ -16,12 +16,12 @@
 /* ---- many records ---------------------------------------------------------------------------- */
 
 /* The parts that a query needs, in the order in which they are tested. */
-struct question {
+struct record_query {
     uint32_t n;
     uint8_t part[PARTS_MAX];
 };
 
-static void question_of(const struct set *s, uint64_t mask, struct question *q)
+static void question_of(const struct set *s, uint64_t mask, struct record_query *q)
 {
     uint32_t p = s->form->attributes;
     q->n = 0;
@@ -51,16 +51,16 @@ void part_has(const struct part *part, const tamis_digest *column, size_t n, uin
 }
 
 /* One batch of records, and those of them that no layer has so far. */
-struct batch {
+struct record_batch {
     const struct set *s;
-    const struct question *q;
+    const struct record_query *q;
     const tamis_digest *records;
     uint8_t who[BATCH];
     size_t n;
 };
 
 /* The digests of a part for n records, at least one. */
-static void batch_column(const struct batch *b, const struct layer *layer, uint32_t part,
+static void batch_column(const struct record_batch *b, const struct layer *layer, uint32_t part,
                          const uint8_t *who, size_t n, tamis_digest *column)
 {
     uint32_t p = b->s->form->attributes;
@@ -72,7 +72,7 @@ static void batch_column(const struct batch *b, const struct layer *layer, uint3
 
 /* Prefetches the lines of the first part in every layer at once. Published values differ between
    layers. */
-static void batch_prefetch(const struct batch *b, const struct layers *layers, uint32_t n)
+static void batch_prefetch(const struct record_batch *b, const struct layers *layers, uint32_t n)
 {
     tamis_digest column[BATCH];
     uint32_t first = b->q->part[0];
@@ -84,7 +84,7 @@ static void batch_prefetch(const struct batch *b, const struct layers *layers, u
 }
 
 /* Tests one part for the records in who[0..n-1] and keeps those it has; returns their number. */
-static size_t batch_part(const struct batch *b, const struct layer *layer, uint32_t part,
+static size_t batch_part(const struct record_batch *b, const struct layer *layer, uint32_t part,
                          bool fetch, uint8_t *who, size_t n)
 {
     tamis_digest column[BATCH];
@@ -104,7 +104,7 @@ static size_t batch_part(const struct batch *b, const struct layer *layer, uint3
 /* Sets found for the records that the layer has, and removes them from the batch. When few
    passed the first part there is little to overlap in the others, so their lines are prefetched
    all at once. */
-static void batch_layer(struct batch *b, const struct layer *layer, uint8_t *found)
+static void batch_layer(struct record_batch *b, const struct layer *layer, uint8_t *found)
 {
     tamis_digest column[BATCH];
     uint8_t left[BATCH];
@@ -130,14 +130,14 @@ static void batch_layer(struct batch *b, const struct layer *layer, uint8_t *fou
 void index_bits_have(const struct set *s, uint64_t mask, const tamis_digest *records, size_t n,
                      uint8_t *found)
 {
-    struct question q;
+    struct record_query q;
     uint32_t p = s->form->attributes;
     question_of(s, mask, &q);
     memset(found, 0, n);
     const struct layers *layers = set_layers(s);
     uint32_t count = layers_count(layers);
     for (size_t done = 0; done < n; done += BATCH) {
-        struct batch b = {.s = s, .q = &q, .records = records + done * p};
+        struct record_batch b = {.s = s, .q = &q, .records = records + done * p};
         b.n = n - done < BATCH ? n - done : BATCH;
         for (size_t i = 0; i < b.n; i++)
             b.who[i] = (uint8_t)i;
@@ -192,7 +192,7 @@ tamis_answer tamis_records_has(const tamis_records *x, const tamis_key *record, 
 
 /* Searches for a choice of values that one layer has: depth first over the attributes; a
    verifier is tested as soon as all its attributes are chosen. */
-struct search {
+struct choice_search {
     const struct set *set;
     const struct layer *layer;
     const tamis_choice *choice[TAMIS_ATTRIBUTES_MAX]; /* those that occur in a verifier */
@@ -204,7 +204,7 @@ struct search {
     uint32_t steps;
 };
 
-static bool search_due(const struct search *s, uint32_t level)
+static bool search_due(const struct choice_search *s, uint32_t level)
 {
     for (uint64_t due = s->due[level]; due; due &= due - 1) {
         uint32_t part = s->set->form->attributes + (uint32_t)__builtin_ctzll(due);
@@ -218,7 +218,7 @@ static bool search_due(const struct search *s, uint32_t level)
 }
 
 /* True if a choice was found, or if there are too many to try. */
-static bool search_from(struct search *s, uint32_t level)
+static bool search_from(struct choice_search *s, uint32_t level)
 {
     if (level == s->n)
         return true;
@@ -233,7 +233,7 @@ static bool search_from(struct search *s, uint32_t level)
 }
 
 /* Tests the attribute for all values of a choice; keeps those it has, while there is room. */
-static bool layer_values(struct search *s, const tamis_choice *choice, bool keep, bool *full)
+static bool layer_values(struct choice_search *s, const tamis_choice *choice, bool keep, bool *full)
 {
     const struct part *part = &s->layer->part[choice->attribute];
     size_t at = s->from[s->n];
@@ -263,8 +263,8 @@ static bool layer_values(struct search *s, const tamis_choice *choice, bool keep
 enum found { FOUND_NONE, FOUND_PARTS, FOUND_CHOICE };
 
 /* `about`: attributes of the verifiers that the query contains, whose bits are in `verifiers`. */
-static enum found layer_ask(struct search *s, const tamis_choice *choices, size_t n, uint64_t about,
-                            uint64_t verifiers)
+static enum found layer_ask(struct choice_search *s, const tamis_choice *choices, size_t n,
+                            uint64_t about, uint64_t verifiers)
 {
     bool full = false;
     s->n = 0;
@@ -325,7 +325,7 @@ tamis_error tamis_records_ask(const tamis_records *x, const tamis_choice *choice
     uint64_t inside = s->guarded ? readers_enter() : 0;
     const struct layers *layers = set_layers(s);
     enum found best = FOUND_NONE;
-    struct search search = {.set = s};
+    struct choice_search search = {.set = s};
     for (uint32_t i = layers_count(layers); i-- > 0 && best != FOUND_CHOICE;) {
         search.layer = layers->l[i];
         enum found found = layer_ask(&search, choices, n, about, verifiers);
