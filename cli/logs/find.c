@@ -217,11 +217,12 @@ static int read_places(struct find *f, struct target *t)
     if (!scan_run(&s))
         return TROUBLE;
     f->matches += s.matches;
+    t->seen = s.seen;
     if (f->explain)
         explain(f, t, &s);
     else if (s.timeless)
-        remark("no time: %llu records that match but for --since or --until: left out",
-               (unsigned long long)s.timeless);
+        remark("left out because they have no time: %llu matching record%s",
+               (unsigned long long)s.timeless, s.timeless == 1 ? "" : "s");
     return s.matches ? FOUND : NONE;
 }
 
@@ -313,6 +314,8 @@ static int find_all(struct find *f)
         status = one == TROUBLE || status == TROUBLE ? TROUBLE : one == FOUND ? FOUND : status;
     }
     tell_counts(f);
+    if (status != TROUBLE && !f->segments && !targets_unseen(f->target, f->n))
+        return TROUBLE;
     if (status == NONE)
         tell_doubts(f);
     return status;

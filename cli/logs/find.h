@@ -142,6 +142,8 @@ struct scan {
     uint64_t *hit;        /* bits: segments in which something matched */
     uint64_t matches;
     uint64_t timeless; /* records that match but have no time */
+    uint64_t unseen;   /* bits: columns that nothing known has, */
+    uint64_t seen;     /* and those of them that some record had */
     uint64_t bytes_read, text_read;
     uint64_t unindexed; /* of the bytes read, those that the catalog does not know */
     struct missed *missed;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/err.h"
 #include "find.h"
 #include "ui/out.h"
@@ -49,6 +50,7 @@ struct hand {
     struct needle needle;
     struct check check;
     struct tally tally;
+    uint64_t unseen; /* bits: columns that some record had after all */
 };
 
 /* ---- printing -------------------------------------------------------------------------------- */
@@ -229,6 +231,11 @@ static tamis_error scan_text(struct hand *h, struct group *g, const struct input
     while ((parsed = seek_next(&seek, &r)) != PARSED_END) {
         if (parsed == PARSED_NOMEM)
             return TAMIS_ENOMEM;
+        for (uint64_t left = s->unseen & ~h->unseen; UNLIKELY(left); left &= left - 1) {
+            int column = __builtin_ctzll(left);
+            if (r.values[column].state != VALUE_MISSING)
+                h->unseen |= UINT64_C(1) << column;
+        }
         bool holds = check_holds(&h->check, r.values);
         if (h->check.gave_up)
             return give_up(h, where, &seek, &r, reason);
@@ -428,6 +435,7 @@ static bool run_party(struct party *p, struct hand *hands, unsigned n)
         parser_free(hands[i].parser);
         input_text_free(&hands[i].text);
         p->scan->timeless += hands[i].check.timeless;
+        p->scan->seen |= hands[i].unseen;
         check_end(&hands[i].check);
         good = (!good || !p->scan->tally || tally_merge(p->scan->tally, &hands[i].tally)) && good;
         tally_free(&hands[i].tally);
@@ -438,6 +446,8 @@ static bool run_party(struct party *p, struct hand *hands, unsigned n)
 bool scan_run(struct scan *s)
 {
     struct party p = {.scan = s, .told = NOWHERE};
+    for (size_t i = 0; i < s->question->n_columns && i < 64; i++)
+        s->unseen |= (uint64_t)s->question->column[i].unseen << i;
     bool good = make_groups(&p);
     unsigned n = s->threads < p.n ? s->threads : (unsigned)p.n;
     struct hand *hands = good && n ? calloc(n, sizeof *hands) : NULL;

@@ -103,6 +103,9 @@ static void clause_needle(const struct question *q, const struct clause *c,
 void needle_of(struct needle *needle, const struct question *q, const struct selection *selection)
 {
     *needle = (struct needle){{NULL, 0}, false, {NULL, 0}};
+    for (size_t i = 0; i < q->n_columns; i++)
+        if (q->column[i].unseen) /* whether any record has it must be known */
+            return;
     for (size_t i = 0; i < q->n; i++) {
         struct needle n;
         clause_needle(q, &q->clause[i], selection, &n);

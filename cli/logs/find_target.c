@@ -50,12 +50,14 @@ static bool find_fields(struct target *t)
         return false;
     for (uint32_t i = 0; i < n; i++)
         t->own.field[t->own.n++] =
-            (struct field){tamis_schema_name(schema, i), tamis_schema_type(schema, i), i};
+            (struct field){tamis_schema_name(schema, i), tamis_schema_type(schema, i), i, false};
     for (size_t i = 0; i < t->inputs.n_fields; i++) {
         const struct note_field *f = &t->inputs.field[i];
         if (!field_named(&t->own, f->name, strlen(f->name)))
-            t->own.field[t->own.n++] = (struct field){f->name, f->type, NOT_INDEXED};
+            t->own.field[t->own.n++] = (struct field){f->name, f->type, NOT_INDEXED, false};
     }
+    for (size_t i = 0; i < t->inputs.n && !t->own.open; i++)
+        t->own.open = !t->inputs.entry[i].passed && read_names_fields(t->inputs.entry[i].format);
     return true;
 }
 
@@ -121,6 +123,8 @@ bool targets_join(struct target *targets, size_t n)
         memcpy(t->fields.field, t->own.field, t->own.n * sizeof *t->own.field);
         t->fields.n = t->own.n;
         for (size_t j = 0; j < n; j++)
+            t->fields.open |= targets[j].own.open;
+        for (size_t j = 0; j < n; j++)
             for (size_t k = 0; k < targets[j].own.n; k++) {
                 struct field f = targets[j].own.field[k];
                 f.attribute = NOT_INDEXED;
@@ -150,7 +154,7 @@ static bool find_periods(struct target *t)
     for (size_t i = 0; i < COUNT(names); i++) {
         const struct field *known =
             names[i] ? field_named(&t->own, names[i], strlen(names[i])) : NULL;
-        struct field f = {names[i], TAMIS_TIME, NOT_INDEXED};
+        struct field f = {names[i], TAMIS_TIME, NOT_INDEXED, false};
         if (known && known->type == TAMIS_TIME)
             f = *known;
         if (names[i] && !question_period_field(q, &f))
@@ -180,7 +184,9 @@ static bool choose_fields(struct target *t, const char *list)
         size_t len = strcspn(at, ",");
         const struct field *f = field_named(&t->fields, at, len);
         if (!f && len == strlen(READ_LINE) && strncmp(at, READ_LINE, len) == 0)
-            f = &(const struct field){READ_LINE, TAMIS_WORDS, NOT_INDEXED};
+            f = &(const struct field){READ_LINE, TAMIS_WORDS, NOT_INDEXED, false};
+        if (!f && t->fields.open && len && !(f = unseen_field(&t->question, at, len)))
+            return no_memory(t->path);
         if (!f) {
             unknown_field(at, len, list, &t->fields, why);
             return complain("%s", why), false;
@@ -243,5 +249,34 @@ bool targets_read(struct target *targets, size_t n, const struct target_question
     for (size_t i = 0; i < n; i++)
         if (!read_one(&targets[i], asked))
             return false;
+    return true;
+}
+
+bool targets_unseen(struct target *targets, size_t n)
+{
+    char why[QUESTION_WHY];
+    bool whole = true;
+    for (size_t i = 0; i < n; i++)
+        whole = whole && targets[i].answer.segments == tamis_catalog_segments(targets[i].catalog) &&
+                targets[i].answer.by_attributes + targets[i].answer.by_verifier == 0;
+    for (size_t c = 0; n && c < targets->question.n_columns && c < 64; c++) {
+        const struct field *f = &targets->question.column[c];
+        bool seen = !f->unseen;
+        for (size_t i = 0; i < n; i++)
+            seen = seen || targets[i].seen >> c & 1;
+        if (seen)
+            continue;
+        if (whole) {
+            const char *word = f->name;
+            for (size_t i = 0; i < targets->question.n; i++)
+                if (targets->question.clause[i].column == c)
+                    word = targets->question.clause[i].word;
+            unknown_field(f->name, strlen(f->name), word, &targets->fields, why);
+            return complain("%s", why), false;
+        }
+        remark("no record that was read has an attribute '%s'; if it is one, index it with "
+               "--attrs to be asked without reading all",
+               f->name);
+    }
     return true;
 }

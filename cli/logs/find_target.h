@@ -12,6 +12,7 @@ struct target {
     char *path; /* of the catalog */
     char *base;
     tamis_catalog *catalog;
+    uint64_t seen; /* bits: columns of the question that nothing known has, but some record */
     struct inputs inputs;
     struct fields own, fields; /* of its inputs; and with those of the other catalogs */
     struct time_context time;
@@ -46,6 +47,8 @@ void target_free(struct target *target);
 bool targets_join(struct target *targets, size_t n);
 /* Reads the question for each of them. Complains. */
 bool targets_read(struct target *targets, size_t n, const struct target_question *asked);
+/* Once all is read: complains of an attribute that was asked for and that no record has; false if so. */
+bool targets_unseen(struct target *targets, size_t n);
 /* What can be asked, on standard output; the exit status. */
 int targets_about(struct target *targets, size_t n, bool json);
 

@@ -79,7 +79,7 @@ static bool add_root(struct index *x, const char *given)
             free(path);
             return true;
         }
-    if (inputs_adopt(&x->known, path) && inputs_add_root(&x->known, path, S_ISDIR(st.st_mode)))
+    if (owned_adopt(&x->known.own, path) && inputs_add_root(&x->known, path, S_ISDIR(st.st_mode)))
         return true;
     return complain("out of memory: %s: free some memory and run again", given), false;
 }

@@ -243,7 +243,7 @@ static bool settle_resume(struct inputs *in, struct opened *o)
     to->line = last->line + o->end.resume_line;
     to->reference = last->reference;
     o->end.before.header = NULL;
-    if (to->header && !inputs_adopt(in, to->header))
+    if (to->header && !owned_adopt(&in->own, to->header))
         return false;
     e->resumable = true;
     e->open = o->end.open;
@@ -259,7 +259,7 @@ static bool settle_resume(struct inputs *in, struct opened *o)
     to->restart = last->restart;
     to->restart_len = last->restart_len;
     last->restart = NULL;
-    return !to->restart || inputs_adopt(in, to->restart);
+    return !to->restart || owned_adopt(&in->own, to->restart);
 }
 
 /* The last user of a file leaves it. */
@@ -273,7 +273,7 @@ static void opened_finish(struct crew *c, struct opened *o)
     e->damaged = o->ended && !o->clean;
     bool kept = settle_resume(c->run->inputs, o);
     if (sums)
-        kept = inputs_adopt(c->run->inputs, sums) && kept;
+        kept = owned_adopt(&c->run->inputs->own, sums) && kept;
     if (o->bad_line && !c->stop)
         remark("bad record: %s, line %llu: %s: %llu skipped", o->path,
                (unsigned long long)o->bad_line, o->complaint, (unsigned long long)e->count.bad);

@@ -25,11 +25,27 @@ bool room_for(void *array, size_t n, size_t *room, size_t size)
     return true;
 }
 
+bool owned_adopt(struct owned *own, void *memory)
+{
+    bool good = memory && room_for(&own->memory, own->n, &own->room, sizeof *own->memory);
+    if (good)
+        own->memory[own->n++] = memory;
+    else
+        free(memory);
+    return good;
+}
+
+void owned_free(struct owned *own)
+{
+    for (size_t i = 0; i < own->n; i++)
+        free(own->memory[i]);
+    free(own->memory);
+    *own = (struct owned){0};
+}
+
 void inputs_free(struct inputs *in)
 {
-    for (size_t i = 0; i < in->n_own; i++)
-        free(in->own[i]);
-    free(in->own);
+    owned_free(&in->own);
     free(in->root);
     free(in->rule);
     free(in->field);
@@ -37,20 +53,10 @@ void inputs_free(struct inputs *in)
     *in = (struct inputs){0};
 }
 
-bool inputs_adopt(struct inputs *in, void *memory)
-{
-    bool good = memory && room_for(&in->own, in->n_own, &in->own_room, sizeof *in->own);
-    if (good)
-        in->own[in->n_own++] = memory;
-    else
-        free(memory);
-    return good;
-}
-
 const char *inputs_keep(struct inputs *in, const char *text)
 {
     char *copy = strdup(text);
-    return inputs_adopt(in, copy) ? copy : NULL;
+    return owned_adopt(&in->own, copy) ? copy : NULL;
 }
 
 bool inputs_add_root(struct inputs *in, const char *path, bool folder)
@@ -564,7 +570,7 @@ tamis_error inputs_decode(struct inputs *in, const void *data, size_t len, tamis
     uint8_t *copy = malloc(len ? len : 1); /* a mapped file may change after it was checked */
     struct cursor c = {copy, copy + len, false};
     *in = (struct inputs){0};
-    bool full = !inputs_adopt(in, copy);
+    bool full = !owned_adopt(&in->own, copy);
     if (!full && len) {
         memcpy(copy, data, len);
         if (get_head(&c, in) && get_lists(&c, in, &full))

@@ -20,6 +20,14 @@
 #include "ui/cli.h"
 #include "read/reader.h"
 
+/* Memory from malloc that lives as long as something else. Start with {0}. */
+struct owned {
+    void **memory;
+    size_t n, room;
+};
+bool owned_adopt(struct owned *own, void *memory); /* false: no memory, or NULL; then it is freed */
+void owned_free(struct owned *own);
+
 struct root {
     const char *path;
     bool folder;
@@ -82,8 +90,7 @@ struct inputs {
     bool skip_unknown; /* files that cannot be read are none of our business */
     struct entry *entry;
     size_t n, room;
-    void **own; /* what does not lie in a catalog */
-    size_t n_own, own_room;
+    struct owned own; /* what does not lie in a catalog */
 };
 
 void inputs_free(struct inputs *inputs);
@@ -93,8 +100,6 @@ bool entry_keep(struct inputs *inputs, struct entry *entry, const struct dialect
 void entry_restore(const struct entry *entry, struct dialect *dialect);
 /* A copy of a string, that lives as long as the inputs; NULL: no memory. */
 const char *inputs_keep(struct inputs *inputs, const char *text);
-/* Memory from malloc, freed with the inputs. */
-bool inputs_adopt(struct inputs *inputs, void *memory);
 bool inputs_add_root(struct inputs *inputs, const char *path, bool folder);
 /* Without the root and its entries. */
 void inputs_forget(struct inputs *inputs, uint32_t root);

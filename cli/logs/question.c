@@ -24,24 +24,12 @@ void question_free(struct question *q)
         free(c->range);
         free(c->network);
     }
-    for (size_t i = 0; i < q->n_own; i++)
-        free(q->own[i]);
-    free(q->own);
+    owned_free(&q->own);
     free(q->clause);
     free(q->column);
     free(q->name);
     free(q->period);
     *q = (struct question){0};
-}
-
-bool question_adopt(struct question *q, void *memory)
-{
-    bool good = memory && room_for(&q->own, q->n_own, &q->own_room, sizeof *q->own);
-    if (good)
-        q->own[q->n_own++] = memory;
-    else
-        free(memory);
-    return good;
 }
 
 bool wrong(char why[QUESTION_WHY], const char *format, ...)
@@ -131,11 +119,23 @@ bool unknown_field(const char *name, size_t len, const char *word, const struct 
                  len > 100 ? 100 : (int)len, name, list, word);
 }
 
-/* A word that names no attribute is asked of the line, unless an attribute was meant. */
-static bool bare_word(struct word *w, const char *text, const struct fields *fields,
-                      char why[QUESTION_WHY])
+const struct field *unseen_field(struct question *q, const char *name, size_t len)
 {
-    static const struct field line = {"line", TAMIS_WORDS, NOT_INDEXED};
+    struct field *field = malloc(sizeof *field + len + 1);
+    if (!owned_adopt(&q->own, field))
+        return NULL;
+    char *copy = (char *)(field + 1);
+    memcpy(copy, name, len);
+    copy[len] = 0;
+    *field = (struct field){copy, TAMIS_BYTES, NOT_INDEXED, true};
+    return field;
+}
+
+/* A word that names no attribute is asked of the line, unless an attribute was meant. */
+static bool bare_word(struct question *q, struct word *w, const char *text,
+                      const struct fields *fields, char why[QUESTION_WHY])
+{
+    static const struct field line = {"line", TAMIS_WORDS, NOT_INDEXED, false};
     size_t name =
         strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@-");
     const struct field *known = field_named(fields, "line", 4);
@@ -143,8 +143,13 @@ static bool bare_word(struct word *w, const char *text, const struct fields *fie
     *w = (struct word){text, text, known ? known : &line, OP_HAS};
     if (text[0] == '"')
         return true;
-    if (name && op_at(text + name, &op))
-        return unknown_field(text, name, text, fields, why);
+    size_t len = name ? op_at(text + name, &op) : 0;
+    if (len) { /* a wrong name must not answer with all that lacks it */
+        if (!fields->open || op == OP_MISSING || op == OP_NOT)
+            return unknown_field(text, name, text, fields, why);
+        *w = (struct word){text, text + name + len, unseen_field(q, text, name), op};
+        return w->field || out_of_memory(why);
+    }
     if (strchr(text, '*'))
         return wrong(why, "* stands for nothing: %.200s: write line~/regex/, or '\"%.100s\"'", text,
                      text);
@@ -200,7 +205,7 @@ static bool normal_of(struct question *q, tamis_type type, const char *text, siz
 {
     size_t room = len + TIME_NORMAL_MAX;
     uint8_t *normal = malloc(room);
-    if (!question_adopt(q, normal)) {
+    if (!owned_adopt(&q->own, normal)) {
         *no_room = true;
         return false;
     }
@@ -303,7 +308,7 @@ static bool read_compare(struct question *q, struct clause *c, const struct word
 bool question_period(struct question *q, const char *since, const char *until,
                      char why[QUESTION_WHY])
 {
-    static const struct field time = {"time", TAMIS_TIME, NOT_INDEXED};
+    static const struct field time = {"time", TAMIS_TIME, NOT_INDEXED, false};
     const struct word from = {since, since, &time, OP_FROM}, to = {until, until, &time, OP_UP_TO};
     struct clause period = {.column = PERIOD, .word = since ? since : until};
     struct range both = {0};
@@ -389,7 +394,7 @@ static bool read_list(struct question *q, struct clause *c, const struct word *w
         if (len == 0)
             continue;
         char *copy = strdup(line);
-        if (!question_adopt(q, copy))
+        if (!owned_adopt(&q->own, copy))
             good = out_of_memory(why);
         else if (w->field->type == TAMIS_IP && network_of(copy, (size_t)len, &network))
             good = add_network(c, &network, why);
@@ -501,7 +506,7 @@ static bool read_word(struct question *q, const char *text, const struct fields 
     struct word w;
     if (!text[0])
         return wrong(why, "an empty word: '': write attr=VALUE or a word of the line");
-    if ((text[0] == '"' || !cut_word(&w, text, fields)) && !bare_word(&w, text, fields, why))
+    if ((text[0] == '"' || !cut_word(&w, text, fields)) && !bare_word(q, &w, text, fields, why))
         return false;
     bool compared = w.op == OP_BELOW || w.op == OP_UP_TO || w.op == OP_ABOVE || w.op == OP_FROM;
     if (compared && !tamis_type_ordered(w.field->type))

@@ -22,6 +22,7 @@
 #ifndef TAMIS_QUESTION_H
 #define TAMIS_QUESTION_H
 
+#include "inputs.h"
 #include "read/reader.h"
 #include "read/time_read.h"
 #include "tamis/catalog.h"
@@ -33,11 +34,13 @@ struct field {
     const char *name;
     tamis_type type;
     uint32_t attribute; /* of the catalog, or NOT_INDEXED */
+    bool unseen;        /* nothing that was indexed or sampled has it, but other records may */
 };
 
 struct fields {
     struct field *field;
     size_t n;
+    bool open; /* inputs say themselves what they have: there may be more */
 };
 
 /* Text, not terminated. */
@@ -99,8 +102,7 @@ struct question {
     struct clause *clause;
     size_t n, room;
     struct time_context *time; /* of times without a zone */
-    void **own;
-    size_t n_own, own_room;
+    struct owned own;
 };
 
 /*
@@ -120,8 +122,5 @@ size_t question_column(struct question *q, const struct field *field);
 bool question_period(struct question *q, const char *since, const char *until,
                      char why[QUESTION_WHY]);
 bool question_period_field(struct question *q, const struct field *field); /* false: no memory */
-
-/* Memory from malloc that is freed with the question. */
-bool question_adopt(struct question *q, void *memory);
 
 #endif

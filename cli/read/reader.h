@@ -29,9 +29,10 @@
  *        else its number from 1. Of two columns with one name the last counts. A header that comes
  *        again is no record, and says what follows (reader_header.c).
  * JSONL  one object (or array) a line; lines of blanks are no records. An attribute is a key, or a
- *        path of keys and array positions (from 0) with dots: `request.headers.0`. A key that
+ *        path of keys and array positions (from 0) with dots: `request.headers.0`. A key of objects in
+ *        an array is a list of what they have there: `resources.ARN`. A key that
  *        itself has dots is found too, and comes first: {"a.b": 1} before {"a": {"b": 2}}. Of
- *        two equal keys the last counts, with all below it. Strings lose their escapes, and lone
+ *        two equal keys the last counts, with all below it (in elements of an array both). Strings lose their escapes, and lone
  *        surrogates become the three bytes that UTF-8 would give them; numbers, true, false,
  *        objects and arrays are their text as it stands. null is missing. Every record is checked
  *        against RFC 8259, wanted parts or not, with three liberties: control characters in
@@ -106,7 +107,8 @@ struct read_field {
 
 /* Those of a format; NULL, with *n = 0, if its files name them or it has none. */
 const struct read_field *read_fields(enum read_format format, size_t *n);
-bool read_timed(enum read_format format); /* its documentation says which one says when */
+bool read_names_fields(enum read_format format); /* its files or records name them */
+bool read_timed(enum read_format format);        /* its documentation says which one says when */
 
 /* Attributes that every format has, unless it has fields of these names: the whole record as it is;
    and, of formats whose fields say when, that. READ_WHOLE is the record whatever its fields are. */

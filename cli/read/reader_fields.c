@@ -125,6 +125,8 @@ struct path {
 
 static void string_names(struct parser *ps, const uint8_t *p, const uint8_t *quote,
                          struct path *path, struct names *names);
+static void array_names(struct parser *ps, const uint8_t *p, const uint8_t *end, struct path *path,
+                        struct names *names);
 
 /*
  * The keys of the JSON object at p that is a good value, each below `path`; objects inside of it,
@@ -153,6 +155,8 @@ static const uint8_t *object_names(struct parser *ps, const uint8_t *p, const ui
         path->parts++;
         if (*value == '{')
             object_names(ps, value, p, path, names);
+        else if (*value == '[')
+            array_names(ps, value, p, path, names);
         else if (*value == '"')
             string_names(ps, value + 1, p - 1, path, names);
         else
@@ -161,6 +165,28 @@ static const uint8_t *object_names(struct parser *ps, const uint8_t *p, const ui
         path->parts--;
     }
     return p;
+}
+
+/* The keys of the objects in an array; its own name, unless there are only such. */
+static void array_names(struct parser *ps, const uint8_t *p, const uint8_t *end, struct path *path,
+                        struct names *names)
+{
+    struct fault fault;
+    bool objects = false, others = false;
+    for (p = json_blanks(p + 1, end); p && p < end && *p != ']';) {
+        const uint8_t *value = p;
+        p = json_value(ps, p, end, false, &fault);
+        if (!p)
+            break;
+        objects |= *value == '{';
+        others |= *value != '{';
+        if (*value == '{')
+            object_names(ps, value, p, path, names);
+        for (p = json_blanks(p, end); p < end && *p == ','; p = json_blanks(p + 1, end))
+            ;
+    }
+    if (others || !objects)
+        names_add(names, path->text, path->len);
 }
 
 /* A string that holds an object has names below it; it has a name itself too. */

@@ -54,6 +54,11 @@ const struct read_field *read_fields(enum read_format format, size_t *n)
     return formats[format].field;
 }
 
+bool read_names_fields(enum read_format format)
+{
+    return !formats[format].field && format != READ_PATTERN;
+}
+
 bool read_timed(enum read_format format)
 {
     return formats[format].time && format != READ_PATTERN;

@@ -39,34 +39,43 @@ static void forget(struct parser *ps, uint32_t from)
             ps->value[node[i].slot] = (struct value){0};
 }
 
-ALWAYS_INLINE uint32_t meet(struct parser *ps, uint32_t node)
+/* In elements of an array keys come again and again, and all count. */
+ALWAYS_INLINE uint32_t meet(struct parser *ps, uint32_t node, const struct json_level *in)
 {
-    if (UNLIKELY(ps->seen[node] == ps->turn))
+    if (UNLIKELY(ps->seen[node] == ps->turn) && !in->many)
         forget(ps, node);
     ps->seen[node] = ps->turn;
     return node;
 }
 
-ALWAYS_INLINE uint32_t child_of(struct parser *ps, uint32_t parent, const uint8_t *key, size_t len)
+/* The node of a key in an object. In an element of an array a number is no key: it is a position. */
+ALWAYS_INLINE uint32_t child_of(struct parser *ps, const struct json_level *in, const uint8_t *key,
+                                size_t len)
 {
     const struct path_node *node = ps->selection->node;
+    uint32_t parent = in->node;
     if (!(node[parent].lens >> (len < 63 ? len : 63) & 1))
         return NO_NODE;
     for (uint32_t i = node[parent].child; i != NO_NODE; i = node[i].sibling)
         if (node[i].len == len && memcmp(node[i].name, key, len) == 0)
-            return meet(ps, i);
+            return in->through && node[i].position != NO_NODE ? NO_NODE : meet(ps, i, in);
     return NO_NODE;
 }
 
-static uint32_t child_at(struct parser *ps, uint32_t parent, uint32_t position)
+/* The node of an element of an array by its position. *through: the parts of the element, if it is an
+   object or array, are wanted as those of the array too. */
+static uint32_t child_at(struct parser *ps, const struct json_level *in, bool *through)
 {
     const struct path_node *node = ps->selection->node;
-    if (parent == NO_NODE)
+    uint32_t found = NO_NODE;
+    if (in->node == NO_NODE)
         return NO_NODE;
-    for (uint32_t i = node[parent].child; i != NO_NODE; i = node[i].sibling)
-        if (node[i].position == position)
-            return meet(ps, i);
-    return NO_NODE;
+    for (uint32_t i = node[in->node].child; i != NO_NODE; i = node[i].sibling)
+        if (node[i].position == NO_NODE)
+            *through = true;
+        else if (node[i].position == in->position && !in->through)
+            found = i;
+    return found == NO_NODE ? NO_NODE : meet(ps, found, in);
 }
 
 /* The closing quote of the string that opens before p; NULL: a fault. */
@@ -86,8 +95,8 @@ ALWAYS_INLINE const uint8_t *string_end(const uint8_t *p, const uint8_t *end, bo
 
 /* "key" and its colon; then *node is the node it leads to. NULL: a fault. */
 ALWAYS_INLINE const uint8_t *take_key(struct parser *ps, const uint8_t *p, const uint8_t *end,
-                                      uint32_t parent, uint32_t *node, struct fault *fault,
-                                      scan_how vector, bool free)
+                                      const struct json_level *in, uint32_t *node,
+                                      struct fault *fault, scan_how vector, bool free)
 {
     bool escaped;
     if (UNLIKELY(at(p, end, free) != '"')) {
@@ -99,15 +108,15 @@ ALWAYS_INLINE const uint8_t *take_key(struct parser *ps, const uint8_t *p, const
         return NULL;
     *node = NO_NODE;
     if (LIKELY(!escaped)) {
-        if (parent != NO_NODE)
-            *node = child_of(ps, parent, key, (size_t)(quote - key));
-    } else if (parent != NO_NODE) {
+        if (in->node != NO_NODE)
+            *node = child_of(ps, in, key, (size_t)(quote - key));
+    } else if (in->node != NO_NODE) {
         if (!parser_room(ps, (size_t)(quote - key))) {
             *fault = (struct fault){p, NULL};
             return NULL;
         }
         uint8_t *plain = ps->scratch + ps->scratch_len;
-        *node = child_of(ps, parent, plain, json_unescape(key, quote, plain));
+        *node = child_of(ps, in, plain, json_unescape(key, quote, plain));
     }
     p = skip_blanks(quote + 1, end, free);
     if (UNLIKELY(at(p, end, free) != ':')) {
@@ -224,21 +233,40 @@ ALWAYS_INLINE uint32_t slot_of(const struct parser *ps, uint32_t node)
     return node == NO_NODE ? NO_SLOT : ps->selection->node[node].slot;
 }
 
+/* Where the next value of a slot goes; NULL: no memory. */
+ALWAYS_INLINE struct value *place_of(struct parser *ps, uint32_t slot, bool many)
+{
+    struct value *to = &ps->value[slot];
+    if (LIKELY(!many))
+        return to;
+    if (to->state != VALUE_MISSING)
+        to = parser_element(ps, ps->tail[slot]);
+    if (to)
+        ps->tail[slot] = to;
+    return to;
+}
+
 /* A value goes to its slot, and to the list of the array that it is an element of. False: no memory.
  */
-ALWAYS_INLINE bool give(struct parser *ps, struct json_level *in, uint32_t slot,
+ALWAYS_INLINE bool give(struct parser *ps, struct json_level *in, uint32_t slot, bool many,
                         const struct value *value)
 {
-    if (slot != NO_SLOT)
-        ps->value[slot] = *value;
+    struct value *to;
+    if (slot != NO_SLOT && !(many && value->state == VALUE_MISSING)) {
+        if (!(to = place_of(ps, slot, many)))
+            return false;
+        *to = *value;
+    }
     if (LIKELY(!in || in->list == NO_SLOT) || value->state == VALUE_MISSING)
         return true;
-    struct value *to = in->last ? parser_element(ps, in->last) : &ps->value[in->list];
+    to = in->last ? parser_element(ps, in->last) : place_of(ps, in->list, in->many);
     if (!to)
         return false;
     *to = *value;
     to->next = NULL;
     in->last = to;
+    if (in->many)
+        ps->tail[in->list] = to;
     return true;
 }
 
@@ -250,18 +278,43 @@ static bool take_inner(struct parser *ps, struct json_level *top, uint32_t node,
                        const struct value *value)
 {
     struct fault fault;
-    const uint8_t *p = value->data, *end = p + value->len;
+    const uint8_t *p = value->data, *end = p + value->len, *stop;
     p = skip_blanks(p, end, true);
     if (p == end || (*p != '{' && *p != '['))
         return true;
+    if (top->many) { /* what others gave cannot be taken back */
+        stop = take_free(ps, p, end, top, NO_NODE, &fault);
+        if (!stop || skip_blanks(stop, end, true) != end)
+            return stop || fault.why;
+    }
     uint32_t slot = slot_of(ps, node);
     struct value own = slot != NO_SLOT ? ps->value[slot] : (struct value){0};
+    struct value *last = top->many && slot != NO_SLOT ? ps->tail[slot] : NULL;
     p = take_free(ps, p, end, top, node, &fault);
     if (!p || skip_blanks(p, end, true) != end)
         forget(ps, node);
     if (slot != NO_SLOT)
         ps->value[slot] = own;
+    if (last) {
+        ps->tail[slot] = last;
+        last->next = NULL;
+    }
     return p || fault.why;
+}
+
+/* The node of the element at p, which starts with c. *through: its parts are wanted as those of the array;
+   those that are wanted by its position have been taken then. Without memory, fault->why is NULL. */
+static uint32_t take_element(struct parser *ps, const uint8_t *p, const uint8_t *end,
+                             struct json_level *top, uint8_t c, bool *through, struct fault *fault)
+{
+    uint32_t node = child_at(ps, top, through);
+    *through = *through && (c == '{' || c == '[');
+    if (LIKELY(!*through))
+        return node;
+    fault->why = "";
+    if (node != NO_NODE)
+        take_free(ps, p, end, top, node, fault);
+    return top->node;
 }
 
 /* An object or array at p, all of it, whose levels come above `base`. Behind it; NULL: a fault. */
@@ -271,13 +324,16 @@ ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const
 {
     struct json_level *top = base;
     struct value value;
+    bool through = false;
     for (;;) {
         uint8_t c = at(p, end, free);
         if (c == '{' || c == '[') {
             if (top == ps->level + JSON_LEVELS)
                 return *fault = (struct fault){p, "nested too deeply"}, NULL;
-            uint32_t list = c == '[' ? slot_of(ps, node) : NO_SLOT;
-            *++top = (struct json_level){p, NULL, node, list, 0, (uint8_t)(c + 2)};
+            uint32_t list = c == '[' && !through ? slot_of(ps, node) : NO_SLOT;
+            bool many = top->many || through;
+            *++top = (struct json_level){p, NULL, node, list, 0, (uint8_t)(c + 2), many, through};
+            through = false;
             p = skip_blanks(p + 1, end, free);
             if (at(p, end, free) != top->close)
                 goto element;
@@ -290,7 +346,7 @@ ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const
             p = take_scalar(ps, p, end, wanted ? &value : NULL, fault, vector, free);
             if (UNLIKELY(!p))
                 return NULL;
-            if (wanted && !(give(ps, top, slot, &value) &&
+            if (wanted && !(give(ps, top, slot, top->many, &value) &&
                             (!parts || !text || take_inner(ps, top, node, &value))))
                 return *fault = (struct fault){p, NULL}, NULL;
             p = skip_blanks(p, end, free);
@@ -298,14 +354,14 @@ ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const
         while ((c = at(p, end, free)) != ',') { /* behind a value: what ends here */
             if (UNLIKELY(c != top->close))
                 return *fault = (struct fault){p, "a comma or a bracket is missing"}, NULL;
-            uint32_t slot = slot_of(ps, top->node);
+            uint32_t slot = top->through ? NO_SLOT : slot_of(ps, top->node);
             const uint8_t *start = top->start;
             bool listed = top->last != NULL; /* its elements are what counts */
             --top;
             if (slot != NO_SLOT || (top > base && top->list != NO_SLOT)) {
                 value = (struct value){0};
                 value_set(&value, start, (size_t)(p + 1 - start));
-                if (!give(ps, top > base ? top : NULL, listed ? NO_SLOT : slot, &value))
+                if (!give(ps, top > base ? top : NULL, listed ? NO_SLOT : slot, top->many, &value))
                     return *fault = (struct fault){p, NULL}, NULL;
             }
             if (top == base)
@@ -316,12 +372,14 @@ ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const
         top->position++;
     element:
         if (top->close == '}') {
-            p = take_key(ps, p, end, top->node, &node, fault, vector, free);
+            p = take_key(ps, p, end, top, &node, fault, vector, free);
             if (UNLIKELY(!p))
                 return NULL;
             p = skip_blanks(p, end, free);
         } else {
-            node = child_at(ps, top->node, top->position);
+            node = take_element(ps, p, end, top, at(p, end, free), &through, fault);
+            if (UNLIKELY(through && !fault->why))
+                return NULL;
         }
     }
 }

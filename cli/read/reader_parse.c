@@ -41,6 +41,7 @@ void parser_free(struct parser *ps)
     selection_free(ps->own);
     free(ps->value);
     free(ps->seen);
+    free(ps->tail);
     for (struct chunk *next; ps->chunks; ps->chunks = next) {
         next = ps->chunks->next;
         free(ps->chunks);
@@ -64,11 +65,14 @@ static bool renew(void **array, size_t *room, size_t n, size_t size)
 
 tamis_error parser_begin(struct parser *ps, const struct selection *s, const void *data, size_t len)
 {
-    void *value = ps->value, *seen = ps->seen;
+    void *value = ps->value, *seen = ps->seen, *tail = ps->tail;
     bool ok = renew(&value, &ps->n_values, s->n_slots, sizeof *ps->value);
     ok = renew(&seen, &ps->n_seen, s->n_nodes, sizeof *ps->seen) && ok;
+    if (s->n_nodes)
+        ok = renew(&tail, &ps->n_tails, s->n_slots, sizeof *ps->tail) && ok;
     ps->value = value;
     ps->seen = seen;
+    ps->tail = tail;
     ps->selection = s;
     selection_free(ps->own);
     ps->own = NULL;

@@ -77,6 +77,8 @@ struct json_level {
     uint32_t list;     /* of an array: where its elements go, else NO_SLOT */
     uint32_t position; /* in an array */
     uint8_t close;     /* the bracket that ends it */
+    bool many;         /* in an element of an array, whose parts are lists */
+    bool through;      /* such an element: `node` is that of the array */
 };
 
 struct parser {
@@ -91,6 +93,8 @@ struct parser {
 
     struct value *value; /* by slot */
     size_t n_values;
+    struct value **tail; /* by slot: the last of a list from elements of an array */
+    size_t n_tails;
     uint32_t *seen; /* by node: the turn in which its key was last met */
     size_t n_seen;
     uint32_t turn;

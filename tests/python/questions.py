@@ -315,6 +315,12 @@ def flat(record, values, path=""):
         name = path + key
         if isinstance(value, dict):
             flat(value, values, name + ".")
+        elif isinstance(value, list) and any(isinstance(v, dict) for v in value):
+            for one in value:  # objects of an array: a list of what they have
+                parts = {}
+                flat(one, parts, name + ".")
+                for part, its in parts.items():
+                    values.setdefault(part, []).extend(its if isinstance(its, list) else [its])
         elif isinstance(value, list):
             values[name] = [plain(v) for v in value if v is not None] if value else b"[]"
         elif value is not None:

@@ -58,7 +58,7 @@ class Maker:
                 "status": rng.choice(["200", "0200", "404", "500", "503", "-7", "n/a", "99999999999999999999"]),
                 "ratio": rng.choice(["0.5", ".5", "5e-1", "1", "100", "-2.5", "nan"]),
                 "t": self.time(), "path": rng.choice(PATHS), "msg": rng.choice(WORDS),
-                "host": rng.choice(["WWW.Example", "www.example", "db1", "DB2"]), "a.b": rng.choice(TAGS)}
+                "host": rng.choice(["WWW.Example", "www.example", "db1", "DB2"]), "a.b": rng.choice(TAGS), "items.sku": None}
 
 
 def csv_line(row, columns, rng, delimiter=","):
@@ -84,7 +84,10 @@ def json_line(row, columns, rng):
             one = [one, rng.choice(["ann", "500", "7"])] + [8] * rng.randrange(2)
         if rng.random() < 0.1:
             continue
-        if name == "a.b":
+        if name == "items.sku":
+            value["items"] = [{"sku": rng.choice(TAGS), "n": [1, 2]} for _ in range(rng.randrange(1, 4))] + \
+                [{"other": 1}] * rng.randrange(2)
+        elif name == "a.b":
             value["a"] = {"b": one, "c": [1, 2]}
         else:
             value[name] = one
@@ -168,7 +171,8 @@ def json_array(lines):
 
 COLUMNS = {"csv": ["ip", "user", "status", "ratio", "t", "path", "msg", "host"],
            "tsv": ["ip", "user", "status", "t", "msg"],
-           "jsonl": ["ip", "user", "status", "ratio", "t", "path", "msg", "host", "a.b"],
+           "jsonl": ["ip", "user", "status", "ratio", "t", "path", "msg", "host", "a.b",
+                     "items.sku"],
            "syslog": ["time", "hostname", "app-name", "procid", "msg", "pri", "facility", "severity"],
            "logfmt": ["t", "level", "ip", "user", "status", "msg", "path"],
            "zeek": ["ts", "id.orig_h", "user", "status", "tags", "msg"],
@@ -181,7 +185,7 @@ HEADS = {"csv": lambda c: ",".join(c) + "\n", "tsv": lambda c: "\t".join(c) + "\
          "zeek": lambda c: "#separator \\x09\n#set_separator\t,\n#fields\t%s\n#types\t%s\n" % (
              "\t".join(c), "\t".join("set[string]" if name == "tags" else "string" for name in c)),
          "w3c": lambda c: "#Fields: %s\n#Software: test\n" % " ".join(c)}
-TYPES = {"ts": "time", "id.orig_h": "ip", "tags": "text", "date": "text", "c-ip": "ip", "cs-method": "text",
+TYPES = {"items.sku": "text", "ts": "time", "id.orig_h": "ip", "tags": "text", "date": "text", "c-ip": "ip", "cs-method": "text",
          "cs-uri-stem": "path", "sc-status": "int", "x-msg": "words",
          "ip": "ip", "user": "text", "status": "int", "ratio": "dec", "t": "time", "path": "path",
          "msg": "words", "host": "fold", "a.b": "text", "time": "time", "method": "text", "query": "text",
@@ -587,3 +591,26 @@ def test_several_catalogs_are_one_scan_after_the_other(number, tmp_path):
             if rng.random() < 0.5:
                 world.tamis("index", "--update", "c.tamis", status=(0, 2))
                 world.learn()
+
+
+def test_fields_that_no_sample_had(tmp_path):
+    """They filter records exactly; what no record has is an error, said when all was read."""
+    lines = ['{"ip": "10.0.0.%d", "n": %d}' % (i % 50, i) for i in range(400000)]
+    lines[390000] = '{"ip": "10.0.0.9", "late": {"er": ["x", "y"]}}'
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+
+    def tamis(*words):
+        done = subprocess.run([TAMIS, *words], cwd=tmp_path, capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    assert tamis("index", "a.jsonl", "-o", "c.tamis", "--attrs", "ip,n")[0] == 0
+    assert tamis("find", "c.tamis", "late.er=y") == (0, lines[390000] + "\n", "")
+    assert tamis("find", "c.tamis", "late.er=z") == (1, "", "")
+    assert tamis("find", "c.tamis", "late.er!")[:2] == (2, "")  # all but one; a wrong name would say the same
+    assert tamis("find", "--fields", "ip,late.er", "c.tamis", "late.er^=x", "n!")[1] == "ip,late.er\n10.0.0.9,x;y\n"
+    status, out, error = tamis("find", "c.tamis", "lete.er=y")
+    assert status == 2 and out == "" and "no input has an attribute 'lete.er'; there are ip, n" in error
+    status, out, error = tamis("find", "c.tamis", "ip=10.9.9.9", "lete.er=y")  # not all was read
+    assert status == 1 and "no record that was read has an attribute 'lete.er'" in error
+    status, out, error = tamis("find", "c.tamis", "late.er>y")
+    assert status == 2 and "which has no order" in error

@@ -163,7 +163,7 @@ def test_tsv(round_, tmp_path):
 
 KEYS = ["a", "b", "a.b", "0", "1", "ü", "", "b.0", "long key with \"quotes\"", "x\ty"]
 PATHS = ["a", "b", "a.b", "a.b.0", "b.0", "b.1.a", "0", "ü", "long key with \"quotes\"", "x\ty",
-         "a.b.b", "b.0.a.b"]
+         "a.b.b", "b.0.a.b", "b.a", "b.b.a", "a.a.b", "b.0.b"]
 
 
 def value(rng, depth):
@@ -199,35 +199,69 @@ def record(rng, depth, blank=""):
     return "{" + blank + ("," + blank).join(parts) + blank + "}"
 
 
-def resolve(node, path):
-    """The value at a path: of the ways to cut it at dots, the longest first key first."""
-    cuts = [m.start() for m in re.finditer(r"\.", path)] + [len(path)]
+class Pairs(dict):
+    """An object that knows all values of a key that comes again; of itself it has the last."""
+
+    def __init__(self, pairs):
+        super().__init__(pairs)
+        self.all = {}
+        for key, one in pairs:
+            self.all.setdefault(key, []).append(one)
+
+
+def ways(path):
+    """The ways to cut a path at its dots, the longest first key first."""
+    yield [path]
+    for at in reversed([m.start() for m in re.finditer(r"\.", path)]):
+        for rest in ways(path[at + 1:]):
+            yield [path[:at]] + rest
+
+
+def collect(node, keys, many):
+    """(the values at some keys, whether they are of elements of an array)"""
+    if not keys:
+        return ([] if node is None else [node]), many
     if isinstance(node, str) and node.lstrip(" \t\r\n")[:1] in ("{", "["):
         try:
             node = load(node)
         except ValueError:
-            return None
-    for cut in reversed(cuts):
-        key, rest, found = path[:cut], path[cut + 1:], None
-        if isinstance(node, dict) and key in node:
-            found = node[key]
-        elif isinstance(node, list) and re.fullmatch("0|[1-9][0-9]*", key) and int(key) < len(node):
-            found = node[int(key)]
-        if cut < len(path):
-            found = resolve(found, rest)
-        if found is not None:
-            return found
+            return [], many
+    key, found = keys[0], []
+    if isinstance(node, dict) and key in node:
+        found = node.all[key] if many else [node[key]]
+    elif isinstance(node, list) and re.fullmatch("0|[1-9][0-9]*", key):
+        found = [node[int(key)]] if int(key) < len(node) else []
+    elif isinstance(node, list):
+        found, many = [one for one in node if isinstance(one, (dict, list))], True
+        keys = [None] + keys  # of each of them
+    all_ = [collect(one, keys[1:], many) for one in found]
+    return [v for values, _ in all_ for v in values], many or any(m for _, m in all_)
+
+
+def resolve(node, path):
+    """The value at a path, a list if it is of elements of an array; None: there is none."""
+    for keys in ways(path):
+        found, many = collect(node, keys, False)
+        if found and not many:
+            return found[-1]
+        if found:
+            parts = [[v for v in one if v is not None] if isinstance(one, list) else [one] for one in found]
+            return Many(v for one, part in zip(found, parts) for v in (part or [one]))
     return None
 
 
+class Many(list):
+    """Values of several elements."""
+
+
 def load(line):
-    return json.loads(line, strict=False)
+    return json.loads(line, strict=False, object_pairs_hook=Pairs)
 
 
 def agrees(got, want):
     if want is None or got is None:
         return got is want
-    if isinstance(want, list) and any(x is not None for x in want):
+    if isinstance(want, Many) or isinstance(want, list) and any(x is not None for x in want):
         want = [x for x in want if x is not None]
         got = got if isinstance(got, list) else [got]
         return len(got) == len(want) and all(element(g, w) for g, w in zip(got, want))

@@ -8,13 +8,13 @@
 #include "logs/question_check.h"
 
 static struct field known[] = {
-    {"user", TAMIS_BYTES, 0}, {"status", TAMIS_INT, 1},
-    {"ratio", TAMIS_DEC, 2},  {"t", TAMIS_TIME, 3},
-    {"ip", TAMIS_IP, 4},      {"path", TAMIS_PATH, 5},
-    {"msg", TAMIS_WORDS, 6},  {"host", TAMIS_FOLD, 7},
-    {"x=y", TAMIS_BYTES, 8},  {"a.b", TAMIS_BYTES, NOT_INDEXED},
+    {"user", TAMIS_BYTES, 0, false}, {"status", TAMIS_INT, 1, false},
+    {"ratio", TAMIS_DEC, 2, false},  {"t", TAMIS_TIME, 3, false},
+    {"ip", TAMIS_IP, 4, false},      {"path", TAMIS_PATH, 5, false},
+    {"msg", TAMIS_WORDS, 6, false},  {"host", TAMIS_FOLD, 7, false},
+    {"x=y", TAMIS_BYTES, 8, false},  {"a.b", TAMIS_BYTES, NOT_INDEXED, false},
 };
-static const struct fields fields = {known, sizeof known / sizeof *known};
+static const struct fields fields = {known, sizeof known / sizeof *known, false};
 static struct time_context utc;
 
 /* The words up to NULL as a question. */
