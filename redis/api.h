@@ -205,12 +205,16 @@ typedef void (*RedisModuleEventFunc)(RedisModuleCtx *, RedisModuleEvent, uint64_
     X(void, CloseKey, (RedisModuleKey *))                                                        \
     X(int, KeyType, (RedisModuleKey *))                                                          \
     X(int, DeleteKey, (RedisModuleKey *))                                                        \
+    X(long long, GetExpire, (RedisModuleKey *))                                                  \
+    X(int, SetExpire, (RedisModuleKey *, long long milliseconds))                                \
     X(RedisModuleType *, ModuleTypeGetType, (RedisModuleKey *))                                  \
     X(void *, ModuleTypeGetValue, (RedisModuleKey *))                                            \
     X(int, ModuleTypeSetValue, (RedisModuleKey *, RedisModuleType *, void *))                    \
     X(int, ModuleTypeReplaceValue, (RedisModuleKey *, RedisModuleType *, void *, void **old))    \
     X(void, SaveUnsigned, (RedisModuleIO *, uint64_t))                                           \
     X(uint64_t, LoadUnsigned, (RedisModuleIO *))                                                 \
+    X(void, SaveDouble, (RedisModuleIO *, double))                                               \
+    X(double, LoadDouble, (RedisModuleIO *))                                                     \
     X(void, SaveStringBuffer, (RedisModuleIO *, const char *, size_t))                           \
     X(char *, LoadStringBuffer, (RedisModuleIO *, size_t *))                                     \
     X(int, IsIOError, (RedisModuleIO *))                                                         \

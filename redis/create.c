@@ -424,7 +424,7 @@ static int reserve_alike(RedisModuleCtx *ctx, const struct creation *c, RedisMod
     const char *error, *model_error;
     RedisModuleKey *from = rm.OpenKey(ctx, c->like, RM_READ);
     RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ | RM_WRITE);
-    struct value *there = find_value(key, VALUE_FILTER, &error), *v = NULL;
+    struct value *there = find_value(key, VALUE_ITEMS, &error), *v = NULL;
     struct value *model = find_value(from, VALUE_FILTER, &model_error);
     if (there || error) {
         rm.ReplyWithError(ctx, there ? EXISTS : error);
@@ -489,7 +489,7 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool
     if (error)
         return rm.ReplyWithError(ctx, error);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *there = find_value(key, VALUE_FILTER, &error);
+    struct value *there = find_value(key, VALUE_ITEMS, &error);
     if (there || error)
         rm.ReplyWithError(ctx, there ? EXISTS : error);
     else if (creation_make(ctx, &c, key, argv[1]))

@@ -14,7 +14,7 @@
  *
  * The bytes are without the family key, unless WITHKEY is said, by one who may, in every call.
  */
-#include "module.h"
+#include "foreign.h"
 
 #include <string.h>
 #include <time.h>
@@ -314,6 +314,19 @@ static uint64_t position_of(long long cursor)
     return (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1);
 }
 
+/* SCANDUMP of a filter of RedisBloom: it has replied. */
+static bool foreign_asked(RedisModuleCtx *ctx, RedisModuleString *name, long long cursor)
+{
+    const char *error;
+    RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ);
+    const struct value *v = find_value(key, VALUE_ITEMS, &error);
+    bool foreign = v && v->foreign;
+    if (foreign)
+        foreign_dumps_chunk(ctx, v, cursor);
+    rm.CloseKey(key);
+    return foreign;
+}
+
 /* SCANDUMP, but for OURS. */
 static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum dialect dialect)
 {
@@ -331,6 +344,8 @@ static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, en
         return RM_OK;
     if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor < 0)
         return rm.ReplyWithError(ctx, wrong[dialect]);
+    if (dialect == BF && foreign_asked(ctx, argv[1], cursor))
+        return RM_OK;
     struct dump *d = dump_at(ctx, argv[1], cursor, with_key, &key, &v);
     uint64_t position = position_of(cursor);
     size_t room = server.work_limit < (long long)PIECE ? (size_t)server.work_limit : PIECE;

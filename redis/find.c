@@ -1,10 +1,26 @@
 /* What commands share: the value under a key, and how trouble is told. */
-#include "module.h"
+#include "foreign.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+/* Is the value what is looked for? NULL, or what to reply. */
+static const char *not_wanted(const struct value *v, enum value_kind kind)
+{
+    if (kind == VALUE_PARTIAL)
+        return v->kind == kind ? NULL : WRONG_TYPE;
+    if (v->kind == VALUE_PARTIAL || (v->foreign && v->foreign->missing))
+        return "ERR this value is still being loaded: go on with TAMIS.LOAD, or DEL it";
+    if (v->kind == VALUE_FOREIGN && kind != VALUE_ITEMS && kind != VALUE_DELETABLE)
+        return "ERR this filter is one of RedisBloom: TAMIS.CONVERT makes it one of tamis";
+    bool filter = v->kind == VALUE_FILTER;
+    bool good = v->kind == kind || kind == VALUE_ANY ||
+                (kind == VALUE_ITEMS && (filter || v->foreign)) ||
+                (kind == VALUE_DELETABLE && filter && v->deletable);
+    return good ? NULL : WRONG_TYPE;
+}
 
 struct value *find_value(RedisModuleKey *key, enum value_kind kind, const char **error)
 {
@@ -13,14 +29,11 @@ struct value *find_value(RedisModuleKey *key, enum value_kind kind, const char *
     if (there == RM_KEY_EMPTY)
         return NULL;
     *error = WRONG_TYPE;
-    if (there != RM_KEY_MODULE || rm.ModuleTypeGetType(key) != type)
+    RedisModuleType *of = there == RM_KEY_MODULE ? rm.ModuleTypeGetType(key) : NULL;
+    if (!of || (of != type && of != foreign_type))
         return NULL;
     struct value *v = rm.ModuleTypeGetValue(key);
-    if (v->kind == VALUE_PARTIAL && kind != VALUE_PARTIAL)
-        *error = "ERR this value is still being loaded: go on with TAMIS.LOAD, or DEL it";
-    else if (v->kind == kind || kind == VALUE_ANY ||
-             (kind == VALUE_DELETABLE && v->kind == VALUE_FILTER && v->deletable))
-        *error = NULL;
+    *error = not_wanted(v, kind);
     return *error ? NULL : v;
 }
 
@@ -72,7 +85,7 @@ static int reply_full(RedisModuleCtx *ctx, const struct value *v)
 {
     unsigned long long held = 0;
     bool records = v && v->kind == VALUE_RECORDS;
-    if (v && v->growth == TAMIS_FIXED && !records) /* as clients of BF.* know it */
+    if (v && (v->growth == TAMIS_FIXED || v->foreign) && !records) /* as clients of BF.* know it */
         return rm.ReplyWithError(ctx, "ERR non scaling filter is full");
     if (v && v->set) {
         tamis_filter_facts facts;

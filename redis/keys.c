@@ -1,5 +1,5 @@
 /* Commands that take keys of a filter: ADD, EXISTS, DEL and their forms for many. */
-#include "module.h"
+#include "foreign.h"
 
 #include <string.h>
 
@@ -45,20 +45,25 @@ static void reply_refused(RedisModuleCtx *ctx, const struct adding *a, const str
 }
 
 /* The next items, as many as are done at a time. */
-static tamis_error add_batch(const struct adding *a, tamis_filter *filter, uint8_t *fresh,
-                             size_t *done)
+static tamis_error add_batch(const struct adding *a, struct value *v, uint8_t *fresh, size_t *done)
 {
+    tamis_filter *filter = as_filter(v->set);
     tamis_digest digests[BATCH];
     bool there = false, was = true;
     size_t len;
-    if (!a->nx && a->n > 1) {
+    if (!a->nx && a->n > 1 && !v->foreign) {
         size_t some = digest_batch(filter, a->items + a->added, a->n - a->added, digests);
         return tamis_filter_add_many(filter, digests, some, fresh, done);
     }
     const char *item = rm.StringPtrLen(a->items[a->added], &len);
-    if (a->nx)
+    bool full = v->foreign && foreign_full(v);
+    if (v->foreign)
+        there = foreign_has(v->foreign, item, len);
+    if (!there && filter && (a->nx || full))
         there = tamis_filter_has(filter, item, len);
-    tamis_error e = there ? TAMIS_OK : tamis_filter_add(filter, item, len, &was);
+    tamis_error e = TAMIS_OK;
+    if (!there)
+        e = full ? TAMIS_EFULL : tamis_filter_add(filter, item, len, &was);
     *fresh = !there && was;
     *done = e == TAMIS_OK;
     return e;
@@ -68,12 +73,11 @@ static tamis_error add_batch(const struct adding *a, tamis_filter *filter, uint8
 static tamis_error add_some(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
                             uint8_t *fresh, size_t *done)
 {
-    tamis_filter *filter = as_filter(v->set);
-    tamis_error e = add_batch(a, filter, fresh, done);
+    tamis_error e = add_batch(a, v, fresh, done);
     if (e != TAMIS_ESPACE || !v->limit || *done || !follows(ctx))
         return e;
     set_limit(v->set, 0);
-    e = add_batch(a, filter, fresh, done);
+    e = add_batch(a, v, fresh, done);
     set_limit(v->set, v->limit);
     return e;
 }
@@ -144,18 +148,31 @@ static struct value *make_default(RedisModuleCtx *ctx, const struct adding *a, R
     return creation_make(ctx, &c, key, a->name);
 }
 
+/* A filter of RedisBloom gets a set on top of it when an item comes that it does not have. False when it
+   has replied. */
+static bool top_ready(RedisModuleCtx *ctx, const struct adding *a, struct value *v)
+{
+    bool needed = false, full = v->foreign && foreign_full(v);
+    for (size_t i = 0; v->foreign && !v->set && !full && i < a->n && !needed; i++) {
+        size_t len;
+        const char *item = rm.StringPtrLen(a->items[i], &len);
+        needed = !foreign_has(v->foreign, item, len);
+    }
+    return !needed || top_make(ctx, v, a->name);
+}
+
 int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
 {
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, a->name, RM_READ | RM_WRITE);
-    struct value *v = find_value(key, a->dialect == CF ? VALUE_DELETABLE : VALUE_FILTER, &error);
+    struct value *v = find_value(key, a->dialect == CF ? VALUE_DELETABLE : VALUE_ITEMS, &error);
     if (c || !v || v->publication || v->growth > TAMIS_SCALABLE) /* the clock takes 25 ns */
         time_of_command(c ? c->at : 0);
     if (!v && (error || (c && c->nocreate)))
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     else if (!v)
         v = c ? creation_make(ctx, c, key, a->name) : make_default(ctx, a, key);
-    if (v)
+    if (v && top_ready(ctx, a, v))
         add_to(ctx, a, v, !c && a->dialect == OURS);
     rm.CloseKey(key);
     return RM_OK;
@@ -226,6 +243,13 @@ COMMAND(command_bf_insert)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
+static bool foreign_item(const struct value *v, const RedisModuleString *item)
+{
+    size_t len;
+    const char *text = rm.StringPtrLen(item, &len);
+    return foreign_has(v->foreign, text, len);
+}
+
 static void reply_found(RedisModuleCtx *ctx, const struct value *v, RedisModuleString **items,
                         size_t n)
 {
@@ -233,12 +257,12 @@ static void reply_found(RedisModuleCtx *ctx, const struct value *v, RedisModuleS
     uint8_t found[BATCH] = {0};
     for (size_t i = 0; i < n;) {
         size_t some = n - i < BATCH ? n - i : BATCH;
-        if (v) {
+        if (v && v->set) {
             digest_batch(as_filter(v->set), items + i, some, digests);
             tamis_filter_has_many(as_filter(v->set), digests, some, found);
         }
         for (size_t j = 0; j < some; j++)
-            rm.ReplyWithBool(ctx, found[j]);
+            rm.ReplyWithBool(ctx, found[j] || (v && v->foreign && foreign_item(v, items[i + j])));
         i += some;
     }
 }
@@ -251,7 +275,7 @@ int ask_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many
     if (many ? argc < 3 : argc != 3)
         return rm.WrongArity(ctx);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ);
-    const struct value *v = find_value(key, VALUE_FILTER, &error);
+    const struct value *v = find_value(key, VALUE_ITEMS, &error);
     /* To clients of BF and CF a key of another type has nothing; one that is being loaded may have. */
     if (error && (dialect == OURS || strcmp(error, WRONG_TYPE) != 0)) {
         rm.ReplyWithError(ctx, error);
@@ -260,7 +284,8 @@ int ask_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many
         reply_found(ctx, v, argv + 2, (size_t)argc - 2);
     } else {
         const char *item = rm.StringPtrLen(argv[2], &len);
-        rm.ReplyWithBool(ctx, v && tamis_filter_has(as_filter(v->set), item, len));
+        bool found = v && v->set && tamis_filter_has(as_filter(v->set), item, len);
+        rm.ReplyWithBool(ctx, found || (v && v->foreign && foreign_has(v->foreign, item, len)));
     }
     rm.CloseKey(key);
     return RM_OK;

@@ -7,7 +7,7 @@
  * last. Bytes that are wrong end the load, and nothing is left; a piece that is not the next one, or too
  * long, changes nothing.
  */
-#include "module.h"
+#include "foreign.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -254,7 +254,7 @@ COMMAND(command_loadchunk)
         return rm.WrongArity(ctx);
     if (rm.StringToLongLong(argv[2], &cursor) != RM_OK)
         return rm.ReplyWithError(ctx, "ERR Second argument must be numeric");
-    return load_chunk(ctx, argv, cursor, BF);
+    return foreign_loads_chunk(ctx, argv, cursor) ? RM_OK : load_chunk(ctx, argv, cursor, BF);
 }
 
 COMMAND(command_cf_loadchunk)

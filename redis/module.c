@@ -1,7 +1,7 @@
 /*
- * tamis as a module of Redis or Valkey. Order of reading: module.h, value.c and type.c (what a key
- * holds), secret.c (the family key), create.c, keys.c, cuckoo.c, report.c, algebra.c, dump.c,
- * load.c, records.c, publish.c (the commands), table.c (their names).
+ * tamis as a module of Redis or Valkey. Order of reading: module.h, value.c and type.c (what a key holds),
+ * secret.c (the family key), create.c, keys.c, cuckoo.c, report.c, algebra.c, dump.c, load.c, records.c,
+ * publication.c, publish.c (the commands), foreign.c, on_top.c (filters of RedisBloom), table.c (the names).
  *
  *   loadmodule /path/tamis.so [bf=auto|yes|no] [ERROR_RATE p] [INITIAL_SIZE n] ...
  */
@@ -52,7 +52,8 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
                "another module has BF or CF commands: only TAMIS commands are added");
     rm.SetModuleOptions(ctx, RM_HANDLE_IO_ERRORS | RM_HANDLE_REPL_ASYNC_LOAD);
     /* The type comes last: the server cannot take it back. */
-    if (!settings_register(ctx) || !table_register(ctx, server.bf) || !type_register(ctx)) {
+    if (!settings_register(ctx) || !table_register(ctx, server.bf) ||
+        !type_register(ctx, server.bf)) {
         rm.Log(ctx, "warning", "a name that tamis needs is taken%s",
                bf == BF_YES ? ": bf=yes insists on the BF commands" : "");
         return RM_ERR;

@@ -28,13 +28,15 @@ struct buffer {
 bool buffer_add(struct buffer *b, const void *data, size_t len);
 void buffer_free(struct buffer *b);
 
-/* A key of the server holds a filter, an index, or the first bytes of one that is being loaded. */
+/* A key of the server holds a filter, records, or the first bytes of one that is being loaded. */
 enum value_kind {
     VALUE_ANY = 0,
     VALUE_FILTER = 1,
     VALUE_RECORDS = 2,
     VALUE_PARTIAL = 3,
-    VALUE_DELETABLE = 4 /* to look for: a filter that is */
+    VALUE_FOREIGN = 4,   /* one of RedisBloom, with what was added to it */
+    VALUE_DELETABLE = 5, /* to look for: a filter that is; */
+    VALUE_ITEMS = 6      /* a filter, foreign or not */
 };
 
 /* Where copies of a filter go, and how wrong they may be. */
@@ -54,7 +56,7 @@ struct publication {
 struct value {
     enum value_kind kind;
     uint64_t number;     /* its own, never used again while the server runs */
-    struct set *set;     /* NULL in a partial one */
+    struct set *set;     /* NULL in a partial one; on top of a foreign one, or NULL */
     tamis_growth growth; /* of the set, like the next two */
     bool deletable;
     uint64_t limit; /* its memory_limit, put aside while a master is followed */
@@ -62,6 +64,7 @@ struct value {
     uint64_t total; /* partial: it will have so many bytes; what has come: */
     struct pieces_in *in;
     struct publication *publication;
+    struct foreign *foreign;
 };
 
 struct settings_of_server {
@@ -84,6 +87,8 @@ extern const tamis_allocator value_allocator;
 struct value *value_of(struct set *set);
 /* Trusted: what some values keep aside is no limit. The key is for bytes without theirs, or NULL. */
 struct value *value_partial(uint64_t total, bool trusted, const uint8_t *key);
+struct value *value_foreign(struct foreign *f, struct set *top); /* which may be NULL */
+void value_top(struct value *v, struct set *top);                /* on a foreign one */
 struct value *value_copy(const struct value *v);
 void value_free(struct value *v);
 size_t value_bytes(const struct value *v);
@@ -93,6 +98,7 @@ tamis_error value_encode(const struct value *v, unsigned flags, tamis_write writ
 /* Its family's, or what it was given for the bytes of a partial one; false: it has none. */
 bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN]);
 unsigned long long value_count(void);
+unsigned long long value_count_foreign(void);
 unsigned long long value_memory(void); /* bytes that sets have taken */
 /* The bytes of a partial value, which may be anything: how many there are; more of them, after an error
    of which it is of no use; and when all are there, what they make. The reason says what is wrong with
@@ -104,12 +110,14 @@ tamis_error partial_end(struct value *v, struct value **out, bool trusted, tamis
 /* While a value is saved, which cannot fail: without memory the server ends, as it does for its own, and
    the file that was there before stays. */
 void value_insist(bool on);
-void time_of_command(uint64_t at); /* nanoseconds since 1970; 0: now */
+void memory_clear(void *memory, size_t size); /* without touching whole pages */
+void time_of_command(uint64_t at);            /* nanoseconds since 1970; 0: now */
 uint64_t value_clock(void *unused);
 
 /* ---- type.c ---- */
 extern RedisModuleType *type;
-bool type_register(RedisModuleCtx *ctx);
+extern RedisModuleType *foreign_type; /* NULL: RedisBloom itself is there, or bf=no */
+bool type_register(RedisModuleCtx *ctx, bool foreign);
 
 /* ---- find.c: keys and errors ---- */
 
@@ -247,13 +255,21 @@ unsigned dump_count(void); /* dumps under way */
 /* To be called before a value is changed, by adding or otherwise. */
 void value_changes(struct value *v, bool adds);
 
-/* ---- publish.c ---- */
+/* ---- publication.c ---- */
+#define PUBLICATION_WORDS 16
+bool publication_names_good(size_t stream_len, const char *owner, size_t owner_len);
+/* The targets from argv[4] on; NULL or what to reply. */
+const char *publication_targets(struct publication *p, RedisModuleString **argv, int argc);
+/* The words after the key of TAMIS.PUBLISH; returns how many. */
+size_t publication_words(const struct publication *p, RedisModuleString *words[PUBLICATION_WORDS]);
 struct publication *publication_new(const char *stream, size_t stream_len, const char *owner,
                                     size_t owner_len); /* NULL: bad names, or no memory */
 void publication_free(struct publication *p);
 void publication_save(RedisModuleIO *io, const struct publication *p);
 struct publication *publication_load(RedisModuleIO *io); /* NULL: cannot be */
 void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct publication *p);
+
+/* ---- publish.c ---- */
 /* Has a look now and then. False without memory: then the next change of the value comes here again. */
 bool publish_register(int db, const RedisModuleString *name);
 void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
@@ -301,6 +317,8 @@ COMMAND(command_load);
 COMMAND(command_scandump);
 COMMAND(command_loadchunk);
 COMMAND(command_bf_load);
+COMMAND(command_ontop);
+COMMAND(command_convert);
 COMMAND(command_cf_reserve);
 COMMAND(command_cf_add);
 COMMAND(command_cf_addnx);

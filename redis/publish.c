@@ -22,7 +22,6 @@
 #define SECOND       UINT64_C(1000000000)
 #define SNAPSHOT_MIN ((uint64_t)4 << 20) /* bytes of messages before a new snapshot lets them go */
 #define RETRY        (10 * SECOND)
-#define BEAT         (10 * SECOND)
 #define TICK         500     /* milliseconds */
 #define EXPIRE       3600000 /* an owner that is so far behind the others keeps no messages */
 
@@ -71,117 +70,6 @@ static void published_forget(size_t i)
 {
     buffer_free(&published[i].name);
     published[i] = published[--n_published];
-}
-
-/* ---- settings -------------------------------------------------------------------------------- */
-
-void publication_free(struct publication *p)
-{
-    if (!p)
-        return;
-    tamis_origin_free(p->origin);
-    buffer_free(&p->stream);
-    rm.Free(p);
-}
-
-static bool names_good(size_t stream_len, const char *owner, size_t owner_len)
-{
-    return stream_len && owner_len && owner_len <= TAMIS_OWNER_MAX && !memchr(owner, 0, owner_len);
-}
-
-struct publication *publication_new(const char *stream, size_t stream_len, const char *owner,
-                                    size_t owner_len)
-{
-    if (!names_good(stream_len, owner, owner_len))
-        return NULL;
-    struct publication *p = rm.TryAlloc(sizeof *p);
-    if (!p)
-        return NULL;
-    *p = (struct publication){.beat = BEAT};
-    memcpy(p->owner, owner, owner_len);
-    if (!buffer_add(&p->stream, stream, stream_len)) {
-        publication_free(p);
-        return NULL;
-    }
-    return p;
-}
-
-static uint64_t bits_of(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static double double_of(uint64_t bits)
-{
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-void publication_save(RedisModuleIO *io, const struct publication *p)
-{
-    const tamis_targets *t = &p->targets;
-    rm.SaveStringBuffer(io, p->stream.data, p->stream.len);
-    rm.SaveStringBuffer(io, p->owner, strlen(p->owner));
-    const double rates[] = {t->member_miss, t->false_rate, t->w_positive, t->w_disagree, t->dirty};
-    for (int i = 0; i < 5; i++)
-        rm.SaveUnsigned(io, bits_of(rates[i]));
-    rm.SaveUnsigned(io, t->max_age);
-    rm.SaveUnsigned(io, p->beat);
-}
-
-struct publication *publication_load(RedisModuleIO *io)
-{
-    size_t stream_len = 0, owner_len = 0;
-    uint64_t numbers[7] = {0};
-    char *owner = NULL, *stream = rm.LoadStringBuffer(io, &stream_len);
-    if (!rm.IsIOError(io))
-        owner = rm.LoadStringBuffer(io, &owner_len);
-    for (int i = 0; i < 7 && !rm.IsIOError(io); i++)
-        numbers[i] = rm.LoadUnsigned(io);
-    struct publication *p = NULL;
-    if (!rm.IsIOError(io) && owner)
-        p = publication_new(stream, stream_len, owner, owner_len);
-    if (p) {
-        p->targets =
-            (tamis_targets){double_of(numbers[0]), double_of(numbers[1]), double_of(numbers[2]),
-                            double_of(numbers[3]), double_of(numbers[4]), numbers[5]};
-        p->beat = numbers[6];
-    }
-    rm.Free(stream);
-    rm.Free(owner);
-    return p;
-}
-
-/* The words after the key of TAMIS.PUBLISH; returns how many. */
-static size_t publication_words(const struct publication *p, RedisModuleString *words[16])
-{
-    const tamis_targets *t = &p->targets;
-    size_t n = 0;
-    words[n++] = rm.CreateString(NULL, p->stream.data, p->stream.len);
-    words[n++] = rm.CreateString(NULL, p->owner, strlen(p->owner));
-#define SAY(...) words[n++] = rm.CreateStringPrintf(NULL, __VA_ARGS__)
-    SAY("MISS"), SAY("%.17g", t->member_miss);
-    SAY("FALSERATE"), SAY("%.17g", t->false_rate);
-    SAY("WEIGHTS"), SAY("%.17g", t->w_positive), SAY("%.17g", t->w_disagree);
-    SAY("DIRTY"), SAY("%.17g", t->dirty);
-    SAY("MAXAGE"), SAY("%.17g", (double)(t->max_age / 1000000) / 1e3);
-    SAY("BEAT"), SAY("%.17g", (double)(p->beat / 1000000) / 1e3);
-    if (p->with_key)
-        SAY("WITHKEY");
-#undef SAY
-    return n;
-}
-
-void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct publication *p)
-{
-    RedisModuleString *words[16];
-    size_t n = publication_words(p, words);
-    rm.EmitAOF(io, "TAMIS.PUBLISH", "sv", key, words, n);
-    for (size_t i = 0; i < n; i++)
-        rm.FreeString(NULL, words[i]);
 }
 
 /* ---- writing to the stream ------------------------------------------------------------------- */
@@ -471,53 +359,10 @@ void publish_start(RedisModuleCtx *ctx)
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
-static const char *read_number(RedisModuleString **argv, int argc, int i, double least, double most,
-                               double *out)
-{
-    if (i >= argc || rm.StringToDouble(argv[i], out) != RM_OK || !(*out >= least && *out <= most))
-        return "ERR a target is missing or out of range";
-    return NULL;
-}
-
-static const char *read_targets(struct publication *p, RedisModuleString **argv, int argc)
-{
-    tamis_targets *t = &p->targets;
-    const char *error = NULL;
-    double seconds;
-    for (int i = 4; i < argc && !error; i += 2) {
-        if (is_word(argv[i], "MISS")) {
-            error = read_number(argv, argc, i + 1, -1, 1, &t->member_miss);
-        } else if (is_word(argv[i], "FALSERATE")) {
-            error = read_number(argv, argc, i + 1, -1, 1, &t->false_rate);
-        } else if (is_word(argv[i], "DIRTY")) {
-            error = read_number(argv, argc, i + 1, -1, 1, &t->dirty);
-        } else if (is_word(argv[i], "WEIGHTS")) {
-            error = read_number(argv, argc, i + 1, 0, 1e6, &t->w_positive);
-            if (!error)
-                error = read_number(argv, argc, i + 2, 0, 1e6, &t->w_disagree);
-            i++;
-        } else if (is_word(argv[i], "MAXAGE")) {
-            error = read_number(argv, argc, i + 1, 0, 1e9, &seconds);
-            t->max_age = error ? 0 : (uint64_t)(seconds * 1e3 + 0.5) * 1000000;
-        } else if (is_word(argv[i], "BEAT")) {
-            error = read_number(argv, argc, i + 1, 1, 86400, &seconds);
-            p->beat = error ? 0 : (uint64_t)(seconds * 1e3 + 0.5) * 1000000;
-        } else if (is_word(argv[i], "WITHKEY")) {
-            p->with_key = true;
-            i--;
-        } else {
-            error =
-                "ERR the targets are MISS, FALSERATE, WEIGHTS, DIRTY, MAXAGE and BEAT, and beside "
-                "them WITHKEY";
-        }
-    }
-    return error;
-}
-
 static void replicate_publish(RedisModuleCtx *ctx, RedisModuleString *name,
                               const struct publication *p)
 {
-    RedisModuleString *words[16];
+    RedisModuleString *words[PUBLICATION_WORDS];
     size_t n = publication_words(p, words);
     rm.Replicate(ctx, "TAMIS.PUBLISH", "sv", name, words, n);
     for (size_t i = 0; i < n; i++)
@@ -555,13 +400,13 @@ COMMAND(command_publish)
         return rm.WrongArity(ctx);
     const char *stream = rm.StringPtrLen(argv[2], &stream_len);
     const char *owner = rm.StringPtrLen(argv[3], &owner_len);
-    if (!names_good(stream_len, owner, owner_len))
+    if (!publication_names_good(stream_len, owner, owner_len))
         return rm.ReplyWithError(ctx, "ERR a stream has a name, an owner one of 1 to 255 bytes");
     struct publication *p = publication_new(stream, stream_len, owner, owner_len);
     if (!p)
         return reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     time_of_command(0);
-    error = read_targets(p, argv, argc);
+    error = publication_targets(p, argv, argc);
     if (!error && p->with_key && !follows(ctx) && !secret_told(ctx)) {
         publication_free(p);
         return RM_OK;

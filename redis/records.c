@@ -263,64 +263,66 @@ static bool read_record(RedisModuleCtx *ctx, const tamis_records *index, RedisMo
 
 /* ---- adding and removing --------------------------------------------------------------------- */
 
-static void add_record(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
+/* Adds or removes the record, replies and passes it on. */
+static void change_record(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc,
+                          bool adds)
 {
     tamis_key record[TAMIS_ATTRIBUTES_MAX];
-    bool fresh = false, free_hand = v->limit && follows(ctx);
+    tamis_removed outcome = TAMIS_ABSENT;
+    bool fresh = false, free_hand = adds && v->limit && follows(ctx);
     if (!read_record(ctx, as_records(v->set), argv + 2, argc - 2, record))
         return;
+    if (!adds && !v->deletable) {
+        rm.ReplyWithError(ctx, "ERR the records are not deletable: make them with DELETABLE");
+        return;
+    }
     if (free_hand)
         set_limit(v->set, 0);
-    value_changes(v, true);
-    tamis_error e = tamis_records_add(as_records(v->set), record, &fresh);
+    value_changes(v, adds);
+    tamis_error e = adds ? tamis_records_add(as_records(v->set), record, &fresh)
+                         : tamis_records_remove(as_records(v->set), record, &outcome);
     if (free_hand)
         set_limit(v->set, v->limit);
     if (e != TAMIS_OK) {
+        server.refused += adds;
         reply_failure(ctx, v, e, NULL);
         return;
     }
-    rm.ReplyWithBool(ctx, fresh);
-    if (fresh || v->deletable) {
-        rm.Replicate(ctx, "TAMIS.XADD", "v", argv + 1, (size_t)argc - 1);
-        notify(ctx, "tamis.add", argv[1]);
+    if (adds)
+        rm.ReplyWithBool(ctx, fresh);
+    else
+        rm.ReplyWithLongLong(ctx, removal_replies[outcome]);
+    if (adds ? fresh || v->deletable : outcome != TAMIS_ABSENT) {
+        rm.Replicate(ctx, adds ? "TAMIS.XADD" : "TAMIS.XDEL", "v", argv + 1, (size_t)argc - 1);
+        notify(ctx, adds ? "tamis.add" : "tamis.del", argv[1]);
     }
 }
 
-COMMAND(command_xadd)
+static void add_record(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
-    time_of_command(0);
-    return argc < 3 ? rm.WrongArity(ctx)
-                    : with_value(ctx, argv, argc, VALUE_RECORDS, RM_READ | RM_WRITE, add_record);
+    change_record(ctx, v, argv, argc, true);
 }
 
 static void remove_record(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
-    tamis_key record[TAMIS_ATTRIBUTES_MAX];
-    tamis_removed outcome = TAMIS_ABSENT;
-    if (!read_record(ctx, as_records(v->set), argv + 2, argc - 2, record))
-        return;
-    if (!v->deletable) {
-        rm.ReplyWithError(ctx, "ERR the index is not deletable: make it with DELETABLE");
-        return;
-    }
-    value_changes(v, false);
-    tamis_error e = tamis_records_remove(as_records(v->set), record, &outcome);
-    if (e != TAMIS_OK) {
-        reply_failure(ctx, v, e, NULL);
-        return;
-    }
-    rm.ReplyWithLongLong(ctx, removal_replies[outcome]);
-    if (outcome != TAMIS_ABSENT) {
-        rm.Replicate(ctx, "TAMIS.XDEL", "v", argv + 1, (size_t)argc - 1);
-        notify(ctx, "tamis.del", argv[1]);
-    }
+    change_record(ctx, v, argv, argc, false);
+}
+
+static int change(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, value_fn run)
+{
+    time_of_command(0);
+    return argc < 3 ? rm.WrongArity(ctx)
+                    : with_value(ctx, argv, argc, VALUE_RECORDS, RM_READ | RM_WRITE, run);
+}
+
+COMMAND(command_xadd)
+{
+    return change(ctx, argv, argc, add_record);
 }
 
 COMMAND(command_xdel)
 {
-    time_of_command(0);
-    return argc < 3 ? rm.WrongArity(ctx)
-                    : with_value(ctx, argv, argc, VALUE_RECORDS, RM_READ | RM_WRITE, remove_record);
+    return change(ctx, argv, argc, remove_record);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */

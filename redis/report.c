@@ -1,5 +1,23 @@
 /* CARD and INFO. */
-#include "module.h"
+#include "foreign.h"
+
+/* Of a filter of RedisBloom with what is on top of it: the figures of BF.INFO. */
+static void facts_of(const struct value *v, tamis_filter_facts *facts)
+{
+    *facts = (tamis_filter_facts){0};
+    if (v->set)
+        set_brief(v->set, facts);
+    const struct foreign *f = v->foreign;
+    if (!f)
+        return;
+    bool scales = foreign_scales(f);
+    facts->growth = scales ? TAMIS_SCALABLE : TAMIS_FIXED;
+    facts->expansion = f->growth;
+    facts->items += f->items;
+    facts->capacity = foreign_capacity(f) + (scales ? facts->capacity : 0);
+    facts->vectors += f->n;
+    facts->fpp += v->set ? foreign_rate_now(f) : foreign_rate(f);
+}
 
 COMMAND(command_card)
 {
@@ -7,10 +25,10 @@ COMMAND(command_card)
     bool replied;
     if (argc != 2)
         return rm.WrongArity(ctx);
-    const struct value *v = find_kind(ctx, argv[1], VALUE_FILTER, &key, &replied);
+    const struct value *v = find_kind(ctx, argv[1], VALUE_ITEMS, &key, &replied);
     tamis_filter_facts info = {0};
     if (v)
-        set_brief(v->set, &info);
+        facts_of(v, &info);
     if (!replied)
         rm.ReplyWithLongLong(ctx, (long long)info.items);
     rm.CloseKey(key);
@@ -47,7 +65,7 @@ static void reply_bf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
 {
     int which = 0;
     tamis_filter_facts info;
-    set_brief(v->set, &info);
+    facts_of(v, &info);
     while (argc == 3 && which < FIGURE_WORDS && !is_word(argv[2], figure_words[which]))
         which++;
     if (which == FIGURE_WORDS) {
@@ -73,7 +91,7 @@ COMMAND(command_bf_info)
 {
     return argc != 2 && argc != 3
                ? rm.WrongArity(ctx)
-               : with_value(ctx, argv, argc, VALUE_FILTER, RM_READ, reply_bf_info);
+               : with_value(ctx, argv, argc, VALUE_ITEMS, RM_READ, reply_bf_info);
 }
 
 /* ---- TAMIS.INFO: the names that `tamis info --json` uses -------------------------------------- */
@@ -139,9 +157,31 @@ void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_fact
     say_real(ctx, "fpp", i->fpp > 0, i->fpp);
 }
 
+static void reply_foreign(RedisModuleCtx *ctx, const struct value *v)
+{
+    tamis_filter_facts facts, top = {0};
+    facts_of(v, &facts);
+    if (v->set)
+        tamis_filter_info(as_filter(v->set), &top);
+    rm.ReplyWithMap(ctx, 9);
+    say_text(ctx, "kind", "redisbloom");
+    say_text(ctx, "growth", growth_words[facts.growth]);
+    say_count(ctx, "items", facts.items);
+    say_count(ctx, "on_top", top.items);
+    say_count(ctx, "capacity", facts.capacity);
+    say_count(ctx, "vectors", facts.vectors);
+    say_count(ctx, "bytes", value_bytes(v));
+    say_real(ctx, "fpp", true, facts.fpp);
+    say_real(ctx, "fpp_now", true, foreign_rate_now(v->foreign) + top.fpp_now);
+}
+
 static void reply_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
     (void)argv, (void)argc;
+    if (v->foreign) {
+        reply_foreign(ctx, v);
+        return;
+    }
     const tamis_filter *filter = as_filter(v->set);
     tamis_filter_facts i;
     tamis_filter_brief(filter, &i);
@@ -166,5 +206,5 @@ static void reply_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString *
 COMMAND(command_info)
 {
     return argc != 2 ? rm.WrongArity(ctx)
-                     : with_value(ctx, argv, argc, VALUE_FILTER, RM_READ, reply_info);
+                     : with_value(ctx, argv, argc, VALUE_ITEMS, RM_READ, reply_info);
 }

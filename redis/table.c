@@ -131,6 +131,14 @@ static arg args_bf_info[] = {
     ARG_OF_KEY("key", 0),
     {.name = "field", .type = RM_ARG_STRING, .key_spec_index = -1, .flags = RM_ARG_OPTIONAL},
     {0}};
+static arg args_convert[] = {ARG_OF_KEY("key", 0),
+                             {.name = "item",
+                              .type = RM_ARG_STRING,
+                              .key_spec_index = -1,
+                              .token = "ITEMS",
+                              .flags = RM_ARG_OPTIONAL | RM_ARG_MULTIPLE},
+                             ARG_SET(TOKEN, "force", "FORCE"),
+                             {0}};
 static arg args_bf_load[] = {ARG_OF_KEY("key", 0), ARG(STRING, "data"), {0}};
 static arg args_cf_reserve[] = {ARG_OF_KEY("key", 0),
                                 ARG(INTEGER, "capacity"),
@@ -279,6 +287,11 @@ static const struct command {
      "The bytes of a .tamis file, in pieces, as of one moment", "O(bytes)", NULL, NULL},
     {"LOAD", command_load, ADDS, -4, keys_write, args_load,
      "Makes a value from the bytes of a .tamis file, in pieces", "O(bytes)", NULL, NULL},
+    {"CONVERT", command_convert, ADDS, -2, keys_update, args_convert,
+     "Makes a filter of RedisBloom one of tamis, when its items were given again",
+     "O(k n) for n items", NULL, NULL},
+    {"ONTOP", command_ontop, ADDS, 3, keys_update, args_bf_load,
+     "What was added to a filter of RedisBloom, as it is replicated", "O(bytes)", NULL, NULL},
     {"SCANDUMP", command_scandump, SCANS, -3, keys_read, args_cursor,
      "Pieces of a filter for LOADCHUNK", "O(bytes)", command_scandump, args_cursor},
     {"LOADCHUNK", command_loadchunk, ADDS, 4, keys_write, args_chunk,

@@ -12,42 +12,38 @@
  * A value is saved in pieces so that saving takes no memory. Loading takes as much as comes, never
  * what a length promises, and every byte passes the validator of the library.
  */
-#include "module.h"
+#include "foreign.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { PUBLISHED = 16, TELLS = 32, OWN = 64, FLAGS = PUBLISHED | TELLS | OWN };
 
-RedisModuleType *type;
+RedisModuleType *type, *foreign_type;
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
-struct saving {
-    RedisModuleIO *io;
+/* Cuts the bytes of a value into pieces. */
+struct cutter {
     struct buffer piece;
+    void (*put)(void *context, const char *data, size_t len);
+    void *context;
 };
 
-static void save_piece(struct saving *s)
+static int cut(void *context, const void *data, size_t len)
 {
-    if (s->piece.len)
-        rm.SaveStringBuffer(s->io, s->piece.data, s->piece.len);
-    s->piece.len = 0;
-}
-
-static int save_bytes(void *context, const void *data, size_t len)
-{
-    struct saving *s = context;
+    struct cutter *c = context;
     const char *from = data;
     while (len) {
-        size_t room = PIECE - s->piece.len, some = len < room ? len : room;
-        if (s->piece.len == 0 && some == PIECE) {
-            rm.SaveStringBuffer(s->io, from, some);
-        } else {
-            if (!buffer_add(&s->piece, from, some))
-                return 1;
-            if (s->piece.len == PIECE)
-                save_piece(s);
+        size_t room = PIECE - c->piece.len, some = len < room ? len : room;
+        bool whole = some == PIECE;
+        if (whole)
+            c->put(c->context, from, some);
+        else if (!buffer_add(&c->piece, from, some))
+            return 1;
+        if (c->piece.len == PIECE) {
+            c->put(c->context, c->piece.data, c->piece.len);
+            c->piece.len = 0;
         }
         from += some;
         len -= some;
@@ -55,10 +51,33 @@ static int save_bytes(void *context, const void *data, size_t len)
     return 0;
 }
 
+static void cut_end(struct cutter *c)
+{
+    if (c->piece.len)
+        c->put(c->context, c->piece.data, c->piece.len);
+    buffer_free(&c->piece);
+}
+
+static void save_piece(void *io, const char *data, size_t len)
+{
+    rm.SaveStringBuffer(io, data, len);
+}
+
+static void save_bytes(RedisModuleIO *io, const struct value *v)
+{
+    struct cutter c = {.put = save_piece, .context = io};
+    value_insist(true);
+    rm.SaveUnsigned(io, value_encoded_size(v));
+    if (value_encode(v, 0, cut, &c) != TAMIS_OK) /* then no one can load it: say so */
+        rm.LogIOError(io, "warning", "tamis: a value could not be saved");
+    value_insist(false);
+    cut_end(&c);
+    rm.SaveStringBuffer(io, "", 0);
+}
+
 static void rdb_save(RedisModuleIO *io, void *value)
 {
     const struct value *v = value;
-    struct saving s = {.io = io};
     WIPED_KEY key[TAMIS_KEY_LEN] = {0};
     bool own = value_key(v, key) && secret_is(key), tells = false;
     if (v->publication)
@@ -69,14 +88,15 @@ static void rdb_save(RedisModuleIO *io, void *value)
         publication_save(io, v->publication);
     if (v->in)
         rm.SaveStringBuffer(io, (const char *)key, sizeof key);
-    value_insist(true);
-    rm.SaveUnsigned(io, value_encoded_size(v));
-    if (value_encode(v, 0, save_bytes, &s) != TAMIS_OK) /* then no one can load it: say so */
-        rm.LogIOError(io, "warning", "tamis: a value could not be saved");
-    value_insist(false);
-    save_piece(&s);
-    rm.SaveStringBuffer(io, "", 0);
-    buffer_free(&s.piece);
+    save_bytes(io, v);
+}
+
+static void foreign_rdb_save(RedisModuleIO *io, void *value)
+{
+    const struct value *v = value;
+    foreign_save(io, v->foreign, v->set != NULL);
+    if (v->set)
+        save_bytes(io, v);
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */
@@ -203,6 +223,30 @@ static void *rdb_load(RedisModuleIO *io, int version)
     return v;
 }
 
+static void *foreign_rdb_load(RedisModuleIO *io, int encoding)
+{
+    tamis_reason reason = {.text = "cut short"};
+    const char *why;
+    bool topped = false;
+    struct value *top = NULL;
+    struct foreign *f = foreign_load(io, encoding, &topped, &why);
+    if (f && topped) {
+        top = load_rest(io, VALUE_FILTER, &reason);
+        why = reason.text;
+    }
+    if (!f || (topped && (!top || top->kind != VALUE_FILTER))) {
+        rm.LogIOError(io, "warning", "tamis: a filter of RedisBloom cannot be loaded: %s", why);
+        foreign_free(f);
+        value_free(top);
+        return NULL;
+    }
+    struct value *v = value_foreign(f, top ? top->set : NULL);
+    if (top)
+        top->set = NULL;
+    value_free(top);
+    return v;
+}
+
 /* ---- append-only files ----------------------------------------------------------------------- */
 
 struct emitting {
@@ -211,52 +255,40 @@ struct emitting {
     const char *word; /* before the key of its family, with the first piece */
     char hex[KEY_HEX];
     uint64_t offset;
-    struct buffer piece;
 };
 
-static void emit_piece(struct emitting *e)
-{
-    if (e->piece.len && e->offset == 0)
-        rm.EmitAOF(e->io, "TAMIS.LOAD", "slbcc", e->key, 0LL, e->piece.data, e->piece.len, e->word,
-                   e->hex);
-    else if (e->piece.len)
-        rm.EmitAOF(e->io, "TAMIS.LOAD", "slb", e->key, (long long)e->offset, e->piece.data,
-                   e->piece.len);
-    e->offset += e->piece.len;
-    e->piece.len = 0;
-}
-
-static int emit_bytes(void *context, const void *data, size_t len)
+static void emit_piece(void *context, const char *data, size_t len)
 {
     struct emitting *e = context;
-    const char *from = data;
-    while (len) {
-        size_t room = PIECE - e->piece.len, some = len < room ? len : room;
-        if (!buffer_add(&e->piece, from, some))
-            return 1;
-        if (e->piece.len == PIECE)
-            emit_piece(e);
-        from += some;
-        len -= some;
-    }
-    return 0;
+    if (e->offset == 0)
+        rm.EmitAOF(e->io, "TAMIS.LOAD", "slbcc", e->key, 0LL, data, len, e->word, e->hex);
+    else
+        rm.EmitAOF(e->io, "TAMIS.LOAD", "slb", e->key, (long long)e->offset, data, len);
+    e->offset += len;
 }
 
 static void aof_rewrite(RedisModuleIO *io, RedisModuleString *key, void *value)
 {
     struct emitting e = {.io = io, .key = key};
+    struct cutter c = {.put = emit_piece, .context = &e};
     WIPED_KEY family[TAMIS_KEY_LEN] = {0};
     e.word = value_key(value, family) && secret_is(family) ? "FAMILY" : "KEY";
     key_to_hex(family, e.hex);
     value_insist(true);
-    if (value_encode(value, 0, emit_bytes, &e) != TAMIS_OK)
+    if (value_encode(value, 0, cut, &c) != TAMIS_OK)
         rm.LogIOError(io, "warning", "tamis: a value could not be rewritten");
     value_insist(false);
-    emit_piece(&e);
+    cut_end(&c);
     if (((struct value *)value)->publication)
         publication_emit(io, key, ((struct value *)value)->publication);
     explicit_bzero(e.hex, sizeof e.hex);
-    buffer_free(&e.piece);
+}
+
+static void foreign_aof_rewrite(RedisModuleIO *io, RedisModuleString *key, void *value)
+{
+    value_insist(true);
+    foreign_emit(io, key, value);
+    value_insist(false);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
@@ -265,6 +297,22 @@ static int digest_bytes(void *context, const void *data, size_t len)
 {
     rm.DigestAddStringBuffer(context, data, len);
     return 0;
+}
+
+static void foreign_digest(RedisModuleDigest *d, void *value)
+{
+    const struct value *v = value;
+    struct buffer head = {0};
+    const void *chunk;
+    size_t len;
+    if (foreign_head_bytes(v->foreign, &head))
+        rm.DigestAddStringBuffer(d, head.data, head.len);
+    buffer_free(&head);
+    for (uint64_t at = 1; (len = foreign_chunk(v->foreign, at, &chunk, PIECE)); at += len)
+        rm.DigestAddStringBuffer(d, chunk, len);
+    if (v->set)
+        value_encode(v, 0, digest_bytes, d);
+    rm.DigestEndSequence(d);
 }
 
 static void digest(RedisModuleDigest *d, void *value)
@@ -322,12 +370,14 @@ static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **valu
     void *moved = part == 0 ? rm.DefragAlloc(ctx, v) : NULL;
     if (moved)
         *value = v = moved;
+    if (v->foreign && part == 0)
+        foreign_move(&v->foreign, defrag_block, ctx);
     if (v->set)
         part = set_move(&v->set, &m, part);
     return part && rm.DefragCursorSet(ctx, part) == RM_OK;
 }
 
-bool type_register(RedisModuleCtx *ctx)
+bool type_register(RedisModuleCtx *ctx, bool foreign)
 {
     static RedisModuleTypeMethods methods = {
         .version = RM_TYPE_METHODS_VERSION,
@@ -341,6 +391,14 @@ bool type_register(RedisModuleCtx *ctx)
         .copy = copy,
         .defrag = defrag,
     };
+    static RedisModuleTypeMethods foreign_methods;
+    foreign_methods = methods;
+    foreign_methods.rdb_load = foreign_rdb_load;
+    foreign_methods.rdb_save = foreign_rdb_save;
+    foreign_methods.aof_rewrite = foreign_aof_rewrite;
+    foreign_methods.digest = foreign_digest;
     type = rm.CreateDataType(ctx, "tamis-set", 0, &methods);
+    if (type && foreign) /* of RedisBloom, where it is not there itself */
+        foreign_type = rm.CreateDataType(ctx, "MBbloom--", 4, &foreign_methods);
     return type != NULL;
 }

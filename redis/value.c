@@ -1,6 +1,6 @@
 /* Values: memory of the server's allocator, the clock of the present command, and bytes that come
    from anywhere. */
-#include "module.h"
+#include "foreign.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -65,14 +65,13 @@ static void server_free(void *context, void *memory, size_t size)
  * 400 MB is made in microseconds, not in a third of a second. Where the system refuses (pages that
  * are locked), they are cleared one by one.
  */
-static void *server_zeroed(void *context, size_t size)
+void memory_clear(void *start, size_t size)
 {
     const size_t page = 4096, large = (size_t)1 << 20;
-    char *memory = server_alloc(context, size);
-    if (!memory || size < large) {
-        if (memory)
-            memset(memory, 0, size);
-        return memory;
+    char *memory = start;
+    if (size < large) {
+        memset(memory, 0, size);
+        return;
     }
     size_t head = (page - ((uintptr_t)memory & (page - 1))) & (page - 1);
     size_t whole = (size - head) & ~(page - 1);
@@ -80,6 +79,13 @@ static void *server_zeroed(void *context, size_t size)
     if (madvise(memory + head, whole, MADV_DONTNEED) != 0)
         memset(memory + head, 0, whole);
     memset(memory + head + whole, 0, size - head - whole);
+}
+
+static void *server_zeroed(void *context, size_t size)
+{
+    void *memory = server_alloc(context, size);
+    if (memory)
+        memory_clear(memory, size);
     return memory;
 }
 
@@ -140,6 +146,7 @@ uint64_t value_clock(void *unused)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+static atomic_ullong foreign_values;
 static atomic_ullong values; /* the server frees large ones in a thread of its own */
 static atomic_ullong made;
 
@@ -148,10 +155,16 @@ unsigned long long value_count(void)
     return values;
 }
 
+unsigned long long value_count_foreign(void)
+{
+    return foreign_values;
+}
+
 static struct value *value_new(struct value like)
 {
     struct value *v = rm.TryAlloc(sizeof *v);
     if (!v) {
+        foreign_free(like.foreign);
         set_free(like.set);
         pieces_in_free(like.in);
         return NULL;
@@ -172,6 +185,29 @@ struct value *value_of(struct set *set)
                        .growth = facts.growth,
                        .deletable = facts.deletable,
                        .limit = facts.memory_limit});
+}
+
+void value_top(struct value *v, struct set *top)
+{
+    tamis_filter_facts facts;
+    set_brief(top, &facts);
+    v->set = top;
+    v->growth = facts.growth;
+    v->limit = facts.memory_limit;
+}
+
+struct value *value_foreign(struct foreign *f, struct set *top)
+{
+    struct value *v = value_new((struct value){.kind = VALUE_FOREIGN, .foreign = f});
+    if (!v) {
+        set_free(top);
+        return NULL;
+    }
+    if (top)
+        value_top(v, top);
+    foreign_values++;
+    taken += foreign_bytes(f);
+    return v;
 }
 
 struct value *value_partial(uint64_t total, bool trusted, const uint8_t *key)
@@ -237,6 +273,11 @@ void value_free(struct value *v)
     publication_free(v->publication); /* it looks at the filter */
     set_free(v->set);
     pieces_in_free(v->in);
+    if (v->foreign) {
+        foreign_values--;
+        taken -= foreign_bytes(v->foreign);
+        foreign_free(v->foreign);
+    }
     rm.Free(v);
     values--;
 }
@@ -249,7 +290,15 @@ static int copy_bytes(void *context, const void *data, size_t len)
 
 struct value *value_copy(const struct value *v)
 {
-    struct set *copy;
+    struct set *copy = NULL;
+    if (v->foreign) {
+        struct foreign *f = foreign_copy(v->foreign);
+        if (f && v->set && set_clone(&copy, v->set, false) != TAMIS_OK) {
+            foreign_free(f);
+            f = NULL;
+        }
+        return f ? value_foreign(f, copy) : NULL;
+    }
     if (v->set)
         return set_clone(&copy, v->set, false) == TAMIS_OK ? value_of(copy) : NULL;
     struct value *partial = value_partial(v->total, true, pieces_in_key(v->in));
@@ -265,6 +314,8 @@ size_t value_bytes(const struct value *v)
     size_t bytes = sizeof *v;
     if (v->in)
         bytes += pieces_in_bytes(v->in);
+    if (v->foreign)
+        bytes += foreign_bytes(v->foreign);
     if (v->publication)
         bytes += sizeof *v->publication + v->publication->stream.room;
     if (v->set) {
@@ -290,6 +341,8 @@ bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN])
 {
     if (v->set)
         return set_key(v->set, key);
+    if (v->foreign)
+        return false;
     const uint8_t *given = pieces_in_key(v->in);
     if (given)
         memcpy(key, given, TAMIS_KEY_LEN);

@@ -113,7 +113,7 @@ def test_refusals(server, r):
         (["XADD", "x", "colour=red"], ""),
         (["XADD", "none", "ip=1"], "not found"),
         (["XADD", "f", "ip=1"], "WRONGTYPE"),
-        (["XDEL", "x", "ip=1"], "the index is not deletable"),
+        (["XDEL", "x", "ip=1"], "the records are not deletable"),
         (["XDEL", "none", "ip=1"], "not found"),
         (["XQUERY", "x", "what=1"], ""),
         (["XQUERY", "f", "ip=1"], "WRONGTYPE"),

@@ -1,0 +1,425 @@
+/*
+ * Filters of RedisBloom, as its files and chunks bring them: asked as they are, with their own hash and
+ * layout. They are never changed; what is added goes into a set of ours on top of them.
+ *
+ * A filter is a chain of parts, oldest first. A key has two 64-bit words, a = murmur(key, SEED) and
+ * b = murmur(key, a), and its i-th bit in a part of m bits is (a + i b) mod m, wrapping at 2^64; the bits of a byte
+ * are counted from the lowest. The first part of a chain that grows has half the stated rate, each one
+ * after it half of that; the only part of one that does not has all of it.
+ *
+ * In a file (type MBbloom--, encodings 2 to 4):
+ *
+ *   unsigned   items, parts, options, growth (from encoding 4 on; else 2)
+ *   each part  unsigned capacity, double rate, unsigned hashes, double bits per item, unsigned bits,
+ *              unsigned log2 of the bits or 0, string: the bits, unsigned items
+ *
+ * and ours on top of it (TOP among the options) or a load that is not over (PARTIAL) after the last part, so
+ * that RedisBloom still loads what it made and nobody added to. As a first chunk, packed, little-endian:
+ *
+ *   items 8, parts 4, options 4, growth 4
+ *   each part  bytes 8, bits 8, items 8, rate 8, bits per item 8, hashes 4, capacity 8, log2 1
+ *
+ * and then the bytes of all parts, in chunks whose cursor is 1 more than the bytes up to their end.
+ */
+#include "foreign.h"
+
+#include <string.h>
+
+#define SEED       UINT64_C(0xc6a4a7935bd1e995)
+#define PARTS_MAX  1024
+#define HASHES_MAX 2048 /* 5e-324 would take 1075 */
+#define HEAD       20
+#define HEAD_PART  53
+
+enum { FORCE64 = 4, NO_SCALING = 8 }; /* of the options */
+
+#define TOP     ((uint64_t)1 << 40)
+#define PARTIAL ((uint64_t)1 << 41)
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* MurmurHash64A of Austin Appleby, in the public domain. */
+static uint64_t murmur(const void *key, size_t len, uint64_t seed)
+{
+    const uint64_t m = UINT64_C(0xc6a4a7935bd1e995);
+    const unsigned char *p = key;
+    uint64_t h = seed ^ len * m, k;
+    for (; len >= 8; p += 8, len -= 8) {
+        memcpy(&k, p, 8);
+        k *= m;
+        k ^= k >> 47;
+        h = (h ^ k * m) * m;
+    }
+    if (len) {
+        k = 0;
+        memcpy(&k, p, len);
+        h = (h ^ k) * m;
+    }
+    h = (h ^ h >> 47) * m;
+    return h ^ h >> 47;
+}
+
+static bool part_has(const struct foreign_part *p, uint64_t a, uint64_t b)
+{
+    uint64_t m = p->log2 ? UINT64_C(1) << p->log2 : p->bits;
+    for (uint32_t i = 0; i < p->hashes; i++, a += b) {
+        uint64_t at = a % m;
+        if (!(p->data[at >> 3] >> (at & 7) & 1))
+            return false;
+    }
+    return true;
+}
+
+bool foreign_has(const struct foreign *f, const void *key, size_t len)
+{
+    uint64_t a = murmur(key, len, SEED), b = murmur(key, len, a);
+    for (uint32_t i = f->n; i-- > 0;)
+        if (part_has(&f->part[i], a, b))
+            return true;
+    return false;
+}
+
+bool foreign_scales(const struct foreign *f)
+{
+    return !(f->options & NO_SCALING);
+}
+
+double foreign_rate(const struct foreign *f)
+{
+    double rate = f->part[0].rate * (foreign_scales(f) ? 2 : 1);
+    return rate < 0.5 ? rate : 0.5;
+}
+
+/* The share of ones to the power of the hashes. */
+static double part_rate_now(const struct foreign_part *p)
+{
+    uint64_t ones = 0, word;
+    double rate = 1;
+    for (size_t i = 0; i + 8 <= p->bytes; i += 8) {
+        memcpy(&word, p->data + i, 8);
+        ones += (uint64_t)__builtin_popcountll(word);
+    }
+    for (uint32_t i = 0; i < p->hashes && rate > 1e-30; i++)
+        rate *= (double)ones / (double)p->bits;
+    return rate;
+}
+
+double foreign_rate_now(const struct foreign *f)
+{
+    double none = 1;
+    for (uint32_t i = 0; i < f->n; i++)
+        none *= 1 - part_rate_now(&f->part[i]);
+    return 1 - none;
+}
+
+uint64_t foreign_capacity(const struct foreign *f)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < f->n; i++)
+        all += f->part[i].capacity;
+    return all;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static uint64_t data_bytes(const struct foreign *f)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < f->n; i++)
+        all += f->part[i].bytes;
+    return all;
+}
+
+size_t foreign_bytes(const struct foreign *f)
+{
+    return sizeof *f + f->n * sizeof *f->part + (size_t)data_bytes(f);
+}
+
+void foreign_free(struct foreign *f)
+{
+    if (!f)
+        return;
+    for (uint32_t i = 0; i < f->n; i++)
+        rm.Free(f->part[i].data);
+    rm.Free(f);
+}
+
+static struct foreign *foreign_new(uint64_t n)
+{
+    size_t len = sizeof(struct foreign) + (size_t)n * sizeof(struct foreign_part);
+    struct foreign *f = n >= 1 && n <= PARTS_MAX ? rm.TryAlloc(len) : NULL;
+    if (f) {
+        memset(f, 0, len);
+        f->n = (uint32_t)n;
+        f->growth = 2;
+    }
+    return f;
+}
+
+struct foreign *foreign_copy(const struct foreign *f)
+{
+    struct foreign *copy = foreign_new(f->n);
+    if (!copy)
+        return NULL;
+    memcpy(copy, f, sizeof *f + f->n * sizeof *f->part);
+    for (uint32_t i = 0; i < f->n; i++)
+        copy->part[i].data = NULL;
+    for (uint32_t i = 0; i < f->n; i++) {
+        copy->part[i].data = rm.TryAlloc(f->part[i].bytes);
+        if (!copy->part[i].data) {
+            foreign_free(copy);
+            return NULL;
+        }
+        memcpy(copy->part[i].data, f->part[i].data, f->part[i].bytes);
+    }
+    return copy;
+}
+
+void foreign_move(struct foreign **f, void *(*move)(void *context, void *memory), void *context)
+{
+    void *moved = move(context, *f);
+    if (moved)
+        *f = moved;
+    for (uint32_t i = 0; i < (*f)->n; i++) {
+        moved = move(context, (*f)->part[i].data);
+        if (moved)
+            (*f)->part[i].data = moved;
+    }
+}
+
+/* Could RedisBloom have made it? With the bytes that it says it has. */
+static bool part_good(const struct foreign_part *p)
+{
+    return p->rate > 0 && p->rate < 1 && p->bits_each > 0 && p->bits_each < 1e6 && p->hashes >= 1 &&
+           p->hashes <= HASHES_MAX && p->bits >= 1 && p->bytes <= UINT64_MAX / 16 &&
+           p->bits <= 8 * (uint64_t)p->bytes && p->log2 < 63 &&
+           (p->log2 == 0 || p->bits >= UINT64_C(1) << p->log2);
+}
+
+static bool chain_good(const struct foreign *f, const char **why)
+{
+    *why = "its parts are not what RedisBloom makes";
+    for (uint32_t i = 0; i < f->n; i++)
+        if (!part_good(&f->part[i]))
+            return false;
+    *why = "it was made by a RedisBloom before 1.1, which had a hash of 32 bits";
+    return f->options & FORCE64;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static bool load_part(RedisModuleIO *io, int encoding, struct foreign_part *p)
+{
+    size_t len = 0;
+    p->capacity = rm.LoadUnsigned(io);
+    p->rate = rm.LoadDouble(io);
+    uint64_t hashes = rm.LoadUnsigned(io);
+    p->hashes = hashes <= HASHES_MAX ? (uint32_t)hashes : 0;
+    p->bits_each = rm.LoadDouble(io);
+    p->bits = encoding ? rm.LoadUnsigned(io) : 0;
+    uint64_t log2 = encoding ? rm.LoadUnsigned(io) : 0;
+    p->log2 = log2 < 64 ? (uint32_t)log2 : 64;
+    if (rm.IsIOError(io))
+        return false;
+    p->data = (unsigned char *)rm.LoadStringBuffer(io, &len);
+    p->bytes = p->data ? len : 0;
+    p->items = rm.IsIOError(io) ? 0 : rm.LoadUnsigned(io);
+    return !rm.IsIOError(io) && p->data;
+}
+
+struct foreign *foreign_load(RedisModuleIO *io, int encoding, bool *top, const char **why)
+{
+    *why = "its encoding is not one of 2 to 4";
+    if (encoding < 2 || encoding > 4)
+        return NULL;
+    *why = "cut short";
+    uint64_t items = rm.LoadUnsigned(io), n = rm.LoadUnsigned(io), options = rm.LoadUnsigned(io);
+    uint64_t growth = encoding == 4 ? rm.LoadUnsigned(io) : 2;
+    struct foreign *f = rm.IsIOError(io) ? NULL : foreign_new(n);
+    if (!f)
+        return NULL;
+    f->items = items;
+    f->options = options & ~(TOP | PARTIAL);
+    f->growth = (uint32_t)growth;
+    *top = options & TOP;
+    bool good = true;
+    for (uint32_t i = 0; i < f->n && good; i++)
+        good = load_part(io, encoding, &f->part[i]);
+    good = good && chain_good(f, why);
+    if (good && options & PARTIAL) {
+        f->missing = rm.LoadUnsigned(io);
+        good = !rm.IsIOError(io) && f->missing <= data_bytes(f) && !*top;
+    }
+    if (good)
+        return f;
+    foreign_free(f);
+    return NULL;
+}
+
+void foreign_save(RedisModuleIO *io, const struct foreign *f, bool top)
+{
+    rm.SaveUnsigned(io, f->items);
+    rm.SaveUnsigned(io, f->n);
+    rm.SaveUnsigned(io, f->options | (top ? TOP : 0) | (f->missing ? PARTIAL : 0));
+    rm.SaveUnsigned(io, f->growth);
+    for (const struct foreign_part *p = f->part; p < f->part + f->n; p++) {
+        rm.SaveUnsigned(io, p->capacity);
+        rm.SaveDouble(io, p->rate);
+        rm.SaveUnsigned(io, p->hashes);
+        rm.SaveDouble(io, p->bits_each);
+        rm.SaveUnsigned(io, p->bits);
+        rm.SaveUnsigned(io, p->log2);
+        rm.SaveStringBuffer(io, (const char *)p->data, p->bytes);
+        rm.SaveUnsigned(io, p->items);
+    }
+    if (f->missing)
+        rm.SaveUnsigned(io, f->missing);
+}
+
+/* ---- chunks ---------------------------------------------------------------------------------- */
+
+static uint64_t get(const unsigned char **p, unsigned bytes)
+{
+    uint64_t x = 0;
+    for (unsigned i = 0; i < bytes; i++)
+        x |= (uint64_t)(*p)[i] << 8 * i;
+    *p += bytes;
+    return x;
+}
+
+static void put(unsigned char **p, uint64_t x, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        (*p)[i] = (unsigned char)(x >> 8 * i);
+    *p += bytes;
+}
+
+static double get_real(const unsigned char **p)
+{
+    uint64_t bits = get(p, 8);
+    double x;
+    memcpy(&x, &bits, 8);
+    return x;
+}
+
+static void put_real(unsigned char **p, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, 8);
+    put(p, bits, 8);
+}
+
+bool foreign_head(const void *data, size_t len)
+{
+    const unsigned char *p = (const unsigned char *)data + 8;
+    if (len < HEAD + HEAD_PART || (len - HEAD) % HEAD_PART)
+        return false;
+    return get(&p, 4) == (len - HEAD) / HEAD_PART && (get(&p, 4) & ~UINT64_C(15)) == 0;
+}
+
+/* Memory is taken for what the parts say, up to the limit of a value. */
+static bool take_parts(struct foreign *f, uint64_t most)
+{
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct foreign_part *p = &f->part[i];
+        if (p->bytes > most)
+            return false;
+        most -= p->bytes;
+        p->data = rm.TryAlloc(p->bytes);
+        if (!p->data)
+            return false;
+        memory_clear(p->data, p->bytes);
+    }
+    f->missing = data_bytes(f);
+    return true;
+}
+
+struct foreign *foreign_begin(const void *data, size_t len, uint64_t most, const char **why)
+{
+    const unsigned char *p = data;
+    *why = "no memory, or more than tamis.value-limit";
+    struct foreign *f = foreign_new((len - HEAD) / HEAD_PART);
+    if (!f)
+        return NULL;
+    f->items = get(&p, 8);
+    get(&p, 4);
+    f->options = get(&p, 4);
+    f->growth = (uint32_t)get(&p, 4);
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct foreign_part *part = &f->part[i];
+        part->bytes = (size_t)get(&p, 8);
+        part->bits = get(&p, 8);
+        part->items = get(&p, 8);
+        part->rate = get_real(&p);
+        part->bits_each = get_real(&p);
+        part->hashes = (uint32_t)get(&p, 4);
+        part->capacity = get(&p, 8);
+        part->log2 = (uint32_t)get(&p, 1);
+    }
+    if (chain_good(f, why)) {
+        *why = "no memory, or more than tamis.value-limit";
+        if (take_parts(f, most))
+            return f;
+    }
+    foreign_free(f);
+    return NULL;
+}
+
+/* Where byte `at` of all is, and how many follow it in its part; 0 after the last. */
+static size_t find_byte(const struct foreign *f, uint64_t at, unsigned char **data)
+{
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (at < f->part[i].bytes) {
+            *data = f->part[i].data + at;
+            return f->part[i].bytes - (size_t)at;
+        }
+        at -= f->part[i].bytes;
+    }
+    return 0;
+}
+
+bool foreign_add_chunk(struct foreign *f, uint64_t cursor, const void *chunk, size_t len)
+{
+    unsigned char *to = NULL;
+    uint64_t have = data_bytes(f) - f->missing;
+    if (!len || cursor != have + len + 1 || find_byte(f, have, &to) < len)
+        return false;
+    memcpy(to, chunk, len);
+    f->missing -= len;
+    return true;
+}
+
+size_t foreign_chunk(const struct foreign *f, uint64_t cursor, const void **chunk, size_t most)
+{
+    unsigned char *data = NULL;
+    uint64_t have = data_bytes(f) - f->missing;
+    size_t len = cursor && cursor - 1 < have ? find_byte(f, cursor - 1, &data) : 0;
+    *chunk = data;
+    len = len < most ? len : most;
+    return len < have - (cursor - 1) ? len : (size_t)(have - (cursor - 1));
+}
+
+bool foreign_head_bytes(const struct foreign *f, struct buffer *out)
+{
+    unsigned char part[HEAD_PART], *p = part;
+    put(&p, f->items, 8);
+    put(&p, f->n, 4);
+    put(&p, f->options, 4);
+    put(&p, f->growth, 4);
+    if (!buffer_add(out, part, HEAD))
+        return false;
+    for (const struct foreign_part *x = f->part; x < f->part + f->n; x++) {
+        p = part;
+        put(&p, x->bytes, 8);
+        put(&p, x->bits, 8);
+        put(&p, x->items, 8);
+        put_real(&p, x->rate);
+        put_real(&p, x->bits_each);
+        put(&p, x->hashes, 4);
+        put(&p, x->capacity, 8);
+        put(&p, x->log2, 1);
+        if (!buffer_add(out, part, HEAD_PART))
+            return false;
+    }
+    return true;
+}

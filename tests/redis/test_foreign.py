@@ -1,0 +1,263 @@
+"""Filters of RedisBloom: its files and chunks are loaded, asked as they are, added to, and converted.
+
+data/redisbloom.rdb and .json are of a real one (make_foreign.py): each filter with what it answers to a
+thousand items, false positives included.
+"""
+import base64
+import json
+import os
+import random
+import shutil
+import struct
+
+import pytest
+import redis
+
+from conftest import free_port, wait
+from test_hostile import sealed
+from test_keys import info, refused
+
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "redisbloom")
+with open(DATA + ".json") as said:
+    SAID = json.load(said)
+ITEMS = ["item:%d" % i for i in range(1000)]
+
+
+def answers(r, key, items=ITEMS):
+    return "".join(map(str, map(int, r.execute_command("BF.MEXISTS", key, *items))))
+
+
+@pytest.fixture
+def moved(servers):
+    """A server that finds a file of RedisBloom."""
+    def make(**options):
+        server = servers(**options)
+        server.stop()
+        shutil.copy(DATA + ".rdb", os.path.join(server.folder, "dump.rdb"))
+        server.start()
+        return server
+    return make
+
+
+def check(r, names=SAID):
+    for name in names:
+        assert answers(r, name) == SAID[name]["answers"], name
+
+
+def test_a_file_of_redisbloom(moved):
+    server = moved()
+    r, do = server.r, server.client().execute_command
+    assert sorted(r.keys()) == sorted(name.encode() for name in SAID)
+    check(r)
+    for name, said in SAID.items():
+        for item in ITEMS[:20]:
+            assert do("BF.EXISTS", name, item) == int(said["answers"][ITEMS.index(item)])
+        assert do("BF.CARD", name) == said["items"]
+        assert do("BF.INFO", name, "CAPACITY") == [said["capacity"]]
+        assert do("BF.INFO", name, "FILTERS") == [said["filters"]]
+        assert do("BF.INFO", name, "EXPANSION") == [said["expansion"]]
+        assert do("BF.INFO", name, "SIZE") == [do("BF.INFO", name)[3]]
+        assert info(r, name)["kind"] == b"redisbloom"
+        assert r.type(name) == b"MBbloom--"
+    section = r.info("tamis")
+    assert section["tamis_foreign"] == len(SAID) == section["tamis_values"]
+    assert section["tamis_bytes"] > 0
+    assert r.pttl("exact") > 0 and r.pttl("some") == -1
+    r.flushall()
+    assert r.info("tamis")["tamis_foreign"] == 0 == r.info("tamis")["tamis_bytes"]
+
+
+def test_what_nobody_added_to_is_saved_as_it_came(moved):
+    """So RedisBloom can have it back."""
+    server = moved()
+    was = {name: server.r.dump(name) for name in SAID}
+    for name in SAID:  # one that is there already changes nothing
+        if SAID[name]["items"]:
+            assert server.r.execute_command("BF.ADD", name, "item:0") == 0
+    server.r.save()
+    server.restart()
+    assert {name: server.r.dump(name) for name in SAID} == was
+    check(server.r)
+    for name in SAID:
+        chunks, cursor = [], 0
+        while True:
+            cursor, data = server.client().execute_command("BF.SCANDUMP", name, cursor)
+            if cursor == 0:
+                break
+            chunks.append([cursor, base64.b64encode(data).decode()])
+        assert chunks == SAID[name]["chunks"]
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_chunks_of_redisbloom(server, r, name):
+    for i, (cursor, data) in enumerate(SAID[name]["chunks"]):
+        if i:  # not all is there yet, and "no" would be no proof
+            assert "still being loaded" in refused(r, "BF.EXISTS", "f", "x")
+            assert refused(r, "BF.LOADCHUNK", "f", cursor + 1, base64.b64decode(data)) == "received bad data"
+        assert server.client().execute_command("BF.LOADCHUNK", "f", cursor, base64.b64decode(data)) == b"OK"
+    assert answers(r, "f") == SAID[name]["answers"]
+    assert refused(r, "BF.LOADCHUNK", "f", cursor, base64.b64decode(data)) == "received bad data"
+
+
+def test_half_a_load_is_saved(servers):
+    server = servers(appendonly="yes", **{"aof-use-rdb-preamble": "no"})
+    chunks = [(c, base64.b64decode(d)) for c, d in SAID["grown"]["chunks"]]
+    for cursor, data in chunks[:2]:
+        server.r.execute_command("BF.LOADCHUNK", "f", cursor, data)
+    server.r.bgrewriteaof()
+    wait(lambda: server.r.info("persistence")["aof_rewrite_in_progress"] == 0 and
+         server.r.info("persistence")["aof_rewrite_scheduled"] == 0)
+    server.r.execute_command("DEBUG", "LOADAOF")
+    server.r.restore("g", 0, server.r.dump("f"))
+    for key in "fg":
+        for cursor, data in chunks[2:]:
+            server.r.execute_command("BF.LOADCHUNK", key, cursor, data)
+        assert answers(server.r, key) == SAID["grown"]["answers"]
+
+
+def test_added_to(moved):
+    """New items are on top; the old ones stay, the rate holds for both together."""
+    server = moved()
+    r, more = server.r, ["more:%d" % i for i in range(3000)]
+    for name in ("some", "grown", "exact", "empty"):
+        stated = float(info(r, name)["fpp"])
+        before, card = answers(r, name), SAID[name]["items"]
+        fresh = r.execute_command("BF.MADD", name, *more)
+        assert r.execute_command("BF.MADD", name, *more) == [0] * 3000
+        assert r.execute_command("BF.CARD", name) == card + sum(fresh)
+        assert info(r, name)["on_top"] == sum(fresh)
+        assert all(r.execute_command("BF.MEXISTS", name, *more))
+        after = answers(r, name)
+        assert all(b == "1" for a, b in zip(before, after) if a == "1")
+        strangers = ["stranger:%d" % i for i in range(20000)]
+        wrong = answers(r, name, strangers).count("1")
+        rate = float(info(r, name)["fpp"])
+        assert rate <= stated * 1.25 and wrong <= 20000 * rate + 6 * (20000 * rate) ** 0.5 + 1
+    digests = server.digest("some", "grown", "exact", "empty")
+    r.save()
+    server.restart()
+    assert server.digest("some", "grown", "exact", "empty") == digests
+    assert all(server.r.execute_command("BF.MEXISTS", "grown", *more))
+
+
+def test_one_that_may_not_grow(moved):
+    r = moved().r
+    said = SAID["fixed"]
+    room = said["capacity"] - said["items"]
+    fresh = r.execute_command("BF.MADD", "fixed", *["m%d" % i for i in range(1000)])
+    assert str(fresh[-1]) == "non scaling filter is full"
+    assert sum(x == 1 for x in fresh[:-1]) == room
+    assert r.execute_command("BF.CARD", "fixed") == said["capacity"]
+    assert r.execute_command("BF.ADD", "fixed", "item:1") == 0
+    assert refused(r, "BF.ADD", "tight", "surely not there, 17") == "non scaling filter is full"
+    assert r.execute_command("BF.ADD", "tight", "item:1") == 0
+
+
+def test_followed_and_rewritten(moved, servers):
+    """Replicas and append-only files of all forms end with the same bytes."""
+    master = moved(port=free_port())
+    replica = servers(port=free_port(), replicaof="127.0.0.1 %d" % master.port)
+    wait(lambda: replica.r.info("replication")["master_link_status"] == "up")
+    for i in range(300):
+        for name in ("some", "grown", "fixed"):
+            try:
+                master.r.execute_command("BF.ADD", name, "new:%d" % i)
+            except redis.ResponseError as error:
+                assert "is full" in str(error)
+    assert master.r.execute_command("WAIT", 1, 20000) == 1
+    assert replica.digest(*SAID) == master.digest(*SAID)
+    for preamble in ("yes", "no"):
+        master.r.config_set("aof-use-rdb-preamble", preamble)
+        master.r.config_set("appendonly", "yes")
+        wait(lambda: master.r.info("persistence")["aof_rewrite_in_progress"] == 0 and
+             master.r.info("persistence")["aof_rewrite_scheduled"] == 0)
+        was = master.digest(*SAID)
+        master.r.execute_command("BF.ADD", "empty", "after " + preamble)
+        master.r.execute_command("DEBUG", "LOADAOF")
+        assert master.digest(*[n for n in SAID if n != "empty"]) == \
+            [d for n, d in zip(SAID, was) if n != "empty"]
+        assert master.r.execute_command("BF.EXISTS", "empty", "after " + preamble)
+        master.r.config_set("appendonly", "no")
+    master.r.execute_command("COPY", "grown", "copy")
+    assert master.digest("copy") == master.digest("grown")
+
+
+def test_converted(moved):
+    server = moved()
+    r = server.r
+    news = ["new:%d" % i for i in range(20)]
+    members = ITEMS[:300] + news  # all items, those added since too: some seemed to be there
+    assert "0 of %d items" % SAID["grown"]["items"] in refused(r, "TAMIS.CONVERT", "grown")
+    r.execute_command("BF.MADD", "grown", *news)
+    assert refused(r, "TAMIS.MERGE", "x", 1, "grown").startswith("this filter is one of RedisBloom")
+    assert refused(r, "TAMIS.DUMP", "grown", 0).startswith("this filter is one of RedisBloom")
+    assert "items were added" in refused(r, "BF.SCANDUMP", "grown", 0)
+    r.execute_command("TAMIS.CONVERT", "grown", "ITEMS", *members[:100])
+    assert "of %d items were given" % SAID["grown"]["items"] in refused(r, "TAMIS.CONVERT", "grown")
+    r.execute_command("TAMIS.CONVERT", "grown", "ITEMS", *members)
+    r.pexpire("grown", 10**9)
+    assert r.execute_command("TAMIS.CONVERT", "grown") == b"OK"
+    assert r.type("grown") == b"tamis-set" and 0 < r.pttl("grown") <= 10**9
+    assert all(r.execute_command("BF.MEXISTS", "grown", *members))
+    assert info(r, "grown")["kind"] == b"filter" and float(info(r, "grown")["fpp"]) <= 0.2
+    assert refused(r, "TAMIS.CONVERT", "grown") == "the filter is one of tamis already"
+    assert refused(r, "TAMIS.CONVERT", "gone") == "not found"
+    r.execute_command("TAMIS.CONVERT", "fixed", "ITEMS", *ITEMS[:50])
+    assert r.execute_command("TAMIS.CONVERT", "fixed") == b"OK"
+    assert info(r, "fixed")["growth"] == b"fixed" and r.info("tamis")["tamis_foreign"] == len(SAID) - 2
+
+
+def test_what_cannot_be_is_refused(servers):
+    """Headers and payloads that say something else than RedisBloom makes; the server lives."""
+    server = servers()
+    r = server.r
+    head = base64.b64decode(SAID["some"]["chunks"][0][1])
+    fields = {"bytes": (20, "<Q", 1 << 60), "bits": (28, "<Q", 1 << 50), "rate": (44, "<d", float("nan")),
+              "rate 1": (44, "<d", 1.0), "hashes": (60, "<I", 1 << 20), "no hashes": (60, "<I", 0),
+              "log2": (72, "<B", 63), "parts": (8, "<I", 2), "hash of 32 bits": (12, "<I", 1),
+              "no bits": (28, "<Q", 0)}
+    for name, (at, form, value) in fields.items():
+        bad = bytearray(head)
+        struct.pack_into(form, bad, at, value)
+        assert refused(r, "BF.LOADCHUNK", "f", 1, bytes(bad)).startswith("received bad data"), name
+    r.config_set("tamis.value-limit", "64kb")
+    big = bytearray(head)
+    struct.pack_into("<QQ", big, 20, 1 << 20, 1 << 23)
+    assert "tamis.value-limit" in refused(r, "BF.LOADCHUNK", "f", 1, bytes(big))
+    assert r.keys() == []
+    for cursor, data in SAID["grown"]["chunks"]:
+        r.execute_command("BF.LOADCHUNK", "good", cursor, base64.b64decode(data))
+    r.execute_command("BF.MADD", "good", *range(100))
+    assert refused(r, "TAMIS.ONTOP", "good", "x").startswith("ONTOP is for filters")
+
+
+def test_mutated_payloads(server, r):
+    """With the right checksum: loaded or refused, and what is loaded can be used and saved again."""
+    rng = random.Random(9)
+    for cursor, data in SAID["grown"]["chunks"]:
+        r.execute_command("BF.LOADCHUNK", "good", cursor, base64.b64decode(data))
+    plain = r.dump("good")
+    r.execute_command("BF.MADD", "good", *range(100))
+    taken = 0
+    for payload in (plain, r.dump("good")):
+        for _ in range(400):
+            body = bytearray(payload[:-10])
+            for _ in range(rng.choice([1, 1, 2, 5])):
+                at = rng.randrange(10, len(body)) if rng.random() < 0.5 else rng.randrange(10, 60)
+                body[at] = rng.randrange(256)
+            if rng.random() < 0.1:
+                del body[rng.randrange(10, len(body)):]
+            try:
+                r.restore("bad", 0, sealed(bytes(body), payload[-10:-8]), replace=True)
+            except redis.ResponseError as error:
+                assert "Bad data format" in str(error)
+                continue
+            taken += 1
+            try:
+                r.execute_command("BF.MADD", "bad", *range(20))
+                answers(r, "bad")
+            except redis.ResponseError as error:
+                assert "loaded" in str(error) or "not create" in str(error) or "memory" in str(error)
+            r.execute_command("COPY", "bad", "again", "REPLACE")
+            r.dump("again")
+    assert taken > 50 and server.alive()
