@@ -186,11 +186,14 @@ def count_text(counts):
 
 # ---- the page --------------------------------------------------------------------------------------
 
+# The sentences of a paper's summary, by their names in its JSON, with their headings.
+SUMMARY = (("claims", "What it claims"), ("stands", "What holds"), ("fails", "What does not"),
+           ("instead", "What tamis does instead"))
+
+
 def summary_html(paper):
-    heads = (("claims", "What it claims"), ("stands", "What holds"), ("fails", "What does not"),
-             ("instead", "What tamis does instead"))
     rows = "".join("<dt>%s</dt><dd>%s</dd>" % (title, paper.say(paper.expected[name]))
-                   for name, title in heads if paper.expected.get(name))
+                   for name, title in SUMMARY if paper.expected.get(name))
     return '<dl class="summary">%s</dl>' % rows if rows else ""
 
 

@@ -72,7 +72,7 @@ def render(text, data, found=()):
 
 def texts(expected):
     """All sentences of a paper: (where they stand, the text)."""
-    for name in ("about", "claims", "holds_text", "fails", "instead"):
+    for name in ("about", "claims", "stands", "fails", "instead"):
         if expected.get(name):
             yield name, expected[name]
     for figure in expected["figures"]:
