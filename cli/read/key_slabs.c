@@ -24,7 +24,7 @@
 #include "ui/progress.h"
 
 #define SLAB   ((size_t)1 << 20)
-#define A_TIME ((size_t)1 << 20) /* most to read at once */
+#define A_TIME ((size_t)1 << 20) /* most bytes read at once */
 
 struct slab {
     char *data;
@@ -39,7 +39,7 @@ struct key_reader {
     const struct work *work;
     struct slab *ring;
     size_t n_ring;
-    size_t filled, claimed, taken; /* slabs read, begun and taken so far */
+    size_t filled, claimed, taken; /* slabs read, started and taken so far */
     bool at_end;
     uint64_t number; /* of the next line */
     pthread_mutex_t mutex;
@@ -77,10 +77,10 @@ static bool slab_grow(struct slab *s, size_t room)
     return true;
 }
 
-/* Reads once into the slab. Waiting for input, what was found so far goes out first. */
+/* Reads once into the slab. Before waiting for input, results so far are written. */
 static bool slab_read(struct key_reader *r, struct slab *s)
 {
-    size_t room = s->room - s->len - 1; /* one for the end that a last line may lack */
+    size_t room = s->room - s->len - 1; /* one byte for the line end that the last line may lack */
     if (input_waits())
         put_flush();
     for (;;) {
@@ -96,7 +96,7 @@ static bool slab_read(struct key_reader *r, struct slab *s)
     }
 }
 
-/* Fills the next slab with whole lines, one at least unless the input ends. */
+/* Fills the next slab with whole lines, at least one unless the input ends. */
 static bool slab_fill(struct key_reader *r)
 {
     struct slab *s = &r->ring[r->filled % r->n_ring];
@@ -115,7 +115,7 @@ static bool slab_fill(struct key_reader *r)
         s->whole = end ? (size_t)(end - s->data) + 1 : 0;
         searched = s->len;
     }
-    if (r->at_end && s->whole < s->len) { /* a last line without its end gets one */
+    if (r->at_end && s->whole < s->len) { /* a last line without a line end gets one */
         s->data[s->len++] = r->keys->end;
         s->whole = s->len;
     }
@@ -230,8 +230,8 @@ static bool slab_take(struct key_reader *r, int *status)
     return !s->no_memory;
 }
 
-/* Reads ahead while there is a free slab and something to read, else takes. One slab stays behind
-   as the place of the tail. */
+/* Reads ahead while there is a free slab and something to read, otherwise takes. One slab stays
+   behind to hold the tail. */
 static int read_and_take(struct key_reader *r)
 {
     int status = FOUND;
@@ -293,7 +293,8 @@ int slabs_run(struct keys *keys, const struct work *work)
     r.ring = calloc(r.n_ring, sizeof *r.ring);
     if (!r.ring)
         return complain("out of memory: buffers for standard input: free some");
-    (void)fcntl(STDIN_FILENO, F_SETPIPE_SZ, (int)A_TIME); /* if it is a pipe and that is allowed */
+    /* if it is a pipe and this is permitted */
+    (void)fcntl(STDIN_FILENO, F_SETPIPE_SZ, (int)A_TIME);
     progress_start(keys_input_size());
     int status = threads > 1 ? run_threads(&r, threads) : run_alone(&r);
     progress_end();

@@ -1,4 +1,4 @@
-/* Batches of keys: cutting, hashing, printing. key_slabs.c brings the bytes. See keys.h. */
+/* Batches of keys: cutting, hashing, printing. key_slabs.c provides the bytes. See keys.h. */
 #include "keys.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 /* ---- cutting --------------------------------------------------------------------------------- */
 
-/* Hashed like any other, so it points at something. */
+/* Hashed like any other key, so it points to something. */
 const tamis_key key_none = {"", 0};
 
 static bool is_none(const struct batch *b, size_t i)
@@ -17,7 +17,7 @@ static bool is_none(const struct batch *b, size_t i)
     return b->n_none && b->key[i].data == key_none.data;
 }
 
-/* Column `field` of a line; key_none if there are not so many. */
+/* Column `field` of a line; key_none if there are fewer columns. */
 static tamis_key column(tamis_key line, uint64_t field, char delimiter)
 {
     const char *at = line.data, *end = at + line.len;
@@ -100,7 +100,7 @@ size_t batch_print(const struct batch *b, uint8_t mark, char end)
     return printed;
 }
 
-/* Keys that are arguments: no bytes to read, and an end may stand inside one. */
+/* Keys given as arguments: there is nothing to read, and a key may contain a line end. */
 static int words_run(struct keys *keys, const struct work *work)
 {
     static struct batch b;

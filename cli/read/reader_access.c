@@ -37,14 +37,14 @@ ALWAYS_INLINE void give(struct parser *ps, size_t field, const uint8_t *from, co
         value_set(&ps->value[slot], from, (size_t)(to - from));
 }
 
-/* The blank behind the word at p, NULL if there is none. */
+/* The space after the word at p, NULL if there is none. */
 ALWAYS_INLINE const uint8_t *word_end(const uint8_t *p, const uint8_t *end)
 {
     const uint8_t *stop = scan_for(p, end, ' ', ' ', ' ', SCAN_HAS_VECTOR);
     return stop < end && stop > p ? stop : NULL;
 }
 
-/* The quote that closes what opened before p. */
+/* The closing quote for one opened before p. */
 ALWAYS_INLINE const uint8_t *quote_end(const uint8_t *p, const uint8_t *end)
 {
     for (;; p++) {
@@ -58,7 +58,7 @@ ALWAYS_INLINE const uint8_t *quote_end(const uint8_t *p, const uint8_t *end)
     }
 }
 
-/* GET /path?query HTTP/1.1, of which the protocol may lack. */
+/* GET /path?query HTTP/1.1; the protocol is optional. */
 static void give_request(struct parser *ps, const uint8_t *p, const uint8_t *end)
 {
     const uint8_t *blank = word_end(p, end), *stop = end;
@@ -78,7 +78,8 @@ static void give_request(struct parser *ps, const uint8_t *p, const uint8_t *end
         give(ps, QUERY, query + 1, stop);
 }
 
-/* host ident user [time], with a name in front or not; behind the bracket, NULL if it is not so. */
+/* host ident user [time], optionally preceded by a name; returns the position after the bracket,
+   NULL if it does not match. */
 static const uint8_t *take_client(struct parser *ps, const uint8_t *p, const uint8_t *end)
 {
     const uint8_t *word[5], *stop[5];
@@ -105,7 +106,7 @@ static const uint8_t *take_client(struct parser *ps, const uint8_t *p, const uin
     return close + 1;
 }
 
-/* A number or "-", up to a blank or the end. */
+/* A number or "-", up to a space or the end. */
 static const uint8_t *take_number(struct parser *ps, size_t field, const uint8_t *p,
                                   const uint8_t *end)
 {
@@ -119,8 +120,8 @@ static const uint8_t *take_number(struct parser *ps, size_t field, const uint8_t
     return stop;
 }
 
-/* The fields of a line; how many of those in quotes it has behind the request, -1 if it is no line of
-   such a log. */
+/* The fields of a line; returns how many quoted fields follow the request, -1 if it is not a
+   line of such a log. */
 ALWAYS_INLINE int take_access(struct parser *ps, const uint8_t *p, const uint8_t *end)
 {
     p = take_client(ps, p, end);

@@ -18,7 +18,7 @@
 
 /* ---- outside --------------------------------------------------------------------------------- */
 
-/* Part k of the path, from 0; false: it has no more. */
+/* Part k of the path, from 0; false: it has fewer parts. */
 static bool part_of(const char *path, size_t k, const char **part, size_t *len)
 {
     for (; k; k--) {
@@ -41,8 +41,9 @@ static size_t parts_of(const char *path)
 }
 
 /*
- * Goes to the next array of records, from inside the object that part k - 1 led to; k = 0: outside of
- * all. Behind its bracket, or the end of the text if there is none; NULL for a fault.
+ * Moves to the next array of records, from inside the object that part k - 1 led to; k = 0: outside
+ * of all. Returns the position after its bracket, or the end of the text if there is none; NULL on
+ * an error.
  */
 static const uint8_t *find_array(struct parser *ps, const uint8_t *p, const uint8_t *end, size_t k,
                                  struct fault *fault)
@@ -84,7 +85,7 @@ static const uint8_t *find_array(struct parser *ps, const uint8_t *p, const uint
     }
 }
 
-#define TORN 16 /* a word or an escape that the end of a text cuts is shorter */
+#define TORN 16 /* a word or escape cut off by the end of a text is shorter */
 
 size_t array_start(struct parser *ps, const uint8_t *data, size_t len, bool final)
 {
@@ -101,10 +102,10 @@ size_t array_start(struct parser *ps, const uint8_t *data, size_t len, bool fina
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* What stands at p, between records: a record, or the end, or what is neither. */
+/* What is at p, between records: a record, the end, or neither. */
 struct step {
     const uint8_t *start, *end; /* of a record */
-    const uint8_t *resume;      /* of damage: behind its lines */
+    const uint8_t *resume;      /* after damage: the end of its lines */
     struct fault fault;
 };
 
@@ -116,7 +117,7 @@ static const uint8_t *line_start(const uint8_t *p, const uint8_t *from)
     return p;
 }
 
-/* Lines from s on, up to where it broke. */
+/* Lines from s on, up to where the grammar broke. */
 static void give_up(struct step *step, const uint8_t *end)
 {
     const uint8_t *at = step->fault.at < end ? step->fault.at : end;
@@ -214,7 +215,7 @@ size_t array_cut(struct cut *cut, const uint8_t *data, size_t len, size_t target
         if (!stop && !final && end - step.fault.at < TORN)
             return 0;
         if (!stop && final && end - step.fault.at < TORN)
-            cut->open = true; /* it may be whole when the file grows */
+            cut->open = true; /* it may become complete when the file grows */
         if (!stop)
             stop = step.resume;
         if (stop == end && !final && !step.end)

@@ -1,7 +1,6 @@
 /*
- * CSV and TSV: one body, with quotes or without. A field is looked for where it starts; a quote
- * counts only there, so that 5" is text. Behind the last wanted column only the end of the record
- * is sought.
+ * CSV and TSV: one body, with quotes or without. A quote counts only at the start of a field, so
+ * that 5" is text. After the last selected column only the end of the record is searched for.
  */
 #include "reader_parse.h"
 
@@ -10,16 +9,16 @@
 
 /* ---- one field ------------------------------------------------------------------------------- */
 
-/* The field at `start`. Text of quoted ones is [text, quote) with every quote in it doubled if
-   `doubled`, then [quote + 1, stop). */
+/* The field at `start`. The text of quoted fields is [text, quote), with every quote in it
+   doubled if `doubled`, then [quote + 1, stop). */
 struct csv_field {
-    const uint8_t *text, *quote; /* quote NULL: the field is [text, stop) as it stands */
+    const uint8_t *text, *quote; /* quote NULL: the field is [text, stop) unchanged */
     const uint8_t *stop;         /* the delimiter, the line end (\r\n: its \r) or the end */
-    const uint8_t *next;         /* the same, past a \r */
+    const uint8_t *next;         /* the same, after a \r */
     bool doubled;
 };
 
-/* What a text is read with: the same for every field of a record. */
+/* How a text is read: the same for every field of a record. */
 struct how {
     const uint8_t *end;   /* of the text */
     const uint8_t *limit; /* of the record */
@@ -29,10 +28,10 @@ struct how {
 };
 
 /*
- * The quote that closes the field whose text starts at p. NULL: none does before the limit; or it
- * is that of another field, since this one would have line ends in it and be too long, or go on
- * behind the quote. (A stray quote is mostly met by the next one that opens.) To look costs no more
- * than to read twice: the next line that leaves a quote open ends the search too.
+ * The closing quote of the field whose text starts at p. NULL: there is none before the limit; or
+ * it belongs to another field, since this one would contain line ends and be too long, or continue
+ * after the quote. (A stray quote is usually matched by the next opening one.) Searching costs no
+ * more than reading twice: the next line that leaves a quote open ends the search too.
  */
 ALWAYS_INLINE const uint8_t *closing_quote(const uint8_t *p, const struct how *how, bool *doubled,
                                            scan_how vector)
@@ -77,7 +76,7 @@ ALWAYS_INLINE bool take_field(struct csv_field *field, const uint8_t *p, const s
     return true;
 }
 
-/* A field that is not one piece of the text. */
+/* A field that is not contiguous in the text. */
 static size_t join_field(const struct csv_field *field, uint8_t *out)
 {
     uint8_t *const start = out;
@@ -98,7 +97,7 @@ static size_t join_field(const struct csv_field *field, uint8_t *out)
     return (size_t)(out + rest - start);
 }
 
-/* The value of a field goes to `value`; false: no memory. */
+/* Stores the value of a field in `value`; false: no memory. */
 ALWAYS_INLINE bool take_value(struct parser *ps, const struct csv_field *field, struct value *value)
 {
     if (LIKELY(!field->quote)) {
@@ -120,7 +119,7 @@ ALWAYS_INLINE bool take_value(struct parser *ps, const struct csv_field *field, 
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* From the delimiter at p to the end of the record; NULL with *open: a quote that is not closed. */
+/* From the delimiter at p to the end of the record; NULL with *open: a quote is not closed. */
 ALWAYS_INLINE const uint8_t *record_end(const uint8_t *p, const struct how *how,
                                         const uint8_t **open, scan_how vector)
 {
@@ -165,7 +164,7 @@ static enum parsed bad_record(struct parser *ps, const uint8_t *open, struct rec
     return PARSED_BAD;
 }
 
-/* Past empty lines; NULL: the text ends. */
+/* Skips empty lines; NULL: the text ends. */
 ALWAYS_INLINE const uint8_t *record_start(struct parser *ps)
 {
     const uint8_t *p = ps->at, *end = ps->end;

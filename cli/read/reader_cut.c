@@ -4,7 +4,8 @@
 
 #include "reader_scan.h"
 
-/* The record ends in [cut->at, to), outside quotes: whether one is at or after `target`. */
+/* Finds the record ends in [cut->at, to), outside quotes; returns whether one is at or after
+   `target`. */
 static bool pass_lines(struct cut *cut, const uint8_t *data, size_t to, size_t target)
 {
     size_t from = cut->at;
@@ -23,7 +24,7 @@ static bool pass_lines(struct cut *cut, const uint8_t *data, size_t to, size_t t
     return false;
 }
 
-/* Whether a line ends inside the quotes, before `to`. */
+/* Does a line end inside the quotes, before `to`? */
 static bool has_line(struct cut *cut, const uint8_t *data, size_t to)
 {
     size_t from = cut->lined > cut->quote ? cut->lined : cut->quote;
@@ -34,7 +35,7 @@ static bool has_line(struct cut *cut, const uint8_t *data, size_t to)
 
 enum quoting { QUOTE_CLOSED, QUOTE_OPEN, QUOTE_STRAY };
 
-/* Inside quotes: to behind the closing one, or as far as the text goes. */
+/* Inside quotes: moves past the closing one, or to the end of the text. */
 static enum quoting pass_quotes(struct cut *cut, const uint8_t *data, size_t len, bool final)
 {
     const struct dialect *d = cut->dialect;
@@ -62,8 +63,8 @@ static enum quoting pass_quotes(struct cut *cut, const uint8_t *data, size_t len
     return QUOTE_OPEN;
 }
 
-/* The quote is not closed: its record ends with the line where it opens. False: that has not come
-   yet, or more text may close it. */
+/* The quote is not closed: its record ends with the line where it opens. False: that is not
+   known yet, or more text may close it. */
 static bool give_up_quote(struct cut *cut, const uint8_t *data, size_t len, enum quoting quoting,
                           bool final)
 {
@@ -97,7 +98,8 @@ ALWAYS_INLINE uint64_t parity_of(uint64_t x)
     return x;
 }
 
-/* The record ends of the 64 bytes at cut->at are `lines`: whether one is at or after `target`. */
+/* `lines` are the record ends in the 64 bytes at cut->at; returns whether one is at or after
+   `target`. */
 ALWAYS_INLINE bool pass_ends(struct cut *cut, uint64_t lines, size_t target)
 {
     size_t at = cut->at, before = target > at ? target - at - 1 : 0;
@@ -111,12 +113,11 @@ ALWAYS_INLINE bool pass_ends(struct cut *cut, uint64_t lines, size_t target)
 }
 
 /*
- * 64 bytes at once, as long as they are plain: then a byte is inside quotes if the number of quotes
- * up to it is odd. That is so if every quote that opens stands behind a delimiter, a line end, or
- * the quote that closed just before it (a doubled one); and every one that closes, before what ends
- * the field. False: they are not plain, or less than 64,
- * or near a limit; nothing is done. *found: at a record end, as cut_search() wants
- * it.
+ * 64 bytes at once, as long as they are regular: then a byte is inside quotes if the number of
+ * quotes up to it is odd. They are regular if every opening quote follows a delimiter, a line end,
+ * or the quote that closed just before it (a doubled one), and every closing one precedes the end
+ * of a field. False: they are not regular, fewer than 64, or near a limit; nothing is done. *found:
+ * at a record end, as cut_search() needs it.
  */
 static bool pass_block(struct cut *cut, const uint8_t *data, size_t len, size_t target, bool *found)
 {
@@ -183,7 +184,7 @@ static size_t cut_quoted(struct cut *cut, const uint8_t *data, size_t len, size_
 
 size_t cut_search(struct cut *cut, const uint8_t *data, size_t len, size_t target, bool final)
 {
-    size_t end = cut->last >= target ? cut->last : 0; /* the target may have come after it */
+    size_t end = cut->last >= target ? cut->last : 0; /* the target may have moved past it */
     if (end)
         return end;
     if (cut->dialect->format == READ_CSV)

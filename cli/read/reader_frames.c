@@ -1,7 +1,8 @@
 /*
- * bzip2, xz and lz4: frames (streams, as two of them say) one after the other, each of which a decoder
- * can enter at its start only. pbzip2, pixz and appending write many, the usual tools write one: then
- * a segment of it is read by decoding what comes before, or by going on where the decoder stands.
+ * bzip2, xz and lz4: a sequence of frames (called streams by two of them), each of which can be
+ * entered only at its start. pbzip2, pixz and appending write many frames, the usual tools write
+ * one: then a segment is read by decoding everything before it, or by continuing from the present
+ * position of the decoder.
  */
 #include "reader_source.h"
 
@@ -13,17 +14,19 @@
 
 enum run { RUN_ON, RUN_END, RUN_DAMAGED, RUN_NOMEM };
 
-/* Decodes [*in, *in + *len) to `out`: what is left of the input, and how much was made. */
+/* Decodes [*in, *in + *len) to `out`; returns the rest of the input and the number of bytes
+   made. */
 typedef enum run (*run_fn)(struct source *s, const uint8_t **in, size_t *len, uint8_t *out,
                            size_t *room);
 
-/* Text of the frames, each begun with begin(). */
+/* The text of the frames, each started with begin(). */
 static size_t frames_step(struct source *s, uint8_t *out, size_t room,
                           bool (*begin)(struct source *), run_fn run)
 {
     bool more = s->in_at < s->in_len || source_fill(s);
     if (s->between) {
-        while (more && s->out && s->in[s->in_at] == 0) { /* xz may pad, tapes and copies do */
+        /* xz files may be padded, and tapes and copies pad with zeros */
+        while (more && s->out && s->in[s->in_at] == 0) {
             s->in_at++;
             more = s->in_at < s->in_len || source_fill(s);
         }
@@ -54,7 +57,7 @@ static size_t frames_step(struct source *s, uint8_t *out, size_t room,
     return made;
 }
 
-/* The state of a decoder, all zero. */
+/* The state of a decoder, zeroed. */
 static tamis_error frames_start(struct source *s, size_t size, tamis_reason *reason)
 {
     s->state = calloc(1, size);

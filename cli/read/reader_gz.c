@@ -27,7 +27,7 @@
 
 static tamis_error gz_enter(struct source *s, z_stream *z, const struct restart *from)
 {
-    uint8_t window[WINDOW], b[BLOB_LEN]; /* a copy: it may be in a mapped catalog */
+    uint8_t window[WINDOW], b[BLOB_LEN]; /* a copy, since it may be in a mapped catalog */
     if (from->len < BLOB_LEN)
         return TAMIS_EFORMAT;
     memcpy(b, from->blob, BLOB_LEN);
@@ -72,7 +72,8 @@ static void gz_stop(struct source *s)
     free(s->state);
 }
 
-/* A point at the end of a block. Without memory there is none: the segment just gets longer. */
+/* Records a point at the end of a block. If there is no memory there is no point, and the
+   segment becomes longer. */
 static void gz_note(struct source *s, z_stream *z)
 {
     uint8_t window[WINDOW];
@@ -98,7 +99,7 @@ static void gz_note(struct source *s, z_stream *z)
     source_note(s, blob, BLOB_LEN + packed);
 }
 
-/* Zeros may follow the last member: tapes and some copies pad with them. */
+/* Zeros may follow the last member: tapes and some copies are padded with them. */
 static void gz_padding(struct source *s)
 {
     do {
@@ -173,7 +174,7 @@ static size_t gz_step(struct source *s, uint8_t *out, size_t room)
     s->in_at = s->in_len - z->avail_in;
     s->out += made;
     gz_after(s, z, result, blocks);
-    if (!more && made == 0 && !s->between) { /* zlib, which may have had some text left, has none */
+    if (!more && made == 0 && !s->between) { /* zlib may have held back some text, but has none */
         if (!blocks)
             source_damaged(s, TAMIS_EFORMAT, "the file is cut off");
         s->want = NEVER;

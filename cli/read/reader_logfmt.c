@@ -9,7 +9,7 @@
 
 #include "reader_scan.h"
 
-/* The slot of a key, else NO_SLOT. Keys have no parts: dots are theirs. */
+/* The slot of a key, or NO_SLOT. Keys have no parts: dots belong to them. */
 ALWAYS_INLINE uint32_t slot_of(const struct selection *s, const uint8_t *key, size_t len)
 {
     if (!s->n_nodes || !(s->node[0].lens >> (len < 63 ? len : 63) & 1))
@@ -20,7 +20,7 @@ ALWAYS_INLINE uint32_t slot_of(const struct selection *s, const uint8_t *key, si
     return NO_SLOT;
 }
 
-/* Behind the bytes of a key. */
+/* The end of a key. */
 ALWAYS_INLINE const uint8_t *key_end(const uint8_t *p, const uint8_t *end)
 {
     while (p<end && * p> ' ' && *p != '=' && *p != '"')
@@ -55,7 +55,7 @@ static bool give_escaped(struct parser *ps, uint32_t slot, const uint8_t *p, con
     return true;
 }
 
-/* How many keys with values and without; false: it is none. */
+/* Counts keys with values and without; false: not logfmt. */
 ALWAYS_INLINE bool take_pairs(struct parser *ps, const uint8_t *p, const uint8_t *end,
                               size_t *pairs, size_t *words)
 {
@@ -109,7 +109,7 @@ bool logfmt_sniff(struct parser *ps, const uint8_t *line, const uint8_t *end)
     return take_pairs(ps, line, end, &pairs, &words) && pairs > 1 && pairs >= words;
 }
 
-/* The keys of a line one after the other, for reader_fields(). */
+/* The keys of a line in turn, for reader_fields(). */
 const uint8_t *logfmt_key(const uint8_t *p, const uint8_t *end, const uint8_t **key, size_t *len)
 {
     bool escaped;

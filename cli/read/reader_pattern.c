@@ -1,8 +1,8 @@
 /*
- * Lines by a regular expression with named groups (PCRE2), for logs that no format fits: a group is a
- * field, one that took no part in the match is missing. The expression may match anywhere in a line;
- * one that starts with ^ need not look far. Lines that it does not match, or not within its limits, do
- * not fit.
+ * Lines matched by a regular expression with named groups (PCRE2), for logs that fit no other
+ * format: a group is a field, and a group that took no part in the match is missing. The expression
+ * may match anywhere in a line; one that starts with ^ is tested only there. Lines that do not
+ * match, or not within the limits, do not fit.
  */
 #include "reader_parse.h"
 
@@ -15,9 +15,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#define MATCH_LIMIT 1000000 /* steps back in one line; libpcre2 itself says 10 million */
+#define MATCH_LIMIT 1000000 /* backtracking steps per line; the default of libpcre2 is 10 million */
 
-/* What a selection has of it; a parser has its own place for matches. */
+/* Part of a selection; each parser has its own memory for matches. */
 tamis_error pattern_compile(struct selection *s, tamis_reason *reason)
 {
     int error;
@@ -58,7 +58,7 @@ bool pattern_group(const struct selection *s, size_t i, const char **name, uint3
 }
 
 struct pattern_matcher {
-    const void *code; /* that it was made for */
+    const void *code; /* for which it was made */
     pcre2_match_data *data;
     pcre2_match_context *limits;
 };

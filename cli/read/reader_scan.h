@@ -1,7 +1,8 @@
 /*
- * Looking for bytes. 16 at a time with SSE2, which every x86-64 has, so that it needs no choice at
- * run time but the one for tests (TAMIS_ISA=scalar); 8 at a time in a word elsewhere. Fields and
- * strings are short: most looks end in the first step, and 32 at a time with AVX2 was 5 % slower.
+ * Searching for bytes: 16 at a time with SSE2, which every x86-64 has, so that the only choice at
+ * run time is the one for tests (TAMIS_ISA=scalar); elsewhere 8 at a time in a word. Fields and
+ * strings are short: most searches end in the first step, and 32 at a time with AVX2 was 5 %
+ * slower.
  */
 #ifndef TAMIS_READER_SCAN_H
 #define TAMIS_READER_SCAN_H
@@ -15,9 +16,9 @@
 #define SCAN_HAS_VECTOR false
 #endif
 
-/* Whether to look with vectors: a constant in every instance of a body. */
+/* Whether to use vectors: a constant in every instance of a body. */
 typedef bool scan_how;
-/* What this machine and TAMIS_ISA want. */
+/* The choice for this machine and TAMIS_ISA. */
 scan_how scan_choose(void);
 
 #if SCAN_HAS_VECTOR
@@ -31,7 +32,7 @@ ALWAYS_INLINE unsigned scan_mask(const uint8_t *p, uint8_t a, uint8_t b, uint8_t
 }
 #endif
 
-/* The bytes of x that are zero have their high bit set; so may bytes above one of them. */
+/* Bytes of x that are zero get their high bit set; bytes above one of them may too. */
 ALWAYS_INLINE uint64_t scan_zero_bytes(uint64_t x)
 {
     return (x - UINT64_C(0x0101010101010101)) & ~x & UINT64_C(0x8080808080808080);
@@ -46,12 +47,12 @@ ALWAYS_INLINE bool scan_word_has(const uint8_t *p, uint8_t a, uint8_t b, uint8_t
             scan_zero_bytes(x ^ each * c)) != 0;
 }
 
-/* reader_search.c: the first place in [p, end) of a string of 1 byte or more, else end. fold: in capital or
-   small letters of ASCII. */
+/* reader_search.c: the first position in [p, end) of a string of at least 1 byte, or end. fold:
+   ignores the case of ASCII letters. */
 const uint8_t *scan_find(const uint8_t *p, const uint8_t *end, const void *bytes, size_t len,
                          bool fold);
 
-/* The first byte of [p, end) that is a, b or c, else end. */
+/* The first byte of [p, end) that is a, b or c, or end. */
 ALWAYS_INLINE const uint8_t *scan_for(const uint8_t *p, const uint8_t *end, uint8_t a, uint8_t b,
                                       uint8_t c, scan_how vector)
 {

@@ -1,5 +1,5 @@
-/* Searching for a string, in its letters or in capitals and small ones: the bulk of what find does with a
-   text, so it must not cost more than reading it. */
+/* Searching for a string, with or without regard to case: most of what find does with a text, so
+   it must not cost more than reading it. */
 #define _GNU_SOURCE
 #include "reader_scan.h"
 
@@ -40,7 +40,7 @@ static const uint8_t *search_plain(const uint8_t *p, const uint8_t *end,
 }
 
 #if SCAN_HAS_VECTOR
-/* Where both the first and the last byte of the needle stand, 16 places at a time. */
+/* Tests for both the first and the last byte of the needle, 16 positions at a time. */
 static const uint8_t *search_vector(const uint8_t *p, const uint8_t *end,
                                     const struct needle_bytes *needle, bool fold)
 {

@@ -1,11 +1,11 @@
-/* The wanted attributes, compiled: columns of a header, or the tree of JSON paths. */
+/* The selected attributes, compiled: columns of a header, or a tree of JSON paths. */
 #include "reader_parse.h"
 
 #include <stdlib.h>
 
 #include "base/err.h"
 
-/* "12" is 12; NO_NODE for what is no number, or not written so. */
+/* "12" is 12; NO_NODE for anything but a number in this form. */
 static uint32_t number_of(const char *text, size_t len)
 {
     uint32_t x = 0;
@@ -21,7 +21,7 @@ static uint32_t number_of(const char *text, size_t len)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* The columns that # lines name. False: no memory. */
+/* The columns named in # lines. False: no memory. */
 static bool find_named(struct selection *s, const char *const *names, const uint8_t *header,
                        size_t len, uint32_t *column)
 {
@@ -43,7 +43,7 @@ static bool find_named(struct selection *s, const char *const *names, const uint
         if (strlen(when) == n && memcmp(when, text, n) == 0)
             says_when = (uint32_t)c->n;
     }
-    for (size_t i = 0; i < s->n; i++) /* time, where another column says when */
+    for (size_t i = 0; i < s->n; i++) /* `time`, if another column has the time */
         if (column[i] == NO_SLOT && strcmp(names[i], READ_TIME) == 0)
             column[i] = says_when;
     c->listed = calloc(c->n + 1, sizeof *c->listed);
@@ -90,7 +90,7 @@ static bool find_columns(struct selection *s, const char *const *names, const ui
     return true;
 }
 
-/* Attribute i gets its column from its number, or shares it with one before it. */
+/* Attribute i gets its column by its number, or shares it with an earlier one. */
 static void settle_columns(struct selection *s, const char *const *names, uint32_t *column)
 {
     bool table = s->dialect.format == READ_CSV || s->dialect.format == READ_TSV;
@@ -142,7 +142,7 @@ static tamis_error select_columns(struct selection *s, const char *const *names,
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* The child of `parent` with this name, made if there is none; NO_NODE: no memory. */
+/* The child of `parent` with this name, created if necessary; NO_NODE: no memory. */
 static uint32_t grow_child(struct selection *s, uint32_t parent, const char *name, size_t len)
 {
     for (uint32_t i = s->node[parent].child; i != NO_NODE; i = s->node[i].sibling)
@@ -167,7 +167,7 @@ static uint32_t grow_child(struct selection *s, uint32_t parent, const char *nam
     return i;
 }
 
-/* The value at `node` is a way to attribute i: its own slot if it is the first way. */
+/* The value at `node` is one way to attribute i; the first way has its own slot. */
 static bool add_way(struct selection *s, uint32_t node, uint32_t i, bool first)
 {
     uint32_t slot = i;
@@ -187,7 +187,7 @@ static bool add_way(struct selection *s, uint32_t node, uint32_t i, bool first)
     return true;
 }
 
-/* All ways to cut `path` at its dots, the longest first key first. */
+/* All ways to split `path` at its dots, the longest first key first. */
 static bool add_ways(struct selection *s, uint32_t parent, const char *path, uint32_t i,
                      bool *first)
 {
@@ -209,7 +209,7 @@ static bool add_ways(struct selection *s, uint32_t parent, const char *path, uin
     }
 }
 
-/* Copies the subtree at `from` behind the nodes at `to`, so that it is in one piece. */
+/* Copies the subtree at `from` behind the nodes at `to`, so that it is contiguous. */
 static void lay_out(const struct path_node *from, uint32_t at, struct path_node *to, uint32_t *n)
 {
     uint32_t here = (*n)++, last = NO_NODE;
@@ -302,7 +302,7 @@ static bool keep_names(struct selection *s, const char *const *names)
     return at != NULL;
 }
 
-/* The attributes that are more than fields. */
+/* Attributes that are more than fields. */
 static void find_special(struct selection *s, const char *const *names)
 {
     const char *time = s->dialect.time ? s->dialect.time : format_of(s->dialect.format)->time;
@@ -356,7 +356,7 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
         return error;
     }
     if (s->absent && s->line != NO_SLOT && !s->absent[s->line])
-        s->line = NO_SLOT; /* a column of that name */
+        s->line = NO_SLOT; /* there is a column of that name */
     if (s->copy && s->time != NO_SLOT)
         s->time = s->copy[s->time];
     s->completes = s->line != NO_SLOT || s->whole != NO_SLOT || s->time != NO_SLOT;

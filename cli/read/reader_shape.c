@@ -1,4 +1,4 @@
-/* The shape of JSON, by a walk that skips what it holds. See reader_shape.h. */
+/* The shape of JSON, found by a walk that skips its contents. See reader_shape.h. */
 #include "reader_shape.h"
 
 #include <string.h>
@@ -10,13 +10,14 @@ struct json_walk {
     size_t len, at;
     uint8_t level[SHAPE_LEVELS];
     size_t depth;
-    size_t key, key_len; /* the last key of the first level */
-    size_t list;         /* where an array of objects starts at the first level, 0: in none */
+    size_t key, key_len; /* the last key at the first level */
+    size_t list;         /* start of an array of objects at the first level, 0: not in one */
     char want; /* 'v' a value, 'f' the first value or the end, 'k' a key, 'o' the first key or the
                     end, ':', ',' a comma or the end */
 };
 
-/* Past a string, from its opening quote; false: it has no end in the text, or none in its line. */
+/* Skips a string, from its opening quote; false: it does not end in the text, or not in its
+   line. */
 static bool walk_string(struct json_walk *w, bool *broken)
 {
     for (w->at++; w->at < w->len; w->at++) {
@@ -45,7 +46,7 @@ static bool walk_open(struct json_walk *w, struct json_shape *shape, uint8_t c)
     return true;
 }
 
-/* An array of objects ends here, or the text in it. */
+/* An array of objects ends here, or the text ends in it. */
 static void end_list(struct json_walk *w, struct json_shape *shape)
 {
     if (w->at - w->list > shape->listed) {
@@ -69,7 +70,7 @@ static bool walk_close(struct json_walk *w, struct json_shape *shape, uint8_t c)
     return true;
 }
 
-/* One token that is no bracket; false: it cannot stand here, or the text ends in it. */
+/* One token that is not a bracket; false: not valid here, or the text ends in it. */
 static bool walk_token(struct json_walk *w, struct json_shape *shape, uint8_t c)
 {
     bool value = w->want == 'v' || w->want == 'f', key = w->want == 'k' || w->want == 'o';

@@ -36,7 +36,7 @@ void source_free(struct source *s)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* Bytes of the file to `out`; 0 at its end, or with s->error. */
+/* Reads bytes of the file to `out`; 0 at its end, or with s->error. */
 static size_t read_file(struct source *s, uint8_t *out, size_t room)
 {
     ssize_t got;
@@ -120,7 +120,7 @@ static const struct magic {
               {"\xFD\x37zXZ\x00", 6, PACK_XZ}, {"\x04\x22\x4D\x18", 4, PACK_LZ4},
               {"\xFF\xFE", 2, PACK_UTF16LE},   {"\xFE\xFF", 2, PACK_UTF16BE}};
 
-/* Whether the bytes are those, of which ? stands for any. */
+/* Do the bytes match? ? stands for any byte. */
 static bool is_magic(const uint8_t *data, const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -129,8 +129,8 @@ static bool is_magic(const uint8_t *data, const char *bytes, size_t len)
     return true;
 }
 
-/* The magic that the source starts with, NULL if none. *open: it may still be one, with more bytes.
-   */
+/* The magic number that the source starts with, NULL if none. *open: it may still be one, with
+   more bytes. */
 static const struct magic *find_magic(const struct source *s, bool *open)
 {
     *open = s->in_len == 0;
@@ -145,7 +145,7 @@ static const struct magic *find_magic(const struct source *s, bool *open)
     return NULL;
 }
 
-/* A zstd frame to be skipped: pzstd starts with one. */
+/* A skippable zstd frame: pzstd writes one first. */
 static bool skippable(const struct source *s, bool *open)
 {
     static const uint8_t magic[] = {0x50, 0x2A, 0x4D, 0x18};
@@ -215,7 +215,7 @@ void source_damaged(struct source *s, tamis_error error, const char *what)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Whether a plain pipe has something at once, so that waiting for more is no delay. */
+/* Does a plain pipe have more immediately, so that waiting for it causes no delay? */
 static bool ready(const struct source *s)
 {
     struct pollfd poll_one = {.fd = s->fd, .events = POLLIN};

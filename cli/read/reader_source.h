@@ -1,10 +1,10 @@
 /*
- * The bytes of a file or pipe, decompressed: what the reader takes its text from. A source can
- * start in the middle of a file, at a point that another source noted on its way.
+ * The bytes of a file or pipe, decompressed, from which the reader takes its text. A source can
+ * start in the middle of a file, at a point that another source recorded.
  *
- * Files are read, not mapped. A mapping saves a copy (0.05 to 0.1 ns a byte, of 0.9 in all),
- * but a log that is cut short under it ends the program, and one that is written over changes under
- * the parser's eyes.
+ * Files are read, not mapped. A mapping would save a copy (0.05 to 0.1 ns per byte, of 0.9 in
+ * total), but a log that is truncated while mapped ends the program, and one that is overwritten
+ * changes while it is parsed.
  */
 #ifndef TAMIS_READER_SOURCE_H
 #define TAMIS_READER_SOURCE_H
@@ -19,41 +19,41 @@
 /* Where a decoder can start: byte `at` of the file is byte `out` of the text. */
 struct restart {
     uint64_t at, out;
-    uint8_t *blob; /* what else it needs, from malloc; or NULL */
+    uint8_t *blob; /* further state, from malloc; or NULL */
     size_t len;
 };
 
 struct source {
-    const char *path; /* the input's */
-    int fd;           /* the input's */
+    const char *path; /* belongs to the input */
+    int fd;           /* belongs to the input */
     bool regular;
-    uint64_t limit;        /* bytes of a regular file that count */
-    struct raw_sums *sums; /* of what is read; or NULL */
+    uint64_t limit;        /* number of bytes of a regular file to read */
+    struct raw_sums *sums; /* checksums of what is read; or NULL */
     const struct decoder *decoder;
 
-    uint8_t *in; /* bytes of the file, not yet used: [in_at, in_len) */
+    uint8_t *in; /* unused bytes of the file: [in_at, in_len) */
     size_t in_at, in_len, in_room;
-    uint64_t at;  /* offset in the file behind them */
+    uint64_t at;  /* offset in the file after them */
     uint8_t last; /* the byte before in[0] */
 
     uint64_t out;         /* bytes of text so far */
-    uint64_t want;        /* note the first restart point at or after this byte of the text */
-    struct restart point; /* the one noted */
+    uint64_t want;        /* record the first restart point at or after this byte of the text */
+    struct restart point; /* the one recorded */
     bool noted;
     bool ended;
-    tamis_error error; /* what stopped it */
+    tamis_error error; /* why it stopped */
     tamis_reason reason;
 
-    void *state;  /* the decoder's */
+    void *state;  /* of the decoder */
     bool returns; /* a \r is a line end: it becomes \n */
     bool between; /* gz: before a member; others: before a frame */
-    bool at_once; /* zst: what is asked for holds the text of whole frames that `in` has */
-    bool raw;     /* gz: started inside a member, whose checksum cannot be known */
+    bool at_once; /* zst: the output has room for the text of whole frames in `in` */
+    bool raw;     /* gz: started inside a member, whose checksum cannot be verified */
     uint8_t trailer;
 };
 
-/* A kind of compression. `step` makes up to `room` bytes; 0 bytes and no error: call again, unless
-   `ended`. Errors are set with source_damaged(). */
+/* A kind of compression. `step` makes up to `room` bytes; 0 bytes and no error: call again,
+   unless `ended`. Errors are set with source_damaged(). */
 struct decoder {
     const char *name;
     tamis_error (*start)(struct source *s, const struct restart *from, tamis_reason *reason);
@@ -64,7 +64,7 @@ struct decoder {
 extern const struct decoder decoder_plain, decoder_gz, decoder_zst, decoder_bz2, decoder_xz,
     decoder_lz4, decoder_utf16le, decoder_utf16be;
 
-/* The first bytes of a source say its kind. */
+/* The first bytes of a source determine its kind. */
 tamis_error source_kind(struct source *s, enum packing *kind, tamis_reason *reason);
 
 struct source *source_new(const char *path, int fd, bool regular, uint64_t limit);
@@ -73,15 +73,15 @@ tamis_error source_start(struct source *s, enum packing kind, const struct resta
                          tamis_reason *reason);
 void source_free(struct source *s);
 
-/* Text, up to `room` bytes. Less: it has ended, with s->error if it should not have; or a pipe has
+/* Text, up to `room` bytes. Fewer: it ended, with s->error if that was premature; or a pipe has
    no more yet. */
 size_t source_read(struct source *s, uint8_t *out, size_t room);
 
 /* For decoders: more bytes of the file in `in`; false: there are none. */
 bool source_fill(struct source *s);
-/* For decoders: the text at s->out can be had again from here. Takes the blob. */
+/* For decoders: the text at s->out can be reached again from here. Takes the blob. */
 void source_note(struct source *s, uint8_t *blob, size_t len);
-/* For decoders: the file is not what it should be. */
+/* For decoders: the file is damaged. */
 void source_damaged(struct source *s, tamis_error error, const char *what);
 
 /* Each \r becomes \n. */

@@ -1,7 +1,7 @@
-/* JSON strings with escapes: the rare ones. */
+/* JSON strings with escapes, which are rare. */
 #include "reader_parse.h"
 
-/* The number of the four digits at p, -1 if one is none. */
+/* The number in the four digits at p, -1 if one is not a digit. */
 static int32_t hex4(const uint8_t *p)
 {
     int32_t x = 0;
@@ -14,7 +14,7 @@ static int32_t hex4(const uint8_t *p)
     return x;
 }
 
-/* What the letter of an escape stands for, 0 if there is none; u is not among them. */
+/* The byte that the letter of an escape stands for, 0 if none; u is not included. */
 static uint8_t escape_of(uint8_t letter)
 {
     switch (letter) {

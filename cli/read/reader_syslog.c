@@ -36,7 +36,7 @@ ALWAYS_INLINE void give(struct parser *ps, size_t field, const uint8_t *from, co
         value_set(&ps->value[slot], from, (size_t)(to - from));
 }
 
-/* <34>: at what follows, or NULL. Its parts are numbers that stand nowhere. */
+/* <34>: returns the position after it, or NULL. Its parts are numbers that are not in the text. */
 static const uint8_t *take_priority(struct parser *ps, const uint8_t *p, const uint8_t *end)
 {
     static const char numbers[] = "0 1 2 3 4 5 6 7 8 9 101112131415161718192021222324";
@@ -54,7 +54,7 @@ static const uint8_t *take_priority(struct parser *ps, const uint8_t *p, const u
     return p + 1;
 }
 
-/* The blank behind the word at p, or the end. */
+/* The space after the word at p, or the end. */
 ALWAYS_INLINE const uint8_t *word_end(const uint8_t *p, const uint8_t *end)
 {
     return scan_for(p, end, ' ', ' ', ' ', SCAN_HAS_VECTOR);
@@ -62,7 +62,7 @@ ALWAYS_INLINE const uint8_t *word_end(const uint8_t *p, const uint8_t *end)
 
 /* ---- RFC 5424 -------------------------------------------------------------------------------- */
 
-/* Behind the structured data at p, "-" or elements in brackets; NULL: it is none. */
+/* The position after the structured data at p, "-" or elements in brackets; NULL: it is neither. */
 static const uint8_t *data_end(const uint8_t *p, const uint8_t *end)
 {
     if (p < end && *p == '-')
@@ -115,7 +115,8 @@ static bool take_5424(struct parser *ps, const uint8_t *p, const uint8_t *end)
 
 /* ---- RFC 3164 -------------------------------------------------------------------------------- */
 
-/* su: or su[12]: at p; behind it and a blank. NULL: there is none. `all`: or there is more. */
+/* su: or su[12]: at p; returns the position after it and a space. NULL: there is none. `all`: or
+   more follows. */
 static const uint8_t *take_tag(struct parser *ps, const uint8_t *p, const uint8_t *end, bool all)
 {
     const uint8_t *tag = scan_for(p, end, ' ', ':', '[', SCAN_HAS_VECTOR), *stop = tag, *id = NULL;
@@ -155,7 +156,7 @@ static bool take_3164(struct parser *ps, const uint8_t *p, const uint8_t *end, b
     p += len + 1;
     const uint8_t *host = p, *stop = word_end(p, end), *message = take_tag(ps, p, stop, true);
     if (message) {
-        message = stop + (stop < end); /* no host, a tag at once */
+        message = stop + (stop < end); /* no host, directly a tag */
     } else if (stop == end || stop == host) {
         return false;
     } else {
@@ -185,7 +186,7 @@ bool syslog_fit(struct parser *ps, const uint8_t *line, const uint8_t *end)
     return take_line(ps, line, end, &tagged);
 }
 
-/* Other logs start with a time and a word too. */
+/* Other logs also start with a time and a word. */
 bool syslog_sniff(struct parser *ps, const uint8_t *line, const uint8_t *end)
 {
     bool tagged = false;

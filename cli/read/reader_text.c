@@ -1,5 +1,5 @@
-/* Formats of lines, and the one that every text has: a line is a record, with a time if it starts
-   with one. */
+/* Formats of lines, and the fallback for every text: a line is a record, with a time if it
+   starts with one. */
 #include "reader_parse.h"
 
 enum parsed line_next(struct parser *ps, struct record *record)

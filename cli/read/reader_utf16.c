@@ -1,7 +1,7 @@
 /*
- * UTF-16 with a byte order mark, as Windows writes it: its text is UTF-8. It is a packing like others,
- * one that can be entered at any character. Halves of a pair that stand alone, and a last odd byte,
- * become U+FFFD. Written out, since iconv() stops at each of them.
+ * UTF-16 with a byte order mark, as Windows writes it, converted to UTF-8. It is treated like a
+ * compression that can be entered at any character. Unpaired surrogates and a last odd byte become
+ * U+FFFD. Not iconv(), which stops at each of them.
  */
 #include "reader_source.h"
 
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "reader_parse.h"
 
-/* A character that did not fit where it was wanted. */
+/* A character that did not fit into the output. */
 struct half_character {
     uint8_t bytes[4];
     size_t at, len;

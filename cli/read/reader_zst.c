@@ -1,5 +1,5 @@
-/* Zstandard. A frame can be entered at its start only: what a block needs of those before it (tables
-   of codes, offsets that repeat) the library does not give away. Frames to be skipped are frames
+/* Zstandard. A frame can only be entered at its start: the library does not expose what a block
+   needs from earlier ones (tables of codes, repeated offsets). Skippable frames are frames
    without text. */
 #include "reader_source.h"
 
@@ -23,8 +23,8 @@ static void zst_stop(struct source *s)
 }
 
 /*
- * A frame in one go, from what is there to where it is wanted: a third of the time less than
- * through the stream's own window. 0: not so, or not all of it is here.
+ * Decodes a frame at once, directly to its destination: a third faster than through the stream's
+ * window. 0: not possible, or the frame is incomplete.
  */
 static size_t zst_frame(struct source *s, uint8_t *out, size_t room)
 {

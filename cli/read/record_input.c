@@ -1,4 +1,4 @@
-/* Records for an index. See record_input.h. */
+/* Records from arguments or standard input. See record_input.h. */
 #include "record_input.h"
 
 #include <stdio.h>
@@ -99,7 +99,7 @@ static bool read_words(const struct records *r, const struct records_work *work,
     return true;
 }
 
-/* The arguments are one record: those that ask get its choices, the others all its digests. */
+/* The arguments are one record: queries get its choices, others all its digests. */
 static void use_words(struct records *r, const struct records_work *work, struct asked *a)
 {
     uint32_t p = attributes_of(work->index);
@@ -148,7 +148,7 @@ struct record_reading {
     bool stopped;
 };
 
-/* Those named by --attrs; complains. */
+/* The attributes named by --attrs; complains. */
 static bool read_attrs(const struct records *r, const tamis_records *index, uint64_t *mask)
 {
     char *list = strdup(r->attrs), *rest = list;
@@ -167,7 +167,7 @@ static bool read_attrs(const struct records *r, const tamis_records *index, uint
     return good;
 }
 
-/* What the input has of the attributes: for questions the others do not count. */
+/* The attributes that the input has: in queries the others do not count. */
 static bool settle_mask(struct record_reading *g)
 {
     uint64_t all = UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - g->p), there = all, wanted = 0;
@@ -240,7 +240,7 @@ static void batch_put(struct record_reading *g, const struct record *record)
         batch_end(g);
 }
 
-/* Counts a record that is none; false: it ends all. */
+/* Counts an invalid record; false: stop. */
 static bool skip_bad(struct record_reading *g, const struct record *record, uint64_t first_line)
 {
     struct records *r = g->r;
@@ -267,7 +267,7 @@ static bool read_text(struct record_reading *g, uint64_t first_line)
         else
             good = parsed != PARSED_NOMEM ? skip_bad(g, &record, first_line) : no_memory("records");
     }
-    batch_end(g); /* what is printed lies in the text */
+    batch_end(g); /* printed records point into the text */
     return good;
 }
 
@@ -290,7 +290,7 @@ static int input_run(struct records *r, const struct records_work *work)
             good = read_text(g, segment.line);
         progress_step(segment.at_len);
         input_segment_free(&segment);
-        put_flush(); /* others may wait for what was found so far */
+        put_flush(); /* others may be waiting for the results so far */
     }
     progress_end();
     free(g->batch.digest);

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-/* Text from `at` to `end`. What is taken off it only if it fits. */
+/* Text from `at` to `end`. A prefix is removed only if it matches. */
 struct time_text {
     const uint8_t *at, *end;
 };
@@ -47,7 +47,7 @@ static int64_t local_seconds(const struct civil *c)
 
 /* ---- zones ----------------------------------------------------------------------------------- */
 
-/* libc has one zone for the process: it is changed here alone, and mostly once. */
+/* libc has one zone per process: it is changed only here, and usually once. */
 static int64_t look_up(const char *zone, int64_t local)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -134,13 +134,13 @@ static bool take_digits(struct time_text *r, unsigned n, unsigned *out)
     return true;
 }
 
-/* A number of one or two digits, with a blank where a first one may lack. */
+/* A number of one or two digits, with a space in place of a missing first one. */
 static bool take_day(struct time_text *r, unsigned *out)
 {
     return take_digits(r, 2, out) || (take(r, ' '), take_digits(r, 1, out));
 }
 
-/* Jan to Dec, whatever their case. */
+/* Jan to Dec, in any case. */
 static bool take_month(struct time_text *r, unsigned *out)
 {
     static const char names[] = "janfebmaraprmayjunjulaugsepoctnovdec";
@@ -156,7 +156,7 @@ static bool take_month(struct time_text *r, unsigned *out)
     return false;
 }
 
-/* Mon to Sun, whatever their case; which it is does not count. */
+/* Mon to Sun, in any case; the value is ignored. */
 static bool take_weekday(struct time_text *r)
 {
     static const char names[] = "montuewedthufrisatsun";
@@ -169,7 +169,7 @@ static bool take_weekday(struct time_text *r)
     return false;
 }
 
-/* Digits behind the point: those after the ninth do not count. */
+/* Digits after the point; those after the ninth are ignored. */
 static void take_fraction(struct time_text *r, uint32_t *nanoseconds)
 {
     uint32_t unit = 100000000, x = 0;
@@ -192,7 +192,7 @@ static bool take_clock(struct time_text *r, struct civil *c)
     return true;
 }
 
-/* Z, +02:00, +0200, +02, UTC, GMT, the words behind a blank; *blank: so may the numbers be. */
+/* Z, +02:00, +0200, +02, UTC, GMT; a space may precede the words, and with *blank the numbers. */
 static void take_zone(struct time_text *r, struct civil *c)
 {
     struct time_text z = *r;
@@ -226,7 +226,7 @@ static void take_zone(struct time_text *r, struct civil *c)
 
 /* ---- forms ----------------------------------------------------------------------------------- */
 
-/* 2024-05-01T10:00:00.123+02:00 and what is like it; *dated: there is no clock. */
+/* 2024-05-01T10:00:00.123+02:00 and similar forms; *dated: there is no time of day. */
 static bool iso_form(struct time_text *r, struct civil *c, bool *dated)
 {
     unsigned year;
@@ -271,7 +271,7 @@ static bool mail_form(struct time_text *r, struct civil *c)
     return true;
 }
 
-/* Oct 11 22:14:15, with a year in front of the clock, behind it, or none: then it is 0. */
+/* Oct 11 22:14:15, with a year before the time of day, after it, or none: then it is 0. */
 static bool syslog_form(struct time_text *r, struct civil *c, bool behind)
 {
     unsigned year = 0;
@@ -291,13 +291,13 @@ static bool syslog_form(struct time_text *r, struct civil *c, bool behind)
     return true;
 }
 
-/* The newest year that is not later than the reference and a day. */
+/* The newest year that is not later than the reference plus a day. */
 static bool settle_year(struct time_context *x, struct civil *c, int64_t *seconds)
 {
     int64_t month, day;
     date_of((x->reference + 86400) / 86400, &c->year, &month, &day);
     c->year++;
-    for (int i = 0; i < 10; i++, c->year--) { /* a leap day is up to eight years apart */
+    for (int i = 0; i < 10; i++, c->year--) { /* leap days are up to eight years apart */
         if (!valid(c))
             continue;
         *seconds = local_seconds(c);
@@ -308,7 +308,7 @@ static bool settle_year(struct time_context *x, struct civil *c, int64_t *second
     return false;
 }
 
-/* A time at the start, but for numbers; its length. */
+/* A time at the start, except numbers; returns its length. */
 static size_t take_time(struct time_context *x, const uint8_t *text, size_t len, bool *dated,
                         struct stamp *out)
 {
@@ -349,7 +349,7 @@ static size_t take_time(struct time_context *x, const uint8_t *text, size_t len,
 #define YEAR_1    (-62135596800) /* seconds */
 #define YEAR_9999 253402300799
 
-/* A number since 1970, its unit by its size. */
+/* A number since 1970, whose unit follows from its size. */
 static bool since_1970(const uint8_t *text, size_t len, struct stamp *out)
 {
     struct time_text r = {text, text + len};
@@ -369,7 +369,7 @@ static bool since_1970(const uint8_t *text, size_t len, struct stamp *out)
         unit = x < INT64_C(100000000000000)      ? 1000
                : x < INT64_C(100000000000000000) ? 1000000
                                                  : 1000000000;
-    /* below the unit the fraction of the number goes on */
+    /* below the unit, the fraction of the number continues */
     int64_t nanoseconds = x % unit * (1000000000 / unit) + part / unit;
     x /= unit;
     if (negative) {

@@ -24,28 +24,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Seconds since 1970 in UTC, and what is above them. */
+/* Seconds since 1970 in UTC, and the fraction. */
 struct stamp {
     int64_t seconds;
     uint32_t nanoseconds;
 };
 
-/* One for each thread: it remembers what it looked up. */
+/* One per thread: it caches zone offsets. */
 struct time_context {
-    const char *zone;  /* as TZ names it: Europe/Paris; NULL: UTC */
-    int64_t reference; /* seconds: no time without a year is later than a day after it */
-    int64_t quarter;   /* whose offset is known, plus 1; 0: of none */
+    const char *zone;  /* a name for TZ such as Europe/Paris; NULL: UTC */
+    int64_t reference; /* seconds: a time without a year is at most a day later */
+    int64_t quarter;   /* the quarter of an hour whose offset is known, plus 1; 0: none */
     int64_t offset;
 };
 
 #define TIME_NORMAL_MAX 32
 
-/* All of the bytes are a time. */
+/* True if all of the bytes are a time. */
 bool time_read(struct time_context *context, const uint8_t *text, size_t len, struct stamp *out);
-/* A time at the start of the bytes: its length, 0 if there is none. No numbers since 1970, and no
-   date alone. */
+/* The length of a time at the start of the bytes, 0 if there is none. Neither numbers since 1970
+   nor dates without a time. */
 size_t time_lead(struct time_context *context, const uint8_t *text, size_t len, struct stamp *out);
-/* RFC 3339 in UTC, with as many digits behind the point as are not zero: its length. */
+/* RFC 3339 in UTC, without trailing zeros in the fraction; returns its length. */
 size_t time_write(struct stamp stamp, char out[TIME_NORMAL_MAX]);
 /* The two together, the normal form of a time; 0: it is none. */
 size_t time_normal(struct time_context *context, const uint8_t *text, size_t len,
