@@ -1,4 +1,4 @@
-/* What a catalog says of itself, for tamis info. */
+/* The figures of a catalog, for tamis info. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static void report_relations(const tamis_catalog *catalog, bool json)
         report_group_end();
 }
 
-/* Of catalogs made by tamis index. */
+/* For catalogs made by tamis index. */
 static void report_inputs(const tamis_catalog *catalog)
 {
     struct inputs inputs;

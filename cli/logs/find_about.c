@@ -1,4 +1,4 @@
-/* tamis find CATALOG alone: what can be asked. */
+/* tamis find CATALOG without a question: lists what can be asked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "ui/out.h"
 #include "ui/report.h"
 
-#define EXAMPLE_TEXT ((size_t)64 << 10) /* of a file that is looked at for examples, */
-#define EXAMPLE_MOST 3                  /* and how many of each format */
+#define EXAMPLE_TEXT ((size_t)64 << 10) /* bytes of a file that are read for examples */
+#define EXAMPLE_MOST 3                  /* files of each format that are read */
 #define SHOWN        40                 /* bytes of an example */
 
 /* A value of each field, from the first records that have one. */
@@ -56,7 +56,7 @@ static void look_into(const struct target *t, const struct entry *entry, struct 
     free(path);
 }
 
-/* Files by format; those of each that are looked into first. */
+/* Files by format; the first ones of each are read. */
 static void find_examples(const struct target *t, struct examples *e, size_t *formats)
 {
     for (size_t i = 0; i < t->inputs.n; i++) {
@@ -98,7 +98,7 @@ static void report_fields(const struct target *t, const struct examples *e, bool
         report_group_end();
 }
 
-/* The first and last time of the attributes that say when, as far as the catalog knows. */
+/* The first and last time of the time attributes, as far as the catalog knows. */
 static void report_times(const struct target *t)
 {
     const char *names[] = {READ_TIME, t->inputs.dialect.time};

@@ -1,4 +1,4 @@
-/* What is printed of a record that matches: the record itself, some of its fields, or JSON. */
+/* Prints a matching record: the record itself, some of its fields, or JSON. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,8 +35,8 @@ static void put_string(struct bytes *out, const uint8_t *s, size_t len)
     bytes_put(out, "\"", 1);
 }
 
-/* The reader takes more for JSON than the RFC: control characters in strings, NaN and Infinity,
-   bytes that are not UTF-8. Whether the record has none of these. */
+/* The reader accepts more than RFC JSON: control characters in strings, NaN and Infinity, bytes
+   that are not UTF-8. Does the record have none of these? */
 static bool strict(const uint8_t *s, size_t len)
 {
     bool inside = false;
@@ -47,13 +47,13 @@ static bool strict(const uint8_t *s, size_t len)
         if (s[i] == '"')
             inside = !inside;
         else if (inside && s[i] == '\\')
-            i++; /* an escape is there whole, and ASCII */
+            i++; /* an escape is complete, and ASCII */
         i += n;
     }
     return true;
 }
 
-/* A list is an array. */
+/* A list becomes an array. */
 static void put_value(struct bytes *out, const struct value *v)
 {
     bool list = v->next != NULL;
@@ -112,7 +112,7 @@ static void json_record(const struct output *o, struct bytes *out, const struct 
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* RFC 4180; the elements of a list with semicolons between them. */
+/* RFC 4180; the elements of a list are separated by semicolons. */
 static void put_cell(struct bytes *out, const uint8_t *data, size_t len)
 {
     bool quoted = false;
@@ -146,7 +146,7 @@ static void put_cells(const struct output *o, struct bytes *out, const struct fo
         if (i || o->tag || o->file || o->line)
             put(out, ",");
         if (alone && v->len == 0 && !v->next)
-            put(out, "\"\""); /* an empty line would be no row */
+            put(out, "\"\""); /* an empty line would not be a row */
         if (v->state != VALUE_MISSING && !v->next) {
             put_cell(out, v->data, v->len);
             continue;
@@ -182,7 +182,7 @@ void out_header(const struct output *o)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* On a terminal: bytes of strangers as they may be shown. */
+/* On a terminal: untrusted bytes in a form that is safe to show. */
 static void put_shown(struct bytes *out, const uint8_t *s, size_t len)
 {
     for (size_t i = 0; i < len;) {
@@ -197,7 +197,7 @@ static void put_shown(struct bytes *out, const uint8_t *s, size_t len)
     }
 }
 
-/* What to colour: pieces of the record, in order and apart. */
+/* What to highlight: pieces of the record, in order and disjoint. */
 struct spots {
     const struct record *record;
     struct span spot[32];
@@ -236,7 +236,7 @@ static void put_coloured(struct bytes *out, const struct found *f)
     put_shown(out, at, (size_t)(end - at));
 }
 
-/* file:line: before it, as grep has it. */
+/* Prints file:line: first, like grep. */
 static void put_place(const struct output *o, struct bytes *out, const struct found *f)
 {
     if (o->tag) {
@@ -261,7 +261,7 @@ static void put_place(const struct output *o, struct bytes *out, const struct fo
 void out_record(const struct output *o, struct bytes *out, const struct found *f)
 {
     const struct record *r = f->record;
-    size_t len = r->len + r->end_len; /* a line end may be a lone \r at the end of the file */
+    size_t len = r->len + r->end_len; /* the line end may be a lone \r at the end of the file */
     if (o->form == OUT_JSON) {
         json_record(o, out, f);
         return;

@@ -1,4 +1,4 @@
-/* What there is to read. See find.h. */
+/* Determines what has to be read. See find.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static int by_place(const void *a, const void *b)
     return (x->where.offset > y->where.offset) - (x->where.offset < y->where.offset);
 }
 
-/* A part as it can be read today; false if there is nothing left of it. */
+/* The present form of a part; false if nothing of it is left. */
 static bool still_there(struct place *place, const struct inputs *in, const struct sight *sight)
 {
     enum look look = sight->seen[place->seen].look;

@@ -1,9 +1,9 @@
 /*
- * The records of a text that may match. What is asked for stands in its record as it was asked, or in
- * other letters, unless something is escaped: a line with a backslash, a CSV field with quotes. So a
- * search for these bytes finds the lines worth parsing, at several times the speed of parsing all;
- * where nearly every line is worth it, all are parsed. What has several forms has no needle: numbers
- * with a point, times, addresses of version 6, networks, ranges, lists, regular expressions.
+ * Finds the records of a text that may match. A value is in its record as it was asked, or in
+ * another case, unless something is escaped: a line with a backslash, a CSV field with quotes. So a
+ * search for these bytes finds the lines worth parsing, several times faster than parsing all;
+ * where nearly every line is worth it, all are parsed. Values with several forms have no needle:
+ * decimal numbers, times, IPv6 addresses, networks, ranges, lists, regular expressions.
  */
 #define _GNU_SOURCE
 #include "find.h"
@@ -19,7 +19,7 @@
 
 /* ---- needles --------------------------------------------------------------------------------- */
 
-/* The longest of the tokens of a phrase, as it was given: a compound stands in the text as it is. */
+/* The longest token of a phrase, as it was given: a compound occurs in the text unchanged. */
 struct longest {
     size_t len;
     char bytes[256];
@@ -58,7 +58,7 @@ static void value_needle(const struct span *value, tamis_type type, struct needl
     struct in_addr address;
     n->bytes = *value;
     switch (type) {
-    case TAMIS_INT: /* zeros before it and a plus do no harm */
+    case TAMIS_INT: /* leading zeros and a plus sign do no harm */
         n->bytes.data += value->len && value->data[0] == '-';
         n->bytes.len -= value->len && value->data[0] == '-';
         break;
@@ -104,7 +104,7 @@ void needle_of(struct needle *needle, const struct question *q, const struct sel
 {
     *needle = (struct needle){{NULL, 0}, false, {NULL, 0}};
     for (size_t i = 0; i < q->n_columns; i++)
-        if (q->column[i].unseen) /* whether any record has it must be known */
+        if (q->column[i].unseen) /* it must be known whether any record has it */
             return;
     for (size_t i = 0; i < q->n; i++) {
         struct needle n;
@@ -114,7 +114,7 @@ void needle_of(struct needle *needle, const struct question *q, const struct sel
     }
 }
 
-/* Where a line may not be a record by itself, all is parsed. */
+/* If a line may not be a record by itself, everything is parsed. */
 static bool lines_alone(const struct dialect *dialect, const struct input_text *text)
 {
     if (dialect->format == READ_JSON || dialect->returns || text->len == 0 || text->turns ||
@@ -149,7 +149,7 @@ tamis_error seek_begin(struct seek *k, struct parser *parser, const struct selec
 
 /* ---- searching ------------------------------------------------------------------------------- */
 
-/* The next place worth parsing from k->at on; the end if there is none. */
+/* The next position worth parsing from k->at on; the end if there is none. */
 static const uint8_t *next_place(struct seek *k)
 {
     const uint8_t *place;
@@ -161,14 +161,14 @@ static const uint8_t *next_place(struct seek *k)
         k->other = scan_find(k->at, k->end, k->needle->other.data, k->needle->other.len, true);
     if (k->needle->other.len && k->other < place)
         place = k->other;
-    if (k->escapes && k->escape < k->at) { /* up to the hit will do */
+    if (k->escapes && k->escape < k->at) { /* up to the hit is enough */
         const uint8_t *at = memchr(k->at, '\\', (size_t)(place - k->at));
         k->escape = at ? at : place;
     }
     return k->escapes && k->escape < place ? k->escape : place;
 }
 
-/* The line of the next place goes to the parser; false: there is none. */
+/* Passes the line of the next position to the parser; false: there is none. */
 static bool next_line(struct seek *k, tamis_error *error)
 {
     const uint8_t *place = next_place(k), *line, *end;

@@ -1,15 +1,17 @@
 /*
- * What to index when nobody says. A sample of the inputs shows which fields there are, what their values
- * look like, and how many different ones a segment would have; that times the bits of a key is what an
- * attribute costs. Within the budget those are taken that tell records apart best.
+ * Chooses what to index if the user does not say. A sample of the inputs shows which fields there
+ * are, what their values look like, and how many distinct ones a segment would have; that number
+ * times the bits per key is the cost of an attribute. Within the budget the attributes are taken
+ * that distinguish records best.
  *
  *     cost of an attribute   distinct values in a segment * 12 bits (0.3 %)
  *     cost of a pair         distinct pairs in a segment * 22 bits (0.3 % over a hundred segments)
- *     budget                 3 % of the text, 5 % with words, less 0.5 % for the fronts of attributes
- *     worth                  share of the records that have it * log2(distinct values) * what people ask
- *                            for: addresses and names more than numbers, whole sentences least
+ *     budget                 3 % of the text, 5 % with words, minus 0.5 % for the fronts
+ *     worth                  share of records that have it * log2(distinct values) * how often people
+ *                            ask for it: addresses and names more than numbers, sentences least
  *
- * The number of distinct values of a segment is found from how it grew in the sample: d(2n) = 2^b d(n).
+ * The number of distinct values in a segment is extrapolated from its growth in the sample: d(2n) =
+ * 2^b d(n).
  */
 #define _GNU_SOURCE
 #include "index_choose.h"
@@ -22,7 +24,7 @@
 
 #define SAMPLE_FILES  256
 #define SAMPLE_TEXT   ((size_t)8 << 20)
-#define SAMPLE_LEAST  ((size_t)16 << 10) /* of a file */
+#define SAMPLE_LEAST  ((size_t)16 << 10) /* bytes per file */
 #define SAMPLE_MOST   ((size_t)4 << 20)
 #define SAMPLE_FIELDS 512
 #define WITHOUT       0.025 /* budgets */
@@ -30,26 +32,26 @@
 #define SMALL         65536.0
 #define KEY_BYTES     (12 / 8.0)
 #define PAIR_BYTES    (22 / 8.0)
-#define SURE          0.95 /* of the values that must look like a type */
+#define SURE          0.95 /* share of the values that must look like a type */
 
-/* Different values, as they come. */
+/* Counts distinct values as they occur. */
 struct distinct_growth {
     uint64_t *slot; /* hashes, 0: none */
     size_t n, room;
-    uint64_t seen;           /* values, different or not */
-    double at_half, at_mark; /* different ones at the last two powers of two of `seen` */
+    uint64_t seen;           /* number of values, distinct or not */
+    double at_half, at_mark; /* distinct values at the last two powers of two of `seen` */
 };
 
 struct sampled {
     const char *name;
     struct distinct_growth values;
-    uint64_t records, there;     /* that have it; with a value that is not empty */
+    uint64_t records, there;     /* records that have it; with a value that is not empty */
     uint64_t looks[TAMIS_TYPES]; /* of these: what they look like */
-    uint64_t zeros, spaces;      /* with leading zeros; blanks in all */
+    uint64_t zeros, spaces;      /* with leading zeros; number of spaces */
     const char *documented;      /* type */
     double cost, worth;
     tamis_type type;
-    bool taken, bounds; /* lowest and highest alone */
+    bool taken, bounds; /* only lowest and highest are kept */
 };
 
 struct cell {
@@ -66,10 +68,10 @@ struct sample {
     struct distinct_growth words; /* of whole lines */
     struct time_context time;
     const struct input *input;
-    uint64_t records, first, text; /* first: of the file that is read */
+    uint64_t records, first, text; /* first: number of the first record of the current file */
     double total;                  /* text of all inputs */
-    size_t last;                   /* the field met last */
-    bool prose, failed;            /* there is text to be asked for by words */
+    size_t last;                   /* the last field found */
+    bool prose, failed;            /* there is text that people would search by words */
 };
 
 /* ---- growth ---------------------------------------------------------------------------------- */
@@ -106,7 +108,7 @@ static bool growth_put(struct distinct_growth *g, uint64_t hash)
     return true;
 }
 
-/* Different values in `scale` times as much text as was sampled. */
+/* Distinct values in `scale` times as much text as was sampled. */
 static double growth_at(const struct distinct_growth *g, double scale)
 {
     double power = g->at_half > 0 && g->at_mark > 0 ? __builtin_log2(g->at_mark / g->at_half) : 1;
@@ -135,7 +137,7 @@ static void look_at(struct sample *s, struct sampled *f, const struct value *v)
     f->zeros += whole && v->len > 1 && v->data[0] == '0';
 }
 
-/* Names that people give to times: a number alone does not say that it is one. */
+/* Usual names of times: a number by itself does not show that it is one. */
 static bool named_time(const char *name)
 {
     static const char *const parts[] = {"time", "date", "epoch", "created", "updated"};
@@ -181,7 +183,7 @@ static const char *documented_type(enum read_format format, const char *name)
     return NULL;
 }
 
-/* The field of this name; fields come in about the same order in every record. */
+/* The field of this name; fields have about the same order in every record. */
 static struct sampled *field_of(struct sample *s, const char *name)
 {
     for (size_t k = 0; k < s->n; k++) {
@@ -256,7 +258,7 @@ static bool sample_file(struct sample *s, const char *path, size_t most)
     input_text_free(&text);
     input_segment_free(&segment);
     input_close(input);
-    return error != TAMIS_ENOMEM && !s->failed; /* other trouble is told when it is read */
+    return error != TAMIS_ENOMEM && !s->failed; /* other errors are reported when it is read */
 }
 
 /* ---- choosing -------------------------------------------------------------------------------- */
@@ -291,7 +293,7 @@ static void weigh(struct sample *s)
     }
 }
 
-/* The most useful field that is left; ties go to the one that came first. */
+/* The most useful field that is left; ties go to the earlier one. */
 static struct sampled *best_left(struct sample *s)
 {
     struct sampled *best = NULL;
@@ -309,7 +311,7 @@ static void take(struct attrs *a, const char *name, tamis_type type, bool bounds
     a->list[a->n++] = (tamis_attribute){.name = name, .type = type, .bounds_only = bounds};
 }
 
-/* Different pairs of values of two fields, in the records of the sample. */
+/* Distinct pairs of values of two fields, in the records of the sample. */
 static double pair_cost(struct sample *s, size_t one, size_t two)
 {
     struct distinct_growth pairs = {0};
@@ -340,7 +342,7 @@ static void say_field(const struct sampled *f, const struct sample *s, const cha
            f->bounds ? 0.0 : 100 * f->cost);
 }
 
-/* What is chosen, as it goes. */
+/* The state of the choice. */
 struct choice {
     struct sample *sample;
     struct attrs *attrs;
@@ -350,7 +352,7 @@ struct choice {
     bool say;
 };
 
-/* Pairs of the three that tell most, as long as there is room for them. */
+/* Pairs of the three most selective attributes, as long as they fit. */
 static void take_pairs(struct choice *c)
 {
     struct attrs *a = c->attrs;
@@ -402,11 +404,11 @@ static void choose(struct sample *s, struct attrs *a, bool say)
                        .budget = s->prose ? WITH_WORDS : WITHOUT,
                        .say = say};
     struct sampled *f;
-    if (c.budget * s->total < SMALL) /* a budget for what is small would save nothing */
+    if (c.budget * s->total < SMALL) /* limiting a small catalog would save nothing */
         c.budget = SMALL / s->total;
     while (a->n < TAMIS_ATTRIBUTES_MAX - 1 && (f = best_left(s)) != NULL) {
         f->taken = true;
-        if (!s->prose || f->type != TAMIS_WORDS) /* else the line has them */
+        if (!s->prose || f->type != TAMIS_WORDS) /* otherwise the line contains them */
             take_field(&c, f);
     }
     if (c.n_best && !a->n_known)
@@ -421,7 +423,7 @@ static void choose(struct sample *s, struct attrs *a, bool say)
     }
 }
 
-/* Types that --attrs did not say. */
+/* Sets types that --attrs did not give. */
 static void fill_types(const struct sample *s, struct attrs *a)
 {
     for (size_t i = 0; i < a->n; i++)
@@ -430,7 +432,7 @@ static void fill_types(const struct sample *s, struct attrs *a)
                 a->list[i].type = s->field[j].type;
 }
 
-/* For inputs whose format does not say it: the first field of times that most records have. */
+/* For inputs whose format does not define it: the first field of times that most records have. */
 static const char *find_time(const struct sample *s)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -463,7 +465,8 @@ bool choose_attributes(struct inputs *in, const char *base, const size_t *entrie
     }
     weigh(&s);
     for (size_t i = 0; good && i < s.n; i++) {
-        s.field[i].taken = is_noted(in, noted, s.field[i].name); /* before: it was chosen or not */
+        /* fields of earlier runs keep the earlier choice */
+        s.field[i].taken = is_noted(in, noted, s.field[i].name);
         good = s.field[i].taken || inputs_add_field(in, s.field[i].name, s.field[i].type);
     }
     if (!in->dialect.time)

@@ -1,4 +1,5 @@
-/* What tamis index says in the end: figures, files that were passed over, attributes that nobody has. */
+/* What tamis index reports at the end: figures, files that were skipped, attributes that no
+   record has. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ void index_report(const struct index_run *run, const struct update *u, bool json
     }
 }
 
-/* How the first input that can be read begins, so that names can be compared. */
+/* Shows how the first readable input begins, so that names can be compared. */
 static void tell_start(const struct index_run *run)
 {
     enum { MOST = 100 };
@@ -77,7 +78,7 @@ static void tell_start(const struct index_run *run)
     }
 }
 
-/* What may have records and was not read: find will say so, too. */
+/* Files that may have records and were not read; find will report them too. */
 void index_tell_passed(const struct index_run *run, const struct update *u)
 {
     if (!u->passed)
@@ -91,8 +92,8 @@ void index_tell_passed(const struct index_run *run, const struct update *u)
     free(path);
 }
 
-/* A catalog without a record proves nothing, and one in which no record has any of the attributes
-   nothing that anyone wants to know: text of another form, or a slip of the pen. */
+/* A catalog without records proves nothing, and one in which no record has any of the attributes
+   nothing useful: the text has another format, or a name is misspelt. */
 bool index_worth_keeping(const struct index_run *run)
 {
     uint32_t n = tamis_schema_attributes(run->schema), absent = 0;

@@ -1,4 +1,4 @@
-/* The records of a text, gathered. See index_text.h. */
+/* Gathers the records of a text. See index_text.h. */
 #include "index_text.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "read/reader_cut.h"
 #include "read/reader_parse.h"
 
-/* The record is one that may become another when the file grows. */
+/* The record may change when the file grows. */
 static void note_open(struct text_tally *t, const struct input_text *text,
                       const struct record *record)
 {
@@ -17,7 +17,7 @@ static void note_open(struct text_tally *t, const struct input_text *text,
     t->open = t->count;
 }
 
-/* Behind this record another may follow, whatever is there now. */
+/* Another record may follow this one, whatever is there now. */
 static void note_end(struct text_tally *t, const struct input_text *text,
                      const struct record *record)
 {
@@ -46,7 +46,7 @@ void text_keys_free(struct text_keys *k)
     free(k->time);
 }
 
-/* Times in their normal form: the library knows neither zones nor years that are not said. */
+/* Times in their normal form: the library knows neither zones nor omitted years. */
 static tamis_key key_of(struct text_keys *k, const struct value *v, size_t at, bool time)
 {
     size_t n = 0;
@@ -108,7 +108,7 @@ tamis_error text_gather(struct text_keys *keys, struct parser *parser,
     struct record record;
     enum parsed parsed;
     bool csv = selection->dialect.format == READ_CSV;
-    bool json = selection->dialect.format == READ_JSON; /* records end by themselves */
+    bool json = selection->dialect.format == READ_JSON; /* records need no line end */
     bool closed = text->len == 0 || text->data[text->len - 1] == '\n';
     const uint8_t *open_end = closed || json ? NULL : text->data + text->len;
     *t = (struct text_tally){.resume = json ? 0 : text->len};
@@ -132,7 +132,7 @@ tamis_error text_gather(struct text_keys *keys, struct parser *parser,
             t->complaint = record.complaint;
         }
     }
-    if (parser->unended) /* a header may yet become another */
+    if (parser->unended) /* a header may still change */
         note_open(t, text, &(struct record){.data = parser->unended});
     tamis_gather_text(gather, text->len);
     struct counts before = t->resume < text->len ? t->open : t->count;

@@ -1,4 +1,4 @@
-/* The records of a text, gathered for a catalog. */
+/* Gathers the records of a text for a catalog. */
 #ifndef TAMIS_INDEX_TEXT_H
 #define TAMIS_INDEX_TEXT_H
 
@@ -8,23 +8,23 @@
 struct text_tally {
     struct counts count; /* damaged ones are gathered too */
     uint64_t present;    /* bit i: some record has attribute i */
-    uint64_t bad_line;   /* lines of the text before the first bad record, */
+    uint64_t bad_line;   /* lines of the text before the first bad record */
     const char *complaint;
     /* Reading goes on here if the file grows: before a last record without line end, and in CSV
        before a bad one, whose quote may yet be closed. Else the end of the text. */
     size_t resume;
     uint64_t resume_line;        /* lines of the text before it */
-    struct counts open;          /* behind it */
-    struct input_segment before; /* what a segment there keeps; the caller's to find, and to free */
+    struct counts open;          /* after that position */
+    struct input_segment before; /* what a segment there needs; the caller frees it */
 };
 
-/* Turns values into keys; one for each thread. */
+/* Turns values into keys; one per thread. */
 struct text_keys {
-    size_t n;       /* attributes */
+    size_t n;       /* number of attributes */
     uint64_t times; /* bit i: attribute i is a time */
     struct time_context clock;
-    tamis_key *key;                /* of a record, */
-    char (*time)[TIME_NORMAL_MAX]; /* and what those of times point to */
+    tamis_key *key;                /* of a record */
+    char (*time)[TIME_NORMAL_MAX]; /* storage of the keys of times */
     size_t room;
 };
 

@@ -1,15 +1,15 @@
-/* What an update has to do: which files to read, which segments and parts to let go. */
+/* Plans an update: which files to read, which segments and parts to drop. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "index_verb.h"
 
-/* An old entry, and what becomes of it. */
+/* An old entry, and what happens to it. */
 struct fate {
     const struct entry *old;
     bool kept, grown;
-    size_t fresh;  /* its place among the new entries */
-    uint64_t size; /* of the file, today */
+    size_t fresh;  /* its number among the new entries */
+    uint64_t size; /* present size of the file */
     uint64_t keep; /* parts from this byte of the text on are read again */
 };
 
@@ -24,7 +24,7 @@ struct planning {
     const struct inputs *old;
     const tamis_catalog *catalog;
     struct update *update;
-    struct fate *fate; /* as the old entries */
+    struct fate *fate; /* parallel to the old entries */
     size_t *by_id;     /* old entries by their ids */
     struct piece *piece;
     size_t n_pieces, pieces_room;
@@ -32,7 +32,7 @@ struct planning {
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-/* What is known goes on being known, under the name of today. */
+/* Keeps what is known, under the present name. */
 static bool keep_entry(struct planning *p, const struct seen *s)
 {
     struct inputs *in = p->run->inputs;
@@ -61,7 +61,7 @@ static bool keep_entry(struct planning *p, const struct seen *s)
     return true;
 }
 
-/* What cannot be read is kept in mind, so that it is not looked into each time. */
+/* Unreadable files are remembered, so that they are not examined each time. */
 static bool keep_passed(struct planning *p, const struct seen *s)
 {
     struct inputs *in = p->run->inputs;
@@ -103,7 +103,7 @@ static bool plan_seen(struct planning *p, const struct seen *s)
     case LOOK_GONE:
         if (s->entry != NOWHERE)
             return out_of_reach(p, s);
-        break; /* the reader says what is wrong with it */
+        break; /* the reader reports what is wrong with it */
     case LOOK_PASSED:
         return keep_passed(p, s);
     default:
@@ -114,7 +114,7 @@ static bool plan_seen(struct planning *p, const struct seen *s)
     return plan_new(p->run, s->root, s->path, s->file.size);
 }
 
-/* A folder that cannot be read is told of and counts as an input that failed. */
+/* A folder that cannot be read is reported and counts as an input that failed. */
 static void tell_shut(struct index_run *run, const struct names *names)
 {
     for (size_t i = 0; i < names->shut.n; i++) {
@@ -170,7 +170,7 @@ static struct fate *fate_of(const struct planning *p, uint64_t id)
     return NULL;
 }
 
-/* Calls `each` for the parts of all segments; false: it complained, or there is a bad tag. */
+/* Calls `each` for the parts of all segments; false: it complained, or a tag is damaged. */
 typedef bool part_fn(struct planning *p, struct fate *fate, struct part *part, bool *keep);
 
 static bool scan_tag(struct planning *p, uint64_t segment, part_fn *each, struct bytes *tag,
@@ -197,7 +197,7 @@ static bool scan_tag(struct planning *p, uint64_t segment, part_fn *each, struct
     return good && !bad;
 }
 
-#define SCAN_WINDOW ((uint64_t)4 << 20) /* of the tags, in memory at a time */
+#define SCAN_WINDOW ((uint64_t)4 << 20) /* bytes of the tags in memory at a time */
 
 static bool scan_tags(struct planning *p, part_fn *each, bool apply)
 {
@@ -244,7 +244,8 @@ static bool collect(struct planning *p, struct fate *fate, struct part *part, bo
     return true;
 }
 
-/* Parts of a grown file that are read again go; one that ends with an open record is clipped. */
+/* Parts of a grown file that are read again are dropped; one that ends with an open record is
+   clipped. */
 static bool settle(struct planning *p, struct fate *fate, struct part *part, bool *keep)
 {
     struct input_segment *where = &part->where;
@@ -265,7 +266,7 @@ static bool settle(struct planning *p, struct fate *fate, struct part *part, boo
 
 /* ---- growth ---------------------------------------------------------------------------------- */
 
-/* Furthest parts first. */
+/* The last parts first. */
 static int compare_pieces(const void *a, const void *b)
 {
     const struct piece *x = a, *y = b;
@@ -276,10 +277,10 @@ static int compare_pieces(const void *a, const void *b)
 }
 
 /*
- * The tail of a file that grew becomes a segment, and a file that grows by a line a minute would
+ * The tail of a file that grew becomes a segment, and a file that grows by a line per minute would
  * have half a million of them in a year. So the last parts are read again with the tail as long as
  * each is no longer than what follows it, and together they fit in a segment: as in a binary
- * counter, a byte is read log2 times at most, and a segment's worth of text has log2 parts.
+ * counter, a byte is read at most log2 times, and a segment's worth of text has log2 parts.
  */
 static bool plan_tail(struct planning *p, size_t number, const struct piece *piece, size_t n)
 {
@@ -302,7 +303,7 @@ static bool plan_tail(struct planning *p, size_t number, const struct piece *pie
         tail += len;
     }
     f->keep = from.offset;
-    e->resumable = false; /* settled when it is read */
+    e->resumable = false; /* decided when it is read */
     if (!plan_task(p->run, f->fresh, size > from.at ? size - from.at : 0))
         return false;
     struct task *t = &p->run->task[p->run->n_tasks - 1];

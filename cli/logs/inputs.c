@@ -1,4 +1,4 @@
-/* The inputs of a catalog as bytes: the note and the tags. See inputs.h. */
+/* The encoding of the inputs of a catalog: the note and the tags. See inputs.h. */
 #include "inputs.h"
 
 #include <fnmatch.h>
@@ -193,7 +193,7 @@ void bytes_put(struct bytes *b, const void *data, size_t len)
     b->len += len;
 }
 
-/* Seven bits a byte, the lowest first; the last byte has its top bit clear. */
+/* Seven bits per byte, the lowest first; the last byte has its top bit clear. */
 static void put_number(struct bytes *b, uint64_t value)
 {
     uint8_t out[10];
@@ -287,10 +287,10 @@ static struct counts get_counts(struct cursor *c)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* A piece of text: offset and length, line, and a byte that says how it is reached.
-   0: at its offset. Bit 0: at, at_len, skip follow. Bit 1: then a restart. Bit 2: then the time
-   before it. Bit 3: then when the file was written to. Bit 4: then the header that it begins with, and
-   bit 5: there are headers in it. */
+/* A piece of text: offset and length, line, and a byte that tells how it is reached. 0: at its
+   offset. Bit 0: at, at_len, skip follow. Bit 1: then a restart point. Bit 2: then the time
+   before it. Bit 3: then the modification time of the file. Bit 4: then the header that it
+   begins with; bit 5: there are headers in it. */
 static void put_place(struct bytes *b, const struct input_segment *s)
 {
     bool apart = s->at != s->offset || s->at_len != s->len || s->skip || s->restart_len;
@@ -328,7 +328,7 @@ static struct input_segment get_place(struct cursor *c)
     s.len = get_number(c);
     s.line = get_number(c);
     const uint8_t *at = get_raw(c, 1);
-    const uint8_t how = at ? *(const volatile uint8_t *)at : 0; /* once: it may be mapped */
+    const uint8_t how = at ? *(const volatile uint8_t *)at : 0; /* read once: it may be mapped */
     s.at = s.offset;
     s.at_len = s.len;
     if (how & 1) {
@@ -338,7 +338,7 @@ static struct input_segment get_place(struct cursor *c)
     }
     if (how & 2) {
         uint64_t len = get_number(c);
-        s.restart = (uint8_t *)get_raw(c, len); /* not to be written to */
+        s.restart = (uint8_t *)get_raw(c, len); /* read-only */
         s.restart_len = (size_t)len;
     }
     if (how & 4) {
@@ -528,7 +528,7 @@ static bool get_head(struct cursor *c, struct inputs *in)
     return !c->bad && in->segment > 0;
 }
 
-/* True: all of it; false: it is damaged, or (*full) there is no memory. */
+/* True: complete; false: it is damaged, or (*full) there is no memory. */
 static bool get_lists(struct cursor *c, struct inputs *in, bool *full)
 {
     uint64_t n_roots = get_number(c);

@@ -1,18 +1,18 @@
 /*
- * What a catalog knows of the files it was made from.
+ * What a catalog knows about the files it was made from.
  *
- * Two things are kept in a catalog besides its bits, and both are the command line's own
+ * A catalog stores two things besides its bits, both of which belong to the command line
  * (docs/format.md, "Inputs of a catalog"):
  *
  *     the note   about the whole: how the inputs are read, the names that were given (roots), and
  *                an entry for each file, in the order of the roots and by name within a folder
  *     a tag      about a segment: its parts, each a piece of the text of one file
  *
- * An entry has an id that stays when others come and go, so that tags need not change with them.
- * Paths are as given; relative ones are relative to the folder of the catalog, and `base` is that
- * folder as the running program sees it.
+ * An entry has a permanent id, so that tags need not change when other entries come and go. Paths are
+ * as given; relative ones are relative to the folder of the catalog, and `base` is that folder as the
+ * running program sees it.
  *
- * What is read from a catalog points into it.
+ * Data read from a catalog points into it.
  */
 #ifndef TAMIS_INPUTS_H
 #define TAMIS_INPUTS_H
@@ -20,7 +20,7 @@
 #include "ui/cli.h"
 #include "read/reader.h"
 
-/* Memory from malloc that lives as long as something else. Start with {0}. */
+/* Memory from malloc that lives as long as another object. Initialise with {0}. */
 struct owned {
     void **memory;
     size_t n, room;
@@ -33,7 +33,7 @@ struct root {
     bool folder;
 };
 
-/* Which files of folders count, and what was promised of them: the order is that of the bytes. */
+/* Which files of folders count, and promises about them; the order is that of the encoding. */
 enum rule_kind { RULE_INCLUDE = 1, RULE_EXCLUDE, RULE_APPEND_ONLY };
 
 struct rule {
@@ -41,13 +41,14 @@ struct rule {
     const char *glob;
 };
 
-/* A field that some input has, indexed or not, and what its values look like. */
+/* A field that some input has, indexed or not, and the type of its values. */
 struct note_field {
     const char *name;
     tamis_type type;
 };
 
-/* Records; lines that their format does not fit, which are among them; and damaged ones, which are not. */
+/* Records; among them lines that do not fit their format; and damaged records, which are not
+   among them. */
 struct counts {
     uint64_t records, unfit, bad;
 };
@@ -59,21 +60,21 @@ struct entry {
     uint32_t root;
     const char *path;
     struct raw_id file;      /* when it was read */
-    const uint8_t *sums;     /* of its bytes, unless it is unread or passed over */
-    enum read_format format; /* how it was read, */
-    uint8_t delimiter;       /* as dialects have it */
+    const uint8_t *sums;     /* of its bytes, unless it is unread or skipped */
+    enum read_format format; /* how it was read */
+    uint8_t delimiter;       /* as in dialects */
     bool headless, returns;
-    const char *array; /* JSON: where its records are; else NULL */
+    const char *array; /* JSON: where its records are; otherwise NULL */
     uint64_t text;     /* bytes of text known */
     struct counts count;
-    /* Where to go on when it grows: behind the last record that has its line end. */
+    /* Where to continue when it grows: after the last record that has its line end. */
     bool resumable;
     struct input_segment resume;
-    struct counts open; /* of those counted, behind that place */
-    bool damaged;       /* its compression broke off: what came before is known */
+    struct counts open; /* of those counted, after that position */
+    bool damaged;       /* its compressed data is damaged: what came before is known */
     bool unread;        /* it could not be opened, or changed while it was read: nothing is known */
-    const char *passed; /* it is nothing that can be read, but this */
-    bool unknown;       /* which may have records */
+    const char *passed; /* what it is, if it cannot be read */
+    bool unknown;       /* it may contain records */
 };
 
 struct inputs {
@@ -86,34 +87,34 @@ struct inputs {
     size_t n_rules, rules_room;
     struct note_field *field;
     size_t n_fields, fields_room;
-    bool chosen;       /* the attributes were, nobody gave them */
-    bool skip_unknown; /* files that cannot be read are none of our business */
+    bool chosen;       /* the attributes were chosen, not given */
+    bool skip_unknown; /* files that cannot be read are ignored */
     struct entry *entry;
     size_t n, room;
-    struct owned own; /* what does not lie in a catalog */
+    struct owned own; /* what is not stored in a catalog */
 };
 
 void inputs_free(struct inputs *inputs);
-/* How an entry was read, kept in it; false: no memory. And the other way: so it is read again,
-   whatever it looks like now. */
+/* Stores in an entry how it was read; false: no memory. The second function returns that, so
+   that it is read in the same way again. */
 bool entry_keep(struct inputs *inputs, struct entry *entry, const struct dialect *dialect);
 void entry_restore(const struct entry *entry, struct dialect *dialect);
-/* A copy of a string, that lives as long as the inputs; NULL: no memory. */
+/* A copy of a string that lives as long as the inputs; NULL: no memory. */
 const char *inputs_keep(struct inputs *inputs, const char *text);
 bool inputs_add_root(struct inputs *inputs, const char *path, bool folder);
-/* Without the root and its entries. */
+/* Removes the root and its entries. */
 void inputs_forget(struct inputs *inputs, uint32_t root);
 bool inputs_add_rule(struct inputs *inputs, enum rule_kind kind, const char *glob);
 bool inputs_add_field(struct inputs *inputs, const char *name, tamis_type type);
-/* Does a rule of this kind hold for a path, as entries have it? A glob without a slash is about the
-   last name of the path alone. `none`: the answer if there is no such rule. */
+/* Does a rule of this kind apply to a path of an entry? A glob without a slash applies to the
+   last name of the path. `none`: the answer if there is no such rule. */
 bool inputs_rule(const struct inputs *inputs, enum rule_kind kind, const char *path, bool none);
-/* Entries that are no files passed over. */
+/* Number of entries that were not skipped. */
 size_t inputs_count(const struct inputs *inputs);
-/* A new entry, all zero; NULL: no memory. Entries move when one is added. */
+/* A new entry, zeroed; NULL: no memory. Entries move when one is added. */
 struct entry *inputs_add(struct inputs *inputs);
 
-/* Bytes that grow. */
+/* A growing buffer. */
 struct bytes {
     uint8_t *data;
     size_t len, room;
@@ -122,7 +123,7 @@ struct bytes {
 void bytes_put(struct bytes *bytes, const void *data, size_t len);
 void bytes_end(struct bytes *bytes);
 uint64_t bytes_hash(const uint8_t *data, size_t len); /* for tables in memory */
-/* Room for one more in an array of elements of `size` bytes; false: no memory. */
+/* Makes room for one more element of `size` bytes in an array; false: no memory. */
 bool room_for(void *array, size_t n, size_t *room, size_t size);
 bool inputs_encode(const struct inputs *inputs, struct bytes *out);
 tamis_error inputs_decode(struct inputs *inputs, const void *data, size_t len,
@@ -136,32 +137,31 @@ struct part {
 };
 void tag_start(struct bytes *out);
 bool tag_add(struct bytes *out, const struct part *part);
-/* The parts of a tag one after the other: start with *at = 0; false at the end, *bad if it is no
-   tag. */
+/* The parts of a tag in turn: start with *at = 0; false at the end, *bad if it is damaged. */
 bool tag_next(const void *tag, size_t len, size_t *at, struct part *part, bool *bad);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The folder of a catalog, with a slash, or "" for the current one: what relative paths get in
-   front. False: no memory, or it is not there. */
+/* The folder of a catalog, with a slash, or "" for the current one, which is prefixed to
+   relative paths. False: no memory, or it does not exist. */
 bool base_of(const char *catalog, char **base);
-/* What a path given in the current folder is called from there, the shortest way: a catalog among
-   its inputs goes with them wherever their folder goes. The caller's; NULL: no memory, or a folder is
-   not there. */
+/* The shortest path from there to a path given in the current folder, so that a catalog and its
+   inputs can be moved together. The caller frees it; NULL: no memory, or a folder does not
+   exist. */
 char *base_call(const char *base, const char *given);
-/* The path to open; the caller's. */
+/* The path to open; the caller frees it. */
 char *base_join(const char *base, const char *path);
 
 /*
  * The files that the roots stand for, in the order of entries; the folders that could not be read,
- * or are empty though they had inputs (a file system that is not mounted): what is in them is not
- * known, so their entries are among the files; and what is out of scope. Complains of lacking memory
- * alone.
+ * or are empty although they had inputs (a file system that is not mounted), whose contents are
+ * unknown, so that their entries are among the files; and what is out of scope. Complains only
+ * about memory.
  */
 struct name {
     uint32_t root;
     char *path;
-    const char *why; /* it is shut, out of scope, or among the files though nobody saw it */
+    const char *why; /* why it is shut or out of scope, or is listed although it was not seen */
 };
 struct names {
     struct name_list {
@@ -177,22 +177,22 @@ void names_free(struct names *names);
 enum look {
     LOOK_NEW,     /* read whole */
     LOOK_CHANGED, /* its name is known, its bytes are not: read whole */
-    LOOK_SAME,    /* as it was; its name may be another */
-    LOOK_GROWN,   /* what was known is there, and more */
-    LOOK_SHUT,    /* it cannot be looked at: what is known of it is in doubt */
-    LOOK_GONE,    /* it was named, or its folder is gone */
-    LOOK_PASSED   /* nothing that can be read */
+    LOOK_SAME,    /* unchanged; its name may be different */
+    LOOK_GROWN,   /* the known bytes, and more */
+    LOOK_SHUT,    /* it cannot be examined: what is known about it is in doubt */
+    LOOK_GONE,    /* it was given by name, or its folder is gone */
+    LOOK_PASSED   /* not readable */
 };
 
 #define NOWHERE SIZE_MAX
 
-/* A file of today. */
+/* A present file. */
 struct seen {
     uint32_t root;
     const char *path;
     enum look look;
-    size_t entry;       /* what is known of it; NOWHERE: nothing */
-    bool hidden;        /* its folder is shut */
+    size_t entry;       /* the entry with its bytes; NOWHERE: none */
+    bool hidden;        /* its folder cannot be read */
     struct raw_id file; /* of SAME: when it was */
     const char *why;    /* SHUT, GONE, PASSED */
     bool unknown;       /* PASSED: it may have records */
@@ -202,20 +202,20 @@ struct sight {
     struct names names;
     struct seen *seen; /* in the order of names */
     size_t n;
-    bool trusted;    /* nobody looked */
-    size_t *where;   /* of each entry: the seen that has its bytes, else its name; NOWHERE: gone */
+    bool trusted;    /* not examined */
+    size_t *where;   /* per entry: the seen file with its bytes, or its name; NOWHERE: gone */
     uint64_t bytes;  /* of all files */
-    uint64_t hashed; /* bytes read to compare sums */
+    uint64_t hashed; /* bytes read to compare checksums */
 };
 
-/* Looks at all inputs, with so many threads. Complains. */
+/* Examines all inputs, with so many threads. Complains. */
 bool sight_take(struct sight *sight, const struct inputs *inputs, const char *base,
                 unsigned threads);
-/* Without looking: all is as it was. */
+/* Without examining them: assumes that nothing changed. */
 bool sight_trust(struct sight *sight, const struct inputs *inputs);
 void sight_free(struct sight *sight);
 const char *look_name(enum look look);
-/* A line for each on standard output: what is searched, and what is not and why. */
+/* Prints a line for each: what is searched, and what is not and why. */
 void inputs_report(const struct inputs *inputs, const struct sight *sight, const char *base,
                    bool json);
 

@@ -1,4 +1,4 @@
-/* The inputs of a catalog as files: walking folders, and what became of them. See inputs.h. */
+/* The inputs of a catalog as files: walks folders and pairs them with entries. See inputs.h. */
 #define _GNU_SOURCE
 #include "inputs.h"
 
@@ -25,7 +25,7 @@ bool base_of(const char *catalog, char **base)
     return *base != NULL;
 }
 
-/* How many bytes of two absolute paths are folders that both lie in; "/" has no names in it. */
+/* The length of the common folders of two absolute paths; "/" has no names in it. */
 static size_t shared_len(const char *a, const char *b)
 {
     size_t same = 0;
@@ -37,8 +37,8 @@ static size_t shared_len(const char *a, const char *b)
     }
 }
 
-/* The folder that the path begins in: "." and ".." in front of it are gone through, on a real path,
-   where ".." is the folder above. Moves *path behind them. */
+/* The folder in which the path begins: resolves leading "." and "..", on a real path, where ".."
+   is the parent. Moves *path past them. */
 static void go_in(char *here, const char **path)
 {
     const char *at = *path;
@@ -87,7 +87,7 @@ char *base_call(const char *base, const char *given)
     return called;
 }
 
-/* A path without "./" in front. */
+/* A path without a leading "./". */
 static const char *plain(const char *path)
 {
     while (path[0] == '.' && path[1] == '/' && path[2])
@@ -149,7 +149,7 @@ static bool list_add(struct name_list *list, uint32_t root, char *path, const ch
     return true;
 }
 
-/* By bytes; alphasort() asks the locale. */
+/* By bytes; alphasort() uses the locale. */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
@@ -160,12 +160,12 @@ static int listed(const struct dirent *d)
     return strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
 }
 
-/* DT_DIR, DT_REG, or what else it is. */
+/* DT_DIR, DT_REG, or another type. */
 static unsigned char kind_of(const char *folder, const struct dirent *d)
 {
     struct stat st;
     unsigned char type = d->d_type;
-    if (type == DT_UNKNOWN) { /* a file system that does not say */
+    if (type == DT_UNKNOWN) { /* the file system does not tell */
         char *path = NULL;
         if (asprintf(&path, "%s/%s", folder, d->d_name) > 0 && lstat(path, &st) == 0)
             type = (unsigned char)IFTODT(st.st_mode);
@@ -174,7 +174,7 @@ static unsigned char kind_of(const char *folder, const struct dirent *d)
     return type;
 }
 
-/* A root that is a folder, whatever it is called. */
+/* A root that is a folder, by device and inode. */
 struct root_identity {
     dev_t device;
     ino_t inode;
@@ -186,9 +186,9 @@ struct walk {
     const struct inputs *in;
     const char *base;
     uint32_t root;
-    struct root_identity *place; /* in order; none if there is one root alone */
+    struct root_identity *place; /* sorted; none if there is a single root */
     size_t n;
-    bool *done; /* roots that lie in an earlier one */
+    bool *done; /* roots inside an earlier one */
 };
 
 static int by_place(const void *a, const void *b)
@@ -199,7 +199,7 @@ static int by_place(const void *a, const void *b)
     return (x->inode > y->inode) - (x->inode < y->inode);
 }
 
-/* Is it a root that is walked by itself before this one? One that comes later need not be again. */
+/* Is it a root that is walked separately before this one? A later root need not be walked again. */
 static bool walked_before(struct walk *w, const char *opened)
 {
     struct stat st;
@@ -249,8 +249,8 @@ static bool walk_child(struct walk *w, const char *path, const char *name, unsig
     return good;
 }
 
-/* `path` as it is kept; the folder is opened through the base. One that has just gone took its files
-   with it; a root that has gone did not mean to. */
+/* `path` as it is stored; the folder is opened through the base. A folder that has just vanished
+   took its files with it; a root that vanished was probably not meant to. */
 static bool walk_folder(struct walk *w, const char *path)
 {
     struct dirent **list;
@@ -273,7 +273,7 @@ static bool walk_folder(struct walk *w, const char *path)
     return good;
 }
 
-/* Where the roots are that are folders, so that one inside another is walked once. */
+/* The identities of the roots that are folders, so that one inside another is walked once. */
 static bool find_places(struct walk *w, const struct inputs *inputs)
 {
     struct stat st;
@@ -329,7 +329,8 @@ static void drop_twins(struct name_list *files)
     files->n = kept;
 }
 
-/* In the order of entries; mostly they are already, and to see that is a tenth of sorting them. */
+/* Sorts in the order of entries; usually they are sorted, and checking takes a tenth of the
+   time. */
 static void sort_names(struct name_list *files)
 {
     for (size_t i = 1; i < files->n; i++)
@@ -341,7 +342,7 @@ static void sort_names(struct name_list *files)
 
 /* ---- what is hidden -------------------------------------------------------------------------- */
 
-/* Folders that had inputs and have no file now: a file system may not be mounted. */
+/* Folders that had inputs and now have no file: a file system may not be mounted. */
 static bool find_empty(struct names *names, const struct inputs *in)
 {
     bool *had = calloc(in->n_roots + 1, sizeof *had), good = true;
@@ -360,7 +361,7 @@ static bool find_empty(struct names *names, const struct inputs *in)
     return good;
 }
 
-/* A folder above an entry, and one that is shut. */
+/* A folder above an entry, and one that cannot be read. */
 static int by_folder(const void *a, const void *b)
 {
     const struct name *entry = a, *shut = b;
@@ -382,7 +383,7 @@ static bool hidden(const struct names *names, const struct entry *e)
     return false;
 }
 
-/* Entries whose folders cannot be read are looked at one by one. */
+/* Entries whose folders cannot be read are examined one by one. */
 static bool add_hidden(struct names *names, const struct inputs *in)
 {
     bool good = true;

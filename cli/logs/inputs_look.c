@@ -1,17 +1,18 @@
 /*
- * What became of the inputs: which files of today have the bytes that the catalog knows.
+ * Examines the inputs: which present files have the bytes that the catalog knows?
  *
- * The workload: thousands of inputs of which a few grew, or were rotated, since the last update. An
+ * The workload: thousands of inputs of which a few grew or were rotated since the last update. An
  * input costs a stat() and its name in the folder, a microsecond each, and one thread reads the
- * folders while others begin to look. What is not plainly as it was is then paired with what is known:
+ * folders while others already examine files. Files that are not obviously unchanged are then paired
+ * with entries:
  *
  *     by name and inode     a log that is written to
  *     by inode              a log that was renamed
  *     by name               a file that was replaced: restored, say
  *     by its first chunk    a copy under another name
  *
- * A pair holds if the file begins with the bytes that were indexed (raw_sums.h). A file and an entry are
- * paired once a round at most, by merging two sorted lists: so all of it is linear but for sorting.
+ * A pair is valid if the file begins with the bytes that were indexed (raw_sums.h). A file and an entry
+ * are paired at most once per round, by merging two sorted lists, so everything is linear except sorting.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,10 +24,10 @@
 #include "inputs.h"
 #include "read/reader_sniff.h"
 
-/* Of a question that reads nothing a second thread saves a tenth with 500 inputs and a quarter with
-   1,000, with 200 nothing. fstatat() from the folder saves a twentieth to a fifth of the time of
-   stat() by the depth of the path, statx() nothing. */
-#define LOOK_EACH 250 /* inputs that are worth a thread */
+/* When a query reads nothing, a second thread saves a tenth with 500 inputs and a quarter with
+   1,000, nothing with 200. fstatat() from the folder saves 5 to 20 % of the time of stat(),
+   depending on the depth of the path; statx() saves nothing. */
+#define LOOK_EACH 250 /* inputs per thread */
 #define LOOK_MOST 16  /* threads */
 
 struct pair {
@@ -38,14 +39,14 @@ struct looking {
     const char *base;
     struct sight *s;
     unsigned threads;
-    bool *plain;   /* entries that are as they were, without a closer look */
-    size_t *at;    /* of each seen: the entry of its name */
-    size_t *tried; /* of each seen: the entry that it was found not to be */
-    size_t *open;  /* seen that are not plain */
+    bool *plain;   /* entries that are unchanged without a closer look */
+    size_t *at;    /* for each seen file: the entry of its name */
+    size_t *tried; /* for each seen file: an entry that it is not */
+    size_t *open;  /* seen files that are not plain */
     size_t n_open;
     struct pair *pair;
     size_t n_pairs;
-    struct key *key; /* room for all seen, then for all entries */
+    struct key *key; /* room for all seen files, then for all entries */
     atomic_uint_fast64_t hashed;
 };
 
@@ -101,7 +102,7 @@ static void together(struct looking *w, each_fn *each, size_t n, size_t worth)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The path to open; *own is to be freed. */
+/* The path to open; *own must be freed. */
 static const char *path_of(const struct looking *w, const char *path, char **own)
 {
     bool joined = w->base[0] && path[0] != '/';
@@ -151,7 +152,7 @@ static int open_seen(struct looking *w, struct seen *s)
     return fd;
 }
 
-/* What a file of so many bytes is, if it begins with those of the entry. */
+/* What a file of that size is, if it begins with the bytes of the entry. */
 static enum look grown(const struct seen *s, const struct entry *e)
 {
     if (s->file.size == e->file.size)
@@ -203,7 +204,7 @@ static void add_pair(struct looking *w, size_t seen, size_t entry)
     w->tried[seen] = entry;
 }
 
-/* A pair that does not hold frees its entry for the rounds to come. */
+/* A pair that is not valid frees its entry for later rounds. */
 static void try_pairs(struct looking *w)
 {
     together(w, look_pair, w->n_pairs, 1);
@@ -248,7 +249,7 @@ static int by_first(const void *a, const void *b)
     return (x->a > y->a) - (x->a < y->a);
 }
 
-/* Pairs what has equal keys: of `n` seen, and of `m` entries, which are sorted. */
+/* Pairs equal keys of `n` seen files and of `m` entries, which are sorted. */
 static void pair_keys(struct looking *w, struct key *seen, size_t n, const struct key *known,
                       size_t m)
 {
@@ -274,7 +275,7 @@ static uint64_t first_len(uint64_t size)
     return size < RAW_CHUNK ? size : RAW_CHUNK;
 }
 
-/* Keys of the entries that are not found yet, in order: by inode, or by their first chunks. */
+/* Keys of the entries that are not found yet, sorted: by inode, or by their first chunks. */
 static size_t entry_keys(struct looking *w, struct key *key, bool inode)
 {
     size_t n = 0;
@@ -315,7 +316,7 @@ static void sum_first(struct looking *w, size_t i)
     if (sum)
         memcpy(&k->b, sum, sizeof k->b);
     else
-        k->a = 0; /* which no entry has */
+        k->a = 0; /* no entry has this */
     atomic_fetch_add(&w->hashed, k->a);
     free(sum);
     if (fd >= 0) {
@@ -352,7 +353,7 @@ static void settle(struct looking *w, size_t seen, size_t entry)
     w->s->where[entry] = seen;
 }
 
-/* Names and entries are in one order. */
+/* Names and entries have the same order. */
 static void merge(struct looking *w)
 {
     const struct inputs *in = w->in;
@@ -379,7 +380,7 @@ static void merge(struct looking *w)
     }
 }
 
-/* What appears in a folder for a moment: a file that is about to be written, a lock. */
+/* Files that exist for a moment: one about to be written, a lock. */
 static bool passing(const struct seen *s)
 {
     size_t len = strlen(s->path);
@@ -388,14 +389,14 @@ static bool passing(const struct seen *s)
             (s->file.size < 32 && len > 5 && strcmp(s->path + len - 5, ".lock") == 0));
 }
 
-/* What a file is that no entry knows, and whether it can be read at all. */
+/* What a file without an entry is, and whether it can be read. */
 static void look_new(struct looking *w, size_t i)
 {
     struct seen *s = &w->s->seen[w->open[i]];
     struct sniff sniff = {.class = SNIFF_READABLE};
     char *own;
     if (s->look != LOOK_NEW || !w->in->root[s->root].folder)
-        return; /* one that was named is the reader's to refuse */
+        return; /* if it was given by name, the reader refuses it */
     const char *opened = path_of(w, s->path, &own);
     if (passing(s)) {
         s->look = LOOK_PASSED;
@@ -409,7 +410,7 @@ static void look_new(struct looking *w, size_t i)
     free(own);
 }
 
-/* An entry that nothing has the bytes of is what its name says: changed, or out of reach. */
+/* An entry whose bytes no file has is judged by its name: changed, or out of reach. */
 static void name_rest(struct looking *w)
 {
     for (size_t i = 0; i < w->n_open; i++) {

@@ -1,4 +1,4 @@
-/* Words to clauses. See question.h. */
+/* Parses words into clauses. See question.h. */
 #define _GNU_SOURCE
 #include "question.h"
 
@@ -50,9 +50,9 @@ static bool out_of_memory(char why[QUESTION_WHY])
 
 enum op { OP_EQUAL, OP_NOT, OP_PREFIX, OP_BELOW, OP_UP_TO, OP_ABOVE, OP_FROM, OP_HAS, OP_MISSING };
 
-/* A word cut in two. */
+/* A word split in two. */
 struct word {
-    const char *whole, *text; /* text: behind the operator */
+    const char *whole, *text; /* text: after the operator */
     const struct field *field;
     enum op op;
 };
@@ -88,7 +88,7 @@ const struct field *field_named(const struct fields *fields, const char *name, s
     return NULL;
 }
 
-/* The attribute is what stands before the first operator with which it is one. */
+/* The attribute is the text before the first operator that makes it one. */
 static bool cut_word(struct word *w, const char *text, const struct fields *fields)
 {
     for (size_t i = 1; text[0] && text[i]; i++) {
@@ -131,7 +131,7 @@ const struct field *unseen_field(struct question *q, const char *name, size_t le
     return field;
 }
 
-/* A word that names no attribute is asked of the line, unless an attribute was meant. */
+/* A word that names no attribute is searched in the line, unless an attribute was meant. */
 static bool bare_word(struct question *q, struct word *w, const char *text,
                       const struct fields *fields, char why[QUESTION_WHY])
 {
@@ -144,7 +144,7 @@ static bool bare_word(struct question *q, struct word *w, const char *text,
     if (text[0] == '"')
         return true;
     size_t len = name ? op_at(text + name, &op) : 0;
-    if (len) { /* a wrong name must not answer with all that lacks it */
+    if (len) { /* with a wrong name, everything that lacks it would match */
         if (!fields->open || op == OP_MISSING || op == OP_NOT)
             return unknown_field(text, name, text, fields, why);
         *w = (struct word){text, text + name + len, unseen_field(q, text, name), op};
@@ -180,7 +180,7 @@ size_t question_column(struct question *q, const struct field *field)
     return i;
 }
 
-/* The clause that a word belongs to: the alternatives for its attribute, or one of its own. */
+/* The clause that a word belongs to: the alternatives for its attribute, or a new one. */
 static struct clause *clause_for(struct question *q, const struct word *w)
 {
     size_t column = question_column(q, w->field);
@@ -199,7 +199,7 @@ static struct clause *clause_for(struct question *q, const struct word *w)
     return &q->clause[q->n++];
 }
 
-/* The normal form of a value of this type, in memory of the question; false: it is none. */
+/* The normal form of a value of this type, owned by the question; false: it has none. */
 static bool normal_of(struct question *q, tamis_type type, const char *text, size_t len,
                       struct span *out, bool *no_room)
 {
@@ -215,7 +215,7 @@ static bool normal_of(struct question *q, tamis_type type, const char *text, siz
     return out->len > 0;
 }
 
-/* A value that its type does not understand stands for itself: *plain. */
+/* A value that is not of its type stands for itself: *plain. */
 static bool add_value(struct question *q, struct clause *c, tamis_type type, const char *text,
                       size_t len, bool *plain, char why[QUESTION_WHY])
 {
@@ -232,8 +232,8 @@ static bool add_value(struct question *q, struct clause *c, tamis_type type, con
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-/* A bound in the type's own form. Times that name a day, an hour or a minute mean all of it: `from`
-   is its start and `to` the start of the next; *exact: they are one moment. */
+/* A bound in the form of its type. Times that name a day, an hour or a minute mean all of it:
+   `from` is its start and `to` the start of the next one; *exact: a single moment. */
 static bool bound_of(struct question *q, const struct field *field, const char *text, size_t len,
                      struct end *from, struct end *to, bool *exact, const char *word,
                      char why[QUESTION_WHY])
@@ -286,7 +286,7 @@ static bool read_range(struct question *q, struct clause *c, const struct word *
     return good && add_range(c, &r, why);
 }
 
-/* a<v and its like. */
+/* a<v and similar. */
 static bool read_compare(struct question *q, struct clause *c, const struct word *w,
                          char why[QUESTION_WHY])
 {
@@ -345,7 +345,7 @@ bool question_period_field(struct question *q, const struct field *field)
 
 /* ---- sets ------------------------------------------------------------------------------------ */
 
-/* 10.1.0.0/16, 2001:db8::/32; false: it is none. */
+/* 10.1.0.0/16, 2001:db8::/32; false: not a network. */
 static bool network_of(const char *text, size_t len, struct network *out)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -376,7 +376,7 @@ static bool add_network(struct clause *c, const struct network *network, char wh
     return true;
 }
 
-/* The lines of a file, each a value; a network where the attribute has addresses. */
+/* The lines of a file, each a value; or a network if the attribute has addresses. */
 static bool read_list(struct question *q, struct clause *c, const struct word *w, const char *path,
                       char why[QUESTION_WHY])
 {
@@ -413,7 +413,7 @@ static bool read_list(struct question *q, struct clause *c, const struct word *w
     return good;
 }
 
-/* What stands behind a= or a!=. */
+/* Parses what follows a= or a!=. */
 static bool read_set(struct question *q, struct clause *c, const struct word *w,
                      char why[QUESTION_WHY])
 {
@@ -487,7 +487,7 @@ static void no_key(void *context, tamis_key key, bool part)
     (void)context, (void)key, (void)part;
 }
 
-/* a~words, or a word alone; quotes around it are the shell's. */
+/* a~words, or a bare word; quotes around it are removed by the shell. */
 static bool read_words(struct clause *c, const struct word *w, char why[QUESTION_WHY])
 {
     const tamis_key phrase = {w->text, strlen(w->text)};

@@ -1,9 +1,9 @@
 /*
- * Questions: what is asked of records, one word of the command line each.
+ * Questions about records, one word of the command line each.
  *
- *     a=v            equal in the normal form of the type; a== says that v is nothing but text
+ *     a=v            equal in the normal form of the type; with a== v is literal text
  *     a=@FILE        any of the lines of a file
- *     a=v1..v2       a range, both ends in it, one may be open; on int, dec, time
+ *     a=v1..v2       a range including both ends, one of which may be open; on int, dec, time
  *     a=10.1.0.0/16  a network; on ip
  *     a= a! a^=text  empty; missing; what it begins with
  *     a<v a<=v a>v a>=v
@@ -11,13 +11,13 @@
  *     a~"two words"  consecutive words, a~/regex/ a regular expression (PCRE2), /regex/i without case
  *     word           of the whole line
  *
- * `=`, `!` and `^=` on one attribute are alternatives: one *clause*, a set; what `!=` names is another,
- * none of which may be there. Every other word is a clause of its own, and a record matches if all
- * clauses hold. A clause is checked on the values of the record,
- * whatever a catalog could rule out before: what find prints is what a scan would print.
+ * `=`, `!` and `^=` on one attribute are alternatives, one *clause*, a set; the values of `!=` form
+ * another, none of which may occur. Every other word is a separate clause, and a record matches if all
+ * clauses hold. Each clause is checked on the values of the record, whatever a catalog could rule out
+ * before, so that find prints what a scan would print.
  *
- * Fields have types, which say how a word is read: that of the catalog's attribute, or the one that
- * was guessed for a field that is not indexed.
+ * Fields have types, which determine how a word is parsed: the type of the catalog's attribute, or the
+ * one that was guessed for a field that is not indexed.
  */
 #ifndef TAMIS_QUESTION_H
 #define TAMIS_QUESTION_H
@@ -29,18 +29,18 @@
 
 #define NOT_INDEXED UINT32_MAX
 
-/* What may be asked for. */
+/* A field that a question may name. */
 struct field {
     const char *name;
     tamis_type type;
     uint32_t attribute; /* of the catalog, or NOT_INDEXED */
-    bool unseen;        /* nothing that was indexed or sampled has it, but other records may */
+    bool unseen;        /* no indexed or sampled record has it, but other records may */
 };
 
 struct fields {
     struct field *field;
     size_t n;
-    bool open; /* inputs say themselves what they have: there may be more */
+    bool open; /* inputs define their own fields: there may be more */
 };
 
 /* Text, not terminated. */
@@ -49,16 +49,16 @@ struct span {
     size_t len;
 };
 
-/* A value asked for, in the normal form of its type. */
+/* A value of the question, in the normal form of its type. */
 struct wanted {
     struct span is;
     const char *given; /* as it was written, for --tag */
 };
 
-/* From `low` to `high`. The text of numbers, the moment of times. */
+/* From `low` to `high`: the text of numbers, the moment of times. */
 struct end {
-    bool there;   /* else the range is open here */
-    bool outside; /* it does not belong to the range itself */
+    bool there;   /* otherwise the range is open here */
+    bool outside; /* the end itself is excluded */
     struct span text;
     struct stamp time;
 };
@@ -67,7 +67,7 @@ struct range {
 };
 
 struct network {
-    uint8_t address[16]; /* the bits behind the network are zero; IPv4 as ::ffff:10.1.0.0 */
+    uint8_t address[16]; /* the bits after the network are zero; IPv4 as ::ffff:10.1.0.0 */
     unsigned bits;       /* of the 128 */
     const char *given;
 };
@@ -78,11 +78,11 @@ struct clause {
     enum clause_kind kind;
     bool negative;     /* no value is in the set */
     bool open;         /* a set that takes more */
-    bool missing;      /* is one */
-    size_t column;     /* the field asked for, among those of the question */
-    const char *word;  /* the first that made it, as it was given */
-    const char *doubt; /* a word whose value is none of its type, and stands for its text */
-    struct wanted *value, *prefix; /* values in order */
+    bool missing;      /* missing is an alternative */
+    size_t column;     /* its field, among those of the question */
+    const char *word;  /* the first word that made it, as given */
+    const char *doubt; /* a word whose value is not of its type, and stands for its text */
+    struct wanted *value, *prefix; /* values are sorted */
     size_t n_values, values_room, n_prefixes, prefixes_room;
     struct range *range;
     size_t n_ranges, ranges_room;
@@ -94,30 +94,30 @@ struct clause {
 };
 
 struct question {
-    struct field *column; /* what is looked at in a record */
-    const char **name;    /* their names: what the reader looks for */
+    struct field *column; /* the fields that are tested */
+    const char **name;    /* their names, for the reader */
     size_t n_columns, columns_room, names_room;
     size_t *period; /* columns that have the times of records, depending on the format */
     size_t n_periods, periods_room;
     struct clause *clause;
     size_t n, room;
-    struct time_context *time; /* of times without a zone */
+    struct time_context *time; /* for times without a zone */
     struct owned own;
 };
 
 /*
- * Reads the words. False: `why` says "what: where: what to do". Words, fields and context must outlive
- * the question.
+ * Parses the words. False: `why` says "what: where: what to do". Words, fields and context must
+ * outlive the question.
  */
 #define QUESTION_WHY 800
 bool question_read(struct question *q, char *const *words, size_t n, const struct fields *fields,
                    struct time_context *time, char why[QUESTION_WHY]);
 void question_free(struct question *q);
-/* The column of a field, which is added unless it is there. */
+/* The column of a field, added if necessary. */
 #define NO_COLUMN SIZE_MAX /* no memory */
 size_t question_column(struct question *q, const struct field *field);
-/* --since and --until, of which one may be NULL: a last clause, whose column is PERIOD, which stands for
-   one of those in `period`, by the input. */
+/* --since and --until, of which one may be NULL: a last clause, whose column is PERIOD, which
+   stands for one of those in `period`, depending on the input. */
 #define PERIOD (SIZE_MAX - 1)
 bool question_period(struct question *q, const char *since, const char *until,
                      char why[QUESTION_WHY]);

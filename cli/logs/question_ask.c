@@ -1,6 +1,6 @@
 /*
- * What of a question a catalog can answer: each clause as conditions on keys and ranges. A clause that
- * has none is left to the check of the record.
+ * Which parts of a question a catalog can answer: each clause as conditions on keys and ranges. A
+ * clause without any is left to the check of the record.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,20 +9,20 @@
 #include "question_check.h"
 #include "question_parts.h"
 
-/* The conditions as they are made. Keys of all of them lie in one array, which moves as it grows. */
+/* The conditions being made. All keys are in one array, which moves as it grows. */
 struct asking {
     const struct question *question;
     const tamis_schema *schema;
     uint32_t attribute;
     tamis_condition *condition;
     size_t n, room;
-    size_t *first; /* of each condition: its first key */
+    size_t *first; /* for each condition: its first key */
     size_t firsts_room;
     tamis_digest *key;
     size_t n_keys, keys_room;
     tamis_range *range;
     size_t n_ranges, ranges_room;
-    size_t longest; /* of the keys of which a value gives all */
+    size_t longest; /* among keys of which a value has all */
     bool parts, failed;
 };
 
@@ -36,13 +36,13 @@ static void push_key(struct asking *a, tamis_key key, bool part)
     a->parts |= part;
 }
 
-/* One of the keys of which a value gives one. */
+/* One of the keys of which a value has one. */
 static void take_any(void *context, tamis_key key, bool part)
 {
     push_key(context, key, part);
 }
 
-/* Of the keys that a value gives all, the longest: the rarest, most likely. */
+/* The longest of the keys of which a value has all: most likely the rarest. */
 static void take_longest(void *context, tamis_key key, bool part)
 {
     struct asking *a = context;
@@ -71,7 +71,7 @@ static void push_condition(struct asking *a, size_t first, size_t first_range)
                                              .n_ranges = a->n_ranges - first_range};
 }
 
-/* Each token is a condition of its own. */
+/* Each token is a separate condition. */
 static void take_each(void *context, tamis_key key, bool part)
 {
     struct asking *a = context;
@@ -82,7 +82,7 @@ static void take_each(void *context, tamis_key key, bool part)
 
 /* ---- clauses --------------------------------------------------------------------------------- */
 
-/* A value as a range of its own, for attributes of which only the lowest and highest are kept. */
+/* A value as a range, for attributes of which only the lowest and highest are stored. */
 static bool ask_order(struct asking *a, tamis_type type, tamis_key asked)
 {
     tamis_range r;
@@ -160,7 +160,7 @@ static bool ask_set(struct asking *a, const struct clause *c, tamis_type type)
     return good;
 }
 
-/* Adds what the clause gives, if it is about this column; false: it only filters. */
+/* Adds the conditions of the clause, if it is about this column; false: it only filters. */
 static bool ask_clause(struct asking *a, const struct clause *c, size_t column)
 {
     const struct field *field = &a->question->column[column];

@@ -1,6 +1,6 @@
 /*
- * Whether a record is what is asked for: every clause, on the values as the reader gives them. This
- * is the only place that decides what find prints; catalogs and needles only spare it work.
+ * Does a record match? Tests every clause on the values from the reader. Only this decides what
+ * find prints; catalogs and needles merely save work.
  */
 #include "question_check.h"
 
@@ -70,7 +70,7 @@ void clause_sort(struct clause *c)
         qsort(c->network, c->n_networks, sizeof *c->network, by_network);
 }
 
-/* A whole number that is written as it should be: most are, and this takes a tenth of the time. */
+/* An integer in normal form: most are, and this test takes a tenth of the time. */
 static bool plain_int(const struct value *v)
 {
     if (v->len == 0 || v->len > 18 || (v->data[0] == '0' && v->len > 1))
@@ -81,7 +81,7 @@ static bool plain_int(const struct value *v)
     return true;
 }
 
-/* The normal form of a value, at `room`, or the value itself. */
+/* The normal form of a value, in `room`, or the value itself. */
 static struct span normal_of(struct check *k, tamis_type type, const struct value *v,
                              uint8_t room[NORMAL_MAX + 40], bool *is)
 {
@@ -130,7 +130,7 @@ static bool in_ranges(struct check *k, const struct clause *c, tamis_type type,
     return false;
 }
 
-/* The network that an address, in its normal form, belongs to: one search for each length there is. */
+/* The network that an address in normal form belongs to: one search per prefix length. */
 static const struct network *in_networks(const struct clause *c, const struct span *normal)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -145,7 +145,7 @@ static const struct network *in_networks(const struct clause *c, const struct sp
         inet_pton(AF_INET6, text, here.address) != 1)
         return NULL;
     memcpy(address, here.address, sizeof address);
-    bool four = memcmp(address, mapped, sizeof mapped) == 0; /* in no network of version 6 */
+    bool four = memcmp(address, mapped, sizeof mapped) == 0; /* not in an IPv6 network */
     for (size_t i = 0; i < c->n_networks;) {
         here.bits = c->network[i].bits;
         if (four && here.bits < 96) {
@@ -174,7 +174,7 @@ static bool has_prefix(const struct clause *c, const struct span *text, const ch
     return false;
 }
 
-/* Whether a value is in the set; *tag: what it was given as. */
+/* Is a value in the set? *tag: as it was given. */
 static bool in_set(struct check *k, tamis_type type, const struct clause *c, const struct value *v,
                    const char **tag)
 {
@@ -223,7 +223,7 @@ static const struct value *value_of(const struct check *k, const struct clause *
     return column == NO_COLUMN ? &none : &values[column];
 }
 
-/* Of a list any element counts. */
+/* Any element of a list counts. */
 static bool clause_holds(struct check *k, const struct clause *c, const struct value *values)
 {
     tamis_type type;
@@ -251,7 +251,7 @@ bool check_holds(struct check *k, const struct value *values)
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-/* Of words, where the phrase stands as it was asked for. */
+/* For words: where the phrase occurs. */
 static struct span spot_of(const struct check *k, const struct clause *c, const struct value *v)
 {
     if (c->kind == CLAUSE_REGEX)

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "question.h"
 
-/* Fills `why`; false. */
+/* Fills `why`; returns false. */
 bool wrong(char why[QUESTION_WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
 const struct field *field_named(const struct fields *fields, const char *name, size_t len);
 /* A field that no sample had, as text; it lives as long as the question. NULL: no memory. */
@@ -13,13 +13,13 @@ const struct field *unseen_field(struct question *q, const char *name, size_t le
 bool unknown_field(const char *name, size_t len, const char *word, const struct fields *fields,
                    char why[QUESTION_WHY]);
 
-/* question_time.c: a moment as people write it: 2024-05-31, with an hour or a minute, means all of
-   it, from *from up to *to; 2h: so long ago; else all that is a time in a record, one moment. */
+/* question_time.c: a moment as people write it: 2024-05-31, with an hour or a minute, means all
+   of it, from *from up to *to; 2h: so long ago; otherwise any time as in a record, one moment. */
 bool moment_of(struct time_context *time, const char *text, size_t len, struct stamp *from,
                struct stamp *to, bool *exact);
 
-/* question_regex.c: an expression; what a thread needs to match one; and whether it is found, where.
-   *gave_up: nobody knows. */
+/* question_regex.c: compiles an expression; what a thread needs to match one; and whether it
+   matches, and where. *gave_up: unknown. */
 bool regex_new(void **out, const char *pattern, size_t len, bool fold, const char *word,
                char why[QUESTION_WHY]);
 void regex_free(void *regex);
@@ -30,10 +30,10 @@ bool regex_find(const void *regex, struct matcher *matcher, struct span text, st
                 bool *gave_up);
 
 /* question_check.c */
-/* Values and networks in order, so that they can be searched. */
+/* Sorts values and networks, so that they can be searched. */
 void clause_sort(struct clause *clause);
 
-/* Clears the bits of an address that are behind the network. */
+/* Clears the bits of an address after the network. */
 ALWAYS_INLINE void network_mask(uint8_t address[16], unsigned bits)
 {
     for (unsigned i = bits / 8; i < 16; i++)

@@ -1,6 +1,6 @@
 /*
- * Regular expressions of questions, by PCRE2. A value that would take too long is not answered: the limits
- * stop it after some tenths of a second, and find tells that the record was not searched.
+ * Regular expressions of questions, by PCRE2. A value that would take too long is not answered: the
+ * limits stop it after some tenths of a second, and find reports that the record was not searched.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "question_parts.h"
@@ -10,8 +10,8 @@
 #ifdef TAMIS_HAVE_PCRE2
 #include <pcre2.h>
 
-#define MATCH_LIMIT 10000000             /* steps on one value, */
-#define HEAP_LIMIT  ((uint32_t)64 << 10) /* and KiB */
+#define MATCH_LIMIT 10000000             /* steps on one value */
+#define HEAP_LIMIT  ((uint32_t)64 << 10) /* in KiB */
 
 struct matcher {
     pcre2_match_data *found;
@@ -31,7 +31,7 @@ bool regex_new(void **out, const char *pattern, size_t len, bool fold, const cha
         return wrong(why, "%s at byte %zu of the regular expression: %.200s: see man pcre2pattern",
                      text, (size_t)at, word);
     }
-    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without it the interpreter serves */
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* otherwise the interpreter is used */
     *out = code;
     return true;
 }
@@ -78,7 +78,7 @@ bool regex_find(const void *regex, struct matcher *m, struct span text, struct s
     return n >= 0;
 }
 
-#else /* without PCRE2 none can be made */
+#else /* without PCRE2 there are no expressions */
 
 bool regex_new(void **out, const char *pattern, size_t len, bool fold, const char *word,
                char why[QUESTION_WHY])

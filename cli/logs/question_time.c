@@ -1,4 +1,4 @@
-/* Moments and spans of time as a question gives them. See question_parts.h. */
+/* Moments and spans of time in a question. See question_parts.h. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +11,7 @@ static bool digits(const char *p, size_t n)
     return strspn(p, "0123456789") >= n;
 }
 
-/* The day after one that exists. */
+/* The day after a valid one. */
 static void next_day(int *year, int *month, int *day)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -34,7 +34,7 @@ static bool read_at(struct time_context *time, int year, int month, int day, int
     return time_read(time, (const uint8_t *)text, (size_t)len, out);
 }
 
-/* A day, an hour or a minute, with a zone behind it or none. */
+/* A day, an hour or a minute, with or without a zone. */
 static bool span_of(struct time_context *time, const char *text, struct stamp *from,
                     struct stamp *to)
 {

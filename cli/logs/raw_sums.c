@@ -19,7 +19,7 @@ static int64_t nanoseconds(struct timespec t)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* `now`: taken before. */
+/* `now`: the time before. */
 static bool take_id(const struct stat *st, struct timespec now, struct raw_id *id, const char **why)
 {
     *id = (struct raw_id){st->st_dev,
@@ -82,7 +82,7 @@ bool raw_same(const struct raw_id *known, const struct raw_id *now)
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 #define SUM_LEN sizeof(uint64_t)
-#define PIECE   ((size_t)128 << 10) /* read at a time: it stays in the cache of the processor */
+#define PIECE   ((size_t)128 << 10) /* bytes read at a time: they stay in the cache */
 
 uint64_t raw_sums_len(uint64_t size)
 {
@@ -119,7 +119,7 @@ void raw_sums_free(struct raw_sums *s)
     *s = (struct raw_sums){.failed = true};
 }
 
-/* A chunk ends here, or what was known does: its sum is kept, and compared. */
+/* A chunk ends here, or the known bytes do: stores its checksum, and compares it. */
 static void settle(struct raw_sums *s)
 {
     size_t at = (size_t)((s->at - 1) / RAW_CHUNK) * SUM_LEN;

@@ -1,12 +1,12 @@
 /*
- * Access logs: the common format of NCSA httpd, the combined one of Apache and nginx, and what is
- * like them.
+ * Access logs: the common format of NCSA httpd, the combined format of Apache and nginx, and similar
+ * ones.
  *
  *     host ident user [time] "request" status bytes "referer" "agent" …
  *
- * A name and a port in front of the host are those of vhost_combined. What follows the agent is left
- * alone. A quote that a backslash precedes, or that no blank follows, is text; values stay as they
- * are written. "-" is missing.
+ * A name and a port before the host are those of vhost_combined. Anything after the agent is ignored. A
+ * quote that follows a backslash, or is not followed by a space, is text; values are not unescaped. "-"
+ * is missing.
  */
 #include "reader_parse.h"
 

@@ -1,16 +1,16 @@
 /*
- * JSON whose records are no lines: arrays, pretty-printed objects one after the other, and objects
- * that wrap an array of records. Where the records are is dialect.records:
+ * JSON whose records are not lines: arrays, sequences of pretty-printed objects, and objects that wrap an
+ * array of records. dialect.records tells where the records are:
  *
  *     "."        the values of the text themselves
  *     ""         the elements of its arrays
  *     "a.b"      the elements of the arrays at this path: {"a": {"b": [ record, … ], …}}
  *
- * A text always starts where a record may, inside of an array if the records are in one; so do
- * segments, which end behind a record. What is outside of the arrays is passed by; another array of
- * records may follow it. What is damaged is a row of lines, up to where the grammar breaks: to the end
- * of that line, or to its start if it breaks there, since then a record was cut short and the next one
- * begins. Nothing is read twice, however it is damaged.
+ * A text always starts where a record may start, inside an array if the records are in one; so do
+ * segments, which end after a record. Everything outside the arrays is skipped; another array of records
+ * may follow it. Damaged parts are treated as lines, up to where the grammar breaks: to the end of that
+ * line, or to its start if it breaks there, since then a record was cut off and the next one begins.
+ * Nothing is read twice, however it is damaged.
  */
 #include "reader_parse.h"
 

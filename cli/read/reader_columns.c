@@ -10,9 +10,9 @@
  *     #types    time    string  addr
  *     1258531221.486539 CHhAvVGS1DHFjwGM9 192.168.1.102
  *
- * A record has as many columns as there are names; other lines do not fit. "-" is missing (Zeek: what
- * #unset_field says), Zeek's #empty_field is empty, and its sets and vectors are lists. The time of a
- * W3C log is UTC: `time` is both its columns together, 2002-05-02 17:42:15Z, where it has both.
+ * A record has as many columns as there are names; other lines do not fit. "-" is missing (Zeek: the
+ * text of #unset_field), Zeek's #empty_field is empty, and its sets and vectors are lists. The time of a
+ * W3C log is UTC: `time` combines both columns, 2002-05-02 17:42:15Z, if it has both.
  */
 #include "reader_parse.h"
 

@@ -1,7 +1,6 @@
 /*
  * gzip. A member can be entered at the end of any deflate block, given the 32 KiB of text before it
- * and the bits of the byte that the block ends in (as zlib's example zran.c shows). What is kept of
- * them:
+ * and the bits of the byte in which the block ends (as in zlib's example zran.c). A restart point stores:
  *
  *     0  u8   1, the version of these bytes
  *     1  u8   bits of the byte before `at` that belong to the next block
@@ -10,7 +9,7 @@
  *     4  u32  length of the text before, little-endian, up to 32768
  *     8  …    that text, zlib
  *
- * The blocks' ends are looked for only when a point is wanted: the rest is inflated in one go.
+ * The ends of blocks are searched only when a point is needed; everything else is inflated at once.
  */
 #include "reader_source.h"
 

@@ -1,9 +1,9 @@
 /*
  * logfmt, as Heroku and Go programs write it: key=value key="a value" key
  *
- * A key is a run of bytes above the blank that are neither = nor a quote; without = it is there and
- * empty. A quoted value has the escapes of JSON; what is no escape stays as it stands. Of two equal
- * keys the last counts. A line starts with a key and its value: so prose is none.
+ * A key is a run of bytes above the space that are neither = nor a quote; without = its value is empty.
+ * A quoted value has the escapes of JSON; other backslashes are kept. Of two equal keys the last one
+ * counts. A line starts with a key and its value, so prose does not fit.
  */
 #include "reader_parse.h"
 

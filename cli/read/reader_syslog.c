@@ -1,14 +1,14 @@
 /*
- * Syslog: what RFC 3164 describes and files have mostly without its priority, the same with times as
- * rsyslog and journald write them, and RFC 5424.
+ * Syslog: RFC 3164, in files usually without the priority; the same with the times of rsyslog and
+ * journald; and RFC 5424.
  *
  *     Oct 11 22:14:15 host su[12]: message
  *     2023-10-11T22:14:15.003+02:00 host su[12]: message
  *     <34>1 2003-10-11T22:14:15.003Z host su 12 ID47 [id a="b"] message
  *
- * The fields have the names of RFC 5424: what RFC 3164 calls TAG and its number are app-name and
- * procid. The host may lack before a tag (that is how programs write to the socket), and the tag before
- * a message. "-" is missing in RFC 5424 alone.
+ * The fields have the names of RFC 5424: TAG and its number in RFC 3164 are app-name and procid. The
+ * host before a tag is optional (programs write to the socket without it), and so is the tag before a
+ * message. "-" is missing only in RFC 5424.
  */
 #include "reader_parse.h"
 

@@ -1,7 +1,7 @@
 /*
- * Times as logs write them. A record has one, index wants it as a number, and a file has millions:
- * so each form is read digit by digit, with neither strptime() nor mktime() (400 ns); what a zone is
- * off from UTC is looked up once for each quarter of an hour that is met.
+ * Times as logs write them. Every record has one, the index needs it as a number, and a file has
+ * millions: so each form is parsed digit by digit, with neither strptime() nor mktime() (400 ns), and the
+ * offset of a zone from UTC is looked up once for each quarter of an hour that occurs.
  *
  *     2024-05-01T10:00:00.123Z      RFC 3339; also with a blank for the T, a comma before the
  *     2024/05/01 10:00 +0200        fraction, slashes in the date, without seconds, without a zone
@@ -14,8 +14,8 @@
  *     1700000000.25                 since 1970: seconds below 10^11, then milliseconds below 10^14,
  *                                   microseconds below 10^17, nanoseconds
  *
- * A time without a zone is in the context's. Of an hour that comes twice the first is taken (or what
- * mktime() says), and years go from 1 to 9999.
+ * A time without a zone is in the zone of the context. Of an hour that occurs twice the first is taken
+ * (or what mktime() returns), and years range from 1 to 9999.
  */
 #ifndef TAMIS_TIME_READ_H
 #define TAMIS_TIME_READ_H
