@@ -1,10 +1,10 @@
-/* Commands on whole filters: CLEAR, FORGET, MERGE, INTERSECT, FOLD. A change that can fail is made
-   on a copy, which takes the place of the value when all is well. */
+/* Commands on whole filters: CLEAR, FORGET, MERGE, INTERSECT, FOLD. A change that can fail is
+   made on a copy, which replaces the value on success. */
 #include "module.h"
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* [AT nanoseconds] at the end of a command; false when it has replied. */
+/* [AT nanoseconds] at the end of a command; false if it has replied. */
 static bool read_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     long long at = 0;
@@ -82,9 +82,10 @@ struct merging {
     unsigned flags;
 };
 
-/* Work is counted in bytes of plain filters that are merged, some 0.6 ms a MB (tests/redis/test_time.py,
-   bench_algebra). Columns of a matrix are moved, which takes up to three times as long; what is folded
-   is copied first. A pair of vectors is looked at in some 10 ns, whether they fit into one. */
+/* Work is measured in bytes of plain filters that are merged, about 0.6 ms per MB
+   (tests/redis/test_time.py, bench_algebra). Columns of a matrix are moved, which takes up to
+   three times as long; a fold makes a copy first. Testing whether a pair of vectors fits into
+   one takes about 10 ns. */
 enum { COLUMNS = 3, FOLDING = 2, PAIR = 16 };
 
 static uint64_t merge_work(const struct value *v)
@@ -92,7 +93,7 @@ static uint64_t merge_work(const struct value *v)
     return value_bytes(v) * (v->growth == TAMIS_DYNAMIC ? COLUMNS : 1);
 }
 
-/* Of uniting two. */
+/* The work of uniting two. */
 static uint64_t pairs_work(const struct value *x, const struct value *y)
 {
     tamis_filter_facts a, b;
@@ -102,7 +103,7 @@ static uint64_t pairs_work(const struct value *x, const struct value *y)
     return PAIR * vectors * vectors;
 }
 
-/* Unites one source with the result; false when it has replied. */
+/* Unites one source with the result; false if it has replied. */
 static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString *name)
 {
     RedisModuleKey *key;
@@ -132,8 +133,8 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
     return ok && e == TAMIS_OK;
 }
 
-/* A result must fit, and it must be possible to save it: values of others may have odd figures, which
-   each are legal and which no sum of is. False when it has replied. */
+/* A result must fit, and it must be possible to save it: loaded values may have extreme figures,
+   each of which is legal although their sum is not. False if it has replied. */
 static bool fits(RedisModuleCtx *ctx, const struct value *v)
 {
     uint64_t limit = v->limit ? v->limit : value_limit();
@@ -149,7 +150,7 @@ static bool fits(RedisModuleCtx *ctx, const struct value *v)
     return false;
 }
 
-/* Says where its keys are. */
+/* Reports the positions of its keys. */
 static int merge_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     long long n;

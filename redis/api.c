@@ -1,5 +1,5 @@
-/* See api.h. The server hands out its functions by name, through a pointer that is the first word of
-   the context. */
+/* The server provides its functions by name, through a pointer that is the first word of the
+   context. See api.h. */
 #include "api.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * The part of the server's module API that the module uses, declared from its documentation: there
- * is no packaged header. Works with Redis 7.0 and later and with Valkey. What a server does not have
- * stays NULL in `rm`: everything under "optional" is tested before use.
+ * The part of the server's module API that the module uses, declared from its documentation, since
+ * there is no packaged header. Works with Redis 7.0 and later and with Valkey. Functions that a
+ * server does not have are NULL in `rm`: everything under "optional" is tested before use.
  */
 #ifndef TAMIS_REDIS_API_H
 #define TAMIS_REDIS_API_H
@@ -87,7 +87,7 @@ typedef struct RedisModuleCommandArg {
     int flags;
     const char *deprecated_since;
     struct RedisModuleCommandArg *subargs;
-    const char *display_text; /* read by 7.2 and later only: the size is told */
+    const char *display_text; /* read only by 7.2 and later, which know the size */
 } RedisModuleCommandArg;
 
 enum {
@@ -300,7 +300,7 @@ struct api {
 
 extern struct api rm;
 
-/* Fills `rm`. NULL, or the name of a function that this server does not have. */
+/* Fills `rm`. Returns NULL, or the name of a function that this server lacks. */
 const char *api_load(RedisModuleCtx *ctx);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * CF.*: for clients of cuckoo filters, on deletable sets. Arguments and replies are RedisBloom's.
+ * CF.*: for clients of cuckoo filters, on deletable sets, with the arguments and replies of RedisBloom.
  *
- * A cuckoo filter has buckets of b fingerprints of 8 bits, of which a query compares 2 b: so BUCKETSIZE
- * states the rate, 1 - (1 - 1/255)^(2b), 1.6 % for the 2 of the default. The set here keeps it as the total
- * at every size, where parts of a cuckoo filter add up. MAXITERATIONS is read and means nothing; EXPANSION
- * 0 is a set that does not grow, any other number one that does.
+ * A cuckoo filter has buckets of b fingerprints of 8 bits, and a query compares 2 b of them: so
+ * BUCKETSIZE determines the rate, 1 - (1 - 1/255)^(2b), 1.6 % for the default of 2. The set here keeps it
+ * as the total at every size, while the parts of a cuckoo filter add up. MAXITERATIONS is accepted and
+ * ignored; EXPANSION 0 means a set that does not grow, any other number one that does.
  */
 #include "module.h"
 
@@ -12,7 +12,7 @@
 
 #define CAPACITY_MAX   (1LL << 30)
 #define BUCKET_MAX     255
-#define ITERATIONS     20 /* RedisBloom's, for INFO */
+#define ITERATIONS     20 /* RedisBloom's default, for INFO */
 #define ITERATIONS_MAX 65535
 #define EXPANSION_MAX  32768
 
@@ -30,7 +30,7 @@ struct cuckoo {
     long long capacity, bucket, iterations, expansion;
 };
 
-/* One option and its value; false when it has replied. */
+/* One option and its value; false if it has replied. */
 static bool read_option(RedisModuleCtx *ctx, struct cuckoo *c, RedisModuleString **argv)
 {
     const struct {
@@ -108,7 +108,7 @@ COMMAND(command_cf_addnx)
     return add_one(ctx, argv, argc, true);
 }
 
-/* Options up to ITEMS; the place of the first item, or 0 when it has replied. */
+/* Options up to ITEMS; returns the position of the first item, or 0 if it has replied. */
 static int insert_options(RedisModuleCtx *ctx, struct creation *c, RedisModuleString **argv,
                           int argc)
 {
@@ -204,8 +204,8 @@ COMMAND(command_cf_del)
     return remove_items(ctx, argv[1], argv + 2, 1, false, CF);
 }
 
-/* What a cuckoo filter with this capacity would have; deletions are those that are not settled yet, as
-   a cuckoo filter counts those since it was last compacted. */
+/* The figures of a cuckoo filter with this capacity; deletions are removals that are not settled
+   yet, as a cuckoo filter counts those since it was last compacted. */
 static void reply_cf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
     (void)argv, (void)argc;
@@ -233,7 +233,7 @@ COMMAND(command_cf_info)
                      : with_value(ctx, argv, argc, VALUE_DELETABLE, RM_READ, reply_cf_info);
 }
 
-/* Removals are settled as they come. */
+/* Removals are settled as they arrive. */
 COMMAND(command_cf_compact)
 {
     const char *error;

@@ -21,27 +21,27 @@
 
 #define DUMPS      16
 #define HOLD       ((uint64_t)128 << 20)
-#define NUMBERS    8191 /* of dumps, then the first again: 13 bits */
+#define NUMBERS    8191 /* of dumps, then from the first again: 13 bits */
 #define IDLE       60
-#define IMPATIENCE 5 /* seconds after which a dump that is in the way of another is given up */
+#define IMPATIENCE 5 /* seconds after which a dump that blocks another is dropped */
 
 static struct dump {
     uint32_t number; /* 0: free */
     int db;
     time_t used;
-    uint64_t turn; /* the order of calls */
+    uint64_t turn; /* order of calls */
     struct buffer name;
-    struct buffer bytes;    /* all of them; or room for a piece */
+    struct buffer bytes;    /* all bytes; or room for a piece */
     struct pieces_out *out; /* of the value with this number */
     uint64_t value;
-    bool changed; /* the value did, and so it is over */
+    bool changed; /* the value changed, which ends the dump */
     bool with_key;
 } dumps[DUMPS];
 
 static uint32_t last_number;
 static uint64_t last_turn;
 static bool timer_runs;
-static int in_pieces; /* dumps with `out` */
+static int in_pieces; /* number of dumps with `out` */
 
 /* ---- dumps under way ------------------------------------------------------------------------- */
 
@@ -60,7 +60,7 @@ unsigned dump_count(void)
     return n;
 }
 
-/* Lets go of what it holds. */
+/* Releases what it holds. */
 static void dump_drop(struct dump *d)
 {
     buffer_free(&d->bytes);
@@ -124,7 +124,7 @@ static int dump_write(void *context, const void *data, size_t len)
     return !buffer_add(context, data, len);
 }
 
-/* All bytes now, or what it takes to get them in pieces. */
+/* Encodes everything now, or prepares to do it in pieces. */
 static tamis_error dump_fill(struct dump *d, const struct value *v, bool pieces)
 {
     tamis_error e;
@@ -149,7 +149,7 @@ static struct dump *dump_numbered(uint64_t number)
     return NULL;
 }
 
-/* For a dump that holds so many bytes, if need be in the place of those that were idle for longest. */
+/* For a dump that holds that many bytes, if necessary in place of those that were idle longest. */
 static struct dump *dump_place(size_t room)
 {
     for (;;) {
@@ -213,7 +213,7 @@ static struct dump *dump_find(RedisModuleCtx *ctx, RedisModuleString *name, uint
     return NULL;
 }
 
-/* A dump of a moment before is in the way: only one can be remembered. False when it has replied. */
+/* A dump of an earlier moment is in the way: only one can be recorded. False if it has replied. */
 static bool make_way(RedisModuleCtx *ctx, struct value *v)
 {
     for (struct dump *d = dump_of(v); v->kept && d; d = dump_of(v)) {
@@ -247,7 +247,7 @@ static struct dump *dump_start(RedisModuleCtx *ctx, RedisModuleString *name, str
     return d;
 }
 
-/* The dump that the cursor is of, and its value; NULL when it has replied. */
+/* The dump of the cursor, and its value; NULL if it has replied. */
 static struct dump *dump_at(RedisModuleCtx *ctx, RedisModuleString *name, long long cursor,
                             bool with_key, RedisModuleKey **key, struct value **v)
 {
@@ -275,8 +275,8 @@ static void dump_over(struct dump *d, struct value *v)
         keep_end(v);
 }
 
-/* Replies with at most `room` bytes from `from` on. The cursor that goes with them is the position
-   after them plus `plus`, or 0 at the end: with the last piece, to clients of BF and CF after it. */
+/* Replies with at most `room` bytes from `from` on. Their cursor is the position after them plus
+   `plus`, or 0 at the end: with the last piece, for clients of BF and CF after it. */
 static void reply_piece(RedisModuleCtx *ctx, struct dump *d, struct value *v, uint64_t from,
                         size_t room, uint64_t plus, enum dialect dialect)
 {
@@ -314,7 +314,7 @@ static uint64_t position_of(long long cursor)
     return (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1);
 }
 
-/* SCANDUMP of a filter of RedisBloom: it has replied. */
+/* SCANDUMP of a filter of RedisBloom; true if it has replied. */
 static bool foreign_asked(RedisModuleCtx *ctx, RedisModuleString *name, long long cursor)
 {
     const char *error;
@@ -327,7 +327,7 @@ static bool foreign_asked(RedisModuleCtx *ctx, RedisModuleString *name, long lon
     return foreign;
 }
 
-/* SCANDUMP, but for OURS. */
+/* SCANDUMP, except for OURS. */
 static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum dialect dialect)
 {
     static const char *const wrong[] = {[OURS] =

@@ -1,4 +1,4 @@
-/* What commands share: the value under a key, and how trouble is told. */
+/* What commands share: finding the value of a key, and error replies. */
 #include "foreign.h"
 
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Is the value what is looked for? NULL, or what to reply. */
+/* Is it the expected kind of value? Returns NULL, or what to reply. */
 static const char *not_wanted(const struct value *v, enum value_kind kind)
 {
     if (kind == VALUE_PARTIAL)
@@ -85,7 +85,8 @@ static int reply_full(RedisModuleCtx *ctx, const struct value *v)
 {
     unsigned long long held = 0;
     bool records = v && v->kind == VALUE_RECORDS;
-    if (v && (v->growth == TAMIS_FIXED || v->foreign) && !records) /* as clients of BF.* know it */
+    /* the wording that clients of BF.* know */
+    if (v && (v->growth == TAMIS_FIXED || v->foreign) && !records)
         return rm.ReplyWithError(ctx, "ERR non scaling filter is full");
     if (v && v->set) {
         tamis_filter_facts facts;
@@ -163,7 +164,7 @@ void put_value(RedisModuleKey *key, struct value *v)
         rm.ModuleTypeReplaceValue(key, type, v, &old);
         struct value *was = old;
         if (was->publication &&
-            v->kind == VALUE_FILTER) { /* goes on, with a snapshot of the new filter */
+            v->kind == VALUE_FILTER) { /* publishing continues, with a snapshot of the new filter */
             tamis_origin_free(was->publication->origin);
             was->publication->origin = NULL;
             v->publication = was->publication;

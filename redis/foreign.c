@@ -27,7 +27,7 @@
 
 #define SEED       UINT64_C(0xc6a4a7935bd1e995)
 #define PARTS_MAX  1024
-#define HASHES_MAX 2048 /* 5e-324 would take 1075 */
+#define HASHES_MAX 2048 /* 5e-324 would need 1075 */
 #define HEAD       20
 #define HEAD_PART  53
 
@@ -38,7 +38,7 @@ enum { FORCE64 = 4, NO_SCALING = 8 }; /* of the options */
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* MurmurHash64A of Austin Appleby, in the public domain. */
+/* MurmurHash64A by Austin Appleby, in the public domain. */
 static uint64_t murmur(const void *key, size_t len, uint64_t seed)
 {
     const uint64_t m = UINT64_C(0xc6a4a7935bd1e995);
@@ -90,7 +90,7 @@ double foreign_rate(const struct foreign *f)
     return rate < 0.5 ? rate : 0.5;
 }
 
-/* The share of ones to the power of the hashes. */
+/* The share of ones to the power of the number of hashes. */
 static double part_rate_now(const struct foreign_part *p)
 {
     uint64_t ones = 0, word;
@@ -187,7 +187,7 @@ void foreign_move(struct foreign **f, void *(*move)(void *context, void *memory)
     }
 }
 
-/* Could RedisBloom have made it? With the bytes that it says it has. */
+/* Could RedisBloom have made it, with as many bytes as it states? */
 static bool part_good(const struct foreign_part *p)
 {
     return p->rate > 0 && p->rate < 1 && p->bits_each > 0 && p->bits_each < 1e6 && p->hashes >= 1 &&
@@ -317,7 +317,7 @@ bool foreign_head(const void *data, size_t len)
     return get(&p, 4) == (len - HEAD) / HEAD_PART && (get(&p, 4) & ~UINT64_C(15)) == 0;
 }
 
-/* Memory is taken for what the parts say, up to the limit of a value. */
+/* Allocates as much as the parts state, up to the limit for a value. */
 static bool take_parts(struct foreign *f, uint64_t most)
 {
     for (uint32_t i = 0; i < f->n; i++) {
@@ -365,7 +365,7 @@ struct foreign *foreign_begin(const void *data, size_t len, uint64_t most, const
     return NULL;
 }
 
-/* Where byte `at` of all is, and how many follow it in its part; 0 after the last. */
+/* Finds byte `at` of the whole, and how many follow it in its part; 0 after the last. */
 static size_t find_byte(const struct foreign *f, uint64_t at, unsigned char **data)
 {
     for (uint32_t i = 0; i < f->n; i++) {

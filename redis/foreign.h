@@ -1,4 +1,5 @@
-/* Filters of RedisBloom, and the set of ours that what is added to them goes into: foreign.c, on_top.c. */
+/* Filters of RedisBloom, and the tamis set that takes what is added to them: foreign.c,
+   on_top.c. */
 #ifndef TAMIS_REDIS_FOREIGN_H
 #define TAMIS_REDIS_FOREIGN_H
 
@@ -7,44 +8,45 @@
 struct foreign_part {
     uint64_t bits, capacity, items;
     double rate, bits_each;
-    uint32_t hashes, log2; /* log2 of the bits, if that is whole and was said; else 0 */
+    uint32_t hashes, log2; /* log2 of the bits, if that is an integer and was stated; otherwise 0 */
     size_t bytes;
     unsigned char *data;
 };
 
 struct foreign {
     uint64_t items, options;
-    uint64_t missing; /* bytes that chunks are still to bring */
+    uint64_t missing; /* bytes that chunks have not delivered yet */
     uint32_t growth, n;
     struct foreign_part part[];
 };
 
 bool foreign_has(const struct foreign *f, const void *key, size_t len);
 bool foreign_scales(const struct foreign *f);
-double foreign_rate(const struct foreign *f);     /* as it was stated when it was made */
-double foreign_rate_now(const struct foreign *f); /* as its bits tell, all of which it reads */
+double foreign_rate(const struct foreign *f);     /* as stated when it was created */
+double foreign_rate_now(const struct foreign *f); /* from its bits, all of which it reads */
 uint64_t foreign_capacity(const struct foreign *f);
 
 size_t foreign_bytes(const struct foreign *f);
 void foreign_free(struct foreign *f);
-struct foreign *foreign_copy(const struct foreign *f); /* NULL without memory */
+struct foreign *foreign_copy(const struct foreign *f); /* NULL if there is no memory */
 void foreign_move(struct foreign **f, void *(*move)(void *context, void *memory), void *context);
 
-/* From a file: NULL, and why. `top`: a set of ours follows. */
+/* From a file: NULL, and why. `top`: a tamis set follows. */
 struct foreign *foreign_load(RedisModuleIO *io, int encoding, bool *top, const char **why);
 void foreign_save(RedisModuleIO *io, const struct foreign *f, bool top);
 
-/* From chunks: is this a first one? Then a filter of up to so many bytes, all of them missing, or NULL and
-   why; then chunk by chunk, each in its turn. */
+/* From chunks: is this a first one? Then a filter of up to that many bytes, all of them missing,
+   or NULL and why; then chunk by chunk, in order. */
 bool foreign_head(const void *data, size_t len);
 struct foreign *foreign_begin(const void *data, size_t len, uint64_t most, const char **why);
 bool foreign_add_chunk(struct foreign *f, uint64_t cursor, const void *chunk, size_t len);
-/* The first chunk, and the one that begins at a cursor, the first of which is 1; 0: there is none. */
+/* The first chunk, and the one that begins at a cursor, the first of which is 1; 0: there is
+   none. */
 bool foreign_head_bytes(const struct foreign *f, struct buffer *out);
 size_t foreign_chunk(const struct foreign *f, uint64_t cursor, const void **chunk, size_t most);
 
 /* ---- on_top.c ---- */
-/* Makes the set on top, here and on followers; false when it has replied. */
+/* Creates the set on top, here and on replicas; false if it has replied. */
 bool top_make(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
 uint64_t top_items(const struct value *v);
 bool foreign_full(const struct value *v); /* it may not grow, and has no room */

@@ -1,11 +1,11 @@
 /*
  * LOAD: a value from the bytes of a .tamis file, in pieces; LOADCHUNK is the same for clients of BF.*.
  *
- * The pieces are put together under the key as a value of their own kind, which is saved and
- * replicated like any other; the last piece turns it into the real thing. Bytes are checked as they
- * come and go to where they will be used, so no piece takes longer than its size says; the checksums come
- * last. Bytes that are wrong end the load, and nothing is left; a piece that is not the next one, or too
- * long, changes nothing.
+ * The pieces are collected under the key in a value of a special kind, which is saved and replicated like
+ * any other; the last piece turns it into the final value. Bytes are checked as they arrive and stored
+ * where they will be used, so the time for a piece depends only on its size; the checksums come last.
+ * Invalid bytes end the load, and nothing is left; a piece that is not the next one, or too long, changes
+ * nothing.
  */
 #include "foreign.h"
 
@@ -14,12 +14,12 @@
 
 struct piece {
     RedisModuleString *name;
-    uint64_t offset, limit; /* limit on memory of the value, 0 if not said */
+    uint64_t offset, limit; /* memory limit of the value, 0 if not given */
     const char *data;
     size_t len;
     enum dialect dialect;
-    const uint8_t *key; /* for bytes that come without theirs: the server's if none is given */
-    bool own;           /* it is that of the server it comes from */
+    const uint8_t *key; /* for bytes without their key: the server's if none is given */
+    bool own;           /* it is the key of the server that it comes from */
 };
 
 #define BAD_DATA "ERR received bad data"
@@ -29,14 +29,14 @@ static const char *bad_data(const struct piece *p)
     return p->dialect != CF ? BAD_DATA : p->offset == 0 ? "Invalid header" : "Couldn't load chunk!";
 }
 
-/* The key holds something else than pieces. */
+/* The key holds something other than pieces. */
 static const char *in_the_way(const struct piece *p, bool ours)
 {
     bool exists = p->dialect == OURS || (p->dialect == CF && p->offset == 0);
     return !ours ? WRONG_TYPE : exists ? EXISTS : bad_data(p);
 }
 
-/* The value that the pieces go into, made for the first one; NULL when it has replied. */
+/* The value that collects the pieces, created for the first one; NULL if it has replied. */
 static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, struct value *there)
 {
     uint64_t have = there ? partial_have(there) : 0;
@@ -69,7 +69,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
     return v;
 }
 
-/* The last piece has come: NULL if what they make is wrong. */
+/* The last piece has arrived: NULL if the result is invalid. */
 static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, struct value *partial,
                               tamis_error *e, tamis_reason *reason)
 {
@@ -88,7 +88,7 @@ static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, struct value
     return v;
 }
 
-/* A first piece without its key travels with it: who follows may not know it yet. */
+/* A first piece without its key is replicated with it: replicas may not know it yet. */
 static void load_replicate(RedisModuleCtx *ctx, const struct piece *p, bool last, bool keyless)
 {
     WIPED_HEX hex[KEY_HEX];
@@ -123,7 +123,7 @@ static void load_done(RedisModuleCtx *ctx, const struct piece *p, uint64_t missi
         rm.ReplyWithLongLong(ctx, (long long)missing);
 }
 
-/* Nothing is left of it, here and elsewhere. */
+/* Removes everything, here and on replicas. */
 static void load_failed(RedisModuleCtx *ctx, const struct piece *p, RedisModuleKey *key, bool first,
                         tamis_error e, const tamis_reason *reason)
 {
@@ -141,7 +141,7 @@ static void load_failed(RedisModuleCtx *ctx, const struct piece *p, RedisModuleK
     }
 }
 
-/* One piece more, perhaps the last. */
+/* One more piece, possibly the last. */
 static void load_piece(RedisModuleCtx *ctx, struct piece *p, RedisModuleKey *key, struct value *v,
                        bool first)
 {
@@ -172,7 +172,7 @@ static int load(RedisModuleCtx *ctx, struct piece *p)
     struct value *there = find_value(key, VALUE_PARTIAL, &error), *v = NULL;
     time_of_command(0);
     if (p->offset == 0)
-        secret_redact(ctx, 3); /* the key may be in the first bytes */
+        secret_redact(ctx, 3); /* the first bytes may contain the key */
     if (error) {
         bool ours = rm.KeyType(key) == RM_KEY_MODULE && rm.ModuleTypeGetType(key) == type;
         rm.ReplyWithError(ctx, in_the_way(p, ours));
@@ -185,7 +185,7 @@ static int load(RedisModuleCtx *ctx, struct piece *p)
     return RM_OK;
 }
 
-/* MAXMEM bytes, KEY hex or FAMILY hex; NULL or what to reply. */
+/* MAXMEM bytes, KEY hex or FAMILY hex; returns NULL or what to reply. */
 static const char *load_option(struct piece *p, const RedisModuleString *word,
                                const RedisModuleString *value, uint8_t given[TAMIS_KEY_LEN])
 {

@@ -1,10 +1,10 @@
 /*
- * What is added to a filter of RedisBloom: a set of ours on top of it (foreign.c), and how it becomes one of
- * ours altogether.
+ * Adding to a filter of RedisBloom (foreign.c): a tamis set on top of it takes the keys; and converting
+ * the filter to a tamis value.
  *
- * The set gets what the filter leaves of its stated rate, as its bits tell, and an eighth of it at least;
- * then a higher rate is stated. It is made by the first add of a key that is not there. Followers get its
- * bytes (TAMIS.ONTOP), then the keys.
+ * The set gets the part of the stated rate that the filter leaves, judged by its bits, but at least an
+ * eighth of it, in which case a higher rate is stated. It is created by the first add of a key that is
+ * absent. Replicas get its bytes (TAMIS.ONTOP), then the keys.
  */
 #include "foreign.h"
 
@@ -26,7 +26,7 @@ static tamis_error new_top(const struct foreign *f, tamis_filter **out)
     if (!foreign_scales(f)) {
         c.o.growth = TAMIS_FIXED;
         c.o.expansion = 0;
-        c.o.capacity = foreign_capacity(f); /* all of them, so that it can be converted */
+        c.o.capacity = foreign_capacity(f); /* for all of them, so that it can be converted */
     }
     return tamis_filter_new(out, &c.o, NULL);
 }
@@ -63,7 +63,7 @@ bool foreign_full(const struct value *v)
     return !foreign_scales(f) && f->items + top_items(v) >= foreign_capacity(f);
 }
 
-/* ONTOP key data: the set, as a master or an append-only file has it. */
+/* ONTOP key data: the set, from a master or an append-only file. */
 COMMAND(command_ontop)
 {
     const char *error;
@@ -97,7 +97,7 @@ COMMAND(command_ontop)
 
 /* ---- CONVERT --------------------------------------------------------------------------------- */
 
-/* The keys again, whether the filter has them or not. */
+/* Adds the keys again, whether the filter has them or not. */
 static void convert_items(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
     int done = 0;
@@ -121,14 +121,14 @@ static void convert_items(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
         rm.Replicate(ctx, "TAMIS.CONVERT", "scv", argv[1], "ITEMS", argv + 3, (size_t)done);
 }
 
-/* All keys were given, as the caller states: those that were added before the move, and those after it, of
-   which some are in the filter by chance and not in ours. Ours takes the place of both. The time to live
-   stays. */
+/* The caller states that all keys were given: those added before the move, and those after it,
+   of which some are false positives of the filter and not in the set. The set replaces both. The
+   time to live stays. */
 static void convert_end(RedisModuleCtx *ctx, struct value *v, RedisModuleKey *key,
                         RedisModuleString *name)
 {
     struct value *made = value_of(v->set);
-    v->set = NULL; /* gone even if there is no memory for the value, of some hundred bytes */
+    v->set = NULL; /* freed even if there is no memory for the value, about a hundred bytes */
     if (!made) {
         reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
         return;
@@ -160,7 +160,7 @@ COMMAND(command_convert)
     } else if (items) {
         convert_items(ctx, v, argv, argc);
     } else {
-        /* Of keys that are given again some seem to be there, as before, at about the rate. */
+        /* Of keys that are given again some appear to be present already, at about the rate. */
         uint64_t was = v->foreign->items, now = top_items(v);
         double slack = 10 + 2 * foreign_rate(v->foreign) * (double)was;
         if (!v->set || (!force && (double)now + slack < (double)was))
@@ -177,7 +177,7 @@ COMMAND(command_convert)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* BF.LOADCHUNK of RedisBloom's own bytes; false: they are not, and it has not replied. */
+/* BF.LOADCHUNK with RedisBloom's bytes; false: they are not, and it has not replied. */
 bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor)
 {
     size_t len;
@@ -212,7 +212,7 @@ bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long lon
     return ours;
 }
 
-/* BF.SCANDUMP, in RedisBloom's bytes. */
+/* BF.SCANDUMP with RedisBloom's bytes. */
 void foreign_dumps_chunk(RedisModuleCtx *ctx, const struct value *v, long long cursor)
 {
     struct buffer head = {0};

@@ -1,5 +1,6 @@
-/* What is to be published of a value, a part of it: where copies go and how wrong they may be. Its words, its
-   bytes in files, its command in append-only files. Publishing itself is in publish.c. */
+/* The publication of a value, which is part of it: where copies are sent and how wrong they may
+   be. Its arguments, its encoding in files, its command in append-only files. Publishing itself
+   is in publish.c. */
 #include "module.h"
 
 #include <string.h>

@@ -20,10 +20,10 @@
 #include <string.h>
 
 #define SECOND       UINT64_C(1000000000)
-#define SNAPSHOT_MIN ((uint64_t)4 << 20) /* bytes of messages before a new snapshot lets them go */
+#define SNAPSHOT_MIN ((uint64_t)4 << 20) /* bytes of messages before a new snapshot replaces them */
 #define RETRY        (10 * SECOND)
 #define TICK         500     /* milliseconds */
-#define EXPIRE       3600000 /* an owner that is so far behind the others keeps no messages */
+#define EXPIRE       3600000 /* an owner that is this far behind the others keeps no messages */
 
 /* ---- which keys are published ------------------------------------------------------------------ */
 
@@ -78,7 +78,7 @@ struct sending {
     RedisModuleCtx *ctx;
     struct publication *p;
     RedisModuleString *stream, *owners, *snapshot;
-    uint64_t snapshot_bytes; /* of the snapshot that is being written */
+    uint64_t snapshot_bytes; /* of the snapshot being written */
 };
 
 static bool good(RedisModuleCallReply *reply)
@@ -115,7 +115,7 @@ static void copy_text(RedisModuleCallReply *reply, char *out, size_t room)
     snprintf(out, room, "%.*s", (int)(text ? len : 0), text ? text : "");
 }
 
-/* The epoch of the snapshot that is there; 0: none is. */
+/* The epoch of the existing snapshot; 0: there is none. */
 static uint64_t epoch_there(const struct sending *s)
 {
     char text[32];
@@ -134,7 +134,7 @@ static bool entry_there(const struct sending *s, const char *id)
     return there;
 }
 
-/* A message of the origin: snapshots are kept aside, the others follow one another in the stream. */
+/* A message of the origin: snapshots are collected, the others are appended to the stream. */
 static int send_message(void *context, const void *data, size_t len)
 {
     struct sending *s = context;
@@ -161,8 +161,8 @@ static int send_message(void *context, const void *data, size_t len)
     return !good(rm.Call(s->ctx, "RPUSH", "!sb", s->snapshot, (const char *)data, len));
 }
 
-/* The stream is cut before what the snapshot of some owner needs that is not an hour behind; this one's
-   is of the last entry. */
+/* The stream is trimmed to what the snapshot of some owner needs that is not an hour behind;
+   this owner's snapshot is as of the last entry. */
 static bool trim(const struct sending *s, const char *position)
 {
     unsigned long long newest = strtoull(position, NULL, 10), least[2] = {newest, UINT64_MAX};
@@ -198,7 +198,7 @@ static bool snapshot_done(struct sending *s)
 
 /* ---- publishing ------------------------------------------------------------------------------ */
 
-/* Its epoch is above that of the snapshot that is there, whatever the clock says. */
+/* Its epoch is above that of the existing snapshot, whatever the clock says. */
 static tamis_error make_origin(RedisModuleCtx *ctx, struct publication *p, tamis_filter *filter,
                                tamis_reason *reason)
 {
@@ -217,8 +217,9 @@ static tamis_error make_origin(RedisModuleCtx *ctx, struct publication *p, tamis
     return tamis_origin_new(&p->origin, filter, &o, reason);
 }
 
-/* Before anything is published. Without memory: later, nothing is lost. What can never be, as bytes from
-   elsewhere may say it, is published no more, here and on replicas. */
+/* Before anything is published. If there is no memory it is tried later, and nothing is lost. A
+   publication that is impossible, as forged bytes may state it, is removed, here and on
+   replicas. */
 static bool origin_ready(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name)
 {
     struct publication *p = v->publication;
@@ -236,7 +237,7 @@ static bool origin_ready(RedisModuleCtx *ctx, struct value *v, RedisModuleString
     return false;
 }
 
-/* Is something gone of what was written, or is another origin's snapshot in its place? */
+/* Is part of what was written gone, or replaced by another origin's snapshot? */
 static bool lost(const struct sending *s, bool *other)
 {
     tamis_origin_facts facts;
@@ -247,7 +248,7 @@ static bool lost(const struct sending *s, bool *other)
            (there != facts.epoch || !entry_there(s, s->p->first) || !entry_there(s, s->p->latest));
 }
 
-/* Writes the change if a target is passed, a snapshot where one is due, and a heartbeat. */
+/* Writes the change if a target is exceeded, a snapshot if one is due, and a heartbeat. */
 static bool publish_now(struct sending *s, bool beat)
 {
     struct publication *p = s->p;
@@ -324,7 +325,7 @@ static void tick(RedisModuleCtx *ctx, void *unused)
     rm.SelectDb(ctx, db);
 }
 
-/* A published value got another name, or another database. */
+/* A published value was renamed, or moved to another database. */
 static int renamed(RedisModuleCtx *ctx, int events, const char *event, RedisModuleString *name)
 {
     const char *error;
@@ -369,8 +370,7 @@ static void replicate_publish(RedisModuleCtx *ctx, RedisModuleString *name,
         rm.FreeString(NULL, words[i]);
 }
 
-/* In the place of what was published before, of which nothing is lost if this cannot be. The origin is
-   the master's. */
+/* Replaces an earlier publication, which stays if this fails. Only the master has an origin. */
 static void publish(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name,
                     struct publication *p)
 {
@@ -425,8 +425,8 @@ COMMAND(command_publish)
     return RM_OK;
 }
 
-/* The owner says farewell, and nothing is kept for it. False without memory; an origin that can never be
-   has nothing to say. */
+/* The owner says farewell, and nothing is kept for it. False if there is no memory; an
+   impossible origin has nothing to say. */
 static bool say_farewell(RedisModuleCtx *ctx, struct value *v)
 {
     struct sending s;

@@ -1,7 +1,7 @@
 /*
  * Records: XRESERVE, XADD, XDEL, XQUERY, XINFO. A record is given as attribute=value pairs, in any
- * order; an attribute that is not given is missing, which is a value of its own (attribute! says so
- * in a question). Only growths without a clock are offered, so that a record travels as it was given.
+ * order; an attribute that is not given is missing, which is a value of its own (attribute! in a
+ * query). Only growths without a clock are offered, so that a record is replicated as it was given.
  */
 #include "module.h"
 
@@ -24,7 +24,7 @@ struct reservation {
 
 static const char *const verifier_words[4] = {"", "none", "table", "filter"};
 
-/* What follows a colon: a type, or the number of distinct values expected. */
+/* After a colon: a type, or the expected number of distinct values. */
 static bool read_suffix(tamis_attribute *a, const char *text, size_t len)
 {
     for (int i = 0; i < TAMIS_TYPES; i++) {
@@ -137,7 +137,7 @@ static void reservation_free(struct reservation *p)
     rm.Free(p);
 }
 
-/* As it was given, with what the server added: rate and capacity are there in any case. */
+/* As given, plus what the server added: rate and capacity are always included. */
 static void replicate_plan(RedisModuleCtx *ctx, const struct reservation *p,
                            RedisModuleString **argv, int argc)
 {
@@ -145,7 +145,7 @@ static void replicate_plan(RedisModuleCtx *ctx, const struct reservation *p,
     const tamis_options *o = &p->c.o;
     const char *word = creation_key_word(ctx, &p->c);
     key_to_hex(o->key, key);
-    if (follows(ctx)) /* it says all already */
+    if (follows(ctx)) /* the command is complete already */
         rm.Replicate(ctx, "TAMIS.XRESERVE", "v", argv + 1, (size_t)argc - 1);
     else if (o->expansion > 0)
         rm.Replicate(ctx, "TAMIS.XRESERVE", "vccclclcl", argv + 1, (size_t)argc - 1, word, key,
@@ -183,7 +183,7 @@ COMMAND(command_xreserve)
     const char *error;
     if (argc < 7)
         return rm.WrongArity(ctx);
-    struct reservation *p = rm.TryAlloc(sizeof *p); /* 18 KB of names */
+    struct reservation *p = rm.TryAlloc(sizeof *p); /* names take 18 KB */
     if (!p)
         return reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     memset(p, 0, sizeof *p);
@@ -217,7 +217,7 @@ COMMAND(command_xreserve)
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* attribute=value or attribute! ; false when it has replied. */
+/* attribute=value or attribute! ; false if it has replied. */
 static bool read_pair(RedisModuleCtx *ctx, const tamis_records *index, const RedisModuleString *s,
                       uint32_t *attribute, tamis_key *value)
 {
@@ -240,7 +240,7 @@ static bool read_pair(RedisModuleCtx *ctx, const tamis_records *index, const Red
     return true;
 }
 
-/* One value an attribute; false when it has replied. */
+/* One value per attribute; false if it has replied. */
 static bool read_record(RedisModuleCtx *ctx, const tamis_records *index, RedisModuleString **pairs,
                         int n, tamis_key record[TAMIS_ATTRIBUTES_MAX])
 {
@@ -263,7 +263,7 @@ static bool read_record(RedisModuleCtx *ctx, const tamis_records *index, RedisMo
 
 /* ---- adding and removing --------------------------------------------------------------------- */
 
-/* Adds or removes the record, replies and passes it on. */
+/* Adds or removes the record, replies and replicates it. */
 static void change_record(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc,
                           bool adds)
 {
@@ -335,7 +335,7 @@ struct question {
         uint32_t attribute;
         tamis_digest digest;
     } * pairs;
-    tamis_digest *values; /* the digests, those of a choice together */
+    tamis_digest *values; /* the digests, grouped by choice */
 };
 
 static bool read_question(RedisModuleCtx *ctx, const tamis_records *index,

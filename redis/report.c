@@ -1,7 +1,7 @@
 /* CARD and INFO. */
 #include "foreign.h"
 
-/* Of a filter of RedisBloom with what is on top of it: the figures of BF.INFO. */
+/* For a filter of RedisBloom with the set on top of it: the figures of BF.INFO. */
 static void facts_of(const struct value *v, tamis_filter_facts *facts)
 {
     *facts = (tamis_filter_facts){0};
@@ -39,8 +39,8 @@ COMMAND(command_card)
 
 enum { FIGURES = 5, EXPANSION = 4, ERROR_RATE = 5, TIGHTENING = 6, FIGURE_WORDS = 7 };
 
-/* The last two are valkey-bloom's, and only told when asked for by their words: clients of RedisBloom
-   know five. A rate that is the total has no tightening, which is 1. */
+/* The last two belong to valkey-bloom, and are only returned if requested by name: clients of
+   RedisBloom know five. Since the rate is the total, the tightening ratio is 1. */
 static const char *const figure_names[FIGURE_WORDS] = {
     "Capacity",       "Size",       "Number of filters", "Number of items inserted",
     "Expansion rate", "Error rate", "Tightening ratio"};
@@ -185,7 +185,7 @@ static void reply_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString *
     const tamis_filter *filter = as_filter(v->set);
     tamis_filter_facts i;
     tamis_filter_brief(filter, &i);
-    /* The last three read every bit of a plain filter: 10 GB a second at best. */
+    /* The last three read every bit of a plain filter: at best 10 GB per second. */
     bool read = i.deletable || i.bytes <= 4 * (uint64_t)server.work_limit;
     if (read)
         tamis_filter_info(filter, &i);

@@ -1,11 +1,11 @@
 /*
- * The key of the server's family. Who has it can make items that collide, in the values of everyone
- * here; so it is in what a server saves and must be able to load again (RDB and AOF files, replicas, the
- * server's own DUMP), and in what a client gets only if CONFIG GET would tell him anyway.
+ * The key of the server's family. Whoever has it can construct items that collide in all values of the
+ * server. So it is in what a server saves and must be able to load again (RDB and AOF files, replicas,
+ * the server's own DUMP), and a client gets it only if CONFIG GET would reveal it anyway.
  *
- * A key that nobody configured is drawn at the start, and given up for the one that the values of before
- * were made under. Not any value tells which that was, since clients make and load values of families of
- * their own: values are saved with a mark if they are of the server's, and travel with FAMILY, not KEY.
+ * A key that was not configured is drawn at the start, and replaced by the one under which earlier
+ * values were made. Not every value tells which that was, since clients make and load values of their own
+ * families: values of the server's family are saved with a mark, and replicated with FAMILY, not KEY.
  */
 #include "module.h"
 
@@ -47,7 +47,7 @@ bool secret_is(const uint8_t key[TAMIS_KEY_LEN])
 
 /* ---- where it comes from --------------------------------------------------------------------- */
 
-/* The first one that comes decides. */
+/* The first key that arrives decides. */
 void secret_adopt(const uint8_t key[TAMIS_KEY_LEN])
 {
     if (server.key_given || server.key_adopted)
@@ -55,8 +55,8 @@ void secret_adopt(const uint8_t key[TAMIS_KEY_LEN])
     server.key_adopted = secret_set(key);
 }
 
-/* RESTORE, which may be replayed from an append-only file, brings marks that anyone can make; but the
-   server says that a key was loaded only of those in its own files, just after. */
+/* RESTORE, which may be replayed from an append-only file, brings marks that anyone can forge;
+   but the server reports a key as loaded, just afterwards, only for those in its own files. */
 static struct secrets *offered;
 
 void secret_offer(const uint8_t *key)
@@ -66,7 +66,7 @@ void secret_offer(const uint8_t *key)
     secrets_release(before);
 }
 
-/* A module that is refused when it is loaded is unloaded again. */
+/* A module that is refused while loading is unloaded again. */
 static __attribute__((destructor)) void unload(void)
 {
     secret_offer(NULL);
@@ -97,8 +97,9 @@ void secret_start(RedisModuleCtx *ctx)
 
 /* ---- who may have it ------------------------------------------------------------------------- */
 
-/* Commands of modules are in no category before Redis 7.2, so the right is that to another command, which
-   tells the key too and is in @admin and @dangerous. Who runs a script is not known: not there. */
+/* Commands of modules have no category before Redis 7.2, so the permission required is that for
+   another command that reveals the key and is in @admin and @dangerous. The user who runs a
+   script is unknown: not allowed there. */
 bool secret_told(RedisModuleCtx *ctx)
 {
     static const char *const words[] = {"CONFIG", "GET", "tamis.family-key"};
@@ -119,7 +120,7 @@ bool secret_told(RedisModuleCtx *ctx)
     return told;
 }
 
-/* The server, while it loads, does not forget what it keeps for the one and the other log. */
+/* Not while loading: the server never frees what it then keeps for its logs. */
 void secret_redact(RedisModuleCtx *ctx, int position)
 {
     if (!(rm.GetContextFlags(ctx) & RM_FLAG_LOADING))

@@ -1,5 +1,5 @@
-/* Values: memory of the server's allocator, the clock of the present command, and bytes that come
-   from anywhere. */
+/* Values: memory from the server's allocator, the clock of the present command, and untrusted
+   bytes. */
 #include "foreign.h"
 
 #include <stdatomic.h>
@@ -8,15 +8,15 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* A value takes up to three times its bytes in memory, and a removal that is pending between two
-   vectors of 64 probes 115 times; of those that come from elsewhere, none may take more than this. */
+/* A value takes up to three times its encoded size in memory, and a removal pending between two
+   vectors of 64 probes 115 times; no value from untrusted bytes may take more than this. */
 #define EXPANDS     128
 #define EXPANDS_MIN ((uint64_t)16 << 20)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* While bytes from anywhere are decoded: what may still be taken. A pending removal has a word in the
-   bytes for each candidate, and in memory some for each of its probes. */
+/* While untrusted bytes are decoded: what may still be allocated. A pending removal has one word
+   per candidate in the encoding, and several per probe in memory. */
 static _Atomic bool bounded;
 static _Atomic uint64_t bound;
 
@@ -60,10 +60,10 @@ static void server_free(void *context, void *memory, size_t size)
 }
 
 /*
- * Large vectors without touching them: the server's allocators take their memory from the system as
- * private pages, and pages that are given back are zero when they are next touched. So a filter of
- * 400 MB is made in microseconds, not in a third of a second. Where the system refuses (pages that
- * are locked), they are cleared one by one.
+ * Large vectors without touching them: the server's allocators get their memory from the kernel as
+ * private pages, and released pages are zero when they are next touched. So a filter of 400 MB is
+ * created in microseconds instead of a third of a second. Where the kernel refuses (locked pages),
+ * they are cleared one by one.
  */
 void memory_clear(void *start, size_t size)
 {
@@ -91,7 +91,7 @@ static void *server_zeroed(void *context, size_t size)
 
 const tamis_allocator value_allocator = {server_alloc, server_free, NULL, server_zeroed};
 
-/* Wiped: encoded values have their key in them. */
+/* Wiped: encoded values contain their key. */
 static void buffer_release(struct buffer *b)
 {
     if (b->data)
@@ -147,7 +147,7 @@ uint64_t value_clock(void *unused)
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static atomic_ullong foreign_values;
-static atomic_ullong values; /* the server frees large ones in a thread of its own */
+static atomic_ullong values; /* the server frees large values in another thread */
 static atomic_ullong made;
 
 unsigned long long value_count(void)
@@ -227,7 +227,7 @@ uint64_t partial_have(const struct value *v)
     return pieces_in_have(v->in);
 }
 
-/* The memory is there from the header on, but not touched before its bytes come. */
+/* The memory is allocated from the header on, but not touched before its bytes arrive. */
 tamis_error partial_add(struct value *v, const void *data, size_t len, bool trusted,
                         tamis_reason *reason)
 {
@@ -270,7 +270,7 @@ void value_free(struct value *v)
 {
     if (!v)
         return;
-    publication_free(v->publication); /* it looks at the filter */
+    publication_free(v->publication); /* it uses the filter */
     set_free(v->set);
     pieces_in_free(v->in);
     if (v->foreign) {
