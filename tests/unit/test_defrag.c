@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include "../../redis/foreign.c"
 #include "../../redis/type.c"
 #include "../../redis/value.c"
 #include "tamis/records.h"
@@ -71,7 +72,7 @@ static void server_start(void)
     rm.DefragCursorSet = fake_set;
     rm.DefragCursorGet = fake_get;
     rm.CreateDataType = fake_type;
-    CHECK(type_register(NULL));
+    CHECK(type_register(NULL, false));
 }
 
 /* What the callback does not need. */
@@ -108,6 +109,11 @@ void secret_offer(const uint8_t *key)
 uint64_t value_limit(void)
 {
     return UINT64_MAX;
+}
+
+void foreign_emit(RedisModuleIO *io, RedisModuleString *key, const struct value *v)
+{
+    (void)io, (void)key, (void)v;
 }
 
 bool secret_is(const uint8_t key[TAMIS_KEY_LEN])
