@@ -40,6 +40,9 @@ TAMIS_API bool tamis_schema_bounds_only(const tamis_schema *schema, uint32_t att
 TAMIS_API uint64_t tamis_schema_combo(const tamis_schema *schema, uint32_t i);
 TAMIS_API tamis_verifier tamis_schema_verifier(const tamis_schema *schema);
 TAMIS_API double tamis_schema_fpp(const tamis_schema *schema);
+/* True if both have the same family, attributes and combinations, so that a value has the same
+   digests in both. */
+TAMIS_API bool tamis_schema_alike(const tamis_schema *x, const tamis_schema *y);
 /* As for records: the value is brought to the normal form of its type; a value without data is
    missing. */
 TAMIS_API tamis_digest tamis_schema_digest(const tamis_schema *schema, uint32_t attribute,
@@ -77,19 +80,31 @@ TAMIS_API void tamis_gather_text(tamis_gather *gather, uint64_t bytes);
    next segment. */
 TAMIS_API uint64_t tamis_gather_bytes(tamis_gather *gather);
 TAMIS_API void tamis_gather_clear(tamis_gather *gather); /* discards the collected keys */
+/* Adds what `from` has collected; its schema must be alike, and it keeps its keys. Attributes in the
+   mask `without` are left out: the segment is then a candidate for every value of theirs. After a
+   failure part of the keys may have been added. */
+TAMIS_API tamis_error tamis_gather_merge(tamis_gather *gather, tamis_gather *from, uint64_t without,
+                                         tamis_reason *reason);
+/* Writes the collected keys as bytes, in one call; and adds such bytes, as tamis_gather_merge does. */
+TAMIS_API tamis_error tamis_gather_encode(tamis_gather *gather, tamis_write write, void *context);
+TAMIS_API tamis_error tamis_gather_decode(tamis_gather *gather, const void *data, size_t len,
+                                          tamis_reason *reason);
 
 /* Zero selects the default. */
 typedef struct tamis_catalog_options {
     const tamis_attribute *attributes; /* `distinct` is ignored; the keys are counted */
     size_t n_attributes;
-    const uint64_t *combos;  /* sets of attributes to verify, bit i for attribute i. Default: */
-    size_t n_combos;         /* all pairs if there are two or three attributes, */
-    bool no_combos;          /* or none, with this set */
-    tamis_verifier verifier; /* filter or none; without a verifier there are no combinations */
-    double fpp;              /* default 0.003 */
-    uint64_t segments;       /* number expected in total; default 1000. With more segments the
+    const uint64_t *combos;   /* sets of attributes to verify, bit i for attribute i. Default: */
+    size_t n_combos;          /* all pairs if there are two or three attributes, */
+    bool no_combos;           /* or none, with this set */
+    tamis_verifier verifier;  /* filter or none; without a verifier there are no combinations */
+    const tamis_schema *like; /* copies all of the above, the hash and the key from this schema */
+    double fpp;               /* default 0.003 */
+    uint64_t segments;        /* number expected in total; default 1000. With more segments the
                                 rate still holds, but the combinations of the additional ones
                                 take more bits */
+    bool joinable;   /* for tamis_catalog_join: column sizes come from steps that all such catalogs
+                        share, and there are no front filters */
     uint64_t memory; /* bytes that the writer may hold for any size of data, plus about 200 per
                         segment; default 96 MiB */
     tamis_hash hash;
@@ -164,6 +179,16 @@ TAMIS_API uint64_t tamis_catalog_records(const tamis_catalog *catalog, uint64_t 
    A segment whose bounds are unknown returns the lowest and highest possible order. */
 TAMIS_API bool tamis_catalog_bounds(const tamis_catalog *catalog, uint64_t segment,
                                     uint32_t attribute, tamis_range *bounds);
+
+/* Adds the bounds of a catalog's segment; its schema must be alike. All keys then count as unknown. */
+TAMIS_API tamis_error tamis_gather_bounds(tamis_gather *gather, const tamis_catalog *catalog,
+                                          uint64_t segment, tamis_reason *reason);
+/* Adds segments of another catalog, whose schema must be alike, with their tags: segment i if bit i of
+   `segments` is set (NULL: all). Columns are copied unchanged, so columns of one size lie side by side
+   whichever catalog they come from. A writer that joins writes no front filters. After an error the
+   writer can only be abandoned. */
+TAMIS_API tamis_error tamis_catalog_join(tamis_catalog_writer *writer, const tamis_catalog *from,
+                                         const uint64_t *segments, tamis_reason *reason);
 
 typedef struct tamis_catalog_answer {
     /* Just one attribute, or a declared combination; otherwise the values may come from several

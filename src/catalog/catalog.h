@@ -59,6 +59,8 @@ struct tamis_schema {
 
 /* ---- catalog_schema.c ---- */
 tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason);
+/* A schema with the attributes and combinations of `o->like`. */
+tamis_error schema_like(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason);
 /* Adds attributes and combinations. */
 tamis_error schema_extend(tamis_schema *s, const tamis_catalog_options *more, tamis_reason *reason);
 /* Checks a schema from untrusted bytes: returns NULL, or what is wrong. Indexes the names. */
@@ -127,6 +129,13 @@ tamis_error gather_settle(tamis_gather *g);
 uint64_t digest_set_count(const struct digest_set *set);
 /* Lists all digests, approximately in the order of their first probe. */
 void digest_set_list(const struct digest_set *set, tamis_digest *out);
+
+/* ---- gather_bytes.c ---- */
+
+/* Adds digests to a relation. In the `slots` of a table a zero is an empty slot, not a digest. */
+bool gather_digests(tamis_gather *g, uint32_t relation, const tamis_digest *digests, uint64_t n,
+                    bool slots);
+void bounds_widen(tamis_range *bounds, const tamis_range *by);
 
 /* ---- catalog_strip.c ---- */
 

@@ -96,6 +96,21 @@ static void digests_clear(struct digest_set *set, const tamis_allocator *a)
     set->zero = false;
 }
 
+bool gather_digests(tamis_gather *g, uint32_t relation, const tamis_digest *digests, uint64_t n,
+                    bool slots)
+{
+    struct digest_set *set = &g->set[relation];
+    for (uint64_t i = 0; i < n; i++) {
+        bool zero = !(digests[i].a | digests[i].b);
+        if (!zero && !set_room(set, &g->allocator, 1))
+            return false;
+        if (!zero)
+            set_put(set, digests[i]);
+        set->zero |= zero && !slots;
+    }
+    return true;
+}
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 static size_t gather_size(uint32_t relations)

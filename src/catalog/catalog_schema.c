@@ -95,6 +95,15 @@ tamis_error schema_from(tamis_schema *s, const tamis_catalog_options *o, tamis_r
     return e;
 }
 
+tamis_error schema_like(tamis_schema *s, const tamis_catalog_options *o, tamis_reason *reason)
+{
+    *s = *o->like;
+    s->fpp = o->fpp == 0 ? s->fpp : o->fpp;
+    s->segments = o->segments ? o->segments : s->segments;
+    const char *wrong = schema_wrong(s);
+    return wrong ? fail(reason, TAMIS_EARG, "no catalog has such settings: %s", wrong) : TAMIS_OK;
+}
+
 static bool names_found(tamis_schema *s)
 {
     uint32_t at = 0;
@@ -182,6 +191,16 @@ tamis_verifier tamis_schema_verifier(const tamis_schema *s)
 double tamis_schema_fpp(const tamis_schema *s)
 {
     return s->fpp;
+}
+
+bool tamis_schema_alike(const tamis_schema *x, const tamis_schema *y)
+{
+    return x->attributes == y->attributes && x->combos == y->combos &&
+           x->names_len == y->names_len && memcmp(x->names, y->names, x->names_len) == 0 &&
+           memcmp(x->types, y->types, x->attributes * sizeof *x->types) == 0 &&
+           memcmp(x->bounds_only, y->bounds_only, x->attributes * sizeof *x->bounds_only) == 0 &&
+           memcmp(x->masks, y->masks, x->combos * sizeof *x->masks) == 0 &&
+           family_equal(x->family, y->family);
 }
 
 tamis_digest tamis_schema_digest(const tamis_schema *s, uint32_t attribute, tamis_key value)

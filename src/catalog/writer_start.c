@@ -49,9 +49,11 @@ tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
     if (e != TAMIS_OK)
         return e;
     w->memory = o->memory ? o->memory : CATALOG_MEMORY;
-    e = schema_from(&w->schema, o, reason);
+    e = o->like ? schema_like(&w->schema, o, reason) : schema_from(&w->schema, o, reason);
     if (e == TAMIS_OK &&
-        family_init(&w->family, &w->allocator, o->hash ? o->hash : TAMIS_XXH3, o->key) != TAMIS_OK)
+        (o->like ? family_copy(&w->family, o->like->family, &w->allocator)
+                 : family_init(&w->family, &w->allocator, o->hash ? o->hash : TAMIS_XXH3,
+                               o->key)) != TAMIS_OK)
         e = no_memory(reason);
     if (e == TAMIS_OK)
         e = writer_files(w, reason);
@@ -59,6 +61,9 @@ tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
         tamis_catalog_abandon(w);
         return e;
     }
+    w->planned = o->joinable; /* by what segments this one has, shapes would be its own */
+    for (uint32_t i = 0; o->joinable && i < w->schema.attributes; i++)
+        w->fronts[i].lost = true;
     *out = w;
     return TAMIS_OK;
 }

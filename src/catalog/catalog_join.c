@@ -1,0 +1,176 @@
+/*
+ * Segments taken over from other catalogs. Whoever keeps the summaries of a fleet gets a catalog of one
+ * segment for each host and day, tens of thousands of them; joined, the columns of one shape lie side by side,
+ * 512 in a strip, and a question reads as many rows as if they had been gathered together. Shapes are those
+ * of the writers elsewhere, which for `joinable` catalogs come from one ladder of sizes: hosts of all sizes
+ * have 16 shapes in an octave.
+ */
+#include "catalog_writer.h"
+
+#include "base/err.h"
+#include "tamis/catalog.h"
+
+#define JOIN_WORDS 512 /* of each column at a time: 2 MiB for 512 columns */
+
+struct joining {
+    tamis_catalog_writer *w;
+    const tamis_catalog *from;
+    uint32_t *number; /* of its segments: theirs here, or STRIP_NONE */
+    uint64_t *words;
+};
+
+static bool plan_equal(const struct column_plan *x, const struct column_plan *y)
+{
+    return x->units == y->units && x->k == y->k && x->most == y->most &&
+           x->capacity == y->capacity && !(x->rate < y->rate) && !(x->rate > y->rate);
+}
+
+static tamis_error shape_find(tamis_catalog_writer *w, const struct catalog_shape *shape,
+                              uint32_t *out, tamis_reason *reason)
+{
+    for (*out = 0; *out < w->n_shapes; ++*out)
+        if (w->shapes[*out].shape.relation == shape->relation &&
+            plan_equal(&w->shapes[*out].shape.plan, &shape->plan))
+            return TAMIS_OK;
+    return writer_shape(w, shape->relation, &shape->plan, reason);
+}
+
+static tamis_error segment_join(struct joining *j, uint64_t segment, tamis_reason *reason)
+{
+    tamis_catalog_writer *w = j->w;
+    size_t len;
+    const void *tag = tamis_catalog_tag(j->from, segment, &len);
+    struct segment_work s = {.records = tamis_catalog_records(j->from, segment),
+                             .text = catalog_text(j->from, segment),
+                             .tag_at = spill_room(&w->spill, len),
+                             .tag_len = len};
+    if (!tag)
+        return fail(reason, TAMIS_EFORMAT, "a segment without a tag");
+    int error = spill_write(&w->spill, tag, len, s.tag_at);
+    if (error)
+        return file_fail(reason, error, w->path, "writing beside");
+    tamis_error e = writer_segment(w, &s, reason);
+    if (e != TAMIS_OK)
+        return e;
+    j->number[segment] = (uint32_t)w->n_segments - 1;
+    for (uint32_t r = 0; r < schema_relations(&w->schema); r++)
+        segment_distinct(w, w->n_segments - 1)[r] = catalog_distinct(j->from, segment, r);
+    for (uint32_t i = 0; i < w->schema.attributes; i++)
+        if (w->schema.order_at[i] != ORDER_NONE)
+            segment_bounds(w, w->n_segments - 1)[w->schema.order_at[i]] =
+                catalog_bounds(j->from, segment, i);
+    return TAMIS_OK;
+}
+
+/* The columns that are wanted get room in the spill, one behind the other from `at` on. */
+static tamis_error columns_record(struct joining *j, const struct catalog_strip *strip,
+                                  uint32_t shape, bool wanted[STRIP_COLUMNS], uint64_t *at,
+                                  uint32_t *n, tamis_reason *reason)
+{
+    tamis_catalog_writer *w = j->w;
+    const struct column_plan *plan = &w->shapes[shape].shape.plan;
+    uint64_t bytes = 8 * strip_column_words(plan->units);
+    uint32_t segments[STRIP_COLUMNS];
+    *n = 0;
+    for (uint32_t i = 0; i < strip->n; i++) {
+        if (!catalog_column_segment(j->from, strip->column + i, &segments[i], reason))
+            return TAMIS_EFORMAT;
+        wanted[i] = segments[i] != STRIP_NONE && j->number[segments[i]] != STRIP_NONE;
+        *n += wanted[i];
+    }
+    *at = spill_room(&w->spill, *n * bytes);
+    for (uint32_t i = 0, k = 0; i < strip->n; i++) {
+        if (!wanted[i])
+            continue;
+        if (!ROOM_FOR_ONE(w, shapes[shape].columns, shapes[shape].n, shapes[shape].room))
+            return no_memory(reason);
+        w->shapes[shape].columns[w->shapes[shape].n++] =
+            (struct source){j->number[segments[i]], STRIP_NONE, *at + k++ * bytes};
+        w->used[w->shapes[shape].shape.relation] += plan->rate;
+    }
+    return TAMIS_OK;
+}
+
+/* Rows become columns, a window at a time, in the spill. */
+static tamis_error columns_spill(const struct joining *j, const struct catalog_strip *strip,
+                                 const bool wanted[STRIP_COLUMNS], uint64_t at,
+                                 tamis_reason *reason)
+{
+    uint64_t rows = j->from->shapes[strip->shape].plan.units, words = strip_column_words(rows);
+    uint64_t *column[STRIP_COLUMNS] = {0};
+    for (uint32_t i = 0, k = 0; i < strip->n; i++)
+        if (wanted[i])
+            column[i] = j->words + JOIN_WORDS * k++;
+    tamis_error e =
+        catalog_check_long(j->from, strip->offset, strip_len(rows, strip->width), reason);
+    for (uint64_t first = 0; first < words && e == TAMIS_OK; first += JOIN_WORDS) {
+        uint64_t some = min_u64(JOIN_WORDS, words - first);
+        uint64_t n = 64 * first < rows ? min_u64(64 * some, rows - 64 * first) : 0;
+        memset(j->words, 0, (size_t)STRIP_COLUMNS * JOIN_WORDS * sizeof *j->words);
+        strip_columns(j->from->data + strip->offset + strip_len(64 * first, strip->width), n,
+                      strip->width, column, strip->n);
+        uint64_t to = at + 8 * first;
+        for (uint32_t i = 0; i < strip->n && e == TAMIS_OK; i++) {
+            if (!wanted[i])
+                continue;
+            int error = spill_write(&j->w->spill, column[i], 8 * (size_t)some, to);
+            e = error ? file_fail(reason, error, j->w->path, "writing beside") : TAMIS_OK;
+            to += 8 * words;
+        }
+        tamis_catalog_rest(j->from);
+    }
+    return e;
+}
+
+static tamis_error strip_join(struct joining *j, const struct catalog_strip *strip,
+                              tamis_reason *reason)
+{
+    bool wanted[STRIP_COLUMNS];
+    uint32_t shape = 0, n = 0;
+    uint64_t at = 0;
+    tamis_error e = shape_find(j->w, &j->from->shapes[strip->shape], &shape, reason);
+    if (e == TAMIS_OK)
+        e = columns_record(j, strip, shape, wanted, &at, &n, reason);
+    if (e == TAMIS_OK && n)
+        e = columns_spill(j, strip, wanted, at, reason);
+    return e == TAMIS_OK && n ? strips_write(j->w, &j->w->shapes[shape], false, reason) : e;
+}
+
+static tamis_error join_all(struct joining *j, const uint64_t *segments, tamis_reason *reason)
+{
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; i < j->w->schema.attributes; i++)
+        j->w->fronts[i].lost = true;
+    for (uint64_t i = 0; i < j->from->segments && e == TAMIS_OK; i++) {
+        j->number[i] = STRIP_NONE;
+        if (!segments || segments[i >> 6] >> (i & 63) & 1)
+            e = segment_join(j, i, reason);
+    }
+    for (uint32_t i = 0; i < j->from->n_strips && e == TAMIS_OK; i++)
+        e = strip_join(j, &j->from->strips[i], reason);
+    return e;
+}
+
+tamis_error tamis_catalog_join(tamis_catalog_writer *w, const tamis_catalog *from,
+                               const uint64_t *segments, tamis_reason *reason)
+{
+    struct joining j = {.w = w, .from = from};
+    if (!tamis_schema_alike(&w->schema, &from->schema))
+        return fail(reason, TAMIS_EARG, "what is joined has other attributes, or another key");
+    j.number = mem_new(&w->allocator, from->segments + 1, sizeof *j.number);
+    j.words = mem_new(&w->allocator, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);
+    tamis_error e = j.number && j.words ? TAMIS_OK : no_memory(reason);
+    pthread_mutex_lock(&w->lock);
+    if (e == TAMIS_OK)
+        e = w->committed ? fail(reason, TAMIS_EARG, "%s is written already", w->path) : w->failed;
+    if (e == TAMIS_OK)
+        e = join_all(&j, segments, reason);
+    if (e != TAMIS_OK && !w->failed && reason) {
+        w->failed = e;
+        w->why = *reason;
+    }
+    pthread_mutex_unlock(&w->lock);
+    mem_free(&w->allocator, j.number, from->segments + 1, sizeof *j.number);
+    mem_free(&w->allocator, j.words, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);
+    return e;
+}
