@@ -23,7 +23,7 @@ static const struct {
     {"apply", verb_apply},         {"plan", verb_plan},
     {"bench", verb_bench},         {"publish", verb_publish},
     {"follow", verb_follow},       {"locate", verb_locate},
-    {"forget", verb_forget},
+    {"forget", verb_forget},       {"where", verb_where},
 };
 
 static int run_help(const char *verb)

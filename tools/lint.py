@@ -27,7 +27,7 @@ OFFERED = {"base": ["base.h", "err.h", "mem.h", "bytes.h", "lookup.h"],  # a box
            "format": ["format.h", "pieces.h"],  # the parts of the format, and the bytes of a set
            "delta": ["patch.h"], "catalog": ["catalog_bytes.h"], "replica": ["replica.h"],
            "owners": ["directory.h"], "carrier": ["carrier.h"], "api": ["api.h"]}
-CLI_FOLDERS = ["ui", "read", "sets", "logs", "replica", "plan"]
+CLI_FOLDERS = ["ui", "read", "sets", "logs", "fleet", "replica", "plan"]
 OUTSIDE = {"cli": ["base/base.h", "base/err.h", "carrier/carrier.h", "api/api.h"],
            "redis": ["format/pieces.h", "hash/secrets.h"]}
 

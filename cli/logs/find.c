@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fleet/fleet_question.h"
 #include "ui/args.h"
 #include "ui/out.h"
 #include "ui/progress.h"
@@ -21,6 +22,10 @@ struct find {
     const char *since, *until, *fields_text, *count_by;
     uint64_t limit, threads;
     struct store_options files;
+    struct fleet_find fleet;
+    const char *question; /* where it is read from */
+    struct travelling asked;
+    char **asked_words; /* the catalog, and its words */
 
     struct target *target; /* the catalogs that are asked */
     size_t n;
@@ -314,7 +319,7 @@ static int find_all(struct find *f)
         status = one == TROUBLE || status == TROUBLE ? TROUBLE : one == FOUND ? FOUND : status;
     }
     tell_counts(f);
-    if (status != TROUBLE && !f->segments && !targets_unseen(f->target, f->n))
+    if (status != TROUBLE && !f->segments && !f->question && !targets_unseen(f->target, f->n))
         return TROUBLE;
     if (status == NONE)
         tell_doubts(f);
@@ -332,7 +337,9 @@ static bool read_questions(struct find *f, char **words, size_t n)
                                           .all_fields = f->output.form == OUT_JSON,
                                           .one = f->count_by != NULL,
                                           .tag = f->tag};
-    return targets_join(f->target, f->n) && targets_read(f->target, f->n, &asked);
+    return targets_join(f->target, f->n) &&
+           targets_know(f->target, f->n, f->asked.known, f->asked.n_known) &&
+           targets_read(f->target, f->n, &asked);
 }
 
 static void find_free(struct find *f)
@@ -340,8 +347,74 @@ static void find_free(struct find *f)
     for (size_t i = 0; i < f->n; i++)
         target_free(&f->target[i]);
     free(f->target);
+    free(f->asked_words);
+    travelling_free(&f->asked);
     free(f->header.data);
     tally_free(&f->tally);
+}
+
+/* ---- other hosts ----------------------------------------------------------------------------- */
+
+/* --fleet: the same question, asked of the hosts that may have a match. */
+static int ask_fleet(struct find *f, const struct words *words)
+{
+    struct travelling q = {.words = words->word,
+                           .n = words->n,
+                           .since = f->since,
+                           .until = f->until,
+                           .fields = f->fields_text,
+                           .count_by = f->count_by,
+                           .count = f->count,
+                           .json = f->json,
+                           .file = f->file,
+                           .line = f->line,
+                           .tag = f->tag,
+                           .limited = f->limited,
+                           .limit = f->limit};
+    if (f->segments || f->explain || f->trust || f->question)
+        return complain("of one host alone: --segments, --explain, --trust, --question: run find "
+                        "there");
+    if (words->n == 0 && !f->since && !f->until)
+        return complain("no question: --fleet %s: give what to find", f->fleet.address);
+    if (!options_fit(f, &(struct words){words->word, 1}))
+        return TROUBLE;
+    return fleet_find(&f->fleet, &q);
+}
+
+/* --question -: all of it from standard input, but the catalog if one is given. */
+static bool take_question(struct find *f, struct words *words)
+{
+    struct travelling *q = &f->asked;
+    if (strcmp(f->question, "-") != 0 || words->n > 1)
+        return complain(
+                   "a question comes from standard input: --question -: give at most a catalog "
+                   "with it"),
+               false;
+    put_text(ANSWER_FIRST);
+    if (!travelling_read(q, STDIN_FILENO))
+        return false;
+    const char *catalog = words->n ? words->word[0] : q->catalog;
+    char **all = calloc(q->n + 2, sizeof *all);
+    if (!catalog || !all) {
+        free(all);
+        return complain("no catalog: --question -: give one, or in the question"), false;
+    }
+    all[0] = (char *)(uintptr_t)catalog;
+    memcpy(all + 1, q->words, q->n * sizeof *all);
+    f->asked_words = all;
+    *words = (struct words){all, q->n + 1};
+    f->since = q->since;
+    f->until = q->until;
+    f->fields_text = q->fields;
+    f->count_by = q->count_by;
+    f->count = q->count;
+    f->json = q->json;
+    f->file = q->file;
+    f->line = q->line;
+    f->tag = q->tag;
+    f->limited = q->limited;
+    f->limit = q->limit;
+    return true;
 }
 
 int verb_find(int argc, char **argv)
@@ -364,14 +437,24 @@ int verb_find(int argc, char **argv)
         ARG_GIVEN("limit", ARG_COUNT, &f.limit, &f.limited),
         ARG("trust", 0, ARG_FLAG, &f.trust),
         ARG("threads", 'j', ARG_COUNT, &f.threads),
+        ARG("fleet", 0, ARG_TEXT, &f.fleet.address),
+        ARG("via", 0, ARG_TEXT, &f.fleet.via),
+        ARG("fresh", 0, ARG_FLAG, &f.fleet.fresh),
+        ARG("parallel", 0, ARG_COUNT, &f.fleet.parallel),
+        ARG("timeout", 0, ARG_TEXT, &f.fleet.timeout),
+        ARG("output", 'o', ARG_TEXT, &f.fleet.folder),
+        ARG("verbose", 'v', ARG_FLAG, &f.fleet.verbose),
+        ARG("question", 0, ARG_TEXT, &f.question),
         {NULL, 0, ARG_SPLIT, &before, &split, NULL},
         STORE_KEY_ARG(f.files),
         STORE_READ_ARG(f.files),
     };
     struct words words = args_read(argc, argv, args, COUNT(args));
     int status = TROUBLE;
+    if (f.fleet.address)
+        return ask_fleet(&f, &words);
+    bool good = (!f.question || take_question(&f, &words)) && options_fit(&f, &words);
     size_t n = split ? before : words.n ? 1 : 0;
-    bool good = options_fit(&f, &words);
     choose_form(&f);
     f.target = good ? calloc(n + 1, sizeof *f.target) : NULL;
     for (; good && f.n < n; f.n++)
@@ -380,6 +463,8 @@ int verb_find(int argc, char **argv)
         status = targets_about(f.target, f.n, f.json);
     else if (good && read_questions(&f, words.word + n, words.n - n))
         status = find_all(&f);
+    if (f.question)
+        put_format(ANSWER_LAST "%d\n", status);
     find_free(&f);
     return status;
 }

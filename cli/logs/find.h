@@ -93,6 +93,7 @@ struct tally {
     struct counted **slot;
     size_t n, room;
 };
+bool tally_put(struct tally *tally, const uint8_t *data, size_t len, bool missing, uint64_t n);
 bool tally_add(struct tally *tally, const struct value *value); /* false: no memory */
 bool tally_merge(struct tally *tally, const struct tally *from);
 /* The most frequent first; at most so many. */

@@ -40,7 +40,7 @@ static bool tally_grow(struct tally *t)
     return true;
 }
 
-static bool tally_put(struct tally *t, const uint8_t *data, size_t len, bool missing, uint64_t n)
+bool tally_put(struct tally *t, const uint8_t *data, size_t len, bool missing, uint64_t n)
 {
     if (2 * t->n >= t->room && !tally_grow(t))
         return false;

@@ -61,10 +61,26 @@ static bool find_fields(struct target *t)
     return true;
 }
 
-bool target_open(struct target *t, const char *operand, const struct store_options *options)
+bool target_take(struct target *t, tamis_catalog *catalog)
 {
     tamis_reason reason = {0};
     size_t len;
+    t->catalog = catalog;
+    const void *note = tamis_catalog_note(catalog, &len);
+    tamis_error error = inputs_decode(&t->inputs, note, len, &reason);
+    if (error != TAMIS_OK)
+        return complain_of(error, &reason, t->path), false;
+    t->bits = calloc(target_words(t) + 1, sizeof *t->bits);
+    t->hit = calloc(target_words(t) + 1, sizeof *t->hit);
+    t->time = (struct time_context){.zone = t->inputs.dialect.zone, .reference = time(NULL)};
+    return (t->bits && t->hit && find_fields(t) && base_of(t->path, &t->base)) ||
+           no_memory(t->path);
+}
+
+bool target_open(struct target *t, const char *operand, const struct store_options *options)
+{
+    tamis_reason reason = {0};
+    tamis_catalog *catalog;
     WIPED_KEY key[TAMIS_KEY_LEN];
     tamis_open_options o = {.verify = options->verify};
     t->path = catalog_of(operand);
@@ -76,19 +92,12 @@ bool target_open(struct target *t, const char *operand, const struct store_optio
         o.key = key;
     }
     mapped_name = t->path;
-    tamis_error error = tamis_catalog_open(&t->catalog, t->path, &o, &reason);
+    tamis_error error = tamis_catalog_open(&catalog, t->path, &o, &reason);
     if (error == TAMIS_EIO && reason.system_error == ENOENT && strcmp(t->path, operand) != 0)
         return complain("no catalog: %s: make it with tamis index %s", t->path, operand), false;
-    const void *note = error == TAMIS_OK ? tamis_catalog_note(t->catalog, &len) : NULL;
-    if (error == TAMIS_OK)
-        error = inputs_decode(&t->inputs, note, len, &reason);
     if (error != TAMIS_OK)
         return complain_of(error, &reason, t->path), false;
-    t->bits = calloc(target_words(t) + 1, sizeof *t->bits);
-    t->hit = calloc(target_words(t) + 1, sizeof *t->hit);
-    t->time = (struct time_context){.zone = t->inputs.dialect.zone, .reference = time(NULL)};
-    return (t->bits && t->hit && find_fields(t) && base_of(t->path, &t->base)) ||
-           no_memory(t->path);
+    return target_take(t, catalog);
 }
 
 void target_free(struct target *t)
@@ -131,6 +140,22 @@ bool targets_join(struct target *targets, size_t n)
                 if (!field_named(&t->fields, f.name, strlen(f.name)))
                     t->fields.field[t->fields.n++] = f;
             }
+    }
+    return true;
+}
+
+bool targets_know(struct target *targets, size_t n, const struct note_field *known, size_t n_known)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct fields *all = &targets[i].fields;
+        struct field *grown = realloc(all->field, (all->n + n_known + 1) * sizeof *grown);
+        if (!grown)
+            return no_memory(targets[i].path);
+        all->field = grown;
+        for (size_t j = 0; j < n_known; j++)
+            if (!field_named(all, known[j].name, strlen(known[j].name)))
+                all->field[all->n++] =
+                    (struct field){known[j].name, known[j].type, NOT_INDEXED, false};
     }
     return true;
 }

@@ -42,9 +42,13 @@ struct target_question {
 
 /* A catalog, or the file or folder that it was made of. Complains. */
 bool target_open(struct target *target, const char *operand, const struct store_options *options);
+/* One that is open, and then the target's; its path was set. Complains. */
+bool target_take(struct target *target, tamis_catalog *catalog);
 void target_free(struct target *target);
 /* Lets each know the fields of the others. */
 bool targets_join(struct target *targets, size_t n);
+/* And those of catalogs elsewhere. */
+bool targets_know(struct target *targets, size_t n, const struct note_field *known, size_t n_known);
 /* Reads the question for each of them. Complains. */
 bool targets_read(struct target *targets, size_t n, const struct target_question *asked);
 /* Once all is read: complains of an attribute that was asked for and that no record has; false if so. */

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "fleet/fleet.h"
 #include "ui/args.h"
 #include "read/attrs.h"
 #include "ui/out.h"
@@ -34,6 +36,8 @@ struct index {
     bool delimited, headless, strict, json, verbose, skip_unknown, newly_skipped, reread;
     char here[256]; /* zone of this machine */
     struct store_options files;
+    struct publishing publish;
+    struct publisher *publisher;
     struct inputs known, inputs; /* as they were, and as they will be */
     char *base;
     double start;
@@ -81,7 +85,7 @@ static bool add_root(struct index *x, const char *given)
         }
     if (owned_adopt(&x->known.own, path) && inputs_add_root(&x->known, path, S_ISDIR(st.st_mode)))
         return true;
-    return complain("out of memory: %s: free some memory and run again", given), false;
+    return no_memory(given);
 }
 
 static bool find_base(struct index *x, const char *catalog)
@@ -177,8 +181,8 @@ static bool commit(struct index_run *run)
 {
     struct bytes note = {0};
     tamis_reason reason = {0};
-    bool good = inputs_encode(run->inputs, &note) ||
-                !complain("out of memory: %s: free some memory and run again", run->path);
+    bool good = inputs_encode(run->inputs, &note) || !no_memory(run->path);
+    good = good && (!run->publisher || publisher_save(run->publisher, note.data, note.len));
     if (good) {
         tamis_error error = tamis_catalog_commit(run->writer, note.data, note.len, &reason);
         good = error == TAMIS_OK;
@@ -196,15 +200,33 @@ static int finish(const struct index *x, struct index_run *run, const struct upd
     uint64_t records = 0;
     sigaction(SIGINT, &action, NULL); /* not before: one who waits for the lock just ends */
     sigaction(SIGTERM, &action, NULL);
+    for (size_t i = 0; run->publisher && i < run->n_tasks; i++)
+        publisher_covers(run->publisher, run->inputs->entry[run->task[i].entry].id);
     if (!index_work(run) || (!x->update && !index_worth_keeping(run)) || !commit(run))
         return TROUBLE;
     for (size_t i = 0; i < run->inputs->n; i++)
         records += run->inputs->entry[i].count.records;
     index_tell_passed(run, u);
     index_report(run, x->update ? u : NULL, x->json, x->verbose, seconds() - x->start);
+    if (run->publisher &&
+        !publisher_send(run->publisher, run->schema, run->inputs, run->tally.failed))
+        return TROUBLE;
     if (records == 0)
         return complain("no record is left: %s: check its inputs", run->path);
     return run->tally.failed ? TROUBLE : FOUND;
+}
+
+/* Summaries of what this run reads, if they are to be published: of all there is, unless those of
+   before are of just this catalog. */
+static bool publishing_open(struct index *x, struct index_run *run, const void *note, size_t len)
+{
+    bool all;
+    if (!x->publish.url)
+        return true;
+    x->publisher = run->publisher =
+        publisher_open(&x->publish, x->update ? x->update : x->out, note, len, &all);
+    x->reread |= run->publisher && all && x->update;
+    return run->publisher != NULL;
 }
 
 /* ---- a new catalog --------------------------------------------------------------------------- */
@@ -235,6 +257,26 @@ static uint64_t text_of(const struct index_run *run)
     return text;
 }
 
+/* Summaries have the lowest and highest time of their records, whatever else is indexed. */
+static void add_times(struct index *x)
+{
+    const struct inputs *in = &x->inputs;
+    struct attrs *a = &x->attrs;
+    for (size_t i = 0; i < in->n_fields && a->n < TAMIS_ATTRIBUTES_MAX; i++) {
+        const struct note_field *f = &in->field[i];
+        bool wanted =
+            f->type == TAMIS_TIME && (strcmp(f->name, READ_TIME) == 0 ||
+                                      (in->dialect.time && strcmp(f->name, in->dialect.time) == 0));
+        for (size_t j = 0; j < a->n; j++)
+            wanted &= strcmp(a->names[j], f->name) != 0;
+        if (!wanted)
+            continue;
+        a->list[a->n] = (tamis_attribute){.name = f->name, .type = TAMIS_TIME, .bounds_only = true};
+        a->typed[a->n] = true;
+        a->names[a->n++] = f->name;
+    }
+}
+
 /* What may be asked for, if nobody said so, and the types that were not given. */
 static bool choose(struct index *x, const struct index_run *run)
 {
@@ -251,6 +293,8 @@ static bool choose(struct index *x, const struct index_run *run)
     bool good = choose_attributes(&x->inputs, x->base, entries, run->n_tasks, text_of(run),
                                   &x->attrs, x->verbose);
     free(entries);
+    if (good && x->publisher)
+        add_times(x);
     return good;
 }
 
@@ -258,6 +302,9 @@ static bool choose(struct index *x, const struct index_run *run)
 static bool create(struct index *x, struct index_run *run, const uint8_t *key, tamis_hash hash)
 {
     tamis_reason reason = {0};
+    uint8_t joined[TAMIS_KEY_LEN];
+    if (run->publisher && publisher_key(run->publisher, joined, &hash))
+        key = joined;
     const tamis_catalog_options options = {
         .attributes = x->attrs.list,
         .n_attributes = x->attrs.n,
@@ -271,10 +318,11 @@ static bool create(struct index *x, struct index_run *run, const uint8_t *key, t
         .segments = 2 * (text_of(run) / x->segment) + 50, /* room for updates */
     };
     tamis_error error = tamis_catalog_create(&run->writer, x->out, &options, &reason);
+    explicit_bzero(joined, sizeof joined);
     if (error != TAMIS_OK)
         return complain_of(error, &reason, x->out), false;
     run->schema = tamis_catalog_writer_schema(run->writer);
-    return true;
+    return !run->publisher || publisher_start(run->publisher, run->schema, run->inputs, true);
 }
 
 static int index_new(struct index *x, const struct words *words)
@@ -299,6 +347,7 @@ static int index_new(struct index *x, const struct words *words)
                                         .time = x->time,
                                         .zone = x->zone ? x->zone : x->here};
     good = good && set_scope(x, words) && update_plan(&run, &x->known, NULL, &update);
+    good = good && publishing_open(x, &run, NULL, 0);
     if (good && run.n_tasks == 0 && run.tally.failed == 0) {
         const struct entry *e = update.passed ? &x->inputs.entry[update.first_passed] : NULL;
         good = !complain("no inputs: %s: no file in it can be read%s%s; see tamis help index",
@@ -335,7 +384,7 @@ static bool start_update(struct index_run *run)
     if (error != TAMIS_OK)
         return complain_of(error, &reason, x->update), false;
     run->schema = tamis_catalog_writer_schema(run->writer);
-    return true;
+    return !run->publisher || publisher_start(run->publisher, run->schema, run->inputs, false);
 }
 
 /* --reread: all of it anew, as it was asked for when it was made. */
@@ -380,6 +429,8 @@ static int update_locked(struct index *x, const struct words *words, tamis_catal
     attrs_known(&x->attrs, tamis_catalog_schema(old));
     if (!set_scope(x, words) || !attrs_read(&x->attrs, x->attrs_text, &x->combos))
         return TROUBLE;
+    if (!publishing_open(x, run, note, len))
+        return TROUBLE;
     if (x->reread)
         return reread(x, old, run);
     update.any = x->forget.n || x->known.n_roots != roots || x->known.n_rules != rules ||
@@ -391,6 +442,9 @@ static int update_locked(struct index *x, const struct words *words, tamis_catal
     if (update.any)
         return finish(x, run, &update);
     index_report(run, &update, x->json, x->verbose, seconds() - x->start);
+    if (run->publisher &&
+        !publisher_send(run->publisher, tamis_catalog_schema(old), run->inputs, run->tally.failed))
+        return TROUBLE;
     return run->tally.failed ? TROUBLE : FOUND;
 }
 
@@ -443,7 +497,7 @@ static bool name_beside(struct index *x, const char *input)
         return complain("no name for the catalog: %s: say where to write it with -o", input), false;
     x->beside = malloc(len + sizeof ".tamis");
     if (!x->beside)
-        return complain("out of memory: %s: free some memory and run again", input), false;
+        return no_memory(input);
     memcpy(x->beside, input, len);
     memcpy(x->beside + len, ".tamis", sizeof ".tamis");
     return true;
@@ -488,6 +542,15 @@ static bool options_fit(struct index *x, const struct words *words)
     if (!x->update && x->combos.n && !x->attrs_text)
         return complain("no attributes: --combo %s: name them with --attrs", x->combos.text[0]),
                false;
+    if (!x->publish.url != !x->publish.host)
+        return complain("--publish ADDRESS and --as HOST belong together: give both"), false;
+    if (!x->publish.url && (x->publish.day || x->publish.keep))
+        return complain("nothing is published: --day and --keep: give --publish and --as"), false;
+    if (x->publish.host && !host_valid(x->publish.host))
+        return complain("no name of a host: --as %s: give letters, digits, '.', '_' and '-', a "
+                        "letter or digit first",
+                        x->publish.host),
+               false;
     if (x->reread && !x->update)
         return complain("no catalog to read again: --reread: give --update CATALOG"), false;
     if (x->segment && (x->segment < SEGMENT_MIN || x->segment > SEGMENT_MAX))
@@ -516,7 +579,7 @@ static int end_interrupted(int status)
 
 int verb_index(int argc, char **argv)
 {
-    struct index x = {.start = seconds()};
+    struct index x = {.start = seconds(), .publish = {.now = time(NULL)}};
     const struct arg args[] = {
         ARG("output", 'o', ARG_TEXT, &x.out),
         ARG("update", 0, ARG_TEXT, &x.update),
@@ -540,6 +603,10 @@ int verb_index(int argc, char **argv)
         ARG("time", 0, ARG_TEXT, &x.time),
         ARG("tz", 0, ARG_TEXT, &x.zone),
         ARG("strict", 0, ARG_FLAG, &x.strict),
+        ARG("publish", 0, ARG_TEXT, &x.publish.url),
+        ARG("as", 0, ARG_TEXT, &x.publish.host),
+        ARG("day", 0, ARG_TEXT, &x.publish.day),
+        ARG("keep", 0, ARG_COUNT, &x.publish.keep),
         ARG("json", 0, ARG_FLAG, &x.json),
         ARG("verbose", 'v', ARG_FLAG, &x.verbose),
         STORE_WRITE_ARG(x.files),
@@ -549,6 +616,7 @@ int verb_index(int argc, char **argv)
         (!x.update && !attrs_read(&x.attrs, x.attrs_text, &x.combos)))
         return TROUBLE;
     int status = x.update ? index_update(&x, &words) : index_new(&x, &words);
+    publisher_close(x.publisher);
     attrs_free(&x.attrs);
     inputs_free(&x.inputs);
     inputs_free(&x.known);

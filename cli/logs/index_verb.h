@@ -14,6 +14,8 @@
 
 #include "inputs.h"
 
+struct publisher; /* fleet/fleet.h */
+
 /* A file to read, or the end of one. */
 struct task {
     size_t entry;
@@ -41,6 +43,7 @@ struct index_run {
     struct task *task;
     size_t n_tasks;
     struct index_tally tally;
+    struct publisher *publisher; /* of summaries, or NULL */
     /* Makes the writer of an update, once it is known that there is something to do. */
     bool (*start)(struct index_run *run);
     void *context;

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/err.h"
+#include "fleet/fleet.h"
 #include "index_verb.h"
 #include "index_text.h"
 #include "ui/progress.h"
@@ -296,7 +297,9 @@ static bool put_segment(struct worker *w)
         return true;
     }
     tamis_error error =
-        tamis_catalog_put(c->run->writer, w->gather, w->tag.data, w->tag.len, &reason);
+        c->run->publisher ? publisher_take(c->run->publisher, w->gather, &reason) : TAMIS_OK;
+    if (error == TAMIS_OK)
+        error = tamis_catalog_put(c->run->writer, w->gather, w->tag.data, w->tag.len, &reason);
     if (error != TAMIS_OK)
         break_off(c, error, &reason, c->run->path);
     pthread_mutex_lock(&c->lock);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fleet/fleet.h"
 #include "replica_folder.h"
 #include "sets/set_file.h"
 #include "ui/args.h"
@@ -16,7 +17,7 @@ static int forget_carried(const char *url, char **owner, size_t n)
         return complain("%s", error);
     int status = FOUND;
     for (size_t i = 0; i < n && status == FOUND; i++) {
-        if (!carrier_state(c, owner[i], &state) ||
+        if (!carrier_state(c, owner[i], &state) || !fleet_forget(c, owner[i]) ||
             (state.there && !carrier_retire(c, owner[i], true)))
             status = complain("%s: %s is not forgotten: check the address", c->error, owner[i]);
         found += state.there;

@@ -61,11 +61,12 @@ int verb_publish(int argc, char **argv);
 int verb_follow(int argc, char **argv);
 int verb_locate(int argc, char **argv);
 int verb_forget(int argc, char **argv);
+int verb_where(int argc, char **argv);
 
 /* help.c: prints the help of a verb; NULL: the list of verbs. False: no such verb. */
 bool help_print(const char *verb);
 extern const char help_first[]; /* one screen for new users */
 extern const char help_plan[], help_index[], help_find[];
-extern const char help_publish[], help_follow[], help_locate[], help_forget[];
+extern const char help_publish[], help_follow[], help_locate[], help_forget[], help_where[];
 
 #endif

@@ -255,6 +255,7 @@ static const struct {
     {"follow", help_follow},
     {"locate", help_locate},
     {"forget", help_forget},
+    {"where", help_where},
 };
 
 static const char overview[] =
@@ -278,6 +279,7 @@ static const char overview[] =
     "  tamis follow ADDRESS -o DIRECTORY   keep copies of what is published\n"
     "  tamis locate DIRECTORY [KEY]...     print the owners that may have a key\n"
     "  tamis forget ADDRESS|DIRECTORY OWNER...   remove an owner that will not return\n"
+    "  tamis where ADDRESS a=VALUE...      print the hosts of a fleet that may have a record\n"
     "  tamis plan FORM              sizes, rates, thresholds\n"
     "  tamis bench                  measure the speed of filters on this machine\n"
     "  tamis help [VERB]            help on one command\n"

@@ -85,7 +85,7 @@ static tamis_error columns_record(struct joining *j, const struct catalog_strip 
         if (!ROOM_FOR_ONE(w, shapes[shape].columns, shapes[shape].n, shapes[shape].room))
             return no_memory(reason);
         w->shapes[shape].columns[w->shapes[shape].n++] =
-            (struct source){j->number[segments[i]], STRIP_NONE, *at + k++ * bytes};
+            (struct column_source){j->number[segments[i]], STRIP_NONE, *at + k++ * bytes};
         w->used[w->shapes[shape].shape.relation] += plan->rate;
     }
     return TAMIS_OK;

@@ -7,7 +7,7 @@ is version 0 "tamis $version" "" 'tamis version'
 is version-option 0 "tamis $version" "" 'tamis --version'
 holds help-lists-verbs 'tamis help | grep -q "tamis check FILE"'
 holds help-option 'cmp <(tamis --help) <(tamis help)'
-for verb in index find create add remove check dedup info verify fold clear merge intersect diff apply plan bench publish follow locate; do
+for verb in index find create add remove check dedup info verify fold clear merge intersect diff apply plan bench publish follow locate where; do
     holds "help-$verb" "tamis help $verb | head -1 | grep -q '^tamis $verb '"
     holds "option-help-$verb" "cmp <(tamis $verb --help) <(tamis help $verb)"
     holds "letter-help-$verb" "cmp <(tamis $verb -h) <(tamis help $verb)"
@@ -21,7 +21,7 @@ holds alone-one-screen '[ "$(tamis | wc -l)" -le 24 ] && ! tamis | grep -qE ".{1
 holds alone-six-things '[ "$(tamis | grep -c "^[A-Z].*:$")" = 6 ]'
 trouble option-for-verb 'unknown command: --frob: see tamis help$' 'tamis --frob'
 # What the help lists as an option, the manual page explains (dedup: with the page of create).
-for verb in index find create add remove check dedup info verify fold clear merge intersect diff apply plan bench publish follow locate; do
+for verb in index find create add remove check dedup info verify fold clear merge intersect diff apply plan bench publish follow locate where; do
     page=$TAMIS_ROOT/docs/man/tamis-$verb.1
     grep -q '^\.so ' "$page" && page=$TAMIS_ROOT/docs/$(sed 's/^\.so man1/man/' "$page")
     cat "$page" >page

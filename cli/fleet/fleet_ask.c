@@ -1,0 +1,213 @@
+/*
+ * Which hosts and days may have a record: the files of copies are catalogs, asked as find asks its own, with
+ * the question read as find reads it. What the summaries have no keys for (words, regular expressions,
+ * what is not indexed) rules nothing out, and then all hosts in the range of time are named.
+ */
+#define _GNU_SOURCE
+#include "fleet.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "logs/find_target.h"
+
+/* Files may go between the status and the look at them: then there is a new status. */
+#define TRIES 16
+
+static void targets_free(struct target *targets, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        target_free(&targets[i]);
+    free(targets);
+}
+
+/* All files of the status, or NULL: *again, or it has complained. */
+static struct target *targets_open(struct copies *c, bool *again)
+{
+    struct target *targets = calloc(c->n_files + 1, sizeof *targets);
+    bool good = targets;
+    *again = false;
+    for (size_t i = 0; good && i < c->n_files; i++) {
+        char path[4096];
+        tamis_reason reason = {0};
+        tamis_catalog *catalog;
+        copies_path(c, c->file[i], path);
+        tamis_error e = tamis_catalog_open(&catalog, path, NULL, &reason);
+        *again = e == TAMIS_EIO && reason.system_error == ENOENT;
+        if (e != TAMIS_OK && !*again)
+            complain_of(e, &reason, path);
+        targets[i].path = e == TAMIS_OK ? strdup(path) : NULL;
+        good = e == TAMIS_OK && targets[i].path && target_take(&targets[i], catalog);
+        if (good)
+            targets[i].own.open = read_names_fields(targets[i].inputs.dialect.format);
+    }
+    if (!targets)
+        no_memory(c->folder);
+    if (!good && targets)
+        targets_free(targets, c->n_files);
+    return good ? targets : NULL;
+}
+
+static struct target *open_state(struct copies *c)
+{
+    bool again = true;
+    struct target *targets = NULL;
+    for (int i = 0; again && i < TRIES; i++) {
+        if (i && copies_read(c) < 0)
+            return NULL;
+        targets = targets_open(c, &again);
+    }
+    if (again)
+        complain("files are missing: %s: ask the address again", c->folder);
+    return targets;
+}
+
+/* ---- candidates ------------------------------------------------------------------------------ */
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->host != y->host)
+        return x->host < y->host ? -1 : 1;
+    return (x->day > y->day) - (x->day < y->day);
+}
+
+static bool name_candidate(struct copies *c, struct answer *a, const struct target *t, uint64_t at)
+{
+    char host[HOST_MAX + 1];
+    uint64_t epoch;
+    struct piece piece;
+    size_t len;
+    const void *tag = tamis_catalog_tag(t->catalog, at, &len);
+    struct known_host *h = tag_read(tag, len, host, &epoch, &piece) ? copies_host(c, host) : NULL;
+    if (!h)
+        return true;
+    if (piece.kind == PIECE_GAP) {
+        if (!h->doubt)
+            h->doubt = strdup("the summaries of days past --keep are gone");
+        return h->doubt;
+    }
+    h->hit = true;
+    if (!room_for(&a->candidate, a->n, &a->room, sizeof *a->candidate))
+        return false;
+    a->candidate[a->n++] = (struct candidate){h, piece.day};
+    return true;
+}
+
+static bool ask_target(struct copies *c, struct answer *a, struct target *t)
+{
+    tamis_reason reason = {0};
+    tamis_relation_facts facts;
+    t->prunes = calloc(t->question.n + 1, sizeof *t->prunes);
+    tamis_error e =
+        t->prunes ? question_ask(&t->question, t->catalog, t->bits, t->prunes, &t->answer, &reason)
+                  : TAMIS_ENOMEM;
+    if (e != TAMIS_OK)
+        return complain_of(e, &reason, t->path), false;
+    a->pieces += tamis_catalog_segments(t->catalog);
+    for (uint32_t i = 0; tamis_catalog_relation(t->catalog, i, &facts); i++) {
+        bool single = (facts.mask & (facts.mask - 1)) == 0;
+        double *rate = single ? &a->host_day : &a->fleet;
+        double here = single ? facts.fpp_now : a->fleet + facts.fpp_now;
+        *rate = here > *rate ? here : *rate;
+    }
+    for (uint64_t i = 0; i < target_words(t); i++)
+        for (uint64_t left = t->bits[i]; left; left &= left - 1)
+            if (!name_candidate(c, a, t, 64 * i + (unsigned)__builtin_ctzll(left)))
+                return no_memory(t->path);
+    return true;
+}
+
+/* Several pieces of one day are one candidate. */
+static void settle(struct answer *a)
+{
+    size_t n = 0;
+    if (a->n)
+        qsort(a->candidate, a->n, sizeof *a->candidate, compare_candidates);
+    for (size_t i = 0; i < a->n; i++)
+        if (n == 0 || compare_candidates(&a->candidate[n - 1], &a->candidate[i]) != 0)
+            a->candidate[n++] = a->candidate[i];
+    a->n = n;
+}
+
+static bool doubt_hosts(struct copies *c, const struct fleet_question *q, struct answer *a)
+{
+    char why[120];
+    bool good = true;
+    for (size_t i = 0; i < c->n; i++) {
+        struct known_host *h = &c->host[i];
+        snprintf(why, sizeof why, "%llu of its inputs could not be read",
+                 (unsigned long long)h->failed);
+        if (!h->doubt && (h->failed || q->fresh))
+            good &= (h->doubt = strdup(h->failed ? why : "it may have more by now")) != NULL;
+        a->in_doubt += h->doubt != NULL && !h->hit;
+    }
+    return good;
+}
+
+/* The fields that any host has: each target knows all of them by now. */
+static bool note_known(struct answer *a, const struct target *targets, size_t n)
+{
+    const struct fields *all = n ? &targets[0].fields : NULL;
+    a->known = calloc(n ? all->n + 1 : 1, sizeof *a->known);
+    for (size_t i = 0; n && i < targets[0].question.n_columns && !a->unseen; i++)
+        if (targets[0].question.column[i].unseen &&
+            !(a->unseen = strdup(targets[0].question.column[i].name)))
+            return false;
+    for (size_t i = 0; a->known && n && i < all->n; i++) {
+        const char *name = strdup(all->field[i].name);
+        if (!name)
+            return false;
+        a->known[a->n_known++] = (struct note_field){name, all->field[i].type};
+    }
+    return a->known;
+}
+
+bool fleet_ask(struct copies *c, const struct fleet_question *q, struct answer *a)
+{
+    const struct target_question asked = {
+        .words = q->words, .n = q->n, .since = q->since, .until = q->until, .fields = q->fields};
+    struct target *targets = open_state(c);
+    *a = (struct answer){0};
+    bool good =
+        targets && targets_join(targets, c->n_files) && targets_read(targets, c->n_files, &asked);
+    good = good && note_known(a, targets, c->n_files);
+    for (size_t i = 0; good && i < c->n_files; i++)
+        good = ask_target(c, a, &targets[i]);
+    if (good)
+        settle(a);
+    good = good && doubt_hosts(c, q, a);
+    if (targets)
+        targets_free(targets, c->n_files);
+    return good;
+}
+
+void answer_free(struct answer *a)
+{
+    for (size_t i = 0; i < a->n_known; i++)
+        free((void *)(uintptr_t)a->known[i].name);
+    free(a->known);
+    free(a->unseen);
+    free(a->candidate);
+    *a = (struct answer){0};
+}
+
+bool fleet_open(struct copies *c, const char *operand, const char *folder)
+{
+    if (is_address(operand))
+        return copies_folder(c, operand, folder) && copies_sync(c, operand);
+    if (folder)
+        return complain(
+                   "no address to copy from: -o %s: give redis://HOST:PORT/NAME or file:FOLDER",
+                   folder),
+               false;
+    if (strlen(operand) >= sizeof c->folder)
+        return complain("the name is too long: %.100s", operand), false;
+    memcpy(c->folder, operand, strlen(operand) + 1);
+    int there = copies_read(c);
+    if (there == 0)
+        complain("no copies in it: %s: ask the address, with -o %s", operand, operand);
+    return there > 0;
+}

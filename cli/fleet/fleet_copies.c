@@ -1,0 +1,241 @@
+/* The folder of copies: which hosts there are, and in which files their pieces. See fleet.h. */
+#define _GNU_SOURCE
+#include "fleet.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TITLE "tamis copies of a fleet 1\n"
+
+bool is_address(const char *operand)
+{
+    struct stat st;
+    return strchr(operand, ':') && stat(operand, &st) != 0;
+}
+
+/* All folders of a path. */
+static bool make_folders(char *path)
+{
+    for (char *at = path + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = 0;
+        bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
+        *at = '/';
+        if (!made)
+            return false;
+    }
+    return mkdir(path, 0700) == 0 || errno == EEXIST;
+}
+
+bool copies_folder(struct copies *c, const char *url, const char *folder)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    uint64_t sum[2];
+    sum_of(url, strlen(url), sum);
+    int len =
+        folder ? snprintf(c->folder, sizeof c->folder, "%s", folder)
+        : cache && *cache
+            ? snprintf(c->folder, sizeof c->folder, "%s/tamis/fleet-%016" PRIx64, cache, sum[0])
+            : snprintf(c->folder, sizeof c->folder, "%s/.cache/tamis/fleet-%016" PRIx64,
+                       home ? home : "", sum[0]);
+    if (len < 0 || (size_t)len >= sizeof c->folder)
+        return complain("the name of the folder is too long: %.100s: give another with -o",
+                        c->folder),
+               false;
+    if (!make_folders(c->folder))
+        return complain("%s: %s: give a folder for the copies with -o", strerror(errno), c->folder),
+               false;
+    return true;
+}
+
+void copies_path(const struct copies *c, uint64_t file, char out[4096])
+{
+    snprintf(out, 4096, "%s/%" PRIu64 ".tamis", c->folder, file);
+}
+
+static void host_free(struct known_host *h)
+{
+    free(h->catalog);
+    free(h->doubt);
+}
+
+void copies_free(struct copies *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        host_free(&c->host[i]);
+    free(c->host);
+    free(c->file);
+    c->host = NULL;
+    c->file = NULL;
+    c->n = c->room = c->n_files = c->files_room = 0;
+}
+
+/* The place of a name, or where it would be. */
+static size_t place_of(const struct copies *c, const char *name)
+{
+    size_t low = 0, high = c->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(c->host[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct known_host *copies_host(const struct copies *c, const char *name)
+{
+    size_t at = place_of(c, name);
+    return at < c->n && strcmp(c->host[at].name, name) == 0 ? &c->host[at] : NULL;
+}
+
+struct known_host *copies_add(struct copies *c, const char *name)
+{
+    size_t at = place_of(c, name);
+    if (at < c->n && strcmp(c->host[at].name, name) == 0)
+        return &c->host[at];
+    if (!room_for(&c->host, c->n, &c->room, sizeof *c->host))
+        return NULL;
+    memmove(&c->host[at + 1], &c->host[at], (c->n++ - at) * sizeof *c->host);
+    c->host[at] = (struct known_host){0};
+    snprintf(c->host[at].name, sizeof c->host[at].name, "%s", name);
+    return &c->host[at];
+}
+
+bool tag_read(const void *tag, size_t len, char host[HOST_MAX + 1], uint64_t *epoch,
+              struct piece *piece)
+{
+    char text[PIECE_TAG], again[PIECE_TAG], kind[8] = "";
+    *piece = (struct piece){0};
+    if (!tag || len >= sizeof text)
+        return false;
+    memcpy(text, tag, len);
+    text[len] = 0;
+    if (sscanf(text, "%200s %" SCNu64 " %" SCNu64 " %" SCNd64 " %7s", host, epoch, &piece->serial,
+               &piece->day, kind) < 4 ||
+        !host_valid(host))
+        return false;
+    piece->kind = strcmp(kind, "gap") == 0 ? PIECE_GAP : PIECE_SEALED;
+    return tag_write(again, host, *epoch, piece) == (int)len && memcmp(again, text, len) == 0;
+}
+
+/* ---- status ---------------------------------------------------------------------------------- */
+
+/* Text as one word; "-" for none. */
+static bool put_word(FILE *file, const char *text)
+{
+    size_t room = text ? 3 * strlen(text) + 8 : 2;
+    char *quoted = malloc(room);
+    if (!quoted)
+        return false;
+    if (text)
+        carrier_quote(text, quoted, room);
+    fprintf(file, " %s", text ? quoted : "-");
+    free(quoted);
+    return true;
+}
+
+bool copies_write(const struct copies *c)
+{
+    char path[4096];
+    char *text = NULL;
+    size_t len = 0;
+    FILE *file = open_memstream(&text, &len);
+    bool good = file;
+    if (good)
+        fprintf(file, TITLE "next %" PRIu64 "\n", c->next);
+    for (size_t i = 0; good && i < c->n_files; i++)
+        fprintf(file, "file %" PRIu64 "\n", c->file[i]);
+    for (size_t i = 0; good && i < c->n; i++) {
+        const struct known_host *h = &c->host[i];
+        fprintf(file, "host %s %" PRId64 " %" PRIu64, h->name, h->as_of, h->failed);
+        good = put_word(file, h->catalog) && put_word(file, h->doubt);
+        fputc('\n', file);
+    }
+    if (file)
+        fprintf(file, "end\n");
+    good = file && fclose(file) == 0 && good;
+    snprintf(path, sizeof path, "%s/status", c->folder);
+    if (!good)
+        no_memory(path);
+    good = good && file_put(path, text, len);
+    free(text);
+    return good;
+}
+
+static bool take_word(char *word, char **out)
+{
+    size_t len = strlen(word);
+    *out = NULL;
+    if (strcmp(word, "-") == 0)
+        return true;
+    *out = malloc(len + 2);
+    return *out && carrier_unquote(word, len, *out, len + 2);
+}
+
+static bool read_host(struct copies *c, char *line)
+{
+    char *word[5], *at = line;
+    for (size_t i = 0; i < COUNT(word); i++)
+        if (!(word[i] = strsep(&at, " ")))
+            return false;
+    struct known_host *h = !at && host_valid(word[0]) ? copies_add(c, word[0]) : NULL;
+    if (!h)
+        return false;
+    h->as_of = strtoll(word[1], NULL, 10);
+    h->failed = strtoull(word[2], NULL, 10);
+    return take_word(word[3], &h->catalog) && take_word(word[4], &h->doubt);
+}
+
+static bool read_status(struct copies *c, char *text)
+{
+    bool ended = false;
+    char *line = strsep(&text, "\n");
+    if (!text || strncmp(line, TITLE, strlen(TITLE) - 1) != 0)
+        return false;
+    while ((line = strsep(&text, "\n")) != NULL && !ended) {
+        if (strncmp(line, "next ", 5) == 0) {
+            c->next = strtoull(line + 5, NULL, 10);
+        } else if (strncmp(line, "file ", 5) == 0) {
+            if (!room_for(&c->file, c->n_files, &c->files_room, sizeof *c->file))
+                return false;
+            c->file[c->n_files++] = strtoull(line + 5, NULL, 10);
+        } else if (strncmp(line, "host ", 5) == 0) {
+            if (!read_host(c, line + 5))
+                return false;
+        } else {
+            ended = strcmp(line, "end") == 0;
+            if (!ended)
+                return false;
+        }
+    }
+    return ended;
+}
+
+int copies_read(struct copies *c)
+{
+    char path[4096];
+    struct bytes text = {0};
+    copies_free(c);
+    snprintf(path, sizeof path, "%s/status", c->folder);
+    int there = 1;
+    if (!file_slurp(path, &text)) {
+        there = errno == ENOENT ? 0 : -1;
+        if (there < 0)
+            complain("%s: %s: check the permissions of the folder", strerror(errno), path);
+    }
+    bytes_put(&text, "", 1);
+    if (there == 1 && (text.failed || !read_status(c, (char *)text.data))) {
+        complain("not written by tamis where, or damaged: %s: remove it and ask the address again",
+                 path);
+        there = -1;
+    }
+    free(text.data);
+    return there;
+}

@@ -1,0 +1,462 @@
+/*
+ * find --fleet: where says which hosts may have a record, and find runs on each of them, so many at a time,
+ * by a command that the user gives (ssh {host}). What a host prints is held back until it is its turn:
+ * the first that has something to say goes on until it ends, then the next.
+ *
+ * A host has answered if its answer has its first and its last line. Anything else, an unknown name, a lost
+ * connection, a program that is not there, is a host that was not reached: it is told, and the status is 2.
+ */
+#define _GNU_SOURCE
+#include "fleet_question.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "logs/find.h"
+#include "read/reader_parse.h"
+#include "ui/args.h"
+#include "ui/out.h"
+
+#define PARALLEL  8
+#define HELD_MOST ((size_t)8 << 20) /* bytes of a host that is not its turn: then it waits */
+#define TIMEOUT   (UINT64_C(120) * 1000000000)
+
+struct running {
+    const struct known_host *host;
+    pid_t pid;
+    int out, err;
+    struct bytes held, errors; /* not printed yet */
+    bool began;                /* its first line came */
+    bool headed;               /* with --fields: and its header */
+    bool quoted;               /* within quotes of CSV */
+    uint64_t heard;            /* carrier_clock of the last byte */
+    int status;                /* as its last line says; -1: there was none */
+};
+
+struct asking {
+    const struct fleet_find *f;
+    struct travelling *q;
+    struct bytes rest; /* of the question, the same for all hosts */
+    struct copies copies;
+    struct answer answer;
+    const struct known_host **todo;
+    size_t n_todo, next;
+    struct running *running;
+    size_t n_running;
+    struct running *turn;
+    uint64_t timeout, printed, count;
+    struct tally tally;
+    bool header_done, found, trouble, enough;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    interrupted = number;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+/* The command with the name of the host in its place. */
+static char *command_of(const struct asking *a, const char *host)
+{
+    struct bytes text = {0};
+    const char *at = a->f->via, *mark;
+    while ((mark = strstr(at, "{host}")) != NULL) {
+        bytes_put(&text, at, (size_t)(mark - at));
+        bytes_put(&text, host, strlen(host));
+        at = mark + strlen("{host}");
+    }
+    bytes_put(&text, at, strlen(at));
+    bytes_put(&text, " tamis find --question -", sizeof " tamis find --question -");
+    return text.failed ? free(text.data), NULL : (char *)text.data;
+}
+
+/* The question of this host, to be read from the start. -1 after complaining. */
+static int question_file(const struct asking *a, const struct known_host *host)
+{
+    struct bytes text = {0};
+    bool good = travelling_begin(host->catalog, &text);
+    bytes_put(&text, a->rest.data, a->rest.len);
+    good = good && (!text.failed || no_memory(host->name));
+    int fd = good ? memfd_create("tamis-question", MFD_CLOEXEC) : -1;
+    for (size_t at = 0; good && at < text.len;) {
+        ssize_t n = write(fd, text.data + at, text.len - at);
+        good = n > 0;
+        at += good ? (size_t)n : 0;
+    }
+    if (good && lseek(fd, 0, SEEK_SET) == 0) {
+        free(text.data);
+        return fd;
+    }
+    if (fd >= 0) {
+        complain("%s: question: try again", strerror(errno));
+        close(fd);
+    }
+    free(text.data);
+    return -1;
+}
+
+static void child(const char *command, int question, const int out[2], const int err[2])
+{
+    setpgid(0, 0);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    if (dup2(question, STDIN_FILENO) >= 0 && dup2(out[1], STDOUT_FILENO) >= 0 &&
+        dup2(err[1], STDERR_FILENO) >= 0)
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    _exit(127);
+}
+
+static bool start(struct asking *a, const struct known_host *host)
+{
+    int out[2] = {-1, -1}, err[2] = {-1, -1};
+    char *command = command_of(a, host->name);
+    int question = command ? question_file(a, host) : -1;
+    bool good = question >= 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0;
+    pid_t pid = good ? fork() : -1;
+    if (pid == 0)
+        child(command, question, out, err);
+    if (question >= 0 && pid < 0)
+        complain("%s: %s: give a smaller --parallel", strerror(errno), host->name);
+    for (size_t i = 0; i < 2; i++)
+        if (out[i] >= 0 && (i == 1 || pid < 0))
+            close(out[i]);
+    for (size_t i = 0; i < 2; i++)
+        if (err[i] >= 0 && (i == 1 || pid < 0))
+            close(err[i]);
+    if (question >= 0)
+        close(question);
+    free(command);
+    if (pid < 0)
+        return false;
+    setpgid(pid, pid); /* whoever is first */
+    a->running[a->n_running++] = (struct running){.host = host,
+                                                  .pid = pid,
+                                                  .out = out[0],
+                                                  .err = err[0],
+                                                  .heard = carrier_clock(),
+                                                  .status = -1};
+    return true;
+}
+
+/* ---- printing -------------------------------------------------------------------------------- */
+
+/* A line of JSON of --count-by: a number and a value. */
+static bool tally_line(struct asking *a, const uint8_t *line, size_t len)
+{
+    static const char *const names[] = {"count", "value"};
+    const struct dialect dialect = {.format = READ_JSONL};
+    struct selection *selection = NULL;
+    struct parser *parser = parser_new();
+    struct record r;
+    bool good = parser &&
+                selection_new(&selection, &dialect, names, 2, NULL, 0, NULL) == TAMIS_OK &&
+                parser_begin(parser, selection, line, len) == TAMIS_OK &&
+                parser_next(parser, &r) == PARSED_RECORD && r.values[0].state == VALUE_PRESENT;
+    if (good)
+        good = tally_put(&a->tally, r.values[1].data, r.values[1].len,
+                         r.values[1].state == VALUE_MISSING,
+                         strtoull((const char *)r.values[0].data, NULL, 10));
+    parser_free(parser);
+    selection_free(selection);
+    return good;
+}
+
+/* The host before what it printed. */
+static void print_line(struct asking *a, struct running *r, const uint8_t *line, size_t len)
+{
+    bool row = !r->quoted; /* else it goes on with a cell */
+    for (size_t i = 0; a->q->fields && !a->q->json && i < len; i++)
+        r->quoted ^= line[i] == '"';
+    if (a->q->count) {
+        a->count += strtoull((const char *)line, NULL, 10);
+    } else if (a->q->count_by) {
+        a->trouble |= !tally_line(a, line, len);
+    } else if (a->q->fields && !a->q->json && !r->headed) {
+        r->headed = !r->quoted;
+        if (!a->header_done) {
+            put_text(row ? "host," : "");
+            put_bytes(line, len);
+            a->header_done = r->headed;
+        }
+    } else if (!a->enough) {
+        if (a->q->json && len > 1 && line[0] == '{') {
+            put_format("{\"host\": \"%s\", ", r->host->name);
+            put_bytes(line + 1, len - 1);
+        } else {
+            if (row)
+                put_format("%s%s", r->host->name, a->q->fields ? "," : ":");
+            put_bytes(line, len);
+        }
+        a->printed += !r->quoted;
+        a->enough |= a->q->limited && a->printed >= a->q->limit;
+    }
+}
+
+/* Whole lines but the last one, which may be the end of the answer. `all`: there are no more. */
+static void print_held(struct asking *a, struct running *r, bool all)
+{
+    size_t at = 0, first = strlen(ANSWER_FIRST), last = strlen(ANSWER_LAST);
+    while (at < r->held.len) {
+        const uint8_t *line = r->held.data + at;
+        const uint8_t *end = memchr(line, '\n', r->held.len - at);
+        size_t len = end ? (size_t)(end + 1 - line) : r->held.len - at;
+        bool final = at + len == r->held.len;
+        if (final && !all)
+            break;
+        if (!r->began) {
+            r->began = len == first && memcmp(line, ANSWER_FIRST, first) == 0;
+            if (!r->began)
+                break; /* of something else */
+        } else if (final && end && len == last + 2 && memcmp(line, ANSWER_LAST, last) == 0) {
+            r->status = line[last] - '0';
+        } else {
+            print_line(a, r, line, len);
+        }
+        at += len;
+    }
+    r->held.len -= at;
+    memmove(r->held.data, r->held.data + at, r->held.len);
+}
+
+static void print_errors(struct running *r, bool all)
+{
+    size_t at = 0;
+    while (at < r->errors.len) {
+        const uint8_t *line = r->errors.data + at;
+        const uint8_t *end = memchr(line, '\n', r->errors.len - at);
+        size_t len = end ? (size_t)(end - line) : r->errors.len - at;
+        if (!end && !all && len < 4096)
+            break;
+        remark("%s: %.*s", r->host->name, (int)(len < 400 ? len : 400), (const char *)line);
+        at += len + (end != NULL);
+    }
+    r->errors.len -= at;
+    memmove(r->errors.data, r->errors.data + at, r->errors.len);
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+/* What became of a host, whose pipes are closed. */
+static void finish(struct asking *a, struct running *r)
+{
+    int status = 0;
+    if (a->turn == NULL || a->turn == r) {
+        print_held(a, r, true);
+        a->turn = NULL;
+    }
+    print_errors(r, true);
+    kill(-r->pid, SIGKILL); /* what it left behind */
+    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (r->status < 0 && !a->enough && !interrupted) {
+        remark("not reached: %s: %s: its records were not searched", r->host->name,
+               r->began                      ? "its answer broke off"
+               : WIFEXITED(status)           ? "no answer from the command"
+               : WTERMSIG(status) == SIGKILL ? "no answer in time"
+                                             : "the command was ended");
+        a->trouble = true;
+    }
+    a->found |= r->status == FOUND;
+    a->trouble |= r->status > NONE;
+    free(r->held.data);
+    free(r->errors.data);
+}
+
+static void take(int *fd, struct bytes *to, struct running *r)
+{
+    char some[65536];
+    ssize_t n = read(*fd, some, sizeof some);
+    if (n > 0) {
+        bytes_put(to, some, (size_t)n);
+        r->heard = carrier_clock();
+    } else if (n == 0 || errno != EINTR) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+/* Prints what may be printed; hosts that have ended and whose turn it is, or can be, go. */
+static void settle(struct asking *a)
+{
+    for (size_t i = 0; i < a->n_running;) {
+        struct running *r = &a->running[i];
+        if (a->turn == NULL && r->held.len)
+            a->turn = r;
+        if (a->turn == r)
+            print_held(a, r, false);
+        print_errors(r, false);
+        bool waits = a->turn && a->turn != r && r->held.len;
+        if (r->out >= 0 || r->err >= 0 || waits) {
+            i++;
+            continue;
+        }
+        size_t turn = a->turn ? (size_t)(a->turn - a->running) : SIZE_MAX;
+        finish(a, r);
+        *r = a->running[--a->n_running];
+        a->turn = turn == SIZE_MAX || turn == i ? NULL
+                  : turn == a->n_running        ? &a->running[i]
+                                                : &a->running[turn];
+        i = 0; /* the turn may be another's now */
+    }
+}
+
+static void wait_some(struct asking *a)
+{
+    struct pollfd *fds = calloc(2 * a->n_running + 1, sizeof *fds);
+    if (!fds)
+        return;
+    for (size_t i = 0; i < a->n_running; i++) {
+        struct running *r = &a->running[i];
+        bool full = r->held.len > HELD_MOST && a->turn != r;
+        fds[2 * i] = (struct pollfd){.fd = full ? -1 : r->out, .events = POLLIN};
+        fds[2 * i + 1] = (struct pollfd){.fd = r->err, .events = POLLIN};
+    }
+    poll(fds, 2 * a->n_running, 200);
+    uint64_t now = carrier_clock();
+    for (size_t i = 0; i < a->n_running; i++) {
+        struct running *r = &a->running[i];
+        if (fds[2 * i].fd >= 0 && fds[2 * i].revents)
+            take(&r->out, &r->held, r);
+        if (fds[2 * i + 1].fd >= 0 && fds[2 * i + 1].revents)
+            take(&r->err, &r->errors, r);
+        if (a->enough || interrupted || (now > r->heard && now - r->heard > a->timeout))
+            kill(-r->pid, SIGKILL);
+    }
+    free(fds);
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static bool run(struct asking *a)
+{
+    size_t most = a->f->parallel ? (size_t)a->f->parallel : PARALLEL;
+    const struct sigaction action = {.sa_handler = interrupt};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    a->running = calloc(most, sizeof *a->running);
+    bool good = a->running;
+    while (a->running && (a->n_running || (good && a->next < a->n_todo))) {
+        while (good && !a->enough && !interrupted && a->n_running < most && a->next < a->n_todo)
+            good = start(a, a->todo[a->next++]);
+        if (a->enough || interrupted)
+            a->next = a->n_todo;
+        wait_some(a);
+        settle(a);
+        if (put_failed())
+            a->enough = true;
+    }
+    free(a->running);
+    return good;
+}
+
+static bool choose_hosts(struct asking *a)
+{
+    struct copies *c = &a->copies;
+    a->todo = calloc(c->n + 1, sizeof *a->todo);
+    for (size_t i = 0; a->todo && i < c->n; i++) {
+        const struct known_host *h = &c->host[i];
+        if (!h->hit && !h->doubt)
+            continue;
+        if (h->catalog) {
+            a->todo[a->n_todo++] = h;
+            continue;
+        }
+        remark("not reached: %s: where its catalog is was never told", h->name);
+        a->trouble = true;
+    }
+    return a->todo;
+}
+
+static void tell_counts(struct asking *a)
+{
+    if (a->q->count_by) {
+        tally_print(&a->tally, a->q->limited ? a->q->limit : UINT64_MAX, a->q->json);
+    } else if (a->q->count && a->q->json) {
+        json_open(NULL, '{');
+        json_count("matches", a->count);
+        json_close('}');
+    } else if (a->q->count) {
+        put_format("%" PRIu64 "\n", a->count);
+    }
+}
+
+/* What hosts are to print: of counts, what can be added up. */
+static int ask_hosts(struct asking *a)
+{
+    struct travelling *q = a->q;
+    bool json = q->json, limited = q->limited;
+    char moment[24];
+    if (!choose_hosts(a))
+        return no_memory(a->f->address), TROUBLE;
+    q->json = q->count_by ? true : q->count ? false : json;
+    q->limited = limited && !q->count_by;
+    bool good = travelling_write(q, &a->rest) && run(a);
+    q->json = json;
+    q->limited = limited;
+    if (interrupted) {
+        signal(interrupted, SIG_DFL);
+        raise(interrupted);
+    }
+    if (!good)
+        return TROUBLE;
+    tell_counts(a);
+    if (a->f->verbose)
+        remark("%zu of %zu hosts asked", a->n_todo, a->copies.n);
+    int status = a->trouble ? TROUBLE : a->found ? FOUND : NONE;
+    if (status == NONE && a->answer.unseen)
+        return complain(
+            "no input has an attribute '%s': --fleet %s: check the name, or put text in "
+            "double quotes",
+            a->answer.unseen, a->f->address);
+    int64_t as_of = a->copies.n ? a->copies.host[0].as_of : 0;
+    for (size_t i = 0; i < a->copies.n; i++)
+        as_of = a->copies.host[i].as_of < as_of ? a->copies.host[i].as_of : as_of;
+    moment_write(as_of, moment);
+    if (status == NONE)
+        remark("none as of %s", moment);
+    return status;
+}
+
+int fleet_find(const struct fleet_find *f, struct travelling *q)
+{
+    struct asking a = {.f = f, .q = q, .timeout = TIMEOUT};
+    const struct fleet_question asked = {.words = q->words,
+                                         .n = q->n,
+                                         .since = q->since,
+                                         .until = q->until,
+                                         .fields = q->count_by ? q->count_by : q->fields,
+                                         .fresh = f->fresh};
+    if (!f->via || !strstr(f->via, "{host}"))
+        return complain("no command: --via: give one with {host} in it, such as 'ssh {host}'");
+    if (f->timeout && !parse_time(f->timeout, &a.timeout))
+        return complain("wrong time '%s': --timeout: write 90s, 10m", f->timeout);
+    if (f->parallel > 1000)
+        return complain("too many: --parallel: give at most 1000");
+    int status = TROUBLE;
+    if (fleet_open(&a.copies, f->address, f->folder) && fleet_ask(&a.copies, &asked, &a.answer)) {
+        q->known = a.answer.known;
+        q->n_known = a.answer.n_known;
+        status = ask_hosts(&a);
+    }
+    tally_free(&a.tally);
+    free(a.rest.data);
+    free(a.todo);
+    answer_free(&a.answer);
+    copies_free(&a.copies);
+    return status;
+}

@@ -1,0 +1,350 @@
+/*
+ * What a host has published, as text:
+ *
+ *     tamis fleet 1
+ *     host NAME EPOCH AS-OF FAILED
+ *     catalog PATH
+ *     piece SLOT SERIAL KIND DAY BYTES RECORDS SUM SUM
+ *     input BYTES PATH
+ *     end SUM SUM
+ *
+ * Paths are quoted as names of owners are. The sums at the end are those of all before them: a manifest is
+ * whole or it is none. Whoever can write to the carrier can write one, so every number is checked.
+ */
+#define _GNU_SOURCE
+#define XXH_INLINE_ALL
+#include "fleet.h"
+
+#include "api/api.h"
+#include "base/base.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#define TITLE     "tamis fleet 1\n"
+#define PIECE_MAX 8192 /* of a host: 22 years of days */
+
+bool host_valid(const char *name)
+{
+    size_t len = strlen(name);
+    if (len < 1 || len > HOST_MAX || !isalnum((unsigned char)name[0]))
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)name[i] >= 0x80 ||
+            (!isalnum((unsigned char)name[i]) && !strchr("._-", name[i])))
+            return false;
+    return true;
+}
+
+void sum_of(const void *data, size_t len, uint64_t sum[2])
+{
+    XXH128_hash_t h = XXH3_128bits(data, len);
+    sum[0] = h.low64;
+    sum[1] = h.high64;
+}
+
+/* ---- days and moments ------------------------------------------------------------------------ */
+
+int64_t day_of(int64_t seconds)
+{
+    return (seconds >= 0 ? seconds : seconds - 86399) / 86400;
+}
+
+void day_write(int64_t day, char out[16])
+{
+    int64_t year, month, date;
+    date_of(day, &year, &month, &date);
+    snprintf(out, 16, "%04d-%02d-%02d", (int)(year % 10000), (int)month, (int)date);
+}
+
+bool day_read(const char *text, int64_t *day)
+{
+    int year, month, date;
+    char again[16];
+    if (sscanf(text, "%4d-%2d-%2d", &year, &month, &date) != 3)
+        return false;
+    *day = days_of(year, month, date);
+    day_write(*day, again);
+    return strcmp(again, text) == 0 && *day >= 0;
+}
+
+void moment_write(int64_t seconds, char out[24])
+{
+    time_t at = (time_t)seconds;
+    struct tm tm = {0};
+    if (!gmtime_r(&at, &tm) || !strftime(out, 24, "%Y-%m-%dT%H:%M:%SZ", &tm))
+        snprintf(out, 24, "-");
+}
+
+int tag_write(char out[PIECE_TAG], const char *host, uint64_t epoch, const struct piece *piece)
+{
+    return snprintf(out, PIECE_TAG, "%s %" PRIu64 " %" PRIu64 " %" PRId64 "%s", host, epoch,
+                    piece->serial, piece->day, piece->kind == PIECE_GAP ? " gap" : "");
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+bool file_slurp(const char *path, struct bytes *out)
+{
+    uint8_t some[65536];
+    size_t n;
+    out->len = 0;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    while ((n = fread(some, 1, sizeof some, file)) > 0 && !out->failed)
+        bytes_put(out, some, n);
+    bool good = !ferror(file) && !out->failed;
+    fclose(file);
+    if (out->failed)
+        errno = ENOMEM;
+    return good;
+}
+
+static tamis_error put_whole(const void *of, unsigned flags,
+                             tamis_error (*size)(void *context, uint64_t size), tamis_write write,
+                             void *context)
+{
+    const struct carrier_part *whole = of;
+    (void)flags;
+    tamis_error e = size(context, whole->len);
+    return e != TAMIS_OK ? e : write(context, whole->data, whole->len) == 0 ? TAMIS_OK : TAMIS_EIO;
+}
+
+bool file_put(const char *path, const void *data, size_t len)
+{
+    const struct carrier_part whole = {data, len};
+    const struct saved what = {.of = &whole, .encode = put_whole, .key_inside = true};
+    tamis_reason reason = {0};
+    tamis_error e = file_save(&what, path, &reason);
+    if (e != TAMIS_OK)
+        complain_of(e, &reason, path);
+    return e == TAMIS_OK;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+void manifest_free(struct manifest *m)
+{
+    for (size_t i = 0; i < m->n_inputs; i++)
+        free(m->input[i].path);
+    free(m->input);
+    free(m->piece);
+    free(m->catalog);
+    *m = (struct manifest){0};
+}
+
+struct piece *manifest_add(struct manifest *m)
+{
+    if (!room_for(&m->piece, m->n, &m->room, sizeof *m->piece))
+        return NULL;
+    m->piece[m->n] = (struct piece){0};
+    return &m->piece[m->n++];
+}
+
+bool manifest_cover(struct manifest *m, const char *path, uint64_t bytes)
+{
+    if (!room_for(&m->input, m->n_inputs, &m->inputs_room, sizeof *m->input))
+        return false;
+    m->input[m->n_inputs] = (struct covered){strdup(path), bytes};
+    return m->input[m->n_inputs++].path != NULL;
+}
+
+__attribute__((format(printf, 2, 3))) static void put(struct bytes *out, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    bytes_put(out, line, len < 0 ? 0 : (size_t)len < sizeof line ? (size_t)len : sizeof line - 1);
+}
+
+static void put_path(struct bytes *out, const char *path)
+{
+    size_t room = 3 * strlen(path) + 8;
+    char *quoted = malloc(room);
+    if (quoted)
+        carrier_quote(path, quoted, room);
+    out->failed |= !quoted;
+    bytes_put(out, quoted ? quoted : "", quoted ? strlen(quoted) : 0);
+    bytes_put(out, "\n", 1);
+    free(quoted);
+}
+
+bool manifest_write(const struct manifest *m, bool own, struct bytes *out)
+{
+    uint64_t sum[2];
+    out->len = 0;
+    put(out, TITLE "host %s %" PRIu64 " %" PRId64 " %" PRIu64 "\ncatalog ", m->host, m->epoch,
+        m->as_of, m->failed);
+    put_path(out, m->catalog);
+    for (size_t i = 0; i < m->n; i++) {
+        const struct piece *p = &m->piece[i];
+        if (p->gone && !own)
+            continue;
+        put(out,
+            "piece %" PRIu32 " %" PRIu64 " %d %" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIx64
+            " %" PRIx64,
+            p->slot, p->serial, (int)p->kind, p->day, p->bytes, p->records, p->sum[0], p->sum[1]);
+        if (own)
+            put(out, " %d %d %" PRIu64 " %" PRIu64 " %" PRIu64, p->sent, p->gone, p->weight,
+                p->first, p->last);
+        put(out, "\n");
+    }
+    for (size_t i = 0; i < m->n_inputs; i++) {
+        put(out, "input %" PRIu64 " ", m->input[i].bytes);
+        put_path(out, m->input[i].path);
+    }
+    sum_of(out->data, out->len, sum);
+    put(out, "end %" PRIx64 " %" PRIx64 "\n", sum[0], sum[1]);
+    return !out->failed;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A line with its words one after the other. */
+struct line {
+    char *at;
+    bool bad;
+};
+
+static char *word(struct line *l)
+{
+    char *start = l->at;
+    l->bad |= !start || *start == 0;
+    if (l->bad)
+        return "";
+    char *space = strchr(start, ' ');
+    l->at = space ? space + 1 : NULL;
+    if (space)
+        *space = 0;
+    return start;
+}
+
+static uint64_t number(struct line *l, int base)
+{
+    char *text = word(l), *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, base);
+    l->bad |= !isxdigit((unsigned char)*text) || *end || errno;
+    return value;
+}
+
+static int64_t whole(struct line *l)
+{
+    char *text = word(l), *end;
+    errno = 0;
+    int64_t value = strtoll(text, &end, 10);
+    l->bad |= isspace((unsigned char)*text) || end == text || *end || errno;
+    return value;
+}
+
+static char *path(struct line *l)
+{
+    const char *text = word(l);
+    size_t len = strlen(text);
+    char *out = malloc(len + 2);
+    l->bad |= !out || !carrier_unquote(text, len, out, len + 2);
+    return out;
+}
+
+static bool read_piece(struct manifest *m, struct line *l, bool own)
+{
+    struct piece p = {0};
+    p.slot = (uint32_t)number(l, 10);
+    p.serial = number(l, 10);
+    uint64_t kind = number(l, 10);
+    p.kind = (enum piece_kind)kind;
+    p.day = whole(l);
+    p.bytes = number(l, 10);
+    p.records = number(l, 10);
+    p.sum[0] = number(l, 16);
+    p.sum[1] = number(l, 16);
+    if (own) {
+        p.sent = number(l, 10) == 1;
+        p.gone = number(l, 10) == 1;
+        p.weight = number(l, 10);
+        p.first = number(l, 10);
+        p.last = number(l, 10);
+    }
+    bool good =
+        !l->bad && !l->at && kind <= PIECE_GAP && m->n < PIECE_MAX && p.day >= 0 && p.day < 4000000;
+    for (size_t i = 0; good && i < m->n; i++)
+        good = m->piece[i].serial != p.serial && m->piece[i].slot != p.slot;
+    struct piece *to = good ? manifest_add(m) : NULL;
+    if (to)
+        *to = p;
+    return to != NULL;
+}
+
+static bool read_line(struct manifest *m, char *text, bool own)
+{
+    struct line l = {text, false};
+    const char *what = word(&l);
+    if (strcmp(what, "host") == 0 && !m->host[0]) {
+        const char *name = word(&l);
+        if (!host_valid(name))
+            return false;
+        memcpy(m->host, name, strlen(name) + 1);
+        m->epoch = number(&l, 10);
+        m->as_of = whole(&l);
+        m->failed = number(&l, 10);
+    } else if (strcmp(what, "catalog") == 0 && !m->catalog) {
+        m->catalog = path(&l);
+    } else if (strcmp(what, "piece") == 0) {
+        return read_piece(m, &l, own);
+    } else if (strcmp(what, "input") == 0) {
+        uint64_t bytes = number(&l, 10);
+        char *name = path(&l);
+        bool kept = !l.bad && manifest_cover(m, name, bytes);
+        free(name);
+        return kept && !l.at;
+    } else {
+        return false;
+    }
+    return !l.bad && !l.at;
+}
+
+/* The end is there, and says what all before it adds up to. Its length, or 0. */
+static size_t end_of(const char *text, size_t len)
+{
+    uint64_t sum[2];
+    char end[64];
+    const char *last = len > 1 ? memrchr(text, '\n', len - 1) : NULL;
+    size_t before = last ? (size_t)(last + 1 - text) : 0;
+    sum_of(text, before, sum);
+    int n = snprintf(end, sizeof end, "end %" PRIx64 " %" PRIx64 "\n", sum[0], sum[1]);
+    return before && len - before == (size_t)n && memcmp(text + before, end, (size_t)n) == 0
+               ? before
+               : 0;
+}
+
+bool manifest_read(struct manifest *m, const void *data, size_t len, bool own)
+{
+    const size_t title = strlen(TITLE);
+    size_t end = len < ((size_t)64 << 20) ? end_of(data, len) : 0;
+    *m = (struct manifest){0};
+    if (end <= title || memcmp(data, TITLE, title) != 0 || memchr(data, 0, len))
+        return false;
+    char *copy = strndup(data, end);
+    bool good = copy;
+    for (char *at = copy + title, *next; good && *at; at = next) {
+        next = strchr(at, '\n');
+        *next++ = 0; /* the end is behind one */
+        good = read_line(m, at, own);
+    }
+    free(copy);
+    if (!good || !m->host[0] || !m->catalog) {
+        manifest_free(m);
+        return false;
+    }
+    return true;
+}

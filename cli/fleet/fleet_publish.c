@@ -1,0 +1,645 @@
+/*
+ * index --publish: what an update read becomes a piece, and the pieces that others do not have are sent. In
+ * the folder CATALOG.fleet beside the catalog are
+ *
+ *     state          the manifest as it is, and what of it was sent where
+ *     SLOT.tamis     the pieces
+ *     SLOT.digests   of today's: what they are made of, so that several can become one
+ *
+ * A piece is on the disk before the catalog knows its records, and the manifest goes out after that. So
+ * whatever is killed when, summaries cover at least what the catalog has: what was saved and not committed
+ * is read again, and what was committed and not sent goes with the next update. `state` names the catalog
+ * by a sum of its note, as it was and as it is to be; a catalog that was updated without it has another
+ * one, and is read anew.
+ */
+#define _GNU_SOURCE
+#include "fleet.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A host-day is wrong about one value of an attribute in a thousand; about a combination of values that
+   it has, but never together, so seldom that 75,000 host-days are wrong once in a hundred questions. */
+#define SUMMARY_FPP      0.001
+#define SUMMARY_SEGMENTS 6554 /* 0.875 * 0.001 / 6554 for each: see catalog_share */
+
+#define DIGESTS_MOST ((uint64_t)192 << 20) /* of a piece under way, in memory */
+#define PART_BYTES   ((size_t)8 << 20)     /* of a piece, in one message */
+
+/* A piece under way. */
+struct making {
+    tamis_catalog_writer *writer;
+    tamis_gather *gather;
+    struct piece piece;
+};
+
+struct publisher {
+    struct publishing how;
+    int64_t now, today;
+    char folder[4096 - 64];
+    struct manifest m;
+    uint64_t stamp[2], serial, url; /* of the note, of what is next, of where `sent` holds */
+    const tamis_schema *schema;
+    uint64_t without; /* attributes of words */
+    struct making fresh;
+    struct bytes note; /* of pieces */
+    pthread_mutex_t lock;
+};
+
+static void path_of(const struct publisher *p, uint32_t slot, const char *what, char out[4096])
+{
+    snprintf(out, 4096, "%s/%" PRIu32 ".%s", p->folder, slot, what);
+}
+
+static uint64_t sum_text(const void *data, size_t len)
+{
+    uint64_t sum[2];
+    sum_of(data, len, sum);
+    return sum[0];
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+static bool state_write(const struct publisher *p)
+{
+    struct bytes text = {0}, all = {0};
+    char path[4096], head[128];
+    int len = snprintf(head, sizeof head, "state %" PRIx64 " %" PRIx64 " %" PRIu64 " %" PRIx64 "\n",
+                       p->stamp[0], p->stamp[1], p->serial, p->url);
+    bool good = manifest_write(&p->m, true, &text);
+    bytes_put(&all, head, (size_t)len);
+    bytes_put(&all, text.data, text.len);
+    snprintf(path, sizeof path, "%s/state", p->folder);
+    good = (good && !all.failed) || no_memory(p->folder);
+    good = good && file_put(path, all.data, all.len);
+    free(text.data);
+    free(all.data);
+    return good;
+}
+
+/* 1, 0: there is none that can be used; -1 after complaining. */
+static int state_read(struct publisher *p)
+{
+    char path[4096], first[160] = {0};
+    struct bytes text = {0};
+    snprintf(path, sizeof path, "%s/state", p->folder);
+    if (!file_slurp(path, &text)) {
+        int error = errno;
+        free(text.data);
+        if (error == ENOENT)
+            return 0;
+        return complain("%s: %s: check its permissions", strerror(error), path), -1;
+    }
+    const uint8_t *end = text.len ? memchr(text.data, '\n', text.len) : NULL;
+    size_t len = end ? (size_t)(end + 1 - text.data) : 0;
+    memcpy(first, text.data ? text.data : (const uint8_t *)"", len < sizeof first ? len : 0);
+    bool good = sscanf(first, "state %" SCNx64 " %" SCNx64 " %" SCNu64 " %" SCNx64, &p->stamp[0],
+                       &p->stamp[1], &p->serial, &p->url) == 4 &&
+                manifest_read(&p->m, text.data + len, text.len - len, true);
+    free(text.data);
+    if (!good)
+        remark("damaged: %s: everything is read and published anew", path);
+    return good;
+}
+
+/* A life of its own: whoever published under this name before is to stop. */
+static bool begin_anew(struct publisher *p, const char *catalog)
+{
+    struct timespec now;
+    char *full = realpath(catalog, NULL); /* it need not exist yet */
+    if (!full && catalog[0] != '/') {
+        char here[4096];
+        if (!getcwd(here, sizeof here) || asprintf(&full, "%s/%s", here, catalog) < 0)
+            full = NULL;
+    } else if (!full) {
+        full = strdup(catalog);
+    }
+    manifest_free(&p->m);
+    clock_gettime(CLOCK_REALTIME, &now);
+    p->m.epoch = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    p->m.catalog = full;
+    p->serial = 1;
+    p->url = 0;
+    snprintf(p->m.host, sizeof p->m.host, "%s", p->how.host);
+    return full || no_memory(p->folder);
+}
+
+struct publisher *publisher_open(const struct publishing *how, const char *catalog,
+                                 const void *note, size_t note_len, bool *all)
+{
+    struct publisher *p = calloc(1, sizeof *p);
+    if (!p)
+        return no_memory(catalog), NULL;
+    p->how = *how;
+    p->now = how->now;
+    p->today = day_of(p->now);
+    pthread_mutex_init(&p->lock, NULL);
+    uint64_t stamp = sum_text(note, note_len);
+    int there = -1;
+    if (strlen(catalog) + 64 >= sizeof p->folder)
+        complain("the name is too long: %s: give a shorter one", catalog);
+    else if (how->day && !day_read(how->day, &p->today))
+        complain("not a day: --day %s: write 2026-11-16", how->day);
+    else {
+        snprintf(p->folder, sizeof p->folder, "%s.fleet", catalog);
+        if (mkdir(p->folder, 0700) != 0 && errno != EEXIST)
+            complain("%s: %s: check the permissions of its folder", strerror(errno), p->folder);
+        else
+            there = state_read(p);
+    }
+    bool ours = there > 0 && strcmp(p->m.host, how->host) == 0;
+    *all = !ours || !note || (stamp != p->stamp[0] && stamp != p->stamp[1]);
+    if (there < 0 || (!ours && !begin_anew(p, catalog))) {
+        publisher_close(p);
+        return NULL;
+    }
+    uint64_t url = sum_text(how->url, strlen(how->url));
+    for (size_t i = 0; i < p->m.n; i++)
+        p->m.piece[i].sent &= url == p->url;
+    p->url = url;
+    p->stamp[0] = p->stamp[1] = stamp;
+    return p;
+}
+
+/* ---- the key of the fleet -------------------------------------------------------------------- */
+
+#define HOSTS_TRIED 8
+
+struct neighbours {
+    char name[HOSTS_TRIED][HOST_MAX + 1];
+    size_t n;
+};
+
+static void note_neighbour(void *context, const char *owner, bool forgotten)
+{
+    struct neighbours *found = context;
+    if (!forgotten && host_valid(owner) && found->n < HOSTS_TRIED)
+        memcpy(found->name[found->n++], owner, strlen(owner) + 1);
+}
+
+/* Of the first piece of a host. */
+static bool key_of(const struct publisher *p, struct carrier *c, const char *host,
+                   uint8_t key[TAMIS_KEY_LEN], tamis_hash *hash)
+{
+    char owner[HOST_MAX + 32], path[4096];
+    struct bytes bytes = {0};
+    struct manifest m = {0};
+    tamis_catalog *catalog = NULL;
+    tamis_catalog_facts facts;
+    bool good =
+        fleet_fetch(c, host, &bytes) == 1 && manifest_read(&m, bytes.data, bytes.len, false) && m.n;
+    snprintf(owner, sizeof owner, "%s/%" PRIu32, host, m.n ? m.piece[0].slot : 0);
+    snprintf(path, sizeof path, "%s/neighbour.tamis", p->folder);
+    good = good && fleet_fetch(c, owner, &bytes) == 1 && file_put(path, bytes.data, bytes.len) &&
+           tamis_catalog_open(&catalog, path, NULL, NULL) == TAMIS_OK &&
+           tamis_catalog_key(catalog, key);
+    if (good) {
+        tamis_catalog_info(catalog, &facts);
+        *hash = facts.hash;
+    }
+    tamis_catalog_close(catalog);
+    unlink(path);
+    manifest_free(&m);
+    free(bytes.data);
+    return good;
+}
+
+bool publisher_key(const struct publisher *p, uint8_t key[TAMIS_KEY_LEN], tamis_hash *hash)
+{
+    char error[256];
+    struct neighbours found = {0};
+    struct carrier *c = carrier_open(p->how.url, error);
+    bool good = false;
+    if (c && carrier_owners(c, note_neighbour, &found))
+        for (size_t i = 0; i < found.n && !good; i++)
+            good = key_of(p, c, found.name[i], key, hash);
+    carrier_close(c);
+    return good;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+/* The lowest that nothing has, not even what others still see. */
+static uint32_t free_slot(const struct publisher *p)
+{
+    for (uint32_t slot = 1;; slot++) {
+        bool used = slot == p->fresh.piece.slot;
+        for (size_t i = 0; i < p->m.n && !used; i++)
+            used = p->m.piece[i].slot == slot;
+        if (!used)
+            return slot;
+    }
+}
+
+static bool making_begin(struct publisher *p, struct making *m, const tamis_schema *schema,
+                         enum piece_kind kind, int64_t day)
+{
+    char path[4096];
+    tamis_reason reason = {0};
+    const tamis_catalog_options options = {
+        .like = schema, .joinable = true, .fpp = SUMMARY_FPP, .segments = SUMMARY_SEGMENTS};
+    *m = (struct making){.piece = {.slot = free_slot(p),
+                                   .serial = p->serial++,
+                                   .kind = kind,
+                                   .day = day,
+                                   .first = UINT64_MAX}};
+    path_of(p, m->piece.slot, "tamis", path);
+    tamis_error e = tamis_catalog_create(&m->writer, path, &options, &reason);
+    if (e == TAMIS_OK)
+        e = tamis_gather_new(&m->gather, tamis_catalog_writer_schema(m->writer));
+    if (e != TAMIS_OK)
+        complain_of(e, &reason, path);
+    return e == TAMIS_OK;
+}
+
+static void making_free(struct making *m)
+{
+    tamis_gather_free(m->gather);
+    tamis_catalog_abandon(m->writer);
+    *m = (struct making){0};
+}
+
+struct digests_file {
+    char path[4096];
+    bool failed;
+};
+
+static int write_digests(void *context, const void *data, size_t len)
+{
+    const struct digests_file *file = context;
+    return file_put(file->path, data, len) ? 0 : -1;
+}
+
+/* The piece is a file, and part of the manifest. */
+static bool making_end(struct publisher *p, struct making *m)
+{
+    char path[4096], tag[PIECE_TAG];
+    struct digests_file digests = {0};
+    struct bytes bytes = {0};
+    tamis_reason reason = {0};
+    struct piece *piece = &m->piece;
+    piece->records = tamis_gather_records(m->gather);
+    piece->weight = tamis_gather_bytes(m->gather);
+    path_of(p, piece->slot, "tamis", path);
+    path_of(p, piece->slot, "digests", digests.path);
+    tamis_error e = piece->kind == PIECE_LIVE
+                        ? tamis_gather_encode(m->gather, write_digests, &digests)
+                        : TAMIS_OK;
+    if (e == TAMIS_EIO)
+        return false; /* which was told */
+    int len = tag_write(tag, p->m.host, p->m.epoch, piece);
+    if (e == TAMIS_OK)
+        e = tamis_catalog_put(m->writer, m->gather, tag, (size_t)len, &reason);
+    if (e == TAMIS_OK)
+        e = tamis_catalog_commit(m->writer, p->note.data, p->note.len, &reason);
+    if (e != TAMIS_OK)
+        return complain_of(e, &reason, path), false;
+    bool good = file_slurp(path, &bytes);
+    struct piece *to = good ? manifest_add(&p->m) : NULL;
+    piece->bytes = bytes.len;
+    sum_of(bytes.data, bytes.len, piece->sum);
+    if (to)
+        *to = *piece;
+    free(bytes.data);
+    if (!good)
+        return complain("%s: %s: try again", strerror(errno), path), false;
+    return to || no_memory(p->folder);
+}
+
+/* Takes up the digests of a piece; false: they are not there, or of another schema. */
+static bool take_up(const struct publisher *p, const struct piece *piece, tamis_gather *gather)
+{
+    char path[4096];
+    struct bytes bytes = {0};
+    path_of(p, piece->slot, "digests", path);
+    bool good = file_slurp(path, &bytes) &&
+                tamis_gather_decode(gather, bytes.data, bytes.len, NULL) == TAMIS_OK;
+    free(bytes.data);
+    return good;
+}
+
+static void cover(struct piece *piece, uint64_t first, uint64_t last)
+{
+    piece->first = first < piece->first ? first : piece->first;
+    piece->last = last > piece->last ? last : piece->last;
+}
+
+/* What a question is read with: fields, and where times are and mean. */
+static bool note_make(struct publisher *p, const struct inputs *inputs)
+{
+    enum read_format format = inputs->dialect.format;
+    for (size_t i = 0; i < inputs->n; i++)
+        if (!inputs->entry[i].passed && read_names_fields(inputs->entry[i].format))
+            format = inputs->entry[i].format; /* records may have fields that nobody saw */
+    const struct inputs slim = {
+        .dialect = {.format = format, .time = inputs->dialect.time, .zone = inputs->dialect.zone},
+        .segment = 1,
+        .field = inputs->field,
+        .n_fields = inputs->n_fields};
+    return inputs_encode(&slim, &p->note) || no_memory(p->folder);
+}
+
+/* Those before it that are no larger become part of it, newest first. */
+static void absorb(struct publisher *p, struct making *m)
+{
+    for (size_t i = p->m.n; i-- > 0;) {
+        struct piece *old = &p->m.piece[i];
+        uint64_t here = tamis_gather_bytes(m->gather);
+        if (old->gone || old->kind != PIECE_LIVE || old->day != m->piece.day)
+            continue;
+        if (old->weight > here || old->weight + here > DIGESTS_MOST || !take_up(p, old, m->gather))
+            return;
+        cover(&m->piece, old->first, old->last);
+        old->gone = true;
+    }
+}
+
+bool publisher_start(struct publisher *p, const tamis_schema *schema, const struct inputs *inputs,
+                     bool anew)
+{
+    for (uint32_t i = 0; i < tamis_schema_attributes(schema); i++)
+        p->without |= (uint64_t)(tamis_schema_type(schema, i) == TAMIS_WORDS) << i;
+    for (size_t i = 0; anew && i < p->m.n; i++)
+        p->m.piece[i].gone = true;
+    p->schema = schema;
+    return note_make(p, inputs) && making_begin(p, &p->fresh, schema, PIECE_LIVE, p->today);
+}
+
+void publisher_covers(struct publisher *p, uint64_t id)
+{
+    cover(&p->fresh.piece, id, id);
+}
+
+/* What is too much for one piece is one already, and not united with others. */
+static tamis_error fresh_full(struct publisher *p)
+{
+    struct making full = p->fresh;
+    uint64_t first = full.piece.first, last = full.piece.last;
+    full.piece.kind = PIECE_SEALED;
+    bool good = making_end(p, &full);
+    making_free(&full);
+    p->fresh = (struct making){0};
+    good = good && making_begin(p, &p->fresh, p->schema, PIECE_LIVE, p->today);
+    if (good)
+        cover(&p->fresh.piece, first, last);
+    return good ? TAMIS_OK : TAMIS_EIO;
+}
+
+tamis_error publisher_take(struct publisher *p, tamis_gather *gather, tamis_reason *reason)
+{
+    pthread_mutex_lock(&p->lock);
+    tamis_error e = tamis_gather_merge(p->fresh.gather, gather, p->without, reason);
+    if (e == TAMIS_OK && tamis_gather_bytes(p->fresh.gather) > DIGESTS_MOST)
+        e = fresh_full(p);
+    pthread_mutex_unlock(&p->lock);
+    return e;
+}
+
+bool publisher_save(struct publisher *p, const void *note, size_t len)
+{
+    bool good = true;
+    if (tamis_gather_records(p->fresh.gather)) {
+        absorb(p, &p->fresh);
+        good = making_end(p, &p->fresh);
+    }
+    making_free(&p->fresh);
+    p->stamp[1] = sum_text(note, len);
+    return good && state_write(p);
+}
+
+/* ---- days that are over ---------------------------------------------------------------------- */
+
+/* The live pieces of a day become one, if their digests are there and fit in memory. */
+static bool seal_day(struct publisher *p, const tamis_schema *schema, int64_t day)
+{
+    struct making m;
+    uint64_t weight = 0;
+    size_t n = 0, known = p->m.n;
+    for (size_t i = 0; i < known; i++) {
+        const struct piece *piece = &p->m.piece[i];
+        if (piece->gone || piece->kind != PIECE_LIVE || piece->day != day)
+            continue;
+        weight += piece->weight;
+        n++;
+    }
+    bool unite = n > 1 && weight <= DIGESTS_MOST;
+    if (unite && !making_begin(p, &m, schema, PIECE_SEALED, day))
+        return making_free(&m), false;
+    for (size_t i = 0; unite && i < known; i++) {
+        const struct piece *piece = &p->m.piece[i];
+        if (piece->gone || piece->kind != PIECE_LIVE || piece->day != day)
+            continue;
+        unite = take_up(p, piece, m.gather);
+        cover(&m.piece, piece->first, piece->last);
+    }
+    bool good = !unite || making_end(p, &m);
+    if (n > 1 && weight <= DIGESTS_MOST)
+        making_free(&m);
+    for (size_t i = 0; good && i < known; i++) {
+        struct piece *piece = &p->m.piece[i];
+        if (piece->gone || piece->kind != PIECE_LIVE || piece->day != day)
+            continue;
+        piece->gone = unite;
+        piece->kind = unite ? piece->kind : PIECE_SEALED;
+    }
+    return good;
+}
+
+static bool seal(struct publisher *p, const tamis_schema *schema)
+{
+    for (size_t i = 0; i < p->m.n; i++) {
+        const struct piece *piece = &p->m.piece[i];
+        if (!piece->gone && piece->kind == PIECE_LIVE && piece->day < p->today &&
+            !seal_day(p, schema, piece->day))
+            return false;
+    }
+    return true;
+}
+
+/* ---- what is let go -------------------------------------------------------------------------- */
+
+static bool still_there(const struct inputs *inputs, const struct piece *piece)
+{
+    for (size_t i = 0; i < inputs->n; i++)
+        if (inputs->entry[i].id >= piece->first && inputs->entry[i].id <= piece->last)
+            return true;
+    return false;
+}
+
+/* From when to when the records of a piece are, and nothing else. False: another schema. */
+static bool take_bounds(const struct publisher *p, const struct piece *piece, struct making *m)
+{
+    char path[4096];
+    tamis_catalog *catalog = NULL;
+    path_of(p, piece->slot, "tamis", path);
+    bool good = tamis_catalog_open(&catalog, path, NULL, NULL) == TAMIS_OK &&
+                tamis_gather_bounds(m->gather, catalog, 0, NULL) == TAMIS_OK;
+    tamis_catalog_close(catalog);
+    if (good)
+        cover(&m->piece, piece->first, piece->last);
+    return good;
+}
+
+static bool is_old(const struct publisher *p, const struct piece *piece)
+{
+    return !piece->gone && piece->kind == PIECE_SEALED && p->how.keep &&
+           piece->day <= p->today - (int64_t)p->how.keep;
+}
+
+/* Pieces whose inputs are gone go. Those past --keep leave a gap, one for all of them, as long as the
+   catalog still has what they were about: a host is in doubt there, and not denied. */
+static bool retain(struct publisher *p, const struct inputs *inputs, const tamis_schema *schema)
+{
+    struct making m = {0};
+    bool due = false, good = true;
+    size_t known = p->m.n;
+    for (size_t i = 0; i < known; i++) {
+        struct piece *piece = &p->m.piece[i];
+        piece->gone |= !still_there(inputs, piece);
+        due |= is_old(p, piece);
+    }
+    if (!due)
+        return true;
+    good = making_begin(p, &m, schema, PIECE_GAP, p->today);
+    for (size_t i = 0; good && i < known; i++) {
+        struct piece *piece = &p->m.piece[i];
+        if (!is_old(p, piece) && (piece->gone || piece->kind != PIECE_GAP))
+            continue;
+        piece->gone = take_bounds(p, piece, &m); /* of another schema it stays */
+    }
+    if (good && m.piece.first != UINT64_MAX)
+        good = making_end(p, &m);
+    making_free(&m);
+    return good;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static void owner_of(const struct publisher *p, uint32_t slot, char out[HOST_MAX + 32])
+{
+    snprintf(out, HOST_MAX + 32, "%s/%" PRIu32, p->m.host, slot);
+}
+
+static bool send_piece(struct publisher *p, struct carrier *c, struct piece *piece)
+{
+    char path[4096], owner[HOST_MAX + 32];
+    struct bytes bytes = {0};
+    struct carrier_part *parts = NULL;
+    size_t n = 0;
+    path_of(p, piece->slot, "tamis", path);
+    owner_of(p, piece->slot, owner);
+    bool good = file_slurp(path, &bytes) ||
+                !complain("%s: %s: run again with --reread", strerror(errno), path);
+    parts = good ? calloc(bytes.len / PART_BYTES + 1, sizeof *parts) : NULL;
+    good = good && (parts || no_memory(p->folder));
+    for (size_t at = 0; good && at < bytes.len; at += PART_BYTES)
+        parts[n++] = (struct carrier_part){
+            bytes.data + at, bytes.len - at < PART_BYTES ? bytes.len - at : PART_BYTES};
+    if (good && !carrier_replace(c, owner, p->m.epoch, parts, n))
+        good = !complain("%s: %s: not published; run again", c->error, p->how.url);
+    piece->sent = good;
+    free(parts);
+    free(bytes.data);
+    return good;
+}
+
+static bool send_manifest(struct publisher *p, struct carrier *c)
+{
+    struct bytes text = {0};
+    bool good = manifest_write(&p->m, false, &text) || no_memory(p->folder);
+    const struct carrier_part part = {text.data, text.len};
+    if (good && !carrier_replace(c, p->m.host, p->m.epoch, &part, 1))
+        good = !complain("%s: %s: not published; run again", c->error, p->how.url);
+    free(text.data);
+    return good;
+}
+
+/* The new manifest is out: what only the old one named can go, here and there. */
+static void clear_up(struct publisher *p, struct carrier *c)
+{
+    char path[4096];
+    size_t kept = 0;
+    slots_forget(c, &p->m); /* or the next time */
+    for (size_t i = 0; i < p->m.n; i++) {
+        const struct piece *piece = &p->m.piece[i];
+        path_of(p, piece->slot, "digests", path);
+        if (piece->gone || piece->kind != PIECE_LIVE)
+            unlink(path);
+        path_of(p, piece->slot, "tamis", path);
+        if (piece->gone)
+            unlink(path);
+        else
+            p->m.piece[kept++] = *piece;
+    }
+    p->m.n = kept;
+}
+
+static bool send_all(struct publisher *p)
+{
+    char error[256];
+    struct carrier_state state;
+    struct carrier *c = carrier_open(p->how.url, error);
+    if (!c)
+        return complain("%s: %s", error, p->how.url), false;
+    bool good = carrier_state(c, p->m.host, &state) ||
+                !complain("%s: %s: not published; run again", c->error, p->how.url);
+    if (good && state.there && state.epoch > p->m.epoch)
+        good = !complain("another host publishes as %s since: give this one a name of its own, or "
+                         "remove %s to take its place",
+                         p->m.host, p->folder);
+    bool lost = good && (!state.there || state.epoch != p->m.epoch);
+    for (size_t i = 0; good && i < p->m.n; i++) {
+        struct piece *piece = &p->m.piece[i];
+        if (!piece->gone && (lost || !piece->sent))
+            good = send_piece(p, c, piece);
+    }
+    good = good && send_manifest(p, c);
+    if (good)
+        clear_up(p, c);
+    carrier_close(c);
+    return good;
+}
+
+/* Inputs that changed today, and how far they are covered. */
+static bool cover_inputs(struct publisher *p, const struct inputs *inputs)
+{
+    for (size_t i = 0; i < p->m.n_inputs; i++)
+        free(p->m.input[i].path);
+    p->m.n_inputs = 0;
+    for (size_t i = 0; i < inputs->n; i++) {
+        const struct entry *e = &inputs->entry[i];
+        if (!e->passed && !e->unread && e->file.mtime / 1000000000 >= day_of(p->now) * 86400 &&
+            !manifest_cover(&p->m, e->path, e->file.size))
+            return no_memory(p->folder);
+    }
+    return true;
+}
+
+bool publisher_send(struct publisher *p, const tamis_schema *schema, const struct inputs *inputs,
+                    uint64_t failed)
+{
+    p->m.as_of = p->now;
+    p->m.failed = failed;
+    bool good = note_make(p, inputs) && seal(p, schema) && retain(p, inputs, schema) &&
+                cover_inputs(p, inputs) && state_write(p);
+    bool sent = good && send_all(p);
+    return good && state_write(p) && sent;
+}
+
+void publisher_close(struct publisher *p)
+{
+    if (!p)
+        return;
+    making_free(&p->fresh);
+    manifest_free(&p->m);
+    free(p->note.data);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}

@@ -1,0 +1,346 @@
+/* Questions as they travel. See fleet_question.h. */
+#define _GNU_SOURCE
+#include "fleet_question.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "read/reader_parse.h"
+#include "ui/escape.h"
+#include "ui/out.h"
+
+#define QUESTION_MOST ((size_t)256 << 20)
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+struct writing {
+    struct bytes *out;
+    struct bytes lists;
+    size_t n_lists;
+    bool first; /* of an object or array */
+};
+
+static void put(struct bytes *out, const char *text)
+{
+    bytes_put(out, text, strlen(text));
+}
+
+static bool put_string(struct bytes *out, const char *text)
+{
+    const uint8_t *s = (const uint8_t *)text;
+    size_t len = strlen(text);
+    put(out, "\"");
+    for (size_t i = 0; i < len;) {
+        char shown[8];
+        size_t n;
+        if (utf8_char(s + i, len - i) == 0)
+            return complain("not UTF-8: %s: it cannot be asked of other hosts", text), false;
+        i += json_char(s + i, len - i, shown, &n);
+        bytes_put(out, shown, n);
+    }
+    put(out, "\"");
+    return true;
+}
+
+/* "key": "text", if there is one. */
+static bool put_member(struct bytes *out, const char *key, const char *text)
+{
+    if (!text)
+        return true;
+    put(out, ", \"");
+    put(out, key);
+    put(out, "\": ");
+    return put_string(out, text);
+}
+
+/* The place of "=@FILE" in a word; NULL: it names no file. */
+static char *list_of(char *word)
+{
+    char *at = strstr(word, "=@");
+    return at && at > word && at[-1] != '=' && at[-1] != '^' && at[2] ? at : NULL;
+}
+
+static bool put_list(struct writing *w, const char *path)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t len;
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return complain("%s: %s: give a file with a value on each line", strerror(errno), path),
+               false;
+    put(&w->lists, w->n_lists++ ? ", \"\"" : "\"\"");
+    bool good = true;
+    while (good && (len = getline(&line, &room, file)) >= 0) {
+        while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r'))
+            line[--len] = 0;
+        if (len == 0)
+            continue;
+        put(&w->lists, ", ");
+        good = put_string(&w->lists, line);
+    }
+    fclose(file);
+    free(line);
+    return good;
+}
+
+static bool put_words(struct writing *w, const struct travelling *q)
+{
+    bool good = true;
+    put(w->out, ", \"words\": [");
+    for (size_t i = 0; good && i < q->n; i++) {
+        char *list = list_of(q->words[i]), *word = NULL;
+        put(w->out, i ? ", " : "");
+        if (list &&
+            asprintf(&word, "%.*s=@%zu", (int)(list - q->words[i]), q->words[i], w->n_lists) < 0)
+            return no_memory("question");
+        good = (!list || put_list(w, list + 2)) && put_string(w->out, word ? word : q->words[i]);
+        free(word);
+    }
+    put(w->out, "]");
+    return good;
+}
+
+static bool put_known(struct bytes *out, const struct travelling *q)
+{
+    bool good = true;
+    put(out, ", \"known\": [");
+    for (size_t i = 0; good && i < q->n_known; i++) {
+        put(out, i ? ", " : "");
+        good = put_string(out, q->known[i].name);
+    }
+    put(out, "], \"types\": [");
+    for (size_t i = 0; good && i < q->n_known; i++) {
+        put(out, i ? ", " : "");
+        good = put_string(out, tamis_type_name(q->known[i].type));
+    }
+    put(out, "]");
+    return good;
+}
+
+bool travelling_begin(const char *catalog, struct bytes *out)
+{
+    out->len = 0;
+    put(out, "{\"tamis_question\": 1");
+    return put_member(out, "catalog", catalog) && (!out->failed || no_memory("question"));
+}
+
+bool travelling_write(const struct travelling *q, struct bytes *out)
+{
+    struct writing w = {.out = out};
+    char limit[32];
+    out->len = 0;
+    snprintf(limit, sizeof limit, "%" PRIu64, q->limit);
+    bool good = put_words(&w, q) && put_member(out, "since", q->since) &&
+                put_member(out, "until", q->until) && put_member(out, "fields", q->fields) &&
+                put_member(out, "count_by", q->count_by) &&
+                put_member(out, "count", q->count ? "true" : NULL) &&
+                put_member(out, "json", q->json ? "true" : NULL) &&
+                put_member(out, "file", q->file ? "true" : NULL) &&
+                put_member(out, "line", q->line ? "true" : NULL) &&
+                put_member(out, "tag", q->tag ? "true" : NULL) &&
+                put_member(out, "limit", q->limited ? limit : NULL) && put_known(out, q);
+    put(out, ", \"lists\": [");
+    bytes_put(out, w.lists.data, w.lists.len);
+    put(out, "]}\n");
+    if (good && (out->failed || w.lists.failed))
+        good = no_memory("question");
+    free(w.lists.data);
+    return good;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+enum member {
+    VERSION,
+    CATALOG,
+    WORDS,
+    LISTS,
+    SINCE,
+    UNTIL,
+    FIELDS,
+    COUNT_BY,
+    COUNTED,
+    JSON,
+    FILES,
+    LINES,
+    TAG,
+    LIMIT,
+    KNOWN,
+    KINDS,
+    MEMBERS
+};
+static const char *const member[MEMBERS] = {
+    "tamis_question", "catalog", "words", "lists", "since", "until", "fields", "count_by",
+    "count",          "json",    "file",  "line",  "tag",   "limit", "known",  "types"};
+
+static bool wrong(const char *why)
+{
+    return complain("not a question: %s: it comes from tamis find --fleet, of this version or an "
+                    "older one",
+                    why),
+           false;
+}
+
+static void *adopt(struct travelling *q, void *memory)
+{
+    return owned_adopt(&q->own, memory) ? memory : NULL;
+}
+
+/* A text of its own; NULL: it has a zero byte, or there is no memory. */
+static char *text_of(struct travelling *q, const struct value *v)
+{
+    return v->len && memchr(v->data, 0, v->len)
+               ? NULL
+               : adopt(q, strndup(v->len ? (const char *)v->data : "", v->len));
+}
+
+static bool take_text(struct travelling *q, const struct value *v, const char **out)
+{
+    if (v->state == VALUE_MISSING)
+        return true;
+    *out = v->next ? NULL : text_of(q, v);
+    return *out != NULL;
+}
+
+static bool is_true(const struct value *v)
+{
+    return v->state == VALUE_PRESENT && v->len == 4 && memcmp(v->data, "true", 4) == 0;
+}
+
+/* The lines of list `number`, in a file without a name; its path, or NULL. */
+static char *open_list(struct travelling *q, const struct value *v, size_t number)
+{
+    size_t at = 0;
+    char *path = NULL;
+    int fd = memfd_create("tamis-list", 0);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    for (; v && v->state != VALUE_MISSING && at <= number + 1; v = v->next) {
+        at += v->len == 0;
+        if (v->len && at == number + 1 && file) {
+            fwrite(v->data, 1, v->len, file);
+            fputc('\n', file);
+        }
+    }
+    bool good = file && at > number && fflush(file) == 0 &&
+                asprintf(&path, "/proc/self/fd/%d", fd) >= 0 && adopt(q, path);
+    if (!good && fd >= 0)
+        close(fd);
+    return good ? path : NULL; /* the file is open as long as the program runs */
+}
+
+/* A word as find reads it: a list by the name of its file. */
+static char *word_of(struct travelling *q, const struct value *v, const struct value *lists)
+{
+    char *word = text_of(q, v), *list = word ? list_of(word) : NULL, *end, *whole = NULL;
+    if (!list)
+        return word;
+    unsigned long number = strtoul(list + 2, &end, 10);
+    char *path = *end == 0 && number < 64 ? open_list(q, lists, number) : NULL;
+    if (!path || asprintf(&whole, "%.*s=@%s", (int)(list - word), word, path) < 0)
+        return NULL;
+    return adopt(q, whole);
+}
+
+static bool take_words(struct travelling *q, const struct value *values)
+{
+    size_t n = 0;
+    for (const struct value *v = &values[WORDS]; v && v->state != VALUE_MISSING; v = v->next)
+        n++;
+    q->words = adopt(q, calloc(n + 1, sizeof *q->words));
+    for (const struct value *v = &values[WORDS]; q->words && q->n < n; v = v->next)
+        if (!(q->words[q->n++] = word_of(q, v, &values[LISTS])))
+            return false;
+    return q->words != NULL;
+}
+
+static bool take_known(struct travelling *q, const struct value *values)
+{
+    const struct value *name = &values[KNOWN], *type = &values[KINDS];
+    size_t n = 0;
+    for (const struct value *v = name; v && v->state != VALUE_MISSING; v = v->next)
+        n++;
+    q->known = adopt(q, calloc(n + 1, sizeof *q->known));
+    for (; q->known && q->n_known < n && type; name = name->next, type = type->next) {
+        struct note_field *f = &q->known[q->n_known++];
+        const char *kind = text_of(q, type);
+        f->name = text_of(q, name);
+        if (!f->name || !kind || !tamis_type_named(kind, &f->type))
+            return false;
+    }
+    return q->known && q->n_known == n;
+}
+
+static bool take_members(struct travelling *q, const struct value *v)
+{
+    const char *version = NULL, *limit = NULL;
+    char *end = "";
+    if (!take_text(q, &v[VERSION], &version) || !version || strcmp(version, "1") != 0)
+        return wrong(version ? "another version" : "no version");
+    bool good = take_text(q, &v[CATALOG], &q->catalog) && take_text(q, &v[SINCE], &q->since) &&
+                take_text(q, &v[UNTIL], &q->until) && take_text(q, &v[FIELDS], &q->fields) &&
+                take_text(q, &v[COUNT_BY], &q->count_by) && take_text(q, &v[LIMIT], &limit);
+    q->count = is_true(&v[COUNTED]);
+    q->json = is_true(&v[JSON]);
+    q->file = is_true(&v[FILES]);
+    q->line = is_true(&v[LINES]);
+    q->tag = is_true(&v[TAG]);
+    q->limited = limit != NULL;
+    q->limit = limit ? strtoull(limit, &end, 10) : 0;
+    if (!good || *end || (limit && !q->limit))
+        return wrong("a member of another kind");
+    if (!take_words(q, v))
+        return wrong("its words, or a list that they name");
+    return take_known(q, v) || wrong("its fields");
+}
+
+static bool slurp(int fd, struct bytes *out)
+{
+    char some[65536];
+    ssize_t n;
+    while ((n = read(fd, some, sizeof some)) != 0 && out->len < QUESTION_MOST && !out->failed)
+        if (n > 0)
+            bytes_put(out, some, (size_t)n);
+        else if (errno != EINTR)
+            return false;
+    return !out->failed && out->len < QUESTION_MOST;
+}
+
+bool travelling_read(struct travelling *q, int fd)
+{
+    struct bytes text = {0};
+    const struct dialect dialect = {.format = READ_JSONL};
+    struct selection *selection = NULL;
+    struct parser *parser = parser_new();
+    struct record record;
+    *q = (struct travelling){0};
+    bool good = slurp(fd, &text) || wrong("it cannot be read");
+    while (text.len && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r'))
+        text.len--;
+    bytes_put(&text, "\n", 1);
+    good = adopt(q, text.data) && good;
+    tamis_error e = good && parser && !text.failed
+                        ? selection_new(&selection, &dialect, member, MEMBERS, NULL, 0, NULL)
+                        : TAMIS_ENOMEM;
+    if (e == TAMIS_OK)
+        e = parser_begin(parser, selection, text.data, text.len);
+    if (good && e != TAMIS_OK)
+        good = no_memory("question");
+    good = good && ((parser_next(parser, &record) == PARSED_RECORD && !record.unfit) ||
+                    wrong("no JSON object on one line"));
+    good = good && take_members(q, record.values);
+    parser_free(parser);
+    selection_free(selection);
+    return good;
+}
+
+void travelling_free(struct travelling *q)
+{
+    owned_free(&q->own);
+    *q = (struct travelling){0};
+}

@@ -1,0 +1,75 @@
+"""What strangers may put where summaries are exchanged."""
+import os
+import random
+import subprocess
+
+from fleet import Host, quoted
+
+
+def snapshot(fleet, owner, *parts):
+    folder = fleet.folder / "exchange" / quoted(owner)
+    folder.mkdir(parents=True, exist_ok=True)
+    data = bytes(16) + b"".join(len(p).to_bytes(8, "little") + p for p in parts)
+    (folder / "snapshot").write_bytes(data)
+
+
+def start(fleet):
+    for name in ("web1", "web2"):
+        host = Host(fleet, name, "csv")
+        fleet.hosts.append(host)
+        host.write(200, 0)
+        host.index(0)
+    return fleet.hosts
+
+
+def test_forged_names_are_left_out(fleet):
+    start(fleet)
+    for name in ("-oProxyCommand=x", "a b", "$(reboot)", "a;b", "..", ".x", "a\nb", "%", "x" * 201, "é"):
+        snapshot(fleet, name, b"tamis fleet 1\n")
+    done = fleet.run("where", fleet.url, "ip=10.0.0.0/8")
+    assert {line.split("\t")[0] for line in done.stdout.splitlines()} == {"web1", "web2"}
+    assert "none of hosts" in done.stderr
+
+
+def test_a_forged_or_damaged_manifest_is_doubt(fleet):
+    start(fleet)
+    path = fleet.folder / "exchange" / "web1" / "snapshot"
+    real = path.read_bytes()
+    text = subprocess.run(["zstd", "-dc"], input=real[24:], capture_output=True, check=True).stdout
+    assert text.startswith(b"tamis fleet 1\nhost web1")
+    for forged in (b"", b"tamis fleet 1\n", text[:-5], text.replace(b"host web1", b"host web2"),
+                   text.replace(b"piece 1", b"piece 9"), b"\xff" * 300, text + b"x", b"\0" * 100,
+                   bytes(random.randrange(256) for _ in range(500))):
+        snapshot(fleet, "web1", forged)
+        found, doubt = fleet.where("ip=10.0.0.0/8")
+        assert "web1" in doubt | set(found) and "web2" in found, forged
+        assert "web1" in fleet.where("ip=10.99.0.1", status=(2,))[1], forged
+    path.write_bytes(real)
+    assert fleet.where("ip=10.99.0.1") == ({}, set())
+
+
+def test_a_damaged_swapped_or_missing_summary_is_doubt(fleet):
+    start(fleet)
+    one = fleet.folder / "exchange" / quoted("web1/1") / "snapshot"
+    two = fleet.folder / "exchange" / quoted("web2/1") / "snapshot"
+    real = one.read_bytes()
+    flipped = bytearray(real)
+    flipped[len(flipped) // 2] ^= 1
+    for forged in (bytes(flipped), real[:100], b"", two.read_bytes(), real[:-1]):
+        one.write_bytes(forged)
+        for copy in list((fleet.folder / "cache").rglob("status")):
+            copy.unlink()   # a host that asks for the first time
+        assert "web1" in fleet.where("ip=10.99.0.1", status=(2,))[1]
+        assert "web2" in fleet.where("ip=10.0.0.0/8")[0]
+    os.unlink(one)
+    assert "web1" in fleet.where("ip=10.99.0.1", status=(2,))[1]
+    one.write_bytes(real)
+    assert fleet.where("ip=10.99.0.1") == ({}, set())
+
+
+def test_wrong_names_are_refused(fleet):
+    host = Host(fleet, "x", "csv")
+    host.write(5, 0)
+    for name in ("-x", "a b", "a/b", "", "x;y", "$x", "x" * 201):
+        host.name = name
+        assert "no name of a host" in host.index(0, status=(2,)).stderr

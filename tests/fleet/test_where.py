@@ -1,0 +1,186 @@
+"""Which hosts and days may have a record: never missing one, and seldom naming one too many."""
+import random
+import shutil
+
+import pytest
+
+from fleet import LONG, Host, Question, day, quoted
+
+QUESTIONS = 500 if LONG else 60
+
+
+def grow(fleet, days, killed=False):
+    """Ten hosts over some days, several updates a day."""
+    fleet.add(10)
+    for at in range(days):
+        for host in fleet.hosts:
+            for _ in range(random.randrange(1, 4)):
+                host.write(random.randrange(5, 60), at)
+                if killed and host.made and random.random() < 0.3:
+                    host.index_killed(at)
+                host.index(at)
+
+
+def check(fleet, n, simple=False, at=None):
+    """Every host that has a match is named; returns how many were named for nothing, and asked."""
+    vain = asked = 0
+    for _ in range(n):
+        host = random.choice([h for h in fleet.hosts if h.records])
+        q = Question(host.records, simple)
+        found, doubt = fleet.where(*q.words, at=at, status=(0, 1, 2))
+        for h in fleet.hosts:
+            there = bool(q.scan(h.records[:h.covered]))
+            assert not there or h.name in found or h.name in doubt, (q.words, h.name)
+            vain += h.name in found and not there
+            asked += 1
+    return vain, asked
+
+
+@pytest.mark.parametrize("carrier", ["folder", "redis"])
+def test_ten_hosts_never_miss(fleet, carrier):
+    if carrier == "redis":
+        fleet.start_redis()
+    grow(fleet, 3 if carrier == "redis" else 4, killed=True)
+    found, _ = fleet.where("ip=10.0.0.0/8")
+    assert set(found) == {h.name for h in fleet.hosts}
+    check(fleet, QUESTIONS)
+    vain, asked = check(fleet, 30, simple=True)
+    assert vain <= 10 + asked / 50   # --since looks at whole days
+    found, _ = fleet.where("ip=10.77.0.1", "user=u1")
+    assert not found
+
+
+def test_hosts_with_the_same_attributes_are_asked_as_one(fleet):
+    grow(fleet, 2)
+    fleet.where("ip=10.0.0.1")
+    files = list((fleet.folder / "cache").rglob("[0-9]*.tamis"))
+    assert len(files) <= 4   # two kinds of hosts, some in a second file
+
+
+def test_a_sealed_day_is_sent_once_and_today_costs_what_changed(fleet):
+    host = Host(fleet, "web", "csv")
+    fleet.hosts.append(host)
+    host.write(3000, 0)
+    host.index(0)
+    for _ in range(12):
+        host.write(20, 0)
+        host.index(0)
+    sent = host.bytes_sent()
+    assert len(sent) <= 1 + 6            # the manifest, and a handful of pieces
+    host.write(50, 1)
+    host.index(1)
+    sealed = host.bytes_sent()
+    whole = max(sealed.items(), key=lambda item: item[1][0])
+    for _ in range(5):
+        host.write(20, 1)
+        host.index(1)
+        now = host.bytes_sent()
+        assert now[whole[0]] == whole[1]   # the same file
+        assert sum(size for name, (size, _) in now.items() if name != whole[0]) < whole[1][0] / 2
+    found, _ = fleet.where("ip=10.0.0.0/8")
+    assert found == {"web": {day(0), day(1)}}
+    check(fleet, 20)
+
+
+def test_an_update_of_nothing_moves_the_watermark_alone(fleet):
+    host = fleet.add(1)[0]
+    host.write(100, 0)
+    host.index(0)
+    before = host.bytes_sent()
+    host.index(0)
+    after = host.bytes_sent()
+    changed = {name for name in before if before[name] != after[name]}
+    assert set(before) == set(after) and changed == {quoted(host.name)}
+
+
+def test_an_update_without_publishing_is_made_up_for(fleet):
+    host = fleet.add(1)[0]
+    host.write(50, 0)
+    host.index(0)
+    host.write(50, 0)
+    host.index(0, publish=False)
+    host.covered = 50
+    check(fleet, 5)
+    host.write(50, 1)
+    host.index(1)
+    check(fleet, 40)
+
+
+def test_nothing_is_lost_with_the_state_or_the_exchange(fleet):
+    host = fleet.add(1)[0]
+    for at in range(3):
+        host.write(40, at)
+        host.index(at)
+    shutil.rmtree(fleet.folder / "exchange")
+    host.index(3)
+    check(fleet, 20)
+    shutil.rmtree(host.folder / "logs.tamis.fleet")
+    host.write(40, 3)
+    host.index(3)
+    check(fleet, 20)
+
+
+def test_summaries_go_with_their_inputs(fleet):
+    host = fleet.add(2)[1]
+    for at in range(4):
+        host.write(60, at)
+        host.index(at)
+    host.remove(0)
+    host.remove(1)
+    host.index(4)
+    found, doubt = fleet.where("ip=10.0.0.0/8")
+    assert not doubt and found[host.name] <= {day(2), day(3), day(4)}
+    check(fleet, 30)
+
+
+def test_days_past_keep_leave_doubt_where_records_are_left(fleet):
+    host = fleet.add(2)[1]
+    for at in range(6):
+        host.write(60, at)
+        host.index(at)
+    host.index(6, "--keep", "3")
+    found, doubt = fleet.where("ip=10.0.0.0/8", "--since", day(5))
+    assert host.name in found and min(found[host.name]) >= day(4) and not doubt
+    assert host.name in fleet.where("ip=10.99.0.1", status=(2,))[1]
+    check(fleet, 40)
+    for at in range(5):
+        host.remove(at)
+    host.index(7, "--keep", "3")
+    assert fleet.where("ip=10.99.0.1") == ({}, set())
+    check(fleet, 20)
+
+
+def test_fresh_asks_every_host(fleet):
+    grow(fleet, 1)
+    found, doubt = fleet.where("ip=10.99.0.1", "--fresh", status=(2,))
+    assert not found and doubt == {h.name for h in fleet.hosts}
+
+
+def test_a_host_that_is_forgotten_is_gone(fleet):
+    grow(fleet, 1)
+    fleet.run("forget", fleet.url, fleet.hosts[0].name)
+    found, doubt = fleet.where("ip=10.0.0.0/8")
+    assert fleet.hosts[0].name not in found and not doubt
+    left = [p.name for p in (fleet.folder / "exchange").iterdir() if (p / "snapshot").exists()]
+    assert not [name for name in left if name.startswith(quoted(fleet.hosts[0].name))]
+    fleet.hosts[0].index(0)
+    assert fleet.hosts[0].name in fleet.where("ip=10.0.0.0/8")[0]
+
+
+def test_of_two_with_one_name_the_first_stops(fleet):
+    first, second = Host(fleet, "web", "csv"), Host(fleet, "other", "csv")
+    second.name = "web"
+    first.write(10, 0)
+    second.write(10, 0)
+    first.index(0)
+    second.index(0)
+    first.write(10, 0)
+    assert "another host publishes as web" in first.index(0, status=(2,)).stderr
+
+
+def test_a_folder_of_copies_answers_by_itself(fleet):
+    grow(fleet, 1)
+    copies = str(fleet.folder / "copies")
+    fleet.run("where", fleet.url, "ip=10.0.0.1", "-o", copies, status=(0, 1))
+    shutil.rmtree(fleet.folder / "exchange")
+    check(fleet, 10, at=copies)
