@@ -3,7 +3,7 @@
  * Zipf's law (20,000 addresses, 20,000 users, 500,000 paths). How fast they are gathered and written,
  * how large the catalog is against the records, how long it takes to open it and to ask it; and, for
  * pairs of an address and a user that occur in most segments (ranks 200 to 2,000), how many segments
- * are named in vain: by the two values alone, and with the pair verified. What is true is counted in a
+ * are false candidates: by the two values alone, and with the pair verified. What is true is counted in a
  * second pass over the records.
  *
  *     bench_catalog [SEGMENTS [RECORDS [COMBINATIONS]]]      1000 50000 1
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
     unlink(path);
     printf("medians: open %.0f us, first question %.0f us, again %.1f us\n", median(t.opening),
            median(t.first), median(t.again));
-    printf("a pair is in %.2f segments; named in vain by its values alone %.1f, verified %.4f\n",
+    printf("a pair is in %.2f segments; false candidates by its values alone %.1f, verified %.4f\n",
            t.both / QUESTIONS, t.named / QUESTIONS, t.wrong / QUESTIONS);
     free(truth), free(load);
     return t.named >= 20 * t.wrong ? 0 : 1;

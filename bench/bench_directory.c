@@ -73,7 +73,7 @@ int main(void)
     double start = bench_now();
     build(s);
     tamis_directory_info(s->directory, &facts);
-    printf("%d owners of %d keys in %.1f s: %u shapes, %.2f bits a key\n", OWNERS, KEYS,
+    printf("%d owners of %d keys in %.1f s: %u shapes, %.2f bits per key\n", OWNERS, KEYS,
            bench_now() - start, facts.shapes, (double)facts.bits / (double)facts.items);
     double directory = bench_median(ask_directory, s, QUESTIONS);
     double filters = bench_median(ask_filters, s, QUESTIONS / 20);

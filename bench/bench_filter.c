@@ -61,7 +61,7 @@ static void row(const char *name, const char *what, double ns, double bits)
 {
     printf("  %-22s %-16s %8.2f ns  %6.2f x floor", name, what, ns, ns / now.floor_ns);
     if (bits > 0)
-        printf("  %6.2f bits a key", bits);
+        printf("  %6.2f bits per key", bits);
     printf("\n");
     bench_record((struct bench_row){.filter = name,
                                     .what = what,

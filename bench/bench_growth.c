@@ -1,6 +1,6 @@
 /*
  * What growth, deletion and threads cost: a scalable filter grown from 1,000 keys beside one sized in
- * advance, allocated bits a key along the way, a dynamic filter of 500 vectors beside one spread
+ * advance, allocated bits per key along the way, a dynamic filter of 500 vectors beside one spread
  * vector with the same keys and probes, deletable beside plain, two threads beside one.
  * BENCH_FULL=1 grows to 10^8 keys too.
  */
@@ -99,7 +99,7 @@ static struct curve grow(tamis_filter *f, size_t n)
                                         .fpp = 0.01,
                                         .bits = a_key});
         if (c.points % 40 == 1)
-            printf("    n %9zu: %7.2f bits a key\n", at, a_key);
+            printf("    n %9zu: %7.2f bits per key\n", at, a_key);
     }
     return c;
 }
@@ -136,7 +136,7 @@ static void grown(size_t n, const uint64_t *queries)
     grown_row("lookup, batch", n, look_grown, look_sized, bits);
     grown_row("lookup, one", n, single(f, queries), single(sized, queries), bits);
     grown_row("insert, by 1024", n, c.insert / (double)n, insert_sized, bits);
-    printf("  bits a key: average %.2f over all, %.2f past 10^6; worst past 10^6 %.2f\n",
+    printf("  bits per key: average %.2f over all, %.2f past 10^6; worst past 10^6 %.2f\n",
            c.sum / (double)c.points, c.late / (double)(c.late_points ? c.late_points : 1), c.worst);
     tamis_filter_free(f);
     tamis_filter_free(sized);

@@ -10,7 +10,7 @@ Records: users and addresses by Zipf's law from 100,000 each, about 115 bytes as
     size     of the catalog, as a share of the raw text
     find     milliseconds of a whole process on the .zst files: the median of 41 runs, the best one,
              and the least processor time
-    pairs    segments named in vain, with the combination and with --verifier none, for 200 pairs of
+    pairs    false candidates, with the combination and with --verifier none, for 200 pairs of
              values that are in most segments each
     growth   find with ten times the data, the candidates being the same number
 
@@ -92,7 +92,7 @@ def choose(catalog, rng, wanted):
     for _ in range(2000):
         words = ["ip=" + address(rng.randrange(300, 3000)), "user=u%05d" % rng.randrange(300, 3000)]
         facts = find(catalog, *words)
-        if facts["candidates"] == wanted and facts["read_in_vain"] == 0:
+        if facts["candidates"] == wanted and facts["false_candidates"] == 0:
             return words
     raise SystemExit("no pair is in %d segments" % wanted)
 
@@ -144,12 +144,12 @@ def pairs(data, folder, catalog):
     for _ in range(200):
         words = ["ip=" + address(rng.randrange(500, 3000)), "user=u%05d" % rng.randrange(500, 3000), "--trust"]
         facts = find(catalog, *words)
-        wrong += facts["read_in_vain"]
+        wrong += facts["false_candidates"]
         if n:
             n -= 1
-            wrong_bare += find(bare, *words)["read_in_vain"] * (200 / (20 if not FULL else 50))
-    figure("segments read in vain, a question, none", wrong_bare / 200, "")
-    figure("segments read in vain, a question, verifier", wrong / 200, "")
+            wrong_bare += find(bare, *words)["false_candidates"] * (200 / (20 if not FULL else 50))
+    figure("false candidates per question, none", wrong_bare / 200, "")
+    figure("false candidates per question, verifier", wrong / 200, "")
     figure("times fewer (at least)", wrong_bare / max(wrong, 1), "", "target 20")
 
 

@@ -38,7 +38,7 @@ struct Filter {
     std::unique_ptr<FilterBitsReader> reader;
 };
 
-// The bits a key that give the rate, as RocksDB's own blocks do: searched by building would take
+// The bits per key that give the rate, as RocksDB's own blocks do: searched by building would take
 // long, so by the published table of its layout (512-bit lines, k = 0.69 bits).
 double bits_for(double fpp)
 {

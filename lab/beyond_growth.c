@@ -1,6 +1,6 @@
 /*
  * All growth policies over five decades of n, for a stated rate of 1 %: what was measured, and the
- * bits a key. `fixed` is made for each n anew; dynamic and window know a bound on n beforehand;
+ * bits per key. `fixed` is made for each n anew; dynamic and window know a bound on n beforehand;
  * scalable and flexible start at 1024 keys and know nothing. Flexible goes by the clock: once with even
  * arrivals, once with arrivals that double every second. Beside them the published way of growing,
  * by doubling, which states no total.

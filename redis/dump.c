@@ -2,7 +2,7 @@
  * DUMP: a value as the bytes of a .tamis file, in pieces; SCANDUMP is the same for clients of BF.*.
  *
  * A dump is of one moment. Of a value up to tamis.work-limit the bytes are taken when it starts and
- * kept aside. A larger one is gone over a few MB at a call, and nothing is held but the header; what is
+ * kept aside. A larger one is read a few MB per call, and nothing is held but the header; what is
  * added meanwhile is remembered, so that the bits of the beginning can still be read. A value for which
  * this cannot be (deletable, dynamic, window, a table of records) and which changes ends its dump.
  *

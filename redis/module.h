@@ -270,7 +270,7 @@ struct publication *publication_load(RedisModuleIO *io); /* NULL: cannot be */
 void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct publication *p);
 
 /* ---- publish.c ---- */
-/* Has a look now and then. False without memory: then the next change of the value comes here again. */
+/* Has a look now and then. False if there is no memory; then the next change of the value comes here again. */
 bool publish_register(int db, const RedisModuleString *name);
 void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
 void publish_start(RedisModuleCtx *ctx);

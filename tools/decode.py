@@ -270,7 +270,7 @@ def unpack(fields, data, offset, where):
     found = dict(zip((name for name, _ in fields), struct.unpack_from(form, data, offset)))
     for name, kind in fields:
         if kind == "d":
-            need(abs(found[name]) <= sys.float_info.max, where, name + " is no number")
+            need(abs(found[name]) <= sys.float_info.max, where, name + " is not a number")
         if name.startswith("zero"):
             need(found[name] == 0, where, "a reserved field")
     return found

@@ -44,6 +44,29 @@ MATH_FILES = re.compile(r"src/plan/.*\.c$")
 
 FILE_WARN, FILE_MAX, FUNCTION_MAX = 600, 700, 60
 
+# Wordings that comments and messages avoid, and what to write instead.
+WORDINGS = [(re.compile(pattern), instead) for pattern, instead in [
+    (r"\b(?:bits?|bytes|ns|probes|misse?s?|times) an? (?:key|item|record|value|lookup|query|segment|line|byte|"
+     r"second|row|page|layer|vector)\b", "per"),
+    (r"\bin vain\b", "false candidates"),
+    (r"\b(?:NULL|[Ff]alse|;) without memory\b", "if there is no memory"),
+    (r"\bwithout memory:", "if there is no memory"),
+    (r"\bstrangers?\b", "untrusted, others, non-member"),
+    (r"\b(?:is|are|was|were) told (?:of|by|with)\b", "reported, kept by"),
+    (r"\bcomes? to lie\b", "is stored"),
+    (r"\bas (?:ever|need be)\b", "as before, if necessary"),
+    (r"\bnobody's\b", "without an owner"),
+    (r"\bis no (?:catalog|filter|patch|file|option|link|value|number|regular|tamis|message)\b", "is not a"),
+    (r"\bwhat parts columns\b", "separator of columns"),
+    (r"\bfor good\b", "permanently"),
+    (r"\bgone over\b", "read, passed"),
+    (r"\bone (?:who|that) asks\b", "caller, query"),
+    (r"\bof (?:the )?caller's\b", "of the caller"),
+    (r"\bby (?:the )?chance that\b|\bwith chance\b", "probability"),
+    (r"\b(?:when|if|where) (?:it|this) is not said\b", "by default"),
+    (r"\bbits? (?:a|an) key\b", "per key"),
+    (r"\bs?he likes\b|\bas he\b", "the caller")]]
+
 # Written apart so that this file passes its own rules.
 LEFTOVERS = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX"]) + r")\b")
 CONFLICTS = re.compile("^(" + "<" * 7 + "|" + ">" * 7 + ")( |$)")
@@ -279,6 +302,21 @@ def rule_walks(tree):
     return found
 
 
+def prose(tree, path):
+    """(line, text) of each comment and string of a C file, white space and stars folded."""
+    text = tree.text(path)
+    for match in re.finditer(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', text, re.S):
+        yield (text.count("\n", 0, match.start()) + 1,
+               re.sub(r"\s*\n\s*(?:\* ?)?|\s+", " ", match.group(0)))
+
+
+def rule_words(tree):
+    """comments and messages are in plain technical English"""
+    return ["%s:%d: %r: write: %s" % (path, number, match.group(0), instead)
+            for path in tree.c_files(PRODUCT) for number, text in prose(tree, path)
+            for pattern, instead in WORDINGS for match in pattern.finditer(text)]
+
+
 def rule_struct_names(tree):
     """a struct name means one thing within the library, and within the module"""
     found = []
@@ -308,7 +346,7 @@ def rule_registries(tree):
 
 RULES = [rule_format, rule_cppcheck, rule_folders, rule_calls, rule_math, rule_posix,
          rule_file_length, rule_function_length, rule_leftovers, rule_mutations,
-         rule_walks, rule_struct_names, rule_heads, rule_registries]
+         rule_walks, rule_words, rule_struct_names, rule_heads, rule_registries]
 SHOWN = 40
 
 

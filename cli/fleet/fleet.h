@@ -70,7 +70,7 @@ struct piece *manifest_add(struct manifest *m); /* NULL: no memory */
 bool manifest_cover(struct manifest *m, const char *path, uint64_t bytes);
 /* As text, line by line; `own`: with what the host alone needs. False: no memory. */
 bool manifest_write(const struct manifest *m, bool own, struct bytes *out);
-/* From strangers: every line is one that a host would write, or nothing is taken. */
+/* From others: every line is one that a host would write, or nothing is taken. */
 bool manifest_read(struct manifest *m, const void *data, size_t len, bool own);
 
 /* ---- small things ---- */

@@ -37,7 +37,7 @@ struct travelling {
    complaining. */
 bool travelling_begin(const char *catalog, struct bytes *out);
 bool travelling_write(const struct travelling *q, struct bytes *out);
-/* From a file descriptor, by strangers. False after complaining. */
+/* From a file descriptor, by others. False after complaining. */
 bool travelling_read(struct travelling *q, int fd);
 void travelling_free(struct travelling *q);
 

@@ -175,7 +175,7 @@ static void explain(const struct find *f, const struct target *t, const struct s
     report_count("rejected_by_attributes", "  rejected by attributes", t->answer.by_attributes);
     report_count("rejected_by_combinations", "  rejected by combinations", t->answer.by_verifier);
     report_count("candidates", "  candidates", candidates);
-    report_count("read_in_vain", "  read in vain", candidates - hits);
+    report_count("false_candidates", "  false candidates", candidates - hits);
     report_clauses(t);
     if (f->json || t->question.n > 1)
         report_flag("verified", "verified as a combination", t->answer.verified);

@@ -34,7 +34,7 @@ struct party {
     uint64_t printed;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    size_t told; /* the last file that trouble was told of */
+    size_t told; /* the last file whose trouble was reported */
     bool stop;
 };
 

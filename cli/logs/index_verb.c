@@ -245,7 +245,7 @@ static bool may_replace(const char *path)
         return true;
     if (error == TAMIS_EIO)
         return complain_of(error, &reason, path), false;
-    complain("the file exists and is no catalog: %s: give another name after -o", path);
+    complain("the file exists and is not a catalog: %s: give another name after -o", path);
     return false;
 }
 

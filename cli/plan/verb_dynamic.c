@@ -76,9 +76,9 @@ int plan_dynamic_rates(const struct plan *p)
                 tamis_plan_dynamic_size_ratio(m, k, (double)c, (double)s));
     report_real("size_ratio_13_best", "the same with the best k",
                 tamis_plan_dynamic_size_ratio_best(m, k, (double)c, (double)s));
-    report_rate("f1_9", "chance that an item of a full row meets another (9)",
+    report_rate("f1_9", "probability that an item of a full row meets another (9)",
                 tamis_plan_dynamic_f1(m, k, c, n));
-    report_rate("f2_10", "chance that one of the last row does (10)",
+    report_rate("f2_10", "probability that one of the last row does (10)",
                 tamis_plan_dynamic_f2(m, k, c, n));
     report_real("multi_expected", "items in several rows, expected",
                 tamis_plan_dynamic_multi(m, k, c, n));

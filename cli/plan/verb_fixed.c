@@ -14,7 +14,7 @@ static void report_layout(const char *key, const char *title, const tamis_plan_s
     report_size("bytes", "bytes", size->bits / 8);
     report_count("hashes", "hashes", size->k);
     report_rate("rate", "rate", size->rate);
-    report_real("bits_per_item", "bits an item", (double)size->bits / (double)items);
+    report_real("bits_per_item", "bits per item", (double)size->bits / (double)items);
     report_group_end();
 }
 
@@ -89,7 +89,7 @@ int plan_fixed_rate(const struct plan *p)
                 tamis_plan_rate_exact(p->bits, (unsigned)p->hashes, n));
     report_rate("rate_blocked", "rate, blocked layout (whole blocks of 512)",
                 tamis_plan_rate_blocked(blocks, (unsigned)p->hashes, n));
-    report_real("bits_per_item", "bits an item", m / n);
+    report_real("bits_per_item", "bits per item", m / n);
     report_close();
     return plot_vector(p, n);
 }

@@ -32,7 +32,7 @@ static void report_stack(const char *key, const char *title, const tamis_plan_st
     report_count("n_layers", "layers", v->layers);
     report_real("bits", "bits", v->bits);
     report_rate("rate", "rate", v->rate);
-    report_real("bits_per_item", "bits an item", v->per_item);
+    report_real("bits_per_item", "bits per item", v->per_item);
     report_layers(layers, v->layers);
     report_group_end();
 }
@@ -131,7 +131,7 @@ static void report_flexible(const struct plan *p, const unsigned *lambda, size_t
     report_count("vectors", "vectors", v.vectors);
     report_rate("rate_4", "rate (3), (4)", v.rate);
     report_real("bits_5", "bits (5)", v.bits);
-    report_real("load", "load factor, bits an item", v.load);
+    report_real("load", "load factor, bits per item", v.load);
     report_real("load_min_6", "least (6)", v.load_min);
     report_real("load_max_6", "most (6)", v.load_max);
     report_real("load_tight", "most, tighter", v.load_tight);

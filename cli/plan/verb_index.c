@@ -71,8 +71,8 @@ int plan_index(const struct plan *p)
     report_count("range", "values of an attribute (0: no bound)", p->range);
     report_count("bits", "bits of all attributes, p q m", p->attributes * p->hashes * p->cells);
     report_rate("attribute", "rate of one attribute (5.1)", v.attribute);
-    report_rate("stored", "chance that a value of the range is stored", v.stored);
-    report_group("verify", "chance that a verification value not stored meets a stored one");
+    report_rate("stored", "probability that a value of the range is stored", v.stored);
+    report_group("verify", "probability that a verification value not stored meets a stored one");
     report_rate("basic", "basic, bound (5.3)", v.verify.basic);
     report_rate("basic_mean", "basic, mean", v.verify.basic_mean);
     report_rate("attenuated", "attenuated, bound (5.4)", v.verify.attenuated);

@@ -8,7 +8,7 @@
  *
  * Measured on one core of a 2.6 GHz EPYC, records of 131 bytes, four values of six: 1.7 GB/s here,
  * up to 2.3 with Debian's simdjson 3.0 (C++, on demand, which leaves unwanted values unchecked).
- * The file takes 0.13 ns a byte to read and the digests of the values 0.16, so that the whole would
+ * The file takes 0.13 ns per byte to read and the digests of the values 0.16, so that the whole would
  * gain a sixth from another language and library.
  */
 #include "reader_parse.h"

@@ -234,7 +234,7 @@ static void report_filter(struct bench *b, tamis_filter *f, const double add[2])
     report_real("add_many_ns", "insert in batches, ns", rounded(add[1]));
     report_real("add_ns", "insert one by one, ns", rounded(add[0]));
     report_rate("rate", "measured rate", rate);
-    report_real("bits_per_item", "bits a key", rounded((double)info.bits / (double)b->items));
+    report_real("bits_per_item", "bits per key", rounded((double)info.bits / (double)b->items));
     report_count("vectors", "vectors", info.vectors);
 }
 

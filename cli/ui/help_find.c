@@ -26,7 +26,7 @@ const char help_index[] =
     "      --time ATTR        the attribute that says when, for --since and --until, where the format\n"
     "                         does not say it\n"
     "      --tz ZONE          of times that have none, such as Europe/Paris (this machine's)\n"
-    "      --delimiter C      what parts columns (CSV: as it looks; TSV, which knows no quotes: tab)\n"
+    "      --delimiter C      separator of columns (CSV: detected; TSV, which has no quotes: tab)\n"
     "      --no-header        the first line is a record: attributes are column numbers\n"
     "      --include GLOB     of the files in folders, only those that match. It and the next three are\n"
     "                         kept in the catalog, and may be given again or to an update\n"

@@ -48,6 +48,6 @@ const char help_plan[] =
     "  rate, discrete (1-(1-1/m)^(kn))^k           0.00986551\n"
     "  rate, exact occupancy                       0.00991396\n"
     "  rate, blocked layout (whole blocks of 512)  0.00472573\n"
-    "  bits an item                                9.62406\n"
+    "  bits per item                               9.62406\n"
     "  $ tamis plan flexible --rate 900 --base-rate 100 --json\n"
     "  {\"form\": \"flexible\", \"rate_predicted\": 900, \"rate_base\": 100, \"lambda\": 5, \"factor\": 16}\n";

@@ -20,7 +20,7 @@ static void head_fields_of(struct cursor *c, tamis_schema *s, struct catalog_hea
     field_u32(c, &s->combos);
     field_u32(c, &verifier);
     field_u32(c, &s->names_len);
-    field_f64(c, &s->fpp, "the rate is no number");
+    field_f64(c, &s->fpp, "the rate is not a number");
     field_u64(c, &s->segments);
     field_u64(c, &h->segments);
     field_u64(c, &h->shapes);
@@ -58,7 +58,7 @@ static void shape_fields(struct cursor *c, struct catalog_shape *s)
     field_u32(c, &s->plan.k);
     field_u64(c, &s->plan.units);
     field_u64(c, &s->plan.capacity);
-    field_f64(c, &s->plan.rate, "the rate of a column is no number");
+    field_f64(c, &s->plan.rate, "the rate of a column is not a number");
     field_u32(c, &s->plan.most);
     field_zero(c, 4);
 }

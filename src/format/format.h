@@ -296,10 +296,10 @@ tamis_error set_encode_sized(const struct set *s, unsigned flags, size_fn size, 
 tamis_error set_from_head(struct set **out, const struct container *c, const struct head *head,
                           const tamis_open_options *options, const uint8_t key[TAMIS_KEY_LEN]);
 /* Layer `number`: without a bit or value, but with room for those that its records say; or, of a
-   container, with views of them. False without memory. */
+   container, with views of them. False if there is no memory. */
 bool layer_read(struct set *s, const struct head *head, uint32_t number,
                 const struct container *view);
-/* Its matrix, if it has one: false without memory. */
+/* Its matrix, if it has one: false if there is no memory. */
 bool matrix_read(struct set *s, const struct head *head, const struct container *view);
 /* A set from a mapped file: views of it, read-only. On success the mapping belongs to it. */
 tamis_error set_from_mapping(struct set **out, enum kind kind, struct mapping mapping,

@@ -52,12 +52,12 @@ static void settings_fields(struct cursor *c, struct settings *set)
     field_u32(c, &layout);
     field_u32(c, &flags);
     field_u32(c, &set->vectors_max);
-    field_f64(c, &set->fpp, "the rate is no number");
-    field_f64(c, &set->budget, "the budget is no number");
+    field_f64(c, &set->fpp, "the rate is not a number");
+    field_f64(c, &set->budget, "the budget is not a number");
     field_u64(c, &set->capacity);
     field_u64(c, &set->items_max);
-    field_f64(c, &set->expansion, "the expansion is no number");
-    field_f64(c, &set->tolerate, "the tolerated rate is no number");
+    field_f64(c, &set->expansion, "the expansion is not a number");
+    field_f64(c, &set->tolerate, "the tolerated rate is not a number");
     field_u32(c, &shape_layout);
     field_u32(c, &set->shape.k);
     field_u64(c, &set->shape.units);
@@ -84,11 +84,11 @@ void head_fields(struct cursor *c, struct head *head)
     field_u64(c, &head->stored);
     field_u32(c, &head->next_id);
     field_u32(c, &head->grown);
-    field_f64(c, &head->forecast.holt.level, "the forecast is no number");
-    field_f64(c, &head->forecast.holt.trend, "the forecast is no number");
+    field_f64(c, &head->forecast.holt.level, "the forecast is not a number");
+    field_f64(c, &head->forecast.holt.trend, "the forecast is not a number");
     field_u32(c, &head->forecast.holt.n);
     field_u32(c, &head->n);
-    field_f64(c, &head->forecast.base_rate, "the base rate is no number");
+    field_f64(c, &head->forecast.base_rate, "the base rate is not a number");
     field_u64(c, &head->width);
     field_u64(c, &head->pending);
     field_u64(c, &head->candidates);
@@ -148,7 +148,7 @@ void record_fields(struct cursor *c, struct record *r)
     field_u64(c, &r->load);
     field_u64(c, &r->count);
     field_u64(c, &r->ones_max);
-    field_f64(c, &r->fpp, "the rate of a vector is no number");
+    field_f64(c, &r->fpp, "the rate of a vector is not a number");
     field_u64(c, &r->born);
     field_u64(c, &r->last);
     field_u64(c, &r->escapes);
@@ -161,7 +161,7 @@ static void layer_fields(struct cursor *c, struct layer_record *layer)
     field_u64(c, &layer->capacity);
     field_u64(c, &layer->load);
     field_u64(c, &layer->count);
-    field_f64(c, &layer->fpp, "the rate of a layer is no number");
+    field_f64(c, &layer->fpp, "the rate of a layer is not a number");
     field_u64(c, &layer->born);
     field_zero(c, 16);
 }

@@ -93,11 +93,11 @@ static void small_field(struct cursor *c, uint32_t *value)
 
 static void target_fields(struct cursor *c, tamis_targets *t)
 {
-    field_f64(c, &t->member_miss, "a target that is no number");
-    field_f64(c, &t->false_rate, "a target that is no number");
-    field_f64(c, &t->w_positive, "a weight that is no number");
-    field_f64(c, &t->w_disagree, "a weight that is no number");
-    field_f64(c, &t->dirty, "a target that is no number");
+    field_f64(c, &t->member_miss, "a target is not a number");
+    field_f64(c, &t->false_rate, "a target is not a number");
+    field_f64(c, &t->w_positive, "a weight is not a number");
+    field_f64(c, &t->w_disagree, "a weight is not a number");
+    field_f64(c, &t->dirty, "a target is not a number");
     field_number(c, &t->max_age);
 }
 

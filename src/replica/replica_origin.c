@@ -72,7 +72,8 @@ static tamis_error check_options(const tamis_filter *f, const tamis_origin_optio
                     "a filter that takes adds from several threads at once "
                     "cannot tell what changed: make it without");
     if (!family_standard(&f->set.family))
-        return fail(reason, TAMIS_EKIND, "the probes are a function of the caller's");
+        return fail(reason, TAMIS_EKIND,
+                    "filters with a probe function of the caller cannot be published");
     return TAMIS_OK;
 }
 

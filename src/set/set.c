@@ -89,7 +89,7 @@ static void layers_put(struct layers *layers, struct layer *layer)
     atomic_store_explicit(&layers->n, n + 1, memory_order_release);
 }
 
-/* A list with the same layers from number `first` on; NULL without memory. */
+/* A list with the same layers from number `first` on; NULL if there is no memory. */
 static struct layers *layers_copy(const struct layers *from, uint32_t first, uint32_t room,
                                   const tamis_allocator *a)
 {
@@ -268,7 +268,7 @@ static struct record_form *form_copy(const struct record_form *form, const tamis
     return copy;
 }
 
-/* All but its family; NULL without memory. */
+/* All but its family; NULL if there is no memory. */
 static struct set *make(const tamis_allocator *a, const struct settings *opt,
                         const struct record_form *form, uint32_t room)
 {

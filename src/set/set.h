@@ -127,7 +127,7 @@ struct set {
     void *clock_context;
     struct mapping mapping; /* the file that vectors and tables are views of, or none */
     bool read_only;
-    bool bits_only; /* came without counters and pending removals; for good */
+    bool bits_only; /* came without counters and pending removals; permanently */
 };
 
 struct tamis_filter {
@@ -195,7 +195,7 @@ ALWAYS_INLINE uint64_t layer_load(const struct set *s, const struct layer *layer
 
 struct layer *layer_new(const tamis_allocator *a, uint32_t parts);
 void layer_free(struct layer *layer, const tamis_allocator *a);
-/* For the set `to`, as it is or folded to half; NULL without memory. */
+/* For the set `to`, as it is or folded to half; NULL if there is no memory. */
 struct layer *layer_clone(const struct layer *layer, const struct set *to, bool half);
 size_t layer_size(uint32_t parts);
 /* Its place in the list; the number of layers if there is none. */
@@ -208,7 +208,7 @@ tamis_error set_append(struct set *s, struct layer *layer);
 void set_put_back(struct set *s, struct layer *layer);
 /* Takes layer i out and frees it; needs the set to itself. */
 void set_drop(struct set *s, uint32_t i);
-/* Takes so many of the oldest layers out beside readers; false without memory. */
+/* Takes so many of the oldest layers out beside readers; false if there is no memory. */
 bool set_let_go(struct set *s, uint32_t old);
 /* Frees what readers may have held: all of it when the caller is alone, else when none is inside. */
 void set_reclaim(struct set *s, bool alone);
@@ -240,7 +240,7 @@ uint64_t set_bytes(const struct set *s);
 tamis_error set_place_column(struct set *s, struct vector *v, uint32_t n);
 /* Columns for n vectors; the first time of this shape. */
 bool set_reserve_columns(struct set *s, uint32_t n, const struct bits *shape);
-/* No more columns than there are vectors, as far as widths go; without memory the wide one serves on.
+/* No more columns than there are vectors, as far as widths go; if there is no memory the wide one serves on.
    Needs the set to itself. */
 void set_narrow(struct set *s);
 /* The vector is out of the list: the last column takes its place. */

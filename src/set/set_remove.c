@@ -66,7 +66,7 @@ static void tidy(struct set *s)
             if (layer_count(s, layers->l[i]) == 0 && dropped++ < EMPTIES)
                 set_drop(s, i);
         if (set_sliced(s))
-            set_merge_pairs(s, PAIRS, &changed); /* without memory: another time */
+            set_merge_pairs(s, PAIRS, &changed); /* if there is no memory: another time */
     }
     if (dropped <= EMPTIES)
         s->tidy_till = set_sliced(s) ? set_pair_distance(s) : UINT64_MAX;

@@ -35,8 +35,8 @@ is segments-json 0 $'{"file": "d/a.csv", "offset": 10, "length": 29, "line": 2, 
 is records-json 0 $'{"file": "d/a.csv", "offset": 10, "line": 2, "record": "1,ann,1", "fields": {"ip": "1", "user": "ann", "n": "1"}}\n{"file": "d/a.csv", "offset": 18, "line": 3, "record": "1,bob,2", "fields": {"ip": "1", "user": "bob", "n": "2"}}\n{"file": "d/b.jsonl", "offset": 0, "line": 1, "record": {"ip": 1, "user": "cho"}}' "" \
     'tamis find c.tamis ip=1 --json'
 json explain 'tamis find c.tamis ip=1 user=ann --explain --json' \
-    'd["segments"] == 1 and d["candidates"] == 1 and d["read_in_vain"] == 0 and d["matches"] == 1 and d["bytes_read"] == 82 and d["bytes_total"] == 92 and d["verified"] and d["records"] == 6 and d["seconds"] > 0'
-holds explain-text 'tamis find c.tamis ip=1 --explain | grep -qE "^  read in vain +0$"'
+    'd["segments"] == 1 and d["candidates"] == 1 and d["false_candidates"] == 0 and d["matches"] == 1 and d["bytes_read"] == 82 and d["bytes_total"] == 92 and d["verified"] and d["records"] == 6 and d["seconds"] > 0'
+holds explain-text 'tamis find c.tamis ip=1 --explain | grep -qE "^  false candidates +0$"'
 is explain-none 1 0 "" '(tamis find c.tamis ip=7 --explain >f; s=$?; grep "^matching records" f | tr -dc 0-9; echo; exit $s)'
 
 # What cannot be asked.

@@ -197,8 +197,8 @@ trouble unknown-in-combo "unknown attribute 'usr': --combo ip\+usr: " 'tamis ind
 trouble combo-of-one 'no combination: --combo ip: ' 'tamis index -o x.tamis --attrs ip,user --combo ip logs'
 trouble segment-size "wrong value '7': --segment: " 'tamis index -o x.tamis --attrs ip --segment 7 logs'
 trouble many-threads 'too many threads: ' 'tamis index -o x.tamis --attrs ip -j 1000 logs'
-trouble not-over-data 'the file exists and is no catalog: logs/b.csv: ' 'tamis index -o logs/b.csv --attrs ip logs'
-trouble not-over-a-filter 'the file exists and is no catalog: f: ' 'tamis create f; tamis index -o f --attrs ip logs'
+trouble not-over-data 'the file exists and is not a catalog: logs/b.csv: ' 'tamis index -o logs/b.csv --attrs ip logs'
+trouble not-over-a-filter 'the file exists and is not a catalog: f: ' 'tamis create f; tamis index -o f --attrs ip logs'
 is over-a-damaged-catalog 0 "" "" 'tamis index -o h.tamis --attrs ip logs && printf x | dd of=h.tamis bs=1 seek=230 conv=notrunc 2>/dev/null &&
     ! tamis find h.tamis ip=1 2>/dev/null && tamis index -o h.tamis --attrs ip logs && tamis find h.tamis ip=2 >/dev/null'
 trouble no-folder 'No such file or directory: no/x.tamis: check the name of its folder$' 'tamis index -o no/x.tamis --attrs ip logs'

@@ -21,7 +21,7 @@ rate, exp form (1-e^(-kn/m))^k              0.00984718
 rate, discrete (1-(1-1/m)^(kn))^k           0.00986551
 rate, exact occupancy                       0.00991396
 rate, blocked layout (whole blocks of 512)  BLOCKED
-bits an item                                9.62406' "" \
+bits per item                               9.62406' "" \
     'tamis plan fixed --bits 1280 --hashes 7 --items 133 | sed -E "s/(of 512\)  ).*/\1BLOCKED/"'
 json full-precision 'tamis plan fixed --bits 1280 --hashes 7 --items 133 --json' \
     'd["rate_exp"] == (1 - math.exp(-7 * 133 / 1280)) ** 7 or abs(d["rate_exp"] / (1 - math.exp(-7 * 133 / 1280)) ** 7 - 1) < 1e-14'

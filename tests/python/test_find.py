@@ -479,7 +479,7 @@ class World:
             assert text[:place["offset"]].count(b"\n") + 1 == place["line"]
         facts = json.loads(self.tamis("find", "--explain", "--json", *words, status=status).stdout)
         assert facts["matches"] == len(found)
-        assert facts["read_in_vain"] <= facts["candidates"] <= facts["segments"]
+        assert facts["false_candidates"] <= facts["candidates"] <= facts["segments"]
         assert facts["rejected_by_attributes"] + facts["rejected_by_combinations"] + \
             facts["candidates"] == facts["segments"]
 

@@ -110,7 +110,7 @@ static tamis_error ask(const tamis_catalog *c, uint64_t mask, const uint32_t (*v
     return e;
 }
 
-/* Tags, numbers and answers agree with the model; returns how many segments were named in vain. */
+/* Tags, numbers and answers agree with the model; returns the number of false candidates. */
 static uint64_t compare(const struct plain *m, const tamis_catalog *c, uint32_t questions,
                         uint32_t range, uint64_t *rng)
 {
@@ -332,7 +332,7 @@ static void world_free(struct world *x)
     plain_free(&x->m);
 }
 
-/* Segments named in vain over all questions; `tries` counts segments that had no match. */
+/* False candidates over all questions; `tries` counts segments that had no match. */
 static uint64_t vain_of(const struct world *x, uint64_t mask, uint32_t questions, uint32_t low,
                         uint32_t range, uint64_t *tries, uint64_t *rng)
 {

@@ -322,7 +322,7 @@ TEST(bits_a_key)
                       few[i]);
             if (n != 1e6)
                 continue;
-            printf("p %-6g n 1e6: spread %.2f bits a key (x%.4f), blocked %.2f (x%.4f)\n", few[i],
+            printf("p %-6g n 1e6: spread %.2f bits per key (x%.4f), blocked %.2f (x%.4f)\n", few[i],
                    spread * ideal / n, spread, blocked * ideal / n, blocked);
             CHECK(few[i] != .01 || blocked <= 1.05);
             CHECK(few[i] != .001 || blocked <= 1.10);

@@ -380,7 +380,7 @@ static void grid(const struct policy *policy)
 {
     struct pool pools[4] = {{0, 0}};
     if (verbose())
-        printf("%-17s %-7s %-9s %6s %6s | measured at 10, 100, ... keys | bits a key at most\n",
+        printf("%-17s %-7s %-9s %6s %6s | measured at 10, 100, ... keys | bits per key at most\n",
                "growth", "layout", "kind", "stated", "times");
     for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
         for (int deletable = 0; deletable <= 1; deletable++) {

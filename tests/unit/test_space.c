@@ -134,7 +134,7 @@ static void thousandfold(tamis_layout layout, double p)
     double sigma = sqrt(p * (1 - p) / (double)asked);
     CHECK_MSG(rate <= p + 6 * sigma, "measured %g, stated %g", rate, p);
     CHECK_MSG(info.hashes <= log2(1 / p) + 8, "%u probes at %g", info.hashes, p);
-    printf("  scalable, %-7s %6g: %6.2f bits a key after growing from %" PRIu64 " to %" PRIu64
+    printf("  scalable, %-7s %6g: %6.2f bits per key after growing from %" PRIu64 " to %" PRIu64
            ", %5.2f sized in advance; rate %.2g, %u vectors, %u probes at most\n",
            layout == TAMIS_SPREAD ? "spread" : "blocked", p, (double)info.bits / (double)n, first,
            n, bits_of(TAMIS_FIXED, layout, n, p) / (double)n, rate, info.vectors, info.hashes);
@@ -166,7 +166,7 @@ TEST(scalable_bits_a_key_on_the_way)
         worst = n > 136500 && per_key > worst ? per_key : worst;
         best = per_key < best ? per_key : best;
     }
-    printf("  scalable, spread, 0.01: %.1f to %.1f bits a key on the way to %" PRIu64 "\n", best,
+    printf("  scalable, spread, 0.01: %.1f to %.1f bits per key on the way to %" PRIu64 "\n", best,
            worst, n);
     CHECK_MSG(best < 18, "%g", best);
     CHECK_MSG(worst < 4 * fewest(1, 0.01), "%g", worst);
