@@ -158,6 +158,10 @@ check-long: ## the same with longer runs and a new random seed
 	@tools/deps.sh browser || echo "make: without chromium the lab's page is not tested"
 	@tests/run --long $(ONLY) $(MAKEOVERRIDES)
 
+check-servers: all ## the module's tests on other servers: SERVERS="PATH..."
+	@tools/deps.sh build check
+	@TAMIS_BUILD=$(CURDIR)/$(B) tests/redis/servers.py $(SERVERS)
+
 lint: ## format, cppcheck, and the rules of tools/lint.py
 	@tools/deps.sh build check
 	@/usr/bin/python3 tools/lint.py
@@ -201,7 +205,8 @@ help: ## this list
 	    awk '{ t = $$2; $$1 = $$2 = ""; printf "  make %-12s %s\n", t, substr($$0, 3) }'
 	@echo "Variants: make VARIANT=$(subst $() ,|,$(VARIANTS)) TARGET"
 
-.PHONY: all library tests tests-threads examples fuzzers labs everything demo demo-redis check check-long lint \
+.PHONY: all library tests tests-threads examples fuzzers labs everything demo demo-redis check check-long \
+        check-servers lint \
         format bench run-bench lab run-lab lab-page fuzz run-fuzz deps clean help FORCE
 
 # ---- rules --------------------------------------------------------------------------------------

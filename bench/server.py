@@ -1,12 +1,14 @@
 #!/usr/bin/python3
-"""The module in a server of its own, against the server's GET in the same run.
+"""The module in a server of its own, against the server's GET in the same run: throughput, memory, stalls.
 
-    bench/server.py         BENCH_FULL=1: more requests, more rounds
+    bench/server.py         BENCH_FULL=1: more requests, more rounds, stalls at 10^8 keys
+                            TAMIS_PEER=redisbloom.so: the same of another module with BF.*, beside it
 
 redis-benchmark with 50 clients and pipelines of 64, over a socket, on a private server without
 persistence. GET reads one of 100,000 strings of 16 bytes. Filters hold 4 million keys of 13 bytes;
 `grown` began with a capacity of 100, `reserved` was made for 4 million. Half of the keys asked for are
-there. Rounds take turns, and the median is shown. Prints a table, and JSON to build/bench/server.json
+there. Rounds take turns, and the median is shown. Memory is what MEMORY USAGE says; of many small filters, what
+the server takes more. A stall is the longest time that one command of the kind kept the server. Prints a table, and JSON to build/bench/server.json
 (or to BENCH_JSON).
 """
 import json
@@ -26,17 +28,21 @@ except ImportError:
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODULE = os.environ.get("TAMIS_MODULE", os.path.join(ROOT, "build/release/tamis.so"))
 FULL = os.environ.get("BENCH_FULL") == "1"
+PEER = os.environ.get("TAMIS_PEER")
 KEYS = 4_000_000
+LARGE = 100_000_000 if FULL else 10_000_000
+SMALL = 100_000
 REQUESTS = 3_000_000 if FULL else 800_000
 ROUNDS = 7 if FULL else 3
 ITEMS = 100
 
 
-def start(folder):
+def start(folder, module):
     process = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", folder + "/s", "--save",
                                 "", "--dir", folder, "--logfile", folder + "/log", "--loadmodule",
-                                MODULE], stdout=subprocess.DEVNULL)
+                                module], stdout=subprocess.DEVNULL)
     r = redis.Redis(unix_socket_path=folder + "/s")
+    r.set_response_callback("BF.INFO", list)
     for _ in range(200):
         try:
             if r.ping():
@@ -55,21 +61,24 @@ def rate(folder, requests, random, *command):
     return float(out.strip().split("\n")[-1].split(",")[1].strip('"'))
 
 
-def fill(r):
+def fill(r, ours):
     for i in range(0, 100_000, 10_000):
         r.mset({"key:%012d" % j: "v" * 16 for j in range(i, i + 10_000)})
     r.execute_command("BF.RESERVE", "grown", 0.01, 100)
     r.execute_command("BF.RESERVE", "reserved", 0.01, KEYS)
-    r.execute_command("TAMIS.RESERVE", "deletable", 0.01, 100, "DELETABLE")
+    names = ["grown", "reserved"]
+    if ours:
+        r.execute_command("TAMIS.RESERVE", "deletable", 0.01, 100, "DELETABLE")
+        names.append("deletable")
     pipe = r.pipeline(transaction=False)
     for i in range(0, KEYS, 10_000):
         keys = ["k%012d" % j for j in range(i, i + 10_000)]
-        for name in ("grown", "reserved", "deletable"):
-            pipe.execute_command("TAMIS.MADD", name, *keys)
+        for name in names:
+            pipe.execute_command("BF.MADD", name, *keys)
         pipe.execute()
 
 
-def measure(folder):
+def measure(folder, ours):
     items = ["k__rand_int__"] * ITEMS
     few = REQUESTS // ITEMS * 4
     runs = {
@@ -87,6 +96,8 @@ def measure(folder):
         "ADD": (1, lambda: rate(folder, REQUESTS, KEYS, "BF.ADD", "adding", "k__rand_int__")),
         "MADD of 100": (ITEMS, lambda: rate(folder, few, KEYS, "BF.MADD", "adding", *items)),
     }
+    if not ours:
+        del runs["EXISTS deletable"]
     seen = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, (each, run) in runs.items():
@@ -94,21 +105,83 @@ def measure(folder):
     return {name: statistics.median(rates) for name, rates in seen.items()}
 
 
-def main():
+def memory(r):
+    """Bytes at 1 %: what a filter of this history takes."""
+    r.flushall()
+    rows = {}
+    for name, reserve, n in (("new key, one item", None, 1), ("reserved 1,000", 1000, 0),
+                             ("reserved 10^7", 10**7, 0), ("grown to 10^4", None, 10**4),
+                             ("grown to 10^6", None, 10**6)):
+        if reserve:
+            r.execute_command("BF.RESERVE", "f", 0.01, reserve)
+        for i in range(0, n, 1000):
+            r.execute_command("BF.MADD", "f", *range(i, min(n, i + 1000)))
+        rows["bytes, " + name] = r.memory_usage("f")
+        r.delete("f")
+    before = r.info("memory")["used_memory"]
+    pipe = r.pipeline(transaction=False)
+    for i in range(SMALL):
+        pipe.execute_command("BF.MADD", "s%d" % i, *range(10))
+        if i % 1000 == 999:
+            pipe.execute()
+    rows["bytes, each of 100,000 with ten items"] = (r.info("memory")["used_memory"] - before) // SMALL
+    r.flushall()
+    return rows
+
+
+def longest(r, pattern):
+    """Milliseconds of the slowest command of this name since the log was last emptied."""
+    return max([entry["duration"] for entry in r.slowlog_get(1000)
+                if entry["command"].split()[0].upper() == pattern.encode()] or [0]) / 1e3
+
+
+def stalls(r):
+    r.config_set("slowlog-log-slower-than", 100)
+    r.config_set("slowlog-max-len", 100000)
+    r.config_set("proto-max-bulk-len", "8gb")
+    r.execute_command("BF.RESERVE", "f", 0.01, LARGE)
+    for i in range(0, LARGE, 10_000):
+        r.execute_command("BF.MADD", "f", *range(i, i + 10_000))
+    rows = {}
+    r.slowlog_reset()
+    for words in (["COPY", "f", "g"], ["DUMP", "f"], ["DEL", "f"]):
+        try:
+            r.execute_command(*words)
+            rows["ms, %s at %d keys" % (words[0], LARGE)] = longest(r, words[0])
+        except redis.ResponseError:  # RedisBloom has no COPY
+            pass
+    r.slowlog_reset()
+    r.execute_command("BF.RESERVE", "h", 0.01, 100)
+    for i in range(0, LARGE // 10, 100):
+        r.execute_command("BF.MADD", "h", *range(i, i + 100))
+    rows["ms, MADD of 100 while a filter grows"] = longest(r, "BF.MADD")
+    r.flushall()
+    return rows
+
+
+def measured(module):
     folder = tempfile.mkdtemp(prefix="tamis-bench-")
     process = None
     try:
-        process, r = start(folder)
-        fill(r)
+        process, r = start(folder, module)
+        fill(r, module == MODULE)
         layers = r.execute_command("BF.INFO", "grown", "FILTERS")[0]
-        rates = measure(folder)
+        return measure(folder, module == MODULE), {**memory(r), **stalls(r)}, layers
     finally:
         if process:
             process.terminate()
             process.wait()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def main():
+    rates, sizes, layers = measured(MODULE)
+    peer_rates, peer_sizes = measured(PEER)[:2] if PEER else ({}, {})
     for name, each in rates.items():
-        print("%-28s %8.3f million items a second" % (name, each / 1e6))
+        print("%-40s %10.3f million items a second%s" % (name, each / 1e6, "   peer %.3f, ratio %.2f" % (
+            peer_rates[name] / 1e6, each / peer_rates[name]) if name in peer_rates else ""))
+    for name, each in sizes.items():
+        print("%-40s %10.10g%s" % (name, each, "   peer %.10g" % peer_sizes[name] if name in peer_sizes else ""))
     grown = rates["EXISTS grown"] / rates["EXISTS reserved"]
     many = rates["MEXISTS of 100, grown"] / rates["GET"]
     print("EXISTS on a filter grown to %d vectors / on one reserved: %.2f" % (layers, grown))
@@ -116,8 +189,9 @@ def main():
     path = os.environ.get("BENCH_JSON", os.path.join(ROOT, "build/bench/server.json"))
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     with open(path, "w") as out:
-        json.dump({"rates": rates, "layers": layers, "grown_to_reserved": grown,
-                   "mexists_to_get": many}, out, indent=1)
+        json.dump({"rates": rates, "sizes": sizes, "layers": layers, "grown_to_reserved": grown,
+                   "mexists_to_get": many, "peer_rates": peer_rates, "peer_sizes": peer_sizes}, out,
+                  indent=1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 /*
  * tamis as a module of Redis or Valkey. Order of reading: module.h, value.c and type.c (what a key holds),
- * secret.c (the family key), create.c, keys.c, cuckoo.c, report.c, algebra.c, dump.c, load.c, records.c,
+ * release.c, secret.c (the family key), create.c, keys.c, cuckoo.c, report.c, algebra.c, dump.c, load.c, records.c,
  * publication.c, publish.c (the commands), foreign.c, on_top.c (filters of RedisBloom), table.c (the names).
  *
  *   loadmodule /path/tamis.so [bf=auto|yes|no] [ERROR_RATE p] [INITIAL_SIZE n] ...
@@ -60,6 +60,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     }
     rm.RegisterInfoFunc(ctx, settings_info);
     settings_start(ctx);
+    release_start();
     secret_start(ctx);
     publish_start(ctx);
     return RM_OK;

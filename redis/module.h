@@ -65,6 +65,7 @@ struct value {
     struct pieces_in *in;
     struct publication *publication;
     struct foreign *foreign;
+    struct value *next_freed;
 };
 
 struct settings_of_server {
@@ -113,6 +114,11 @@ void value_insist(bool on);
 void memory_clear(void *memory, size_t size); /* without touching whole pages */
 void time_of_command(uint64_t at);            /* nanoseconds since 1970; 0: now */
 uint64_t value_clock(void *unused);
+
+/* ---- release.c ---- */
+void release_start(void);
+void release_value(struct value *v); /* a large one in the background */
+unsigned long long release_count(void);
 
 /* ---- type.c ---- */
 extern RedisModuleType *type;
@@ -245,6 +251,7 @@ bool settings_argument(RedisModuleCtx *ctx, const RedisModuleString *name,
                        const RedisModuleString *value);
 bool settings_register(RedisModuleCtx *ctx);
 void settings_start(RedisModuleCtx *ctx);
+bool settings_evicts(void); /* does the server make room by evicting keys? */
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
 
 #define PIECE ((size_t)1 << 20) /* bytes of a value that are written at a time, at most */

@@ -100,6 +100,7 @@ static int change_key(const char *name, RedisModuleString *text, void *unused,
 /* ---- the limit of a value --------------------------------------------------------------------- */
 
 static uint64_t maxmemory; /* of the server; 0: none */
+static bool evicts;
 
 uint64_t value_limit(void)
 {
@@ -111,21 +112,32 @@ uint64_t value_limit(void)
     return memory / 2 > VALUE_LIMIT_MIN ? memory / 2 : VALUE_LIMIT_MIN;
 }
 
-/* With every CONFIG SET that changed something: it is asked for here, not by each creation. */
-static void read_maxmemory(RedisModuleCtx *ctx)
+bool settings_evicts(void)
+{
+    return evicts;
+}
+
+/* A setting of the server, as text. */
+static void ask_server(RedisModuleCtx *ctx, const char *name, char text[32])
 {
     size_t len = 0;
-    const char *text = NULL;
-    RedisModuleCallReply *reply = rm.Call(ctx, "CONFIG", "cc", "GET", "maxmemory");
+    const char *said = NULL;
+    RedisModuleCallReply *reply = rm.Call(ctx, "CONFIG", "cc", "GET", name);
     if (reply && rm.CallReplyType(reply) == RM_REPLY_ARRAY && rm.CallReplyLength(reply) == 2)
-        text = rm.CallReplyStringPtr(rm.CallReplyArrayElement(reply, 1), &len);
-    if (text) {
-        char digits[24] = {0};
-        memcpy(digits, text, len < sizeof digits - 1 ? len : sizeof digits - 1);
-        maxmemory = strtoull(digits, NULL, 10);
-    }
+        said = rm.CallReplyStringPtr(rm.CallReplyArrayElement(reply, 1), &len);
+    snprintf(text, 32, "%.*s", said ? (int)len : 0, said ? said : "");
     if (reply)
         rm.FreeCallReply(reply);
+}
+
+/* With every CONFIG SET that changed something: they are asked for here, not by each creation. */
+static void read_maxmemory(RedisModuleCtx *ctx)
+{
+    char text[32];
+    ask_server(ctx, "maxmemory", text);
+    maxmemory = strtoull(text, NULL, 10);
+    ask_server(ctx, "maxmemory-policy", text);
+    evicts = maxmemory && strcmp(text, "noeviction") != 0;
 }
 
 static void config_changed(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, void *data)
@@ -257,11 +269,15 @@ void settings_info(RedisModuleInfoCtx *info, int for_crash_report)
     const struct {
         const char *name;
         unsigned long long n;
-    } counts[] = {
-        {"values", value_count()},      {"foreign", value_count_foreign()},
-        {"bytes", value_memory()},      {"published", publish_count()},
-        {"dumps", dump_count()},        {"refused_adds", server.refused},
-        {"value_limit", value_limit()}, {"work_limit", (unsigned long long)server.work_limit}};
+    } counts[] = {{"values", value_count()},
+                  {"foreign", value_count_foreign()},
+                  {"bytes", value_memory()},
+                  {"published", publish_count()},
+                  {"dumps", dump_count()},
+                  {"refused_adds", server.refused},
+                  {"freed_beside", release_count()},
+                  {"value_limit", value_limit()},
+                  {"work_limit", (unsigned long long)server.work_limit}};
     rm.InfoAddSection(info, "values");
     rm.InfoAddFieldCString(info, "version", TAMIS_VERSION);
     rm.InfoAddFieldCString(info, "bf_aliases", server.bf ? "yes" : "no");

@@ -342,7 +342,7 @@ static void *copy(RedisModuleString *from, RedisModuleString *to, const void *va
 
 static void release(void *value)
 {
-    value_free(value);
+    release_value(value);
 }
 
 /* ---- moving ---------------------------------------------------------------------------------- */

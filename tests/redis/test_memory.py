@@ -274,3 +274,26 @@ def test_a_large_dump_goes_on_or_says_so(faulty):
         while cursor:
             cursor, _ = r.execute_command("TAMIS.DUMP", key, cursor)
         same(master, replica)
+
+
+def test_large_values_are_freed_beside_the_server(servers):
+    """Whatever the server's settings; but not where it evicts, and waits for the memory."""
+    r = servers(lazyfree_lazy_user_del="no", lazyfree_lazy_expire="no").r
+
+    def freed_beside(delete, n):
+        before = r.info("tamis")["tamis_freed_beside"]
+        r.execute_command("TAMIS.RESERVE", "f", 0.01, n)
+        delete()
+        wait(lambda: r.info("tamis")["tamis_bytes"] == 0)
+        assert not r.exists("f")
+        return r.info("tamis")["tamis_freed_beside"] - before
+    assert freed_beside(lambda: r.delete("f"), 10**7) == 1
+    assert freed_beside(lambda: r.delete("f"), 10**4) == 0
+    assert freed_beside(lambda: r.rename("f", "g") and r.flushall(asynchronous=False), 10**7) == 1
+    assert freed_beside(lambda: r.pexpire("f", 0), 10**7) == 1
+    assert freed_beside(lambda: r.unlink("f"), 10**7) == 0  # by the server's own thread
+    r.config_set("maxmemory", "1gb")
+    assert freed_beside(lambda: r.delete("f"), 10**7) == 1
+    r.config_set("maxmemory-policy", "allkeys-lru")
+    assert freed_beside(lambda: r.delete("f"), 10**7) == 0
+    assert r.save()  # a child has no such thread

@@ -1,0 +1,91 @@
+/*
+ * Freeing large values beside the server. DEL, expiry and RENAME over a key free in the server's one thread,
+ * unless its settings say otherwise (Redis 7.0 and 7.2 do not); to give back the pages of a full filter of
+ * 350 MB takes a tenth of a second or more. So what is large goes to a thread of our own, whatever the
+ * settings. UNLINK, and the server's threads, come here too, and free at once.
+ *
+ * Not where the server evicts keys: it looks at the memory after each, and would evict more than it must
+ * while the first ones are still being freed. Its lazyfree-lazy-eviction knows how to wait.
+ */
+#include "module.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#define LARGE ((size_t)4 << 20)
+
+static pthread_t main_thread;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static struct value *waiting; /* linked by next_freed */
+static bool runs;
+static unsigned long long beside; /* so many were freed by the thread */
+
+static void *free_values(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        struct value *v = waiting;
+        if (!v) {
+            pthread_cond_wait(&more, &lock);
+            continue;
+        }
+        waiting = v->next_freed;
+        beside++;
+        pthread_mutex_unlock(&lock);
+        value_free(v);
+        pthread_mutex_lock(&lock);
+    }
+    return NULL;
+}
+
+/* It gets no signals: those are the server's. */
+static bool start_thread(void)
+{
+    sigset_t all, was;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &was);
+    runs = runs || pthread_create(&thread, NULL, free_values, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &was, NULL);
+    return runs;
+}
+
+/* A child of the server, which saves, has no thread but its own, and goes without freeing much. */
+static void forget_thread(void)
+{
+    main_thread = 0;
+}
+
+void release_start(void)
+{
+    main_thread = pthread_self();
+    pthread_atfork(NULL, NULL, forget_thread);
+}
+
+void release_value(struct value *v)
+{
+    bool queued = false;
+    if (main_thread && pthread_equal(main_thread, pthread_self()) && !settings_evicts() &&
+        value_bytes(v) > LARGE) {
+        pthread_mutex_lock(&lock);
+        queued = start_thread();
+        if (queued) {
+            v->next_freed = waiting;
+            waiting = v;
+            pthread_cond_signal(&more);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    if (!queued)
+        value_free(v);
+}
+
+unsigned long long release_count(void)
+{
+    pthread_mutex_lock(&lock);
+    unsigned long long n = beside;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
