@@ -1,4 +1,4 @@
-"""What docs/redis.md shows is what the server says; the examples run."""
+"""What docs/redis.md and docs/redis-operations.md show is what the server says; the examples run."""
 import os
 import re
 import shlex
@@ -11,8 +11,10 @@ import redis
 from conftest import ASAN, MODULE, ROOT, wait
 from test_keys import info, refused
 
-with open(os.path.join(ROOT, "docs", "redis.md")) as page:
-    PAGE = page.read()
+PAGE = ""
+for name in ("redis.md", "redis-operations.md"):
+    with open(os.path.join(ROOT, "docs", name)) as page:
+        PAGE += page.read()
 
 
 @pytest.mark.parametrize("block", re.findall(r"^```redis\n(.*?)^```", PAGE, re.M | re.S))
