@@ -35,6 +35,7 @@ struct party {
     pthread_mutex_t lock;
     pthread_cond_t change;
     size_t told; /* the last file whose trouble was reported */
+    bool lines;  /* line numbers may be needed */
     bool stop;
 };
 
@@ -314,26 +315,19 @@ static void account(struct party *p, const struct place *place, uint64_t matches
     pthread_mutex_unlock(&p->lock);
 }
 
-static tamis_error scan_part(struct hand *h, struct group *g, const struct place *place,
-                             tamis_reason *reason)
-{
-    uint64_t matches = 0;
-    tamis_error error = input_read(h->input, &place->where, &h->text, reason);
-    if (error == TAMIS_OK) {
-        error = scan_text(h, g, &place->where, &matches, reason);
-        account(h->party, place, matches, place->where.at_len, place->where.len);
-    }
-    return error;
-}
+#define STEP ((size_t)256 << 10) /* a quarter of the second level of the cache, and less */
 
-/* A file from where it was opened to its end. */
+/* A file from where it stands to its end; or a part of one that is not compressed, which then is read in
+   steps. */
 static tamis_error scan_rest(struct hand *h, struct group *g, const struct place *place,
                              tamis_reason *reason)
 {
     struct party *p = h->party;
     bool more = true;
     tamis_error error = TAMIS_OK;
-    uint64_t at = place->where.at;
+    uint64_t at = place->where.at, all = 0;
+    if (place->kind == PLACE_PART)
+        error = input_walk(h->input, &place->where, STEP, p->lines, reason);
     while (more && error == TAMIS_OK && !stopped(p)) {
         struct input_segment segment;
         uint64_t matches = 0;
@@ -345,8 +339,23 @@ static tamis_error scan_rest(struct hand *h, struct group *g, const struct place
         account(p, place, matches, end > at ? end - at : 0, segment.len);
         at = end > at ? end : at;
         input_segment_free(&segment);
-        if (matches >= p->scan->limit)
+        all += matches;
+        if (all >= p->scan->limit)
             break;
+    }
+    return error;
+}
+
+static tamis_error scan_part(struct hand *h, struct group *g, const struct place *place,
+                             tamis_reason *reason)
+{
+    uint64_t matches = 0;
+    if (h->input->kind == PACK_NONE)
+        return scan_rest(h, g, place, reason);
+    tamis_error error = input_read(h->input, &place->where, &h->text, reason);
+    if (error == TAMIS_OK) {
+        error = scan_text(h, g, &place->where, &matches, reason);
+        account(h->party, place, matches, place->where.at_len, place->where.len);
     }
     return error;
 }
@@ -448,6 +457,9 @@ bool scan_run(struct scan *s)
     struct party p = {.scan = s, .told = NOWHERE};
     for (size_t i = 0; i < s->question->n_columns && i < 64; i++)
         s->unseen |= (uint64_t)s->question->column[i].unseen << i;
+    p.lines = s->output->line || s->output->form == OUT_JSON;
+    for (size_t i = 0; i < s->question->n; i++) /* one that takes too long is told with its line */
+        p.lines |= s->question->clause[i].kind == CLAUSE_REGEX;
     bool good = make_groups(&p);
     unsigned n = s->threads < p.n ? s->threads : (unsigned)p.n;
     struct hand *hands = good && n ? calloc(n, sizeof *hands) : NULL;

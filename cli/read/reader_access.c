@@ -131,7 +131,7 @@ ALWAYS_INLINE int take_access(struct parser *ps, const uint8_t *p, const uint8_t
     if (!quote || quote + 1 == end)
         return -1;
     give(ps, REQUEST, request, quote);
-    if (!(quote - request == 1 && *request == '-'))
+    if (ps->selection->requests && !(quote - request == 1 && *request == '-'))
         give_request(ps, request, quote);
     p = take_number(ps, STATUS, quote + 2, end);
     p = p && p < end ? take_number(ps, BYTES, p + 1, end) : NULL;
@@ -152,6 +152,12 @@ ALWAYS_INLINE int take_access(struct parser *ps, const uint8_t *p, const uint8_t
 bool access_fit(struct parser *ps, const uint8_t *line, const uint8_t *end)
 {
     return take_access(ps, line, end) >= 0;
+}
+
+bool access_requests(const struct selection *s)
+{
+    return s->slot[METHOD] != NO_SLOT || s->slot[PATH] != NO_SLOT || s->slot[QUERY] != NO_SLOT ||
+           s->slot[PROTOCOL] != NO_SLOT;
 }
 
 bool combined_sniff(struct parser *ps, const uint8_t *line, const uint8_t *end)

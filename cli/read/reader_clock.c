@@ -166,7 +166,8 @@ static tamis_error turn_over(struct input *input, const struct input_text *text,
 tamis_error input_turn(struct input *input, struct input_text *text)
 {
     struct input_private *own = input->own;
-    text->turns = input->header && header_sees(&own->head, &input->dialect, text->data, text->len);
+    text->turns = input->header && !own->calm &&
+                  header_sees(&own->head, &input->dialect, text->data, text->len);
     if (!text->turns)
         return TAMIS_OK;
     tamis_error error = turn_over(input, text, text->len);

@@ -187,7 +187,9 @@ size_t cut_search(struct cut *cut, const uint8_t *data, size_t len, size_t targe
     size_t end = cut->last >= target ? cut->last : 0; /* the target may have moved past it */
     if (end)
         return end;
-    if (cut->dialect->format == READ_CSV)
+    bool quotes = cut->dialect->format == READ_CSV && len > cut->at &&
+                  (cut->quoted || memchr(data + cut->at, '"', len - cut->at));
+    if (quotes || (cut->quoted && final))
         end = cut_quoted(cut, data, len, target, final);
     else if (cut->dialect->format == READ_JSON)
         end = array_cut(cut, data, len, target, final);

@@ -31,6 +31,8 @@ struct input_private {
     uint8_t *header;
     struct header head; /* for the segment to come; */
     bool turned;        /* it is not the input's */
+    bool unlined;       /* nobody asks for lines */
+    bool calm;          /* there are no headers in what is read */
     struct parser *turner;
     struct selection *turner_selection;
     char *records;         /* what the dialect has */

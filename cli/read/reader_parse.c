@@ -74,11 +74,13 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
     ps->seen = seen;
     ps->tail = tail;
     ps->selection = s;
-    selection_free(ps->own);
-    ps->own = NULL;
     ps->turns = ps->turned = false;
     ps->unended = NULL;
-    header_free(&ps->head);
+    if (UNLIKELY(ps->head.data)) {
+        selection_free(ps->own);
+        ps->own = NULL;
+        header_free(&ps->head);
+    }
     ps->data = ps->at = ps->record = ps->counted = data;
     ps->end = len ? ps->data + len : ps->data;
     ps->lines = 0;

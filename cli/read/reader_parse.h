@@ -59,6 +59,7 @@ struct selection {
     size_t n_columns;
     uint32_t *copy;
     bool copies;
+    bool requests; /* access logs: parts of the request are wanted */
     bool *absent;
     struct columns columns;
     void *pattern; /* compiled; slot[g] is that of group g */
@@ -152,6 +153,7 @@ enum parsed line_next(struct parser *parser, struct record *record);
 /* A log format: whether a line, without its end, is a record of it; then its values are set. */
 typedef bool (*fit_fn)(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool access_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+bool access_requests(const struct selection *selection); /* does it want parts of the request? */
 bool combined_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool syslog_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool syslog_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);

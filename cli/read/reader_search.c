@@ -40,29 +40,76 @@ static const uint8_t *search_plain(const uint8_t *p, const uint8_t *end,
 }
 
 #if SCAN_HAS_VECTOR
-/* Tests for both the first and the last byte of the needle, 16 positions at a time. */
-static const uint8_t *search_vector(const uint8_t *p, const uint8_t *end,
-                                    const struct needle_bytes *needle, bool fold)
+/* The first and the last byte of a needle, in small letters and in capitals. */
+struct ends {
+    __m128i first, First, last, Last;
+    size_t far; /* from the one to the other */
+};
+
+/* Where both stand, of the 16 places from p on. */
+ALWAYS_INLINE __m128i both_at(const uint8_t *p, const struct ends *e, bool fold)
+{
+    __m128i a = _mm_loadu_si128((const __m128i *)p);
+    __m128i b = _mm_loadu_si128((const __m128i *)(p + e->far));
+    __m128i one = _mm_cmpeq_epi8(a, e->first), two = _mm_cmpeq_epi8(b, e->last);
+    if (fold) {
+        one = _mm_or_si128(one, _mm_cmpeq_epi8(a, e->First));
+        two = _mm_or_si128(two, _mm_cmpeq_epi8(b, e->Last));
+    }
+    return _mm_and_si128(one, two);
+}
+
+/* The needle at one of the places of a mask; NULL: at none. */
+ALWAYS_INLINE const uint8_t *among(const uint8_t *p, uint64_t mask,
+                                   const struct needle_bytes *needle, bool fold)
+{
+    size_t middle = needle->len / 2;
+    for (; mask; mask &= mask - 1) {
+        const uint8_t *at = p + __builtin_ctzll(mask);
+        if ((fold || at[middle] == needle->data[middle]) && same(at, needle, fold))
+            return at;
+    }
+    return NULL;
+}
+
+/* 64 places at a time, then 16. */
+ALWAYS_INLINE const uint8_t *search_vector(const uint8_t *p, const uint8_t *end,
+                                           const struct needle_bytes *needle, bool fold)
 {
     size_t len = needle->len;
     uint8_t one = needle->data[0], two = needle->data[len - 1];
-    const __m128i first = _mm_set1_epi8((char)(fold ? small(one) : one)),
-                  First = _mm_set1_epi8((char)(fold ? capital(one) : one)),
-                  last = _mm_set1_epi8((char)(fold ? small(two) : two)),
-                  Last = _mm_set1_epi8((char)(fold ? capital(two) : two));
-    for (; (size_t)(end - p) >= len + 15; p += 16) {
-        __m128i a = _mm_loadu_si128((const __m128i *)p);
-        __m128i b = _mm_loadu_si128((const __m128i *)(p + len - 1));
-        __m128i both =
-            _mm_and_si128(_mm_or_si128(_mm_cmpeq_epi8(a, first), _mm_cmpeq_epi8(a, First)),
-                          _mm_or_si128(_mm_cmpeq_epi8(b, last), _mm_cmpeq_epi8(b, Last)));
-        for (unsigned mask = (unsigned)_mm_movemask_epi8(both); mask; mask &= mask - 1) {
-            const uint8_t *at = p + __builtin_ctz(mask);
-            if (same(at, needle, fold))
-                return at;
-        }
+    const struct ends e = {
+        _mm_set1_epi8((char)(fold ? small(one) : one)), _mm_set1_epi8((char)capital(one)),
+        _mm_set1_epi8((char)(fold ? small(two) : two)), _mm_set1_epi8((char)capital(two)), len - 1};
+    const uint8_t *at;
+    for (; (size_t)(end - p) >= len + 63; p += 64) {
+        __m128i a = both_at(p, &e, fold), b = both_at(p + 16, &e, fold),
+                c = both_at(p + 32, &e, fold), d = both_at(p + 48, &e, fold);
+        if (LIKELY(!_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d)))))
+            continue;
+        uint64_t mask = (uint64_t)(unsigned)_mm_movemask_epi8(a) |
+                        (uint64_t)(unsigned)_mm_movemask_epi8(b) << 16 |
+                        (uint64_t)(unsigned)_mm_movemask_epi8(c) << 32 |
+                        (uint64_t)(unsigned)_mm_movemask_epi8(d) << 48;
+        if ((at = among(p, mask, needle, fold)))
+            return at;
     }
+    for (; (size_t)(end - p) >= len + 15; p += 16)
+        if ((at = among(p, (unsigned)_mm_movemask_epi8(both_at(p, &e, fold)), needle, fold)))
+            return at;
     return (size_t)(end - p) < len ? NULL : search_plain(p, end, needle, fold);
+}
+
+static const uint8_t *search_exact(const uint8_t *p, const uint8_t *end,
+                                   const struct needle_bytes *needle)
+{
+    return search_vector(p, end, needle, false);
+}
+
+static const uint8_t *search_folded(const uint8_t *p, const uint8_t *end,
+                                    const struct needle_bytes *needle)
+{
+    return search_vector(p, end, needle, true);
 }
 #endif
 
@@ -73,7 +120,7 @@ const uint8_t *scan_find(const uint8_t *p, const uint8_t *end, const void *bytes
     const uint8_t *at;
 #if SCAN_HAS_VECTOR
     if (scan_choose())
-        at = search_vector(p, end, needle, fold);
+        at = fold ? search_folded(p, end, needle) : search_exact(p, end, needle);
     else
 #endif
         at = search_plain(p, end, needle, fold);

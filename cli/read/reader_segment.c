@@ -191,7 +191,8 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
     if (!input_give_back(own, g->text->memory + end, g->len - end))
         return out_of_memory(g->input, reason);
     own->offset += end;
-    own->line += count_lines(g->text->memory, end);
+    if (!own->unlined)
+        own->line += count_lines(g->text->memory, end);
     if (source->noted && source->point.out <= own->offset) {
         free(own->restart.blob);
         own->restart = source->point;

@@ -359,6 +359,8 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
         s->line = NO_SLOT; /* there is a column of that name */
     if (s->copy && s->time != NO_SLOT)
         s->time = s->copy[s->time];
+    if (dialect->format == READ_COMBINED || dialect->format == READ_COMMON)
+        s->requests = access_requests(s);
     s->completes = s->line != NO_SLOT || s->whole != NO_SLOT || s->time != NO_SLOT;
     *out = s;
     return TAMIS_OK;
