@@ -256,7 +256,8 @@ static bool options_fit(struct find *f, const struct words *words)
                         "of them"),
                false;
     if (f->fields_text && (f->count || f->segments || f->explain || f->count_by))
-        return complain("no records to print: --fields: leave it out, or --count and its like"),
+        return complain(
+                   "no records to print: --fields: leave it out, or leave out --count and the others"),
                false;
     if (f->limited && f->limit == 0)
         return complain("wrong value '0': --limit: give 1 or more"), false;
@@ -293,7 +294,7 @@ static void tell_doubts(const struct find *f)
             if (q->clause[j].doubt) {
                 const struct field *field = &q->column[q->clause[j].column];
                 remark(
-                    "none: %s: that is no %s, so it was asked as text; write %s== to mean that, or "
+                    "none: %s: that is not a value of type %s, so it was asked as text; write %s== to mean that, or "
                     "a value of the type",
                     q->clause[j].doubt, tamis_type_name(field->type), field->name);
                 return;

@@ -106,7 +106,7 @@ bool index_worth_keeping(const struct index_run *run)
     if (absent)
         tell_start(run);
     if (run->tally.count.records == 0 && run->tally.failed == 0)
-        complain("no record: %s: give CSV or TSV with a header, or one JSON object a line; see "
+        complain("no record: %s: give CSV or TSV with a header, or one JSON object per line; see "
                  "--format and --delimiter",
                  run->inputs->root[0].path);
     return run->tally.count.records && absent < n;

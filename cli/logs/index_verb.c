@@ -119,7 +119,7 @@ static bool add_rules(struct index *x, const struct texts *globs, enum rule_kind
 {
     for (size_t i = 0; i < globs->n; i++)
         if (!inputs_add_rule(&x->known, kind, globs->text[i]))
-            return complain("out of memory: inputs: free some memory and run again"), false;
+            return no_memory("inputs");
     return true;
 }
 
@@ -157,7 +157,7 @@ bool plan_task(struct index_run *run, size_t entry, uint64_t bytes)
     if ((run->n_tasks & (run->n_tasks + 1)) == 0) { /* room for 2^k - 1 */
         struct task *fresh = realloc(run->task, (2 * run->n_tasks + 1) * sizeof *fresh);
         if (!fresh)
-            return complain("out of memory: inputs: free some memory and run again"), false;
+            return no_memory("inputs");
         run->task = fresh;
     }
     run->task[run->n_tasks++] = (struct task){.entry = entry, .bytes = bytes};
@@ -170,7 +170,7 @@ bool plan_new(struct index_run *run, uint32_t root, const char *path, uint64_t b
     struct entry *e = inputs_add(in);
     const char *kept = e ? inputs_keep(in, path) : NULL;
     if (!kept)
-        return complain("out of memory: inputs: free some memory and run again"), false;
+        return no_memory("inputs");
     *e = (struct entry){.id = in->next_id++, .root = root, .path = kept};
     return plan_task(run, in->n - 1, bytes);
 }
@@ -282,7 +282,7 @@ static bool choose(struct index *x, const struct index_run *run)
 {
     size_t *entries = calloc(run->n_tasks + 1, sizeof *entries);
     if (!entries)
-        return complain("out of memory: inputs: free some memory and run again"), false;
+        return no_memory("inputs");
     for (size_t i = 0; i < run->n_tasks; i++)
         entries[i] = run->task[i].entry;
     for (size_t i = 0; x->time && i < x->attrs.n; i++)
@@ -494,7 +494,7 @@ static bool name_beside(struct index *x, const char *input)
     bool nameless = name == 0 || (name == 1 && last[0] == '.') ||
                     (name == 2 && last[0] == '.' && last[1] == '.');
     if (nameless)
-        return complain("no name for the catalog: %s: say where to write it with -o", input), false;
+        return complain("no name for the catalog: %s: give one with -o", input), false;
     x->beside = malloc(len + sizeof ".tamis");
     if (!x->beside)
         return no_memory(input);
@@ -510,8 +510,7 @@ static bool name_catalog(struct index *x, const struct words *words)
     if (x->update || words->n == 0)
         return true;
     if (!x->out && words->n > 1)
-        return complain("no name for the catalog: several inputs: say where to write it with -o"),
-               false;
+        return complain("no name for the catalog: several inputs: give one with -o"), false;
     if (!x->out && !name_beside(x, words->word[0]))
         return false;
     x->out = x->out ? x->out : x->beside;
@@ -558,7 +557,7 @@ static bool options_fit(struct index *x, const struct words *words)
                         (unsigned long long)x->segment),
                false;
     if (x->delimited && (x->delimiter == '\n' || x->delimiter == '\r' || x->delimiter == '"'))
-        return complain("it cannot part columns: --delimiter: give another byte"), false;
+        return complain("not a valid separator: --delimiter: give another byte"), false;
     if (x->threads > 256)
         return complain("too many threads: --threads: give at most 256"), false;
     x->segment = x->segment ? x->segment : SEGMENT;

@@ -558,7 +558,7 @@ bool index_work(struct index_run *run)
     pthread_cond_init(&c.change, NULL);
     bool good = workers && make_jobs(&c);
     if (!good)
-        complain("out of memory: inputs: free some memory and run again");
+        no_memory("inputs");
     progress_start(bytes);
     good = good && run_crew(&c, workers, n);
     progress_end();

@@ -151,8 +151,8 @@ static bool bare_word(struct question *q, struct word *w, const char *text,
         return w->field || out_of_memory(why);
     }
     if (strchr(text, '*'))
-        return wrong(why, "* stands for nothing: %.200s: write line~/regex/, or '\"%.100s\"'", text,
-                     text);
+        return wrong(why, "* has no meaning here: %.200s: write line~/regex/, or '\"%.100s\"'",
+                     text, text);
     if (field_named(fields, text, strlen(text)))
         return wrong(
             why,
@@ -430,7 +430,7 @@ static bool read_set(struct question *q, struct clause *c, const struct word *w,
     if (strchr(text, '*'))
         return wrong(
             why,
-            "* stands for nothing: %.200s: write %s^=PREFIX, %s~/regex/, or %s==%.100s for "
+            "* has no meaning here: %.200s: write %s^=PREFIX, %s~/regex/, or %s==%.100s for "
             "the text",
             w->whole, f->name, f->name, f->name, text);
     if (tamis_type_ordered(f->type) && (dots = strstr(text, "..")) != NULL)

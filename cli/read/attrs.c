@@ -41,7 +41,8 @@ static bool read_list(struct attrs *a, const char *list)
         if (next)
             *next++ = 0;
         if (a->n == TAMIS_ATTRIBUTES_MAX)
-            return complain("too many: --attrs: give at most %d attributes", TAMIS_ATTRIBUTES_MAX),
+            return complain("too many attributes: --attrs: give at most %d attributes",
+                            TAMIS_ATTRIBUTES_MAX),
                    false;
         tamis_attribute *one = &a->list[a->n];
         if (!take_type(at, &one->type, &a->typed[a->n]))
@@ -76,9 +77,9 @@ static bool read_combo(struct attrs *a, const char *text)
         at = at[len] ? at + len + 1 : NULL;
     }
     if ((mask & (mask - 1)) == 0)
-        return complain("no combination: --combo %s: name two attributes or more", text), false;
+        return complain("not a combination: --combo %s: name two attributes or more", text), false;
     if (a->n_combos == TAMIS_COMBOS_MAX)
-        return complain("too many: --combo: give at most %d", TAMIS_COMBOS_MAX), false;
+        return complain("too many combinations: --combo: give at most %d", TAMIS_COMBOS_MAX), false;
     for (size_t i = 0; i < a->n_combos; i++)
         if (a->combos[i] == mask)
             return true;

@@ -157,9 +157,9 @@ bool keys_settle(struct keys *keys, char **word, size_t n_words)
     if (keys->by_field && keys->field == 0)
         return complain("wrong value '0': --field: columns count from 1"), false;
     if (keys->delimited && !keys->by_field)
-        return complain("nothing to part: --delimiter: give --field too"), false;
+        return complain("no column is used: --delimiter: give --field too"), false;
     if (keys->delimited && keys->delimiter == keys->end)
-        return complain("it ends a line: --delimiter: give another byte"), false;
+        return complain("not a valid separator: --delimiter: give another byte"), false;
     if (keys->threads > THREADS_MAX)
         return complain("too many threads: --threads: give at most %d", THREADS_MAX), false;
     return true;

@@ -39,8 +39,8 @@ is field-strict 2 "" "tamis check: no field 2: line 1: nothing was changed; leav
 is field-nul-delimiter 0 "x" "*" \
     'printf "1\0ann\n" | tamis check a.tamis --field 2 --delimiter "\0" | tr "\0" " " | grep -c "1 ann" >n; [ "$(cat n)" = 1 ] && echo x'
 trouble field-zero "wrong value '0': --field: columns count from 1" 'tamis check a.tamis --field 0'
-trouble delimiter-alone 'nothing to part: --delimiter: give --field too$' 'tamis check a.tamis --delimiter ,'
-trouble delimiter-newline 'it ends a line: --delimiter: ' 'tamis check a.tamis --field 1 --delimiter "\n"'
+trouble delimiter-alone 'no column is used: --delimiter: give --field too$' 'tamis check a.tamis --delimiter ,'
+trouble delimiter-newline 'not a valid separator: --delimiter: ' 'tamis check a.tamis --field 1 --delimiter "\n"'
 trouble delimiter-long "wrong value 'ab': --delimiter: give one byte" 'tamis check a.tamis --field 1 --delimiter ab'
 
 # Threads keep the order.

@@ -126,7 +126,7 @@ done
 is pretty-json 0 $'{\n"ip": 1\n}' "" 'printf "{\n\"ip\": 1\n}\n" >pretty.json
     tamis index -o pretty.tamis --attrs ip pretty.json >/dev/null; tamis find pretty.tamis ip=1'
 is pretty-json-by-force 2 "" "tamis index: bad record: pretty.json, line 1: a key is missing: 3 skipped
-tamis index: no record: pretty.json: give CSV or TSV with a header, or one JSON object a line; see --format and --delimiter" \
+tamis index: no record: pretty.json: give CSV or TSV with a header, or one JSON object per line; see --format and --delimiter" \
     'tamis index -o p.tamis --attrs ip --format jsonl pretty.json'
 is bare-returns 0 2,bob "" 'printf "ip,user\r1,ann\r2,bob\r" >cr.csv
     tamis index -o cr.tamis --attrs ip cr.csv >/dev/null; tamis find cr.tamis ip=2'
@@ -182,9 +182,9 @@ holds info-text 'tamis info many.tamis | grep -qE "^  combination +n\+x: 300 val
 holds verify 'tamis verify many.tamis | grep -q "^many.tamis: OK, "'
 
 # What cannot be.
-trouble several-inputs 'no name for the catalog: several inputs: say where to write it with -o$' 'tamis index logs logs/b.csv'
-trouble here-has-no-name 'no name for the catalog: [.]: say where to write it with -o$' 'tamis index .'
-trouble root-has-no-name 'no name for the catalog: /: say where to write it with -o$' 'tamis index /'
+trouble several-inputs 'no name for the catalog: several inputs: give one with -o$' 'tamis index logs logs/b.csv'
+trouble here-has-no-name 'no name for the catalog: [.]: give one with -o$' 'tamis index .'
+trouble root-has-no-name 'no name for the catalog: /: give one with -o$' 'tamis index /'
 trouble combo-without-attrs 'no attributes: --combo ip[+]user: ' 'tamis index -o x.tamis --combo ip+user logs'
 trouble reread-without-update 'no catalog to read again: --reread: ' 'tamis index -o x.tamis --reread logs'
 trouble no-input 'no inputs: INPUT: ' 'tamis index -o x.tamis --attrs ip'
@@ -194,7 +194,7 @@ trouble attribute-twice "given twice: --attrs, 'ip': " 'tamis index -o x.tamis -
 trouble no-name "no name: --attrs 'ip,': " 'tamis index -o x.tamis --attrs ip, logs'
 trouble unknown-type "unknown type 'integer': --attrs: " 'tamis index -o x.tamis --attrs ip:integer logs'
 trouble unknown-in-combo "unknown attribute 'usr': --combo ip\+usr: " 'tamis index -o x.tamis --attrs ip,user --combo ip+usr logs'
-trouble combo-of-one 'no combination: --combo ip: ' 'tamis index -o x.tamis --attrs ip,user --combo ip logs'
+trouble combo-of-one 'not a combination: --combo ip: ' 'tamis index -o x.tamis --attrs ip,user --combo ip logs'
 trouble segment-size "wrong value '7': --segment: " 'tamis index -o x.tamis --attrs ip --segment 7 logs'
 trouble many-threads 'too many threads: ' 'tamis index -o x.tamis --attrs ip -j 1000 logs'
 trouble not-over-data 'the file exists and is not a catalog: logs/b.csv: ' 'tamis index -o logs/b.csv --attrs ip logs'

@@ -14,7 +14,7 @@ trouble attr-twice "given twice: --attrs, 'a': " 'tamis create x.tamis --attrs a
 trouble attr-empty "no name: --attrs 'a,,b': " 'tamis create x.tamis --attrs a,,b'
 trouble attr-type "unknown type 'real': --attrs: give text \(which a name with a colon needs too\), int, dec, time, ip, path, words or fold" 'tamis create x.tamis --attrs a:real'
 trouble combo-unknown "unknown attribute 'z': --combo a\+z: " 'tamis create x.tamis --attrs a,b --combo a+z'
-trouble combo-alone "no combination: --combo a: " 'tamis create x.tamis --attrs a,b --combo a'
+trouble combo-alone "not a combination: --combo a: " 'tamis create x.tamis --attrs a,b --combo a'
 trouble combo-without-attrs "only for records: --combo: give --attrs too$" 'tamis create x.tamis --combo a+b'
 for value in mixed basic attenuated; do
     json "value-$value" "tamis create -f val.tamis --attrs a,b --verifier table --value $value &&
@@ -156,7 +156,7 @@ is table-exact 0 $'1,1' "" 'tamis create h.tamis --attrs a,b --verifier table --
 # --- keys here and records there
 trouble field-of-records 'only for keys: --field: a.tamis holds records$' 'tamis check a.tamis --field 2'
 trouble format-of-keys 'only for records: --format: k.tamis is a filter and takes keys$' 'tamis create k.tamis; tamis add k.tamis --format csv'
-trouble format-of-arguments 'for standard input alone: --format: ' 'tamis check a.tamis --format csv user=ann'
+trouble format-of-arguments 'only for standard input: --format: ' 'tamis check a.tamis --format csv user=ann'
 trouble fold-index 'this is a set of records, not a filter: a.tamis' 'tamis fold a.tamis'
 trouble dedup-index 'this is a set of records, not a filter: a.tamis' 'tamis dedup a.tamis </dev/null'
 is no-key 0 "a=1 b=2" "" 'head -c 16 /dev/urandom >key && tamis create s.tamis --attrs a,b --key-file key --no-key && tamis add s.tamis a=1 b=2 --key-file key && tamis check s.tamis --key-file key a=1 b=2'
