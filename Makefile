@@ -83,10 +83,14 @@ $(eval $(call optional,libzstd,ZSTD,zstd))
 $(eval $(call optional,liblzma,LZMA,lzma))
 $(eval $(call optional,liblz4,LZ4,lz4))
 $(eval $(call optional,libpcre2-8,PCRE2,pcre2-8))
-$(eval $(call optional,libmicrohttpd,MICROHTTPD,microhttpd))
+# Two that are loaded when they are first used, src/os/late.h: only their headers are needed here.
+CLI_FLAGS += $(if $(call found,libmicrohttpd),-DTAMIS_HAVE_MICROHTTPD) $(if $(call found,libcurl),-DTAMIS_HAVE_CURL)
 $(eval $(call optional,hiredis,HIREDIS,hiredis))
 ifneq ($(call found,hiredis),yes)
 parts_src := $(filter-out src/carrier/carrier_redis.c,$(parts_src))
+endif
+ifneq ($(call found,libcurl),yes)
+parts_src := $(filter-out src/carrier/carrier_http.c,$(parts_src))
 endif
 # Debian's libbz2 has no file for pkg-config.
 ifneq ($(shell echo '_include <bzlib.h>' | tr _ '\043' | $(CC) $(CPPFLAGS) -fsyntax-only -xc - 2>/dev/null && echo yes),)

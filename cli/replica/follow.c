@@ -1,7 +1,8 @@
 /*
- * tamis follow: copies of all origins of a stream, kept in a folder. Each second what changed is
- * saved, and then the status that says up to when each copy may be trusted. What a copy promises, it
- * promises as of the last heartbeat of its origin.
+ * tamis follow: copies of all origins of a stream, kept in memory and, by a thread of its own
+ * (follow_save.h), in a folder. What a copy promises, it promises as of the last heartbeat of its origin.
+ * A round costs the messages it takes, whatever the number of owners: 10,000 that send a heartbeat every
+ * ten seconds are 1,000 messages a second.
  */
 #include <errno.h>
 #include <limits.h>
@@ -16,7 +17,7 @@
 #include "ui/args.h"
 #include "ui/escape.h"
 #include "ui/progress.h"
-#include "replica_folder.h"
+#include "follow_save.h"
 #include "serve.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
@@ -25,9 +26,23 @@
 #define OWNERS_MS 5000 /* between looks for owners that were never heard of */
 #define PAUSE_MIN 200  /* between fetches of one snapshot that did not help */
 #define PAUSE_MAX 10000
+#define SHOW_MS   1000 /* between lines on a terminal */
+
+/* What is known of an owner here, by its number. */
+struct care {
+    bool known, wanting;        /* wanting: in the list of those that need a snapshot */
+    bool told;                  /* why it cannot be followed */
+    uint64_t next_fetch, pause; /* milliseconds: when a snapshot may be asked for again */
+};
 
 struct following {
-    struct replicas replicas;
+    struct replicas replicas; /* the saver's, but for the directory */
+    struct saver saver;
+    char position[CARRIER_POSITION];
+    struct care *care;
+    size_t n_care;
+    uint32_t *wanting;
+    size_t n_wanting, wanting_room;
     struct carrier *carrier;
     const uint8_t *key; /* or NULL */
     bool verbose, live, cut_off, out_of_memory;
@@ -35,7 +50,7 @@ struct following {
     struct follow_counts counts;
     const struct serve_address *serve; /* or NULL */
     struct serving *serving;
-    uint64_t next_owners, next_save, every_ms;
+    uint64_t next_owners, next_show, every_ms;
 };
 
 static volatile sig_atomic_t stopped;
@@ -48,12 +63,56 @@ static void on_signal(int number)
 
 /* ---- owners ---------------------------------------------------------------------------------- */
 
-static struct replica *owner_of(struct following *f, const char *name)
+/* It needs a snapshot, or may: it is in the list until it has one. */
+static void want(struct following *f, uint32_t number)
 {
-    bool good = name[0] && strlen(name) <= TAMIS_OWNER_MAX;
-    struct replica *r = good ? replicas_get(&f->replicas, name) : NULL;
-    f->out_of_memory |= good && !r;
-    return r;
+    if (f->care[number].wanting)
+        return;
+    if (f->n_wanting == f->wanting_room) {
+        size_t room = 2 * f->wanting_room + 64;
+        uint32_t *grown = realloc(f->wanting, room * sizeof *grown);
+        f->out_of_memory |= !grown;
+        if (!grown)
+            return;
+        f->wanting = grown;
+        f->wanting_room = room;
+    }
+    f->wanting[f->n_wanting++] = number;
+    f->care[number].wanting = true;
+}
+
+/* Finds the owner or adds it, in doubt; NULL if it cannot be one, or out of memory. */
+static struct care *care_of(struct following *f, const char *name, uint32_t *number)
+{
+    if (!name[0] || strlen(name) > TAMIS_OWNER_MAX)
+        return NULL;
+    if (tamis_directory_expect(f->replicas.directory, name, number, NULL) != TAMIS_OK) {
+        f->out_of_memory = true;
+        return NULL;
+    }
+    if (*number >= f->n_care) {
+        size_t room = 2 * (size_t)*number + 64;
+        struct care *grown = realloc(f->care, room * sizeof *grown);
+        f->out_of_memory |= !grown;
+        if (!grown)
+            return NULL;
+        memset(grown + f->n_care, 0, (room - f->n_care) * sizeof *grown);
+        f->care = grown;
+        f->n_care = room;
+    }
+    if (!f->care[*number].known)
+        want(f, *number);
+    f->care[*number].known = true;
+    return &f->care[*number];
+}
+
+/* The saver removes its file. */
+static void drop(struct following *f, uint32_t number)
+{
+    bool wanting = f->care[number].wanting; /* stays in the list */
+    tamis_directory_drop(f->replicas.directory,
+                         tamis_directory_name(f->replicas.directory, number));
+    f->care[number] = (struct care){.wanting = wanting};
 }
 
 static const tamis_follower *copy_of(const struct following *f, uint32_t number)
@@ -70,107 +129,78 @@ static bool is_beat(const void *data, size_t len)
 static void take(void *context, const char *owner, const void *data, size_t len, uint64_t age)
 {
     struct following *f = context;
-    struct replica *r = owner_of(f, owner);
+    uint32_t number;
+    struct care *c = care_of(f, owner, &number);
     tamis_reason reason = {0};
     tamis_taken taken;
     f->counts.messages++;
     f->counts.bytes += len;
-    if (!r)
+    if (!c)
         return;
     tamis_error e =
         tamis_directory_take(f->replicas.directory, owner, data, len, age, &taken, &reason);
     f->counts.applied += taken == TAMIS_APPLIED;
     f->counts.refused += e != TAMIS_OK;
+    if (e != TAMIS_OK)
+        want(f, number);
     if (e == TAMIS_EBASE && age != AGE_UNKNOWN && is_beat(data, len))
-        r->next_fetch = 0; /* the origin lives: what it has for us may have changed */
-    if (e != TAMIS_OK && (f->verbose || (e != TAMIS_EBASE && !r->told))) {
+        c->next_fetch = 0; /* the origin lives: what it has for us may have changed */
+    if (e != TAMIS_OK && (f->verbose || (e != TAMIS_EBASE && !c->told))) {
         remark("refused: %s: %s", reason.text, owner);
-        r->told = true;
+        c->told = true;
     }
+    if (taken == TAMIS_HEARD && tamis_follower_freshness(copy_of(f, number)) == TAMIS_GONE)
+        drop(f, number);
 }
 
 /* One that was forgotten is dropped, unless it lives. */
 static void expect(void *context, const char *owner, bool forgotten)
 {
     struct following *f = context;
-    const char *name;
+    uint32_t number = tamis_directory_number(f->replicas.directory, owner);
     if (!forgotten)
-        owner_of(f, owner);
-    for (uint32_t i = 0; forgotten && replicas_next(&f->replicas, &i, &name); i++)
-        if (strcmp(name, owner) == 0 && tamis_follower_freshness(copy_of(f, i)) != TAMIS_CURRENT)
-            replicas_drop(&f->replicas, i);
+        care_of(f, owner, &number);
+    else if (number < TAMIS_OWNERS_MAX &&
+             tamis_follower_freshness(copy_of(f, number)) != TAMIS_CURRENT)
+        drop(f, number);
 }
 
-/* One that did not help (an origin that died half-way) is not fetched again and again. */
-static void fetch_snapshots(struct following *f)
+/* Whether it still needs one; fetches it if it is time. One that did not help (an origin that died
+   half-way) is not fetched again and again. */
+static bool fetch_snapshot(struct following *f, uint32_t number, bool *failed)
 {
-    const char *name;
-    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++) {
-        struct replica *r = &f->replicas.replica[i];
-        tamis_follower_facts facts;
-        tamis_follower_info(copy_of(f, i), &facts);
-        if (!facts.needs_snapshot) {
-            r->pause = 0;
-            continue;
-        }
-        if (carrier_now() < r->next_fetch)
-            continue;
-        r->pause = r->pause ? (2 * r->pause < PAUSE_MAX ? 2 * r->pause : PAUSE_MAX) : PAUSE_MIN;
-        r->next_fetch = carrier_now() + r->pause;
-        int there = carrier_fetch(f->carrier, name, f->replicas.position, take, f);
-        f->counts.snapshots += there > 0;
-        if (there < 0)
-            return;
-    }
-}
-
-/* Origins that said farewell. */
-static void drop_gone(struct following *f)
-{
-    const char *name;
-    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++)
-        if (tamis_follower_freshness(copy_of(f, i)) == TAMIS_GONE)
-            replicas_drop(&f->replicas, i);
-}
-
-/* ---- saving ---------------------------------------------------------------------------------- */
-
-static bool save_replica(struct following *f, uint32_t number, const char *name)
-{
-    char path[PATH_MAX];
-    struct replica *r = &f->replicas.replica[number];
-    const tamis_follower *follower = copy_of(f, number);
+    const char *name = tamis_directory_name(f->replicas.directory, number);
     tamis_follower_facts facts;
-    tamis_reason reason = {0};
-    tamis_follower_info(follower, &facts);
-    if (facts.version && (facts.epoch != r->epoch || facts.version != r->version)) {
-        replicas_path(&f->replicas, name, path);
-        tamis_error e = tamis_follower_save(follower, path, &reason);
-        if (e != TAMIS_OK)
-            return complain_of(e, &reason, path), false;
-        r->epoch = facts.epoch;
-        r->version = facts.version;
+    if (!name || !tamis_directory_copy(f->replicas.directory, number, &facts))
+        return false;
+    struct care *c = &f->care[number];
+    if (!facts.needs_snapshot) {
+        c->pause = 0;
+        return false;
     }
-    uint64_t now = carrier_clock();
-    r->heard = now > facts.age ? now - facts.age : 0;
-    r->lease = facts.freshness == TAMIS_CURRENT ? facts.lease : 0;
-    r->beat = facts.beat;
+    if (carrier_now() < c->next_fetch || *failed)
+        return true;
+    c->pause = c->pause ? (2 * c->pause < PAUSE_MAX ? 2 * c->pause : PAUSE_MAX) : PAUSE_MIN;
+    c->next_fetch = carrier_now() + c->pause;
+    int there = carrier_fetch(f->carrier, name, f->position, take, f);
+    f->counts.snapshots += there > 0;
+    *failed = there < 0;
     return true;
 }
 
-static bool save(struct following *f)
+/* Meanwhile the list may grow. */
+static void fetch_snapshots(struct following *f)
 {
-    const char *name;
-    f->replicas.reached = f->carrier->reached;
-    drop_gone(f);
-    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++)
-        if (!save_replica(f, i, name))
-            return false;
-    if (replicas_write(&f->replicas))
-        return true;
-    complain("%s: %s/status: make room, or check the permissions", strerror(errno),
-             f->replicas.folder);
-    return false;
+    size_t kept = 0;
+    bool failed = false;
+    for (size_t i = 0; i < f->n_wanting; i++) {
+        uint32_t number = f->wanting[i];
+        bool wants = fetch_snapshot(f, number, &failed);
+        f->care[number].wanting = wants;
+        if (wants)
+            f->wanting[kept++] = number;
+    }
+    f->n_wanting = kept;
 }
 
 /* What an earlier run left; a copy that cannot be read is fetched anew. */
@@ -182,16 +212,20 @@ static bool resume(struct following *f)
                false;
     if (!replicas_lock(&f->replicas) || !replicas_read(&f->replicas, f->key, !f->serve, true))
         return false;
+    memcpy(f->position, f->replicas.position, sizeof f->position);
     f->replicas.every = f->every_ms * 1000000;
     snprintf(f->replicas.serve, sizeof f->replicas.serve, "%s", f->serve ? f->serve->whole : "");
     const char *name;
-    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++) {
+    for (uint32_t i = 0, number; replicas_next(&f->replicas, &i, &name); i++) {
         struct replica *r = &f->replicas.replica[i];
         char path[PATH_MAX];
         tamis_reason reason = {0};
         replicas_path(&f->replicas, name, path);
         bool known = r->lease && f->replicas.boot[0];
         uint64_t age = known ? carrier_since(r->heard, carrier_clock()) : AGE_UNKNOWN;
+        if (!care_of(f, name, &number))
+            return complain("out of memory: %s: free some and run again", f->replicas.folder),
+                   false;
         if (r->version &&
             tamis_directory_load(f->replicas.directory, name, path, age, &reason) != TAMIS_OK) {
             remark("%s: fetching it again", reason.text);
@@ -288,7 +322,7 @@ static void say_connection(struct following *f, bool good)
     f->reached |= good;
 }
 
-/* One round: new owners, missing snapshots, messages, what is to be saved. */
+/* One round: new owners, missing snapshots, messages. */
 static bool step(struct following *f)
 {
     uint64_t now = carrier_now();
@@ -296,7 +330,7 @@ static bool step(struct following *f)
         f->next_owners = now + OWNERS_MS;
     if (!f->cut_off)
         fetch_snapshots(f);
-    int n = carrier_receive(f->carrier, f->replicas.position, WAIT_MS, take, f);
+    int n = carrier_receive(f->carrier, f->position, WAIT_MS, take, f);
     if (f->cut_off && n >= 0)
         f->next_owners = 0;
     say_connection(f, n >= 0);
@@ -305,39 +339,43 @@ static bool step(struct following *f)
                                 carrier_since(f->carrier->reached, carrier_clock()));
     if (f->out_of_memory)
         return complain("out of memory: %s: free some and run again", f->replicas.folder), false;
+    saver_note(&f->saver, f->position, f->carrier->reached);
     now = carrier_now();
-    if (now < f->next_save)
-        return true;
-    f->next_save = now + f->every_ms;
-    if (f->live)
+    if (f->live && now >= f->next_show) {
+        f->next_show = now + SHOW_MS;
         show(f);
-    return save(f);
+    }
+    return !atomic_load(&f->saver.failed);
+}
+
+static bool all_current(const struct following *f)
+{
+    size_t n = replicas_count(&f->replicas);
+    return n && !f->cut_off && count_current(f) == n;
 }
 
 static int follow(struct following *f, bool once, uint64_t limit_ms)
 {
     uint64_t until = carrier_now() + limit_ms;
-    bool good = resume(f), all = false;
-    if (good && f->serve)
-        good = (f->serving =
-                    serve_start(f->serve, f->replicas.directory, &f->counts, f->replicas.folder));
-    while (good && !stopped && !f->carrier->hopeless && carrier_now() < until) {
+    bool all = false;
+    bool good = resume(f) &&
+                (!f->serve || (f->serving = serve_start(f->serve, f->replicas.directory, &f->counts,
+                                                        f->replicas.folder))) &&
+                saver_start(&f->saver, &f->replicas, f->every_ms);
+    while (good && !stopped && !f->carrier->hopeless && carrier_now() < until && !all) {
         good = step(f);
-        all = replicas_count(&f->replicas) && count_current(f) == replicas_count(&f->replicas);
-        if (once && all && !f->cut_off)
-            break;
+        all = once && all_current(f);
     }
+    bool never = f->cut_off && !f->reached && !stopped;
     serve_stop(f->serving);
-    f->replicas.serve[0] = 0;
     if (f->live)
         fputs("\n", stderr);
+    good = saver_stop(&f->saver, good && !f->carrier->hopeless && !never) && good;
     if (good && f->carrier->hopeless)
         return complain("%s: check the address", f->carrier->error);
-    if (good && f->cut_off && !f->reached && !stopped)
+    if (good && never)
         return complain("%s: never reached in that time: the copies are as they were",
                         f->carrier->error);
-    if (good && !save(f))
-        good = false;
     return !good ? TROUBLE : once && !all ? NONE : FOUND;
 }
 
@@ -389,5 +427,7 @@ int verb_follow(int argc, char **argv)
         report(&f, true);
     replicas_free(&f.replicas);
     carrier_close(f.carrier);
+    free(f.care);
+    free(f.wanting);
     return status;
 }

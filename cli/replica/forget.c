@@ -35,7 +35,7 @@ static int forget_copies(const char *folder, char **owner, size_t n)
     for (uint32_t i = 0; good && replicas_next(&replicas, &i, &name); i++)
         for (size_t j = 0; j < n; j++)
             if (strcmp(name, owner[j]) == 0) {
-                replicas_drop(&replicas, i);
+                replicas_remove(&replicas, i);
                 found++;
                 break;
             }

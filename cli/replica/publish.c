@@ -26,6 +26,7 @@
 #define RUN           256 /* keys added or removed between two looks at the targets */
 #define PIECE         ((size_t)1 << 16)
 #define RETRY_MS      100
+#define HELD_UP_MS    50                  /* by the carrier, so that lines may wait */
 #define LOOK_MS       10000               /* between looks at the carrier, at most */
 #define ADVANCE_LOOKS 6                   /* so often, an idle owner holds on to nothing */
 #define RENEW_LOOKS   60                  /* and so often there is a new snapshot of a busy one */
@@ -161,7 +162,8 @@ static void run_end(struct publishing *p)
                  p->store.path);
     }
     failed(p, e, NULL);
-    publish_if_due(p);
+    if (!p->gap_ms) /* else what was read goes out together: a burst is one message */
+        publish_if_due(p);
     set_run(p);
 }
 
@@ -286,7 +288,7 @@ static uint64_t wait_of(const struct publishing *p, bool gap)
 
 static void run(struct publishing *p, bool stay)
 {
-    bool open = true, gap = false;
+    bool open = true, gap = false, held_up = false;
     publish(p, false);
     p->next_beat = carrier_now() + p->beat_ms;
     p->next_look = carrier_now() + p->look_ms;
@@ -297,12 +299,15 @@ static void run(struct publishing *p, bool stay)
             open = read_some(p, (int)wait_of(p, gap));
         else
             carrier_sleep(wait_of(p, gap));
-        gap = !publish_if_due(p);
         uint64_t now = carrier_now();
+        gap = !publish_if_due(p);
         if (now >= p->next_look) {
             look(p);
             p->next_look = now + p->look_ms;
         }
+        held_up = !held_up && carrier_now() > now + HELD_UP_MS;
+        if (held_up)
+            continue; /* a heartbeat speaks for the lines that came meanwhile too: they come first */
         if (now >= p->next_beat) {
             beat(p);
             p->next_beat = now + p->beat_ms;
@@ -527,6 +532,7 @@ int verb_publish(int argc, char **argv)
     p.box.carrier = carrier_open(c.to, error);
     if (!p.box.carrier)
         return complain("%s: --to", error);
+    p.box.carrier->open_to_all = c.no_key;
     int status = store_change(&p.store, words.word[0], TAMIS_KIND_FILTER, &c.files)
                      ? publish_with(&p, &c, &o, linger)
                      : TROUBLE;

@@ -13,6 +13,20 @@
 
 static const char title[] = "tamis replicas 2\n";
 
+bool replicas_reserve(struct replicas *r, size_t owners)
+{
+    if (owners <= r->room)
+        return true;
+    size_t room = 2 * owners + 64;
+    struct replica *grown = realloc(r->replica, room * sizeof *grown);
+    if (!grown)
+        return no_memory(r->folder);
+    memset(grown + r->room, 0, (room - r->room) * sizeof *grown);
+    r->replica = grown;
+    r->room = room;
+    return true;
+}
+
 struct replica *replicas_get(struct replicas *r, const char *name)
 {
     uint32_t number;
@@ -20,15 +34,9 @@ struct replica *replicas_get(struct replicas *r, const char *name)
     tamis_error e = tamis_directory_expect(r->directory, name, &number, &reason);
     if (e != TAMIS_OK)
         return complain_of(e, &reason, name), NULL;
-    if (number >= r->room) {
-        size_t room = r->room ? 2 * r->room : 64;
-        struct replica *grown = realloc(r->replica, room * sizeof *grown);
-        if (!grown)
-            return no_memory(name), NULL;
-        memset(grown + r->room, 0, (room - r->room) * sizeof *grown);
-        r->replica = grown;
-        r->room = room;
-    }
+    if (!replicas_reserve(r, (size_t)number + 1))
+        return NULL;
+    r->replica[number].name = tamis_directory_name(r->directory, number);
     return &r->replica[number];
 }
 
@@ -164,10 +172,11 @@ bool replicas_write(const struct replicas *r)
         fprintf(file, "position %s\n", r->position);
     if (r->serve[0])
         fprintf(file, "serve %s\n", r->serve);
-    const char *name;
-    for (uint32_t i = 0; replicas_next(r, &i, &name); i++) {
+    for (size_t i = 0; i < r->room; i++) {
         const struct replica *replica = &r->replica[i];
-        carrier_quote(name, quoted, sizeof quoted);
+        if (!replica->name)
+            continue;
+        carrier_quote(replica->name, quoted, sizeof quoted);
         fprintf(file, "owner %s %llu %llu %llu %llu %llu\n", quoted,
                 (unsigned long long)replica->epoch, (unsigned long long)replica->version,
                 (unsigned long long)replica->heard, (unsigned long long)replica->lease,
@@ -181,13 +190,11 @@ bool replicas_write(const struct replicas *r)
     return good && closed && rename(aside, path) == 0;
 }
 
-void replicas_drop(struct replicas *r, uint32_t number)
+void replicas_remove(struct replicas *r, uint32_t number)
 {
     char path[PATH_MAX];
-    const char *name = tamis_directory_name(r->directory, number);
-    replicas_path(r, name, path);
+    replicas_path(r, r->replica[number].name, path);
     unlink(path);
-    tamis_directory_drop(r->directory, name);
     r->replica[number] = (struct replica){0};
 }
 

@@ -25,11 +25,10 @@
 #include "ui/cli.h"
 
 struct replica {
+    const char *name;        /* of the owner; NULL: none */
     uint64_t epoch, version; /* of the file; 0, 0: there is none */
     uint64_t heard, lease;   /* carrier_clock when it was last heard of, how long it is trusted */
     uint64_t beat;
-    bool told;                  /* why it cannot be followed */
-    uint64_t next_fetch, pause; /* milliseconds: when a snapshot may be asked for again */
 };
 
 struct replicas {
@@ -45,6 +44,8 @@ struct replicas {
     size_t room;
 };
 
+/* Room for so many owners; false after complaining. */
+bool replicas_reserve(struct replicas *r, size_t owners);
 /* Finds the owner or adds it, in doubt; NULL after complaining of memory. */
 struct replica *replicas_get(struct replicas *r, const char *name);
 /* Makes the directory and reads the status into it; where one may be made (`fresh`), none is an empty
@@ -57,7 +58,7 @@ bool replicas_lock(struct replicas *r);
 bool replicas_write(const struct replicas *r);
 /* The file of a copy; room for PATH_MAX bytes. */
 void replicas_path(const struct replicas *r, const char *name, char *out);
-void replicas_drop(struct replicas *r, uint32_t number); /* its file too */
+void replicas_remove(struct replicas *r, uint32_t number); /* its file too */
 /* The next owner from `number` on, whose name is set; false if there is none. */
 bool replicas_next(const struct replicas *r, uint32_t *number, const char **name);
 size_t replicas_count(const struct replicas *r);

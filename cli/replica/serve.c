@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "carrier/carrier.h"
+#include "os/late.h"
 #include "read/reader_parse.h"
 #include "ui/args.h"
 #include "ui/out.h"
@@ -84,6 +85,29 @@ void serve_stop(struct serving *serving)
 #else
 
 #include <microhttpd.h>
+
+/* The functions that are used; the order is that of the table. */
+static const char *const mhd_names[] = {"MHD_start_daemon",
+                                        "MHD_stop_daemon",
+                                        "MHD_create_response_from_buffer_with_free_callback",
+                                        "MHD_destroy_response",
+                                        "MHD_add_response_header",
+                                        "MHD_queue_response",
+                                        "MHD_lookup_connection_value",
+                                        "MHD_get_connection_values_n"};
+static union {
+    void (*table[COUNT(mhd_names)])(void);
+    struct {
+        __typeof__(&MHD_start_daemon) start;
+        __typeof__(&MHD_stop_daemon) stop;
+        __typeof__(&MHD_create_response_from_buffer_with_free_callback) response;
+        __typeof__(&MHD_destroy_response) destroy;
+        __typeof__(&MHD_add_response_header) header;
+        __typeof__(&MHD_queue_response) queue;
+        __typeof__(&MHD_lookup_connection_value) value;
+        __typeof__(&MHD_get_connection_values_n) values;
+    };
+} mhd;
 
 #define CONNECTIONS  256
 #define TIMEOUT_S    30                /* without a byte in either direction */
@@ -228,7 +252,7 @@ static enum MHD_Result want_argument(void *context, enum MHD_ValueKind kind, con
 
 static bool has_type(struct MHD_Connection *c, const char *header, const char *type)
 {
-    const char *value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, header);
+    const char *value = mhd.value(c, MHD_HEADER_KIND, header);
     return value && strncasecmp(value, type, strcspn(type, ";")) == 0;
 }
 
@@ -246,7 +270,7 @@ static void page_locate(struct serving *s, struct MHD_Connection *c, struct requ
 {
     struct wanted_keys w = {.reply = r};
     struct answers a = {.directory = s->directory, .form = ANSWERS_OBJECT, .end = '\n'};
-    MHD_get_connection_values_n(c, MHD_GET_ARGUMENT_KIND, want_argument, &w);
+    mhd.values(c, MHD_GET_ARGUMENT_KIND, want_argument, &w);
     if (posted && w.n)
         refuse(r, 400, "keys in the address and in the body: give them in one place");
     else if (posted && has_type(c, "Content-Type", type_text))
@@ -320,24 +344,23 @@ static enum MHD_Result send_reply(struct serving *s, struct MHD_Connection *c, s
                                   struct reply *r, const char *allow)
 {
     char number[32];
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer_with_free_callback(r->text.len, r->text.data, free);
+    struct MHD_Response *response = mhd.response(r->text.len, r->text.data, free);
     if (!response) {
         text_free(&r->text);
         return MHD_NO;
     }
     q->waiting = r->text.len;
     atomic_fetch_add(&s->waiting, q->waiting);
-    MHD_add_response_header(response, "Content-Type", r->type);
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    MHD_add_response_header(response, SERVE_FOLDER, s->folder);
+    mhd.header(response, "Content-Type", r->type);
+    mhd.header(response, "Cache-Control", "no-store");
+    mhd.header(response, SERVE_FOLDER, s->folder);
     if (allow)
-        MHD_add_response_header(response, "Allow", allow);
+        mhd.header(response, "Allow", allow);
     if (r->counts) {
         snprintf(number, sizeof number, "%llu", (unsigned long long)r->hit);
-        MHD_add_response_header(response, "Tamis-Hit", number);
+        mhd.header(response, "Tamis-Hit", number);
         snprintf(number, sizeof number, "%llu", (unsigned long long)r->doubtful);
-        MHD_add_response_header(response, "Tamis-Doubt", number);
+        mhd.header(response, "Tamis-Doubt", number);
     }
     unsigned hundreds = r->status / 100;
     atomic_fetch_add(&s->counts.requests[hundreds == 2   ? 0
@@ -345,8 +368,8 @@ static enum MHD_Result send_reply(struct serving *s, struct MHD_Connection *c, s
                                          : hundreds == 5 ? 2
                                                          : 3],
                      1);
-    enum MHD_Result done = MHD_queue_response(c, r->status, response);
-    MHD_destroy_response(response);
+    enum MHD_Result done = mhd.queue(c, r->status, response);
+    mhd.destroy(response);
     return done;
 }
 
@@ -402,7 +425,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
         if (strcmp(url, routes[i].path) == 0)
             route = &routes[i];
     if (!q) {
-        const char *size = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
+        const char *size = mhd.value(c, MHD_HEADER_KIND, "Content-Length");
         *of = q = calloc(1, sizeof *q);
         if (!q)
             return MHD_NO;
@@ -512,6 +535,9 @@ static int listen_host(const struct serve_address *a)
 struct serving *serve_start(const struct serve_address *address, const tamis_directory *directory,
                             const struct follow_counts *counts, const char *folder)
 {
+    char why[256];
+    if (!late_load("libmicrohttpd.so.12", mhd_names, COUNT(mhd_names), mhd.table, why))
+        return complain("%s: --serve: install libmicrohttpd12", why), NULL;
     int fd = address->path[0] ? listen_unix(address->path) : listen_host(address);
     struct serving *s = fd >= 0 ? calloc(1, sizeof *s) : NULL;
     if (!s) {
@@ -523,12 +549,12 @@ struct serving *serve_start(const struct serve_address *address, const tamis_dir
     s->follow = counts;
     snprintf(s->folder, sizeof s->folder, "%llu", (unsigned long long)serve_folder(folder));
     unsigned threads = processors() < THREADS_MOST ? processors() : THREADS_MOST;
-    s->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, on_request, s,
-        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_end, s,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
-        MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0, MHD_OPTION_END);
+    s->daemon =
+        mhd.start(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, on_request, s,
+                  MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_end, s,
+                  MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_CONNECTION_LIMIT,
+                  (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
+                  MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0, MHD_OPTION_END);
     if (!s->daemon) {
         complain("the server cannot be started: %s: check the limits of the process",
                  address->whole);
@@ -546,7 +572,7 @@ void serve_stop(struct serving *s)
 {
     if (!s)
         return;
-    MHD_stop_daemon(s->daemon); /* closes its socket */
+    mhd.stop(s->daemon); /* closes its socket */
     if (s->path[0])
         unlink(s->path);
     free(s);

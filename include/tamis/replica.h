@@ -280,6 +280,11 @@ TAMIS_API tamis_error tamis_directory_take(tamis_directory *directory, const cha
 /* The same for a file of tamis_follower_save; see tamis_follower_load. */
 TAMIS_API tamis_error tamis_directory_load(tamis_directory *directory, const char *owner,
                                            const char *path, uint64_t age, tamis_reason *reason);
+/* Saves the copy of an origin for tamis_directory_load, from any thread. The file is replaced as a
+   whole but not synced: after a power failure it may be damaged, which loading reports. EKIND if there
+   is no copy. */
+TAMIS_API tamis_error tamis_directory_save(const tamis_directory *directory, uint32_t number,
+                                           const char *path, tamis_reason *reason);
 /* tamis_follower_contact for all owners that are kept up to date by messages. */
 TAMIS_API void tamis_directory_contact(tamis_directory *directory, uint64_t age);
 /* EARG if there is no such owner. */
@@ -288,6 +293,9 @@ TAMIS_API tamis_error tamis_directory_drop(tamis_directory *directory, const cha
 /* Owners have permanent numbers below tamis_directory_owners: a dropped owner keeps its number
    in case it returns, and has no name until then. Pointers to names stay valid. */
 TAMIS_API uint32_t tamis_directory_owners(const tamis_directory *directory);
+/* The number of the owner with this name, for the thread that takes messages; TAMIS_OWNERS_MAX if
+   there is none. */
+TAMIS_API uint32_t tamis_directory_number(const tamis_directory *directory, const char *owner);
 TAMIS_API const char *tamis_directory_name(const tamis_directory *directory, uint32_t number);
 TAMIS_API uint64_t tamis_directory_items(const tamis_directory *directory, uint32_t number);
 /* What is known of the copy of an origin, for any thread; false if the owner's set was put, or there is

@@ -22,6 +22,7 @@ struct saved {
                           tamis_error (*size)(void *context, uint64_t size), tamis_write write,
                           void *context);
     bool key_inside; /* readable by its owner only */
+    bool loose;      /* not synced: what is lost can be fetched again */
     unsigned flags;
 };
 

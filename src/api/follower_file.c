@@ -2,6 +2,7 @@
 #include "api.h"
 #include "base/err.h"
 #include "os/file.h"
+#include "os/readers.h"
 #include "owners/directory.h"
 #include "replica/replica.h"
 #include "tamis/replica.h"
@@ -18,6 +19,31 @@ tamis_error tamis_follower_save(const tamis_follower *f, const char *path, tamis
     struct saved what = {.of = f, .encode = encode, .key_inside = true};
     if (!follower_copy(f))
         return fail(reason, TAMIS_EKIND, "%s: there is no copy to save yet", path);
+    return file_save(&what, path, reason);
+}
+
+struct numbered {
+    const tamis_directory *directory;
+    uint32_t number;
+};
+
+static tamis_error encode_numbered(const void *of, unsigned flags, size_fn size, tamis_write write,
+                                   void *context)
+{
+    const struct numbered *n = of;
+    uint64_t inside = readers_enter(); /* the copy may be dropped meanwhile */
+    const tamis_follower *f = tamis_directory_follower(n->directory, n->number);
+    (void)flags, (void)size;
+    tamis_error e = f ? tamis_follower_encode(f, write, context) : TAMIS_EKIND;
+    readers_leave(inside);
+    return e;
+}
+
+tamis_error tamis_directory_save(const tamis_directory *d, uint32_t number, const char *path,
+                                 tamis_reason *reason)
+{
+    struct numbered of = {d, number};
+    struct saved what = {.of = &of, .encode = encode_numbered, .key_inside = true, .loose = true};
     return file_save(&what, path, reason);
 }
 

@@ -68,7 +68,8 @@ tamis_error file_save(const struct saved *what, const char *path, tamis_reason *
     struct save *s = mem_new0(&mem_system, 1, sizeof *s);
     if (!s)
         return fail(reason, TAMIS_ENOMEM, "no memory to write %s", path);
-    tamis_error e = beside_open(&s->file, path, family_beside(path, what->key_inside), reason);
+    unsigned flags = family_beside(path, what->key_inside) | (what->loose ? BESIDE_LOOSE : 0);
+    tamis_error e = beside_open(&s->file, path, flags, reason);
     if (e == TAMIS_OK)
         e = fill(s, what, path, reason);
     if (e == TAMIS_OK)

@@ -28,7 +28,17 @@ struct carrier *carrier_open(const char *url, char error[256])
         return NULL;
 #endif
     }
-    snprintf(error, 256, "not an address: give redis://HOST:PORT/NAME or file:FOLDER");
+    if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) {
+#ifdef TAMIS_HAVE_CURL
+        return carrier_http_open(url, error);
+#else
+        snprintf(error, 256, "built without libcurl, which web servers need");
+        return NULL;
+#endif
+    }
+    snprintf(
+        error, 256,
+        "not an address: give redis://HOST:PORT/NAME or file:FOLDER (or, to follow, https://)");
     return NULL;
 }
 

@@ -1,7 +1,8 @@
 /*
  * How messages of replicas travel: an order of messages for each name, and the last snapshot of each
- * owner beside it. A carrier does not look into messages. Two kinds: Redis Streams
- * (redis://HOST:PORT/NAME, carrier_redis.c) and a folder that all see (file:FOLDER, carrier_folder.c).
+ * owner beside it. A carrier does not look into messages. Three kinds: Redis Streams
+ * (redis://HOST:PORT/NAME, carrier_redis.c), a folder that all see (file:FOLDER, carrier_folder.c), and
+ * for followers such a folder behind a web server (https://HOST/PATH, carrier_http.c).
  *
  * A call either did all it says or failed with a text; after a failure it may be made again. What was
  * sent twice arrives twice, which followers notice. Nothing waits longer than the times given here.
@@ -21,8 +22,9 @@
 
 struct carrier {
     const struct carrier_kind *kind;
-    char error[256]; /* of the last call that failed */
-    bool hopeless;   /* and trying again will not help: wrong password, not a stream */
+    char error[256];  /* of the last call that failed */
+    bool hopeless;    /* and trying again will not help: wrong password, not a stream */
+    bool open_to_all; /* nothing that is sent is a secret: files may be read by everybody */
     uint64_t
         reached; /* carrier_clock when the last carrier_receive began that left nothing; 0: none */
 };
@@ -99,6 +101,7 @@ bool carrier_owners(struct carrier *c, carrier_each each, void *context);
 
 struct carrier *carrier_folder_open(const char *folder, char error[256]);
 struct carrier *carrier_redis_open(const char *url, char error[256]);
+struct carrier *carrier_http_open(const char *url, char error[256]);
 /* Sets the text; returns false. */
 bool carrier_fail(struct carrier *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 uint64_t carrier_clock(void); /* nanoseconds, never set, and on while the machine sleeps */

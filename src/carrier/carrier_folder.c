@@ -1,17 +1,13 @@
 /*
- * A folder that origins and followers see, on one machine or a network file system. For each owner a
- * folder of its (quoted) name:
- *
- *     OWNER/00000000000000000007   the message with this number: written aside, renamed
- *     OWNER/snapshot               u64 epoch, u64 number of the last message before it, and for each
- *                                  of its messages u64 length and the message
- *     OWNER/forgotten              it is no owner any more
+ * A folder that origins and followers see, on one machine or a network file system, or that a web server
+ * serves as it is (carrier_http.c). It has the objects of objects.h as files; the message is written
+ * before the index that names it.
  *
  * Numbers rise; after a snapshot the messages up to its number are removed. A position is a number for
- * each owner, kept in memory: a follower that starts anew begins with all messages that are there,
- * which are few.
+ * each owner, kept in memory: a follower that starts anew begins with all messages that are there, which
+ * are few. Messages are not synced: what a power failure takes, the origin notices with its next look.
  */
-#include "carrier.h"
+#include "objects.h"
 #include "os/file.h"
 
 #include <dirent.h>
@@ -23,48 +19,41 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_MS 50 /* between looks for new messages */
-
-struct owner_messages {
-    char *owner;
-    uint64_t seen;  /* the last message taken */
-    uint64_t known; /* the last one that was ever seen: those up to it may be old */
-};
+#define LOOK_MS   50 /* between looks for new messages */
+#define LOOK_PART 20 /* of the time, at most, are looks */
+#define RACY_NS \
+    UINT64_C(2000000000) /* a file may change again within the resolution of its times */
 
 struct folder {
-    struct carrier carrier;
-    char path[PATH_MAX - 600];
-    struct owner_messages *places;
-    size_t n_places;
+    struct objects objects;
+    char path[PATH_MAX - 1100];
     uint64_t first, last; /* sent since the snapshot; 0: nothing */
 };
 
 static void folder_close(struct carrier *c)
 {
-    struct folder *f = (struct folder *)c;
-    for (size_t i = 0; i < f->n_places; i++)
-        free(f->places[i].owner);
-    free(f->places);
-    free(f);
+    objects_free((struct objects *)c);
+    free(c);
 }
 
-/* PATH/OWNER/FILE, or without a file. */
+/* PATH/OWNER/FILE, or without a file; without an owner PATH/FILE. */
 static void name_of(const struct folder *f, const char *owner, const char *file, char out[PATH_MAX])
 {
-    char quoted[520];
+    char quoted[780];
     carrier_quote(owner, quoted, sizeof quoted);
-    snprintf(out, PATH_MAX, "%s/%s%s%s", f->path, quoted, *file ? "/" : "", file);
+    snprintf(out, PATH_MAX, "%s%s%s%s%s", f->path, *owner ? "/" : "", quoted, *file ? "/" : "",
+             file);
 }
 
 static bool fail_system(struct folder *f, const char *path)
 {
-    return carrier_fail(&f->carrier, "%.180s: %s", path, strerror(errno));
+    return carrier_fail(&f->objects.carrier, "%.180s: %s", path, strerror(errno));
 }
 
 static bool make_folder(struct folder *f, const char *path)
 {
     struct stat st;
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+    if (mkdir(path, f->objects.carrier.open_to_all ? 0755 : 0700) != 0 && errno != EEXIST)
         return fail_system(f, path);
     if (lstat(path, &st) == 0 && (S_ISDIR(st.st_mode) || strcmp(path, f->path) == 0))
         return true;
@@ -110,25 +99,27 @@ static bool list_numbers(struct folder *f, const char *owner, struct numbers *ou
     }
     free(names);
     if (!out->number)
-        return carrier_fail(&f->carrier, "out of memory");
+        return carrier_fail(&f->objects.carrier, "out of memory");
     qsort(out->number, out->n, sizeof *out->number, compare);
     return true;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* A file of its own, whatever others put into the folder: aside, synced, renamed. */
-static bool put_file(struct folder *f, const char *owner, const char *name,
+/* A file of its own, whatever others put into the folder: written aside, renamed. */
+static bool put_file(struct folder *f, const char *owner, const char *name, bool synced,
                      const struct carrier_part *parts, size_t n)
 {
     char path[PATH_MAX];
     struct beside file;
     tamis_reason reason = {0};
+    unsigned flags = BESIDE_STRANGE | (synced ? 0 : BESIDE_LOOSE) |
+                     (f->objects.carrier.open_to_all ? 0 : BESIDE_PRIVATE);
     name_of(f, owner, "", path);
-    if (!make_folder(f, f->path) || !make_folder(f, path))
+    if (!make_folder(f, f->path) || (*owner && !make_folder(f, path)))
         return false;
     name_of(f, owner, name, path);
-    tamis_error e = beside_open(&file, path, BESIDE_PRIVATE | BESIDE_STRANGE, &reason);
+    tamis_error e = beside_open(&file, path, flags, &reason);
     for (size_t i = 0; e == TAMIS_OK && i < n; i++) {
         int error = file_write(file.fd, parts[i].data, parts[i].len, -1);
         if (error)
@@ -137,28 +128,50 @@ static bool put_file(struct folder *f, const char *owner, const char *name,
     if (e == TAMIS_OK)
         e = beside_replace(&file, path, &reason);
     beside_close(&file);
-    return e == TAMIS_OK || carrier_fail(&f->carrier, "%s", reason.text);
+    return e == TAMIS_OK || carrier_fail(&f->objects.carrier, "%s", reason.text);
 }
 
-struct message {
-    uint8_t *data;
-    size_t len;
-    uint64_t age; /* nanoseconds since it was written, if its time says so */
-};
-
-/* A copy of its first bytes: others may change the file. 1, 0 if it is not there, -1. */
-static int read_file(struct folder *f, const char *owner, const char *name, size_t most,
-                     struct message *out)
+/* Is the file as it was when its mark was made? A new file has another inode, but an old one may be used
+   again: what was first seen a moment ago is read again. */
+static bool unchanged(const struct stat *st, struct object_mark *mark)
 {
+    char text[sizeof mark->text];
+    uint64_t now = carrier_clock();
+    snprintf(text, sizeof text, "%llu %lld %lld.%09ld", (unsigned long long)st->st_ino,
+             (long long)st->st_size, (long long)st->st_mtim.tv_sec, (long)st->st_mtim.tv_nsec);
+    if (strcmp(text, mark->text) == 0)
+        return now - mark->since > RACY_NS;
+    memcpy(mark->text, text, sizeof text);
+    mark->since = now;
+    return false;
+}
+
+static uint64_t age_of(const struct stat *st)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age =
+        (now.tv_sec - st->st_mtim.tv_sec) * INT64_C(1000000000) + now.tv_nsec - st->st_mtim.tv_nsec;
+    return age >= 0 ? (uint64_t)age : AGE_UNKNOWN;
+}
+
+/* A copy of its first bytes: others may change the file. */
+static enum object_result get_file(struct objects *o, const char *name, size_t most,
+                                   struct object_mark *mark, struct object *out)
+{
+    struct folder *f = (struct folder *)o;
     char path[PATH_MAX], why[80];
     struct stat st;
-    struct timespec now;
-    name_of(f, owner, name, path);
+    snprintf(path, sizeof path, "%s/%s", f->path, name);
+    if (mark && mark->text[0] && lstat(path, &st) == 0 && unchanged(&st, mark))
+        return OBJECT_SAME;
     struct spill file = {.fd = file_open(path, false, &st)};
     int error = file.fd < 0 ? errno : 0;
-    *out = (struct message){.len = error                         ? 0
-                                   : (uint64_t)st.st_size < most ? (size_t)st.st_size
-                                                                 : most};
+    if (!error && mark)
+        unchanged(&st, mark);
+    *out = (struct object){.len = error                         ? 0
+                                  : (uint64_t)st.st_size < most ? (size_t)st.st_size
+                                                                : most};
     if (out->len && !(out->data = malloc(out->len)))
         error = ENOMEM;
     if (out->len && !error)
@@ -167,15 +180,24 @@ static int read_file(struct folder *f, const char *owner, const char *name, size
     if (error || !out->len) {
         free(out->data);
         file_why(error, why);
+        if (mark)
+            mark->text[0] = 0;
         if (error && error != ENOENT)
-            carrier_fail(&f->carrier, "%.160s: %s", path, why);
-        return error && error != ENOENT ? -1 : 0;
+            carrier_fail(&o->carrier, "%.160s: %s", path, why);
+        return error && error != ENOENT ? OBJECT_FAILED : OBJECT_NONE;
     }
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t age =
-        (now.tv_sec - st.st_mtim.tv_sec) * INT64_C(1000000000) + now.tv_nsec - st.st_mtim.tv_nsec;
-    out->age = age >= 0 ? (uint64_t)age : AGE_UNKNOWN;
-    return 1;
+    out->age = age_of(&st);
+    return OBJECT_READ;
+}
+
+/* The same of an owner's file. */
+static enum object_result read_file(struct folder *f, const char *owner, const char *name,
+                                    size_t most, struct object *out)
+{
+    char quoted[780], path[1024];
+    carrier_quote(owner, quoted, sizeof quoted);
+    snprintf(path, sizeof path, "%s%s%s", quoted, *owner ? "/" : "", name);
+    return get_file(&f->objects, path, most, NULL, out);
 }
 
 /* ---- origins --------------------------------------------------------------------------------- */
@@ -183,7 +205,7 @@ static int read_file(struct folder *f, const char *owner, const char *name, size
 /* The numbers in front of a snapshot: epoch, and the last message before it. */
 static int read_front(struct folder *f, const char *owner, uint64_t front[2])
 {
-    struct message file;
+    struct object file;
     int there = read_file(f, owner, "snapshot", 16, &file);
     front[0] = front[1] = 0;
     if (there <= 0)
@@ -207,6 +229,74 @@ static bool last_number(struct folder *f, const char *owner, uint64_t *last)
     return true;
 }
 
+/* Which messages are there, for whoever follows. */
+static bool put_index(struct folder *f, const char *owner, bool forgotten)
+{
+    struct numbers numbers;
+    uint64_t front[2];
+    char text[160];
+    if (read_front(f, owner, front) < 0 || !list_numbers(f, owner, &numbers))
+        return false;
+    struct carrier_part part = {text, 0};
+    part.len = (size_t)snprintf(
+        text, sizeof text, "tamis objects 1\nepoch %llu\nmessages %llu %llu\n%s",
+        (unsigned long long)front[0], (unsigned long long)(numbers.n ? numbers.number[0] : 0),
+        (unsigned long long)(numbers.n ? numbers.number[numbers.n - 1] : 0),
+        forgotten ? "forgotten\n" : "");
+    free(numbers.number);
+    return put_file(f, owner, "index", false, &part, 1);
+}
+
+/* All folders here, which are named as the owners are. */
+static bool put_owners(struct folder *f)
+{
+    struct dirent **names;
+    int n = scandir(f->path, &names, NULL, alphasort);
+    if (n < 0)
+        return fail_system(f, f->path);
+    struct carrier_part *parts = malloc(((size_t)n * 2 + 1) * sizeof *parts);
+    size_t made = 0;
+    for (int i = 0; parts && i < n; i++) {
+        const char *name = names[i]->d_name;
+        char owner[256], path[PATH_MAX];
+        struct stat st;
+        snprintf(path, sizeof path, "%s/%s", f->path, name);
+        if (name[0] == '.' || !carrier_unquote(name, strlen(name), owner, sizeof owner) ||
+            lstat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+            continue;
+        parts[made++] = (struct carrier_part){name, strlen(name)};
+        parts[made++] = (struct carrier_part){"\n", 1};
+    }
+    bool good = parts ? put_file(f, "", "owners", false, parts, made)
+                      : carrier_fail(&f->objects.carrier, "out of memory");
+    free(parts);
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+    return good;
+}
+
+/* Of two that list the owners at the same time, one may not see the other: whoever is not in the list
+   makes it again with its next look. */
+static bool be_listed(struct folder *f, const char *owner)
+{
+    struct object list;
+    char quoted[780];
+    carrier_quote(owner, quoted, sizeof quoted);
+    size_t len = strlen(quoted);
+    enum object_result r = get_file(&f->objects, "owners", SIZE_MAX, NULL, &list);
+    bool there = false;
+    for (size_t at = 0; r == OBJECT_READ && !there && at + len < list.len;) {
+        const uint8_t *end = memchr(list.data + at, '\n', list.len - at);
+        size_t here = (end ? (size_t)(end - list.data) : list.len) - at;
+        there = here == len && memcmp(list.data + at, quoted, len) == 0;
+        at += here + 1;
+    }
+    if (r == OBJECT_READ)
+        free(list.data);
+    return r != OBJECT_FAILED && (there || put_owners(f));
+}
+
 static bool folder_send(struct carrier *c, const char *owner, const void *data, size_t len)
 {
     struct folder *f = (struct folder *)c;
@@ -216,7 +306,7 @@ static bool folder_send(struct carrier *c, const char *owner, const void *data, 
     if (!last_number(f, owner, &last))
         return false;
     snprintf(name, sizeof name, "%020llu", (unsigned long long)last + 1);
-    if (!put_file(f, owner, name, &part, 1))
+    if (!put_file(f, owner, name, false, &part, 1) || !put_index(f, owner, false))
         return false;
     f->last = last + 1;
     f->first = f->first ? f->first : f->last;
@@ -245,7 +335,6 @@ static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
     struct folder *f = (struct folder *)c;
     uint64_t front[2] = {epoch, 0};
     struct carrier_state state;
-    char path[PATH_MAX];
     if (!carrier_state(c, owner, &state) || !carrier_yields(c, owner, &state, epoch) ||
         !last_number(f, owner, &front[1]))
         return false;
@@ -259,16 +348,14 @@ static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
             all[2 * i + 1] = (struct carrier_part){&lens[i], sizeof lens[i]};
             all[2 * i + 2] = parts[i];
         }
-        good = put_file(f, owner, "snapshot", all, 2 * n + 1);
+        good = put_file(f, owner, "snapshot", true, all, 2 * n + 1);
     }
     free(lens);
     free(all);
     if (!good)
         return false;
     f->first = f->last = 0;
-    name_of(f, owner, "forgotten", path);
-    unlink(path);
-    return remove_up_to(f, owner, front[1]);
+    return remove_up_to(f, owner, front[1]) && put_index(f, owner, false) && be_listed(f, owner);
 }
 
 static bool file_there(const struct folder *f, const char *owner, const char *name)
@@ -293,7 +380,7 @@ static bool folder_state(struct carrier *c, const char *owner, struct carrier_st
     int there = read_front(f, owner, front);
     *state = (struct carrier_state){there > 0, front[0], false};
     state->whole = there > 0 && number_there(f, owner, f->first) && number_there(f, owner, f->last);
-    return there >= 0;
+    return there >= 0 && (!there || be_listed(f, owner));
 }
 
 /* The last heartbeat stays, so that numbers go on, and whoever comes hears of it. */
@@ -302,7 +389,7 @@ static bool folder_advance(struct carrier *c, const char *owner)
     struct folder *f = (struct folder *)c;
     if (f->last)
         f->first = f->last;
-    return !f->last || remove_up_to(f, owner, f->last - 1);
+    return !f->last || (remove_up_to(f, owner, f->last - 1) && put_index(f, owner, false));
 }
 
 /* A farewell stays, so that followers hear it. */
@@ -311,138 +398,16 @@ static bool folder_retire(struct carrier *c, const char *owner, bool forget)
     struct folder *f = (struct folder *)c;
     char path[PATH_MAX];
     uint64_t last;
-    if (!last_number(f, owner, &last) || !put_file(f, owner, "forgotten", NULL, 0) ||
-        !remove_up_to(f, owner, forget || !last ? last : last - 1))
+    if (!last_number(f, owner, &last) || !remove_up_to(f, owner, forget || !last ? last : last - 1))
         return false;
     name_of(f, owner, "snapshot", path);
-    return unlink(path) == 0 || errno == ENOENT || fail_system(f, path);
+    return (unlink(path) == 0 || errno == ENOENT || fail_system(f, path)) &&
+           put_index(f, owner, true);
 }
 
-/* ---- followers ------------------------------------------------------------------------------- */
-
-static struct owner_messages *place_of(struct folder *f, const char *owner)
-{
-    for (size_t i = 0; i < f->n_places; i++)
-        if (strcmp(f->places[i].owner, owner) == 0)
-            return &f->places[i];
-    struct owner_messages *grown = realloc(f->places, (f->n_places + 1) * sizeof *grown);
-    char *name = strdup(owner);
-    if (grown)
-        f->places = grown;
-    if (!grown || !name) {
-        free(name);
-        carrier_fail(&f->carrier, "out of memory");
-        return NULL;
-    }
-    f->places[f->n_places] = (struct owner_messages){name, 0, 0};
-    return &f->places[f->n_places++];
-}
-
-struct looking {
-    struct folder *f;
-    carrier_take take;
-    void *context;
-    int n;
-    bool failed;
-};
-
-static void look_at(void *context, const char *owner, bool forgotten)
-{
-    struct looking *l = context;
-    uint64_t since = carrier_since(l->f->carrier.reached, carrier_clock());
-    (void)forgotten; /* the farewell is to be heard */
-    struct owner_messages *place = place_of(l->f, owner);
-    struct numbers numbers;
-    if (!place || !list_numbers(l->f, owner, &numbers)) {
-        l->failed = true;
-        return;
-    }
-    /* Numbers that begin again: the folder was emptied. */
-    if (numbers.n && numbers.number[numbers.n - 1] < place->seen)
-        place->seen = place->known = 0, since = AGE_UNKNOWN;
-    for (size_t i = 0; i < numbers.n; i++) {
-        struct message file;
-        char name[32];
-        if (numbers.number[i] <= place->seen)
-            continue;
-        snprintf(name, sizeof name, "%020llu", (unsigned long long)numbers.number[i]);
-        if (read_file(l->f, owner, name, SIZE_MAX, &file) <= 0)
-            continue; /* removed since: the follower will see that something is missing */
-        bool came = since != AGE_UNKNOWN && numbers.number[i] > place->known;
-        carrier_deliver(l->take, l->context, owner, file.data, file.len, came ? since : file.age);
-        free(file.data);
-        place->seen = numbers.number[i];
-        place->known = place->seen > place->known ? place->seen : place->known;
-        l->n++;
-    }
-    free(numbers.number);
-}
-
-static bool folder_owners(struct carrier *c, carrier_each each, void *context)
-{
-    struct folder *f = (struct folder *)c;
-    struct dirent **names;
-    int n = scandir(f->path, &names, NULL, alphasort);
-    if (n < 0)
-        return errno == ENOENT || fail_system(f, f->path);
-    for (int i = 0; i < n; i++) {
-        const char *name = names[i]->d_name;
-        char owner[256];
-        if (name[0] != '.' && carrier_unquote(name, strlen(name), owner, sizeof owner))
-            each(context, owner, file_there(f, owner, "forgotten"));
-        free(names[i]);
-    }
-    free(names);
-    return true;
-}
-
-static int folder_receive(struct carrier *c, char position[CARRIER_POSITION], int milliseconds,
-                          carrier_take take, void *context)
-{
-    struct looking l = {(struct folder *)c, take, context, 0, false};
-    uint64_t until = carrier_now() + (uint64_t)milliseconds;
-    snprintf(position, CARRIER_POSITION, "-");
-    for (;;) {
-        uint64_t began = carrier_clock();
-        if (!folder_owners(c, look_at, &l) || l.failed) {
-            carrier_sleep(LOOK_MS);
-            return -1;
-        }
-        c->reached = began;
-        uint64_t now = carrier_now();
-        if (l.n || now >= until)
-            return l.n;
-        carrier_sleep(until - now < LOOK_MS ? until - now : LOOK_MS);
-    }
-}
-
-static int folder_fetch(struct carrier *c, const char *owner, char position[CARRIER_POSITION],
-                        carrier_take take, void *context)
-{
-    struct owner_messages *place = place_of((struct folder *)c, owner);
-    struct message file;
-    int there = read_file((struct folder *)c, owner, "snapshot", SIZE_MAX, &file);
-    (void)position; /* what follows on it comes again */
-    if (there <= 0 || !place)
-        return place ? there : -1;
-    if (file.len >= 16)
-        memcpy(&place->seen, file.data + 8, sizeof place->seen);
-    for (size_t at = 16; at + 8 <= file.len;) {
-        uint64_t len;
-        memcpy(&len, file.data + at, sizeof len);
-        at += sizeof len;
-        if (len > file.len - at)
-            break;
-        carrier_deliver(take, context, owner, file.data + at, (size_t)len, AGE_UNKNOWN);
-        at += len;
-    }
-    free(file.data);
-    return 1;
-}
-
-static const struct carrier_kind folder_kind = {folder_send,   folder_replace, folder_fetch,
-                                                folder_state,  folder_advance, folder_receive,
-                                                folder_owners, folder_retire,  folder_close};
+static const struct carrier_kind folder_kind = {folder_send,    folder_replace, objects_fetch,
+                                                folder_state,   folder_advance, objects_receive,
+                                                objects_owners, folder_retire,  folder_close};
 
 struct carrier *carrier_folder_open(const char *path, char error[256])
 {
@@ -452,7 +417,11 @@ struct carrier *carrier_folder_open(const char *path, char error[256])
         free(f);
         return NULL;
     }
-    f->carrier.kind = &folder_kind;
+    struct objects *o = &f->objects;
+    o->carrier.kind = &folder_kind;
+    o->get = get_file;
+    o->look_ms = LOOK_MS;
+    o->share = LOOK_PART;
     memcpy(f->path, path, strlen(path) + 1);
-    return &f->carrier;
+    return &o->carrier;
 }

@@ -150,14 +150,14 @@ static void pass_on(int fd, const struct stat *old)
 
 tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *reason)
 {
-    if (fsync(s->fd) != 0)
+    if (!s->loose && fsync(s->fd) != 0)
         return file_fail(reason, errno, path, "writing");
     if (!give_name(s))
         return file_fail(reason, errno, path, "writing");
     if (rename(s->temp, s->target) != 0)
         return file_fail(reason, errno, path, "replacing");
     s->named = false;
-    if (sync_folder(s))
+    if (s->loose || sync_folder(s))
         return TAMIS_OK;
     file_fail(reason, errno, s->folder, "syncing");
     return TAMIS_ESYNC;
@@ -169,6 +169,7 @@ tamis_error beside_open(struct beside *s, const char *path, unsigned flags, tami
     bool links = !(flags & BESIDE_STRANGE);
     s->fd = -1;
     s->named = false;
+    s->loose = flags & BESIDE_LOOSE;
     if (!find_names(s, path, links) || !remove_left(s))
         return file_fail(reason, errno, path, "");
     tamis_error e = check_target(s, path, links, reason);

@@ -49,6 +49,7 @@ tamis_error file_named(tamis_reason *reason, tamis_error e, const char *path);
 /* A new file that will replace another. */
 struct beside {
     char target[PATH_MAX], folder[PATH_MAX], temp[PATH_MAX];
+    bool loose; /* see BESIDE_LOOSE */
     bool named; /* temp exists and must be removed on failure */
     int fd;
 };
@@ -56,7 +57,8 @@ struct beside {
 enum beside_flags {
     BESIDE_PRIVATE = 1, /* readable by its owner only */
     BESIDE_KEEP = 2,    /* with the owner and permissions of the file that it replaces */
-    BESIDE_STRANGE = 4  /* in a shared folder: a link of that name is replaced, not followed */
+    BESIDE_STRANGE = 4, /* in a shared folder: a link of that name is replaced, not followed */
+    BESIDE_LOOSE = 8    /* not synced: it can be had again, and damage is noticed */
 };
 
 tamis_error beside_open(struct beside *s, const char *path, unsigned flags, tamis_reason *reason);

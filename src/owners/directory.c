@@ -63,6 +63,7 @@ static tamis_error owner_get(tamis_directory *d, const char *name, struct owner 
         if (!(piece = mem_new0(a, 1, sizeof *piece)))
             return fail_so(reason, TAMIS_ENOMEM);
         atomic_init(&piece->next_expiry, UINT64_MAX);
+        atomic_init(&piece->least_beat, UINT64_MAX);
         atomic_store(&d->piece[n / OWNER_PIECE], piece);
     }
     char *copy = lookup_reserve(&d->names, a) ? mem_new(a, len + 1, 1) : NULL;
@@ -76,6 +77,12 @@ static tamis_error owner_get(tamis_directory *d, const char *name, struct owner 
     atomic_store_explicit(&d->n, n + 1, memory_order_release);
     *out = owner;
     return TAMIS_OK;
+}
+
+uint32_t tamis_directory_number(const tamis_directory *d, const char *name)
+{
+    const struct owner *owner = owner_named(d, name);
+    return owner && live_owner(d, owner->number) ? owner->number : TAMIS_OWNERS_MAX;
 }
 
 const char *tamis_directory_name(const tamis_directory *d, uint32_t number)
@@ -110,7 +117,8 @@ bool tamis_directory_copy(const tamis_directory *d, uint32_t number, tamis_follo
 
 /* The renewal is counted once all can see it, and before the next expiry is read: whoever checks
    the leases meanwhile sees the new lease, or that there was a renewal. 0: in doubt. */
-static void set_lease(tamis_directory *d, const struct owner *owner, uint64_t expires)
+static void set_lease(tamis_directory *d, const struct owner *owner, uint64_t expires,
+                      uint64_t beat)
 {
     struct piece *piece = piece_of(d, owner->number);
     if (expires == 0) {
@@ -118,6 +126,9 @@ static void set_lease(tamis_directory *d, const struct owner *owner, uint64_t ex
         return;
     }
     atomic_store(&piece->expires[owner->number % OWNER_PIECE], expires);
+    atomic_store(&piece->beat[owner->number % OWNER_PIECE], beat);
+    if (beat < atomic_load(&piece->least_beat))
+        atomic_store(&piece->least_beat, beat);
     atomic_fetch_and(&piece->doubt, ~bit_of(owner->number));
     atomic_fetch_add(&piece->renewals, 1);
     uint64_t next = atomic_load(&piece->next_expiry);
@@ -141,6 +152,17 @@ static void expire(struct piece *piece, uint64_t now, uint64_t seen)
     atomic_compare_exchange_strong(&piece->next_expiry, &seen, next);
     if (atomic_load(&piece->renewals) != renewals) /* one may have been missed: check again */
         atomic_store(&piece->next_expiry, 0);
+}
+
+/* Owners of the piece that are in doubt because the carrier was last reached `since` nanoseconds ago. */
+static uint64_t out_of_contact(const struct piece *piece, uint64_t since)
+{
+    uint64_t doubt = 0;
+    if (LIKELY(since < atomic_load(&piece->least_beat)))
+        return 0;
+    for (unsigned i = 0; i < OWNER_PIECE; i++)
+        doubt |= (uint64_t)(since >= atomic_load(&piece->beat[i])) << i;
+    return doubt;
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -224,7 +246,7 @@ static void was_put(tamis_directory *d, struct owner *owner, uint64_t items)
     stop_following(d, owner);
     owner->keys = false;
     atomic_store(&owner->items, items);
-    set_lease(d, owner, UINT64_MAX);
+    set_lease(d, owner, UINT64_MAX, UINT64_MAX);
     atomic_fetch_or(&piece_of(d, owner->number)->live, bit_of(owner->number));
 }
 
@@ -395,10 +417,11 @@ static tamis_error owner_follow(tamis_directory *d, const char *name, struct own
     if ((e = tamis_follower_new(&follower, &d->follower)) != TAMIS_OK)
         return fail_so(reason, e);
     follower_watch(follower, copy_swapped, d);
+    follower_share_contact(follower, &d->contact);
     owner->behind = true;
     owner->keys = false;
     atomic_store(&owner->follower, follower);
-    set_lease(d, owner, 0);
+    set_lease(d, owner, 0, 0);
     atomic_fetch_or(&piece_of(d, owner->number)->live, bit_of(owner->number));
     return TAMIS_OK;
 }
@@ -424,12 +447,12 @@ static tamis_error follow_copy(tamis_directory *d, struct owner *owner)
         struct columns_put put = put_of(owner, copy);
         tamis_error e = columns_put(&d->columns, &put, 1);
         if (e != TAMIS_OK) {
-            set_lease(d, owner, 0);
+            set_lease(d, owner, 0, 0);
             return e;
         }
         owner->behind = false;
     }
-    set_lease(d, owner, follower_expires(follower));
+    set_lease(d, owner, follower_lease(follower), follower_beat(follower));
     return TAMIS_OK;
 }
 
@@ -464,15 +487,8 @@ tamis_error tamis_directory_take(tamis_directory *d, const char *name, const voi
 
 void tamis_directory_contact(tamis_directory *d, uint64_t age)
 {
-    for (uint32_t i = 0; i < tamis_directory_owners(d); i++) {
-        struct owner *owner = live_owner(d, i);
-        tamis_follower *follower = owner ? atomic_load(&owner->follower) : NULL;
-        if (!follower)
-            continue;
-        tamis_follower_contact(follower, age);
-        if (!owner->behind || d->whole)
-            set_lease(d, owner, follower_expires(follower));
-    }
+    uint64_t now = d->follower.clock(d->follower.clock_context);
+    atomic_store(&d->contact, now > age ? now - age : 1);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -500,13 +516,15 @@ void tamis_directory_locate_many(const tamis_directory *directory, const tamis_k
     tamis_directory *d = (tamis_directory *)(uintptr_t)directory;
     size_t known = min_u64(words, ((size_t)tamis_directory_owners(d) + 63) / 64);
     uint64_t now = d->follower.clock(d->follower.clock_context);
+    uint64_t contact = atomic_load(&d->contact);
+    uint64_t since = contact && now > contact ? now - contact : 0;
     uint64_t inside = readers_enter();
     for (size_t i = 0; i < known; i++) { /* first: an owner is in doubt until it has columns */
         struct piece *piece = atomic_load_explicit(&d->piece[i], memory_order_acquire);
         uint64_t next = atomic_load(&piece->next_expiry);
         if (UNLIKELY(now >= next))
             expire(piece, now, next);
-        doubt[i] = atomic_load(&piece->doubt);
+        doubt[i] = atomic_load(&piece->doubt) | out_of_contact(piece, since);
     }
     for (size_t i = 0; i < n; i += COLUMNS_RUN) {
         size_t some = min_u64(COLUMNS_RUN, n - i);

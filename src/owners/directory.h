@@ -41,6 +41,7 @@ struct piece {
     _Atomic uint64_t live, doubt; /* one bit per owner */
     _Atomic uint64_t next_expiry, renewals;
     _Atomic uint64_t expires[OWNER_PIECE];
+    _Atomic uint64_t beat[OWNER_PIECE], least_beat; /* how long after a contact each is trusted */
     struct owner owner[OWNER_PIECE];
 };
 
@@ -54,8 +55,9 @@ struct tamis_directory {
     struct column_plan *plans;
     size_t n_plans, plans_room;
     struct lookup names;
-    struct owner *taking; /* whose message is being taken */
-    uint64_t flipped;     /* bits of columns changed by deltas so far */
+    struct owner *taking;     /* whose message is being taken */
+    uint64_t flipped;         /* bits of columns changed by deltas so far */
+    _Atomic uint64_t contact; /* clock when what carries the messages was reached; 0: nobody said */
     _Atomic uint32_t n;
     struct piece *_Atomic piece[OWNER_PIECES];
 };

@@ -9,10 +9,14 @@
 /* tamis_follower_take for a message that was opened; `taken` is required. */
 tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t age,
                           tamis_taken *taken, tamis_reason *reason);
-/* The copy of a follower, and until when (clock) it may be trusted; for the thread that takes
-   messages. */
+/* The copy of a follower, for the thread that takes messages. */
 const tamis_filter *follower_copy(const tamis_follower *f);
-uint64_t follower_expires(const tamis_follower *f); /* 0: not trusted */
+/* Until when (clock) its lease allows trusting the copy; 0: not at all. And for how long after the last
+   contact it may be trusted. */
+uint64_t follower_lease(const tamis_follower *f);
+uint64_t follower_beat(const tamis_follower *f);
+/* The time of the last contact is read from there, shared by all followers of a directory. */
+void follower_share_contact(tamis_follower *f, const _Atomic uint64_t *contact);
 /* Called before a new version replaces the previous one (NULL: the first). */
 typedef void (*follower_swap)(void *context, const tamis_filter *before, const tamis_filter *after);
 void follower_watch(tamis_follower *f, follower_swap swap, void *context);

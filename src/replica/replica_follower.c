@@ -48,10 +48,11 @@ struct tamis_follower {
     tamis_filter *_Atomic copy;
     _Atomic uint64_t turn; /* odd while these words and the copy change together */
     _Atomic uint64_t told[TOLD_WORDS];
-    _Atomic int condition;      /* a tamis_freshness, but for the lease */
-    _Atomic uint64_t expires;   /* clock at which the lease runs out */
-    _Atomic uint64_t contact;   /* at which the carrier was reached; 0: nobody said */
-    _Atomic uint64_t contested; /* until which another origin of its name counts as alive */
+    _Atomic int condition;              /* a tamis_freshness, but for the lease */
+    _Atomic uint64_t expires;           /* clock at which the lease runs out */
+    _Atomic uint64_t contact;           /* at which the carrier was reached; 0: nobody said */
+    const _Atomic uint64_t *contact_at; /* the one that counts: this, or its directory's */
+    _Atomic uint64_t contested;         /* until which another origin of its name counts as alive */
     _Atomic uint64_t beat;
     tamis_clock clock;
     void *clock_context;
@@ -84,8 +85,10 @@ static void tell(tamis_follower *f, tamis_filter *copy)
     atomic_store_explicit(&f->turn, turn + 2, memory_order_release);
 }
 
-/* For whoever is inside (readers.h): the copy, or NULL, and what is known of it. */
-static const tamis_filter *told_of(const tamis_follower *f, struct told *t)
+/* For whoever is inside (readers.h): the copy, or NULL, what is known of it, and how fresh it is. A
+   copy becomes current after its version was told, so that no other version is called current. */
+static const tamis_filter *told_of(const tamis_follower *f, struct told *t,
+                                   tamis_freshness *freshness)
 {
     uint64_t words[TOLD_WORDS] = {0}, turn;
     const tamis_filter *copy;
@@ -94,7 +97,8 @@ static const tamis_filter *told_of(const tamis_follower *f, struct told *t)
         for (size_t i = 0; i < TOLD_WORDS; i++)
             words[i] = atomic_load_explicit(&f->told[i], memory_order_acquire);
         copy = atomic_load(&f->copy);
-    } while (turn % 2 || turn != atomic_load_explicit(&f->turn, memory_order_relaxed));
+        *freshness = tamis_follower_freshness(f);
+    } while (turn % 2 || turn != atomic_load_explicit(&f->turn, memory_order_acquire));
     memcpy(t, words, sizeof *t);
     return copy;
 }
@@ -114,6 +118,7 @@ tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_option
         return TAMIS_ENOMEM;
     }
     f->given = given;
+    f->contact_at = &f->contact;
     f->a = *a;
     f->clock = o->clock ? o->clock : clock_steady;
     f->clock_context = o->clock_context;
@@ -148,17 +153,6 @@ void tamis_follower_free(tamis_follower *f)
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
-
-tamis_freshness tamis_follower_freshness(const tamis_follower *f)
-{
-    int condition = atomic_load(&f->condition);
-    uint64_t now = f->clock(f->clock_context);
-    if (condition != TAMIS_GONE && now < atomic_load(&f->contested))
-        return TAMIS_CONTESTED;
-    if (condition != TAMIS_CURRENT)
-        return (tamis_freshness)condition;
-    return now < follower_expires(f) ? TAMIS_CURRENT : TAMIS_STALE;
-}
 
 bool tamis_follower_has(const tamis_follower *f, const void *key, size_t len)
 {
@@ -208,14 +202,39 @@ const tamis_filter *follower_copy(const tamis_follower *f)
     return atomic_load(&f->copy);
 }
 
-uint64_t follower_expires(const tamis_follower *f)
+uint64_t follower_lease(const tamis_follower *f)
 {
-    uint64_t expires = atomic_load(&f->expires), contact = atomic_load(&f->contact);
-    if (atomic_load(&f->condition) != TAMIS_CURRENT ||
-        f->clock(f->clock_context) < atomic_load(&f->contested))
-        return 0;
-    return contact ? min_u64(expires, contact + min_u64(atomic_load(&f->beat), f->lease_most))
-                   : expires;
+    bool contested = f->clock(f->clock_context) < atomic_load(&f->contested);
+    bool current = atomic_load(&f->condition) == TAMIS_CURRENT;
+    return current && !contested ? atomic_load(&f->expires) : 0;
+}
+
+uint64_t follower_beat(const tamis_follower *f)
+{
+    return min_u64(atomic_load(&f->beat), f->lease_most);
+}
+
+/* When the lease ends, or a heartbeat after the last contact, whichever comes first. */
+static uint64_t follower_expires(const tamis_follower *f)
+{
+    uint64_t expires = follower_lease(f), contact = atomic_load(f->contact_at);
+    return contact ? min_u64(expires, contact + follower_beat(f)) : expires;
+}
+
+tamis_freshness tamis_follower_freshness(const tamis_follower *f)
+{
+    int condition = atomic_load(&f->condition);
+    uint64_t now = f->clock(f->clock_context);
+    if (condition != TAMIS_GONE && now < atomic_load(&f->contested))
+        return TAMIS_CONTESTED;
+    if (condition != TAMIS_CURRENT)
+        return (tamis_freshness)condition;
+    return now < follower_expires(f) ? TAMIS_CURRENT : TAMIS_STALE;
+}
+
+void follower_share_contact(tamis_follower *f, const _Atomic uint64_t *contact)
+{
+    f->contact_at = contact;
 }
 
 void tamis_follower_contact(tamis_follower *f, uint64_t age)
@@ -275,6 +294,21 @@ static uint64_t age_of(tamis_follower *f, const tamis_message *m, uint64_t age)
     return max_u64(age, lateness(f, &f->delays, m, now));
 }
 
+static void settle(tamis_follower *f)
+{
+    bool newest = f->t.epoch == f->t.newest_epoch && f->t.version >= f->t.newest;
+    int condition = TAMIS_CURRENT;
+    if (f->t.last.m.type == TAMIS_FAREWELL)
+        condition = TAMIS_GONE;
+    else if (!atomic_load(&f->copy))
+        condition = TAMIS_UNKNOWN;
+    else if (!newest)
+        condition = TAMIS_BEHIND;
+    if (condition == TAMIS_CURRENT || condition == TAMIS_GONE)
+        f->t.needs_snapshot = false;
+    atomic_store(&f->condition, condition);
+}
+
 /* A message of the origin came that is not older than what is known: the lease begins anew, unless
    another was sent later (a snapshot fetched after a heartbeat). */
 static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
@@ -297,22 +331,8 @@ static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
     f->t.heard = heard;
     f->t.last = *e;
     f->t.last.part = f->t.last.data = NULL;
+    settle(f); /* before the lease begins anew: it is not that of a copy that is behind */
     atomic_store(&f->expires, expires);
-}
-
-static void settle(tamis_follower *f)
-{
-    bool newest = f->t.epoch == f->t.newest_epoch && f->t.version >= f->t.newest;
-    int condition = TAMIS_CURRENT;
-    if (f->t.last.m.type == TAMIS_FAREWELL)
-        condition = TAMIS_GONE;
-    else if (!atomic_load(&f->copy))
-        condition = TAMIS_UNKNOWN;
-    else if (!newest)
-        condition = TAMIS_BEHIND;
-    if (condition == TAMIS_CURRENT || condition == TAMIS_GONE)
-        f->t.needs_snapshot = false;
-    atomic_store(&f->condition, condition);
 }
 
 static tamis_error gap(tamis_follower *f, const struct envelope *e, uint64_t age,
@@ -533,17 +553,19 @@ tamis_error tamis_follower_take(tamis_follower *f, const void *message, size_t l
 void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
 {
     struct told t;
-    uint64_t now = f->clock(f->clock_context), inside = readers_enter();
-    const tamis_filter *copy = told_of(f, &t);
+    tamis_freshness freshness;
+    uint64_t inside = readers_enter();
+    const tamis_filter *copy = told_of(f, &t, &freshness);
+    uint64_t now = f->clock(f->clock_context);
     *facts = (tamis_follower_facts){
-        .freshness = tamis_follower_freshness(f),
+        .freshness = freshness,
         .needs_snapshot = t.needs_snapshot,
         .epoch = t.epoch,
         .version = t.version,
         .newest = t.newest,
         .age = now > t.heard ? now - t.heard : 0,
         .lease = lease_of(f),
-        .beat = min_u64(atomic_load(&f->beat), f->lease_most),
+        .beat = follower_beat(f),
         .targets = t.targets,
         .estimate = t.last.m.estimate,
         .applied = t.applied,
@@ -578,8 +600,9 @@ tamis_error tamis_follower_filter(const tamis_follower *f, tamis_filter **out)
 tamis_error tamis_follower_encode(const tamis_follower *f, tamis_write write, void *context)
 {
     struct told t;
+    tamis_freshness freshness;
     uint64_t inside = readers_enter();
-    const tamis_filter *copy = told_of(f, &t);
+    const tamis_filter *copy = told_of(f, &t, &freshness);
     struct sink whole = {.a = &f->a};
     struct envelope *e = &t.last;
     tamis_error error = copy ? TAMIS_OK : TAMIS_EKIND;

@@ -108,8 +108,8 @@ is bad-line 0 "" 'tamis publish: 1 lines do not begin with + or -: standard inpu
     'printf "+a\nb\n" | tamis publish b.tamis --to file:x --as b'
 trouble strict '.*line 1: nothing after it was read' 'printf "b\n" | tamis publish b.tamis --to file:x --as b --strict'
 trouble no-address 'a file, --to and --as are needed: ' 'tamis publish b.tamis --as b'
-trouble bad-address 'not an address: give redis://HOST:PORT/NAME or file:FOLDER: --to' \
-    'tamis publish b.tamis --to http://x --as b'
+trouble bad-address 'not an address: give redis://HOST:PORT/NAME or file:FOLDER .or, to follow, https://.: --to' \
+    'tamis publish b.tamis --to ftp://x --as b'
 trouble bad-redis 'not an address of Redis: ' 'tamis publish b.tamis --to redis://host:99999/n --as b'
 trouble no-server '.*: nothing was published: ' \
     'tamis publish b.tamis --to redis+unix:///nonexistent/sock?name=n --as b --linger 300ms </dev/null 2>&1 | tail -1 >&2; (exit ${PIPESTATUS[0]})'

@@ -11,6 +11,9 @@ def snapshot(fleet, owner, *parts):
     folder.mkdir(parents=True, exist_ok=True)
     data = bytes(16) + b"".join(len(p).to_bytes(8, "little") + p for p in parts)
     (folder / "snapshot").write_bytes(data)
+    owners = fleet.folder / "exchange" / "owners"
+    if quoted(name) not in owners.read_text().splitlines():
+        owners.write_text(owners.read_text() + quoted(name) + "\n")
 
 
 def start(fleet):

@@ -187,14 +187,15 @@ static struct carrier *folder(void)
 /* What is written goes to a new file, never through a link that someone put there. */
 TEST(planted_links_are_not_written_through)
 {
-    static const char *const names[] = {".new", "snapshot", "00000000000000000001"};
+    static const char *const names[] = {".new", "snapshot", "00000000000000000001", "index",
+                                        "../owners"};
     struct carrier_part part = {"secret", 6};
     CHECK(mkdir("shared", 0700) == 0 && mkdir("shared/me", 0700) == 0);
     write_text("victim", "mine");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[64];
         snprintf(path, sizeof path, "shared/me/%s", names[i]);
-        CHECK(system("rm -f shared/me/* shared/me/.new") == 0);
+        CHECK(system("rm -f shared/me/* shared/me/.new shared/owners") == 0);
         CHECK(symlink("../../victim", path) == 0);
         struct carrier *c = folder();
         carrier_replace(c, "me", 7, &part, 1);
@@ -214,7 +215,7 @@ TEST(planted_links_are_not_written_through)
 /* What is read is a file of the folder: no link out of it, nothing that waits. */
 TEST(planted_links_and_fifos_are_not_read)
 {
-    static const char *const names[] = {"snapshot", "00000000000000000001"};
+    static const char *const names[] = {"snapshot", "00000000000000000001", "index", "../owners"};
     char position[CARRIER_POSITION] = "";
     uint8_t front[32] = {0};
     memcpy(front + 16, "\x08\0\0\0\0\0\0\0stranger", 16);
@@ -222,19 +223,22 @@ TEST(planted_links_and_fifos_are_not_read)
     int fd = open("other", O_WRONLY | O_CREAT, 0600);
     CHECK(write(fd, front, sizeof front) == (ssize_t)sizeof front);
     close(fd);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 8; i++) {
         char path[64];
         uint64_t sum = 0;
         struct carrier_state state;
-        snprintf(path, sizeof path, "shared/me/%s", names[i % 2]);
-        CHECK(i < 2 ? symlink("../../other", path) == 0 : mkfifo(path, 0600) == 0);
+        write_text("shared/owners", "me\n");
+        write_text("shared/me/index", "tamis objects 1\nepoch 1\nmessages 1 1\n");
+        snprintf(path, sizeof path, "shared/me/%s", names[i % 4]);
+        unlink(path);
+        CHECK(i < 4 ? symlink("../../other", path) == 0 : mkfifo(path, 0600) == 0);
         struct carrier *c = folder();
         alarm(30);
         carrier_fetch(c, "me", position, taken, &sum);
         carrier_receive(c, position, 0, taken, &sum);
         carrier_state(c, "me", &state);
         alarm(0);
-        CHECK_MSG(sum == 0, "read through %s", names[i % 2]);
+        CHECK_MSG(sum == 0, "read through %s", names[i % 4]);
         carrier_close(c);
         unlink(path);
     }

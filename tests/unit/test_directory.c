@@ -647,4 +647,108 @@ TEST(messages_of_others_are_refused)
     tamis_filter_free(h.filter);
 }
 
+/* ---- contact and cost ------------------------------------------------------------------------ */
+
+static uint64_t told_clock(void *context)
+{
+    return *(const uint64_t *)context;
+}
+
+static tamis_origin *origin_of(const char *name, uint64_t beat, uint64_t *clock, tamis_filter **f)
+{
+    tamis_options options = {
+        .growth = TAMIS_FIXED, .layout = TAMIS_SPREAD, .capacity = 64, .key = KEY};
+    tamis_origin_options o = {
+        .owner = name, .beat = beat, .epoch = 1, .clock = told_clock, .clock_context = clock};
+    tamis_origin *origin = NULL;
+    CHECK(tamis_filter_new(f, &options, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_new(&origin, *f, &o, NULL) == TAMIS_OK);
+    return origin;
+}
+
+/* Which of two owners are in doubt, as bits, by the answers and by what is known of the copies. */
+static unsigned in_doubt(const tamis_directory *d)
+{
+    uint64_t none, doubt = 0;
+    tamis_directory_locate_many(d, NULL, 0, &none, &doubt, 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        tamis_follower_facts facts;
+        CHECK(tamis_directory_copy(d, i, &facts));
+        CHECK((facts.freshness != TAMIS_CURRENT) == (doubt >> i & 1));
+    }
+    return (unsigned)doubt;
+}
+
+/* Whoever is cut off knows: an owner is trusted for one of its own heartbeats after the last contact. */
+TEST(contact_is_for_all_owners_and_each_has_its_own_beat)
+{
+    uint64_t clock = 1000;
+    tamis_directory *d;
+    tamis_directory_options options = {.clock = told_clock, .clock_context = &clock};
+    tamis_filter *fast_filter, *slow_filter;
+    CHECK(tamis_directory_new(&d, &options, NULL) == TAMIS_OK);
+    tamis_origin *fast = origin_of("fast", 10, &clock, &fast_filter);
+    tamis_origin *slow = origin_of("slow", 100, &clock, &slow_filter);
+    CHECK(tamis_origin_publish(fast, to_directory, d, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_publish(slow, to_directory, d, NULL) == TAMIS_OK);
+    clock += 25;
+    CHECK(in_doubt(d) == 0); /* nobody speaks of contact: the leases of three beats hold */
+    tamis_directory_contact(d, 0);
+    clock += 4;
+    CHECK(in_doubt(d) == 0);
+    CHECK(tamis_origin_beat(fast, to_directory, d) == TAMIS_OK);
+    clock += 6;
+    CHECK(in_doubt(d) == 1); /* 10 after the contact */
+    tamis_directory_contact(d, 0);
+    CHECK(in_doubt(d) == 0); /* there again, without a message */
+    tamis_directory_contact(d, 15);
+    CHECK(in_doubt(d) == 1); /* what was reached earlier is no news */
+    clock += 84;
+    CHECK(in_doubt(d) == 1);
+    clock += 1;
+    CHECK(in_doubt(d) == 3);
+    tamis_directory_contact(d, 0);
+    CHECK(in_doubt(d) == 1); /* the lease of the fast one ran out meanwhile */
+    CHECK(tamis_origin_beat(fast, to_directory, d) == TAMIS_OK);
+    CHECK(in_doubt(d) == 0);
+    tamis_origin_free(fast);
+    tamis_origin_free(slow);
+    tamis_filter_free(fast_filter);
+    tamis_filter_free(slow_filter);
+    tamis_directory_free(d);
+}
+
+/* A round of a follower, one change of one owner and the news that the carrier was reached, costs the
+   same whatever the number of owners. */
+COST(rounds_cost_their_messages_not_the_owners, 2048)
+{
+    uint64_t clock = 1000;
+    tamis_directory *d;
+    tamis_directory_options options = {.clock = told_clock, .clock_context = &clock};
+    tamis_filter **filters = calloc(n, sizeof *filters);
+    tamis_origin **origins = calloc(n, sizeof *origins);
+    CHECK(tamis_directory_new(&d, &options, NULL) == TAMIS_OK);
+    for (uint32_t i = 0; i < n; i++) {
+        char name[16];
+        name_of(i, name);
+        origins[i] = origin_of(name, 1 << 20, &clock, &filters[i]);
+        CHECK(tamis_origin_publish(origins[i], to_directory, d, NULL) == TAMIS_OK);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        CHECK(tamis_filter_add(filters[i], &i, sizeof i, NULL) == TAMIS_OK);
+        CHECK(tamis_origin_publish(origins[i], to_directory, d, NULL) == TAMIS_OK);
+        for (int j = 0; j < 16; j++)
+            tamis_directory_contact(d, 0);
+    }
+    tamis_follower_facts facts;
+    CHECK(tamis_directory_copy(d, (uint32_t)n - 1, &facts) && facts.items == 1);
+    for (size_t i = 0; i < n; i++) {
+        tamis_origin_free(origins[i]);
+        tamis_filter_free(filters[i]);
+    }
+    free(filters);
+    free(origins);
+    tamis_directory_free(d);
+}
+
 HARNESS_MAIN

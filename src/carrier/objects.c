@@ -1,0 +1,260 @@
+/* Following objects, wherever they are. See objects.h. */
+#include "objects.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INDEX_MOST  4096              /* bytes */
+#define OWNERS_MOST ((size_t)1 << 28) /* bytes of the list of owners */
+#define TAKE_MOST   1000              /* messages of one owner in one look */
+#define MISSES_MOST 3                 /* looks for a message that is not there */
+
+struct owner_messages {
+    struct lookup_entry entry;
+    char *owner;
+    bool listed, forgotten;
+    bool looked;          /* its index was read */
+    uint64_t first, last; /* messages that are there, by the index */
+    uint64_t seen;        /* the last one taken */
+    uint64_t known;       /* the last one ever seen: those up to it may be old */
+    unsigned misses;      /* looks for the next one in vain */
+    struct object_mark index;
+};
+
+void object_number(uint64_t number, char out[24])
+{
+    snprintf(out, 24, "%020llu", (unsigned long long)number);
+}
+
+static void path_of(const char *owner, const char *name, char out[1024])
+{
+    char quoted[780];
+    carrier_quote(owner, quoted, sizeof quoted);
+    snprintf(out, 1024, "%s/%s", quoted, name);
+}
+
+/* Names are the origins' own, who could as well send rubbish: no need for a keyed hash. */
+static uint64_t hash_name(const char *name)
+{
+    uint64_t hash = UINT64_C(0xCBF29CE484222325);
+    for (; *name; name++)
+        hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001B3);
+    return hash ^ hash >> 32;
+}
+
+static struct owner_messages *place_of(struct objects *o, const char *owner)
+{
+    uint64_t hash = hash_name(owner);
+    for (struct lookup_entry *at = NULL; (at = lookup_next(&o->places, hash, at));)
+        if (strcmp(PART_OF(at, struct owner_messages, entry)->owner, owner) == 0)
+            return PART_OF(at, struct owner_messages, entry);
+    struct owner_messages *place = calloc(1, sizeof *place);
+    char *name = strdup(owner);
+    if ((o->n_places & (o->n_places - 1)) == 0) { /* room for twice as many */
+        size_t room = o->n_places ? 2 * o->n_places : 1;
+        struct owner_messages **grown = realloc(o->place, room * sizeof(struct owner_messages *));
+        o->place = grown ? grown : o->place;
+        if (!grown)
+            free(name), name = NULL;
+    }
+    if (!place || !name || !lookup_reserve(&o->places, &mem_system)) {
+        free(place);
+        free(name);
+        carrier_fail(&o->carrier, "out of memory");
+        return NULL;
+    }
+    place->owner = name;
+    lookup_add(&o->places, &place->entry, hash);
+    return o->place[o->n_places++] = place;
+}
+
+void objects_free(struct objects *o)
+{
+    for (size_t i = 0; i < o->n_places; i++) {
+        free(o->place[i]->owner);
+        free(o->place[i]);
+    }
+    free(o->place);
+    lookup_free(&o->places, &mem_system);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static bool look_for_owners(struct objects *o)
+{
+    struct object list;
+    char owner[256];
+    enum object_result r = o->get(o, "owners", OWNERS_MOST, &o->owners, &list);
+    if (r == OBJECT_FAILED || r == OBJECT_SAME)
+        return r == OBJECT_SAME;
+    for (size_t i = 0; i < o->n_places; i++)
+        o->place[i]->listed = false;
+    bool good = true;
+    for (size_t at = 0; r == OBJECT_READ && good && at < list.len;) {
+        const uint8_t *end = memchr(list.data + at, '\n', list.len - at);
+        size_t len = (end ? (size_t)(end - list.data) : list.len) - at;
+        if (carrier_unquote((const char *)list.data + at, len, owner, sizeof owner)) {
+            struct owner_messages *place = place_of(o, owner);
+            good = place != NULL;
+            if (place)
+                place->listed = true;
+        }
+        at += len + 1;
+    }
+    if (r == OBJECT_READ)
+        free(list.data);
+    if (!good)
+        o->owners.text[0] = 0; /* all of it again */
+    return good;
+}
+
+static bool look_at_index(struct objects *o, struct owner_messages *place)
+{
+    struct object file;
+    char path[1024], text[INDEX_MOST + 1];
+    unsigned long long epoch, first = 0, last = 0;
+    path_of(place->owner, "index", path);
+    enum object_result r = o->get(o, path, INDEX_MOST, &place->index, &file);
+    place->looked |= r != OBJECT_FAILED;
+    if (r != OBJECT_READ)
+        return r != OBJECT_FAILED;
+    memcpy(text, file.data, file.len);
+    text[file.len] = 0;
+    free(file.data);
+    if (sscanf(text, "tamis objects 1\nepoch %llu\nmessages %llu %llu\n", &epoch, &first, &last) ==
+        3) {
+        place->first = first;
+        place->last = last;
+        place->forgotten = strstr(text, "\nforgotten\n") != NULL;
+    }
+    return true;
+}
+
+struct object_taking {
+    carrier_take take;
+    void *context;
+    int n;
+    bool left; /* messages for the next look */
+};
+
+static bool take_messages(struct objects *o, struct owner_messages *place, struct object_taking *t)
+{
+    uint64_t since = carrier_since(o->carrier.reached, carrier_clock());
+    if (place->last < place->seen) /* numbers that begin again: the folder was emptied */
+        place->seen = place->known = 0, since = AGE_UNKNOWN;
+    if (place->first > place->seen + 1)
+        place->seen = place->first - 1; /* the follower sees that something is missing */
+    for (int i = 0; i < TAKE_MOST && place->seen < place->last; i++) {
+        struct object file;
+        uint64_t number = place->seen + 1;
+        char path[1024], name[24];
+        object_number(number, name);
+        path_of(place->owner, name, path);
+        enum object_result r = o->get(o, path, SIZE_MAX, NULL, &file);
+        if (r == OBJECT_FAILED)
+            return false;
+        if (r == OBJECT_NONE && ++place->misses < MISSES_MOST)
+            return true; /* removed since, or not to be seen yet */
+        place->misses = 0;
+        place->seen = number;
+        if (r == OBJECT_NONE)
+            continue;
+        bool came = since != AGE_UNKNOWN && number > place->known;
+        place->known = number > place->known ? number : place->known;
+        carrier_deliver(t->take, t->context, place->owner, file.data, file.len,
+                        came ? since : file.age);
+        free(file.data);
+        t->n++;
+    }
+    t->left |= place->seen < place->last;
+    return true;
+}
+
+static bool look(struct objects *o, struct object_taking *t)
+{
+    if (!look_for_owners(o))
+        return false;
+    for (size_t i = 0; i < o->n_places; i++)
+        if (o->place[i]->listed &&
+            (!look_at_index(o, o->place[i]) || !take_messages(o, o->place[i], t)))
+            return false;
+    return true;
+}
+
+int objects_receive(struct carrier *c, char position[CARRIER_POSITION], int milliseconds,
+                    carrier_take take, void *context)
+{
+    struct objects *o = (struct objects *)c;
+    struct object_taking t = {take, context, 0, false};
+    uint64_t until = carrier_now() + (uint64_t)milliseconds;
+    snprintf(position, CARRIER_POSITION, "-");
+    for (;;) {
+        uint64_t now = carrier_now();
+        if (now < o->next_look && now < until) {
+            carrier_sleep((o->next_look < until ? o->next_look : until) - now);
+            now = carrier_now();
+        }
+        if (now < o->next_look)
+            return o->failed ? -1 : 0;
+        uint64_t began = carrier_clock();
+        bool good = look(o, &t);
+        o->failed = !good;
+        uint64_t took = carrier_now() - now;
+        o->next_look = now + took + (took * o->share > o->look_ms ? took * o->share : o->look_ms);
+        if (!good)
+            return -1;
+        if (!t.left)
+            c->reached = began;
+        else
+            o->next_look = 0;
+        if (t.n || carrier_now() >= until)
+            return t.n;
+    }
+}
+
+bool objects_owners(struct carrier *c, carrier_each each, void *context)
+{
+    struct objects *o = (struct objects *)c;
+    if (!look_for_owners(o))
+        return false;
+    for (size_t i = 0; i < o->n_places; i++) {
+        struct owner_messages *place = o->place[i];
+        if (place->listed && !place->looked && !look_at_index(o, place))
+            return false;
+        if (place->listed)
+            each(context, place->owner, place->forgotten);
+    }
+    return true;
+}
+
+int objects_fetch(struct carrier *c, const char *owner, char position[CARRIER_POSITION],
+                  carrier_take take, void *context)
+{
+    struct objects *o = (struct objects *)c;
+    struct owner_messages *place = place_of(o, owner);
+    struct object file;
+    char path[1024];
+    (void)position; /* what follows on it comes again */
+    if (!place)
+        return -1;
+    path_of(owner, "snapshot", path);
+    enum object_result r = o->get(o, path, SIZE_MAX, NULL, &file);
+    if (r != OBJECT_READ)
+        return r == OBJECT_NONE ? 0 : -1;
+    if (file.len >= 16) {
+        memcpy(&place->seen, file.data + 8, sizeof place->seen);
+        o->next_look = 0;
+    }
+    for (size_t at = 16; at + 8 <= file.len;) {
+        uint64_t len;
+        memcpy(&len, file.data + at, sizeof len);
+        at += sizeof len;
+        if (len > file.len - at)
+            break;
+        carrier_deliver(take, context, owner, file.data + at, (size_t)len, AGE_UNKNOWN);
+        at += len;
+    }
+    free(file.data);
+    return 1;
+}
