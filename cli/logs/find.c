@@ -1,4 +1,4 @@
-/* tamis find: the records of the inputs of catalogs that match. */
+/* tamis find: prints the matching records of the inputs of catalogs. */
 #include "find.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ struct find {
     struct travelling asked;
     char **asked_words; /* the catalog, and its words */
 
-    struct target *target; /* the catalogs that are asked */
+    struct target *target; /* the catalogs that are queried */
     size_t n;
     struct output output;
     struct bytes header;
@@ -46,8 +46,8 @@ static uint64_t ones(const uint64_t *bits, uint64_t words)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* The attributes of equality, as --combo would name them. One that is declared did not help because
-   the values have too many combinations. */
+/* The attributes of equality, in the form of --combo. A declared combination did not help
+   because the values have too many choices. */
 static void name_combo(const struct target *t)
 {
     char text[1024];
@@ -126,14 +126,14 @@ static int list_places(const struct find *f, const struct target *t)
     return t->places.n ? FOUND : NONE;
 }
 
-/* People are spared what did not happen. */
+/* Not shown to people if it did not happen. */
 static void report_event(const struct find *f, const char *key, const char *label, uint64_t n)
 {
     if (f->json || n)
         report_count(key, label, n);
 }
 
-/* What could rule segments out, and what is only checked on records. */
+/* Which clauses could rule out segments, and which are only checked on records. */
 static void report_clauses(const struct target *t)
 {
     const struct question *q = &t->question;
@@ -231,7 +231,7 @@ static int read_places(struct find *f, struct target *t)
     return s.matches ? FOUND : NONE;
 }
 
-/* Counts, once all is read. */
+/* Prints the counts, once everything was read. */
 static void tell_counts(struct find *f)
 {
     if (f->count_by) {
@@ -285,7 +285,7 @@ static void choose_form(struct find *f)
     o->colour = o->terminal && !(none && *none) && term && strcmp(term, "dumb") != 0;
 }
 
-/* Nothing was found: perhaps because a value was not what its type is. */
+/* Nothing was found: perhaps because a value is not of its type. */
 static void tell_doubts(const struct find *f)
 {
     for (size_t i = 0; i < f->n; i++) {
@@ -327,7 +327,7 @@ static int find_all(struct find *f)
     return status;
 }
 
-/* Reads the question for each catalog; false after complaining. */
+/* Parses the question for each catalog; false after complaining. */
 static bool read_questions(struct find *f, char **words, size_t n)
 {
     const struct target_question asked = {.words = words,
@@ -356,7 +356,7 @@ static void find_free(struct find *f)
 
 /* ---- other hosts ----------------------------------------------------------------------------- */
 
-/* --fleet: the same question, asked of the hosts that may have a match. */
+/* --fleet: the same question, to the hosts that may have a match. */
 static int ask_fleet(struct find *f, const struct words *words)
 {
     struct travelling q = {.words = words->word,
@@ -382,7 +382,7 @@ static int ask_fleet(struct find *f, const struct words *words)
     return fleet_find(&f->fleet, &q);
 }
 
-/* --question -: all of it from standard input, but the catalog if one is given. */
+/* --question -: everything from standard input, except the catalog if one is given. */
 static bool take_question(struct find *f, struct words *words)
 {
     struct travelling *q = &f->asked;

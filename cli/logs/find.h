@@ -31,16 +31,16 @@ struct place {
     struct input_segment where;
 };
 
-/* What was in scope and was not searched: one line names the first and counts the others. What may
-   have records but cannot be read, which the index has told of, comes after all else. */
+/* What was in scope and not searched: one line names the first and counts the others. Files that
+   may have records but cannot be read, which tamis index has reported, come last. */
 struct missed {
     size_t n, unknown;
     char *path;      /* of the first */
-    char why[200];   /* it was not */
+    char why[200];   /* the reason */
     bool gone, weak; /* the first is gone; it is unknown */
 };
 void missed_add(struct missed *missed, const char *base, const char *path, const char *why);
-/* Tells, and gives the status of an answer that would have been `status`. */
+/* Reports, and returns the status of an answer that would have been `status`. */
 int missed_tell(const struct missed *missed, const char *catalog, int status);
 
 struct places {
@@ -48,7 +48,7 @@ struct places {
     size_t n, room;
 };
 
-/* What of the inputs cannot be searched, as they were seen. */
+/* The inputs that cannot be searched, as they were seen. */
 void sight_missed(const struct sight *sight, const struct inputs *inputs, const char *base,
                   struct missed *missed);
 /* The parts of the segments whose bits are set (`segments` words), and what has changed since. */
@@ -57,16 +57,16 @@ bool places_find(struct places *places, const struct inputs *inputs, const struc
 
 /* ---- records of a text ----------------------------------------------------------------------- */
 
-/* Bytes that stand in every record of an input that matches. */
+/* Bytes that occur in every matching record of an input. */
 struct needle {
-    struct span bytes; /* of no length: there are none */
-    bool fold;         /* in small or capital letters; the bytes are small */
-    struct span other; /* or these, in small or capital letters */
+    struct span bytes; /* empty: there are none */
+    bool fold;         /* ignore case; the bytes are in lower case */
+    struct span other; /* or these, in any case */
 };
 void needle_of(struct needle *needle, const struct question *question,
                const struct selection *selection);
 
-/* The records of a text that may match, one after the other; most of the others are not parsed. */
+/* The records of a text that may match, in turn; most of the others are not parsed. */
 struct seek {
     struct parser *parser;
     const struct selection *selection;
@@ -83,7 +83,7 @@ struct seek {
 tamis_error seek_begin(struct seek *seek, struct parser *parser, const struct selection *selection,
                        const struct needle *needle, const struct input_text *text);
 enum parsed seek_next(struct seek *seek, struct record *record);
-/* The lines of the text before a record, which is not before the one asked about last. */
+/* The number of lines before a record, which is not before the previous one. */
 uint64_t seek_line(struct seek *seek, const struct record *record);
 
 /* ---- counting values ------------------------------------------------------------------------- */
@@ -106,15 +106,15 @@ enum out_form { OUT_NOTHING, OUT_RECORDS, OUT_FIELDS, OUT_JSON, OUT_TALLY };
 
 struct output {
     enum out_form form;
-    bool file, line, tag;    /* in front of the record */
-    bool terminal, colour;   /* where it goes to */
-    bool chosen;             /* the fields were named */
-    const char *const *name; /* of fields to print, */
-    const size_t *column;    /* and their columns in the question */
+    bool file, line, tag;    /* printed before the record */
+    bool terminal, colour;   /* properties of the output */
+    bool chosen;             /* the fields were given */
+    const char *const *name; /* of fields to print */
+    const size_t *column;    /* their columns in the question */
     size_t n_fields;
 };
 
-/* A record that matches. */
+/* A matching record. */
 struct found {
     const char *path;
     bool json; /* it is an object */
@@ -123,7 +123,7 @@ struct found {
     struct check *check;
 };
 
-void out_header(const struct output *output); /* of OUT_FIELDS */
+void out_header(const struct output *output); /* for OUT_FIELDS */
 void out_record(const struct output *output, struct bytes *to, const struct found *found);
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -138,19 +138,19 @@ struct scan {
     unsigned threads;
     uint64_t limit; /* records; UINT64_MAX: all */
 
-    struct bytes *header; /* of tables: the one printed last, to a terminal */
-    struct tally *tally;  /* of OUT_TALLY */
+    struct bytes *header; /* for tables: the one printed last, to a terminal */
+    struct tally *tally;  /* for OUT_TALLY */
     uint64_t *hit;        /* bits: segments in which something matched */
     uint64_t matches;
     uint64_t timeless; /* records that match but have no time */
-    uint64_t unseen;   /* bits: columns that nothing known has, */
-    uint64_t seen;     /* and those of them that some record had */
+    uint64_t unseen;   /* bits: columns that nothing known has */
+    uint64_t seen;     /* those of them that some record had */
     uint64_t bytes_read, text_read;
     uint64_t unindexed; /* of the bytes read, those that the catalog does not know */
     struct missed *missed;
 };
 
-/* False: it complained and could not go on. */
+/* False: it complained and could not continue. */
 bool scan_run(struct scan *scan);
 
 #endif

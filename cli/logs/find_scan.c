@@ -458,7 +458,7 @@ bool scan_run(struct scan *s)
     for (size_t i = 0; i < s->question->n_columns && i < 64; i++)
         s->unseen |= (uint64_t)s->question->column[i].unseen << i;
     p.lines = s->output->line || s->output->form == OUT_JSON;
-    for (size_t i = 0; i < s->question->n; i++) /* one that takes too long is told with its line */
+    for (size_t i = 0; i < s->question->n; i++) /* a slow one is reported by line */
         p.lines |= s->question->clause[i].kind == CLAUSE_REGEX;
     bool good = make_groups(&p);
     unsigned n = s->threads < p.n ? s->threads : (unsigned)p.n;

@@ -1,4 +1,4 @@
-/* tamis find --count-by: how often each value of an attribute is in the records that match. */
+/* tamis find --count-by: counts each value of an attribute in the matching records. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "find.h"
 #include "ui/out.h"
 
-/* A value and its count; the bytes follow. Missing: of no bytes, and told apart by `missing`. */
+/* A value and its count, followed by the bytes. A missing value has no bytes and `missing` set. */
 struct counted {
     uint64_t n;
     size_t len;
@@ -86,7 +86,7 @@ void tally_free(struct tally *t)
     *t = (struct tally){0};
 }
 
-/* The most frequent first, then by their bytes; missing last of its count. */
+/* The most frequent first, then by their bytes; missing last among equal counts. */
 static int by_count(const void *a, const void *b)
 {
     const struct counted *x = *(struct counted *const *)a, *y = *(struct counted *const *)b;

@@ -1,4 +1,4 @@
-/* Catalogs and the question as each of them reads it. See find_target.h. */
+/* Catalogs, and the question as each of them interprets it. See find_target.h. */
 #include "find_target.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ uint64_t target_words(const struct target *t)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* logs or logs/ is asked by logs.tamis, access.log by access.log.tamis. */
+/* For logs or logs/ the catalog is logs.tamis, for access.log access.log.tamis. */
 static char *catalog_of(const char *operand)
 {
     struct stat st;
@@ -40,7 +40,7 @@ static char *catalog_of(const char *operand)
     return strdup(operand);
 }
 
-/* The attributes of the catalog, and what else its inputs have. */
+/* The attributes of the catalog, and the other fields of its inputs. */
 static bool find_fields(struct target *t)
 {
     const tamis_schema *schema = tamis_catalog_schema(t->catalog);
@@ -171,7 +171,7 @@ size_t question_period_of(const struct question *q, const struct dialect *dialec
     return NO_COLUMN;
 }
 
-/* Which fields say when, depending on the format of the input. */
+/* The fields with the time, depending on the format of the input. */
 static bool find_periods(struct target *t)
 {
     struct question *q = &t->question;
@@ -222,7 +222,7 @@ static bool choose_fields(struct target *t, const char *list)
     return good;
 }
 
-/* The set with the most alternatives says which value a record was found by. */
+/* The set with the most alternatives determines the tag of a record. */
 static void choose_tag(struct question *q)
 {
     struct clause *best = q->n ? q->clause : NULL;

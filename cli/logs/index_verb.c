@@ -1,4 +1,4 @@
-/* tamis index: a catalog of files of records, made and kept up to date. */
+/* tamis index: makes a catalog of files of records, and updates it. */
 #define _GNU_SOURCE
 #include "index_choose.h"
 #include "index_verb.h"
@@ -34,7 +34,7 @@ struct index {
     uint64_t segment, threads;
     char delimiter;
     bool delimited, headless, strict, json, verbose, skip_unknown, newly_skipped, reread;
-    char here[256]; /* zone of this machine */
+    char here[256]; /* time zone of this machine */
     struct store_options files;
     struct publishing publish;
     struct publisher *publisher;
@@ -50,7 +50,7 @@ static void interrupt(int signal_number)
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-/* One name, or two of one folder or file; two hard links are two files. */
+/* The same name, or two names of one folder or file; two hard links are two files. */
 static bool same_root(const struct index *x, const char *known, const char *path,
                       const struct stat *st)
 {
@@ -64,7 +64,7 @@ static bool same_root(const struct index *x, const char *known, const char *path
     return same;
 }
 
-/* A name from the command line becomes a root, called as it is called from the catalog's folder. */
+/* A name from the command line becomes a root, named relative to the catalog's folder. */
 static bool add_root(struct index *x, const char *given)
 {
     struct stat st;
@@ -99,7 +99,7 @@ static bool find_base(struct index *x, const char *catalog)
     return false;
 }
 
-/* A root that was given before, by its name then or by what it is called here. */
+/* A root that was given before, by its name then or its present name. */
 static bool forget_root(struct index *x, const char *given)
 {
     char *path = base_call(x->base, given);
@@ -123,7 +123,7 @@ static bool add_rules(struct index *x, const struct texts *globs, enum rule_kind
     return true;
 }
 
-/* What is known, and what was said now. */
+/* What is known, and what the options say now. */
 static bool set_scope(struct index *x, const struct words *words)
 {
     struct inputs *known = &x->known, *in = &x->inputs;
@@ -198,7 +198,8 @@ static int finish(const struct index *x, struct index_run *run, const struct upd
 {
     const struct sigaction action = {.sa_handler = interrupt};
     uint64_t records = 0;
-    sigaction(SIGINT, &action, NULL); /* not before: one who waits for the lock just ends */
+    /* not before: while waiting for the lock, a signal simply ends the program */
+    sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     for (size_t i = 0; run->publisher && i < run->n_tasks; i++)
         publisher_covers(run->publisher, run->inputs->entry[run->task[i].entry].id);
@@ -216,8 +217,8 @@ static int finish(const struct index *x, struct index_run *run, const struct upd
     return run->tally.failed ? TROUBLE : FOUND;
 }
 
-/* Summaries of what this run reads, if they are to be published: of all there is, unless those of
-   before are of just this catalog. */
+/* Summaries of what this run reads, if they are to be published: of everything, unless the
+   earlier ones are of exactly this catalog. */
 static bool publishing_open(struct index *x, struct index_run *run, const void *note, size_t len)
 {
     bool all;
@@ -231,7 +232,7 @@ static bool publishing_open(struct index *x, struct index_run *run, const void *
 
 /* ---- a new catalog --------------------------------------------------------------------------- */
 
-/* A file that is there must be a catalog, be it damaged: -o before the name of an input is easily
+/* An existing file must be a catalog, damaged or not: -o before the name of an input is easily
    forgotten. */
 static bool may_replace(const char *path)
 {
@@ -277,7 +278,7 @@ static void add_times(struct index *x)
     }
 }
 
-/* What may be asked for, if nobody said so, and the types that were not given. */
+/* Chooses the attributes if none are given, and the types that are not given. */
 static bool choose(struct index *x, const struct index_run *run)
 {
     size_t *entries = calloc(run->n_tasks + 1, sizeof *entries);
@@ -298,7 +299,7 @@ static bool choose(struct index *x, const struct index_run *run)
     return good;
 }
 
-/* A new file; with the key of an old one, if it takes its place. */
+/* A new file; with the key of an old one that it replaces. */
 static bool create(struct index *x, struct index_run *run, const uint8_t *key, tamis_hash hash)
 {
     tamis_reason reason = {0};
@@ -366,7 +367,7 @@ static int index_new(struct index *x, const struct words *words)
 
 /* ---- an update ------------------------------------------------------------------------------- */
 
-/* The writer, with attributes that are new. */
+/* The writer, with new attributes. */
 static bool start_update(struct index_run *run)
 {
     struct index *x = run->context;
@@ -387,7 +388,7 @@ static bool start_update(struct index_run *run)
     return !run->publisher || publisher_start(run->publisher, run->schema, run->inputs, false);
 }
 
-/* --reread: all of it anew, as it was asked for when it was made. */
+/* --reread: everything again, with the original options. */
 static int reread(struct index *x, const tamis_catalog *old, struct index_run *run)
 {
     struct update update = {0};
@@ -475,7 +476,7 @@ static int index_update(struct index *x, const struct words *words)
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
-/* Whether something was said that only a new catalog can heed. */
+/* Was an option given that only applies to a new catalog? */
 static bool is_shaped(const struct index *x)
 {
     return x->fpp > 0 || x->format || x->verifier || x->segment || x->delimited || x->headless ||
@@ -503,7 +504,7 @@ static bool name_beside(struct index *x, const char *input)
     return true;
 }
 
-/* The catalog that is meant; one that exists is updated, unless it is to be another. */
+/* The catalog meant; an existing one is updated, unless a new one is requested. */
 static bool name_catalog(struct index *x, const struct words *words)
 {
     tamis_kind kind = TAMIS_KIND_NONE;
@@ -566,7 +567,7 @@ static bool options_fit(struct index *x, const struct words *words)
     return true;
 }
 
-/* What an interrupted program leaves is what was there; the shell is told how it ended. */
+/* An interrupted program leaves everything as it was; the shell learns how it ended. */
 static int end_interrupted(int status)
 {
     if (index_interrupted) {

@@ -24,7 +24,7 @@ struct task {
     uint64_t bytes; /* of the file, to be read */
 };
 
-/* What came of it. */
+/* The results. */
 struct index_tally {
     uint64_t inputs, bytes, segments; /* read in this run */
     struct counts count;
@@ -49,38 +49,38 @@ struct index_run {
     void *context;
 };
 
-/* Bytes of text that a file is expected to have. */
+/* Expected bytes of text of a file. */
 uint64_t text_expected(const char *path, uint64_t bytes);
-/* Reads all tasks. False: it has complained, or was interrupted, and nothing must be committed. */
+/* Reads all tasks. False: it has complained, or was interrupted, and nothing may be committed. */
 bool index_work(struct index_run *run);
 
-/* Set by SIGINT and SIGTERM: the signal, or 0. Threads look at it. */
+/* Set by SIGINT and SIGTERM: the signal, or 0. Threads check it. */
 extern atomic_int index_interrupted;
 
-/* index_update.c: what there is to do for a catalog that exists. */
+/* index_update.c: what to do for an existing catalog. */
 struct update {
     size_t fresh, changed, grown, renamed, gone, same;
-    bool touched;        /* the times of a file are others, its bytes are not */
+    bool touched;        /* the times of a file changed, its bytes did not */
     size_t passed;       /* files that may have records, but cannot be read */
     size_t first_passed; /* the first of them, among the entries */
-    bool any;            /* something is to be done */
+    bool any;            /* something has to be done */
 };
-/* Takes the entries of `old` over into run->inputs as far as they hold, finds the tasks, drops
-   segments and parts that are no more (catalog NULL: there are none). What is out of reach is told,
-   stays as it was, and counts as failed; with --strict that is the end. Complains. */
+/* Copies the entries of `old` to run->inputs as far as they are valid, finds the tasks, drops
+   segments and parts that are gone (catalog NULL: there are none). Inputs out of reach are
+   reported, stay as they were, and count as failed; with --strict they end the run. Complains. */
 bool update_plan(struct index_run *run, const struct inputs *old, const tamis_catalog *catalog,
                  struct update *update);
-/* An entry for a new file of so many bytes, and a task to read it. Complains. */
+/* An entry for a new file of that many bytes, and a task to read it. Complains. */
 bool plan_new(struct index_run *run, uint32_t root, const char *path, uint64_t bytes);
-/* A task: `bytes` of the file are to be read. */
+/* A task: `bytes` of the file must be read. */
 bool plan_task(struct index_run *run, size_t entry, uint64_t bytes);
 
 /* index_report.c: the figures of a run; `update` NULL: of a new catalog. */
 void index_report(const struct index_run *run, const struct update *update, bool json, bool verbose,
                   double seconds);
-/* Tells of files that may have records and were not read. */
+/* Reports files that may have records and were not read. */
 void index_tell_passed(const struct index_run *run, const struct update *update);
-/* False: there is no record, or none has any of the attributes, which it tells. */
+/* False: there is no record, or none has any of the attributes, which it reports. */
 bool index_worth_keeping(const struct index_run *run);
 
 #endif

@@ -21,7 +21,7 @@ struct job {
     uint64_t text;
 };
 
-/* A file that is being read. */
+/* A file being read. */
 struct opened {
     struct input *input;
     struct selection *selection;
@@ -31,7 +31,7 @@ struct opened {
     unsigned users;
     bool ended, clean;
     uint64_t done;             /* bytes of the file, for progress */
-    struct input_segment last; /* the furthest segment, with its restart */
+    struct input_segment last; /* the last segment, with its restart point */
     struct text_tally end;     /* what was found in it */
     uint64_t bad_line;         /* the first bad record */
     char complaint[120];
@@ -45,9 +45,9 @@ struct crew {
     size_t n_jobs, next_job;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    struct opened *opened; /* those that can be shared */
+    struct opened *opened; /* files that can be shared */
     unsigned opening;      /* threads that may soon have opened one */
-    bool stop;             /* something went wrong */
+    bool stop;             /* an error occurred */
 };
 
 struct worker {
@@ -76,8 +76,8 @@ static int by_size(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Opening a tiny file takes some 10 us: a candidate with this many is read in 3 ms, and 20,000 of them are
-   80 segments, not 2. */
+/* Opening a tiny file takes about 10 us: a candidate with this many is read in 3 ms, and 20,000
+   of them are 80 segments, not 2. */
 #define PACK_FILES 256
 
 static bool make_jobs(struct crew *c)
@@ -101,13 +101,14 @@ static bool make_jobs(struct crew *c)
         }
         packing = !large;
     }
-    qsort(c->job, c->n_jobs, sizeof *c->job, by_size); /* the last one to end is a small one */
+    /* so that the last job to end is a small one */
+    qsort(c->job, c->n_jobs, sizeof *c->job, by_size);
     return true;
 }
 
 /* ---- trouble --------------------------------------------------------------------------------- */
 
-/* The first one counts; others stop without a word. With the lock. */
+/* The first error counts; other threads stop silently. Under the lock. */
 static void stop_all(struct crew *c)
 {
     c->stop = true;
@@ -134,7 +135,7 @@ static bool stopped(struct crew *c)
     return stop;
 }
 
-/* An input that cannot be read (further): told; with --strict the end. */
+/* An input that cannot be read (further) is reported; with --strict it ends the run. */
 static void input_failed(struct crew *c, tamis_error error, const tamis_reason *reason,
                          const char *path, const char *done)
 {
@@ -161,10 +162,10 @@ static void opened_free(struct opened *o)
     free(o);
 }
 
-#define PATIENT ((uint64_t)1 << 30) /* bytes that are not compared with their sums in 2 s */
+#define PATIENT ((uint64_t)1 << 30) /* bytes that cannot be compared with their checksums in 2 s */
 
-/* A large file that was written to a moment ago would be hashed by every find: its time has to be
-   past first. */
+/* A large file that was written a moment ago would be hashed by every find: waits until its time
+   has passed. */
 static void let_settle(const char *path, bool follow)
 {
     struct raw_id id;
@@ -192,7 +193,7 @@ static bool open_input(struct crew *c, struct opened *o, const struct task *t, t
     if (!raw_sums_start(&o->sums, t->tail ? e->sums : NULL, t->tail ? e->file.size : 0,
                         t->tail ? t->from.at : 0))
         return *error = TAMIS_ENOMEM, false;
-    if (t->tail) /* whatever it is called now */
+    if (t->tail) /* whatever its present name */
         entry_restore(e, &options.dialect);
     let_settle(o->path, !folder);
     *error = input_open(&o->input, o->path, &options, reason);
@@ -202,7 +203,7 @@ static bool open_input(struct crew *c, struct opened *o, const struct task *t, t
     return *error == TAMIS_OK;
 }
 
-/* NULL: it cannot be opened (which was told), or there is no memory. */
+/* NULL: it cannot be opened (which was reported), or there is no memory. */
 static struct opened *opened_new(struct crew *c, const struct task *t)
 {
     struct inputs *in = c->run->inputs;
@@ -232,7 +233,7 @@ static struct opened *opened_new(struct crew *c, const struct task *t)
     return NULL;
 }
 
-/* Where to go on when the file grows. */
+/* Where to continue when the file grows. */
 static bool settle_resume(struct inputs *in, struct opened *o)
 {
     struct entry *e = o->entry;
@@ -251,7 +252,7 @@ static bool settle_resume(struct inputs *in, struct opened *o)
     to->at = to->offset;
     if (o->input->kind == PACK_NONE)
         return true;
-    if (o->clean && o->end.resume == last->len) { /* what is added starts a frame or member */
+    if (o->clean && o->end.resume == last->len) { /* appended data starts a frame or member */
         to->at = o->input->size;
         return true;
     }
@@ -263,7 +264,7 @@ static bool settle_resume(struct inputs *in, struct opened *o)
     return !to->restart || owned_adopt(&in->own, to->restart);
 }
 
-/* The last user of a file leaves it. */
+/* The last user of a file closes it. */
 static void opened_finish(struct crew *c, struct opened *o)
 {
     struct entry *e = o->entry;
@@ -310,8 +311,8 @@ static bool put_segment(struct worker *w)
     return error == TAMIS_OK;
 }
 
-/* What a text had, for its entry and the whole. May take the segment, and what is before the next. With
-   the lock. */
+/* Adds what a text had to its entry and to the totals. May take the segment, and what precedes
+   the next one. Under the lock. */
 static void account(struct crew *c, struct opened *o, struct input_segment *segment,
                     struct text_tally *t)
 {
@@ -341,7 +342,7 @@ static void account(struct crew *c, struct opened *o, struct input_segment *segm
     }
 }
 
-/* --strict: the first bad record ends it all. */
+/* --strict: the first bad record ends the run. */
 static bool refuse_bad(struct worker *w, const struct opened *o,
                        const struct input_segment *segment, const struct text_tally *t)
 {
@@ -358,7 +359,7 @@ static bool refuse_bad(struct worker *w, const struct opened *o,
     return true;
 }
 
-/* The text of a segment into the gather, its place into the tag. Takes the segment. */
+/* Gathers the text of a segment and records its position in the tag. Takes the segment. */
 static bool take_text(struct worker *w, struct opened *o, struct input_segment *segment)
 {
     struct crew *c = w->crew;
@@ -383,7 +384,8 @@ static bool take_text(struct worker *w, struct opened *o, struct input_segment *
     return good;
 }
 
-/* The segments of a file, as long as there are some. `alone`: each is one of the catalog's, too. */
+/* The segments of a file, as long as there are some. `alone`: each is also a segment of the
+   catalog. */
 static bool read_opened(struct worker *w, struct opened *o, bool alone)
 {
     struct crew *c = w->crew;
@@ -429,7 +431,7 @@ static bool do_pack(struct worker *w, const struct job *job)
     return good && put_segment(w);
 }
 
-/* Leaves a shared file; the last one ends it. */
+/* Leaves a shared file; the last thread ends it. */
 static void leave(struct crew *c, struct opened *o)
 {
     pthread_mutex_lock(&c->lock);
@@ -463,8 +465,8 @@ static bool do_shared(struct worker *w, const struct job *job)
     return good;
 }
 
-/* A file that another thread has open and that has not ended; waits for those that are being
-   opened. NULL: there is nothing left to do. With the lock. */
+/* A file that another thread has open and that has not ended; waits for those being opened.
+   NULL: there is nothing left to do. Under the lock. */
 static struct opened *find_open(struct crew *c)
 {
     for (;;) {

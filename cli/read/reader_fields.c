@@ -1,6 +1,6 @@
 /*
- * Every field of the records of a text, for choosing among them: first the names, then a selection
- * of all of them, so that the values are those that index and find will see.
+ * Every field of the records of a text, to choose among them: first the names, then a selection of
+ * all of them, so that the values are those that index and find will see.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "reader_parse.h"
 
-/* Names in the order in which they came, zero-terminated; at most what a selection takes. */
+/* Names in the order in which they occur, zero-terminated; at most as many as a selection takes. */
 struct names {
     char **name;
     size_t n, room;
@@ -47,7 +47,7 @@ static void names_add(struct names *names, const uint8_t *name, size_t len)
         names->name[names->n++] = copy;
 }
 
-/* The columns of a table's header; without one their numbers, by its first line. */
+/* The columns of a table's header; without one their numbers, from its first line. */
 static void table_names(const struct dialect *dialect, const uint8_t *at, size_t len, bool header,
                         struct names *names)
 {
@@ -80,7 +80,7 @@ static void header_names(const struct dialect *dialect, const uint8_t *header, s
         names_add(names, text, len);
 }
 
-/* The names that headers in the text have. */
+/* The names in headers within the text. */
 static tamis_error later_names(const struct input *input, const struct input_text *text,
                                struct names *names, tamis_reason *reason)
 {
@@ -129,8 +129,8 @@ static void array_names(struct parser *ps, const uint8_t *p, const uint8_t *end,
                         struct names *names);
 
 /*
- * The keys of the JSON object at p that is a good value, each below `path`; objects inside of it,
- * and JSON in strings, instead of their own keys. Behind the object.
+ * The keys of the JSON object at p, a valid value, each below `path`; for objects inside it, and
+ * JSON in strings, their keys instead of their own. Returns the position after the object.
  */
 static const uint8_t *object_names(struct parser *ps, const uint8_t *p, const uint8_t *end,
                                    struct path *path, struct names *names)
@@ -167,7 +167,7 @@ static const uint8_t *object_names(struct parser *ps, const uint8_t *p, const ui
     return p;
 }
 
-/* The keys of the objects in an array; its own name, unless there are only such. */
+/* The keys of the objects in an array; its own name, unless it contains only objects. */
 static void array_names(struct parser *ps, const uint8_t *p, const uint8_t *end, struct path *path,
                         struct names *names)
 {
@@ -189,7 +189,7 @@ static void array_names(struct parser *ps, const uint8_t *p, const uint8_t *end,
         names_add(names, path->text, path->len);
 }
 
-/* A string that holds an object has names below it; it has a name itself too. */
+/* A string that contains an object has names below it, besides its own. */
 static void string_names(struct parser *ps, const uint8_t *p, const uint8_t *quote,
                          struct path *path, struct names *names)
 {
@@ -211,7 +211,7 @@ static void string_names(struct parser *ps, const uint8_t *p, const uint8_t *quo
     free(plain);
 }
 
-/* Those of formats that name fields in each record. */
+/* For formats that name fields in each record. */
 static tamis_error record_names(const struct input *input, const struct input_text *text,
                                 struct names *names, tamis_reason *reason)
 {

@@ -1,8 +1,8 @@
-/* The formats, a row each: how they are called, and what their documentation calls their fields. */
+/* The formats, one row each: their names, and the documented names of their fields. */
 #include "reader_parse.h"
 
-/* Apache's mod_log_config, "Access Log"; `path` is its %U and `query` its %q without the question
-   mark, so that /login?next=/ is found as /login. `vhost` is there in its vhost_combined. */
+/* Apache's mod_log_config, "Access Log"; `path` is its %U and `query` its %q without the
+   question mark, so that /login?next=/ is found as /login. `vhost` occurs in vhost_combined. */
 static const struct read_field access_fields[] = {
     {"host", "ip", false, false},       {"ident", "text", false, false},
     {"user", "text", false, false},     {"time", "time", true, false},
@@ -13,7 +13,7 @@ static const struct read_field access_fields[] = {
     {"referer", "text", false, false},  {"agent", "words", false, false},
 };
 
-/* RFC 5424, section 6, but for the time, which is called as in other logs. */
+/* RFC 5424, section 6, except for the time, which has the same name as in other logs. */
 static const struct read_field syslog_fields[] = {
     {"pri", "int", false, false},       {"facility", "int", false, true},
     {"severity", "int", false, true},   {"version", "int", false, false},

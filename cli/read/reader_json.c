@@ -15,7 +15,7 @@
 
 #include "reader_scan.h"
 
-/* The byte at p; behind the end of a free text, one that is none of JSON's. */
+/* The byte at p; after the end of a free text, a byte that JSON does not use. */
 ALWAYS_INLINE uint8_t at(const uint8_t *p, const uint8_t *end, bool free)
 {
     return free && p >= end ? 0 : *p;
@@ -30,7 +30,7 @@ ALWAYS_INLINE const uint8_t *skip_blanks(const uint8_t *p, const uint8_t *end, b
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* A key that comes again takes all that the first one gave. */
+/* A repeated key replaces everything that the first one gave. */
 static void forget(struct parser *ps, uint32_t from)
 {
     const struct path_node *node = ps->selection->node;
@@ -39,7 +39,7 @@ static void forget(struct parser *ps, uint32_t from)
             ps->value[node[i].slot] = (struct value){0};
 }
 
-/* In elements of an array keys come again and again, and all count. */
+/* In elements of an array keys repeat, and all count. */
 ALWAYS_INLINE uint32_t meet(struct parser *ps, uint32_t node, const struct json_level *in)
 {
     if (UNLIKELY(ps->seen[node] == ps->turn) && !in->many)
@@ -48,7 +48,8 @@ ALWAYS_INLINE uint32_t meet(struct parser *ps, uint32_t node, const struct json_
     return node;
 }
 
-/* The node of a key in an object. In an element of an array a number is no key: it is a position. */
+/* The node of a key in an object. In an element of an array a number is not a key but a
+   position. */
 ALWAYS_INLINE uint32_t child_of(struct parser *ps, const struct json_level *in, const uint8_t *key,
                                 size_t len)
 {
@@ -62,8 +63,8 @@ ALWAYS_INLINE uint32_t child_of(struct parser *ps, const struct json_level *in, 
     return NO_NODE;
 }
 
-/* The node of an element of an array by its position. *through: the parts of the element, if it is an
-   object or array, are wanted as those of the array too. */
+/* The node of an element of an array by its position. *through: if the element is an object or
+   array, its parts are also selected as those of the array. */
 static uint32_t child_at(struct parser *ps, const struct json_level *in, bool *through)
 {
     const struct path_node *node = ps->selection->node;
@@ -78,7 +79,7 @@ static uint32_t child_at(struct parser *ps, const struct json_level *in, bool *t
     return found == NO_NODE ? NO_NODE : meet(ps, found, in);
 }
 
-/* The closing quote of the string that opens before p; NULL: a fault. */
+/* The closing quote of the string that opens before p; NULL: an error. */
 ALWAYS_INLINE const uint8_t *string_end(const uint8_t *p, const uint8_t *end, bool *escaped,
                                         struct fault *fault, scan_how vector)
 {
@@ -93,7 +94,7 @@ ALWAYS_INLINE const uint8_t *string_end(const uint8_t *p, const uint8_t *end, bo
     return quote;
 }
 
-/* "key" and its colon; then *node is the node it leads to. NULL: a fault. */
+/* "key" and its colon; *node is the node it leads to. NULL: an error. */
 ALWAYS_INLINE const uint8_t *take_key(struct parser *ps, const uint8_t *p, const uint8_t *end,
                                       const struct json_level *in, uint32_t *node,
                                       struct fault *fault, scan_how vector, bool free)
@@ -133,7 +134,7 @@ ALWAYS_INLINE bool is_digit(uint8_t c)
     return (uint8_t)(c - '0') < 10;
 }
 
-/* Behind `word` if it stands at p, else NULL. */
+/* The position after `word` if it is at p, otherwise NULL. */
 ALWAYS_INLINE const uint8_t *literal(const uint8_t *p, const uint8_t *end, bool free,
                                      const char *word)
 {
@@ -143,7 +144,7 @@ ALWAYS_INLINE const uint8_t *literal(const uint8_t *p, const uint8_t *end, bool 
     return p;
 }
 
-/* Behind the digits at p, at least one; NULL: there is none. */
+/* The position after the digits at p, at least one; NULL: there is none. */
 ALWAYS_INLINE const uint8_t *digits(const uint8_t *p, const uint8_t *end, bool free)
 {
     if (!is_digit(at(p, end, free)))
@@ -153,7 +154,7 @@ ALWAYS_INLINE const uint8_t *digits(const uint8_t *p, const uint8_t *end, bool f
     return p;
 }
 
-/* Behind the number at p, or NULL. */
+/* The position after the number at p, or NULL. */
 ALWAYS_INLINE const uint8_t *number(const uint8_t *p, const uint8_t *end, bool free)
 {
     if (at(p, end, free) == '-' && at(++p, end, free) == 'I')
@@ -192,7 +193,7 @@ ALWAYS_INLINE const uint8_t *word_end(const uint8_t *p, const uint8_t *end, bool
     }
 }
 
-/* A scalar at p, and its value if it is wanted. Behind it; NULL: a fault. */
+/* A scalar at p, and its value if it is selected. Returns the position after it; NULL: an error. */
 ALWAYS_INLINE const uint8_t *take_scalar(struct parser *ps, const uint8_t *p, const uint8_t *end,
                                          struct value *value, struct fault *fault, scan_how vector,
                                          bool free)
@@ -233,7 +234,7 @@ ALWAYS_INLINE uint32_t slot_of(const struct parser *ps, uint32_t node)
     return node == NO_NODE ? NO_SLOT : ps->selection->node[node].slot;
 }
 
-/* Where the next value of a slot goes; NULL: no memory. */
+/* Where the next value of a slot is stored; NULL: no memory. */
 ALWAYS_INLINE struct value *place_of(struct parser *ps, uint32_t slot, bool many)
 {
     struct value *to = &ps->value[slot];
@@ -246,8 +247,7 @@ ALWAYS_INLINE struct value *place_of(struct parser *ps, uint32_t slot, bool many
     return to;
 }
 
-/* A value goes to its slot, and to the list of the array that it is an element of. False: no memory.
- */
+/* Stores a value in its slot, and in the list of the array that contains it. False: no memory. */
 ALWAYS_INLINE bool give(struct parser *ps, struct json_level *in, uint32_t slot, bool many,
                         const struct value *value)
 {
@@ -273,7 +273,7 @@ ALWAYS_INLINE bool give(struct parser *ps, struct json_level *in, uint32_t slot,
 static const uint8_t *take_free(struct parser *ps, const uint8_t *p, const uint8_t *end,
                                 struct json_level *base, uint32_t node, struct fault *fault);
 
-/* A string of which parts are wanted: those of the JSON that it may hold. */
+/* A string of which parts are selected: those of the JSON that it may contain. */
 static bool take_inner(struct parser *ps, struct json_level *top, uint32_t node,
                        const struct value *value)
 {
@@ -282,7 +282,7 @@ static bool take_inner(struct parser *ps, struct json_level *top, uint32_t node,
     p = skip_blanks(p, end, true);
     if (p == end || (*p != '{' && *p != '['))
         return true;
-    if (top->many) { /* what others gave cannot be taken back */
+    if (top->many) { /* values of others cannot be removed */
         stop = take_free(ps, p, end, top, NO_NODE, &fault);
         if (!stop || skip_blanks(stop, end, true) != end)
             return stop || fault.why;
@@ -302,8 +302,9 @@ static bool take_inner(struct parser *ps, struct json_level *top, uint32_t node,
     return p || fault.why;
 }
 
-/* The node of the element at p, which starts with c. *through: its parts are wanted as those of the array;
-   those that are wanted by its position have been taken then. Without memory, fault->why is NULL. */
+/* The node of the element at p, which starts with c. *through: its parts are selected as those
+   of the array; those selected by its position have been taken then. If there is no memory,
+   fault->why is NULL. */
 static uint32_t take_element(struct parser *ps, const uint8_t *p, const uint8_t *end,
                              struct json_level *top, uint8_t c, bool *through, struct fault *fault)
 {
@@ -317,7 +318,8 @@ static uint32_t take_element(struct parser *ps, const uint8_t *p, const uint8_t 
     return top->node;
 }
 
-/* An object or array at p, all of it, whose levels come above `base`. Behind it; NULL: a fault. */
+/* A whole object or array at p, whose levels come above `base`. Returns the position after it;
+   NULL: an error. */
 ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const uint8_t *end,
                                       struct json_level *const base, uint32_t node,
                                       struct fault *fault, scan_how vector, bool free)
@@ -351,12 +353,12 @@ ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const
                 return *fault = (struct fault){p, NULL}, NULL;
             p = skip_blanks(p, end, free);
         }
-        while ((c = at(p, end, free)) != ',') { /* behind a value: what ends here */
+        while ((c = at(p, end, free)) != ',') { /* after a value: what ends here */
             if (UNLIKELY(c != top->close))
                 return *fault = (struct fault){p, "a comma or a bracket is missing"}, NULL;
             uint32_t slot = top->through ? NO_SLOT : slot_of(ps, top->node);
             const uint8_t *start = top->start;
-            bool listed = top->last != NULL; /* its elements are what counts */
+            bool listed = top->last != NULL; /* its elements count */
             --top;
             if (slot != NO_SLOT || (top > base && top->list != NO_SLOT)) {
                 value = (struct value){0};
@@ -422,7 +424,7 @@ const uint8_t *json_blanks(const uint8_t *p, const uint8_t *end)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* Of the ways to cut a path with dots, the first that led to a value. */
+/* Of the ways to split a path at its dots, the first that led to a value. */
 static void choose(struct parser *ps)
 {
     const struct selection *s = ps->selection;
@@ -450,7 +452,7 @@ void json_choose(struct parser *ps)
         choose(ps);
 }
 
-/* The line [ps->record, newline) becomes the record; a last one has no end. */
+/* The line [ps->record, newline) becomes the record; the last one has no line end. */
 ALWAYS_INLINE void end_record(struct parser *ps, const uint8_t *newline, struct record *record)
 {
     const uint8_t *start = ps->record;
@@ -463,7 +465,8 @@ ALWAYS_INLINE void end_record(struct parser *ps, const uint8_t *newline, struct 
     record->values = ps->value;
 }
 
-/* The object of the line at p, whose end is `newline` if it is free (the last, without an end). */
+/* The object of the line at p, which ends at `newline` if it is free (the last line, without a
+   line end). */
 ALWAYS_INLINE enum parsed take_line(struct parser *ps, const uint8_t *p, struct record *record,
                                     scan_how vector, bool free)
 {
@@ -499,7 +502,7 @@ static enum parsed last_line(struct parser *ps, const uint8_t *p, struct record 
 ALWAYS_INLINE enum parsed json_next(struct parser *ps, struct record *record, scan_how vector)
 {
     const uint8_t *p = ps->at, *const end = ps->end;
-    for (;; ps->at = ++p) { /* past lines of blanks */
+    for (;; ps->at = ++p) { /* skip blank lines */
         if (p == end)
             return PARSED_END;
         bool last = UNLIKELY(end[-1] != '\n') && !memchr(p, '\n', (size_t)(end - p));

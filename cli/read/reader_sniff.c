@@ -1,4 +1,4 @@
-/* What a file is, by its first bytes. See reader_sniff.h. */
+/* Detects what a file is from its first bytes. See reader_sniff.h. */
 #include "reader_sniff.h"
 
 #include "base/base.h"
@@ -17,7 +17,7 @@ static const char EXTRACT[] = "extract it first",
                   EXPORT[] = "export it as CSV or JSON lines",
                   RECODE[] = "make it UTF-8 with iconv", LEAVE[] = "leave it out";
 
-/* The compression that is read here is gone when this is asked: a second layer is left. */
+/* The compression that is supported has been removed before this: only a second layer is left. */
 static const struct magic {
     const char *bytes;
     uint16_t len, at;
@@ -56,8 +56,8 @@ static const struct magic {
     {"GIF8", 4, 0, SNIFF_BINARY, "a GIF picture", LEAVE},
 };
 
-/* Bytes that text has none of, or few: the controls but those that part lines and pages, and ESC.
- */
+/* Bytes that rarely occur in text: control characters, except those that separate lines and
+   pages, and ESC. */
 static bool odd(uint8_t c)
 {
     return (c < ' ' && !(c >= '\b' && c <= '\r') && c != 27) || c == 127;
@@ -72,7 +72,7 @@ static bool all_text(const void *data, size_t len)
     return true;
 }
 
-/* A column may be called ORCID: what starts with letters must have other bytes soon. */
+/* A column may be called ORCID: a magic number of letters must be followed by other bytes soon. */
 static const struct magic *magic_of(const uint8_t *text, size_t len)
 {
     bool plain = all_text(text, len < 512 ? len : 512);
@@ -85,7 +85,7 @@ static const struct magic *magic_of(const uint8_t *text, size_t len)
     return NULL;
 }
 
-/* Every second byte is zero, the others are text: what ASCII becomes in UTF-16. */
+/* Every second byte is zero, the others are text: ASCII in UTF-16. */
 static bool wide(const uint8_t *text, size_t len)
 {
     for (size_t side = 0; side < 2 && len >= 4 && memchr(text, 0, len); side++) {
@@ -103,8 +103,9 @@ static bool wide(const uint8_t *text, size_t len)
 }
 
 /*
- * More than one byte of 32 (and one) is none of a text's. A run of one byte counts once: a log whose end was
- * set aside and never written, or lost in a crash, is zeros there and still a log.
+ * Do more than 1 in 32 bytes (plus one) not occur in text? A run of one byte counts once: a log
+ * whose end was allocated and never written, or lost in a crash, has zeros there and is still a
+ * log.
  */
 static bool binary(const uint8_t *text, size_t len, uint8_t delimiter)
 {
@@ -140,7 +141,7 @@ static bool blank(const uint8_t *text, size_t len)
     return true;
 }
 
-/* JSON lines, unless records are inside of one value, or go over several lines. */
+/* JSON lines, unless records are inside one value, or span several lines. */
 static struct sniff sniff_json(const uint8_t *text, size_t len, bool lines)
 {
     struct json_shape shape = json_shape_of(text, len);
@@ -152,7 +153,7 @@ static struct sniff sniff_json(const uint8_t *text, size_t len, bool lines)
                  (shape.keys == 1 || (alone && 2 * shape.listed > seen)) &&
                  !memchr(name, '.', shape.name_len) && !memchr(name, '\\', shape.name_len);
     if (shape.broken && lines && !(list && shape.nested && shape.lines))
-        return sniff; /* bad records, each of which is told */
+        return sniff; /* bad records, each of which is reported */
     if (!lines || wraps || shape.lines || (list && shape.nested && alone))
         sniff.format = READ_JSON;
     if (wraps)
@@ -164,11 +165,11 @@ static struct sniff sniff_json(const uint8_t *text, size_t len, bool lines)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* A row of a table, as its first pass over a text sees it. */
+/* A row of a table, as seen in the first pass over a text. */
 struct row {
     size_t columns, end; /* end 0: the text ends inside quotes */
     bool quote;          /* a quote inside a field that does not start with one */
-    bool blank;          /* a blank between other characters */
+    bool blank;          /* a space between other characters */
 };
 
 static struct row row_of(const uint8_t *text, size_t len, uint8_t delimiter, bool quotes)
@@ -224,7 +225,7 @@ static enum cell cell_of(const uint8_t *p, size_t len)
     return time_read(&context, p, len, &stamp) ? CELL_TIME : CELL_TEXT;
 }
 
-/* The kinds of the first cells of a row; how many. */
+/* The kinds of the first cells of a row; returns their number. */
 static size_t cells_of(const uint8_t *text, size_t len, uint8_t delimiter, enum cell *cell,
                        size_t most)
 {
@@ -247,13 +248,12 @@ static size_t cells_of(const uint8_t *text, size_t len, uint8_t delimiter, enum 
 
 struct csv_sample {
     size_t width, rows, misfits;
-    bool names; /* the first row may be a header: no quote in the middle of a name and, if it is
-                   alone, no blank */
+    bool names; /* the first row may be a header: no quote in a name, no space in a lone one */
     bool typed; /* some column has numbers, times or addresses, but not in its first row */
-    bool alike; /* some do, and in the first row too, and the others have none in either */
+    bool alike; /* some do, also in the first row, and the others have none in either */
 };
 
-/* The rows of a text: they should be as wide as the first. */
+/* The rows of a text, which should be as wide as the first. */
 static struct csv_sample table_of(const struct dialect *d, const uint8_t *text, size_t len,
                                   bool whole)
 {
@@ -262,7 +262,7 @@ static struct csv_sample table_of(const struct dialect *d, const uint8_t *text, 
     for (size_t at = 0; at < len;) {
         struct row row = row_of(text + at, len - at, d->delimiter, d->format == READ_CSV);
         size_t end = row.end ? at + row.end : len;
-        bool cut = end == len && text[len - 1] != '\n' && !whole; /* it goes on behind the head */
+        bool cut = end == len && text[len - 1] != '\n' && !whole; /* it continues beyond the head */
         if (blank(text + at, end - at)) {
             at = end;
             continue;
@@ -289,17 +289,17 @@ static struct csv_sample table_of(const struct dialect *d, const uint8_t *text, 
     return t;
 }
 
-/* Is it a table? Two rows may be of another width, and one in ten of many. (A log line has quotes and
-   blanks where a header has none.) */
+/* Is it a table? Two rows may have another width, and one in ten of many. (A log line has quotes
+   and spaces where a header has none.) */
 static bool is_table(const struct dialect *d, const struct csv_sample *t)
 {
     return (d->headless || t->names) && t->misfits <= 2 + t->rows / 10;
 }
 
 /*
- * The table that the text is, by the delimiter that gives it most columns; *delimiter is 0 if it is
- * none. Blanks part columns only if nothing else does, all rows are equally wide, and there are
- * numbers or the like below names that are none.
+ * The table in the text, by the delimiter that gives the most columns; *delimiter is 0 if it is not
+ * a table. Spaces separate columns only if nothing else does, all rows are equally wide, and there
+ * are numbers or the like below names that are not.
  */
 static struct csv_sample find_table(const struct dialect *dialect, const uint8_t *text, size_t len,
                                     bool whole, uint8_t *delimiter)
@@ -326,8 +326,8 @@ static struct csv_sample find_table(const struct dialect *dialect, const uint8_t
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Whether what the parser's `fit` says holds for half of the lines of the text. Those that go on behind
-   it do not count. */
+/* Does the parser's `fit` accept half of the lines of the text? Incomplete lines at the end do
+   not count. */
 static bool lines_fit(struct parser *ps, const uint8_t *text, size_t len, bool whole)
 {
     struct record record;
@@ -343,7 +343,7 @@ static bool lines_fit(struct parser *ps, const uint8_t *text, size_t len, bool w
     return fit && 2 * fit >= lines;
 }
 
-/* Whether the user's pattern fits. */
+/* Does the user's pattern fit? */
 static bool pattern_fits(const struct dialect *dialect, const uint8_t *text, size_t len, bool whole,
                          bool *full)
 {
@@ -362,7 +362,7 @@ static bool pattern_fits(const struct dialect *dialect, const uint8_t *text, siz
     return fits;
 }
 
-/* The first line starts with a time that is no cell of its own. */
+/* The first line starts with a time that is not a separate cell. */
 static bool timed_line(const uint8_t *text, size_t len)
 {
     struct time_context context = {0};
@@ -390,7 +390,7 @@ static bool starts(const uint8_t *text, size_t len, const char *with)
     return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
 }
 
-/* A format of lines that the text is, by most of them; READ_AUTO: none. */
+/* The format of lines that most lines have; READ_AUTO: none. */
 static enum read_format line_format(const uint8_t *text, size_t len, bool whole, bool *full)
 {
     for (const uint8_t *line = text, *end = text + len; line && line < end && *line == '#';) {
@@ -419,7 +419,7 @@ static enum read_format line_format(const uint8_t *text, size_t len, bool whole,
     return found;
 }
 
-/* A table by the look of it, or because it is said to be one; else text. */
+/* A table by its appearance, or because it was said to be one; otherwise text. */
 static struct sniff sniff_table(const struct dialect *dialect, const uint8_t *text, size_t len,
                                 bool whole)
 {

@@ -1,4 +1,4 @@
-/* Answers about keys, asked of a directory in runs. See answers.h. */
+/* Answers about keys from a directory, in runs. See answers.h. */
 #include "answers.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static int by_name(const void *x, const void *y)
     return strcmp(a->name, b->name);
 }
 
-/* The names of these owners, in order; bits may be NULL. One that was dropped since has no name. */
+/* The names of these owners, in order; bits may be NULL. An owner dropped meanwhile has no name. */
 static size_t names_of(const struct answers *a, const uint64_t *hits, const uint64_t *doubt)
 {
     size_t n = 0;

@@ -1,4 +1,4 @@
-/* Asking a follower that serves. What it answers has a length, by its own promise. See ask.h. */
+/* Queries a follower that serves. Its answers always state their length. See ask.h. */
 #define _GNU_SOURCE
 #include "ask.h"
 
@@ -91,7 +91,7 @@ static bool send_all(struct ask *a, const char *data, size_t len)
     return true;
 }
 
-/* The next bytes; false at the end too. */
+/* The next bytes; also false at the end. */
 static bool receive(struct ask *a, char *piece, size_t room, size_t *len)
 {
     ssize_t n;

@@ -1,4 +1,4 @@
-/* A question to tamis follow --serve: one connection, one request after the other, no libraries. */
+/* A client of tamis follow --serve: one connection, one request after the other, no libraries. */
 #ifndef TAMIS_ASK_H
 #define TAMIS_ASK_H
 
@@ -7,18 +7,18 @@
 
 struct ask {
     int fd;           /* -1: not connected */
-    struct text head; /* of the last answer, */
-    struct text body; /* and what it says */
+    struct text head; /* of the last answer */
+    struct text body; /* its content */
     unsigned status;
     char why[256];
 };
 
 bool ask_connect(struct ask *ask, const struct serve_address *address);
-/* A GET, or with keys, each followed by its end, '\n' or NUL, or (']') a list in JSON, a POST. False with the reason, an error of
-   the server too. */
+/* A GET; or a POST with keys, each followed by its end, '\n' or NUL, or (']') a list in JSON.
+   False with the reason, also for an error of the server. */
 bool ask_for(struct ask *ask, const char *path, const char *accept, const struct text *keys,
              char end);
-/* A number in the head of the answer; 0 if it is not there. */
+/* A number in the header of the answer; 0 if it is not there. */
 uint64_t ask_number(const struct ask *ask, const char *header);
 void ask_close(struct ask *ask);
 

@@ -13,7 +13,7 @@
 #include <xxhash.h>
 
 #define FRONT_LEN 24
-#define GROUP     256 /* digests, at most */
+#define GROUP     256 /* most digests */
 #define GROUP_LEN (16 + sizeof(tamis_digest) * GROUP)
 
 enum group { GROUP_ADD = 1, GROUP_REMOVE = 2, GROUP_SAVING = 3 };
@@ -28,7 +28,7 @@ static bool log_failed(struct change_log *log, const char *what)
     return false;
 }
 
-/* All of it, from where it is; false with errno. */
+/* Reads everything from an offset; false with errno. */
 static bool read_all(int fd, void *to, size_t len, uint64_t at, size_t *got)
 {
     ssize_t n;
@@ -105,7 +105,7 @@ bool change_log_sync(struct change_log *log)
     return true;
 }
 
-/* Empty, and of the file as it is now. */
+/* Makes it empty, and for the file in its present state. */
 static bool begin(struct change_log *log, const char *path)
 {
     unsigned char front[FRONT_LEN];
@@ -132,7 +132,7 @@ bool change_log_save(struct change_log *log, const struct store *store)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The group at the end of what was read: its length, or 0 if there is no whole one. */
+/* The group after what was read: its length, or 0 if it is incomplete. */
 static size_t read_group(const struct change_log *log, unsigned char group[GROUP_LEN])
 {
     uint32_t front[2];
@@ -165,7 +165,8 @@ static tamis_error do_again(tamis_filter *f, const unsigned char *group, uint64_
                : tamis_filter_add_many(f, digests, front[1], NULL, &done);
 }
 
-/* Goes over all groups, and does them again unless the filter is NULL; which was the last? */
+/* Reads all groups, and applies them unless the filter is NULL; returns the kind of the last
+   one. */
 static bool go_over(struct change_log *log, tamis_filter *f, uint64_t *replayed, uint32_t *last)
 {
     unsigned char group[GROUP_LEN];
@@ -182,7 +183,7 @@ static bool go_over(struct change_log *log, tamis_filter *f, uint64_t *replayed,
              : true;
 }
 
-/* 1 if the log is of this file, 0 if it can be dropped, -1 after complaining. */
+/* 1 if the log belongs to this file, 0 if it can be dropped, -1 after complaining. */
 static int belongs(struct change_log *log, const char *path)
 {
     unsigned char front[FRONT_LEN];
@@ -192,7 +193,7 @@ static int belongs(struct change_log *log, const char *path)
     if (!read_all(log->fd, front, sizeof front, 0, &got))
         return log_failed(log, "it cannot be read") - 1;
     if (got < sizeof front)
-        return 0; /* it was being made */
+        return 0; /* it was being created */
     memcpy(&sum, front + 16, sizeof sum);
     if (memcmp(front, magic, sizeof magic) != 0 || sum != XXH3_64bits(front, 16))
         return complain("no log of changes, or damaged: %s: remove it to go on without it",

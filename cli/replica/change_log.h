@@ -22,15 +22,15 @@ struct change_log {
     char path[PATH_MAX];
     int fd;
     uint64_t end, synced; /* bytes */
-    bool failed;          /* and said so */
+    bool failed;          /* and it was reported */
 };
 
-/* After the file of the store was loaded: does again what is in its log. False after complaining. */
+/* After the file of the store was loaded: applies its log. False after complaining. */
 bool change_log_open(struct change_log *log, const struct store *store, uint64_t *replayed);
 /* At most 256 digests. False after complaining. */
 bool change_log_add(struct change_log *log, bool removing, const tamis_digest *digests, size_t n);
 bool change_log_sync(struct change_log *log);
-/* Saves the file of the store; then there is nothing in the log. */
+/* Saves the file of the store and empties the log. */
 bool change_log_save(struct change_log *log, const struct store *store);
 /* Removes it if it is empty. */
 void change_log_close(struct change_log *log);

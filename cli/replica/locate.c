@@ -1,6 +1,6 @@
 /*
- * tamis locate: which owners may have a key, by the copies that tamis follow keeps. If that serves, it is
- * asked, which takes no copy from the disk; what it answers is printed as it is.
+ * tamis locate: which owners may have a key, from the copies that tamis follow keeps. If the
+ * follower serves, it is queried, which reads no copy from disk; its answers are printed unchanged.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -13,26 +13,27 @@
 #include "replica_folder.h"
 #include "sets/set_file.h"
 
-#define TOGETHER  64                /* copies that are put into the directory */
-#define BODY_MOST ((size_t)1 << 19) /* bytes of keys that are asked at once, but for one key */
+#define TOGETHER 64 /* copies put into the directory together */
+/* most bytes of keys queried at once, except for a single key */
+#define BODY_MOST ((size_t)1 << 19)
 
 struct locating {
     struct replicas replicas;
     struct keys keys;
     struct answers answers;
-    struct ask server; /* if it is connected, it is asked */
+    struct ask server; /* if it is connected, it is queried */
     struct text asked;
     const uint8_t *key; /* of the family, or NULL */
     bool maybe, json, owners;
-    bool few;    /* keys, of the command line */
-    bool failed; /* and said so */
-    bool folder; /* the copies can be asked instead of the server, as long as it said nothing */
+    bool few;    /* keys from the command line */
+    bool failed; /* and it was reported */
+    bool folder; /* the copies can be used instead of the server, until it has answered */
 };
 
 /* ---- the copies ------------------------------------------------------------------------------ */
 
-/* Is it the copy that the status speaks of? A later one, which took its place since the status was
-   read, has all that this one has. */
+/* Is it the copy that the status describes? A later one, which replaced it since the status was
+   read, has everything that this one has. */
 static bool as_told(const tamis_follower *follower, const struct replica *r)
 {
     tamis_follower_facts facts;
@@ -40,7 +41,7 @@ static bool as_told(const tamis_follower *follower, const struct replica *r)
     return facts.epoch == r->epoch ? facts.version >= r->version : facts.epoch > r->epoch;
 }
 
-/* A copy that is asked a few times stays as it is; if it cannot be had, it stays in doubt. */
+/* A copy that is queried a few times stays whole; if it cannot be read, it stays in doubt. */
 static void load_whole(const struct locating *l, uint32_t number, const char *name)
 {
     char path[PATH_MAX];
@@ -68,7 +69,7 @@ static tamis_filter *load_copy(const struct locating *l, uint32_t number, const 
     return copy;
 }
 
-/* Slicing takes about as long as asking each copy for 50 keys of its 1,000. */
+/* Slicing takes about as long as querying each copy for 50 keys of its 1,000. */
 static bool load_all(struct locating *l)
 {
     const char *names[TOGETHER], *name;
@@ -114,7 +115,7 @@ static bool ask_server(struct locating *l)
     if (!ask_for(&l->server, "/locate", accept, &l->asked, l->few ? 0 : l->keys.end))
         return false;
     if (l->folder && ask_number(&l->server, SERVE_FOLDER) != serve_folder(l->replicas.folder))
-        return ask_close(&l->server), false; /* another follower has its address now */
+        return ask_close(&l->server), false; /* another follower now has its address */
     put_bytes(l->server.body.data, l->server.body.len);
     l->answers.keys_hit += ask_number(&l->server, "Tamis-Hit");
     l->answers.keys_doubtful += ask_number(&l->server, "Tamis-Doubt");
@@ -123,10 +124,10 @@ static bool ask_server(struct locating *l)
     return true;
 }
 
-/* A key that is too long for the server is refused there. */
+/* The server refuses a key that is too long. */
 static bool ask_batch(struct locating *l, const struct batch *b)
 {
-    const char *end = l->few ? "" : &l->keys.end; /* which no key has in it */
+    const char *end = l->few ? "" : &l->keys.end; /* no key contains it */
     l->asked.len = 0;
     for (size_t i = 0; i < b->n; i++) {
         if (l->asked.len && l->asked.len + b->line[i].len > BODY_MOST && !ask_server(l))
@@ -137,7 +138,7 @@ static bool ask_batch(struct locating *l, const struct batch *b)
     return ask_server(l);
 }
 
-/* True if it is there. */
+/* True if it answers. */
 static bool find_server(struct locating *l, const char *address)
 {
     struct serve_address at;

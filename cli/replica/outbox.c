@@ -1,10 +1,10 @@
-/* What an origin has to send. See outbox.h. */
+/* The messages that an origin has to send. See outbox.h. */
 #include "outbox.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SNAPSHOT_MIN ((uint64_t)1 << 18) /* bytes of messages that are no reason for a snapshot */
+#define SNAPSHOT_MIN ((uint64_t)1 << 18) /* bytes of messages that do not justify a snapshot */
 
 int outbox_add(void *context, const void *data, size_t len)
 {
@@ -38,7 +38,7 @@ static void drop(struct outbox *box, size_t n)
     box->n -= n;
 }
 
-/* The snapshot at the front of the box, all its parts. */
+/* The snapshot at the front of the box, with all its parts. */
 static bool send_snapshot(struct outbox *box)
 {
     size_t n = 0;

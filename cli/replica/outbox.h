@@ -1,6 +1,7 @@
 /*
- * What an origin has to send: messages in order, kept until what carries them takes them. Of those since
- * the last snapshot it knows how many bytes they are, and whether any of them is more than a heartbeat.
+ * The messages that an origin has to send, in order, kept until the carrier takes them. It knows
+ * the number of bytes since the last snapshot, and whether any message since then is more than a
+ * heartbeat.
  */
 #ifndef TAMIS_OUTBOX_H
 #define TAMIS_OUTBOX_H
@@ -20,17 +21,17 @@ struct outbox {
     uint64_t epoch;
     struct outbox_message *message;
     size_t n, room;
-    uint64_t since;  /* bytes sent since the last snapshot, */
-    uint64_t deltas; /* how many of them changed something, */
-    uint64_t last;   /* and the bytes of that snapshot */
-    bool cut_off;    /* the carrier failed, and this was said */
+    uint64_t since;  /* bytes sent since the last snapshot */
+    uint64_t deltas; /* how many of the messages changed something */
+    uint64_t last;   /* bytes of that snapshot */
+    bool cut_off;    /* the carrier failed, and it was reported */
 };
 
 /* A tamis_write; the context is the outbox. */
 int outbox_add(void *outbox, const void *data, size_t len);
-/* Sends what waits; false if something still does. */
+/* Sends what waits; false if something is left. */
 bool outbox_send(struct outbox *box);
-/* Is a new snapshot to be made, so that the messages since the last one can go? */
+/* Is a new snapshot due, so that the messages since the last one can be dropped? */
 bool outbox_snapshot_due(const struct outbox *box);
 bool outbox_ends_with(const struct outbox *box, tamis_message_type type);
 void outbox_free(struct outbox *box);

@@ -16,15 +16,15 @@
 
 #include "answers.h"
 
-/* What the thread that takes messages counts, for others to read. */
+/* Counters of the thread that takes messages, for others to read. */
 struct follow_counts {
     _Atomic uint64_t messages, bytes, applied, refused, snapshots;
     _Atomic uint64_t reached; /* carrier_clock, as carrier.h has it */
     atomic_bool cut_off;
 };
 
-/* The address as it is given, unix:PATH, [HOST:]PORT or [IPv6]:PORT; with `whole`, as others on this
-   machine may use it wherever they are. */
+/* The address as given, unix:PATH, [HOST:]PORT or [IPv6]:PORT; with `whole`, in a form that
+   others on this machine can use from any folder. */
 struct serve_address {
     char path[108]; /* of a socket; "": host and port */
     char host[256], port[16];
@@ -34,24 +34,24 @@ struct serve_address {
 bool serve_address_read(struct serve_address *a, const char *text);
 
 struct serving;
-/* NULL after complaining. Directory and counts must outlive it. `folder` is told to whoever asks, as
-   serve_folder has it: another follower may have taken the address since. */
+/* NULL after complaining. Directory and counts must outlive it. Clients can ask for `folder`, in
+   the form of serve_folder: another follower may have taken the address since. */
 struct serving *serve_start(const struct serve_address *address, const tamis_directory *directory,
                             const struct follow_counts *counts, const char *folder);
 #define SERVE_FOLDER "Tamis-Folder"
 uint64_t serve_folder(const char *folder); /* a number for the folder on this machine */
 void serve_stop(struct serving *serving);
 
-/* serve_pages.c: what there is to read, put to out.h. */
-enum { SERVE_BUCKETS = 12 }; /* of the histogram, the last without an end */
+/* serve_pages.c: the pages, written to out.h. */
+enum { SERVE_BUCKETS = 12 }; /* of the histogram; the last one is unbounded */
 extern const double serve_bucket[SERVE_BUCKETS - 1];
 struct serve_counts {
-    _Atomic uint64_t requests[4]; /* by the hundreds of their status: 2xx, 4xx, 5xx, others */
+    _Atomic uint64_t requests[4]; /* by the first digit of their status: 2xx, 4xx, 5xx, others */
     _Atomic uint64_t keys, nanoseconds, bucket[SERVE_BUCKETS];
     _Atomic uint64_t connections;
 };
 bool serve_owners(const tamis_directory *directory, enum answers_form form); /* false: no memory */
-/* The status of HTTP. */
+/* The HTTP status. */
 unsigned serve_health(const tamis_directory *directory, const struct follow_counts *follow);
 void serve_metrics(const tamis_directory *directory, const struct follow_counts *follow,
                    const struct serve_counts *serve);

@@ -1,4 +1,4 @@
-/* What a follower that serves has to say of its copies: owners, health, metrics. See serve.h. */
+/* The pages of a follower that serves: owners, health, metrics. See serve.h. */
 #include "serve.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { STATES = TAMIS_CONTESTED + 1 };
 static const char *const states[STATES] = {"current", "unknown", "behind",
                                            "stale",   "gone",    "contested"};
 
-/* One owner at a moment. In doubt is what answers show so. */
+/* One owner at a moment. Doubt is as shown in answers. */
 struct view {
     const char *name;
     bool doubt;
@@ -205,7 +205,7 @@ static double owner_value(const struct view *v, size_t i)
     return values[i];
 }
 
-/* All series of a metric stand together. */
+/* All series of a metric must be adjacent. */
 static void owner_metrics(const struct view *views, size_t n)
 {
     for (size_t i = 0; i < COUNT(owner_metric); i++) {
