@@ -12,8 +12,8 @@ def snapshot(fleet, owner, *parts):
     data = bytes(16) + b"".join(len(p).to_bytes(8, "little") + p for p in parts)
     (folder / "snapshot").write_bytes(data)
     owners = fleet.folder / "exchange" / "owners"
-    if quoted(name) not in owners.read_text().splitlines():
-        owners.write_text(owners.read_text() + quoted(name) + "\n")
+    if quoted(owner) not in owners.read_text().splitlines():
+        owners.write_text(owners.read_text() + quoted(owner) + "\n")
 
 
 def start(fleet):
