@@ -22,6 +22,8 @@
    limits it. */
 enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512 };
 enum isa cpu_isa(void);
+/* AVX-512 with VBMI2: lanes of 16 bits are compressed in one instruction. */
+bool cpu_compresses(void);
 
 /* Nanoseconds since 1970, for data that outlives processes and reboots; and since some moment by a
    clock that is never set and counts while the machine sleeps. */

@@ -13,7 +13,7 @@ static enum isa detect(void)
     if (__builtin_cpu_supports("avx2"))
         isa = ISA_AVX2;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq"))
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
         isa = ISA_AVX512;
 #endif
     const char *limit = getenv("TAMIS_ISA");
@@ -33,4 +33,13 @@ enum isa cpu_isa(void)
         atomic_store_explicit(&known, isa, memory_order_relaxed);
     }
     return (enum isa)(isa - 1);
+}
+
+bool cpu_compresses(void)
+{
+#if defined(__x86_64__) && !defined(TAMIS_SCALAR_ONLY)
+    return cpu_isa() == ISA_AVX512 && __builtin_cpu_supports("avx512vbmi2");
+#else
+    return false;
+#endif
 }

@@ -105,20 +105,24 @@ static void *pages_new(size_t bytes)
     return start;
 }
 
+size_t block_size(size_t bytes, bool mapped)
+{
+    bytes = round_up(bytes ? bytes : 1, LINE);
+    return mapped ? round_up(bytes, 4096) : bytes + LINE;
+}
+
 /* `zeros` says whether the bytes must be zero, and on return whether they are. */
 static bool block_take(const tamis_allocator *a, size_t bytes, struct block *out, bool *zeros)
 {
     if (bytes > SIZE_MAX / 2)
         return false;
-    bytes = round_up(bytes ? bytes : 1, LINE);
-    out->mapped = a->alloc == system_alloc && bytes >= LARGE;
+    out->mapped = a->alloc == system_alloc && bytes > LARGE - LINE;
+    out->size = block_size(bytes, out->mapped);
     if (out->mapped) {
-        out->size = round_up(bytes, 4096);
         out->base = out->data = pages_new(out->size);
         *zeros = true;
         return out->base != NULL;
     }
-    out->size = bytes + LINE;
     *zeros &= a->zeroed != NULL;
     out->base = *zeros ? a->zeroed(a->context, out->size) : a->alloc(a->context, out->size);
     out->data = (void *)round_up((uintptr_t)out->base, LINE);

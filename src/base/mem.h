@@ -35,6 +35,8 @@ bool block_new(const tamis_allocator *a, size_t bytes, struct block *out);
 /* Copies `len` bytes and fills with zeros up to `bytes`. */
 bool block_copy(const tamis_allocator *a, const void *data, size_t len, size_t bytes,
                 struct block *out);
+/* What block_new takes for so many bytes. */
+size_t block_size(size_t bytes, bool mapped);
 void block_free(const tamis_allocator *a, struct block *block);
 void block_moved(struct block *block, void *base); /* the allocator moved it, including its bytes */
 

@@ -4,6 +4,7 @@
 #define TAMIS_BITS_H
 
 #include "bit_rows.h"
+#include "lines_bytes.h"
 #include "matrix.h"
 #include "page_sums.h"
 #include "value_table.h"

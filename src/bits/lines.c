@@ -1,0 +1,560 @@
+/* Lines of fingerprints: adding, removing, asking. See lines.h; lines_rebuild.c has the moves to other sizes. */
+#include "lines.h"
+
+#include "kernel.h"
+#include "lines_place.h"
+#include "lines_stash.h"
+
+/* ---- putting entries into lines -------------------------------------------------------------- */
+
+static void stash_dispose(struct retired *retired, const tamis_allocator *a)
+{
+    stash_free(PART_OF(retired, struct stash, retired), a);
+}
+
+/* Room for `more` entries in the stash. The old one may have readers. */
+static tamis_error stash_reserve(const struct target *t, uint64_t more)
+{
+    struct lines *l = t->lines;
+    struct body *b = t->body;
+    struct stash *old = atomic_load_explicit(&b->stash, memory_order_relaxed);
+    if (LIKELY(stash_fits(old, more)))
+        return TAMIS_OK;
+    uint64_t used = old ? old->used : 0, room = (used + more) * 11 / 8 + 6;
+    uint64_t grows = stash_bytes((uint32_t)room) - (old ? stash_bytes(old->room) : 0);
+    if (!t->used && l->limit && l->bytes + grows > l->limit)
+        return TAMIS_ESPACE;
+    struct stash *larger = room < UINT32_MAX ? stash_new(l->allocator, (uint32_t)room) : NULL;
+    if (!larger)
+        return TAMIS_ENOMEM;
+    if (!t->used) /* what is being filled is counted when it is whole */
+        l->bytes += grows;
+    stash_pour(larger, old);
+    atomic_store_explicit(&b->stash, larger, memory_order_release);
+    if (old)
+        retire(&l->retired, &old->retired, stash_dispose);
+    return TAMIS_OK;
+}
+
+/* A slot to the stash; the bound of its line falls with it. */
+static void to_stash(struct body *b, uint64_t line, uint32_t slot, uint64_t copies)
+{
+    uint8_t *at = body_line(b, line);
+    uint32_t bound = line_bound(at, b->width), least = slot_order(slot) | 1;
+    b->used += stash_add(atomic_load(&b->stash), line, slot, copies);
+    if (least < (bound & ~LINE_BARE))
+        line_set_bound(at, b->width, least | (bound & LINE_BARE));
+}
+
+/* Copies of a slot that the stash can still count. */
+static uint64_t stash_left(const struct body *b, uint64_t line, uint32_t slot)
+{
+    const struct stash *stash = atomic_load(&b->stash);
+    uint32_t at = stash ? stash_find(stash, line, slot) : 0;
+    return STASH_COPIES - (stash && at < stash->room ? stash_copies(stash->entry[at]) : 0);
+}
+
+/* A line without room: the slot with the greatest order goes to the stash. */
+static void overflow(struct body *b, uint64_t line, uint32_t slot)
+{
+    uint8_t *at = body_line(b, line);
+    unsigned width = b->width, last = 0;
+    uint32_t most = 0;
+    for (unsigned i = 0; i < line_slots(width); i++) {
+        uint32_t here = slot_get(at, width, i);
+        if (slot_order(here) >= most) {
+            most = slot_order(here);
+            last = i;
+        }
+    }
+    uint32_t leaves = slot_get(at, width, last);
+    if (most <= slot_order(slot) || stash_left(b, line, leaves) == 0) {
+        to_stash(b, line, slot, 1);
+        return;
+    }
+    to_stash(b, line, leaves, 1);
+    slot_put(at, width, last, slot);
+}
+
+/* One copy of a slot into a line; the stash has room for one more. `used`: how many slots are. */
+ALWAYS_INLINE void put_slot(struct body *b, uint64_t line, uint32_t slot, unsigned used)
+{
+    uint8_t *at = body_line(b, line);
+    if (UNLIKELY(slot_bare(b->width, slot)))
+        line_set_bound(at, b->width, line_bound(at, b->width) | LINE_BARE);
+    if (UNLIKELY(used >= line_slots(b->width))) {
+        overflow(b, line, slot);
+        return;
+    }
+    slot_put(at, b->width, used, slot);
+    b->used++;
+}
+
+static unsigned target_used(const struct target *t, uint64_t line)
+{
+    return t->used ? t->used[line] : lines_kernel()->used(body_line(t->body, line), t->body->width);
+}
+
+bool slot_in_line(const uint8_t *line, unsigned width, uint32_t slot)
+{
+    for (uint64_t like = lines_kernel()->match(line, width, slot); like; like &= like - 1)
+        if (slot_get(line, width, (unsigned)__builtin_ctzll(like)) == slot)
+            return true;
+    return false;
+}
+
+bool slot_present(const struct body *b, uint64_t line, uint32_t slot)
+{
+    const uint8_t *at = body_line(b, line);
+    const struct stash *stash = atomic_load_explicit(&b->stash, memory_order_relaxed);
+    if (slot_in_line(at, b->width, slot))
+        return true;
+    return stash && (slot_order(slot) | 1) >= (line_bound(at, b->width) & ~LINE_BARE) &&
+           stash_find(stash, line, slot) < stash->room;
+}
+
+/* Copies past the first go to the stash, so that no line is full of one key. */
+static void target_put(const struct target *t, uint64_t line, uint32_t slot, uint64_t copies,
+                       bool fresh)
+{
+    unsigned used = fresh ? target_used(t, line) : 0;
+    if (fresh) {
+        put_slot(t->body, line, slot, used);
+        if (t->used && used < line_slots(t->body->width))
+            t->used[line]++;
+    }
+    if (copies > fresh)
+        to_stash(t->body, line, slot, copies - fresh);
+}
+
+/* Copies of an entry that can be counted in the lines of a span and their stash. */
+static uint64_t span_left(const struct body *b, struct span span, uint32_t slot)
+{
+    uint64_t left = STASH_COPIES;
+    for (uint64_t line = span.first; line <= span.last; line++)
+        left = min_u64(left, stash_left(b, line, slot));
+    return left;
+}
+
+static tamis_error take_slowly(const struct target *t, uint64_t place, unsigned known,
+                               uint64_t copies)
+{
+    struct body *b = t->body;
+    const tamis_allocator *a = t->lines->allocator;
+    uint64_t key = key_of(b, place, known);
+    struct span span = span_of(b, key);
+    uint32_t slot = slot_of(b, key);
+    bool coarse = is_coarse(b->width, (unsigned)__builtin_ctzll(key));
+    uint64_t put = coarse ? copies : min_u64(copies, span_left(b, span, slot));
+    uint64_t before = rare_bytes(b->rare);
+    struct rare *rare = coarse || put < copies ? rare_of(b, a) : b->rare;
+    if ((coarse || put < copies) &&
+        (!rare || !apart_reserve(coarse ? &rare->coarse : &rare->excess, a)))
+        return TAMIS_ENOMEM;
+    if (!t->used)
+        t->lines->bytes += rare_bytes(rare) - before;
+    tamis_error e = stash_reserve(t, 2 * (span.last - span.first + 1));
+    if (e != TAMIS_OK)
+        return e;
+    bool fresh = coarse ? apart_add(&rare->coarse, key, copies)
+                        : t->fresh || !slot_present(b, span.first, slot);
+    b->keys += copies;
+    b->mass += fresh ? key & -key : 0;
+    if (coarse)
+        put = fresh;
+    else if (put < copies)
+        apart_add(&rare->excess, key, copies - put);
+    for (uint64_t line = span.first; put && line <= span.last; line++)
+        target_put(t, line, slot, put, fresh);
+    return TAMIS_OK;
+}
+
+/* An entry that is known in full, in one line with room: nearly all are. */
+ALWAYS_INLINE bool take_quickly(const struct target *t, uint64_t place, unsigned known)
+{
+    struct body *b = t->body;
+    if (UNLIKELY(known < body_bits(b) + b->depth))
+        return false;
+    uint64_t w = place << b->depth >> b->shift, line = line_of(b, w);
+    uint32_t slot = ((uint32_t)w << 1 | 1) & slot_ones(b->width);
+    unsigned used = target_used(t, line);
+    if (UNLIKELY(used >= line_slots(b->width) || (!t->fresh && slot_present(b, line, slot))))
+        return false;
+    put_slot(b, line, slot, used);
+    if (t->used)
+        t->used[line]++;
+    b->keys++;
+    b->mass++;
+    return true;
+}
+
+tamis_error lines_take(void *target, uint64_t place, unsigned known, uint64_t copies)
+{
+    const struct target *t = target;
+    if (copies == 1 && take_quickly(t, place, known))
+        return TAMIS_OK;
+    return take_slowly(t, place, known, copies);
+}
+
+/* ---- the set --------------------------------------------------------------------------------- */
+
+const struct lines_kernel *lines_kernel(void)
+{
+#ifdef TAMIS_X86
+    static const struct lines_kernel *chosen;
+    const struct lines_kernel *kernel = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
+    if (UNLIKELY(!kernel)) {
+        enum isa isa = cpu_isa();
+        kernel = isa == ISA_SCALAR   ? &lines_scalar
+                 : isa == ISA_AVX512 ? &lines_avx512
+                                     : &lines_avx2;
+        __atomic_store_n(&chosen, kernel, __ATOMIC_RELAXED);
+    }
+    return kernel;
+#else
+    return &lines_scalar;
+#endif
+}
+
+/* What `bytes` should be. */
+static uint64_t bytes_of(const struct lines *l)
+{
+    const struct lines_root *root = lines_root_of(l);
+    uint64_t bytes = root && !root->lines ? sizeof(struct shelf) : 0;
+    for (uint32_t i = 0; root && i < root_places(root);) {
+        const struct body *b = body_at(root, i);
+        bytes += body_bytes(b);
+        i += body_places(root, b);
+    }
+    return bytes;
+}
+
+tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp)
+{
+    unsigned width = 12;
+    for (double least = 0.1; width < WIDTH_LAST && fpp < least * 0.999; least /= 10)
+        width += 4;
+    *l = (struct lines){.allocator = a, .fpp = fpp, .width = (uint8_t)width};
+    lines_clear(l);
+    return atomic_load(&l->root) ? TAMIS_OK : TAMIS_ENOMEM;
+}
+
+void lines_clear(struct lines *l)
+{
+    struct lines_root *root = atomic_load(&l->root);
+    struct body *first = body_first(l);
+    l->removed += l->keys;
+    l->keys = 0;
+    if (first) {
+        lines_free(l);
+        atomic_store(&l->root, (struct lines_root *)(void *)first);
+    }
+    for (uint32_t i = 0; !first && root && i < root_places(root);) {
+        struct body *b = body_at(root, i);
+        body_clear(b, l->allocator);
+        i += body_places(root, b);
+    }
+    l->bytes = bytes_of(l);
+}
+
+void lines_reclaim(struct lines *l, bool alone)
+{
+    if (l->retired)
+        retired_free(&l->retired, alone, l->allocator);
+}
+
+void lines_free(struct lines *l)
+{
+    lines_reclaim(l, true);
+    root_free(atomic_load(&l->root), l->allocator);
+    atomic_store(&l->root, NULL);
+}
+
+tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_allocator *a)
+{
+    struct lines_root *from = lines_root_of(l);
+    *out = *l;
+    out->allocator = a;
+    out->retired = NULL;
+    atomic_store(&out->root, NULL);
+    struct shelf *shelf = from->lines ? NULL : shelf_new(a);
+    struct body *copy = NULL;
+    bool good = from->lines || shelf;
+    for (uint32_t i = 0; i < root_places(from) && good;) {
+        const struct body *b = body_at(from, i);
+        good = (copy = body_copy(b, a)) != NULL;
+        for (uint32_t end = i + body_places(from, b); i < end; i++)
+            if (good && shelf)
+                atomic_store(&shelf->body[i], copy);
+    }
+    if (!good) {
+        root_free((struct lines_root *)(void *)shelf, a);
+        return TAMIS_ENOMEM;
+    }
+    atomic_store(&out->root, (struct lines_root *)(shelf ? (void *)shelf : (void *)copy));
+    out->bytes = bytes_of(out);
+    return TAMIS_OK;
+}
+
+static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t copies, bool fresh)
+{
+    const struct lines_root *root = lines_root_of(l);
+    struct target t = {
+        .lines = l, .fresh = fresh, .body = body_at(root, place_number(root, place))};
+    tamis_error e = TAMIS_OK;
+    if (UNLIKELY(t.body->used >= body_room(t.body))) {
+        e = part_grow(l, place);
+        root = lines_root_of(l);
+        t.body = body_at(root, place_number(root, place));
+    }
+    if (e == TAMIS_OK)
+        e = lines_take(&t, place, known, copies);
+    if (e == TAMIS_OK) {
+        l->keys += copies;
+        l->added += copies;
+    }
+    return e;
+}
+
+tamis_error lines_add(struct lines *l, tamis_digest digest, bool fresh)
+{
+    return put(l, digest.a, 64, 1, fresh);
+}
+
+static tamis_error put_entry(void *lines, uint64_t place, unsigned known, uint64_t copies)
+{
+    return put(lines, place, known, copies, false);
+}
+
+tamis_error lines_unite(struct lines *l, const struct lines *from)
+{
+    return lines_each(from, put_entry, l);
+}
+
+/* ---- removal --------------------------------------------------------------------------------- */
+
+/* The slot with the fewest unknown bits that matches, of a line and what the stash has of it; 0: none. */
+static uint32_t best_slot(const struct body *b, uint64_t line, uint32_t q)
+{
+    const uint8_t *at = body_line(b, line);
+    const struct stash *stash = atomic_load(&b->stash);
+    uint64_t matching = lines_kernel()->match(at, b->width, q);
+    uint32_t best = 0;
+    q &= slot_ones(b->width);
+    for (; matching; matching &= matching - 1) {
+        uint32_t slot = slot_get(at, b->width, (unsigned)__builtin_ctzll(matching));
+        if (best == 0 || (slot & -slot) < (best & -best))
+            best = slot;
+    }
+    if (!stash || q < (line_bound(at, b->width) & ~LINE_BARE))
+        return best;
+    STASH_RUN(stash, line, i)
+    {
+        uint32_t slot = stash_slot(stash->entry[i]);
+        if (stash_line(stash->entry[i]) == line && slot_matches(slot, q) &&
+            (best == 0 || (slot & -slot) < (best & -best)))
+            best = slot;
+    }
+    return best;
+}
+
+/* The bound of a line as the stash has it now. */
+static void renew_bound(struct body *b, uint64_t line)
+{
+    uint8_t *at = body_line(b, line);
+    const struct stash *stash = atomic_load(&b->stash);
+    uint32_t i = stash_least(stash, line), bound = slot_ones(b->width);
+    if (i < stash->room)
+        bound = slot_order(stash_slot(stash->entry[i])) | 1;
+    line_set_bound(at, b->width, bound | (line_bound(at, b->width) & LINE_BARE));
+}
+
+/* One copy of a slot out of a line or its part of the stash, from which the least comes back unless the line has
+   it: a slot that a line had twice would count twice in the mass of the next body. */
+static void take_slot(struct body *b, uint64_t line, uint32_t slot)
+{
+    uint8_t *at = body_line(b, line);
+    struct stash *stash = atomic_load(&b->stash);
+    uint32_t bound = line_bound(at, b->width) & ~LINE_BARE, none = slot_ones(b->width);
+    /* The greatest slot of all leaves the bound where it is. */
+    bool stashed = stash && (bound != none || (slot_order(slot) | 1) == none);
+    uint32_t i = stashed ? stash_find(stash, line, slot) : 0;
+    if (stashed && i < stash->room) {
+        b->used -= stash_take(stash, i);
+        renew_bound(b, line);
+        return;
+    }
+    unsigned used = lines_kernel()->used(at, b->width), here = 0;
+    while (here < used && slot_get(at, b->width, here) != slot)
+        here++;
+    if (here == used)
+        return;
+    slot_put(at, b->width, here, slot_get(at, b->width, used - 1));
+    slot_put(at, b->width, used - 1, 0);
+    b->used--;
+    i = stashed ? stash_least(stash, line) : 0;
+    if (!stashed || i == stash->room || slot_in_line(at, b->width, stash_slot(stash->entry[i])))
+        return;
+    slot_put(at, b->width, used - 1, stash_slot(stash->entry[i]));
+    b->used += 1u - stash_take(stash, i);
+    renew_bound(b, line);
+}
+
+/* One copy of an entry; true if it was the last. */
+static bool take_key(struct body *b, uint64_t key)
+{
+    struct span span = span_of(b, key);
+    uint32_t slot = slot_of(b, key);
+    for (uint64_t line = span.first; line <= span.last; line++)
+        take_slot(b, line, slot);
+    return !slot_present(b, span.first, slot);
+}
+
+/* Takes away the entry that knows most of w; 0 if there is none. */
+static uint64_t body_take(struct body *b, uint64_t w)
+{
+    uint64_t line = line_of(b, w), key;
+    uint32_t slot = best_slot(b, line, (uint32_t)w << 1 | 1), i = NOWHERE;
+    if (slot == 0)
+        return 0;
+    bool coarse = is_coarse(b->width, (unsigned)__builtin_ctz(slot));
+    if (coarse) {
+        i = b->rare ? apart_match(&b->rare->coarse, w) : NOWHERE;
+        if (i == NOWHERE) /* bytes from elsewhere may have said so */
+            return 0;
+        key = b->rare->coarse.entry[i].key;
+        if (apart_take(&b->rare->coarse, i)) {
+            take_key(b, key);
+            b->mass -= key & -key;
+        }
+        return key;
+    }
+    key = key_in(b, slot, first_of(b, line), first_of(b, line + 1) - 1);
+    if (b->rare)
+        i = apart_find(&b->rare->excess, key);
+    if (i != NOWHERE)
+        apart_take(&b->rare->excess, i);
+    else if (take_key(b, key))
+        b->mass -= key & -key;
+    return key;
+}
+
+bool lines_keep(const struct lines *l, tamis_digest digest)
+{
+    const struct lines_root *root = lines_root_of(l);
+    const struct body *b = body_at(root, place_number(root, digest.a));
+    if (LIKELY(!b->rare || b->rare->coarse.n == 0))
+        return true;
+    uint64_t w = digest.a << b->depth >> b->shift;
+    uint32_t slot = best_slot(b, line_of(b, w), (uint32_t)w << 1 | 1);
+    return !is_coarse(b->width, (unsigned)__builtin_ctz(slot)) ||
+           apart_match(&b->rare->coarse, w) != NOWHERE;
+}
+
+static uint64_t apart_count(const struct apart_list *list, uint64_t w)
+{
+    uint64_t copies = 0;
+    for (unsigned u = 0; u < 63 && list->n; u++) {
+        uint32_t i = apart_find(list, w >> u << u << 1 | UINT64_C(1) << u);
+        copies += i == NOWHERE ? 0 : list->entry[i].copies;
+    }
+    return copies;
+}
+
+/* Slots of coarse entries are copies: the list counts. */
+uint64_t lines_count(const struct lines *l, tamis_digest digest)
+{
+    const struct lines_root *root = lines_root_of(l);
+    const struct body *b = body_at(root, place_number(root, digest.a));
+    const struct stash *stash = atomic_load(&b->stash);
+    uint64_t w = digest.a << b->depth >> b->shift, line = line_of(b, w), copies = 0;
+    uint32_t q = ((uint32_t)w << 1 | 1) & slot_ones(b->width);
+    const uint8_t *at = body_line(b, line);
+    for (uint64_t like = lines_kernel()->match(at, b->width, q); like; like &= like - 1) {
+        uint32_t slot = slot_get(at, b->width, (unsigned)__builtin_ctzll(like));
+        copies += !is_coarse(b->width, (unsigned)__builtin_ctz(slot));
+    }
+    if (stash)
+        STASH_RUN(stash, line, i)
+        {
+            uint32_t slot = stash_slot(stash->entry[i]);
+            if (stash_line(stash->entry[i]) == line && slot_matches(slot, q) &&
+                !is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
+                copies += stash_copies(stash->entry[i]);
+        }
+    if (b->rare)
+        copies += apart_count(&b->rare->coarse, w) + apart_count(&b->rare->excess, w);
+    return copies;
+}
+
+bool lines_remove(struct lines *l, tamis_digest digest)
+{
+    const struct lines_root *root = lines_root_of(l);
+    struct body *b = body_at(root, place_number(root, digest.a));
+    uint64_t key = body_take(b, digest.a << b->depth >> b->shift);
+    if (key == 0)
+        return false;
+    b->keys--;
+    l->keys--;
+    l->removed++;
+    if (UNLIKELY(b->used * 2 < body_room(b)))
+        part_shrink(l, digest.a); /* without memory it stays as large as it was */
+    lines_reclaim(l, true);
+    return true;
+}
+
+/* ---- asking, and all of it ------------------------------------------------------------------- */
+
+bool lines_has_one(const struct lines *l, tamis_digest digest)
+{
+    return lines_kernel()->has_one(lines_root_of(l), digest);
+}
+
+void lines_has(const struct lines *l, const tamis_digest *digests, size_t n, uint8_t *found)
+{
+    lines_kernel()->has(lines_root_of(l), digests, n, found);
+}
+
+void lines_prefetch(const struct lines *l, const tamis_digest *digests, size_t n)
+{
+    const struct lines_root *root = lines_root_of(l);
+    for (size_t i = 0; i < n; i++) {
+        const struct body *b = body_at(root, place_number(root, digests[i].a));
+        fetch(body_line(b, line_of(b, digests[i].a << b->depth >> b->shift)));
+    }
+}
+
+double lines_rate(const struct lines *l)
+{
+    const struct lines_root *root = lines_root_of(l);
+    double sum = 0;
+    for (uint32_t i = 0; i < root_places(root); i++)
+        sum += mass_share(body_at(root, i), body_at(root, i)->mass);
+    return sum / root_places(root);
+}
+
+/* ---- equality -------------------------------------------------------------------------------- */
+
+/* A sum over all entries, in which their order does not matter. */
+struct digest_sum {
+    uint64_t a, b;
+};
+
+static tamis_error sum_entry(void *context, uint64_t place, unsigned known, uint64_t copies)
+{
+    struct digest_sum *sum = context;
+    uint64_t mixed = mul_fold(place ^ UINT64_C(0x9E3779B97F4A7C15), known + BLOCK_MIX);
+    sum->a += copies * mul_fold(mixed, BLOCK_MIX);
+    sum->b += copies * mul_fold(mixed ^ place, UINT64_C(0xA0761D6478BD642F) + 2 * known);
+    return TAMIS_OK;
+}
+
+bool lines_equal(const struct lines *x, const struct lines *y)
+{
+    struct digest_sum mine = {0}, other = {0};
+    if (x->keys != y->keys)
+        return false;
+    lines_each(x, sum_entry, &mine);
+    lines_each(y, sum_entry, &other);
+    return mine.a == other.a && mine.b == other.b;
+}

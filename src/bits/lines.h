@@ -1,0 +1,190 @@
+/*
+ * A multiset of fingerprints that grows and shrinks without being sized in advance: what `smooth` filters
+ * are made of. Keys arrive one by one or in batches, sets have from ten to 10^9 of them, lookups are
+ * most of the work and most keys asked for are absent: a lookup is one line of 64 bytes.
+ *
+ * Word a of a key's digest, read as a fraction, is the key's place. Its top bits choose one of 1 to 256
+ * parts; a part has M lines, and with b = width - 1 + floor(log2 M) and w the next b bits of the place
+ *
+ *     line = w * M >> b        slot = the low `width` bits of 2 w + 1
+ *
+ * A line spans at most 2^(width-1) values of w, so line and slot together know all of w, for any M: a
+ * part grows by a fifth at a time, and each part has its own moments for that. When floor(log2 M)
+ * rises, w has one bit more, which older entries do not know: an entry with u unknown bits is
+ * (2 (w >> u) + 1) << u. The lowest one in a slot marks where knowledge ends, and an entry matches every
+ * key that begins as it does. So an entry stands for 2^(u-b) of all keys whatever the size becomes:
+ * the rate of a part is the sum of these over entries that differ, it is known exactly, and before it
+ * would pass the stated one a part takes wider slots.
+ *
+ * Entries are counted, not shared: each add is an entry, and a removal takes away one that matches, the
+ * one that knows most. What is left is then a prefix of the other keys too, so no member is denied.
+ *
+ *     struct lines --> body of the one part: header | line 0 | line 1 | ... | line M-1
+ *                      or a shelf of 256     stash: what lines have no room for
+ *                      pointers to bodies
+ *
+ * Readers go beside one writer that adds: bodies, stashes and shelves are replaced whole, and what
+ * readers may hold is freed when they are out (os/readers.h). See line.h for the bytes of a line and for
+ * the order in which they are written and read.
+ *
+ * Rejected: quotient filters (two misses where runs are long, and a stop to double the table), cuckoo
+ * filters (two lines a lookup, and no way to grow), stacks of Bloom vectors (4 to 5 times slower to ask
+ * and 40 to 130 bits per key at most sizes).
+ */
+#ifndef TAMIS_LINES_H
+#define TAMIS_LINES_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "base/mem.h"
+#include "os/readers.h"
+
+#define LINE_BYTES 64
+#define DEPTH_STEP 4 /* a part is split into 16 */
+#define DEPTH_LAST 8 /* there are at most 256 */
+#define PLACES     (1u << DEPTH_LAST)
+#define WIDTH_LAST 24
+
+/* What lines have no room for: see lines_stash.h. */
+struct stash {
+    struct retired retired;
+    uint32_t room, used;
+    uint64_t *entry; /* behind it, or in a mapped file */
+};
+
+/* Entries kept apart, each as w << 1 | 1 << u, in order. */
+struct apart {
+    uint64_t key, copies;
+};
+
+struct apart_list {
+    struct apart *entry;
+    uint32_t n, room;
+};
+
+struct rare {
+    struct apart_list
+        coarse; /* entries with so many unknown bits that slots do not tell them apart; what lines
+                                 have of them is derived */
+    struct apart_list excess; /* copies of entries past those that a stash counts */
+};
+
+/* What the root of a set points at. */
+struct lines_root {
+    uint32_t lines; /* 0: a shelf, else a body of so many */
+};
+
+/* One part: a header of one line, and the lines behind it. */
+struct body {
+    uint32_t lines; /* M */
+    uint8_t shift;  /* 64 - b */
+    uint8_t depth;  /* bits of the place that chose the part */
+    uint8_t width;
+    uint8_t
+        behind; /* the header begins so many bytes behind the memory it is in; 255: pages of the system */
+    const uint8_t *line;
+    struct stash *_Atomic stash; /* NULL: no line has overflowed */
+    uint64_t used;               /* slots and places in the stash */
+    union {
+        struct { /* for the writer */
+            uint64_t keys;
+            uint64_t mass; /* the sum of 2^u over all entries that differ: 2^b of it is every key */
+            struct rare *rare;
+        };
+        struct retired retired; /* when it was replaced */
+    };
+} __attribute__((aligned(LINE_BYTES)));
+
+/* The parts by the top 8 bits of a place; a part of less depth stands in many places. */
+struct shelf {
+    uint32_t none; /* 0 */
+    struct retired retired;
+    struct body *_Atomic body[PLACES];
+};
+
+struct lines {
+    const tamis_allocator *allocator;
+    struct lines_root *_Atomic root;
+    double fpp;
+    uint64_t keys;
+    uint64_t added, removed; /* since it was made: what copies elsewhere may not know of */
+    uint64_t bytes;          /* of bodies, stashes and shelves, */
+    uint64_t limit;          /* and how many there may be; 0: no bound */
+    struct retired *retired;
+    uint8_t width; /* of large parts, unless their rate asks for more */
+};
+
+/* The lowest rate that lines are made for. */
+#define LINES_RATE_MIN 1e-4
+
+tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp);
+void lines_free(struct lines *l);
+/* Frees what was replaced: all of it when the caller is alone, else what no reader can hold. */
+void lines_reclaim(struct lines *l, bool alone);
+/* Empty, and small if there is memory for a small part. Needs the set to itself. */
+void lines_clear(struct lines *l);
+tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_allocator *a);
+
+/* One entry more, whatever is there; `fresh`: no entry matches it. ENOMEM, or ESPACE at the limit, changes nothing. */
+tamis_error lines_add(struct lines *l, tamis_digest digest, bool fresh);
+/* Of a key that is found: will it be found whatever the size becomes? Not if all that matches it is the slot of a
+   coarse entry that ends elsewhere in the line: the slot matches more than the entry does, and another
+   body has other lines. For the writer. */
+bool lines_keep(const struct lines *l, tamis_digest digest);
+/* Copies of all entries that match. */
+uint64_t lines_count(const struct lines *l, tamis_digest digest);
+/* Takes one entry that matches away; false if none does: the key is no member. Needs the set to
+   itself. Without memory the set stays larger than it need be. */
+bool lines_remove(struct lines *l, tamis_digest digest);
+/* Every entry of `from`, as exactly as it is known there. After ENOMEM some are there. */
+tamis_error lines_unite(struct lines *l, const struct lines *from);
+/* The same entries, however they are arranged. */
+bool lines_equal(const struct lines *x, const struct lines *y);
+
+bool lines_has_one(const struct lines *l, tamis_digest digest);
+/* found[i] = some entry matches digest i; any number of digests. */
+void lines_has(const struct lines *l, const tamis_digest *digests, size_t n, uint8_t *found);
+void lines_prefetch(const struct lines *l, const tamis_digest *digests, size_t n);
+
+/* The chance that a key never added is found: exact for the entries as they are, but for those that
+   overlap, which count twice. */
+double lines_rate(const struct lines *l);
+
+/* Calls `take` for every entry, part by part: its place, the number of bits of it that are known (the
+   others are zero), its copies. Ends early with the first error. */
+typedef tamis_error (*entry_fn)(void *context, uint64_t place, unsigned known, uint64_t copies);
+tamis_error lines_each(const struct lines *l, entry_fn take, void *context);
+
+/* ---- kernels: lines_scalar.c, lines_avx2.c, lines_avx512.c ---- */
+
+/* The slots of all lines of a part on their way into a larger or smaller body of the same depth. */
+struct pour {
+    const struct body *from;
+    struct body *to;
+    uint8_t *used;       /* slots of each line of `to` that are */
+    bool fewer;          /* bits of w: what differs now may be one entry there */
+    uint64_t keys, mass; /* entries that went, which differ, and the sum of their 2^u */
+    /* Takes an entry that does not go into one line with room. */
+    tamis_error (*rest)(void *context, uint64_t key);
+    void *context;
+};
+
+struct lines_kernel {
+    const char *name;
+    bool (*has_one)(const struct lines_root *root, tamis_digest digest);
+    /* Any number of digests. */
+    void (*has)(const struct lines_root *root, const tamis_digest *digests, size_t n,
+                uint8_t *found);
+    /* Slots of a line that match q, as bits. */
+    uint64_t (*match)(const uint8_t *line, unsigned width, uint32_t q);
+    /* Slots of a line that are used: they are the first ones. */
+    unsigned (*used)(const uint8_t *line, unsigned width);
+    /* Both of width 16, `to` with as many bits or one more. NULL: there is none. */
+    tamis_error (*pour)(struct pour *pour);
+};
+
+const struct lines_kernel *lines_kernel(void); /* the best one for this machine */
+extern const struct lines_kernel lines_scalar, lines_avx2, lines_avx512;
+
+#endif

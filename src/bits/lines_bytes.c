@@ -1,0 +1,378 @@
+/*
+ * Parts of lines as bytes: what there is to save of each, parts made for bytes that come or that lie in a mapped
+ * file, and the checks of bytes from elsewhere. A part is checked in one pass over its lines, its stash and its
+ * lists. What belongs together but lies apart, the two halves of an entry that straddles two lines and the copies
+ * that lines have of coarse entries, is compared by sums in which the order does not matter: no lookups, so
+ * that bytes which somebody arranged cost no more than others.
+ */
+#include "lines_bytes.h"
+
+#include "lines_stash.h"
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+uint32_t lines_parts(const struct lines *l)
+{
+    const struct lines_root *root = lines_root_of(l);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < root_places(root); n++)
+        i += body_places(root, body_at(root, i));
+    return n;
+}
+
+struct body *lines_part(const struct lines *l, uint32_t number)
+{
+    const struct lines_root *root = lines_root_of(l);
+    uint32_t i = 0;
+    while (number--)
+        i += body_places(root, body_at(root, i));
+    return body_at(root, i);
+}
+
+uint64_t lines_bits(const struct lines *l, uint64_t *taken)
+{
+    const struct lines_root *root = lines_root_of(l);
+    uint64_t lines = 0;
+    for (uint32_t i = 0; i < root_places(root);) {
+        const struct body *b = body_at(root, i);
+        lines += b->lines;
+        *taken += b->used * b->width;
+        i += body_places(root, b);
+    }
+    return 8 * LINE_BYTES * lines;
+}
+
+struct part_facts part_facts(const struct body *b)
+{
+    const struct stash *stash = atomic_load(&b->stash);
+    return (struct part_facts){
+        .lines = b->lines,
+        .depth = b->depth,
+        .width = b->width,
+        .used = b->used,
+        .keys = b->keys,
+        .mass = b->mass,
+        .stash = stash && stash->used ? stash->room : 0,
+        .stashed = stash ? stash->used : 0,
+        .coarse = b->rare ? b->rare->coarse.n : 0,
+        .excess = b->rare ? b->rare->excess.n : 0,
+    };
+}
+
+const char *part_facts_wrong(const struct part_facts *p)
+{
+    if (p->lines == 0 || p->lines >= STASH_LINES || lines_fit(p->lines) != p->lines)
+        return "a number of lines that no part has";
+    if (p->width % 4 || p->width < 12 || p->width > WIDTH_LAST || p->depth % DEPTH_STEP ||
+        p->depth > DEPTH_LAST)
+        return "a width or depth that no part has";
+    if ((uint64_t)p->stashed * 5 > (uint64_t)p->stash * 4 || (p->stash && !p->stashed))
+        return "a stash that is too full, or empty";
+    if (p->used > (uint64_t)p->lines * line_slots(p->width) + p->stashed ||
+        p->mass > UINT64_MAX / 2)
+        return "more slots than there are";
+    return NULL;
+}
+
+uint64_t part_len(const struct part_facts *p, enum part_bytes what)
+{
+    return what == PART_LINES    ? (uint64_t)p->lines * LINE_BYTES
+           : what == PART_STASH  ? sizeof(uint64_t) * (uint64_t)p->stash
+           : what == PART_COARSE ? sizeof(struct apart) * (uint64_t)p->coarse
+                                 : sizeof(struct apart) * (uint64_t)p->excess;
+}
+
+uint8_t *part_place(const struct body *b, enum part_bytes what)
+{
+    const struct stash *stash = atomic_load(&b->stash);
+    return what == PART_LINES    ? body_line(b, 0)
+           : what == PART_STASH  ? (uint8_t *)stash->entry
+           : what == PART_COARSE ? (uint8_t *)b->rare->coarse.entry
+                                 : (uint8_t *)b->rare->excess.entry;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static bool list_new(struct apart_list *list, uint32_t n, const tamis_allocator *a)
+{
+    list->entry = n ? mem_new0(a, n, sizeof *list->entry) : NULL;
+    list->n = list->room = list->entry ? n : 0;
+    return list->n == n;
+}
+
+static struct body *part_new(const tamis_allocator *a, const struct part_facts *p,
+                             const uint8_t *lines, const uint8_t *entries)
+{
+    struct body *b = body_new(a, p->depth, p->lines, p->width, lines);
+    if (!b)
+        return NULL;
+    struct stash *stash = p->stash == 0 ? NULL
+                          : entries     ? stash_view(a, p->stash, (const void *)entries)
+                                        : stash_new(a, p->stash);
+    if (stash)
+        stash->used = p->stashed;
+    atomic_store(&b->stash, stash);
+    b->used = p->used, b->keys = p->keys, b->mass = p->mass;
+    bool good = stash || p->stash == 0;
+    if (good && (p->coarse || p->excess))
+        good = rare_of(b, a) && list_new(&b->rare->coarse, p->coarse, a) &&
+               list_new(&b->rare->excess, p->excess, a);
+    if (good)
+        return b;
+    body_free(b, a);
+    return NULL;
+}
+
+tamis_error lines_begin(struct lines *l, const tamis_allocator *a, double fpp, unsigned width,
+                        uint32_t parts)
+{
+    *l = (struct lines){.allocator = a, .fpp = fpp, .width = (uint8_t)width};
+    struct shelf *shelf = parts > 1 ? shelf_new(a) : NULL;
+    atomic_store(&l->root, (struct lines_root *)(void *)shelf);
+    l->bytes = shelf ? sizeof *shelf : 0;
+    return shelf || parts == 1 ? TAMIS_OK : TAMIS_ENOMEM;
+}
+
+struct body *lines_append(struct lines *l, uint32_t place, const struct part_facts *p,
+                          const uint8_t *lines, const uint8_t *stash)
+{
+    struct shelf *shelf = (struct shelf *)(void *)atomic_load(&l->root);
+    struct body *b = part_new(l->allocator, p, lines, stash);
+    if (!b)
+        return NULL;
+    if (!shelf)
+        atomic_store(&l->root, (struct lines_root *)(void *)b);
+    for (uint32_t i = place; shelf && i < place + (PLACES >> p->depth); i++)
+        atomic_store(&shelf->body[i], b);
+    l->keys += p->keys;
+    l->bytes += body_bytes(b);
+    return b;
+}
+
+/* ---- moving ---------------------------------------------------------------------------------- */
+
+typedef void *(*move_fn)(void *context, void *memory);
+
+static void *moved(void *memory, move_fn move, void *context)
+{
+    void *now = memory ? move(context, memory) : NULL;
+    return now ? now : memory;
+}
+
+void lines_move(struct lines *l, move_fn move, void *context)
+{
+    struct lines_root *root = atomic_load(&l->root);
+    if (root && !root->lines)
+        atomic_store(&l->root, moved(root, move, context));
+}
+
+void part_move(struct lines *l, uint32_t number, move_fn move, void *context)
+{
+    struct body *old = lines_part(l, number), *b = body_move(old, move, context);
+    struct stash *stash = atomic_load(&b->stash);
+    bool behind = stash && stash->entry == (const uint64_t *)(const void *)(stash + 1);
+    stash = moved(stash, move, context);
+    if (behind)
+        stash->entry = (uint64_t *)(void *)(stash + 1);
+    atomic_store(&b->stash, stash);
+    b->rare = moved(b->rare, move, context);
+    if (b->rare) {
+        b->rare->coarse.entry = moved(b->rare->coarse.entry, move, context);
+        b->rare->excess.entry = moved(b->rare->excess.entry, move, context);
+    }
+    struct lines_root *root = atomic_load(&l->root);
+    if ((void *)root == old)
+        atomic_store(&l->root, (struct lines_root *)(void *)b);
+    else
+        for (uint32_t i = 0; i < PLACES; i++)
+            if (body_at(root, i) == old)
+                atomic_store(&((struct shelf *)(void *)root)->body[i], b);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+/* Longer runs than random lines make in a stash, by far: 4096 of them come once in e^94 tables. */
+#define RUN_MAX 4096
+
+static uint64_t mixed(uint64_t x, uint64_t y)
+{
+    return mul_fold(x ^ UINT64_C(0x9E3779B97F4A7C15), y + UINT64_C(0xD6E8FEB86659FD93));
+}
+
+void part_check_begin(struct part_check *c, const struct part_facts *facts)
+{
+    *c = (struct part_check){.facts = *facts};
+}
+
+/* A part of this shape, for the arithmetic alone. */
+static struct body shape_of(const struct part_check *c)
+{
+    const struct part_facts *p = &c->facts;
+    return (struct body){.lines = p->lines,
+                         .depth = (uint8_t)p->depth,
+                         .width = (uint8_t)p->width,
+                         .shift = shift_for(p->lines, p->width)};
+}
+
+/* Copies of a slot in a line whose values of w are from .. to: does it belong there? Adds up what it is. */
+static bool check_slot(struct part_check *c, uint64_t line, uint32_t slot, uint64_t copies,
+                       bool differs)
+{
+    unsigned width = c->facts.width, u = (unsigned)__builtin_ctz(slot);
+    uint64_t mask = slot_ones(width - 1u), mark = UINT64_C(1) << u;
+    if (is_coarse(width, u)) {
+        c->coarse_slots += copies;
+        c->coarse += copies * mixed(line, slot);
+        return true;
+    }
+    uint64_t low = c->from + ((slot_order(slot) / 2 - c->from) & mask);
+    if (low < c->end) {
+        c->keys += copies;
+        c->mass += differs ? mark : 0;
+        if (low + mark > c->end)
+            c->straddling += copies * mixed(low, u);
+        return true;
+    }
+    if (low <= mask || low - mask - 1 + mark <= c->from) /* it ends before the line */
+        return false;
+    c->straddling -= copies * mixed(low - mask - 1, u);
+    return true;
+}
+
+static const char *check_line(struct part_check *c, const uint8_t *line)
+{
+    unsigned width = c->facts.width, used = lines_kernel()->used(line, width);
+    uint32_t bound = line_bound(line, width);
+    if ((bound & ~LINE_BARE) > slot_ones(width))
+        return "the bound of a line";
+    for (unsigned i = used; i < line_slots(width); i++)
+        if (slot_get(line, width, i))
+            return "a slot behind a free one";
+    for (unsigned i = 0; i < used; i++) {
+        uint32_t slot = slot_get(line, width, i);
+        if (slot_bare(width, slot) && !(bound & LINE_BARE))
+            return "a slot that lookups would not see";
+        if (!check_slot(c, c->line, slot, 1, true)) /* in a line no slot is twice */
+            return "a slot that is not of its line";
+    }
+    c->used += used;
+    return NULL;
+}
+
+/* A copy of each: in a mapped file it may be another one at the next look. */
+const char *part_check_lines(struct part_check *c, const uint8_t *lines, uint64_t n)
+{
+    const struct body shape = shape_of(c);
+    const char *wrong = NULL;
+    for (; c->line < n && !wrong; c->line++, c->from = c->end) {
+        _Alignas(LINE_BYTES) uint8_t line[LINE_BYTES];
+        memcpy(line, lines + LINE_BYTES * c->line, LINE_BYTES);
+        c->end = first_of(&shape, c->line + 1);
+        wrong = check_line(c, line);
+    }
+    return wrong;
+}
+
+static const char *check_stashed(struct part_check *c, const uint8_t *lines, uint64_t entry)
+{
+    unsigned width = c->facts.width;
+    uint64_t number = stash_line(entry);
+    uint32_t slot = stash_slot(entry);
+    _Alignas(LINE_BYTES) uint8_t line[LINE_BYTES];
+    if (number >= c->facts.lines || slot == 0 || slot > slot_ones(width) || !stash_copies(entry))
+        return "an entry of its stash";
+    memcpy(line, lines + LINE_BYTES * number, LINE_BYTES);
+    if ((line_bound(line, width) & ~LINE_BARE) > (slot_order(slot) | 1))
+        return "an entry of its stash that lookups would not see";
+    const struct body shape = shape_of(c);
+    c->from = first_of(&shape, number);
+    c->end = first_of(&shape, number + 1);
+    c->used++;
+    c->stashed++;
+    bool differs = !slot_in_line(line, width, slot);
+    return check_slot(c, number, slot, stash_copies(entry), differs)
+               ? NULL
+               : "an entry of its stash that is not of its line";
+}
+
+/* From a free place on and round: the home of an entry lies in the run before it. */
+const char *part_check_stash(struct part_check *c, const uint8_t *lines, const uint8_t *stash)
+{
+    uint32_t room = c->facts.stash, first = 0, run = 0;
+    const struct stash table = {.room = room};
+    while (first < room && fetch_u64(stash + sizeof(uint64_t) * first))
+        first++;
+    if (first == room)
+        return "no place in its stash is free";
+    for (uint32_t i = 1; i <= room; i++) {
+        uint32_t at = (uint32_t)(((uint64_t)first + i) % room);
+        uint64_t entry = fetch_u64(stash + sizeof(uint64_t) * at);
+        if (entry == 0) {
+            run = 0;
+            continue;
+        }
+        uint32_t home = stash_home(&table, stash_line(entry));
+        uint32_t far = at >= home ? at - home : at + (room - home);
+        if (far > run || ++run > RUN_MAX)
+            return far >= run ? "an entry of its stash that lookups would not reach"
+                              : "the entries of its stash are too close to one another";
+        const char *wrong = check_stashed(c, lines, entry);
+        if (wrong)
+            return wrong;
+    }
+    return NULL;
+}
+
+const char *part_check_list(struct part_check *c, enum part_bytes what, const struct apart *list)
+{
+    const struct body shape = shape_of(c);
+    unsigned bits = body_bits(&shape), width = c->facts.width;
+    uint32_t n = what == PART_COARSE ? c->facts.coarse : c->facts.excess;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t key = list[i].key;
+        unsigned u = key ? (unsigned)__builtin_ctzll(key) : 64;
+        if (u > bits || key >> (bits + 1) || list[i].copies == 0 || (i && key <= list[i - 1].key) ||
+            is_coarse(width, u) != (what == PART_COARSE) ||
+            __builtin_add_overflow(c->keys, list[i].copies, &c->keys))
+            return "an entry of its lists";
+        if (what == PART_EXCESS)
+            continue;
+        struct span span = span_of(&shape, key);
+        uint32_t slot = slot_of(&shape, key);
+        c->mass += key & -key;
+        if (c->skim)
+            continue;
+        if (span.last - span.first >= c->coarse_slots - c->derived)
+            return "copies of its lists that no line has";
+        c->derived += span.last - span.first + 1;
+        for (uint64_t line = span.first; line <= span.last; line++)
+            c->coarse -= mixed(line, slot);
+    }
+    return NULL;
+}
+
+const char *part_check_end(const struct part_check *c)
+{
+    const struct part_facts *p = &c->facts;
+    if (c->straddling)
+        return "an entry between two lines that only one has";
+    if (c->coarse || c->coarse_slots != c->derived)
+        return "slots that its lists do not have";
+    if (c->used != p->used || c->keys != p->keys || c->mass != p->mass || c->stashed != p->stashed)
+        return "its entries are not as many as it says";
+    return NULL;
+}
+
+const char *part_wrong(const struct body *b)
+{
+    struct part_facts facts = part_facts(b);
+    struct part_check c;
+    part_check_begin(&c, &facts);
+    const char *wrong = part_check_lines(&c, b->line, b->lines);
+    if (!wrong && facts.stash)
+        wrong = part_check_stash(&c, b->line, part_place(b, PART_STASH));
+    for (unsigned what = PART_COARSE; !wrong && what < PART_PIECES; what++)
+        if (part_len(&facts, what))
+            wrong = part_check_list(&c, what, (const void *)part_place(b, what));
+    return wrong ? wrong : part_check_end(&c);
+}

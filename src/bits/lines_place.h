@@ -1,0 +1,163 @@
+/* Where entries lie: the arithmetic of lines.h. */
+#ifndef TAMIS_LINES_PLACE_H
+#define TAMIS_LINES_PLACE_H
+
+#include "line.h"
+#include "lines.h"
+
+/* 64 - b. */
+ALWAYS_INLINE uint8_t shift_for(uint64_t lines, unsigned width)
+{
+    return (uint8_t)(64 - (width - 1) - (63 - (unsigned)__builtin_clzll(lines)));
+}
+
+ALWAYS_INLINE unsigned body_bits(const struct body *b)
+{
+    return 64u - b->shift;
+}
+
+ALWAYS_INLINE uint8_t *body_line(const struct body *b, uint64_t line)
+{
+    return (uint8_t *)(uintptr_t)b->line + LINE_BYTES * line;
+}
+
+/* Entries that lines have room for before the part grows. */
+ALWAYS_INLINE uint64_t body_room(const struct body *b)
+{
+    return (uint64_t)b->lines * line_load(b->width);
+}
+
+ALWAYS_INLINE uint64_t line_of(const struct body *b, uint64_t w)
+{
+    return mul_high(w << b->shift, b->lines);
+}
+
+/* The least w of a line; of the line after the last, one more than the greatest. */
+ALWAYS_INLINE uint64_t first_of(const struct body *b, uint64_t line)
+{
+    unsigned __int128 at = ((unsigned __int128)line << body_bits(b)) + b->lines - 1;
+    return at >> 64 ? (uint64_t)(at / b->lines) : (uint64_t)at / b->lines;
+}
+
+/* Entries with so many unknown bits may be in lines twice, and which line they begin in cannot be
+   told from a slot: lines span 15/16 of what a slot can tell, or just all of it (lines_fit). */
+ALWAYS_INLINE bool is_coarse(unsigned width, unsigned unknown)
+{
+    return unknown + 5 >= width;
+}
+
+/* An entry in a body: w << 1 | 1 << u. */
+ALWAYS_INLINE uint64_t key_of(const struct body *b, uint64_t place, unsigned known)
+{
+    unsigned bits = body_bits(b) + b->depth;
+    unsigned u = known < bits ? bits - known : 0;
+    return (place << b->depth >> b->shift >> u << u << 1) | UINT64_C(1) << u;
+}
+
+ALWAYS_INLINE uint32_t slot_of(const struct body *b, uint64_t key)
+{
+    uint32_t slot = (uint32_t)key & slot_ones(b->width);
+    return slot ? slot : UINT32_C(1) << (b->width - 1); /* all that is in the line */
+}
+
+/* The share of all keys of the part that entries of this mass match. */
+ALWAYS_INLINE double mass_share(const struct body *b, uint64_t mass)
+{
+    return (double)mass / (double)(UINT64_C(1) << body_bits(b));
+}
+
+struct span {
+    uint64_t first, last;
+};
+
+/* The lines that an entry is in. */
+ALWAYS_INLINE struct span span_of(const struct body *b, uint64_t key)
+{
+    unsigned u = (unsigned)__builtin_ctzll(key);
+    uint64_t low = (key & (key - 1)) >> 1;
+    return (struct span){line_of(b, low), line_of(b, low + ((UINT64_C(1) << u) - 1))};
+}
+
+/* The entry of a slot in a line whose least w is `from` and whose greatest is `to`. Where it begins in an
+   earlier line, it is below `from`. Not for coarse ones. */
+ALWAYS_INLINE uint64_t key_in(const struct body *b, uint32_t slot, uint64_t from, uint64_t to)
+{
+    uint64_t mask = slot_ones(b->width - 1u);
+    uint64_t low = from + ((slot_order(slot) / 2 - from) & mask);
+    if (low > to)
+        low -= mask + 1;
+    return low << 1 | (slot & -slot);
+}
+
+/* ---- shelves ---- */
+
+ALWAYS_INLINE uint32_t root_places(const struct lines_root *root)
+{
+    return root->lines ? 1 : PLACES;
+}
+
+ALWAYS_INLINE uint32_t place_number(const struct lines_root *root, uint64_t place)
+{
+    return root->lines ? 0 : (uint32_t)(place >> (64 - DEPTH_LAST));
+}
+
+ALWAYS_INLINE struct body *body_at(const struct lines_root *root, uint32_t number)
+{
+    return root->lines
+               ? (struct body *)(uintptr_t)root
+               : atomic_load_explicit(&((const struct shelf *)(const void *)root)->body[number],
+                                      memory_order_acquire);
+}
+
+/* Places that a part takes. */
+ALWAYS_INLINE uint32_t body_places(const struct lines_root *root, const struct body *b)
+{
+    return root_places(root) >> (root->lines ? 0 : b->depth);
+}
+
+ALWAYS_INLINE struct lines_root *lines_root_of(const struct lines *l)
+{
+    return atomic_load_explicit(&l->root, memory_order_acquire);
+}
+
+/* ---- lines.c: putting entries ---- */
+
+/* Where entries go: a body in use, or one that is being filled, with the number of used slots of each
+   line at hand. */
+struct target {
+    struct lines *lines;
+    struct body *body;
+    uint8_t *used;
+    bool fresh; /* nothing there matches what comes */
+};
+
+bool slot_in_line(const uint8_t *line, unsigned width, uint32_t slot);
+/* Is there a copy of just this slot in a line, or in the stash for it? */
+bool slot_present(const struct body *b, uint64_t line, uint32_t slot);
+
+/* An entry_fn: copies of an entry into a target. All that may fail comes first. */
+tamis_error lines_take(void *target, uint64_t place, unsigned known, uint64_t copies);
+
+/* ---- lines_rebuild.c ---- */
+/* An empty part; or one of lines elsewhere, in a mapped file. */
+struct body *body_new(const tamis_allocator *a, unsigned depth, uint64_t lines, unsigned width,
+                      const uint8_t *view);
+/* A number of lines that slots can tell apart, at most so many. */
+uint64_t lines_fit(uint64_t lines);
+void body_free(struct body *b, const tamis_allocator *a);
+/* Header and lines in another place, if there is one for them; nobody knows of it yet. */
+struct body *body_move(struct body *b, void *(*move)(void *context, void *memory), void *context);
+/* With its stash and its lists, as they were asked for. */
+uint64_t body_bytes(const struct body *b);
+void body_clear(struct body *b, const tamis_allocator *a);
+/* An empty part for a set of no keys. */
+struct body *body_first(const struct lines *l);
+struct body *body_copy(const struct body *b, const tamis_allocator *a);
+struct shelf *shelf_new(const tamis_allocator *a);
+void root_free(struct lines_root *root, const tamis_allocator *a);
+/* A larger body in the place, or 16 of them. */
+tamis_error part_grow(struct lines *l, uint64_t place);
+/* A part with half of its lines to spare: smaller, or with its neighbours one again. */
+tamis_error part_shrink(struct lines *l, uint64_t place);
+
+#endif

@@ -1,0 +1,196 @@
+/* The stash of a part of lines, and its lists of entries apart: see lines_stash.h. Only the writer is here. */
+#include "lines_stash.h"
+
+size_t stash_bytes(uint32_t room)
+{
+    return sizeof(struct stash) + room * sizeof(uint64_t);
+}
+
+static bool stash_views(const struct stash *stash)
+{
+    return stash->entry != (const uint64_t *)(const void *)(stash + 1);
+}
+
+struct stash *stash_view(const tamis_allocator *a, uint32_t room, const uint64_t *entry)
+{
+    struct stash *stash = mem_new0(a, 1, sizeof *stash);
+    if (stash) {
+        stash->room = room;
+        stash->entry = (uint64_t *)(uintptr_t)entry;
+    }
+    return stash;
+}
+
+struct stash *stash_new(const tamis_allocator *a, uint32_t room)
+{
+    struct stash *stash = mem_new0(a, 1, stash_bytes(room));
+    if (stash) {
+        stash->room = room;
+        stash->entry = (uint64_t *)(void *)(stash + 1);
+    }
+    return stash;
+}
+
+void stash_free(struct stash *stash, const tamis_allocator *a)
+{
+    if (stash)
+        mem_free(a, stash, 1, stash_bytes(stash_views(stash) ? 0 : stash->room));
+}
+
+uint32_t stash_find(const struct stash *stash, uint64_t line, uint32_t slot)
+{
+    STASH_RUN(stash, line, at)
+    if (stash->entry[at] >> 12 == (line << 24 | slot))
+        return at;
+    return stash->room;
+}
+
+uint32_t stash_least(const struct stash *stash, uint64_t line)
+{
+    uint32_t best = stash->room;
+    STASH_RUN(stash, line, at)
+    if (stash_line(stash->entry[at]) == line &&
+        (best == stash->room ||
+         slot_order(stash_slot(stash->entry[at])) < slot_order(stash_slot(stash->entry[best]))))
+        best = at;
+    return best;
+}
+
+static void stash_put(struct stash *stash, uint64_t entry)
+{
+    uint32_t at = stash_home(stash, stash_line(entry));
+    while (stash->entry[at])
+        at = stash_next(stash, at);
+    __atomic_store_n(&stash->entry[at], entry, __ATOMIC_RELEASE);
+    stash->used++;
+}
+
+bool stash_add(struct stash *stash, uint64_t line, uint32_t slot, uint64_t copies)
+{
+    uint32_t at = stash_find(stash, line, slot);
+    if (at < stash->room) {
+        __atomic_store_n(&stash->entry[at], stash->entry[at] + copies, __ATOMIC_RELAXED);
+        return false;
+    }
+    stash_put(stash, line << 36 | (uint64_t)slot << 12 | copies);
+    return true;
+}
+
+void stash_pour(struct stash *to, const struct stash *from)
+{
+    for (uint32_t i = 0; from && i < from->room; i++)
+        if (from->entry[i])
+            stash_put(to, from->entry[i]);
+}
+
+/* What comes after a place that became free, up to the next free one, moves up if its home lets it. */
+static void stash_close(struct stash *stash, uint32_t hole)
+{
+    for (uint32_t at = stash_next(stash, hole); stash->entry[at]; at = stash_next(stash, at)) {
+        uint32_t home = stash_home(stash, stash_line(stash->entry[at]));
+        bool stays = hole < at ? hole < home && home <= at : hole < home || home <= at;
+        if (stays)
+            continue;
+        stash->entry[hole] = stash->entry[at];
+        hole = at;
+    }
+    stash->entry[hole] = 0;
+}
+
+bool stash_take(struct stash *stash, uint32_t at)
+{
+    if (stash_copies(stash->entry[at]) > 1) {
+        stash->entry[at]--;
+        return false;
+    }
+    stash->used--;
+    stash_close(stash, at);
+    return true;
+}
+
+/* ---- entries apart --------------------------------------------------------------------------- */
+
+/* The first entry that is not before the key. */
+static uint32_t apart_from(const struct apart_list *list, uint64_t key)
+{
+    uint32_t low = 0, high = list->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list->entry[middle].key < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint32_t apart_find(const struct apart_list *list, uint64_t key)
+{
+    uint32_t i = apart_from(list, key);
+    return i < list->n && list->entry[i].key == key ? i : NOWHERE;
+}
+
+uint32_t apart_match(const struct apart_list *list, uint64_t w)
+{
+    uint32_t i = NOWHERE;
+    for (unsigned u = 0; u < 63 && list->n && i == NOWHERE; u++)
+        i = apart_find(list, w >> u << u << 1 | UINT64_C(1) << u);
+    return i;
+}
+
+bool apart_reserve(struct apart_list *list, const tamis_allocator *a)
+{
+    if (list->n < list->room)
+        return true;
+    uint32_t room = list->room + list->room / 2 + 4;
+    struct apart *larger = mem_grow(a, list->entry, list->room, room, sizeof *larger);
+    if (!larger)
+        return false;
+    list->entry = larger;
+    list->room = room;
+    return true;
+}
+
+bool apart_add(struct apart_list *list, uint64_t key, uint64_t copies)
+{
+    uint32_t i = apart_from(list, key);
+    bool fresh = i == list->n || list->entry[i].key != key;
+    if (fresh) {
+        memmove(list->entry + i + 1, list->entry + i, (list->n - i) * sizeof *list->entry);
+        list->entry[i] = (struct apart){key, 0};
+        list->n++;
+    }
+    list->entry[i].copies += copies;
+    return fresh;
+}
+
+bool apart_take(struct apart_list *list, uint32_t i)
+{
+    if (--list->entry[i].copies)
+        return false;
+    memmove(list->entry + i, list->entry + i + 1, (--list->n - i) * sizeof *list->entry);
+    return true;
+}
+
+struct rare *rare_of(struct body *b, const tamis_allocator *a)
+{
+    if (!b->rare)
+        b->rare = mem_new0(a, 1, sizeof *b->rare);
+    return b->rare;
+}
+
+void rare_free(struct rare *rare, const tamis_allocator *a)
+{
+    if (!rare)
+        return;
+    mem_free(a, rare->coarse.entry, rare->coarse.room, sizeof(struct apart));
+    mem_free(a, rare->excess.entry, rare->excess.room, sizeof(struct apart));
+    mem_free(a, rare, 1, sizeof *rare);
+}
+
+uint64_t rare_bytes(const struct rare *rare)
+{
+    return rare ? sizeof *rare +
+                      ((uint64_t)rare->coarse.room + rare->excess.room) * sizeof(struct apart)
+                : 0;
+}

@@ -1,0 +1,105 @@
+/*
+ * What a part keeps beside its lines. The stash: slots that lines have no room for, about 1 % of them, by
+ * line. Open addressing, any number of places, runs of some 4; an entry is one word:
+ *
+ *     line << 36 | slot << 12 | copies        0: free
+ *
+ * And lists of entries apart, by key: those that slots cannot tell apart, and copies past counting.
+ */
+#ifndef TAMIS_LINES_STASH_H
+#define TAMIS_LINES_STASH_H
+
+#include "lines_place.h"
+
+#define STASH_LINES  (UINT64_C(1) << 28)
+#define STASH_COPIES UINT64_C(4095)
+
+ALWAYS_INLINE uint64_t stash_line(uint64_t entry)
+{
+    return entry >> 36;
+}
+
+ALWAYS_INLINE uint32_t stash_slot(uint64_t entry)
+{
+    return (uint32_t)(entry >> 12) & 0xffffff;
+}
+
+ALWAYS_INLINE uint64_t stash_copies(uint64_t entry)
+{
+    return entry & STASH_COPIES;
+}
+
+ALWAYS_INLINE uint32_t stash_home(const struct stash *stash, uint64_t line)
+{
+    uint64_t hash = line * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)((hash >> 32) * stash->room >> 32);
+}
+
+ALWAYS_INLINE uint32_t stash_next(const struct stash *stash, uint32_t at)
+{
+    return at + 1 < stash->room ? at + 1 : 0;
+}
+
+/* The places of the run that a line is in. One is free, unless others change the file that it is in: then each
+   is looked at once. */
+#define STASH_RUN(stash, line, at)                                     \
+    for (uint32_t at = stash_home(stash, line), left_ = (stash)->room; \
+         left_ && (stash)->entry[at]; at = stash_next(stash, at), left_--)
+
+/* Does the stash have a slot of the line that matches q? */
+static inline bool stash_has(const struct body *body, uint64_t line, uint32_t q)
+{
+    const struct stash *stash = atomic_load_explicit(&body->stash, memory_order_acquire);
+    q &= slot_ones(body->width);
+    if (!stash)
+        return false;
+    for (uint32_t at = stash_home(stash, line), left = stash->room; left; left--) {
+        uint64_t entry = __atomic_load_n(&stash->entry[at], __ATOMIC_ACQUIRE);
+        if (entry == 0)
+            return false;
+        if (stash_line(entry) == line && slot_matches(stash_slot(entry), q))
+            return true;
+        at = stash_next(stash, at);
+    }
+    return false;
+}
+
+size_t stash_bytes(uint32_t room);
+struct stash *stash_new(const tamis_allocator *a, uint32_t room);
+/* Of entries elsewhere. */
+struct stash *stash_view(const tamis_allocator *a, uint32_t room, const uint64_t *entry);
+void stash_free(struct stash *stash, const tamis_allocator *a);
+/* Can so many more be added? It is never more than four fifths full. */
+ALWAYS_INLINE bool stash_fits(const struct stash *stash, uint64_t more)
+{
+    return stash && (stash->used + more) * 5 <= (uint64_t)stash->room * 4;
+}
+/* All of one in another, which has room. */
+void stash_pour(struct stash *to, const struct stash *from);
+/* So many copies more, up to STASH_COPIES in all; true if the entry is new. There must be room. */
+bool stash_add(struct stash *stash, uint64_t line, uint32_t slot, uint64_t copies);
+/* The place of an entry, or room if there is none. */
+uint32_t stash_find(const struct stash *stash, uint64_t line, uint32_t slot);
+/* The entry of the line with the least order, or room. */
+uint32_t stash_least(const struct stash *stash, uint64_t line);
+/* One copy less; true if it was the last. Needs the stash to itself. */
+bool stash_take(struct stash *stash, uint32_t at);
+
+/* ---- entries apart ---- */
+#define NOWHERE UINT32_MAX
+
+uint32_t apart_find(const struct apart_list *list, uint64_t key);
+/* The entry with the fewest unknown bits that matches w. */
+uint32_t apart_match(const struct apart_list *list, uint64_t w);
+/* Room for one entry more. */
+bool apart_reserve(struct apart_list *list, const tamis_allocator *a);
+/* So many copies more; true if there was none. There must be room. */
+bool apart_add(struct apart_list *list, uint64_t key, uint64_t copies);
+/* One copy less; true if that was the last. */
+bool apart_take(struct apart_list *list, uint32_t i);
+/* The lists of a part, made when they are first needed; NULL without memory. */
+struct rare *rare_of(struct body *b, const tamis_allocator *a);
+void rare_free(struct rare *rare, const tamis_allocator *a);
+uint64_t rare_bytes(const struct rare *rare);
+
+#endif

@@ -1,0 +1,373 @@
+/*
+ * Lines of fingerprints beside a model that shares no code with them: a table of keys and how often each was
+ * added. Members are found at every size, through growth, churn and shrinking; the rate is what the set says and
+ * stays below the stated one; what is all removed leaves nothing.
+ */
+#include <math.h>
+#include <pthread.h>
+
+#include "bits/kernel.h"
+#include "bits/lines.h"
+#include "bits/lines_place.h"
+#include "fault.h"
+#include "harness.h"
+
+static const double rates[] = {0.1, 0.01, 0.001, 0.0001};
+
+/* Key number i, as a digest. */
+static tamis_digest digest_of(uint64_t i)
+{
+    uint64_t x = i * UINT64_C(0xD1342543DE82EF95) + 0x2545F4914F6CDD1D;
+    x ^= x >> 32;
+    x *= UINT64_C(0xDABA0B6EB09322E3);
+    x ^= x >> 32;
+    x *= UINT64_C(0xDABA0B6EB09322E3);
+    return (tamis_digest){x ^ x >> 29, ~x};
+}
+
+static const struct lines_kernel *const kernels[] = {&lines_scalar,
+#ifdef TAMIS_X86
+                                                     &lines_avx2, &lines_avx512
+#endif
+};
+
+static unsigned kernels_here(void)
+{
+    unsigned n = sizeof kernels / sizeof *kernels;
+    return min_u64(n, (unsigned)cpu_isa() + 1u);
+}
+
+/* How many of keys [from, to) are found, by every kernel alike, in batches and one by one. */
+static uint64_t found_in(const struct lines *l, uint64_t from, uint64_t to)
+{
+    enum { RUN = 500 };
+    static tamis_digest digests[RUN];
+    static uint8_t found[RUN], other[RUN];
+    uint64_t sum = 0;
+    for (uint64_t i = from; i < to; i += RUN) {
+        size_t n = min_u64(RUN, to - i);
+        for (size_t j = 0; j < n; j++)
+            digests[j] = digest_of(i + j);
+        lines_has(l, digests, n, found);
+        for (unsigned k = 0; k < kernels_here(); k++) {
+            kernels[k]->has(lines_root_of(l), digests, n, other);
+            CHECK_MSG(memcmp(found, other, n) == 0, "%s", kernels[k]->name);
+        }
+        for (size_t j = 0; j < n; j++) {
+            const struct lines_kernel *kernel = kernels[(i + j) % kernels_here()];
+            CHECK(kernel->has_one(lines_root_of(l), digests[j]) == (found[j] != 0));
+            sum += found[j];
+        }
+    }
+    return sum;
+}
+
+#define STRANGER (UINT64_C(1) << 40)
+
+/* The rate of strangers, within six deviations of what the set says, and not above the stated one. */
+static void check_rate(const struct lines *l, uint64_t asked, uint64_t seed)
+{
+    double says = lines_rate(l);
+    double hits = (double)found_in(l, STRANGER + seed, STRANGER + seed + asked);
+    double expected = says * (double)asked, slack = 6 * sqrt(expected + 1) + 1;
+    CHECK_MSG(says <= l->fpp, "says %g, stated %g, %g keys", says, l->fpp, (double)l->keys);
+    CHECK_MSG(fabs(hits - expected) <= slack, "%g found, %g expected: stated %g, %g keys", hits,
+              expected, l->fpp, (double)l->keys);
+}
+
+static double bits_per_key(const struct lines *l)
+{
+    return 8 * (double)(l->bytes + sizeof *l) / (double)l->keys;
+}
+
+static void grow_and_shrink(double fpp, uint64_t most, double bits)
+{
+    struct lines l;
+    uint64_t n = 0;
+    double worst = 0;
+    CHECK(lines_init(&l, &mem_system, fpp) == TAMIS_OK);
+    CHECK(found_in(&l, STRANGER, STRANGER + 1000) == 0);
+    for (uint64_t check = 1; n < most;) {
+        CHECK(lines_add(&l, digest_of(n), false) == TAMIS_OK);
+        n++;
+        if (n >= 1000 && n % 97 == 0 && bits_per_key(&l) > worst)
+            worst = bits_per_key(&l);
+        if (n == check || n == most) {
+            CHECK_MSG(found_in(&l, 0, n) == n, "of %" PRIu64 " keys at %g", n, fpp);
+            check_rate(&l, 200000, n * 1000000);
+            check = check * 3 + 1;
+        }
+    }
+    CHECK(l.keys == n);
+    CHECK_MSG(worst <= bits, "%g bits per key at %g", worst, fpp);
+    while (n) { /* the oldest go first, then the newest: what is left is coarse or fine */
+        uint64_t low = n / 3;
+        for (uint64_t i = 0; i < n; i++)
+            if (i < low || i >= 2 * low + n % 3)
+                CHECK(lines_remove(&l, digest_of(i)));
+        CHECK_MSG(found_in(&l, low, 2 * low + n % 3) == low + n % 3, "left of %" PRIu64, n);
+        check_rate(&l, 50000, n * 999983);
+        for (uint64_t i = low; i < 2 * low + n % 3; i++)
+            CHECK(lines_remove(&l, digest_of(i)));
+        n = low;
+        for (uint64_t i = 0; i < n; i++)
+            CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+        CHECK(found_in(&l, 0, n) == n);
+    }
+    CHECK_MSG(l.keys == 0 && lines_rate(&l) == 0, "%g keys, rate %g, after %" PRIu64,
+              (double)l.keys, lines_rate(&l), most);
+    CHECK(found_in(&l, 0, 5000) + found_in(&l, STRANGER, STRANGER + 5000) == 0);
+    CHECK_MSG(l.bytes < 1024, "%g bytes when empty", (double)l.bytes);
+    lines_free(&l);
+}
+
+TEST(grows_and_shrinks_at_a_tenth)
+{
+    grow_and_shrink(0.1, harness_long() ? 3000000 : 150000, 24);
+}
+
+TEST(grows_and_shrinks_at_a_hundredth)
+{
+    grow_and_shrink(0.01, harness_long() ? 10000000 : 600000, 31);
+}
+
+TEST(grows_and_shrinks_at_a_thousandth)
+{
+    grow_and_shrink(0.001, harness_long() ? 3000000 : 150000, 38);
+}
+
+TEST(grows_and_shrinks_at_a_ten_thousandth)
+{
+    grow_and_shrink(0.0001, harness_long() ? 3000000 : 150000, 46);
+}
+
+/* ---- random lives ---------------------------------------------------------------------------- */
+
+#define WORLD 3000
+
+struct life {
+    struct lines l;
+    uint32_t copies[WORLD];
+    uint64_t base; /* first key of the world */
+    uint64_t total;
+};
+
+static tamis_error count_copies(void *context, uint64_t place, unsigned known, uint64_t copies)
+{
+    (void)place;
+    (void)known;
+    *(uint64_t *)context += copies;
+    return TAMIS_OK;
+}
+
+static void life_check(const struct life *life)
+{
+    uint64_t copies = 0;
+    CHECK(lines_each(&life->l, count_copies, &copies) == TAMIS_OK && copies == life->total);
+    for (uint32_t i = 0; i < WORLD; i++)
+        if (life->copies[i])
+            CHECK_MSG(lines_has_one(&life->l, digest_of(life->base + i)), "key %u, %u copies", i,
+                      life->copies[i]);
+    CHECK(life->l.keys == life->total);
+}
+
+static void life_add(struct life *life, uint32_t i, uint32_t times)
+{
+    for (uint32_t t = 0; t < times; t++)
+        CHECK(lines_add(&life->l, digest_of(life->base + i), false) == TAMIS_OK);
+    life->copies[i] += times;
+    life->total += times;
+}
+
+static void life_step(struct life *life, uint64_t *rng)
+{
+    uint64_t what = rng_next(rng) % 1000;
+    uint32_t i = (uint32_t)(rng_next(rng) % WORLD);
+    if (what < 500) {
+        life_add(life, i, 1);
+    } else if (what < 980) {
+        if (!life->copies[i])
+            return;
+        CHECK(lines_remove(&life->l, digest_of(life->base + i)));
+        life->copies[i]--;
+        life->total--;
+    } else if (what < 990) {
+        life_add(life, i, 1 + (uint32_t)(rng_next(rng) % 60));
+    } else if (what == 990) {
+        life_add(life, i, 5000 + (uint32_t)(rng_next(rng) % 5000)); /* past what a stash counts */
+    } else if (what < 994) { /* a burst of others, which come and go */
+        uint64_t n = rng_next(rng) % 60000, from = STRANGER * 2 + rng_next(rng) % STRANGER;
+        for (uint64_t j = 0; j < n; j++)
+            CHECK(lines_add(&life->l, digest_of(from + j), false) == TAMIS_OK);
+        for (uint64_t j = 0; j < n; j++)
+            CHECK(lines_remove(&life->l, digest_of(from + j)));
+    } else if (what < 997) {
+        struct lines copy;
+        CHECK(lines_clone(&copy, &life->l, &mem_system) == TAMIS_OK);
+        CHECK(lines_equal(&copy, &life->l) && copy.keys == life->l.keys);
+        CHECK_MSG(copy.bytes <= life->l.bytes, "%g of %g", (double)copy.bytes,
+                  (double)life->l.bytes);
+        CHECK(lines_add(&copy, digest_of(STRANGER), false) == TAMIS_OK &&
+              !lines_equal(&copy, &life->l));
+        CHECK(lines_remove(&copy, digest_of(STRANGER)));
+        lines_free(&life->l);
+        life->l = copy;
+    } else { /* all of it in a set that has another size */
+        struct lines other;
+        uint64_t n = rng_next(rng) % 3000, from = STRANGER * 3;
+        CHECK(lines_init(&other, &mem_system, life->l.fpp) == TAMIS_OK);
+        for (uint64_t j = 0; j < n; j++)
+            CHECK(lines_add(&other, digest_of(from + j), false) == TAMIS_OK);
+        CHECK(lines_unite(&other, &life->l) == TAMIS_OK && other.keys == n + life->total);
+        for (uint64_t j = 0; j < n; j++)
+            CHECK(lines_remove(&other, digest_of(from + j)));
+        lines_free(&life->l);
+        life->l = other;
+    }
+}
+
+static void live(double fpp, uint64_t seed, unsigned steps)
+{
+    static struct life life;
+    uint64_t rng = seed;
+    life = (struct life){.base = rng_next(&rng) >> 30};
+    CHECK(lines_init(&life.l, &mem_system, fpp) == TAMIS_OK);
+    for (unsigned i = 0; i < steps; i++) {
+        life_step(&life, &rng);
+        if (i % 500 == 0)
+            life_check(&life);
+    }
+    life_check(&life);
+    CHECK(lines_rate(&life.l) < 1);
+    for (uint32_t i = 0; i < WORLD; i++)
+        for (; life.copies[i]; life.copies[i]--)
+            CHECK(lines_remove(&life.l, digest_of(life.base + i)));
+    CHECK(life.l.keys == 0 && lines_rate(&life.l) == 0);
+    CHECK(found_in(&life.l, life.base, life.base + WORLD) == 0);
+    lines_free(&life.l);
+}
+
+TEST(random_lives)
+{
+    uint64_t rng = harness_seed();
+    unsigned steps = harness_long() ? 2500000 : 6000;
+    for (unsigned i = 0; i < 4; i++)
+        live(rates[i], rng_next(&rng), steps);
+}
+
+/* ---- small ones ------------------------------------------------------------------------------ */
+
+TEST(small_sets_are_small)
+{
+    struct lines l;
+    CHECK(lines_init(&l, &mem_system, 0.01) == TAMIS_OK);
+    for (uint64_t i = 0; i < 10; i++)
+        CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+    CHECK_MSG(l.bytes <= 128, "%g bytes for ten keys", (double)l.bytes);
+    double worst = 0;
+    for (uint64_t i = 10; i < 1200; i++) {
+        CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+        if (i >= 999 && bits_per_key(&l) > worst)
+            worst = bits_per_key(&l);
+    }
+    CHECK_MSG(worst <= 30, "%g bits per key at 1,000 keys", worst);
+    lines_free(&l);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+TEST(without_memory_nothing_changes)
+{
+    struct fault fault;
+    struct lines l;
+    fault_init(&fault);
+    CHECK(lines_init(&l, &fault.allocator, 0.01) == TAMIS_OK);
+    uint64_t n = 0, refused = 0;
+    while (n < 60000) {
+        double rate = lines_rate(&l);
+        fault_arm(&fault, 1 + n % 3, true);
+        tamis_error e = lines_add(&l, digest_of(n), false);
+        fault_arm(&fault, 0, false);
+        if (e == TAMIS_OK) {
+            n++;
+            continue;
+        }
+        refused++;
+        CHECK(e == TAMIS_ENOMEM && l.keys == n && lines_rate(&l) == rate);
+        CHECK(n % 10 || found_in(&l, 0, n) == n);
+        CHECK(lines_add(&l, digest_of(n), false) == TAMIS_OK);
+        n++;
+    }
+    CHECK_MSG(refused > 50, "%g refused", (double)refused);
+    CHECK(found_in(&l, 0, n) == n);
+    for (uint64_t i = 0; i < n; i++) { /* removal goes on without memory */
+        fault_arm(&fault, 1 + i % 4, true);
+        CHECK(lines_remove(&l, digest_of(i)));
+    }
+    fault_arm(&fault, 0, false);
+    CHECK(l.keys == 0 && found_in(&l, 0, n) == 0);
+    lines_free(&l);
+    CHECK(fault_clean(&fault));
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+struct side {
+    struct lines l;
+    _Atomic uint64_t n;
+    atomic_bool stop;
+    _Atomic uint64_t denied, asked;
+};
+
+static void *ask_along(void *context)
+{
+    struct side *s = context;
+    uint64_t rng = 1;
+    while (!atomic_load(&s->stop)) {
+        uint64_t n = atomic_load(&s->n), some = min_u64(n, 200);
+        tamis_digest digests[200];
+        uint8_t found[200];
+        for (uint64_t i = 0; i < some; i++)
+            digests[i] = digest_of(rng_next(&rng) % n);
+        uint64_t inside = readers_enter();
+        lines_has(&s->l, digests, some, found);
+        for (uint64_t i = 0; i < some; i++)
+            atomic_fetch_add(&s->denied, !found[i] || !lines_has_one(&s->l, digests[i]));
+        readers_leave(inside);
+        atomic_fetch_add(&s->asked, some);
+    }
+    return NULL;
+}
+
+static void grow_beside_readers(double fpp, uint64_t most)
+{
+    static struct side s;
+    pthread_t thread[2];
+    memset(&s, 0, sizeof s);
+    CHECK(lines_init(&s.l, &mem_system, fpp) == TAMIS_OK);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&thread[i], NULL, ask_along, &s) == 0);
+    for (uint64_t i = 0; i < most; i++) {
+        CHECK(lines_add(&s.l, digest_of(i), false) == TAMIS_OK);
+        atomic_store(&s.n, i + 1);
+        if (i % 1000 == 999) /* readers get their turn */
+            for (uint64_t before = atomic_load(&s.asked); atomic_load(&s.asked) == before;)
+                sched_yield();
+    }
+    atomic_store(&s.stop, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    CHECK_MSG(atomic_load(&s.denied) == 0, "%g of %g", (double)atomic_load(&s.denied),
+              (double)atomic_load(&s.asked));
+    lines_reclaim(&s.l, false);
+    CHECK(!s.l.retired);
+    lines_free(&s.l);
+}
+
+TEST(readers_beside_growth)
+{
+    for (unsigned i = 0; i < 4; i++)
+        grow_beside_readers(rates[i], harness_long() ? 1000000 : 60000);
+}
+
+HARNESS_MAIN
