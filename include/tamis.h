@@ -12,7 +12,7 @@
  *
  * 1. "No" is a proof. No growth, merge, fold, legal removal, save or load turns a member into "no".
  * 2. The stated rate (fpp) is the total for keys that were never added: over all vectors of a
- *    filter, up to its capacity (fixed, dynamic), at every size (scalable, flexible), over all live
+ *    filter, up to its capacity (fixed, dynamic), at every size (smooth, scalable, flexible), over all live
  *    vectors (window).
  * 3. Failure changes nothing: a function that returns an error leaves its arguments as they were.
  *    The library never prints, exits or aborts.
@@ -135,7 +135,8 @@ typedef enum tamis_growth {
     TAMIS_DYNAMIC = 2,        /* equal vectors up to a bound on the size of the set (Guo et al.) */
     TAMIS_SCALABLE = 3,       /* vectors that grow geometrically, without bound */
     TAMIS_FLEXIBLE = 4,       /* vectors sized by the predicted arrival rate (Xie et al.) */
-    TAMIS_WINDOW = 5          /* remembers the keys of a time span, then forgets them */
+    TAMIS_WINDOW = 5,         /* remembers the keys of a time span, then forgets them */
+    TAMIS_SMOOTH = 6          /* lines of fingerprints, split and joined: any size, exact removal */
 } tamis_growth;
 
 typedef enum tamis_layout {
@@ -158,7 +159,8 @@ typedef struct tamis_options {
     double fpp;        /* total false positive rate; default 0.01 */
     uint64_t capacity; /* keys that fit at the stated rate: in all (fixed, dynamic), before it
                           grows (scalable, flexible), or within any one window, however they
-                          arrive (window; often many more fit). Default 1024 */
+                          arrive (window; often many more fit). Default 1024. smooth: of a
+                          plain filter, keys in the vector that it begins with; default none */
     tamis_growth growth;
     tamis_layout layout;
     tamis_hash hash;

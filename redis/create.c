@@ -8,7 +8,8 @@
 #define CAPACITY_MAX     (1LL << 40)
 #define BF_EXPANSION_MAX 32768
 
-const char *const growth_words[6] = {"", "fixed", "dynamic", "scalable", "flexible", "window"};
+const char *const growth_words[7] = {"",         "fixed",  "dynamic", "scalable",
+                                     "flexible", "window", "smooth"};
 const char *const layout_words[3] = {"", "spread", "blocked"};
 const char *const hash_words[4] = {"", "xxh3", "sip", "h3"};
 
@@ -60,8 +61,9 @@ int word_of(const RedisModuleString *s, const char *const *words, int n)
 
 static const char *take_growth(struct creation *c, const RedisModuleString *s)
 {
-    c->o.growth = (tamis_growth)word_of(s, growth_words, 6);
-    return c->o.growth ? NULL : "ERR GROWTH is fixed, dynamic, scalable, flexible or window";
+    c->o.growth = (tamis_growth)word_of(s, growth_words, 7);
+    return c->o.growth ? NULL
+                       : "ERR GROWTH is smooth, fixed, dynamic, scalable, flexible or window";
 }
 
 static const char *take_layout(struct creation *c, const RedisModuleString *s)

@@ -103,12 +103,17 @@ static long add_all(RedisModuleCtx *ctx, struct adding *a, struct value *v)
     return (long)(a->added + refused);
 }
 
+static bool growth_clocked(tamis_growth growth)
+{
+    return growth == TAMIS_WINDOW || growth == TAMIS_FLEXIBLE;
+}
+
 /* As it came, where that says all, by a name that every server with the module has; else with the items
    that were added, and the time. */
 static void replicate_add(RedisModuleCtx *ctx, const struct adding *a, tamis_growth growth,
                           bool as_it_came)
 {
-    bool clocked = growth == TAMIS_WINDOW || growth == TAMIS_FLEXIBLE;
+    bool clocked = growth_clocked(growth);
     if (a->changed && clocked)
         rm.Replicate(ctx, "TAMIS.INSERT", "scclcv", a->name, "NOCREATE", "AT",
                      (long long)value_clock(NULL), "ITEMS", a->items, a->added);
@@ -166,7 +171,7 @@ int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, a->name, RM_READ | RM_WRITE);
     struct value *v = find_value(key, a->dialect == CF ? VALUE_DELETABLE : VALUE_ITEMS, &error);
-    if (c || !v || v->publication || v->growth > TAMIS_SCALABLE) /* the clock takes 25 ns */
+    if (c || !v || v->publication || growth_clocked(v->growth)) /* the clock takes 25 ns */
         time_of_command(c ? c->at : 0);
     if (!v && (error || (c && c->nocreate)))
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);

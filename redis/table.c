@@ -46,6 +46,7 @@ static arg words_of_growth[] = {
     {.name = "scalable", .type = RM_ARG_TOKEN, .token = "scalable", .key_spec_index = -1},
     {.name = "flexible", .type = RM_ARG_TOKEN, .token = "flexible", .key_spec_index = -1},
     {.name = "window", .type = RM_ARG_TOKEN, .token = "window", .key_spec_index = -1},
+    {.name = "smooth", .type = RM_ARG_TOKEN, .token = "smooth", .key_spec_index = -1},
     {0}};
 
 #define ARGS_OF_CREATION                                                                    \

@@ -14,6 +14,7 @@
 Exit status: 0 done, or a key may be a member; 1 none may; 2 an error. It is slow and simple, needs
 nothing but Python, libxxhash and libsodium, and shares no code with the library.
 """
+import collections
 import ctypes
 import datetime
 import fractions
@@ -257,11 +258,15 @@ HEAD = [("growth", "I"), ("layout", "I"), ("flags", "I"), ("vectors_max", "I"), 
         ("window", "Q"), ("memory_limit", "Q"), ("n_lambdas", "I"), ("zero1", "I"),
         ("lambdas", "64s"), ("stored", "Q"), ("next_id", "I"), ("grown", "I"), ("level", "d"),
         ("trend", "d"), ("rates", "I"), ("n", "I"), ("base_rate", "d"), ("width", "Q"),
-        ("pending", "Q"), ("candidates", "Q"), ("copies", "Q"), ("zero2", "Q")]
+        ("pending", "Q"), ("candidates", "Q"), ("copies", "Q"), ("parts", "I"), ("zero2", "I")]
 RECORD = [("id", "I"), ("slot", "I"), ("units", "Q"), ("k", "I"), ("zero", "I"), ("capacity", "Q"),
           ("load", "Q"), ("count", "Q"), ("ones_max", "Q"), ("fpp", "d"),
           ("born", "Q"), ("last", "Q"), ("large", "Q")]
-GROWTHS = ["", "fixed", "dynamic", "scalable", "flexible", "window"]
+LINES = [("fpp", "d"), ("width", "I"), ("zero", "I")]
+PART = [("lines", "I"), ("depth", "I"), ("width", "I"), ("stash", "I"), ("stashed", "I"),
+        ("coarse", "I"), ("excess", "I"), ("zero1", "I"), ("used", "Q"), ("keys", "Q"),
+        ("mass", "Q"), ("zero2", "Q")]
+GROWTHS = ["", "fixed", "dynamic", "scalable", "flexible", "window", "smooth"]
 DELETABLE, UNIQUE, SHARED_ADDS, PUBLISHED = 1, 2, 8, 32
 
 
@@ -307,7 +312,11 @@ def shape_fits(layout, units, k, hash_id):
 def check_head(h, hash_id, at):
     flags = h["flags"]
     dynamic, window = h["growth"] == 2, h["growth"] == 5
-    need(1 <= h["growth"] <= 5 and 1 <= h["layout"] <= 2 and flags < 64, at, "growth or layout")
+    need(1 <= h["growth"] <= 6 and 1 <= h["layout"] <= 2 and flags < 64, at, "growth or layout")
+    smooth = h["growth"] == 6
+    need(not smooth or (h["layout"] == 2 and not flags & PUBLISHED), at, "the layout")
+    need(h["parts"] <= (256 if smooth else 0), at, "parts of lines")
+    need(not (smooth and flags & DELETABLE and h["n"]), at, "a vector beside lines")
     need(h["layout"] == 1 or not (dynamic or hash_id == 3), at, "the layout")
     need(not (flags & DELETABLE and window), at, "a deletable window")
     need(not flags & UNIQUE or flags & DELETABLE, at, "unique without deletable")
@@ -327,7 +336,7 @@ def check_head(h, hash_id, at):
     lambdas = h["lambdas"]
     need(h["n_lambdas"] <= 64 and all(1 <= x <= 40 for x in lambdas[:h["n_lambdas"]]) and
          not any(lambdas[h["n_lambdas"]:]), at, "the lambdas")
-    need(1 <= h["n"] <= (1 << 20 if dynamic else 4096) and (h["growth"] != 1 or h["n"] == 1), at,
+    need((0 if h["parts"] else 1) <= h["n"] <= (1 << 20 if dynamic else 4096) and (h["growth"] != 1 or h["n"] == 1), at,
          "the number of vectors")
 
 
@@ -352,6 +361,142 @@ def check_record(r, layout, hash_id, counted, at):
     need(r["large"] <= (m if counted else 0), at, "large counters")
     need(r["fpp"] >= 0, at, "rate")
     return m
+
+
+class Part:
+    """A part of the lines of a smooth filter: its record and its four pieces."""
+    SLOTS = {12: 41, 16: 31, 20: 24, 24: 20}
+
+    def __init__(self, record, at):
+        r, self.record, self.at = record, record, at
+        power = 1 << r["lines"].bit_length() - 1 if r["lines"] else 1
+        need(0 < r["lines"] < 1 << 28 and (r["lines"] == power or
+                                           r["lines"] - power >= power // 16), at, "lines")
+        need(r["width"] in self.SLOTS and r["depth"] in (0, 4, 8), at, "width or depth")
+        need(5 * r["stashed"] <= 4 * r["stash"] and (r["stashed"] or not r["stash"]), at, "stash")
+        self.width, self.bits = r["width"], r["width"] - 1 + power.bit_length() - 1
+
+    def lengths(self):
+        r = self.record
+        return [64 * r["lines"], 8 * r["stash"], 16 * r["coarse"], 16 * r["excess"]]
+
+    def take(self, pieces):
+        self.pieces = [bytes(piece) for piece in pieces]
+        self.stash = {}
+        words = [x for x, in struct.iter_unpack("<Q", self.pieces[1])]
+        for word in filter(None, words):
+            line, slot, copies = word >> 36, word >> 12 & 0xFFFFFF, word & 0xFFF
+            need(line < self.record["lines"] and slot < 1 << self.width and slot and copies,
+                 self.at, "an entry of the stash")
+            need((line, slot) not in self.stash, self.at, "an entry twice in the stash")
+            self.stash[line, slot] = copies
+        self.check_homes(words)
+
+    def check_homes(self, words):
+        room = len(words)
+        for at, word in enumerate(words):
+            home = (((word >> 36) * GOLDEN & MASK) >> 32) * room >> 32
+            while word and home != at:
+                need(words[at], self.at, "an entry of the stash out of reach")
+                at = (at or room) - 1
+
+    def line(self, number):
+        """Slots in use, the bound, and whether some slot may have a low part of zero."""
+        data, s = self.pieces[0][64 * number:64 * number + 64], self.width
+        if s == 12:
+            lows, high = data[:41], [data[41 + i] & 15 if i < 21 else data[20 + i] >> 4
+                                     for i in range(41)]
+            raw, shift = struct.unpack_from("<H", data, 62)[0], 8
+        elif s == 16:
+            lows, high, raw, shift = struct.unpack_from("<31H", data, 2), [0] * 31, \
+                struct.unpack_from("<H", data)[0], 16
+        elif s == 20:
+            lows, high = struct.unpack_from("<24H", data), \
+                [data[48 + i] & 15 if i < 12 else data[36 + i] >> 4 for i in range(24)]
+            raw, shift = struct.unpack_from("<I", data, 60)[0], 16
+        else:
+            lows, high, raw, shift = struct.unpack_from("<20H", data), data[40:60], \
+                struct.unpack_from("<I", data, 60)[0], 16
+        top = 0 if s == 16 else 1 << (15 if s == 12 else 31)
+        slots = [low | part << shift for low, part in zip(lows, high)]
+        used = slots.index(0) if 0 in slots else len(slots)
+        bound = (raw & ~top) ^ (1 << s) - 1
+        need(not any(slots[used:]) and bound < 1 << s, self.at, "a line")
+        need(raw & top or s == 16 or all(lows[:used]), self.at, "a low part of zero")
+        return slots[:used], bound
+
+    def first(self, line):
+        return -(-(line << self.bits) // self.record["lines"])
+
+    def line_of(self, w):
+        return w * self.record["lines"] >> self.bits
+
+    def entry(self, line, slot):
+        """The entry of a slot in a line, None if it is coarse."""
+        unknown = (slot & -slot).bit_length() - 1
+        if unknown + 5 >= self.width:
+            return None
+        span, low = 1 << self.width - 1, (slot & slot - 1) >> 1
+        first, last = self.first(line), self.first(line + 1) - 1
+        low += (first - low + span - 1) // span * span
+        if low > last:
+            low -= span
+        need(low >= 0 and low + (1 << unknown) > first, self.at, "a slot of another line")
+        return low << 1 | 1 << unknown
+
+    def lines_of(self, entry):
+        unknown, low = (entry & -entry).bit_length() - 1, (entry & entry - 1) >> 1
+        return range(self.line_of(low), self.line_of(low + (1 << unknown) - 1) + 1)
+
+    def list_of(self, piece):
+        found = list(struct.iter_unpack("<QQ", self.pieces[piece]))
+        keys = [entry for entry, _ in found]
+        need(keys == sorted(set(keys)) and all(copies for _, copies in found), self.at, "a list")
+        need(all(0 < entry < 2 << self.bits for entry in keys), self.at, "a list")
+        return found
+
+    def check(self):
+        """Every entry is in all its lines, and all are as many as the record says."""
+        there, bounds, used = [], [], len(self.stash)
+        for number in range(self.record["lines"]):
+            slots, bound = self.line(number)
+            there.append(collections.Counter(slots))
+            bounds.append(bound)
+            used += len(slots)
+            need(all(n == 1 or self.entry(number, slot) is None
+                     for slot, n in there[-1].items()), self.at, "a slot twice in a line")
+        for (line, slot), copies in self.stash.items():
+            need(bounds[line] <= (slot & slot - 1 | 1), self.at, "a bound")
+            there[line][slot] += copies
+        coarse, keys, mass = {}, 0, 0
+        for line, slots in enumerate(there):
+            for slot, copies in list(slots.items()):
+                entry = self.entry(line, slot)
+                if entry is None:
+                    coarse[line, slot] = coarse.get((line, slot), 0) + copies
+                    continue
+                lines = self.lines_of(entry)
+                need(all(there[other][slot] == copies for other in lines), self.at,
+                     "an entry that only one of its lines has")
+                if line == lines[0]:
+                    keys, mass = keys + copies, mass + (entry & -entry)
+        for entry, copies in self.list_of(2):
+            slot = entry & (1 << self.width) - 1 or 1 << self.width - 1
+            keys, mass = keys + copies, mass + (entry & -entry)
+            for line in self.lines_of(entry):
+                coarse[line, slot] = coarse.get((line, slot), 0) - 1
+        keys += sum(copies for _, copies in self.list_of(3))
+        need(not any(coarse.values()), self.at, "coarse entries")
+        need((used, keys, mass, len(self.stash)) == tuple(
+            self.record[name] for name in ("used", "keys", "mass", "stashed")), self.at, "counts")
+
+    def has(self, a):
+        w = (a << self.record["depth"] & MASK) >> 64 - self.bits
+        line, q = self.line_of(w), (2 * w + 1) & (1 << self.width) - 1
+        slots, bound = self.line(line)
+        if q >= bound:
+            slots += [slot for other, slot in self.stash if other == line]
+        return any((slot ^ q) & (slot ^ -slot) & (1 << self.width) - 1 == 0 for slot in slots)
 
 
 class Structure:
@@ -420,15 +565,27 @@ class Structure:
 class Filter(Structure):
     def __init__(self, container):
         super().__init__(container, 1, "a filter")
-        need(container.body_len == 256 + RECORD_LEN * self.head["n"], 32, "the body has the wrong length")
+        n, parts = self.head["n"], self.head["parts"]
+        need(container.body_len == 256 + RECORD_LEN * n + (16 + 64 * parts if parts else 0), 32,
+             "the body has the wrong length")
         check_head(self.head, container.hash, 128)
         need(self.head["width"] == (width_for(self.head["n"]) if self.head["growth"] == 2 else 0),
              128, "the width of the matrix")
         self.vectors = [self.read_record(i) for i in range(self.head["n"])]
-        need(sum(v.record["count"] for v in self.vectors) == self.head["stored"], 296, "stored")
+        at = 384 + RECORD_LEN * n
+        self.lines = unpack(LINES, container.data, at, at) if parts else None
+        self.places = placed([Part(unpack(PART, container.data, at + 16 + 64 * i, at),
+                                   at + 16 + 64 * i) for i in range(parts)], at)
+        need(sum(v.record["count"] for v in self.vectors) +
+             sum(part.record["keys"] for part in self.places.values()) == self.head["stored"], 296,
+             "stored")
         self.read_sections(self.section_lengths())
         self.read_bits()
-        self.read_ones()
+        if n:
+            self.read_ones()
+        for i, part in enumerate(self.places.values()):
+            part.take(self.parts.get((8, 4 * i + piece), b"") for piece in range(4))
+            part.check()
         if self.counted:
             for i, v in enumerate(self.vectors):
                 self.read_counters(i, v, 384 + RECORD_LEN * i)
@@ -462,7 +619,12 @@ class Filter(Structure):
         if head["pending"]:
             yield 5, 0, 32 * head["pending"]
             yield 6, 0, 4 * head["candidates"]
-        yield 9, 0, 8 * len(self.vectors)
+        for i, part in enumerate(self.places.values()):
+            for piece, length in enumerate(part.lengths()):
+                if length:
+                    yield 8, 4 * i + piece, length
+        if self.vectors:
+            yield 9, 0, 8 * len(self.vectors)
 
     def read_bits(self):
         width = self.head["width"]
@@ -487,6 +649,10 @@ class Filter(Structure):
             all(bit(self.parts[1, i], p) for p in family.positions(
                 digest, self.head["layout"], v.record["units"], v.record["k"]))
             for i, v in enumerate(self.vectors))
+        if self.places:
+            place = digest[0] >> 56
+            found = found or self.places[max(first for first in self.places
+                                             if first <= place)].has(digest[0])
         hidden = self.head["flags"] & UNIQUE and self.pending.get(digest, (0, 0))[1]
         return found and not hidden
 
@@ -512,6 +678,9 @@ class Filter(Structure):
         head.update(pending=len(pending), copies=sum(p[0] for _, p in pending),
                     candidates=sum(len(p[2]) for _, p in pending))
         body = pack(HEAD, head) + b"".join(pack(RECORD, r) for r in records)
+        if self.places:
+            body += pack(LINES, self.lines)
+            body += b"".join(pack(PART, part.record) for part in self.places.values())
         return container_bytes(1, 1 if bits_only or self.bits_only else 0, self.hash, key,
                                self.container.check, body,
                                list(self.written_sections(head, counted, pending)))
@@ -537,7 +706,24 @@ class Filter(Structure):
             yield 5, 0, b"".join(struct.pack("<QQQII", a, b, copies, hides, len(ids))
                                  for (a, b), (copies, hides, ids) in pending)
             yield 6, 0, b"".join(struct.pack("<I", x) for _, p in pending for x in p[2])
-        yield 9, 0, b"".join(struct.pack("<Q", v.bits.bit_count()) for v in self.vectors)
+        for i, part in enumerate(self.places.values()):
+            for piece, data in enumerate(part.pieces):
+                if data:
+                    yield 8, 4 * i + piece, data
+        if self.vectors:
+            yield 9, 0, b"".join(struct.pack("<Q", v.bits.bit_count()) for v in self.vectors)
+
+
+def placed(parts, at):
+    """Parts by their first places, which they take in order."""
+    found, place = {}, 0
+    for part in parts:
+        places = 256 >> part.record["depth"]
+        need(place % places == 0 and place < 256, at, "the place of a part")
+        found[place] = part
+        place += places
+    need(place == 256 or not parts, at, "places without a part")
+    return found
 
 
 # ---- values of records ---------------------------------------------------------------------------
@@ -1241,17 +1427,21 @@ class Patch:
         head = unpack(HEAD, image, 0, 56)
         check_head(head, old.hash, 56)
         vectors = self.read_vectors(head)
+        lines, places = self.read_part_records(head)
         for base, v in vectors:
             self.read_changes(head, base, v)
+        self.read_parts(places)
         pending = self.read_pending(vectors) if self.counted else {}
         need(self.stream.at >= len(self.stream.data), 56 + self.stream.at, "bytes are left over")
         old.head, old.vectors, old.pending = head, [v for _, v in vectors], pending
+        old.lines, old.places = lines, places
         old.counted, old.bits_only = self.counted, self.bits_only
         need(fingerprint(old.encode(None, self.bits_only)) == self.newer, 40,
              "the result is not the newer version")
 
     def read_vectors(self, head):
         turn, base_models, record_models = Model(), models(65), models(3)
+        self.records = record_models
         expected, found = 1, []
         for _ in range(head["n"]):
             which = expected if self.stream.bit(turn) else self.stream.number(base_models)
@@ -1275,6 +1465,39 @@ class Patch:
         self.mode, self.count, self.large = models(65), models(65), models(65)
         self.trees = [models(16) for _ in range(16)]
         return found
+
+    def read_part_records(self, head):
+        old, parts = self.old, []
+        if not head["parts"]:
+            return None, {}
+        before = pack(LINES, old.lines) if old.lines else bytes(16)
+        lines = unpack(LINES, self.stream.image(self.records, before), 0, 56)
+        place = 0
+        for _ in range(head["parts"]):
+            base = old.places.get(place)
+            before = pack(PART, base.record) if base else bytes(64)
+            parts.append(Part(unpack(PART, self.stream.image(self.records, before), 0, 56), 56))
+            place += 256 >> parts[-1].record["depth"]
+        return lines, placed(parts, 56)
+
+    def read_parts(self, places):
+        gaps, images = (models(65), models(65)), (models(3), models(3))
+        for place, part in places.items():
+            base, pieces = self.old.places.get(place), []
+            for piece, length in enumerate(part.lengths()):
+                same = base and base.lengths()[0] == part.lengths()[0] and \
+                    base.width == part.width and base.lengths()[piece] == length
+                data = bytearray(base.pieces[piece] if same else length)
+                unit, words, at = 8 if piece else 64, 1 if piece else 0, 0
+                while at < length:
+                    at += unit * self.stream.number(gaps[words])
+                    need(at <= length, 56 + self.stream.at, "a gap too far")
+                    if at < length:
+                        data[at:at + unit] = self.stream.image(images[words], data[at:at + unit])
+                        at += unit
+                pieces.append(data)
+            part.take(pieces)
+            part.check()
 
     def read_changes(self, head, _base, v):
         mode = self.stream.number(self.mode)

@@ -8,7 +8,8 @@
 /* "scalable", or "window:24h". */
 static bool read_growth(struct make *make)
 {
-    static const char *const names[] = {"fixed", "dynamic", "scalable", "flexible", "window"};
+    static const char *const names[] = {"fixed",    "dynamic", "scalable",
+                                        "flexible", "window",  "smooth"};
     if (!make->growth)
         return true;
     size_t len = strcspn(make->growth, ":");
@@ -19,7 +20,7 @@ static bool read_growth(struct make *make)
     if (make->options.growth == TAMIS_GROWTH_DEFAULT ||
         (time && make->options.growth != TAMIS_WINDOW)) {
         complain(
-            "wrong value '%s': --growth: give fixed, dynamic, scalable, flexible or window:24h",
+            "wrong value '%s': --growth: give smooth, fixed, dynamic, scalable, flexible or window:24h",
             make->growth);
         return false;
     }

@@ -6,7 +6,8 @@
 #include "ui/report.h"
 #include "set_file.h"
 
-static const char *const growths[] = {"", "fixed", "dynamic", "scalable", "flexible", "window"};
+static const char *const growths[] = {"",         "fixed",  "dynamic", "scalable",
+                                      "flexible", "window", "smooth"};
 static const char *const layouts[] = {"", "spread", "blocked"};
 static const char *const hashes[] = {"", "xxh3", "sip", "h3"};
 

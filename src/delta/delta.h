@@ -114,4 +114,20 @@ bool in_vector(struct delta_in *in, struct vector_models *models, struct vector 
 /* Number of bits in which they differ; y may be NULL. */
 uint64_t vector_distance(const struct vector *x, const struct vector *y);
 
+/* ---- parts of lines: delta_lines.c ---- */
+
+/* Of lines, and of words. */
+struct lines_models {
+    struct number_models gap[2];
+    struct byte_models image[2];
+};
+
+void lines_models_reset(struct lines_models *models);
+/* From the part that was in this place before (NULL: none was). */
+void out_part(struct delta_out *o, struct lines_models *models, const struct body *base,
+              const struct body *b);
+/* Into a part that has room and is empty; false if what comes is no part. */
+bool in_part(struct delta_in *in, struct lines_models *models, const struct body *base,
+             struct body *b);
+
 #endif

@@ -9,8 +9,9 @@
  *
  * A fingerprint (set_fingerprint) covers the bytes as which the version would be saved without its key.
  * The stream holds the body (format_head.c) as changes to the old body; for every vector the old one
- * that it comes from, and its record; then the changes of every vector; then the pending removals.
- * Values that follow from the rest (numbers of large counters and removals) are written as zero.
+ * that it comes from, and its record; the records of the parts of lines, each as changes to the old part
+ * that began at the same place; then the changes of every vector and of every part; then the pending
+ * removals. Values that follow from the rest (numbers of large counters and removals) are written as zero.
  *
  * Applying a patch makes the new version separately and compares its fingerprint before it is used.
  */
@@ -39,6 +40,7 @@ void patch_models_reset(struct patch_models *m)
     models_reset(m->base.bits, NUMBER_MODELS);
     models_reset(m->numbers.bits, NUMBER_MODELS);
     vector_models_reset(&m->vectors);
+    lines_models_reset(&m->lines);
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
@@ -65,6 +67,47 @@ const uint8_t *patch_record(const uint8_t *body, uint32_t i)
 {
     static const uint8_t none[RECORD_LEN];
     return i == 0 ? none : body + HEAD_LEN + RECORD_LEN * (size_t)(i - 1);
+}
+
+/* How many vectors and parts of lines a body has. */
+static struct head counts_of(const uint8_t *body)
+{
+    struct head head = {.kind = KIND_FILTER};
+    struct cursor c = cursor_read(body, HEAD_LEN);
+    head_fields(&c, &head);
+    return head;
+}
+
+struct patch_parts patch_parts(const uint8_t *body, const struct lines *lines)
+{
+    struct head head = counts_of(body);
+    return (struct patch_parts){.lines = lines,
+                                .records = body + HEAD_LEN + RECORD_LEN * (size_t)head.n,
+                                .n = head.line_parts};
+}
+
+const uint8_t *patch_part_record(const struct patch_parts *parts, uint32_t i)
+{
+    static const uint8_t none[PART_LEN];
+    return i == 0 ? none : parts->records + LINES_LEN + PART_LEN * (size_t)(i - 1);
+}
+
+const uint8_t *patch_lines_record(const struct patch_parts *parts)
+{
+    static const uint8_t none[LINES_LEN];
+    return parts->n ? parts->records : none;
+}
+
+uint32_t patch_part_at(struct patch_parts *parts, uint32_t place)
+{
+    while (parts->i < parts->n && parts->place < place) {
+        struct part_facts facts;
+        struct cursor c = cursor_read(patch_part_record(parts, parts->i + 1), PART_LEN);
+        part_fields(&c, &facts);
+        parts->place += PLACES >> facts.depth;
+        parts->i++;
+    }
+    return parts->i < parts->n && parts->place == place ? parts->i + 1 : 0;
 }
 
 uint32_t patch_family(const struct family *family)
@@ -115,6 +158,7 @@ tamis_error patch_verify(const void *data, size_t len, tamis_reason *reason)
 struct diff {
     const struct set *older, *newer; /* older: NULL if changes are recorded */
     const void *owner;               /* of those changes */
+    const struct lines *old_lines;   /* or NULL */
     uint8_t *old_body, *new_body;
     uint64_t old_len, new_len;
     uint32_t n;      /* vectors of newer */
@@ -128,7 +172,7 @@ struct diff {
 static uint32_t watched_base(const struct diff *d, const struct layer *layer)
 {
     const struct changes *c = layer->part[0].vector->changes;
-    uint64_t n = (d->old_len - HEAD_LEN) / RECORD_LEN;
+    uint64_t n = counts_of(d->old_body).n;
     if (!c || c->lost || c->owner != d->owner || c->set + c->cleared > c->positions / 2)
         return 0;
     for (uint32_t i = 1; i <= n; i++)
@@ -169,6 +213,26 @@ static void out_changes(struct diff *d, uint32_t i)
     out_vector(&d->out, &d->models.vectors, &step);
 }
 
+/* Of lines: records of parts against those that began in the same places; then the parts. */
+static void out_lines(struct diff *d, bool records)
+{
+    struct patch_parts old = patch_parts(d->old_body, d->old_lines);
+    struct patch_parts now = patch_parts(d->new_body, set_lines(d->newer));
+    if (now.n && records)
+        out_image(&d->out, &d->models.record, patch_lines_record(&old), patch_lines_record(&now),
+                  LINES_LEN);
+    for (uint32_t i = 0, place = 0; i < now.n; i++) {
+        const struct body *b = lines_part(now.lines, i);
+        uint32_t base = patch_part_at(&old, place);
+        if (records)
+            out_image(&d->out, &d->models.record, patch_part_record(&old, base),
+                      patch_part_record(&now, i + 1), PART_LEN);
+        else
+            out_part(&d->out, &d->models.lines, base ? lines_part(old.lines, base - 1) : NULL, b);
+        place += PLACES >> part_facts(b).depth;
+    }
+}
+
 static void out_vectors(struct diff *d)
 {
     const struct layers *newer = set_layers(d->newer);
@@ -182,8 +246,10 @@ static void out_vectors(struct diff *d)
         out_image(&d->out, &d->models.record, patch_record(d->old_body, base),
                   patch_record(d->new_body, i + 1), RECORD_LEN);
     }
+    out_lines(d, true);
     for (uint32_t i = 0; i < d->n; i++)
         out_changes(d, i);
+    out_lines(d, false);
 }
 
 static bool same_candidates(const struct diff *d, const struct pending *x, const struct pending *y)
@@ -342,6 +408,7 @@ tamis_error patch_changes(const struct set *s, const struct patch_base *base,
         return TAMIS_ENOMEM;
     d->newer = s;
     d->owner = base->owner;
+    d->old_lines = base->lines;
     d->old_body = base->body, d->old_len = base->len;
     memcpy(front.older, base->print, sizeof front.older);
     memcpy(front.newer, print, sizeof front.newer);
@@ -364,6 +431,7 @@ tamis_error tamis_filter_diff(const tamis_filter *from, const tamis_filter *to, 
     if (!d)
         return fail(reason, TAMIS_ENOMEM, "no memory for a patch");
     d->older = older, d->newer = newer;
+    d->old_lines = set_lines(older);
     e = diff(d, bits_only, write, context);
     mem_free(&older->allocator, d->old_body, 1, d->old_len);
     mem_free(&newer->allocator, d, 1, sizeof *d);

@@ -20,6 +20,7 @@ struct patch_models {
     struct model in_turn, kept;
     struct number_models base, numbers;
     struct vector_models vectors;
+    struct lines_models lines;
 };
 
 /* Checks every byte of a patch, except what only the older version can prove. */
@@ -32,7 +33,8 @@ struct patch_base {
     uint8_t *body; /* patch_body, bits only */
     uint64_t len;
     uint8_t print[16];
-    const void *owner; /* of the changes */
+    const void *owner;         /* of the changes */
+    const struct lines *lines; /* a copy of them, or NULL: there were none */
 };
 
 /* A bits-only patch from `base` to the present filter; `print` is its fingerprint. */
@@ -49,5 +51,19 @@ tamis_error patch_body(const struct set *s, bool bits_only, uint8_t **body, uint
 /* Record i - 1 of a body; zeros for i = 0. */
 const uint8_t *patch_record(const uint8_t *body, uint32_t i);
 uint32_t patch_family(const struct family *family);
+/* The parts of lines in a body, from place to place. */
+struct patch_parts {
+    const struct lines *lines;
+    const uint8_t *records;
+    uint32_t n, i, place; /* the next one, and where it begins */
+};
+
+struct patch_parts patch_parts(const uint8_t *body, const struct lines *lines);
+/* The number plus 1 of the part that begins at a place, 0 if none does. Places rise. */
+uint32_t patch_part_at(struct patch_parts *parts, uint32_t place);
+/* Record i - 1; zeros for i = 0. */
+const uint8_t *patch_part_record(const struct patch_parts *parts, uint32_t i);
+/* What the lines were made for; zeros if there are none. */
+const uint8_t *patch_lines_record(const struct patch_parts *parts);
 
 #endif

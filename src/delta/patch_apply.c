@@ -13,7 +13,8 @@ struct apply {
     struct set *made;
     uint8_t *old_body, *body;
     uint64_t old_len, len;
-    uint32_t *bases; /* for each vector the old one plus 1, or 0 */
+    uint32_t n;
+    uint32_t *bases; /* for each of n vectors the old one plus 1, or 0 */
     size_t patch_len;
     struct head head;
     struct patch_models models;
@@ -42,22 +43,47 @@ static tamis_error read_records(struct apply *p, uint32_t n)
     return TAMIS_OK;
 }
 
+/* What the lines were made for, and the records of their parts. */
+static tamis_error read_part_records(struct apply *p, uint32_t n)
+{
+    struct patch_parts old = patch_parts(p->old_body, set_lines(p->s));
+    uint8_t *at = p->body + HEAD_LEN + RECORD_LEN * (size_t)p->n;
+    if (n)
+        in_image(&p->in, &p->models.record, patch_lines_record(&old), at, LINES_LEN);
+    at += LINES_LEN;
+    for (uint32_t i = 0, place = 0; i < n; i++, at += PART_LEN) {
+        struct part_facts facts;
+        struct cursor c = cursor_read(at, PART_LEN);
+        in_image(&p->in, &p->models.record, patch_part_record(&old, patch_part_at(&old, place)), at,
+                 PART_LEN);
+        part_fields(&c, &facts);
+        if (p->in.broken || c.wrong || part_facts_wrong(&facts))
+            return broken;
+        place += PLACES >> facts.depth;
+    }
+    return TAMIS_OK;
+}
+
 static tamis_error read_body(struct apply *p, bool bits_only)
 {
     uint8_t front[HEAD_LEN];
     in_image(&p->in, &p->models.head, p->old_body, front, HEAD_LEN);
     struct cursor c = cursor_read(front, HEAD_LEN);
     head_fields(&c, &p->head);
-    uint32_t n = p->head.n, n_old = layers_count(set_layers(p->s));
-    if (c.wrong || n == 0 || n > MATRIX_COLUMNS_MAX || n > n_old + 8 * p->patch_len)
+    uint32_t n = p->head.n, n_old = layers_count(set_layers(p->s)), parts = p->head.line_parts;
+    if (c.wrong || (n == 0 && parts == 0) || n > MATRIX_COLUMNS_MAX ||
+        n > n_old + 8 * p->patch_len || parts > PLACES)
         return broken;
-    p->len = HEAD_LEN + RECORD_LEN * (uint64_t)n;
+    p->len = HEAD_LEN + RECORD_LEN * (uint64_t)n + (parts ? LINES_LEN + PART_LEN * parts : 0);
     p->body = mem_new(&p->s->allocator, 1, p->len);
     p->bases = mem_new(&p->s->allocator, n, sizeof *p->bases);
+    p->n = n;
     if (!p->body || !p->bases)
         return TAMIS_ENOMEM;
     memcpy(p->body, front, HEAD_LEN);
     tamis_error e = read_records(p, n);
+    if (e == TAMIS_OK)
+        e = read_part_records(p, parts);
     if (e == TAMIS_OK)
         e = head_parse(&p->head, KIND_FILTER, p->body, p->len, bits_only, p->s->family.hash, NULL);
     if (e != TAMIS_OK)
@@ -77,6 +103,12 @@ static tamis_error check_size(const struct apply *p)
     }
     for (uint32_t i = 0; i < layers_count(layers); i++)
         old += vector_positions_total(layers->v[i]) / 8;
+    for (uint32_t i = 0; i < p->head.line_parts; i++) {
+        struct part_facts facts = head_part(&p->head, i);
+        for (unsigned what = 0; what < PART_PIECES; what++)
+            bytes += part_len(&facts, what);
+    }
+    old += set_lines(p->s) ? set_lines(p->s)->bytes : 0;
     uint64_t may = (old + p->patch_len) * GROWTH_FACTOR + GROWTH_BYTES;
     return bytes <= may ? TAMIS_OK : TAMIS_ELIMIT;
 }
@@ -144,6 +176,21 @@ static tamis_error read_vectors(struct apply *p)
             e = memory ? broken : TAMIS_ENOMEM;
     }
     return e;
+}
+
+static tamis_error read_lines(struct apply *p)
+{
+    struct patch_parts old = patch_parts(p->old_body, set_lines(p->s));
+    if (!lines_read(p->made, &p->head, NULL))
+        return TAMIS_ENOMEM;
+    for (uint32_t i = 0, place = 0; i < p->head.line_parts; i++) {
+        struct body *b = lines_part(set_lines(p->made), i);
+        uint32_t base = patch_part_at(&old, place);
+        if (!in_part(&p->in, &p->models.lines, base ? lines_part(old.lines, base - 1) : NULL, b))
+            return broken;
+        place += PLACES >> part_facts(b).depth;
+    }
+    return TAMIS_OK;
 }
 
 /* ---- pending removals ------------------------------------------------------------------------ */
@@ -229,6 +276,8 @@ static tamis_error make(struct apply *p, bool bits_only)
     made->forecast = p->head.forecast;
     made->read_only = made->bits_only = bits_only;
     e = read_vectors(p);
+    if (e == TAMIS_OK)
+        e = read_lines(p);
     if (e == TAMIS_OK && p->head.counted)
         e = read_pending(p);
     return e == TAMIS_OK && !in_ended(&p->in) ? broken : e;
@@ -281,8 +330,7 @@ tamis_error patch_apply(const struct set *s, const void *patch, size_t len, stru
     p->s = s;
     p->patch_len = len - PATCH_FRONT - PATCH_SUM;
     e = run(p, &front, (const uint8_t *)patch + PATCH_FRONT, reason);
-    uint32_t room = p->bases ? (uint32_t)((p->len - HEAD_LEN) / RECORD_LEN) : 0;
-    mem_free(&s->allocator, p->bases, room, sizeof *p->bases);
+    mem_free(&s->allocator, p->bases, p->n, sizeof *p->bases);
     mem_free(&s->allocator, p->body, 1, p->len);
     mem_free(&s->allocator, p->old_body, 1, p->old_len);
     if (e == TAMIS_OK)

@@ -44,7 +44,8 @@ enum section_type {
     SECTION_PENDING,    /* removals */
     SECTION_CANDIDATES, /* ids of vectors, for all pending removals in turn */
     SECTION_TABLE,      /* values and copies of part `owner` of an index */
-    SECTION_ONES = 9,   /* of every part: how many bits are set */
+    SECTION_LINES,      /* of a smooth filter: piece `owner` % 4 (part_bytes) of part `owner` / 4 */
+    SECTION_ONES,       /* of every part: how many bits are set */
     SECTION_END
 };
 
@@ -166,8 +167,12 @@ struct head {
     struct record_form form;              /* of an index; its names lie in the body */
     bool counted;                         /* there are counters */
     uint32_t parts;                       /* of a layer */
-    uint32_t digests;                     /* of a pending key */
-    const uint8_t *layers;                /* their records; each begins with the id */
+    uint32_t line_parts;                  /* of a smooth filter: records of parts of lines, */
+    const uint8_t *lines;                 /* which these are, */
+    double line_fpp;                      /* and what its lines were made for */
+    uint32_t line_width;
+    uint32_t digests;      /* of a pending key */
+    const uint8_t *layers; /* their records; each begins with the id */
     uint32_t layer_len;
     const uint8_t *records; /* of the parts, layer by layer; owner is their number */
 };
@@ -189,9 +194,14 @@ struct layer_record {
 #define HEAD_LEN   256
 #define RECORD_LEN 88
 
+/* Behind the records of the vectors: what the lines were made for, and a record for each part. */
+#define LINES_LEN 16
+#define PART_LEN  64
+
 /* What all bodies begin with, and a record of a part. */
 void head_fields(struct cursor *c, struct head *head);
 void record_fields(struct cursor *c, struct record *record);
+void part_fields(struct cursor *c, struct part_facts *part);
 /* Reads a body and checks all that can be checked without the payload. */
 tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, uint64_t len,
                        bool bits_only, tamis_hash hash, tamis_reason *reason);
@@ -203,6 +213,8 @@ void head_moved(struct head *head, const uint8_t *from, const uint8_t *to);
 struct layer_record head_layer(const struct head *head, uint32_t i);
 /* Of part `owner`; a table has no units. */
 struct record head_record(const struct head *head, uint32_t owner);
+/* Of part i of the lines. */
+struct part_facts head_part(const struct head *head, uint32_t i);
 /* Index of the layer with this id, or n. */
 uint32_t head_find(const struct head *head, uint32_t id);
 /* Bits of a vector. */
@@ -299,6 +311,8 @@ tamis_error set_from_head(struct set **out, const struct container *c, const str
    container, with views of them. False if there is no memory. */
 bool layer_read(struct set *s, const struct head *head, uint32_t number,
                 const struct container *view);
+/* Its lines, if it has some: as its parts say, or views of them. False if there is no memory. */
+bool lines_read(struct set *s, const struct head *head, const struct container *view);
 /* Its matrix, if it has one: false if there is no memory. */
 bool matrix_read(struct set *s, const struct head *head, const struct container *view);
 /* A set from a mapped file: views of it, read-only. On success the mapping belongs to it. */

@@ -3,6 +3,7 @@
  * layer and for every part of a layer. A layer of a filter is one vector, whose record says both.
  *
  *     filter:   head | vectors
+ *     smooth:   head | vectors | lines | parts of the lines
  *     index:    head | counts | masks | attributes | names | layers | parts of layer 0 | ...
  */
 #include "format.h"
@@ -68,7 +69,7 @@ static void settings_fields(struct cursor *c, struct settings *set)
     field_bytes(c, set->lambdas, TAMIS_LAMBDAS_MAX);
     if (flags & ~(uint32_t)SET_ALL)
         cursor_refuse(c, start + 8, "unknown settings");
-    if (growth > TAMIS_WINDOW || layout > TAMIS_BLOCKED || shape_layout > TAMIS_BLOCKED)
+    if (growth > TAMIS_SMOOTH || layout > TAMIS_BLOCKED || shape_layout > TAMIS_BLOCKED)
         cursor_refuse(c, start, "an unknown growth or layout");
     if (c->wrong || !c->from)
         return;
@@ -93,7 +94,8 @@ void head_fields(struct cursor *c, struct head *head)
     field_u64(c, &head->pending);
     field_u64(c, &head->candidates);
     field_u64(c, &head->copies);
-    field_zero(c, 8);
+    field_u32(c, &head->line_parts);
+    field_zero(c, 4);
 }
 
 static void lists_fields(struct cursor *c, struct record_form *form)
@@ -166,6 +168,38 @@ static void layer_fields(struct cursor *c, struct layer_record *layer)
     field_zero(c, 16);
 }
 
+/* What the lines were made for. */
+static void lines_fields(struct cursor *c, struct head *head)
+{
+    field_f64(c, &head->line_fpp, "the rate of the lines is no number");
+    field_u32(c, &head->line_width);
+    field_zero(c, 4);
+}
+
+void part_fields(struct cursor *c, struct part_facts *p)
+{
+    field_u32(c, &p->lines);
+    field_u32(c, &p->depth);
+    field_u32(c, &p->width);
+    field_u32(c, &p->stash);
+    field_u32(c, &p->stashed);
+    field_u32(c, &p->coarse);
+    field_u32(c, &p->excess);
+    field_zero(c, 4);
+    field_u64(c, &p->used);
+    field_u64(c, &p->keys);
+    field_u64(c, &p->mass);
+    field_zero(c, 8);
+}
+
+struct part_facts head_part(const struct head *head, uint32_t i)
+{
+    struct part_facts p;
+    struct cursor c = cursor_read(head->lines + LINES_LEN + PART_LEN * (size_t)i, PART_LEN);
+    part_fields(&c, &p);
+    return p;
+}
+
 static bool of_records(const struct head *head)
 {
     return head->kind == KIND_INDEX;
@@ -235,7 +269,8 @@ static uint64_t front_len(const struct head *head)
 uint64_t head_body_len(const struct head *head)
 {
     uint64_t layer = of_records(head) ? LAYER_LEN : 0;
-    return front_len(head) + head->n * (layer + RECORD_LEN * (uint64_t)head->parts);
+    uint64_t lines = head->line_parts ? LINES_LEN + PART_LEN * (uint64_t)head->line_parts : 0;
+    return front_len(head) + head->n * (layer + RECORD_LEN * (uint64_t)head->parts) + lines;
 }
 
 static struct record part_record(const struct head *head, const struct layer *layer, uint32_t i)
@@ -279,6 +314,12 @@ bool head_write(struct head *head, const struct set *s, uint8_t *body)
         const struct layer *l = layers->l[i / head->parts];
         struct record r = part_record(head, l, i % head->parts);
         record_fields(&c, &r);
+    }
+    if (head->line_parts)
+        lines_fields(&c, head);
+    for (uint32_t i = 0; i < head->line_parts; i++) {
+        struct part_facts p = part_facts(lines_part(set_lines(s), i));
+        part_fields(&c, &p);
     }
     return !c.wrong;
 }
@@ -373,10 +414,37 @@ static tamis_error check_parts(const struct head *head, const uint8_t *body, tam
     return TAMIS_OK;
 }
 
-static tamis_error check_layers(const struct head *head, const uint8_t *body, tamis_reason *reason)
+/* The parts of lines: each can be, and together they have every place once. Adds up their keys. */
+static tamis_error check_lines(const struct head *head, const uint8_t *body, uint64_t *keys,
+                               tamis_reason *reason)
+{
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < head->line_parts; i++) {
+        const uint8_t *at = head->lines + LINES_LEN + PART_LEN * (size_t)i;
+        struct part_facts p;
+        struct cursor c = cursor_read(at, PART_LEN);
+        part_fields(&c, &p);
+        const char *wrong = c.wrong ? c.wrong : part_facts_wrong(&p);
+        uint32_t places = PLACES >> (wrong ? 0 : p.depth);
+        if (!wrong && (place % places || place + places > PLACES))
+            wrong = "its place";
+        if (!wrong && __builtin_add_overflow(*keys, p.keys, keys))
+            wrong = "too many keys";
+        if (wrong)
+            return fail_at(reason, TAMIS_EFORMAT, BODY_AT + (uint64_t)(at - body) + c.wrong_at,
+                           "part %u of the lines: %s", i, wrong);
+        place += places;
+    }
+    return place == PLACES || head->line_parts == 0
+               ? TAMIS_OK
+               : fail_at(reason, TAMIS_EFORMAT, BODY_AT + (uint64_t)(head->lines - body),
+                         "the parts of the lines do not have all places");
+}
+
+static tamis_error check_layers(const struct head *head, const uint8_t *body, uint64_t stored,
+                                tamis_reason *reason)
 {
     bool records = of_records(head);
-    uint64_t stored = 0;
     uint32_t next_id = 0;
     for (uint32_t i = 0; i < head->n; i++) {
         struct cursor c;
@@ -420,8 +488,12 @@ static const char *head_wrong(const struct head *head, uint64_t len, tamis_hash 
         wrong = settings_wrong(&head->set, &family);
     if (wrong)
         return wrong;
-    if (head->n == 0 || head->n > layers_max(head->set.growth, records) ||
-        len != head_body_len(head) || (head->set.growth == TAMIS_FIXED && head->n != 1))
+    bool smooth = head->set.growth == TAMIS_SMOOTH;
+    if (head->line_parts > (smooth ? PLACES : 0) || (head->set.deletable && smooth && head->n))
+        return "the parts of lines";
+    if ((head->n == 0 && head->line_parts == 0) ||
+        head->n > layers_max(head->set.growth, records) || len != head_body_len(head) ||
+        (head->set.growth == TAMIS_FIXED && head->n != 1))
         return records ? "the number of layers" : "the number of vectors";
     if (records && head->width)
         return "an index has no matrix";
@@ -452,32 +524,49 @@ tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, u
         head->layer_len = of_records(head) ? LAYER_LEN : RECORD_LEN;
         if (of_records(head))
             head->records += LAYER_LEN * (size_t)head->n;
+        head->lines = head->records + RECORD_LEN * (size_t)head->parts * head->n;
         wrong = of_records(head) ? names_wrong(&head->form) : NULL;
+    }
+    if (!wrong && head->line_parts) {
+        c = cursor_read(head->lines, LINES_LEN);
+        lines_fields(&c, head);
+        bool width = head->line_width >= 12 && head->line_width <= WIDTH_LAST;
+        wrong = c.wrong                                           ? c.wrong
+                : !(head->line_fpp > 0) || !(head->line_fpp <= 1) ? "the rate of the lines"
+                : !width || head->line_width % 4                  ? "the width of the lines"
+                                                                  : NULL;
     }
     if (wrong)
         return fail_at(reason, TAMIS_EFORMAT, BODY_AT, "the settings cannot be: %s", wrong);
+    uint64_t keys = 0;
     tamis_error e = check_parts(head, body, hash, reason);
-    return e == TAMIS_OK ? check_layers(head, body, reason) : e;
+    if (e == TAMIS_OK)
+        e = check_lines(head, body, &keys, reason);
+    return e == TAMIS_OK ? check_layers(head, body, keys, reason) : e;
 }
 
 /* ---- sections -------------------------------------------------------------------------------- */
 
 static bool section_length(const void *head, uint32_t type, uint32_t owner, uint64_t *len)
 {
-    return section_kinds[type].length && section_kinds[type].length(head, owner, len);
+    const struct head *of = head;
+    uint32_t owners = type == SECTION_LINES ? PART_PIECES * of->line_parts : of->n * of->parts;
+    return owner < owners && section_kinds[type].length &&
+           section_kinds[type].length(head, owner, len);
 }
 
 void head_moved(struct head *head, const uint8_t *from, const uint8_t *to)
 {
     head->layers = to + (head->layers - from);
     head->records = to + (head->records - from);
+    head->lines = to + (head->lines - from);
     head->form.names = (const char *)to + (head->form.names - (const char *)from);
 }
 
 struct section_walk head_sections(const struct head *head)
 {
-    return (struct section_walk){
-        .length = section_length, .of = head, .owners = head->n * head->parts};
+    uint32_t owners = (uint32_t)max_u64(head->n * head->parts, PART_PIECES * head->line_parts);
+    return (struct section_walk){.length = section_length, .of = head, .owners = owners};
 }
 
 tamis_error set_open(struct container *c, struct head *head, enum kind kind, const void *data,

@@ -33,6 +33,13 @@ static struct head head_of(const struct set *s, bool counted)
         head.width = matrix_width_for(head.n);
     for (uint32_t i = 0; i < head.n; i++)
         head.stored += layer_count(s, layers->l[i]);
+    const struct lines *lines = set_lines(s);
+    if (lines) {
+        head.stored += lines->keys;
+        head.line_parts = lines_parts(lines);
+        head.line_fpp = lines->fpp;
+        head.line_width = lines->width;
+    }
     return head;
 }
 
@@ -205,9 +212,9 @@ bool layer_read(struct set *s, const struct head *head, uint32_t number,
 bool matrix_read(struct set *s, const struct head *head, const struct container *view)
 {
     uint64_t len;
-    const struct bits *shape = &set_layers(s)->v[0]->bits;
     if (!head->width)
         return true;
+    const struct bits *shape = &set_layers(s)->v[0]->bits;
     struct matrix *matrix =
         view ? matrix_view(&s->allocator, shape, head->width,
                            (const void *)container_find(view, SECTION_MATRIX, 0, &len))
@@ -217,6 +224,40 @@ bool matrix_read(struct set *s, const struct head *head, const struct container 
     atomic_store(&s->matrix, matrix);
     set_place_columns(s);
     return true;
+}
+
+/* The lists of entries apart are small, and always in memory. */
+static bool part_view(struct lines *l, uint32_t place, const struct part_facts *facts, uint32_t i,
+                      const struct container *view)
+{
+    const uint8_t *piece[PART_PIECES] = {0};
+    uint64_t len;
+    for (uint32_t what = 0; view && what < PART_PIECES; what++)
+        piece[what] = container_find(view, SECTION_LINES, PART_PIECES * i + what, &len);
+    const struct body *b = lines_append(l, place, facts, piece[PART_LINES], piece[PART_STASH]);
+    for (unsigned what = PART_COARSE; b && what < PART_PIECES; what++)
+        if (piece[what])
+            memcpy(part_place(b, what), piece[what], (size_t)part_len(facts, what));
+    return b != NULL;
+}
+
+bool lines_read(struct set *s, const struct head *head, const struct container *view)
+{
+    if (head->line_parts == 0)
+        return true;
+    struct lines *l = mem_new0(&s->allocator, 1, sizeof *l);
+    bool made = l && lines_begin(l, &s->allocator, head->line_fpp, head->line_width,
+                                 head->line_parts) == TAMIS_OK;
+    atomic_store(&s->lines, l);
+    for (uint32_t i = 0, place = 0; made && i < head->line_parts; i++) {
+        struct part_facts facts = head_part(head, i);
+        made = part_view(l, place, &facts, i, view);
+        place += PLACES >> facts.depth;
+    }
+    s->stored += made ? l->keys : 0;
+    smooth_limit(s);
+    set_quick(s);
+    return made;
 }
 
 tamis_error set_verify(enum kind kind, const void *data, size_t len, tamis_reason *reason)

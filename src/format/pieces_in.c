@@ -32,7 +32,8 @@ static tamis_error make_set(struct pieces_in *in, const uint8_t key[TAMIS_KEY_LE
     for (uint32_t i = 0; e == TAMIS_OK && i < in->head.n; i++)
         if (!layer_read(in->set, &in->head, i, view))
             e = TAMIS_ENOMEM;
-    if (e == TAMIS_OK && !matrix_read(in->set, &in->head, view))
+    if (e == TAMIS_OK &&
+        (!matrix_read(in->set, &in->head, view) || !lines_read(in->set, &in->head, view)))
         e = TAMIS_ENOMEM;
     if (e == TAMIS_OK)
         in->set->read_only |= in->view != NULL;
@@ -46,9 +47,9 @@ static void find_late(struct pieces_in *in)
     struct section s;
     in->late = in->tables = in->c.sums;
     while (section_next(&walk, &s)) {
-        if (s.type >= SECTION_ESCAPES)
+        if (s.type >= SECTION_ESCAPES && s.type != SECTION_LINES)
             in->late = min_u64(in->late, s.offset);
-        if (s.type >= SECTION_TABLE)
+        if (s.type >= SECTION_TABLE && s.type != SECTION_LINES)
             in->tables = min_u64(in->tables, s.offset);
     }
 }
@@ -158,8 +159,9 @@ static tamis_error take(struct pieces_in *in, const uint8_t *data, size_t len, t
 /* Is the section one that is not looked at? */
 static bool passed_over(const struct pieces_in *in, const struct section *s)
 {
+    bool lines = s->type == SECTION_LINES && s->owner % PART_PIECES <= PART_STASH;
     return in->skim && s->type != SECTION_PENDING && s->type != SECTION_CANDIDATES &&
-           s->type != SECTION_ONES;
+           s->type != SECTION_ONES && (s->type != SECTION_LINES || lines);
 }
 
 /* At most to the end of the section. */

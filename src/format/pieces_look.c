@@ -85,6 +85,38 @@ void escapes_look(struct pieces_in *in)
     }
 }
 
+/* A part of lines, from piece to piece. Where lines and stash are not looked at, the lists still are: they are
+   in memory, and small. */
+void lines_look(struct pieces_in *in)
+{
+    struct part_check *c = &in->lines;
+    uint32_t number = in->s.owner / PART_PIECES;
+    enum part_bytes what = in->s.owner % PART_PIECES;
+    const struct body *b = lines_part(set_lines(in->set), number);
+    struct part_facts facts = head_part(&in->head, number);
+    const char *wrong = NULL;
+    if (in->checked == 0 && (what == PART_LINES || in->skim)) {
+        part_check_begin(c, &facts);
+        c->skim = in->skim;
+    }
+    bool all = in->done == in->s.len;
+    in->checked = in->done;
+    if (what == PART_LINES)
+        wrong = part_check_lines(c, part_place(b, PART_LINES), in->done / LINE_BYTES);
+    else if (all && what == PART_STASH)
+        wrong = part_check_stash(c, part_place(b, PART_LINES), part_place(b, PART_STASH));
+    else if (all)
+        wrong = part_check_list(c, what, (const void *)part_place(b, what));
+    bool last = all && !in->skim;
+    for (unsigned later = what + 1; later < PART_PIECES; later++)
+        last &= part_len(&facts, later) == 0;
+    if (!wrong && last && in->wrong == TAMIS_OK)
+        wrong = part_check_end(c);
+    if (wrong && in->wrong == TAMIS_OK)
+        in->wrong = fail_at(&in->reason, TAMIS_EFORMAT, in->s.offset, "part %u of the lines: %s",
+                            number, wrong);
+}
+
 /* As many as were counted; or as there can be, where none were. */
 void ones_look(struct pieces_in *in)
 {

@@ -479,7 +479,7 @@ static bool vector_keep(struct vector *v, const tamis_allocator *a)
 bool pieces_keep(struct set *s)
 {
     uint32_t n = layers_count(set_layers(s)) * set_parts(s);
-    bool kept = !s->opt.deletable && !s->opt.shared_adds && !set_sliced(s) &&
+    bool kept = !s->opt.deletable && !s->opt.shared_adds && !set_sliced(s) && !set_lines(s) &&
                 s->opt.growth != TAMIS_WINDOW && !s->read_only;
     for (uint32_t i = 0; kept && i < n; i++) {
         struct vector *v = set_part(s, i)->vector;

@@ -55,6 +55,13 @@ static bool ones_length(const struct head *head, uint32_t owner, uint64_t *len)
     return owner == 0;
 }
 
+static bool lines_length(const struct head *head, uint32_t owner, uint64_t *len)
+{
+    struct part_facts p = head_part(head, owner / PART_PIECES);
+    *len = part_len(&p, owner % PART_PIECES);
+    return *len;
+}
+
 static uint8_t *bits_place(const struct set *s, uint32_t owner)
 {
     return (uint8_t *)set_part(s, owner)->vector->bits.words;
@@ -71,6 +78,11 @@ static uint8_t *counters_place(const struct set *s, uint32_t owner)
     return set_part(s, owner)->vector->counters.nibbles.data;
 }
 
+static uint8_t *lines_place(const struct set *s, uint32_t owner)
+{
+    return part_place(lines_part(set_lines(s), owner / PART_PIECES), owner % PART_PIECES);
+}
+
 const struct section_kind section_kinds[SECTION_END] = {
     [SECTION_BITS] = {bits_length, bits_place, bits_make, bits_look},
     [SECTION_MATRIX] = {matrix_length, matrix_place, matrix_make, matrix_look},
@@ -79,5 +91,6 @@ const struct section_kind section_kinds[SECTION_END] = {
     [SECTION_PENDING] = {pending_length, NULL, NULL, NULL},
     [SECTION_CANDIDATES] = {candidates_length, NULL, NULL, NULL},
     [SECTION_TABLE] = {table_length, NULL, table_make, table_look},
+    [SECTION_LINES] = {lines_length, lines_place, NULL, lines_look},
     [SECTION_ONES] = {ones_length, NULL, NULL, ones_look},
 };

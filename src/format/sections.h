@@ -54,7 +54,8 @@ struct pieces_in {
         uint64_t far,
             next; /* how far they will lie from their homes; the first slot after the last */
     } pairs;
-    size_t next;       /* slot of a table that the next value may have */
+    struct part_check lines; /* of the part of lines that it is in */
+    size_t next;             /* slot of a table that the next value may have */
     struct kept held;  /* what came of tables and after them, and is in none: see take_pairs */
     uint8_t *sums;     /* of all pages */
     tamis_error wrong; /* found, if the checksums are right */
@@ -67,6 +68,7 @@ void matrix_look(struct pieces_in *in);
 void counters_look(struct pieces_in *in);
 void escapes_look(struct pieces_in *in);
 void table_look(struct pieces_in *in);
+void lines_look(struct pieces_in *in);
 void ones_look(struct pieces_in *in);
 /* A table without values has no section. */
 tamis_error check_empty_tables(const struct pieces_in *in, tamis_reason *reason);

@@ -84,6 +84,7 @@ struct plan_copy {
     uint64_t units;
     unsigned k;
     uint64_t ones, copy_ones, both;
+    double rates[3]; /* where units is 0, instead: own, of the copy, and of what both have */
 };
 
 /* The same for a stack of vectors, from counted bits: the origin says "maybe" if any of its

@@ -78,8 +78,9 @@ tamis_plan_replica plan_replica_stack(const struct plan_copy *vectors, size_t n,
     for (size_t i = 0; i < n; i++) {
         const struct plan_copy *c = &vectors[i];
         double m = (double)c->units * (c->layout == TAMIS_SPREAD ? 1 : BLOCK_BITS);
-        double own = plan_fill_rate(c->layout, c->units, c->k, (double)c->ones / m);
-        double copy = own, both = own;
+        double own =
+            c->units ? plan_fill_rate(c->layout, c->units, c->k, (double)c->ones / m) : c->rates[0];
+        double copy = c->units ? own : c->rates[1], both = c->units ? own : c->rates[2];
         if (c->copy_ones != c->ones || c->both != c->ones) {
             copy = plan_fill_rate(c->layout, c->units, c->k, (double)c->copy_ones / m);
             both = c->both == c->copy_ones

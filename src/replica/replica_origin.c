@@ -106,12 +106,22 @@ tamis_error tamis_origin_new(tamis_origin **out, tamis_filter *f, const tamis_or
     return TAMIS_OK;
 }
 
+static void forget_base(tamis_origin *o, struct patch_base *base)
+{
+    struct lines *lines = (struct lines *)(uintptr_t)base->lines;
+    mem_free(&o->f->set.allocator, base->body, 1, base->len);
+    if (lines)
+        lines_free(lines);
+    mem_free(&o->a, lines, 1, sizeof *lines);
+    base->body = NULL;
+    base->lines = NULL;
+}
+
 static void forget_published(tamis_origin *o)
 {
     mem_free(&o->a, o->published, o->n_published, sizeof *o->published);
-    mem_free(&o->f->set.allocator, o->base.body, 1, o->base.len);
+    forget_base(o, &o->base);
     o->published = NULL;
-    o->base.body = NULL;
 }
 
 void tamis_origin_free(tamis_origin *o)
@@ -156,14 +166,31 @@ static const struct published *find_published(const tamis_origin *o, uint32_t id
 /* What is known without looking at bits. */
 struct tally {
     uint64_t bits, items, missed;
-    bool whole; /* a published vector is known no more */
+    uint64_t added, removed; /* entries of lines */
+    bool whole;              /* a published vector is known no more */
 };
+
+/* Keys that lines got and lost since they were published. They are counted, so nothing else is looked at. */
+static void tally_lines(const tamis_origin *o, struct tally *t)
+{
+    const struct lines *now = set_lines(&o->f->set), *then = o->base.lines;
+    uint64_t added = now ? now->added : 0, removed = now ? now->removed : 0;
+    bool same = now && then && then->added <= added && then->removed <= removed;
+    t->added = same ? added - then->added : now ? now->keys : 0;
+    t->removed = same ? removed - then->removed : then ? then->keys : 0;
+    if (!now)
+        return;
+    t->items += now->keys;
+    t->missed += min_u64(t->added, now->keys);
+    t->bits += (t->added + t->removed) * now->width;
+}
 
 static struct tally tally_of(const tamis_origin *o)
 {
     const struct layers *layers = set_layers(&o->f->set);
     struct tally t = {0};
     uint32_t same = 0;
+    tally_lines(o, &t);
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         const struct vector *v = layers->v[i];
         const struct changes *c = known_changes(o, v);
@@ -182,7 +209,7 @@ static struct plan_copy copy_of(const tamis_origin *o, const struct vector *v, b
 {
     const struct changes *c = known_changes(o, v);
     struct shape s = vector_shape(v);
-    struct plan_copy p = {(int)s.layout, s.units, s.k, 0, 0, 0};
+    struct plan_copy p = {.layout = (int)s.layout, .units = s.units, .k = s.k};
     if (c) {
         p.ones = c->ones + c->set - c->cleared;
         p.copy_ones = c->ones;
@@ -193,6 +220,19 @@ static struct plan_copy copy_of(const tamis_origin *o, const struct vector *v, b
     if (fresh)
         p.copy_ones = p.both = p.ones;
     return p;
+}
+
+/* Lines: an entry matches the same keys whatever the size becomes, so what both have is what was published less what
+   was removed. */
+static struct plan_copy copy_of_lines(const tamis_origin *o, bool fresh)
+{
+    const struct lines *now = set_lines(&o->f->set), *then = fresh ? now : o->base.lines;
+    struct tally t = {0};
+    tally_lines(o, &t);
+    double own = now ? lines_rate(now) : 0, copy = then ? lines_rate(then) : 0, kept = 1;
+    if (!fresh && then && then->keys)
+        kept = 1 - (double)min_u64(t.removed, then->keys) / (double)then->keys;
+    return (struct plan_copy){.rates = {own, copy, copy * kept < own ? copy * kept : own}};
 }
 
 /* All vectors of the filter and those that only copies have. */
@@ -206,16 +246,20 @@ static uint32_t list_copies(const tamis_origin *o, bool fresh, struct plan_copy 
         const struct published *p = &o->published[i];
         const struct layer *layer = set_layer_by_id(&o->f->set, p->id);
         if (!layer || !known_changes(o, layer->part[0].vector))
-            out[n++] =
-                (struct plan_copy){(int)p->shape.layout, p->shape.units, p->shape.k, 0, p->ones, 0};
+            out[n++] = (struct plan_copy){.layout = (int)p->shape.layout,
+                                          .units = p->shape.units,
+                                          .k = p->shape.k,
+                                          .copy_ones = p->ones};
     }
+    if (set_lines(&o->f->set) || o->base.lines)
+        out[n++] = copy_of_lines(o, fresh);
     return n;
 }
 
 static void estimate(const tamis_origin *o, bool fresh, tamis_estimate *out)
 {
     struct plan_copy few[64], *copies = few;
-    uint32_t room = layers_count(set_layers(&o->f->set)) + o->n_published;
+    uint32_t room = layers_count(set_layers(&o->f->set)) + o->n_published + 1;
     struct tally t = tally_of(o);
     uint64_t bits = 0;
     *out = (tamis_estimate){.positive = 1, .disagree = 1, .member_miss = 1, .own = 1, .host = 1};
@@ -234,6 +278,13 @@ static void estimate(const tamis_origin *o, bool fresh, tamis_estimate *out)
         bits += c->units * layout_unit_bits(c->layout);
         out->set += c->ones - c->both;
         out->cleared += c->copy_ones - c->both;
+    }
+    const struct lines *lines = set_lines(&o->f->set);
+    if (lines) {
+        uint64_t taken = 0;
+        bits += lines_bits(lines, &taken);
+        out->set += fresh ? 0 : t.added * lines->width;
+        out->cleared += fresh ? 0 : t.removed * lines->width;
     }
     out->dirty = bits ? (double)(out->set + out->cleared) / (double)bits : 0;
     out->missed = fresh ? 0 : t.missed;
@@ -269,6 +320,8 @@ static bool dirty_passed(const tamis_origin *o, uint64_t bits)
     uint64_t all = 0;
     for (uint32_t i = 0; i < layers_count(layers); i++)
         all += vector_positions_total(layers->v[i]);
+    uint64_t taken = 0;
+    all += set_lines(&o->f->set) ? lines_bits(set_lines(&o->f->set), &taken) : 0;
     return (double)bits > o->targets.dirty * (double)all;
 }
 
@@ -315,7 +368,7 @@ static void edition_free(tamis_origin *o, struct edition *ed)
         changes_free(ed->changes[i], &o->f->set.allocator);
     mem_free(&o->a, ed->changes, ed->n, sizeof *ed->changes);
     mem_free(&o->a, ed->published, ed->n, sizeof *ed->published);
-    mem_free(&o->f->set.allocator, ed->base.body, 1, ed->base.len);
+    forget_base(o, &ed->base);
     sink_free(&ed->whole);
 }
 
@@ -338,6 +391,11 @@ static tamis_error edition_begin(tamis_origin *o, struct edition *ed)
             return TAMIS_ENOMEM;
     }
     tamis_error e = patch_body(f, true, &ed->base.body, &ed->base.len);
+    if (e == TAMIS_OK && set_lines(f)) {
+        struct lines *copy = mem_new0(&o->a, 1, sizeof *copy);
+        e = copy ? lines_clone(copy, set_lines(f), &o->a) : TAMIS_ENOMEM;
+        ed->base.lines = copy;
+    }
     return e == TAMIS_OK ? set_fingerprint(f, true, ed->base.print) : e;
 }
 
@@ -359,6 +417,7 @@ static void edition_commit(tamis_origin *o, struct edition *ed, uint64_t version
     o->published = ed->published;
     o->n_published = ed->n;
     ed->base.body = NULL;
+    ed->base.lines = NULL;
     ed->published = NULL;
     o->version = version;
     o->published_at = o->clock(o->clock_context);

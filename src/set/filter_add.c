@@ -304,8 +304,9 @@ tamis_error tamis_filter_add_many(tamis_filter *f, const tamis_digest *digests, 
     while (e == TAMIS_OK && all < n) {
         size_t some = n - all < BATCH ? n - all : BATCH, added;
         uint8_t *to = fresh ? fresh + all : unused;
-        e = s->opt.deletable ? add_batch_deletable(s, digests + all, some, to, &added)
-                             : add_batch_plain(s, digests + all, some, to, &added);
+        e = s->opt.growth == TAMIS_SMOOTH ? smooth_add(s, digests + all, some, to, &added)
+            : s->opt.deletable            ? add_batch_deletable(s, digests + all, some, to, &added)
+                                          : add_batch_plain(s, digests + all, some, to, &added);
         all += e == TAMIS_OK ? some : added;
     }
     if (done)
@@ -326,7 +327,7 @@ tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool 
         s->stored += new_here;
     } else {
         tamis_digest digest = family_digest(&s->family, key, len);
-        e = s->read_only || s->opt.growth == TAMIS_WINDOW
+        e = s->read_only || s->opt.growth == TAMIS_WINDOW || s->opt.growth == TAMIS_SMOOTH
                 ? tamis_filter_add_many(f, &digest, 1, &new_here, NULL)
             : s->opt.deletable ? add_deletable(s, digest, &new_here)
                                : add_one_plain(s, digest, &new_here);

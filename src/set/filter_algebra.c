@@ -11,6 +11,8 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
     const struct layers *mine = set_layers(&a->set), *theirs = set_layers(&b->set);
     if (!family_equal(&a->set.family, &b->set.family))
         return fail_so(reason, TAMIS_EFAMILY);
+    if (set_lines(&a->set) || set_lines(&b->set))
+        return fail(reason, TAMIS_EKIND, "sets of fingerprints have no intersection");
     const struct vector *x = mine->v[0], *y = theirs->v[0];
     if (layers_count(mine) != 1 || layers_count(theirs) != 1)
         return fail(reason, TAMIS_EKIND, "not one vector each, but %u and %u", layers_count(mine),
@@ -117,6 +119,8 @@ tamis_error tamis_filter_fold(tamis_filter *f, unsigned flags, tamis_reason *rea
     struct set *s = &f->set, *made;
     const struct layers *layers = set_layers(s);
     tamis_error e = set_writable(s);
+    if (e == TAMIS_OK && set_lines(s))
+        return fail(reason, TAMIS_EKIND, "smooth filters shrink by themselves");
     for (uint32_t i = 0; e == TAMIS_OK && i < layers_count(layers); i++) {
         const struct bits *bits = &layers->v[i]->bits;
         if (bits->units % (2 * shape_step(bits->kernel->layout)))

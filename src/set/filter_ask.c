@@ -34,6 +34,10 @@ static void layers_have(const struct layers *layers, const tamis_digest *digests
 
 void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found)
 {
+    if (s->opt.growth == TAMIS_SMOOTH) {
+        smooth_have(s, digests, n, found);
+        return;
+    }
     if (!s->guarded) {
         layers_have(set_layers(s), digests, n, found);
         return;

@@ -212,9 +212,10 @@ static tamis_error next_of(struct set *s, struct layer_plan *plan)
         return next_window(s, plan);
     default:
         plan->capacity = s->opt.capacity;
-        plan->fpp = s->opt.growth == TAMIS_FIXED ? s->opt.budget
-                    : s->opt.tolerate != 0       ? s->opt.fpp
-                                                 : s->opt.budget / s->opt.vectors_max;
+        plan->fpp = s->opt.growth == TAMIS_FIXED    ? s->opt.budget
+                    : s->opt.growth == TAMIS_SMOOTH ? s->opt.budget / 2
+                    : s->opt.tolerate != 0          ? s->opt.fpp
+                                                    : s->opt.budget / s->opt.vectors_max;
         return plan_parts(s, plan);
     }
 }

@@ -1,5 +1,5 @@
-/* Moving the memory of a set: see any_set.h. Part 0 is the head and what there is once; then layers, one a part; then the
-   candidates of pending removals, some a part. */
+/* Moving the memory of a set: see any_set.h. Part 0 is the head and what there is once; then layers and the parts of
+   lines, one a part; then the candidates of pending removals, some a part. */
 #include "set.h"
 
 #define CANDIDATES 64 /* entries a part */
@@ -102,6 +102,8 @@ static struct set *move_head(struct set *s, const struct mover *m)
 {
     struct layers *layers;
     set_reclaim(s, true);
+    if (set_lines(s))
+        lines_reclaim(set_lines(s), true);
     if (!m->pinned)
         move_plain(m, &s);
     layers = set_layers(s);
@@ -109,6 +111,11 @@ static struct set *move_head(struct set *s, const struct mover *m)
     layers->l = (struct layer **)(void *)(layers->v + layers->room);
     atomic_store(&s->layers, layers);
     move_matrix(m, s);
+    struct lines *lines = set_lines(s);
+    move_plain(m, &lines);
+    atomic_store(&s->lines, lines);
+    if (lines)
+        lines_move(lines, m->move, m->context);
     move_plain(m, &s->form);
     if (s->form)
         s->form->names = (const char *)(s->form + 1);
@@ -135,14 +142,17 @@ unsigned long set_move(struct set **s, const struct mover *m, unsigned long from
 {
     for (unsigned long part = from;; part++) {
         struct layers *layers = set_layers(*s);
-        unsigned long n = layers_count(layers);
+        struct lines *lines = set_lines(*s);
+        unsigned long n = layers_count(layers), parts = lines ? lines_parts(lines) : 0;
         if (part > from && m->stop(m->context))
             return part;
         if (part == 0)
             *s = move_head(*s, m);
         else if (part <= n)
             move_layer(m, layers, part - 1);
-        else if (!move_candidates(m, &(*s)->removals, part - n - 1))
+        else if (part <= n + parts)
+            part_move(lines, (uint32_t)(part - n - 1), m->move, m->context);
+        else if (!move_candidates(m, &(*s)->removals, part - n - parts - 1))
             return 0;
         if (part == 1) /* the one that it asks at once, if it is the only one */
             set_quick(*s);

@@ -23,7 +23,7 @@ uint64_t set_now(struct set *s)
 
 bool set_counted(const struct set *s)
 {
-    return !s->opt.deletable || set_layers(s)->v[0]->deletable;
+    return !s->opt.deletable || (set_lines(s) ? !s->bits_only : set_layers(s)->v[0]->deletable);
 }
 
 tamis_error set_writable(const struct set *s)
@@ -241,7 +241,9 @@ void set_quick(struct set *s)
     s->into = NULL;
     s->open = 0;
     s->tidy_till = 0;
-    if (layers && layers_count(layers) == 1 && !s->guarded && !s->opt.unique && !s->form) {
+    if (s->opt.growth == TAMIS_SMOOTH) {
+        has = smooth_has_key;
+    } else if (layers && layers_count(layers) == 1 && !s->guarded && !s->opt.unique && !s->form) {
         struct vector *v = layers->v[0];
         has = quick_set(&s->quick, &v->bits);
         if (s->opt.growth == TAMIS_FIXED && !s->opt.deletable && !s->opt.shared_adds &&
@@ -318,7 +320,9 @@ static tamis_error set_new(struct set **out, const tamis_options *o, const struc
         s->clock = o->clock;
         s->clock_context = o->clock_context;
     }
-    e = growth_grow(s, &first);
+    bool lines = opt->growth == TAMIS_SMOOTH && opt->capacity == 0;
+    e = lines ? smooth_start(s) : growth_grow(s, &first);
+    set_quick(s);
     if (e != TAMIS_OK) {
         set_free(s);
         return fail(reason, e, "the first %s cannot be made: %s", form ? "layer" : "vector",
@@ -339,6 +343,7 @@ static void dispose(struct set *s)
         layers_free(layers, &s->allocator);
     }
     matrix_free(atomic_load(&s->matrix), &s->allocator);
+    smooth_free(s);
     mem_free(&s->allocator, s->form, 1, s->form ? form_size(s->form) : 0);
     removals_free(&s->removals, &s->allocator);
     family_free(&s->family, &s->allocator);
@@ -390,6 +395,8 @@ static tamis_error clone_parts(struct set *to, const struct set *from, bool half
     }
     if (atomic_load(&from->matrix))
         e = set_clone_columns(to, from, half);
+    if (set_lines(from))
+        e = smooth_clone(to, from);
     for (uint32_t i = 0; e == TAMIS_OK && i < from->removals.room; i++) {
         const struct pending *p = removals_entry(&from->removals, i);
         uint64_t copies = p ? atomic_load(&p->copies) : 0;
@@ -433,6 +440,8 @@ void set_adopt_family(struct set *s)
                 layers->l[i]->part[j].vector->bits.family = &s->family;
     if (matrix)
         matrix->bits.family = &s->family;
+    if (set_lines(s))
+        set_lines(s)->allocator = &s->allocator;
     set_quick(s);
 }
 
@@ -502,9 +511,13 @@ void set_empty(struct set *s)
 {
     const struct layers *layers = set_layers(s);
     set_reclaim(s, true);
+    if (set_lines(s) && layers_count(layers))
+        smooth_free(s);
+    else if (set_lines(s))
+        lines_clear(set_lines(s));
     bool first_day = layers_count(layers) == 1 && layers->l[0]->slot == 0 &&
                      layers->l[0]->capacity == s->opt.capacity;
-    if (first_day || clear_anew(s) != TAMIS_OK)
+    if (layers_count(layers) && (first_day || clear_anew(s) != TAMIS_OK))
         clear_in_place(s);
     s->stored = 0;
     removals_free(&s->removals, &s->allocator); /* what it took while it was large goes too */
@@ -538,7 +551,7 @@ tamis_error tamis_records_new(tamis_records **out, const tamis_records_options *
                               tamis_reason *reason)
 {
     static const tamis_records_options none;
-    struct settings opt;
+    struct settings opt = {0};
     struct record_form form;
     char names[NAMES_MAX];
     struct set *s;
@@ -546,6 +559,8 @@ tamis_error tamis_records_new(tamis_records **out, const tamis_records_options *
     tamis_error e = record_form_from(&form, names, o, reason);
     if (e == TAMIS_OK)
         e = settings_from(&opt, &o->set, reason);
+    if (e == TAMIS_OK && opt.growth == TAMIS_SMOOTH)
+        e = fail(reason, TAMIS_EARG, "smooth growth is for keys: records grow by layers");
     if (e == TAMIS_OK && opt.vectors_max > STACK_MAX)
         e = fail(reason, TAMIS_EARG, "an index has at most %d layers", STACK_MAX);
     if (e == TAMIS_OK)

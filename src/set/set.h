@@ -113,6 +113,7 @@ struct set {
     struct record_form *form; /* NULL: a filter */
     struct layers *_Atomic layers;
     struct matrix *_Atomic matrix; /* dynamic filters only */
+    struct lines *_Atomic lines;   /* smooth filters only */
     bool guarded;       /* a writer may let go of what readers see: they say that they are inside */
     struct layer *gone; /* window: layers let go, while readers may be inside */
     struct removals removals;
@@ -264,6 +265,27 @@ ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
     return match->known ? match->columns[v->column >> 6] >> (v->column & 63) & 1
                         : vector_has(v, match->digest);
 }
+
+/* ---- smooth.c: filters of lines ---- */
+ALWAYS_INLINE struct lines *set_lines(const struct set *s)
+{
+    return atomic_load_explicit(&s->lines, memory_order_acquire);
+}
+/* The lines, made when they are first needed. */
+tamis_error smooth_start(struct set *s);
+void smooth_free(struct set *s);
+tamis_error smooth_clone(struct set *to, const struct set *from);
+/* What the lines may take of the limit on memory, after it or the vectors changed. */
+void smooth_limit(struct set *s);
+void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
+bool smooth_has_key(const struct quick *quick, const void *key, size_t len);
+/* At most BATCH keys. */
+tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
+                       size_t *done);
+tamis_removed smooth_remove(struct set *s, tamis_digest digest);
+/* All entries of the other's lines. */
+tamis_error smooth_unite(struct set *s, const struct set *other);
+bool smooth_equal(const struct set *x, const struct set *y);
 
 /* ---- filter_ask.c ---- */
 /* found[i] = all bits of digest i are set in some vector, whatever is pending. */

@@ -16,6 +16,7 @@ uint64_t set_bytes(const struct set *s)
     }
     for (const struct matrix *m = atomic_load(&s->matrix); m; m = m->retired)
         bytes += sizeof *m + m->memory.size;
+    bytes += set_lines(s) ? sizeof(struct lines) + set_lines(s)->bytes : 0;
     bytes += s->form ? sizeof *s->form + s->form->names_len : 0;
     bytes += s->family.h3 ? K_MAX * sizeof *s->family.h3 : 0;
     return bytes;
@@ -30,7 +31,7 @@ tamis_error set_limit(struct set *s, uint64_t memory_limit)
 {
     tamis_error e = set_writable(s);
     if (e == TAMIS_OK)
-        s->opt.memory_limit = memory_limit;
+        s->opt.memory_limit = memory_limit, smooth_limit(s);
     return e;
 }
 
@@ -72,6 +73,11 @@ void set_brief(const struct set *s, tamis_filter_facts *facts)
         facts->bits += vector_positions_total(v);
         facts->hashes = v->bits.k > facts->hashes ? v->bits.k : facts->hashes;
     }
+    if (set_lines(s)) {
+        uint64_t taken = 0;
+        facts->capacity = max_u64(s->opt.capacity, facts->items); /* it grows as need be */
+        facts->bits += lines_bits(set_lines(s), &taken);
+    }
     if (s->opt.items_max && s->opt.items_max < facts->capacity)
         facts->capacity = s->opt.items_max;
 }
@@ -96,8 +102,12 @@ void tamis_filter_info(const tamis_filter *f, tamis_filter_facts *info)
         ones += here;
         pass *= 1 - vector_rate_now(v);
     }
-    info->fpp_now = 1 - pass;
-    info->fill = (double)ones / (double)info->bits;
+    const struct lines *lines = set_lines(&f->set);
+    info->fpp_now = 1 - pass * (1 - (lines ? lines_rate(lines) : 0));
+    info->distinct += lines ? (double)lines->keys : 0;
+    if (lines)
+        lines_bits(lines, &ones);
+    info->fill = ones ? (double)ones / (double)info->bits : 0;
 }
 
 bool tamis_filter_vector(const tamis_filter *f, uint32_t i, tamis_vector_facts *info)

@@ -154,10 +154,13 @@ void set_restate(struct set *s, double more)
    budget, or be restated. */
 static tamis_error append_copy(struct set *s, const struct layer *from, unsigned flags)
 {
-    bool stack_budget = s->opt.growth == TAMIS_SCALABLE || s->opt.growth == TAMIS_FLEXIBLE;
+    bool smooth =
+        s->opt.growth == TAMIS_SMOOTH; /* all of it is shared out: half and half, or to lines */
+    bool stack_budget =
+        s->opt.growth == TAMIS_SCALABLE || s->opt.growth == TAMIS_FLEXIBLE || smooth;
     uint32_t slot = from->slot;
     if (stack_budget && !s->opt.published) {
-        slot = from->slot == SLOT_NONE ? SLOT_NONE : growth_slot(s, 0, from->fpp);
+        slot = from->slot == SLOT_NONE || smooth ? SLOT_NONE : growth_slot(s, 0, from->fpp);
         if (slot == SLOT_NONE) {
             if (!(flags & TAMIS_MERGE_RESTATE))
                 return TAMIS_ERATE;
@@ -254,7 +257,7 @@ static tamis_error unite_layers(struct set *s, const struct set *other, unsigned
 static void count_stored(struct set *s)
 {
     const struct layers *layers = set_layers(s);
-    s->stored = 0;
+    s->stored = set_lines(s) ? set_lines(s)->keys : 0;
     for (uint32_t i = 0; i < layers_count(layers); i++)
         s->stored += layer_count(s, layers->l[i]);
 }
@@ -282,10 +285,17 @@ static tamis_error check_rate(struct set *s, unsigned flags)
 {
     const struct layers *layers = set_layers(s);
     struct layer *first = layers->l[0];
+    struct lines *lines = set_lines(s);
     uint32_t n = layers_count(layers);
     uint64_t load = 0;
-    double pass = 1;
+    double rate = lines ? lines_rate(lines) : 0, pass = 1;
     bool over = s->opt.vectors_max && n > growth_places(&s->opt);
+    if (lines && rate > lines->fpp) {
+        over = true;
+        if (flags & TAMIS_MERGE_RESTATE)
+            lines->fpp = rate;
+    }
+    pass *= 1 - (lines ? lines->fpp : 0);
     for (uint32_t i = 0; i < n; i++) {
         load += layer_load(s, layers->l[i]);
         pass *= 1 - layer_rate(s, layers->l[i], &over);
@@ -354,6 +364,8 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
 {
     bool merged = set_sliced(s) && !(flags & TAMIS_MERGE_CONCAT);
     tamis_error e = unite_layers(s, other, flags);
+    if (e == TAMIS_OK && set_lines(other))
+        e = smooth_unite(s, other);
     if (e == TAMIS_OK)
         count_stored(s);
     s->opt.unique = s->opt.unique && other->opt.unique && (flags & TAMIS_MERGE_DISJOINT);
@@ -414,7 +426,7 @@ static bool set_equal(const struct set *x, const struct set *y)
         const struct part *a = set_part(x, i), *b = set_part(y, i);
         same = a->vector ? vector_equal(a->vector, b->vector) : table_equal(&a->table, &b->table);
     }
-    return same && pending_equal(&x->removals, &y->removals);
+    return same && smooth_equal(x, y) && pending_equal(&x->removals, &y->removals);
 }
 
 bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b)

@@ -116,7 +116,7 @@ static tamis_error check_options(const tamis_options *o, const struct settings *
         return fail(reason, TAMIS_EARG, "the rate must lie between 0 and 1");
     if (set->capacity > BITS_MAX)
         return fail(reason, TAMIS_EARG, "the capacity must be at most 2^40");
-    if ((unsigned)o->growth > TAMIS_WINDOW || (unsigned)o->layout > TAMIS_BLOCKED ||
+    if ((unsigned)o->growth > TAMIS_SMOOTH || (unsigned)o->layout > TAMIS_BLOCKED ||
         (unsigned)o->hash > TAMIS_H3)
         return fail(reason, TAMIS_EARG, "an unknown growth, layout or hash");
     if (o->hash == TAMIS_H3 && set->layout != TAMIS_SPREAD)
@@ -124,6 +124,11 @@ static tamis_error check_options(const tamis_options *o, const struct settings *
                     "h3 gives an address for each probe: use the spread layout");
     if (set->growth == TAMIS_DYNAMIC && set->layout != TAMIS_SPREAD)
         return fail(reason, TAMIS_EARG, "dynamic filters are bit-sliced: use the spread layout");
+    if (set->growth == TAMIS_SMOOTH && set->fpp < LINES_RATE_MIN)
+        return fail(reason, TAMIS_EARG,
+                    "lines hold rates of 0.0001 and more: take scalable growth below");
+    if (set->growth == TAMIS_SMOOTH && (set->layout != TAMIS_BLOCKED || o->bits || o->hashes))
+        return fail(reason, TAMIS_EARG, "smooth filters have a layout of their own");
     if (set->growth == TAMIS_WINDOW && set->deletable)
         return fail(reason, TAMIS_EARG, "window filters forget by age; they are not deletable");
     if (set->unique && !set->deletable)
@@ -161,7 +166,7 @@ tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_re
     *set = (struct settings){
         .growth = o->growth ? o->growth : TAMIS_SCALABLE,
         .fpp = o->fpp != 0 ? o->fpp : 0.01,
-        .capacity = o->capacity ? o->capacity : CAPACITY_DEFAULT,
+        .capacity = o->capacity || o->growth == TAMIS_SMOOTH ? o->capacity : CAPACITY_DEFAULT,
         .deletable = o->deletable,
         .unique = o->unique,
         .overfill = o->overfill,
@@ -184,6 +189,8 @@ tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_re
         return published_settings(set, o, reason);
     if (set->growth == TAMIS_DYNAMIC)
         return dynamic_settings(set, o->vectors, reason);
+    if (set->growth == TAMIS_SMOOTH && set->deletable)
+        set->capacity = 0; /* lines from the first key on */
     if (set->growth == TAMIS_FIXED)
         set->items_max = set->capacity;
     if (set->growth == TAMIS_WINDOW) {
@@ -216,11 +223,13 @@ static const char *numbers_wrong(const struct settings *set)
 const char *settings_wrong(const struct settings *set, const struct family *family)
 {
     bool dynamic = set->growth == TAMIS_DYNAMIC, window = set->growth == TAMIS_WINDOW;
-    if (set->growth < TAMIS_FIXED || set->growth > TAMIS_WINDOW)
+    if (set->growth < TAMIS_FIXED || set->growth > TAMIS_SMOOTH)
         return "the growth";
     if (set->layout < TAMIS_SPREAD || set->layout > TAMIS_BLOCKED)
         return "the layout";
     if (set->layout != TAMIS_SPREAD && (dynamic || family->hash == TAMIS_H3))
+        return "the layout";
+    if (set->growth == TAMIS_SMOOTH && (set->layout != TAMIS_BLOCKED || set->published))
         return "the layout";
     if ((set->deletable && window) || (set->unique && !set->deletable) ||
         (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED)))

@@ -137,6 +137,13 @@ static tamis_error remove_many(struct set *s, const tamis_digest *keys, size_t n
     size_t i = 0;
     while (e == TAMIS_OK && i < n) {
         tamis_removed outcome;
+        if (set_lines(s)) {
+            outcome = smooth_remove(s, keys[i]);
+            if (outcomes)
+                outcomes[i] = (uint8_t)outcome;
+            i++;
+            continue;
+        }
         if (!s->form && i % BATCH == 0)
             filter_fetch(s, keys + i, min_u64(n - i, BATCH));
         e = remove_one(s, keys + i * set_width(s), &outcome);
@@ -183,6 +190,8 @@ uint64_t tamis_filter_count(const tamis_filter *f, const void *key, size_t len)
     uint64_t copies = 0;
     if (!s->opt.deletable || !set_counted(s))
         return tamis_filter_has(f, key, len);
+    if (set_lines(s))
+        return lines_count(set_lines(s), digest);
     if (!set_match(s, digest, &match))
         return 0;
     for (uint32_t i = 0; i < layers_count(layers); i++)

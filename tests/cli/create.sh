@@ -11,7 +11,7 @@ holds leaves-no-lock '[ -z "$(ls -A | grep -v -e "^a.tamis$" -e "^\.out$" -e "^\
 json default-is-scalable 'tamis create b.tamis --json' \
     'd["growth"] == "scalable" and d["layout"] == "blocked" and d["hash"] == "xxh3" and
      d["fpp"] == 0.01 and d["items"] == 0 and d["vectors"] == 1 and not d["deletable"]'
-for growth in fixed dynamic scalable flexible window window:90s window:30m window:24h window:7d; do
+for growth in smooth fixed dynamic scalable flexible window window:90s window:30m window:24h window:7d; do
     json "growth-$growth" "tamis create -f g.tamis --growth $growth --json" \
         "d['growth'] == '${growth%%:*}'"
 done
@@ -93,7 +93,7 @@ trouble no-key-alone 'nobody would know the random key: --no-key: ' 'tamis creat
 # What makes no filter.
 trouble no-name 'no name: FILE: ' 'tamis create'
 trouble two-names 'too many names: FILE: ' 'tamis create z y'
-trouble bad-growth "wrong value 'quick': --growth: give fixed, " 'tamis create z --growth quick'
+trouble bad-growth "wrong value 'quick': --growth: give smooth, fixed, " 'tamis create z --growth quick'
 trouble bad-window "wrong duration 'soon': --growth: " 'tamis create z --growth window:soon'
 trouble window-of-fixed "wrong value 'fixed:1h': --growth: " 'tamis create z --growth fixed:1h'
 trouble bad-layout "wrong value 'flat': --layout: give spread\|blocked$" 'tamis create z --layout flat'

@@ -2,7 +2,7 @@
 # tamis diff, tamis apply: versions of a filter by patches.
 . "$(dirname "$0")/common.sh"
 
-for kind in "" "--layout spread" "--deletable" "--growth dynamic --capacity 100k" "--growth fixed --capacity 50k"; do
+for kind in "" "--layout spread" "--deletable" "--growth smooth" "--growth smooth --deletable" "--growth dynamic --capacity 100k" "--growth fixed --capacity 50k"; do
     name=$(echo "plain$kind" | tr -d ' -')
     rm -f *.tamis
     tamis create old.tamis $kind

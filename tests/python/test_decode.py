@@ -109,13 +109,18 @@ MADE = [dict(growth=1, layout=1, capacity=150000), dict(growth=1, layout=2, capa
         dict(growth=3, layout=1, capacity=300, deletable=True, unique=True, fpp=0.2),
         dict(growth=2, capacity=6000, deletable=True, unique=True, fpp=0.2),
         dict(growth=5, capacity=2000), dict(growth=1, hash=3, capacity=5000),
-        dict(growth=3, hash=2, layout=2, capacity=700, deletable=True)]
+        dict(growth=3, hash=2, layout=2, capacity=700, deletable=True),
+        dict(growth=6, keys=3000), dict(growth=6, keys=40000, fpp=0.1), dict(growth=6, capacity=500),
+        dict(growth=6, keys=9000, deletable=True, fpp=0.001),
+        dict(growth=6, keys=2000, deletable=True, unique=True, fpp=0.0001)]
 
 
 @pytest.mark.parametrize("options", MADE, ids=str)
 def test_made_here_answers_and_patches_alike(library, options):
+    options = dict(options)
+    n = options.pop("keys", None)
     f = library.make(**dict({"fpp": 0.02, "key": b"sixteen bytes ok"}, **options))
-    n = min(options["capacity"] * (1 if options["growth"] in (1, 2, 5) else 5), 20000) - 1000
+    n = n or min(options["capacity"] * (1 if options["growth"] in (1, 2, 5) else 5), 20000) - 1000
     add = lambda one: library.c.tamis_filter_add(f, one, len(one), None)
     for i in range(n):
         assert add(b"%d" % i) == 0

@@ -17,6 +17,8 @@ KINDS = {
     "unique": ["0.05", "200", "DELETABLE", "UNIQUE", "EXPANSION", "1"],
     "both": ["0.01", "300", "GROWTH", "flexible", "DELETABLE"],
     "dynamic-deletable": ["0.01", "40000", "GROWTH", "dynamic", "DELETABLE"],
+    "smooth": ["0.01", "300", "GROWTH", "smooth"],
+    "smooth-deletable": ["0.01", "300", "GROWTH", "smooth", "DELETABLE"],
     "xxh3": ["0.01", "300", "HASH", "xxh3"],
     "h3": ["0.01", "300", "HASH", "h3"],
 }

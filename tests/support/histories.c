@@ -53,6 +53,10 @@ static const struct history_kind {
     {"window spread", TAMIS_WINDOW, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 0},
     {"window blocked", TAMIS_WINDOW, TAMIS_BLOCKED, TAMIS_XXH3, 0, 0, 0},
     {"window published", TAMIS_WINDOW, TAMIS_BLOCKED, TAMIS_XXH3, 0, 0, 1},
+    {"smooth", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_XXH3, 0, 0, 0},
+    {"smooth past a capacity", TAMIS_SMOOTH, TAMIS_BLOCKED, TAMIS_SIP, 0, 0, 0},
+    {"smooth deletable", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_XXH3, 1, 0, 0},
+    {"smooth unique", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_XXH3, 1, 1, 0},
 };
 
 const char *history_kind(unsigned kind)
@@ -97,6 +101,8 @@ static void choose(struct history *h, const struct history_kind *kind)
         o->window = 1000 + draw(h, 100000);
         o->vectors = (uint32_t)(draw(h, 2) ? 0 : 2 + draw(h, 12));
     }
+    if (kind->growth == TAMIS_SMOOTH && kind->layout == TAMIS_LAYOUT_DEFAULT)
+        o->capacity = 0; /* lines from the first key on */
     if (kind->growth == TAMIS_SCALABLE && draw(h, 3) == 0)
         o->expansion = 1 + (double)draw(h, 30) / 10;
     if (kind->growth == TAMIS_FLEXIBLE && draw(h, 2)) {

@@ -50,13 +50,29 @@ static void choose_sizes(tamis_options *o, const uint8_t h[8])
     }
 }
 
+static tamis_growth growth_of(uint8_t byte)
+{
+    return byte % 6 == 3 ? TAMIS_SMOOTH : (tamis_growth)(byte % 5 + 1);
+}
+
+/* A layout, a hash for vectors and their sizes are not for lines; a capacity is, in half of the plain ones. */
+static void choose_smooth(tamis_options *o, const uint8_t h[8])
+{
+    o->layout = TAMIS_LAYOUT_DEFAULT;
+    o->hash = o->hash == TAMIS_H3 ? TAMIS_XXH3 : o->hash;
+    o->bits = o->hashes = 0;
+    if (h[1] & FLAG_BLOCKED)
+        o->capacity = 0;
+}
+
 static void choose_growth(struct machine *m, const uint8_t h[8])
 {
     static const double expansions[] = {0, 1, 2, 4};
     static const uint8_t lambdas[3][4] = {{1, 1, 1, 1}, {1, 2, 1, 3}, {2, 1, 4, 1}};
     tamis_options *o = &m->options;
-    o->growth = (tamis_growth)(h[0] % 5 + 1);
-    bool growing = o->growth == TAMIS_SCALABLE || o->growth == TAMIS_FLEXIBLE;
+    o->growth = growth_of(h[0]);
+    bool growing =
+        o->growth == TAMIS_SCALABLE || o->growth == TAMIS_FLEXIBLE || o->growth == TAMIS_SMOOTH;
     if (o->growth == TAMIS_SCALABLE)
         o->expansion = expansions[h[5] % 4];
     if (o->growth == TAMIS_FLEXIBLE && h[5] % 4) {
@@ -102,13 +118,15 @@ static bool choose(struct machine *m, const uint8_t h[8])
     o->key = family_key;
     o->clock = fake_clock;
     o->clock_context = &m->clock;
-    o->deletable = h[0] % 5 + 1 != TAMIS_WINDOW && h[1] & FLAG_DELETABLE;
+    o->deletable = growth_of(h[0]) != TAMIS_WINDOW && h[1] & FLAG_DELETABLE;
     o->unique = o->deletable && h[1] & FLAG_UNIQUE;
     choose_sizes(o, h);
     choose_growth(m, h);
     bool spread = o->growth == TAMIS_DYNAMIC || o->hash == TAMIS_H3 || !(h[1] & FLAG_BLOCKED);
     o->layout = spread ? TAMIS_SPREAD : TAMIS_BLOCKED;
     choose_keys(m, h);
+    if (o->growth == TAMIS_SMOOTH)
+        choose_smooth(o, h);
     struct slot *first = &m->slot[0];
     tamis_error e = tamis_filter_new(&first->filter, o, NULL);
     if (e != TAMIS_OK) {
@@ -171,7 +189,8 @@ static uint32_t shuffle_next(uint32_t *state)
 /* An error that the filter may give when there is no room. */
 static bool is_full(const struct machine *m, tamis_error e)
 {
-    bool bound = m->options.growth != TAMIS_SCALABLE && m->options.growth != TAMIS_FLEXIBLE;
+    bool bound = m->options.growth != TAMIS_SCALABLE && m->options.growth != TAMIS_FLEXIBLE &&
+                 m->options.growth != TAMIS_SMOOTH;
     return e == TAMIS_EFULL ? bound && !m->options.overfill
                             : e == TAMIS_ESPACE && m->options.memory_limit != 0;
 }
@@ -320,7 +339,9 @@ static bool step_clone(struct machine *m, struct slot *s, struct slot *to)
 static bool refused(struct machine *m, const struct slot *s, const tamis_filter *before,
                     const char *what, tamis_error e, unsigned flags)
 {
-    bool expected = e == TAMIS_ESHAPE || (e == TAMIS_ERATE && !(flags & TAMIS_MERGE_RESTATE));
+    bool lines = e == TAMIS_EKIND && set_lines(&s->filter->set); /* they shrink by themselves */
+    bool expected =
+        lines || e == TAMIS_ESHAPE || (e == TAMIS_ERATE && !(flags & TAMIS_MERGE_RESTATE));
     tamis_filter_facts was, is;
     m->report->seen[SEEN_REFUSED]++;
     tamis_filter_info(before, &was);

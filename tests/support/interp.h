@@ -47,6 +47,7 @@ enum interp_event {
     SEEN_REFUSED, /* a merge or fold */
     SEEN_EMPTIED,
     SEEN_ESCAPE, /* a counter of 15 or more */
+    SEEN_LINES,  /* lines were looked at */
     SEEN_COUNT
 };
 

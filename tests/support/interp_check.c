@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "bits/lines_place.h"
+
 /* ---- small things ---------------------------------------------------------------------------- */
 
 void machine_index_keys(struct machine *m)
@@ -16,7 +18,7 @@ void machine_index_keys(struct machine *m)
 }
 
 /* The key of a digest, or m->keys. */
-static uint32_t key_of(const struct machine *m, tamis_digest d)
+static uint32_t key_with(const struct machine *m, tamis_digest d)
 {
     for (uint32_t at = d.b % INDEX_ROOM; m->index[at]; at = (at + 1) % INDEX_ROOM) {
         uint32_t key = m->index[at] - 1u;
@@ -36,7 +38,8 @@ static bool one_shape(const struct machine *m)
 static bool placed(const struct machine *m, const struct slot *s)
 {
     bool movable = m->options.growth == TAMIS_DYNAMIC && m->options.deletable;
-    return s->model.placed && !movable && m->options.growth != TAMIS_FIXED;
+    return s->model.placed && !movable && m->options.growth != TAMIS_FIXED &&
+           m->options.growth != TAMIS_SMOOTH;
 }
 
 bool machine_member(const struct machine *m, const struct slot *s, uint32_t key)
@@ -174,7 +177,7 @@ static bool note_pending(struct machine *m, struct slot *s, uint32_t key)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < r->room; i++) {
         const struct pending *p = removals_entry(r, i);
-        uint32_t who = p ? key_of(m, p->digest) : 0;
+        uint32_t who = p ? key_with(m, p->digest) : 0;
         if (!p)
             continue;
         if (who == m->keys)
@@ -207,7 +210,8 @@ static bool check_empty(struct machine *m, struct slot *s)
 {
     tamis_filter_facts info;
     tamis_filter_info(s->filter, &info);
-    if (info.items || info.pending || info.vectors != 1 || info.fill > 0)
+    uint32_t vectors = m->options.growth != TAMIS_SMOOTH || s->filter->set.opt.capacity;
+    if (info.items || info.pending || info.vectors != vectors || info.fill > 0)
         return interp_fail(m, "empty, but items %llu, pending %llu, vectors %u, fill %g",
                            (unsigned long long)info.items, (unsigned long long)info.pending,
                            info.vectors, info.fill);
@@ -330,7 +334,8 @@ static bool check_info(struct machine *m, struct slot *s)
 {
     const struct model *model = &s->model;
     tamis_filter_facts info;
-    uint64_t pending = 0, items = 0;
+    const struct lines *lines = set_lines(&s->filter->set);
+    uint64_t pending = 0, items = lines ? lines->keys : 0;
     tamis_filter_info(s->filter, &info);
     for (uint32_t i = 0; i < m->keys; i++)
         pending += model->pending[i];
@@ -455,12 +460,55 @@ static bool check_vectors(struct machine *m, struct slot *s)
     return true;
 }
 
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+struct entries {
+    struct machine *m;
+    const struct slot *s;
+    uint64_t copies;
+    bool compare; /* each is a member's */
+};
+
+/* An entry begins as its key does. There are no more copies of it than of members that it matches. */
+static tamis_error check_entry(void *context, uint64_t place, unsigned known, uint64_t copies)
+{
+    struct entries *e = context;
+    uint64_t members = 0;
+    e->copies += copies;
+    for (uint32_t i = 0; e->compare && i < e->m->keys; i++)
+        if ((e->m->digests[i].a ^ place) >> (64 - known) == 0)
+            members += e->s->model.copies[i];
+    if (e->compare && copies > members)
+        interp_fail(e->m, "%llu entries of %u bits for %llu members", (unsigned long long)copies,
+                    known, (unsigned long long)members);
+    return TAMIS_OK;
+}
+
+static bool check_lines(struct machine *m, struct slot *s)
+{
+    const struct lines *lines = set_lines(&s->filter->set);
+    struct entries e = {.m = m, .s = s};
+    e.compare = m->options.deletable || !(s->model.merged || m->options.add_always);
+    if (!lines)
+        return true;
+    lines_each(lines, check_entry, &e);
+    if (e.copies != lines->keys)
+        return interp_fail(m, "%llu entries in lines of %llu keys", (unsigned long long)e.copies,
+                           (unsigned long long)lines->keys);
+    for (uint32_t i = 0; i < lines_parts(lines); i++)
+        if (part_wrong(lines_part(lines, i)))
+            return interp_fail(m, "part %u of the lines: %s", i, part_wrong(lines_part(lines, i)));
+    m->report->seen[SEEN_LINES]++;
+    return !m->report->failed;
+}
+
 bool interp_check(struct machine *m, struct slot *s)
 {
     m->report->seen[SEEN_GROWN] += layers_count(set_layers(&s->filter->set)) > 1;
     bool empty = s->model.total == 0 && m->options.growth != TAMIS_WINDOW;
     return !m->report->failed && machine_sync(m, s) && check_counts(m, s) && check_answers(m, s) &&
-           check_info(m, s) && check_vectors(m, s) && (!empty || check_empty(m, s));
+           check_info(m, s) && check_vectors(m, s) && check_lines(m, s) &&
+           (!empty || check_empty(m, s));
 }
 
 /* ---- faults from outside --------------------------------------------------------------------- */
@@ -489,6 +537,27 @@ static bool plant_cell(enum interp_plant plant, struct vector *v)
     return false;
 }
 
+/* In the first line that has some: a slot less, one more, or a copy in the stash less. */
+static bool plant_slot(enum interp_plant plant, const struct lines *lines)
+{
+    struct body *b = lines_part(lines, 0);
+    struct stash *stash = atomic_load(&b->stash);
+    for (uint32_t i = 0; plant == PLANT_COUNTER && stash && i < stash->room; i++)
+        if ((stash->entry[i] & 0xfff) > 1)
+            return stash->entry[i]--;
+    for (uint32_t i = 0; plant != PLANT_COUNTER && i < b->lines; i++) {
+        uint8_t *line = body_line(b, i);
+        unsigned used = lines_kernel()->used(line, b->width);
+        if (used == 0 || used == line_slots(b->width))
+            continue;
+        uint32_t slot = slot_get(line, b->width, used - 1);
+        slot_put(line, b->width, plant == PLANT_BIT ? used - 1 : used,
+                 plant == PLANT_BIT ? 0 : slot ^ 2);
+        return true;
+    }
+    return false;
+}
+
 static bool plant_pending(struct removals *r)
 {
     for (uint32_t i = 0; i < r->room; i++) {
@@ -505,9 +574,11 @@ static bool plant_pending(struct removals *r)
 
 void machine_plant(struct machine *m, struct slot *s)
 {
-    bool known = m->options.deletable || m->options.growth == TAMIS_FIXED || placed(m, s);
+    const struct lines *lines = set_lines(&s->filter->set);
+    bool known = m->options.deletable || m->options.growth == TAMIS_FIXED || placed(m, s) || lines;
     if (m->plant == PLANT_PENDING && machine_plants(m, PLANT_PENDING))
         m->report->planted = plant_pending(&s->filter->set.removals);
     else if (machine_plants(m, m->plant) && m->plant >= PLANT_BIT && known)
-        m->report->planted = plant_cell(m->plant, set_layers(&s->filter->set)->v[0]);
+        m->report->planted = lines ? plant_slot(m->plant, lines)
+                                   : plant_cell(m->plant, set_layers(&s->filter->set)->v[0]);
 }

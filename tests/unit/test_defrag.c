@@ -167,6 +167,9 @@ TEST(values_move)
         {.capacity = 200000, .growth = TAMIS_FIXED},
         {.capacity = 3000, .growth = TAMIS_DYNAMIC, .vectors = 30, .deletable = true},
         {.capacity = 100, .growth = TAMIS_WINDOW},
+        {.growth = TAMIS_SMOOTH},
+        {.growth = TAMIS_SMOOTH, .capacity = 100},
+        {.growth = TAMIS_SMOOTH, .deletable = true},
         {.capacity = 100, .growth = TAMIS_FLEXIBLE, .hash = TAMIS_H3}};
     server_start();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

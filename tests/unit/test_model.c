@@ -31,7 +31,7 @@ TEST(library_does_as_the_model)
 {
     static const char *const names[SEEN_COUNT] = {"pending", "settled", "cancelled", "grown",
                                                   "shrunk",  "full",    "merged",    "folded",
-                                                  "refused", "emptied", "escape"};
+                                                  "refused", "emptied", "escape",    "lines"};
     uint64_t rng = harness_seed(), steps = 0, seen[SEEN_COUNT] = {0};
     unsigned programs = (harness_long() ? 80000 : 8000) / (harness_slow() ? 4 : 1), failed = 0;
     double start = harness_now();

@@ -299,7 +299,12 @@ TEST(a_stack_of_copies_is_its_vectors)
 {
     const double m = 1 << 20, k = 7, n = 100000;
     uint64_t ones = (uint64_t)(m * -expm1(-k * n / m));
-    struct plan_copy copy = {TAMIS_SPREAD, 1 << 20, 7, ones, ones - 30000, ones - 40000};
+    struct plan_copy copy = {.layout = TAMIS_SPREAD,
+                             .units = 1 << 20,
+                             .k = 7,
+                             .ones = ones,
+                             .copy_ones = ones - 30000,
+                             .both = ones - 40000};
     struct plan_copy two[2] = {copy, copy};
     tamis_plan_replica one = plan_replica_stack(two, 1, 4, 2, 3);
     tamis_plan_replica of = tamis_plan_replica_of(m, k, n, 40000 / m, 10000 / m, 4, 2, 3);

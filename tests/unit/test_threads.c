@@ -176,6 +176,14 @@ TEST(readers_beside_dynamic_growth)
         times(3000), 150);
 }
 
+/* Lines grow some 30 times, and are split into 16 parts. */
+TEST(readers_beside_smooth_growth)
+{
+    read_beside_adds((tamis_options){.growth = TAMIS_SMOOTH}, times(60000), 0);
+    read_beside_adds((tamis_options){.growth = TAMIS_SMOOTH, .capacity = 50}, times(5000), 1);
+    read_beside_adds((tamis_options){.growth = TAMIS_SMOOTH, .deletable = true}, times(20000), 0);
+}
+
 TEST(readers_beside_flexible_growth)
 {
     read_beside_adds((tamis_options){.growth = TAMIS_FLEXIBLE, .capacity = 20}, times(2000), 10);

@@ -1,0 +1,82 @@
+/*
+ * The changes of one part of lines: gaps between the lines that changed and what changed in each, and the same for
+ * the words of its stash and its lists. A part of another size is written as if against nothing: its lines
+ * have little in common with those before, and a part grows by a fifth at a time.
+ */
+#include "delta.h"
+
+void lines_models_reset(struct lines_models *models)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        models_reset(models->gap[i].bits, NUMBER_MODELS);
+        models_reset(models->image[i].word, 2);
+        models_reset(&models->image[i].byte, 1);
+    }
+}
+
+/* What a piece of a part is made of: lines, or words. */
+static size_t unit_of(enum part_bytes what)
+{
+    return what == PART_LINES ? LINE_BYTES : sizeof(uint64_t);
+}
+
+/* The same piece of the part before, or NULL: it had none of this size. */
+static const uint8_t *piece_before(const struct body *base, const struct part_facts *facts,
+                                   enum part_bytes what)
+{
+    if (!base)
+        return NULL;
+    struct part_facts old = part_facts(base);
+    bool same = old.lines == facts->lines && old.width == facts->width &&
+                part_len(&old, what) == part_len(facts, what) && part_len(&old, what);
+    return same ? part_place(base, what) : NULL;
+}
+
+void out_part(struct delta_out *o, struct lines_models *models, const struct body *base,
+              const struct body *b)
+{
+    static const uint8_t zeros[LINE_BYTES];
+    struct part_facts facts = part_facts(b);
+    for (unsigned what = 0; what < PART_PIECES; what++) {
+        size_t unit = unit_of(what);
+        uint64_t n = part_len(&facts, what) / unit, next = 0;
+        const uint8_t *now = n ? part_place(b, what) : NULL;
+        const uint8_t *before = piece_before(base, &facts, what);
+        for (uint64_t i = 0; i < n; i++) {
+            const uint8_t *from = before ? before + unit * i : zeros;
+            if (memcmp(from, now + unit * i, unit) == 0)
+                continue;
+            out_number(o, &models->gap[what != PART_LINES], i - next);
+            out_image(o, &models->image[what != PART_LINES], from, now + unit * i, unit);
+            next = i + 1;
+        }
+        if (next < n)
+            out_number(o, &models->gap[what != PART_LINES], n - next);
+    }
+}
+
+bool in_part(struct delta_in *in, struct lines_models *models, const struct body *base,
+             struct body *b)
+{
+    struct part_facts facts = part_facts(b);
+    for (unsigned what = 0; what < PART_PIECES; what++) {
+        size_t unit = unit_of(what);
+        uint64_t n = part_len(&facts, what) / unit;
+        uint8_t *now = n ? part_place(b, what) : NULL;
+        const uint8_t *before = piece_before(base, &facts, what);
+        if (before)
+            memcpy(now, before, (size_t)(n * unit));
+        for (uint64_t next = 0; next < n; next++) {
+            uint64_t gap = in_number(in, &models->gap[what != PART_LINES]);
+            if (in->broken || gap > n - next)
+                return false;
+            next += gap;
+            uint8_t from[LINE_BYTES];
+            if (next == n)
+                break;
+            memcpy(from, now + unit * next, unit);
+            in_image(in, &models->image[what != PART_LINES], from, now + unit * next, unit);
+        }
+    }
+    return !in->broken && !part_wrong(b);
+}

@@ -1,0 +1,179 @@
+/*
+ * Smooth filters: lines of fingerprints (bits/lines.h), which grow and shrink by themselves, so that there is
+ * one layer of them whatever the size. A plain filter whose capacity was stated begins with a vector of that
+ * capacity at half the rate, the cheapest way to hold that many; what comes past it goes into lines, at the
+ * other half.
+ */
+#include "set.h"
+
+/* For one more block of memory: what lines may take of the limit. */
+void smooth_limit(struct set *s)
+{
+    struct lines *l = set_lines(s);
+    uint64_t limit = s->opt.memory_limit;
+    if (!l)
+        return;
+    uint64_t others = set_bytes(s) - l->bytes;
+    l->limit = limit == 0 ? 0 : limit > others ? limit - others : 1;
+}
+
+/* The lines, made when they are first needed. */
+tamis_error smooth_start(struct set *s)
+{
+    if (set_lines(s))
+        return TAMIS_OK;
+    bool behind = layers_count(set_layers(s)) > 0;
+    struct lines *l = mem_new0(&s->allocator, 1, sizeof *l);
+    tamis_error e =
+        l ? lines_init(l, &s->allocator, behind ? s->opt.budget / 2 : s->opt.budget) : TAMIS_ENOMEM;
+    if (e != TAMIS_OK) {
+        mem_free(&s->allocator, l, 1, sizeof *l);
+        return e;
+    }
+    atomic_store_explicit(&s->lines, l, memory_order_release);
+    smooth_limit(s);
+    return TAMIS_OK;
+}
+
+void smooth_free(struct set *s)
+{
+    struct lines *l = set_lines(s);
+    if (l)
+        lines_free(l);
+    mem_free(&s->allocator, l, 1, sizeof *l);
+    atomic_store(&s->lines, NULL);
+}
+
+tamis_error smooth_clone(struct set *to, const struct set *from)
+{
+    struct lines *l = mem_new0(&to->allocator, 1, sizeof *l);
+    tamis_error e = l ? lines_clone(l, set_lines(from), &to->allocator) : TAMIS_ENOMEM;
+    if (e != TAMIS_OK) {
+        mem_free(&to->allocator, l, 1, sizeof *l);
+        return e;
+    }
+    atomic_store(&to->lines, l);
+    set_quick(to); /* there may be no vector */
+    return TAMIS_OK;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found)
+{
+    uint64_t inside = readers_enter();
+    const struct layers *layers = set_layers(s);
+    const struct lines *l = set_lines(s);
+    uint32_t vectors = layers_count(layers);
+    const struct kernel *kernel = vectors ? layers->v[0]->bits.kernel : NULL;
+    if (l)
+        lines_has(l, digests, n, found);
+    else
+        kernel->has_stack(layers->v, vectors, digests, n, found);
+    for (size_t i = 0; l && vectors && i < n; i += BATCH) {
+        uint8_t there[BATCH];
+        size_t some = n - i < BATCH ? n - i : BATCH;
+        kernel->has_stack(layers->v, vectors, digests + i, some, there);
+        for (size_t j = 0; j < some; j++)
+            found[i + j] |= there[j];
+    }
+    readers_leave(inside);
+}
+
+static bool has_one(const struct set *s, tamis_digest digest)
+{
+    const struct layers *layers = set_layers(s);
+    const struct lines *l = set_lines(s);
+    uint32_t vectors = layers_count(layers);
+    return (l && lines_has_one(l, digest)) ||
+           (vectors && layers->v[0]->bits.kernel->has_any(layers->v, vectors, digest));
+}
+
+bool smooth_has_key(const struct quick *quick, const void *key, size_t len)
+{
+    const struct set *s = &((const tamis_filter *)quick)->set;
+    tamis_digest digest = family_digest(&s->family, key, len);
+    uint64_t inside = readers_enter();
+    bool found = has_one(s, digest);
+    readers_leave(inside);
+    return found;
+}
+
+/* ---- adding and removing --------------------------------------------------------------------- */
+
+static void fetch_keys(const struct set *s, const tamis_digest *digests, size_t n)
+{
+    const struct layers *layers = set_layers(s);
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        layers->v[i]->bits.kernel->prefetch(&layers->v[i]->bits, digests, n);
+    if (set_lines(s))
+        lines_prefetch(set_lines(s), digests, n);
+}
+
+/* Will a key that is found be found for ever? What vectors have stays. */
+static bool kept(const struct set *s, tamis_digest digest)
+{
+    const struct layers *layers = set_layers(s);
+    const struct lines *l = set_lines(s);
+    uint32_t vectors = layers_count(layers);
+    return !l || (vectors && layers->v[0]->bits.kernel->has_any(layers->v, vectors, digest)) ||
+           lines_keep(l, digest);
+}
+
+static tamis_error add_one(struct set *s, tamis_digest digest, uint8_t *fresh)
+{
+    *fresh = !has_one(s, digest);
+    if (!*fresh && !s->opt.deletable && !s->opt.add_always && kept(s, digest))
+        return TAMIS_OK;
+    const struct layers *layers = set_layers(s);
+    struct vector *v = layers_count(layers) ? layers->v[0] : NULL;
+    if (v && !set_lines(s) && v->load < v->capacity) {
+        uint8_t turned;
+        s->stored += vector_add(v, &digest, 1, &turned);
+        return TAMIS_OK;
+    }
+    tamis_error e = smooth_start(s);
+    if (e == TAMIS_OK)
+        e = lines_add(set_lines(s), digest, *fresh);
+    s->stored += e == TAMIS_OK;
+    return e;
+}
+
+tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
+                       size_t *done)
+{
+    tamis_error e = TAMIS_OK;
+    if (n > 1)
+        fetch_keys(s, digests, n);
+    for (*done = 0; *done < n && e == TAMIS_OK;) {
+        e = add_one(s, digests[*done], &fresh[*done]);
+        *done += e == TAMIS_OK;
+    }
+    return e;
+}
+
+tamis_removed smooth_remove(struct set *s, tamis_digest digest)
+{
+    if (!lines_remove(set_lines(s), digest))
+        return TAMIS_ABSENT;
+    s->stored--;
+    return TAMIS_REMOVED;
+}
+
+/* ---- union ----------------------------------------------------------------------------------- */
+
+/* All entries of the other's lines into ours. */
+tamis_error smooth_unite(struct set *s, const struct set *other)
+{
+    const struct lines *theirs = set_lines(other);
+    if (!theirs || theirs->keys == 0)
+        return TAMIS_OK;
+    tamis_error e = smooth_start(s);
+    return e == TAMIS_OK ? lines_unite(set_lines(s), theirs) : e;
+}
+
+bool smooth_equal(const struct set *x, const struct set *y)
+{
+    const struct lines *a = set_lines(x), *b = set_lines(y);
+    return a && b ? lines_equal(a, b) : (!a || a->keys == 0) && (!b || b->keys == 0);
+}

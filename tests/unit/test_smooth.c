@@ -1,0 +1,215 @@
+/* Smooth filters by the public functions: any size, removal, capacity stated in advance, union, limits. */
+#include <math.h>
+
+#include "fault.h"
+#include "harness.h"
+#include "tamis.h"
+
+static void key_of(uint64_t i, char out[24], size_t *len)
+{
+    *len = (size_t)snprintf(out, 24, "key-%" PRIu64, i);
+}
+
+static bool has(const tamis_filter *f, uint64_t i)
+{
+    char key[24];
+    size_t len;
+    key_of(i, key, &len);
+    return tamis_filter_has(f, key, len);
+}
+
+static tamis_error add(tamis_filter *f, uint64_t i, bool *fresh)
+{
+    char key[24];
+    size_t len;
+    key_of(i, key, &len);
+    return tamis_filter_add(f, key, len, fresh);
+}
+
+static tamis_removed take(tamis_filter *f, uint64_t i)
+{
+    char key[24];
+    size_t len;
+    tamis_removed outcome = TAMIS_PENDING;
+    key_of(i, key, &len);
+    CHECK(tamis_filter_remove(f, key, len, &outcome) == TAMIS_OK);
+    return outcome;
+}
+
+static void fill(tamis_filter *f, uint64_t from, uint64_t to)
+{
+    enum { RUN = 300 };
+    tamis_digest digests[RUN];
+    uint8_t fresh[RUN];
+    for (uint64_t i = from; i < to; i += RUN) {
+        size_t n = to - i < RUN ? to - i : RUN, done;
+        for (size_t j = 0; j < n; j++) {
+            char key[24];
+            size_t len;
+            key_of(i + j, key, &len);
+            digests[j] = tamis_filter_digest(f, key, len);
+        }
+        CHECK(tamis_filter_add_many(f, digests, n, fresh, &done) == TAMIS_OK && done == n);
+    }
+}
+
+/* All of [from, to) are found, in batches and one by one. */
+static void check_all(const tamis_filter *f, uint64_t from, uint64_t to)
+{
+    uint64_t missed = 0;
+    for (uint64_t i = from; i < to; i++) {
+        char key[24];
+        size_t len;
+        uint8_t found;
+        key_of(i, key, &len);
+        tamis_digest digest = tamis_filter_digest(f, key, len);
+        tamis_filter_has_many(f, &digest, 1, &found);
+        missed += !found || !tamis_filter_has(f, key, len);
+    }
+    CHECK_MSG(missed == 0, "%g of %g", (double)missed, (double)(to - from));
+}
+
+static void check_rate(const tamis_filter *f, double fpp)
+{
+    enum { ASKED = 100000 };
+    tamis_filter_facts facts;
+    uint64_t hits = 0;
+    for (uint64_t i = 0; i < ASKED; i++)
+        hits += has(f, (UINT64_C(1) << 50) + i);
+    tamis_filter_info(f, &facts);
+    double expected = facts.fpp_now * ASKED;
+    CHECK_MSG((double)hits <= fpp * ASKED + 6 * sqrt(fpp * ASKED), "%g found at %g", (double)hits,
+              fpp);
+    CHECK_MSG(fabs((double)hits - expected) <= 6 * sqrt(expected) + 0.03 * expected + 2,
+              "%g found, %g expected", (double)hits, expected);
+}
+
+static tamis_filter *make(double fpp, uint64_t capacity, bool deletable)
+{
+    tamis_filter *f = NULL;
+    tamis_options o = {
+        .fpp = fpp, .capacity = capacity, .growth = TAMIS_SMOOTH, .deletable = deletable};
+    tamis_reason reason = {0};
+    CHECK_MSG(tamis_filter_new(&f, &o, &reason) == TAMIS_OK, "%s", reason.text);
+    return f;
+}
+
+TEST(plain_counts_fresh_keys)
+{
+    tamis_filter *f = make(0.01, 0, false);
+    tamis_filter_facts facts;
+    bool fresh;
+    CHECK(add(f, 1, &fresh) == TAMIS_OK && fresh);
+    CHECK(add(f, 1, &fresh) == TAMIS_OK && !fresh);
+    fill(f, 0, 50000);
+    fill(f, 0, 50000);
+    check_all(f, 0, 50000);
+    check_rate(f, 0.01);
+    tamis_filter_info(f, &facts);
+    CHECK(facts.items <= 50000 && facts.items > 49500);
+    CHECK(facts.growth == TAMIS_SMOOTH && facts.fpp == 0.01 && facts.fpp_now < 0.01);
+    CHECK_MSG((double)facts.bytes * 8 / 50000 < 24, "%g bits per key",
+              (double)facts.bytes * 8 / 50000);
+    tamis_filter_free(f);
+}
+
+TEST(deletable_is_exact)
+{
+    tamis_filter *f = make(0.01, 0, true);
+    tamis_filter_facts facts;
+    fill(f, 0, 30000);
+    fill(f, 0, 30000); /* a multiset */
+    for (uint64_t i = 0; i < 30000; i++)
+        CHECK(take(f, i) == TAMIS_REMOVED);
+    check_all(f, 0, 30000);
+    tamis_filter_info(f, &facts);
+    CHECK(facts.items == 30000 && facts.pending == 0);
+    for (uint64_t i = 0; i < 30000; i++)
+        CHECK(take(f, i) == TAMIS_REMOVED);
+    tamis_filter_info(f, &facts);
+    CHECK(facts.items == 0 && facts.fpp_now == 0 && !has(f, 5));
+    CHECK(take(f, 5) == TAMIS_ABSENT);
+    CHECK_MSG(facts.bytes < 2048, "%g bytes when empty", (double)facts.bytes);
+    tamis_filter_free(f);
+}
+
+TEST(a_stated_capacity_is_cheap)
+{
+    tamis_filter *f = make(0.01, 100000, false);
+    tamis_filter_facts facts;
+    fill(f, 0, 100000);
+    tamis_filter_info(f, &facts);
+    CHECK_MSG((double)facts.bytes * 8 / 100000 < 12, "%g bits per key",
+              (double)facts.bytes * 8 / 100000);
+    check_all(f, 0, 100000);
+    check_rate(f, 0.01);
+    fill(f, 100000, 300000);
+    check_all(f, 0, 300000);
+    check_rate(f, 0.01);
+    tamis_filter *copy;
+    CHECK(tamis_filter_clone(&copy, f) == TAMIS_OK && tamis_filter_equal(copy, f));
+    check_all(copy, 0, 300000);
+    CHECK(tamis_filter_clear(f) == TAMIS_OK && !has(f, 1) && !tamis_filter_equal(copy, f));
+    fill(f, 0, 1000);
+    check_all(f, 0, 1000);
+    tamis_filter_free(copy);
+    tamis_filter_free(f);
+}
+
+TEST(unions)
+{
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    for (int deletable = 0; deletable < 2; deletable++) {
+        tamis_options o = {.growth = TAMIS_SMOOTH, .deletable = deletable, .key = key};
+        tamis_filter *a, *b;
+        CHECK(tamis_filter_new(&a, &o, NULL) == TAMIS_OK &&
+              tamis_filter_new(&b, &o, NULL) == TAMIS_OK);
+        fill(a, 0, 20000);
+        fill(b, 15000, 90000);
+        CHECK(tamis_filter_merge(a, b, 0, NULL) == TAMIS_OK);
+        check_all(a, 0, 90000);
+        check_rate(a, 0.01);
+        for (uint64_t i = 0; deletable && i < 20000; i++)
+            CHECK(take(a, i) == TAMIS_REMOVED);
+        for (uint64_t i = 15000; deletable && i < 90000; i++)
+            CHECK(take(a, i) == TAMIS_REMOVED);
+        tamis_filter_facts facts;
+        tamis_filter_info(a, &facts);
+        CHECK(!deletable || (facts.items == 0 && facts.fpp_now == 0));
+        tamis_filter_free(a);
+        tamis_filter_free(b);
+    }
+}
+
+TEST(memory_has_a_limit)
+{
+    struct fault fault;
+    fault_init(&fault);
+    tamis_options o = {
+        .growth = TAMIS_SMOOTH, .memory_limit = 100000, .allocator = &fault.allocator};
+    tamis_filter *f;
+    tamis_error e = TAMIS_OK;
+    uint64_t n = 0;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    while (n < 100000 && (e = add(f, n, NULL)) == TAMIS_OK)
+        n++;
+    tamis_filter_facts facts;
+    tamis_filter_info(f, &facts);
+    CHECK_MSG(e == TAMIS_ESPACE && n > 30000 && facts.bytes <= 100000, "%g keys in %g bytes",
+              (double)n, (double)facts.bytes);
+    check_all(f, 0, n);
+    CHECK(tamis_filter_limit(f, 0) == TAMIS_OK && add(f, n, NULL) == TAMIS_OK);
+    tamis_filter_free(f);
+    CHECK(fault_clean(&fault));
+}
+
+TEST(options_are_checked)
+{
+    tamis_filter *f;
+    tamis_options low = {.growth = TAMIS_SMOOTH, .fpp = 1e-6};
+    tamis_options spread = {.growth = TAMIS_SMOOTH, .layout = TAMIS_SPREAD};
+    CHECK(tamis_filter_new(&f, &low, NULL) == TAMIS_EARG);
+    CHECK(tamis_filter_new(&f, &spread, NULL) == TAMIS_EARG);
+}
+
+HARNESS_MAIN

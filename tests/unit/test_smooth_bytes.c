@@ -1,0 +1,265 @@
+/* Smooth filters of many parts as bytes: saved, mapped, patched; and bytes that somebody arranged. */
+#include <sys/mman.h>
+
+#include "bits/lines_place.h"
+#include "format/format.h"
+#include "harness.h"
+#include "histories.h"
+#include "pieces.h"
+
+static const uint8_t family_key[TAMIS_KEY_LEN] = "smooth in bytes";
+
+static void fill(tamis_filter *f, uint64_t from, uint64_t to)
+{
+    enum { RUN = 256 };
+    uint64_t keys[RUN];
+    tamis_digest digests[RUN];
+    for (uint64_t i = from; i < to; i += RUN) {
+        size_t n = to - i < RUN ? (size_t)(to - i) : RUN;
+        for (size_t j = 0; j < n; j++)
+            keys[j] = i + j;
+        tamis_filter_digest_fixed(f, keys, sizeof *keys, n, digests);
+        CHECK(tamis_filter_add_many(f, digests, n, NULL, NULL) == TAMIS_OK);
+    }
+}
+
+static uint64_t missed(const tamis_filter *f, uint64_t from, uint64_t to)
+{
+    uint64_t n = 0;
+    for (uint64_t i = from; i < to; i++)
+        n += !tamis_filter_has(f, &i, sizeof i);
+    return n;
+}
+
+/* Grown from nothing, with one key so often that no stash counts it. */
+static tamis_filter *grown(double fpp, uint64_t keys, bool deletable)
+{
+    tamis_options o = {
+        .growth = TAMIS_SMOOTH, .fpp = fpp, .deletable = deletable, .key = family_key};
+    tamis_filter *f = NULL;
+    uint64_t often = 3;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    fill(f, 0, keys);
+    for (unsigned i = 0; deletable && i < 5000; i++)
+        CHECK(tamis_filter_add(f, &often, sizeof often, NULL) == TAMIS_OK);
+    return f;
+}
+
+static tamis_filter *loaded(const struct bytes *bytes)
+{
+    tamis_filter *f = NULL;
+    tamis_reason reason = {0};
+    CHECK_MSG(tamis_filter_decode(&f, bytes->data, bytes->len, NULL, &reason) == TAMIS_OK, "%s",
+              reason.text);
+    return f;
+}
+
+static tamis_filter *mapped(const struct bytes *bytes)
+{
+    struct set *s = NULL;
+    tamis_reason reason = {0};
+    void *pages =
+        mmap(NULL, bytes->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(pages, bytes->data, bytes->len);
+    struct mapping mapping = {.data = pages, .len = bytes->len};
+    CHECK_MSG(set_from_mapping(&s, KIND_FILTER, mapping, NULL, &reason) == TAMIS_OK, "%s",
+              reason.text);
+    return s ? as_filter(s) : NULL;
+}
+
+/* Loaded it is the same in all, and lives on; mapped it answers where it lies. */
+static void check_kept(tamis_filter *f, uint64_t keys, bool deletable)
+{
+    struct bytes bytes = bytes_of(f, 0);
+    tamis_filter *copy = loaded(&bytes), *view = mapped(&bytes);
+    if (!copy || !view)
+        return;
+    struct bytes again = bytes_of(copy, 0), seen = bytes_of(view, 0);
+    CHECK(bytes_equal(&bytes, &again) && bytes_equal(&bytes, &seen));
+    CHECK(tamis_filter_equal(f, copy) && tamis_filter_equal(view, f));
+    CHECK(missed(f, 0, keys) == 0 && missed(copy, 0, keys) == 0 && missed(view, 0, keys) == 0);
+    for (uint64_t i = 0; i < keys; i++) {
+        uint64_t stranger = i + (UINT64_C(1) << 40);
+        CHECK(tamis_filter_has(f, &stranger, 8) == tamis_filter_has(view, &stranger, 8));
+    }
+    uint64_t often = 3;
+    uint64_t counted = tamis_filter_count(copy, &often, sizeof often);
+    CHECK_MSG(deletable ? counted >= 5001 && counted < 5010 : counted == 1, "%g", (double)counted);
+    for (unsigned i = 0; deletable && i < 5000; i++)
+        CHECK(tamis_filter_remove(copy, &often, sizeof often, NULL) == TAMIS_OK);
+    for (uint64_t i = 0; deletable && i < keys; i += 2)
+        CHECK(tamis_filter_remove(copy, &i, sizeof i, NULL) == TAMIS_OK);
+    fill(copy, keys, keys + keys / 2);
+    CHECK(missed(copy, keys, keys + keys / 2) == 0);
+    bytes_free(&again);
+    again = bytes_of(copy, 0);
+    tamis_filter *last = loaded(&again);
+    CHECK(last && tamis_filter_equal(last, copy));
+    tamis_filter_free(last);
+    tamis_filter_free(copy);
+    tamis_filter_free(view);
+    bytes_free(&bytes);
+    bytes_free(&again);
+    bytes_free(&seen);
+}
+
+TEST(every_width_and_size_is_kept)
+{
+    static const double rates[] = {0.1, 0.01, 0.001, 0.0001};
+    uint64_t coarse = 0, excess = 0, stashed = 0, deepest = 0;
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned size = 0; size < 3; size++) {
+            static const uint64_t sizes[] = {300, 20000, 1300000};
+            uint64_t keys = size == 2 && i > 1 ? 60000 : sizes[size];
+            tamis_filter *f = grown(rates[i], keys, i % 2);
+            const struct lines *lines = set_lines(&f->set);
+            for (uint32_t p = 0; p < lines_parts(lines); p++) {
+                struct part_facts facts = part_facts(lines_part(lines, p));
+                coarse += facts.coarse;
+                excess += facts.excess;
+                stashed += facts.stashed;
+                deepest = max_u64(deepest, facts.depth);
+                CHECK_MSG(part_wrong(lines_part(lines, p)) == NULL, "%s",
+                          part_wrong(lines_part(lines, p)));
+            }
+            check_kept(f, keys, i % 2);
+            tamis_filter_free(f);
+        }
+    CHECK_MSG(coarse > 100 && excess && stashed > 1000 && deepest == 8, "%g %g %g %g",
+              (double)coarse, (double)excess, (double)stashed, (double)deepest);
+}
+
+TEST(patches_have_the_lines_that_changed)
+{
+    tamis_filter *older = grown(0.01, 200000, true), *newer = NULL;
+    CHECK(tamis_filter_clone(&newer, older) == TAMIS_OK);
+    fill(newer, 200000, 200300);
+    for (uint64_t i = 0; i < 300; i++)
+        CHECK(tamis_filter_remove(newer, &i, sizeof i, NULL) == TAMIS_OK);
+    struct bytes patch = {0}, whole = bytes_of(newer, 0);
+    CHECK(tamis_filter_diff(older, newer, 0, bytes_write, &patch, NULL) == TAMIS_OK);
+    CHECK_MSG(patch.len < whole.len / 20, "%zu of %zu", patch.len, whole.len);
+    CHECK(tamis_filter_apply(older, patch.data, patch.len, NULL) == TAMIS_OK);
+    struct bytes made = bytes_of(older, 0);
+    CHECK(bytes_equal(&made, &whole));
+    bytes_free(&patch);
+    bytes_free(&whole);
+    bytes_free(&made);
+    tamis_filter_free(older);
+    tamis_filter_free(newer);
+}
+
+/* ---- bytes that somebody arranged ------------------------------------------------------------ */
+
+static struct section piece_of(const struct bytes *bytes, enum part_bytes what)
+{
+    struct container c;
+    CHECK(container_open(&c, bytes->data, bytes->len, KIND_FILTER, NULL) == TAMIS_OK);
+    for (uint32_t i = 0; i < c.sections; i++) {
+        struct section s = container_section(&c, i);
+        if (s.type == SECTION_LINES && s.owner % PART_PIECES == what)
+            return s;
+    }
+    CHECK_MSG(false, "piece %d is not there", (int)what);
+    return (struct section){0};
+}
+
+TEST(forged_lines_are_refused)
+{
+    tamis_filter *f = grown(0.01, 30000, true);
+    struct bytes good = bytes_of(f, 0);
+    struct section lines = piece_of(&good, PART_LINES), stash = piece_of(&good, PART_STASH);
+    const uint64_t *entries = (const void *)(good.data + stash.offset);
+    uint64_t at = 0, room = stash.len / 8;
+    while (!entries[at] || entries[(at + 1) % room])
+        at++; /* the last of a run */
+    uint64_t entry = entries[at], line = entry >> 36;
+    refused_with(&good, KIND_FILTER, lines, 64 * 5 + 2, 0, 2, "a slot behind a free one");
+    refused_with(&good, KIND_FILTER, lines, 64 * line, 0, 2,
+                 "an entry of its stash that lookups would not see");
+    refused_with(&good, KIND_FILTER, stash, 8 * at, UINT64_C(1) << 63 | 0x1001, 8,
+                 "an entry of its stash");
+    refused_with(&good, KIND_FILTER, stash, 8 * at, entry & ~UINT64_C(0xffffff000), 8,
+                 "an entry of its stash");
+    refused_with(&good, KIND_FILTER, stash, 8 * at, entry + 1, 8,
+                 "its entries are not as many as it says");
+    refused_with(&good, KIND_FILTER, stash, 8 * at, 0, 8, "its entries are not as many as it says");
+    refused_with(&good, KIND_FILTER, stash, 8 * ((at + 1) % room), entry, 8, "");
+    struct section excess = piece_of(&good, PART_EXCESS);
+    refused_with(&good, KIND_FILTER, excess, 0, 0, 8, "an entry of its lists");
+    refused_with(&good, KIND_FILTER, excess, 8, 0, 8, "an entry of its lists");
+    refused_with(&good, KIND_FILTER, excess, 0, UINT64_C(1) << 62 | 1, 8, "an entry of its lists");
+    bytes_free(&good);
+    tamis_filter_free(f);
+    f = grown(0.1, 300000, false);
+    good = bytes_of(f, 0);
+    struct section coarse = piece_of(&good, PART_COARSE);
+    refused_with(&good, KIND_FILTER, coarse, 0, 1, 8, "an entry of its lists");
+    refused_with(&good, KIND_FILTER, coarse, 8, 1000000, 8,
+                 "its entries are not as many as it says");
+    bytes_free(&good);
+    tamis_filter_free(f);
+}
+
+/* Whatever is let through can be lived with. */
+TEST(turned_bits_do_no_harm)
+{
+    uint64_t rng = harness_seed();
+    unsigned taken = 0, rounds = harness_long() ? 5000 : 400;
+    tamis_filter *f = grown(0.1, 40000, true);
+    struct bytes good = bytes_of(f, 0), bad = {0};
+    struct section lines = piece_of(&good, PART_LINES);
+    for (unsigned i = 0; i < rounds; i++) {
+        uint64_t from = i % 2 ? lines.offset : 128, n = i % 2 ? lines.len : good.len - 128;
+        bad.len = 0;
+        bytes_write(&bad, good.data, good.len);
+        for (unsigned j = 0; j <= i % 3; j++)
+            bad.data[from + rng_next(&rng) % n] ^= (uint8_t)(1 << rng_next(&rng) % 8);
+        bytes_repair(&bad);
+        tamis_filter *made = NULL;
+        if (tamis_filter_decode(&made, bad.data, bad.len, NULL, NULL) != TAMIS_OK)
+            continue;
+        taken += i % 2;
+        for (uint64_t key = 0; key < 300; key++)
+            tamis_filter_remove(made, &key, sizeof key, NULL);
+        fill(made, 50000, 54000);
+        CHECK(missed(made, 50000, 54000) == 0);
+        tamis_filter_free(made);
+    }
+    /* Another fingerprint is as good as the one that was there; half of all bits are other things. */
+    CHECK_MSG(taken && taken < rounds * 2 / 5, "%u of %u were taken", taken, rounds / 2);
+    bytes_free(&good);
+    bytes_free(&bad);
+    tamis_filter_free(f);
+}
+
+/* A file that nobody looked at, and that others change: every lookup ends, in its lines and its stash. */
+TEST(a_file_that_was_only_skimmed)
+{
+    tamis_filter *f = grown(0.01, 30000, true), *copy = NULL;
+    struct bytes good = bytes_of(f, 0);
+    struct set *s = NULL;
+    uint8_t *pages =
+        mmap(NULL, good.len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(pages, good.data, good.len);
+    CHECK(set_read(&s, KIND_FILTER, pages, good.len, READ_VIEW | READ_SKIM, NULL, NULL) ==
+          TAMIS_OK);
+    tamis_filter *view = as_filter(s);
+    CHECK(missed(view, 0, 30000) == 0);
+    struct section lines = piece_of(&good, PART_LINES), stash = piece_of(&good, PART_STASH);
+    memset(pages + stash.offset, 0x55, stash.len);
+    memset(pages + lines.offset, 0xff, 64 * 40); /* bounds of nothing: all go to the stash */
+    missed(view, 0, 30000);
+    CHECK(tamis_filter_clone(&copy, view) == TAMIS_OK);
+    for (uint64_t i = 0; i < 1000; i++)
+        tamis_filter_remove(copy, &i, sizeof i, NULL);
+    for (uint64_t i = 0; i < 1000; i++)
+        tamis_filter_add(copy, &i, sizeof i, NULL);
+    tamis_filter_free(copy);
+    tamis_filter_free(view);
+    munmap(pages, good.len);
+    bytes_free(&good);
+    tamis_filter_free(f);
+}
+
+HARNESS_MAIN
