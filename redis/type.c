@@ -377,6 +377,36 @@ static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **valu
     return part && rm.DefragCursorSet(ctx, part) == RM_OK;
 }
 
+/* Other types of RedisBloom: the server alone would say "no matching module", and not which key. */
+static void *refused_load(RedisModuleIO *io, int encoding)
+{
+    (void)encoding;
+    size_t len = 0;
+    const RedisModuleString *name = rm.GetKeyNameFromIO(io);
+    const char *text = name ? rm.StringPtrLen(name, &len) : "";
+    rm.LogIOError(io, "warning",
+                  "tamis: '%.*s' is a cuckoo filter or a sketch of RedisBloom, which tamis cannot "
+                  "load: delete it there before the move, and fill it anew",
+                  len < 100 ? (int)len : 100, text);
+    return NULL;
+}
+
+static void refused_save(RedisModuleIO *io, void *value)
+{
+    (void)io, (void)value; /* there are none */
+}
+
+static void register_refused(RedisModuleCtx *ctx)
+{
+    static const char *const names[] = {"MBbloomCF", "CMSk-TYPE", "TopK-TYPE", "TDIS-TYPE"};
+    static RedisModuleTypeMethods methods = {.version = RM_TYPE_METHODS_VERSION,
+                                             .rdb_load = refused_load,
+                                             .rdb_save = refused_save,
+                                             .free = release};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        rm.CreateDataType(ctx, names[i], 1, &methods);
+}
+
 bool type_register(RedisModuleCtx *ctx, bool foreign)
 {
     static RedisModuleTypeMethods methods = {
@@ -400,5 +430,7 @@ bool type_register(RedisModuleCtx *ctx, bool foreign)
     type = rm.CreateDataType(ctx, "tamis-set", 0, &methods);
     if (type && foreign) /* of RedisBloom, where it is not there itself */
         foreign_type = rm.CreateDataType(ctx, "MBbloom--", 4, &foreign_methods);
+    if (foreign_type)
+        register_refused(ctx);
     return type != NULL;
 }

@@ -63,7 +63,7 @@ def test_a_file_of_redisbloom(moved):
     assert section["tamis_foreign"] == len(SAID) == section["tamis_values"]
     assert section["tamis_bytes"] > 0
     assert r.pttl("exact") > 0 and r.pttl("some") == -1
-    r.flushall()
+    r.execute_command("FLUSHALL", "SYNC")
     assert r.info("tamis")["tamis_foreign"] == 0 == r.info("tamis")["tamis_bytes"]
 
 
@@ -262,3 +262,14 @@ def test_mutated_payloads(server, r):
             r.execute_command("COPY", "bad", "again", "REPLACE")
             r.dump("again")
     assert taken > 50 and server.alive()
+
+
+# A cuckoo filter of RedisBloom 2.8, with one item.
+CUCKOO = base64.b64decode("B4EwFuWiiYIUBAIBAgQCAQIAAgECFAIBAgQFBAAPAAAACgBfmZe9YaCsgw==")
+
+
+def test_other_types_are_refused_by_name(servers):
+    server = servers()
+    assert "Bad data format" in refused(server.r, "RESTORE", "carts", 0, CUCKOO)
+    assert "'carts' is a cuckoo filter or a sketch of RedisBloom" in server.log_tail()
+    assert server.r.ping() and not server.r.exists("carts")

@@ -289,7 +289,7 @@ def test_large_values_are_freed_beside_the_server(servers):
         return r.info("tamis")["tamis_freed_beside"] - before
     assert freed_beside(lambda: r.delete("f"), 10**7) == 1
     assert freed_beside(lambda: r.delete("f"), 10**4) == 0
-    assert freed_beside(lambda: r.rename("f", "g") and r.flushall(asynchronous=False), 10**7) == 1
+    assert freed_beside(lambda: r.rename("f", "g") and r.execute_command("FLUSHALL", "SYNC"), 10**7) == 1
     assert freed_beside(lambda: r.pexpire("f", 0), 10**7) == 1
     assert freed_beside(lambda: r.unlink("f"), 10**7) == 0  # by the server's own thread
     r.config_set("maxmemory", "1gb")
