@@ -37,7 +37,7 @@ void lines_move(struct lines *l, void *(*move)(void *context, void *memory), voi
 /* A set of so many parts, which are then appended: the places are in order and each once. */
 tamis_error lines_begin(struct lines *l, const tamis_allocator *a, double fpp, unsigned width,
                         uint32_t parts);
-/* A part with room for what it says; its lines and stash may be elsewhere. NULL without memory. */
+/* A part with room for what it says; its lines and stash may be elsewhere. NULL if there is no memory. */
 struct body *lines_append(struct lines *l, uint32_t place, const struct part_facts *p,
                           const uint8_t *lines, const uint8_t *stash);
 

@@ -387,7 +387,7 @@ static uint64_t split_at(unsigned depth)
 
 /* ---- other bodies ---------------------------------------------------------------------------- */
 
-/* An empty body to be filled; false without memory. */
+/* An empty body to be filled; false if there is no memory. */
 static bool target_new(struct target *t, struct lines *l, struct size size, unsigned depth)
 {
     *t = (struct target){.lines = l};

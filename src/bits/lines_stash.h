@@ -97,7 +97,7 @@ bool apart_reserve(struct apart_list *list, const tamis_allocator *a);
 bool apart_add(struct apart_list *list, uint64_t key, uint64_t copies);
 /* One copy less; true if that was the last. */
 bool apart_take(struct apart_list *list, uint32_t i);
-/* The lists of a part, made when they are first needed; NULL without memory. */
+/* The lists of a part, made when they are first needed; NULL if there is no memory. */
 struct rare *rare_of(struct body *b, const tamis_allocator *a);
 void rare_free(struct rare *rare, const tamis_allocator *a);
 uint64_t rare_bytes(const struct rare *rare);

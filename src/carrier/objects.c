@@ -18,7 +18,7 @@ struct owner_messages {
     uint64_t first, last; /* messages that are there, by the index */
     uint64_t seen;        /* the last one taken */
     uint64_t known;       /* the last one ever seen: those up to it may be old */
-    unsigned misses;      /* looks for the next one in vain */
+    unsigned misses;      /* looks for the next one that found none */
     struct object_mark index;
 };
 

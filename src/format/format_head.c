@@ -171,7 +171,7 @@ static void layer_fields(struct cursor *c, struct layer_record *layer)
 /* What the lines were made for. */
 static void lines_fields(struct cursor *c, struct head *head)
 {
-    field_f64(c, &head->line_fpp, "the rate of the lines is no number");
+    field_f64(c, &head->line_fpp, "the rate of the lines is not a number");
     field_u32(c, &head->line_width);
     field_zero(c, 4);
 }

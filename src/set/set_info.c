@@ -75,7 +75,7 @@ void set_brief(const struct set *s, tamis_filter_facts *facts)
     }
     if (set_lines(s)) {
         uint64_t taken = 0;
-        facts->capacity = max_u64(s->opt.capacity, facts->items); /* it grows as need be */
+        facts->capacity = max_u64(s->opt.capacity, facts->items); /* it grows with what is added */
         facts->bits += lines_bits(set_lines(s), &taken);
     }
     if (s->opt.items_max && s->opt.items_max < facts->capacity)
