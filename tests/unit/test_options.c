@@ -52,7 +52,7 @@ TEST(capacities_out_of_range)
 
 TEST(unknown_kinds)
 {
-    REFUSED(TAMIS_EARG, .growth = (tamis_growth)6);
+    REFUSED(TAMIS_EARG, .growth = (tamis_growth)7);
     REFUSED(TAMIS_EARG, .growth = (tamis_growth)-1);
     REFUSED(TAMIS_EARG, .layout = (tamis_layout)3);
     REFUSED(TAMIS_EARG, .layout = (tamis_layout)-1);
