@@ -111,6 +111,11 @@ uint64_t value_limit(void)
     return UINT64_MAX;
 }
 
+void release_value(struct value *v)
+{
+    value_free(v);
+}
+
 void foreign_emit(RedisModuleIO *io, RedisModuleString *key, const struct value *v)
 {
     (void)io, (void)key, (void)v;
