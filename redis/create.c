@@ -197,7 +197,9 @@ static const struct option *option_of(const RedisModuleString *s, int with)
 
 const char *creation_settle(struct creation *c)
 {
-    tamis_growth growth = c->o.growth ? c->o.growth : TAMIS_SCALABLE;
+    tamis_growth growth = c->o.growth         ? c->o.growth
+                          : c->with & WITH_CF ? TAMIS_SMOOTH
+                                              : TAMIS_SCALABLE;
     if (!(c->with & WITH_INSERT) && c->nonscaling && c->expands)
         return "Nonscaling filters cannot expand";
     if (c->nonscaling && c->o.growth > TAMIS_FIXED)

@@ -204,7 +204,7 @@ COMMAND(command_cf_del)
     return remove_items(ctx, argv[1], argv + 2, 1, false, CF);
 }
 
-/* The figures of a cuckoo filter with this capacity; deletions are removals that are not settled
+/* The figures of a cuckoo filter of these items; deletions are removals that are not settled
    yet, as a cuckoo filter counts those since it was last compacted. */
 static void reply_cf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
@@ -219,7 +219,7 @@ static void reply_cf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
     rm.ReplyWithMap(ctx, 8);
     say_count(ctx, "Size", value_bytes(v));
     say_count(ctx, "Number of buckets", buckets);
-    say_count(ctx, "Number of filters", info.vectors);
+    say_count(ctx, "Number of filters", info.vectors ? info.vectors : 1); /* lines are one */
     say_count(ctx, "Number of items inserted", info.items);
     say_count(ctx, "Number of items deleted", info.pending);
     say_count(ctx, "Bucket size", bucket);

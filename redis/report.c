@@ -51,7 +51,7 @@ static void reply_figure(RedisModuleCtx *ctx, const struct value *v, const tamis
                          int i)
 {
     long long figures[FIGURES] = {(long long)info->capacity, (long long)value_bytes(v),
-                                  info->vectors, (long long)info->items,
+                                  info->vectors ? info->vectors : 1, (long long)info->items,
                                   info->expansion > 0 ? (long long)info->expansion : 2};
     if (i == EXPANSION && info->growth == TAMIS_FIXED)
         rm.ReplyWithNull(ctx);

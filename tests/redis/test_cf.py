@@ -25,7 +25,9 @@ def test_the_client_of_redis_py(r):
     assert info.insertedNum == 0 and info.bucketSize == 4 and info.maxIteration == 20
     info = cf.info("c")
     assert info.insertedNum == 1 and info.deletedNum == 0 and info.filterNum == 1
-    assert info.expansionRate == 1 and info.bucketSize == 2 and info.bucketNum == 512
+    assert info.expansionRate == 1 and info.bucketSize == 2
+    cf.insert("c", range(1000))
+    assert cf.info("c").bucketNum in (512, 1024)  # as a cuckoo filter of so many items has
 
 
 def test_words_of_errors(server, r):
@@ -101,7 +103,9 @@ def test_one_that_may_not_grow(server, r):
     assert refused(r, "CF.ADD", "f", "z") == "Filter is full"
     assert server.raw("CF.INSERT", "f", "ITEMS", "z", resp=3) == b"*1\r\n#f\r\n"
     assert server.raw("CF.INSERTNX", "f", "ITEMS", "z", resp=3) == b"*1\r\n:-1\r\n"
-    assert r.execute_command("CF.DEL", "f", "a") == 1 and r.execute_command("CF.ADD", "f", "z") == 1
+    for item in "abcdefgh"[:full]:
+        assert r.execute_command("CF.DEL", "f", item) == 1
+    assert r.execute_command("CF.ADD", "f", "z") == 1
     assert r.cf().info("f").expansionRate == 0
 
 
@@ -131,6 +135,16 @@ def test_a_multiset_beside_a_model(r, seed):
             assert r.execute_command("CF.DEL", "m", item) == 1
     assert r.cf().info("m").insertedNum == 0
     assert not any(r.execute_command("CF.COUNT", "m", item) for item in model)
+
+
+def test_small_ones_are_small(r):
+    """Room for 1,024 items is not taken before they come."""
+    r.execute_command("CF.ADD", "f", "x")
+    assert r.memory_usage("f") < 1200
+    r.execute_command("CF.RESERVE", "empty", 10**6)
+    assert r.memory_usage("empty") < 1200
+    assert r.execute_command("CF.COUNT", "empty", "x") == 0 == r.execute_command("CF.EXISTS", "empty", "x")
+    assert r.execute_command("CF.DEL", "empty", "x") == 0
 
 
 def test_dump_and_load_by_the_client(r):
