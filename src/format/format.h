@@ -1,21 +1,21 @@
 /*
- * The byte format (docs/format.md): one container for every kind of structure, whatever
- * the way in. Only this folder knows offsets, and src/delta, src/catalog and src/replica for bytes of
- * their own.
+ * The byte format (docs/format.md): one container for every kind of structure, however
+ * it arrives. Only this folder knows offsets, and src/delta, src/catalog and src/replica those of their
+ * own bytes.
  *
  *     +--------+--------+------+----------+-----+ +---------+   +---------+ +-----------+
  *     | prefix | family | body | sections | sum | | section |...| section | | checksums |
  *     +--------+--------+------+----------+-----+ +---------+   +---------+ +-----------+
  *     0        64       128    header, lines of 64| payload, each on a line of 64
  *
- * The body is what the kind makes of it (settings, counts, a table of vectors). Everything else is
- * alike: a table of the sections of the payload, and a checksum for the header and for every page of every
- * section. What can be derived is derived, and compared with what is written.
+ * The body depends on the kind (settings, counts, a table of vectors). Everything else is
+ * the same for all: a table of the sections of the payload, and a checksum for the header and for every page of every
+ * section. Everything that can be derived is derived and compared with the stated value.
  *
  * There is one writer, pieces_out, and one validator, pieces_in; both take the bytes from front to back,
- * whole or in pieces. So the checksums, and the number of ones of every vector, come behind what they are
- * made of. A kind of section is a row of one table (section_kinds): how long it is, where in memory its
- * bytes lie, how it is written if they do not lie anywhere, and what must hold in it.
+ * whole or in pieces. So the checksums, and the number of ones of every vector, follow what they are
+ * computed from. A kind of section is a row of one table (section_kinds): how long it is, where its bytes
+ * are in memory, how it is written if they are not, and what must hold in it.
  */
 #ifndef TAMIS_FORMAT_H
 #define TAMIS_FORMAT_H
@@ -30,7 +30,7 @@
 
 #define FORMAT_VERSION 2
 #define SECTION_ALIGN  64
-#define CATALOG_PAGE   ((uint64_t)4096) /* what headers of catalogs end on */
+#define CATALOG_PAGE   ((uint64_t)4096) /* headers of catalogs are padded to this */
 #define BODY_AT        128              /* where the body begins */
 
 /* The numbers of tamis_kind. */
@@ -40,10 +40,10 @@ enum section_type {
     SECTION_BITS = 1,   /* of vector `owner` */
     SECTION_MATRIX,     /* all vectors, bit-sliced */
     SECTION_COUNTERS,   /* of vector `owner`, 4 bits each */
-    SECTION_ESCAPES,    /* of vector `owner`: position and value of its counters from 15 on */
+    SECTION_ESCAPES,    /* of vector `owner`: position and value of its counters of 15 and more */
     SECTION_PENDING,    /* removals */
     SECTION_CANDIDATES, /* ids of vectors, for all pending removals in turn */
-    SECTION_TABLE,      /* values and copies of part `owner` of an index */
+    SECTION_TABLE,      /* values and copies of part `owner` of records */
     SECTION_LINES,      /* of a smooth filter: piece `owner` % 4 (part_bytes) of part `owner` / 4 */
     SECTION_ONES,       /* of every part: how many bits are set */
     SECTION_END
@@ -51,32 +51,32 @@ enum section_type {
 
 struct section {
     uint32_t type, owner;
-    uint64_t offset, len; /* from the start of the bytes; without the zeros up to the next line */
+    uint64_t offset, len; /* from the start of the bytes; without the padding */
 };
 
-/* The sections that a structure must have, in order of type, then owner: all bits are together in
-   front, where a mapped file is asked. */
+/* The sections that a structure must have, in order of type, then owner: all bits are together
+   at the front, where a mapped file is queried. */
 struct section_walk {
     /* Its length; false if there is none. */
     bool (*length)(const void *of, uint32_t type, uint32_t owner, uint64_t *len);
     const void *of;
     uint32_t owners;
-    uint32_t type, owner; /* where it is; start with zeros */
+    uint32_t type, owner; /* current position; start with zeros */
     uint64_t offset;
-    uint64_t page, pages; /* the first of the section it came to; all up to its end */
+    uint64_t page, pages; /* the first page of the current section; all up to its end */
 };
 
 bool section_next(struct section_walk *walk, struct section *out);
 
 /* ---- reading: format.c ---- */
 
-/* A structure's bytes, the header checked. */
+/* The bytes of a structure whose header was checked. */
 struct container {
     const uint8_t *data;
     uint64_t len;
     uint64_t payload; /* where it begins: the length of the header */
     uint64_t sums,
-        pages; /* where the checksums begin, and how many they are: container_check_sections */
+        pages; /* where the checksums begin, and their number: container_check_sections */
     uint64_t body_len;
     uint32_t sections;
     bool bits_only;
@@ -86,46 +86,48 @@ struct container {
 };
 
 #define KEY_AT     72 /* the family key, or zeros */
-#define PREFIX_LEN 64 /* bytes from which the lengths of the whole and of its header are known */
-/* As they are stated, not yet compared; false if these bytes begin nothing of ours. */
+#define PREFIX_LEN 64 /* bytes that contain the lengths of the whole and of its header */
+/* The lengths as stated, not yet compared; false if these bytes do not begin a structure. */
 bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *header);
-#define FAMILY_END 128 /* bytes from which it is known whether there is a key in them */
-/* A structure of ours that says so; nothing else is looked at. */
+#define FAMILY_END 128 /* bytes that tell whether they contain a key */
+/* True for a structure that says so; nothing else is read. */
 bool family_has_key(const void *data, size_t len);
-/* How a file is replaced by one with or without a key (beside_open): access to a key is never widened. */
+/* How a file is replaced by one with or without a key (beside_open): access to a key is never
+   widened. */
 unsigned family_beside(const char *path, bool key_inside);
 /* Reads hash, key and check from the first FAMILY_END bytes of c->data. */
 tamis_error container_family(struct container *c, tamis_reason *reason);
-/* Magic, version and lengths, from the first PREFIX_LEN bytes of `len`, or all of them. */
+/* Checks magic, version and lengths, from the first PREFIX_LEN bytes of `len`, or all of them. */
 tamis_error prefix_check(const void *data, uint64_t len, tamis_reason *reason);
-/* Looks at nothing but the header. */
+/* Reads only the header. */
 tamis_error container_open(struct container *c, const void *data, size_t len, enum kind want,
                            tamis_reason *reason);
 struct section container_section(const struct container *c, uint32_t i);
-/* Where the section of a type and owner begins; NULL and length 0 if there is none. */
+/* The section of a type and owner; NULL and length 0 if there is none. */
 const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t owner,
                               uint64_t *len);
 /* Compares the sections with what they must be. */
 tamis_error container_check_sections(struct container *c, struct section_walk walk,
                                      tamis_reason *reason);
-/* Compares the checksum of page i of a section, whose checksums are these. */
+/* Compares the checksum of page i of a section with these checksums. */
 tamis_error page_check(const struct section *s, uint64_t i, uint64_t sum, const uint8_t *sums,
                        tamis_reason *reason);
-/* All pages of the first section, which is at hand. */
+/* All pages of the first section, which is complete. */
 tamis_error container_check_pages(const struct container *c, const struct section *s,
                                   tamis_reason *reason);
-/* What lies between sections must be zero: one gap, and all of a structure that is at hand. */
+/* The padding between sections must be zero: checks one gap, or all of a complete structure. */
 tamis_error gap_check(const uint8_t *gap, uint64_t len, uint64_t at, tamis_reason *reason);
 tamis_error container_check_gaps(const struct container *c, tamis_reason *reason);
-/* The family key: the stored one, or the given one (may be NULL) if it is the right one. */
+/* The family key: the stored one, or the given one (may be NULL) if it is correct. */
 tamis_error container_key(const struct container *c, const uint8_t *given, const uint8_t **key,
                           tamis_reason *reason);
 
-/* What the options of who opens it say; they may be NULL. */
+/* From the options for opening, which may be NULL. */
 const tamis_allocator *open_allocator(const tamis_open_options *options);
-#define CHECKED_MAX ((uint64_t)64 << 20) /* a mapped file is checked at once up to this size */
+/* mapped files up to this size are checked when they are opened */
+#define CHECKED_MAX ((uint64_t)64 << 20)
 
-/* Is it a patch? Then its own functions read it. */
+/* Is it a patch? Then other functions read it. */
 extern const uint8_t patch_magic[8], message_magic[4];
 bool patch_is(const void *data, size_t len);
 
@@ -139,45 +141,46 @@ struct outline {
     uint64_t body_len;
     uint32_t sections;
     uint64_t payload_len; /* each section rounded up to whole lines */
-    uint64_t pages;       /* with a checksum behind the payload; those of a catalog are in it */
+    uint64_t pages;       /* with a checksum after the payload; those of a catalog are inside it */
 };
 
 uint64_t outline_header_len(const struct outline *o);
 uint64_t sums_len(uint64_t pages); /* of their checksums, up to a whole line */
 /* Counts the sections, their bytes and their pages. */
 void outline_count(struct outline *o, struct section_walk walk);
-/* The header, into zeroed bytes; that of a catalog has sections of its own, from the start of the whole. */
+/* Writes the header to zeroed bytes; that of a catalog has separate sections, from the start of
+   the whole. */
 void outline_front(const struct outline *o, struct section_walk walk, uint8_t *header);
 void outline_header(const struct outline *o, const struct section *sections, uint8_t *header);
 
-/* The same bytes again, without the key if that is wanted. */
+/* Writes the same bytes again, without the key if requested. */
 tamis_error container_write(const struct container *c, bool no_key, const tamis_allocator *a,
                             tamis_write write, void *context);
 
 /* ---- the bodies of filters and indexes: format_head.c ---- */
 
 struct head {
-    enum kind kind; /* filter or index */
+    enum kind kind; /* filter or records */
     struct settings set;
     uint64_t stored;
     uint32_t next_id, grown, n; /* n layers */
     struct forecast forecast;
     uint64_t width;                       /* of the matrix, 0 if there is none */
-    uint64_t pending, candidates, copies; /* removals: entries, all their candidates and copies */
-    struct record_form form;              /* of an index; its names lie in the body */
+    uint64_t pending, candidates, copies; /* removals: entries; totals of the others */
+    struct record_form form;              /* of records; its names are in the body */
     bool counted;                         /* there are counters */
     uint32_t parts;                       /* of a layer */
-    uint32_t line_parts;                  /* of a smooth filter: records of parts of lines, */
-    const uint8_t *lines;                 /* which these are, */
-    double line_fpp;                      /* and what its lines were made for */
+    uint32_t line_parts;                  /* of a smooth filter: records of parts */
+    const uint8_t *lines;                 /* those records */
+    double line_fpp;                      /* the rate for which the lines were made */
     uint32_t line_width;
-    uint32_t digests;      /* of a pending key */
+    uint32_t digests;      /* per pending key */
     const uint8_t *layers; /* their records; each begins with the id */
     uint32_t layer_len;
     const uint8_t *records; /* of the parts, layer by layer; owner is their number */
 };
 
-struct record { /* id, slot, born and last: in a filter only */
+struct record { /* id, slot, born and last: only in a filter */
     uint32_t id, slot, k;
     uint64_t units, capacity, load, count, ones_max;
     double fpp;
@@ -194,7 +197,7 @@ struct layer_record {
 #define HEAD_LEN   256
 #define RECORD_LEN 88
 
-/* Behind the records of the vectors: what the lines were made for, and a record for each part. */
+/* After the records of the vectors: what the lines were made for, and a record for each part. */
 #define LINES_LEN 16
 #define PART_LEN  64
 
@@ -202,18 +205,18 @@ struct layer_record {
 void head_fields(struct cursor *c, struct head *head);
 void record_fields(struct cursor *c, struct record *record);
 void part_fields(struct cursor *c, struct part_facts *part);
-/* Reads a body and checks all that can be checked without the payload. */
+/* Reads a body and checks everything that can be checked without the payload. */
 tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, uint64_t len,
                        bool bits_only, tamis_hash hash, tamis_reason *reason);
-/* Writes one. False: there is what cannot be written. */
+/* Writes one. False: something cannot be written. */
 bool head_write(struct head *head, const struct set *s, uint8_t *body);
 uint64_t head_body_len(const struct head *head);
 /* The body was copied. */
 void head_moved(struct head *head, const uint8_t *from, const uint8_t *to);
 struct layer_record head_layer(const struct head *head, uint32_t i);
-/* Of part `owner`; a table has no units. */
+/* For part `owner`; a table has no units. */
 struct record head_record(const struct head *head, uint32_t owner);
-/* Of part i of the lines. */
+/* For part i of the lines. */
 struct part_facts head_part(const struct head *head, uint32_t i);
 /* Index of the layer with this id, or n. */
 uint32_t head_find(const struct head *head, uint32_t id);
@@ -234,12 +237,13 @@ struct pieces_out;
 struct section_kind {
     /* Its length; false if there is none. */
     bool (*length)(const struct head *head, uint32_t owner, uint64_t *len);
-    /* Where its bytes are in memory, as they are written; NULL: nowhere. */
+    /* Its bytes in memory, as they are written; NULL: nowhere. */
     uint8_t *(*place)(const struct set *s, uint32_t owner);
-    /* Writing what is not in place: some of the next bytes, perhaps none, and how much work it was. */
+    /* Writes what is not in memory in that form: some of the next bytes, possibly none; returns
+       how much work it was. */
     size_t (*make)(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
                    uint64_t *work);
-    /* Reading: looks at what came since it last did. */
+    /* Reading: checks what arrived since the last call. */
     void (*look)(struct pieces_in *in);
 };
 
@@ -247,32 +251,33 @@ extern const struct section_kind section_kinds[SECTION_END];
 
 /* ---- writing and reading: pieces_out.c, pieces_in.c; in pieces, see pieces.h ---- */
 
-/* A set. What has to be kept aside may be `most` bytes, else EKIND. */
+/* For a set. What has to be buffered may be `most` bytes, otherwise EKIND. */
 tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
                           uint64_t most);
-/* All bytes. The set is NULL where there is none. */
+/* All bytes. The set is NULL if there is none. */
 tamis_error pieces_out_write(struct pieces_out *o, const struct set *s, tamis_write write,
                              void *context);
 
-/* XXH3-128 of the header without the key and its checksum, and of the tops of each section but the ones:
-   XXH3 of every 512 checksums of its pages. Those of bits and counters are kept from then on. */
+/* XXH3-128 of the header without the key and its checksum, and of the tops of each section
+   except the ones: XXH3 of every 512 checksums of its pages. The checksums of bits and counters
+   are kept from then on. */
 tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]);
 
 enum read_flags {
-    READ_VIEW = 1,   /* the bytes stay: what is made has views of them */
-    READ_SKIM = 2,   /* and only what is read at once is checked */
+    READ_VIEW = 1,   /* the bytes stay: the result has views of them */
+    READ_SKIM = 2,   /* and only what is read immediately is checked */
     READ_VERIFY = 4, /* nothing is made, and no key is needed */
 };
 
-/* A set from bytes that are all at hand. */
+/* A set from complete bytes. */
 tamis_error set_read(struct set **out, enum kind kind, const void *data, size_t len, unsigned how,
                      const tamis_open_options *options, tamis_reason *reason);
-/* From pieces (pieces.h), of this kind alone. */
+/* From pieces (pieces.h), only of this kind. */
 void pieces_in_want(struct pieces_in *in, enum kind kind);
 
 /* ---- pending removals: pending_bytes.c ---- */
 
-/* Those that have copies and candidates left, in the order of their keys. */
+/* Removals that have copies and candidates left, in the order of their keys. */
 struct pending_list {
     const struct set *set;
     const struct pending **list;
@@ -284,14 +289,14 @@ bool pending_section(const struct head *head, uint32_t type, uint64_t *len);
 tamis_error pending_list_make(struct pending_list *out, const struct set *s);
 void pending_list_free(struct pending_list *list);
 void pending_list_count(const struct pending_list *list, struct head *head);
-/* Their bytes: all entries, then all candidates. */
+/* Their encoding: all entries, then all candidates. */
 void pending_put(const struct pending_list *list, uint8_t *to);
-/* The entries of the bytes; what is right goes to the set, unless that is NULL. `at` is their offset. */
+/* Reads the entries; valid ones go to the set, unless it is NULL. `at` is their offset. */
 tamis_error pending_take(const struct head *head, const uint8_t *entries, const uint8_t *candidates,
                          uint64_t at, struct set *s, tamis_reason *reason);
-/* The most probes to watch for the pending removals of a structure of so many bytes. */
+/* Most probes to watch for the pending removals of a structure of that many bytes. */
 size_t probes_for(uint64_t len);
-/* Why what was checked could not be loaded. */
+/* Why bytes that were checked could not be loaded. */
 const char *load_wrong(tamis_error e);
 
 /* ---- filters and indexes: format_set.c ---- */
@@ -299,19 +304,19 @@ const char *load_wrong(tamis_error e);
 /* The body of a set as it would be saved, and the head read from it again. */
 tamis_error set_body(const struct set *s, const struct pending_list *pending, bool bits_only,
                      struct head *head, uint8_t **body);
-/* The same, and `size` (may be NULL), of the same context, is told how many bytes it will be before the
-   first is written. */
+/* Before the first byte is written, `size` (may be NULL), with the same context, receives the
+   number of bytes. */
 typedef tamis_error (*size_fn)(void *context, uint64_t size);
 tamis_error set_encode_sized(const struct set *s, unsigned flags, size_fn size, tamis_write write,
                              void *context);
 /* A set without layers, with the settings of the head. */
 tamis_error set_from_head(struct set **out, const struct container *c, const struct head *head,
                           const tamis_open_options *options, const uint8_t key[TAMIS_KEY_LEN]);
-/* Layer `number`: without a bit or value, but with room for those that its records say; or, of a
-   container, with views of them. False if there is no memory. */
+/* Layer `number`: without a bit or value, but with room for those that its records state; or,
+   for a container, with views of them. False if there is no memory. */
 bool layer_read(struct set *s, const struct head *head, uint32_t number,
                 const struct container *view);
-/* Its lines, if it has some: as its parts say, or views of them. False if there is no memory. */
+/* Its lines, if it has some: as its parts state, or views of them. False if there is no memory. */
 bool lines_read(struct set *s, const struct head *head, const struct container *view);
 /* Its matrix, if it has one: false if there is no memory. */
 bool matrix_read(struct set *s, const struct head *head, const struct container *view);

@@ -114,7 +114,7 @@ static void lists_fields(struct cursor *c, struct record_form *form)
     }
 }
 
-/* Reading, it leaves the names where they are. */
+/* When reading, it leaves the names where they are. */
 static void form_fields(struct cursor *c, struct record_form *form)
 {
     uint32_t verifier = form->verifier, value = form->value;
@@ -213,7 +213,7 @@ struct record head_record(const struct head *head, uint32_t owner)
     return r;
 }
 
-/* The cursor says what is wrong with it. */
+/* The cursor tells what is wrong with it. */
 static struct layer_record layer_record(const struct head *head, uint32_t i, struct cursor *c)
 {
     struct layer_record l = {0};
@@ -241,7 +241,7 @@ uint64_t record_positions(const struct head *head, const struct record *record)
 
 uint32_t head_find(const struct head *head, uint32_t id)
 {
-    uint32_t low = 0, high = head->n; /* ids rise, but in windows, where nobody asks */
+    uint32_t low = 0, high = head->n; /* ids rise, except in windows, where they are not searched */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         uint32_t here = get_u32(head->layers + head->layer_len * (size_t)middle);
@@ -360,7 +360,7 @@ static const char *table_wrong(const struct record *r)
     return NULL;
 }
 
-/* As many names as attributes, each of 1 to 255 bytes and its final 0, no two alike. */
+/* As many names as attributes, each of 1 to 255 bytes and a final 0, all different. */
 static const char *names_wrong(const struct record_form *form)
 {
     const char *name[TAMIS_ATTRIBUTES_MAX];
@@ -460,7 +460,7 @@ static tamis_error check_layers(const struct head *head, const uint8_t *body, ui
         if (wrong)
             return fail_at(reason, TAMIS_EFORMAT, BODY_AT + at + c.wrong_at, "%s %u: %s",
                            records ? "layer" : "vector", i, wrong);
-        if (head->set.growth != TAMIS_WINDOW) /* merged windows are in order of age */
+        if (head->set.growth != TAMIS_WINDOW) /* merged windows are sorted by age */
             next_id = r.id + 1;
     }
     if (stored == head->stored)

@@ -1,5 +1,5 @@
-/* Sets as bytes: what is written of them, fingerprints, and sets from bytes: memory of their own, or views
-   of a mapped file. */
+/* The encoding of sets and their fingerprints, and sets from bytes: with their own memory, or
+   views of a mapped file. */
 #include "format.h"
 
 #include "base/err.h"
@@ -43,7 +43,7 @@ static struct head head_of(const struct set *s, bool counted)
     return head;
 }
 
-/* Read again: never write what would not be read. */
+/* Read again: never write what could not be read. */
 tamis_error set_body(const struct set *s, const struct pending_list *pending, bool bits_only,
                      struct head *head, uint8_t **body)
 {

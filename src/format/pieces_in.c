@@ -1,6 +1,6 @@
-/* See pieces.h: the one validator. What comes goes to where it will be used, or stays where it is if all of
-   it is at hand, and is looked at there. The checksums come last: what else is wrong is kept until they
-   are known, so that damaged bytes are called that whatever else is in them. */
+/* The one validator; see pieces.h. Bytes are stored where they will be used, or stay in place if
+   all of them are available, and are checked there. The checksums come last: other errors are
+   held until they are known, so that damaged bytes are always reported as such. */
 #include "pieces.h"
 
 #include "base/err.h"
@@ -40,7 +40,7 @@ static tamis_error make_set(struct pieces_in *in, const uint8_t key[TAMIS_KEY_LE
     return e;
 }
 
-/* Where what is not vectors begins, and where it ends. */
+/* Where the parts that are not vectors begin and end. */
 static void find_late(struct pieces_in *in)
 {
     struct section_walk walk = in->walk;
@@ -67,7 +67,7 @@ static tamis_error take_family(struct pieces_in *in, const uint8_t **key, tamis_
 
 static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
 {
-    static const uint8_t none[TAMIS_KEY_LEN]; /* where nothing is made of the bytes */
+    static const uint8_t none[TAMIS_KEY_LEN]; /* if nothing is made of the bytes */
     const uint8_t *key = none;
     const uint8_t *data = in->view ? in->view : in->header.data;
     tamis_error e = set_open(&in->c, &in->head, in->kind, data, in->total, reason);
@@ -89,7 +89,7 @@ static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
     in->sums = in->pages.next = mem_new(&in->allocator, in->c.pages, sizeof(uint64_t));
     e = in->ones && in->sums ? make_set(in, key) : TAMIS_ENOMEM;
     if (e == TAMIS_OK &&
-        !in->view) /* the set has it: not here too, until the last piece has come */
+        !in->view) /* the set has it: not here too, until the last piece has arrived */
         explicit_bzero(in->header.data + KEY_AT, TAMIS_KEY_LEN);
     return e == TAMIS_OK ? e : fail(reason, e, "no memory for the vectors");
 }
@@ -116,7 +116,7 @@ static tamis_error add_header(struct pieces_in *in, const uint8_t **data, size_t
     size_t some = (size_t)min_u64(*len, want - in->have);
     if (!in->view && !bytes_add(&in->allocator, &in->header, *data, some))
         return fail(reason, TAMIS_ENOMEM, "no memory for the header");
-    bool late = in->have < FAMILY_END; /* it was not known before whose it is */
+    bool late = in->have < FAMILY_END; /* its family was not known before */
     in->have += some;
     *data += some;
     *len -= some;
@@ -129,7 +129,7 @@ static tamis_error add_header(struct pieces_in *in, const uint8_t **data, size_t
 
 /* ---- the payload ----------------------------------------------------------------------------- */
 
-/* Some bytes of a section, or of the zeros after it, which are not kept: they must be. */
+/* Some bytes of a section, or of the padding after it, which is not stored: it must be zero. */
 static tamis_error take(struct pieces_in *in, const uint8_t *data, size_t len, tamis_reason *reason)
 {
     const struct section_kind *kind = &section_kinds[in->s.type];
@@ -156,7 +156,7 @@ static tamis_error take(struct pieces_in *in, const uint8_t *data, size_t len, t
     return TAMIS_OK;
 }
 
-/* Is the section one that is not looked at? */
+/* Is this a section that is not checked? */
 static bool passed_over(const struct pieces_in *in, const struct section *s)
 {
     bool lines = s->type == SECTION_LINES && s->owner % PART_PIECES <= PART_STASH;
@@ -189,7 +189,7 @@ static tamis_error add_section(struct pieces_in *in, const uint8_t **data, size_
     return e;
 }
 
-/* All bytes are here: `sums` are the checksums. */
+/* All bytes have arrived: `sums` are the checksums. */
 static tamis_error check_sums(struct pieces_in *in, const uint8_t *sums, tamis_reason *reason)
 {
     struct section_walk walk = head_sections(&in->head);
@@ -385,7 +385,8 @@ static void put_pairs(const struct pieces_in *in, uint32_t owner, struct writer 
     }
 }
 
-/* The sections that begin before `end`, as far as it; aside are those between vectors and tables. */
+/* The sections that begin before `end`, up to it; `aside` holds those between vectors and
+   tables. */
 static void put_sections(const struct pieces_in *in, struct writer *w, bool tables, uint64_t end)
 {
     static const uint8_t zeros[SECTION_ALIGN];

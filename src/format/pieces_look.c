@@ -1,5 +1,5 @@
-/* What must hold in each kind of section, looked at as its bytes come: see pieces_in.c. What is wrong is
-   noted, and said when the checksums are known. */
+/* What must hold in each kind of section, checked as its bytes arrive: see pieces_in.c. Errors
+   are recorded, and reported when the checksums are known. */
 #include "base/err.h"
 #include "sections.h"
 
@@ -12,7 +12,7 @@ static void note_wrong(struct pieces_in *in, const char *what)
             fail_at(&in->reason, TAMIS_EFORMAT, in->s.offset, "vector %u: %s", in->s.owner, what);
 }
 
-/* Where the bytes of the section are. */
+/* The bytes of the section. */
 static const uint8_t *here(const struct pieces_in *in)
 {
     uint8_t *(*place)(const struct set *, uint32_t) = section_kinds[in->s.type].place;
@@ -46,7 +46,7 @@ void matrix_look(struct pieces_in *in)
             note_wrong(in, "bits are set in a column without a vector");
 }
 
-/* A bit is set where its counter is not 0; those of 15 are counted, for the next section. */
+/* A bit is set if its counter is not 0; counters of 15 are counted, for the next section. */
 void counters_look(struct pieces_in *in)
 {
     const struct vector *v = vector_here(in);
@@ -85,8 +85,8 @@ void escapes_look(struct pieces_in *in)
     }
 }
 
-/* A part of lines, from piece to piece. Where lines and stash are not looked at, the lists still are: they are
-   in memory, and small. */
+/* A part of lines, from piece to piece. If lines and stash are not checked, the lists still are:
+   they are in memory, and small. */
 void lines_look(struct pieces_in *in)
 {
     struct part_check *c = &in->lines;
@@ -117,7 +117,7 @@ void lines_look(struct pieces_in *in)
                             number, wrong);
 }
 
-/* As many as were counted; or as there can be, where none were. */
+/* As many as were counted; or as are possible, if none were. */
 void ones_look(struct pieces_in *in)
 {
     const uint8_t *numbers = here(in);
@@ -137,10 +137,11 @@ void ones_look(struct pieces_in *in)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Hashes are even, and lookups are short because of it: on average a value lies 2 slots from its home.
-   Values that someone chose may lie all in one run, and to make a table of them would take hours. */
+/* Hashes are evenly spread, which makes lookups short: on average a value is 2 slots from its
+   home. Values chosen by an attacker may all be in one run, and building a table of them would
+   take hours. */
 #define FAR_MEAN  64
-#define FAR_SMALL 65536 /* in all, for tables so small that it does not matter */
+#define FAR_SMALL 65536 /* in total, for tables so small that it does not matter */
 
 /* Values in order, each once, with copies. */
 static const char *pair_wrong(struct table_check *t, const uint8_t pair[TABLE_PAIR])
@@ -159,7 +160,7 @@ static const char *pair_wrong(struct table_check *t, const uint8_t pair[TABLE_PA
     return NULL;
 }
 
-/* In a deletable index as many copies as the layer has records. */
+/* Deletable records have as many copies as the layer has records. */
 static const char *copies_wrong(const struct pieces_in *in, uint64_t copies, uint32_t owner)
 {
     if (in->head.counted && copies != head_layer(&in->head, owner / in->head.parts).count)
@@ -167,8 +168,8 @@ static const char *copies_wrong(const struct pieces_in *in, uint64_t copies, uin
     return NULL;
 }
 
-/* Pairs that are there whole go to the table; after something wrong nothing does, and all that comes is
-   held until the load is over. */
+/* Complete pairs go to the table; after an error none does, and everything that arrives is held
+   until the load ends. */
 void table_look(struct pieces_in *in)
 {
     struct table *table = &set_part(in->set, in->s.owner)->table;

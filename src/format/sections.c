@@ -1,5 +1,5 @@
-/* The kinds of sections of a set: how long they are, where their bytes lie, who writes and checks them. A
-   new kind of part is a row here. */
+/* The kinds of sections of a set: how long they are, where their bytes are, who writes and
+   checks them. A new kind of part is a row here. */
 #include "sections.h"
 
 static uint64_t positions_of(const struct head *head, uint32_t owner)

@@ -1,4 +1,4 @@
-/* What the kinds of sections do where they are written and read; see section_kinds in sections.c. */
+/* What the kinds of sections do when they are written and read; see section_kinds in sections.c. */
 #ifndef TAMIS_FORMAT_SECTIONS_H
 #define TAMIS_FORMAT_SECTIONS_H
 
@@ -16,7 +16,7 @@ size_t table_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t
 
 /* ---- reading: pieces_look.c ---- */
 
-/* Bytes kept as they came. */
+/* Bytes kept as they arrived. */
 struct kept {
     uint8_t *data;
     uint64_t len, room;
@@ -27,40 +27,39 @@ struct pieces_in {
     tamis_open_options options;
     struct secrets *given; /* of the key in the options */
     enum kind kind;
-    bool keyless;        /* the bytes came without theirs, */
-    bool adopts;         /* and what is made of them has it all the same */
+    bool keyless;        /* the bytes came without their key */
+    bool adopts;         /* but the result has it */
     bool verify;         /* nothing is made of them: the key may be missing */
-    bool skim;           /* only what is read at once is looked at */
-    const uint8_t *view; /* all of them, where they stay; what is made has views of them */
+    bool skim;           /* only what is read immediately is checked */
+    const uint8_t *view; /* all bytes, which stay in place; the result has views of them */
     uint64_t total, have, most_aside;
-    struct kept header, aside; /* aside: the payload from `late` to `tables`, which is neither */
+    struct kept header, aside; /* aside: the payload from `late` to `tables` */
     uint64_t header_len, late, tables;
     struct container c;
     struct head head;
-    struct set *set; /* none until the header is here */
+    struct set *set; /* NULL until the header has arrived */
     struct section_walk walk;
     struct section s;
     bool open;
-    uint64_t done;    /* bytes of the section, its zeros included, */
-    uint64_t checked; /* and those that were looked at */
+    uint64_t done;    /* bytes of the section, including padding */
+    uint64_t checked; /* and those that were checked */
     uint64_t *ones;   /* of vectors, or columns */
     uint64_t n_ones;
     uint64_t large; /* counters of 15 in this section */
     uint64_t last;  /* position of the last large counter, plus 1 */
     struct table_check {
-        uint64_t most; /* that `far` may be */
+        uint64_t most; /* limit of `far` */
         unsigned shift;
         uint64_t n, hash, value, copies;
-        uint64_t far,
-            next; /* how far they will lie from their homes; the first slot after the last */
+        uint64_t far, next; /* total distance from their homes; the first slot after the last */
     } pairs;
-    struct part_check lines; /* of the part of lines that it is in */
+    struct part_check lines; /* of the current part of lines */
     size_t next;             /* slot of a table that the next value may have */
-    struct kept held;  /* what came of tables and after them, and is in none: see take_pairs */
-    uint8_t *sums;     /* of all pages */
-    tamis_error wrong; /* found, if the checksums are right */
+    struct kept held;        /* arrived, not stored yet: see take_pairs */
+    uint8_t *sums;           /* of all pages */
+    tamis_error wrong;       /* found, if the checksums are right */
     tamis_reason reason;
-    struct page_sums pages; /* last: its page is not cleared */
+    struct page_sums pages; /* last member: its page is not cleared */
 };
 
 void bits_look(struct pieces_in *in);

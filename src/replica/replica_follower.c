@@ -1,12 +1,12 @@
 /*
- * Followers. One thread takes messages; any number ask. What is asked is a whole filter, replaced by
+ * Followers. One thread takes messages; any number query. The copy is a whole filter, replaced by
  * the next one in a single store: readers see the old version or the new one. The old one is freed
- * when all readers that were inside have come out.
+ * when all readers that were inside have left.
  *
- * How old a message is, nobody can tell who does not share a clock with its origin. But the clocks run
- * alike: the message that took the least time from the origin's clock to ours is the yardstick, and
- * what took longer than that one is late by the difference. A message that waited somewhere (in a
- * server that was stopped, in a buffer) renews no lease for the time it waited.
+ * Without a shared clock, nobody can tell how old a message is. But the clocks run at the same
+ * speed: the message that took the least time from the origin's clock to ours is the yardstick, and
+ * a message that took longer is late by the difference. A message that waited somewhere (in a
+ * server that was stopped, in a buffer) does not renew the lease for the time it waited.
  */
 #include "replica.h"
 
@@ -23,21 +23,21 @@ struct old_copy {
     tamis_filter *filter;
 };
 
-/* From the clock of one life of the origin to ours: the least in this span and in the one before it.
-   A span lasts at least a lease by both clocks: what comes all at once after a stall does not end it,
-   and clocks that drift apart by a second a day are off by less than a millisecond. */
+/* From the clock of one run of the origin to ours: the smallest difference in this span and in
+   the previous one. A span lasts at least a lease by both clocks: a burst after a stall does not
+   end it, and clocks that drift apart by a second per day are off by less than a millisecond. */
 struct delays {
     uint64_t epoch;
     int64_t least[2];
     uint64_t here, there; /* clocks when the span began */
 };
 
-/* What is known of the origin, and with the copy makes a version. */
+/* What is known about the origin; together with the copy it is a version. */
 struct told {
-    struct envelope last;                          /* the last that belonged */
-    uint64_t epoch, version, newest_epoch, newest; /* held, and heard of */
+    struct envelope last;                          /* the last one accepted */
+    uint64_t epoch, version, newest_epoch, newest; /* held, and known */
     uint64_t heard;                                /* clock when the last one was sent */
-    tamis_targets targets;                         /* as the last snapshot said */
+    tamis_targets targets;                         /* from the last snapshot */
     uint64_t applied, refused, repeated, bytes;
     bool needs_snapshot;
 };
@@ -48,23 +48,23 @@ struct tamis_follower {
     tamis_filter *_Atomic copy;
     _Atomic uint64_t turn; /* odd while these words and the copy change together */
     _Atomic uint64_t told[TOLD_WORDS];
-    _Atomic int condition;              /* a tamis_freshness, but for the lease */
-    _Atomic uint64_t expires;           /* clock at which the lease runs out */
-    _Atomic uint64_t contact;           /* at which the carrier was reached; 0: nobody said */
-    const _Atomic uint64_t *contact_at; /* the one that counts: this, or its directory's */
-    _Atomic uint64_t contested;         /* until which another origin of its name counts as alive */
+    _Atomic int condition;              /* a tamis_freshness, without regard to the lease */
+    _Atomic uint64_t expires;           /* clock at which the lease expires */
+    _Atomic uint64_t contact;           /* at which the carrier was reached; 0: unknown */
+    const _Atomic uint64_t *contact_at; /* the one that counts: this one, or its directory's */
+    _Atomic uint64_t contested;         /* until when another origin of its name counts as alive */
     _Atomic uint64_t beat;
     tamis_clock clock;
     void *clock_context;
     uint32_t lease;
     uint64_t lease_most;
     struct secrets *given; /* of a key for snapshots without theirs, or NULL */
-    /* Of the thread that takes messages alone. */
+    /* Only for the thread that takes messages. */
     struct retired *retired;
     struct told t;
-    struct delays delays, rival; /* of the newest life, and of the one before */
-    uint64_t taken_over;         /* clock when the newest life was first heard of */
-    struct envelope held;        /* the message whose parts are gathered; parts 0: none */
+    struct delays delays, rival; /* of the newest run, and of the previous one */
+    uint64_t taken_over;         /* clock when the newest run was first heard of */
+    struct envelope held;        /* the message whose parts are being collected; parts 0: none */
     struct sink parts;
     follower_swap swap; /* of a directory, or NULL */
     void *swap_context;
@@ -73,7 +73,8 @@ struct tamis_follower {
 
 /* ---- what others see ------------------------------------------------------------------------- */
 
-/* The copy, and what is known from now on: other threads see both as before or both as after. */
+/* Publishes the copy, and what is known from now on: other threads see both as before or both as
+   after. */
 static void tell(tamis_follower *f, tamis_filter *copy)
 {
     uint64_t words[TOLD_WORDS] = {0}, turn = atomic_load_explicit(&f->turn, memory_order_relaxed);
@@ -85,8 +86,9 @@ static void tell(tamis_follower *f, tamis_filter *copy)
     atomic_store_explicit(&f->turn, turn + 2, memory_order_release);
 }
 
-/* For whoever is inside (readers.h): the copy, or NULL, what is known of it, and how fresh it is. A
-   copy becomes current after its version was told, so that no other version is called current. */
+/* For a reader inside (readers.h): the copy, or NULL, what is known about it, and how fresh it
+   is. A copy becomes current after its version was published, so that no other version is called
+   current. */
 static const tamis_filter *told_of(const tamis_follower *f, struct told *t,
                                    tamis_freshness *freshness)
 {
@@ -253,7 +255,8 @@ static uint64_t lease_of(const tamis_follower *f)
                : min_u64(lease, f->lease_most);
 }
 
-/* How much later it came than the fastest. Clocks may have any zero: the differences may wrap. */
+/* How much later it arrived than the fastest. Clocks may have any zero: the differences may
+   wrap. */
 static uint64_t lateness(const tamis_follower *f, struct delays *d, const tamis_message *m,
                          uint64_t now)
 {
@@ -272,8 +275,8 @@ static uint64_t lateness(const tamis_follower *f, struct delays *d, const tamis_
     return (uint64_t)delay - (uint64_t)(d->least[0] < d->least[1] ? d->least[0] : d->least[1]);
 }
 
-/* A message of a life that ended: if it was sent after the next one began, two origins have one name.
-   Of the life before the newest it is known when that was; of others it counts as now. */
+/* A message of an earlier run: if it was sent after the next one began, two origins have the
+   same name. For the run before the newest that time is known; for others it counts as now. */
 static void hear_rival(tamis_follower *f, const tamis_message *m)
 {
     uint64_t now = f->clock(f->clock_context), late = 0;
@@ -283,7 +286,7 @@ static void hear_rival(tamis_follower *f, const tamis_message *m)
         atomic_store(&f->contested, now + lease_of(f) - late);
 }
 
-/* Its age, by the carrier or by its own time, whichever is more. */
+/* Its age, by the carrier or by its own time, whichever is greater. */
 static uint64_t age_of(tamis_follower *f, const tamis_message *m, uint64_t age)
 {
     uint64_t now = f->clock(f->clock_context);
@@ -309,7 +312,7 @@ static void settle(tamis_follower *f)
     atomic_store(&f->condition, condition);
 }
 
-/* A message of the origin came that is not older than what is known: the lease begins anew, unless
+/* A message of the origin that is not older than what is known: the lease starts again, unless
    another was sent later (a snapshot fetched after a heartbeat). */
 static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
 {
@@ -331,7 +334,7 @@ static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
     f->t.heard = heard;
     f->t.last = *e;
     f->t.last.part = f->t.last.data = NULL;
-    settle(f); /* before the lease begins anew: it is not that of a copy that is behind */
+    settle(f); /* before the lease starts again: it must not be that of a copy that is behind */
     atomic_store(&f->expires, expires);
 }
 
@@ -349,7 +352,7 @@ static tamis_error gap(tamis_follower *f, const struct envelope *e, uint64_t age
                 (unsigned long long)f->t.epoch);
 }
 
-/* Gathers the parts; *whole is set when they are all there. */
+/* Collects the parts; *whole is set when they are complete. */
 static tamis_error gather(tamis_follower *f, const struct envelope *e, struct sink *whole,
                           tamis_taken *taken, tamis_reason *reason)
 {
@@ -398,7 +401,7 @@ static tamis_error decode_snapshot(tamis_follower *f, const struct envelope *e,
     return fail(reason, TAMIS_EFORMAT, "%s: the snapshot is not what its message says", e->m.owner);
 }
 
-/* The next version, from all of the message; everything that can fail comes before the swap. */
+/* The next version, from the whole message; everything that can fail comes before the swap. */
 static tamis_error apply(tamis_follower *f, const struct envelope *e, const struct sink *whole,
                          tamis_reason *reason)
 {
@@ -458,12 +461,13 @@ static tamis_error take_carried(tamis_follower *f, const struct envelope *e, uin
     if (error == TAMIS_OK)
         *taken = TAMIS_APPLIED;
     else
-        f->t.needs_snapshot = true; /* there is such a version, and it is not to be had this way */
+        f->t.needs_snapshot = true; /* such a version exists, but cannot be reached this way */
     settle(f);
     return error;
 }
 
-/* Is the life of the origin that was heard of last still going on, whether or not the copy is of it? */
+/* Is the run of the origin that was heard of last still going on, whether or not the copy
+   belongs to it? */
 static bool origin_lives(const tamis_follower *f)
 {
     return f->clock(f->clock_context) < atomic_load(&f->expires) &&
@@ -502,7 +506,7 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
     if (m->type == TAMIS_SNAPSHOT) {
         if (!old)
             return take_carried(f, e, age, taken, reason);
-        hear(f, e, age); /* the very version that is held: as good as a heartbeat */
+        hear(f, e, age); /* exactly the version that is held: as good as a heartbeat */
         settle(f);
         *taken = TAMIS_REPEATED;
         return TAMIS_OK;
@@ -579,7 +583,7 @@ void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
         facts->items = copy->set.stored;
         for (uint32_t i = 0; i < layers_count(layers); i++)
             facts->bits += vector_positions_total(layers->v[i]);
-        tamis_estimate *s = &facts->estimate; /* what messages leave to their reader */
+        tamis_estimate *s = &facts->estimate; /* what messages leave out */
         s->weighted = t.targets.w_positive * s->positive + t.targets.w_disagree * s->disagree;
         s->dirty = facts->bits ? (double)(s->set + s->cleared) / (double)facts->bits : 0;
         s->unreachable =

@@ -1,6 +1,6 @@
 /*
- * Origins. The vectors of the filter watch their own changes (dirty.h); an origin adds them up,
- * says how wrong copies of the last version are, and writes the next one.
+ * Origins. The vectors of the filter record their changes (dirty.h); an origin adds them up,
+ * estimates the error of copies of the last version, and writes the next one.
  */
 #include "replica.h"
 
@@ -11,7 +11,7 @@
 
 #define MESSAGE_DEFAULT ((uint64_t)1 << 20)
 #define MISS_DEFAULT    0.01
-#define SLACK           1.1 /* where the false rate cannot be had: times that of a fresh copy */
+#define SLACK           1.1 /* if the false rate is unreachable: relative to that of a fresh copy */
 
 /* A vector as it was published. */
 struct published {
@@ -33,10 +33,10 @@ struct tamis_origin {
     struct published *published;
     uint32_t n_published;
     uint64_t version, next; /* next: none above it was ever written */
-    bool torn;              /* the last messages did not all go out */
+    bool torn;              /* the last messages were not all sent */
     uint64_t first_change;  /* clock when changes were first noticed; 0: none */
-    uint64_t checked;       /* changed bits when the rate was last worked out */
-    double rate;            /* weighted, as of then, */
+    uint64_t checked;       /* changed bits when the rate was last computed */
+    double rate;            /* weighted, as of then */
     double rate_own;        /* and that of a fresh copy */
     uint64_t deltas, snapshots, messages, bytes, published_at;
 };
@@ -163,14 +163,15 @@ static const struct published *find_published(const tamis_origin *o, uint32_t id
     return NULL;
 }
 
-/* What is known without looking at bits. */
+/* What is known without reading bits. */
 struct tally {
     uint64_t bits, items, missed;
     uint64_t added, removed; /* entries of lines */
-    bool whole;              /* a published vector is known no more */
+    bool whole;              /* the changes of a published vector are no longer known */
 };
 
-/* Keys that lines got and lost since they were published. They are counted, so nothing else is looked at. */
+/* Keys that lines gained and lost since they were published. They are counted, so nothing else
+   is read. */
 static void tally_lines(const tamis_origin *o, struct tally *t)
 {
     const struct lines *now = set_lines(&o->f->set), *then = o->base.lines;
@@ -201,7 +202,7 @@ static struct tally tally_of(const tamis_origin *o)
         t.whole |= !c && find_published(o, layers->l[i]->id);
         same += c != NULL;
     }
-    t.bits += o->n_published - same; /* let go of */
+    t.bits += o->n_published - same; /* dropped ones */
     return t;
 }
 
@@ -222,8 +223,8 @@ static struct plan_copy copy_of(const tamis_origin *o, const struct vector *v, b
     return p;
 }
 
-/* Lines: an entry matches the same keys whatever the size becomes, so what both have is what was published less what
-   was removed. */
+/* Lines: an entry matches the same keys at every size, so what both have is what was published
+   minus what was removed. */
 static struct plan_copy copy_of_lines(const tamis_origin *o, bool fresh)
 {
     const struct lines *now = set_lines(&o->f->set), *then = fresh ? now : o->base.lines;
@@ -235,7 +236,7 @@ static struct plan_copy copy_of_lines(const tamis_origin *o, bool fresh)
     return (struct plan_copy){.rates = {own, copy, copy * kept < own ? copy * kept : own}};
 }
 
-/* All vectors of the filter and those that only copies have. */
+/* All vectors of the filter, and those that only copies have. */
 static uint32_t list_copies(const tamis_origin *o, bool fresh, struct plan_copy *out)
 {
     const struct layers *layers = set_layers(&o->f->set);
@@ -264,7 +265,7 @@ static void estimate(const tamis_origin *o, bool fresh, tamis_estimate *out)
     uint64_t bits = 0;
     *out = (tamis_estimate){.positive = 1, .disagree = 1, .member_miss = 1, .own = 1, .host = 1};
     if (room > 64 && !(copies = mem_new(&o->a, room, sizeof *copies)))
-        return; /* without memory nothing is promised */
+        return; /* if there is no memory, nothing is promised */
     uint32_t n = list_copies(o, fresh, copies);
     tamis_plan_replica r =
         plan_replica_stack(copies, n, o->hosts, o->targets.w_positive, o->targets.w_disagree);
@@ -300,7 +301,7 @@ void tamis_origin_estimate(const tamis_origin *o, tamis_estimate *out)
     estimate(o, false, out);
 }
 
-/* The rate is worked out anew when the changes have grown by a thirty-second since. */
+/* The rate is recomputed when the changes have grown by 1/32 since then. */
 static bool rate_passed(tamis_origin *o, uint64_t bits)
 {
     if (bits < o->checked || bits - o->checked > o->checked / 32 || o->checked == 0) {
@@ -343,7 +344,8 @@ tamis_due tamis_origin_due(tamis_origin *o)
         return TAMIS_DUE_DIRTY;
     if (t->max_age) {
         uint64_t clock = o->clock(o->clock_context);
-        if (o->first_change == 0 || clock < o->first_change) /* it was set back: from there on */
+        /* the clock was set back: start from there */
+        if (o->first_change == 0 || clock < o->first_change)
             o->first_change = clock;
         if (clock - o->first_change >= t->max_age)
             return TAMIS_DUE_AGE;
@@ -353,7 +355,7 @@ tamis_due tamis_origin_due(tamis_origin *o)
 
 /* ---- publishing ------------------------------------------------------------------------------ */
 
-/* All that a version needs, made before anything is written. */
+/* Everything that a version needs, made before anything is written. */
 struct edition {
     struct patch_base base;
     struct published *published;
@@ -386,7 +388,7 @@ static tamis_error edition_begin(tamis_origin *o, struct edition *ed)
     for (uint32_t i = 0; i < ed->n; i++) {
         struct vector *v = layers->v[i];
         if (v->changes && v->changes->owner != o)
-            return TAMIS_EBUSY; /* another origin's */
+            return TAMIS_EBUSY; /* it has another origin */
         if (!v->changes && !(ed->changes[i] = changes_new(&f->allocator, v, o)))
             return TAMIS_ENOMEM;
     }
@@ -399,7 +401,7 @@ static tamis_error edition_begin(tamis_origin *o, struct edition *ed)
     return e == TAMIS_OK ? set_fingerprint(f, true, ed->base.print) : e;
 }
 
-/* The filter as it is now is the version that copies have. */
+/* The present filter is the version that copies have. */
 static void edition_commit(tamis_origin *o, struct edition *ed, uint64_t version)
 {
     const struct layers *layers = set_layers(&o->f->set);
@@ -462,7 +464,7 @@ static tamis_error publish(tamis_origin *o, struct edition *ed, bool snapshot, t
         return e;
     bool same =
         o->version && !o->torn && memcmp(o->base.print, ed->base.print, sizeof ed->base.print) == 0;
-    if (same && !snapshot) { /* whatever happened, the bits are those that copies have */
+    if (same && !snapshot) { /* the bits are those that copies have, whatever happened */
         edition_commit(o, ed, o->version);
         return TAMIS_OK;
     }
@@ -474,7 +476,7 @@ static tamis_error publish(tamis_origin *o, struct edition *ed, bool snapshot, t
     else
         e = patch_changes(&o->f->set, &o->base, ed->base.print, sink_write, &ed->whole);
     if (e != TAMIS_OK)
-        return e == TAMIS_EIO ? TAMIS_ENOMEM : e; /* a sink fails for want of memory */
+        return e == TAMIS_EIO ? TAMIS_ENOMEM : e; /* a sink fails only for lack of memory */
     uint64_t version = same ? o->version : o->next + 1;
     o->next = max_u64(o->next, version);
     e = send(o, snapshot ? TAMIS_SNAPSHOT : TAMIS_DELTA, snapshot ? 0 : o->version, version,

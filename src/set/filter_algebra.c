@@ -1,4 +1,4 @@
-/* Filters made of filters: intersections, and folds to half the bits. */
+/* Filters made from filters: intersections, and folds to half the bits. */
 #include "base/err.h"
 #include "set.h"
 #include "tamis/plan.h"
@@ -66,7 +66,7 @@ static tamis_error fold_limits(struct vector *half, const struct settings *set, 
     double rate = tamis_plan_rate((int)half->bits.kernel->layout, half->bits.units, half->bits.k,
                                   (double)load);
     set_limits(set, half, load,
-               rate > half->fpp ? rate : half->fpp); /* never less than was stated */
+               rate > half->fpp ? rate : half->fpp); /* never below the stated one */
     return TAMIS_OK;
 }
 
@@ -84,7 +84,7 @@ static tamis_error count_columns(struct set *s, const struct matrix *matrix)
     return TAMIS_OK;
 }
 
-/* Rates, limits and what is pending after all vectors were folded. */
+/* Rates, limits and pending removals after all vectors were folded. */
 static tamis_error fold_settle(struct set *s, unsigned flags)
 {
     const struct matrix *matrix = atomic_load(&s->matrix);
@@ -110,7 +110,7 @@ static tamis_error fold_settle(struct set *s, unsigned flags)
             s->opt.items_max = s->opt.capacity * (s->opt.vectors_max ? s->opt.vectors_max : 1);
     }
     if (s->opt.fpp > 0)
-        set_restate(s, excess); /* vectors to come have their share */
+        set_restate(s, excess); /* future vectors have their share */
     return pending_rebuild(s);
 }
 

@@ -1,4 +1,4 @@
-/* Asking a filter: the bits of its vectors, and what a removal that waits hides of them. */
+/* Queries of a filter: the bits of its vectors, and what a pending removal hides. */
 #include "set.h"
 
 tamis_digest tamis_filter_digest(const tamis_filter *f, const void *key, size_t len)
@@ -65,7 +65,7 @@ void tamis_filter_has_many(const tamis_filter *f, const tamis_digest *digests, s
             found[i] = 0;
 }
 
-/* Apart, so that the common way below saves no register for it. */
+/* Separate, so that the common path below saves no register for it. */
 static __attribute__((noinline)) bool has_with_care(const tamis_filter *f, tamis_digest digest)
 {
     uint8_t found;

@@ -1,11 +1,11 @@
 /*
- * What the next layer of a set is: the growth policies. Each layer has a share of the total rate (a
- * slot); shares in use never sum to more than the stated rate.
+ * The growth policies: what the next layer of a set is. Each layer has a share of the total rate (a
+ * slot); the shares in use never add up to more than the stated rate.
  */
 #include "set.h"
 #include "plan/plan.h"
 
-/* Of n slots taken one in from .. from+n is free; past the larger shares those only fall. */
+/* With n slots taken, one in from .. from+n is free; past the larger shares they only fall. */
 uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
 {
     enum { LARGER = 16, WORDS = (STACK_MAX + LARGER) / 64 + 1 };
@@ -23,8 +23,8 @@ uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
     return SLOT_NONE;
 }
 
-/* A growing stack: a capacity, then the first free share that suits it. The small first layers of the
-   default schedule have small shares: their extra bits cost little. */
+/* A growing stack: a capacity, then the first free share that fits. The small first layers of
+   the default schedule have small shares, whose extra bits cost little. */
 static tamis_error next_in_stack(const struct set *s, uint64_t capacity, uint32_t from,
                                  struct layer_plan *plan)
 {
@@ -34,9 +34,9 @@ static tamis_error next_in_stack(const struct set *s, uint64_t capacity, uint32_
     return plan_parts(s, plan);
 }
 
-/* Where many records would still fit and some attribute has no room for their values, a layer like the
-   largest. Of the last quarter the bits of a deletable layer may say that it is full, a little
-   before its time. */
+/* If many records would still fit but some attribute has no room for their values, a layer like
+   the largest. In the last quarter, the bits of a deletable layer may make it full slightly
+   early. */
 static tamis_error next_scalable(const struct set *s, struct layer_plan *plan)
 {
     const struct layers *layers = set_layers(s);
@@ -54,9 +54,9 @@ static tamis_error next_scalable(const struct set *s, struct layer_plan *plan)
     return next_in_stack(s, capacity, plan_slot(first, capacity), plan);
 }
 
-/* Xie et al., section 4.3: the rate at which the last one filled goes into the forecast, and
-   lambda = ceil(log2(predicted / first rate)) + 1; the next one gets 2^(lambda-1) times the base, and
-   a part of all there are at least (not as published). */
+/* Xie et al., section 4.3: the rate at which the last one filled enters the forecast, and lambda
+   = ceil(log2(predicted / first rate)) + 1; the next one gets 2^(lambda-1) times the base, but
+   at least a fraction of all existing ones (not as published). */
 static unsigned next_lambda(struct set *s)
 {
     const struct layers *layers = set_layers(s);
@@ -88,7 +88,7 @@ static tamis_error next_flexible(struct set *s, struct layer_plan *plan)
 {
     unsigned lambda = next_lambda(s);
     tamis_error e;
-    do { /* the largest that a vector can be */
+    do { /* the largest possible vector */
         uint64_t capacity = s->opt.capacity << (lambda - 1);
         bool fits = capacity >> (lambda - 1) == s->opt.capacity && capacity <= BITS_MAX;
         e = fits ? next_in_stack(s, capacity, s->grown == 0 ? 0 : PLAN_SMALL, plan) : TAMIS_ELIMIT;
@@ -96,7 +96,7 @@ static tamis_error next_flexible(struct set *s, struct layer_plan *plan)
     return e;
 }
 
-/* Layers of a window that are due to go. */
+/* Layers of a window that have expired. */
 static uint32_t count_old(const struct set *s, uint64_t now)
 {
     const struct layers *layers = set_layers(s);
@@ -132,8 +132,9 @@ static uint64_t window_span(const struct set *s)
     return s->opt.window / (s->opt.vectors_max - 1);
 }
 
-/* What will come in a span at the pace of the last layer, and a quarter more; but no more than the
-   whole capacity before one layer held that, and 8 times the last at most: a burst tells little. */
+/* What will arrive in a span at the pace of the last layer, plus a quarter; but no more than the
+   whole capacity before one layer held that, and at most 8 times the last one: a burst tells
+   little. */
 static uint64_t window_need(const struct set *s, const struct layers *layers, uint32_t n,
                             uint64_t now)
 {
@@ -161,8 +162,8 @@ static tamis_error next_window(struct set *s, struct layer_plan *plan)
     return plan_parts(s, plan);
 }
 
-/* The first double of the base above all vectors there are: those that removals emptied, or that a
-   union brought, do not count. */
+/* The first doubling of the base above all existing vectors: those that removals emptied, or
+   that a union added, do not count. */
 static unsigned next_doubling(const struct set *s)
 {
     const struct layers *layers = set_layers(s);
@@ -175,7 +176,7 @@ static unsigned next_doubling(const struct set *s)
     return shift;
 }
 
-/* As published: every vector with the ratio of bits to keys, and the k, of the first. */
+/* As published: every vector with the k and the ratio of bits to keys of the first. */
 static tamis_error next_published(struct set *s, struct layer_plan *plan)
 {
     unsigned shift = 0;
@@ -223,7 +224,7 @@ static tamis_error next_of(struct set *s, struct layer_plan *plan)
 tamis_error growth_next(struct set *s, struct layer **out)
 {
     struct layer_plan plan = {0};
-    if (s->next_id == UINT32_MAX || s->grown == UINT32_MAX) /* bytes from elsewhere may say so */
+    if (s->next_id == UINT32_MAX || s->grown == UINT32_MAX) /* foreign bytes may say so */
         return TAMIS_ELIMIT;
     tamis_error e = next_of(s, &plan);
     return e == TAMIS_OK ? plan_make(s, &plan, out) : e;
@@ -242,7 +243,7 @@ tamis_error growth_grow(struct set *s, struct layer **out)
 
 /* ---- room for a key -------------------------------------------------------------------------- */
 
-/* At the bound of the whole filter? */
+/* Is the whole filter at its bound? */
 static bool filter_is_full(const struct set *s)
 {
     if (s->opt.items_max == 0)
@@ -251,7 +252,7 @@ static bool filter_is_full(const struct set *s)
     uint64_t load = 0, ones = 0, most = 0, m = 0;
     if (s->opt.growth != TAMIS_FIXED && s->stored < s->opt.items_max &&
         (!s->opt.deletable || layers_count(layers) < s->opt.vectors_max))
-        return false; /* a load counts for its vector's count at most, and `stored` is their sum */
+        return false; /* a load is at most its vector's count, and `stored` is their sum */
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         const struct vector *v = layers->v[i];
         load += vector_load(v);
@@ -267,7 +268,7 @@ static bool filter_is_full(const struct set *s)
            most + 2 * growth_root(m); /* load has drifted, but the bits tell: see set_limits */
 }
 
-/* Dynamic: all vectors are full by their bits, though the keys that were promised are not all in. */
+/* Dynamic: all vectors are full by their bits, although fewer keys than promised were added. */
 static struct layer *fewest_ones(const struct layers *layers)
 {
     uint32_t best = 0;
@@ -277,7 +278,7 @@ static struct layer *fewest_ones(const struct layers *layers)
     return layers->l[best];
 }
 
-/* The first; NULL: all are full. Who makes room says so (`open`), so each is looked at once. */
+/* The first one; NULL: all are full. Whoever makes room sets `open`, so each is tested once. */
 static struct layer *first_with_room(struct set *s, const struct layers *layers, uint32_t n)
 {
     while (s->open < n && vector_full(layers->v[s->open]))
@@ -325,13 +326,14 @@ tamis_error growth_turn(struct set *s, uint64_t now)
     if (due && !empty && n - old < places) {
         e = growth_next(s, &made); /* what can fail comes first */
         if (e == TAMIS_ESPACE && old && set_let_go(s, old)) {
-            old = 0; /* at the limit of memory: the old make room */
+            old = 0; /* at the memory limit: old ones make room */
             e = growth_next(s, &made);
         }
         if (e != TAMIS_OK)
             return e;
     }
-    if (old && !set_let_go(s, old) && n == places) { /* without memory they go another time */
+    /* if there is no memory they are dropped later */
+    if (old && !set_let_go(s, old) && n == places) {
         layer_free(made, &s->allocator);
         return TAMIS_OK;
     }
@@ -339,7 +341,7 @@ tamis_error growth_turn(struct set *s, uint64_t now)
         newest->born = now;
     if (!made)
         return TAMIS_OK;
-    e = set_append(s, made); /* if old ones went there is room: then it does not fail */
+    e = set_append(s, made); /* if old ones were dropped there is room: it cannot fail */
     old = e == TAMIS_OK ? count_old(s, now) : 0;
     if (old)
         set_let_go(s, old);

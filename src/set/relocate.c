@@ -1,10 +1,11 @@
-/* Moving the memory of a set: see any_set.h. Part 0 is the head and what there is once; then layers and the parts of
-   lines, one a part; then the candidates of pending removals, some a part. */
+/* Moves the memory of a set: see any_set.h. Part 0 is the head and everything that exists once;
+   then layers and the parts of lines, one per part; then the candidates of pending removals,
+   several per part. */
 #include "set.h"
 
-#define CANDIDATES 64 /* entries a part */
+#define CANDIDATES 64 /* entries per part */
 
-/* Moves what a pointer points to; `place` is where the pointer is. */
+/* Moves what a pointer points to; `place` is the address of the pointer. */
 static void move_plain(const struct mover *m, void *place)
 {
     void *memory, *moved;
@@ -154,7 +155,7 @@ unsigned long set_move(struct set **s, const struct mover *m, unsigned long from
             part_move(lines, (uint32_t)(part - n - 1), m->move, m->context);
         else if (!move_candidates(m, &(*s)->removals, part - n - parts - 1))
             return 0;
-        if (part == 1) /* the one that it asks at once, if it is the only one */
+        if (part == 1) /* the vector for single lookups, if it is the only one */
             set_quick(*s);
     }
 }

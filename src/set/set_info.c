@@ -1,4 +1,4 @@
-/* What sets say of themselves. */
+/* Facts about sets. */
 #include "set.h"
 #include "tamis/plan.h"
 
@@ -144,8 +144,8 @@ bool tamis_filter_same_family(const tamis_filter *a, const tamis_filter *b)
 
 /* ---- indexes --------------------------------------------------------------------------------- */
 
-/* Chance that the verification value of a record that the layer has not is one that it has. Sizes
-   of attributes may differ: the smallest tells the most cautious. */
+/* Probability that the verification value of a record that the layer does not have equals a
+   stored one. Sizes of attributes may differ: the smallest gives a safe estimate. */
 static double collisions(const struct set *s, const struct layer *layer, uint64_t mask)
 {
     unsigned q = K_MAX;

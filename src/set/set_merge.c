@@ -5,8 +5,9 @@
 
 /* ---- pairs of layers ------------------------------------------------------------------------- */
 
-/* Do the keys of two vectors fit into one? There are no more keys than copies. Else both the load,
-   which drifts where keys cover one another, and the bits, which could all differ, must allow it. */
+/* Do the keys of two vectors fit into one? There are no more keys than copies. Otherwise both
+   the load, which drifts where keys cover one another, and the bits, which could all differ,
+   must allow it. */
 static bool fit_in_one(uint64_t counts, uint64_t loads, uint64_t ones, const struct vector *to)
 {
     if (!to->deletable)
@@ -41,7 +42,7 @@ uint64_t set_pair_distance(const struct set *s)
     return loads[0] + loads[1] > most ? loads[0] + loads[1] - most : 0;
 }
 
-/* Is it worth looking for a pair? */
+/* Is it worth searching for a pair? */
 static bool may_have_pair(const struct layers *layers)
 {
     enum { HALF = INT64_MAX };
@@ -58,7 +59,7 @@ static bool may_have_pair(const struct layers *layers)
     return may;
 }
 
-#define UNITED 4096 /* looks that uniting two counts for: the list and the matrix close up */
+#define UNITED 4096 /* comparisons that uniting two counts for: the list and the matrix close up */
 
 tamis_error set_merge_pairs(struct set *s, uint64_t looks, bool *merged)
 {
@@ -78,7 +79,7 @@ tamis_error set_merge_pairs(struct set *s, uint64_t looks, bool *merged)
             if (!vector_unite_reserve(to, from, &s->allocator))
                 return TAMIS_ENOMEM;
             vector_unite(to, from);
-            from->count = 0; /* they are in `to` now, and the sum of all stays */
+            from->count = 0; /* they are in `to` now, and the total stays the same */
             uint32_t gone = layers->l[j]->id, kept = layers->l[i]->id;
             set_drop(s, j);
             pending_rename(s, gone, kept);
@@ -105,7 +106,7 @@ static bool fits_into(const struct set *s, const struct layer *to, const struct 
     return fits;
 }
 
-/* The layer that can take `from` in, or NULL. Fixed sets have one, and must. */
+/* The layer that can take `from`, or NULL. Fixed sets have one, and must use it. */
 static struct layer *home_for(const struct set *s, const struct layer *from, unsigned flags)
 {
     const struct layers *layers = set_layers(s);
@@ -150,12 +151,12 @@ void set_restate(struct set *s, double more)
     s->opt.fpp = s->opt.fpp + more < 1 ? s->opt.fpp + more : 1;
 }
 
-/* Appends a copy of a layer, with an empty column if its vector is one. Its share must come out of the
-   budget, or be restated. */
+/* Appends a copy of a layer, with an empty column if its vector is one. Its share must fit the
+   budget, or the rate is restated. */
 static tamis_error append_copy(struct set *s, const struct layer *from, unsigned flags)
 {
     bool smooth =
-        s->opt.growth == TAMIS_SMOOTH; /* all of it is shared out: half and half, or to lines */
+        s->opt.growth == TAMIS_SMOOTH; /* all of it is given out: half and half, or to lines */
     bool stack_budget =
         s->opt.growth == TAMIS_SCALABLE || s->opt.growth == TAMIS_FLEXIBLE || smooth;
     uint32_t slot = from->slot;
@@ -177,8 +178,8 @@ static tamis_error append_copy(struct set *s, const struct layer *from, unsigned
     return set_append(s, copy);
 }
 
-/* The pending removals of one side, with every layer that matches as a candidate. A key pending here
-   may be a member of the other side, and then must not be hidden. */
+/* The pending removals of one side, with every layer that matches as a candidate. A key pending
+   here may be a member of the other side, and must not be hidden then. */
 static tamis_error merge_removals(struct set *s, const struct set *side, const struct set *opposite)
 {
     uint32_t room = layers_count(set_layers(s));
@@ -200,7 +201,7 @@ static tamis_error merge_removals(struct set *s, const struct set *side, const s
     return e;
 }
 
-/* Columns of another filter that were appended to this one: their bits come over together. */
+/* Columns of another filter that were appended to this one: their bits are copied together. */
 struct appended {
     uint32_t to, from, n; /* the first of n in either list */
 };
@@ -250,7 +251,7 @@ static tamis_error unite_layers(struct set *s, const struct set *other, unsigned
     fill_columns(s, other, &some);
     matrix = atomic_load(&s->matrix);
     if (matrix && matrix->width > width)
-        set_narrow(s); /* some found a home after all */
+        set_narrow(s); /* some could be united after all */
     return TAMIS_OK;
 }
 
@@ -262,7 +263,7 @@ static void count_stored(struct set *s)
         s->stored += layer_count(s, layers->l[i]);
 }
 
-/* The highest rate of its parts, as full as they are planned to be or more; `over`: more. */
+/* The highest rate of its parts, at their planned load or above; `over`: above. */
 static double layer_rate(const struct set *s, const struct layer *layer, bool *over)
 {
     double rate = 0;
@@ -280,7 +281,7 @@ static double layer_rate(const struct set *s, const struct layer *layer, bool *o
     return rate;
 }
 
-/* Does the union keep the stated rate? Restates it if asked to. */
+/* Does the union keep the stated rate? Restates it if requested. */
 static tamis_error check_rate(struct set *s, unsigned flags)
 {
     const struct layers *layers = set_layers(s);
@@ -320,7 +321,7 @@ static tamis_error check_rate(struct set *s, unsigned flags)
     return TAMIS_OK;
 }
 
-/* Windows: the oldest first. What the newest says of the time is true of all. */
+/* Windows: the oldest first. What the newest states about time holds for all. */
 static void sort_by_age(struct set *s)
 {
     struct layers *layers = set_layers(s);
@@ -369,7 +370,7 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
     if (e == TAMIS_OK)
         count_stored(s);
     s->opt.unique = s->opt.unique && other->opt.unique && (flags & TAMIS_MERGE_DISJOINT);
-    removals_clear(&s->removals); /* what is pending is remembered anew, candidates and all */
+    removals_clear(&s->removals); /* pending removals are remembered again, with new candidates */
     if (e == TAMIS_OK)
         e = merge_removals(s, before, other);
     if (e == TAMIS_OK)
