@@ -178,6 +178,7 @@ struct fleet_question {
     const char *since, *until;
     const char *fields; /* to be printed: they must be known */
     bool fresh;         /* what came after the watermarks counts too: every host is in doubt */
+    bool rates;         /* are to be known too, for which all bits are counted */
 };
 
 /* A host and a day that may have such a record. */

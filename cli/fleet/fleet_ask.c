@@ -96,10 +96,20 @@ static bool name_candidate(struct copies *c, struct answer *a, const struct targ
     return true;
 }
 
-static bool ask_target(struct copies *c, struct answer *a, struct target *t)
+static void count_rates(struct answer *a, const tamis_catalog *catalog)
+{
+    tamis_relation_facts facts;
+    for (uint32_t i = 0; tamis_catalog_relation(catalog, i, &facts); i++) {
+        bool single = (facts.mask & (facts.mask - 1)) == 0;
+        double *rate = single ? &a->host_day : &a->fleet;
+        double here = single ? facts.fpp_now : a->fleet + facts.fpp_now;
+        *rate = here > *rate ? here : *rate;
+    }
+}
+
+static bool ask_target(struct copies *c, struct answer *a, struct target *t, bool rates)
 {
     tamis_reason reason = {0};
-    tamis_relation_facts facts;
     t->prunes = calloc(t->question.n + 1, sizeof *t->prunes);
     tamis_error e =
         t->prunes ? question_ask(&t->question, t->catalog, t->bits, t->prunes, &t->answer, &reason)
@@ -107,12 +117,8 @@ static bool ask_target(struct copies *c, struct answer *a, struct target *t)
     if (e != TAMIS_OK)
         return complain_of(e, &reason, t->path), false;
     a->pieces += tamis_catalog_segments(t->catalog);
-    for (uint32_t i = 0; tamis_catalog_relation(t->catalog, i, &facts); i++) {
-        bool single = (facts.mask & (facts.mask - 1)) == 0;
-        double *rate = single ? &a->host_day : &a->fleet;
-        double here = single ? facts.fpp_now : a->fleet + facts.fpp_now;
-        *rate = here > *rate ? here : *rate;
-    }
+    if (rates)
+        count_rates(a, t->catalog);
     for (uint64_t i = 0; i < target_words(t); i++)
         for (uint64_t left = t->bits[i]; left; left &= left - 1)
             if (!name_candidate(c, a, t, 64 * i + (unsigned)__builtin_ctzll(left)))
@@ -175,7 +181,7 @@ bool fleet_ask(struct copies *c, const struct fleet_question *q, struct answer *
         targets && targets_join(targets, c->n_files) && targets_read(targets, c->n_files, &asked);
     good = good && note_known(a, targets, c->n_files);
     for (size_t i = 0; good && i < c->n_files; i++)
-        good = ask_target(c, a, &targets[i]);
+        good = ask_target(c, a, &targets[i], q->rates);
     if (good)
         settle(a);
     good = good && doubt_hosts(c, q, a);

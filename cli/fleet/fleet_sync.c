@@ -234,6 +234,19 @@ static bool piece_right(const struct manifest *m, const struct piece *p, const t
     return there && len == (size_t)expected && memcmp(there, tag, len) == 0;
 }
 
+/* In a file, to be mapped; it need not outlive a crash. */
+static bool piece_put(const struct syncing *s, const struct bytes *bytes)
+{
+    unlink(s->piece);
+    FILE *file = fopen(s->piece, "wbx");
+    bool good = file && fwrite(bytes->data, 1, bytes->len, file) == bytes->len;
+    if (file && fclose(file) != 0)
+        good = false;
+    if (!good)
+        complain("%s: %s: make room, or check the permissions", strerror(errno), s->piece);
+    return good;
+}
+
 /* Joins it; false: it is damaged or forged, or (s->failed) all ends. */
 static bool take_piece(struct syncing *s, const struct manifest *m, const struct piece *p,
                        const struct bytes *bytes)
@@ -244,7 +257,7 @@ static bool take_piece(struct syncing *s, const struct manifest *m, const struct
     sum_of(bytes->data, bytes->len, sum);
     if (bytes->len != p->bytes || sum[0] != p->sum[0] || sum[1] != p->sum[1])
         return false;
-    if (!file_put(s->piece, bytes->data, bytes->len))
+    if (!piece_put(s, bytes))
         return s->failed = true, false;
     bool right =
         tamis_catalog_open(&c, s->piece, &options, NULL) == TAMIS_OK && piece_right(m, p, c);

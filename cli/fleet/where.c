@@ -122,6 +122,7 @@ int verb_where(int argc, char **argv)
             "of copies");
     w.question.words = words.word + 1;
     w.question.n = words.n - 1;
+    w.question.rates = w.verbose;
     int status = fleet_open(&w.copies, words.word[0], w.folder) ? where_ask(&w) : TROUBLE;
     answer_free(&w.answer);
     copies_free(&w.copies);
