@@ -207,6 +207,13 @@ static void print_line(struct asking *a, struct running *r, const uint8_t *line,
     }
 }
 
+static void bytes_cut(struct bytes *b, size_t n)
+{
+    b->len -= n;
+    if (n && b->len)
+        memmove(b->data, b->data + n, b->len);
+}
+
 /* Whole lines but the last one, which may be the end of the answer. `all`: there are no more. */
 static void print_held(struct asking *a, struct running *r, bool all)
 {
@@ -229,8 +236,7 @@ static void print_held(struct asking *a, struct running *r, bool all)
         }
         at += len;
     }
-    r->held.len -= at;
-    memmove(r->held.data, r->held.data + at, r->held.len);
+    bytes_cut(&r->held, at);
 }
 
 static void print_errors(struct running *r, bool all)
@@ -245,8 +251,7 @@ static void print_errors(struct running *r, bool all)
         remark("%s: %.*s", r->host->name, (int)(len < 400 ? len : 400), (const char *)line);
         at += len + (end != NULL);
     }
-    r->errors.len -= at;
-    memmove(r->errors.data, r->errors.data + at, r->errors.len);
+    bytes_cut(&r->errors, at);
 }
 
 /* ---- ending ---------------------------------------------------------------------------------- */

@@ -47,7 +47,7 @@ def test_across_is_a_scan_across(hosts, carrier):
         q = Question(random.choice(fleet.hosts).records)
         done = find(fleet, *q.words)
         expected = scan(fleet, q)
-        assert sorted(done.stdout.splitlines()) == expected, q.words
+        assert sorted(done.stdout.splitlines()) == expected, (q.words, done.stderr)
         assert done.returncode == (0 if expected else 1)
 
 
