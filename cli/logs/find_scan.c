@@ -19,7 +19,7 @@
 #define CHUNK  ((size_t)128 << 10)
 
 /* Places [first, first + n) of one file, which are best read one after the other. */
-struct group {
+struct place_group {
     size_t first, n;
     struct bytes out, header, last; /* last: the header of the last record */
     size_t *end;                    /* with a limit: where the records in `out` end */
@@ -29,7 +29,7 @@ struct group {
 
 struct party {
     struct scan *scan;
-    struct group *group;
+    struct place_group *group;
     size_t n, next, turn; /* next to be taken, next to be printed */
     uint64_t printed;
     pthread_mutex_t lock;
@@ -57,7 +57,7 @@ struct hand {
 /* ---- printing -------------------------------------------------------------------------------- */
 
 /* With the lock: the header of a table, unless it was the last one printed. */
-static void print_header(struct scan *s, struct group *g)
+static void print_header(struct scan *s, struct place_group *g)
 {
     struct bytes *last = s->header;
     if (!g->header.len ||
@@ -70,7 +70,7 @@ static void print_header(struct scan *s, struct group *g)
 }
 
 /* With the lock, in the group's turn: what it holds goes out. */
-static void print_group(struct party *p, struct group *g)
+static void print_group(struct party *p, struct place_group *g)
 {
     struct scan *s = p->scan;
     size_t len = g->out.len;
@@ -93,7 +93,7 @@ static void print_group(struct party *p, struct group *g)
     p->stop |= put_failed();
 }
 
-static void group_free(struct group *g)
+static void group_free(struct place_group *g)
 {
     bytes_end(&g->out);
     bytes_end(&g->header);
@@ -106,7 +106,7 @@ static void group_free(struct group *g)
 static void print_ready(struct party *p)
 {
     while (p->turn < p->n && p->group[p->turn].done && !p->stop) {
-        struct group *g = &p->group[p->turn++];
+        struct place_group *g = &p->group[p->turn++];
         print_group(p, g);
         group_free(g);
     }
@@ -114,7 +114,7 @@ static void print_ready(struct party *p)
 }
 
 /* The group holds much: prints it if it is its turn, and waits for that if it is too much. */
-static void relieve(struct party *p, struct group *g)
+static void relieve(struct party *p, struct place_group *g)
 {
     if (g->out.len < CHUNK)
         return;
@@ -126,7 +126,7 @@ static void relieve(struct party *p, struct group *g)
     pthread_mutex_unlock(&p->lock);
 }
 
-static bool note_end(struct group *g)
+static bool note_end(struct place_group *g)
 {
     if (g->n_ends == g->ends_room) {
         size_t room = g->ends_room ? 2 * g->ends_room : 64;
@@ -168,7 +168,7 @@ static bool stopped(struct party *p)
 /* ---- a text ---------------------------------------------------------------------------------- */
 
 /* The header of the record goes before the group; one that changes within it, before the record. */
-static void keep_header(struct hand *h, struct group *g)
+static void keep_header(struct hand *h, struct place_group *g)
 {
     size_t len;
     const uint8_t *header = parser_header(h->parser, &len);
@@ -182,7 +182,7 @@ static void keep_header(struct hand *h, struct group *g)
         bytes_put(to, "\n", 1);
 }
 
-static bool keep_match(struct hand *h, struct group *g, const struct input_segment *where,
+static bool keep_match(struct hand *h, struct place_group *g, const struct input_segment *where,
                        struct seek *seek, const struct record *r)
 {
     const struct scan *s = h->party->scan;
@@ -217,8 +217,9 @@ static tamis_error give_up(struct hand *h, const struct input_segment *where, st
 }
 
 /* The matches in the text that the hand holds. */
-static tamis_error scan_text(struct hand *h, struct group *g, const struct input_segment *where,
-                             uint64_t *matches, tamis_reason *reason)
+static tamis_error scan_text(struct hand *h, struct place_group *g,
+                             const struct input_segment *where, uint64_t *matches,
+                             tamis_reason *reason)
 {
     struct party *p = h->party;
     const struct scan *s = p->scan;
@@ -319,7 +320,7 @@ static void account(struct party *p, const struct place *place, uint64_t matches
 
 /* A file from where it stands to its end; or a part of one that is not compressed, which then is read in
    steps. */
-static tamis_error scan_rest(struct hand *h, struct group *g, const struct place *place,
+static tamis_error scan_rest(struct hand *h, struct place_group *g, const struct place *place,
                              tamis_reason *reason)
 {
     struct party *p = h->party;
@@ -346,7 +347,7 @@ static tamis_error scan_rest(struct hand *h, struct group *g, const struct place
     return error;
 }
 
-static tamis_error scan_part(struct hand *h, struct group *g, const struct place *place,
+static tamis_error scan_part(struct hand *h, struct place_group *g, const struct place *place,
                              tamis_reason *reason)
 {
     uint64_t matches = 0;
@@ -360,7 +361,7 @@ static tamis_error scan_part(struct hand *h, struct group *g, const struct place
     return error;
 }
 
-static void scan_group(struct hand *h, struct group *g)
+static void scan_group(struct hand *h, struct place_group *g)
 {
     struct party *p = h->party;
     for (size_t i = g->first; i < g->first + g->n && !stopped(p); i++) {
@@ -388,7 +389,7 @@ static void *work(void *context)
             pthread_cond_wait(&p->change, &p->lock);
             continue;
         }
-        struct group *g = &p->group[p->next++];
+        struct place_group *g = &p->group[p->next++];
         pthread_mutex_unlock(&p->lock);
         scan_group(h, g);
         pthread_mutex_lock(&p->lock);
@@ -416,7 +417,7 @@ static bool make_groups(struct party *p)
         if (together)
             p->group[p->n - 1].n++;
         else
-            p->group[p->n++] = (struct group){.first = i, .n = 1};
+            p->group[p->n++] = (struct place_group){.first = i, .n = 1};
     }
     return true;
 }

@@ -14,7 +14,7 @@ struct fate {
 };
 
 /* A part of a file that has grown. */
-struct piece {
+struct grown_part {
     size_t fate;
     struct part part;
 };
@@ -26,7 +26,7 @@ struct planning {
     struct update *update;
     struct fate *fate; /* parallel to the old entries */
     size_t *by_id;     /* old entries by their ids */
-    struct piece *piece;
+    struct grown_part *piece;
     size_t n_pieces, pieces_room;
 };
 
@@ -234,13 +234,13 @@ static bool collect(struct planning *p, struct fate *fate, struct part *part, bo
         return true;
     if (p->n_pieces == p->pieces_room) {
         size_t room = p->pieces_room ? 2 * p->pieces_room : 64;
-        struct piece *fresh = realloc(p->piece, room * sizeof *fresh);
+        struct grown_part *fresh = realloc(p->piece, room * sizeof *fresh);
         if (!fresh)
             return no_memory("inputs");
         p->piece = fresh;
         p->pieces_room = room;
     }
-    p->piece[p->n_pieces++] = (struct piece){(size_t)(fate - p->fate), *part};
+    p->piece[p->n_pieces++] = (struct grown_part){(size_t)(fate - p->fate), *part};
     return true;
 }
 
@@ -269,7 +269,7 @@ static bool settle(struct planning *p, struct fate *fate, struct part *part, boo
 /* The last parts first. */
 static int compare_pieces(const void *a, const void *b)
 {
-    const struct piece *x = a, *y = b;
+    const struct grown_part *x = a, *y = b;
     if (x->fate != y->fate)
         return x->fate < y->fate ? -1 : 1;
     return (x->part.where.offset < y->part.where.offset) -
@@ -282,7 +282,7 @@ static int compare_pieces(const void *a, const void *b)
  * each is no longer than what follows it, and together they fit in a segment: as in a binary
  * counter, a byte is read at most log2 times, and a segment's worth of text has log2 parts.
  */
-static bool plan_tail(struct planning *p, size_t number, const struct piece *piece, size_t n)
+static bool plan_tail(struct planning *p, size_t number, const struct grown_part *piece, size_t n)
 {
     struct fate *f = &p->fate[number];
     struct entry *e = &p->run->inputs->entry[f->fresh];

@@ -8,14 +8,14 @@
 #include "ui/out.h"
 
 /* One line of it. */
-struct line {
+struct report_line {
     const char *state, *path, *why, *was;
     const struct entry *entry;
     uint64_t bytes;
     bool searched;
 };
 
-static void print_json(const struct line *l, const char *path)
+static void print_json(const struct report_line *l, const char *path)
 {
     json_open(NULL, '{');
     json_text("file", path);
@@ -36,7 +36,7 @@ static void print_json(const struct line *l, const char *path)
     json_close('}');
 }
 
-static void print_text(const struct line *l, const char *path)
+static void print_text(const struct report_line *l, const char *path)
 {
     put_format("%-13s", l->state);
     if (l->entry)
@@ -56,22 +56,22 @@ static void print_text(const struct line *l, const char *path)
     put_text("\n");
 }
 
-static void print(const struct line *l, const char *base, bool json)
+static void print(const struct report_line *l, const char *base, bool json)
 {
     char *path = base_join(base, l->path);
     (json ? print_json : print_text)(l, path ? path : l->path);
     free(path);
 }
 
-static struct line line_of(const struct seen *s, const struct inputs *in)
+static struct report_line line_of(const struct seen *s, const struct inputs *in)
 {
     const struct entry *e = s->entry == NOWHERE ? NULL : &in->entry[s->entry];
     bool weak = s->look == LOOK_PASSED && s->unknown && !in->skip_unknown;
-    struct line l = {.state = weak ? "not read" : look_name(s->look),
-                     .path = s->path,
-                     .why = s->why,
-                     .entry = e && !e->passed && !e->unread ? e : NULL,
-                     .bytes = s->file.size};
+    struct report_line l = {.state = weak ? "not read" : look_name(s->look),
+                            .path = s->path,
+                            .why = s->why,
+                            .entry = e && !e->passed && !e->unread ? e : NULL,
+                            .bytes = s->file.size};
     l.searched = s->look == LOOK_NEW || s->look == LOOK_CHANGED || s->look == LOOK_SAME ||
                  s->look == LOOK_GROWN;
     if (l.entry && l.searched && strcmp(e->path, s->path) != 0)
@@ -90,21 +90,22 @@ void inputs_report(const struct inputs *in, const struct sight *s, const char *b
                    "file");
     for (size_t i = 0; i < s->names.shut.n; i++) {
         const struct name *n = &s->names.shut.name[i];
-        print(&(struct line){.state = "shut", .path = n->path, .why = n->why}, base, json);
+        print(&(struct report_line){.state = "shut", .path = n->path, .why = n->why}, base, json);
     }
     for (size_t i = 0; i < s->n; i++) {
-        struct line l = line_of(&s->seen[i], in);
+        struct report_line l = line_of(&s->seen[i], in);
         print(&l, base, json);
     }
     for (size_t i = 0; i < in->n; i++)
         if (s->where[i] == NOWHERE && !in->entry[i].passed)
-            print(&(struct line){.state = "gone",
-                                 .path = in->entry[i].path,
-                                 .entry = &in->entry[i],
-                                 .bytes = in->entry[i].file.size},
+            print(&(struct report_line){.state = "gone",
+                                        .path = in->entry[i].path,
+                                        .entry = &in->entry[i],
+                                        .bytes = in->entry[i].file.size},
                   base, json);
     for (size_t i = 0; i < s->names.out.n; i++) {
         const struct name *n = &s->names.out.name[i];
-        print(&(struct line){.state = "out of scope", .path = n->path, .why = n->why}, base, json);
+        print(&(struct report_line){.state = "out of scope", .path = n->path, .why = n->why}, base,
+              json);
     }
 }

@@ -10,7 +10,7 @@
 #include "question_parts.h"
 
 /* The conditions being made. All keys are in one array, which moves as it grows. */
-struct asking {
+struct condition_list {
     const struct question *question;
     const tamis_schema *schema;
     uint32_t attribute;
@@ -26,7 +26,7 @@ struct asking {
     bool parts, failed;
 };
 
-static void push_key(struct asking *a, tamis_key key, bool part)
+static void push_key(struct condition_list *a, tamis_key key, bool part)
 {
     a->failed |= !room_for(&a->key, a->n_keys, &a->keys_room, sizeof *a->key);
     if (a->failed)
@@ -45,7 +45,7 @@ static void take_any(void *context, tamis_key key, bool part)
 /* The longest of the keys of which a value has all: most likely the rarest. */
 static void take_longest(void *context, tamis_key key, bool part)
 {
-    struct asking *a = context;
+    struct condition_list *a = context;
     if (a->longest && key.len <= a->longest)
         return;
     if (a->longest)
@@ -55,7 +55,7 @@ static void take_longest(void *context, tamis_key key, bool part)
 }
 
 /* A condition with the keys from `first` on. */
-static void push_condition(struct asking *a, size_t first, size_t first_range)
+static void push_condition(struct condition_list *a, size_t first, size_t first_range)
 {
     size_t room = a->room;
     a->failed |= !room_for(&a->condition, a->n, &room, sizeof *a->condition) ||
@@ -74,7 +74,7 @@ static void push_condition(struct asking *a, size_t first, size_t first_range)
 /* Each token is a separate condition. */
 static void take_each(void *context, tamis_key key, bool part)
 {
-    struct asking *a = context;
+    struct condition_list *a = context;
     size_t first = a->n_keys;
     push_key(a, key, part);
     push_condition(a, first, a->n_ranges);
@@ -83,7 +83,7 @@ static void take_each(void *context, tamis_key key, bool part)
 /* ---- clauses --------------------------------------------------------------------------------- */
 
 /* A value as a range, for attributes of which only the lowest and highest are stored. */
-static bool ask_order(struct asking *a, tamis_type type, tamis_key asked)
+static bool ask_order(struct condition_list *a, tamis_type type, tamis_key asked)
 {
     tamis_range r;
     a->failed |= !room_for(&a->range, a->n_ranges, &a->ranges_room, sizeof *a->range);
@@ -95,7 +95,7 @@ static bool ask_order(struct asking *a, tamis_type type, tamis_key asked)
 }
 
 /* The keys of one alternative; false: it may be anything. */
-static bool ask_one(struct asking *a, tamis_type type, tamis_op op, tamis_key asked)
+static bool ask_one(struct condition_list *a, tamis_type type, tamis_op op, tamis_key asked)
 {
     size_t before = a->n_keys;
     if (op == TAMIS_EQUAL && tamis_schema_bounds_only(a->schema, a->attribute))
@@ -121,7 +121,7 @@ static bool end_order(tamis_type type, const struct end *end, bool high, tamis_o
     return tamis_value_order(type, key, out);
 }
 
-static bool ask_ranges(struct asking *a, const struct clause *c, tamis_type type)
+static bool ask_ranges(struct condition_list *a, const struct clause *c, tamis_type type)
 {
     for (size_t i = 0; i < c->n_ranges; i++) {
         tamis_range r;
@@ -134,7 +134,7 @@ static bool ask_ranges(struct asking *a, const struct clause *c, tamis_type type
     return true;
 }
 
-static bool ask_set(struct asking *a, const struct clause *c, tamis_type type)
+static bool ask_set(struct condition_list *a, const struct clause *c, tamis_type type)
 {
     size_t first = a->n_keys, first_range = a->n_ranges;
     bool good = true;
@@ -161,7 +161,7 @@ static bool ask_set(struct asking *a, const struct clause *c, tamis_type type)
 }
 
 /* Adds the conditions of the clause, if it is about this column; false: it only filters. */
-static bool ask_clause(struct asking *a, const struct clause *c, size_t column)
+static bool ask_clause(struct condition_list *a, const struct clause *c, size_t column)
 {
     const struct field *field = &a->question->column[column];
     size_t before = a->n;
@@ -187,7 +187,7 @@ static void ask_all(const tamis_catalog *catalog, uint64_t *bits, tamis_catalog_
 }
 
 /* With the times of records in this column. */
-static tamis_error ask_with(struct asking *a, const tamis_catalog *catalog, size_t period,
+static tamis_error ask_with(struct condition_list *a, const tamis_catalog *catalog, size_t period,
                             uint64_t *segments, bool *prunes, tamis_catalog_answer *answer,
                             tamis_reason *reason)
 {
@@ -217,7 +217,7 @@ static tamis_error ask_with(struct asking *a, const tamis_catalog *catalog, size
 tamis_error question_ask(const struct question *q, const tamis_catalog *catalog, uint64_t *segments,
                          bool *prunes, tamis_catalog_answer *answer, tamis_reason *reason)
 {
-    struct asking a = {.question = q, .schema = tamis_catalog_schema(catalog)};
+    struct condition_list a = {.question = q, .schema = tamis_catalog_schema(catalog)};
     tamis_error error = TAMIS_OK;
     size_t n = q->n_periods ? q->n_periods : 1;
     for (size_t i = 0; error == TAMIS_OK && i < n; i++)

@@ -9,7 +9,7 @@
 #include "reader_parse.h"
 
 /* Names in the order in which they occur, zero-terminated; at most as many as a selection takes. */
-struct names {
+struct field_names {
     char **name;
     size_t n, room;
     bool full; /* no memory */
@@ -17,14 +17,14 @@ struct names {
 
 #define NAMES_MAX 4096
 
-static void names_free(struct names *names)
+static void names_free(struct field_names *names)
 {
     for (size_t i = 0; i < names->n; i++)
         free(names->name[i]);
     free(names->name);
 }
 
-static void names_add(struct names *names, const uint8_t *name, size_t len)
+static void names_add(struct field_names *names, const uint8_t *name, size_t len)
 {
     if (len == 0 || memchr(name, 0, len) || names->n == NAMES_MAX)
         return;
@@ -49,7 +49,7 @@ static void names_add(struct names *names, const uint8_t *name, size_t len)
 
 /* The columns of a table's header; without one their numbers, from its first line. */
 static void table_names(const struct dialect *dialect, const uint8_t *at, size_t len, bool header,
-                        struct names *names)
+                        struct field_names *names)
 {
     const uint8_t *line = len ? memchr(at, '\n', len) : NULL, *end = at + len;
     if (!header && line)
@@ -66,7 +66,7 @@ static void table_names(const struct dialect *dialect, const uint8_t *at, size_t
 }
 
 static void header_names(const struct dialect *dialect, const uint8_t *header, size_t header_len,
-                         struct names *names)
+                         struct field_names *names)
 {
     struct columns c;
     const uint8_t *at, *text;
@@ -82,7 +82,7 @@ static void header_names(const struct dialect *dialect, const uint8_t *header, s
 
 /* The names in headers within the text. */
 static tamis_error later_names(const struct input *input, const struct input_text *text,
-                               struct names *names, tamis_reason *reason)
+                               struct field_names *names, tamis_reason *reason)
 {
     const char *line = READ_LINE;
     struct selection *s = NULL;
@@ -109,7 +109,7 @@ static tamis_error later_names(const struct input *input, const struct input_tex
     return error;
 }
 
-static void pattern_names(const struct selection *s, struct names *names)
+static void pattern_names(const struct selection *s, struct field_names *names)
 {
     const char *name;
     uint32_t group;
@@ -124,16 +124,16 @@ struct path {
 };
 
 static void string_names(struct parser *ps, const uint8_t *p, const uint8_t *quote,
-                         struct path *path, struct names *names);
+                         struct path *path, struct field_names *names);
 static void array_names(struct parser *ps, const uint8_t *p, const uint8_t *end, struct path *path,
-                        struct names *names);
+                        struct field_names *names);
 
 /*
  * The keys of the JSON object at p, a valid value, each below `path`; for objects inside it, and
  * JSON in strings, their keys instead of their own. Returns the position after the object.
  */
 static const uint8_t *object_names(struct parser *ps, const uint8_t *p, const uint8_t *end,
-                                   struct path *path, struct names *names)
+                                   struct path *path, struct field_names *names)
 {
     struct fault fault;
     for (p++; p && p < end;) {
@@ -169,7 +169,7 @@ static const uint8_t *object_names(struct parser *ps, const uint8_t *p, const ui
 
 /* The keys of the objects in an array; its own name, unless it contains only objects. */
 static void array_names(struct parser *ps, const uint8_t *p, const uint8_t *end, struct path *path,
-                        struct names *names)
+                        struct field_names *names)
 {
     struct fault fault;
     bool objects = false, others = false;
@@ -191,7 +191,7 @@ static void array_names(struct parser *ps, const uint8_t *p, const uint8_t *end,
 
 /* A string that contains an object has names below it, besides its own. */
 static void string_names(struct parser *ps, const uint8_t *p, const uint8_t *quote,
-                         struct path *path, struct names *names)
+                         struct path *path, struct field_names *names)
 {
     struct fault fault;
     size_t len = (size_t)(quote - p);
@@ -213,7 +213,7 @@ static void string_names(struct parser *ps, const uint8_t *p, const uint8_t *quo
 
 /* For formats that name fields in each record. */
 static tamis_error record_names(const struct input *input, const struct input_text *text,
-                                struct names *names, tamis_reason *reason)
+                                struct field_names *names, tamis_reason *reason)
 {
     const char *line = READ_LINE;
     struct selection *s = NULL;
@@ -248,7 +248,7 @@ static tamis_error record_names(const struct input *input, const struct input_te
 }
 
 static tamis_error find_names(const struct input *input, const struct input_text *text,
-                              struct names *names, tamis_reason *reason)
+                              struct field_names *names, tamis_reason *reason)
 {
     size_t n;
     const char *line = READ_LINE;
@@ -286,7 +286,7 @@ static tamis_error find_names(const struct input *input, const struct input_text
     return names->full ? TAMIS_ENOMEM : error;
 }
 
-static tamis_error visit_all(struct parser *ps, const struct names *names, read_visit visit,
+static tamis_error visit_all(struct parser *ps, const struct field_names *names, read_visit visit,
                              void *context)
 {
     struct record record;
@@ -305,7 +305,7 @@ static tamis_error visit_all(struct parser *ps, const struct names *names, read_
 tamis_error reader_fields(const struct input *input, const struct input_text *text,
                           read_visit visit, void *context, tamis_reason *reason)
 {
-    struct names names = {0};
+    struct field_names names = {0};
     struct selection *selection = NULL;
     struct parser *ps = parser_new();
     tamis_error error = ps ? TAMIS_OK : TAMIS_ENOMEM;
