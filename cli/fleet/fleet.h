@@ -85,7 +85,7 @@ int tag_write(char out[PIECE_TAG], const char *host, uint64_t epoch, const struc
 /* Whole files: false, with errno; after complaining. */
 bool file_slurp(const char *path, struct bytes *out);
 bool file_put(const char *path, const void *data, size_t len);
-/* ---- publishing: fleet_publish.c, fleet_slots.c ---- */
+/* ---- publishing: fleet_publish.c, fleet_send.c, fleet_slots.c ---- */
 
 struct publishing {
     const char *url, *host;
@@ -131,8 +131,8 @@ struct known_host {
     char *catalog;
     int64_t as_of;
     uint64_t failed;
-    char *doubt;     /* why it may have anything, or NULL */
-    bool hit, asked; /* by the question at hand */
+    char *doubt; /* why it may have anything, or NULL */
+    bool hit;    /* by the question at hand */
 };
 
 /*

@@ -13,11 +13,10 @@
  * one, and is read anew.
  */
 #define _GNU_SOURCE
-#include "fleet.h"
+#include "fleet_publisher.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,30 +29,7 @@
 #define SUMMARY_FPP      0.001
 #define SUMMARY_SEGMENTS 6554 /* 0.875 * 0.001 / 6554 for each: see catalog_share */
 
-#define DIGESTS_MOST ((uint64_t)192 << 20) /* of a piece under way, in memory */
-#define PART_BYTES   ((size_t)8 << 20)     /* of a piece, in one message */
-
-/* A piece under way. */
-struct making {
-    tamis_catalog_writer *writer;
-    tamis_gather *gather;
-    struct piece piece;
-};
-
-struct publisher {
-    struct publishing how;
-    int64_t now, today;
-    char folder[4096 - 64];
-    struct manifest m;
-    uint64_t stamp[2], serial, url; /* of the note, of what is next, of where `sent` holds */
-    const tamis_schema *schema;
-    uint64_t without; /* attributes of words */
-    struct making fresh;
-    struct bytes note; /* of pieces */
-    pthread_mutex_t lock;
-};
-
-static void path_of(const struct publisher *p, uint32_t slot, const char *what, char out[4096])
+void piece_path(const struct publisher *p, uint32_t slot, const char *what, char out[4096])
 {
     snprintf(out, 4096, "%s/%" PRIu32 ".%s", p->folder, slot, what);
 }
@@ -67,7 +43,7 @@ static uint64_t sum_text(const void *data, size_t len)
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-static bool state_write(const struct publisher *p)
+bool publisher_state(const struct publisher *p)
 {
     struct bytes text = {0}, all = {0};
     char path[4096], head[128];
@@ -238,8 +214,8 @@ static uint32_t free_slot(const struct publisher *p)
     }
 }
 
-static bool making_begin(struct publisher *p, struct making *m, const tamis_schema *schema,
-                         enum piece_kind kind, int64_t day)
+bool making_begin(struct publisher *p, struct making *m, const tamis_schema *schema,
+                  enum piece_kind kind, int64_t day)
 {
     char path[4096];
     tamis_reason reason = {0};
@@ -250,7 +226,7 @@ static bool making_begin(struct publisher *p, struct making *m, const tamis_sche
                                    .kind = kind,
                                    .day = day,
                                    .first = UINT64_MAX}};
-    path_of(p, m->piece.slot, "tamis", path);
+    piece_path(p, m->piece.slot, "tamis", path);
     tamis_error e = tamis_catalog_create(&m->writer, path, &options, &reason);
     if (e == TAMIS_OK)
         e = tamis_gather_new(&m->gather, tamis_catalog_writer_schema(m->writer));
@@ -259,7 +235,7 @@ static bool making_begin(struct publisher *p, struct making *m, const tamis_sche
     return e == TAMIS_OK;
 }
 
-static void making_free(struct making *m)
+void making_free(struct making *m)
 {
     tamis_gather_free(m->gather);
     tamis_catalog_abandon(m->writer);
@@ -277,8 +253,7 @@ static int write_digests(void *context, const void *data, size_t len)
     return file_put(file->path, data, len) ? 0 : -1;
 }
 
-/* The piece is a file, and part of the manifest. */
-static bool making_end(struct publisher *p, struct making *m)
+bool making_end(struct publisher *p, struct making *m)
 {
     char path[4096], tag[PIECE_TAG];
     struct digests_file digests = {0};
@@ -287,8 +262,8 @@ static bool making_end(struct publisher *p, struct making *m)
     struct piece *piece = &m->piece;
     piece->records = tamis_gather_records(m->gather);
     piece->weight = tamis_gather_bytes(m->gather);
-    path_of(p, piece->slot, "tamis", path);
-    path_of(p, piece->slot, "digests", digests.path);
+    piece_path(p, piece->slot, "tamis", path);
+    piece_path(p, piece->slot, "digests", digests.path);
     tamis_error e = piece->kind == PIECE_LIVE
                         ? tamis_gather_encode(m->gather, write_digests, &digests)
                         : TAMIS_OK;
@@ -313,26 +288,24 @@ static bool making_end(struct publisher *p, struct making *m)
     return to || no_memory(p->folder);
 }
 
-/* Takes up the digests of a piece; false: they are not there, or of another schema. */
-static bool take_up(const struct publisher *p, const struct piece *piece, tamis_gather *gather)
+bool piece_take_up(const struct publisher *p, const struct piece *piece, tamis_gather *gather)
 {
     char path[4096];
     struct bytes bytes = {0};
-    path_of(p, piece->slot, "digests", path);
+    piece_path(p, piece->slot, "digests", path);
     bool good = file_slurp(path, &bytes) &&
                 tamis_gather_decode(gather, bytes.data, bytes.len, NULL) == TAMIS_OK;
     free(bytes.data);
     return good;
 }
 
-static void cover(struct piece *piece, uint64_t first, uint64_t last)
+void piece_cover(struct piece *piece, uint64_t first, uint64_t last)
 {
     piece->first = first < piece->first ? first : piece->first;
     piece->last = last > piece->last ? last : piece->last;
 }
 
-/* What a question is read with: fields, and where times are and mean. */
-static bool note_make(struct publisher *p, const struct inputs *inputs)
+bool publisher_note(struct publisher *p, const struct inputs *inputs)
 {
     enum read_format format = inputs->dialect.format;
     for (size_t i = 0; i < inputs->n; i++)
@@ -354,9 +327,10 @@ static void absorb(struct publisher *p, struct making *m)
         uint64_t here = tamis_gather_bytes(m->gather);
         if (old->gone || old->kind != PIECE_LIVE || old->day != m->piece.day)
             continue;
-        if (old->weight > here || old->weight + here > DIGESTS_MOST || !take_up(p, old, m->gather))
+        if (old->weight > here || old->weight + here > DIGESTS_MOST ||
+            !piece_take_up(p, old, m->gather))
             return;
-        cover(&m->piece, old->first, old->last);
+        piece_cover(&m->piece, old->first, old->last);
         old->gone = true;
     }
 }
@@ -369,12 +343,12 @@ bool publisher_start(struct publisher *p, const tamis_schema *schema, const stru
     for (size_t i = 0; anew && i < p->m.n; i++)
         p->m.piece[i].gone = true;
     p->schema = schema;
-    return note_make(p, inputs) && making_begin(p, &p->fresh, schema, PIECE_LIVE, p->today);
+    return publisher_note(p, inputs) && making_begin(p, &p->fresh, schema, PIECE_LIVE, p->today);
 }
 
 void publisher_covers(struct publisher *p, uint64_t id)
 {
-    cover(&p->fresh.piece, id, id);
+    piece_cover(&p->fresh.piece, id, id);
 }
 
 /* What is too much for one piece is one already, and not united with others. */
@@ -388,7 +362,7 @@ static tamis_error fresh_full(struct publisher *p)
     p->fresh = (struct making){0};
     good = good && making_begin(p, &p->fresh, p->schema, PIECE_LIVE, p->today);
     if (good)
-        cover(&p->fresh.piece, first, last);
+        piece_cover(&p->fresh.piece, first, last);
     return good ? TAMIS_OK : TAMIS_EIO;
 }
 
@@ -411,226 +385,7 @@ bool publisher_save(struct publisher *p, const void *note, size_t len)
     }
     making_free(&p->fresh);
     p->stamp[1] = sum_text(note, len);
-    return good && state_write(p);
-}
-
-/* ---- days that are over ---------------------------------------------------------------------- */
-
-/* The live pieces of a day become one, if their digests are there and fit in memory. */
-static bool seal_day(struct publisher *p, const tamis_schema *schema, int64_t day)
-{
-    struct making m;
-    uint64_t weight = 0;
-    size_t n = 0, known = p->m.n;
-    for (size_t i = 0; i < known; i++) {
-        const struct piece *piece = &p->m.piece[i];
-        if (piece->gone || piece->kind != PIECE_LIVE || piece->day != day)
-            continue;
-        weight += piece->weight;
-        n++;
-    }
-    bool unite = n > 1 && weight <= DIGESTS_MOST;
-    if (unite && !making_begin(p, &m, schema, PIECE_SEALED, day))
-        return making_free(&m), false;
-    for (size_t i = 0; unite && i < known; i++) {
-        const struct piece *piece = &p->m.piece[i];
-        if (piece->gone || piece->kind != PIECE_LIVE || piece->day != day)
-            continue;
-        unite = take_up(p, piece, m.gather);
-        cover(&m.piece, piece->first, piece->last);
-    }
-    bool good = !unite || making_end(p, &m);
-    if (n > 1 && weight <= DIGESTS_MOST)
-        making_free(&m);
-    for (size_t i = 0; good && i < known; i++) {
-        struct piece *piece = &p->m.piece[i];
-        if (piece->gone || piece->kind != PIECE_LIVE || piece->day != day)
-            continue;
-        piece->gone = unite;
-        piece->kind = unite ? piece->kind : PIECE_SEALED;
-    }
-    return good;
-}
-
-static bool seal(struct publisher *p, const tamis_schema *schema)
-{
-    for (size_t i = 0; i < p->m.n; i++) {
-        const struct piece *piece = &p->m.piece[i];
-        if (!piece->gone && piece->kind == PIECE_LIVE && piece->day < p->today &&
-            !seal_day(p, schema, piece->day))
-            return false;
-    }
-    return true;
-}
-
-/* ---- what is let go -------------------------------------------------------------------------- */
-
-static bool still_there(const struct inputs *inputs, const struct piece *piece)
-{
-    for (size_t i = 0; i < inputs->n; i++)
-        if (inputs->entry[i].id >= piece->first && inputs->entry[i].id <= piece->last)
-            return true;
-    return false;
-}
-
-/* From when to when the records of a piece are, and nothing else. False: another schema. */
-static bool take_bounds(const struct publisher *p, const struct piece *piece, struct making *m)
-{
-    char path[4096];
-    tamis_catalog *catalog = NULL;
-    path_of(p, piece->slot, "tamis", path);
-    bool good = tamis_catalog_open(&catalog, path, NULL, NULL) == TAMIS_OK &&
-                tamis_gather_bounds(m->gather, catalog, 0, NULL) == TAMIS_OK;
-    tamis_catalog_close(catalog);
-    if (good)
-        cover(&m->piece, piece->first, piece->last);
-    return good;
-}
-
-static bool is_old(const struct publisher *p, const struct piece *piece)
-{
-    return !piece->gone && piece->kind == PIECE_SEALED && p->how.keep &&
-           piece->day <= p->today - (int64_t)p->how.keep;
-}
-
-/* Pieces whose inputs are gone go. Those past --keep leave a gap, one for all of them, as long as the
-   catalog still has what they were about: a host is in doubt there, and not denied. */
-static bool retain(struct publisher *p, const struct inputs *inputs, const tamis_schema *schema)
-{
-    struct making m = {0};
-    bool due = false, good = true;
-    size_t known = p->m.n;
-    for (size_t i = 0; i < known; i++) {
-        struct piece *piece = &p->m.piece[i];
-        piece->gone |= !still_there(inputs, piece);
-        due |= is_old(p, piece);
-    }
-    if (!due)
-        return true;
-    good = making_begin(p, &m, schema, PIECE_GAP, p->today);
-    for (size_t i = 0; good && i < known; i++) {
-        struct piece *piece = &p->m.piece[i];
-        if (!is_old(p, piece) && (piece->gone || piece->kind != PIECE_GAP))
-            continue;
-        piece->gone = take_bounds(p, piece, &m); /* of another schema it stays */
-    }
-    if (good && m.piece.first != UINT64_MAX)
-        good = making_end(p, &m);
-    making_free(&m);
-    return good;
-}
-
-/* ---- sending --------------------------------------------------------------------------------- */
-
-static void owner_of(const struct publisher *p, uint32_t slot, char out[HOST_MAX + 32])
-{
-    snprintf(out, HOST_MAX + 32, "%s/%" PRIu32, p->m.host, slot);
-}
-
-static bool send_piece(struct publisher *p, struct carrier *c, struct piece *piece)
-{
-    char path[4096], owner[HOST_MAX + 32];
-    struct bytes bytes = {0};
-    struct carrier_part *parts = NULL;
-    size_t n = 0;
-    path_of(p, piece->slot, "tamis", path);
-    owner_of(p, piece->slot, owner);
-    bool good = file_slurp(path, &bytes) ||
-                !complain("%s: %s: run again with --reread", strerror(errno), path);
-    parts = good ? calloc(bytes.len / PART_BYTES + 1, sizeof *parts) : NULL;
-    good = good && (parts || no_memory(p->folder));
-    for (size_t at = 0; good && at < bytes.len; at += PART_BYTES)
-        parts[n++] = (struct carrier_part){
-            bytes.data + at, bytes.len - at < PART_BYTES ? bytes.len - at : PART_BYTES};
-    if (good && !carrier_replace(c, owner, p->m.epoch, parts, n))
-        good = !complain("%s: %s: not published; run again", c->error, p->how.url);
-    piece->sent = good;
-    free(parts);
-    free(bytes.data);
-    return good;
-}
-
-static bool send_manifest(struct publisher *p, struct carrier *c)
-{
-    struct bytes text = {0};
-    bool good = manifest_write(&p->m, false, &text) || no_memory(p->folder);
-    const struct carrier_part part = {text.data, text.len};
-    if (good && !carrier_replace(c, p->m.host, p->m.epoch, &part, 1))
-        good = !complain("%s: %s: not published; run again", c->error, p->how.url);
-    free(text.data);
-    return good;
-}
-
-/* The new manifest is out: what only the old one named can go, here and there. */
-static void clear_up(struct publisher *p, struct carrier *c)
-{
-    char path[4096];
-    size_t kept = 0;
-    slots_forget(c, &p->m); /* or the next time */
-    for (size_t i = 0; i < p->m.n; i++) {
-        const struct piece *piece = &p->m.piece[i];
-        path_of(p, piece->slot, "digests", path);
-        if (piece->gone || piece->kind != PIECE_LIVE)
-            unlink(path);
-        path_of(p, piece->slot, "tamis", path);
-        if (piece->gone)
-            unlink(path);
-        else
-            p->m.piece[kept++] = *piece;
-    }
-    p->m.n = kept;
-}
-
-static bool send_all(struct publisher *p)
-{
-    char error[256];
-    struct carrier_state state;
-    struct carrier *c = carrier_open(p->how.url, error);
-    if (!c)
-        return complain("%s: %s", error, p->how.url), false;
-    bool good = carrier_state(c, p->m.host, &state) ||
-                !complain("%s: %s: not published; run again", c->error, p->how.url);
-    if (good && state.there && state.epoch > p->m.epoch)
-        good = !complain("another host publishes as %s since: give this one a name of its own, or "
-                         "remove %s to take its place",
-                         p->m.host, p->folder);
-    bool lost = good && (!state.there || state.epoch != p->m.epoch);
-    for (size_t i = 0; good && i < p->m.n; i++) {
-        struct piece *piece = &p->m.piece[i];
-        if (!piece->gone && (lost || !piece->sent))
-            good = send_piece(p, c, piece);
-    }
-    good = good && send_manifest(p, c);
-    if (good)
-        clear_up(p, c);
-    carrier_close(c);
-    return good;
-}
-
-/* Inputs that changed today, and how far they are covered. */
-static bool cover_inputs(struct publisher *p, const struct inputs *inputs)
-{
-    for (size_t i = 0; i < p->m.n_inputs; i++)
-        free(p->m.input[i].path);
-    p->m.n_inputs = 0;
-    for (size_t i = 0; i < inputs->n; i++) {
-        const struct entry *e = &inputs->entry[i];
-        if (!e->passed && !e->unread && e->file.mtime / 1000000000 >= day_of(p->now) * 86400 &&
-            !manifest_cover(&p->m, e->path, e->file.size))
-            return no_memory(p->folder);
-    }
-    return true;
-}
-
-bool publisher_send(struct publisher *p, const tamis_schema *schema, const struct inputs *inputs,
-                    uint64_t failed)
-{
-    p->m.as_of = p->now;
-    p->m.failed = failed;
-    bool good = note_make(p, inputs) && seal(p, schema) && retain(p, inputs, schema) &&
-                cover_inputs(p, inputs) && state_write(p);
-    bool sent = good && send_all(p);
-    return good && state_write(p) && sent;
+    return good && publisher_state(p);
 }
 
 void publisher_close(struct publisher *p)
