@@ -23,11 +23,18 @@ static tamis_error new_top(const struct foreign *f, tamis_filter **out)
     creation_settle(&c);
     c.o.fpp = left > stated / 8 ? left : stated / 8;
     c.o.memory_limit = value_limit();
+    c.o.expansion = 0;
     if (!foreign_scales(f)) {
         c.o.growth = TAMIS_FIXED;
-        c.o.expansion = 0;
-        c.o.capacity = foreign_capacity(f); /* for all of them, so that it can be converted */
+        c.o.capacity = foreign_capacity(f); /* all of them, so that it can be converted */
+        return tamis_filter_new(out, &c.o, NULL);
     }
+    tamis_options smooth = c.o; /* which takes the least for a few, and has a least rate */
+    smooth.growth = TAMIS_SMOOTH;
+    smooth.capacity = 0;
+    if (tamis_filter_new(out, &smooth, NULL) == TAMIS_OK)
+        return TAMIS_OK;
+    c.o.growth = TAMIS_SCALABLE;
     return tamis_filter_new(out, &c.o, NULL);
 }
 
