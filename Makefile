@@ -270,6 +270,7 @@ $(module): $(call obj,$(module_src)) $(inside) $(B)/sources
 	$(call say,LINK)
 	$(Q)$(LINK) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o %.a,$^) $(LIBS)
 
+$(B)/tests/unit/test_defrag: $(call obj,$(module_src))
 $(tests): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(parts) $(inside) $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)

@@ -7,16 +7,12 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-#include "../../redis/foreign.c"
-#include "../../redis/type.c"
-#include "../../redis/value.c"
+#include "module.h"
 #include "tamis/records.h"
 #include "tamis/replica.h"
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-struct api rm;
-struct settings_of_server server;
 static RedisModuleTypeMethods *methods;
 
 struct RedisModuleDefragCtx {
@@ -73,63 +69,6 @@ static void server_start(void)
     rm.DefragCursorGet = fake_get;
     rm.CreateDataType = fake_type;
     CHECK(type_register(NULL, false));
-}
-
-/* What the callback does not need. */
-void publication_free(struct publication *p)
-{
-    (void)p;
-}
-void publication_save(RedisModuleIO *io, const struct publication *p)
-{
-    (void)io;
-    (void)p;
-}
-struct publication *publication_load(RedisModuleIO *io)
-{
-    (void)io;
-    return NULL;
-}
-void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct publication *p)
-{
-    (void)io;
-    (void)key;
-    (void)p;
-}
-bool publish_register(int db, const RedisModuleString *name)
-{
-    (void)db;
-    (void)name;
-    return true;
-}
-void secret_offer(const uint8_t *key)
-{
-    (void)key;
-}
-uint64_t value_limit(void)
-{
-    return UINT64_MAX;
-}
-
-void release_value(struct value *v)
-{
-    value_free(v);
-}
-
-void foreign_emit(RedisModuleIO *io, RedisModuleString *key, const struct value *v)
-{
-    (void)io, (void)key, (void)v;
-}
-
-bool secret_is(const uint8_t key[TAMIS_KEY_LEN])
-{
-    (void)key;
-    return false;
-}
-void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[KEY_HEX])
-{
-    (void)key;
-    hex[0] = 0;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -231,6 +170,7 @@ TEST(what_stays)
     v->publication = &known;
     v = defragged(v, false, &moved);
     CHECK(moved >= 3 && v->set == filter_set(f));
+    v->publication = NULL;
     methods->free(v);
 }
 
