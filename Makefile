@@ -180,6 +180,11 @@ run-bench: all $(benches)
 	@if [ -x bench/run ]; then exec bench/run; fi; \
 	for p in $(benches); do echo "== $$p"; $$p || exit 1; done
 
+bench-find: ## questions of logs: tamis beside ripgrep, SQLite and DuckDB
+	@tools/deps.sh build bench
+	@$(MAKE) --no-print-directory all $(B)/bench/bench_logs
+	@exec bench/questions.py
+
 lab: ## repeat the experiments of the papers; LAB=full in their own sizes
 	@tools/deps.sh build lab
 	@$(MAKE) --no-print-directory run-lab
@@ -211,7 +216,7 @@ help: ## this list
 
 .PHONY: all library tests tests-threads examples fuzzers labs everything demo demo-redis check check-long \
         check-servers lint \
-        format bench run-bench lab run-lab lab-page fuzz run-fuzz deps clean help FORCE
+        format bench bench-find run-bench lab run-lab lab-page fuzz run-fuzz deps clean help FORCE
 
 # ---- rules --------------------------------------------------------------------------------------
 

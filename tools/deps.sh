@@ -12,7 +12,7 @@ build="gcc g++ make pkg-config libxxhash-dev libsodium-dev zlib1g-dev libzstd-de
 check="clang clang-format libclang-rt-dev cppcheck valgrind python3 python3-pytest python3-redis
        python3-hypothesis redis-server gnuplot-nox zstd bzip2
        xz-utils lz4"
-bench="libbloom-dev librocksdb-dev redis-server zstd"
+bench="libbloom-dev librocksdb-dev redis-server zstd ripgrep sqlite3"
 lab="python3"
 browser="chromium fonts-dejavu-core"
 

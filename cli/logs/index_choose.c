@@ -352,23 +352,38 @@ struct choice {
     bool say;
 };
 
-/* Pairs of the three most selective attributes, as long as they fit. */
+struct pair {
+    size_t one, two; /* among the best */
+    double cost;
+};
+
+/* Pairs of the three most selective attributes, the cheapest first, as long as they fit: of an address,
+   a user and a path that is mostly the address with the user. */
 static void take_pairs(struct choice *c)
 {
     struct attrs *a = c->attrs;
+    struct pair pair[3];
+    size_t n = 0;
     for (size_t i = 0; i < c->n_best; i++)
         for (size_t j = i + 1; j < c->n_best; j++) {
-            double cost = pair_cost(c->sample, c->best[i][1], c->best[j][1]);
-            bool fits = c->spent + cost <= c->budget;
-            if (c->say)
-                remark("%s %s+%s together: %.2f %% of the text",
-                       fits ? "indexed:" : "too much:", a->names[c->best[i][0]],
-                       a->names[c->best[j][0]], 100 * cost);
-            if (!fits)
-                continue;
-            c->spent += cost;
-            a->combos[a->n_combos++] = UINT64_C(1) << c->best[i][0] | UINT64_C(1) << c->best[j][0];
+            struct pair p = {i, j, pair_cost(c->sample, c->best[i][1], c->best[j][1])};
+            size_t at = n++;
+            for (; at > 0 && pair[at - 1].cost > p.cost; at--)
+                pair[at] = pair[at - 1];
+            pair[at] = p;
         }
+    for (size_t i = 0; i < n; i++) {
+        size_t one = c->best[pair[i].one][0], two = c->best[pair[i].two][0];
+        bool fits = c->spent + pair[i].cost <= c->budget;
+        if (c->say)
+            remark("%s %s+%s together: %.2f %% of the text",
+                   fits ? "indexed:" : "too much:", a->names[one], a->names[two],
+                   100 * pair[i].cost);
+        if (!fits)
+            continue;
+        c->spent += pair[i].cost;
+        a->combos[a->n_combos++] = UINT64_C(1) << one | UINT64_C(1) << two;
+    }
     a->no_combos = a->n_combos == 0;
     c->n_best = 0;
 }
