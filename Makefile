@@ -21,6 +21,8 @@ endif
 
 shared_real   := libtamis.so.$(VERSION)
 shared_soname := libtamis.so.$(firstword $(subst ., ,$(VERSION)))
+carrier_real   := libtamis-carrier.so.$(VERSION)
+carrier_soname := libtamis-carrier.so.$(firstword $(subst ., ,$(VERSION)))
 
 # ---- sources ------------------------------------------------------------------------------------
 
@@ -45,6 +47,8 @@ example_src  := $(wildcard examples/*.c)
 static   := $(B)/libtamis.a
 inside   := $(B)/libinside.a
 shared   := $(B)/$(shared_real)
+carrier_static := $(B)/libtamis-carrier.a
+carrier_shared := $(B)/$(carrier_real)
 parts    := $(B)/libparts.a
 cli      := $(B)/tamis
 module   := $(B)/tamis.so
@@ -116,6 +120,7 @@ FLAGS_examples := -std=c11 -pedantic -Iinclude
 folder_flags    = $(FLAGS_$(firstword $(subst /, ,$<))) $(if $(filter src/carrier/%,$<),$(CLI_FLAGS))
 
 # A program that needs a library more names it in LIBS_ and its path without .c, here.
+LIBS_examples/follow = $(CARRIER_LIBS)
 LIBS_bench := -lbloom -lrocksdb -lstdc++
 
 COMPILE = $(CC) $(folder_flags) $(WARNINGS_C) $(CODEGEN) $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT))
@@ -131,7 +136,7 @@ say = @$(if $(quiet),:,printf '%-5s %s\n' $(1) $@)
 products := $(if $(lib_src),library) $(if $(cli_src),$(cli)) $(if $(module_src),$(module))
 
 all: $(products) ## library, command line, Redis module (default)
-library: $(static) $(shared) ## static and shared library
+library: $(static) $(shared) $(carrier_static) $(carrier_shared) ## static and shared libraries
 tests: $(tests) ## the unit test programs
 tests-threads: $(foreach t,$(tests),$(if $(findstring /test_threads,$(t)),$(t)))
 examples: $(examples) $(examples_cxx) ## the examples, as C and as C++
@@ -261,6 +266,26 @@ $(shared): $(call obj,$(lib_src)) $(B)/sources
 	$(Q)$(LINK) -shared -Wl,-soname,$(shared_soname) $(defs) -o $@ $(filter %.o,$^) $(LIBS)
 	@ln -sf $(shared_real) $(B)/$(shared_soname); ln -sf $(shared_real) $(B)/libtamis.so
 
+# The carriers, for users. What they need of base and os inside is in them once more, and their own; the
+# rest is libtamis, whose public functions they call as any program does.
+carrier_objects := $(call obj,$(filter src/carrier/%,$(parts_src)))
+carrier_inside  := $(call obj,$(wildcard src/base/*.c src/os/*.c))
+CARRIER_LIBS := $(filter -lhiredis -lzstd,$(CLI_LIBS))
+$(carrier_static): $(carrier_objects) $(carrier_inside) $(B)/sources
+	$(call say,AR)
+	$(Q)rm -f $@ && ld -r -o $(B)/obj/libtamis-carrier.o $(filter %.o,$^) && \
+	    objcopy --wildcard --keep-global-symbol 'tamis_following_*' $(B)/obj/libtamis-carrier.o && \
+	    $(AR) rcs $@ $(B)/obj/libtamis-carrier.o
+
+$(B)/libcarrierinside.a: $(carrier_inside) $(B)/sources
+	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+
+$(carrier_shared): $(carrier_objects) $(shared) $(B)/libcarrierinside.a $(B)/sources
+	$(call say,LINK)
+	$(Q)$(LINK) -shared -Wl,-soname,$(carrier_soname) $(defs) -Wl,--exclude-libs,ALL -o $@ \
+	    $(filter %.o,$^) -L$(B) -ltamis $(B)/libcarrierinside.a $(CARRIER_LIBS) $(LIBS)
+	@ln -sf $(carrier_real) $(B)/$(carrier_soname); ln -sf $(carrier_real) $(B)/libtamis-carrier.so
+
 # All of the command line but main(), for it and for the tests to link with.
 $(parts): $(call obj,$(parts_src)) $(B)/sources
 	$(call say,AR)
@@ -301,6 +326,7 @@ $(benches): $(B)/%: $(B)/obj/%.o $(call obj,$(bench_common)) $(bench_cxx:%.cc=$(
 
 $(labs): $(call obj,$(lab_common))
 $(labs): $(inside)
+$(B)/examples/follow: $(carrier_static)
 $(examples): $(static)
 $(labs) $(examples): $(B)/%: $(B)/obj/%.o $(B)/sources
 	@mkdir -p $(@D)
@@ -308,11 +334,11 @@ $(labs) $(examples): $(B)/%: $(B)/obj/%.o $(B)/sources
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_$*) $(LIBS)
 
 # The header must serve C++ too, so each example is one program more.
-$(B)/examples-c++/%: examples/%.c $(static) $(B)/flags
+$(B)/examples-c++/%: examples/%.c $(carrier_static) $(static) $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,C++)
 	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT)) -MMD -MP \
-	    -MF $@.d -MT $@ -o $@ -x c++ $< -x none $(static) $(LDFLAGS) $(LIBS)
+	    -MF $@.d -MT $@ -o $@ -x c++ $< -x none $(carrier_static) $(static) $(LDFLAGS) $(CARRIER_LIBS) $(LIBS)
 
 .SECONDARY:
 include mk/install.mk

@@ -1,8 +1,7 @@
 /*
- * tamis follow: copies of all origins of a stream, kept in memory and, by a thread of its own
- * (follow_save.h), in a folder. What a copy promises, it promises as of the last heartbeat of its origin.
- * A round costs the messages it takes, whatever the number of owners: 10,000 that send a heartbeat every
- * ten seconds are 1,000 messages a second.
+ * tamis follow: copies of all origins of an address, kept in memory (tamis/carrier.h) and, by a thread of its
+ * own (follow_save.h), in a folder; a server may answer questions about them (serve.h). What a copy promises,
+ * it promises as of the last heartbeat of its origin.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,39 +17,24 @@
 #include "ui/escape.h"
 #include "ui/progress.h"
 #include "follow_save.h"
+#include "tamis/carrier.h"
 #include "serve.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
 
-#define WAIT_MS   100  /* for messages, so that nothing else waits longer */
-#define OWNERS_MS 5000 /* between looks for owners that were never heard of */
-#define PAUSE_MIN 200  /* between fetches of one snapshot that did not help */
-#define PAUSE_MAX 10000
-#define SHOW_MS   1000 /* between lines on a terminal */
+#define WAIT_MS 100  /* for messages, so that nothing else waits longer */
+#define SHOW_MS 1000 /* between lines on a terminal */
 
-/* What is known of an owner here, by its number. */
-struct care {
-    bool known, wanting;        /* wanting: in the list of those that need a snapshot */
-    bool told;                  /* why it cannot be followed */
-    uint64_t next_fetch, pause; /* milliseconds: when a snapshot may be asked for again */
-};
-
-struct following {
+struct follow {
     struct replicas replicas; /* the saver's, but for the directory */
     struct saver saver;
-    char position[CARRIER_POSITION];
-    struct care *care;
-    size_t n_care;
-    uint32_t *wanting;
-    size_t n_wanting, wanting_room;
-    struct carrier *carrier;
+    tamis_following *following;
+    const char *address;
     const uint8_t *key; /* or NULL */
-    bool verbose, live, cut_off, out_of_memory;
-    bool reached; /* what carries the messages, once */
-    struct follow_counts counts;
+    bool verbose, live;
     const struct serve_address *serve; /* or NULL */
     struct serving *serving;
-    uint64_t next_owners, next_show, every_ms;
+    uint64_t next_show, every_ms;
 };
 
 static volatile sig_atomic_t stopped;
@@ -61,150 +45,19 @@ static void on_signal(int number)
     stopped = 1;
 }
 
-/* ---- owners ---------------------------------------------------------------------------------- */
-
-/* It needs a snapshot, or may: it is in the list until it has one. */
-static void want(struct following *f, uint32_t number)
-{
-    if (f->care[number].wanting)
-        return;
-    if (f->n_wanting == f->wanting_room) {
-        size_t room = 2 * f->wanting_room + 64;
-        uint32_t *grown = realloc(f->wanting, room * sizeof *grown);
-        f->out_of_memory |= !grown;
-        if (!grown)
-            return;
-        f->wanting = grown;
-        f->wanting_room = room;
-    }
-    f->wanting[f->n_wanting++] = number;
-    f->care[number].wanting = true;
-}
-
-/* Finds the owner or adds it, in doubt; NULL if it cannot be one, or out of memory. */
-static struct care *care_of(struct following *f, const char *name, uint32_t *number)
-{
-    if (!name[0] || strlen(name) > TAMIS_OWNER_MAX)
-        return NULL;
-    if (tamis_directory_expect(f->replicas.directory, name, number, NULL) != TAMIS_OK) {
-        f->out_of_memory = true;
-        return NULL;
-    }
-    if (*number >= f->n_care) {
-        size_t room = 2 * (size_t)*number + 64;
-        struct care *grown = realloc(f->care, room * sizeof *grown);
-        f->out_of_memory |= !grown;
-        if (!grown)
-            return NULL;
-        memset(grown + f->n_care, 0, (room - f->n_care) * sizeof *grown);
-        f->care = grown;
-        f->n_care = room;
-    }
-    if (!f->care[*number].known)
-        want(f, *number);
-    f->care[*number].known = true;
-    return &f->care[*number];
-}
-
-/* The saver removes its file. */
-static void drop(struct following *f, uint32_t number)
-{
-    bool wanting = f->care[number].wanting; /* stays in the list */
-    tamis_directory_drop(f->replicas.directory,
-                         tamis_directory_name(f->replicas.directory, number));
-    f->care[number] = (struct care){.wanting = wanting};
-}
-
-static const tamis_follower *copy_of(const struct following *f, uint32_t number)
+static const tamis_follower *copy_of(const struct follow *f, uint32_t number)
 {
     return tamis_directory_follower(f->replicas.directory, number);
 }
 
-static bool is_beat(const void *data, size_t len)
+static void say(void *context, const char *text)
 {
-    tamis_message m;
-    return tamis_message_read(&m, data, len, NULL) == TAMIS_OK && m.type == TAMIS_HEARTBEAT;
-}
-
-static void take(void *context, const char *owner, const void *data, size_t len, uint64_t age)
-{
-    struct following *f = context;
-    uint32_t number;
-    struct care *c = care_of(f, owner, &number);
-    tamis_reason reason = {0};
-    tamis_taken taken;
-    f->counts.messages++;
-    f->counts.bytes += len;
-    if (!c)
-        return;
-    tamis_error e =
-        tamis_directory_take(f->replicas.directory, owner, data, len, age, &taken, &reason);
-    f->counts.applied += taken == TAMIS_APPLIED;
-    f->counts.refused += e != TAMIS_OK;
-    if (e != TAMIS_OK)
-        want(f, number);
-    if (e == TAMIS_EBASE && age != AGE_UNKNOWN && is_beat(data, len))
-        c->next_fetch = 0; /* the origin lives: what it has for us may have changed */
-    if (e != TAMIS_OK && (f->verbose || (e != TAMIS_EBASE && !c->told))) {
-        remark("refused: %s: %s", reason.text, owner);
-        c->told = true;
-    }
-    if (taken == TAMIS_HEARD && tamis_follower_freshness(copy_of(f, number)) == TAMIS_GONE)
-        drop(f, number);
-}
-
-/* One that was forgotten is dropped, unless it lives. */
-static void expect(void *context, const char *owner, bool forgotten)
-{
-    struct following *f = context;
-    uint32_t number = tamis_directory_number(f->replicas.directory, owner);
-    if (!forgotten)
-        care_of(f, owner, &number);
-    else if (number < TAMIS_OWNERS_MAX &&
-             tamis_follower_freshness(copy_of(f, number)) != TAMIS_CURRENT)
-        drop(f, number);
-}
-
-/* Whether it still needs one; fetches it if it is time. One that did not help (an origin that died
-   half-way) is not fetched again and again. */
-static bool fetch_snapshot(struct following *f, uint32_t number, bool *failed)
-{
-    const char *name = tamis_directory_name(f->replicas.directory, number);
-    tamis_follower_facts facts;
-    if (!name || !tamis_directory_copy(f->replicas.directory, number, &facts))
-        return false;
-    struct care *c = &f->care[number];
-    if (!facts.needs_snapshot) {
-        c->pause = 0;
-        return false;
-    }
-    if (carrier_now() < c->next_fetch || *failed)
-        return true;
-    c->pause = c->pause ? (2 * c->pause < PAUSE_MAX ? 2 * c->pause : PAUSE_MAX) : PAUSE_MIN;
-    c->next_fetch = carrier_now() + c->pause;
-    int there = carrier_fetch(f->carrier, name, f->position, take, f);
-    f->counts.snapshots += there > 0;
-    *failed = there < 0;
-    return true;
-}
-
-/* Meanwhile the list may grow. */
-static void fetch_snapshots(struct following *f)
-{
-    size_t kept = 0;
-    bool failed = false;
-    for (size_t i = 0; i < f->n_wanting; i++) {
-        uint32_t number = f->wanting[i];
-        bool wants = fetch_snapshot(f, number, &failed);
-        f->care[number].wanting = wants;
-        if (wants)
-            f->wanting[kept++] = number;
-    }
-    f->n_wanting = kept;
+    (void)context;
+    remark("%s", text);
 }
 
 /* What an earlier run left; a copy that cannot be read is fetched anew. */
-static bool resume(struct following *f)
+static bool resume(struct follow *f)
 {
     if (mkdir(f->replicas.folder, 0700) != 0 && errno != EEXIST)
         return complain("%s: %s: give a folder that can be made", strerror(errno),
@@ -212,20 +65,16 @@ static bool resume(struct following *f)
                false;
     if (!replicas_lock(&f->replicas) || !replicas_read(&f->replicas, f->key, !f->serve, true))
         return false;
-    memcpy(f->position, f->replicas.position, sizeof f->position);
     f->replicas.every = f->every_ms * 1000000;
     snprintf(f->replicas.serve, sizeof f->replicas.serve, "%s", f->serve ? f->serve->whole : "");
     const char *name;
-    for (uint32_t i = 0, number; replicas_next(&f->replicas, &i, &name); i++) {
+    for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++) {
         struct replica *r = &f->replicas.replica[i];
         char path[PATH_MAX];
         tamis_reason reason = {0};
         replicas_path(&f->replicas, name, path);
         bool known = r->lease && f->replicas.boot[0];
         uint64_t age = known ? carrier_since(r->heard, carrier_clock()) : AGE_UNKNOWN;
-        if (!care_of(f, name, &number))
-            return complain("out of memory: %s: free some and run again", f->replicas.folder),
-                   false;
         if (r->version &&
             tamis_directory_load(f->replicas.directory, name, path, age, &reason) != TAMIS_OK) {
             remark("%s: fetching it again", reason.text);
@@ -237,7 +86,7 @@ static bool resume(struct following *f)
 
 /* ---- what is shown --------------------------------------------------------------------------- */
 
-static size_t count_current(const struct following *f)
+static size_t count_current(const struct follow *f)
 {
     const char *name;
     size_t n = 0;
@@ -247,8 +96,10 @@ static size_t count_current(const struct following *f)
 }
 
 /* One line, renewed in place: origins, the first few versions, the oldest age, the loosest bound. */
-static void show(const struct following *f)
+static void show(const struct follow *f)
 {
+    tamis_following_facts all;
+    tamis_following_info(f->following, &all);
     char versions[80] = "";
     double oldest = 0, miss = 0;
     const char *name;
@@ -270,7 +121,7 @@ static void show(const struct following *f)
         "\r%zu origins, %zu current:%s; heard %.0f s ago, miss <= %g %% as of then; %llu messages, "
         "%.1f MB\033[K",
         replicas_count(&f->replicas), count_current(f), versions, oldest, 100 * miss,
-        (unsigned long long)f->counts.messages, (double)f->counts.bytes / 1e6);
+        (unsigned long long)all.messages, (double)all.bytes / 1e6);
 }
 
 static void report_owner(const char *name, const tamis_follower *follower)
@@ -290,16 +141,19 @@ static void report_owner(const char *name, const tamis_follower *follower)
     report_group_end();
 }
 
-static void report(const struct following *f, bool json)
+static void report(const struct follow *f, bool json)
 {
+    tamis_following_facts facts = {0};
+    if (f->following)
+        tamis_following_info(f->following, &facts);
     report_open(json);
     report_count("origins", "origins", replicas_count(&f->replicas));
     report_count("current", "current", count_current(f));
-    report_count("messages", "messages", f->counts.messages);
-    report_size("bytes", "bytes", f->counts.bytes);
-    report_count("applied", "versions taken", f->counts.applied);
-    report_count("refused", "messages refused", f->counts.refused);
-    report_count("snapshots", "snapshots fetched", f->counts.snapshots);
+    report_count("messages", "messages", facts.messages);
+    report_size("bytes", "bytes", facts.bytes);
+    report_count("applied", "versions taken", facts.versions);
+    report_count("refused", "messages refused", facts.refused);
+    report_count("snapshots", "snapshots fetched", facts.snapshots);
     report_group("owners", "owners");
     const char *name;
     for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++)
@@ -310,78 +164,73 @@ static void report(const struct following *f, bool json)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static void say_connection(struct following *f, bool good)
+/* One round, and what the saver may write of it. */
+static tamis_error step(struct follow *f, tamis_reason *reason)
 {
-    if (!good && !f->cut_off)
-        remark("%s: trying again", f->carrier->error);
-    if (good && f->cut_off)
-        remark("there again: %zu origins", replicas_count(&f->replicas));
-    f->cut_off = !good;
-    f->counts.cut_off = !good;
-    f->counts.reached = f->carrier->reached;
-    f->reached |= good;
-}
-
-/* One round: new owners, missing snapshots, messages. */
-static bool step(struct following *f)
-{
-    uint64_t now = carrier_now();
-    if (!f->cut_off && now >= f->next_owners && carrier_owners(f->carrier, expect, f))
-        f->next_owners = now + OWNERS_MS;
-    if (!f->cut_off)
-        fetch_snapshots(f);
-    int n = carrier_receive(f->carrier, f->position, WAIT_MS, take, f);
-    if (f->cut_off && n >= 0)
-        f->next_owners = 0;
-    say_connection(f, n >= 0);
-    if (f->carrier->reached)
-        tamis_directory_contact(f->replicas.directory,
-                                carrier_since(f->carrier->reached, carrier_clock()));
-    if (f->out_of_memory)
-        return complain("out of memory: %s: free some and run again", f->replicas.folder), false;
-    saver_note(&f->saver, f->position, f->carrier->reached);
-    now = carrier_now();
+    char position[TAMIS_POSITION_MAX];
+    tamis_following_facts facts;
+    tamis_error e = tamis_following_step(f->following, WAIT_MS, reason);
+    tamis_following_position(f->following, position);
+    tamis_following_info(f->following, &facts);
+    uint64_t clock = carrier_clock(), now = clock / 1000000;
+    saver_note(&f->saver, position, facts.reached < clock ? clock - facts.reached : 0);
     if (f->live && now >= f->next_show) {
         f->next_show = now + SHOW_MS;
         show(f);
     }
-    return !atomic_load(&f->saver.failed);
+    return e;
 }
 
-static bool all_current(const struct following *f)
+static bool all_current(const struct follow *f)
 {
     size_t n = replicas_count(&f->replicas);
-    return n && !f->cut_off && count_current(f) == n;
+    return n && count_current(f) == n;
 }
 
-static int follow(struct following *f, bool once, uint64_t limit_ms)
+/* Everything that runs beside this thread; false after complaining. */
+static bool begin(struct follow *f)
+{
+    tamis_reason reason = {0};
+    tamis_following_options options = {
+        .position = f->replicas.position, .verbose = f->verbose, .note = say};
+    tamis_error e =
+        tamis_following_new(&f->following, f->address, f->replicas.directory, &options, &reason);
+    if (e != TAMIS_OK)
+        return complain("%s", reason.text), false;
+    if (f->serve && !(f->serving = serve_start(f->serve, f->replicas.directory, f->following,
+                                               f->replicas.folder)))
+        return false;
+    return saver_start(&f->saver, &f->replicas, f->every_ms);
+}
+
+static int follow(struct follow *f, bool once, uint64_t limit_ms)
 {
     uint64_t until = carrier_now() + limit_ms;
-    bool all = false;
-    bool good = resume(f) &&
-                (!f->serve || (f->serving = serve_start(f->serve, f->replicas.directory, &f->counts,
-                                                        f->replicas.folder))) &&
-                saver_start(&f->saver, &f->replicas, f->every_ms);
-    while (good && !stopped && !f->carrier->hopeless && carrier_now() < until && !all) {
-        good = step(f);
-        all = once && all_current(f);
+    bool all = false, reached = false;
+    tamis_error e = TAMIS_OK;
+    tamis_reason reason = {0};
+    bool good = resume(f) && begin(f);
+    while (good && !stopped && carrier_now() < until && !all && (e == TAMIS_OK || e == TAMIS_EIO) &&
+           !atomic_load(&f->saver.failed)) {
+        e = step(f, &reason);
+        reached |= e == TAMIS_OK;
+        all = once && e == TAMIS_OK && all_current(f);
     }
-    bool never = f->cut_off && !f->reached && !stopped;
+    bool never = e != TAMIS_OK && !reached && !stopped, lost = e != TAMIS_OK && e != TAMIS_EIO;
     serve_stop(f->serving);
     if (f->live)
         fputs("\n", stderr);
-    good = saver_stop(&f->saver, good && !f->carrier->hopeless && !never) && good;
-    if (good && f->carrier->hopeless)
-        return complain("%s: check the address", f->carrier->error);
+    good = saver_stop(&f->saver, good && !lost && !never) && good;
+    if (good && lost)
+        return complain("%s: check the address", reason.text);
     if (good && never)
-        return complain("%s: never reached in that time: the copies are as they were",
-                        f->carrier->error);
+        return complain("%s: never reached in that time: the copies are as they were", reason.text);
     return !good ? TROUBLE : once && !all ? NONE : FOUND;
 }
 
 int verb_follow(int argc, char **argv)
 {
-    struct following f = {.every_ms = 1000};
+    struct follow f = {.every_ms = 1000};
     const char *folder = NULL, *limit = NULL, *every = NULL, *key_file = NULL, *most = NULL;
     const char *serve = NULL;
     struct serve_address address;
@@ -417,17 +266,18 @@ int verb_follow(int argc, char **argv)
     f.every_ms = every_ns / 1000000;
     f.replicas.folder = folder;
     f.live = progress_may();
-    f.carrier = carrier_open(words.word[0], error);
-    if (!f.carrier)
+    f.address = words.word[0];
+    struct carrier *known =
+        carrier_open(f.address, error); /* nothing is made for a wrong address */
+    if (!known)
         return complain("%s", error);
+    carrier_close(known);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     int status = follow(&f, once, limit_ns / 1000000);
     if (json)
         report(&f, true);
+    tamis_following_free(f.following);
     replicas_free(&f.replicas);
-    carrier_close(f.carrier);
-    free(f.care);
-    free(f.wanting);
     return status;
 }

@@ -70,9 +70,9 @@ uint64_t serve_folder(const char *folder)
 #ifndef TAMIS_HAVE_MICROHTTPD
 
 struct serving *serve_start(const struct serve_address *address, const tamis_directory *directory,
-                            const struct follow_counts *counts, const char *folder)
+                            const tamis_following *following, const char *folder)
 {
-    (void)address, (void)directory, (void)counts, (void)folder;
+    (void)address, (void)directory, (void)following, (void)folder;
     complain("built without libmicrohttpd, which --serve needs: install it and build again");
     return NULL;
 }
@@ -123,7 +123,7 @@ static union {
 struct serving {
     struct MHD_Daemon *daemon;
     const tamis_directory *directory;
-    const struct follow_counts *follow;
+    const tamis_following *following;
     struct serve_counts counts;
     _Atomic uint64_t waiting;
     char path[108], folder[32];
@@ -317,7 +317,7 @@ static void page_health(struct serving *s, struct MHD_Connection *c, struct requ
 {
     (void)c, (void)q, (void)posted;
     r->type = type_json;
-    r->status = serve_health(s->directory, s->follow);
+    r->status = serve_health(s->directory, s->following);
 }
 
 static void page_metrics(struct serving *s, struct MHD_Connection *c, struct request *q,
@@ -325,7 +325,7 @@ static void page_metrics(struct serving *s, struct MHD_Connection *c, struct req
 {
     (void)c, (void)q, (void)posted;
     r->type = type_metrics;
-    serve_metrics(s->directory, s->follow, &s->counts);
+    serve_metrics(s->directory, s->following, &s->counts);
 }
 
 static const struct route {
@@ -533,7 +533,7 @@ static int listen_host(const struct serve_address *a)
 }
 
 struct serving *serve_start(const struct serve_address *address, const tamis_directory *directory,
-                            const struct follow_counts *counts, const char *folder)
+                            const tamis_following *following, const char *folder)
 {
     char why[256];
     if (!late_load("libmicrohttpd.so.12", mhd_names, COUNT(mhd_names), mhd.table, why))
@@ -546,7 +546,7 @@ struct serving *serve_start(const struct serve_address *address, const tamis_dir
         return NULL;
     }
     s->directory = directory;
-    s->follow = counts;
+    s->following = following;
     snprintf(s->folder, sizeof s->folder, "%llu", (unsigned long long)serve_folder(folder));
     unsigned threads = processors() < THREADS_MOST ? processors() : THREADS_MOST;
     s->daemon =

@@ -15,13 +15,7 @@
 #include <stdatomic.h>
 
 #include "answers.h"
-
-/* Counters of the thread that takes messages, for others to read. */
-struct follow_counts {
-    _Atomic uint64_t messages, bytes, applied, refused, snapshots;
-    _Atomic uint64_t reached; /* carrier_clock, as carrier.h has it */
-    atomic_bool cut_off;
-};
+#include "tamis/carrier.h"
 
 /* The address as given, unix:PATH, [HOST:]PORT or [IPv6]:PORT; with `whole`, in a form that
    others on this machine can use from any folder. */
@@ -34,10 +28,10 @@ struct serve_address {
 bool serve_address_read(struct serve_address *a, const char *text);
 
 struct serving;
-/* NULL after complaining. Directory and counts must outlive it. Clients can ask for `folder`, in
+/* NULL after complaining. Directory and following must outlive it. Clients can ask for `folder`, in
    the form of serve_folder: another follower may have taken the address since. */
 struct serving *serve_start(const struct serve_address *address, const tamis_directory *directory,
-                            const struct follow_counts *counts, const char *folder);
+                            const tamis_following *following, const char *folder);
 #define SERVE_FOLDER "Tamis-Folder"
 uint64_t serve_folder(const char *folder); /* a number for the folder on this machine */
 void serve_stop(struct serving *serving);
@@ -52,8 +46,8 @@ struct serve_counts {
 };
 bool serve_owners(const tamis_directory *directory, enum answers_form form); /* false: no memory */
 /* The HTTP status. */
-unsigned serve_health(const tamis_directory *directory, const struct follow_counts *follow);
-void serve_metrics(const tamis_directory *directory, const struct follow_counts *follow,
+unsigned serve_health(const tamis_directory *directory, const tamis_following *following);
+void serve_metrics(const tamis_directory *directory, const tamis_following *following,
                    const struct serve_counts *serve);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "carrier/carrier.h"
 #include "ui/escape.h"
 #include "ui/out.h"
 
@@ -49,10 +48,9 @@ static double seconds(uint64_t nanoseconds)
     return (double)nanoseconds / 1e9;
 }
 
-static double reached(const struct follow_counts *f)
+static double reached(const tamis_following_facts *f)
 {
-    uint64_t at = atomic_load(&f->reached);
-    return at ? seconds(carrier_since(at, carrier_clock())) : NOT_KNOWN;
+    return f->reached == UINT64_MAX ? NOT_KNOWN : seconds(f->reached);
 }
 
 static void owner_facts(const struct view *v)
@@ -106,11 +104,12 @@ bool serve_owners(const tamis_directory *d, enum answers_form form)
     return good;
 }
 
-unsigned serve_health(const tamis_directory *d, const struct follow_counts *follow)
+unsigned serve_health(const tamis_directory *d, const tamis_following *following)
 {
+    tamis_following_facts follow;
+    tamis_following_info(following, &follow);
     size_t owners = tamis_directory_owners(d), words = (owners + 63) / 64, doubtful = 0, live = 0;
     uint64_t none, *doubt = calloc(words + 1, sizeof *doubt);
-    bool cut_off = atomic_load(&follow->cut_off);
     if (doubt)
         tamis_directory_locate_many(d, NULL, 0, &none, doubt, words);
     for (uint32_t i = 0; i < owners; i++)
@@ -120,12 +119,12 @@ unsigned serve_health(const tamis_directory *d, const struct follow_counts *foll
     free(doubt);
     size_t current = live > doubtful ? live - doubtful : 0;
     json_open(NULL, '{');
-    json_text("status", !current ? "unavailable" : doubtful || cut_off ? "doubt" : "ok");
+    json_text("status", !current ? "unavailable" : doubtful || follow.cut_off ? "doubt" : "ok");
     json_count("owners", live);
     json_count("current", current);
     json_count("doubt", doubtful);
-    json_flag("cut_off", cut_off);
-    json_real("reached", reached(follow));
+    json_flag("cut_off", follow.cut_off);
+    json_real("reached", reached(&follow));
     json_close('}');
     return current ? 200 : 503;
 }
@@ -252,21 +251,24 @@ static void serve_own_metrics(const struct serve_counts *s)
                (unsigned long long)sum);
 }
 
-void serve_metrics(const tamis_directory *d, const struct follow_counts *f,
+void serve_metrics(const tamis_directory *d, const tamis_following *following,
                    const struct serve_counts *s)
 {
     size_t n;
     struct view *views = views_of(d, &n);
+    tamis_following_facts f;
+    tamis_following_info(following, &f);
     metric("tamis_build_info", "gauge", "Version of tamis");
     put_text("tamis_build_info{version=\"" TAMIS_VERSION "\"} 1\n");
     single("tamis_carrier_up", "gauge", "1 if the address that is followed was reached last time",
-           !atomic_load(&f->cut_off));
-    single("tamis_carrier_age_seconds", "gauge", "Since all messages there were taken", reached(f));
-    single("tamis_messages_total", "counter", "Messages", (double)atomic_load(&f->messages));
-    single("tamis_bytes_total", "counter", "Bytes of messages", (double)atomic_load(&f->bytes));
-    single("tamis_versions_total", "counter", "Versions taken", (double)atomic_load(&f->applied));
-    single("tamis_refused_total", "counter", "Messages refused", (double)atomic_load(&f->refused));
-    single("tamis_snapshots_total", "counter", "Fetched", (double)atomic_load(&f->snapshots));
+           !f.cut_off);
+    single("tamis_carrier_age_seconds", "gauge", "Since all messages there were taken",
+           reached(&f));
+    single("tamis_messages_total", "counter", "Messages", (double)f.messages);
+    single("tamis_bytes_total", "counter", "Bytes of messages", (double)f.bytes);
+    single("tamis_versions_total", "counter", "Versions taken", (double)f.versions);
+    single("tamis_refused_total", "counter", "Messages refused", (double)f.refused);
+    single("tamis_snapshots_total", "counter", "Fetched", (double)f.snapshots);
     if (views) {
         state_metrics(views, n);
         owner_metrics(views, n);

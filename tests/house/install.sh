@@ -54,6 +54,41 @@ links_static() {
     cc -static user.c -o user-static $(flags --static --cflags --libs) && ./user-static
 }
 
+# The carriers are a library of their own, which brings what they need and no more.
+cat > following.c <<'EOF'
+#include <tamis/carrier.h>
+int main(void)
+{
+    tamis_directory *d;
+    tamis_following *f;
+    if (tamis_directory_new(&d, 0, 0) != TAMIS_OK ||
+        tamis_following_new(&f, "file:nowhere", d, 0, 0) != TAMIS_OK || tamis_following_start(f) != TAMIS_OK)
+        return 1;
+    tamis_following_free(f);
+    tamis_directory_free(d);
+    return 0;
+}
+EOF
+
+carrier_links_shared() {
+    cc following.c -o following $(PKG_CONFIG_SYSROOT_DIR=$stage pkg-config --cflags --libs tamis-carrier) &&
+        LD_LIBRARY_PATH=$stage/usr/lib/there ./following &&
+        ! readelf -d "$stage/usr/lib/there/libtamis.so" | grep -q 'hiredis\|curl\|zstd'
+}
+
+carrier_links_its_own_archive() { # libtamis.a and libtamis-carrier.a: neither has a name of the other
+    local lib=$stage/usr/lib/there
+    cc -I"$stage/usr/include" following.c -o following-a "$lib/libtamis-carrier.a" "$lib/libtamis.a" \
+        -lhiredis -lzstd -lsodium -lm -lpthread && ./following-a
+}
+
+only_carrier_symbols() {
+    local others
+    others=$(nm -D --defined-only "$stage/usr/lib/there/libtamis-carrier.so" | awk '{ print $3 }' |
+        grep -v '^tamis_following_')
+    [ -z "$others" ] || { echo "exports $others"; return 1; }
+}
+
 only_tamis_symbols() {
     local names others
     names=$(nm -D --defined-only "$stage/usr/lib/there/libtamis.so" | awk '{ print $3 }')
@@ -100,6 +135,9 @@ check installed-version-is-the-headers version_is_the_headers
 check installed-links-shared links_shared
 check installed-links-static links_static
 check installed-exports-only-tamis only_tamis_symbols
+check installed-carrier-links-shared carrier_links_shared
+check installed-carrier-links-its-own-archive carrier_links_its_own_archive
+check installed-carrier-exports-only-its-own only_carrier_symbols
 check static-names-are-its-own static_names_are_its_own
 check uninstall-leaves-nothing leaves_nothing
 exit $failed

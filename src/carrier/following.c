@@ -1,0 +1,308 @@
+/*
+ * Following all origins of an address into a directory: new owners, snapshots that are missing, messages.
+ * A round costs the messages it takes, whatever the number of owners: 10,000 that send a heartbeat every
+ * ten seconds are 1,000 messages a second.
+ */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "carrier.h"
+#include "tamis/carrier.h"
+
+#define WAIT_MS   100  /* for messages, so that nothing else waits longer */
+#define OWNERS_MS 5000 /* between looks for owners that were never heard of */
+#define PAUSE_MIN 200  /* between fetches of one snapshot that did not help */
+#define PAUSE_MAX 10000
+
+/* What is known of an owner here, by its number. */
+struct followed {
+    bool known, wanting;        /* wanting: in the list of those that need a snapshot */
+    bool told;                  /* why it cannot be followed */
+    uint64_t next_fetch, pause; /* milliseconds: when a snapshot may be asked for again */
+};
+
+struct tamis_following {
+    tamis_directory *directory;
+    struct carrier *carrier;
+    tamis_following_options options;
+    char position[CARRIER_POSITION];
+    struct followed *owner;
+    size_t n_owner;
+    uint32_t *wanting;
+    size_t n_wanting, wanting_room;
+    uint64_t next_owners;
+    bool out_of_memory, was_cut_off;
+    _Atomic uint64_t messages, bytes, versions, refused, snapshots, reached;
+    atomic_bool cut_off, stop;
+    pthread_t thread;
+    bool running;
+};
+
+static void note(const tamis_following *f, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void note(const tamis_following *f, const char *format, ...)
+{
+    char text[640];
+    va_list args;
+    if (!f->options.note)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    f->options.note(f->options.note_context, text);
+}
+
+/* ---- owners ---------------------------------------------------------------------------------- */
+
+/* It needs a snapshot, or may: it is in the list until it has one. */
+static void want(tamis_following *f, uint32_t number)
+{
+    if (f->owner[number].wanting)
+        return;
+    if (f->n_wanting == f->wanting_room) {
+        size_t room = 2 * f->wanting_room + 64;
+        uint32_t *grown = realloc(f->wanting, room * sizeof *grown);
+        f->out_of_memory |= !grown;
+        if (!grown)
+            return;
+        f->wanting = grown;
+        f->wanting_room = room;
+    }
+    f->wanting[f->n_wanting++] = number;
+    f->owner[number].wanting = true;
+}
+
+/* Finds the owner or adds it, in doubt; NULL if it cannot be one, or out of memory. */
+static struct followed *owner_of(tamis_following *f, const char *name, uint32_t *number)
+{
+    if (!name[0] || strlen(name) > TAMIS_OWNER_MAX)
+        return NULL;
+    if (tamis_directory_expect(f->directory, name, number, NULL) != TAMIS_OK) {
+        f->out_of_memory = true;
+        return NULL;
+    }
+    if (*number >= f->n_owner) {
+        size_t room = 2 * (size_t)*number + 64;
+        struct followed *grown = realloc(f->owner, room * sizeof *grown);
+        f->out_of_memory |= !grown;
+        if (!grown)
+            return NULL;
+        memset(grown + f->n_owner, 0, (room - f->n_owner) * sizeof *grown);
+        f->owner = grown;
+        f->n_owner = room;
+    }
+    if (!f->owner[*number].known)
+        want(f, *number);
+    f->owner[*number].known = true;
+    return &f->owner[*number];
+}
+
+static void drop(tamis_following *f, uint32_t number)
+{
+    bool wanting = number < f->n_owner && f->owner[number].wanting; /* stays in the list */
+    tamis_directory_drop(f->directory, tamis_directory_name(f->directory, number));
+    if (number < f->n_owner)
+        f->owner[number] = (struct followed){.wanting = wanting};
+}
+
+static tamis_freshness freshness(const tamis_following *f, uint32_t number)
+{
+    const tamis_follower *copy = tamis_directory_follower(f->directory, number);
+    return copy ? tamis_follower_freshness(copy) : TAMIS_CURRENT; /* its set was put */
+}
+
+static bool is_beat(const void *data, size_t len)
+{
+    tamis_message m;
+    return tamis_message_read(&m, data, len, NULL) == TAMIS_OK && m.type == TAMIS_HEARTBEAT;
+}
+
+static void take(void *context, const char *name, const void *data, size_t len, uint64_t age)
+{
+    tamis_following *f = context;
+    uint32_t number;
+    struct followed *owner = owner_of(f, name, &number);
+    tamis_reason reason = {0};
+    tamis_taken taken;
+    f->messages++;
+    f->bytes += len;
+    if (!owner)
+        return;
+    tamis_error e = tamis_directory_take(f->directory, name, data, len, age, &taken, &reason);
+    f->versions += taken == TAMIS_APPLIED;
+    f->refused += e != TAMIS_OK;
+    if (e != TAMIS_OK)
+        want(f, number);
+    if (e == TAMIS_EBASE && age != AGE_UNKNOWN && is_beat(data, len))
+        owner->next_fetch = 0; /* the origin lives: what it has for us may have changed */
+    if (e != TAMIS_OK && (f->options.verbose || (e != TAMIS_EBASE && !owner->told))) {
+        note(f, "refused: %s: %s", reason.text, name);
+        owner->told = true;
+    }
+    if (taken == TAMIS_HEARD && freshness(f, number) == TAMIS_GONE)
+        drop(f, number);
+}
+
+/* One that was forgotten is dropped, unless it lives. */
+static void expect(void *context, const char *name, bool forgotten)
+{
+    tamis_following *f = context;
+    uint32_t number = tamis_directory_number(f->directory, name);
+    if (!forgotten)
+        owner_of(f, name, &number);
+    else if (number < TAMIS_OWNERS_MAX && freshness(f, number) != TAMIS_CURRENT)
+        drop(f, number);
+}
+
+/* Whether it still needs one; fetches it if it is time. One that did not help (an origin that died
+   half-way) is not fetched again and again. */
+static bool fetch_snapshot(tamis_following *f, uint32_t number, bool *failed)
+{
+    const char *name = tamis_directory_name(f->directory, number);
+    tamis_follower_facts facts;
+    if (!name || !tamis_directory_copy(f->directory, number, &facts))
+        return false;
+    struct followed *owner = &f->owner[number];
+    if (!facts.needs_snapshot) {
+        owner->pause = 0;
+        return false;
+    }
+    if (carrier_now() < owner->next_fetch || *failed)
+        return true;
+    uint64_t pause = 2 * owner->pause < PAUSE_MAX ? 2 * owner->pause : PAUSE_MAX;
+    owner->pause = owner->pause ? pause : PAUSE_MIN;
+    owner->next_fetch = carrier_now() + owner->pause;
+    int there = carrier_fetch(f->carrier, name, f->position, take, f);
+    f->snapshots += there > 0;
+    *failed = there < 0;
+    return true;
+}
+
+/* Meanwhile the list may grow. */
+static void fetch_snapshots(tamis_following *f)
+{
+    size_t kept = 0;
+    bool failed = false;
+    for (size_t i = 0; i < f->n_wanting; i++) {
+        uint32_t number = f->wanting[i];
+        bool wants = fetch_snapshot(f, number, &failed);
+        f->owner[number].wanting = wants;
+        if (wants)
+            f->wanting[kept++] = number;
+    }
+    f->n_wanting = kept;
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+static void note_connection(tamis_following *f, bool good)
+{
+    if (!good && !f->was_cut_off)
+        note(f, "%s: trying again", f->carrier->error);
+    if (good && f->was_cut_off)
+        note(f, "there again: %u origins", tamis_directory_owners(f->directory));
+    f->was_cut_off = !good;
+    atomic_store(&f->cut_off, !good);
+    atomic_store(&f->reached, f->carrier->reached);
+}
+
+tamis_error tamis_following_step(tamis_following *f, int milliseconds, tamis_reason *reason)
+{
+    uint64_t now = carrier_now();
+    if (!f->was_cut_off && now >= f->next_owners && carrier_owners(f->carrier, expect, f))
+        f->next_owners = now + OWNERS_MS;
+    if (!f->was_cut_off)
+        fetch_snapshots(f);
+    int n = carrier_receive(f->carrier, f->position, milliseconds, take, f);
+    if (f->was_cut_off && n >= 0)
+        f->next_owners = 0;
+    note_connection(f, n >= 0);
+    if (f->carrier->reached)
+        tamis_directory_contact(f->directory, carrier_since(f->carrier->reached, carrier_clock()));
+    if (f->out_of_memory)
+        return fail(reason, TAMIS_ENOMEM, "no memory for the owners");
+    if (n >= 0)
+        return TAMIS_OK;
+    return fail(reason, f->carrier->hopeless ? TAMIS_EARG : TAMIS_EIO, "%s", f->carrier->error);
+}
+
+static void *run(void *context)
+{
+    tamis_following *f = context;
+    while (!atomic_load(&f->stop))
+        if (tamis_following_step(f, WAIT_MS, NULL) == TAMIS_EARG)
+            carrier_sleep(PAUSE_MAX / 10); /* a password may be set right meanwhile */
+    return NULL;
+}
+
+tamis_error tamis_following_start(tamis_following *f)
+{
+    if (f->running)
+        return TAMIS_EBUSY;
+    f->running = pthread_create(&f->thread, NULL, run, f) == 0;
+    return f->running ? TAMIS_OK : TAMIS_ENOMEM;
+}
+
+tamis_error tamis_following_new(tamis_following **out, const char *address,
+                                tamis_directory *directory, const tamis_following_options *options,
+                                tamis_reason *reason)
+{
+    char error[256] = "";
+    tamis_following *f = calloc(1, sizeof *f);
+    if (!f)
+        return fail(reason, TAMIS_ENOMEM, "no memory to follow %s", address);
+    f->directory = directory;
+    if (options)
+        f->options = *options;
+    if (options && options->position)
+        snprintf(f->position, sizeof f->position, "%s", options->position);
+    f->options.position = NULL;
+    f->carrier = carrier_open(address, error);
+    if (!f->carrier) {
+        free(f);
+        return fail(reason, TAMIS_EARG, "%s", error);
+    }
+    const char *name; /* copies that are there already */
+    for (uint32_t i = 0, number; i < tamis_directory_owners(directory); i++)
+        if ((name = tamis_directory_name(directory, i)) && tamis_directory_follower(directory, i))
+            owner_of(f, name, &number);
+    *out = f;
+    return TAMIS_OK;
+}
+
+void tamis_following_free(tamis_following *f)
+{
+    if (!f)
+        return;
+    atomic_store(&f->stop, true);
+    if (f->running)
+        pthread_join(f->thread, NULL);
+    carrier_close(f->carrier);
+    free(f->owner);
+    free(f->wanting);
+    free(f);
+}
+
+void tamis_following_info(const tamis_following *f, tamis_following_facts *facts)
+{
+    uint64_t reached = atomic_load(&f->reached);
+    *facts = (tamis_following_facts){
+        .messages = atomic_load(&f->messages),
+        .bytes = atomic_load(&f->bytes),
+        .versions = atomic_load(&f->versions),
+        .refused = atomic_load(&f->refused),
+        .snapshots = atomic_load(&f->snapshots),
+        .reached = reached ? carrier_since(reached, carrier_clock()) : UINT64_MAX,
+        .cut_off = atomic_load(&f->cut_off),
+    };
+}
+
+void tamis_following_position(const tamis_following *f, char position[TAMIS_POSITION_MAX])
+{
+    memcpy(position, f->position, sizeof f->position);
+}
