@@ -10,7 +10,7 @@ MODULEDIR    ?= $(LIBDIR)/redis/modules
 DOCDIR       ?= $(PREFIX)/share/doc/tamis
 
 man_pages := $(wildcard docs/man/*.1)
-units     := $(wildcard packaging/tamis-update@.*)
+units     := $(wildcard packaging/*.service packaging/*.socket packaging/*.timer)
 
 # Each installed file as MODE:FROM:TO, so that uninstall removes what install wrote.
 headers   := include/tamis.h $(wildcard include/tamis/*.h)

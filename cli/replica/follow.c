@@ -20,6 +20,7 @@
 #include "tamis/carrier.h"
 #include "serve.h"
 #include "ui/report.h"
+#include "ui/supervise.h"
 #include "sets/set_file.h"
 
 #define WAIT_MS 100  /* for messages, so that nothing else waits longer */
@@ -214,9 +215,12 @@ static int follow(struct follow *f, bool once, uint64_t limit_ms)
            !atomic_load(&f->saver.failed)) {
         e = step(f, &reason);
         reached |= e == TAMIS_OK;
+        if (reached)
+            supervise_turn();
         all = once && e == TAMIS_OK && all_current(f);
     }
     bool never = e != TAMIS_OK && !reached && !stopped, lost = e != TAMIS_OK && e != TAMIS_EIO;
+    supervise_tell("STOPPING=1");
     serve_stop(f->serving);
     if (f->live)
         fputs("\n", stderr);

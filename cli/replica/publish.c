@@ -21,6 +21,7 @@
 #include "outbox.h"
 #include "ui/out.h"
 #include "ui/report.h"
+#include "ui/supervise.h"
 #include "sets/set_file.h"
 
 #define RUN           256 /* keys added or removed between two looks at the targets */
@@ -295,6 +296,7 @@ static void run(struct publishing *p, bool stay)
     p->next_save = carrier_now() + p->save_ms;
     while (!stopped && p->error == TAMIS_OK && !p->box.carrier->hopeless && (open || stay) &&
            !strict_stop(p)) {
+        supervise_turn(); /* something was published, or waits for the server */
         if (open)
             open = read_some(p, (int)wait_of(p, gap));
         else
@@ -475,6 +477,7 @@ static int publish_with(struct publishing *p, const struct choices *c, tamis_ori
     p->miss = o->targets.member_miss == 0 ? 0.01 : o->targets.member_miss;
     set_run(p);
     run(p, c->stay);
+    supervise_tell("STOPPING=1");
     bool delivered = finish(p, linger / 1000000);
     if (delivered && c->retire && p->error == TAMIS_OK)
         delivered = tamis_origin_farewell(p->origin, outbox_add, &p->box) == TAMIS_OK &&

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "escape.h"
@@ -12,14 +14,27 @@
 
 const char *verb_name, *mapped_name;
 
-static void say(const char *format, va_list args)
+/* In front of a line for the journal, sd-daemon(3): systemd says where that is, and it must be here. */
+static const char *level_text(bool error)
+{
+    const char *journal = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat st;
+    if (!journal || sscanf(journal, "%llu:%llu", &device, &inode) != 2 ||
+        fstat(STDERR_FILENO, &st) != 0 || st.st_dev != device || st.st_ino != inode)
+        return "";
+    return error ? "<3>" : "<5>";
+}
+
+static void say(bool error, const char *format, va_list args)
 {
     char text[8192], shown[2 * sizeof text];
     int len = verb_name ? snprintf(text, sizeof text, "tamis %s: ", verb_name)
                         : snprintf(text, sizeof text, "tamis: ");
     vsnprintf(text + len, sizeof text - (size_t)len - 1, format, args);
     /* one line, whatever a name contains */
-    size_t left = escape_text(shown, sizeof shown - 1, text);
+    size_t left = (size_t)snprintf(shown, sizeof shown, "%s", level_text(error));
+    left += escape_text(shown + left, sizeof shown - left - 1, text);
     shown[left++] = '\n';
     progress_hide();
     for (const char *at = shown; left;) {
@@ -35,7 +50,7 @@ int complain(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(format, args);
+    say(true, format, args);
     va_end(args);
     return TROUBLE;
 }
@@ -44,7 +59,7 @@ void remark(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(format, args);
+    say(false, format, args);
     va_end(args);
 }
 

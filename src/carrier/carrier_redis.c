@@ -146,6 +146,29 @@ static bool read_url(struct redis *r, const char *url)
     return r->name && (!url[len] || read_query(r, url + len + 1));
 }
 
+/* From the environment, or a file that it names: arguments can be read by everybody on the machine. */
+static bool find_password(struct redis *r, char error[256])
+{
+    const char *given = getenv("TAMIS_REDIS_PASSWORD");
+    const char *path = getenv("TAMIS_REDIS_PASSWORD_FILE");
+    char line[1024] = "";
+    if (r->password || (!given && !path))
+        return true;
+    FILE *file = given ? NULL : fopen(path, "r");
+    if (!given && (!file || !fgets(line, sizeof line, file))) {
+        snprintf(error, 256, "%.200s: no password in it", path);
+        if (file)
+            fclose(file);
+        return false;
+    }
+    if (file)
+        fclose(file);
+    given = given ? given : line;
+    r->password = copy_text(given, strcspn(given, "\r\n"));
+    memset(line, 0, sizeof line);
+    return r->password != NULL;
+}
+
 static void redis_close(struct carrier *c)
 {
     struct redis *r = (struct redis *)c;
@@ -601,6 +624,11 @@ struct carrier *carrier_redis_open(const char *url, char error[256])
         snprintf(error, 256,
                  "not an address of Redis: give redis://[USER:PASSWORD@]HOST[:PORT]/NAME[?db=N] or "
                  "redis+unix:///SOCKET?name=NAME");
+        redis_close(&r->carrier);
+        return NULL;
+    }
+    snprintf(error, 256, "out of memory");
+    if (!find_password(r, error)) {
         redis_close(&r->carrier);
         return NULL;
     }
