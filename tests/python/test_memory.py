@@ -152,3 +152,26 @@ def test_restarts_of_gzip_files_wait_in_files(tmp_path):
     assert now["new"] == 1 and tags > 4 * MIB
     assert made <= bound(said, segment)
     assert update <= bound(said, segment, update=True) < made / 2
+
+
+def test_words_and_find_take_no_more_memory_for_more_text(tmp_path):
+    """Ten times the text of log lines with many new words: index stays within what the manual states, find where it was."""
+    rng = random.Random(5)
+    used = {}
+    for name, rounds in (("few", 20), ("many", 200)):
+        os.mkdir(tmp_path / name)
+        for part in range(rounds):
+            with open(tmp_path / name / ("%02d.log" % part), "w") as out:
+                for i in range(12000):
+                    out.write("2024-05-01 10:%02d:%02d worker refused %x from node%d with token %x\n" % (
+                        i // 200 % 60, i % 60, rng.randrange(1 << 40), i % 50, rng.randrange(1 << 40)))
+        made, said = peak(tmp_path, "index", "-o", name + ".tamis", "--attrs", "line:words,time:time", "-j",
+                          str(THREADS), "--segment", str(1 << 20), name)
+        asked, found = peak(tmp_path, "find", name + ".tamis", "--explain", "-j", str(THREADS), "refused", "node7")
+        assert found["matches"] == 240 * rounds and found["text_read"] > 0.9 * said["bytes_read"]
+        used[name] = made, asked, said
+    print("index %d and %d MB, find %d and %d MB" % tuple(used[n][i] / 1e6 for i in (0, 1) for n in ("few", "many")))
+    said, new, value = used["many"][2], manual()[0], manual()[2]
+    words = 8 * said["records_read"] / said["segments_added"]  # new ones in a segment: tokens and compounds
+    assert used["many"][0] <= new + THREADS * (2.5 * (1 << 20) + value * words) + SLACK < 0.8 * said["bytes_read"]
+    assert used["many"][1] <= used["few"][1] + SLACK
