@@ -69,6 +69,13 @@ static tamis_filter *load_copy(const struct locating *l, uint32_t number, const 
     return copy;
 }
 
+static bool sliced(const tamis_filter *copy)
+{
+    tamis_filter_facts facts;
+    tamis_filter_brief(copy, &facts);
+    return facts.growth != TAMIS_SMOOTH;
+}
+
 /* Slicing takes about as long as querying each copy for 50 keys of its 1,000. */
 static bool load_all(struct locating *l)
 {
@@ -83,8 +90,11 @@ static bool load_all(struct locating *l)
             ; /* stays in doubt */
         else if (l->few)
             load_whole(l, i, name);
-        else
-            copies[n] = load_copy(l, i, name);
+        else if ((copies[n] = load_copy(l, i, name)) && !sliced(copies[n])) {
+            tamis_filter_free((tamis_filter *)(uintptr_t)copies[n]);
+            copies[n] = NULL;
+            load_whole(l, i, name);
+        }
         n += copies[n] != NULL;
         if (n < TOGETHER && left > 1)
             continue;

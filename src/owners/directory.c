@@ -230,6 +230,16 @@ static struct columns_put put_of(struct owner *owner, const tamis_filter *filter
     return (struct columns_put){owner->number, &owner->held, layers->v, layers_count(layers)};
 }
 
+/* Lines have no columns: a copy that has some is asked itself. To be said before its columns are trusted. */
+static void note_lines(tamis_directory *d, const struct owner *owner, const tamis_filter *copy)
+{
+    struct piece *piece = piece_of(d, owner->number);
+    if (set_lines(&copy->set))
+        atomic_fetch_or(&piece->lines, bit_of(owner->number));
+    else
+        atomic_fetch_and(&piece->lines, ~bit_of(owner->number));
+}
+
 /* ---- putting and dropping -------------------------------------------------------------------- */
 
 static void stop_following(tamis_directory *d, struct owner *owner)
@@ -364,7 +374,12 @@ tamis_error tamis_directory_put_filters(tamis_directory *d, const char *const *n
     struct columns_put *puts = mem_new(a, n, sizeof *puts);
     tamis_error e = fail_so(reason, owners && puts ? TAMIS_OK : TAMIS_ENOMEM);
     for (size_t i = 0; i < n && e == TAMIS_OK; i++) {
-        e = owner_get(d, names[i], &owners[i], reason);
+        if (set_lines(&filters[i]->set))
+            e = fail(reason, TAMIS_EKIND,
+                     "%.100s: a smooth filter has no columns: put its keys, or follow its copy",
+                     names[i]);
+        else
+            e = owner_get(d, names[i], &owners[i], reason);
         if (e == TAMIS_OK)
             puts[i] = put_of(owners[i], filters[i]);
     }
@@ -398,6 +413,8 @@ static void copy_swapped(void *directory, const tamis_filter *before, const tami
     struct owner *owner = d->taking;
     uint64_t flipped = 0;
     atomic_store(&owner->items, after->set.stored);
+    if (set_lines(&after->set))
+        note_lines(d, owner, after);
     if (owner->behind)
         return;
     struct columns_put old = put_of(owner, before), made = put_of(owner, after);
@@ -452,6 +469,7 @@ static tamis_error follow_copy(tamis_directory *d, struct owner *owner)
         }
         owner->behind = false;
     }
+    note_lines(d, owner, copy);
     set_lease(d, owner, follower_lease(follower), follower_beat(follower));
     return TAMIS_OK;
 }
@@ -532,6 +550,10 @@ void tamis_directory_locate_many(const tamis_directory *directory, const tamis_k
         for (uint32_t j = 0; d->whole && j < 64 * known; j++)
             if (live_owner(d, j) && !(doubt[j / 64] & bit_of(j)))
                 ask_copy(d, j, keys + i, some, hits + i * words, words);
+        for (uint32_t j = 0; !d->whole && j < 64 * known; j += 64)
+            for (uint64_t left = atomic_load(&d->piece[j / 64]->lines); left; left &= left - 1)
+                ask_copy(d, j + (uint32_t)__builtin_ctzll(left), keys + i, some, hits + i * words,
+                         words);
         if (changing / 64 < known)
             ask_copy(d, changing, keys + i, some, hits + i * words, words);
     }

@@ -39,6 +39,7 @@ struct owner {
 
 struct piece {
     _Atomic uint64_t live, doubt; /* one bit per owner */
+    _Atomic uint64_t lines;       /* whose copy has lines, and is asked itself */
     _Atomic uint64_t next_expiry, renewals;
     _Atomic uint64_t expires[OWNER_PIECE];
     _Atomic uint64_t beat[OWNER_PIECE], least_beat; /* how long after a contact each is trusted */

@@ -249,6 +249,7 @@ struct host {
 };
 
 static uint64_t now;
+static bool with_lines; /* some hosts are smooth */
 
 static uint64_t test_clock(void *context)
 {
@@ -279,6 +280,11 @@ static void host_start(struct host *h, unsigned i, uint64_t beat)
                              .layout = i % 5 == 0 || i % 4 == 1 ? TAMIS_SPREAD : TAMIS_BLOCKED,
                              .overfill = true,
                              .key = keys[i % 7 == 6]};
+    if (with_lines &&
+        i % 6 == 5) { /* lines, from the first key on or past a capacity: no columns */
+        options.growth = TAMIS_SMOOTH;
+        options.layout = TAMIS_LAYOUT_DEFAULT;
+    }
     snprintf(h->name, sizeof h->name, "host-%u", i);
     tamis_origin_options o = {.owner = h->name, .beat = beat, .epoch = ++now, .clock = test_clock};
     CHECK(tamis_filter_new(&h->filter, &options, NULL) == TAMIS_OK);
@@ -384,8 +390,27 @@ static void follow_hosts(bool whole)
 
 TEST(a_directory_is_its_followers)
 {
+    with_lines = true;
     follow_hosts(false);
     follow_hosts(true);
+    with_lines = false;
+}
+
+/* Lines have no columns: never a directory that would deny what they have. */
+TEST(smooth_filters_are_not_put)
+{
+    const char *name = "smooth";
+    tamis_options o = {.growth = TAMIS_SMOOTH};
+    tamis_reason reason = {0};
+    tamis_filter *f;
+    tamis_directory *d;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_directory_new(&d, NULL, NULL) == TAMIS_OK);
+    const tamis_filter *one = f;
+    CHECK(tamis_directory_put_filters(d, &name, &one, 1, &reason) == TAMIS_EKIND);
+    CHECK(strstr(reason.text, "smooth") && tamis_directory_owners(d) == 0);
+    tamis_directory_free(d);
+    tamis_filter_free(f);
 }
 
 TEST(owners_in_doubt_are_told_apart)
