@@ -130,13 +130,15 @@ typedef enum tamis_hash {
 typedef struct tamis_filter tamis_filter;
 
 typedef enum tamis_growth {
-    TAMIS_GROWTH_DEFAULT = 0, /* scalable */
-    TAMIS_FIXED = 1,          /* one vector; full at its capacity */
-    TAMIS_DYNAMIC = 2,        /* equal vectors up to a bound on the size of the set (Guo et al.) */
-    TAMIS_SCALABLE = 3,       /* vectors that grow geometrically, without bound */
-    TAMIS_FLEXIBLE = 4,       /* vectors sized by the predicted arrival rate (Xie et al.) */
-    TAMIS_WINDOW = 5,         /* remembers the keys of a time span, then forgets them */
-    TAMIS_SMOOTH = 6          /* lines of fingerprints, split and joined: any size, exact removal */
+    TAMIS_GROWTH_DEFAULT =
+        0,              /* smooth; scalable for a plain filter of a stated capacity, for a rate
+                                 below 0.0001, and with an option that only vectors have */
+    TAMIS_FIXED = 1,    /* one vector; full at its capacity */
+    TAMIS_DYNAMIC = 2,  /* equal vectors up to a bound on the size of the set (Guo et al.) */
+    TAMIS_SCALABLE = 3, /* vectors that grow geometrically, without bound */
+    TAMIS_FLEXIBLE = 4, /* vectors sized by the predicted arrival rate (Xie et al.) */
+    TAMIS_WINDOW = 5,   /* remembers the keys of a time span, then forgets them */
+    TAMIS_SMOOTH = 6    /* lines of fingerprints, split and joined: any size, exact removal */
 } tamis_growth;
 
 typedef enum tamis_layout {

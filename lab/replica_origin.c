@@ -63,7 +63,7 @@ static void world_new(struct world *w, const struct target *t, size_t start, siz
 {
     uint8_t family[TAMIS_KEY_LEN];
     lab_family(7000, family);
-    tamis_options o = {.fpp = 0.01, .key = family, .deletable = true};
+    tamis_options o = {.growth = TAMIS_SCALABLE, .fpp = 0.01, .key = family, .deletable = true};
     tamis_origin_options origin = {.owner = "lab", .targets = t->targets, .epoch = 1};
     *w = (struct world){.filter = lab_filter(&o),
                         .keys = lab_alloc(room, sizeof *w->keys),

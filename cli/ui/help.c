@@ -16,7 +16,8 @@
     "                       it grows (scalable, flexible), in one window (window) (1024);\n"     \
     "                       smooth: in a vector in front of the lines (none)\n"                  \
     "      --fpp P          total false positive rate (" rate ")\n"                              \
-    "      --growth G       smooth, fixed, dynamic, scalable (default), flexible, window:24h\n"  \
+    "      --growth G       smooth (default), fixed, dynamic, scalable (default where a plain\n" \
+    "                       filter has a --capacity), flexible, window:24h\n"                    \
     "      --deletable      keys can be removed; --unique: no key is added twice\n"              \
     "      --layout L       spread (fewest bits) or blocked (one cache miss)\n"                  \
     "      --hash H         xxh3 (fastest), sip (keys chosen by others), h3\n"                   \

@@ -20,6 +20,8 @@ struct part_facts {
 
 /* Of all lines, and those that slots in use have. */
 uint64_t lines_bits(const struct lines *l, uint64_t *taken);
+/* Entries that differ. Looks at all of them. */
+uint64_t lines_distinct(const struct lines *l);
 uint32_t lines_parts(const struct lines *l);
 struct body *lines_part(const struct lines *l, uint32_t number);
 struct part_facts part_facts(const struct body *b);

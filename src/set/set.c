@@ -557,8 +557,11 @@ tamis_error tamis_records_new(tamis_records **out, const tamis_records_options *
     struct set *s;
     o = o ? o : &none;
     tamis_error e = record_form_from(&form, names, o, reason);
+    tamis_options of_set = o->set;
+    if (!of_set.growth)
+        of_set.growth = TAMIS_SCALABLE;
     if (e == TAMIS_OK)
-        e = settings_from(&opt, &o->set, reason);
+        e = settings_from(&opt, &of_set, reason);
     if (e == TAMIS_OK && opt.growth == TAMIS_SMOOTH)
         e = fail(reason, TAMIS_EARG, "smooth growth is for keys: records grow by layers");
     if (e == TAMIS_OK && opt.vectors_max > STACK_MAX)

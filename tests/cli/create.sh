@@ -8,9 +8,13 @@ trouble refuses-existing 'the file exists: a.tamis: give another name, or --forc
 is force-replaces 0 "" "" 'tamis create -f a.tamis'
 holds leaves-no-lock '[ -z "$(ls -A | grep -v -e "^a.tamis$" -e "^\.out$" -e "^\.err$")" ]'
 
-json default-is-scalable 'tamis create b.tamis --json' \
-    'd["growth"] == "scalable" and d["layout"] == "blocked" and d["hash"] == "xxh3" and
-     d["fpp"] == 0.01 and d["items"] == 0 and d["vectors"] == 1 and not d["deletable"]'
+json default-is-smooth 'tamis create b.tamis --json' \
+    'd["growth"] == "smooth" and d["hash"] == "xxh3" and d["fpp"] == 0.01 and d["items"] == 0 and
+     d["vectors"] == 0 and not d["deletable"]'
+json scalable-of-a-capacity 'tamis create -f b.tamis --capacity 1k --json' \
+    'd["growth"] == "scalable" and d["layout"] == "blocked" and d["vectors"] == 1'
+json smooth-where-keys-go 'tamis create -f b.tamis --capacity 1k --deletable --json' 'd["growth"] == "smooth"'
+json scalable-of-low-rates 'tamis create -f b.tamis --fpp 1e-5 --json' 'd["growth"] == "scalable"'
 for growth in smooth fixed dynamic scalable flexible window window:90s window:30m window:24h window:7d; do
     json "growth-$growth" "tamis create -f g.tamis --growth $growth --json" \
         "d['growth'] == '${growth%%:*}'"
@@ -69,7 +73,7 @@ tamis add wide.tamis x y z
 json like-copies-shape 'tamis create wide2.tamis --like wide.tamis --json' \
     'd["growth"] == "fixed" and d["capacity"] == 5000 and d["layout"] == "spread" and d["items"] == 0'
 json like-with-options-joins-only 'tamis create wide3.tamis --like wide.tamis --fpp 0.5 --json' \
-    'd["growth"] == "scalable" and d["fpp"] == 0.5'
+    'd["growth"] == "smooth" and d["fpp"] == 0.5'
 trouble like-missing 'No such file or directory: nosuch: ' 'tamis create z.tamis --like nosuch'
 trouble like-other-hash 'conflicting hash: --hash: ' 'tamis create z.tamis --like wide.tamis --hash sip'
 

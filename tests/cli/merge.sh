@@ -16,7 +16,8 @@ trouble refuses-existing 'the file exists: all.tamis: give another name, or --fo
 is force 0 1500 "" 'tamis merge -f -o all.tamis a.tamis b.tamis && seq 1500 | tamis check -c all.tamis'
 is into-an-input 0 3000 "" 'tamis merge -o all.tamis all.tamis c.tamis && seq 3000 | tamis check -c all.tamis'
 json json 'tamis merge -f -o j.tamis a.tamis c.tamis --json' 'd["fpp_now"] <= d["fpp"] and d["items"] > 2400'
-json concat 'tamis merge -f -o j.tamis a.tamis b.tamis --concat --json' 'd["vectors"] > 1'
+tamis create s.tamis --growth scalable && tamis create t.tamis --like s.tamis && tamis add s.tamis x && tamis add t.tamis y
+json concat 'tamis merge -f -o j.tamis s.tamis t.tamis --concat --json' 'd["vectors"] > 1'
 is itself 0 1000 "" 'tamis merge -f -o j.tamis a.tamis a.tamis && seq 1000 | tamis check -c j.tamis'
 
 tamis create f1.tamis --growth fixed --capacity 1000

@@ -171,10 +171,10 @@ static void check_defaults(const tamis_options *o)
     if (!CHECK(tamis_filter_new(&f, o, NULL) == TAMIS_OK))
         return;
     tamis_filter_info(f, &info);
-    CHECK(info.growth == TAMIS_SCALABLE && info.layout == TAMIS_BLOCKED);
-    CHECK(info.hash == TAMIS_XXH3 && info.fpp == 0.01 && info.capacity == 1024);
+    CHECK(info.growth == TAMIS_SMOOTH && info.layout == TAMIS_BLOCKED);
+    CHECK(info.hash == TAMIS_XXH3 && info.fpp == 0.01 && info.capacity == 0);
     CHECK(!info.deletable && !info.unique && !info.read_only && info.has_key);
-    CHECK(info.items == 0 && info.distinct == 0 && info.vectors == 1 && info.pending == 0);
+    CHECK(info.items == 0 && info.distinct == 0 && info.vectors == 0 && info.pending == 0);
     CHECK(info.fpp_now == 0 && info.fill == 0 && info.bits > 0 && info.bytes >= info.bits / 8);
     uint8_t key[TAMIS_KEY_LEN], zero[TAMIS_KEY_LEN] = {0};
     CHECK(tamis_filter_key(f, key) && memcmp(key, zero, sizeof key) != 0);

@@ -197,7 +197,7 @@ TEST(refuses_what_the_decoder_refuses)
 TEST(refuses_large_counters_elsewhere)
 {
     uint64_t rng = harness_seed();
-    tamis_options o = {.capacity = 100, .deletable = true};
+    tamis_options o = {.growth = TAMIS_SCALABLE, .capacity = 100, .deletable = true};
     tamis_filter *f, *loaded;
     CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
     for (unsigned i = 0; i < 40; i++)

@@ -234,12 +234,12 @@ TEST(bits_per_key_are_those_of_the_guide)
     CHECK_MSG(rows == 5, "%u rows", rows);
     if (!harness_slow()) { /* "from 1,000 to 1.6 million keys between 3 and 18 bytes, beyond between 2 and 4" */
         double low, high;
-        tamis_filter *f = filter_for(0, 0, 0, 0);
+        tamis_filter *f = filter_for(TAMIS_SCALABLE, 0, 0, 0);
         bits_on_the_way(f, 1000, 1600000, &low, &high);
         CHECK_MSG(low / 8 > 2 && low / 8 < 3.05 && high / 8 < 18, "%g to %g bytes", low / 8,
                   high / 8);
         tamis_filter_free(f);
-        f = filter_for(0, 0, 0, 0);
+        f = filter_for(TAMIS_SCALABLE, 0, 0, 0);
         bits_on_the_way(f, 1600000, 3500000, &low, &high);
         CHECK_MSG(low / 8 > 2 && high / 8 < 4.1, "%g to %g bytes", low / 8, high / 8);
         tamis_filter_free(f);
