@@ -37,7 +37,7 @@ double bench_rate(uint64_t found, size_t n); /* found by all runs of bench_media
 
 /* Random lines, fetched ahead, over `bytes` of memory allocated as a filter's is: what any structure
    with one cache miss a lookup pays, at best and as usually fetched. */
-struct lines {
+struct far_lines {
     const uint64_t *words;
     uint64_t n_lines;
     const uint64_t *queries;

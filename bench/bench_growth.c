@@ -1,7 +1,8 @@
 /*
  * What growth, deletion and threads cost: a scalable filter grown from 1,000 keys beside one sized in
  * advance, allocated bits per key along the way, a dynamic filter of 500 vectors beside one spread
- * vector with the same keys and probes, deletable beside plain, two threads beside one.
+ * vector with the same keys and probes, deletable beside plain, two threads beside one; and a smooth filter
+ * grown from 1,000 keys: lookups beside a sized one, adds, removals, bits per key, other rates.
  * BENCH_FULL=1 grows to 10^8 keys too.
  */
 #include <math.h>
@@ -262,8 +263,8 @@ static void threads(const uint64_t *queries)
     fill(f, 1, 0, n);
     const struct bits *bits = &set_layers(&f->set)->v[0]->bits;
     struct lookups run[2] = {{f, queries, QUERIES, 0}, {f, queries, QUERIES, 0}};
-    struct lines lines[2] = {{bits->words, bits->units, queries, QUERIES, 0},
-                             {bits->words, bits->units, queries, QUERIES, 0}};
+    struct far_lines lines[2] = {{bits->words, bits->units, queries, QUERIES, 0},
+                                 {bits->words, bits->units, queries, QUERIES, 0}};
     double times = two_threads(bench_lookups, &run[0], &run[1]);
     double floor = two_threads(bench_lines, &lines[0], &lines[1]);
     printf("two threads look up %.2f times as fast as one; the floor: %.2f times\n", times, floor);
@@ -277,6 +278,142 @@ static void threads(const uint64_t *queries)
     tamis_filter_free(f);
 }
 
+/* ---- smooth filters -------------------------------------------------------------------------- */
+
+/* Grown from 1,000 keys beside sized ones: in turns, so that what else the machine does falls on both. */
+struct pair {
+    tamis_filter *grown, *sized;
+    size_t n;
+};
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void pair_row(const struct pair *p, const char *what, void (*body)(void *context),
+                     const uint64_t *queries)
+{
+    double ns[2][BENCH_RUNS], times[BENCH_RUNS];
+    for (int round = 0; round < BENCH_RUNS; round++) {
+        for (int i = 0; i < 2; i++) {
+            struct lookups run = {i ? p->grown : p->sized, queries, QUERIES, 0};
+            double start = bench_used();
+            body(&run);
+            ns[i][round] = (bench_used() - start) * 1e9 / QUERIES;
+        }
+        times[round] = ns[1][round] / ns[0][round];
+    }
+    qsort(ns[0], BENCH_RUNS, sizeof(double), by_size);
+    qsort(ns[1], BENCH_RUNS, sizeof(double), by_size);
+    qsort(times, BENCH_RUNS, sizeof(double), by_size);
+    printf("  %s %.2f ns, %.2f times sized in advance (%.2f ns)\n", what, ns[1][BENCH_RUNS / 2],
+           times[BENCH_RUNS / 2], ns[0][BENCH_RUNS / 2]);
+    bench_record((struct bench_row){.filter = "tamis smooth",
+                                    .what = what,
+                                    .n = (double)p->n,
+                                    .fpp = 0.01,
+                                    .ns = ns[1][BENCH_RUNS / 2],
+                                    .times = times[BENCH_RUNS / 2]});
+}
+
+static void smooth_row(const char *what, size_t n, double fpp, double ns, double bits)
+{
+    bench_record((struct bench_row){.filter = "tamis smooth",
+                                    .what = what,
+                                    .n = (double)n,
+                                    .fpp = fpp,
+                                    .ns = ns,
+                                    .bits = bits});
+}
+
+/* All that it has, as its allocator gave it. */
+static double smooth_bits(const tamis_filter *f, size_t n)
+{
+    tamis_filter_facts info;
+    tamis_filter_info(f, &info);
+    return (double)info.bytes * 8 / (double)n;
+}
+
+/* Adds up to n keys, n uniform on a log scale; nanoseconds per key, and bits per key on the way. */
+static double smooth_grow(tamis_filter *f, size_t n, double fpp)
+{
+    double spent = 0, sum = 0, worst = 0, points = 0;
+    size_t at = 0;
+    for (double next = FIRST; at < n; next *= 1.02) {
+        size_t to = next < (double)n ? (size_t)next : n;
+        if (to <= at)
+            continue;
+        spent += fill(f, 1, at, to) * (double)(to - at);
+        at = to;
+        double bits = smooth_bits(f, at);
+        sum += bits;
+        points++;
+        worst = bits > worst ? bits : worst;
+        smooth_row("curve", at, fpp, 0, bits);
+    }
+    printf(
+        "smooth, grown from 1,000 to %zu keys at %g: %.2f bits per key, on average %.2f, at worst %.2f\n",
+        n, fpp, smooth_bits(f, n), sum / points, worst);
+    return spent / (double)n;
+}
+
+static void smooth(size_t n, const uint64_t *absent)
+{
+    struct pair p = {make((tamis_options){.growth = TAMIS_SMOOTH, .deletable = true}),
+                     make((tamis_options){.growth = TAMIS_FIXED, .capacity = n}), n};
+    uint64_t *present = malloc(QUERIES * sizeof *present);
+    if (!present)
+        exit(2);
+    double insert = smooth_grow(p.grown, n, 0.01);
+    fill(p.sized, 1, 0, n);
+    for (size_t i = 0; i < QUERIES;
+         i += BENCH_CHUNK) /* chunks as fill() made them, from all over */
+        bench_keys(present + i, BENCH_CHUNK,
+                   1 + bench_mix(i) % (n / BENCH_CHUNK) * BENCH_CHUNK *
+                           UINT64_C(0x9E3779B97F4A7C15));
+    pair_row(&p, "lookup, batch", bench_lookups, absent);
+    pair_row(&p, "lookup, batch, present", bench_lookups, present);
+    pair_row(&p, "lookup, one", bench_singles, absent);
+    double removal =
+        change(p.grown, tamis_filter_remove_many, 1, 0, n / 4 / BENCH_CHUNK * BENCH_CHUNK);
+    printf("  insert %.1f ns, remove %.1f ns\n", insert, removal);
+    smooth_row("insert, by 1024", n, 0.01, insert, 0);
+    smooth_row("remove, by 1024", n, 0.01, removal, 0);
+    free(present);
+    tamis_filter_free(p.grown);
+    tamis_filter_free(p.sized);
+}
+
+static void smooth_threads(const uint64_t *queries)
+{
+    size_t n = 10000000;
+    tamis_filter *f = make((tamis_options){.growth = TAMIS_SMOOTH});
+    fill(f, 1, 0, n);
+    struct lookups run[2] = {{f, queries, QUERIES, 0}, {f, queries, QUERIES, 0}};
+    double times = two_threads(bench_lookups, &run[0], &run[1]);
+    printf("smooth: two threads look up %.2f times as fast as one\n", times);
+    bench_record((struct bench_row){.filter = "tamis smooth",
+                                    .what = "two threads",
+                                    .n = (double)n,
+                                    .fpp = 0.01,
+                                    .times = times});
+    tamis_filter_free(f);
+}
+
+static void smooth_rates(const uint64_t *queries)
+{
+    static const double rates[] = {0.1, 0.001, 0.0001};
+    for (unsigned i = 0; i < sizeof rates / sizeof *rates; i++) {
+        tamis_filter *f = make((tamis_options){.growth = TAMIS_SMOOTH, .fpp = rates[i]});
+        double rate, insert = smooth_grow(f, 3000000, rates[i]), ns = lookup(f, queries, &rate);
+        printf("  lookup %.2f ns, insert %.1f ns, rate %.6f\n", ns, insert, rate);
+        smooth_row("lookup, batch", 3000000, rates[i], ns, smooth_bits(f, 3000000));
+        tamis_filter_free(f);
+    }
+}
+
 int main(void)
 {
     uint64_t *queries = malloc(QUERIES * 8);
@@ -284,13 +421,19 @@ int main(void)
         return 2;
     bench_keys(queries, QUERIES, 2);
     threads(queries);
+    smooth_threads(queries);
     bench_pin();
+    smooth(1000000, queries);
+    smooth(10000000, queries);
+    smooth_rates(queries);
     deletable(queries);
     dynamic(queries);
     dynamic_singles();
     grown(10000000, queries);
-    if (getenv("BENCH_FULL"))
+    if (getenv("BENCH_FULL")) {
         grown(100000000, queries);
+        smooth(100000000, queries);
+    }
     free(queries);
     return 0;
 }

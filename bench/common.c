@@ -121,7 +121,7 @@ double bench_rate(uint64_t found, size_t n)
 /* As a filter fetches them: some ahead, into the second level. */
 void bench_lines(void *context)
 {
-    struct lines *run = context;
+    struct far_lines *run = context;
     uint64_t sum = 0;
     for (size_t i = 0; i < run->n; i++) {
         if (i + AHEAD < run->n)
@@ -134,7 +134,7 @@ void bench_lines(void *context)
 /* The usual way: 64 at a time, into the first level. */
 static void floor_usual_body(void *context)
 {
-    struct lines *run = context;
+    struct far_lines *run = context;
     uint64_t at[64], sum = 0;
     for (size_t i = 0; i + 64 <= run->n; i += 64) {
         for (size_t j = 0; j < 64; j++) {
@@ -149,7 +149,7 @@ static void floor_usual_body(void *context)
 
 /* Called by way of a pointer, as a filter calls the lookup for its layout. What the hash starts from
    does not matter here. */
-static uint64_t line_of_key(const struct lines *run, const void *key, size_t len)
+static uint64_t line_of_key(const struct far_lines *run, const void *key, size_t len)
 {
     if (len != 8)
         return 0;
@@ -159,13 +159,13 @@ static uint64_t line_of_key(const struct lines *run, const void *key, size_t len
 
 static void floor_call_body(void *context)
 {
-    uint64_t (*volatile chosen)(const struct lines *, const void *, size_t) = line_of_key;
-    uint64_t (*call)(const struct lines *, const void *, size_t) = chosen;
-    const struct lines run = *(struct lines *)context;
+    uint64_t (*volatile chosen)(const struct far_lines *, const void *, size_t) = line_of_key;
+    uint64_t (*call)(const struct far_lines *, const void *, size_t) = chosen;
+    const struct far_lines run = *(struct far_lines *)context;
     uint64_t sum = 0;
     for (size_t i = 0; i < run.n; i++)
         sum += call(context, &run.queries[i], 8);
-    ((struct lines *)context)->sum += sum;
+    ((struct far_lines *)context)->sum += sum;
 }
 
 struct floors bench_floor(size_t bytes, const uint64_t *queries, size_t n)
@@ -177,7 +177,7 @@ struct floors bench_floor(size_t bytes, const uint64_t *queries, size_t n)
     uint64_t *lines = block.data;
     for (size_t i = 0; i < bytes / 8; i++)
         lines[i] = i;
-    struct lines run = {lines, bytes / 64, queries, n, 0};
+    struct far_lines run = {lines, bytes / 64, queries, n, 0};
     floor.best = bench_median(bench_lines, &run, n);
     floor.usual = bench_median(floor_usual_body, &run, n);
     floor.call = bench_median(floor_call_body, &run, n);

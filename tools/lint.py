@@ -19,7 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ["base", "os", "hash", "plan", "bits", "set", "format", "delta", "catalog",
            "replica", "owners", "carrier", "api"]
 # What a folder offers to the others: one header; the rest is its own. Where there are more:
-OFFERED = {"base": ["base.h", "err.h", "mem.h", "bytes.h", "lookup.h"],  # a box of tools, not one subject
+OFFERED = {"base": ["base.h", "err.h", "mem.h", "bytes.h", "lookup.h", "arena.h"],  # a box of tools, not one subject
            "os": ["file.h", "readers.h", "late.h"],  # files; readers beside a writer; libraries loaded late
            "hash": ["digest.h", "types.h", "words.h"],  # digests; types of values; words, for inner loops
            "plan": ["plan.h"], "bits": ["bits.h"],

@@ -88,21 +88,39 @@ void mem_undumped_free(void *memory, size_t size)
     munmap(memory, size);
 }
 
-static void *pages_new(size_t bytes)
+static char *pages_map(size_t bytes)
 {
-    /* Reserve more, to start on a huge page, then unmap both ends. */
-    size_t span = bytes + LARGE;
-    char *raw = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (raw == MAP_FAILED)
-        return NULL;
-    size_t head = (LARGE - ((uintptr_t)raw & (LARGE - 1))) & (LARGE - 1);
-    char *start = raw + head;
-    if (span - head > bytes)
-        munmap(start + bytes, span - head - bytes);
-    if (head)
-        munmap(raw, head);
-    madvise(start, bytes, MADV_HUGEPAGE);
+    char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        at = NULL;
+    return at;
+}
+
+void *mem_pages_new(size_t bytes, size_t align)
+{
+    char *start = pages_map(bytes);
+    if (start && ((uintptr_t)start & (align - 1))) {
+        /* Reserve more, to start on such a page, then unmap both ends. */
+        munmap(start, bytes);
+        size_t span = bytes + align;
+        char *raw = pages_map(span);
+        if (!raw)
+            return NULL;
+        start = (char *)round_up((uintptr_t)raw, align);
+        size_t head = (size_t)(start - raw);
+        if (span - head > bytes)
+            munmap(start + bytes, span - head - bytes);
+        if (head)
+            munmap(raw, head);
+    }
+    if (start && align >= LARGE)
+        madvise(start, bytes, MADV_HUGEPAGE);
     return start;
+}
+
+void mem_pages_free(void *pages, size_t bytes)
+{
+    munmap(pages, bytes);
 }
 
 size_t block_size(size_t bytes, bool mapped)
@@ -119,7 +137,7 @@ static bool block_take(const tamis_allocator *a, size_t bytes, struct block *out
     out->mapped = a->alloc == system_alloc && bytes > LARGE - LINE;
     out->size = block_size(bytes, out->mapped);
     if (out->mapped) {
-        out->base = out->data = pages_new(out->size);
+        out->base = out->data = mem_pages_new(out->size, LARGE);
         *zeros = true;
         return out->base != NULL;
     }
@@ -156,7 +174,7 @@ void block_free(const tamis_allocator *a, struct block *block)
     if (!block->base)
         return;
     if (block->mapped)
-        munmap(block->base, block->size);
+        mem_pages_free(block->base, block->size);
     else
         a->free(a->context, block->base, block->size);
     *block = (struct block){0};

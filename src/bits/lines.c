@@ -20,7 +20,7 @@ static tamis_error stash_reserve(const struct target *t, uint64_t more)
     struct stash *old = atomic_load_explicit(&b->stash, memory_order_relaxed);
     if (LIKELY(stash_fits(old, more)))
         return TAMIS_OK;
-    uint64_t used = old ? old->used : 0, room = (used + more) * 11 / 8 + 6;
+    uint64_t used = old ? old->used : 0, room = (used + more) * (used < 64 ? 11 : 16) / 8 + 4;
     uint64_t grows = stash_bytes((uint32_t)room) - (old ? stash_bytes(old->room) : 0);
     if (!t->used && l->limit && l->bytes + grows > l->limit)
         return TAMIS_ESPACE;
@@ -31,19 +31,25 @@ static tamis_error stash_reserve(const struct target *t, uint64_t more)
         l->bytes += grows;
     stash_pour(larger, old);
     atomic_store_explicit(&b->stash, larger, memory_order_release);
-    if (old)
+    if (t->used) { /* nobody has seen it */
+        stash_free(old, l->allocator);
+    } else if (old) {
         retire(&l->retired, &old->retired, stash_dispose);
+        lines_reclaim(l, false);
+    }
     return TAMIS_OK;
 }
 
-/* A slot to the stash; the bound of its line falls with it. */
-static void to_stash(struct body *b, uint64_t line, uint32_t slot, uint64_t copies)
+/* A slot to the stash; the bound of its line falls with it. False if the stash cannot count so many. */
+static bool to_stash(struct body *b, uint64_t line, uint32_t slot, uint64_t copies)
 {
     uint8_t *at = body_line(b, line);
     uint32_t bound = line_bound(at, b->width), least = slot_order(slot) | 1;
-    b->used += stash_add(atomic_load(&b->stash), line, slot, copies);
-    if (least < (bound & ~LINE_BARE))
+    enum stash_added added = stash_add(atomic_load(&b->stash), line, slot, copies);
+    b->used += added == STASH_NEW;
+    if (added == STASH_NEW && least < (bound & ~LINE_BARE))
         line_set_bound(at, b->width, least | (bound & LINE_BARE));
+    return added != STASH_FULL;
 }
 
 /* Copies of a slot that the stash can still count. */
@@ -58,22 +64,12 @@ static uint64_t stash_left(const struct body *b, uint64_t line, uint32_t slot)
 static void overflow(struct body *b, uint64_t line, uint32_t slot)
 {
     uint8_t *at = body_line(b, line);
-    unsigned width = b->width, last = 0;
-    uint32_t most = 0;
-    for (unsigned i = 0; i < line_slots(width); i++) {
-        uint32_t here = slot_get(at, width, i);
-        if (slot_order(here) >= most) {
-            most = slot_order(here);
-            last = i;
-        }
-    }
-    uint32_t leaves = slot_get(at, width, last);
-    if (most <= slot_order(slot) || stash_left(b, line, leaves) == 0) {
+    unsigned last = lines_kernel()->greatest(at, b->width);
+    uint32_t leaves = slot_get(at, b->width, last);
+    if (slot_order(leaves) <= slot_order(slot) || !to_stash(b, line, leaves, 1))
         to_stash(b, line, slot, 1);
-        return;
-    }
-    to_stash(b, line, leaves, 1);
-    slot_put(at, width, last, slot);
+    else
+        slot_put(at, b->width, last, slot);
 }
 
 /* One copy of a slot into a line; the stash has room for one more. `used`: how many slots are. */
@@ -169,7 +165,7 @@ static tamis_error take_slowly(const struct target *t, uint64_t place, unsigned 
     return TAMIS_OK;
 }
 
-/* An entry that is known in full, in one line with room: nearly all are. */
+/* An entry that is known in full and that nothing matches, or in a line with room: nearly all are. */
 ALWAYS_INLINE bool take_quickly(const struct target *t, uint64_t place, unsigned known)
 {
     struct body *b = t->body;
@@ -178,10 +174,13 @@ ALWAYS_INLINE bool take_quickly(const struct target *t, uint64_t place, unsigned
     uint64_t w = place << b->depth >> b->shift, line = line_of(b, w);
     uint32_t slot = ((uint32_t)w << 1 | 1) & slot_ones(b->width);
     unsigned used = target_used(t, line);
-    if (UNLIKELY(used >= line_slots(b->width) || (!t->fresh && slot_present(b, line, slot))))
+    bool full = used >= line_slots(b->width);
+    if (UNLIKELY(!t->fresh && (full || slot_present(b, line, slot))))
+        return false;
+    if (UNLIKELY(full) && stash_reserve(t, 1) != TAMIS_OK)
         return false;
     put_slot(b, line, slot, used);
-    if (t->used)
+    if (t->used && !full)
         t->used[line]++;
     b->keys++;
     b->mass++;
@@ -221,6 +220,7 @@ static uint64_t bytes_of(const struct lines *l)
 {
     const struct lines_root *root = lines_root_of(l);
     uint64_t bytes = root && !root->lines ? sizeof(struct shelf) : 0;
+    bytes += l->memory ? l->memory->counted : 0;
     for (uint32_t i = 0; root && i < root_places(root);) {
         const struct body *b = body_at(root, i);
         bytes += body_bytes(b);
@@ -259,8 +259,10 @@ void lines_clear(struct lines *l)
 
 void lines_reclaim(struct lines *l, bool alone)
 {
-    if (l->retired)
-        retired_free(&l->retired, alone, l->allocator);
+    if (!l->retired)
+        return;
+    retired_free(&l->retired, alone, l->allocator);
+    memory_count(l);
 }
 
 void lines_free(struct lines *l)
@@ -268,6 +270,7 @@ void lines_free(struct lines *l)
     lines_reclaim(l, true);
     root_free(atomic_load(&l->root), l->allocator);
     atomic_store(&l->root, NULL);
+    memory_free(l);
 }
 
 tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_allocator *a)
@@ -276,22 +279,26 @@ tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_al
     *out = *l;
     out->allocator = a;
     out->retired = NULL;
+    out->memory = NULL;
     atomic_store(&out->root, NULL);
     struct shelf *shelf = from->lines ? NULL : shelf_new(a);
     struct body *copy = NULL;
     bool good = from->lines || shelf;
     for (uint32_t i = 0; i < root_places(from) && good;) {
         const struct body *b = body_at(from, i);
-        good = (copy = body_copy(b, a)) != NULL;
+        good = (copy = body_copy(out, b)) != NULL;
         for (uint32_t end = i + body_places(from, b); i < end; i++)
             if (good && shelf)
-                atomic_store(&shelf->body[i], copy);
-    }
-    if (!good) {
-        root_free((struct lines_root *)(void *)shelf, a);
-        return TAMIS_ENOMEM;
+                shelf->body[i] = copy;
     }
     atomic_store(&out->root, (struct lines_root *)(shelf ? (void *)shelf : (void *)copy));
+    if (!good) {
+        lines_free(out);
+        return TAMIS_ENOMEM;
+    }
+    if (shelf)
+        shelf_settle(shelf);
+    memory_count(out);
     out->bytes = bytes_of(out);
     return TAMIS_OK;
 }
@@ -319,6 +326,36 @@ static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t
 tamis_error lines_add(struct lines *l, tamis_digest digest, bool fresh)
 {
     return put(l, digest.a, 64, 1, fresh);
+}
+
+/* The next ones, of which the first may be one that needs memory. */
+static tamis_error add_some(struct lines *l, const tamis_digest *digests, size_t n, bool once,
+                            uint8_t *fresh, size_t *done)
+{
+    const struct lines_kernel *kernel = lines_kernel();
+    size_t quick = kernel->add(lines_root_of(l), digests, n, fresh, once);
+    for (size_t i = 0; i < quick; i++) {
+        l->keys += fresh[i];
+        l->added += fresh[i];
+    }
+    *done += quick;
+    if (quick == n)
+        return TAMIS_OK;
+    fresh[quick] = !kernel->has_one(lines_root_of(l), digests[quick]);
+    bool there = once && !fresh[quick] && lines_keep(l, digests[quick]);
+    tamis_error e = there ? TAMIS_OK : put(l, digests[quick].a, 64, 1, fresh[quick]);
+    *done += e == TAMIS_OK;
+    return e;
+}
+
+tamis_error lines_add_many(struct lines *l, const tamis_digest *digests, size_t n, bool once,
+                           uint8_t *fresh, size_t *done)
+{
+    tamis_error e = TAMIS_OK;
+    lines_prefetch(l, digests, min_u64(n, BATCH)); /* the kernel fetches those after */
+    for (*done = 0; *done < n && e == TAMIS_OK;)
+        e = add_some(l, digests + *done, n - *done, once, fresh + *done, done);
+    return e;
 }
 
 static tamis_error put_entry(void *lines, uint64_t place, unsigned known, uint64_t copies)
@@ -491,10 +528,11 @@ bool lines_remove(struct lines *l, tamis_digest digest)
 {
     const struct lines_root *root = lines_root_of(l);
     struct body *b = body_at(root, place_number(root, digest.a));
-    uint64_t key = body_take(b, digest.a << b->depth >> b->shift);
-    if (key == 0)
-        return false;
-    b->keys--;
+    if (!lines_kernel()->take(b, digest.a)) {
+        if (body_take(b, digest.a << b->depth >> b->shift) == 0)
+            return false;
+        b->keys--;
+    }
     l->keys--;
     l->removed++;
     if (UNLIKELY(b->used * 2 < body_room(b)))

@@ -36,6 +36,7 @@
 
 #include <stdatomic.h>
 
+#include "base/arena.h"
 #include "base/base.h"
 #include "base/mem.h"
 #include "os/readers.h"
@@ -81,9 +82,9 @@ struct body {
     uint8_t shift;  /* 64 - b */
     uint8_t depth;  /* bits of the place that chose the part */
     uint8_t width;
-    uint8_t
-        behind; /* the header begins so many bytes behind the memory it is in; 255: pages of the system */
+    uint8_t behind; /* the header begins so many bytes behind the memory it is in */
     const uint8_t *line;
+    struct arena *arena;         /* that it is from; NULL: from the allocator */
     struct stash *_Atomic stash; /* NULL: no line has overflowed */
     uint64_t used;               /* slots and places in the stash */
     union {
@@ -96,11 +97,19 @@ struct body {
     };
 } __attribute__((aligned(LINE_BYTES)));
 
-/* The parts by the top 8 bits of a place; a part of less depth stands in many places. */
+/* The parts by the top 8 bits of a place; a part of less depth stands in many places. It never changes: with a part
+   comes another shelf. */
 struct shelf {
-    uint32_t none; /* 0 */
+    uint32_t none;  /* 0 */
+    uint32_t width; /* of all parts; 0: they differ */
     struct retired retired;
-    struct body *_Atomic body[PLACES];
+    struct body *body[PLACES];
+};
+
+/* Where bodies come from if the allocator is the system's; see lines_rebuild.c. */
+struct lines_memory {
+    struct arena small, large;
+    uint64_t counted; /* of theirs, in the bytes of the set */
 };
 
 struct lines {
@@ -108,9 +117,10 @@ struct lines {
     struct lines_root *_Atomic root;
     double fpp;
     uint64_t keys;
-    uint64_t added, removed; /* since it was made: what copies elsewhere may not know of */
-    uint64_t bytes;          /* of bodies, stashes and shelves, */
-    uint64_t limit;          /* and how many there may be; 0: no bound */
+    uint64_t added, removed;     /* since it was made: what copies elsewhere may not know of */
+    struct lines_memory *memory; /* NULL: no body was large so far */
+    uint64_t bytes;              /* of bodies, stashes and shelves, */
+    uint64_t limit;              /* and how many there may be; 0: no bound */
     struct retired *retired;
     uint8_t width; /* of large parts, unless their rate asks for more */
 };
@@ -134,6 +144,10 @@ tamis_error lines_add(struct lines *l, tamis_digest digest, bool fresh);
 bool lines_keep(const struct lines *l, tamis_digest digest);
 /* Copies of all entries that match. */
 uint64_t lines_count(const struct lines *l, tamis_digest digest);
+/* Any number, one after the other; fresh[i] = key i was not found. `once`: those that are found, and
+   will be, are not added again. After an error, so many are done. */
+tamis_error lines_add_many(struct lines *l, const tamis_digest *digests, size_t n, bool once,
+                           uint8_t *fresh, size_t *done);
 /* Takes one entry that matches away; false if none does: the key is no member. Needs the set to
    itself. Without memory the set stays larger than it need be. */
 bool lines_remove(struct lines *l, tamis_digest digest);
@@ -163,23 +177,34 @@ struct pour {
     const struct body *from;
     struct body *to;
     uint8_t *used;       /* slots of each line of `to` that are */
-    bool fewer;          /* bits of w: what differs now may be one entry there */
+    bool fewer;          /* bits of w, or copies: what comes may be there already */
     uint64_t keys, mass; /* entries that went, which differ, and the sum of their 2^u */
     /* Takes an entry that does not go into one line with room. */
     tamis_error (*rest)(void *context, uint64_t key);
     void *context;
 };
 
+struct quick;
+
 struct lines_kernel {
     const char *name;
+    bool (*has_key)(const struct quick *quick, const void *key, size_t len); /* or NULL */
     bool (*has_one)(const struct lines_root *root, tamis_digest digest);
     /* Any number of digests. */
     void (*has)(const struct lines_root *root, const tamis_digest *digests, size_t n,
                 uint8_t *found);
+    /* Adds keys up to the first that needs more than a free slot of its line, and returns how many; `once`:
+       those that are found are passed over. fresh[i] = key i was not found. */
+    size_t (*add)(const struct lines_root *root, const tamis_digest *digests, size_t n,
+                  uint8_t *fresh, bool once);
+    /* Removes a key that is known in full from a line without overflow, as nearly all are; false: it takes more. */
+    bool (*take)(struct body *b, uint64_t place);
     /* Slots of a line that match q, as bits. */
     uint64_t (*match)(const uint8_t *line, unsigned width, uint32_t q);
     /* Slots of a line that are used: they are the first ones. */
     unsigned (*used)(const uint8_t *line, unsigned width);
+    /* The slot with the greatest order of a line that is full. */
+    unsigned (*greatest)(const uint8_t *line, unsigned width);
     /* Both of width 16, `to` with as many bits or one more. NULL: there is none. */
     tamis_error (*pour)(struct pour *pour);
 };

@@ -16,6 +16,24 @@ ALWAYS_INLINE TARGET uint32_t match16(const uint8_t *line, uint16_t q)
     return _mm512_mask_testn_epi16_mask(_mm512_test_epi16_mask(v, v), differ, above);
 }
 
+ALWAYS_INLINE TARGET bool any16(const uint8_t *line, uint16_t q)
+{
+    return match16(line, q) >> 1;
+}
+
+ALWAYS_INLINE TARGET unsigned greatest16(const uint8_t *line)
+{
+    __m512i v = _mm512_load_si512(line);
+    __m512i order = _mm512_and_si512(v, _mm512_sub_epi16(v, _mm512_set1_epi16(1)));
+    order = _mm512_maskz_mov_epi16(0xfffffffe, order);
+    __m256i half =
+        _mm256_max_epu16(_mm512_castsi512_si256(order), _mm512_extracti64x4_epi64(order, 1));
+    __m128i most = _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    most = _mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
+    __m512i wide = _mm512_broadcastw_epi16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
+    return 30 - (unsigned)__builtin_clz(_mm512_mask_cmpeq_epi16_mask(0xfffffffe, order, wide));
+}
+
 ALWAYS_INLINE TARGET uint64_t match8(const uint8_t *line, uint8_t q)
 {
     __m512i v = _mm512_load_si512(line);
@@ -135,7 +153,6 @@ static POUR tamis_error kernel_pour(struct pour *p)
     return e;
 }
 
-const struct lines_kernel lines_avx512 = {"avx512",     kernel_has_one, kernel_has,
-                                          kernel_match, kernel_used,    kernel_pour};
+const struct lines_kernel lines_avx512 = LINES_KERNEL("avx512", kernel_has_key, kernel_pour);
 
 #endif

@@ -139,10 +139,11 @@ static bool list_new(struct apart_list *list, uint32_t n, const tamis_allocator 
     return list->n == n;
 }
 
-static struct body *part_new(const tamis_allocator *a, const struct part_facts *p,
-                             const uint8_t *lines, const uint8_t *entries)
+static struct body *part_new(struct lines *l, const struct part_facts *p, const uint8_t *lines,
+                             const uint8_t *entries)
 {
-    struct body *b = body_new(a, p->depth, p->lines, p->width, lines);
+    const tamis_allocator *a = l->allocator;
+    struct body *b = body_new(l, p->depth, p->lines, p->width, lines);
     if (!b)
         return NULL;
     struct stash *stash = p->stash == 0 ? NULL
@@ -176,15 +177,18 @@ struct body *lines_append(struct lines *l, uint32_t place, const struct part_fac
                           const uint8_t *lines, const uint8_t *stash)
 {
     struct shelf *shelf = (struct shelf *)(void *)atomic_load(&l->root);
-    struct body *b = part_new(l->allocator, p, lines, stash);
+    struct body *b = part_new(l, p, lines, stash);
     if (!b)
         return NULL;
     if (!shelf)
         atomic_store(&l->root, (struct lines_root *)(void *)b);
     for (uint32_t i = place; shelf && i < place + (PLACES >> p->depth); i++)
-        atomic_store(&shelf->body[i], b);
+        shelf->body[i] = b;
+    if (shelf && place + (PLACES >> p->depth) == PLACES)
+        shelf_settle(shelf);
     l->keys += p->keys;
     l->bytes += body_bytes(b);
+    memory_count(l);
     return b;
 }
 
@@ -225,7 +229,7 @@ void part_move(struct lines *l, uint32_t number, move_fn move, void *context)
     else
         for (uint32_t i = 0; i < PLACES; i++)
             if (body_at(root, i) == old)
-                atomic_store(&((struct shelf *)(void *)root)->body[i], b);
+                ((struct shelf *)(void *)root)->body[i] = b;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */

@@ -5,6 +5,8 @@
  *
  *     uint32_t match16(line, q)  zero16(line)     32 lanes of 16 bits
  *     uint64_t match8(line, q)   zero8(line)      64 lanes of 8 bits
+ *     unsigned greatest16(line)  the slot, not lane, of the greatest order of 16 bits; the last if there are more
+ *     bool any16(line, q)        does one of the lanes of 16 bits but the first match?
  *
  * Batches take the lines of the next 64 keys on their way to the second level of the cache while those
  * of these 64 are looked at; each is brought into the first level three keys ahead. Lookups in the
@@ -53,86 +55,255 @@ static TARGET unsigned kernel_used(const uint8_t *line, unsigned width)
     return i < slots ? i : slots;
 }
 
+static TARGET unsigned kernel_greatest(const uint8_t *line, unsigned width)
+{
+    unsigned greatest = 0;
+    uint32_t most = 0;
+    if (LIKELY(width == 16))
+        return greatest16(line);
+    for (unsigned i = 0; i < line_slots(width); i++) {
+        uint32_t order = slot_order(slot_get(line, width, i));
+        greatest = order >= most ? i : greatest;
+        most = order >= most ? order : most;
+    }
+    return greatest;
+}
+
 /* A key on its way. */
 struct look {
     const uint8_t *line;
-    const struct body *body;
-    uint64_t at;
-    uint32_t q;
+    uint32_t q, width;
 };
 
-ALWAYS_INLINE struct look look_of(const struct lines_root *root, uint64_t place)
+/* What a batch need not find out for every key. */
+enum many {
+    MANY_ONE, /* there is one part */
+    MANY_16,  /* all parts have slots of 16 bits */
+    MANY_OTHER
+};
+
+ALWAYS_INLINE const struct body *body_for(const struct lines_root *root, uint64_t place,
+                                          enum many many)
 {
-    const struct body *body = body_at(root, (uint32_t)(place >> (64 - DEPTH_LAST)));
-    uint64_t w = place << body->depth >> body->shift;
-    uint64_t at = line_of(body, w);
-    return (struct look){body_line(body, at), body, at, (uint32_t)w << 1 | 1};
+    if (many == MANY_ONE)
+        return (const struct body *)(const void *)root;
+    return ((const struct shelf *)(const void *)root)->body[place >> (64 - DEPTH_LAST)];
 }
 
-enum { LOOK_NO, LOOK_YES, LOOK_STASH };
-
-ALWAYS_INLINE TARGET unsigned look_in(const struct look *look)
+ALWAYS_INLINE enum many root_many(const struct lines_root *root)
 {
-    unsigned width = look->body->width;
-    uint32_t q = look->q & slot_ones(width);
-    if (LIKELY(width == 16)) {
-        if (match16(look->line, (uint16_t)q) >> 1)
-            return LOOK_YES;
-    } else if (match_in(look->line, width, q)) {
-        return LOOK_YES;
-    }
+    if (root->lines)
+        return MANY_ONE;
+    return ((const struct shelf *)(const void *)root)->width == 16 ? MANY_16 : MANY_OTHER;
+}
+
+ALWAYS_INLINE struct look look_of(const struct body *body, uint64_t place)
+{
+    uint64_t w = place << body->depth >> body->shift;
+    return (struct look){body_line(body, line_of(body, w)), (uint32_t)w << 1 | 1, body->width};
+}
+
+/* Is it in the line? `*stash`: if not, it may be in the stash. */
+ALWAYS_INLINE TARGET bool look_in(const uint8_t *line, uint32_t q, unsigned width, bool *stash)
+{
+    bool found;
+    q &= slot_ones(width);
+    found = LIKELY(width == 16) ? any16(line, (uint16_t)q) : match_in(line, width, q) != 0;
     atomic_thread_fence(memory_order_acquire); /* the bound after the slots */
-    return q < (line_bound(look->line, width) & ~LINE_BARE) ? LOOK_NO : LOOK_STASH;
+    *stash = q >= (line_bound(line, width) & ~LINE_BARE);
+    return found;
+}
+
+static __attribute__((noinline)) bool look_behind(const struct body *body, uint64_t place)
+{
+    uint64_t w = place << body->depth >> body->shift;
+    return stash_has(body, line_of(body, w), (uint32_t)w << 1 | 1);
+}
+
+ALWAYS_INLINE TARGET bool has_place(const struct lines_root *root, uint64_t place)
+{
+    const struct body *body = body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER);
+    struct look look = look_of(body, place);
+    bool stash, found = look_in(look.line, look.q, look.width, &stash);
+    return UNLIKELY(stash) && !found ? look_behind(body, place) : found;
 }
 
 static TARGET bool kernel_has_one(const struct lines_root *root, tamis_digest digest)
 {
-    struct look look = look_of(root, digest.a);
-    unsigned found = look_in(&look);
-    return LIKELY(found != LOOK_STASH) ? found : stash_has(look.body, look.at, look.q);
+    return has_place(root, digest.a);
 }
 
-ALWAYS_INLINE void group_start(const struct lines_root *root, const tamis_digest *digests, size_t n,
-                               struct look *looks)
+static __attribute__((noinline, unused)) TARGET bool has_slowly(const struct lines *l,
+                                                                uint64_t place)
 {
-    for (size_t i = 0; i < n; i++) {
-        looks[i] = look_of(root, digests[i].a);
-        __builtin_prefetch(looks[i].line, 0, 2);
-    }
+    uint64_t inside = readers_enter();
+    bool found = has_place(lines_root_of(l), place);
+    readers_leave(inside);
+    return found;
 }
 
-ALWAYS_INLINE TARGET void group_end(const struct look *looks, size_t n, uint8_t *found)
+/* A key of 8 bytes under xxh3, for a thread that is no reader yet; see struct quick. What is rare is in calls at the
+   end, so that the common way keeps no register: 88 instructions instead of 116. */
+static __attribute__((unused)) TARGET bool kernel_has_key(const struct quick *quick,
+                                                          const void *key, size_t len)
 {
-    uint8_t later[GROUP];
-    size_t waiting = 0;
+    struct reader *r = reader_mine;
+    if (UNLIKELY(len != 8 || !r || readers_fence))
+        return quick->other(quick, key, len);
+    uint64_t place = digest_eight(quick->flip, key).a;
+    if (UNLIKELY(atomic_load_explicit(&r->since, memory_order_relaxed)))
+        return has_slowly(quick->lines, place);
+    atomic_store_explicit(&r->since, atomic_load_explicit(&readers_clock, memory_order_acquire),
+                          memory_order_release);
+    atomic_signal_fence(memory_order_seq_cst);
+    const struct lines_root *root = lines_root_of(quick->lines);
+    const struct body *body = body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER);
+    struct look look = look_of(body, place);
+    bool sure = look.width == 16, stash, found = false;
+    if (LIKELY(sure)) {
+        found = look_in(look.line, look.q, 16, &stash);
+        sure = found || !stash;
+    }
+    atomic_store_explicit(&r->since, 0, memory_order_release);
+    return LIKELY(sure) ? found : has_slowly(quick->lines, place);
+}
+
+ALWAYS_INLINE void look_start(const struct lines_root *root, uint64_t place, struct look *look,
+                              enum many many)
+{
+    struct look new = look_of(body_for(root, place, many), place);
+    __builtin_prefetch(new.line, 0, 2);
+    look->line = new.line;
+    look->q = new.q;
+    if (many == MANY_OTHER)
+        look->width = new.width;
+}
+
+/* Keys whose line does not have them and whose stash may. */
+struct later {
+    size_t n, key[GROUP];
+};
+
+static __attribute__((noinline)) void look_later(const struct lines_root *root,
+                                                 const tamis_digest *digests, uint8_t *found,
+                                                 struct later *later)
+{
+    for (size_t i = 0; i < later->n; i++) {
+        size_t key = later->key[i];
+        uint64_t place = digests[key].a;
+        if (!found[key])
+            found[key] =
+                look_behind(body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER), place);
+    }
+    later->n = 0;
+}
+
+ALWAYS_INLINE TARGET void stream(const struct lines_root *root, const tamis_digest *digests,
+                                 size_t n, uint8_t *found, enum many many)
+{
+    struct look ring[GROUP];
+    struct later later = {.n = 0};
+    unsigned all = many == MANY_16 ? 16 : ((const struct body *)(const void *)root)->width;
+    for (size_t i = 0; i < GROUP; i++)
+        look_start(root, digests[i < n ? i : 0].a, &ring[i], many);
     for (size_t i = 0; i < n; i++) {
-        __builtin_prefetch(looks[i + 3].line, 0, 3);
-        unsigned answer = look_in(&looks[i]);
-        found[i] = answer & 1;
-        later[waiting] = (uint8_t)i;
-        waiting += answer >> 1;
+        struct look *look = &ring[i % GROUP];
+        const uint8_t *line = look->line;
+        uint32_t q = look->q;
+        unsigned width = many == MANY_OTHER ? look->width : all;
+        bool stash;
+        look_start(root, digests[i + GROUP < n ? i + GROUP : i].a, look, many);
+        __builtin_prefetch(ring[(i + 8) % GROUP].line, 0, 3);
+        found[i] = look_in(line, q, width, &stash);
+        if (UNLIKELY(stash)) {
+            later.key[later.n++] = i;
+            if (later.n == GROUP)
+                look_later(root, digests, found, &later);
+        }
     }
-    for (size_t j = 0; j < waiting; j++) {
-        const struct look *look = &looks[later[j]];
-        found[later[j]] = stash_has(look->body, look->at, look->q);
-    }
+    look_later(root, digests, found, &later);
 }
 
 static TARGET void kernel_has(const struct lines_root *root, const tamis_digest *digests, size_t n,
                               uint8_t *found)
 {
-    struct look looks[2][GROUP + 3];
-    size_t now = n < GROUP ? n : GROUP;
-    for (unsigned i = 0; i < 3; i++)
-        looks[0][GROUP + i].line = looks[1][GROUP + i].line = NULL;
-    group_start(root, digests, now, looks[0]);
-    for (size_t done = 0, turn = 0; done < n; turn ^= 1) {
-        size_t next = n - done - now < GROUP ? n - done - now : GROUP;
-        group_start(root, digests + done + now, next, looks[turn ^ 1]);
-        for (unsigned i = 0; i < 3; i++)
-            looks[turn][now + i].line = looks[turn ^ 1][i < next ? i : 0].line;
-        group_end(looks[turn], now, found + done);
-        done += now;
-        now = next;
-    }
+    enum many many = root_many(root);
+    if (many == MANY_16)
+        stream(root, digests, n, found, MANY_16);
+    else if (many == MANY_ONE)
+        stream(root, digests, n, found, MANY_ONE);
+    else
+        stream(root, digests, n, found, MANY_OTHER);
 }
+
+/* A key into its line, unless it is found and `once`; false if that takes more than a free slot. */
+ALWAYS_INLINE TARGET bool add_place(struct body *b, uint64_t place, bool once, uint8_t *fresh,
+                                    unsigned width)
+{
+    struct look look = look_of(b, place);
+    uint8_t *line = (uint8_t *)(uintptr_t)look.line;
+    bool stash, found = look_in(line, look.q, width, &stash);
+    if (UNLIKELY(stash) && !found)
+        found = look_behind(b, place);
+    *fresh = !found;
+    if (found && once && LIKELY(!b->rare)) /* see lines_keep() */
+        return true;
+    uint64_t full = UINT64_C(1) << line_slots(width);
+    unsigned used = width == 16 ? (unsigned)__builtin_ctzll(zero16(line) >> 1 | full)
+                                : kernel_used(line, width);
+    if (UNLIKELY(found || used >= line_slots(width) ||
+                 b->used >= (uint64_t)b->lines * line_load(width)))
+        return false;
+    slot_put(line, width, used, look.q & slot_ones(width));
+    b->used++;
+    b->keys++;
+    b->mass++;
+    return true;
+}
+
+static TARGET size_t kernel_add(const struct lines_root *root, const tamis_digest *digests,
+                                size_t n, uint8_t *fresh, bool once)
+{
+    enum many many = root->lines ? MANY_ONE : MANY_OTHER;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t place = digests[i].a, ahead = digests[i + GROUP < n ? i + GROUP : i].a;
+        struct body *b = (struct body *)(uintptr_t)body_for(root, place, many);
+        __builtin_prefetch(look_of(body_for(root, ahead, many), ahead).line, 0, 2);
+        bool good = LIKELY(b->width == 16) ? add_place(b, place, once, &fresh[i], 16)
+                                           : add_place(b, place, once, &fresh[i], b->width);
+        if (UNLIKELY(!good))
+            return i;
+    }
+    return n;
+}
+
+static TARGET bool kernel_take(struct body *b, uint64_t place)
+{
+    struct look look = look_of(b, place);
+    uint8_t *line = (uint8_t *)(uintptr_t)look.line;
+    unsigned width = look.width, at = 0, n = 0;
+    uint32_t q = look.q & slot_ones(width);
+    if (UNLIKELY(b->rare || line_bound(line, width) != slot_ones(width) || q == slot_ones(width)))
+        return false; /* the greatest slot may be in the stash too */
+    for (uint64_t like = match_in(line, width, q); like; like &= like - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(like);
+        bool same = slot_get(line, width, i) == q;
+        at = same ? i : at;
+        n += same;
+    }
+    if (UNLIKELY(n != 1))
+        return false;
+    unsigned last = kernel_used(line, width) - 1;
+    slot_put(line, width, at, slot_get(line, width, last));
+    slot_put(line, width, last, 0);
+    b->used--;
+    b->keys--;
+    b->mass--;
+    return true;
+}
+
+#define LINES_KERNEL(name, has_key, pour)                                                 \
+    {                                                                                     \
+        name, has_key, kernel_has_one, kernel_has, kernel_add, kernel_take, kernel_match, \
+            kernel_used, kernel_greatest, pour,                                           \
+    }

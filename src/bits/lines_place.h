@@ -39,6 +39,29 @@ ALWAYS_INLINE uint64_t first_of(const struct body *b, uint64_t line)
     return at >> 64 ? (uint64_t)(at / b->lines) : (uint64_t)at / b->lines;
 }
 
+/* first_of() of one line after the other, without a division for each. */
+struct border {
+    uint64_t first;           /* of the line after `line` */
+    uint64_t whole, part;     /* of `line + 1` lines: whole * M + part = (line + 1) << b */
+    uint64_t step, step_part; /* of one line */
+    uint64_t line, lines;
+};
+
+ALWAYS_INLINE struct border border_at_first(const struct body *b)
+{
+    uint64_t span = UINT64_C(1) << body_bits(b), whole = span / b->lines, part = span % b->lines;
+    return (struct border){whole + (part > 0), whole, part, whole, part, 0, b->lines};
+}
+
+ALWAYS_INLINE void border_move(struct border *at)
+{
+    uint64_t part = at->part + at->step_part, carry = part >= at->lines;
+    at->part = part - (carry ? at->lines : 0);
+    at->whole += at->step + carry;
+    at->first = at->whole + (at->part > 0);
+    at->line++;
+}
+
 /* Entries with so many unknown bits may be in lines twice, and which line they begin in cannot be
    told from a slot: lines span 15/16 of what a slot can tell, or just all of it (lines_fit). */
 ALWAYS_INLINE bool is_coarse(unsigned width, unsigned unknown)
@@ -103,10 +126,8 @@ ALWAYS_INLINE uint32_t place_number(const struct lines_root *root, uint64_t plac
 
 ALWAYS_INLINE struct body *body_at(const struct lines_root *root, uint32_t number)
 {
-    return root->lines
-               ? (struct body *)(uintptr_t)root
-               : atomic_load_explicit(&((const struct shelf *)(const void *)root)->body[number],
-                                      memory_order_acquire);
+    return root->lines ? (struct body *)(uintptr_t)root
+                       : ((const struct shelf *)(const void *)root)->body[number];
 }
 
 /* Places that a part takes. */
@@ -140,20 +161,26 @@ tamis_error lines_take(void *target, uint64_t place, unsigned known, uint64_t co
 
 /* ---- lines_rebuild.c ---- */
 /* An empty part; or one of lines elsewhere, in a mapped file. */
-struct body *body_new(const tamis_allocator *a, unsigned depth, uint64_t lines, unsigned width,
+struct body *body_new(struct lines *l, unsigned depth, uint64_t lines, unsigned width,
                       const uint8_t *view);
 /* A number of lines that slots can tell apart, at most so many. */
 uint64_t lines_fit(uint64_t lines);
 void body_free(struct body *b, const tamis_allocator *a);
 /* Header and lines in another place, if there is one for them; nobody knows of it yet. */
 struct body *body_move(struct body *b, void *(*move)(void *context, void *memory), void *context);
-/* With its stash and its lists, as they were asked for. */
+/* With its stash and its lists, as they were asked for; what is in an arena is counted there. */
 uint64_t body_bytes(const struct body *b);
 void body_clear(struct body *b, const tamis_allocator *a);
 /* An empty part for a set of no keys. */
-struct body *body_first(const struct lines *l);
-struct body *body_copy(const struct body *b, const tamis_allocator *a);
+struct body *body_first(struct lines *l);
+/* For the set `l`. */
+struct body *body_copy(struct lines *l, const struct body *b);
+/* Brings what arenas have of the system into the bytes of the set. */
+void memory_count(struct lines *l);
+void memory_free(struct lines *l); /* with no body in it */
 struct shelf *shelf_new(const tamis_allocator *a);
+/* When it is filled. */
+void shelf_settle(struct shelf *shelf);
 void root_free(struct lines_root *root, const tamis_allocator *a);
 /* A larger body in the place, or 16 of them. */
 tamis_error part_grow(struct lines *l, uint64_t place);

@@ -8,7 +8,12 @@
 
 /* ---- bodies and shelves ---------------------------------------------------------------------- */
 
-#define FROM_PAGES 255
+/* Once a set has so many bytes its bodies come from an arena; and once it has so many, from one of huge
+   pages, of which the last is half empty on average. */
+#define ARENA_FROM ((uint64_t)1 << 19)
+#define HUGE_FROM  ((uint64_t)16 << 20)
+#define SMALL_PAGE ((size_t)1 << 12)
+#define HUGE_PAGE  ((size_t)1 << 21)
 
 /* Lines of a mapped file are not behind the header. */
 static size_t body_size(const struct body *b)
@@ -20,18 +25,71 @@ static size_t body_size(const struct body *b)
 uint64_t body_bytes(const struct body *b)
 {
     const struct stash *stash = atomic_load(&b->stash);
-    return body_size(b) + (stash ? stash_bytes(stash->room) : 0) + rare_bytes(b->rare);
+    return (b->arena ? 0 : body_size(b)) + (stash ? stash_bytes(stash->room) : 0) +
+           rare_bytes(b->rare);
 }
 
-struct body *body_new(const tamis_allocator *a, unsigned depth, uint64_t lines, unsigned width,
+/* Do bodies come from an arena? An allocator that is not the system's has its own way. */
+static bool from_arena(const struct lines *l)
+{
+    return l->bytes >= ARENA_FROM && l->allocator->alloc == mem_system.alloc;
+}
+
+static struct arena *arena_of(struct lines *l)
+{
+    if (!l->memory) {
+        l->memory = mem_new0(l->allocator, 1, sizeof *l->memory);
+        if (!l->memory)
+            return NULL;
+        l->memory->small.page = SMALL_PAGE;
+        l->memory->large.page = HUGE_PAGE;
+    }
+    return l->bytes < HUGE_FROM ? &l->memory->small : &l->memory->large;
+}
+
+void memory_free(struct lines *l)
+{
+    if (!l->memory)
+        return;
+    arena_end(&l->memory->small);
+    arena_end(&l->memory->large);
+    mem_free(l->allocator, l->memory, 1, sizeof *l->memory);
+    l->memory = NULL;
+}
+
+void memory_count(struct lines *l)
+{
+    struct lines_memory *memory = l->memory;
+    if (!memory)
+        return;
+    if (memory->small.blocks + memory->large.blocks == 0) {
+        l->bytes -= memory->counted;
+        memory_free(l);
+        return;
+    }
+    uint64_t now = sizeof *memory + memory->small.mapped + memory->large.mapped +
+                   (memory->small.room + memory->large.room) * sizeof(struct extent);
+    l->bytes += now - memory->counted;
+    memory->counted = now;
+}
+
+struct body *body_new(struct lines *l, unsigned depth, uint64_t lines, unsigned width,
                       const uint8_t *view)
 {
-    struct block memory;
-    size_t size = sizeof(struct body) + (view ? 0 : lines * LINE_BYTES);
-    if (lines >= STASH_LINES || !block_new(a, size, &memory))
+    size_t bytes = sizeof(struct body) + (view ? 0 : lines * LINE_BYTES);
+    struct block memory = {0};
+    struct arena *arena = NULL;
+    if (lines >= STASH_LINES)
         return NULL;
+    if (view || !from_arena(l))
+        block_new(l->allocator, bytes, &memory);
+    else if ((arena = arena_of(l)) != NULL && (memory.data = arena_new(arena, bytes)) != NULL)
+        memset(memory.data, 0, bytes);
     struct body *b = memory.data;
-    b->behind = memory.mapped ? FROM_PAGES : (uint8_t)((char *)memory.data - (char *)memory.base);
+    if (!b)
+        return NULL;
+    b->arena = arena;
+    b->behind = arena ? 0 : (uint8_t)((char *)memory.data - (char *)memory.base);
     b->lines = (uint32_t)lines;
     b->line = view ? view : (uint8_t *)(b + 1);
     b->width = (uint8_t)width;
@@ -43,15 +101,18 @@ struct body *body_new(const tamis_allocator *a, unsigned depth, uint64_t lines, 
 /* What it is in: header and lines. */
 static struct block body_block(struct body *b)
 {
-    struct block memory = {.data = b, .mapped = b->behind == FROM_PAGES};
-    memory.base = memory.mapped ? (char *)b : (char *)b - b->behind;
-    memory.size = block_size(body_size(b), memory.mapped);
+    struct block memory = {.data = b, .base = (char *)b - b->behind};
+    memory.size = block_size(body_size(b), false);
     return memory;
 }
 
 static void body_let_go(struct body *b, const tamis_allocator *a)
 {
     struct block memory = body_block(b);
+    if (b->arena) {
+        arena_free(b->arena, b, body_size(b));
+        return;
+    }
     block_free(a, &memory);
 }
 
@@ -59,7 +120,7 @@ struct body *body_move(struct body *b, void *(*move)(void *context, void *memory
 {
     struct block memory = body_block(b);
     bool own = b->line == (const uint8_t *)(b + 1);
-    void *moved = memory.mapped ? NULL : move(context, memory.base);
+    void *moved = b->arena ? NULL : move(context, memory.base);
     if (!moved)
         return b;
     block_moved(&memory, moved);
@@ -115,9 +176,10 @@ static bool apart_copy(struct apart_list *to, const struct apart_list *from,
     return true;
 }
 
-struct body *body_copy(const struct body *b, const tamis_allocator *a)
+struct body *body_copy(struct lines *l, const struct body *b)
 {
-    struct body *copy = body_new(a, b->depth, b->lines, b->width, NULL);
+    const tamis_allocator *a = l->allocator;
+    struct body *copy = body_new(l, b->depth, b->lines, b->width, NULL);
     const struct stash *stash = atomic_load(&b->stash);
     if (!copy)
         return NULL;
@@ -223,22 +285,16 @@ static tamis_error visit_apart(const struct visit *v, const struct apart_list *l
     return e;
 }
 
-static tamis_error visit_rest(const struct visit *v)
+static tamis_error visit_stash(const struct visit *v, struct pour *pour);
+
+/* `pour`: the way for what goes into a line with room, or NULL. */
+static tamis_error visit_rest(const struct visit *v, struct pour *pour)
 {
-    const struct body *b = v->body;
-    const struct stash *stash = atomic_load(&b->stash);
-    tamis_error e = TAMIS_OK;
-    if (b->rare)
-        e = visit_apart(v, &b->rare->coarse);
-    for (uint32_t i = 0; stash && i < stash->room && e == TAMIS_OK; i++) {
-        uint64_t entry = stash->entry[i], line = stash_line(entry);
-        if (entry)
-            e = visit_slot(v, stash_slot(entry), first_of(b, line), first_of(b, line + 1) - 1,
-                           stash_copies(entry));
-    }
-    if (b->rare && e == TAMIS_OK)
-        e = visit_apart(v, &b->rare->excess);
-    return e;
+    const struct rare *rare = v->body->rare;
+    tamis_error e = rare ? visit_apart(v, &rare->coarse) : TAMIS_OK;
+    if (e == TAMIS_OK)
+        e = visit_stash(v, pour);
+    return rare && e == TAMIS_OK ? visit_apart(v, &rare->excess) : e;
 }
 
 static tamis_error visit_places(const struct lines_root *root, uint32_t first, uint32_t n,
@@ -251,7 +307,7 @@ static tamis_error visit_places(const struct lines_root *root, uint32_t first, u
         struct visit v = {b, top, take, context};
         e = b->width == 16 ? visit_lines(&v, 16) : visit_lines(&v, b->width);
         if (e == TAMIS_OK)
-            e = visit_rest(&v);
+            e = visit_rest(&v, NULL);
         i += body_places(root, b);
     }
     return e;
@@ -284,32 +340,56 @@ ALWAYS_INLINE bool pour_entry(struct pour *p, uint64_t low, unsigned u)
     return true;
 }
 
+/* The same for a slot of a line. */
+ALWAYS_INLINE bool pour_slot(struct pour *p, uint32_t slot, uint64_t low)
+{
+    int more = (int)p->from->shift - (int)p->to->shift; /* bits that w has more in the new body */
+    int left = (int)__builtin_ctz(slot) + more;
+    return LIKELY(left >= 0) &&
+           pour_entry(p, more >= 0 ? low << more : low >> -more, (unsigned)left);
+}
+
+static tamis_error visit_stash(const struct visit *v, struct pour *pour)
+{
+    const struct body *b = v->body;
+    const struct stash *stash = atomic_load(&b->stash);
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; stash && i < stash->room && e == TAMIS_OK; i++) {
+        uint64_t entry = stash->entry[i], line = stash_line(entry);
+        uint32_t slot = stash_slot(entry);
+        if (entry == 0 || is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
+            continue;
+        uint64_t from = first_of(b, line), key = key_in(b, slot, from, first_of(b, line + 1) - 1);
+        uint64_t low = (key & (key - 1)) >> 1;
+        if (low < from || (pour && stash_copies(entry) == 1 && pour_slot(pour, slot, low)))
+            continue;
+        e = visit_key(v, key, stash_copies(entry));
+    }
+    return e;
+}
+
 /* The slots of all lines, in order, so that both bodies are gone through once. */
 static tamis_error pour_lines(struct pour *p)
 {
     const struct body *b = p->from;
-    int more = (int)b->shift - (int)p->to->shift; /* bits that w has more in the new body */
-    p->fewer = more < 0;
     unsigned slots = line_slots(b->width);
     uint64_t first = 0, mask = slot_ones(b->width - 1u);
+    struct border border = border_at_first(b);
     tamis_error e = TAMIS_OK;
     for (uint64_t line = 0; line < b->lines && e == TAMIS_OK; line++) {
-        uint64_t end = first_of(b, line + 1);
         const uint8_t *at = body_line(b, line);
         for (unsigned i = 0; i < slots && e == TAMIS_OK; i++) {
             uint32_t slot = slot_get(at, b->width, i);
             if (slot == 0)
                 break;
-            unsigned u = (unsigned)__builtin_ctz(slot);
             uint64_t low = first + ((slot_order(slot) / 2 - first) & mask);
-            if (UNLIKELY(is_coarse(b->width, u) || low >= end))
+            if (UNLIKELY(is_coarse(b->width, (unsigned)__builtin_ctz(slot)) || low >= border.first))
                 continue;
-            int left = (int)u + more;
-            uint64_t moved = more >= 0 ? low << more : low >> -more;
-            if (UNLIKELY(left < 0 || !pour_entry(p, moved, (unsigned)left)))
+            if (UNLIKELY(!pour_slot(p, slot, low)))
                 e = p->rest(p->context, low << 1 | (slot & -slot));
         }
-        first = end;
+        first = border.first;
+        border_move(&border);
     }
     return e;
 }
@@ -325,13 +405,17 @@ static tamis_error pour(struct visit *v, const struct target *t)
     struct body *to = t->body;
     struct pour p = {.from = v->body, .to = to, .used = t->used, .rest = pour_rest, .context = v};
     int more = (int)v->body->shift - (int)to->shift;
+    p.fewer = more < 0;
     bool quick =
         lines_kernel()->pour && v->body->width == 16 && to->width == 16 && (more == 0 || more == 1);
     tamis_error e = quick ? lines_kernel()->pour(&p) : pour_lines(&p);
+    p.fewer = true; /* what the stash has may be copies of what lines have */
+    if (e == TAMIS_OK)
+        e = visit_rest(v, &p);
     to->keys += p.keys;
     to->used += p.keys;
     to->mass += p.mass;
-    return e == TAMIS_OK ? visit_rest(v) : e;
+    return e;
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -349,16 +433,26 @@ struct size {
 };
 
 /* So small, slots are four bits wider, so that the first keys of a set that grows large weigh little in its
-   rate; and parts grow in small steps, each of which costs little. */
+   rate, to which each doubling past it adds 0.08 points at 1 %; and parts grow in small steps, each of which
+   costs little. */
 #define SMALL 16384
 
-/* For so many slots and some to come, and for the rate of the entries there are. `phase`, of 256, spreads
-   the moments at which parts grow; 256 is a whole step. */
-static struct size size_for(const struct lines *l, uint64_t used, double rate, unsigned depth,
+/* What goes into a part. */
+struct content {
+    uint64_t used;    /* slots, */
+    uint64_t entries; /* of at least so many entries, */
+    double rate;      /* which match so many of all keys, */
+    unsigned known;   /* and of which at most so many bits of the place are known */
+};
+
+/* For so much and some to come. `phase`, of 256, spreads the moments at which parts grow; 256 is a whole step. */
+static struct size size_for(const struct lines *l, struct content content, unsigned depth,
                             unsigned phase)
 {
+    uint64_t used = content.used;
     bool small = depth == 0 && used < SMALL;
-    struct size size = {0, small && l->width < WIDTH_LAST ? l->width + 4u : l->width};
+    bool stays = l->limit && l->limit < SMALL * 4; /* it will not grow large */
+    struct size size = {0, small && !stays && l->width < WIDTH_LAST ? l->width + 4u : l->width};
     uint64_t step = small ? used / 24 : used / 16 * 3;
     for (;; size.width += 4) {
         unsigned load = line_load(size.width);
@@ -366,16 +460,20 @@ static struct size size_for(const struct lines *l, uint64_t used, double rate, u
         if (size.lines * load <= used) /* rounded down to what there was */
             size.lines += size.lines / 16 + 1;
         unsigned bits = size.width - 1 + (63 - (unsigned)__builtin_clzll(size.lines));
-        double after = rate + (double)(size.lines * load) / (double)(UINT64_C(1) << bits);
+        double come = (double)(size.lines * load) - (double)content.entries;
+        if (depth + bits <
+            content.known) /* bits are lost: each weighs as much as one that comes, at worst */
+            come += (double)content.entries;
+        double after = content.rate + come / (double)(UINT64_C(1) << bits);
         if (after <= l->fpp || size.width == WIDTH_LAST)
             return size;
     }
 }
 
-struct body *body_first(const struct lines *l)
+struct body *body_first(struct lines *l)
 {
-    struct size size = size_for(l, 0, 0, 0, 256);
-    return body_new(l->allocator, 0, size.lines, size.width, NULL);
+    struct size size = size_for(l, (struct content){0}, 0, 256);
+    return body_new(l, 0, size.lines, size.width, NULL);
 }
 
 /* Slots at which a part is split, and at a third of which 16 become one: a rebuild takes about 2 ns per
@@ -391,7 +489,7 @@ static uint64_t split_at(unsigned depth)
 static bool target_new(struct target *t, struct lines *l, struct size size, unsigned depth)
 {
     *t = (struct target){.lines = l};
-    t->body = body_new(l->allocator, depth, size.lines, size.width, NULL);
+    t->body = body_new(l, depth, size.lines, size.width, NULL);
     t->used = t->body ? mem_new0(l->allocator, size.lines, 1) : NULL;
     return t->used;
 }
@@ -431,26 +529,35 @@ static tamis_error rebuild_fill(struct rebuild *r)
 {
     struct lines *l = r->lines;
     const struct body *old = body_at(r->root, r->first);
-    uint64_t old_bytes = body_bytes(old);
+    uint64_t old_bytes = body_bytes(old);                            /* which will be free */
     bool same = r->n == 1 && body_places(r->root, old) == r->places; /* one part, as before */
     r->keys[0] = same ? old->used : 0;
     if (!same)
         visit_places(r->root, r->first, r->places, rebuild_count, r);
-    double rate = 0; /* the mean of theirs: new parts have the like */
+    struct content content = {0};
     for (uint32_t i = r->first; i < r->first + r->places;) {
         const struct body *b = body_at(r->root, i);
-        rate += mass_share(b, b->mass) * body_places(r->root, b) / r->places;
+        content.rate += /* the mean of theirs: new parts have the like */
+            mass_share(b, b->mass) * body_places(r->root, b) / r->places;
+        content.known = (unsigned)max_u64(content.known, b->depth + body_bits(b));
         i += body_places(r->root, b);
     }
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < r->n; i++) {
         unsigned phase = r->n > 1 ? (i * 7 % r->n * 256 + r->first) / r->n % 256 : 256;
-        struct size size = size_for(l, r->keys[i], rate, r->depth, phase);
-        bytes += size.lines * LINE_BYTES + size.lines * 4; /* and its stash */
-        if (l->limit && l->bytes + bytes > l->limit + old_bytes)
+        content.used = r->keys[i];
+        content.entries = same ? min_u64(old->used, old->keys) : r->keys[i];
+        struct size size = size_for(l, content, r->depth, phase);
+        uint64_t more = sizeof(struct body) + size.lines * LINE_BYTES;
+        const struct arena *arena = from_arena(l) ? arena_of(l) : NULL;
+        uint64_t now = bytes + (arena ? arena_needs(arena, more) : more);
+        bytes +=
+            (arena ? 0 : more) + size.lines * 8; /* arenas count for themselves; and its stash */
+        if (l->limit && l->bytes + now + size.lines * 8 > l->limit + old_bytes)
             return TAMIS_ESPACE;
         if (!target_new(&r->target[i], l, size, r->depth))
             return TAMIS_ENOMEM;
+        memory_count(l);
     }
     if (!same)
         return visit_places(r->root, r->first, r->places, rebuild_take, r);
@@ -458,18 +565,23 @@ static tamis_error rebuild_fill(struct rebuild *r)
     return pour(&(struct visit){old, top, lines_take, &r->target[0]}, &r->target[0]);
 }
 
-/* The new parts into their places, and those before into the list of what can be freed. */
+void shelf_settle(struct shelf *shelf)
+{
+    shelf->width = shelf->body[0]->width;
+    for (uint32_t i = 1; i < PLACES; i++)
+        if (shelf->body[i]->width != shelf->width)
+            shelf->width = 0;
+}
+
+/* The new parts into their places, in a shelf of their own, and those before into the list of what can be
+   freed. */
 static void rebuild_publish(struct rebuild *r, struct shelf *shelf)
 {
     struct lines *l = r->lines;
-    struct lines_root *root = r->root, *now = root;
-    if (r->depth == 0)
-        now = (struct lines_root *)(void *)r->target[0].body;
-    else if (root->lines)
-        now = (struct lines_root *)(void *)shelf;
-    uint32_t first = root->lines ? 0 : r->first, places = root->lines ? PLACES : r->places;
+    struct lines_root *root = r->root, *now = (void *)r->target[0].body;
+    struct shelf *before = root->lines ? NULL : (struct shelf *)(void *)root;
     struct body *old[1 << DEPTH_STEP];
-    uint32_t n_old = 0;
+    uint32_t n_old = 0, places = root->lines ? PLACES : r->places;
     for (uint32_t i = r->first; i < r->first + r->places;) {
         old[n_old++] = body_at(root, i);
         i += body_places(root, old[n_old - 1]);
@@ -478,19 +590,22 @@ static void rebuild_publish(struct rebuild *r, struct shelf *shelf)
         l->bytes += body_bytes(r->target[i].body);
     for (uint32_t i = 0; i < n_old; i++)
         l->bytes -= body_bytes(old[i]);
-    for (uint32_t i = 0; r->depth && i < places; i++)
-        atomic_store_explicit(&((struct shelf *)(void *)now)->body[first + i],
-                              r->target[i / (places / r->n)].body, memory_order_release);
-    if (now != root)
-        atomic_store_explicit(&l->root, now, memory_order_release);
+    if (shelf) {
+        for (uint32_t i = 0; before && i < PLACES; i++)
+            shelf->body[i] = before->body[i];
+        for (uint32_t i = 0; i < places; i++)
+            shelf->body[r->first + i] = r->target[i / (places / r->n)].body;
+        shelf_settle(shelf);
+        l->bytes += sizeof *shelf;
+        now = (void *)shelf;
+    }
+    atomic_store_explicit(&l->root, now, memory_order_release);
     for (uint32_t i = 0; i < n_old; i++)
         body_retire(l, old[i]);
-    if (shelf)
-        l->bytes += sizeof *shelf;
-    if (now == root || root->lines)
-        return;
-    l->bytes -= sizeof *shelf;
-    retire(&l->retired, &((struct shelf *)(void *)root)->retired, shelf_dispose);
+    if (before) {
+        l->bytes -= sizeof *before;
+        retire(&l->retired, &before->retired, shelf_dispose);
+    }
 }
 
 static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t places, unsigned depth)
@@ -498,10 +613,10 @@ static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t places, uns
     struct lines_root *root = lines_root_of(l);
     unsigned before = body_at(root, first)->depth;
     struct rebuild r = {.lines = l, .root = root, .first = first, .places = places};
-    struct shelf *shelf = depth && root->lines ? shelf_new(l->allocator) : NULL;
+    struct shelf *shelf = depth ? shelf_new(l->allocator) : NULL;
     r.depth = depth;
     r.n = depth > before ? 1u << (depth - before) : 1;
-    tamis_error e = depth && root->lines && !shelf ? TAMIS_ENOMEM : rebuild_fill(&r);
+    tamis_error e = depth && !shelf ? TAMIS_ENOMEM : rebuild_fill(&r);
     for (uint32_t i = 0; i < r.n; i++) {
         if (r.target[i].body)
             mem_free(l->allocator, r.target[i].used, r.target[i].body->lines, 1);
@@ -513,6 +628,7 @@ static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t places, uns
     else
         mem_free(l->allocator, shelf, 1, sizeof *shelf);
     lines_reclaim(l, false);
+    memory_count(l);
     return e;
 }
 

@@ -1,4 +1,5 @@
 /* Kernels of lines in plain C: four lanes of 16 bits, or eight of 8, in a word. */
+#include "line.h"
 #include "lines.h"
 
 #define TARGET
@@ -44,6 +45,23 @@ ALWAYS_INLINE uint32_t match16(const uint8_t *line, uint16_t q)
     return lanes;
 }
 
+ALWAYS_INLINE bool any16(const uint8_t *line, uint16_t q)
+{
+    return match16(line, q) >> 1;
+}
+
+ALWAYS_INLINE unsigned greatest16(const uint8_t *line)
+{
+    unsigned greatest = 0;
+    uint32_t most = 0;
+    for (unsigned i = 0; i < 31; i++) {
+        uint32_t order = slot_order(load16(line + 2 + 2 * i));
+        greatest = order >= most ? i : greatest;
+        most = order >= most ? order : most;
+    }
+    return greatest;
+}
+
 ALWAYS_INLINE uint64_t match8(const uint8_t *line, uint8_t q)
 {
     uint64_t lanes = 0;
@@ -70,5 +88,4 @@ ALWAYS_INLINE uint64_t zero8(const uint8_t *line)
 
 #include "lines_kernel.h"
 
-const struct lines_kernel lines_scalar = {"scalar",     kernel_has_one, kernel_has,
-                                          kernel_match, kernel_used,    NULL};
+const struct lines_kernel lines_scalar = LINES_KERNEL("scalar", NULL, NULL);

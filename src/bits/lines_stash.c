@@ -65,15 +65,22 @@ static void stash_put(struct stash *stash, uint64_t entry)
     stash->used++;
 }
 
-bool stash_add(struct stash *stash, uint64_t line, uint32_t slot, uint64_t copies)
+enum stash_added stash_add(struct stash *stash, uint64_t line, uint32_t slot, uint64_t copies)
 {
-    uint32_t at = stash_find(stash, line, slot);
-    if (at < stash->room) {
-        __atomic_store_n(&stash->entry[at], stash->entry[at] + copies, __ATOMIC_RELAXED);
-        return false;
+    uint32_t at = stash_home(stash, line);
+    uint64_t entry;
+    for (; (entry = stash->entry[at]) != 0; at = stash_next(stash, at)) {
+        if (entry >> 12 != (line << 24 | slot))
+            continue;
+        if (stash_copies(entry) + copies > STASH_COPIES)
+            return STASH_FULL;
+        __atomic_store_n(&stash->entry[at], entry + copies, __ATOMIC_RELAXED);
+        return STASH_OLD;
     }
-    stash_put(stash, line << 36 | (uint64_t)slot << 12 | copies);
-    return true;
+    entry = line << 36 | (uint64_t)slot << 12 | copies;
+    __atomic_store_n(&stash->entry[at], entry, __ATOMIC_RELEASE);
+    stash->used++;
+    return STASH_NEW;
 }
 
 void stash_pour(struct stash *to, const struct stash *from)

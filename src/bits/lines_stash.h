@@ -1,6 +1,6 @@
 /*
  * What a part keeps beside its lines. The stash: slots that lines have no room for, about 1 % of them, by
- * line. Open addressing, any number of places, runs of some 4; an entry is one word:
+ * line. Open addressing, any number of places, runs of some 2; an entry is one word:
  *
  *     line << 36 | slot << 12 | copies        0: free
  *
@@ -69,15 +69,16 @@ struct stash *stash_new(const tamis_allocator *a, uint32_t room);
 /* Of entries elsewhere. */
 struct stash *stash_view(const tamis_allocator *a, uint32_t room, const uint64_t *entry);
 void stash_free(struct stash *stash, const tamis_allocator *a);
-/* Can so many more be added? It is never more than four fifths full. */
+/* Can so many more be added? Runs are twice as long at four fifths as at two thirds, which only small ones save. */
 ALWAYS_INLINE bool stash_fits(const struct stash *stash, uint64_t more)
 {
-    return stash && (stash->used + more) * 5 <= (uint64_t)stash->room * 4;
+    return stash && (stash->used + more) * 15 <= stash->room * (stash->room < 128 ? 12ul : 10ul);
 }
 /* All of one in another, which has room. */
 void stash_pour(struct stash *to, const struct stash *from);
-/* So many copies more, up to STASH_COPIES in all; true if the entry is new. There must be room. */
-bool stash_add(struct stash *stash, uint64_t line, uint32_t slot, uint64_t copies);
+/* So many copies more. There must be room. STASH_FULL: there would be more than STASH_COPIES, and nothing changed. */
+enum stash_added { STASH_OLD, STASH_NEW, STASH_FULL };
+enum stash_added stash_add(struct stash *stash, uint64_t line, uint32_t slot, uint64_t copies);
 /* The place of an entry, or room if there is none. */
 uint32_t stash_find(const struct stash *stash, uint64_t line, uint32_t slot);
 /* The entry of the line with the least order, or room. */

@@ -298,11 +298,12 @@ tamis_error tamis_filter_add_many(tamis_filter *f, const tamis_digest *digests, 
                                   uint8_t *fresh, size_t *done)
 {
     struct set *s = &f->set;
-    uint8_t unused[BATCH] = {0};
+    uint8_t unused[16 * BATCH];
     tamis_error e = set_writable(s);
     size_t all = e == TAMIS_OK ? add_run(s, digests, n, fresh) : 0;
     while (e == TAMIS_OK && all < n) {
-        size_t some = n - all < BATCH ? n - all : BATCH, added;
+        size_t most = s->opt.growth == TAMIS_SMOOTH ? sizeof unused : BATCH;
+        size_t some = n - all < most ? n - all : most, added;
         uint8_t *to = fresh ? fresh + all : unused;
         e = s->opt.growth == TAMIS_SMOOTH ? smooth_add(s, digests + all, some, to, &added)
             : s->opt.deletable            ? add_batch_deletable(s, digests + all, some, to, &added)

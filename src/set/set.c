@@ -242,7 +242,7 @@ void set_quick(struct set *s)
     s->open = 0;
     s->tidy_till = 0;
     if (s->opt.growth == TAMIS_SMOOTH) {
-        has = smooth_has_key;
+        has = smooth_quick(s);
     } else if (layers && layers_count(layers) == 1 && !s->guarded && !s->opt.unique && !s->form) {
         struct vector *v = layers->v[0];
         has = quick_set(&s->quick, &v->bits);

@@ -279,9 +279,12 @@ tamis_error smooth_clone(struct set *to, const struct set *from);
 void smooth_limit(struct set *s);
 void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
 bool smooth_has_key(const struct quick *quick, const void *key, size_t len);
+/* How one key is asked for; sets the rest of `quick`. */
+quick_fn smooth_quick(struct set *s);
 /* At most BATCH keys. */
 tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
                        size_t *done);
+void smooth_fetch(const struct set *s, const tamis_digest *digests, size_t n, bool first);
 tamis_removed smooth_remove(struct set *s, tamis_digest digest);
 /* All entries of the other's lines. */
 tamis_error smooth_unite(struct set *s, const struct set *other);

@@ -138,6 +138,8 @@ static tamis_error remove_many(struct set *s, const tamis_digest *keys, size_t n
     while (e == TAMIS_OK && i < n) {
         tamis_removed outcome;
         if (set_lines(s)) {
+            if (i % BATCH == 0) /* those after the next ones, so that these are there */
+                smooth_fetch(s, keys + i, n - i, i == 0);
             outcome = smooth_remove(s, keys[i]);
             if (outcomes)
                 outcomes[i] = (uint8_t)outcome;

@@ -32,6 +32,7 @@ tamis_error smooth_start(struct set *s)
     }
     atomic_store_explicit(&s->lines, l, memory_order_release);
     smooth_limit(s);
+    set_quick(s);
     return TAMIS_OK;
 }
 
@@ -89,6 +90,19 @@ static bool has_one(const struct set *s, tamis_digest digest)
            (vectors && layers->v[0]->bits.kernel->has_any(layers->v, vectors, digest));
 }
 
+quick_fn smooth_quick(struct set *s)
+{
+    const struct lines *l = set_lines(s);
+    const struct layers *layers = set_layers(s);
+    bool alone = l && (!layers || layers_count(layers) == 0);
+    if (!alone || s->family.hash != TAMIS_XXH3 || !lines_kernel()->has_key)
+        return smooth_has_key;
+    s->quick.lines = l;
+    s->quick.other = smooth_has_key;
+    s->quick.flip = digest_flip(&s->family);
+    return lines_kernel()->has_key;
+}
+
 bool smooth_has_key(const struct quick *quick, const void *key, size_t len)
 {
     const struct set *s = &((const tamis_filter *)quick)->set;
@@ -143,6 +157,13 @@ tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uin
                        size_t *done)
 {
     tamis_error e = TAMIS_OK;
+    if (set_lines(s) && layers_count(set_layers(s)) == 0) {
+        bool once = !s->opt.deletable && !s->opt.add_always;
+        uint64_t before = set_lines(s)->keys;
+        e = lines_add_many(set_lines(s), digests, n, once, fresh, done);
+        s->stored += set_lines(s)->keys - before;
+        return e;
+    }
     if (n > 1)
         fetch_keys(s, digests, n);
     for (*done = 0; *done < n && e == TAMIS_OK;) {
@@ -150,6 +171,15 @@ tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uin
         *done += e == TAMIS_OK;
     }
     return e;
+}
+
+/* Of the n keys to come, the lines of the second batch; and of the first, if they are not on their way. */
+void smooth_fetch(const struct set *s, const tamis_digest *digests, size_t n, bool first)
+{
+    if (first)
+        lines_prefetch(set_lines(s), digests, min_u64(n, BATCH));
+    if (n > BATCH)
+        lines_prefetch(set_lines(s), digests + BATCH, min_u64(n - BATCH, BATCH));
 }
 
 tamis_removed smooth_remove(struct set *s, tamis_digest digest)

@@ -274,7 +274,154 @@ TEST(small_sets_are_small)
     lines_free(&l);
 }
 
+/* ---- batches --------------------------------------------------------------------------------- */
+
+/* Adds in batches beside adds one by one: the same answers, the same entries. */
+static void add_in_batches(double fpp, bool once, uint64_t most, uint64_t seed)
+{
+    enum { RUN = 700 };
+    static tamis_digest digests[RUN];
+    static uint8_t fresh[RUN];
+    struct lines many, one;
+    uint64_t rng = seed;
+    CHECK(lines_init(&many, &mem_system, fpp) == TAMIS_OK &&
+          lines_init(&one, &mem_system, fpp) == TAMIS_OK);
+    for (uint64_t done = 0; done < most;) {
+        size_t n = 1 + rng_next(&rng) % RUN, added;
+        for (size_t i = 0; i < n; i++) /* one in eight comes again */
+            digests[i] = digest_of(rng_next(&rng) % 8 ? done + i : rng_next(&rng) % (done + i + 1));
+        CHECK(lines_add_many(&many, digests, n, once, fresh, &added) == TAMIS_OK && added == n);
+        for (size_t i = 0; i < n; i++) {
+            bool found = lines_has_one(&one, digests[i]);
+            CHECK_MSG(fresh[i] == !found, "key %zu after %" PRIu64, i, done);
+            if (!found || !once)
+                CHECK(lines_add(&one, digests[i], !found) == TAMIS_OK);
+        }
+        done += n;
+    }
+    CHECK(many.keys == one.keys && lines_equal(&many, &one));
+    CHECK(lines_rate(&many) == lines_rate(&one));
+    lines_free(&many);
+    lines_free(&one);
+}
+
+TEST(batches_add_what_single_adds_do)
+{
+    for (unsigned i = 0; i < 4; i++)
+        for (int once = 0; once < 2; once++)
+            add_in_batches(rates[i], once, harness_long() ? 2000000 : 120000, harness_seed() + i);
+}
+
+/* Through all widths that the rate asks for. */
+static void rate_while_growing(double fpp, uint64_t most)
+{
+    enum { RUN = 1000 };
+    static tamis_digest digests[RUN];
+    static uint8_t fresh[RUN];
+    struct lines l;
+    size_t done;
+    CHECK(lines_init(&l, &mem_system, fpp) == TAMIS_OK);
+    for (uint64_t n = 0, check = 100 * RUN; n < most;) {
+        for (size_t i = 0; i < RUN; i++)
+            digests[i] = digest_of(n + i);
+        CHECK(lines_add_many(&l, digests, RUN, true, fresh, &done) == TAMIS_OK);
+        n += RUN;
+        CHECK_MSG(lines_rate(&l) <= fpp, "says %g, stated %g, %g keys", lines_rate(&l), fpp,
+                  (double)n);
+        if (n < check)
+            continue;
+        check_rate(&l, 200000, n);
+        check *= 5;
+    }
+    lines_free(&l);
+}
+
+TEST(rate_holds_at_every_size)
+{
+    for (unsigned i = 0; i < 4; i++)
+        rate_while_growing(rates[i], harness_long() ? 50000000 : 2500000);
+}
+
+/* What kernels say of a full line. */
+TEST(kernels_agree_on_the_greatest_slot)
+{
+    uint64_t rng = harness_seed();
+    for (unsigned step = 0; step < 4000; step++) {
+        _Alignas(64) uint8_t line[LINE_BYTES] = {0};
+        unsigned width = 12 + 4 * (step % 4), slots = line_slots(width);
+        for (unsigned i = 0; i < slots; i++) {
+            uint32_t slot = (uint32_t)rng_next(&rng) & slot_ones(width) >> rng_next(&rng) % 8;
+            slot_put(line, width, i, slot ? slot : 1);
+        }
+        line_set_bound(line, width, (uint32_t)rng_next(&rng) & slot_ones(width));
+        uint32_t most = 0;
+        for (unsigned i = 0; i < slots; i++)
+            if (slot_order(slot_get(line, width, i)) > most)
+                most = slot_order(slot_get(line, width, i));
+        for (unsigned k = 0; k < kernels_here(); k++) {
+            unsigned at = kernels[k]->greatest(line, width);
+            CHECK_MSG(at < slots && slot_order(slot_get(line, width, at)) == most, "%s, width %u",
+                      kernels[k]->name, width);
+        }
+    }
+}
+
+/* Rebuilds included: what an add costs does not grow with the set. */
+COST(adds_cost_the_same_at_every_size, 800000)
+{
+    struct lines l;
+    uint8_t fresh[1000];
+    tamis_digest digests[1000];
+    size_t done;
+    CHECK(lines_init(&l, &mem_system, 0.01) == TAMIS_OK);
+    for (uint64_t i = 0; i < n; i += 1000) {
+        for (uint64_t j = 0; j < 1000; j++)
+            digests[j] = digest_of(i + j);
+        CHECK(lines_add_many(&l, digests, 1000, true, fresh, &done) == TAMIS_OK);
+    }
+    lines_free(&l);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
+
+/* What the set says it has is what its allocator gave, within what a block of lines is aligned by. */
+TEST(bytes_are_those_of_the_allocator)
+{
+    struct fault fault;
+    struct lines l;
+    fault_init(&fault);
+    CHECK(lines_init(&l, &fault.allocator, 0.01) == TAMIS_OK);
+    for (uint64_t i = 0; i < 300000; i++) {
+        CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+        if (i % 1000 == 0)
+            CHECK_MSG(l.bytes <= fault.bytes && fault.bytes - l.bytes <= 64 * fault.blocks,
+                      "%g of %g bytes", (double)l.bytes, (double)fault.bytes);
+    }
+    lines_free(&l);
+    CHECK(fault_clean(&fault));
+}
+
+/* Of the system's memory too: pages of arenas are counted whole, and given back. */
+TEST(arenas_are_counted)
+{
+    struct lines l;
+    CHECK(lines_init(&l, &mem_system, 0.01) == TAMIS_OK);
+    uint64_t n = harness_long() ? 20000000 : 700000;
+    double worst = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        CHECK(lines_add(&l, digest_of(i), true) == TAMIS_OK);
+        if (i > 100000 && i % 1000 == 0 && bits_per_key(&l) > worst)
+            worst = bits_per_key(&l);
+        if (l.memory)
+            CHECK(l.memory->counted >= l.memory->small.mapped + l.memory->large.mapped &&
+                  l.bytes > l.memory->counted);
+    }
+    CHECK_MSG(l.memory && worst < 28, "%g bits per key", worst);
+    for (uint64_t i = 0; i < n; i++)
+        CHECK(lines_remove(&l, digest_of(i)));
+    CHECK(!l.memory && l.bytes < 1024);
+    lines_free(&l);
+}
 
 TEST(without_memory_nothing_changes)
 {

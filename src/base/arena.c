@@ -1,0 +1,138 @@
+/* Extents of an arena: where blocks may go, and what goes back to the system. See arena.h. */
+#include "arena.h"
+
+#include "mem.h"
+
+#define LINE ((size_t)64)
+
+/* The highest extent with so many bytes; n: none. */
+static uint32_t extent_that_fits(const struct arena *a, size_t bytes)
+{
+    uint32_t i = a->n;
+    while (i > 0 && a->free[i - 1].bytes < bytes)
+        i--;
+    return i > 0 ? i - 1 : a->n;
+}
+
+/* The first extent behind the address. */
+static uint32_t extent_behind(const struct arena *a, const char *at)
+{
+    uint32_t low = 0, high = a->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (a->free[middle].at < at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void extent_drop(struct arena *a, uint32_t i)
+{
+    memmove(a->free + i, a->free + i + 1, (--a->n - i) * sizeof *a->free);
+}
+
+static void extent_insert(struct arena *a, uint32_t i, struct extent new)
+{
+    memmove(a->free + i + 1, a->free + i, (a->n++ - i) * sizeof *a->free);
+    a->free[i] = new;
+}
+
+static void extent_add(struct arena *a, char *at, size_t bytes)
+{
+    uint32_t i = extent_behind(a, at);
+    a->unused += bytes;
+    bool before = i > 0 && a->free[i - 1].at + a->free[i - 1].bytes == at;
+    bool behind = i < a->n && at + bytes == a->free[i].at;
+    if (before) {
+        a->free[i - 1].bytes += bytes + (behind ? a->free[i].bytes : 0);
+        if (behind)
+            extent_drop(a, i);
+    } else if (behind) {
+        a->free[i] = (struct extent){at, bytes + a->free[i].bytes};
+    } else {
+        extent_insert(a, i, (struct extent){at, bytes});
+    }
+}
+
+static bool room_for_one(struct arena *a)
+{
+    size_t most =
+        a->n + 2 * a->blocks + 4; /* freeing a block may add an extent; and unmapping, some */
+    if (most <= a->room)
+        return true;
+    size_t room = most + most / 2 + 8;
+    struct extent *larger =
+        room < UINT32_MAX ? mem_grow(&mem_system, a->free, a->room, room, sizeof *larger) : NULL;
+    if (!larger)
+        return false;
+    a->free = larger;
+    a->room = (uint32_t)room;
+    return true;
+}
+
+size_t arena_needs(const struct arena *a, size_t bytes)
+{
+    bytes = round_up(bytes, LINE);
+    return extent_that_fits(a, bytes) < a->n ? 0 : round_up(bytes, a->page);
+}
+
+void *arena_new(struct arena *a, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 4 || !room_for_one(a))
+        return NULL;
+    size_t more = arena_needs(a, bytes);
+    bytes = round_up(bytes, LINE);
+    if (more) {
+        char *new = mem_pages_new(more, a->page);
+        if (!new)
+            return NULL;
+        a->mapped += more;
+        extent_add(a, new, more);
+    }
+    uint32_t i = extent_that_fits(a, bytes);
+    a->free[i].bytes -= bytes;
+    char *at = a->free[i].at + a->free[i].bytes;
+    if (a->free[i].bytes == 0)
+        extent_drop(a, i);
+    a->unused -= bytes;
+    a->blocks++;
+    return at;
+}
+
+/* The whole pages of an extent back to the system; there is room for one extent more. */
+static void unmap(struct arena *a, uint32_t i)
+{
+    struct extent whole = a->free[i];
+    char *from = (char *)round_up((uintptr_t)whole.at, a->page);
+    char *to = (char *)((uintptr_t)(whole.at + whole.bytes) & ~(uintptr_t)(a->page - 1));
+    if (from >= to)
+        return;
+    size_t bytes = (size_t)(to - from), behind = (size_t)(whole.at + whole.bytes - to);
+    mem_pages_free(from, bytes);
+    a->mapped -= bytes;
+    a->unused -= bytes;
+    a->free[i].bytes = (size_t)(from - whole.at);
+    if (behind)
+        extent_insert(a, i + 1, (struct extent){to, behind});
+    if (a->free[i].bytes == 0)
+        extent_drop(a, i);
+}
+
+void arena_free(struct arena *a, void *block, size_t bytes)
+{
+    extent_add(a, block, round_up(bytes, LINE));
+    a->blocks--;
+    for (uint32_t i = 0; i < a->n && a->unused > a->mapped / 16 + a->page; i++)
+        if (a->n < a->room)
+            unmap(a, i);
+}
+
+void arena_end(struct arena *a)
+{
+    while (a->n) /* whole pages, as they were taken */
+        unmap(a, 0);
+    mem_free(&mem_system, a->free, a->room, sizeof *a->free);
+    *a = (struct arena){.page = a->page};
+}

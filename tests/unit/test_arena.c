@@ -1,0 +1,118 @@
+/*
+ * Arenas: blocks do not overlap and keep their bytes, what is counted is what there is, free pages go back, and
+ * blocks that are replaced in turn by larger ones leave few holes.
+ */
+#include "base/arena.h"
+#include "base/mem.h"
+#include "harness.h"
+
+#define BLOCKS 200
+
+struct block_of {
+    unsigned char *at;
+    size_t bytes;
+    unsigned char fill;
+};
+
+static void check_bytes(const struct block_of *b)
+{
+    CHECK((uintptr_t)b->at % 64 == 0);
+    for (size_t i = 0; i < b->bytes; i += 509)
+        CHECK_MSG(b->at[i] == b->fill, "byte %zu of %zu", i, b->bytes);
+    CHECK(b->bytes == 0 || b->at[b->bytes - 1] == b->fill);
+}
+
+static void take(struct arena *a, struct block_of *b, size_t bytes, unsigned char fill)
+{
+    size_t mapped = a->mapped, needs = arena_needs(a, bytes);
+    *b = (struct block_of){arena_new(a, bytes), bytes, fill};
+    CHECK(b->at && a->mapped == mapped + needs);
+    memset(b->at, fill, bytes);
+}
+
+/* Free extents are in order, apart from each other, and what is counted. */
+static void check_arena(const struct arena *a, const struct block_of *blocks)
+{
+    size_t live = 0, unused = 0, n = 0;
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (blocks[i].at) {
+            live += round_up(blocks[i].bytes, 64);
+            n++;
+        }
+    for (uint32_t i = 0; i < a->n; i++) {
+        unused += a->free[i].bytes;
+        CHECK(a->free[i].bytes &&
+              (i == 0 || a->free[i - 1].at + a->free[i - 1].bytes < a->free[i].at));
+    }
+    CHECK(a->unused == unused && a->mapped == live + unused && a->blocks == n);
+    CHECK(a->mapped % a->page == 0);
+}
+
+static void live(size_t page, size_t most, unsigned steps)
+{
+    struct arena a = {.page = page};
+    struct block_of blocks[BLOCKS] = {{0}};
+    uint64_t rng = harness_seed() + page;
+    for (unsigned step = 0; step < steps; step++) {
+        struct block_of *b = &blocks[rng_next(&rng) % BLOCKS];
+        if (b->at) {
+            check_bytes(b);
+            arena_free(&a, b->at, b->bytes);
+            *b = (struct block_of){0};
+        } else {
+            take(&a, b, 1 + rng_next(&rng) % most, (unsigned char)step);
+        }
+        if (step % 16 == 0)
+            check_arena(&a, blocks);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (blocks[i].at) {
+            check_bytes(&blocks[i]);
+            arena_free(&a, blocks[i].at, blocks[i].bytes);
+        }
+    CHECK(a.blocks == 0 && a.unused == a.mapped);
+    arena_end(&a);
+    CHECK(a.mapped == 0 && a.unused == 0 && a.n == 0 && a.page == page);
+}
+
+TEST(blocks_come_and_go)
+{
+    live(4096, 30000, harness_long() ? 200000 : 6000);
+    live((size_t)1 << 21, 300000, harness_long() ? 20000 : 1500);
+}
+
+/* As parts of lines do: one after the other, a fifth larger each. */
+TEST(blocks_that_grow_in_turn_leave_few_holes)
+{
+    struct arena a = {.page = 4096};
+    struct block_of blocks[BLOCKS] = {{0}};
+    for (unsigned i = 0; i < 64; i++)
+        take(&a, &blocks[i], 20000, (unsigned char)i);
+    for (unsigned step = 0; step < 64 * 15; step++) {
+        struct block_of *b = &blocks[step % 64], old = *b;
+        take(&a, b, old.bytes + old.bytes * 3 / 16, old.fill);
+        check_bytes(&old);
+        arena_free(&a, old.at, old.bytes);
+        if (step < 64)
+            continue;
+        CHECK_MSG(a.mapped - a.unused > a.mapped - a.mapped / 8, "%zu of %zu unused", a.unused,
+                  a.mapped);
+    }
+    check_arena(&a, blocks);
+    for (unsigned i = 0; i < 64; i++)
+        arena_free(&a, blocks[i].at, blocks[i].bytes);
+    arena_end(&a);
+}
+
+TEST(what_is_too_large_is_refused)
+{
+    struct arena a = {.page = 4096};
+    CHECK(!arena_new(&a, SIZE_MAX) && !arena_new(&a, SIZE_MAX / 8));
+    CHECK(a.mapped == 0 && a.blocks == 0);
+    void *small = arena_new(&a, 1);
+    CHECK(small && a.mapped == 4096);
+    arena_free(&a, small, 1);
+    arena_end(&a);
+}
+
+HARNESS_MAIN
