@@ -12,15 +12,16 @@ static void stash_dispose(struct retired *retired, const tamis_allocator *a)
     stash_free(PART_OF(retired, struct stash, retired), a);
 }
 
-/* Room for `more` entries in the stash. The old one may have readers. */
+/* Room for `more` entries in the stash. The old one may have readers. An empty one counts as none, whatever room
+   it has: bytes have only what is in use, and equal sets stay equal when one of them was loaded. */
 static tamis_error stash_reserve(const struct target *t, uint64_t more)
 {
     struct lines *l = t->lines;
     struct body *b = t->body;
     struct stash *old = atomic_load_explicit(&b->stash, memory_order_relaxed);
-    if (LIKELY(stash_fits(old, more)))
-        return TAMIS_OK;
     uint64_t used = old ? old->used : 0, room = (used + more) * (used < 64 ? 11 : 16) / 8 + 4;
+    if (LIKELY(stash_fits(old, more)) && (used || old->room == room))
+        return TAMIS_OK;
     uint64_t grows = stash_bytes((uint32_t)room) - (old ? stash_bytes(old->room) : 0);
     if (!t->used && l->limit && l->bytes + grows > l->limit)
         return TAMIS_ESPACE;
