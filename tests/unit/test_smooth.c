@@ -163,8 +163,8 @@ TEST(unions)
     for (int deletable = 0; deletable < 2; deletable++) {
         tamis_options o = {.growth = TAMIS_SMOOTH, .deletable = deletable, .key = key};
         tamis_filter *a, *b;
-        CHECK(tamis_filter_new(&a, &o, NULL) == TAMIS_OK &&
-              tamis_filter_new(&b, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_new(&a, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_new(&b, &o, NULL) == TAMIS_OK);
         fill(a, 0, 20000);
         fill(b, 15000, 90000);
         CHECK(tamis_filter_merge(a, b, 0, NULL) == TAMIS_OK);
