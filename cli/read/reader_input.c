@@ -188,6 +188,10 @@ static tamis_error head_header(struct input *input, struct head *head, size_t *f
     size_t start = *from, end = 0;
     struct cut cut = {.dialect = &input->dialect};
     for (;;) {
+        while (start + 1 < head->len &&
+               (head->data[start] == '\n' ||
+                (head->data[start] == '\r' && head->data[start + 1] == '\n')))
+            start++; /* searching from each blank line would take time with its square */
         end = cut_search(&cut, head->data + start, head->len - start, 1, head->final);
         if (end && blank(head->data + start, end) && start + end < head->len) {
             start += end;

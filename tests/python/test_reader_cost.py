@@ -15,6 +15,7 @@ def reading(path, form):
 TEXTS = {
     "a long header": ("csv", lambda n: "x" * n),
     "a long header behind blanks": ("csv", lambda n: "\n" * (n // 2) + "x" * (n // 2) + "\n1\n"),
+    "a header behind blanks that end as on Windows": ("csv", lambda n: "\r\n" * (n // 2) + "a\n1\n"),
     "a long first line": ("jsonl", lambda n: '{"a":"' + "x" * n + '"}\n'),
     "a quote left open in every line": ("csv", lambda n: "a,b\n" + '1,"2\n' * (n // 5)),
     "a quote left open, then doubled ones": ("csv", lambda n: "a,b\n" + '1,"2\n' + '1,"",2\n' * (n // 7)),
