@@ -357,8 +357,8 @@ static tamis_error visit_stash(const struct visit *v, struct pour *pour)
     for (uint32_t i = 0; stash && i < stash->room && e == TAMIS_OK; i++) {
         uint64_t entry = stash->entry[i], line = stash_line(entry);
         uint32_t slot = stash_slot(entry);
-        if (entry == 0 || is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
-            continue;
+        if (slot == 0 || line >= b->lines || is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
+            continue; /* none, or bytes of a file that others change */
         uint64_t from = first_of(b, line), key = key_in(b, slot, from, first_of(b, line + 1) - 1);
         uint64_t low = (key & (key - 1)) >> 1;
         if (low < from || (pour && stash_copies(entry) == 1 && pour_slot(pour, slot, low)))

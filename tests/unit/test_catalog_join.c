@@ -68,8 +68,8 @@ static void write_host(const char *path, uint32_t host, uint32_t n, const uint8_
     snprintf(tag, sizeof tag, "host%u", host);
     SAME(tamis_catalog_put(w, g, tag, strlen(tag), NULL), TAMIS_OK);
     SAME(tamis_catalog_commit(w, NULL, 0, NULL), TAMIS_OK);
-    tamis_catalog_abandon(w);
     tamis_gather_free(g);
+    tamis_catalog_abandon(w);
 }
 
 static void name_of(uint32_t host, char path[32])
@@ -234,7 +234,6 @@ TEST(gathered_apart_is_gathered_together)
     SAME(tamis_gather_records(g), RECORDS);
     SAME(tamis_catalog_put(w, g, "host7", 5, NULL), TAMIS_OK);
     SAME(tamis_catalog_commit(w, NULL, 0, NULL), TAMIS_OK);
-    tamis_catalog_abandon(w);
     struct kept x = file_of("host7.tamis"), y = file_of("apart.tamis");
     SAME(x.len, y.len);
     CHECK(memcmp(x.data, y.data, x.len) == 0);
@@ -249,6 +248,7 @@ TEST(gathered_apart_is_gathered_together)
     free(bytes.data);
     tamis_gather_free(g);
     tamis_gather_free(more);
+    tamis_catalog_abandon(w);
 }
 
 TEST(what_is_left_out_may_be_anything)
@@ -266,7 +266,6 @@ TEST(what_is_left_out_may_be_anything)
     SAME(tamis_gather_merge(g, from, 4, NULL), TAMIS_OK);
     SAME(tamis_catalog_put(w, g, "x", 1, NULL), TAMIS_OK);
     SAME(tamis_catalog_commit(w, NULL, 0, NULL), TAMIS_OK);
-    tamis_catalog_abandon(w);
     SAME(tamis_catalog_open(&c, "part.tamis", NULL, NULL), TAMIS_OK);
     record_of(1, 5, &t, keys);
     tamis_digest word = tamis_schema_part(tamis_catalog_schema(c), 2, (tamis_key){"nowhere", 7});
@@ -280,6 +279,7 @@ TEST(what_is_left_out_may_be_anything)
     tamis_catalog_close(c);
     tamis_gather_free(g);
     tamis_gather_free(from);
+    tamis_catalog_abandon(w);
 }
 
 /* A catalog with the family and attributes of another, and a segment of which the bounds alone are known. */
@@ -301,7 +301,6 @@ TEST(bounds_alone_are_candidates_within_them)
     SAME(tamis_gather_bounds(g, c, 1, NULL), TAMIS_EARG);
     SAME(tamis_catalog_put(w, g, "gap", 3, NULL), TAMIS_OK);
     SAME(tamis_catalog_commit(w, NULL, 0, NULL), TAMIS_OK);
-    tamis_catalog_abandon(w);
     SAME(tamis_catalog_open(&gap, "gap.tamis", NULL, NULL), TAMIS_OK);
     record_of(99, 5, &t, keys);
     CHECK(asks(gap, 0, keys));
@@ -317,6 +316,7 @@ TEST(bounds_alone_are_candidates_within_them)
     tamis_catalog_close(gap);
     tamis_catalog_close(c);
     tamis_gather_free(g);
+    tamis_catalog_abandon(w);
 }
 
 HARNESS_MAIN
