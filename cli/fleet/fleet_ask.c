@@ -214,6 +214,8 @@ bool fleet_open(struct copies *c, const char *operand, const char *folder)
     memcpy(c->folder, operand, strlen(operand) + 1);
     int there = copies_read(c);
     if (there == 0)
-        complain("no copies in it: %s: ask the address, with -o %s", operand, operand);
+        complain(
+            "no copies in it: %s: ask file:%s if hosts publish to it, or their address with -o %s",
+            operand, operand, operand);
     return there > 0;
 }
