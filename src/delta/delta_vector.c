@@ -146,8 +146,12 @@ static bool page_changed(const struct step *s, uint64_t page)
         return s->touched[page];
     if (!s->base || (s->counted && (s->base->counters.used || s->v->counters.used)))
         return true; /* escaped counters are in no page */
-    return s->counted ? kept_sums_differ(s->base->counter_sums, s->v->counter_sums, page)
-                      : kept_sums_differ(s->base->sums, s->v->sums, page);
+    /* Another reader may start to keep them. */
+    const struct kept_sums *before =
+        __atomic_load_n(s->counted ? &s->base->counter_sums : &s->base->sums, __ATOMIC_ACQUIRE);
+    const struct kept_sums *now =
+        __atomic_load_n(s->counted ? &s->v->counter_sums : &s->v->sums, __ATOMIC_ACQUIRE);
+    return kept_sums_differ(before, now, page);
 }
 
 /* Are the eight words of bits from word i on, out of so many, unchanged? */
