@@ -37,11 +37,14 @@ struct running {
     pid_t pid;
     int out, err;
     struct bytes held, errors; /* not printed yet */
-    bool began;                /* its first line came */
-    bool headed;               /* with --fields: and its header */
-    bool quoted;               /* within quotes of CSV */
-    uint64_t heard;            /* carrier_clock of the last byte */
-    int status;                /* as its last line says; -1: there was none */
+    size_t unended; /* bytes of `held` that were searched for the end of the first line */
+    bool began;     /* its first line came */
+    bool headed;    /* with --fields: and its header */
+    bool quoted;    /* within quotes of CSV */
+    uint64_t heard; /* carrier_clock of the last byte */
+    bool late;      /* nothing came for too long */
+    bool foreign;   /* what came is no answer */
+    int status;     /* as its last line says; -1: there was none */
 };
 
 struct asking {
@@ -92,21 +95,18 @@ static int question_file(const struct asking *a, const struct known_host *host)
     bytes_put(&text, a->rest.data, a->rest.len);
     good = good && (!text.failed || no_memory(host->name));
     int fd = good ? memfd_create("tamis-question", MFD_CLOEXEC) : -1;
-    for (size_t at = 0; good && at < text.len;) {
+    for (size_t at = 0; fd >= 0 && good && at < text.len;) {
         ssize_t n = write(fd, text.data + at, text.len - at);
         good = n > 0;
         at += good ? (size_t)n : 0;
     }
-    if (good && lseek(fd, 0, SEEK_SET) == 0) {
-        free(text.data);
-        return fd;
-    }
-    if (fd >= 0) {
-        complain("%s: question: try again", strerror(errno));
+    bool made = fd >= 0 && good && lseek(fd, 0, SEEK_SET) == 0;
+    if (!made && (fd >= 0 || good))
+        complain("%s: %s: give a smaller --parallel", strerror(errno), host->name);
+    if (!made && fd >= 0)
         close(fd);
-    }
     free(text.data);
-    return -1;
+    return made ? fd : -1;
 }
 
 static void child(const char *command, int question, const int out[2], const int err[2])
@@ -214,22 +214,43 @@ static void bytes_cut(struct bytes *b, size_t n)
         memmove(b->data, b->data + n, b->len);
 }
 
-/* Whole lines but the last one, which may be the end of the answer. `all`: there are no more. */
+static void pipe_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* Is this the first line of an answer? Output of another program, which may never end, is dropped. */
+static bool begin(struct running *r, const uint8_t *line, size_t len)
+{
+    r->began = len == strlen(ANSWER_FIRST) && memcmp(line, ANSWER_FIRST, len) == 0;
+    if (!r->began) {
+        r->foreign = true;
+        r->held.len = 0;
+        kill(-r->pid, SIGKILL);
+        pipe_close(&r->out);
+    }
+    return r->began;
+}
+
+/* Prints whole lines except the last one, which may be the end of the answer; `all`: the last one too,
+   because no more will come. A line that was cut off is not printed. */
 static void print_held(struct asking *a, struct running *r, bool all)
 {
     size_t at = 0, first = strlen(ANSWER_FIRST), last = strlen(ANSWER_LAST);
     while (at < r->held.len) {
         const uint8_t *line = r->held.data + at;
-        const uint8_t *end = memchr(line, '\n', r->held.len - at);
-        size_t len = end ? (size_t)(end + 1 - line) : r->held.len - at;
-        bool final = at + len == r->held.len;
-        if (final && !all)
+        size_t left = r->held.len - at, skip = at ? 0 : r->unended;
+        const uint8_t *end = memchr(line + skip, '\n', left - skip);
+        size_t len = end ? (size_t)(end + 1 - line) : left;
+        r->unended = end ? 0 : len;
+        if (!r->began && (end || len >= first)) {
+            if (!begin(r, line, len))
+                return;
+        } else if (!end || (len == left && !all)) {
             break;
-        if (!r->began) {
-            r->began = len == first && memcmp(line, ANSWER_FIRST, first) == 0;
-            if (!r->began)
-                break; /* of something else */
-        } else if (final && end && len == last + 2 && memcmp(line, ANSWER_LAST, last) == 0) {
+        } else if (len == left && len == last + 2 && memcmp(line, ANSWER_LAST, last) == 0) {
             r->status = line[last] - '0';
         } else {
             print_line(a, r, line, len);
@@ -256,24 +277,28 @@ static void print_errors(struct running *r, bool all)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
+/* Why a host has not answered. */
+static const char *why_not(const struct running *r)
+{
+    return r->began     ? "its answer broke off"
+           : r->foreign ? "its command printed something else than an answer"
+           : r->late    ? "no answer in time"
+                        : "no answer from the command";
+}
+
 /* What became of a host, whose pipes are closed. */
 static void finish(struct asking *a, struct running *r)
 {
-    int status = 0;
     if (a->turn == NULL || a->turn == r) {
         print_held(a, r, true);
         a->turn = NULL;
     }
     print_errors(r, true);
     kill(-r->pid, SIGKILL); /* what it left behind */
-    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
+    while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     if (r->status < 0 && !a->enough && !interrupted) {
-        remark("not reached: %s: %s: its records were not searched", r->host->name,
-               r->began                      ? "its answer broke off"
-               : WIFEXITED(status)           ? "no answer from the command"
-               : WTERMSIG(status) == SIGKILL ? "no answer in time"
-                                             : "the command was ended");
+        remark("not reached: %s: %s: its records were not searched", r->host->name, why_not(r));
         a->trouble = true;
     }
     a->found |= r->status == FOUND;
@@ -290,9 +315,17 @@ static void take(int *fd, struct bytes *to, struct running *r)
         bytes_put(to, some, (size_t)n);
         r->heard = carrier_clock();
     } else if (n == 0 || errno != EINTR) {
-        close(*fd);
-        *fd = -1;
+        pipe_close(fd);
     }
+}
+
+/* Ends the command of a host. A process that has left its group may keep the pipes open, so they are not
+   read to their end. */
+static void stop(struct running *r)
+{
+    kill(-r->pid, SIGKILL);
+    pipe_close(&r->out);
+    pipe_close(&r->err);
 }
 
 /* Prints what may be printed; hosts that have ended and whose turn it is, or can be, go. */
@@ -339,8 +372,12 @@ static void wait_some(struct asking *a)
             take(&r->out, &r->held, r);
         if (fds[2 * i + 1].fd >= 0 && fds[2 * i + 1].revents)
             take(&r->err, &r->errors, r);
-        if (a->enough || interrupted || (now > r->heard && now - r->heard > a->timeout))
-            kill(-r->pid, SIGKILL);
+        if (r->held.len > HELD_MOST && a->turn != r)
+            r->heard = now; /* it is not read from until its turn */
+        bool open = r->out >= 0 || r->err >= 0;
+        r->late |= open && now > r->heard && now - r->heard > a->timeout;
+        if (a->enough || interrupted || r->late)
+            stop(r);
     }
     free(fds);
 }

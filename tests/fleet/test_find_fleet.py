@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import signal
 import subprocess
 
 import pytest
@@ -130,6 +131,45 @@ def test_fields_that_only_some_hosts_have(hosts):
         f.write('{"ip": "10.0.0.1"}\n' * 300000 + '{"ip": "10.0.0.1", "odd": "yes"}\n')
     rare.index(0)
     assert find(fleet, "odd=yes").stdout == rare.name + ':{"ip": "10.0.0.1", "odd": "yes"}\n'
+
+
+def acting(fleet, script):
+    """Hosts that run a script of their own instead of tamis."""
+    for host in fleet.add(2):
+        host.write(5, 0)
+        host.index(0)
+    (fleet.folder / "act").write_text("host=$1\n" + script)
+    return [h.name for h in fleet.hosts]
+
+
+def test_a_host_that_waits_for_its_turn_is_not_late(hosts):
+    names = acting(hosts, 'echo tamis answer 1\n'
+                   'if [ $host = db-00.x ]; then for i in 1 2 3 4 5 6 7 8; do sleep 0.5; echo $i; done\n'
+                   'else sleep 0.3; yes 0123456789abcde | head -n 700000; fi\necho tamis end 0\n')
+    done = find(hosts, "ip=10.0.0.1", "--fresh", "--timeout", "2s", "--parallel", "2", via="sh ./act {host}")
+    printed = collections.Counter(line.split(":")[0] for line in done.stdout.splitlines())
+    assert printed == {name: 8 if name == "db-00.x" else 700000 for name in names}, done.stderr
+
+
+def test_what_is_no_answer_is_not_read_to_its_end(hosts):
+    names = acting(hosts, 'yes $host\n')
+    done = find(hosts, "ip=10.0.0.1", "--fresh", via="sh ./act {host}", status=(2,))
+    assert done.stdout == "" and done.stderr.count("not reached: ") == len(names)
+    assert done.stderr.count("something else than an answer") == len(names)
+
+
+def test_a_number_that_was_cut_off_is_not_counted(hosts):
+    names = acting(hosts, 'echo tamis answer 1\necho 100\nprintf 17\n')
+    done = find(hosts, "ip=10.0.0.1", "--fresh", "--count", via="sh ./act {host}", status=(2,))
+    assert done.stdout == "%d\n" % (100 * len(names)) and done.stderr.count("broke off") == len(names)
+
+
+def test_what_a_command_leaves_behind_is_not_waited_for(hosts):
+    names = acting(hosts, 'echo tamis answer 1\nsetsid sleep 1000 &\necho $! >>left\n')
+    done = find(hosts, "ip=10.0.0.1", "--fresh", "--timeout", "1s", via="sh ./act {host}", status=(2,))
+    for pid in (hosts.folder / "left").read_text().split():
+        os.kill(int(pid), signal.SIGKILL)
+    assert done.stderr.count("not reached: ") == len(names)
 
 
 def test_a_field_that_no_host_has(hosts):
