@@ -243,6 +243,7 @@ tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp)
 void lines_clear(struct lines *l)
 {
     struct lines_root *root = atomic_load(&l->root);
+    l->bytes = 0; /* the first part of a small set is not in the arenas, which end here */
     struct body *first = body_first(l);
     l->removed += l->keys;
     l->keys = 0;

@@ -29,10 +29,11 @@ uint64_t body_bytes(const struct body *b)
            rare_bytes(b->rare);
 }
 
-/* Do bodies come from an arena? An allocator that is not the system's has its own way. */
-static bool from_arena(const struct lines *l)
+/* Does a body of so many bytes come from an arena? Only where the allocator is the system's. A large one always
+   does, also as the first part of a file: body_block() knows no pages that were mapped for one block. */
+static bool from_arena(const struct lines *l, size_t bytes)
 {
-    return l->bytes >= ARENA_FROM && l->allocator->alloc == mem_system.alloc;
+    return max_u64(l->bytes, bytes) >= ARENA_FROM && l->allocator->alloc == mem_system.alloc;
 }
 
 static struct arena *arena_of(struct lines *l)
@@ -81,7 +82,7 @@ struct body *body_new(struct lines *l, unsigned depth, uint64_t lines, unsigned 
     struct arena *arena = NULL;
     if (lines >= STASH_LINES)
         return NULL;
-    if (view || !from_arena(l))
+    if (view || !from_arena(l, bytes))
         block_new(l->allocator, bytes, &memory);
     else if ((arena = arena_of(l)) != NULL && (memory.data = arena_new(arena, bytes)) != NULL)
         memset(memory.data, 0, bytes);
@@ -549,7 +550,7 @@ static tamis_error rebuild_fill(struct rebuild *r)
         content.entries = same ? min_u64(old->used, old->keys) : r->keys[i];
         struct size size = size_for(l, content, r->depth, phase);
         uint64_t more = sizeof(struct body) + size.lines * LINE_BYTES;
-        const struct arena *arena = from_arena(l) ? arena_of(l) : NULL;
+        const struct arena *arena = from_arena(l, more) ? arena_of(l) : NULL;
         uint64_t now = bytes + (arena ? arena_needs(arena, more) : more);
         bytes +=
             (arena ? 0 : more) + size.lines * 8; /* arenas count for themselves; and its stash */

@@ -8,6 +8,7 @@
 
 #include "bits/kernel.h"
 #include "bits/lines.h"
+#include "bits/lines_bytes.h"
 #include "bits/lines_place.h"
 #include "fault.h"
 #include "harness.h"
@@ -420,6 +421,36 @@ TEST(arenas_are_counted)
     for (uint64_t i = 0; i < n; i++)
         CHECK(lines_remove(&l, digest_of(i)));
     CHECK(!l.memory && l.bytes < 1024);
+    lines_free(&l);
+}
+
+/* What was in arenas is gone, and the small part that is left is not in them. */
+TEST(a_large_set_can_be_cleared)
+{
+    struct lines l;
+    CHECK(lines_init(&l, &mem_system, 0.01) == TAMIS_OK);
+    uint64_t empty = l.bytes;
+    for (unsigned round = 0; round < 2; round++) {
+        for (uint64_t i = 0; i < 400000; i++)
+            CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+        CHECK(l.memory && found_in(&l, 0, 400000) == 400000);
+        lines_clear(&l);
+        CHECK(l.keys == 0 && l.bytes == empty && found_in(&l, 0, 1000) == 0);
+    }
+    lines_free(&l);
+}
+
+/* The first part of a file may have more bytes than the allocator takes from its heap. */
+TEST(a_large_part_can_be_loaded)
+{
+    struct lines l;
+    struct part_facts facts = {.lines = 1 << 16, .width = 16};
+    CHECK(lines_begin(&l, &mem_system, 0.01, 16, 1) == TAMIS_OK);
+    CHECK(lines_append(&l, 0, &facts, NULL, NULL));
+    CHECK(l.bytes > (uint64_t)LINE_BYTES << 16);
+    for (uint64_t i = 0; i < 1000; i++)
+        CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+    CHECK(found_in(&l, 0, 1000) == 1000);
     lines_free(&l);
 }
 
