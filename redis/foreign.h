@@ -49,7 +49,9 @@ size_t foreign_chunk(const struct foreign *f, uint64_t cursor, const void **chun
 /* Creates the set on top, here and on replicas; false if it has replied. */
 bool top_make(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
 uint64_t top_items(const struct value *v);
-bool foreign_full(const struct value *v); /* it may not grow, and has no room */
+/* Does it refuse more items? What a master accepted is not refused: RedisBloom counts items by the
+   false positives of its own bits, and so at times fewer than the set on top. */
+bool foreign_full(RedisModuleCtx *ctx, const struct value *v);
 /* LOADCHUNK and SCANDUMP. False: the bytes are not RedisBloom's, and it has not replied. */
 bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor);
 void foreign_dumps_chunk(RedisModuleCtx *ctx, const struct value *v, long long cursor);

@@ -44,8 +44,9 @@ static void reply_refused(RedisModuleCtx *ctx, const struct adding *a, const str
         rm.ReplyWithBool(ctx, false);
 }
 
-/* The next items, as many as are done at a time. */
-static tamis_error add_batch(const struct adding *a, struct value *v, uint8_t *fresh, size_t *done)
+/* Adds the next batch of items. */
+static tamis_error add_batch(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
+                             uint8_t *fresh, size_t *done)
 {
     tamis_filter *filter = as_filter(v->set);
     tamis_digest digests[BATCH];
@@ -56,7 +57,7 @@ static tamis_error add_batch(const struct adding *a, struct value *v, uint8_t *f
         return tamis_filter_add_many(filter, digests, some, fresh, done);
     }
     const char *item = rm.StringPtrLen(a->items[a->added], &len);
-    bool full = v->foreign && foreign_full(v);
+    bool full = v->foreign && foreign_full(ctx, v);
     if (v->foreign)
         there = foreign_has(v->foreign, item, len);
     if (!there && filter && (a->nx || full))
@@ -69,15 +70,15 @@ static tamis_error add_batch(const struct adding *a, struct value *v, uint8_t *f
     return e;
 }
 
-/* What fitted the master fits here, so one that follows has no limit. */
+/* What fitted on the master fits here: a replica has no memory limit. */
 static tamis_error add_some(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
                             uint8_t *fresh, size_t *done)
 {
-    tamis_error e = add_batch(a, v, fresh, done);
+    tamis_error e = add_batch(ctx, a, v, fresh, done);
     if (e != TAMIS_ESPACE || !v->limit || *done || !follows(ctx))
         return e;
     set_limit(v->set, 0);
-    e = add_batch(a, v, fresh, done);
+    e = add_batch(ctx, a, v, fresh, done);
     set_limit(v->set, v->limit);
     return e;
 }
@@ -108,15 +109,25 @@ static bool growth_clocked(tamis_growth growth)
     return growth == TAMIS_WINDOW || growth == TAMIS_FLEXIBLE;
 }
 
-/* As it came, where that says all, by a name that every server with the module has; else with the items
-   that were added, and the time. */
+/* Items that NX passed over are passed over again. */
+static void replicate_timed_add(RedisModuleCtx *ctx, const struct adding *a)
+{
+    long long at = (long long)value_clock(NULL);
+    if (a->nx)
+        rm.Replicate(ctx, "TAMIS.INSERT", "sccclcv", a->name, "NOCREATE", "NX", "AT", at, "ITEMS",
+                     a->items, a->added);
+    else
+        rm.Replicate(ctx, "TAMIS.INSERT", "scclcv", a->name, "NOCREATE", "AT", at, "ITEMS",
+                     a->items, a->added);
+}
+
+/* Replicates the command verbatim if it is complete and one of TAMIS.*, which every server with the
+   module has; otherwise the items that were added, and the time if the filter has a clock. */
 static void replicate_add(RedisModuleCtx *ctx, const struct adding *a, tamis_growth growth,
                           bool as_it_came)
 {
-    bool clocked = growth_clocked(growth);
-    if (a->changed && clocked)
-        rm.Replicate(ctx, "TAMIS.INSERT", "scclcv", a->name, "NOCREATE", "AT",
-                     (long long)value_clock(NULL), "ITEMS", a->items, a->added);
+    if (a->changed && growth_clocked(growth))
+        replicate_timed_add(ctx, a);
     else if (a->changed && as_it_came && a->added == a->n)
         rm.ReplicateVerbatim(ctx);
     else if (a->changed && a->nx)
@@ -126,7 +137,7 @@ static void replicate_add(RedisModuleCtx *ctx, const struct adding *a, tamis_gro
         rm.Replicate(ctx, "TAMIS.ADD", "ss", a->name, a->items[0]);
     else if (a->changed)
         rm.Replicate(ctx, "TAMIS.MADD", "sv", a->name, a->items, a->added);
-    else if (growth == TAMIS_WINDOW && a->added == 0) /* old vectors may be gone all the same */
+    else if (growth == TAMIS_WINDOW && a->added == 0) /* expired vectors may have been dropped */
         rm.Replicate(ctx, "TAMIS.FORGET", "scl", a->name, "AT", (long long)value_clock(NULL));
 }
 
@@ -157,7 +168,7 @@ static struct value *make_default(RedisModuleCtx *ctx, const struct adding *a, R
    has replied. */
 static bool top_ready(RedisModuleCtx *ctx, const struct adding *a, struct value *v)
 {
-    bool needed = false, full = v->foreign && foreign_full(v);
+    bool needed = false, full = v->foreign && foreign_full(ctx, v);
     for (size_t i = 0; v->foreign && !v->set && !full && i < a->n && !needed; i++) {
         size_t len;
         const char *item = rm.StringPtrLen(a->items[i], &len);

@@ -64,10 +64,10 @@ uint64_t top_items(const struct value *v)
     return facts.items;
 }
 
-bool foreign_full(const struct value *v)
+bool foreign_full(RedisModuleCtx *ctx, const struct value *v)
 {
     const struct foreign *f = v->foreign;
-    return !foreign_scales(f) && f->items + top_items(v) >= foreign_capacity(f);
+    return !foreign_scales(f) && !follows(ctx) && f->items + top_items(v) >= foreign_capacity(f);
 }
 
 /* ONTOP key data: the set, from a master or an append-only file. */

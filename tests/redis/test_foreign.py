@@ -4,6 +4,7 @@ data/redisbloom.rdb and .json are of a real one (make_foreign.py): each filter w
 thousand items, false positives included.
 """
 import base64
+import glob
 import json
 import os
 import random
@@ -13,7 +14,7 @@ import struct
 import pytest
 import redis
 
-from conftest import free_port, wait
+from conftest import encode, free_port, wait
 from test_hostile import sealed
 from test_keys import info, refused
 
@@ -151,6 +152,26 @@ def test_one_that_may_not_grow(moved):
     assert r.execute_command("BF.ADD", "fixed", "item:1") == 0
     assert refused(r, "BF.ADD", "tight", "surely not there, 17") == "non scaling filter is full"
     assert r.execute_command("BF.ADD", "tight", "item:1") == 0
+
+
+def test_adds_that_redisbloom_accepted(servers):
+    """In an append-only file, or from a master: where RedisBloom saw a false positive and did not count the
+    item, the set on top counts one. None of its items is refused for that."""
+    server = servers(appendonly="yes", appendfsync="always")  # written before the reply
+    for name in ("fixed", "tight"):
+        for cursor, data in SAID[name]["chunks"]:
+            server.r.execute_command("BF.LOADCHUNK", name, cursor, base64.b64decode(data))
+    room = SAID["fixed"]["capacity"] - SAID["fixed"]["items"]
+    items = {"fixed": ["m%d" % i for i in range(room + 9)], "tight": ["m%d" % i for i in range(9)]}
+    [path] = glob.glob(os.path.join(server.folder, "appendonlydir", "*.incr.aof"))
+    with open(path, "ab") as aof:
+        for name in items:
+            for item in items[name]:
+                aof.write(encode("BF.ADD", name, item))
+    server.r.execute_command("DEBUG", "LOADAOF")
+    for name in items:
+        assert all(server.r.execute_command("BF.MEXISTS", name, *items[name])), name
+        assert refused(server.r, "BF.ADD", name, "one more, from a client") == "non scaling filter is full"
 
 
 def test_followed_and_rewritten(moved, servers):

@@ -168,3 +168,24 @@ def test_limits_and_defaults_of_the_replica_do_not_matter(servers):
             break
     do("TAMIS.LOAD", "l", 0, data)
     same(master, replica, ["f", "auto", "g", "l"])
+
+
+def test_items_passed_over_by_nx(servers):
+    """An add that skips what is there skips it on replicas too, in filters with a clock as well."""
+    master, replica = pair(servers)
+    do = master.r.execute_command
+    for growth in ("smooth", "flexible"):
+        do("TAMIS.RESERVE", growth, 0.001, 50, "GROWTH", growth, "DELETABLE")
+        do("TAMIS.MADD", growth, "there", "gone")
+        assert do("TAMIS.INSERT", growth, "NX", "ITEMS", "there", "new") == [0, 1]
+        assert do("CF.INSERTNX", growth, "ITEMS", "there", "newer") == [0, 1]
+    do("TAMIS.RESERVE", "window", 0.001, 50, "GROWTH", "window", "WINDOW", 0.7)
+    do("TAMIS.ADD", "window", "there")
+    time.sleep(0.3)  # the newest vector is another one, which only "new" enters
+    assert do("TAMIS.INSERT", "window", "NX", "ITEMS", "there", "new") == [0, 1]
+    same(master, replica, ["smooth", "flexible", "window"])
+    for growth in ("smooth", "flexible"):
+        assert do("TAMIS.DEL", growth, "there") == 1
+    synced(master, replica)
+    for r in (master.r, replica.r):
+        assert [r.execute_command("TAMIS.EXISTS", g, "there") for g in ("smooth", "flexible")] == [0, 0]
