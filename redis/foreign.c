@@ -104,12 +104,14 @@ static double part_rate_now(const struct foreign_part *p)
     return rate;
 }
 
-double foreign_rate_now(const struct foreign *f)
+double foreign_rate_now(struct foreign *f)
 {
     double none = 1;
-    for (uint32_t i = 0; i < f->n; i++)
+    for (uint32_t i = 0; i < f->n && f->rate_now < 0; i++)
         none *= 1 - part_rate_now(&f->part[i]);
-    return 1 - none;
+    if (f->rate_now < 0)
+        f->rate_now = 1 - none;
+    return f->rate_now;
 }
 
 uint64_t foreign_capacity(const struct foreign *f)
@@ -152,6 +154,7 @@ static struct foreign *foreign_new(uint64_t n)
         memset(f, 0, len);
         f->n = (uint32_t)n;
         f->growth = 2;
+        f->rate_now = -1;
     }
     return f;
 }
@@ -208,7 +211,7 @@ static bool chain_good(const struct foreign *f, const char **why)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static bool load_part(RedisModuleIO *io, int encoding, struct foreign_part *p)
+static bool load_part(RedisModuleIO *io, struct foreign_part *p)
 {
     size_t len = 0;
     p->capacity = rm.LoadUnsigned(io);
@@ -216,8 +219,8 @@ static bool load_part(RedisModuleIO *io, int encoding, struct foreign_part *p)
     uint64_t hashes = rm.LoadUnsigned(io);
     p->hashes = hashes <= HASHES_MAX ? (uint32_t)hashes : 0;
     p->bits_each = rm.LoadDouble(io);
-    p->bits = encoding ? rm.LoadUnsigned(io) : 0;
-    uint64_t log2 = encoding ? rm.LoadUnsigned(io) : 0;
+    p->bits = rm.LoadUnsigned(io);
+    uint64_t log2 = rm.LoadUnsigned(io);
     p->log2 = log2 < 64 ? (uint32_t)log2 : 64;
     if (rm.IsIOError(io))
         return false;
@@ -227,7 +230,30 @@ static bool load_part(RedisModuleIO *io, int encoding, struct foreign_part *p)
     return !rm.IsIOError(io) && p->data;
 }
 
-struct foreign *foreign_load(RedisModuleIO *io, int encoding, bool *top, const char **why)
+/* Some bytes may still be missing of a filter that comes in chunks; then it has no set on top. */
+static bool load_missing(RedisModuleIO *io, struct foreign *f, bool top, const char **why)
+{
+    *why = "it states more missing bytes than it has";
+    f->missing = rm.LoadUnsigned(io);
+    return !rm.IsIOError(io) && f->missing <= data_bytes(f) && !top;
+}
+
+static bool load_parts(RedisModuleIO *io, struct foreign *f, uint64_t most, const char **why)
+{
+    for (struct foreign_part *p = f->part; p < f->part + f->n; p++) {
+        *why = "cut short";
+        if (!load_part(io, p))
+            return false;
+        *why = "it has more bytes than tamis.value-limit";
+        if (p->bytes > most)
+            return false;
+        most -= p->bytes;
+    }
+    return chain_good(f, why);
+}
+
+struct foreign *foreign_load(RedisModuleIO *io, int encoding, uint64_t most, bool *top,
+                             const char **why)
 {
     *why = "its encoding is not one of 2 to 4";
     if (encoding < 2 || encoding > 4)
@@ -235,22 +261,17 @@ struct foreign *foreign_load(RedisModuleIO *io, int encoding, bool *top, const c
     *why = "cut short";
     uint64_t items = rm.LoadUnsigned(io), n = rm.LoadUnsigned(io), options = rm.LoadUnsigned(io);
     uint64_t growth = encoding == 4 ? rm.LoadUnsigned(io) : 2;
-    struct foreign *f = rm.IsIOError(io) ? NULL : foreign_new(n);
+    if (rm.IsIOError(io))
+        return NULL;
+    *why = "it states no parts or more than 1024, or there is no memory";
+    struct foreign *f = foreign_new(n);
     if (!f)
         return NULL;
     f->items = items;
     f->options = options & ~(TOP | PARTIAL);
     f->growth = (uint32_t)growth;
     *top = options & TOP;
-    bool good = true;
-    for (uint32_t i = 0; i < f->n && good; i++)
-        good = load_part(io, encoding, &f->part[i]);
-    good = good && chain_good(f, why);
-    if (good && options & PARTIAL) {
-        f->missing = rm.LoadUnsigned(io);
-        good = !rm.IsIOError(io) && f->missing <= data_bytes(f) && !*top;
-    }
-    if (good)
+    if (load_parts(io, f, most, why) && (!(options & PARTIAL) || load_missing(io, f, *top, why)))
         return f;
     foreign_free(f);
     return NULL;

@@ -16,14 +16,16 @@ struct foreign_part {
 struct foreign {
     uint64_t items, options;
     uint64_t missing; /* bytes that chunks have not delivered yet */
+    double rate_now;  /* see foreign_rate_now(); negative: not computed yet */
     uint32_t growth, n;
     struct foreign_part part[];
 };
 
 bool foreign_has(const struct foreign *f, const void *key, size_t len);
 bool foreign_scales(const struct foreign *f);
-double foreign_rate(const struct foreign *f);     /* as stated when it was created */
-double foreign_rate_now(const struct foreign *f); /* from its bits, all of which it reads */
+double foreign_rate(const struct foreign *f); /* as stated when it was created */
+/* Estimated from its bits, all of which it reads the first time. */
+double foreign_rate_now(struct foreign *f);
 uint64_t foreign_capacity(const struct foreign *f);
 
 size_t foreign_bytes(const struct foreign *f);
@@ -31,8 +33,10 @@ void foreign_free(struct foreign *f);
 struct foreign *foreign_copy(const struct foreign *f); /* NULL if there is no memory */
 void foreign_move(struct foreign **f, void *(*move)(void *context, void *memory), void *context);
 
-/* From a file: NULL, and why. `top`: a tamis set follows. */
-struct foreign *foreign_load(RedisModuleIO *io, int encoding, bool *top, const char **why);
+/* From a file, with parts of up to `most` bytes together: NULL, and why. `top`: a tamis set
+   follows. */
+struct foreign *foreign_load(RedisModuleIO *io, int encoding, uint64_t most, bool *top,
+                             const char **why);
 void foreign_save(RedisModuleIO *io, const struct foreign *f, bool top);
 
 /* From chunks: is this a first one? Then a filter of up to that many bytes, all of them missing,

@@ -90,6 +90,9 @@ struct value *value_of(struct set *set);
 struct value *value_partial(uint64_t total, bool trusted, const uint8_t *key);
 struct value *value_foreign(struct foreign *f, struct set *top); /* which may be NULL */
 void value_top(struct value *v, struct set *top);                /* on a foreign one */
+/* The set on top of a foreign value as a value of its own; NULL if there is no memory, and then
+   nothing has changed. */
+struct value *value_lift(struct value *v);
 struct value *value_copy(const struct value *v);
 void value_free(struct value *v);
 size_t value_bytes(const struct value *v);

@@ -15,7 +15,7 @@ static int take_bytes(void *context, const void *data, size_t len)
     return !buffer_add(context, data, len);
 }
 
-static tamis_error new_top(const struct foreign *f, tamis_filter **out)
+static tamis_error new_top(struct foreign *f, tamis_filter **out)
 {
     struct creation c;
     double stated = foreign_rate(f), left = stated - foreign_rate_now(f);
@@ -128,14 +128,13 @@ static void convert_items(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
         rm.Replicate(ctx, "TAMIS.CONVERT", "scv", argv[1], "ITEMS", argv + 3, (size_t)done);
 }
 
-/* The caller states that all keys were given: those added before the move, and those after it,
-   of which some are false positives of the filter and not in the set. The set replaces both. The
-   time to live stays. */
+/* The caller states that all keys were given: those added before the move, and those added after
+   it, some of which were false positives of the filter and so are not in the set. The set replaces
+   the filter, and the time to live stays. */
 static void convert_end(RedisModuleCtx *ctx, struct value *v, RedisModuleKey *key,
                         RedisModuleString *name)
 {
-    struct value *made = value_of(v->set);
-    v->set = NULL; /* freed even if there is no memory for the value, about a hundred bytes */
+    struct value *made = value_lift(v);
     if (!made) {
         reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
         return;

@@ -1,19 +1,25 @@
 /* CARD and INFO. */
 #include "foreign.h"
 
+/* Of the filter, or of a filter of RedisBloom and the set on top of it. */
+static uint64_t items_of(const struct value *v)
+{
+    return top_items(v) + (v->foreign ? v->foreign->items : 0);
+}
+
 /* For a filter of RedisBloom with the set on top of it: the figures of BF.INFO. */
 static void facts_of(const struct value *v, tamis_filter_facts *facts)
 {
     *facts = (tamis_filter_facts){0};
     if (v->set)
         set_brief(v->set, facts);
-    const struct foreign *f = v->foreign;
+    struct foreign *f = v->foreign;
     if (!f)
         return;
     bool scales = foreign_scales(f);
     facts->growth = scales ? TAMIS_SCALABLE : TAMIS_FIXED;
     facts->expansion = f->growth;
-    facts->items += f->items;
+    facts->items = items_of(v);
     facts->capacity = foreign_capacity(f) + (scales ? facts->capacity : 0);
     facts->vectors += f->n;
     facts->fpp += v->set ? foreign_rate_now(f) : foreign_rate(f);
@@ -26,11 +32,8 @@ COMMAND(command_card)
     if (argc != 2)
         return rm.WrongArity(ctx);
     const struct value *v = find_kind(ctx, argv[1], VALUE_ITEMS, &key, &replied);
-    tamis_filter_facts info = {0};
-    if (v)
-        facts_of(v, &info);
     if (!replied)
-        rm.ReplyWithLongLong(ctx, (long long)info.items);
+        rm.ReplyWithLongLong(ctx, v ? (long long)items_of(v) : 0);
     rm.CloseKey(key);
     return RM_OK;
 }
@@ -157,12 +160,23 @@ void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_fact
     say_real(ctx, "fpp", i->fpp > 0, i->fpp);
 }
 
+/* The facts of the set. Estimates read every bit of a plain filter, at best 10 GB per second: false if
+   it is too large, and there are none. */
+static bool estimate(const struct value *v, tamis_filter_facts *i)
+{
+    const tamis_filter *filter = as_filter(v->set);
+    tamis_filter_brief(filter, i);
+    bool read = i->deletable || i->bytes <= 4 * (uint64_t)server.work_limit;
+    if (read)
+        tamis_filter_info(filter, i);
+    return read;
+}
+
 static void reply_foreign(RedisModuleCtx *ctx, const struct value *v)
 {
     tamis_filter_facts facts, top = {0};
     facts_of(v, &facts);
-    if (v->set)
-        tamis_filter_info(as_filter(v->set), &top);
+    bool read = !v->set || estimate(v, &top);
     rm.ReplyWithMap(ctx, 9);
     say_text(ctx, "kind", "redisbloom");
     say_text(ctx, "growth", growth_words[facts.growth]);
@@ -172,7 +186,7 @@ static void reply_foreign(RedisModuleCtx *ctx, const struct value *v)
     say_count(ctx, "vectors", facts.vectors);
     say_count(ctx, "bytes", value_bytes(v));
     say_real(ctx, "fpp", true, facts.fpp);
-    say_real(ctx, "fpp_now", true, foreign_rate_now(v->foreign) + top.fpp_now);
+    say_real(ctx, "fpp_now", read, foreign_rate_now(v->foreign) + top.fpp_now);
 }
 
 static void reply_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
@@ -182,13 +196,8 @@ static void reply_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString *
         reply_foreign(ctx, v);
         return;
     }
-    const tamis_filter *filter = as_filter(v->set);
     tamis_filter_facts i;
-    tamis_filter_brief(filter, &i);
-    /* The last three read every bit of a plain filter: at best 10 GB per second. */
-    bool read = i.deletable || i.bytes <= 4 * (uint64_t)server.work_limit;
-    if (read)
-        tamis_filter_info(filter, &i);
+    bool read = estimate(v, &i);
     rm.ReplyWithMap(ctx, SAY_SET + 11);
     say_set(ctx, v, &i);
     say_flag(ctx, "unique", i.unique);

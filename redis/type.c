@@ -229,12 +229,13 @@ static void *foreign_rdb_load(RedisModuleIO *io, int encoding)
     const char *why;
     bool topped = false;
     struct value *top = NULL;
-    struct foreign *f = foreign_load(io, encoding, &topped, &why);
+    struct foreign *f =
+        foreign_load(io, encoding, loads(io) ? UINT64_MAX : value_limit(), &topped, &why);
     if (f && topped) {
         top = load_rest(io, VALUE_FILTER, &reason);
         why = reason.text;
     }
-    if (!f || (topped && (!top || top->kind != VALUE_FILTER))) {
+    if (!f || (topped && (!top || top->kind != VALUE_FILTER || top->deletable))) {
         rm.LogIOError(io, "warning", "tamis: a filter of RedisBloom cannot be loaded: %s", why);
         foreign_free(f);
         value_free(top);

@@ -196,6 +196,16 @@ void value_top(struct value *v, struct set *top)
     v->limit = facts.memory_limit;
 }
 
+struct value *value_lift(struct value *v)
+{
+    struct value *own = value_new((struct value){.kind = VALUE_FILTER});
+    if (own) {
+        value_top(own, v->set);
+        v->set = NULL;
+    }
+    return own;
+}
+
 struct value *value_foreign(struct foreign *f, struct set *top)
 {
     struct value *v = value_new((struct value){.kind = VALUE_FOREIGN, .foreign = f});

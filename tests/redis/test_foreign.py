@@ -228,6 +228,21 @@ def test_converted(moved):
     assert info(r, "fixed")["growth"] == b"fixed" and r.info("tamis")["tamis_foreign"] == len(SAID) - 2
 
 
+def large_payload(size):
+    """What RESTORE takes: one part of so many bytes, all zero."""
+    number = lambda n: b"\x02\x80" + struct.pack(">I", n)
+    real = lambda x: b"\x04" + struct.pack("<d", x)
+    name = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    ident = 0
+    for c in "MBbloom--":
+        ident = ident << 6 | name.index(c)
+    body = b"\x07\x81" + struct.pack(">Q", ident << 10 | 4)
+    body += number(0) + number(1) + number(4) + number(2)
+    body += number(100) + real(0.01) + number(7) + real(9.6) + number(8 * size) + number(0)
+    body += b"\x05\x80" + struct.pack(">I", size) + bytes(size) + number(0) + b"\x00"
+    return sealed(body, b"\x0a\x00")
+
+
 def test_what_cannot_be_is_refused(servers):
     """Headers and payloads that say something else than RedisBloom makes; the server lives."""
     server = servers()
@@ -246,6 +261,10 @@ def test_what_cannot_be_is_refused(servers):
     struct.pack_into("<QQ", big, 20, 1 << 20, 1 << 23)
     assert "tamis.value-limit" in refused(r, "BF.LOADCHUNK", "f", 1, bytes(big))
     assert r.keys() == []
+    assert "Bad data format" in refused(r, "RESTORE", "f", 0, large_payload(1 << 20))
+    assert "more bytes than tamis.value-limit" in server.log_tail()
+    r.config_set("tamis.value-limit", "2mb")
+    assert r.restore("f", 0, large_payload(1 << 20)) == b"OK" and r.delete("f")
     for cursor, data in SAID["grown"]["chunks"]:
         r.execute_command("BF.LOADCHUNK", "good", cursor, base64.b64decode(data))
     r.execute_command("BF.MADD", "good", *range(100))

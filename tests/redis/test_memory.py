@@ -1,5 +1,6 @@
 """Every time a command asks for memory it gets none, once, and from then on: an error and nothing changed,
 or done; on the replica the same; and no member is denied."""
+import base64
 import os
 import subprocess
 
@@ -8,6 +9,7 @@ import redis
 
 from conftest import MODULE, free_port, wait
 from test_bytes import pull
+from test_foreign import SAID
 from test_keys import info, refused, reserve
 
 MOST = 400  # allocations of a command
@@ -112,6 +114,13 @@ def records(*options):
     return prepare
 
 
+def given_again(r):
+    """A filter of RedisBloom, with a set on top of it that has an item of its own."""
+    for cursor, data in SAID["some"]["chunks"]:
+        r.execute_command("BF.LOADCHUNK", "b", cursor, base64.b64decode(data))
+    assert r.execute_command("TAMIS.CONVERT", "b", "ITEMS", "surely not there, 17") == [1]
+
+
 RESERVE = ["TAMIS.RESERVE", "f", 0.01, 1000]
 MADD = ["TAMIS.MADD", "f", *range(80, 400)]
 XADD = ["TAMIS.XADD", "x", "a=new", "b=new"]
@@ -130,6 +139,7 @@ WHOLE = [
     (records("DELETABLE"), ["TAMIS.XDEL", "x", "a=1", "b=1"]),
     (records(), ["TAMIS.XQUERY", "x", "a=1", "b=1"]), (records(), ["TAMIS.XINFO", "x"]),
     (filled(), ["COPY", "f", "g"]), (records("VERIFIER", "table"), ["COPY", "x", "y"]),
+    (given_again, ["TAMIS.CONVERT", "b", "FORCE"]), (given_again, ["COPY", "b", "c"]),
     (filled(), ["TAMIS.DUMP", "f", 0]), (records(), ["TAMIS.DUMP", "x", 0]),
 ]
 
