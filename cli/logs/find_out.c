@@ -182,8 +182,7 @@ void out_header(const struct output *o)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* On a terminal: untrusted bytes in a form that is safe to show. */
-static void put_shown(struct bytes *out, const uint8_t *s, size_t len)
+void out_shown(struct bytes *out, const uint8_t *s, size_t len)
 {
     for (size_t i = 0; i < len;) {
         char shown[8];
@@ -227,13 +226,13 @@ static void put_coloured(struct bytes *out, const struct found *f)
         const uint8_t *to = s.spot[i].data + s.spot[i].len;
         if (to <= at)
             continue;
-        put_shown(out, at, (size_t)(from - at));
+        out_shown(out, at, (size_t)(from - at));
         put(out, RED);
-        put_shown(out, from, (size_t)(to - from));
+        out_shown(out, from, (size_t)(to - from));
         put(out, BACK);
         at = to;
     }
-    put_shown(out, at, (size_t)(end - at));
+    out_shown(out, at, (size_t)(end - at));
 }
 
 /* Prints file:line: first, like grep. */
@@ -247,7 +246,7 @@ static void put_place(const struct output *o, struct bytes *out, const struct fo
         if (o->colour)
             put(out, DIM);
         if (o->terminal)
-            put_shown(out, (const uint8_t *)f->path, strlen(f->path));
+            out_shown(out, (const uint8_t *)f->path, strlen(f->path));
         else
             put(out, f->path);
         put(out, o->colour ? BACK ":" : ":");
@@ -275,7 +274,7 @@ void out_record(const struct output *o, struct bytes *out, const struct found *f
         if (o->colour)
             put_coloured(out, f);
         else
-            put_shown(out, r->data, r->len);
+            out_shown(out, r->data, r->len);
         put(out, r->end_len == 2 ? "\r\n" : "\n");
     } else {
         bytes_put(out, r->data, len);

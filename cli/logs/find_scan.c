@@ -21,7 +21,7 @@
 /* Places [first, first + n) of one file, which are best read one after the other. */
 struct place_group {
     size_t first, n;
-    struct bytes out, header, last; /* last: the header of the last record */
+    struct bytes out, header, last; /* headers of the first and last record */
     size_t *end;                    /* with a limit: where the records in `out` end */
     size_t n_ends, ends_room;
     bool done;
@@ -56,17 +56,20 @@ struct hand {
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-/* With the lock: the header of a table, unless it was the last one printed. */
+/* With the lock: prints the header of the first record, unless it was the last one printed. The
+   output of the group contains those that follow. */
 static void print_header(struct scan *s, struct place_group *g)
 {
     struct bytes *last = s->header;
-    if (!g->header.len ||
-        (last->len == g->header.len && memcmp(last->data, g->header.data, last->len) == 0))
-        return;
-    put_bytes(g->header.data, g->header.len);
-    free(last->data);
-    *last = g->header;
-    g->header = (struct bytes){0};
+    bool same = last->len && last->len == g->header.len &&
+                memcmp(last->data, g->header.data, last->len) == 0;
+    if (!same)
+        put_bytes(g->header.data, g->header.len);
+    g->header.len = 0;
+    if (g->last.len) {
+        last->len = 0;
+        bytes_put(last, g->last.data, g->last.len);
+    }
 }
 
 /* With the lock, in the group's turn: what it holds goes out. */
@@ -170,16 +173,19 @@ static bool stopped(struct party *p)
 /* The header of the record goes before the group; one that changes within it, before the record. */
 static void keep_header(struct hand *h, struct place_group *g)
 {
+    struct bytes *last = &g->last;
     size_t len;
     const uint8_t *header = parser_header(h->parser, &len);
-    if (g->last.len == len && g->last.data && memcmp(g->last.data, header, len) == 0)
+    bool first = !last->data, ended = len == 0 || header[len - 1] == '\n';
+    if (!first && last->len == len + !ended && (len == 0 || memcmp(last->data, header, len) == 0))
         return;
-    struct bytes *to = g->last.data ? &g->out : &g->header;
-    g->last.len = 0;
-    bytes_put(&g->last, header, len);
-    bytes_put(to, header, len);
-    if (len && header[len - 1] != '\n')
-        bytes_put(to, "\n", 1);
+    last->len = 0;
+    bytes_put(last, header, len);
+    bytes_put(last, "\n", !ended);
+    if (first)
+        bytes_put(&g->header, last->data, last->len);
+    else
+        out_shown(&g->out, last->data, last->len);
 }
 
 static bool keep_match(struct hand *h, struct place_group *g, const struct input_segment *where,

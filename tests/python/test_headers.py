@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 import os
+import pty
 import random
 import subprocess
 
@@ -174,3 +175,37 @@ def test_rows_that_only_look_like_headers_are_records(tmp_path):
     (tmp_path / "b.csv").write_text("word\nup\nword\ndown\n")  # one column: a value may be its name
     tamis(tmp_path, "index", "b.csv", "-o", "d.tamis", "--attrs", "word")
     assert tamis(tmp_path, "find", "--count", "d.tamis", "word!=zzz").stdout == "3\n"
+
+
+def on_terminal(tmp, *words):
+    parent, child = pty.openpty()
+    run = subprocess.Popen([TAMIS, *words], cwd=tmp, stdout=child, env={**os.environ, "NO_COLOR": "1"})
+    os.close(child)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(parent, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(parent)
+    assert run.wait() == 0
+    return seen.replace(b"\r\n", b"\n")
+
+
+def test_a_terminal_shows_the_header_of_each_record(tmp_path):
+    (tmp_path / "a.csv").write_text("host,user\nh1,ann\nuser,host\nann,h2\n")
+    (tmp_path / "b.csv").write_text("host,user\nh3,ann\n")
+    (tmp_path / "c.csv").write_text("host,user\nh4,ann\n")
+    tamis(tmp_path, "index", "a.csv", "b.csv", "c.csv", "-o", "c.tamis", "--attrs", "host,user")
+    assert on_terminal(tmp_path, "find", "c.tamis", "user==ann") == \
+        b"host,user\nh1,ann\nuser,host\nann,h2\nhost,user\nh3,ann\nh4,ann\n"
+
+
+def test_headers_cannot_control_a_terminal(tmp_path):
+    (tmp_path / "a.csv").write_text("host,user,\x1b[2J\nh1,ann,1\nuser,host,\x1b[2J\nann,h2,3\n")
+    tamis(tmp_path, "index", "a.csv", "-o", "c.tamis", "--attrs", "host,user")
+    assert on_terminal(tmp_path, "find", "c.tamis", "user==ann") == \
+        b"host,user,\\u001b[2J\nh1,ann,1\nuser,host,\\u001b[2J\nann,h2,3\n"
