@@ -305,6 +305,7 @@ static void tell_doubts(const struct find *f)
 static int find_all(struct find *f)
 {
     int status = NONE;
+    bool stops = f->limited && !f->count_by && !f->segments;
     for (size_t i = 0; i < f->n; i++)
         if (!ask(f, &f->target[i]))
             return TROUBLE;
@@ -313,14 +314,15 @@ static int find_all(struct find *f)
         out_header(&f->output);
     for (size_t i = 0; i < f->n; i++) {
         struct target *t = &f->target[i];
-        if (f->limited && !f->count_by && !f->segments && f->matches >= f->limit)
+        if (stops && f->matches >= f->limit)
             break;
         int one = f->segments ? list_places(f, t) : read_places(f, t);
         one = missed_tell(&t->missed, t->path, one);
         status = one == TROUBLE || status == TROUBLE ? TROUBLE : one == FOUND ? FOUND : status;
     }
     tell_counts(f);
-    if (status != TROUBLE && !f->segments && !f->question && !targets_unseen(f->target, f->n))
+    if (status != TROUBLE && !f->segments && !f->question &&
+        !targets_unseen(f->target, f->n, stops && f->matches >= f->limit))
         return TROUBLE;
     if (status == NONE)
         tell_doubts(f);

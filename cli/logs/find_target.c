@@ -277,10 +277,19 @@ bool targets_read(struct target *targets, size_t n, const struct target_question
     return true;
 }
 
-bool targets_unseen(struct target *targets, size_t n)
+/* Some record had the attribute. Its column depends on the fields with the time. */
+static bool target_saw(const struct target *t, const char *name)
+{
+    for (size_t c = 0; c < t->question.n_columns && c < 64; c++)
+        if (t->seen >> c & 1 && strcmp(t->question.column[c].name, name) == 0)
+            return true;
+    return false;
+}
+
+bool targets_unseen(struct target *targets, size_t n, bool stopped)
 {
     char why[QUESTION_WHY];
-    bool whole = true;
+    bool whole = !stopped;
     for (size_t i = 0; i < n; i++)
         whole = whole && targets[i].answer.segments == tamis_catalog_segments(targets[i].catalog) &&
                 targets[i].answer.by_attributes + targets[i].answer.by_verifier == 0;
@@ -288,7 +297,7 @@ bool targets_unseen(struct target *targets, size_t n)
         const struct field *f = &targets->question.column[c];
         bool seen = !f->unseen;
         for (size_t i = 0; i < n; i++)
-            seen = seen || targets[i].seen >> c & 1;
+            seen = seen || target_saw(&targets[i], f->name);
         if (seen)
             continue;
         if (whole) {

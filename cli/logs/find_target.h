@@ -52,8 +52,9 @@ bool targets_know(struct target *targets, size_t n, const struct note_field *kno
 /* Parses the question for each of them. Complains. */
 bool targets_read(struct target *targets, size_t n, const struct target_question *asked);
 /* After reading: complains if the question names an attribute that no record has; returns false
-   then. */
-bool targets_unseen(struct target *targets, size_t n);
+   then. If some records were not read, because they cannot match or because reading was `stopped`
+   at --limit, it only remarks that none of those read has it. */
+bool targets_unseen(struct target *targets, size_t n, bool stopped);
 /* Prints what can be asked; returns the exit status. */
 int targets_about(struct target *targets, size_t n, bool json);
 

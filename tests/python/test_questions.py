@@ -612,5 +612,23 @@ def test_fields_that_no_sample_had(tmp_path):
     assert status == 2 and out == "" and "no input has an attribute 'lete.er'; there are ip, n" in error
     status, out, error = tamis("find", "c.tamis", "ip=10.9.9.9", "lete.er=y")  # not all was read
     assert status == 1 and "no record that was read has an attribute 'lete.er'" in error
+    status, out, error = tamis("find", "c.tamis", "ip=10.0.0.9", "--fields", "late.er", "--limit", "1")  # nor here
+    assert (status, out) == (0, 'late.er\n""\n') and "no record that was read has an attribute 'late.er'" in error
     status, out, error = tamis("find", "c.tamis", "late.er>y")
     assert status == 2 and "which has no order" in error
+
+
+def test_fields_that_no_sample_had_in_catalogs_with_different_times(tmp_path):
+    """The same attribute has different columns in their questions."""
+    stamp = "2026-05-0%dT00:00:00Z"
+    first = ['{"ip": "10.0.0.%d"}' % (i % 50) for i in range(50)]
+    second = ['{"ip": "10.0.0.%d", "seen_at": "%s"}' % (i % 50, stamp % (1 + i % 9)) for i in range(200000)]
+    second[190000] = '{"ip": "10.0.0.9", "seen_at": "%s", "late": "x"}' % (stamp % 2)
+    for name, lines in ("a", first), ("b", second):
+        (tmp_path / (name + ".jsonl")).write_text("\n".join(lines) + "\n")
+        subprocess.run([TAMIS, "index", name + ".jsonl", "-o", name + ".tamis", "--attrs", "ip"], cwd=tmp_path, check=True)
+    for catalogs in (["a.tamis", "b.tamis"], ["b.tamis", "a.tamis"]):
+        done = subprocess.run([TAMIS, "find", "--since", "2026-05-02", "--fields", "ip,late", *catalogs, "--",
+                               "ip!=1.1.1.1"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0 and "no input has" not in done.stderr, (catalogs, done.stderr)
+        assert "10.0.0.9,x\n" in done.stdout
