@@ -95,7 +95,15 @@ static void cells_free(struct cells *cells)
     free(cells->memory);
 }
 
-/* The cells of a row; false: no memory. */
+static int by_text(const void *a, const void *b)
+{
+    const struct text_cell *x = a, *y = b;
+    if (x->len != y->len)
+        return x->len < y->len ? -1 : 1;
+    return memcmp(x->text, y->text, x->len);
+}
+
+/* The cells of a row, sorted, since a table may have a million columns; false: no memory. */
 static bool cells_read(struct cells *cells, const struct dialect *d, const uint8_t *row, size_t len)
 {
     size_t most = 1;
@@ -108,23 +116,22 @@ static bool cells_read(struct cells *cells, const struct dialect *d, const uint8
         cells->cell[cells->n++] = (struct text_cell){to, n};
         to += n;
     }
+    if (cells->n)
+        qsort(cells->cell, cells->n, sizeof *cells->cell, by_text);
     return cells->cell && cells->memory;
 }
 
-static bool cells_have(const struct cells *cells, size_t n, const struct text_cell *wanted)
+static bool cells_have(const struct cells *cells, const struct text_cell *wanted)
 {
-    for (size_t i = 0; i < n; i++)
-        if (cells->cell[i].len == wanted->len &&
-            memcmp(cells->cell[i].text, wanted->text, wanted->len) == 0)
-            return true;
-    return false;
+    return bsearch(wanted, cells->cell, cells->n, sizeof *wanted, by_text) != NULL;
 }
 
 /* All of `some` are among `all`, and none is there twice. */
 static bool cells_within(const struct cells *some, const struct cells *all)
 {
     for (size_t i = 0; i < some->n; i++)
-        if (!cells_have(all, all->n, &some->cell[i]) || cells_have(some, i, &some->cell[i]))
+        if ((i && by_text(&some->cell[i - 1], &some->cell[i]) == 0) ||
+            !cells_have(all, &some->cell[i]))
             return false;
     return true;
 }
@@ -150,7 +157,7 @@ static bool first_is_name(const struct header *h, const struct dialect *d, const
             return true;
         first = (struct text_cell){row + 1, first.len - 2};
     }
-    return cells_have(&h->names, h->names.n, &first);
+    return cells_have(&h->names, &first);
 }
 
 /* All cells of the row are names, or all names are cells. */
