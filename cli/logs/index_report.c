@@ -29,6 +29,7 @@ void index_report(const struct index_run *run, const struct update *u, bool json
         report_count("records_read", "", t->count.records);
         report_count("unfit_lines", "", t->count.unfit);
         report_count("bad_records", "", t->count.bad);
+        report_count("header_rows", "", t->headers);
         report_count("bytes_read", "", t->bytes);
         report_count("segments_added", "", t->segments);
         report_count("catalog_bytes", "", bytes);
@@ -45,6 +46,9 @@ void index_report(const struct index_run *run, const struct update *u, bool json
             (unsigned long long)t->count.records, (unsigned long long)t->segments,
             (unsigned long long)t->inputs, (unsigned long long)t->count.unfit,
             (unsigned long long)t->count.bad, 1e-6 * (double)t->bytes, time, 1e-6 * (double)bytes);
+        if (t->headers)
+            remark("%llu row%s with names of columns taken for a header, not a record",
+                   (unsigned long long)t->headers, t->headers == 1 ? "" : "s");
     }
 }
 

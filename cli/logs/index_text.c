@@ -132,6 +132,7 @@ tamis_error text_gather(struct text_keys *keys, struct parser *parser,
             t->complaint = record.complaint;
         }
     }
+    t->headers = parser->headers;
     if (parser->unended) /* a header may still change */
         note_open(t, text, &(struct record){.data = parser->unended});
     tamis_gather_text(gather, text->len);

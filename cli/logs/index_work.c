@@ -321,6 +321,7 @@ static void account(struct crew *c, struct opened *o, struct input_segment *segm
     uint64_t done = segment->at + segment->at_len;
     counts_add(&e->count, &t->count);
     counts_add(&all->count, &t->count);
+    all->headers += t->headers;
     all->bytes += segment->len;
     all->present |= t->present;
     if (t->count.bad && (!o->bad_line || segment->line + t->bad_line < o->bad_line)) {

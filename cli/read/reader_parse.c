@@ -76,6 +76,7 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
     ps->selection = s;
     ps->turns = ps->turned = false;
     ps->unended = NULL;
+    ps->headers = 0;
     if (UNLIKELY(ps->head.data)) {
         selection_free(ps->own);
         ps->own = NULL;
@@ -161,8 +162,10 @@ enum parsed parser_row(struct parser *ps, struct record *record)
     enum parsed parsed;
     record->unfit = false;
     while ((parsed = ps->next(ps, record)) == PARSED_RECORD && UNLIKELY(ps->turns) && !ps->hashes &&
-           parser_turn(ps, record->data, record->len))
+           parser_turn(ps, record->data, record->len)) {
         ps->unended = record->end_len ? NULL : record->data;
+        ps->headers++;
+    }
     return UNLIKELY(ps->full) ? PARSED_NOMEM : parsed;
 }
 

@@ -89,6 +89,7 @@ struct parser {
     struct header head;                /* in force, if the text has any but the first */
     struct selection *own;             /* made for it */
     const uint8_t *unended;            /* a header line without its line end, or NULL */
+    uint64_t headers;                  /* tables: rows that were headers, not records */
     const uint8_t *data, *at, *end;
     enum parsed (*next)(struct parser *parser, struct record *record);
 
