@@ -500,3 +500,19 @@ bool choose_attributes(struct inputs *in, const char *base, const size_t *entrie
         no_memory("inputs");
     return good;
 }
+
+void choose_times(const struct inputs *in, struct attrs *a)
+{
+    for (size_t i = 0; i < in->n_fields && a->n < TAMIS_ATTRIBUTES_MAX; i++) {
+        const struct note_field *f = &in->field[i];
+        bool wanted =
+            f->type == TAMIS_TIME && (strcmp(f->name, READ_TIME) == 0 ||
+                                      (in->dialect.time && strcmp(f->name, in->dialect.time) == 0));
+        for (size_t j = 0; j < a->n; j++)
+            wanted &= strcmp(a->names[j], f->name) != 0;
+        if (!wanted)
+            continue;
+        take(a, f->name, TAMIS_TIME, true);
+        a->typed[a->n - 1] = true;
+    }
+}

@@ -16,5 +16,7 @@
  */
 bool choose_attributes(struct inputs *inputs, const char *base, const size_t *entries, size_t n,
                        uint64_t text, struct attrs *attrs, bool say);
+/* Adds the bounds of the time, unless it is indexed: summaries contain them. */
+void choose_times(const struct inputs *inputs, struct attrs *attrs);
 
 #endif

@@ -32,6 +32,31 @@ struct planning {
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
+/* A task: `bytes` of the file must be read. */
+static bool plan_task(struct index_run *run, size_t entry, uint64_t bytes)
+{
+    if ((run->n_tasks & (run->n_tasks + 1)) == 0) { /* room for 2^k - 1 */
+        struct task *fresh = realloc(run->task, (2 * run->n_tasks + 1) * sizeof *fresh);
+        if (!fresh)
+            return no_memory("inputs");
+        run->task = fresh;
+    }
+    run->task[run->n_tasks++] = (struct task){.entry = entry, .bytes = bytes};
+    return true;
+}
+
+/* An entry for a new file of that many bytes, and a task to read it. */
+static bool plan_new(struct index_run *run, uint32_t root, const char *path, uint64_t bytes)
+{
+    struct inputs *in = run->inputs;
+    struct entry *e = inputs_add(in);
+    const char *kept = e ? inputs_keep(in, path) : NULL;
+    if (!kept)
+        return no_memory("inputs");
+    *e = (struct entry){.id = in->next_id++, .root = root, .path = kept};
+    return plan_task(run, in->n - 1, bytes);
+}
+
 /* Keeps what is known, under the present name. */
 static bool keep_entry(struct planning *p, const struct seen *s)
 {

@@ -152,29 +152,6 @@ static bool set_scope(struct index *x, const struct words *words)
     return good;
 }
 
-bool plan_task(struct index_run *run, size_t entry, uint64_t bytes)
-{
-    if ((run->n_tasks & (run->n_tasks + 1)) == 0) { /* room for 2^k - 1 */
-        struct task *fresh = realloc(run->task, (2 * run->n_tasks + 1) * sizeof *fresh);
-        if (!fresh)
-            return no_memory("inputs");
-        run->task = fresh;
-    }
-    run->task[run->n_tasks++] = (struct task){.entry = entry, .bytes = bytes};
-    return true;
-}
-
-bool plan_new(struct index_run *run, uint32_t root, const char *path, uint64_t bytes)
-{
-    struct inputs *in = run->inputs;
-    struct entry *e = inputs_add(in);
-    const char *kept = e ? inputs_keep(in, path) : NULL;
-    if (!kept)
-        return no_memory("inputs");
-    *e = (struct entry){.id = in->next_id++, .root = root, .path = kept};
-    return plan_task(run, in->n - 1, bytes);
-}
-
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static bool commit(struct index_run *run)
@@ -258,26 +235,6 @@ static uint64_t text_of(const struct index_run *run)
     return text;
 }
 
-/* Summaries have the lowest and highest time of their records, whatever else is indexed. */
-static void add_times(struct index *x)
-{
-    const struct inputs *in = &x->inputs;
-    struct attrs *a = &x->attrs;
-    for (size_t i = 0; i < in->n_fields && a->n < TAMIS_ATTRIBUTES_MAX; i++) {
-        const struct note_field *f = &in->field[i];
-        bool wanted =
-            f->type == TAMIS_TIME && (strcmp(f->name, READ_TIME) == 0 ||
-                                      (in->dialect.time && strcmp(f->name, in->dialect.time) == 0));
-        for (size_t j = 0; j < a->n; j++)
-            wanted &= strcmp(a->names[j], f->name) != 0;
-        if (!wanted)
-            continue;
-        a->list[a->n] = (tamis_attribute){.name = f->name, .type = TAMIS_TIME, .bounds_only = true};
-        a->typed[a->n] = true;
-        a->names[a->n++] = f->name;
-    }
-}
-
 /* Chooses the attributes if none are given, and the types that are not given. */
 static bool choose(struct index *x, const struct index_run *run)
 {
@@ -295,7 +252,7 @@ static bool choose(struct index *x, const struct index_run *run)
                                   &x->attrs, x->verbose);
     free(entries);
     if (good && x->publisher)
-        add_times(x);
+        choose_times(&x->inputs, &x->attrs);
     return good;
 }
 

@@ -71,10 +71,6 @@ struct update {
    reported, stay as they were, and count as failed; with --strict they end the run. Complains. */
 bool update_plan(struct index_run *run, const struct inputs *old, const tamis_catalog *catalog,
                  struct update *update);
-/* An entry for a new file of that many bytes, and a task to read it. Complains. */
-bool plan_new(struct index_run *run, uint32_t root, const char *path, uint64_t bytes);
-/* A task: `bytes` of the file must be read. */
-bool plan_task(struct index_run *run, size_t entry, uint64_t bytes);
 
 /* index_report.c: the figures of a run; `update` NULL: of a new catalog. */
 void index_report(const struct index_run *run, const struct update *update, bool json, bool verbose,
