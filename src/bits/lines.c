@@ -28,9 +28,12 @@ static tamis_error stash_reserve(const struct target *t, uint64_t more)
     struct stash *larger = room < UINT32_MAX ? stash_new(l->allocator, (uint32_t)room) : NULL;
     if (!larger)
         return TAMIS_ENOMEM;
+    if (!stash_pour(larger, old)) {
+        stash_free(larger, l->allocator);
+        return TAMIS_ELIMIT;
+    }
     if (!t->used) /* what is being filled is counted when it is whole */
         l->bytes += grows;
-    stash_pour(larger, old);
     atomic_store_explicit(&b->stash, larger, memory_order_release);
     if (t->used) { /* nobody has seen it */
         stash_free(old, l->allocator);
@@ -151,6 +154,8 @@ static tamis_error take_slowly(const struct target *t, uint64_t place, unsigned 
     if (!t->used)
         t->lines->bytes += rare_bytes(rare) - before;
     tamis_error e = stash_reserve(t, 2 * (span.last - span.first + 1));
+    for (uint64_t line = span.first; e == TAMIS_OK && line <= span.last; line++)
+        e = stash_crowded(atomic_load(&b->stash), line, 2) ? TAMIS_ELIMIT : TAMIS_OK;
     if (e != TAMIS_OK)
         return e;
     bool fresh = coarse ? apart_add(&rare->coarse, key, copies)
@@ -178,7 +183,8 @@ ALWAYS_INLINE bool take_quickly(const struct target *t, uint64_t place, unsigned
     bool full = used >= line_slots(b->width);
     if (UNLIKELY(!t->fresh && (full || slot_present(b, line, slot))))
         return false;
-    if (UNLIKELY(full) && stash_reserve(t, 1) != TAMIS_OK)
+    if (UNLIKELY(full) &&
+        (stash_reserve(t, 1) != TAMIS_OK || stash_crowded(atomic_load(&b->stash), line, 1)))
         return false;
     put_slot(b, line, slot, used);
     if (t->used && !full)

@@ -136,7 +136,8 @@ void lines_reclaim(struct lines *l, bool alone);
 void lines_clear(struct lines *l);
 tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_allocator *a);
 
-/* One entry more, whatever is there; `fresh`: no entry matches it. ENOMEM, or ESPACE at the limit, changes nothing. */
+/* One entry more, whatever is there; `fresh`: no entry matches it. ENOMEM, ESPACE at the limit, or ELIMIT where chosen
+   keys crowd a few lines (lines_stash.h), changes nothing. */
 tamis_error lines_add(struct lines *l, tamis_digest digest, bool fresh);
 /* Of a key that is found: will it be found whatever the size becomes? Not if all that matches it is the slot of a
    coarse entry that ends elsewhere in the line: the slot matches more than the entry does, and another

@@ -234,9 +234,6 @@ void part_move(struct lines *l, uint32_t number, move_fn move, void *context)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* Longer runs than random lines make in a stash, by far: 4096 of them come once in e^94 tables. */
-#define RUN_MAX 4096
-
 static uint64_t mixed(uint64_t x, uint64_t y)
 {
     return mul_fold(x ^ UINT64_C(0x9E3779B97F4A7C15), y + UINT64_C(0xD6E8FEB86659FD93));
@@ -356,7 +353,7 @@ const char *part_check_stash(struct part_check *c, const uint8_t *lines, const u
         }
         uint32_t home = stash_home(&table, stash_line(entry));
         uint32_t far = at >= home ? at - home : at + (room - home);
-        if (far > run || ++run > RUN_MAX)
+        if (far > run || ++run > STASH_RUN_MAX)
             return far >= run ? "an entry of its stash that lookups would not reach"
                               : "the entries of its stash are too close to one another";
         const char *wrong = check_stashed(c, lines, entry);

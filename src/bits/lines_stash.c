@@ -56,6 +56,23 @@ uint32_t stash_least(const struct stash *stash, uint64_t line)
     return best;
 }
 
+/* Adds fill free places: as many as there are entries to come. */
+bool stash_crowded(const struct stash *stash, uint64_t line, unsigned more)
+{
+    uint32_t home = stash_home(stash, line), at = home, run = more;
+    if (LIKELY(stash->room <= STASH_RUN_MAX))
+        return false;
+    for (unsigned left = more; run <= STASH_RUN_MAX / 2; at = stash_next(stash, at))
+        if (stash->entry[at])
+            run++;
+        else if (left-- == 0)
+            break;
+    at = home;
+    while (run <= STASH_RUN_MAX / 2 && stash->entry[at = at ? at - 1 : stash->room - 1])
+        run++;
+    return run > STASH_RUN_MAX / 2;
+}
+
 static void stash_put(struct stash *stash, uint64_t entry)
 {
     uint32_t at = stash_home(stash, stash_line(entry));
@@ -83,11 +100,19 @@ enum stash_added stash_add(struct stash *stash, uint64_t line, uint32_t slot, ui
     return STASH_NEW;
 }
 
-void stash_pour(struct stash *to, const struct stash *from)
+/* Twice round, for the run over the end. */
+bool stash_pour(struct stash *to, const struct stash *from)
 {
     for (uint32_t i = 0; from && i < from->room; i++)
         if (from->entry[i])
             stash_put(to, from->entry[i]);
+    uint64_t run = 0;
+    for (uint64_t i = 0; to->room > STASH_RUN_MAX && i < 2 * (uint64_t)to->room; i++) {
+        run = to->entry[i < to->room ? i : i - to->room] ? run + 1 : 0;
+        if (run > STASH_RUN_MAX)
+            return false;
+    }
+    return true;
 }
 
 /* What comes after a place that became free, up to the next free one, moves up if its home lets it. */

@@ -13,6 +13,9 @@
 
 #define STASH_LINES  (UINT64_C(1) << 28)
 #define STASH_COPIES UINT64_C(4095)
+/* No stash has longer runs, and bytes that have are refused, since a lookup goes through one. Those of random keys
+   are shorter by far: runs of 4096 come once in e^94 tables. */
+#define STASH_RUN_MAX 4096
 
 ALWAYS_INLINE uint64_t stash_line(uint64_t entry)
 {
@@ -74,8 +77,12 @@ ALWAYS_INLINE bool stash_fits(const struct stash *stash, uint64_t more)
 {
     return stash && (stash->used + more) * 15 <= stash->room * (stash->room < 128 ? 12ul : 10ul);
 }
-/* All of one in another, which has room. */
-void stash_pour(struct stash *to, const struct stash *from);
+/* Is the run that the line is in near STASH_RUN_MAX, with `more` entries added? Adds are refused then; only keys
+   chosen by someone who knows the family key come to that. The limit is half of it, since an entry may be in two
+   lines. */
+bool stash_crowded(const struct stash *stash, uint64_t line, unsigned more);
+/* All of one in another, which has room; false if there is a run longer than STASH_RUN_MAX. */
+bool stash_pour(struct stash *to, const struct stash *from);
 /* So many copies more. There must be room. STASH_FULL: there would be more than STASH_COPIES, and nothing changed. */
 enum stash_added { STASH_OLD, STASH_NEW, STASH_FULL };
 enum stash_added stash_add(struct stash *stash, uint64_t line, uint32_t slot, uint64_t copies);
