@@ -9,6 +9,8 @@
 /* Is it the expected kind of value? Returns NULL, or what to reply. */
 static const char *not_wanted(const struct value *v, enum value_kind kind)
 {
+    if (v->kind == VALUE_FILTER && (kind == VALUE_ITEMS || kind == VALUE_FILTER))
+        return NULL; /* what most commands ask for and find */
     if (kind == VALUE_PARTIAL)
         return v->kind == kind ? NULL : WRONG_TYPE;
     if (v->kind == VALUE_PARTIAL || (v->foreign && v->foreign->missing))
@@ -24,14 +26,12 @@ static const char *not_wanted(const struct value *v, enum value_kind kind)
 
 struct value *find_value(RedisModuleKey *key, enum value_kind kind, const char **error)
 {
-    *error = NULL;
-    int there = rm.KeyType(key);
-    if (there == RM_KEY_EMPTY)
+    const RedisModuleType *of =
+        rm.ModuleTypeGetType(key); /* NULL: no key, or a type of the server */
+    if (!of || (of != type && of != foreign_type)) {
+        *error = rm.KeyType(key) == RM_KEY_EMPTY ? NULL : WRONG_TYPE;
         return NULL;
-    *error = WRONG_TYPE;
-    RedisModuleType *of = there == RM_KEY_MODULE ? rm.ModuleTypeGetType(key) : NULL;
-    if (!of || (of != type && of != foreign_type))
-        return NULL;
+    }
     struct value *v = rm.ModuleTypeGetValue(key);
     *error = not_wanted(v, kind);
     return *error ? NULL : v;

@@ -121,8 +121,9 @@ static void replicate_timed_add(RedisModuleCtx *ctx, const struct adding *a)
                      a->items, a->added);
 }
 
-/* Replicates the command verbatim if it is complete and one of TAMIS.*, which every server with the
-   module has; otherwise the items that were added, and the time if the filter has a clock. */
+/* Replicates the command as it came if all its items were added and it has no options: RM_Replicate looks up
+   the name of a command and builds its arguments, which takes 2,300 instructions, half as many as a whole
+   BF.ADD. Otherwise replicates the items that were added, and the time if the filter has a clock. */
 static void replicate_add(RedisModuleCtx *ctx, const struct adding *a, tamis_growth growth,
                           bool as_it_came)
 {
@@ -189,7 +190,7 @@ int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
     else if (!v)
         v = c ? creation_make(ctx, c, key, a->name) : make_default(ctx, a, key);
     if (v && top_ready(ctx, a, v))
-        add_to(ctx, a, v, !c && a->dialect == OURS);
+        add_to(ctx, a, v, !c);
     rm.CloseKey(key);
     return RM_OK;
 }

@@ -47,9 +47,11 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (bf == BF_WRONG)
         return RM_ERR;
     server.bf = bf == BF_YES || (bf == BF_AUTO && table_bf_free(ctx));
-    if (bf == BF_AUTO && !server.bf)
+    if (!server.bf)
         rm.Log(ctx, "notice",
-               "another module has BF or CF commands: only TAMIS commands are added");
+               "%s: only TAMIS commands are added. A master or an append-only file with BF and CF "
+               "commands for tamis cannot be followed: rewrite the file where they are",
+               bf == BF_AUTO ? "another module has BF or CF commands" : "bf=no");
     rm.SetModuleOptions(ctx, RM_HANDLE_IO_ERRORS | RM_HANDLE_REPL_ASYNC_LOAD);
     /* The type comes last: the server cannot take it back. */
     if (!settings_register(ctx) || !table_register(ctx, server.bf) ||

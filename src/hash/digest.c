@@ -2,15 +2,15 @@
    yields. */
 #include "digest.h"
 
+#include <endian.h>
 #include <sodium.h>
 #include <stdatomic.h>
 
 static uint64_t get_le64(const uint8_t *from)
 {
-    uint64_t value = 0;
-    for (int i = 7; i >= 0; i--)
-        value = value << 8 | from[i];
-    return value;
+    uint64_t value;
+    memcpy(&value, from, sizeof value);
+    return le64toh(value);
 }
 
 static void probe_h3(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,

@@ -1,4 +1,5 @@
 """What an operator sees: users, documentation, configuration, INFO, events, other modules."""
+import glob
 import os
 import subprocess
 import time
@@ -6,7 +7,7 @@ import time
 import pytest
 import redis
 
-from conftest import MODULE, free_port
+from conftest import MODULE, free_port, wait
 from test_keys import info, refused, reserve
 
 READS = ["EXISTS", "MEXISTS", "CARD", "INFO", "XQUERY", "XINFO", "DUMP", "SCANDUMP"]
@@ -282,19 +283,38 @@ def test_beside_a_module_called_bf(servers, bf_module):
     assert insists.r.ping()
 
 
-def test_aliases_replicate_the_canonical_command(servers, bf_module):
-    """So a replica that has no aliases, or others, follows all the same."""
-    master = servers(port=free_port())
-    replica = servers("bf=no", port=free_port(), replicaof="127.0.0.1 %d" % master.port)
-    limit = time.monotonic() + 20
-    while replica.r.info("replication")["master_link_status"] != "up":
-        assert time.monotonic() < limit
-        time.sleep(0.05)
-    master.r.execute_command("BF.RESERVE", "f", 0.01, 10)
-    master.r.execute_command("BF.MADD", "f", *range(100))
-    master.r.execute_command("BF.INSERT", "g", "ITEMS", "x")
-    assert master.r.execute_command("WAIT", 1, 5000) == 1
-    assert replica.digest("f", "g") == master.digest("f", "g")
+def test_what_is_replicated(servers):
+    """A command without options as it came, which is the cheapest; else what it came to."""
+    master = servers(port=free_port(), appendonly="yes", appendfsync="always")
+    replica = servers(port=free_port(), replicaof="127.0.0.1 %d" % master.port)
+    wait(lambda: replica.r.info("replication")["master_link_status"] == "up")
+    r = master.r
+    r.execute_command("BF.RESERVE", "f", 0.01, 10)
+    r.execute_command("BF.ADD", "f", "one")
+    r.execute_command("BF.MADD", "f", *range(100))
+    r.execute_command("BF.ADD", "f", "one")  # changes nothing
+    r.execute_command("BF.INSERT", "g", "ITEMS", "x")
+    r.execute_command("BF.RESERVE", "full", 0.01, 3, "NONSCALING")
+    assert "full" in str(r.execute_command("BF.MADD", "full", *range(1000))[-1])
+    r.execute_command("CF.ADD", "c", "y")
+    assert r.execute_command("CF.ADDNX", "c", "y") == 0 and r.execute_command("CF.ADDNX", "c", "z") == 1
+    r.execute_command("TAMIS.RESERVE", "w", 0.01, 100, "GROWTH", "window", "WINDOW", 60)
+    r.execute_command("BF.ADD", "w", "timed")
+    assert r.execute_command("WAIT", 1, 20000) == 1
+    keys = ("f", "g", "full", "c", "w")
+    assert replica.digest(*keys) == master.digest(*keys)
+    [path] = glob.glob(os.path.join(master.folder, "appendonlydir", "*.incr.aof"))
+    words = open(path, "rb").read().split(b"\r\n")
+    names = [w.decode().upper() for w in words if w.upper().startswith((b"BF.", b"CF.", b"TAMIS."))]
+    assert names == ["TAMIS.RESERVE", "BF.ADD", "BF.MADD", "TAMIS.RESERVE", "TAMIS.ADD", "TAMIS.RESERVE",
+                     "TAMIS.MADD", "TAMIS.RESERVE", "CF.ADD", "CF.ADDNX", "TAMIS.RESERVE", "TAMIS.INSERT"]
+    r.execute_command("DEBUG", "LOADAOF")
+    assert replica.digest(*keys) == master.digest(*keys)
+
+
+def test_a_server_without_the_commands_says_what_it_cannot_follow(servers):
+    assert "cannot be followed" in servers("bf=no").log_tail()
+    assert "cannot be followed" not in servers().log_tail()
 
 
 def test_symbols_stay_inside():
