@@ -27,6 +27,7 @@
 #include "read/reader_parse.h"
 #include "ui/args.h"
 #include "ui/out.h"
+#include "ui/supervise.h"
 
 #define PARALLEL  8
 #define HELD_MOST ((size_t)8 << 20) /* bytes of a host that is not its turn: then it waits */
@@ -63,13 +64,6 @@ struct asking {
     bool header_done, found, trouble, enough;
 };
 
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int number)
-{
-    interrupted = number;
-}
-
 /* ---- starting -------------------------------------------------------------------------------- */
 
 /* The command with the name of the host in its place. */
@@ -95,12 +89,7 @@ static int question_file(const struct asking *a, const struct known_host *host)
     bytes_put(&text, a->rest.data, a->rest.len);
     good = good && (!text.failed || no_memory(host->name));
     int fd = good ? memfd_create("tamis-question", MFD_CLOEXEC) : -1;
-    for (size_t at = 0; fd >= 0 && good && at < text.len;) {
-        ssize_t n = write(fd, text.data + at, text.len - at);
-        good = n > 0;
-        at += good ? (size_t)n : 0;
-    }
-    bool made = fd >= 0 && good && lseek(fd, 0, SEEK_SET) == 0;
+    bool made = fd >= 0 && write_fully(fd, text.data, text.len) && lseek(fd, 0, SEEK_SET) == 0;
     if (!made && (fd >= 0 || good))
         complain("%s: %s: give a smaller --parallel", strerror(errno), host->name);
     if (!made && fd >= 0)
@@ -297,7 +286,7 @@ static void finish(struct asking *a, struct running *r)
     kill(-r->pid, SIGKILL); /* what it left behind */
     while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
         ;
-    if (r->status < 0 && !a->enough && !interrupted) {
+    if (r->status < 0 && !a->enough && !stop_signal) {
         remark("not reached: %s: %s: its records were not searched", r->host->name, why_not(r));
         a->trouble = true;
     }
@@ -376,7 +365,7 @@ static void wait_some(struct asking *a)
             r->heard = now; /* it is not read from until its turn */
         bool open = r->out >= 0 || r->err >= 0;
         r->late |= open && now > r->heard && now - r->heard > a->timeout;
-        if (a->enough || interrupted || r->late)
+        if (a->enough || stop_signal || r->late)
             stop(r);
     }
     free(fds);
@@ -387,15 +376,13 @@ static void wait_some(struct asking *a)
 static bool run(struct asking *a)
 {
     size_t most = a->f->parallel ? (size_t)a->f->parallel : PARALLEL;
-    const struct sigaction action = {.sa_handler = interrupt};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    stop_catch();
     a->running = calloc(most, sizeof *a->running);
     bool good = a->running;
     while (a->running && (a->n_running || (good && a->next < a->n_todo))) {
-        while (good && !a->enough && !interrupted && a->n_running < most && a->next < a->n_todo)
+        while (good && !a->enough && !stop_signal && a->n_running < most && a->next < a->n_todo)
             good = start(a, a->todo[a->next++]);
-        if (a->enough || interrupted)
+        if (a->enough || stop_signal)
             a->next = a->n_todo;
         wait_some(a);
         settle(a);
@@ -450,10 +437,7 @@ static int ask_hosts(struct asking *a)
     bool good = travelling_write(q, &a->rest) && run(a);
     q->json = json;
     q->limited = limited;
-    if (interrupted) {
-        signal(interrupted, SIG_DFL);
-        raise(interrupted);
-    }
+    stop_obey();
     if (!good)
         return TROUBLE;
     tell_counts(a);

@@ -18,6 +18,9 @@
 #include "api/api.h"
 #include "base/base.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -93,18 +96,13 @@ int tag_write(char out[PIECE_TAG], const char *host, uint64_t epoch, const struc
 
 bool file_slurp(const char *path, struct bytes *out)
 {
-    uint8_t some[65536];
-    size_t n;
     out->len = 0;
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return false;
-    while ((n = fread(some, 1, sizeof some, file)) > 0 && !out->failed)
-        bytes_put(out, some, n);
-    bool good = !ferror(file) && !out->failed;
-    fclose(file);
-    if (out->failed)
-        errno = ENOMEM;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool good = fd >= 0 && bytes_read(out, fd, SIZE_MAX);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
     return good;
 }
 

@@ -299,18 +299,6 @@ static bool take_members(struct travelling *q, const struct value *v)
     return take_known(q, v) || wrong("its fields");
 }
 
-static bool slurp(int fd, struct bytes *out)
-{
-    char some[65536];
-    ssize_t n;
-    while ((n = read(fd, some, sizeof some)) != 0 && out->len < QUESTION_MOST && !out->failed)
-        if (n > 0)
-            bytes_put(out, some, (size_t)n);
-        else if (errno != EINTR)
-            return false;
-    return !out->failed && out->len < QUESTION_MOST;
-}
-
 bool travelling_read(struct travelling *q, int fd)
 {
     struct bytes text = {0};
@@ -319,7 +307,8 @@ bool travelling_read(struct travelling *q, int fd)
     struct parser *parser = parser_new();
     struct record record;
     *q = (struct travelling){0};
-    bool good = slurp(fd, &text) || wrong("it cannot be read");
+    bool good = (bytes_read(&text, fd, QUESTION_MOST) && text.len < QUESTION_MOST) ||
+                wrong("it cannot be read");
     while (text.len && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r'))
         text.len--;
     bytes_put(&text, "\n", 1);

@@ -131,14 +131,8 @@ static void relieve(struct party *p, struct place_group *g)
 
 static bool note_end(struct place_group *g)
 {
-    if (g->n_ends == g->ends_room) {
-        size_t room = g->ends_room ? 2 * g->ends_room : 64;
-        size_t *fresh = realloc(g->end, room * sizeof *fresh);
-        if (!fresh)
-            return false;
-        g->end = fresh;
-        g->ends_room = room;
-    }
+    if (!room_for(&g->end, g->n_ends, &g->ends_room, sizeof *g->end))
+        return false;
     g->end[g->n_ends++] = g->out.len;
     return true;
 }

@@ -35,12 +35,8 @@ struct planning {
 /* A task: `bytes` of the file must be read. */
 static bool plan_task(struct index_run *run, size_t entry, uint64_t bytes)
 {
-    if ((run->n_tasks & (run->n_tasks + 1)) == 0) { /* room for 2^k - 1 */
-        struct task *fresh = realloc(run->task, (2 * run->n_tasks + 1) * sizeof *fresh);
-        if (!fresh)
-            return no_memory("inputs");
-        run->task = fresh;
-    }
+    if (!room_for(&run->task, run->n_tasks, &run->tasks_room, sizeof *run->task))
+        return no_memory("inputs");
     run->task[run->n_tasks++] = (struct task){.entry = entry, .bytes = bytes};
     return true;
 }
@@ -257,14 +253,8 @@ static bool collect(struct planning *p, struct fate *fate, struct part *part, bo
     (void)keep;
     if (!fate->grown)
         return true;
-    if (p->n_pieces == p->pieces_room) {
-        size_t room = p->pieces_room ? 2 * p->pieces_room : 64;
-        struct grown_part *fresh = realloc(p->piece, room * sizeof *fresh);
-        if (!fresh)
-            return no_memory("inputs");
-        p->piece = fresh;
-        p->pieces_room = room;
-    }
+    if (!room_for(&p->piece, p->n_pieces, &p->pieces_room, sizeof *p->piece))
+        return no_memory("inputs");
     p->piece[p->n_pieces++] = (struct grown_part){(size_t)(fate - p->fate), *part};
     return true;
 }

@@ -17,6 +17,7 @@
 #include "read/attrs.h"
 #include "ui/out.h"
 #include "ui/progress.h"
+#include "ui/supervise.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
 
@@ -42,11 +43,6 @@ struct index {
     char *base;
     double start;
 };
-
-static void interrupt(int signal_number)
-{
-    index_interrupted = signal_number;
-}
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
@@ -173,11 +169,9 @@ static bool commit(struct index_run *run)
 /* Reads the tasks and writes the catalog. */
 static int finish(const struct index *x, struct index_run *run, const struct update *u)
 {
-    const struct sigaction action = {.sa_handler = interrupt};
     uint64_t records = 0;
     /* not before: while waiting for the lock, a signal simply ends the program */
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    stop_catch();
     for (size_t i = 0; run->publisher && i < run->n_tasks; i++)
         publisher_covers(run->publisher, run->inputs->entry[run->task[i].entry].id);
     if (!index_work(run) || (!x->update && !index_worth_keeping(run)) || !commit(run))
@@ -524,16 +518,6 @@ static bool options_fit(struct index *x, const struct words *words)
     return true;
 }
 
-/* An interrupted program leaves everything as it was; the shell learns how it ended. */
-static int end_interrupted(int status)
-{
-    if (index_interrupted) {
-        signal(index_interrupted, SIG_DFL);
-        raise(index_interrupted);
-    }
-    return status;
-}
-
 int verb_index(int argc, char **argv)
 {
     struct index x = {.start = seconds(), .publish = {.now = time(NULL)}};
@@ -579,5 +563,6 @@ int verb_index(int argc, char **argv)
     inputs_free(&x.known);
     free(x.base);
     free(x.beside);
-    return end_interrupted(status);
+    stop_obey(); /* everything is as it was */
+    return status;
 }

@@ -42,7 +42,7 @@ struct index_run {
     unsigned threads;
     bool strict;
     struct task *task;
-    size_t n_tasks;
+    size_t n_tasks, tasks_room;
     struct index_tally tally;
     struct publisher *publisher; /* of summaries, or NULL */
     /* Makes the writer of an update, once it is known that there is something to do. */
@@ -54,9 +54,6 @@ struct index_run {
 uint64_t text_expected(const char *path, uint64_t bytes);
 /* Reads all tasks. False: it has complained, or was interrupted, and nothing may be committed. */
 bool index_work(struct index_run *run);
-
-/* Set by SIGINT and SIGTERM: the signal, or 0. Threads check it. */
-extern atomic_int index_interrupted;
 
 /* index_update.c: what to do for an existing catalog. */
 struct update {

@@ -11,8 +11,7 @@
 #include "index_verb.h"
 #include "index_text.h"
 #include "ui/progress.h"
-
-atomic_int index_interrupted;
+#include "ui/supervise.h"
 
 /* Tasks [first, first + n). Shared: one file, whose segments any thread may take. */
 struct job {
@@ -128,7 +127,7 @@ static void break_off(struct crew *c, tamis_error error, const tamis_reason *rea
 static bool stopped(struct crew *c)
 {
     pthread_mutex_lock(&c->lock);
-    if (index_interrupted)
+    if (stop_signal)
         stop_all(c);
     bool stop = c->stop;
     pthread_mutex_unlock(&c->lock);
@@ -172,7 +171,7 @@ static void let_settle(const char *path, bool follow)
     const char *why;
     const struct timespec nap = {0, RAW_RACY / 20};
     for (int i = 0; i <= 20 && raw_look(path, follow, &id, &why) && id.size >= PATIENT && id.racy &&
-                    !index_interrupted;
+                    !stop_signal;
          i++)
         nanosleep(&nap, NULL);
 }
@@ -571,5 +570,5 @@ bool index_work(struct index_run *run)
     free(c.job);
     pthread_cond_destroy(&c.change);
     pthread_mutex_destroy(&c.lock);
-    return good && !index_interrupted;
+    return good && !stop_signal;
 }

@@ -9,40 +9,6 @@
 
 #define NOTE_VERSION 3
 
-/* ---- lists ----------------------------------------------------------------------------------- */
-
-bool room_for(void *array, size_t n, size_t *room, size_t size)
-{
-    void **at = array, *fresh;
-    if (n < *room)
-        return true;
-    size_t more = *room ? 2 * *room : 16;
-    fresh = more > SIZE_MAX / size ? NULL : realloc(*at, more * size);
-    if (!fresh)
-        return false;
-    *at = fresh;
-    *room = more;
-    return true;
-}
-
-bool owned_adopt(struct owned *own, void *memory)
-{
-    bool good = memory && room_for(&own->memory, own->n, &own->room, sizeof *own->memory);
-    if (good)
-        own->memory[own->n++] = memory;
-    else
-        free(memory);
-    return good;
-}
-
-void owned_free(struct owned *own)
-{
-    for (size_t i = 0; i < own->n; i++)
-        free(own->memory[i]);
-    free(own->memory);
-    *own = (struct owned){0};
-}
-
 void inputs_free(struct inputs *in)
 {
     owned_free(&in->own);
@@ -167,30 +133,6 @@ uint64_t bytes_hash(const uint8_t *data, size_t len)
     for (size_t i = 0; i < len; i++)
         h = (h ^ data[i]) * 0x100000001b3;
     return h ^ h >> 29;
-}
-
-void bytes_end(struct bytes *b)
-{
-    free(b->data);
-    *b = (struct bytes){0};
-}
-
-void bytes_put(struct bytes *b, const void *data, size_t len)
-{
-    if (b->failed || len == 0)
-        return;
-    if (len > b->room - b->len) {
-        size_t room = b->room + len < 256 ? 256 : 2 * (b->room + len);
-        uint8_t *fresh = realloc(b->data, room);
-        if (!fresh) {
-            b->failed = true;
-            return;
-        }
-        b->data = fresh;
-        b->room = room;
-    }
-    memcpy(b->data + b->len, data, len);
-    b->len += len;
 }
 
 /* Seven bits per byte, the lowest first; the last byte has its top bit clear. */

@@ -17,16 +17,8 @@
 #ifndef TAMIS_INPUTS_H
 #define TAMIS_INPUTS_H
 
-#include "ui/cli.h"
+#include "ui/growing.h"
 #include "read/reader.h"
-
-/* Memory from malloc that lives as long as another object. Initialise with {0}. */
-struct owned {
-    void **memory;
-    size_t n, room;
-};
-bool owned_adopt(struct owned *own, void *memory); /* false: no memory, or NULL; then it is freed */
-void owned_free(struct owned *own);
 
 struct root {
     const char *path;
@@ -114,17 +106,7 @@ size_t inputs_count(const struct inputs *inputs);
 /* A new entry, zeroed; NULL: no memory. Entries move when one is added. */
 struct entry *inputs_add(struct inputs *inputs);
 
-/* A growing buffer. */
-struct bytes {
-    uint8_t *data;
-    size_t len, room;
-    bool failed; /* no memory */
-};
-void bytes_put(struct bytes *bytes, const void *data, size_t len);
-void bytes_end(struct bytes *bytes);
 uint64_t bytes_hash(const uint8_t *data, size_t len); /* for tables in memory */
-/* Makes room for one more element of `size` bytes in an array; false: no memory. */
-bool room_for(void *array, size_t n, size_t *room, size_t size);
 bool inputs_encode(const struct inputs *inputs, struct bytes *out);
 tamis_error inputs_decode(struct inputs *inputs, const void *data, size_t len,
                           tamis_reason *reason);

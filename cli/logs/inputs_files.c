@@ -131,18 +131,8 @@ void names_free(struct names *names)
 /* Takes the path. */
 static bool list_add(struct name_list *list, uint32_t root, char *path, const char *why)
 {
-    if (path && list->n == list->room) {
-        size_t room = list->room ? 2 * list->room : 64;
-        struct name *fresh = realloc(list->name, room * sizeof *fresh);
-        if (!fresh) {
-            free(path);
-            path = NULL;
-        } else {
-            list->name = fresh;
-            list->room = room;
-        }
-    }
-    if (!path) {
+    if (!path || !room_for(&list->name, list->n, &list->room, sizeof *list->name)) {
+        free(path);
         return no_memory("list of inputs");
     }
     list->name[list->n++] = (struct name){root, path, why};

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE /* open_memstream */
 #include "plot.h"
 
+#include "ui/growing.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -138,13 +140,8 @@ static int run_gnuplot(const char *text, size_t len)
         _exit(127);
     }
     close(pipe_ends[0]);
-    while (child > 0 && len) {
-        ssize_t n = write(pipe_ends[1], text, len);
-        if (n < 0 && errno != EINTR)
-            break;
-        text += n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
-    }
+    if (child > 0)
+        (void)write_fully(pipe_ends[1], text, len);
     close(pipe_ends[1]);
     if (child < 0 || waitpid(child, &status, 0) != child)
         return -1;

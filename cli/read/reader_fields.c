@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "base/err.h"
 #include "reader_parse.h"
 
@@ -31,17 +32,9 @@ static void names_add(struct field_names *names, const uint8_t *name, size_t len
     for (size_t i = 0; i < names->n; i++)
         if (strlen(names->name[i]) == len && memcmp(names->name[i], name, len) == 0)
             return;
-    if (names->n == names->room) {
-        size_t room = names->room ? 2 * names->room : 64;
-        char **fresh = realloc(names->name, room * sizeof *fresh);
-        if (!fresh) {
-            names->full = true;
-            return;
-        }
-        names->name = fresh;
-        names->room = room;
-    }
-    char *copy = strndup((const char *)name, len);
+    char *copy = array_room(NULL, &names->name, names->n, &names->room, sizeof *names->name)
+                     ? strndup((const char *)name, len)
+                     : NULL;
     names->full |= !copy;
     if (copy)
         names->name[names->n++] = copy;

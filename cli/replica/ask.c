@@ -80,17 +80,6 @@ bool ask_connect(struct ask *a, const struct serve_address *at)
     return true;
 }
 
-static bool send_all(struct ask *a, const char *data, size_t len)
-{
-    for (ssize_t n; len; data += n, len -= (size_t)n) {
-        n = send(a->fd, data, len, MSG_NOSIGNAL);
-        if (n < 0 && errno != EINTR)
-            return system_failed(a);
-        n = n < 0 ? 0 : n;
-    }
-    return true;
-}
-
 /* The next bytes; also false at the end. */
 static bool receive(struct ask *a, char *piece, size_t room, size_t *len)
 {
@@ -105,7 +94,7 @@ static bool receive(struct ask *a, char *piece, size_t room, size_t *len)
 uint64_t ask_number(const struct ask *a, const char *header)
 {
     size_t len = strlen(header);
-    const char *line = a->head.data;
+    const char *line = (const char *)a->head.data;
     while ((line = strstr(line, "\r\n"))) {
         line += 2;
         if (strncasecmp(line, header, len) == 0 && line[len] == ':')
@@ -123,28 +112,29 @@ static bool read_answer(struct ask *a)
     while (!end) {
         if (!receive(a, piece, sizeof piece, &len))
             return false;
-        if (!text_add(&a->head, piece, len) || !text_add(&a->head, "", 1))
+        if (!bytes_put(&a->head, piece, len) || !bytes_put(&a->head, "", 1))
             return failed(a, "not an answer of tamis follow");
         a->head.len--;
-        end = strstr(a->head.data, "\r\n\r\n");
+        end = strstr((const char *)a->head.data, "\r\n\r\n");
     }
-    behind = (size_t)(end + 4 - a->head.data);
+    behind = (size_t)(end + 4 - (const char *)a->head.data);
     len = a->head.len - behind;
-    if (!text_add(&a->body, a->head.data + behind, len))
+    if (!bytes_put(&a->body, a->head.data + behind, len))
         return failed(a, "out of memory");
     a->head.data[behind] = 0;
-    if (sscanf(a->head.data, "HTTP/1.%*1[01] %3u", &a->status) != 1)
+    if (sscanf((const char *)a->head.data, "HTTP/1.%*1[01] %3u", &a->status) != 1)
         return failed(a, "not an answer of tamis follow");
     uint64_t whole = ask_number(a, "Content-Length");
     while (a->body.len < whole)
         if (!receive(a, piece, sizeof piece, &len))
             return false;
-        else if (!text_add(&a->body, piece, len))
+        else if (!bytes_put(&a->body, piece, len))
             return failed(a, "out of memory");
     return a->body.len == whole || failed(a, "not an answer of tamis follow");
 }
 
-bool ask_for(struct ask *a, const char *path, const char *accept, const struct text *keys, char end)
+bool ask_for(struct ask *a, const char *path, const char *accept, const struct bytes *keys,
+             char end)
 {
     char head[512];
     int len = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: tamis\r\nAccept: %s\r\n",
@@ -157,8 +147,10 @@ bool ask_for(struct ask *a, const char *path, const char *accept, const struct t
                                     : "application/octet-stream",
                         keys->len);
     len += snprintf(head + len, sizeof head - (size_t)len, "\r\n");
-    if (!send_all(a, head, (size_t)len) || (keys && !send_all(a, keys->data, keys->len)) ||
-        !read_answer(a))
+    if (!write_fully(a->fd, head, (size_t)len) ||
+        (keys && !write_fully(a->fd, keys->data, keys->len)))
+        return system_failed(a);
+    if (!read_answer(a))
         return false;
     return a->status == 200 || failed(a, "the follower refuses the question");
 }
@@ -167,7 +159,7 @@ void ask_close(struct ask *a)
 {
     if (a->fd >= 0)
         close(a->fd);
-    text_free(&a->head);
-    text_free(&a->body);
+    bytes_end(&a->head);
+    bytes_end(&a->body);
     a->fd = -1;
 }

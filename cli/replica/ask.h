@@ -6,9 +6,9 @@
 #include "ui/out.h"
 
 struct ask {
-    int fd;           /* -1: not connected */
-    struct text head; /* of the last answer */
-    struct text body; /* its content */
+    int fd;            /* -1: not connected */
+    struct bytes head; /* of the last answer */
+    struct bytes body; /* its content */
     unsigned status;
     char why[256];
 };
@@ -16,7 +16,7 @@ struct ask {
 bool ask_connect(struct ask *ask, const struct serve_address *address);
 /* A GET; or a POST with keys, each followed by its end, '\n' or NUL, or (']') a list in JSON.
    False with the reason, also for an error of the server. */
-bool ask_for(struct ask *ask, const char *path, const char *accept, const struct text *keys,
+bool ask_for(struct ask *ask, const char *path, const char *accept, const struct bytes *keys,
              char end);
 /* A number in the header of the answer; 0 if it is not there. */
 uint64_t ask_number(const struct ask *ask, const char *header);

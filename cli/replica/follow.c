@@ -38,14 +38,6 @@ struct follow {
     uint64_t next_show, every_ms;
 };
 
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int number)
-{
-    (void)number;
-    stopped = 1;
-}
-
 static const tamis_follower *copy_of(const struct follow *f, uint32_t number)
 {
     return tamis_directory_follower(f->replicas.directory, number);
@@ -211,15 +203,15 @@ static int follow(struct follow *f, bool once, uint64_t limit_ms)
     tamis_error e = TAMIS_OK;
     tamis_reason reason = {0};
     bool good = resume(f) && begin(f);
-    while (good && !stopped && carrier_now() < until && !all && (e == TAMIS_OK || e == TAMIS_EIO) &&
-           !atomic_load(&f->saver.failed)) {
+    while (good && !stop_signal && carrier_now() < until && !all &&
+           (e == TAMIS_OK || e == TAMIS_EIO) && !atomic_load(&f->saver.failed)) {
         e = step(f, &reason);
         reached |= e == TAMIS_OK;
         if (reached)
             supervise_turn();
         all = once && e == TAMIS_OK && all_current(f);
     }
-    bool never = e != TAMIS_OK && !reached && !stopped, lost = e != TAMIS_OK && e != TAMIS_EIO;
+    bool never = e != TAMIS_OK && !reached && !stop_signal, lost = e != TAMIS_OK && e != TAMIS_EIO;
     supervise_tell("STOPPING=1");
     serve_stop(f->serving);
     if (f->live)
@@ -266,7 +258,6 @@ int verb_follow(int argc, char **argv)
     f.serve = serve ? &address : NULL;
     f.key = key_file ? key : NULL;
     char error[256];
-    struct sigaction action = {.sa_handler = on_signal};
     f.every_ms = every_ns / 1000000;
     f.replicas.folder = folder;
     f.live = progress_may();
@@ -276,8 +267,7 @@ int verb_follow(int argc, char **argv)
     if (!known)
         return complain("%s", error);
     carrier_close(known);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    stop_catch();
     int status = follow(&f, once, limit_ns / 1000000);
     if (json)
         report(&f, true);

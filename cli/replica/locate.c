@@ -22,7 +22,7 @@ struct locating {
     struct keys keys;
     struct answers answers;
     struct ask server; /* if it is connected, it is queried */
-    struct text asked;
+    struct bytes asked;
     const uint8_t *key; /* of the family, or NULL */
     bool maybe, json, owners;
     bool few;    /* keys from the command line */
@@ -142,7 +142,7 @@ static bool ask_batch(struct locating *l, const struct batch *b)
     for (size_t i = 0; i < b->n; i++) {
         if (l->asked.len && l->asked.len + b->line[i].len > BODY_MOST && !ask_server(l))
             return false;
-        if (!text_add(&l->asked, b->line[i].data, b->line[i].len) || !text_add(&l->asked, end, 1))
+        if (!bytes_put(&l->asked, b->line[i].data, b->line[i].len) || !bytes_put(&l->asked, end, 1))
             return snprintf(l->server.why, sizeof l->server.why, "out of memory"), false;
     }
     return ask_server(l);
@@ -252,7 +252,7 @@ int verb_locate(int argc, char **argv)
         find_copies(&l, words.word[0]) ? locate_all(&l, words.word + 1, words.n - 1) : TROUBLE;
     answers_end(&l.answers);
     ask_close(&l.server);
-    text_free(&l.asked);
+    bytes_end(&l.asked);
     replicas_free(&l.replicas);
     return status;
 }

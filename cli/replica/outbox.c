@@ -4,21 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ui/growing.h"
+
 #define SNAPSHOT_MIN ((uint64_t)1 << 18) /* bytes of messages that do not justify a snapshot */
 
 int outbox_add(void *context, const void *data, size_t len)
 {
     struct outbox *box = context;
     tamis_message message;
-    if (box->n == box->room) {
-        size_t room = box->room ? 2 * box->room : 16;
-        struct outbox_message *grown = realloc(box->message, room * sizeof *grown);
-        if (!grown)
-            return -1;
-        box->message = grown;
-        box->room = room;
-    }
-    if (tamis_message_read(&message, data, len, NULL) != TAMIS_OK)
+    if (!room_for(&box->message, box->n, &box->room, sizeof *box->message) ||
+        tamis_message_read(&message, data, len, NULL) != TAMIS_OK)
         return -1;
     struct outbox_message *next = &box->message[box->n];
     *next = (struct outbox_message){malloc(len), len, message.type};

@@ -45,8 +45,7 @@ struct publishing {
     bool strict, changed, window, ack;
     uint64_t acknowledged; /* lines */
     uint64_t log_most;     /* bytes of the log that are a reason to save */
-    char *line;            /* the start of a line that is not all there yet */
-    size_t line_len, line_room;
+    struct bytes line;     /* the start of a line that is not all there yet */
     tamis_digest run[RUN];
     size_t n_run, run_most;
     double miss;    /* the target */
@@ -55,14 +54,6 @@ struct publishing {
     uint64_t added, removed, absent, bad, lines, first_bad;
     tamis_error error;
 };
-
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int number)
-{
-    (void)number;
-    stopped = 1;
-}
 
 /* ---- what goes out --------------------------------------------------------------------------- */
 
@@ -183,36 +174,17 @@ static void take_line(struct publishing *p, const char *line, size_t len)
     p->run[p->n_run++] = tamis_filter_digest(as_filter(p->store.set), line + 1, len - 1);
 }
 
-/* Keeps the start of a line whose end is to come. */
-static bool keep(struct publishing *p, const char *data, size_t len)
-{
-    if (p->line_len + len > p->line_room) {
-        size_t room = 2 * (p->line_len + len);
-        char *grown = realloc(p->line, room);
-        if (!grown) {
-            failed(p, TAMIS_ENOMEM, NULL);
-            return false;
-        }
-        p->line = grown;
-        p->line_room = room;
-    }
-    if (len)
-        memcpy(p->line + p->line_len, data, len);
-    p->line_len += len;
-    return true;
-}
-
 static void take_piece(struct publishing *p, const char *data, size_t len)
 {
     while (len && p->error == TAMIS_OK) {
         const char *end = memchr(data, p->end, len);
         size_t here = end ? (size_t)(end - data) : len;
-        if (!end || p->line_len) {
-            if (!keep(p, data, here))
-                return;
+        if (!end || p->line.len) {
+            if (!bytes_put(&p->line, data, here))
+                return failed(p, TAMIS_ENOMEM, NULL);
             if (end)
-                take_line(p, p->line, p->line_len);
-            p->line_len = end ? 0 : p->line_len;
+                take_line(p, (char *)p->line.data, p->line.len);
+            p->line.len = end ? 0 : p->line.len;
         } else {
             take_line(p, data, here);
         }
@@ -246,9 +218,9 @@ static bool read_some(struct publishing *p, int wait)
     ssize_t len = read(STDIN_FILENO, piece, sizeof piece);
     if (len > 0)
         take_piece(p, piece, (size_t)len);
-    if (len == 0 && p->line_len) {
-        take_line(p, p->line, p->line_len);
-        p->line_len = 0;
+    if (len == 0 && p->line.len) {
+        take_line(p, (char *)p->line.data, p->line.len);
+        p->line.len = 0;
     }
     if (len < 0 && errno != EINTR && errno != EAGAIN) {
         p->error = TAMIS_EIO;
@@ -294,7 +266,7 @@ static void run(struct publishing *p, bool stay)
     p->next_beat = carrier_now() + p->beat_ms;
     p->next_look = carrier_now() + p->look_ms;
     p->next_save = carrier_now() + p->save_ms;
-    while (!stopped && p->error == TAMIS_OK && !p->box.carrier->hopeless && (open || stay) &&
+    while (!stop_signal && p->error == TAMIS_OK && !p->box.carrier->hopeless && (open || stay) &&
            !strict_stop(p)) {
         supervise_turn(); /* something was published, or waits for the server */
         if (open)
@@ -341,7 +313,7 @@ static bool find_epoch(struct publishing *p, uint64_t wait_ms)
     struct carrier *c = p->box.carrier;
     struct carrier_state state;
     bool told;
-    while (!(told = carrier_state(c, p->owner, &state)) && !stopped && !c->hopeless &&
+    while (!(told = carrier_state(c, p->owner, &state)) && !stop_signal && !c->hopeless &&
            carrier_now() < until) {
         if (!p->box.cut_off)
             remark("%s: trying again", c->error);
@@ -465,9 +437,7 @@ static int publish_with(struct publishing *p, const struct choices *c, tamis_ori
                         uint64_t linger)
 {
     tamis_reason reason = {0};
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    stop_catch();
     if (!recover(p) || !find_epoch(p, c->stay ? UINT64_MAX / 2 : linger / 1000000))
         return TROUBLE;
     o->epoch = p->box.epoch;
@@ -540,7 +510,7 @@ int verb_publish(int argc, char **argv)
                      ? publish_with(&p, &c, &o, linger)
                      : TROUBLE;
     outbox_free(&p.box);
-    free(p.line);
+    bytes_end(&p.line);
     tamis_origin_free(p.origin);
     change_log_close(&p.log);
     store_end(&p.store);

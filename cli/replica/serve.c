@@ -131,7 +131,7 @@ struct serving {
 
 /* From the first line of a request until its answer was read. */
 struct request {
-    struct text body;
+    struct bytes body;
     size_t passed;  /* bytes of a body that is too long */
     size_t waiting; /* of the answer */
 };
@@ -140,7 +140,7 @@ struct reply {
     unsigned status;
     const char *type;
     char why[256]; /* of an error */
-    struct text text;
+    struct bytes text;
     uint64_t hit, doubtful; /* keys of a locate; for headers */
     bool counts;
 };
@@ -175,14 +175,8 @@ static bool want(struct wanted_keys *w, const void *data, size_t len)
     if (w->n == KEYS_MOST)
         return refuse(w->reply, 413, "more than %d keys: ask for fewer at a time", KEYS_MOST),
                false;
-    if (w->n == w->room) {
-        size_t room = w->room ? 4 * w->room : 16;
-        tamis_key *grown = realloc(w->keys, room * sizeof *grown);
-        if (!grown)
-            return refuse(w->reply, 503, "out of memory"), false;
-        w->keys = grown;
-        w->room = room;
-    }
+    if (!room_for(&w->keys, w->n, &w->room, sizeof *w->keys))
+        return refuse(w->reply, 503, "out of memory"), false;
     w->keys[w->n++] = (tamis_key){data, len};
     return true;
 }
@@ -205,7 +199,7 @@ static uint8_t *skip(uint8_t *p, const uint8_t *end, const char *text)
 }
 
 /* ["a", "b"] or {"keys": ["a", "b"]} */
-static void want_json(struct wanted_keys *w, struct text *body)
+static void want_json(struct wanted_keys *w, struct bytes *body)
 {
     uint8_t *p = (uint8_t *)body->data, *end = p ? p + body->len : p, *next;
     uint8_t *object = skip(p, end, "{");
@@ -226,10 +220,10 @@ static void want_json(struct wanted_keys *w, struct text *body)
         refuse(w->reply, 400, "not a list of keys: send {\"keys\": [\"KEY\", ...]}");
 }
 
-static void want_lines(struct wanted_keys *w, const struct text *body, char end)
+static void want_lines(struct wanted_keys *w, const struct bytes *body, char end)
 {
     for (size_t at = 0; at < body->len;) {
-        const char *line = body->data + at, *stop = memchr(line, end, body->len - at);
+        const uint8_t *line = body->data + at, *stop = memchr(line, end, body->len - at);
         size_t len = stop ? (size_t)(stop - line) : body->len - at;
         if (!want(w, line, len))
             return;
@@ -346,7 +340,7 @@ static enum MHD_Result send_reply(struct serving *s, struct MHD_Connection *c, s
     char number[32];
     struct MHD_Response *response = mhd.response(r->text.len, r->text.data, free);
     if (!response) {
-        text_free(&r->text);
+        bytes_end(&r->text);
         return MHD_NO;
     }
     q->waiting = r->text.len;
@@ -397,7 +391,7 @@ static enum MHD_Result reply(struct serving *s, struct MHD_Connection *c, struct
             refuse(r, 413, "the answer is too long: ask for fewer keys at a time");
     }
     if (r->why[0]) {
-        text_free(&r->text);
+        bytes_end(&r->text);
         put_into(&r->text);
         json_open(NULL, '{');
         json_text("error", r->why);
@@ -436,7 +430,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
         return reply(s, c, q, route, method, &r);
     }
     if (*len) {
-        if (!text_add(&q->body, data, *len))
+        if (!bytes_put(&q->body, data, *len))
             q->passed += *len;
         *len = 0;
         return q->passed < PASSED_MOST ? MHD_YES : MHD_NO;
@@ -455,7 +449,7 @@ static void on_end(void *context, struct MHD_Connection *c, void **of,
     if (!q)
         return;
     atomic_fetch_sub(&s->waiting, q->waiting);
-    text_free(&q->body);
+    bytes_end(&q->body);
     free(q);
     *of = NULL;
 }

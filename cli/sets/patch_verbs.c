@@ -47,51 +47,22 @@ int verb_diff(int argc, char **argv)
     return status;
 }
 
-/* Reads a whole file, or only the start of one that is not a patch and may be endless; NULL
-   after complaining. */
-static char *read_all(int fd, const char *name, size_t *len)
+/* Reads a whole patch, or only the start of a file that is not one and may be endless. Complains. */
+static bool read_patch(const char *path, struct bytes *patch)
 {
     const size_t start = 1 << 16;
-    size_t room = start;
-    char *data = malloc(room);
-    *len = 0;
-    while (data) {
-        if (*len == start && tamis_kind_of(data, *len) != TAMIS_KIND_PATCH)
-            return data;
-        if (*len == room) {
-            char *more = realloc(data, room *= 2);
-            if (!more)
-                break;
-            data = more;
-        }
-        ssize_t n = read(fd, data + *len, room - *len);
-        if (n == 0)
-            return data;
-        if (n > 0)
-            *len += (size_t)n;
-        else if (errno != EINTR) {
-            complain("%s: %s: nothing was changed", strerror(errno), name);
-            free(data);
-            return NULL;
-        }
-    }
-    free(data);
-    complain("out of memory: %s: nothing was changed", name);
-    return NULL;
-}
-
-static char *read_patch(const char *path, size_t *len)
-{
-    if (!path)
-        return read_all(STDIN_FILENO, "standard input", len);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        complain("%s: %s: give a patch made by tamis diff", strerror(errno), path);
-        return NULL;
-    }
-    char *data = read_all(fd, path, len);
-    close(fd);
-    return data;
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (fd < 0)
+        return complain("%s: %s: give a patch made by tamis diff", strerror(errno), path), false;
+    bool good = bytes_read(patch, fd, start) &&
+                (tamis_kind_of(patch->data, patch->len) != TAMIS_KIND_PATCH ||
+                 bytes_read(patch, fd, SIZE_MAX));
+    if (!good)
+        complain("%s: %s: nothing was changed", patch->failed ? "out of memory" : strerror(errno),
+                 path ? path : "standard input");
+    if (path)
+        close(fd);
+    return good;
 }
 
 int verb_apply(int argc, char **argv)
@@ -107,14 +78,12 @@ int verb_apply(int argc, char **argv)
     };
     struct words words = args_read_files(argc, argv, args, COUNT(args), 1, 1, "FILE < PATCH");
     struct store store;
-    size_t len;
-    char *patch = read_patch(path, &len);
-    if (!patch)
-        return TROUBLE;
+    struct bytes patch = {0};
     int status = TROUBLE;
     tamis_reason reason = {0};
-    if (store_change(&store, words.word[0], TAMIS_KIND_FILTER, &files)) {
-        tamis_error e = tamis_filter_apply(as_filter(store.set), patch, len, &reason);
+    if (read_patch(path, &patch) &&
+        store_change(&store, words.word[0], TAMIS_KIND_FILTER, &files)) {
+        tamis_error e = tamis_filter_apply(as_filter(store.set), patch.data, patch.len, &reason);
         if (e != TAMIS_OK)
             complain_of(e, &reason, e == TAMIS_EBASE ? store.path : path ? path : "standard input");
         else if (store_save(&store, 0))
@@ -123,6 +92,6 @@ int verb_apply(int argc, char **argv)
             store_report(&store, true, false);
         store_end(&store);
     }
-    free(patch);
+    bytes_end(&patch);
     return status;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "escape.h"
+#include "growing.h"
 #include "progress.h"
 
 const char *verb_name, *mapped_name;
@@ -37,13 +38,7 @@ static void say(bool error, const char *format, va_list args)
     left += escape_text(shown + left, sizeof shown - left - 1, text);
     shown[left++] = '\n';
     progress_hide();
-    for (const char *at = shown; left;) {
-        ssize_t n = write(STDERR_FILENO, at, left);
-        if (n < 0 && errno != EINTR)
-            break;
-        at += n > 0 ? n : 0;
-        left -= n > 0 ? (size_t)n : 0;
-    }
+    (void)write_fully(STDERR_FILENO, shown, left);
 }
 
 int complain(const char *format, ...)

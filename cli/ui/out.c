@@ -22,31 +22,7 @@ static struct {
     int terminal; /* 1: yes, -1: no, 0: not determined yet */
 } out;
 
-static _Thread_local struct text *into;
-
-bool text_add(struct text *text, const void *data, size_t len)
-{
-    if (text->failed || (text->most && len > text->most - text->len))
-        return !(text->failed = true);
-    if (len > text->room - text->len) {
-        size_t room = 2 * (text->len + len) + 256;
-        char *grown = realloc(text->data, room);
-        if (!grown)
-            return !(text->failed = true);
-        text->data = grown;
-        text->room = room;
-    }
-    if (len)
-        memcpy(text->data + text->len, data, len);
-    text->len += len;
-    return true;
-}
-
-void text_free(struct text *text)
-{
-    free(text->data);
-    *text = (struct text){0};
-}
+static _Thread_local struct bytes *into;
 
 static bool terminal(void)
 {
@@ -59,15 +35,8 @@ static bool terminal(void)
 
 static void write_raw(const char *data, size_t len)
 {
-    while (len && !out.error) {
-        ssize_t n = write(STDOUT_FILENO, data, len);
-        if (n < 0 && errno != EINTR)
-            out.error = errno;
-        if (n > 0) {
-            data += n;
-            len -= (size_t)n;
-        }
-    }
+    if (!out.error && !write_fully(STDOUT_FILENO, data, len))
+        out.error = errno;
 }
 
 /* For a terminal: shows control characters, except line ends and tabs. */
@@ -119,7 +88,7 @@ void put_bytes(const void *data, size_t len)
     if (len == 0)
         return;
     if (into) {
-        text_add(into, data, len);
+        bytes_put(into, data, len);
         return;
     }
     if (len > ROOM - out.n || len >= DIRECT)
@@ -188,7 +157,7 @@ static _Thread_local struct {
     bool later; /* a value was written at this depth: a comma comes next */
 } json;
 
-void put_into(struct text *text)
+void put_into(struct bytes *text)
 {
     into = text;
     json.depth = 0;

@@ -7,18 +7,10 @@
 #ifndef TAMIS_OUT_H
 #define TAMIS_OUT_H
 
-#include "cli.h"
+#include "growing.h"
 
-/* Bytes in memory that grow, up to `most` (0: no limit); what does not fit is lost, and `failed` set. */
-struct text {
-    char *data;
-    size_t len, room, most;
-    bool failed;
-};
-bool text_add(struct text *text, const void *data, size_t len);
-void text_free(struct text *text);
 /* From here on all that this thread puts, JSON too, goes there; NULL: to standard output again. */
-void put_into(struct text *text);
+void put_into(struct bytes *to);
 
 void put_bytes(const void *data, size_t len);
 /* Text that may be sent to a terminal unchanged: it has colours, and the rest is escaped

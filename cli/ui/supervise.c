@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "supervise.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,4 +51,27 @@ void supervise_turn(void)
         return;
     next = now + every;
     supervise_tell("WATCHDOG=1");
+}
+
+atomic_int stop_signal;
+
+static void note_stop(int number)
+{
+    stop_signal = number;
+}
+
+void stop_catch(void)
+{
+    const struct sigaction action = {.sa_handler = note_stop};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void stop_obey(void)
+{
+    int number = stop_signal;
+    if (number) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
 }

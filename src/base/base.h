@@ -54,6 +54,10 @@ ALWAYS_INLINE uint64_t mul_fold(uint64_t x, uint64_t y)
     return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
+/* Makes room for element n of an array (a pointer to its pointer), first of 16 elements, then of twice
+   as many; false if there is no memory. NULL: the array is freed with free(). */
+bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size);
+
 /* False if a * b overflows. */
 ALWAYS_INLINE bool mul_size(size_t a, size_t b, size_t *out)
 {

@@ -74,6 +74,24 @@ void *mem_grow_secret(const tamis_allocator *a, void *memory, size_t old, size_t
     return grown;
 }
 
+bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size)
+{
+    void *now, *grown;
+    if (n < *room)
+        return true;
+    size_t more = *room ? 2 * *room : 16, bytes;
+    memcpy(&now, array, sizeof now); /* it points to another type */
+    if (a)
+        grown = mem_grow(a, now, *room, more, size);
+    else
+        grown = mul_size(more, size, &bytes) ? realloc(now, bytes) : NULL;
+    if (!grown)
+        return false;
+    memcpy(array, &grown, sizeof grown);
+    *room = more;
+    return true;
+}
+
 void *mem_undumped_new(size_t size)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -64,14 +64,9 @@ static void want(tamis_following *f, uint32_t number)
 {
     if (f->owner[number].wanting)
         return;
-    if (f->n_wanting == f->wanting_room) {
-        size_t room = 2 * f->wanting_room + 64;
-        uint32_t *grown = realloc(f->wanting, room * sizeof *grown);
-        f->out_of_memory |= !grown;
-        if (!grown)
-            return;
-        f->wanting = grown;
-        f->wanting_room = room;
+    if (!array_room(NULL, &f->wanting, f->n_wanting, &f->wanting_room, sizeof *f->wanting)) {
+        f->out_of_memory = true;
+        return;
     }
     f->wanting[f->n_wanting++] = number;
     f->owner[number].wanting = true;

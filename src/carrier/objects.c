@@ -51,14 +51,8 @@ static struct owner_messages *place_of(struct objects *o, const char *owner)
             return PART_OF(at, struct owner_messages, entry);
     struct owner_messages *place = calloc(1, sizeof *place);
     char *name = strdup(owner);
-    if ((o->n_places & (o->n_places - 1)) == 0) { /* room for twice as many */
-        size_t room = o->n_places ? 2 * o->n_places : 1;
-        struct owner_messages **grown = realloc(o->place, room * sizeof(struct owner_messages *));
-        o->place = grown ? grown : o->place;
-        if (!grown)
-            free(name), name = NULL;
-    }
-    if (!place || !name || !lookup_reserve(&o->places, &mem_system)) {
+    if (!place || !name || !lookup_reserve(&o->places, &mem_system) ||
+        !array_room(NULL, &o->place, o->n_places, &o->places_room, sizeof *o->place)) {
         free(place);
         free(name);
         carrier_fail(&o->carrier, "out of memory");

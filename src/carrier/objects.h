@@ -43,7 +43,7 @@ struct objects {
     struct object_mark owners;
     struct lookup places;
     struct owner_messages **place;
-    size_t n_places;
+    size_t n_places, places_room;
 };
 
 /* ---- for carriers of objects ---- */

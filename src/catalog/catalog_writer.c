@@ -6,21 +6,6 @@
 
 #define HELD_SHARE(memory) ((memory) / 3 * 2) /* digests that wait for the plan */
 
-bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size)
-{
-    void *now;
-    if (n < *room)
-        return true;
-    size_t more = *room ? 2 * *room : 16;
-    memcpy(&now, array, sizeof now); /* it points to another type */
-    void *grown = mem_grow(a, now, *room, more, size);
-    if (!grown)
-        return false;
-    memcpy(array, &grown, sizeof grown);
-    *room = more;
-    return true;
-}
-
 /* Number of values of a relation for which columns are made. */
 static uint64_t gathered(const tamis_gather *g, uint32_t relation)
 {

@@ -156,8 +156,7 @@ ALWAYS_INLINE tamis_error no_memory(tamis_reason *reason)
     return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
 }
 
-/* Makes room for one more element of an array; false if there is no memory. */
-bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size);
+/* For one more element of an array. */
 #define ROOM_FOR_ONE(w, array, n, room) \
     array_room(&(w)->allocator, &(w)->array, (w)->n, &(w)->room, sizeof *(w)->array)
 

@@ -299,15 +299,8 @@ static tamis_error plan_again(tamis_directory *d, uint64_t items, size_t *found)
         one = plans[at];
     else if (!column_plan_one(&one, items, d->fpp))
         return TAMIS_ELIMIT;
-    if (d->n_plans == d->plans_room) {
-        size_t room = d->plans_room ? 2 * d->plans_room : 8;
-        struct column_plan *grown =
-            mem_grow(&d->allocator, d->plans, d->plans_room, room, sizeof *grown);
-        if (!grown)
-            return TAMIS_ENOMEM;
-        d->plans = grown;
-        d->plans_room = room;
-    }
+    if (!array_room(&d->allocator, &d->plans, d->n_plans, &d->plans_room, sizeof *d->plans))
+        return TAMIS_ENOMEM;
     *found = d->n_plans;
     d->plans[d->n_plans++] = one;
     return TAMIS_OK;

@@ -1,0 +1,77 @@
+/* Memory that grows, and whole files. See growing.h. */
+#include "growing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+bool owned_adopt(struct owned *own, void *memory)
+{
+    bool good = memory && room_for(&own->memory, own->n, &own->room, sizeof *own->memory);
+    if (good)
+        own->memory[own->n++] = memory;
+    else
+        free(memory);
+    return good;
+}
+
+void owned_free(struct owned *own)
+{
+    for (size_t i = 0; i < own->n; i++)
+        free(own->memory[i]);
+    free(own->memory);
+    *own = (struct owned){0};
+}
+
+bool bytes_put(struct bytes *b, const void *data, size_t len)
+{
+    if (b->failed || (b->most && len > b->most - b->len))
+        return !(b->failed = true);
+    if (len > b->room - b->len) {
+        size_t room = 2 * (b->len + len) + 256;
+        uint8_t *grown = realloc(b->data, room);
+        if (!grown)
+            return !(b->failed = true);
+        b->data = grown;
+        b->room = room;
+    }
+    if (len)
+        memcpy(b->data + b->len, data, len);
+    b->len += len;
+    return true;
+}
+
+void bytes_end(struct bytes *b)
+{
+    free(b->data);
+    *b = (struct bytes){0};
+}
+
+bool bytes_read(struct bytes *b, int fd, size_t most)
+{
+    char some[65536];
+    while (b->len < most) {
+        ssize_t n = read(fd, some, most - b->len < sizeof some ? most - b->len : sizeof some);
+        if (n == 0)
+            break;
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0 && !bytes_put(b, some, (size_t)n)) {
+            errno = ENOMEM;
+            return false;
+        }
+    }
+    return true;
+}
+
+bool write_fully(int fd, const void *data, size_t len)
+{
+    for (const char *at = data; len;) {
+        ssize_t n = write(fd, at, len);
+        if (n < 0 && errno != EINTR)
+            return false;
+        at += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}

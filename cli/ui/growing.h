@@ -1,0 +1,39 @@
+/*
+ * Memory that grows: arrays, bytes, and blocks that are freed together; and whole files, read into it
+ * or written from it.
+ */
+#ifndef TAMIS_GROWING_H
+#define TAMIS_GROWING_H
+
+#include "base/base.h"
+#include "cli.h"
+
+/* Makes room for element n of an array; false: no memory. */
+static inline bool room_for(void *array, size_t n, size_t *room, size_t size)
+{
+    return array_room(NULL, array, n, room, size);
+}
+
+/* Memory that is freed together with its owner. */
+struct owned {
+    void **memory;
+    size_t n, room;
+};
+bool owned_adopt(struct owned *own, void *memory); /* false: no memory, or NULL; then it is freed */
+void owned_free(struct owned *own);
+
+/* Bytes, up to `most` of them (0: no limit). What does not fit is lost, and `failed` set. */
+struct bytes {
+    uint8_t *data;
+    size_t len, room, most;
+    bool failed;
+};
+bool bytes_put(struct bytes *bytes, const void *data, size_t len);
+void bytes_end(struct bytes *bytes);
+/* Reads on to the end of the file, or until there are `most` bytes in all; false with errno. */
+bool bytes_read(struct bytes *bytes, int fd, size_t most);
+
+/* Writes all of it; false with errno. */
+bool write_fully(int fd, const void *data, size_t len);
+
+#endif
