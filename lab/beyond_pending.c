@@ -74,7 +74,7 @@ static void one_life(const char *figure, tamis_growth growth)
     uint64_t ones = 0;
     l.keys = lab_alloc(most, sizeof *l.keys);
     for (unsigned i = 0; i < 20; i++) {
-        live(&l, most * lab_size(5, 10, 20));
+        live(&l, most * lab_size(5, 10, 10));
         report(figure, &l, asked);
     }
     while (l.n)

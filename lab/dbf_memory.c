@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "common.h"
+#include "set/set.h"
 #include "tamis/plan.h"
 
 #define ZIPF  0.4
@@ -46,32 +47,47 @@ static size_t size_at(const double *cum, size_t N, double u)
 }
 
 /* Bits that the library's filters really use, over sets whose sizes are evenly spaced quantiles of
-   the distribution: that errs by at most one vector in one of the sets, which is
-   taken for the 99.9 % interval. */
-static void measure(const char *figure, const char *series, double x, const double *cum, size_t N,
-                    uint64_t s, double rate, double over)
+   the distribution. Each of the s - 1 places where a vector more is needed is rounded to one of these
+   sets, so the sum errs as that of s - 1 roundings to whole sets does. One filter grows through all sizes, from the smallest to the largest. */
+struct used {
+    double bits, error;
+    double sized; /* what the vectors as the library sizes them should come to */
+};
+
+static struct used measure(const double *cum, size_t N, uint64_t s, double rate)
 {
     struct mean bits = {0};
-    uint64_t rounds = lab_size(40, 200, 2000), *keys = lab_alloc(N, sizeof *keys);
-    double one = 0;
+    uint64_t rounds = lab_size(200, 500, 2000), *keys = lab_alloc(N, sizeof *keys);
+    tamis_options o = {.growth = TAMIS_DYNAMIC,
+                       .fpp = rate,
+                       .capacity = N,
+                       .vectors = (uint32_t)s,
+                       .add_always = true};
+    tamis_filter *f = lab_filter(&o);
+    size_t n = 0, room = (N + s - 1) / s;
+    double one = (double)lab_bits(f), vectors = 1;
+    lab_keys(0, keys, N);
     for (uint64_t i = 0; i < rounds; i++) {
-        tamis_options o = {.growth = TAMIS_DYNAMIC,
-                           .fpp = rate,
-                           .capacity = N,
-                           .vectors = (uint32_t)s,
-                           .add_always = true};
-        tamis_filter *f = lab_filter(&o);
-        size_t n = size_at(cum, N, ((double)i + 0.5) / (double)rounds);
-        tamis_vector_facts v;
-        tamis_filter_vector(f, 0, &v);
-        one = (double)v.bits / over;
-        lab_keys(i, keys, n);
-        lab_add(f, keys, n);
-        mean_add(&bits, (double)lab_bits(f) / over);
-        tamis_filter_free(f);
+        size_t next = size_at(cum, N, ((double)i + 0.5) / (double)rounds);
+        lab_add(f, keys + n, next - n);
+        n = next;
+        mean_add(&bits, one * layers_count(set_layers(&f->set)));
     }
+    for (uint64_t i = 1; i < s; i++) /* the probability that this many are not enough */
+        vectors += i * room <= N ? 1 - cum[i * room - 1] : 0;
+    tamis_filter_free(f);
     free(keys);
-    lab_value(figure, series, x, mean_of(&bits), one / (double)rounds / 3.29, 0);
+    return (struct used){mean_of(&bits), one / (double)rounds * sqrt((double)(s - 1) / 12),
+                         one * vectors};
+}
+
+static void print_used(const char *figure, const char *series, double x, struct used used,
+                       double over)
+{
+    char name[64];
+    lab_value(figure, series, x, used.bits / over, used.error / over, 0);
+    snprintf(name, sizeof name, "%s as sized", series);
+    lab_formula(figure, name, x, used.sized / over);
 }
 
 /* Figure 10: over the number of vectors. */
@@ -87,7 +103,7 @@ static void figure_10(void)
             lab_formula("f10", names[kind], (double)s, rows.bits);
             lab_formula("f10", "one filter", (double)s, rows.one);
             if (s <= 4 || s % 5 == 0)
-                measure("f10", name, (double)s, cum, N, s, ALPHA, 1);
+                print_used("f10", name, (double)s, measure(cum, N, s, ALPHA), 1);
         }
         free(cum);
     }
@@ -121,10 +137,11 @@ static void figures_11_12(void)
             lab_formula("f12", names[kind], (double)N, best.ratio);
             snprintf(unrounded, sizeof unrounded, "%s unrounded", names[kind]);
             lab_formula("f12", unrounded, (double)N, best_unrounded(cum, N, ALPHA));
-            if (N % 3990 == 1330 || lab_is("full")) {
+            if (N % 3990 == 1330 || !lab_is("small")) {
                 tamis_plan_size one = tamis_plan_vector(TAMIS_SPREAD, N, ALPHA);
-                measure("f12", name, (double)N, cum, N, best.s, ALPHA, (double)one.bits);
-                measure("f11", name, (double)N, cum, N, best.s, ALPHA, 1);
+                struct used used = measure(cum, N, best.s, ALPHA);
+                print_used("f12", name, (double)N, used, (double)one.bits);
+                print_used("f11", name, (double)N, used, 1);
             }
             free(cum);
         }
@@ -146,10 +163,11 @@ static void figures_13_14(void)
             lab_formula("f13", names[kind], rates[i], best.bits);
             lab_formula("f13", "one filter", rates[i], best.one);
             lab_formula("f14", names[kind], rates[i], best.ratio);
-            if (i % 4 == 0 || lab_is("full")) {
+            if (i % 4 == 0 || !lab_is("small")) {
                 tamis_plan_size one = tamis_plan_vector(TAMIS_SPREAD, N, rates[i]);
-                measure("f13", name, rates[i], cum, N, best.s, rates[i], 1);
-                measure("f14", name, rates[i], cum, N, best.s, rates[i], (double)one.bits);
+                struct used used = measure(cum, N, best.s, rates[i]);
+                print_used("f13", name, rates[i], used, 1);
+                print_used("f14", name, rates[i], used, (double)one.bits);
             }
         }
         free(cum);
@@ -175,7 +193,7 @@ static void figures_15_16(void)
             lab_formula("f15", names[kind], theta, best.bits);
             lab_formula("f15", several, theta, least);
             lab_formula("f15", "one filter", theta, best.one);
-            measure("f15", name, theta, cum, N, best.s, ALPHA, 1);
+            print_used("f15", name, theta, measure(cum, N, best.s, ALPHA), 1);
             free(cum);
         }
     for (double sd = 5; sd <= 400; sd *= 1.5) {
@@ -183,7 +201,7 @@ static void figures_15_16(void)
         tamis_plan_rows best = tamis_plan_dynamic_best(cum, N, ALPHA);
         lab_formula("f16", "normal", sd, best.bits);
         lab_formula("f16", "one filter", sd, best.one);
-        measure("f16", "normal measured", sd, cum, N, best.s, ALPHA, 1);
+        print_used("f16", "normal measured", sd, measure(cum, N, best.s, ALPHA), 1);
         free(cum);
     }
 }

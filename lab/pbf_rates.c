@@ -132,7 +132,7 @@ static void print(const char *figure, double n, const struct mean *rates, uint64
 static void figure_17(uint64_t m)
 {
     char fresh[24], range[32], recombined[32];
-    uint64_t asked = lab_size(2000, 30000, 100000), rounds = lab_size(6, 8, 10);
+    uint64_t asked = lab_size(2000, 30000, 50000), rounds = lab_size(6, 8, 10);
     uint64_t *values = lab_alloc(asked * P, 8);
     snprintf(fresh, sizeof fresh, "f17 m=%" PRIu64, m);
     snprintf(range, sizeof range, "in range m=%" PRIu64, m);

@@ -100,9 +100,10 @@ static void lemma_1(unsigned k, size_t start)
 
 /* x is the weight of a false negative, that of a false positive being 1; 150 objects, 25 deleted and
    50 added. */
-static void weighted(double weight)
+static void weighted(void)
 {
-    struct mean measured = {0}, estimated = {0};
+    enum { WEIGHTS = 6 }; /* 1/2, 1, 2 ... 16 */
+    struct mean measured[WEIGHTS] = {0}, estimated[WEIGHTS] = {0};
     uint64_t asked = lab_size(10000, 50000, 100000);
     for (uint64_t i = 0; i < lab_size(10, 40, 200); i++) {
         struct host h;
@@ -112,13 +113,18 @@ static void weighted(double weight)
         host_add(&h, 50);
         host_changed(&h, &d1, &d0);
         struct met met = host_ask(&h, i, asked);
-        mean_add(&measured, met.positive + weight * met.disagree);
-        mean_add(&estimated,
-                 tamis_plan_replica_of(M, 6, (double)h.n, d1, d0, 2, 1, weight).weighted);
+        for (unsigned j = 0; j < WEIGHTS; j++) {
+            double weight = ldexp(0.5, (int)j);
+            mean_add(&measured[j], met.positive + weight * met.disagree);
+            mean_add(&estimated[j],
+                     tamis_plan_replica_of(M, 6, (double)h.n, d1, d0, 2, 1, weight).weighted);
+        }
         host_free(&h);
     }
-    lab_measured("weighted", "measured", weight, &measured);
-    lab_formula("weighted", "formula", weight, mean_of(&estimated));
+    for (unsigned j = 0; j < WEIGHTS; j++) {
+        lab_measured("weighted", "measured", ldexp(0.5, (int)j), &measured[j]);
+        lab_formula("weighted", "formula", ldexp(0.5, (int)j), mean_of(&estimated[j]));
+    }
 }
 
 /* ---- table 1 --------------------------------------------------------------------------------- */
@@ -261,8 +267,7 @@ int main(void)
             for (unsigned added = 50; added <= 150; added += 50)
                 table_1(hashes[i], starts[j], added, row++);
         }
-    for (double weight = 0.5; weight <= 16; weight *= 2)
-        weighted(weight);
+    weighted();
     for (unsigned i = 0; i < 2; i++)
         for (size_t drop = 10; drop <= 100; drop += 10)
             table_2(hashes[i], i ? 100 : 150, drop, (double)(i * 10 + drop / 10));
