@@ -44,7 +44,7 @@ void rng_shuffle(uint64_t *state, uint64_t *values, size_t n);
 void lab_keys(uint64_t stream, uint64_t *keys, size_t n);
 /* A family key of its own for every repetition. */
 void lab_family(uint64_t stream, uint8_t key[TAMIS_KEY_LEN]);
-double lab_seconds(void);
+double lab_seconds(void); /* of the processor, whatever else runs beside */
 
 /* Mean and spread of what the repetitions gave. */
 struct mean {

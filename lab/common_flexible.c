@@ -6,6 +6,8 @@
 #include "set/set.h"
 #include "tamis/plan.h"
 
+#define CHUNK 4096
+
 const char *const speed_names[SPEEDS] = {"λ1", "λ2", "λ3", "λ4", "λ5", "DBF"};
 
 static unsigned speed_at(enum speed speed, unsigned i)
@@ -22,6 +24,12 @@ static unsigned speed_at(enum speed speed, unsigned i)
     }
 }
 
+/* Sizes that a speed chooses among, each time anew. */
+static unsigned speed_sizes(enum speed speed)
+{
+    return speed == LAMBDA4 ? 3 : speed == LAMBDA5 ? 5 : 1;
+}
+
 #define SPEEDS_GIVEN 32 /* more vectors than a million items take */
 
 static size_t speeds_of(enum speed speed, uint8_t *out)
@@ -33,83 +41,194 @@ static size_t speeds_of(enum speed speed, uint8_t *out)
     return speed <= LAMBDA3 ? SPEEDS_GIVEN : 1;
 }
 
-void flexible_new(struct flexible *x, enum speed speed, tamis_hash hash, bool ask_first,
-                  uint64_t stream)
+static void one_filter(struct flexible *x, tamis_hash hash, uint64_t stream)
 {
     uint8_t family[TAMIS_KEY_LEN], lambdas[SPEEDS_GIVEN];
     lab_family(stream, family);
-    tamis_options o = {.growth = speed == DBF ? TAMIS_DYNAMIC : TAMIS_FLEXIBLE,
+    tamis_options o = {.growth = TAMIS_FLEXIBLE,
                        .layout = TAMIS_SPREAD,
                        .hash = hash,
                        .bits = FLEX_BITS,
                        .hashes = FLEX_K,
                        .capacity = FLEX_ITEMS,
                        .key = family,
-                       .add_always = !ask_first,
+                       .add_always = !x->ask_first,
                        .lambdas = lambdas,
-                       .n_lambdas = speeds_of(speed, lambdas)};
-    if (speed == DBF)
-        o.n_lambdas = 0;
-    *x = (struct flexible){lab_filter(&o), speed, stream + 5, 1};
+                       .n_lambdas = speeds_of(x->speed, lambdas)};
+    x->filter[0] = lab_filter(&o);
+    x->filters = 1;
+    x->vectors = 1;
+}
+
+static void by_sizes(struct flexible *x, tamis_hash hash, uint64_t stream)
+{
+    uint8_t family[TAMIS_KEY_LEN];
+    lab_family(stream, family);
+    x->sliced = true;
+    x->filters = speed_sizes(x->speed);
+    for (unsigned i = 0; i < x->filters; i++) {
+        tamis_options o = {.growth = TAMIS_DYNAMIC,
+                           .layout = TAMIS_SPREAD,
+                           .hash = hash,
+                           .bits = FLEX_BITS << i,
+                           .hashes = FLEX_K,
+                           .capacity = x->room << i,
+                           .key = family,
+                           .add_always = true};
+        x->filter[i] = lab_filter(&o);
+    }
+}
+
+void flexible_new(struct flexible *x, enum speed speed, tamis_hash hash, bool ask_first,
+                  uint64_t stream)
+{
+    *x = (struct flexible){
+        .speed = speed, .ask_first = ask_first, .room = FLEX_ITEMS, .state = stream + 5};
+    if (speed <= LAMBDA3)
+        one_filter(x, hash, stream);
+    else
+        by_sizes(x, hash, stream);
 }
 
 void flexible_dbf(struct flexible *x, uint64_t items, uint64_t stream)
 {
-    uint8_t family[TAMIS_KEY_LEN];
-    lab_family(stream, family);
-    tamis_options o = {.growth = TAMIS_DYNAMIC,
-                       .layout = TAMIS_SPREAD,
-                       .bits = FLEX_BITS,
-                       .hashes = FLEX_K,
-                       .capacity = items,
-                       .key = family};
-    *x = (struct flexible){lab_filter(&o), DBF, stream + 5, 1};
+    *x = (struct flexible){.speed = DBF, .ask_first = true, .room = items};
+    by_sizes(x, TAMIS_XXH3, stream);
 }
+
+void flexible_rows(struct flexible *x, enum speed speed, uint64_t stream)
+{
+    *x = (struct flexible){.speed = speed, .ask_first = true, .state = stream + 5};
+    one_filter(x, TAMIS_XXH3, stream);
+}
+
+void flexible_free(struct flexible *x)
+{
+    for (unsigned i = 0; i < x->filters; i++)
+        tamis_filter_free(x->filter[i]);
+}
+
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 void flexible_draw(struct flexible *x)
 {
-    uint32_t vectors = layers_count(set_layers(&x->filter->set));
-    if ((x->speed == LAMBDA4 || x->speed == LAMBDA5) && vectors != x->vectors)
-        x->filter->set.opt.lambdas[0] =
-            (uint8_t)(1 + rng_below(&x->state, x->speed == LAMBDA4 ? 3 : 5));
+    uint32_t vectors = layers_count(set_layers(&x->filter[0]->set));
+    if (speed_sizes(x->speed) > 1 && vectors != x->vectors)
+        x->filter[0]->set.opt.lambdas[0] =
+            (uint8_t)(1 + rng_below(&x->state, speed_sizes(x->speed)));
     x->vectors = vectors;
 }
 
-/* In steps too small to open two vectors. */
+static bool has(const struct flexible *x, const tamis_digest *digest)
+{
+    uint8_t found = 0;
+    for (unsigned i = 0; i < x->filters && !found; i++)
+        tamis_filter_has_many(x->filter[i], digest, 1, &found);
+    return found;
+}
+
+bool flexible_has(const struct flexible *x, uint64_t key)
+{
+    tamis_digest digest = tamis_filter_digest(x->filter[0], &key, 8);
+    return has(x, &digest);
+}
+
+/* Into the vector that is being filled, which the filter of its size opens by itself. */
+static size_t fill(struct flexible *x, const tamis_digest *digests, size_t n)
+{
+    if (x->load == x->room << x->size) {
+        x->size = (unsigned)rng_below(&x->state, x->filters);
+        x->load = 0;
+    }
+    uint64_t room = (x->room << x->size) - x->load;
+    size_t some = x->ask_first ? 1 : n < room ? n : (size_t)room;
+    MUST(tamis_filter_add_many(x->filter[x->size], digests, some, NULL, NULL));
+    x->load += some;
+    return some;
+}
+
+static void add_by_sizes(struct flexible *x, const uint64_t *keys, size_t n)
+{
+    tamis_digest digests[CHUNK];
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t some = n - i < CHUNK ? n - i : CHUNK;
+        tamis_filter_digest_fixed(x->filter[0], keys + i, 8, some, digests);
+        for (size_t j = 0; j < some;)
+            j += x->ask_first && has(x, &digests[j]) ? 1 : fill(x, &digests[j], some - j);
+    }
+}
+
 void flexible_add(struct flexible *x, const uint64_t *keys, size_t n)
 {
-    bool random = x->speed == LAMBDA4 || x->speed == LAMBDA5;
-    size_t step = random ? FLEX_ITEMS / 2 : n;
+    if (x->sliced) {
+        add_by_sizes(x, keys, n);
+        return;
+    }
+    /* where speeds are drawn: in steps too small to open two vectors */
+    size_t step = speed_sizes(x->speed) > 1 ? FLEX_ITEMS / 2 : n;
     for (size_t i = 0; i < n; i += step) {
-        lab_add(x->filter, keys + i, n - i < step ? n - i : step);
+        lab_add(x->filter[0], keys + i, n - i < step ? n - i : step);
         flexible_draw(x);
     }
+}
+
+/* ---- what there is --------------------------------------------------------------------------- */
+
+/* From the vectors themselves: the library's own facts count ones, too often for so many vectors. A
+   size that no vector has yet counts for nothing, though its filter has an empty one. */
+static const struct layers *opened(const struct flexible *x, unsigned i)
+{
+    return i == 0 || x->filter[i]->set.stored ? set_layers(&x->filter[i]->set) : NULL;
 }
 
 double flexible_rate(const struct flexible *x)
 {
     double clear = 1;
-    tamis_vector_facts v;
-    for (uint32_t i = 0; tamis_filter_vector(x->filter, i, &v); i++)
-        clear *= 1 - tamis_plan_rate_exp((double)v.bits, FLEX_K, (double)v.items);
+    if (x->sliced) { /* all vectors but the last are full, and alike but for their size */
+        clear = 1 - tamis_plan_rate_exp((double)(FLEX_BITS << x->size), FLEX_K, (double)x->load);
+        return 1 - clear * pow(1 - tamis_plan_rate_exp(FLEX_BITS, FLEX_K, (double)x->room),
+                               flexible_rounds(x));
+    }
+    const struct layers *layers = opened(x, 0);
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        clear *= 1 - tamis_plan_rate_exp((double)layers->v[i]->bits.units, FLEX_K,
+                                         (double)layers->v[i]->count);
     return 1 - clear;
 }
 
 double flexible_bits(const struct flexible *x)
 {
-    return (double)lab_bits(x->filter);
+    double bits = 0;
+    for (unsigned i = 0; i < x->filters; i++) {
+        const struct layers *layers = opened(x, i);
+        for (uint32_t j = 0; layers && j < layers_count(layers); j++)
+            bits += (double)layers->v[j]->bits.units;
+    }
+    return bits;
 }
 
 uint32_t flexible_rounds(const struct flexible *x)
 {
-    return layers_count(set_layers(&x->filter->set)) - 1;
+    uint32_t vectors = 0;
+    for (unsigned i = 0; i < x->filters; i++)
+        vectors += opened(x, i) ? layers_count(opened(x, i)) : 0;
+    return vectors - 1;
 }
 
 double flexible_items(const struct flexible *x)
 {
-    tamis_filter_facts info;
-    tamis_filter_info(x->filter, &info);
-    return (double)info.items;
+    double items = 0;
+    for (unsigned i = 0; i < x->filters; i++)
+        items += (double)x->filter[i]->set.stored;
+    return items;
+}
+
+double flexible_last(const struct flexible *x)
+{
+    if (x->sliced)
+        return (double)(FLEX_BITS << x->size) / (double)x->load;
+    const struct vector *v = opened(x, 0)->v[flexible_rounds(x)];
+    return (double)v->bits.units / (double)v->count;
 }
 
 tamis_plan_flex flexible_plan(enum speed speed, uint64_t n)
@@ -118,7 +237,67 @@ tamis_plan_flex flexible_plan(enum speed speed, uint64_t n)
     for (unsigned i = 0; i < SPEEDS_GIVEN; i++)
         lambda[i] = speed_at(speed, i);
     size_t given = speed <= LAMBDA3 ? SPEEDS_GIVEN : 1;
-    if (speed == LAMBDA4 || speed == LAMBDA5)
+    if (speed_sizes(speed) > 1)
         return (tamis_plan_flex){.rate = NAN};
     return tamis_plan_flexible(FLEX_BITS, FLEX_ITEMS, FLEX_K, n, lambda, given);
+}
+
+#define MAWI_ROUNDS 1232 /* 1,261,568 published bits, the first vector left out, of 1024 each */
+
+uint64_t flexible_mawi(uint64_t stream)
+{
+    struct flexible x;
+    uint64_t n = 0, most = UINT64_C(1) << 20, *keys = lab_alloc(most, sizeof *keys);
+    lab_keys(stream, keys, most);
+    flexible_new(&x, DBF, TAMIS_XXH3, true, stream);
+    for (; flexible_rounds(&x) < MAWI_ROUNDS; n += FLEX_ITEMS / 2)
+        flexible_add(&x, keys + n, FLEX_ITEMS / 2);
+    flexible_free(&x);
+    free(keys);
+    return n + FLEX_ITEMS;
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+void questions_new(struct questions *q, const struct flexible *x, uint64_t stream, size_t asked)
+{
+    uint64_t *keys = lab_alloc(asked, sizeof *keys);
+    *q = (struct questions){lab_alloc(asked, sizeof *q->denied), asked, asked, 0};
+    lab_keys(stream + (UINT64_C(1) << 30), keys, asked);
+    tamis_filter_digest_fixed(x->filter[0], keys, 8, asked, q->denied);
+    free(keys);
+}
+
+/* Keeps those that were not found. */
+static void keep_denied(struct questions *q, const uint8_t *found)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < q->n; i++) {
+        q->denied[n] = q->denied[i];
+        n += !found[i];
+    }
+    q->n = n;
+}
+
+double questions_ask(struct questions *q, const struct flexible *x)
+{
+    uint8_t *found = lab_alloc(q->asked, 1);
+    for (unsigned i = 0; i < x->filters && x->sliced; i++) {
+        tamis_filter_has_many(x->filter[i], q->denied, q->n, found);
+        keep_denied(q, found);
+    }
+    struct layers *layers = set_layers(&x->filter[0]->set);
+    for (uint32_t i = q->from; i < layers_count(layers) && !x->sliced; i++) {
+        const struct bits *bits = &layers->v[i]->bits;
+        bits->kernel->has_stream(bits, q->denied, q->n, found);
+        keep_denied(q, found);
+        q->from = i;
+    }
+    free(found);
+    return 1 - (double)q->n / (double)q->asked;
+}
+
+void questions_free(struct questions *q)
+{
+    free(q->denied);
 }

@@ -1,91 +1,83 @@
 /*
- * Flexible filters, growth: figures 7, 8 and 11 on synthetic keys. Items arrive one after the other;
- * at ten places the extension rounds, the bits and the rate are taken. Twice: every item is inserted,
- * as Algorithm 1 says, and an item that already tests positive is left out, which the published
- * numbers need.
+ * Flexible filters, growth: figures 7, 8 and 11 on synthetic items. Twice: every item is inserted, as
+ * Algorithm 1 says, and an item that already tests positive is left out, which the published numbers
+ * need. Then what else sections 4 and 8 say of such filters.
  */
 #include <math.h>
 
-#include "common_flexible.h"
+#include "common_growth.h"
 #include "tamis/plan.h"
 
-#define PLACES 10
-
-struct series {
-    struct mean rate, formula, rounds, bits;
-};
-
-static void run(struct series *s, enum speed speed, tamis_hash hash, bool ask_first, uint64_t n,
-                uint64_t asked, uint64_t stream)
+/* Every item inserted: the closed forms beside it. */
+static void closed_forms(enum speed speed, const struct trace *t)
 {
-    struct flexible x;
-    uint64_t *keys = lab_alloc(n, sizeof *keys);
-    lab_keys(stream, keys, n);
-    flexible_new(&x, speed, hash, ask_first, stream);
-    for (unsigned p = 0; p < PLACES; p++) {
-        flexible_add(&x, keys + p * (n / PLACES), n / PLACES);
-        mean_add(&s[p].rate, lab_false_rate(x.filter, stream, asked));
-        mean_add(&s[p].formula, flexible_rate(&x));
-        mean_add(&s[p].rounds, flexible_rounds(&x));
-        mean_add(&s[p].bits, flexible_bits(&x));
-    }
-    tamis_filter_free(x.filter);
-    free(keys);
-}
-
-static void print(const struct series *s, enum speed speed, bool ask_first, uint64_t n,
-                  uint64_t asked)
-{
-    const char *f7 = ask_first ? "f7q" : "f7", *f8 = ask_first ? "f8q" : "f8",
-               *f11 = ask_first ? "f11q" : "f11", *name = speed_names[speed];
     char formula[32], closed[32];
-    snprintf(closed, sizeof closed, "%s closed form", name);
-    snprintf(formula, sizeof formula, "%s formula", name);
-    for (unsigned p = 0; p < PLACES; p++) {
-        double x = (double)((p + 1) * (n / PLACES));
-        tamis_plan_flex plan = flexible_plan(speed, (uint64_t)x);
-        lab_measured(f7, name, x, &s[p].rounds);
-        lab_measured(f11, name, x, &s[p].bits);
-        lab_rate(f8, name, x, &s[p].rate, asked);
-        lab_formula(f8, formula, x, mean_of(&s[p].formula));
-        if (ask_first || plan.vectors == 0)
+    snprintf(closed, sizeof closed, "%s closed form", speed_names[speed]);
+    snprintf(formula, sizeof formula, "%s formula", speed_names[speed]);
+    for (unsigned p = 0; p < TRACE_PLACES; p++) {
+        double x = (double)t->upto[p];
+        tamis_plan_flex plan = flexible_plan(speed, t->upto[p]);
+        if (plan.vectors == 0)
             continue;
-        lab_formula(f7, formula, x, (double)plan.vectors - 1);
-        lab_formula(f11, formula, x, plan.bits);
-        lab_formula(f8, closed, x, plan.rate);
+        lab_formula("f7", formula, x, (double)plan.vectors - 1);
+        lab_formula("f11", formula, x, plan.bits);
+        lab_formula("f8", closed, x, plan.rate);
     }
 }
 
+/* A hundred repetitions in full, as published, each with items and hashes of its own. */
 static void figures(bool ask_first, uint64_t n)
 {
-    uint64_t asked = lab_size(5000, 20000, 500000), rounds = lab_size(4, 5, 4);
-    for (enum speed speed = 0; speed < SPEEDS; speed++) {
-        struct series s[PLACES] = {0};
-        for (uint64_t i = 0; i < rounds; i++)
-            run(s, speed, TAMIS_XXH3, ask_first, n, asked, i);
-        print(s, speed, ask_first, n, asked);
+    uint64_t asked = lab_size(5000, 20000, 500000), rounds = lab_size(4, 5, 100);
+    struct growth g[SPEEDS] = {0};
+    struct trace t;
+    for (uint64_t i = 0; i < rounds; i++) {
+        trace_synthetic(&t, n, i);
+        for (enum speed speed = 0; speed < SPEEDS; speed++) {
+            struct flexible x;
+            flexible_new(&x, speed, TAMIS_XXH3, ask_first, i);
+            growth_run(&g[speed], &x, &t, asked, i);
+            flexible_free(&x);
+        }
+        if (i + 1 < rounds)
+            trace_free(&t);
     }
+    for (enum speed speed = 0; speed < SPEEDS; speed++) {
+        growth_print(&g[speed], speed, ask_first ? "q" : "", &t, asked);
+        if (!ask_first)
+            closed_forms(speed, &t);
+    }
+    trace_free(&t);
 }
 
 /* The basic filter of figure 8: one vector of 1024 bits. */
 static void basic(uint64_t n)
 {
-    for (unsigned p = 0; p < PLACES; p++) {
-        double x = (double)((p + 1) * (n / PLACES));
+    for (unsigned p = 1; p <= TRACE_PLACES; p++) {
+        double x = (double)(p * (n / TRACE_PLACES));
         lab_formula("f8", "basic formula", x, tamis_plan_rate_exp(FLEX_BITS, FLEX_K, x));
     }
 }
 
-/* The same through the published H3 matrices, up to what a test has time for. */
+/* The same through the published H3 matrices, at the end. */
 static void with_h3(void)
 {
-    uint64_t n = lab_size(20000, 100000, 1000000), asked = lab_size(5000, 50000, 500000);
+    uint64_t n = lab_size(20000, 100000, 1000000), asked = lab_size(5000, 50000, 100000);
     for (enum speed speed = LAMBDA1; speed <= LAMBDA3; speed++) {
-        struct series s[PLACES] = {0};
-        for (uint64_t i = 0; i < lab_size(4, 10, 4); i++)
-            run(s, speed, TAMIS_H3, false, n, asked, 100 + i);
-        lab_rate("h3", "H3", speed + 1, &s[PLACES - 1].rate, asked);
-        lab_formula("h3", "formula", speed + 1, mean_of(&s[PLACES - 1].formula));
+        struct mean rate = {0}, formula = {0};
+        uint64_t *keys = lab_alloc(n, sizeof *keys);
+        for (uint64_t i = 100; i < 100 + lab_size(4, 10, 100); i++) {
+            struct flexible x;
+            lab_keys(i, keys, n);
+            flexible_new(&x, speed, TAMIS_H3, false, i);
+            flexible_add(&x, keys, n);
+            mean_add(&rate, lab_false_rate(x.filter[0], i, asked));
+            mean_add(&formula, flexible_rate(&x));
+            flexible_free(&x);
+        }
+        free(keys);
+        lab_rate("h3", "H3", speed + 1, &rate, asked);
+        lab_formula("h3", "formula", speed + 1, mean_of(&formula));
     }
 }
 
@@ -93,25 +85,29 @@ static void with_h3(void)
    vector, as when a vector is left one item too early. */
 static void dbf_at_a_million(void)
 {
-    struct series s[PLACES] = {0};
-    struct mean inserted = {0}, early = {0};
-    uint64_t asked = lab_size(20000, 50000, 500000), *keys = lab_alloc(1000000, sizeof *keys);
-    for (uint64_t i = 0; i < lab_size(3, 5, 20); i++) {
-        struct flexible x;
-        run(s, DBF, TAMIS_XXH3, true, 1000000, asked, 200 + i);
-        lab_keys(200 + i, keys, 1000000);
-        flexible_dbf(&x, FLEX_ITEMS - 1, 200 + i);
-        flexible_add(&x, keys, 1000000);
-        mean_add(&early, lab_false_rate(x.filter, 200 + i, asked));
-        tamis_filter_free(x.filter);
+    struct mean rate = {0}, formula = {0}, rounds = {0}, early = {0};
+    uint64_t asked = lab_size(20000, 50000, 500000), n = 1000000,
+             *keys = lab_alloc(n, sizeof *keys);
+    for (uint64_t i = 200; i < 200 + lab_size(3, 5, 100); i++) {
+        lab_keys(i, keys, n);
+        for (unsigned less = 0; less < 2; less++) {
+            struct flexible x;
+            flexible_dbf(&x, FLEX_ITEMS - less, i);
+            flexible_add(&x, keys, n);
+            mean_add(less ? &early : &rate, lab_false_rate(x.filter[0], i, asked));
+            if (!less) {
+                mean_add(&formula, flexible_rate(&x));
+                mean_add(&rounds, flexible_rounds(&x));
+            }
+            flexible_free(&x);
+        }
     }
     free(keys);
     lab_rate("million", "DBF 63 items a vector", 1e6, &early, asked);
-    lab_rate("million", "DBF", 1e6, &s[PLACES - 1].rate, asked);
-    lab_formula("million", "DBF formula", 1e6, mean_of(&s[PLACES - 1].formula));
-    lab_measured("million", "DBF rounds", 1e6, &s[PLACES - 1].rounds);
-    mean_add(&inserted, flexible_plan(DBF, 1000000).rate);
-    lab_formula("million", "DBF all inserted", 1e6, mean_of(&inserted));
+    lab_rate("million", "DBF", 1e6, &rate, asked);
+    lab_formula("million", "DBF formula", 1e6, mean_of(&formula));
+    lab_measured("million", "DBF rounds", 1e6, &rounds);
+    lab_formula("million", "DBF all inserted", 1e6, flexible_plan(DBF, n).rate);
 }
 
 /* (6): bits per item between those of the first vector and that plus those of the last. */
@@ -124,18 +120,16 @@ static void load_factor(uint64_t n)
         lab_keys(80, keys, n);
         flexible_new(&x, speed, TAMIS_XXH3, false, 80);
         for (uint64_t at = 0; at < n; at += 97) {
-            tamis_vector_facts v;
             flexible_add(&x, keys + at, n - at < 97 ? n - at : 97);
-            tamis_filter_vector(x.filter, flexible_rounds(&x), &v);
             double load = flexible_bits(&x) / flexible_items(&x),
                    first = (double)FLEX_BITS / FLEX_ITEMS;
-            double bound = first + (double)v.bits / (double)v.items;
+            double bound = first + flexible_last(&x);
             most = fmax(most, load / first);
             over = fmax(over, load / bound);
         }
         lab_exact("load", "most bits over the first's", speed + 1, most);
         lab_exact("load", "most of the bound", speed + 1, over);
-        tamis_filter_free(x.filter);
+        flexible_free(&x);
         free(keys);
     }
 }

@@ -1,13 +1,19 @@
 /*
- * Flexible filters, time of a query: figures 9 and 10. The addresses are the paper's: k matrices over
- * GF(2) of 32 rows and columns. "Direct" multiplies for every vector anew; "shifting" multiplies once
- * and takes for each vector the first bits of the address (Theorem 4). Beside them DBF, whose vectors
- * share one address, row by row and as this library keeps it (bit-sliced), and the library's own
- * flexible filter. Asked is for items that were never inserted: all vectors are looked at.
+ * Flexible filters, time of a query: figures 9 and 10, section 8.2.3. The addresses are the paper's: k
+ * matrices over GF(2) of 32 rows and columns. "Direct" multiplies for every vector anew; "shifting"
+ * multiplies once and takes for each vector the first bits of the address (Theorem 4). Beside them DBF,
+ * whose vectors share one address, row by row and as this library keeps it (bit-sliced), and the
+ * library's own hash. Queried are items of the trace, those inserted and half as many that come after
+ * them, newest vector first (Algorithm 3).
+ *
+ * Times are processor time. A repetition takes some hundred queries of every kind, one kind after the
+ * other, so that a quotient of times is of the same moment; a hundred of them in full, as published.
  */
 #include <math.h>
 
 #include "common_flexible.h"
+#include "common_trace.h"
+#include "set/set.h"
 
 #define ROWS 32
 
@@ -56,108 +62,171 @@ static void h3_take(struct h3 *h, uint32_t key)
         h->address[j] = h3_rows(h, j, key, ROWS);
 }
 
-enum way { DIRECT, SHIFT, OURS };
+/* ---- one kind of query ------------------------------------------------------------------------ */
 
-/* Nanoseconds of one question, the least of three runs; hits are added up so that none is skipped. */
-static double time_of(const struct flexible *x, struct h3 *h, enum way way, const uint64_t *keys,
-                      size_t n, uint64_t *hits)
+enum way { DIRECT, SHIFT, OURS, SLICED };
+
+struct kind {
+    struct flexible x;
+    struct h3 h;
+    enum way way;
+    char name[32];
+    struct mean time[TRACE_PLACES]; /* nanoseconds of a query */
+    double now;                     /* of the present repetition */
+    uint64_t hits;
+};
+
+static void kind_new(struct kind *k, enum speed speed, enum way way, const char *name)
 {
-    double least = INFINITY;
-    for (unsigned run = 0; run < 3; run++) {
-        double start = lab_seconds();
-        for (size_t i = 0; i < n; i++) {
-            tamis_digest d = {(uint32_t)keys[i], 0};
-            uint8_t found;
-            if (way == SHIFT)
-                h3_take(h, (uint32_t)keys[i]);
-            if (way == OURS)
-                d = tamis_filter_digest(x->filter, &keys[i], 8);
-            tamis_filter_has_many(x->filter, &d, 1, &found);
-            *hits += found;
-        }
-        least = fmin(least, (lab_seconds() - start) * 1e9 / (double)n);
-    }
-    return least;
+    *k = (struct kind){.way = way};
+    snprintf(k->name, sizeof k->name, "%s %s", speed_names[speed], name);
+    h3_fill(&k->h, 9);
+    if (way == SLICED)
+        flexible_new(&k->x, speed, TAMIS_XXH3, true, 500);
+    else
+        flexible_rows(&k->x, speed, 500);
+    if (way == DIRECT || way == SHIFT)
+        lab_own_probes(k->x.filter[0], way == DIRECT ? probe_direct : probe_shift, &k->h);
 }
 
-static void fill(struct flexible *x, struct h3 *h, enum way way, const uint64_t *keys, size_t n)
+static void kind_add(struct kind *k, const uint64_t *keys, size_t n)
 {
-    if (way == OURS) {
-        flexible_add(x, keys, n);
+    if (k->way == OURS || k->way == SLICED) {
+        flexible_add(&k->x, keys, n);
         return;
     }
     for (size_t i = 0; i < n; i++) {
         tamis_digest d = {(uint32_t)keys[i], 0};
-        h3_take(h, (uint32_t)keys[i]);
-        MUST(tamis_filter_add_many(x->filter, &d, 1, NULL, NULL));
+        h3_take(&k->h, (uint32_t)keys[i]);
+        MUST(tamis_filter_add_many(k->x.filter[0], &d, 1, NULL, NULL));
         if (i % 32 == 31)
-            flexible_draw(x);
+            flexible_draw(&k->x);
     }
 }
 
-/* After n items, at a few sizes; the two ways must give the same answers. */
-static void one_speed(enum speed speed, const uint64_t *keys, uint64_t n, double *last)
+/* Algorithm 3 over the vectors of one filter. */
+static bool query(const struct layers *layers, tamis_digest digest)
 {
-    static const char *const ways[] = {"direct", "shifting", "ours"};
-    size_t asked = lab_size(500, 2000, 5000);
-    uint64_t hits[3] = {0};
-    for (enum way way = DIRECT; way <= OURS; way++) {
-        struct flexible x;
-        struct h3 h;
-        char name[48];
-        h3_fill(&h, 9);
-        flexible_new(&x, speed, TAMIS_XXH3, false, 500);
-        if (way != OURS)
-            lab_own_probes(x.filter, way == DIRECT ? probe_direct : probe_shift, &h);
-        snprintf(name, sizeof name, "%s %s", speed_names[speed], ways[way]);
-        for (unsigned place = 1; place <= 5; place++) {
-            fill(&x, &h, way, keys + (place - 1) * n / 5, n / 5);
-            last[way] = time_of(&x, &h, way, keys + n, asked, &hits[way]);
-            lab_exact(way == DIRECT ? "f10" : "f9", name, (double)(place * n / 5), last[way]);
-        }
-        tamis_filter_free(x.filter);
-    }
-    lab_exact("ratio", "answers that differ", speed + 1, fabs((double)hits[0] - (double)hits[1]));
-    lab_exact("ratio", "shifting over direct", speed + 1, last[SHIFT] / last[DIRECT]);
+    for (uint32_t i = layers_count(layers); i-- > 0;)
+        if (layers->v[i]->bits.kernel->has_one(&layers->v[i]->bits, digest))
+            return true;
+    return false;
 }
 
-/* DBF, row by row with one address for all, and bit-sliced. */
-static double dbf(const uint64_t *keys, uint64_t n)
+/* Hits are added up, so that no query is skipped; both ways of the paper must have the same. */
+static void kind_time(struct kind *k, const uint64_t *keys, size_t n, unsigned place)
 {
-    size_t asked = lab_size(500, 2000, 5000);
-    uint64_t hits = 0;
-    double last = 0;
-    for (unsigned sliced = 0; sliced < 2; sliced++) {
-        struct flexible x;
-        struct h3 h;
-        h3_fill(&h, 9);
-        flexible_new(&x, sliced ? DBF : DBF_ROWS, TAMIS_XXH3, false, 500);
-        if (!sliced)
-            lab_own_probes(x.filter, probe_shift, &h);
-        for (unsigned place = 1; place <= 5; place++) {
-            fill(&x, &h, sliced ? OURS : SHIFT, keys + (place - 1) * n / 5, n / 5);
-            double t = time_of(&x, &h, sliced ? OURS : SHIFT, keys + n, asked, &hits);
-            lab_exact("f9", sliced ? "DBF bit-sliced" : "DBF rows", (double)(place * n / 5), t);
-            if (!sliced)
-                last = t;
-        }
-        tamis_filter_free(x.filter);
+    const tamis_filter *f = k->x.filter[0];
+    struct layers *layers = set_layers(&f->set);
+    double start = lab_seconds();
+    for (size_t i = 0; i < n; i++) {
+        tamis_digest d = {(uint32_t)keys[i], 0};
+        uint8_t found = 0;
+        if (k->way == SHIFT)
+            h3_take(&k->h, (uint32_t)keys[i]);
+        if (k->way == OURS || k->way == SLICED)
+            d = tamis_filter_digest(f, &keys[i], 8);
+        if (k->way == SLICED)
+            tamis_filter_has_many(f, &d, 1, &found);
+        else
+            found = query(layers, d);
+        k->hits += found;
     }
-    return last;
+    k->now = (lab_seconds() - start) * 1e9 / (double)n;
+    mean_add(&k->time[place], k->now);
+}
+
+/* ---- all kinds on one trace ------------------------------------------------------------------- */
+
+enum { PER_SPEED = 3, DBF_AT = PER_SPEED * (LAMBDA5 + 1), SLICED_AT, KINDS };
+
+static void kinds_new(struct kind *kinds)
+{
+    static const char *const names[] = {"direct", "shifting", "ours"};
+    for (enum speed speed = LAMBDA1; speed <= LAMBDA5; speed++)
+        for (enum way way = DIRECT; way <= OURS; way++)
+            kind_new(&kinds[PER_SPEED * speed + way], speed, way, names[way]);
+    kind_new(&kinds[DBF_AT], DBF, SHIFT, "rows");
+    kind_new(&kinds[SLICED_AT], DBF, SLICED, "bit-sliced");
+}
+
+struct quotients {
+    struct mean direct, dbf, ours;
+};
+
+static void print(const struct kind *kinds, const struct quotients *q, const char *suffix,
+                  size_t arrivals)
+{
+    char figure[16];
+    for (unsigned i = 0; i < KINDS; i++) {
+        snprintf(figure, sizeof figure, "f%s%s", kinds[i].way == DIRECT ? "10" : "9", suffix);
+        for (unsigned p = 0; p < TRACE_PLACES; p++)
+            lab_measured(figure, kinds[i].name, (double)((p + 1) * (arrivals / TRACE_PLACES)),
+                         &kinds[i].time[p]);
+    }
+    if (!q)
+        return;
+    for (enum speed speed = LAMBDA1; speed <= LAMBDA5; speed++) {
+        const struct kind *k = &kinds[PER_SPEED * speed];
+        double x = speed + 1;
+        lab_exact("ratio", "answers that differ", x,
+                  fabs((double)k[DIRECT].hits - (double)k[SHIFT].hits));
+        lab_exact("ratio", "vectors", x, flexible_rounds(&k[DIRECT].x) + 1);
+        lab_exact("ratio", "one over vectors", x, 1 / (double)(flexible_rounds(&k[DIRECT].x) + 1));
+        lab_measured("ratio", "shifting over direct", x, &q[speed].direct);
+        lab_measured("ratio", "shifting over DBF", x, &q[speed].dbf);
+        lab_measured("ratio", "ours over DBF", x, &q[speed].ours);
+    }
+    lab_exact("ratio", "vectors", DBF + 1, flexible_rounds(&kinds[DBF_AT].x) + 1);
+}
+
+static void one_trace(const char *suffix, const uint64_t *arrivals, size_t n, bool quotients)
+{
+    struct kind *kinds = lab_alloc(KINDS, sizeof *kinds);
+    struct quotients q[LAMBDA5 + 1] = {0};
+    struct trace t;
+    uint64_t *copy = lab_alloc(n, sizeof *copy), *asked = lab_alloc(1000, sizeof *asked),
+             state = 501;
+    size_t some = lab_size(50, 100, 200);
+    memcpy(copy, arrivals, n * sizeof *copy);
+    trace_of(&t, copy, n);
+    kinds_new(kinds);
+    for (unsigned p = 0; p < TRACE_PLACES; p++) {
+        size_t end = (p + 1) * (n / TRACE_PLACES), from = p ? t.upto[p - 1] : 0;
+        for (unsigned i = 0; i < KINDS; i++)
+            kind_add(&kinds[i], t.keys + from, t.upto[p] - from);
+        for (uint64_t r = 0; r < lab_size(8, 20, 100); r++) {
+            for (size_t i = 0; i < some; i++) /* n / 2 arrivals follow */
+                asked[i] = arrivals[rng_below(&state, end + n / 2)];
+            for (unsigned i = 0; i < KINDS; i++)
+                kind_time(&kinds[i], asked, some, p);
+            for (enum speed speed = LAMBDA1; speed <= LAMBDA5 && p + 1 == TRACE_PLACES; speed++) {
+                const struct kind *k = &kinds[PER_SPEED * speed];
+                mean_add(&q[speed].direct, k[SHIFT].now / k[DIRECT].now);
+                mean_add(&q[speed].dbf, k[SHIFT].now / kinds[DBF_AT].now);
+                mean_add(&q[speed].ours, k[OURS].now / kinds[DBF_AT].now);
+            }
+        }
+    }
+    print(kinds, quotients ? q : NULL, suffix, n);
+    for (unsigned i = 0; i < KINDS; i++)
+        flexible_free(&kinds[i].x);
+    trace_free(&t);
+    free(kinds);
+    free(asked);
 }
 
 int main(void)
 {
-    uint64_t n = lab_size(10000, 100000, 1000000), *keys = lab_alloc(n + 5000, sizeof *keys);
-    double last[3];
-    lab_keys(500, keys, n + 5000);
+    size_t n = lab_size(20000, 200000, 1000000);
+    double share = (double)flexible_mawi(299) / 1e6; /* smaller runs have it too */
+    uint64_t *arrivals = lab_alloc(n + n / 2, sizeof *arrivals);
     lab_head();
-    double rows = dbf(keys, n);
-    for (enum speed speed = LAMBDA1; speed <= LAMBDA5; speed++) {
-        one_speed(speed, keys, n, last);
-        lab_exact("ratio", "shifting over DBF", speed + 1, last[SHIFT] / rows);
-        lab_exact("ratio", "ours over DBF", speed + 1, last[OURS] / rows);
-    }
-    free(keys);
+    lab_keys(500, arrivals, n + n / 2);
+    one_trace("", arrivals, n, false);
+    free(arrivals);
+    arrivals = trace_addresses(n, n / 2, share * (double)n, 299);
+    one_trace("m", arrivals, n, true);
+    free(arrivals);
     return 0;
 }
