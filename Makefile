@@ -194,9 +194,9 @@ lab: ## repeat the experiments of the papers; LAB=full in their own sizes
 	@tools/deps.sh build lab
 	@$(MAKE) --no-print-directory run-lab
 run-lab: all labs
-	@LAB=$(LAB) lab/run $(ONLY)
+	@LAB=$(LAB) lab/run $(LABFLAGS) $(ONLY)
 lab-page: all labs ## remake docs/lab/index.html from a full run of what is committed
-	@LAB=full lab/run --committed -o docs/lab/index.html
+	@LAB=full lab/run --committed $(LABFLAGS) -o docs/lab/index.html
 
 FUZZ_TIME ?= 60
 fuzz: ## fuzz every target FUZZ_TIME seconds (60)

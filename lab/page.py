@@ -9,7 +9,6 @@ measurement with its verdict. All numbers on the page come from the CSV files, f
 was published) or from counting those; style, script and pictures are inside the one file.
 """
 import argparse
-import hashlib
 import html
 import json
 import os
@@ -20,6 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import labdata  # noqa: E402
 import plot     # noqa: E402
 import prose    # noqa: E402
+import stamp    # noqa: E402
 
 COLORS = 9                              # of page.css
 CELLS = 32                              # of the filter to play with
@@ -138,8 +138,14 @@ def table_html(caption, heads, rows, words=()):
     return "".join(out) + "</tbody></table></div>"
 
 
-def cell(value):
-    return (plot.number(value), "%r" % value if value is not None else "", "")
+def cell(value, interval=""):
+    return (plot.number(value) + interval, "%r" % value if value is not None else "", "")
+
+
+def within(row):
+    """The 99.9 % interval of a measurement, as " ± half of it"."""
+    low, high = labdata.interval(row)
+    return " ± " + plot.number((high - low) / 2) if high > low else ""
 
 
 def data_table(spec, data):
@@ -151,7 +157,9 @@ def data_table(spec, data):
     rows = []
     for x in places:
         first = (typeset(names["%g" % x]), x, "") if "%g" % x in names else cell(x)
-        rows.append([first] + [cell(column[x].y if x in column else None) for column in columns])
+        shown = within if spec.get("interval") else lambda row: ""
+        rows.append([first] + [cell(column[x].y, shown(column[x])) if x in column else cell(None)
+                               for column in columns])
     return table_html(spec["title"], [spec["x"]] + [head for _, head in spec["columns"]], rows,
                       (0,) if names else ())
 
@@ -317,22 +325,6 @@ corrected form; otherwise it “differs”.</p></footer>""" % (
         " (<code>make lab LAB=full</code> for the papers' own sizes)")
 
 
-def sources():
-    """A sum over all that decides what the page shows: the lab, and the library that it measures."""
-    total = hashlib.sha256()
-    root = os.path.dirname(labdata.HERE)
-    for top in ("include", "src", "lab"):
-        for folder, folders, names in os.walk(os.path.join(root, top)):
-            folders.sort()
-            for name in sorted(names):
-                if name.endswith((".c", ".h", ".py", ".json", ".css", ".js")):
-                    path = os.path.join(folder, name)
-                    total.update(os.path.relpath(path, root).encode() + b"\0")
-                    with open(path, "rb") as f:
-                        total.update(hashlib.sha256(f.read()).digest())
-    return total.hexdigest()[:16]
-
-
 def build(folder):
     papers = [Paper(name, folder) for name in labdata.PAPERS]
     return """<!DOCTYPE html>
@@ -341,7 +333,7 @@ def build(folder):
 <title>tamis: the experiments of five works, run again</title>
 <link rel="icon" href="data:,">
 <style>%s</style></head><body>%s<main>%s%s</main>%s<script>%s</script></body></html>
-""" % (sources(), text_of("page.css"), contents(papers), first_screen(papers),
+""" % (stamp.of_page(), text_of("page.css"), contents(papers), first_screen(papers),
        "".join(section_html(paper) for paper in papers), foot(folder), text_of("page.js"))
 
 

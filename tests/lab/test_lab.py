@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(ROOT, "lab"))
 import check    # noqa: E402
 import labdata  # noqa: E402
 import page     # noqa: E402
+import stamp    # noqa: E402
 
 SIZE = "normal" if os.environ.get("TAMIS_LONG") else "small"
 SEED = os.environ.get("TAMIS_SEED") or 1
@@ -79,21 +80,54 @@ def test_page_is_whole(tmp_path):
     assert "<title>tamis" in text and "http:" not in text and "https:" not in text
 
 
+def run_lab(tmp_path, *options, **env):
+    """lab/run of one experiment, on a machine that has no git."""
+    done = subprocess.run([os.path.join(ROOT, "lab/run"), "--folder", str(tmp_path / "csv"), "-o",
+                           str(tmp_path / "page.html"), *options, "beyond_delta"],
+                          env=dict({"LAB": "small", "PATH": str(tmp_path)}, **env), capture_output=True, text=True)
+    assert "beyond_delta" in done.stdout and done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
 def test_runs_without_git(tmp_path):
-    """From a tarball, on a machine that has no git: the page is made and says so."""
-    target = tmp_path / "page.html"
-    done = subprocess.run([os.path.join(ROOT, "lab/run"), "--folder", str(tmp_path / "csv"), "-o", str(target),
-                           "replica_protocol"], env={"LAB": "small", "PATH": str(tmp_path)},
-                          capture_output=True, text=True)
-    assert "replica_protocol" in done.stdout and done.returncode == 0, done.stderr + done.stdout
-    assert "commit <code>unknown</code>" in target.read_text()
+    """From a tarball: the page is made and says so."""
+    run_lab(tmp_path)
+    assert "commit <code>unknown</code>" in (tmp_path / "page.html").read_text()
+
+
+def test_a_run_goes_on(tmp_path):
+    """What was run with the same sources, size and seed is kept; anything else is run again."""
+    assert "kept" not in run_lab(tmp_path)
+    assert "kept" in run_lab(tmp_path)
+    assert "kept" not in run_lab(tmp_path, "--again")
+    assert "kept" not in run_lab(tmp_path, LAB_SEED="7")
+    notes = tmp_path / "csv/run.json"
+    notes.write_text(notes.read_text().replace('"sources": "', '"sources": "other'))
+    assert "kept" not in run_lab(tmp_path, LAB_SEED="7")
+    assert "kept" in run_lab(tmp_path, LAB_SEED="7")
+    (tmp_path / "csv/beyond_delta.csv").unlink()
+    assert "kept" not in run_lab(tmp_path, LAB_SEED="7")
+
+
+def test_stamps(monkeypatch, tmp_path):
+    """The stamp of an experiment follows its own source, what it shares and the library, not the others'."""
+    for path in ("src/a.c", "include/a.h", "lab/common.c", "lab/one.c", "lab/one_more.c", "lab/page.css"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("1")
+    monkeypatch.setattr(stamp, "ROOT", str(tmp_path))
+    for path, moves in (("src/a.c", True), ("include/a.h", True), ("lab/common.c", True), ("lab/one.c", True),
+                        ("lab/one_more.c", False), ("lab/page.css", False)):
+        before, page_before = stamp.of_program("one"), stamp.of_page()
+        (tmp_path / path).write_text("2")
+        assert (stamp.of_program("one") != before) == moves, path
+        assert stamp.of_page() != page_before
 
 
 def test_committed_page_is_of_these_sources():
     """Says when the lab or the library changed since docs/lab/index.html was made."""
     with open(os.path.join(ROOT, "docs/lab/index.html")) as f:
         made = f.read(500)
-    if 'data-sources="%s"' % page.sources() not in made:
+    if 'data-sources="%s"' % stamp.of_page() not in made:
         pytest.skip("docs/lab/index.html was made from other sources: make lab-page")
 
 
