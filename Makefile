@@ -30,6 +30,9 @@ carrier_src  := $(wildcard src/carrier/*.c)
 lib_src      := $(filter-out $(carrier_src),$(wildcard src/*/*.c))
 cli_src      := $(wildcard cli/main.c)
 parts_src    := $(wildcard cli/*/*.c) $(carrier_src)
+ifeq ($(VARIANT),fuzz) # what reads foreign bytes
+parts_src    := $(wildcard cli/ui/*.c cli/read/*.c cli/logs/raw_sums.c)
+endif
 module_src   := $(if $(wildcard redis/module.c),$(wildcard redis/*.c))
 test_src     := $(wildcard tests/*/test_*.c)
 support_src  := $(wildcard tests/support/*.c) lab/common_plan.c
@@ -41,6 +44,8 @@ bench_cxx    := $(wildcard bench/*.cc)
 lab_common   := $(wildcard lab/common*.c)
 lab_src      := $(filter-out $(lab_common),$(wildcard lab/*.c))
 example_src  := $(wildcard examples/*.c)
+all_src      := $(sort $(wildcard src/*/*.c cli/*.c cli/*/*.c redis/*.c tests/*/test_*.c bench/*.c lab/*.c) \
+                $(support_src) $(fuzz_src) $(example_src) $(bench_cxx))
 
 # ---- what is made -------------------------------------------------------------------------------
 
@@ -121,9 +126,10 @@ folder_flags    = $(FLAGS_$(firstword $(subst /, ,$<))) $(if $(filter src/carrie
 
 # A program that needs a library more names it in LIBS_ and its path without .c, here.
 LIBS_examples/follow = $(CARRIER_LIBS)
-LIBS_bench := -lbloom -lrocksdb -lstdc++
+LIBS_bench := -Wl,--as-needed -lbloom -lrocksdb -lstdc++
 
 COMPILE = $(CC) $(folder_flags) $(WARNINGS_C) $(CODEGEN) $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT))
+COMPILE_CXX = $(CXX) -std=c++17 $(WARNINGS) -Iinclude $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT))
 LINK    = $(CC) $(CFLAGS) $(MODE_$(VARIANT)) $(LDFLAGS)
 
 # "make V=1" shows commands, "make -s" shows nothing.
@@ -143,6 +149,7 @@ examples: $(examples) $(examples_cxx) ## the examples, as C and as C++
 fuzzers: $(fuzzers)
 labs: $(labs)
 everything: all tests examples $(benches) $(labs) $(call obj,$(fuzz_src)) ## all there is
+syntax: $(all_src:%=$(B)/syntax/%) $(example_src:%=$(B)/syntax-c++/%) ## every source, for the compiler's warnings only
 
 demo: ## see it work, in a minute
 	@tools/deps.sh build
@@ -219,7 +226,7 @@ help: ## this list
 	    awk '{ t = $$2; $$1 = $$2 = ""; printf "  make %-12s %s\n", t, substr($$0, 3) }'
 	@echo "Variants: make VARIANT=$(subst $() ,|,$(VARIANTS)) TARGET"
 
-.PHONY: all library tests tests-threads examples fuzzers labs everything demo demo-redis check check-long \
+.PHONY: all library tests tests-threads examples fuzzers labs everything syntax demo demo-redis check check-long \
         check-servers lint \
         format bench bench-find run-bench lab run-lab lab-page fuzz run-fuzz deps clean help FORCE
 
@@ -314,15 +321,31 @@ $(fuzzers): $(B)/%: $(B)/obj/%.o $(call obj,$(fuzz_support)) $(parts) $(inside) 
 $(B)/obj/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,C++)
-	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude -Isrc -Ibench $(CPPFLAGS) $(CFLAGS) \
-	    $(MODE_$(VARIANT)) -MMD -MP -c -o $@ $<
+	$(Q)$(COMPILE_CXX) -Isrc -Ibench -MMD -MP -c -o $@ $<
 
-# The peers come from Debian's libraries.
-$(benches): $(B)/%: $(B)/obj/%.o $(call obj,$(bench_common)) $(bench_cxx:%.cc=$(B)/obj/%.o) \
-            $(parts) $(inside) $(B)/sources
+$(B)/syntax/%.c: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CHECK)
+	$(Q)$(COMPILE) -fsyntax-only -MMD -MP -MF $@.d -MT $@ $< && touch $@
+
+$(B)/syntax/%.cc: %.cc $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CHECK)
+	$(Q)$(COMPILE_CXX) -Isrc -Ibench -fsyntax-only -MMD -MP -MF $@.d -MT $@ $< && touch $@
+
+$(B)/syntax-c++/%: % $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CHECK)
+	$(Q)$(COMPILE_CXX) -fsyntax-only -MMD -MP -MF $@.d -MT $@ -x c++ $< && touch $@
+
+# The peers come from Debian's libraries, which only those that measure them load.
+$(B)/libbench.a: $(call obj,$(bench_common)) $(bench_cxx:%.cc=$(B)/obj/%.o) $(B)/sources
+	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+
+$(benches): $(B)/%: $(B)/obj/%.o $(B)/libbench.a $(parts) $(inside) $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(inside) $(LIBS_bench) $(CLI_LIBS) $(LIBS)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(B)/libbench.a $(parts) $(inside) $(LIBS_bench) $(CLI_LIBS) $(LIBS)
 
 $(labs): $(call obj,$(lab_common))
 $(labs): $(inside)
@@ -337,8 +360,8 @@ $(labs) $(examples): $(B)/%: $(B)/obj/%.o $(B)/sources
 $(B)/examples-c++/%: examples/%.c $(carrier_static) $(static) $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,C++)
-	$(Q)$(CXX) -std=c++17 $(WARNINGS) -Iinclude $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT)) -MMD -MP \
-	    -MF $@.d -MT $@ -o $@ -x c++ $< -x none $(carrier_static) $(static) $(LDFLAGS) $(CARRIER_LIBS) $(LIBS)
+	$(Q)$(COMPILE_CXX) -MMD -MP -MF $@.d -MT $@ -o $@ -x c++ $< -x none $(carrier_static) $(static) \
+	    $(LDFLAGS) $(CARRIER_LIBS) $(LIBS)
 
 .SECONDARY:
 include mk/install.mk

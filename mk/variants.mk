@@ -5,8 +5,8 @@
 #   scalar    release without the vector kernels; its programs run with TAMIS_ISA=scalar
 #   asan      address and undefined behaviour sanitizers; any finding ends the program
 #   tsan      thread sanitizer
-#   strict    release where every warning is an error
-#   clang     the same under the other compiler
+#   strict    release where every warning is an error, in the same folder: one compilation serves both
+#   clang     the other compiler, warnings as errors; "make check" asks it for its warnings only (syntax)
 #   fuzz      clang with libFuzzer, for tests/fuzz
 
 VARIANT  ?= release
@@ -15,14 +15,18 @@ ifeq ($(filter $(VARIANT),$(VARIANTS)),)
 $(error unknown VARIANT "$(VARIANT)"; there are: $(VARIANTS))
 endif
 
-# Optimisation, which CFLAGS replaces.
+ifeq ($(VARIANT),strict)
+override VARIANT := release
+WERROR := 1
+endif
+
+# Optimisation, which CFLAGS replaces. What the sanitizers find is shown by lines.
 OPT_release := -O2 -g
 OPT_scalar  := -O2 -g
-OPT_asan    := -O1 -g
-OPT_tsan    := -O1 -g
-OPT_strict  := -O2 -g
+OPT_asan    := -O1 -g1
+OPT_tsan    := -O1 -g1
 OPT_clang   := -O2 -g
-OPT_fuzz    := -O1 -g
+OPT_fuzz    := -O1 -g1
 
 # What makes the variant, for compiling and linking.
 SANITIZE     := -fno-omit-frame-pointer -fno-sanitize-recover=all
@@ -33,9 +37,8 @@ MODE_asan    := $(SANITIZE) -fsanitize=address,$(UNDEFINED)
 MODE_tsan    := $(SANITIZE) -fsanitize=thread
 MODE_fuzz    := $(SANITIZE) -fsanitize=fuzzer-no-link,address,$(UNDEFINED)
 
-ifneq ($(filter $(VARIANT),strict clang),)
-WERROR := 1
-endif
+# A folder that was built strictly once stays so: nothing is compiled twice for it.
+WERROR ?= $(if $(or $(filter clang,$(VARIANT)),$(findstring -Werror,$(file <build/$(VARIANT)/flags))),1)
 
 # Set on the command line or in the environment, CC and CXX win.
 ifeq ($(origin CC),default)
