@@ -23,8 +23,10 @@
 #define LOOK_MS    1000 /* between looks for new messages */
 #define LOOK_PART  4    /* of the time, at most, are looks */
 #define CONNECT_MS 5000
-#define CALL_S     60
-#define RACY_S     2 /* how long after a change another one may look the same */
+#define SLOW_S     30 /* a transfer may take as long as it likes, but not come to a stop for so long, */
+#define SLOW_BYTES 100        /* which is less than this a second */
+#define KEPT_MOST  1000000000 /* seconds: 31 years */
+#define RACY_S     2          /* how long after a change another one may look the same */
 #define BODY_MOST  ((size_t)1 << 30)
 #define SECOND     UINT64_C(1000000000)
 
@@ -125,8 +127,10 @@ static size_t on_header(char *line, size_t one, size_t len, void *context)
         h->changed = lib.date(h->modified, NULL);
     if (header(line, len, "Date", text, sizeof text))
         h->date = lib.date(text, NULL);
-    if (header(line, len, "Age", text, sizeof text))
-        h->kept = strtoull(text, NULL, 10) % 1000000 * SECOND;
+    if (header(line, len, "Age", text, sizeof text)) {
+        uint64_t seconds = strtoull(text, NULL, 10);
+        h->kept = (seconds < KEPT_MOST ? seconds : KEPT_MOST) * SECOND;
+    }
     h->kept_most = h->kept > h->kept_most ? h->kept : h->kept_most;
     return len;
 }
@@ -274,9 +278,13 @@ static bool prepare(struct http *h)
     const struct {
         CURLoption option;
         long value;
-    } numbers[] = {{CURLOPT_NOSIGNAL, 1},     {CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS},
-                   {CURLOPT_TIMEOUT, CALL_S}, {CURLOPT_FOLLOWLOCATION, 1},
-                   {CURLOPT_MAXREDIRS, 3},    {CURLOPT_NETRC, CURL_NETRC_OPTIONAL}};
+    } numbers[] = {{CURLOPT_NOSIGNAL, 1},
+                   {CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS},
+                   {CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES},
+                   {CURLOPT_LOW_SPEED_TIME, SLOW_S},
+                   {CURLOPT_FOLLOWLOCATION, 1},
+                   {CURLOPT_MAXREDIRS, 3},
+                   {CURLOPT_NETRC, CURL_NETRC_OPTIONAL}};
     bool good = true;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         good &= lib.setopt(h->curl, numbers[i].option, numbers[i].value) == CURLE_OK;

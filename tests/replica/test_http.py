@@ -6,10 +6,11 @@ import os
 import socketserver
 import subprocess
 import threading
+import time
 
 import pytest
 
-from hosts import TAMIS, WAIT, wait_for
+from hosts import LONG, TAMIS, WAIT, wait_for
 from serving import Follower
 
 BEAT = "3s"     # looks are a second apart
@@ -20,6 +21,19 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def log_request(self, code="-", size="-"):
         self.server.requests.append((self.path, int(code)))
+
+    def end_headers(self):
+        if self.server.age:
+            self.send_header("Age", str(self.server.age))
+        super().end_headers()
+
+    def copyfile(self, source, outputfile):
+        data = source.read()
+        slow = self.server.seconds if self.path.endswith("/snapshot") else 0   # a slow line
+        for i in range(slow):
+            outputfile.write(data[i * len(data) // 100:(i + 1) * len(data) // 100])
+            time.sleep(1)
+        outputfile.write(data[slow * len(data) // 100:])
 
     def do_GET(self):
         if self.server.broken:
@@ -33,7 +47,7 @@ class Web(socketserver.ThreadingTCPServer):
 
     def __init__(self, folder):
         os.makedirs(folder, exist_ok=True)
-        self.requests, self.broken = [], 0
+        self.requests, self.broken, self.age, self.seconds = [], 0, 0, 0
         super().__init__(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
         self.url = "http://127.0.0.1:%d/exchange" % self.server_address[1]
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -131,3 +145,27 @@ def test_what_is_not_there_is_said(world, web):
     done = subprocess.run([TAMIS, "publish", "a.tamis", "--to", web.url, "--as", "a", "--linger", "1s"],
                           cwd=world.folder, capture_output=True, text=True, timeout=WAIT, input="+x\n")
     assert done.returncode == 2 and "publish to file:FOLDER" in done.stderr
+
+
+def test_what_a_cache_kept_for_days_is_doubt(world, web):
+    world.run("create", "a.tamis")
+    publish(world, "a", text="+ann\n")
+    follower = Follower(world, "copies", web.url)
+    wait_for(lambda: follower.health()["status"] == "ok", "the copy")
+    web.age = 1000000
+    wait_for(lambda: follower.health()["status"] == "unavailable", "doubt")
+    assert follower.locate(["ann"])["ann"] == (set(), {"a"})
+
+
+@pytest.mark.skipif(not LONG, reason="takes over a minute")
+def test_a_large_snapshot_arrives_over_a_slow_line(world, web):
+    world.run("create", "a.tamis", "--capacity", "4000000")
+    world.run("add", "a.tamis", input="".join("%d\n" % i for i in range(300000)))
+    world.run("publish", "a.tamis", "--to", "file:www/exchange", "--as", "a", "--beat", "none", "--message", "64Mi",
+              input="")
+    assert os.stat(world.folder / "www/exchange/a/snapshot").st_size > 500000
+    (world.folder / "www/exchange/a").rename(world.folder / "www/exchange/kept")
+    follower = Follower(world, "copies", web.url)
+    (world.folder / "www/exchange/kept").rename(world.folder / "www/exchange/a")
+    web.seconds = 70
+    wait_for(lambda: follower.locate(["7"])["7"] == ({"a"}, set()), "the copy")
