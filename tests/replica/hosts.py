@@ -35,10 +35,10 @@ class World:
         assert done.returncode in status, done.stderr
         return done.stdout
 
-    def start_server(self):
+    def start_server(self, **more):
         self.server = self.start("redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
                                  "--dir", str(self.folder), "--save", "", "--appendonly", "no",
-                                 stdout=subprocess.DEVNULL)
+                                 stdout=subprocess.DEVNULL, **more)
         wait_for(lambda: self.redis("PING") == "PONG", "the server")
 
     def redis(self, *command):
@@ -125,6 +125,6 @@ def all_located(world, folder, origins):
     return True
 
 
-def follow(world, folder):
-    return world.start(TAMIS, "follow", world.url, "-o", folder, "--every",
-                       "1s" if LONG else "100ms", stderr=subprocess.DEVNULL)
+def follow(world, folder, url=None, **more):
+    return world.start(TAMIS, "follow", url or world.url, "-o", folder, "--every",
+                       "1s" if LONG else "100ms", stderr=subprocess.DEVNULL, **more)

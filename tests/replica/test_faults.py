@@ -1,6 +1,7 @@
 """What goes wrong around copies, with real processes: a server that stands still, an origin that is killed,
 two origins with one name, a stream that is cut short. A copy that calls itself current is right as of the
 last heartbeat, and nothing that was acknowledged is lost."""
+import collections
 import os
 import random
 import shutil
@@ -11,6 +12,7 @@ import time
 import pytest
 
 from hosts import LONG, TAMIS, WAIT, follow, has_copies, locate, wait_for
+from troubles import Clocks, Line
 
 pytestmark = pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server")
 
@@ -18,8 +20,9 @@ pytestmark = pytest.mark.skipif(not shutil.which("redis-server"), reason="no red
 class Fed:
     """An origin that acknowledges its lines: which of its keys are safe since when."""
 
-    def __init__(self, world, name, *options, file=None, new=()):
+    def __init__(self, world, name, *options, file=None, new=(), url=None, env=None):
         self.world, self.name, self.options = world, name, options
+        self.url, self.env = url or world.url, env
         self.file = file or name + ".tamis"
         self.keys, self.told = 0, 0
         self.safe = []  # time, keys
@@ -29,8 +32,8 @@ class Fed:
     def start(self):
         self.lines, self.base = 0, self.keys
         self.process = self.world.start(
-            TAMIS, "publish", self.file, "--to", self.world.url, "--as", self.name, "--stay", "--ack",
-            *self.options, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            TAMIS, "publish", self.file, "--to", self.url, "--as", self.name, "--stay", "--ack",
+            *self.options, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         os.set_blocking(self.process.stdout.fileno(), False)
 
     def feed(self, n):
@@ -242,24 +245,36 @@ def test_an_idle_owner_does_not_hold_the_stream(world):
 
 # ---- random faults ---------------------------------------------------------------------------------
 
-BEAT, EVERY = 0.4, 0.1
+BEAT, EVERY = 0.4, 1 if LONG else 0.1
 LAG = 3 * BEAT + EVERY + 0.5  # of a copy that calls itself current: a lease, a save, --max-age
 
 
 class Faults:
-    """Two origins, a follower, a server: faults at random, and after each the same question again and
-    again. A key that was acknowledged longer ago than the stated lag is located, or its owner is in
-    doubt."""
+    """Two origins, a follower, a server, each with a line and a clock of its own: faults at random, and after
+    each the same question again and again. A key that was acknowledged longer ago than the stated lag is
+    located, or its owner is in doubt."""
 
     def __init__(self, world, rng):
-        self.world, self.rng = world, rng
-        world.start_server()
+        self.world, self.rng, self.done = world, rng, collections.Counter()
+        self.lines = {name: Line(world.port) for name in "abd"}
+        self.clocks = {name: Clocks(world.folder, name) for name in "abds"}
+        self.start_server()
         self.origins = [Fed(world, name, "--beat", "%dms" % (BEAT * 1000), "--max-age", "100ms",
-                            "--save", "2s", "--linger", "5s") for name in "ab"]
-        self.follower = follow(world, "d")
+                            "--save", "2s", "--linger", "5s", url=self.url(name), env=self.clocks[name].env)
+                        for name in "ab"]
+        self.start_follower()
         for origin in self.origins:
             origin.feed_safely(500)
         wait_for(lambda: has_copies(world, "d") and self.converged(), "the first copies")
+
+    def url(self, name):
+        return "redis://127.0.0.1:%d/hosts" % self.lines[name].port
+
+    def start_server(self):
+        self.world.start_server(env=self.clocks["s"].env)
+
+    def start_follower(self):
+        self.follower = follow(self.world, "d", self.url("d"), env=self.clocks["d"].env)
 
     def converged(self):
         return all(origin.located("d", max(0, origin.keys - 50)) for origin in self.origins)
@@ -277,59 +292,96 @@ class Faults:
         answers = locate(self.world, "d", list(keys)) if keys else {}
         denied = [key for key, origin in keys.items()
                   if origin.name not in answers[key][0] | answers[key][1]]
-        assert not denied, denied[:5]
+        assert not denied, (denied[:5], self.done)
 
     def feed(self):
         for origin in self.origins:
-            if origin.process.poll() is None:
+            if origin.process.poll() is None and origin.keys - origin.told < 3000:  # what a pipe can hold
                 origin.feed(self.rng.randrange(1, 60))
 
-    def fault(self):
-        """Something goes wrong; returns what ends it."""
-        origin = self.rng.choice(self.origins)
-        pick = self.rng.randrange(8)
-        if pick < 3:  # someone stands still
-            process = [self.world.server, self.follower, origin.process][pick]
-            process.send_signal(signal.SIGSTOP)
-            return lambda: process.send_signal(signal.SIGCONT)
-        if pick == 3:
-            origin.kill()
-            return origin.start
-        if pick == 4:
-            self.follower.kill()
-            self.follower.wait()
+    # Each makes something go wrong and returns what ends it.
 
-            def again():
-                self.follower = follow(self.world, "d")
-            return again
-        if pick == 5:
-            self.world.redis("XTRIM", "hosts", "MAXLEN", str(self.rng.randrange(4)))
-            return lambda: None
-        if pick == 6:
-            self.world.redis("DEL", self.rng.choice(["{hosts}:snapshot:a", "{hosts}:owners", "hosts"]))
-            return lambda: None
-        if self.rng.randrange(2):  # the data is kept, of now or of a while ago
+    def stand_still(self):
+        process = self.rng.choice([self.world.server, self.follower] + [o.process for o in self.origins])
+        process.send_signal(signal.SIGSTOP)
+        return lambda: process.send_signal(signal.SIGCONT)
+
+    def kill_origin(self):
+        """Its machine may have been started again, so that its clock since boot begins anew."""
+        origin = self.rng.choice(self.origins)
+        origin.kill()
+        self.clocks[origin.name].set(self.clocks[origin.name].day, self.rng.choice([0, 3600, 86400]))
+        return origin.start
+
+    def kill_follower(self):
+        self.follower.kill()
+        self.follower.wait()
+        return self.start_follower
+
+    def trim(self):
+        self.world.redis("XTRIM", "hosts", "MAXLEN", str(self.rng.randrange(4)))
+
+    def delete(self):
+        self.world.redis("DEL", self.rng.choice(["{hosts}:snapshot:a", "{hosts}:owners", "hosts"]))
+
+    def restore(self):
+        """The server comes back with the data of now, or of a while ago."""
+        if self.rng.randrange(2):
             self.world.redis("SAVE")
         self.world.server.kill()
         self.world.server.wait()
-        return self.world.start_server
+        return self.start_server
+
+    def shift_clock(self):
+        """Of the day, on any machine; what was set wrong may stay so."""
+        clocks = self.rng.choice(list(self.clocks.values()))
+        clocks.set(self.rng.choice([-86400, -3600, -2, -0.3, 0.3, 2, 3600, 86400]))
+        return self.rng.choice([None, lambda: clocks.set(0)])
+
+    def sleep_and_wake(self):
+        """The machine of an origin slept: its clocks were going while nothing else was."""
+        origin = self.rng.choice(self.origins)
+        clocks, slept = self.clocks[origin.name], self.rng.choice([1, 60, 3600])
+        origin.process.send_signal(signal.SIGSTOP)
+
+        def wake():
+            clocks.set(clocks.day + slept, clocks.boot + slept)
+            origin.process.send_signal(signal.SIGCONT)
+        return wake
+
+    def partition(self):
+        """One side does not reach the server, or no one does."""
+        lines = self.rng.choice([[line] for line in self.lines.values()] + [list(self.lines.values())])
+        lost = self.rng.randrange(2)
+        for line in lines:
+            line.cut()
+        return lambda: [line.mend(lost) for line in lines]
 
     def round(self):
-        end = self.fault()
-        for mend in (None, end):
-            if mend:
+        kinds = [self.stand_still, self.kill_origin, self.kill_follower, self.trim, self.delete, self.restore,
+                 self.shift_clock, self.sleep_and_wake, self.partition]
+        fault = self.rng.choice(kinds)
+        self.done[fault.__name__] += 1
+        mend = fault()
+        for wait in range(2):
+            if wait and mend:
                 mend()
             until = time.monotonic() + self.rng.choice([0.1, 0.5, 2 * BEAT, 4 * BEAT])
             while time.monotonic() < until:
                 self.feed()
                 self.ask()
 
+    def end(self):
+        for line in self.lines.values():
+            line.end()
+
 
 def test_random_faults(world):
     seed = int(os.environ.get("TAMIS_SEED", "11"), 0)
     faults = Faults(world, random.Random(seed))
-    for i in range(500 if LONG else 40):
+    for i in range(int(os.environ.get("TAMIS_FAULTS", "500" if LONG else "40"))):
         faults.round()
         if i % 10 == 9:
             faults.feed()
             wait_for(faults.converged, "copies after fault %d, seed %d" % (i, seed))
+    faults.end()

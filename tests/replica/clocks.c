@@ -1,0 +1,55 @@
+/* Preloaded into a process, gives it clocks of its own: the file that TAMIS_CLOCKS names has two numbers of 64 bits,
+   nanoseconds that the clock of the day and the clock since boot are ahead of the machine's. Whoever writes them
+   changes the clocks of a process that runs. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+
+static volatile const int64_t *ahead; /* of the day, since boot */
+static int (*real)(clockid_t, struct timespec *);
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *path = getenv("TAMIS_CLOCKS");
+    int fd = path ? open(path, O_RDONLY) : -1;
+    void *map = mmap(NULL, 16, PROT_READ, MAP_SHARED, fd, 0);
+    real = (int (*)(clockid_t, struct timespec *))(uintptr_t)dlsym(RTLD_NEXT, "clock_gettime");
+    ahead = map != MAP_FAILED ? map : NULL;
+    if (!real || !ahead)
+        abort();
+}
+
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    int status = real ? real(clock, out) : -1;
+    if (status == 0 && ahead && (clock == CLOCK_REALTIME || clock == CLOCK_BOOTTIME)) {
+        int64_t at =
+            out->tv_sec * INT64_C(1000000000) + out->tv_nsec + ahead[clock != CLOCK_REALTIME];
+        out->tv_sec = at / 1000000000;
+        out->tv_nsec = at % 1000000000;
+    }
+    return status;
+}
+
+int gettimeofday(struct timeval *restrict out, void *restrict zone)
+{
+    struct timespec now;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &now);
+    *out = (struct timeval){now.tv_sec, now.tv_nsec / 1000};
+    return 0;
+}
+
+time_t time(time_t *out)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (out)
+        *out = now.tv_sec;
+    return now.tv_sec;
+}
