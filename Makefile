@@ -92,11 +92,12 @@ $(eval $(call optional,libzstd,ZSTD,zstd))
 $(eval $(call optional,liblzma,LZMA,lzma))
 $(eval $(call optional,liblz4,LZ4,lz4))
 $(eval $(call optional,libpcre2-8,PCRE2,pcre2-8))
-# Two that are loaded when they are first used, src/os/late.h: only their headers are needed here.
-CLI_FLAGS += $(if $(call found,libmicrohttpd),-DTAMIS_HAVE_MICROHTTPD) $(if $(call found,libcurl),-DTAMIS_HAVE_CURL)
+# Three that are loaded when they are first used, src/os/late.h: only their headers are needed here.
+CLI_FLAGS += $(if $(call found,libmicrohttpd),-DTAMIS_HAVE_MICROHTTPD) $(if $(call found,libcurl),-DTAMIS_HAVE_CURL) \
+             $(if $(call found,libssl),-DTAMIS_HAVE_OPENSSL)
 $(eval $(call optional,hiredis,HIREDIS,hiredis))
 ifneq ($(call found,hiredis),yes)
-parts_src := $(filter-out src/carrier/carrier_redis.c,$(parts_src))
+parts_src := $(filter-out src/carrier/carrier_redis.c src/carrier/redis_%,$(parts_src))
 endif
 ifneq ($(call found,libcurl),yes)
 parts_src := $(filter-out src/carrier/carrier_http.c,$(parts_src))

@@ -15,8 +15,12 @@ extern "C" {
 /*
  * Keeps the copies of a directory up to date with all origins that publish to an address:
  *
- *     redis://[USER:PASSWORD@]HOST[:PORT]/NAME[?db=N]   redis+unix:///SOCKET?name=NAME
+ *     redis://[USER@]HOST[:PORT]/NAME[?db=N]            redis+unix:///SOCKET?name=NAME
+ *     rediss://... (TLS) [&ca=FILE][&cert=FILE&key=FILE]
  *     file:FOLDER                                       https://HOST/PATH (what a folder has)
+ *
+ * A password is taken from the environment: TAMIS_REDIS_PASSWORD, or the first line of the file that
+ * TAMIS_REDIS_PASSWORD_FILE names.
  *
  * It is the thread of the directory that takes messages: either one that it starts, or the caller's,
  * round by round. Any number of other threads query the directory meanwhile. An origin is in doubt until

@@ -20,7 +20,8 @@ struct carrier *carrier_open(const char *url, char error[256])
 {
     if (strncmp(url, "file:", 5) == 0 && url[5])
         return carrier_folder_open(url + 5, error);
-    if (strncmp(url, "redis://", 8) == 0 || strncmp(url, "redis+unix://", 13) == 0) {
+    if (strncmp(url, "redis://", 8) == 0 || strncmp(url, "rediss://", 9) == 0 ||
+        strncmp(url, "redis+unix://", 13) == 0) {
 #ifdef TAMIS_HAVE_HIREDIS
         return carrier_redis_open(url, error);
 #else

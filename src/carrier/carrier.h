@@ -1,7 +1,7 @@
 /*
  * How messages of replicas travel: an order of messages for each name, and the last snapshot of each
  * owner beside it. A carrier does not look into messages. Three kinds: Redis Streams
- * (redis://HOST:PORT/NAME, carrier_redis.c), a folder that all see (file:FOLDER, carrier_folder.c), and
+ * (redis://HOST:PORT/NAME, or rediss:// with TLS, carrier_redis.c), a folder that all see (file:FOLDER, carrier_folder.c), and
  * for followers such a folder behind a web server (https://HOST/PATH, carrier_http.c).
  *
  * A call either did all it says or failed with a text; after a failure it may be made again. What was

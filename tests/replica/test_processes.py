@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from hosts import (KEYS, LEASE, LONG, PARTITION, TAMIS, WAIT, Origin, all_located, follow, has_copies,
+from hosts import (KEYS, LEASE, LONG, PARTITION, WAIT, Origin, all_located, follow, has_copies,
                    locate, never_denied, wait_for)
 
 pytestmark = pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server")
@@ -118,22 +118,6 @@ def test_a_stream_is_cut_but_never_before_the_last_snapshot(world):
     world.run("follow", world.url, "-o", "copies", "--once", "--for", "120s")
     answers = locate(world, "copies", ["a-3-77", "a-11-19999", "b-first", "b-second", "none"])
     assert [sorted(sure) for sure, _ in answers.values()] == [["a"], ["a"], ["b"], ["b"], []]
-
-
-def test_password_and_database_in_the_address(world):
-    world.start_server()
-    world.redis("CONFIG", "SET", "requirepass", "s3cret/x")
-    world.run("create", "a.tamis")
-    good = "redis://default:s3cret%%2Fx@127.0.0.1:%d/some%%20name?db=3" % world.port
-    world.run("publish", "a.tamis", "--to", good, "--as", "host 1/β", input="+ann\n")
-    world.run("follow", good, "-o", "copies", "--once", "--for", "120s")
-    assert world.run("locate", "copies", "ann") == "ann\thost 1/β\n"
-    for login in ["", ":wrong@"]:
-        bad = "redis://%s127.0.0.1:%d/n" % (login, world.port)
-        done = subprocess.run([TAMIS, "publish", "a.tamis", "--to", bad, "--as", "x"], input="",
-                              cwd=world.folder, capture_output=True, text=True, timeout=WAIT)
-        assert done.returncode == 2
-        assert "NOAUTH" in done.stderr or "WRONGPASS" in done.stderr
 
 
 def test_a_farewell_removes_the_copy(world):

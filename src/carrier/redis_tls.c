@@ -1,0 +1,256 @@
+/*
+ * TLS for lines to Redis, by OpenSSL, which is loaded when it is first used (os/late.h). Certificates are always
+ * verified, against the system's authorities or those of ca=FILE, and must be for the host of the address.
+ */
+#define _GNU_SOURCE
+#include "redis_line.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#ifdef TAMIS_HAVE_OPENSSL
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include "os/late.h"
+
+/* The functions that are used, under their own names; the order is that of the table. */
+static const char *const names[] = {"TLS_client_method",
+                                    "SSL_CTX_new",
+                                    "SSL_CTX_free",
+                                    "SSL_CTX_set_verify",
+                                    "SSL_CTX_ctrl",
+                                    "SSL_CTX_set_default_verify_paths",
+                                    "SSL_CTX_load_verify_locations",
+                                    "SSL_CTX_use_certificate_chain_file",
+                                    "SSL_CTX_use_PrivateKey_file",
+                                    "SSL_new",
+                                    "SSL_free",
+                                    "SSL_ctrl",
+                                    "SSL_set1_host",
+                                    "SSL_get0_param",
+                                    "X509_VERIFY_PARAM_set1_ip_asc",
+                                    "SSL_set_bio",
+                                    "SSL_connect",
+                                    "SSL_read",
+                                    "SSL_write",
+                                    "SSL_get_verify_result",
+                                    "X509_verify_cert_error_string",
+                                    "ERR_get_error",
+                                    "ERR_reason_error_string",
+                                    "ERR_clear_error",
+                                    "BIO_meth_new",
+                                    "BIO_meth_set_write",
+                                    "BIO_meth_set_read",
+                                    "BIO_meth_set_ctrl",
+                                    "BIO_new",
+                                    "BIO_set_data",
+                                    "BIO_get_data",
+                                    "BIO_set_init"};
+static union {
+    void (*table[sizeof names / sizeof *names])(void);
+    struct {
+        __typeof__(&TLS_client_method) client_method;
+        __typeof__(&SSL_CTX_new) ctx_new;
+        __typeof__(&SSL_CTX_free) ctx_free;
+        __typeof__(&SSL_CTX_set_verify) ctx_set_verify;
+        __typeof__(&SSL_CTX_ctrl) ctx_ctrl;
+        __typeof__(&SSL_CTX_set_default_verify_paths) ctx_default_paths;
+        __typeof__(&SSL_CTX_load_verify_locations) ctx_load_paths;
+        __typeof__(&SSL_CTX_use_certificate_chain_file) ctx_use_cert;
+        __typeof__(&SSL_CTX_use_PrivateKey_file) ctx_use_key;
+        __typeof__(&SSL_new) new;
+        __typeof__(&SSL_free) free;
+        __typeof__(&SSL_ctrl) ctrl;
+        __typeof__(&SSL_set1_host) set_host;
+        __typeof__(&SSL_get0_param) get_param;
+        __typeof__(&X509_VERIFY_PARAM_set1_ip_asc) set_ip;
+        __typeof__(&SSL_set_bio) set_bio;
+        __typeof__(&SSL_connect) connect;
+        __typeof__(&SSL_read) read;
+        __typeof__(&SSL_write) write;
+        __typeof__(&SSL_get_verify_result) verify_result;
+        __typeof__(&X509_verify_cert_error_string) verify_text;
+        __typeof__(&ERR_get_error) error;
+        __typeof__(&ERR_reason_error_string) error_text;
+        __typeof__(&ERR_clear_error) error_clear;
+        __typeof__(&BIO_meth_new) meth_new;
+        __typeof__(&BIO_meth_set_write) meth_set_write;
+        __typeof__(&BIO_meth_set_read) meth_set_read;
+        __typeof__(&BIO_meth_set_ctrl) meth_set_ctrl;
+        __typeof__(&BIO_new) bio_new;
+        __typeof__(&BIO_set_data) bio_set_data;
+        __typeof__(&BIO_get_data) bio_get_data;
+        __typeof__(&BIO_set_init) bio_set_init;
+    };
+} lib;
+static BIO_METHOD
+    *quiet; /* a socket as OpenSSL's own, without a SIGPIPE when the other side went away */
+
+struct tls {
+    SSL_CTX *context;
+    SSL *ssl;
+    int fd;
+};
+
+static int quiet_write(BIO *bio, const char *data, int len)
+{
+    const struct tls *t = lib.bio_get_data(bio);
+    return (int)send(t->fd, data, (size_t)len, MSG_NOSIGNAL);
+}
+
+static int quiet_read(BIO *bio, char *to, int room)
+{
+    const struct tls *t = lib.bio_get_data(bio);
+    return (int)recv(t->fd, to, (size_t)room, 0);
+}
+
+static long quiet_ctrl(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio, (void)number, (void)pointer;
+    return command == BIO_CTRL_FLUSH;
+}
+
+static bool load(char error[160])
+{
+    char why[256] = "out of memory";
+    if (quiet)
+        return true;
+    if (late_load("libssl.so.3", names, sizeof names / sizeof *names, lib.table, why) &&
+        (quiet = lib.meth_new(BIO_TYPE_SOURCE_SINK, "tamis"))) {
+        lib.meth_set_write(quiet, quiet_write);
+        lib.meth_set_read(quiet, quiet_read);
+        lib.meth_set_ctrl(quiet, quiet_ctrl);
+        return true;
+    }
+    snprintf(error, 160, "%.150s", why);
+    return false;
+}
+
+/* The first reason of OpenSSL, or of the system. */
+static const char *why(void)
+{
+    unsigned long error = lib.error();
+    const char *text = error ? lib.error_text(error) : NULL;
+    return text              ? text
+           : errno == EAGAIN ? "no answer in time"
+           : errno           ? strerror(errno)
+                             : "it was closed";
+}
+
+static bool load_files(struct tls *t, const struct redis_address *a, char error[160])
+{
+    const char *wrong = NULL;
+    if (a->ca ? lib.ctx_load_paths(t->context, a->ca, NULL) != 1
+              : lib.ctx_default_paths(t->context) != 1)
+        wrong = a->ca ? a->ca : "the system's authorities";
+    else if (a->cert && lib.ctx_use_cert(t->context, a->cert) != 1)
+        wrong = a->cert;
+    else if (a->key && lib.ctx_use_key(t->context, a->key, SSL_FILETYPE_PEM) != 1)
+        wrong = a->key;
+    if (wrong)
+        snprintf(error, 160, "%.80s: %.70s", wrong, why());
+    return !wrong;
+}
+
+static bool shake_hands(struct tls *t, const char *host, char error[160])
+{
+    bool named = lib.set_ip(lib.get_param(t->ssl), host) == 1 ||
+                 (lib.set_host(t->ssl, host) == 1 &&
+                  lib.ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                           (void *)(uintptr_t)host) == 1);
+    errno = 0;
+    if (named && lib.connect(t->ssl) == 1)
+        return true;
+    long verified = lib.verify_result(t->ssl);
+    snprintf(error, 160, "TLS: %.140s", verified != X509_V_OK ? lib.verify_text(verified) : why());
+    return false;
+}
+
+static bool begin(struct tls *t, const struct redis_address *a, const char *host, char error[160])
+{
+    BIO *bio = NULL;
+    lib.error_clear();
+    snprintf(error, 160, "out of memory");
+    if (!(t->context = lib.ctx_new(lib.client_method())))
+        return false;
+    lib.ctx_set_verify(t->context, SSL_VERIFY_PEER, NULL);
+    lib.ctx_ctrl(t->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
+    if (!load_files(t, a, error))
+        return false;
+    snprintf(error, 160, "out of memory");
+    if (!(t->ssl = lib.new(t->context)) || !(bio = lib.bio_new(quiet)))
+        return false;
+    lib.bio_set_data(bio, t);
+    lib.bio_set_init(bio, 1);
+    lib.set_bio(t->ssl, bio, bio); /* which frees it */
+    return shake_hands(t, host, error);
+}
+
+struct tls *tls_open(int fd, const struct redis_address *a, const char *host, char error[160])
+{
+    struct tls *t = load(error) ? calloc(1, sizeof *t) : NULL;
+    if (!t)
+        return NULL;
+    t->fd = fd;
+    if (begin(t, a, host, error))
+        return t;
+    tls_close(t);
+    return NULL;
+}
+
+ssize_t tls_receive(struct tls *t, void *to, size_t room)
+{
+    errno = 0;
+    int n = lib.read(t->ssl, to, room < INT_MAX ? (int)room : INT_MAX);
+    return n > 0 ? n : errno ? -1 : 0;
+}
+
+ssize_t tls_send(struct tls *t, const void *data, size_t len)
+{
+    errno = 0;
+    int n = lib.write(t->ssl, data, len < INT_MAX ? (int)len : INT_MAX);
+    errno = n > 0 || errno ? errno : EPIPE;
+    return n > 0 ? n : -1;
+}
+
+void tls_close(struct tls *t)
+{
+    if (t && t->ssl)
+        lib.free(t->ssl);
+    if (t && t->context)
+        lib.ctx_free(t->context);
+    free(t);
+}
+
+#else
+
+struct tls *tls_open(int fd, const struct redis_address *a, const char *host, char error[160])
+{
+    (void)fd, (void)a, (void)host;
+    snprintf(error, 160, "built without OpenSSL, which rediss:// needs");
+    return NULL;
+}
+
+ssize_t tls_receive(struct tls *t, void *to, size_t room)
+{
+    (void)t, (void)to, (void)room;
+    return -1;
+}
+
+ssize_t tls_send(struct tls *t, const void *data, size_t len)
+{
+    (void)t, (void)data, (void)len;
+    return -1;
+}
+
+void tls_close(struct tls *t)
+{
+    (void)t;
+}
+
+#endif
