@@ -119,6 +119,11 @@ bool make_settle(struct make *make, const struct store_options *files, struct ma
     if (!read_growth(make) || !read_lambdas(make, made->lambdas) || !check_growth(make) ||
         !family_of(make, files, made->key))
         return false;
+    bool published = make->options.bits || make->hashes;
+    if (published && !make->layout) /* the bits that were given, not whole blocks of 512 */
+        make->options.layout = TAMIS_SPREAD;
+    if (published && make->attrs && !make->options.growth)
+        make->options.growth = TAMIS_FIXED;
     if (make->vectors > UINT32_MAX || make->hashes > 64)
         return complain("too many: %s: give fewer", make->hashes > 64 ? "--hashes" : "--vectors"),
                false;

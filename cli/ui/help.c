@@ -29,8 +29,9 @@
     "      --lambda L,L,…   flexible: expansion speeds instead of the forecast\n"              \
     "      --overfill       accept keys past the capacity, at a rising rate\n"                   \
     "      --add-always     growing: a key that tests positive is added and counted too\n"       \
-    "      --bits M --hashes K   vectors as published, the total rate not bounded; with\n"       \
-    "                       --attrs and --growth fixed: of each attribute and verifier\n"        \
+    "      --bits M --hashes K   vectors as published, spread unless --layout is given,\n"       \
+    "                       the total rate not bounded; with --attrs: one vector\n"              \
+    "                       for each attribute and verifier, which does not grow\n"              \
     "      --like FILE      join the family of FILE; without the options above, copy them\n"     \
     "      --key-file F     the family's key: 16 bytes or 32 hexadecimal digits\n"
 

@@ -34,8 +34,9 @@ json capacity-binary 'tamis create -f g.tamis --growth fixed --capacity 64Ki --j
     'd["capacity"] == 65536'
 json rate-percent 'tamis create -f g.tamis --fpp 5% --json' 'd["fpp"] == 0.05'
 json low-rates-are-spread 'tamis create -f g.tamis --fpp 1e-9 --json' 'd["layout"] == "spread"'
-json as-published 'tamis create -f g.tamis --growth fixed --layout spread --bits 1280 --hashes 7 \
+json as-published 'tamis create -f g.tamis --growth fixed --bits 1280 --hashes 7 \
     --capacity 133 --json' 'd["bits"] == 1280 and d["hashes"] == 7 and 0.0098 < d["fpp"] < 0.01'
+json as-published-grows 'tamis create -f g.tamis --bits 640 --hashes 6 --json' 'd["bits"] == 640'
 for growth in scalable dynamic flexible; do
     json "no-rate-stated-$growth" "tamis create -f g.tamis --growth $growth --bits 1280 --hashes 7 \
         --capacity 133 --json" 'd["fpp"] is None and d["fpp_now"] == 0'

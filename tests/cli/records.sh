@@ -21,7 +21,7 @@ for value in mixed basic attenuated; do
         tamis add val.tamis a=1 b=2 && tamis check val.tamis a=1 b=2 >/dev/null && tamis info val.tamis --json" \
         "d[\"value\"] == \"$value\" and d[\"records\"] == 1"
 done
-json as-published 'tamis create -f pub.tamis --attrs a,b,c --combo none --growth fixed --layout spread \
+json as-published 'tamis create -f pub.tamis --attrs a,b,c --combo none \
     --bits 2240 --hashes 7 --capacity 200 --value attenuated && seq 150 | sed "s/.*/&,x&,y&/" | sed 1i\ a,b,c |
     tamis add pub.tamis && tamis verify pub.tamis >/dev/null && tamis info pub.tamis --json' \
     'd["bits"] == 4 * 2240 and d["records"] == 150 and d["capacity"] == 200 and 0 < d["fpp"] < 0.01'
@@ -29,7 +29,7 @@ is as-published-has-them 0 '' '' 'for i in $(seq 150); do tamis check pub.tamis 
 is as-published-decoded 0 "maybe a=7	b=x7	c=y7" "" \
     '/usr/bin/python3 "$TAMIS_ROOT/tools/decode.py" check pub.tamis "a=7	b=x7	c=y7"'
 trouble as-published-grows "records of given bits and hashes do not grow: growth fixed" \
-    'tamis create x.tamis --attrs a,b --bits 2240 --hashes 7'
+    'tamis create x.tamis --attrs a,b --bits 2240 --hashes 7 --growth scalable'
 trouble value-without-attrs "only for records: --value: " 'tamis create x.tamis --value basic'
 trouble value-of-nothing "no verifier: --value: " 'tamis create x.tamis --attrs a,b --verifier none --value basic'
 trouble verifier-without-attrs "only for records: --verifier: " 'tamis create x.tamis --verifier none'
