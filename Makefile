@@ -175,9 +175,11 @@ check-long: ## the same with longer runs and a new random seed
 	@tools/deps.sh browser || echo "make: without chromium the lab's page is not tested"
 	@tests/run --long $(ONLY) $(MAKEOVERRIDES)
 
-check-servers: all ## the module's tests on other servers: SERVERS="PATH..."
+check-servers: all ## the module's tests on other servers: SERVERS="PATH...", VALKEY_SRC=TREE to build one
 	@tools/deps.sh build check
-	@TAMIS_BUILD=$(CURDIR)/$(B) tests/redis/servers.py $(SERVERS)
+	@$(if $(VALKEY_SRC),$(MAKE) -s -C $(VALKEY_SRC)/src MALLOC=libc valkey-server >/dev/null)
+	@TAMIS_BUILD=$(CURDIR)/$(B) tests/redis/servers.py $(SERVERS) \
+	    $(addsuffix /src/valkey-server,$(VALKEY_SRC))
 
 lint: ## format, cppcheck, and the rules of tools/lint.py
 	@tools/deps.sh build check

@@ -26,7 +26,9 @@ static const struct {
 const char *api_load(RedisModuleCtx *ctx)
 {
     get_function get;
+    void (*own)(void);
     memcpy(&get, ctx, sizeof get);
+    rm.is_valkey = get("ValkeyModule_Alloc", &own) == RM_OK;
     for (size_t i = 0; i < sizeof required / sizeof *required; i++)
         if (get(required[i].name, (char *)&rm + required[i].offset) != RM_OK)
             return required[i].name;

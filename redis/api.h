@@ -47,7 +47,8 @@ enum { RM_NOTIFY_GENERIC = 1 << 2, RM_NOTIFY_LOADED = 1 << 12, RM_NOTIFY_MODULE 
 enum { /* configuration */
        RM_CONFIG_IMMUTABLE = 1,
        RM_CONFIG_SENSITIVE = 2,
-       RM_CONFIG_MEMORY = 128
+       RM_CONFIG_MEMORY = 128,
+       RM_CONFIG_UNPREFIXED = 512 /* Redis 8 */
 };
 
 /* ---- data types ---- */
@@ -195,6 +196,7 @@ typedef void (*RedisModuleEventFunc)(RedisModuleCtx *, RedisModuleEvent, uint64_
     X(int, IsModuleNameBusy, (const char *name))                                                 \
     X(void, SetModuleOptions, (RedisModuleCtx *, int options))                                   \
     X(int, GetContextFlags, (RedisModuleCtx *))                                                  \
+    X(int, GetServerVersion, (void))                                                             \
     X(void, Log, (RedisModuleCtx *, const char *level, const char *format, ...))                 \
     X(void *, TryAlloc, (size_t))                                                                \
     X(void *, Alloc, (size_t))                                                                   \
@@ -294,8 +296,10 @@ typedef void (*RedisModuleEventFunc)(RedisModuleCtx *, RedisModuleEvent, uint64_
 
 struct api {
 #define X(result, name, arguments) result(*name) arguments;
-    RM_FUNCTIONS(X) RM_OPTIONAL(X)
+    RM_FUNCTIONS(X)
+    RM_OPTIONAL(X)
 #undef X
+    int is_valkey;
 };
 
 extern struct api rm;

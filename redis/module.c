@@ -4,6 +4,7 @@
  * publication.c, publish.c (the commands), foreign.c, on_top.c (filters of RedisBloom), table.c (the names).
  *
  *   loadmodule /path/tamis.so [bf=auto|yes|no] [ERROR_RATE p] [INITIAL_SIZE n] ...
+ *   loadmodule /path/tamis.so settings=bf
  */
 #include "module.h"
 
@@ -40,6 +41,8 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
             rm.Log(ctx, "warning", "tamis needs Redis 7.0 or later: there is no %s", missing);
         return RM_ERR;
     }
+    if (argc == 1 && is_word(argv[0], "settings=bf"))
+        return settings_load_bf(ctx);
     if (rm.IsModuleNameBusy("tamis"))
         return RM_ERR;
     rm.SetModuleAttribs(ctx, "tamis", 100, 1);

@@ -253,6 +253,10 @@ uint64_t value_limit(void);
 bool settings_argument(RedisModuleCtx *ctx, const RedisModuleString *name,
                        const RedisModuleString *value);
 bool settings_register(RedisModuleCtx *ctx);
+/* loadmodule tamis.so settings=bf: makes RedisBloom's and valkey-bloom's names in the configuration file
+   known, as settings of a module called bf. */
+int settings_load_bf(RedisModuleCtx *ctx);
+bool settings_named_bf(void);
 void settings_start(RedisModuleCtx *ctx);
 bool settings_evicts(void); /* does the server make room by evicting keys? */
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report);

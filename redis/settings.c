@@ -170,12 +170,14 @@ static struct number {
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
 static char rate_preset[32] = "0.01";
+static bool registered; /* as tamis.*: then they are in force, else their defaults can change */
 
-/* Arguments of loadmodule: what RedisBloom and valkey-bloom call these settings, in the versions there
-   are. NULL: it is known and means nothing here. */
-static const struct {
-    const char *theirs, *ours;
-} arguments[] = {
+/* What RedisBloom and valkey-bloom call these settings, in the versions there are: as arguments of
+   loadmodule, and (bf- and cf- in Redis 8, bf. in Valkey) in the configuration file. NULL: it is known and
+   means nothing here. */
+static const struct theirs {
+    const char *name, *ours;
+} theirs[] = {
     {"ERROR_RATE", "error-rate"},         {"bf-error-rate", "error-rate"},
     {"bf.bloom-fp-rate", "error-rate"},   {"INITIAL_SIZE", "capacity"},
     {"bf-initial-size", "capacity"},      {"bf.bloom-capacity", "capacity"},
@@ -190,30 +192,51 @@ static const struct {
     {"bf.bloom-defrag-enabled", NULL},
 };
 
-/* The default of a setting from now on; false: it cannot be. */
-static bool preset(const char *ours, const RedisModuleString *value)
+enum { THEIRS = sizeof theirs / sizeof *theirs };
+
+/* NULL: it is the rate. */
+static struct number *number_of(const char *ours)
+{
+    for (int i = 0; i < NUMBERS; i++)
+        if (strcmp(numbers[i].name, ours) == 0)
+            return &numbers[i];
+    return NULL;
+}
+
+/* Sets what they call so; false: it cannot have this value. Their default expansion of 2 is our 0, the
+   schedule; their 0 would mean NONSCALING. */
+static bool take_theirs(const char *ours, const RedisModuleString *value)
 {
     long long n;
     struct creation c;
-    if (strcmp(ours, "error-rate") == 0) {
+    struct number *s = number_of(ours);
+    if (!s) {
         if (creation_rate(&c, value))
             return false;
         snprintf(rate_preset, sizeof rate_preset, "%.10g", c.o.fpp);
+        server.error_rate = c.o.fpp;
         return true;
     }
-    for (int i = 0; i < NUMBERS; i++) {
-        struct number *s = &numbers[i];
-        if (strcmp(s->name, ours) != 0)
-            continue;
-        if (rm.StringToLongLong(value, &n) != RM_OK || n < s->least || n > s->most)
-            return false;
-        bool doubles = s->place == &server.expansion && n == 2; /* their default, as 0 is ours */
-        if (s->place == &server.expansion && n == 0)            /* would mean NONSCALING */
-            return false;
-        s->preset = doubles ? 0 : n;
-        return true;
-    }
-    return false;
+    bool expansion = s->place == &server.expansion;
+    if (rm.StringToLongLong(value, &n) != RM_OK || n < s->least + expansion || n > s->most)
+        return false;
+    s->preset = expansion && n == 2 ? 0 : n;
+    if (registered)
+        *s->place = s->preset;
+    return true;
+}
+
+/* The same, to be shown. */
+static void show_theirs(const char *ours, char text[32])
+{
+    const struct number *s = ours ? number_of(ours) : NULL;
+    long long n = s ? registered ? *s->place : s->preset : 0;
+    if (s)
+        snprintf(text, 32, "%lld", n == 0 && s->place == &server.expansion ? 2 : n);
+    else
+        snprintf(text, 32, "%s", ours ? rate_preset : "");
+    if (ours && !s && registered)
+        snprintf(text, 32, "%.10g", server.error_rate);
 }
 
 bool settings_argument(RedisModuleCtx *ctx, const RedisModuleString *name,
@@ -221,26 +244,24 @@ bool settings_argument(RedisModuleCtx *ctx, const RedisModuleString *name,
 {
     size_t len, value_len;
     const char *text = rm.StringPtrLen(name, &len), *given = rm.StringPtrLen(value, &value_len);
-    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
-        if (!is_word(name, arguments[i].theirs))
+    for (const struct theirs *t = theirs; t < theirs + THEIRS; t++) {
+        if (!is_word(name, t->name))
             continue;
-        const char *ours = arguments[i].ours;
-        if (ours && !preset(ours, value)) {
-            rm.Log(ctx, "warning", "the argument %s cannot be '%.*s'; see tamis.%s",
-                   arguments[i].theirs, (int)value_len, given, ours);
+        if (t->ours && !take_theirs(t->ours, value)) {
+            rm.Log(ctx, "warning", "the argument %s cannot be '%.*s'; see tamis.%s", t->name,
+                   (int)value_len, given, t->ours);
             return false;
         }
-        if (ours)
-            rm.Log(ctx, "notice", "the argument %s sets tamis.%s", arguments[i].theirs, ours);
+        if (t->ours)
+            rm.Log(ctx, "notice", "the argument %s sets tamis.%s", t->name, t->ours);
         else
-            rm.Log(ctx, "notice", "the argument %s means nothing to tamis and is passed over",
-                   arguments[i].theirs);
+            rm.Log(ctx, "notice", "the argument %s means nothing to tamis and is ignored", t->name);
         return true;
     }
     rm.Log(
         ctx, "warning",
-        "unknown argument '%.*s': tamis knows bf=auto|yes|no and the arguments of RedisBloom and "
-        "valkey-bloom, such as ERROR_RATE 0.001; its settings are tamis.error-rate and so on",
+        "unknown argument '%.*s': tamis knows bf=auto|yes|no, settings=bf alone, and the arguments of "
+        "RedisBloom and valkey-bloom, such as ERROR_RATE 0.001; its settings are tamis.error-rate and so on",
         len < 100 ? (int)len : 100, text);
     return false;
 }
@@ -254,11 +275,69 @@ bool settings_register(RedisModuleCtx *ctx)
                                      numbers[i].least, numbers[i].most, get_number, set_number,
                                      NULL, numbers[i].place) != RM_OK)
             return false;
-    return rm.RegisterStringConfig(ctx, "error-rate", rate_preset, 0, get_rate, set_rate, NULL,
-                                   NULL) == RM_OK &&
-           rm.RegisterStringConfig(ctx, "family-key", "random", RM_CONFIG_SENSITIVE, get_key,
-                                   change_key, NULL, NULL) == RM_OK &&
-           rm.LoadConfigs(ctx) == RM_OK;
+    registered = rm.RegisterStringConfig(ctx, "error-rate", rate_preset, 0, get_rate, set_rate,
+                                         NULL, NULL) == RM_OK &&
+                 rm.RegisterStringConfig(ctx, "family-key", "random", RM_CONFIG_SENSITIVE, get_key,
+                                         change_key, NULL, NULL) == RM_OK &&
+                 rm.LoadConfigs(ctx) == RM_OK;
+    return registered;
+}
+
+/* ---- their names, in the configuration file ---------------------------------------------------- */
+
+static bool named_bf; /* a module called bf is this one */
+
+bool settings_named_bf(void)
+{
+    return named_bf;
+}
+
+static RedisModuleString *get_theirs(const char *name, void *entry)
+{
+    char text[32];
+    (void)name;
+    show_theirs(((const struct theirs *)entry)->ours, text);
+    return show(rm.CreateString(NULL, text, strlen(text)));
+}
+
+static int set_theirs(const char *name, RedisModuleString *value, void *entry,
+                      RedisModuleString **error)
+{
+    size_t len;
+    const struct theirs *t = entry;
+    const char *text = rm.StringPtrLen(value, &len);
+    if (!t->ours && len)
+        rm.Log(NULL, "notice", "tamis: %s means nothing to tamis and is ignored", t->name);
+    if (!t->ours || take_theirs(t->ours, value))
+        return RM_OK;
+    *error = rm.CreateStringPrintf(NULL, "%s cannot be '%.*s'; see tamis.%s", name, (int)len, text,
+                                   t->ours);
+    return RM_ERR;
+}
+
+/* The server takes names from a module only with the module's name before them, so for bf.bloom-capacity
+   there has to be a module of that name: this one, loaded once more. Redis 8 has names without a prefix
+   too. The order of the two is no matter, since CONFIG REWRITE may change it. */
+int settings_load_bf(RedisModuleCtx *ctx)
+{
+    bool bare = !rm.is_valkey && rm.GetServerVersion() >= 0x080000;
+    if (rm.IsModuleNameBusy("bf")) {
+        rm.Log(ctx, "warning", "settings=bf: there is a module called bf, whose settings they are");
+        return RM_ERR;
+    }
+    rm.SetModuleAttribs(ctx, "bf", 100, 1);
+    for (const struct theirs *t = theirs; t < theirs + THEIRS; t++) {
+        char preset[32];
+        bool dotted = strncmp(t->name, "bf.", 3) == 0, dashed = strncmp(t->name + 1, "f-", 2) == 0;
+        show_theirs(t->ours, preset);
+        if ((dotted || (dashed && bare)) &&
+            rm.RegisterStringConfig(ctx, t->name + (dotted ? 3 : 0), preset,
+                                    dotted ? 0 : RM_CONFIG_UNPREFIXED, get_theirs, set_theirs, NULL,
+                                    (void *)t) != RM_OK)
+            return RM_ERR;
+    }
+    named_bf = rm.LoadConfigs(ctx) == RM_OK;
+    return named_bf ? RM_OK : RM_ERR;
 }
 
 /* ---- INFO ------------------------------------------------------------------------------------ */

@@ -404,7 +404,8 @@ static bool taken(RedisModuleCtx *ctx, const char *prefix, const struct command 
 
 bool table_bf_free(RedisModuleCtx *ctx)
 {
-    bool free = !rm.IsModuleNameBusy("bf") && !taken(ctx, "BF", &bf_load);
+    bool others = rm.IsModuleNameBusy("bf") && !settings_named_bf();
+    bool free = !others && !taken(ctx, "BF", &bf_load);
     for (int i = 0; i < COMMANDS && free; i++)
         free = !commands[i].bf || !taken(ctx, "BF", &commands[i]);
     for (int i = 0; i < CUCKOO_COMMANDS && free; i++)

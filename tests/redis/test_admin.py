@@ -7,7 +7,7 @@ import time
 import pytest
 import redis
 
-from conftest import MODULE, free_port, wait
+from conftest import MODULE, SERVER, environment, free_port, wait
 from test_keys import info, refused, reserve
 
 READS = ["EXISTS", "MEXISTS", "CARD", "INFO", "XQUERY", "XINFO", "DUMP", "SCANDUMP"]
@@ -206,7 +206,7 @@ def test_arguments_of_other_modules(servers):
     settings, log = started_with(servers, "ERROR_RATE 0.002 INITIAL_SIZE 333 CF_MAX_EXPANSIONS 16")
     assert settings["tamis.error-rate"] == "0.002" and settings["tamis.capacity"] == "333"
     assert "the argument ERROR_RATE sets tamis.error-rate" in log
-    assert "the argument CF_MAX_EXPANSIONS means nothing to tamis" in log
+    assert "the argument CF_MAX_EXPANSIONS means nothing to tamis and is ignored" in log
     settings, log = started_with(
         servers, "bf-error-rate 0.003 bf=yes bf-initial-size 50 bf-expansion-factor 4 "
         "cf-initial-size 2048 cf-bucket-size 4 cf-max-iterations 9 cf-expansion-factor 2")
@@ -222,11 +222,45 @@ def test_arguments_of_other_modules(servers):
     assert server.r.config_get("tamis.capacity") == {"tamis.capacity": "44"}
 
 
+LINES = {"bf.bloom-fp-rate": "0.02", "bf.bloom-capacity": 70, "bf.bloom-expansion": 4,
+         "bf.bloom-memory-usage-limit": 1 << 20, "bf.bloom-tightening-ratio": "0.5"}
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_lines_of_other_modules(servers, first):
+    """In the configuration file, whichever of the two lines comes first; and once it is rewritten."""
+    once_more = MODULE + " settings=bf"
+    lines = dict(LINES, loadmodule=[once_more, MODULE] if first else [MODULE, once_more])
+    server = servers(load=False, **lines)
+    r = server.r
+    for _ in range(2):
+        settings = r.config_get("tamis.*")
+        assert [settings["tamis." + name] for name in ("error-rate", "capacity", "expansion", "value-limit")] \
+            == ["0.02", "70", "4", str(1 << 20)]
+        assert r.config_get("bf.bloom-capacity") == {"bf.bloom-capacity": "70"}
+        assert r.config_get("bf.bloom-expansion") == {"bf.bloom-expansion": "4"}
+        assert r.execute_command("BF.ADD", "f", "x") in (0, 1)
+        assert "bf.bloom-tightening-ratio means nothing to tamis and is ignored" in server.log_tail()
+        r.config_rewrite()
+        server.stop()
+        server.process = subprocess.Popen([SERVER, os.path.join(server.folder, "conf")],
+                                          env=environment(server.folder), stdout=subprocess.DEVNULL)
+        wait(r.ping)
+    r.config_set("bf.bloom-capacity", 80)
+    r.config_set("bf.bloom-fp-rate", "0.005")
+    assert r.config_get("tamis.capacity") == {"tamis.capacity": "80"}
+    assert r.config_get("tamis.error-rate") == {"tamis.error-rate": "0.005"}
+    for name, value in (("bf.bloom-capacity", 0), ("bf.bloom-fp-rate", 1), ("bf.bloom-expansion", 0)):
+        with pytest.raises(redis.ResponseError, match="cannot be '%s'; see tamis" % value):
+            r.config_set(name, value)
+    assert {m[b"name"] for m in r.module_list()} == {b"tamis", b"bf"}
+
+
 @pytest.mark.parametrize("arguments, says", [
     ("ERROR_RATE 2", "the argument ERROR_RATE cannot be '2'; see tamis.error-rate"),
     ("INITIAL_SIZE", "the argument INITIAL_SIZE cannot be 'INITIAL_SIZE'"),
     ("bf-expansion-factor 0", "the argument bf-expansion-factor cannot be '0'"),
-    ("COLOUR blue", "unknown argument 'COLOUR': tamis knows bf=auto|yes|no and the arguments of"),
+    ("COLOUR blue", "unknown argument 'COLOUR': tamis knows bf=auto|yes|no, settings=bf alone, and"),
     ("bf=maybe", "unknown argument 'bf=maybe'"),
 ])
 def test_arguments_that_are_wrong(servers, arguments, says):
@@ -270,6 +304,8 @@ def test_beside_a_module_called_bf(servers, bf_module):
     assert server.r.execute_command("TAMIS.ADD", "f", "x") == 1
     assert refused(server.r, "BF.EXISTS", "f", "x").startswith("unknown command")
     assert server.r.info("tamis")["tamis_bf_aliases"] == "no"
+    assert "Error loading" in refused(server.r, "MODULE", "LOAD", MODULE, "settings=bf")
+    assert "there is a module called bf, whose settings they are" in server.log_tail()
     late = servers(load=False)
     assert late.r.execute_command("MODULE", "LOAD", bf_module) == b"OK"
     assert late.r.execute_command("MODULE", "LOAD", MODULE, "bf=auto") == b"OK"
