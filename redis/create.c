@@ -454,6 +454,20 @@ static int reserve_alike(RedisModuleCtx *ctx, const struct creation *c, RedisMod
     return RM_OK;
 }
 
+int creation_reserve(RedisModuleCtx *ctx, struct creation *c, RedisModuleString *name,
+                     enum value_kind kind)
+{
+    const char *error;
+    RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ | RM_WRITE);
+    const struct value *there = find_value(key, kind, &error);
+    if (there || error)
+        rm.ReplyWithError(ctx, there ? EXISTS : error);
+    else if (creation_make(ctx, c, key, name))
+        rm.ReplyWithSimpleString(ctx, "OK");
+    rm.CloseKey(key);
+    return RM_OK;
+}
+
 /* Says where its keys are. */
 static int reserve_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -492,14 +506,7 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool
         error = join_family(ctx, &c);
     if (error)
         return rm.ReplyWithError(ctx, error);
-    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *there = find_value(key, VALUE_ITEMS, &error);
-    if (there || error)
-        rm.ReplyWithError(ctx, there ? EXISTS : error);
-    else if (creation_make(ctx, &c, key, argv[1]))
-        rm.ReplyWithSimpleString(ctx, "OK");
-    rm.CloseKey(key);
-    return RM_OK;
+    return creation_reserve(ctx, &c, argv[1], VALUE_ITEMS);
 }
 
 COMMAND(command_reserve)

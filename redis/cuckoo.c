@@ -6,7 +6,7 @@
  * as the total at every size, while the parts of a cuckoo filter add up. MAXITERATIONS is accepted and
  * ignored; EXPANSION 0 means a set that does not grow, any other number one that does.
  */
-#include "module.h"
+#include "foreign.h"
 
 #include <string.h>
 
@@ -59,7 +59,6 @@ static bool read_option(RedisModuleCtx *ctx, struct cuckoo *c, RedisModuleString
 
 COMMAND(command_cf_reserve)
 {
-    const char *error;
     struct creation c;
     struct cuckoo o = {.bucket = server.cf_bucket, .iterations = ITERATIONS, .expansion = 1};
     if (argc < 3 || argc % 2 == 0)
@@ -78,14 +77,7 @@ COMMAND(command_cf_reserve)
     c.nonscaling = o.expansion == 0;
     creation_settle(&c);
     time_of_command(0);
-    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    const struct value *there = find_value(key, VALUE_DELETABLE, &error);
-    if (there || error)
-        rm.ReplyWithError(ctx, there ? EXISTS : error);
-    else if (creation_make(ctx, &c, key, argv[1]))
-        rm.ReplyWithSimpleString(ctx, "OK");
-    rm.CloseKey(key);
-    return RM_OK;
+    return creation_reserve(ctx, &c, argv[1], VALUE_DELETABLE);
 }
 
 /* ---- ADD and INSERT -------------------------------------------------------------------------- */
@@ -185,13 +177,17 @@ COMMAND(command_cf_count)
     if (argc != 3)
         return rm.WrongArity(ctx);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ);
-    const struct value *v = find_value(key, VALUE_FILTER, &error);
+    const struct value *v = find_value(key, VALUE_ITEMS, &error);
     const char *item = rm.StringPtrLen(argv[2], &len);
+    uint64_t n = 0;
+    if (v && v->foreign)
+        n = v->deletable ? cuckoo_count(v->foreign, item, len) : 0;
+    else if (v)
+        n = tamis_filter_count(as_filter(v->set), item, len);
     if (error && strcmp(error, WRONG_TYPE) != 0)
         rm.ReplyWithError(ctx, error);
     else
-        rm.ReplyWithLongLong(ctx,
-                             v ? (long long)tamis_filter_count(as_filter(v->set), item, len) : 0);
+        rm.ReplyWithLongLong(ctx, (long long)n);
     rm.CloseKey(key);
     return RM_OK;
 }
@@ -204,27 +200,41 @@ COMMAND(command_cf_del)
     return remove_items(ctx, argv[1], argv + 2, 1, false, CF);
 }
 
+static void say_cuckoo(RedisModuleCtx *ctx, const struct value *v, const uint64_t figures[7])
+{
+    static const char *const names[7] = {
+        "Number of buckets",       "Number of filters", "Number of items inserted",
+        "Number of items deleted", "Bucket size",       "Expansion rate",
+        "Max iterations"};
+    rm.ReplyWithMap(ctx, 8);
+    say_count(ctx, "Size", value_bytes(v));
+    for (int i = 0; i < 7; i++)
+        say_count(ctx, names[i], figures[i]);
+}
+
 /* The figures of a cuckoo filter of these items; deletions are removals that are not settled
    yet, as a cuckoo filter counts those since it was last compacted. */
 static void reply_cf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
     (void)argv, (void)argc;
     tamis_filter_facts info;
+    const struct foreign *f = v->foreign;
+    if (f) {
+        say_cuckoo(ctx, v,
+                   (const uint64_t[7]){f->part[0].buckets, f->n, f->items, f->removals, f->bucket,
+                                       f->growth, f->iterations});
+        return;
+    }
     set_brief(v->set, &info);
     uint64_t bucket = 1, buckets = 1;
     while (bucket < BUCKET_MAX && cuckoo_rate((long long)bucket) < info.fpp * (1 - 1e-9))
         bucket++;
     while (buckets < info.capacity / bucket)
         buckets *= 2;
-    rm.ReplyWithMap(ctx, 8);
-    say_count(ctx, "Size", value_bytes(v));
-    say_count(ctx, "Number of buckets", buckets);
-    say_count(ctx, "Number of filters", info.vectors ? info.vectors : 1); /* lines are one */
-    say_count(ctx, "Number of items inserted", info.items);
-    say_count(ctx, "Number of items deleted", info.pending);
-    say_count(ctx, "Bucket size", bucket);
-    say_count(ctx, "Expansion rate", info.growth != TAMIS_FIXED);
-    say_count(ctx, "Max iterations", ITERATIONS);
+    say_cuckoo(ctx, v,
+               (const uint64_t[7]){buckets, info.vectors ? info.vectors : 1, /* lines are one */
+                                   info.items, info.pending, bucket, info.growth != TAMIS_FIXED,
+                                   ITERATIONS});
 }
 
 COMMAND(command_cf_info)

@@ -344,7 +344,7 @@ static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, en
         return RM_OK;
     if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor < 0)
         return rm.ReplyWithError(ctx, wrong[dialect]);
-    if (dialect == BF && foreign_asked(ctx, argv[1], cursor))
+    if (dialect != OURS && foreign_asked(ctx, argv[1], cursor))
         return RM_OK;
     struct dump *d = dump_at(ctx, argv[1], cursor, with_key, &key, &v);
     uint64_t position = position_of(cursor);

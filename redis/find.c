@@ -16,10 +16,11 @@ static const char *not_wanted(const struct value *v, enum value_kind kind)
     if (v->kind == VALUE_PARTIAL || (v->foreign && v->foreign->missing))
         return "ERR this value is still being loaded: go on with TAMIS.LOAD, or DEL it";
     if (v->kind == VALUE_FOREIGN && kind != VALUE_ITEMS && kind != VALUE_DELETABLE)
-        return "ERR this filter is one of RedisBloom: TAMIS.CONVERT makes it one of tamis";
-    bool filter = v->kind == VALUE_FILTER;
-    bool good = v->kind == kind || kind == VALUE_ANY ||
-                (kind == VALUE_ITEMS && (filter || v->foreign)) ||
+        return v->deletable
+                   ? "ERR this is a cuckoo filter of RedisBloom, for adding, asking and removing"
+                   : "ERR this filter is one of RedisBloom: TAMIS.CONVERT makes it one of tamis";
+    bool filter = v->kind == VALUE_FILTER || v->foreign;
+    bool good = v->kind == kind || kind == VALUE_ANY || (kind == VALUE_ITEMS && filter) ||
                 (kind == VALUE_DELETABLE && filter && v->deletable);
     return good ? NULL : WRONG_TYPE;
 }
@@ -28,7 +29,7 @@ struct value *find_value(RedisModuleKey *key, enum value_kind kind, const char *
 {
     const RedisModuleType *of =
         rm.ModuleTypeGetType(key); /* NULL: no key, or a type of the server */
-    if (!of || (of != type && of != foreign_type)) {
+    if (!of || (of != type && of != foreign_type && of != cuckoo_type)) {
         *error = rm.KeyType(key) == RM_KEY_EMPTY ? NULL : WRONG_TYPE;
         return NULL;
     }

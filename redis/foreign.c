@@ -39,7 +39,7 @@ enum { FORCE64 = 4, NO_SCALING = 8 }; /* of the options */
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 /* MurmurHash64A by Austin Appleby, in the public domain. */
-static uint64_t murmur(const void *key, size_t len, uint64_t seed)
+uint64_t foreign_hash(const void *key, size_t len, uint64_t seed)
 {
     const uint64_t m = UINT64_C(0xc6a4a7935bd1e995);
     const unsigned char *p = key;
@@ -72,7 +72,9 @@ static bool part_has(const struct foreign_part *p, uint64_t a, uint64_t b)
 
 bool foreign_has(const struct foreign *f, const void *key, size_t len)
 {
-    uint64_t a = murmur(key, len, SEED), b = murmur(key, len, a);
+    if (f->bucket)
+        return cuckoo_has(f, key, len);
+    uint64_t a = foreign_hash(key, len, SEED), b = foreign_hash(key, len, a);
     for (uint32_t i = f->n; i-- > 0;)
         if (part_has(&f->part[i], a, b))
             return true;
@@ -81,12 +83,14 @@ bool foreign_has(const struct foreign *f, const void *key, size_t len)
 
 bool foreign_scales(const struct foreign *f)
 {
-    return !(f->options & NO_SCALING);
+    return f->bucket ? f->growth > 0 : !(f->options & NO_SCALING);
 }
 
 double foreign_rate(const struct foreign *f)
 {
     double rate = f->part[0].rate * (foreign_scales(f) ? 2 : 1);
+    if (f->bucket)
+        return cuckoo_rate_of_parts(f);
     return rate < 0.5 ? rate : 0.5;
 }
 
@@ -107,10 +111,10 @@ static double part_rate_now(const struct foreign_part *p)
 double foreign_rate_now(struct foreign *f)
 {
     double none = 1;
-    for (uint32_t i = 0; i < f->n && f->rate_now < 0; i++)
+    for (uint32_t i = 0; i < f->n && f->rate_now < 0 && !f->bucket; i++)
         none *= 1 - part_rate_now(&f->part[i]);
     if (f->rate_now < 0)
-        f->rate_now = 1 - none;
+        f->rate_now = f->bucket ? cuckoo_rate_now(f) : 1 - none;
     return f->rate_now;
 }
 
@@ -146,10 +150,10 @@ void foreign_free(struct foreign *f)
     rm.Free(f);
 }
 
-static struct foreign *foreign_new(uint64_t n)
+struct foreign *foreign_new(uint64_t n, uint64_t most)
 {
     size_t len = sizeof(struct foreign) + (size_t)n * sizeof(struct foreign_part);
-    struct foreign *f = n >= 1 && n <= PARTS_MAX ? rm.TryAlloc(len) : NULL;
+    struct foreign *f = n >= 1 && n <= most ? rm.TryAlloc(len) : NULL;
     if (f) {
         memset(f, 0, len);
         f->n = (uint32_t)n;
@@ -161,7 +165,7 @@ static struct foreign *foreign_new(uint64_t n)
 
 struct foreign *foreign_copy(const struct foreign *f)
 {
-    struct foreign *copy = foreign_new(f->n);
+    struct foreign *copy = foreign_new(f->n, f->n);
     if (!copy)
         return NULL;
     memcpy(copy, f, sizeof *f + f->n * sizeof *f->part);
@@ -264,7 +268,7 @@ struct foreign *foreign_load(RedisModuleIO *io, int encoding, uint64_t most, boo
     if (rm.IsIOError(io))
         return NULL;
     *why = "it states no parts or more than 1024, or there is no memory";
-    struct foreign *f = foreign_new(n);
+    struct foreign *f = foreign_new(n, PARTS_MAX);
     if (!f)
         return NULL;
     f->items = items;
@@ -299,7 +303,7 @@ void foreign_save(RedisModuleIO *io, const struct foreign *f, bool top)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-static uint64_t get(const unsigned char **p, unsigned bytes)
+uint64_t get_number(const unsigned char **p, unsigned bytes)
 {
     uint64_t x = 0;
     for (unsigned i = 0; i < bytes; i++)
@@ -308,7 +312,7 @@ static uint64_t get(const unsigned char **p, unsigned bytes)
     return x;
 }
 
-static void put(unsigned char **p, uint64_t x, unsigned bytes)
+void put_number(unsigned char **p, uint64_t x, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i++)
         (*p)[i] = (unsigned char)(x >> 8 * i);
@@ -317,7 +321,7 @@ static void put(unsigned char **p, uint64_t x, unsigned bytes)
 
 static double get_real(const unsigned char **p)
 {
-    uint64_t bits = get(p, 8);
+    uint64_t bits = get_number(p, 8);
     double x;
     memcpy(&x, &bits, 8);
     return x;
@@ -327,15 +331,18 @@ static void put_real(unsigned char **p, double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, 8);
-    put(p, bits, 8);
+    put_number(p, bits, 8);
 }
 
 bool foreign_head(const void *data, size_t len)
 {
     const unsigned char *p = (const unsigned char *)data + 8;
+    if (cuckoo_head(len))
+        return true;
     if (len < HEAD + HEAD_PART || (len - HEAD) % HEAD_PART)
         return false;
-    return get(&p, 4) == (len - HEAD) / HEAD_PART && (get(&p, 4) & ~UINT64_C(15)) == 0;
+    return get_number(&p, 4) == (len - HEAD) / HEAD_PART &&
+           (get_number(&p, 4) & ~UINT64_C(15)) == 0;
 }
 
 /* Allocates as much as the parts state, up to the limit for a value. */
@@ -355,33 +362,41 @@ static bool take_parts(struct foreign *f, uint64_t most)
     return true;
 }
 
-struct foreign *foreign_begin(const void *data, size_t len, uint64_t most, const char **why)
+static struct foreign *begin_parts(const unsigned char *p, size_t len, const char **why)
 {
-    const unsigned char *p = data;
-    *why = "no memory, or more than tamis.value-limit";
-    struct foreign *f = foreign_new((len - HEAD) / HEAD_PART);
+    *why = "no memory";
+    struct foreign *f = foreign_new((len - HEAD) / HEAD_PART, PARTS_MAX);
     if (!f)
         return NULL;
-    f->items = get(&p, 8);
-    get(&p, 4);
-    f->options = get(&p, 4);
-    f->growth = (uint32_t)get(&p, 4);
+    f->items = get_number(&p, 8);
+    get_number(&p, 4);
+    f->options = get_number(&p, 4);
+    f->growth = (uint32_t)get_number(&p, 4);
     for (uint32_t i = 0; i < f->n; i++) {
         struct foreign_part *part = &f->part[i];
-        part->bytes = (size_t)get(&p, 8);
-        part->bits = get(&p, 8);
-        part->items = get(&p, 8);
+        part->bytes = (size_t)get_number(&p, 8);
+        part->bits = get_number(&p, 8);
+        part->items = get_number(&p, 8);
         part->rate = get_real(&p);
         part->bits_each = get_real(&p);
-        part->hashes = (uint32_t)get(&p, 4);
-        part->capacity = get(&p, 8);
-        part->log2 = (uint32_t)get(&p, 1);
+        part->hashes = (uint32_t)get_number(&p, 4);
+        part->capacity = get_number(&p, 8);
+        part->log2 = (uint32_t)get_number(&p, 1);
     }
-    if (chain_good(f, why)) {
-        *why = "no memory, or more than tamis.value-limit";
-        if (take_parts(f, most))
-            return f;
-    }
+    if (chain_good(f, why))
+        return f;
+    foreign_free(f);
+    return NULL;
+}
+
+struct foreign *foreign_begin(const void *data, size_t len, uint64_t most, const char **why)
+{
+    struct foreign *f = cuckoo_head(len) ? cuckoo_begin(data, why) : begin_parts(data, len, why);
+    if (!f)
+        return NULL;
+    *why = "no memory, or more than tamis.value-limit";
+    if (take_parts(f, most))
+        return f;
     foreign_free(f);
     return NULL;
 }
@@ -423,22 +438,24 @@ size_t foreign_chunk(const struct foreign *f, uint64_t cursor, const void **chun
 bool foreign_head_bytes(const struct foreign *f, struct buffer *out)
 {
     unsigned char part[HEAD_PART], *p = part;
-    put(&p, f->items, 8);
-    put(&p, f->n, 4);
-    put(&p, f->options, 4);
-    put(&p, f->growth, 4);
+    if (f->bucket)
+        return cuckoo_head_bytes(f, out);
+    put_number(&p, f->items, 8);
+    put_number(&p, f->n, 4);
+    put_number(&p, f->options, 4);
+    put_number(&p, f->growth, 4);
     if (!buffer_add(out, part, HEAD))
         return false;
     for (const struct foreign_part *x = f->part; x < f->part + f->n; x++) {
         p = part;
-        put(&p, x->bytes, 8);
-        put(&p, x->bits, 8);
-        put(&p, x->items, 8);
+        put_number(&p, x->bytes, 8);
+        put_number(&p, x->bits, 8);
+        put_number(&p, x->items, 8);
         put_real(&p, x->rate);
         put_real(&p, x->bits_each);
-        put(&p, x->hashes, 4);
-        put(&p, x->capacity, 8);
-        put(&p, x->log2, 1);
+        put_number(&p, x->hashes, 4);
+        put_number(&p, x->capacity, 8);
+        put_number(&p, x->log2, 1);
         if (!buffer_add(out, part, HEAD_PART))
             return false;
     }

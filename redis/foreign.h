@@ -1,5 +1,5 @@
-/* Filters of RedisBloom, and the tamis set that takes what is added to them: foreign.c,
-   on_top.c. */
+/* Filters of RedisBloom: foreign.c, with the tamis set that takes what is added to them, on_top.c; and
+   cuckoo filters, foreign_cuckoo.c. */
 #ifndef TAMIS_REDIS_FOREIGN_H
 #define TAMIS_REDIS_FOREIGN_H
 
@@ -7,6 +7,7 @@
 
 struct foreign_part {
     uint64_t bits, capacity, items;
+    uint64_t buckets; /* of a cuckoo filter, which has no use for the others but the capacity */
     double rate, bits_each;
     uint32_t hashes, log2; /* log2 of the bits, if that is an integer and was stated; otherwise 0 */
     size_t bytes;
@@ -15,8 +16,10 @@ struct foreign_part {
 
 struct foreign {
     uint64_t items, options;
-    uint64_t missing; /* bytes that chunks have not delivered yet */
-    double rate_now;  /* see foreign_rate_now(); negative: not computed yet */
+    uint64_t missing;            /* bytes that chunks have not delivered yet */
+    double rate_now;             /* see foreign_rate_now(); negative: not computed yet */
+    uint64_t removals;           /* of a cuckoo filter, like the next */
+    uint32_t bucket, iterations; /* slots per bucket, 0 in a Bloom filter; fingerprints moved */
     uint32_t growth, n;
     struct foreign_part part[];
 };
@@ -48,6 +51,27 @@ bool foreign_add_chunk(struct foreign *f, uint64_t cursor, const void *chunk, si
    none. */
 bool foreign_head_bytes(const struct foreign *f, struct buffer *out);
 size_t foreign_chunk(const struct foreign *f, uint64_t cursor, const void **chunk, size_t most);
+
+/* Shared by the two files: an empty one, of 1 to `most` parts (NULL: it cannot be, or no memory), and what
+   both hash and pack with. */
+struct foreign *foreign_new(uint64_t n, uint64_t most);
+uint64_t foreign_hash(const void *key, size_t len, uint64_t seed); /* MurmurHash64A */
+uint64_t get_number(const unsigned char **p, unsigned bytes);
+void put_number(unsigned char **p, uint64_t x, unsigned bytes);
+
+/* ---- foreign_cuckoo.c ---- */
+bool cuckoo_has(const struct foreign *f, const void *key, size_t len);
+uint64_t cuckoo_count(const struct foreign *f, const void *key, size_t len);
+/* May add a part, if the filter then has at most so many bytes. */
+tamis_error cuckoo_add(struct foreign **f, const void *key, size_t len, uint64_t most);
+bool cuckoo_remove(struct foreign *f, const void *key, size_t len); /* false: not there */
+double cuckoo_rate_of_parts(const struct foreign *f);
+double cuckoo_rate_now(const struct foreign *f);
+struct foreign *cuckoo_load(RedisModuleIO *io, int encoding, uint64_t most, const char **why);
+void cuckoo_save(RedisModuleIO *io, const struct foreign *f);
+bool cuckoo_head(size_t len);
+struct foreign *cuckoo_begin(const void *data, const char **why); /* its parts have no memory yet */
+bool cuckoo_head_bytes(const struct foreign *f, struct buffer *out);
 
 /* ---- on_top.c ---- */
 /* Creates the set on top, here and on replicas; false if it has replied. */

@@ -44,6 +44,19 @@ static void reply_refused(RedisModuleCtx *ctx, const struct adding *a, const str
         rm.ReplyWithBool(ctx, false);
 }
 
+static tamis_error add_to_cuckoo(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
+                                 const char *item, size_t len, uint8_t *fresh, size_t *done)
+{
+    size_t was = foreign_bytes(v->foreign);
+    tamis_error e = TAMIS_OK;
+    *fresh = !a->nx || !cuckoo_has(v->foreign, item, len);
+    if (*fresh)
+        e = cuckoo_add(&v->foreign, item, len, follows(ctx) ? UINT64_MAX : value_limit());
+    value_took(foreign_bytes(v->foreign) - was);
+    *done = e == TAMIS_OK;
+    return e;
+}
+
 /* Adds the next batch of items. */
 static tamis_error add_batch(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
                              uint8_t *fresh, size_t *done)
@@ -57,6 +70,8 @@ static tamis_error add_batch(RedisModuleCtx *ctx, const struct adding *a, struct
         return tamis_filter_add_many(filter, digests, some, fresh, done);
     }
     const char *item = rm.StringPtrLen(a->items[a->added], &len);
+    if (v->foreign && v->deletable)
+        return add_to_cuckoo(ctx, a, v, item, len, fresh, done);
     bool full = v->foreign && foreign_full(ctx, v);
     if (v->foreign)
         there = foreign_has(v->foreign, item, len);
@@ -169,8 +184,9 @@ static struct value *make_default(RedisModuleCtx *ctx, const struct adding *a, R
    has replied. */
 static bool top_ready(RedisModuleCtx *ctx, const struct adding *a, struct value *v)
 {
-    bool needed = false, full = v->foreign && foreign_full(ctx, v);
-    for (size_t i = 0; v->foreign && !v->set && !full && i < a->n && !needed; i++) {
+    bool takes = v->foreign && !v->deletable && !v->set;
+    bool needed = false, full = takes && foreign_full(ctx, v);
+    for (size_t i = 0; takes && !full && i < a->n && !needed; i++) {
         size_t len;
         const char *item = rm.StringPtrLen(a->items[i], &len);
         needed = !foreign_has(v->foreign, item, len);
@@ -332,17 +348,33 @@ COMMAND(command_bf_mexists)
 
 const long long removal_replies[3] = {[TAMIS_REMOVED] = 1, [TAMIS_ABSENT] = 0, [TAMIS_PENDING] = 2};
 
+/* Removes a batch; returns how many were done. */
+static size_t remove_batch(struct value *v, RedisModuleString **items, size_t n, uint8_t *outcomes,
+                           tamis_error *e)
+{
+    tamis_digest digests[BATCH];
+    size_t len, done = 0;
+    if (!v->foreign) {
+        n = digest_batch(as_filter(v->set), items, n, digests);
+        *e = tamis_filter_remove_many(as_filter(v->set), digests, n, outcomes, &done);
+        return done;
+    }
+    for (; done < n && done < BATCH; done++) {
+        const char *item = rm.StringPtrLen(items[done], &len);
+        outcomes[done] = cuckoo_remove(v->foreign, item, len) ? TAMIS_REMOVED : TAMIS_ABSENT;
+    }
+    return done;
+}
+
 /* Removes what it can; `changed` gets the items that changed something. Returns their number. */
 static size_t remove_all(RedisModuleCtx *ctx, struct value *v, RedisModuleString **items, size_t n,
                          RedisModuleString **changed, long *replies, enum dialect dialect)
 {
-    tamis_digest digests[BATCH];
     uint8_t outcomes[BATCH];
     size_t all = 0, m = 0;
     tamis_error e = TAMIS_OK;
     while (e == TAMIS_OK && all < n) {
-        size_t done, some = digest_batch(as_filter(v->set), items + all, n - all, digests);
-        e = tamis_filter_remove_many(as_filter(v->set), digests, some, outcomes, &done);
+        size_t done = remove_batch(v, items + all, n - all, outcomes, &e);
         for (size_t i = 0; i < done; i++) {
             if (dialect == CF)
                 rm.ReplyWithBool(ctx, outcomes[i] != TAMIS_ABSENT);
@@ -373,7 +405,11 @@ static const char *not_removable(const struct value *v, const char *error, enum 
 {
     if (dialect == CF)
         return v ? NULL : error && strcmp(error, WRONG_TYPE) != 0 ? error : "Not found";
-    return v && !v->deletable ? "ERR the filter is not deletable: make it with DELETABLE" : error;
+    return v && !v->deletable
+               ? v->foreign
+                     ? "ERR this filter is one of RedisBloom: TAMIS.CONVERT makes it one of tamis"
+                     : "ERR the filter is not deletable: make it with DELETABLE"
+               : error;
 }
 
 int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString **items, size_t n,
@@ -381,7 +417,7 @@ int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString
 {
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ | RM_WRITE);
-    struct value *v = find_value(key, dialect == CF ? VALUE_DELETABLE : VALUE_FILTER, &error);
+    struct value *v = find_value(key, dialect == CF ? VALUE_DELETABLE : VALUE_ITEMS, &error);
     size_t m = 0;
     error = not_removable(v, error, dialect);
     RedisModuleString **changed = v && !error ? rm.TryAlloc(n * sizeof *changed) : NULL;

@@ -264,5 +264,5 @@ COMMAND(command_cf_loadchunk)
         return rm.WrongArity(ctx);
     if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor == 0)
         return rm.ReplyWithError(ctx, "Invalid position");
-    return load_chunk(ctx, argv, cursor, CF);
+    return foreign_loads_chunk(ctx, argv, cursor) ? RM_OK : load_chunk(ctx, argv, cursor, CF);
 }

@@ -35,7 +35,7 @@ enum value_kind {
     VALUE_RECORDS = 2,
     VALUE_PARTIAL = 3,
     VALUE_FOREIGN = 4,   /* one of RedisBloom, with what was added to it */
-    VALUE_DELETABLE = 5, /* to look for: a filter that is; */
+    VALUE_DELETABLE = 5, /* to look for: a filter that is, foreign or not; */
     VALUE_ITEMS = 6      /* a filter, foreign or not */
 };
 
@@ -104,6 +104,7 @@ bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN]);
 unsigned long long value_count(void);
 unsigned long long value_count_foreign(void);
 unsigned long long value_memory(void); /* bytes that sets have taken */
+void value_took(uint64_t bytes);       /* a foreign value, so many more */
 /* The bytes of a partial value, which may be anything: how many there are; more of them, after an error
    of which it is of no use; and when all are there, what they make. The reason says what is wrong with
    them. Trusted: not from elsewhere, it may take any memory. */
@@ -125,7 +126,7 @@ unsigned long long release_count(void);
 
 /* ---- type.c ---- */
 extern RedisModuleType *type;
-extern RedisModuleType *foreign_type; /* NULL: RedisBloom itself is there, or bf=no */
+extern RedisModuleType *foreign_type, *cuckoo_type; /* NULL: RedisBloom is there, or bf=no */
 bool type_register(RedisModuleCtx *ctx, bool foreign);
 
 /* ---- find.c: keys and errors ---- */
@@ -192,6 +193,10 @@ const char *creation_capacity(struct creation *c, const RedisModuleString *s);
 /* Makes the value, sets the key and replicates it; NULL when it has replied with an error. */
 struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
                             RedisModuleString *name);
+/* The same under a key that has nothing yet, with the replies of RESERVE; of what kind a filter there is
+   said to exist. */
+int creation_reserve(RedisModuleCtx *ctx, struct creation *c, RedisModuleString *name,
+                     enum value_kind kind);
 /* The word before its key, for those who follow. */
 const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c);
 

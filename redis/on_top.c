@@ -83,7 +83,7 @@ COMMAND(command_ontop)
     secret_redact(ctx, 2);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     struct value *v = find_value(key, VALUE_ITEMS, &error), *partial = NULL;
-    if (v && v->foreign && !v->set && pieces_total(data, len) == len &&
+    if (v && v->foreign && !v->deletable && !v->set && pieces_total(data, len) == len &&
         tamis_kind_of(data, len) == TAMIS_KIND_FILTER)
         partial = value_partial(len, follows(ctx), NULL);
     if (partial && partial_add(partial, data, len, follows(ctx), &reason) == TAMIS_OK)
@@ -163,6 +163,8 @@ COMMAND(command_convert)
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     } else if (!v->foreign) {
         rm.ReplyWithError(ctx, "ERR the filter is one of tamis already");
+    } else if (v->deletable) {
+        rm.ReplyWithError(ctx, "ERR a cuckoo filter stays what it is: add its items to a new one");
     } else if (items) {
         convert_items(ctx, v, argv, argc);
     } else {
@@ -183,7 +185,7 @@ COMMAND(command_convert)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* BF.LOADCHUNK with RedisBloom's bytes; false: they are not, and it has not replied. */
+/* LOADCHUNK with RedisBloom's bytes; false: they are not, and it has not replied. */
 bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor)
 {
     size_t len;
@@ -192,8 +194,8 @@ bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long lon
         return false;
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     bool empty = rm.KeyType(key) == RM_KEY_EMPTY, ours = true, done = false;
-    bool there =
-        !empty && rm.KeyType(key) == RM_KEY_MODULE && rm.ModuleTypeGetType(key) == foreign_type;
+    const RedisModuleType *of = empty ? NULL : rm.ModuleTypeGetType(key);
+    bool there = of && (of == foreign_type || of == cuckoo_type);
     if (there) {
         struct value *v = rm.ModuleTypeGetValue(key);
         done = v->foreign->missing && foreign_add_chunk(v->foreign, (uint64_t)cursor, data, len);
@@ -203,7 +205,7 @@ bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long lon
         struct value *v = f ? value_foreign(f, NULL) : NULL;
         done = v != NULL;
         if (v)
-            rm.ModuleTypeSetValue(key, foreign_type, v);
+            rm.ModuleTypeSetValue(key, v->deletable ? cuckoo_type : foreign_type, v);
     } else {
         ours = false;
     }
@@ -218,7 +220,7 @@ bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long lon
     return ours;
 }
 
-/* BF.SCANDUMP with RedisBloom's bytes. */
+/* BF.SCANDUMP with RedisBloom's bytes, and CF.SCANDUMP, which ends with a null. */
 void foreign_dumps_chunk(RedisModuleCtx *ctx, const struct value *v, long long cursor)
 {
     struct buffer head = {0};
@@ -235,7 +237,10 @@ void foreign_dumps_chunk(RedisModuleCtx *ctx, const struct value *v, long long c
     size_t len = cursor ? foreign_chunk(v->foreign, (uint64_t)cursor, &chunk, PIECE) : head.len;
     rm.ReplyWithArray(ctx, 2);
     rm.ReplyWithLongLong(ctx, cursor == 0 ? 1 : len ? cursor + (long long)len : 0);
-    rm.ReplyWithStringBuffer(ctx, cursor ? chunk : head.data, len);
+    if (len || !v->deletable)
+        rm.ReplyWithStringBuffer(ctx, cursor ? chunk : head.data, len);
+    else
+        rm.ReplyWithNull(ctx);
     buffer_free(&head);
 }
 

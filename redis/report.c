@@ -178,7 +178,7 @@ static void reply_foreign(RedisModuleCtx *ctx, const struct value *v)
     facts_of(v, &facts);
     bool read = !v->set || estimate(v, &top);
     rm.ReplyWithMap(ctx, 9);
-    say_text(ctx, "kind", "redisbloom");
+    say_text(ctx, "kind", v->deletable ? "redisbloom cuckoo" : "redisbloom");
     say_text(ctx, "growth", growth_words[facts.growth]);
     say_count(ctx, "items", facts.items);
     say_count(ctx, "on_top", top.items);

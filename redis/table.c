@@ -29,6 +29,12 @@ typedef RedisModuleCommandArg arg;
         .name = text, .type = RM_ARG_##what, .key_spec_index = -1, .flags = RM_ARG_MULTIPLE \
     }
 
+#define ARG_SET_MANY(what, text, word)                                            \
+    {                                                                             \
+        .name = text, .type = RM_ARG_##what, .key_spec_index = -1, .token = word, \
+        .flags = RM_ARG_OPTIONAL | RM_ARG_MULTIPLE                                \
+    }
+
 static arg args_key[] = {ARG_OF_KEY("key", 0), {0}};
 static arg args_item[] = {ARG_OF_KEY("key", 0), ARG(STRING, "item"), {0}};
 static arg args_items[] = {ARG_OF_KEY("key", 0), ARG_MANY(STRING, "item"), {0}};
@@ -94,11 +100,7 @@ static arg args_xreserve[] = {
     ARG(INTEGER, "capacity"),
     {.name = "n", .type = RM_ARG_INTEGER, .key_spec_index = -1, .token = "ATTRIBUTES"},
     ARG_MANY(STRING, "attribute"),
-    {.name = "combination",
-     .type = RM_ARG_STRING,
-     .key_spec_index = -1,
-     .token = "COMBO",
-     .flags = RM_ARG_OPTIONAL | RM_ARG_MULTIPLE},
+    ARG_SET_MANY(STRING, "combination", "COMBO"),
     ARG_SET(TOKEN, "nocombos", "NOCOMBOS"),
     ARG_SET(STRING, "verifier", "VERIFIER"),
     ARGS_OF_CREATION,
@@ -133,11 +135,7 @@ static arg args_bf_info[] = {
     {.name = "field", .type = RM_ARG_STRING, .key_spec_index = -1, .flags = RM_ARG_OPTIONAL},
     {0}};
 static arg args_convert[] = {ARG_OF_KEY("key", 0),
-                             {.name = "item",
-                              .type = RM_ARG_STRING,
-                              .key_spec_index = -1,
-                              .token = "ITEMS",
-                              .flags = RM_ARG_OPTIONAL | RM_ARG_MULTIPLE},
+                             ARG_SET_MANY(STRING, "item", "ITEMS"),
                              ARG_SET(TOKEN, "force", "FORCE"),
                              {0}};
 static arg args_bf_load[] = {ARG_OF_KEY("key", 0), ARG(STRING, "data"), {0}};

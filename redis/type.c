@@ -19,7 +19,7 @@
 
 enum { PUBLISHED = 16, TELLS = 32, OWN = 64, FLAGS = PUBLISHED | TELLS | OWN };
 
-RedisModuleType *type, *foreign_type;
+RedisModuleType *type, *foreign_type, *cuckoo_type;
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
@@ -248,6 +248,21 @@ static void *foreign_rdb_load(RedisModuleIO *io, int encoding)
     return v;
 }
 
+static void cuckoo_rdb_save(RedisModuleIO *io, void *value)
+{
+    cuckoo_save(io, ((const struct value *)value)->foreign);
+}
+
+static void *cuckoo_rdb_load(RedisModuleIO *io, int encoding)
+{
+    const char *why;
+    struct foreign *f = cuckoo_load(io, encoding, loads(io) ? UINT64_MAX : value_limit(), &why);
+    if (!f)
+        rm.LogIOError(io, "warning", "tamis: a cuckoo filter of RedisBloom cannot be loaded: %s",
+                      why);
+    return f ? value_foreign(f, NULL) : NULL;
+}
+
 /* ---- append-only files ----------------------------------------------------------------------- */
 
 struct emitting {
@@ -385,10 +400,11 @@ static void *refused_load(RedisModuleIO *io, int encoding)
     size_t len = 0;
     const RedisModuleString *name = rm.GetKeyNameFromIO(io);
     const char *text = name ? rm.StringPtrLen(name, &len) : "";
-    rm.LogIOError(io, "warning",
-                  "tamis: '%.*s' is a cuckoo filter or a sketch of RedisBloom, which tamis cannot "
-                  "load: delete it there before the move, and fill it anew",
-                  len < 100 ? (int)len : 100, text);
+    rm.LogIOError(
+        io, "warning",
+        "tamis: '%.*s' is a sketch of RedisBloom, which tamis cannot load: delete it there "
+        "before the move",
+        len < 100 ? (int)len : 100, text);
     return NULL;
 }
 
@@ -399,7 +415,7 @@ static void refused_save(RedisModuleIO *io, void *value)
 
 static void register_refused(RedisModuleCtx *ctx)
 {
-    static const char *const names[] = {"MBbloomCF", "CMSk-TYPE", "TopK-TYPE", "TDIS-TYPE"};
+    static const char *const names[] = {"CMSk-TYPE", "TopK-TYPE", "TDIS-TYPE"};
     static RedisModuleTypeMethods methods = {.version = RM_TYPE_METHODS_VERSION,
                                              .rdb_load = refused_load,
                                              .rdb_save = refused_save,
@@ -422,16 +438,21 @@ bool type_register(RedisModuleCtx *ctx, bool foreign)
         .copy = copy,
         .defrag = defrag,
     };
-    static RedisModuleTypeMethods foreign_methods;
+    static RedisModuleTypeMethods foreign_methods, cuckoo_methods;
     foreign_methods = methods;
     foreign_methods.rdb_load = foreign_rdb_load;
     foreign_methods.rdb_save = foreign_rdb_save;
     foreign_methods.aof_rewrite = foreign_aof_rewrite;
     foreign_methods.digest = foreign_digest;
+    cuckoo_methods = foreign_methods;
+    cuckoo_methods.rdb_load = cuckoo_rdb_load;
+    cuckoo_methods.rdb_save = cuckoo_rdb_save;
     type = rm.CreateDataType(ctx, "tamis-set", 0, &methods);
     if (type && foreign) /* of RedisBloom, where it is not there itself */
         foreign_type = rm.CreateDataType(ctx, "MBbloom--", 4, &foreign_methods);
-    if (foreign_type)
+    if (foreign_type) {
+        cuckoo_type = rm.CreateDataType(ctx, "MBbloomCF", 4, &cuckoo_methods);
         register_refused(ctx);
+    }
     return type != NULL;
 }

@@ -34,6 +34,11 @@ unsigned long long value_memory(void)
     return taken;
 }
 
+void value_took(uint64_t bytes)
+{
+    taken += bytes;
+}
+
 static void *server_alloc(void *context, size_t size)
 {
     (void)context;
@@ -215,6 +220,7 @@ struct value *value_foreign(struct foreign *f, struct set *top)
     }
     if (top)
         value_top(v, top);
+    v->deletable = f->bucket > 0;
     foreign_values++;
     taken += foreign_bytes(f);
     return v;

@@ -17,12 +17,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def tested(server, arguments):
     """Runs them; true if none failed."""
-    version = subprocess.run([server, "--version"], capture_output=True, text=True)
-    if version.returncode:
-        print("%s: cannot be run" % server)
+    try:
+        version = subprocess.run([server, "--version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print("%s: cannot be run: %s" % (server, error))
         return False
     print("%s: %s" % (server, version.stdout.strip()), flush=True)
-    done = subprocess.run(["/usr/bin/python3", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"] +
+    done = subprocess.run(["/usr/bin/python3", "-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider"] +
                           (arguments or [HERE]), capture_output=True, text=True,
                           env=dict(os.environ, REDIS_SERVER=os.path.abspath(server)))
     for line in done.stdout.split("\n"):
