@@ -52,7 +52,7 @@ static void one_filter(struct flexible *x, tamis_hash hash, uint64_t stream)
                        .hashes = FLEX_K,
                        .capacity = FLEX_ITEMS,
                        .key = family,
-                       .add_always = !x->ask_first,
+                       .add_always = true,
                        .lambdas = lambdas,
                        .n_lambdas = speeds_of(x->speed, lambdas)};
     x->filter[0] = lab_filter(&o);
@@ -110,7 +110,8 @@ void flexible_free(struct flexible *x)
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-void flexible_draw(struct flexible *x)
+/* One filter: the random speeds are drawn one by one, when a vector was opened. */
+static void draw(struct flexible *x)
 {
     uint32_t vectors = layers_count(set_layers(&x->filter[0]->set));
     if (speed_sizes(x->speed) > 1 && vectors != x->vectors)
@@ -119,11 +120,15 @@ void flexible_draw(struct flexible *x)
     x->vectors = vectors;
 }
 
+/* Vectors of one filter one by one, newest first: their rates are low, so all of them are looked at. */
 static bool has(const struct flexible *x, const tamis_digest *digest)
 {
+    const struct layers *layers = set_layers(&x->filter[0]->set);
     uint8_t found = 0;
-    for (unsigned i = 0; i < x->filters && !found; i++)
+    for (unsigned i = 0; i < x->filters && x->sliced && !found; i++)
         tamis_filter_has_many(x->filter[i], digest, 1, &found);
+    for (uint32_t i = layers_count(layers); i-- > 0 && !x->sliced && !found;)
+        found = layers->v[i]->bits.kernel->has_one(&layers->v[i]->bits, *digest);
     return found;
 }
 
@@ -133,21 +138,30 @@ bool flexible_has(const struct flexible *x, uint64_t key)
     return has(x, &digest);
 }
 
-/* Into the vector that is being filled, which the filter of its size opens by itself. */
+/* Into the vector that is being filled; the filter opens the next one by itself. */
 static size_t fill(struct flexible *x, const tamis_digest *digests, size_t n)
 {
-    if (x->load == x->room << x->size) {
+    size_t some = x->ask_first ? 1 : n;
+    if (x->sliced && x->load == x->room << x->size) {
         x->size = (unsigned)rng_below(&x->state, x->filters);
         x->load = 0;
     }
-    uint64_t room = (x->room << x->size) - x->load;
-    size_t some = x->ask_first ? 1 : n < room ? n : (size_t)room;
+    if (x->sliced && (x->room << x->size) - x->load < some)
+        some = (size_t)((x->room << x->size) - x->load);
     MUST(tamis_filter_add_many(x->filter[x->size], digests, some, NULL, NULL));
     x->load += some;
+    if (!x->sliced)
+        draw(x);
     return some;
 }
 
-static void add_by_sizes(struct flexible *x, const uint64_t *keys, size_t n)
+void flexible_add_digest(struct flexible *x, tamis_digest digest)
+{
+    if (!x->ask_first || !has(x, &digest))
+        fill(x, &digest, 1);
+}
+
+void flexible_add(struct flexible *x, const uint64_t *keys, size_t n)
 {
     tamis_digest digests[CHUNK];
     for (size_t i = 0; i < n; i += CHUNK) {
@@ -155,20 +169,6 @@ static void add_by_sizes(struct flexible *x, const uint64_t *keys, size_t n)
         tamis_filter_digest_fixed(x->filter[0], keys + i, 8, some, digests);
         for (size_t j = 0; j < some;)
             j += x->ask_first && has(x, &digests[j]) ? 1 : fill(x, &digests[j], some - j);
-    }
-}
-
-void flexible_add(struct flexible *x, const uint64_t *keys, size_t n)
-{
-    if (x->sliced) {
-        add_by_sizes(x, keys, n);
-        return;
-    }
-    /* where speeds are drawn: in steps too small to open two vectors */
-    size_t step = speed_sizes(x->speed) > 1 ? FLEX_ITEMS / 2 : n;
-    for (size_t i = 0; i < n; i += step) {
-        lab_add(x->filter[0], keys + i, n - i < step ? n - i : step);
-        flexible_draw(x);
     }
 }
 

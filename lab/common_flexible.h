@@ -42,8 +42,7 @@ void flexible_rows(struct flexible *x, enum speed speed, uint64_t stream);
 void flexible_free(struct flexible *x);
 void flexible_add(struct flexible *x, const uint64_t *keys, size_t n);
 bool flexible_has(const struct flexible *x, uint64_t key);
-/* One filter: the random speeds are drawn one by one, when a vector was opened; adding does it. */
-void flexible_draw(struct flexible *x);
+void flexible_add_digest(struct flexible *x, tamis_digest digest);
 /* Formulas (3), (4) with the loads as they are; and (5), the baseline included. */
 double flexible_rate(const struct flexible *x);
 double flexible_bits(const struct flexible *x);

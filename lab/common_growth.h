@@ -15,7 +15,11 @@ struct growth {
 void growth_run(struct growth *g, struct flexible *x, const struct trace *t, uint64_t asked,
                 uint64_t stream);
 /* As figures "f7SUFFIX", "f8SUFFIX" and "f11SUFFIX". */
-void growth_print(const struct growth *g, enum speed speed, const char *suffix,
-                  const struct trace *t, uint64_t asked);
+void growth_print(const struct growth *g, enum speed speed, const char *suffix, size_t arrivals,
+                  uint64_t asked);
+/* All speeds on n synthetic items: a hundred repetitions in full, as published, each with items, hashes
+   and questions of its own. A hundred thousand questions each, so ten million for every point (the
+   paper: half a million each). */
+void growth_synthetic(bool ask_first, size_t n);
 
 #endif

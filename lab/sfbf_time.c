@@ -98,9 +98,7 @@ static void kind_add(struct kind *k, const uint64_t *keys, size_t n)
     for (size_t i = 0; i < n; i++) {
         tamis_digest d = {(uint32_t)keys[i], 0};
         h3_take(&k->h, (uint32_t)keys[i]);
-        MUST(tamis_filter_add_many(k->x.filter[0], &d, 1, NULL, NULL));
-        if (i % 32 == 31)
-            flexible_draw(&k->x);
+        flexible_add_digest(&k->x, d);
     }
 }
 

@@ -49,7 +49,7 @@ static void one_trace(const char *suffix, const struct trace *t, double row, str
         }
     }
     for (enum speed speed = 0; speed < SPEEDS; speed++)
-        growth_print(&g[speed], speed, suffix, t, asked);
+        growth_print(&g[speed], speed, suffix, t->arrivals, asked);
     lab_exact("traces", "arrivals", row, (double)t->arrivals);
     lab_exact("traces", "distinct", row, (double)t->distinct);
     lab_exact("traces", "members denied", row, (double)(SPEEDS * t->distinct - found));
