@@ -63,4 +63,23 @@ struct tamis_directory {
     struct piece *_Atomic piece[OWNER_PIECES];
 };
 
+static inline struct piece *piece_of(const tamis_directory *d, uint32_t number)
+{
+    return atomic_load_explicit(&d->piece[number / OWNER_PIECE], memory_order_acquire);
+}
+
+static inline uint64_t bit_of(uint32_t number)
+{
+    return UINT64_C(1) << number % OWNER_PIECE;
+}
+
+/* NULL if there is no such owner, or it was dropped. */
+static inline struct owner *live_owner(const tamis_directory *d, uint32_t number)
+{
+    struct piece *piece = number < tamis_directory_owners(d) ? piece_of(d, number) : NULL;
+    return piece && (atomic_load(&piece->live) & bit_of(number))
+               ? &piece->owner[number % OWNER_PIECE]
+               : NULL;
+}
+
 #endif
