@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,9 @@
 struct folder {
     struct objects objects;
     char path[PATH_MAX - 1100];
-    uint64_t first, last; /* sent since the snapshot; 0: nothing */
+    uint64_t first, last;    /* sent since the snapshot; 0: nothing */
+    struct object_mark list; /* the list of owners as it was when this one was last in it */
+    char listed[780];
 };
 
 static void folder_close(struct carrier *c)
@@ -229,6 +232,14 @@ static bool last_number(struct folder *f, const char *owner, uint64_t *last)
     return true;
 }
 
+static bool file_there(const struct folder *f, const char *owner, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    name_of(f, owner, name, path);
+    return lstat(path, &st) == 0;
+}
+
 /* Which messages are there, for whoever follows. */
 static bool put_index(struct folder *f, const char *owner, bool forgotten)
 {
@@ -276,25 +287,53 @@ static bool put_owners(struct folder *f)
     return good;
 }
 
-/* Of two that list the owners at the same time, one may not see the other: whoever is not in the list
-   makes it again with its next look. */
-static bool be_listed(struct folder *f, const char *owner)
+/* One line more, in one write: whoever comes costs as much as its name, however many there are. A line that was
+   cut off, as by a power failure, is ended first. */
+static bool append_owner(struct folder *f, const char *quoted)
+{
+    char path[PATH_MAX], line[783], last = '\n';
+    struct stat st;
+    name_of(f, "", "owners", path);
+    int fd = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 && pread(fd, &last, 1, st.st_size - 1) < 0)
+        last = 0;
+    int len = snprintf(line, sizeof line, "%s%s\n", last == '\n' ? "" : "\n", quoted);
+    bool good = fd >= 0 && write(fd, line, (size_t)len) == len;
+    if (!good)
+        fail_system(f, path);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* `fresh`: its folder was made just now, so it cannot be in the list.
+   Two that write the list at the same time may undo each other, and a line may be lost: whoever is not in it
+   is added with its next look. */
+static bool be_listed(struct folder *f, const char *owner, bool fresh)
 {
     struct object list;
     char quoted[780];
     carrier_quote(owner, quoted, sizeof quoted);
     size_t len = strlen(quoted);
-    enum object_result r = get_file(&f->objects, "owners", SIZE_MAX, NULL, &list);
-    bool there = false;
+    bool there = false, known = strcmp(quoted, f->listed) == 0;
+    if (fresh && append_owner(f, quoted))
+        return true;
+    enum object_result r =
+        get_file(&f->objects, "owners", SIZE_MAX, known ? &f->list : NULL, &list);
+    if (r == OBJECT_SAME || r == OBJECT_FAILED)
+        return r == OBJECT_SAME;
     for (size_t at = 0; r == OBJECT_READ && !there && at + len < list.len;) {
         const uint8_t *end = memchr(list.data + at, '\n', list.len - at);
         size_t here = (end ? (size_t)(end - list.data) : list.len) - at;
-        there = here == len && memcmp(list.data + at, quoted, len) == 0;
+        there = end && here == len && memcmp(list.data + at, quoted, len) == 0;
         at += here + 1;
     }
     if (r == OBJECT_READ)
         free(list.data);
-    return r != OBJECT_FAILED && (there || put_owners(f));
+    if (!known || !there)
+        f->list.text[0] = 0;
+    snprintf(f->listed, sizeof f->listed, "%s", there ? quoted : "");
+    return there || (r == OBJECT_READ ? append_owner(f, quoted) : put_owners(f));
 }
 
 static bool folder_send(struct carrier *c, const char *owner, const void *data, size_t len)
@@ -335,6 +374,7 @@ static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
     struct folder *f = (struct folder *)c;
     uint64_t front[2] = {epoch, 0};
     struct carrier_state state;
+    bool fresh = !file_there(f, owner, "");
     if (!carrier_state(c, owner, &state) || !carrier_yields(c, owner, &state, epoch) ||
         !last_number(f, owner, &front[1]))
         return false;
@@ -355,15 +395,8 @@ static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
     if (!good)
         return false;
     f->first = f->last = 0;
-    return remove_up_to(f, owner, front[1]) && put_index(f, owner, false) && be_listed(f, owner);
-}
-
-static bool file_there(const struct folder *f, const char *owner, const char *name)
-{
-    char path[PATH_MAX];
-    struct stat st;
-    name_of(f, owner, name, path);
-    return lstat(path, &st) == 0;
+    return remove_up_to(f, owner, front[1]) && put_index(f, owner, false) &&
+           be_listed(f, owner, fresh);
 }
 
 static bool number_there(const struct folder *f, const char *owner, uint64_t number)
@@ -380,7 +413,7 @@ static bool folder_state(struct carrier *c, const char *owner, struct carrier_st
     int there = read_front(f, owner, front);
     *state = (struct carrier_state){there > 0, front[0], false};
     state->whole = there > 0 && number_there(f, owner, f->first) && number_there(f, owner, f->last);
-    return there >= 0 && (!there || be_listed(f, owner));
+    return there >= 0 && (!there || be_listed(f, owner, false));
 }
 
 /* The last heartbeat stays, so that numbers go on, and whoever comes hears of it. */

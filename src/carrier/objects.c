@@ -88,7 +88,7 @@ static bool look_for_owners(struct objects *o)
     for (size_t at = 0; r == OBJECT_READ && good && at < list.len;) {
         const uint8_t *end = memchr(list.data + at, '\n', list.len - at);
         size_t len = (end ? (size_t)(end - list.data) : list.len) - at;
-        if (carrier_unquote((const char *)list.data + at, len, owner, sizeof owner)) {
+        if (end && carrier_unquote((const char *)list.data + at, len, owner, sizeof owner)) {
             struct owner_messages *place = place_of(o, owner);
             good = place != NULL;
             if (place)

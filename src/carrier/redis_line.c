@@ -238,11 +238,12 @@ static bool read_redirect(const struct redis_line *l, const redisReply *reply, c
     at = (at = strchr(at, ' ')) ? strchr(at + 1, ' ') : NULL;
     if (!at || !colon || colon <= at || colon - at - 1 >= 256)
         return false;
-    *port = atoi(colon + 1);
+    unsigned long number = strtoul(colon + 1, NULL, 10);
+    *port = number < 65536 ? (int)number : 0;
     snprintf(host, 256, "%.*s", (int)(colon - at - 1), at + 1);
     if (!host[0] || strcmp(host, "?") == 0)
         snprintf(host, 256, "%.255s", host_of(l));
-    return *port > 0 && *port < 65536;
+    return *port > 0;
 }
 
 /* From now on the node at this place is asked. */
@@ -281,7 +282,7 @@ static redisReply *follow(struct redis_line *l, const char *data, size_t len)
     for (int hops = 0; reply && reply->type == REDIS_REPLY_ERROR && hops < HOPS_MOST; hops++) {
         bool moved = strncmp(reply->str, "MOVED ", 6) == 0;
         if ((!moved && strncmp(reply->str, "ASK ", 4) != 0) || (l->pinned && !moved) ||
-            !read_redirect(l, reply, host, &port))
+            l->address.path || !read_redirect(l, reply, host, &port))
             break;
         reply_done(reply);
         if (moved && !move(l, host, port))

@@ -1,9 +1,12 @@
 /* Carriers of messages among strangers: a server that answers nonsense, a shared folder in which others
  * plant links, FIFOs and leftovers. A call may fail then; it neither crashes nor touches anything else.
  */
+#define _GNU_SOURCE
 #include "carrier/carrier.h"
 #include "harness.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,6 +18,11 @@
 
 static const char *const replies[] = {
     "+OK\r\n",
+    "-MOVED\r\n",
+    "-MOVED 1 \r\n",
+    "-MOVED 1 :0\r\n",
+    "-MOVED 1 ::::99999999999\r\n",
+    "-ASK 1 127.0.0.1:1\r\n",
     "$-1\r\n",
     "*-1\r\n",
     "*0\r\n",
@@ -244,6 +252,51 @@ TEST(planted_links_and_fifos_are_not_read)
     }
     CHECK(system("rm -r shared") == 0);
     unlink("other");
+}
+
+static size_t listed; /* entries of folders, by whoever lists them */
+
+int scandir(const char *path, struct dirent ***names, int (*filter)(const struct dirent *),
+            int (*compare)(const struct dirent **, const struct dirent **))
+{
+    __typeof__(&scandir) real;
+    void *found = dlsym(RTLD_NEXT, "scandir");
+    memcpy(&real, &found, sizeof real);
+    int n = real(path, names, filter, compare);
+    listed += n > 0 ? (size_t)n : 0;
+    return n;
+}
+
+/* One that publishes for the first time lists its own folder, not that of all others. */
+TEST(a_new_owner_costs_the_same_however_many_there_are)
+{
+    enum { OWNERS = 200 };
+    struct carrier_part part = {"snapshot", 8};
+    struct carrier_state state;
+    listed = 0;
+    for (unsigned i = 0; i < OWNERS; i++) {
+        char owner[16];
+        struct carrier *c = folder();
+        snprintf(owner, sizeof owner, "o%u", i);
+        CHECK(carrier_replace(c, owner, 7, &part, 1) && carrier_send(c, owner, "message", 7));
+        CHECK(carrier_state(c, owner, &state) && state.there && state.whole);
+        carrier_close(c);
+    }
+    CHECK_MSG(listed < 40 * OWNERS, "%zu entries", listed);
+    uint64_t sum = 0;
+    char position[CARRIER_POSITION] = "";
+    struct carrier *c = folder();
+    CHECK(carrier_receive(c, position, 0, taken, &sum) == OWNERS);
+    carrier_close(c);
+    CHECK(truncate("shared/owners", 7) == 0); /* a line that was lost is there again */
+    c = folder();
+    CHECK(carrier_state(c, "o150", &state));
+    carrier_close(c);
+    c = folder();
+    position[0] = 0;
+    CHECK(carrier_receive(c, position, 0, taken, &sum) == 3);
+    carrier_close(c);
+    CHECK(system("rm -r shared") == 0);
 }
 
 HARNESS_MAIN
