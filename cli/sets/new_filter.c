@@ -74,6 +74,28 @@ static bool check_growth(const struct make *make)
     return true;
 }
 
+/* Only spread vectors of equal shape are asked together, whoever's they are. So each origin takes as many as it
+   needs of vectors that are planned for the largest one. */
+static bool plan_for_publish(struct make *make)
+{
+    const char *other = make->attrs    ? "--attrs"
+                        : make->growth ? "--growth"
+                        : make->layout ? "--layout"
+                                       : NULL;
+    if (!make->for_publish)
+        return true;
+    if (other)
+        return complain("--for-publish has its own structure: %s: leave it out", other), false;
+    if (!make->options.capacity)
+        return complain(
+                   "no capacity to plan for: --for-publish: give --capacity, the most keys of any "
+                   "origin of the family"),
+               false;
+    make->options.growth = TAMIS_DYNAMIC;
+    make->options.layout = TAMIS_SPREAD;
+    return true;
+}
+
 /* The key of the family to join, from --key-file or from the file given with --like. */
 static bool family_of(struct make *make, const struct store_options *files, uint8_t *key)
 {
@@ -116,8 +138,8 @@ bool make_settle(struct make *make, const struct store_options *files, struct ma
 {
     make->options.layout = (tamis_layout)make->layout;
     make->options.hash = (tamis_hash)make->hash;
-    if (!read_growth(make) || !read_lambdas(make, made->lambdas) || !check_growth(make) ||
-        !family_of(make, files, made->key))
+    if (!plan_for_publish(make) || !read_growth(make) || !read_lambdas(make, made->lambdas) ||
+        !check_growth(make) || !family_of(make, files, made->key))
         return false;
     bool published = make->options.bits || make->hashes;
     if (published && !make->layout) /* the bits that were given, not whole blocks of 512 */
@@ -153,7 +175,7 @@ struct set *make_filter(struct make *make, tamis_kind like, const struct store_o
     struct made made = {.key = key};
     tamis_reason reason = {0};
     tamis_filter *filter;
-    if (make->like && !make_shaped(make))
+    if (make->like && !make_shaped(make) && !make->for_publish)
         return make_alike(make, like, files);
     if (!make_settle(make, files, &made))
         return NULL;

@@ -12,6 +12,7 @@ struct make {
     uint64_t vectors, hashes;
     bool sized;        /* --capacity or --fpp was given */
     bool formed;       /* another option about its structure was given */
+    bool for_publish;  /* vectors of one planned size, which directories slice */
     const char *attrs; /* for records: their attributes */
     struct texts combos, distinct;
     unsigned verifier, value; /* as tamis_verifier and tamis_verify number them */
@@ -39,6 +40,7 @@ struct make {
 #define MAKE_INDEX_ARGS(m)                                                          \
     ARG("attrs", 0, ARG_TEXT, &(m).attrs), ARG("combo", 0, ARG_TEXTS, &(m).combos), \
         ARG("distinct", 0, ARG_TEXTS, &(m).distinct),                               \
+        ARG("for-publish", 0, ARG_FLAG, &(m).for_publish),                          \
         ARG_ONE_OF("verifier", &(m).verifier, "none|table|filter"),                 \
         ARG_ONE_OF("value", &(m).value, "mixed|basic|attenuated")
 

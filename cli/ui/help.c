@@ -59,6 +59,8 @@ static const struct {
                  "      --verifier V     filter (default), table (exact), none\n"
                  "      --value V        what it keeps: mixed (default), basic, attenuated\n"
                  "      --distinct a=N   attribute a has only about N values\n"
+                 "      --for-publish    vectors of one size, planned for --capacity, that followers of many\n"
+                 "                       origins ask together: see tamis help publish\n"
                  "      --no-key         do not store the key: queries need --key-file\n"
                  "  -f, --force          replace FILE if it exists\n"
                  "      --json           print its figures as info does\n\n"

@@ -4,6 +4,7 @@ A sample of the keys is asked again and again, whatever happens: a key that an o
 while is located, or the origin is shown as in doubt. In a long run with 10 million keys and a
 partition of 20 seconds.
 """
+import json
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from hosts import (KEYS, LEASE, LONG, PARTITION, WAIT, Origin, all_located, follow, has_copies,
+from hosts import (KEYS, LEASE, LONG, PARTITION, TAMIS, WAIT, Origin, all_located, follow, has_copies,
                    locate, never_denied, wait_for)
 
 pytestmark = pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server")
@@ -130,3 +131,25 @@ def test_a_farewell_removes_the_copy(world):
     follow(world, "copies")
     wait_for(lambda: world.run("locate", "copies", "ann", status=(0, 1)) == "", "the farewell")
     assert world.redis("HLEN", "{hosts}:owners") == "0"
+
+
+def test_origins_of_different_sizes_share_planned_vectors(world):
+    world.start_server()
+    world.run("create", "a.tamis", "--for-publish", "--capacity", "20000", "--deletable")
+    shapes = set()
+    for name, keys in [("a", 100), ("b", 20000), ("c", 5000)]:
+        if name != "a":
+            world.run("create", name + ".tamis", "--like", "a.tamis")
+        world.run("publish", name + ".tamis", "--to", world.url, "--as", name,
+                  input="".join("+%s-%d\n" % (name, i) for i in range(keys)))
+        facts = json.loads(world.run("info", name + ".tamis", "--json"))
+        shapes.add((facts["growth"], facts["layout"], facts["bits"] / facts["vectors"], facts["hashes"]))
+    assert len(shapes) == 1 and {"dynamic", "spread"} < set(shapes.pop())
+    world.run("follow", world.url, "-o", "copies", "--once", "--for", "120s")
+    for name, key in [("a", "a-99"), ("b", "b-19999"), ("c", "c-4999")]:
+        assert name in locate(world, "copies", [key])[key][0]
+    for words, text in [([], "--capacity"), (["--capacity", "9", "--layout", "blocked"], "leave it out"),
+                        (["--capacity", "9", "--attrs", "x"], "leave it out")]:
+        done = subprocess.run([TAMIS, "create", "x.tamis", "--for-publish", *words], cwd=world.folder,
+                              capture_output=True, text=True, timeout=WAIT)
+        assert done.returncode == 2 and text in done.stderr
