@@ -39,7 +39,7 @@ struct piece {
     enum piece_kind kind;
     int64_t day; /* of the indexing, since 1970 */
     uint64_t bytes, records;
-    uint64_t sum[2]; /* XXH3 of its bytes */
+    uint64_t sum[2]; /* of its bytes */
     /* of the host alone */
     bool sent;
     bool gone;            /* not part of the next manifest, but still of the one that others have */
@@ -68,13 +68,24 @@ struct manifest {
 void manifest_free(struct manifest *m);
 struct piece *manifest_add(struct manifest *m); /* NULL: no memory */
 bool manifest_cover(struct manifest *m, const char *path, uint64_t bytes);
+/* A secret of the hosts of a fleet, with which manifests are sealed, and by their sums the pieces. */
+struct seal {
+    bool given;
+    uint8_t key[TAMIS_KEY_LEN];
+};
+
+/* From a file of --seal, or none if there is no path. Complains. */
+bool seal_read(struct seal *seal, const char *path);
 /* As text, line by line; `own`: with what the host alone needs. False: no memory. */
-bool manifest_write(const struct manifest *m, bool own, struct bytes *out);
-/* From others: every line is one that a host would write, or nothing is taken. */
-bool manifest_read(struct manifest *m, const void *data, size_t len, bool own);
+bool manifest_write(const struct manifest *m, bool own, const struct seal *seal, struct bytes *out);
+/* From others: every line is one that a host would write, and the seal is right if one is given, or nothing is
+   taken. */
+bool manifest_read(struct manifest *m, const void *data, size_t len, bool own,
+                   const struct seal *seal);
 
 /* ---- small things ---- */
 
+/* BLAKE2b, so that nobody finds other bytes with the same sum. */
 void sum_of(const void *data, size_t len, uint64_t sum[2]);
 int64_t day_of(int64_t seconds);
 void day_write(int64_t day, char out[16]);        /* 2026-11-16 */
@@ -87,18 +98,19 @@ bool file_slurp(const char *path, struct bytes *out);
 bool file_put(const char *path, const void *data, size_t len);
 /* ---- publishing: fleet_publish.c, fleet_send.c, fleet_slots.c ---- */
 
-struct publishing {
+struct fleet_publishing {
     const char *url, *host;
-    const char *day; /* the day it is counted to, if that is not today */
-    uint64_t keep;   /* days; 0: as long as the catalog has inputs that were read then */
-    int64_t now;     /* seconds, before the inputs are looked at */
+    const char *day;  /* the day it is counted to, if that is not today */
+    uint64_t keep;    /* days; 0: as long as the catalog has inputs that were read then */
+    int64_t now;      /* seconds, before the inputs are looked at */
+    const char *seal; /* the file of a key, or NULL */
 };
 
 struct publisher;
 
 /* What was published of a catalog so far. *all: nothing, or not all that it has, which its note tells: it
    has to be read anew. NULL after complaining. */
-struct publisher *publisher_open(const struct publishing *how, const char *catalog,
+struct publisher *publisher_open(const struct fleet_publishing *how, const char *catalog,
                                  const void *note, size_t note_len, bool *all);
 /* The key of hosts that publish there already, for a catalog that is read anew: catalogs with one key and the
    same attributes are asked as one. False: there are none, or they cannot be reached. */
@@ -152,6 +164,7 @@ struct copies {
     size_t n_files, files_room;
     struct known_host *host; /* by name */
     size_t n, room;
+    struct seal seal; /* that manifests must have to be taken */
 };
 
 bool is_address(const char *operand); /* and no folder */
@@ -202,6 +215,6 @@ struct answer {
 bool fleet_ask(struct copies *c, const struct fleet_question *q, struct answer *a);
 void answer_free(struct answer *a);
 /* The address or folder that a verb was given, read, and up to date if it is an address. Complains. */
-bool fleet_open(struct copies *c, const char *operand, const char *folder);
+bool fleet_open(struct copies *c, const char *operand, const char *folder, const char *seal);
 
 #endif

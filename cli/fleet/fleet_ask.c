@@ -200,8 +200,10 @@ void answer_free(struct answer *a)
     *a = (struct answer){0};
 }
 
-bool fleet_open(struct copies *c, const char *operand, const char *folder)
+bool fleet_open(struct copies *c, const char *operand, const char *folder, const char *seal)
 {
+    if (!seal_read(&c->seal, seal))
+        return false;
     if (is_address(operand))
         return copies_folder(c, operand, folder) && copies_sync(c, operand);
     if (folder)

@@ -474,7 +474,8 @@ int fleet_find(const struct fleet_find *f, struct travelling *q)
     if (f->parallel > 1000)
         return complain("too many: --parallel: give at most 1000");
     int status = TROUBLE;
-    if (fleet_open(&a.copies, f->address, f->folder) && fleet_ask(&a.copies, &asked, &a.answer)) {
+    if (fleet_open(&a.copies, f->address, f->folder, f->seal) &&
+        fleet_ask(&a.copies, &asked, &a.answer)) {
         q->known = a.answer.known;
         q->n_known = a.answer.n_known;
         status = ask_hosts(&a);

@@ -7,12 +7,13 @@
  *     piece SLOT SERIAL KIND DAY BYTES RECORDS SUM SUM
  *     input BYTES PATH
  *     end SUM SUM
+ *     seal MAC
  *
  * Paths are quoted as names of owners are. The sums at the end are those of all before them: a manifest is
- * whole or it is none. Whoever can write to the carrier can write one, so every number is checked.
+ * whole or it is none. Whoever can write to the carrier can write one, so every number is checked. A fleet that
+ * has a secret seals them: then nobody else can.
  */
 #define _GNU_SOURCE
-#define XXH_INLINE_ALL
 #include "fleet.h"
 
 #include "api/api.h"
@@ -24,12 +25,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <xxhash.h>
+
+#include "sets/set_file.h"
 
 #define TITLE     "tamis fleet 1\n"
 #define PIECE_MAX 8192 /* of a host: 22 years of days */
@@ -48,9 +51,44 @@ bool host_valid(const char *name)
 
 void sum_of(const void *data, size_t len, uint64_t sum[2])
 {
-    XXH128_hash_t h = XXH3_128bits(data, len);
-    sum[0] = h.low64;
-    sum[1] = h.high64;
+    crypto_generichash((uint8_t *)sum, 2 * sizeof *sum, data, len, NULL, 0);
+}
+
+/* ---- seals ----------------------------------------------------------------------------------- */
+
+#define MAC_LEN  16
+#define SEAL_LEN (sizeof "seal \n" - 1 + 2 * MAC_LEN)
+
+bool seal_read(struct seal *seal, const char *path)
+{
+    seal->given = path != NULL;
+    return !path || store_read_key(path, seal->key);
+}
+
+/* The line under a text. The key is not used as it is: it may have other uses. */
+static void seal_line(const struct seal *seal, const void *text, size_t len, char out[SEAL_LEN + 1])
+{
+    static const char purpose[] = "tamis fleet";
+    uint8_t made[crypto_generichash_KEYBYTES], mac[MAC_LEN];
+    char hex[2 * MAC_LEN + 1];
+    crypto_generichash(made, sizeof made, (const uint8_t *)purpose, sizeof purpose, seal->key,
+                       sizeof seal->key);
+    crypto_generichash(mac, sizeof mac, text, len, made, sizeof made);
+    sodium_memzero(made, sizeof made);
+    snprintf(out, SEAL_LEN + 1, "seal %s\n", sodium_bin2hex(hex, sizeof hex, mac, sizeof mac));
+}
+
+/* The text without its seal; false: it is not the one that is asked for. */
+static bool unseal(const struct seal *seal, const char *text, size_t *len)
+{
+    char line[SEAL_LEN + 1];
+    bool sealed = *len > SEAL_LEN && text[*len - SEAL_LEN - 1] == '\n' &&
+                  memcmp(text + *len - SEAL_LEN, "seal ", 5) == 0;
+    *len -= sealed ? SEAL_LEN : 0;
+    if (!seal || !seal->given)
+        return true;
+    seal_line(seal, text, *len, line);
+    return sealed && sodium_memcmp(line, text + *len, SEAL_LEN) == 0;
 }
 
 /* ---- days and moments ------------------------------------------------------------------------ */
@@ -177,8 +215,9 @@ static void put_path(struct bytes *out, const char *path)
     free(quoted);
 }
 
-bool manifest_write(const struct manifest *m, bool own, struct bytes *out)
+bool manifest_write(const struct manifest *m, bool own, const struct seal *seal, struct bytes *out)
 {
+    char line[SEAL_LEN + 1];
     uint64_t sum[2];
     out->len = 0;
     put(out, TITLE "host %s %" PRIu64 " %" PRId64 " %" PRIu64 "\ncatalog ", m->host, m->epoch,
@@ -203,6 +242,10 @@ bool manifest_write(const struct manifest *m, bool own, struct bytes *out)
     }
     sum_of(out->data, out->len, sum);
     put(out, "end %" PRIx64 " %" PRIx64 "\n", sum[0], sum[1]);
+    if (seal && seal->given && !out->failed) {
+        seal_line(seal, out->data, out->len, line);
+        bytes_put(out, line, SEAL_LEN);
+    }
     return !out->failed;
 }
 
@@ -325,10 +368,12 @@ static size_t end_of(const char *text, size_t len)
                : 0;
 }
 
-bool manifest_read(struct manifest *m, const void *data, size_t len, bool own)
+bool manifest_read(struct manifest *m, const void *data, size_t len, bool own,
+                   const struct seal *seal)
 {
     const size_t title = strlen(TITLE);
-    size_t end = len < ((size_t)64 << 20) ? end_of(data, len) : 0;
+    bool whole = len < ((size_t)64 << 20) && unseal(seal, data, &len);
+    size_t end = whole ? end_of(data, len) : 0;
     *m = (struct manifest){0};
     if (end <= title || memcmp(data, TITLE, title) != 0 || memchr(data, 0, len))
         return false;

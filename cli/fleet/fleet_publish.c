@@ -49,7 +49,7 @@ bool publisher_state(const struct publisher *p)
     char path[4096], head[128];
     int len = snprintf(head, sizeof head, "state %" PRIx64 " %" PRIx64 " %" PRIu64 " %" PRIx64 "\n",
                        p->stamp[0], p->stamp[1], p->serial, p->url);
-    bool good = manifest_write(&p->m, true, &text);
+    bool good = manifest_write(&p->m, true, NULL, &text);
     bytes_put(&all, head, (size_t)len);
     bytes_put(&all, text.data, text.len);
     snprintf(path, sizeof path, "%s/state", p->folder);
@@ -78,7 +78,7 @@ static int state_read(struct publisher *p)
     memcpy(first, text.data ? text.data : (const uint8_t *)"", len < sizeof first ? len : 0);
     bool good = sscanf(first, "state %" SCNx64 " %" SCNx64 " %" SCNu64 " %" SCNx64, &p->stamp[0],
                        &p->stamp[1], &p->serial, &p->url) == 4 &&
-                manifest_read(&p->m, text.data + len, text.len - len, true);
+                manifest_read(&p->m, text.data + len, text.len - len, true, NULL);
     free(text.data);
     if (!good)
         remark("damaged: %s: everything is read and published anew", path);
@@ -107,7 +107,7 @@ static bool begin_anew(struct publisher *p, const char *catalog)
     return full || no_memory(p->folder);
 }
 
-struct publisher *publisher_open(const struct publishing *how, const char *catalog,
+struct publisher *publisher_open(const struct fleet_publishing *how, const char *catalog,
                                  const void *note, size_t note_len, bool *all)
 {
     struct publisher *p = calloc(1, sizeof *p);
@@ -121,6 +121,8 @@ struct publisher *publisher_open(const struct publishing *how, const char *catal
     int there = -1;
     if (strlen(catalog) + 64 >= sizeof p->folder)
         complain("the name is too long: %s: give a shorter one", catalog);
+    else if (!seal_read(&p->seal, how->seal))
+        ; /* complained */
     else if (how->day && !day_read(how->day, &p->today))
         complain("not a day: --day %s: write 2026-11-16", how->day);
     else {
@@ -169,8 +171,8 @@ static bool key_of(const struct publisher *p, struct carrier *c, const char *hos
     struct manifest m = {0};
     tamis_catalog *catalog = NULL;
     tamis_catalog_facts facts;
-    bool good =
-        fleet_fetch(c, host, &bytes) == 1 && manifest_read(&m, bytes.data, bytes.len, false) && m.n;
+    bool good = fleet_fetch(c, host, &bytes) == 1 &&
+                manifest_read(&m, bytes.data, bytes.len, false, &p->seal) && m.n;
     snprintf(owner, sizeof owner, "%s/%" PRIu32, host, m.n ? m.piece[0].slot : 0);
     snprintf(path, sizeof path, "%s/neighbour.tamis", p->folder);
     good = good && fleet_fetch(c, owner, &bytes) == 1 && file_put(path, bytes.data, bytes.len) &&

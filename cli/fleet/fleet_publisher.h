@@ -16,10 +16,11 @@ struct making {
 };
 
 struct publisher {
-    struct publishing how;
+    struct fleet_publishing how;
     int64_t now, today;
     char folder[4096 - 64];
     struct manifest m;
+    struct seal seal;
     uint64_t stamp[2], serial, url; /* of the note, of what is next, of where `sent` holds */
     const tamis_schema *schema;
     uint64_t without; /* attributes of words */

@@ -43,7 +43,7 @@ void travelling_free(struct travelling *q);
 
 /* fleet_find.c */
 struct fleet_find {
-    const char *address, *folder, *via;
+    const char *address, *folder, *via, *seal;
     bool fresh, verbose;
     uint64_t parallel;
     const char *timeout;

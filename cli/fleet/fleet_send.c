@@ -153,7 +153,7 @@ static bool send_piece(struct publisher *p, struct carrier *c, struct piece *pie
 static bool send_manifest(struct publisher *p, struct carrier *c)
 {
     struct bytes text = {0};
-    bool good = manifest_write(&p->m, false, &text) || no_memory(p->folder);
+    bool good = manifest_write(&p->m, false, &p->seal, &text) || no_memory(p->folder);
     const struct carrier_part part = {text.data, text.len};
     if (good && !carrier_replace(c, p->m.host, p->m.epoch, &part, 1))
         good = !complain("%s: %s: not published; run again", c->error, p->how.url);

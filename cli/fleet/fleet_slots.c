@@ -67,7 +67,7 @@ bool fleet_forget(struct carrier *c, const char *owner)
     struct manifest m = {0};
     int there = host_valid(owner) ? fleet_fetch(c, owner, &bytes) : 0;
     bool good = there >= 0;
-    if (there == 1 && manifest_read(&m, bytes.data, bytes.len, false)) {
+    if (there == 1 && manifest_read(&m, bytes.data, bytes.len, false, NULL)) {
         m.n = 0;
         good = slots_forget(c, &m);
     }

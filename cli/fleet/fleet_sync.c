@@ -314,7 +314,8 @@ static bool doubt_host(struct syncing *s, struct known_host *h, const char *name
     keep_all(s, name);
     h->as_of = was ? was->as_of : 0;
     h->catalog = was && was->catalog ? strdup(was->catalog) : NULL;
-    h->doubt = strdup("its manifest is missing or damaged");
+    h->doubt = strdup(s->copies->seal.given ? "its manifest is missing, damaged or not sealed"
+                                            : "its manifest is missing or damaged");
     return h->doubt || out_of_memory(s);
 }
 
@@ -328,7 +329,8 @@ static bool take_host(struct syncing *s, const char *name)
     bool behind = true, read = false, good = h || out_of_memory(s);
     for (int i = 0; good && behind && i < TRIES; i++) {
         struct manifest m = {0};
-        read = fetch(s, name, &bytes) == 1 && manifest_read(&m, bytes.data, bytes.len, false) &&
+        read = fetch(s, name, &bytes) == 1 &&
+               manifest_read(&m, bytes.data, bytes.len, false, &s->copies->seal) &&
                strcmp(m.host, name) == 0;
         good = !s->failed;
         if (!read || !good) {
@@ -352,6 +354,9 @@ static bool take_host(struct syncing *s, const char *name)
 static void note_owner(void *context, const char *owner, bool forgotten)
 {
     struct syncing *s = context;
+    struct known_host *was = copies_host(&s->was, owner);
+    if (was)
+        was->hit = true; /* it is known what became of it */
     if (forgotten || strchr(owner, '/'))
         return;
     if (!host_valid(owner)) {
@@ -497,6 +502,9 @@ static bool sync_locked(struct syncing *s)
     bool good = !s->failed;
     for (size_t i = 0; good && i < s->n_names; i++)
         good = take_host(s, s->name[i]);
+    for (size_t i = 0; good && i < s->was.n;
+         i++) /* one that was not forgotten may still have anything */
+        good = s->was.host[i].hit || take_host(s, s->was.host[i].name);
     good = good && write_files(s);
     remove_files(s, good);
     if (good && s->strange)

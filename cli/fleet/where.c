@@ -7,7 +7,7 @@
 #include "ui/out.h"
 
 struct where {
-    const char *folder;
+    const char *folder, *seal;
     bool json, verbose;
     struct fleet_question question;
     struct copies copies;
@@ -112,6 +112,7 @@ int verb_where(int argc, char **argv)
         ARG("until", 0, ARG_TEXT, &w.question.until),
         ARG("fresh", 0, ARG_FLAG, &w.question.fresh),
         ARG("output", 'o', ARG_TEXT, &w.folder),
+        ARG("seal", 0, ARG_TEXT, &w.seal),
         ARG("json", 0, ARG_FLAG, &w.json),
         ARG("verbose", 'v', ARG_FLAG, &w.verbose),
     };
@@ -123,7 +124,7 @@ int verb_where(int argc, char **argv)
     w.question.words = words.word + 1;
     w.question.n = words.n - 1;
     w.question.rates = w.verbose;
-    int status = fleet_open(&w.copies, words.word[0], w.folder) ? where_ask(&w) : TROUBLE;
+    int status = fleet_open(&w.copies, words.word[0], w.folder, w.seal) ? where_ask(&w) : TROUBLE;
     answer_free(&w.answer);
     copies_free(&w.copies);
     return status;

@@ -445,6 +445,7 @@ int verb_find(int argc, char **argv)
         ARG("fresh", 0, ARG_FLAG, &f.fleet.fresh),
         ARG("parallel", 0, ARG_COUNT, &f.fleet.parallel),
         ARG("timeout", 0, ARG_TEXT, &f.fleet.timeout),
+        ARG("seal", 0, ARG_TEXT, &f.fleet.seal),
         ARG("output", 'o', ARG_TEXT, &f.fleet.folder),
         ARG("verbose", 'v', ARG_FLAG, &f.fleet.verbose),
         ARG("question", 0, ARG_TEXT, &f.question),

@@ -37,7 +37,7 @@ struct index {
     bool delimited, headless, strict, json, verbose, skip_unknown, newly_skipped, reread;
     char here[256]; /* time zone of this machine */
     struct store_options files;
-    struct publishing publish;
+    struct fleet_publishing publish;
     struct publisher *publisher;
     struct inputs known, inputs; /* as they were, and as they will be */
     char *base;
@@ -495,8 +495,9 @@ static bool options_fit(struct index *x, const struct words *words)
                false;
     if (!x->publish.url != !x->publish.host)
         return complain("--publish ADDRESS and --as HOST belong together: give both"), false;
-    if (!x->publish.url && (x->publish.day || x->publish.keep))
-        return complain("nothing is published: --day and --keep: give --publish and --as"), false;
+    if (!x->publish.url && (x->publish.day || x->publish.keep || x->publish.seal))
+        return complain("nothing is published: --day, --keep, --seal: give --publish and --as"),
+               false;
     if (x->publish.host && !host_valid(x->publish.host))
         return complain("no name of a host: --as %s: give letters, digits, '.', '_' and '-', a "
                         "letter or digit first",
@@ -548,6 +549,7 @@ int verb_index(int argc, char **argv)
         ARG("as", 0, ARG_TEXT, &x.publish.host),
         ARG("day", 0, ARG_TEXT, &x.publish.day),
         ARG("keep", 0, ARG_COUNT, &x.publish.keep),
+        ARG("seal", 0, ARG_TEXT, &x.publish.seal),
         ARG("json", 0, ARG_FLAG, &x.json),
         ARG("verbose", 'v', ARG_FLAG, &x.verbose),
         STORE_WRITE_ARG(x.files),

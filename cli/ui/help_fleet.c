@@ -14,6 +14,8 @@ const char help_where[] =
     "      --since T          not before; T: as for tamis find\n"
     "      --until T          not after\n"
     "      --fresh            what was written after the watermarks counts too: any host may have it\n"
+    "      --seal FILE        take only summaries sealed with the key in FILE (index --seal); hosts with\n"
+    "                         others are in doubt\n"
     "  -o, --output FOLDER    where the copies are kept ($XDG_CACHE_HOME/tamis/fleet-...)\n"
     "      --json             a line of JSON for each host: [host days in_doubt why as_of]\n"
     "  -v, --verbose          say on standard error what the watermarks and the rates are\n\n"

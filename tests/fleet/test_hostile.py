@@ -1,6 +1,8 @@
 """What strangers may put where summaries are exchanged."""
+import hashlib
 import os
 import random
+import shutil
 import subprocess
 
 from fleet import Host, quoted
@@ -16,12 +18,12 @@ def snapshot(fleet, owner, *parts):
         owners.write_text(owners.read_text() + quoted(owner) + "\n")
 
 
-def start(fleet):
+def start(fleet, *options):
     for name in ("web1", "web2"):
         host = Host(fleet, name, "csv")
         fleet.hosts.append(host)
         host.write(200, 0)
-        host.index(0)
+        host.index(0, *options)
     return fleet.hosts
 
 
@@ -76,3 +78,40 @@ def test_wrong_names_are_refused(fleet):
     for name in ("-x", "a b", "a/b", "", "x;y", "$x", "x" * 201):
         host.name = name
         assert "no name of a host" in host.index(0, status=(2,)).stderr
+
+
+def test_a_seal_keeps_strangers_from_speaking_for_a_host(fleet):
+    for name in ("key", "other"):
+        (fleet.folder / name).write_bytes(os.urandom(16))
+    key = str(fleet.folder / "key")
+    start(fleet, "--seal", key)
+    absent, there = ["ip=10.99.0.1", "--seal", key], ["ip=10.0.0.0/8", "--seal", key]
+    assert fleet.where(*absent) == ({}, set()) and set(fleet.where(*there)[0]) == {"web1", "web2"}
+    assert set(fleet.where("ip=10.0.0.0/8")[0]) == {"web1", "web2"}   # whoever does not ask for a seal
+    assert fleet.where("ip=10.99.0.1", "--seal", "other", status=(2,))[1] == {"web1", "web2"}
+    real = (fleet.folder / "exchange/web1/snapshot").read_bytes()
+    text = subprocess.run(["zstd", "-dc"], input=real[24:], capture_output=True, check=True).stdout
+    lines = text.decode().splitlines(keepends=True)
+    assert lines[-1].startswith("seal ") and lines[-2].startswith("end ")
+    emptied = "".join(line for line in lines[:-2] if not line.startswith("piece ")).encode()
+    sum_ = hashlib.blake2b(emptied, digest_size=16).digest()
+    emptied += b"end %x %x\n" % (int.from_bytes(sum_[:8], "little"), int.from_bytes(sum_[8:], "little"))
+    for forged in (emptied, emptied + lines[-1].encode(), emptied + b"seal " + b"0" * 32 + b"\n"):
+        snapshot(fleet, "web1", forged)
+        assert fleet.where(*absent, status=(2,))[1] == {"web1"}
+        assert set(fleet.where("ip=10.0.0.0/8")[0]) == {"web2"}       # what a seal is for
+    (fleet.folder / "exchange/web1/snapshot").write_bytes(real)
+    assert fleet.where(*absent) == ({}, set())
+
+
+def test_a_host_that_vanished_is_in_doubt_until_it_is_forgotten(fleet):
+    start(fleet)
+    assert fleet.where("ip=10.99.0.1") == ({}, set())
+    shutil.rmtree(fleet.folder / "exchange" / "web1")
+    owners = fleet.folder / "exchange" / "owners"
+    owners.write_text("".join(line for line in owners.read_text().splitlines(keepends=True)
+                              if not line.startswith("web1")))
+    for _ in range(2):
+        assert fleet.where("ip=10.99.0.1", status=(2,)) == ({}, {"web1"})
+    fleet.hosts[0].index(0)
+    assert fleet.where("ip=10.99.0.1") == ({}, set())

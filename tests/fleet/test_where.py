@@ -120,11 +120,17 @@ def test_nothing_is_lost_with_the_state_or_the_exchange(fleet):
     check(fleet, 20)
 
 
-def test_summaries_go_with_their_inputs(fleet):
+def second_of_two(fleet, days):
+    """A host with an update each day, beside one without any."""
     host = fleet.add(2)[1]
-    for at in range(4):
+    for at in range(days):
         host.write(60, at)
         host.index(at)
+    return host
+
+
+def test_summaries_go_with_their_inputs(fleet):
+    host = second_of_two(fleet, 4)
     host.remove(0)
     host.remove(1)
     host.index(4)
@@ -134,10 +140,7 @@ def test_summaries_go_with_their_inputs(fleet):
 
 
 def test_days_past_keep_leave_doubt_where_records_are_left(fleet):
-    host = fleet.add(2)[1]
-    for at in range(6):
-        host.write(60, at)
-        host.index(at)
+    host = second_of_two(fleet, 6)
     host.index(6, "--keep", "3")
     found, doubt = fleet.where("ip=10.0.0.0/8", "--since", day(5))
     assert host.name in found and min(found[host.name]) >= day(4) and not doubt
