@@ -106,9 +106,9 @@ void mem_undumped_free(void *memory, size_t size)
     munmap(memory, size);
 }
 
-static char *pages_map(size_t bytes)
+static char *pages_map(size_t bytes, int more)
 {
-    char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more, -1, 0);
     if (at == MAP_FAILED)
         at = NULL;
     return at;
@@ -116,12 +116,13 @@ static char *pages_map(size_t bytes)
 
 void *mem_pages_new(size_t bytes, size_t align)
 {
-    char *start = pages_map(bytes);
+    /* Small pages one by one would be a fault each. */
+    char *start = pages_map(bytes, align < LARGE ? MAP_POPULATE : 0);
     if (start && ((uintptr_t)start & (align - 1))) {
         /* Reserve more, to start on such a page, then unmap both ends. */
         munmap(start, bytes);
         size_t span = bytes + align;
-        char *raw = pages_map(span);
+        char *raw = pages_map(span, 0);
         if (!raw)
             return NULL;
         start = (char *)round_up((uintptr_t)raw, align);

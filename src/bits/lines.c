@@ -19,7 +19,9 @@ static tamis_error stash_reserve(const struct target *t, uint64_t more)
     struct lines *l = t->lines;
     struct body *b = t->body;
     struct stash *old = atomic_load_explicit(&b->stash, memory_order_relaxed);
-    uint64_t used = old ? old->used : 0, room = (used + more) * (used < 64 ? 11 : 16) / 8 + 4;
+    uint64_t used = old ? old->used : 0, room = (used + more) * 2 + 8;
+    if (b->depth == 0 && used < 64) /* a small set */
+        room = (used + more) * 11 / 8 + 4;
     if (LIKELY(stash_fits(old, more)) && (used || old->room == room))
         return TAMIS_OK;
     uint64_t grows = stash_bytes((uint32_t)room) - (old ? stash_bytes(old->room) : 0);
@@ -74,6 +76,17 @@ static void overflow(struct body *b, uint64_t line, uint32_t slot)
         to_stash(b, line, slot, 1);
     else
         slot_put(at, b->width, last, slot);
+}
+
+bool line_overflow(struct body *b, uint64_t line, uint32_t slot)
+{
+    const struct stash *stash = atomic_load_explicit(&b->stash, memory_order_relaxed);
+    if (!stash_fits(stash, 1) || stash->used == 0 || stash_crowded(stash, line, 1))
+        return false; /* an empty one counts as none: see stash_reserve() */
+    overflow(b, line, slot);
+    b->keys++;
+    b->mass++;
+    return true;
 }
 
 /* One copy of a slot into a line; the stash has room for one more. `used`: how many slots are. */
@@ -336,34 +349,16 @@ tamis_error lines_add(struct lines *l, tamis_digest digest, bool fresh)
     return put(l, digest.a, 64, 1, fresh);
 }
 
-/* The next ones, of which the first may be one that needs memory. */
-static tamis_error add_some(struct lines *l, const tamis_digest *digests, size_t n, bool once,
-                            uint8_t *fresh, size_t *done)
+tamis_error lines_add_slowly(struct lines *l, tamis_digest digest, bool once, bool fresh)
 {
-    const struct lines_kernel *kernel = lines_kernel();
-    size_t quick = kernel->add(lines_root_of(l), digests, n, fresh, once);
-    for (size_t i = 0; i < quick; i++) {
-        l->keys += fresh[i];
-        l->added += fresh[i];
-    }
-    *done += quick;
-    if (quick == n)
-        return TAMIS_OK;
-    fresh[quick] = !kernel->has_one(lines_root_of(l), digests[quick]);
-    bool there = once && !fresh[quick] && lines_keep(l, digests[quick]);
-    tamis_error e = there ? TAMIS_OK : put(l, digests[quick].a, 64, 1, fresh[quick]);
-    *done += e == TAMIS_OK;
-    return e;
+    bool there = once && !fresh && lines_keep(l, digest);
+    return there ? TAMIS_OK : put(l, digest.a, 64, 1, fresh);
 }
 
 tamis_error lines_add_many(struct lines *l, const tamis_digest *digests, size_t n, bool once,
                            uint8_t *fresh, size_t *done)
 {
-    tamis_error e = TAMIS_OK;
-    lines_prefetch(l, digests, min_u64(n, BATCH)); /* the kernel fetches those after */
-    for (*done = 0; *done < n && e == TAMIS_OK;)
-        e = add_some(l, digests + *done, n - *done, once, fresh + *done, done);
-    return e;
+    return lines_kernel()->add(l, digests, n, once, fresh, done);
 }
 
 static tamis_error put_entry(void *lines, uint64_t place, unsigned known, uint64_t copies)
@@ -414,8 +409,19 @@ static void renew_bound(struct body *b, uint64_t line)
     line_set_bound(at, b->width, bound | (line_bound(at, b->width) & LINE_BARE));
 }
 
-/* One copy of a slot out of a line or its part of the stash, from which the least comes back unless the line has
-   it: a slot that a line had twice would count twice in the mass of the next body. */
+/* Not one that the line has: a slot that a line had twice would count twice in the mass of the next body. */
+void line_refill(struct body *b, uint64_t line, unsigned at)
+{
+    struct stash *stash = atomic_load(&b->stash);
+    uint32_t i = stash_least(stash, line), slot = i < stash->room ? stash_slot(stash->entry[i]) : 0;
+    if (slot == 0 || slot_in_line(body_line(b, line), b->width, slot))
+        return;
+    slot_put(body_line(b, line), b->width, at, slot);
+    b->used += 1u - stash_take(stash, i);
+    renew_bound(b, line);
+}
+
+/* One copy of a slot out of a line or its part of the stash. */
 static void take_slot(struct body *b, uint64_t line, uint32_t slot)
 {
     uint8_t *at = body_line(b, line);
@@ -437,12 +443,8 @@ static void take_slot(struct body *b, uint64_t line, uint32_t slot)
     slot_put(at, b->width, here, slot_get(at, b->width, used - 1));
     slot_put(at, b->width, used - 1, 0);
     b->used--;
-    i = stashed ? stash_least(stash, line) : 0;
-    if (!stashed || i == stash->room || slot_in_line(at, b->width, stash_slot(stash->entry[i])))
-        return;
-    slot_put(at, b->width, used - 1, stash_slot(stash->entry[i]));
-    b->used += 1u - stash_take(stash, i);
-    renew_bound(b, line);
+    if (stashed)
+        line_refill(b, line, used - 1);
 }
 
 /* One copy of an entry; true if it was the last. */
@@ -474,7 +476,7 @@ static uint64_t body_take(struct body *b, uint64_t w)
         }
         return key;
     }
-    key = key_in(b, slot, first_of(b, line), first_of(b, line + 1) - 1);
+    key = slot & 1 ? w << 1 | 1 : key_in(b, slot, first_of(b, line), first_of(b, line + 1) - 1);
     if (b->rare)
         i = apart_find(&b->rare->excess, key);
     if (i != NOWHERE)
@@ -532,21 +534,29 @@ uint64_t lines_count(const struct lines *l, tamis_digest digest)
     return copies;
 }
 
-bool lines_remove(struct lines *l, tamis_digest digest)
+bool lines_take_slowly(struct lines *l, tamis_digest digest)
 {
     const struct lines_root *root = lines_root_of(l);
     struct body *b = body_at(root, place_number(root, digest.a));
-    if (!lines_kernel()->take(b, digest.a)) {
-        if (body_take(b, digest.a << b->depth >> b->shift) == 0)
-            return false;
-        b->keys--;
-    }
-    l->keys--;
-    l->removed++;
+    if (body_take(b, digest.a << b->depth >> b->shift) == 0)
+        return false;
+    b->keys--;
     if (UNLIKELY(b->used * 2 < body_room(b)))
         part_shrink(l, digest.a); /* without memory it stays as large as it was */
     lines_reclaim(l, true);
     return true;
+}
+
+void lines_remove_many(struct lines *l, const tamis_digest *digests, size_t n, uint8_t *taken)
+{
+    lines_kernel()->take(l, digests, n, taken);
+}
+
+bool lines_remove(struct lines *l, tamis_digest digest)
+{
+    uint8_t taken;
+    lines_remove_many(l, &digest, 1, &taken);
+    return taken;
 }
 
 /* ---- asking, and all of it ------------------------------------------------------------------- */

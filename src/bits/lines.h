@@ -97,13 +97,13 @@ struct body {
     };
 } __attribute__((aligned(LINE_BYTES)));
 
-/* The parts by the top 8 bits of a place; a part of less depth stands in many places. It never changes: with a part
-   comes another shelf. */
+/* The parts by the top 8 bits of a place; a part of less depth stands in many places. A part of another size takes
+   the place of the one before; for another width of all, or other depths, comes another shelf. */
 struct shelf {
     uint32_t none;  /* 0 */
     uint32_t width; /* of all parts; 0: they differ */
     struct retired retired;
-    struct body *body[PLACES];
+    struct body *_Atomic body[PLACES];
 };
 
 /* Where bodies come from if the allocator is the system's; see lines_rebuild.c. */
@@ -152,6 +152,8 @@ tamis_error lines_add_many(struct lines *l, const tamis_digest *digests, size_t 
 /* Takes one entry that matches away; false if none does: the key is no member. Needs the set to
    itself. Without memory the set stays larger than it need be. */
 bool lines_remove(struct lines *l, tamis_digest digest);
+/* Any number; taken[i] = an entry matched key i. */
+void lines_remove_many(struct lines *l, const tamis_digest *digests, size_t n, uint8_t *taken);
 /* Every entry of `from`, as exactly as it is known there. After ENOMEM some are there. */
 tamis_error lines_unite(struct lines *l, const struct lines *from);
 /* The same entries, however they are arranged. */
@@ -194,12 +196,10 @@ struct lines_kernel {
     /* Any number of digests. */
     void (*has)(const struct lines_root *root, const tamis_digest *digests, size_t n,
                 uint8_t *found);
-    /* Adds keys up to the first that needs more than a free slot of its line, and returns how many; `once`:
-       those that are found are passed over. fresh[i] = key i was not found. */
-    size_t (*add)(const struct lines_root *root, const tamis_digest *digests, size_t n,
-                  uint8_t *fresh, bool once);
-    /* Removes a key that is known in full from a line without overflow, as nearly all are; false: it takes more. */
-    bool (*take)(struct body *b, uint64_t place);
+    /* lines_add_many() and lines_remove_many(). */
+    tamis_error (*add)(struct lines *l, const tamis_digest *digests, size_t n, bool once,
+                       uint8_t *fresh, size_t *done);
+    void (*take)(struct lines *l, const tamis_digest *digests, size_t n, uint8_t *taken);
     /* Slots of a line that match q, as bits. */
     uint64_t (*match)(const uint8_t *line, unsigned width, uint32_t q);
     /* Slots of a line that are used: they are the first ones. */

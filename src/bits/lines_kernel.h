@@ -87,7 +87,8 @@ ALWAYS_INLINE const struct body *body_for(const struct lines_root *root, uint64_
 {
     if (many == MANY_ONE)
         return (const struct body *)(const void *)root;
-    return ((const struct shelf *)(const void *)root)->body[place >> (64 - DEPTH_LAST)];
+    return shelf_body((const struct shelf *)(const void *)root,
+                      (uint32_t)(place >> (64 - DEPTH_LAST)));
 }
 
 ALWAYS_INLINE enum many root_many(const struct lines_root *root)
@@ -184,16 +185,14 @@ struct later {
     size_t n, key[GROUP];
 };
 
-static __attribute__((noinline)) void look_later(const struct lines_root *root,
-                                                 const tamis_digest *digests, uint8_t *found,
-                                                 struct later *later)
+static __attribute__((noinline)) TARGET void look_later(const struct lines_root *root,
+                                                        const tamis_digest *digests, uint8_t *found,
+                                                        struct later *later)
 {
     for (size_t i = 0; i < later->n; i++) {
         size_t key = later->key[i];
-        uint64_t place = digests[key].a;
-        if (!found[key])
-            found[key] =
-                look_behind(body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER), place);
+        if (!found[key]) /* in the line too: another body may have taken the place */
+            found[key] = has_place(root, digests[key].a);
     }
     later->n = 0;
 }
@@ -236,70 +235,174 @@ static TARGET void kernel_has(const struct lines_root *root, const tamis_digest 
         stream(root, digests, n, found, MANY_OTHER);
 }
 
-/* A key into its line, unless it is found and `once`; false if that takes more than a free slot. */
-ALWAYS_INLINE TARGET bool add_place(struct body *b, uint64_t place, bool once, uint8_t *fresh,
-                                    unsigned width)
+/* ---- changes --------------------------------------------------------------------------------- */
+
+#define NEAR 8 /* keys ahead whose lines are brought into the first level */
+
+/* A key whose line is on its way. */
+struct change {
+    struct body *body;
+    uint8_t *line;
+    uint32_t q;
+};
+
+ALWAYS_INLINE void change_start(const struct lines_root *root, uint64_t place,
+                                struct change *change)
 {
+    struct body *b =
+        (struct body *)(uintptr_t)body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER);
     struct look look = look_of(b, place);
-    uint8_t *line = (uint8_t *)(uintptr_t)look.line;
-    bool stash, found = look_in(line, look.q, width, &stash);
+    __builtin_prefetch(look.line, 0, 2);
+    *change = (struct change){b, (uint8_t *)(uintptr_t)look.line, look.q & slot_ones(b->width)};
+}
+
+ALWAYS_INLINE uint64_t change_number(const struct change *c)
+{
+    return (uint64_t)(c->line - c->body->line) / LINE_BYTES;
+}
+
+/* A line that is full, one in ten, needs the stash too. */
+ALWAYS_INLINE void change_near(const struct change *c)
+{
+    const struct stash *stash = atomic_load_explicit(&c->body->stash, memory_order_relaxed);
+    if (c->body->width == 16 && UNLIKELY(load16(c->line + 62)) && stash)
+        __builtin_prefetch(&stash->entry[stash_home(stash, change_number(c))], 1, 3);
+}
+
+/* The keys from `from` on, as far as the ring goes. */
+ALWAYS_INLINE void changes_start(const struct lines_root *root, const tamis_digest *digests,
+                                 size_t from, size_t n, struct change ring[GROUP])
+{
+    for (size_t i = from; i < n && i < from + GROUP; i++)
+        change_start(root, digests[i].a, &ring[i % GROUP]);
+}
+
+ALWAYS_INLINE struct change changes_next(const struct lines_root *root, const tamis_digest *digests,
+                                         size_t n, size_t i, struct change ring[GROUP])
+{
+    struct change now = ring[i % GROUP];
+    if (i + GROUP < n)
+        change_start(root, digests[i + GROUP].a, &ring[i % GROUP]);
+    if (i + NEAR < n)
+        change_near(&ring[(i + NEAR) % GROUP]);
+    return now;
+}
+
+/* Does another part have the place of one, so that the ring is to be started anew? */
+ALWAYS_INLINE bool changes_moved(const struct lines *l, const struct lines_root *root,
+                                 const struct change *c, uint64_t place)
+{
+    return lines_root_of(l) != root || body_at(root, place_number(root, place)) != c->body;
+}
+
+/* A key into its line, unless it is found and `once`; false if that takes memory, or it may be there. */
+ALWAYS_INLINE TARGET bool add_to(const struct change *c, bool once, uint8_t *fresh, unsigned width)
+{
+    struct body *b = c->body;
+    bool stash, found = look_in(c->line, c->q, width, &stash);
     if (UNLIKELY(stash) && !found)
-        found = look_behind(b, place);
+        found = stash_has(b, change_number(c), c->q);
     *fresh = !found;
     if (found && once && LIKELY(!b->rare)) /* see lines_keep() */
         return true;
-    uint64_t full = UINT64_C(1) << line_slots(width);
-    unsigned used = width == 16 ? (unsigned)__builtin_ctzll(zero16(line) >> 1 | full)
-                                : kernel_used(line, width);
-    if (UNLIKELY(found || used >= line_slots(width) ||
-                 b->used >= (uint64_t)b->lines * line_load(width)))
+    if (UNLIKELY(found || b->used >= (uint64_t)b->lines * line_load(width)))
         return false;
-    slot_put(line, width, used, look.q & slot_ones(width));
+    uint64_t full = UINT64_C(1) << line_slots(width);
+    unsigned used = width == 16 ? (unsigned)__builtin_ctzll(zero16(c->line) >> 1 | full)
+                                : kernel_used(c->line, width);
+    if (UNLIKELY(used >= line_slots(width)))
+        return line_overflow(b, change_number(c), c->q);
+    slot_put(c->line, width, used, c->q);
     b->used++;
     b->keys++;
     b->mass++;
     return true;
 }
 
-static TARGET size_t kernel_add(const struct lines_root *root, const tamis_digest *digests,
-                                size_t n, uint8_t *fresh, bool once)
+static TARGET tamis_error kernel_add(struct lines *l, const tamis_digest *digests, size_t n,
+                                     bool once, uint8_t *fresh, size_t *done)
 {
-    enum many many = root->lines ? MANY_ONE : MANY_OTHER;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t place = digests[i].a, ahead = digests[i + GROUP < n ? i + GROUP : i].a;
-        struct body *b = (struct body *)(uintptr_t)body_for(root, place, many);
-        __builtin_prefetch(look_of(body_for(root, ahead, many), ahead).line, 0, 2);
-        bool good = LIKELY(b->width == 16) ? add_place(b, place, once, &fresh[i], 16)
-                                           : add_place(b, place, once, &fresh[i], b->width);
-        if (UNLIKELY(!good))
-            return i;
+    const struct lines_root *root = lines_root_of(l);
+    struct change ring[GROUP];
+    tamis_error e = TAMIS_OK;
+    uint64_t added = 0;
+    size_t i;
+    changes_start(root, digests, 0, n, ring);
+    for (i = 0; i < n && e == TAMIS_OK; i++) {
+        struct change now = changes_next(root, digests, n, i, ring);
+        bool good = LIKELY(now.body->width == 16) ? add_to(&now, once, &fresh[i], 16)
+                                                  : add_to(&now, once, &fresh[i], now.body->width);
+        added += good & fresh[i];
+        if (LIKELY(good))
+            continue;
+        e = lines_add_slowly(l, digests[i], once, fresh[i]);
+        if (changes_moved(l, root, &now, digests[i].a)) {
+            root = lines_root_of(l);
+            changes_start(root, digests, i + 1, n, ring);
+        }
     }
-    return n;
+    *done = i - (e != TAMIS_OK);
+    l->keys += added;
+    l->added += added;
+    return e;
 }
 
-static TARGET bool kernel_take(struct body *b, uint64_t place)
+/* Of the slots that match, the one with the fewest unknown bits, if it is in this line only: below the bound the
+   stash has none. */
+ALWAYS_INLINE TARGET bool take_from(const struct change *c, uint64_t place, unsigned width)
 {
-    struct look look = look_of(b, place);
-    uint8_t *line = (uint8_t *)(uintptr_t)look.line;
-    unsigned width = look.width, at = 0, n = 0;
-    uint32_t q = look.q & slot_ones(width);
-    if (UNLIKELY(b->rare || line_bound(line, width) != slot_ones(width) || q == slot_ones(width)))
-        return false; /* the greatest slot may be in the stash too */
-    for (uint64_t like = match_in(line, width, q); like; like &= like - 1) {
-        unsigned i = (unsigned)__builtin_ctzll(like);
-        bool same = slot_get(line, width, i) == q;
-        at = same ? i : at;
-        n += same;
-    }
-    if (UNLIKELY(n != 1))
+    struct body *b = c->body;
+    uint32_t bound = line_bound(c->line, width) & ~LINE_BARE, best = 0;
+    unsigned at = 0;
+    if (UNLIKELY(c->q >= bound || b->used * 2 <= (uint64_t)b->lines * line_load(width) ||
+                 (b->rare && b->rare->excess.n)))
         return false;
-    unsigned last = kernel_used(line, width) - 1;
-    slot_put(line, width, at, slot_get(line, width, last));
-    slot_put(line, width, last, 0);
+    for (uint64_t like = match_in(c->line, width, c->q); like; like &= like - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(like);
+        uint32_t slot = slot_get(c->line, width, i);
+        bool better = best == 0 || (slot & -slot) < (best & -best);
+        best = better ? slot : best;
+        at = better ? i : at;
+    }
+    uint64_t mark = best & -best, low = place << b->depth >> b->shift & -mark;
+    if (UNLIKELY(best == 0 || is_coarse(width, (unsigned)__builtin_ctz(best)) ||
+                 line_of(b, low) != line_of(b, low + mark - 1)))
+        return false;
+    uint64_t full = UINT64_C(1) << line_slots(width);
+    unsigned used = width == 16 ? (unsigned)__builtin_ctzll(zero16(c->line) >> 1 | full)
+                                : kernel_used(c->line, width);
+    slot_put(c->line, width, at, slot_get(c->line, width, used - 1));
+    slot_put(c->line, width, used - 1, 0);
     b->used--;
     b->keys--;
-    b->mass--;
+    b->mass -= mark;
+    if (UNLIKELY(bound != slot_ones(width)))
+        line_refill(b, change_number(c), used - 1);
     return true;
+}
+
+static TARGET void kernel_take(struct lines *l, const tamis_digest *digests, size_t n,
+                               uint8_t *taken)
+{
+    const struct lines_root *root = lines_root_of(l);
+    struct change ring[GROUP];
+    uint64_t removed = 0;
+    changes_start(root, digests, 0, n, ring);
+    for (size_t i = 0; i < n; i++) {
+        struct change now = changes_next(root, digests, n, i, ring);
+        taken[i] = LIKELY(now.body->width == 16) ? take_from(&now, digests[i].a, 16)
+                                                 : take_from(&now, digests[i].a, now.body->width);
+        if (UNLIKELY(!taken[i])) {
+            taken[i] = lines_take_slowly(l, digests[i]);
+            if (changes_moved(l, root, &now, digests[i].a)) {
+                root = lines_root_of(l);
+                changes_start(root, digests, i + 1, n, ring);
+            }
+        }
+        removed += taken[i];
+    }
+    l->keys -= removed;
+    l->removed += removed;
 }
 
 #define LINES_KERNEL(name, has_key, pour)                                                 \

@@ -114,6 +114,11 @@ ALWAYS_INLINE uint64_t key_in(const struct body *b, uint32_t slot, uint64_t from
 
 /* ---- shelves ---- */
 
+ALWAYS_INLINE struct body *shelf_body(const struct shelf *shelf, uint32_t number)
+{
+    return atomic_load_explicit(&shelf->body[number], memory_order_acquire);
+}
+
 ALWAYS_INLINE uint32_t root_places(const struct lines_root *root)
 {
     return root->lines ? 1 : PLACES;
@@ -127,7 +132,7 @@ ALWAYS_INLINE uint32_t place_number(const struct lines_root *root, uint64_t plac
 ALWAYS_INLINE struct body *body_at(const struct lines_root *root, uint32_t number)
 {
     return root->lines ? (struct body *)(uintptr_t)root
-                       : ((const struct shelf *)(const void *)root)->body[number];
+                       : shelf_body((const struct shelf *)(const void *)root, number);
 }
 
 /* Places that a part takes. */
@@ -155,6 +160,15 @@ struct target {
 bool slot_in_line(const uint8_t *line, unsigned width, uint32_t slot);
 /* Is there a copy of just this slot in a line, or in the stash for it? */
 bool slot_present(const struct body *b, uint64_t line, uint32_t slot);
+
+/* What kernels leave: keys that need memory, or may be there already. */
+tamis_error lines_add_slowly(struct lines *l, tamis_digest digest, bool once, bool fresh);
+/* Those that are in the stash or in two lines, or whose part should shrink; false: it is no member. */
+bool lines_take_slowly(struct lines *l, tamis_digest digest);
+/* A slot that nothing matches into a line that is full; false if the stash must grow for that. */
+bool line_overflow(struct body *b, uint64_t line, uint32_t slot);
+/* The least slot that the stash has of a line comes back to slot `at`, the first free one. */
+void line_refill(struct body *b, uint64_t line, unsigned at);
 
 /* An entry_fn: copies of an entry into a target. All that may fail comes first. */
 tamis_error lines_take(void *target, uint64_t place, unsigned known, uint64_t copies);

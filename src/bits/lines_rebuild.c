@@ -568,19 +568,29 @@ static tamis_error rebuild_fill(struct rebuild *r)
 
 void shelf_settle(struct shelf *shelf)
 {
-    shelf->width = shelf->body[0]->width;
+    shelf->width = shelf_body(shelf, 0)->width;
     for (uint32_t i = 1; i < PLACES; i++)
-        if (shelf->body[i]->width != shelf->width)
+        if (shelf_body(shelf, i)->width != shelf->width)
             shelf->width = 0;
 }
 
-/* The new parts into their places, in a shelf of their own, and those before into the list of what can be
-   freed. */
+/* Does the new part simply take the place of one? Readers of a shelf know the width of all its parts. */
+static bool rebuild_in_place(const struct rebuild *r)
+{
+    const struct shelf *before = (const struct shelf *)(const void *)r->root;
+    const struct body *new = r->target[0].body;
+    return !r->root->lines && r->depth && new->width == before->width && r->n == 1 &&
+           body_at(r->root, r->first)->depth == r->depth;
+}
+
+/* The new parts into their places, in another shelf unless that is NULL, and those before into the list of what can
+   be freed. */
 static void rebuild_publish(struct rebuild *r, struct shelf *shelf)
 {
     struct lines *l = r->lines;
     struct lines_root *root = r->root, *now = (void *)r->target[0].body;
     struct shelf *before = root->lines ? NULL : (struct shelf *)(void *)root;
+    bool in_place = !shelf && r->depth;
     struct body *old[1 << DEPTH_STEP];
     uint32_t n_old = 0, places = root->lines ? PLACES : r->places;
     for (uint32_t i = r->first; i < r->first + r->places;) {
@@ -593,17 +603,20 @@ static void rebuild_publish(struct rebuild *r, struct shelf *shelf)
         l->bytes -= body_bytes(old[i]);
     if (shelf) {
         for (uint32_t i = 0; before && i < PLACES; i++)
-            shelf->body[i] = before->body[i];
+            atomic_init(&shelf->body[i], shelf_body(before, i));
         for (uint32_t i = 0; i < places; i++)
-            shelf->body[r->first + i] = r->target[i / (places / r->n)].body;
+            atomic_init(&shelf->body[r->first + i], r->target[i / (places / r->n)].body);
         shelf_settle(shelf);
         l->bytes += sizeof *shelf;
         now = (void *)shelf;
     }
-    atomic_store_explicit(&l->root, now, memory_order_release);
+    for (uint32_t i = 0; in_place && i < places; i++)
+        atomic_store_explicit(&before->body[r->first + i], r->target[0].body, memory_order_release);
+    if (!in_place)
+        atomic_store_explicit(&l->root, now, memory_order_release);
     for (uint32_t i = 0; i < n_old; i++)
         body_retire(l, old[i]);
-    if (before) {
+    if (before && !in_place) {
         l->bytes -= sizeof *before;
         retire(&l->retired, &before->retired, shelf_dispose);
     }
@@ -614,10 +627,12 @@ static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t places, uns
     struct lines_root *root = lines_root_of(l);
     unsigned before = body_at(root, first)->depth;
     struct rebuild r = {.lines = l, .root = root, .first = first, .places = places};
-    struct shelf *shelf = depth ? shelf_new(l->allocator) : NULL;
+    struct shelf *shelf = NULL;
     r.depth = depth;
     r.n = depth > before ? 1u << (depth - before) : 1;
-    tamis_error e = depth && !shelf ? TAMIS_ENOMEM : rebuild_fill(&r);
+    tamis_error e = rebuild_fill(&r);
+    if (e == TAMIS_OK && depth && !rebuild_in_place(&r) && !(shelf = shelf_new(l->allocator)))
+        e = TAMIS_ENOMEM;
     for (uint32_t i = 0; i < r.n; i++) {
         if (r.target[i].body)
             mem_free(l->allocator, r.target[i].used, r.target[i].body->lines, 1);
@@ -626,8 +641,6 @@ static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t places, uns
     }
     if (e == TAMIS_OK)
         rebuild_publish(&r, shelf);
-    else
-        mem_free(l->allocator, shelf, 1, sizeof *shelf);
     lines_reclaim(l, false);
     memory_count(l);
     return e;

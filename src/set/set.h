@@ -284,8 +284,8 @@ quick_fn smooth_quick(struct set *s);
 /* At most BATCH keys. */
 tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
                        size_t *done);
-void smooth_fetch(const struct set *s, const tamis_digest *digests, size_t n, bool first);
-tamis_removed smooth_remove(struct set *s, tamis_digest digest);
+/* `outcomes` may be NULL. */
+void smooth_remove(struct set *s, const tamis_digest *digests, size_t n, uint8_t *outcomes);
 /* All entries of the other's lines. */
 tamis_error smooth_unite(struct set *s, const struct set *other);
 bool smooth_equal(const struct set *x, const struct set *y);

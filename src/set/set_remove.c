@@ -135,17 +135,12 @@ static tamis_error remove_many(struct set *s, const tamis_digest *keys, size_t n
 {
     tamis_error e = !s->opt.deletable ? TAMIS_EKIND : set_writable(s);
     size_t i = 0;
+    if (e == TAMIS_OK && set_lines(s)) {
+        smooth_remove(s, keys, n, outcomes);
+        i = n;
+    }
     while (e == TAMIS_OK && i < n) {
         tamis_removed outcome;
-        if (set_lines(s)) {
-            if (i % BATCH == 0) /* those after the next ones, so that these are there */
-                smooth_fetch(s, keys + i, n - i, i == 0);
-            outcome = smooth_remove(s, keys[i]);
-            if (outcomes)
-                outcomes[i] = (uint8_t)outcome;
-            i++;
-            continue;
-        }
         if (!s->form && i % BATCH == 0)
             filter_fetch(s, keys + i, min_u64(n - i, BATCH));
         e = remove_one(s, keys + i * set_width(s), &outcome);

@@ -173,21 +173,18 @@ tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uin
     return e;
 }
 
-/* Of the n keys to come, the lines of the second batch; and of the first, if they are not on their way. */
-void smooth_fetch(const struct set *s, const tamis_digest *digests, size_t n, bool first)
+void smooth_remove(struct set *s, const tamis_digest *digests, size_t n, uint8_t *outcomes)
 {
-    if (first)
-        lines_prefetch(set_lines(s), digests, min_u64(n, BATCH));
-    if (n > BATCH)
-        lines_prefetch(set_lines(s), digests + BATCH, min_u64(n - BATCH, BATCH));
-}
-
-tamis_removed smooth_remove(struct set *s, tamis_digest digest)
-{
-    if (!lines_remove(set_lines(s), digest))
-        return TAMIS_ABSENT;
-    s->stored--;
-    return TAMIS_REMOVED;
+    uint8_t taken[16 * BATCH];
+    for (size_t done = 0, some; done < n; done += some) {
+        some = min_u64(n - done, sizeof taken);
+        lines_remove_many(set_lines(s), digests + done, some, taken);
+        for (size_t i = 0; i < some; i++) {
+            s->stored -= taken[i];
+            if (outcomes)
+                outcomes[done + i] = taken[i] ? TAMIS_REMOVED : TAMIS_ABSENT;
+        }
+    }
 }
 
 /* ---- union ----------------------------------------------------------------------------------- */
