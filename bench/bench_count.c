@@ -23,6 +23,8 @@ static tamis_filter *make(const char *what)
         o.layout = TAMIS_SPREAD;
     if (strstr(what, "scalable"))
         o.growth = TAMIS_SCALABLE, o.capacity = 16;
+    if (strstr(what, "smooth"))
+        o.growth = TAMIS_SMOOTH, o.capacity = 0;
     if (strstr(what, "dynamic"))
         o.growth = TAMIS_DYNAMIC, o.capacity = 65536, o.vectors = 512;
     if (strstr(what, "deletable"))
@@ -96,6 +98,7 @@ static int removes(const char *what, size_t n)
 {
     tamis_filter *f = make(what);
     uint64_t next[CHUNK];
+    bool many = strstr(what, "many") != NULL;
     int failed = 0;
     for (size_t i = 0; i < REMOVABLE; i += CHUNK) {
         bench_keys(next, CHUNK, 2 + i);
@@ -104,7 +107,10 @@ static int removes(const char *what, size_t n)
     }
     for (size_t i = 0; i < n && i < REMOVABLE && !failed; i += CHUNK) {
         bench_keys(next, CHUNK, 2 + i);
-        for (size_t j = 0; j < CHUNK; j++)
+        tamis_filter_digest_fixed(f, next, 8, many ? CHUNK : 0, digests);
+        if (many)
+            failed |= tamis_filter_remove_many(f, digests, CHUNK, NULL, NULL) != TAMIS_OK;
+        for (size_t j = 0; j < CHUNK && !many; j++)
             failed |= tamis_filter_remove(f, &next[j], 8, NULL) != TAMIS_OK;
     }
     tamis_filter_free(f);
@@ -114,9 +120,10 @@ static int removes(const char *what, size_t n)
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        printf("has has_scalable has_many has_many_spread has_many_scalable has_many_dynamic add "
-               "add_scalable add_dynamic add_many add_many_spread add_many_scalable add_deletable "
-               "remove_deletable owners_put owners_take owners_locate\n");
+        printf("has has_scalable has_smooth has_many has_many_spread has_many_scalable "
+               "has_many_smooth has_many_dynamic add add_scalable add_dynamic add_many "
+               "add_many_spread add_many_scalable add_many_smooth add_deletable remove_deletable "
+               "remove_many_smooth_deletable owners_put owners_take owners_locate\n");
         return 0;
     }
     const char *what = argv[1];
