@@ -270,6 +270,8 @@ struct input_text {
     const uint8_t *header;
     size_t header_len;
     bool turns;
+    bool passed, timed_behind; /* passed: from input_next(), and what is the time behind it */
+    struct stamp time_behind;
     struct source *source; /* an open decoder, at the end of the segment last read */
     uint64_t source_of;    /* the input it belongs to */
 };

@@ -189,7 +189,12 @@ bool input_before(struct input *input, const struct input_text *text, size_t len
     size_t header_len = text->header_len;
     bool good = true;
     pthread_mutex_lock(&own->lock);
-    segment->timed = input_time_of(input, text, len, &segment->time_before);
+    if (text->passed && len == text->len) {
+        segment->timed = text->timed_behind;
+        segment->time_before = text->time_behind;
+    } else {
+        segment->timed = input_time_of(input, text, len, &segment->time_before);
+    }
     segment->reference = text->reference;
     if (text->turns && (good = turn_over(input, text, len) == TAMIS_OK) && own->turner->turned) {
         header = own->turner->head.data;

@@ -48,19 +48,29 @@ ALWAYS_INLINE uint32_t meet(struct parser *ps, uint32_t node, const struct json_
     return node;
 }
 
-/* The node of a key in an object. In an element of an array a number is not a key but a
-   position. */
-ALWAYS_INLINE uint32_t child_of(struct parser *ps, const struct json_level *in, const uint8_t *key,
+ALWAYS_INLINE bool is_named(const struct path_node *node, const uint8_t *key, size_t len)
+{
+    return node->len == len && memcmp(node->name, key, len) == 0;
+}
+
+/* The node of a key in an object: probably the one that followed the key before when that was last
+   met. In an element of an array a number is not a key but a position. */
+ALWAYS_INLINE uint32_t child_of(struct parser *ps, struct json_level *in, const uint8_t *key,
                                 size_t len)
 {
     const struct path_node *node = ps->selection->node;
-    uint32_t parent = in->node;
-    if (!(node[parent].lens >> (len < 63 ? len : 63) & 1))
-        return NO_NODE;
-    for (uint32_t i = node[parent].child; i != NO_NODE; i = node[i].sibling)
-        if (node[i].len == len && memcmp(node[i].name, key, len) == 0)
-            return in->through && node[i].position != NO_NODE ? NO_NODE : meet(ps, i, in);
-    return NO_NODE;
+    uint32_t *follower = &ps->follower[in->before], i = *follower;
+    if (i == NO_NODE || !is_named(&node[i], key, len)) {
+        if (!(node[in->node].lens >> (len < 63 ? len : 63) & 1))
+            return NO_NODE;
+        for (i = node[in->node].child; i != NO_NODE && !is_named(&node[i], key, len);)
+            i = node[i].sibling;
+        if (i == NO_NODE)
+            return NO_NODE;
+        *follower = i;
+    }
+    in->before = 2 * i + 1;
+    return in->through && node[i].position != NO_NODE ? NO_NODE : meet(ps, i, in);
 }
 
 /* The node of an element of an array by its position. *through: if the element is an object or
@@ -96,8 +106,8 @@ ALWAYS_INLINE const uint8_t *string_end(const uint8_t *p, const uint8_t *end, bo
 
 /* "key" and its colon; *node is the node it leads to. NULL: an error. */
 ALWAYS_INLINE const uint8_t *take_key(struct parser *ps, const uint8_t *p, const uint8_t *end,
-                                      const struct json_level *in, uint32_t *node,
-                                      struct fault *fault, scan_how vector, bool free)
+                                      struct json_level *in, uint32_t *node, struct fault *fault,
+                                      scan_how vector, bool free)
 {
     bool escaped;
     if (UNLIKELY(at(p, end, free) != '"')) {
@@ -318,6 +328,19 @@ static uint32_t take_element(struct parser *ps, const uint8_t *p, const uint8_t 
     return top->node;
 }
 
+/* The level that the bracket c at p opens. */
+ALWAYS_INLINE struct json_level level_of(const uint8_t *p, uint32_t node, uint32_t list, uint8_t c,
+                                         bool many, bool through)
+{
+    return (struct json_level){.start = p,
+                               .node = node,
+                               .list = list,
+                               .before = 2 * node,
+                               .close = (uint8_t)(c + 2),
+                               .many = many,
+                               .through = through};
+}
+
 /* A whole object or array at p, whose levels come above `base`. Returns the position after it;
    NULL: an error. */
 ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const uint8_t *end,
@@ -333,8 +356,8 @@ ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const
             if (top == ps->level + JSON_LEVELS)
                 return *fault = (struct fault){p, "nested too deeply"}, NULL;
             uint32_t list = c == '[' && !through ? slot_of(ps, node) : NO_SLOT;
-            bool many = top->many || through;
-            *++top = (struct json_level){p, NULL, node, list, 0, (uint8_t)(c + 2), many, through};
+            top[1] = level_of(p, node, list, c, top->many || through, through);
+            top++;
             through = false;
             p = skip_blanks(p + 1, end, free);
             if (at(p, end, free) != top->close)

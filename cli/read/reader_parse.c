@@ -41,6 +41,7 @@ void parser_free(struct parser *ps)
     selection_free(ps->own);
     free(ps->value);
     free(ps->seen);
+    free(ps->follower);
     free(ps->tail);
     for (struct chunk *next; ps->chunks; ps->chunks = next) {
         next = ps->chunks->next;
@@ -65,14 +66,19 @@ static bool renew(void **array, size_t *room, size_t n, size_t size)
 
 tamis_error parser_begin(struct parser *ps, const struct selection *s, const void *data, size_t len)
 {
-    void *value = ps->value, *seen = ps->seen, *tail = ps->tail;
+    void *value = ps->value, *seen = ps->seen, *tail = ps->tail, *follower = ps->follower;
+    size_t followers = 2 * (size_t)s->n_nodes;
     bool ok = renew(&value, &ps->n_values, s->n_slots, sizeof *ps->value);
     ok = renew(&seen, &ps->n_seen, s->n_nodes, sizeof *ps->seen) && ok;
+    ok = renew(&follower, &ps->n_followers, followers, sizeof *ps->follower) && ok;
     if (s->n_nodes)
         ok = renew(&tail, &ps->n_tails, s->n_slots, sizeof *ps->tail) && ok;
     ps->value = value;
     ps->seen = seen;
     ps->tail = tail;
+    ps->follower = follower;
+    if (followers && ok)
+        memset(follower, 0xFF, followers * sizeof *ps->follower);
     ps->selection = s;
     ps->turns = ps->turned = false;
     ps->unended = NULL;

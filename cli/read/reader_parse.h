@@ -76,6 +76,7 @@ struct json_level {
     struct value *last; /* of a list: its last element, NULL if it has none yet */
     uint32_t node;
     uint32_t list;     /* of an array: where its elements go, else NO_SLOT */
+    uint32_t before;   /* of an object: where the parser keeps what follows the last key */
     uint32_t position; /* in an array */
     uint8_t close;     /* the bracket that ends it */
     bool many;         /* in an element of an array, whose parts are lists */
@@ -100,6 +101,10 @@ struct parser {
     uint32_t *seen; /* by node: the turn in which its key was last met */
     size_t n_seen;
     uint32_t turn;
+    /* JSON: what keys were met last, at 2 * node the first in the node, at 2 * node + 1 the one
+       behind it; NO_NODE: none */
+    uint32_t *follower;
+    size_t n_followers;
 
     bool (*fit)(struct parser *parser, const uint8_t *line, const uint8_t *end);
     const uint8_t *damage; /* JSON: all before this is lines that do not fit */

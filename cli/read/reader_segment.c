@@ -161,6 +161,7 @@ static void text_context(struct input_text *text, const struct input_segment *se
     text->header = segment->header;
     text->header_len = segment->header_len;
     text->turns = segment->turns;
+    text->passed = false;
 }
 
 /* The segment is the first `end` bytes of the text. */
@@ -206,6 +207,9 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
         return out_of_memory(g->input, reason);
     segment->turns = g->text->turns;
     own->timed = input_time_of(g->input, g->text, end, &own->time_before);
+    g->text->passed = true;
+    g->text->timed_behind = own->timed;
+    g->text->time_behind = own->time_before;
     return TAMIS_OK;
 }
 

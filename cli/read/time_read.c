@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "time_read.h"
 
+#include <endian.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -308,12 +309,74 @@ static bool settle_year(struct time_context *x, struct civil *c, int64_t *second
     return false;
 }
 
+/* ---- like the last one ----------------------------------------------------------------------- */
+
+/* hh:mm:ss, eight bytes at once; a leap second is left to the slow way. */
+static bool clock_at(const uint8_t *p, unsigned *seconds)
+{
+    const uint64_t high = UINT64_C(0xF0F0F0F0F0F0F0F0);
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    x = le64toh(x) ^ UINT64_C(0x30303A30303A3030); /* digits become 0 to 9, colons 0 */
+    if ((x | (x + UINT64_C(0x0606060606060606))) & high || x & UINT64_C(0x0000FF0000FF0000))
+        return false;
+    x = 10 * x + (x >> 8); /* pairs of digits in bytes 0, 3 and 6 */
+    unsigned hour = x & 0xFF, minute = x >> 24 & 0xFF, second = x >> 48 & 0xFF;
+    *seconds = 3600 * hour + 60 * minute + second;
+    return hour < 24 && minute < 60 && second < 60;
+}
+
+static bool like_last(struct time_context *x, const uint8_t *text, size_t len, struct stamp *out)
+{
+    unsigned clock;
+    if (x->date_len == 0 || len < x->date_len + 8 || memcmp(text, x->date, x->date_len) != 0 ||
+        !clock_at(text + x->date_len, &clock))
+        return false;
+    struct time_text r = {text + x->date_len + 8, text + len};
+    out->nanoseconds = 0;
+    if (r.end - r.at > 1 && (*r.at == '.' || *r.at == ',') && (uint8_t)(r.at[1] - '0') < 10)
+        take_fraction(&r, &out->nanoseconds);
+    if ((size_t)(r.end - r.at) != x->east_len || memcmp(r.at, x->east, x->east_len) != 0)
+        return false;
+    int64_t local = x->midnight + clock;
+    out->seconds = local - (x->zoned ? x->ahead : zone_offset(x, local));
+    return true;
+}
+
+/* Remembers a time of which all was read: a date of `lead` bytes, hh:mm:ss, a fraction, a zone. */
+static void remember(struct time_context *x, const uint8_t *text, size_t len, size_t lead,
+                     const struct civil *c)
+{
+    size_t east = lead + 8;
+    unsigned clock;
+    x->date_len = 0;
+    if (len < east || lead > sizeof x->date || !clock_at(text + lead, &clock))
+        return;
+    if (len > east && (text[east] == '.' || text[east] == ','))
+        for (east++; east < len && (uint8_t)(text[east] - '0') < 10;)
+            east++;
+    if (len - east > sizeof x->east)
+        return;
+    x->date_len = (unsigned)lead;
+    x->east_len = (unsigned)(len - east);
+    memcpy(x->date, text, lead);
+    memcpy(x->east, text + east, len - east);
+    x->zoned = c->zoned;
+    x->ahead = c->offset;
+    x->midnight = days_of(c->year, c->month, c->day) * 86400;
+    x->normal =
+        lead == 11 && text[4] == '-' && text[10] == 'T' && len - east == 1 && text[east] == 'Z';
+}
+
+/* ---- all forms ------------------------------------------------------------------------------- */
+
 /* A time at the start, except numbers; returns its length. */
 static size_t take_time(struct time_context *x, const uint8_t *text, size_t len, bool *dated,
                         struct stamp *out)
 {
     struct time_text r = {text, text + len};
     struct civil c = {0};
+    size_t lead = 0;
     bool good, month = len && (*text | 0x20) >= 'a' && (*text | 0x20) <= 'z';
     *dated = false;
     if (len < 10 || (!month && !digit(&r) && *text != ' '))
@@ -326,8 +389,10 @@ static size_t take_time(struct time_context *x, const uint8_t *text, size_t len,
             good = (!weekday || take(&r, ' ')) && syslog_form(&r, &c, weekday);
     } else if (text[2] == '/') {
         good = access_form(&r, &c);
+        lead = 12;
     } else if (text[4] == '-' || text[4] == '/') {
         good = iso_form(&r, &c, dated);
+        lead = 11;
     } else {
         good = mail_form(&r, &c);
     }
@@ -336,6 +401,7 @@ static size_t take_time(struct time_context *x, const uint8_t *text, size_t len,
     if (c.year == 0) {
         if (!settle_year(x, &c, &out->seconds))
             return 0;
+        lead = 0; /* another reference may mean another year */
     } else if (valid(&c)) {
         out->seconds = local_seconds(&c);
         out->seconds -= c.zoned ? c.offset : zone_offset(x, out->seconds);
@@ -343,6 +409,8 @@ static size_t take_time(struct time_context *x, const uint8_t *text, size_t len,
         return 0;
     }
     out->nanoseconds = c.nanoseconds;
+    if (lead && r.at == r.end && !*dated)
+        remember(x, text, len, lead, &c);
     return (size_t)(r.at - text);
 }
 
@@ -385,6 +453,8 @@ static bool since_1970(const uint8_t *text, size_t len, struct stamp *out)
 bool time_read(struct time_context *x, const uint8_t *text, size_t len, struct stamp *out)
 {
     bool dated;
+    if (LIKELY(like_last(x, text, len, out)))
+        return true;
     size_t taken = take_time(x, text, len, &dated, out);
     if (taken)
         return taken == len;
@@ -398,40 +468,66 @@ size_t time_lead(struct time_context *x, const uint8_t *text, size_t len, struct
     return dated ? 0 : taken;
 }
 
-size_t time_write(struct stamp stamp, char out[TIME_NORMAL_MAX])
+static char *put_two(char *p, unsigned x, char behind)
+{
+    *p++ = (char)('0' + x / 10);
+    *p++ = (char)('0' + x % 10);
+    *p = behind;
+    return p + (behind != 0);
+}
+
+static void write_day(int64_t days, char out[11])
+{
+    int64_t year, month, day;
+    date_of(days, &year, &month, &day);
+    char *p = put_two(out, (unsigned)year / 100, 0);
+    p = put_two(p, (unsigned)year % 100, '-');
+    p = put_two(p, (unsigned)month, '-');
+    put_two(p, (unsigned)day, 'T');
+}
+
+/* *day is that of `date`; both change if the time is on another. */
+static size_t write_time(struct stamp stamp, int64_t *day, char date[11], char *out)
 {
     int64_t days = (stamp.seconds >= 0 ? stamp.seconds : stamp.seconds - 86399) / 86400;
-    int64_t year, month, day;
     unsigned second = (unsigned)(stamp.seconds - days * 86400);
     uint32_t part = stamp.nanoseconds;
-    date_of(days, &year, &month, &day);
-    const unsigned field[] = {(unsigned)year / 100, (unsigned)year % 100, (unsigned)month,
-                              (unsigned)day,        second / 3600,        second / 60 % 60,
-                              second % 60};
-    static const char between[] = "\0--T::";
-    char *p = out;
-    for (int i = 0; i < 7; i++) {
-        if (i > 1)
-            *p++ = between[i - 1];
-        *p++ = (char)('0' + field[i] / 10);
-        *p++ = (char)('0' + field[i] % 10);
+    if (UNLIKELY(days != *day || !date[0])) {
+        write_day(days, date);
+        *day = days;
     }
+    memcpy(out, date, 11);
+    char *p = put_two(out + 11, second / 3600, ':');
+    p = put_two(p, second / 60 % 60, ':');
+    p = put_two(p, second % 60, part ? '.' : 'Z');
     if (part) {
-        *p++ = '.';
         for (uint32_t unit = 100000000; part; unit /= 10) {
             *p++ = (char)('0' + part / unit);
             part %= unit;
         }
+        *p++ = 'Z';
     }
-    *p++ = 'Z';
     return (size_t)(p - out);
+}
+
+size_t time_write(struct stamp stamp, char out[TIME_NORMAL_MAX])
+{
+    int64_t day = 0;
+    char date[11] = {0};
+    return write_time(stamp, &day, date, out);
 }
 
 size_t time_normal(struct time_context *x, const uint8_t *text, size_t len,
                    char out[TIME_NORMAL_MAX])
 {
     struct stamp stamp;
-    return time_read(x, text, len, &stamp) && stamp.seconds >= YEAR_1 && stamp.seconds <= YEAR_9999
-               ? time_write(stamp, out)
+    bool like = like_last(x, text, len, &stamp);
+    if (like && x->normal && len == x->date_len + 9) {
+        memcpy(out, text, len);
+        return len;
+    }
+    return (like || time_read(x, text, len, &stamp)) && stamp.seconds >= YEAR_1 &&
+                   stamp.seconds <= YEAR_9999
+               ? write_time(stamp, &x->day, x->written, out)
                : 0;
 }

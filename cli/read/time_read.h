@@ -1,7 +1,8 @@
 /*
  * Times as logs write them. Every record has one, the index needs it as a number, and a file has
- * millions: so each form is parsed digit by digit, with neither strptime() nor mktime() (400 ns), and the
- * offset of a zone from UTC is looked up once for each quarter of an hour that occurs.
+ * millions: so each form is parsed digit by digit, with neither strptime() nor mktime() (400 ns), the
+ * offset of a zone from UTC is looked up once for each quarter of an hour that occurs, and of a time that
+ * differs from the last one only in hour, minute, second and fraction only these are read.
  *
  *     2024-05-01T10:00:00.123Z      RFC 3339; also with a blank for the T, a comma before the
  *     2024/05/01 10:00 +0200        fraction, slashes in the date, without seconds, without a zone
@@ -36,6 +37,14 @@ struct time_context {
     int64_t reference; /* seconds: a time without a year is at most a day later */
     int64_t quarter;   /* the quarter of an hour whose offset is known, plus 1; 0: none */
     int64_t offset;
+    /* what the last time had before and behind its hour, minute and second */
+    uint8_t date[12], east[8];
+    unsigned date_len, east_len; /* date_len 0: none */
+    bool zoned, normal;          /* normal: as time_write() writes it */
+    int64_t midnight, ahead;     /* seconds: of the date as if it were UTC; of its offset */
+    /* the day last written, since 1970; written[0] 0: none */
+    int64_t day;
+    char written[11]; /* 2024-05-01T */
 };
 
 #define TIME_NORMAL_MAX 32

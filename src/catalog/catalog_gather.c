@@ -282,6 +282,7 @@ ALWAYS_INLINE bool seen_before(const tamis_gather *g, uint64_t *slots, uint32_t 
 struct giving {
     tamis_gather *gather;
     uint32_t attribute;
+    bool nests, covered; /* covered: what is still to come was gathered with a part seen recently */
 };
 
 /* Gathers a part of a value; true if it was seen recently. `within`: 32 bytes can be read from
@@ -307,9 +308,12 @@ ALWAYS_INLINE bool gather_part(const struct giving *to, const uint8_t *data, siz
 
 static void give_part(void *context, tamis_key key, bool part)
 {
-    const struct giving *to = context;
+    struct giving *to = context;
     (void)part;
-    gather_part(to, key.data, key.len, seen_slots(to->gather->schema, to->attribute), false);
+    if (!to->covered)
+        to->covered = gather_part(to, key.data, key.len,
+                                  seen_slots(to->gather->schema, to->attribute), false) &&
+                      to->nests;
 }
 
 ALWAYS_INLINE bool give_word(void *context, const uint8_t *word, size_t len)
@@ -320,7 +324,7 @@ ALWAYS_INLINE bool give_word(void *context, const uint8_t *word, size_t len)
 /* Returns the number of parts. */
 static unsigned gather_parts(tamis_gather *g, uint32_t at, const struct type *type, tamis_key value)
 {
-    struct giving to = {g, at};
+    struct giving to = {g, at, type->nests, false};
     if (!type->parts || !value.data)
         return 0;
     if (type->splits && value.len <= WORDS_TEXT)
@@ -357,7 +361,8 @@ static tamis_digest gather_fresh(tamis_gather *g, uint32_t at, tamis_key value)
 }
 
 /* The value, or for a long one its digest if it covers all bytes, is looked up among those seen
-   recently. */
+   recently: also a text, since agents and messages repeat, and splitting one costs twenty times its
+   digest. */
 static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_digest *whole)
 {
     const struct type *type = &types[g->schema->types[at]];
@@ -366,7 +371,7 @@ static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_di
     uint32_t slot;
     uint64_t x[4] = {0};
     g->values_len += value.len;
-    if (!data || type->splits || (value.len > SEEN_LONG && (type->normal || !type->parts))) {
+    if (!data || (value.len > SEEN_LONG && (type->normal || !type->parts))) {
         *whole = gather_fresh(g, at, value);
         return;
     }

@@ -37,10 +37,45 @@ static void narrow_rows(const uint64_t m[64], uint32_t width, uint8_t *out)
     memcpy(out, packed, (size_t)width * 8);
 }
 
+/* Bit i of byte j and bit j of byte i change places. */
+ALWAYS_INLINE uint64_t transpose_eight(uint64_t x)
+{
+    uint64_t t = (x ^ x >> 7) & UINT64_C(0x00AA00AA00AA00AA);
+    x ^= t ^ t << 7;
+    t = (x ^ x >> 14) & UINT64_C(0x0000CCCC0000CCCC);
+    x ^= t ^ t << 14;
+    t = (x ^ x >> 28) & UINT64_C(0x00000000F0F0F0F0);
+    return x ^ t ^ t << 28;
+}
+
+/* Up to eight columns, as a folder of up to 64 MB has: a fifth of the instructions of 64 by 64. */
+static void few_rows(const uint64_t *const *columns, uint32_t n, uint64_t words, uint32_t width,
+                     uint8_t *out)
+{
+    uint64_t m[64];
+    for (uint64_t w = 0; w < words; w++, out += (size_t)8 * width)
+        for (unsigned k = 0; k < 8; k++) {
+            uint64_t x = 0;
+            for (uint32_t i = 0; i < n; i++)
+                x |= (columns[i][w] >> (8 * k) & 0xFF) << (8 * i);
+            x = transpose_eight(x);
+            if (width == 8)
+                memcpy(out + 8 * (size_t)k, &x, 8);
+            for (unsigned i = 0; i < 8 && width < 8; i++)
+                m[8 * k + i] = x >> (8 * i) & 0xFF;
+            if (k == 7 && width < 8)
+                narrow_rows(m, width, out);
+        }
+}
+
 void strip_rows(const uint64_t *const *columns, uint32_t n, uint64_t words, uint32_t width,
                 uint8_t *out)
 {
     uint64_t m[64];
+    if (n <= 8 && width <= 8) {
+        few_rows(columns, n, words, width, out);
+        return;
+    }
     for (uint64_t w = 0; w < words; w++)
         for (uint32_t first = 0; first < n; first += 64) {
             uint32_t some = n - first < 64 ? n - first : 64;
@@ -48,10 +83,6 @@ void strip_rows(const uint64_t *const *columns, uint32_t n, uint64_t words, uint
                 m[i] = columns[first + i][w];
             memset(m + some, 0, (64 - some) * sizeof *m);
             bits_transpose(m);
-            if (width < 8) {
-                narrow_rows(m, width, out + 8 * w * width);
-                continue;
-            }
             size_t bytes = width - first < 64 ? (width - first) / 8 : 8;
             uint8_t *row = out + 8 * w * width + first / 8;
             for (unsigned i = 0; i < 64; i++, row += width / 8)

@@ -7,9 +7,9 @@ static unsigned path_parts(tamis_key value, tamis_give give, void *context)
 {
     const char *text = value.data;
     unsigned n = 0;
-    for (size_t i = 0; i < value.len; i++)
-        if (text[i] == '/') {
-            give(context, (tamis_key){text, i + 1}, true);
+    for (size_t len = value.len; len > 0; len--)
+        if (text[len - 1] == '/') {
+            give(context, (tamis_key){text, len}, true);
             n++;
         }
     return n;
@@ -48,11 +48,16 @@ const struct type types[TAMIS_TYPES] = {
                     .compare = compare_time},
     [TAMIS_IP] = {.name = "ip",
                   .trims = true,
+                  .nests = true,
                   .normal = normal_ip,
                   .parts = ip_parts,
                   .serves = TAMIS_NETWORK,
                   .ask = ip_ask},
-    [TAMIS_PATH] = {.name = "path", .parts = path_parts, .serves = TAMIS_PREFIX, .ask = path_ask},
+    [TAMIS_PATH] = {.name = "path",
+                    .nests = true,
+                    .parts = path_parts,
+                    .serves = TAMIS_PREFIX,
+                    .ask = path_ask},
     [TAMIS_WORDS] = {.name = "words",
                      .splits = true,
                      .parts = words_parts,

@@ -26,6 +26,7 @@ struct type {
     const char *name;
     bool trims;  /* surrounding spaces and a pair of double quotes are ignored */
     bool splits; /* only its parts are keys, unless it has none */
+    bool nests;  /* its parts come from the longest on, and a value with one has those after it */
     bool (*normal)(struct text text, struct out *out);
     unsigned (*parts)(tamis_key value, tamis_give give, void *context); /* returns their number */
     tamis_op serves; /* the operator that the parts support, and the keys it needs */

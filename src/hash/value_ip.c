@@ -203,7 +203,7 @@ unsigned ip_parts(tamis_key value, tamis_give give, void *context)
     struct ip ip;
     if (!ip_of(value, &ip))
         return 0;
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 3; i-- > 0;)
         give_network(&ip, kept[ip.len == 16][i], give, context);
     return 3;
 }

@@ -11,6 +11,8 @@
 static uint64_t part_of(const char *digits, size_t n)
 {
     uint64_t value = 0, ten = UINT64_C(10000000000000000000);
+    if (n == 0)
+        return 0;
     for (unsigned i = 0; i < PART_DIGITS; i++)
         value = 10 * value + (i < n ? (uint64_t)(digits[i] - '0') : 0);
     return (uint64_t)(((unsigned __int128)value << 64) / ten);

@@ -574,6 +574,89 @@ static int fields(const char *path)
     return 0;
 }
 
+/* What the last time was changes nothing. */
+TEST(times_one_after_the_other)
+{
+    static const char *const times[] = {"2024-05-01T10:00:00Z",
+                                        "2024-05-01T23:59:59Z",
+                                        "2024-05-01T23:59:60Z",
+                                        "2024-05-01T24:00:00Z",
+                                        "2024-05-01T10:60:00Z",
+                                        "2024-05-01T1:00:00Z",
+                                        "2024-05-01T10:00:00.5Z",
+                                        "2024-05-01T10:00:00,25Z",
+                                        "2024-05-01T10:00:00.50Z",
+                                        "2024-05-01T10:00:00.Z",
+                                        "2024-05-01T10:00:00",
+                                        "2024-05-01T10:00:00.125",
+                                        "2024-05-01T10:00:00+02:00",
+                                        "2024-05-01T10:00:00.5-02:00",
+                                        "2024-05-01T10:00:00 UTC",
+                                        "2024-05-01T10:00Z",
+                                        "2024-05-01 10:00:00Z",
+                                        "2024/05/01T10:00:00Z",
+                                        "2024-05-01",
+                                        "2024-05-02T00:00:00Z",
+                                        "2024-10-27T02:30:00",
+                                        "2024-10-27T03:30:00",
+                                        "0000-05-01T10:00:00Z",
+                                        "0001-01-01T00:00:00+02:00",
+                                        "9999-12-31T23:59:59-02:00",
+                                        "01/May/2024:10:00:00 +0000",
+                                        "01/May/2024:22:00:01 -0700",
+                                        "01/May/2024:10:00:00",
+                                        "01/May/2024:10:0a:00 +0000",
+                                        "May  1 10:00:00",
+                                        "1714557600.25",
+                                        "x",
+                                        ""};
+    const size_t n = sizeof times / sizeof *times;
+    char alone[TIME_NORMAL_MAX], after[TIME_NORMAL_MAX];
+    for (size_t i = 0; i < n * n; i++) {
+        const uint8_t *first = (const uint8_t *)times[i / n], *text = (const uint8_t *)times[i % n];
+        size_t len = strlen(times[i % n]);
+        struct time_context fresh = {.zone = "Europe/Paris", .reference = 1714600000}, used = fresh;
+        struct stamp x = {0}, y = {0}, z;
+        time_read(&used, first, strlen(times[i / n]), &z);
+        used.reference = fresh.reference = 1700000000;
+        bool good = time_read(&fresh, text, len, &x);
+        CHECK(time_read(&used, text, len, &y) == good);
+        CHECK(!good || (x.seconds == y.seconds && x.nanoseconds == y.nanoseconds));
+        fresh = (struct time_context){.zone = fresh.zone, .reference = fresh.reference};
+        size_t alone_len = time_normal(&fresh, text, len, alone);
+        CHECK(time_normal(&used, text, len, after) == alone_len &&
+              memcmp(alone, after, alone_len) == 0);
+    }
+}
+
+/* Keys may come in any order, which changes from record to record. */
+TEST(json_keys_in_any_order)
+{
+    static const char *const member[] = {"\"a\":1", "\"bb\":{\"a\":2,\"c\":3}",
+                                         "\"c\":[{\"c\":4},{\"a\":5,\"c\":6}]", "\"d\":7",
+                                         "\"x\":{\"a\":8}"};
+    static const unsigned fact = 120;
+    struct buf text = {0}, expected = {0};
+    for (unsigned i = 0; i < 4 * fact; i++) {
+        unsigned order[5] = {0, 1, 2, 3, 4}, rest = i * 37 % fact;
+        buf_say(&text, "%s", "{");
+        for (unsigned left = 5; left > 0; left--) {
+            unsigned at = rest % left, taken = order[at];
+            rest /= left;
+            for (unsigned j = at; j + 1 < left; j++)
+                order[j] = order[j + 1];
+            buf_say(&text, "%s", left < 5 ? "," : "");
+            buf_say(&text, "%s", member[taken]);
+        }
+        buf_say(&text, "%s", "}\n");
+        buf_say(&expected, "%s", "1|3|2|7|5\n");
+    }
+    same(__FILE__, __LINE__, READ_JSONL, "a bb.c bb.a d c.a", NULL, text.data, text.len,
+         expected.data);
+    buf_free(&text);
+    buf_free(&expected);
+}
+
 /* One line each: seconds and nanoseconds and the normal form, or "-". */
 static int times(const char *zone, long long reference)
 {
