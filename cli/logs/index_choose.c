@@ -23,10 +23,12 @@
 #include "question.h"
 
 #define SAMPLE_FILES  256
-#define SAMPLE_TEXT   ((size_t)8 << 20)
+#define SAMPLE_TEXT   ((size_t)4 << 20)
 #define SAMPLE_LEAST  ((size_t)16 << 10) /* bytes per file */
 #define SAMPLE_MOST   ((size_t)4 << 20)
 #define SAMPLE_FIELDS 512
+#define SAMPLE_LOOKS  1024 /* values of a field that are all looked at, then one of 16 */
+#define WORDS_PIECE   ((size_t)16 << 10)
 #define WITHOUT       0.025 /* budgets */
 #define WITH_WORDS    0.045
 #define SMALL         65536.0
@@ -46,8 +48,9 @@ struct sampled {
     const char *name;
     struct distinct_growth values;
     uint64_t records, there;     /* records that have it; with a value that is not empty */
-    uint64_t looks[TAMIS_TYPES]; /* of these: what they look like */
-    uint64_t zeros, spaces;      /* with leading zeros; number of spaces */
+    uint64_t zeros;              /* numbers with leading zeros */
+    uint64_t looked, spaces;     /* values that were looked at; their spaces */
+    uint64_t looks[TAMIS_TYPES]; /* what they look like */
     const char *documented;      /* type */
     double cost, worth;
     tamis_type type;
@@ -68,10 +71,11 @@ struct sample {
     struct distinct_growth words; /* of whole lines */
     struct time_context time;
     const struct input *input;
-    uint64_t records, first, text; /* first: number of the first record of the current file */
-    double total;                  /* text of all inputs */
-    size_t last;                   /* the last field found */
-    bool prose, failed;            /* there is text that people would search by words */
+    uint64_t records, first; /* first: number of the first record of the current file */
+    uint64_t text, worded;   /* bytes; of these, those whose words were counted */
+    double total;            /* text of all inputs */
+    size_t last;             /* the last field found */
+    bool prose, failed;      /* there is text that people would search by words */
 };
 
 /* ---- growth ---------------------------------------------------------------------------------- */
@@ -123,18 +127,23 @@ static void look_at(struct sample *s, struct sampled *f, const struct value *v)
 {
     char room[300];
     struct stamp stamp;
-    f->there++;
+    bool short_one = v->len <= 64, zero = short_one && v->len > 1 && v->data[0] == '0';
+    bool all = f->there++ < SAMPLE_LOOKS || f->there % 16 == 0;
+    bool whole = (all || zero) && short_one &&
+                 tamis_value_normal(TAMIS_INT, v->data, v->len, room, sizeof room) > 0;
+    f->zeros += whole && zero;
+    if (!all)
+        return;
+    f->looked++;
     for (size_t i = 0; i < v->len; i++)
         f->spaces += v->data[i] == ' ';
     f->looks[TAMIS_PATH] += v->data[0] == '/';
-    if (v->len > 64)
+    if (!short_one)
         return;
-    bool whole = tamis_value_normal(TAMIS_INT, v->data, v->len, room, sizeof room) > 0;
     f->looks[TAMIS_INT] += whole && v->len <= 18;
     f->looks[TAMIS_DEC] += tamis_value_normal(TAMIS_DEC, v->data, v->len, room, sizeof room) > 0;
     f->looks[TAMIS_IP] += tamis_value_normal(TAMIS_IP, v->data, v->len, room, sizeof room) > 0;
     f->looks[TAMIS_TIME] += time_read(&s->time, v->data, v->len, &stamp) && (!whole || v->len > 9);
-    f->zeros += whole && v->len > 1 && v->data[0] == '0';
 }
 
 /* Usual names of times: a number by itself does not show that it is one. */
@@ -151,7 +160,7 @@ static bool named_time(const char *name)
 
 static tamis_type guess(const struct sampled *f)
 {
-    double sure = SURE * (double)f->there;
+    double sure = SURE * (double)f->looked;
     tamis_type type;
     if (f->documented && tamis_type_named(f->documented, &type))
         return type;
@@ -168,7 +177,14 @@ static tamis_type guess(const struct sampled *f)
         return TAMIS_DEC;
     if ((double)f->looks[TAMIS_PATH] >= sure)
         return TAMIS_PATH;
-    return f->spaces >= 3 * f->there && f->values.n > f->there / 4 ? TAMIS_WORDS : TAMIS_BYTES;
+    return f->spaces >= 3 * f->looked ? TAMIS_WORDS : TAMIS_BYTES;
+}
+
+/* Sentences that mostly differ: people search them, and the lines around them. Of texts that repeat,
+   like the agents of web servers, the words of the field suffice. */
+static bool is_prose(const struct sampled *f)
+{
+    return f->type == TAMIS_WORDS && !f->documented && f->values.n > f->there / 4;
 }
 
 /* ---- sampling -------------------------------------------------------------------------------- */
@@ -234,6 +250,17 @@ static void give_word(void *context, tamis_key key, bool part)
     s->failed |= !growth_put(&s->words, bytes_hash(key.data, key.len));
 }
 
+/* Words of the first quarter of a text: their number grows evenly, and each costs as much as a value. */
+static void sample_words(struct sample *s, const struct input_text *text)
+{
+    size_t len = text->len / 4 < WORDS_PIECE ? text->len : text->len / 4;
+    for (size_t at = 0, n; at < len; at += n) { /* short pieces are split faster */
+        n = len - at < WORDS_PIECE ? len - at : WORDS_PIECE;
+        tamis_type_keys(TAMIS_WORDS, (tamis_key){text->data + at, n}, give_word, s);
+    }
+    s->worded += len;
+}
+
 static bool sample_file(struct sample *s, const char *path, size_t most)
 {
     const struct input_options options = {
@@ -253,7 +280,7 @@ static bool sample_file(struct sample *s, const char *path, size_t most)
         s->text += text.len;
         s->prose |= input->dialect.format == READ_TEXT || input->dialect.format == READ_SYSLOG;
         error = reader_fields(input, &text, visit, s, &reason);
-        tamis_type_keys(TAMIS_WORDS, (tamis_key){text.data, text.len}, give_word, s);
+        sample_words(s, &text);
     }
     input_text_free(&text);
     input_segment_free(&segment);
@@ -263,17 +290,18 @@ static bool sample_file(struct sample *s, const char *path, size_t most)
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/* In a segment, as a share of its text. */
-static double share_of(const struct sample *s, const struct distinct_growth *g, double bytes)
+/* In a segment, as a share of its text; they occurred in so much text of the sample. */
+static double share_of(const struct sample *s, const struct distinct_growth *g, uint64_t text,
+                       double bytes)
 {
     double segment = (double)s->inputs->segment;
     segment = segment < s->total ? segment : s->total;
-    return s->text ? growth_at(g, segment / (double)s->text) * bytes / segment : 0;
+    return text ? growth_at(g, segment / (double)text) * bytes / segment : 0;
 }
 
 static double interest(const struct sampled *f)
 {
-    if (2 * f->spaces > f->there)
+    if (2 * f->spaces > f->looked)
         return 0.3;
     return f->type == TAMIS_IP ? 2 : f->type == TAMIS_INT ? 0.5 : 1;
 }
@@ -284,12 +312,15 @@ static void weigh(struct sample *s)
     for (size_t i = 0; i < s->n; i++) {
         struct sampled *f = &s->field[i];
         f->type = time && strcmp(f->name, time) == 0 ? TAMIS_TIME : guess(f);
-        f->cost = share_of(s, &f->values, KEY_BYTES);
+        double keys = 1;
+        if (f->type == TAMIS_WORDS && f->looked)
+            keys += (double)f->spaces / (double)f->looked;
+        f->cost = share_of(s, &f->values, s->text, keys * KEY_BYTES);
         f->worth = s->records ? (double)f->records / (double)s->records *
                                     __builtin_log2(1 + (double)f->values.n) * interest(f)
                               : 0;
         f->bounds = f->type == TAMIS_DEC || f->type == TAMIS_TIME;
-        s->prose |= f->type == TAMIS_WORDS && !f->documented;
+        s->prose |= is_prose(f);
     }
 }
 
@@ -329,7 +360,7 @@ static double pair_cost(struct sample *s, size_t one, size_t two)
         if (have == 3)
             s->failed |= !growth_put(&pairs, hash[0] * 31 + hash[1]);
     }
-    double cost = share_of(s, &pairs, PAIR_BYTES);
+    double cost = share_of(s, &pairs, s->text, PAIR_BYTES);
     free(pairs.slot);
     return cost;
 }
@@ -412,7 +443,7 @@ static void take_field(struct choice *c, struct sampled *f)
 
 static void choose(struct sample *s, struct attrs *a, bool say)
 {
-    double words = s->prose ? share_of(s, &s->words, KEY_BYTES) : 0;
+    double words = s->prose ? share_of(s, &s->words, s->worded, KEY_BYTES) : 0;
     struct choice c = {.sample = s,
                        .attrs = a,
                        .spent = words,

@@ -4,6 +4,8 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/err.h"
 
@@ -129,10 +131,7 @@ void entry_restore(const struct entry *e, struct dialect *d)
 
 uint64_t bytes_hash(const uint8_t *data, size_t len)
 {
-    uint64_t h = 0xcbf29ce484222325; /* FNV-1a */
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ data[i]) * 0x100000001b3;
-    return h ^ h >> 29;
+    return XXH3_64bits(data, len);
 }
 
 /* Seven bits per byte, the lowest first; the last byte has its top bit clear. */
