@@ -19,6 +19,9 @@ double bench_now(void);  /* seconds by the clock */
 double bench_used(void); /* seconds of processor time of this thread: others do not count in */
 void bench_pin(void);    /* to one core, so that the caches are ours */
 uint64_t bench_mix(uint64_t x);
+/* A rank from 0 to most - 1 by Zipf's law, exponent 1; most <= BENCH_NAMES. */
+#define BENCH_NAMES 100000
+unsigned bench_zipf(uint64_t random, unsigned most);
 void bench_keys(uint64_t *keys, size_t n, uint64_t seed);
 
 /* Median of BENCH_RUNS runs of body(context), in nanoseconds for each of n. */

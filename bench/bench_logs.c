@@ -12,11 +12,9 @@
 
 #include "bench.h"
 
-#define NAMES 100000
 #define START 1714521600 /* 2024-05-01 */
 #define SPAN  (10 * 86400)
 
-static double share[NAMES]; /* cumulated */
 static uint64_t state;
 
 static uint64_t draw(void)
@@ -26,16 +24,7 @@ static uint64_t draw(void)
 
 static unsigned zipf(unsigned most)
 {
-    double u = (double)(draw() >> 11) * 0x1p-53 * share[most - 1];
-    unsigned low = 0, high = most - 1;
-    while (low < high) {
-        unsigned middle = (low + high) / 2;
-        if (share[middle] < u)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return bench_zipf(draw(), most);
 }
 
 struct request {
@@ -55,7 +44,7 @@ static void make(struct request *r, uint64_t i, uint64_t records, int iso)
         "Gecko) Version/17.4 Mobile/15E148 Safari/604.1",
         "python-requests/2.%u"};
     static const char *const parts[] = {"index", "login", "images", "api", "static", "search"};
-    unsigned host = zipf(NAMES), user = zipf(20000), kind = (unsigned)(draw() % 100);
+    unsigned host = zipf(BENCH_NAMES), user = zipf(20000), kind = (unsigned)(draw() % 100);
     state = 3 * i + 1; /* the same in every format and file */
     snprintf(r->host, sizeof r->host, "10.%u.%u.%u", host / 62500, host / 250 % 250, host % 250);
     snprintf(r->user, sizeof r->user, "u%05u", user);
@@ -114,9 +103,6 @@ int main(int argc, char **argv)
         return fprintf(stderr, "bench_logs FOLDER FILES RECORDS combined|csv|jsonl[.gz]\n"), 2;
     uint64_t files = strtoull(argv[2], NULL, 10), records = strtoull(argv[3], NULL, 10);
     const char *suffix = strcmp(argv[4], "combined") == 0 ? "log" : argv[4];
-    double sum = 0;
-    for (int i = 0; i < NAMES; i++)
-        share[i] = sum += 1.0 / (i + 1);
     for (uint64_t f = 0; f < files; f++) {
         char path[4100];
         snprintf(path, sizeof path, "%s/access%02u.%s", argv[1], (unsigned)f, suffix);

@@ -12,38 +12,11 @@
 
 #include "bench.h"
 
-#define NAMES 100000
-
-static double share[NAMES]; /* cumulated */
 static uint64_t state;
 
 static uint64_t draw(void)
 {
     return bench_mix(++state);
-}
-
-static void make_shares(void)
-{
-    double sum = 0;
-    for (int i = 0; i < NAMES; i++)
-        share[i] = sum += 1.0 / (i + 1);
-    for (int i = 0; i < NAMES; i++)
-        share[i] /= sum;
-}
-
-/* A rank from 0. */
-static unsigned zipf(void)
-{
-    double u = (double)(draw() >> 11) * 0x1p-53;
-    unsigned low = 0, high = NAMES - 1;
-    while (low < high) {
-        unsigned middle = (low + high) / 2;
-        if (share[middle] < u)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
 }
 
 static int write_file(const char *path, const char *format, uint64_t number, uint64_t records)
@@ -58,7 +31,7 @@ static int write_file(const char *path, const char *format, uint64_t number, uin
     if (!json)
         fputs("ts,ip,user,path,status,bytes\n", out);
     for (uint64_t i = 0; i < records; i++) {
-        unsigned ip = zipf(), user = zipf();
+        unsigned ip = bench_zipf(draw(), BENCH_NAMES), user = bench_zipf(draw(), BENCH_NAMES);
         uint64_t x = draw();
         unsigned second = (unsigned)(i % 86400), a = ip / 250, b = ip % 250;
         fprintf(
@@ -81,7 +54,6 @@ int main(int argc, char **argv)
         return 2;
     }
     uint64_t files = strtoull(argv[2], NULL, 10), records = strtoull(argv[3], NULL, 10);
-    make_shares();
     for (uint64_t i = 0; i < files; i++) {
         snprintf(path, sizeof path, "%s/%05llu.%s", argv[1], (unsigned long long)i, argv[4]);
         if (write_file(path, argv[4], i, records) != 0) {

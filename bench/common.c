@@ -41,6 +41,23 @@ uint64_t bench_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+unsigned bench_zipf(uint64_t random, unsigned most)
+{
+    static double share[BENCH_NAMES]; /* cumulated */
+    unsigned low = 0, high = most - 1;
+    for (int i = 0; share[BENCH_NAMES - 1] == 0 && i < BENCH_NAMES; i++)
+        share[i] = (i ? share[i - 1] : 0) + 1.0 / (i + 1);
+    double u = (double)(random >> 11) * 0x1p-53 * share[high];
+    while (low < high) {
+        unsigned middle = (low + high) / 2;
+        if (share[middle] < u)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void bench_keys(uint64_t *keys, size_t n, uint64_t seed)
 {
     for (size_t i = 0; i < n; i++)

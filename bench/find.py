@@ -20,14 +20,14 @@ import json
 import os
 import random
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import data
+
+ROOT = data.ROOT
 TAMIS = os.path.join(ROOT, os.environ.get("TAMIS", "build/release/tamis"))
 RECORDS = os.path.join(ROOT, "build/release/bench/bench_records")
 FULL = os.environ.get("BENCH_FULL") == "1"
@@ -47,12 +47,7 @@ def address(rank):
 
 
 def make(folder, files, records, form):
-    """The data set, unless it is there from before."""
-    if not os.path.isdir(folder):
-        os.makedirs(folder + ".new")
-        subprocess.run([RECORDS, folder + ".new", str(files), str(records), form], check=True)
-        os.rename(folder + ".new", folder)
-    return folder
+    return data.made(folder, RECORDS, files, records, form)
 
 
 def index(out, folder, *options):
@@ -97,13 +92,13 @@ def choose(catalog, rng, wanted):
     raise SystemExit("no pair is in %d segments" % wanted)
 
 
-def speeds(data):
+def speeds(place):
     print("index: raw text, MB/s")
     for form, target in (("csv", "target 300"), ("jsonl", "target 200")):
-        folder = make(os.path.join(data, form), 8, 500_000, form)
+        folder = make(os.path.join(place, form), 8, 500_000, form)
         best = busy = 0
         for _ in range(3):
-            facts = index(os.path.join(data, form + ".tamis"), folder, "--attrs", "ip,user,path",
+            facts = index(os.path.join(place, form + ".tamis"), folder, "--attrs", "ip,user,path",
                           "--combo", "ip+user", "-j", "2")
             best = max(best, facts["bytes_read"] / facts["seconds"] / 1e6)
             busy = max(busy, facts["bytes_read"] / facts["processor"] / 1e6)
@@ -111,16 +106,16 @@ def speeds(data):
         figure("  for each second of processor time", busy, "MB/s")
 
 
-def latencies(data):
-    folder = make(os.path.join(data, "zst"), FILES, EACH, "jsonl.zst")
-    catalog = os.path.join(data, "zst.tamis")
+def latencies(place):
+    folder = make(os.path.join(place, "zst"), FILES, EACH, "jsonl.zst")
+    catalog = os.path.join(place, "zst.tamis")
     options = ["--attrs", "ip,user,path"]
     print("catalog: %d files, %d records" % (FILES, FILES * EACH))
     facts = index(catalog, folder, *options, "--combo", "ip+user")
     figure("index of .zst, decompression included", facts["bytes_read"] / facts["seconds"] / 1e6, "MB/s")
     figure("catalog, 3 attributes and 1 combination",
            100 * facts["catalog_bytes"] / facts["bytes_read"], "%", "target 6")
-    more = index(os.path.join(data, "more.tamis"), folder, *options, "--combo", "ip+user", "--combo",
+    more = index(os.path.join(place, "more.tamis"), folder, *options, "--combo", "ip+user", "--combo",
                  "user+path")
     figure("one more combination", 100 * (more["catalog_bytes"] - facts["catalog_bytes"]) /
            facts["bytes_read"], "%", "target about 2")
@@ -135,9 +130,9 @@ def latencies(data):
     return folder, catalog
 
 
-def pairs(data, folder, catalog):
+def pairs(place, folder, catalog):
     print("pairs of values that are in most segments each")
-    bare = os.path.join(data, "none.tamis")
+    bare = os.path.join(place, "none.tamis")
     index(bare, folder, "--attrs", "ip,user,path", "--verifier", "none")
     rng = random.Random(11)
     wrong, wrong_bare, n = 0, 0, 20 if not FULL else 50
@@ -153,31 +148,22 @@ def pairs(data, folder, catalog):
     figure("times fewer (at least)", wrong_bare / max(wrong, 1), "", "target 20")
 
 
-def growth(data):
+def growth(place):
     print("growth: find with one candidate as the data grows")
     for files in (16, 160) if not FULL else (160, 1600):
-        folder = make(os.path.join(data, "csv%d" % files), files, 100_000, "csv")
-        catalog = os.path.join(data, "csv%d.tamis" % files)
+        folder = make(os.path.join(place, "csv%d" % files), files, 100_000, "csv")
+        catalog = os.path.join(place, "csv%d.tamis" % files)
         facts = index(catalog, folder, "--attrs", "ip,user")
         words = choose(catalog, random.Random(3), 1)
         timed("%.2f GB of CSV" % (facts["bytes_read"] / 1e9), "", TAMIS, "find", catalog, *words)
 
 
 def main():
-    kept = os.environ.get("BENCH_DATA")
-    data = kept or tempfile.mkdtemp(prefix="tamis-bench-")
-    os.makedirs(data, exist_ok=True)
-    try:
-        speeds(data)
-        pairs(data, *latencies(data))
-        growth(data)
-    finally:
-        if not kept:
-            shutil.rmtree(data)
-    out = os.environ.get("BENCH_JSON", os.path.join(ROOT, "build/bench/find.json"))
-    os.makedirs(os.path.dirname(out), exist_ok=True)
-    with open(out, "w") as f:
-        json.dump(figures, f, indent=1)
+    with data.folder("tamis-bench-") as place:
+        speeds(place)
+        pairs(place, *latencies(place))
+        growth(place)
+    data.save("find.json", figures)
 
 
 if __name__ == "__main__":

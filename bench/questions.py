@@ -23,10 +23,11 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import data
+
+ROOT = data.ROOT
 TAMIS = os.path.join(ROOT, os.environ.get("TAMIS", "build/release/tamis"))
 LOGS = os.path.join(ROOT, "build/release/bench/bench_logs")
 FULL = os.environ.get("BENCH_FULL") == "1"
@@ -89,8 +90,8 @@ def in_turn(form, what, commands):
 class Duck:
     """DuckDB, if npm can fetch it."""
 
-    def __init__(self, data):
-        self.folder = os.path.join(data, "npm")
+    def __init__(self, place):
+        self.folder = os.path.join(place, "npm")
         os.makedirs(self.folder, exist_ok=True)
         self.there = os.path.isdir(os.path.join(self.folder, "node_modules/@duckdb/node-api"))
         if not self.there and shutil.which("npm"):
@@ -104,7 +105,7 @@ class Duck:
             print("DuckDB is missing: npm did not fetch @duckdb/node-api; left out")
         with open(os.path.join(self.folder, "ask.js"), "w") as out:
             out.write(DUCK)
-        self.file = os.path.join(data, "duck.db")
+        self.file = os.path.join(place, "duck.db")
 
     def ask(self, *queries):
         done = subprocess.run(["node", "ask.js", self.file, "2", *queries], cwd=self.folder, capture_output=True,
@@ -122,13 +123,8 @@ class Duck:
             raise SystemExit("DuckDB, %s: %d records, not %d" % (what, answers[0]["rows"], count))
 
 
-def make(data, form):
-    folder = os.path.join(data, form)
-    if not os.path.isdir(folder):
-        os.makedirs(folder + ".new")
-        subprocess.run([LOGS, folder + ".new", str(FILES), str(RECORDS), form], check=True)
-        os.rename(folder + ".new", folder)
-    return folder
+def make(place, form):
+    return data.made(os.path.join(place, form), LOGS, FILES, RECORDS, form)
 
 
 def samples(folder):
@@ -149,8 +145,8 @@ def samples(folder):
     return rare, absent, ranked[-200], some
 
 
-def index(form, folder, data):
-    out = os.path.join(data, form + ".tamis")
+def index(form, folder, place):
+    out = os.path.join(place, form + ".tamis")
     facts = []
     for _ in range(3):
         if os.path.exists(out):
@@ -174,10 +170,10 @@ def rg_pattern(form, host=None, user=None, hours=None, status=None):
     return '"time":"%s[^"]*","host":"%s","user":"%s"' % (hours or "", host or '[^"]*', user or '[^"]*')
 
 
-def questions(form, folder, catalog, data, picked):
+def questions(form, folder, catalog, place, picked):
     rare, absent, busy_host, some = picked
     rg = ["rg", "-z", "-IN", "--no-messages"] if shutil.which("rg") else None
-    strangers, mixed = os.path.join(data, "strangers"), os.path.join(data, "mixed")
+    strangers, mixed = os.path.join(place, "strangers"), os.path.join(place, "mixed")
     with open(strangers, "w") as out:
         out.writelines("172.16.%d.%d\n" % (i // 250, i % 250) for i in range(5000))
     with open(mixed, "w") as out:
@@ -226,11 +222,11 @@ def changes(form, folder, catalog, picked):
     in_turn(form, "after a rotation", {"tamis": [TAMIS, "find", catalog, *words]})
 
 
-def sqlite(folder, data, picked):
+def sqlite(folder, place, picked):
     if not shutil.which("sqlite3"):
         print("SQLite is missing: install sqlite3; left out")
         return
-    base = os.path.join(data, "sqlite.db")
+    base = os.path.join(place, "sqlite.db")
     if os.path.exists(base):
         os.unlink(base)
     steps = ["PRAGMA journal_mode=OFF;", "PRAGMA synchronous=OFF;",
@@ -268,31 +264,22 @@ def duckdb(folder, duck, picked):
 
 
 def main():
-    kept = os.environ.get("BENCH_DATA")
-    data = kept or tempfile.mkdtemp(prefix="tamis-questions-")
-    os.makedirs(data, exist_ok=True)
     if not shutil.which("rg"):
         print("ripgrep is missing: install ripgrep; left out")
     print("load %.1f" % os.getloadavg()[0])
-    try:
-        folders = {form: make(data, form) for form in FORMS}
+    with data.folder("tamis-questions-") as place:
+        folders = {form: make(place, form) for form in FORMS}
         picked = samples(folders["csv"])
-        catalogs = {form: index(form, folder, data) for form, folder in folders.items()}
+        catalogs = {form: index(form, folder, place) for form, folder in folders.items()}
         clock, busy, _ = run("zcat %s/* > /dev/null" % folders["jsonl.gz"], shell=True)
         row("jsonl.gz", "index", "zcat", clock, busy)
         for form in FORMS:
-            questions(form, folders[form], catalogs[form], data, picked)
-        sqlite(folders["csv"], data, picked)
-        duckdb(folders["csv"], Duck(data), picked)
+            questions(form, folders[form], catalogs[form], place, picked)
+        sqlite(folders["csv"], place, picked)
+        duckdb(folders["csv"], Duck(place), picked)
         for form in FORMS:
             changes(form, folders[form], catalogs[form], picked)
-    finally:
-        if not kept:
-            shutil.rmtree(data)
-    out = os.environ.get("BENCH_JSON", os.path.join(ROOT, "build/bench/questions.json"))
-    os.makedirs(os.path.dirname(out), exist_ok=True)
-    with open(out, "w") as f:
-        json.dump(rows, f, indent=1)
+    data.save("questions.json", rows)
 
 
 if __name__ == "__main__":
