@@ -17,14 +17,12 @@
 #include "find_target.h"
 
 struct find {
-    bool count, segments, explain, json, trust, tag, file, line;
-    bool limited;
-    const char *since, *until, *fields_text, *count_by;
-    uint64_t limit, threads;
+    struct travelling asked; /* from the arguments, or from where `question` is read */
+    bool segments, explain, trust;
+    uint64_t threads;
     struct store_options files;
     struct fleet_find fleet;
-    const char *question; /* where it is read from */
-    struct travelling asked;
+    const char *question;
     char **asked_words; /* the catalog, and its words */
 
     struct target *target; /* the catalogs that are queried */
@@ -101,7 +99,7 @@ static int list_places(const struct find *f, const struct target *t)
         char *path = base_join(t->base, t->sight.seen[p->seen].path);
         if (!path)
             return complain("out of memory: inputs: free some memory and run again");
-        if (f->json) {
+        if (f->asked.json) {
             json_open(NULL, '{');
             json_text("file", path);
             json_count("offset", p->where.offset);
@@ -129,7 +127,7 @@ static int list_places(const struct find *f, const struct target *t)
 /* Not shown to people if it did not happen. */
 static void report_event(const struct find *f, const char *key, const char *label, uint64_t n)
 {
-    if (f->json || n)
+    if (f->asked.json || n)
         report_count(key, label, n);
 }
 
@@ -166,7 +164,7 @@ static void explain(const struct find *f, const struct target *t, const struct s
         renamed += (seen->look == LOOK_SAME || seen->look == LOOK_GROWN) &&
                    strcmp(seen->path, t->inputs.entry[seen->entry].path) != 0;
     }
-    report_open(f->json);
+    report_open(f->asked.json);
     if (f->n > 1)
         report_text("catalog", "catalog", t->path);
     report_count("inputs", "inputs", inputs_count(&t->inputs));
@@ -177,7 +175,7 @@ static void explain(const struct find *f, const struct target *t, const struct s
     report_count("candidates", "  candidates", candidates);
     report_count("false_candidates", "  false candidates", candidates - hits);
     report_clauses(t);
-    if (f->json || t->question.n > 1)
+    if (f->asked.json || t->question.n > 1)
         report_flag("verified", "verified as a combination", t->answer.verified);
     report_event(f, "grown", "inputs that grew (tail read)", looks[LOOK_GROWN]);
     report_event(f, "changed", "inputs that changed (read whole)", looks[LOOK_CHANGED]);
@@ -214,10 +212,11 @@ static int read_places(struct find *f, struct target *t)
                      .question = &t->question,
                      .output = &f->output,
                      .header = &f->header,
-                     .tally = f->count_by ? &f->tally : NULL,
+                     .tally = f->asked.count_by ? &f->tally : NULL,
                      .places = &t->places,
                      .threads = (unsigned)f->threads,
-                     .limit = f->limited && !f->count_by ? f->limit - f->matches : UINT64_MAX,
+                     .limit = f->asked.limited && !f->asked.count_by ? f->asked.limit - f->matches
+                                                                     : UINT64_MAX,
                      .hit = t->hit};
     if (!scan_run(&s))
         return TROUBLE;
@@ -234,13 +233,13 @@ static int read_places(struct find *f, struct target *t)
 /* Prints the counts, once everything was read. */
 static void tell_counts(struct find *f)
 {
-    if (f->count_by) {
-        tally_print(&f->tally, f->limited ? f->limit : UINT64_MAX, f->json);
-    } else if (f->count && f->json) {
+    if (f->asked.count_by) {
+        tally_print(&f->tally, f->asked.limited ? f->asked.limit : UINT64_MAX, f->asked.json);
+    } else if (f->asked.count && f->asked.json) {
         json_open(NULL, '{');
         json_count("matches", f->matches);
         json_close('}');
-    } else if (f->count) {
+    } else if (f->asked.count) {
         put_format("%llu\n", (unsigned long long)f->matches);
     }
 }
@@ -251,15 +250,15 @@ static bool options_fit(struct find *f, const struct words *words)
 {
     if (words->n == 0)
         return complain("no catalog: CATALOG: give one made by tamis index, or its folder"), false;
-    if (f->count + f->segments + f->explain + (f->count_by != NULL) > 1)
+    if (f->asked.count + f->segments + f->explain + (f->asked.count_by != NULL) > 1)
         return complain("two kinds of answer: --count, --count-by, --segments, --explain: give one "
                         "of them"),
                false;
-    if (f->fields_text && (f->count || f->segments || f->explain || f->count_by))
+    if (f->asked.fields && (f->asked.count || f->segments || f->explain || f->asked.count_by))
         return complain(
                    "no records to print: --fields: leave it out, or leave out --count and the others"),
                false;
-    if (f->limited && f->limit == 0)
+    if (f->asked.limited && f->asked.limit == 0)
         return complain("wrong value '0': --limit: give 1 or more"), false;
     if (f->threads > 256)
         return complain("too many threads: --threads: give at most 256"), false;
@@ -271,15 +270,15 @@ static bool options_fit(struct find *f, const struct words *words)
 static void choose_form(struct find *f)
 {
     struct output *o = &f->output;
-    o->form = f->count_by              ? OUT_TALLY
-              : f->count || f->explain ? OUT_NOTHING
-              : f->json                ? OUT_JSON
-              : f->fields_text         ? OUT_FIELDS
-                                       : OUT_RECORDS;
-    o->file = f->file;
-    o->line = f->line;
-    o->tag = f->tag;
-    o->chosen = f->fields_text != NULL;
+    o->form = f->asked.count_by              ? OUT_TALLY
+              : f->asked.count || f->explain ? OUT_NOTHING
+              : f->asked.json                ? OUT_JSON
+              : f->asked.fields              ? OUT_FIELDS
+                                             : OUT_RECORDS;
+    o->file = f->asked.file;
+    o->line = f->asked.line;
+    o->tag = f->asked.tag;
+    o->chosen = f->asked.fields != NULL;
     o->terminal = o->form == OUT_RECORDS && isatty(STDOUT_FILENO);
     const char *term = getenv("TERM"), *none = getenv("NO_COLOR");
     o->colour = o->terminal && !(none && *none) && term && strcmp(term, "dumb") != 0;
@@ -305,7 +304,7 @@ static void tell_doubts(const struct find *f)
 static int find_all(struct find *f)
 {
     int status = NONE;
-    bool stops = f->limited && !f->count_by && !f->segments;
+    bool stops = f->asked.limited && !f->asked.count_by && !f->segments;
     for (size_t i = 0; i < f->n; i++)
         if (!ask(f, &f->target[i]))
             return TROUBLE;
@@ -314,7 +313,7 @@ static int find_all(struct find *f)
         out_header(&f->output);
     for (size_t i = 0; i < f->n; i++) {
         struct target *t = &f->target[i];
-        if (stops && f->matches >= f->limit)
+        if (stops && f->matches >= f->asked.limit)
             break;
         int one = f->segments ? list_places(f, t) : read_places(f, t);
         one = missed_tell(&t->missed, t->path, one);
@@ -322,7 +321,7 @@ static int find_all(struct find *f)
     }
     tell_counts(f);
     if (status != TROUBLE && !f->segments && !f->question &&
-        !targets_unseen(f->target, f->n, stops && f->matches >= f->limit))
+        !targets_unseen(f->target, f->n, stops && f->matches >= f->asked.limit))
         return TROUBLE;
     if (status == NONE)
         tell_doubts(f);
@@ -334,12 +333,13 @@ static bool read_questions(struct find *f, char **words, size_t n)
 {
     const struct target_question asked = {.words = words,
                                           .n = n,
-                                          .since = f->since,
-                                          .until = f->until,
-                                          .fields = f->count_by ? f->count_by : f->fields_text,
+                                          .since = f->asked.since,
+                                          .until = f->asked.until,
+                                          .fields = f->asked.count_by ? f->asked.count_by
+                                                                      : f->asked.fields,
                                           .all_fields = f->output.form == OUT_JSON,
-                                          .one = f->count_by != NULL,
-                                          .tag = f->tag};
+                                          .one = f->asked.count_by != NULL,
+                                          .tag = f->asked.tag};
     return targets_join(f->target, f->n) &&
            targets_know(f->target, f->n, f->asked.known, f->asked.n_known) &&
            targets_read(f->target, f->n, &asked);
@@ -361,27 +361,16 @@ static void find_free(struct find *f)
 /* --fleet: the same question, to the hosts that may have a match. */
 static int ask_fleet(struct find *f, const struct words *words)
 {
-    struct travelling q = {.words = words->word,
-                           .n = words->n,
-                           .since = f->since,
-                           .until = f->until,
-                           .fields = f->fields_text,
-                           .count_by = f->count_by,
-                           .count = f->count,
-                           .json = f->json,
-                           .file = f->file,
-                           .line = f->line,
-                           .tag = f->tag,
-                           .limited = f->limited,
-                           .limit = f->limit};
     if (f->segments || f->explain || f->trust || f->question)
         return complain("of one host alone: --segments, --explain, --trust, --question: run find "
                         "there");
-    if (words->n == 0 && !f->since && !f->until)
+    if (words->n == 0 && !f->asked.since && !f->asked.until)
         return complain("no question: --fleet %s: give what to find", f->fleet.address);
     if (!options_fit(f, &(struct words){words->word, 1}))
         return TROUBLE;
-    return fleet_find(&f->fleet, &q);
+    f->asked.words = words->word;
+    f->asked.n = words->n;
+    return fleet_find(&f->fleet, &f->asked);
 }
 
 /* --question -: everything from standard input, except the catalog if one is given. */
@@ -406,17 +395,6 @@ static bool take_question(struct find *f, struct words *words)
     memcpy(all + 1, q->words, q->n * sizeof *all);
     f->asked_words = all;
     *words = (struct words){all, q->n + 1};
-    f->since = q->since;
-    f->until = q->until;
-    f->fields_text = q->fields;
-    f->count_by = q->count_by;
-    f->count = q->count;
-    f->json = q->json;
-    f->file = q->file;
-    f->line = q->line;
-    f->tag = q->tag;
-    f->limited = q->limited;
-    f->limit = q->limit;
     return true;
 }
 
@@ -426,18 +404,18 @@ int verb_find(int argc, char **argv)
     size_t before = 0;
     bool split = false;
     const struct arg args[] = {
-        ARG("count", 'c', ARG_FLAG, &f.count),
-        ARG("count-by", 0, ARG_TEXT, &f.count_by),
-        ARG("fields", 0, ARG_TEXT, &f.fields_text),
-        ARG("since", 0, ARG_TEXT, &f.since),
-        ARG("until", 0, ARG_TEXT, &f.until),
+        ARG("count", 'c', ARG_FLAG, &f.asked.count),
+        ARG("count-by", 0, ARG_TEXT, &f.asked.count_by),
+        ARG("fields", 0, ARG_TEXT, &f.asked.fields),
+        ARG("since", 0, ARG_TEXT, &f.asked.since),
+        ARG("until", 0, ARG_TEXT, &f.asked.until),
         ARG("segments", 0, ARG_FLAG, &f.segments),
         ARG("explain", 0, ARG_FLAG, &f.explain),
-        ARG("json", 0, ARG_FLAG, &f.json),
-        ARG("with-filename", 'H', ARG_FLAG, &f.file),
-        ARG("line-number", 'n', ARG_FLAG, &f.line),
-        ARG("tag", 0, ARG_FLAG, &f.tag),
-        ARG_GIVEN("limit", ARG_COUNT, &f.limit, &f.limited),
+        ARG("json", 0, ARG_FLAG, &f.asked.json),
+        ARG("with-filename", 'H', ARG_FLAG, &f.asked.file),
+        ARG("line-number", 'n', ARG_FLAG, &f.asked.line),
+        ARG("tag", 0, ARG_FLAG, &f.asked.tag),
+        ARG_GIVEN("limit", ARG_COUNT, &f.asked.limit, &f.asked.limited),
         ARG("trust", 0, ARG_FLAG, &f.trust),
         ARG("threads", 'j', ARG_COUNT, &f.threads),
         ARG("fleet", 0, ARG_TEXT, &f.fleet.address),
@@ -463,8 +441,8 @@ int verb_find(int argc, char **argv)
     f.target = good ? calloc(n + 1, sizeof *f.target) : NULL;
     for (; good && f.n < n; f.n++)
         good = target_open(&f.target[f.n], words.word[f.n], &f.files);
-    if (good && n == words.n && !f.since && !f.until)
-        status = targets_about(f.target, f.n, f.json);
+    if (good && n == words.n && !f.asked.since && !f.asked.until)
+        status = targets_about(f.target, f.n, f.asked.json);
     else if (good && read_questions(&f, words.word + n, words.n - n))
         status = find_all(&f);
     if (f.question)
