@@ -81,11 +81,11 @@ static const char *take_hash(struct creation *c, const RedisModuleString *s)
 static const char *take_key(struct creation *c, const RedisModuleString *s)
 {
     c->o.key = c->key;
-    c->own = false; /* the last word counts */
+    c->own = false; /* the last option wins */
     return key_from_hex(s, c->key) ? NULL : "ERR KEY is 32 hexadecimal digits";
 }
 
-/* How the key of the server that made the value comes to those that follow it. */
+/* Replicas receive the family key of the master this way. */
 static const char *take_family(struct creation *c, const RedisModuleString *s)
 {
     const char *error = take_key(c, s);
@@ -98,7 +98,8 @@ static const char *take_window(struct creation *c, const RedisModuleString *s)
     double seconds;
     if (rm.StringToDouble(s, &seconds) != RM_OK || !(seconds >= 0.001 && seconds <= 1e9))
         return "ERR WINDOW is a number of seconds, from 0.001 to 1e9";
-    c->o.window = (uint64_t)(seconds * 1e3 + 0.5) * 1000000; /* whole milliseconds travel exactly */
+    c->o.window = (uint64_t)(seconds * 1e3 + 0.5) *
+                  1000000; /* in whole milliseconds, which replicate exactly */
     return NULL;
 }
 
@@ -111,11 +112,11 @@ static const char *take_maxmem(struct creation *c, const RedisModuleString *s)
     return NULL;
 }
 
-/* Once: who may read the model was asked for the first. */
+/* Only once: the server has checked that the user may read the first model, and no other. */
 static const char *take_like(struct creation *c, const RedisModuleString *s)
 {
     if (c->like)
-        return "ERR LIKE is said once";
+        return "ERR LIKE may be given only once";
     c->like = (RedisModuleString *)s;
     return NULL;
 }
@@ -129,7 +130,8 @@ static const char *take_at(struct creation *c, const RedisModuleString *s)
     return NULL;
 }
 
-/* valkey-bloom's: a rate that is the total needs no tightening, and the family key is the seed. */
+/* Options of valkey-bloom, checked and ignored: the stated rate is the total, so there is no tightening,
+   and the family key takes the place of the seed. */
 static const char *take_tightening(struct creation *c, const RedisModuleString *s)
 {
     double ratio;
@@ -162,8 +164,8 @@ static const struct option {
     const char *name;
     int with;
     take_option take;
-    const char *bf_error; /* BF.INSERT has its own words */
-    size_t flag;          /* without `take`: where it is noted that it was said */
+    const char *bf_error; /* what BF.INSERT replies instead */
+    size_t flag;          /* without `take`: offset of the bool to set */
 } options[] = {
     {"CAPACITY", WITH_INSERT | WITH_BF | WITH_VALUE, creation_capacity, "Bad capacity", 0},
     {"ERROR", WITH_INSERT | WITH_BF | WITH_VALUE, creation_rate, "Bad error rate", 0},
@@ -304,7 +306,7 @@ const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c)
     return (follows(ctx) ? c->own : secret_is(c->o.key)) ? "FAMILY" : "KEY";
 }
 
-/* TAMIS.RESERVE with every parameter, so that whoever runs it makes the same value. */
+/* Replicates TAMIS.RESERVE with every parameter, so that replicas create the same value. */
 static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
                                RedisModuleString *name)
 {
@@ -374,8 +376,9 @@ bool creation_limit(RedisModuleCtx *ctx, struct creation *c)
     return true;
 }
 
-/* VALIDATESCALETO: could it grow to so many keys? One of that capacity is a few microseconds of work, and
-   its pages are not touched. A growing filter takes up to three times as much. False when it has replied. */
+/* VALIDATESCALETO: could the filter grow to that many keys? Creating one of that capacity takes a few
+   microseconds, since its pages are not touched. A growing filter takes up to three times the memory. Returns
+   false if it has replied. */
 static bool scales(RedisModuleCtx *ctx, const struct creation *c)
 {
     tamis_filter *filter = NULL;
@@ -422,7 +425,7 @@ struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModule
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
-/* RESERVE key LIKE model: alike in all, and empty. */
+/* RESERVE key LIKE model: an empty filter with all parameters of the model. */
 static int reserve_alike(RedisModuleCtx *ctx, const struct creation *c, RedisModuleString *name)
 {
     const char *error, *model_error;
@@ -468,7 +471,7 @@ int creation_reserve(RedisModuleCtx *ctx, struct creation *c, RedisModuleString 
     return RM_OK;
 }
 
-/* Says where its keys are. */
+/* Tells the server which arguments are keys. */
 static int reserve_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     int i = 2;
@@ -499,7 +502,7 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool
         return rm.ReplyWithError(ctx, error);
     time_of_command(c.at);
     if (alike && argc != 4 + (c.at ? 2 : 0))
-        return rm.ReplyWithError(ctx, "ERR LIKE without rate and capacity stands alone");
+        return rm.ReplyWithError(ctx, "ERR LIKE without rate and capacity takes no other options");
     if (alike)
         return reserve_alike(ctx, &c, argv[1]);
     if (c.like)

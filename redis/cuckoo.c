@@ -1,10 +1,10 @@
 /*
- * CF.*: for clients of cuckoo filters, on deletable sets, with the arguments and replies of RedisBloom.
+ * CF.*: the commands of cuckoo filters on deletable sets, with the arguments and replies of RedisBloom.
  *
  * A cuckoo filter has buckets of b fingerprints of 8 bits, and a query compares 2 b of them: so
- * BUCKETSIZE determines the rate, 1 - (1 - 1/255)^(2b), 1.6 % for the default of 2. The set here keeps it
- * as the total at every size, while the parts of a cuckoo filter add up. MAXITERATIONS is accepted and
- * ignored; EXPANSION 0 means a set that does not grow, any other number one that does.
+ * BUCKETSIZE determines the rate, 1 - (1 - 1/255)^(2b), 1.6 % for the default of 2. The set keeps this rate in
+ * total at every size, whereas in a cuckoo filter the rates of the parts add up. MAXITERATIONS is accepted and
+ * ignored; EXPANSION 0 creates a set that does not grow, any other value one that does.
  */
 #include "foreign.h"
 
@@ -30,7 +30,7 @@ struct cuckoo {
     long long capacity, bucket, iterations, expansion;
 };
 
-/* One option and its value; false if it has replied. */
+/* Reads one option and its value; false if it has replied with an error. */
 static bool read_option(RedisModuleCtx *ctx, struct cuckoo *c, RedisModuleString **argv)
 {
     const struct {
@@ -100,7 +100,7 @@ COMMAND(command_cf_addnx)
     return add_one(ctx, argv, argc, true);
 }
 
-/* Options up to ITEMS; returns the position of the first item, or 0 if it has replied. */
+/* Reads the options up to ITEMS; returns the position of the first item, or 0 if it has replied. */
 static int insert_options(RedisModuleCtx *ctx, struct creation *c, RedisModuleString **argv,
                           int argc)
 {
@@ -212,8 +212,8 @@ static void say_cuckoo(RedisModuleCtx *ctx, const struct value *v, const uint64_
         say_count(ctx, names[i], figures[i]);
 }
 
-/* The figures of a cuckoo filter of these items; deletions are removals that are not settled
-   yet, as a cuckoo filter counts those since it was last compacted. */
+/* What a cuckoo filter of these items would show. Pending removals are shown as deletions, of which a cuckoo
+   filter counts those since it was last compacted. */
 static void reply_cf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
     (void)argv, (void)argc;
@@ -232,9 +232,9 @@ static void reply_cf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
     while (buckets < info.capacity / bucket)
         buckets *= 2;
     say_cuckoo(ctx, v,
-               (const uint64_t[7]){buckets, info.vectors ? info.vectors : 1, /* lines are one */
-                                   info.items, info.pending, bucket, info.growth != TAMIS_FIXED,
-                                   ITERATIONS});
+               (const uint64_t[7]){
+                   buckets, info.vectors ? info.vectors : 1, /* a smooth filter has one part */
+                   info.items, info.pending, bucket, info.growth != TAMIS_FIXED, ITERATIONS});
 }
 
 COMMAND(command_cf_info)
@@ -243,7 +243,7 @@ COMMAND(command_cf_info)
                      : with_value(ctx, argv, argc, VALUE_DELETABLE, RM_READ, reply_cf_info);
 }
 
-/* Removals are settled as they arrive. */
+/* There is nothing to compact: removals take effect at once. */
 COMMAND(command_cf_compact)
 {
     const char *error;

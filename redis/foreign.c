@@ -1,11 +1,11 @@
 /*
- * Filters of RedisBloom, as its files and chunks bring them: asked as they are, with their own hash and
- * layout. They are never changed; what is added goes into a set of ours on top of them.
+ * Bloom filters of RedisBloom, loaded from its files and chunks and queried with their own hash and layout.
+ * They never change: what is added goes into a tamis set on top of them (on_top.c).
  *
  * A filter is a chain of parts, oldest first. A key has two 64-bit words, a = murmur(key, SEED) and
- * b = murmur(key, a), and its i-th bit in a part of m bits is (a + i b) mod m, wrapping at 2^64; the bits of a byte
- * are counted from the lowest. The first part of a chain that grows has half the stated rate, each one
- * after it half of that; the only part of one that does not has all of it.
+ * b = murmur(key, a); its i-th bit in a part of m bits is (a + i b) mod m, where a + i b wraps at 2^64, and the
+ * lowest bit of a byte comes first. The first part of a chain that grows has half the stated rate and each
+ * later part half the rate of the one before; a chain that does not grow has one part with the stated rate.
  *
  * In a file (type MBbloom--, encodings 2 to 4):
  *
@@ -13,13 +13,14 @@
  *   each part  unsigned capacity, double rate, unsigned hashes, double bits per item, unsigned bits,
  *              unsigned log2 of the bits or 0, string: the bits, unsigned items
  *
- * and ours on top of it (TOP among the options) or a load that is not over (PARTIAL) after the last part, so
- * that RedisBloom still loads what it made and nobody added to. As a first chunk, packed, little-endian:
+ * followed by the set on top (option TOP), or by the number of missing bytes of an unfinished load (option
+ * PARTIAL). Without these options RedisBloom can load it again. The first chunk is packed and little-endian:
  *
  *   items 8, parts 4, options 4, growth 4
  *   each part  bytes 8, bits 8, items 8, rate 8, bits per item 8, hashes 4, capacity 8, log2 1
  *
- * and then the bytes of all parts, in chunks whose cursor is 1 more than the bytes up to their end.
+ * The other chunks contain the bytes of all parts in order; the cursor of a chunk is 1 plus the number of bytes up
+ * to its end.
  */
 #include "foreign.h"
 
@@ -27,11 +28,11 @@
 
 #define SEED       UINT64_C(0xc6a4a7935bd1e995)
 #define PARTS_MAX  1024
-#define HASHES_MAX 2048 /* 5e-324 would need 1075 */
+#define HASHES_MAX 2048 /* a rate of 5e-324, the lowest, needs 1075 */
 #define HEAD       20
 #define HEAD_PART  53
 
-enum { FORCE64 = 4, NO_SCALING = 8 }; /* of the options */
+enum { FORCE64 = 4, NO_SCALING = 8 }; /* bits of the options */
 
 #define TOP     ((uint64_t)1 << 40)
 #define PARTIAL ((uint64_t)1 << 41)
@@ -194,7 +195,7 @@ void foreign_move(struct foreign **f, void *(*move)(void *context, void *memory)
     }
 }
 
-/* Could RedisBloom have made it, with as many bytes as it states? */
+/* Are the parameters such as RedisBloom makes, and do they match the number of bytes? */
 static bool part_good(const struct foreign_part *p)
 {
     return p->rate > 0 && p->rate < 1 && p->bits_each > 0 && p->bits_each < 1e6 && p->hashes >= 1 &&
@@ -234,7 +235,7 @@ static bool load_part(RedisModuleIO *io, struct foreign_part *p)
     return !rm.IsIOError(io) && p->data;
 }
 
-/* Some bytes may still be missing of a filter that comes in chunks; then it has no set on top. */
+/* A filter that is still being loaded in chunks has missing bytes, and no set on top. */
 static bool load_missing(RedisModuleIO *io, struct foreign *f, bool top, const char **why)
 {
     *why = "it states more missing bytes than it has";
@@ -345,7 +346,7 @@ bool foreign_head(const void *data, size_t len)
            (get_number(&p, 4) & ~UINT64_C(15)) == 0;
 }
 
-/* Allocates as much as the parts state, up to the limit for a value. */
+/* Allocates the parts, of up to `most` bytes together; all bytes are missing. */
 static bool take_parts(struct foreign *f, uint64_t most)
 {
     for (uint32_t i = 0; i < f->n; i++) {
@@ -401,7 +402,7 @@ struct foreign *foreign_begin(const void *data, size_t len, uint64_t most, const
     return NULL;
 }
 
-/* Finds byte `at` of the whole, and how many follow it in its part; 0 after the last. */
+/* Finds byte `at` of all parts; returns how many bytes its part has from there on, 0 after the last. */
 static size_t find_byte(const struct foreign *f, uint64_t at, unsigned char **data)
 {
     for (uint32_t i = 0; i < f->n; i++) {

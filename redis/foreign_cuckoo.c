@@ -1,6 +1,6 @@
 /*
- * Cuckoo filters of RedisBloom, which stay what they are: asked, added to and removed from with their own hash
- * and layout. So they need no set on top of them, and RedisBloom can have them back at any time.
+ * Cuckoo filters of RedisBloom. They keep their own hash and layout when items are added and removed, so they
+ * need no set on top, and RedisBloom can load them again at any time.
  *
  * A key has the hash h = murmur(key, 0) and the fingerprint f = h mod 255 + 1. In a part of n buckets, a power
  * of 2, f is in bucket h mod n or in bucket (h xor f * ALTERNATE) mod n; a slot with 0 is free. The i-th
@@ -8,17 +8,18 @@
  * has one; else it moves fingerprints of the newest part to their other buckets, up to `iterations` of
  * them; else it adds a part.
  *
- * Removing takes a fingerprint from the newest part that has it. That is exact for keys that were added: since
- * the buckets of a part are a multiple of those of any older part, keys that cannot be told apart in one
- * part cannot in an older one, so whichever of their fingerprints goes, the others answer for them.
+ * A removal clears a fingerprint in the newest part that has it. This is exact for keys that were added: the
+ * number of buckets of a part is a multiple of that of every older part, so keys that share fingerprint and
+ * buckets in one part share them in all older parts, and whichever fingerprint is cleared, the rest
+ * answer for the other keys.
  *
  * In a file (type MBbloomCF, encoding 4):
  *
  *   unsigned   parts, buckets of the first, items, removals, slots per bucket, iterations, expansion
  *   each part  unsigned buckets, string: the slots
  *
- * and, with PARTIAL in the expansion, how many bytes of a load that is not over are missing. As a first chunk,
- * packed, little-endian: items 8, buckets 8, removals 8, parts 8, slots per bucket 2, iterations 2, expansion 2.
+ * and, with PARTIAL in the expansion, the number of missing bytes of an unfinished load. The first chunk is
+ * packed and little-endian: items 8, buckets 8, removals 8, parts 8, slots per bucket 2, iterations 2, expansion 2.
  */
 #include "foreign.h"
 
@@ -47,7 +48,7 @@ static unsigned char *bucket_at(const struct foreign *f, const struct foreign_pa
     return p->data + (h & (p->buckets - 1)) * f->bucket;
 }
 
-/* A slot of the key in this part that has this in it, or NULL. */
+/* Finds a slot of the key in the part that contains `what`, or NULL. */
 static unsigned char *slot_with(const struct foreign *f, const struct foreign_part *p,
                                 const struct print *x, unsigned char what)
 {
@@ -103,8 +104,8 @@ static unsigned char exchange(unsigned char *slot, unsigned char f)
     return was;
 }
 
-/* Puts the fingerprint in place of another, that one in place of a third in its other bucket, and so on to a
-   free slot. If there is none, everything goes back to where it was. */
+/* Puts the fingerprint in the place of another, which moves to its other bucket, and so on until there is a
+   free slot. If none is found, all moves are undone. */
 static bool make_room(const struct foreign *f, const struct foreign_part *p, const struct print *x)
 {
     unsigned char moving = x->f, *slot;
@@ -128,7 +129,7 @@ static bool make_room(const struct foreign *f, const struct foreign_part *p, con
     return false;
 }
 
-/* A filter of one more part; the old one is freed. NULL: no memory. */
+/* Returns the filter with one more part, and frees the old struct; NULL if there is no memory. */
 static struct foreign *with_part(struct foreign *f, uint64_t buckets)
 {
     struct foreign *more = foreign_new(f->n + 1, PARTS_MAX);
@@ -183,7 +184,7 @@ tamis_error cuckoo_add(struct foreign **at, const void *key, size_t len, uint64_
 
 /* ---- rates ----------------------------------------------------------------------------------- */
 
-/* A query compares two buckets of each part: what it finds by chance, if so many of all slots are taken. */
+/* The probability of a false positive in one part, of whose slots this share is taken. */
 static double chance(const struct foreign *f, double taken)
 {
     double none = 1;
@@ -217,7 +218,7 @@ static bool power_of_2(uint64_t x)
     return x && !(x & (x - 1));
 }
 
-/* An empty filter of these parts, which have no memory yet; NULL and why. */
+/* A filter whose parts have no memory yet; NULL, and why. */
 static struct foreign *cuckoo_new(uint64_t n, uint64_t buckets, uint64_t bucket,
                                   uint64_t iterations, uint64_t expansion, const char **why)
 {

@@ -1,11 +1,11 @@
-/* Commands that take keys of a filter: ADD, EXISTS, DEL and their forms for many. */
+/* Commands that add, query or remove items: ADD, EXISTS, DEL, and their forms for several items. */
 #include "foreign.h"
 
 #include <string.h>
 
 #define BATCH 128
 
-/* Digests of the next keys of a command. */
+/* Computes the digests of the next items, up to BATCH of them; returns how many. */
 static size_t digest_batch(const tamis_filter *filter, RedisModuleString **items, size_t n,
                            tamis_digest *digests)
 {
@@ -19,7 +19,7 @@ static size_t digest_batch(const tamis_filter *filter, RedisModuleString **items
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-/* CF.ADD always adds; in the arrays of CF.INSERTNX there are numbers in both protocols. */
+/* CF.ADD always adds. The array of CF.INSERTNX has numbers in RESP3 too. */
 static void reply_added(RedisModuleCtx *ctx, const struct adding *a, bool fresh)
 {
     if (a->dialect == CF && a->nx && a->many)
@@ -28,7 +28,7 @@ static void reply_added(RedisModuleCtx *ctx, const struct adding *a, bool fresh)
         rm.ReplyWithBool(ctx, fresh || (a->dialect == CF && !a->nx));
 }
 
-/* One that was not added. An array of CF has a -1, or false, for each of them. */
+/* Replies for an item that was not added. CF commands for several items reply -1, or false, for each. */
 static void reply_refused(RedisModuleCtx *ctx, const struct adding *a, const struct value *v,
                           tamis_error e)
 {
@@ -85,7 +85,7 @@ static tamis_error add_batch(RedisModuleCtx *ctx, const struct adding *a, struct
     return e;
 }
 
-/* What fitted on the master fits here: a replica has no memory limit. */
+/* Replicas ignore memory limits: what the master accepted has to fit here. */
 static tamis_error add_some(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
                             uint8_t *fresh, size_t *done)
 {
@@ -98,7 +98,7 @@ static tamis_error add_some(RedisModuleCtx *ctx, const struct adding *a, struct 
     return e;
 }
 
-/* Returns the number of replies. */
+/* Adds all items and replies; returns the number of replies. */
 static long add_all(RedisModuleCtx *ctx, struct adding *a, struct value *v)
 {
     bool always = !a->nx && (v->deletable || v->growth == TAMIS_WINDOW);
@@ -124,7 +124,7 @@ static bool growth_clocked(tamis_growth growth)
     return growth == TAMIS_WINDOW || growth == TAMIS_FLEXIBLE;
 }
 
-/* Items that NX passed over are passed over again. */
+/* NX on the replica skips the same items as here. */
 static void replicate_timed_add(RedisModuleCtx *ctx, const struct adding *a)
 {
     long long at = (long long)value_clock(NULL);
@@ -180,8 +180,8 @@ static struct value *make_default(RedisModuleCtx *ctx, const struct adding *a, R
     return creation_make(ctx, &c, key, a->name);
 }
 
-/* A filter of RedisBloom gets a set on top of it when an item comes that it does not have. False when it
-   has replied. */
+/* Creates the set on top of a filter of RedisBloom if one of the items is not in the filter. Returns false
+   if it has replied with an error. */
 static bool top_ready(RedisModuleCtx *ctx, const struct adding *a, struct value *v)
 {
     bool takes = v->foreign && !v->deletable && !v->set;
@@ -199,7 +199,7 @@ int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, a->name, RM_READ | RM_WRITE);
     struct value *v = find_value(key, a->dialect == CF ? VALUE_DELETABLE : VALUE_ITEMS, &error);
-    if (c || !v || v->publication || growth_clocked(v->growth)) /* the clock takes 25 ns */
+    if (c || !v || v->publication || growth_clocked(v->growth)) /* reading the clock takes 25 ns */
         time_of_command(c ? c->at : 0);
     if (!v && (error || (c && c->nocreate)))
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
@@ -309,7 +309,7 @@ int ask_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many
         return rm.WrongArity(ctx);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ);
     const struct value *v = find_value(key, VALUE_ITEMS, &error);
-    /* To clients of BF and CF a key of another type has nothing; one that is being loaded may have. */
+    /* BF and CF commands treat a key of another type as empty, but not one that is still being loaded. */
     if (error && (dialect == OURS || strcmp(error, WRONG_TYPE) != 0)) {
         rm.ReplyWithError(ctx, error);
     } else if (many) {
@@ -348,7 +348,7 @@ COMMAND(command_bf_mexists)
 
 const long long removal_replies[3] = {[TAMIS_REMOVED] = 1, [TAMIS_ABSENT] = 0, [TAMIS_PENDING] = 2};
 
-/* Removes a batch; returns how many were done. */
+/* Removes up to BATCH items; returns how many were processed. */
 static size_t remove_batch(struct value *v, RedisModuleString **items, size_t n, uint8_t *outcomes,
                            tamis_error *e)
 {
@@ -366,7 +366,7 @@ static size_t remove_batch(struct value *v, RedisModuleString **items, size_t n,
     return done;
 }
 
-/* Removes what it can; `changed` gets the items that changed something. Returns their number. */
+/* Removes the items and replies; stores those that changed the filter in `changed` and returns their number. */
 static size_t remove_all(RedisModuleCtx *ctx, struct value *v, RedisModuleString **items, size_t n,
                          RedisModuleString **changed, long *replies, enum dialect dialect)
 {
@@ -394,7 +394,7 @@ static size_t remove_all(RedisModuleCtx *ctx, struct value *v, RedisModuleString
 static void replicate_removal(RedisModuleCtx *ctx, const struct value *v, RedisModuleString *name,
                               RedisModuleString **items, size_t n)
 {
-    if (v->growth == TAMIS_FLEXIBLE) /* a filter that is emptied starts its clock again */
+    if (v->growth == TAMIS_FLEXIBLE) /* emptying the filter restarts its clock */
         rm.Replicate(ctx, "TAMIS.REMOVE", "sclcv", name, "AT", (long long)value_clock(NULL),
                      "ITEMS", items, n);
     else

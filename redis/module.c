@@ -1,7 +1,8 @@
 /*
- * tamis as a module of Redis or Valkey. Order of reading: module.h, value.c and type.c (what a key holds),
- * release.c, secret.c (the family key), create.c, keys.c, cuckoo.c, report.c, algebra.c, dump.c, load.c, records.c,
- * publication.c, publish.c (the commands), foreign.c, on_top.c, foreign_cuckoo.c (filters of RedisBloom), table.c (the names).
+ * tamis as a module of Redis or Valkey. Read in this order: module.h; value.c and type.c (what a key holds);
+ * release.c; secret.c (the family key); create.c, keys.c, cuckoo.c, report.c, algebra.c, dump.c, load.c,
+ * records.c, publication.c, publish.c (the commands); foreign.c, on_top.c, foreign_cuckoo.c (filters of
+ * RedisBloom); table.c (the names of the commands).
  *
  *   loadmodule /path/tamis.so [bf=auto|yes|no] [ERROR_RATE p] [INITIAL_SIZE n] ...
  *   loadmodule /path/tamis.so settings=bf
@@ -14,7 +15,7 @@ EXPORT int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int
 
 enum bf { BF_AUTO, BF_YES, BF_NO, BF_WRONG };
 
-/* bf=..., and pairs of a name and a value. */
+/* Arguments are bf=..., or pairs of a name and a value. */
 static enum bf read_arguments(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     static const char *const words[] = {"bf=auto", "bf=yes", "bf=no"};
@@ -36,7 +37,7 @@ static enum bf read_arguments(RedisModuleCtx *ctx, RedisModuleString **argv, int
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     const char *missing = api_load(ctx);
-    if (missing) { /* the first ones may be there */
+    if (missing) { /* the server may still have Log */
         if (rm.Log)
             rm.Log(ctx, "warning", "tamis needs Redis 7.0 or later: there is no %s", missing);
         return RM_ERR;
@@ -56,11 +57,11 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
                "commands for tamis cannot be followed: rewrite the file where they are",
                bf == BF_AUTO ? "another module has BF or CF commands" : "bf=no");
     rm.SetModuleOptions(ctx, RM_HANDLE_IO_ERRORS | RM_HANDLE_REPL_ASYNC_LOAD);
-    /* The type comes last: the server cannot take it back. */
+    /* The data type is registered last: it cannot be removed again if something fails. */
     if (!settings_register(ctx) || !table_register(ctx, server.bf) ||
         !type_register(ctx, server.bf)) {
-        rm.Log(ctx, "warning", "a name that tamis needs is taken%s",
-               bf == BF_YES ? ": bf=yes insists on the BF commands" : "");
+        rm.Log(ctx, "warning", "another module has a name that tamis needs%s",
+               bf == BF_YES ? ": bf=yes requires the BF commands" : "");
         return RM_ERR;
     }
     rm.RegisterInfoFunc(ctx, settings_info);

@@ -1,10 +1,10 @@
 /*
- * Adding to a filter of RedisBloom (foreign.c): a tamis set on top of it takes the keys; and converting
+ * Adding to a Bloom filter of RedisBloom (foreign.c): keys go into a tamis set on top of it. And converting
  * the filter to a tamis value.
  *
- * The set gets the part of the stated rate that the filter leaves, judged by its bits, but at least an
- * eighth of it, in which case a higher rate is stated. It is created by the first add of a key that is
- * absent. Replicas get its bytes (TAMIS.ONTOP), then the keys.
+ * The set gets the part of the stated rate that the filter, judged by its bits, does not use, but at least an
+ * eighth; the stated rate then rises. The first add of an absent key creates the set. Replicas receive
+ * its bytes (TAMIS.ONTOP), then the keys.
  */
 #include "foreign.h"
 
@@ -26,10 +26,10 @@ static tamis_error new_top(struct foreign *f, tamis_filter **out)
     c.o.expansion = 0;
     if (!foreign_scales(f)) {
         c.o.growth = TAMIS_FIXED;
-        c.o.capacity = foreign_capacity(f); /* all of them, so that it can be converted */
+        c.o.capacity = foreign_capacity(f); /* for all keys, so that the filter can be converted */
         return tamis_filter_new(out, &c.o, NULL);
     }
-    tamis_options smooth = c.o; /* which takes the least for a few, and has a least rate */
+    tamis_options smooth = c.o; /* takes the least memory for few keys, but has a lowest rate */
     smooth.growth = TAMIS_SMOOTH;
     smooth.capacity = 0;
     if (tamis_filter_new(out, &smooth, NULL) == TAMIS_OK)
@@ -70,7 +70,7 @@ bool foreign_full(RedisModuleCtx *ctx, const struct value *v)
     return !foreign_scales(f) && !follows(ctx) && f->items + top_items(v) >= foreign_capacity(f);
 }
 
-/* ONTOP key data: the set, from a master or an append-only file. */
+/* ONTOP key data: sets the set on top, from a master or an append-only file. */
 COMMAND(command_ontop)
 {
     const char *error;
@@ -162,13 +162,13 @@ COMMAND(command_convert)
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     } else if (!v->foreign) {
-        rm.ReplyWithError(ctx, "ERR the filter is one of tamis already");
+        rm.ReplyWithError(ctx, "ERR this is a filter of tamis already");
     } else if (v->deletable) {
         rm.ReplyWithError(ctx, "ERR a cuckoo filter stays what it is: add its items to a new one");
     } else if (items) {
         convert_items(ctx, v, argv, argc);
     } else {
-        /* Of keys that are given again some appear to be present already, at about the rate. */
+        /* Some of the keys given again are false positives of the set and were not counted. */
         uint64_t was = v->foreign->items, now = top_items(v);
         double slack = 10 + 2 * foreign_rate(v->foreign) * (double)was;
         if (!v->set || (!force && (double)now + slack < (double)was))
@@ -185,7 +185,7 @@ COMMAND(command_convert)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* LOADCHUNK with RedisBloom's bytes; false: they are not, and it has not replied. */
+/* LOADCHUNK with RedisBloom's bytes. Returns false, without a reply, if they are not. */
 bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor)
 {
     size_t len;

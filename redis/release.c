@@ -1,11 +1,11 @@
 /*
- * Freeing large values beside the server. DEL, expiry and RENAME over a key free in the server's one thread,
- * unless its settings say otherwise (Redis 7.0 and 7.2 do not); to give back the pages of a full filter of
- * 350 MB takes a tenth of a second or more. So what is large goes to a thread of our own, whatever the
- * settings. UNLINK, and the server's threads, come here too, and free at once.
+ * Freeing large values in the background. DEL, expiry and RENAME onto a key free in the main thread of the server
+ * by default, and returning the pages of a full filter of 350 MB takes 100 ms or more. So large values go to a
+ * thread of the module, whatever the lazyfree settings. Calls from other threads of the server (UNLINK) free
+ * at once.
  *
- * Not where the server evicts keys: it looks at the memory after each, and would evict more than it must
- * while the first ones are still being freed. Its lazyfree-lazy-eviction knows how to wait.
+ * This is off where the server evicts keys: it checks its memory after each eviction and would evict too many
+ * while the first ones are still being freed. Its lazyfree-lazy-eviction waits for them.
  */
 #include "module.h"
 
@@ -42,7 +42,7 @@ static void *free_values(void *unused)
     return NULL;
 }
 
-/* It gets no signals: those are the server's. */
+/* Signals are blocked in the thread: the server handles them. */
 static bool start_thread(void)
 {
     sigset_t all, was;
@@ -54,7 +54,7 @@ static bool start_thread(void)
     return runs;
 }
 
-/* A child of the server, which saves, has no thread but its own, and goes without freeing much. */
+/* In a forked child, which saves, this thread does not exist: values are freed directly. */
 static void forget_thread(void)
 {
     main_thread = 0;

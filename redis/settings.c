@@ -1,4 +1,4 @@
-/* The configuration of the server: tamis.NAME in redis.conf and CONFIG, and the section of INFO. */
+/* Settings (tamis.NAME in redis.conf and CONFIG), those of other modules, and the section of INFO. */
 #include "module.h"
 
 #include <stdio.h>
@@ -30,10 +30,10 @@ static int set_number(const char *name, long long n, void *place, RedisModuleStr
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* The server frees what set_text gave it, but keeps what get_text gave until the next call. */
+/* The server does not free what a getter returned: it is kept here until the next call. */
 static RedisModuleString *shown;
 
-/* It may have been the key: nothing is left of it. */
+/* Wipes the last one, which may be the family key. */
 static RedisModuleString *show(RedisModuleString *text)
 {
     size_t len = 0;
@@ -75,7 +75,7 @@ static RedisModuleString *get_key(const char *name, void *unused)
     return show(rm.CreateString(NULL, hex, KEY_HEX - 1));
 }
 
-/* "random" leaves the key as it is: made at the start, or taken from the values that were loaded. */
+/* "random" keeps the present key: drawn at the start, or adopted from values that were loaded. */
 static int change_key(const char *name, RedisModuleString *text, void *unused,
                       RedisModuleString **error)
 {
@@ -117,7 +117,7 @@ bool settings_evicts(void)
     return evicts;
 }
 
-/* A setting of the server, as text. */
+/* Reads a setting of the server. */
 static void ask_server(RedisModuleCtx *ctx, const char *name, char text[32])
 {
     size_t len = 0;
@@ -130,7 +130,7 @@ static void ask_server(RedisModuleCtx *ctx, const char *name, char text[32])
         rm.FreeCallReply(reply);
 }
 
-/* With every CONFIG SET that changed something: they are asked for here, not by each creation. */
+/* Runs at the start and after each CONFIG SET, so that creating a value need not ask. */
 static void read_maxmemory(RedisModuleCtx *ctx)
 {
     char text[32];
@@ -170,11 +170,11 @@ static struct number {
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
 static char rate_preset[32] = "0.01";
-static bool registered; /* as tamis.*: then they are in force, else their defaults can change */
+static bool
+    registered; /* before: values given go into the defaults; after: they take effect at once */
 
-/* What RedisBloom and valkey-bloom call these settings, in the versions there are: as arguments of
-   loadmodule, and (bf- and cf- in Redis 8, bf. in Valkey) in the configuration file. NULL: it is known and
-   means nothing here. */
+/* Names of these settings in RedisBloom and valkey-bloom: as arguments of loadmodule, and in the configuration
+   file (bf- and cf- in Redis 8, bf. in Valkey). NULL: accepted and ignored. */
 static const struct theirs {
     const char *name, *ours;
 } theirs[] = {
@@ -194,7 +194,7 @@ static const struct theirs {
 
 enum { THEIRS = sizeof theirs / sizeof *theirs };
 
-/* NULL: it is the rate. */
+/* NULL for error-rate, which is not an integer. */
 static struct number *number_of(const char *ours)
 {
     for (int i = 0; i < NUMBERS; i++)
@@ -203,8 +203,8 @@ static struct number *number_of(const char *ours)
     return NULL;
 }
 
-/* Sets what they call so; false: it cannot have this value. Their default expansion of 2 is our 0, the
-   schedule; their 0 would mean NONSCALING. */
+/* Sets one of ours from a value of theirs; false if the value is out of range. Their default expansion, 2,
+   becomes our 0, the schedule; their 0 means NONSCALING and is refused. */
 static bool take_theirs(const char *ours, const RedisModuleString *value)
 {
     long long n;
@@ -226,7 +226,7 @@ static bool take_theirs(const char *ours, const RedisModuleString *value)
     return true;
 }
 
-/* The same, to be shown. */
+/* The present value of one of ours, as they write it. */
 static void show_theirs(const char *ours, char text[32])
 {
     const struct number *s = ours ? number_of(ours) : NULL;
@@ -255,7 +255,7 @@ bool settings_argument(RedisModuleCtx *ctx, const RedisModuleString *name,
         if (t->ours)
             rm.Log(ctx, "notice", "the argument %s sets tamis.%s", t->name, t->ours);
         else
-            rm.Log(ctx, "notice", "the argument %s means nothing to tamis and is ignored", t->name);
+            rm.Log(ctx, "notice", "the argument %s has no effect in tamis and is ignored", t->name);
         return true;
     }
     rm.Log(
@@ -285,7 +285,7 @@ bool settings_register(RedisModuleCtx *ctx)
 
 /* ---- their names, in the configuration file ---------------------------------------------------- */
 
-static bool named_bf; /* a module called bf is this one */
+static bool named_bf; /* this module is loaded as bf too */
 
 bool settings_named_bf(void)
 {
@@ -307,7 +307,7 @@ static int set_theirs(const char *name, RedisModuleString *value, void *entry,
     const struct theirs *t = entry;
     const char *text = rm.StringPtrLen(value, &len);
     if (!t->ours && len)
-        rm.Log(NULL, "notice", "tamis: %s means nothing to tamis and is ignored", t->name);
+        rm.Log(NULL, "notice", "tamis: %s has no effect in tamis and is ignored", t->name);
     if (!t->ours || take_theirs(t->ours, value))
         return RM_OK;
     *error = rm.CreateStringPrintf(NULL, "%s cannot be '%.*s'; see tamis.%s", name, (int)len, text,
@@ -315,14 +315,14 @@ static int set_theirs(const char *name, RedisModuleString *value, void *entry,
     return RM_ERR;
 }
 
-/* The server takes names from a module only with the module's name before them, so for bf.bloom-capacity
-   there has to be a module of that name: this one, loaded once more. Redis 8 has names without a prefix
-   too. The order of the two is no matter, since CONFIG REWRITE may change it. */
+/* The server prefixes the settings of a module with the module's name, so bf.bloom-capacity needs a module
+   called bf: this one, loaded a second time. Redis 8 also allows names without a prefix. Either of the two
+   may be loaded first, since CONFIG REWRITE may reorder the lines. */
 int settings_load_bf(RedisModuleCtx *ctx)
 {
     bool bare = !rm.is_valkey && rm.GetServerVersion() >= 0x080000;
     if (rm.IsModuleNameBusy("bf")) {
-        rm.Log(ctx, "warning", "settings=bf: there is a module called bf, whose settings they are");
+        rm.Log(ctx, "warning", "settings=bf: another module is called bf and has these settings");
         return RM_ERR;
     }
     rm.SetModuleAttribs(ctx, "bf", 100, 1);

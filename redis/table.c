@@ -1,4 +1,4 @@
-/* The commands: names, flags, keys and what COMMAND DOCS says of them. */
+/* The table of commands: names, flags, keys, and their descriptions for COMMAND DOCS. */
 #include "module.h"
 
 #include <ctype.h>
@@ -166,7 +166,7 @@ static arg args_intersect[] = {
 
 typedef RedisModuleCommandKeySpec spec;
 
-/* Argument `at`, and so many after it. */
+/* The argument `at`, and `more` arguments after it. */
 #define KEYS(how, at, more)                                             \
     {                                                                   \
         .flags = (how), .begin_type = RM_BEGIN_INDEX, .bs.index = {at}, \
@@ -210,7 +210,7 @@ static spec keys_intersect[] = {
 #define SCANS   "readonly"
 #define ADDS    "write deny-oom"
 #define REMOVES "write"
-/* Keys that are found by a word or a number: a Cluster asks the command for them, specs or not. */
+/* The position of some keys depends on a word or a number: a Cluster asks the command, despite the specs. */
 #define KEYED " getkeys-api"
 
 static const struct command {
@@ -221,129 +221,132 @@ static const struct command {
     spec *keys;
     arg *args;
     const char *summary, *complexity;
-    RedisModuleCmdFunc bf; /* also as BF.name, run by this */
+    RedisModuleCmdFunc bf; /* the handler of BF.name, or NULL */
     arg *bf_args;
 } commands[] = {
     {"RESERVE", command_reserve, ADDS KEYED, -4, keys_reserve, args_reserve,
-     "Makes an empty filter with a total error rate and a capacity", "O(1)", command_bf_reserve,
+     "Creates an empty filter with a total error rate and a capacity", "O(1)", command_bf_reserve,
      args_bf_reserve},
     {"ADD", command_add, ADDS " fast", 3, keys_add, args_item,
-     "Adds an item, to a new filter if there is none; false if it seemed to be there",
+     "Adds an item, creating the filter if needed; false if it may have been there already",
      "O(k) for k hashes", command_bf_add, args_item},
     {"MADD", command_madd, ADDS, -3, keys_add, args_items,
-     "Adds items, to a new filter if there is none", "O(k n) for n items", command_bf_madd,
+     "Adds items, creating the filter if needed", "O(k n) for n items", command_bf_madd,
      args_items},
     {"INSERT", command_insert, ADDS, -4, keys_add, args_insert,
-     "Adds items, with the parameters of the filter if there is none", "O(k n) for n items",
+     "Adds items, creating the filter with these parameters if needed", "O(k n) for n items",
      command_bf_insert, args_bf_insert},
     {"EXISTS", command_exists, READS, 3, keys_read, args_item,
-     "Says whether an item may be there: no is for sure", "O(k) for k hashes", command_bf_exists,
+     "Returns whether an item may be there; 0 is certain", "O(k) for k hashes", command_bf_exists,
      args_item},
     {"MEXISTS", command_mexists, SCANS, -3, keys_read, args_items,
-     "Says of items whether they may be there", "O(k n) for n items", command_bf_mexists,
-     args_items},
+     "Returns for each item whether it may be there; 0 is certain", "O(k n) for n items",
+     command_bf_mexists, args_items},
     {"DEL", command_del, REMOVES " fast", 3, keys_remove, args_item,
-     "Removes an item that was added: 1 removed, 0 not there, 2 remembered and settled later",
-     "O(k) for k hashes", NULL, NULL},
+     "Removes an item that was added: 1 removed, 0 not there, 2 pending", "O(k) for k hashes", NULL,
+     NULL},
     {"MDEL", command_mdel, REMOVES, -3, keys_remove, args_items, "Removes items that were added",
      "O(k n) for n items", NULL, NULL},
     {"REMOVE", command_remove, REMOVES, -4, keys_remove, args_remove,
-     "Removes items that were added, at a time", "O(k n) for n items", NULL, NULL},
+     "Removes items that were added, with the time of the removal", "O(k n) for n items", NULL,
+     NULL},
     {"CARD", command_card, READS, 2, keys_read, args_key,
-     "The number of items added and not removed", "O(1)", command_card, args_key},
+     "Returns the number of items added and not removed", "O(1)", command_card, args_key},
     {"INFO", command_info, SCANS, -2, keys_read, args_key,
-     "Parameters, size, fill and the error rate estimated now", "O(bytes), less for large filters",
-     command_bf_info, args_bf_info},
+     "Returns parameters, size, fill and the present estimate of the error rate",
+     "O(bytes), less for large filters", command_bf_info, args_bf_info},
     {"CLEAR", command_clear, REMOVES, -2, keys_clear, args_clock,
      "Empties a filter and keeps its parameters", "O(1)", NULL, NULL},
     {"FORGET", command_forget, REMOVES, -2, keys_clear, args_clock,
-     "Lets go of what is older than the window; adds do so too", "O(1)", NULL, NULL},
+     "Drops items older than the window, as adds do", "O(1)", NULL, NULL},
     {"MERGE", command_merge, ADDS KEYED, -4, keys_merge, args_merge,
-     "Unites filters into a destination, made if there is none", "O(bytes)", NULL, NULL},
+     "Merges filters into a destination, creating it if needed", "O(bytes)", NULL, NULL},
     {"INTERSECT", command_intersect, ADDS, 4, keys_intersect, args_intersect,
-     "Makes a filter of the bits that two have", "O(bytes)", NULL, NULL},
+     "Creates a filter of the bits that two filters have in common", "O(bytes)", NULL, NULL},
     {"FOLD", command_fold, REMOVES, -2, keys_update, args_fold,
-     "Halves a filter that is half empty", "O(bytes)", NULL, NULL},
+     "Halves the memory of a filter that is at most half full", "O(bytes)", NULL, NULL},
     {"XRESERVE", command_xreserve, ADDS, -7, keys_write, args_xreserve,
-     "Makes an empty set of records with named attributes", "O(1)", NULL, NULL},
+     "Creates an empty set of records with named attributes", "O(1)", NULL, NULL},
     {"XADD", command_xadd, ADDS " fast", -3, keys_add, args_pairs, "Adds a record",
      "O(k a) for a attributes", NULL, NULL},
     {"XDEL", command_xdel, REMOVES " fast", -3, keys_remove, args_pairs,
-     "Removes a record that was added: 1 removed, 0 not there, 2 remembered and settled later",
+     "Removes a record that was added: 1 removed, 0 not there, 2 pending",
      "O(k a) for a attributes", NULL, NULL},
     {"XQUERY", command_xquery, SCANS, -3, keys_read, args_pairs,
-     "Says whether a record with these values may be there, and whether they were verified together",
+     "Returns whether a record with these values may be there, and whether they were verified together",
      "O(k n) for n values", NULL, NULL},
     {"XINFO", command_xinfo, SCANS, 2, keys_read, args_key,
-     "Attributes, combinations, size and rates of a set of records",
+     "Returns attributes, combinations, size and rates of a set of records",
      "O(bytes), less for large ones", NULL, NULL},
     {"PUBLISH", command_publish, ADDS, -4, keys_publish, args_publish,
-     "Keeps copies of a filter elsewhere within a stated error, by messages in a stream",
-     "O(changes)", NULL, NULL},
-    {"UNPUBLISH", command_unpublish, REMOVES, 2, keys_update, args_key,
-     "Publishes a filter no more", "O(1)", NULL, NULL},
+     "Keeps copies of a filter within a stated error by messages in a stream", "O(changes)", NULL,
+     NULL},
+    {"UNPUBLISH", command_unpublish, REMOVES, 2, keys_update, args_key, "Stops publishing a filter",
+     "O(1)", NULL, NULL},
     {"DUMP", command_dump, SCANS, -3, keys_read, args_cursor,
-     "The bytes of a .tamis file, in pieces, as of one moment", "O(bytes)", NULL, NULL},
+     "Returns the value as bytes of a .tamis file, in pieces, as of one moment", "O(bytes)", NULL,
+     NULL},
     {"LOAD", command_load, ADDS, -4, keys_write, args_load,
-     "Makes a value from the bytes of a .tamis file, in pieces", "O(bytes)", NULL, NULL},
+     "Creates a value from the bytes of a .tamis file, in pieces", "O(bytes)", NULL, NULL},
     {"CONVERT", command_convert, ADDS, -2, keys_update, args_convert,
-     "Makes a filter of RedisBloom one of tamis, when its items were given again",
-     "O(k n) for n items", NULL, NULL},
+     "Converts a filter of RedisBloom, once its items have been given again", "O(k n) for n items",
+     NULL, NULL},
     {"ONTOP", command_ontop, ADDS, 3, keys_update, args_bf_load,
-     "What was added to a filter of RedisBloom, as it is replicated", "O(bytes)", NULL, NULL},
+     "Replicates what was added to a filter of RedisBloom", "O(bytes)", NULL, NULL},
     {"SCANDUMP", command_scandump, SCANS, -3, keys_read, args_cursor,
-     "Pieces of a filter for LOADCHUNK", "O(bytes)", command_scandump, args_cursor},
+     "Returns a filter in pieces for LOADCHUNK", "O(bytes)", command_scandump, args_cursor},
     {"LOADCHUNK", command_loadchunk, ADDS, 4, keys_write, args_chunk,
-     "Makes a filter from the pieces of SCANDUMP", "O(bytes)", command_loadchunk, args_chunk},
+     "Creates a filter from the pieces of SCANDUMP", "O(bytes)", command_loadchunk, args_chunk},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static const struct command cuckoo_commands[] = {
     {"RESERVE", command_cf_reserve, ADDS, -3, keys_write, args_cf_reserve,
-     "Makes an empty deletable filter", "O(1)", NULL, NULL},
+     "Creates an empty deletable filter", "O(1)", NULL, NULL},
     {"ADD", command_cf_add, ADDS " fast", 3, keys_add, args_item,
-     "Adds an item, once more if it is there", "O(k) for k hashes", NULL, NULL},
+     "Adds an item, even if it is there already", "O(k) for k hashes", NULL, NULL},
     {"ADDNX", command_cf_addnx, ADDS " fast", 3, keys_add, args_item,
-     "Adds an item unless it seems to be there", "O(k) for k hashes", NULL, NULL},
+     "Adds an item unless it may be there already", "O(k) for k hashes", NULL, NULL},
     {"INSERT", command_cf_insert, ADDS, -4, keys_add, args_cf_insert,
-     "Adds items, with a capacity for the filter if there is none", "O(k n) for n items", NULL,
+     "Adds items, creating the filter with this capacity if needed", "O(k n) for n items", NULL,
      NULL},
     {"INSERTNX", command_cf_insertnx, ADDS, -4, keys_add, args_cf_insert,
-     "Adds the items that seem not to be there", "O(k n) for n items", NULL, NULL},
+     "Adds the items that are not there yet", "O(k n) for n items", NULL, NULL},
     {"EXISTS", command_cf_exists, READS, 3, keys_read, args_item,
-     "Says whether an item may be there: no is for sure", "O(k) for k hashes", NULL, NULL},
+     "Returns whether an item may be there; 0 is certain", "O(k) for k hashes", NULL, NULL},
     {"MEXISTS", command_cf_mexists, SCANS, -3, keys_read, args_items,
-     "Says of items whether they may be there", "O(k n) for n items", NULL, NULL},
+     "Returns for each item whether it may be there; 0 is certain", "O(k n) for n items", NULL,
+     NULL},
     {"COUNT", command_cf_count, READS, 3, keys_read, args_item,
-     "How often an item may be there: never less than it is", "O(k) for k hashes", NULL, NULL},
+     "Returns how often an item may be there; never too low", "O(k) for k hashes", NULL, NULL},
     {"DEL", command_cf_del, REMOVES " fast", 3, keys_remove, args_item,
-     "Removes an item that was added, once", "O(k) for k hashes", NULL, NULL},
-    {"INFO", command_cf_info, READS, 2, keys_read, args_key, "Size, items and parameters", "O(1)",
-     NULL, NULL},
+     "Removes one occurrence of an item that was added", "O(k) for k hashes", NULL, NULL},
+    {"INFO", command_cf_info, READS, 2, keys_read, args_key, "Returns size, items and parameters",
+     "O(1)", NULL, NULL},
     {"COMPACT", command_cf_compact, READS, 2, keys_read, args_key,
-     "Nothing: removals are settled as they come", "O(1)", NULL, NULL},
+     "Does nothing: removals take effect at once", "O(1)", NULL, NULL},
     {"SCANDUMP", command_cf_scandump, SCANS, -3, keys_read, args_cursor,
-     "Pieces of a filter for LOADCHUNK", "O(bytes)", NULL, NULL},
+     "Returns a filter in pieces for LOADCHUNK", "O(bytes)", NULL, NULL},
     {"LOADCHUNK", command_cf_loadchunk, ADDS, 4, keys_write, args_chunk,
-     "Makes a filter from the pieces of SCANDUMP", "O(bytes)", NULL, NULL},
+     "Creates a filter from the pieces of SCANDUMP", "O(bytes)", NULL, NULL},
 };
 
-/* Has the name of valkey-bloom's command, and takes a whole value. */
+/* A command of valkey-bloom; here it takes the bytes of a whole value. */
 static const struct command bf_load = {"LOAD",
                                        command_bf_load,
                                        ADDS,
                                        3,
                                        keys_write,
                                        args_bf_load,
-                                       "Makes a value from the bytes of a .tamis file",
+                                       "Creates a value from the bytes of a .tamis file",
                                        "O(bytes)",
                                        NULL,
                                        NULL};
 
 enum { CUCKOO_COMMANDS = sizeof cuckoo_commands / sizeof *cuckoo_commands };
 
-/* In small letters, as servers have theirs: messages show it. */
+/* In lower case, as the server names its own commands in messages. */
 static void command_name(char name[40], const char *prefix, const struct command *c)
 {
     snprintf(name, 40, "%s.%s", prefix, c->name);
@@ -351,7 +354,7 @@ static void command_name(char name[40], const char *prefix, const struct command
         *p = (char)tolower((unsigned char)*p);
 }
 
-/* Servers from 7.2 on; those from 7.4 on know ours too. */
+/* Redis 7.2 has categories for commands of modules, Redis 7.4 also categories made by modules. */
 static void set_categories(RedisModuleCommand *command, const char *flags, const char *ours)
 {
     char all[40], known[24];
@@ -413,7 +416,7 @@ bool table_bf_free(RedisModuleCtx *ctx)
 
 bool table_register(RedisModuleCtx *ctx, bool bf)
 {
-    if (rm.AddACLCategory) { /* where they are there already, so much the better */
+    if (rm.AddACLCategory) { /* fails if they exist already, which is fine */
         rm.AddACLCategory(ctx, "bloom");
         rm.AddACLCategory(ctx, "cuckoo");
     }

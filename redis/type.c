@@ -2,15 +2,15 @@
  * The data type "tamis-set". What the server saves of a value:
  *
  *   unsigned   kind: 1 filter, 2 index, 3 the first bytes of a value that is being loaded
- *              16 more if it is published: then stream, owner, and seven numbers follow;
- *              32 more if it is published with its key
- *              64 more if it is of the family of the server that saves it
- *   string     of a value that is being loaded: the key for bytes that come without
- *   unsigned   how many bytes it has (when complete)
- *   strings    the bytes, as docs/format.md describes them, in pieces; the last one is empty
+ *              + 16 if it is published: stream, owner and seven numbers follow
+ *              + 32 if it is published with its key
+ *              + 64 if it belongs to the family of the server that saves it
+ *   string     only of a value that is being loaded: the family key for bytes without one
+ *   unsigned   the number of bytes of the complete value
+ *   strings    the bytes (docs/format.md) in pieces; the last one is empty
  *
- * A value is saved in pieces so that saving takes no memory. Loading takes as much as comes, never
- * what a length promises, and every byte passes the validator of the library.
+ * Saving in pieces needs no memory for the whole. Loading allocates for what has arrived, never for what a
+ * length field states, and every byte passes the validator of the library.
  */
 #include "foreign.h"
 
@@ -68,7 +68,7 @@ static void save_bytes(RedisModuleIO *io, const struct value *v)
     struct cutter c = {.put = save_piece, .context = io};
     value_insist(true);
     rm.SaveUnsigned(io, value_encoded_size(v));
-    if (value_encode(v, 0, cut, &c) != TAMIS_OK) /* then no one can load it: say so */
+    if (value_encode(v, 0, cut, &c) != TAMIS_OK) /* such a value cannot be loaded again */
         rm.LogIOError(io, "warning", "tamis: a value could not be saved");
     value_insist(false);
     cut_end(&c);
@@ -101,15 +101,15 @@ static void foreign_rdb_save(RedisModuleIO *io, void *value)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* From a file of its own, or from a master; not by RESTORE. */
+/* Does the value come from a file of the server or from its master, and not by RESTORE? */
 static bool loads(RedisModuleIO *io)
 {
     int flags = rm.GetContextFlags(rm.GetContextFromIO(io));
     return flags & (RM_FLAG_LOADING | RM_FLAG_ASYNC_LOADING | RM_FLAG_SLAVE);
 }
 
-/* What the pieces go into, as the first one says. RESTORE may bring anything, so for its sake no more
-   memory is taken than a value may have. */
+/* Creates the value that the pieces go into, from the header in the first one. RESTORE can bring anything, so
+   its values are limited to tamis.value-limit. */
 static struct value *load_into(const uint8_t *key, uint64_t total, const char *piece, size_t len,
                                bool trusted, tamis_reason *reason)
 {
@@ -137,7 +137,7 @@ static struct value *load_pieces(RedisModuleIO *io, const uint8_t *key, uint64_t
             v = load_into(key, total, piece, len, trusted, reason);
         ok = ok && v && len <= total - partial_have(v) &&
              partial_add(v, piece, len, trusted, reason) == TAMIS_OK;
-        if (piece && first) /* the key is in it */
+        if (piece && first) /* it contains the family key */
             explicit_bzero(piece, len);
         rm.Free(piece);
         if (ok && last)
@@ -149,7 +149,7 @@ static struct value *load_pieces(RedisModuleIO *io, const uint8_t *key, uint64_t
     }
 }
 
-/* A value has its key in its bytes; one that is being loaded may need one to go on. */
+/* A complete value has its key in its bytes; one that is still being loaded may need one for the rest. */
 static bool load_key(RedisModuleIO *io, uint8_t key[TAMIS_KEY_LEN])
 {
     size_t len = 0;
@@ -268,7 +268,7 @@ static void *cuckoo_rdb_load(RedisModuleIO *io, int encoding)
 struct emitting {
     RedisModuleIO *io;
     RedisModuleString *key;
-    const char *word; /* before the key of its family, with the first piece */
+    const char *word; /* FAMILY or KEY, before the key that goes with the first piece */
     char hex[KEY_HEX];
     uint64_t offset;
 };
@@ -342,7 +342,7 @@ static size_t mem_usage(const void *value)
     return value_bytes(value);
 }
 
-/* Past 64 the server frees in the background: from 4 MB on, where unmapping is what takes time. */
+/* Above 64 the server frees in the background: from 4 MB on, where unmapping the pages takes long. */
 static size_t free_effort(RedisModuleString *key, const void *value)
 {
     (void)key;
@@ -373,8 +373,8 @@ static bool defrag_stop(void *context)
     return rm.DefragShouldStop(context);
 }
 
-/* The server moves what shares its pages with others, and leaves what has pages of its own, as large
-   vectors have. Of a large value it asks in slices, with a cursor in between; 1: there is more. */
+/* The server moves allocations that share pages with others; large vectors have pages of their own and stay.
+   Large values are processed in slices, with a cursor in between; returns 1 while there is more. */
 static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **value)
 {
     (void)key;
@@ -393,7 +393,8 @@ static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **valu
     return part && rm.DefragCursorSet(ctx, part) == RM_OK;
 }
 
-/* Other types of RedisBloom: the server alone would say "no matching module", and not which key. */
+/* Types of RedisBloom that are not loaded. Without this the server would log "no matching module" and not
+   name the key. */
 static void *refused_load(RedisModuleIO *io, int encoding)
 {
     (void)encoding;
@@ -448,7 +449,7 @@ bool type_register(RedisModuleCtx *ctx, bool foreign)
     cuckoo_methods.rdb_load = cuckoo_rdb_load;
     cuckoo_methods.rdb_save = cuckoo_rdb_save;
     type = rm.CreateDataType(ctx, "tamis-set", 0, &methods);
-    if (type && foreign) /* of RedisBloom, where it is not there itself */
+    if (type && foreign) /* its types, unless RedisBloom itself is loaded */
         foreign_type = rm.CreateDataType(ctx, "MBbloom--", 4, &foreign_methods);
     if (foreign_type) {
         cuckoo_type = rm.CreateDataType(ctx, "MBbloomCF", 4, &cuckoo_methods);

@@ -73,7 +73,7 @@ def test_a_key_out_of_reach_is_so_for_every_command(server, r):
         with pytest.raises(redis.exceptions.NoPermissionError):
             user.execute_command(*call)
         assert "secret" in r.execute_command("COMMAND GETKEYS", *call), call
-    with pytest.raises(redis.ResponseError, match="LIKE is said once"):
+    with pytest.raises(redis.ResponseError, match="LIKE may be given only once"):
         user.execute_command("TAMIS.RESERVE", "app:g", 0.1, 5, "LIKE", "app:f", "LIKE", "secret")
     assert r.exists("app:g") == 0
     r.execute_command("ACL", "DELUSER", "app")
@@ -206,7 +206,7 @@ def test_arguments_of_other_modules(servers):
     settings, log = started_with(servers, "ERROR_RATE 0.002 INITIAL_SIZE 333 CF_MAX_EXPANSIONS 16")
     assert settings["tamis.error-rate"] == "0.002" and settings["tamis.capacity"] == "333"
     assert "the argument ERROR_RATE sets tamis.error-rate" in log
-    assert "the argument CF_MAX_EXPANSIONS means nothing to tamis and is ignored" in log
+    assert "the argument CF_MAX_EXPANSIONS has no effect in tamis and is ignored" in log
     settings, log = started_with(
         servers, "bf-error-rate 0.003 bf=yes bf-initial-size 50 bf-expansion-factor 4 "
         "cf-initial-size 2048 cf-bucket-size 4 cf-max-iterations 9 cf-expansion-factor 2")
@@ -240,7 +240,7 @@ def test_lines_of_other_modules(servers, first):
         assert r.config_get("bf.bloom-capacity") == {"bf.bloom-capacity": "70"}
         assert r.config_get("bf.bloom-expansion") == {"bf.bloom-expansion": "4"}
         assert r.execute_command("BF.ADD", "f", "x") in (0, 1)
-        assert "bf.bloom-tightening-ratio means nothing to tamis and is ignored" in server.log_tail()
+        assert "bf.bloom-tightening-ratio has no effect in tamis and is ignored" in server.log_tail()
         r.config_rewrite()
         server.stop()
         server.process = subprocess.Popen([SERVER, os.path.join(server.folder, "conf")],
@@ -305,7 +305,7 @@ def test_beside_a_module_called_bf(servers, bf_module):
     assert refused(server.r, "BF.EXISTS", "f", "x").startswith("unknown command")
     assert server.r.info("tamis")["tamis_bf_aliases"] == "no"
     assert "Error loading" in refused(server.r, "MODULE", "LOAD", MODULE, "settings=bf")
-    assert "there is a module called bf, whose settings they are" in server.log_tail()
+    assert "another module is called bf and has these settings" in server.log_tail()
     late = servers(load=False)
     assert late.r.execute_command("MODULE", "LOAD", bf_module) == b"OK"
     assert late.r.execute_command("MODULE", "LOAD", MODULE, "bf=auto") == b"OK"

@@ -222,7 +222,7 @@ def test_converted(moved):
     assert r.type("grown") == b"tamis-set" and 0 < r.pttl("grown") <= 10**9
     assert all(r.execute_command("BF.MEXISTS", "grown", *members))
     assert info(r, "grown")["kind"] == b"filter" and float(info(r, "grown")["fpp"]) <= 0.2
-    assert refused(r, "TAMIS.CONVERT", "grown") == "the filter is one of tamis already"
+    assert refused(r, "TAMIS.CONVERT", "grown") == "this is a filter of tamis already"
     assert refused(r, "TAMIS.CONVERT", "gone") == "not found"
     r.execute_command("TAMIS.CONVERT", "fixed", "ITEMS", *ITEMS[:50])
     assert r.execute_command("TAMIS.CONVERT", "fixed") == b"OK"

@@ -122,7 +122,7 @@ def test_reserve_refuses(r):
             "could not create filter: window filters forget by age; they are not deletable",
         ("k", 0.1, 10, "LIKE", "no"): "LIKE: there is no such key",
         ("k", "LIKE", "no"): "LIKE: there is no such key",
-        ("k", "LIKE", "f", "DELETABLE"): "LIKE without rate and capacity stands alone",
+        ("k", "LIKE", "f", "DELETABLE"): "LIKE without rate and capacity takes no other options",
         ("f", 0.1, 10): "item exists",
         ("f", "LIKE", "f"): "item exists",
     }
