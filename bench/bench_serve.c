@@ -12,42 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench.h"
-#include "carrier/carrier.h"
-#include "replica/ask.h"
+#include "followed.h"
 #include "tamis/replica.h"
 
 enum { QUESTIONS = 20000, BATCH = 100, BATCHES = 2000 };
 
 static const uint8_t family[TAMIS_KEY_LEN] = "tamis benchmark";
-
-struct message {
-    struct carrier_part part[64];
-    size_t n;
-};
-
-static void stop(const char *why)
-{
-    fprintf(stderr, "bench_serve: %s\n", why);
-    exit(2);
-}
-
-static int keep(void *context, const void *data, size_t len)
-{
-    struct message *m = context;
-    void *copy = malloc(len);
-    if (!copy || m->n == 64)
-        return -1;
-    memcpy(copy, data, len);
-    m->part[m->n++] = (struct carrier_part){copy, len};
-    return 0;
-}
-
-static void forget(struct message *m)
-{
-    while (m->n > 0)
-        free((void *)(uintptr_t)m->part[--m->n].data);
-}
 
 /* Its snapshot and a heartbeat. */
 static void publish(struct carrier *c, unsigned owner, size_t n, uint64_t *keys)
@@ -55,7 +25,7 @@ static void publish(struct carrier *c, unsigned owner, size_t n, uint64_t *keys)
     char name[16];
     tamis_filter *filter;
     tamis_origin *origin;
-    struct message m = {.n = 0};
+    struct kept m = {.n = 0};
     tamis_options one = {
         .growth = TAMIS_FIXED, .layout = TAMIS_SPREAD, .capacity = n, .key = family};
     snprintf(name, sizeof name, "host%u", owner);
@@ -63,39 +33,20 @@ static void publish(struct carrier *c, unsigned owner, size_t n, uint64_t *keys)
         .owner = name, .beat = UINT64_C(3600000000000), .message_bytes = 1 << 26, .epoch = 1};
     bench_keys(keys, n, owner + 1);
     if (tamis_filter_new(&filter, &one, NULL) != TAMIS_OK)
-        stop("no filter");
+        bench_stop("no filter");
     for (size_t i = 0; i < n; i++)
         tamis_filter_add(filter, &keys[i], 8, NULL);
     if (tamis_origin_new(&origin, filter, &o, NULL) != TAMIS_OK ||
-        tamis_origin_publish(origin, keep, &m, NULL) != TAMIS_OK ||
+        tamis_origin_publish(origin, kept_add, &m, NULL) != TAMIS_OK ||
         !carrier_replace(c, name, 1, m.part, m.n))
-        stop(c->error);
-    forget(&m);
-    if (tamis_origin_beat(origin, keep, &m) != TAMIS_OK ||
+        bench_stop(c->error);
+    kept_free(&m);
+    if (tamis_origin_beat(origin, kept_add, &m) != TAMIS_OK ||
         !carrier_send(c, name, m.part[0].data, m.part[0].len))
-        stop(c->error);
-    forget(&m);
+        bench_stop(c->error);
+    kept_free(&m);
     tamis_origin_free(origin);
     tamis_filter_free(filter);
-}
-
-static void wait_current(struct ask *ask, unsigned owners)
-{
-    char current[32];
-    struct serve_address at;
-    snprintf(current, sizeof current, "\"current\": %u,", owners);
-    if (!serve_address_read(&at, "unix:serve.sock"))
-        stop("address");
-    while (!ask_connect(ask, &at))
-        usleep(20000);
-    for (;;) {
-        if (ask->fd < 0 && !ask_connect(ask, &at))
-            stop(ask->why);
-        bool good = ask_for(ask, "/healthz", "*/*", NULL, 0) || ask->status == 503;
-        if (good && text_add(&ask->body, "", 1) && strstr(ask->body.data, current))
-            return;
-        usleep(50000);
-    }
 }
 
 static int compare(const void *x, const void *y)
@@ -118,7 +69,7 @@ static void measure_single(struct ask *ask, unsigned owners, size_t n, uint64_t 
             sprintf(path + 12 + 3 * j, "%%%02x", ((const uint8_t *)&keys[i % n])[j]);
         double start = bench_now();
         if (!ask_for(ask, path, "application/json", NULL, 0))
-            stop(ask->why);
+            bench_stop(ask->why);
         times[i] = bench_now() - start;
         hit += ask_number(ask, "Tamis-Hit") != 0;
     }
@@ -134,20 +85,20 @@ static void measure_single(struct ask *ask, unsigned owners, size_t n, uint64_t 
 
 static void measure_batches(struct ask *ask, unsigned owners)
 {
-    struct text body = {0};
+    struct bytes body = {0};
     double start = bench_now();
     for (unsigned i = 0; i < BATCHES; i++) {
         body.len = 0;
-        text_add(&body, "[", 1);
+        bytes_put(&body, "[", 1);
         for (unsigned j = 0; j < BATCH; j++) {
             char key[40];
             int len = snprintf(key, sizeof key, "%s\"user-%llu\"", j ? "," : "",
                                (unsigned long long)bench_mix(i * BATCH + j));
-            text_add(&body, key, (size_t)len);
+            bytes_put(&body, key, (size_t)len);
         }
-        text_add(&body, "]", 1);
+        bytes_put(&body, "]", 1);
         if (!ask_for(ask, "/locate", "application/json", &body, ']'))
-            stop(ask->why);
+            bench_stop(ask->why);
     }
     double took = bench_now() - start;
     printf("batches of %d: %.0f keys a second\n", BATCH, BATCH * BATCHES / took);
@@ -155,7 +106,7 @@ static void measure_batches(struct ask *ask, unsigned owners)
                                     .what = "a key, batches of 100",
                                     .n = owners,
                                     .ns = 1e9 * took / (BATCH * BATCHES)});
-    text_free(&body);
+    free(body.data);
 }
 
 int main(int argc, char **argv)
@@ -168,10 +119,10 @@ int main(int argc, char **argv)
     const char *given = getenv("TAMIS");
     if (!keys || !realpath(given ? given : "build/release/tamis", program) || !mkdtemp(folder) ||
         chdir(folder) != 0)
-        stop("no program, or no room in /tmp");
+        bench_stop("no program, or no room in /tmp");
     struct carrier *c = carrier_open("file:exchange", error);
     if (!c)
-        stop(error);
+        bench_stop(error);
     for (unsigned i = 0; i < owners; i++)
         publish(c, i, n, keys);
     double start = bench_now();
@@ -181,7 +132,7 @@ int main(int argc, char **argv)
               "unix:serve.sock", "--max-lease", "none", (char *)NULL);
         _exit(127);
     }
-    wait_current(&ask, owners);
+    bench_current(&ask, "unix:serve.sock", owners);
     printf("%u owners of %zu keys, current after %.1f s\n", owners, n, bench_now() - start);
     measure_single(&ask, owners, n, keys);
     measure_batches(&ask, owners);

@@ -19,11 +19,12 @@
 #include <string.h>
 #include <time.h>
 
-#define READ_MOST  64        /* messages in one reply */
-#define FETCH_MOST 8         /* parts of a snapshot in one reply */
-#define PARTS_MOST (1 << 18) /* of a snapshot: more are none of ours */
-#define EXPIRE_MS  3600000   /* an owner that is so far behind the others keeps no messages */
-#define FORGOTTEN  "forgotten"
+#define READ_MOST   64        /* messages in one reply */
+#define FETCH_MOST  8         /* parts of a snapshot in one reply */
+#define PARTS_MOST  (1 << 18) /* of a snapshot: more are none of ours */
+#define TRIM_OWNERS 16        /* up to so many, the stream is cut by every call that may */
+#define EXPIRE_MS   3600000   /* an owner that is so far behind the others keeps no messages */
+#define FORGOTTEN   "forgotten"
 
 struct redis {
     struct carrier carrier;
@@ -84,7 +85,7 @@ static bool before(const char *x, const char *y)
     return a[0] != b[0] ? a[0] < b[0] : a[1] < b[1];
 }
 
-static bool trim(struct redis *r)
+static bool trim_now(struct redis *r)
 {
     redisReply *reply = line_command(&r->line, "HVALS %s", r->owners);
     uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, each[2], newest = 0;
@@ -104,6 +105,17 @@ static bool trim(struct redis *r)
     return least[0] == UINT64_MAX ||
            reply_done(line_command(&r->line, "XTRIM %s MINID %llu-%llu", r->name,
                                    (unsigned long long)least[0], (unsigned long long)least[1]));
+}
+
+/* That looks at the positions of all owners. Where there are many of them few calls do it, so that each costs the
+   same on average, and the stream is still cut as often. */
+static bool trim(struct redis *r)
+{
+    redisReply *reply = line_command(&r->line, "HLEN %s", r->owners);
+    uint64_t owners = reply && reply->type == REDIS_REPLY_INTEGER && reply->integer > 0
+                          ? (uint64_t)reply->integer
+                          : 1;
+    return reply_done(reply) && (carrier_clock() / 64 % owners >= TRIM_OWNERS || trim_now(r));
 }
 
 static bool exchange(struct redis *r, const char *owner, const char *position)
