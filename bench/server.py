@@ -3,6 +3,7 @@
 
     bench/server.py         BENCH_FULL=1: more requests, more rounds, stalls at 10^8 keys
                             TAMIS_PEER=redisbloom.so: the same of another module with BF.*, beside it
+                            BENCH_COUNT=1: instead, instructions of the server per command (valgrind)
 
 redis-benchmark with 50 clients and pipelines of 64, over a socket, on a private server without
 persistence. GET reads one of 100,000 strings of 16 bytes. Filters hold 4 million keys of 13 bytes;
@@ -13,6 +14,7 @@ the server takes more. A stall is the longest time that one command of the kind 
 """
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -37,13 +39,13 @@ ROUNDS = 7 if FULL else 3
 ITEMS = 100
 
 
-def start(folder, module):
-    process = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", folder + "/s", "--save",
+def start(folder, module, before=()):
+    process = subprocess.Popen([*before, "redis-server", "--port", "0", "--unixsocket", folder + "/s", "--save",
                                 "", "--dir", folder, "--logfile", folder + "/log", "--loadmodule",
                                 module], stdout=subprocess.DEVNULL)
     r = redis.Redis(unix_socket_path=folder + "/s")
     r.set_response_callback("BF.INFO", list)
-    for _ in range(200):
+    for _ in range(1000):
         try:
             if r.ping():
                 return process, r
@@ -174,7 +176,53 @@ def measured(module):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def counted(module):
+    """Instructions of the server for one command, its own part included, on filters of 40,000 keys."""
+    folder, n, rows = tempfile.mkdtemp(prefix="tamis-bench-"), 8000, {}
+    process = None
+
+    def dumped():  # counts since the last time
+        subprocess.run(["callgrind_control", "--dump", str(process.pid)], capture_output=True, check=True)
+        r.ping()
+        last = max((int(f.split(".")[1]), f) for f in os.listdir(folder) if f.startswith("out."))[1]
+        with open(os.path.join(folder, last)) as file:
+            return int(re.search(r"^(?:summary|totals): (\d+)", file.read(), re.M).group(1))
+    try:
+        process, r = start(folder, module, ["valgrind", "-q", "--tool=callgrind",
+                                            "--callgrind-out-file=%s/out" % folder])
+        pipe = r.pipeline(transaction=False)
+        r.execute_command("BF.RESERVE", "grown", 0.01, 100)
+        r.execute_command("BF.RESERVE", "reserved", 0.01, 100_000)
+        for i in range(0, 40_000, 1000):
+            for name in ("grown", "reserved"):
+                r.execute_command("BF.MADD", name, *["k%012d" % j for j in range(i, i + 1000)])
+        runs = [("GET", "GET", "", "")]
+        for name in ("grown", "reserved"):
+            runs += [("EXISTS, present, " + name, "BF.EXISTS", name, "k"),
+                     ("EXISTS, absent, " + name, "BF.EXISTS", name, "n"),
+                     ("ADD, present, " + name, "BF.ADD", name, "k"), ("ADD, absent, " + name, "BF.ADD", name, "a")]
+        for title, command, name, letter in runs:
+            dumped()
+            for i in range(n):
+                pipe.execute_command(*(["GET", "string"] if title == "GET" else [command, name, letter + "%012d" % i]))
+                if i % 64 == 63 or i == n - 1:
+                    pipe.execute()
+            rows[title] = dumped() / n
+        return rows
+    finally:
+        if process:
+            process.terminate()
+            process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def main():
+    if os.environ.get("BENCH_COUNT") == "1":
+        ours, peer = counted(MODULE), counted(PEER) if PEER else {}
+        for title, each in ours.items():
+            print("%-40s %8.0f instructions%s" % (title, each, "   peer %.0f, ratio %.2f" % (
+                peer[title], peer[title] / each) if title in peer else ""))
+        return
     rates, sizes, layers = measured(MODULE)
     peer_rates, peer_sizes = measured(PEER)[:2] if PEER else ({}, {})
     for name, each in rates.items():

@@ -161,12 +161,15 @@ def test_info_section(r):
 
 
 def test_categories(server, r):
-    """From 7.4 on: @bloom has what RedisBloom has in it, @cuckoo the rest."""
+    """From 7.4 on: @bloom has what RedisBloom has in it, @cuckoo the rest. Some servers leave the commands of modules
+    out of ACL CAT name."""
     if "bloom" not in r.acl_cat():
         assert "@bloom" not in str(r.execute_command("COMMAND", "INFO", "tamis.add"))
         return
-    assert {b"bf.add", b"tamis.merge"} <= {c.encode() for c in r.acl_cat("bloom")}
-    assert {b"cf.add", b"cf.del"} <= {c.encode() for c in r.acl_cat("cuckoo")}
+    for name, category in (("bf.add", b"@bloom"), ("tamis.merge", b"@bloom"), ("cf.add", b"@cuckoo"),
+                           ("cf.del", b"@cuckoo")):
+        said = server.raw("COMMAND", "INFO", name)
+        assert category in said and b"@write" in said, name
     r.execute_command("ACL", "SETUSER", "u", "on", ">p", "~*", "+@bloom", "-@write")
     u = server.client(username="u", password="p")
     assert u.execute_command("BF.EXISTS", "f", "x") == 0
