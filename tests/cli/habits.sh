@@ -83,8 +83,7 @@ if [ -w /proc/self/coredump_filter ]; then
     tamis dedup <waits >/dev/null &
     pid=$!
     exec 9>waits
-    holds no-memory-in-core-dumps 'for i in $(seq 100); do
-        [ "$(cat /proc/$pid/coredump_filter)" = 00000000 ] && break; sleep 0.1; done; [ "$i" != 100 ]'
+    holds no-memory-in-core-dumps 'await "[ \$(cat /proc/$pid/coredump_filter) = 00000000 ]"'
     exec 9>&-
     wait "$pid"
 fi

@@ -87,7 +87,7 @@ def exchange(server, commands):
     said = []
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(server.socket)
-        s.settimeout(60)
+        s.settimeout(240)
         s.sendall(commands[0])
         for i in range(len(commands)):
             if i + 1 < len(commands):

@@ -43,7 +43,7 @@ class World:
 
     def redis(self, *command):
         done = subprocess.run(["redis-cli", "-p", str(self.port), *command], capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=WAIT)
         return done.stdout.strip()
 
     def end(self):

@@ -188,7 +188,7 @@ def repaired(world, cut):
     wait_for(lambda: int(world.redis("XLEN", "hosts")) >= before + 3, "some heartbeats")
     cut()
     follower.send_signal(signal.SIGCONT)
-    wait_for(lambda: origin.located("d"), "the repair", 30)
+    wait_for(lambda: origin.located("d"), "the repair")
 
 
 def test_a_stream_that_was_cut_short_is_repaired(world):
