@@ -167,6 +167,11 @@ static inline bool harness_slow(void)
 #endif
 }
 
+/* How often a step is repeated with other random input: a quarter as often where steps are slow, as the rest
+   is done in release, and `many` times in a long run everywhere. */
+#define HARNESS_TIMES(few, many) \
+    (harness_long() ? (many) : harness_slow() ? ((few) + 3) / 4 : (few))
+
 /* splitmix64: every state is fine, so any seed is. */
 static inline uint64_t rng_next(uint64_t *state)
 {

@@ -366,7 +366,7 @@ static void rates(const tamis_catalog_options *o, uint32_t n, bool twice, uint64
 {
     uint64_t rng = seed, tries = 0;
     struct world x;
-    uint32_t questions = harness_long() ? 20000 : 2500;
+    uint32_t questions = HARNESS_TIMES(2500, 20000);
     if (!world_make(&x, o, n, 300, 5000, twice, &rng))
         return;
     uint64_t fresh = vain_of(&x, 1, questions / 4, 1u << 20, 1u << 20, &tries, &rng);
@@ -467,7 +467,7 @@ static double size_of(uint32_t segments, uint32_t combos)
 TEST(a_catalog_is_small)
 {
     static const uint32_t segments[] = {200, 1250};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < (harness_slow() ? 1 : 2); i++) {
         double one = size_of(segments[i], 1), two = size_of(segments[i], 2);
         printf("%u segments: %.2f %% of the records with one combination, %.2f %% more with two\n",
                segments[i], 100 * one, 100 * (two - one));

@@ -155,7 +155,7 @@ TEST(a_flipped_bit_is_noticed)
     tamis_reason reason = {0};
     CHECK(make("c.tamis", 40, 0, NULL, &reason) == TAMIS_OK);
     struct bytes bytes = read_bytes("c.tamis");
-    for (int i = 0; i < (harness_long() ? 200000 : 10000); i++) {
+    for (int i = 0; i < HARNESS_TIMES(10000, 200000); i++) {
         size_t at = (size_t)(rng_next(&rng) % (i % 3              ? bytes.len
                                                : bytes.len < 9000 ? bytes.len
                                                                   : 9000));
@@ -216,7 +216,7 @@ TEST(forged_bytes_do_no_harm)
     tamis_reason reason = {0};
     CHECK(make("c.tamis", 30, 0, NULL, &reason) == TAMIS_OK);
     struct bytes bytes = read_bytes("c.tamis"), copy = read_bytes("c.tamis");
-    for (int i = 0; i < (harness_long() ? 50000 : 3000); i++) {
+    for (int i = 0; i < HARNESS_TIMES(3000, 50000); i++) {
         uint64_t sum;
         tamis_catalog *c = NULL;
         /* the body, or the tables behind the strips */
@@ -340,7 +340,7 @@ TEST(a_killed_writer_leaves_the_old_file_or_the_new)
     tamis_reason reason = {0};
     CHECK(make("k.tamis", 30, 0, NULL, &reason) == TAMIS_OK);
     unsigned files = files_here();
-    unsigned kills = harness_long() ? 200 : 20;
+    unsigned kills = HARNESS_TIMES(20, 200);
     for (unsigned i = 0; i < kills; i++) {
         struct stat before = {0}, now = {0};
         CHECK(stat("k.tamis", &before) == 0);

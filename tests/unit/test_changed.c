@@ -164,7 +164,7 @@ static void shake_filter(unsigned kind, uint64_t seed, unsigned rounds)
 TEST(filters_of_every_kind)
 {
     for (unsigned kind = 0; kind < HISTORY_KINDS; kind++)
-        shake_filter(kind, harness_seed() + kind, harness_long() ? 100 : 12);
+        shake_filter(kind, harness_seed() + kind, HARNESS_TIMES(12, 100));
     unlink("file");
 }
 
@@ -190,7 +190,7 @@ TEST(filters_with_pending_removals)
     CHECK(tamis_filter_save(good, "file", 0, NULL) == TAMIS_OK);
     shaker_begin(&s, "file", harness_seed());
     tamis_open_options opening = shaken(&s);
-    for (unsigned i = 0; i < (harness_long() ? 2000 : 200); i++) {
+    for (unsigned i = 0; i < HARNESS_TIMES(200, 2000); i++) {
         s.countdown = 1 + rng_next(&s.rng) % 64;
         if ((i % 2 ? tamis_filter_load : tamis_filter_open)(&f, "file", &opening, NULL) ==
             TAMIS_OK) {
@@ -259,7 +259,7 @@ TEST(indexes_of_every_verifier)
 {
     uint64_t rng = harness_seed();
     unsigned seen[TAMIS_VERIFIER_FILTER + 1][2] = {{0}};
-    for (unsigned i = 0; i < (harness_long() ? 400 : 60); i++) {
+    for (unsigned i = 0; i < HARNESS_TIMES(60, 400); i++) {
         struct world w;
         uint32_t copies[RECORDS] = {0};
         bool deletable = i % 2;
@@ -351,7 +351,7 @@ TEST(catalogs_that_are_asked)
     make_catalog("file");
     shaker_begin(&s, "file", harness_seed());
     tamis_open_options o = shaken(&s);
-    for (unsigned i = 0; i < (harness_long() ? 4000 : 400); i++) {
+    for (unsigned i = 0; i < HARNESS_TIMES(400, 4000); i++) {
         s.countdown = i % 2 ? 1 + rng_next(&s.rng) % 10 : 0;
         o.verify = i % 3 == 0;
         if (tamis_catalog_open(&c, "file", &o, NULL) == TAMIS_OK) {
@@ -371,7 +371,7 @@ TEST(catalogs_that_are_updated)
     uint64_t rng = harness_seed();
     make_catalog("good");
     struct bytes good = file_bytes("good");
-    for (unsigned i = 0; i < (harness_long() ? 2000 : 200); i++) {
+    for (unsigned i = 0; i < HARNESS_TIMES(200, 2000); i++) {
         struct shaker s;
         tamis_catalog_writer *w = NULL;
         tamis_gather *g = NULL;

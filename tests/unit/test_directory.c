@@ -356,7 +356,7 @@ static void follow_hosts(bool whole)
         CHECK(tamis_directory_expect(r, hosts[i].name, NULL, NULL) == TAMIS_OK);
     }
     compare_all(r, hosts, &rng);
-    for (unsigned step = 0; step < (harness_long() ? 3000u : 300u); step++) {
+    for (unsigned step = 0; step < HARNESS_TIMES(300u, 3000u); step++) {
         struct host *h = &hosts[rng_next(&rng) % HOSTS];
         unsigned pick = (unsigned)(rng_next(&rng) % 8);
         now += rng_next(&rng) % 8;

@@ -109,7 +109,7 @@ static void check_mapped(const tamis_filter *f, tamis_filter *mapped, const stru
 TEST(mapped_loaded_and_original_answer_alike)
 {
     uint64_t seed = harness_seed();
-    for (unsigned round = 0; round < (harness_long() ? 40u : 4u); round++)
+    for (unsigned round = 0; round < HARNESS_TIMES(4u, 40u); round++)
         for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
             struct history h;
             tamis_filter *f = history_new(&h, kind, seed + round), *mapped = NULL, *loaded = NULL;
@@ -535,7 +535,7 @@ static void check_survivor(int report)
 TEST(killed_at_any_moment_the_file_is_whole)
 {
     uint64_t rng = harness_seed(), saved = 0;
-    unsigned rounds = harness_long() ? 200 : 30;
+    unsigned rounds = HARNESS_TIMES(30, 200);
     for (unsigned round = 0; round < rounds; round++) {
         int report = open("report", O_RDWR | O_CREAT | O_TRUNC, 0600);
         fflush(stdout);

@@ -71,7 +71,7 @@ static void check_identity(struct history *h, const tamis_filter *f)
 TEST(every_state_is_kept)
 {
     uint64_t seed = harness_seed();
-    for (unsigned round = 0; round < (harness_long() ? 200u : 12u); round++)
+    for (unsigned round = 0; round < HARNESS_TIMES(12u, 200u); round++)
         for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
             struct history h;
             tamis_filter *f = history_new(&h, kind, seed + round);
@@ -95,7 +95,7 @@ TEST(every_state_is_kept)
 TEST(life_goes_on_after_loading)
 {
     uint64_t seed = harness_seed() + 1000;
-    for (unsigned round = 0; round < (harness_long() ? 100u : 8u); round++)
+    for (unsigned round = 0; round < HARNESS_TIMES(8u, 100u); round++)
         for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
             struct history h, other;
             tamis_filter *f = history_new(&h, kind, seed + round);
@@ -314,7 +314,7 @@ TEST(every_flipped_bit_is_found)
         tamis_filter *f = small_filter(&h, kind), *out;
         struct bytes bytes = bytes_of(f, 0);
         tamis_reason reason;
-        size_t step = harness_long() ? 1 : 1 + bytes.len * 8 / (harness_slow() ? 1500 : 12000);
+        size_t step = harness_long() ? 1 : 1 + bytes.len * 8 / 1500;
         for (size_t bit = 0; bit < 8 * bytes.len;
              bit += bit < (harness_slow() ? 1024 : 4096) ? 1 : step) {
             bytes.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -360,7 +360,7 @@ static void check_forged(struct bytes *bytes, struct history *h, const char *wha
 TEST(forged_bytes_are_refused_or_kept)
 {
     uint64_t rng = harness_seed();
-    unsigned rounds = harness_long() ? 20000 : 1200;
+    unsigned rounds = HARNESS_TIMES(1200, 20000);
     for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
         struct history h;
         tamis_filter *f = small_filter(&h, kind);

@@ -120,7 +120,7 @@ static void check_identity(const struct subject *s)
 TEST(every_state_is_kept)
 {
     uint64_t rng = harness_seed();
-    for (unsigned i = 0; i < (harness_long() ? 5000u : 300u); i++) {
+    for (unsigned i = 0; i < HARNESS_TIMES(300u, 5000u); i++) {
         uint64_t seed = rng_next(&rng);
         unsigned long before = atomic_load(&harness.failed_checks);
         struct subject *s = subject_new(seed, i % 3, (unsigned)(rng_next(&rng) % 200));
@@ -137,7 +137,7 @@ TEST(every_state_is_kept)
 TEST(life_goes_on_after_loading)
 {
     uint64_t rng = harness_seed() + 1;
-    for (unsigned i = 0; i < (harness_long() ? 3000u : 200u); i++) {
+    for (unsigned i = 0; i < HARNESS_TIMES(200u, 3000u); i++) {
         struct subject *s = subject_new(rng_next(&rng), i % 3, 80);
         uint32_t copies[RECORDS];
         unsigned failed = 0;
@@ -366,7 +366,7 @@ TEST(every_flipped_bit_is_found)
         struct capped capped;
         tamis_records *out;
         tamis_reason reason;
-        size_t step = harness_long() ? 1 : 1 + b->len * 8 / (harness_slow() ? 1500 : 12000);
+        size_t step = harness_long() ? 1 : 1 + b->len * 8 / 1500;
         for (size_t bit = 0; bit < 8 * b->len;
              bit += bit < (harness_slow() ? 1024 : 4096) ? 1 : step) {
             b->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -421,7 +421,7 @@ TEST(forged_bytes_are_refused_or_kept)
     for (unsigned i = 0; i < WORLDS; i++) {
         struct subject *s = subject_small(&rng, i % 4);
         struct bytes forged = {0};
-        for (unsigned j = 0; j < (harness_long() ? 20000u : 400u); j++) {
+        for (unsigned j = 0; j < HARNESS_TIMES(400u, 20000u); j++) {
             bytes_forge(&forged, &s->bytes, &rng);
             kept += check_forged(s, &forged, &rng);
         }

@@ -108,7 +108,7 @@ static uint32_t false_positives(const tamis_records *x, uint64_t mask, uint32_t 
 static void check_rates(const struct churn *c, const char *when)
 {
     tamis_records_facts info = info_of(c->x);
-    uint32_t probes = harness_long() ? 1000000 : 40000;
+    uint32_t probes = HARNESS_TIMES(40000, 1000000);
     for (uint32_t i = 0; i < info.attributes && i < 2; i++) {
         tamis_attribute_facts a;
         tamis_records_attribute_info(c->x, i, &a);

@@ -475,7 +475,7 @@ static bool run_world(uint64_t seed, bool deletable)
 TEST(deletable_indexes_do_as_the_model)
 {
     uint64_t rng = harness_seed();
-    int runs = harness_long() ? 20000 : 500;
+    int runs = HARNESS_TIMES(500, 20000);
     memset(&seen, 0, sizeof seen);
     for (int i = 0; i < runs; i++)
         if (!run_world(rng_next(&rng), true))
@@ -497,7 +497,7 @@ TEST(deletable_indexes_do_as_the_model)
 TEST(plain_indexes_do_as_the_model)
 {
     uint64_t rng = harness_seed() + 1;
-    int runs = harness_long() ? 20000 : 300;
+    int runs = HARNESS_TIMES(300, 20000);
     for (int i = 0; i < runs; i++)
         if (!run_world(rng_next(&rng), false))
             return;
@@ -560,7 +560,7 @@ static bool batches(uint64_t seed, bool deletable)
 TEST(batches_end_as_one_by_one)
 {
     uint64_t rng = harness_seed() + 2;
-    for (int i = 0; i < (harness_long() ? 5000 : 150); i++)
+    for (int i = 0; i < HARNESS_TIMES(150, 5000); i++)
         if (!batches(rng_next(&rng), i % 2))
             return;
 }
@@ -724,7 +724,7 @@ static bool faults(uint64_t seed, bool deletable)
 TEST(out_of_memory_changes_nothing)
 {
     uint64_t rng = harness_seed() + 4;
-    for (int i = 0; i < (harness_long() ? 1000 : 30); i++)
+    for (int i = 0; i < HARNESS_TIMES(30, 1000); i++)
         if (!faults(rng_next(&rng), i % 2))
             return;
 }

@@ -124,22 +124,22 @@ static void grow_and_shrink(double fpp, uint64_t most, double bits)
 
 TEST(grows_and_shrinks_at_a_tenth)
 {
-    grow_and_shrink(0.1, harness_long() ? 3000000 : 150000, 24);
+    grow_and_shrink(0.1, HARNESS_TIMES(150000, 3000000), 24);
 }
 
 TEST(grows_and_shrinks_at_a_hundredth)
 {
-    grow_and_shrink(0.01, harness_long() ? 10000000 : 600000, 31);
+    grow_and_shrink(0.01, HARNESS_TIMES(600000, 10000000), 31);
 }
 
 TEST(grows_and_shrinks_at_a_thousandth)
 {
-    grow_and_shrink(0.001, harness_long() ? 3000000 : 150000, 38);
+    grow_and_shrink(0.001, HARNESS_TIMES(150000, 3000000), 38);
 }
 
 TEST(grows_and_shrinks_at_a_ten_thousandth)
 {
-    grow_and_shrink(0.0001, harness_long() ? 3000000 : 150000, 46);
+    grow_and_shrink(0.0001, HARNESS_TIMES(150000, 3000000), 46);
 }
 
 /* ---- random lives ---------------------------------------------------------------------------- */
@@ -251,7 +251,7 @@ static void live(double fpp, uint64_t seed, unsigned steps)
 TEST(random_lives)
 {
     uint64_t rng = harness_seed();
-    unsigned steps = harness_long() ? 2500000 : 6000;
+    unsigned steps = HARNESS_TIMES(6000, 2500000);
     for (unsigned i = 0; i < 4; i++)
         live(rates[i], rng_next(&rng), steps);
 }
@@ -310,7 +310,7 @@ TEST(batches_add_what_single_adds_do)
 {
     for (unsigned i = 0; i < 4; i++)
         for (int once = 0; once < 2; once++)
-            add_in_batches(rates[i], once, harness_long() ? 2000000 : 120000, harness_seed() + i);
+            add_in_batches(rates[i], once, HARNESS_TIMES(120000, 2000000), harness_seed() + i);
 }
 
 /* Through all widths that the rate asks for. */
@@ -340,7 +340,7 @@ static void rate_while_growing(double fpp, uint64_t most)
 TEST(rate_holds_at_every_size)
 {
     for (unsigned i = 0; i < 4; i++)
-        rate_while_growing(rates[i], harness_long() ? 50000000 : 2500000);
+        rate_while_growing(rates[i], HARNESS_TIMES(2500000, 50000000));
 }
 
 /* What kernels say of a full line. */
@@ -567,7 +567,7 @@ static void grow_beside_readers(double fpp, uint64_t most)
 TEST(readers_beside_growth)
 {
     for (unsigned i = 0; i < 4; i++)
-        grow_beside_readers(rates[i], harness_long() ? 1000000 : 60000);
+        grow_beside_readers(rates[i], HARNESS_TIMES(60000, 1000000));
 }
 
 HARNESS_MAIN

@@ -33,7 +33,7 @@ TEST(library_does_as_the_model)
                                                   "shrunk",  "full",    "merged",    "folded",
                                                   "refused", "emptied", "escape",    "lines"};
     uint64_t rng = harness_seed(), steps = 0, seen[SEEN_COUNT] = {0};
-    unsigned programs = (harness_long() ? 80000 : 8000) / (harness_slow() ? 4 : 1), failed = 0;
+    unsigned programs = HARNESS_TIMES(8000, 80000), failed = 0;
     double start = harness_now();
     for (unsigned i = 0; i < programs && failed < 3; i++) {
         uint8_t program[ROOM];

@@ -106,7 +106,7 @@ TEST(filters_that_move_are_as_their_twins)
 {
     uint64_t seed = harness_seed();
     size_t moved = 0;
-    for (unsigned round = 0; round < (harness_long() ? 60u : 4u); round++)
+    for (unsigned round = 0; round < HARNESS_TIMES(4u, 60u); round++)
         for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
             struct history h, other;
             struct movable m;
@@ -149,7 +149,7 @@ TEST(indexes_that_move_are_as_their_twins)
 {
     uint64_t seed = harness_seed();
     size_t moved = 0;
-    for (unsigned round = 0; round < (harness_long() ? 400u : 60u); round++) {
+    for (unsigned round = 0; round < HARNESS_TIMES(60u, 400u); round++) {
         struct world w = {0};
         struct movable m;
         movable_init(&m, seed + round);

@@ -72,7 +72,7 @@ static void check_patch(struct history *h, const tamis_filter *older, const tami
 TEST(a_patch_leads_from_any_version_to_any_later_one)
 {
     uint64_t seed = harness_seed();
-    for (unsigned round = 0; round < (harness_long() ? 150u : 10u); round++)
+    for (unsigned round = 0; round < HARNESS_TIMES(10u, 150u); round++)
         for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
             struct history h;
             tamis_filter *f = history_new(&h, kind, seed + round), *older;
@@ -191,7 +191,7 @@ TEST(coded_close_to_the_entropy)
 {
     static const double densities[] = {1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.1, 0.2, 0.3};
     for (unsigned layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++)
-        for (unsigned i = 0; i < sizeof densities / sizeof *densities; i++) {
+        for (unsigned i = harness_slow(); i < sizeof densities / sizeof *densities; i++) {
             uint64_t m = densities[i] < 1e-4   ? UINT64_C(1) << 29
                          : densities[i] < 1e-2 ? UINT64_C(1) << 26
                                                : UINT64_C(1) << 23;
@@ -346,7 +346,7 @@ TEST(damaged_patches_are_refused)
         tamis_filter *older;
         tamis_reason reason;
         struct bytes patch = small_patch(&h, kind, &older), before = bytes_of(older, 0);
-        size_t step = harness_long() ? 1 : 1 + patch.len * 8 / 4000;
+        size_t step = harness_long() ? 1 : 1 + patch.len * 8 / HARNESS_TIMES(4000, 1);
         for (size_t bit = 0; bit < 8 * patch.len; bit += bit < 1024 ? 1 : step) {
             patch.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
             tamis_error e = try_apply(older, &patch, &reason);
@@ -355,7 +355,7 @@ TEST(damaged_patches_are_refused)
                       "bit %zu: %s", bit, tamis_error_name(e));
             patch.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
         }
-        for (size_t len = 0; len < patch.len; len++) {
+        for (size_t len = 0; len < patch.len; len += len < 256 || !harness_slow() ? 1 : 5) {
             tamis_error e = try_apply(older, &(struct bytes){patch.data, len, 0}, &reason);
             CHECK(e == TAMIS_EFORMAT || e == TAMIS_ECHECKSUM);
         }
@@ -399,7 +399,7 @@ static void keep_sums(const tamis_filter *f)
 TEST(forged_patches_do_no_harm)
 {
     uint64_t rng = harness_seed();
-    unsigned rounds = harness_long() ? 20000 : 700;
+    unsigned rounds = HARNESS_TIMES(700, 20000);
     for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
         struct history h;
         struct bounded bounded = {

@@ -33,7 +33,7 @@ static tamis_open_options opening(struct history *h)
 TEST(every_state_goes_out_and_in)
 {
     uint64_t seed = harness_seed(), rng = seed;
-    for (unsigned round = 0; round < (harness_long() ? 100u : 6u); round++)
+    for (unsigned round = 0; round < HARNESS_TIMES(6u, 100u); round++)
         for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
             struct history h;
             tamis_filter *f = history_new(&h, kind, seed + round), *loaded;
@@ -160,7 +160,7 @@ TEST(without_the_key_it_must_be_given)
 TEST(refuses_what_the_decoder_refuses)
 {
     uint64_t rng = harness_seed();
-    unsigned rounds = harness_long() ? 20000 : 500, let_in = 0;
+    unsigned rounds = HARNESS_TIMES(500, 20000), let_in = 0;
     for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
         struct history h;
         tamis_filter *f = history_new(&h, kind, 3), *whole, *loaded;

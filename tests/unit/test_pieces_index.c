@@ -71,7 +71,7 @@ static tamis_error push_all(tamis_records **out, const struct bytes *bytes, size
 TEST(every_state_goes_out_and_in)
 {
     uint64_t rng = harness_seed();
-    for (unsigned i = 0; i < (harness_long() ? 5000u : 400u); i++) {
+    for (unsigned i = 0; i < HARNESS_TIMES(400u, 5000u); i++) {
         unsigned steps = (unsigned)pieces_draw(&rng, 200);
         struct subject *s = subject_new(&rng, i % 3, steps, SIZE_MAX);
         struct bytes pieces = {0};
@@ -162,7 +162,7 @@ TEST(refuses_what_the_decoder_refuses)
     for (unsigned i = 0; i < 40; i++) {
         struct subject *s = subject_new(&rng, i % 4, 60, 12000);
         struct bytes forged = {0};
-        for (unsigned j = 0; j < (harness_long() ? 20000u : 400u); j++) {
+        for (unsigned j = 0; j < HARNESS_TIMES(400u, 20000u); j++) {
             bytes_forge(&forged, &s->bytes, &rng);
             if (j % 4 == 0 && forged.len)
                 forged.data[pieces_draw(&rng, forged.len)] ^= (uint8_t)(1u << pieces_draw(&rng, 8));

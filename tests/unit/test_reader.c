@@ -462,7 +462,7 @@ static char *show_with(const struct selection *s, parser_fn next, const uint8_t 
 TEST(vector_and_scalar_parsers_agree)
 {
     uint64_t rng = harness_seed();
-    for (int round = 0; round < (harness_long() ? 200000 : 20000); round++) {
+    for (int round = 0; round < HARNESS_TIMES(20000, 200000); round++) {
         enum read_format format = (enum read_format)(READ_CSV + round % 3);
         struct dialect dialect = {
             .format = format, .record_max = round % 2 ? 40 : 0, .quoted_max = round % 5 ? 0 : 8};

@@ -107,7 +107,7 @@ static void expect(struct buf *out, enum read_format format, const struct buf *t
 TEST(every_cut_gives_the_same_records)
 {
     uint64_t rng = harness_seed();
-    for (int round = 0; round < (harness_long() ? 600 : 60); round++) {
+    for (int round = 0; round < HARNESS_TIMES(60, 600); round++) {
         enum read_format format = (enum read_format)(READ_CSV + round % 3);
         struct buf text = {0}, expected = {0};
         size_t records = 0, n;
@@ -127,7 +127,7 @@ TEST(every_cut_gives_the_same_records)
 TEST(quotes_that_are_not_closed_cost_their_line_however_it_is_cut)
 {
     uint64_t rng = harness_seed() + 1;
-    for (int round = 0; round < (harness_long() ? 3000 : 300); round++) {
+    for (int round = 0; round < HARNESS_TIMES(300, 3000); round++) {
         struct buf text = {0}, expected = {0};
         if (round % 2) {
             make_csv(&text, &rng, 1 + rng_next(&rng) % 12, true);
@@ -148,7 +148,7 @@ TEST(quotes_that_are_not_closed_cost_their_line_however_it_is_cut)
 TEST(cuts_are_where_the_parser_ends_records)
 {
     uint64_t rng = harness_seed() + 2;
-    for (int round = 0; round < (harness_long() ? 200000 : 20000); round++) {
+    for (int round = 0; round < HARNESS_TIMES(20000, 200000); round++) {
         struct buf text = {0};
         size_t len = rng_next(&rng) % (round % 2 ? 50 : 400),
                most = rng_next(&rng) % 2 ? 1 + rng_next(&rng) % 30 : 1000;
@@ -236,7 +236,7 @@ TEST(quotes_over_line_ends_reach_a_mebibyte)
 
 TEST(lines_of_100_MiB)
 {
-    size_t len = (size_t)100 << 20;
+    size_t len = (size_t)HARNESS_TIMES(100, 100) << 20;
     struct buf text = {0};
     for (int quoted = 0; quoted < 3; quoted++) {
         text.len = 0;
@@ -307,7 +307,7 @@ TEST(packed_is_as_plain)
 {
     uint64_t rng = harness_seed() + 3;
     static const size_t sizes[] = {1, 50, 300, 1000, 2500, 100000};
-    for (int round = 0; round < (harness_long() ? 200 : 20); round++) {
+    for (int round = 0; round < HARNESS_TIMES(20, 200); round++) {
         enum read_format format = (enum read_format)(READ_CSV + round % 3);
         struct buf text = {0}, expected = {0};
         make_text(&text, format, &rng, rng_next(&rng) % 300, round % 4 == 0);
@@ -375,7 +375,7 @@ static void check_read(struct input *input, const struct kept *k, size_t i, stru
 TEST(segments_can_be_read_alone)
 {
     uint64_t rng = harness_seed() + 4;
-    for (int round = 0; round < (harness_long() ? 60 : 9); round++) {
+    for (int round = 0; round < HARNESS_TIMES(9, 60); round++) {
         enum read_format format = (enum read_format)(READ_CSV + round % 3);
         struct buf text = {0};
         make_text(&text, format, &rng, 1000 + rng_next(&rng) % 1000, false);
@@ -522,7 +522,7 @@ TEST(damaged_files_are_errors_with_what_is_whole_before)
             bool member = packings[i].part != 0; /* it may be whole after all */
             survive("damaged", READ_CSV, &expected, !member);
         }
-        for (int round = 0; round < (harness_long() ? 4000 : 300); round++) {
+        for (int round = 0; round < HARNESS_TIMES(300, 4000); round++) {
             size_t at = rng_next(&rng) % packed.len;
             char old = packed.data[at];
             packed.data[at] ^= (char)(1 << rng_next(&rng) % 8);
@@ -547,7 +547,7 @@ TEST(truncation_of_text_that_packs_well)
     for (size_t i = 0; i < N_PACKINGS; i++) {
         struct buf packed = {0};
         pack(&packed, &packings[i], &text);
-        size_t step = packed.len > 1000 ? packed.len / 100 : 1;
+        size_t step = (packed.len > 1000 ? packed.len / 100 : 1) * (harness_slow() ? 4 : 1);
         for (size_t len = 8; len < packed.len; len += step) {
             write_file("damaged", packed.data, len);
             read_again("damaged", &options);

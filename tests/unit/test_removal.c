@@ -138,7 +138,7 @@ TEST(paper_filter_is_emptied)
 TEST(tiny_filters_are_emptied)
 {
     uint64_t rng = harness_seed();
-    int runs = harness_long() ? 20000 : 2000;
+    int runs = HARNESS_TIMES(2000, 20000);
     for (int i = 0; i < runs; i++) {
         uint8_t key[TAMIS_KEY_LEN] = "tiny";
         tamis_options o = tiny;
@@ -474,7 +474,7 @@ static uint32_t false_positives(const tamis_filter *f, uint32_t probes)
 static void check_rate(const tamis_filter *f, const char *when)
 {
     tamis_filter_facts info = info_of(f);
-    uint32_t probes = harness_long() ? 1000000 : 100000;
+    uint32_t probes = HARNESS_TIMES(100000, 1000000);
     double m = (double)info.bits / info.vectors, spread = info.hashes * 0.28 / (0.5 * sqrt(m));
     double expected = info.fpp * probes * (1 + 6 * spread / sqrt(info.vectors));
     uint32_t found = false_positives(f, probes);

@@ -305,7 +305,7 @@ static void run_world(unsigned kind, uint64_t seed, uint64_t message_bytes, bool
 TEST(copies_are_versions_to_the_bit)
 {
     uint64_t seed = harness_seed();
-    for (unsigned round = 0; round < (harness_long() ? 60u : 4u); round++)
+    for (unsigned round = 0; round < HARNESS_TIMES(4u, 60u); round++)
         for (unsigned kind = 0; kind < HISTORY_KINDS; kind++)
             run_world(kind, seed + 1000 * round + kind, round % 2 ? 1024 : 0, false);
 }
@@ -313,7 +313,7 @@ TEST(copies_are_versions_to_the_bit)
 TEST(lost_repeated_swapped_and_damaged_messages)
 {
     uint64_t seed = harness_seed() ^ 77;
-    for (unsigned round = 0; round < (harness_long() ? 60u : 5u); round++)
+    for (unsigned round = 0; round < HARNESS_TIMES(5u, 60u); round++)
         for (unsigned kind = 0; kind < HISTORY_KINDS; kind++)
             run_world(kind, seed + 1000 * round + kind, round % 2 ? 1024 : 0, true);
 }

@@ -122,7 +122,7 @@ TEST(a_current_copy_is_of_the_last_life_heard_of)
     for (uint64_t bytes = 0; bytes <= 1024; bytes += 1024) {
         for (uint64_t epoch = 1; epoch <= LIVES; epoch++)
             live(&box, epoch, bytes);
-        for (unsigned i = 0; i < (harness_long() ? 20000u : 500u); i++)
+        for (unsigned i = 0; i < HARNESS_TIMES(500u, 20000u); i++)
             shuffle(&box, rng_next(&rng));
         box_free(&box);
     }

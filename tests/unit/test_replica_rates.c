@@ -80,7 +80,7 @@ static void pair_end(struct pair *p)
 TEST(estimates_at_the_papers_parameters)
 {
     static const uint64_t objects[] = {25, 75, 150, 300};
-    uint64_t rng = harness_seed(), asked = harness_long() ? 1000000 : 100000;
+    uint64_t rng = harness_seed(), asked = HARNESS_TIMES(100000, 1000000);
     for (unsigned k = 6; k <= 8; k += 2)
         for (unsigned i = 0; i < 4; i++)
             for (unsigned step = 0; step < 5; step++) {
@@ -231,7 +231,7 @@ static void series_check(const struct series *s, const char *what, unsigned kind
    which blocks: for one filter of a few blocks a rate is off by a twentieth as a rule. */
 TEST(rates_of_stacks_and_blocks)
 {
-    uint64_t rng = harness_seed() ^ 9, asked = harness_long() ? 1000000 : 100000;
+    uint64_t rng = harness_seed() ^ 9, asked = HARNESS_TIMES(100000, 1000000);
     for (unsigned kind = 0; kind < 8; kind++) {
         struct series positive = {0}, disagree = {0};
         for (unsigned trial = 0; trial < 24; trial++) {

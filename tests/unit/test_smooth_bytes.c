@@ -134,7 +134,7 @@ TEST(every_width_and_size_is_kept)
 TEST(a_loaded_filter_lives_on_alike)
 {
     uint64_t rng = harness_seed(), there[4000];
-    for (unsigned i = 0; i < (harness_long() ? 1000 : 100) / (harness_slow() ? 4 : 1); i++) {
+    for (unsigned i = 0; i < HARNESS_TIMES(100, 1000); i++) {
         tamis_options o = {
             .growth = TAMIS_SMOOTH, .fpp = 0.01, .deletable = true, .key = family_key};
         tamis_filter *f = NULL;
@@ -240,7 +240,7 @@ TEST(forged_lines_are_refused)
 TEST(turned_bits_do_no_harm)
 {
     uint64_t rng = harness_seed();
-    unsigned taken = 0, rounds = harness_long() ? 5000 : 400;
+    unsigned taken = 0, rounds = HARNESS_TIMES(400, 5000);
     tamis_filter *f = grown(0.1, 40000, true);
     struct bytes good = bytes_of(f, 0), bad = {0};
     struct section lines = piece_of(&good, PART_LINES);
