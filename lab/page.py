@@ -303,24 +303,39 @@ def contents(papers):
            "<ul>%s</ul></details></nav>" % "".join(items)
 
 
-def foot(folder):
+def notes_of(folder):
+    """What lab/run noted of each experiment."""
     try:
         with open(os.path.join(folder, "run.json")) as f:
-            runs = json.load(f).values()
+            return json.load(f)
     except OSError:
+        return {}
+
+
+def sources_of(folder):
+    """The stamp of the page, if all that is on it comes from the sources as they are now."""
+    current = all(run.get("sources") == stamp.of_program(name) for name, run in notes_of(folder).items())
+    return stamp.of_page() if current else "before"
+
+
+def foot(folder):
+    notes = notes_of(folder)
+    runs = notes.values()
+    if not runs:
         return ""
+    sizes = "; ".join("“%s”%s" % (size, "" if len({run["size"] for run in runs}) == 1 else " of " + ", ".join(
+        name for name in notes if notes[name]["size"] == size)) for size in sorted({run["size"] for run in runs}))
 
     def all_of(name):
         return esc(", ".join(sorted({run[name] for run in runs})))
-    seconds = sum(run["seconds"] for run in runs)
     return """
-<footer><p>Run on %s at commit <code>%s</code>, size “%s”, seed %s, in %d seconds on %s. Repeat it with
+<footer><p>Run on %s at commit <code>%s</code>, size %s, seed %s, on %s. Repeat it with
 <code>make lab</code>%s. Dots are measured, with bars for the 99.9 %% interval where it is wider than the
 dot; dashed lines are formulas; rings are published values. A published number “agrees” when it lies
 within the 99.9 %% interval of the measurement, its own sampling error and rounding included; it is
 “explained” when a slip of the paper, repeated here, gives it and the measurement agrees with the
 corrected form; otherwise it “differs”.</p></footer>""" % (
-        all_of("date"), all_of("commit"), all_of("size"), all_of("seed"), seconds,
+        all_of("date"), all_of("commit"), esc(sizes), all_of("seed"),
         all_of("machine"), "" if all_of("size") == "full" else
         " (<code>make lab LAB=full</code> for the papers' own sizes)")
 
@@ -333,7 +348,7 @@ def build(folder):
 <title>tamis: the experiments of five works, run again</title>
 <link rel="icon" href="data:,">
 <style>%s</style></head><body>%s<main>%s%s</main>%s<script>%s</script></body></html>
-""" % (stamp.of_page(), text_of("page.css"), contents(papers), first_screen(papers),
+""" % (sources_of(folder), text_of("page.css"), contents(papers), first_screen(papers),
        "".join(section_html(paper) for paper in papers), foot(folder), text_of("page.js"))
 
 

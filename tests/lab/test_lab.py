@@ -123,6 +123,16 @@ def test_stamps(monkeypatch, tmp_path):
         assert stamp.of_page() != page_before
 
 
+def test_a_page_of_older_results_says_so(tmp_path):
+    """Results of an experiment that has changed since do not carry the stamp of the present sources."""
+    run_lab(tmp_path)
+    current = 'data-sources="%s"' % stamp.of_page()
+    assert current in (tmp_path / "page.html").read_text()
+    notes = tmp_path / "csv/run.json"
+    notes.write_text(notes.read_text().replace('"sources": "', '"sources": "other'))
+    assert current not in page.build(str(tmp_path / "csv"))
+
+
 def test_committed_page_is_of_these_sources():
     """Says when the lab or the library changed since docs/lab/index.html was made."""
     with open(os.path.join(ROOT, "docs/lab/index.html")) as f:
