@@ -33,7 +33,7 @@ static void one_trace(const char *suffix, const struct trace *t, double row, str
 {
     struct growth g[SPEEDS] = {0};
     size_t found = 0;
-    for (uint64_t i = 0; i < lab_size(4, 5, 100); i++) {
+    for (uint64_t i = 0; i < lab_size(4, 20, 100); i++) {
         double dbf = 1;
         for (enum speed speed = SPEEDS; speed-- > 0;) { /* DBF is the last of them */
             struct flexible x;
