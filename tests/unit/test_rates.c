@@ -344,7 +344,12 @@ static void pool_add(struct pool *pool, const struct cell *c, const struct resul
 /* One row of the table: all sizes at one rate and fill. */
 static void row_measure(struct cell c, struct pool *pool)
 {
-    uint64_t most = (harness_long() ? 1000000 : 100000) / (harness_slow() ? 10 : 1);
+    /* Steady and given sizes grow as rising ones do. */
+    bool alike = c.policy == &given || c.policy == &steady;
+    uint64_t most = harness_long()   ? (harness_slow() ? 100000 : 1000000)
+                    : harness_slow() ? 1000
+                    : alike          ? 10000
+                                     : 100000;
     double per_key = 0;
     char line[200];
     int at = 0;
@@ -367,11 +372,12 @@ static void row_measure(struct cell c, struct pool *pool)
                c.deletable ? "deletable" : "plain", c.p, c.times, line, per_key);
 }
 
-/* False positives to ask for. A growing filter is far below its rate before it grows; and counters are
-   not asked, so deletable filters differ in what they hold only. */
+/* False positives to ask for. A growing filter is far below its rate before it grows, a scalable one and a
+   window always; and counters are not asked, so deletable filters differ in what they hold only. */
 static double positives_for(const struct policy *policy, double times, bool deletable)
 {
-    bool slack = times < 1 || (times == 1 && policy->most == 1000);
+    bool slack = times < 1 || (times == 1 && policy->most == 1000) || policy == &scalable ||
+                 policy == &window;
     double positives = slack ? 30 : deletable ? 60 : 120;
     return positives * (harness_long() ? 10 : 1) / (harness_slow() ? 3 : 1);
 }
