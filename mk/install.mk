@@ -41,6 +41,14 @@ uninstall: ## remove what install wrote
 	@for entry in $(installed); do rm -f "$(DESTDIR)$${entry##*:}"; done
 	@for link in $(links); do rm -f "$(DESTDIR)$${link%:*}"; done
 
+# In the folders of Debian, staged, and divided into packages.
+deb_libdir := /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)
+deb: ## Debian packages, in build/deb
+	@rm -rf $(B)/stage build/deb
+	@$(MAKE) --no-print-directory -s install DESTDIR=$(CURDIR)/$(B)/stage PREFIX=/usr LIBDIR=$(deb_libdir) >/dev/null
+	@packaging/deb.sh $(B)/stage $(deb_libdir) $(VERSION) build/deb
+	@rm -rf $(B)/stage
+
 # Written anew each time: its directories are arguments of this very call.
 $(B)/tamis.pc: FORCE
 	@mkdir -p $(@D)
@@ -72,4 +80,4 @@ $(B)/tamis-carrier.pc: FORCE
 	    'Libs.private: $(CARRIER_LIBS) -lpthread' \
 	    'Cflags: -I$${includedir}' > $@
 
-.PHONY: install uninstall
+.PHONY: install uninstall deb
