@@ -168,7 +168,8 @@ static void add_to(RedisModuleCtx *ctx, struct adding *a, struct value *v, bool 
     replicate_add(ctx, a, v->growth, as_it_came);
     if (a->changed) {
         notify(ctx, "tamis.add", a->name);
-        publish_changes(ctx, v, a->name);
+        if (v->publication)
+            publish_changes(ctx, v, a->name);
     }
 }
 
