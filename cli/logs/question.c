@@ -11,6 +11,7 @@
 
 #include "inputs.h"
 #include "question_parts.h"
+#include "read/regex.h"
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -478,8 +479,19 @@ static bool read_regex(struct clause *c, const struct word *w, char why[QUESTION
     if (end == w->text || (end[1] && !fold))
         return wrong(why, "a regular expression without its end: %.200s: write %s~/regex/",
                      w->whole, w->field->name);
+    char text[REGEX_WHY];
+    size_t at, len = (size_t)(end - w->text) - 1;
     c->kind = CLAUSE_REGEX;
-    return regex_new(&c->regex, w->text + 1, (size_t)(end - w->text) - 1, fold, w->whole, why);
+    c->regex = regex_new(w->text + 1, len, REGEX_UTF | (fold ? REGEX_FOLD : 0), text, &at);
+    if (c->regex)
+        return true;
+    return text[0]
+               ? wrong(why,
+                       "%s at byte %zu of the regular expression: %.200s: see man pcre2pattern",
+                       text, at, w->whole)
+               : wrong(why,
+                       "built without PCRE2: %.200s: install it and build again, or ask for words",
+                       w->whole);
 }
 
 static void no_key(void *context, tamis_key key, bool part)

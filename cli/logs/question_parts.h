@@ -18,17 +18,6 @@ bool unknown_field(const char *name, size_t len, const char *word, const struct 
 bool moment_of(struct time_context *time, const char *text, size_t len, struct stamp *from,
                struct stamp *to, bool *exact);
 
-/* question_regex.c: compiles an expression; what a thread needs to match one; and whether it
-   matches, and where. *gave_up: unknown. */
-bool regex_new(void **out, const char *pattern, size_t len, bool fold, const char *word,
-               char why[QUESTION_WHY]);
-void regex_free(void *regex);
-struct matcher;
-struct matcher *matcher_new(void); /* NULL: no memory */
-void matcher_free(struct matcher *matcher);
-bool regex_find(const void *regex, struct matcher *matcher, struct span text, struct span *spot,
-                bool *gave_up);
-
 /* question_check.c */
 /* Sorts values and networks, so that they can be searched. */
 void clause_sort(struct clause *clause);

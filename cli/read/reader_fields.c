@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "reader_parse.h"
+#include "regex.h"
 
 /* Names in the order in which they occur, zero-terminated; at most as many as a selection takes. */
 struct field_names {
@@ -106,7 +107,7 @@ static void pattern_names(const struct selection *s, struct field_names *names)
 {
     const char *name;
     uint32_t group;
-    for (size_t i = 0; pattern_group(s, i, &name, &group); i++)
+    for (size_t i = 0; regex_group(s->pattern, i, &name, &group); i++)
         names_add(names, (const uint8_t *)name, strlen(name));
 }
 

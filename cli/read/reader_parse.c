@@ -1,5 +1,6 @@
 /* The parser: its memory, the header in force, the counting of lines. */
 #include "reader_parse.h"
+#include "regex.h"
 
 #include <stdlib.h>
 
@@ -36,7 +37,7 @@ void parser_free(struct parser *ps)
 {
     if (!ps)
         return;
-    pattern_end(ps);
+    matcher_free(ps->matcher);
     header_free(&ps->head);
     selection_free(ps->own);
     free(ps->value);

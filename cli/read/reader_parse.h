@@ -116,7 +116,7 @@ struct parser {
     uint8_t *scratch;             /* of the one in use */
     size_t scratch_len, scratch_room;
 
-    void *matcher; /* the pattern's */
+    struct matcher *matcher; /* the pattern's */
     struct time_context clock;
     const uint8_t *text;         /* where the text starts that `data` is a piece of */
     bool asked;                  /* what is before `data` is known: */
@@ -214,11 +214,7 @@ bool columns_next(const struct columns *columns, const uint8_t **at, const uint8
 
 /* reader_pattern.c: what a selection and a parser have of a pattern. EARG: it is none. */
 tamis_error pattern_compile(struct selection *selection, tamis_reason *reason);
-void pattern_free(struct selection *selection);
 bool pattern_begin(struct parser *parser); /* false: no memory */
-void pattern_end(struct parser *parser);
-/* Its named groups, by name; false: there are no more. */
-bool pattern_group(const struct selection *selection, size_t i, const char **name, uint32_t *group);
 
 /* reader_logfmt.c: the key at p; behind its value, NULL if there is none. */
 const uint8_t *logfmt_key(const uint8_t *p, const uint8_t *end, const uint8_t **key, size_t *len);

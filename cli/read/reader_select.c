@@ -1,5 +1,6 @@
 /* The selected attributes, compiled: columns of a header, or a tree of JSON paths. */
 #include "reader_parse.h"
+#include "regex.h"
 
 #include <stdlib.h>
 
@@ -70,7 +71,7 @@ static bool find_columns(struct selection *s, const char *const *names, const ui
         return find_named(s, names, header, len, column);
     const char *name_of;
     uint32_t group;
-    for (size_t g = 0; s->pattern && pattern_group(s, g, &name_of, &group); g++)
+    for (size_t g = 0; s->pattern && regex_group(s->pattern, g, &name_of, &group); g++)
         for (size_t i = 0; i < s->n; i++)
             if (strcmp(names[i], name_of) == 0)
                 column[i] = group;
@@ -392,7 +393,7 @@ void selection_free(struct selection *s)
     free(s->copy);
     free(s->absent);
     free(s->columns.listed);
-    pattern_free(s);
+    regex_free(s->pattern);
     free(s->node);
     free(s->next);
     free(s);
