@@ -78,15 +78,7 @@ void copies_free(struct copies *c)
 /* The place of a name, or where it would be. */
 static size_t place_of(const struct copies *c, const char *name)
 {
-    size_t low = 0, high = c->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(c->host[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SEARCH(i, c->n, strcmp(c->host[i].name, name) < 0);
 }
 
 struct known_host *copies_host(const struct copies *c, const char *name)

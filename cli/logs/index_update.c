@@ -177,18 +177,8 @@ static int compare_ids(const void *a, const void *b)
 /* The fate of the entry with this id; NULL if there is none. */
 static struct fate *fate_of(const struct planning *p, uint64_t id)
 {
-    size_t low = 0, high = p->old->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        uint64_t here = p->old->entry[p->by_id[middle]].id;
-        if (here == id)
-            return &p->fate[p->by_id[middle]];
-        if (here < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    size_t n = p->old->n, at = SEARCH(i, n, p->old->entry[p->by_id[i]].id < id);
+    return at < n && p->old->entry[p->by_id[at]].id == id ? &p->fate[p->by_id[at]] : NULL;
 }
 
 /* Calls `each` for the parts of all segments; false: it complained, or a tag is damaged. */

@@ -17,15 +17,7 @@ static uint32_t extent_that_fits(const struct arena *a, size_t bytes)
 /* The first extent behind the address. */
 static uint32_t extent_behind(const struct arena *a, const char *at)
 {
-    uint32_t low = 0, high = a->n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (a->free[middle].at < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SEARCH(i, a->n, a->free[i].at < at);
 }
 
 static void extent_drop(struct arena *a, uint32_t i)

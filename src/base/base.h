@@ -54,6 +54,21 @@ ALWAYS_INLINE uint64_t mul_fold(uint64_t x, uint64_t y)
     return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
+/* The first i of 0..n-1 for which `before`, an expression of i, does not hold, or n; it holds for all
+   before that one. */
+#define SEARCH(i, n, before)                                   \
+    ({                                                         \
+        __typeof__((n) + 0) low_ = 0, high_ = (n);             \
+        while (low_ < high_) {                                 \
+            __typeof__((n) + 0) i = low_ + (high_ - low_) / 2; \
+            if (before)                                        \
+                low_ = i + 1;                                  \
+            else                                               \
+                high_ = i;                                     \
+        }                                                      \
+        low_;                                                  \
+    })
+
 /* Makes room for element n of an array (a pointer to its pointer), first of 16 elements, then of twice
    as many; false if there is no memory. NULL: the array is freed with free(). */
 bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size);

@@ -145,15 +145,7 @@ bool stash_take(struct stash *stash, uint32_t at)
 /* The first entry that is not before the key. */
 static uint32_t apart_from(const struct apart_list *list, uint64_t key)
 {
-    uint32_t low = 0, high = list->n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (list->entry[middle].key < key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SEARCH(i, list->n, list->entry[i].key < key);
 }
 
 uint32_t apart_find(const struct apart_list *list, uint64_t key)

@@ -220,24 +220,22 @@ struct section container_section(const struct container *c, uint32_t i)
     return s;
 }
 
+/* Sections are sorted by type and owner. */
+static uint64_t section_order(struct section s)
+{
+    return (uint64_t)s.type << 32 | s.owner;
+}
+
 const uint8_t *container_find(const struct container *c, uint32_t type, uint32_t owner,
                               uint64_t *len)
 {
-    uint32_t low = 0, high = c->sections; /* sections are sorted by type and owner */
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        struct section s = container_section(c, middle);
-        if (s.type == type && s.owner == owner) {
-            *len = s.len;
-            return c->data + s.offset;
-        }
-        if (s.type < type || (s.type == type && s.owner < owner))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *len = 0;
-    return NULL;
+    const struct section wanted = {.type = type, .owner = owner};
+    uint32_t at =
+        SEARCH(i, c->sections, section_order(container_section(c, i)) < section_order(wanted));
+    struct section s = at < c->sections ? container_section(c, at) : (struct section){0};
+    bool there = section_order(s) == section_order(wanted);
+    *len = there ? s.len : 0;
+    return there ? c->data + s.offset : NULL;
 }
 
 bool section_next(struct section_walk *w, struct section *out)

@@ -241,18 +241,10 @@ uint64_t record_positions(const struct head *head, const struct record *record)
 
 uint32_t head_find(const struct head *head, uint32_t id)
 {
-    uint32_t low = 0, high = head->n; /* ids rise, except in windows, where they are not searched */
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        uint32_t here = get_u32(head->layers + head->layer_len * (size_t)middle);
-        if (here == id)
-            return middle;
-        if (here < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return head->n;
+    /* ids rise, except in windows, where they are not searched */
+    const uint8_t *first = head->layers;
+    uint32_t at = SEARCH(i, head->n, get_u32(first + head->layer_len * (size_t)i) < id);
+    return at < head->n && get_u32(first + head->layer_len * (size_t)at) == id ? at : head->n;
 }
 
 /* ---- the whole body -------------------------------------------------------------------------- */

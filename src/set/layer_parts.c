@@ -151,16 +151,9 @@ static bool within_limit(const struct set *s, const struct layer_plan *plan)
 /* The number of ones at which the estimated number of keys reaches the capacity. */
 static uint64_t ones_at(const struct vector *v, uint64_t capacity)
 {
-    uint64_t low = 0, high = vector_positions_total(v);
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (tamis_plan_items((int)v->bits.kernel->layout, v->bits.units, v->bits.k, middle) <
-            (double)capacity)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    int layout = (int)v->bits.kernel->layout;
+    return SEARCH(ones, vector_positions_total(v),
+                  tamis_plan_items(layout, v->bits.units, v->bits.k, ones) < (double)capacity);
 }
 
 uint64_t growth_root(uint64_t m)

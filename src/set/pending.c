@@ -374,15 +374,7 @@ void pending_settle(struct set *s)
 /* The index of the layer among the candidates, or where it would be inserted. */
 static uint32_t candidate_at(const struct pending *p, uint32_t id)
 {
-    uint32_t low = 0, high = p->n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (p->candidates[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SEARCH(i, p->n, p->candidates[i] < id);
 }
 
 bool pending_has(const struct pending *p, uint32_t id)

@@ -109,20 +109,13 @@ static void layers_replace(struct set *s, struct layers *layers)
 uint32_t set_place_of(const struct set *s, uint32_t id)
 {
     const struct layers *layers = set_layers(s);
-    uint32_t low = 0, high = layers_count(layers), n = high;
-    if (s->opt.growth == TAMIS_WINDOW) { /* elsewhere ids rise */
-        while (low < n && layers->l[low]->id != id)
-            low++;
-        high = low;
-    }
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (layers->l[middle]->id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < n && layers->l[low]->id == id ? low : n;
+    uint32_t n = layers_count(layers), at = 0;
+    if (s->opt.growth == TAMIS_WINDOW) /* elsewhere ids rise */
+        while (at < n && layers->l[at]->id != id)
+            at++;
+    else
+        at = SEARCH(i, n, layers->l[i]->id < id);
+    return at < n && layers->l[at]->id == id ? at : n;
 }
 
 struct layer *set_layer_by_id(const struct set *s, uint32_t id)
@@ -483,7 +476,7 @@ static void clear_in_place(struct set *s)
     s->forecast = (struct forecast){0};
 }
 
-/* Makes the first layer anew, as on the first day. */
+/* Makes the first layer anew, as it was created. */
 static tamis_error clear_anew(struct set *s)
 {
     struct layers *layers = set_layers(s);
