@@ -106,7 +106,7 @@ struct shelf {
     struct body *_Atomic body[PLACES];
 };
 
-/* Where bodies come from if the allocator is the system's; see lines_rebuild.c. */
+/* Where bodies come from if the allocator is the system's; see lines_body.c. */
 struct lines_memory {
     struct arena small, large;
     uint64_t counted; /* of theirs, in the bytes of the set */

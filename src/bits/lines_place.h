@@ -173,29 +173,38 @@ void line_refill(struct body *b, uint64_t line, unsigned at);
 /* An entry_fn: copies of an entry into a target. All that may fail comes first. */
 tamis_error lines_take(void *target, uint64_t place, unsigned known, uint64_t copies);
 
-/* ---- lines_rebuild.c ---- */
+/* ---- lines_body.c ---- */
 /* An empty part; or one of lines elsewhere, in a mapped file. */
 struct body *body_new(struct lines *l, unsigned depth, uint64_t lines, unsigned width,
                       const uint8_t *view);
-/* A number of lines that slots can tell apart, at most so many. */
-uint64_t lines_fit(uint64_t lines);
+/* Does a body of so many bytes come from an arena? Only where the allocator is the system's. A large one always
+   does, also as the first part of a file: body_block() knows no pages that were mapped for one block. */
+bool from_arena(const struct lines *l, size_t bytes);
+struct arena *arena_of(struct lines *l); /* which one; NULL: no memory */
 void body_free(struct body *b, const tamis_allocator *a);
+/* When no reader is in it any more. Readers look at the stash and the lines, never at what is rare. */
+void body_retire(struct lines *l, struct body *b);
 /* Header and lines in another place, if there is one for them; nobody knows of it yet. */
 struct body *body_move(struct body *b, void *(*move)(void *context, void *memory), void *context);
 /* With its stash and its lists, as they were asked for; what is in an arena is counted there. */
 uint64_t body_bytes(const struct body *b);
 void body_clear(struct body *b, const tamis_allocator *a);
-/* An empty part for a set of no keys. */
-struct body *body_first(struct lines *l);
 /* For the set `l`. */
 struct body *body_copy(struct lines *l, const struct body *b);
 /* Brings what arenas have of the system into the bytes of the set. */
 void memory_count(struct lines *l);
 void memory_free(struct lines *l); /* with no body in it */
 struct shelf *shelf_new(const tamis_allocator *a);
-/* When it is filled. */
-void shelf_settle(struct shelf *shelf);
+void shelf_retire(struct lines *l, struct shelf *shelf);
 void root_free(struct lines_root *root, const tamis_allocator *a);
+
+/* ---- lines_rebuild.c ---- */
+/* A number of lines that slots can tell apart, at most so many. */
+uint64_t lines_fit(uint64_t lines);
+/* An empty part for a set of no keys. */
+struct body *body_first(struct lines *l);
+/* When a shelf is filled. */
+void shelf_settle(struct shelf *shelf);
 /* A larger body in the place, or 16 of them. */
 tamis_error part_grow(struct lines *l, uint64_t place);
 /* A part with half of its lines to spare: smaller, or with its neighbours one again. */

@@ -1,0 +1,324 @@
+/*
+ * The memory of lines: the parts, how they are made, copied, moved, retired and freed; the shelf that has
+ * them by the top 8 bits of a place; and whole sets, made, cleared, copied and freed.
+ */
+#include "lines_place.h"
+#include "lines_stash.h"
+
+/* Once a set has so many bytes its bodies come from an arena; and once it has so many, from one of huge
+   pages, of which the last is half empty on average. */
+#define ARENA_FROM ((uint64_t)1 << 19)
+#define HUGE_FROM  ((uint64_t)16 << 20)
+#define SMALL_PAGE ((size_t)1 << 12)
+#define HUGE_PAGE  ((size_t)1 << 21)
+
+/* Lines of a mapped file are not behind the header. */
+static size_t body_size(const struct body *b)
+{
+    bool view = b->line != (const uint8_t *)(b + 1);
+    return sizeof *b + (view ? 0 : (size_t)b->lines * LINE_BYTES);
+}
+
+uint64_t body_bytes(const struct body *b)
+{
+    const struct stash *stash = atomic_load(&b->stash);
+    return (b->arena ? 0 : body_size(b)) + (stash ? stash_bytes(stash->room) : 0) +
+           rare_bytes(b->rare);
+}
+
+bool from_arena(const struct lines *l, size_t bytes)
+{
+    return max_u64(l->bytes, bytes) >= ARENA_FROM && l->allocator->alloc == mem_system.alloc;
+}
+
+struct arena *arena_of(struct lines *l)
+{
+    if (!l->memory) {
+        l->memory = mem_new0(l->allocator, 1, sizeof *l->memory);
+        if (!l->memory)
+            return NULL;
+        l->memory->small.page = SMALL_PAGE;
+        l->memory->large.page = HUGE_PAGE;
+    }
+    return l->bytes < HUGE_FROM ? &l->memory->small : &l->memory->large;
+}
+
+void memory_free(struct lines *l)
+{
+    if (!l->memory)
+        return;
+    arena_end(&l->memory->small);
+    arena_end(&l->memory->large);
+    mem_free(l->allocator, l->memory, 1, sizeof *l->memory);
+    l->memory = NULL;
+}
+
+void memory_count(struct lines *l)
+{
+    struct lines_memory *memory = l->memory;
+    if (!memory)
+        return;
+    if (memory->small.blocks + memory->large.blocks == 0) {
+        l->bytes -= memory->counted;
+        memory_free(l);
+        return;
+    }
+    uint64_t now = sizeof *memory + memory->small.mapped + memory->large.mapped +
+                   (memory->small.room + memory->large.room) * sizeof(struct extent);
+    l->bytes += now - memory->counted;
+    memory->counted = now;
+}
+
+struct body *body_new(struct lines *l, unsigned depth, uint64_t lines, unsigned width,
+                      const uint8_t *view)
+{
+    size_t bytes = sizeof(struct body) + (view ? 0 : lines * LINE_BYTES);
+    struct block memory = {0};
+    struct arena *arena = NULL;
+    if (lines >= STASH_LINES)
+        return NULL;
+    if (view || !from_arena(l, bytes))
+        block_new(l->allocator, bytes, &memory);
+    else if ((arena = arena_of(l)) != NULL && (memory.data = arena_new(arena, bytes)) != NULL)
+        memset(memory.data, 0, bytes);
+    struct body *b = memory.data;
+    if (!b)
+        return NULL;
+    b->arena = arena;
+    b->behind = arena ? 0 : (uint8_t)((char *)memory.data - (char *)memory.base);
+    b->lines = (uint32_t)lines;
+    b->line = view ? view : (uint8_t *)(b + 1);
+    b->width = (uint8_t)width;
+    b->depth = (uint8_t)depth;
+    b->shift = shift_for(lines, width);
+    return b;
+}
+
+/* What it is in: header and lines. */
+static struct block body_block(struct body *b)
+{
+    struct block memory = {.data = b, .base = (char *)b - b->behind};
+    memory.size = block_size(body_size(b), false);
+    return memory;
+}
+
+static void body_let_go(struct body *b, const tamis_allocator *a)
+{
+    struct block memory = body_block(b);
+    if (b->arena) {
+        arena_free(b->arena, b, body_size(b));
+        return;
+    }
+    block_free(a, &memory);
+}
+
+struct body *body_move(struct body *b, void *(*move)(void *context, void *memory), void *context)
+{
+    struct block memory = body_block(b);
+    bool own = b->line == (const uint8_t *)(b + 1);
+    void *moved = b->arena ? NULL : move(context, memory.base);
+    if (!moved)
+        return b;
+    block_moved(&memory, moved);
+    b = memory.data;
+    b->behind = (uint8_t)((char *)memory.data - (char *)memory.base);
+    if (own)
+        b->line = (uint8_t *)(b + 1);
+    return b;
+}
+
+void body_free(struct body *b, const tamis_allocator *a)
+{
+    if (!b)
+        return;
+    stash_free(atomic_load(&b->stash), a);
+    rare_free(b->rare, a);
+    body_let_go(b, a);
+}
+
+void body_clear(struct body *b, const tamis_allocator *a)
+{
+    memset(body_line(b, 0), 0, (size_t)b->lines * LINE_BYTES);
+    stash_free(atomic_exchange(&b->stash, NULL), a);
+    rare_free(b->rare, a);
+    b->rare = NULL;
+    b->used = b->keys = b->mass = 0;
+}
+
+static void body_dispose(struct retired *retired, const tamis_allocator *a)
+{
+    struct body *b = PART_OF(retired, struct body, retired);
+    stash_free(atomic_load(&b->stash), a);
+    body_let_go(b, a);
+}
+
+void body_retire(struct lines *l, struct body *b)
+{
+    rare_free(b->rare, l->allocator);
+    retire(&l->retired, &b->retired, body_dispose);
+}
+
+static bool apart_copy(struct apart_list *to, const struct apart_list *from,
+                       const tamis_allocator *a)
+{
+    if (from->n == 0)
+        return true;
+    to->entry = mem_new(a, from->n, sizeof *to->entry);
+    if (!to->entry)
+        return false;
+    memcpy(to->entry, from->entry, from->n * sizeof *to->entry);
+    to->n = to->room = from->n;
+    return true;
+}
+
+struct body *body_copy(struct lines *l, const struct body *b)
+{
+    const tamis_allocator *a = l->allocator;
+    struct body *copy = body_new(l, b->depth, b->lines, b->width, NULL);
+    const struct stash *stash = atomic_load(&b->stash);
+    if (!copy)
+        return NULL;
+    memcpy(body_line(copy, 0), b->line, (size_t)b->lines * LINE_BYTES);
+    copy->used = b->used;
+    copy->keys = b->keys;
+    copy->mass = b->mass;
+    bool good = true;
+    if (stash) {
+        struct stash *made = stash_new(a, stash->room);
+        good = made != NULL;
+        if (made) {
+            memcpy(made->entry, stash->entry, stash->room * sizeof *stash->entry);
+            made->used = stash->used;
+        }
+        atomic_store(&copy->stash, made);
+    }
+    if (b->rare && good)
+        good = rare_of(copy, a) && apart_copy(&copy->rare->coarse, &b->rare->coarse, a) &&
+               apart_copy(&copy->rare->excess, &b->rare->excess, a);
+    if (good)
+        return copy;
+    body_free(copy, a);
+    return NULL;
+}
+
+struct shelf *shelf_new(const tamis_allocator *a)
+{
+    return mem_new0(a, 1, sizeof(struct shelf));
+}
+
+static void shelf_dispose(struct retired *retired, const tamis_allocator *a)
+{
+    mem_free(a, PART_OF(retired, struct shelf, retired), 1, sizeof(struct shelf));
+}
+
+void shelf_retire(struct lines *l, struct shelf *shelf)
+{
+    l->bytes -= sizeof *shelf;
+    retire(&l->retired, &shelf->retired, shelf_dispose);
+}
+
+/* A shelf that is being filled may have empty places. */
+void root_free(struct lines_root *root, const tamis_allocator *a)
+{
+    if (!root)
+        return;
+    uint32_t places = root_places(root);
+    for (uint32_t i = 0; i < places;) {
+        struct body *b = body_at(root, i);
+        i += b ? body_places(root, b) : 1;
+        body_free(b, a);
+    }
+    if (places > 1) /* else the body was the root, and is gone */
+        mem_free(a, root, 1, sizeof(struct shelf));
+}
+
+/* ---- the set --------------------------------------------------------------------------------- */
+
+/* What `bytes` should be. */
+static uint64_t bytes_of(const struct lines *l)
+{
+    const struct lines_root *root = lines_root_of(l);
+    uint64_t bytes = root && !root->lines ? sizeof(struct shelf) : 0;
+    bytes += l->memory ? l->memory->counted : 0;
+    for (uint32_t i = 0; root && i < root_places(root);) {
+        const struct body *b = body_at(root, i);
+        bytes += body_bytes(b);
+        i += body_places(root, b);
+    }
+    return bytes;
+}
+
+tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp)
+{
+    unsigned width = 12;
+    for (double least = 0.1; width < WIDTH_LAST && fpp < least * 0.999; least /= 10)
+        width += 4;
+    *l = (struct lines){.allocator = a, .fpp = fpp, .width = (uint8_t)width};
+    lines_clear(l);
+    return atomic_load(&l->root) ? TAMIS_OK : TAMIS_ENOMEM;
+}
+
+void lines_clear(struct lines *l)
+{
+    struct lines_root *root = atomic_load(&l->root);
+    l->bytes = 0; /* the first part of a small set is not in the arenas, which end here */
+    struct body *first = body_first(l);
+    l->removed += l->keys;
+    l->keys = 0;
+    if (first) {
+        lines_free(l);
+        atomic_store(&l->root, (struct lines_root *)(void *)first);
+    }
+    for (uint32_t i = 0; !first && root && i < root_places(root);) {
+        struct body *b = body_at(root, i);
+        body_clear(b, l->allocator);
+        i += body_places(root, b);
+    }
+    l->bytes = bytes_of(l);
+}
+
+void lines_reclaim(struct lines *l, bool alone)
+{
+    if (!l->retired)
+        return;
+    retired_free(&l->retired, alone, l->allocator);
+    memory_count(l);
+}
+
+void lines_free(struct lines *l)
+{
+    lines_reclaim(l, true);
+    root_free(atomic_load(&l->root), l->allocator);
+    atomic_store(&l->root, NULL);
+    memory_free(l);
+}
+
+tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_allocator *a)
+{
+    struct lines_root *from = lines_root_of(l);
+    *out = *l;
+    out->allocator = a;
+    out->retired = NULL;
+    out->memory = NULL;
+    atomic_store(&out->root, NULL);
+    struct shelf *shelf = from->lines ? NULL : shelf_new(a);
+    struct body *copy = NULL;
+    bool good = from->lines || shelf;
+    for (uint32_t i = 0; i < root_places(from) && good;) {
+        const struct body *b = body_at(from, i);
+        good = (copy = body_copy(out, b)) != NULL;
+        for (uint32_t end = i + body_places(from, b); i < end; i++)
+            if (good && shelf)
+                shelf->body[i] = copy;
+    }
+    atomic_store(&out->root, (struct lines_root *)(shelf ? (void *)shelf : (void *)copy));
+    if (!good) {
+        lines_free(out);
+        return TAMIS_ENOMEM;
+    }
+    if (shelf)
+        shelf_settle(shelf);
+    memory_count(out);
+    out->bytes = bytes_of(out);
+    return TAMIS_OK;
+}
