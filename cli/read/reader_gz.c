@@ -181,16 +181,11 @@ static size_t gz_step(struct source *s, uint8_t *out, size_t room)
     return made;
 }
 
-const struct decoder decoder_gz = {"gzip", gz_start, gz_step, gz_stop};
+const struct decoder decoder_gz = {
+    .name = "gzip", .start = gz_start, .step = gz_step, .stop = gz_stop};
 
 #else
 
-static tamis_error gz_none(struct source *s, const struct restart *from, tamis_reason *reason)
-{
-    (void)from;
-    return fail(reason, TAMIS_EKIND, "%.120s: this tamis was built without zlib", s->path);
-}
-
-const struct decoder decoder_gz = {"gzip", gz_none, NULL, NULL};
+const struct decoder decoder_gz = {.name = "gzip", .library = "zlib"};
 
 #endif

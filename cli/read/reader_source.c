@@ -107,7 +107,8 @@ static void plain_stop(struct source *s)
     (void)s;
 }
 
-const struct decoder decoder_plain = {"plain", plain_start, plain_step, plain_stop};
+const struct decoder decoder_plain = {
+    .name = "plain", .start = plain_start, .step = plain_step, .stop = plain_stop};
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
@@ -192,9 +193,15 @@ tamis_error source_start(struct source *s, enum packing kind, const struct resta
         s->at = from->at;
         s->out = from->out;
     }
-    tamis_error error = decoders[kind]->start(s, from && from->blob ? from : NULL, reason);
+    const struct decoder *d = decoders[kind];
+    if (!d->step)
+        return fail(reason, TAMIS_EKIND, "%.120s: this tamis was built without %s", s->path,
+                    d->library);
+    if (d->state && !(s->state = calloc(1, d->state)))
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", s->path);
+    tamis_error error = d->start ? d->start(s, from && from->blob ? from : NULL, reason) : TAMIS_OK;
     if (error == TAMIS_OK)
-        s->decoder = decoders[kind];
+        s->decoder = d;
     return error;
 }
 

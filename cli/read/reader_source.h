@@ -54,11 +54,19 @@ struct source {
 
 /* A kind of compression. `step` makes up to `room` bytes; 0 bytes and no error: call again,
    unless `ended`. Errors are set with source_damaged(). */
+enum run { RUN_ON, RUN_END, RUN_DAMAGED, RUN_NOMEM };
+
 struct decoder {
     const char *name;
+    const char *library; /* that it needs; if it was built without it, that is all there is */
+    size_t state;        /* bytes of s->state, zeroed before `start`; 0: none */
     tamis_error (*start)(struct source *s, const struct restart *from, tamis_reason *reason);
     size_t (*step)(struct source *s, uint8_t *out, size_t room);
     void (*stop)(struct source *s);
+    /* For reader_frames.c: starts a frame; decodes [in, in + *len) to `out` and stores
+       the rest of the input and the number of bytes made. */
+    bool (*begin)(struct source *s);
+    enum run (*run)(struct source *s, const uint8_t *in, size_t *len, uint8_t *out, size_t *room);
 };
 
 extern const struct decoder decoder_plain, decoder_gz, decoder_zst, decoder_bz2, decoder_xz,

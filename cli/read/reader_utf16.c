@@ -97,5 +97,7 @@ static size_t big_step(struct source *s, uint8_t *out, size_t room)
     return wide_step(s, out, room, true);
 }
 
-const struct decoder decoder_utf16le = {"UTF-16", wide_start, little_step, wide_stop};
-const struct decoder decoder_utf16be = {"UTF-16", wide_start, big_step, wide_stop};
+const struct decoder decoder_utf16le = {
+    .name = "UTF-16", .start = wide_start, .step = little_step, .stop = wide_stop};
+const struct decoder decoder_utf16be = {
+    .name = "UTF-16", .start = wide_start, .step = big_step, .stop = wide_stop};

@@ -70,16 +70,11 @@ static size_t zst_step(struct source *s, uint8_t *out, size_t room)
     return to.pos;
 }
 
-const struct decoder decoder_zst = {"zstd", zst_start, zst_step, zst_stop};
+const struct decoder decoder_zst = {
+    .name = "zstd", .start = zst_start, .step = zst_step, .stop = zst_stop};
 
 #else
 
-static tamis_error zst_none(struct source *s, const struct restart *from, tamis_reason *reason)
-{
-    (void)from;
-    return fail(reason, TAMIS_EKIND, "%.120s: this tamis was built without libzstd", s->path);
-}
-
-const struct decoder decoder_zst = {"zstd", zst_none, NULL, NULL};
+const struct decoder decoder_zst = {.name = "zstd", .library = "libzstd"};
 
 #endif
