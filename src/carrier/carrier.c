@@ -49,9 +49,17 @@ void carrier_close(struct carrier *c)
         c->kind->close(c);
 }
 
+static bool may_send(struct carrier *c)
+{
+    if (c->kind->send)
+        return true;
+    c->hopeless = true;
+    return carrier_fail(c, "a web server is only followed: publish to file:FOLDER, and serve that");
+}
+
 bool carrier_send(struct carrier *c, const char *owner, const void *data, size_t len)
 {
-    return c->kind->send(c, owner, data, len);
+    return may_send(c) && c->kind->send(c, owner, data, len);
 }
 
 /* ---- snapshots made smaller ------------------------------------------------------------------ */
@@ -100,6 +108,8 @@ void carrier_deliver(carrier_take take, void *context, const char *owner, const 
 bool carrier_replace(struct carrier *c, const char *owner, uint64_t epoch,
                      const struct carrier_part *parts, size_t n)
 {
+    if (!may_send(c))
+        return false;
     struct carrier_part *packed = calloc(n + 1, sizeof *packed);
     if (!packed)
         return carrier_fail(c, "out of memory");
@@ -116,17 +126,17 @@ bool carrier_replace(struct carrier *c, const char *owner, uint64_t epoch,
 bool carrier_state(struct carrier *c, const char *owner, struct carrier_state *state)
 {
     *state = (struct carrier_state){0};
-    return c->kind->state(c, owner, state);
+    return may_send(c) && c->kind->state(c, owner, state);
 }
 
 bool carrier_advance(struct carrier *c, const char *owner)
 {
-    return c->kind->advance(c, owner);
+    return may_send(c) && c->kind->advance(c, owner);
 }
 
 bool carrier_retire(struct carrier *c, const char *owner, bool forget)
 {
-    return c->kind->retire(c, owner, forget);
+    return may_send(c) && c->kind->retire(c, owner, forget);
 }
 
 int carrier_receive(struct carrier *c, char position[CARRIER_POSITION], int milliseconds,

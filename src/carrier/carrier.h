@@ -49,7 +49,7 @@ struct carrier_state {
 
 typedef void (*carrier_each)(void *context, const char *owner, bool forgotten);
 
-struct carrier_kind {
+struct carrier_kind { /* without send: it is only followed */
     bool (*send)(struct carrier *c, const char *owner, const void *data, size_t len);
     bool (*replace)(struct carrier *c, const char *owner, uint64_t epoch,
                     const struct carrier_part *parts, size_t n);

@@ -229,48 +229,9 @@ static int http_receive(struct carrier *c, char position[CARRIER_POSITION], int 
     return n;
 }
 
-/* ---- nothing is sent ------------------------------------------------------------------------- */
-
-static bool refuse(struct carrier *c)
-{
-    c->hopeless = true;
-    return carrier_fail(c, "a web server is only followed: publish to file:FOLDER, and serve that");
-}
-
-static bool http_send(struct carrier *c, const char *owner, const void *data, size_t len)
-{
-    (void)owner, (void)data, (void)len;
-    return refuse(c);
-}
-
-static bool http_replace(struct carrier *c, const char *owner, uint64_t epoch,
-                         const struct carrier_part *parts, size_t n)
-{
-    (void)owner, (void)epoch, (void)parts, (void)n;
-    return refuse(c);
-}
-
-static bool http_state(struct carrier *c, const char *owner, struct carrier_state *state)
-{
-    (void)owner, (void)state;
-    return refuse(c);
-}
-
-static bool http_advance(struct carrier *c, const char *owner)
-{
-    (void)owner;
-    return refuse(c);
-}
-
-static bool http_retire(struct carrier *c, const char *owner, bool forget)
-{
-    (void)owner, (void)forget;
-    return refuse(c);
-}
-
-static const struct carrier_kind http_kind = {http_send,      http_replace, objects_fetch,
-                                              http_state,     http_advance, http_receive,
-                                              objects_owners, http_retire,  http_close};
+/* Nothing is sent. */
+static const struct carrier_kind http_kind = {
+    .fetch = objects_fetch, .receive = http_receive, .owners = objects_owners, .close = http_close};
 
 /* A login is in ~/.netrc, not in the address, where everybody on the machine could read it. */
 static bool prepare(struct http *h)

@@ -21,7 +21,7 @@
 
 #define READ_MOST   64        /* messages in one reply */
 #define FETCH_MOST  8         /* parts of a snapshot in one reply */
-#define PARTS_MOST  (1 << 18) /* of a snapshot: more are none of ours */
+#define PARTS_MOST  (1 << 18) /* of a snapshot: tamis writes fewer */
 #define TRIM_OWNERS 16        /* up to so many, the stream is cut by every call that may */
 #define EXPIRE_MS   3600000   /* an owner that is so far behind the others keeps no messages */
 #define FORGOTTEN   "forgotten"

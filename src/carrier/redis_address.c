@@ -9,16 +9,6 @@
     "not an address of Redis: give redis://[USER@]HOST[:PORT]/NAME[?db=N], rediss:// for TLS, or " \
     "redis+unix:///SOCKET?name=NAME"
 
-static char *copy_text(const char *text, size_t len)
-{
-    char *copy = malloc(len + 1);
-    if (copy) {
-        memcpy(copy, text, len);
-        copy[len] = 0;
-    }
-    return copy;
-}
-
 /* Percent signs stand for bytes, as in any address. */
 static char *unquoted(const char *text, size_t len)
 {
@@ -75,12 +65,12 @@ static bool read_host(struct redis_address *a, const char *text, size_t len)
         const char *close = memchr(text, ']', len);
         if (!close)
             return false;
-        a->host = copy_text(text + 1, (size_t)(close - text) - 1);
+        a->host = strndup(text + 1, (size_t)(close - text) - 1);
         host = (size_t)(close - text) + 1;
     } else {
         const char *colon = memchr(text, ':', len);
         host = colon ? (size_t)(colon - text) : len;
-        a->host = host ? copy_text(text, host) : copy_text("127.0.0.1", 9);
+        a->host = host ? strndup(text, host) : strdup("127.0.0.1");
     }
     if (host == len)
         return a->host;
@@ -95,7 +85,7 @@ static bool read_url(struct redis_address *a, const char *url, char error[256])
     snprintf(error, 256, FORMS);
     if (strncmp(url, "redis+unix://", 13) == 0) {
         len = strcspn(url += 13, "?");
-        a->path = copy_text(url, len);
+        a->path = strndup(url, len);
         return len && a->path && url[len] && read_query(a, url + len + 1) && a->name;
     }
     a->tls = strncmp(url, "rediss://", 9) == 0;
@@ -137,7 +127,7 @@ static bool find_password(struct redis_address *a, char error[256])
     if (file)
         fclose(file);
     given = given ? given : line;
-    a->password = copy_text(given, strcspn(given, "\r\n"));
+    a->password = strndup(given, strcspn(given, "\r\n"));
     explicit_bzero(line, sizeof line);
     snprintf(error, 256, "out of memory");
     return a->password != NULL;
