@@ -13,25 +13,10 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } verbs[] = {
-    {"index", verb_index},         {"find", verb_find},
-    {"create", verb_create},       {"add", verb_add},
-    {"remove", verb_remove},       {"check", verb_check},
-    {"dedup", verb_dedup},         {"info", verb_info},
-    {"verify", verb_verify},       {"fold", verb_fold},
-    {"clear", verb_clear},         {"merge", verb_merge},
-    {"intersect", verb_intersect}, {"diff", verb_diff},
-    {"apply", verb_apply},         {"plan", verb_plan},
-    {"bench", verb_bench},         {"publish", verb_publish},
-    {"follow", verb_follow},       {"locate", verb_locate},
-    {"forget", verb_forget},       {"where", verb_where},
+#define X(name) {#name, verb_##name},
+    VERBS(X)
+#undef X
 };
-
-static int run_help(const char *verb)
-{
-    if (help_print(verb))
-        return FOUND;
-    return complain("unknown command: %s: see tamis help", verb);
-}
 
 static int run(int argc, char **argv)
 {
@@ -41,7 +26,9 @@ static int run(int argc, char **argv)
     }
     const char *name = argv[1];
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-        return run_help(argc > 2 ? argv[2] : NULL);
+        return help_print(argc > 2 ? argv[2] : NULL)
+                   ? FOUND
+                   : complain("unknown command: %s: see tamis help", argv[2]);
     if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
         put_text("tamis " TAMIS_VERSION "\n");
         return FOUND;

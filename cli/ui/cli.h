@@ -39,29 +39,33 @@ extern const char *verb_name;
 extern const char *mapped_name;
 void complain_of_mapped(int signal_number);
 
-/* argv[0] is the verb. */
-int verb_create(int argc, char **argv);
-int verb_add(int argc, char **argv);
-int verb_remove(int argc, char **argv);
-int verb_check(int argc, char **argv);
-int verb_dedup(int argc, char **argv);
-int verb_info(int argc, char **argv);
-int verb_verify(int argc, char **argv);
-int verb_fold(int argc, char **argv);
-int verb_clear(int argc, char **argv);
-int verb_merge(int argc, char **argv);
-int verb_intersect(int argc, char **argv);
-int verb_diff(int argc, char **argv);
-int verb_apply(int argc, char **argv);
-int verb_plan(int argc, char **argv);
-int verb_index(int argc, char **argv);
-int verb_find(int argc, char **argv);
-int verb_bench(int argc, char **argv);
-int verb_publish(int argc, char **argv);
-int verb_follow(int argc, char **argv);
-int verb_locate(int argc, char **argv);
-int verb_forget(int argc, char **argv);
-int verb_where(int argc, char **argv);
+/* Every verb; verb_NAME is its function, whose argv[0] is the verb. */
+#define VERBS(X) \
+    X(index)     \
+    X(find)      \
+    X(create)    \
+    X(add)       \
+    X(remove)    \
+    X(check)     \
+    X(dedup)     \
+    X(info)      \
+    X(verify)    \
+    X(fold)      \
+    X(clear)     \
+    X(merge)     \
+    X(intersect) \
+    X(diff)      \
+    X(apply)     \
+    X(plan)      \
+    X(bench)     \
+    X(publish)   \
+    X(follow)    \
+    X(locate)    \
+    X(forget)    \
+    X(where)
+#define X(name) int verb_##name(int argc, char **argv);
+VERBS(X)
+#undef X
 
 /* help.c: prints the help of a verb; NULL: the list of verbs. False: no such verb. */
 bool help_print(const char *verb);
