@@ -91,8 +91,6 @@ struct hash_stream {
 void hash_begin(struct hash_stream *h);
 void hash_add(struct hash_stream *h, const void *data, size_t len);
 uint64_t hash_end(const struct hash_stream *h);
-void hash_begin_128(struct hash_stream *h);
-void hash_add_128(struct hash_stream *h, const void *data, size_t len);
 void hash_end_128(const struct hash_stream *h, uint8_t out[16]);
 
 #endif

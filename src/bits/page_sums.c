@@ -35,7 +35,7 @@ void tops_add(struct hash_stream *hash, const void *sums, uint64_t n)
         uint8_t top[sizeof(uint64_t)];
         some = min_u64(n, PAGES_TOP);
         put_u64(top, hash_of(from, (size_t)some * sizeof(uint64_t)));
-        hash_add_128(hash, top, sizeof top);
+        hash_add(hash, top, sizeof top);
     }
 }
 

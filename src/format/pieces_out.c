@@ -433,8 +433,8 @@ static tamis_error fingerprint(struct pieces_out *o, const struct set *s, uint8_
     struct hash_stream hash;
     struct section_walk walk = head_sections(&o->head);
     struct section section;
-    hash_begin_128(&hash);
-    hash_add_128(&hash, o->header, (size_t)o->header_len - sizeof(uint64_t));
+    hash_begin(&hash);
+    hash_add(&hash, o->header, (size_t)o->header_len - sizeof(uint64_t));
     while (section_next(&walk, &section) &&
            section.type != SECTION_ONES) { /* it follows from the bits */
         uint64_t pages = walk.pages - walk.page;
@@ -443,7 +443,7 @@ static tamis_error fingerprint(struct pieces_out *o, const struct set *s, uint8_
         if (!kept && !sums)
             return TAMIS_ENOMEM;
         if (kept) {
-            hash_add_128(&hash, kept->top, (size_t)((pages + PAGES_TOP - 1) / PAGES_TOP * 8));
+            hash_add(&hash, kept->top, (size_t)((pages + PAGES_TOP - 1) / PAGES_TOP * 8));
             continue;
         }
         o->now = (struct place){.s = section, .open = true, .at = section.offset};
