@@ -50,34 +50,19 @@ deb: ## Debian packages, in build/deb
 	@rm -rf $(B)/stage
 
 # Written anew each time: its directories are arguments of this very call.
-$(B)/tamis.pc: FORCE
+$(B)/tamis.pc: pc_lines = \
+    'Description: Bloom filters that grow, shrink, index records and replicate' \
+    'Requires.private: libsodium' \
+    'Libs: -L$${libdir} -ltamis' \
+    'Libs.private: -lm -lpthread'
+$(B)/tamis-carrier.pc: pc_lines = \
+    'Description: Follows filters over Redis Streams, shared folders and web servers' \
+    'Requires: tamis = $(VERSION)' \
+    'Libs: -L$${libdir} -ltamis-carrier' \
+    'Libs.private: $(CARRIER_LIBS) -lpthread'
+$(B)/tamis.pc $(B)/tamis-carrier.pc: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' \
-	    'prefix=$(PREFIX)' \
-	    'libdir=$(LIBDIR)' \
-	    'includedir=$(INCLUDEDIR)' \
-	    '' \
-	    'Name: tamis' \
-	    'Description: Bloom filters that grow, shrink, index records and replicate' \
-	    'Version: $(VERSION)' \
-	    'Requires.private: libsodium' \
-	    'Libs: -L$${libdir} -ltamis' \
-	    'Libs.private: -lm -lpthread' \
-	    'Cflags: -I$${includedir}' > $@
-
-$(B)/tamis-carrier.pc: FORCE
-	@mkdir -p $(@D)
-	@printf '%s\n' \
-	    'prefix=$(PREFIX)' \
-	    'libdir=$(LIBDIR)' \
-	    'includedir=$(INCLUDEDIR)' \
-	    '' \
-	    'Name: tamis-carrier' \
-	    'Description: Follows filters over Redis Streams, shared folders and web servers' \
-	    'Version: $(VERSION)' \
-	    'Requires: tamis = $(VERSION)' \
-	    'Libs: -L$${libdir} -ltamis-carrier' \
-	    'Libs.private: $(CARRIER_LIBS) -lpthread' \
-	    'Cflags: -I$${includedir}' > $@
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'includedir=$(INCLUDEDIR)' '' \
+	    'Name: $(basename $(@F))' 'Version: $(VERSION)' $(pc_lines) 'Cflags: -I$${includedir}' > $@
 
 .PHONY: install uninstall deb

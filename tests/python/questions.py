@@ -257,6 +257,14 @@ def lines_of(text):
     return [line for line in re.findall(rb"[^\n]*\n|[^\n]+$", text)]
 
 
+def filled_lines(text):
+    """Lines that are not blank, each also without its end."""
+    for line in lines_of(text):
+        raw = line.rstrip(b"\n").removesuffix(b"\r")
+        if raw:
+            yield line, raw
+
+
 def csv_records(text, world, time="t"):
     taken, header = [], None
 
@@ -278,11 +286,8 @@ def csv_records(text, world, time="t"):
 
 def tsv_records(text, world, time="t"):
     header = None
-    for line in lines_of(text):
-        cells = line.rstrip(b"\n").removesuffix(b"\r")
-        if not cells:
-            continue
-        cells = cells.split(b"\t")
+    for line, raw in filled_lines(text):
+        cells = raw.split(b"\t")
         if header is None or set(cells) == set(name.encode() for name in header):
             header = [name.decode() for name in cells]
         else:
@@ -356,10 +361,7 @@ ACCESS = re.compile(
 
 def access_records(text, world, time="time"):
     before = None
-    for line in lines_of(text):
-        raw = line.rstrip(b"\n").removesuffix(b"\r")
-        if not raw:
-            continue
+    for line, raw in filled_lines(text):
         match = ACCESS.fullmatch(raw)
         if not match:
             yield Record(line, unfit(before, time, world), time)
@@ -381,10 +383,7 @@ SYSLOG = re.compile(
 
 def syslog_records(text, world, time="time"):
     before = None
-    for line in lines_of(text):
-        raw = line.rstrip(b"\n").removesuffix(b"\r")
-        if not raw:
-            continue
+    for line, raw in filled_lines(text):
         match = SYSLOG.fullmatch(raw)
         if not match:
             yield Record(line, unfit(before, time, world), time)
@@ -402,10 +401,7 @@ PAIR = re.compile(rb'([^ ="]+)=(?:"((?:[^"\\]|\\.)*)"|([^ "]*))(?: |$)')
 
 def logfmt_records(text, world, time="t"):
     before = None
-    for line in lines_of(text):
-        raw = line.rstrip(b"\n").removesuffix(b"\r")
-        if not raw:
-            continue
+    for line, raw in filled_lines(text):
         values, at = {}, 0
         while at < len(raw):
             match = PAIR.match(raw, at)
@@ -423,10 +419,7 @@ def logfmt_records(text, world, time="t"):
 
 def text_records(text, world, time="time"):
     before = None
-    for line in lines_of(text):
-        raw = line.rstrip(b"\n").removesuffix(b"\r")
-        if not raw:
-            continue
+    for line, raw in filled_lines(text):
         match = re.match(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?Z?)", raw)
         if match:
             before = match[1]
@@ -499,10 +492,7 @@ PATTERN = r"^(?<level>[A-Z]+)!(?<user>[^!]*)!(?<status>[^!]*)!(?<t>[^!]*)!(?<msg
 
 def pattern_records(text, world, time="t"):
     before = None
-    for line in lines_of(text):
-        raw = line.rstrip(b"\n").removesuffix(b"\r")
-        if not raw:
-            continue
+    for line, raw in filled_lines(text):
         match = re.match(PATTERN.replace("(?<", "(?P<").encode(), raw, re.S)
         values = dict(match.groupdict()) if match else unfit(before, time, world)
         before = values.get(time, before) if match else before
