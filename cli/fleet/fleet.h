@@ -30,7 +30,7 @@ bool host_valid(const char *name);
 enum piece_kind {
     PIECE_LIVE,   /* of today: to be united with others */
     PIECE_SEALED, /* of a day that is over */
-    PIECE_GAP     /* what was let go: all that is known is from when to when it is */
+    PIECE_GAP     /* what was dropped: all that is known is from when to when it is */
 };
 
 struct piece {

@@ -1,4 +1,4 @@
-/* A host that publishes, inside: fleet_publish.c makes pieces, fleet_send.c seals, lets go and sends them. */
+/* A host that publishes, inside: fleet_publish.c makes pieces, fleet_send.c seals, drops and sends them. */
 #ifndef TAMIS_FLEET_PUBLISHER_H
 #define TAMIS_FLEET_PUBLISHER_H
 

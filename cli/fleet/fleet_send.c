@@ -63,7 +63,7 @@ static bool seal(struct publisher *p, const tamis_schema *schema)
     return true;
 }
 
-/* ---- what is let go -------------------------------------------------------------------------- */
+/* ---- what is dropped ------------------------------------------------------------------------- */
 
 static bool still_there(const struct inputs *inputs, const struct piece *piece)
 {

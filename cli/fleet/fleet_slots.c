@@ -1,4 +1,4 @@
-/* The slots of a host where summaries are exchanged: read, and let go. See fleet.h. */
+/* The slots of a host where summaries are exchanged: read and dropped. See fleet.h. */
 #include "fleet.h"
 
 #include <inttypes.h>

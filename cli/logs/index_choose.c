@@ -383,7 +383,7 @@ struct choice {
     bool say;
 };
 
-struct pair {
+struct field_pair {
     size_t one, two; /* among the best */
     double cost;
 };
@@ -393,11 +393,11 @@ struct pair {
 static void take_pairs(struct choice *c)
 {
     struct attrs *a = c->attrs;
-    struct pair pair[3];
+    struct field_pair pair[3];
     size_t n = 0;
     for (size_t i = 0; i < c->n_best; i++)
         for (size_t j = i + 1; j < c->n_best; j++) {
-            struct pair p = {i, j, pair_cost(c->sample, c->best[i][1], c->best[j][1])};
+            struct field_pair p = {i, j, pair_cost(c->sample, c->best[i][1], c->best[j][1])};
             size_t at = n++;
             for (; at > 0 && pair[at - 1].cost > p.cost; at--)
                 pair[at] = pair[at - 1];

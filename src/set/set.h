@@ -105,8 +105,8 @@ struct forecast {
 };
 
 struct set {
-    struct quick quick;  /* how one key is asked for or added; first, so that it is one jump away */
-    struct vector *into; /* where quick.add adds, if keys go into one vector without more ado */
+    struct quick quick;  /* how one key is looked up or added; first, so that a call is one jump */
+    struct vector *into; /* the vector of quick.add, if all new keys go into one */
     tamis_allocator allocator;
     struct family family;
     struct settings opt;
@@ -114,8 +114,8 @@ struct set {
     struct layers *_Atomic layers;
     struct matrix *_Atomic matrix; /* dynamic filters only */
     struct lines *_Atomic lines;   /* smooth filters only */
-    bool guarded;       /* a writer may let go of what readers see: they say that they are inside */
-    struct layer *gone; /* window: layers let go, while readers may be inside */
+    bool guarded;       /* a writer may free what readers use, so readers announce themselves */
+    struct layer *gone; /* window: dropped layers that readers may still use */
     struct removals removals;
     uint64_t stored; /* sum of the layers' counts */
     uint32_t next_id;
@@ -123,7 +123,7 @@ struct set {
     struct forecast forecast;
     /* What a writer knows of the layers, and forgets when there are others (set_quick): */
     uint32_t open;      /* those before this one are full */
-    uint64_t tidy_till; /* so many copies must go before a layer is empty or two fit into one */
+    uint64_t tidy_till; /* removals left before a layer can be empty or two can fit into one */
     tamis_clock clock;
     void *clock_context;
     struct mapping mapping; /* the file that vectors and tables are views of, or none */
@@ -202,14 +202,14 @@ size_t layer_size(uint32_t parts);
 /* Its place in the list; the number of layers if there is none. */
 uint32_t set_place_of(const struct set *s, uint32_t id);
 struct layer *set_layer_by_id(const struct set *s, uint32_t id);
-/* Appends a layer (whose column, if there is a matrix, is still to be placed); without memory it is
+/* Appends a layer (whose column, if there is a matrix, is still to be placed); if there is no memory it is
    freed. */
 tamis_error set_append(struct set *s, struct layer *layer);
 /* Puts back a layer that was saved, with its id; the list has room. Columns are still to be placed. */
 void set_put_back(struct set *s, struct layer *layer);
 /* Takes layer i out and frees it; needs the set to itself. */
 void set_drop(struct set *s, uint32_t i);
-/* Takes so many of the oldest layers out beside readers; false if there is no memory. */
+/* Drops so many of the oldest layers while others read; false if there is no memory. */
 bool set_let_go(struct set *s, uint32_t old);
 /* Frees what readers may have held: all of it when the caller is alone, else when none is inside. */
 void set_reclaim(struct set *s, bool alone);
@@ -218,9 +218,9 @@ void set_quick(struct set *s);
 
 /* ---- set.c: the whole ---- */
 /* The clock of flexible and window sets, 0 for others. If it was set back, by less or by more, the layers
-   are dated back with it and keep their ages: time stood still for a moment and goes on. Else keys
-   added now would count as older than those before, or nothing would be forgotten until the clock is
-   again where it was. */
+   are dated back with it and keep their ages: time stands still for a moment. Otherwise keys
+   added now would count as older than those before, or nothing would expire until the clock is
+   back where it was. */
 uint64_t set_now(struct set *s);
 tamis_error set_writable(const struct set *s);
 /* Are there counters where the set is deletable? Not in mapped files and copies of bits. */
@@ -233,15 +233,15 @@ tamis_error set_make(struct set **out, const tamis_allocator *a, const struct se
 tamis_error set_become(struct set *s, struct set *made, tamis_error e);
 /* Vectors point at their family, which moved. */
 void set_adopt_family(struct set *s);
-void set_empty(struct set *s); /* to the first day; cannot fail */
+void set_empty(struct set *s); /* as it was created; cannot fail */
 uint64_t set_bytes(const struct set *s);
 
 /* ---- set_columns.c: dynamic filters ---- */
-/* A column for vector number n, in a wider matrix if need be. */
+/* A column for vector number n, in a wider matrix if necessary. */
 tamis_error set_place_column(struct set *s, struct vector *v, uint32_t n);
 /* Columns for n vectors; the first time of this shape. */
 bool set_reserve_columns(struct set *s, uint32_t n, const struct bits *shape);
-/* No more columns than there are vectors, as far as widths go; if there is no memory the wide one serves on.
+/* No more columns than there are vectors, as far as widths go; if there is no memory the wide one is kept.
    Needs the set to itself. */
 void set_narrow(struct set *s);
 /* The vector is out of the list: the last column takes its place. */
@@ -252,13 +252,14 @@ void set_place_columns(struct set *s);
 tamis_error set_clone_columns(struct set *to, const struct set *from, bool half);
 /* All zero, with one column if there is memory for a narrow one. */
 void set_clear_columns(struct set *s);
-/* Which vectors have all bits of a digest: what a writer asks, for whom the vectors stand still. */
+/* Which vectors have all bits of a digest, for a writer: nobody else changes the vectors. */
 struct match {
-    uint64_t columns[64]; /* the columns that match, if `known`; more of them go one by one */
+    uint64_t
+        columns[64]; /* the columns that match, if `known`; else vectors are tested one by one */
     bool known;
     tamis_digest digest;
 };
-/* False: none has. */
+/* False: none has all. */
 bool set_match(const struct set *s, tamis_digest digest, struct match *match);
 ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 {
@@ -279,7 +280,7 @@ tamis_error smooth_clone(struct set *to, const struct set *from);
 void smooth_limit(struct set *s);
 void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
 bool smooth_has_key(const struct quick *quick, const void *key, size_t len);
-/* How one key is asked for; sets the rest of `quick`. */
+/* How one key is looked up; sets the rest of `quick`. */
 quick_fn smooth_quick(struct set *s);
 /* At most BATCH keys. */
 tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
@@ -293,18 +294,18 @@ bool smooth_equal(const struct set *x, const struct set *y);
 /* ---- filter_ask.c ---- */
 /* found[i] = all bits of digest i are set in some vector, whatever is pending. */
 void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
-/* The way of set_quick when there are several vectors, or one is not all there is to ask. */
+/* What set_quick chooses if one vector is not all that must be tested. */
 bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len);
 
 /* ---- filter_add.c ---- */
 /* Adds to the vector, plain, and counts what was not there in its load. */
 uint64_t vector_add(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh);
-/* Brings near what adding or removing keys of a deletable filter touches; at most BATCH digests. */
+/* Prefetches what adding or removing keys of a deletable filter touches; at most BATCH digests. */
 void filter_fetch(const struct set *s, const tamis_digest *digests, size_t n);
 
 /* ---- set_options.c ---- */
 tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_reason *reason);
-/* For settings from elsewhere: NULL, or which of them no set can have. */
+/* For settings that were read: NULL, or which of them no set can have. */
 const char *settings_wrong(const struct settings *set, const struct family *family);
 /* The shape that takes n adds that set a bit at rate p. */
 tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out);
@@ -341,13 +342,13 @@ struct layer_plan {
 tamis_error growth_next(struct set *s, struct layer **out);
 /* One layer more, appended; the forecast is as it was if that fails. */
 tamis_error growth_grow(struct set *s, struct layer **out);
-/* Is the whole at a bound, so that no layer is made and what there is may at most be overfilled? */
+/* Has the set reached its bound, so that no layer is made and the present ones can only be overfilled? */
 bool growth_bound(const struct set *s);
-/* Filters: a layer with room for a new key, made if need be. */
+/* Filters: a layer with room for a new key, made if necessary. */
 tamis_error growth_active(struct set *s, struct layer **out);
-/* Most layers of a dynamic or window set; of a window with so many that turn by time. */
+/* Most layers of a dynamic or window set; of a window whose number of layers is given. */
 uint32_t growth_places(const struct settings *set);
-/* Windows: lets old layers go, starts a new one when its time has come. */
+/* Windows: drops old layers and starts a new one when it is due. */
 tamis_error growth_turn(struct set *s, uint64_t now);
 /* The first free slot from `from` on whose share is at least fpp; or SLOT_NONE. */
 uint32_t growth_slot(const struct set *s, uint32_t from, double fpp);
@@ -356,7 +357,7 @@ uint32_t growth_slot(const struct set *s, uint32_t from, double fpp);
 /* The shapes of a layer of this capacity and rate. */
 tamis_error plan_parts(const struct set *s, struct layer_plan *plan);
 tamis_error plan_make(struct set *s, const struct layer_plan *plan, struct layer **out);
-/* The smallest whole number whose square is m or more: two deviations of the ones of m bits. */
+/* The square root of m, rounded up: two standard deviations of the ones among m bits. */
 uint64_t growth_root(uint64_t m);
 /* Capacity and rate of a vector, and the ones at which it counts as full: alone, in a set. */
 void vector_set_limits(struct vector *v, uint64_t capacity, double fpp);
@@ -399,7 +400,7 @@ uint32_t set_matches(const struct set *s, const tamis_digest *key, uint32_t *ids
 tamis_error set_merge_pairs(struct set *s, uint64_t looks, bool *merged);
 /* So many copies must be removed before two vectors can fit into one; 0: perhaps they do now. */
 uint64_t set_pair_distance(const struct set *s);
-/* A higher rate is stated. */
+/* States a higher rate. */
 void set_restate(struct set *s, double more);
 
 #endif

@@ -1,4 +1,4 @@
-/* The options as a set keeps them: what was not said is chosen here, and what cannot be is refused. */
+/* The options as a set keeps them: defaults are chosen here, and impossible combinations refused. */
 #include "set.h"
 
 #include "base/err.h"
