@@ -1,15 +1,15 @@
 /*
- * How messages of replicas travel: an order of messages for each name, and the last snapshot of each
- * owner beside it. A carrier does not look into messages. Three kinds: Redis Streams
- * (redis://HOST:PORT/NAME, or rediss:// with TLS, carrier_redis.c), a folder that all see (file:FOLDER, carrier_folder.c), and
- * for followers such a folder behind a web server (https://HOST/PATH, carrier_http.c).
+ * Carriers transport the messages of replicas: an ordered sequence of messages per name, and the latest snapshot of
+ * each owner beside it. A carrier never looks into a message. There are three kinds: Redis Streams
+ * (redis://HOST:PORT/NAME, or rediss:// with TLS: carrier_redis.c), a folder that all sides can reach (file:FOLDER:
+ * carrier_folder.c) and, for followers, such a folder behind a web server (https://HOST/PATH: carrier_http.c).
  *
- * A call either did all it says or failed with a text; after a failure it may be made again. What was
- * sent twice arrives twice, which followers notice. Nothing waits longer than the times given here.
+ * A call either does all it says or fails with a text; after a failure it may be repeated. What was sent twice
+ * arrives twice, which followers notice. No call waits longer than the times stated here.
  *
- * How old a message is at most needs no clock of anyone else: what was not there when the caller last
- * took all there was has come since. Only what was there before the first look is dated, by the
- * carrier's clock; if that says that it is yet to come, its age is not known.
+ * The upper bound on a message's age needs nobody else's clock: what was not there when the caller last received
+ * everything has arrived since. Only what was there before the first call is dated, by the carrier's clock; if that
+ * says the message is from the future, its age is unknown.
  */
 #ifndef TAMIS_CARRIER_H
 #define TAMIS_CARRIER_H
@@ -24,14 +24,14 @@ struct carrier {
     const struct carrier_kind *kind;
     char error[256];  /* of the last call that failed */
     bool hopeless;    /* and trying again will not help: wrong password, not a stream */
-    bool open_to_all; /* nothing that is sent is a secret: files may be read by everybody */
+    bool open_to_all; /* nothing that is sent is secret: files may be world-readable */
     uint64_t
         reached; /* carrier_clock when the last carrier_receive began that left nothing; 0: none */
 };
 
 #define AGE_UNKNOWN UINT64_MAX
 
-/* One message more than the caller has seen, sent `age` nanoseconds ago at most. */
+/* A message that the caller has not seen yet, sent at most `age` nanoseconds ago. */
 typedef void (*carrier_take)(void *context, const char *owner, const void *data, size_t len,
                              uint64_t age);
 
@@ -72,27 +72,26 @@ void carrier_close(struct carrier *c);
 
 /* Appends a message. */
 bool carrier_send(struct carrier *c, const char *owner, const void *data, size_t len);
-/* The owner's snapshot is now these messages, as of all that was sent so far. Then nothing is kept
-   that no snapshot needs any more; an owner of which nothing came for an hour keeps nothing but its
-   snapshot. */
+/* Makes these messages the owner's snapshot, as of everything sent so far, and removes messages that no snapshot needs
+   any more. An owner that has been silent for an hour keeps nothing but its snapshot. */
 bool carrier_replace(struct carrier *c, const char *owner, uint64_t epoch,
                      const struct carrier_part *parts, size_t n);
-/* Whether the owner's snapshot and all that was sent on it are still there, and whose they are. */
+/* Are the owner's snapshot and everything sent after it still there, and which life of the origin are they from? */
 bool carrier_state(struct carrier *c, const char *owner, struct carrier_state *state);
-/* What was sent since the snapshot were heartbeats: nothing of it needs to be kept. */
+/* Only heartbeats were sent since the snapshot: none of them needs to be kept. */
 bool carrier_advance(struct carrier *c, const char *owner);
-/* Nothing is kept for the owner any more, after its farewell; or, `forget`, without one: followers are
-   told when they ask for the owners. */
+/* Removes what is kept for the owner, after its farewell; or, with `forget`, without one: followers learn of it when
+   they ask for the owners. */
 bool carrier_retire(struct carrier *c, const char *owner, bool forget);
 
 /* ---- followers ---- */
 
-/* Messages after the position, which moves on; waits for the first. How many, or -1. An empty
-   position is before all. */
+/* Delivers the messages after the position and advances it; waits for the first. Returns how many, or -1. An empty
+   position is before all messages. */
 int carrier_receive(struct carrier *c, char position[CARRIER_POSITION], int milliseconds,
                     carrier_take take, void *context);
-/* The messages of the owner's snapshot, and those of the owner that follow on it up to the position:
-   1, or 0 if there is none, or -1. */
+/* Delivers the messages of the owner's snapshot, and the owner's messages after it up to the position. Returns 1, 0 if
+   there is no snapshot, or -1. */
 int carrier_fetch(struct carrier *c, const char *owner, char position[CARRIER_POSITION],
                   carrier_take take, void *context);
 bool carrier_owners(struct carrier *c, carrier_each each, void *context);
@@ -106,12 +105,12 @@ struct carrier *carrier_http_open(const char *url, char error[256]);
 bool carrier_fail(struct carrier *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 uint64_t carrier_clock(void); /* nanoseconds, never set, and on while the machine sleeps */
 uint64_t carrier_now(void);   /* the same in milliseconds */
-/* How long ago by that clock, at most; AGE_UNKNOWN if that was never, or is yet to come. */
+/* The time since then by that clock; AGE_UNKNOWN if it was never, or is in the future. */
 uint64_t carrier_since(uint64_t clock, uint64_t now);
-/* False with the text: the snapshot that is there is of a later life. */
+/* False with a text: the snapshot that is there is from a later life of the origin. */
 bool carrier_yields(struct carrier *c, const char *owner, const struct carrier_state *state,
                     uint64_t epoch);
-/* Takes what was sent as it is, or what carrier_replace made smaller. */
+/* Hands over a message, decompressed if carrier_replace compressed it. */
 void carrier_deliver(carrier_take take, void *context, const char *owner, const void *data,
                      size_t len, uint64_t age);
 void carrier_sleep(uint64_t milliseconds);

@@ -1,9 +1,10 @@
 /*
- * A line to a Redis or Valkey server: redis://, rediss:// (TLS) or a socket. Commands and replies are formatted and
- * read by hiredis, whose version in Debian has no TLS of its own, so bytes are sent and received here.
+ * A line is a connection to a Redis or Valkey server that is restored when it breaks: redis://, rediss:// (TLS) or a
+ * unix socket. hiredis formats commands and parses replies; since Debian's version has no TLS, bytes are sent and
+ * received here.
  *
- * A line that is lost is made again with the next command, after a pause that doubles up to 5 s. In a Cluster the
- * node that has the name is found by following its redirects: MOVED from then on, ASK for one command.
+ * A broken connection is made again by the next command, after a pause that doubles up to 5 s. In a Cluster the node
+ * that has the name is found by following redirects: MOVED permanently, ASK for a single command.
  */
 #ifndef TAMIS_REDIS_LINE_H
 #define TAMIS_REDIS_LINE_H
