@@ -212,15 +212,10 @@ int plan_dynamic_sizes(const struct plan *p)
 
 /* ---- thresholds ------------------------------------------------------------------------------ */
 
-/* Bits that give n0 items the rate beta with k probes, from the capacity per bit. */
-static double bits_for(double k, double n0, double beta)
-{
-    return n0 / tamis_plan_capacity_real(1, k, beta);
-}
-
 static int plot_thresholds(const struct plan *p, double to)
 {
-    double k = (double)p->hashes, m = bits_for(k, (double)p->items, p->fpp);
+    double k = (double)p->hashes; /* and the bits that give the items this rate: */
+    double m = (double)p->items / tamis_plan_capacity_real(1, k, p->fpp);
     struct plot *plot = plot_new(p->plot, "How far the rate goes", "items", "rate", 0);
     plot_curve(plot, "one filter", false);
     for (int i = 0; plot && i <= PLOT_POINTS; i++)

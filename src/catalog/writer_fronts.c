@@ -346,11 +346,6 @@ static uint32_t bits_of(uint64_t n)
     return n ? 64 - (uint32_t)__builtin_clzll(n) : 0;
 }
 
-static uint32_t buckets_for(uint64_t n)
-{
-    return n < 2 * FRONT_BUCKET ? 0 : bits_of(n / FRONT_BUCKET) - 1;
-}
-
 /* Plans the fronts of an attribute: those of the old version, the last of which takes the new
    keys, or one more. */
 static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, tamis_reason *reason)
@@ -382,7 +377,8 @@ static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, t
     last->head.n += n;
     last->head.given += w->fronts[attribute].given;
     if (n)
-        last->head.buckets = buckets_for(last->head.n);
+        last->head.buckets =
+            last->head.n < 2 * FRONT_BUCKET ? 0 : bits_of(last->head.n / FRONT_BUCKET) - 1;
     return TAMIS_OK;
 }
 

@@ -22,11 +22,6 @@ static const uint8_t *here(const struct pieces_in *in)
                                        : in->held.data;
 }
 
-static const struct vector *vector_here(const struct pieces_in *in)
-{
-    return set_part(in->set, in->s.owner)->vector;
-}
-
 void bits_look(struct pieces_in *in)
 {
     in->ones[in->s.owner] += bytes_ones(here(in) + in->checked, (size_t)(in->done - in->checked));
@@ -49,7 +44,7 @@ void matrix_look(struct pieces_in *in)
 /* A bit is set if its counter is not 0; counters of 15 are counted, for the next section. */
 void counters_look(struct pieces_in *in)
 {
-    const struct vector *v = vector_here(in);
+    const struct vector *v = set_part(in->set, in->s.owner)->vector;
     const uint8_t *nibbles = here(in);
     bool all = in->done == in->s.len;
     uint64_t to = all ? in->done : in->done / 32 * 32;

@@ -97,14 +97,9 @@ static void group_dispose(struct retired *retired, const tamis_allocator *a)
     mem_free(a, PART_OF(retired, struct columns_group, retired), 1, sizeof(struct columns_group));
 }
 
-static uint64_t family_hash(const struct family *family)
-{
-    return family->secrets->entry.hash + family->hash;
-}
-
 static struct columns_family *family_get(struct columns *c, const struct family *family)
 {
-    uint64_t hash = family_hash(family);
+    uint64_t hash = family->secrets->entry.hash + family->hash;
     for (struct lookup_entry *at = NULL; (at = lookup_next(&c->by_family, hash, at));) {
         struct columns_family *f = PART_OF(at, struct columns_family, entry);
         if (family_equal(&f->family, family))
@@ -304,11 +299,6 @@ static void write_word(const struct column_write *w, size_t n)
     }
 }
 
-static bool same_word(const struct column_place *x, const struct column_place *y)
-{
-    return x->group == y->group && x->column / 64 == y->column / 64;
-}
-
 /* Reserves a column for every vector, or none. Groups come first, so that each is widened only
    once. */
 static bool reserve(struct columns *c, struct column_write *writes, size_t n)
@@ -370,7 +360,9 @@ static void write_all(struct column_write *writes, size_t n)
 {
     qsort(writes, n, sizeof *writes, compare_writes);
     for (size_t i = 0, some; i < n; i += some) {
-        for (some = 1; i + some < n && same_word(&writes[i].to, &writes[i + some].to);)
+        const struct column_place *first = &writes[i].to; /* all of one word at once */
+        for (some = 1; i + some < n && writes[i + some].to.group == first->group &&
+                       writes[i + some].to.column / 64 == first->column / 64;)
             some++;
         write_word(&writes[i], some);
     }

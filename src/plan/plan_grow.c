@@ -180,11 +180,6 @@ unsigned tamis_plan_lambda(double predicted, double base, unsigned max)
     return step < max ? (unsigned)step : max;
 }
 
-static double flex_factor(unsigned lambda)
-{
-    return ldexp(1, (int)(lambda < 1 ? 1 : lambda > LAMBDA_TOP ? LAMBDA_TOP : lambda) - 1);
-}
-
 /* Every full vector has the m/n of the base and so its rate f0: (3) needs only their number. */
 tamis_plan_flex tamis_plan_flexible(double m0, uint64_t n0, double k, uint64_t n,
                                     const unsigned *lambda, size_t n_lambda)
@@ -194,7 +189,8 @@ tamis_plan_flex tamis_plan_flexible(double m0, uint64_t n0, double k, uint64_t n
     if (!(m0 > 0 && k > 0) || n0 == 0 || (n_lambda > 0 && lambda == NULL))
         return v;
     for (size_t i = 0; i < n_lambda; i++) {
-        factor = flex_factor(lambda[i]);
+        unsigned step = lambda[i] < 1 ? 1 : lambda[i] > LAMBDA_TOP ? LAMBDA_TOP : lambda[i];
+        factor = ldexp(1, (int)step - 1);
         if (left <= factor * items)
             break;
         left -= factor * items;

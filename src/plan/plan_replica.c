@@ -102,17 +102,10 @@ tamis_plan_replica plan_replica_stack(const struct plan_copy *vectors, size_t n,
 
 /* ---- size of a change ---- */
 
-/* Entropy, in bits, of a bit that is one with probability d. */
-static double entropy(double d)
-{
-    if (!(d > 0 && d < 1))
-        return 0;
-    return -(d * log(d) + (1 - d) * log1p(-d)) / LN2;
-}
-
 double tamis_plan_entropy(double m, double changed)
 {
     if (!(m > 0 && changed >= 0 && changed <= m))
         return NAN;
-    return m * entropy(changed / m);
+    double d = changed / m; /* the probability that a bit changed */
+    return d > 0 && d < 1 ? -m * (d * log(d) + (1 - d) * log1p(-d)) / LN2 : 0;
 }
