@@ -20,8 +20,15 @@ pytestmark = pytest.mark.skipif(not shutil.which("redis-server"), reason="no red
 def of_the_files(world, folder, keys):
     """As tamis locate says without asking the follower."""
     copy = str(world.folder / "files")
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(str(world.folder / folder), copy)
+
+    def copied():
+        shutil.rmtree(copy, ignore_errors=True)
+        try:
+            shutil.copytree(str(world.folder / folder), copy)
+        except shutil.Error:
+            pass        # the follower replaced a file meanwhile
+        return os.path.exists(copy + "/status")
+    wait_for(copied, "a copy of the folder")
     with open(copy + "/status") as f:
         lines = f.readlines()
     assert any(line.startswith("serve unix:/") for line in lines)
