@@ -281,6 +281,7 @@ void input_text_free(struct input_text *text);
 struct input {
     const char *path;       /* a copy */
     enum packing kind;      /* by content */
+    enum packing wide;      /* what the unpacked text is: UTF-16, or PACK_NONE */
     struct dialect dialect; /* complete: format and delimiter are known */
     const uint8_t *header;  /* of CSV and TSV, without its line end; NULL: none */
     size_t header_len;      /* 0: the file is empty */

@@ -78,8 +78,8 @@ tamis_error input_source(const struct input *input, const struct restart *from, 
         source_free(s);
         return error;
     }
-    *out = s;
-    return TAMIS_OK;
+    *out = input->wide ? source_wide(s, input->wide, from) : s;
+    return *out ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
 }
 
 /* ---- formats --------------------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ static bool head_more(struct input_private *own, struct head *head)
         head->data = data;
         head->room = room;
     }
-    size_t got = source_read(own->source, head->data + head->len, head->room - head->len);
+    size_t got = input_take(own, head->data + head->len, head->room - head->len);
     head->len += got;
     head->final |= got == 0;
     return true;
@@ -394,6 +394,28 @@ static tamis_error open_file(struct input *input, const char *path,
     return TAMIS_OK;
 }
 
+/* Text that was compressed may be UTF-16: its first bytes tell. */
+static tamis_error open_wide(struct input *input, tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    uint8_t mark[2];
+    size_t len = 0, got;
+    while (len < sizeof mark && (got = source_read(own->source, mark + len, sizeof mark - len)) > 0)
+        len += got;
+    bool little = len == 2 && mark[0] == 0xFF && mark[1] == 0xFE;
+    bool big = len == 2 && mark[0] == 0xFE && mark[1] == 0xFF, good = true;
+    input->wide = little ? PACK_UTF16LE : big ? PACK_UTF16BE : PACK_NONE;
+    if (input->wide) {
+        own->source = source_wide(own->source, input->wide, NULL);
+        good = own->source != NULL;
+        if (good)
+            own->source->at = sizeof mark; /* behind it: another one is text */
+    } else {
+        good = input_give_back(own, mark, len);
+    }
+    return good ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+}
+
 /* The source from the start, its kind known by its first bytes. */
 static tamis_error open_source(struct input *input, struct raw_sums *sums, tamis_reason *reason)
 {
@@ -405,7 +427,11 @@ static tamis_error open_source(struct input *input, struct raw_sums *sums, tamis
     own->source->sums = sums;
     own->source->returns = input->dialect.returns;
     tamis_error error = source_kind(own->source, &input->kind, reason);
-    return error == TAMIS_OK ? source_start(own->source, input->kind, NULL, reason) : error;
+    if (error == TAMIS_OK)
+        error = source_start(own->source, input->kind, NULL, reason);
+    if (error == TAMIS_OK && input->kind >= PACK_GZIP && input->kind <= PACK_LZ4)
+        error = open_wide(input, reason);
+    return error;
 }
 
 /* Goes to a segment known from before. */
@@ -424,7 +450,7 @@ static tamis_error go_to(struct input *input, const struct input_segment *to, st
     own->source = source;
     if (sums) /* what is before it is known, but for a part of a chunk */
         raw_sums_rest(sums, own->fd, to->at);
-    source->sums = sums;
+    (source->packed ? source->packed : source)->sums = sums;
     own->back.at = own->back.len = 0;
     free(own->restart.blob);
     own->restart = (struct restart){to->at, to->offset - to->skip, NULL, to->restart_len};

@@ -29,6 +29,7 @@ void source_free(struct source *s)
         return;
     if (s->decoder)
         s->decoder->stop(s);
+    source_free(s->packed);
     free(s->in);
     free(s->point.blob);
     free(s);
@@ -40,6 +41,15 @@ void source_free(struct source *s)
 static size_t read_file(struct source *s, uint8_t *out, size_t room)
 {
     ssize_t got;
+    if (s->packed) {
+        size_t text = source_read(s->packed, out, room);
+        s->at += text;
+        if (text == 0 && room) { /* what came before an error is text */
+            s->error = s->packed->error;
+            s->reason = s->packed->reason;
+        }
+        return text;
+    }
     if (s->regular) {
         uint64_t left = s->at < s->limit ? s->limit - s->at : 0;
         room = room < left ? room : (size_t)left;
@@ -203,6 +213,20 @@ tamis_error source_start(struct source *s, enum packing kind, const struct resta
     if (error == TAMIS_OK)
         s->decoder = d;
     return error;
+}
+
+struct source *source_wide(struct source *packed, enum packing kind, const struct restart *from)
+{
+    struct source *s = source_new(packed->path, packed->fd, packed->regular, NEVER);
+    if (!s || source_start(s, kind, from, NULL) != TAMIS_OK) {
+        source_free(s);
+        source_free(packed);
+        return NULL;
+    }
+    s->packed = packed;
+    s->returns = packed->returns;
+    packed->returns = false;
+    return s;
 }
 
 void source_note(struct source *s, uint8_t *blob, size_t len)

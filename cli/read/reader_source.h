@@ -30,6 +30,7 @@ struct source {
     uint64_t limit;        /* number of bytes of a regular file to read */
     struct raw_sums *sums; /* checksums of what is read; or NULL */
     const struct decoder *decoder;
+    struct source *packed; /* UTF-16 that is compressed: where its bytes come from, else NULL */
 
     uint8_t *in; /* unused bytes of the file: [in_at, in_len) */
     size_t in_at, in_len, in_room;
@@ -80,6 +81,9 @@ struct source *source_new(const char *path, int fd, bool regular, uint64_t limit
 tamis_error source_start(struct source *s, enum packing kind, const struct restart *from,
                          tamis_reason *reason);
 void source_free(struct source *s);
+/* The text of `packed`, which is UTF-16 of this kind; `from` as for source_start(). It has no restart
+   points. Takes `packed`; NULL: no memory. */
+struct source *source_wide(struct source *packed, enum packing kind, const struct restart *from);
 
 /* Text, up to `room` bytes. Fewer: it ended, with s->error if that was premature; or a pipe has
    no more yet. */
@@ -97,6 +101,7 @@ void text_returns(uint8_t *text, size_t len);
 
 ALWAYS_INLINE uint64_t source_at(const struct source *s)
 {
+    s = s->packed ? s->packed : s;
     return s->at - (s->in_len - s->in_at);
 }
 

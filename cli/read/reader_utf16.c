@@ -1,6 +1,6 @@
 /*
  * UTF-16 with a byte order mark, as Windows writes it, converted to UTF-8. It is treated like a
- * compression that can be entered at any character. Unpaired surrogates and a last odd byte become
+ * compression that can be entered at any character, or comes out of one. Unpaired surrogates and a last odd byte become
  * U+FFFD. Not iconv(), which stops at each of them.
  */
 #include "reader_source.h"
@@ -72,9 +72,9 @@ ALWAYS_INLINE size_t wide_step(struct source *s, uint8_t *out, size_t room, bool
             s->out++;
             continue;
         }
-        if (s->out >= s->want)
+        if (s->out >= s->want && !s->packed)
             source_note(s, NULL, 0);
-        bool first = source_at(s) == 0;
+        bool first = s->at == s->in_len - s->in_at;
         if (!take_char(s, big, &c)) {
             s->ended = true;
             break;

@@ -16,6 +16,7 @@ import pytest
 ROOT = os.environ.get("TAMIS_ROOT", os.path.join(os.path.dirname(__file__), "../.."))
 BUILD = os.environ.get("TAMIS_BUILD", os.path.join(ROOT, "build/release"))
 DUMP = os.path.join(ROOT, BUILD, "tests/unit/test_reader")
+TAMIS = os.path.join(ROOT, BUILD, "tamis")
 SAMPLES = os.path.join(ROOT, "tests/samples")
 SEED = int(os.environ.get("TAMIS_SEED", "7"), 0)
 LONG = os.environ.get("TAMIS_LONG") == "1"
@@ -507,10 +508,37 @@ def test_utf16(code, tmp_path):
     data = "id,text\n" + "".join('%s,"%s"\n' % tuple(row) for row in rows)
     path = tmp_path / "input.csv"
     path.write_bytes((b"\xfe\xff" if code == "utf-16-be" else b"") + data.encode(code))
-    for segment in (1, 100, 0):
-        found, got = dump(path, "auto", ["id", "text"], segment)
-        assert found == "csv"
-        assert [v for _, v in got] == [[i, t.encode().decode("latin-1")] for i, t in rows]
+    plain = path.read_bytes()
+    lz4 = subprocess.run(["lz4", "-qc"], input=plain, capture_output=True, check=True).stdout
+    zst = subprocess.run(["zstd", "-qc"], input=plain, capture_output=True, check=True).stdout
+    for data in (plain, gzip.compress(plain), gzip.compress(plain[:77]) + gzip.compress(plain[77:]), bz2.compress(plain),
+                 lzma.compress(plain), lz4, zst):
+        path.write_bytes(data)
+        for segment in (1, 100, 0):
+            found, got = dump(path, "auto", ["id", "text"], segment)
+            assert found == "csv"
+            assert [v for _, v in got] == [[i, t.encode().decode("latin-1")] for i, t in rows]
+
+
+def test_utf16_in_a_compression_grows(tmp_path):
+    """What is appended has no mark; what was indexed before is read again from the start."""
+    def tamis(*words):
+        return subprocess.run([TAMIS, *words], cwd=tmp_path, capture_output=True, text=True)
+
+    rows = ["%d,u%d,wörd €%d\n" % (i, i % 7, i) for i in range(3000)]
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(("id,user,text\n" + "".join(rows[:2000])).encode("utf-16")))
+    assert tamis("index", "a.csv.gz", "-o", "c.tamis", "--attrs", "id,user", "--segment", "4096").returncode == 0
+    with open(path, "ab") as out:
+        out.write(gzip.compress("".join(rows[2000:]).encode("utf-16-le")))
+    for update in (False, True):
+        if update:
+            done = tamis("index", "--update", "c.tamis", "--json")
+            assert done.returncode == 0 and json.loads(done.stdout)["records_read"] == 1000, done
+        for i in (0, 1234, 1999, 2000, 2999):
+            assert tamis("find", "c.tamis", "id=%d" % i).stdout == rows[i]
+        assert tamis("find", "--count", "c.tamis", "user=u3").stdout == "%d\n" % sum(i % 7 == 3 for i in range(3000))
+        assert tamis("find", "c.tamis", "id=3000").returncode == 1
 
 
 def test_old_line_ends(tmp_path):
