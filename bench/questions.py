@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Questions of a web server's logs: tamis beside ripgrep, SQLite and DuckDB, in one run.
 
-    bench/questions.py           250 MB in each format; BENCH_FULL=1: 1 GB
+    bench/questions.py           250 MB in each format; BENCH_FULL=1: 1 GB; BENCH_RECORDS=n: 230 n bytes
 
 The logs are made by bench_logs from a seed: the same requests as a combined log, as CSV and as gzipped
 JSON lines. What is compared, each the median of several processes, all of them one after the other in turn:
@@ -31,7 +31,7 @@ ROOT = data.ROOT
 TAMIS = os.path.join(ROOT, os.environ.get("TAMIS", "build/release/tamis"))
 LOGS = os.path.join(ROOT, "build/release/bench/bench_logs")
 FULL = os.environ.get("BENCH_FULL") == "1"
-RECORDS = 4_400_000 if FULL else 1_100_000
+RECORDS = int(os.environ.get("BENCH_RECORDS", 4_400_000 if FULL else 1_100_000))
 FILES = 16
 RUNS = int(os.environ.get("BENCH_RUNS", "7"))
 FORMS = {"combined": "combined", "csv": "csv", "jsonl.gz": "jsonl.gz"}
