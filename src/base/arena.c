@@ -116,7 +116,7 @@ void arena_free(struct arena *a, void *block, size_t bytes)
 {
     extent_add(a, block, round_up(bytes, LINE));
     a->blocks--;
-    for (uint32_t i = 0; i < a->n && a->unused > a->mapped / 16 + a->page; i++)
+    for (uint32_t i = 0; i < a->n && a->unused > a->mapped / 32 + a->page; i++)
         if (a->n < a->room)
             unmap(a, i);
 }

@@ -7,7 +7,7 @@
  * Blocks are placed first fit, from high addresses to low ones, as the system places what it maps, and free
  * neighbours are one. Whoever replaces blocks in turn frees them in the order of their addresses, so that free
  * space stays in one piece. Free pages go back to the system once they are
- * more than a sixteenth.
+ * more than a 32nd.
  */
 #ifndef TAMIS_ARENA_H
 #define TAMIS_ARENA_H

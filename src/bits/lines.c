@@ -21,7 +21,7 @@ static tamis_error stash_reserve(const struct target *t, uint64_t more)
     struct stash *old = atomic_load_explicit(&b->stash, memory_order_relaxed);
     uint64_t used = old ? old->used : 0, room = (used + more) * 2 + 8;
     if (b->depth == 0 && used < 64) /* a small set */
-        room = (used + more) * 11 / 8 + 4;
+        room = (used + more) * 21 / 16 + 3;
     if (LIKELY(stash_fits(old, more)) && (used || old->room == room))
         return TAMIS_OK;
     uint64_t grows = stash_bytes((uint32_t)room) - (old ? stash_bytes(old->room) : 0);

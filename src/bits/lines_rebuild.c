@@ -97,14 +97,13 @@ tamis_error lines_each(const struct lines *l, entry_fn take, void *context)
 /* ---- the same part in another size ----------------------------------------------------------- */
 
 /* An entry into a body that is being filled, if it goes into one line that has room. Nearly all do. */
-ALWAYS_INLINE bool pour_entry(struct pour *p, uint64_t low, unsigned u)
+ALWAYS_INLINE bool pour_entry(struct pour *p, uint64_t low, unsigned u, unsigned width)
 {
     struct body *b = p->to;
-    unsigned width = b->width;
     uint64_t line = line_of(b, low), mark = UINT64_C(1) << u;
     unsigned used = p->used[line];
     uint32_t slot = (uint32_t)(low << 1 | mark) & slot_ones(width);
-    if (UNLIKELY(is_coarse(width, u) || line_of(b, low + mark - 1) != line ||
+    if (UNLIKELY(is_coarse(width, u) || (u && line_of(b, low + mark - 1) != line) ||
                  used >= line_slots(width) || slot_bare(width, slot) ||
                  (p->fewer && slot_present(b, line, slot))))
         return false;
@@ -115,13 +114,18 @@ ALWAYS_INLINE bool pour_entry(struct pour *p, uint64_t low, unsigned u)
     return true;
 }
 
-/* The same for a slot of a line. */
-ALWAYS_INLINE bool pour_slot(struct pour *p, uint32_t slot, uint64_t low)
+/* Bits that w has more in the new body. */
+ALWAYS_INLINE int pour_more(const struct pour *p)
 {
-    int more = (int)p->from->shift - (int)p->to->shift; /* bits that w has more in the new body */
+    return (int)p->from->shift - (int)p->to->shift;
+}
+
+/* The same for a slot of a line. */
+ALWAYS_INLINE bool pour_slot(struct pour *p, uint32_t slot, uint64_t low, int more, unsigned width)
+{
     int left = (int)__builtin_ctz(slot) + more;
     return LIKELY(left >= 0) &&
-           pour_entry(p, more >= 0 ? low << more : low >> -more, (unsigned)left);
+           pour_entry(p, more >= 0 ? low << more : low >> -more, (unsigned)left, width);
 }
 
 static tamis_error visit_stash(const struct visit *v, struct pour *pour)
@@ -136,7 +140,8 @@ static tamis_error visit_stash(const struct visit *v, struct pour *pour)
             continue; /* none, or bytes of a file that others change */
         uint64_t from = first_of(b, line), key = key_in(b, slot, from, first_of(b, line + 1) - 1);
         uint64_t low = (key & (key - 1)) >> 1;
-        if (low < from || (pour && stash_copies(entry) == 1 && pour_slot(pour, slot, low)))
+        if (low < from || (pour && stash_copies(entry) == 1 &&
+                           pour_slot(pour, slot, low, pour_more(pour), pour->to->width)))
             continue;
         e = visit_key(v, key, stash_copies(entry));
     }
@@ -144,23 +149,24 @@ static tamis_error visit_stash(const struct visit *v, struct pour *pour)
 }
 
 /* The slots of all lines, in order, so that both bodies are gone through once. */
-static tamis_error pour_lines(struct pour *p)
+ALWAYS_INLINE tamis_error pour_lines(struct pour *p, unsigned width, unsigned to)
 {
     const struct body *b = p->from;
-    unsigned slots = line_slots(b->width);
-    uint64_t first = 0, mask = slot_ones(b->width - 1u);
+    unsigned slots = line_slots(width);
+    int more = pour_more(p);
+    uint64_t first = 0, mask = slot_ones(width - 1u);
     struct border border = border_at_first(b);
     tamis_error e = TAMIS_OK;
     for (uint64_t line = 0; line < b->lines && e == TAMIS_OK; line++) {
         const uint8_t *at = body_line(b, line);
         for (unsigned i = 0; i < slots && e == TAMIS_OK; i++) {
-            uint32_t slot = slot_get(at, b->width, i);
+            uint32_t slot = slot_get(at, width, i);
             if (slot == 0)
                 break;
             uint64_t low = first + ((slot_order(slot) / 2 - first) & mask);
-            if (UNLIKELY(is_coarse(b->width, (unsigned)__builtin_ctz(slot)) || low >= border.first))
+            if (UNLIKELY(is_coarse(width, (unsigned)__builtin_ctz(slot)) || low >= border.first))
                 continue;
-            if (UNLIKELY(!pour_slot(p, slot, low)))
+            if (UNLIKELY(!pour_slot(p, slot, low, more, to)))
                 e = p->rest(p->context, low << 1 | (slot & -slot));
         }
         first = border.first;
@@ -179,11 +185,15 @@ static tamis_error pour(struct visit *v, const struct target *t)
 {
     struct body *to = t->body;
     struct pour p = {.from = v->body, .to = to, .used = t->used, .rest = pour_rest, .context = v};
-    int more = (int)v->body->shift - (int)to->shift;
+    int more = pour_more(&p);
     p.fewer = more < 0;
     bool quick =
         lines_kernel()->pour && v->body->width == 16 && to->width == 16 && (more == 0 || more == 1);
-    tamis_error e = quick ? lines_kernel()->pour(&p) : pour_lines(&p);
+    unsigned width = v->body->width;
+    bool small = width == 20 && to->width == 20; /* at 1 % */
+    tamis_error e = quick   ? lines_kernel()->pour(&p)
+                    : small ? pour_lines(&p, 20, 20)
+                            : pour_lines(&p, width, to->width);
     p.fewer = true; /* what the stash has may be copies of what lines have */
     if (e == TAMIS_OK)
         e = visit_rest(v, &p);
@@ -192,6 +202,17 @@ static tamis_error pour(struct visit *v, const struct target *t)
     to->mass += p.mass;
     return e;
 }
+
+/* The parts in some places, made anew: one in another size, split into 16, or 16 joined. */
+struct rebuild {
+    struct lines *lines;
+    struct lines_root *root;
+    uint32_t first, places;
+    unsigned depth; /* of the new ones */
+    uint32_t n;
+    struct target target[1 << DEPTH_STEP];
+    uint64_t keys[1 << DEPTH_STEP];
+};
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
@@ -207,10 +228,10 @@ struct size {
     unsigned width;
 };
 
-/* So small, slots are four bits wider, so that the first keys of a set that grows large weigh little in its
-   rate, to which each doubling past it adds 0.08 points at 1 %; and parts grow in small steps, each of which
-   costs little. */
-#define SMALL 16384
+/* The one part of a set that is not split has slots that are four bits wider, so that its keys weigh little in the
+   rate of a set that grows large, to which each doubling past it adds 0.08 points at 1 %; and it grows in small
+   steps, each of which costs little. */
+#define SMALL 45056
 
 /* What goes into a part. */
 struct content {
@@ -220,15 +241,30 @@ struct content {
     unsigned known;   /* and of which at most so many bits of the place are known */
 };
 
-/* For so much and some to come. `phase`, of 256, spreads the moments at which parts grow; 256 is a whole step. */
-static struct size size_for(const struct lines *l, struct content content, unsigned depth,
-                            unsigned phase)
+/* The rate of the whole set when no part has room left, with this one in the places that are rebuilt. */
+static double whole_rate(const struct rebuild *r, double rate)
+{
+    double sum = rate * r->places;
+    for (uint32_t i = 0; i < root_places(r->root); i++) {
+        const struct body *b = body_at(r->root, i);
+        uint64_t room = body_room(b);
+        if (i - r->first >= r->places)
+            sum += mass_share(b, b->mass + (b->used < room ? room - b->used : 0));
+    }
+    return sum / root_places(r->root);
+}
+
+/* For so much and some to come. `phase`, of 256, spreads the moments at which parts grow; 256 is a whole step. What is
+   stated is the rate of the whole: parts that have the first keys of the set may have more. What four doublings would
+   add in wider slots is left for them. */
+static struct size size_for(const struct lines *l, const struct rebuild *r, struct content content,
+                            unsigned depth, unsigned phase)
 {
     uint64_t used = content.used;
-    bool small = depth == 0 && used < SMALL;
+    bool small = depth == 0;
     bool stays = l->limit && l->limit < SMALL * 4; /* it will not grow large */
     struct size size = {0, small && !stays && l->width < WIDTH_LAST ? l->width + 4u : l->width};
-    uint64_t step = small ? used / 24 : used / 16 * 3;
+    uint64_t step = small ? used / (used < 4096 ? 24 : 12) : used / 16 * 3;
     for (;; size.width += 4) {
         unsigned load = line_load(size.width);
         size.lines = lines_fit(used / load + step * phase / 256 / load + 1);
@@ -240,14 +276,17 @@ static struct size size_for(const struct lines *l, struct content content, unsig
             content.known) /* bits are lost: each weighs as much as one that comes, at worst */
             come += (double)content.entries;
         double after = content.rate + come / (double)(UINT64_C(1) << bits);
-        if (after <= l->fpp || size.width == WIDTH_LAST)
+        if (size.width == WIDTH_LAST)
+            return size;
+        double left = 4.0 * line_load(size.width + 4) / (double)(UINT64_C(8) << size.width);
+        if ((r ? whole_rate(r, after) : after) <= l->fpp - left)
             return size;
     }
 }
 
 struct body *body_first(struct lines *l)
 {
-    struct size size = size_for(l, (struct content){0}, 0, 256);
+    struct size size = size_for(l, NULL, (struct content){0}, 0, 256);
     return body_new(l, 0, size.lines, size.width, NULL);
 }
 
@@ -255,7 +294,7 @@ struct body *body_first(struct lines *l)
    key, and a body costs some 100 bytes beside its lines. */
 static uint64_t split_at(unsigned depth)
 {
-    return depth == 0 ? 32768 : depth < DEPTH_LAST ? 65536 : UINT64_MAX;
+    return depth == 0 ? SMALL : depth < DEPTH_LAST ? 65536 : UINT64_MAX;
 }
 
 /* ---- other bodies ---------------------------------------------------------------------------- */
@@ -268,17 +307,6 @@ static bool target_new(struct target *t, struct lines *l, struct size size, unsi
     t->used = t->body ? mem_new0(l->allocator, size.lines, 1) : NULL;
     return t->used;
 }
-
-/* The parts in some places, made anew: one in another size, split into 16, or 16 joined. */
-struct rebuild {
-    struct lines *lines;
-    struct lines_root *root;
-    uint32_t first, places;
-    unsigned depth; /* of the new ones */
-    uint32_t n;
-    struct target target[1 << DEPTH_STEP];
-    uint64_t keys[1 << DEPTH_STEP];
-};
 
 static uint32_t rebuild_which(const struct rebuild *r, uint64_t place)
 {
@@ -322,7 +350,7 @@ static tamis_error rebuild_fill(struct rebuild *r)
         unsigned phase = r->n > 1 ? (i * 7 % r->n * 256 + r->first) / r->n % 256 : 256;
         content.used = r->keys[i];
         content.entries = same ? min_u64(old->used, old->keys) : r->keys[i];
-        struct size size = size_for(l, content, r->depth, phase);
+        struct size size = size_for(l, r, content, r->depth, phase);
         uint64_t more = sizeof(struct body) + size.lines * LINE_BYTES;
         const struct arena *arena = from_arena(l, more) ? arena_of(l) : NULL;
         uint64_t now = bytes + (arena ? arena_needs(arena, more) : more);

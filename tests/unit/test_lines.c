@@ -446,6 +446,38 @@ TEST(crowded_lines_are_refused_before_they_cannot_be_read)
     lines_free(&l);
 }
 
+/* All that a set has of the allocator, in bits per key, at sizes that are a 20th apart. */
+TEST(bits_per_key_at_every_size)
+{
+    static const struct {
+        double fpp, worst, average;
+    } table[] = {{0.01, 30, 26.2}, {0.1, 26.5, 21.3}, {0.001, 36.8, 33}, {0.0001, 39.6, 36.6}};
+    unsigned rows = harness_long() ? sizeof table / sizeof *table : 1;
+    for (unsigned i = 0; i < rows; i++) {
+        struct lines l;
+        double sum = 0, worst = 0, n = 0;
+        uint64_t at = 0;
+        CHECK(lines_init(&l, &mem_system, table[i].fpp) == TAMIS_OK);
+        for (double next = 1000; next < 3e6; next *= 1.05, n++) {
+            while (at < (uint64_t)next) {
+                tamis_digest digests[256];
+                uint8_t fresh[256];
+                size_t some = min_u64((uint64_t)next - at, 256), done;
+                for (size_t j = 0; j < some; j++)
+                    digests[j] = digest_of(at++);
+                CHECK(lines_add_many(&l, digests, some, false, fresh, &done) == TAMIS_OK);
+            }
+            double bits = 8 * (double)(l.bytes + sizeof l) / (double)at;
+            sum += bits;
+            worst = bits > worst ? bits : worst;
+        }
+        CHECK_MSG(worst <= table[i].worst && sum / n <= table[i].average,
+                  "at %g: %.2f bits per key on average, %.2f at worst", table[i].fpp, sum / n,
+                  worst);
+        lines_free(&l);
+    }
+}
+
 /* What was in arenas is gone, and the small part that is left is not in them. */
 TEST(a_large_set_can_be_cleared)
 {

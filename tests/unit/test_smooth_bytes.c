@@ -208,10 +208,14 @@ TEST(forged_lines_are_refused)
     uint64_t at = 0, room = stash.len / 8;
     while (!entries[at] || entries[(at + 1) % room])
         at++; /* the last of a run */
-    uint64_t entry = entries[at], line = entry >> 36;
-    refused_with(&good, KIND_FILTER, lines, 64 * 5 + 2, 0, 2, "a slot behind a free one");
-    refused_with(&good, KIND_FILTER, lines, 64 * line, 0, 2,
-                 "an entry of its stash that lookups would not see");
+    uint64_t entry = entries[at], line = entry >> 36, roomy = 0;
+    unsigned width = lines_part(set_lines(&f->set), 0)->width, last = line_slots(width) - 1;
+    while (slot_get(good.data + lines.offset + 64 * roomy, width, last - 1))
+        roomy++;
+    refused_with(&good, KIND_FILTER, lines, 64 * roomy + (width == 16 ? 2 : 0) + 2 * last, 0x101, 2,
+                 "a slot behind a free one");
+    refused_with(&good, KIND_FILTER, lines, 64 * line + (width == 16 ? 0 : 60), 0,
+                 width == 16 ? 2 : 4, "an entry of its stash that lookups would not see");
     refused_with(&good, KIND_FILTER, stash, 8 * at, UINT64_C(1) << 63 | 0x1001, 8,
                  "an entry of its stash");
     refused_with(&good, KIND_FILTER, stash, 8 * at, entry & ~UINT64_C(0xffffff000), 8,
