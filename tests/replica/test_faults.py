@@ -207,6 +207,19 @@ def test_a_server_that_went_back_in_time_is_repaired(world):
     repaired(world, restore)
 
 
+def test_a_stream_that_begins_again_before_its_end_is_repaired(world):
+    clocks = Clocks(world.folder, "s")
+    world.start_server(env=clocks.env)
+    origin = Fed(world, "a", "--beat", "300ms", "--max-age", "100ms")
+    origin.feed_safely(100)
+    follow(world, "d")
+    wait_for(lambda: has_copies(world, "d") and origin.located("d"), "the copy")
+    clocks.set(-3600)
+    world.redis("DEL", "hosts")
+    origin.feed_safely(100)
+    wait_for(lambda: origin.located("d"), "the repair", 30)
+
+
 def test_a_dead_owner_does_not_hold_the_stream(world):
     world.start_server()
     world.run("create", "a.tamis")
