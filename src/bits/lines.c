@@ -2,6 +2,7 @@
 #include "lines.h"
 
 #include "kernel.h"
+#include "lines_bytes.h"
 #include "lines_place.h"
 #include "lines_stash.h"
 

@@ -112,6 +112,14 @@ struct lines_memory {
     uint64_t counted; /* of theirs, in the bytes of the set */
 };
 
+/* The parts of a moment, while keys are added: see lines_hold(). */
+struct moment {
+    uint32_t parts, left;      /* left: not copied so far */
+    uint8_t number[PLACES];    /* the part of each place */
+    uint8_t place[PLACES];     /* the first place of each part */
+    struct body *copy[PLACES]; /* of each part that changed since */
+};
+
 struct lines {
     const tamis_allocator *allocator;
     struct lines_root *_Atomic root;
@@ -122,7 +130,8 @@ struct lines {
     uint64_t bytes;              /* of bodies, stashes and shelves, */
     uint64_t limit;              /* and how many there may be; 0: no bound */
     struct retired *retired;
-    uint8_t width; /* of large parts, unless their rate asks for more */
+    struct moment *held; /* NULL: no moment is held */
+    uint8_t width;     /* of large parts, unless their rate asks for more */
 };
 
 /* The lowest rate that lines are made for. */

@@ -287,6 +287,7 @@ void lines_reclaim(struct lines *l, bool alone)
 
 void lines_free(struct lines *l)
 {
+    lines_hold_end(l);
     lines_reclaim(l, true);
     root_free(atomic_load(&l->root), l->allocator);
     atomic_store(&l->root, NULL);
@@ -300,6 +301,7 @@ tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_al
     out->allocator = a;
     out->retired = NULL;
     out->memory = NULL;
+    out->held = NULL;
     atomic_store(&out->root, NULL);
     struct shelf *shelf = from->lines ? NULL : shelf_new(a);
     struct body *copy = NULL;

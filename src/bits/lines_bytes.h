@@ -36,6 +36,15 @@ void part_move(struct lines *l, uint32_t number, void *(*move)(void *context, vo
                void *context);
 void lines_move(struct lines *l, void *(*move)(void *context, void *memory), void *context);
 
+/* Holds the parts as they are, so that their bytes can be read while keys are added: a part is copied before it first
+   changes. False: no memory. */
+bool lines_hold(struct lines *l);
+void lines_hold_end(struct lines *l);
+/* Before these are added. False: no memory, and they must not be. */
+bool lines_hold_for(struct lines *l, const tamis_digest *digests, size_t n);
+/* A part of the moment. */
+const struct body *lines_held(const struct lines *l, uint32_t number);
+
 /* A set of so many parts, which are then appended: the places are in order and each once. */
 tamis_error lines_begin(struct lines *l, const tamis_allocator *a, double fpp, unsigned width,
                         uint32_t parts);

@@ -38,6 +38,7 @@ struct pieces_out {
     size_t buffer_len;
     struct place now, before;
     uint64_t summed; /* bytes of the payload that `sums` and `ones` cover */
+    bool piecewise;  /* of the moment at which it began, if that is kept; otherwise of now */
     struct page_sums pages;
 };
 
@@ -133,8 +134,14 @@ static const uint8_t *section_bytes(const struct pieces_out *o, const struct set
         if (o->n_moved || atomic_load(&s->matrix)->width != o->head.width)
             return NULL;
         break;
+    case SECTION_LINES:
+        if (o->piecewise && set_lines(s)->held)
+            return part_place(lines_held(set_lines(s), section->owner / PART_PIECES),
+                              section->owner % PART_PIECES);
+        break;
     default:
-        if (section->type == SECTION_BITS && set_part(s, section->owner)->vector->turned.data)
+        if (section->type == SECTION_BITS && o->piecewise &&
+            set_part(s, section->owner)->vector->turned.data)
             return NULL;
     }
     uint8_t *(*place)(const struct set *, uint32_t) = section_kinds[section->type].place;
@@ -326,7 +333,10 @@ tamis_error pieces_out_begin(struct pieces_out **out, const struct set *s, unsig
     if (!set_counted(s) || s->removals.used > PIECES_ASIDE / 64 ||
         (set_sliced(s) && atomic_load(&s->matrix)->width / 8 > ROW_MAX))
         return TAMIS_EKIND;
-    return set_out_begin(out, s, flags, PIECES_ASIDE);
+    tamis_error e = set_out_begin(out, s, flags, PIECES_ASIDE);
+    if (e == TAMIS_OK)
+        (*out)->piecewise = true;
+    return e;
 }
 
 void pieces_out_end(struct pieces_out *o)
@@ -479,8 +489,10 @@ static bool vector_keep(struct vector *v, const tamis_allocator *a)
 bool pieces_keep(struct set *s)
 {
     uint32_t n = layers_count(set_layers(s)) * set_parts(s);
-    bool kept = !s->opt.deletable && !s->opt.shared_adds && !set_sliced(s) && !set_lines(s) &&
-                s->opt.growth != TAMIS_WINDOW && !s->read_only;
+    bool counters = s->opt.deletable && s->opt.growth != TAMIS_SMOOTH;
+    bool kept = !counters && !s->opt.shared_adds && !set_sliced(s) &&
+                s->opt.growth != TAMIS_WINDOW && !s->read_only &&
+                (!set_lines(s) || lines_hold(set_lines(s)));
     for (uint32_t i = 0; kept && i < n; i++) {
         struct vector *v = set_part(s, i)->vector;
         kept = v && vector_keep(v, &s->allocator);
@@ -495,4 +507,6 @@ void pieces_keep_end(struct set *s)
     for (uint32_t i = 0; i < layers_count(set_layers(s)) * set_parts(s); i++)
         if (set_part(s, i)->vector)
             block_free(&s->allocator, &set_part(s, i)->vector->turned);
+    if (set_lines(s))
+        lines_hold_end(set_lines(s));
 }

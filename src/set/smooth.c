@@ -157,11 +157,16 @@ tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uin
                        size_t *done)
 {
     tamis_error e = TAMIS_OK;
-    if (set_lines(s) && layers_count(set_layers(s)) == 0) {
+    struct lines *l = set_lines(s);
+    if (l && UNLIKELY(l->held) && !lines_hold_for(l, digests, n)) {
+        *done = 0;
+        return TAMIS_ENOMEM;
+    }
+    if (l && layers_count(set_layers(s)) == 0) {
         bool once = !s->opt.deletable && !s->opt.add_always;
-        uint64_t before = set_lines(s)->keys;
-        e = lines_add_many(set_lines(s), digests, n, once, fresh, done);
-        s->stored += set_lines(s)->keys - before;
+        uint64_t before = l->keys;
+        e = lines_add_many(l, digests, n, once, fresh, done);
+        s->stored += l->keys - before;
         return e;
     }
     if (n > 1)

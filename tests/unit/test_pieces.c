@@ -365,7 +365,12 @@ TEST(the_moment_is_kept_while_keys_are_added)
                                           {.capacity = 200, .hash = TAMIS_SIP},
                                           {.capacity = 300000, .layout = TAMIS_SPREAD},
                                           {.capacity = 500, .growth = TAMIS_FLEXIBLE},
-                                          {.capacity = 100000, .growth = TAMIS_FIXED}};
+                                          {.capacity = 100000, .growth = TAMIS_FIXED},
+                                          {.growth = TAMIS_SMOOTH},
+                                          {.growth = TAMIS_SMOOTH, .fpp = 0.1},
+                                          {.deletable = true},
+                                          {.capacity = 500, .growth = TAMIS_SMOOTH},
+                                          {.capacity = 3000, .growth = TAMIS_SMOOTH}};
     uint64_t rng = harness_seed();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         tamis_filter *f;
@@ -378,23 +383,64 @@ TEST(the_moment_is_kept_while_keys_are_added)
         CHECK(pieces_keep(set));
         CHECK(pull_all(f, &pieces, 2000, &rng, add_some) == TAMIS_OK);
         CHECK(bytes_equal(&before, &pieces));
+        struct bytes whole = bytes_of(f, 0); /* not of the moment: the bytes of now */
         pieces_keep_end(set);
         CHECK(next_key > 1000);
         for (uint64_t key = 0; key < next_key; key++)
             CHECK(tamis_filter_has(f, &key, sizeof key));
         struct bytes now = bytes_of(f, 0), again = {0};
+        CHECK(bytes_equal(&whole, &now));
         CHECK(pull_all(f, &again, 2000, &rng, NULL) == TAMIS_OK && bytes_equal(&now, &again));
         bytes_free(&before);
         bytes_free(&pieces);
+        bytes_free(&whole);
         bytes_free(&now);
         bytes_free(&again);
         tamis_filter_free(f);
     }
 }
 
+/* Parts that split and grow while one after the other is read; and one whose copies find no memory. */
+TEST(the_moment_of_large_lines_is_kept)
+{
+    struct fault fault;
+    fault_init(&fault);
+    tamis_options o = {.growth = TAMIS_SMOOTH, .allocator = &fault.allocator};
+    tamis_filter *f;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    for (next_key = 0; next_key < 60000; next_key++)
+        CHECK(tamis_filter_add(f, &next_key, sizeof next_key, NULL) == TAMIS_OK);
+    struct bytes before = bytes_of(f, 0), pieces = {0};
+    CHECK(pieces_keep(filter_set(f)));
+    uint64_t key = next_key;
+    fault_arm(&fault, 1, false); /* the copy of a part */
+    CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_ENOMEM);
+    fault_arm(&fault, 0, false);
+    struct pieces_out *out;
+    CHECK(pieces_out_begin(&out, filter_set(f), 0) == TAMIS_OK);
+    uint8_t piece[65536];
+    for (uint64_t at = 0; at < pieces_out_size(out);) {
+        size_t len;
+        CHECK(pieces_out_read(out, filter_set(f), at, piece, sizeof piece, &len) == TAMIS_OK);
+        bytes_write(&pieces, piece, len);
+        at += len;
+        for (unsigned i = 0; i < 50000; i++, next_key++)
+            CHECK(tamis_filter_add(f, &next_key, sizeof next_key, NULL) == TAMIS_OK);
+    }
+    CHECK(bytes_equal(&before, &pieces) && next_key > 150000);
+    pieces_out_end(out);
+    pieces_keep_end(filter_set(f));
+    for (key = 0; key < next_key; key++)
+        CHECK(tamis_filter_has(f, &key, sizeof key));
+    bytes_free(&before);
+    bytes_free(&pieces);
+    tamis_filter_free(f);
+    CHECK(fault_clean(&fault));
+}
+
 TEST(what_cannot_be_kept)
 {
-    static const tamis_options kinds[] = {{.deletable = true},
+    static const tamis_options kinds[] = {{.growth = TAMIS_SCALABLE, .deletable = true},
                                           {.growth = TAMIS_DYNAMIC, .capacity = 1000},
                                           {.growth = TAMIS_WINDOW, .capacity = 1000}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
