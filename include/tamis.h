@@ -131,8 +131,8 @@ typedef struct tamis_filter tamis_filter;
 
 typedef enum tamis_growth {
     TAMIS_GROWTH_DEFAULT =
-        0,              /* smooth; scalable for a plain filter of a stated capacity, for a rate
-                                 below 0.0001, and with an option that only vectors have */
+        0,              /* smooth; scalable for a rate below 0.0001 and with an option that only
+                                 vectors have */
     TAMIS_FIXED = 1,    /* one vector; full at its capacity */
     TAMIS_DYNAMIC = 2,  /* equal vectors up to a bound on the size of the set (Guo et al.) */
     TAMIS_SCALABLE = 3, /* vectors that grow geometrically, without bound */
@@ -162,7 +162,8 @@ typedef struct tamis_options {
     uint64_t capacity; /* keys that fit at the stated rate: in all (fixed, dynamic), before it
                           grows (scalable, flexible), or within any one window, however they
                           arrive (window; often many more fit). Default 1024. smooth: of a
-                          plain filter, keys in the vector that it begins with; default none */
+                          plain filter, keys in the vector that it begins with; default none,
+                          and none below 512 where growth is the default, too */
     tamis_growth growth;
     tamis_layout layout;
     tamis_hash hash;

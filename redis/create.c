@@ -7,6 +7,7 @@
 #define BF_CAPACITY_MAX  (1LL << 30)
 #define CAPACITY_MAX     (1LL << 40)
 #define BF_EXPANSION_MAX 32768
+#define SMOOTH_RATE_MIN  1e-4
 
 const char *const growth_words[7] = {"",         "fixed",  "dynamic", "scalable",
                                      "flexible", "window", "smooth"};
@@ -47,6 +48,7 @@ static const char *take_expansion(struct creation *c, const RedisModuleString *s
         return "ERR expansion must be in the range [0, 32768]";
     c->o.expansion = (double)n;
     c->expands = n > 0;
+    c->doubles = n == 2 && c->bf; /* RedisBloom's default: nothing that need be heeded */
     c->nonscaling |= n == 0;
     return NULL;
 }
@@ -197,16 +199,24 @@ static const struct option *option_of(const RedisModuleString *s, int with)
     return NULL;
 }
 
+/* Smooth, unless something was said or configured that only vectors have. */
+static tamis_growth default_growth(const struct creation *c)
+{
+    bool expands = (c->expands && !c->doubles) || (!c->at && server.expansion > 0);
+    bool vectors = c->with & WITH_RECORDS || c->o.layout || c->o.hash == TAMIS_H3 || expands ||
+                   c->o.fpp < SMOOTH_RATE_MIN;
+    return vectors && !(c->with & WITH_CF) ? TAMIS_SCALABLE : TAMIS_SMOOTH;
+}
+
 const char *creation_settle(struct creation *c)
 {
-    tamis_growth growth = c->o.growth         ? c->o.growth
-                          : c->with & WITH_CF ? TAMIS_SMOOTH
-                                              : TAMIS_SCALABLE;
+    c->chosen = !c->o.growth;
+    tamis_growth growth = c->chosen ? default_growth(c) : c->o.growth;
     if (!(c->with & WITH_INSERT) && c->nonscaling && c->expands)
         return "Nonscaling filters cannot expand";
     if (c->nonscaling && c->o.growth > TAMIS_FIXED)
         return "ERR NONSCALING and EXPANSION 0 mean GROWTH fixed";
-    if (c->expands && !c->nonscaling && growth != TAMIS_SCALABLE)
+    if (c->expands && !c->doubles && !c->nonscaling && growth != TAMIS_SCALABLE)
         return "ERR EXPANSION goes with GROWTH scalable";
     if (c->o.window && growth != TAMIS_WINDOW)
         return "ERR WINDOW goes with GROWTH window";
@@ -294,6 +304,8 @@ static const char *join_family(RedisModuleCtx *ctx, struct creation *c)
         tamis_filter_facts info;
         set_brief(model->set, &info);
         c->o.hash = info.hash;
+        if (info.hash == TAMIS_H3 && c->chosen && c->o.growth == TAMIS_SMOOTH)
+            c->o.growth = TAMIS_SCALABLE;
         c->o.key = c->key;
         set_key(model->set, c->key);
     }
@@ -304,6 +316,12 @@ static const char *join_family(RedisModuleCtx *ctx, struct creation *c)
 const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c)
 {
     return (follows(ctx) ? c->own : secret_is(c->o.key)) ? "FAMILY" : "KEY";
+}
+
+/* The library then decides between a vector and lines alone, here and wherever the command is run again. */
+static bool chosen_smooth(const struct creation *c)
+{
+    return c->chosen && c->o.growth == TAMIS_SMOOTH;
 }
 
 /* Replicates TAMIS.RESERVE with every parameter, so that replicas create the same value. */
@@ -318,8 +336,10 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
 #define SAY(...) words[n++] = rm.CreateStringPrintf(ctx, __VA_ARGS__)
     SAY("%.17g", o->fpp);
     SAY("%llu", (unsigned long long)o->capacity);
-    SAY("GROWTH");
-    SAY("%s", growth_words[o->growth]);
+    if (!chosen_smooth(c)) {
+        SAY("GROWTH");
+        SAY("%s", growth_words[o->growth]);
+    }
     SAY("HASH");
     SAY("%s", hash_words[o->hash]);
     SAY("%s", creation_key_word(ctx, c));
@@ -409,7 +429,9 @@ struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModule
         return NULL;
     if (c->scale_to && !scales(ctx, c))
         return NULL;
-    tamis_error e = tamis_filter_new(&filter, &c->o, &reason);
+    tamis_options o = c->o;
+    o.growth = chosen_smooth(c) ? TAMIS_GROWTH_DEFAULT : o.growth;
+    tamis_error e = tamis_filter_new(&filter, &o, &reason);
     struct value *v = e == TAMIS_OK ? value_of(filter_set(filter)) : NULL;
     if (!v) {
         creation_failed(ctx, c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);

@@ -58,7 +58,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
         rm.ReplyWithError(ctx, bad_data(p));
         return NULL;
     }
-    if (total > value_limit() && !follows(ctx)) {
+    if (total > value_limit_encoded() && !follows(ctx)) {
         reply_printf(ctx, "ERR %llu bytes are more than tamis.value-limit, %llu",
                      (unsigned long long)total, (unsigned long long)value_limit());
         return NULL;

@@ -159,11 +159,12 @@ struct creation {
     uint8_t key[TAMIS_KEY_LEN]; /* one that was given: see WIPED_CREATION */
     RedisModuleString *like;    /* a key to be like */
     uint64_t at, scale_to;
-    bool bf, nocreate, nonscaling, expands;
-    bool nx;   /* adds only what seems not to be there */
-    bool own;  /* the key is that of the server it comes from */
-    int with;  /* whose options, WITH_ */
-    int items; /* place of the first item in argv, 0 if there is none */
+    bool bf, nocreate, nonscaling, expands, doubles;
+    bool chosen; /* the growth is ours */
+    bool nx;     /* adds only what seems not to be there */
+    bool own;    /* the key is that of the server it comes from */
+    int with;    /* whose options, WITH_ */
+    int items;   /* place of the first item in argv, 0 if there is none */
     char error[200];
 };
 
@@ -254,6 +255,7 @@ void secret_redact_options(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 /* The most that a value may take: as configured, or half of what the server may take (maxmemory), or half
    of what the machine has. */
 uint64_t value_limit(void);
+uint64_t value_limit_encoded(void); /* the most bytes that a value within the limit is saved in */
 /* An argument of loadmodule that RedisBloom or valkey-bloom has. False when it has said why not. */
 bool settings_argument(RedisModuleCtx *ctx, const RedisModuleString *name,
                        const RedisModuleString *value);

@@ -112,6 +112,13 @@ uint64_t value_limit(void)
     return memory / 2 > VALUE_LIMIT_MIN ? memory / 2 : VALUE_LIMIT_MIN;
 }
 
+/* Beside what it has in memory, its bytes have a header and checksums, 8 for each 4096. */
+uint64_t value_limit_encoded(void)
+{
+    uint64_t limit = value_limit();
+    return limit + limit / 256 + 65536;
+}
+
 bool settings_evicts(void)
 {
     return evicts;

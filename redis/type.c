@@ -116,7 +116,7 @@ static struct value *load_into(const uint8_t *key, uint64_t total, const char *p
     tamis_kind of = tamis_kind_of(piece, len);
     if (of != TAMIS_KIND_FILTER && of != TAMIS_KIND_RECORDS)
         return NULL;
-    if (!trusted && total > value_limit()) {
+    if (!trusted && total > value_limit_encoded()) {
         snprintf(reason->text, sizeof reason->text, "%llu bytes are more than tamis.value-limit",
                  (unsigned long long)total);
         return NULL;

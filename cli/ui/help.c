@@ -14,10 +14,10 @@
 #define SHAPE_OPTIONS(rate)                                                                      \
     "      --capacity N     keys that fit at the stated rate: in all (fixed, dynamic), before\n" \
     "                       it grows (scalable, flexible), in one window (window) (1024);\n"     \
-    "                       smooth: in a vector in front of the lines (none)\n"                  \
+    "                       smooth: at half the memory, more follow in lines (none)\n"           \
     "      --fpp P          total false positive rate (" rate ")\n"                              \
-    "      --growth G       smooth (default), fixed, dynamic, scalable (default where a plain\n" \
-    "                       filter has a --capacity), flexible, window:24h\n"                    \
+    "      --growth G       smooth (default), fixed, dynamic, scalable (default for rates\n"     \
+    "                       below 0.0001), flexible, window:24h\n"                               \
     "      --deletable      keys can be removed; --unique: no key is added twice\n"              \
     "      --layout L       spread (fewest bits) or blocked (one cache miss)\n"                  \
     "      --hash H         xxh3 (fastest), sip (keys chosen by others), h3\n"                   \

@@ -2,7 +2,6 @@
 #include "lines.h"
 
 #include "kernel.h"
-#include "lines_bytes.h"
 #include "lines_place.h"
 #include "lines_stash.h"
 
@@ -198,7 +197,8 @@ ALWAYS_INLINE bool take_quickly(const struct target *t, uint64_t place, unsigned
     if (UNLIKELY(!t->fresh && (full || slot_present(b, line, slot))))
         return false;
     if (UNLIKELY(full) &&
-        (stash_reserve(t, 1) != TAMIS_OK || stash_crowded(atomic_load(&b->stash), line, 1)))
+        (stash_reserve(t, 2) != TAMIS_OK || /* as many as take_slowly() asks for */
+         stash_crowded(atomic_load(&b->stash), line, 1)))
         return false;
     put_slot(b, line, slot, used);
     if (t->used && !full)

@@ -113,7 +113,7 @@ struct lines_memory {
 };
 
 /* The parts of a moment, while keys are added: see lines_hold(). */
-struct moment {
+struct held_parts {
     uint32_t parts, left;      /* left: not copied so far */
     uint8_t number[PLACES];    /* the part of each place */
     uint8_t place[PLACES];     /* the first place of each part */
@@ -130,8 +130,8 @@ struct lines {
     uint64_t bytes;              /* of bodies, stashes and shelves, */
     uint64_t limit;              /* and how many there may be; 0: no bound */
     struct retired *retired;
-    struct moment *held; /* NULL: no moment is held */
-    uint8_t width;     /* of large parts, unless their rate asks for more */
+    struct held_parts *held; /* NULL: no moment is held */
+    uint8_t width;           /* of large parts, unless their rate asks for more */
 };
 
 /* The lowest rate that lines are made for. */

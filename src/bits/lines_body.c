@@ -2,6 +2,7 @@
  * The memory of lines: the parts, how they are made, copied, moved, retired and freed; the shelf that has
  * them by the top 8 bits of a place; and whole sets, made, cleared, copied and freed.
  */
+#include "lines_bytes.h"
 #include "lines_place.h"
 #include "lines_stash.h"
 

@@ -197,7 +197,7 @@ struct body *lines_append(struct lines *l, uint32_t place, const struct part_fac
 bool lines_hold(struct lines *l)
 {
     const struct lines_root *root = lines_root_of(l);
-    struct moment *held = mem_new0(l->allocator, 1, sizeof *held);
+    struct held_parts *held = mem_new0(l->allocator, 1, sizeof *held);
     if (!held)
         return false;
     for (uint32_t i = 0; i < root_places(root); held->parts++) {
@@ -214,7 +214,7 @@ bool lines_hold(struct lines *l)
 
 void lines_hold_end(struct lines *l)
 {
-    struct moment *held = l->held;
+    struct held_parts *held = l->held;
     for (uint32_t i = 0; held && i < held->parts; i++)
         body_free(held->copy[i], l->allocator);
     mem_free(l->allocator, held, 1, sizeof *held);
@@ -224,7 +224,7 @@ void lines_hold_end(struct lines *l)
 
 bool lines_hold_for(struct lines *l, const tamis_digest *digests, size_t n)
 {
-    struct moment *held = l->held;
+    struct held_parts *held = l->held;
     for (size_t i = 0; i < n && held->left; i++) {
         uint32_t number = held->number[held->parts > 1 ? digests[i].a >> (64 - DEPTH_LAST) : 0];
         if (held->copy[number])
@@ -241,7 +241,7 @@ bool lines_hold_for(struct lines *l, const tamis_digest *digests, size_t n)
 /* What was not copied has not changed: it is where it was. */
 const struct body *lines_held(const struct lines *l, uint32_t number)
 {
-    const struct moment *held = l->held;
+    const struct held_parts *held = l->held;
     return held->copy[number] ? held->copy[number] : body_at(lines_root_of(l), held->place[number]);
 }
 

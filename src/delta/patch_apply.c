@@ -244,15 +244,17 @@ static tamis_error read_entry(struct apply *p, uint32_t *ids)
 static tamis_error read_pending(struct apply *p)
 {
     uint32_t *ids = mem_new(&p->made->allocator, p->head.n, sizeof *ids);
-    p->made->removals.probes_max = p->s->removals.probes + probes_for(p->patch_len);
+    if (set_stacked(p->made))
+        p->made->more->removals.probes_max = p->s->more->removals.probes + probes_for(p->patch_len);
     tamis_error e = ids ? keep_pending(p, ids) : TAMIS_ENOMEM;
     uint64_t n = e == TAMIS_OK ? in_number(&p->in, &p->models.numbers) : 0;
-    if (n > p->patch_len / 16)
+    if (n > (set_stacked(p->made) ? p->patch_len / 16 : 0))
         e = broken;
     for (uint64_t i = 0; i < n && e == TAMIS_OK; i++)
         e = read_entry(p, ids);
     mem_free(&p->made->allocator, ids, p->head.n, sizeof *ids);
-    p->made->removals.probes_max = 0;
+    if (set_stacked(p->made))
+        p->made->more->removals.probes_max = 0;
     return e;
 }
 
@@ -269,11 +271,13 @@ static tamis_error make(struct apply *p, bool bits_only)
         return e;
     struct set *made = p->made;
     made->family.has_key = s->family.has_key;
-    made->clock = s->clock;
-    made->clock_context = s->clock_context;
+    if (set_stacked(made)) {
+        made->more->clock = s->more->clock;
+        made->more->clock_context = s->more->clock_context;
+        made->more->forecast = p->head.forecast;
+    }
     made->next_id = p->head.next_id;
     made->grown = p->head.grown;
-    made->forecast = p->head.forecast;
     made->read_only = made->bits_only = bits_only;
     e = read_vectors(p);
     if (e == TAMIS_OK)

@@ -464,7 +464,8 @@ static tamis_error check_layers(const struct head *head, const uint8_t *body, ui
 
 static const char *pending_wrong(const struct head *head)
 {
-    if ((!head->counted && head->pending) || (head->pending == 0) != (head->copies == 0) ||
+    bool counted = head->counted && head->set.growth != TAMIS_SMOOTH;
+    if ((!counted && head->pending) || (head->pending == 0) != (head->copies == 0) ||
         head->pending > UINT32_MAX / 4 || head->candidates < head->pending ||
         head->candidates > head->pending * head->n || head->copies < head->pending)
         return "the pending removals";

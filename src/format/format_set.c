@@ -22,7 +22,7 @@ static struct head head_of(const struct set *s, bool counted)
         .set = s->opt,
         .next_id = s->next_id,
         .grown = s->grown,
-        .forecast = s->forecast,
+        .forecast = s->more->forecast,
         .n = layers_count(layers),
         .counted = counted,
         .parts = set_parts(s),
@@ -149,13 +149,14 @@ tamis_error set_from_head(struct set **out, const struct container *c, const str
                              (uint32_t)max_u64(4, head->n));
     if (e != TAMIS_OK)
         return e;
-    if (options && options->clock) {
-        s->clock = options->clock;
-        s->clock_context = options->clock_context;
+    if (options && options->clock && set_stacked(s)) {
+        s->more->clock = options->clock;
+        s->more->clock_context = options->clock_context;
     }
     s->next_id = head->next_id;
     s->grown = head->grown;
-    s->forecast = head->forecast;
+    if (set_stacked(s))
+        s->more->forecast = head->forecast;
     s->family.has_key = c->has_key;
     s->bits_only = s->read_only = c->bits_only;
     *out = s;
@@ -221,7 +222,7 @@ bool matrix_read(struct set *s, const struct head *head, const struct container 
              : matrix_new(&s->allocator, shape, head->width);
     if (!matrix)
         return false;
-    atomic_store(&s->matrix, matrix);
+    atomic_store(&s->more->matrix, matrix);
     set_place_columns(s);
     return true;
 }

@@ -60,7 +60,7 @@ static int key_order(const void *left, const void *right)
 tamis_error pending_list_make(struct pending_list *out, const struct set *s)
 {
     const tamis_allocator *a = &s->allocator;
-    const struct removals *r = &s->removals;
+    const struct removals *r = &s->more->removals;
     *out = (struct pending_list){.set = s};
     if (r->used == 0)
         return TAMIS_OK;
@@ -82,7 +82,7 @@ tamis_error pending_list_make(struct pending_list *out, const struct set *s)
 
 void pending_list_free(struct pending_list *list)
 {
-    mem_free(&list->set->allocator, list->list, list->set->removals.used, sizeof *list->list);
+    mem_free(&list->set->allocator, list->list, list->set->more->removals.used, sizeof *list->list);
     list->list = NULL;
 }
 
@@ -98,7 +98,7 @@ void pending_list_count(const struct pending_list *list, struct head *head)
 
 void pending_put(const struct pending_list *list, uint8_t *to)
 {
-    const struct removals *r = &list->set->removals;
+    const struct removals *r = &list->set->more->removals;
     size_t key_len = r->width * sizeof(tamis_digest);
     for (uint64_t i = 0; i < list->n; i++, to += key_len + 16) {
         const struct pending *p = list->list[i];

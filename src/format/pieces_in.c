@@ -301,9 +301,9 @@ static tamis_error take_pending(struct pieces_in *in, tamis_reason *reason)
     tamis_error e = pending_take(&in->head, entries, candidates, s.offset, NULL, reason);
     if (e != TAMIS_OK || in->verify)
         return e;
-    in->set->removals.probes_max = probes_for(in->total);
+    in->set->more->removals.probes_max = probes_for(in->total);
     e = pending_take(&in->head, entries, candidates, s.offset, in->set, NULL);
-    in->set->removals.probes_max = 0;
+    in->set->more->removals.probes_max = 0;
     return e == TAMIS_OK ? e : fail(reason, e, "%s", load_wrong(e));
 }
 

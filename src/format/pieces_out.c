@@ -70,8 +70,8 @@ size_t matrix_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_
     struct arrangement order = {o->columns, o->moved, o->n_moved};
     (void)work;
     memset(to, 0, round_up(room, 8));
-    matrix_rows(atomic_load(&s->matrix), &order, o->now.done * 8 / width, room * 8 / width, width,
-                (uint64_t *)(void *)to);
+    matrix_rows(atomic_load(&s->more->matrix), &order, o->now.done * 8 / width, room * 8 / width,
+                width, (uint64_t *)(void *)to);
     return room;
 }
 
@@ -131,7 +131,7 @@ static const uint8_t *section_bytes(const struct pieces_out *o, const struct set
     case SECTION_CANDIDATES:
         return o->aside + o->aside_len - section->len;
     case SECTION_MATRIX:
-        if (o->n_moved || atomic_load(&s->matrix)->width != o->head.width)
+        if (o->n_moved || atomic_load(&s->more->matrix)->width != o->head.width)
             return NULL;
         break;
     case SECTION_LINES:
@@ -330,8 +330,8 @@ tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned
 tamis_error pieces_out_begin(struct pieces_out **out, const struct set *s, unsigned flags)
 {
     /* Only as a whole: counters in a file, or too many removals or columns for one call. */
-    if (!set_counted(s) || s->removals.used > PIECES_ASIDE / 64 ||
-        (set_sliced(s) && atomic_load(&s->matrix)->width / 8 > ROW_MAX))
+    if (!set_counted(s) || s->more->removals.used > PIECES_ASIDE / 64 ||
+        (set_sliced(s) && atomic_load(&s->more->matrix)->width / 8 > ROW_MAX))
         return TAMIS_EKIND;
     tamis_error e = set_out_begin(out, s, flags, PIECES_ASIDE);
     if (e == TAMIS_OK)

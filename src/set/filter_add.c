@@ -236,7 +236,7 @@ static struct layer *matching(const struct set *s, tamis_digest digest)
 static tamis_error add_deletable(struct set *s, tamis_digest digest, uint8_t *fresh)
 {
     *fresh = s->opt.unique && set_hides(s, &digest);
-    if (pending_cancel(&s->removals, &digest))
+    if (pending_cancel(&s->more->removals, &digest))
         return TAMIS_OK;
     struct layer *layer = matching(s, digest);
     bool member = layer != NULL;
@@ -275,16 +275,14 @@ static tamis_error add_batch_deletable(struct set *s, const tamis_digest *digest
     return TAMIS_OK;
 }
 
-/* Plain fixed filters with room: straight into the vector, as far as it certainly fits. */
+/* Plain filters of one vector with room: straight into it, as far as it certainly fits. */
 static size_t add_run(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     enum { RUN = 1024 };
-    if (s->opt.growth != TAMIS_FIXED || s->opt.deletable || s->opt.shared_adds)
-        return 0;
     uint8_t unused[RUN] = {0};
-    struct vector *v = set_layers(s)->v[0];
+    struct vector *v = s->into;
     size_t done = 0;
-    while (done < n) {
+    while (v && done < n) {
         size_t some = n - done < RUN ? n - done : RUN;
         if (v->load + some > v->capacity)
             break;

@@ -87,7 +87,7 @@ static tamis_error count_columns(struct set *s, const struct matrix *matrix)
 /* Rates, limits and pending removals after all vectors were folded. */
 static tamis_error fold_settle(struct set *s, unsigned flags)
 {
-    const struct matrix *matrix = atomic_load(&s->matrix);
+    const struct matrix *matrix = atomic_load(&s->more->matrix);
     struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
     double excess = 0;

@@ -34,7 +34,7 @@ static void layers_have(const struct layers *layers, const tamis_digest *digests
 
 void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found)
 {
-    if (s->opt.growth == TAMIS_SMOOTH) {
+    if (set_lines(s)) {
         smooth_have(s, digests, n, found);
         return;
     }
@@ -43,7 +43,7 @@ void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n
         return;
     }
     uint64_t inside = readers_enter();
-    const struct matrix *matrix = atomic_load(&s->matrix);
+    const struct matrix *matrix = atomic_load(&s->more->matrix);
     if (matrix) {
         memset(found, 0, n);
         matrix_has(matrix, digests, n, found);

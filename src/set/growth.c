@@ -61,7 +61,7 @@ static unsigned next_lambda(struct set *s)
 {
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
-    struct forecast *f = &s->forecast;
+    struct forecast *f = &s->more->forecast;
     if (s->opt.n_lambdas)
         return s->opt.lambdas[min_u64(s->grown, s->opt.n_lambdas - 1)];
     if (s->grown == 0 || n == 0)
@@ -214,7 +214,7 @@ static tamis_error next_of(struct set *s, struct layer_plan *plan)
     default:
         plan->capacity = s->opt.capacity;
         plan->fpp = s->opt.growth == TAMIS_FIXED    ? s->opt.budget
-                    : s->opt.growth == TAMIS_SMOOTH ? s->opt.budget / 2
+                    : s->opt.growth == TAMIS_SMOOTH ? s->opt.budget * SMOOTH_VECTOR
                     : s->opt.tolerate != 0          ? s->opt.fpp
                                                     : s->opt.budget / s->opt.vectors_max;
         return plan_parts(s, plan);
@@ -232,12 +232,12 @@ tamis_error growth_next(struct set *s, struct layer **out)
 
 tamis_error growth_grow(struct set *s, struct layer **out)
 {
-    struct forecast before = s->forecast;
+    struct forecast before = s->more->forecast;
     tamis_error e = growth_next(s, out);
     if (e == TAMIS_OK)
         e = set_append(s, *out);
-    if (e != TAMIS_OK)
-        s->forecast = before;
+    if (e != TAMIS_OK && set_stacked(s))
+        s->more->forecast = before;
     return e;
 }
 

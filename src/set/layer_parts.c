@@ -118,7 +118,7 @@ static uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_
 /* Growth of the matrix for one more column. */
 static uint64_t column_cost(const struct set *s, const struct shape *shape)
 {
-    const struct matrix *matrix = atomic_load(&s->matrix);
+    const struct matrix *matrix = atomic_load(&s->more->matrix);
     uint64_t n = layers_count(set_layers(s));
     uint64_t width = matrix && matrix->width > n ? matrix->width : matrix_width_for(n + 1);
     uint64_t whole = sizeof *matrix + block_bytes(shape->units * width / 8 + 16);

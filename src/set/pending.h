@@ -71,6 +71,10 @@ uint32_t place_spots(const struct set *s, uint32_t id, const tamis_digest *key, 
 /* Removes copies from the layer, which has them. */
 void place_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies);
 
+#define REMOVALS_NONE                                               \
+    {                                                               \
+        .width = 1, .first_free = NO_ENTRY, .watches = WATCHES_NONE \
+    }
 void removals_init(struct removals *r); /* for keys of one digest; otherwise set the width */
 void removals_free(struct removals *r, const tamis_allocator *a);
 void removals_clear(struct removals *r); /* nothing pending; keeps the memory */

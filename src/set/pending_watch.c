@@ -2,16 +2,11 @@
    waiting entries in O(log n), for any number of them. */
 #include "pending_watch.h"
 
-void watches_init(struct watches *w)
-{
-    *w = (struct watches){.free = NO_ENTRY};
-}
-
 void watches_free(struct watches *w, const tamis_allocator *a)
 {
     mem_free(a, w->list, w->room, sizeof *w->list);
     mem_free(a, w->heads, w->room, sizeof *w->heads);
-    watches_init(w);
+    *w = (struct watches)WATCHES_NONE;
 }
 
 void watches_clear(struct watches *w)

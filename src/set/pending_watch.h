@@ -33,7 +33,10 @@ struct watches {
     uint32_t fresh, free; /* those from `fresh` on were never used; the first free one */
 };
 
-void watches_init(struct watches *w);
+#define WATCHES_NONE     \
+    {                    \
+        .free = NO_ENTRY \
+    }
 void watches_free(struct watches *w, const tamis_allocator *a);
 void watches_clear(struct watches *w); /* no watches; keeps the memory */
 size_t watches_bytes(const struct watches *w);

@@ -343,7 +343,7 @@ static tamis_error add_deletable(struct set *s, const tamis_digest *record, uint
     struct spot spots[SPOTS_MAX];
     bool member;
     *fresh = 0;
-    if (pending_cancel(&s->removals, record))
+    if (pending_cancel(&s->more->removals, record))
         return TAMIS_OK;
     struct layer *layer = layer_for(s, record, spots, &member);
     if (!layer) {

@@ -88,14 +88,14 @@ static bool move_candidates(const struct mover *m, struct removals *r, unsigned 
 
 static void move_matrix(const struct mover *m, struct set *s)
 {
-    struct matrix *matrix = atomic_load(&s->matrix);
+    struct matrix *matrix = atomic_load(&s->more->matrix);
     if (!matrix)
         return;
     move_plain(m, &matrix);
     move_block(m, &matrix->memory);
     if (matrix->memory.base)
         matrix->bits.words = matrix->memory.data;
-    atomic_store(&s->matrix, matrix);
+    atomic_store(&s->more->matrix, matrix);
     set_place_columns(s);
 }
 
@@ -107,6 +107,8 @@ static struct set *move_head(struct set *s, const struct mover *m)
         lines_reclaim(set_lines(s), true);
     if (!m->pinned)
         move_plain(m, &s);
+    if (set_stacked(s))
+        move_plain(m, &s->more);
     layers = set_layers(s);
     move_plain(m, &layers);
     layers->l = (struct layer **)(void *)(layers->v + layers->room);
@@ -121,7 +123,7 @@ static struct set *move_head(struct set *s, const struct mover *m)
     if (s->form)
         s->form->names = (const char *)(s->form + 1);
     move_plain(m, &s->family.h3);
-    move_removals(m, &s->removals);
+    move_removals(m, &s->more->removals);
     set_adopt_family(s);
     return s;
 }
@@ -153,7 +155,7 @@ unsigned long set_move(struct set **s, const struct mover *m, unsigned long from
             move_layer(m, layers, part - 1);
         else if (part <= n + parts)
             part_move(lines, (uint32_t)(part - n - 1), m->move, m->context);
-        else if (!move_candidates(m, &(*s)->removals, part - n - parts - 1))
+        else if (!move_candidates(m, &(*s)->more->removals, part - n - parts - 1))
             return 0;
         if (part == 1) /* the vector for single lookups, if it is the only one */
             set_quick(*s);

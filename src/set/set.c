@@ -8,7 +8,7 @@ uint64_t set_now(struct set *s)
 {
     if (s->opt.growth != TAMIS_FLEXIBLE && s->opt.growth != TAMIS_WINDOW)
         return 0;
-    uint64_t now = s->clock(s->clock_context);
+    uint64_t now = s->more->clock(s->more->clock_context);
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
     const struct layer *newest = n ? layers->l[n - 1] : NULL;
@@ -129,8 +129,8 @@ struct layer *set_layer_by_id(const struct set *s, uint32_t id)
 static bool set_replaced(const struct set *s)
 {
     const struct layers *layers = set_layers(s);
-    const struct matrix *matrix = atomic_load(&s->matrix);
-    if (layers->retired || (matrix && matrix->retired) || s->gone)
+    const struct matrix *matrix = atomic_load(&s->more->matrix);
+    if (layers->retired || (matrix && matrix->retired) || s->more->gone)
         return true;
     for (uint32_t i = 0; s->form && i < layers_count(layers); i++)
         for (uint32_t j = s->form->attributes; j < layers->l[i]->parts; j++)
@@ -144,7 +144,7 @@ void set_reclaim(struct set *s, bool alone)
     if (!alone && !(s->guarded && set_replaced(s) && readers_oldest() == UINT64_MAX))
         return;
     struct layers *layers = set_layers(s);
-    struct matrix *matrix = atomic_load(&s->matrix);
+    struct matrix *matrix = atomic_load(&s->more->matrix);
     layers_free(layers->retired, &s->allocator);
     layers->retired = NULL;
     if (matrix) {
@@ -154,10 +154,10 @@ void set_reclaim(struct set *s, bool alone)
     for (uint32_t i = 0; s->form && i < layers_count(layers); i++)
         for (uint32_t j = s->form->attributes; j < layers->l[i]->parts; j++)
             table_reclaim(&layers->l[i]->part[j].table, &s->allocator);
-    while (s->gone) {
-        struct layer *next = s->gone->next_gone;
-        layer_free(s->gone, &s->allocator);
-        s->gone = next;
+    while (s->more->gone) {
+        struct layer *next = s->more->gone->next_gone;
+        layer_free(s->more->gone, &s->allocator);
+        s->more->gone = next;
     }
 }
 
@@ -203,8 +203,8 @@ bool set_let_go(struct set *s, uint32_t old)
     layers_replace(s, shorter);
     for (uint32_t i = 0; i < old; i++) { /* retired with them, until no reader is inside */
         s->stored -= layer_count(s, layers->l[i]);
-        layers->l[i]->next_gone = s->gone;
-        s->gone = layers->l[i];
+        layers->l[i]->next_gone = s->more->gone;
+        s->more->gone = layers->l[i];
     }
     set_reclaim(s, false);
     return true;
@@ -219,7 +219,7 @@ void set_drop(struct set *s, uint32_t i)
     memmove(&layers->l[i], &layers->l[i + 1], (last - i) * sizeof *layers->l);
     memmove(&layers->v[i], &layers->v[i + 1], (last - i) * sizeof *layers->v);
     atomic_store(&layers->n, last);
-    if (atomic_load(&s->matrix))
+    if (atomic_load(&s->more->matrix))
         set_drop_column(s, layer->part[0].vector);
     layer_free(layer, &s->allocator);
     set_quick(s);
@@ -234,13 +234,13 @@ void set_quick(struct set *s)
     s->into = NULL;
     s->open = 0;
     s->tidy_till = 0;
-    if (s->opt.growth == TAMIS_SMOOTH) {
+    if (set_lines(s)) {
         has = smooth_quick(s);
     } else if (layers && layers_count(layers) == 1 && !s->guarded && !s->opt.unique && !s->form) {
         struct vector *v = layers->v[0];
+        bool one = s->opt.growth == TAMIS_FIXED || s->opt.growth == TAMIS_SMOOTH;
         has = quick_set(&s->quick, &v->bits);
-        if (s->opt.growth == TAMIS_FIXED && !s->opt.deletable && !s->opt.shared_adds &&
-            v->stride == 1)
+        if (one && !s->opt.deletable && !s->opt.shared_adds && !s->opt.add_always && v->stride == 1)
             s->into = v;
     }
     __atomic_store_n(&s->quick.has, has, __ATOMIC_RELEASE);
@@ -263,6 +263,23 @@ static struct record_form *form_copy(const struct record_form *form, const tamis
     return copy;
 }
 
+static const struct set_more more_none = {.removals = REMOVALS_NONE};
+
+static struct set_more *more_new(const tamis_allocator *a, const struct settings *opt,
+                                 const struct record_form *form)
+{
+    if (opt->growth == TAMIS_SMOOTH)
+        return (struct set_more *)(uintptr_t)&more_none;
+    struct set_more *more = mem_new0(a, 1, sizeof *more);
+    if (!more)
+        return NULL;
+    more->clock = clock_real;
+    more->removals = (struct removals)REMOVALS_NONE;
+    if (form)
+        more->removals.width = form->attributes;
+    return more;
+}
+
 /* All but its family; NULL if there is no memory. */
 static struct set *make(const tamis_allocator *a, const struct settings *opt,
                         const struct record_form *form, uint32_t room)
@@ -272,15 +289,13 @@ static struct set *make(const tamis_allocator *a, const struct settings *opt,
         return NULL;
     s->allocator = *a;
     s->opt = *opt;
-    s->clock = clock_real;
+    s->more = more_new(a, opt, form);
     s->form = form ? form_copy(form, a) : NULL;
-    removals_init(&s->removals);
-    s->removals.width = form ? form->attributes : 1;
     struct layers *layers = layers_new(a, room);
     atomic_store(&s->layers, layers);
     s->guarded = form ? form->verifier == TAMIS_VERIFIER_TABLE
                       : opt->growth == TAMIS_DYNAMIC || opt->growth == TAMIS_WINDOW;
-    if (layers && (s->form || !form))
+    if (layers && s->more && (s->form || !form))
         return s;
     set_free(s);
     return NULL;
@@ -309,11 +324,12 @@ static tamis_error set_new(struct set **out, const tamis_options *o, const struc
     tamis_error e = set_make(&s, a, opt, form, o->hash ? o->hash : TAMIS_XXH3, o->key, 4);
     if (e != TAMIS_OK)
         return fail(reason, e, "no memory for %s", form ? "an index" : "a filter");
-    if (o->clock) {
-        s->clock = o->clock;
-        s->clock_context = o->clock_context;
+    if (o->clock && set_stacked(s)) {
+        s->more->clock = o->clock;
+        s->more->clock_context = o->clock_context;
     }
-    bool lines = opt->growth == TAMIS_SMOOTH && opt->capacity == 0;
+    bool lines =
+        opt->growth == TAMIS_SMOOTH && opt->capacity < (o->growth ? 1 : (uint64_t)SMOOTH_SIZED);
     e = lines ? smooth_start(s) : growth_grow(s, &first);
     set_quick(s);
     if (e != TAMIS_OK) {
@@ -330,15 +346,19 @@ static void dispose(struct set *s)
 {
     struct layers *layers = set_layers(s);
     if (layers) {
-        set_reclaim(s, true);
+        if (s->more)
+            set_reclaim(s, true);
         for (uint32_t i = 0; i < layers_count(layers); i++)
             layer_free(layers->l[i], &s->allocator);
         layers_free(layers, &s->allocator);
     }
-    matrix_free(atomic_load(&s->matrix), &s->allocator);
     smooth_free(s);
     mem_free(&s->allocator, s->form, 1, s->form ? form_size(s->form) : 0);
-    removals_free(&s->removals, &s->allocator);
+    if (s->more && set_stacked(s)) {
+        matrix_free(atomic_load(&s->more->matrix), &s->allocator);
+        removals_free(&s->more->removals, &s->allocator);
+        mem_free(&s->allocator, s->more, 1, sizeof *s->more);
+    }
     family_free(&s->family, &s->allocator);
     mapping_free(&s->mapping);
 }
@@ -386,16 +406,16 @@ static tamis_error clone_parts(struct set *to, const struct set *from, bool half
             return TAMIS_ENOMEM;
         set_put_back(to, copy);
     }
-    if (atomic_load(&from->matrix))
+    if (atomic_load(&from->more->matrix))
         e = set_clone_columns(to, from, half);
     if (set_lines(from))
         e = smooth_clone(to, from);
-    for (uint32_t i = 0; e == TAMIS_OK && i < from->removals.room; i++) {
-        const struct pending *p = removals_entry(&from->removals, i);
+    for (uint32_t i = 0; e == TAMIS_OK && i < from->more->removals.room; i++) {
+        const struct pending *p = removals_entry(&from->more->removals, i);
         uint64_t copies = p ? atomic_load(&p->copies) : 0;
         if (copies)
-            e = pending_remember(to, removals_key(&from->removals, i), copies, p->candidates, p->n,
-                                 p->hides);
+            e = pending_remember(to, removals_key(&from->more->removals, i), copies, p->candidates,
+                                 p->n, p->hides);
     }
     return e;
 }
@@ -406,10 +426,12 @@ tamis_error set_clone(struct set **out, const struct set *from, bool half)
     if (!s)
         return TAMIS_ENOMEM;
     s->next_id = from->next_id;
-    s->forecast = from->forecast;
     s->grown = from->grown;
-    s->clock = from->clock;
-    s->clock_context = from->clock_context;
+    if (set_stacked(s)) {
+        s->more->forecast = from->more->forecast;
+        s->more->clock = from->more->clock;
+        s->more->clock_context = from->more->clock_context;
+    }
     s->bits_only = from->bits_only || !set_counted(from);
     s->read_only = from->read_only && (s->bits_only || !from->mapping.data);
     tamis_error e = family_copy(&s->family, &from->family, &s->allocator);
@@ -426,7 +448,7 @@ tamis_error set_clone(struct set **out, const struct set *from, bool half)
 void set_adopt_family(struct set *s)
 {
     const struct layers *layers = set_layers(s);
-    struct matrix *matrix = atomic_load(&s->matrix);
+    struct matrix *matrix = atomic_load(&s->more->matrix);
     for (uint32_t i = 0; i < layers_count(layers); i++)
         for (uint32_t j = 0; j < layers->l[i]->parts; j++)
             if (layers->l[i]->part[j].vector)
@@ -473,29 +495,32 @@ static void clear_in_place(struct set *s)
     layer_clear(layers->l[0], set_now(s));
     s->open = 0;
     s->grown = 1;
-    s->forecast = (struct forecast){0};
+    if (set_stacked(s))
+        s->more->forecast = (struct forecast){0};
 }
 
 /* Makes the first layer anew, as it was created. */
 static tamis_error clear_anew(struct set *s)
 {
     struct layers *layers = set_layers(s);
-    struct forecast forecast = s->forecast;
+    struct forecast forecast = s->more->forecast;
     uint32_t n = layers_count(layers), grown = s->grown;
     struct layer *first;
     atomic_store(&layers->n, 0);
     s->grown = 0;
-    s->forecast = (struct forecast){0};
+    if (set_stacked(s))
+        s->more->forecast = (struct forecast){0};
     tamis_error e = growth_next(s, &first);
     if (e != TAMIS_OK) {
         atomic_store(&layers->n, n);
         s->grown = grown;
-        s->forecast = forecast;
+        if (set_stacked(s))
+            s->more->forecast = forecast;
         return e;
     }
     for (uint32_t i = 0; i < n; i++)
         layer_free(layers->l[i], &s->allocator);
-    if (atomic_load(&s->matrix))
+    if (atomic_load(&s->more->matrix))
         set_clear_columns(s);
     return set_append(s, first); /* there is room and a column: it cannot fail */
 }
@@ -513,7 +538,8 @@ void set_empty(struct set *s)
     if (layers_count(layers) && (first_day || clear_anew(s) != TAMIS_OK))
         clear_in_place(s);
     s->stored = 0;
-    removals_free(&s->removals, &s->allocator); /* what it took while it was large goes too */
+    if (set_stacked(s)) /* what it took while it was large goes too */
+        removals_free(&s->more->removals, &s->allocator);
 }
 
 tamis_error set_clear(struct set *s)

@@ -104,6 +104,17 @@ struct forecast {
     double base_rate; /* the first */
 };
 
+/* What only stacks of vectors need, and records: smooth filters share one of these, which is empty and never
+   written. */
+struct set_more {
+    struct matrix *_Atomic matrix; /* dynamic filters only */
+    struct layer *gone;            /* window: dropped layers that readers may still use */
+    struct removals removals;
+    struct forecast forecast;
+    tamis_clock clock;
+    void *clock_context;
+};
+
 struct set {
     struct quick quick;  /* how one key is looked up or added; first, so that a call is one jump */
     struct vector *into; /* the vector of quick.add, if all new keys go into one */
@@ -112,23 +123,18 @@ struct set {
     struct settings opt;
     struct record_form *form; /* NULL: a filter */
     struct layers *_Atomic layers;
-    struct matrix *_Atomic matrix; /* dynamic filters only */
-    struct lines *_Atomic lines;   /* smooth filters only */
-    bool guarded;       /* a writer may free what readers use, so readers announce themselves */
-    struct layer *gone; /* window: dropped layers that readers may still use */
-    struct removals removals;
-    uint64_t stored; /* sum of the layers' counts */
+    struct lines *_Atomic lines; /* smooth filters only */
+    struct set_more *more;       /* never another one; see set_stacked() */
+    uint64_t stored;             /* sum of the layers' counts */
     uint32_t next_id;
     uint32_t grown; /* layers made so far, the first included */
-    struct forecast forecast;
     /* What a writer knows of the layers, and forgets when there are others (set_quick): */
-    uint32_t open;      /* those before this one are full */
     uint64_t tidy_till; /* removals left before a layer can be empty or two can fit into one */
-    tamis_clock clock;
-    void *clock_context;
-    struct mapping mapping; /* the file that vectors and tables are views of, or none */
+    uint32_t open;      /* those before this one are full */
+    bool guarded;       /* a writer may free what readers use, so readers announce themselves */
     bool read_only;
-    bool bits_only; /* came without counters and pending removals; permanently */
+    bool bits_only;         /* came without counters and pending removals; permanently */
+    struct mapping mapping; /* the file that vectors and tables are views of, or none */
 };
 
 struct tamis_filter {
@@ -150,10 +156,16 @@ ALWAYS_INLINE uint32_t layers_count(const struct layers *layers)
     return atomic_load_explicit(&layers->n, memory_order_acquire);
 }
 
+/* Has it state of its own in `more`? */
+ALWAYS_INLINE bool set_stacked(const struct set *s)
+{
+    return s->opt.growth != TAMIS_SMOOTH;
+}
+
 /* Digests of a key: one, or one for each attribute. */
 ALWAYS_INLINE uint32_t set_width(const struct set *s)
 {
-    return s->removals.width;
+    return s->more->removals.width;
 }
 
 /* Of a layer. */
@@ -268,6 +280,11 @@ ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 }
 
 /* ---- smooth.c: filters of lines ---- */
+/* The shares of the rate that a vector and the lines behind it have; see there. */
+#define SMOOTH_VECTOR 0.45
+#define SMOOTH_LINES  0.05
+/* Where growth is ours to choose: for fewer keys lines take less, with all that comes beside a vector. */
+#define SMOOTH_SIZED 512
 ALWAYS_INLINE struct lines *set_lines(const struct set *s)
 {
     return atomic_load_explicit(&s->lines, memory_order_acquire);
@@ -289,6 +306,8 @@ tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uin
 void smooth_remove(struct set *s, const tamis_digest *digests, size_t n, uint8_t *outcomes);
 /* All entries of the other's lines. */
 tamis_error smooth_unite(struct set *s, const struct set *other);
+/* After a union: do vectors and lines keep the stated rate together? Restates it if requested. */
+tamis_error smooth_settle(struct set *s, unsigned flags);
 bool smooth_equal(const struct set *x, const struct set *y);
 
 /* ---- filter_ask.c ---- */

@@ -5,7 +5,8 @@
 uint64_t set_bytes(const struct set *s)
 {
     const struct layers *layers = set_layers(s);
-    uint64_t bytes = sizeof *s + removals_bytes(&s->removals) + sizeof *layers +
+    uint64_t bytes = sizeof *s + (set_stacked(s) ? sizeof *s->more : 0) +
+                     removals_bytes(&s->more->removals) + sizeof *layers +
                      layers->room * (sizeof *layers->l + sizeof *layers->v);
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         const struct layer *layer = layers->l[i];
@@ -14,7 +15,7 @@ uint64_t set_bytes(const struct set *s)
             bytes += layer->part[j].vector ? vector_bytes(layer->part[j].vector)
                                            : table_bytes(&layer->part[j].table);
     }
-    for (const struct matrix *m = atomic_load(&s->matrix); m; m = m->retired)
+    for (const struct matrix *m = atomic_load(&s->more->matrix); m; m = m->retired)
         bytes += sizeof *m + m->memory.size;
     bytes += set_lines(s) ? sizeof(struct lines) + set_lines(s)->bytes : 0;
     bytes += s->form ? sizeof *s->form + s->form->names_len : 0;
@@ -45,7 +46,7 @@ bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN])
 void set_brief(const struct set *s, tamis_filter_facts *facts)
 {
     const struct layers *layers = set_layers(s);
-    uint64_t pending = atomic_load(&s->removals.total);
+    uint64_t pending = atomic_load(&s->more->removals.total);
     *facts = (tamis_filter_facts){
         .growth = s->opt.growth,
         .layout = s->opt.layout,

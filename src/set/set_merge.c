@@ -155,13 +155,10 @@ void set_restate(struct set *s, double more)
    budget, or the rate is restated. */
 static tamis_error append_copy(struct set *s, const struct layer *from, unsigned flags)
 {
-    bool smooth =
-        s->opt.growth == TAMIS_SMOOTH; /* all of it is given out: half and half, or to lines */
-    bool stack_budget =
-        s->opt.growth == TAMIS_SCALABLE || s->opt.growth == TAMIS_FLEXIBLE || smooth;
-    uint32_t slot = from->slot;
+    bool stack_budget = s->opt.growth == TAMIS_SCALABLE || s->opt.growth == TAMIS_FLEXIBLE;
+    uint32_t slot = s->opt.growth == TAMIS_SMOOTH ? SLOT_NONE : from->slot; /* smooth_settle() */
     if (stack_budget && !s->opt.published) {
-        slot = from->slot == SLOT_NONE || smooth ? SLOT_NONE : growth_slot(s, 0, from->fpp);
+        slot = from->slot == SLOT_NONE ? SLOT_NONE : growth_slot(s, 0, from->fpp);
         if (slot == SLOT_NONE) {
             if (!(flags & TAMIS_MERGE_RESTATE))
                 return TAMIS_ERATE;
@@ -185,9 +182,9 @@ static tamis_error merge_removals(struct set *s, const struct set *side, const s
     uint32_t room = layers_count(set_layers(s));
     uint32_t *ids = mem_new(&s->allocator, room, sizeof *ids);
     tamis_error e = ids ? TAMIS_OK : TAMIS_ENOMEM;
-    for (uint32_t i = 0; e == TAMIS_OK && i < side->removals.room; i++) {
-        const struct pending *p = removals_entry(&side->removals, i);
-        const tamis_digest *key = removals_key(&side->removals, i);
+    for (uint32_t i = 0; e == TAMIS_OK && i < side->more->removals.room; i++) {
+        const struct pending *p = removals_entry(&side->more->removals, i);
+        const tamis_digest *key = removals_key(&side->more->removals, i);
         uint64_t copies = p ? atomic_load(&p->copies) : 0;
         uint8_t there = 0;
         if (copies == 0)
@@ -221,7 +218,7 @@ static void fill_columns(struct set *s, const struct set *other, struct appended
 static tamis_error unite_layers(struct set *s, const struct set *other, unsigned flags)
 {
     const struct layers *theirs = set_layers(other);
-    struct matrix *matrix = atomic_load(&s->matrix);
+    struct matrix *matrix = atomic_load(&s->more->matrix);
     uint64_t width = matrix ? matrix->width : 0;
     struct appended some = {0};
     tamis_error e = TAMIS_OK;
@@ -249,7 +246,7 @@ static tamis_error unite_layers(struct set *s, const struct set *other, unsigned
     if (e != TAMIS_OK)
         return e;
     fill_columns(s, other, &some);
-    matrix = atomic_load(&s->matrix);
+    matrix = atomic_load(&s->more->matrix);
     if (matrix && matrix->width > width)
         set_narrow(s); /* some could be united after all */
     return TAMIS_OK;
@@ -286,17 +283,10 @@ static tamis_error check_rate(struct set *s, unsigned flags)
 {
     const struct layers *layers = set_layers(s);
     struct layer *first = layers->l[0];
-    struct lines *lines = set_lines(s);
     uint32_t n = layers_count(layers);
     uint64_t load = 0;
-    double rate = lines ? lines_rate(lines) : 0, pass = 1;
+    double pass = 1;
     bool over = s->opt.vectors_max && n > growth_places(&s->opt);
-    if (lines && rate > lines->fpp) {
-        over = true;
-        if (flags & TAMIS_MERGE_RESTATE)
-            lines->fpp = rate;
-    }
-    pass *= 1 - (lines ? lines->fpp : 0);
     for (uint32_t i = 0; i < n; i++) {
         load += layer_load(s, layers->l[i]);
         pass *= 1 - layer_rate(s, layers->l[i], &over);
@@ -370,7 +360,8 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
     if (e == TAMIS_OK)
         count_stored(s);
     s->opt.unique = s->opt.unique && other->opt.unique && (flags & TAMIS_MERGE_DISJOINT);
-    removals_clear(&s->removals); /* pending removals are remembered again, with new candidates */
+    if (set_stacked(s)) /* pending removals are remembered again, with new candidates */
+        removals_clear(&s->more->removals);
     if (e == TAMIS_OK)
         e = merge_removals(s, before, other);
     if (e == TAMIS_OK)
@@ -381,7 +372,7 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
     if (e == TAMIS_OK)
         e = pending_rebuild(s);
     if (e == TAMIS_OK)
-        e = check_rate(s, flags);
+        e = s->opt.growth == TAMIS_SMOOTH ? smooth_settle(s, flags) : check_rate(s, flags);
     if (s->opt.growth == TAMIS_WINDOW)
         sort_by_age(s);
     return e;
@@ -427,7 +418,7 @@ static bool set_equal(const struct set *x, const struct set *y)
         const struct part *a = set_part(x, i), *b = set_part(y, i);
         same = a->vector ? vector_equal(a->vector, b->vector) : table_equal(&a->table, &b->table);
     }
-    return same && smooth_equal(x, y) && pending_equal(&x->removals, &y->removals);
+    return same && smooth_equal(x, y) && pending_equal(&x->more->removals, &y->more->removals);
 }
 
 bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b)

@@ -161,12 +161,11 @@ static tamis_layout default_layout(const struct settings *set, const tamis_optio
     return spread ? TAMIS_SPREAD : TAMIS_BLOCKED;
 }
 
-/* Lines, unless something was said that only vectors have. Plain filters of a stated capacity are scalable: two of
-   them can be united, while a smooth one shares its rate out between one vector and its lines. */
+/* Smooth, unless something was said that only vectors have. */
 static tamis_growth default_growth(const tamis_options *o)
 {
-    bool vectors = (o->capacity && !o->deletable) || o->layout || o->hash == TAMIS_H3 || o->bits ||
-                   o->hashes || o->vectors || o->expansion != 0 || o->n_lambdas || o->shared_adds;
+    bool vectors = o->layout || o->hash == TAMIS_H3 || o->bits || o->hashes || o->vectors ||
+                   o->expansion != 0 || o->n_lambdas || o->shared_adds;
     return vectors || (o->fpp != 0 && o->fpp < LINES_RATE_MIN) ? TAMIS_SCALABLE : TAMIS_SMOOTH;
 }
 

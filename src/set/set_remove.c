@@ -34,9 +34,9 @@ void place_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t c
 
 bool set_hides(const struct set *s, const tamis_digest *key)
 {
-    uint32_t entry = pending_find(&s->removals, key);
-    return entry != NO_ENTRY && s->removals.entries[entry].hides &&
-           atomic_load(&s->removals.entries[entry].copies) > 0;
+    uint32_t entry = pending_find(&s->more->removals, key);
+    return entry != NO_ENTRY && s->more->removals.entries[entry].hides &&
+           atomic_load(&s->more->removals.entries[entry].copies) > 0;
 }
 
 /* A removal looks at so many pairs of vectors (at all of a thousand vectors), and drops so many layers
@@ -54,7 +54,7 @@ static void tidy(struct set *s)
     while (changed) {
         pending_settle(s);
         changed = false;
-        if (s->stored == atomic_load(&s->removals.total)) {
+        if (s->stored == atomic_load(&s->more->removals.total)) {
             set_empty(s);
             return;
         }
@@ -103,7 +103,7 @@ uint32_t set_matches(const struct set *s, const tamis_digest *key, uint32_t *ids
 static tamis_removed outcome_of(struct set *s, const tamis_digest *key)
 {
     tidy(s);
-    return pending_find(&s->removals, key) != NO_ENTRY ? TAMIS_PENDING : TAMIS_REMOVED;
+    return pending_find(&s->more->removals, key) != NO_ENTRY ? TAMIS_PENDING : TAMIS_REMOVED;
 }
 
 static tamis_error remove_one(struct set *s, const tamis_digest *key, tamis_removed *outcome)
@@ -111,7 +111,7 @@ static tamis_error remove_one(struct set *s, const tamis_digest *key, tamis_remo
     uint32_t few[64], *ids = few, room = layers_count(set_layers(s));
     tamis_error e = TAMIS_OK;
     pending_settle(s); /* what adds cancelled goes */
-    uint32_t entry = pending_find(&s->removals, key);
+    uint32_t entry = pending_find(&s->more->removals, key);
     if (entry != NO_ENTRY) {
         *outcome = pending_again(s, entry) ? outcome_of(s, key) : TAMIS_ABSENT;
         return TAMIS_OK;
@@ -194,8 +194,8 @@ uint64_t tamis_filter_count(const tamis_filter *f, const void *key, size_t len)
     for (uint32_t i = 0; i < layers_count(layers); i++)
         if (match_has(&match, layers->v[i]))
             copies += vector_copies(layers->v[i], digest);
-    uint32_t entry = pending_find(&s->removals, &digest);
-    uint64_t gone = entry == NO_ENTRY ? 0 : atomic_load(&s->removals.entries[entry].copies);
+    uint32_t entry = pending_find(&s->more->removals, &digest);
+    uint64_t gone = entry == NO_ENTRY ? 0 : atomic_load(&s->more->removals.entries[entry].copies);
     return copies - min_u64(gone, copies);
 }
 

@@ -1,10 +1,14 @@
 /*
  * Smooth filters: lines of fingerprints (bits/lines.h), which grow and shrink by themselves, so that there is
  * one layer of them whatever the size. A plain filter whose capacity was stated begins with a vector of that
- * capacity at half the rate, the cheapest way to hold that many; what comes past it goes into lines, at the
- * other half.
+ * capacity, the cheapest way to hold that many, and what comes past it goes into lines. Both together take half
+ * of the stated rate, so that two such filters can be united whatever they hold: the vectors stand side by side
+ * from then on and take nothing more. The vector has nine tenths of the half (10^7 keys at 1 % take 14.8 MB; at
+ * the whole half 14.5), the lines have slots four bits wider than the rate alone would ask for.
  */
 #include "set.h"
+
+#include "tamis/plan.h"
 
 /* For one more block of memory: what lines may take of the limit. */
 void smooth_limit(struct set *s)
@@ -22,14 +26,14 @@ tamis_error smooth_start(struct set *s)
 {
     if (set_lines(s))
         return TAMIS_OK;
-    bool behind = layers_count(set_layers(s)) > 0;
     struct lines *l = mem_new0(&s->allocator, 1, sizeof *l);
-    tamis_error e =
-        l ? lines_init(l, &s->allocator, behind ? s->opt.budget / 2 : s->opt.budget) : TAMIS_ENOMEM;
+    tamis_error e = l ? lines_init(l, &s->allocator, s->opt.budget) : TAMIS_ENOMEM;
     if (e != TAMIS_OK) {
         mem_free(&s->allocator, l, 1, sizeof *l);
         return e;
     }
+    if (layers_count(set_layers(s)) > 0)
+        l->fpp = s->opt.budget * SMOOTH_LINES;
     atomic_store_explicit(&s->lines, l, memory_order_release);
     smooth_limit(s);
     set_quick(s);
@@ -64,17 +68,12 @@ void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uin
 {
     uint64_t inside = readers_enter();
     const struct layers *layers = set_layers(s);
-    const struct lines *l = set_lines(s);
     uint32_t vectors = layers_count(layers);
-    const struct kernel *kernel = vectors ? layers->v[0]->bits.kernel : NULL;
-    if (l)
-        lines_has(l, digests, n, found);
-    else
-        kernel->has_stack(layers->v, vectors, digests, n, found);
-    for (size_t i = 0; l && vectors && i < n; i += BATCH) {
+    lines_has(set_lines(s), digests, n, found);
+    for (size_t i = 0; vectors && i < n; i += BATCH) {
         uint8_t there[BATCH];
         size_t some = n - i < BATCH ? n - i : BATCH;
-        kernel->has_stack(layers->v, vectors, digests + i, some, there);
+        layers->v[0]->bits.kernel->has_stack(layers->v, vectors, digests + i, some, there);
         for (size_t j = 0; j < some; j++)
             found[i + j] |= there[j];
     }
@@ -93,8 +92,7 @@ static bool has_one(const struct set *s, tamis_digest digest)
 quick_fn smooth_quick(struct set *s)
 {
     const struct lines *l = set_lines(s);
-    const struct layers *layers = set_layers(s);
-    bool alone = l && (!layers || layers_count(layers) == 0);
+    bool alone = layers_count(set_layers(s)) == 0;
     if (!alone || s->family.hash != TAMIS_XXH3 || !lines_kernel()->has_key)
         return smooth_has_key;
     s->quick.lines = l;
@@ -202,6 +200,30 @@ tamis_error smooth_unite(struct set *s, const struct set *other)
         return TAMIS_OK;
     tamis_error e = smooth_start(s);
     return e == TAMIS_OK ? lines_unite(set_lines(s), theirs) : e;
+}
+
+tamis_error smooth_settle(struct set *s, unsigned flags)
+{
+    const struct layers *layers = set_layers(s);
+    uint32_t n = layers_count(layers);
+    if (n == 1 && !set_lines(s)) /* united as vectors, within their capacity */
+        return TAMIS_OK;
+    tamis_error e = smooth_start(s); /* where keys go from now on: the vectors stay as they are */
+    if (e != TAMIS_OK)
+        return e;
+    struct lines *l = set_lines(s);
+    double vectors = 0, rate = lines_rate(l);
+    for (uint32_t i = 0; i < n; i++)
+        vectors += tamis_plan_rate((int)s->opt.layout, layers->v[i]->bits.units,
+                                   layers->v[i]->bits.k, (double)layers->v[i]->load);
+    if (vectors + rate > s->opt.fpp) {
+        if (!(flags & TAMIS_MERGE_RESTATE))
+            return TAMIS_ERATE;
+        s->opt.fpp = vectors + rate < 1 ? vectors + rate : 1;
+    }
+    if (rate > l->fpp)
+        l->fpp = s->opt.fpp - vectors;
+    return TAMIS_OK;
 }
 
 bool smooth_equal(const struct set *x, const struct set *y)

@@ -11,8 +11,8 @@ holds leaves-no-lock '[ -z "$(ls -A | grep -v -e "^a.tamis$" -e "^\.out$" -e "^\
 json default-is-smooth 'tamis create b.tamis --json' \
     'd["growth"] == "smooth" and d["hash"] == "xxh3" and d["fpp"] == 0.01 and d["items"] == 0 and
      d["vectors"] == 0 and not d["deletable"]'
-json scalable-of-a-capacity 'tamis create -f b.tamis --capacity 1k --json' \
-    'd["growth"] == "scalable" and d["layout"] == "blocked" and d["vectors"] == 1'
+json smooth-of-a-capacity 'tamis create -f b.tamis --capacity 1k --json' \
+    'd["growth"] == "smooth" and d["layout"] == "blocked" and d["vectors"] == 1 and d["capacity"] == 1000'
 json smooth-where-keys-go 'tamis create -f b.tamis --capacity 1k --deletable --json' 'd["growth"] == "smooth"'
 json scalable-of-low-rates 'tamis create -f b.tamis --fpp 1e-5 --json' 'd["growth"] == "scalable"'
 for growth in smooth fixed dynamic scalable flexible window window:90s window:30m window:24h window:7d; do

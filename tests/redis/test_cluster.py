@@ -96,6 +96,7 @@ def test_keys_of_one_slot(servers):
     r.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
     wait(lambda: "cluster_state:ok" in str(r.execute_command("CLUSTER", "INFO")), 20)
     for key in ("a", "b", "{a}2"):
+        r.execute_command("TAMIS.RESERVE", key, 0.01, 1000)  # a vector each, which can be intersected
         r.execute_command("TAMIS.ADD", key, "x")
     for words in ("MERGE a 1 b", "MERGE a 2 {a}2 b", "INTERSECT a {a}2 b", "RESERVE n 0.01 10 LIKE a",
                   "RESERVE n LIKE a", "PUBLISH a b me"):

@@ -135,7 +135,7 @@ def test_reserve_refuses(r):
 def test_a_key_named_like_an_option(r):
     for name in ("nonscaling", "EXPANSION", "items", "like"):
         reserve(r, name, 0.01, 10)
-        assert info(r, name)["growth"] == b"scalable"
+        assert info(r, name)["growth"] == b"smooth"
         assert r.execute_command("TAMIS.INSERT", name, "ITEMS", "ITEMS", "nocreate") == [1, 1]
 
 
@@ -369,7 +369,7 @@ def test_replies_in_both_protocols(server, r):
         assert raw("TAMIS.MDEL", "f", "none", resp=resp) == b"*1\r\n:0\r\n"
         assert raw("TAMIS.EXISTS", "none", resp=resp) == \
             b"-ERR wrong number of arguments for 'tamis.exists' command\r\n"
-    assert raw("TAMIS.INFO", "f").startswith(b"*44\r\n+kind\r\n+filter\r\n+growth\r\n+scalable\r\n")
+    assert raw("TAMIS.INFO", "f").startswith(b"*44\r\n+kind\r\n+filter\r\n+growth\r\n+smooth\r\n")
     three = raw("TAMIS.INFO", "f", resp=3)
     assert three.startswith(b"%22\r\n") and b"+deletable\r\n#t\r\n" in three
     assert b"+window\r\n_\r\n" in three and b"+fpp\r\n,0.01\r\n" in three

@@ -14,6 +14,7 @@ from test_time import Counted
 CAPACITY = 15000000 if ASAN else 70000000  # 18 MB, 82 MB
 OVER = "this dump is over: start again with cursor 0"
 CHANGED = "the value changed during its dump: start again with cursor 0"
+COUNTED = ["DELETABLE", "GROWTH", "scalable"]
 
 
 def large(r, key, *options, capacity=CAPACITY, keys=100000):
@@ -93,10 +94,10 @@ def test_a_large_dump_is_of_one_moment(server, r, options):
     assert r.info("memory")["used_memory"] < 2 * r.memory_usage("f") + r.memory_usage("g") + (20 << 20)
 
 
-@pytest.mark.parametrize("options", [["DELETABLE"], ["GROWTH", "dynamic"], ["GROWTH", "window"]])
+@pytest.mark.parametrize("options", [COUNTED, ["GROWTH", "dynamic"], ["GROWTH", "window"]])
 def test_a_large_dump_that_ends(server, r, options):
     """Where the moment cannot be kept, a change ends the dump and says so; undisturbed it is whole."""
-    large(r, "f", *options, capacity=3000000 if options == ["DELETABLE"] else 40000000)
+    large(r, "f", *options, capacity=3000000 if options == COUNTED else 40000000)
     cursor = 0
     for _ in range(5):
         cursor, _ = r.execute_command("TAMIS.DUMP", "f", cursor)
@@ -178,7 +179,7 @@ def test_a_large_load_goes_through_restarts(servers):
     """The pieces so far are saved, copied and replicated like any value."""
     server = servers(appendonly="yes", appendfsync="no", aof_use_rdb_preamble="no")
     r = server.r
-    large(r, "f", "DELETABLE", capacity=3000000)
+    large(r, "f", *COUNTED, capacity=3000000)
     data = pull(r, "f")
     cut = [0, 128, 1000, 3 << 20, (9 << 20) + 77, len(data)]
     for i in range(1, len(cut) - 1):
@@ -208,7 +209,7 @@ def test_a_large_load_refuses(servers):
     the page that has it is named, and nothing is left of the load, on a replica too."""
     master, replica = pair(servers)
     r = master.r
-    large(r, "f", "DELETABLE", capacity=3000000)
+    large(r, "f", *COUNTED, capacity=3000000)
     data = pull(r, "f")
     step = 1 << 20
     for at in (20, 200, 3 << 20, len(data) - 1):

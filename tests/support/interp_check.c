@@ -51,7 +51,7 @@ bool machine_member(const struct machine *m, const struct slot *s, uint32_t key)
 
 static const struct pending *pending_of(const struct slot *s, tamis_digest digest)
 {
-    const struct removals *r = &s->filter->set.removals;
+    const struct removals *r = &s->filter->set.more->removals;
     for (uint32_t i = 0; i < r->room; i++) {
         const struct pending *p = removals_entry(r, i);
         if (p && p->digest.a == digest.a && p->digest.b == digest.b)
@@ -127,7 +127,7 @@ static bool note_place(struct machine *m, struct slot *s, uint32_t key, bool fre
 /* The counts that are always exact. */
 static bool check_counts(struct machine *m, struct slot *s)
 {
-    uint64_t pending = atomic_load(&s->filter->set.removals.total);
+    uint64_t pending = atomic_load(&s->filter->set.more->removals.total);
     if (s->model.deletable && s->filter->set.stored != s->model.total + pending)
         return interp_fail(m, "%llu copies stored and %llu pending, but %llu members",
                            (unsigned long long)s->filter->set.stored, (unsigned long long)pending,
@@ -172,7 +172,7 @@ bool machine_note_add(struct machine *m, struct slot *s, uint32_t key, bool fres
 static bool note_pending(struct machine *m, struct slot *s, uint32_t key)
 {
     struct model *model = &s->model;
-    const struct removals *r = &s->filter->set.removals;
+    const struct removals *r = &s->filter->set.more->removals;
     uint32_t now[MODEL_KEYS] = {0};
     uint64_t sum = 0;
     for (uint32_t i = 0; i < r->room; i++) {
@@ -577,7 +577,7 @@ void machine_plant(struct machine *m, struct slot *s)
     const struct lines *lines = set_lines(&s->filter->set);
     bool known = m->options.deletable || m->options.growth == TAMIS_FIXED || placed(m, s) || lines;
     if (m->plant == PLANT_PENDING && machine_plants(m, PLANT_PENDING))
-        m->report->planted = plant_pending(&s->filter->set.removals);
+        m->report->planted = plant_pending(&s->filter->set.more->removals);
     else if (machine_plants(m, m->plant) && m->plant >= PLANT_BIT && known)
         m->report->planted = lines ? plant_slot(m->plant, lines)
                                    : plant_cell(m->plant, set_layers(&s->filter->set)->v[0]);

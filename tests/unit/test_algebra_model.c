@@ -94,8 +94,8 @@ static void slow_fold(tamis_filter *f)
         vector_free(stack->v[i], &f->set.allocator);
         stack->v[i] = stack->l[i]->part[0].vector = half;
     }
-    matrix_free(atomic_load(&f->set.matrix), &f->set.allocator);
-    atomic_store(&f->set.matrix, NULL);
+    matrix_free(atomic_load(&f->set.more->matrix), &f->set.allocator);
+    atomic_store(&f->set.more->matrix, NULL);
     CHECK(pending_rebuild(&f->set) == TAMIS_OK);
 }
 
@@ -116,7 +116,7 @@ TEST(folds_are_those_of_the_model)
         bool deletable = run / KINDS % 3;
         tamis_filter *f = some_filter(kind, deletable, 1 + rng_next(&rng) % 60, &rng);
         tamis_filter *model = copy_of(f);
-        pending += atomic_load(&f->set.removals.total);
+        pending += atomic_load(&f->set.more->removals.total);
         columns += f->set.opt.growth == TAMIS_DYNAMIC ? layers_count(set_layers(&f->set)) : 0;
         for (uint32_t i = 0; i < layers_count(set_layers(&f->set)); i++)
             large += set_layers(&f->set)->v[i]->counters.used;
@@ -156,7 +156,7 @@ static void sum_up(struct sums *sums, const tamis_filter *f)
 static bool is_sound(const tamis_filter *f)
 {
     const struct layers *stack = set_layers(&f->set);
-    const struct matrix *matrix = atomic_load(&f->set.matrix);
+    const struct matrix *matrix = atomic_load(&f->set.more->matrix);
     uint64_t total = 0, in_matrix = 0;
     for (uint32_t i = 0; i < layers_count(stack); i++) {
         const struct vector *v = stack->v[i];
@@ -203,7 +203,8 @@ TEST(unions_of_columns_are_those_of_the_model)
         sum_up(&expected, x);
         sum_up(&expected, y);
         bool settled =
-            atomic_load(&x->set.removals.total) + atomic_load(&y->set.removals.total) == 0;
+            atomic_load(&x->set.more->removals.total) + atomic_load(&y->set.more->removals.total) ==
+            0;
         tamis_error e =
             tamis_filter_merge(f, y, TAMIS_MERGE_RESTATE | (concat ? TAMIS_MERGE_CONCAT : 0), NULL);
         sum_up(&got, f);
@@ -236,7 +237,7 @@ TEST(intersections_of_columns)
             f[i] = some_filter(DYNAMIC, true, units, &rng);
             while (layers_count(set_layers(&f[i]->set)) > 1)
                 set_drop(&f[i]->set, 0);
-            const struct matrix *matrix = atomic_load(&f[i]->set.matrix);
+            const struct matrix *matrix = atomic_load(&f[i]->set.more->matrix);
             wide += matrix->width > 1;
         }
         const struct vector *x = set_layers(&f[0]->set)->v[0], *y = set_layers(&f[1]->set)->v[0];

@@ -62,8 +62,9 @@ static uint32_t model_total(const struct model *m)
 
 static uint32_t pending_copies(const tamis_records *x, const tamis_digest *record)
 {
-    uint32_t entry = pending_find(&x->set.removals, record);
-    return entry == NO_ENTRY ? 0 : (uint32_t)atomic_load(&x->set.removals.entries[entry].copies);
+    uint32_t entry = pending_find(&x->set.more->removals, record);
+    return entry == NO_ENTRY ? 0
+                             : (uint32_t)atomic_load(&x->set.more->removals.entries[entry].copies);
 }
 
 /* `left` copies of the record stay in all layers together: only one layer may have held it, or none
@@ -435,7 +436,8 @@ static bool remove_all(struct world *w, struct model *m, tamis_records *x, uint6
             return false;
     }
     const struct layers *layers = set_layers(&x->set);
-    bool clean = layers_count(layers) == 1 && x->set.stored == 0 && x->set.removals.total == 0;
+    bool clean =
+        layers_count(layers) == 1 && x->set.stored == 0 && x->set.more->removals.total == 0;
     for (uint32_t j = 0; j < layers->l[0]->parts && clean; j++) {
         const struct part *part = &layers->l[0]->part[j];
         clean = part->vector ? part->vector->ones == 0 && part->vector->counters.used == 0
@@ -587,7 +589,7 @@ static bool unions(uint64_t seed, bool deletable)
             m.copies[r]++, mine[r]++;
         }
     }
-    seen.pending += (y->set.removals.total > 0) + (x->set.removals.total > 0);
+    seen.pending += (y->set.more->removals.total > 0) + (x->set.more->removals.total > 0);
     CHECK(tamis_records_clone(&before, x) == TAMIS_OK);
     unsigned flags = rng_next(&rng) % 2 ? TAMIS_MERGE_RESTATE : 0;
     flags |= rng_next(&rng) % 4 == 0 ? TAMIS_MERGE_CONCAT : 0;

@@ -32,7 +32,7 @@ static tamis_filter *make_tiny(tamis_growth growth, tamis_layout layout, bool un
    than they allow together. Their sum is what the filter says. */
 static bool all_must_wait(const tamis_filter *f)
 {
-    const struct removals *r = &f->set.removals;
+    const struct removals *r = &f->set.more->removals;
     uint64_t total = 0;
     bool good = true;
     for (uint32_t i = 0; i < r->room; i++) {
@@ -208,7 +208,7 @@ TEST(pending_removals_cannot_be_crowded)
         tamis_digest key[WIDTH];
         if (!CHECK(set_make(&s, &mem_system, &settings, NULL, TAMIS_XXH3, NULL, 4) == TAMIS_OK))
             return;
-        struct removals *r = &s->removals;
+        struct removals *r = &s->more->removals;
         r->width = run % 2 ? WIDTH : 1;
         while (r->used < N) {
             for (uint32_t i = 0; i < r->width; i++)

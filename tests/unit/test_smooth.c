@@ -182,6 +182,63 @@ TEST(unions)
     }
 }
 
+/* Two of a stated capacity, of one size or of two, far past it: nine tenths of the rate are the vectors', and lines
+   take what is left. */
+TEST(unions_past_the_stated_capacity)
+{
+    static const uint64_t capacities[][2] = {{5000, 5000}, {20000, 3000}, {30000, 30000}};
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
+        tamis_filter *f[2], *third;
+        for (unsigned j = 0; j < 2; j++) {
+            tamis_options o = {.capacity = capacities[i][j], .key = key};
+            CHECK(tamis_filter_new(&f[j], &o, NULL) == TAMIS_OK);
+            fill(f[j], j * 80000, j * 80000 + 60000);
+        }
+        CHECK(tamis_filter_clone(&third, f[1]) == TAMIS_OK);
+        CHECK(tamis_filter_merge(f[0], f[1], 0, NULL) == TAMIS_OK);
+        check_all(f[0], 0, 60000);
+        check_all(f[0], 80000, 140000);
+        fill(f[0], 60000, 80000);
+        fill(f[0], 140000, 300000);
+        check_all(f[0], 0, 300000);
+        check_rate(f[0], 0.01);
+        tamis_filter_facts facts;
+        tamis_filter_info(f[0], &facts);
+        CHECK(facts.vectors == 2 && facts.fpp == 0.01 && facts.fpp_now <= 0.01);
+        /* The same vector again is past the rate, as the bits alone say. */
+        CHECK(tamis_filter_merge(f[0], third, 0, NULL) == TAMIS_ERATE);
+        CHECK(tamis_filter_merge(f[0], third, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
+        tamis_filter_info(f[0], &facts);
+        CHECK(facts.fpp > 0.01 && facts.fpp < 0.016);
+        check_all(f[0], 0, 300000);
+        for (unsigned j = 0; j < 2; j++)
+            tamis_filter_free(f[j]);
+        tamis_filter_free(third);
+    }
+}
+
+/* Within the capacity two vectors become one, and it still takes keys. */
+TEST(unions_within_the_stated_capacity)
+{
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    tamis_options o = {.capacity = 50000, .key = key};
+    tamis_filter *a, *b;
+    tamis_filter_facts facts;
+    CHECK(tamis_filter_new(&a, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_filter_new(&b, &o, NULL) == TAMIS_OK);
+    fill(a, 0, 20000);
+    fill(b, 15000, 40000);
+    CHECK(tamis_filter_merge(a, b, 0, NULL) == TAMIS_OK);
+    fill(a, 40000, 45000);
+    tamis_filter_info(a, &facts);
+    CHECK(facts.vectors == 1 && facts.growth == TAMIS_SMOOTH && facts.bytes < 80000);
+    check_all(a, 0, 45000);
+    check_rate(a, 0.01);
+    tamis_filter_free(a);
+    tamis_filter_free(b);
+}
+
 TEST(memory_has_a_limit)
 {
     struct fault fault;

@@ -158,7 +158,7 @@ static uint32_t times(uint32_t n)
 
 TEST(readers_beside_scalable_growth)
 {
-    read_beside_adds((tamis_options){.capacity = 8}, times(40000), 3);
+    read_beside_adds((tamis_options){.growth = TAMIS_SCALABLE, .capacity = 8}, times(40000), 3);
     read_beside_adds((tamis_options){.capacity = 8, .expansion = 1.5, .layout = TAMIS_SPREAD},
                      times(20000), 10);
     read_beside_adds((tamis_options){.growth = TAMIS_SCALABLE, .capacity = 8, .deletable = true},
