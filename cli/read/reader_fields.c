@@ -2,6 +2,8 @@
  * Every field of the records of a text, to choose among them: first the names, then a selection of
  * all of them, so that the values are those that index and find will see.
  */
+#define _GNU_SOURCE /* tdestroy */
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,13 +16,25 @@
 struct field_names {
     char **name;
     size_t n, room;
-    bool full; /* no memory */
+    void *tree; /* the same names, to search */
+    bool full;  /* no memory */
 };
 
 #define NAMES_MAX 4096
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static void keep(void *name)
+{
+    (void)name;
+}
+
 static void names_free(struct field_names *names)
 {
+    tdestroy(names->tree, keep);
     for (size_t i = 0; i < names->n; i++)
         free(names->name[i]);
     free(names->name);
@@ -30,15 +44,15 @@ static void names_add(struct field_names *names, const uint8_t *name, size_t len
 {
     if (len == 0 || memchr(name, 0, len) || names->n == NAMES_MAX)
         return;
-    for (size_t i = 0; i < names->n; i++)
-        if (strlen(names->name[i]) == len && memcmp(names->name[i], name, len) == 0)
-            return;
     char *copy = array_room(NULL, &names->name, names->n, &names->room, sizeof *names->name)
                      ? strndup((const char *)name, len)
                      : NULL;
-    names->full |= !copy;
-    if (copy)
+    char **found = copy ? tsearch(copy, &names->tree, by_text) : NULL;
+    names->full |= !found;
+    if (found && *found == copy)
         names->name[names->n++] = copy;
+    else
+        free(copy);
 }
 
 /* The columns of a table's header; without one their numbers, from its first line. */

@@ -1,10 +1,11 @@
 /* The selected attributes, compiled: columns of a header, or a tree of JSON paths. */
-#include "reader_parse.h"
-#include "regex.h"
-
+#define _GNU_SOURCE /* qsort_r */
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "base/err.h"
+#include "reader_parse.h"
+#include "regex.h"
 
 /* "12" is 12; NO_NODE for anything but a number in this form. */
 static uint32_t number_of(const char *text, size_t len)
@@ -22,10 +23,42 @@ static uint32_t number_of(const char *text, size_t len)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* The columns named in # lines. False: no memory. */
-static bool find_named(struct selection *s, const char *const *names, const uint8_t *header,
-                       size_t len, uint32_t *column)
+/* The names of the attributes, sorted: a table and a selection can have thousands. */
+struct sorted_names {
+    const char *const *names;
+    uint32_t *order;
+    size_t n;
+};
+
+static int by_name(const void *a, const void *b, void *names)
 {
+    const char *const *name = names;
+    return strcmp(name[*(const uint32_t *)a], name[*(const uint32_t *)b]);
+}
+
+/* Order of a name and a text without zero bytes. */
+static int compare_name(const char *name, const void *text, size_t len)
+{
+    int order = strncmp(name, text, len);
+    return order ? order : name[len] != 0;
+}
+
+/* The attribute of this name is in column c. */
+static void found_column(const struct sorted_names *w, const void *text, size_t len, uint32_t c,
+                         uint32_t *column)
+{
+    if (memchr(text, 0, len))
+        return;
+    size_t at = SEARCH(i, w->n, compare_name(w->names[w->order[i]], text, len) < 0);
+    if (at < w->n && compare_name(w->names[w->order[at]], text, len) == 0)
+        column[w->order[at]] = c;
+}
+
+/* The columns named in # lines. False: no memory. */
+static bool find_named(struct selection *s, const struct sorted_names *wanted,
+                       const uint8_t *header, size_t len, uint32_t *column)
+{
+    const char *const *names = wanted->names;
     struct columns *c = &s->columns;
     const char *when = format_of(s->dialect.format)->time;
     uint32_t says_when = NO_SLOT;
@@ -33,9 +66,7 @@ static bool find_named(struct selection *s, const char *const *names, const uint
     size_t n;
     columns_read(c, s->dialect.format, header, len);
     for (at = c->names; columns_next(c, &at, c->names_end, &text, &n); c->n++) {
-        for (size_t i = 0; i < s->n; i++)
-            if (strlen(names[i]) == n && memcmp(names[i], text, n) == 0)
-                column[i] = (uint32_t)c->n;
+        found_column(wanted, text, n, (uint32_t)c->n, column);
         bool w3c = s->dialect.format == READ_W3C;
         if (w3c && n == 4 && memcmp(text, "date", 4) == 0)
             c->date = (uint32_t)c->n;
@@ -56,87 +87,87 @@ static bool find_named(struct selection *s, const char *const *names, const uint
     return c->listed;
 }
 
+/* The columns named in the header of a table. False: no memory. */
+static bool find_headed(const struct selection *s, const struct sorted_names *wanted,
+                        const uint8_t *header, size_t len, uint32_t *column)
+{
+    uint8_t *name = malloc(len + 1);
+    const uint8_t *at = header, *end = header + len;
+    for (uint32_t c = 0; at && name; c++) {
+        size_t name_len = csv_header_field(&s->dialect, &at, end, name);
+        found_column(wanted, name, name_len, c, column);
+    }
+    bool ok = name;
+    free(name);
+    return ok;
+}
+
 /* column[i] = the column of attribute i, NO_SLOT if there is none. False: no memory. */
-static bool find_columns(struct selection *s, const char *const *names, const uint8_t *header,
-                         size_t len, uint32_t *column)
+static bool find_columns(struct selection *s, const struct sorted_names *wanted,
+                         const uint8_t *header, size_t len, uint32_t *column)
 {
     const struct format *format = format_of(s->dialect.format);
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++)
         column[i] = NO_SLOT;
-        for (uint32_t c = 0; c < format->n_fields; c++)
-            if (strcmp(names[i], format->field[c].name) == 0)
-                column[i] = c;
-    }
-    if (s->dialect.format == READ_ZEEK || s->dialect.format == READ_W3C)
-        return find_named(s, names, header, len, column);
+    for (uint32_t c = 0; c < format->n_fields; c++)
+        found_column(wanted, format->field[c].name, strlen(format->field[c].name), c, column);
     const char *name_of;
     uint32_t group;
     for (size_t g = 0; s->pattern && regex_group(s->pattern, g, &name_of, &group); g++)
-        for (size_t i = 0; i < s->n; i++)
-            if (strcmp(names[i], name_of) == 0)
-                column[i] = group;
-    if (!header || format->fit)
-        return true;
-    uint8_t *name = malloc(len + 1);
-    if (!name)
-        return false;
-    const uint8_t *at = header, *end = header + len;
-    for (uint32_t c = 0; at; c++) {
-        size_t name_len = csv_header_field(&s->dialect, &at, end, name);
-        for (size_t i = 0; i < s->n; i++)
-            if (strlen(names[i]) == name_len && memcmp(names[i], name, name_len) == 0)
-                column[i] = c;
-    }
-    free(name);
-    return true;
+        found_column(wanted, name_of, strlen(name_of), group, column);
+    if (s->dialect.format == READ_ZEEK || s->dialect.format == READ_W3C)
+        return find_named(s, wanted, header, len, column);
+    return !header || format->fit || find_headed(s, wanted, header, len, column);
 }
 
-/* Attribute i gets its column by its number, or shares it with an earlier one. */
-static void settle_columns(struct selection *s, const char *const *names, uint32_t *column)
+#define COLUMNS_MAX 1000000
+
+/* Attributes without a name among the columns may be the number of one. Sets the number of columns. */
+static void number_columns(struct selection *s, const char *const *names, uint32_t *column)
 {
     bool table = s->dialect.format == READ_CSV || s->dialect.format == READ_TSV;
+    s->n_columns = 1 + format_of(s->dialect.format)->n_fields;
     for (size_t i = 0; i < s->n; i++) {
         uint32_t number = table ? number_of(names[i], strlen(names[i])) : NO_NODE;
         if (column[i] == NO_SLOT && number != NO_NODE && number > 0)
             column[i] = number - 1;
         s->absent[i] = column[i] == NO_SLOT;
-        s->copy[i] = (uint32_t)i;
-        for (size_t j = 0; j < i && !s->absent[i]; j++)
-            if (column[j] == column[i]) {
-                s->copy[i] = s->copy[j];
-                s->copies = true;
-                break;
-            }
         if (!s->absent[i] && column[i] >= s->n_columns)
             s->n_columns = column[i] + (size_t)1;
     }
 }
 
-#define COLUMNS_MAX 1000000
+/* Attributes get the slots of their columns; the later ones of a column copy the first. */
+static void fill_slots(struct selection *s, const uint32_t *column)
+{
+    for (size_t c = 0; c < s->n_columns; c++)
+        s->slot[c] = NO_SLOT;
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t *slot = s->absent[i] ? NULL : &s->slot[column[i]];
+        if (slot && *slot == NO_SLOT)
+            *slot = i;
+        s->copy[i] = slot ? *slot : i;
+        s->copies |= s->copy[i] != i;
+    }
+}
 
-static tamis_error select_columns(struct selection *s, const char *const *names,
+static tamis_error select_columns(struct selection *s, const struct sorted_names *wanted,
                                   const uint8_t *header, size_t len, tamis_reason *reason)
 {
     uint32_t *column = malloc(s->n * sizeof *column);
     s->copy = calloc(s->n, sizeof *s->copy);
     s->absent = calloc(s->n, sizeof *s->absent);
-    bool ok = column && s->copy && s->absent && find_columns(s, names, header, len, column);
-    s->n_columns = 1 + format_of(s->dialect.format)->n_fields;
+    bool ok = column && s->copy && s->absent && find_columns(s, wanted, header, len, column);
     if (ok)
-        settle_columns(s, names, column);
+        number_columns(s, wanted->names, column);
     if (ok && s->n_columns > COLUMNS_MAX) {
         free(column);
         return fail(reason, TAMIS_EARG, "column %zu: there are at most %d", s->n_columns,
                     COLUMNS_MAX);
     }
     s->slot = ok ? malloc(s->n_columns * sizeof *s->slot) : NULL;
-    if (s->slot) {
-        for (size_t c = 0; c < s->n_columns; c++)
-            s->slot[c] = NO_SLOT;
-        for (size_t i = 0; i < s->n; i++)
-            if (!s->absent[i] && s->copy[i] == i)
-                s->slot[column[i]] = (uint32_t)i;
-    }
+    if (s->slot)
+        fill_slots(s, column);
     free(column);
     return s->slot ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for the columns");
 }
@@ -264,9 +295,12 @@ static bool grow_tree(struct selection *s)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static tamis_error check_names(const struct dialect *dialect, const char *const *names, size_t n,
+/* Checks the names and sorts them. */
+static tamis_error check_names(const struct dialect *dialect, struct sorted_names *wanted,
                                bool header, tamis_reason *reason)
 {
+    const char *const *names = wanted->names;
+    size_t n = wanted->n;
     bool table = dialect->format == READ_CSV || dialect->format == READ_TSV;
     if (n == 0 || n > 4096)
         return fail(reason, TAMIS_EARG, "%zu attributes: from 1 to 4096 can be read", n);
@@ -274,9 +308,6 @@ static tamis_error check_names(const struct dialect *dialect, const char *const 
         size_t dots = 0, len = strlen(names[i]);
         if (len == 0)
             return fail(reason, TAMIS_EARG, "an attribute without a name");
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(names[i], names[j]) == 0)
-                return fail(reason, TAMIS_EARG, "attribute %.100s is given twice", names[i]);
         for (const char *p = names[i]; (p = strchr(p, '.')); p++)
             dots++;
         if ((dialect->format == READ_JSONL || dialect->format == READ_JSON) && dots >= PATH_PARTS)
@@ -289,6 +320,16 @@ static tamis_error check_names(const struct dialect *dialect, const char *const 
                         "attribute %.100s: without a header, columns have numbers, from 1",
                         names[i]);
     }
+    wanted->order = malloc(n * sizeof *wanted->order);
+    if (!wanted->order)
+        return fail(reason, TAMIS_ENOMEM, "no memory for the attributes");
+    for (uint32_t i = 0; i < n; i++)
+        wanted->order[i] = i;
+    qsort_r(wanted->order, n, sizeof *wanted->order, by_name, (void *)(uintptr_t)names);
+    for (size_t i = 1; i < n; i++)
+        if (by_name(&wanted->order[i - 1], &wanted->order[i], (void *)(uintptr_t)names) == 0)
+            return fail(reason, TAMIS_EARG, "attribute %.100s is given twice",
+                        names[wanted->order[i]]);
     return TAMIS_OK;
 }
 
@@ -319,15 +360,12 @@ static void find_special(struct selection *s, const char *const *names)
     }
 }
 
-tamis_error selection_new(struct selection **out, const struct dialect *dialect,
-                          const char *const *names, size_t n, const void *header, size_t header_len,
-                          tamis_reason *reason)
+static tamis_error selection_make(struct selection **out, const struct dialect *dialect,
+                                  const struct sorted_names *wanted, const void *header,
+                                  size_t header_len, tamis_reason *reason)
 {
-    if (dialect->format == READ_AUTO)
-        return fail(reason, TAMIS_EARG, "the format is not known");
-    tamis_error error = check_names(dialect, names, n, header != NULL, reason);
-    if (error != TAMIS_OK)
-        return error;
+    const char *const *names = wanted->names;
+    tamis_error error = TAMIS_OK;
     struct selection *s = calloc(1, sizeof *s);
     if (!s)
         return fail(reason, TAMIS_ENOMEM, "no memory for the attributes");
@@ -338,7 +376,7 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
         s->dialect.record_max = READ_RECORD_MAX;
     if (!s->dialect.quoted_max)
         s->dialect.quoted_max = READ_QUOTED_MAX;
-    s->n = s->n_slots = n;
+    s->n = s->n_slots = wanted->n;
     s->header = header;
     s->header_len = header_len;
     find_special(s, names);
@@ -349,7 +387,7 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
     if (error != TAMIS_OK)
         ;
     else if (!selection_by_path(s) && dialect->format != READ_LOGFMT)
-        error = select_columns(s, names, header, header_len, reason);
+        error = select_columns(s, wanted, header, header_len, reason);
     else if (!grow_tree(s))
         error = fail(reason, TAMIS_ENOMEM, "no memory for the attributes");
     if (error != TAMIS_OK) {
@@ -365,6 +403,20 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
     s->completes = s->line != NO_SLOT || s->whole != NO_SLOT || s->time != NO_SLOT;
     *out = s;
     return TAMIS_OK;
+}
+
+tamis_error selection_new(struct selection **out, const struct dialect *dialect,
+                          const char *const *names, size_t n, const void *header, size_t header_len,
+                          tamis_reason *reason)
+{
+    struct sorted_names wanted = {names, NULL, n};
+    if (dialect->format == READ_AUTO)
+        return fail(reason, TAMIS_EARG, "the format is not known");
+    tamis_error error = check_names(dialect, &wanted, header != NULL, reason);
+    if (error == TAMIS_OK)
+        error = selection_make(out, dialect, &wanted, header, header_len, reason);
+    free(wanted.order);
+    return error;
 }
 
 size_t selection_absent(const struct selection *s, size_t from)

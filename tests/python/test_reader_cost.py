@@ -1,9 +1,13 @@
 """What reading costs, in instructions counted by valgrind: twice the text, twice the cost, whatever
 the text is made of."""
+import os
+
 import pytest
 
 from costs import instructions
 from test_reader import DUMP
+
+TAMIS = os.environ["TAMIS"]
 
 
 def reading(path, form):
@@ -46,4 +50,14 @@ def test_cost_of_quotes_is_linear_beyond_a_segment(tmp_path):
     for n in (1 << 20, 1 << 21, 1 << 22):
         path.write_text(make(n))
         counts.append(reading(path, form))
+    assert counts[2] - counts[1] < 2.5 * (counts[1] - counts[0]), counts
+
+
+def test_choosing_among_columns_is_linear(tmp_path):
+    """Without --attrs, index looks at every column, up to 4,096 of them."""
+    counts = []
+    for n in (1000, 2000, 4000):
+        rows = [["c%05d" % i for i in range(n)]] + [[str(7 * i + j) for i in range(n)] for j in range(3)]
+        (tmp_path / "a.csv").write_text("".join(",".join(row) + "\n" for row in rows))
+        counts.append(instructions([TAMIS, "index", "a.csv", "-o", "a.tamis"], tmp_path))
     assert counts[2] - counts[1] < 2.5 * (counts[1] - counts[0]), counts
