@@ -328,8 +328,8 @@ static tamis_error set_new(struct set **out, const tamis_options *o, const struc
         s->more->clock = o->clock;
         s->more->clock_context = o->clock_context;
     }
-    bool lines =
-        opt->growth == TAMIS_SMOOTH && opt->capacity < (o->growth ? 1 : (uint64_t)SMOOTH_SIZED);
+    bool lines = opt->growth == TAMIS_SMOOTH &&
+                 (opt->deletable || opt->capacity < (o->growth ? 1 : (uint64_t)SMOOTH_SIZED));
     e = lines ? smooth_start(s) : growth_grow(s, &first);
     set_quick(s);
     if (e != TAMIS_OK) {

@@ -198,8 +198,6 @@ tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_re
         return published_settings(set, o, reason);
     if (set->growth == TAMIS_DYNAMIC)
         return dynamic_settings(set, o->vectors, reason);
-    if (set->growth == TAMIS_SMOOTH && set->deletable)
-        set->capacity = 0; /* lines from the first key on */
     if (set->growth == TAMIS_FIXED)
         set->items_max = set->capacity;
     if (set->growth == TAMIS_WINDOW) {

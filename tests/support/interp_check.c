@@ -210,7 +210,8 @@ static bool check_empty(struct machine *m, struct slot *s)
 {
     tamis_filter_facts info;
     tamis_filter_info(s->filter, &info);
-    uint32_t vectors = m->options.growth != TAMIS_SMOOTH || s->filter->set.opt.capacity;
+    const struct settings *opt = &s->filter->set.opt;
+    uint32_t vectors = opt->growth != TAMIS_SMOOTH || (opt->capacity && !opt->deletable);
     if (info.items || info.pending || info.vectors != vectors || info.fill > 0)
         return interp_fail(m, "empty, but items %llu, pending %llu, vectors %u, fill %g",
                            (unsigned long long)info.items, (unsigned long long)info.pending,
