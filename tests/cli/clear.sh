@@ -2,7 +2,7 @@
 # tamis clear: empty again, the family stays.
 . "$(dirname "$0")/common.sh"
 
-tamis create a.tamis --capacity 100
+tamis create a.tamis --capacity 1000
 tamis create b.tamis --like a.tamis
 seq 5000 | tamis add a.tamis
 is quiet 0 "" "" 'tamis clear a.tamis'

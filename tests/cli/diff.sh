@@ -2,13 +2,13 @@
 # tamis diff, tamis apply: versions of a filter by patches.
 . "$(dirname "$0")/common.sh"
 
-for kind in "" "--layout spread" "--deletable" "--growth smooth" "--growth smooth --deletable" "--growth dynamic --capacity 100k" "--growth fixed --capacity 50k"; do
+for kind in "" "--layout spread" "--deletable" "--growth smooth" "--growth smooth --deletable" "--growth dynamic --capacity 100k" "--growth fixed --capacity 100k"; do
     name=$(echo "plain$kind" | tr -d ' -')
     rm -f *.tamis
     tamis create old.tamis $kind
-    seq 20000 | tamis add old.tamis
+    seq 60000 | tamis add old.tamis
     cp old.tamis new.tamis
-    seq 20001 21000 | tamis add new.tamis
+    seq 60001 61000 | tamis add new.tamis
     cp old.tamis copy.tamis
     is "diff-$name" 0 "" "" 'tamis diff old.tamis new.tamis >patch'
     is "apply-$name" 0 "" "" 'tamis apply copy.tamis <patch'

@@ -112,7 +112,7 @@ def test_many_sources_count_what_they_cost(server, r):
 def test_many_vectors_count_what_they_cost(server, r):
     """To unite filters is to look at every two of their vectors; small ones have few bytes for that."""
     r.config_set("tamis.work-limit", LIMIT)
-    r.execute_command("TAMIS.RESERVE", "a", 0.01, 1)
+    r.execute_command("TAMIS.RESERVE", "a", 0.01, 1, "GROWTH", "scalable")
     r.execute_command("TAMIS.ADD", "a", "x")
     vectors = 1
     merge = ["TAMIS.MERGE", "a", 1, "a", "CONCAT", "RESTATE"]

@@ -28,15 +28,15 @@ def test_the_example_follows_and_answers(world, program):
         gateway.stdin.write(key + "\n")
         gateway.stdin.flush()
         return gateway.stdout.readline().strip()
-    wait_for(lambda: ask("bob") == "bob: a b", "the copies")
+    wait_for(lambda: sorted(ask("bob").split()) == ["a", "b", "bob:"], "the copies")
     assert ask("ann") == "ann: a" and ask("zoe") == "zoe:"
     origins[1].stdin.write(b"+zoe\n")
     origins[1].stdin.flush()
     wait_for(lambda: ask("zoe") == "zoe: b", "a change")
     origins[1].kill()
-    wait_for(lambda: ask("ann") == "ann: a ?b", "doubt")
+    wait_for(lambda: sorted(ask("ann").split()) == ["?b", "a", "ann:"], "doubt")
     origins[0].send_signal(signal.SIGSTOP)
-    wait_for(lambda: ask("ann") == "ann: ?a ?b", "more doubt")
+    wait_for(lambda: sorted(ask("ann").split()) == ["?a", "?b", "ann:"], "more doubt")
     gateway.stdin.close()
     assert gateway.wait(timeout=WAIT) == 0
 
