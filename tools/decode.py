@@ -316,6 +316,8 @@ def check_head(h, hash_id, at):
     smooth = h["growth"] == 6
     need(not smooth or (h["layout"] == 2 and not flags & PUBLISHED), at, "the layout")
     need(h["parts"] <= (256 if smooth else 0), at, "parts of lines")
+    forecast = struct.pack("<3dI", h["level"], h["trend"], h["base_rate"], h["rates"])
+    need(not smooth or not any(forecast) and not h["pending"], at, "a forecast or pending removals")
     need(not (smooth and flags & DELETABLE and h["n"]), at, "a vector beside lines")
     need(h["layout"] == 1 or not (dynamic or hash_id == 3), at, "the layout")
     need(not (flags & DELETABLE and window), at, "a deletable window")

@@ -462,6 +462,13 @@ static tamis_error check_layers(const struct head *head, const uint8_t *body, ui
                            : "the keys of the vectors do not add up to those of the filter");
 }
 
+/* As all bytes zero: it is saved so. */
+static bool forecast_none(const struct forecast *f)
+{
+    const double none[3] = {0}, has[3] = {f->holt.level, f->holt.trend, f->base_rate};
+    return f->holt.n == 0 && memcmp(has, none, sizeof none) == 0;
+}
+
 static const char *pending_wrong(const struct head *head)
 {
     bool counted = head->counted && head->set.growth != TAMIS_SMOOTH;
@@ -469,6 +476,8 @@ static const char *pending_wrong(const struct head *head)
         head->pending > UINT32_MAX / 4 || head->candidates < head->pending ||
         head->candidates > head->pending * head->n || head->copies < head->pending)
         return "the pending removals";
+    if (head->set.growth == TAMIS_SMOOTH && !forecast_none(&head->forecast))
+        return "a forecast in a smooth filter";
     return head->forecast.base_rate >= 0 ? NULL : "the base rate";
 }
 
