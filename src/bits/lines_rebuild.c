@@ -33,6 +33,20 @@ ALWAYS_INLINE tamis_error visit_slot(const struct visit *v, uint32_t slot, uint6
     return (key & (key - 1)) >> 1 < from ? TAMIS_OK : visit_key(v, key, copies);
 }
 
+ALWAYS_INLINE tamis_error visit_line(const struct visit *v, unsigned width, uint64_t line,
+                                     uint64_t from, uint64_t end)
+{
+    const uint8_t *at = body_line(v->body, line);
+    tamis_error e = TAMIS_OK;
+    for (unsigned i = 0; i < line_slots(width) && e == TAMIS_OK; i++) {
+        uint32_t slot = slot_get(at, width, i);
+        if (slot == 0)
+            break;
+        e = visit_slot(v, slot, from, end - 1, 1);
+    }
+    return e;
+}
+
 ALWAYS_INLINE tamis_error visit_lines(const struct visit *v, unsigned width)
 {
     const struct body *b = v->body;
@@ -40,13 +54,7 @@ ALWAYS_INLINE tamis_error visit_lines(const struct visit *v, unsigned width)
     uint64_t from = 0;
     for (uint64_t line = 0; line < b->lines && e == TAMIS_OK; line++) {
         uint64_t end = first_of(b, line + 1);
-        const uint8_t *at = body_line(b, line);
-        for (unsigned i = 0; i < line_slots(width) && e == TAMIS_OK; i++) {
-            uint32_t slot = slot_get(at, width, i);
-            if (slot == 0)
-                break;
-            e = visit_slot(v, slot, from, end - 1, 1);
-        }
+        e = visit_line(v, width, line, from, end);
         from = end;
     }
     return e;
@@ -72,14 +80,21 @@ static tamis_error visit_rest(const struct visit *v, struct pour *pour)
     return rare && e == TAMIS_OK ? visit_apart(v, &rare->excess) : e;
 }
 
+/* The part at place i. */
+static struct visit visit_part(const struct lines_root *root, uint32_t i, entry_fn take,
+                               void *context)
+{
+    uint64_t top = root_places(root) > 1 ? (uint64_t)i << (64 - DEPTH_LAST) : 0;
+    return (struct visit){body_at(root, i), top, take, context};
+}
+
 static tamis_error visit_places(const struct lines_root *root, uint32_t first, uint32_t n,
                                 entry_fn take, void *context)
 {
     tamis_error e = TAMIS_OK;
     for (uint32_t i = first; i < first + n && e == TAMIS_OK;) {
-        const struct body *b = body_at(root, i);
-        uint64_t top = root_places(root) > 1 ? (uint64_t)i << (64 - DEPTH_LAST) : 0;
-        struct visit v = {b, top, take, context};
+        struct visit v = visit_part(root, i, take, context);
+        const struct body *b = v.body;
         e = b->width == 16 ? visit_lines(&v, 16) : visit_lines(&v, b->width);
         if (e == TAMIS_OK)
             e = visit_rest(&v, NULL);
@@ -88,10 +103,38 @@ static tamis_error visit_places(const struct lines_root *root, uint32_t first, u
     return e;
 }
 
+/* In rising order they would crowd a few lines of a set that takes them, and their stash, before it grows. So
+   the same line of all parts comes in turn, and lines come by their bits in reverse: those that came so far
+   are spread evenly. */
 tamis_error lines_each(const struct lines *l, entry_fn take, void *context)
 {
     const struct lines_root *root = lines_root_of(l);
-    return visit_places(root, 0, root_places(root), take, context);
+    uint32_t places = root_places(root), most = 1;
+    unsigned bits = 0;
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; i < places; i += body_places(root, body_at(root, i)))
+        if (body_at(root, i)->lines > most)
+            most = (uint32_t)body_at(root, i)->lines;
+    while (UINT64_C(1) << bits < most)
+        bits++;
+    for (uint64_t turn = 0; turn < UINT64_C(1) << bits && e == TAMIS_OK; turn++) {
+        uint64_t line = 0;
+        for (unsigned bit = 0; bit < bits; bit++)
+            line |= (turn >> bit & 1) << (bits - 1 - bit);
+        for (uint32_t i = 0; i < places && e == TAMIS_OK;) {
+            struct visit v = visit_part(root, i, take, context);
+            const struct body *b = v.body;
+            if (line < b->lines)
+                e = visit_line(&v, b->width, line, first_of(b, line), first_of(b, line + 1));
+            i += body_places(root, b);
+        }
+    }
+    for (uint32_t i = 0; i < places && e == TAMIS_OK;) {
+        struct visit v = visit_part(root, i, take, context);
+        e = visit_rest(&v, NULL);
+        i += body_places(root, v.body);
+    }
+    return e;
 }
 
 /* ---- the same part in another size ----------------------------------------------------------- */

@@ -182,6 +182,26 @@ TEST(unions)
     }
 }
 
+/* Entries that came in their order would crowd the lines of a small set. */
+TEST(unions_of_a_large_set_into_a_small_one)
+{
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    uint64_t many = harness_slow() ? 300000 : 2000000;
+    for (int deletable = 0; deletable < 2; deletable++) {
+        tamis_options o = {.growth = TAMIS_SMOOTH, .deletable = deletable, .key = key};
+        tamis_filter *a, *b;
+        CHECK(tamis_filter_new(&a, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_new(&b, &o, NULL) == TAMIS_OK);
+        fill(a, many, many + 1);
+        fill(b, 0, many);
+        CHECK(tamis_filter_merge(a, b, 0, NULL) == TAMIS_OK);
+        check_all(a, 0, many + 1);
+        check_rate(a, 0.01);
+        tamis_filter_free(a);
+        tamis_filter_free(b);
+    }
+}
+
 /* Two of a stated capacity, of one size or of two, far past it: nine tenths of the rate are the vectors', and lines
    take what is left. */
 TEST(unions_past_the_stated_capacity)
