@@ -122,7 +122,8 @@ static void *come_and_go(void *of)
     return NULL;
 }
 
-#ifdef __SANITIZE_THREAD__ /* which has locks of its own that a child may find taken */
+/* Sanitizers have locks of their own, which a child may find taken. */
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
 #define CHILDREN 0
 #else
 #define CHILDREN 100
