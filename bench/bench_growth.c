@@ -126,7 +126,7 @@ static double single(tamis_filter *f, const uint64_t *queries)
 static void grown(size_t n, const uint64_t *queries)
 {
     double rate_grown, rate_sized;
-    tamis_filter *f = make((tamis_options){.capacity = FIRST});
+    tamis_filter *f = make((tamis_options){.growth = TAMIS_SCALABLE, .capacity = FIRST});
     struct curve c = grow(f, n);
     tamis_filter *sized = make((tamis_options){.growth = TAMIS_FIXED, .capacity = n});
     double insert_sized = fill(sized, 1, 0, n), bits = bits_of(f) / (double)n;
