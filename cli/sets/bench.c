@@ -278,7 +278,9 @@ static int bench_all(struct bench *b)
     int status = bench_kind(b, "fixed", "sized in advance",
                             (tamis_options){.growth = TAMIS_FIXED, .capacity = b->items});
     if (status == FOUND)
-        status = bench_kind(b, "scalable", "grown from 1,000 keys",
+        status = bench_kind(b, "growing", "grown from nothing, the default", (tamis_options){0});
+    if (status == FOUND)
+        status = bench_kind(b, "scalable", "scalable, grown from 1,000 keys",
                             (tamis_options){.growth = TAMIS_SCALABLE, .capacity = FIRST_CAPACITY});
     if (status == FOUND)
         status = bench_kind(
