@@ -1,20 +1,9 @@
 #!/bin/bash
 # What "make install" puts in place is enough to build a program with, shows only what it should,
 # and goes away again.
+. "$(dirname "$0")/common.sh"
 stage=$PWD/stage
 make_in_root() { env -u MAKEFLAGS make -s -C "$TAMIS_ROOT" --no-print-directory "$@"; }
-failed=0
-
-check() { # check NAME COMMAND...
-    local name=$1 output
-    shift
-    if output=$("$@" 2>&1); then
-        echo "ok $name"
-    else
-        echo "not ok $name: ${output:-failed}"
-        failed=1
-    fi
-}
 
 cat > user.c <<'EOF'
 #include <tamis.h>

@@ -1,20 +1,9 @@
 #!/bin/bash
 # The Debian packages: every installed file is in one of them, each names what it needs, and together, unpacked,
 # they work.
+. "$(dirname "$0")/common.sh"
 command -v dpkg-shlibdeps >/dev/null || { echo "skip packages: no dpkg-dev"; exit 0; }
 debs=$(env -u MAKEFLAGS make -s -C "$TAMIS_ROOT" --no-print-directory deb) || { echo "not ok make-deb: $debs"; exit 1; }
-failed=0
-
-check() { # check NAME COMMAND...
-    local name=$1 output
-    shift
-    if output=$("$@" 2>&1); then
-        echo "ok $name"
-    else
-        echo "not ok $name: ${output:-failed}"
-        failed=1
-    fi
-}
 
 of() { printf '%s\n' $debs | grep "/$1_"; }
 unpack() { for deb in $debs; do dpkg-deb -x "$deb" root || return 1; done; }
