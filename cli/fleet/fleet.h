@@ -145,6 +145,7 @@ struct known_host {
     uint64_t failed;
     char *doubt; /* why it may have anything, or NULL */
     bool hit;    /* by the question at hand */
+    bool listed; /* while copies are fetched: it is still there, or was forgotten */
 };
 
 /*

@@ -270,7 +270,7 @@ static void print_errors(struct running *r, bool all)
 static const char *why_not(const struct running *r)
 {
     return r->began     ? "its answer broke off"
-           : r->foreign ? "its command printed something else than an answer"
+           : r->foreign ? "its command printed something other than an answer"
            : r->late    ? "no answer in time"
                         : "no answer from the command";
 }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include <ctype.h>
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
@@ -52,6 +53,8 @@ bool host_valid(const char *name)
 void sum_of(const void *data, size_t len, uint64_t sum[2])
 {
     crypto_generichash((uint8_t *)sum, 2 * sizeof *sum, data, len, NULL, 0);
+    sum[0] = le64toh(sum[0]);
+    sum[1] = le64toh(sum[1]);
 }
 
 /* ---- seals ----------------------------------------------------------------------------------- */

@@ -313,6 +313,8 @@ static bool doubt_host(struct syncing *s, struct known_host *h, const char *name
     const struct known_host *was = copies_host(&s->was, name);
     keep_all(s, name);
     h->as_of = was ? was->as_of : 0;
+    free(h->catalog);
+    free(h->doubt);
     h->catalog = was && was->catalog ? strdup(was->catalog) : NULL;
     h->doubt = strdup(s->copies->seal.given ? "its manifest is missing, damaged or not sealed"
                                             : "its manifest is missing or damaged");
@@ -355,8 +357,8 @@ static void note_owner(void *context, const char *owner, bool forgotten)
 {
     struct syncing *s = context;
     struct known_host *was = copies_host(&s->was, owner);
-    if (was)
-        was->hit = true; /* it is known what became of it */
+    if (was && !(forgotten && s->copies->seal.given)) /* that it was forgotten has no seal */
+        was->listed = true;
     if (forgotten || strchr(owner, '/'))
         return;
     if (!host_valid(owner)) {
@@ -502,9 +504,9 @@ static bool sync_locked(struct syncing *s)
     bool good = !s->failed;
     for (size_t i = 0; good && i < s->n_names; i++)
         good = take_host(s, s->name[i]);
-    for (size_t i = 0; good && i < s->was.n;
-         i++) /* one that was not forgotten may still have anything */
-        good = s->was.host[i].hit || take_host(s, s->was.host[i].name);
+    /* A host that is no longer listed, but was not forgotten, may still have any record. */
+    for (size_t i = 0; good && i < s->was.n; i++)
+        good = s->was.host[i].listed || take_host(s, s->was.host[i].name);
     good = good && write_files(s);
     remove_files(s, good);
     if (good && s->strange)

@@ -164,7 +164,7 @@ static bool stopped(struct party *p)
 
 /* ---- a text ---------------------------------------------------------------------------------- */
 
-/* The header of the record goes before the group; one that changes within it, before the record. */
+/* On a terminal: the header of the record goes before the group; one that changes within it, before the record. */
 static void keep_header(struct hand *h, struct place_group *g)
 {
     struct bytes *last = &g->last;

@@ -177,8 +177,8 @@ void lines_prefetch(const struct lines *l, const tamis_digest *digests, size_t n
    overlap, which count twice. */
 double lines_rate(const struct lines *l);
 
-/* Calls `take` for every entry, in an order that is even over all places: its place, the number of bits of it that are known (the
-   others are zero), its copies. Ends early with the first error. */
+/* Calls `take` for every entry, in an order that is even over all places: its place, the number of bits of
+   it that are known (the others are zero), its copies. Ends early with the first error. */
 typedef tamis_error (*entry_fn)(void *context, uint64_t place, unsigned known, uint64_t copies);
 tamis_error lines_each(const struct lines *l, entry_fn take, void *context);
 

@@ -221,7 +221,7 @@ tamis_error smooth_settle(struct set *s, unsigned flags)
             return TAMIS_ERATE;
         s->opt.fpp = vectors + rate < 1 ? vectors + rate : 1;
     }
-    if (rate > l->fpp)
+    if (rate > l->fpp || l->fpp > s->opt.fpp - vectors)
         l->fpp = s->opt.fpp - vectors;
     return TAMIS_OK;
 }

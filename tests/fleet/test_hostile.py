@@ -102,6 +102,10 @@ def test_a_seal_keeps_strangers_from_speaking_for_a_host(fleet):
         assert set(fleet.where("ip=10.0.0.0/8")[0]) == {"web2"}       # what a seal is for
     (fleet.folder / "exchange/web1/snapshot").write_bytes(real)
     assert fleet.where(*absent) == ({}, set())
+    index = fleet.folder / "exchange/web2/index"              # nor does it let them forget one
+    index.write_text(index.read_text() + "forgotten\n")
+    os.remove(fleet.folder / "exchange/web2/snapshot")
+    assert fleet.where(*absent, status=(2,))[1] == {"web2"}
 
 
 def test_a_host_that_vanished_is_in_doubt_until_it_is_forgotten(fleet):

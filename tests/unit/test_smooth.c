@@ -238,6 +238,32 @@ TEST(unions_past_the_stated_capacity)
     }
 }
 
+/* A set of lines alone has the whole rate for them; beside a vector it has what the vector leaves. */
+TEST(unions_of_lines_with_a_vector)
+{
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    for (unsigned first = 0; first < 2; first++) {
+        tamis_filter *f[2];
+        for (unsigned j = 0; j < 2; j++) {
+            tamis_options o = {
+                .growth = TAMIS_SMOOTH, .fpp = 0.1, .capacity = j ? 60000 : 0, .key = key};
+            CHECK(tamis_filter_new(&f[j], &o, NULL) == TAMIS_OK);
+            fill(f[j], j * 80000, j * 80000 + 60000);
+        }
+        tamis_filter *into = f[first];
+        CHECK(tamis_filter_merge(into, f[!first], 0, NULL) == TAMIS_OK);
+        fill(into, 140000, 1500000);
+        check_all(into, 0, 60000);
+        check_all(into, 80000, 1500000);
+        check_rate(into, 0.1);
+        tamis_filter_facts facts;
+        tamis_filter_info(into, &facts);
+        CHECK_MSG(facts.fpp_now <= 0.1, "%g", facts.fpp_now);
+        for (unsigned j = 0; j < 2; j++)
+            tamis_filter_free(f[j]);
+    }
+}
+
 /* Within the capacity two vectors become one, and it still takes keys. */
 TEST(unions_within_the_stated_capacity)
 {
