@@ -161,9 +161,9 @@ typedef struct tamis_options {
     double fpp;        /* total false positive rate; default 0.01 */
     uint64_t capacity; /* keys that fit at the stated rate: in all (fixed, dynamic), before it
                           grows (scalable, flexible), or within any one window, however they
-                          arrive (window; often many more fit). Default 1024. smooth: of a
-                          plain filter, keys in the vector that it begins with; default none,
-                          and none below 512 where growth is the default, too */
+                          arrive (window; often many more fit). Default 1024. smooth: keys
+                          in the vector that a plain filter begins with; default: no vector.
+                          With default growth, a capacity below 512 means no vector either */
     tamis_growth growth;
     tamis_layout layout;
     tamis_hash hash;

@@ -16,7 +16,7 @@ extern "C" {
  * Keeps the copies of a directory up to date with all origins that publish to an address:
  *
  *     redis://[USER@]HOST[:PORT]/NAME[?db=N]            redis+unix:///SOCKET?name=NAME
- *     rediss://... (TLS) [&ca=FILE][&cert=FILE&key=FILE]
+ *     rediss://[USER@]HOST[:PORT]/NAME[?ca=FILE][&cert=FILE&key=FILE]   (TLS)
  *     file:FOLDER                                       https://HOST/PATH (what a folder has)
  *
  * A password is taken from the environment: TAMIS_REDIS_PASSWORD, or the first line of the file that

@@ -23,8 +23,9 @@
 #define LOOK_MS    1000 /* between looks for new messages */
 #define LOOK_PART  4    /* of the time, at most, are looks */
 #define CONNECT_MS 5000
-#define SLOW_S     30 /* a transfer may take as long as it likes, but not come to a stop for so long, */
-#define SLOW_BYTES 100        /* which is less than this a second */
+#define SLOW_S     30         /* a transfer ends after so many seconds of fewer than */
+#define SLOW_BYTES 100        /* so many bytes per second, */
+#define WHOLE_S    3600       /* and after so many in all */
 #define KEPT_MOST  1000000000 /* seconds: 31 years */
 #define RACY_S     2          /* how long after a change another one may look the same */
 #define BODY_MOST  ((size_t)1 << 30)
@@ -243,6 +244,7 @@ static bool prepare(struct http *h)
                    {CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS},
                    {CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES},
                    {CURLOPT_LOW_SPEED_TIME, SLOW_S},
+                   {CURLOPT_TIMEOUT, WHOLE_S},
                    {CURLOPT_FOLLOWLOCATION, 1},
                    {CURLOPT_MAXREDIRS, 3},
                    {CURLOPT_NETRC, CURL_NETRC_OPTIONAL}};

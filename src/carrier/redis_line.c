@@ -67,7 +67,7 @@ static bool link_send(struct redis_link *link, const char *data, size_t len)
 /* The next reply, or NULL with a text. */
 static redisReply *link_receive(struct redis_link *link, char error[160])
 {
-    static _Thread_local char piece[65536];
+    char piece[16384]; /* as much as TLS has at a time */
     redisReader *reader = link->context->reader;
     void *reply = NULL;
     while (redisReaderGetReply(reader, &reply) == REDIS_OK && !reply) {
@@ -179,7 +179,8 @@ static redisReply *checked(struct redis_line *l, redisReply *reply)
     return NULL;
 }
 
-/* AUTH and SELECT on a new connection; an error of the server is a reply too. NULL with a text; 0 parts: good. */
+/* AUTH and SELECT, or PING, on a new connection: the last reply, which may be an error of the server; NULL with a
+   text. */
 static redisReply *sign_in(struct redis_line *l, struct redis_link *link, char error[160])
 {
     const struct redis_address *a = &l->address;
@@ -192,7 +193,10 @@ static redisReply *sign_in(struct redis_line *l, struct redis_link *link, char e
     else if (a->password)
         len[0] = redisFormatCommand(&command[0], "AUTH %s", a->password);
     len[1] = redisFormatCommand(&command[1], a->db ? "SELECT %s" : "PING", db);
-    for (int i = 0; i < 2; i++) {
+    bool good = (!a->password || len[0] > 0) && len[1] > 0;
+    if (!good)
+        snprintf(error, 160, "out of memory");
+    for (int i = 0; good && i < 2; i++) {
         if (len[i] <= 0 || (reply && reply->type == REDIS_REPLY_ERROR))
             continue;
         reply_done(reply);
@@ -308,8 +312,8 @@ redisReply *line_command(struct redis_line *l, const char *format, ...)
     va_start(args, format);
     int len = redisvFormatCommand(&data, format, args);
     va_end(args);
-    if (len <= 0) {
-        carrier_fail(l->carrier, "out of memory");
+    if (len <= 0) { /* not to go on in the middle of a transaction */
+        line_fail(l, "out of memory");
         return NULL;
     }
     redisReply *reply = checked(l, follow(l, data, (size_t)len));

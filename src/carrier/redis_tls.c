@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "redis_line.h"
 
+#include <pthread.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -88,8 +89,8 @@ static union {
         __typeof__(&BIO_set_init) bio_set_init;
     };
 } lib;
-static BIO_METHOD
-    *quiet; /* a socket as OpenSSL's own, without a SIGPIPE when the other side went away */
+/* A socket as OpenSSL's own, without a SIGPIPE when the other side went away. */
+static BIO_METHOD *quiet;
 
 struct tls {
     SSL_CTX *context;
@@ -100,13 +101,21 @@ struct tls {
 static int quiet_write(BIO *bio, const char *data, int len)
 {
     const struct tls *t = lib.bio_get_data(bio);
-    return (int)send(t->fd, data, (size_t)len, MSG_NOSIGNAL);
+    ssize_t n;
+    do /* OpenSSL takes an interrupted call for the end */
+        n = send(t->fd, data, (size_t)len, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return (int)n;
 }
 
 static int quiet_read(BIO *bio, char *to, int room)
 {
     const struct tls *t = lib.bio_get_data(bio);
-    return (int)recv(t->fd, to, (size_t)room, 0);
+    ssize_t n;
+    do
+        n = recv(t->fd, to, (size_t)room, 0);
+    while (n < 0 && errno == EINTR);
+    return (int)n;
 }
 
 static long quiet_ctrl(BIO *bio, int command, long number, void *pointer)
@@ -115,20 +124,23 @@ static long quiet_ctrl(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH;
 }
 
+/* Followers in several threads may be the first at the same time. */
 static bool load(char error[160])
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     char why[256] = "out of memory";
-    if (quiet)
-        return true;
-    if (late_load("libssl.so.3", names, sizeof names / sizeof *names, lib.table, why) &&
+    pthread_mutex_lock(&lock);
+    if (!quiet && late_load("libssl.so.3", names, sizeof names / sizeof *names, lib.table, why) &&
         (quiet = lib.meth_new(BIO_TYPE_SOURCE_SINK, "tamis"))) {
         lib.meth_set_write(quiet, quiet_write);
         lib.meth_set_read(quiet, quiet_read);
         lib.meth_set_ctrl(quiet, quiet_ctrl);
-        return true;
     }
-    snprintf(error, 160, "%.150s", why);
-    return false;
+    bool good = quiet;
+    pthread_mutex_unlock(&lock);
+    if (!good)
+        snprintf(error, 160, "%.150s", why);
+    return good;
 }
 
 /* The first reason of OpenSSL, or of the system. */

@@ -350,7 +350,8 @@ bool normal_fold(struct text t, struct out *o)
 
 void trim_quoted(struct text *t)
 {
-    if (t->at<t->end && * t->at> '"' && t->end[-1] > '"') /* as almost always */
+    bool some = t->end > t->at;
+    if (some && t->at[0] > '"' && t->end[-1] > '"') /* nothing to trim, as almost always */
         return;
     trim(t);
     if (t->end - t->at >= 2 && *t->at == '"' && t->end[-1] == '"') {

@@ -283,7 +283,8 @@ ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 /* The shares of the rate that a vector and the lines behind it have; see there. */
 #define SMOOTH_VECTOR 0.45
 #define SMOOTH_LINES  0.05
-/* Where growth is ours to choose: for fewer keys lines take less, with all that comes beside a vector. */
+/* With default growth, filters of a lower capacity have lines only: a vector and what comes with it would take
+   more memory. */
 #define SMOOTH_SIZED 512
 ALWAYS_INLINE struct lines *set_lines(const struct set *s)
 {

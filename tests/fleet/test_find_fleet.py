@@ -155,7 +155,7 @@ def test_what_is_no_answer_is_not_read_to_its_end(hosts):
     names = acting(hosts, 'yes $host\n')
     done = find(hosts, "ip=10.0.0.1", "--fresh", via="sh ./act {host}", status=(2,))
     assert done.stdout == "" and done.stderr.count("not reached: ") == len(names)
-    assert done.stderr.count("something else than an answer") == len(names)
+    assert done.stderr.count("something other than an answer") == len(names)
 
 
 def test_a_number_that_was_cut_off_is_not_counted(hosts):
