@@ -190,7 +190,7 @@ bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long lon
 {
     size_t len;
     const char *data = rm.StringPtrLen(argv[3], &len), *why = NULL;
-    if (!foreign_type || cursor < 1)
+    if (!foreign_type || !cuckoo_type || cursor < 1)
         return false;
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     bool empty = rm.KeyType(key) == RM_KEY_EMPTY, ours = true, done = false;

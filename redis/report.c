@@ -186,7 +186,8 @@ static void reply_foreign(RedisModuleCtx *ctx, const struct value *v)
     say_count(ctx, "vectors", facts.vectors);
     say_count(ctx, "bytes", value_bytes(v));
     say_real(ctx, "fpp", true, facts.fpp);
-    say_real(ctx, "fpp_now", read, foreign_rate_now(v->foreign) + top.fpp_now);
+    read &= foreign_bytes(v->foreign) <= 4 * (uint64_t)server.work_limit; /* it reads all of them */
+    say_real(ctx, "fpp_now", read, read ? foreign_rate_now(v->foreign) + top.fpp_now : 0);
 }
 
 static void reply_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)

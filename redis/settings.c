@@ -323,8 +323,9 @@ static int set_theirs(const char *name, RedisModuleString *value, void *entry,
 }
 
 /* The server prefixes the settings of a module with the module's name, so bf.bloom-capacity needs a module
-   called bf: this one, loaded a second time. Redis 8 also allows names without a prefix. Either of the two
-   may be loaded first, since CONFIG REWRITE may reorder the lines. */
+   called bf: this one, loaded a second time. Redis 8 has RedisBloom's names, without a prefix: only
+   one family is registered, since two names of one setting would reset each other to their defaults. Either
+   module may be loaded first, since CONFIG REWRITE may reorder the lines. */
 int settings_load_bf(RedisModuleCtx *ctx)
 {
     bool bare = !rm.is_valkey && rm.GetServerVersion() >= 0x080000;
@@ -337,7 +338,7 @@ int settings_load_bf(RedisModuleCtx *ctx)
         char preset[32];
         bool dotted = strncmp(t->name, "bf.", 3) == 0, dashed = strncmp(t->name + 1, "f-", 2) == 0;
         show_theirs(t->ours, preset);
-        if ((dotted || (dashed && bare)) &&
+        if ((bare ? dashed : dotted) &&
             rm.RegisterStringConfig(ctx, t->name + (dotted ? 3 : 0), preset,
                                     dotted ? 0 : RM_CONFIG_UNPREFIXED, get_theirs, set_theirs, NULL,
                                     (void *)t) != RM_OK)

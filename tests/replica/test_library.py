@@ -28,15 +28,15 @@ def test_the_example_follows_and_answers(world, program):
         gateway.stdin.write(key + "\n")
         gateway.stdin.flush()
         return gateway.stdout.readline().strip()
-    wait_for(lambda: sorted(ask("bob").split()) == ["a", "b", "bob:"], "the copies")
+    wait_for(lambda: ask("bob") in ("bob: a b", "bob: b a"), "the copies")
     assert ask("ann") == "ann: a" and ask("zoe") == "zoe:"
     origins[1].stdin.write(b"+zoe\n")
     origins[1].stdin.flush()
     wait_for(lambda: ask("zoe") == "zoe: b", "a change")
     origins[1].kill()
-    wait_for(lambda: sorted(ask("ann").split()) == ["?b", "a", "ann:"], "doubt")
+    wait_for(lambda: ask("ann") in ("ann: a ?b", "ann: ?b a"), "doubt")
     origins[0].send_signal(signal.SIGSTOP)
-    wait_for(lambda: sorted(ask("ann").split()) == ["?a", "?b", "ann:"], "more doubt")
+    wait_for(lambda: ask("ann") in ("ann: ?a ?b", "ann: ?b ?a"), "more doubt")
     gateway.stdin.close()
     assert gateway.wait(timeout=WAIT) == 0
 
