@@ -55,13 +55,8 @@ static bool fail_system(struct folder *f, const char *path)
 
 static bool make_folder(struct folder *f, const char *path)
 {
-    struct stat st;
-    if (mkdir(path, f->objects.carrier.open_to_all ? 0755 : 0700) != 0 && errno != EEXIST)
-        return fail_system(f, path);
-    if (lstat(path, &st) == 0 && (S_ISDIR(st.st_mode) || strcmp(path, f->path) == 0))
-        return true;
-    errno = ENOTDIR; /* a link that someone planted is not the owner's folder */
-    return fail_system(f, path);
+    return mkdir(path, f->objects.carrier.open_to_all ? 0755 : 0700) == 0 || errno == EEXIST ||
+           fail_system(f, path);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -116,7 +111,7 @@ static bool put_file(struct folder *f, const char *owner, const char *name, bool
     char path[PATH_MAX];
     struct beside file;
     tamis_reason reason = {0};
-    unsigned flags = BESIDE_STRANGE | (synced ? 0 : BESIDE_LOOSE) |
+    unsigned flags = BESIDE_STRANGE | (*owner ? BESIDE_INNER : 0) | (synced ? 0 : BESIDE_LOOSE) |
                      (f->objects.carrier.open_to_all ? 0 : BESIDE_PRIVATE);
     name_of(f, owner, "", path);
     if (!make_folder(f, f->path) || (*owner && !make_folder(f, path)))
@@ -352,20 +347,29 @@ static bool folder_send(struct carrier *c, const char *owner, const void *data, 
     return true;
 }
 
-/* Messages up to this number are not needed any more. */
-static bool remove_up_to(struct folder *f, const char *owner, uint64_t number)
+/* Messages up to this number are not needed any more, nor, if so said, is the snapshot. What a
+   link in the place of the owner's folder leads to is left alone. */
+static bool remove_up_to(struct folder *f, const char *owner, uint64_t number, bool snapshot)
 {
     struct numbers numbers;
     char name[32], path[PATH_MAX];
     if (!list_numbers(f, owner, &numbers))
         return false;
-    for (size_t i = 0; i < numbers.n && numbers.number[i] <= number; i++) {
+    name_of(f, owner, "", path);
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool good = folder >= 0 || errno == ENOENT;
+    for (size_t i = 0; folder >= 0 && i < numbers.n && numbers.number[i] <= number; i++) {
         snprintf(name, sizeof name, "%020llu", (unsigned long long)numbers.number[i]);
-        name_of(f, owner, name, path);
-        unlink(path);
+        unlinkat(folder, name, 0);
     }
+    if (folder >= 0 && snapshot)
+        good = unlinkat(folder, "snapshot", 0) == 0 || errno == ENOENT;
+    if (!good)
+        fail_system(f, path);
+    if (folder >= 0)
+        close(folder);
     free(numbers.number);
-    return true;
+    return good;
 }
 
 static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
@@ -395,7 +399,7 @@ static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
     if (!good)
         return false;
     f->first = f->last = 0;
-    return remove_up_to(f, owner, front[1]) && put_index(f, owner, false) &&
+    return remove_up_to(f, owner, front[1], false) && put_index(f, owner, false) &&
            be_listed(f, owner, fresh);
 }
 
@@ -422,19 +426,16 @@ static bool folder_advance(struct carrier *c, const char *owner)
     struct folder *f = (struct folder *)c;
     if (f->last)
         f->first = f->last;
-    return !f->last || (remove_up_to(f, owner, f->last - 1) && put_index(f, owner, false));
+    return !f->last || (remove_up_to(f, owner, f->last - 1, false) && put_index(f, owner, false));
 }
 
 /* A farewell stays, so that followers hear it. */
 static bool folder_retire(struct carrier *c, const char *owner, bool forget)
 {
     struct folder *f = (struct folder *)c;
-    char path[PATH_MAX];
     uint64_t last;
-    if (!last_number(f, owner, &last) || !remove_up_to(f, owner, forget || !last ? last : last - 1))
-        return false;
-    name_of(f, owner, "snapshot", path);
-    return (unlink(path) == 0 || errno == ENOENT || fail_system(f, path)) &&
+    return last_number(f, owner, &last) &&
+           remove_up_to(f, owner, forget || !last ? last : last - 1, true) &&
            put_index(f, owner, true);
 }
 

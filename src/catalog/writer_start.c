@@ -12,7 +12,7 @@ static tamis_error writer_new(tamis_catalog_writer **out, const tamis_allocator 
     if (!w)
         return no_memory(reason);
     w->allocator = *a;
-    w->file.fd = w->spill.fd = -1;
+    w->file.folder = w->file.fd = w->spill.fd = -1;
     w->path = mem_new(a, strlen(path) + 1, 1);
     if (!w->path || pthread_mutex_init(&w->lock, NULL) != 0) {
         mem_free(a, w->path, strlen(path) + 1, 1);

@@ -6,7 +6,7 @@
  * Its writer holds a lock on it: a file of such a name without a lock was left by a killed process,
  * and the next save removes it.
  */
-#define _GNU_SOURCE /* O_TMPFILE, fallocate */
+#define _GNU_SOURCE /* O_TMPFILE, O_PATH, fallocate */
 
 #include "file.h"
 
@@ -24,48 +24,43 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool find_names(struct beside *s, const char *path, bool links)
+/* Opens the folder once: whatever then happens to its name, all that follows is done in it. */
+static bool open_folder(struct beside *s, const char *path, unsigned flags)
 {
-    if (!links && strlen(path) < PATH_MAX)
+    char folder[PATH_MAX];
+    if (flags & BESIDE_STRANGE && strlen(path) < PATH_MAX)
         memcpy(s->target, path, strlen(path) + 1);
     else if (!file_resolve(s->target, path))
         return false;
     const char *slash = strrchr(s->target, '/');
-    size_t len = slash ? (size_t)(slash - s->target) : 0;
-    memcpy(s->folder, slash && len == 0 ? "/" : ".", 2);
-    if (len) {
-        memcpy(s->folder, s->target, len);
-        s->folder[len] = 0;
-    }
-    return true;
+    int len = !slash ? 0 : slash == s->target ? 1 : (int)(slash - s->target);
+    snprintf(folder, sizeof folder, "%.*s", len ? len : 1, len ? s->target : ".");
+    s->name = slash ? slash + 1 : s->target;
+    int how = O_DIRECTORY | O_CLOEXEC | (flags & BESIDE_INNER ? O_NOFOLLOW : 0);
+    s->folder = open(folder, O_RDONLY | how);
+    if (s->folder < 0 && errno == EACCES) /* it may be writable all the same */
+        s->folder = open(folder, O_PATH | how);
+    return s->folder >= 0;
 }
 
-/* The i-th temporary name in the folder. */
-static bool temp_name(struct beside *s, unsigned i)
+static void temp_name(struct beside *s, unsigned i)
 {
-    const char *slash = strrchr(s->target, '/'), *name = slash ? slash + 1 : s->target;
-    int len = snprintf(s->temp, sizeof s->temp, "%s/.tamis-%016llx%c", s->folder,
-                       (unsigned long long)hash_of(name, strlen(name)), 'a' + (int)i);
-    if (len >= 0 && (size_t)len < sizeof s->temp)
-        return true;
-    errno = ENAMETOOLONG;
-    return false;
+    snprintf(s->temp, sizeof s->temp, ".tamis-%016llx%c",
+             (unsigned long long)hash_of(s->name, strlen(s->name)), 'a' + (int)i);
 }
 
 /* Removes files that a killed process left under these names. */
-static bool remove_left(struct beside *s)
+static void remove_left(struct beside *s)
 {
     for (unsigned i = 0; i < TEMPS; i++) {
-        if (!temp_name(s, i))
-            return false;
-        int fd = file_open(s->temp, false, NULL);
+        temp_name(s, i);
+        int fd = openat(s->folder, s->temp, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
         if (fd < 0)
             continue;
         if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-            unlink(s->temp);
+            unlinkat(s->folder, s->temp, 0);
         close(fd);
     }
-    return true;
 }
 
 /* ---- the new file ---------------------------------------------------------------------------- */
@@ -74,16 +69,16 @@ static bool open_new(struct beside *s, mode_t mode)
 {
 #ifdef O_TMPFILE
     if (access("/proc/self/fd", X_OK) == 0) {
-        s->fd = open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+        s->fd = openat(s->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
         if (s->fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
             return s->fd >= 0;
     }
 #endif
     errno = EEXIST;
     for (unsigned i = 0; s->fd < 0 && errno == EEXIST && i < TEMPS; i++) {
-        if (!temp_name(s, i))
-            return false;
-        s->fd = open(s->temp, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, mode);
+        temp_name(s, i);
+        s->fd =
+            openat(s->folder, s->temp, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, mode);
     }
     s->named = s->fd >= 0;
     return s->named;
@@ -98,31 +93,23 @@ static bool give_name(struct beside *s)
     snprintf(self, sizeof self, "/proc/self/fd/%d", s->fd);
     errno = EEXIST;
     for (unsigned i = 0; done != 0 && errno == EEXIST && i < TEMPS; i++) {
-        if (!temp_name(s, i))
-            return false;
-        done = linkat(AT_FDCWD, self, AT_FDCWD, s->temp, AT_SYMLINK_FOLLOW);
+        temp_name(s, i);
+        done = linkat(AT_FDCWD, self, s->folder, s->temp, AT_SYMLINK_FOLLOW);
     }
     s->named = done == 0;
     return s->named;
 }
 
+/* A folder that is writable but not readable (EBADF) cannot be synced. */
 static bool sync_folder(const struct beside *s)
 {
-    int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return errno == EACCES; /* a folder that is writable but not readable cannot be synced */
-    bool synced = fsync(fd) == 0 || errno == EINVAL || errno == EROFS;
-    int error = errno;
-    close(fd);
-    errno = error;
-    return synced;
+    return fsync(s->folder) == 0 || errno == EINVAL || errno == EROFS || errno == EBADF;
 }
 
-static tamis_error check_target(const struct beside *s, const char *path, bool links,
-                                tamis_reason *reason)
+static tamis_error check_target(const struct beside *s, const char *path, tamis_reason *reason)
 {
     struct stat st;
-    if (fstatat(AT_FDCWD, s->target, &st, links ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(s->folder, s->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? TAMIS_OK : file_fail(reason, errno, path, "");
     if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) /* a link itself is replaced */
         return TAMIS_OK;
@@ -154,30 +141,29 @@ tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *rea
         return file_fail(reason, errno, path, "writing");
     if (!give_name(s))
         return file_fail(reason, errno, path, "writing");
-    if (rename(s->temp, s->target) != 0)
+    if (renameat(s->folder, s->temp, s->folder, s->name) != 0)
         return file_fail(reason, errno, path, "replacing");
     s->named = false;
     if (s->loose || sync_folder(s))
         return TAMIS_OK;
-    file_fail(reason, errno, s->folder, "syncing");
+    file_fail(reason, errno, path, "syncing the folder of");
     return TAMIS_ESYNC;
 }
 
 tamis_error beside_open(struct beside *s, const char *path, unsigned flags, tamis_reason *reason)
 {
     struct stat old;
-    bool links = !(flags & BESIDE_STRANGE);
-    s->fd = -1;
-    s->named = false;
-    s->loose = flags & BESIDE_LOOSE;
-    if (!find_names(s, path, links) || !remove_left(s))
-        return file_fail(reason, errno, path, "");
-    tamis_error e = check_target(s, path, links, reason);
+    *s = (struct beside){.fd = -1, .folder = -1, .loose = flags & BESIDE_LOOSE};
+    if (!open_folder(s, path, flags))
+        return file_fail(reason, errno, path, "writing");
+    remove_left(s);
+    tamis_error e = check_target(s, path, reason);
     if (e == TAMIS_OK && !open_new(s, flags & BESIDE_PRIVATE ? 0600 : 0644))
         e = file_fail(reason, errno, path, "writing");
     if (e == TAMIS_OK && flock(s->fd, LOCK_EX) != 0)
         errno = 0; /* no locks in this folder, so no other process removes it either */
-    if (e == TAMIS_OK && flags & BESIDE_KEEP && stat(s->target, &old) == 0)
+    if (e == TAMIS_OK && flags & BESIDE_KEEP &&
+        fstatat(s->folder, s->name, &old, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(old.st_mode))
         pass_on(s->fd, &old);
     return e;
 }
@@ -185,11 +171,13 @@ tamis_error beside_open(struct beside *s, const char *path, unsigned flags, tami
 void beside_close(struct beside *s)
 {
     if (s->named)
-        unlink(s->temp);
+        unlinkat(s->folder, s->temp, 0);
     if (s->fd >= 0)
         close(s->fd);
+    if (s->folder >= 0)
+        close(s->folder);
     s->named = false;
-    s->fd = -1;
+    s->fd = s->folder = -1;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -219,14 +207,12 @@ int file_write(int fd, const void *data, size_t len, int64_t offset)
 
 int spill_open(struct spill *spill, const struct beside *beside)
 {
-    struct beside other = {.fd = -1};
-    memcpy(other.folder, beside->folder, sizeof other.folder);
-    memcpy(other.target, beside->target, sizeof other.target);
+    struct beside other = {.fd = -1, .folder = beside->folder, .name = beside->name};
     *spill = (struct spill){.fd = -1};
     if (!open_new(&other, 0600))
         return errno;
     if (other.named)
-        unlink(other.temp);
+        unlinkat(other.folder, other.temp, 0);
     spill->fd = other.fd;
     return 0;
 }

@@ -48,19 +48,24 @@ tamis_error file_named(tamis_reason *reason, tamis_error e, const char *path);
 
 /* A new file that will replace another. */
 struct beside {
-    char target[PATH_MAX], folder[PATH_MAX], temp[PATH_MAX];
+    char target[PATH_MAX];
+    const char *name; /* of the target in its folder */
+    char temp[32];
     bool loose; /* see BESIDE_LOOSE */
     bool named; /* temp exists and must be removed on failure */
-    int fd;
+    int folder, fd;
 };
 
 enum beside_flags {
     BESIDE_PRIVATE = 1, /* readable by its owner only */
     BESIDE_KEEP = 2,    /* with the owner and permissions of the file that it replaces */
     BESIDE_STRANGE = 4, /* in a shared folder: a link of that name is replaced, not followed */
-    BESIDE_LOOSE = 8    /* not synced: it can be had again, and damage is noticed */
+    BESIDE_LOOSE = 8,   /* not synced: it can be had again, and damage is noticed */
+    BESIDE_INNER = 16   /* the folder too is under others' control: no link in its place */
 };
 
+/* The folder is opened here, once: renaming it, or planting a link under its name, does not lead
+   the file elsewhere. Close it even after an error. */
 tamis_error beside_open(struct beside *s, const char *path, unsigned flags, tamis_reason *reason);
 /* Reserves space: returns ENOSPC now rather than after minutes of writing, otherwise 0. */
 int file_reserve(int fd, uint64_t size);

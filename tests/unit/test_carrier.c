@@ -214,7 +214,11 @@ TEST(planted_links_are_not_written_through)
     CHECK(system("rm -r shared/me") == 0 && mkdir("there", 0700) == 0);
     CHECK(symlink("../there", "shared/me") == 0); /* nor into a folder elsewhere */
     struct carrier *c = folder();
-    CHECK(!carrier_replace(c, "me", 7, &part, 1) && rmdir("there") == 0);
+    CHECK(!carrier_replace(c, "me", 7, &part, 1));
+    write_text("there/00000000000000000001", "mine"), write_text("there/snapshot", "mine");
+    CHECK(!carrier_retire(c, "me", true)); /* nor is anything removed there */
+    CHECK(unlink("there/00000000000000000001") == 0 && unlink("there/snapshot") == 0);
+    CHECK(rmdir("there") == 0);
     carrier_close(c);
     CHECK(system("rm -r shared") == 0);
     unlink("victim");

@@ -1,6 +1,8 @@
 /* Files: mapped, loaded and original answer alike; whatever happens while saving, the old file or the
  * new one is whole; two writers do not lose each other's keys.
  */
+#define _GNU_SOURCE /* renameat2 */
+
 #include "format/format.h"
 #include "os/file.h"
 #include "harness.h"
@@ -27,11 +29,11 @@ int fsync(int fd)
     return fdatasync(fd);
 }
 
-int rename(const char *from, const char *to)
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
 {
     if (rename_kills)
         raise(SIGKILL);
-    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+    return renameat2(from_folder, from, to_folder, to, 0);
 }
 
 static tamis_open_options opening(struct history *h)
@@ -491,6 +493,25 @@ TEST(killed_before_the_rename)
 }
 
 /* Saves versions 1, 2, 3 ... until it is killed, and says in a file which one is done. */
+/* The folder is replaced by a link while the file is written: the file stays with the folder. */
+TEST(a_folder_swapped_for_a_link)
+{
+    struct beside file;
+    CHECK(mkdir("mine", 0700) == 0 && mkdir("theirs", 0700) == 0);
+    CHECK(beside_open(&file, "mine/f", BESIDE_PRIVATE, NULL) == TAMIS_OK);
+    CHECK(rename("mine", "moved") == 0 && symlink("theirs", "mine") == 0);
+    CHECK(beside_replace(&file, "mine/f", NULL) == TAMIS_OK);
+    beside_close(&file);
+    CHECK(files_in("theirs") == 0 && files_in("moved") == 1);
+    unsigned strange = BESIDE_PRIVATE | BESIDE_STRANGE | BESIDE_INNER;
+    tamis_reason r;
+    CHECK(beside_open(&file, "mine/g", strange, &r) == TAMIS_EIO && r.system_error == ENOTDIR);
+    beside_close(&file);
+    CHECK(files_in("theirs") == 0);
+    CHECK(unlink("moved/f") == 0 && unlink("mine") == 0);
+    CHECK(rmdir("moved") == 0 && rmdir("theirs") == 0);
+}
+
 static void save_for_ever(int report)
 {
     tamis_options o = {.growth = TAMIS_SCALABLE, .capacity = 4000, .deletable = true};
