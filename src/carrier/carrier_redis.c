@@ -308,9 +308,9 @@ static int redis_receive(struct carrier *c, char position[CARRIER_POSITION], int
     uint64_t began = carrier_clock();
     redisReply *reply = line_command(&r->line, "XREAD COUNT %d BLOCK %d STREAMS %s %s", READ_MOST,
                                      milliseconds > 0 ? milliseconds : 1, r->name, position);
+    line_patience(&r->line, 0);
     if (!reply)
         return -1;
-    line_patience(&r->line, 0);
     struct taking t = {NULL, carrier_since(c->reached, carrier_clock()), 0, take, context};
     int n = take_entries(r, reply_part(reply_part(reply, 0), 1), position, &t);
     freeReplyObject(reply);

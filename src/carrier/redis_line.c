@@ -30,9 +30,10 @@ static void link_close(struct redis_link *link)
     *link = (struct redis_link){0};
 }
 
-static bool link_open(struct redis_link *link, const struct redis_address *a, const char *host,
+static bool link_open(const struct redis_line *l, struct redis_link *link, const char *host,
                       int port, char error[160])
 {
+    const struct redis_address *a = &l->address;
     link->context = a->path ? redisConnectUnixWithTimeout(a->path, time_of(CONNECT_MS))
                             : redisConnectWithTimeout(host, port, time_of(CONNECT_MS));
     bool good = link->context && !link->context->err;
@@ -41,7 +42,7 @@ static bool link_open(struct redis_link *link, const struct redis_address *a, co
     if (good && !a->path)
         redisEnableKeepAlive(link->context);
     if (good)
-        redisSetTimeout(link->context, time_of(CALL_MS));
+        redisSetTimeout(link->context, time_of(CALL_MS + l->patience));
     if (good && a->tls)
         good = (link->tls = tls_open(link->context->fd, a, host, error)) != NULL;
     if (!good)
@@ -217,7 +218,7 @@ bool line_connected(struct redis_line *l)
         return true;
     if (carrier_now() < l->next_try)
         return false; /* the last text stands */
-    if (!link_open(&l->link, &l->address, host_of(l), port_of(l), error))
+    if (!link_open(l, &l->link, host_of(l), port_of(l), error))
         return line_fail(l, error), false;
     redisReply *reply = sign_in(l, &l->link, error);
     if (!reply)
@@ -230,6 +231,7 @@ bool line_connected(struct redis_line *l)
 
 void line_patience(struct redis_line *l, int milliseconds)
 {
+    l->patience = milliseconds;
     if (l->link.context)
         redisSetTimeout(l->link.context, time_of(CALL_MS + milliseconds));
 }
@@ -270,7 +272,7 @@ static redisReply *ask_elsewhere(struct redis_line *l, const char *host, int por
     static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
     struct redis_link link = {0};
     redisReply *reply = NULL;
-    if (link_open(&link, &l->address, host, port, error) && reply_done(sign_in(l, &link, error)) &&
+    if (link_open(l, &link, host, port, error) && reply_done(sign_in(l, &link, error)) &&
         reply_done(link_ask(&link, asking, sizeof asking - 1, error)))
         reply = link_ask(&link, data, len, error);
     link_close(&link);

@@ -53,11 +53,12 @@ struct redis_line {
     int moved_port;
     bool pinned; /* a transaction is going on: it cannot go on elsewhere */
     uint64_t next_try, pause;
+    int patience; /* milliseconds that a reply may take beyond those of every command */
 };
 
 /* Connects and signs in, if it is time to. */
 bool line_connected(struct redis_line *l);
-/* How long a reply may take. */
+/* The server may wait so long before it replies; it may be another one after a redirect. */
 void line_patience(struct redis_line *l, int milliseconds);
 /* NULL: the carrier's text says why. An error of the server is a failure too. */
 redisReply *line_command(struct redis_line *l, const char *format, ...);

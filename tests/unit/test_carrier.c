@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -165,6 +166,100 @@ TEST(a_server_may_answer_anything)
     unlink("socket");
 }
 
+/* ---- two nodes of a Cluster -------------------------------------------------------------------- */
+
+static atomic_int
+    patience; /* seconds that the carrier waits for replies on its latest connection */
+
+/* Called by hiredis. */
+__attribute__((visibility("default"))) int setsockopt(int fd, int level, int name,
+                                                      const void *value, socklen_t len)
+{
+    __typeof__(&setsockopt) real;
+    void *found = dlsym(RTLD_NEXT, "setsockopt");
+    struct timeval time;
+    memcpy(&real, &found, sizeof real);
+    if (level == SOL_SOCKET && name == SO_RCVTIMEO && len == sizeof time) {
+        memcpy(&time, value, sizeof time);
+        atomic_store(&patience, (int)time.tv_sec);
+    }
+    return real(fd, level, name, value, len);
+}
+
+struct node {
+    int listening, port;
+    char redirect[64]; /* its reply to XREAD; "": it has the stream */
+    atomic_int waited; /* patience when it was asked to wait for messages */
+    pthread_t thread;
+};
+
+static void *serve_node(void *context)
+{
+    struct node *node = context;
+    int fd;
+    while ((fd = accept(node->listening, NULL, NULL)) >= 0) {
+        char room[4096];
+        ssize_t n;
+        while ((n = read(fd, room, sizeof room - 1)) > 0) {
+            room[n] = 0;
+            bool waits = strstr(room, "XREAD") != NULL;
+            const char *reply = waits && node->redirect[0]                       ? node->redirect
+                                : strstr(room, "PING") || strstr(room, "ASKING") ? "+OK\r\n"
+                                                                                 : "*0\r\n";
+            if (waits)
+                atomic_store(&node->waited, atomic_load(&patience));
+            if (send(fd, reply, strlen(reply), MSG_NOSIGNAL) < 0)
+                break;
+        }
+        close(fd);
+    }
+    return NULL;
+}
+
+static void node_start(struct node *node, const char *redirect, int port)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof name;
+    *node = (struct node){.listening = socket(AF_INET, SOCK_STREAM, 0)};
+    if (redirect)
+        snprintf(node->redirect, sizeof node->redirect, "-%s 1 127.0.0.1:%d\r\n", redirect, port);
+    CHECK(bind(node->listening, (struct sockaddr *)&name, len) == 0);
+    CHECK(getsockname(node->listening, (struct sockaddr *)&name, &len) == 0);
+    CHECK(listen(node->listening, 8) == 0);
+    node->port = ntohs(name.sin_port);
+    CHECK(pthread_create(&node->thread, NULL, serve_node, node) == 0);
+}
+
+static void node_stop(struct node *node)
+{
+    shutdown(node->listening, SHUT_RDWR);
+    pthread_join(node->thread, NULL);
+    close(node->listening);
+}
+
+/* A node that is asked to hold its reply back for a minute is given that minute, wherever the question is sent. */
+TEST(redirects_keep_the_time_that_a_reply_may_take)
+{
+    static const char *const redirects[] = {"MOVED", "ASK"};
+    for (size_t i = 0; i < 2; i++) {
+        struct node nodes[2];
+        char url[64], error[256], position[CARRIER_POSITION] = "";
+        uint64_t sum = 0;
+        node_start(&nodes[1], NULL, 0);
+        node_start(&nodes[0], redirects[i], nodes[1].port);
+        snprintf(url, sizeof url, "redis://127.0.0.1:%d/n", nodes[0].port);
+        struct carrier *c = carrier_open(url, error);
+        CHECK_MSG(carrier_receive(c, position, 60000, taken, &sum) == 0, "%s", c->error);
+        CHECK_MSG(atomic_load(&nodes[1].waited) > 60, "%s: %d s", redirects[i],
+                  atomic_load(&nodes[1].waited));
+        CHECK(carrier_send(c, "owner", "message", 7));
+        CHECK(atomic_load(&patience) < 10);
+        carrier_close(c);
+        node_stop(&nodes[0]);
+        node_stop(&nodes[1]);
+    }
+}
+
 /* ---- a folder that others write to ----------------------------------------------------------- */
 
 static bool file_is(const char *path, const char *text)
@@ -256,6 +351,54 @@ TEST(planted_links_and_fifos_are_not_read)
     }
     CHECK(system("rm -r shared") == 0);
     unlink("other");
+}
+
+struct got {
+    size_t n, len;
+    bool zeros;
+};
+
+static void got(void *context, const char *owner, const void *data, size_t len, uint64_t age)
+{
+    struct got *g = context;
+    (void)owner, (void)age;
+    *g = (struct got){g->n + 1, len, true};
+    for (size_t i = 0; i < len; i++)
+        g->zeros &= ((const uint8_t *)data)[i] == 0;
+}
+
+/* Snapshots are compressed on their way. What a stranger's frame claims is not believed: it arrives as it is, to be
+   refused. */
+TEST(compressed_snapshots_arrive_whole_and_claims_are_bounded)
+{
+    static const uint8_t zeros[1 << 20];
+    static const uint64_t claims[] = {1 << 20, UINT64_C(1) << 27, UINT64_C(1) << 29,
+                                      UINT64_C(1) << 40, UINT64_MAX - 2};
+    struct carrier_part part = {zeros, sizeof zeros};
+    char position[CARRIER_POSITION] = "";
+    struct got g = {0};
+    struct stat st;
+    struct carrier *c = folder();
+    CHECK(carrier_replace(c, "me", 7, &part, 1));
+    CHECK(stat("shared/me/snapshot", &st) == 0 && st.st_size < 2000);
+    CHECK(carrier_fetch(c, "me", position, got, &g) == 1);
+    CHECK(g.n == 1 && g.len == sizeof zeros && g.zeros);
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        /* epoch, number, length; a frame of one segment, its claim in 8 bytes, no block */
+        uint8_t file[24 + 13] = {0};
+        memcpy(file + 16, &(uint64_t){13}, 8);
+        memcpy(file + 24, "\x28\xB5\x2F\xFD\xE0", 5);
+        memcpy(file + 29, &claims[i], 8);
+        int fd = open("shared/me/snapshot", O_WRONLY | O_TRUNC);
+        CHECK(write(fd, file, sizeof file) == (ssize_t)sizeof file);
+        close(fd);
+        g = (struct got){0};
+        CHECK(carrier_fetch(c, "me", position, got, &g) == 1);
+        CHECK_MSG(g.n == 1 && g.len == 13, "%zu bytes of %llu", g.len,
+                  (unsigned long long)claims[i]);
+    }
+    carrier_close(c);
+    CHECK(system("rm -r shared") == 0);
 }
 
 static size_t listed; /* entries of folders, by whoever lists them */
