@@ -61,6 +61,7 @@ static const struct {
                  "      --distinct a=N   attribute a has only about N values\n"
                  "      --for-publish    vectors of one size, planned for --capacity, that followers of many\n"
                  "                       origins ask together: see tamis help publish\n"
+                 "      --family F       the key of the family is in F, which is made if it is not there\n"
                  "      --no-key         do not store the key: queries need --key-file\n"
                  "  -f, --force          replace FILE if it exists\n"
                  "      --json           print its figures as info does\n\n"

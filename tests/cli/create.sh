@@ -93,6 +93,14 @@ trouble short-key 'not a key: short: a key is 16 bytes or 32 hexadecimal digits$
     'tamis create z.tamis --key-file short'
 trouble missing-key 'No such file or directory: nosuch: ' 'tamis create z.tamis --key-file nosuch'
 
+# A family: whoever comes first makes its key.
+is family 0 "" "" 'tamis create f1.tamis --family fam.key && tamis create f2.tamis --family fam.key && tamis merge -o fm.tamis f1.tamis f2.tamis'
+is family-key 0 "600 33" "" 'stat -c "%a %s" fam.key'
+is family-given 0 "" "" 'tamis create f3.tamis --key-file fam.key && tamis merge -f -o fm.tamis f1.tamis f3.tamis'
+is family-alone 0 "fam.key" "" 'ls fam.key*'
+trouble family-twice '--family has its own key: --key-file: leave it out' 'tamis create z --family fam.key --key-file fam.key'
+trouble family-nowhere 'No such file or directory: no/such/key: ' 'tamis create z --family no/such/key'
+trouble family-other 'not a key: f1.tamis: ' 'tamis create z --family f1.tamis'
 trouble no-key-alone 'nobody would know the random key: --no-key: ' 'tamis create z --no-key'
 
 # What makes no filter.
