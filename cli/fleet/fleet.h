@@ -55,7 +55,10 @@ struct covered {
 
 struct manifest {
     char host[HOST_MAX + 1];
-    uint64_t epoch;  /* of this life of the host: when its first summary was made, in nanoseconds */
+    uint64_t epoch; /* of this life of the host: when its first summary was made, in nanoseconds */
+    uint64_t
+        version;     /* when this manifest was made, in nanoseconds, or after the last one: it rises
+                         though clocks are set back and state comes from a backup */
     char *catalog;   /* there */
     int64_t as_of;   /* seconds: all that was written to its inputs before is covered, */
     uint64_t failed; /* but for so many of them */
@@ -141,6 +144,7 @@ bool fleet_forget(struct carrier *c, const char *owner);
 struct known_host {
     char name[HOST_MAX + 1];
     char *catalog;
+    uint64_t version; /* of the latest manifest that was seen */
     int64_t as_of;
     uint64_t failed;
     char *doubt; /* why it may have anything, or NULL */
@@ -173,7 +177,8 @@ bool is_address(const char *operand); /* and no folder */
 bool copies_folder(struct copies *c, const char *url, const char *folder);
 /* 1, 0: there are none; -1 after complaining. */
 int copies_read(struct copies *c);
-bool copies_write(const struct copies *c); /* complains */
+tamis_lock *copies_lock(const struct copies *c); /* of who changes it; NULL after complaining */
+bool copies_write(const struct copies *c);       /* complains */
 void copies_path(const struct copies *c, uint64_t file, char out[4096]);
 struct known_host *copies_host(const struct copies *c, const char *name); /* NULL: none */
 struct known_host *copies_add(struct copies *c, const char *name);        /* NULL: no memory */
@@ -183,6 +188,9 @@ bool tag_read(const void *tag, size_t len, char host[HOST_MAX + 1], uint64_t *ep
               struct piece *piece);
 /* Brings the folder up to date, and reads it. Complains. */
 bool copies_sync(struct copies *c, const char *url);
+bool copies_in(const char *folder); /* is it a folder of copies? */
+/* Hosts that will not come back: how many there were; -1 after complaining. */
+int copies_forget(const char *folder, char **host, size_t n);
 
 /* ---- asking: fleet_ask.c ---- */
 

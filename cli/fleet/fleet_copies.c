@@ -146,7 +146,8 @@ bool copies_write(const struct copies *c)
         fprintf(file, "file %" PRIu64 "\n", c->file[i]);
     for (size_t i = 0; good && i < c->n; i++) {
         const struct known_host *h = &c->host[i];
-        fprintf(file, "host %s %" PRId64 " %" PRIu64, h->name, h->as_of, h->failed);
+        fprintf(file, "host %s %" PRIu64 " %" PRId64 " %" PRIu64, h->name, h->version, h->as_of,
+                h->failed);
         good = put_word(file, h->catalog) && put_word(file, h->doubt);
         fputc('\n', file);
     }
@@ -173,16 +174,17 @@ static bool take_word(char *word, char **out)
 
 static bool read_host(struct copies *c, char *line)
 {
-    char *word[5], *at = line;
+    char *word[6], *at = line;
     for (size_t i = 0; i < COUNT(word); i++)
         if (!(word[i] = strsep(&at, " ")))
             return false;
     struct known_host *h = !at && host_valid(word[0]) ? copies_add(c, word[0]) : NULL;
     if (!h)
         return false;
-    h->as_of = strtoll(word[1], NULL, 10);
-    h->failed = strtoull(word[2], NULL, 10);
-    return take_word(word[3], &h->catalog) && take_word(word[4], &h->doubt);
+    h->version = strtoull(word[1], NULL, 10);
+    h->as_of = strtoll(word[2], NULL, 10);
+    h->failed = strtoull(word[3], NULL, 10);
+    return take_word(word[4], &h->catalog) && take_word(word[5], &h->doubt);
 }
 
 static bool read_status(struct copies *c, char *text)
@@ -230,4 +232,52 @@ int copies_read(struct copies *c)
     }
     free(text.data);
     return there;
+}
+
+bool copies_in(const char *folder)
+{
+    char path[4096], line[sizeof TITLE] = "";
+    snprintf(path, sizeof path, "%s/status", folder);
+    FILE *file = fopen(path, "r");
+    bool ours = file && fgets(line, sizeof line, file) && strcmp(line, TITLE) == 0;
+    if (file)
+        fclose(file);
+    return ours;
+}
+
+tamis_lock *copies_lock(const struct copies *c)
+{
+    char path[4096];
+    tamis_lock *lock = NULL;
+    tamis_reason reason = {0};
+    const tamis_open_options wait = {.wait = true};
+    snprintf(path, sizeof path, "%s/status", c->folder);
+    tamis_error e = tamis_file_lock(&lock, path, &wait, &reason);
+    if (e != TAMIS_OK)
+        complain_of(e, &reason, path);
+    return lock;
+}
+
+/* Their pieces are left out when the files are next written. */
+int copies_forget(const char *folder, char **host, size_t n)
+{
+    struct copies c = {0};
+    int found = 0;
+    snprintf(c.folder, sizeof c.folder, "%s", folder);
+    tamis_lock *lock = copies_lock(&c);
+    if (!lock || copies_read(&c) < 0)
+        found = -1;
+    for (size_t i = 0; found >= 0 && i < n; i++) {
+        struct known_host *h = copies_host(&c, host[i]);
+        if (!h)
+            continue;
+        host_free(h);
+        memmove(h, h + 1, (size_t)(c.host + --c.n - h) * sizeof *h);
+        found++;
+    }
+    if (found > 0 && !copies_write(&c))
+        found = -1;
+    copies_free(&c);
+    tamis_file_unlock(lock);
+    return found;
 }

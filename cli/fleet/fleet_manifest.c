@@ -2,7 +2,7 @@
  * What a host has published, as text:
  *
  *     tamis fleet 1
- *     host NAME EPOCH AS-OF FAILED
+ *     host NAME EPOCH VERSION AS-OF FAILED
  *     catalog PATH
  *     piece SLOT SERIAL KIND DAY BYTES RECORDS SUM SUM
  *     input BYTES PATH
@@ -223,8 +223,8 @@ bool manifest_write(const struct manifest *m, bool own, const struct seal *seal,
     char line[SEAL_LEN + 1];
     uint64_t sum[2];
     out->len = 0;
-    put(out, TITLE "host %s %" PRIu64 " %" PRId64 " %" PRIu64 "\ncatalog ", m->host, m->epoch,
-        m->as_of, m->failed);
+    put(out, TITLE "host %s %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRIu64 "\ncatalog ", m->host,
+        m->epoch, m->version, m->as_of, m->failed);
     put_path(out, m->catalog);
     for (size_t i = 0; i < m->n; i++) {
         const struct piece *p = &m->piece[i];
@@ -339,6 +339,7 @@ static bool read_line(struct manifest *m, char *text, bool own)
             return false;
         memcpy(m->host, name, strlen(name) + 1);
         m->epoch = number(&l, 10);
+        m->version = number(&l, 10);
         m->as_of = whole(&l);
         m->failed = number(&l, 10);
     } else if (strcmp(what, "catalog") == 0 && !m->catalog) {

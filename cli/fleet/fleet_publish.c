@@ -21,8 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/base.h"
 
 /* A host-day is wrong about one value of an attribute in a thousand; about a combination of values that
    it has, but never together, so seldom that 75,000 host-days are wrong once in a hundred questions. */
@@ -88,7 +89,6 @@ static int state_read(struct publisher *p)
 /* A life of its own: whoever published under this name before is to stop. */
 static bool begin_anew(struct publisher *p, const char *catalog)
 {
-    struct timespec now;
     char *full = realpath(catalog, NULL); /* it need not exist yet */
     if (!full && catalog[0] != '/') {
         char here[4096];
@@ -98,8 +98,7 @@ static bool begin_anew(struct publisher *p, const char *catalog)
         full = strdup(catalog);
     }
     manifest_free(&p->m);
-    clock_gettime(CLOCK_REALTIME, &now);
-    p->m.epoch = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    p->m.epoch = clock_real(NULL);
     p->m.catalog = full;
     p->serial = 1;
     p->url = 0;

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
+
 #define PART_BYTES ((size_t)8 << 20) /* of a piece, in one message */
 
 /* ---- days that are over ---------------------------------------------------------------------- */
@@ -225,6 +227,8 @@ static bool cover_inputs(struct publisher *p, const struct inputs *inputs)
 bool publisher_send(struct publisher *p, const tamis_schema *schema, const struct inputs *inputs,
                     uint64_t failed)
 {
+    uint64_t now = clock_real(NULL);
+    p->m.version = now > p->m.version ? now : p->m.version + 1;
     p->m.as_of = p->now;
     p->m.failed = failed;
     bool good = publisher_note(p, inputs) && seal(p, schema) && retain(p, inputs, schema) &&

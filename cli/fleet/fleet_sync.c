@@ -308,16 +308,17 @@ static void keep_all(const struct syncing *s, const char *host)
 }
 
 /* A manifest that cannot be used: the host is in doubt, what is known of it stays. */
-static bool doubt_host(struct syncing *s, struct known_host *h, const char *name)
+static bool doubt_host(struct syncing *s, struct known_host *h, bool old)
 {
-    const struct known_host *was = copies_host(&s->was, name);
-    keep_all(s, name);
+    const struct known_host *was = copies_host(&s->was, h->name);
+    keep_all(s, h->name);
     h->as_of = was ? was->as_of : 0;
     free(h->catalog);
     free(h->doubt);
     h->catalog = was && was->catalog ? strdup(was->catalog) : NULL;
-    h->doubt = strdup(s->copies->seal.given ? "its manifest is missing, damaged or not sealed"
-                                            : "its manifest is missing or damaged");
+    h->doubt = strdup(old                     ? "its manifest is older than one seen before"
+                      : s->copies->seal.given ? "its manifest is missing, damaged or not sealed"
+                                              : "its manifest is missing or damaged");
     return h->doubt || out_of_memory(s);
 }
 
@@ -327,13 +328,18 @@ static bool doubt_host(struct syncing *s, struct known_host *h, const char *name
 static bool take_host(struct syncing *s, const char *name)
 {
     struct bytes bytes = {0};
+    const struct known_host *was = copies_host(&s->was, name);
     struct known_host *h = copies_add(s->copies, name);
-    bool behind = true, read = false, good = h || out_of_memory(s);
+    bool behind = true, read = false, old = false, good = h || out_of_memory(s);
+    if (h)
+        h->version = was ? was->version : 0;
     for (int i = 0; good && behind && i < TRIES; i++) {
         struct manifest m = {0};
         read = fetch(s, name, &bytes) == 1 &&
                manifest_read(&m, bytes.data, bytes.len, false, &s->copies->seal) &&
                strcmp(m.host, name) == 0;
+        old = read && m.version < h->version; /* put back, by others or from a backup */
+        read &= !old;
         good = !s->failed;
         if (!read || !good) {
             manifest_free(&m);
@@ -342,6 +348,7 @@ static bool take_host(struct syncing *s, const char *name)
         free(h->doubt);
         free(h->catalog);
         h->doubt = NULL;
+        h->version = m.version;
         h->as_of = m.as_of;
         h->failed = m.failed;
         h->catalog = m.catalog;
@@ -350,7 +357,7 @@ static bool take_host(struct syncing *s, const char *name)
         manifest_free(&m);
     }
     free(bytes.data);
-    return good && (read || doubt_host(s, h, name));
+    return good && (read || doubt_host(s, h, old));
 }
 
 static void note_owner(void *context, const char *owner, bool forgotten)
@@ -516,19 +523,13 @@ static bool sync_locked(struct syncing *s)
 
 bool copies_sync(struct copies *c, const char *url)
 {
-    char error[256], path[4096];
+    char error[256];
     struct syncing s = {.copies = c, .url = url};
-    tamis_lock *lock = NULL;
-    tamis_reason reason = {0};
-    const tamis_open_options wait = {.wait = true};
     s.carrier = carrier_open(url, error);
     if (!s.carrier)
         return complain("%s: %s", error, url), false;
-    snprintf(path, sizeof path, "%s/status", c->folder);
-    tamis_error e = tamis_file_lock(&lock, path, &wait, &reason);
-    if (e != TAMIS_OK)
-        complain_of(e, &reason, path);
-    bool good = e == TAMIS_OK && sync_locked(&s);
+    tamis_lock *lock = copies_lock(c);
+    bool good = lock && sync_locked(&s);
     syncing_free(&s);
     tamis_file_unlock(lock);
     return good;

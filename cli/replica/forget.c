@@ -52,6 +52,10 @@ int verb_forget(int argc, char **argv)
     if (words.n < 2)
         return complain("an address or folder and an owner are needed: tamis forget "
                         "redis://HOST:PORT/NAME OWNER: see tamis help forget");
+    if (copies_in(words.word[0])) {
+        int found = copies_forget(words.word[0], words.word + 1, words.n - 1);
+        return found < 0 ? TROUBLE : found ? FOUND : NONE;
+    }
     bool carried = strchr(words.word[0], ':') && !store_exists(words.word[0]);
     return (carried ? forget_carried : forget_copies)(words.word[0], words.word + 1, words.n - 1);
 }

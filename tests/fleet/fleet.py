@@ -7,7 +7,11 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../replica"))
+from troubles import Clocks     # noqa: E402,F401
 
 TAMIS = os.environ.get("TAMIS", "tamis")
 LONG = os.environ.get("TAMIS_LONG") == "1"

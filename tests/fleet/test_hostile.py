@@ -5,7 +5,7 @@ import random
 import shutil
 import subprocess
 
-from fleet import Host, quoted
+from fleet import Clocks, Host, quoted
 
 
 def snapshot(fleet, owner, *parts):
@@ -106,6 +106,51 @@ def test_a_seal_keeps_strangers_from_speaking_for_a_host(fleet):
     index.write_text(index.read_text() + "forgotten\n")
     os.remove(fleet.folder / "exchange/web2/snapshot")
     assert fleet.where(*absent, status=(2,))[1] == {"web2"}
+
+
+def test_a_manifest_that_was_put_back_is_doubt(fleet):
+    (fleet.folder / "key").write_bytes(os.urandom(16))
+    seal = ["--seal", str(fleet.folder / "key")]
+    web1 = start(fleet, *seal)[0]
+    exchange, kept = fleet.folder / "exchange", fleet.folder / "kept"
+    fleet.where("ip=10.99.0.1", *seal)
+    shutil.copytree(exchange, kept)
+    with open(web1.folder / "logs" / "new.csv", "w") as file:
+        file.write("time,ip,user,status,msg\n2026-11-01T00:00:00Z,10.77.0.1,zoe,200,new\n")
+    web1.index(0, *seal)
+    assert set(fleet.where("user=zoe", *seal)[0]) == {"web1"}
+    for name in os.listdir(kept):       # sealed, and all of it fits together: its pieces too
+        if name.startswith("web1"):
+            shutil.rmtree(exchange / name)
+            shutil.copytree(kept / name, exchange / name)
+    for _ in range(2):
+        assert fleet.where("ip=10.99.0.1", *seal, status=(2,)) == ({}, {"web1"})
+    assert set(fleet.where("user=zoe", *seal)[0]) == {"web1"}       # what was known of it is still
+    web1.index(0, *seal)
+    assert fleet.where("ip=10.99.0.1", *seal) == ({}, set())
+    clocks = Clocks(fleet.folder, "web1")
+    fleet.env.update(clocks.env, XDG_CACHE_HOME=fleet.env["XDG_CACHE_HOME"])
+    clocks.set(-3600)                   # of the host: that is no reason to doubt it
+    web1.index(0, *seal)
+    assert fleet.where("ip=10.99.0.1", *seal) == ({}, set())
+    assert set(fleet.where("user=zoe", *seal)[0]) == {"web1"}
+
+
+def test_a_sealed_host_is_forgotten_by_each_who_has_copies(fleet):
+    (fleet.folder / "key").write_bytes(os.urandom(16))
+    seal = ["--seal", str(fleet.folder / "key")]
+    start(fleet, *seal)
+    copies, absent = str(fleet.folder / "copies"), ["ip=10.99.0.1", *seal]
+    assert fleet.where(*absent, "-o", copies) == ({}, set())
+    fleet.run("forget", fleet.url, "web1")
+    for _ in range(2):                  # anybody could have written that
+        assert fleet.where(*absent, "-o", copies, status=(2,)) == ({}, {"web1"})
+    fleet.run("forget", copies, "web1")
+    fleet.run("forget", copies, "web1", status=(1,))
+    for at in (fleet.url, copies):
+        more = ["-o", copies] if at == fleet.url else []
+        assert fleet.where(*absent, *more, at=at) == ({}, set())
+        assert set(fleet.where("ip=10.0.0.0/8", *seal, *more, at=at)[0]) == {"web2"}
 
 
 def test_a_host_that_vanished_is_in_doubt_until_it_is_forgotten(fleet):
