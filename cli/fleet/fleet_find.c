@@ -353,8 +353,8 @@ static void wait_some(struct asking *a)
         fds[2 * i] = (struct pollfd){.fd = full ? -1 : r->out, .events = POLLIN};
         fds[2 * i + 1] = (struct pollfd){.fd = r->err, .events = POLLIN};
     }
+    uint64_t now = carrier_clock(); /* what came up to then is read before a host is late */
     poll(fds, 2 * a->n_running, 200);
-    uint64_t now = carrier_clock();
     for (size_t i = 0; i < a->n_running; i++) {
         struct running *r = &a->running[i];
         if (fds[2 * i].fd >= 0 && fds[2 * i].revents)

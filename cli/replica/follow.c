@@ -203,14 +203,15 @@ static int follow(struct follow *f, bool once, uint64_t limit_ms)
     tamis_error e = TAMIS_OK;
     tamis_reason reason = {0};
     bool good = resume(f) && begin(f);
-    while (good && !stop_signal && carrier_now() < until && !all &&
-           (e == TAMIS_OK || e == TAMIS_EIO) && !atomic_load(&f->saver.failed)) {
-        e = step(f, &reason);
-        reached |= e == TAMIS_OK;
-        if (reached)
-            supervise_turn();
-        all = once && e == TAMIS_OK && all_current(f);
-    }
+    if (good && !stop_signal)
+        do { /* at least one round, however short the time */
+            e = step(f, &reason);
+            reached |= e == TAMIS_OK;
+            if (reached)
+                supervise_turn();
+            all = once && e == TAMIS_OK && all_current(f);
+        } while (!stop_signal && carrier_now() < until && !all &&
+                 (e == TAMIS_OK || e == TAMIS_EIO) && !atomic_load(&f->saver.failed));
     bool never = e != TAMIS_OK && !reached && !stop_signal, lost = e != TAMIS_OK && e != TAMIS_EIO;
     supervise_tell("STOPPING=1");
     serve_stop(f->serving);

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from fleet import LONG, TAMIS, WAIT, Host, Question
+from fleet import LONG, TAMIS, WAIT, Clocks, Host, Question
 from test_where import grow
 
 QUESTIONS = 500 if LONG else 60
@@ -143,12 +143,25 @@ def acting(fleet, script):
 
 
 def test_a_host_that_waits_for_its_turn_is_not_late(hosts):
+    """It has more to say than is kept for it. The other one, whose turn it is, goes on for ten minutes."""
     names = acting(hosts, 'echo tamis answer 1\n'
-                   'if [ $host = db-00.x ]; then for i in 1 2 3 4 5 6 7 8; do sleep 0.5; echo $i; done\n'
-                   'else sleep 0.3; yes 0123456789abcde | head -n 700000; fi\necho tamis end 0\n')
-    done = find(hosts, "ip=10.0.0.1", "--fresh", "--timeout", "2s", "--parallel", "2", via="sh ./act {host}")
+                   'wait_for() { while [ ! -e $1 ]; do sleep 0.05; done; }\n'
+                   'if [ $host = db-00.x ]; then\n'
+                   '    echo 0; touch begun; wait_for held\n'
+                   '    for i in 1 2 3 4 5 6 7 8 9 10; do python3 ./minute $i; echo $i; done\n'
+                   'else\n'
+                   '    wait_for begun; yes 0123456789abcde | head -n 526000; touch held\n'
+                   '    yes 0123456789abcde | head -n 174000\n'
+                   'fi\necho tamis end 0\n')
+    clocks = Clocks(hosts.folder, "asker")
+    (hosts.folder / "minute").write_text(
+        "import struct, sys\n"
+        "with open(%r, 'r+b') as file:\n"
+        "    file.write(struct.pack('=qq', 0, int(sys.argv[1]) * 60 * 10**9))\n" % clocks.path)
+    hosts.env.update(clocks.env, XDG_CACHE_HOME=hosts.env["XDG_CACHE_HOME"])
+    done = find(hosts, "ip=10.0.0.1", "--fresh", "--timeout", "100s", "--parallel", "2", via="sh ./act {host}")
     printed = collections.Counter(line.split(":")[0] for line in done.stdout.splitlines())
-    assert printed == {name: 8 if name == "db-00.x" else 700000 for name in names}, done.stderr
+    assert printed == {name: 11 if name == "db-00.x" else 700000 for name in names}, done.stderr
 
 
 def test_what_is_no_answer_is_not_read_to_its_end(hosts):

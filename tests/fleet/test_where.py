@@ -1,6 +1,9 @@
 """Which hosts and days may have a record: never missing one, and seldom naming one too many."""
+import datetime
 import random
+import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -151,6 +154,33 @@ def test_days_past_keep_leave_doubt_where_records_are_left(fleet):
     host.index(7, "--keep", "3")
     assert fleet.where("ip=10.99.0.1") == ({}, set())
     check(fleet, 20)
+
+
+def test_a_question_that_rules_nothing_out_asks_all_in_range(fleet):
+    grow(fleet, 2)
+    for words in (["msg~login"], ["disk"], ["msg~/l.g/"], ["status!=1"]):
+        found, doubt = fleet.where(*words)
+        assert set(found) == {h.name for h in fleet.hosts} and not doubt
+        assert fleet.where(*words, "--since", day(9)) == ({}, set())
+
+
+def test_watermarks_and_rates_are_told(fleet):
+    host = fleet.add(1)[0]
+    host.write(2000, 0)
+    host.index(0)
+    data = (fleet.folder / "exchange" / quoted(host.name) / "snapshot").read_bytes()[24:]
+    if data[:4] == b"\x28\xb5\x2f\xfd":
+        data = subprocess.run(["zstd", "-dc"], input=data, capture_output=True, check=True).stdout
+    covered = [int(line.split()[1]) for line in data.decode().splitlines() if line.startswith("input ")]
+    assert covered == [p.stat().st_size for p in (host.folder / "logs").iterdir()]
+    as_of = int(re.search(r"^host \S+ \d+ \d+ (\d+) 0$", data.decode(), re.M).group(1))
+    assert abs(as_of - (host.folder / "logs.tamis").stat().st_mtime) < 3600
+    done = fleet.run("where", fleet.url, "ip=10.99.0.1", "-v", status=(1,))
+    stamp = datetime.datetime.fromtimestamp(as_of, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert "none as of %s" % stamp in done.stderr
+    value, pair = map(float, re.search(r"wrong: (\S+) for a value and a host-day, (\S+) for a combination",
+                                       done.stderr).groups())
+    assert 0 < value < 0.002 and 0 < pair < 1e-6
 
 
 def test_fresh_asks_every_host(fleet):

@@ -181,9 +181,9 @@ def test_items_passed_over_by_nx(servers):
         do("TAMIS.MADD", growth, "there", "gone")
         assert do("TAMIS.INSERT", growth, "NX", "ITEMS", "there", "new") == [0, 1]
         assert do("CF.INSERTNX", growth, "ITEMS", "there", "newer") == [0, 1]
-    do("TAMIS.RESERVE", "window", 0.001, 50, "GROWTH", "window", "WINDOW", 0.7)
-    do("TAMIS.ADD", "window", "there")
-    time.sleep(0.3)  # the newest vector is another one, which only "new" enters
+    start = time.time_ns() - 3000 * 10**9   # by now the newest vector is another one, which only "new" enters
+    do("TAMIS.RESERVE", "window", 0.001, 50, "GROWTH", "window", "WINDOW", 7000, "AT", start)
+    do("TAMIS.INSERT", "window", "AT", start, "ITEMS", "there")
     assert do("TAMIS.INSERT", "window", "NX", "ITEMS", "there", "new") == [0, 1]
     same(master, replica, ["smooth", "flexible", "window"])
     for growth in ("smooth", "flexible"):

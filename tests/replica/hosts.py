@@ -57,8 +57,9 @@ class World:
 class Origin:
     """A process that is fed; it knows which keys it was given."""
 
-    def __init__(self, world, name):
+    def __init__(self, world, name, beat=BEAT, env=None):
         self.world, self.name, self.n = world, name, 0
+        self.beat, self.env = beat, env
         world.run("create", name + ".tamis", "--capacity", str(KEYS), "--fpp", "1e-6",
                   "--deletable", *([] if name == "a" else ["--like", "a.tamis"]))
         self.start()
@@ -66,8 +67,8 @@ class Origin:
     def start(self):
         self.process = self.world.start(
             TAMIS, "publish", self.name + ".tamis", "--to", self.world.url, "--as", self.name,
-            "--beat", "%dms" % (BEAT * 1000), "--stay", "--save", "60s" if LONG else "1s",
-            "--max-age", "5s" if LONG else "300ms", "--linger", "5s",
+            "--beat", "%dms" % (self.beat * 1000), "--stay", "--save", "60s" if LONG else "1s",
+            "--max-age", "5s" if LONG else "300ms", "--linger", "5s", env=self.env,
             stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def feed(self, first, n, sign="+"):

@@ -21,11 +21,11 @@ class Connection(http.client.HTTPConnection):
 class Follower:
     """tamis follow --serve unix:NAME.sock -o NAME"""
 
-    def __init__(self, world, name, url=None, more=()):
+    def __init__(self, world, name, url=None, more=(), every="100ms", **process):
         self.world, self.name, self.path = world, name, str(world.folder / (name + ".sock"))
-        self.process = world.start(TAMIS, "follow", url or world.url, "-o", name, "--every", "100ms",
+        self.process = world.start(TAMIS, "follow", url or world.url, "-o", name, "--every", every,
                                    "--serve", "unix:%s.sock" % name, *more,
-                                   stderr=subprocess.PIPE, text=True)
+                                   stderr=subprocess.PIPE, text=True, **process)
         wait_for(self.listens, "the follower to listen")
 
     def listens(self):

@@ -215,9 +215,11 @@ def test_a_stream_that_begins_again_before_its_end_is_repaired(world):
     follow(world, "d")
     wait_for(lambda: has_copies(world, "d") and origin.located("d"), "the copy")
     clocks.set(-3600)
+    origin.feed_safely(100)     # what waits at the server waits by its new clock from then on
+    wait_for(lambda: origin.located("d"), "what came after the clock was set")
     world.redis("DEL", "hosts")
     origin.feed_safely(100)
-    wait_for(lambda: origin.located("d"), "the repair", 30)
+    wait_for(lambda: origin.located("d"), "the repair")
 
 
 def test_a_dead_owner_does_not_hold_the_stream(world):

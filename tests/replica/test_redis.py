@@ -66,10 +66,14 @@ def tls(world):
         world.server = world.start(
             "redis-server", "--port", "0", "--tls-port", str(world.port), "--bind", "127.0.0.1", "--dir",
             str(world.folder), "--save", "", "--tls-cert-file", "server.pem", "--tls-key-file", "server.key",
-            "--tls-ca-cert-file", "ca.pem", "--tls-auth-clients", clients, stdout=subprocess.DEVNULL)
+            "--tls-ca-cert-file", "ca.pem", "--tls-auth-clients", clients, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True)
         wait_for(lambda: world.redis("PING") == "PONG" or world.server.poll() is not None, "the server")
         if world.server.poll() is not None:
-            pytest.skip("this redis-server has no TLS")
+            why = world.server.stderr.read()
+            if "'tls-port" in why.replace('"', "'") and "Bad directive" in why:
+                pytest.skip("this redis-server has no TLS")
+            raise AssertionError("the server does not start: " + why)
     world.start_tls = start
     world.run("create", "a.tamis")
     return world

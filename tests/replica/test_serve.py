@@ -13,6 +13,7 @@ import pytest
 
 from hosts import BEAT, TAMIS, WAIT, Origin, locate, wait_for
 from serving import Connection, Follower
+from troubles import Clocks
 
 pytestmark = pytest.mark.skipif(not shutil.which("redis-server"), reason="no redis-server")
 
@@ -37,9 +38,10 @@ def of_the_files(world, folder, keys):
     return locate(world, "files", keys)
 
 
-def two_origins(world):
+def two_origins(world, beat=10):
+    """With a beat of ten seconds no copy is in doubt because the machine is busy."""
     world.start_server()
-    origins = [Origin(world, "a"), Origin(world, "b")]
+    origins = [Origin(world, "a", beat), Origin(world, "b", beat)]
     follower = Follower(world, "copies")
     for origin in origins:
         origin.feed(0, 2000)
@@ -113,7 +115,7 @@ def all_located_there(follower, origin):
 
 
 def test_doubt_is_shown(world):
-    origins, follower = two_origins(world)
+    origins, follower = two_origins(world, BEAT)
     a, b = origins
     wait_for(lambda: follower.health()["status"] == "ok", "health")
 
@@ -136,9 +138,9 @@ def test_doubt_is_shown(world):
     b.process.wait()
     wait_for(lambda: follower.health()["status"] == "doubt", "the death of an origin")
     wait_for(lambda: follower.locate(["a-7"])["a-7"] == ({"a"}, {"b"}), "its doubt")
-    assert world.run("locate", "unix:copies.sock", "a-7") == "a-7\ta ?b\n"
-    assert world.run("locate", "copies", "none", "--maybe") == "none\t?b\n"
-    assert world.run("locate", "unix:copies.sock", "none", status=(1,)) == "none\t?b\n"
+    wait_for(lambda: world.run("locate", "unix:copies.sock", "a-7", status=(0, 1)) == "a-7\ta ?b\n", "a from text")
+    wait_for(lambda: world.run("locate", "copies", "none", "--maybe") == "none\t?b\n", "b, which may have all")
+    wait_for(lambda: world.run("locate", "unix:copies.sock", "none", status=(1,)) == "none\t?b\n", "only b")
 
     # two origins with one name: contested, until one of them ended; the older one ends by itself when
     # it looks at the server, so it is stopped while the other begins
@@ -163,6 +165,45 @@ def test_doubt_is_shown(world):
     follower.process.send_signal(signal.SIGTERM)
     assert follower.process.wait(timeout=WAIT) == 0
     assert not os.path.exists(follower.path)
+
+
+def test_a_follower_whose_machine_slept_doubts_when_it_wakes(world):
+    clocks = Clocks(world.folder, "both")       # an hour passes for the origin, too
+    world.start_server()
+    origin = Origin(world, "a", 60, clocks.env)
+    follower = Follower(world, "copies", env=clocks.env)
+    origin.feed(0, 1000)
+    wait_for(lambda: all_located_there(follower, origin), "the copy")
+    world.server.send_signal(signal.SIGSTOP)    # nothing comes in before the first question
+    follower.process.send_signal(signal.SIGSTOP)
+    clocks.set(0, 3600)
+    follower.process.send_signal(signal.SIGCONT)
+    assert follower.locate(["a-1"])["a-1"] == (set(), {"a"})
+    world.server.send_signal(signal.SIGCONT)
+    wait_for(lambda: all_located_there(follower, origin), "the next heartbeat")
+
+
+def test_the_bound_itself_publishes_and_memory_answers(world):
+    """Heartbeats, the age of changes and the disk come once an hour, if they come."""
+    world.start_server()
+    world.run("create", "a.tamis")
+    origin = world.start(TAMIS, "publish", "a.tamis", "--to", world.url, "--as", "a", "--stay", "--beat", "1h",
+                         stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    follower = Follower(world, "copies", every="1h")
+    fed = 0
+
+    def right():
+        missed = 0
+        for i in range(0, fed, 5000):
+            keys = ["a-%d" % j for j in range(i, min(fed, i + 5000))]
+            missed += sum("a" not in sure for sure, _ in follower.locate(keys).values())
+        return missed <= 0.01 * fed
+    for burst in [10000, 3000] + 20 * [200] + [4000]:
+        origin.stdin.write("".join("+a-%d\n" % i for i in range(fed, fed + burst)).encode())
+        origin.stdin.flush()
+        fed += burst
+        wait_for(right, "99 %% of %d keys" % fed)
+    assert follower.owners()["a"]["member_miss"] == 0.01
 
 
 def error_of(answer, status):
