@@ -5,6 +5,7 @@
 
 #include "bit_rows.h"
 #include "lines_bytes.h"
+#include "lines_follow.h"
 #include "matrix.h"
 #include "page_sums.h"
 #include "value_table.h"

@@ -37,6 +37,7 @@ static tamis_error stash_reserve(const struct target *t, uint64_t more)
     if (!t->used) /* what is being filled is counted when it is whole */
         l->bytes += grows;
     atomic_store_explicit(&b->stash, larger, memory_order_release);
+    stash_sums_drop(b, l->allocator);
     if (t->used) { /* nobody has seen it */
         stash_free(old, l->allocator);
     } else if (old) {
@@ -51,10 +52,12 @@ static bool to_stash(struct body *b, uint64_t line, uint32_t slot, uint64_t copi
 {
     uint8_t *at = body_line(b, line);
     uint32_t bound = line_bound(at, b->width), least = slot_order(slot) | 1;
-    enum stash_added added = stash_add(atomic_load(&b->stash), line, slot, copies);
+    enum stash_added added = stash_add(b, line, slot, copies);
     b->used += added == STASH_NEW;
-    if (added == STASH_NEW && least < (bound & ~LINE_BARE))
+    if (added == STASH_NEW && least < (bound & ~LINE_BARE)) {
         line_set_bound(at, b->width, least | (bound & LINE_BARE));
+        line_changed(b, line);
+    }
     return added != STASH_FULL;
 }
 
@@ -76,6 +79,7 @@ static void overflow(struct body *b, uint64_t line, uint32_t slot)
         to_stash(b, line, slot, 1);
     else
         slot_put(at, b->width, last, slot);
+    line_changed(b, line);
 }
 
 bool line_overflow(struct body *b, uint64_t line, uint32_t slot)
@@ -100,6 +104,7 @@ ALWAYS_INLINE void put_slot(struct body *b, uint64_t line, uint32_t slot, unsign
         return;
     }
     slot_put(at, b->width, used, slot);
+    line_changed(b, line);
     b->used++;
 }
 
@@ -319,6 +324,7 @@ static void renew_bound(struct body *b, uint64_t line)
     if (i < stash->room)
         bound = slot_order(stash_slot(stash->entry[i])) | 1;
     line_set_bound(at, b->width, bound | (line_bound(at, b->width) & LINE_BARE));
+    line_changed(b, line);
 }
 
 /* Not one that the line has: a slot that a line had twice would count twice in the mass of the next body. */
@@ -329,7 +335,7 @@ void line_refill(struct body *b, uint64_t line, unsigned at)
     if (slot == 0 || slot_in_line(body_line(b, line), b->width, slot))
         return;
     slot_put(body_line(b, line), b->width, at, slot);
-    b->used += 1u - stash_take(stash, i);
+    b->used += 1u - stash_take(b, i);
     renew_bound(b, line);
 }
 
@@ -343,7 +349,7 @@ static void take_slot(struct body *b, uint64_t line, uint32_t slot)
     bool stashed = stash && (bound != none || (slot_order(slot) | 1) == none);
     uint32_t i = stashed ? stash_find(stash, line, slot) : 0;
     if (stashed && i < stash->room) {
-        b->used -= stash_take(stash, i);
+        b->used -= stash_take(b, i);
         renew_bound(b, line);
         return;
     }
@@ -354,6 +360,7 @@ static void take_slot(struct body *b, uint64_t line, uint32_t slot)
         return;
     slot_put(at, b->width, here, slot_get(at, b->width, used - 1));
     slot_put(at, b->width, used - 1, 0);
+    line_changed(b, line);
     b->used--;
     if (stashed)
         line_refill(b, line, used - 1);

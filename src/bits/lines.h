@@ -40,6 +40,7 @@
 #include "base/base.h"
 #include "base/mem.h"
 #include "os/readers.h"
+#include "page_sums.h"
 
 #define LINE_BYTES 64
 #define DEPTH_STEP 4 /* a part is split into 16 */
@@ -64,11 +65,15 @@ struct apart_list {
     uint32_t n, room;
 };
 
+/* What few parts have. */
 struct rare {
     struct apart_list
         coarse; /* entries with so many unknown bits that slots do not tell them apart; what lines
                                  have of them is derived */
     struct apart_list excess; /* copies of entries past those that a stash counts */
+    /* Checksums of the pages of its lines and of its stash, once anyone needed them. They are not in the
+       bytes of a set, as those of vectors are not. */
+    struct kept_sums *line_sums, *stash_sums;
 };
 
 /* What the root of a set points at. */
@@ -102,6 +107,7 @@ struct body {
 struct shelf {
     uint32_t none;  /* 0 */
     uint32_t width; /* of all parts; 0: they differ */
+    uint32_t parts; /* 0: it is being filled */
     struct retired retired;
     struct body *_Atomic body[PLACES];
 };

@@ -14,7 +14,9 @@
 uint32_t lines_parts(const struct lines *l)
 {
     const struct lines_root *root = lines_root_of(l);
-    uint32_t n = 0;
+    uint32_t n = 0, known = root->lines ? 1 : ((const struct shelf *)(const void *)root)->parts;
+    if (known)
+        return known;
     for (uint32_t i = 0; i < root_places(root); n++)
         i += body_places(root, body_at(root, i));
     return n;
@@ -24,6 +26,8 @@ struct body *lines_part(const struct lines *l, uint32_t number)
 {
     const struct lines_root *root = lines_root_of(l);
     uint32_t i = 0;
+    if (!root->lines && ((const struct shelf *)(const void *)root)->parts == PLACES)
+        return body_at(root, number);
     while (number--)
         i += body_places(root, body_at(root, i));
     return body_at(root, i);
@@ -90,6 +94,47 @@ uint8_t *part_place(const struct body *b, enum part_bytes what)
            : what == PART_COARSE ? (uint8_t *)b->rare->coarse.entry
                                  : (uint8_t *)b->rare->excess.entry;
 }
+
+/* ---- checksums ------------------------------------------------------------------------------- */
+
+struct kept_sums *part_sums_kept(const struct body *b, enum part_bytes what)
+{
+    const struct rare *rare = __atomic_load_n(&b->rare, __ATOMIC_ACQUIRE);
+    if (!rare || what > PART_STASH)
+        return NULL;
+    return __atomic_load_n(what == PART_LINES ? &rare->line_sums : &rare->stash_sums,
+                           __ATOMIC_ACQUIRE);
+}
+
+/* Several readers may begin to keep them at once: what came second is freed. */
+struct kept_sums *part_sums(const struct body *b, enum part_bytes what, const tamis_allocator *a)
+{
+    struct body *own = (struct body *)(uintptr_t)b;
+    struct part_facts facts = part_facts(b);
+    struct kept_sums *kept = part_sums_kept(b, what), *other = NULL;
+    if (kept)
+        return kept;
+    struct rare *rare = __atomic_load_n(&own->rare, __ATOMIC_ACQUIRE), *first = NULL;
+    if (!rare) {
+        if (!(rare = mem_new0(a, 1, sizeof *rare)))
+            return NULL;
+        if (!__atomic_compare_exchange_n(&own->rare, &first, rare, false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_ACQUIRE)) {
+            mem_free(a, rare, 1, sizeof *rare);
+            rare = first;
+        }
+    }
+    struct kept_sums **place = what == PART_LINES ? &rare->line_sums : &rare->stash_sums;
+    kept = kept_sums_new(a, part_len(&facts, what));
+    if (kept && !__atomic_compare_exchange_n(place, &other, kept, false, __ATOMIC_ACQ_REL,
+                                             __ATOMIC_ACQUIRE)) {
+        kept_sums_free(kept, a);
+        kept = other;
+    }
+    return kept;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
 
 /* Does the entry of a slot begin in its line? */
 static bool begins_in(const struct body *b, uint32_t slot, uint64_t from, uint64_t to)
@@ -275,6 +320,8 @@ void part_move(struct lines *l, uint32_t number, move_fn move, void *context)
     if (b->rare) {
         b->rare->coarse.entry = moved(b->rare->coarse.entry, move, context);
         b->rare->excess.entry = moved(b->rare->excess.entry, move, context);
+        kept_sums_move(&b->rare->line_sums, move, context);
+        kept_sums_move(&b->rare->stash_sums, move, context);
     }
     struct lines_root *root = atomic_load(&l->root);
     if ((void *)root == old)

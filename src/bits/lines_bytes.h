@@ -30,6 +30,12 @@ uint64_t part_len(const struct part_facts *p, enum part_bytes what);
 /* Where they are, if they have a length. */
 uint8_t *part_place(const struct body *b, enum part_bytes what);
 
+/* Checksums of the pages of its lines or of its stash, made by the first call and kept from then on; NULL if there
+   is no memory. */
+struct kept_sums *part_sums(const struct body *b, enum part_bytes what, const tamis_allocator *a);
+/* Those that are kept, or NULL. */
+struct kept_sums *part_sums_kept(const struct body *b, enum part_bytes what);
+
 /* The blocks of memory of a part in other places: `move` says where, with the same bytes, or NULL. So is the root,
    where that is no part. */
 void part_move(struct lines *l, uint32_t number, void *(*move)(void *context, void *memory),

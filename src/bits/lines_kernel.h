@@ -303,7 +303,7 @@ ALWAYS_INLINE TARGET bool add_to(const struct change *c, bool once, uint8_t *fre
     if (UNLIKELY(stash) && !found)
         found = stash_has(b, change_number(c), c->q);
     *fresh = !found;
-    if (found && once && LIKELY(!b->rare)) /* see lines_keep() */
+    if (found && once && (LIKELY(!b->rare) || b->rare->coarse.n == 0)) /* see lines_keep() */
         return true;
     if (UNLIKELY(found || b->used >= (uint64_t)b->lines * line_load(width)))
         return false;
@@ -316,6 +316,7 @@ ALWAYS_INLINE TARGET bool add_to(const struct change *c, bool once, uint8_t *fre
     b->used++;
     b->keys++;
     b->mass++;
+    line_changed(b, change_number(c));
     return true;
 }
 
@@ -373,6 +374,7 @@ ALWAYS_INLINE TARGET bool take_from(const struct change *c, uint64_t place, unsi
                                 : kernel_used(c->line, width);
     slot_put(c->line, width, at, slot_get(c->line, width, used - 1));
     slot_put(c->line, width, used - 1, 0);
+    line_changed(b, change_number(c));
     b->used--;
     b->keys--;
     b->mass -= mark;

@@ -112,6 +112,20 @@ ALWAYS_INLINE uint64_t key_in(const struct body *b, uint32_t slot, uint64_t from
     return low << 1 | (slot & -slot);
 }
 
+/* ---- pages that changed ---- */
+
+ALWAYS_INLINE void line_changed(const struct body *b, uint64_t line)
+{
+    if (UNLIKELY(b->rare != NULL) && b->rare->line_sums)
+        kept_sums_mark(b->rare->line_sums, LINE_BYTES * line);
+}
+
+ALWAYS_INLINE void stash_changed(const struct body *b, uint32_t place)
+{
+    if (UNLIKELY(b->rare != NULL) && b->rare->stash_sums)
+        kept_sums_mark(b->rare->stash_sums, sizeof(uint64_t) * place);
+}
+
 /* ---- shelves ---- */
 
 ALWAYS_INLINE struct body *shelf_body(const struct shelf *shelf, uint32_t number)

@@ -414,9 +414,12 @@ static tamis_error rebuild_fill(struct rebuild *r)
 void shelf_settle(struct shelf *shelf)
 {
     shelf->width = shelf_body(shelf, 0)->width;
-    for (uint32_t i = 1; i < PLACES; i++)
+    shelf->parts = 1;
+    for (uint32_t i = 1; i < PLACES; i++) {
+        shelf->parts += shelf_body(shelf, i) != shelf_body(shelf, i - 1);
         if (shelf_body(shelf, i)->width != shelf->width)
             shelf->width = 0;
+    }
 }
 
 /* Does the new part simply take the place of one? Readers of a shelf know the width of all its parts. */

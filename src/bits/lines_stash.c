@@ -82,8 +82,9 @@ static void stash_put(struct stash *stash, uint64_t entry)
     stash->used++;
 }
 
-enum stash_added stash_add(struct stash *stash, uint64_t line, uint32_t slot, uint64_t copies)
+enum stash_added stash_add(struct body *b, uint64_t line, uint32_t slot, uint64_t copies)
 {
+    struct stash *stash = atomic_load_explicit(&b->stash, memory_order_relaxed);
     uint32_t at = stash_home(stash, line);
     uint64_t entry;
     for (; (entry = stash->entry[at]) != 0; at = stash_next(stash, at)) {
@@ -92,10 +93,12 @@ enum stash_added stash_add(struct stash *stash, uint64_t line, uint32_t slot, ui
         if (stash_copies(entry) + copies > STASH_COPIES)
             return STASH_FULL;
         __atomic_store_n(&stash->entry[at], entry + copies, __ATOMIC_RELAXED);
+        stash_changed(b, at);
         return STASH_OLD;
     }
     entry = line << 36 | (uint64_t)slot << 12 | copies;
     __atomic_store_n(&stash->entry[at], entry, __ATOMIC_RELEASE);
+    stash_changed(b, at);
     stash->used++;
     return STASH_NEW;
 }
@@ -116,27 +119,32 @@ bool stash_pour(struct stash *to, const struct stash *from)
 }
 
 /* What comes after a place that became free, up to the next free one, moves up if its home lets it. */
-static void stash_close(struct stash *stash, uint32_t hole)
+static void stash_close(struct body *b, uint32_t hole)
 {
+    struct stash *stash = atomic_load(&b->stash);
     for (uint32_t at = stash_next(stash, hole); stash->entry[at]; at = stash_next(stash, at)) {
         uint32_t home = stash_home(stash, stash_line(stash->entry[at]));
         bool stays = hole < at ? hole < home && home <= at : hole < home || home <= at;
         if (stays)
             continue;
         stash->entry[hole] = stash->entry[at];
+        stash_changed(b, hole);
         hole = at;
     }
     stash->entry[hole] = 0;
+    stash_changed(b, hole);
 }
 
-bool stash_take(struct stash *stash, uint32_t at)
+bool stash_take(struct body *b, uint32_t at)
 {
+    struct stash *stash = atomic_load(&b->stash);
     if (stash_copies(stash->entry[at]) > 1) {
         stash->entry[at]--;
+        stash_changed(b, at);
         return false;
     }
     stash->used--;
-    stash_close(stash, at);
+    stash_close(b, at);
     return true;
 }
 
@@ -207,6 +215,8 @@ void rare_free(struct rare *rare, const tamis_allocator *a)
 {
     if (!rare)
         return;
+    kept_sums_free(rare->line_sums, a);
+    kept_sums_free(rare->stash_sums, a);
     mem_free(a, rare->coarse.entry, rare->coarse.room, sizeof(struct apart));
     mem_free(a, rare->excess.entry, rare->excess.room, sizeof(struct apart));
     mem_free(a, rare, 1, sizeof *rare);
@@ -214,7 +224,14 @@ void rare_free(struct rare *rare, const tamis_allocator *a)
 
 uint64_t rare_bytes(const struct rare *rare)
 {
-    return rare ? sizeof *rare +
-                      ((uint64_t)rare->coarse.room + rare->excess.room) * sizeof(struct apart)
-                : 0;
+    uint64_t room = rare ? (uint64_t)rare->coarse.room + rare->excess.room : 0;
+    return room ? sizeof *rare + room * sizeof(struct apart) : 0;
+}
+
+void stash_sums_drop(struct body *b, const tamis_allocator *a)
+{
+    if (!b->rare)
+        return;
+    kept_sums_free(b->rare->stash_sums, a);
+    b->rare->stash_sums = NULL;
 }

@@ -85,13 +85,13 @@ bool stash_crowded(const struct stash *stash, uint64_t line, unsigned more);
 bool stash_pour(struct stash *to, const struct stash *from);
 /* So many copies more. There must be room. STASH_FULL: there would be more than STASH_COPIES, and nothing changed. */
 enum stash_added { STASH_OLD, STASH_NEW, STASH_FULL };
-enum stash_added stash_add(struct stash *stash, uint64_t line, uint32_t slot, uint64_t copies);
+enum stash_added stash_add(struct body *b, uint64_t line, uint32_t slot, uint64_t copies);
 /* The place of an entry, or room if there is none. */
 uint32_t stash_find(const struct stash *stash, uint64_t line, uint32_t slot);
 /* The entry of the line with the least order, or room. */
 uint32_t stash_least(const struct stash *stash, uint64_t line);
 /* One copy less; true if it was the last. Needs the stash to itself. */
-bool stash_take(struct stash *stash, uint32_t at);
+bool stash_take(struct body *b, uint32_t at);
 
 /* ---- entries apart ---- */
 #define NOWHERE UINT32_MAX
@@ -108,6 +108,9 @@ bool apart_take(struct apart_list *list, uint32_t i);
 /* The lists of a part, made when they are first needed; NULL if there is no memory. */
 struct rare *rare_of(struct body *b, const tamis_allocator *a);
 void rare_free(struct rare *rare, const tamis_allocator *a);
+/* Of its lists. */
 uint64_t rare_bytes(const struct rare *rare);
+/* Those of a stash that was replaced. */
+void stash_sums_drop(struct body *b, const tamis_allocator *a);
 
 #endif

@@ -50,7 +50,7 @@ static size_t kept_len(const struct kept_sums *k)
     return (size_t)(sizeof(uint64_t) * (k->pages + tops_of(k)) + round_up(k->pages, 8));
 }
 
-void kept_sums_place(struct kept_sums *k)
+static void kept_sums_place(struct kept_sums *k)
 {
     k->top = k->sum + k->pages;
     k->stale = (uint8_t *)(k->top + tops_of(k));
@@ -78,8 +78,25 @@ struct kept_sums *kept_sums_copy(const tamis_allocator *a, const struct kept_sum
 {
     struct kept_sums *k = from ? kept_sums_new(a, from->len) : NULL;
     if (k)
-        memcpy(k->sum, from->sum, kept_len(k));
+        kept_sums_adopt(k, from);
     return k;
+}
+
+void kept_sums_adopt(struct kept_sums *k, const struct kept_sums *from)
+{
+    memcpy(k->sum, from->sum, kept_len(k));
+}
+
+void kept_sums_move(struct kept_sums **k, void *(*move)(void *context, void *memory), void *context)
+{
+    struct kept_sums *there = *k ? move(context, *k) : NULL;
+    uint64_t *sum;
+    if (there)
+        *k = there;
+    if (!*k || !(sum = move(context, (*k)->sum)))
+        return;
+    (*k)->sum = sum;
+    kept_sums_place(*k);
 }
 
 void kept_sums_free(struct kept_sums *k, const tamis_allocator *a)

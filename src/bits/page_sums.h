@@ -47,8 +47,10 @@ struct kept_sums {
 struct kept_sums *kept_sums_new(const tamis_allocator *a, uint64_t len);
 /* A copy, for a copy of the same bytes. */
 struct kept_sums *kept_sums_copy(const tamis_allocator *a, const struct kept_sums *from);
-/* The checksums were moved to another address. */
-void kept_sums_place(struct kept_sums *k);
+void kept_sums_adopt(struct kept_sums *k, const struct kept_sums *from); /* of the same length */
+/* To other addresses: `move` says where, or NULL. */
+void kept_sums_move(struct kept_sums **k, void *(*move)(void *context, void *memory),
+                    void *context);
 void kept_sums_free(struct kept_sums *k, const tamis_allocator *a);
 /* Sums the marked pages. Several threads may call it at once, but none may change the bytes. */
 void kept_sums_refresh(struct kept_sums *k, const void *data);

@@ -11,7 +11,8 @@
  *
  * With 16 to 32 entries per bucket this takes 26 bits per key at 10^-6, less than any vector, and
  * two such lists can be merged in any amount of memory, without the keys. A vector would have to be
- * sized in advance, but the number of values of a catalog that is updated for years is unknown.
+ * sized in advance, but the number of values of a catalog that is updated for years is unknown. A
+ * smooth filter would take 37 bits at 10^-4, for adds and removals that no front ever sees.
  *
  * Fingerprints cannot become longer, so a front takes only as many keys as it was planned for. The
  * next front is planned for as many keys as there are: the fronts of an attribute double, and are

@@ -128,6 +128,6 @@ void out_part(struct delta_out *o, struct lines_models *models, const struct bod
               const struct body *b);
 /* Into a part that has room and is empty; false if what comes is no part. */
 bool in_part(struct delta_in *in, struct lines_models *models, const struct body *base,
-             struct body *b);
+             struct body *b, const tamis_allocator *a);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * The changes of one part of lines: gaps between the lines that changed and what changed in each, and the same for
  * the words of its stash and its lists. A part of another size is written as if against nothing: its lines
- * have little in common with those before, and a part grows by a fifth at a time.
+ * have little in common with those before, and a part grows by a fifth at a time. Pages with equal checksums are
+ * skipped, so that a small change costs what changed.
  */
 #include "delta.h"
 
@@ -42,8 +43,14 @@ void out_part(struct delta_out *o, struct lines_models *models, const struct bod
         uint64_t n = part_len(&facts, what) / unit, next = 0;
         const uint8_t *now = n ? part_place(b, what) : NULL;
         const uint8_t *before = piece_before(base, &facts, what);
+        const struct kept_sums *old = before ? part_sums_kept(base, what) : NULL;
+        const struct kept_sums *sums = part_sums_kept(b, what);
         for (uint64_t i = 0; i < n; i++) {
             const uint8_t *from = before ? before + unit * i : zeros;
+            if (unit * i % PAGE == 0 && !kept_sums_differ(old, sums, unit * i / PAGE)) {
+                i += PAGE / unit - 1;
+                continue;
+            }
             if (memcmp(from, now + unit * i, unit) == 0)
                 continue;
             out_number(o, &models->gap[what != PART_LINES], i - next);
@@ -55,8 +62,19 @@ void out_part(struct delta_out *o, struct lines_models *models, const struct bod
     }
 }
 
+/* The checksums of the part before hold for the pages that do not change. */
+static struct kept_sums *sums_before(const struct body *base, const struct body *b,
+                                     enum part_bytes what, const tamis_allocator *a)
+{
+    const struct kept_sums *old = part_sums_kept(base, what);
+    struct kept_sums *sums = old ? part_sums(b, what, a) : NULL;
+    if (sums)
+        kept_sums_adopt(sums, old);
+    return sums;
+}
+
 bool in_part(struct delta_in *in, struct lines_models *models, const struct body *base,
-             struct body *b)
+             struct body *b, const tamis_allocator *a)
 {
     struct part_facts facts = part_facts(b);
     for (unsigned what = 0; what < PART_PIECES; what++) {
@@ -64,6 +82,7 @@ bool in_part(struct delta_in *in, struct lines_models *models, const struct body
         uint64_t n = part_len(&facts, what) / unit;
         uint8_t *now = n ? part_place(b, what) : NULL;
         const uint8_t *before = piece_before(base, &facts, what);
+        struct kept_sums *sums = before ? sums_before(base, b, what, a) : NULL;
         if (before)
             memcpy(now, before, (size_t)(n * unit));
         for (uint64_t next = 0; next < n; next++) {
@@ -76,6 +95,8 @@ bool in_part(struct delta_in *in, struct lines_models *models, const struct body
                 break;
             memcpy(from, now + unit * next, unit);
             in_image(in, &models->image[what != PART_LINES], from, now + unit * next, unit);
+            if (sums)
+                kept_sums_mark(sums, unit * next);
         }
     }
     return !in->broken && !part_wrong(b);

@@ -33,8 +33,8 @@ struct patch_base {
     uint8_t *body; /* patch_body, bits only */
     uint64_t len;
     uint8_t print[16];
-    const void *owner;         /* of the changes */
-    const struct lines *lines; /* a copy of them, or NULL: there were none */
+    const void *owner;   /* of the changes */
+    struct lines *lines; /* a copy of them, or NULL: there were none */
 };
 
 /* A bits-only patch from `base` to the present filter; `print` is its fingerprint. */

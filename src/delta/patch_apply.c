@@ -186,7 +186,8 @@ static tamis_error read_lines(struct apply *p)
     for (uint32_t i = 0, place = 0; i < p->head.line_parts; i++) {
         struct body *b = lines_part(set_lines(p->made), i);
         uint32_t base = patch_part_at(&old, place);
-        if (!in_part(&p->in, &p->models.lines, base ? lines_part(old.lines, base - 1) : NULL, b))
+        if (!in_part(&p->in, &p->models.lines, base ? lines_part(old.lines, base - 1) : NULL, b,
+                     &p->made->allocator))
             return broken;
         place += PLACES >> part_facts(b).depth;
     }

@@ -419,10 +419,13 @@ tamis_error pieces_out_write(struct pieces_out *o, const struct set *s, tamis_wr
 static const struct kept_sums *section_sums(const struct set *s, const struct section *section)
 {
     bool counters = section->type == SECTION_COUNTERS;
-    if (section->type != SECTION_BITS && !counters)
-        return NULL;
-    const struct vector *v = set_part(s, section->owner)->vector;
-    struct kept_sums *sums = vector_sums(v, counters, &s->allocator);
+    unsigned piece = section->owner % PART_PIECES;
+    struct kept_sums *sums = NULL;
+    if (section->type == SECTION_LINES && piece <= PART_STASH)
+        sums =
+            part_sums(lines_part(set_lines(s), section->owner / PART_PIECES), piece, &s->allocator);
+    else if (section->type == SECTION_BITS || counters)
+        sums = vector_sums(set_part(s, section->owner)->vector, counters, &s->allocator);
     if (sums)
         kept_sums_refresh(sums, section_kinds[section->type].place(s, section->owner));
     return sums;

@@ -108,11 +108,8 @@ tamis_error tamis_origin_new(tamis_origin **out, tamis_filter *f, const tamis_or
 
 static void forget_base(tamis_origin *o, struct patch_base *base)
 {
-    struct lines *lines = (struct lines *)(uintptr_t)base->lines;
     mem_free(&o->f->set.allocator, base->body, 1, base->len);
-    if (lines)
-        lines_free(lines);
-    mem_free(&o->a, lines, 1, sizeof *lines);
+    lines_copy_free(base->lines, &o->a);
     base->body = NULL;
     base->lines = NULL;
 }
@@ -361,6 +358,7 @@ struct edition {
     struct published *published;
     struct changes **changes; /* for vectors that have none yet */
     uint32_t n;
+    struct lines_follow lines;
     struct sink whole;
 };
 
@@ -371,6 +369,7 @@ static void edition_free(tamis_origin *o, struct edition *ed)
     mem_free(&o->a, ed->changes, ed->n, sizeof *ed->changes);
     mem_free(&o->a, ed->published, ed->n, sizeof *ed->published);
     forget_base(o, &ed->base);
+    lines_follow_drop(&ed->lines);
     sink_free(&ed->whole);
 }
 
@@ -393,11 +392,8 @@ static tamis_error edition_begin(tamis_origin *o, struct edition *ed)
             return TAMIS_ENOMEM;
     }
     tamis_error e = patch_body(f, true, &ed->base.body, &ed->base.len);
-    if (e == TAMIS_OK && set_lines(f)) {
-        struct lines *copy = mem_new0(&o->a, 1, sizeof *copy);
-        e = copy ? lines_clone(copy, set_lines(f), &o->a) : TAMIS_ENOMEM;
-        ed->base.lines = copy;
-    }
+    if (e == TAMIS_OK && set_lines(f))
+        e = lines_follow_begin(&ed->lines, o->base.lines, set_lines(f), &o->a);
     return e == TAMIS_OK ? set_fingerprint(f, true, ed->base.print) : e;
 }
 
@@ -413,6 +409,10 @@ static void edition_commit(tamis_origin *o, struct edition *ed, uint64_t version
             changes_reset(v->changes, v);
         ed->changes[i] = NULL;
         ed->published[i] = (struct published){layers->l[i]->id, vector_shape(v), v->changes->ones};
+    }
+    if (set_lines(&o->f->set)) {
+        o->base.lines = NULL;
+        ed->base.lines = lines_follow_end(&ed->lines, set_lines(&o->f->set));
     }
     forget_published(o);
     o->base = ed->base;

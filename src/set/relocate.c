@@ -31,15 +31,6 @@ static void move_changes(const struct mover *m, struct changes **changes)
     move_plain(m, &(*changes)->touched);
 }
 
-static void move_sums(const struct mover *m, struct kept_sums **sums)
-{
-    move_plain(m, sums);
-    if (!*sums)
-        return;
-    move_plain(m, &(*sums)->sum);
-    kept_sums_place(*sums);
-}
-
 static void move_vector(const struct mover *m, struct vector **v)
 {
     move_plain(m, v);
@@ -50,8 +41,8 @@ static void move_vector(const struct mover *m, struct vector **v)
     move_plain(m, &(*v)->counters.escapes);
     move_block(m, &(*v)->turned);
     move_changes(m, &(*v)->changes);
-    move_sums(m, &(*v)->sums);
-    move_sums(m, &(*v)->counter_sums);
+    kept_sums_move(&(*v)->sums, m->move, m->context);
+    kept_sums_move(&(*v)->counter_sums, m->move, m->context);
 }
 
 static void move_table(const struct mover *m, struct table *table)

@@ -30,17 +30,18 @@ def test_costs_grow_as_the_work(tmp_path, program, name, most):
     assert all_ < 6 * some
 
 
-def test_a_small_change_costs_what_changed(tmp_path):
-    """To publish and to diff 4 adds in a filter of 16 times the keys. The difference between them are 2 MB,
-    which are 3.5 million instructions for every pass over them."""
+@pytest.mark.parametrize("kind,some,more", [("", 1 << 17, 1 << 21), ("of_lines_", 70000, 900000)])
+def test_a_small_change_costs_what_changed(tmp_path, kind, some, more):
+    """To publish and to diff 4 adds in a filter of 13 to 16 times the keys. The difference between them are 2 MB,
+    which are 3.5 million instructions for every pass over them. Lines have 16 parts at both sizes."""
     path = os.path.join(BUILD, "tests/unit/test_patch")
 
     def cost(n):
-        made, prepared = (instructions([path, "small_changes_are_" + what, "--size=%d" % n], tmp_path)
+        made, prepared = (instructions([path, "small_changes_%sare_" % kind + what, "--size=%d" % n], tmp_path)
                           for what in ("published", "prepared"))
         return (made - prepared) / 8
 
-    few, many = cost(1 << 17), cost(1 << 21)
+    few, many = cost(some), cost(more)
     print("%d and %d instructions" % (few, many))
     assert 0 < many < 1.5 * few
 

@@ -453,13 +453,20 @@ TEST(forged_patches_do_no_harm)
    what is made anew, and so are the patches. */
 TEST(kept_sums_are_those_of_the_bits)
 {
-    for (unsigned deletable = 0; deletable < 2; deletable++) {
+    for (unsigned kind = 0; kind < 4; kind++) {
+        bool deletable = kind & 1, smooth = kind & 2;
         tamis_options o = {
             .growth = TAMIS_FIXED, .capacity = 4 << 20, .deletable = deletable, .overfill = true};
+        tamis_options lines = {.growth = TAMIS_SMOOTH, .deletable = deletable};
         tamis_filter *f = NULL, *copy = NULL;
-        CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_new(&f, smooth ? &lines : &o, NULL) == TAMIS_OK);
+        for (uint64_t i = 0; smooth && i < 100000; i++) {
+            uint64_t key = i << 20;
+            CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+        }
         keep_sums(f);
-        CHECK(set_layers(&f->set)->v[0]->sums->pages > 2 * PAGES_TOP);
+        CHECK(smooth || set_layers(&f->set)->v[0]->sums->pages > 2 * PAGES_TOP);
+        CHECK(!smooth || lines_part(set_lines(&f->set), 3)->rare->line_sums->pages > 2);
         CHECK(tamis_filter_clone(&copy, f) == TAMIS_OK);
         for (uint64_t i = 0; i < 20; i++) {
             for (uint64_t j = 10 * i; j < 10 * i + 10; j++)
@@ -483,10 +490,13 @@ TEST(kept_sums_are_those_of_the_bits)
 }
 
 /* Four adds to a filter of harness.size keys, so many times published and taken as a patch. */
-static void change_and_publish(unsigned rounds)
+static void change_and_publish(unsigned rounds, int growth)
 {
+    static const uint8_t family[16] = "no part grows"; /* of this one, while it is measured */
     uint64_t n = harness.size ? harness.size : 10000;
-    tamis_options o = {.growth = TAMIS_FIXED, .capacity = n + 1000};
+    tamis_options o = {.growth = growth, .key = family};
+    if (growth == TAMIS_FIXED)
+        o.capacity = n + 1000;
     tamis_origin_options origin_options = {.owner = "x"};
     tamis_filter *f = NULL, *older = NULL;
     tamis_origin *origin = NULL;
@@ -516,12 +526,22 @@ static void change_and_publish(unsigned rounds)
 /* tests/python/test_costs.py counts the instructions of the first without those of the second. */
 TEST(small_changes_are_published)
 {
-    change_and_publish(8);
+    change_and_publish(8, TAMIS_FIXED);
 }
 
 TEST(small_changes_are_prepared)
 {
-    change_and_publish(0);
+    change_and_publish(0, TAMIS_FIXED);
+}
+
+TEST(small_changes_of_lines_are_published)
+{
+    change_and_publish(8, TAMIS_SMOOTH);
+}
+
+TEST(small_changes_of_lines_are_prepared)
+{
+    change_and_publish(0, TAMIS_SMOOTH);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */

@@ -2,10 +2,12 @@
 #include <sys/mman.h>
 
 #include "bits/lines_place.h"
+#include "fault.h"
 #include "format/format.h"
 #include "harness.h"
 #include "histories.h"
 #include "pieces.h"
+#include "tamis/replica.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "smooth in bytes";
 
@@ -182,6 +184,70 @@ TEST(patches_have_the_lines_that_changed)
     bytes_free(&made);
     tamis_filter_free(older);
     tamis_filter_free(newer);
+}
+
+/* ---- copies ----------------------------------------------------------------------------------- */
+
+static int take_message(void *follower, const void *data, size_t len)
+{
+    tamis_taken taken;
+    tamis_reason reason = {0};
+    tamis_error e = tamis_follower_take(follower, data, len, 0, &taken, &reason);
+    CHECK_MSG(e == TAMIS_OK, "%s", reason.text);
+    return 0;
+}
+
+/* The checksums that are kept are those of the bytes, and the copy has just these. */
+static void check_copy(const tamis_filter *f, const tamis_follower *follower)
+{
+    tamis_filter *clone = NULL, *copy = NULL;
+    uint8_t kept[16], fresh[16], copied[16];
+    CHECK(tamis_filter_clone(&clone, f) == TAMIS_OK);
+    CHECK(tamis_follower_filter(follower, &copy) == TAMIS_OK);
+    CHECK(set_fingerprint(&f->set, true, kept) == TAMIS_OK);
+    CHECK(set_fingerprint(&clone->set, true, fresh) == TAMIS_OK);
+    CHECK(set_fingerprint(&copy->set, true, copied) == TAMIS_OK);
+    CHECK(memcmp(kept, fresh, sizeof kept) == 0 && memcmp(kept, copied, sizeof kept) == 0);
+    tamis_filter_free(clone);
+    tamis_filter_free(copy);
+}
+
+/* Published while it is split, and joined again; without memory now and then, and then once more. */
+TEST(copies_follow_growth_and_shrinking)
+{
+    struct fault fault;
+    fault_init(&fault);
+    uint64_t state = harness_seed(), from = 0, to = 0;
+    tamis_options o = {.growth = TAMIS_SMOOTH,
+                       .deletable = true,
+                       .key = family_key,
+                       .allocator = &fault.allocator};
+    tamis_filter *f = NULL;
+    tamis_origin *origin = NULL;
+    tamis_follower *follower = NULL;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    CHECK(tamis_origin_new(&origin, f, &(tamis_origin_options){.owner = "x"}, NULL) == TAMIS_OK);
+    CHECK(tamis_follower_new(&follower, &(tamis_follower_options){.lease = 3}) == TAMIS_OK);
+    for (unsigned round = 0; round < 60; round++) {
+        uint64_t some = round % 3 ? rng_next(&state) % 50 : to - from < 20000 ? 7000 : 20000;
+        if (round < 30)
+            fill(f, to, to + some), to += some;
+        for (some = round < 30 ? some / 4 : some; some && from < to; some--, from++)
+            CHECK(tamis_filter_remove(f, &from, sizeof from, NULL) == TAMIS_OK);
+        if (round % 4 == 1)
+            fault_arm(&fault, 1 + rng_next(&state) % 20, false);
+        tamis_error e = tamis_origin_publish(origin, take_message, follower, NULL);
+        CHECK(e == TAMIS_OK || (e == TAMIS_ENOMEM && round % 4 == 1));
+        fault_arm(&fault, 0, false);
+        if (e != TAMIS_OK)
+            CHECK(tamis_origin_publish(origin, take_message, follower, NULL) == TAMIS_OK);
+        check_copy(f, follower);
+    }
+    CHECK(lines_parts(set_lines(&f->set)) == 1);
+    tamis_follower_free(follower);
+    tamis_origin_free(origin);
+    tamis_filter_free(f);
+    CHECK(fault_clean(&fault));
 }
 
 /* ---- bytes that somebody arranged ------------------------------------------------------------ */
