@@ -20,7 +20,7 @@ FOLDERS = ["base", "os", "hash", "plan", "bits", "set", "format", "delta", "cata
            "replica", "owners", "carrier", "api"]
 # What a folder offers to the others: one header; the rest is its own. Where there are more:
 OFFERED = {"base": ["base.h", "err.h", "mem.h", "bytes.h", "lookup.h", "arena.h"],  # a box of tools, not one subject
-           "os": ["file.h", "readers.h", "late.h"],  # files; readers beside a writer; libraries loaded late
+           "os": ["file.h", "readers.h", "late.h", "threads.h"],  # files; readers beside a writer; libraries; threads
            "hash": ["digest.h", "types.h", "words.h"],  # digests; types of values; words, for inner loops
            "plan": ["plan.h"], "bits": ["bits.h"],
            "set": ["set.h", "any_set.h"],  # to whoever looks inside, and to whoever has a set
@@ -28,7 +28,7 @@ OFFERED = {"base": ["base.h", "err.h", "mem.h", "bytes.h", "lookup.h", "arena.h"
            "delta": ["patch.h"], "catalog": ["catalog_bytes.h"], "replica": ["replica.h"],
            "owners": ["directory.h"], "carrier": ["carrier.h"], "api": ["api.h"]}
 CLI_FOLDERS = ["ui", "read", "sets", "logs", "fleet", "replica", "plan"]
-OUTSIDE = {"cli": ["base/base.h", "base/err.h", "os/late.h", "carrier/carrier.h", "api/api.h"],
+OUTSIDE = {"cli": ["base/base.h", "base/err.h", "os/late.h", "os/threads.h", "carrier/carrier.h", "api/api.h"],
            "redis": ["format/pieces.h", "hash/secrets.h"]}
 
 PRODUCT = ("src/", "include/", "cli/", "redis/")

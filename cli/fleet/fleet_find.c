@@ -25,9 +25,8 @@
 #include "base/base.h"
 #include "logs/find.h"
 #include "read/reader_parse.h"
-#include "ui/args.h"
 #include "ui/out.h"
-#include "ui/supervise.h"
+#include "ui/stop.h"
 
 #define PARALLEL  8
 #define HELD_MOST ((size_t)8 << 20) /* bytes of a host that is not its turn: then it waits */
@@ -460,7 +459,7 @@ static int ask_hosts(struct asking *a)
 
 int fleet_find(const struct fleet_find *f, struct travelling *q)
 {
-    struct asking a = {.f = f, .q = q, .timeout = TIMEOUT};
+    struct asking a = {.f = f, .q = q, .timeout = f->timeout ? f->timeout : TIMEOUT};
     const struct fleet_question asked = {.words = q->words,
                                          .n = q->n,
                                          .since = q->since,
@@ -469,8 +468,6 @@ int fleet_find(const struct fleet_find *f, struct travelling *q)
                                          .fresh = f->fresh};
     if (!f->via || !strstr(f->via, "{host}"))
         return complain("no command: --via: give one with {host} in it, such as 'ssh {host}'");
-    if (f->timeout && !parse_time(f->timeout, &a.timeout))
-        return complain("wrong time '%s': --timeout: write 90s, 10m", f->timeout);
     if (f->parallel > 1000)
         return complain("too many: --parallel: give at most 1000");
     int status = TROUBLE;

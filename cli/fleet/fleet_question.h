@@ -46,7 +46,7 @@ struct fleet_find {
     const char *address, *folder, *via, *seal;
     bool fresh, verbose;
     uint64_t parallel;
-    const char *timeout;
+    uint64_t timeout; /* nanoseconds of silence; 0: the default */
 };
 
 /* find --fleet: the exit status. */

@@ -260,11 +260,7 @@ static bool options_fit(struct find *f, const struct words *words)
                false;
     if (f->asked.limited && f->asked.limit == 0)
         return complain("wrong value '0': --limit: give 1 or more"), false;
-    if (f->threads > 256)
-        return complain("too many threads: --threads: give at most 256"), false;
-    if (f->threads == 0)
-        f->threads = processors();
-    return true;
+    return threads_settle(&f->threads);
 }
 
 static void choose_form(struct find *f)
@@ -422,7 +418,7 @@ int verb_find(int argc, char **argv)
         ARG("via", 0, ARG_TEXT, &f.fleet.via),
         ARG("fresh", 0, ARG_FLAG, &f.fleet.fresh),
         ARG("parallel", 0, ARG_COUNT, &f.fleet.parallel),
-        ARG("timeout", 0, ARG_TEXT, &f.fleet.timeout),
+        ARG("timeout", 0, ARG_TIME, &f.fleet.timeout),
         ARG("seal", 0, ARG_TEXT, &f.fleet.seal),
         ARG("output", 'o', ARG_TEXT, &f.fleet.folder),
         ARG("verbose", 'v', ARG_FLAG, &f.fleet.verbose),

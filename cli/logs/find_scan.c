@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "base/err.h"
 #include "find.h"
+#include "os/threads.h"
 #include "ui/out.h"
 
 #define WINDOW 4                  /* groups ahead, for each thread */
@@ -424,8 +425,6 @@ static bool make_groups(struct party *p)
 
 static bool run_party(struct party *p, struct hand *hands, unsigned n)
 {
-    pthread_t thread[256];
-    unsigned started = 0;
     bool good = true;
     for (unsigned i = 0; i < n && good; i++) {
         hands[i].party = p;
@@ -433,13 +432,8 @@ static bool run_party(struct party *p, struct hand *hands, unsigned n)
         good = (hands[i].parser = parser_new()) != NULL &&
                check_start(&hands[i].check, p->scan->question);
     }
-    while (good && started + 1 < n &&
-           pthread_create(&thread[started], NULL, work, &hands[started]) == 0)
-        started++;
     if (good)
-        work(&hands[n - 1]);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(thread[i], NULL);
+        threads_run(work, hands, sizeof *hands, n);
     for (unsigned i = 0; i < n; i++) {
         hand_close(&hands[i]);
         parser_free(hands[i].parser);

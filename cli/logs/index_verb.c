@@ -4,7 +4,6 @@
 #include "index_verb.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,8 @@
 #include "read/attrs.h"
 #include "ui/out.h"
 #include "ui/progress.h"
-#include "ui/supervise.h"
 #include "ui/report.h"
+#include "ui/stop.h"
 #include "sets/set_file.h"
 
 #define SEGMENT     ((uint64_t)8 << 20)
@@ -511,12 +510,8 @@ static bool options_fit(struct index *x, const struct words *words)
                false;
     if (x->delimited && (x->delimiter == '\n' || x->delimiter == '\r' || x->delimiter == '"'))
         return complain("not a valid separator: --delimiter: give another byte"), false;
-    if (x->threads > 256)
-        return complain("too many threads: --threads: give at most 256"), false;
     x->segment = x->segment ? x->segment : SEGMENT;
-    if (x->threads == 0)
-        x->threads = processors();
-    return true;
+    return threads_settle(&x->threads);
 }
 
 int verb_index(int argc, char **argv)

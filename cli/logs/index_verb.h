@@ -10,7 +10,6 @@
 #define TAMIS_INDEX_VERB_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "inputs.h"
 

@@ -10,8 +10,9 @@
 #include "fleet/fleet.h"
 #include "index_verb.h"
 #include "index_text.h"
+#include "os/threads.h"
 #include "ui/progress.h"
-#include "ui/supervise.h"
+#include "ui/stop.h"
 
 /* Tasks [first, first + n). Shared: one file, whose segments any thread may take. */
 struct job {
@@ -531,18 +532,12 @@ static void worker_end(struct worker *w)
 
 static bool run_crew(struct crew *c, struct worker *workers, unsigned n)
 {
-    pthread_t thread[256];
-    unsigned started = 0;
     bool good = true;
     for (unsigned i = 0; i < n && good; i++)
         good = worker_start(&workers[i], c);
     if (!good)
         return complain("out of memory: -j %u: give fewer threads", n), false;
-    while (started + 1 < n && pthread_create(&thread[started], NULL, work, &workers[started]) == 0)
-        started++;
-    work(&workers[n - 1]);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(thread[i], NULL);
+    threads_run(work, workers, sizeof *workers, n);
     return !c->stop;
 }
 

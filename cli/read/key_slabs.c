@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ui/args.h"
 #include "ui/out.h"
 #include "ui/progress.h"
 
@@ -283,11 +284,7 @@ static void reader_free(struct key_reader *r)
 
 int slabs_run(struct keys *keys, const struct work *work)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t threads = keys->threads    ? (size_t)keys->threads
-                     : processors > 0 ? (size_t)processors
-                                      : 1;
-    threads = threads < THREADS_MAX ? threads : THREADS_MAX;
+    size_t threads = (size_t)keys->threads;
     struct key_reader r = {.keys = keys, .work = work, .number = 1};
     r.n_ring = threads > 1 ? 2 * threads + 2 : 1;
     r.ring = calloc(r.n_ring, sizeof *r.ring);

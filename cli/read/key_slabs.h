@@ -5,8 +5,6 @@
 
 #include "keys.h"
 
-#define THREADS_MAX 256
-
 int slabs_run(struct keys *keys, const struct work *work);
 
 /* keys.c: cuts the next lines from [from, to), which ends with a line end; returns where the

@@ -160,7 +160,5 @@ bool keys_settle(struct keys *keys, char **word, size_t n_words)
         return complain("no column is used: --delimiter: give --field too"), false;
     if (keys->delimited && keys->delimiter == keys->end)
         return complain("not a valid separator: --delimiter: give another byte"), false;
-    if (keys->threads > THREADS_MAX)
-        return complain("too many threads: --threads: give at most %d", THREADS_MAX), false;
-    return true;
+    return threads_settle(&keys->threads);
 }

@@ -34,8 +34,8 @@ struct keys {
     char end;       /* '\n', or 0 */
     uint64_t field; /* column of the key, from 1; 0: the line is the key */
     bool by_field, delimited;
-    char delimiter;            /* separator of columns */
-    uint64_t threads;          /* 0: all processors */
+    char delimiter; /* separator of columns */
+    uint64_t threads;
     bool strict;               /* a line without the field is an error */
     bool passing;              /* the verb prints such lines */
     uint64_t none, first_none; /* result: lines without the field, and the first */

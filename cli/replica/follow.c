@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 #include "tamis/carrier.h"
 #include "serve.h"
 #include "ui/report.h"
+#include "ui/stop.h"
 #include "ui/supervise.h"
 #include "sets/set_file.h"
 
@@ -228,31 +228,26 @@ static int follow(struct follow *f, bool once, uint64_t limit_ms)
 int verb_follow(int argc, char **argv)
 {
     struct follow f = {.every_ms = 1000};
-    const char *folder = NULL, *limit = NULL, *every = NULL, *key_file = NULL, *most = NULL;
-    const char *serve = NULL;
+    const char *folder = NULL, *key_file = NULL, *serve = NULL;
     struct serve_address address;
     bool once = false, json = false;
     uint64_t limit_ns = UINT64_MAX / 2, every_ns = UINT64_C(1000000000);
     WIPED_KEY key[TAMIS_KEY_LEN];
     const struct arg args[] = {
-        ARG("output", 'o', ARG_TEXT, &folder),   ARG("once", 0, ARG_FLAG, &once),
-        ARG("for", 0, ARG_TEXT, &limit),         ARG("every", 0, ARG_TEXT, &every),
-        ARG("key-file", 0, ARG_TEXT, &key_file), ARG("verbose", 'v', ARG_FLAG, &f.verbose),
-        ARG("json", 0, ARG_FLAG, &json),         ARG("max-lease", 0, ARG_TEXT, &most),
+        ARG("output", 'o', ARG_TEXT, &folder),
+        ARG("once", 0, ARG_FLAG, &once),
+        ARG("for", 0, ARG_TIME, &limit_ns),
+        ARG("every", 0, ARG_TIME, &every_ns),
+        ARG("key-file", 0, ARG_TEXT, &key_file),
+        ARG("verbose", 'v', ARG_FLAG, &f.verbose),
+        ARG("json", 0, ARG_FLAG, &json),
         ARG("serve", 0, ARG_TEXT, &serve),
+        ARG("max-lease", 0, ARG_WHILE, &f.replicas.lease_most),
     };
     struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n != 1 || !folder)
         return complain("an address and -o are needed: tamis follow redis://HOST:PORT/NAME -o "
                         "DIRECTORY: see tamis help follow");
-    if (limit && !parse_time(limit, &limit_ns))
-        return complain("wrong value '%s': --for: give a time such as 30s or 5m", limit);
-    if (every && !parse_time(every, &every_ns))
-        return complain("wrong value '%s': --every: give a time such as 1s or 200ms", every);
-    if (most && strcmp(most, "none") == 0)
-        f.replicas.lease_most = UINT64_MAX;
-    else if (most && !parse_time(most, &f.replicas.lease_most))
-        return complain("wrong value '%s': --max-lease: give a time such as 1h, or none", most);
     if ((serve && !serve_address_read(&address, serve)) ||
         (key_file && !store_read_key(key_file, key)))
         return TROUBLE;

@@ -10,7 +10,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include "outbox.h"
 #include "ui/out.h"
 #include "ui/report.h"
+#include "ui/stop.h"
 #include "ui/supervise.h"
 #include "sets/set_file.h"
 
@@ -348,41 +348,26 @@ static void report(const struct publishing *p, bool json)
 
 struct choices {
     struct store_options files;
-    const char *to, *as, *miss, *weights, *max_age, *beat, *linger, *save, *gap;
+    const char *to, *as, *miss, *weights;
+    uint64_t max_age, beat, linger, save, gap; /* nanoseconds */
     double false_rate, dirty;
     uint64_t message;
     bool zero, strict, stay, retire, no_key, json, verbose, has_rate, has_dirty;
 };
 
-static bool read_times(const struct choices *c, struct publishing *p, tamis_origin_options *o,
-                       uint64_t *linger)
+static uint64_t milliseconds(uint64_t nanoseconds)
 {
-    uint64_t save_every = UINT64_C(60000000000), gap = UINT64_C(20000000);
-    bool no_gap = c->gap && strcmp(c->gap, "none") == 0;
-    const struct {
-        const char *text, *name;
-        uint64_t *to;
-    } times[] = {{c->max_age, "--max-age", &o->targets.max_age},
-                 {c->linger, "--linger", linger},
-                 {c->save, "--save", &save_every},
-                 {no_gap ? NULL : c->gap, "--min-gap", &gap}};
-    for (size_t i = 0; i < COUNT(times); i++)
-        if (times[i].text && !parse_time(times[i].text, times[i].to))
-            return complain("wrong value '%s': %s: give a time such as 30s or 5m", times[i].text,
-                            times[i].name),
-                   false;
-    o->beat = UINT64_C(10000000000);
-    bool none = c->beat && strcmp(c->beat, "none") == 0;
-    if (none)
-        o->beat = UINT64_C(1) << 60; /* 36 years */
-    else if (c->beat && !parse_time(c->beat, &o->beat))
-        return complain("wrong value '%s': --beat: give a time such as 10s, or none", c->beat),
-               false;
-    p->beat_ms = o->beat / 1000000 ? o->beat / 1000000 : 1;
+    return nanoseconds / 1000000 ? nanoseconds / 1000000 : 1;
+}
+
+static void set_times(const struct choices *c, struct publishing *p, tamis_origin_options *o)
+{
+    o->targets.max_age = c->max_age;
+    o->beat = c->beat == ARG_NONE ? UINT64_C(1) << 60 : c->beat; /* 36 years */
+    p->beat_ms = milliseconds(o->beat);
     p->look_ms = p->beat_ms < LOOK_MS ? p->beat_ms : LOOK_MS;
-    p->save_ms = save_every / 1000000 ? save_every / 1000000 : 1;
-    p->gap_ms = no_gap ? 0 : gap / 1000000;
-    return true;
+    p->save_ms = milliseconds(c->save);
+    p->gap_ms = c->gap == ARG_NONE ? 0 : c->gap / 1000000;
 }
 
 static bool read_targets(const struct choices *c, tamis_targets *t)
@@ -433,12 +418,11 @@ static void say_what_was_wrong(const struct publishing *p, bool delivered)
                  p->changed ? "could not be saved" : "is saved, publish it again");
 }
 
-static int publish_with(struct publishing *p, const struct choices *c, tamis_origin_options *o,
-                        uint64_t linger)
+static int publish_with(struct publishing *p, const struct choices *c, tamis_origin_options *o)
 {
     tamis_reason reason = {0};
     stop_catch();
-    if (!recover(p) || !find_epoch(p, c->stay ? UINT64_MAX / 2 : linger / 1000000))
+    if (!recover(p) || !find_epoch(p, c->stay ? UINT64_MAX / 2 : c->linger / 1000000))
         return TROUBLE;
     o->epoch = p->box.epoch;
     tamis_error e = tamis_origin_new(&p->origin, as_filter(p->store.set), o, &reason);
@@ -448,7 +432,7 @@ static int publish_with(struct publishing *p, const struct choices *c, tamis_ori
     set_run(p);
     run(p, c->stay);
     supervise_tell("STOPPING=1");
-    bool delivered = finish(p, linger / 1000000);
+    bool delivered = finish(p, c->linger / 1000000);
     if (delivered && c->retire && p->error == TAMIS_OK)
         delivered = tamis_origin_farewell(p->origin, outbox_add, &p->box) == TAMIS_OK &&
                     outbox_send(&p->box) && carrier_retire(p->box.carrier, p->owner, false);
@@ -461,7 +445,10 @@ static int publish_with(struct publishing *p, const struct choices *c, tamis_ori
 
 int verb_publish(int argc, char **argv)
 {
-    struct choices c = {0};
+    struct choices c = {.beat = UINT64_C(10000000000),
+                        .linger = UINT64_C(30000000000),
+                        .save = UINT64_C(60000000000),
+                        .gap = 20000000};
     struct publishing p = {.log.fd = -1};
     const struct arg args[] = {
         ARG("to", 0, ARG_TEXT, &c.to),
@@ -470,11 +457,11 @@ int verb_publish(int argc, char **argv)
         ARG_GIVEN("false-rate", ARG_RATE, &c.false_rate, &c.has_rate),
         ARG("weights", 0, ARG_TEXT, &c.weights),
         ARG_GIVEN("dirty", ARG_RATE, &c.dirty, &c.has_dirty),
-        ARG("max-age", 0, ARG_TEXT, &c.max_age),
-        ARG("beat", 0, ARG_TEXT, &c.beat),
-        ARG("linger", 0, ARG_TEXT, &c.linger),
-        ARG("save", 0, ARG_TEXT, &c.save),
-        ARG("min-gap", 0, ARG_TEXT, &c.gap),
+        ARG("max-age", 0, ARG_TIME, &c.max_age),
+        ARG("beat", 0, ARG_WHILE, &c.beat),
+        ARG("linger", 0, ARG_TIME, &c.linger),
+        ARG("save", 0, ARG_TIME, &c.save),
+        ARG("min-gap", 0, ARG_WHILE, &c.gap),
         ARG("ack", 0, ARG_FLAG, &p.ack),
         ARG("message", 0, ARG_COUNT, &c.message),
         ARG("stay", 0, ARG_FLAG, &c.stay),
@@ -494,20 +481,20 @@ int verb_publish(int argc, char **argv)
     if (!c.as[0] || strlen(c.as) > TAMIS_OWNER_MAX)
         return complain("not a name of 1 to %d bytes: --as: give such a name", TAMIS_OWNER_MAX);
     char error[256];
-    uint64_t linger = UINT64_C(30000000000);
     tamis_origin_options o = {.owner = c.as, .message_bytes = c.message, .no_key = c.no_key};
     p.owner = p.box.owner = c.as;
     p.end = c.zero ? 0 : '\n';
     p.strict = c.strict;
-    if (!read_times(&c, &p, &o, &linger) || !read_targets(&c, &o.targets))
+    if (!read_targets(&c, &o.targets))
         return TROUBLE;
+    set_times(&c, &p, &o);
     c.files.replays = true;
     p.box.carrier = carrier_open(c.to, error);
     if (!p.box.carrier)
         return complain("%s: --to", error);
     p.box.carrier->open_to_all = c.no_key;
     int status = store_change(&p.store, words.word[0], TAMIS_KIND_FILTER, &c.files)
-                     ? publish_with(&p, &c, &o, linger)
+                     ? publish_with(&p, &c, &o)
                      : TROUBLE;
     outbox_free(&p.box);
     bytes_end(&p.line);

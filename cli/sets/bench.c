@@ -5,11 +5,9 @@
  * filter has. make bench measures more, and compares with other libraries.
  */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "ui/args.h"
 #include "ui/report.h"
@@ -18,7 +16,6 @@
 #define CHUNK          1024
 #define QUERIES        ((size_t)1 << 20)
 #define HUGE_PAGE      ((size_t)1 << 21)
-#define THREADS        64
 #define FIRST_CAPACITY 1000 /* capacity that a growing filter starts with */
 
 /* ---- clock, keys, medians -------------------------------------------------------------------- */
@@ -190,22 +187,16 @@ static void *ask_often(void *context)
 /* Lookups per second on all cores relative to one core: the best of RUNS. */
 static void report_threads(const struct bench *b, const tamis_filter *f)
 {
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned cores = online < 2 ? 1 : online > THREADS ? THREADS : (unsigned)online;
+    unsigned cores = processors();
     double best[2] = {0, 0};
-    pthread_t thread[THREADS];
-    struct run run[THREADS];
+    struct run run[THREADS_MAX];
+    for (unsigned i = 0; i < cores; i++)
+        run[i] = (struct run){.filter = f, .queries = b->queries};
     for (int i = 0; i < 2 * RUNS; i++) {
-        unsigned n = i % 2 ? cores : 1, started = 0;
+        unsigned n = i % 2 ? cores : 1;
         double start = nanoseconds(CLOCK_MONOTONIC);
-        for (; started < n; started++) {
-            run[started] = (struct run){.filter = f, .queries = b->queries};
-            if (pthread_create(&thread[started], NULL, ask_often, &run[started]) != 0)
-                break;
-        }
-        for (unsigned j = 0; j < started; j++)
-            pthread_join(thread[j], NULL);
-        double rate = started / (nanoseconds(CLOCK_MONOTONIC) - start);
+        threads_run(ask_often, run, sizeof *run, n);
+        double rate = n / (nanoseconds(CLOCK_MONOTONIC) - start);
         best[i % 2] = rate > best[i % 2] ? rate : best[i % 2];
     }
     report_count("threads", "threads", cores);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "out.h"
 
@@ -112,10 +111,12 @@ size_t parse_list(const char *text, double *out, size_t room)
     return 0;
 }
 
-unsigned processors(void)
+bool threads_settle(uint64_t *threads)
 {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 256 ? 256 : (unsigned)n;
+    if (*threads > THREADS_MAX)
+        return complain("too many threads: --threads: give at most %d", THREADS_MAX), false;
+    *threads = *threads ? *threads : processors();
+    return true;
 }
 
 static bool parse_byte(const char *text, char *out)
@@ -165,6 +166,10 @@ static const char *expected(const struct arg *arg)
         return "a number, 0 or more";
     case ARG_RATE:
         return "a rate between 0 and 1, such as 0.01, 1e-9 or 1%";
+    case ARG_TIME:
+        return "a time such as 200ms, 30s or 5m";
+    case ARG_WHILE:
+        return "a time such as 200ms, 30s or 1h, or none";
     case ARG_BYTE:
         return "one byte, or \\t";
     default:
@@ -214,6 +219,14 @@ static bool take_value(const struct arg *arg, const char *text, const char *writ
         break;
     case ARG_RATE:
         good = parse_rate(text, arg->to);
+        break;
+    case ARG_WHILE:
+        if (strcmp(text, "none") == 0) {
+            *(uint64_t *)arg->to = ARG_NONE;
+            return true;
+        } /* fall through */
+    case ARG_TIME:
+        good = parse_time(text, arg->to);
         break;
     case ARG_BYTE:
         good = parse_byte(text, arg->to);

@@ -7,6 +7,7 @@
 #define TAMIS_ARGS_H
 
 #include "cli.h"
+#include "os/threads.h"
 
 enum arg_kind {
     ARG_FLAG,   /* bool: no value */
@@ -14,12 +15,15 @@ enum arg_kind {
     ARG_COUNT,  /* uint64_t: 10000, 10k, 10M, 10G, 64Ki, 64Mi, 64Gi, 1e6 */
     ARG_REAL,   /* double: a number >= 0, with the same suffixes */
     ARG_RATE,   /* double in (0, 1): 0.01, 1e-9, 1% */
+    ARG_TIME,   /* uint64_t, nanoseconds: 90s, 30m, 24h, 7d, 250ms */
+    ARG_WHILE,  /* the same, or "none": ARG_NONE */
     ARG_CHOICE, /* unsigned: position of the value in `choices`, from 1 */
     ARG_BYTE,   /* char: one byte, or \t \n \0 \\ */
     ARG_TEXTS,  /* struct texts: may be repeated */
     ARG_SPLIT   /* size_t: number of operands before "--"; options may still follow */
 };
 
+#define ARG_NONE  UINT64_MAX
 #define TEXTS_MAX 64
 struct texts {
     const char *text[TEXTS_MAX];
@@ -66,8 +70,8 @@ bool parse_count(const char *text, uint64_t *out);
 bool parse_real(const char *text, double *out);
 bool parse_rate(const char *text, double *out);
 bool parse_time(const char *text, uint64_t *nanoseconds); /* 90s, 30m, 24h, 7d, 250ms */
-/* Number of threads without -j: 1 to 256. */
-unsigned processors(void);
+/* The value of --threads: 0 stands for all processors. False after complaining of too many. */
+bool threads_settle(uint64_t *threads);
 /* Parses "a,b,c" into at most `room` values; returns their number, 0 if invalid or too many. */
 size_t parse_list(const char *text, double *out, size_t room);
 

@@ -2,16 +2,12 @@
 #define _GNU_SOURCE
 #include "supervise.h"
 
-#include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/base.h"
 
 void supervise_tell(const char *state)
 {
@@ -36,7 +32,6 @@ void supervise_turn(void)
 {
     static bool told;
     static uint64_t every, next; /* nanoseconds */
-    struct timespec time;
     if (!told) {
         const char *text = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
         bool ours = !pid || strtol(pid, NULL, 10) == (long)getpid();
@@ -44,34 +39,9 @@ void supervise_turn(void)
         supervise_tell("READY=1");
         told = true;
     }
-    if (!every || clock_gettime(CLOCK_MONOTONIC, &time) != 0)
-        return;
-    uint64_t now = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-    if (now < next)
-        return;
-    next = now + every;
-    supervise_tell("WATCHDOG=1");
-}
-
-atomic_int stop_signal;
-
-static void note_stop(int number)
-{
-    stop_signal = number;
-}
-
-void stop_catch(void)
-{
-    const struct sigaction action = {.sa_handler = note_stop};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-void stop_obey(void)
-{
-    int number = stop_signal;
-    if (number) {
-        signal(number, SIG_DFL);
-        raise(number);
+    uint64_t now = every ? clock_steady(NULL) : 0;
+    if (now >= next && every) {
+        next = now + every;
+        supervise_tell("WATCHDOG=1");
     }
 }

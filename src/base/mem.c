@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define LARGE ((size_t)1 << 21)
 #define LINE  ((size_t)64)
@@ -116,10 +115,10 @@ static char *pages_map(size_t bytes, int more)
 
 void *mem_pages_new(size_t bytes, size_t align)
 {
-    /* Small pages one by one would be a fault each. */
+    /* small pages are populated at once: touching each would be a fault */
     char *start = pages_map(bytes, align < LARGE ? MAP_POPULATE : 0);
     if (start && ((uintptr_t)start & (align - 1))) {
-        /* Reserve more, to start on such a page, then unmap both ends. */
+        /* not aligned: map more, and unmap both ends */
         munmap(start, bytes);
         size_t span = bytes + align;
         char *raw = pages_map(span, 0);
@@ -247,10 +246,4 @@ void mapping_random(const struct mapping *mapping)
 void mapping_sequential(const struct mapping *mapping)
 {
     madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_SEQUENTIAL);
-}
-
-unsigned mem_cores(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (unsigned)n : 1;
 }

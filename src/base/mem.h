@@ -61,8 +61,6 @@ void mapping_will_need(const void *at, size_t len);
 void mapping_random(const struct mapping *mapping);
 void mapping_sequential(const struct mapping *mapping);
 
-unsigned mem_cores(void); /* number of processors, at least 1 */
-
 /* The struct that contains this member. */
 #define PART_OF(part, type, member) ((type *)(void *)((char *)(part)-offsetof(type, member)))
 

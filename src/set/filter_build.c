@@ -4,11 +4,9 @@
  * no atomic operation is needed, and every thread stays in its part of the memory. Otherwise the
  * keys are divided and the bits set atomically.
  */
-#include <pthread.h>
-
+#include "os/threads.h"
 #include "set.h"
 
-#define THREADS_MAX  64
 #define RUN          1024
 #define THREADS_FROM (UINT64_C(1) << 25)
 
@@ -66,22 +64,6 @@ static void *shared_share(void *context)
     return NULL;
 }
 
-/* Runs the shares, each in its own thread as long as threads can be created. */
-static void run_shares(struct share *shares, unsigned n, void *(*body)(void *))
-{
-    pthread_t thread[THREADS_MAX];
-    bool started[THREADS_MAX] = {false};
-    for (unsigned i = 1; i < n; i++)
-        started[i] = pthread_create(&thread[i], NULL, body, &shares[i]) == 0;
-    body(&shares[0]);
-    for (unsigned i = 1; i < n; i++) {
-        if (started[i])
-            pthread_join(thread[i], NULL);
-        else
-            body(&shares[i]);
-    }
-}
-
 tamis_error tamis_filter_build(tamis_filter *f, const tamis_digest *digests, size_t n,
                                unsigned threads)
 {
@@ -92,9 +74,7 @@ tamis_error tamis_filter_build(tamis_filter *f, const tamis_digest *digests, siz
     if (s->opt.growth != TAMIS_FIXED || s->opt.deletable)
         return TAMIS_EKIND;
     struct vector *v = set_layers(s)->v[0];
-    if (threads == 0)
-        threads = mem_cores();
-    threads = threads < THREADS_MAX ? threads : THREADS_MAX;
+    threads = threads == 0 ? processors() : threads < THREADS_MAX ? threads : THREADS_MAX;
     /* smaller ones are as fast with one thread */
     bool large = vector_positions_total(v) / 8 >= THREADS_FROM;
     bool certainly_fits = v->load <= v->capacity && n <= v->capacity - v->load;
@@ -113,7 +93,7 @@ tamis_error tamis_filter_build(tamis_filter *f, const tamis_digest *digests, siz
                            i + 1 == threads ? v->bits.units : v->bits.units / threads * (i + 1),
                            0};
     }
-    run_shares(shares, threads, local ? local_share : shared_share);
+    threads_run(local ? local_share : shared_share, shares, sizeof *shares, threads);
     for (unsigned i = 0; i < threads; i++) {
         v->load += shares[i].added;
         v->count += shares[i].added;
