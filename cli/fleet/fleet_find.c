@@ -85,7 +85,7 @@ static int question_file(const struct asking *a, const struct known_host *host)
 {
     struct bytes text = {0};
     bool good = travelling_begin(host->catalog, &text);
-    bytes_put(&text, a->rest.data, a->rest.len);
+    bytes_put(&text, a->rest.data + 1, a->rest.len - 1);
     good = good && (!text.failed || no_memory(host->name));
     int fd = good ? memfd_create("tamis-question", MFD_CLOEXEC) : -1;
     bool made = fd >= 0 && write_fully(fd, text.data, text.len) && lseek(fd, 0, SEEK_SET) == 0;

@@ -18,44 +18,16 @@
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-struct writing {
-    struct bytes *out;
-    struct bytes lists;
-    size_t n_lists;
-    bool first; /* of an object or array */
-};
-
-static void put(struct bytes *out, const char *text)
+/* A member of an object, if there is a text, or an element of an array. */
+static bool put_member(const char *key, const char *text)
 {
-    bytes_put(out, text, strlen(text));
-}
-
-static bool put_string(struct bytes *out, const char *text)
-{
-    const uint8_t *s = (const uint8_t *)text;
-    size_t len = strlen(text);
-    put(out, "\"");
-    for (size_t i = 0; i < len;) {
-        char shown[8];
-        size_t n;
-        if (utf8_char(s + i, len - i) == 0)
+    size_t left = text ? strlen(text) : 0, n;
+    for (const uint8_t *s = (const uint8_t *)text; left; s += n, left -= n)
+        if ((n = utf8_char(s, left)) == 0)
             return complain("not UTF-8: %s: it cannot be asked of other hosts", text), false;
-        i += json_char(s + i, len - i, shown, &n);
-        bytes_put(out, shown, n);
-    }
-    put(out, "\"");
+    if (text)
+        json_text(key, text);
     return true;
-}
-
-/* "key": "text", if there is one. */
-static bool put_member(struct bytes *out, const char *key, const char *text)
-{
-    if (!text)
-        return true;
-    put(out, ", \"");
-    put(out, key);
-    put(out, "\": ");
-    return put_string(out, text);
 }
 
 /* The place of "=@FILE" in a word; NULL: it names no file. */
@@ -65,7 +37,7 @@ static char *list_of(char *word)
     return at && at > word && at[-1] != '=' && at[-1] != '^' && at[2] ? at : NULL;
 }
 
-static bool put_list(struct writing *w, const char *path)
+static bool put_list(const char *path)
 {
     char *line = NULL;
     size_t room = 0;
@@ -74,84 +46,84 @@ static bool put_list(struct writing *w, const char *path)
     if (!file)
         return complain("%s: %s: give a file with a value on each line", strerror(errno), path),
                false;
-    put(&w->lists, w->n_lists++ ? ", \"\"" : "\"\"");
-    bool good = true;
+    bool good = put_member(NULL, "");
     while (good && (len = getline(&line, &room, file)) >= 0) {
         while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r'))
             line[--len] = 0;
-        if (len == 0)
-            continue;
-        put(&w->lists, ", ");
-        good = put_string(&w->lists, line);
+        good = len == 0 || put_member(NULL, line);
     }
     fclose(file);
     free(line);
     return good;
 }
 
-static bool put_words(struct writing *w, const struct travelling *q)
+static bool put_words(const struct travelling *q)
 {
+    size_t lists = 0;
     bool good = true;
-    put(w->out, ", \"words\": [");
+    json_open("words", '[');
     for (size_t i = 0; good && i < q->n; i++) {
         char *list = list_of(q->words[i]), *word = NULL;
-        put(w->out, i ? ", " : "");
         if (list &&
-            asprintf(&word, "%.*s=@%zu", (int)(list - q->words[i]), q->words[i], w->n_lists) < 0)
+            asprintf(&word, "%.*s=@%zu", (int)(list - q->words[i]), q->words[i], lists++) < 0)
             return no_memory("question");
-        good = (!list || put_list(w, list + 2)) && put_string(w->out, word ? word : q->words[i]);
+        good = put_member(NULL, word ? word : q->words[i]);
         free(word);
     }
-    put(w->out, "]");
+    json_close(']');
+    json_open("lists", '[');
+    for (size_t i = 0; good && i < q->n; i++) {
+        const char *list = list_of(q->words[i]);
+        good = !list || put_list(list + 2);
+    }
+    json_close(']');
     return good;
 }
 
-static bool put_known(struct bytes *out, const struct travelling *q)
+static bool put_known(const struct travelling *q)
 {
     bool good = true;
-    put(out, ", \"known\": [");
-    for (size_t i = 0; good && i < q->n_known; i++) {
-        put(out, i ? ", " : "");
-        good = put_string(out, q->known[i].name);
-    }
-    put(out, "], \"types\": [");
-    for (size_t i = 0; good && i < q->n_known; i++) {
-        put(out, i ? ", " : "");
-        good = put_string(out, tamis_type_name(q->known[i].type));
-    }
-    put(out, "]");
+    json_open("known", '[');
+    for (size_t i = 0; good && i < q->n_known; i++)
+        good = put_member(NULL, q->known[i].name);
+    json_close(']');
+    json_open("types", '[');
+    for (size_t i = 0; i < q->n_known; i++)
+        json_text(NULL, tamis_type_name(q->known[i].type));
+    json_close(']');
     return good;
 }
 
 bool travelling_begin(const char *catalog, struct bytes *out)
 {
     out->len = 0;
-    put(out, "{\"tamis_question\": 1");
-    return put_member(out, "catalog", catalog) && (!out->failed || no_memory("question"));
+    put_into(out);
+    put_text("{\"catalog\": ");
+    bool good = put_member(NULL, catalog);
+    put_text(", ");
+    put_into(NULL);
+    return good && (!out->failed || no_memory("question"));
 }
 
 bool travelling_write(const struct travelling *q, struct bytes *out)
 {
-    struct writing w = {.out = out};
     char limit[32];
     out->len = 0;
     snprintf(limit, sizeof limit, "%" PRIu64, q->limit);
-    bool good = put_words(&w, q) && put_member(out, "since", q->since) &&
-                put_member(out, "until", q->until) && put_member(out, "fields", q->fields) &&
-                put_member(out, "count_by", q->count_by) &&
-                put_member(out, "count", q->count ? "true" : NULL) &&
-                put_member(out, "json", q->json ? "true" : NULL) &&
-                put_member(out, "file", q->file ? "true" : NULL) &&
-                put_member(out, "line", q->line ? "true" : NULL) &&
-                put_member(out, "tag", q->tag ? "true" : NULL) &&
-                put_member(out, "limit", q->limited ? limit : NULL) && put_known(out, q);
-    put(out, ", \"lists\": [");
-    bytes_put(out, w.lists.data, w.lists.len);
-    put(out, "]}\n");
-    if (good && (out->failed || w.lists.failed))
-        good = no_memory("question");
-    free(w.lists.data);
-    return good;
+    put_into(out);
+    json_open(NULL, '{');
+    json_count("tamis_question", 1);
+    bool good = put_words(q) && put_member("since", q->since) && put_member("until", q->until) &&
+                put_member("fields", q->fields) && put_member("count_by", q->count_by) &&
+                put_member("count", q->count ? "true" : NULL) &&
+                put_member("json", q->json ? "true" : NULL) &&
+                put_member("file", q->file ? "true" : NULL) &&
+                put_member("line", q->line ? "true" : NULL) &&
+                put_member("tag", q->tag ? "true" : NULL) &&
+                put_member("limit", q->limited ? limit : NULL) && put_known(q);
+    json_close('}');
+    put_into(NULL);
+    return good && (!out->failed || no_memory("question"));
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -33,8 +33,8 @@ struct travelling {
     struct owned own;
 };
 
-/* As JSON, in two parts: what is the host's own, and the rest, for which lists are read. False after
-   complaining. */
+/* As JSON. The object of travelling_write, for which lists are read, is the same for all hosts; without its
+   bracket it follows what travelling_begin writes for one of them. False after complaining. */
 bool travelling_begin(const char *catalog, struct bytes *out);
 bool travelling_write(const struct travelling *q, struct bytes *out);
 /* From a file descriptor, by others. False after complaining. */

@@ -21,63 +21,51 @@ static void name_relation(const tamis_schema *schema, uint64_t mask, char *to, s
     }
 }
 
-static void report_relation(const tamis_schema *schema, const tamis_relation_facts *r, bool json)
+static void report_relation(const tamis_schema *schema, const tamis_relation_facts *r)
 {
-    char name[200], text[480];
+    char name[200], front[160] = "";
     bool combo = r->mask & (r->mask - 1);
+    uint32_t first = (uint32_t)__builtin_ctzll(r->mask);
+    const char *type = combo ? "combination" : tamis_type_name(tamis_schema_type(schema, first));
     name_relation(schema, r->mask, name, sizeof name);
-    const char *type =
-        combo ? "combination"
-              : tamis_type_name(tamis_schema_type(schema, (uint32_t)__builtin_ctzll(r->mask)));
-    if (json) {
-        json_open(NULL, '{');
-        json_text("name", name);
-        json_text("type", type);
-        json_count("bytes", r->bytes);
-        json_count("columns", r->columns);
-        json_count("shapes", r->shapes);
-        json_count("distinct", r->distinct);
-        json_count("distinct_most", r->distinct_most);
-        json_count("rows", r->rows);
-        json_count("hashes", r->hashes);
-        json_real("fpp", r->fpp);
-        json_real("fpp_now", r->fpp_now);
-        if (!combo) {
-            json_count("front_bytes", r->front_bytes);
-            json_count("front_keys", r->front_keys);
-            json_real("front_fpp", r->front_fpp);
-            json_real("front_forgotten", r->front_forgotten);
-        }
-        json_close('}');
-        return;
-    }
-    int n = snprintf(
-        text, sizeof text, "%s: %llu values in all segments, %llu in one; %llu bytes; fpp now %.3g",
-        combo ? name : type, (unsigned long long)r->distinct, (unsigned long long)r->distinct_most,
-        (unsigned long long)r->bytes, r->fpp_now);
     if (r->front_keys)
-        snprintf(text + n, sizeof text - (size_t)n,
+        snprintf(front, sizeof front,
                  "; in front %llu keys, %llu bytes, fpp %.1g, %.0f %% forgotten",
                  (unsigned long long)r->front_keys, (unsigned long long)r->front_bytes,
                  r->front_fpp, 100 * r->front_forgotten);
-    report_text(
-        NULL, combo ? "combination" : tamis_schema_name(schema, (uint32_t)__builtin_ctzll(r->mask)),
-        text);
+    if (!report_item(combo ? type : name,
+                     "%s: %llu values in all segments, %llu in one; %llu bytes; fpp now %.3g%s",
+                     combo ? name : type, (unsigned long long)r->distinct,
+                     (unsigned long long)r->distinct_most, (unsigned long long)r->bytes, r->fpp_now,
+                     front))
+        return;
+    json_text("name", name);
+    json_text("type", type);
+    json_count("bytes", r->bytes);
+    json_count("columns", r->columns);
+    json_count("shapes", r->shapes);
+    json_count("distinct", r->distinct);
+    json_count("distinct_most", r->distinct_most);
+    json_count("rows", r->rows);
+    json_count("hashes", r->hashes);
+    json_real("fpp", r->fpp);
+    json_real("fpp_now", r->fpp_now);
+    if (!combo) {
+        json_count("front_bytes", r->front_bytes);
+        json_count("front_keys", r->front_keys);
+        json_real("front_fpp", r->front_fpp);
+        json_real("front_forgotten", r->front_forgotten);
+    }
+    json_close('}');
 }
 
-static void report_relations(const tamis_catalog *catalog, bool json)
+static void report_relations(const tamis_catalog *catalog)
 {
     tamis_relation_facts r;
-    if (json)
-        json_open("relations", '[');
-    else
-        report_group(NULL, "attributes and combinations");
+    report_list("relations", "attributes and combinations");
     for (uint32_t i = 0; tamis_catalog_relation(catalog, i, &r); i++)
-        report_relation(tamis_catalog_schema(catalog), &r, json);
-    if (json)
-        json_close(']');
-    else
-        report_group_end();
+        report_relation(tamis_catalog_schema(catalog), &r);
+    report_list_end();
 }
 
 /* For catalogs made by tamis index. */
@@ -108,13 +96,9 @@ static bool open_catalog(tamis_catalog **catalog, const char *path,
 {
     tamis_reason reason = {0};
     WIPED_KEY key[TAMIS_KEY_LEN];
-    tamis_open_options o = {.verify = options->verify};
-    if (options->key_file) {
-        if (!store_read_key(options->key_file, key))
-            return false;
-        o.key = key;
-    }
-    mapped_name = path;
+    tamis_open_options o;
+    if (!store_open(options, path, key, &o))
+        return false;
     tamis_error error = tamis_catalog_open(catalog, path, &o, &reason);
     if (error != TAMIS_OK)
         complain_of(error, &reason, path);
@@ -167,7 +151,7 @@ int catalog_report(const char *path, const struct store_options *options, bool j
     report_count("records", "records", f.records);
     report_rate("fpp", "fpp (stated)", f.fpp);
     report_inputs(catalog);
-    report_relations(catalog, json);
+    report_relations(catalog);
     report_close();
     tamis_catalog_close(catalog);
     return FOUND;

@@ -125,8 +125,6 @@ struct found {
 
 void out_header(const struct output *output); /* for OUT_FIELDS */
 void out_record(const struct output *output, struct bytes *to, const struct found *found);
-/* Untrusted bytes in a form that is safe to show on a terminal. */
-void out_shown(struct bytes *to, const uint8_t *data, size_t len);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 

@@ -1,5 +1,4 @@
 /* tamis find CATALOG without a question: lists what can be asked. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,34 +67,23 @@ static void find_examples(const struct target *t, struct examples *e, size_t *fo
     }
 }
 
-static void report_fields(const struct target *t, const struct examples *e, bool json)
+static void report_fields(const struct target *t, const struct examples *e)
 {
-    char text[SHOWN + 80];
-    if (json)
-        json_open("attributes", '[');
-    else
-        report_group(NULL, "attributes: name, type, a value");
+    report_list("attributes", "attributes: name, type, a value");
     for (size_t i = 0; i < t->own.n; i++) {
         const struct field *f = &t->own.field[i];
-        const char *type = tamis_type_name(f->type);
-        if (json) {
-            json_open(NULL, '{');
+        bool indexed = f->attribute != NOT_INDEXED;
+        if (report_item(f->name, "%-6s %s%s", tamis_type_name(f->type), e->text[i],
+                        indexed ? "" : "  (not indexed)")) {
             json_text("name", f->name);
-            json_text("type", type);
-            json_flag("indexed", f->attribute != NOT_INDEXED);
+            json_text("type", tamis_type_name(f->type));
+            json_flag("indexed", indexed);
             if (e->text[i][0])
                 json_text("example", e->text[i]);
             json_close('}');
-            continue;
         }
-        snprintf(text, sizeof text, "%-6s %s%s", type, e->text[i],
-                 f->attribute == NOT_INDEXED ? "  (not indexed)" : "");
-        report_text(NULL, f->name, text);
     }
-    if (json)
-        json_close(']');
-    else
-        report_group_end();
+    report_list_end();
 }
 
 /* The first and last time of the time attributes, as far as the catalog knows. */
@@ -143,7 +131,7 @@ static void about(const struct target *t, const struct examples *e, const size_t
     report_size("text", "text", text);
     report_times(t);
     report_text("zone", "time zone", t->inputs.dialect.zone ? t->inputs.dialect.zone : "UTC");
-    report_fields(t, e, json);
+    report_fields(t, e);
     report_close();
 }
 

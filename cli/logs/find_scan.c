@@ -177,10 +177,12 @@ static void keep_header(struct hand *h, struct place_group *g)
     last->len = 0;
     bytes_put(last, header, len);
     bytes_put(last, "\n", !ended);
+    put_into(first ? &g->header : &g->out);
     if (first)
-        bytes_put(&g->header, last->data, last->len);
+        put_bytes(last->data, last->len);
     else
-        out_shown(&g->out, last->data, last->len);
+        put_shown(last->data, last->len);
+    put_into(NULL);
 }
 
 static bool keep_match(struct hand *h, struct place_group *g, const struct input_segment *where,

@@ -82,16 +82,12 @@ bool target_open(struct target *t, const char *operand, const struct store_optio
     tamis_reason reason = {0};
     tamis_catalog *catalog;
     WIPED_KEY key[TAMIS_KEY_LEN];
-    tamis_open_options o = {.verify = options->verify};
+    tamis_open_options o;
     t->path = catalog_of(operand);
     if (!t->path)
         return no_memory(operand);
-    if (options->key_file) {
-        if (!store_read_key(options->key_file, key))
-            return false;
-        o.key = key;
-    }
-    mapped_name = t->path;
+    if (!store_open(options, t->path, key, &o))
+        return false;
     tamis_error error = tamis_catalog_open(&catalog, t->path, &o, &reason);
     if (error == TAMIS_EIO && reason.system_error == ENOENT && strcmp(t->path, operand) != 0)
         return complain("no catalog: %s: make it with tamis index %s", t->path, operand), false;

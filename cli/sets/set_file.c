@@ -45,20 +45,24 @@ bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN])
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+bool store_open(const struct store_options *options, const char *path, uint8_t key[TAMIS_KEY_LEN],
+                tamis_open_options *out)
+{
+    *out = (tamis_open_options){.verify = options->verify, .key = options->key_file ? key : NULL};
+    mapped_name = path;
+    return !options->key_file || store_read_key(options->key_file, key);
+}
+
 struct set *store_read(const char *path, tamis_kind kind, enum store_how how,
                        const struct store_options *options)
 {
     WIPED_KEY key[TAMIS_KEY_LEN];
-    tamis_open_options o = {.verify = options->verify};
+    tamis_open_options o;
     tamis_reason reason = {0};
     tamis_filter_facts facts;
     struct set *set = NULL;
-    if (options->key_file) {
-        if (!store_read_key(options->key_file, key))
-            return NULL;
-        o.key = key;
-    }
-    mapped_name = path;
+    if (!store_open(options, path, key, &o))
+        return NULL;
     tamis_error e =
         (how == STORE_LOAD ? set_file_load : set_file_open)(&set, kind, path, &o, &reason);
     if (e == TAMIS_OK && how == STORE_WHOLE) {

@@ -31,6 +31,9 @@ enum store_how {
     STORE_WHOLE, /* with its counters: in memory if it has some, otherwise mapped */
     STORE_LOAD,  /* in memory, every byte checked, can be changed */
 };
+/* How the library is to open the file; `key` has room for the one in the key file. */
+bool store_open(const struct store_options *options, const char *path, uint8_t key[TAMIS_KEY_LEN],
+                tamis_open_options *out);
 /* Reads a file, which must be of this kind, or with TAMIS_KIND_NONE a filter or records; NULL
    after complaining. */
 struct set *store_read(const char *path, tamis_kind kind, enum store_how how,

@@ -1,6 +1,4 @@
 /* The figures of filters and records that info prints. See set_file.h. */
-#include <stdio.h>
-
 #include "ui/out.h"
 #include "read/record_input.h"
 #include "ui/report.h"
@@ -31,64 +29,41 @@ static void report_vectors(const tamis_filter *filter)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static void report_attributes(const tamis_records *index, bool json)
+static void report_attributes(const tamis_records *index)
 {
     tamis_attribute_facts a;
-    char text[120];
-    if (json)
-        json_open("attributes", '[');
-    else
-        report_group(NULL, "attributes");
-    for (uint32_t i = 0; tamis_records_attribute_info(index, i, &a); i++) {
-        if (json) {
-            json_open(NULL, '{');
+    report_list("attributes", "attributes");
+    for (uint32_t i = 0; tamis_records_attribute_info(index, i, &a); i++)
+        if (report_item(a.name, "%s, %.0f values (estimated), fpp now %.3g",
+                        tamis_type_name(a.type), a.distinct, a.fpp)) {
             json_text("name", a.name);
             json_text("type", tamis_type_name(a.type));
             json_count("bits", a.bits);
             json_real("distinct", a.distinct);
             json_real("fpp_now", a.fpp);
             json_close('}');
-            continue;
         }
-        snprintf(text, sizeof text, "%s, %.0f values (estimated), fpp now %.3g",
-                 tamis_type_name(a.type), a.distinct, a.fpp);
-        report_text(NULL, a.name, text);
-    }
-    if (json)
-        json_close(']');
-    else
-        report_group_end();
+    report_list_end();
 }
 
-static void report_combos(const tamis_records *index, bool json, uint32_t n)
+static void report_combos(const tamis_records *index, uint32_t n)
 {
-    char names[200], text[256];
-    if (json)
-        json_open("combos", '[');
-    else if (n)
-        report_group(NULL, "combinations");
+    char names[200];
+    report_list("combos", "combinations");
     for (uint32_t i = 0; i < n; i++) {
         uint64_t mask = tamis_records_combo(index, i);
         double rate = tamis_records_rate(index, mask, false);
         records_names(index, mask, names, sizeof names);
-        if (json) {
-            json_open(NULL, '{');
+        if (report_item("combination", "%s, fpp now %.3g", names, rate)) {
             json_text("attributes", names);
             json_real("fpp_now", rate);
             json_close('}');
-            continue;
         }
-        snprintf(text, sizeof text, "%s, fpp now %.3g", names, rate);
-        report_text(NULL, "combination", text);
     }
-    if (json)
-        json_close(']');
-    else if (n)
-        report_group_end();
+    report_list_end();
 }
 
-static void report_rates(const struct store *store, const tamis_records_facts *facts, bool json,
-                         bool all)
+static void report_rates(const struct store *store, const tamis_records_facts *facts, bool all)
 {
     if (facts->set.fpp == 0) /* growing vectors as published: the total has no bound */
         report_none("fpp", "fpp (stated)", "none stated");
@@ -97,8 +72,8 @@ static void report_rates(const struct store *store, const tamis_records_facts *f
     if (store_has_records(store)) {
         report_rate("fpp_attribute", "fpp now, one attribute", facts->fpp_attribute);
         report_rate("fpp_record", "fpp now, whole records", facts->fpp_record);
-        report_attributes(as_records(store->set), json);
-        report_combos(as_records(store->set), json, facts->combos);
+        report_attributes(as_records(store->set));
+        report_combos(as_records(store->set), facts->combos);
     } else {
         report_rate("fpp_now", "fpp now (estimated)", facts->set.fpp_now);
         report_rate("fill", "fill", facts->set.fill);
@@ -146,6 +121,6 @@ void store_report(const struct store *store, bool json, bool all)
     if (!records)
         report_count("hashes", "hashes (most)", i->hashes);
     report_count("pending", "pending removals", i->pending);
-    report_rates(store, &facts, json, all);
+    report_rates(store, &facts, all);
     report_close();
 }

@@ -33,14 +33,14 @@ static bool terminal(void)
     return out.terminal > 0;
 }
 
-static void write_raw(const char *data, size_t len)
+static void write_raw(const void *data, size_t len)
 {
     if (!out.error && !write_fully(STDOUT_FILENO, data, len))
         out.error = errno;
 }
 
-/* For a terminal: shows control characters, except line ends and tabs. */
-static void write_shown(const char *data, size_t len)
+/* Shows control characters, except line ends and tabs. */
+static void show(const char *data, size_t len, void (*put)(const void *data, size_t len))
 {
     char shown[4096];
     size_t used = 0;
@@ -54,7 +54,7 @@ static void write_shown(const char *data, size_t len)
             used += n;
         }
         if (used > sizeof shown - 8 || i == len) {
-            write_raw(shown, used);
+            put(shown, used);
             used = 0;
         }
     }
@@ -64,7 +64,7 @@ static void write_all(const char *data, size_t len)
 {
     if (terminal()) {
         progress_hide();
-        write_shown(data, len);
+        show(data, len, write_raw);
     } else {
         write_raw(data, len);
     }
@@ -107,6 +107,11 @@ void put_raw(const void *data, size_t len)
     if (terminal())
         progress_hide();
     write_raw(data, len);
+}
+
+void put_shown(const void *data, size_t len)
+{
+    show(data, len, put_bytes);
 }
 
 void put_text(const char *text)
@@ -164,8 +169,9 @@ void put_into(struct bytes *text)
     json.later = false;
 }
 
-/* U+FFFD stands for bytes that are not UTF-8. */
-size_t json_char(const uint8_t *s, size_t len, char to[8], size_t *n)
+/* The character at s as it is written in a string, like escape_char(); U+FFFD stands for bytes that
+   are not UTF-8. */
+static size_t json_char(const uint8_t *s, size_t len, char to[8], size_t *n)
 {
     size_t took = escape_char(s, len, to, n);
     if (*s == '"' || *s == '\\') {
@@ -236,6 +242,12 @@ void json_bytes(const char *key, const void *data, size_t len)
 {
     json_key(key);
     json_string(data, len);
+}
+
+void json_raw(const char *key, const void *json_text, size_t len)
+{
+    json_key(key);
+    put_bytes(json_text, len);
 }
 
 void json_count(const char *key, uint64_t value)

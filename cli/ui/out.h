@@ -16,6 +16,8 @@ void put_bytes(const void *data, size_t len);
 /* Text that may be sent to a terminal unchanged: it has colours, and the rest is escaped
    already. */
 void put_raw(const void *data, size_t len);
+/* Untrusted bytes as a terminal shows them, wherever they go. */
+void put_shown(const void *data, size_t len);
 void put_text(const char *text);
 /* A name or path from untrusted bytes: on a terminal it is shown on one line, see escape.h. */
 void put_name(const char *name);
@@ -33,11 +35,9 @@ void json_open(const char *key, char bracket); /* '{' or '[' */
 void json_close(char bracket);                 /* '}' or ']'; the outermost ends the line */
 void json_text(const char *key, const char *text);
 void json_bytes(const char *key, const void *data, size_t len);
+void json_raw(const char *key, const void *json, size_t len); /* JSON as it is */
 void json_count(const char *key, uint64_t value);
 void json_real(const char *key, double value); /* with all digits */
 void json_flag(const char *key, bool value);
-
-/* The character at s as it is written in a JSON string; like escape_char(). */
-size_t json_char(const uint8_t *s, size_t len, char to[8], size_t *n);
 
 #endif

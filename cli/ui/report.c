@@ -1,6 +1,7 @@
 /* Reports. See report.h. */
 #include "report.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ static struct {
     bool started; /* something was printed: a blank line separates what follows */
     const char *title;
     size_t n;
-    char label[LINES][256], value[LINES][256];
+    char label[LINES][256], value[LINES][512];
     const struct report_column *columns;
     size_t n_columns, n_rows;
     bool headed; /* the table's head is printed */
@@ -23,7 +24,7 @@ static struct {
 } report;
 
 /* Names of attributes and owners are untrusted text: one line each, in a pipe too. */
-static void put_shown(const char *text)
+static void put_escaped(const char *text)
 {
     char shown[1024];
     put_bytes(shown, escape_text(shown, sizeof shown, text));
@@ -32,7 +33,7 @@ static void put_shown(const char *text)
 static void put_title(const char *title)
 {
     put_text(report.started ? "\n" : "");
-    put_shown(title);
+    put_escaped(title);
     put_text("\n");
     report.started = true;
 }
@@ -47,7 +48,7 @@ static void flush(void)
         width = strlen(report.label[i]) > width ? strlen(report.label[i]) : width;
     for (size_t i = 0; i < report.n; i++) {
         put_format("%s%-*s  ", report.title ? "  " : "", (int)width, report.label[i]);
-        put_shown(report.value[i]);
+        put_escaped(report.value[i]);
         put_text("\n");
         report.started = true;
     }
@@ -170,6 +171,35 @@ void report_group_end(void)
 {
     if (report.json)
         json_close('}');
+    else
+        flush();
+}
+
+void report_list(const char *key, const char *title)
+{
+    if (report.json)
+        json_open(key, '[');
+    else
+        report_group(NULL, title);
+}
+
+bool report_item(const char *label, const char *format, ...)
+{
+    if (report.json) {
+        json_open(NULL, '{');
+        return true;
+    }
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line(label), sizeof report.value[0], format, args);
+    va_end(args);
+    return false;
+}
+
+void report_list_end(void)
+{
+    if (report.json)
+        json_close(']');
     else
         flush();
 }

@@ -22,6 +22,12 @@ void report_size(const char *key, const char *label, uint64_t bytes); /* text: a
 void report_group(const char *key, const char *title);
 void report_group_end(void);
 
+/* A list: in JSON an array of objects, as text a group of lines. report_item() prints the line and returns
+   false, or opens the object and returns true: then the caller writes its members (out.h) and '}'. */
+void report_list(const char *key, const char *title);
+bool report_item(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void report_list_end(void);
+
 /* Rows of numbers, at most REPORT_COLUMNS columns. Integers are shown as such. */
 #define REPORT_COLUMNS 10
 struct report_column {
