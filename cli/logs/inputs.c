@@ -134,96 +134,90 @@ uint64_t bytes_hash(const uint8_t *data, size_t len)
     return XXH3_64bits(data, len);
 }
 
-/* Seven bits per byte, the lowest first; the last byte has its top bit clear. */
-static void put_number(struct bytes *b, uint64_t value)
-{
-    uint8_t out[10];
-    size_t n = 0;
-    for (; value > 127; value >>= 7)
-        out[n++] = (uint8_t)(value | 128);
-    out[n++] = (uint8_t)value;
-    bytes_put(b, out, n);
-}
-
-static void put_word(struct bytes *b, uint64_t value)
-{
-    uint8_t out[8];
-    for (int i = 0; i < 8; i++)
-        out[i] = (uint8_t)(value >> 8 * i);
-    bytes_put(b, out, sizeof out);
-}
-
-static void put_string(struct bytes *b, const char *text)
-{
-    size_t len = strlen(text);
-    put_number(b, len);
-    bytes_put(b, text, len + 1);
-}
-
-struct cursor {
+/* The bytes of a note or tag: every list of fields below writes them, or reads them. */
+struct note {
+    struct bytes *out; /* writing; otherwise */
     const uint8_t *at, *end;
-    bool bad;
+    bool bad, full; /* damaged; no memory */
 };
 
-static uint64_t get_number(struct cursor *c)
+/* The next bytes, where they are; NULL if there are fewer. */
+static const uint8_t *note_bytes(struct note *n, uint64_t len)
 {
-    uint64_t value = 0;
-    for (unsigned shift = 0; c->at < c->end; shift += 7) {
-        uint64_t byte = *c->at++;
-        if (shift == 63 && byte > 1)
-            break;
-        value |= (byte & 127) << shift;
-        if (byte < 128)
-            return value;
+    n->bad |= len > (uint64_t)(n->end - n->at);
+    n->at += n->bad ? 0 : len;
+    return n->bad ? NULL : n->at - len;
+}
+
+static void field_bytes(struct note *n, const uint8_t **data, uint64_t len)
+{
+    if (n->out)
+        bytes_put(n->out, *data, (size_t)len);
+    else
+        *data = note_bytes(n, len);
+}
+
+/* Copied at once: in a mapped file it may change until the next read. */
+static void field_fixed(struct note *n, void *value, size_t len)
+{
+    const uint8_t *from = n->out ? NULL : note_bytes(n, len);
+    if (n->out)
+        bytes_put(n->out, value, len);
+    else if (from)
+        memcpy(value, from, len);
+    else
+        memset(value, 0, len);
+}
+
+/* Seven bits per byte, the lowest first; the last byte has its top bit clear. */
+static void field_number(struct note *n, uint64_t *value)
+{
+    uint8_t byte = 128;
+    uint64_t left = *value;
+    *value = n->out ? left : 0;
+    for (unsigned shift = 0; byte & 128 && !n->bad; shift += 7, left >>= 7) {
+        byte = (uint8_t)(left | (left > 127 ? 128 : 0));
+        field_fixed(n, &byte, 1);
+        if (n->out)
+            continue;
+        n->bad |= shift == 63 && byte > 1;
+        *value |= n->bad ? 0 : (uint64_t)(byte & 127) << shift;
     }
-    c->bad = true;
-    return 0;
+    *value = n->bad ? 0 : *value;
 }
 
-static const uint8_t *get_raw(struct cursor *c, uint64_t len)
+static void field_size(struct note *n, size_t *value)
 {
-    if (c->bad || len > (uint64_t)(c->end - c->at)) {
-        c->bad = true;
-        return NULL;
-    }
-    const uint8_t *data = c->at;
-    c->at += len;
-    return data;
+    uint64_t number = *value;
+    field_number(n, &number);
+    *value = (size_t)number;
 }
 
-static uint64_t get_word(struct cursor *c)
+/* Followed by a zero byte; "" if it is damaged. */
+static void field_string(struct note *n, const char **text)
 {
-    uint64_t value = 0;
-    const uint8_t *data = get_raw(c, 8);
-    for (int i = 0; data && i < 8; i++)
-        value |= (uint64_t)data[i] << 8 * i;
-    return value;
+    const uint8_t *data = n->out ? (const uint8_t *)*text : NULL;
+    uint64_t len = n->out ? strlen(*text) : 0;
+    field_number(n, &len);
+    field_bytes(n, &data, len < UINT64_MAX ? len + 1 : len);
+    n->bad |= !data || data[len] || memchr(data, 0, (size_t)len);
+    *text = n->bad ? "" : (const char *)data;
 }
 
-static const char *get_string(struct cursor *c)
+/* Read-only where they are read. */
+static void field_blob(struct note *n, uint8_t **data, size_t *len)
 {
-    uint64_t len = get_number(c);
-    const uint8_t *data = get_raw(c, len < UINT64_MAX ? len + 1 : len);
-    if (!data || data[len] || memchr(data, 0, len)) {
-        c->bad = true;
-        return "";
-    }
-    return (const char *)data;
+    const uint8_t *bytes = *data;
+    field_size(n, len);
+    field_bytes(n, &bytes, *len);
+    *data = (uint8_t *)(uintptr_t)bytes;
 }
 
-static void put_counts(struct bytes *b, const struct counts *n)
+static void counts_fields(struct note *n, struct counts *counts)
 {
-    put_number(b, n->records);
-    put_number(b, n->unfit);
-    put_number(b, n->bad);
-}
-
-static struct counts get_counts(struct cursor *c)
-{
-    struct counts n = {.records = get_number(c)};
-    n.unfit = get_number(c);
-    n.bad = get_number(c);
-    return n;
+    field_number(n, &counts->records);
+    field_number(n, &counts->unfit);
+    field_number(n, &counts->bad);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -232,76 +226,49 @@ static struct counts get_counts(struct cursor *c)
    offset. Bit 0: at, at_len, skip follow. Bit 1: then a restart point. Bit 2: then the time
    before it. Bit 3: then the modification time of the file. Bit 4: then the header that it
    begins with; bit 5: there are headers in it. */
-static void put_place(struct bytes *b, const struct input_segment *s)
+static void place_fields(struct note *n, struct input_segment *s)
 {
     bool apart = s->at != s->offset || s->at_len != s->len || s->skip || s->restart_len;
     uint8_t how = (uint8_t)((apart ? 1 : 0) | (s->restart_len ? 2 : 0) | (s->timed ? 4 : 0) |
                             (s->reference ? 8 : 0) | (s->header ? 16 : 0) | (s->turns ? 32 : 0));
-    put_number(b, s->offset);
-    put_number(b, s->len);
-    put_number(b, s->line);
-    bytes_put(b, &how, 1);
-    if (apart) {
-        put_number(b, s->at);
-        put_number(b, s->at_len);
-        put_number(b, s->skip);
-    }
-    if (s->restart_len) {
-        put_number(b, s->restart_len);
-        bytes_put(b, s->restart, s->restart_len);
-    }
-    if (s->timed) {
-        put_word(b, (uint64_t)s->time_before.seconds);
-        put_number(b, s->time_before.nanoseconds);
-    }
-    if (s->reference)
-        put_word(b, (uint64_t)s->reference);
-    if (s->header) {
-        put_number(b, s->header_len);
-        bytes_put(b, s->header, s->header_len);
-    }
-}
-
-static struct input_segment get_place(struct cursor *c)
-{
-    struct input_segment s = {0};
-    s.offset = get_number(c);
-    s.len = get_number(c);
-    s.line = get_number(c);
-    const uint8_t *at = get_raw(c, 1);
-    const uint8_t how = at ? *(const volatile uint8_t *)at : 0; /* read once: it may be mapped */
-    s.at = s.offset;
-    s.at_len = s.len;
+    uint64_t nanoseconds = s->time_before.nanoseconds;
+    field_number(n, &s->offset);
+    field_number(n, &s->len);
+    field_number(n, &s->line);
+    field_fixed(n, &how, 1);
     if (how & 1) {
-        s.at = get_number(c);
-        s.at_len = get_number(c);
-        s.skip = get_number(c);
+        field_number(n, &s->at);
+        field_number(n, &s->at_len);
+        field_number(n, &s->skip);
+    } else {
+        s->at = s->offset;
+        s->at_len = s->len;
     }
-    if (how & 2) {
-        uint64_t len = get_number(c);
-        s.restart = (uint8_t *)get_raw(c, len); /* read-only */
-        s.restart_len = (size_t)len;
-    }
+    if (how & 2)
+        field_blob(n, &s->restart, &s->restart_len);
     if (how & 4) {
-        s.timed = true;
-        s.time_before.seconds = (int64_t)get_word(c);
-        s.time_before.nanoseconds = (uint32_t)get_number(c);
+        field_fixed(n, &s->time_before.seconds, sizeof s->time_before.seconds);
+        field_number(n, &nanoseconds);
     }
     if (how & 8)
-        s.reference = (int64_t)get_word(c);
-    if (how & 16) {
-        uint64_t len = get_number(c);
-        s.header = (uint8_t *)get_raw(c, len);
-        s.header_len = (size_t)len;
-    }
-    s.turns = how & 32;
-    if (how > 63 || s.time_before.nanoseconds > 999999999 || s.skip > s.offset ||
-        s.len > UINT64_MAX - s.offset || s.at_len > UINT64_MAX - s.at)
-        c->bad = true;
-    return s;
+        field_fixed(n, &s->reference, sizeof s->reference);
+    if (how & 16)
+        field_blob(n, &s->header, &s->header_len);
+    s->timed = how & 4;
+    s->turns = how & 32;
+    s->time_before.nanoseconds = (uint32_t)nanoseconds;
+    n->bad |= how > 63 || nanoseconds > 999999999 || s->skip > s->offset ||
+              s->len > UINT64_MAX - s->offset || s->at_len > UINT64_MAX - s->at;
 }
 
 /* ---- tags ------------------------------------------------------------------------------------ */
+
+static void part_fields(struct note *n, struct part *part)
+{
+    field_number(n, &part->id);
+    counts_fields(n, &part->count);
+    place_fields(n, &part->where);
+}
 
 void tag_start(struct bytes *out)
 {
@@ -310,25 +277,23 @@ void tag_start(struct bytes *out)
 
 bool tag_add(struct bytes *out, const struct part *part)
 {
-    put_number(out, part->id);
-    put_counts(out, &part->count);
-    put_place(out, &part->where);
+    struct part copy = *part;
+    part_fields(&(struct note){.out = out}, &copy);
     return !out->failed;
 }
 
 bool tag_next(const void *tag, size_t len, size_t *at, struct part *part, bool *bad)
 {
     const uint8_t *data = tag;
+    struct note n = {.at = data + *at, .end = data + len};
     *bad = false;
     if (*at == len)
         return false;
-    struct cursor c = {data + *at, data + len, false};
-    part->id = get_number(&c);
-    part->count = get_counts(&c);
-    part->where = get_place(&c);
-    *at = (size_t)(c.at - data);
-    *bad = c.bad;
-    return !c.bad;
+    *part = (struct part){0};
+    part_fields(&n, part);
+    *at = (size_t)(n.at - data);
+    *bad = n.bad;
+    return !n.bad;
 }
 
 /* ---- the note -------------------------------------------------------------------------------- */
@@ -344,182 +309,154 @@ enum entry_flags {
     RETURNS = 128
 };
 
-static void put_entry(struct bytes *b, const struct entry *e)
+static void entry_fields(struct note *n, struct entry *e)
 {
     uint8_t flags = (uint8_t)((e->resumable ? RESUMABLE : 0) | (e->damaged ? DAMAGED : 0) |
                               (e->unread ? UNREAD : 0) | (e->file.racy ? RACY : 0) |
                               (e->passed ? PASSED : 0) | (e->unknown ? UNKNOWN : 0) |
                               (e->headless ? HEADLESS : 0) | (e->returns ? RETURNS : 0));
-    const uint8_t how[] = {(uint8_t)e->format, e->delimiter};
-    put_number(b, e->id);
-    put_number(b, e->root);
-    put_string(b, e->path);
-    bytes_put(b, &flags, 1);
-    bytes_put(b, how, sizeof how);
-    if (e->format == READ_JSON)
-        put_string(b, e->array);
-    put_number(b, e->file.device);
-    put_number(b, e->file.inode);
-    put_number(b, e->file.size);
-    put_word(b, (uint64_t)e->file.mtime);
-    put_word(b, (uint64_t)e->file.ctime);
-    if (e->passed)
-        put_string(b, e->passed);
-    else if (!e->unread)
-        bytes_put(b, e->sums, (size_t)raw_sums_len(e->file.size));
-    put_number(b, e->text);
-    put_counts(b, &e->count);
+    uint8_t format = (uint8_t)e->format;
+    uint64_t root = e->root;
+    field_number(n, &e->id);
+    field_number(n, &root);
+    field_string(n, &e->path);
+    field_fixed(n, &flags, 1);
+    field_fixed(n, &format, 1);
+    field_fixed(n, &e->delimiter, 1);
+    if (format == READ_JSON)
+        field_string(n, &e->array);
+    field_number(n, &e->file.device);
+    field_number(n, &e->file.inode);
+    field_number(n, &e->file.size);
+    field_fixed(n, &e->file.mtime, sizeof e->file.mtime);
+    field_fixed(n, &e->file.ctime, sizeof e->file.ctime);
+    if (flags & PASSED)
+        field_string(n, &e->passed);
+    else if (!(flags & UNREAD))
+        field_bytes(n, &e->sums, raw_sums_len(e->file.size));
+    field_number(n, &e->text);
+    counts_fields(n, &e->count);
+    n->bad |= format >= READ_FORMATS;
+    e->root = (uint32_t)root;
+    e->format = format;
+    e->resumable = flags & RESUMABLE;
+    e->damaged = flags & DAMAGED;
+    e->unread = flags & UNREAD;
+    e->file.racy = flags & RACY;
+    e->unknown = flags & UNKNOWN;
+    e->headless = flags & HEADLESS;
+    e->returns = flags & RETURNS;
     if (e->resumable) {
-        put_place(b, &e->resume);
-        put_counts(b, &e->open);
+        place_fields(n, &e->resume);
+        counts_fields(n, &e->open);
+    }
+}
+
+static void head_fields(struct note *n, struct inputs *in)
+{
+    uint8_t head[] = {NOTE_VERSION, (uint8_t)in->dialect.format, in->dialect.delimiter,
+                      in->dialect.headless, (uint8_t)(in->skip_unknown | in->chosen << 1)};
+    const char **const texts[] = {&in->dialect.records, &in->dialect.pattern, &in->dialect.time,
+                                  &in->dialect.zone};
+    field_fixed(n, head, sizeof head);
+    n->bad |= head[0] != NOTE_VERSION || head[1] >= READ_FORMATS || head[3] > 1 || head[4] > 3;
+    in->dialect.format = head[1];
+    in->dialect.delimiter = head[2];
+    in->dialect.headless = head[3];
+    in->skip_unknown = head[4] & 1;
+    in->chosen = head[4] & 2;
+    for (size_t i = 0; i < COUNT(texts); i++) { /* NULL is "" there */
+        const char *text = *texts[i] ? *texts[i] : "";
+        field_string(n, &text);
+        *texts[i] = *text ? text : NULL;
+    }
+    field_size(n, &in->segment);
+    field_number(n, &in->next_id);
+    n->bad |= in->segment == 0;
+}
+
+/* An element of a list: a byte and a text. False if it is damaged. */
+static bool pair_fields(struct note *n, uint8_t *byte, const char **text)
+{
+    field_fixed(n, byte, 1);
+    field_string(n, text);
+    return !n->bad;
+}
+
+static void list_fields(struct note *n, struct inputs *in)
+{
+    uint64_t roots = in->n_roots, rules = in->n_rules, fields = in->n_fields, entries = in->n;
+    bool reads = !n->out;
+    field_number(n, &roots);
+    for (uint64_t i = 0; i < roots && !n->bad && !n->full; i++) {
+        struct root r = {0};
+        if (!reads)
+            r = in->root[i];
+        uint8_t folder = r.folder;
+        if (pair_fields(n, &folder, &r.path) && reads)
+            n->full |= !inputs_add_root(in, r.path, folder == 1);
+    }
+    field_number(n, &rules);
+    for (uint64_t i = 0; i < rules && !n->bad && !n->full; i++) {
+        struct rule r = {0};
+        if (!reads)
+            r = in->rule[i];
+        uint8_t kind = (uint8_t)r.kind;
+        pair_fields(n, &kind, &r.glob);
+        n->bad |= kind < RULE_INCLUDE || kind > RULE_APPEND_ONLY;
+        if (reads && !n->bad)
+            n->full |= !inputs_add_rule(in, kind, r.glob);
+    }
+    field_number(n, &fields);
+    for (uint64_t i = 0; i < fields && !n->bad && !n->full; i++) {
+        struct note_field f = {0};
+        if (!reads)
+            f = in->field[i];
+        uint8_t type = (uint8_t)f.type;
+        pair_fields(n, &type, &f.name);
+        n->bad |= type >= TAMIS_TYPES;
+        if (reads && !n->bad)
+            n->full |= !inputs_add_field(in, f.name, type);
+    }
+    field_number(n, &entries);
+    for (uint64_t i = 0; i < entries && !n->bad && !n->full; i++) {
+        struct entry copy = {0}, *e = reads ? inputs_add(in) : &copy;
+        n->full |= !e;
+        if (!e)
+            return;
+        if (!reads)
+            copy = in->entry[i];
+        entry_fields(n, e);
+        n->bad |= reads && (e->root >= in->n_roots || e->id >= in->next_id);
     }
 }
 
 bool inputs_encode(const struct inputs *in, struct bytes *out)
 {
-    const uint8_t head[] = {NOTE_VERSION, (uint8_t)in->dialect.format, in->dialect.delimiter,
-                            in->dialect.headless, (uint8_t)(in->skip_unknown | in->chosen << 1)};
+    struct inputs copy = *in;
+    struct note n = {.out = out};
     out->len = 0;
-    const char *const text[] = {in->dialect.records, in->dialect.pattern, in->dialect.time,
-                                in->dialect.zone};
-    bytes_put(out, head, sizeof head);
-    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
-        put_string(out, text[i] ? text[i] : "");
-    put_number(out, in->segment);
-    put_number(out, in->next_id);
-    put_number(out, in->n_roots);
-    for (size_t i = 0; i < in->n_roots; i++) {
-        uint8_t folder = in->root[i].folder;
-        bytes_put(out, &folder, 1);
-        put_string(out, in->root[i].path);
-    }
-    put_number(out, in->n_rules);
-    for (size_t i = 0; i < in->n_rules; i++) {
-        uint8_t kind = (uint8_t)in->rule[i].kind;
-        bytes_put(out, &kind, 1);
-        put_string(out, in->rule[i].glob);
-    }
-    put_number(out, in->n_fields);
-    for (size_t i = 0; i < in->n_fields; i++) {
-        uint8_t type = (uint8_t)in->field[i].type;
-        bytes_put(out, &type, 1);
-        put_string(out, in->field[i].name);
-    }
-    put_number(out, in->n);
-    for (size_t i = 0; i < in->n; i++)
-        put_entry(out, &in->entry[i]);
-    return !out->failed;
-}
-
-static void get_entry(struct cursor *c, struct entry *e)
-{
-    e->id = get_number(c);
-    e->root = (uint32_t)get_number(c);
-    e->path = get_string(c);
-    const uint8_t *flags = get_raw(c, 3);
-    if (flags && flags[1] == READ_JSON)
-        e->array = get_string(c);
-    e->file.device = get_number(c);
-    e->file.inode = get_number(c);
-    e->file.size = get_number(c);
-    e->file.mtime = (int64_t)get_word(c);
-    e->file.ctime = (int64_t)get_word(c);
-    if (flags && *flags & PASSED)
-        e->passed = get_string(c);
-    else if (flags && !(*flags & UNREAD))
-        e->sums = get_raw(c, raw_sums_len(e->file.size));
-    e->text = get_number(c);
-    e->count = get_counts(c);
-    if (!flags)
-        return;
-    e->resumable = *flags & RESUMABLE;
-    e->damaged = *flags & DAMAGED;
-    e->unread = *flags & UNREAD;
-    e->file.racy = *flags & RACY;
-    e->unknown = *flags & UNKNOWN;
-    e->headless = *flags & HEADLESS;
-    e->returns = *flags & RETURNS;
-    e->format = flags[1];
-    e->delimiter = flags[2];
-    c->bad |= e->format >= READ_FORMATS;
-    if (e->resumable) {
-        e->resume = get_place(c);
-        e->open = get_counts(c);
-    }
-}
-
-static bool get_head(struct cursor *c, struct inputs *in)
-{
-    const uint8_t *head = get_raw(c, 5);
-    if (!head || head[0] != NOTE_VERSION || head[1] >= READ_FORMATS || head[3] > 1 || head[4] > 3)
-        return false;
-    in->skip_unknown = head[4] & 1;
-    in->chosen = head[4] & 2;
-    in->dialect =
-        (struct dialect){.format = head[1], .delimiter = head[2], .headless = head[3] == 1};
-    const char **const text[] = {&in->dialect.records, &in->dialect.pattern, &in->dialect.time,
-                                 &in->dialect.zone};
-    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
-        *text[i] = get_string(c);
-        if (**text[i] == 0)
-            *text[i] = NULL;
-    }
-    in->segment = (size_t)get_number(c);
-    in->next_id = get_number(c);
-    return !c->bad && in->segment > 0;
-}
-
-/* True: complete; false: it is damaged, or (*full) there is no memory. */
-static bool get_lists(struct cursor *c, struct inputs *in, bool *full)
-{
-    uint64_t n_roots = get_number(c);
-    for (uint64_t i = 0; i < n_roots && !c->bad; i++) {
-        const uint8_t *folder = get_raw(c, 1);
-        const char *path = get_string(c);
-        if (!c->bad && folder && !inputs_add_root(in, path, *folder == 1))
-            return *full = true, false;
-    }
-    uint64_t n_rules = get_number(c);
-    for (uint64_t i = 0; i < n_rules && !c->bad; i++) {
-        const uint8_t *kind = get_raw(c, 1);
-        const char *glob = get_string(c);
-        c->bad |= !kind || *kind < RULE_INCLUDE || *kind > RULE_APPEND_ONLY;
-        if (!c->bad && !inputs_add_rule(in, *kind, glob))
-            return *full = true, false;
-    }
-    uint64_t n_fields = get_number(c);
-    for (uint64_t i = 0; i < n_fields && !c->bad; i++) {
-        const uint8_t *type = get_raw(c, 1);
-        const char *name = get_string(c);
-        c->bad |= !type || *type >= TAMIS_TYPES;
-        if (!c->bad && !inputs_add_field(in, name, *type))
-            return *full = true, false;
-    }
-    uint64_t n = get_number(c);
-    for (uint64_t i = 0; i < n && !c->bad; i++) {
-        struct entry *e = inputs_add(in);
-        if (!e)
-            return *full = true, false;
-        get_entry(c, e);
-        c->bad |= e->root >= in->n_roots || e->id >= in->next_id;
-    }
-    return !c->bad && c->at == c->end;
+    head_fields(&n, &copy);
+    list_fields(&n, &copy);
+    return !out->failed && !n.bad;
 }
 
 tamis_error inputs_decode(struct inputs *in, const void *data, size_t len, tamis_reason *reason)
 {
     uint8_t *copy = malloc(len ? len : 1); /* a mapped file may change after it was checked */
-    struct cursor c = {copy, copy + len, false};
+    struct note n = {.at = copy, .end = copy + len};
     *in = (struct inputs){0};
-    bool full = !owned_adopt(&in->own, copy);
-    if (!full && len) {
+    n.full = !owned_adopt(&in->own, copy);
+    if (!n.full && len) {
         memcpy(copy, data, len);
-        if (get_head(&c, in) && get_lists(&c, in, &full))
+        head_fields(&n, in);
+        list_fields(&n, in);
+        if (!n.bad && !n.full && n.at == n.end)
             return TAMIS_OK;
     }
-    bool newer = !full && len && *copy > NOTE_VERSION;
+    bool newer = !n.full && len && *copy > NOTE_VERSION;
     inputs_free(in);
-    if (full)
+    if (n.full)
         return fail(reason, TAMIS_ENOMEM, "no memory for the table of inputs");
     if (newer)
         return fail(reason, TAMIS_EVERSION, "its table of inputs is of a newer version");

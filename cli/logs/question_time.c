@@ -1,28 +1,14 @@
 /* Moments and spans of time in a question. See question_parts.h. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/base.h"
 #include "question_parts.h"
 #include "ui/args.h"
 
 static bool digits(const char *p, size_t n)
 {
     return strspn(p, "0123456789") >= n;
-}
-
-/* The day after a valid one. */
-static void next_day(int *year, int *month, int *day)
-{
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool leap = *year % 4 == 0 && (*year % 100 != 0 || *year % 400 == 0);
-    if (++*day <= days[*month - 1] + (leap && *month == 2))
-        return;
-    *day = 1;
-    if (++*month <= 12)
-        return;
-    *month = 1;
-    ++*year;
 }
 
 static bool read_at(struct time_context *time, int year, int month, int day, int hour, int minute,
@@ -63,8 +49,9 @@ static bool span_of(struct time_context *time, const char *text, struct stamp *f
         to->seconds += unit;
         return true;
     }
-    next_day(&year, &month, &day);
-    return read_at(time, year, month, day, 0, 0, p, to);
+    int64_t next[3];
+    date_of(days_of(year, month, day) + 1, &next[0], &next[1], &next[2]);
+    return read_at(time, (int)next[0], (int)next[1], (int)next[2], 0, 0, p, to);
 }
 
 bool moment_of(struct time_context *time, const char *text, size_t len, struct stamp *from,
@@ -72,7 +59,6 @@ bool moment_of(struct time_context *time, const char *text, size_t len, struct s
 {
     char copy[64];
     uint64_t ago;
-    struct timespec now;
     if (len >= sizeof copy)
         return false;
     memcpy(copy, text, len);
@@ -82,9 +68,8 @@ bool moment_of(struct time_context *time, const char *text, size_t len, struct s
         return true;
     *exact = true;
     if (parse_time(copy, &ago)) {
-        clock_gettime(CLOCK_REALTIME, &now);
-        int64_t nano = now.tv_nsec - (int64_t)(ago % 1000000000);
-        from->seconds = now.tv_sec - (int64_t)(ago / 1000000000) - (nano < 0);
+        int64_t then = (int64_t)clock_real(NULL) - (int64_t)ago, nano = then % 1000000000;
+        from->seconds = then / 1000000000 - (nano < 0);
         from->nanoseconds = (uint32_t)(nano < 0 ? nano + 1000000000 : nano);
     } else if (!time_read(time, (const uint8_t *)copy, len, from)) {
         return false;

@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
+
+#include "base/base.h"
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
@@ -20,14 +21,14 @@ static int64_t nanoseconds(struct timespec t)
 }
 
 /* `now`: the time before. */
-static bool take_id(const struct stat *st, struct timespec now, struct raw_id *id, const char **why)
+static bool take_id(const struct stat *st, int64_t now, struct raw_id *id, const char **why)
 {
     *id = (struct raw_id){st->st_dev,
                           st->st_ino,
                           (uint64_t)st->st_size,
                           nanoseconds(st->st_mtim),
                           nanoseconds(st->st_ctim),
-                          nanoseconds(now) - nanoseconds(st->st_ctim) < RAW_RACY};
+                          now - nanoseconds(st->st_ctim) < RAW_RACY};
     if (S_ISREG(st->st_mode))
         return true;
     *why = S_ISDIR(st->st_mode) ? strerror(EISDIR) : "not a regular file";
@@ -38,8 +39,7 @@ static bool take_id(const struct stat *st, struct timespec now, struct raw_id *i
 bool raw_look(const char *path, bool follow, struct raw_id *id, const char **why)
 {
     struct stat st;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t now = (int64_t)clock_real(NULL);
     if (fstatat(AT_FDCWD, path, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0)
         return take_id(&st, now, id, why);
     *why = strerror(errno);
@@ -49,8 +49,7 @@ bool raw_look(const char *path, bool follow, struct raw_id *id, const char **why
 int raw_open(const char *path, bool follow, struct raw_id *id, const char **why)
 {
     struct stat st;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t now = (int64_t)clock_real(NULL);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow ? 0 : O_NOFOLLOW));
     if (fd < 0) { /* a link, a socket */
         bool odd = (errno == ELOOP && !follow) || errno == ENXIO;

@@ -141,33 +141,21 @@ static bool take_day(struct time_text *r, unsigned *out)
     return take_digits(r, 2, out) || (take(r, ' '), take_digits(r, 1, out));
 }
 
-/* Jan to Dec, in any case. */
-static bool take_month(struct time_text *r, unsigned *out)
+/* One of n names of three letters, in any case. */
+static bool take_name(struct time_text *r, const char *names, unsigned n, unsigned *out)
 {
-    static const char names[] = "janfebmaraprmayjunjulaugsepoctnovdec";
-    if (r->end - r->at < 3)
-        return false;
-    for (unsigned i = 0; i < 12; i++)
-        if ((r->at[0] | 0x20) == names[3 * i] && (r->at[1] | 0x20) == names[3 * i + 1] &&
-            (r->at[2] | 0x20) == names[3 * i + 2]) {
-            *out = i + 1;
+    for (*out = 1; r->end - r->at >= 3 && *out <= n; ++*out, names += 3)
+        if ((r->at[0] | 0x20) == names[0] && (r->at[1] | 0x20) == names[1] &&
+            (r->at[2] | 0x20) == names[2]) {
             r->at += 3;
             return true;
         }
     return false;
 }
 
-/* Mon to Sun, in any case; the value is ignored. */
-static bool take_weekday(struct time_text *r)
+static bool take_month(struct time_text *r, unsigned *out)
 {
-    static const char names[] = "montuewedthufrisatsun";
-    for (unsigned i = 0; r->end - r->at >= 3 && i < 7; i++)
-        if ((r->at[0] | 0x20) == names[3 * i] && (r->at[1] | 0x20) == names[3 * i + 1] &&
-            (r->at[2] | 0x20) == names[3 * i + 2]) {
-            r->at += 3;
-            return true;
-        }
-    return false;
+    return take_name(r, "janfebmaraprmayjunjulaugsepoctnovdec", 12, out);
 }
 
 /* Digits after the point; those after the ninth are ignored. */
@@ -382,7 +370,8 @@ static size_t take_time(struct time_context *x, const uint8_t *text, size_t len,
     if (len < 10 || (!month && !digit(&r) && *text != ' '))
         return 0;
     if (month) {
-        bool weekday = take_weekday(&r);
+        unsigned day;
+        bool weekday = take_name(&r, "montuewedthufrisatsun", 7, &day);
         if (weekday && take(&r, ','))
             good = take(&r, ' ') && mail_form(&r, &c);
         else
