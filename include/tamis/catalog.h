@@ -38,8 +38,6 @@ TAMIS_API tamis_type tamis_schema_type(const tamis_schema *schema, uint32_t attr
 TAMIS_API bool tamis_schema_bounds_only(const tamis_schema *schema, uint32_t attribute);
 /* Combination i, as a mask; 0 if there is none. */
 TAMIS_API uint64_t tamis_schema_combo(const tamis_schema *schema, uint32_t i);
-TAMIS_API tamis_verifier tamis_schema_verifier(const tamis_schema *schema);
-TAMIS_API double tamis_schema_fpp(const tamis_schema *schema);
 /* True if both have the same family, attributes and combinations, so that a value has the same
    digests in both. */
 TAMIS_API bool tamis_schema_alike(const tamis_schema *x, const tamis_schema *y);

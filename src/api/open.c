@@ -108,40 +108,28 @@ tamis_error tamis_filter_open(tamis_filter **out, const char *path,
                               const tamis_open_options *options, tamis_reason *reason)
 {
     struct set *s;
-    tamis_error e = set_file_open(&s, TAMIS_KIND_FILTER, path, options, reason);
-    if (e == TAMIS_OK)
-        *out = as_filter(s);
-    return e;
+    return give_filter(set_file_open(&s, TAMIS_KIND_FILTER, path, options, reason), &s, out);
 }
 
 tamis_error tamis_records_open(tamis_records **out, const char *path,
                                const tamis_open_options *options, tamis_reason *reason)
 {
     struct set *s;
-    tamis_error e = set_file_open(&s, TAMIS_KIND_RECORDS, path, options, reason);
-    if (e == TAMIS_OK)
-        *out = as_records(s);
-    return e;
+    return give_records(set_file_open(&s, TAMIS_KIND_RECORDS, path, options, reason), &s, out);
 }
 
 tamis_error tamis_filter_load(tamis_filter **out, const char *path,
                               const tamis_open_options *options, tamis_reason *reason)
 {
     struct set *s;
-    tamis_error e = set_file_load(&s, TAMIS_KIND_FILTER, path, options, reason);
-    if (e == TAMIS_OK)
-        *out = as_filter(s);
-    return e;
+    return give_filter(set_file_load(&s, TAMIS_KIND_FILTER, path, options, reason), &s, out);
 }
 
 tamis_error tamis_records_load(tamis_records **out, const char *path,
                                const tamis_open_options *options, tamis_reason *reason)
 {
     struct set *s;
-    tamis_error e = set_file_load(&s, TAMIS_KIND_RECORDS, path, options, reason);
-    if (e == TAMIS_OK)
-        *out = as_records(s);
-    return e;
+    return give_records(set_file_load(&s, TAMIS_KIND_RECORDS, path, options, reason), &s, out);
 }
 
 tamis_error tamis_catalog_open(tamis_catalog **out, const char *path,

@@ -471,13 +471,6 @@ void lines_remove_many(struct lines *l, const tamis_digest *digests, size_t n, u
     lines_kernel()->take(l, digests, n, taken);
 }
 
-bool lines_remove(struct lines *l, tamis_digest digest)
-{
-    uint8_t taken;
-    lines_remove_many(l, &digest, 1, &taken);
-    return taken;
-}
-
 /* ---- asking, and all of it ------------------------------------------------------------------- */
 
 bool lines_has_one(const struct lines *l, tamis_digest digest)

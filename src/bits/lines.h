@@ -164,10 +164,8 @@ uint64_t lines_count(const struct lines *l, tamis_digest digest);
    will be, are not added again. After an error, so many are done. */
 tamis_error lines_add_many(struct lines *l, const tamis_digest *digests, size_t n, bool once,
                            uint8_t *fresh, size_t *done);
-/* Takes one entry that matches away; false if none does: the key is no member. Needs the set to
-   itself. Without memory the set stays larger than it need be. */
-bool lines_remove(struct lines *l, tamis_digest digest);
-/* Any number; taken[i] = an entry matched key i. */
+/* Removes for each key one entry that matches it; taken[i] = there was one. Otherwise the key is not a
+   member. Needs exclusive access. If there is no memory, the lines stay larger than necessary. */
 void lines_remove_many(struct lines *l, const tamis_digest *digests, size_t n, uint8_t *taken);
 /* Every entry of `from`, as exactly as it is known there. After ENOMEM some are there. */
 tamis_error lines_unite(struct lines *l, const struct lines *from);

@@ -183,16 +183,6 @@ uint64_t tamis_schema_combo(const tamis_schema *s, uint32_t i)
     return i < s->combos ? s->masks[i] : 0;
 }
 
-tamis_verifier tamis_schema_verifier(const tamis_schema *s)
-{
-    return s->verifier;
-}
-
-double tamis_schema_fpp(const tamis_schema *s)
-{
-    return s->fpp;
-}
-
 bool tamis_schema_alike(const tamis_schema *x, const tamis_schema *y)
 {
     return x->attributes == y->attributes && x->combos == y->combos &&

@@ -48,7 +48,8 @@ ALWAYS_INLINE uint64_t transpose_eight(uint64_t x)
     return x ^ t ^ t << 28;
 }
 
-/* Up to eight columns, as a folder of up to 64 MB has: a fifth of the instructions of 64 by 64. */
+/* For up to eight columns, which a folder of up to 64 MB has: a fifth of the instructions of transposing
+   64 by 64 bits. */
 static void few_rows(const uint64_t *const *columns, uint32_t n, uint64_t words, uint32_t width,
                      uint8_t *out)
 {

@@ -281,18 +281,12 @@ tamis_error tamis_filter_decode(tamis_filter **out, const void *data, size_t len
                                 const tamis_open_options *options, tamis_reason *reason)
 {
     struct set *s;
-    tamis_error e = set_read(&s, KIND_FILTER, data, len, 0, options, reason);
-    if (e == TAMIS_OK)
-        *out = as_filter(s);
-    return e;
+    return give_filter(set_read(&s, KIND_FILTER, data, len, 0, options, reason), &s, out);
 }
 
 tamis_error tamis_records_decode(tamis_records **out, const void *data, size_t len,
                                  const tamis_open_options *options, tamis_reason *reason)
 {
     struct set *s;
-    tamis_error e = set_read(&s, KIND_INDEX, data, len, 0, options, reason);
-    if (e == TAMIS_OK)
-        *out = as_records(s);
-    return e;
+    return give_records(set_read(&s, KIND_INDEX, data, len, 0, options, reason), &s, out);
 }

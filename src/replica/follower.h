@@ -1,4 +1,4 @@
-/* The inside of a follower, for the two files that are one: replica_follower.c and replica_take.c. */
+/* The state of a follower, shared by replica_follower.c (queries) and replica_take.c (messages). */
 #ifndef TAMIS_FOLLOWER_H
 #define TAMIS_FOLLOWER_H
 

@@ -24,6 +24,21 @@ static inline tamis_records *as_records(struct set *s)
     return (tamis_records *)(void *)s;
 }
 
+/* Passes a new set on to the caller of a public function, unless there was an error. */
+static inline tamis_error give_filter(tamis_error e, struct set **s, tamis_filter **out)
+{
+    if (e == TAMIS_OK)
+        *out = as_filter(*s);
+    return e;
+}
+
+static inline tamis_error give_records(tamis_error e, struct set **s, tamis_records **out)
+{
+    if (e == TAMIS_OK)
+        *out = as_records(*s);
+    return e;
+}
+
 static inline struct set *filter_set(tamis_filter *f)
 {
     return (struct set *)(void *)f;
@@ -42,6 +57,7 @@ tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, ta
 void set_brief(const struct set *s, tamis_filter_facts *facts);
 bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN]);
 tamis_error set_limit(struct set *s, uint64_t memory_limit);
+bool set_equal(const struct set *x, const struct set *y);
 
 /*
  * Moves its memory elsewhere, block by block, for a server that defragments its memory while it

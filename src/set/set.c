@@ -605,19 +605,13 @@ void tamis_records_free(tamis_records *x)
 tamis_error tamis_filter_clone(tamis_filter **out, const tamis_filter *from)
 {
     struct set *s;
-    tamis_error e = set_clone(&s, &from->set, false);
-    if (e == TAMIS_OK)
-        *out = as_filter(s);
-    return e;
+    return give_filter(set_clone(&s, &from->set, false), &s, out);
 }
 
 tamis_error tamis_records_clone(tamis_records **out, const tamis_records *from)
 {
     struct set *s;
-    tamis_error e = set_clone(&s, &from->set, false);
-    if (e == TAMIS_OK)
-        *out = as_records(s);
-    return e;
+    return give_records(set_clone(&s, &from->set, false), &s, out);
 }
 
 tamis_error tamis_filter_clear(tamis_filter *f)

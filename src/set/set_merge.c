@@ -407,7 +407,7 @@ tamis_error tamis_records_merge(tamis_records *x, const tamis_records *other, un
 
 /* ---- comparison ------------------------------------------------------------------------------ */
 
-static bool set_equal(const struct set *x, const struct set *y)
+bool set_equal(const struct set *x, const struct set *y)
 {
     const struct layers *mine = set_layers(x), *theirs = set_layers(y);
     uint32_t n = layers_count(mine);

@@ -26,6 +26,13 @@ static tamis_digest digest_of(uint64_t i)
     return (tamis_digest){x ^ x >> 29, ~x};
 }
 
+static bool lines_remove(struct lines *l, tamis_digest digest)
+{
+    uint8_t taken;
+    lines_remove_many(l, &digest, 1, &taken);
+    return taken;
+}
+
 static const struct lines_kernel *const kernels[] = {&lines_scalar,
 #ifdef TAMIS_X86
                                                      &lines_avx2, &lines_avx512
