@@ -9,22 +9,6 @@
 #include "format/format.h"
 #include "pieces.h"
 
-/* As whole ones, for filters. */
-static tamis_error pull_all(tamis_filter *f, struct bytes *out, size_t room, uint64_t *rng,
-                            void (*during)(struct set *))
-{
-    return pieces_pull(filter_set(f), out, room, rng, during);
-}
-
-static tamis_error push_all(tamis_filter **out, const struct bytes *bytes, size_t most,
-                            uint64_t *rng, const tamis_open_options *options, tamis_reason *reason)
-{
-    struct set *set;
-    tamis_error e = pieces_push(&set, bytes, most, rng, options, reason);
-    *out = as_filter(set);
-    return e;
-}
-
 static tamis_open_options opening(struct history *h)
 {
     return (tamis_open_options){.key = h->key, .clock = history_clock, .clock_context = h};
@@ -36,22 +20,18 @@ TEST(every_state_goes_out_and_in)
     for (unsigned round = 0; round < HARNESS_TIMES(6u, 100u); round++)
         for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
             struct history h;
-            tamis_filter *f = history_new(&h, kind, seed + round), *loaded;
+            tamis_filter *f = history_new(&h, kind, seed + round);
             history_steps(&h, f, 10 + 10 * round);
-            struct bytes bytes = bytes_of(f, 0), pieces = {0};
-            tamis_reason reason = {0};
+            struct bytes bytes = bytes_of(f, 0);
             tamis_open_options o = opening(&h);
-            CHECK(pull_all(f, &pieces, round % 2 ? 512 : 1 << 16, &rng, NULL) == TAMIS_OK);
-            CHECK_MSG(bytes_equal(&bytes, &pieces), "%s, round %u", history_kind(kind), round);
-            tamis_error e = push_all(&loaded, &bytes, round % 2 ? 100 : 5000, &rng, &o, &reason);
-            CHECK_MSG(e == TAMIS_OK, "%s: %s", history_kind(kind), reason.text);
-            if (loaded) {
+            tamis_filter *loaded =
+                as_filter(pieces_round(filter_set(f), &bytes, round % 2, &o, &rng));
+            if (CHECK_MSG(loaded, "%s, round %u", history_kind(kind), round)) {
                 history_steps(&h, loaded, 5); /* it lives */
                 CHECK(history_denied(&h, loaded) == 0);
             }
             tamis_filter_free(loaded);
             bytes_free(&bytes);
-            bytes_free(&pieces);
             tamis_filter_free(f);
         }
 }
@@ -101,12 +81,6 @@ TEST(the_key_is_looked_at_first)
     }
 }
 
-static tamis_error pull_under(struct set *set, struct bytes *out)
-{
-    uint64_t rng = harness_seed();
-    return pieces_pull(set, out, 1 << 16, &rng, NULL);
-}
-
 /* Whatever is freed was wiped of the key before: structures, and the headers that are written. */
 TEST(freed_memory_has_no_key)
 {
@@ -125,7 +99,8 @@ TEST(freed_memory_has_no_key)
         CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
         CHECK(tamis_filter_add(f, "x", 1, NULL) == TAMIS_OK);
         CHECK(tamis_filter_encode(f, 0, bytes_write, &bytes) == TAMIS_OK);
-        CHECK(pull_under(filter_set(f), &again) == TAMIS_OK && bytes_equal(&bytes, &again));
+        CHECK(pieces_pull(filter_set(f), &again, 1 << 16, &rng, NULL) == TAMIS_OK &&
+              bytes_equal(&bytes, &again));
         CHECK(pieces_push(&loaded, &bytes, 100, &rng, &open, NULL) == TAMIS_OK);
         CHECK(tamis_filter_clone(&copy, as_filter(loaded)) == TAMIS_OK);
         tamis_filter_free(copy);
@@ -142,51 +117,26 @@ TEST(without_the_key_it_must_be_given)
 {
     struct history h;
     uint64_t rng = harness_seed();
-    tamis_filter *f = history_new(&h, 3, 3), *loaded;
+    tamis_filter *f = history_new(&h, 3, 3);
     history_steps(&h, f, 10);
-    struct bytes bytes = bytes_of(f, TAMIS_SAVE_NO_KEY);
     tamis_open_options o = opening(&h);
-    CHECK(push_all(&loaded, &bytes, 200, &rng, NULL, NULL) == TAMIS_EKEY);
-    CHECK(push_all(&loaded, &bytes, 200, &rng, &o, NULL) == TAMIS_OK);
-    CHECK(loaded && history_compare(f, loaded) == 0);
-    tamis_filter_free(loaded);
-    bytes_free(&bytes);
+    pieces_keyless(filter_set(f), &o, &rng);
     tamis_filter_free(f);
 }
 
 /* ---- damage ---------------------------------------------------------------------------------- */
 
-/* Forged bytes with right checksums, and flipped bits: let in, or refused, as by the decoder. */
 TEST(refuses_what_the_decoder_refuses)
 {
     uint64_t rng = harness_seed();
-    unsigned rounds = HARNESS_TIMES(500, 20000), let_in = 0;
+    unsigned let_in = 0;
     for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
         struct history h;
-        tamis_filter *f = history_new(&h, kind, 3), *whole, *loaded;
+        tamis_filter *f = history_new(&h, kind, 3);
         history_steps(&h, f, 25);
-        struct bytes bytes = bytes_of(f, 0), forged = {0};
-        for (unsigned i = 0; i < rounds; i++) {
-            tamis_open_options o = {.clock = history_clock, .clock_context = &h};
-            tamis_reason reason = {0};
-            bytes_forge(&forged, &bytes, &rng);
-            if (i % 4 == 0 && forged.len)
-                forged.data[pieces_draw(&rng, forged.len)] ^= (uint8_t)(1u << pieces_draw(&rng, 8));
-            tamis_error want = tamis_filter_decode(&whole, forged.data, forged.len, &o, NULL);
-            tamis_error e = push_all(&loaded, &forged, 3000, &rng, &o, &reason);
-            CHECK_MSG((e == TAMIS_OK) == (want == TAMIS_OK), "%s: %s, not %s: %s",
-                      history_kind(kind), tamis_error_name(e), tamis_error_name(want), reason.text);
-            if (e != TAMIS_OK)
-                CHECK(reason.text[0] != 0);
-            if (want == TAMIS_OK && e == TAMIS_OK) {
-                let_in++;
-                CHECK(tamis_filter_equal(whole, loaded));
-            }
-            if (want == TAMIS_OK)
-                tamis_filter_free(whole);
-            tamis_filter_free(loaded);
-        }
-        bytes_free(&forged);
+        struct bytes bytes = bytes_of(f, 0);
+        tamis_open_options o = {.clock = history_clock, .clock_context = &h};
+        let_in += pieces_forged(&bytes, KIND_FILTER, &o, &rng, HARNESS_TIMES(500, 20000));
         bytes_free(&bytes);
         tamis_filter_free(f);
     }
@@ -198,7 +148,8 @@ TEST(refuses_large_counters_elsewhere)
 {
     uint64_t rng = harness_seed();
     tamis_options o = {.growth = TAMIS_SCALABLE, .capacity = 100, .deletable = true};
-    tamis_filter *f, *loaded;
+    tamis_filter *f;
+    struct set *made;
     CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
     for (unsigned i = 0; i < 40; i++)
         CHECK(tamis_filter_add(f, "many", 4, NULL) == TAMIS_OK);
@@ -212,7 +163,7 @@ TEST(refuses_large_counters_elsewhere)
         ;
     put_u64(escapes + at, get_u64(escapes + at) - 1);
     bytes_repair(&bytes);
-    CHECK(push_all(&loaded, &bytes, 1000, &rng, NULL, NULL) == TAMIS_EFORMAT && !loaded);
+    CHECK(pieces_push(&made, &bytes, 1000, &rng, NULL, NULL) == TAMIS_EFORMAT && !made);
     bytes_free(&bytes);
     tamis_filter_free(f);
 }
@@ -315,33 +266,12 @@ TEST(without_memory_nothing_is_left)
     for (unsigned kind = 0; kind < HISTORY_KINDS; kind++) {
         struct history h;
         struct fault fault;
-        tamis_filter *original = history_new(&h, kind, 3), *f = NULL;
+        tamis_filter *original = history_new(&h, kind, 3);
         history_steps(&h, original, 25);
         struct bytes bytes = bytes_of(original, 0);
-        fault_init(&fault);
         tamis_open_options o = opening(&h);
-        o.allocator = &fault.allocator;
-        tamis_error e = TAMIS_ENOMEM;
-        for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 5000; n++) {
-            fault_arm(&fault, n, false);
-            e = push_all(&f, &bytes, 1000, &rng, &o, NULL);
-            if (e != TAMIS_OK)
-                CHECK(e == TAMIS_ENOMEM && fault_clean(&fault));
-        }
-        CHECK(e == TAMIS_OK);
-        size_t blocks = fault.blocks;
-        e = TAMIS_ENOMEM;
-        for (uint64_t n = 1; f && e == TAMIS_ENOMEM && n < 100; n++) {
-            struct bytes again = {0};
-            fault_arm(&fault, n, false);
-            e = pull_all(f, &again, 1 << 16, &rng, NULL);
-            CHECK(e == TAMIS_OK ? bytes_equal(&bytes, &again) : e == TAMIS_ENOMEM);
-            CHECK(fault.blocks == blocks);
-            bytes_free(&again);
-        }
-        CHECK(e == TAMIS_OK);
-        fault_arm(&fault, 0, false);
-        tamis_filter_free(f);
+        fault_init(&fault);
+        set_free(pieces_failing(&bytes, &fault, &o, &rng));
         CHECK(fault_clean(&fault));
         bytes_free(&bytes);
         tamis_filter_free(original);
@@ -379,23 +309,10 @@ TEST(the_moment_is_kept_while_keys_are_added)
         struct set *set = filter_set(f);
         for (unsigned j = 0; j < 20; j++)
             add_some(set);
-        struct bytes before = bytes_of(f, 0), pieces = {0};
-        CHECK(pieces_keep(set));
-        CHECK(pull_all(f, &pieces, 2000, &rng, add_some) == TAMIS_OK);
-        CHECK(bytes_equal(&before, &pieces));
-        struct bytes whole = bytes_of(f, 0); /* not of the moment: the bytes of now */
-        pieces_keep_end(set);
+        pieces_moment(set, add_some, &rng);
         CHECK(next_key > 1000);
         for (uint64_t key = 0; key < next_key; key++)
             CHECK(tamis_filter_has(f, &key, sizeof key));
-        struct bytes now = bytes_of(f, 0), again = {0};
-        CHECK(bytes_equal(&whole, &now));
-        CHECK(pull_all(f, &again, 2000, &rng, NULL) == TAMIS_OK && bytes_equal(&now, &again));
-        bytes_free(&before);
-        bytes_free(&pieces);
-        bytes_free(&whole);
-        bytes_free(&now);
-        bytes_free(&again);
         tamis_filter_free(f);
     }
 }
@@ -460,7 +377,8 @@ TEST(a_large_one_with_large_counters)
                            .deletable = true,
                            .growth = dynamic ? TAMIS_DYNAMIC : TAMIS_SCALABLE,
                            .hash = TAMIS_SIP};
-        tamis_filter *f, *loaded;
+        struct set *made;
+        tamis_filter *f;
         CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
         for (uint64_t key = 0; key < 150000; key++)
             for (unsigned copies = key % 500 == 0 ? 40 : 1; copies; copies--)
@@ -470,12 +388,12 @@ TEST(a_large_one_with_large_counters)
         struct bytes bytes = bytes_of(f, 0), pieces = {0};
         tamis_reason reason = {0};
         CHECK(bytes.len > 1 << 20);
-        CHECK(pull_all(f, &pieces, 1 << 20, &rng, NULL) == TAMIS_OK);
+        CHECK(pieces_pull(filter_set(f), &pieces, 1 << 20, &rng, NULL) == TAMIS_OK);
         CHECK(bytes_equal(&bytes, &pieces));
-        tamis_error e = push_all(&loaded, &bytes, 300000, &rng, NULL, &reason);
+        tamis_error e = pieces_push(&made, &bytes, 300000, &rng, NULL, &reason);
         CHECK_MSG(e == TAMIS_OK, "%s", reason.text);
-        CHECK(loaded && tamis_filter_equal(f, loaded));
-        tamis_filter_free(loaded);
+        CHECK(made && set_equal(filter_set(f), made));
+        set_free(made);
         bytes_free(&bytes);
         bytes_free(&pieces);
         tamis_filter_free(f);

@@ -56,16 +56,6 @@ static tamis_records *index_of(tamis_records_options o)
     return x;
 }
 
-static tamis_error push_all(tamis_records **out, const struct bytes *bytes, size_t most,
-                            uint64_t *rng, const tamis_open_options *options, tamis_reason *reason)
-{
-    struct set *set;
-    tamis_error e = pieces_push(&set, bytes, most, rng, options, reason);
-    CHECK(!set || set_kind(set) == TAMIS_KIND_RECORDS);
-    *out = as_records(set);
-    return e;
-}
-
 /* ---- identity -------------------------------------------------------------------------------- */
 
 TEST(every_state_goes_out_and_in)
@@ -74,24 +64,15 @@ TEST(every_state_goes_out_and_in)
     for (unsigned i = 0; i < HARNESS_TIMES(400u, 5000u); i++) {
         unsigned steps = (unsigned)pieces_draw(&rng, 200);
         struct subject *s = subject_new(&rng, i % 3, steps, SIZE_MAX);
-        struct bytes pieces = {0};
         tamis_open_options o = {.clock = world_clock};
-        tamis_reason reason = {0};
-        tamis_records *loaded;
-        size_t room = i % 2 ? 512 : 1 << 16;
-        CHECK(pieces_pull(records_set(s->x), &pieces, room, &rng, NULL) == TAMIS_OK);
-        CHECK_MSG(bytes_equal(&s->bytes, &pieces), "world %u", i);
-        tamis_error e = push_all(&loaded, &s->bytes, i % 2 ? 50 : 5000, &rng, &o, &reason);
-        CHECK_MSG(e == TAMIS_OK, "world %u: %s", i, reason.text);
-        if (loaded) {
-            struct bytes again = bytes_of_index(loaded, 0);
-            CHECK(bytes_equal(&s->bytes, &again) && tamis_records_equal(s->x, loaded));
+        tamis_records *loaded =
+            as_records(pieces_round(records_set(s->x), &s->bytes, i % 2, &o, &rng));
+        if (CHECK_MSG(loaded, "world %u", i)) {
+            CHECK(tamis_records_equal(s->x, loaded));
             CHECK(world_compare(&s->world, s->x, loaded) == 0);
             world_steps(&s->world, loaded, &rng, s->copies, 20); /* it lives */
-            bytes_free(&again);
         }
         tamis_records_free(loaded);
-        bytes_free(&pieces);
         subject_free(s);
     }
 }
@@ -122,53 +103,27 @@ TEST(without_the_key_it_must_be_given)
 {
     uint64_t rng = harness_seed() + 2;
     struct subject *s = subject_new(&rng, true, 60, 12000);
-    struct bytes bytes = bytes_of_index(s->x, TAMIS_SAVE_NO_KEY);
     tamis_open_options o = {.key = s->world.key, .clock = world_clock};
-    tamis_records *loaded;
-    CHECK(push_all(&loaded, &bytes, 200, &rng, NULL, NULL) == TAMIS_EKEY);
-    CHECK(push_all(&loaded, &bytes, 200, &rng, &o, NULL) == TAMIS_OK);
-    CHECK(loaded && world_compare(&s->world, s->x, loaded) == 0);
-    tamis_records_free(loaded);
-    bytes_free(&bytes);
+    pieces_keyless(records_set(s->x), &o, &rng);
     subject_free(s);
 }
 
 /* ---- damage ---------------------------------------------------------------------------------- */
 
-static unsigned check_as_decoder(const struct bytes *bytes, uint64_t *rng)
+static bool check_as_decoder(const struct bytes *bytes, uint64_t *rng)
 {
-    tamis_records *whole = NULL, *loaded;
     tamis_open_options o = {.clock = world_clock};
-    tamis_reason reason = {0};
-    tamis_error want = tamis_records_decode(&whole, bytes->data, bytes->len, &o, NULL);
-    tamis_error e = push_all(&loaded, bytes, 3000, rng, &o, &reason);
-    CHECK_MSG((e == TAMIS_OK) == (want == TAMIS_OK), "%s, not %s: %s", tamis_error_name(e),
-              tamis_error_name(want), reason.text);
-    CHECK(e == TAMIS_OK || reason.text[0] != 0);
-    bool in = e == TAMIS_OK && want == TAMIS_OK;
-    if (in)
-        CHECK(tamis_records_equal(whole, loaded));
-    if (want == TAMIS_OK)
-        tamis_records_free(whole);
-    tamis_records_free(loaded);
-    return in;
+    return pieces_as_decoder(bytes, KIND_INDEX, &o, rng);
 }
 
-/* Forged bytes with right checksums, and flipped bits: let in, or refused, as by the decoder. */
 TEST(refuses_what_the_decoder_refuses)
 {
     uint64_t rng = harness_seed() + 3;
+    tamis_open_options o = {.clock = world_clock};
     unsigned let_in = 0;
     for (unsigned i = 0; i < 40; i++) {
         struct subject *s = subject_new(&rng, i % 4, 60, 12000);
-        struct bytes forged = {0};
-        for (unsigned j = 0; j < HARNESS_TIMES(400u, 20000u); j++) {
-            bytes_forge(&forged, &s->bytes, &rng);
-            if (j % 4 == 0 && forged.len)
-                forged.data[pieces_draw(&rng, forged.len)] ^= (uint8_t)(1u << pieces_draw(&rng, 8));
-            let_in += check_as_decoder(&forged, &rng);
-        }
-        bytes_free(&forged);
+        let_in += pieces_forged(&s->bytes, KIND_INDEX, &o, &rng, HARNESS_TIMES(400u, 20000u));
         subject_free(s);
     }
     CHECK_MSG(let_in > 100, "%u", let_in);
@@ -320,33 +275,15 @@ TEST(without_memory_nothing_is_left)
     for (unsigned i = 0; i < 40; i++) {
         struct subject *s = subject_new(&rng, i % 4, 60, 12000);
         struct fault fault;
-        tamis_records *x = NULL;
         fault_init(&fault);
-        tamis_open_options o = {.allocator = &fault.allocator, .clock = world_clock};
-        tamis_error e = TAMIS_ENOMEM;
-        for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 5000; n++) {
-            fault_arm(&fault, n, n % 2);
-            e = push_all(&x, &s->bytes, 1000, &rng, &o, NULL);
-            if (e != TAMIS_OK)
-                CHECK(e == TAMIS_ENOMEM && fault_clean(&fault));
-        }
-        CHECK(e == TAMIS_OK);
+        tamis_open_options o = {.clock = world_clock};
+        struct set *x = pieces_failing(&s->bytes, &fault, &o, &rng);
         size_t blocks = fault.blocks;
-        e = TAMIS_ENOMEM;
-        for (uint64_t n = 1; x && e == TAMIS_ENOMEM && n < 100; n++) {
-            struct bytes again = {0};
-            fault_arm(&fault, n, n % 2);
-            e = pieces_pull(records_set(x), &again, 1 << 16, &rng, NULL);
-            CHECK(e == TAMIS_OK ? bytes_equal(&s->bytes, &again) : e == TAMIS_ENOMEM);
-            CHECK(fault.blocks == blocks);
-            bytes_free(&again);
-        }
-        CHECK(e == TAMIS_OK);
         bool keeps = false; /* all or nothing */
         for (uint64_t n = 1; x && !keeps && n < 500; n++) {
             fault_arm(&fault, n, false);
             uint64_t failed = fault.failed;
-            keeps = pieces_keep(records_set(x));
+            keeps = pieces_keep(x);
             CHECK(keeps || fault.blocks == blocks);
             if (fault.failed == failed)
                 break;
@@ -354,7 +291,7 @@ TEST(without_memory_nothing_is_left)
         fault_arm(&fault, 0, false);
         CHECK(!keeps || (!s->world.options.set.deletable &&
                          s->world.options.verifier != TAMIS_VERIFIER_TABLE));
-        tamis_records_free(x);
+        set_free(x);
         CHECK(fault_clean(&fault));
         subject_free(s);
     }
@@ -387,24 +324,13 @@ TEST(the_moment_is_kept_while_records_are_added)
         next_record = 0;
         for (unsigned j = 0; j < 20; j++)
             add_some(set);
-        struct bytes before = bytes_of_index(x, 0), pieces = {0};
-        CHECK(pieces_keep(set));
-        CHECK(pieces_pull(set, &pieces, 2000, &rng, add_some) == TAMIS_OK);
-        CHECK_MSG(bytes_equal(&before, &pieces), "kind %zu", i);
-        pieces_keep_end(set);
+        pieces_moment(set, add_some, &rng);
         CHECK(next_record > 1000);
         for (uint64_t r = 0; r < next_record; r++) {
             uint64_t b = r % 50;
             tamis_key keys[] = {{&r, sizeof r}, {&b, sizeof b}};
             CHECK(tamis_records_has(x, keys, 3).maybe);
         }
-        struct bytes now = bytes_of_index(x, 0), again = {0};
-        CHECK(pieces_pull(set, &again, 2000, &rng, NULL) == TAMIS_OK);
-        CHECK(bytes_equal(&now, &again) && !bytes_equal(&before, &now));
-        bytes_free(&before);
-        bytes_free(&pieces);
-        bytes_free(&now);
-        bytes_free(&again);
         tamis_records_free(x);
     }
 }
@@ -440,14 +366,14 @@ TEST(large_tables)
         struct bytes bytes = bytes_of_index(x, 0), pieces = {0};
         struct set *set = records_set(x);
         tamis_reason reason = {0};
-        tamis_records *loaded;
+        struct set *made;
         CHECK(bytes.len > (sparse ? 1u : 4u) << 20);
         CHECK(pieces_pull(set, &pieces, 1 << 20, &rng, NULL) == TAMIS_OK);
         CHECK(bytes_equal(&bytes, &pieces));
-        tamis_error e = push_all(&loaded, &bytes, 300000, &rng, NULL, &reason);
+        tamis_error e = pieces_push(&made, &bytes, 300000, &rng, NULL, &reason);
         CHECK_MSG(e == TAMIS_OK, "%s", reason.text);
-        CHECK(loaded && tamis_records_equal(x, loaded));
-        tamis_records_free(loaded);
+        CHECK(made && set_equal(set, made));
+        set_free(made);
         bytes_free(&bytes);
         bytes_free(&pieces);
         for (uint64_t r = 0; r < n && !sparse; r++) {
