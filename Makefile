@@ -1,7 +1,7 @@
 # tamis: the front door. "make help" lists what it does.
 #
-# Sources are found by their place: a new .c file in a folder below needs no line here. All that is
-# built goes to build/VARIANT (mk/variants.mk); "make V=1" shows the commands.
+# Sources are found by their folder: a new .c file needs no line here. Everything is built in
+# build/VARIANT (mk/variants.mk); "make V=1" shows the commands.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
@@ -11,7 +11,7 @@ SHELL := /bin/bash
 include mk/variants.mk
 B := build/$(VARIANT)
 
-# The version stands in the public header, and nowhere else: #define TAMIS_VERSION "0.1.0"
+# The version is stated only in the public header: #define TAMIS_VERSION "0.1.0"
 VERSION := $(firstword $(shell sed -nE 's/^\#define TAMIS_VERSION[A-Z_]* +"([0-9.]+)".*/\1/p' \
                    include/tamis.h 2>/dev/null))
 ifeq ($(VERSION),)
@@ -30,13 +30,13 @@ carrier_src  := $(wildcard src/carrier/*.c)
 lib_src      := $(filter-out $(carrier_src),$(wildcard src/*/*.c))
 cli_src      := $(wildcard cli/main.c)
 parts_src    := $(wildcard cli/*/*.c) $(carrier_src)
-ifeq ($(VARIANT),fuzz) # what reads foreign bytes
+ifeq ($(VARIANT),fuzz) # the parts that read untrusted bytes
 parts_src    := $(wildcard cli/ui/*.c cli/read/*.c cli/logs/raw_sums.c)
 endif
 module_src   := $(if $(wildcard redis/module.c),$(wildcard redis/*.c))
 test_src     := $(wildcard tests/*/test_*.c)
 support_src  := $(wildcard tests/support/*.c) lab/common_plan.c
-fuzz_support := $(filter-out tests/support/golden.c tests/support/pieces.c,$(support_src)) # whose checks want a harness
+fuzz_support := $(filter-out tests/support/golden.c tests/support/pieces.c,$(support_src)) # their checks need the harness
 fuzz_src     := $(wildcard tests/fuzz/fuzz_*.c)
 bench_src    := $(wildcard bench/bench_*.c)
 bench_common := $(filter-out $(bench_src),$(wildcard bench/*.c))
@@ -75,8 +75,8 @@ WARNINGS += -Werror
 WARNINGS_C += -Werror
 endif
 
-# Objects serve the static library, the shared one and the module alike, so all are made for
-# sharing; only what the public header marks is visible outside.
+# The same objects go into the static library, the shared one and the module, so all are position
+# independent; only what the public headers mark is visible outside.
 CODEGEN := -fPIC -fvisibility=hidden -fno-semantic-interposition
 
 # Optional parts of the command line, taken as the machine has them.
@@ -92,7 +92,7 @@ $(eval $(call optional,libzstd,ZSTD,zstd))
 $(eval $(call optional,liblzma,LZMA,lzma))
 $(eval $(call optional,liblz4,LZ4,lz4))
 $(eval $(call optional,libpcre2-8,PCRE2,pcre2-8))
-# Three that are loaded when they are first used, src/os/late.h: only their headers are needed here.
+# Three are loaded when they are first used (src/os/late.h): only their headers are needed here.
 CLI_FLAGS += $(if $(call found,libmicrohttpd),-DTAMIS_HAVE_MICROHTTPD) $(if $(call found,libcurl),-DTAMIS_HAVE_CURL) \
              $(if $(call found,libssl),-DTAMIS_HAVE_OPENSSL)
 $(eval $(call optional,hiredis,HIREDIS,hiredis))
@@ -115,7 +115,7 @@ $(warning libsodium or libxxhash is missing: "make deps" installs what tamis nee
 endif
 endif
 
-# By the folder a source is in. Examples are built as a user would: the public header alone, ISO C.
+# By the folder of a source. Examples are built as a user would build them: public headers only, ISO C.
 FLAGS_src      := -std=gnu11 -Iinclude -Isrc
 FLAGS_cli      := -std=gnu11 -Iinclude -Isrc -Icli $(CLI_FLAGS)
 FLAGS_redis    := -std=gnu11 -Iinclude -Isrc -Iredis
@@ -125,7 +125,7 @@ FLAGS_lab      := -std=gnu11 -Iinclude -Isrc -Ilab
 FLAGS_examples := -std=c11 -pedantic -Iinclude
 folder_flags    = $(FLAGS_$(firstword $(subst /, ,$<))) $(if $(filter src/carrier/%,$<),$(CLI_FLAGS))
 
-# A program that needs a library more names it in LIBS_ and its path without .c, here.
+# Further libraries of a program: LIBS_ and its path without .c.
 LIBS_examples/follow = $(CARRIER_LIBS)
 LIBS_bench := -Wl,--as-needed -lbloom -lrocksdb -lstdc++
 
@@ -235,8 +235,8 @@ help: ## this list
 
 # ---- rules --------------------------------------------------------------------------------------
 
-# Two files that change only when their text does: with other flags all is compiled again, with
-# another set of sources all is linked again.
+# Two files that change only if their text does: other flags compile everything again, another set of
+# sources links everything again.
 flags_text   := $(CC) $(CXX) $(foreach f,src cli redis tests bench lab examples,$(FLAGS_$f)) \
                 $(WARNINGS_C) $(CODEGEN) $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT)) $(LDFLAGS)
 sources_text := $(VERSION) $(lib_src) $(parts_src) $(module_src) $(support_src) $(bench_common) $(bench_cxx) \
@@ -258,12 +258,12 @@ $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
-# The library with its internals in reach, for what is built here.
+# The library with its internals visible, for the programs built here.
 $(inside): $(call obj,$(lib_src)) $(B)/sources
 	$(call say,AR)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
-# For users: one object whose hidden names are its own, so that none can clash with a program's.
+# For users: one object whose hidden names are local, so that none clashes with a name of the program.
 $(static): $(call obj,$(lib_src)) $(B)/sources
 	$(call say,AR)
 	$(Q)rm -f $@ && ld -r -o $(B)/obj/libtamis.o $(filter %.o,$^) && \
@@ -276,8 +276,8 @@ $(shared): $(call obj,$(lib_src)) $(B)/sources
 	$(Q)$(LINK) -shared -Wl,-soname,$(shared_soname) $(defs) -o $@ $(filter %.o,$^) $(LIBS)
 	@ln -sf $(shared_real) $(B)/$(shared_soname); ln -sf $(shared_real) $(B)/libtamis.so
 
-# The carriers, for users. What they need of base and os inside is in them once more, and their own; the
-# rest is libtamis, whose public functions they call as any program does.
+# The carriers, for users. They contain their own copy of the internals in base and os; everything else they
+# call is public in libtamis.
 carrier_objects := $(call obj,$(filter src/carrier/%,$(parts_src)))
 carrier_inside  := $(call obj,$(wildcard src/base/*.c src/os/*.c))
 CARRIER_LIBS := $(filter -lhiredis -lzstd,$(CLI_LIBS))
@@ -296,7 +296,7 @@ $(carrier_shared): $(carrier_objects) $(shared) $(B)/libcarrierinside.a $(B)/sou
 	    $(filter %.o,$^) -L$(B) -ltamis $(B)/libcarrierinside.a $(CARRIER_LIBS) $(LIBS)
 	@ln -sf $(carrier_real) $(B)/$(carrier_soname); ln -sf $(carrier_real) $(B)/libtamis-carrier.so
 
-# All of the command line but main(), for it and for the tests to link with.
+# The command line without main(), linked into it and into the tests.
 $(parts): $(call obj,$(parts_src)) $(B)/sources
 	$(call say,AR)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
@@ -305,7 +305,7 @@ $(cli): $(call obj,$(cli_src)) $(parts) $(inside) $(B)/sources
 	$(call say,LINK)
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(inside) $(CLI_LIBS) $(LIBS)
 
-# The library inside the module stays inside: two modules in one server must not share symbols.
+# The library in the module is private to it: two modules in one server must not share symbols.
 $(module): $(call obj,$(module_src)) $(inside) $(B)/sources
 	$(call say,LINK)
 	$(Q)$(LINK) -shared -Wl,--exclude-libs,ALL -Wl,-Bsymbolic -o $@ $(filter %.o %.a,$^) $(LIBS)
@@ -341,7 +341,7 @@ $(B)/syntax-c++/%: % $(B)/flags
 	$(call say,CHECK)
 	$(Q)$(COMPILE_CXX) -fsyntax-only -MMD -MP -MF $@.d -MT $@ -x c++ $< && touch $@
 
-# The peers come from Debian's libraries, which only those that measure them load.
+# The libraries that are compared with come from Debian; only programs that use one link it.
 $(B)/libbench.a: $(call obj,$(bench_common)) $(bench_cxx:%.cc=$(B)/obj/%.o) $(B)/sources
 	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
@@ -359,7 +359,7 @@ $(labs) $(examples): $(B)/%: $(B)/obj/%.o $(B)/sources
 	$(call say,LINK)
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_$*) $(LIBS)
 
-# The header must serve C++ too, so each example is one program more.
+# The headers must work in C++ too, so each example is also built as C++.
 $(B)/examples-c++/%: examples/%.c $(carrier_static) $(static) $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,C++)

@@ -114,14 +114,7 @@ static double distinct_among(double n, size_t all)
 
 uint64_t *trace_addresses(size_t n, size_t more, double distinct, uint64_t stream)
 {
-    size_t low = 1, high = n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (distinct_among((double)n, middle) < distinct)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = 1 + SEARCH(i, n - 1, distinct_among((double)n, i + 1) < distinct);
     double *cumulated = lab_alloc(low, sizeof *cumulated), sum = 0;
     for (size_t i = 0; i < low; i++)
         cumulated[i] = sum += 1 / (double)(i + 1);
@@ -130,15 +123,7 @@ uint64_t *trace_addresses(size_t n, size_t more, double distinct, uint64_t strea
     lab_keys(stream, names, low);
     for (size_t i = 0; i < n + more; i++) {
         double at = (double)(rng_next(&state) >> 11) * 0x1p-53 * sum;
-        size_t first = 0, last = low - 1;
-        while (first < last) {
-            size_t middle = (first + last) / 2;
-            if (cumulated[middle] > at)
-                last = middle;
-            else
-                first = middle + 1;
-        }
-        arrivals[i] = names[first];
+        arrivals[i] = names[SEARCH(j, low - 1, cumulated[j] <= at)];
     }
     free(cumulated);
     free(names);

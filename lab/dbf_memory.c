@@ -35,15 +35,7 @@ static double *sizes_of(enum kind kind, size_t N, double theta, double sd)
 /* The size below which the share u of all sets lies. */
 static size_t size_at(const double *cum, size_t N, double u)
 {
-    size_t low = 0, high = N - 1;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (cum[middle] > u)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low + 1;
+    return SEARCH(i, N - 1, cum[i] <= u) + 1;
 }
 
 /* Bits that the library's filters really use, over sets whose sizes are evenly spaced quantiles of

@@ -5,8 +5,8 @@
 #   scalar    release without the vector kernels; its programs run with TAMIS_ISA=scalar
 #   asan      address and undefined behaviour sanitizers; any finding ends the program
 #   tsan      thread sanitizer
-#   strict    release where every warning is an error, in the same folder: one compilation serves both
-#   clang     the other compiler, warnings as errors; "make check" asks it for its warnings only (syntax)
+#   strict    release with every warning an error; shares its folder, so nothing is compiled twice
+#   clang     the other compiler, warnings as errors; "make check" only parses with it (make syntax)
 #   fuzz      clang with libFuzzer, for tests/fuzz
 
 VARIANT  ?= release
@@ -20,7 +20,7 @@ override VARIANT := release
 WERROR := 1
 endif
 
-# Optimisation, which CFLAGS replaces. What the sanitizers find is shown by lines.
+# Optimisation; CFLAGS replaces it. The sanitizers need line numbers only.
 OPT_release := -O2 -g
 OPT_scalar  := -O2 -g
 OPT_asan    := -O1 -g1
@@ -31,13 +31,13 @@ OPT_fuzz    := -O1 -g1
 # What makes the variant, for compiling and linking.
 SANITIZE     := -fno-omit-frame-pointer -fno-sanitize-recover=all
 MODE_scalar  := -DTAMIS_SCALAR_ONLY
-# A number that does not fit the integer it becomes is undefined behaviour too, but has its own name.
+# Out-of-range conversions from floating point are undefined behaviour too, but have a name of their own.
 UNDEFINED    := undefined,float-cast-overflow
 MODE_asan    := $(SANITIZE) -fsanitize=address,$(UNDEFINED)
 MODE_tsan    := $(SANITIZE) -fsanitize=thread
 MODE_fuzz    := $(SANITIZE) -fsanitize=fuzzer-no-link,address,$(UNDEFINED)
 
-# A folder that was built strictly once stays so: nothing is compiled twice for it.
+# A folder that was once built with -Werror stays so: otherwise everything would be compiled again.
 WERROR ?= $(if $(or $(filter clang,$(VARIANT)),$(findstring -Werror,$(file <build/$(VARIANT)/flags))),1)
 
 # Set on the command line or in the environment, CC and CXX win.

@@ -167,8 +167,8 @@ static inline bool harness_slow(void)
 #endif
 }
 
-/* How often a step is repeated with other random input: a quarter as often where steps are slow, as the rest
-   is done in release, and `many` times in a long run everywhere. */
+/* How many times a step is repeated with new random input: `few`, but a quarter of that in slow variants, since
+   release runs them all; in a long run `many`, in every variant. */
 #define HARNESS_TIMES(few, many) \
     (harness_long() ? (many) : harness_slow() ? ((few) + 3) / 4 : (few))
 

@@ -1,7 +1,7 @@
-"""Private servers with the module, on a socket in a folder of their own; always stopped again.
+"""Private servers with the module, each on a socket in a folder of its own; they are always stopped.
 
-With TAMIS_VARIANT=asan the module is the sanitized one: its findings, leaks included, fail the test
-at the stop of the server.
+With TAMIS_VARIANT=asan the module is the sanitized one: anything the sanitizers find, leaks included, fails
+the test when the server stops.
 """
 import glob
 import os
@@ -22,7 +22,7 @@ TAMIS = os.path.join(BUILD, "tamis")
 ASAN = os.environ.get("TAMIS_VARIANT") == "asan"
 LONG = os.environ.get("TAMIS_LONG") == "1"
 SERVER = os.environ.get("REDIS_SERVER", "redis-server")
-BUSY = 12       # times as long: other work on the machine is no failure
+BUSY = 12       # factor for all waits: other work on the machine must not fail a test
 
 
 def free_port(cluster=False):
@@ -54,15 +54,15 @@ def environment(folder):
 
 
 def findings_in(folder):
-    """What the sanitizers found. That the leak checker crashed itself, as it does now and then when a
-    program with threads ends (google/sanitizers, issue 1353), is not among it."""
+    """What the sanitizers found, except crashes of the leak checker itself, which happen now and then when
+    a program with threads ends (google/sanitizers, issue 1353)."""
     crash = ("Tracer caught signal", "LeakSanitizer has encountered a fatal error", "==HINT: ")
     lines = [line for path in glob.glob(folder + "/asan.*") for line in open(path)]
     return "".join(line for line in lines if not any(words in line for words in crash))
 
 
 class Server:
-    """A redis-server of our own. Options are those of redis.conf: name=value, _ for -."""
+    """A private redis-server. Options are those of redis.conf: name=value, with _ for -."""
 
     def __init__(self, module="", port=0, load=True, **options):
         self.folder = tempfile.mkdtemp(prefix="tamis-redis-")
@@ -106,7 +106,7 @@ class Server:
         return self.process.poll() is None
 
     def stop(self, how=signal.SIGTERM):
-        """Ends the server. True if it went as it should."""
+        """Ends the server. Fails if it had ended before, or if a sanitizer found something."""
         if self.process is None:
             return
         crashed = not self.alive()
@@ -163,7 +163,7 @@ def read_until(s, end):
 
 
 def wait(done, seconds=20, why="it did not happen in time"):
-    """Waits until done() is true, on a quiet machine in so many seconds; what it raises counts as not yet."""
+    """Waits until done() is true; an exception counts as not yet. `seconds` is enough on a quiet machine."""
     limit = time.monotonic() + BUSY * seconds
     while True:
         try:
@@ -177,7 +177,7 @@ def wait(done, seconds=20, why="it did not happen in time"):
 
 @pytest.fixture
 def servers():
-    """Makes servers; all are stopped after the test."""
+    """Creates servers, which are all stopped after the test."""
     made = []
 
     def make(*args, **options):

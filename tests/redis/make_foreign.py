@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Writes tests/redis/data/redisbloom.rdb and .json, and cuckoo.rdb and .json: filters of a real RedisBloom,
-and what it answers.
+"""Writes tests/redis/data/redisbloom.rdb and .json, and cuckoo.rdb and .json: filters made by a real
+RedisBloom, and its answers.
 
     tests/redis/make_foreign.py REDISBLOOM.so
 
-The rates are high and the filters small, so that every filter has false positives among the items asked
-for: who answers alike has the same hash and layout.
+The filters are small and their rates high, so that each has false positives among the items that are
+queried. An implementation that gives the same answers has the same hash and layout.
 """
 import base64
 import json
@@ -26,7 +26,7 @@ FILTERS = {  # RESERVE, and how many items are added
     "tight": (["0.2", "40", "NONSCALING"], 200),
     "exact": (["0.000000001", "30"], 20),
 }
-CUCKOOS = {  # RESERVE, how many items are added, and every how manieth is removed again
+CUCKOOS = {  # RESERVE, the number of items added, and n: every n-th of them is removed again
     "empty": (["100"], 0, 0),
     "some": (["500"], 300, 7),
     "wide": (["64", "BUCKETSIZE", "6", "MAXITERATIONS", "500"], 60, 0),

@@ -1,6 +1,6 @@
-/* Preloaded into a process, gives it clocks of its own: the file that TAMIS_CLOCKS names has two numbers of 64 bits,
-   nanoseconds that the clock of the day and the clock since boot are ahead of the machine's. Whoever writes them
-   changes the clocks of a process that runs. */
+/* A library to preload into a process whose clocks a test sets. The file named by TAMIS_CLOCKS contains two
+   64-bit numbers: by how many nanoseconds the real-time clock and the clocks since boot are ahead of those of
+   the machine. Writing to the file changes the clocks of the running process. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-"""Troubles between and inside of processes: a network that does not pass anything on, clocks that are set."""
+"""Faults between and inside processes: a network that delivers nothing, clocks that are set."""
 import os
 import socket
 import struct
@@ -7,8 +7,8 @@ import threading
 
 
 class Line:
-    """A connection to a port of this machine through one that can be cut: while it is, bytes wait on both
-    sides, as in a network without a way through; mended, they arrive late, or the connections are lost."""
+    """A proxy to a port of this machine whose connection can be cut. While it is cut, bytes wait on both
+    sides, as in a partitioned network; afterwards they arrive late, or the connections are lost."""
 
     def __init__(self, port):
         self.to, self.open, self.ended = port, threading.Event(), False
