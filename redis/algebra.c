@@ -33,6 +33,8 @@ static int change_at(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, co
     if (v)
         value_changes(v, false);
     tamis_error e = v ? change(as_filter(v->set)) : TAMIS_OK;
+    if (v)
+        value_recount(v);
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     } else if (e != TAMIS_OK) {

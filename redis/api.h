@@ -189,6 +189,14 @@ typedef int (*RedisModuleNotificationFunc)(RedisModuleCtx *, int type, const cha
 typedef void (*RedisModuleEventFunc)(RedisModuleCtx *, RedisModuleEvent, uint64_t subevent,
                                      void *data);
 
+/* ---- filters of commands ---- */
+
+typedef struct RedisModuleCommandFilter RedisModuleCommandFilter;
+typedef struct RedisModuleCommandFilterCtx RedisModuleCommandFilterCtx;
+typedef void (*RedisModuleCommandFilterFunc)(RedisModuleCommandFilterCtx *);
+
+enum { RM_FILTER_NOSELF = 1 };
+
 /* ---- functions: result, name, arguments ---- */
 
 #define RM_FUNCTIONS(X)                                                                          \
@@ -262,6 +270,11 @@ typedef void (*RedisModuleEventFunc)(RedisModuleCtx *, RedisModuleEvent, uint64_
     X(int, Replicate, (RedisModuleCtx *, const char *command, const char *format, ...))          \
     X(int, ReplicateVerbatim, (RedisModuleCtx *))                                                \
     X(int, NotifyKeyspaceEvent, (RedisModuleCtx *, int, const char *event, RedisModuleString *)) \
+    X(int, GetNotifyKeyspaceEvents, (void))                                                      \
+    X(RedisModuleCommandFilter *, RegisterCommandFilter,                                         \
+      (RedisModuleCtx *, RedisModuleCommandFilterFunc, int flags))                               \
+    X(const RedisModuleString *, CommandFilterArgGet, (RedisModuleCommandFilterCtx *, int at))   \
+    X(int, CommandFilterArgReplace, (RedisModuleCommandFilterCtx *, int, RedisModuleString *))   \
     X(int, SelectDb, (RedisModuleCtx *, int db))                                                 \
     X(const RedisModuleString *, GetKeyNameFromIO, (RedisModuleIO *))                            \
     X(int, GetDbIdFromIO, (RedisModuleIO *))                                                     \

@@ -468,7 +468,7 @@ static int reserve_alike(RedisModuleCtx *ctx, const struct creation *c, RedisMod
         }
     }
     if (v) {
-        rm.ModuleTypeSetValue(key, type, v);
+        put_value(key, v);
         rm.Replicate(ctx, "TAMIS.RESERVE", "scscl", name, "LIKE", c->like, "AT",
                      (long long)value_clock(NULL));
         notify(ctx, "tamis.reserve", name);

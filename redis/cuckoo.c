@@ -160,16 +160,6 @@ COMMAND(command_cf_insertnx)
 
 /* ---- the others ------------------------------------------------------------------------------ */
 
-COMMAND(command_cf_exists)
-{
-    return ask_items(ctx, argv, argc, false, CF);
-}
-
-COMMAND(command_cf_mexists)
-{
-    return ask_items(ctx, argv, argc, true, CF);
-}
-
 COMMAND(command_cf_count)
 {
     const char *error;

@@ -41,7 +41,7 @@ static struct dump {
 static uint32_t last_number;
 static uint64_t last_turn;
 static bool timer_runs;
-static int in_pieces; /* number of dumps with `out` */
+int dumps_in_pieces; /* number of dumps with `out` */
 
 /* ---- dumps under way ------------------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ unsigned dump_count(void)
 static void dump_drop(struct dump *d)
 {
     buffer_free(&d->bytes);
-    in_pieces -= d->out != NULL;
+    dumps_in_pieces -= d->out != NULL;
     pieces_out_end(d->out);
     d->out = NULL;
 }
@@ -79,7 +79,7 @@ static void dump_end(struct dump *d)
 
 static struct dump *dump_of(const struct value *v)
 {
-    for (struct dump *d = dumps; in_pieces && d < dumps + DUMPS; d++)
+    for (struct dump *d = dumps; dumps_in_pieces && d < dumps + DUMPS; d++)
         if (d->out && d->value == v->number)
             return d;
     return NULL;
@@ -92,7 +92,7 @@ static void keep_end(struct value *v)
     v->kept = false;
 }
 
-void value_changes(struct value *v, bool adds)
+void dump_changes(struct value *v, bool adds)
 {
     struct dump *d = dump_of(v);
     if (d && adds && !v->kept)
@@ -137,7 +137,7 @@ static tamis_error dump_fill(struct dump *d, const struct value *v, bool pieces)
     }
     e = pieces ? pieces_out_begin(&d->out, v->set, flags)
                : value_encode(v, flags, dump_write, &d->bytes);
-    in_pieces += d->out != NULL;
+    dumps_in_pieces += d->out != NULL;
     return e;
 }
 

@@ -18,7 +18,7 @@ static const char *not_wanted(const struct value *v, enum value_kind kind)
     if (v->kind == VALUE_FOREIGN && kind != VALUE_ITEMS && kind != VALUE_DELETABLE)
         return v->deletable
                    ? "ERR this is a cuckoo filter of RedisBloom, for adding, asking and removing"
-                   : "ERR this filter is one of RedisBloom: TAMIS.CONVERT makes it one of tamis";
+                   : NOT_CONVERTED;
     bool filter = v->kind == VALUE_FILTER || v->foreign;
     bool good = v->kind == kind || kind == VALUE_ANY || (kind == VALUE_ITEMS && filter) ||
                 (kind == VALUE_DELETABLE && filter && v->deletable);
@@ -151,14 +151,17 @@ bool too_much(RedisModuleCtx *ctx, uint64_t bytes, const char *advice)
     return true;
 }
 
+/* If the server's configuration asks for it: a call that nobody listens to takes 120 instructions. */
 void notify(RedisModuleCtx *ctx, const char *event, RedisModuleString *key)
 {
-    rm.NotifyKeyspaceEvent(ctx, RM_NOTIFY_MODULE, event, key);
+    if (rm.GetNotifyKeyspaceEvents() & RM_NOTIFY_MODULE)
+        rm.NotifyKeyspaceEvent(ctx, RM_NOTIFY_MODULE, event, key);
 }
 
 void put_value(RedisModuleKey *key, struct value *v)
 {
     void *old = NULL;
+    value_recount(v);
     if (rm.KeyType(key) == RM_KEY_EMPTY) {
         rm.ModuleTypeSetValue(key, type, v);
     } else {

@@ -235,12 +235,12 @@ static bool load_part(RedisModuleIO *io, struct foreign_part *p)
     return !rm.IsIOError(io) && p->data;
 }
 
-/* A filter that is still being loaded in chunks has missing bytes, and no set on top. */
-static bool load_missing(RedisModuleIO *io, struct foreign *f, bool top, const char **why)
+/* Of a filter that is still being loaded in chunks. */
+bool foreign_load_missing(RedisModuleIO *io, struct foreign *f, const char **why)
 {
     *why = "it states more missing bytes than it has";
     f->missing = rm.LoadUnsigned(io);
-    return !rm.IsIOError(io) && f->missing <= data_bytes(f) && !top;
+    return !rm.IsIOError(io) && f->missing <= data_bytes(f);
 }
 
 static bool load_parts(RedisModuleIO *io, struct foreign *f, uint64_t most, const char **why)
@@ -276,7 +276,8 @@ struct foreign *foreign_load(RedisModuleIO *io, int encoding, uint64_t most, boo
     f->options = options & ~(TOP | PARTIAL);
     f->growth = (uint32_t)growth;
     *top = options & TOP;
-    if (load_parts(io, f, most, why) && (!(options & PARTIAL) || load_missing(io, f, *top, why)))
+    bool partial = options & PARTIAL; /* and so without a set on top */
+    if (load_parts(io, f, most, why) && (!partial || (foreign_load_missing(io, f, why) && !*top)))
         return f;
     foreign_free(f);
     return NULL;
@@ -335,12 +336,12 @@ static void put_real(unsigned char **p, double x)
     put_number(p, bits, 8);
 }
 
-bool foreign_head(const void *data, size_t len)
+bool foreign_head(const void *data, size_t len, enum dialect dialect)
 {
     const unsigned char *p = (const unsigned char *)data + 8;
     if (cuckoo_head(len))
-        return true;
-    if (len < HEAD + HEAD_PART || (len - HEAD) % HEAD_PART)
+        return dialect != BF;
+    if (dialect == CF || len < HEAD + HEAD_PART || (len - HEAD) % HEAD_PART)
         return false;
     return get_number(&p, 4) == (len - HEAD) / HEAD_PART &&
            (get_number(&p, 4) & ~UINT64_C(15)) == 0;

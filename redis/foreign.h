@@ -42,9 +42,9 @@ struct foreign *foreign_load(RedisModuleIO *io, int encoding, uint64_t most, boo
                              const char **why);
 void foreign_save(RedisModuleIO *io, const struct foreign *f, bool top);
 
-/* From chunks: is this a first one? Then a filter of up to that many bytes, all of them missing,
-   or NULL and why; then chunk by chunk, in order. */
-bool foreign_head(const void *data, size_t len);
+/* From chunks: is this a first one, of a Bloom filter (BF), a cuckoo filter (CF) or either (OURS)? Then a
+   filter of up to that many bytes, all of them missing, or NULL and why; then chunk by chunk, in order. */
+bool foreign_head(const void *data, size_t len, enum dialect dialect);
 struct foreign *foreign_begin(const void *data, size_t len, uint64_t most, const char **why);
 bool foreign_add_chunk(struct foreign *f, uint64_t cursor, const void *chunk, size_t len);
 /* The first chunk, and the one that begins at a cursor, the first of which is 1; 0: there is
@@ -53,8 +53,9 @@ bool foreign_head_bytes(const struct foreign *f, struct buffer *out);
 size_t foreign_chunk(const struct foreign *f, uint64_t cursor, const void **chunk, size_t most);
 
 /* Shared by the two files: an empty one, of 1 to `most` parts (NULL: it cannot be, or no memory), and what
-   both hash and pack with. */
+   both load, hash and pack with. */
 struct foreign *foreign_new(uint64_t n, uint64_t most);
+bool foreign_load_missing(RedisModuleIO *io, struct foreign *f, const char **why);
 uint64_t foreign_hash(const void *key, size_t len, uint64_t seed); /* MurmurHash64A */
 uint64_t get_number(const unsigned char **p, unsigned bytes);
 void put_number(unsigned char **p, uint64_t x, unsigned bytes);
@@ -81,7 +82,8 @@ uint64_t top_items(const struct value *v);
    false positives of its own bits, and so at times fewer than the set on top. */
 bool foreign_full(RedisModuleCtx *ctx, const struct value *v);
 /* LOADCHUNK and SCANDUMP. False: the bytes are not RedisBloom's, and it has not replied. */
-bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor);
+bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor,
+                         enum dialect dialect);
 void foreign_dumps_chunk(RedisModuleCtx *ctx, const struct value *v, long long cursor);
 /* As commands of an append-only file. */
 void foreign_emit(RedisModuleIO *io, RedisModuleString *key, const struct value *v);

@@ -281,12 +281,7 @@ struct foreign *cuckoo_load(RedisModuleIO *io, int encoding, uint64_t most, cons
     }
     struct foreign *f = cuckoo_new(word[0], word[1], word[4], word[5], word[6] & ~PARTIAL, why);
     bool good = f && load_parts(io, f, most, why);
-    if (good && word[6] & PARTIAL) {
-        *why = "it states more missing bytes than it has";
-        f->missing = rm.LoadUnsigned(io);
-        good = !rm.IsIOError(io) && f->missing <= foreign_capacity(f);
-    }
-    if (!good) {
+    if (!good || (word[6] & PARTIAL && !foreign_load_missing(io, f, why))) {
         foreign_free(f);
         return NULL;
     }

@@ -45,7 +45,7 @@ static void reply_refused(RedisModuleCtx *ctx, const struct adding *a, const str
 }
 
 static tamis_error add_to_cuckoo(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
-                                 const char *item, size_t len, uint8_t *fresh, size_t *done)
+                                 const char *item, size_t len, bool *fresh)
 {
     size_t was = foreign_bytes(v->foreign);
     tamis_error e = TAMIS_OK;
@@ -53,66 +53,85 @@ static tamis_error add_to_cuckoo(RedisModuleCtx *ctx, const struct adding *a, st
     if (*fresh)
         e = cuckoo_add(&v->foreign, item, len, follows(ctx) ? UINT64_MAX : value_limit());
     value_took(foreign_bytes(v->foreign) - was);
-    *done = e == TAMIS_OK;
     return e;
 }
 
-/* Adds the next batch of items. */
-static tamis_error add_batch(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
-                             uint8_t *fresh, size_t *done)
+static tamis_error add_to_foreign(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
+                                  const char *item, size_t len, bool *fresh)
 {
-    tamis_filter *filter = as_filter(v->set);
-    tamis_digest digests[BATCH];
-    bool there = false, was = true;
+    if (v->deletable)
+        return add_to_cuckoo(ctx, a, v, item, len, fresh);
+    bool full = foreign_full(ctx, v), there = foreign_has(v->foreign, item, len);
+    if (!there && v->set && (a->nx || full))
+        there = tamis_filter_has(as_filter(v->set), item, len);
+    if (there || full)
+        return there ? TAMIS_OK : TAMIS_EFULL;
+    return tamis_filter_add(as_filter(v->set), item, len, fresh);
+}
+
+/* Adds the next item. */
+static tamis_error add_one(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
+                           bool *fresh)
+{
     size_t len;
-    if (!a->nx && a->n > 1 && !v->foreign) {
-        size_t some = digest_batch(filter, a->items + a->added, a->n - a->added, digests);
-        return tamis_filter_add_many(filter, digests, some, fresh, done);
-    }
     const char *item = rm.StringPtrLen(a->items[a->added], &len);
-    if (v->foreign && v->deletable)
-        return add_to_cuckoo(ctx, a, v, item, len, fresh, done);
-    bool full = v->foreign && foreign_full(ctx, v);
     if (v->foreign)
-        there = foreign_has(v->foreign, item, len);
-    if (!there && filter && (a->nx || full))
-        there = tamis_filter_has(filter, item, len);
-    tamis_error e = TAMIS_OK;
-    if (!there)
-        e = full ? TAMIS_EFULL : tamis_filter_add(filter, item, len, &was);
-    *fresh = !there && was;
-    *done = e == TAMIS_OK;
-    return e;
+        return add_to_foreign(ctx, a, v, item, len, fresh);
+    if (a->nx && tamis_filter_has(as_filter(v->set), item, len))
+        return TAMIS_OK;
+    return tamis_filter_add(as_filter(v->set), item, len, fresh);
 }
 
-/* Replicas ignore memory limits: what the master accepted has to fit here. */
-static tamis_error add_some(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
-                            uint8_t *fresh, size_t *done)
+/* Not part of its caller, so that adding one item does not need the room for many. */
+static __attribute__((noinline)) tamis_error add_batch(const struct adding *a, struct value *v,
+                                                       uint8_t *fresh, size_t *done)
 {
-    tamis_error e = add_batch(ctx, a, v, fresh, done);
-    if (e != TAMIS_ESPACE || !v->limit || *done || !follows(ctx))
-        return e;
-    set_limit(v->set, 0);
-    e = add_batch(ctx, a, v, fresh, done);
-    set_limit(v->set, v->limit);
+    tamis_digest digests[BATCH];
+    tamis_filter *filter = as_filter(v->set);
+    size_t some = digest_batch(filter, a->items + a->added, a->n - a->added, digests);
+    return tamis_filter_add_many(filter, digests, some, fresh, done);
+}
+
+/* Replicas ignore memory limits: what the master accepted has to fit here. True: try again, then restore it. */
+static bool limit_aside(RedisModuleCtx *ctx, const struct value *v, tamis_error e)
+{
+    return e == TAMIS_ESPACE && v->limit && follows(ctx) && set_limit(v->set, 0) == TAMIS_OK;
+}
+
+/* Adds the next item, or the next batch of items, and replies. */
+static tamis_error add_next(RedisModuleCtx *ctx, struct adding *a, struct value *v, bool batch)
+{
+    bool always = !a->nx && (v->deletable || v->growth == TAMIS_WINDOW), was = false;
+    uint8_t fresh[BATCH];
+    size_t done = 0;
+    tamis_error e = batch ? add_batch(a, v, fresh, &done) : add_one(ctx, a, v, &was);
+    if (done == 0 && limit_aside(ctx, v, e)) {
+        e = batch ? add_batch(a, v, fresh, &done) : add_one(ctx, a, v, &was);
+        set_limit(v->set, v->limit);
+    }
+    if (!batch && e == TAMIS_OK) {
+        a->changed |= was || always;
+        a->added++;
+        reply_added(ctx, a, was);
+    }
+    for (size_t i = 0; i < done; i++) {
+        a->changed |= fresh[i] || always;
+        reply_added(ctx, a, fresh[i]);
+    }
+    a->added += done;
     return e;
 }
 
 /* Adds all items and replies; returns the number of replies. */
 static long add_all(RedisModuleCtx *ctx, struct adding *a, struct value *v)
 {
-    bool always = !a->nx && (v->deletable || v->growth == TAMIS_WINDOW);
-    uint8_t fresh[BATCH];
-    tamis_error e = TAMIS_OK;
-    size_t done = 1;
-    while (a->added < a->n && done) {
-        e = add_some(ctx, a, v, fresh, &done);
-        for (size_t i = 0; i < done; i++) {
-            a->changed |= fresh[i] || always;
-            reply_added(ctx, a, fresh[i]);
-        }
-        a->added += done;
-    }
+    tamis_error e;
+    size_t before;
+    bool batch = !a->nx && a->n > 1 && !v->foreign;
+    do { /* an error after some of a batch comes again with the next one, if it is to stay */
+        before = a->added;
+        e = add_next(ctx, a, v, batch);
+    } while (a->added < a->n && a->added > before);
     size_t left = a->n - a->added, refused = a->dialect == CF ? left : left > 0;
     for (size_t i = 0; i < refused; i++)
         reply_refused(ctx, a, v, e);
@@ -165,6 +184,8 @@ static void add_to(RedisModuleCtx *ctx, struct adding *a, struct value *v, bool 
     long replies = add_all(ctx, a, v);
     if (a->many)
         rm.ReplySetArrayLength(ctx, replies);
+    if (a->changed || a->added == 0) /* a window may have moved on */
+        value_recount(v);
     replicate_add(ctx, a, v->growth, as_it_came);
     if (a->changed) {
         notify(ctx, "tamis.add", a->name);
@@ -212,37 +233,22 @@ int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
     return RM_OK;
 }
 
-static int add_plainly(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many,
-                       enum dialect dialect)
+static int add_plainly(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many)
 {
     if (many ? argc < 3 : argc != 3)
         return rm.WrongArity(ctx);
-    struct adding a = {.name = argv[1],
-                       .items = argv + 2,
-                       .n = (size_t)argc - 2,
-                       .many = many,
-                       .dialect = dialect};
+    struct adding a = {.name = argv[1], .items = argv + 2, .n = (size_t)argc - 2, .many = many};
     return add_items(ctx, &a, NULL);
 }
 
 COMMAND(command_add)
 {
-    return add_plainly(ctx, argv, argc, false, OURS);
+    return add_plainly(ctx, argv, argc, false);
 }
 
 COMMAND(command_madd)
 {
-    return add_plainly(ctx, argv, argc, true, OURS);
-}
-
-COMMAND(command_bf_add)
-{
-    return add_plainly(ctx, argv, argc, false, BF);
-}
-
-COMMAND(command_bf_madd)
-{
-    return add_plainly(ctx, argv, argc, true, BF);
+    return add_plainly(ctx, argv, argc, true);
 }
 
 static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int with)
@@ -301,8 +307,8 @@ static void reply_found(RedisModuleCtx *ctx, const struct value *v, RedisModuleS
     }
 }
 
-int ask_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many,
-              enum dialect dialect)
+/* The commands of RedisBloom treat a key of another type as empty, but not one that is still being loaded. */
+static int ask_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many, bool ours)
 {
     const char *error;
     size_t len;
@@ -310,8 +316,7 @@ int ask_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many
         return rm.WrongArity(ctx);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ);
     const struct value *v = find_value(key, VALUE_ITEMS, &error);
-    /* BF and CF commands treat a key of another type as empty, but not one that is still being loaded. */
-    if (error && (dialect == OURS || strcmp(error, WRONG_TYPE) != 0)) {
+    if (error && (ours || strcmp(error, WRONG_TYPE) != 0)) {
         rm.ReplyWithError(ctx, error);
     } else if (many) {
         rm.ReplyWithArray(ctx, argc - 2);
@@ -327,22 +332,22 @@ int ask_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many
 
 COMMAND(command_exists)
 {
-    return ask_items(ctx, argv, argc, false, OURS);
+    return ask_items(ctx, argv, argc, false, true);
 }
 
 COMMAND(command_mexists)
 {
-    return ask_items(ctx, argv, argc, true, OURS);
+    return ask_items(ctx, argv, argc, true, true);
 }
 
 COMMAND(command_bf_exists)
 {
-    return ask_items(ctx, argv, argc, false, BF);
+    return ask_items(ctx, argv, argc, false, false);
 }
 
 COMMAND(command_bf_mexists)
 {
-    return ask_items(ctx, argv, argc, true, BF);
+    return ask_items(ctx, argv, argc, true, false);
 }
 
 /* ---- removing -------------------------------------------------------------------------------- */
@@ -406,11 +411,9 @@ static const char *not_removable(const struct value *v, const char *error, enum 
 {
     if (dialect == CF)
         return v ? NULL : error && strcmp(error, WRONG_TYPE) != 0 ? error : "Not found";
-    return v && !v->deletable
-               ? v->foreign
-                     ? "ERR this filter is one of RedisBloom: TAMIS.CONVERT makes it one of tamis"
-                     : "ERR the filter is not deletable: make it with DELETABLE"
-               : error;
+    return !v || v->deletable ? error
+           : v->foreign       ? NOT_CONVERTED
+                              : "ERR the filter is not deletable: make it with DELETABLE";
 }
 
 int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString **items, size_t n,
@@ -438,6 +441,7 @@ int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString
             rm.ReplySetArrayLength(ctx, replies);
     }
     if (m) {
+        value_recount(v);
         replicate_removal(ctx, v, name, changed, m);
         notify(ctx, "tamis.del", name);
         publish_changes(ctx, v, name);

@@ -226,10 +226,18 @@ COMMAND(command_load)
     return load(ctx, &p);
 }
 
-static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor,
-                      enum dialect dialect)
+static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum dialect dialect)
 {
-    struct piece p = {.name = argv[1], .dialect = dialect, .key = server.secrets->key};
+    long long cursor;
+    if (argc != 4)
+        return rm.WrongArity(ctx);
+    if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || (dialect == CF && cursor == 0))
+        return rm.ReplyWithError(ctx, dialect == CF ? "Invalid position"
+                                                    : "ERR Second argument must be numeric");
+    if (foreign_loads_chunk(ctx, argv, cursor, dialect))
+        return RM_OK;
+    struct piece p = {
+        .name = argv[1], .dialect = dialect == CF ? CF : BF, .key = server.secrets->key};
     p.data = rm.StringPtrLen(argv[3], &p.len);
     uint64_t position = cursor > 0 ? (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1) : 0;
     p.offset = position == 1 ? 0 : position > p.len + 1 ? position - 1 - p.len : UINT64_MAX;
@@ -247,22 +255,18 @@ COMMAND(command_bf_load)
     return pieces_total(p.data, p.len) == p.len ? load(ctx, &p) : rm.ReplyWithError(ctx, BAD_DATA);
 }
 
+/* TAMIS.LOADCHUNK is how the chunks of both are replicated. */
 COMMAND(command_loadchunk)
 {
-    long long cursor;
-    if (argc != 4)
-        return rm.WrongArity(ctx);
-    if (rm.StringToLongLong(argv[2], &cursor) != RM_OK)
-        return rm.ReplyWithError(ctx, "ERR Second argument must be numeric");
-    return foreign_loads_chunk(ctx, argv, cursor) ? RM_OK : load_chunk(ctx, argv, cursor, BF);
+    return load_chunk(ctx, argv, argc, OURS);
+}
+
+COMMAND(command_bf_loadchunk)
+{
+    return load_chunk(ctx, argv, argc, BF);
 }
 
 COMMAND(command_cf_loadchunk)
 {
-    long long cursor;
-    if (argc != 4)
-        return rm.WrongArity(ctx);
-    if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor == 0)
-        return rm.ReplyWithError(ctx, "Invalid position");
-    return foreign_loads_chunk(ctx, argv, cursor) ? RM_OK : load_chunk(ctx, argv, cursor, CF);
+    return load_chunk(ctx, argv, argc, CF);
 }

@@ -9,6 +9,8 @@
  */
 #include "module.h"
 
+#include <string.h>
+
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
@@ -34,6 +36,42 @@ static enum bf read_arguments(RedisModuleCtx *ctx, RedisModuleString **argv, int
     return bf;
 }
 
+/* A master with BF and CF commands replicates adds as they came. A replica that was told bf=no follows it all
+   the same: these become TAMIS.ADD and TAMIS.MADD, which do the same to a filter that is there, and its creation
+   was replicated as TAMIS.RESERVE. An ADDNX is replicated if it added its item, so it adds here too. */
+static void follow_bf(RedisModuleCommandFilterCtx *command)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } names[] = {{"BF.ADD", "TAMIS.ADD"},
+                 {"BF.MADD", "TAMIS.MADD"},
+                 {"CF.ADD", "TAMIS.ADD"},
+                 {"CF.ADDNX", "TAMIS.ADD"}};
+    const RedisModuleString *name = rm.CommandFilterArgGet(command, 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (is_word(name, names[i].theirs) && rm.GetContextFlags(NULL) & RM_FLAG_SLAVE) {
+            RedisModuleString *ours = rm.CreateString(NULL, names[i].ours, strlen(names[i].ours));
+            rm.CommandFilterArgReplace(command, 0, ours);
+            return;
+        }
+}
+
+/* Says what a server without BF and CF commands cannot follow. */
+static void tell_without_bf(RedisModuleCtx *ctx, bool taken)
+{
+    if (taken)
+        rm.Log(
+            ctx, "warning",
+            "another module has BF or CF commands: only TAMIS commands are added. Neither a master that has "
+            "them from tamis nor an append-only file with them can be followed: rewrite the file where they "
+            "are; on a replica, unexpected_error_replies in INFO counts what is missing");
+    else
+        rm.Log(
+            ctx, "notice",
+            "bf=no: only TAMIS commands are added. An append-only file with BF and CF commands cannot be "
+            "loaded: rewrite it where they are");
+}
+
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     const char *missing = api_load(ctx);
@@ -51,11 +89,9 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (bf == BF_WRONG)
         return RM_ERR;
     server.bf = bf == BF_YES || (bf == BF_AUTO && table_bf_free(ctx));
+    bool taken = !server.bf && !table_bf_free(ctx);
     if (!server.bf)
-        rm.Log(ctx, "notice",
-               "%s: only TAMIS commands are added. A master or an append-only file with BF and CF "
-               "commands for tamis cannot be followed: rewrite the file where they are",
-               bf == BF_AUTO ? "another module has BF or CF commands" : "bf=no");
+        tell_without_bf(ctx, taken);
     rm.SetModuleOptions(ctx, RM_HANDLE_IO_ERRORS | RM_HANDLE_REPL_ASYNC_LOAD);
     /* The data type is registered last: it cannot be removed again if something fails. */
     if (!settings_register(ctx) || !table_register(ctx, server.bf) ||
@@ -69,5 +105,7 @@ int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     release_start();
     secret_start(ctx);
     publish_start(ctx);
+    if (!server.bf && !taken)
+        rm.RegisterCommandFilter(ctx, follow_bf, RM_FILTER_NOSELF);
     return RM_OK;
 }

@@ -15,9 +15,10 @@
 #include "tamis/records.h"
 #include "tamis/replica.h"
 
-#define WRONG_TYPE "WRONGTYPE Operation against a key holding the wrong kind of value"
-#define NOT_FOUND  "ERR not found"
-#define EXISTS     "ERR item exists"
+#define WRONG_TYPE    "WRONGTYPE Operation against a key holding the wrong kind of value"
+#define NOT_FOUND     "ERR not found"
+#define EXISTS        "ERR item exists"
+#define NOT_CONVERTED "ERR this filter is one of RedisBloom: TAMIS.CONVERT makes it one of tamis"
 
 /* Bytes that grow as they come; nothing is taken on the word of a length field. */
 struct buffer {
@@ -61,7 +62,11 @@ struct value {
     bool deletable;
     uint64_t limit; /* its memory_limit, put aside while a master is followed */
     bool kept;      /* it remembers what is added, for a dump */
-    uint64_t total; /* partial: it will have so many bytes; what has come: */
+    uint32_t parts; /* as last counted for INFO, like its items */
+    union {
+        uint64_t items;
+        uint64_t total; /* partial: it will have so many bytes; what has come: */
+    };
     struct pieces_in *in;
     struct publication *publication;
     struct foreign *foreign;
@@ -104,7 +109,11 @@ bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN]);
 unsigned long long value_count(void);
 unsigned long long value_count_foreign(void);
 unsigned long long value_memory(void); /* bytes that sets have taken */
-void value_took(uint64_t bytes);       /* a foreign value, so many more */
+/* After a change: counts its items and parts, for the sums over all values. */
+void value_recount(struct value *v);
+unsigned long long value_count_items(void);
+unsigned long long value_count_parts(void);
+void value_took(uint64_t bytes); /* a foreign value, so many more */
 /* The bytes of a partial value, which may be anything: how many there are; more of them, after an error
    of which it is of no use; and when all are there, what they make. The reason says what is wrong with
    them. Trusted: not from elsewhere, it may take any memory. */
@@ -225,8 +234,6 @@ struct adding {
 };
 /* The options for a value that is not there yet: NULL if the command has none. */
 int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c);
-int ask_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many,
-              enum dialect dialect);
 int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString **items, size_t n,
                  bool many, enum dialect dialect);
 
@@ -271,10 +278,16 @@ void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
 #define PIECE ((size_t)1 << 20) /* bytes of a value that are written at a time, at most */
 
 /* ---- dump.c ---- */
-#define POSITION_BITS 40   /* of a cursor */
-unsigned dump_count(void); /* dumps under way */
+#define POSITION_BITS 40    /* of a cursor */
+unsigned dump_count(void);  /* dumps under way */
+extern int dumps_in_pieces; /* some of them, or none */
+void dump_changes(struct value *v, bool adds);
 /* To be called before a value is changed, by adding or otherwise. */
-void value_changes(struct value *v, bool adds);
+static inline void value_changes(struct value *v, bool adds)
+{
+    if (dumps_in_pieces || v->kept)
+        dump_changes(v, adds);
+}
 
 /* ---- publication.c ---- */
 #define PUBLICATION_WORDS 16
@@ -311,8 +324,6 @@ COMMAND(command_insert);
 COMMAND(command_bf_insert);
 COMMAND(command_exists);
 COMMAND(command_mexists);
-COMMAND(command_bf_add);
-COMMAND(command_bf_madd);
 COMMAND(command_bf_exists);
 COMMAND(command_bf_mexists);
 COMMAND(command_del);
@@ -337,6 +348,7 @@ COMMAND(command_dump);
 COMMAND(command_load);
 COMMAND(command_scandump);
 COMMAND(command_loadchunk);
+COMMAND(command_bf_loadchunk);
 COMMAND(command_bf_load);
 COMMAND(command_ontop);
 COMMAND(command_convert);
@@ -345,8 +357,6 @@ COMMAND(command_cf_add);
 COMMAND(command_cf_addnx);
 COMMAND(command_cf_insert);
 COMMAND(command_cf_insertnx);
-COMMAND(command_cf_exists);
-COMMAND(command_cf_mexists);
 COMMAND(command_cf_count);
 COMMAND(command_cf_del);
 COMMAND(command_cf_info);

@@ -123,6 +123,7 @@ static void convert_items(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
     }
     if (e != TAMIS_OK)
         reply_failure(ctx, v, e, NULL);
+    value_recount(v);
     rm.ReplySetArrayLength(ctx, done + (e != TAMIS_OK));
     if (done)
         rm.Replicate(ctx, "TAMIS.CONVERT", "scv", argv[1], "ITEMS", argv + 3, (size_t)done);
@@ -186,7 +187,8 @@ COMMAND(command_convert)
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
 /* LOADCHUNK with RedisBloom's bytes. Returns false, without a reply, if they are not. */
-bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor)
+bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor,
+                         enum dialect dialect)
 {
     size_t len;
     const char *data = rm.StringPtrLen(argv[3], &len), *why = NULL;
@@ -195,11 +197,18 @@ bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long lon
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     bool empty = rm.KeyType(key) == RM_KEY_EMPTY, ours = true, done = false;
     const RedisModuleType *of = empty ? NULL : rm.ModuleTypeGetType(key);
-    bool there = of && (of == foreign_type || of == cuckoo_type);
-    if (there) {
+    const RedisModuleType *other = dialect == BF   ? cuckoo_type
+                                   : dialect == CF ? foreign_type
+                                                   : NULL;
+    if (of && of == other) {
+        rm.CloseKey(key);
+        rm.ReplyWithError(ctx, WRONG_TYPE);
+        return true;
+    }
+    if (of && (of == foreign_type || of == cuckoo_type)) {
         struct value *v = rm.ModuleTypeGetValue(key);
         done = v->foreign->missing && foreign_add_chunk(v->foreign, (uint64_t)cursor, data, len);
-    } else if (empty && cursor == 1 && foreign_head(data, len)) {
+    } else if (empty && cursor == 1 && foreign_head(data, len, dialect)) {
         uint64_t most = follows(ctx) ? UINT64_MAX : value_limit();
         struct foreign *f = foreign_begin(data, len, most, &why);
         struct value *v = f ? value_foreign(f, NULL) : NULL;

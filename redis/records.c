@@ -281,6 +281,7 @@ static void change_record(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
     value_changes(v, adds);
     tamis_error e = adds ? tamis_records_add(as_records(v->set), record, &fresh)
                          : tamis_records_remove(as_records(v->set), record, &outcome);
+    value_recount(v);
     if (free_hand)
         set_limit(v->set, v->limit);
     if (e != TAMIS_OK) {

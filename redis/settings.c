@@ -358,6 +358,8 @@ void settings_info(RedisModuleInfoCtx *info, int for_crash_report)
         unsigned long long n;
     } counts[] = {{"values", value_count()},
                   {"foreign", value_count_foreign()},
+                  {"items", value_count_items()},
+                  {"parts", value_count_parts()},
                   {"bytes", value_memory()},
                   {"published", publish_count()},
                   {"dumps", dump_count()},

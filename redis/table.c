@@ -229,10 +229,9 @@ static const struct command {
      args_bf_reserve},
     {"ADD", command_add, ADDS " fast", 3, keys_add, args_item,
      "Adds an item, creating the filter if needed; false if it may have been there already",
-     "O(k) for k hashes", command_bf_add, args_item},
+     "O(k) for k hashes", command_add, args_item},
     {"MADD", command_madd, ADDS, -3, keys_add, args_items,
-     "Adds items, creating the filter if needed", "O(k n) for n items", command_bf_madd,
-     args_items},
+     "Adds items, creating the filter if needed", "O(k n) for n items", command_madd, args_items},
     {"INSERT", command_insert, ADDS, -4, keys_add, args_insert,
      "Adds items, creating the filter with these parameters if needed", "O(k n) for n items",
      command_bf_insert, args_bf_insert},
@@ -296,7 +295,7 @@ static const struct command {
     {"SCANDUMP", command_scandump, SCANS, -3, keys_read, args_cursor,
      "Returns a filter in pieces for LOADCHUNK", "O(bytes)", command_scandump, args_cursor},
     {"LOADCHUNK", command_loadchunk, ADDS, 4, keys_write, args_chunk,
-     "Creates a filter from the pieces of SCANDUMP", "O(bytes)", command_loadchunk, args_chunk},
+     "Creates a filter from the pieces of SCANDUMP", "O(bytes)", command_bf_loadchunk, args_chunk},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -313,9 +312,9 @@ static const struct command cuckoo_commands[] = {
      NULL},
     {"INSERTNX", command_cf_insertnx, ADDS, -4, keys_add, args_cf_insert,
      "Adds the items that are not there yet", "O(k n) for n items", NULL, NULL},
-    {"EXISTS", command_cf_exists, READS, 3, keys_read, args_item,
+    {"EXISTS", command_bf_exists, READS, 3, keys_read, args_item,
      "Returns whether an item may be there; 0 is certain", "O(k) for k hashes", NULL, NULL},
-    {"MEXISTS", command_cf_mexists, SCANS, -3, keys_read, args_items,
+    {"MEXISTS", command_bf_mexists, SCANS, -3, keys_read, args_items,
      "Returns for each item whether it may be there; 0 is certain", "O(k n) for n items", NULL,
      NULL},
     {"COUNT", command_cf_count, READS, 3, keys_read, args_item,

@@ -165,6 +165,34 @@ unsigned long long value_count_foreign(void)
     return foreign_values;
 }
 
+static atomic_ullong all_items, all_parts;
+
+unsigned long long value_count_items(void)
+{
+    return all_items;
+}
+
+unsigned long long value_count_parts(void)
+{
+    return all_parts;
+}
+
+void value_recount(struct value *v)
+{
+    uint32_t parts = 0;
+    if (v->kind == VALUE_PARTIAL)
+        return;
+    uint64_t items = v->set ? set_items(v->set, &parts) : 0;
+    if (v->foreign)
+        items += v->foreign->items, parts += v->foreign->n;
+    if (items != v->items)
+        all_items += items - v->items;
+    if (parts != v->parts)
+        all_parts += (uint64_t)parts - v->parts;
+    v->items = items;
+    v->parts = parts;
+}
+
 static struct value *value_new(struct value like)
 {
     struct value *v = rm.TryAlloc(sizeof *v);
@@ -177,6 +205,7 @@ static struct value *value_new(struct value like)
     *v = like;
     v->number = ++made;
     values++;
+    value_recount(v);
     return v;
 }
 
@@ -199,6 +228,7 @@ void value_top(struct value *v, struct set *top)
     v->set = top;
     v->growth = facts.growth;
     v->limit = facts.memory_limit;
+    value_recount(v);
 }
 
 struct value *value_lift(struct value *v)
@@ -207,6 +237,7 @@ struct value *value_lift(struct value *v)
     if (own) {
         value_top(own, v->set);
         v->set = NULL;
+        value_recount(v);
     }
     return own;
 }
@@ -286,6 +317,8 @@ void value_free(struct value *v)
 {
     if (!v)
         return;
+    all_items -= v->kind == VALUE_PARTIAL ? 0 : v->items;
+    all_parts -= v->parts;
     publication_free(v->publication); /* it uses the filter */
     set_free(v->set);
     pieces_in_free(v->in);

@@ -55,6 +55,7 @@ tamis_error set_clone(struct set **out, const struct set *s, bool half); /* half
 tamis_error set_clear(struct set *s);
 tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, tamis_reason *reason);
 void set_brief(const struct set *s, tamis_filter_facts *facts);
+uint64_t set_items(const struct set *s, uint32_t *parts); /* parts: layers, and one for lines */
 bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN]);
 tamis_error set_limit(struct set *s, uint64_t memory_limit);
 bool set_equal(const struct set *x, const struct set *y);

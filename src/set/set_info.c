@@ -43,6 +43,12 @@ bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN])
     return s->family.has_key;
 }
 
+uint64_t set_items(const struct set *s, uint32_t *parts)
+{
+    *parts = layers_count(set_layers(s)) + (set_lines(s) != NULL);
+    return s->stored - atomic_load(&s->more->removals.total);
+}
+
 void set_brief(const struct set *s, tamis_filter_facts *facts)
 {
     const struct layers *layers = set_layers(s);

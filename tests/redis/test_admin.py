@@ -1,4 +1,5 @@
 """What an operator sees: users, documentation, configuration, INFO, events, other modules."""
+import base64
 import glob
 import os
 import subprocess
@@ -8,6 +9,9 @@ import pytest
 import redis
 
 from conftest import MODULE, SERVER, environment, free_port, wait
+from sets import Load
+from test_foreign import SAID as FOREIGN
+from test_foreign_cuckoo import SAID as CUCKOO
 from test_keys import info, refused, reserve
 
 READS = ["EXISTS", "MEXISTS", "CARD", "INFO", "XQUERY", "XINFO", "DUMP", "SCANDUMP"]
@@ -158,6 +162,67 @@ def test_info_section(r):
     assert r.info("tamis")["tamis_refused_adds"] == section["tamis_refused_adds"] + 1
     r.delete("fixed")
     assert int(r.info("tamis")["tamis_bytes"]) == int(section["tamis_bytes"])
+
+
+def totals(r):
+    section = r.info("tamis")
+    return section["tamis_items"], section["tamis_parts"]
+
+
+def test_totals(servers):
+    """The sums over all values of what each of them says, whatever was done to them."""
+    server = servers(port=free_port())
+    replica = servers(port=free_port(), replicaof="127.0.0.1 %d" % server.port)
+    r, do = server.r, server.r.execute_command
+    load = Load(r)
+    load.create()
+    load.run(300)
+    do("CF.ADD", "c", "x")
+    for cursor, data in FOREIGN["grown"]["chunks"]:
+        do("BF.LOADCHUNK", "foreign", cursor, base64.b64decode(data))
+    for cursor, data in CUCKOO["grown"]["chunks"]:
+        do("CF.LOADCHUNK", "cuckoo", cursor, base64.b64decode(data))
+    do("CF.ADD", "cuckoo", "one more")
+    do("TAMIS.CONVERT", "foreign", "ITEMS", *range(500))
+    do("TAMIS.RESERVE", "w", 0.01, 10, "GROWTH", "window", "WINDOW", 0.05)
+    do("TAMIS.MADD", "w", *range(1000))
+    do("TAMIS.MADD", "stack", *range(10))
+    do("TAMIS.RESERVE", "stack2", 0.01, 10, "GROWTH", "scalable")
+    do("TAMIS.MADD", "stack2", *range(2000))
+    do("TAMIS.MERGE", "sum", 1, "stack")
+    do("TAMIS.RESERVE", "alike", "LIKE", "stack2")
+    do("TAMIS.RESERVE", "fold", 0.01, 10000, "GROWTH", "fixed")
+    do("TAMIS.FOLD", "fold")
+    do("TAMIS.CLEAR", "sum")
+    do("TAMIS.LOAD", "half", 0, do("TAMIS.DUMP", "stack2", 0)[1][:300])
+    do("TAMIS.DEL", "c", "x")
+    do("TAMIS.CONVERT", "foreign", "FORCE")
+    do("COPY", "stack2", "copy")
+    do("COPY", "cuckoo", "cuckoo2")
+    do("RENAME", "stack", "stack3")
+    time.sleep(0.06)
+    do("TAMIS.FORGET", "w")
+
+    do("TAMIS.XRESERVE", "x", 0.01, 10, "ATTRIBUTES", 2, "a", "b", "DELETABLE")
+    for i in range(50):
+        do("TAMIS.XADD", "x", "a=%d" % i, "b=7")
+    do("TAMIS.XDEL", "x", "a=1", "b=7")
+    filters = [key for key in r.keys() if key not in (b"half", b"x")]
+    assert totals(r)[0] == 49 + sum(do("TAMIS.CARD", key) for key in filters) > 3000
+    before = totals(r)[1]
+    do("TAMIS.RESERVE", "stack4", 0.01, 10, "GROWTH", "scalable")
+    do("TAMIS.MADD", "stack4", *range(3000))
+    assert totals(r)[1] - before == info(r, "stack4")["vectors"] > 3
+    assert do("WAIT", 1, 20000) == 1
+    assert totals(replica.r) == totals(r)
+    before = totals(r)
+    assert r.save()
+    server.restart()
+    assert totals(server.r) == before
+    server.r.execute_command("DEBUG", "RELOAD")
+    wait(lambda: totals(server.r) == before)  # the old values are freed beside the server
+    server.r.flushall(asynchronous=True)
+    wait(lambda: totals(server.r) == (0, 0))
 
 
 def test_categories(server, r):
@@ -350,9 +415,17 @@ def test_what_is_replicated(servers):
     assert replica.digest(*keys) == master.digest(*keys)
 
 
-def test_a_server_without_the_commands_says_what_it_cannot_follow(servers):
-    assert "cannot be followed" in servers("bf=no").log_tail()
-    assert "cannot be followed" not in servers().log_tail()
+def test_a_server_without_the_commands_says_what_it_cannot_follow(servers, bf_module):
+    """A file with BF commands; and a master with them, where the names belong to another module."""
+    assert "An append-only file with BF and CF commands cannot be loaded" in servers("bf=no").log_tail()
+    assert "append-only" not in servers().log_tail()
+    master = servers(port=free_port())
+    replica = servers(port=free_port(), load=False, loadmodule=[bf_module, MODULE],
+                      replicaof="127.0.0.1 %d" % master.port)
+    assert "Neither a master that has them from tamis nor" in replica.log_tail()
+    wait(lambda: replica.r.info("replication")["master_link_status"] == "up")
+    master.r.execute_command("CF.ADD", "f", "x")
+    wait(lambda: replica.r.info("stats")["unexpected_error_replies"] > 0)
 
 
 def test_symbols_stay_inside():

@@ -7,7 +7,7 @@ import pytest
 from redis.cluster import RedisCluster
 from redis.exceptions import ResponseError
 
-from conftest import ASAN, LONG, free_port, wait
+from conftest import ASAN, BUSY, LONG, free_port, wait
 
 logging.disable(logging.CRITICAL)  # the client logs every redirection
 
@@ -27,7 +27,7 @@ def cluster(servers):
 
 def cli(words):
     done = subprocess.run(["redis-cli", "--cluster"] + words, capture_output=True, text=True,
-                          timeout=120)
+                          timeout=BUSY * 60)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 

@@ -52,15 +52,15 @@ class Counted:
 
 @pytest.mark.skipif(ASAN or SERVER != "redis-server", reason="the bounds are those of Debian's server")
 def test_instructions():
-    """RedisBloom's BF.EXISTS takes 2,100 to 2,200 of them, its BF.ADD 2,400 to 2,500. RM_Replicate would take 2,300."""
+    """RedisBloom's BF.EXISTS takes 2,100 to 2,220 of them, its BF.ADD 2,360 to 2,470. RM_Replicate would take 2,300."""
     server = Counted()
     try:
         server.r.execute_command("BF.RESERVE", "f", 0.01, 100000)
         server.r.execute_command("BF.MADD", "f", *["k%012d" % i for i in range(N)])
-        costs = {"EXISTS, present": (server.per_command("BF.EXISTS", "f", "k%012d"), 2000),
-                 "EXISTS, absent": (server.per_command("BF.EXISTS", "f", "n%012d"), 2000),
-                 "ADD, present": (server.per_command("BF.ADD", "f", "k%012d"), 2300),
-                 "ADD, absent": (server.per_command("BF.ADD", "f", "a%012d"), 2800)}
+        costs = {"EXISTS, present": (server.per_command("BF.EXISTS", "f", "k%012d"), 1850),
+                 "EXISTS, absent": (server.per_command("BF.EXISTS", "f", "n%012d"), 1850),
+                 "ADD, present": (server.per_command("BF.ADD", "f", "k%012d"), 2080),
+                 "ADD, absent": (server.per_command("BF.ADD", "f", "a%012d"), 2240)}
         assert server.r.execute_command("BF.EXISTS", "f", "a%012d" % 7) == 1
     finally:
         server.drop()

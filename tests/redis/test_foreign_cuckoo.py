@@ -16,6 +16,7 @@ import redis
 
 from conftest import encode, free_port, wait
 from test_foreign import DATA, ITEMS
+from test_foreign import SAID as BLOOMS
 from test_hostile import mutated
 from test_keys import info, refused
 
@@ -155,6 +156,23 @@ def test_chunks_of_redisbloom(server, r, name):
     check(server, name, SAID[name])
     assert refused(r, "CF.LOADCHUNK", name, cursor, base64.b64decode(data))
     go_on(server, name)
+
+
+def test_each_command_takes_its_own_chunks(server, r):
+    """The first chunk of a cuckoo filter is any 38 bytes: BF.LOADCHUNK would take damaged ones for that."""
+    bloom = [(cursor, base64.b64decode(data)) for cursor, data in BLOOMS["grown"]["chunks"]]
+    cuckoo = [(cursor, base64.b64decode(data)) for cursor, data in SAID["grown"]["chunks"]]
+    for theirs, ours, other, chunks in (("BF.LOADCHUNK", "CF.LOADCHUNK", "received bad data", cuckoo),
+                                        ("CF.LOADCHUNK", "BF.LOADCHUNK", "Invalid header", bloom)):
+        r.flushall()
+        assert refused(r, theirs, "f", *chunks[0]) == other
+        assert r.exists("f") == 0
+        for i, (cursor, data) in enumerate(chunks):
+            if i:
+                assert refused(r, theirs, "f", cursor, data).startswith("WRONGTYPE")
+            assert server.client().execute_command(ours, "f", cursor, data) == b"OK"
+        assert refused(r, theirs, "f", *chunks[0]).startswith("WRONGTYPE")
+        assert r.execute_command("TAMIS.CARD", "f") > 0
 
 
 def test_an_append_only_file_of_redisbloom(servers):

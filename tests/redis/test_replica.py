@@ -149,6 +149,40 @@ def test_a_replica_becomes_master(servers):
     assert replica.r.execute_command("TAMIS.MEXISTS", "all", "x", "y", "z") == [1, 1, 0]
 
 
+def test_a_replica_without_bf_commands(servers):
+    """A master replicates BF.ADD and CF.ADD as they came; a replica that was told bf=no has no such commands for
+    its clients, and loses nothing."""
+    master = servers(port=free_port())
+    replica = servers("bf=no", port=free_port(), replicaof="127.0.0.1 %d" % master.port, appendonly="yes")
+    wait(lambda: replica.r.info("replication")["master_link_status"] == "up", 30)
+    wait(lambda: replica.r.info("persistence")["aof_rewrite_in_progress"] == 0)
+    do = master.r.execute_command
+    do("BF.ADD", "b", "x")
+    do("bf.add", "b", "y")
+    do("BF.MADD", "b", *range(1000))
+    do("BF.INSERT", "b", "ITEMS", "z")
+    do("CF.ADD", "c", "x")
+    do("CF.ADD", "c", "x")
+    assert [do("CF.ADDNX", "c", "x"), do("CF.ADDNX", "c", "y")] == [0, 1]
+    do("CF.INSERTNX", "c", "ITEMS", "y", "z")
+    do("CF.DEL", "c", "x")
+    do("TAMIS.RESERVE", "w", 0.01, 100, "GROWTH", "window", "WINDOW", 60)
+    pipe = master.r.pipeline(transaction=True)
+    pipe.execute_command("BF.ADD", "w", "x")
+    pipe.execute_command("CF.ADD", "c", "in a transaction")
+    pipe.execute()
+    master.r.eval("return redis.call('BF.ADD', KEYS[1], 'of a script')", 1, "b")
+    same(master, replica, ["b", "c", "w"])
+    assert replica.r.info("stats")["unexpected_error_replies"] == 0
+    with pytest.raises(redis.ResponseError, match="unknown command"):
+        replica.r.execute_command("BF.EXISTS", "b", "x")
+    replica.r.execute_command("DEBUG", "LOADAOF")  # its own file has TAMIS commands only
+    assert master.digest("b", "c", "w") == replica.digest("b", "c", "w")
+    replica.r.execute_command("REPLICAOF", "NO", "ONE")
+    with pytest.raises(redis.ResponseError, match="unknown command"):
+        replica.r.execute_command("BF.ADD", "b", "x")
+
+
 def test_limits_and_defaults_of_the_replica_do_not_matter(servers):
     master = servers(port=free_port())
     replica = servers(port=free_port(), replicaof="127.0.0.1 %d" % master.port,
