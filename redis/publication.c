@@ -85,20 +85,6 @@ struct publication *publication_new(const char *stream, size_t stream_len, const
     return p;
 }
 
-static uint64_t bits_of(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static double double_of(uint64_t bits)
-{
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 void publication_save(RedisModuleIO *io, const struct publication *p)
 {
     const tamis_targets *t = &p->targets;
@@ -106,7 +92,7 @@ void publication_save(RedisModuleIO *io, const struct publication *p)
     rm.SaveStringBuffer(io, p->owner, strlen(p->owner));
     const double rates[] = {t->member_miss, t->false_rate, t->w_positive, t->w_disagree, t->dirty};
     for (int i = 0; i < 5; i++)
-        rm.SaveUnsigned(io, bits_of(rates[i]));
+        rm.SaveDouble(io, rates[i]);
     rm.SaveUnsigned(io, t->max_age);
     rm.SaveUnsigned(io, p->beat);
 }
@@ -114,20 +100,21 @@ void publication_save(RedisModuleIO *io, const struct publication *p)
 struct publication *publication_load(RedisModuleIO *io)
 {
     size_t stream_len = 0, owner_len = 0;
-    uint64_t numbers[7] = {0};
+    double rates[5] = {0};
+    uint64_t age = 0, beat = 0;
     char *owner = NULL, *stream = rm.LoadStringBuffer(io, &stream_len);
     if (!rm.IsIOError(io))
         owner = rm.LoadStringBuffer(io, &owner_len);
-    for (int i = 0; i < 7 && !rm.IsIOError(io); i++)
-        numbers[i] = rm.LoadUnsigned(io);
+    for (int i = 0; i < 5 && !rm.IsIOError(io); i++)
+        rates[i] = rm.LoadDouble(io);
+    if (!rm.IsIOError(io))
+        age = rm.LoadUnsigned(io), beat = rm.LoadUnsigned(io);
     struct publication *p = NULL;
     if (!rm.IsIOError(io) && owner)
         p = publication_new(stream, stream_len, owner, owner_len);
     if (p) {
-        p->targets =
-            (tamis_targets){double_of(numbers[0]), double_of(numbers[1]), double_of(numbers[2]),
-                            double_of(numbers[3]), double_of(numbers[4]), numbers[5]};
-        p->beat = numbers[6];
+        p->targets = (tamis_targets){rates[0], rates[1], rates[2], rates[3], rates[4], age};
+        p->beat = beat;
     }
     rm.Free(stream);
     rm.Free(owner);

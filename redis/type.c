@@ -205,18 +205,25 @@ static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
     return v;
 }
 
+/* Logs which key it is: the server only says of what type. */
+static void *cannot_load(RedisModuleIO *io, const char *what, const char *why)
+{
+    size_t len = 0;
+    const RedisModuleString *name = rm.GetKeyNameFromIO(io);
+    const char *text = name ? rm.StringPtrLen(name, &len) : "";
+    rm.LogIOError(io, "warning", "tamis: '%.*s', %s, cannot be loaded: %s",
+                  len < 100 ? (int)len : 100, text, what, why);
+    return NULL;
+}
+
 static void *rdb_load(RedisModuleIO *io, int version)
 {
     tamis_reason reason = {.text = "cut short"};
-    if (version != 0) {
-        rm.LogIOError(io, "warning", "tamis: a value of a newer version");
-        return NULL;
-    }
+    if (version != 0)
+        return cannot_load(io, "a value of tamis", "a newer version has saved it");
     struct value *v = load_value(io, &reason);
-    if (!v) {
-        rm.LogIOError(io, "warning", "tamis: a value cannot be loaded: %s", reason.text);
-        return NULL;
-    }
+    if (!v)
+        return cannot_load(io, "a value of tamis", reason.text);
     const RedisModuleString *name = rm.GetKeyNameFromIO(io);
     if (v->publication && name)
         publish_register(rm.GetDbIdFromIO(io), name);
@@ -236,10 +243,9 @@ static void *foreign_rdb_load(RedisModuleIO *io, int encoding)
         why = reason.text;
     }
     if (!f || (topped && (!top || top->kind != VALUE_FILTER || top->deletable))) {
-        rm.LogIOError(io, "warning", "tamis: a filter of RedisBloom cannot be loaded: %s", why);
         foreign_free(f);
         value_free(top);
-        return NULL;
+        return cannot_load(io, "a filter of RedisBloom", why);
     }
     struct value *v = value_foreign(f, top ? top->set : NULL);
     if (top)
@@ -257,10 +263,7 @@ static void *cuckoo_rdb_load(RedisModuleIO *io, int encoding)
 {
     const char *why;
     struct foreign *f = cuckoo_load(io, encoding, loads(io) ? UINT64_MAX : value_limit(), &why);
-    if (!f)
-        rm.LogIOError(io, "warning", "tamis: a cuckoo filter of RedisBloom cannot be loaded: %s",
-                      why);
-    return f ? value_foreign(f, NULL) : NULL;
+    return f ? value_foreign(f, NULL) : cannot_load(io, "a cuckoo filter of RedisBloom", why);
 }
 
 /* ---- append-only files ----------------------------------------------------------------------- */
@@ -393,20 +396,11 @@ static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **valu
     return part && rm.DefragCursorSet(ctx, part) == RM_OK;
 }
 
-/* Types of RedisBloom that are not loaded. Without this the server would log "no matching module" and not
-   name the key. */
+/* Types of RedisBloom that are not loaded. Without this the server would log "no matching module". */
 static void *refused_load(RedisModuleIO *io, int encoding)
 {
     (void)encoding;
-    size_t len = 0;
-    const RedisModuleString *name = rm.GetKeyNameFromIO(io);
-    const char *text = name ? rm.StringPtrLen(name, &len) : "";
-    rm.LogIOError(
-        io, "warning",
-        "tamis: '%.*s' is a sketch of RedisBloom, which tamis cannot load: delete it there "
-        "before the move",
-        len < 100 ? (int)len : 100, text);
-    return NULL;
+    return cannot_load(io, "a sketch of RedisBloom", "delete it there before the move");
 }
 
 static void refused_save(RedisModuleIO *io, void *value)

@@ -305,5 +305,5 @@ SKETCH = base64.b64decode("B4EIxKT5Ng8QAAIEAgECAQUQAAAAAAAAAAABAAAAAAAAAAAKALDd+
 def test_other_types_are_refused_by_name(servers):
     server = servers()
     assert "Bad data format" in refused(server.r, "RESTORE", "carts", 0, SKETCH)
-    assert "'carts' is a sketch of RedisBloom, which tamis cannot load" in server.log_tail()
+    assert "'carts', a sketch of RedisBloom, cannot be loaded: delete it there" in server.log_tail()
     assert server.r.ping() and not server.r.exists("carts")

@@ -70,6 +70,14 @@ def test_the_checksum_is_the_servers(r):
     assert sealed(payload[:-10], payload[-10:-8]) == payload
 
 
+def test_the_log_names_what_cannot_be_loaded(server, r):
+    r.execute_command("TAMIS.ADD", "f", "x")
+    payload = r.dump("f")
+    with pytest.raises(redis.ResponseError, match="Bad data format"):
+        r.restore("its name", 0, sealed(payload[:len(payload) // 2], payload[-10:-8]))
+    assert "'its name', a value of tamis, cannot be loaded: cut short" in server.log_tail()
+
+
 def mutate(rng, data, others):
     data = bytearray(data)
     for _ in range(rng.choice([1, 1, 2, 5])):

@@ -1,4 +1,5 @@
 """What docs/redis.md and docs/redis-operations.md show is what the server says; the examples run."""
+import glob
 import os
 import re
 import shlex
@@ -136,6 +137,22 @@ def test_the_example(server):
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "seen before: 2" in done.stdout
+
+
+def test_messages_of_the_page():
+    """Those of tamis in the table of what can be wrong are in its sources, or whoever searches for one does not find it."""
+    table = re.search(r"^## When something is wrong\n(.*?)^## ", PAGE, re.M | re.S).group(1)
+    server = ("Bad directive", "Module Configuration", "Unknown command", "This replica is")
+    said = [text for row in re.findall(r"^\| (.*?) \|", table, re.M)[2:] for text in re.findall(r"`([^`]*)`", row)
+            if " " in text and not text.startswith(server)]
+    sources = ""
+    for path in sorted(glob.glob(os.path.join(ROOT, "redis", "*.c"))):
+        with open(path) as source:
+            sources += re.sub(r'"\s*"', "", source.read())
+    sources = sources.replace("the %s is full", "the filter is full")
+    assert len(said) > 10
+    for text in said:
+        assert text in sources, text
 
 
 def test_every_command_is_described(r):
