@@ -5,7 +5,7 @@
 #include "worlds.h"
 
 #include "base/bytes.h"
-#include "fault.h"
+#include "damage.h"
 #include "forge.h"
 #include "format/format.h"
 #include "tamis/records.h"
@@ -200,27 +200,11 @@ TEST(without_the_key_it_must_be_given)
     uint64_t rng = harness_seed() + 3;
     for (unsigned i = 0; i < WORLDS; i++) {
         struct subject *s = subject_new(rng_next(&rng), i % 2, 60);
-        struct bytes bytes = bytes_of_index(s->x, TAMIS_SAVE_NO_KEY);
-        tamis_records *loaded = NULL;
-        tamis_reason reason = {0};
-        uint8_t got[TAMIS_KEY_LEN], wrong[TAMIS_KEY_LEN] = {1};
-        tamis_open_options o = {.key = wrong};
-        for (size_t at = 0; at + TAMIS_KEY_LEN <= bytes.len; at++)
-            if (memcmp(bytes.data + at, s->world.key, TAMIS_KEY_LEN) == 0)
-                CHECK_MSG(false, "the key is in the bytes, at %zu", at);
-        CHECK(tamis_records_decode(&loaded, bytes.data, bytes.len, NULL, &reason) == TAMIS_EKEY);
-        CHECK(strstr(reason.text, "without its family key") != NULL);
-        CHECK(tamis_records_decode(&loaded, bytes.data, bytes.len, &o, &reason) == TAMIS_EKEY);
-        o.key = s->world.key;
-        if (CHECK(tamis_records_decode(&loaded, bytes.data, bytes.len, &o, NULL) == TAMIS_OK)) {
-            struct bytes again = bytes_of_index(loaded, 0); /* and stays without */
-            CHECK(bytes_equal(&bytes, &again));
-            CHECK(world_compare(&s->world, s->x, loaded) == 0);
-            CHECK(tamis_records_key(s->x, got) && !tamis_records_key(loaded, got));
-            bytes_free(&again);
-        }
-        tamis_records_free(loaded);
-        bytes_free(&bytes);
+        struct set *loaded =
+            damage_keyless(records_set(s->x), &(tamis_open_options){.key = s->world.key});
+        if (loaded)
+            CHECK(world_compare(&s->world, s->x, as_records(loaded)) == 0);
+        set_free(loaded);
         subject_free(s);
     }
 }
@@ -323,36 +307,12 @@ TEST(kinds_are_told_apart)
 
 /* ---- damage ---------------------------------------------------------------------------------- */
 
-static tamis_error try_decode(const uint8_t *data, size_t len, struct capped *capped,
-                              tamis_records **out, tamis_reason *reason)
-{
-    capped_init(capped, len);
-    tamis_open_options o = {.allocator = &capped->allocator};
-    *reason = (tamis_reason){.offset = UINT64_MAX};
-    *out = NULL;
-    uint8_t *copy = malloc(len + 1); /* of this very size: a read too far is seen by sanitizers */
-    memcpy(copy, data, len);
-    tamis_error e = tamis_records_decode(out, copy, len, &o, reason);
-    free(copy);
-    CHECK_MSG(capped->refused == 0, "asked for more than %zu bytes", capped->cap);
-    if (e != TAMIS_OK)
-        CHECK(capped->live == 0 && *out == NULL);
-    return e;
-}
-
 TEST(every_truncation_is_refused)
 {
     uint64_t rng = harness_seed() + 6;
     for (unsigned i = 0; i < WORLDS; i++) {
         struct subject *s = subject_small(&rng, i % 2);
-        struct capped capped;
-        tamis_records *out;
-        tamis_reason reason;
-        for (size_t len = 0; len < s->bytes.len; len += len < 1024 || harness_long() ? 1 : 37) {
-            tamis_error e = try_decode(s->bytes.data, len, &capped, &out, &reason);
-            CHECK_MSG(e == TAMIS_EFORMAT, "%zu of %zu: %s", len, s->bytes.len, tamis_error_name(e));
-            CHECK(reason.text[0] && reason.offset <= s->bytes.len);
-        }
+        damage_cut(&s->bytes, KIND_INDEX, &(tamis_open_options){0});
         subject_free(s);
     }
 }
@@ -362,46 +322,18 @@ TEST(every_flipped_bit_is_found)
     uint64_t rng = harness_seed() + 7;
     for (unsigned i = 0; i < WORLDS; i++) {
         struct subject *s = subject_small(&rng, i % 2);
-        struct bytes *b = &s->bytes;
-        struct capped capped;
-        tamis_records *out;
-        tamis_reason reason;
-        size_t step = harness_long() ? 1 : 1 + b->len * 8 / (harness_slow() ? 1500 : 12000);
-        for (size_t bit = 0; bit < 8 * b->len;
-             bit += bit < (harness_slow() ? 1024 : 4096) ? 1 : step) {
-            b->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            tamis_error e = try_decode(b->data, b->len, &capped, &out, &reason);
-            CHECK_MSG(e == TAMIS_EFORMAT || e == TAMIS_ECHECKSUM || e == TAMIS_EVERSION,
-                      "bit %zu: %s", bit, tamis_error_name(e));
-            CHECK(reason.text[0] && reason.offset <= b->len);
-            b->data[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        }
-        CHECK(try_decode(b->data, b->len, &capped, &out, &reason) == TAMIS_OK);
-        tamis_records_free(out);
+        damage_flip(&s->bytes, KIND_INDEX, &(tamis_open_options){0});
         subject_free(s);
     }
 }
 
-/* Bytes that someone made on purpose, checksums and all: refused, or an index that is saved as
-   exactly these bytes and can be asked and changed. */
+/* What is not refused can be asked and changed. */
 static unsigned check_forged(const struct subject *s, struct bytes *forged, uint64_t *rng)
 {
-    struct capped capped;
-    tamis_records *out;
-    tamis_reason reason;
-    tamis_error e = try_decode(forged->data, forged->len, &capped, &out, &reason);
-    if (e != TAMIS_OK) {
-        CHECK_MSG(e >= TAMIS_EFORMAT || e == TAMIS_EKIND, "%s: %s", tamis_error_name(e),
-                  reason.text);
-        CHECK(reason.offset <= forged->len);
+    struct set *made = damage_forged(forged, KIND_INDEX, &(tamis_open_options){0});
+    if (!made)
         return 0;
-    }
-    struct bytes again = bytes_of_index(out, 0);
-    size_t at = 0;
-    while (at < again.len && at < forged->len && forged->data[at] == again.data[at])
-        at++;
-    CHECK_MSG(bytes_equal(forged, &again), "saved otherwise from byte %zu on", at);
-    bytes_free(&again);
+    tamis_records *out = as_records(made);
     tamis_records_facts info;
     tamis_records_info(out, &info);
     if (info.attributes == s->world.p) {
@@ -487,50 +419,17 @@ TEST(a_write_that_fails_is_told)
     uint64_t rng = harness_seed() + 9;
     for (unsigned i = 0; i < WORLDS; i++) {
         struct subject *s = subject_small(&rng, i % 2);
-        struct failing all = {0};
-        CHECK(tamis_records_encode(s->x, 0, failing_write, &all) == TAMIS_OK);
-        for (unsigned n = 1; n <= all.calls; n++) {
-            struct failing w = {0, n};
-            CHECK(tamis_records_encode(s->x, 0, failing_write, &w) == TAMIS_EIO);
-            CHECK(w.calls == n); /* and none follows */
-        }
-        CHECK(tamis_records_encode(s->x, 64, failing_write, &all) == TAMIS_EARG);
+        damage_writes(records_set(s->x));
         subject_free(s);
     }
 }
 
-/* Every allocation of encoding and of decoding made to fail once. */
 TEST(without_memory_nothing_changes)
 {
     uint64_t rng = harness_seed() + 10;
     for (unsigned i = 0; i < WORLDS; i++) {
         struct subject *s = subject_small(&rng, i % 4);
-        struct fault fault;
-        tamis_records *x = NULL;
-        tamis_error e = TAMIS_ENOMEM;
-        fault_init(&fault);
-        tamis_open_options o = {.allocator = &fault.allocator};
-        for (uint64_t n = 1; e == TAMIS_ENOMEM && n < 5000; n++) {
-            fault_arm(&fault, n, false);
-            e = tamis_records_decode(&x, s->bytes.data, s->bytes.len, &o, NULL);
-            if (e != TAMIS_OK)
-                CHECK(e == TAMIS_ENOMEM && fault_clean(&fault));
-        }
-        CHECK(e == TAMIS_OK);
-        for (uint64_t n = 1, failed = 0; n < 100; n++) {
-            struct bytes again = {0};
-            failed = fault.failed;
-            fault_arm(&fault, n, true);
-            e = tamis_records_encode(x, 0, bytes_write, &again);
-            bool reached = fault.failed != failed;
-            CHECK(reached ? e == TAMIS_ENOMEM : bytes_equal(&s->bytes, &again));
-            bytes_free(&again);
-            if (!reached)
-                break;
-        }
-        fault_arm(&fault, 0, false);
-        tamis_records_free(x);
-        CHECK(fault_clean(&fault));
+        damage_memory(&s->bytes, KIND_INDEX, &(tamis_open_options){0});
         subject_free(s);
     }
 }
