@@ -8,6 +8,8 @@
  */
 #include "types.h"
 
+#include <arpa/inet.h>
+
 struct ip {
     uint8_t bytes[16];
     unsigned len; /* 4 or 16 */
@@ -16,22 +18,6 @@ struct ip {
 static const uint8_t kept[2][3] = {{8, 16, 24}, {32, 48, 64}};
 
 /* ---- reading and writing --------------------------------------------------------------------- */
-
-static bool take_number(struct text *t, unsigned base, unsigned digits, unsigned *value)
-{
-    const char *from = t->at;
-    *value = 0;
-    for (; t->at < t->end && t->at - from < (ptrdiff_t)digits; t->at++) {
-        char c = fold(*t->at);
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                                                : 99;
-        if (digit >= base)
-            break;
-        *value = base * *value + digit;
-    }
-    return t->at > from && (base == 16 || t->at - from == 1 || *from != '0');
-}
 
 /* Four groups of one to three digits: the most frequent form in logs. */
 static bool take_v4(struct text *t, uint8_t bytes[4])
@@ -51,39 +37,15 @@ static bool take_v4(struct text *t, uint8_t bytes[4])
     return true;
 }
 
-/* Groups of 16 bits separated by colons; one double colon stands for as many zero groups as
-   needed; the last two groups may be written as an IPv4 address. */
+/* Up to the end or a slash. */
 static bool take_v6(struct text *t, uint8_t bytes[16])
 {
-    unsigned n = 0, gap = 17, value;
-    memset(bytes, 0, 16);
-    while (t->at < t->end && *t->at != '/' && n < 16) {
-        bool colon = *t->at == ':';
-        t->at += colon;
-        if (colon && t->at < t->end && *t->at == ':' && gap == 17) {
-            gap = n;
-            t->at++;
-            if (t->at == t->end || *t->at == '/')
-                break;
-        } else if (colon != (n > 0)) {
-            return false;
-        }
-        struct text whole = *t;
-        if (n <= 12 && take_v4(&whole, bytes + n) && (whole.at == whole.end || *whole.at == '/')) {
-            *t = whole;
-            n += 4;
-            break;
-        }
-        if (!take_number(t, 16, 4, &value))
-            return false;
-        bytes[n++] = (uint8_t)(value >> 8);
-        bytes[n++] = (uint8_t)value;
-    }
-    if (gap == 17)
-        return n == 16;
-    memmove(bytes + 16 - (n - gap), bytes + gap, n - gap);
-    memset(bytes + gap, 0, 16 - n);
-    return n < 16;
+    char copy[INET6_ADDRSTRLEN];
+    size_t len = 0;
+    for (; t->at < t->end && *t->at && *t->at != '/' && len + 1 < sizeof copy; t->at++)
+        copy[len++] = *t->at;
+    copy[len] = 0;
+    return inet_pton(AF_INET6, copy, bytes) == 1;
 }
 
 /* The address at the beginning of the text. */
@@ -212,8 +174,12 @@ unsigned ip_parts(tamis_key value, tamis_give give, void *context)
 static bool network_of(tamis_key asked, struct ip *ip, unsigned *bits)
 {
     struct text t = {asked.data, (const char *)asked.data + asked.len};
-    if (!asked.data || !take_ip(&t, ip) || t.at == t.end || *t.at++ != '/' ||
-        !take_number(&t, 10, 3, bits) || t.at != t.end || *bits > 8 * ip->len)
+    if (!asked.data || !take_ip(&t, ip) || t.at == t.end || *t.at++ != '/' || t.at == t.end)
+        return false;
+    const char *digits = t.at;
+    for (*bits = 0; t.at < t.end && (uint8_t)(*t.at - '0') < 10 && t.at - digits < 3; t.at++)
+        *bits = 10 * *bits + (unsigned)(*t.at - '0');
+    if (t.at != t.end || *bits > 8 * ip->len || (*digits == '0' && t.at - digits > 1))
         return false;
     struct ip short_one = *ip;
     unmap(&short_one);
