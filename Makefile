@@ -87,7 +87,7 @@ CLI_FLAGS += -DTAMIS_HAVE_$(2)
 CLI_LIBS  += -l$(3)
 endif
 endef
-$(eval $(call optional,zlib,ZLIB,z))
+$(eval $(call optional,libisal,ISAL,isal))
 $(eval $(call optional,libzstd,ZSTD,zstd))
 $(eval $(call optional,liblzma,LZMA,lzma))
 $(eval $(call optional,liblz4,LZ4,lz4))
@@ -127,7 +127,8 @@ folder_flags    = $(FLAGS_$(firstword $(subst /, ,$<))) $(if $(filter src/carrie
 
 # Further libraries of a program: LIBS_ and its path without .c.
 LIBS_examples/follow = $(CARRIER_LIBS)
-LIBS_bench := -Wl,--as-needed -lbloom -lrocksdb -lstdc++
+LIBS_tests := -Wl,--as-needed -lz
+LIBS_bench := -Wl,--as-needed -lbloom -lrocksdb -lstdc++ -lz
 
 COMPILE = $(CC) $(folder_flags) $(WARNINGS_C) $(CODEGEN) $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT))
 COMPILE_CXX = $(CXX) -std=c++17 $(WARNINGS) -Iinclude $(CPPFLAGS) $(CFLAGS) $(MODE_$(VARIANT))
@@ -314,12 +315,12 @@ $(B)/tests/unit/test_defrag: $(call obj,$(module_src))
 $(tests): $(B)/%: $(B)/obj/%.o $(call obj,$(support_src)) $(parts) $(inside) $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(inside) $(LIBS_$*) $(CLI_LIBS) $(LIBS)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(parts) $(inside) $(LIBS_tests) $(CLI_LIBS) $(LIBS)
 
 $(fuzzers): $(B)/%: $(B)/obj/%.o $(call obj,$(fuzz_support)) $(parts) $(inside) $(B)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(parts) $(inside) $(CLI_LIBS) $(LIBS)
+	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(parts) $(inside) $(LIBS_tests) $(CLI_LIBS) $(LIBS)
 
 $(B)/obj/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D)

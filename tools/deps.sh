@@ -6,13 +6,13 @@
 # When nothing is missing it returns at once (one dpkg-query, no network, no root).
 set -u
 
-build="gcc g++ make pkg-config libxxhash-dev libsodium-dev zlib1g-dev libzstd-dev
+build="gcc g++ make pkg-config libxxhash-dev libsodium-dev libisal-dev libzstd-dev
        libbz2-dev liblzma-dev liblz4-dev libpcre2-dev libhiredis-dev libmicrohttpd-dev
        libcurl4-openssl-dev libssl-dev"
 check="clang clang-format libclang-rt-dev cppcheck valgrind python3 python3-pytest python3-redis
-       python3-hypothesis redis-server openssl dpkg-dev gnuplot-nox zstd bzip2
+       python3-hypothesis redis-server openssl dpkg-dev gnuplot-nox zlib1g-dev zstd bzip2
        xz-utils lz4"
-bench="libbloom-dev librocksdb-dev redis-server zstd ripgrep sqlite3"
+bench="libbloom-dev librocksdb-dev zlib1g-dev redis-server zstd ripgrep sqlite3"
 lab="python3"
 browser="chromium fonts-dejavu-core"
 

@@ -90,7 +90,7 @@ CPPCHECK = ["cppcheck", "-q", "--std=c11", "--language=c", "--library=posix,gnu"
             "--suppress=missingIncludeSystem", "--suppress=unknownMacro",
             "--suppress=normalCheckLevelMaxBranches", "--suppress=unmatchedSuppression",
             "--template={file}:{line}: {id}: {message}", "-Iinclude", "-Isrc", "-Icli", "-Iredis",
-            "-j2", "-D__GNUC__=12", "-D__x86_64__=1", "-DTAMIS_HAVE_ZLIB",
+            "-j2", "-D__GNUC__=12", "-D__x86_64__=1", "-DTAMIS_HAVE_ISAL",
             "-DTAMIS_HAVE_ZSTD", "-DTAMIS_HAVE_BZ2", "-DTAMIS_HAVE_LZMA", "-DTAMIS_HAVE_LZ4",
             "-DTAMIS_HAVE_PCRE2", "-DTAMIS_HAVE_HIREDIS", "-DTAMIS_HAVE_MICROHTTPD",
             "-DTAMIS_HAVE_CURL", "-DTAMIS_HAVE_OPENSSL"]

@@ -210,8 +210,12 @@ tamis_error source_start(struct source *s, enum packing kind, const struct resta
     if (d->state && !(s->state = calloc(1, d->state)))
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", s->path);
     tamis_error error = d->start ? d->start(s, from && from->blob ? from : NULL, reason) : TAMIS_OK;
-    if (error == TAMIS_OK)
+    if (error == TAMIS_OK) {
         s->decoder = d;
+    } else {
+        free(s->state);
+        s->state = NULL;
+    }
     return error;
 }
 
@@ -224,6 +228,7 @@ struct source *source_wide(struct source *packed, enum packing kind, const struc
         return NULL;
     }
     s->packed = packed;
+    s->in_room = SOURCE_CHUNK / 8; /* a restart point is as far ahead as this has been unpacked */
     s->returns = packed->returns;
     packed->returns = false;
     return s;
