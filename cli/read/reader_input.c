@@ -73,11 +73,23 @@ tamis_error input_source(const struct input *input, const struct restart *from, 
     if (!s)
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     s->returns = input->dialect.returns;
+    struct restart inner;
+    uint8_t between = 0; /* see source_wide() */
+    if (input->wide && from && from->len) {
+        between = from->blob[0];
+        inner = (struct restart){from->at, from->out, from->len > 1 ? from->blob + 1 : NULL,
+                                 from->len - 1};
+        from = &inner;
+    }
     tamis_error error = source_start(s, input->kind, from, reason);
+    if (error == TAMIS_OK && between > 3)
+        error = fail_at(reason, TAMIS_EFORMAT, from->at, "%.120s: the restart point is damaged",
+                        input->path);
     if (error != TAMIS_OK) {
         source_free(s);
         return error;
     }
+    source_drop(s, between);
     *out = input->wide ? source_wide(s, input->wide, from) : s;
     return *out ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
 }

@@ -81,8 +81,9 @@ struct source *source_new(const char *path, int fd, bool regular, uint64_t limit
 tamis_error source_start(struct source *s, enum packing kind, const struct restart *from,
                          tamis_reason *reason);
 void source_free(struct source *s);
-/* The text of `packed`, which is UTF-16 of this kind; `from` as for source_start(). It has no restart
-   points. Takes `packed`; NULL: no memory. */
+/* The text of `packed`, which is UTF-16 of this kind; `from` as for source_start(). Takes `packed`; NULL: no
+   memory. Its restart points are those of `packed`, behind a byte that says how many bytes of UTF-16 are
+   between such a point and the next character. */
 struct source *source_wide(struct source *packed, enum packing kind, const struct restart *from);
 
 /* Text, up to `room` bytes. Fewer: it ended, with s->error if that was premature; or a pipe has

@@ -1,13 +1,13 @@
 /*
  * UTF-16 with a byte order mark, as Windows writes it, converted to UTF-8. It is treated like a
- * compression that can be entered at any character, or comes out of one. Unpaired surrogates and a last odd byte become
- * U+FFFD. Not iconv(), which stops at each of them.
+ * compression that can be entered at any character, or comes out of one and is entered where that
+ * can be. Unpaired surrogates and a last odd byte become U+FFFD. Not iconv(), which stops at each of
+ * them.
  */
 #include "reader_source.h"
 
 #include <stdlib.h>
 
-#include "base/err.h"
 #include "reader_parse.h"
 
 /* A character that did not fit into the output. */
@@ -15,13 +15,6 @@ struct half_character {
     uint8_t bytes[4];
     size_t at, len;
 };
-
-static tamis_error wide_start(struct source *s, const struct restart *from, tamis_reason *reason)
-{
-    (void)from;
-    s->state = calloc(1, sizeof(struct half_character));
-    return s->state ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", s->path);
-}
 
 static void wide_stop(struct source *s)
 {
@@ -61,6 +54,31 @@ static bool take_char(struct source *s, bool big, uint32_t *c)
     return true;
 }
 
+/* The text can be reached again from here: where it comes out of a compression, by the point of that
+   which the last few bytes passed. Such a point is asked for when one is due, and is some way ahead,
+   since `in` has been unpacked already. */
+static void wide_note(struct source *s)
+{
+    struct source *packed = s->packed;
+    struct restart *point = packed ? &packed->point : NULL;
+    uint64_t here = packed ? packed->out - (s->in_len - s->in_at) : 0;
+    if (!packed) {
+        source_note(s, NULL, 0);
+    } else if (!packed->noted) {
+        packed->want = 0;
+    } else if (here >= point->out) {
+        uint8_t *blob = malloc(1 + point->len);
+        if (blob) {
+            blob[0] = (uint8_t)(here - point->out);
+            if (point->len)
+                memcpy(blob + 1, point->blob, point->len);
+            source_note(s, blob, 1 + point->len);
+            s->point.at = point->at;
+        }
+        packed->noted = false;
+    }
+}
+
 ALWAYS_INLINE size_t wide_step(struct source *s, uint8_t *out, size_t room, bool big)
 {
     struct half_character *rest = s->state;
@@ -72,8 +90,8 @@ ALWAYS_INLINE size_t wide_step(struct source *s, uint8_t *out, size_t room, bool
             s->out++;
             continue;
         }
-        if (s->out >= s->want && !s->packed)
-            source_note(s, NULL, 0);
+        if (s->out >= s->want)
+            wide_note(s);
         bool first = s->at == s->in_len - s->in_at;
         if (!take_char(s, big, &c)) {
             s->ended = true;
@@ -97,7 +115,9 @@ static size_t big_step(struct source *s, uint8_t *out, size_t room)
     return wide_step(s, out, room, true);
 }
 
-const struct decoder decoder_utf16le = {
-    .name = "UTF-16", .start = wide_start, .step = little_step, .stop = wide_stop};
+const struct decoder decoder_utf16le = {.name = "UTF-16",
+                                        .state = sizeof(struct half_character),
+                                        .step = little_step,
+                                        .stop = wide_stop};
 const struct decoder decoder_utf16be = {
-    .name = "UTF-16", .start = wide_start, .step = big_step, .stop = wide_stop};
+    .name = "UTF-16", .state = sizeof(struct half_character), .step = big_step, .stop = wide_stop};

@@ -521,7 +521,7 @@ def test_utf16(code, tmp_path):
 
 
 def test_utf16_in_a_compression_grows(tmp_path):
-    """What is appended has no mark; what was indexed before is read again from the start."""
+    """What is appended has no mark."""
     def tamis(*words):
         return subprocess.run([TAMIS, *words], cwd=tmp_path, capture_output=True, text=True)
 

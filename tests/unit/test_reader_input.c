@@ -463,6 +463,76 @@ TEST(restart_points_make_packed_files_seekable)
     buf_free(&text);
 }
 
+/* UTF-16 of a text that is UTF-8, with a mark. */
+static void widen(struct buf *out, const struct buf *text, bool big)
+{
+    uint32_t c = 0xFEFF;
+    for (size_t i = 0, more = 0; i <= text->len; i++) {
+        uint32_t units[2] = {c, c < 0x10000 ? 0 : 0xDC00 + (c & 0x3FF)};
+        if (c >= 0x10000)
+            units[0] = 0xD800 + ((c - 0x10000) >> 10);
+        for (size_t j = 0; more == 0 && j < (c < 0x10000 ? 1 : 2); j++) {
+            uint8_t bytes[2] = {(uint8_t)(units[j] >> (big ? 8 : 0)),
+                                (uint8_t)(units[j] >> (big ? 0 : 8))};
+            buf_add(out, bytes, 2);
+        }
+        uint8_t b = i < text->len ? (uint8_t)text->data[i] : 0;
+        c = more       ? c << 6 | (b & 0x3F)
+            : b < 0x80 ? b
+            : b < 0xE0 ? b & 0x1F
+            : b < 0xF0 ? b & 0xF
+                       : b & 7;
+        more = more ? more - 1 : b < 0x80 ? 0 : b < 0xE0 ? 1 : b < 0xF0 ? 2 : 3;
+    }
+}
+
+/* UTF-16 in a compression is entered where the compression is, in the middle of a character too: what
+   is unpacked for a segment does not grow with what is before it. */
+TEST(packed_utf16_is_seekable)
+{
+    static const struct way ways[] = {{"one.gz", PACK_GZIP, 0, 0},
+                                      {"members.gz", PACK_GZIP, 77777, 0},
+                                      {"frames.zst", PACK_ZSTD, 77777, 0},
+                                      {"frames.lz4", PACK_LZ4, 77777, 0}};
+    struct buf text = {0};
+    uint64_t rng = harness_seed() + 6;
+    for (int i = 0; i < 20000; i++)
+        buf_say(&text, "{\"a\":\"%llx \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80\"}\n",
+                (unsigned long long)rng_next(&rng));
+    for (size_t i = 0; i < 2 * sizeof ways / sizeof *ways; i++) {
+        const struct way *way = &ways[i / 2];
+        struct buf wide = {0}, packed = {0};
+        widen(&wide, &text, i % 2);
+        pack(&packed, way, &wide);
+        write_file(way->name, packed.data, packed.len);
+        struct input_options options = {.dialect.format = READ_JSONL, .segment = 50000};
+        struct kept *k = keep(way->name, &options);
+        struct input *input;
+        struct input_text t = {0};
+        uint64_t skipped = 0;
+        CHECK_MSG(k->n > 5, "%s: %zu segments", way->name, k->n);
+        CHECK(k->text.len == text.len && memcmp(k->text.data, text.data, text.len) == 0);
+        for (size_t j = 0; j < k->n; j++)
+            skipped += k->segment[j].skip;
+        CHECK_MSG(skipped < text.len / 2, "%s: %llu of %zu bytes are unpacked and skipped",
+                  way->name, (unsigned long long)skipped, text.len);
+        CHECK(input_open(&input, way->name, &options, NULL) == TAMIS_OK);
+        for (size_t j = k->n; j-- > 0;)
+            check_read(input, k, j, &t);
+        struct input_segment odd = k->segment[k->n - 1];
+        uint8_t blob[] = {4};
+        odd.restart = blob;
+        odd.restart_len = 1;
+        CHECK(input_read(input, &odd, &t, NULL) == TAMIS_EFORMAT);
+        input_text_free(&t);
+        input_close(input);
+        kept_free(k);
+        buf_free(&wide);
+        buf_free(&packed);
+    }
+    buf_free(&text);
+}
+
 /* ---- damage ---------------------------------------------------------------------------------- */
 
 /* The segments that come of a damaged file can be read again. */
