@@ -321,8 +321,8 @@ static void account(struct party *p, const struct place *place, uint64_t matches
 
 #define STEP ((size_t)256 << 10) /* a quarter of the second level of the cache, and less */
 
-/* A file from where it stands to its end; or a part of one that is not compressed, which then is read in
-   steps. */
+/* A file from where it stands to its end; or a part of one, which then is read in steps: not where
+   a decoder must read what is before it, or is fastest with whole frames (zstd). */
 static tamis_error scan_rest(struct hand *h, struct place_group *g, const struct place *place,
                              tamis_reason *reason)
 {
@@ -354,7 +354,9 @@ static tamis_error scan_part(struct hand *h, struct place_group *g, const struct
                              tamis_reason *reason)
 {
     uint64_t matches = 0;
-    if (h->input->kind == PACK_NONE)
+    enum packing kind = h->input->kind;
+    bool enters = kind == PACK_GZIP && g->n == 1 && place->where.skip <= STEP;
+    if (kind == PACK_NONE || enters)
         return scan_rest(h, g, place, reason);
     tamis_error error = input_read(h->input, &place->where, &h->text, reason);
     if (error == TAMIS_OK) {

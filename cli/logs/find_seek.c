@@ -114,14 +114,17 @@ void needle_of(struct needle *needle, const struct question *q, const struct sel
     }
 }
 
-/* If a line may not be a record by itself, everything is parsed. */
-static bool lines_alone(const struct dialect *dialect, const struct input_text *text)
+/* If a line may not be a record by itself, or have the needle in it as it is, everything is parsed. */
+static bool lines_alone(const struct dialect *dialect, const struct input_text *text,
+                        const struct span *needle)
 {
     if (dialect->format == READ_JSON || dialect->returns || text->len == 0 || text->turns ||
         text->header)
         return false;
     if (dialect->format == READ_CSV)
-        return !memchr(text->data, '"', text->len);
+        return (text->lined && !memchr(needle->data, '"', needle->len) &&
+                !memchr(needle->data, '\r', needle->len)) ||
+               !memchr(text->data, '"', text->len);
     return true;
 }
 
@@ -136,7 +139,7 @@ tamis_error seek_begin(struct seek *k, struct parser *parser, const struct selec
                        .at = text->data,
                        .end = text->data + text->len,
                        .counted = text->data};
-    k->needle = needle->bytes.len && lines_alone(dialect, text) ? needle : NULL;
+    k->needle = needle->bytes.len && lines_alone(dialect, text, &needle->bytes) ? needle : NULL;
     k->escapes = dialect->format == READ_JSONL || dialect->format == READ_LOGFMT ||
                  dialect->format == READ_SYSLOG || dialect->format == READ_ZEEK;
     if (k->needle)

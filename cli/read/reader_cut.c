@@ -55,6 +55,7 @@ static enum quoting pass_quotes(struct cut *cut, const uint8_t *data, size_t len
         if ((!ends || at - cut->quote - 1 > d->quoted_max) && has_line(cut, data, at))
             return QUOTE_STRAY;
         if (quote) {
+            cut->folded |= !ends || has_line(cut, data, at);
             cut->at = at + 1;
             cut->quoted = false;
             return QUOTE_CLOSED;
@@ -74,6 +75,7 @@ static bool give_up_quote(struct cut *cut, const uint8_t *data, size_t len, enum
     if (!line && !final)
         return false;
     cut->open |= quoting == QUOTE_OPEN;
+    cut->folded = true;
     cut->quoted = false;
     cut->lined = 0;
     cut->at = line ? (size_t)(line - data) : len;
@@ -139,6 +141,7 @@ static bool pass_block(struct cut *cut, const uint8_t *data, size_t len, size_t 
         if (opening & field)
             cut->quote = cut->at + 63 - (size_t)__builtin_clzll(opening & field);
         cut->quoted = inside >> 63;
+        cut->folded |= (lines & inside) != 0;
     }
     *found = pass_ends(cut, lines & ~inside, target);
     if (*found)

@@ -18,7 +18,9 @@ struct cut {
     size_t lined;          /* inside quotes: there is no line end before this position */
     size_t last;           /* the last record end found, 0 if none */
     struct parser *walker; /* JSON: with the dialect */
-    bool open;             /* the text ended inside quotes: more text may change their record */
+    bool
+        folded; /* a quoted field has line ends in it or goes on behind its quote, or a quote is stray */
+    bool open; /* the text ended inside quotes: more text may change their record */
 };
 
 /* Does a byte after a quote end the field? */

@@ -446,68 +446,6 @@ static tamis_error open_source(struct input *input, struct raw_sums *sums, tamis
     return error;
 }
 
-/* Goes to a segment known from before. */
-static tamis_error go_to(struct input *input, const struct input_segment *to, struct raw_sums *sums,
-                         tamis_reason *reason)
-{
-    struct input_private *own = input->own;
-    struct restart from = {to->at, to->offset - to->skip, to->restart, to->restart_len};
-    struct source *source;
-    if (!input->regular || to->skip > to->offset)
-        return fail(reason, TAMIS_EARG, "%.120s: cannot be read from the middle", input->path);
-    tamis_error error = input_source(input, &from, &source, reason);
-    if (error != TAMIS_OK)
-        return error;
-    source_free(own->source);
-    own->source = source;
-    if (sums) /* what is before it is known, but for a part of a chunk */
-        raw_sums_rest(sums, own->fd, to->at);
-    (source->packed ? source->packed : source)->sums = sums;
-    own->back.at = own->back.len = 0;
-    free(own->restart.blob);
-    own->restart = (struct restart){to->at, to->offset - to->skip, NULL, to->restart_len};
-    if (to->restart_len && !(own->restart.blob = malloc(to->restart_len)))
-        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
-    if (to->restart_len)
-        memcpy(own->restart.blob, to->restart, to->restart_len);
-    own->offset = to->offset;
-    own->line = to->line;
-    own->timed = to->timed;
-    own->time_before = to->time_before;
-    const uint8_t *header = to->header ? to->header : own->turned ? input->header : NULL;
-    size_t header_len = to->header ? to->header_len : input->header_len;
-    own->turned = to->header != NULL;
-    if (header && !header_set(&own->head, &input->dialect, header, header_len))
-        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
-    if (source_drop(source, to->skip))
-        return TAMIS_OK;
-    if (source->error == TAMIS_OK)
-        return fail(reason, TAMIS_EFORMAT, "%.120s: shorter than it was", input->path);
-    if (reason)
-        *reason = source->reason;
-    return source->error;
-}
-
-tamis_error input_walk(struct input *input, const struct input_segment *segment, size_t step,
-                       bool lines, tamis_reason *reason)
-{
-    struct input_private *own = input->own;
-    if (input->kind != PACK_NONE || segment->at != segment->offset ||
-        segment->len > UINT64_MAX - segment->at)
-        return fail(reason, TAMIS_EARG, "%.120s: cannot be walked through", input->path);
-    if (segment->at + segment->len > input->size)
-        return fail(reason, TAMIS_EFORMAT, "%.120s: shorter than it was", input->path);
-    tamis_error error = go_to(input, segment, NULL, reason);
-    if (error != TAMIS_OK)
-        return error;
-    own->source->limit = segment->at + segment->len;
-    own->segment = step;
-    own->unlined = !lines;
-    own->calm = !segment->turns;
-    own->reference = segment->reference;
-    return TAMIS_OK;
-}
-
 /* Behind the header, or at a segment known from before. */
 static tamis_error start(struct input *input, const struct input_options *options,
                          tamis_reason *reason)
@@ -527,7 +465,7 @@ static tamis_error start(struct input *input, const struct input_options *option
     if (error == TAMIS_OK)
         error = input_clock(input, reason);
     if (error == TAMIS_OK && options->from)
-        error = go_to(input, options->from, options->sums, reason);
+        error = input_go(input, options->from, options->sums, reason);
     return error;
 }
 

@@ -31,6 +31,7 @@ struct input_private {
     uint8_t *header;
     struct header head; /* for the segment to come; */
     bool turned;        /* it is not the input's */
+    bool walking;       /* through a segment known from before, see input_walk(): */
     bool unlined;       /* nobody asks for lines */
     bool calm;          /* there are no headers in what is read */
     struct parser *turner;
@@ -52,6 +53,9 @@ bool input_time_of(struct input *input, const struct input_text *text, size_t le
    force behind it. With the lock. */
 tamis_error input_turn(struct input *input, struct input_text *text);
 
+/* reader_segment.c: goes to a segment known from before. */
+tamis_error input_go(struct input *input, const struct input_segment *to, struct raw_sums *sums,
+                     tamis_reason *reason);
 /* A source of the input's file that starts at `from`, or at its start. */
 tamis_error input_source(const struct input *input, const struct restart *from, struct source **out,
                          tamis_reason *reason);

@@ -102,7 +102,7 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
                                                  : csv_parser(&s->dialect, vector);
     ps->hashes = s->dialect.format == READ_ZEEK || s->dialect.format == READ_W3C;
     ps->text = data;
-    ps->full = ps->asked = ps->timed = false;
+    ps->full = ps->asked = ps->timed = ps->lined = false;
     ps->time_len = 0;
     if (ps->clock.zone != s->dialect.zone)
         ps->clock = (struct time_context){.zone = s->dialect.zone};
@@ -146,6 +146,7 @@ void parser_context(struct parser *ps, const struct input_text *text)
     const struct selection *s = ps->selection;
     ps->text = text->data;
     ps->timed = text->timed;
+    ps->lined = text->lined;
     ps->before = text->time_before;
     ps->clock.reference = text->reference;
     ps->turns = text->turns;

@@ -120,6 +120,7 @@ struct parser {
     struct time_context clock;
     const uint8_t *text;         /* where the text starts that `data` is a piece of */
     bool asked;                  /* what is before `data` is known: */
+    bool lined;                  /* each line of the text is a record */
     bool timed;                  /* the record before has a time: */
     size_t time_len;             /* as it stands, unless it is 0 */
     uint8_t time[TIME_KEPT];     /* (longer ones are none) */

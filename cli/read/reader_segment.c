@@ -65,7 +65,7 @@ static size_t target_of(const struct growth *g)
 {
     const struct input_private *own = g->input->own;
     const struct source *source = own->source;
-    if (g->input->kind == PACK_NONE)
+    if (g->input->kind == PACK_NONE || own->walking)
         return own->segment;
     if (source->noted && source->point.out > own->offset + own->segment / 2)
         return (size_t)(source->point.out - own->offset);
@@ -79,7 +79,8 @@ static size_t target_of(const struct growth *g)
 static bool grow(struct growth *g)
 {
     size_t room = g->chunk, most = g->len < GROW_MIN ? GROW_MIN : g->len;
-    if (g->input->kind == PACK_NONE && g->input->regular && g->target > g->len)
+    bool seekable = g->input->kind == PACK_NONE && g->input->regular;
+    if ((seekable || g->input->own->walking) && g->target > g->len)
         room += g->target - g->len;
     else if (g->len / 2 > g->input->own->segment && g->len / 4 > room)
         room = g->len / 4; /* a long record */
@@ -161,7 +162,7 @@ static void text_context(struct input_text *text, const struct input_segment *se
     text->header = segment->header;
     text->header_len = segment->header_len;
     text->turns = segment->turns;
-    text->passed = false;
+    text->passed = text->lined = false;
 }
 
 /* The segment is the first `end` bytes of the text. */
@@ -183,7 +184,8 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
         segment->at = own->restart.at;
         segment->at_len = source_at(source) - own->restart.at;
         segment->skip = own->offset - own->restart.out;
-        if (!copy_of(own->restart.blob, own->restart.len, &segment->restart, &segment->restart_len))
+        if (!own->walking &&
+            !copy_of(own->restart.blob, own->restart.len, &segment->restart, &segment->restart_len))
             return out_of_memory(g->input, reason);
     }
     if (own->turned &&
@@ -203,6 +205,7 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
     g->text->data = g->text->memory;
     g->text->len = end;
     text_context(g->text, segment);
+    g->text->lined = !g->cut.folded;
     if (input_turn(g->input, g->text) != TAMIS_OK)
         return out_of_memory(g->input, reason);
     segment->turns = g->text->turns;
@@ -230,7 +233,8 @@ static tamis_error next_locked(struct input *input, struct input_segment *segmen
     size_t end;
     g.cut.dialect = &input->dialect;
     g.cut.walker = own->walker;
-    if (!own->source->noted) { /* counted from the last point, so that frames of equal size pair */
+    if (!own->source->noted &&
+        !own->walking) { /* counted from the last point, so that frames of equal size pair */
         uint64_t far = own->restart.out + own->segment, near = own->offset + own->segment / 2 + 1;
         own->source->want = far > near ? far : near;
     }
@@ -256,6 +260,66 @@ tamis_error input_next(struct input *input, struct input_segment *segment, struc
 }
 
 /* ---- reading again --------------------------------------------------------------------------- */
+
+tamis_error input_go(struct input *input, const struct input_segment *to, struct raw_sums *sums,
+                     tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    struct restart from = {to->at, to->offset - to->skip, to->restart, to->restart_len};
+    struct source *source;
+    if (!input->regular || to->skip > to->offset)
+        return fail(reason, TAMIS_EARG, "%.120s: cannot be read from the middle", input->path);
+    tamis_error error = input_source(input, &from, &source, reason);
+    if (error != TAMIS_OK)
+        return error;
+    source_free(own->source);
+    own->source = source;
+    if (sums) /* what is before it is known, but for a part of a chunk */
+        raw_sums_rest(sums, own->fd, to->at);
+    (source->packed ? source->packed : source)->sums = sums;
+    own->back.at = own->back.len = 0;
+    free(own->restart.blob);
+    own->restart = (struct restart){to->at, to->offset - to->skip, NULL, to->restart_len};
+    if (to->restart_len && !(own->restart.blob = malloc(to->restart_len)))
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    if (to->restart_len)
+        memcpy(own->restart.blob, to->restart, to->restart_len);
+    own->offset = to->offset;
+    own->line = to->line;
+    own->timed = to->timed;
+    own->time_before = to->time_before;
+    const uint8_t *header = to->header ? to->header : own->turned ? input->header : NULL;
+    size_t header_len = to->header ? to->header_len : input->header_len;
+    own->turned = to->header != NULL;
+    if (header && !header_set(&own->head, &input->dialect, header, header_len))
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    if (source_drop(source, to->skip))
+        return TAMIS_OK;
+    if (source->error == TAMIS_OK)
+        return fail(reason, TAMIS_EFORMAT, "%.120s: shorter than it was", input->path);
+    if (reason)
+        *reason = source->reason;
+    return source->error;
+}
+
+tamis_error input_walk(struct input *input, const struct input_segment *segment, size_t step,
+                       bool lines, tamis_reason *reason)
+{
+    struct input_private *own = input->own;
+    if (segment->len > UINT64_MAX - segment->offset ||
+        (input->kind == PACK_NONE && segment->at != segment->offset))
+        return fail(reason, TAMIS_EARG, "%.120s: cannot be walked through", input->path);
+    tamis_error error = input_go(input, segment, NULL, reason);
+    if (error != TAMIS_OK)
+        return error;
+    own->source->stop = segment->offset + segment->len;
+    own->segment = step;
+    own->walking = true;
+    own->unlined = !lines;
+    own->calm = !segment->turns;
+    own->reference = segment->reference;
+    return TAMIS_OK;
+}
 
 #define READ_STEP ((size_t)64 << 20)
 #define SKIP_KEPT ((uint64_t)1 << 20) /* a short skip is read with the segment, in one go */

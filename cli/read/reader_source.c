@@ -18,7 +18,7 @@ struct source *source_new(const char *path, int fd, bool regular, uint64_t limit
     s->fd = fd;
     s->regular = regular;
     s->limit = limit;
-    s->want = NEVER;
+    s->want = s->stop = NEVER;
     s->in_room = SOURCE_CHUNK;
     return s;
 }
@@ -261,6 +261,9 @@ static bool ready(const struct source *s)
 size_t source_read(struct source *s, uint8_t *out, size_t room)
 {
     size_t len = 0;
+    bool cut = s->stop - s->out < room;
+    if (cut)
+        room = (size_t)(s->stop - s->out);
     while (len < room && !s->ended && (len == 0 || ready(s))) {
         size_t made = s->decoder->step(s, out + len, room - len);
         len += made;
@@ -268,6 +271,10 @@ size_t source_read(struct source *s, uint8_t *out, size_t room)
     }
     if (s->decoder == &decoder_plain)
         s->out += len;
+    if (s->ended && s->out < s->stop && s->stop != NEVER && s->error == TAMIS_OK)
+        s->error = fail_at(&s->reason, TAMIS_EFORMAT, source_at(s), "%.120s: shorter than it was",
+                           s->path);
+    s->ended |= cut && len == room;
     if (s->returns)
         text_returns(out, len);
     return len;

@@ -38,6 +38,7 @@ struct source {
     uint8_t last; /* the byte before in[0] */
 
     uint64_t out;         /* bytes of text so far */
+    uint64_t stop;        /* text to read: up to this byte, which it must reach */
     uint64_t want;        /* record the first restart point at or after this byte of the text */
     struct restart point; /* the one recorded */
     bool noted;

@@ -570,3 +570,40 @@ def test_gigabytes(tmp_path):
         done = subprocess.run([TAMIS, "find", "c.tamis"] + words, cwd=tmp_path, capture_output=True)
         assert done.returncode == (0 if lines else 1)
         assert done.stdout == b"".join(lines), condition
+
+
+CELLS = ["", "x", '""', '"q""q"', '"two\nlines"', '"a,b"', '5" pipe', "10.0.0.1", '"\r\n"', '"x"y', "é", '"x"\ry', "xy",
+         'a longer cell, quoted"', "some-user-name", '"some-user-name"', '"some-user-name, ""twice"""']
+ASKED = ["x", "xy", 'q"q', "a,b", '5" pipe', "10.0.0.1", "é", "two\nlines", "x\ry", "some-user-name", 'some-user-name, "twice"']
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_searching_is_parsing(packed, tmp_path):
+    """A value is searched for in the text, a regular expression is tried on every record: both find the same,
+    in tables with all that quotes can be, over many steps of what is read at a time."""
+    rng = random.Random(SEED)
+    for odd in (0.0, 0.0005, 0.2):
+        rows = []
+        for i in range(30000):
+            wild = rng.random() < odd
+            cells = [rng.choice(CELLS if wild else CELLS[-3:] + ["10.0.0.1", "xy"]) for _ in range(2)]
+            if wild and rng.random() < 0.2:
+                cells[1] = '"open'
+            rows.append(",".join(["%d" % i, *cells]))
+        text = ("n,a,b\n" + "\n".join(rows) + "\n").encode()
+        path = tmp_path / ("a.csv.gz" if packed else "a.csv")
+        path.write_bytes(gzip.compress(text, 1) if packed else text)
+
+        def tamis(*words):
+            done = subprocess.run([TAMIS, *words], cwd=tmp_path, capture_output=True)
+            assert done.returncode < 2, (words, done.stderr)
+            return done.stdout
+
+        tamis("index", path.name, "-o", "c.tamis", "--attrs", "n,a,b:words", "--segment", "1Mi")
+        for value in ASKED:
+            by_text = tamis("find", "c.tamis", "-n", "a==" + value)
+            assert by_text == tamis("find", "c.tamis", "-n", "a~/\\A%s\\z/" % re.escape(value).replace("/", "\\/"))
+            assert odd or (by_text != b"") == (value in ("xy", "10.0.0.1", "some-user-name", ASKED[-1]))
+        words = tamis("find", "c.tamis", "b~twice")
+        assert words == tamis("find", "c.tamis", "b~/\\btwice\\b/") != b""
+        os.unlink(tmp_path / "c.tamis")
