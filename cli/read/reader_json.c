@@ -13,6 +13,8 @@
  */
 #include "reader_parse.h"
 
+#include <stdio.h>
+
 #include "reader_scan.h"
 
 /* The byte at p; after the end of a free text, a byte that JSON does not use. */
@@ -61,10 +63,7 @@ ALWAYS_INLINE uint32_t child_of(struct parser *ps, struct json_level *in, const 
     const struct path_node *node = ps->selection->node;
     uint32_t *follower = &ps->follower[in->before], i = *follower;
     if (i == NO_NODE || !is_named(&node[i], key, len)) {
-        if (!(node[in->node].lens >> (len < 63 ? len : 63) & 1))
-            return NO_NODE;
-        for (i = node[in->node].child; i != NO_NODE && !is_named(&node[i], key, len);)
-            i = node[i].sibling;
+        i = selection_child(ps->selection, in->node, key, len);
         if (i == NO_NODE)
             return NO_NODE;
         *follower = i;
@@ -77,15 +76,15 @@ ALWAYS_INLINE uint32_t child_of(struct parser *ps, struct json_level *in, const 
    array, its parts are also selected as those of the array. */
 static uint32_t child_at(struct parser *ps, const struct json_level *in, bool *through)
 {
-    const struct path_node *node = ps->selection->node;
-    uint32_t found = NO_NODE;
+    char name[16];
     if (in->node == NO_NODE)
         return NO_NODE;
-    for (uint32_t i = node[in->node].child; i != NO_NODE; i = node[i].sibling)
-        if (node[i].position == NO_NODE)
-            *through = true;
-        else if (node[i].position == in->position && !in->through)
-            found = i;
+    const struct path_node *node = &ps->selection->node[in->node];
+    *through |= node->keys;
+    if (in->through || !node->positions)
+        return NO_NODE;
+    int len = snprintf(name, sizeof name, "%u", (unsigned)in->position);
+    uint32_t found = selection_child(ps->selection, in->node, name, (size_t)len);
     return found == NO_NODE ? NO_NODE : meet(ps, found, in);
 }
 

@@ -12,12 +12,8 @@
 /* The slot of a key, or NO_SLOT. Keys have no parts: dots belong to them. */
 ALWAYS_INLINE uint32_t slot_of(const struct selection *s, const uint8_t *key, size_t len)
 {
-    if (!s->n_nodes || !(s->node[0].lens >> (len < 63 ? len : 63) & 1))
-        return NO_SLOT;
-    for (uint32_t i = s->node[0].child; i != NO_NODE; i = s->node[i].sibling)
-        if (s->node[i].len == len && memcmp(s->node[i].name, key, len) == 0)
-            return s->node[i].slot;
-    return NO_SLOT;
+    uint32_t node = s->n_nodes ? selection_child(s, 0, key, len) : NO_NODE;
+    return node == NO_NODE ? NO_SLOT : s->node[node].slot;
 }
 
 /* The end of a key. */

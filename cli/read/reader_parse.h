@@ -19,7 +19,8 @@ struct path_node {
     uint64_t lens;     /* of the children's names: bit min(len, 63) */
     uint32_t position; /* the name as a position in an array, else NO_NODE */
     uint32_t slot;     /* where its value goes, else NO_SLOT */
-    uint32_t child, sibling, end;
+    uint32_t parent, child, end;
+    bool keys, positions; /* whether some child is a key, or a position */
 };
 
 /* A text that stands for something: "-", "(empty)". */
@@ -67,6 +68,8 @@ struct selection {
     /* JSONL: node 0 is the record. next[s]: the slot to look at when slot s is missing. */
     struct path_node *node;
     uint32_t n_nodes, room;
+    uint32_t *place; /* nodes by parent and name: a table with open addressing, */
+    uint32_t places; /* a power of two, at least twice as many as there are nodes */
     uint32_t *next;
     bool choices;
 };
@@ -134,6 +137,10 @@ struct parser {
 
     struct json_level level[JSON_LEVELS + 1];
 };
+
+/* reader_select.c: the child of a node by its name, NO_NODE if it has none of that name. */
+uint32_t selection_child(const struct selection *selection, uint32_t parent, const void *name,
+                         size_t len);
 
 /* Attributes whose columns others have too get their values. */
 void parser_share(struct parser *parser);

@@ -1,6 +1,8 @@
 /* The selected attributes, compiled: columns of a header, or a tree of JSON paths. */
 #define _GNU_SOURCE /* qsort_r */
 #include <stdlib.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/base.h"
 #include "base/err.h"
@@ -174,28 +176,67 @@ static tamis_error select_columns(struct selection *s, const struct sorted_names
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
+/* Where the node with this parent and name is in the table, or belongs. */
+static uint32_t *place_of(const struct selection *s, uint32_t parent, const void *name, size_t len)
+{
+    const struct path_node *node = s->node;
+    for (uint64_t hash = XXH3_64bits_withSeed(name, len, parent);; hash++) {
+        uint32_t *place = &s->place[hash & (s->places - 1)], i = *place;
+        if (i == NO_NODE || (node[i].parent == parent && node[i].len == len &&
+                             memcmp(node[i].name, name, len) == 0))
+            return place;
+    }
+}
+
+uint32_t selection_child(const struct selection *s, uint32_t parent, const void *name, size_t len)
+{
+    bool some = s->node[parent].lens >> (len < 63 ? len : 63) & 1;
+    return some ? *place_of(s, parent, name, len) : NO_NODE;
+}
+
+/* Makes the table of all nodes, with places for s->room of them. */
+static bool place_nodes(struct selection *s)
+{
+    uint32_t *place = malloc(2 * (size_t)s->room * sizeof *place);
+    if (!place)
+        return false;
+    free(s->place);
+    s->place = place;
+    s->places = 2 * s->room;
+    memset(place, 0xFF, s->places * sizeof *place);
+    for (uint32_t i = 1; i < s->n_nodes; i++)
+        *place_of(s, s->node[i].parent, s->node[i].name, s->node[i].len) = i;
+    return true;
+}
+
 /* The child of `parent` with this name, created if necessary; NO_NODE: no memory. */
 static uint32_t grow_child(struct selection *s, uint32_t parent, const char *name, size_t len)
 {
-    for (uint32_t i = s->node[parent].child; i != NO_NODE; i = s->node[i].sibling)
-        if (s->node[i].len == len && memcmp(s->node[i].name, name, len) == 0)
-            return i;
+    uint32_t i = selection_child(s, parent, name, len);
+    if (i != NO_NODE)
+        return i;
     if (s->n_nodes == s->room) {
         struct path_node *node = realloc(s->node, 2 * (size_t)s->room * sizeof *node);
         if (!node)
             return NO_NODE;
         s->node = node;
         s->room *= 2;
+        if (!place_nodes(s))
+            return NO_NODE;
     }
-    uint32_t i = s->n_nodes++;
+    i = s->n_nodes++;
     s->node[i] = (struct path_node){.name = name,
                                     .len = len,
                                     .position = number_of(name, len),
                                     .slot = NO_SLOT,
+                                    .parent = parent,
                                     .child = NO_NODE,
-                                    .sibling = s->node[parent].child};
+                                    .end = s->node[parent].child};
     s->node[parent].child = i;
+    s->node[parent].keys |= s->node[i].position == NO_NODE;
+    s->node[parent].positions |= s->node[i].position != NO_NODE;
     s->node[parent].lens |= UINT64_C(1) << (len < 63 ? len : 63);
+    *place_of(s, parent, name, len) = i;
     return i;
 }
 
@@ -241,23 +282,18 @@ static bool add_ways(struct selection *s, uint32_t parent, const char *path, uin
     }
 }
 
-/* Copies the subtree at `from` behind the nodes at `to`, so that it is contiguous. */
+/* Copies the subtree at `from` behind the nodes at `to`, so that it is contiguous. In `from` the end of a
+   node is still its sibling. */
 static void lay_out(const struct path_node *from, uint32_t at, struct path_node *to, uint32_t *n)
 {
-    uint32_t here = (*n)++, last = NO_NODE;
+    uint32_t here = (*n)++;
     to[here] = from[at];
-    to[here].child = NO_NODE;
-    for (uint32_t i = from[at].child; i != NO_NODE; i = from[i].sibling) {
+    to[here].child = from[at].child == NO_NODE ? NO_NODE : *n;
+    for (uint32_t i = from[at].child; i != NO_NODE; i = from[i].end) {
         uint32_t child = *n;
         lay_out(from, i, to, n);
-        if (last == NO_NODE)
-            to[here].child = child;
-        else
-            to[last].sibling = child;
-        last = child;
+        to[child].parent = here;
     }
-    if (last != NO_NODE)
-        to[last].sibling = NO_NODE;
     to[here].end = *n;
 }
 
@@ -270,7 +306,9 @@ static bool grow_tree(struct selection *s)
         return false;
     s->n_nodes = 1;
     s->node[0] = (struct path_node){
-        .position = NO_NODE, .slot = NO_SLOT, .child = NO_NODE, .sibling = NO_NODE};
+        .position = NO_NODE, .slot = NO_SLOT, .parent = NO_NODE, .child = NO_NODE, .end = NO_NODE};
+    if (!place_nodes(s))
+        return false;
     for (size_t i = 0; i < s->n; i++)
         s->next[i] = NO_SLOT;
     const char *name = s->names;
@@ -290,7 +328,7 @@ static bool grow_tree(struct selection *s)
     lay_out(s->node, 0, laid, &n);
     free(s->node);
     s->node = laid;
-    return true;
+    return place_nodes(s);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
@@ -447,6 +485,7 @@ void selection_free(struct selection *s)
     free(s->columns.listed);
     regex_free(s->pattern);
     free(s->node);
+    free(s->place);
     free(s->next);
     free(s);
 }

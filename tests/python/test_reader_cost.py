@@ -1,6 +1,8 @@
 """What reading costs, in instructions counted by valgrind: twice the text, twice the cost, whatever
 the text is made of."""
+import json
 import os
+import random
 
 import pytest
 
@@ -61,3 +63,58 @@ def test_choosing_among_columns_is_linear(tmp_path):
         (tmp_path / "a.csv").write_text("".join(",".join(row) + "\n" for row in rows))
         counts.append(instructions([TAMIS, "index", "a.csv", "-o", "a.tamis"], tmp_path))
     assert counts[2] - counts[1] < 2.5 * (counts[1] - counts[0]), counts
+
+
+def shuffled(n):
+    """Records that have the same n keys, each in another order."""
+    rng = random.Random(n)
+    keys = ["k%05d" % i for i in range(n)]
+    return [[(key, rng.randrange(9)) for key in rng.sample(keys, n)] for _ in range(3)]
+
+
+MANY = {
+    "jsonl": lambda record: json.dumps(dict(record)),
+    "logfmt": lambda record: " ".join("%s=%d" % pair for pair in record),
+    "json": lambda record: json.dumps({"in": dict(record)}),
+}
+
+
+@pytest.mark.parametrize("form", MANY)
+def test_objects_of_many_keys_are_linear(form, tmp_path):
+    """A key is not compared with all that are wanted."""
+    counts = []
+    for n in (1000, 2000, 4000):
+        (tmp_path / "a.log").write_text("".join(MANY[form](record) + "\n" for record in shuffled(n)))
+        counts.append(instructions([TAMIS, "index", "a.log", "-o", "a.tamis"], tmp_path))
+    assert counts[2] - counts[1] < 2.5 * (counts[1] - counts[0]), counts
+
+
+def test_positions_in_arrays_are_linear(tmp_path):
+    counts = []
+    for n in (1000, 2000, 4000):
+        (tmp_path / "a.jsonl").write_text(json.dumps({"a": list(range(n))}) + "\n")
+        command = [DUMP, "--dump", "jsonl", "65536", "a.jsonl", *["a.%d" % i for i in range(n)]]
+        counts.append(instructions(command, tmp_path))
+    assert counts[2] - counts[1] < 2.5 * (counts[1] - counts[0]), counts
+
+
+def test_headers_of_many_columns_are_linear(tmp_path):
+    """A table whose columns change their places."""
+    counts = []
+    for n in (10000, 20000, 40000):
+        names = ["c%05d" % i for i in range(n)]
+        row = ",".join(str(i) for i in range(n))
+        (tmp_path / "a.csv").write_text("\n".join([",".join(names), row, ",".join(names[::-1]), row]) + "\n")
+        counts.append(instructions([TAMIS, "index", "a.csv", "-o", "a.tamis", "--attrs", "c00001"], tmp_path))
+        counts[-1] += instructions([TAMIS, "find", "--count", "a.tamis", "c00001==1"], tmp_path)
+    assert counts[2] - counts[1] < 2.5 * (counts[1] - counts[0]), counts
+
+
+def test_a_rare_value_in_quoted_tables_is_searched_for(tmp_path):
+    """Not parsed for: where no quoted field has a line end, lines are records."""
+    rows = ['%d,u%05d,"agent, with ""quotes"" %d"' % (i, i * 7 % 50000, i % 13) for i in range(100000)]
+    text = "id,user,agent\n" + "\n".join(rows) + "\n"
+    (tmp_path / "a.csv").write_text(text)
+    instructions([TAMIS, "index", "a.csv", "-o", "a.tamis", "--attrs", "user,agent:words"], tmp_path)
+    count = instructions([TAMIS, "find", "--count", "a.tamis", "user=u00007"], tmp_path)
+    assert count < 8 * len(text), count / len(text)
