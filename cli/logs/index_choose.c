@@ -6,7 +6,9 @@
  *
  *     cost of an attribute   distinct values in a segment * 12 bits (0.3 %)
  *     cost of a pair         distinct pairs in a segment * 22 bits (0.3 % over a hundred segments)
- *     budget                 3 % of the text, 5 % with words, minus 0.5 % for the fronts
+ *     budget                 3 % of the text, 5 % with words, minus 0.5 % for the fronts; but the best
+ *                            attribute is taken whatever it costs, unless lines have their words: where
+ *                            records have 30 bytes nothing else fits, and find would read everything
  *     worth                  share of records that have it * log2(distinct values) * how often people
  *                            ask for it: addresses and names more than numbers, sentences least
  *
@@ -379,8 +381,8 @@ struct choice {
     struct attrs *attrs;
     double spent, budget;
     size_t best[3][2],
-        n_best; /* the first attributes that can be paired: their numbers, and fields */
-    bool say;
+        n_best;           /* the first attributes that can be paired: their numbers, and fields */
+    bool say, best_taken; /* best_taken: or nothing is lost without it */
 };
 
 struct field_pair {
@@ -421,9 +423,16 @@ static void take_pairs(struct choice *c)
 
 static void take_field(struct choice *c, struct sampled *f)
 {
-    f->bounds |= tamis_type_ordered(f->type) && f->cost + c->spent > c->budget;
-    bool fits = f->bounds || f->cost + c->spent <= c->budget;
-    if (c->say)
+    bool within = f->cost + c->spent <= c->budget;
+    bool must = !f->bounds && f->values.n > 1 && !c->best_taken; /* the first that has keys */
+    c->best_taken |= must;
+    if (must && !within)
+        remark(
+            "indexed: %s:%s: %.1f %% of the text, since records are short; --attrs chooses others",
+            f->name, tamis_type_name(f->type), 100 * f->cost);
+    f->bounds |= tamis_type_ordered(f->type) && !within && !must;
+    bool fits = f->bounds || within || must;
+    if (c->say && (within || !must))
         say_field(f, c->sample,
                   !fits       ? "too much:"
                   : f->bounds ? "lowest and highest:"
@@ -435,7 +444,7 @@ static void take_field(struct choice *c, struct sampled *f)
         c->best[c->n_best][0] = c->attrs->n;
         c->best[c->n_best++][1] = (size_t)(f - c->sample->field);
     }
-    c->spent += f->bounds ? 0 : f->cost;
+    c->spent += within && !f->bounds ? f->cost : 0;
     take(c->attrs, f->name, f->type, f->bounds);
     if (c->n_best == 3 && !c->attrs->n_known)
         take_pairs(c);
@@ -448,7 +457,8 @@ static void choose(struct sample *s, struct attrs *a, bool say)
                        .attrs = a,
                        .spent = words,
                        .budget = s->prose ? WITH_WORDS : WITHOUT,
-                       .say = say};
+                       .say = say,
+                       .best_taken = s->prose || a->n_known};
     struct sampled *f;
     if (c.budget * s->total < SMALL) /* limiting a small catalog would save nothing */
         c.budget = SMALL / s->total;

@@ -177,6 +177,12 @@ for i in $(seq 200); do echo "10.1.0.$((i % 250)),user$((i % 7)),$((200 + i % 3)
 is auto 0 "" "" 'tamis index auto/'
 json auto-chosen 'tamis find auto --json' '{a["name"]: a["type"] for a in d["attributes"] if a["indexed"]} == {"ip": "ip", "user": "text", "status": "int", "ratio": "dec", "at": "time"}'
 is auto-time 0 4 "" 'tamis find auto --since 2024-05-01T10:00:59Z -c'
+# Records so short that no attribute costs less than 3 %: the best one is indexed nevertheless, and told.
+mkdir short
+seq 200000 | awk 'BEGIN {print "n,user,kind"} {print $1 * 7919 % 1000003 ",u" $1 * 104729 % 999983 "," $1 % 3}' >short/a.csv
+is short-told 0 "" "" 'tamis index short 2>told && grep -q "indexed: user:text: [5-9]\.[0-9] % of the text, since records are short" told'
+json short-rejected 'tamis find short user=u104729 --explain --json' 'd["matches"] == 1 and d["candidates"] == 1'
+json short-absent 'tamis find short user=nobody --explain --json; [ $? = 1 ]' 'd["candidates"] == 0'
 is auto-explained 0 "" "" 'tamis index -v -o v.tamis auto/a.csv 2>told && grep -q "indexed: user:text: 7 values in 200 of 200 records" told && grep -q "lowest and highest: ratio:dec" told'
 is auto-same 0 "" "" 'tamis index -o w.tamis auto/a.csv && cmp <(tamis info w.tamis | grep -v bytes) <(tamis info v.tamis | grep -v bytes)'
 # Again: an update. Fields that come with new files are indexed from then on, others stay what they are.
