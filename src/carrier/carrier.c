@@ -1,5 +1,5 @@
-/* Which carrier a URL names, to which every call then goes; and what carriers share: snapshots made
-   smaller, errors, waiting, names of owners as they can stand in keys and paths. */
+/* Opens the carrier of a URL and dispatches calls to it; and what carriers share: compression of snapshots, errors,
+   clocks, quoting of names. */
 #include "carrier.h"
 
 #include "base/base.h"
@@ -14,7 +14,7 @@
 #include <zstd.h>
 #endif
 
-#define UNPACKED_MOST ((size_t)1 << 28) /* bytes of one message, however small it was packed */
+#define UNPACKED_MOST ((size_t)1 << 28) /* bytes of a message after decompression */
 
 struct carrier *carrier_open(const char *url, char error[256])
 {
@@ -54,7 +54,8 @@ static bool may_send(struct carrier *c)
     if (c->kind->send)
         return true;
     c->hopeless = true;
-    return carrier_fail(c, "a web server is only followed: publish to file:FOLDER, and serve that");
+    return carrier_fail(c,
+                        "web servers can only be followed: publish to file:FOLDER and serve that");
 }
 
 bool carrier_send(struct carrier *c, const char *owner, const void *data, size_t len)
@@ -62,11 +63,10 @@ bool carrier_send(struct carrier *c, const char *owner, const void *data, size_t
     return may_send(c) && c->kind->send(c, owner, data, len);
 }
 
-/* ---- snapshots made smaller ------------------------------------------------------------------ */
+/* ---- compression ----------------------------------------------------------------------------- */
 
 #ifdef TAMIS_HAVE_ZSTD
-/* A filter that is not half full yet takes a third of its bytes, and a full one hardly less than all:
-   then it travels as it is. */
+/* A filter that is less than half full shrinks to about a third; a full one hardly shrinks and is sent as it is. */
 static struct carrier_part pack(struct carrier_part part)
 {
     size_t room = part.len - part.len / 8;
@@ -89,7 +89,7 @@ void carrier_deliver(carrier_take take, void *context, const char *owner, const 
     if (to && !ZSTD_isError(made))
         take(context, owner, to, made, age);
     else
-        take(context, owner, data, len, age); /* to be refused, if it is damaged */
+        take(context, owner, data, len, age); /* if it is damaged, the receiver refuses it */
     free(to);
 }
 #else
@@ -190,7 +190,7 @@ uint64_t carrier_since(uint64_t clock, uint64_t now)
 void carrier_sleep(uint64_t milliseconds)
 {
     struct timespec time = {(time_t)(milliseconds / 1000), (long)(milliseconds % 1000) * 1000000};
-    nanosleep(&time, NULL); /* a signal ends it */
+    nanosleep(&time, NULL); /* may end early, by a signal */
 }
 
 void carrier_quote(const char *name, char *out, size_t room)

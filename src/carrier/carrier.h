@@ -22,16 +22,16 @@
 
 struct carrier {
     const struct carrier_kind *kind;
-    char error[256];  /* of the last call that failed */
-    bool hopeless;    /* and trying again will not help: wrong password, not a stream */
+    char error[256];  /* why the last call failed */
+    bool hopeless;    /* retrying will not help: wrong password, not a stream */
     bool open_to_all; /* nothing that is sent is secret: files may be world-readable */
-    uint64_t
-        reached; /* carrier_clock when the last carrier_receive began that left nothing; 0: none */
+    /* carrier_clock at the start of the last carrier_receive that delivered everything; 0: none. */
+    uint64_t reached;
 };
 
 #define AGE_UNKNOWN UINT64_MAX
 
-/* A message that the caller has not seen yet, sent at most `age` nanoseconds ago. */
+/* A new message, sent at most `age` nanoseconds ago. */
 typedef void (*carrier_take)(void *context, const char *owner, const void *data, size_t len,
                              uint64_t age);
 
@@ -42,14 +42,14 @@ struct carrier_part {
 
 /* What the carrier has of an owner. */
 struct carrier_state {
-    bool there;     /* a snapshot, */
-    uint64_t epoch; /* of this life of the origin */
-    bool whole;     /* and all that this carrier sent since then */
+    bool there;     /* it has a snapshot */
+    uint64_t epoch; /* of the snapshot */
+    bool whole;     /* it also has everything that was sent after the snapshot */
 };
 
 typedef void (*carrier_each)(void *context, const char *owner, bool forgotten);
 
-struct carrier_kind { /* without send: it is only followed */
+struct carrier_kind { /* without `send` it can only be followed */
     bool (*send)(struct carrier *c, const char *owner, const void *data, size_t len);
     bool (*replace)(struct carrier *c, const char *owner, uint64_t epoch,
                     const struct carrier_part *parts, size_t n);
@@ -64,7 +64,7 @@ struct carrier_kind { /* without send: it is only followed */
     void (*close)(struct carrier *c);
 };
 
-/* NULL with a text if the address cannot be one; connects when it is first used. */
+/* NULL with a text if the address is not valid. Connects at first use. */
 struct carrier *carrier_open(const char *url, char error[256]);
 void carrier_close(struct carrier *c);
 
@@ -76,12 +76,12 @@ bool carrier_send(struct carrier *c, const char *owner, const void *data, size_t
    any more. An owner that has been silent for an hour keeps nothing but its snapshot. */
 bool carrier_replace(struct carrier *c, const char *owner, uint64_t epoch,
                      const struct carrier_part *parts, size_t n);
-/* Are the owner's snapshot and everything sent after it still there, and which life of the origin are they from? */
+/* What is there of the owner: its snapshot, its epoch, everything sent after it? */
 bool carrier_state(struct carrier *c, const char *owner, struct carrier_state *state);
-/* Only heartbeats were sent since the snapshot: none of them needs to be kept. */
+/* Only heartbeats were sent since the snapshot: they need not be kept. */
 bool carrier_advance(struct carrier *c, const char *owner);
-/* Removes what is kept for the owner, after its farewell; or, with `forget`, without one: followers learn of it when
-   they ask for the owners. */
+/* Removes what is kept for the owner, after its farewell; or, with `forget`, without one: carrier_owners then tells
+   followers. */
 bool carrier_retire(struct carrier *c, const char *owner, bool forget);
 
 /* ---- followers ---- */
@@ -103,11 +103,11 @@ struct carrier *carrier_redis_open(const char *url, char error[256]);
 struct carrier *carrier_http_open(const char *url, char error[256]);
 /* Sets the text; returns false. */
 bool carrier_fail(struct carrier *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-uint64_t carrier_clock(void); /* nanoseconds, never set, and on while the machine sleeps */
+uint64_t carrier_clock(void); /* nanoseconds; cannot be set, runs while the machine sleeps */
 uint64_t carrier_now(void);   /* the same in milliseconds */
-/* The time since then by that clock; AGE_UNKNOWN if it was never, or is in the future. */
+/* now - clock; AGE_UNKNOWN if clock is 0 or in the future. */
 uint64_t carrier_since(uint64_t clock, uint64_t now);
-/* False with a text: the snapshot that is there is from a later life of the origin. */
+/* False with a text: the snapshot there has a later epoch. */
 bool carrier_yields(struct carrier *c, const char *owner, const struct carrier_state *state,
                     uint64_t epoch);
 /* Hands over a message, decompressed if carrier_replace compressed it. */

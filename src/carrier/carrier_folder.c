@@ -1,11 +1,11 @@
 /*
- * A folder that origins and followers see, on one machine or a network file system, or that a web server
- * serves as it is (carrier_http.c). It has the objects of objects.h as files; the message is written
- * before the index that names it.
+ * A folder that origins and followers can access, on one machine or a network file system, or that a web server
+ * serves (carrier_http.c). The objects of objects.h are files; a message is written before the index that names
+ * it.
  *
- * Numbers rise; after a snapshot the messages up to its number are removed. A position is a number for
- * each owner, kept in memory: a follower that starts anew begins with all messages that are there, which
- * are few. Messages are not synced: what a power failure takes, the origin notices with its next look.
+ * Numbers rise; a snapshot removes the messages up to its number. A position is one number per owner, kept in
+ * memory: a new follower starts with all messages that are there, which are few. Messages are not synced: if a
+ * power failure loses some, the origin notices with its next check.
  */
 #include "objects.h"
 #include "os/file.h"
@@ -20,16 +20,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_MS   50 /* between looks for new messages */
-#define LOOK_PART 20 /* of the time, at most, are looks */
-#define RACY_NS \
-    UINT64_C(2000000000) /* a file may change again within the resolution of its times */
+#define LOOK_MS   50                   /* between checks for new messages */
+#define LOOK_PART 20                   /* checks take at most 1/20 of the time */
+#define RACY_NS   UINT64_C(2000000000) /* a file may change again without a change of its times */
 
 struct folder {
     struct objects objects;
     char path[PATH_MAX - 1100];
     uint64_t first, last;    /* sent since the snapshot; 0: nothing */
-    struct object_mark list; /* the list of owners as it was when this one was last in it */
+    struct object_mark list; /* the list of owners when `listed` was last found in it */
     char listed[780];
 };
 
@@ -39,13 +38,12 @@ static void folder_close(struct carrier *c)
     free(c);
 }
 
-/* PATH/OWNER/FILE, or without a file; without an owner PATH/FILE. */
+/* PATH/OWNER/FILE, without those that are "". */
 static void name_of(const struct folder *f, const char *owner, const char *file, char out[PATH_MAX])
 {
-    char quoted[780];
-    carrier_quote(owner, quoted, sizeof quoted);
-    snprintf(out, PATH_MAX, "%s%s%s%s%s", f->path, *owner ? "/" : "", quoted, *file ? "/" : "",
-             file);
+    char path[1024];
+    object_path(owner, file, path);
+    snprintf(out, PATH_MAX, "%s/%s", f->path, path);
 }
 
 static bool fail_system(struct folder *f, const char *path)
@@ -61,7 +59,7 @@ static bool make_folder(struct folder *f, const char *path)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* The number that a file name is, or 0. */
+/* The number of a message, by its file name, or 0. */
 static uint64_t number_of(const char *name)
 {
     return strlen(name) == 20 && strspn(name, "0123456789") == 20 ? strtoull(name, NULL, 10) : 0;
@@ -104,7 +102,7 @@ static bool list_numbers(struct folder *f, const char *owner, struct numbers *ou
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* A file of its own, whatever others put into the folder: written aside, renamed. */
+/* Written to a new file and renamed, so that links planted in the folder are not followed. */
 static bool put_file(struct folder *f, const char *owner, const char *name, bool synced,
                      const struct carrier_part *parts, size_t n)
 {
@@ -129,8 +127,8 @@ static bool put_file(struct folder *f, const char *owner, const char *name, bool
     return e == TAMIS_OK || carrier_fail(&f->objects.carrier, "%s", reason.text);
 }
 
-/* Is the file as it was when its mark was made? A new file has another inode, but an old one may be used
-   again: what was first seen a moment ago is read again. */
+/* Is the file as it was when its mark was made? Inodes are reused, so a file first seen a moment ago is read
+   again. */
 static bool unchanged(const struct stat *st, struct object_mark *mark)
 {
     char text[sizeof mark->text];
@@ -153,7 +151,7 @@ static uint64_t age_of(const struct stat *st)
     return age >= 0 ? (uint64_t)age : AGE_UNKNOWN;
 }
 
-/* A copy of its first bytes: others may change the file. */
+/* Copies the first bytes: others may change the file. */
 static enum object_result get_file(struct objects *o, const char *name, size_t most,
                                    struct object_mark *mark, struct object *out)
 {
@@ -188,19 +186,18 @@ static enum object_result get_file(struct objects *o, const char *name, size_t m
     return OBJECT_READ;
 }
 
-/* The same of an owner's file. */
+/* The same, for a file of an owner. */
 static enum object_result read_file(struct folder *f, const char *owner, const char *name,
                                     size_t most, struct object *out)
 {
-    char quoted[780], path[1024];
-    carrier_quote(owner, quoted, sizeof quoted);
-    snprintf(path, sizeof path, "%s%s%s", quoted, *owner ? "/" : "", name);
+    char path[1024];
+    object_path(owner, name, path);
     return get_file(&f->objects, path, most, NULL, out);
 }
 
 /* ---- origins --------------------------------------------------------------------------------- */
 
-/* The numbers in front of a snapshot: epoch, and the last message before it. */
+/* The head of a snapshot: its epoch, and the number of the last message before it. */
 static int read_front(struct folder *f, const char *owner, uint64_t front[2])
 {
     struct object file;
@@ -214,7 +211,7 @@ static int read_front(struct folder *f, const char *owner, uint64_t front[2])
     return file.len >= 16;
 }
 
-/* The last number that was used. */
+/* The highest number in use. */
 static bool last_number(struct folder *f, const char *owner, uint64_t *last)
 {
     struct numbers numbers;
@@ -235,7 +232,7 @@ static bool file_there(const struct folder *f, const char *owner, const char *na
     return lstat(path, &st) == 0;
 }
 
-/* Which messages are there, for whoever follows. */
+/* Tells followers which messages there are. */
 static bool put_index(struct folder *f, const char *owner, bool forgotten)
 {
     struct numbers numbers;
@@ -253,7 +250,7 @@ static bool put_index(struct folder *f, const char *owner, bool forgotten)
     return put_file(f, owner, "index", false, &part, 1);
 }
 
-/* All folders here, which are named as the owners are. */
+/* Writes the list of owners from the names of folders. */
 static bool put_owners(struct folder *f)
 {
     struct dirent **names;
@@ -282,8 +279,8 @@ static bool put_owners(struct folder *f)
     return good;
 }
 
-/* One line more, in one write: whoever comes costs as much as its name, however many there are. A line that was
-   cut off, as by a power failure, is ended first. */
+/* Appends a line in one write, whose cost does not depend on the number of owners. An incomplete line, left by a
+   power failure, is ended first. */
 static bool append_owner(struct folder *f, const char *quoted)
 {
     char path[PATH_MAX], line[783], last = '\n';
@@ -301,9 +298,8 @@ static bool append_owner(struct folder *f, const char *quoted)
     return good;
 }
 
-/* `fresh`: its folder was made just now, so it cannot be in the list.
-   Two that write the list at the same time may undo each other, and a line may be lost: whoever is not in it
-   is added with its next look. */
+/* Adds the owner to the list, if it is missing. `fresh`: its folder is new, so it cannot be in the list. Of two
+   processes that write the list at once, one may lose its line, and adds it again with its next check. */
 static bool be_listed(struct folder *f, const char *owner, bool fresh)
 {
     struct object list;
@@ -335,11 +331,11 @@ static bool folder_send(struct carrier *c, const char *owner, const void *data, 
 {
     struct folder *f = (struct folder *)c;
     struct carrier_part part = {data, len};
-    char name[32];
+    char name[24];
     uint64_t last;
     if (!last_number(f, owner, &last))
         return false;
-    snprintf(name, sizeof name, "%020llu", (unsigned long long)last + 1);
+    object_number(last + 1, name);
     if (!put_file(f, owner, name, false, &part, 1) || !put_index(f, owner, false))
         return false;
     f->last = last + 1;
@@ -352,14 +348,14 @@ static bool folder_send(struct carrier *c, const char *owner, const void *data, 
 static bool remove_up_to(struct folder *f, const char *owner, uint64_t number, bool snapshot)
 {
     struct numbers numbers;
-    char name[32], path[PATH_MAX];
+    char name[24], path[PATH_MAX];
     if (!list_numbers(f, owner, &numbers))
         return false;
     name_of(f, owner, "", path);
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool good = folder >= 0 || errno == ENOENT;
     for (size_t i = 0; folder >= 0 && i < numbers.n && numbers.number[i] <= number; i++) {
-        snprintf(name, sizeof name, "%020llu", (unsigned long long)numbers.number[i]);
+        object_number(numbers.number[i], name);
         unlinkat(folder, name, 0);
     }
     if (folder >= 0 && snapshot)
@@ -405,8 +401,8 @@ static bool folder_replace(struct carrier *c, const char *owner, uint64_t epoch,
 
 static bool number_there(const struct folder *f, const char *owner, uint64_t number)
 {
-    char name[32];
-    snprintf(name, sizeof name, "%020llu", (unsigned long long)number);
+    char name[24];
+    object_number(number, name);
     return !number || file_there(f, owner, name);
 }
 
@@ -420,7 +416,7 @@ static bool folder_state(struct carrier *c, const char *owner, struct carrier_st
     return there >= 0 && (!there || be_listed(f, owner, false));
 }
 
-/* The last heartbeat stays, so that numbers go on, and whoever comes hears of it. */
+/* The last heartbeat stays, for new followers and because it has the highest number. */
 static bool folder_advance(struct carrier *c, const char *owner)
 {
     struct folder *f = (struct folder *)c;
@@ -429,7 +425,7 @@ static bool folder_advance(struct carrier *c, const char *owner)
     return !f->last || (remove_up_to(f, owner, f->last - 1, false) && put_index(f, owner, false));
 }
 
-/* A farewell stays, so that followers hear it. */
+/* A farewell stays, for followers. */
 static bool folder_retire(struct carrier *c, const char *owner, bool forget)
 {
     struct folder *f = (struct folder *)c;

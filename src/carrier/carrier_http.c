@@ -1,12 +1,10 @@
 /*
- * Following what tamis publish wrote to a folder, through any web server or object store that serves it:
- * https://HOST/PATH. The objects of objects.h are fetched by libcurl, the list of owners and every index
- * with a conditional request, so that what did not change costs a few hundred bytes. Nothing is sent:
- * origins publish to the folder itself.
+ * Follows a folder of tamis publish through any web server or object store: https://HOST/PATH. The objects of
+ * objects.h are fetched with libcurl; the list of owners and each index with a conditional request, which takes a
+ * few hundred bytes if nothing has changed. Origins publish to the folder itself.
  *
- * Servers tell versions apart by ETag or Last-Modified, which may count whole seconds: an object that
- * was changed just before it was fetched is fetched again without a condition. What a cache on the way
- * kept counts from when the server gave it out (Age).
+ * Servers identify versions by ETag or Last-Modified, which may be in whole seconds: an object that changed just
+ * before it was fetched is fetched again without a condition. What a cache has kept is as old as its Age says.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,49 +18,42 @@
 #include "objects.h"
 #include "os/late.h"
 
-#define LOOK_MS    1000 /* between looks for new messages */
-#define LOOK_PART  4    /* of the time, at most, are looks */
+#define LOOK_MS    1000 /* between checks for new messages */
+#define LOOK_PART  4    /* checks take at most a fifth of the time */
 #define CONNECT_MS 5000
-#define SLOW_S     30         /* a transfer ends after so many seconds of fewer than */
-#define SLOW_BYTES 100        /* so many bytes per second, */
-#define WHOLE_S    3600       /* and after so many in all */
+#define SLOW_S     30         /* a transfer is given up after so many seconds below */
+#define SLOW_BYTES 100        /* so many bytes per second, or */
+#define WHOLE_S    3600       /* after so many in all */
 #define KEPT_MOST  1000000000 /* seconds: 31 years */
-#define RACY_S     2          /* how long after a change another one may look the same */
+#define RACY_S     2          /* within which a second change may not be visible */
 #define BODY_MOST  ((size_t)1 << 30)
 #define SECOND     UINT64_C(1000000000)
 
-/* The functions that are used, under their own names; the order is that of the table. */
-static const char *const names[] = {
-    "curl_global_init",    "curl_easy_init",    "curl_easy_setopt",   "curl_easy_perform",
-    "curl_easy_getinfo",   "curl_easy_cleanup", "curl_easy_strerror", "curl_slist_append",
-    "curl_slist_free_all", "curl_getdate"};
-static union {
-    void (*table[sizeof names / sizeof *names])(void);
-    struct {
-        __typeof__(&curl_global_init) global_init;
-        __typeof__(&curl_easy_init) init;
-        __typeof__(&(curl_easy_setopt)) setopt;
-        __typeof__(&curl_easy_perform) perform;
-        __typeof__(&(curl_easy_getinfo)) getinfo;
-        __typeof__(&curl_easy_cleanup) cleanup;
-        __typeof__(&curl_easy_strerror) strerror;
-        __typeof__(&curl_slist_append) list;
-        __typeof__(&curl_slist_free_all) list_free;
-        __typeof__(&curl_getdate) date;
-    };
-} lib;
+/* The functions of libcurl that are used. */
+#define FUNCTIONS(X)                  \
+    X(global_init, curl_global_init)  \
+    X(init, curl_easy_init)           \
+    X(setopt, curl_easy_setopt)       \
+    X(perform, curl_easy_perform)     \
+    X(getinfo, curl_easy_getinfo)     \
+    X(cleanup, curl_easy_cleanup)     \
+    X(strerror, curl_easy_strerror)   \
+    X(list, curl_slist_append)        \
+    X(list_free, curl_slist_free_all) \
+    X(date, curl_getdate)
+LATE_TABLE(FUNCTIONS);
 
 struct http {
     struct objects objects;
     CURL *curl;
     char *base; /* without a slash at its end */
-    /* Of the object being fetched. */
+    /* The object being fetched: */
     struct object object;
     size_t room, most;
     char etag[128], modified[64];
-    time_t date, changed; /* by the server; -1: not told */
-    uint64_t kept;        /* nanoseconds that a cache had it, */
-    uint64_t kept_most;   /* and the most of this look */
+    time_t date, changed; /* stated by the server; -1: not stated */
+    uint64_t kept;        /* nanoseconds in a cache */
+    uint64_t kept_most;   /* the longest of this check */
 };
 
 static void http_close(struct carrier *c)
@@ -99,7 +90,7 @@ static size_t on_body(char *data, size_t one, size_t len, void *context)
     return len;
 }
 
-/* The value of the header of this name, cut to the room; false if it is another one. */
+/* Copies the value of this header, or "" if it is too long; false if it is another one. */
 static bool header(const char *line, size_t len, const char *name, char *out, size_t room)
 {
     size_t n = strlen(name);
@@ -141,7 +132,7 @@ static bool http_fail(struct http *h, const char *name, const char *why)
     return carrier_fail(&h->objects.carrier, "%.120s/%.60s: %s", h->base, name, why);
 }
 
-/* What the next request may ask for the change of. */
+/* The condition for the next request. */
 static void note_mark(const struct http *h, struct object_mark *mark)
 {
     bool settled = h->changed < 0 || h->date < 0 || h->date - h->changed > RACY_S;
@@ -187,7 +178,7 @@ static enum object_result get(struct objects *o, const char *name, size_t most,
     struct http *h = (struct http *)o;
     char url[2048];
     long status = 0;
-    /* A % of a quoted name is part of the file's name, and is quoted once more in an address. */
+    /* A % of a quoted name is part of the file name, and must be quoted again. */
     size_t len = (size_t)snprintf(url, sizeof url - 4, "%s/", h->base);
     for (const char *p = name; *p && len < sizeof url - 4; p++)
         len += (size_t)snprintf(url + len, 4, *p == '%' ? "%%25" : "%c", *p);
@@ -217,7 +208,7 @@ static enum object_result get(struct objects *o, const char *name, size_t most,
     return result;
 }
 
-/* A look is as old as what a cache gave out. */
+/* A check is as old as the oldest object that came from a cache. */
 static int http_receive(struct carrier *c, char position[CARRIER_POSITION], int milliseconds,
                         carrier_take take, void *context)
 {
@@ -230,11 +221,10 @@ static int http_receive(struct carrier *c, char position[CARRIER_POSITION], int 
     return n;
 }
 
-/* Nothing is sent. */
 static const struct carrier_kind http_kind = {
     .fetch = objects_fetch, .receive = http_receive, .owners = objects_owners, .close = http_close};
 
-/* A login is in ~/.netrc, not in the address, where everybody on the machine could read it. */
+/* Logins come from ~/.netrc: other users of the machine could read them in an address. */
 static bool prepare(struct http *h)
 {
     const struct {
@@ -260,15 +250,16 @@ static bool prepare(struct http *h)
            lib.setopt(h->curl, CURLOPT_HEADERDATA, h) == CURLE_OK;
 }
 
+static bool init(void)
+{
+    return lib.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+}
+
 struct carrier *carrier_http_open(const char *url, char error[256])
 {
     size_t len = strlen(url);
-    if (!lib.init &&
-        (!late_load("libcurl.so.4", names, sizeof names / sizeof *names, lib.table, error) ||
-         lib.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)) {
-        lib.init = NULL;
+    if (!LATE_LOAD("libcurl.so.4", init, error))
         return NULL;
-    }
     struct http *h = calloc(1, sizeof *h);
     if (!h || !(h->base = strdup(url)) || !(h->curl = lib.init()) || !prepare(h) || len > 1000) {
         snprintf(error, 256, len > 1000 ? "the address is too long" : "out of memory");

@@ -1,16 +1,15 @@
 /*
- * Redis Streams, with plain Redis 7 or Valkey. For the name N (in braces, so that a cluster keeps all
- * of it in one place):
+ * Redis Streams, on Redis 7 or Valkey without modules. For the name N (in braces, so that all keys are in one
+ * slot of a Cluster):
  *
- *     N                        stream: an entry a message, fields "o" owner and "m" message
- *     {N}:owners               hash: owner -> position up to which its snapshot makes the stream
- *                              unnecessary; or "forgotten"
+ *     N                        stream: one entry per message, fields "o" owner and "m" message
+ *     {N}:owners               hash: owner -> position up to which its snapshot replaces the stream,
+ *                              or "forgotten"
  *     {N}:snapshot:OWNER       list: "EPOCH", then the messages of the snapshot
  *
- * A snapshot is written aside and renamed, together with its position, in one transaction. The stream
- * is then cut before the earliest position of all owners that is not an hour behind the last one: what
- * the snapshot of a living owner needs is never removed, and a dead one holds nothing. Followers keep
- * their own position, so the server keeps nothing for them.
+ * A snapshot is written under another key; one transaction renames it and sets its position. The stream is then
+ * trimmed to the earliest position of all owners, except those that are an hour behind the latest: no message that
+ * a live owner's snapshot needs is removed, and a dead owner keeps nothing. Followers keep their own positions.
  */
 #include "redis_line.h"
 
@@ -19,11 +18,11 @@
 #include <string.h>
 #include <time.h>
 
-#define READ_MOST   64        /* messages in one reply */
-#define FETCH_MOST  8         /* parts of a snapshot in one reply */
-#define PARTS_MOST  (1 << 18) /* of a snapshot: tamis writes fewer */
-#define TRIM_OWNERS 16        /* up to so many, the stream is cut by every call that may */
-#define EXPIRE_MS   3600000   /* an owner that is so far behind the others keeps no messages */
+#define READ_MOST   64        /* messages per reply */
+#define FETCH_MOST  8         /* parts of a snapshot per reply */
+#define PARTS_MOST  (1 << 18) /* of a snapshot; tamis writes fewer */
+#define TRIM_OWNERS 16        /* with more, only some of the calls trim the stream */
+#define EXPIRE_MS   3600000   /* an owner that is this far behind the others keeps no messages */
 #define FORGOTTEN   "forgotten"
 
 struct redis {
@@ -69,7 +68,7 @@ static bool last_position(struct redis *r, char position[CARRIER_POSITION])
     return true;
 }
 
-/* What is none is before all others. */
+/* Text that is not a position comes before all positions. */
 static void parse_position(const char *text, uint64_t out[2])
 {
     char *end = (char *)(uintptr_t)(text ? text : "");
@@ -107,8 +106,8 @@ static bool trim_now(struct redis *r)
                                    (unsigned long long)least[0], (unsigned long long)least[1]));
 }
 
-/* That looks at the positions of all owners. Where there are many of them few calls do it, so that each costs the
-   same on average, and the stream is still cut as often. */
+/* Trimming reads the positions of all owners. With many owners, few calls do it: the average cost of a call stays the
+   same, and the stream is trimmed as often. */
 static bool trim(struct redis *r)
 {
     redisReply *reply = line_command(&r->line, "HLEN %s", r->owners);
@@ -135,7 +134,7 @@ static bool exchange(struct redis *r, const char *owner, const char *position)
     return good;
 }
 
-/* Another origin of this name may do the same: only one of both transactions is carried out. */
+/* If another origin of this name does the same, only one of the transactions succeeds. */
 static bool replace_watched(struct carrier *c, const char *owner, uint64_t epoch,
                             const struct carrier_part *parts, size_t n)
 {
@@ -163,7 +162,7 @@ static bool redis_replace(struct carrier *c, const char *owner, uint64_t epoch,
                           const struct carrier_part *parts, size_t n)
 {
     struct redis *r = (struct redis *)c;
-    r->line.pinned = true; /* what is watched on one connection is not on another */
+    r->line.pinned = true; /* WATCH is per connection */
     bool good = replace_watched(c, owner, epoch, parts, n);
     r->line.pinned = false;
     return good;
@@ -176,9 +175,8 @@ static bool entry_there(struct redis *r, const char *id, bool *there)
     return reply_done(reply);
 }
 
-/* A stream that was cut short has lost its first entries, and one of a server that went back in time
-   the last ones. The first that is sent on a snapshot is a heartbeat, and so is the last nearly always,
-   so this looks at few bytes. */
+/* A trimmed stream has lost its first entries; a server restored from older data, the last ones. Both are nearly
+   always heartbeats, so this reads few bytes. */
 static bool redis_state(struct carrier *c, const char *owner, struct carrier_state *state)
 {
     struct redis *r = (struct redis *)c;
@@ -200,7 +198,7 @@ static bool redis_advance(struct carrier *c, const char *owner)
         return true;
     if (!reply_done(line_command(&r->line, "HSET %s %s %s", r->owners, owner, r->last)))
         return false;
-    memcpy(r->first, r->last, sizeof r->first); /* stays: the cut is before it */
+    memcpy(r->first, r->last, sizeof r->first); /* it is not trimmed */
     return trim(r);
 }
 
@@ -228,16 +226,17 @@ static bool server_time(struct redis *r, uint64_t *milliseconds)
     return true;
 }
 
-/* Where the entries of a reply go; of one owner only, unless NULL. */
+/* What to do with the entries of a reply. */
 struct taking {
-    const char *only;
-    uint64_t age;   /* of all, or AGE_UNKNOWN: by their ids, which begin with the time, */
-    uint64_t clock; /* and this is the server's, in milliseconds */
+    const char *only; /* this owner; NULL: all */
+    uint64_t
+        age; /* of all entries; AGE_UNKNOWN: by their ids, which start with the server's time, */
+    uint64_t clock; /* and its time now, in milliseconds */
     carrier_take take;
     void *context;
 };
 
-/* An entry: its id, and fields with values. */
+/* An entry is its id, and fields with values. */
 static bool take_entry(const redisReply *entry, const struct taking *t)
 {
     const redisReply *fields = reply_part(entry, 1), *message = NULL;
@@ -251,7 +250,7 @@ static bool take_entry(const redisReply *entry, const struct taking *t)
             message = reply_part(fields, i + 1);
     }
     if (!id || !owner || !reply_text(message))
-        return false; /* somebody else's: passed over */
+        return false; /* not written by tamis */
     if (t->only && strcmp(t->only, owner) != 0)
         return false;
     if (age == AGE_UNKNOWN &&
@@ -261,7 +260,7 @@ static bool take_entry(const redisReply *entry, const struct taking *t)
     return true;
 }
 
-/* How many there were, or -1; the position is the last one's. */
+/* Returns their number, or -1; sets the position to that of the last one. */
 static int take_entries(struct redis *r, const redisReply *entries, char position[CARRIER_POSITION],
                         struct taking *t)
 {
@@ -277,7 +276,7 @@ static int take_entries(struct redis *r, const redisReply *entries, char positio
     return (int)n;
 }
 
-/* A stream that ends before our position is another one: the server lost its data. */
+/* A stream that ends before our position is a new one: the server lost its data. */
 static bool check_position(struct redis *r, char position[CARRIER_POSITION])
 {
     char last[CARRIER_POSITION];
@@ -316,7 +315,7 @@ static int redis_receive(struct carrier *c, char position[CARRIER_POSITION], int
     freeReplyObject(reply);
     char asked[CARRIER_POSITION];
     memcpy(asked, position, sizeof asked);
-    /* Nothing: a stream that was deleted, on a server whose clock was set back, begins again before our position. */
+    /* After a deletion, on a server whose clock was set back, the stream starts again before our position. */
     if (n == 0 && !check_position(r, position))
         return -1;
     if (n >= 0 && n < READ_MOST && strcmp(asked, position) == 0)
@@ -324,7 +323,7 @@ static int redis_receive(struct carrier *c, char position[CARRIER_POSITION], int
     return n;
 }
 
-/* What the owner sent after `from`, up to the position. */
+/* Delivers what the owner sent after `from`, up to the position. */
 static bool take_again(struct redis *r, const char *owner, char from[CARRIER_POSITION],
                        const char *position, carrier_take take, void *context)
 {
@@ -340,8 +339,8 @@ static bool take_again(struct redis *r, const char *owner, char from[CARRIER_POS
     return true;
 }
 
-/* How old a snapshot is, only later messages tell. In pieces; if it is exchanged meanwhile, its parts
-   do not fit together, the follower says so, and the next fetch is whole. */
+/* The age of a snapshot is known only from later messages. If it is replaced while its parts are fetched, they do not
+   fit together: the follower refuses them and fetches again. */
 static int redis_fetch(struct carrier *c, const char *owner, char position[CARRIER_POSITION],
                        carrier_take take, void *context)
 {

@@ -1,7 +1,7 @@
 /*
- * Following all origins of an address into a directory: new owners, snapshots that are missing, messages.
- * A round costs the messages it takes, whatever the number of owners: 10,000 that send a heartbeat every
- * ten seconds are 1,000 messages a second.
+ * Follows all origins of an address into a directory: new owners, missing snapshots, messages. The cost of a round
+ * depends on the messages it takes, not on the number of owners: 10,000 owners with a heartbeat every ten seconds
+ * send 1,000 messages per second.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -14,16 +14,16 @@
 #include "carrier.h"
 #include "tamis/carrier.h"
 
-#define WAIT_MS   100  /* for messages, so that nothing else waits longer */
-#define OWNERS_MS 5000 /* between looks for owners that were never heard of */
-#define PAUSE_MIN 200  /* between fetches of one snapshot that did not help */
+#define WAIT_MS   100  /* for messages, so that other work is not delayed longer */
+#define OWNERS_MS 5000 /* between checks for owners that have sent no message */
+#define PAUSE_MIN 200  /* between fetches of a snapshot that was of no use */
 #define PAUSE_MAX 10000
 
-/* What is known of an owner here, by its number. */
+/* An owner, by its number in the directory. */
 struct followed {
-    bool known, wanting;        /* wanting: in the list of those that need a snapshot */
-    bool told;                  /* why it cannot be followed */
-    uint64_t next_fetch, pause; /* milliseconds: when a snapshot may be asked for again */
+    bool known, wanting;        /* wanting: in the list `wanting` */
+    bool told;                  /* that its messages are refused, and why */
+    uint64_t next_fetch, pause; /* milliseconds: when a snapshot may be fetched again */
 };
 
 struct tamis_following {
@@ -59,7 +59,7 @@ static void note(const tamis_following *f, const char *format, ...)
 
 /* ---- owners ---------------------------------------------------------------------------------- */
 
-/* It needs a snapshot, or may: it is in the list until it has one. */
+/* Puts the owner into the list of those that may need a snapshot. */
 static void want(tamis_following *f, uint32_t number)
 {
     if (f->owner[number].wanting)
@@ -72,7 +72,7 @@ static void want(tamis_following *f, uint32_t number)
     f->owner[number].wanting = true;
 }
 
-/* Finds the owner or adds it, in doubt; NULL if it cannot be one, or out of memory. */
+/* Finds the owner or adds it, in doubt; NULL: not a valid name, or no memory. */
 static struct followed *owner_of(tamis_following *f, const char *name, uint32_t *number)
 {
     if (!name[0] || strlen(name) > TAMIS_OWNER_MAX)
@@ -108,7 +108,7 @@ static void drop(tamis_following *f, uint32_t number)
 static tamis_freshness freshness(const tamis_following *f, uint32_t number)
 {
     const tamis_follower *copy = tamis_directory_follower(f->directory, number);
-    return copy ? tamis_follower_freshness(copy) : TAMIS_CURRENT; /* its set was put */
+    return copy ? tamis_follower_freshness(copy) : TAMIS_CURRENT; /* it was put as a set */
 }
 
 static bool is_beat(const void *data, size_t len)
@@ -134,7 +134,7 @@ static void take(void *context, const char *name, const void *data, size_t len, 
     if (e != TAMIS_OK)
         want(f, number);
     if (e == TAMIS_EBASE && age != AGE_UNKNOWN && is_beat(data, len))
-        owner->next_fetch = 0; /* the origin lives: what it has for us may have changed */
+        owner->next_fetch = 0; /* the origin is alive and may have a new snapshot */
     if (e != TAMIS_OK && (f->options.verbose || (e != TAMIS_EBASE && !owner->told))) {
         note(f, "refused: %s: %s", reason.text, name);
         owner->told = true;
@@ -143,7 +143,7 @@ static void take(void *context, const char *name, const void *data, size_t len, 
         drop(f, number);
 }
 
-/* One that was forgotten is dropped, unless it lives. */
+/* A forgotten owner is dropped, unless its copy is current. */
 static void expect(void *context, const char *name, bool forgotten)
 {
     tamis_following *f = context;
@@ -154,8 +154,8 @@ static void expect(void *context, const char *name, bool forgotten)
         drop(f, number);
 }
 
-/* Whether it still needs one; fetches it if it is time. One that did not help (an origin that died
-   half-way) is not fetched again and again. */
+/* Fetches the snapshot of an owner, if it is time; returns whether it may still need one. A snapshot that is of no
+   use, because its origin died meanwhile, is fetched at growing intervals. */
 static bool fetch_snapshot(tamis_following *f, uint32_t number, bool *failed)
 {
     const char *name = tamis_directory_name(f->directory, number);
@@ -178,7 +178,7 @@ static bool fetch_snapshot(tamis_following *f, uint32_t number, bool *failed)
     return true;
 }
 
-/* Meanwhile the list may grow. */
+/* The list may grow meanwhile. */
 static void fetch_snapshots(tamis_following *f)
 {
     size_t kept = 0;
@@ -200,7 +200,7 @@ static void note_connection(tamis_following *f, bool good)
     if (!good && !f->was_cut_off)
         note(f, "%s: trying again", f->carrier->error);
     if (good && f->was_cut_off)
-        note(f, "there again: %u origins", tamis_directory_owners(f->directory));
+        note(f, "reachable again: %u origins", tamis_directory_owners(f->directory));
     f->was_cut_off = !good;
     atomic_store(&f->cut_off, !good);
     atomic_store(&f->reached, f->carrier->reached);
@@ -231,7 +231,7 @@ static void *run(void *context)
     tamis_following *f = context;
     while (!atomic_load(&f->stop))
         if (tamis_following_step(f, WAIT_MS, NULL) == TAMIS_EARG)
-            carrier_sleep(PAUSE_MAX / 10); /* a password may be set right meanwhile */
+            carrier_sleep(PAUSE_MAX / 10); /* a wrong password may be corrected */
     return NULL;
 }
 

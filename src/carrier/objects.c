@@ -1,4 +1,4 @@
-/* Following objects, wherever they are. See objects.h. */
+/* Followers of objects. See objects.h. */
 #include "objects.h"
 
 #include <stdio.h>
@@ -7,18 +7,18 @@
 
 #define INDEX_MOST  4096              /* bytes */
 #define OWNERS_MOST ((size_t)1 << 28) /* bytes of the list of owners */
-#define TAKE_MOST   1000              /* messages of one owner in one look */
-#define MISSES_MOST 3                 /* looks for a message that is not there */
+#define TAKE_MOST   1000              /* messages of one owner per check */
+#define MISSES_MOST 3                 /* checks for a message that is missing */
 
 struct owner_messages {
     struct lookup_entry entry;
     char *owner;
     bool listed, forgotten;
     bool looked;          /* its index was read */
-    uint64_t first, last; /* messages that are there, by the index */
+    uint64_t first, last; /* messages that exist, by the index */
     uint64_t seen;        /* the last one taken */
-    uint64_t known;       /* the last one ever seen: those up to it may be old */
-    unsigned misses;      /* looks for the next one that found none */
+    uint64_t known;       /* the last one ever taken: those up to it may be old */
+    unsigned misses;      /* checks that did not find the next one */
     struct object_mark index;
 };
 
@@ -27,14 +27,14 @@ void object_number(uint64_t number, char out[24])
     snprintf(out, 24, "%020llu", (unsigned long long)number);
 }
 
-static void path_of(const char *owner, const char *name, char out[1024])
+void object_path(const char *owner, const char *name, char out[1024])
 {
     char quoted[780];
     carrier_quote(owner, quoted, sizeof quoted);
-    snprintf(out, 1024, "%s/%s", quoted, name);
+    snprintf(out, 1024, "%s%s%s", quoted, *owner && *name ? "/" : "", name);
 }
 
-/* Names are the origins' own, who could as well send rubbish: no need for a keyed hash. */
+/* Not keyed: origins that choose colliding names could do worse. */
 static uint64_t hash_name(const char *name)
 {
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
@@ -73,7 +73,7 @@ void objects_free(struct objects *o)
     lookup_free(&o->places, &mem_system);
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static bool look_for_owners(struct objects *o)
 {
@@ -99,7 +99,7 @@ static bool look_for_owners(struct objects *o)
     if (r == OBJECT_READ)
         free(list.data);
     if (!good)
-        o->owners.text[0] = 0; /* all of it again */
+        o->owners.text[0] = 0; /* read the list again */
     return good;
 }
 
@@ -108,7 +108,7 @@ static bool look_at_index(struct objects *o, struct owner_messages *place)
     struct object file;
     char path[1024], text[INDEX_MOST + 1];
     unsigned long long epoch, first = 0, last = 0;
-    path_of(place->owner, "index", path);
+    object_path(place->owner, "index", path);
     enum object_result r = o->get(o, path, INDEX_MOST, &place->index, &file);
     place->looked |= r != OBJECT_FAILED;
     if (r != OBJECT_READ)
@@ -129,27 +129,27 @@ struct object_taking {
     carrier_take take;
     void *context;
     int n;
-    bool left; /* messages for the next look */
+    bool left; /* messages for the next check */
 };
 
 static bool take_messages(struct objects *o, struct owner_messages *place, struct object_taking *t)
 {
     uint64_t since = carrier_since(o->carrier.reached, carrier_clock());
-    if (place->last < place->seen) /* numbers that begin again: the folder was emptied */
+    if (place->last < place->seen) /* numbers start again: the folder was emptied */
         place->seen = place->known = 0, since = AGE_UNKNOWN;
     if (place->first > place->seen + 1)
-        place->seen = place->first - 1; /* the follower sees that something is missing */
+        place->seen = place->first - 1; /* the follower notices the gap */
     for (int i = 0; i < TAKE_MOST && place->seen < place->last; i++) {
         struct object file;
         uint64_t number = place->seen + 1;
         char path[1024], name[24];
         object_number(number, name);
-        path_of(place->owner, name, path);
+        object_path(place->owner, name, path);
         enum object_result r = o->get(o, path, SIZE_MAX, NULL, &file);
         if (r == OBJECT_FAILED)
             return false;
         if (r == OBJECT_NONE && ++place->misses < MISSES_MOST)
-            return true; /* removed since, or not to be seen yet */
+            return true; /* removed meanwhile, or not visible yet */
         place->misses = 0;
         place->seen = number;
         if (r == OBJECT_NONE)
@@ -229,10 +229,10 @@ int objects_fetch(struct carrier *c, const char *owner, char position[CARRIER_PO
     struct owner_messages *place = place_of(o, owner);
     struct object file;
     char path[1024];
-    (void)position; /* what follows on it comes again */
+    (void)position; /* later messages are delivered again */
     if (!place)
         return -1;
-    path_of(owner, "snapshot", path);
+    object_path(owner, "snapshot", path);
     enum object_result r = o->get(o, path, SIZE_MAX, NULL, &file);
     if (r != OBJECT_READ)
         return r == OBJECT_NONE ? 0 : -1;

@@ -1,4 +1,4 @@
-/* Addresses of Redis, and the password for them. See redis_line.h. */
+/* Addresses and passwords of Redis servers. See redis_line.h. */
 #include "redis_line.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
     "not an address of Redis: give redis://[USER@]HOST[:PORT]/NAME[?db=N], rediss:// for TLS, or " \
     "redis+unix:///SOCKET?name=NAME"
 
-/* Percent signs stand for bytes, as in any address. */
+/* %XX is a byte. */
 static char *unquoted(const char *text, size_t len)
 {
     char *out = malloc(len + 2);

@@ -1,4 +1,4 @@
-/* Lines to Redis: connecting, commands, redirects. See redis_line.h. */
+/* Connections to Redis: commands and redirects. See redis_line.h. */
 #define _GNU_SOURCE
 #include "redis_line.h"
 
@@ -13,7 +13,7 @@
 #define CALL_MS    5000
 #define PAUSE_MIN  100
 #define PAUSE_MAX  5000
-#define HOPS_MOST  5 /* redirects of one command */
+#define HOPS_MOST  5 /* redirects per command */
 
 /* ---- one connection -------------------------------------------------------------------------- */
 
@@ -68,7 +68,7 @@ static bool link_send(struct redis_link *link, const char *data, size_t len)
 /* The next reply, or NULL with a text. */
 static redisReply *link_receive(struct redis_link *link, char error[160])
 {
-    char piece[16384]; /* as much as TLS has at a time */
+    char piece[16384]; /* a record of TLS */
     redisReader *reader = link->context->reader;
     void *reply = NULL;
     while (redisReaderGetReply(reader, &reply) == REDIS_OK && !reply) {
@@ -141,8 +141,8 @@ static int port_of(const struct redis_line *l)
     return l->moved ? l->moved_port : l->address.port;
 }
 
-/* The line is lost, and the text says why. A node of a Cluster that does not answer may be one no more: then
-   the one in the address is asked again. */
+/* Closes the connection. A node of a Cluster that does not answer may have left it: the next connection is to the
+   node in the address. */
 static void line_fail(struct redis_line *l, const char *why)
 {
     if (l->address.path)
@@ -154,7 +154,7 @@ static void line_fail(struct redis_line *l, const char *why)
     disconnect(l);
 }
 
-/* NULL: the text says why. */
+/* NULL after line_fail if it is an error. */
 static redisReply *checked(struct redis_line *l, redisReply *reply)
 {
     static const char *const for_ever[] = {"NOAUTH",
@@ -176,12 +176,11 @@ static redisReply *checked(struct redis_line *l, redisReply *reply)
         l->carrier->hopeless |= strncmp(reply->str, for_ever[i], strlen(for_ever[i])) == 0;
     snprintf(why, sizeof why, "%.180s", reply->str);
     freeReplyObject(reply);
-    line_fail(l, why); /* loading, a replica, out of memory: later again */
+    line_fail(l, why); /* loading, a replica, out of memory: to be retried */
     return NULL;
 }
 
-/* AUTH and SELECT, or PING, on a new connection: the last reply, which may be an error of the server; NULL with a
-   text. */
+/* AUTH and SELECT, or PING, on a new connection. Returns the last reply, possibly an error; NULL with a text. */
 static redisReply *sign_in(struct redis_line *l, struct redis_link *link, char error[160])
 {
     const struct redis_address *a = &l->address;
@@ -217,7 +216,7 @@ bool line_connected(struct redis_line *l)
     if (l->link.context)
         return true;
     if (carrier_now() < l->next_try)
-        return false; /* the last text stands */
+        return false; /* with the last text */
     if (!link_open(l, &l->link, host_of(l), port_of(l), error))
         return line_fail(l, error), false;
     redisReply *reply = sign_in(l, &l->link, error);
@@ -236,7 +235,7 @@ void line_patience(struct redis_line *l, int milliseconds)
         redisSetTimeout(l->link.context, time_of(CALL_MS + milliseconds));
 }
 
-/* "MOVED 3999 127.0.0.1:6381": without a host it is the one that was asked. */
+/* "MOVED 3999 127.0.0.1:6381"; without a host, it is the same one. */
 static bool read_redirect(const struct redis_line *l, const redisReply *reply, char host[256],
                           int *port)
 {
@@ -252,7 +251,7 @@ static bool read_redirect(const struct redis_line *l, const redisReply *reply, c
     return *port > 0;
 }
 
-/* From now on the node at this place is asked. */
+/* Connects to this node from now on. */
 static bool move(struct redis_line *l, const char *host, int port)
 {
     char *copy = strdup(host);
@@ -265,7 +264,7 @@ static bool move(struct redis_line *l, const char *host, int port)
     return line_connected(l);
 }
 
-/* One command, of a slot that is on its way there. */
+/* Sends one command to the node to which the slot is being moved. */
 static redisReply *ask_elsewhere(struct redis_line *l, const char *host, int port, const char *data,
                                  size_t len, char error[160])
 {
@@ -279,7 +278,7 @@ static redisReply *ask_elsewhere(struct redis_line *l, const char *host, int por
     return reply;
 }
 
-/* A reply that is no redirect; or NULL, with the text in the carrier. */
+/* Sends a command, following redirects. NULL after line_fail. */
 static redisReply *follow(struct redis_line *l, const char *data, size_t len)
 {
     char error[160] = "", host[256];
@@ -293,7 +292,7 @@ static redisReply *follow(struct redis_line *l, const char *data, size_t len)
         reply_done(reply);
         if (moved && !move(l, host, port))
             return NULL;
-        if (moved && l->pinned) { /* what was begun there is over; the next try begins here */
+        if (moved && l->pinned) { /* the transaction is lost; the next attempt starts here */
             carrier_fail(l->carrier, "%.100s:%d: the Cluster has moved its slot", host, port);
             return NULL;
         }
@@ -314,7 +313,7 @@ redisReply *line_command(struct redis_line *l, const char *format, ...)
     va_start(args, format);
     int len = redisvFormatCommand(&data, format, args);
     va_end(args);
-    if (len <= 0) { /* not to go on in the middle of a transaction */
+    if (len <= 0) { /* fails the line: a transaction must not continue */
         line_fail(l, "out of memory");
         return NULL;
     }

@@ -3,8 +3,8 @@
  * unix socket. hiredis formats commands and parses replies; since Debian's version has no TLS, bytes are sent and
  * received here.
  *
- * A broken connection is made again by the next command, after a pause that doubles up to 5 s. In a Cluster the node
- * that has the name is found by following redirects: MOVED permanently, ASK for a single command.
+ * The next command reconnects, after a pause that doubles up to 5 s. In a Cluster the node that has the name is found
+ * by following redirects: MOVED permanently, ASK for a single command.
  */
 #ifndef TAMIS_REDIS_LINE_H
 #define TAMIS_REDIS_LINE_H
@@ -17,13 +17,13 @@
 /* ---- addresses: redis_address.c ---- */
 
 struct redis_address {
-    char *user, *password, *host, *path, *name; /* path: of a socket */
-    char *ca, *cert, *key; /* files for TLS, or NULL: the system's authorities, none */
+    char *user, *password, *host, *path, *name; /* path: of a unix socket */
+    char *ca, *cert, *key; /* files for TLS; NULL: the system's authorities, no certificate */
     int port, db;
     bool tls;
 };
 
-/* False with a text. The password is from the environment. */
+/* False with a text. The password comes from the environment. */
 bool redis_address_read(struct redis_address *a, const char *url, char error[256]);
 void redis_address_free(struct redis_address *a);
 
@@ -31,7 +31,7 @@ void redis_address_free(struct redis_address *a);
 
 struct tls;
 
-/* Verifies that the other side is this host. NULL with a text. The socket stays the caller's. */
+/* Verifies that the server is this host. NULL with a text. Does not own the socket. */
 struct tls *tls_open(int fd, const struct redis_address *a, const char *host, char error[160]);
 /* As recv and send. */
 ssize_t tls_receive(struct tls *t, void *to, size_t room);
@@ -46,30 +46,30 @@ struct redis_link {
 };
 
 struct redis_line {
-    struct carrier *carrier; /* gets the texts of failures */
+    struct carrier *carrier; /* for the texts of failures */
     struct redis_address address;
     struct redis_link link;
-    char *moved; /* the node of a Cluster that has the name, or NULL: the one in the address */
+    char *moved; /* the node of a Cluster that has the name; NULL: the one in the address */
     int moved_port;
-    bool pinned; /* a transaction is going on: it cannot go on elsewhere */
+    bool pinned; /* in a transaction, which cannot continue on another node */
     uint64_t next_try, pause;
-    int patience; /* milliseconds that a reply may take beyond those of every command */
+    int patience; /* milliseconds added to the time that a reply may take */
 };
 
-/* Connects and signs in, if it is time to. */
+/* Connects and logs in, unless it is too early to retry. */
 bool line_connected(struct redis_line *l);
-/* The server may wait so long before it replies; it may be another one after a redirect. */
+/* The server may take this much longer to reply, also after a redirect to another one. */
 void line_patience(struct redis_line *l, int milliseconds);
-/* NULL: the carrier's text says why. An error of the server is a failure too. */
+/* NULL with the text in the carrier; an error reply is a failure, too. */
 redisReply *line_command(struct redis_line *l, const char *format, ...);
 void line_free(struct redis_line *l);
 
-/* A server may send anything: part i of an array, NULL if there is none; the text of a string, or NULL; how many
-   parts an array has, 0 if it is none. */
+/* Replies may be of any type. Part i of an array, or NULL; the text of a string, or NULL; the number of parts of an
+   array, else 0. */
 const redisReply *reply_part(const redisReply *reply, size_t i);
 const char *reply_text(const redisReply *reply);
 size_t reply_parts(const redisReply *reply);
-/* Frees it; whether there was one. */
+/* Frees a reply; false if it is NULL. */
 bool reply_done(redisReply *reply);
 
 #endif

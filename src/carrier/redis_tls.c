@@ -1,11 +1,10 @@
 /*
- * TLS for lines to Redis, by OpenSSL, which is loaded when it is first used (os/late.h). Certificates are always
- * verified, against the system's authorities or those of ca=FILE, and must be for the host of the address.
+ * TLS for connections to Redis, with OpenSSL, which is loaded at first use (os/late.h). Certificates are always
+ * verified: against the system's authorities or those of ca=FILE, and for the host in the address.
  */
 #define _GNU_SOURCE
 #include "redis_line.h"
 
-#include <pthread.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,77 +18,42 @@
 
 #include "os/late.h"
 
-/* The functions that are used, under their own names; the order is that of the table. */
-static const char *const names[] = {"TLS_client_method",
-                                    "SSL_CTX_new",
-                                    "SSL_CTX_free",
-                                    "SSL_CTX_set_verify",
-                                    "SSL_CTX_ctrl",
-                                    "SSL_CTX_set_default_verify_paths",
-                                    "SSL_CTX_load_verify_locations",
-                                    "SSL_CTX_use_certificate_chain_file",
-                                    "SSL_CTX_use_PrivateKey_file",
-                                    "SSL_new",
-                                    "SSL_free",
-                                    "SSL_ctrl",
-                                    "SSL_set1_host",
-                                    "SSL_get0_param",
-                                    "X509_VERIFY_PARAM_set1_ip_asc",
-                                    "SSL_set_bio",
-                                    "SSL_connect",
-                                    "SSL_read",
-                                    "SSL_write",
-                                    "SSL_get_verify_result",
-                                    "X509_verify_cert_error_string",
-                                    "ERR_get_error",
-                                    "ERR_reason_error_string",
-                                    "ERR_clear_error",
-                                    "BIO_meth_new",
-                                    "BIO_meth_set_write",
-                                    "BIO_meth_set_read",
-                                    "BIO_meth_set_ctrl",
-                                    "BIO_new",
-                                    "BIO_set_data",
-                                    "BIO_get_data",
-                                    "BIO_set_init"};
-static union {
-    void (*table[sizeof names / sizeof *names])(void);
-    struct {
-        __typeof__(&TLS_client_method) client_method;
-        __typeof__(&SSL_CTX_new) ctx_new;
-        __typeof__(&SSL_CTX_free) ctx_free;
-        __typeof__(&SSL_CTX_set_verify) ctx_set_verify;
-        __typeof__(&SSL_CTX_ctrl) ctx_ctrl;
-        __typeof__(&SSL_CTX_set_default_verify_paths) ctx_default_paths;
-        __typeof__(&SSL_CTX_load_verify_locations) ctx_load_paths;
-        __typeof__(&SSL_CTX_use_certificate_chain_file) ctx_use_cert;
-        __typeof__(&SSL_CTX_use_PrivateKey_file) ctx_use_key;
-        __typeof__(&SSL_new) new;
-        __typeof__(&SSL_free) free;
-        __typeof__(&SSL_ctrl) ctrl;
-        __typeof__(&SSL_set1_host) set_host;
-        __typeof__(&SSL_get0_param) get_param;
-        __typeof__(&X509_VERIFY_PARAM_set1_ip_asc) set_ip;
-        __typeof__(&SSL_set_bio) set_bio;
-        __typeof__(&SSL_connect) connect;
-        __typeof__(&SSL_read) read;
-        __typeof__(&SSL_write) write;
-        __typeof__(&SSL_get_verify_result) verify_result;
-        __typeof__(&X509_verify_cert_error_string) verify_text;
-        __typeof__(&ERR_get_error) error;
-        __typeof__(&ERR_reason_error_string) error_text;
-        __typeof__(&ERR_clear_error) error_clear;
-        __typeof__(&BIO_meth_new) meth_new;
-        __typeof__(&BIO_meth_set_write) meth_set_write;
-        __typeof__(&BIO_meth_set_read) meth_set_read;
-        __typeof__(&BIO_meth_set_ctrl) meth_set_ctrl;
-        __typeof__(&BIO_new) bio_new;
-        __typeof__(&BIO_set_data) bio_set_data;
-        __typeof__(&BIO_get_data) bio_get_data;
-        __typeof__(&BIO_set_init) bio_set_init;
-    };
-} lib;
-/* A socket as OpenSSL's own, without a SIGPIPE when the other side went away. */
+/* The functions of OpenSSL that are used. */
+#define FUNCTIONS(X)                                       \
+    X(client_method, TLS_client_method)                    \
+    X(ctx_new, SSL_CTX_new)                                \
+    X(ctx_free, SSL_CTX_free)                              \
+    X(ctx_set_verify, SSL_CTX_set_verify)                  \
+    X(ctx_ctrl, SSL_CTX_ctrl)                              \
+    X(ctx_default_paths, SSL_CTX_set_default_verify_paths) \
+    X(ctx_load_paths, SSL_CTX_load_verify_locations)       \
+    X(ctx_use_cert, SSL_CTX_use_certificate_chain_file)    \
+    X(ctx_use_key, SSL_CTX_use_PrivateKey_file)            \
+    X(new, SSL_new)                                        \
+    X(free, SSL_free)                                      \
+    X(ctrl, SSL_ctrl)                                      \
+    X(set_host, SSL_set1_host)                             \
+    X(get_param, SSL_get0_param)                           \
+    X(set_ip, X509_VERIFY_PARAM_set1_ip_asc)               \
+    X(set_bio, SSL_set_bio)                                \
+    X(connect, SSL_connect)                                \
+    X(read, SSL_read)                                      \
+    X(write, SSL_write)                                    \
+    X(verify_result, SSL_get_verify_result)                \
+    X(verify_text, X509_verify_cert_error_string)          \
+    X(error, ERR_get_error)                                \
+    X(error_text, ERR_reason_error_string)                 \
+    X(error_clear, ERR_clear_error)                        \
+    X(meth_new, BIO_meth_new)                              \
+    X(meth_set_write, BIO_meth_set_write)                  \
+    X(meth_set_read, BIO_meth_set_read)                    \
+    X(meth_set_ctrl, BIO_meth_set_ctrl)                    \
+    X(bio_new, BIO_new)                                    \
+    X(bio_set_data, BIO_set_data)                          \
+    X(bio_get_data, BIO_get_data)                          \
+    X(bio_set_init, BIO_set_init)
+LATE_TABLE(FUNCTIONS);
+/* Like the sockets of OpenSSL, but without SIGPIPE if the peer has closed the connection. */
 static BIO_METHOD *quiet;
 
 struct tls {
@@ -102,7 +66,7 @@ static int quiet_write(BIO *bio, const char *data, int len)
 {
     const struct tls *t = lib.bio_get_data(bio);
     ssize_t n;
-    do /* OpenSSL takes an interrupted call for the end */
+    do /* OpenSSL takes an interrupted call for the end of the connection */
         n = send(t->fd, data, (size_t)len, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return (int)n;
@@ -124,26 +88,14 @@ static long quiet_ctrl(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH;
 }
 
-/* Followers in several threads may be the first at the same time. */
-static bool load(char error[160])
+static bool make_quiet(void)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    char why[256] = "out of memory";
-    pthread_mutex_lock(&lock);
-    if (!quiet && late_load("libssl.so.3", names, sizeof names / sizeof *names, lib.table, why) &&
-        (quiet = lib.meth_new(BIO_TYPE_SOURCE_SINK, "tamis"))) {
-        lib.meth_set_write(quiet, quiet_write);
-        lib.meth_set_read(quiet, quiet_read);
-        lib.meth_set_ctrl(quiet, quiet_ctrl);
-    }
-    bool good = quiet;
-    pthread_mutex_unlock(&lock);
-    if (!good)
-        snprintf(error, 160, "%.150s", why);
-    return good;
+    quiet = lib.meth_new(BIO_TYPE_SOURCE_SINK, "tamis");
+    return quiet && lib.meth_set_write(quiet, quiet_write) &&
+           lib.meth_set_read(quiet, quiet_read) && lib.meth_set_ctrl(quiet, quiet_ctrl);
 }
 
-/* The first reason of OpenSSL, or of the system. */
+/* The first error of OpenSSL, or that of the system. */
 static const char *why(void)
 {
     unsigned long error = lib.error();
@@ -199,15 +151,16 @@ static bool begin(struct tls *t, const struct redis_address *a, const char *host
         return false;
     lib.bio_set_data(bio, t);
     lib.bio_set_init(bio, 1);
-    lib.set_bio(t->ssl, bio, bio); /* which frees it */
+    lib.set_bio(t->ssl, bio, bio); /* owns it */
     return shake_hands(t, host, error);
 }
 
 struct tls *tls_open(int fd, const struct redis_address *a, const char *host, char error[160])
 {
-    struct tls *t = load(error) ? calloc(1, sizeof *t) : NULL;
+    char missing[256] = "out of memory";
+    struct tls *t = LATE_LOAD("libssl.so.3", make_quiet, missing) ? calloc(1, sizeof *t) : NULL;
     if (!t)
-        return NULL;
+        return snprintf(error, 160, "%.150s", missing), NULL;
     t->fd = fd;
     if (begin(t, a, host, error))
         return t;

@@ -2,11 +2,12 @@
 #include "late.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-bool late_load(const char *library, const char *const *names, size_t n, void (**table)(void),
-               char why[256])
+static bool load(const char *library, const char *const *names, size_t n, void (**table)(void),
+                 bool (*first)(void), char why[256])
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL); /* stays for the life of the process */
     for (size_t i = 0; handle && i < n; i++) {
@@ -15,9 +16,20 @@ bool late_load(const char *library, const char *const *names, size_t n, void (**
             handle = NULL;
         memcpy(&table[i], &found, sizeof found);
     }
-    if (!handle) {
-        const char *text = dlerror();
-        snprintf(why, 256, "%.255s", text ? text : "a function is missing");
-    }
-    return handle != NULL;
+    const char *text = handle ? NULL : dlerror();
+    if (handle && (!first || first()))
+        return true;
+    snprintf(why, 256, "%.255s", text ? text : "it cannot be used");
+    memset(table, 0, n * sizeof *table);
+    return false;
+}
+
+bool late_load(const char *library, const char *const *names, size_t n, void (**table)(void),
+               bool (*first)(void), char why[256])
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    bool good = table[0] || load(library, names, n, table, first, why);
+    pthread_mutex_unlock(&lock);
+    return good;
 }

@@ -367,13 +367,34 @@ static void got(void *context, const char *owner, const void *data, size_t len, 
         g->zeros &= ((const uint8_t *)data)[i] == 0;
 }
 
-/* Snapshots are compressed on their way. What a stranger's frame claims is not believed: it arrives as it is, to be
-   refused. */
-TEST(compressed_snapshots_arrive_whole_and_claims_are_bounded)
+/* A snapshot whose one message is a frame of zstd: so many blocks of 128 KiB of zeros, and what it claims to have. */
+static size_t put_frame(uint32_t blocks, uint64_t claim)
+{
+    static uint8_t file[24 + 13 + 4 * 4096];
+    size_t len = 13 + 4 * (size_t)blocks;
+    memset(file, 0, sizeof file);
+    memcpy(file + 16, &len, 8); /* after epoch and number */
+    memcpy(file + 24, "\x28\xB5\x2F\xFD\xE0", 5);
+    memcpy(file + 29, &claim, 8);
+    for (uint32_t i = 0; i < blocks; i++) {
+        uint32_t head = (i + 1 == blocks) | 1 << 1 | (1 << 17) << 3; /* last, repeated byte, size */
+        memcpy(file + 37 + 4 * i, &head, 3);
+    }
+    int fd = open("shared/me/snapshot", O_WRONLY | O_TRUNC);
+    CHECK(write(fd, file, 24 + len) == (ssize_t)(24 + len));
+    close(fd);
+    return len;
+}
+
+/* Snapshots are compressed on their way. A small frame with a quarter of a gigabyte or more in it is not decompressed,
+   nor one that claims what it does not have: they arrive as they are, to be refused. */
+TEST(compressed_snapshots_arrive_whole_and_bombs_do_not)
 {
     static const uint8_t zeros[1 << 20];
-    static const uint64_t claims[] = {1 << 20, UINT64_C(1) << 27, UINT64_C(1) << 29,
-                                      UINT64_C(1) << 40, UINT64_MAX - 2};
+    static const struct {
+        uint32_t blocks;
+        uint64_t claim;
+    } bombs[] = {{2049, (uint64_t)2049 << 17}, {8, 9 << 17}, {8, (uint64_t)1 << 40}, {0, 1 << 20}};
     struct carrier_part part = {zeros, sizeof zeros};
     char position[CARRIER_POSITION] = "";
     struct got g = {0};
@@ -383,19 +404,13 @@ TEST(compressed_snapshots_arrive_whole_and_claims_are_bounded)
     CHECK(stat("shared/me/snapshot", &st) == 0 && st.st_size < 2000);
     CHECK(carrier_fetch(c, "me", position, got, &g) == 1);
     CHECK(g.n == 1 && g.len == sizeof zeros && g.zeros);
-    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
-        /* epoch, number, length; a frame of one segment, its claim in 8 bytes, no block */
-        uint8_t file[24 + 13] = {0};
-        memcpy(file + 16, &(uint64_t){13}, 8);
-        memcpy(file + 24, "\x28\xB5\x2F\xFD\xE0", 5);
-        memcpy(file + 29, &claims[i], 8);
-        int fd = open("shared/me/snapshot", O_WRONLY | O_TRUNC);
-        CHECK(write(fd, file, sizeof file) == (ssize_t)sizeof file);
-        close(fd);
-        g = (struct got){0};
+    put_frame(8, 8 << 17);
+    CHECK(carrier_fetch(c, "me", position, got, &g) == 1);
+    CHECK(g.n == 2 && g.len == sizeof zeros && g.zeros);
+    for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
+        size_t len = put_frame(bombs[i].blocks, bombs[i].claim);
         CHECK(carrier_fetch(c, "me", position, got, &g) == 1);
-        CHECK_MSG(g.n == 1 && g.len == 13, "%zu bytes of %llu", g.len,
-                  (unsigned long long)claims[i]);
+        CHECK_MSG(g.n == 3 + i && g.len == len, "%zu bytes of frame %zu", g.len, i);
     }
     carrier_close(c);
     CHECK(system("rm -r shared") == 0);

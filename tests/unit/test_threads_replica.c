@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "carrier/carrier.h"
 #include "tamis/replica.h"
 
 enum { READERS = 3, ALWAYS = 200, BATCH_KEYS = 64, VERSIONS = 4096 };
@@ -300,6 +301,31 @@ TEST(a_lease_renewed_beside_readers_runs_out)
     crowd_end(&c, threads);
     tamis_origin_free(origin);
     tamis_filter_free(f);
+}
+
+/* ---- libraries that are loaded at first use -------------------------------------------------- */
+
+static void *open_carriers(void *context)
+{
+    atomic_ulong *opened = context;
+    char error[256];
+    for (unsigned i = 0; i < 20; i++) {
+        struct carrier *c = carrier_open("http://127.0.0.1:9/exchange", error);
+        atomic_fetch_add(opened, c != NULL || strstr(error, "built without") != NULL);
+        carrier_close(c);
+    }
+    return NULL;
+}
+
+TEST(followers_in_several_threads_may_be_the_first)
+{
+    pthread_t threads[READERS];
+    atomic_ulong opened = 0;
+    for (size_t i = 0; i < READERS; i++)
+        CHECK(pthread_create(&threads[i], NULL, open_carriers, &opened) == 0);
+    for (size_t i = 0; i < READERS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(atomic_load(&opened) == 20 * READERS);
 }
 
 HARNESS_MAIN
