@@ -1,6 +1,6 @@
 /*
- * Replicas: what publishing costs the origin, what locating costs over 1,000 copies, how large a delta
- * is, and the contract: hosts whose sets change at changing rates for a day, each publishing by one of
+ * Replicas: what publishing costs the origin, what locating and taking a delta cost with 1,000 copies, how
+ * large a delta is, and the contract: hosts whose sets change at changing rates for a day, each publishing by one of
  * three rules. A copy is held by every other host; what was sent is counted once.
  */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench.h"
+#include "followed.h"
 #include "tamis/replica.h"
 
 /* Seconds of this process alone: the machine may be busy with others. */
@@ -105,6 +105,54 @@ static void one_delta(void)
 static int to_replicas(void *replicas, const void *data, size_t len)
 {
     return tamis_directory_take(replicas, NULL, data, len, 0, NULL, NULL) != TAMIS_OK;
+}
+
+/* What it costs a directory of 1,000 owners of 10^5 keys to take a delta of one of them. */
+static void taking(void)
+{
+    enum { HOSTS = 1000, KEYS = 1600 * 64, ROUNDS = 50 };
+    static const uint8_t key[TAMIS_KEY_LEN] = "one family";
+    tamis_options options = {
+        .growth = TAMIS_FIXED, .layout = TAMIS_SPREAD, .capacity = KEYS + 60000, .key = key};
+    tamis_directory *r;
+    tamis_filter *f;
+    tamis_origin *origin = NULL;
+    must(tamis_directory_new(&r, NULL, NULL));
+    must(tamis_filter_new(&f, &options, NULL));
+    add_keys(f, NULL, 0, KEYS, NULL);
+    for (uint64_t i = 0; i < HOSTS; i++) {
+        char name[24];
+        tamis_origin_options o = {.owner = name, .beat = (uint64_t)3600 * 1000000000};
+        snprintf(name, sizeof name, "host-%llu", (unsigned long long)i);
+        tamis_origin_free(origin);
+        must(tamis_origin_new(&origin, f, &o, NULL));
+        must(tamis_origin_publish(origin, to_replicas, r, NULL));
+    }
+    printf("\na delta taken at %d owners of %d keys\n\n%10s %14s %14s\n", HOSTS, KEYS, "keys",
+           "bytes", "microseconds");
+    for (unsigned changes = 1, next = KEYS; changes <= 1000; changes *= 10) {
+        double took = 0;
+        uint64_t bytes = 0;
+        for (unsigned i = 0; i < ROUNDS; i++) {
+            struct kept m = {.n = 0};
+            for (unsigned j = 0; j < changes; j++)
+                must(tamis_filter_add(f, &(uint64_t){bench_mix(next++)}, 8, NULL));
+            must(tamis_origin_publish(origin, kept_add, &m, NULL));
+            double start = cpu_now();
+            must(tamis_directory_take(r, NULL, m.part[0].data, m.part[0].len, 0, NULL, NULL));
+            took += cpu_now() - start;
+            bytes += m.part[0].len;
+            kept_free(&m);
+        }
+        printf("%10u %14.0f %14.1f\n", changes, (double)bytes / ROUNDS, 1e6 * took / ROUNDS);
+        bench_record((struct bench_row){.filter = "directory",
+                                        .what = "a delta taken, 1,000 owners of 10^5 keys",
+                                        .n = changes,
+                                        .ns = 1e9 * took / ROUNDS});
+    }
+    tamis_origin_free(origin);
+    tamis_filter_free(f);
+    tamis_directory_free(r);
 }
 
 static void locating(uint64_t keys_each)
@@ -355,6 +403,7 @@ int main(void)
            "keys each", "locate", "one filter", "ratio", "owners a key", "doubts");
     locating(1024);
     locating(10240);
+    taking();
     contract();
     return 0;
 }

@@ -1,7 +1,7 @@
 /*
  * A follower that is asked: 1,000 owners of 10^5 keys each, published to a folder, followed and served by
- * tamis follow at a unix socket, and asked by one client over one connection. Latency of one key, keys a
- * second in batches of 100, and what a delta costs meanwhile.
+ * tamis follow at a unix socket, and queried by one client over one connection. Latency of one key, and keys
+ * per second in batches of 100.
  *
  *     bench_serve [OWNERS [KEYS]]      $TAMIS is the program, build/release/tamis if it is not set
  */
